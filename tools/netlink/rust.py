@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A specification as Rust, for the kernel module and for the user program, formatted as rustfmt would."""
+
+from __future__ import annotations
+
+import textwrap
+
+from spec import Attribute, AttributeSet, Constant, Enumeration, Request, Specification
+
+SOURCE = "Documentation/netlink/specs/rnvme.yaml"
+GENERATOR = "tools/netlink/gen-uapi"
+
+# rustfmt's widths of a line and of a struct literal that stays on its line.
+LINE = 100
+LITERAL = 18
+
+# The variants of the kernel side's `Kind`, by the type that the specification names.
+KINDS = {
+    "u8": ("U8", "An unsigned 8-bit number.", ("min", "max"), "u8"),
+    "u16": ("U16", "An unsigned 16-bit number.", ("min", "max"), "u16"),
+    "u32": ("U32", "An unsigned 32-bit number.", ("min", "max"), "u32"),
+    "string": ("String", "A string that ends in a NUL.", ("max_len",), "u16"),
+    "binary": ("Binary", "Bytes, always as many.", ("exact_len",), "u16"),
+    "flag": ("Flag", "No value: true where it is present.", (), None),
+}
+
+FIELD_DOCS = {
+    "min": "Smallest value.",
+    "max": "Largest value.",
+    "max_len": "Longest string, without its NUL.",
+    "exact_len": "Number of bytes.",
+}
+
+
+def kernel(spec: Specification) -> str:
+    """The module's constants and one policy for each request."""
+    parts = [
+        _head("Numbers and policies of the generic netlink family, as data.", "pub(crate)"),
+        _family(spec, "pub(crate)", cstr=True),
+        *(_constant(each, "pub(crate)") for each in spec.constants),
+        _enumeration(_command(spec), "pub(crate)", "u8"),
+        *(_enumeration(each, "pub(crate)", "u32") for each in spec.enumerations),
+        *(_set(each, "pub(crate)") for each in spec.sets),
+        _policy_types(spec),
+        *(_policy(each) for each in spec.requests),
+    ]
+    return "\n".join(parts)
+
+
+def program(spec: Specification) -> str:
+    """The user program's constants, with names for what the kernel sends."""
+    enumerations = [(_command(spec), "u8"), *((each, "u32") for each in spec.enumerations)]
+    parts = [
+        _head("Numbers and names of the generic netlink family.", "pub"),
+        _family(spec, "pub", cstr=False),
+        *(_constant(each, "pub") for each in spec.constants),
+        *(
+            _enumeration(each, "pub", width) + "\n" + _lookups(each, width)
+            for each, width in enumerations
+        ),
+        *(_set(each, "pub", names=True) for each in spec.sets),
+    ]
+    return "\n".join(parts)
+
+
+def _head(what: str, visibility: str) -> str:
+    user = "module" if visibility == "pub(crate)" else "program"
+    return (
+        "// SPDX-License-Identifier: GPL-2.0\n"
+        f"// Made by {GENERATOR} from {SOURCE}; do not edit.\n"
+        "\n"
+        f"//! {what}\n"
+        "\n"
+        f"// The specification is the whole interface; the {user} need not use all of it.\n"
+        "#![allow(dead_code)]\n"
+    )
+
+
+def _family(spec: Specification, visibility: str, *, cstr: bool) -> str:
+    kind, prefix = ("&core::ffi::CStr", "c") if cstr else ("&str", "")
+    lines = [
+        "/// Name of the family.",
+        f'{visibility} const FAMILY: {kind} = {prefix}"{spec.family}";',
+        "",
+        "/// Version of the family.",
+        f"{visibility} const VERSION: u8 = 1;",
+        "",
+    ]
+    for group in spec.groups:
+        lines += [
+            f"/// Name of the multicast group of {group}.",
+            f'{visibility} const GROUP_{_upper(group)}: {kind} = {prefix}"{group}";',
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def _constant(constant: Constant, visibility: str) -> str:
+    # Lengths size arrays and slices; the rest are values of attributes.
+    kind = "usize" if constant.name.endswith("-len") else "u32"
+    return (
+        _doc(constant.doc, 0)
+        + f"{visibility} const {_upper(constant.name)}: {kind} = {_number(constant.value)};\n"
+    )
+
+
+def _command(spec: Specification) -> Enumeration:
+    return Enumeration("command", "Commands of requests, replies and events.", spec.commands)
+
+
+def _enumeration(enumeration: Enumeration, visibility: str, width: str) -> str:
+    body = "".join(
+        _doc(entry.doc, 4) + f"    {_camel(entry.name)} = {entry.value},\n"
+        for entry in enumeration.entries
+    )
+    return (
+        _doc(enumeration.doc, 0)
+        + "#[derive(Clone, Copy, Debug, PartialEq, Eq)]\n"
+        + f"#[repr({width})]\n"
+        + f"{visibility} enum {_camel(enumeration.name)} {{\n{body}}}\n"
+    )
+
+
+def _lookups(enumeration: Enumeration, width: str) -> str:
+    values = "".join(
+        f"            {entry.value} => Some(Self::{_camel(entry.name)}),\n"
+        for entry in enumeration.entries
+    )
+    names = "".join(
+        f'            Self::{_camel(entry.name)} => "{entry.name}",\n'
+        for entry in enumeration.entries
+    )
+    return (
+        f"impl {_camel(enumeration.name)} {{\n"
+        "    /// The entry of a number; a newer kernel may send one that is not known here.\n"
+        f"    pub fn from_raw(raw: {width}) -> Option<Self> {{\n"
+        f"        match raw {{\n{values}            _ => None,\n        }}\n    }}\n"
+        "\n"
+        "    /// Its name in the specification.\n"
+        "    pub fn name(self) -> &'static str {\n"
+        f"        match self {{\n{names}        }}\n    }}\n"
+        "}\n"
+    )
+
+
+def _set(space: AttributeSet, visibility: str, *, names: bool = False) -> str:
+    lines = [f"{_doc(space.doc, 0)}{visibility} mod {space.name.replace('-', '_')} {{"]
+    attributes = list(space.attributes.values())
+    for index, attribute in enumerate(attributes):
+        lines.append(_doc(attribute.doc, 4).rstrip("\n"))
+        lines.append(
+            f"    {visibility} const {_upper(attribute.name)}: u16 = {attribute.number};"
+        )
+        if index + 1 < len(attributes):
+            lines.append("")
+    if names:
+        lines += ["", *_attribute_names(attributes)]
+    lines += ["}", ""]
+    return "\n".join(lines)
+
+
+def _attribute_names(attributes: list[Attribute]) -> list[str]:
+    return [
+        "    /// The name of an attribute of this set.",
+        "    pub fn name(id: u16) -> Option<&'static str> {",
+        "        match id {",
+        *(f'            {_upper(each.name)} => Some("{each.name}"),' for each in attributes),
+        "            _ => None,",
+        "        }",
+        "    }",
+    ]
+
+
+def _policy_types(spec: Specification) -> str:
+    used = {each.type for request in spec.requests for each in request.attributes}
+    lines = [
+        "/// An attribute that a request may carry.",
+        "pub(crate) struct Attribute {",
+        "    /// Its number.",
+        "    pub(crate) id: u16,",
+        "    /// Its name in the specification.",
+        "    pub(crate) name: &'static str,",
+        "    /// What it must hold.",
+        "    pub(crate) kind: Kind,",
+        "}",
+        "",
+        "/// What an attribute must hold.",
+        "pub(crate) enum Kind {",
+    ]
+    for type_, (name, doc, fields, width) in KINDS.items():
+        if type_ not in used:
+            continue
+        lines.append(f"    /// {doc}")
+        if not fields:
+            lines.append(f"    {name},")
+            continue
+        lines.append(f"    {name} {{")
+        for field in fields:
+            lines += [f"        /// {FIELD_DOCS[field]}", f"        {field}: {width},"]
+        lines.append("    },")
+    return "\n".join([*lines, "}", ""])
+
+
+def _policy(request: Request) -> str:
+    name = _upper(f"{request.operation}-{request.mode}")
+    doc = f"/// What the {request.mode} request of {request.operation} takes."
+    if not request.attributes:
+        return f"{doc}\npub(crate) const {name}: &[Attribute] = &[];\n"
+    head = f"{doc}\npub(crate) const {name}: &[Attribute] = &["
+    bodies = [_attribute(request.set, attribute) for attribute in request.attributes]
+    if len(bodies) == 1:  # rustfmt lets a single literal hug its brackets
+        return f"{head}{bodies[0]}];\n"
+    return f"{head}\n" + "".join(textwrap.indent(f"{body},\n", " " * 4) for body in bodies) + "];\n"
+
+
+def _attribute(space: AttributeSet, attribute: Attribute) -> str:
+    lines = [
+        "Attribute {",
+        f"    id: {space.name}::{_upper(attribute.name)},",
+        f'    name: "{attribute.name}",',
+        *_kind(attribute),
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+def _kind(attribute: Attribute) -> list[str]:
+    name, _, fields, width = KINDS[attribute.type]
+    if not fields:
+        return [f"    kind: Kind::{name},"]
+    limits = {"min": 0, "max": None, **attribute.checks}
+    values = []
+    for field in fields:
+        value = limits[field.replace("_", "-")]
+        values.append(f"{field}: " + (f"{width}::MAX" if value is None else _number(value)))
+    body = ", ".join(values)
+    if len(body) <= LITERAL:
+        return [f"    kind: Kind::{name} {{ {body} }},"]
+    return [
+        f"    kind: Kind::{name} {{",
+        *(f"        {value}," for value in values),
+        "    },",
+    ]
+
+
+def _doc(text: str, indent: int) -> str:
+    prefix = " " * indent + "/// "
+    return "".join(prefix + line + "\n" for line in textwrap.wrap(text, LINE - len(prefix)))
+
+
+def _number(value: int) -> str:
+    return f"{value:_}" if value >= 100_000 else str(value)
+
+
+def _upper(name: str) -> str:
+    return name.replace("-", "_").upper()
+
+
+def _camel(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("-"))
