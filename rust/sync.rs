@@ -1,1 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
+
+//! Synchronisation that the kernel crate lacks.
+//!
+//! - [`TimedCompletion`]: waits with a time limit, and can be used again.
+//! - [`OwnedQueue`]: a workqueue of one's own, drained when dropped.
+//! - [`Claim`]: exclusive access to a value for whoever comes first.
+//! - [`IrqLock`]: a spinlock that is also taken in interrupt context.
+//! - [`Msecs`]: a span of time in milliseconds.
+
+mod claim;
+mod completion;
+mod irq_lock;
+mod msecs;
+mod queue;
+
+pub use claim::{Claim, ClaimGuard};
+pub use completion::TimedCompletion;
+pub use irq_lock::{IrqLock, IrqLockBackend, IrqLockGuard};
+pub use msecs::Msecs;
+pub use queue::{OwnedQueue, QueueFlags};
+
+pub use crate::new_irq_lock;

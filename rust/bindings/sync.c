@@ -1,1 +1,60 @@
 // SPDX-License-Identifier: GPL-2.0
+
+#include <linux/completion.h>
+#include <linux/spinlock.h>
+#include <linux/swait.h>
+#include <linux/workqueue.h>
+
+__rrdma_helper unsigned long rrdma_helper_spin_lock_irqsave(spinlock_t *lock)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(lock, flags);
+	return flags;
+}
+
+__rrdma_helper bool rrdma_helper_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags)
+{
+	return spin_trylock_irqsave(lock, *flags);
+}
+
+__rrdma_helper void rrdma_helper_spin_unlock_irqrestore(spinlock_t *lock, unsigned long flags)
+{
+	spin_unlock_irqrestore(lock, flags);
+}
+
+__rrdma_helper struct workqueue_struct *
+rrdma_helper_alloc_workqueue(const char *name, unsigned int flags, int max_active)
+{
+	return alloc_workqueue("%s", flags, max_active, name);
+}
+
+__rrdma_helper void rrdma_helper_flush_workqueue(struct workqueue_struct *wq)
+{
+	/* The macro only adds a warning about the system's own queues. */
+	__flush_workqueue(wq);
+}
+
+/* TASK_IDLE: a wait that may last is neither load nor a hung task. */
+__rrdma_helper void rrdma_helper_wait_for_completion_idle(struct completion *x)
+{
+	/* Nothing interrupts this state, so there is no failure to return. */
+	wait_for_completion_state(x, TASK_IDLE);
+}
+
+/* There is no wait_for_completion_idle_timeout(); this is what it would be. */
+__rrdma_helper bool
+rrdma_helper_wait_for_completion_idle_timeout(struct completion *x, unsigned long timeout)
+{
+	return swait_event_idle_timeout_exclusive(x->wait, try_wait_for_completion(x), timeout);
+}
+
+/* reinit_completion() that may run against complete(). */
+__rrdma_helper void rrdma_helper_reinit_completion_locked(struct completion *x)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&x->wait.lock, flags);
+	x->done = 0;
+	raw_spin_unlock_irqrestore(&x->wait.lock, flags);
+}
