@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the host itself must have: little, because all tools live in the root."""
+
+import os
+import shutil
+
+from .process import run
+from .say import GroundError, step
+
+# program -> the Debian package that has it
+PROGRAMS = {
+    "mmdebstrap": "mmdebstrap",
+    "bwrap": "bubblewrap",
+    "xz": "xz-utils",
+}
+
+
+def ensure():
+    """Install the missing programs as root with apt, or name the one command that does."""
+    missing = [package for program, package in PROGRAMS.items() if not shutil.which(program)]
+    if not missing:
+        return
+    install = ["apt-get", "install", "--yes", "--no-install-recommends", *missing]
+    if os.geteuid() != 0:
+        raise GroundError(f"programs are missing; run: sudo {' '.join(install)}")
+    with step(f"installing {' '.join(missing)} on this machine"):
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        run(["apt-get", "-qq", "update"], env=environment)
+        run([*install, "-qq"], env=environment)

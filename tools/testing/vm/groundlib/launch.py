@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One run of the VM, watched until it ends."""
+
+import contextlib
+import os
+import selectors
+import subprocess
+import sys
+import termios
+import time
+
+from . import build, machine, report
+from .say import note
+
+# Statuses of the launcher's own; COMMAND's are passed on as they are.
+KERNEL_REPORT = 123
+TIMED_OUT = 124
+FAILED = 125
+
+# From start to COMMAND. A boot takes seconds; this is for hosts under heavy load.
+BOOT_SECONDS = 180
+# How long the console may lag behind the end of COMMAND.
+CONSOLE_SECONDS = 5
+# Lines of the console to show with a failure.
+TAIL_LINES = 30
+# Console files to keep when the user names none.
+KEPT_CONSOLES = 20
+
+PORTS = ("console", "status", "stdout", "stderr")
+END_OF_RUN = "rnvme-vm: end of run"
+
+
+class Run:
+    """What is known about a run, fed by the VM's ports."""
+
+    def __init__(self, settings, console):
+        self.began = time.monotonic()
+        self.limit = self.began + BOOT_SECONDS
+        self.started = False
+        self.status = None
+        self.timed_out = False
+        self.watch = report.Watch()
+        self.tail = []
+        self._settings = settings
+        self._console_file = console
+        self._partial = {"console": b"", "status": b""}
+        self._console_complete = False
+
+    def take(self, port, data):
+        """Handle what came through a port."""
+        if port in ("stdout", "stderr"):
+            stream = sys.stdout.buffer if port == "stdout" else sys.stderr.buffer
+            stream.write(data)
+            stream.flush()
+            return
+        if port == "console":
+            self._console_file.write(data)
+            self._console_file.flush()
+        *lines, self._partial[port] = (self._partial[port] + data).split(b"\n")
+        for line in lines:
+            text = line.decode("utf-8", "replace").rstrip("\r")
+            if port == "console":
+                self._console(text)
+            else:
+                self._status(text)
+
+    def _console(self, line):
+        self.tail = [*self.tail[1 - TAIL_LINES:], line]
+        self.watch.see(line)
+        if END_OF_RUN in line:
+            self._console_complete = True
+
+    def _status(self, line):
+        word, _, value = line.partition(" ")
+        now = time.monotonic()
+        if word == "start":
+            self.started = True
+            self.limit = now + self._settings.timeout if self._settings.timeout else None
+            note(f"vm: up after {now - self.began:.1f} s")
+        elif word == "exit":
+            self.status = int(value)
+            self.limit = now + CONSOLE_SECONDS
+
+    def over(self):
+        """Whether there is nothing more to wait for."""
+        if self.status is not None and self._console_complete:
+            return True
+        if self.limit is None or time.monotonic() < self.limit:
+            return False
+        self.timed_out = self.status is None
+        return True
+
+    def conclude(self):
+        """Say what went wrong, if something did, and return the launcher's status."""
+        if self.watch.count:
+            note(f"vm: the kernel reported {self.watch.count} fault(s):")
+            _show(self.watch.lines)
+        if self.timed_out:
+            what = f"COMMAND did not end in {self._settings.timeout} s" if self.started else \
+                f"COMMAND did not start in {BOOT_SECONDS} s"
+            note(f"vm: time-out: {what}; the VM was killed; the console's last lines:")
+            _show(self.tail)
+        elif self.status is None:
+            note("vm: the VM ended without a status; the console's last lines:")
+            _show(self.tail)
+        if self.watch.count or self.timed_out or self.status is None:
+            note(f"vm: the whole console is in {self._console_file.name}")
+        if self.watch.count:
+            return KERNEL_REPORT
+        if self.timed_out:
+            return TIMED_OUT if self.started else FAILED
+        return FAILED if self.status is None else self.status
+
+
+def _show(lines):
+    for line in lines:
+        note(f"  | {line}")
+
+
+def _console_path():
+    """A file for the console of this run; the oldest of those before it go."""
+    directory = build.BUILD / "console"
+    directory.mkdir(parents=True, exist_ok=True)
+    for path in sorted(directory.iterdir())[:1 - KEPT_CONSOLES]:
+        path.unlink(missing_ok=True)
+    return directory / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+
+
+@contextlib.contextmanager
+def _terminal():
+    """Give the terminal back as it was: a killed emulator leaves it raw."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def _memory_file(data):
+    """A file without a name; the emulator opens it through /dev/fd."""
+    descriptor = os.memfd_create("initramfs")
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(data)
+    return descriptor
+
+
+def _start(tree, settings):
+    """Start the emulator; return its process and the ports' ends to read from."""
+    initramfs = _memory_file(machine.initramfs(tree, settings))
+    ends = {name: os.pipe() for name in PORTS}
+    writing = {name: end[1] for name, end in ends.items()}
+    process = subprocess.Popen(
+        machine.command(tree, settings, initramfs, writing),
+        stdin=None if settings.interactive else subprocess.DEVNULL,
+        stdout=None if settings.interactive else subprocess.DEVNULL,
+        pass_fds=(initramfs, *writing.values()))
+    for descriptor in (initramfs, *writing.values()):
+        os.close(descriptor)
+    return process, {name: end[0] for name, end in ends.items()}
+
+
+def _watch(process, ports, run):
+    """Feed `run` from the ports until the VM is gone, and end the VM when the run is over."""
+    with selectors.DefaultSelector() as selector:
+        for name, descriptor in ports.items():
+            selector.register(descriptor, selectors.EVENT_READ, name)
+        while selector.get_map():
+            if process.poll() is None and run.over():
+                process.kill()
+            for key, _ in selector.select(timeout=0.2):
+                data = os.read(key.fd, 65536)
+                if data:
+                    run.take(key.data, data)
+                else:
+                    selector.unregister(key.fd)
+                    os.close(key.fd)
+
+
+def launch(tree, settings):
+    """Run COMMAND in a fresh VM and return the status for the user."""
+    with _terminal(), open(settings.console or _console_path(), "wb") as console:
+        process, ports = _start(tree, settings)
+        run = Run(settings, console)
+        try:
+            _watch(process, ports, run)
+        finally:
+            process.kill()
+            process.wait()
+        return run.conclude()

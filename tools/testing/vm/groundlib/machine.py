@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The VM: what it is made of, and the emulator's command line for it."""
+
+import dataclasses
+import os
+import pathlib
+import re
+import shlex
+import typing
+
+from . import build, cpio, image, root, stage
+
+HERE = pathlib.Path(__file__).resolve().parent
+GUEST = HERE.parent / "guest"
+
+KERNEL_ARGUMENTS = [
+    "console=ttyS0,115200", "loglevel=7", "printk.time=1", "panic=-1", "oops=panic",
+    # The emulator has no speculation to guard against, and the guards cost it much.
+    "mitigations=off", "nokaslr",
+    # An emulated processor that shares the host's may be away for long.
+    "watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=100",
+    "tsc=reliable", "no_timer_check", "random.trust_cpu=on",
+]
+
+
+@dataclasses.dataclass
+class Settings:
+    """What the user asked for."""
+
+    command: typing.List[str]
+    cpus: int = 2
+    memory: int = 2048
+    icount: bool = False
+    share: typing.Optional[pathlib.Path] = None
+    out: typing.Optional[pathlib.Path] = None
+    timeout: int = 600
+    console: typing.Optional[pathlib.Path] = None
+    interactive: bool = False
+
+
+def hardware_virtualisation():
+    """Whether the processor offers it and we may use it; /dev/kvm alone proves nothing."""
+    flags = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    return bool(re.search(r"^flags\s*:.*\b(vmx|svm)\b", flags, re.MULTILINE)
+                and os.access("/dev/kvm", os.R_OK | os.W_OK))
+
+
+def _payload(tree, settings):
+    """The part of the initramfs that belongs to this run."""
+    archive = cpio.Archive()
+    archive.file("init", (GUEST / "init").read_bytes(), 0o755)
+    contents = {"rnvme/main": ((GUEST / "main").read_bytes(), 0o755),
+                "rnvme/command": (_script(settings.command), 0o755),
+                "rnvme/settings": (_settings(settings), 0o644)}
+    if build.PROGRAM.exists():
+        contents["usr/local/bin/rnvme"] = (build.PROGRAM.read_bytes(), 0o755)
+    for path, source in stage.files(tree).items():
+        contents[path] = (source.read_bytes(), 0o644)
+    for path, (data, mode) in contents.items():
+        archive.parents(f"upper/{path}")
+        archive.file(f"upper/{path}", data, mode)
+    archive.parents("upper/opt/rnvme/selftests")
+    archive.symlink("upper/opt/rnvme/selftests", "src/tools/testing/selftests")
+    return archive.finish()
+
+
+def _script(command):
+    return f"exec {shlex.join(command)}\n".encode()
+
+
+def _settings(settings):
+    values = {"share": settings.share, "out": settings.out, "interactive": settings.interactive}
+    return "".join(f"{name}={'yes' if value else ''}\n" for name, value in values.items()).encode()
+
+
+def _folder(tag, path, readonly=True):
+    options = f"local,path={path},mount_tag={tag},security_model=none,multidevs=remap"
+    return ["-virtfs", options + (",readonly=on" if readonly else "")]
+
+
+def _processor(settings):
+    if settings.icount:
+        return ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-smp", "1",
+                "-cpu", "max,la57=off"]
+    if hardware_virtualisation():
+        return ["-accel", "kvm", "-smp", str(settings.cpus), "-cpu", "host"]
+    return ["-accel", "tcg,thread=multi", "-smp", str(settings.cpus), "-cpu", "max,la57=off"]
+
+
+def _disk(name, path):
+    return ["-drive", f"if=none,id={name},file={path},format=raw,readonly=on",
+            "-device", f"virtio-blk-pci,drive={name}"]
+
+
+def _port(name, file):
+    return ["-chardev", f"file,id={name},path=/dev/fd/{file}"]
+
+
+def _ports(settings, ports):
+    line = [*_port("console", ports["console"]), "-serial", "chardev:console",
+            "-device", "virtio-serial-pci"]
+    for name in ("stdout", "stderr", "status"):
+        line += [*_port(name, ports[name]),
+                 "-device", f"virtserialport,chardev={name},name={name}"]
+    if settings.interactive:
+        line += ["-chardev", "stdio,id=terminal,signal=off",
+                 "-device", "virtconsole,chardev=terminal"]
+    return line
+
+
+def initramfs(tree, settings):
+    """The contents of the initramfs: the kernel's part, then that of this run."""
+    return tree.initramfs.read_bytes() + _payload(tree, settings)
+
+
+def command(tree, settings, initramfs_file, ports):
+    """The command line of the VM; `ports` are file descriptors by name, opened for writing."""
+    line = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot",
+            "-display", "none", "-machine", "q35", *_processor(settings),
+            "-m", f"{settings.memory}M", "-kernel", tree.image,
+            "-initrd", f"/dev/fd/{initramfs_file}", "-append", " ".join(KERNEL_ARGUMENTS)]
+    line += _disk("root", image.ensure()) + _disk("modules", tree.modules_image)
+    line += _folder("src", build.CHECKOUT) + _folder("kernel", tree.build)
+    binds = []
+    for tag, path in (("share", settings.share), ("out", settings.out)):
+        if path:
+            line += _folder(tag, f"/{tag}", readonly=tag == "share")
+            binds.append((path, f"/{tag}"))
+    return root.command([*line, *_ports(settings, ports)], binds=binds)

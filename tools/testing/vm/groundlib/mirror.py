@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The Debian mirror that this machine's own apt is configured to use."""
+
+import dataclasses
+import pathlib
+import re
+import shutil
+import tempfile
+
+from .process import run
+from .say import GroundError
+
+APT_HELPER = "/usr/lib/apt/apt-helper"
+FORMAT = "$(REPO_URI)|$(ORIGIN)|$(LABEL)|$(COMPONENT)"
+
+
+@dataclasses.dataclass(frozen=True)
+class Release:
+    """A suite as its Release file describes it."""
+
+    codename: str
+    version: str
+
+
+def _targets(options=()):
+    return run(["apt-get", *options, "indextargets", "--format", FORMAT,
+                "Created-By: Packages"]).splitlines()
+
+
+def _debian(lines):
+    for line in lines:
+        uri, origin, label, component = line.split("|")
+        # The security archive says Origin: Debian too, but has a label of its own.
+        if (origin, label, component) == ("Debian", "Debian", "main"):
+            return uri
+    return None
+
+
+def _fresh_targets():
+    """What indextargets says after an update of our own; a bare machine has no lists yet."""
+    with tempfile.TemporaryDirectory() as state:
+        options = private_state(pathlib.Path(state))
+        run(["apt-get", *options, "-qq", "update"])
+        return _targets(options)
+
+
+def private_state(path):
+    """apt options that keep apt's state under `path`, so that no privilege is needed."""
+    for sub in ("lists/partial", "archives/partial"):
+        (path / sub).mkdir(parents=True, exist_ok=True)
+    (path / "status").touch()
+    return ["-o", f"Dir::State={path}", "-o", f"Dir::State::lists={path}/lists",
+            "-o", f"Dir::State::status={path}/status", "-o", f"Dir::Cache={path}",
+            "-o", "APT::Sandbox::User=", "-o", "Acquire::Languages=none"]
+
+
+def uri():
+    """The address of the mirror: the first Debian main archive that apt knows."""
+    if not shutil.which("apt-get"):
+        raise GroundError("there is no apt-get here: the ground needs a Debian machine")
+    found = _debian(_targets()) or _debian(_fresh_targets())
+    if not found:
+        raise GroundError("apt on this machine has no Debian archive in its sources")
+    return found
+
+
+def release(suite, mirror):
+    """Read the Release file of a suite: names such as `stable` are only aliases."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory) / "Release"
+        run([APT_HELPER, "download-file", f"{mirror}dists/{suite}/Release", path])
+        text = path.read_text(encoding="utf-8")
+    fields = dict(re.findall(r"^(\w+): (.*)$", text, re.MULTILINE))
+    return Release(fields["Codename"], fields.get("Version", "rolling"))
+
+
+def proxies():
+    """The proxy settings of the machine's apt, as `name "value"` lines."""
+    dump = run(["apt-config", "dump"]).splitlines()
+    return [line for line in dump if re.match(r"Acquire::https?::Proxy\b.* \"..*\";", line)]

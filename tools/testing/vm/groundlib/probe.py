@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Can our modules be built for a kernel build directory? If not, say every reason."""
+
+import os
+import re
+import shutil
+import subprocess
+
+OLDEST = (7, 2)
+
+# option -> what is missing without it
+OPTIONS = {
+    "MODULES": "the kernel loads no modules",
+    "RUST": "the kernel is built without Rust",
+    "BLOCK": "no block layer",
+    "NET": "no networking",
+    "INFINIBAND": "no RDMA",
+    "INFINIBAND_ADDR_TRANS": "no RDMA connection manager",
+}
+GROUND_OPTIONS = {
+    "RDMA_RXE": "no soft-RoCE, which the VM needs",
+    "NVME_TARGET_RDMA": "no NVMe/RDMA target, which the VM needs",
+}
+METADATA = ["libcore.rmeta", "libkernel.rmeta", "libbindings.rmeta", "libpin_init.rmeta",
+            "libmacros.so"]
+SYMBOLS = ["ib_register_client", "__rdma_create_kernel_id", "rdma_resolve_addr",
+           "rdma_connect_locked", "__ib_alloc_pd", "__ib_alloc_cq", "ib_cq_pool_get",
+           "ib_alloc_mr", "ib_map_mr_sg", "ib_drain_qp", "blk_mq_alloc_tag_set",
+           "__blk_mq_alloc_disk", "genl_register_family"]
+
+
+def _read(path):
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+
+
+def _options(config):
+    return set(re.findall(r"^CONFIG_(\w+)=[ym]$", config, re.MULTILINE))
+
+
+def _configuration(config, wanted):
+    options = _options(config)
+    return [f"CONFIG_{name} is not set: {why}" for name, why in wanted.items()
+            if name not in options]
+
+
+def _version(kdir):
+    release = _read(kdir / "include/config/kernel.release")
+    match = re.match(r"(\d+)\.(\d+)", release or "")
+    if not match:
+        return ["not prepared: include/config/kernel.release is missing (make modules_prepare)"]
+    if tuple(int(part) for part in match.groups()) < OLDEST:
+        return [f"kernel {release.strip()} is older than {OLDEST[0]}.{OLDEST[1]}"]
+    return []
+
+
+def _metadata(kdir):
+    missing = [name for name in METADATA if not (kdir / "rust" / name).exists()]
+    if missing:
+        return [f"no Rust metadata: {', '.join(missing)} missing in {kdir}/rust "
+                "(header packages leave it out; make prepare in a full tree makes it)"]
+    return []
+
+
+def _output(argv):
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _compiler(kdir, config):
+    """The compiler must be the one that made the metadata: rustc refuses any other's."""
+    reasons = []
+    rustc = os.environ.get("RUSTC", "rustc")
+    here = _output([rustc, "--version"])
+    match = re.search(r'^CONFIG_RUSTC_VERSION_TEXT="(.*)"$', config, re.MULTILINE)
+    if here is None:
+        reasons.append(f"{rustc} does not run")
+    elif match and match[1] != here:
+        reasons.append(f"compiler does not match: the kernel has {match[1]}, here is {here}")
+    bindgen = os.environ.get("BINDGEN", "bindgen")
+    if not shutil.which(bindgen):
+        reasons.append(f"{bindgen} is not installed")
+    return reasons
+
+
+def _promised(kdir):
+    """The symbols that the metadata's crates and C helpers export, by the kernel's own lists."""
+    names = []
+    for path in sorted((kdir / "rust").glob("exports_*_generated.h")):
+        names += re.findall(r"EXPORT_SYMBOL_RUST_GPL\((\w+)\)", _read(path) or "")
+    return names
+
+
+def _symbols(kdir):
+    text = _read(kdir / "Module.symvers")
+    if text is None:
+        return ["Module.symvers is missing: symbols cannot be checked"]
+    exported = {line.split("\t")[1] for line in text.splitlines() if "\t" in line}
+    reasons = [f"symbol {name} is not exported" for name in SYMBOLS if name not in exported]
+    promised = _promised(kdir)
+    absent = [name for name in promised if name not in exported]
+    if absent:
+        reasons.append(f"{len(absent)} of {len(promised)} Rust symbols of the metadata are not "
+                       f"exported by the kernel, such as {absent[0]}")
+    return reasons
+
+
+def tree(kdir):
+    """Reasons why `kdir` itself does not serve; none if it does."""
+    config = _read(kdir / ".config")
+    if not (kdir / "Makefile").exists() or config is None:
+        return [f"{kdir} is not a kernel build directory: no Makefile or no .config"]
+    return [*_version(kdir), *_configuration(config, OPTIONS), *_metadata(kdir), *_symbols(kdir)]
+
+
+def toolchain(kdir):
+    """Reasons why the compilers on PATH cannot build for `kdir`."""
+    config = _read(kdir / ".config")
+    return _compiler(kdir, config) if config is not None else []
+
+
+def ground(kdir):
+    """Reasons why the VM cannot run the tests on this kernel."""
+    config = _read(kdir / ".config")
+    return _configuration(config, GROUND_OPTIONS) if config is not None else []

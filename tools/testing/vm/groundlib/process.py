@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Run other programs; a failure shows what they said."""
+
+import subprocess
+
+from .say import GroundError
+
+# A failing program shows this many of its last lines.
+TAIL_LINES = 40
+
+
+def run(argv, **options):
+    """Run a program quietly and return its stdout; on failure show the end of its output."""
+    argv = [str(arg) for arg in argv]
+    options.setdefault("input", "")
+    result = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False,
+                            **options)
+    if result.returncode != 0:
+        lines = (result.stdout + result.stderr).strip().splitlines()[-TAIL_LINES:]
+        raise GroundError("\n".join([f"failed with status {result.returncode}: {' '.join(argv)}",
+                                     *(f"  | {line}" for line in lines)]))
+    return result.stdout
+
+
+def pipe(*stages):
+    """Run a shell-like pipeline of programs; every stage must succeed."""
+    running = []
+    source = subprocess.DEVNULL
+    for argv in stages:
+        last = argv is stages[-1]
+        process = subprocess.Popen([str(arg) for arg in argv], stdin=source,
+                                   stdout=None if last else subprocess.PIPE)
+        if source != subprocess.DEVNULL:
+            source.close()
+        source = process.stdout
+        running.append((argv, process))
+    failed = [argv for argv, process in running if process.wait() != 0]
+    if failed:
+        raise GroundError("failed: " + " | ".join(str(argv[0]) for argv in failed))
