@@ -27,4 +27,7 @@ use pin_init::MaybeZeroable;
 #[allow(dead_code)]
 type __kernel_size_t = usize;
 
+// SAFETY: An integer array with accessors; all its bits may be zero.
+unsafe impl<S: pin_init::Zeroable> pin_init::Zeroable for __BindgenBitfieldUnit<S> {}
+
 include!(concat!(env!("RRDMA_GENERATED"), "/bindings_generated.rs"));

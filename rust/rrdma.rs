@@ -36,6 +36,7 @@ struct Rrdma;
 
 impl kernel::Module for Rrdma {
     fn init(_module: &'static ThisModule) -> Result<Self> {
+        rdma::client::init();
         Ok(Self)
     }
 }

@@ -6,16 +6,19 @@
 //! - [`OwnedQueue`]: a workqueue of one's own, drained when dropped.
 //! - [`Claim`]: exclusive access to a value for whoever comes first.
 //! - [`IrqLock`]: a spinlock that is also taken in interrupt context.
+//! - [`Deadline`]: a moment by which something must be over.
 //! - [`Msecs`]: a span of time in milliseconds.
 
 mod claim;
 mod completion;
+mod deadline;
 mod irq_lock;
 mod msecs;
 mod queue;
 
 pub use claim::{Claim, ClaimGuard};
 pub use completion::TimedCompletion;
+pub use deadline::Deadline;
 pub use irq_lock::{IrqLock, IrqLockBackend, IrqLockGuard};
 pub use msecs::Msecs;
 pub use queue::{OwnedQueue, QueueFlags};

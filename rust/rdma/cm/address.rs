@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Socket addresses.
+//!
+//! C header: [`include/linux/inet.h`](srctree/include/linux/inet.h)
+
+use crate::{
+    bindings,
+    net::Namespace, //
+};
+use core::fmt::{
+    self,
+    Write, //
+};
+use kernel::{
+    error::to_result,
+    prelude::*,
+    str::CString, //
+};
+
+/// An IPv4 or IPv6 address with a port.
+#[derive(Clone, Copy)]
+pub struct Address(bindings::__kernel_sockaddr_storage);
+
+impl Address {
+    /// Parses a numeric address, IPv6 with an optional `%interface`, which is
+    /// looked up in `namespace` (`inet_pton_with_scope`). May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for what is not an address, `ENOMEM`.
+    pub fn parse(namespace: &Namespace, text: &str, port: u16) -> Result<Self> {
+        let text = CString::try_from_fmt(fmt!("{text}"))?;
+        let port = CString::try_from_fmt(fmt!("{port}"))?;
+        let mut storage = bindings::__kernel_sockaddr_storage::default();
+        // SAFETY: The namespace is alive, the strings are NUL-terminated, and
+        // `storage` is writable.
+        to_result(unsafe {
+            bindings::inet_pton_with_scope(
+                namespace.as_ptr(),
+                bindings::AF_UNSPEC as _,
+                text.as_char_ptr(),
+                port.as_char_ptr(),
+                &mut storage,
+            )
+        })?;
+        Ok(Self(storage))
+    }
+
+    pub(super) fn as_raw(&self) -> *mut bindings::sockaddr {
+        core::ptr::from_ref(&self.0).cast_mut().cast()
+    }
+
+    fn family(&self) -> u32 {
+        // SAFETY: Every member of the union starts with the family.
+        u32::from(unsafe { self.0.__bindgen_anon_1.__bindgen_anon_1.ss_family })
+    }
+}
+
+impl fmt::Display for Address {
+    /// As in `10.0.0.9:4420` and `[fd00::9]:4420`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.family() == bindings::AF_INET6 {
+            // SAFETY: The storage is as large and aligned as any address.
+            let address = unsafe { &*self.as_raw().cast::<bindings::sockaddr_in6>() };
+            // SAFETY: All members of the union are plain bytes.
+            let bytes = unsafe { address.sin6_addr.in6_u.u6_addr8 };
+            f.write_char('[')?;
+            core::net::Ipv6Addr::from(bytes).fmt(f)?;
+            return write!(f, "]:{}", u16::from_be(address.sin6_port));
+        }
+        // SAFETY: As above; `parse` makes no other families.
+        let address = unsafe { &*self.as_raw().cast::<bindings::sockaddr_in>() };
+        let bytes = address.sin_addr.s_addr.to_ne_bytes();
+        let address_port = u16::from_be(address.sin_port);
+        core::net::Ipv4Addr::from(bytes).fmt(f)?;
+        write!(f, ":{address_port}")
+    }
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory that a device reads or writes.
+//!
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `ib_dma_*`
+//!
+//! Always through `ib_dma_*`, never the DMA API itself: soft devices have no DMA
+//! device and take kernel addresses.
+
+use super::{
+    device::DeviceRef,
+    wr::Sge, //
+};
+use crate::{
+    bindings,
+    block::ScatterTable, //
+};
+use core::ops::{
+    Deref,
+    DerefMut, //
+};
+use kernel::prelude::*;
+
+/// Which way data moves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// The device reads the memory.
+    ToDevice,
+    /// The device writes the memory.
+    FromDevice,
+}
+
+impl Direction {
+    pub(crate) fn as_raw(self) -> bindings::dma_data_direction {
+        match self {
+            Direction::ToDevice => bindings::dma_data_direction_DMA_TO_DEVICE,
+            Direction::FromDevice => bindings::dma_data_direction_DMA_FROM_DEVICE,
+        }
+    }
+}
+
+/// A piece of kernel memory, mapped for a device as long as it lives.
+///
+/// It is owned by whoever holds it, so the processor may touch it; a buffer that
+/// is part of an [`Operation`](super::wr::Operation) is out of reach while that
+/// is posted. May be dropped in any context in which its `DeviceRef` may.
+///
+/// # Invariants
+///
+/// `bytes` is mapped at `address` for `device` in `direction` and never moves or
+/// changes its length.
+pub struct DmaBuffer {
+    bytes: KVec<u8>,
+    address: u64,
+    direction: Direction,
+    device: DeviceRef,
+}
+
+impl DmaBuffer {
+    /// Allocates and maps `length` zero bytes. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub fn new(device: DeviceRef, length: usize, direction: Direction) -> Result<Self> {
+        let mut bytes = KVec::from_elem(0u8, length, GFP_KERNEL)?;
+        // SAFETY: The device is registered while `device` lives, and `bytes` is
+        // a live allocation of `length` bytes.
+        let address = unsafe {
+            bindings::ib_dma_map_single(
+                device.as_raw(),
+                bytes.as_mut_ptr().cast(),
+                length,
+                direction.as_raw(),
+            )
+        };
+        // SAFETY: The address is what mapping for this device answered.
+        if unsafe { bindings::ib_dma_mapping_error(device.as_raw(), address) } != 0 {
+            return Err(ENOMEM);
+        }
+        // INVARIANT: Mapped above; no method changes `bytes` as a vector.
+        Ok(Self {
+            bytes,
+            address,
+            direction,
+            device,
+        })
+    }
+
+    /// The bytes, for the processor to read: what the device wrote is there.
+    #[inline]
+    pub fn read(&mut self) -> &[u8] {
+        self.sync_for_cpu();
+        &self.bytes
+    }
+
+    /// The bytes, for the processor to write; the device gets them when the
+    /// guard is dropped.
+    #[inline]
+    pub fn write(&mut self) -> Writing<'_> {
+        self.sync_for_cpu();
+        Writing(self)
+    }
+
+    /// Gives the whole buffer back to the device after [`DmaBuffer::read`].
+    #[inline]
+    pub fn give_back(&mut self) {
+        self.sync_for_device();
+    }
+
+    /// The whole buffer as an entry of a work request.
+    #[inline]
+    pub fn sge(&self) -> Sge<'_> {
+        // `new` cannot have made a buffer longer than kmalloc gives, 4 MiB.
+        Sge::new(&self.device, self.address, self.bytes.len() as u32)
+    }
+
+    fn sync_for_cpu(&self) {
+        // SAFETY: The mapping is alive by the type invariant.
+        unsafe {
+            bindings::ib_dma_sync_single_for_cpu(
+                self.device.as_raw(),
+                self.address,
+                self.bytes.len(),
+                self.direction.as_raw(),
+            )
+        }
+    }
+
+    fn sync_for_device(&self) {
+        // SAFETY: The mapping is alive by the type invariant.
+        unsafe {
+            bindings::ib_dma_sync_single_for_device(
+                self.device.as_raw(),
+                self.address,
+                self.bytes.len(),
+                self.direction.as_raw(),
+            )
+        }
+    }
+}
+
+impl Drop for DmaBuffer {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant; a posted request would own the buffer.
+        unsafe {
+            bindings::ib_dma_unmap_single(
+                self.device.as_raw(),
+                self.address,
+                self.bytes.len(),
+                self.direction.as_raw(),
+            )
+        }
+    }
+}
+
+/// A [`DmaBuffer`] that the processor writes.
+pub struct Writing<'a>(&'a mut DmaBuffer);
+
+impl Deref for Writing<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0.bytes
+    }
+}
+
+impl DerefMut for Writing<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.0.bytes
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.0.sync_for_device();
+    }
+}
+
+/// A scatter table with its mapping for a device.
+///
+/// # Invariants
+///
+/// - `table` is mapped in `direction` for `device` if `mapped` is not zero, in
+///   that many entries, and does not change until it is unmapped.
+/// - `mapped` is zero between [`ScatterMap::unmap`] and [`ScatterMap::map`].
+pub(crate) struct ScatterMap {
+    table: Pin<KBox<ScatterTable>>,
+    mapped: u32,
+    direction: Direction,
+    device: DeviceRef,
+}
+
+impl ScatterMap {
+    pub(crate) fn new(device: DeviceRef) -> Result<Self> {
+        Ok(Self {
+            table: KBox::pin_init(ScatterTable::new(), GFP_KERNEL)?,
+            mapped: 0,
+            direction: Direction::ToDevice,
+            device,
+        })
+    }
+
+    /// The table, to be filled; `None` while it is mapped.
+    pub(crate) fn table(&mut self) -> Option<Pin<&mut ScatterTable>> {
+        (self.mapped == 0).then(|| self.table.as_mut())
+    }
+
+    /// Maps what the table holds. Any context.
+    pub(crate) fn map(&mut self, direction: Direction) -> Result {
+        if self.mapped != 0 {
+            return Err(EBUSY);
+        }
+        let entries = self.table.entries().try_into()?;
+        // SAFETY: The device is registered while `device` lives; the table has
+        // `entries` entries and is pinned.
+        let mapped = unsafe {
+            bindings::ib_dma_map_sg(
+                self.device.as_raw(),
+                self.table.sgl(),
+                entries,
+                direction.as_raw(),
+            )
+        };
+        self.mapped = match u32::try_from(mapped) {
+            Ok(0) | Err(_) => return Err(EIO),
+            // INVARIANT: Mapped above; `table` is not handed out while it is.
+            Ok(mapped) => mapped,
+        };
+        self.direction = direction;
+        Ok(())
+    }
+
+    /// Unmaps and empties the table. Any context.
+    pub(crate) fn unmap(&mut self) {
+        if self.mapped != 0 {
+            // The C call wants the count that was given to map, not its answer.
+            let entries = self.table.entries() as i32;
+            // SAFETY: By the type invariants.
+            unsafe {
+                bindings::ib_dma_unmap_sg(
+                    self.device.as_raw(),
+                    self.table.sgl(),
+                    entries,
+                    self.direction.as_raw(),
+                )
+            };
+            self.mapped = 0;
+        }
+        self.table.as_mut().clear();
+    }
+
+    /// Whether the table lists nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table.entries() == 0
+    }
+
+    /// Entries as mapped; zero if nothing is.
+    pub(crate) fn mapped(&self) -> u32 {
+        self.mapped
+    }
+
+    pub(crate) fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    pub(crate) fn sgl(&self) -> *mut bindings::scatterlist {
+        self.table.sgl()
+    }
+
+    /// The mapped entries, in order.
+    pub(crate) fn entries(&self) -> Entries<'_> {
+        Entries {
+            next: self.table.sgl(),
+            left: self.mapped,
+            map: self,
+        }
+    }
+}
+
+impl Drop for ScatterMap {
+    fn drop(&mut self) {
+        self.unmap();
+    }
+}
+
+/// The mapped pieces of a region's data, in order.
+pub struct Entries<'a> {
+    next: *mut bindings::scatterlist,
+    left: u32,
+    map: &'a ScatterMap,
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Sge<'a>;
+
+    fn next(&mut self) -> Option<Sge<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        // SAFETY: `next` is one of the mapped entries, of which `left` said
+        // that there is one more; the table is borrowed and so stays as it is.
+        let sge = unsafe {
+            Sge::new(
+                &self.map.device,
+                bindings::sg_dma_address(self.next),
+                bindings::sg_dma_len(self.next),
+            )
+        };
+        // SAFETY: As above; the result is used only if `left` is not zero.
+        self.next = unsafe { bindings::sg_next(self.next) };
+        Some(sge)
+    }
+}

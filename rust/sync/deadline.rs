@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Moments by which something must be over.
+//!
+//! C header: [`include/linux/ktime.h`](srctree/include/linux/ktime.h)
+
+use super::Msecs;
+use crate::bindings;
+
+const NANOSECONDS: i64 = 1_000_000;
+
+/// A moment of the monotonic clock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deadline(i64);
+
+impl Deadline {
+    /// The moment `span` from now. Any context.
+    pub fn after(span: Msecs) -> Self {
+        let span = i64::from(span.get()).saturating_mul(NANOSECONDS);
+        Self(now().saturating_add(span))
+    }
+
+    /// How long it is until then, rounded up; zero if it has passed. Any context.
+    pub fn left(self) -> Msecs {
+        let left = self.0.saturating_sub(now()).max(0);
+        let left = left.saturating_add(NANOSECONDS - 1) / NANOSECONDS;
+        Msecs::new(left.try_into().unwrap_or(u32::MAX))
+    }
+}
+
+fn now() -> i64 {
+    // SAFETY: The clock may be read in any context.
+    unsafe { bindings::ktime_get() }
+}
