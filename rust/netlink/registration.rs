@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Registrations: families that user space can reach.
+//!
+//! C header: [`include/net/genetlink.h`](srctree/include/net/genetlink.h)
+
+use super::{
+    message::{append, Buffer, Header},
+    shared::Shared,
+    Family, Message,
+};
+use crate::{bindings, net::Namespace};
+use kernel::{error::to_result, prelude::*, sync::Arc};
+
+/// A registered family, with what its handlers work on.
+///
+/// Dropping it unregisters the family, and waits for handlers that are running;
+/// readers in the middle of a dump get `ENODEV`. A module drops it before what its
+/// handlers need, and registers last: its initialisation must not fail once user
+/// space can begin to use the family, any more than that of a module in C.
+#[pin_data]
+pub struct Registration<F: Family> {
+    // Dropped before the context: no handler runs after that.
+    live: Live,
+    #[pin]
+    context: F::Context,
+}
+
+impl<F: Family> Registration<F> {
+    /// Registers a family that belongs to `module`.
+    ///
+    /// Fails as `context` does; with `EEXIST` if there is a family of the name;
+    /// with `ENOMEM`. Sleeps. C: `genl_register_family`.
+    pub fn new(
+        context: impl PinInit<F::Context, Error>,
+        module: &'static ThisModule,
+    ) -> impl PinInit<Self, Error> {
+        try_pin_init!(&this in Self {
+            context <- context,
+            live: {
+                // SAFETY: `this` is what is being initialised.
+                let context = unsafe { &raw const (*this.as_ptr()).context };
+                // SAFETY: The context has been initialised and is pinned. It is
+                // dropped after `live`, by what drops either all fields of a value
+                // in their order, or those initialised so far.
+                unsafe { Live::new::<F>(context, module)? }
+            },
+        })
+    }
+
+    /// Returns what the handlers work on.
+    pub fn context(&self) -> &F::Context {
+        &self.context
+    }
+
+    /// Sends a message that `build` fills, of about a page at most, to all who
+    /// listen to a group in a namespace; if nobody does, does nothing.
+    ///
+    /// `group` is an index of [`Family::GROUPS`], or else it fails with `EINVAL`.
+    /// It fails as `build` does; with `ENOMEM`; and with `ENOBUFS` if a listener
+    /// who wants the sender to know has missed the message. Sleeps.
+    /// C: `genlmsg_multicast_netns`.
+    pub fn multicast(
+        &self,
+        net: &Namespace,
+        group: usize,
+        command: u8,
+        build: impl FnOnce(&mut Message<'_>) -> Result,
+    ) -> Result {
+        if group >= F::GROUPS.len() {
+            return Err(EINVAL);
+        }
+        let group = group.try_into()?;
+        let family = Shared::family(&self.live.shared);
+        // SAFETY: The family is registered, the namespace alive, the group one of
+        // the family's.
+        if unsafe { bindings::genl_has_listeners(family, net.as_ptr(), group) } == 0 {
+            return Ok(());
+        }
+        let buffer = Buffer::new()?;
+        let header = Header {
+            portid: 0,
+            seq: 0,
+            flags: 0,
+            command,
+        };
+        // SAFETY: The buffer is ours, and the family registered.
+        unsafe { append(buffer.skb(), family, &header, |_| (), build)? };
+        // SAFETY: As for the listeners; the callee takes the buffer.
+        let sent = to_result(unsafe {
+            bindings::genlmsg_multicast_netns(
+                family,
+                net.as_ptr(),
+                buffer.into_raw(),
+                group,
+                bindings::GFP_KERNEL,
+            )
+        });
+        match sent {
+            // The last listener left meanwhile.
+            Err(ESRCH) => Ok(()),
+            sent => sent,
+        }
+    }
+}
+
+/// A family that is registered until this is dropped.
+struct Live {
+    shared: Arc<Shared>,
+}
+
+impl Live {
+    /// # Safety
+    ///
+    /// `context` must be valid until what is returned has been dropped.
+    unsafe fn new<F: Family>(context: *const F::Context, module: &ThisModule) -> Result<Self> {
+        let shared = Shared::new::<F>(context.cast(), module)?;
+        // SAFETY: `Shared::new` filled the family, which is in an allocation that
+        // is kept until it is unregistered. What it points to is kept with it.
+        to_result(unsafe { bindings::genl_register_family(Shared::family(&shared)) })?;
+        Ok(Self { shared })
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        // SAFETY: The family is registered, so there is no failure to return.
+        // It waits for all `doit` and first `dumpit` calls.
+        unsafe { bindings::genl_unregister_family(Shared::family(&self.shared)) };
+        // Later parts of a dump come by the reader's socket, and only know `shared`.
+        self.shared.close();
+    }
+}
