@@ -35,12 +35,12 @@ FIELD_DOCS = {
 def kernel(spec: Specification) -> str:
     """The module's constants and one policy for each request."""
     parts = [
-        _head("Numbers and policies of the generic netlink family, as data.", "pub(crate)"),
-        _family(spec, "pub(crate)", cstr=True),
-        *(_constant(each, "pub(crate)") for each in spec.constants),
-        _enumeration(_command(spec), "pub(crate)", "u8"),
-        *(_enumeration(each, "pub(crate)", "u32") for each in spec.enumerations),
-        *(_set(each, "pub(crate)") for each in spec.sets),
+        _head("Numbers and policies of the generic netlink family, as data.", "module"),
+        _family(spec, cstr=True),
+        *(_constant(each) for each in spec.constants),
+        _enumeration(_command(spec), "u8"),
+        *(_enumeration(each, "u32") for each in spec.enumerations),
+        *(_set(each) for each in spec.sets),
         _policy_types(spec),
         *(_policy(each) for each in spec.requests),
     ]
@@ -51,20 +51,19 @@ def program(spec: Specification) -> str:
     """The user program's constants, with names for what the kernel sends."""
     enumerations = [(_command(spec), "u8"), *((each, "u32") for each in spec.enumerations)]
     parts = [
-        _head("Numbers and names of the generic netlink family.", "pub"),
-        _family(spec, "pub", cstr=False),
-        *(_constant(each, "pub") for each in spec.constants),
+        _head("Numbers and names of the generic netlink family.", "program"),
+        _family(spec, cstr=False),
+        *(_constant(each) for each in spec.constants),
         *(
-            _enumeration(each, "pub", width) + "\n" + _lookups(each, width)
+            _enumeration(each, width) + "\n" + _lookups(each, width)
             for each, width in enumerations
         ),
-        *(_set(each, "pub", names=True) for each in spec.sets),
+        *(_set(each, names=True) for each in spec.sets),
     ]
     return "\n".join(parts)
 
 
-def _head(what: str, visibility: str) -> str:
-    user = "module" if visibility == "pub(crate)" else "program"
+def _head(what: str, user: str) -> str:
     return (
         "// SPDX-License-Identifier: GPL-2.0\n"
         f"// Made by {GENERATOR} from {SOURCE}; do not edit.\n"
@@ -76,31 +75,31 @@ def _head(what: str, visibility: str) -> str:
     )
 
 
-def _family(spec: Specification, visibility: str, *, cstr: bool) -> str:
+def _family(spec: Specification, *, cstr: bool) -> str:
     kind, prefix = ("&core::ffi::CStr", "c") if cstr else ("&str", "")
     lines = [
         "/// Name of the family.",
-        f'{visibility} const FAMILY: {kind} = {prefix}"{spec.family}";',
+        f'pub(crate) const FAMILY: {kind} = {prefix}"{spec.family}";',
         "",
         "/// Version of the family.",
-        f"{visibility} const VERSION: u8 = 1;",
+        "pub(crate) const VERSION: u8 = 1;",
         "",
     ]
     for group in spec.groups:
         lines += [
             f"/// Name of the multicast group of {group}.",
-            f'{visibility} const GROUP_{_upper(group)}: {kind} = {prefix}"{group}";',
+            f'pub(crate) const GROUP_{_upper(group)}: {kind} = {prefix}"{group}";',
             "",
         ]
     return "\n".join(lines)
 
 
-def _constant(constant: Constant, visibility: str) -> str:
+def _constant(constant: Constant) -> str:
     # Lengths size arrays and slices; the rest are values of attributes.
     kind = "usize" if constant.name.endswith("-len") else "u32"
     return (
         _doc(constant.doc, 0)
-        + f"{visibility} const {_upper(constant.name)}: {kind} = {_number(constant.value)};\n"
+        + f"pub(crate) const {_upper(constant.name)}: {kind} = {_number(constant.value)};\n"
     )
 
 
@@ -108,7 +107,7 @@ def _command(spec: Specification) -> Enumeration:
     return Enumeration("command", "Commands of requests, replies and events.", spec.commands)
 
 
-def _enumeration(enumeration: Enumeration, visibility: str, width: str) -> str:
+def _enumeration(enumeration: Enumeration, width: str) -> str:
     body = "".join(
         _doc(entry.doc, 4) + f"    {_camel(entry.name)} = {entry.value},\n"
         for entry in enumeration.entries
@@ -117,7 +116,7 @@ def _enumeration(enumeration: Enumeration, visibility: str, width: str) -> str:
         _doc(enumeration.doc, 0)
         + "#[derive(Clone, Copy, Debug, PartialEq, Eq)]\n"
         + f"#[repr({width})]\n"
-        + f"{visibility} enum {_camel(enumeration.name)} {{\n{body}}}\n"
+        + f"pub(crate) enum {_camel(enumeration.name)} {{\n{body}}}\n"
     )
 
 
@@ -133,23 +132,23 @@ def _lookups(enumeration: Enumeration, width: str) -> str:
     return (
         f"impl {_camel(enumeration.name)} {{\n"
         "    /// The entry of a number; a newer kernel may send one that is not known here.\n"
-        f"    pub fn from_raw(raw: {width}) -> Option<Self> {{\n"
+        f"    pub(crate) fn from_raw(raw: {width}) -> Option<Self> {{\n"
         f"        match raw {{\n{values}            _ => None,\n        }}\n    }}\n"
         "\n"
         "    /// Its name in the specification.\n"
-        "    pub fn name(self) -> &'static str {\n"
+        "    pub(crate) fn name(self) -> &'static str {\n"
         f"        match self {{\n{names}        }}\n    }}\n"
         "}\n"
     )
 
 
-def _set(space: AttributeSet, visibility: str, *, names: bool = False) -> str:
-    lines = [f"{_doc(space.doc, 0)}{visibility} mod {space.name.replace('-', '_')} {{"]
+def _set(space: AttributeSet, *, names: bool = False) -> str:
+    lines = [f"{_doc(space.doc, 0)}pub(crate) mod {space.name.replace('-', '_')} {{"]
     attributes = list(space.attributes.values())
     for index, attribute in enumerate(attributes):
         lines.append(_doc(attribute.doc, 4).rstrip("\n"))
         lines.append(
-            f"    {visibility} const {_upper(attribute.name)}: u16 = {attribute.number};"
+            f"    pub(crate) const {_upper(attribute.name)}: u16 = {attribute.number};"
         )
         if index + 1 < len(attributes):
             lines.append("")
@@ -162,7 +161,7 @@ def _set(space: AttributeSet, visibility: str, *, names: bool = False) -> str:
 def _attribute_names(attributes: list[Attribute]) -> list[str]:
     return [
         "    /// The name of an attribute of this set.",
-        "    pub fn name(id: u16) -> Option<&'static str> {",
+        "    pub(crate) fn name(id: u16) -> Option<&'static str> {",
         "        match id {",
         *(f'            {_upper(each.name)} => Some("{each.name}"),' for each in attributes),
         "            _ => None,",

@@ -7,69 +7,69 @@
 #![allow(dead_code)]
 
 /// Name of the family.
-pub const FAMILY: &str = "rnvme";
+pub(crate) const FAMILY: &str = "rnvme";
 
 /// Version of the family.
-pub const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 1;
 
 /// Name of the multicast group of events.
-pub const GROUP_EVENTS: &str = "events";
+pub(crate) const GROUP_EVENTS: &str = "events";
 
 /// Longest NVMe Qualified Name, in bytes.
-pub const NQN_MAX_LEN: usize = 223;
+pub(crate) const NQN_MAX_LEN: usize = 223;
 
 /// Longest numeric address, an IPv6 one with a scope included.
-pub const TRADDR_MAX_LEN: usize = 64;
+pub(crate) const TRADDR_MAX_LEN: usize = 64;
 
 /// Longest name of a controller or of a disk.
-pub const NAME_MAX_LEN: usize = 31;
+pub(crate) const NAME_MAX_LEN: usize = 31;
 
 /// Longest text that an error carries.
-pub const MESSAGE_MAX_LEN: usize = 255;
+pub(crate) const MESSAGE_MAX_LEN: usize = 255;
 
 /// Size of a host identifier, in bytes.
-pub const HOSTID_LEN: usize = 16;
+pub(crate) const HOSTID_LEN: usize = 16;
 
 /// Size of a namespace globally unique identifier, in bytes.
-pub const NGUID_LEN: usize = 16;
+pub(crate) const NGUID_LEN: usize = 16;
 
 /// Size of an IEEE extended unique identifier, in bytes.
-pub const EUI64_LEN: usize = 8;
+pub(crate) const EUI64_LEN: usize = 8;
 
 /// Size of a universally unique identifier, in bytes.
-pub const UUID_LEN: usize = 16;
+pub(crate) const UUID_LEN: usize = 16;
 
 /// Port used where a connect names none.
-pub const TRSVCID_DEFAULT: u32 = 4420;
+pub(crate) const TRSVCID_DEFAULT: u32 = 4420;
 
 /// Most I/O queues that NVMe can number.
-pub const NR_IO_QUEUES_MAX: u32 = 65535;
+pub(crate) const NR_IO_QUEUES_MAX: u32 = 65535;
 
 /// Smallest queue that a connect may ask for.
-pub const QUEUE_SIZE_MIN: u32 = 16;
+pub(crate) const QUEUE_SIZE_MIN: u32 = 16;
 
 /// Largest queue that a connect may ask for.
-pub const QUEUE_SIZE_MAX: u32 = 1024;
+pub(crate) const QUEUE_SIZE_MAX: u32 = 1024;
 
 /// Queue size used where a connect names none.
-pub const QUEUE_SIZE_DEFAULT: u32 = 128;
+pub(crate) const QUEUE_SIZE_DEFAULT: u32 = 128;
 
 /// Longest keep-alive timeout in seconds; NVMe counts it in 32 bits of milliseconds.
-pub const KEEP_ALIVE_TMO_MAX: u32 = 4_294_967;
+pub(crate) const KEEP_ALIVE_TMO_MAX: u32 = 4_294_967;
 
 /// Keep-alive timeout in seconds where a connect names none.
-pub const KEEP_ALIVE_TMO_DEFAULT: u32 = 5;
+pub(crate) const KEEP_ALIVE_TMO_DEFAULT: u32 = 5;
 
 /// Longest time to connect, in milliseconds.
-pub const CONNECT_TIMEOUT_MAX: u32 = 600_000;
+pub(crate) const CONNECT_TIMEOUT_MAX: u32 = 600_000;
 
 /// Time to connect where a connect names none, in milliseconds.
-pub const CONNECT_TIMEOUT_DEFAULT: u32 = 10000;
+pub(crate) const CONNECT_TIMEOUT_DEFAULT: u32 = 10000;
 
 /// Commands of requests, replies and events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Command {
+pub(crate) enum Command {
     /// Start to connect a controller, and reply with its number and name at once. Whether it
     /// succeeds comes as events of the controller; the state live is success, and the states
     /// deleting and dead are failure.
@@ -95,7 +95,7 @@ pub enum Command {
 
 impl Command {
     /// The entry of a number; a newer kernel may send one that is not known here.
-    pub fn from_raw(raw: u8) -> Option<Self> {
+    pub(crate) fn from_raw(raw: u8) -> Option<Self> {
         match raw {
             1 => Some(Self::Connect),
             2 => Some(Self::Disconnect),
@@ -111,7 +111,7 @@ impl Command {
     }
 
     /// Its name in the specification.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Connect => "connect",
             Self::Disconnect => "disconnect",
@@ -129,7 +129,7 @@ impl Command {
 /// State of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum CtrlState {
+pub(crate) enum CtrlState {
     /// Made; nothing has been sent to the target yet.
     New = 0,
     /// Its queues are being connected and set up.
@@ -146,7 +146,7 @@ pub enum CtrlState {
 
 impl CtrlState {
     /// The entry of a number; a newer kernel may send one that is not known here.
-    pub fn from_raw(raw: u32) -> Option<Self> {
+    pub(crate) fn from_raw(raw: u32) -> Option<Self> {
         match raw {
             0 => Some(Self::New),
             1 => Some(Self::Connecting),
@@ -159,7 +159,7 @@ impl CtrlState {
     }
 
     /// Its name in the specification.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::New => "new",
             Self::Connecting => "connecting",
@@ -174,7 +174,7 @@ impl CtrlState {
 /// Where a controller was when it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum ErrorStage {
+pub(crate) enum ErrorStage {
     /// Resolving the target's address to an RDMA device.
     Address = 0,
     /// Resolving the route to the target.
@@ -205,7 +205,7 @@ pub enum ErrorStage {
 
 impl ErrorStage {
     /// The entry of a number; a newer kernel may send one that is not known here.
-    pub fn from_raw(raw: u32) -> Option<Self> {
+    pub(crate) fn from_raw(raw: u32) -> Option<Self> {
         match raw {
             0 => Some(Self::Address),
             1 => Some(Self::Route),
@@ -225,7 +225,7 @@ impl ErrorStage {
     }
 
     /// Its name in the specification.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Address => "address",
             Self::Route => "route",
@@ -246,30 +246,30 @@ impl ErrorStage {
 
 /// Why a controller failed. Only what is known is present; the stage, the errno and the message
 /// always are.
-pub mod error {
+pub(crate) mod error {
     /// Where it failed.
-    pub const STAGE: u16 = 1;
+    pub(crate) const STAGE: u16 = 1;
 
     /// The error number, positive.
-    pub const ERRNO: u16 = 2;
+    pub(crate) const ERRNO: u16 = 2;
 
     /// Reason with which the connection manager's peer rejected the connection.
-    pub const REJECT_REASON: u16 = 3;
+    pub(crate) const REJECT_REASON: u16 = 3;
 
     /// NVMe/RDMA status in the private data of that rejection.
-    pub const CM_STATUS: u16 = 4;
+    pub(crate) const CM_STATUS: u16 = 4;
 
     /// NVMe status field without the phase bit, as a command returned it.
-    pub const NVME_STATUS: u16 = 5;
+    pub(crate) const NVME_STATUS: u16 = 5;
 
     /// Queue that failed; 0 is the admin queue.
-    pub const QID: u16 = 6;
+    pub(crate) const QID: u16 = 6;
 
     /// The cause, for a person to read.
-    pub const MESSAGE: u16 = 7;
+    pub(crate) const MESSAGE: u16 = 7;
 
     /// The name of an attribute of this set.
-    pub fn name(id: u16) -> Option<&'static str> {
+    pub(crate) fn name(id: u16) -> Option<&'static str> {
         match id {
             STAGE => Some("stage"),
             ERRNO => Some("errno"),
@@ -284,82 +284,82 @@ pub mod error {
 }
 
 /// A controller, and what a connect asks of one.
-pub mod ctrl {
+pub(crate) mod ctrl {
     /// Number of the controller, unique while it exists.
-    pub const CTRL_ID: u16 = 1;
+    pub(crate) const CTRL_ID: u16 = 1;
 
     /// Name of the controller, such as rnvme0.
-    pub const NAME: u16 = 2;
+    pub(crate) const NAME: u16 = 2;
 
     /// State of the controller.
-    pub const STATE: u16 = 3;
+    pub(crate) const STATE: u16 = 3;
 
     /// Numeric IPv4 or IPv6 address of the target; IPv6 may end in %scope.
-    pub const TRADDR: u16 = 4;
+    pub(crate) const TRADDR: u16 = 4;
 
     /// Port of the target.
-    pub const TRSVCID: u16 = 5;
+    pub(crate) const TRSVCID: u16 = 5;
 
     /// Numeric address to connect from.
-    pub const HOST_TRADDR: u16 = 6;
+    pub(crate) const HOST_TRADDR: u16 = 6;
 
     /// NVMe Qualified Name of the subsystem.
-    pub const SUBSYSNQN: u16 = 7;
+    pub(crate) const SUBSYSNQN: u16 = 7;
 
     /// NVMe Qualified Name of the host.
-    pub const HOSTNQN: u16 = 8;
+    pub(crate) const HOSTNQN: u16 = 8;
 
     /// Identifier of the host, a UUID in the byte order of its text.
-    pub const HOSTID: u16 = 9;
+    pub(crate) const HOSTID: u16 = 9;
 
     /// Number of I/O queues. A connect asks for it, and gets no more than the target and the RDMA
     /// device offer; the default is one for each online CPU.
-    pub const NR_IO_QUEUES: u16 = 10;
+    pub(crate) const NR_IO_QUEUES: u16 = 10;
 
     /// Entries of each I/O queue; a connect asks for it, and may get fewer.
-    pub const QUEUE_SIZE: u16 = 11;
+    pub(crate) const QUEUE_SIZE: u16 = 11;
 
     /// Keep-alive timeout in seconds; 0 switches keep-alive off.
-    pub const KEEP_ALIVE_TMO: u16 = 12;
+    pub(crate) const KEEP_ALIVE_TMO: u16 = 12;
 
     /// Milliseconds after which a connect that has not made it fails.
-    pub const CONNECT_TIMEOUT: u16 = 13;
+    pub(crate) const CONNECT_TIMEOUT: u16 = 13;
 
     /// Type of service of the connections, as the connection manager takes it.
-    pub const TOS: u16 = 14;
+    pub(crate) const TOS: u16 = 14;
 
     /// Connect even where a controller of the same host, subsystem and address exists.
-    pub const DUPLICATE_CONNECT: u16 = 15;
+    pub(crate) const DUPLICATE_CONNECT: u16 = 15;
 
     /// Identifier that the target gave to the controller.
-    pub const CNTLID: u16 = 16;
+    pub(crate) const CNTLID: u16 = 16;
 
     /// RDMA device that the controller uses.
-    pub const RDMA_DEVICE: u16 = 17;
+    pub(crate) const RDMA_DEVICE: u16 = 17;
 
     /// Model number that the target reports.
-    pub const MODEL: u16 = 18;
+    pub(crate) const MODEL: u16 = 18;
 
     /// Serial number that the target reports.
-    pub const SERIAL: u16 = 19;
+    pub(crate) const SERIAL: u16 = 19;
 
     /// Firmware revision that the target reports.
-    pub const FIRMWARE: u16 = 20;
+    pub(crate) const FIRMWARE: u16 = 20;
 
     /// Number of namespaces that have a disk.
-    pub const NR_NAMESPACES: u16 = 21;
+    pub(crate) const NR_NAMESPACES: u16 = 21;
 
     /// Most bytes that one command may move.
-    pub const MAX_TRANSFER: u16 = 22;
+    pub(crate) const MAX_TRANSFER: u16 = 22;
 
     /// Most bytes of data that a command capsule carries itself.
-    pub const INLINE_SIZE: u16 = 23;
+    pub(crate) const INLINE_SIZE: u16 = 23;
 
     /// The last error of the controller.
-    pub const ERROR: u16 = 24;
+    pub(crate) const ERROR: u16 = 24;
 
     /// The name of an attribute of this set.
-    pub fn name(id: u16) -> Option<&'static str> {
+    pub(crate) fn name(id: u16) -> Option<&'static str> {
         match id {
             CTRL_ID => Some("ctrl-id"),
             NAME => Some("name"),
@@ -391,42 +391,42 @@ pub mod ctrl {
 }
 
 /// A namespace that has a disk.
-pub mod ns {
+pub(crate) mod ns {
     /// Controller of the namespace.
-    pub const CTRL_ID: u16 = 1;
+    pub(crate) const CTRL_ID: u16 = 1;
 
     /// Namespace identifier.
-    pub const NSID: u16 = 2;
+    pub(crate) const NSID: u16 = 2;
 
     /// Name of the disk, such as rnvme0n1.
-    pub const NAME: u16 = 3;
+    pub(crate) const NAME: u16 = 3;
 
     /// Capacity in bytes.
-    pub const SIZE: u16 = 4;
+    pub(crate) const SIZE: u16 = 4;
 
     /// Logical block size in bytes.
-    pub const BLOCK_SIZE: u16 = 5;
+    pub(crate) const BLOCK_SIZE: u16 = 5;
 
     /// Physical block size in bytes.
-    pub const PHYSICAL_BLOCK_SIZE: u16 = 6;
+    pub(crate) const PHYSICAL_BLOCK_SIZE: u16 = 6;
 
     /// Namespace globally unique identifier, where it has one.
-    pub const NGUID: u16 = 7;
+    pub(crate) const NGUID: u16 = 7;
 
     /// IEEE extended unique identifier, where it has one.
-    pub const EUI64: u16 = 8;
+    pub(crate) const EUI64: u16 = 8;
 
     /// Universally unique identifier, where it has one.
-    pub const UUID: u16 = 9;
+    pub(crate) const UUID: u16 = 9;
 
     /// The namespace refuses writes.
-    pub const READ_ONLY: u16 = 10;
+    pub(crate) const READ_ONLY: u16 = 10;
 
     /// The target has a volatile write cache.
-    pub const WRITE_CACHE: u16 = 11;
+    pub(crate) const WRITE_CACHE: u16 = 11;
 
     /// The name of an attribute of this set.
-    pub fn name(id: u16) -> Option<&'static str> {
+    pub(crate) fn name(id: u16) -> Option<&'static str> {
         match id {
             CTRL_ID => Some("ctrl-id"),
             NSID => Some("nsid"),

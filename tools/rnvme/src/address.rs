@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Addresses: numeric ones as the kernel takes them, and names that stand for them.
+
+use crate::error::{describe, Error};
+use crate::uapi::TRADDR_MAX_LEN;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+
+/// A numeric address, with the scope that a link-local one needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    ip: IpAddr,
+    scope: Option<String>,
+}
+
+impl std::str::FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (ip, scope) = match text.split_once('%') {
+            Some((ip, scope)) => (ip, Some(scope)),
+            None => (text, None),
+        };
+        let ip: IpAddr = ip
+            .parse()
+            .map_err(|_| "not a numeric IPv4 or IPv6 address")?;
+        match scope {
+            Some("") => return Err("nothing follows the %".into()),
+            Some(_) if ip.is_ipv4() => return Err("an IPv4 address has no scope".into()),
+            _ if text.len() > TRADDR_MAX_LEN => return Err("too long".into()),
+            _ => (),
+        }
+        Ok(Self {
+            ip,
+            scope: scope.map(str::to_owned),
+        })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.scope {
+            Some(scope) => write!(f, "{}%{scope}", self.ip),
+            None => write!(f, "{}", self.ip),
+        }
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(socket: SocketAddr) -> Self {
+        let scope = match socket {
+            SocketAddr::V6(v6) if v6.scope_id() != 0 => Some(v6.scope_id().to_string()),
+            _ => None,
+        };
+        Self {
+            ip: socket.ip(),
+            scope,
+        }
+    }
+}
+
+/// The address of a target: a numeric one as it is, a host name looked up. Of several addresses the
+/// first of the family of `from` is taken, or the first.
+pub(crate) fn resolve(host: &str, from: Option<&Address>) -> Result<Address, Error> {
+    if let Ok(address) = host.parse() {
+        return Ok(address);
+    }
+    let cannot = |why: String| Error::failed(format!("cannot resolve host name {host}: {why}"));
+    let found = (host, 0)
+        .to_socket_addrs()
+        .map_err(|error| cannot(lookup_error(&error)))?;
+    choose(found.map(Address::from), from).ok_or_else(|| match from {
+        Some(from) => cannot(format!("it has no address of the family of {from}")),
+        None => cannot("it has no address".into()),
+    })
+}
+
+fn choose(mut found: impl Iterator<Item = Address>, from: Option<&Address>) -> Option<Address> {
+    found.find(|each| from.is_none_or(|from| each.ip.is_ipv4() == from.ip.is_ipv4()))
+}
+
+/// What the resolver said, without the standard library's words around it.
+fn lookup_error(error: &std::io::Error) -> String {
+    let text = describe(error);
+    match text.strip_prefix("failed to lookup address information: ") {
+        Some(cause) => cause.to_owned(),
+        None => text,
+    }
+}
+
+/// An address and a port, as people write them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    host: String,
+    port: u16,
+}
+
+impl Endpoint {
+    /// The endpoint at a numeric address or a host name.
+    pub(crate) fn new(host: impl fmt::Display, port: u16) -> Self {
+        Self {
+            host: host.to_string(),
+            port,
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Address, String> {
+        text.parse()
+    }
+
+    #[test]
+    fn numeric_addresses_need_no_resolver() {
+        for text in ["10.0.0.9", "fe80::1%eth0", "fe80::1%3", "2001:db8::1"] {
+            assert_eq!(resolve(text, None).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn one_address_has_one_form() {
+        assert_eq!(parse("2001:DB8:0::1"), parse("2001:db8::1"));
+    }
+
+    #[test]
+    fn malformed_ones_are_refused() {
+        let long = format!("fe80::1%{}", "x".repeat(TRADDR_MAX_LEN));
+        for text in ["", "10.0.0", "10.0.0.9%eth0", "fe80::1%", "[::1]", &long] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_family_of_the_host_address_decides() {
+        let found = || [parse("2001:db8::1").unwrap(), parse("10.0.0.9").unwrap()].into_iter();
+        let v4 = parse("10.0.0.1").unwrap();
+        assert_eq!(choose(found(), None), parse("2001:db8::1").ok());
+        assert_eq!(choose(found(), Some(&v4)), parse("10.0.0.9").ok());
+        assert_eq!(choose(found().take(1), Some(&v4)), None);
+    }
+
+    #[test]
+    fn a_scope_of_the_resolver_is_a_number() {
+        let socket: SocketAddr = "[fe80::1%3]:0".parse().unwrap();
+        assert_eq!(Address::from(socket).to_string(), "fe80::1%3");
+    }
+
+    #[test]
+    fn a_name_that_is_none_fails_with_a_reason() {
+        let error = resolve("no such name", None).unwrap_err();
+        assert!(
+            error
+                .message
+                .starts_with("cannot resolve host name no such name: "),
+            "{}",
+            error.message
+        );
+    }
+
+    #[test]
+    fn endpoints_bracket_ipv6() {
+        assert_eq!(
+            Endpoint::new("fe80::1%eth0", 4420).to_string(),
+            "[fe80::1%eth0]:4420"
+        );
+        assert_eq!(Endpoint::new("10.0.0.9", 4420).to_string(), "10.0.0.9:4420");
+    }
+}

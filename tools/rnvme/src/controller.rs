@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A controller, as the kernel describes it.
+
+use crate::address::Endpoint;
+use crate::failure::Failure;
+use crate::netlink::attributes::{Attributes, Malformed};
+use crate::uapi::{ctrl as attribute, CtrlState};
+use serde::{Serialize, Serializer};
+use std::fmt;
+use uuid::Uuid;
+
+/// State of a controller; a newer kernel may know more states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State(pub(crate) u32);
+
+impl State {
+    /// The state, where this program knows it.
+    pub(crate) fn known(self) -> Option<CtrlState> {
+        CtrlState::from_raw(self.0)
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.known() {
+            Some(state) => f.write_str(state.name()),
+            None => write!(f, "state-{}", self.0),
+        }
+    }
+}
+
+impl Serialize for State {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A controller. What it learns only while it connects is absent until then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Controller {
+    /// Name, such as rnvme0.
+    pub(crate) device: String,
+    /// Number, the same as in the name.
+    pub(crate) id: u32,
+    /// State.
+    pub(crate) state: State,
+    /// Always `rdma`.
+    pub(crate) transport: &'static str,
+    /// Address of the target.
+    pub(crate) traddr: String,
+    /// Port of the target.
+    pub(crate) trsvcid: u16,
+    /// NVMe Qualified Name of the subsystem.
+    pub(crate) subsysnqn: String,
+    /// Address it connects from, where one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) host_traddr: Option<String>,
+    /// NVMe Qualified Name of the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hostnqn: Option<String>,
+    /// Identifier of the host, a UUID.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hostid: Option<String>,
+    /// Identifier that the target gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cntlid: Option<u16>,
+    /// RDMA device in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rdma_device: Option<String>,
+    /// Number of I/O queues.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) nr_io_queues: Option<u32>,
+    /// Entries of each I/O queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) queue_size: Option<u32>,
+    /// Keep-alive timeout in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) keep_alive_tmo: Option<u32>,
+    /// Type of service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tos: Option<u8>,
+    /// Model number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    /// Serial number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) serial: Option<String>,
+    /// Firmware revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) firmware: Option<String>,
+    /// Number of namespaces that have a disk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) nr_namespaces: Option<u32>,
+    /// Most bytes that one command may move.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) max_transfer: Option<u32>,
+    /// Most bytes that a capsule carries itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) inline_size: Option<u32>,
+    /// The last error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<Failure>,
+}
+
+impl Controller {
+    /// Read the attributes of a reply or an event.
+    pub(crate) fn read(from: &Attributes) -> Result<Self, Malformed> {
+        Ok(Self {
+            device: from.require("name", from.string(attribute::NAME)?)?,
+            id: from.require("ctrl-id", from.u32(attribute::CTRL_ID)?)?,
+            state: State(from.require("state", from.u32(attribute::STATE)?)?),
+            transport: "rdma",
+            traddr: from.require("traddr", from.string(attribute::TRADDR)?)?,
+            trsvcid: from.require("trsvcid", from.u16(attribute::TRSVCID)?)?,
+            subsysnqn: from.require("subsysnqn", from.string(attribute::SUBSYSNQN)?)?,
+            host_traddr: from.string(attribute::HOST_TRADDR)?,
+            hostnqn: from.string(attribute::HOSTNQN)?,
+            hostid: from
+                .array(attribute::HOSTID)?
+                .map(|bytes| Uuid::from_bytes(bytes).to_string()),
+            cntlid: from.u16(attribute::CNTLID)?,
+            rdma_device: from.string(attribute::RDMA_DEVICE)?,
+            nr_io_queues: from.u32(attribute::NR_IO_QUEUES)?,
+            queue_size: from.u32(attribute::QUEUE_SIZE)?,
+            keep_alive_tmo: from.u32(attribute::KEEP_ALIVE_TMO)?,
+            tos: from.u8(attribute::TOS)?,
+            model: from.string(attribute::MODEL)?,
+            serial: from.string(attribute::SERIAL)?,
+            firmware: from.string(attribute::FIRMWARE)?,
+            nr_namespaces: from.u32(attribute::NR_NAMESPACES)?,
+            max_transfer: from.u32(attribute::MAX_TRANSFER)?,
+            inline_size: from.u32(attribute::INLINE_SIZE)?,
+            error: match from.nest(attribute::ERROR)? {
+                Some(nest) => Some(Failure::read(&nest)?),
+                None => None,
+            },
+        })
+    }
+
+    /// The target's address and port.
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        Endpoint::new(&self.traddr, self.trsvcid)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::netlink::attributes::tests::{attributes, bytes, nest, number, text};
+
+    /// A live controller, everything known.
+    pub(crate) fn live() -> Controller {
+        Controller {
+            device: "rnvme0".into(),
+            id: 0,
+            state: State(CtrlState::Live as u32),
+            transport: "rdma",
+            traddr: "10.0.0.9".into(),
+            trsvcid: 4420,
+            subsysnqn: "nqn.2014-08.org.example:disk".into(),
+            host_traddr: Some("10.0.0.1".into()),
+            hostnqn: Some("nqn.2014-08.org.example:host".into()),
+            hostid: Some("00112233-4455-6677-8899-aabbccddeeff".into()),
+            cntlid: Some(1),
+            rdma_device: Some("rxe0".into()),
+            nr_io_queues: Some(2),
+            queue_size: Some(128),
+            keep_alive_tmo: Some(5),
+            tos: Some(0),
+            model: Some("Linux".into()),
+            serial: Some("0123456789".into()),
+            firmware: Some("7.3.4".into()),
+            nr_namespaces: Some(1),
+            max_transfer: Some(1_048_576),
+            inline_size: Some(16_384),
+            error: None,
+        }
+    }
+
+    /// The same while it connects.
+    pub(crate) fn connecting() -> Controller {
+        Controller {
+            state: State(CtrlState::Connecting as u32),
+            host_traddr: None,
+            cntlid: None,
+            rdma_device: None,
+            nr_io_queues: None,
+            queue_size: None,
+            model: None,
+            serial: None,
+            firmware: None,
+            nr_namespaces: None,
+            max_transfer: None,
+            inline_size: None,
+            ..live()
+        }
+    }
+
+    #[test]
+    fn reads_everything() {
+        let message = attributes(vec![
+            number(attribute::CTRL_ID, 0u32),
+            text(attribute::NAME, "rnvme0"),
+            number(attribute::STATE, 2u32),
+            text(attribute::TRADDR, "10.0.0.9"),
+            number(attribute::TRSVCID, 4420u16),
+            text(attribute::HOST_TRADDR, "10.0.0.1"),
+            text(attribute::SUBSYSNQN, "nqn.2014-08.org.example:disk"),
+            text(attribute::HOSTNQN, "nqn.2014-08.org.example:host"),
+            bytes(
+                attribute::HOSTID,
+                &std::array::from_fn::<u8, 16, _>(|i| i as u8 * 0x11),
+            ),
+            number(attribute::NR_IO_QUEUES, 2u32),
+            number(attribute::QUEUE_SIZE, 128u32),
+            number(attribute::KEEP_ALIVE_TMO, 5u32),
+            number(attribute::TOS, 0u8),
+            number(attribute::CNTLID, 1u16),
+            text(attribute::RDMA_DEVICE, "rxe0"),
+            text(attribute::MODEL, "Linux"),
+            text(attribute::SERIAL, "0123456789"),
+            text(attribute::FIRMWARE, "7.3.4"),
+            number(attribute::NR_NAMESPACES, 1u32),
+            number(attribute::MAX_TRANSFER, 1_048_576u32),
+            number(attribute::INLINE_SIZE, 16_384u32),
+            number(1000, 1u32),
+        ]);
+        assert_eq!(Controller::read(&message).unwrap(), live());
+    }
+
+    #[test]
+    fn reads_a_nested_error() {
+        let message = attributes(vec![
+            number(attribute::CTRL_ID, 3u32),
+            text(attribute::NAME, "rnvme3"),
+            number(attribute::STATE, 5u32),
+            text(attribute::TRADDR, "fe80::1%eth0"),
+            number(attribute::TRSVCID, 4421u16),
+            text(attribute::SUBSYSNQN, "nqn.x"),
+            nest(
+                attribute::ERROR,
+                vec![
+                    number(crate::uapi::error::STAGE, 0u32),
+                    number(crate::uapi::error::ERRNO, 110i32),
+                    text(crate::uapi::error::MESSAGE, "no answer"),
+                ],
+            ),
+        ]);
+        let controller = Controller::read(&message).unwrap();
+        assert_eq!(controller.state.known(), Some(CtrlState::Dead));
+        assert_eq!(controller.endpoint().to_string(), "[fe80::1%eth0]:4421");
+        assert_eq!(controller.error.unwrap().message, "no answer");
+    }
+
+    #[test]
+    fn a_newer_state_has_a_number() {
+        assert_eq!(State(42).to_string(), "state-42");
+        assert_eq!(State(42).known(), None);
+    }
+
+    #[test]
+    fn what_is_left_out_is_named() {
+        let message = attributes(vec![text(attribute::NAME, "rnvme0")]);
+        assert_eq!(
+            Controller::read(&message).unwrap_err().to_string(),
+            "the kernel left out the attribute ctrl-id"
+        );
+    }
+}

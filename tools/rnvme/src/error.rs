@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What goes wrong, as the user sees it: one line and an exit status.
+
+use crate::cli::Format;
+use crate::failure::Failure;
+use crate::render::json;
+use serde::Serialize;
+use std::fmt;
+use std::process::ExitCode;
+
+/// Exit statuses; 0 is success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Status {
+    /// The operation was tried and failed.
+    Failed = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// There is no such controller.
+    NotFound = 3,
+    /// The controller exists already.
+    Exists = 4,
+    /// It took too long.
+    Timeout = 5,
+    /// The caller may not do that.
+    Permission = 6,
+    /// The kernel module is not loaded.
+    NoModule = 7,
+}
+
+/// An error with the sentence that explains it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Error {
+    /// The exit status it ends with.
+    pub(crate) status: Status,
+    /// The cause and, where there is something to do, what.
+    pub(crate) message: String,
+    /// What the kernel said of a controller that failed.
+    pub(crate) failure: Option<Box<Failure>>,
+}
+
+/// The JSON form of an error.
+#[derive(Serialize)]
+struct Report<'a> {
+    error: Body<'a>,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    status: u8,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<&'a Failure>,
+}
+
+impl Error {
+    /// An error of the given status.
+    pub(crate) fn new(status: Status, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            message: message.into(),
+            failure: None,
+        }
+    }
+
+    /// An operation that failed.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::new(Status::Failed, message)
+    }
+
+    /// Put what was being done before the cause.
+    pub(crate) fn during(self, what: impl fmt::Display) -> Self {
+        Self {
+            message: format!("{what}: {}", self.message),
+            ..self
+        }
+    }
+
+    /// Print the error to the standard error output, and give the exit status.
+    pub(crate) fn report(&self, format: Format) -> ExitCode {
+        eprintln!("{}", self.render(format));
+        ExitCode::from(self.status as u8)
+    }
+
+    /// The error as one line.
+    pub(crate) fn render(&self, format: Format) -> String {
+        match format {
+            Format::Normal => format!("rnvme: {}", self.message),
+            Format::Json => json::line(&Report {
+                error: Body {
+                    status: self.status as u8,
+                    message: &self.message,
+                    failure: self.failure.as_deref(),
+                },
+            }),
+        }
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::failed(describe(&error))
+    }
+}
+
+/// The text of an I/O error without the number that the standard library appends.
+pub(crate) fn describe(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
+
+/// The text of an error number.
+pub(crate) fn describe_errno(errno: i32) -> String {
+    describe(&std::io::Error::from_raw_os_error(errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn normal_is_one_prefixed_line() {
+        let error = Error::new(Status::Timeout, "no answer").during("connect to 10.0.0.9:4420");
+        assert_eq!(
+            error.render(Format::Normal),
+            "rnvme: connect to 10.0.0.9:4420: no answer"
+        );
+    }
+
+    #[test]
+    fn json_has_schema_and_status() {
+        let error = Error::new(Status::NotFound, "no controller \"x\"");
+        assert_eq!(
+            error.render(Format::Json),
+            r#"{"schema":1,"error":{"status":3,"message":"no controller \"x\""}}"#
+        );
+    }
+
+    #[test]
+    fn errno_text_has_no_number() {
+        assert_eq!(describe_errno(111), "Connection refused");
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the kernel multicasts.
+
+use crate::controller::Controller;
+use crate::namespace::Namespace;
+use crate::netlink::attributes::{Attributes, Malformed};
+use crate::uapi::Command;
+
+/// What happened to a controller or a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It is new.
+    Added,
+    /// Its state or its error changed.
+    Changed,
+    /// It is gone.
+    Removed,
+}
+
+/// A notification of the `events` group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// About a controller.
+    Controller(Change, Box<Controller>),
+    /// About a namespace.
+    Namespace(Change, Box<Namespace>),
+}
+
+impl Event {
+    /// Read a notification; one that a newer kernel added is none.
+    pub(crate) fn read(command: u8, attributes: &Attributes) -> Result<Option<Self>, Malformed> {
+        let (change, controller) = match Command::from_raw(command) {
+            Some(Command::CtrlAddNtf) => (Change::Added, true),
+            Some(Command::CtrlChangeNtf) => (Change::Changed, true),
+            Some(Command::CtrlDelNtf) => (Change::Removed, true),
+            Some(Command::NsAddNtf) => (Change::Added, false),
+            Some(Command::NsDelNtf) => (Change::Removed, false),
+            _ => return Ok(None),
+        };
+        Ok(Some(if controller {
+            Self::Controller(change, Box::new(Controller::read(attributes)?))
+        } else {
+            Self::Namespace(change, Box::new(Namespace::read(attributes)?))
+        }))
+    }
+}
+
+/// What waiting for an event ends with.
+#[derive(Debug)]
+pub(crate) enum Notice {
+    /// An event came.
+    Event(Event),
+    /// The kernel dropped events: what is known must be read again.
+    Lost,
+    /// The user asked to stop.
+    Interrupted,
+    /// The deadline passed.
+    Deadline,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::attributes::tests::{attributes, number, text};
+    use crate::uapi::ns;
+
+    #[test]
+    fn what_a_newer_kernel_says_is_passed_over() {
+        assert_eq!(Event::read(200, &attributes(vec![])).unwrap(), None);
+    }
+
+    #[test]
+    fn a_reply_is_no_event() {
+        let reply = Command::CtrlGet as u8;
+        assert_eq!(Event::read(reply, &attributes(vec![])).unwrap(), None);
+    }
+
+    #[test]
+    fn reads_a_namespace_event() {
+        let message = attributes(vec![
+            number(ns::CTRL_ID, 0u32),
+            number(ns::NSID, 2u32),
+            text(ns::NAME, "rnvme0n2"),
+            number(ns::SIZE, 4096u32),
+            number(ns::BLOCK_SIZE, 4096u32),
+        ]);
+        let event = Event::read(Command::NsDelNtf as u8, &message).unwrap();
+        match event {
+            Some(Event::Namespace(Change::Removed, namespace)) => assert_eq!(namespace.nsid, 2),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_broken_event_is_an_error() {
+        assert!(Event::read(Command::CtrlAddNtf as u8, &attributes(vec![])).is_err());
+    }
+}

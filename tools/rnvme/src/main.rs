@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `rnvme`: connect and watch NVMe over RDMA block devices of the rnvme kernel module.
+//!
+//! The kernel is reached through generic netlink only (`netlink`), behind the trait `kernel::Kernel`;
+//! verbs (`verb`) are written against that trait, and what they print is made by pure functions
+//! (`render`).
+
+mod address;
+mod cli;
+mod controller;
+mod error;
+mod event;
+mod failure;
+mod host;
+mod kernel;
+mod namespace;
+mod netlink;
+mod render;
+mod uapi;
+mod usage;
+mod verb;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = match cli::Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return usage::report(&error),
+    };
+    let format = arguments.verb.format();
+    match verb::run(arguments.verb) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report(format),
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A wrong command line, in one line; and help, which is none.
+
+use crate::cli::{Arguments, Format};
+use crate::error::{Error, Status};
+use clap::CommandFactory;
+use std::process::ExitCode;
+
+/// Print what the parser has to say.
+pub(crate) fn report(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        return match error.print() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => Error::from(error)
+                .during("standard output")
+                .report(Format::Normal),
+        };
+    }
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    Error::new(Status::Usage, explain(&error.render().to_string(), &words)).report(format(&words))
+}
+
+/// The parser's first paragraph in one line, and where to read more.
+fn explain(text: &str, words: &[String]) -> String {
+    let lines = text.trim_start_matches("error: ").lines();
+    let paragraph: Vec<&str> = lines
+        .take_while(|line| !line.is_empty())
+        .map(str::trim)
+        .collect();
+    let known = |word: &&String| Arguments::command().find_subcommand(word).is_some();
+    let verb = words.first().filter(known);
+    let verb = verb.map_or(String::new(), |verb| format!(" {verb}"));
+    format!("{}; see rnvme{verb} --help", paragraph.join(" "))
+}
+
+/// The format that a line which does not parse asks for.
+fn format(words: &[String]) -> Format {
+    let mut previous = "";
+    for word in words {
+        let value = match previous {
+            "-o" | "--output-format" => Some(word.as_str()),
+            _ => word
+                .strip_prefix("--output-format=")
+                .or_else(|| word.strip_prefix("-o")),
+        };
+        if value.is_some_and(|value| value.trim_start_matches('=') == "json") {
+            return Format::Json;
+        }
+        previous = word;
+    }
+    Format::Normal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn complain(line: &str) -> String {
+        let words = words(line);
+        let full = std::iter::once("rnvme".to_owned()).chain(words.clone());
+        let error = Arguments::try_parse_from(full).unwrap_err();
+        explain(&error.render().to_string(), &words)
+    }
+
+    #[test]
+    fn one_line_says_what_is_wrong() {
+        for (line, expected) in [
+            (
+                "list --frob",
+                "unexpected argument '--frob' found; see rnvme list --help",
+            ),
+            ("frob", "unrecognized subcommand 'frob'; see rnvme --help"),
+            (
+                "connect -a 10.0.0.9",
+                "the following required arguments were not provided: --nqn <NQN>; \
+                 see rnvme connect --help",
+            ),
+            (
+                "connect -a 10.0.0.9 -n nqn.x -Q 3",
+                "invalid value '3' for '--queue-size <N>': 3 is not in 16..=1024; \
+                 see rnvme connect --help",
+            ),
+        ] {
+            assert_eq!(complain(line), expected);
+        }
+    }
+
+    #[test]
+    fn json_is_recognised_where_nothing_parses() {
+        for line in [
+            "list --frob -o json",
+            "-ojson",
+            "--output-format=json x",
+            "-o=json",
+        ] {
+            assert_eq!(format(&words(line)), Format::Json, "{line}");
+        }
+        for line in ["list --frob", "list -o", "list json", "-o normal"] {
+            assert_eq!(format(&words(line)), Format::Normal, "{line}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `rnvme disconnect` and `rnvme disconnect-all`: the kernel only starts to remove a controller; its
+//! last event tells that it is gone.
+
+use super::print;
+use crate::cli::{Disconnect, DisconnectAll, Format, Which};
+use crate::controller::Controller;
+use crate::error::{Error, Status};
+use crate::event::{Change, Event, Notice};
+use crate::kernel::Kernel;
+use crate::render::json;
+use serde::Serialize;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// Removing a controller is bounded in the kernel; this is far beyond that bound.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Serialize)]
+struct Report<'a> {
+    disconnected: Vec<&'a str>,
+}
+
+/// Disconnect the chosen controllers.
+pub(super) fn run(
+    options: &Disconnect,
+    kernel: &mut impl Kernel,
+    out: &mut impl Write,
+) -> Result<(), Error> {
+    kernel.subscribe()?;
+    let chosen = choose(&options.which, kernel.controllers()?)?;
+    remove(&chosen, kernel)?;
+    print(out, &render(&chosen, options.output.format))
+}
+
+/// Disconnect every controller; that there is none is as good.
+pub(super) fn all(
+    options: &DisconnectAll,
+    kernel: &mut impl Kernel,
+    out: &mut impl Write,
+) -> Result<(), Error> {
+    kernel.subscribe()?;
+    let chosen = kernel.controllers()?;
+    remove(&chosen, kernel)?;
+    print(out, &render(&chosen, options.output.format))
+}
+
+fn choose(which: &Which, controllers: Vec<Controller>) -> Result<Vec<Controller>, Error> {
+    if let Some(nqn) = &which.nqn {
+        let same = |each: &Controller| each.subsysnqn == *nqn;
+        let chosen: Vec<_> = controllers.into_iter().filter(same).collect();
+        if chosen.is_empty() {
+            let text = format!("disconnect: no controller of subsystem {nqn}");
+            return Err(Error::new(Status::NotFound, text));
+        }
+        return Ok(chosen);
+    }
+    let mut chosen: Vec<Controller> = Vec::new();
+    for device in &which.device {
+        let controller =
+            by_name(device, &controllers).ok_or_else(|| not_found(device).during("disconnect"))?;
+        if chosen.iter().all(|each| each.id != controller.id) {
+            chosen.push(controller.clone());
+        }
+    }
+    Ok(chosen)
+}
+
+/// The controller of a name, with or without its directory.
+pub(super) fn by_name<'a>(name: &str, controllers: &'a [Controller]) -> Option<&'a Controller> {
+    let name = name.strip_prefix("/dev/").unwrap_or(name);
+    controllers.iter().find(|each| each.device == name)
+}
+
+/// There is no controller of a name.
+pub(super) fn not_found(name: &str) -> Error {
+    Error::new(
+        Status::NotFound,
+        format!("no controller {name}: see rnvme show"),
+    )
+}
+
+/// Start to remove controllers, then wait for all of them.
+fn remove(controllers: &[Controller], kernel: &mut impl Kernel) -> Result<(), Error> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut left: Vec<&Controller> = Vec::new();
+    for controller in controllers {
+        match kernel.disconnect(controller.id) {
+            Ok(()) => left.push(controller),
+            // Gone since it was listed.
+            Err(gone) if gone.status == Status::NotFound => (),
+            Err(error) => {
+                return Err(error.during(format_args!("disconnect {}", controller.device)))
+            }
+        }
+    }
+    while !left.is_empty() {
+        match kernel.next(Some(deadline))? {
+            Notice::Event(Event::Controller(Change::Removed, gone)) => {
+                left.retain(|each| each.id != gone.id);
+            }
+            Notice::Event(_) => (),
+            Notice::Lost => {
+                let now = kernel.controllers()?;
+                left.retain(|each| now.iter().any(|one| one.id == each.id));
+            }
+            Notice::Interrupted => {
+                return Err(unfinished(&left, Status::Failed, "interrupted"));
+            }
+            Notice::Deadline => return Err(unfinished(&left, Status::Timeout, "timed out")),
+        }
+    }
+    Ok(())
+}
+
+fn unfinished(left: &[&Controller], status: Status, why: &str) -> Error {
+    let names: Vec<&str> = left.iter().map(|each| each.device.as_str()).collect();
+    let text = format!("{why}; the kernel goes on to remove it");
+    Error::new(status, text).during(format_args!("disconnect {}", names.join(", ")))
+}
+
+fn render(controllers: &[Controller], format: Format) -> String {
+    let names = controllers.iter().map(|each| each.device.as_str());
+    match format {
+        Format::Json => {
+            json::line(&Report {
+                disconnected: names.collect(),
+            }) + "\n"
+        }
+        Format::Normal => names.flat_map(|name| [name, ": disconnected\n"]).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Output;
+    use crate::controller::tests::live;
+    use crate::kernel::tests::Script;
+
+    fn numbered(id: u32) -> Controller {
+        Controller {
+            id,
+            device: format!("rnvme{id}"),
+            subsysnqn: format!("nqn.{}", id % 2),
+            ..live()
+        }
+    }
+
+    /// A kernel with three controllers, two of nqn.0.
+    fn kernel() -> Script {
+        Script {
+            controllers: (0..3).map(numbered).collect(),
+            ..Script::default()
+        }
+    }
+
+    fn play(
+        nqn: Option<&str>,
+        device: &[&str],
+        format: Format,
+        kernel: &mut Script,
+    ) -> Result<String, Error> {
+        let options = Disconnect {
+            which: Which {
+                nqn: nqn.map(str::to_owned),
+                device: device.iter().map(|&name| name.into()).collect(),
+            },
+            output: Output { format },
+        };
+        let mut out = Vec::new();
+        run(&options, kernel, &mut out)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn a_subsystem_has_several() {
+        let mut kernel = kernel();
+        kernel.tell(Change::Changed, numbered(0));
+        kernel.tell(Change::Removed, numbered(2));
+        kernel.tell(Change::Removed, numbered(0));
+        assert_eq!(
+            play(Some("nqn.0"), &[], Format::Json, &mut kernel).unwrap(),
+            "{\"schema\":1,\"disconnected\":[\"rnvme0\",\"rnvme2\"]}\n"
+        );
+        assert_eq!(kernel.disconnected, [0, 2]);
+    }
+
+    #[test]
+    fn a_name_is_taken_once() {
+        let mut kernel = kernel();
+        kernel.tell(Change::Removed, numbered(1));
+        let names = ["rnvme1", "/dev/rnvme1"];
+        assert_eq!(
+            play(None, &names, Format::Normal, &mut kernel).unwrap(),
+            "rnvme1: disconnected\n"
+        );
+        assert_eq!(kernel.disconnected, [1]);
+    }
+
+    #[test]
+    fn an_unknown_one_changes_nothing() {
+        for (nqn, device) in [
+            (Some("nqn.9"), &[] as &[&str]),
+            (None, &["rnvme0", "rnvme9"]),
+        ] {
+            let mut kernel = kernel();
+            let error = play(nqn, device, Format::Normal, &mut kernel).unwrap_err();
+            assert_eq!(error.status, Status::NotFound);
+            assert!(kernel.disconnected.is_empty());
+        }
+    }
+
+    #[test]
+    fn lost_events_are_made_up_for() {
+        let mut kernel = kernel();
+        kernel.notices.push_back(Notice::Lost);
+        kernel.tell(Change::Removed, numbered(0));
+        // Still there after the loss, so its event is waited for.
+        assert!(play(None, &["rnvme0"], Format::Normal, &mut kernel).is_ok());
+        assert!(kernel.notices.is_empty());
+    }
+
+    #[test]
+    fn giving_up_tells_what_is_left() {
+        for (notice, status, why) in [
+            (Notice::Interrupted, Status::Failed, "interrupted"),
+            (Notice::Deadline, Status::Timeout, "timed out"),
+        ] {
+            let mut kernel = kernel();
+            kernel.notices.push_back(notice);
+            let error = play(None, &["rnvme0"], Format::Normal, &mut kernel).unwrap_err();
+            assert_eq!(error.status, status);
+            assert_eq!(
+                error.message,
+                format!("disconnect rnvme0: {why}; the kernel goes on to remove it")
+            );
+        }
+    }
+
+    #[test]
+    fn all_may_be_none() {
+        let options = DisconnectAll {
+            output: Output {
+                format: Format::Json,
+            },
+        };
+        let mut out = Vec::new();
+        all(&options, &mut Script::default(), &mut out).unwrap();
+        assert_eq!(out, b"{\"schema\":1,\"disconnected\":[]}\n");
+    }
+}

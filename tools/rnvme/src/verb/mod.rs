@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The verbs: each asks the kernel and prints what it learned.
+
+mod connect;
+mod disconnect;
+mod document;
+mod list;
+mod monitor;
+mod show;
+
+use crate::cli::Verb;
+use crate::error::Error;
+use crate::host::Places;
+use crate::netlink::Client;
+use std::io::{stdout, Write};
+
+/// Do what the command line says.
+pub(crate) fn run(verb: Verb) -> Result<(), Error> {
+    let out = &mut stdout().lock();
+    match verb {
+        Verb::Connect(options) => {
+            let wish = connect::wish(&options, &Places::default())?;
+            connect::run(&options, &wish, &mut Client::open()?, out)
+        }
+        Verb::Disconnect(options) => disconnect::run(&options, &mut Client::open()?, out),
+        Verb::DisconnectAll(options) => disconnect::all(&options, &mut Client::open()?, out),
+        Verb::List(options) => list::run(&options, &mut Client::open()?, out),
+        Verb::Show(options) => show::run(&options, &mut Client::open()?, out),
+        Verb::Monitor(options) => monitor::run(&options, &mut Client::open()?, out),
+        Verb::Completion(options) => document::completion(&options, out),
+        Verb::Man(options) => document::man(&options, out),
+    }
+}
+
+/// Print now: who reads may be waiting for it.
+fn print(out: &mut impl Write, text: &str) -> Result<(), Error> {
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| Error::from(error).during("standard output"))
+}

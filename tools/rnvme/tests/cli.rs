@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The program as a user runs it, as far as that needs no kernel module.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn rnvme(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_rnvme"))
+        .args(words)
+        .output()
+        .expect("the program runs")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("output is UTF-8")
+}
+
+/// Run a line that must fail; its status and what it says in its one line.
+fn fail(words: &[&str]) -> (Option<i32>, String) {
+    let output = rnvme(words);
+    assert_eq!(text(&output.stdout), "", "{words:?}");
+    let message = text(&output.stderr);
+    assert_eq!(message.lines().count(), 1, "{words:?}: {message}");
+    (output.status.code(), message.trim_end().to_owned())
+}
+
+#[test]
+fn wrong_lines_are_one_line_and_status_2() {
+    for words in [
+        &[] as &[&str],
+        &["frob"],
+        &["--frob"],
+        &["list", "--frob"],
+        &["list", "extra"],
+        &["connect"],
+        &["connect", "-a", "10.0.0.9"],
+        &["connect", "-a", "10.0.0.9", "-n", "nqn.x", "-t", "tcp"],
+        &["connect", "-a", "10.0.0.9", "-n", "nqn.x", "-s", "0"],
+        &["connect", "-a", "10.0.0.9", "-n", "nqn.x", "-Q", "15"],
+        &[
+            "connect",
+            "-a",
+            "10.0.0.9",
+            "-n",
+            "nqn.x",
+            "--timeout",
+            "601",
+        ],
+        &["connect", "-a", "10.0.0.9", "-n", "nqn.x", "-I", "no-uuid"],
+        &["connect", "-a", "10.0.0.9", "-n", "nqn.x", "-w", "name"],
+        &["disconnect"],
+        &["disconnect", "-n", "nqn.x", "-d", "rnvme0"],
+        &["show", "rnvme0", "rnvme1"],
+        &["list", "-o", "xml"],
+        &["completion", "csh"],
+        &["man", "frob"],
+    ] {
+        let (status, message) = fail(words);
+        assert_eq!(status, Some(2), "{words:?}: {message}");
+        assert!(message.starts_with("rnvme: "), "{message}");
+        assert!(message.contains("--help"), "{message}");
+    }
+}
+
+#[test]
+fn wrong_lines_are_json_where_json_is_wanted() {
+    let (status, message) = fail(&["list", "--frob", "-o", "json"]);
+    assert_eq!(status, Some(2));
+    let document: Value = serde_json::from_str(&message).expect("JSON");
+    assert_eq!(document["schema"], 1);
+    assert_eq!(document["error"]["status"], 2);
+    assert!(document["error"]["message"].is_string());
+}
+
+#[test]
+fn without_the_module_every_verb_says_so() {
+    let loaded = Path::new("/sys/module/rnvme").exists();
+    assert!(!loaded, "this test is for a kernel without the module");
+    let identity = [
+        "-q",
+        "nqn.2014-08.org.example:host",
+        "-I",
+        "00112233-4455-6677-8899-aabbccddeeff",
+    ];
+    let connect = [
+        &["connect", "-a", "192.0.2.1", "-n", "nqn.x"],
+        &identity[..],
+    ]
+    .concat();
+    for words in [
+        &connect[..],
+        &["disconnect", "-d", "rnvme0"],
+        &["disconnect-all"],
+        &["list"],
+        &["show"],
+        &["monitor"],
+    ] {
+        let (status, message) = fail(words);
+        assert_eq!(status, Some(7), "{words:?}: {message}");
+        assert_eq!(
+            message,
+            "rnvme: the rnvme module is not loaded: modprobe rnvme"
+        );
+    }
+}
+
+#[test]
+fn a_name_that_does_not_resolve_is_a_failure() {
+    let words = ["connect", "-a", "no such name", "-n", "nqn.x"];
+    let (status, message) = fail(&words);
+    assert_eq!(status, Some(1));
+    let start = "rnvme: connect to no such name:4420: cannot resolve host name no such name: ";
+    assert!(message.starts_with(start), "{message}");
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    for words in [
+        &["--help"] as &[&str],
+        &["connect", "--help"],
+        &["--version"],
+    ] {
+        let output = rnvme(words);
+        assert_eq!(output.status.code(), Some(0), "{words:?}");
+        assert_eq!(text(&output.stderr), "");
+        assert!(text(&output.stdout).contains("rnvme"));
+    }
+    let help = rnvme(&["connect", "--help"]);
+    assert!(text(&help.stdout).contains("/etc/nvme/hostnqn"));
+}
+
+#[test]
+fn documents_need_no_kernel() {
+    for words in [
+        &["man"] as &[&str],
+        &["man", "connect"],
+        &["completion", "bash"],
+    ] {
+        let output = rnvme(words);
+        assert_eq!(output.status.code(), Some(0), "{words:?}");
+        assert!(!output.stdout.is_empty());
+    }
+}
