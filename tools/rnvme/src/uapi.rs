@@ -72,7 +72,8 @@ pub(crate) const CONNECT_TIMEOUT_DEFAULT: u32 = 10000;
 pub(crate) enum Command {
     /// Start to connect a controller, and reply with its number and name at once. Whether it
     /// succeeds comes as events of the controller; the state live is success, and the states
-    /// deleting and dead are failure.
+    /// deleting and dead are failure. The event that tells of live comes after the disks of the
+    /// namespaces were made.
     Connect = 1,
     /// Start to remove a controller in whatever state it is. The event ctrl-del-ntf tells that it
     /// is gone.

@@ -185,4 +185,23 @@ mod tests {
             include_str!("golden/show.json")
         );
     }
+
+    #[test]
+    fn every_member_is_documented() {
+        let guide = include_str!("../../../../Documentation/interface.rst");
+        let text = json(&[live(), dead()], &[disk()]);
+        let mut open = vec![serde_json::from_str::<serde_json::Value>(&text).unwrap()];
+        while let Some(value) = open.pop() {
+            match value {
+                serde_json::Value::Array(list) => open.extend(list),
+                serde_json::Value::Object(members) => {
+                    for (name, value) in members {
+                        assert!(guide.contains(&format!("``{name}``")), "{name}");
+                        open.push(value);
+                    }
+                }
+                _ => (),
+            }
+        }
+    }
 }
