@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 from concurrent.futures import ThreadPoolExecutor
 
 from . import cache, cpio, index, mirror, probe, root
@@ -17,7 +18,7 @@ from .process import pipe, run
 from .say import GroundError, UsageError, note, step
 
 # To be raised whenever _make() makes something else than before.
-RECIPE = 1
+RECIPE = 2
 
 # Sources that neither the preparation nor a module build reads, relative to the source tree.
 UNREAD = [
@@ -28,12 +29,19 @@ UNREAD = [
     "tools/perf", "tools/testing/selftests/*/*.[cS]",
 ]
 
+# For the preparation only. Macros need not be fast: optimising `syn` takes longer than all they
+# do. Type information is not made for modules here, so its tools are not either.
+PREPARATION = ["HOSTRUSTFLAGS=-Copt-level=0", "CONFIG_DEBUG_INFO_BTF="]
+
 # What the initramfs loads, dependencies aside.
 BOOT_MODULES = ["virtio_blk", "erofs", "overlay", "9p", "9pnet_virtio", "configfs"]
+
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 _KEPT = re.compile(r"kernel-(.+)-[0-9a-f]{12}$")
 _VERSION = re.compile(r"\d+\.\d+(\.\d+\S*)?$")
 
+# Read by the kernel's Makefile on every run of make in the tree.
 VARIABLES = """\
 override ARCH = x86
 override KERNELRELEASE = {release}
@@ -51,9 +59,15 @@ class Tree:
         self.release = release
         self.build = path / "build"
         self.image = path / "vmlinuz"
+        self.unpacked_image = path / "vmlinux"
         self.modules = path / "lib/modules" / release
         self.modules_image = path / "modules.erofs"
         self.initramfs = path / "initramfs.cpio"
+
+    @property
+    def bootable(self):
+        """The image to boot: the unpacked one, which spares seconds of emulation, if there is."""
+        return self.unpacked_image if self.unpacked_image.exists() else self.image
 
 
 def _matches(release, wanted):
@@ -77,7 +91,8 @@ def choose(wanted):
 
 def _name(kernel):
     return f"kernel-{kernel.release}-" + cache.key(
-        kernel, root.name(), RECIPE, UNREAD, BOOT_MODULES, VARIABLES)
+        kernel, root.name(), RECIPE, UNREAD, PREPARATION, BOOT_MODULES,
+        VARIABLES)
 
 
 def ensure(wanted=None):
@@ -161,7 +176,7 @@ def _prepare(tree):
     suffix = re.sub(r"^[\d.]+", "", tree.release)
     with step(f"Rust metadata of kernel {tree.release}"):
         root.quietly(["make", f"-j{os.cpu_count()}", f"LOCALVERSION={suffix}",
-                      "prepare", "modules_prepare"], cwd=tree.build)
+                      *PREPARATION, "prepare", "modules_prepare"], cwd=tree.build)
     if (tree.build / ".config").read_text(encoding="utf-8") != stock:
         raise GroundError(f"the tools of the root change the configuration of {tree.release}: "
                           "they are not those that the kernel was built with")
@@ -180,8 +195,9 @@ def _images(tree):
         run(["xargs", "-0", "-P", os.cpu_count(), "-n", "64", "xz", "-d"],
             input="\0".join(packed))
         root.quietly(["depmod", "-b", tree.path, tree.release])
-        root.quietly(["mkfs.erofs", "--quiet", "--all-root", "-T0", tree.modules_image,
-                      tree.path / "lib"])
+        root.quietly(["mkfs.erofs", "--quiet", "--all-root", "-T0", tree.modules_image, "/image"],
+                     binds=[(tree.path / "lib", "/image/usr/lib")])
+        _unpack_image(tree)
     archive = cpio.Archive()
     for name in ("bin", "dev", "proc", "root", "lower", "lower/root", "lower/modules", "modules",
                  "upper", "work"):
@@ -192,6 +208,21 @@ def _images(tree):
         archive.file(f"modules/{module.name}", module.read_bytes())
     archive.file("modules/order", "".join(f"{module.name}\n" for module in order).encode())
     tree.initramfs.write_bytes(archive.finish())
+
+
+def _unpack_image(tree):
+    """Take the kernel proper out of its image, if it is packed in the way that Debian packs it."""
+    data = tree.image.read_bytes()
+    # Offsets of Documentation/arch/x86/boot.rst.
+    setup_sectors = data[0x1f1]
+    offset, length = struct.unpack_from("<II", data, 0x248)
+    start = (setup_sectors + 1) * 512 + offset
+    # The last four bytes of the payload are its size and not part of the stream.
+    packed = data[start:start + length - 4]
+    if packed.startswith(ZSTD_MAGIC):
+        stream = tree.path / "vmlinux.zst"
+        stream.write_bytes(packed)
+        root.quietly(["zstd", "-d", "--quiet", "--rm", stream, "-o", tree.unpacked_image])
 
 
 def _load_order(tree, names):

@@ -117,7 +117,7 @@ def command(tree, settings, initramfs_file, ports):
     """The command line of the VM; `ports` are file descriptors by name, opened for writing."""
     line = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot",
             "-display", "none", "-machine", "q35", *_processor(settings),
-            "-m", f"{settings.memory}M", "-kernel", tree.image,
+            "-m", f"{settings.memory}M", "-kernel", tree.bootable,
             "-initrd", f"/dev/fd/{initramfs_file}", "-append", " ".join(KERNEL_ARGUMENTS)]
     line += _disk("root", image.ensure()) + _disk("modules", tree.modules_image)
     line += _folder("src", build.CHECKOUT) + _folder("kernel", tree.build)

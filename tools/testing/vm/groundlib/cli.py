@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the command lines of the ground's programs have in common."""
+
+import argparse
+import pathlib
+
+from .say import UsageError
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line and whose options are never abbreviated."""
+
+    def __init__(self, **options):
+        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
+                         **options)
+
+    def error(self, message):
+        """Complain in one line."""
+        raise UsageError(f"{message} (see --help)")
+
+
+def number(low, high):
+    """An argparse type: an integer in a range."""
+    def parse(text):
+        if not text.isdecimal() or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {low} to {high}")
+        return int(text)
+    return parse
+
+
+def directory(text):
+    """An argparse type: an existing directory."""
+    path = pathlib.Path(text)
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is not a directory")
+    return path.absolute()
+
+
+def command(words):
+    """The words of a command, without the -- before it."""
+    words = words[1:] if words[:1] == ["--"] else words
+    if not words:
+        raise UsageError("no COMMAND given (see --help)")
+    return words
