@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! NVMe and NVMe/RDMA formats, and the decisions that need nothing else.
+//!
+//! Nothing here knows the kernel, allocates, or can panic on any input: all
+//! bytes and numbers that a peer or a user controls are checked as they are
+//! read. The crate is part of `rnvme.ko`, and an ordinary crate for tests.
+
+// The kernel's build has it on the command line; tests have the library.
+#![cfg_attr(not(any(MODULE, test)), no_std)]
+
+pub mod async_event;
+pub mod block_status;
+pub mod cid;
+pub mod connect;
+pub mod cqe;
+pub mod dsm;
+pub mod identify;
+pub mod keep_alive;
+pub mod limits;
+pub mod nqn;
+pub mod private_data;
+pub mod property;
+pub mod request_state;
+pub mod retry;
+pub mod sgl;
+pub mod sqe;
+pub mod state;
+pub mod status;
+pub mod uuid;
+
+mod layout;
+#[cfg(test)]
+mod testing;

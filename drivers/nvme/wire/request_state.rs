@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Where a request is between its posting and its end.
+//!
+//! A request may end only when three things are over: the send of its command,
+//! as the memory of the command and of data in its capsule belongs to the
+//! device until then; its response, which can overtake the send's completion;
+//! and the peer's access to its memory region, which either the peer ends
+//! along with the response or a local invalidation does. Each happens at most
+//! once. Whatever else a peer says of a request is a protocol error, and then
+//! the request ends only once the queue is drained, as nobody knows before
+//! what the peer still accesses.
+//!
+//! Completions that failed are no events here: they end the queue, and all its
+//! requests with it, by [`Event::Drained`].
+
+use core::fmt;
+
+/// State of a request; a driver keeps one per tag, in an atomic.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum RequestState {
+    /// Not posted: the tag is free or the request is being prepared.
+    Idle = 0,
+    /// Posted without a region; neither sent nor answered.
+    Posted = 1,
+    /// Posted with a region that the peer may access; neither sent nor
+    /// answered.
+    PostedRegion = 2,
+    /// Sent without a region; not answered.
+    Sent = 3,
+    /// Sent with a region; not answered.
+    SentRegion = 4,
+    /// Answered, and no region is valid; not sent as far as is known.
+    Answered = 5,
+    /// Answered; the region is being invalidated; not sent as far as is known.
+    Invalidating = 6,
+    /// Sent and answered; the region is being invalidated.
+    SentInvalidating = 7,
+    /// A protocol error happened; waits for the queue to be drained.
+    Broken = 8,
+}
+
+/// What happens to a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// It is about to be posted, and is Idle; from then on all others may come.
+    Post {
+        /// Whether with a memory region that the peer may access.
+        region: bool,
+    },
+    /// It could not be posted at all: no work request of it is queued.
+    PostFailed,
+    /// Its command was sent.
+    SendDone,
+    /// Its response was received.
+    Response(RemoteInvalidation),
+    /// The local invalidation of its region was completed.
+    LocalInvalidateDone,
+    /// The queue is drained: nothing of the request is left with the device,
+    /// and the peer has no access any more.
+    Drained,
+}
+
+/// What a response says of a region that the peer made invalid.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RemoteInvalidation {
+    /// Nothing.
+    None,
+    /// It was the request's own.
+    Own,
+    /// It was not the request's own.
+    Foreign,
+}
+
+/// What to do about an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Nothing: other events have to come first.
+    Wait,
+    /// Post a local invalidation of the region.
+    PostLocalInvalidate,
+    /// End the request: it is Idle.
+    Complete,
+    /// Tear down the queue. The request does not end now.
+    ProtocolError(ProtocolError),
+}
+
+/// What cannot happen in a request's state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProtocolError {
+    /// An event of a request that is not posted.
+    NotPosted,
+    /// A second posting.
+    AlreadyPosted,
+    /// A second completion of the send, or a failed post after it.
+    AlreadySent,
+    /// A second response.
+    AlreadyAnswered,
+    /// A completed local invalidation that was not posted.
+    NotInvalidating,
+    /// The peer invalidated a region, and the request has none.
+    UnexpectedInvalidation,
+    /// The peer invalidated another region than the request's.
+    WrongInvalidation,
+}
+
+impl RequestState {
+    /// All states, in order of their numbers.
+    pub const ALL: [Self; 9] = [
+        Self::Idle,
+        Self::Posted,
+        Self::PostedRegion,
+        Self::Sent,
+        Self::SentRegion,
+        Self::Answered,
+        Self::Invalidating,
+        Self::SentInvalidating,
+        Self::Broken,
+    ];
+
+    /// Takes a state's number back from where it was kept.
+    #[inline]
+    #[must_use]
+    pub const fn from_u8(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::Idle),
+            1 => Some(Self::Posted),
+            2 => Some(Self::PostedRegion),
+            3 => Some(Self::Sent),
+            4 => Some(Self::SentRegion),
+            5 => Some(Self::Answered),
+            6 => Some(Self::Invalidating),
+            7 => Some(Self::SentInvalidating),
+            8 => Some(Self::Broken),
+            _ => None,
+        }
+    }
+
+    /// The state's number.
+    #[inline]
+    #[must_use]
+    pub const fn to_u8(self) -> u8 {
+        self as u8
+    }
+
+    /// The state after `event`, and what to do about it.
+    #[inline]
+    #[must_use]
+    pub const fn after(self, event: Event) -> (Self, Outcome) {
+        // What is broken stays so, however much still arrives of it.
+        if let (Self::Broken, Event::Post { .. }) = (self, event) {
+            return (
+                Self::Broken,
+                Outcome::ProtocolError(ProtocolError::AlreadyPosted),
+            );
+        }
+        match event {
+            Event::Drained => self.drained(),
+            _ if matches!(self, Self::Broken) => (Self::Broken, Outcome::Wait),
+            Event::Post { region } => self.post(region),
+            Event::PostFailed => self.post_failed(),
+            Event::SendDone => self.send_done(),
+            Event::Response(invalidation) => self.response(invalidation),
+            Event::LocalInvalidateDone => self.local_invalidate_done(),
+        }
+    }
+
+    #[inline]
+    const fn post(self, region: bool) -> (Self, Outcome) {
+        match (self, region) {
+            (Self::Idle, false) => (Self::Posted, Outcome::Wait),
+            (Self::Idle, true) => (Self::PostedRegion, Outcome::Wait),
+            _ => self.broken(ProtocolError::AlreadyPosted),
+        }
+    }
+
+    #[inline]
+    const fn post_failed(self) -> (Self, Outcome) {
+        match self {
+            Self::Posted | Self::PostedRegion => (Self::Idle, Outcome::Wait),
+            _ => self.broken(ProtocolError::AlreadySent),
+        }
+    }
+
+    #[inline]
+    const fn send_done(self) -> (Self, Outcome) {
+        match self {
+            Self::Posted => (Self::Sent, Outcome::Wait),
+            Self::PostedRegion => (Self::SentRegion, Outcome::Wait),
+            Self::Answered => (Self::Idle, Outcome::Complete),
+            Self::Invalidating => (Self::SentInvalidating, Outcome::Wait),
+            _ => self.broken(ProtocolError::AlreadySent),
+        }
+    }
+
+    #[inline]
+    const fn response(self, invalidation: RemoteInvalidation) -> (Self, Outcome) {
+        match self {
+            Self::Posted | Self::Sent => match invalidation {
+                RemoteInvalidation::None => self.answered(),
+                RemoteInvalidation::Own | RemoteInvalidation::Foreign => {
+                    self.broken(ProtocolError::UnexpectedInvalidation)
+                }
+            },
+            Self::PostedRegion | Self::SentRegion => match invalidation {
+                RemoteInvalidation::None => self.invalidating(),
+                RemoteInvalidation::Own => self.answered(),
+                RemoteInvalidation::Foreign => self.broken(ProtocolError::WrongInvalidation),
+            },
+            _ => self.broken(ProtocolError::AlreadyAnswered),
+        }
+    }
+
+    #[inline]
+    const fn answered(self) -> (Self, Outcome) {
+        match self {
+            Self::Sent | Self::SentRegion => (Self::Idle, Outcome::Complete),
+            _ => (Self::Answered, Outcome::Wait),
+        }
+    }
+
+    #[inline]
+    const fn invalidating(self) -> (Self, Outcome) {
+        match self {
+            Self::SentRegion => (Self::SentInvalidating, Outcome::PostLocalInvalidate),
+            _ => (Self::Invalidating, Outcome::PostLocalInvalidate),
+        }
+    }
+
+    #[inline]
+    const fn local_invalidate_done(self) -> (Self, Outcome) {
+        match self {
+            Self::Invalidating => (Self::Answered, Outcome::Wait),
+            Self::SentInvalidating => (Self::Idle, Outcome::Complete),
+            _ => self.broken(ProtocolError::NotInvalidating),
+        }
+    }
+
+    /// Ends whatever is posted; a request that is not has ended before.
+    #[inline]
+    const fn drained(self) -> (Self, Outcome) {
+        match self {
+            Self::Idle => (Self::Idle, Outcome::Wait),
+            _ => (Self::Idle, Outcome::Complete),
+        }
+    }
+
+    /// An idle tag stays idle: there is nothing that could end.
+    #[inline]
+    const fn broken(self, error: ProtocolError) -> (Self, Outcome) {
+        match self {
+            Self::Idle => (Self::Idle, Outcome::ProtocolError(ProtocolError::NotPosted)),
+            _ => (Self::Broken, Outcome::ProtocolError(error)),
+        }
+    }
+}
+
+impl fmt::Display for ProtocolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotPosted => "response or completion of a request that is not posted",
+            Self::AlreadyPosted => "request posted twice",
+            Self::AlreadySent => "request sent twice",
+            Self::AlreadyAnswered => "request answered twice",
+            Self::NotInvalidating => "local invalidation that was not asked for",
+            Self::UnexpectedInvalidation => "invalidation of a region for a request without one",
+            Self::WrongInvalidation => "invalidation of the region of another request",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    const EVENTS: [Event; 9] = [
+        Event::Post { region: false },
+        Event::Post { region: true },
+        Event::PostFailed,
+        Event::SendDone,
+        Event::Response(RemoteInvalidation::None),
+        Event::Response(RemoteInvalidation::Own),
+        Event::Response(RemoteInvalidation::Foreign),
+        Event::LocalInvalidateDone,
+        Event::Drained,
+    ];
+
+    /// The whole table, written down apart from the code: for each state, in
+    /// order of the events above, the state after it and what to do. A letter
+    /// is an outcome: `.` wait, `I` invalidate, `C` complete, and the errors
+    /// `n` not posted, `p` already posted, `s` already sent, `a` already
+    /// answered, `i` not invalidating, `u` unexpected, `w` wrong invalidation.
+    const TABLE: [&str; 9] = [
+        // post, with region, failed, sent, response, own, foreign, local, drained
+        "1. 2. 0n 0n 0n 0n 0n 0n 0.", // idle
+        "8p 8p 0. 3. 5. 8u 8u 8i 0C", // posted
+        "8p 8p 0. 4. 6I 5. 8w 8i 0C", // posted, region
+        "8p 8p 8s 8s 0C 8u 8u 8i 0C", // sent
+        "8p 8p 8s 8s 7I 0C 8w 8i 0C", // sent, region
+        "8p 8p 8s 0C 8a 8a 8a 8i 0C", // answered
+        "8p 8p 8s 7. 8a 8a 8a 5. 0C", // invalidating
+        "8p 8p 8s 8s 8a 8a 8a 0C 0C", // sent, invalidating
+        "8p 8p 8. 8. 8. 8. 8. 8. 0C", // broken
+    ];
+
+    fn letter(outcome: Outcome) -> char {
+        match outcome {
+            Outcome::Wait => '.',
+            Outcome::PostLocalInvalidate => 'I',
+            Outcome::Complete => 'C',
+            Outcome::ProtocolError(error) => match error {
+                ProtocolError::NotPosted => 'n',
+                ProtocolError::AlreadyPosted => 'p',
+                ProtocolError::AlreadySent => 's',
+                ProtocolError::AlreadyAnswered => 'a',
+                ProtocolError::NotInvalidating => 'i',
+                ProtocolError::UnexpectedInvalidation => 'u',
+                ProtocolError::WrongInvalidation => 'w',
+            },
+        }
+    }
+
+    #[test]
+    fn every_state_and_event() {
+        for (state, row) in RequestState::ALL.into_iter().zip(TABLE) {
+            let cells: Vec<&str> = row.split(' ').collect();
+            assert_eq!(cells.len(), EVENTS.len());
+            for (event, cell) in EVENTS.into_iter().zip(cells) {
+                let (after, outcome) = state.after(event);
+                let actual = format!("{}{}", after.to_u8(), letter(outcome));
+                assert_eq!(actual, cell, "{state:?} {event:?}");
+            }
+        }
+    }
+
+    /// What a request truly is, counted by other means than the machine's.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+    struct Truth {
+        posted: bool,
+        send_pending: bool,
+        answer_pending: bool,
+        region_valid: bool,
+        broken: bool,
+    }
+
+    impl Truth {
+        fn apply(mut self, event: Event, outcome: Outcome) -> Self {
+            match event {
+                Event::Post { region } if !self.posted => {
+                    return Self {
+                        posted: true,
+                        send_pending: true,
+                        answer_pending: true,
+                        region_valid: region,
+                        broken: false,
+                    };
+                }
+                Event::PostFailed | Event::Drained => return Self::default(),
+                Event::SendDone => self.send_pending = false,
+                Event::Response(invalidation) => {
+                    self.answer_pending = false;
+                    if invalidation == RemoteInvalidation::Own {
+                        self.region_valid = false;
+                    }
+                }
+                Event::LocalInvalidateDone => self.region_valid = false,
+                Event::Post { .. } => {}
+            }
+            self.broken |= matches!(outcome, Outcome::ProtocolError(_));
+            self
+        }
+    }
+
+    /// Walks every sequence of events there is, and checks the promise.
+    #[test]
+    fn completes_only_when_all_is_over() {
+        let mut seen = BTreeSet::new();
+        let mut todo = vec![(RequestState::Idle, Truth::default())];
+        while let Some((state, truth)) = todo.pop() {
+            if !seen.insert((state.to_u8(), truth)) {
+                continue;
+            }
+            for event in EVENTS {
+                let (after, outcome) = state.after(event);
+                let mut real = truth;
+                if state != RequestState::Idle || outcome == Outcome::Wait {
+                    real = truth.apply(event, outcome);
+                }
+                if outcome == Outcome::Complete {
+                    let over = !real.send_pending && !real.answer_pending && !real.region_valid;
+                    assert!(over && !real.broken, "{state:?} {event:?} {real:?}");
+                    assert_eq!(after, RequestState::Idle);
+                    real = Truth::default();
+                }
+                todo.push((after, real));
+            }
+        }
+        let reached: BTreeSet<u8> = seen.iter().map(|(state, _)| *state).collect();
+        assert_eq!(reached.len(), RequestState::ALL.len());
+    }
+
+    #[test]
+    fn numbers() {
+        for number in 0..=u8::MAX {
+            match RequestState::from_u8(number) {
+                Some(state) => assert_eq!(state.to_u8(), number),
+                None => assert!(usize::from(number) >= RequestState::ALL.len()),
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Submission queue entries: the commands of a host.
+
+mod admin;
+mod fabrics;
+mod io;
+
+use crate::cid::CommandId;
+use crate::layout::{Reader, Writer};
+use crate::sgl::Sgl;
+
+pub use self::admin::{Feature, FeatureId, Identify, InvalidLogPage, LogPage};
+pub use self::fabrics::Connect;
+pub use self::io::{BlockCount, BlockRange, ReadWrite};
+
+/// Addresses all namespaces of a controller.
+pub const ALL_NAMESPACES: u32 = 0xffff_ffff;
+
+/// A submission queue entry.
+///
+/// Each is made with a null data pointer and command identifier 0; the
+/// transport sets both.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(transparent)]
+pub struct Command([u8; Command::SIZE]);
+
+/// Which way the data of a command goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// From the host to the target, or there is none.
+    ToTarget,
+    /// From the target to the host, or there is none.
+    FromTarget,
+}
+
+impl Command {
+    /// Size of an entry in bytes.
+    pub const SIZE: usize = 64;
+
+    /// Over fabrics data is always described by an SGL descriptor in the
+    /// command, and metadata by none.
+    const FLAG_SGL: u8 = 0x40;
+
+    /// Opcode of all Fabrics commands.
+    const FABRICS: u8 = 0x7f;
+
+    /// An entry of nothing but an opcode.
+    #[inline]
+    fn with_opcode(opcode: u8) -> Self {
+        let mut command = Self([0; Self::SIZE]);
+        command.put::<0, 1>([opcode]);
+        command.put::<1, 1>([Self::FLAG_SGL]);
+        command.set_sgl(Sgl::null());
+        command
+    }
+
+    /// An entry of an opcode and a namespace.
+    #[inline]
+    fn with_namespace(opcode: u8, nsid: u32) -> Self {
+        let mut command = Self::with_opcode(opcode);
+        command.put::<4, 4>(nsid.to_le_bytes());
+        command
+    }
+
+    /// An entry of a Fabrics command, whose type is where others have the
+    /// namespace.
+    #[inline]
+    fn with_fabrics_type(kind: u8) -> Self {
+        let mut command = Self::with_opcode(Self::FABRICS);
+        command.put::<4, 1>([kind]);
+        command
+    }
+
+    #[inline]
+    fn put<const AT: usize, const LEN: usize>(&mut self, field: [u8; LEN]) {
+        Writer::over(&mut self.0).put::<AT, LEN>(field);
+    }
+
+    #[inline]
+    fn fields(&self) -> Reader<'_, { Self::SIZE }> {
+        Reader::over(&self.0)
+    }
+
+    /// Sets the identifier that the completion will carry.
+    #[inline]
+    pub fn set_command_id(&mut self, id: CommandId) {
+        self.put::<2, 2>(id.get().to_le_bytes());
+    }
+
+    /// Sets where the data is.
+    #[inline]
+    pub fn set_sgl(&mut self, sgl: Sgl) {
+        self.put::<24, { Sgl::SIZE }>(sgl.to_bytes());
+    }
+
+    /// The opcode; that of all Fabrics commands is the same.
+    #[inline]
+    #[must_use]
+    pub fn opcode(&self) -> u8 {
+        self.fields().u8::<0>()
+    }
+
+    /// The identifier that the completion will carry.
+    #[inline]
+    #[must_use]
+    pub fn command_id(&self) -> CommandId {
+        CommandId::from_wire(self.fields().u16::<2>())
+    }
+
+    /// The type of a Fabrics command; `None` for any other.
+    #[inline]
+    #[must_use]
+    pub fn fabrics_type(&self) -> Option<u8> {
+        (self.opcode() == Self::FABRICS).then(|| self.fields().u8::<4>())
+    }
+
+    /// Which way the data goes, if there is any.
+    #[inline]
+    #[must_use]
+    pub fn direction(&self) -> Direction {
+        let code = self.fabrics_type().unwrap_or(self.opcode());
+        if code & 1 == 0 {
+            Direction::FromTarget
+        } else {
+            Direction::ToTarget
+        }
+    }
+
+    /// The entry as it goes on the wire.
+    #[inline]
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; Self::SIZE] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod testing {
+    /// An entry with the null SGL, its second dword, and those from 10 on.
+    pub(super) fn entry(opcode: u8, dword1: u32, dwords: [u32; 6]) -> [u8; 64] {
+        let mut bytes = [0; 64];
+        bytes[0] = opcode;
+        bytes[1] = 0x40;
+        bytes[4..8].copy_from_slice(&dword1.to_le_bytes());
+        bytes[39] = 0x40;
+        for (place, dword) in bytes[40..].chunks_mut(4).zip(dwords) {
+            place.copy_from_slice(&dword.to_le_bytes());
+        }
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cid::{Generation, Tag};
+    use crate::sgl::Invalidate;
+
+    #[test]
+    fn common_fields() {
+        let mut command = Command::flush(0x0102_0304);
+        let id = CommandId::new(Tag::new(0x123).unwrap(), Generation::from_counter(0xb));
+        let sgl = Sgl::keyed(0x1000, 0x2000, 0x3000, Invalidate::ByTarget).unwrap();
+        command.set_command_id(id);
+        command.set_sgl(sgl);
+        assert_eq!(command.command_id(), id);
+        let mut expected = [0; 64];
+        expected[..8].copy_from_slice(&[0x00, 0x40, 0x23, 0xb1, 4, 3, 2, 1]);
+        expected[24..40].copy_from_slice(&sgl.to_bytes());
+        assert_eq!(*command.as_bytes(), expected);
+    }
+
+    #[test]
+    fn direction_is_the_lowest_bit_of_the_opcode_or_fabrics_type() {
+        for opcode in 0..=u8::MAX {
+            let command = Command::with_namespace(opcode, 1);
+            let write = if opcode == 0x7f { 1 } else { opcode & 1 };
+            assert_eq!(command.direction() == Direction::ToTarget, write == 1);
+            assert_eq!(command.fabrics_type(), (opcode == 0x7f).then_some(1));
+
+            let fabrics = Command::with_fabrics_type(opcode);
+            assert_eq!(fabrics.direction() == Direction::ToTarget, opcode & 1 == 1);
+            assert_eq!(fabrics.fabrics_type(), Some(opcode));
+        }
+    }
+}

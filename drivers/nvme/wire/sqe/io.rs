@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Commands of the NVM command set.
+
+use super::Command;
+use crate::dsm::RangeCount;
+
+/// How many blocks a command is about: 1 to 65536.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct BlockCount(u16);
+
+impl BlockCount {
+    /// The most blocks that one command can be about.
+    pub const MAX: u32 = 1 << 16;
+
+    /// Takes a count; `None` where a command cannot have it.
+    #[inline]
+    #[must_use]
+    pub fn new(blocks: u32) -> Option<Self> {
+        u16::try_from(blocks.checked_sub(1)?).ok().map(Self)
+    }
+
+    /// The count.
+    #[inline]
+    #[must_use]
+    pub fn get(self) -> u32 {
+        u32::from(self.0).saturating_add(1)
+    }
+
+    /// The count as commands have it, where 0 is one block.
+    #[inline]
+    fn to_le_bytes(self) -> [u8; 2] {
+        self.0.to_le_bytes()
+    }
+}
+
+/// The blocks of a namespace that a command is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockRange {
+    /// The first block.
+    pub start: u64,
+    /// How many there are.
+    pub count: BlockCount,
+}
+
+/// What a read or write asks for besides its data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReadWrite {
+    /// Written data shall be on the medium, and be read from there.
+    pub force_unit_access: bool,
+    /// The controller shall not try long to recover from errors.
+    pub limited_retry: bool,
+    /// The data will probably be asked for soon.
+    pub prefetch: bool,
+}
+
+impl ReadWrite {
+    const LIMITED_RETRY: u16 = 1 << 15;
+    const FORCE_UNIT_ACCESS: u16 = 1 << 14;
+    const FREQUENCY_PREFETCH: u32 = 7;
+
+    #[inline]
+    const fn control(self) -> u16 {
+        let mut control = 0;
+        if self.limited_retry {
+            control |= Self::LIMITED_RETRY;
+        }
+        if self.force_unit_access {
+            control |= Self::FORCE_UNIT_ACCESS;
+        }
+        control
+    }
+
+    #[inline]
+    const fn dataset_management(self) -> u32 {
+        if self.prefetch {
+            Self::FREQUENCY_PREFETCH
+        } else {
+            0
+        }
+    }
+}
+
+impl Command {
+    const FLUSH: u8 = 0x00;
+    const WRITE: u8 = 0x01;
+    const READ: u8 = 0x02;
+    const WRITE_ZEROES: u8 = 0x08;
+    const DATASET_MANAGEMENT: u8 = 0x09;
+
+    const WRITE_ZEROES_DEALLOCATE: u16 = 1 << 9;
+    const ATTRIBUTE_DEALLOCATE: u32 = 1 << 2;
+
+    /// Reads blocks.
+    #[inline]
+    #[must_use]
+    pub fn read(nsid: u32, range: BlockRange, hints: ReadWrite) -> Self {
+        Self::read_write(Self::READ, nsid, range, hints)
+    }
+
+    /// Writes blocks.
+    #[inline]
+    #[must_use]
+    pub fn write(nsid: u32, range: BlockRange, hints: ReadWrite) -> Self {
+        Self::read_write(Self::WRITE, nsid, range, hints)
+    }
+
+    /// Puts what the volatile write cache holds on the medium.
+    #[inline]
+    #[must_use]
+    pub fn flush(nsid: u32) -> Self {
+        Self::with_namespace(Self::FLUSH, nsid)
+    }
+
+    /// Makes blocks read as zeroes, and allows to deallocate them.
+    #[inline]
+    #[must_use]
+    pub fn write_zeroes(nsid: u32, range: BlockRange, deallocate: bool) -> Self {
+        let control = if deallocate {
+            Self::WRITE_ZEROES_DEALLOCATE
+        } else {
+            0
+        };
+        Self::with_range(Self::WRITE_ZEROES, nsid, range, control)
+    }
+
+    /// Deallocates the ranges that the data describes: see [`crate::dsm`].
+    #[inline]
+    #[must_use]
+    pub fn deallocate(nsid: u32, ranges: RangeCount) -> Self {
+        let mut command = Self::with_namespace(Self::DATASET_MANAGEMENT, nsid);
+        command.put::<40, 4>(u32::from(ranges.zero_based()).to_le_bytes());
+        command.put::<44, 4>(Self::ATTRIBUTE_DEALLOCATE.to_le_bytes());
+        command
+    }
+
+    #[inline]
+    fn read_write(opcode: u8, nsid: u32, range: BlockRange, hints: ReadWrite) -> Self {
+        let mut command = Self::with_range(opcode, nsid, range, hints.control());
+        command.put::<52, 4>(hints.dataset_management().to_le_bytes());
+        command
+    }
+
+    #[inline]
+    fn with_range(opcode: u8, nsid: u32, range: BlockRange, control: u16) -> Self {
+        let mut command = Self::with_namespace(opcode, nsid);
+        command.put::<40, 8>(range.start.to_le_bytes());
+        command.put::<48, 2>(range.count.to_le_bytes());
+        command.put::<50, 2>(control.to_le_bytes());
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqe::testing::entry;
+    use crate::sqe::Direction;
+
+    const RANGE: BlockRange = BlockRange {
+        start: 0x1122_3344_5566_7788,
+        count: BlockCount(0xff),
+    };
+
+    #[test]
+    fn block_counts() {
+        assert_eq!(BlockCount::new(0), None);
+        assert_eq!(BlockCount::new(1), Some(BlockCount(0)));
+        assert_eq!(BlockCount::new(65536), Some(BlockCount(0xffff)));
+        assert_eq!(BlockCount::new(65537), None);
+        assert_eq!(BlockCount::new(u32::MAX), None);
+        for count in [1, 2, 255, 256, 65535, 65536] {
+            assert_eq!(BlockCount::new(count).unwrap().get(), count);
+        }
+    }
+
+    #[test]
+    fn read_and_write() {
+        let plain = ReadWrite::default();
+        let all = ReadWrite {
+            force_unit_access: true,
+            limited_retry: true,
+            prefetch: true,
+        };
+        let fua = ReadWrite {
+            force_unit_access: true,
+            ..plain
+        };
+        let cases = [
+            (Command::read(7, RANGE, plain), 0x02, 0x0000_00ff, 0),
+            (Command::read(7, RANGE, all), 0x02, 0xc000_00ff, 7),
+            (Command::write(7, RANGE, plain), 0x01, 0x0000_00ff, 0),
+            (Command::write(7, RANGE, fua), 0x01, 0x4000_00ff, 0),
+        ];
+        for (command, opcode, dword12, dword13) in cases {
+            let dwords = [0x5566_7788, 0x1122_3344, dword12, dword13, 0, 0];
+            assert_eq!(*command.as_bytes(), entry(opcode, 7, dwords));
+        }
+        assert_eq!(
+            Command::read(1, RANGE, plain).direction(),
+            Direction::FromTarget
+        );
+        assert_eq!(
+            Command::write(1, RANGE, plain).direction(),
+            Direction::ToTarget
+        );
+    }
+
+    #[test]
+    fn without_data() {
+        assert_eq!(*Command::flush(9).as_bytes(), entry(0x00, 9, [0; 6]));
+        for (deallocate, dword12) in [(false, 0x0000_00ff), (true, 0x0200_00ff)] {
+            assert_eq!(
+                *Command::write_zeroes(9, RANGE, deallocate).as_bytes(),
+                entry(0x08, 9, [0x5566_7788, 0x1122_3344, dword12, 0, 0, 0])
+            );
+        }
+    }
+
+    #[test]
+    fn deallocate() {
+        let ranges = RangeCount::new(256).unwrap();
+        let command = Command::deallocate(9, ranges);
+        assert_eq!(*command.as_bytes(), entry(0x09, 9, [255, 4, 0, 0, 0, 0]));
+        assert_eq!(command.direction(), Direction::ToTarget);
+    }
+}
