@@ -40,3 +40,9 @@ impl kernel::Module for Rrdma {
         Ok(Self)
     }
 }
+
+impl Drop for Rrdma {
+    fn drop(&mut self) {
+        block::wait_for_released_disks();
+    }
+}

@@ -21,3 +21,21 @@
 #include <rdma/rdma_cm.h>
 
 #include "helpers.c"
+
+/* Macros with a cast, which bindgen does not evaluate. */
+const blk_status_t rrdma_BLK_STS_NOTSUPP = BLK_STS_NOTSUPP;
+const blk_status_t rrdma_BLK_STS_TIMEOUT = BLK_STS_TIMEOUT;
+const blk_status_t rrdma_BLK_STS_NOSPC = BLK_STS_NOSPC;
+const blk_status_t rrdma_BLK_STS_TRANSPORT = BLK_STS_TRANSPORT;
+const blk_status_t rrdma_BLK_STS_TARGET = BLK_STS_TARGET;
+const blk_status_t rrdma_BLK_STS_RESV_CONFLICT = BLK_STS_RESV_CONFLICT;
+const blk_status_t rrdma_BLK_STS_MEDIUM = BLK_STS_MEDIUM;
+const blk_status_t rrdma_BLK_STS_PROTECTION = BLK_STS_PROTECTION;
+const blk_status_t rrdma_BLK_STS_RESOURCE = BLK_STS_RESOURCE;
+const blk_status_t rrdma_BLK_STS_IOERR = BLK_STS_IOERR;
+const blk_status_t rrdma_BLK_STS_OFFLINE = BLK_STS_OFFLINE;
+const blk_status_t rrdma_BLK_STS_INVAL = BLK_STS_INVAL;
+const blk_features_t rrdma_BLK_FEAT_WRITE_CACHE = BLK_FEAT_WRITE_CACHE;
+const blk_features_t rrdma_BLK_FEAT_FUA = BLK_FEAT_FUA;
+const blk_features_t rrdma_BLK_FEAT_ROTATIONAL = BLK_FEAT_ROTATIONAL;
+const blk_features_t rrdma_BLK_FEAT_STABLE_WRITES = BLK_FEAT_STABLE_WRITES;

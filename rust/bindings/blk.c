@@ -1,1 +1,104 @@
 // SPDX-License-Identifier: GPL-2.0
+
+#include <linux/blk-mq.h>
+#include <linux/blkdev.h>
+#include <linux/mm.h>
+#include <linux/nodemask.h>
+#include <linux/percpu-refcount.h>
+#include <linux/rcupdate.h>
+#include <linux/scatterlist.h>
+
+/* A node that memory may be asked of: those online, and "no preference". */
+__rrdma_helper bool rrdma_helper_numa_node_usable(int node)
+{
+	return node == NUMA_NO_NODE ||
+	       (node >= 0 && node < MAX_NUMNODES && node_online(node));
+}
+
+__rrdma_helper int rrdma_helper_blk_rq_map_sg(struct request *rq, struct scatterlist *sgl)
+{
+	return blk_rq_map_sg(rq, sgl);
+}
+
+/* sg_init_one(), of memory that has a struct page at a fixed distance from it. */
+__rrdma_helper bool rrdma_helper_sg_init_linear(struct scatterlist *sg, void *buf,
+						unsigned int length)
+{
+	if (!virt_addr_valid(buf) || !virt_addr_valid(buf + length - 1))
+		return false;
+	sg_init_one(sg, buf, length);
+	return true;
+}
+
+__rrdma_helper bool rrdma_helper_blk_rq_has_data(const struct request *rq)
+{
+	return blk_rq_has_data(rq);
+}
+
+__rrdma_helper bool rrdma_helper_blk_noretry_request(const struct request *rq)
+{
+	return blk_noretry_request(rq);
+}
+
+__rrdma_helper unsigned int rrdma_helper_blk_mq_freeze_queue(struct request_queue *q)
+{
+	return blk_mq_freeze_queue(q);
+}
+
+__rrdma_helper void rrdma_helper_blk_mq_unfreeze_queue(struct request_queue *q,
+						       unsigned int memflags)
+{
+	blk_mq_unfreeze_queue(q, memflags);
+}
+
+__rrdma_helper bool rrdma_helper_blk_queue_quiesced(const struct request_queue *q)
+{
+	return blk_queue_quiesced(q);
+}
+
+/*
+ * blk_mq_unquiesce_tagset(), less the queues that are not quiesced: one that has
+ * just joined the set would else make it warn.
+ */
+__rrdma_helper void rrdma_helper_blk_mq_unquiesce_tagset_quiesced(struct blk_mq_tag_set *set)
+{
+	struct request_queue *q;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(q, &set->tag_list, tag_set_list) {
+		if (blk_queue_quiesced(q))
+			blk_mq_unquiesce_queue(q);
+	}
+	rcu_read_unlock();
+}
+
+__rrdma_helper bool rrdma_helper_blk_mq_tag_set_unused(struct blk_mq_tag_set *set)
+{
+	bool unused;
+
+	mutex_lock(&set->tag_list_lock);
+	unused = list_empty(&set->tag_list);
+	mutex_unlock(&set->tag_list_lock);
+	return unused;
+}
+
+__rrdma_helper void rrdma_helper_blk_queue_usage_get(struct request_queue *q)
+{
+	percpu_ref_get(&q->q_usage_counter);
+}
+
+__rrdma_helper void rrdma_helper_blk_queue_usage_put(struct request_queue *q)
+{
+	percpu_ref_put(&q->q_usage_counter);
+}
+
+/* A macro where the kernel is not preemptible. */
+__rrdma_helper void rrdma_helper_synchronize_rcu_tasks(void)
+{
+	synchronize_rcu_tasks();
+}
+
+__rrdma_helper sector_t rrdma_helper_bdev_nr_sectors(struct block_device *bdev)
+{
+	return bdev_nr_sectors(bdev);
+}

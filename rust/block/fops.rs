@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tables of disk operations, which outlive the driver.
+//!
+//! C headers: [`include/linux/blkdev.h`](srctree/include/linux/blkdev.h),
+//! [`include/linux/rcupdate.h`](srctree/include/linux/rcupdate.h)
+
+use crate::bindings;
+use core::ptr::NonNull;
+use kernel::{
+    prelude::*,
+    sync::atomic::{ordering, Atomic},
+    time::{delay::fsleep, Delta},
+};
+
+/// The table of operations of a disk for C, to which the `private_data` of the disk
+/// points too.
+///
+/// An opener of a disk holds the module of the driver by `owner`. The last one to close it
+/// lets go of the module first, then of the disk: so if the disk was removed by then, the
+/// module may be gone when C looks into the table for `free_disk` and calls it. A table in
+/// the memory of the driver, and a function of its code, would be used after that. Hence
+/// the table has its own memory, its one function is of this crate (none of this is generic
+/// or inlined, so it is not compiled into the driver), and this crate's module does not
+/// exit before [`wait_for_released_disks`].
+pub(super) struct DiskFops(bindings::block_device_operations);
+
+/// The number of tables.
+static TABLES: Atomic<u32> = Atomic::new(0);
+
+/// Whether [`free_disk`] was ever entered.
+static FREED_ANY: Atomic<u32> = Atomic::new(0);
+
+impl DiskFops {
+    /// Makes the table for a disk of the driver in `module`.
+    #[inline(never)]
+    pub(super) fn new(module: &'static ThisModule) -> Result<NonNull<Self>> {
+        let table = bindings::block_device_operations {
+            owner: module.as_ptr(),
+            free_disk: Some(free_disk),
+            ..pin_init::zeroed()
+        };
+        let table = KBox::leak(KBox::new(Self(table), GFP_KERNEL)?);
+
+        TABLES.add(1, ordering::Relaxed);
+        Ok(NonNull::from(table))
+    }
+
+    /// Gives the table to a disk.
+    ///
+    /// # Safety
+    ///
+    /// `disk` is valid and was not added yet. If it is, the table is the disk's.
+    pub(super) unsafe fn attach(fops: NonNull<Self>, disk: *mut bindings::gendisk) {
+        // SAFETY: By the requirements of this function.
+        unsafe {
+            (*disk).fops = &raw const (*fops.as_ptr()).0;
+            (*disk).private_data = fops.as_ptr().cast();
+        }
+    }
+
+    /// Frees the table.
+    ///
+    /// # Safety
+    ///
+    /// It is from [`DiskFops::new`], and nobody uses it any more.
+    #[inline(never)]
+    pub(super) unsafe fn free(fops: NonNull<Self>) {
+        // SAFETY: By the requirements of this function; `new` leaked a box.
+        drop(unsafe { KBox::from_raw(fops.as_ptr()) });
+        // Pairs with the load in `wait_for_released_disks`.
+        TABLES.fetch_sub(1, ordering::Release);
+    }
+}
+
+/// Called by C when the last reference to a disk that was added is gone. C does not use the
+/// table after.
+///
+/// # Safety
+///
+/// `disk` is valid and has its table from [`DiskFops::attach`].
+#[inline(never)]
+unsafe extern "C" fn free_disk(disk: *mut bindings::gendisk) {
+    FREED_ANY.store(1, ordering::Relaxed);
+    // SAFETY: By the requirements of this function; this is the last use of the table.
+    unsafe {
+        DiskFops::free(NonNull::new_unchecked(
+            (*disk).private_data.cast::<DiskFops>(),
+        ))
+    };
+}
+
+/// Waits until [`free_disk`] has run for the last disk, and has returned.
+///
+/// For the exit of this crate's module: the drivers on it are gone, so what there is left
+/// of disks are the last steps of those who closed them. May sleep.
+pub(crate) fn wait_for_released_disks() {
+    while TABLES.load(ordering::Acquire) != 0 {
+        fsleep(Delta::from_millis(1));
+    }
+    if FREED_ANY.load(ordering::Relaxed) != 0 {
+        // A task may have counted its table off, and been preempted on its last steps out
+        // of `free_disk`. This waits until every task has slept or left the kernel.
+        //
+        // SAFETY: The exit of a module may sleep.
+        unsafe { bindings::synchronize_rcu_tasks() };
+    }
+}

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a driver implements, and the table of it for C.
+//!
+//! C header: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h)
+
+use super::{
+    hw_queue::HwQueue,
+    request::{self, Pdu},
+    Refused, Request, RequestRef, Status, TagSet,
+};
+use crate::bindings;
+use core::marker::PhantomData;
+use kernel::{error::from_result, prelude::*};
+
+/// The driver of a disk.
+///
+/// # Contexts
+///
+/// [`queue_rq`](Self::queue_rq) and [`commit_rqs`](Self::commit_rqs) run within an
+/// RCU read-side critical section and must not sleep; they run on many CPUs at the
+/// same time, for one queue too. [`timeout`](Self::timeout) and the constructors may
+/// sleep.
+pub trait Operations: Sized + 'static {
+    /// Data of the tag set.
+    type SetData: Send + Sync;
+
+    /// Data of a hardware queue, one a disk.
+    type QueueData: Send + Sync;
+
+    /// Data of a disk.
+    type DiskData: Send + Sync;
+
+    /// Data of a request.
+    ///
+    /// It is not one a tag: the requests of a disk with an I/O scheduler, and those
+    /// for flushes, come from elsewhere and borrow a tag while they are under way.
+    /// What must be found by its tag is the driver's to keep.
+    type RequestData: Send + Sync;
+
+    /// Makes the data of the hardware queue `index` of a new disk.
+    ///
+    /// Called once a disk and queue, in [`Disk::new`](super::Disk::new), before the
+    /// disk gets its first request. May sleep.
+    fn new_queue(set: &Self::SetData, index: u32) -> Result<Self::QueueData>;
+
+    /// Makes the data of a request that will be used on hardware queue `queue`.
+    ///
+    /// May sleep, but must not wait for I/O.
+    fn new_request_data(set: &Self::SetData, queue: u32) -> impl PinInit<Self::RequestData, Error>;
+
+    /// Takes a request for the device.
+    ///
+    /// The driver [starts](Request::start) it before the hardware can know of it. If
+    /// `last` is false another one follows at once, or
+    /// [`commit_rqs`](Self::commit_rqs) does. May not sleep.
+    ///
+    /// # Errors
+    ///
+    /// Gives the request back, see [`Request::refuse`]: with [`Status::Resource`] it
+    /// comes again after a short while, else it ends with that status.
+    fn queue_rq(
+        queue: &Self::QueueData,
+        disk: &Self::DiskData,
+        request: Request<Self>,
+        last: bool,
+    ) -> Result<(), Refused<Self>>;
+
+    /// Tells the device of requests that [`queue_rq`](Self::queue_rq) took, but kept
+    /// back because more were announced. May not sleep.
+    fn commit_rqs(_queue: &Self::QueueData) {}
+
+    /// Looks into a request that is under way for longer than its time.
+    ///
+    /// Its owner may end it at the same time, and what is owned elsewhere cannot be
+    /// ended here: if the driver decides to, it does so with the [`Request`], where
+    /// it keeps it. May sleep. One request of a disk is looked into at a time.
+    fn timeout(queue: &Self::QueueData, request: &RequestRef<Self>) -> TimeoutAction;
+
+    /// Looks for completions on a queue of the poll map, and returns how many
+    /// requests it completed. Only called if there is such a map.
+    fn poll(_queue: &Self::QueueData) -> u32 {
+        0
+    }
+
+    /// Tells which hardware queues of the set are for what. Called once, when the
+    /// set is made.
+    fn map_queues(_set: &Self::SetData) -> QueueMaps {
+        QueueMaps::default()
+    }
+}
+
+/// What becomes of a request whose time was over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeoutAction {
+    /// It has been ended, or is about to be. It has no time-out any more.
+    Done,
+    /// It stays under way, and has as much time again.
+    ResetTimer,
+}
+
+/// How the hardware queues of a tag set are shared out.
+///
+/// In the order of their index they are: those for all that is not named below, those
+/// for reads, those for polled requests. Each kind is spread over all CPUs. Of the
+/// first kind there is at least one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueMaps {
+    /// Queues only for reads; if 0, reads use the first kind.
+    pub read: u32,
+    /// Queues only for polled requests; if 0, requests are not polled.
+    pub poll: u32,
+}
+
+impl QueueMaps {
+    /// The number of queues of each kind, of `queues` in all; `None` if too many are
+    /// named.
+    pub(super) fn share_out(self, queues: u32) -> Option<[u32; 3]> {
+        let named = self.read.checked_add(self.poll)?;
+        let rest = queues.checked_sub(named).filter(|rest| *rest > 0)?;
+
+        Some([rest, self.read, self.poll])
+    }
+
+    /// The number of maps that C needs.
+    pub(super) fn count(self) -> u32 {
+        match self {
+            Self { read: 0, poll: 0 } => 1,
+            Self { poll: 0, .. } => 2,
+            _ => 3,
+        }
+    }
+}
+
+/// The table of operations for C.
+///
+/// All of its functions are called by blk-mq only, and by their safety requirements
+/// with what [`TagSet`] and [`Disk`](super::Disk) made: a tag set that is the `inner`
+/// of a `TagSet<T>`, whose `driver_data` points to it; hardware queues of which the
+/// `driver_data` is a `HwQueue<T>` after `init_hctx`; disks of which the `queuedata`
+/// is a `T::DiskData`; requests with room for a `Pdu<T>` behind them, which is
+/// initialised after `init_request`.
+pub(super) struct Vtable<T>(PhantomData<T>);
+
+impl<T: Operations> Vtable<T> {
+    const OPS: bindings::blk_mq_ops = bindings::blk_mq_ops {
+        queue_rq: Some(Self::queue_rq),
+        commit_rqs: Some(Self::commit_rqs),
+        timeout: Some(Self::timeout),
+        poll: Some(Self::poll),
+        complete: Some(Self::complete),
+        init_hctx: Some(Self::init_hctx),
+        exit_hctx: Some(Self::exit_hctx),
+        init_request: Some(Self::init_request),
+        exit_request: Some(Self::exit_request),
+        map_queues: Some(Self::map_queues),
+        ..pin_init::zeroed()
+    };
+
+    /// The table.
+    pub(super) const fn get() -> &'static bindings::blk_mq_ops {
+        &Self::OPS
+    }
+
+    /// # Safety
+    ///
+    /// `hctx` and `bd` are valid; the request of `bd` is the driver's from here on,
+    /// unless an error is returned. Called within an RCU read-side critical section.
+    unsafe extern "C" fn queue_rq(
+        hctx: *mut bindings::blk_mq_hw_ctx,
+        bd: *const bindings::blk_mq_queue_data,
+    ) -> bindings::blk_status_t {
+        // SAFETY: By the requirements of this function.
+        let (rq, last) = unsafe { ((*bd).rq, (*bd).last) };
+        // SAFETY: By the requirements of this function `hctx` is set up. Its data
+        // outlives the critical section that we are called in, and so does that of
+        // the disk: see `Disk::drop`.
+        let (queue, disk) = unsafe {
+            (
+                HwQueue::<T>::data(hctx),
+                &*(*(*hctx).queue).queuedata.cast::<T::DiskData>(),
+            )
+        };
+        // SAFETY: By the requirements of this function the request is ours.
+        let request = unsafe { Request::from_raw(rq) };
+
+        match T::queue_rq(queue, disk, request, last) {
+            Ok(()) => Status::Ok.as_raw(),
+            Err(refused) => refused.give_back(rq),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `hctx` is valid. Called within an RCU read-side critical section.
+    unsafe extern "C" fn commit_rqs(hctx: *mut bindings::blk_mq_hw_ctx) {
+        // SAFETY: As in `queue_rq`.
+        T::commit_rqs(unsafe { HwQueue::<T>::data(hctx) });
+    }
+
+    /// # Safety
+    ///
+    /// `rq` is valid, was under way a moment ago, and is not used for anything else
+    /// before this returns.
+    unsafe extern "C" fn timeout(rq: *mut bindings::request) -> bindings::blk_eh_timer_return {
+        // SAFETY: By the requirements of this function; `mq_hctx` stays while the
+        // request is not freed. blk-mq holds a reference to the queue while it looks
+        // for time-outs, so the data of the hardware queue stays too.
+        let (queue, request) =
+            unsafe { (HwQueue::<T>::data((*rq).mq_hctx), RequestRef::from_raw(rq)) };
+
+        match T::timeout(queue, &request) {
+            TimeoutAction::Done => bindings::blk_eh_timer_return_BLK_EH_DONE,
+            TimeoutAction::ResetTimer => bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER,
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `hctx` is valid, and whoever polls holds a reference to its queue or a request
+    /// on it.
+    unsafe extern "C" fn poll(
+        hctx: *mut bindings::blk_mq_hw_ctx,
+        _batch: *mut bindings::io_comp_batch,
+    ) -> c_int {
+        // SAFETY: By the requirements of this function the disk cannot go away.
+        let completed = T::poll(unsafe { HwQueue::<T>::data(hctx) });
+
+        c_int::try_from(completed).unwrap_or(c_int::MAX)
+    }
+
+    /// # Safety
+    ///
+    /// `rq` was handed over by [`Request::complete`], and nobody else has it.
+    unsafe extern "C" fn complete(rq: *mut bindings::request) {
+        // SAFETY: By the requirements of this function.
+        unsafe { request::end::<T>(rq) };
+    }
+
+    /// # Safety
+    ///
+    /// `hctx` is valid and not set up; `set` is the `driver_data` of its tag set.
+    unsafe extern "C" fn init_hctx(
+        hctx: *mut bindings::blk_mq_hw_ctx,
+        set: *mut c_void,
+        index: c_uint,
+    ) -> c_int {
+        from_result(|| {
+            // SAFETY: By the requirements of this function and the invariants of
+            // `TagSet`.
+            let set = unsafe { TagSet::<T>::from_driver_data(set) };
+
+            // SAFETY: By the requirements of this function.
+            unsafe { HwQueue::<T>::attach(hctx, T::new_queue(set.data(), index)?) }?;
+            Ok(0)
+        })
+    }
+
+    /// # Safety
+    ///
+    /// `hctx` is set up, and gets no requests any more. Calls for the hardware
+    /// queues of one disk do not overlap.
+    unsafe extern "C" fn exit_hctx(hctx: *mut bindings::blk_mq_hw_ctx, _index: c_uint) {
+        // SAFETY: By the requirements of this function; the tag set is there until no
+        // disk is on it: see `TagSet::drop`.
+        let set = unsafe { TagSet::<T>::from_driver_data((*(*(*hctx).queue).tag_set).driver_data) };
+
+        // SAFETY: By the requirements of this function.
+        set.retire(unsafe { HwQueue::<T>::detach(hctx) });
+    }
+
+    /// # Safety
+    ///
+    /// `set` is a tag set, maybe one that is not yet complete; `rq` is valid for
+    /// writes, also behind it, where there is room for the `cmd_size` of the set.
+    unsafe extern "C" fn init_request(
+        set: *mut bindings::blk_mq_tag_set,
+        rq: *mut bindings::request,
+        index: c_uint,
+        _node: c_int,
+    ) -> c_int {
+        from_result(|| {
+            // SAFETY: By the requirements of this function and the invariants of
+            // `TagSet`.
+            let set = unsafe { TagSet::<T>::from_driver_data((*set).driver_data) };
+
+            // SAFETY: By the requirements of this function.
+            unsafe { Pdu::<T>::init(rq, T::new_request_data(set.data(), index)) }?;
+            Ok(0)
+        })
+    }
+
+    /// # Safety
+    ///
+    /// `rq` went through `init_request`, and nobody uses it any more.
+    unsafe extern "C" fn exit_request(
+        _set: *mut bindings::blk_mq_tag_set,
+        rq: *mut bindings::request,
+        _index: c_uint,
+    ) {
+        // SAFETY: By the requirements of this function.
+        unsafe { core::ptr::drop_in_place(Pdu::<T>::of(rq)) };
+    }
+
+    /// # Safety
+    ///
+    /// `set` is a tag set, maybe one that is not yet complete, with its maps
+    /// allocated, and nobody else uses them.
+    unsafe extern "C" fn map_queues(set: *mut bindings::blk_mq_tag_set) {
+        // SAFETY: By the requirements of this function.
+        let (driver_data, queues) = unsafe { ((*set).driver_data, (*set).nr_hw_queues) };
+        // SAFETY: By the invariants of `TagSet`.
+        let maps = unsafe { TagSet::<T>::from_driver_data(driver_data) }.maps();
+        // `TagSet::new` checked the number asked for. C makes it smaller only if no
+        // kinds are named, and not less than one.
+        let shares = maps.share_out(queues).unwrap_or([queues, 0, 0]);
+        let mut offset = 0;
+
+        // SAFETY: By the requirements of this function.
+        for (map, share) in unsafe { (*set).map.iter_mut() }.zip(shares) {
+            map.nr_queues = share;
+            map.queue_offset = offset;
+            offset += share;
+            // C uses the first map where there are no queues. It allocated the first
+            // `nr_maps` maps, and behind them the shares are 0.
+            if share > 0 {
+                // SAFETY: The map is valid, and has queues.
+                unsafe { bindings::blk_mq_map_queues(map) };
+            }
+        }
+    }
+}

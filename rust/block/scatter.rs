@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Where in memory the data of a request is.
+//!
+//! C headers: [`include/linux/scatterlist.h`](srctree/include/linux/scatterlist.h),
+//! [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h)
+
+use super::{Operations, Request};
+use crate::bindings;
+use core::{cell::UnsafeCell, marker::PhantomPinned};
+use kernel::{error::to_result, prelude::*};
+
+/// The number of entries that need no other memory.
+const INLINE_ENTRIES: usize = 4;
+
+/// A list of the pieces of memory that the data of a request, or other data, is in.
+///
+/// Made once and filled again and again: short lists fit into it, for the entries of longer
+/// ones the kernel has a pool. Pinned while it is filled, as devices are told of it by its
+/// address.
+///
+/// # Invariants
+///
+/// `size.entries` entries of the list that starts in `first` are in use; it has room for
+/// `size.allocated`, with chunks from the pool if these are more than `INLINE_ENTRIES`.
+pub struct ScatterTable {
+    first: UnsafeCell<[bindings::scatterlist; INLINE_ENTRIES]>,
+    size: Size,
+    _pin: PhantomPinned,
+}
+
+#[derive(Clone, Copy)]
+struct Size {
+    entries: u32,
+    allocated: u32,
+}
+
+impl Size {
+    const NONE: Self = Self {
+        entries: 0,
+        allocated: 0,
+    };
+}
+
+// SAFETY: The chunks from the pool are ours and have no ties to a thread. What the entries
+// point to is not accessed.
+unsafe impl Send for ScatterTable {}
+
+// SAFETY: With a shared reference only numbers can be read. Who uses the list by `sgl`
+// answers for it.
+unsafe impl Sync for ScatterTable {}
+
+impl ScatterTable {
+    /// Makes an empty table.
+    pub fn new() -> Self {
+        // INVARIANT: No entries, and no room for any.
+        Self {
+            first: UnsafeCell::new([pin_init::zeroed(); INLINE_ENTRIES]),
+            size: Size::NONE,
+            _pin: PhantomPinned,
+        }
+    }
+
+    /// Fills the table with the data of a request, in place of what it held.
+    ///
+    /// A request without data makes it empty. The memory is the request's: it must not be
+    /// given to a device for longer than the driver has the request. Any context. C:
+    /// `sg_alloc_table_chained`, `blk_rq_map_sg`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`: the request should be [refused](Request::refuse) with
+    /// [`Status::Resource`](super::Status::Resource).
+    pub fn fill<T: Operations>(mut self: Pin<&mut Self>, request: &Request<T>) -> Result {
+        self.as_mut().clear();
+        // SAFETY: The driver's request is valid, here and below.
+        if !unsafe { bindings::blk_rq_has_data(request.as_raw()) } || request.segments() == 0 {
+            return Ok(());
+        }
+        let mut table = self.table();
+
+        // SAFETY: `table` starts in `first`, which has so many entries, of which none is in
+        // use. The number asked for is not 0.
+        to_result(unsafe {
+            bindings::sg_alloc_table_chained(
+                &raw mut table,
+                request.segments().into(),
+                table.sgl,
+                INLINE_ENTRIES as c_uint,
+            )
+        })?;
+        // SAFETY: The list has room for as many entries as the request has at most.
+        let entries = unsafe { bindings::blk_rq_map_sg(request.as_raw(), table.sgl) };
+
+        // INVARIANT: So many were filled in, of those that were allocated. C counts them
+        // from 0 up.
+        *self.size_mut() = Size {
+            entries: entries as u32,
+            allocated: table.orig_nents,
+        };
+        Ok(())
+    }
+
+    /// Fills the table with a piece of kernel memory, in place of what it held.
+    ///
+    /// Nothing makes it empty. The caller must see to it that the bytes are not given to a
+    /// device for longer than they are there. Any context. C: `sg_init_one`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if it is not memory from `kmalloc`, or too much for one entry.
+    pub(crate) fn fill_bytes(mut self: Pin<&mut Self>, bytes: &mut [u8]) -> Result {
+        self.as_mut().clear();
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let length = u32::try_from(bytes.len())?;
+
+        // SAFETY: The list starts in `first`, of which nothing is in use.
+        if !unsafe { bindings::sg_init_linear(self.sgl(), bytes.as_mut_ptr().cast(), length) } {
+            return Err(EINVAL);
+        }
+        // INVARIANT: One was filled in, of those that need no memory.
+        *self.size_mut() = Size {
+            entries: 1,
+            allocated: 1,
+        };
+        Ok(())
+    }
+
+    /// Empties the table. Any context. C: `sg_free_table_chained`.
+    pub fn clear(self: Pin<&mut Self>) {
+        // SAFETY: We forget the chunks at once.
+        unsafe { self.free() };
+        // INVARIANT: Nothing is in use, and the chunks were given back.
+        *self.size_mut() = Size::NONE;
+    }
+
+    /// Gives the chunks back to the pool.
+    ///
+    /// # Safety
+    ///
+    /// The list is not used any more, and the chunks are forgotten.
+    unsafe fn free(&self) {
+        let mut table = self.table();
+
+        // SAFETY: By the invariants that is what was allocated, and by the requirements of
+        // this function it is not used any more.
+        unsafe { bindings::sg_free_table_chained(&raw mut table, INLINE_ENTRIES as c_uint) };
+    }
+
+    /// The number of entries.
+    #[inline]
+    pub fn entries(&self) -> u32 {
+        self.size.entries
+    }
+
+    /// The list for C: [`entries`](Self::entries) of it, valid until the table is filled,
+    /// cleared or dropped.
+    ///
+    /// Whoever has a device use it must own the request until the device is done, and see to
+    /// it that nobody else uses the list.
+    #[inline]
+    pub(crate) fn sgl(&self) -> *mut bindings::scatterlist {
+        self.first.get().cast()
+    }
+
+    /// The table for C.
+    fn table(&self) -> bindings::sg_table {
+        bindings::sg_table {
+            sgl: self.sgl(),
+            nents: self.size.entries,
+            orig_nents: self.size.allocated,
+        }
+    }
+
+    fn size_mut(self: Pin<&mut Self>) -> &mut Size {
+        // SAFETY: Nothing is moved out, and the numbers need not be pinned.
+        unsafe { &mut self.get_unchecked_mut().size }
+    }
+}
+
+impl Default for ScatterTable {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for ScatterTable {
+    fn drop(&mut self) {
+        // SAFETY: There will be no more list.
+        unsafe { self.free() };
+    }
+}
