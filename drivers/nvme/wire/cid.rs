@@ -22,12 +22,11 @@ impl Tag {
     /// Takes a tag number; `None` where it has more than 12 bits.
     #[inline]
     #[must_use]
-    pub const fn new(tag: u32) -> Option<Self> {
-        if tag < Self::COUNT as u32 {
-            Some(Self((tag & (Self::COUNT as u32 - 1)) as u16))
-        } else {
-            None
-        }
+    pub fn new(tag: u32) -> Option<Self> {
+        u16::try_from(tag)
+            .ok()
+            .filter(|tag| *tag < Self::COUNT)
+            .map(Self)
     }
 
     /// The tag's number.

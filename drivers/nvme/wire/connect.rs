@@ -66,7 +66,7 @@ pub struct Connected {
 
 impl Connected {
     /// Authentication, alone or with a secure channel after it.
-    const AUTHENTICATION: u32 = 1 << 17 | 1 << 18;
+    const AUTHENTICATION: u32 = (1 << 17) | (1 << 18);
 
     /// Reads the 32-bit result of a successful Connect.
     #[must_use]

@@ -31,8 +31,12 @@ impl KeepAlive {
     /// look before last.
     #[must_use]
     pub fn period_ms(self) -> u32 {
-        let divisor = if self.traffic_counts { 4 } else { 2 };
-        (self.timeout_ms / divisor).max(1)
+        let period = if self.traffic_counts {
+            self.timeout_ms / 4
+        } else {
+            self.timeout_ms / 2
+        };
+        period.max(1)
     }
 
     /// How long to wait for the answer.

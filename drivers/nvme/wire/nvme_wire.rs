@@ -8,6 +8,17 @@
 
 // The kernel's build has it on the command line; tests have the library.
 #![cfg_attr(not(any(MODULE, test)), no_std)]
+// A test may panic; that is how it fails.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::indexing_slicing,
+        clippy::unwrap_used
+    )
+)]
 
 pub mod async_event;
 pub mod block_status;

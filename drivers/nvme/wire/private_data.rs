@@ -188,10 +188,10 @@ mod tests {
         for _ in 0..1000 {
             let [a, b, c, d, ..] = random.next().to_le_bytes().map(u16::from);
             let request = Request {
-                queue_id: a << 8 | b,
-                receive_queue_size: b << 8 | c,
-                send_queue_size: c << 8 | d,
-                controller_id: d << 8 | a,
+                queue_id: (a << 8) | b,
+                receive_queue_size: (b << 8) | c,
+                send_queue_size: (c << 8) | d,
+                controller_id: (d << 8) | a,
             };
             assert_eq!(Request::parse(&request.encode()), Ok(request));
         }

@@ -53,39 +53,35 @@ impl Capabilities {
     const COMMAND_SET_SELECTABLE: u8 = 1 << 6;
     const COMMAND_SET_NONE: u8 = 1 << 7;
 
-    const fn field(self, shift: u32, mask: u64) -> u16 {
-        (self.0 >> shift & mask & 0xffff) as u16
-    }
-
     /// Most entries of an I/O queue, less one.
     #[must_use]
     pub const fn max_queue_entries_zero_based(self) -> u16 {
-        self.field(0, 0xffff)
+        (self.0 & 0xffff) as u16
     }
 
     /// How long to wait for the controller to become ready or not, in units
     /// of 500 ms.
     #[must_use]
-    pub const fn timeout_units(self) -> u16 {
-        self.field(24, 0xff)
+    pub const fn timeout_units(self) -> u8 {
+        ((self.0 >> 24) & 0xff) as u8
     }
 
     /// Which command sets there are.
     const fn command_sets(self) -> u8 {
-        self.field(37, 0xff) as u8
+        ((self.0 >> 37) & 0xff) as u8
     }
 
     /// Size of the smallest memory page, as a power of two.
     #[must_use]
     pub const fn min_page_shift(self) -> u8 {
         // Four bits and twelve.
-        (self.field(48, 0xf) as u8).saturating_add(Self::MIN_PAGE_SHIFT)
+        (((self.0 >> 48) & 0xf) as u8).saturating_add(Self::MIN_PAGE_SHIFT)
     }
 
     /// Whether [`Property::ReadyTimeouts`] tells how long to wait.
     #[must_use]
     pub const fn has_ready_timeouts(self) -> bool {
-        self.field(59, 1) == 1
+        self.0 & (1 << 59) != 0
     }
 
     /// The configuration to enable the controller with, or why not to.
@@ -114,13 +110,13 @@ impl Capabilities {
     #[must_use]
     pub fn ready_timeout_ms(self, timeouts: Option<ReadyTimeouts>) -> u32 {
         let with_media = timeouts.map_or(0, ReadyTimeouts::with_media_units);
-        Self::units_to_ms(self.timeout_units().max(with_media))
+        Self::units_to_ms(with_media.max(self.timeout_units().into()))
     }
 
     /// How long to wait for the controller to be disabled, in milliseconds.
     #[must_use]
     pub fn disable_timeout_ms(self) -> u32 {
-        Self::units_to_ms(self.timeout_units())
+        Self::units_to_ms(self.timeout_units().into())
     }
 
     /// A controller that claims to need no time gets one unit.
@@ -163,7 +159,7 @@ impl Configuration {
     const SHUTDOWN: u32 = 3 << 14;
     const SHUTDOWN_NORMAL: u32 = 1 << 14;
     /// I/O submission queue entries of 2^6, completion queue entries of 2^4.
-    const ENTRY_SIZES: u32 = 6 << 16 | 4 << 20;
+    const ENTRY_SIZES: u32 = (6 << 16) | (4 << 20);
 
     /// Memory pages have 4 KiB and queues are served round robin: both 0.
     const fn new(command_set: u32) -> Self {
@@ -277,7 +273,7 @@ impl Version {
     /// Makes a version of its numbers.
     #[must_use]
     pub const fn new(major: u16, minor: u8, tertiary: u8) -> Self {
-        Self((major as u32) << 16 | (minor as u32) << 8 | tertiary as u32)
+        Self(((major as u32) << 16) | ((minor as u32) << 8) | tertiary as u32)
     }
 }
 
@@ -287,7 +283,7 @@ impl fmt::Display for Version {
             f,
             "{}.{}.{}",
             self.0 >> 16,
-            self.0 >> 8 & 0xff,
+            (self.0 >> 8) & 0xff,
             self.0 & 0xff
         )
     }
@@ -298,7 +294,7 @@ mod tests {
     use super::*;
 
     /// What nvmet reports: 1024 entries, timeout 15, NVM and selectable sets.
-    const NVMET: Capabilities = Capabilities(1 << 43 | 1 << 37 | 15 << 24 | 1 << 16 | 1023);
+    const NVMET: Capabilities = Capabilities((1 << 43) | (1 << 37) | (15 << 24) | (1 << 16) | 1023);
 
     #[test]
     fn capabilities() {
@@ -339,7 +335,7 @@ mod tests {
             Capabilities(1 << 38).configure(),
             Err(Unsupported::CommandSets(2))
         );
-        let large_pages = Capabilities(NVMET.0 | 4 << 48).configure();
+        let large_pages = Capabilities(NVMET.0 | (4 << 48)).configure();
         assert_eq!(large_pages, Err(Unsupported::PageShift(16)));
         assert!(large_pages.unwrap_err().to_string().contains("2^16"));
     }

@@ -102,9 +102,9 @@ mod tests {
             let status = Status::from_wire(field);
             assert_eq!(status.get(), field >> 1);
             assert_eq!(status.is_success(), field & 0x0ffe == 0);
-            assert_eq!(status.code().status_code(), (field >> 1 & 0xff) as u8);
-            assert_eq!(status.code().status_type(), (field >> 9 & 7) as u8);
-            assert_eq!(status.retry_delay_index(), (field >> 12 & 3) as u8);
+            assert_eq!(status.code().status_code(), ((field >> 1) & 0xff) as u8);
+            assert_eq!(status.code().status_type(), ((field >> 9) & 7) as u8);
+            assert_eq!(status.retry_delay_index(), ((field >> 12) & 3) as u8);
             assert_eq!(status.has_more(), field & 0x4000 != 0);
             assert_eq!(status.do_not_retry(), field & 0x8000 != 0);
         }

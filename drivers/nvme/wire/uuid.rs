@@ -44,7 +44,7 @@ impl Uuid {
             }
             let high = digit(characters.next())?;
             let low = digit(characters.next())?;
-            *byte = high << 4 | low;
+            *byte = (high << 4) | low;
         }
         Ok(Self(uuid))
     }

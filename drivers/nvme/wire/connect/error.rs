@@ -53,29 +53,21 @@ impl Parameter {
     /// In the result: whether the offset is one into the data.
     const IN_DATA: u32 = 1 << 16;
 
-    const QUEUE_ID_AT: u16 = Connect::QUEUE_ID_AT as u16;
-    const SQ_SIZE_AT: u16 = Connect::SQ_SIZE_AT as u16;
-    const KEEP_ALIVE_AT: u16 = Connect::KEEP_ALIVE_AT as u16;
-    const HOST_ID_AT: u16 = HOST_ID_AT as u16;
-    const CONTROLLER_ID_AT: u16 = CONTROLLER_ID_AT as u16;
-    const SUBSYSTEM_AT: u16 = SUBSYSTEM_AT as u16;
-    const HOST_AT: u16 = HOST_AT as u16;
-
-    const fn from_result(result: u32) -> Self {
+    fn from_result(result: u32) -> Self {
         let offset = (result & 0xffff) as u16;
         if result & Self::IN_DATA == 0 {
-            match offset {
-                Self::QUEUE_ID_AT => Self::QueueId,
-                Self::SQ_SIZE_AT => Self::QueueSize,
-                Self::KEEP_ALIVE_AT => Self::KeepAlive,
+            match offset.into() {
+                Connect::QUEUE_ID_AT => Self::QueueId,
+                Connect::SQ_SIZE_AT => Self::QueueSize,
+                Connect::KEEP_ALIVE_AT => Self::KeepAlive,
                 _ => Self::Command(offset),
             }
         } else {
-            match offset {
-                Self::HOST_ID_AT => Self::HostId,
-                Self::CONTROLLER_ID_AT => Self::ControllerId,
-                Self::SUBSYSTEM_AT => Self::Subsystem,
-                Self::HOST_AT => Self::Host,
+            match offset.into() {
+                HOST_ID_AT => Self::HostId,
+                CONTROLLER_ID_AT => Self::ControllerId,
+                SUBSYSTEM_AT => Self::Subsystem,
+                HOST_AT => Self::Host,
                 _ => Self::Data(offset),
             }
         }

@@ -149,19 +149,19 @@ impl Controller {
     /// Whether any command, not only Keep Alive, restarts the keep alive timer.
     #[must_use]
     pub const fn traffic_based_keep_alive(&self) -> bool {
-        self.attributes & 1 << 6 != 0
+        self.attributes & (1 << 6) != 0
     }
 
     /// Whether there is the Dataset Management command.
     #[must_use]
     pub const fn has_dataset_management(&self) -> bool {
-        self.optional_commands & 1 << 2 != 0
+        self.optional_commands & (1 << 2) != 0
     }
 
     /// Whether there is the Write Zeroes command.
     #[must_use]
     pub const fn has_write_zeroes(&self) -> bool {
-        self.optional_commands & 1 << 3 != 0
+        self.optional_commands & (1 << 3) != 0
     }
 
     /// Whether written data may be lost with the power before it is flushed.
@@ -173,13 +173,13 @@ impl Controller {
     /// Whether there are keyed data block descriptors.
     #[must_use]
     pub const fn has_keyed_sgl(&self) -> bool {
-        self.sgl_support & 1 << 2 != 0
+        self.sgl_support & (1 << 2) != 0
     }
 
     /// Whether a descriptor can name an offset into the capsule.
     #[must_use]
     pub const fn has_sgl_offset(&self) -> bool {
-        self.sgl_support & 1 << 20 != 0
+        self.sgl_support & (1 << 20) != 0
     }
 }
 

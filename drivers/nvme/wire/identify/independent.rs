@@ -34,8 +34,8 @@ impl IndependentNamespace {
         let fields = Reader::<{ Identify::DATA_SIZE }>::new(data).ok_or(ShortData(data.len()))?;
         let features = fields.u8::<0>();
         Ok(Self {
-            rotational: features & 1 << 4 != 0,
-            no_write_cache: features & 1 << 5 != 0,
+            rotational: features & (1 << 4) != 0,
+            no_write_cache: features & (1 << 5) != 0,
             ready: fields.u8::<14>() & 1 != 0,
         })
     }

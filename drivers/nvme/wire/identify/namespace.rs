@@ -119,7 +119,7 @@ impl Namespace {
             formats_zero_based: fields.u8::<25>(),
             format: format(&formats, format_index),
             format_index,
-            extended_blocks: formatted & 1 << 4 != 0,
+            extended_blocks: formatted & (1 << 4) != 0,
             metadata_capabilities: fields.u8::<27>(),
             protection_capabilities: fields.u8::<28>(),
             protection: fields.u8::<29>() & 7,
@@ -143,28 +143,28 @@ impl Namespace {
     /// Whether [`Self::atomic_write_zero_based`] is to be used.
     #[must_use]
     pub const fn has_own_atomicity(&self) -> bool {
-        self.features & 1 << 1 != 0
+        self.features & (1 << 1) != 0
     }
 
     /// Which hints it gives. Before version 2.1 there was one bit to say so.
     #[must_use]
     pub fn performance(&self, version: Version) -> Performance {
         Performance {
-            base: self.features & 1 << 4 != 0,
-            extended: self.features & 1 << 5 != 0 && version >= Version::new(2, 1, 0),
+            base: self.features & (1 << 4) != 0,
+            extended: self.features & (1 << 5) != 0 && version >= Version::new(2, 1, 0),
         }
     }
 
     /// Whether blocks that Write Zeroes deallocates read as zeroes.
     #[must_use]
     pub const fn deallocated_reads_zero(&self) -> bool {
-        self.deallocation & 7 == 1 && self.deallocation & 1 << 3 != 0
+        self.deallocation & 7 == 1 && self.deallocation & (1 << 3) != 0
     }
 }
 
 /// Number of the format: four bits, and two more that came later.
 const fn format_index(formatted: u8) -> u8 {
-    formatted & 0x0f | (formatted & 0x60) >> 1
+    (formatted & 0x0f) | ((formatted & 0x60) >> 1)
 }
 
 /// The format of a number below 64, which is all that six bits can say.

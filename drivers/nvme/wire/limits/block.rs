@@ -362,7 +362,7 @@ mod tests {
         /// optional commands and says no more of them.
         fn new() -> Self {
             let mut controller = Controller::parse(&[0; 4096]).unwrap();
-            controller.optional_commands = 1 << 2 | 1 << 3;
+            controller.optional_commands = (1 << 2) | (1 << 3);
             let mut namespace = Namespace::parse(&[0; 4096]).unwrap();
             namespace.format.data_shift = 12;
             (namespace.size, namespace.capacity) = (1 << 18, 1 << 18);

@@ -4,7 +4,6 @@
 
 use crate::identify::Controller;
 use crate::sgl::Sgl;
-use crate::sqe::Command;
 
 /// Size of the pages that memory regions are made of, as a power of two.
 pub const REGION_PAGE_SHIFT: u8 = 12;
@@ -59,6 +58,9 @@ impl InlineLimit {
     /// Size of the unit of capsule sizes.
     const UNIT: u32 = 16;
 
+    /// Units of a command.
+    const COMMAND_UNITS: u32 = 4;
+
     /// What the target has room for, and the device can gather: one of its
     /// entries of a send is the command.
     ///
@@ -66,10 +68,10 @@ impl InlineLimit {
     /// nothing goes there.
     #[must_use]
     pub fn agree(controller: &Controller, max_send_entries: u32) -> Self {
-        let capsule = controller
+        let units = controller
             .io_command_capsule_size
-            .saturating_mul(Self::UNIT);
-        let room = capsule.saturating_sub(Command::SIZE as u32);
+            .saturating_sub(Self::COMMAND_UNITS);
+        let room = units.saturating_mul(Self::UNIT);
         let segments = max_send_entries.saturating_sub(1).min(MAX_INLINE_SEGMENTS);
         let possible = controller.has_sgl_offset() && controller.in_capsule_data_offset == 0;
         if !possible || room == 0 || segments == 0 {
@@ -107,7 +109,7 @@ mod tests {
 
     fn controller(change: impl FnOnce(&mut Controller)) -> Controller {
         let mut controller = Controller::parse(&[0; 4096]).unwrap();
-        controller.sgl_support = 1 << 20 | 1 << 2;
+        controller.sgl_support = (1 << 20) | (1 << 2);
         controller.io_command_capsule_size = 4;
         change(&mut controller);
         controller
@@ -158,7 +160,7 @@ mod tests {
             (room(4 + 256), 3, 4096, 2),
             (room(4 + 256), 1, 0, 0),
             (room(4 + 256), 0, 0, 0),
-            (room(u32::MAX), 32, u32::MAX - 64, 4),
+            (room(u32::MAX), 32, u32::MAX, 4),
         ];
         for (controller, entries, bytes, segments) in cases {
             let limit = InlineLimit::agree(&controller, entries);
