@@ -146,6 +146,13 @@ impl Controller {
         })
     }
 
+    /// How long to wait for a shutdown, in milliseconds: what the controller
+    /// asks for, but 5 s at least and a minute at most.
+    #[must_use]
+    pub fn shutdown_timeout_ms(&self) -> u32 {
+        (self.shutdown_time_us / 1000).clamp(5_000, 60_000)
+    }
+
     /// Whether any command, not only Keep Alive, restarts the keep alive timer.
     #[must_use]
     pub const fn traffic_based_keep_alive(&self) -> bool {
@@ -265,6 +272,20 @@ mod tests {
         assert!(!controller.has_write_cache());
         assert!(!controller.has_keyed_sgl() && !controller.has_sgl_offset());
         assert_eq!(controller.kind, ControllerType::Unknown);
+    }
+
+    #[test]
+    fn shutdown_timeouts() {
+        for (us, ms) in [
+            (0, 5_000),
+            (7_500_999, 7_500),
+            (60_000_000, 60_000),
+            (u32::MAX, 60_000),
+        ] {
+            let mut controller = Controller::parse(&[0; 4096]).unwrap();
+            controller.shutdown_time_us = us;
+            assert_eq!(controller.shutdown_timeout_ms(), ms);
+        }
     }
 
     #[test]

@@ -38,6 +38,16 @@ pub fn max_sectors(controller: &Controller, min_page_shift: u8, region_pages: u3
     region.min(target).min(Sgl::MAX_KEYED_LEN >> SECTOR_SHIFT)
 }
 
+/// Most pieces of memory that the data of a command may be in, where each but
+/// the first begins at a page and each but the last ends at one: a region has
+/// a page for each.
+#[must_use]
+pub fn max_segments(max_sectors: u32, region_pages: u32) -> u16 {
+    let pages = max_sectors >> (REGION_PAGE_SHIFT - SECTOR_SHIFT);
+    let segments = pages.saturating_add(1).min(region_pages);
+    u16::try_from(segments).unwrap_or(u16::MAX)
+}
+
 /// Sectors of 2^`shift` pages of a controller; without limit where they
 /// cannot be counted.
 pub(super) fn sectors_of_pages(shift: u8, min_page_shift: u8) -> u32 {
@@ -146,6 +156,20 @@ mod tests {
             assert_eq!(actual, sectors, "{shift} {min_page_shift} {pages}");
             assert!(u64::from(actual) << 9 <= u64::from(Sgl::MAX_KEYED_LEN));
         }
+    }
+
+    #[test]
+    fn pieces() {
+        for (sectors, pages, segments) in [
+            (2048, 256, 256),
+            (2048, 512, 257),
+            (256, 256, 33),
+            (7, 256, 1),
+            (8, 1, 1),
+        ] {
+            assert_eq!(max_segments(sectors, pages), segments);
+        }
+        assert_eq!(max_segments(u32::MAX, u32::MAX), u16::MAX);
     }
 
     #[test]
