@@ -59,8 +59,6 @@ def _payload(tree, settings):
     for path, (data, mode) in contents.items():
         archive.parents(f"upper/{path}")
         archive.file(f"upper/{path}", data, mode)
-    archive.parents("upper/opt/rnvme/selftests")
-    archive.symlink("upper/opt/rnvme/selftests", "src/tools/testing/selftests")
     return archive.finish()
 
 

@@ -1,0 +1,141 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What rnvme is for, from nothing to unloaded modules; run by `make run` inside the VM.
+#
+# A soft-RoCE device carries NVMe/RDMA between the host driver and the kernel's own target, whose
+# namespace is a RAM disk. Data is written and verified through the block device, then through a
+# file system on it.
+#
+# usage: demo.sh [rnvme|nvme]	the host driver; `nvme` is the kernel's own, for comparison
+
+set -euo pipefail
+
+host=${1:-rnvme}
+case $host in
+rnvme) modules="rrdma rnvme" disk=/dev/rnvme0n1 ;;
+nvme) modules="nvme-rdma" disk=/dev/nvme0n1 ;;
+*)
+	echo "demo.sh: '$host' is neither rnvme nor nvme" >&2
+	exit 2
+	;;
+esac
+
+address=192.0.2.1
+service=4420
+nqn=nqn.2026-11.org.rnvme:demo
+subsystem=/sys/kernel/config/nvmet/subsystems/$nqn
+port=/sys/kernel/config/nvmet/ports/1
+megabytes=256
+work=/tmp/demo
+# Some files to copy that every Debian system has.
+files=/usr/share/zoneinfo/America
+summary=()
+
+# part WHAT FUNCTION: run a part of the demonstration and note how long it took.
+part() {
+	local began=$EPOCHREALTIME
+	echo "== $1"
+	"$2"
+	local took=$((${EPOCHREALTIME/./} - ${began/./}))
+	summary+=("$(printf '%-58s %3d.%d s' "$1" $((took / 1000000)) $((took / 100000 % 10)))")
+}
+
+fail() {
+	echo "demo.sh: $*" >&2
+	exit 1
+}
+
+load() {
+	local module
+	for module in $modules; do
+		modprobe "$module"
+	done
+}
+
+make_device() {
+	modprobe rdma_rxe
+	ip link add demo0 type dummy
+	ip addr add "$address/24" dev demo0
+	ip link set demo0 up
+	rdma link add rxe0 type rxe netdev demo0
+	rdma link show rxe0/1
+}
+
+make_target() {
+	modprobe brd rd_nr=1 rd_size=$((megabytes * 1024))
+	modprobe nvmet-rdma
+	mkdir "$subsystem"
+	echo 1 >"$subsystem/attr_allow_any_host"
+	mkdir "$subsystem/namespaces/1"
+	echo -n /dev/ram0 >"$subsystem/namespaces/1/device_path"
+	echo 1 >"$subsystem/namespaces/1/enable"
+	mkdir "$port"
+	echo rdma >"$port/addr_trtype"
+	echo ipv4 >"$port/addr_adrfam"
+	echo "$address" >"$port/addr_traddr"
+	echo "$service" >"$port/addr_trsvcid"
+	ln -s "$subsystem" "$port/subsystems/$nqn"
+}
+
+connect() {
+	local tries
+	"$host" connect -t rdma -a "$address" -s "$service" -n "$nqn"
+	# The driver's own connect returns with the disk there; nvme's scans later.
+	for tries in {1..50}; do
+		[ ! -b "$disk" ] || break
+		sleep 0.1
+	done
+	[ -b "$disk" ] || fail "$disk did not appear after $tries tries"
+	[ "$(blockdev --getsize64 "$disk")" = $((megabytes << 20)) ] ||
+		fail "$disk does not have the target's $megabytes MiB"
+}
+
+verify() {
+	fio --name=verify --filename="$disk" --ioengine=libaio --direct=1 --rw=randwrite \
+		--bssplit=4k/60:64k/30:1m/10 --size=8M --iodepth=16 --verify=crc32c \
+		--verify_fatal=1 --randseed=1 --minimal --output="$work/fio" ||
+		fail "fio found wrong data or an error: $(tail -n 3 "$work/fio")"
+}
+
+file_system() {
+	mkfs.ext4 -q "$disk"
+	mkdir -p "$work/mount"
+	mount "$disk" "$work/mount"
+	cp -r "$files" "$work/mount/"
+	umount "$work/mount"
+	# Mounted again, so that the files come from the target and not from memory.
+	mount "$disk" "$work/mount"
+	diff -r "$files" "$work/mount/${files##*/}" || fail "files differ after a remount"
+	umount "$work/mount"
+}
+
+disconnect() {
+	"$host" disconnect -n "$nqn"
+	[ ! -b "$disk" ] || fail "$disk is still there"
+}
+
+remove() {
+	local module
+	rm "$port/subsystems/$nqn"
+	rmdir "$port" "$subsystem/namespaces/1" "$subsystem"
+	modprobe -r nvmet-rdma
+	rdma link del rxe0
+	for module in $(printf '%s\n' $modules | tac); do
+		modprobe -r "$module"
+	done
+}
+
+mkdir -p "$work"
+part "load $modules" load
+part "soft-RoCE device rxe0, $address" make_device
+part "target nvmet-rdma, $megabytes MiB, port $service" make_target
+part "connect $disk" connect
+part "fio: 8 MiB in 4k to 1m blocks, depth 16, crc32c verified" verify
+part "ext4: $(find "$files" -type f | wc -l) files copied, compared after a remount" file_system
+part "disconnect" disconnect
+part "remove target and device, unload" remove
+
+echo
+echo "kernel $RNVME_KERNEL, host driver $host, disk $disk: all verified"
+printf '  %s\n' "${summary[@]}"
