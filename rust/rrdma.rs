@@ -7,6 +7,7 @@
 //!   pairs, work requests, memory regions, DMA mapping, the connection manager.
 //! - [`block`]: tag sets, requests with typed driver data, disks and their limits.
 //! - [`netlink`]: generic netlink families, attributes, policies, multicast.
+//! - [`cpu`]: processors.
 //! - [`net`]: network namespaces.
 //! - [`sync`]: owned workqueues, timed completions, claims.
 //! - [`errno`]: the error numbers that the kernel crate does not name.
@@ -18,6 +19,7 @@ use kernel::prelude::*;
 mod bindings;
 pub mod block;
 mod compat;
+pub mod cpu;
 pub mod errno;
 pub mod net;
 pub mod netlink;

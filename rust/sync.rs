@@ -7,6 +7,7 @@
 //! - [`Claim`]: exclusive access to a value for whoever comes first.
 //! - [`IrqLock`]: a spinlock that is also taken in interrupt context.
 //! - [`Deadline`]: a moment by which something must be over.
+//! - [`Published`]: an object that readers use without a lock.
 //! - [`Msecs`]: a span of time in milliseconds.
 
 mod claim;
@@ -14,6 +15,7 @@ mod completion;
 mod deadline;
 mod irq_lock;
 mod msecs;
+mod published;
 mod queue;
 
 pub use claim::{Claim, ClaimGuard};
@@ -21,6 +23,7 @@ pub use completion::TimedCompletion;
 pub use deadline::Deadline;
 pub use irq_lock::{IrqLock, IrqLockBackend, IrqLockGuard};
 pub use msecs::Msecs;
+pub use published::Published;
 pub use queue::{OwnedQueue, QueueFlags};
 
 pub use crate::new_irq_lock;

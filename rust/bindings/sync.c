@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
+#include <linux/cpumask.h>
 #include <linux/completion.h>
 #include <linux/spinlock.h>
 #include <linux/swait.h>
@@ -57,4 +58,9 @@ __rrdma_helper void rrdma_helper_reinit_completion_locked(struct completion *x)
 	raw_spin_lock_irqsave(&x->wait.lock, flags);
 	x->done = 0;
 	raw_spin_unlock_irqrestore(&x->wait.lock, flags);
+}
+
+__rrdma_helper unsigned int rrdma_helper_num_online_cpus(void)
+{
+	return num_online_cpus();
 }

@@ -64,6 +64,15 @@ __rrdma_helper struct ib_cq *rrdma_helper_ib_alloc_cq(struct ib_device *device, 
 	return __ib_alloc_cq(device, NULL, entries, vector, context, owner);
 }
 
+/*
+ * rdma_create_qp() would name itself as the user of the queue pair. The name
+ * only labels the entry, which is not published under another one before.
+ */
+__rrdma_helper void rrdma_helper_ib_name_qp(struct ib_qp *qp, const char *owner)
+{
+	WRITE_ONCE(qp->res.kern_name, owner);
+}
+
 __rrdma_helper void rrdma_helper_ib_destroy_qp(struct ib_qp *qp)
 {
 	ib_destroy_qp(qp);

@@ -223,15 +223,27 @@ impl Completion<'_> {
         self.wc().byte_len as usize
     }
 
-    /// The key that the peer's message invalidated, if it did; of a receive that
-    /// succeeded. The device has done it: the key is dead whoever held it.
+    /// The invalidation that the peer's message asked for, if it did; of a
+    /// receive that succeeded. The device has done it.
     #[inline]
-    pub fn invalidated_rkey(&self) -> Option<u32> {
+    pub fn invalidation(&self) -> Option<Invalidation> {
         let wc = self.wc();
         if wc.wc_flags as u32 & bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as u32 == 0 {
             return None;
         }
         // SAFETY: The flag says which member of the union is set.
-        Some(unsafe { wc.ex.invalidate_rkey })
+        Some(Invalidation(unsafe { wc.ex.invalidate_rkey }))
+    }
+}
+
+/// Proof that the device invalidated a key because a peer asked for it.
+#[derive(Debug)]
+pub struct Invalidation(u32);
+
+impl Invalidation {
+    /// The key, which is dead whoever held it.
+    #[inline]
+    pub fn rkey(&self) -> u32 {
+        self.0
     }
 }

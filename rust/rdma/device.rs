@@ -6,18 +6,18 @@
 
 use crate::{
     bindings,
-    sync::TimedCompletion, //
+    new_irq_lock,
+    sync::{
+        IrqLock,
+        TimedCompletion, //
+    },
 };
 use core::ptr::NonNull;
 use kernel::{
-    new_mutex,
     prelude::*,
     str::CStr,
-    sync::{
-        Arc,
-        Mutex, //
-    },
-    types::Opaque,
+    sync::Arc,
+    types::Opaque, //
 };
 
 /// An RDMA device (`struct ib_device`), borrowed.
@@ -165,7 +165,7 @@ struct Users {
 pub(crate) struct Presence {
     raw: NonNull<bindings::ib_device>,
     #[pin]
-    users: Mutex<Users>,
+    users: IrqLock<Users>,
     #[pin]
     idle: TimedCompletion,
 }
@@ -184,7 +184,7 @@ impl Presence {
             // INVARIANT: By the contract.
             pin_init!(Self {
                 raw,
-                users <- new_mutex!(Users { count: 0, removing: false }, "rrdma::Presence"),
+                users <- new_irq_lock!(Users { count: 0, removing: false }, "rrdma::Presence"),
                 idle <- TimedCompletion::new(),
             }),
             GFP_KERNEL,
@@ -223,12 +223,19 @@ impl Presence {
 /// A counted use of a device: while one exists, the device stays registered.
 ///
 /// Every verbs object holds one. Dropping the last one lets a removal of the
-/// device that is waiting go on. May be dropped in process context only.
+/// device that is waiting go on. May be cloned and dropped in any context.
 ///
 /// # Invariants
 ///
 /// Is counted in `users` of its `Presence`.
 pub struct DeviceRef(Arc<Presence>);
+
+impl DeviceRef {
+    /// Whether a removal of the device waits for this reference, and others.
+    pub fn is_removing(&self) -> bool {
+        self.0.users.lock().removing
+    }
+}
 
 impl core::ops::Deref for DeviceRef {
     type Target = Device;

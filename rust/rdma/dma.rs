@@ -43,7 +43,7 @@ impl Direction {
 ///
 /// It is owned by whoever holds it, so the processor may touch it; a buffer that
 /// is part of an [`Operation`](super::wr::Operation) is out of reach while that
-/// is posted. May be dropped in any context in which its `DeviceRef` may.
+/// is posted. May be dropped in any context.
 ///
 /// # Invariants
 ///

@@ -20,7 +20,10 @@
 //! ```
 
 use super::{
-    cq::Completion,
+    cq::{
+        Completion,
+        Invalidation, //
+    },
     dma::{
         Direction,
         Entries,
@@ -30,7 +33,11 @@ use super::{
 };
 use crate::{
     bindings,
-    block::ScatterTable, //
+    block::{
+        Operations,
+        Request,
+        ScatterTable, //
+    },
 };
 use core::{
     cell::Cell,
@@ -40,6 +47,7 @@ use core::{
     },
 };
 use kernel::{
+    alloc::Flags,
     error::from_err_ptr,
     prelude::*,
     sync::Arc, //
@@ -214,12 +222,12 @@ impl<D: Scatter> Region<D> {
         matches!(self.state.get(), State::Valid | State::Invalidating)
     }
 
-    /// Takes note that the peer invalidated the key with the message that
-    /// completed with `completion`. `false`, and no change, if it did not.
-    pub fn invalidated_by(&mut self, completion: &Completion<'_>) -> bool {
-        let invalidated = self.state.get() == State::Valid
-            && completion.result().is_ok()
-            && completion.invalidated_rkey() == self.rkey();
+    /// Takes note that the peer invalidated the key. `false`, and no change, if
+    /// it was another one.
+    #[inline]
+    pub fn invalidated_by(&mut self, invalidation: Invalidation) -> bool {
+        let invalidated =
+            self.state.get() == State::Valid && Some(invalidation.rkey()) == self.rkey();
         if invalidated {
             self.state.set(State::Closed);
         }
@@ -305,13 +313,13 @@ impl<D: Scatter> Drop for Region<D> {
 pub struct Buffer(KVec<u8>);
 
 impl Buffer {
-    /// Allocates `length` zero bytes. May sleep.
+    /// Allocates `length` zero bytes; what `flags` say of sleeping holds.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
-    pub fn new(length: usize) -> Result<Self> {
-        Ok(Self(KVec::from_elem(0u8, length, GFP_KERNEL)?))
+    pub fn new(length: usize, flags: Flags) -> Result<Self> {
+        Ok(Self(KVec::from_elem(0u8, length, flags)?))
     }
 
     /// The bytes.
@@ -330,5 +338,46 @@ impl Buffer {
 unsafe impl Scatter for Buffer {
     fn fill(&mut self, table: Pin<&mut ScatterTable>) -> Result {
         table.fill_bytes(&mut self.0)
+    }
+}
+
+/// A request of the block layer as a region takes it: with its own pages, or
+/// with a payload that stands for them on the wire, such as the list of ranges
+/// of a discard.
+pub struct Carrier<T: Operations> {
+    request: Request<T>,
+    payload: Option<Buffer>,
+}
+
+impl<T: Operations> Carrier<T> {
+    /// A request that is carried with its own pages, if `payload` is `None`.
+    #[inline]
+    pub fn new(request: Request<T>, payload: Option<Buffer>) -> Self {
+        Self { request, payload }
+    }
+
+    /// The request.
+    #[inline]
+    pub fn request(&self) -> &Request<T> {
+        &self.request
+    }
+
+    /// The request, to be ended; the payload is freed.
+    #[inline]
+    pub fn into_request(self) -> Request<T> {
+        self.request
+    }
+}
+
+// SAFETY: The pages of a request are the block layer's, which leaves them alone
+// until the request is ended, for which the carrier has to be taken apart; a
+// payload is a `Buffer`.
+unsafe impl<T: Operations> Scatter for Carrier<T> {
+    #[inline]
+    fn fill(&mut self, table: Pin<&mut ScatterTable>) -> Result {
+        match &mut self.payload {
+            Some(payload) => payload.fill(table),
+            None => table.fill(&self.request),
+        }
     }
 }

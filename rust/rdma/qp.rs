@@ -25,6 +25,7 @@ use kernel::{
     error::to_result,
     new_mutex,
     prelude::*,
+    str::CStr,
     sync::{
         atomic::{
             ordering,
@@ -108,6 +109,7 @@ impl<E: Context> QueuePair<E> {
         cq: Arc<CompletionQueue>,
         capacity: Capacity,
         context: impl PinInit<E, Error>,
+        owner: &'static CStr,
     ) -> Result<Arc<Self>> {
         let init = try_pin_init!(&this in Self {
             unsignalled <- Opaque::ffi_init(|cqe: *mut bindings::ib_cqe| {
@@ -126,7 +128,10 @@ impl<E: Context> QueuePair<E> {
             cq,
             pd,
         }? Error);
-        Arc::pin_init(init, GFP_KERNEL)
+        let queue = Arc::pin_init(init, GFP_KERNEL)?;
+        // SAFETY: By the type invariant; the name is static.
+        unsafe { bindings::ib_name_qp(queue.raw.as_ptr(), owner.as_char_ptr()) };
+        Ok(queue)
     }
 
     /// The consumer's context.

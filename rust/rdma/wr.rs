@@ -129,6 +129,11 @@ impl<T> Operation<T> {
         Ok(Self(KBox::new(slot, GFP_KERNEL)?))
     }
 
+    /// Takes the operation apart.
+    pub fn into_inner(self) -> T {
+        KBox::into_inner(self.0).body
+    }
+
     /// Sets the completion entry and gives up the memory.
     #[inline]
     fn into_posted<E: Context>(self) -> NonNull<Slot<T>>

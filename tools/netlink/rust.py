@@ -14,21 +14,14 @@ GENERATOR = "tools/netlink/gen-uapi"
 LINE = 100
 LITERAL = 18
 
-# The variants of the kernel side's `Kind`, by the type that the specification names.
+# The variants of `rrdma::netlink::Kind`, by the type that the specification names.
 KINDS = {
-    "u8": ("U8", "An unsigned 8-bit number.", ("min", "max"), "u8"),
-    "u16": ("U16", "An unsigned 16-bit number.", ("min", "max"), "u16"),
-    "u32": ("U32", "An unsigned 32-bit number.", ("min", "max"), "u32"),
-    "string": ("String", "A string that ends in a NUL.", ("max_len",), "u16"),
-    "binary": ("Binary", "Bytes, always as many.", ("exact_len",), "u16"),
-    "flag": ("Flag", "No value: true where it is present.", (), None),
-}
-
-FIELD_DOCS = {
-    "min": "Smallest value.",
-    "max": "Largest value.",
-    "max_len": "Longest string, without its NUL.",
-    "exact_len": "Number of bytes.",
+    "u8": ("U8", ("min", "max"), "u8"),
+    "u16": ("U16", ("min", "max"), "u16"),
+    "u32": ("U32", ("min", "max"), "u32"),
+    "string": ("Str", ("max_len",), "u16"),
+    "binary": ("Binary", ("min_len", "max_len"), "u16"),
+    "flag": ("Flag", (), None),
 }
 
 
@@ -36,12 +29,12 @@ def kernel(spec: Specification) -> str:
     """The module's constants and one policy for each request."""
     parts = [
         _head("Numbers and policies of the generic netlink family, as data.", "module"),
+        "use rrdma::netlink::{Attribute, Kind};\n",
         _family(spec, cstr=True),
         *(_constant(each) for each in spec.constants),
         _enumeration(_command(spec), "u8"),
         *(_enumeration(each, "u32") for each in spec.enumerations),
         *(_set(each) for each in spec.sets),
-        _policy_types(spec),
         *(_policy(each) for each in spec.requests),
     ]
     return "\n".join(parts)
@@ -170,36 +163,6 @@ def _attribute_names(attributes: list[Attribute]) -> list[str]:
     ]
 
 
-def _policy_types(spec: Specification) -> str:
-    used = {each.type for request in spec.requests for each in request.attributes}
-    lines = [
-        "/// An attribute that a request may carry.",
-        "pub(crate) struct Attribute {",
-        "    /// Its number.",
-        "    pub(crate) id: u16,",
-        "    /// Its name in the specification.",
-        "    pub(crate) name: &'static str,",
-        "    /// What it must hold.",
-        "    pub(crate) kind: Kind,",
-        "}",
-        "",
-        "/// What an attribute must hold.",
-        "pub(crate) enum Kind {",
-    ]
-    for type_, (name, doc, fields, width) in KINDS.items():
-        if type_ not in used:
-            continue
-        lines.append(f"    /// {doc}")
-        if not fields:
-            lines.append(f"    {name},")
-            continue
-        lines.append(f"    {name} {{")
-        for field in fields:
-            lines += [f"        /// {FIELD_DOCS[field]}", f"        {field}: {width},"]
-        lines.append("    },")
-    return "\n".join([*lines, "}", ""])
-
-
 def _policy(request: Request) -> str:
     name = _upper(f"{request.operation}-{request.mode}")
     doc = f"/// What the {request.mode} request of {request.operation} takes."
@@ -216,7 +179,6 @@ def _attribute(space: AttributeSet, attribute: Attribute) -> str:
     lines = [
         "Attribute {",
         f"    id: {space.name}::{_upper(attribute.name)},",
-        f'    name: "{attribute.name}",',
         *_kind(attribute),
         "}",
     ]
@@ -224,13 +186,20 @@ def _attribute(space: AttributeSet, attribute: Attribute) -> str:
 
 
 def _kind(attribute: Attribute) -> list[str]:
-    name, _, fields, width = KINDS[attribute.type]
+    name, fields, width = KINDS[attribute.type]
     if not fields:
         return [f"    kind: Kind::{name},"]
-    limits = {"min": 0, "max": None, **attribute.checks}
+    checks = attribute.checks
+    length = checks.get("exact-len")
+    limits = {
+        "min": checks.get("min", 0),
+        "max": checks.get("max"),
+        "min_len": length,
+        "max_len": checks.get("max-len", length),
+    }
     values = []
     for field in fields:
-        value = limits[field.replace("_", "-")]
+        value = limits[field]
         values.append(f"{field}: " + (f"{width}::MAX" if value is None else _number(value)))
     body = ", ".join(values)
     if len(body) <= LITERAL:

@@ -110,6 +110,23 @@ impl RejectReason {
         (fields.u16::<0>() == FORMAT).then(|| Self::from_wire(fields.u16::<2>()))
     }
 
+    /// The reason's number.
+    #[must_use]
+    pub const fn to_wire(self) -> u16 {
+        match self {
+            Self::InvalidLength => 0x01,
+            Self::InvalidFormat => 0x02,
+            Self::InvalidQueueId => 0x03,
+            Self::InvalidSendQueueSize => 0x04,
+            Self::InvalidReceiveQueueSize => 0x05,
+            Self::NoResources => 0x06,
+            Self::InvalidReadsAccepted => 0x07,
+            Self::InvalidReadsStarted => 0x08,
+            Self::InvalidControllerId => 0x09,
+            Self::Unknown(status) => status,
+        }
+    }
+
     const fn from_wire(status: u16) -> Self {
         match status {
             0x01 => Self::InvalidLength,
@@ -235,5 +252,13 @@ mod tests {
         assert_eq!(RejectReason::parse(&[0, 1, 6, 0]), None);
         assert_eq!(RejectReason::parse(&[0, 0, 6]), None);
         assert_eq!(RejectReason::parse(&[]), None);
+    }
+
+    #[test]
+    fn reject_reasons_keep_their_numbers() {
+        for number in 0..=u16::MAX {
+            let reason = RejectReason::from_wire(number);
+            assert_eq!(reason.to_wire(), number);
+        }
     }
 }

@@ -33,10 +33,12 @@ pub enum RequestState {
     SentRegion = 4,
     /// Answered, and no region is valid; not sent as far as is known.
     Answered = 5,
-    /// Answered; the region is being invalidated; not sent as far as is known.
-    Invalidating = 6,
+    /// Answered, and the region is still valid; not sent as far as is known.
+    /// The invalidation waits for that: until then the device has the memory
+    /// that it is posted from.
+    AnsweredRegion = 6,
     /// Sent and answered; the region is being invalidated.
-    SentInvalidating = 7,
+    Invalidating = 7,
     /// A protocol error happened; waits for the queue to be drained.
     Broken = 8,
 }
@@ -114,8 +116,8 @@ impl RequestState {
         Self::Sent,
         Self::SentRegion,
         Self::Answered,
+        Self::AnsweredRegion,
         Self::Invalidating,
-        Self::SentInvalidating,
         Self::Broken,
     ];
 
@@ -130,8 +132,8 @@ impl RequestState {
             3 => Some(Self::Sent),
             4 => Some(Self::SentRegion),
             5 => Some(Self::Answered),
-            6 => Some(Self::Invalidating),
-            7 => Some(Self::SentInvalidating),
+            6 => Some(Self::AnsweredRegion),
+            7 => Some(Self::Invalidating),
             8 => Some(Self::Broken),
             _ => None,
         }
@@ -189,7 +191,7 @@ impl RequestState {
             Self::Posted => (Self::Sent, Outcome::Wait),
             Self::PostedRegion => (Self::SentRegion, Outcome::Wait),
             Self::Answered => (Self::Idle, Outcome::Complete),
-            Self::Invalidating => (Self::SentInvalidating, Outcome::Wait),
+            Self::AnsweredRegion => (Self::Invalidating, Outcome::PostLocalInvalidate),
             _ => self.broken(ProtocolError::AlreadySent),
         }
     }
@@ -204,7 +206,7 @@ impl RequestState {
                 }
             },
             Self::PostedRegion | Self::SentRegion => match invalidation {
-                RemoteInvalidation::None => self.invalidating(),
+                RemoteInvalidation::None => self.answered_region(),
                 RemoteInvalidation::Own => self.answered(),
                 RemoteInvalidation::Foreign => self.broken(ProtocolError::WrongInvalidation),
             },
@@ -221,18 +223,17 @@ impl RequestState {
     }
 
     #[inline]
-    const fn invalidating(self) -> (Self, Outcome) {
+    const fn answered_region(self) -> (Self, Outcome) {
         match self {
-            Self::SentRegion => (Self::SentInvalidating, Outcome::PostLocalInvalidate),
-            _ => (Self::Invalidating, Outcome::PostLocalInvalidate),
+            Self::SentRegion => (Self::Invalidating, Outcome::PostLocalInvalidate),
+            _ => (Self::AnsweredRegion, Outcome::Wait),
         }
     }
 
     #[inline]
     const fn local_invalidate_done(self) -> (Self, Outcome) {
         match self {
-            Self::Invalidating => (Self::Answered, Outcome::Wait),
-            Self::SentInvalidating => (Self::Idle, Outcome::Complete),
+            Self::Invalidating => (Self::Idle, Outcome::Complete),
             _ => self.broken(ProtocolError::NotInvalidating),
         }
     }
@@ -296,12 +297,12 @@ mod tests {
         // post, with region, failed, sent, response, own, foreign, local, drained
         "1. 2. 0n 0n 0n 0n 0n 0n 0.", // idle
         "8p 8p 0. 3. 5. 8u 8u 8i 0C", // posted
-        "8p 8p 0. 4. 6I 5. 8w 8i 0C", // posted, region
+        "8p 8p 0. 4. 6. 5. 8w 8i 0C", // posted, region
         "8p 8p 8s 8s 0C 8u 8u 8i 0C", // sent
         "8p 8p 8s 8s 7I 0C 8w 8i 0C", // sent, region
         "8p 8p 8s 0C 8a 8a 8a 8i 0C", // answered
-        "8p 8p 8s 7. 8a 8a 8a 5. 0C", // invalidating
-        "8p 8p 8s 8s 8a 8a 8a 0C 0C", // sent, invalidating
+        "8p 8p 8s 7I 8a 8a 8a 8i 0C", // answered, region
+        "8p 8p 8s 8s 8a 8a 8a 0C 0C", // invalidating
         "8p 8p 8. 8. 8. 8. 8. 8. 0C", // broken
     ];
 

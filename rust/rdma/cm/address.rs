@@ -22,6 +22,12 @@ use kernel::{
 #[derive(Clone, Copy)]
 pub struct Address(bindings::__kernel_sockaddr_storage);
 
+// SAFETY: The storage is plain bytes; the pointer in it is padding that C aligns
+// it with.
+unsafe impl Send for Address {}
+// SAFETY: As above.
+unsafe impl Sync for Address {}
+
 impl Address {
     /// Parses a numeric address, IPv6 with an optional `%interface`, which is
     /// looked up in `namespace` (`inet_pton_with_scope`). May sleep.
@@ -54,6 +60,35 @@ impl Address {
     fn family(&self) -> u32 {
         // SAFETY: Every member of the union starts with the family.
         u32::from(unsafe { self.0.__bindgen_anon_1.__bindgen_anon_1.ss_family })
+    }
+}
+
+impl PartialEq for Address {
+    /// The same family, address, port and scope.
+    fn eq(&self, other: &Self) -> bool {
+        if self.family() != other.family() {
+            return false;
+        }
+        if self.family() == bindings::AF_INET6 {
+            // SAFETY: The storage is as large and aligned as any address.
+            let (a, b) = unsafe {
+                (
+                    &*self.as_raw().cast::<bindings::sockaddr_in6>(),
+                    &*other.as_raw().cast::<bindings::sockaddr_in6>(),
+                )
+            };
+            // SAFETY: All members of the union are plain bytes.
+            let same = unsafe { a.sin6_addr.in6_u.u6_addr8 == b.sin6_addr.in6_u.u6_addr8 };
+            return same && a.sin6_port == b.sin6_port && a.sin6_scope_id == b.sin6_scope_id;
+        }
+        // SAFETY: As above; `parse` makes no other families.
+        let (a, b) = unsafe {
+            (
+                &*self.as_raw().cast::<bindings::sockaddr_in>(),
+                &*other.as_raw().cast::<bindings::sockaddr_in>(),
+            )
+        };
+        a.sin_addr.s_addr == b.sin_addr.s_addr && a.sin_port == b.sin_port
     }
 }
 

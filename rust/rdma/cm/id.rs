@@ -325,7 +325,8 @@ impl<E: Context> Addressed<E> {
         unsafe { bindings::rdma_set_service_type(self.0.raw.as_ptr(), tos.into()) };
     }
 
-    /// Creates the queue pair (`rdma_create_qp`). Sleeps.
+    /// Creates the queue pair (`rdma_create_qp`). `owner` is what `rdma res show
+    /// qp` names. Sleeps.
     ///
     /// # Errors
     ///
@@ -337,6 +338,7 @@ impl<E: Context> Addressed<E> {
         cq: Arc<CompletionQueue>,
         capacity: Capacity,
         context: impl PinInit<E, kernel::error::Error>,
+        owner: &'static CStr,
     ) -> Result<Prepared<E>> {
         if **pd.device() != *self.device() || **cq.device() != *self.device() {
             return Err(EINVAL);
@@ -344,7 +346,7 @@ impl<E: Context> Addressed<E> {
         // SAFETY: The address is resolved to the device of `pd` and `cq`; the id
         // is consumed, so it has no other queue pair. `Prepared` and `Connected`
         // destroy the id before they drop the queue pair.
-        let queue = unsafe { QueuePair::create(self.0.raw.as_ptr(), pd, cq, capacity, context)? };
+        let queue = unsafe { QueuePair::create(self.0.raw.as_ptr(), pd, cq, capacity, context, owner)? };
         Ok(Prepared { id: self.0, queue })
     }
 }

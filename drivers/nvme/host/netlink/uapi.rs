@@ -6,6 +6,8 @@
 // The specification is the whole interface; the module need not use all of it.
 #![allow(dead_code)]
 
+use rrdma::netlink::{Attribute, Kind};
+
 /// Name of the family.
 pub(crate) const FAMILY: &core::ffi::CStr = c"rnvme";
 
@@ -281,63 +283,14 @@ pub(crate) mod ns {
     pub(crate) const WRITE_CACHE: u16 = 11;
 }
 
-/// An attribute that a request may carry.
-pub(crate) struct Attribute {
-    /// Its number.
-    pub(crate) id: u16,
-    /// Its name in the specification.
-    pub(crate) name: &'static str,
-    /// What it must hold.
-    pub(crate) kind: Kind,
-}
-
-/// What an attribute must hold.
-pub(crate) enum Kind {
-    /// An unsigned 8-bit number.
-    U8 {
-        /// Smallest value.
-        min: u8,
-        /// Largest value.
-        max: u8,
-    },
-    /// An unsigned 16-bit number.
-    U16 {
-        /// Smallest value.
-        min: u16,
-        /// Largest value.
-        max: u16,
-    },
-    /// An unsigned 32-bit number.
-    U32 {
-        /// Smallest value.
-        min: u32,
-        /// Largest value.
-        max: u32,
-    },
-    /// A string that ends in a NUL.
-    String {
-        /// Longest string, without its NUL.
-        max_len: u16,
-    },
-    /// Bytes, always as many.
-    Binary {
-        /// Number of bytes.
-        exact_len: u16,
-    },
-    /// No value: true where it is present.
-    Flag,
-}
-
 /// What the do request of connect takes.
 pub(crate) const CONNECT_DO: &[Attribute] = &[
     Attribute {
         id: ctrl::TRADDR,
-        name: "traddr",
-        kind: Kind::String { max_len: 64 },
+        kind: Kind::Str { max_len: 64 },
     },
     Attribute {
         id: ctrl::TRSVCID,
-        name: "trsvcid",
         kind: Kind::U16 {
             min: 1,
             max: u16::MAX,
@@ -345,37 +298,33 @@ pub(crate) const CONNECT_DO: &[Attribute] = &[
     },
     Attribute {
         id: ctrl::HOST_TRADDR,
-        name: "host-traddr",
-        kind: Kind::String { max_len: 64 },
+        kind: Kind::Str { max_len: 64 },
     },
     Attribute {
         id: ctrl::SUBSYSNQN,
-        name: "subsysnqn",
-        kind: Kind::String { max_len: 223 },
+        kind: Kind::Str { max_len: 223 },
     },
     Attribute {
         id: ctrl::HOSTNQN,
-        name: "hostnqn",
-        kind: Kind::String { max_len: 223 },
+        kind: Kind::Str { max_len: 223 },
     },
     Attribute {
         id: ctrl::HOSTID,
-        name: "hostid",
-        kind: Kind::Binary { exact_len: 16 },
+        kind: Kind::Binary {
+            min_len: 16,
+            max_len: 16,
+        },
     },
     Attribute {
         id: ctrl::NR_IO_QUEUES,
-        name: "nr-io-queues",
         kind: Kind::U32 { min: 1, max: 65535 },
     },
     Attribute {
         id: ctrl::QUEUE_SIZE,
-        name: "queue-size",
         kind: Kind::U32 { min: 16, max: 1024 },
     },
     Attribute {
         id: ctrl::KEEP_ALIVE_TMO,
-        name: "keep-alive-tmo",
         kind: Kind::U32 {
             min: 0,
             max: 4_294_967,
@@ -383,7 +332,6 @@ pub(crate) const CONNECT_DO: &[Attribute] = &[
     },
     Attribute {
         id: ctrl::CONNECT_TIMEOUT,
-        name: "connect-timeout",
         kind: Kind::U32 {
             min: 1,
             max: 600_000,
@@ -391,7 +339,6 @@ pub(crate) const CONNECT_DO: &[Attribute] = &[
     },
     Attribute {
         id: ctrl::TOS,
-        name: "tos",
         kind: Kind::U8 {
             min: 0,
             max: u8::MAX,
@@ -399,7 +346,6 @@ pub(crate) const CONNECT_DO: &[Attribute] = &[
     },
     Attribute {
         id: ctrl::DUPLICATE_CONNECT,
-        name: "duplicate-connect",
         kind: Kind::Flag,
     },
 ];
@@ -407,7 +353,6 @@ pub(crate) const CONNECT_DO: &[Attribute] = &[
 /// What the do request of disconnect takes.
 pub(crate) const DISCONNECT_DO: &[Attribute] = &[Attribute {
     id: ctrl::CTRL_ID,
-    name: "ctrl-id",
     kind: Kind::U32 {
         min: 0,
         max: u32::MAX,
@@ -417,7 +362,6 @@ pub(crate) const DISCONNECT_DO: &[Attribute] = &[Attribute {
 /// What the do request of ctrl-get takes.
 pub(crate) const CTRL_GET_DO: &[Attribute] = &[Attribute {
     id: ctrl::CTRL_ID,
-    name: "ctrl-id",
     kind: Kind::U32 {
         min: 0,
         max: u32::MAX,
@@ -431,7 +375,6 @@ pub(crate) const CTRL_GET_DUMP: &[Attribute] = &[];
 pub(crate) const NS_GET_DO: &[Attribute] = &[
     Attribute {
         id: ns::CTRL_ID,
-        name: "ctrl-id",
         kind: Kind::U32 {
             min: 0,
             max: u32::MAX,
@@ -439,7 +382,6 @@ pub(crate) const NS_GET_DO: &[Attribute] = &[
     },
     Attribute {
         id: ns::NSID,
-        name: "nsid",
         kind: Kind::U32 {
             min: 1,
             max: u32::MAX,
@@ -450,7 +392,6 @@ pub(crate) const NS_GET_DO: &[Attribute] = &[
 /// What the dump request of ns-get takes.
 pub(crate) const NS_GET_DUMP: &[Attribute] = &[Attribute {
     id: ns::CTRL_ID,
-    name: "ctrl-id",
     kind: Kind::U32 {
         min: 0,
         max: u32::MAX,

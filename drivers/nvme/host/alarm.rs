@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How a controller's thread learns that something is wrong.
+//!
+//! Completions, connection events, timeouts and device removal run in other
+//! contexts and may do nothing but raise the alarm. The first trouble is kept:
+//! what follows it is its consequence.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use nvme_wire::request_state::ProtocolError;
+use rrdma::{
+    new_irq_lock,
+    rdma::{
+        cm,
+        cq, //
+    },
+    sync::{
+        IrqLock,
+        TimedCompletion, //
+    },
+};
+
+/// What went wrong, and on which queue.
+#[derive(Clone, Copy)]
+pub(crate) enum Trouble {
+    /// A work request failed.
+    WorkRequest {
+        qid: u16,
+        what: &'static str,
+        failure: cq::Failure,
+    },
+    /// A work request could not be posted.
+    Post {
+        qid: u16,
+        what: &'static str,
+        error: Error,
+    },
+    /// The target sent a response that is too short to be one.
+    ShortResponse { qid: u16, length: usize },
+    /// The target answered a command that is not in flight.
+    UnknownCommand { qid: u16, command_id: u16 },
+    /// The target answered a command in a way that cannot be.
+    Protocol {
+        qid: u16,
+        command_id: u16,
+        error: ProtocolError,
+    },
+    /// A command was not answered in time.
+    Timeout { qid: u16, tag: u32 },
+    /// The connection of a queue is gone.
+    Lost { qid: u16, cause: cm::Lost },
+    /// The RDMA device is being removed.
+    DeviceRemoved,
+}
+
+/// A controller's alarm.
+#[pin_data]
+pub(crate) struct Alarm {
+    #[pin]
+    trouble: IrqLock<Option<Trouble>>,
+    wake: Arc<TimedCompletion>,
+}
+
+impl Alarm {
+    /// An alarm that wakes who waits for `wake`. May sleep.
+    pub(crate) fn new(wake: Arc<TimedCompletion>) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                trouble <- new_irq_lock!(None, "rnvme::Alarm"),
+                wake,
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Tells the controller's thread, if nobody did before. Any context.
+    pub(crate) fn raise(&self, trouble: Trouble) {
+        self.trouble.lock().get_or_insert(trouble);
+        self.wake.complete();
+    }
+
+    /// The first trouble. Any context.
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        *self.trouble.lock()
+    }
+
+    /// Makes the controller's thread look around. Any context.
+    pub(crate) fn nudge(&self) {
+        self.wake.complete();
+    }
+}

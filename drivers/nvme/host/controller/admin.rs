@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What we ask of a controller on its admin queue, one command at a time.
+
+use super::Controller;
+use crate::{
+    failure::Failure,
+    netlink::uapi::ErrorStage,
+    queue::{
+        CommandError,
+        Queue,
+        Reply, //
+    },
+};
+use core::num::NonZeroU16;
+use kernel::prelude::*;
+use nvme_wire::{
+    limits::queue,
+    property::{
+        Capabilities,
+        Configuration,
+        ControllerStatus,
+        Progress,
+        Property,
+        ReadyTimeouts,
+        Version, //
+    },
+    sqe::{
+        Command,
+        Feature,
+        Identify, //
+    },
+};
+use rrdma::{
+    rdma::{
+        cm::Connected,
+        dma::Direction,
+        mr::Buffer, //
+    },
+    sync::{
+        Deadline,
+        Msecs, //
+    },
+};
+
+/// How long a command may take, as in the C host.
+pub(super) const COMMAND: Msecs = Msecs::from_secs(60);
+
+/// Between two looks at a controller that is not there yet.
+const POLL: Msecs = Msecs::new(20);
+
+/// The admin queue, and until when it may be used.
+#[derive(Clone, Copy)]
+pub(crate) struct Admin<'a> {
+    pub(crate) queue: &'a Connected<Queue>,
+    pub(crate) controller: &'a Controller,
+    pub(crate) deadline: Deadline,
+}
+
+impl Admin<'_> {
+    /// Sends a command and waits for its response.
+    pub(super) fn send(
+        &self,
+        command: Command,
+        data: Option<(Buffer, Direction)>,
+    ) -> Result<Reply, CommandError> {
+        let limit = self.deadline.left().min(COMMAND);
+        Queue::execute(self.queue.queue_pair(), self.controller, command, data, limit)
+    }
+
+    /// Sends a command that has to succeed; `what` it is for.
+    fn command(
+        &self,
+        stage: ErrorStage,
+        what: &str,
+        command: Command,
+        data: Option<(Buffer, Direction)>,
+    ) -> Result<Reply, Failure> {
+        let reply = self
+            .send(command, data)
+            .map_err(|error| Failure::from_command(stage, error, what))?;
+        match reply.completion.status {
+            status if status.is_success() => Ok(reply),
+            status => Err(Failure::from_status(stage, status, what)),
+        }
+    }
+
+    /// Identifies something: 4096 bytes.
+    pub(crate) fn identify(&self, what: Identify, of: &str) -> Result<Buffer, Failure> {
+        let stage = ErrorStage::Identify;
+        let buffer = Buffer::new(Identify::DATA_SIZE, GFP_KERNEL)
+            .map_err(|error| Failure::kernel(stage, error, of))?;
+        let data = Some((buffer, Direction::FromDevice));
+        let reply = self.command(stage, of, Command::identify(what), data)?;
+        reply.data.ok_or_else(|| Failure::kernel(stage, EIO, of))
+    }
+
+    /// Identifies something that a controller need not have; `None` if it refuses.
+    pub(crate) fn identify_optional(&self, what: Identify) -> Result<Option<Buffer>, Failure> {
+        match self.identify(what, "identify") {
+            Ok(data) => Ok(Some(data)),
+            // It was answered, so the connection is fine.
+            Err(failure) if failure.nvme_status.is_some() => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Asks for I/O queues, and answers how many there may be.
+    pub(super) fn request_queues(&self, wanted: NonZeroU16) -> Result<NonZeroU16, Failure> {
+        let command = Command::set_feature(Feature::NumberOfQueues(wanted));
+        let what = "asking for I/O queues";
+        let reply = self.command(ErrorStage::Queues, what, command, None)?;
+        Ok(queue::granted(wanted, reply.completion.result32()))
+    }
+
+    /// Tells the target that we live.
+    pub(super) fn keep_alive(&self) -> Result<(), CommandError> {
+        let reply = self.send(Command::keep_alive(), None)?;
+        match reply.completion.status.is_success() {
+            true => Ok(()),
+            false => Err(CommandError::Code(EIO)),
+        }
+    }
+
+    pub(super) fn capabilities(&self) -> Result<Capabilities, Failure> {
+        Ok(Capabilities(self.property(Property::Capabilities)?))
+    }
+
+    pub(super) fn version(&self) -> Result<Version, Failure> {
+        Ok(Version(self.property32(Property::Version)?))
+    }
+
+    /// Configures and enables the controller, and waits until it is ready.
+    pub(super) fn enable(&self, capabilities: Capabilities) -> Result<Configuration, Failure> {
+        let stage = ErrorStage::Enable;
+        let configuration = capabilities
+            .configure()
+            .map_err(|why| Failure::target(stage, format_args!("unusable controller: {why}")))?;
+        self.configure(configuration.get())?;
+        let timeouts = match capabilities.has_ready_timeouts() {
+            true => Some(ReadyTimeouts(self.property32(Property::ReadyTimeouts)?)),
+            false => None,
+        };
+        self.configure(configuration.enabled().get())?;
+        let limit = Msecs::new(capabilities.ready_timeout_ms(timeouts));
+        match self.await_status(ControllerStatus::enabling, Deadline::after(limit))? {
+            Progress::Done => Ok(configuration),
+            Progress::Failed => Err(Failure::target(
+                stage,
+                format_args!("the controller reports a fatal status"),
+            )),
+            Progress::Wait => {
+                let limit = limit.get();
+                Err(Failure::new(
+                    stage,
+                    ETIMEDOUT,
+                    format_args!("the controller did not become ready within {limit} ms"),
+                ))
+            }
+        }
+    }
+
+    /// Shuts the controller down in good order, as far as the deadline allows.
+    pub(super) fn shut_down(&self, configuration: Configuration) -> Result<(), Failure> {
+        self.configure(configuration.enabled().shut_down().get())?;
+        self.await_status(ControllerStatus::shutting_down, self.deadline)?;
+        Ok(())
+    }
+
+    fn configure(&self, value: u64) -> Result<(), Failure> {
+        let command = Command::property_set(Property::Configuration, value);
+        let what = "configuring the controller";
+        self.command(ErrorStage::Enable, what, command, None)?;
+        Ok(())
+    }
+
+    /// Asks for the status until `progress` is made or the time is over.
+    fn await_status(
+        &self,
+        progress: fn(ControllerStatus) -> Progress,
+        deadline: Deadline,
+    ) -> Result<Progress, Failure> {
+        let deadline = deadline.min(self.deadline);
+        loop {
+            let status = ControllerStatus(self.property32(Property::Status)?);
+            match (progress(status), deadline.left()) {
+                (Progress::Wait, left) if left > Msecs::new(0) => {
+                    self.controller.wait(left.min(POLL));
+                }
+                (progress, _) => return Ok(progress),
+            }
+        }
+    }
+
+    fn property(&self, property: Property) -> Result<u64, Failure> {
+        let command = Command::property_get(property);
+        let what = "reading a property";
+        let reply = self.command(ErrorStage::Enable, what, command, None)?;
+        Ok(reply.completion.result)
+    }
+
+    fn property32(&self, property: Property) -> Result<u32, Failure> {
+        Ok((self.property(property)? & 0xffff_ffff) as u32)
+    }
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Why a controller failed: the stage, the codes, and a sentence for a person.
+
+use crate::{
+    alarm::Trouble,
+    netlink::uapi::ErrorStage,
+    queue::CommandError, //
+};
+use core::fmt::{
+    self,
+    Write, //
+};
+use kernel::prelude::*;
+use nvme_wire::{
+    connect::ConnectError,
+    private_data::RejectReason,
+    status::Status, //
+};
+use rrdma::{
+    errno,
+    rdma::cm, //
+};
+
+/// Longest message, in bytes; what is longer is cut.
+const MESSAGE: usize = 255;
+
+/// A failure, as it is shown to user space.
+#[derive(Clone, Copy)]
+pub(crate) struct Failure {
+    pub(crate) stage: ErrorStage,
+    pub(crate) error: Error,
+    pub(crate) qid: Option<u16>,
+    /// Why the peer's connection manager rejected the connection.
+    pub(crate) reject_reason: Option<u32>,
+    /// What the NVMe target said of the rejection.
+    pub(crate) cm_status: Option<u16>,
+    /// The status field of a command, without the phase bit.
+    pub(crate) nvme_status: Option<u16>,
+    pub(crate) message: Message,
+}
+
+/// The text of a failure.
+#[derive(Clone, Copy)]
+pub(crate) struct Message {
+    bytes: [u8; MESSAGE],
+    length: usize,
+}
+
+impl Message {
+    fn new(text: fmt::Arguments<'_>) -> Self {
+        let mut message = Self {
+            bytes: [0; MESSAGE],
+            length: 0,
+        };
+        // Writing cuts, and does not fail.
+        let _ = message.write_fmt(text);
+        message
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        let bytes = self.bytes.get(..self.length).unwrap_or_default();
+        // Only whole characters were written.
+        core::str::from_utf8(bytes).unwrap_or_default()
+    }
+}
+
+impl Write for Message {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for character in text.chars() {
+            let size = character.len_utf8();
+            let end = self.length.saturating_add(size);
+            let Some(room) = self.bytes.get_mut(self.length..end) else {
+                break;
+            };
+            character.encode_utf8(room);
+            self.length = end;
+        }
+        Ok(())
+    }
+}
+
+impl Failure {
+    /// A failure of `stage` with an error number and a message.
+    pub(crate) fn new(stage: ErrorStage, error: Error, message: fmt::Arguments<'_>) -> Self {
+        Self {
+            stage,
+            error,
+            qid: None,
+            reject_reason: None,
+            cm_status: None,
+            nvme_status: None,
+            message: Message::new(message),
+        }
+    }
+
+    /// The kernel refused something that it is usually asked for in vain only
+    /// when memory is short.
+    pub(crate) fn kernel(stage: ErrorStage, error: Error, what: &str) -> Self {
+        let reason = if error == ENOMEM {
+            "out of memory"
+        } else {
+            "refused by the kernel"
+        };
+        let number = error.to_errno();
+        Self::new(
+            stage,
+            error,
+            format_args!("{what}: {reason} (error {number})"),
+        )
+    }
+
+    pub(crate) fn on_queue(mut self, qid: u16) -> Self {
+        self.qid = Some(qid);
+        self
+    }
+
+    /// The controller is no longer wanted.
+    pub(crate) fn cancelled(stage: ErrorStage) -> Self {
+        Self::new(stage, errno::ECANCELED, format_args!("cancelled by disconnect"))
+    }
+
+    /// A target that does not keep to the protocol, or lacks what we need.
+    pub(crate) fn target(stage: ErrorStage, message: fmt::Arguments<'_>) -> Self {
+        Self::new(stage, errno::EPROTO, message)
+    }
+
+    /// A connection could not be made.
+    pub(crate) fn from_cm(error: cm::Error, device: Option<&str>) -> Self {
+        let stage = match error.stage {
+            cm::Stage::Address => ErrorStage::Address,
+            cm::Stage::Device => ErrorStage::Device,
+            cm::Stage::Route => ErrorStage::Route,
+            cm::Stage::Connect => ErrorStage::Connect,
+        };
+        let cause = error.cause;
+        let errno = cause.errno();
+        match cause {
+            cm::Cause::Rejected(rejection) => Self::rejected(stage, errno, &rejection),
+            cm::Cause::Cancelled => Self::cancelled(stage),
+            cm::Cause::TimedOut(limit) => {
+                let what = step(error.stage);
+                let limit = Seconds(limit.get());
+                match device {
+                    Some(device) => Self::new(
+                        stage,
+                        errno,
+                        format_args!("{what} timed out after {limit}: no answer through {device}"),
+                    ),
+                    None => Self::new(
+                        stage,
+                        errno,
+                        format_args!("{what} timed out after {limit}"),
+                    ),
+                }
+            }
+            cm::Cause::Code(code) => Self::code(stage, error.stage, code),
+            cause => {
+                let what = step(error.stage);
+                Self::new(stage, errno, format_args!("{what} failed: {cause}"))
+            }
+        }
+    }
+
+    fn code(stage: ErrorStage, step_of: cm::Stage, code: Error) -> Self {
+        let what = step(step_of);
+        let why = match code {
+            ENODEV => "no RDMA device on the route: is there one (`rdma link show`)?",
+            e if e == errno::ENETUNREACH => "no route to the network",
+            e if e == errno::EHOSTUNREACH => "no route to the host, or it does not answer",
+            e if e == errno::EADDRNOTAVAIL => "the host address is not one of this machine",
+            e if e == errno::EAFNOSUPPORT => "addresses of different families",
+            ETIMEDOUT => "the peer's link address could not be found",
+            EINVAL => "an address that cannot be used",
+            ENOMEM => "out of memory",
+            _ => "refused by the kernel",
+        };
+        let number = code.to_errno();
+        Self::new(stage, code, format_args!("{what} failed: {why} (error {number})"))
+    }
+
+    fn rejected(stage: ErrorStage, errno: Error, rejection: &cm::Rejection) -> Self {
+        let nvme = rejection.private_data().and_then(RejectReason::parse);
+        let mut failure = match nvme {
+            Some(reason) => Self::new(stage, errno, format_args!("rejected by target: {reason}")),
+            None if rejection.is_no_listener() => Self::new(
+                stage,
+                errno,
+                format_args!("rejected: nobody listens there"),
+            ),
+            None => {
+                let message = rejection.message();
+                Self::new(stage, errno, format_args!("rejected by peer: {message}"))
+            }
+        };
+        failure.reject_reason = u32::try_from(rejection.reason).ok();
+        failure.cm_status = nvme.map(RejectReason::to_wire);
+        failure
+    }
+
+    /// A command of our own got no response.
+    pub(crate) fn from_command(stage: ErrorStage, error: CommandError, what: &str) -> Self {
+        match error {
+            CommandError::Code(error) => Self::kernel(stage, error, what),
+            CommandError::TimedOut(limit) => {
+                let limit = Seconds(limit.get());
+                Self::new(
+                    stage,
+                    ETIMEDOUT,
+                    format_args!("{what}: no response from the target in {limit}"),
+                )
+            }
+            CommandError::Trouble(trouble) => Self {
+                stage,
+                ..Self::from(trouble)
+            },
+            CommandError::Cancelled => Self::cancelled(stage),
+        }
+    }
+
+    /// The target refused a command.
+    pub(crate) fn from_status(stage: ErrorStage, status: Status, what: &str) -> Self {
+        let mut failure = Self::new(stage, EIO, format_args!("{what}: {status}"));
+        failure.nvme_status = Some(status.get());
+        failure
+    }
+
+    /// The target refused a Connect.
+    pub(crate) fn from_connect(error: ConnectError, status: Status, nqn: &str) -> Self {
+        use nvme_wire::connect::Parameter;
+        let stage = ErrorStage::FabricsConnect;
+        let errno = errno::ECONNREFUSED;
+        let mut failure = match error {
+            ConnectError::InvalidParameter(Parameter::Subsystem) => Self::new(
+                stage,
+                errno,
+                format_args!("rejected by target: no such subsystem {nqn}"),
+            ),
+            ConnectError::HostNotAllowed => Self::new(
+                stage,
+                errno,
+                format_args!("rejected by target: this host is not allowed to use {nqn}"),
+            ),
+            error => Self::new(stage, errno, format_args!("rejected by target: {error}")),
+        };
+        failure.nvme_status = Some(status.get());
+        failure
+    }
+}
+
+impl From<Trouble> for Failure {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::WorkRequest { qid, what, failure } => {
+                let message = failure.message();
+                Self::new(
+                    ErrorStage::Transport,
+                    errno::ENOLINK,
+                    format_args!("{what} failed on queue {qid}: {message}"),
+                )
+                .on_queue(qid)
+            }
+            Trouble::Post { qid, what, error } => {
+                Self::kernel(ErrorStage::Transport, error, what).on_queue(qid)
+            }
+            Trouble::ShortResponse { qid, length } => Self::target(
+                ErrorStage::Io,
+                format_args!("the target sent a response of {length} bytes on queue {qid}"),
+            )
+            .on_queue(qid),
+            Trouble::UnknownCommand { qid, command_id } => Self::target(
+                ErrorStage::Io,
+                format_args!(
+                    "the target answered command {command_id:#06x} on queue {qid}, \
+                     which is not in flight"
+                ),
+            )
+            .on_queue(qid),
+            Trouble::Protocol {
+                qid,
+                command_id,
+                error,
+            } => Self::target(
+                ErrorStage::Io,
+                format_args!("command {command_id:#06x} on queue {qid}: {error}"),
+            )
+            .on_queue(qid),
+            Trouble::Timeout { qid, tag } => Self::new(
+                ErrorStage::Io,
+                ETIMEDOUT,
+                format_args!("command {tag} on queue {qid} was not answered in time"),
+            )
+            .on_queue(qid),
+            Trouble::Lost { qid, cause } => {
+                let why = match cause {
+                    cm::Lost::Disconnected => "the target disconnected",
+                    cm::Lost::AddressChanged => "the address of the path changed",
+                    cm::Lost::Unreachable => "the target does not answer",
+                    cm::Lost::DeviceRemoved => "the RDMA device is going away",
+                };
+                Self::new(
+                    ErrorStage::Transport,
+                    errno::ENOLINK,
+                    format_args!("connection of queue {qid} lost: {why}"),
+                )
+                .on_queue(qid)
+            }
+            Trouble::DeviceRemoved => Self::new(
+                ErrorStage::Removal,
+                ENODEV,
+                format_args!("the RDMA device was removed"),
+            ),
+        }
+    }
+}
+
+fn step(stage: cm::Stage) -> &'static str {
+    match stage {
+        cm::Stage::Address => "address resolution",
+        cm::Stage::Device => "setting up the RDMA device",
+        cm::Stage::Route => "route resolution",
+        cm::Stage::Connect => "connecting",
+    }
+}
+
+/// Milliseconds, shown as seconds.
+struct Seconds(u32);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0 / 1000, self.0 % 1000) {
+            (seconds, 0) => write!(f, "{seconds} s"),
+            (_, _) => write!(f, "{} ms", self.0),
+        }
+    }
+}

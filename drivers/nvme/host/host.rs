@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the module has for all controllers.
+
+use crate::{
+    alarm::Trouble,
+    controller::Controller,
+    netlink::{
+        self,
+        Event,
+        Family, //
+    },
+    options::Options, //
+};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    str::CStr,
+    sync::{
+        Arc,
+        Mutex, //
+    },
+};
+use rrdma::{
+    net,
+    netlink::Registration,
+    rdma::{
+        client,
+        device::{
+            Device,
+            DeviceRef, //
+        },
+    },
+    sync::{
+        OwnedQueue,
+        QueueFlags, //
+    },
+};
+
+/// Most controllers: each is a thread.
+const MAX_CONTROLLERS: usize = 256;
+
+/// The controllers, and what they need of the module.
+///
+/// Ends in this order, see [`Host::stop`]: no more requests of users, no more
+/// controllers, no more devices.
+#[pin_data]
+pub(crate) struct Host {
+    pub(crate) module: &'static ThisModule,
+    /// The threads of the controllers run here; it is taken to end them.
+    #[pin]
+    threads: Mutex<Option<OwnedQueue>>,
+    #[pin]
+    client: Mutex<Option<Arc<client::Registration<Client>>>>,
+    #[pin]
+    family: Mutex<Option<Arc<Registration<Family>>>>,
+    #[pin]
+    controllers: Mutex<Controllers>,
+}
+
+struct Controllers {
+    list: KVec<Arc<Controller>>,
+    /// Changes with the list.
+    generation: u32,
+    closed: bool,
+}
+
+/// We as a client of RDMA devices.
+struct Client;
+
+impl client::Client for Client {
+    const NAME: &'static CStr = c"rnvme";
+
+    type Context = Arc<Host>;
+
+    fn removing(host: &Arc<Host>, device: &Device) {
+        for controller in &host.controllers.lock().list {
+            if controller.uses(device) {
+                controller.alarm.raise(Trouble::DeviceRemoved);
+            }
+        }
+    }
+}
+
+impl Host {
+    /// Starts everything. May sleep.
+    pub(crate) fn start(module: &'static ThisModule) -> Result<Arc<Self>> {
+        let flags = QueueFlags::UNBOUND | QueueFlags::MEM_RECLAIM;
+        let threads = OwnedQueue::new(c"rnvme", flags, MAX_CONTROLLERS as u32)?;
+        let host = Arc::pin_init(
+            pin_init!(Self {
+                module,
+                threads <- new_mutex!(Some(threads), "rnvme::Host::threads"),
+                client <- new_mutex!(None, "rnvme::Host::client"),
+                family <- new_mutex!(None, "rnvme::Host::family"),
+                controllers <- new_mutex!(Controllers {
+                    list: KVec::new(),
+                    generation: 1,
+                    closed: false,
+                }, "rnvme::Host::controllers"),
+            }),
+            GFP_KERNEL,
+        )?;
+        host.register().inspect_err(|_| host.stop())?;
+        Ok(host)
+    }
+
+    fn register(self: &Arc<Self>) -> Result {
+        let client = Arc::pin_init(client::Registration::new(self.clone()), GFP_KERNEL)?;
+        *self.client.lock() = Some(client);
+        let family = netlink::register(self.module, self.clone())?;
+        *self.family.lock() = Some(family);
+        Ok(())
+    }
+
+    /// Removes all controllers and ends everything. Sleeps.
+    pub(crate) fn stop(&self) {
+        // Each is taken out first and dropped without its lock, which whoever is
+        // waited for may want.
+        let family = self.family.lock().take();
+        // Waits for requests under way; none comes after.
+        drop(family);
+        {
+            let mut controllers = self.controllers.lock();
+            controllers.closed = true;
+            for controller in &controllers.list {
+                controller.delete();
+            }
+        }
+        let threads = self.threads.lock().take();
+        // Waits for the controllers' threads.
+        drop(threads);
+        let client = self.client.lock().take();
+        drop(client);
+    }
+
+    /// Makes a controller and starts to connect it. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// [`EALREADY`](rrdma::errno::EALREADY) if there is one of the same
+    /// connection and `duplicate` is not set; `EBUSY` for too many; `ENOMEM`.
+    pub(crate) fn connect(
+        self: &Arc<Self>,
+        options: Options,
+        duplicate: bool,
+    ) -> Result<Arc<Controller>> {
+        let controller = self.enter(options, duplicate)?;
+        self.tell(&controller, Event::Added);
+        let started = match &*self.threads.lock() {
+            Some(threads) => {
+                let controller = controller.clone();
+                threads
+                    .try_spawn(GFP_KERNEL, move || Controller::run(&controller))
+                    .map_err(Error::from)
+            }
+            None => Err(rrdma::errno::ESHUTDOWN),
+        };
+        if let Err(error) = started {
+            self.retire(&controller);
+            return Err(error);
+        }
+        Ok(controller)
+    }
+
+    fn enter(self: &Arc<Self>, options: Options, duplicate: bool) -> Result<Arc<Controller>> {
+        let mut controllers = self.controllers.lock();
+        if controllers.closed {
+            return Err(rrdma::errno::ESHUTDOWN);
+        }
+        if controllers.list.len() >= MAX_CONTROLLERS {
+            return Err(EBUSY);
+        }
+        let same = |c: &Arc<Controller>| c.options.same_connection(&options);
+        if !duplicate && controllers.list.iter().any(same) {
+            return Err(rrdma::errno::EALREADY);
+        }
+        // The list is in the order of the numbers, so the first number that is
+        // not at its place is free.
+        let numbers = controllers.list.iter().zip(0u32..);
+        let place = numbers
+            .into_iter()
+            .position(|(controller, number)| controller.id != number)
+            .unwrap_or(controllers.list.len());
+        let controller = Controller::new(self.clone(), u32::try_from(place)?, options)?;
+        controllers.list.reserve(1, GFP_KERNEL)?;
+        controllers
+            .list
+            .insert_within_capacity(place, controller.clone())
+            .map_err(|_| ENOMEM)?;
+        controllers.generation = controllers.generation.wrapping_add(1).max(1);
+        Ok(controller)
+    }
+
+    /// Takes a controller off the list, and tells.
+    pub(crate) fn retire(&self, controller: &Arc<Controller>) {
+        {
+            let mut controllers = self.controllers.lock();
+            controllers.list.retain(|c| !Arc::ptr_eq(c, controller));
+            controllers.generation = controllers.generation.wrapping_add(1).max(1);
+        }
+        self.tell(controller, Event::Removed);
+    }
+
+    /// The controller of number `id` in a network namespace.
+    pub(crate) fn find(&self, namespace: &net::Namespace, id: u32) -> Option<Arc<Controller>> {
+        let controllers = self.controllers.lock();
+        let mut list = controllers.list.iter();
+        list.find(|c| c.id == id && c.options.namespace == *namespace)
+            .cloned()
+    }
+
+    /// The first controller in a network namespace whose number is `from` or
+    /// more, and the generation of the list that it is in.
+    pub(crate) fn next(
+        &self,
+        namespace: &net::Namespace,
+        from: u64,
+    ) -> (u32, Option<Arc<Controller>>) {
+        let controllers = self.controllers.lock();
+        let mut list = controllers.list.iter();
+        let next = list.find(|c| u64::from(c.id) >= from && c.options.namespace == *namespace);
+        (controllers.generation, next.cloned())
+    }
+
+    /// A use of `device`, unless it is going away.
+    pub(crate) fn acquire(&self, device: &Device) -> Option<DeviceRef> {
+        let client = self.client.lock().clone();
+        client?.acquire(device)
+    }
+
+    /// Tells who listens.
+    pub(crate) fn tell(&self, controller: &Controller, event: Event<'_>) {
+        let family = self.family.lock().clone();
+        if let Some(family) = family {
+            netlink::tell(&family, controller, event);
+        }
+    }
+}

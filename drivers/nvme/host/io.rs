@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The block layer's requests as NVMe commands.
+
+use crate::{
+    alarm::{
+        Alarm,
+        Trouble, //
+    },
+    queue::{
+        Cargo,
+        Queue,
+        Slot, //
+    },
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        rcu,
+        Arc, //
+    },
+};
+use nvme_wire::{
+    block_status::BlockStatus,
+    cqe,
+    dsm,
+    retry::{
+        Disposition,
+        RetryPolicy, //
+    },
+    sqe::{
+        BlockCount,
+        BlockRange,
+        Command,
+        ReadWrite, //
+    },
+};
+use rrdma::{
+    block::{
+        Op,
+        Operations,
+        Refused,
+        Request,
+        RequestRef,
+        Status,
+        TimeoutAction, //
+    },
+    rdma::{
+        dma::Direction,
+        mr::{
+            Buffer,
+            Carrier, //
+        },
+        qp::QueuePair,
+    },
+    sync::{
+        Msecs,
+        Published, //
+    },
+};
+
+/// A sector of the block layer, as a power of two.
+const SECTOR_SHIFT: u32 = 9;
+
+/// Attempts beyond the first, as the C host makes them.
+const MAX_RETRIES: u8 = 5;
+
+/// The disks of one controller.
+pub(crate) struct Io;
+
+/// What all queues of the disks share.
+pub(crate) struct Queues {
+    /// A place for each hardware queue.
+    pub(crate) places: KVec<Arc<Place>>,
+}
+
+/// Where a hardware queue finds its queue pair, while there is one.
+pub(crate) struct Place {
+    pub(crate) queue: Published<QueuePair<Queue>>,
+    pub(crate) alarm: Arc<Alarm>,
+}
+
+/// What a request needs to know of its namespace.
+pub(crate) struct Blocks {
+    pub(crate) nsid: u32,
+    /// Size of a block, as a power of two.
+    pub(crate) shift: u8,
+    /// Blocks that were deallocated read as zeroes.
+    pub(crate) deallocate_zeroes: bool,
+}
+
+/// What we keep with a request.
+pub(crate) struct Attempt {
+    retries: Atomic<u32>,
+}
+
+impl Operations for Io {
+    type SetData = Queues;
+    type QueueData = Arc<Place>;
+    type DiskData = Blocks;
+    type RequestData = Attempt;
+
+    fn new_queue(set: &Queues, index: u32) -> Result<Arc<Place>> {
+        let place = set.places.get(usize::try_from(index)?);
+        place.cloned().ok_or(EINVAL)
+    }
+
+    fn new_request_data(_set: &Queues, _queue: u32) -> impl PinInit<Attempt, Error> {
+        Ok(Attempt {
+            retries: Atomic::new(0),
+        })
+    }
+
+    fn queue_rq(
+        place: &Arc<Place>,
+        blocks: &Blocks,
+        request: Request<Self>,
+        _last: bool,
+    ) -> Result<(), Refused<Self>> {
+        let guard = rcu::read_lock();
+        let Some(queue) = place.queue.read(&guard) else {
+            return Err(request.refuse(Status::Transport));
+        };
+        let (command, payload) = match blocks.command(&request) {
+            Ok(prepared) => prepared,
+            Err(status) => return Err(request.refuse(status)),
+        };
+        request.start();
+        submit(&queue, request, command, payload)
+    }
+
+    fn timeout(place: &Arc<Place>, request: &RequestRef<Self>) -> TimeoutAction {
+        place.alarm.raise(Trouble::Timeout {
+            qid: u16::try_from(request.queue_index())
+                .unwrap_or(u16::MAX)
+                .saturating_add(1),
+            tag: request.tag(),
+        });
+        // The teardown that follows ends the request: it may be in the device.
+        TimeoutAction::ResetTimer
+    }
+}
+
+/// Gives the request to the queue.
+fn submit(
+    queue: &QueuePair<Queue>,
+    request: Request<Io>,
+    command: Command,
+    payload: Option<Buffer>,
+) -> Result<(), Refused<Io>> {
+    let direction = match request.op() {
+        Op::Read => Direction::FromDevice,
+        _ => Direction::ToDevice,
+    };
+    let length = match &payload {
+        Some(payload) => u32::try_from(payload.bytes().len()).unwrap_or(u32::MAX),
+        None => request.bytes(),
+    };
+    let Some(slot) = u16::try_from(request.tag())
+        .ok()
+        .and_then(|tag| Carrier::slot(queue.context(), tag))
+    else {
+        return Err(request.refuse(Status::IoError));
+    };
+    let carrier = Carrier::new(request, payload);
+    match slot.submit(queue, command, Some((carrier, direction)), length) {
+        Ok(()) => Ok(()),
+        Err((error, carrier)) => {
+            let status = match error {
+                ENOMEM | EBUSY | EAGAIN => Status::Resource,
+                error if error == rrdma::errno::ENOTCONN => Status::Transport,
+                _ => Status::IoError,
+            };
+            match carrier {
+                Some(carrier) => Err(carrier.into_request().refuse(status)),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+impl Blocks {
+    /// The command for a request, and a payload if it is not the request's pages.
+    fn command(&self, request: &Request<Io>) -> Result<(Command, Option<Buffer>), Status> {
+        let nsid = self.nsid;
+        let command = match request.op() {
+            Op::Read => Command::read(nsid, self.range(request)?, hints(request)),
+            Op::Write => Command::write(nsid, self.range(request)?, hints(request)),
+            Op::Flush => Command::flush(nsid),
+            Op::WriteZeroes => {
+                let deallocate = self.deallocate_zeroes && !request.no_unmap();
+                Command::write_zeroes(nsid, self.range(request)?, deallocate)
+            }
+            Op::Discard => return self.discard(request),
+            _ => return Err(Status::NotSupported),
+        };
+        Ok((command, None))
+    }
+
+    fn discard(&self, request: &Request<Io>) -> Result<(Command, Option<Buffer>), Status> {
+        // Refused for want of memory, the request comes again.
+        let mut payload =
+            Buffer::new(dsm::PAYLOAD_SIZE, GFP_ATOMIC).map_err(|_| Status::Resource)?;
+        let block: &mut [u8; dsm::PAYLOAD_SIZE] = payload
+            .bytes_mut()
+            .try_into()
+            .map_err(|_| Status::IoError)?;
+        let ranges = request.ranges().map(|range| dsm::Range {
+            start: self.block(range.sector),
+            count: u32::try_from(self.block(range.sectors.into())).unwrap_or(u32::MAX),
+        });
+        let count = dsm::encode(block, ranges).map_err(|_| Status::IoError)?;
+        Ok((Command::deallocate(self.nsid, count), Some(payload)))
+    }
+
+    fn range(&self, request: &Request<Io>) -> Result<BlockRange, Status> {
+        let blocks = request.bytes().checked_shr(self.shift.into()).unwrap_or(0);
+        Ok(BlockRange {
+            start: self.block(request.sector()),
+            count: BlockCount::new(blocks).ok_or(Status::IoError)?,
+        })
+    }
+
+    /// Sectors in blocks: the limits keep them whole.
+    fn block(&self, sectors: u64) -> u64 {
+        let shift = u32::from(self.shift).saturating_sub(SECTOR_SHIFT);
+        sectors.checked_shr(shift).unwrap_or(0)
+    }
+}
+
+fn hints(request: &Request<Io>) -> ReadWrite {
+    ReadWrite {
+        force_unit_access: request.is_fua(),
+        limited_retry: request.no_retry(),
+        prefetch: false,
+    }
+}
+
+impl Cargo for Carrier<Io> {
+    #[inline]
+    fn slot(queue: &Queue, tag: u16) -> Option<&Slot<Self>> {
+        queue.request_slot(tag)
+    }
+
+    fn deliver(queue: &Queue, completion: cqe::Completion, cargo: Option<Self>) {
+        let Some(carrier) = cargo else {
+            return;
+        };
+        let request = carrier.into_request();
+        if completion.status.is_success() {
+            return end(request, Status::Ok);
+        }
+        let policy = RetryPolicy {
+            max_retries: MAX_RETRIES,
+            delays: queue.retry_delays(),
+        };
+        let retries = request.data().retries.load(ordering::Relaxed);
+        let may_retry = !request.no_retry();
+        let made = u8::try_from(retries).unwrap_or(u8::MAX);
+        match policy.decide(completion.status, made, may_retry) {
+            Disposition::Complete => {
+                end(request, block_status(BlockStatus::of(completion.status)));
+            }
+            Disposition::Retry { delay_ms } => {
+                let retries = retries.saturating_add(1);
+                request.data().retries.store(retries, ordering::Relaxed);
+                request.requeue((delay_ms != 0).then(|| Msecs::new(delay_ms)));
+            }
+        }
+    }
+}
+
+/// Ends a request; its memory begins anew with the next one of the tag.
+fn end(request: Request<Io>, status: Status) {
+    request.data().retries.store(0, ordering::Relaxed);
+    request.complete(status);
+}
+
+fn block_status(status: BlockStatus) -> Status {
+    match status {
+        BlockStatus::Ok => Status::Ok,
+        BlockStatus::NoSpace => Status::NoSpace,
+        BlockStatus::Target => Status::Target,
+        BlockStatus::NotSupported => Status::NotSupported,
+        BlockStatus::Medium => Status::Medium,
+        BlockStatus::Protection => Status::Protection,
+        BlockStatus::ReservationConflict => Status::Reservation,
+        BlockStatus::Transport => Status::Transport,
+        _ => Status::IoError,
+    }
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Namespaces and their disks.
+
+use crate::{
+    controller::{
+        Admin,
+        Controller,
+        Inventory, //
+    },
+    failure::Failure,
+    io::{
+        Blocks,
+        Io, //
+    },
+    netlink::uapi::ErrorStage,
+};
+use kernel::{
+    page::PAGE_SHIFT,
+    prelude::*,
+    str::{
+        CStr,
+        CString, //
+    },
+};
+use nvme_wire::{
+    identify::{
+        ActiveNamespaces,
+        IndependentNamespace,
+        NamespaceIds,
+        NvmController,
+        NvmNamespace, //
+    },
+    limits::block::{
+        BlockLimits,
+        ControllerInputs,
+        NamespaceInputs,
+        Refusal, //
+    },
+    property::Version,
+    sqe::Identify,
+};
+use rrdma::block::{
+    Disk,
+    DiskConfig,
+    Limits, //
+};
+
+/// Most namespaces that get disks: what a hostile target can make us allocate.
+const MAX_NAMESPACES: usize = 1024;
+
+/// Largest block, as a power of two: what a page of the page cache holds.
+const MAX_BLOCK_SHIFT: u8 = PAGE_SHIFT as u8;
+
+/// Alignment of a request's memory, less one: whole words.
+const DMA_ALIGNMENT: u32 = 3;
+
+/// A namespace with its disk.
+pub(crate) struct Namespace {
+    pub(crate) nsid: u32,
+    pub(crate) ids: NamespaceIds,
+    pub(crate) limits: BlockLimits,
+    disk: Disk<Io>,
+}
+
+impl Namespace {
+    /// The name of the disk.
+    pub(crate) fn name(&self) -> &CStr {
+        self.disk.name()
+    }
+
+    /// Bytes of a block.
+    pub(crate) fn block_size(&self) -> u32 {
+        block_size(&self.limits)
+    }
+
+    /// Bytes of the disk.
+    pub(crate) fn size(&self) -> u64 {
+        self.disk.capacity().saturating_mul(512)
+    }
+}
+
+fn block_size(limits: &BlockLimits) -> u32 {
+    1u32.checked_shl(limits.block_shift.into())
+        .unwrap_or(u32::MAX)
+}
+
+/// Finds the active namespaces of a controller and makes a disk of each that can
+/// be one. Sleeps.
+pub(crate) fn scan(
+    controller: &Controller,
+    admin: &Admin<'_>,
+    inventory: &Inventory,
+) -> Result<(), Failure> {
+    let nvm = nvm_controller(admin, inventory.version)?;
+    let mut after = 0;
+    let mut found = 0usize;
+    loop {
+        let what = Identify::ActiveNamespacesAfter(after);
+        let page = admin.identify(what, "identify active namespaces")?;
+        let list = ActiveNamespaces::parse(page.bytes(), after).map_err(|why| {
+            Failure::target(
+                ErrorStage::Namespaces,
+                format_args!("list of active namespaces: {why}"),
+            )
+        })?;
+        for nsid in list.iter() {
+            found = found.saturating_add(1);
+            if found > MAX_NAMESPACES {
+                controller.log(format_args!(
+                    "more than {MAX_NAMESPACES} namespaces: the others get no disk"
+                ));
+                return Ok(());
+            }
+            add(controller, admin, inventory, &nvm, nsid)?;
+        }
+        match list.next_page() {
+            Some(next) => after = next,
+            None => return Ok(()),
+        }
+    }
+}
+
+fn nvm_controller(admin: &Admin<'_>, version: Version) -> Result<NvmController, Failure> {
+    // The structure came with version 1.4, as an option.
+    if version < Version::new(1, 4, 0) {
+        return Ok(NvmController::default());
+    }
+    match admin.identify_optional(Identify::NvmController)? {
+        Some(data) => NvmController::parse(data.bytes()).map_err(|why| {
+            Failure::target(
+                ErrorStage::Identify,
+                format_args!("identify NVM controller: {why}"),
+            )
+        }),
+        None => Ok(NvmController::default()),
+    }
+}
+
+/// Makes the disk of a namespace. One that cannot be a disk is told in the log,
+/// and does not keep the others from being theirs.
+fn add(
+    controller: &Controller,
+    admin: &Admin<'_>,
+    inventory: &Inventory,
+    nvm: &NvmController,
+    nsid: u32,
+) -> Result<(), Failure> {
+    let (ids, limits) = match describe(admin, inventory, nvm, nsid)? {
+        Ok(described) => described,
+        Err(why) => {
+            controller.log(format_args!("namespace {nsid} gets no disk: {why}"));
+            return Ok(());
+        }
+    };
+    let fail = |error| Failure::kernel(ErrorStage::Namespaces, error, "disk");
+    let disk = disk(controller, inventory, &limits, nsid).map_err(fail)?;
+    let namespace = Namespace {
+        nsid,
+        ids,
+        limits,
+        disk,
+    };
+    controller.add_namespace(namespace).map_err(fail)
+}
+
+/// What a namespace is, and what its disk can do.
+fn describe(
+    admin: &Admin<'_>,
+    inventory: &Inventory,
+    nvm: &NvmController,
+    nsid: u32,
+) -> Result<Result<(NamespaceIds, BlockLimits), Refusal>, Failure> {
+    let target = |why: &dyn core::fmt::Display| {
+        Failure::target(
+            ErrorStage::Namespaces,
+            format_args!("namespace {nsid}: {why}"),
+        )
+    };
+    let data = admin.identify(Identify::Namespace(nsid), "identify namespace")?;
+    let namespace = nvme_wire::identify::Namespace::parse(data.bytes()).map_err(|e| target(&e))?;
+    let ids = match admin.identify_optional(Identify::NamespaceDescriptors(nsid))? {
+        Some(data) => NamespaceIds::parse(data.bytes()).map_err(|e| target(&e))?,
+        None => NamespaceIds::default(),
+    };
+    let ids = ids.or_from(&namespace, inventory.version);
+    // Later structures are options before version 2.0, and with many targets.
+    let (mut independent, mut nvm_namespace) = Default::default();
+    if inventory.version >= Version::new(2, 0, 0) {
+        if let Some(data) = admin.identify_optional(Identify::NamespaceIndependent(nsid))? {
+            independent = IndependentNamespace::parse(data.bytes()).map_err(|e| target(&e))?;
+        }
+        if let Some(data) = admin.identify_optional(Identify::NvmNamespace(nsid))? {
+            nvm_namespace = NvmNamespace::parse(data.bytes()).map_err(|e| target(&e))?;
+        }
+    }
+    let limits = BlockLimits::agree(
+        &ControllerInputs {
+            controller: &inventory.identity,
+            nvm: *nvm,
+            version: inventory.version,
+            min_page_shift: inventory.min_page_shift,
+            max_sectors: inventory.max_sectors,
+            max_block_shift: MAX_BLOCK_SHIFT,
+        },
+        &NamespaceInputs {
+            namespace: &namespace,
+            nvm: nvm_namespace,
+            independent,
+            command_set: ids.command_set.unwrap_or(0),
+        },
+    );
+    Ok(limits.map(|limits| (ids, limits)))
+}
+
+fn disk(
+    controller: &Controller,
+    inventory: &Inventory,
+    limits: &BlockLimits,
+    nsid: u32,
+) -> Result<Disk<Io>> {
+    let id = controller.id;
+    let name = CString::try_from_fmt(fmt!("rnvme{id}n{nsid}"))?;
+    let config = DiskConfig {
+        name: &name,
+        limits: block_limits(inventory, limits)?,
+        capacity_sectors: limits.capacity_sectors,
+        read_only: limits.read_only,
+        module: controller.module(),
+    };
+    let blocks = Blocks {
+        nsid,
+        shift: limits.block_shift,
+        deallocate_zeroes: limits.write_zeroes_may_deallocate,
+    };
+    Disk::new(config, inventory.tag_set.clone(), blocks)
+}
+
+fn block_limits(inventory: &Inventory, limits: &BlockLimits) -> Result<Limits> {
+    let discard = limits.discard.as_ref();
+    Ok(Limits {
+        logical_block_size: block_size(limits),
+        physical_block_size: limits.physical_block_size,
+        io_min: limits.io_min,
+        io_opt: limits.io_opt,
+        max_hw_sectors: limits.max_sectors,
+        max_segments: inventory.max_segments.try_into()?,
+        max_segment_size: u32::MAX,
+        // A region has whole pages but for its first and last.
+        virt_boundary_mask: (rrdma::rdma::mr::PAGE_SIZE - 1) as usize,
+        dma_alignment: DMA_ALIGNMENT,
+        max_discard_sectors: discard.map_or(0, |d| d.max_sectors),
+        discard_granularity: discard.map_or(0, |d| d.granularity),
+        max_discard_segments: discard.map_or(0, |d| d.max_ranges),
+        max_write_zeroes_sectors: limits.max_write_zeroes_sectors,
+        chunk_sectors: limits.chunk_sectors,
+        write_cache: limits.write_cache,
+        fua: limits.write_cache,
+        rotational: limits.rotational,
+        ..Limits::default()
+    })
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The interface to user space: a generic netlink family.
+//!
+//! Specification: `Documentation/netlink/specs/rnvme.yaml`, of which [`uapi`] is
+//! made. A request sees the controllers of its own network namespace.
+
+mod encode;
+mod request;
+pub(crate) mod uapi;
+
+use crate::{
+    controller::Controller,
+    host::Host,
+    namespace::Namespace, //
+};
+use kernel::{
+    prelude::*,
+    str::CStr,
+    sync::Arc, //
+};
+use rrdma::netlink::{
+    Operation,
+    Registration, //
+};
+use uapi::Command;
+
+/// The family.
+pub(crate) struct Family;
+
+impl rrdma::netlink::Family for Family {
+    const NAME: &'static CStr = uapi::FAMILY;
+    const VERSION: u8 = uapi::VERSION;
+    type Context = Arc<Host>;
+    const OPERATIONS: &'static [Operation<Self>] = &[
+        Operation {
+            command: Command::Connect as u8,
+            admin: true,
+            attributes: uapi::CONNECT_DO,
+            doit: Some(request::connect),
+            dumpit: None,
+        },
+        Operation {
+            command: Command::Disconnect as u8,
+            admin: true,
+            attributes: uapi::DISCONNECT_DO,
+            doit: Some(request::disconnect),
+            dumpit: None,
+        },
+        Operation {
+            command: Command::CtrlGet as u8,
+            admin: false,
+            attributes: uapi::CTRL_GET_DO,
+            doit: Some(request::get_controller),
+            dumpit: None,
+        },
+        Operation {
+            command: Command::CtrlGet as u8,
+            admin: false,
+            attributes: uapi::CTRL_GET_DUMP,
+            doit: None,
+            dumpit: Some(request::dump_controllers),
+        },
+        Operation {
+            command: Command::NsGet as u8,
+            admin: false,
+            attributes: uapi::NS_GET_DO,
+            doit: Some(request::get_namespace),
+            dumpit: None,
+        },
+        Operation {
+            command: Command::NsGet as u8,
+            admin: false,
+            attributes: uapi::NS_GET_DUMP,
+            doit: None,
+            dumpit: Some(request::dump_namespaces),
+        },
+    ];
+    const GROUPS: &'static [&'static CStr] = &[uapi::GROUP_EVENTS];
+}
+
+/// The only multicast group.
+const EVENTS: usize = 0;
+
+/// Makes the family known. May sleep.
+pub(crate) fn register(
+    module: &'static ThisModule,
+    host: Arc<Host>,
+) -> Result<Arc<Registration<Family>>> {
+    Arc::pin_init(Registration::new(Ok(host), module), GFP_KERNEL)
+}
+
+/// What is told of a controller.
+#[derive(Clone, Copy)]
+pub(crate) enum Event<'a> {
+    Added,
+    Changed,
+    Removed,
+    NamespaceAdded(&'a Namespace),
+    NamespaceRemoved(&'a Namespace),
+}
+
+impl Event<'_> {
+    fn command(&self) -> Command {
+        match self {
+            Event::Added => Command::CtrlAddNtf,
+            Event::Changed => Command::CtrlChangeNtf,
+            Event::Removed => Command::CtrlDelNtf,
+            Event::NamespaceAdded(_) => Command::NsAddNtf,
+            Event::NamespaceRemoved(_) => Command::NsDelNtf,
+        }
+    }
+}
+
+/// Tells who listens in the controller's network namespace. May sleep.
+pub(crate) fn tell(family: &Registration<Family>, controller: &Controller, event: Event<'_>) {
+    let namespace = &controller.options.namespace;
+    let command = event.command() as u8;
+    let told = family.multicast(namespace, EVENTS, command, |message| match event {
+        Event::NamespaceAdded(namespace) | Event::NamespaceRemoved(namespace) => {
+            encode::namespace(message, controller, namespace)
+        }
+        _ => encode::controller(message, controller),
+    });
+    if let Err(error) = told {
+        // A listener that missed it finds that out by itself.
+        pr_debug!("rnvme{}: event not sent ({})\n", controller.id, error.to_errno());
+    }
+}

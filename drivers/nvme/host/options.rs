@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a user asks of a connection.
+
+use core::num::NonZeroU16;
+use kernel::{
+    prelude::*,
+    str::CString, //
+};
+use nvme_wire::uuid::Uuid;
+use rrdma::{
+    net::Namespace,
+    rdma::cm::Address,
+    sync::Msecs, //
+};
+
+/// The options of one controller, checked.
+pub(crate) struct Options {
+    /// The network namespace that the connections are made in.
+    pub(crate) namespace: Namespace,
+    /// The target's address as the user gave it, and what it means.
+    pub(crate) target: Place,
+    /// The address to connect from.
+    pub(crate) source: Option<Place>,
+    pub(crate) subsystem: CString,
+    pub(crate) host: CString,
+    pub(crate) host_id: Uuid,
+    pub(crate) io_queues: Option<NonZeroU16>,
+    /// Entries of an I/O queue.
+    pub(crate) queue_size: u16,
+    /// Seconds; 0 for no keep-alive.
+    pub(crate) keep_alive: u32,
+    /// How long connecting may take in all.
+    pub(crate) connect_timeout: Msecs,
+    pub(crate) tos: Option<u8>,
+}
+
+/// An address in words and in bytes.
+pub(crate) struct Place {
+    pub(crate) text: CString,
+    pub(crate) port: u16,
+    pub(crate) address: Address,
+}
+
+impl Options {
+    /// Whether both would connect the same host to the same subsystem by the
+    /// same way.
+    pub(crate) fn same_connection(&self, other: &Self) -> bool {
+        self.namespace == other.namespace
+            && self.target.same(&other.target)
+            && match (&self.source, &other.source) {
+                (Some(a), Some(b)) => a.same(b),
+                (None, None) => true,
+                _ => false,
+            }
+            && *self.subsystem == *other.subsystem
+            && *self.host == *other.host
+            && self.host_id == other.host_id
+    }
+
+    pub(crate) fn subsystem(&self) -> &str {
+        self.subsystem.to_str().unwrap_or_default()
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        self.host.to_str().unwrap_or_default()
+    }
+
+    /// The keep-alive timeout in milliseconds, as Connect has it.
+    pub(crate) fn keep_alive_ms(&self) -> u32 {
+        self.keep_alive.saturating_mul(1000)
+    }
+}
+
+impl Place {
+    /// Parses a numeric address. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for what is no address, `ENOMEM`.
+    pub(crate) fn parse(namespace: &Namespace, text: &str, port: u16) -> Result<Self> {
+        Ok(Self {
+            text: CString::try_from_fmt(fmt!("{text}"))?,
+            port,
+            address: Address::parse(namespace, text, port)?,
+        })
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        self.text.to_str().unwrap_or_default()
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        self.address == other.address
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The memory of a command: what is sent, and the data that it is about.
+
+use super::{
+    slot::Slot,
+    Queue, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use nvme_wire::{
+    cqe,
+    request_state::Event,
+    sqe::Command, //
+};
+use rrdma::rdma::{
+    cq::Completion,
+    dma::{
+        Direction,
+        DmaBuffer, //
+    },
+    mr::{
+        Region,
+        Scatter, //
+    },
+    pd::ProtectionDomain,
+    qp::QueuePair,
+    wr::{
+        Complete,
+        Operation, //
+    },
+};
+
+/// What a command's data is, and where it goes when the command has ended.
+pub(crate) trait Cargo: Scatter + Send + Sized {
+    /// The slot of `tag`, which is that of a capsule of this queue.
+    fn slot(queue: &Queue, tag: u16) -> Option<&Slot<Self>>;
+
+    /// The command has ended with `completion`; `cargo` is its data, out of the
+    /// target's reach. Softirq.
+    fn deliver(queue: &Queue, completion: cqe::Completion, cargo: Option<Self>);
+}
+
+/// What of a capsule is posted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Posted {
+    Command,
+    Invalidation,
+}
+
+/// A command with its data.
+pub(super) struct Capsule<D: Cargo> {
+    pub(super) tag: u16,
+    pub(super) posted: Posted,
+    pub(super) command: DmaBuffer,
+    pub(super) region: Region<D>,
+}
+
+impl<D: Cargo> Capsule<D> {
+    pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
+        let device = pd.device().clone();
+        Ok(Self {
+            tag,
+            posted: Posted::Command,
+            command: DmaBuffer::new(device, Command::SIZE, Direction::ToDevice)?,
+            region: Region::new(pd.clone(), pages)?,
+        })
+    }
+}
+
+impl<D: Cargo> Complete<Queue> for Capsule<D> {
+    fn complete(
+        mut operation: Operation<Self>,
+        queue: &QueuePair<Queue>,
+        completion: &Completion<'_>,
+    ) {
+        let context = queue.context();
+        let Some(slot) = D::slot(context, operation.tag) else {
+            return;
+        };
+        let (what, event) = match operation.posted {
+            Posted::Command => ("send", Event::SendDone),
+            Posted::Invalidation => ("invalidation", Event::LocalInvalidateDone),
+        };
+        match completion.result() {
+            Ok(()) => {
+                if event == Event::LocalInvalidateDone {
+                    operation.region.invalidated(completion);
+                }
+                slot.returned(queue, operation, event);
+            }
+            Err(failure) => {
+                slot.stranded(operation);
+                context.request_failed(what, failure);
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Commands of our own: connecting, properties, identifying, keep-alive.
+//!
+//! The controller's thread sends them one at a time and waits. They have a tag
+//! of their own, so that they pass however busy the queue is.
+
+use super::{
+    capsule::Cargo,
+    slot::Slot,
+    Queue, //
+};
+use crate::{
+    alarm::Trouble,
+    controller::Controller, //
+};
+use kernel::prelude::*;
+use nvme_wire::{
+    cqe,
+    sqe::Command, //
+};
+use rrdma::{
+    rdma::{
+        dma::Direction,
+        mr::Buffer,
+        qp::QueuePair, //
+    },
+    sync::{
+        Deadline,
+        Msecs, //
+    },
+};
+
+/// Pages that the data of such a command can have; it may straddle two.
+pub(super) const PAGES: u32 = 2;
+
+/// Why a command got no response.
+#[derive(Clone, Copy)]
+pub(crate) enum CommandError {
+    /// It could not be sent.
+    Code(Error),
+    /// It was not answered within this time.
+    TimedOut(Msecs),
+    /// Something else went wrong meanwhile.
+    Trouble(Trouble),
+    /// The controller is to be removed.
+    Cancelled,
+}
+
+/// A response, and the data that was sent or came with it.
+pub(crate) struct Reply {
+    pub(crate) completion: cqe::Completion,
+    pub(crate) data: Option<Buffer>,
+}
+
+impl Cargo for Buffer {
+    fn slot(queue: &Queue, _tag: u16) -> Option<&Slot<Self>> {
+        Some(&queue.command)
+    }
+
+    fn deliver(queue: &Queue, completion: cqe::Completion, cargo: Option<Self>) {
+        *queue.reply.lock() = Some(Reply {
+            completion,
+            data: cargo,
+        });
+        queue.alarm.nudge();
+    }
+}
+
+impl Queue {
+    /// Sends `command` and waits for its response, at most for `limit`, and while
+    /// the controller's thread has nothing more urgent to do. Sleeps.
+    ///
+    /// After an error the command may still be in flight: the queue must not be
+    /// used for another one.
+    pub(crate) fn execute(
+        queue: &QueuePair<Self>,
+        controller: &Controller,
+        command: Command,
+        data: Option<(Buffer, Direction)>,
+        limit: Msecs,
+    ) -> Result<Reply, CommandError> {
+        let this = queue.context();
+        let length = data.as_ref().map_or(0, |(buffer, _)| buffer.bytes().len());
+        let length = u32::try_from(length).map_err(|_| CommandError::Code(EINVAL))?;
+        this.reply.lock().take();
+        this.command
+            .submit(queue, command, data, length)
+            .map_err(|(error, _)| CommandError::Code(error))?;
+        let deadline = Deadline::after(limit);
+        loop {
+            if let Some(reply) = this.reply.lock().take() {
+                return Ok(reply);
+            }
+            if let Some(error) = controller.interruption() {
+                return Err(error);
+            }
+            let left = deadline.left();
+            if left == Msecs::new(0) {
+                return Err(CommandError::TimedOut(limit));
+            }
+            controller.wait(left);
+        }
+    }
+}

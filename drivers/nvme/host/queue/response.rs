@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The memory that a response is received into.
+
+use super::Queue;
+use crate::alarm::Trouble;
+use kernel::prelude::*;
+use nvme_wire::cqe;
+use rrdma::rdma::{
+    cq::Completion,
+    device::DeviceRef,
+    dma::{
+        Direction,
+        DmaBuffer, //
+    },
+    qp::QueuePair,
+    wr::{
+        Complete,
+        Operation,
+        Receive,
+        Sge, //
+    },
+};
+
+/// A receive of one response; posted again as soon as it was read.
+pub(super) struct Response {
+    buffer: DmaBuffer,
+}
+
+impl Response {
+    pub(super) fn new(device: DeviceRef) -> Result<Self> {
+        Ok(Self {
+            buffer: DmaBuffer::new(device, cqe::Completion::SIZE, Direction::FromDevice)?,
+        })
+    }
+}
+
+impl Receive<Queue> for Response {
+    #[inline]
+    fn buffer(&self) -> Sge<'_> {
+        self.buffer.sge()
+    }
+}
+
+impl Complete<Queue> for Response {
+    fn complete(
+        mut operation: Operation<Self>,
+        queue: &QueuePair<Queue>,
+        completion: &Completion<'_>,
+    ) {
+        let context = queue.context();
+        if let Err(failure) = completion.result() {
+            return context.request_failed("receive", failure);
+        }
+        let received = operation.buffer.read();
+        let length = completion.byte_len();
+        let parsed = cqe::Completion::parse(received.get(..length).unwrap_or(received));
+        operation.buffer.give_back();
+        match parsed {
+            Ok(response) => context.answered(queue, response, completion.invalidation()),
+            Err(_) => context.trouble(Trouble::ShortResponse {
+                qid: context.qid(),
+                length,
+            }),
+        }
+        if let Err(unposted) = queue.post_receive(operation) {
+            context.post_failed("receive", unposted.error);
+        }
+    }
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! One tag of a queue: the state of its command.
+
+use super::{
+    capsule::{
+        Capsule,
+        Cargo,
+        Posted, //
+    },
+    Queue,
+};
+use crate::alarm::Trouble;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use nvme_wire::{
+    cid::{
+        CommandId,
+        Generation,
+        Tag, //
+    },
+    cqe,
+    request_state::{
+        Event,
+        Outcome,
+        RemoteInvalidation,
+        RequestState, //
+    },
+    sgl::{
+        Invalidate,
+        Sgl, //
+    },
+    sqe::Command,
+};
+use rrdma::{
+    rdma::{
+        cq::Invalidation,
+        dma::Direction,
+        pd::ProtectionDomain,
+        qp::QueuePair,
+        wr::Operation, //
+    },
+    sync::{
+        Claim,
+        ClaimGuard, //
+    },
+};
+
+/// A tag. What is in it is claimed by whoever acts on the tag: the submitter
+/// until it posts, completions afterwards, which one softirq at a time runs.
+pub(crate) struct Slot<D: Cargo>(Claim<Body<D>>);
+
+struct Body<D: Cargo> {
+    id: CommandId,
+    state: RequestState,
+    /// The capsule, while no work request has it.
+    capsule: Option<Operation<Capsule<D>>>,
+    /// The key that the target was given.
+    rkey: Option<u32>,
+    /// The response, once it is there, with what the target invalidated.
+    answer: Option<(cqe::Completion, Option<Invalidation>)>,
+}
+
+/// How a command's data travels.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Travel {
+    Nothing,
+    InCapsule,
+    ByKey,
+}
+
+impl<D: Cargo> Slot<D> {
+    pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
+        let tag_number = Tag::new(tag.into()).ok_or(EINVAL)?;
+        Ok(Self(Claim::new(Body {
+            id: CommandId::new(tag_number, Generation::default()),
+            state: RequestState::Idle,
+            capsule: Some(Operation::new(Capsule::new(tag, pd, pages)?)?),
+            rkey: None,
+            answer: None,
+        })))
+    }
+
+    /// Sends `command` with its data, `length` bytes of it. Any context.
+    ///
+    /// # Errors
+    ///
+    /// Gives the data back: `EBUSY` if the tag is in use, `ENOMEM`, or `ENOTCONN`
+    /// if the queue is being torn down.
+    pub(crate) fn submit(
+        &self,
+        queue: &QueuePair<Queue>,
+        mut command: Command,
+        data: Option<(D, Direction)>,
+        length: u32,
+    ) -> Result<(), (Error, Option<D>)> {
+        let Some(mut body) = self.0.try_claim() else {
+            return Err((EBUSY, data.map(|(d, _)| d)));
+        };
+        let Some(mut capsule) = body.capsule.take() else {
+            return Err((EBUSY, data.map(|(d, _)| d)));
+        };
+        if let Err((error, data)) = load(&mut capsule, data) {
+            body.capsule = Some(capsule);
+            return Err((error, data));
+        }
+        let travel = match body.prepare(queue.context(), &mut capsule, &mut command, length) {
+            Ok(travel) => travel,
+            Err(error) => {
+                let data = capsule.region.release();
+                body.capsule = Some(capsule);
+                return Err((error, data));
+            }
+        };
+        // From here on completions may come, and claim the slot.
+        drop(body);
+        self.post(queue, capsule, travel)
+    }
+
+    fn post(
+        &self,
+        queue: &QueuePair<Queue>,
+        capsule: Operation<Capsule<D>>,
+        travel: Travel,
+    ) -> Result<(), (Error, Option<D>)> {
+        let posted = queue.post_send(capsule, |capsule, chain| {
+            let command = [capsule.command.sge()].into_iter();
+            match travel {
+                Travel::Nothing => chain.send(command),
+                Travel::InCapsule => chain.send(Iterator::chain(command, capsule.region.entries())),
+                Travel::ByKey => {
+                    chain.register(&capsule.region)?;
+                    chain.send(command)
+                }
+            }
+        });
+        let Err(mut unposted) = posted else {
+            return Ok(());
+        };
+        let Some(mut body) = self.0.try_claim() else {
+            return Err((EBUSY, None));
+        };
+        if unposted.partial {
+            // The registration is posted, so the data is not ours to give back:
+            // the command ends when the queue is drained.
+            body.capsule = Some(unposted.operation);
+            queue.context().post_failed("send", unposted.error);
+            return Ok(());
+        }
+        body.state = body.state.after(Event::PostFailed).0;
+        let data = unposted.operation.region.release();
+        body.capsule = Some(unposted.operation);
+        Err((unposted.error, data))
+    }
+
+    /// A work request gave the capsule back; `event` says which.
+    pub(super) fn returned(
+        &self,
+        queue: &QueuePair<Queue>,
+        capsule: Operation<Capsule<D>>,
+        event: Event,
+    ) {
+        if let Some(mut body) = self.claim(queue) {
+            body.capsule = Some(capsule);
+            self.advance(queue, body, event);
+        }
+    }
+
+    /// A work request failed; the command stays until the queue is drained.
+    pub(super) fn stranded(&self, capsule: Operation<Capsule<D>>) {
+        if let Some(mut body) = self.0.try_claim() {
+            body.capsule = Some(capsule);
+        }
+    }
+
+    /// The response has arrived.
+    pub(super) fn answered(
+        &self,
+        queue: &QueuePair<Queue>,
+        completion: cqe::Completion,
+        invalidation: Option<Invalidation>,
+    ) {
+        let Some(mut body) = self.claim(queue) else {
+            return;
+        };
+        if body.id != completion.command_id {
+            return queue.context().unknown(completion.command_id);
+        }
+        let remote = match &invalidation {
+            None => RemoteInvalidation::None,
+            Some(i) if Some(i.rkey()) == body.rkey => RemoteInvalidation::Own,
+            Some(_) => RemoteInvalidation::Foreign,
+        };
+        if body.answer.is_none() {
+            body.answer = Some((completion, invalidation));
+        }
+        self.advance(queue, body, Event::Response(remote));
+    }
+
+    fn advance(
+        &self,
+        queue: &QueuePair<Queue>,
+        mut body: ClaimGuard<'_, Body<D>>,
+        event: Event,
+    ) {
+        let (state, outcome) = body.state.after(event);
+        body.state = state;
+        match outcome {
+            Outcome::Wait => {}
+            Outcome::PostLocalInvalidate => self.invalidate(queue, body),
+            Outcome::Complete => self.end(queue, body),
+            Outcome::ProtocolError(error) => queue.context().trouble(Trouble::Protocol {
+                qid: queue.context().qid(),
+                command_id: body.id.get(),
+                error,
+            }),
+        }
+    }
+
+    /// The target left the key alone, so we end its access ourselves.
+    fn invalidate(&self, queue: &QueuePair<Queue>, mut body: ClaimGuard<'_, Body<D>>) {
+        let Some(mut capsule) = body.capsule.take() else {
+            return;
+        };
+        drop(body);
+        capsule.posted = Posted::Invalidation;
+        let posted = queue.post_send(capsule, |capsule, chain| chain.invalidate(&capsule.region));
+        if let Err(unposted) = posted {
+            self.stranded(unposted.operation);
+            queue.context().post_failed("invalidation", unposted.error);
+        }
+    }
+
+    /// The command is over in every respect.
+    fn end(&self, queue: &QueuePair<Queue>, mut body: ClaimGuard<'_, Body<D>>) {
+        let Some((completion, invalidation)) = body.answer.take() else {
+            return;
+        };
+        let Some(capsule) = body.capsule.as_mut() else {
+            return;
+        };
+        if let Some(invalidation) = invalidation {
+            capsule.region.invalidated_by(invalidation);
+        }
+        let cargo = capsule.region.release();
+        // The tag may be used again as soon as the cargo is delivered.
+        drop(body);
+        D::deliver(queue.context(), completion, cargo);
+    }
+
+    /// Takes the data back from a queue that is drained. Sleeps.
+    pub(super) fn reclaim(&self) -> Option<D> {
+        let mut body = self.0.try_claim()?;
+        body.state = body.state.after(Event::Drained).0;
+        body.answer = None;
+        // The region goes, too: whatever the target knows of it is void.
+        body.capsule.take()?.into_inner().region.dismantle()
+    }
+
+    /// The slot's contents. Completions of one queue come one at a time, and the
+    /// submitter has let go before the first can come.
+    fn claim(&self, queue: &QueuePair<Queue>) -> Option<ClaimGuard<'_, Body<D>>> {
+        let claimed = self.0.try_claim();
+        if claimed.is_none() {
+            queue.context().post_failed("slot in use", EBUSY);
+        }
+        claimed
+    }
+}
+
+fn load<D: Cargo>(
+    capsule: &mut Capsule<D>,
+    data: Option<(D, Direction)>,
+) -> Result<(), (Error, Option<D>)> {
+    let Some((data, direction)) = data else {
+        return Ok(());
+    };
+    let attached = capsule.region.attach(data, direction);
+    attached.map_err(|(error, data)| (error, Some(data)))
+}
+
+impl<D: Cargo> Body<D> {
+    /// Completes the command with its identifier and the way of its data.
+    fn prepare(
+        &mut self,
+        queue: &Queue,
+        capsule: &mut Capsule<D>,
+        command: &mut Command,
+        length: u32,
+    ) -> Result<Travel> {
+        let travel = queue.travel(command, capsule.region.segments(), length);
+        self.rkey = None;
+        command.set_sgl(match travel {
+            Travel::Nothing => Sgl::null(),
+            Travel::InCapsule => Sgl::in_capsule(0, length),
+            Travel::ByKey => {
+                let key = capsule.region.bind()?;
+                self.rkey = Some(key.rkey);
+                Sgl::keyed(key.address, key.length, key.rkey, Invalidate::ByTarget)
+                    .map_err(|_| EINVAL)?
+            }
+        });
+        self.id = CommandId::new(self.id.tag(), self.id.generation().next());
+        command.set_command_id(self.id);
+        self.state = match self.state.after(Event::Post {
+            region: travel == Travel::ByKey,
+        }) {
+            (state, Outcome::Wait) => state,
+            _ => return Err(EBUSY),
+        };
+        capsule.posted = Posted::Command;
+        capsule.command.write().copy_from_slice(command.as_bytes());
+        Ok(travel)
+    }
+}
+
+impl Queue {
+    /// The way that the data of a command takes: in the capsule if it is sent and
+    /// fits there; the admin queue has no room for that.
+    fn travel(&self, command: &Command, segments: u32, length: u32) -> Travel {
+        if segments == 0 {
+            return Travel::Nothing;
+        }
+        let fits = length <= self.inline_size && segments <= self.inline_segments;
+        if fits && command.direction() == nvme_wire::sqe::Direction::ToTarget {
+            return Travel::InCapsule;
+        }
+        Travel::ByKey
+    }
+
+    pub(super) fn post_failed(&self, what: &'static str, error: Error) {
+        self.trouble(Trouble::Post {
+            qid: self.qid,
+            what,
+            error,
+        });
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! rnvme: an NVMe over Fabrics host for RDMA.
+//!
+//! - [`host`]: the controllers there are, and what the module holds for all.
+//! - [`controller`]: one controller, from connect to removal, in a thread of its own.
+//! - [`queue`]: one queue: a connection with its commands in flight.
+//! - [`namespace`]: a namespace and its disk; [`io`]: its requests as commands.
+//! - [`options`]: what a user asks of a connection.
+//! - [`failure`]: why a controller failed; [`alarm`]: how its thread learns of it.
+//! - [`netlink`]: the interface to user space.
+//!
+//! Formats and decisions without I/O are in the crate `nvme_wire`.
+
+use host::Host;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+mod alarm;
+mod controller;
+mod failure;
+mod host;
+mod io;
+mod namespace;
+mod netlink;
+mod options;
+mod queue;
+
+module! {
+    type: Rnvme,
+    name: "rnvme",
+    authors: ["The rnvme developers"],
+    description: "NVMe over Fabrics host for RDMA",
+    license: "GPL",
+    alias: ["net-pf-16-proto-16-family-rnvme"],
+}
+
+struct Rnvme {
+    host: Arc<Host>,
+}
+
+impl kernel::Module for Rnvme {
+    fn init(module: &'static ThisModule) -> Result<Self> {
+        Ok(Self {
+            host: Host::start(module)?,
+        })
+    }
+}
+
+impl Drop for Rnvme {
+    fn drop(&mut self) {
+        self.host.stop();
+    }
+}
