@@ -10,20 +10,27 @@ use super::{
     Family, Message,
 };
 use crate::{bindings, net::Namespace};
+use core::marker::PhantomPinned;
 use kernel::{error::to_result, prelude::*, sync::Arc};
 
 /// A registered family, with what its handlers work on.
 ///
 /// Dropping it unregisters the family, and waits for handlers that are running;
-/// readers in the middle of a dump get `ENODEV`. A module drops it before what its
-/// handlers need, and registers last: its initialisation must not fail once user
-/// space can begin to use the family, any more than that of a module in C.
+/// readers in the middle of a dump get `ENODEV`. Not for a handler to do: it would
+/// wait for itself.
+///
+/// A module drops it before what its handlers need, and registers last: its
+/// initialisation must not fail once user space can begin to use the family, any
+/// more than that of a module in C.
 #[pin_data]
 pub struct Registration<F: Family> {
     // Dropped before the context: no handler runs after that.
     live: Live,
     #[pin]
     context: F::Context,
+    // C has a pointer to the context, so it must not move, whatever its type.
+    #[pin]
+    _pin: PhantomPinned,
 }
 
 impl<F: Family> Registration<F> {
@@ -45,6 +52,7 @@ impl<F: Family> Registration<F> {
                 // in their order, or those initialised so far.
                 unsafe { Live::new::<F>(context, module)? }
             },
+            _pin: PhantomPinned,
         })
     }
 

@@ -17,17 +17,16 @@ use kernel::{
 
 /// A family as C knows it.
 ///
-/// C looks at the family until it is unregistered;
-/// only a dump that has begun goes on, in later calls of its reader, which C keeps
-/// from outliving the module but not the registration. So each dump owns a
-/// reference.
+/// C looks at the family until it is unregistered; only a dump that has begun goes
+/// on, in later calls of its reader, which C keeps from outliving the module but not
+/// the registration. So each dump owns a reference.
 ///
 /// # Invariants
 ///
 /// - What `family` points to is owned by the other fields.
-/// - `context` points to a valid `F::Context` of the family `F` whose
-///   callbacks the operations hold, while the family is registered and while `open` is locked
-///   and true.
+/// - `context` points to a valid `F::Context` of the family `F` whose callbacks the
+///   operations hold, while the family is registered and while `open` is locked and
+///   true.
 #[pin_data]
 pub(super) struct Shared {
     #[pin]
