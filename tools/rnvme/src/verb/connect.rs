@@ -2,6 +2,7 @@
 
 //! `rnvme connect`: the kernel only starts to connect; the events tell how it went.
 
+use super::departure::{self, End};
 use super::print;
 use crate::address::{resolve, Address, Endpoint};
 use crate::cli::{Connect, Format};
@@ -158,16 +159,24 @@ fn removed(controller: Option<&Controller>) -> Error {
     }
 }
 
-/// Leave nothing half-made behind, and pass the error on.
+/// Leave nothing half-made behind, and pass the error on. A second connect must not find the first
+/// in its way, so this waits until the controller is gone.
 fn undo(kernel: &mut impl Kernel, made: &Made, error: Error) -> Error {
-    match kernel.disconnect(made.id) {
-        Ok(()) => error,
+    let deadline = Instant::now() + GRACE;
+    let gone = match kernel.disconnect(made.id) {
+        Ok(()) => departure::wait(kernel, &mut vec![made.id], deadline),
         // The kernel removed it first.
-        Err(gone) if gone.status == Status::NotFound => error,
-        Err(left) => Error {
-            message: format!("{}; {} remains: {}", error.message, made.name, left.message),
-            ..error
-        },
+        Err(gone) if gone.status == Status::NotFound => Ok(End::Gone),
+        Err(left) => Err(left),
+    };
+    let left = match gone {
+        Ok(End::Gone) => return error,
+        Ok(End::Interrupted | End::Deadline) => "the kernel goes on to remove it".into(),
+        Err(left) => left.message,
+    };
+    Error {
+        message: format!("{}; {} remains: {left}", error.message, made.name),
+        ..error
     }
 }
 
@@ -315,6 +324,8 @@ mod tests {
     fn dead_is_failure_and_leaves_nothing() {
         let mut kernel = kernel(vec![dead()]);
         kernel.tell(Change::Changed, dead());
+        kernel.tell(Change::Changed, in_state(CtrlState::Deleting));
+        kernel.tell(Change::Removed, in_state(CtrlState::Deleting));
         let error = play(&[], &mut kernel).unwrap_err();
         assert_eq!(
             error.message,
@@ -323,6 +334,10 @@ mod tests {
         assert_eq!(error.status, Status::Failed);
         assert_eq!(error.failure.as_deref(), Some(&rejected()));
         assert_eq!(kernel.disconnected, [0]);
+        assert!(
+            kernel.notices.is_empty(),
+            "it did not wait until it was gone"
+        );
     }
 
     #[test]
@@ -340,6 +355,7 @@ mod tests {
         for (now, live) in [(vec![live()], true), (vec![dead()], false), (vec![], false)] {
             let mut kernel = kernel(now);
             kernel.notices.push_back(Notice::Lost);
+            kernel.tell(Change::Removed, dead());
             assert_eq!(play(&[], &mut kernel).is_ok(), live);
         }
     }
@@ -356,6 +372,7 @@ mod tests {
     fn an_interrupt_undoes() {
         let mut kernel = kernel(vec![connecting()]);
         kernel.notices.push_back(Notice::Interrupted);
+        kernel.tell(Change::Removed, in_state(CtrlState::Deleting));
         let error = play(&[], &mut kernel).unwrap_err();
         assert_eq!(error.message, "connect to 10.0.0.9:4420: interrupted");
         assert_eq!(error.status, Status::Failed);
@@ -366,8 +383,26 @@ mod tests {
     fn the_deadline_undoes() {
         let mut kernel = kernel(vec![connecting()]);
         kernel.notices.push_back(Notice::Deadline);
-        assert_eq!(play(&[], &mut kernel).unwrap_err().status, Status::Timeout);
+        kernel.tell(Change::Removed, in_state(CtrlState::Deleting));
+        let error = play(&[], &mut kernel).unwrap_err();
+        assert_eq!(error.status, Status::Timeout);
+        assert_eq!(
+            error.message,
+            "connect to 10.0.0.9:4420: the kernel did not finish in time"
+        );
         assert_eq!(kernel.disconnected, [0]);
+    }
+
+    #[test]
+    fn what_cannot_be_undone_is_named() {
+        let mut kernel = kernel(vec![connecting()]);
+        kernel.notices.push_back(Notice::Deadline);
+        kernel.notices.push_back(Notice::Deadline);
+        assert_eq!(
+            play(&[], &mut kernel).unwrap_err().message,
+            "connect to 10.0.0.9:4420: the kernel did not finish in time; \
+             rnvme0 remains: the kernel goes on to remove it"
+        );
     }
 
     fn taken(controllers: Vec<Controller>) -> Script {

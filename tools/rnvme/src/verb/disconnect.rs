@@ -3,11 +3,11 @@
 //! `rnvme disconnect` and `rnvme disconnect-all`: the kernel only starts to remove a controller; its
 //! last event tells that it is gone.
 
+use super::departure::{self, End};
 use super::print;
 use crate::cli::{Disconnect, DisconnectAll, Format, Which};
 use crate::controller::Controller;
 use crate::error::{Error, Status};
-use crate::event::{Change, Event, Notice};
 use crate::kernel::Kernel;
 use crate::render::json;
 use serde::Serialize;
@@ -84,10 +84,10 @@ pub(super) fn not_found(name: &str) -> Error {
 /// Start to remove controllers, then wait for all of them.
 fn remove(controllers: &[Controller], kernel: &mut impl Kernel) -> Result<(), Error> {
     let deadline = Instant::now() + PATIENCE;
-    let mut left: Vec<&Controller> = Vec::new();
+    let mut left = Vec::new();
     for controller in controllers {
         match kernel.disconnect(controller.id) {
-            Ok(()) => left.push(controller),
+            Ok(()) => left.push(controller.id),
             // Gone since it was listed.
             Err(gone) if gone.status == Status::NotFound => (),
             Err(error) => {
@@ -95,29 +95,15 @@ fn remove(controllers: &[Controller], kernel: &mut impl Kernel) -> Result<(), Er
             }
         }
     }
-    while !left.is_empty() {
-        match kernel.next(Some(deadline))? {
-            Notice::Event(Event::Controller(Change::Removed, gone)) => {
-                left.retain(|each| each.id != gone.id);
-            }
-            Notice::Event(_) => (),
-            Notice::Lost => {
-                let now = kernel.controllers()?;
-                left.retain(|each| now.iter().any(|one| one.id == each.id));
-            }
-            Notice::Interrupted => {
-                return Err(unfinished(&left, Status::Failed, "interrupted"));
-            }
-            Notice::Deadline => return Err(unfinished(&left, Status::Timeout, "timed out")),
-        }
-    }
-    Ok(())
-}
-
-fn unfinished(left: &[&Controller], status: Status, why: &str) -> Error {
-    let names: Vec<&str> = left.iter().map(|each| each.device.as_str()).collect();
+    let (status, why) = match departure::wait(kernel, &mut left, deadline)? {
+        End::Gone => return Ok(()),
+        End::Interrupted => (Status::Failed, "interrupted"),
+        End::Deadline => (Status::Timeout, "timed out"),
+    };
+    let left = controllers.iter().filter(|each| left.contains(&each.id));
+    let names: Vec<&str> = left.map(|each| each.device.as_str()).collect();
     let text = format!("{why}; the kernel goes on to remove it");
-    Error::new(status, text).during(format_args!("disconnect {}", names.join(", ")))
+    Err(Error::new(status, text).during(format_args!("disconnect {}", names.join(", "))))
 }
 
 fn render(controllers: &[Controller], format: Format) -> String {
@@ -137,6 +123,7 @@ mod tests {
     use super::*;
     use crate::cli::Output;
     use crate::controller::tests::live;
+    use crate::event::{Change, Notice};
     use crate::kernel::tests::Script;
 
     fn numbered(id: u32) -> Controller {

@@ -3,6 +3,7 @@
 //! The verbs: each asks the kernel and prints what it learned.
 
 mod connect;
+mod departure;
 mod disconnect;
 mod document;
 mod list;
