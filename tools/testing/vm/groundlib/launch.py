@@ -33,7 +33,7 @@ END_OF_RUN = "rnvme-vm: end of run"
 class Run:
     """What is known about a run, fed by the VM's ports."""
 
-    def __init__(self, settings, console):
+    def __init__(self, settings, console, stdout):
         self.began = time.monotonic()
         self.limit = self.began + BOOT_SECONDS
         self.started = False
@@ -43,15 +43,14 @@ class Run:
         self.tail = []
         self._settings = settings
         self._console_file = console
+        self._sinks = {"stdout": stdout, "stderr": _to(sys.stderr)}
         self._partial = {"console": b"", "status": b""}
         self._console_complete = False
 
     def take(self, port, data):
         """Handle what came through a port."""
-        if port in ("stdout", "stderr"):
-            stream = sys.stdout.buffer if port == "stdout" else sys.stderr.buffer
-            stream.write(data)
-            stream.flush()
+        if port in self._sinks:
+            self._sinks[port](data)
             return
         if port == "console":
             self._console_file.write(data)
@@ -110,6 +109,14 @@ class Run:
         if self.timed_out:
             return TIMED_OUT if self.started else FAILED
         return FAILED if self.status is None else self.status
+
+
+def _to(stream):
+    """A function that passes bytes on to a stream at once."""
+    def write(data):
+        stream.buffer.write(data)
+        stream.buffer.flush()
+    return write
 
 
 def _show(lines):
@@ -179,11 +186,14 @@ def _watch(process, ports, run):
                     os.close(key.fd)
 
 
-def launch(tree, settings):
-    """Run COMMAND in a fresh VM and return the status for the user."""
+def launch(tree, settings, stdout=None):
+    """Run COMMAND in a fresh VM and return the status for the user.
+
+    COMMAND's output goes to `stdout`, a function of bytes, or else to the launcher's own.
+    """
     with _terminal(), open(settings.console or _console_path(), "wb") as console:
         process, ports = _start(tree, settings)
-        run = Run(settings, console)
+        run = Run(settings, console, stdout or _to(sys.stdout))
         try:
             _watch(process, ports, run)
         finally:

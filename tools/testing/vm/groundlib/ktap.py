@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Count test results: KTAP as the selftests in a VM print it, and cargo's own lines."""
+
+import re
+
+_RESULT = re.compile(r"(not )?ok (\d+)\b\s*(?:- )?([^#]*)(?:#\s*(\w+)\s*(.*))?$")
+_PLAN = re.compile(r"1\.\.(\d+)(?:\s*#\s*SKIP\s*(.*))?")
+_CARGO = re.compile(r"test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
+_CARGO_IGNORED = re.compile(r"test (\S+) \.\.\. ignored(?:, (.*))?$")
+
+# Exit status of a selftest that could not run.
+SKIP = 4
+
+
+class Tally:
+    """Sums of results, and what is to be said about those that did not pass."""
+
+    def __init__(self):
+        self.passed = 0
+        self.failures = []
+        self.skips = []
+
+    def summary(self):
+        """The last line of a test run."""
+        return f"{self.passed} passed, {len(self.failures)} failed, {len(self.skips)} skipped"
+
+    def cargo(self, what, lines, status):
+        """Count what `cargo test` printed; a failure without a test's name is one too."""
+        before = len(self.failures)
+        for line in lines:
+            result = _CARGO.match(line)
+            ignored = _CARGO_IGNORED.match(line)
+            if result:
+                self.passed += int(result[1])
+                self.failures += [f"{what}: a cargo test"] * int(result[2])
+            elif ignored:
+                self.skips.append(f"{what}: {ignored[1]}: {ignored[2] or 'no reason given'}")
+        if status != 0 and len(self.failures) == before:
+            self.failures.append(f"{what}: cargo test ended with status {status}")
+
+
+class Test:
+    """The results of one selftest while it runs, fed with its output."""
+
+    def __init__(self, name):
+        self.name = name
+        self._passed = 0
+        self._failures = []
+        self._skips = []
+        self._planned = None
+        self._last = ""
+
+    def see(self, line):
+        """Take one line that the test printed."""
+        plan = _PLAN.match(line)
+        result = _RESULT.match(line)
+        if plan:
+            self._planned = int(plan[1])
+            if plan[2] is not None and self._planned == 0:
+                self._skips.append(f"{self.name}: {plan[2] or 'no reason given'}")
+        elif result:
+            self._result(*result.groups())
+        elif line.strip():
+            self._last = line.strip()
+
+    def _result(self, negation, number, text, directive, reason):
+        what = f"{self.name}: {number} {text.strip()}".rstrip()
+        if negation:
+            self._failures.append(what)
+        elif (directive or "").upper() in ("SKIP", "XFAIL"):
+            self._skips.append(f"{what}: {reason or 'no reason given'}")
+        else:
+            self._passed += 1
+
+    def end(self, status, tally, faults=()):
+        """The test ended with an exit status, None if its VM did before: add its results."""
+        seen = self._passed + len(self._failures) + len(self._skips)
+        if status == SKIP and not seen:
+            self._skips.append(f"{self.name}: {self._last or 'no reason given'}")
+        elif status == 0 and not seen:
+            self._failures.append(f"{self.name}: reported nothing")
+        elif status is None:
+            self._failures.append(f"{self.name}: the VM ended while it ran")
+        elif status not in (0, SKIP) and not self._failures:
+            self._failures.append(f"{self.name}: ended with status {status}")
+        if self._planned is not None and status is not None and 0 < self._planned != seen:
+            self._failures.append(f"{self.name}: planned {self._planned} results, reported {seen}")
+        self._failures += [f"{self.name}: {fault}" for fault in faults]
+        tally.passed += self._passed
+        tally.failures += self._failures
+        tally.skips += self._skips
