@@ -150,21 +150,15 @@ impl RequestState {
     #[inline]
     #[must_use]
     pub const fn after(self, event: Event) -> (Self, Outcome) {
-        // What is broken stays so, however much still arrives of it.
-        if let (Self::Broken, Event::Post { .. }) = (self, event) {
-            return (
-                Self::Broken,
-                Outcome::ProtocolError(ProtocolError::AlreadyPosted),
-            );
-        }
-        match event {
-            Event::Drained => self.drained(),
-            _ if matches!(self, Self::Broken) => (Self::Broken, Outcome::Wait),
-            Event::Post { region } => self.post(region),
-            Event::PostFailed => self.post_failed(),
-            Event::SendDone => self.send_done(),
-            Event::Response(invalidation) => self.response(invalidation),
-            Event::LocalInvalidateDone => self.local_invalidate_done(),
+        match (self, event) {
+            (_, Event::Drained) => self.drained(),
+            (_, Event::Post { region }) => self.post(region),
+            // What is broken stays so, whatever still arrives of it.
+            (Self::Broken, _) => (Self::Broken, Outcome::Wait),
+            (_, Event::PostFailed) => self.post_failed(),
+            (_, Event::SendDone) => self.send_done(),
+            (_, Event::Response(invalidation)) => self.response(invalidation),
+            (_, Event::LocalInvalidateDone) => self.local_invalidate_done(),
         }
     }
 
