@@ -13,8 +13,8 @@ set -euo pipefail
 
 host=${1:-rnvme}
 case $host in
-rnvme) modules="rrdma rnvme" disk=/dev/rnvme0n1 ;;
-nvme) modules="nvme-rdma" disk=/dev/nvme0n1 ;;
+rnvme) modules=(rrdma rnvme) disk=/dev/rnvme0n1 ;;
+nvme) modules=(nvme-rdma) disk=/dev/nvme0n1 ;;
 *)
 	echo "demo.sh: '$host' is neither rnvme nor nvme" >&2
 	exit 2
@@ -48,7 +48,7 @@ fail() {
 
 load() {
 	local module
-	for module in $modules; do
+	for module in "${modules[@]}"; do
 		modprobe "$module"
 	done
 }
@@ -116,18 +116,18 @@ disconnect() {
 }
 
 remove() {
-	local module
+	local index
 	rm "$port/subsystems/$nqn"
 	rmdir "$port" "$subsystem/namespaces/1" "$subsystem"
 	modprobe -r nvmet-rdma
 	rdma link del rxe0
-	for module in $(printf '%s\n' $modules | tac); do
-		modprobe -r "$module"
+	for ((index = ${#modules[@]} - 1; index >= 0; index--)); do
+		modprobe -r "${modules[index]}"
 	done
 }
 
 mkdir -p "$work"
-part "load $modules" load
+part "load ${modules[*]}" load
 part "soft-RoCE device rxe0, $address" make_device
 part "target nvmet-rdma, $megabytes MiB, port $service" make_target
 part "connect $disk" connect

@@ -5,7 +5,7 @@ import os
 import pathlib
 import subprocess
 
-from . import cache, kernel, probe, root
+from . import kernel, probe, root
 from .say import GroundError
 
 CHECKOUT = root.CHECKOUT
@@ -20,20 +20,24 @@ def output(release):
 
 def built(release):
     """The modules that are built for a kernel release."""
-    return sorted(output(release).rglob("*.ko"))
+    directory = output(release)
+    found = directory.rglob("*.ko")
+    # Not the copies that the VM is given.
+    return sorted(path for path in found if ".stage" not in path.relative_to(directory).parts)
 
 
-def _make(kdir, release):
-    output(release).mkdir(parents=True, exist_ok=True)
-    return ["make", f"-j{os.cpu_count()}", "-C", kdir, f"M={CHECKOUT}", f"MO={output(release)}",
-            "modules"]
+def make(kdir, directory, *variables):
+    """The command line that builds the modules into a directory, which it makes."""
+    directory.mkdir(parents=True, exist_ok=True)
+    return ["make", f"-j{os.cpu_count()}", "-C", kdir, f"M={CHECKOUT}", f"MO={directory}",
+            *variables, "modules"]
 
 
 def modules(wanted=None, kdir=None):
     """Build the modules for a stock kernel, or for the user's own with the user's toolchain."""
     if kdir is None:
         tree = kernel.ensure(wanted)
-        status = root.call(_make(tree.build, tree.release))
+        status = root.call(make(tree.build, output(tree.release)))
     else:
         status = _modules_for(pathlib.Path(kdir).absolute())
     if status != 0:
@@ -45,7 +49,7 @@ def _modules_for(kdir):
     if reasons:
         raise GroundError("\n  ".join([f"cannot build for {kdir}:", *reasons]))
     release = (kdir / "include/config/kernel.release").read_text(encoding="utf-8").strip()
-    return subprocess.run([str(arg) for arg in _make(kdir, release)], check=False).returncode
+    return subprocess.run([str(arg) for arg in make(kdir, output(release))], check=False).returncode
 
 
 def program():

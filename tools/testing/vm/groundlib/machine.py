@@ -27,7 +27,7 @@ KERNEL_ARGUMENTS = [
 class Settings:
     """What the user asked for."""
 
-    command: typing.List[str]
+    command: list[str]
     cpus: int = 2
     memory: int = 2048
     icount: bool = False

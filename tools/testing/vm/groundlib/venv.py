@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Python programs that Debian stable does not have, at fixed versions, in the cache."""
+
+from . import cache, root
+from .say import step
+
+# Debian has no package of ruff.
+RUFF = "ruff==0.17.5"
+
+
+def ruff():
+    """Return the path of ruff, installing it when it is missing."""
+    return cache.ensure("venv-" + cache.key(RUFF, root.name()), _make) / "venv/bin/ruff"
+
+
+def _make(directory):
+    with step(f"installing {RUFF}"):
+        root.quietly(["python3", "-m", "venv", directory / "venv"])
+        root.quietly([directory / "venv/bin/pip", "install", "--quiet", "--no-input",
+                      "--disable-pip-version-check", RUFF])
