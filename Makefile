@@ -26,6 +26,7 @@ help:
 #: make clean              remove what was built; the cache of kernels and tools stays
 #:
 #: KERNEL=7.3 chooses the stock kernel; without it the newest one is taken.
+#: make test KERNEL="newest 7.2" runs the selftests on each.
 #: `tools/testing/vm/ground list` names those on offer; `tools/testing/vm/run --help`
 #: tells how to run any command in a VM.
 
@@ -35,7 +36,8 @@ modules:
 program:
 	+@$(vm)/ground program
 
-build: modules program
+build:
+	+@$(vm)/ground build $(kernel-option)
 
 run: build
 	@$(vm)/run $(kernel-option) -- /opt/rnvme/src/$(vm)/demo.sh
@@ -43,8 +45,8 @@ run: build
 shell: build
 	@$(vm)/run $(kernel-option) --timeout 0 --interactive -- bash -l
 
-test: build
-	@$(vm)/suite $(kernel-option)
+test:
+	+@$(vm)/suite $(foreach kernel,$(KERNEL),--kernel $(kernel))
 
 check:
 	@tools/testing/check/run $(kernel-option)

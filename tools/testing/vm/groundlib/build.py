@@ -2,8 +2,8 @@
 """Build the modules and the program, and know where they are."""
 
 import os
-import pathlib
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 from . import kernel, probe, root
 from .say import GroundError
@@ -35,11 +35,11 @@ def make(kdir, directory, *variables):
 
 def modules(wanted=None, kdir=None):
     """Build the modules for a stock kernel, or for the user's own with the user's toolchain."""
-    if kdir is None:
+    if kdir is not None:
+        status = _modules_for(kdir)
+    else:
         tree = kernel.ensure(wanted)
         status = root.call(make(tree.build, output(tree.release)))
-    else:
-        status = _modules_for(pathlib.Path(kdir).absolute())
     if status != 0:
         raise GroundError("the modules did not build")
 
@@ -49,12 +49,25 @@ def _modules_for(kdir):
     if reasons:
         raise GroundError("\n  ".join([f"cannot build for {kdir}:", *reasons]))
     release = (kdir / "include/config/kernel.release").read_text(encoding="utf-8").strip()
-    return subprocess.run([str(arg) for arg in make(kdir, output(release))], check=False).returncode
+    command = make(kdir, output(release))
+    return subprocess.run([str(word) for word in command], check=False).returncode
+
+
+def cargo(verb, crate):
+    """The cargo command line for a crate of the checkout."""
+    return ["cargo", verb, "--locked", "--manifest-path", CHECKOUT / crate / "Cargo.toml",
+            "--target-dir", BUILD / "cargo"]
 
 
 def program():
     """Build the user program."""
-    manifest = CHECKOUT / "tools/rnvme/Cargo.toml"
-    if root.call(["cargo", "build", "--release", "--locked", "--manifest-path", manifest,
-                  "--target-dir", BUILD / "cargo"]) != 0:
+    if root.call([*cargo("build", "tools/rnvme"), "--release"]) != 0:
         raise GroundError("the program did not build")
+
+
+def everything(wanted=None):
+    """Build modules and program at once: each leaves the other processors to use."""
+    with ThreadPoolExecutor() as pool:
+        other = pool.submit(program)
+        modules(wanted)
+        other.result()

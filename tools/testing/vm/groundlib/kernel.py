@@ -17,6 +17,9 @@ from . import cache, cpio, index, mirror, probe, root
 from .process import pipe, run
 from .say import GroundError, UsageError, note, step
 
+# The name of the newest kernel on offer.
+NEWEST = "newest"
+
 # To be raised whenever _make() makes something else than before.
 RECIPE = 2
 
@@ -77,10 +80,10 @@ def _matches(release, wanted):
 def choose(wanted):
     """The kernel on offer that `wanted` (such as 7.3, or None for the newest) names."""
     offered = index.load().kernels
-    if not wanted:
+    if wanted in (None, NEWEST):
         return offered[0]
     if not _VERSION.match(wanted):
-        raise UsageError(f"{wanted!r} is not a kernel version such as 7.3 or 7.3.4")
+        raise UsageError(f"{wanted!r} is not a kernel version such as 7.3 or 7.3.4, nor {NEWEST}")
     for kernel in offered:
         if _matches(kernel.release, wanted):
             return kernel
