@@ -5,8 +5,7 @@
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
 use crate::{
-    bindings,
-    new_irq_lock,
+    bindings, new_irq_lock,
     sync::{
         IrqLock,
         TimedCompletion, //

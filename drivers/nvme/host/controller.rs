@@ -194,6 +194,8 @@ impl Controller {
         match self.serve(&session) {
             Ok(()) => {
                 self.enter(State::Deleting, None);
+                // What is under way, from here on, is the removal itself.
+                self.deleting.store(false, ordering::Relaxed);
                 // The disks write back what they hold, so the queues come after.
                 self.remove_namespaces();
                 session.shut_down(self);
@@ -214,10 +216,7 @@ impl Controller {
 
     /// Keeps the connection alive until removal is asked for, or trouble comes.
     fn serve(&self, session: &Session) -> Result<(), Failure> {
-        let keep_alive = KeepAlive::new(
-            self.options.keep_alive_ms(),
-            session.traffic_keeps_alive,
-        );
+        let keep_alive = KeepAlive::new(self.options.keep_alive_ms(), session.traffic_keeps_alive);
         let mut next = self.next_keep_alive(keep_alive);
         loop {
             if let Some(trouble) = self.alarm.trouble() {
@@ -255,10 +254,13 @@ impl Controller {
         }
     }
 
-    /// Asks for removal. Any context that may sleep.
+    /// Asks for removal. Process context.
     pub(crate) fn delete(&self) {
-        self.deleting.store(true, ordering::Relaxed);
-        self.wake.complete();
+        // Asking twice hurries nothing.
+        if self.shown(|shown| shown.state) != State::Deleting {
+            self.deleting.store(true, ordering::Relaxed);
+            self.wake.complete();
+        }
     }
 
     fn is_deleting(&self) -> bool {
@@ -353,6 +355,7 @@ impl Controller {
     fn patience<'a>(&self, deadline: Deadline, cancelled: &'a dyn Fn() -> bool) -> Patience<'a> {
         Patience {
             limit: cmp::min(STEP, deadline.left()),
+            total: self.options.connect_timeout,
             deadline,
             cancelled,
         }

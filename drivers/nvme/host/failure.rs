@@ -67,15 +67,16 @@ impl Message {
 
 impl Write for Message {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        for character in text.chars() {
-            let size = character.len_utf8();
-            let end = self.length.saturating_add(size);
-            let Some(room) = self.bytes.get_mut(self.length..end) else {
-                break;
-            };
-            character.encode_utf8(room);
-            self.length = end;
+        let room = self.bytes.get_mut(self.length..).unwrap_or_default();
+        let mut fits = text.len().min(room.len());
+        // Whole characters only; a boundary is three bytes away at most.
+        while !text.is_char_boundary(fits) {
+            fits = fits.saturating_sub(1);
         }
+        for (to, from) in room.iter_mut().zip(text.bytes().take(fits)) {
+            *to = from;
+        }
+        self.length = self.length.saturating_add(fits);
         Ok(())
     }
 }
@@ -117,7 +118,11 @@ impl Failure {
 
     /// The controller is no longer wanted.
     pub(crate) fn cancelled(stage: ErrorStage) -> Self {
-        Self::new(stage, errno::ECANCELED, format_args!("cancelled by disconnect"))
+        Self::new(
+            stage,
+            errno::ECANCELED,
+            format_args!("cancelled by disconnect"),
+        )
     }
 
     /// A target that does not keep to the protocol, or lacks what we need.
@@ -147,11 +152,7 @@ impl Failure {
                         errno,
                         format_args!("{what} timed out after {limit}: no answer through {device}"),
                     ),
-                    None => Self::new(
-                        stage,
-                        errno,
-                        format_args!("{what} timed out after {limit}"),
-                    ),
+                    None => Self::new(stage, errno, format_args!("{what} timed out after {limit}")),
                 }
             }
             cm::Cause::Code(code) => Self::code(stage, error.stage, code),
@@ -176,18 +177,20 @@ impl Failure {
             _ => "refused by the kernel",
         };
         let number = code.to_errno();
-        Self::new(stage, code, format_args!("{what} failed: {why} (error {number})"))
+        Self::new(
+            stage,
+            code,
+            format_args!("{what} failed: {why} (error {number})"),
+        )
     }
 
     fn rejected(stage: ErrorStage, errno: Error, rejection: &cm::Rejection) -> Self {
         let nvme = rejection.private_data().and_then(RejectReason::parse);
         let mut failure = match nvme {
             Some(reason) => Self::new(stage, errno, format_args!("rejected by target: {reason}")),
-            None if rejection.is_no_listener() => Self::new(
-                stage,
-                errno,
-                format_args!("rejected: nobody listens there"),
-            ),
+            None if rejection.is_no_listener() => {
+                Self::new(stage, errno, format_args!("rejected: nobody listens there"))
+            }
             None => {
                 let message = rejection.message();
                 Self::new(stage, errno, format_args!("rejected by peer: {message}"))

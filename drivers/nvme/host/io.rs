@@ -26,8 +26,7 @@ use kernel::{
 };
 use nvme_wire::{
     block_status::BlockStatus,
-    cqe,
-    dsm,
+    cqe, dsm,
     retry::{
         Disposition,
         RetryPolicy, //

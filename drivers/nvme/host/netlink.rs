@@ -124,6 +124,10 @@ pub(crate) fn tell(family: &Registration<Family>, controller: &Controller, event
     });
     if let Err(error) = told {
         // A listener that missed it finds that out by itself.
-        pr_debug!("rnvme{}: event not sent ({})\n", controller.id, error.to_errno());
+        pr_debug!(
+            "rnvme{}: event not sent ({})\n",
+            controller.id,
+            error.to_errno()
+        );
     }
 }

@@ -52,9 +52,11 @@ use kernel::{
 /// How long to wait, and whether to go on.
 #[derive(Clone, Copy)]
 pub struct Patience<'a> {
-    /// The longest a step may take.
+    /// The longest that finding the address, or the route, may take.
     pub limit: Msecs,
-    /// When all steps must be over.
+    /// The longest that all steps may take.
+    pub total: Msecs,
+    /// When that is over.
     pub deadline: Deadline,
     /// Asked whenever the caller's completion fires; `true` aborts.
     pub cancelled: &'a dyn Fn() -> bool,
@@ -284,7 +286,9 @@ impl<E: Context> Id<E> {
             }
             let left = mine.left().min(patience.deadline.left());
             if left == Msecs::new(0) {
-                return Err(fail(Cause::TimedOut(patience.limit)));
+                let over = patience.deadline.left() == left;
+                let limit = if over { patience.total } else { patience.limit };
+                return Err(fail(Cause::TimedOut(limit)));
             }
             // Fired or not, the loop looks again.
             let _ = self.endpoint.wake.wait_timeout(left);
@@ -346,7 +350,8 @@ impl<E: Context> Addressed<E> {
         // SAFETY: The address is resolved to the device of `pd` and `cq`; the id
         // is consumed, so it has no other queue pair. `Prepared` and `Connected`
         // destroy the id before they drop the queue pair.
-        let queue = unsafe { QueuePair::create(self.0.raw.as_ptr(), pd, cq, capacity, context, owner)? };
+        let queue =
+            unsafe { QueuePair::create(self.0.raw.as_ptr(), pd, cq, capacity, context, owner)? };
         Ok(Prepared { id: self.0, queue })
     }
 }

@@ -65,7 +65,13 @@ impl Admin<'_> {
         data: Option<(Buffer, Direction)>,
     ) -> Result<Reply, CommandError> {
         let limit = self.deadline.left().min(COMMAND);
-        Queue::execute(self.queue.queue_pair(), self.controller, command, data, limit)
+        Queue::execute(
+            self.queue.queue_pair(),
+            self.controller,
+            command,
+            data,
+            limit,
+        )
     }
 
     /// Sends a command that has to succeed; `what` it is for.

@@ -77,10 +77,7 @@ fn facts(message: &mut Message<'_>, facts: &Facts) -> Result {
     message.put_str(ctrl::FIRMWARE, identity.firmware.as_str())?;
     message.put_u32(ctrl::NR_IO_QUEUES, facts.io_queues.into())?;
     message.put_u32(ctrl::QUEUE_SIZE, facts.queue_size.into())?;
-    message.put_u32(
-        ctrl::MAX_TRANSFER,
-        facts.max_sectors.saturating_mul(SECTOR),
-    )?;
+    message.put_u32(ctrl::MAX_TRANSFER, facts.max_sectors.saturating_mul(SECTOR))?;
     message.put_u32(ctrl::INLINE_SIZE, facts.inline_size)
 }
 

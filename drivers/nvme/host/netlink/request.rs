@@ -43,11 +43,13 @@ use rrdma::{
 pub(super) fn connect(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
     let options = options(request)?;
     let duplicate = request.flag(ctrl::DUPLICATE_CONNECT);
-    let controller = host.connect(options, duplicate).map_err(|error| match error {
-        e if e == errno::EALREADY => request.fail(e, format_args!("already connected")),
-        EBUSY => request.fail(EBUSY, format_args!("too many controllers")),
-        e => e,
-    })?;
+    let controller = host
+        .connect(options, duplicate)
+        .map_err(|error| match error {
+            e if e == errno::EALREADY => request.fail(e, format_args!("already connected")),
+            EBUSY => request.fail(EBUSY, format_args!("too many controllers")),
+            e => e,
+        })?;
     request.reply(Command::Connect as u8, |message| {
         message.put_u32(ctrl::CTRL_ID, controller.id)?;
         message.put_str(ctrl::NAME, encode::text(&encode::name(&controller)?)?)
@@ -167,10 +169,7 @@ fn options(request: &Request<'_>) -> Result<Options> {
             .and_then(NonZeroU16::new),
         queue_size: number(ctrl::QUEUE_SIZE, uapi::QUEUE_SIZE_DEFAULT).try_into()?,
         keep_alive: number(ctrl::KEEP_ALIVE_TMO, uapi::KEEP_ALIVE_TMO_DEFAULT),
-        connect_timeout: Msecs::new(number(
-            ctrl::CONNECT_TIMEOUT,
-            uapi::CONNECT_TIMEOUT_DEFAULT,
-        )),
+        connect_timeout: Msecs::new(number(ctrl::CONNECT_TIMEOUT, uapi::CONNECT_TIMEOUT_DEFAULT)),
         tos: request.u8(ctrl::TOS),
         namespace,
     })
@@ -179,7 +178,13 @@ fn options(request: &Request<'_>) -> Result<Options> {
 fn target(request: &Request<'_>, namespace: &Namespace) -> Result<Place> {
     let default = u16::try_from(uapi::TRSVCID_DEFAULT)?;
     let port = request.u16(ctrl::TRSVCID).unwrap_or(default);
-    place(request, namespace, ctrl::TRADDR, request.required_str(ctrl::TRADDR)?, port)
+    place(
+        request,
+        namespace,
+        ctrl::TRADDR,
+        request.required_str(ctrl::TRADDR)?,
+        port,
+    )
 }
 
 fn source(request: &Request<'_>, namespace: &Namespace) -> Result<Option<Place>> {
@@ -198,7 +203,10 @@ fn place(
 ) -> Result<Place> {
     Place::parse(namespace, text, port).map_err(|error| match error {
         ENOMEM => ENOMEM,
-        _ => request.refuse(attribute, format_args!("not a numeric IPv4 or IPv6 address")),
+        _ => request.refuse(
+            attribute,
+            format_args!("not a numeric IPv4 or IPv6 address"),
+        ),
     })
 }
 

@@ -199,12 +199,7 @@ impl<D: Cargo> Slot<D> {
         self.advance(queue, body, Event::Response(remote));
     }
 
-    fn advance(
-        &self,
-        queue: &QueuePair<Queue>,
-        mut body: ClaimGuard<'_, Body<D>>,
-        event: Event,
-    ) {
+    fn advance(&self, queue: &QueuePair<Queue>, mut body: ClaimGuard<'_, Body<D>>, event: Event) {
         let (state, outcome) = body.state.after(event);
         body.state = state;
         match outcome {
