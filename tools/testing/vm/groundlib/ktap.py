@@ -72,7 +72,7 @@ class Test:
         else:
             self._passed += 1
 
-    def end(self, status, tally, faults=()):
+    def end(self, status, tally):
         """The test ended with an exit status, None if its VM did before: add its results."""
         seen = self._passed + len(self._failures) + len(self._skips)
         if status == SKIP and not seen:
@@ -85,7 +85,6 @@ class Test:
             self._failures.append(f"{self.name}: ended with status {status}")
         if self._planned is not None and status is not None and 0 < self._planned != seen:
             self._failures.append(f"{self.name}: planned {self._planned} results, reported {seen}")
-        self._failures += [f"{self.name}: {fault}" for fault in faults]
         tally.passed += self._passed
         tally.failures += self._failures
         tally.skips += self._skips

@@ -33,13 +33,13 @@ END_OF_RUN = "rnvme-vm: end of run"
 class Run:
     """What is known about a run, fed by the VM's ports."""
 
-    def __init__(self, settings, console, stdout):
+    def __init__(self, settings, console, stdout, watch):
         self.began = time.monotonic()
         self.limit = self.began + BOOT_SECONDS
         self.started = False
         self.status = None
         self.timed_out = False
-        self.watch = report.Watch()
+        self.watch = watch
         self.tail = []
         self._settings = settings
         self._console_file = console
@@ -91,8 +91,8 @@ class Run:
 
     def conclude(self):
         """Say what went wrong, if something did, and return the launcher's status."""
-        if self.watch.count:
-            note(f"vm: the kernel reported {self.watch.count} fault(s):")
+        if self.watch.places:
+            note(f"vm: the kernel reported {len(self.watch.places)} fault(s):")
             _show(self.watch.lines)
         if self.timed_out:
             what = f"COMMAND did not end in {self._settings.timeout} s" if self.started else \
@@ -102,9 +102,9 @@ class Run:
         elif self.status is None:
             note("vm: the VM ended without a status; the console's last lines:")
             _show(self.tail)
-        if self.watch.count or self.timed_out or self.status is None:
+        if self.watch.places or self.timed_out or self.status is None:
             note(f"vm: the whole console is in {self._console_file.name}")
-        if self.watch.count:
+        if self.watch.places:
             return KERNEL_REPORT
         if self.timed_out:
             return TIMED_OUT if self.started else FAILED
@@ -186,14 +186,15 @@ def _watch(process, ports, run):
                     os.close(key.fd)
 
 
-def launch(tree, settings, stdout=None):
+def launch(tree, settings, stdout=None, watch=None):
     """Run COMMAND in a fresh VM and return the status for the user.
 
-    COMMAND's output goes to `stdout`, a function of bytes, or else to the launcher's own.
+    COMMAND's output goes to `stdout`, a function of bytes, or else to the launcher's own; `watch`
+    gets to see the console.
     """
     with _terminal(), open(settings.console or _console_path(), "wb") as console:
         process, ports = _start(tree, settings)
-        run = Run(settings, console, stdout or _to(sys.stdout))
+        run = Run(settings, console, stdout or _to(sys.stdout), watch or report.Watch())
         try:
             _watch(process, ports, run)
         finally:

@@ -28,8 +28,7 @@ _REPORT = re.compile("|".join([
     r"scheduling while atomic",
     r"suspicious RCU usage",
     r"kmemleak: \d+ new suspected memory leaks",
-    r"rust_kernel: panicked at",
-    r"rust_kernel: .*panicked",
+    r"rust_kernel: panicked",
     r"Bad page state",
     r"Workqueue .* lockup",
     r"rnvme-vm: process \d+ .* cannot be killed",
@@ -39,18 +38,28 @@ _REPORT = re.compile("|".join([
 FOLLOWING = 40
 
 
+# Guests say on the console where they are, for a report to have a place.
+_PLACE = re.compile(r"rnvme-vm: at (\S+)$")
+
+
 class Watch:
-    """Collects the reports among console lines, in order."""
+    """Collects the reports among console lines, in order, and the places they happened at."""
 
     def __init__(self):
         self.lines = []
-        self.count = 0
+        self.places = []
+        self._place = "boot"
         self._more = 0
 
     def see(self, line):
         """Take one console line."""
+        place = _PLACE.search(line)
+        if place:
+            self._place = place[1]
         if _REPORT.search(line):
-            self.count += 1
+            # One fault is often reported in several lines that match.
+            if not self._more or self.places[-1] != self._place:
+                self.places.append(self._place)
             self._more = FOLLOWING
         if self._more:
             self._more -= 1

@@ -4,7 +4,7 @@
 import re
 import sys
 
-from . import build, ktap, launch, machine
+from . import build, ktap, launch, machine, report
 from .say import GroundError, note
 
 DIRECTORY = "drivers/block/rnvme"
@@ -52,9 +52,9 @@ class Reader:
         elif self.test and line.startswith("# "):
             self.test.see(line[2:])
 
-    def finish(self, status, faults=()):
+    def finish(self, status):
         """The running test is over."""
-        self.test.end(status, self._tally, faults)
+        self.test.end(status, self._tally)
         self.done.append(self.test.name)
         self.test = None
 
@@ -63,14 +63,14 @@ def _boot(tree, tests, tally):
     """Run tests in one VM as far as they get; return those that have a result."""
     reader = Reader(tally)
     settings = machine.Settings([RUNNER, DIRECTORY, *tests], timeout=VM_SECONDS)
-    status = launch.launch(tree, settings, stdout=reader.take)
+    watch = report.Watch()
+    status = launch.launch(tree, settings, stdout=reader.take, watch=watch)
     if reader.test:
         reader.finish(None)
     elif not reader.done:
         raise GroundError(f"the VM ran no test (status {status})")
-    if status == launch.KERNEL_REPORT:
-        tally.failures.append(f"the kernel reported a fault in the VM of {' '.join(reader.done)}")
-    elif status != 0 and len(reader.done) == len(tests):
+    tally.failures += [f"{place}: the kernel reported a fault" for place in watch.places]
+    if status not in (0, launch.KERNEL_REPORT) and len(reader.done) == len(tests):
         tally.failures.append(f"the VM of {' '.join(reader.done)} ended with status {status}")
     return reader.done
 
