@@ -122,10 +122,11 @@ impl Message<'_> {
             skb,
             _skb: PhantomData,
         });
-        // SAFETY: `start` is still where it was: what was built went after it, and
-        // nested attributes that were cut back were after it too.
-        let ended = built
-            .and_then(|()| unsafe { to_result(bindings::nla_nest_end_safe(skb.as_ptr(), start)) });
+        let ended = built.and_then(|()| {
+            // SAFETY: `start` is still where it was: what was built went after it,
+            // and nested attributes that were cut back were after it too.
+            to_result(unsafe { bindings::nla_nest_end_safe(skb.as_ptr(), start) })
+        });
         if ended.is_err() {
             // SAFETY: As above.
             unsafe { bindings::nla_nest_cancel(skb.as_ptr(), start) };

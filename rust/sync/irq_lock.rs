@@ -24,7 +24,7 @@ pub type IrqLock<T> = Lock<T, IrqLockBackend>;
 /// Access to the data of an [`IrqLock`], which is released when dropped.
 pub type IrqLockGuard<'a, T> = Guard<'a, T, IrqLockBackend>;
 
-/// Makes the initialiser of an [`IrqLock`](crate::sync::IrqLock) with a lockdep
+/// Makes the initialiser of an [`IrqLock`] with a lockdep
 /// class of its own, named by the second argument or else by its place in the
 /// source.
 #[macro_export]
