@@ -14,10 +14,14 @@ PROGRAMS = {
     "xz": "xz-utils",
 }
 
+# For those who are not root: what maps user ids, for a bootstrap in a user namespace.
+USER_PROGRAMS = {"newuidmap": "uidmap"}
+
 
 def ensure():
     """Install the missing programs as root with apt, or name the one command that does."""
-    missing = [package for program, package in PROGRAMS.items() if not shutil.which(program)]
+    programs = PROGRAMS if os.geteuid() == 0 else {**PROGRAMS, **USER_PROGRAMS}
+    missing = [package for program, package in programs.items() if not shutil.which(program)]
     if not missing:
         return
     install = ["apt-get", "install", "--yes", "--no-install-recommends", *missing]
