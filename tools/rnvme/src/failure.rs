@@ -8,9 +8,6 @@ use crate::uapi::{error as attribute, ErrorStage};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// `errno` of an operation that ran out of time.
-const ETIMEDOUT: i32 = 110;
-
 /// Where a controller was when it failed; a newer kernel may know more stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stage(pub(crate) u32);
@@ -77,7 +74,7 @@ impl Failure {
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         let status = match failure.errno {
-            ETIMEDOUT => Status::Timeout,
+            libc::ETIMEDOUT => Status::Timeout,
             _ => Status::Failed,
         };
         Self {
@@ -145,7 +142,7 @@ pub(crate) mod tests {
     #[test]
     fn only_a_timeout_ends_as_one() {
         let late = Failure {
-            errno: ETIMEDOUT,
+            errno: libc::ETIMEDOUT,
             ..rejected()
         };
         assert_eq!(Error::from(late).status, Status::Timeout);

@@ -114,7 +114,7 @@ pub(crate) mod tests {
             number(attribute::CTRL_ID, 0u32),
             number(attribute::NSID, 1u32),
             text(attribute::NAME, "rnvme0n1"),
-            number(attribute::SIZE, 1u64 << 40),
+            bytes(attribute::SIZE, &(1u64 << 40).to_ne_bytes()),
             number(attribute::BLOCK_SIZE, 512u32),
         ]);
         assert_eq!(Namespace::read(&message).unwrap().size, 1 << 40);

@@ -4,17 +4,28 @@
 //! kernel may send more than this program knows.
 
 use crate::error::Error;
-use neli::attr::Attribute;
-use neli::genl::Nlattr;
-use neli::types::{Buffer, GenlBuffer};
 use std::fmt;
 
-/// The attributes of a message or of a nest.
-pub(crate) struct Attributes(GenlBuffer<u16, Buffer>);
+/// Bytes of the header of an attribute.
+pub(super) const HEADER: usize = 4;
+
+/// The bits of a type that are none of its number.
+const FLAGS: u16 = (libc::NLA_F_NESTED | libc::NLA_F_NET_BYTEORDER) as u16;
+
+/// Where the next message or attribute begins.
+pub(super) const fn align(length: usize) -> usize {
+    length.next_multiple_of(4)
+}
+
+/// The attributes of a message or of a nest: numbers and values.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Attributes(Vec<(u16, Vec<u8>)>);
 
 /// A message that does not keep to the specification.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Malformed {
+    /// The lengths in a message do not fit.
+    Message,
     /// An attribute has a value that its type does not allow.
     Value(u16),
     /// An attribute that is always there is not.
@@ -24,6 +35,7 @@ pub(crate) enum Malformed {
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Message => write!(f, "the kernel sent a malformed message"),
             Self::Value(id) => write!(f, "the kernel sent a malformed attribute {id}"),
             Self::Missing(name) => write!(f, "the kernel left out the attribute {name}"),
         }
@@ -37,9 +49,20 @@ impl From<Malformed> for Error {
 }
 
 impl Attributes {
-    /// The attributes of a message.
-    pub(crate) fn new(buffer: GenlBuffer<u16, Buffer>) -> Self {
-        Self(buffer)
+    /// Read a list of attributes.
+    pub(super) fn parse(mut bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut list = Vec::new();
+        while let Some((&[a, b, c, d], _)) = bytes.split_first_chunk::<HEADER>() {
+            let length = usize::from(u16::from_ne_bytes([a, b]));
+            let id = u16::from_ne_bytes([c, d]) & !FLAGS;
+            let value = bytes.get(HEADER..length).ok_or(Malformed::Message)?;
+            list.push((id, value.to_vec()));
+            bytes = bytes.get(align(length)..).unwrap_or_default();
+        }
+        match bytes {
+            [] => Ok(Self(list)),
+            _ => Err(Malformed::Message),
+        }
     }
 
     /// The value of an attribute that is always there.
@@ -69,7 +92,7 @@ impl Attributes {
 
     /// An unsigned number of four or eight bytes.
     pub(crate) fn uint(&self, id: u16) -> Result<Option<u64>, Malformed> {
-        match self.payload(id).map(<[u8]>::len) {
+        match self.find(id).map(<[u8]>::len) {
             Some(4) => Ok(self.u32(id)?.map(u64::from)),
             _ => Ok(self.array(id)?.map(u64::from_ne_bytes)),
         }
@@ -77,17 +100,18 @@ impl Attributes {
 
     /// Bytes, exactly as many.
     pub(crate) fn array<const N: usize>(&self, id: u16) -> Result<Option<[u8; N]>, Malformed> {
-        self.payload(id)
+        self.find(id)
             .map(|bytes| bytes.try_into().map_err(|_| Malformed::Value(id)))
             .transpose()
     }
 
-    /// A string, which ends in a NUL. Bytes that a terminal may take for a command are replaced.
+    /// A string, which ends in a NUL. Characters that a terminal may take for a command are
+    /// replaced.
     pub(crate) fn string(&self, id: u16) -> Result<Option<String>, Malformed> {
-        let Some(bytes) = self.payload(id) else {
+        let Some(bytes) = self.find(id) else {
             return Ok(None);
         };
-        let (0, text) = bytes.split_last().ok_or(Malformed::Value(id))? else {
+        let [text @ .., 0] = bytes else {
             return Err(Malformed::Value(id));
         };
         let text = String::from_utf8_lossy(text);
@@ -102,88 +126,59 @@ impl Attributes {
 
     /// Attributes inside an attribute.
     pub(crate) fn nest(&self, id: u16) -> Result<Option<Self>, Malformed> {
-        self.find(id)
-            .map(|attribute| {
-                attribute
-                    .get_payload_as_with_len()
-                    .map(Self)
-                    .map_err(|_| Malformed::Value(id))
-            })
-            .transpose()
+        self.find(id).map(Self::parse).transpose()
     }
 
-    /// Each attribute of a list whose entries are numbered nests.
-    pub(crate) fn entries(&self) -> Result<Vec<Self>, Malformed> {
-        let ids = self.0.iter().map(|each| *each.nla_type().nla_type());
-        ids.filter_map(|id| self.nest(id).transpose()).collect()
+    /// Each entry of a list, which are nests whatever their numbers are.
+    pub(super) fn entries(&self) -> Result<Vec<Self>, Malformed> {
+        self.0.iter().map(|(_, bytes)| Self::parse(bytes)).collect()
     }
 
-    fn find(&self, id: u16) -> Option<&Nlattr<u16, Buffer>> {
-        self.0.iter().find(|each| *each.nla_type().nla_type() == id)
-    }
-
-    fn payload(&self, id: u16) -> Option<&[u8]> {
-        self.find(id).map(|each| each.nla_payload().as_ref())
+    fn find(&self, id: u16) -> Option<&[u8]> {
+        let found = self.0.iter().find(|(each, _)| *each == id);
+        found.map(|(_, bytes)| bytes.as_slice())
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use super::super::request::Value;
     use super::*;
-    use neli::genl::{AttrTypeBuilder, NlattrBuilder};
-    use neli::{FromBytesWithInput, Size, ToBytes};
-    use std::io::Cursor;
 
-    type Raw = Nlattr<u16, Buffer>;
-
-    fn raw(id: u16, payload: Vec<u8>) -> Raw {
-        NlattrBuilder::default()
-            .nla_type(AttrTypeBuilder::default().nla_type(id).build().unwrap())
-            .nla_payload(Buffer::from(payload))
-            .build()
-            .unwrap()
+    /// An attribute with its header and padding, written out by hand.
+    pub(crate) fn bytes(id: u16, value: &[u8]) -> Vec<u8> {
+        let mut raw = ((HEADER + value.len()) as u16).to_ne_bytes().to_vec();
+        raw.extend(id.to_ne_bytes());
+        raw.extend(value);
+        raw.resize(align(raw.len()), 0);
+        raw
     }
 
     /// A number, in as many bytes as its type has.
-    pub(crate) fn number<T: ToBytes>(id: u16, value: T) -> Raw {
-        let mut bytes = Cursor::new(Vec::new());
-        value.to_bytes(&mut bytes).unwrap();
-        raw(id, bytes.into_inner())
+    pub(crate) fn number(id: u16, value: impl Value) -> Vec<u8> {
+        let mut raw = Vec::new();
+        value.put(&mut raw);
+        bytes(id, &raw)
     }
 
     /// A string with its NUL.
-    pub(crate) fn text(id: u16, value: &str) -> Raw {
-        raw(id, [value.as_bytes(), b"\0"].concat())
-    }
-
-    /// Bytes.
-    pub(crate) fn bytes(id: u16, value: &[u8]) -> Raw {
-        raw(id, value.to_vec())
+    pub(crate) fn text(id: u16, value: &str) -> Vec<u8> {
+        bytes(id, &[value.as_bytes(), b"\0"].concat())
     }
 
     /// A flag.
-    pub(crate) fn flag(id: u16) -> Raw {
-        raw(id, Vec::new())
+    pub(crate) fn flag(id: u16) -> Vec<u8> {
+        bytes(id, &[])
     }
 
     /// A nest, with the bit that says so.
-    pub(crate) fn nest(id: u16, list: Vec<Raw>) -> Raw {
-        let mut inner = Cursor::new(Vec::new());
-        list.into_iter()
-            .collect::<GenlBuffer<u16, Buffer>>()
-            .to_bytes(&mut inner)
-            .unwrap();
-        raw(id | (1 << 15), inner.into_inner())
+    pub(crate) fn nest(id: u16, list: Vec<Vec<u8>>) -> Vec<u8> {
+        bytes(id | libc::NLA_F_NESTED as u16, &list.concat())
     }
 
     /// Attributes that went over the wire.
-    pub(crate) fn attributes(list: Vec<Raw>) -> Attributes {
-        let mut wire = Cursor::new(Vec::new());
-        let buffer: GenlBuffer<u16, Buffer> = list.into_iter().collect();
-        let size = buffer.padded_size();
-        buffer.to_bytes(&mut wire).unwrap();
-        let wire = wire.into_inner();
-        Attributes(GenlBuffer::from_bytes_with_input(&mut Cursor::new(wire), size).unwrap())
+    pub(crate) fn attributes(list: Vec<Vec<u8>>) -> Attributes {
+        Attributes::parse(&list.concat()).unwrap()
     }
 
     #[test]
@@ -200,7 +195,7 @@ pub(crate) mod tests {
     fn uint_takes_four_or_eight_bytes() {
         let message = attributes(vec![
             number(1, 7u32),
-            number(2, 1u64 << 40),
+            bytes(2, &(1u64 << 40).to_ne_bytes()),
             number(3, 7u16),
         ]);
         assert_eq!(message.uint(1), Ok(Some(7)));
@@ -223,12 +218,21 @@ pub(crate) mod tests {
             1,
             vec![
                 nest(1, vec![number(5, 1u32)]),
-                nest(2, vec![number(5, 2u32)]),
+                nest(1, vec![number(5, 2u32)]),
             ],
         )]);
         let entries = message.nest(1).unwrap().unwrap().entries().unwrap();
         let values: Vec<_> = entries.iter().map(|each| each.u32(5).unwrap()).collect();
         assert_eq!(values, [Some(1), Some(2)]);
-        assert!(message.nest(2).unwrap().is_none());
+        assert_eq!(message.nest(2), Ok(None));
+    }
+
+    #[test]
+    fn lengths_must_fit() {
+        for broken in [&[3, 0, 1, 0][..], &[8, 0, 1, 0, 1, 2, 3], &[5, 0, 1]] {
+            assert_eq!(Attributes::parse(broken), Err(Malformed::Message));
+        }
+        // The last attribute need not be padded.
+        assert!(Attributes::parse(&[5, 0, 1, 0, 9]).is_ok());
     }
 }

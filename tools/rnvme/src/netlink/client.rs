@@ -5,8 +5,9 @@
 use super::attributes::{Attributes, Malformed};
 use super::family::Family;
 use super::listener::Listener;
+use super::message::Data;
 use super::request::Request;
-use super::socket::{Reply, Socket};
+use super::socket::Socket;
 use crate::controller::Controller;
 use crate::error::{Error, Status};
 use crate::event::Notice;
@@ -34,7 +35,7 @@ impl Client {
         })
     }
 
-    fn ask(&mut self, request: &Request) -> Result<Vec<Reply>, Error> {
+    fn ask(&mut self, request: &Request) -> Result<Vec<Data>, Error> {
         Ok(self.socket.ask(self.family.id, request)?)
     }
 
@@ -51,8 +52,8 @@ impl Client {
 
 impl Kernel for Client {
     fn connect(&mut self, wish: &Wish) -> Result<Made, Error> {
-        let replies = self.ask(&connect_request(wish)?)?;
-        let Some(Reply { attributes, .. }) = replies.first() else {
+        let replies = self.ask(&connect_request(wish))?;
+        let Some(Data { attributes, .. }) = replies.first() else {
             return Err(Error::failed("the kernel did not name the controller"));
         };
         Ok(Made {
@@ -62,12 +63,12 @@ impl Kernel for Client {
     }
 
     fn disconnect(&mut self, id: u32) -> Result<(), Error> {
-        let request = Request::new(Command::Disconnect).with(ctrl::CTRL_ID, id)?;
+        let request = Request::new(Command::Disconnect).with(ctrl::CTRL_ID, id);
         self.ask(&request).map(|_| ())
     }
 
     fn controller(&mut self, id: u32) -> Result<Option<Controller>, Error> {
-        let request = Request::new(Command::CtrlGet).with(ctrl::CTRL_ID, id)?;
+        let request = Request::new(Command::CtrlGet).with(ctrl::CTRL_ID, id);
         match self.ask(&request) {
             Ok(replies) => match replies.first() {
                 Some(reply) => Ok(Some(Controller::read(&reply.attributes)?)),
@@ -100,19 +101,19 @@ impl Kernel for Client {
     }
 }
 
-fn connect_request(wish: &Wish) -> Result<Request, Error> {
+fn connect_request(wish: &Wish) -> Request {
     Request::new(Command::Connect)
-        .with(ctrl::TRADDR, wish.traddr.as_str())?
-        .with(ctrl::TRSVCID, wish.trsvcid)?
-        .with_some(ctrl::HOST_TRADDR, wish.host_traddr.as_deref())?
-        .with(ctrl::SUBSYSNQN, wish.subsysnqn.as_str())?
-        .with(ctrl::HOSTNQN, wish.hostnqn.as_str())?
-        .with(ctrl::HOSTID, wish.hostid)?
-        .with_some(ctrl::NR_IO_QUEUES, wish.nr_io_queues)?
-        .with_some(ctrl::QUEUE_SIZE, wish.queue_size)?
-        .with_some(ctrl::KEEP_ALIVE_TMO, wish.keep_alive_tmo)?
-        .with(ctrl::CONNECT_TIMEOUT, wish.connect_timeout)?
-        .with_some(ctrl::TOS, wish.tos)?
+        .with(ctrl::TRADDR, wish.traddr.as_str())
+        .with(ctrl::TRSVCID, wish.trsvcid)
+        .with_some(ctrl::HOST_TRADDR, wish.host_traddr.as_deref())
+        .with(ctrl::SUBSYSNQN, wish.subsysnqn.as_str())
+        .with(ctrl::HOSTNQN, wish.hostnqn.as_str())
+        .with(ctrl::HOSTID, wish.hostid)
+        .with_some(ctrl::NR_IO_QUEUES, wish.nr_io_queues)
+        .with_some(ctrl::QUEUE_SIZE, wish.queue_size)
+        .with_some(ctrl::KEEP_ALIVE_TMO, wish.keep_alive_tmo)
+        .with(ctrl::CONNECT_TIMEOUT, wish.connect_timeout)
+        .with_some(ctrl::TOS, wish.tos)
         .with_some(
             ctrl::DUPLICATE_CONNECT,
             wish.duplicate_connect.then_some(()),

@@ -7,13 +7,16 @@ use super::request::Request;
 use super::socket::{Socket, Trouble};
 use crate::error::{Error, Status};
 use crate::uapi::{FAMILY, GROUP_EVENTS};
-use neli::consts::genl::{CtrlAttr, CtrlAttrMcastGrp, CtrlCmd};
-use neli::consts::nl::GenlId;
 
-const ENOENT: i32 = 2;
-
-/// Version of the controller of generic netlink.
+// The family that describes families, from linux/genetlink.h.
+const CONTROLLER: u16 = libc::GENL_ID_CTRL as u16;
 const CONTROLLER_VERSION: u8 = 2;
+const GET_FAMILY: u8 = libc::CTRL_CMD_GETFAMILY as u8;
+const FAMILY_ID: u16 = libc::CTRL_ATTR_FAMILY_ID as u16;
+const FAMILY_NAME: u16 = libc::CTRL_ATTR_FAMILY_NAME as u16;
+const GROUPS: u16 = libc::CTRL_ATTR_MCAST_GROUPS as u16;
+const GROUP_NAME: u16 = libc::CTRL_ATTR_MCAST_GRP_NAME as u16;
+const GROUP_ID: u16 = libc::CTRL_ATTR_MCAST_GRP_ID as u16;
 
 /// The numbers of the family.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,16 +30,16 @@ pub(super) struct Family {
 impl Family {
     /// Ask the kernel, which may load the module for it.
     pub(super) fn resolve(socket: &mut Socket) -> Result<Self, Error> {
-        let request = Request::raw(CtrlCmd::Getfamily.into(), CONTROLLER_VERSION, |_| None)
-            .with(CtrlAttr::FamilyName.into(), FAMILY)?;
-        match socket.ask(GenlId::Ctrl.into(), &request) {
+        let request =
+            Request::raw(GET_FAMILY, CONTROLLER_VERSION, |_| None).with(FAMILY_NAME, FAMILY);
+        match socket.ask(CONTROLLER, &request) {
             Ok(replies) => match replies.first() {
                 Some(reply) => Self::read(&reply.attributes),
                 None => Err(Error::failed(
                     "the kernel did not describe the family rnvme",
                 )),
             },
-            Err(Trouble::Refused(refusal)) if refusal.errno() == ENOENT => Err(Error::new(
+            Err(Trouble::Refused(refusal)) if refusal.errno() == libc::ENOENT => Err(Error::new(
                 Status::NoModule,
                 "the rnvme module is not loaded: modprobe rnvme",
             )),
@@ -45,15 +48,15 @@ impl Family {
     }
 
     fn read(attributes: &Attributes) -> Result<Self, Error> {
-        let id = attributes.u16(CtrlAttr::FamilyId.into())?;
-        let groups = match attributes.nest(CtrlAttr::McastGroups.into())? {
+        let id = attributes.u16(FAMILY_ID)?;
+        let groups = match attributes.nest(GROUPS)? {
             Some(list) => list.entries()?,
             None => Vec::new(),
         };
         let mut events = None;
         for group in &groups {
-            if group.string(CtrlAttrMcastGrp::Name.into())?.as_deref() == Some(GROUP_EVENTS) {
-                events = group.u32(CtrlAttrMcastGrp::Id.into())?;
+            if group.string(GROUP_NAME)?.as_deref() == Some(GROUP_EVENTS) {
+                events = group.u32(GROUP_ID)?;
             }
         }
         Ok(Self {
@@ -68,20 +71,17 @@ mod tests {
     use super::super::attributes::tests::{attributes, nest, number, text};
     use super::*;
 
-    fn group(name: &str, id: u32) -> Vec<neli::genl::Nlattr<u16, neli::types::Buffer>> {
-        vec![
-            number(CtrlAttrMcastGrp::Id.into(), id),
-            text(CtrlAttrMcastGrp::Name.into(), name),
-        ]
+    fn group(name: &str, id: u32) -> Vec<Vec<u8>> {
+        vec![number(GROUP_ID, id), text(GROUP_NAME, name)]
     }
 
     #[test]
     fn finds_the_group_by_name() {
         let reply = attributes(vec![
-            text(CtrlAttr::FamilyName.into(), "rnvme"),
-            number(CtrlAttr::FamilyId.into(), 37u16),
+            text(FAMILY_NAME, "rnvme"),
+            number(FAMILY_ID, 37u16),
             nest(
-                CtrlAttr::McastGroups.into(),
+                GROUPS,
                 vec![nest(1, group("other", 4)), nest(2, group("events", 5))],
             ),
         ]);
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_family_without_events_is_refused() {
-        let reply = attributes(vec![number(CtrlAttr::FamilyId.into(), 37u16)]);
+        let reply = attributes(vec![number(FAMILY_ID, 37u16)]);
         assert_eq!(
             Family::read(&reply).unwrap_err().message,
             "the kernel left out the attribute mcast-groups"

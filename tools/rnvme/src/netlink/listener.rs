@@ -5,7 +5,8 @@
 //! Two threads wait, one for the socket and one for signals, so that the verb waits for both and
 //! for its deadline at one place.
 
-use super::socket::{reply, Socket};
+use super::message::{Body, Message};
+use super::socket::Socket;
 use crate::error::Error;
 use crate::event::{Event, Notice};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -14,9 +15,6 @@ use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Instant;
 
-/// What a full socket buffer made the kernel do is told with this error number.
-const ENOBUFS: i32 = 105;
-
 type Item = Result<Notice, Error>;
 
 /// The queue.
@@ -24,7 +22,7 @@ pub(super) struct Listener(Receiver<Item>);
 
 impl Listener {
     /// Start to queue events of a multicast group, and SIGINT and SIGTERM.
-    pub(super) fn start(socket: Socket, group: u32) -> Result<Self, Error> {
+    pub(super) fn start(mut socket: Socket, group: u32) -> Result<Self, Error> {
         socket.join(group)?;
         let signals = Signals::new([SIGINT, SIGTERM])
             .map_err(|error| Error::from(error).during("signal handlers"))?;
@@ -81,17 +79,19 @@ fn receive(socket: &mut Socket) -> Vec<Item> {
     let messages = match socket.receive() {
         Ok(Ok(messages)) => messages,
         Ok(Err(malformed)) => return vec![Err(malformed)],
-        Err(error) if error.raw_os_error() == Some(ENOBUFS) => return vec![Ok(Notice::Lost)],
+        Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => return vec![Ok(Notice::Lost)],
         Err(error) => return vec![Err(Error::from(error).during("netlink events"))],
     };
-    messages
-        .into_iter()
-        .filter_map(reply)
-        .filter_map(|reply| {
-            Event::read(reply.command, &reply.attributes)
-                .map(|event| event.map(Notice::Event))
-                .map_err(Error::from)
-                .transpose()
-        })
-        .collect()
+    messages.into_iter().filter_map(event).collect()
+}
+
+/// The event in a message, if there is one that this program knows.
+fn event(message: Message) -> Option<Item> {
+    let Body::Data(data) = message.body else {
+        return None;
+    };
+    Event::read(data.command, &data.attributes)
+        .map(|event| event.map(Notice::Event))
+        .map_err(Error::from)
+        .transpose()
 }

@@ -6,6 +6,7 @@ pub(crate) mod attributes;
 mod client;
 mod family;
 mod listener;
+mod message;
 mod refusal;
 mod request;
 mod socket;

@@ -2,24 +2,18 @@
 
 //! Why the kernel refused a request: the error number and the extended acknowledgement.
 
+use super::attributes::Malformed;
+use super::message::Verdict;
 use super::request::Request;
 use crate::error::{describe_errno, Error, Status};
-use neli::consts::nl::NlmsgerrAttr;
-use neli::types::{Buffer, GenlBuffer};
 
-const EPERM: i32 = 1;
-const ENOENT: i32 = 2;
-const EACCES: i32 = 13;
-const EEXIST: i32 = 17;
-const ENODEV: i32 = 19;
-const ETIMEDOUT: i32 = 110;
-const EALREADY: i32 = 114;
-
-// Attributes of an extended acknowledgement that neli has no names for.
+// Attributes of an extended acknowledgement, from linux/netlink.h.
+const MESSAGE: u16 = 1;
+const OFFSET: u16 = 2;
 const MISS_TYPE: u16 = 5;
 
 /// A refusal.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     errno: i32,
     message: Option<String>,
@@ -30,37 +24,19 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// Read an error reply to `request`; the kernel's error numbers are negative.
-    pub(super) fn read(
-        error: i32,
-        extack: &GenlBuffer<NlmsgerrAttr, Buffer>,
-        request: &Request,
-    ) -> Self {
-        let mut refusal = Self {
-            errno: error.wrapping_neg(),
-            ..Self::default()
-        };
-        for attribute in extack.iter() {
-            let payload = attribute.nla_payload().as_ref();
-            match attribute.nla_type().nla_type() {
-                NlmsgerrAttr::Msg => {
-                    let text = payload.strip_suffix(b"\0").unwrap_or(payload);
-                    refusal.message = Some(String::from_utf8_lossy(text).into_owned());
-                }
-                NlmsgerrAttr::Offset => {
-                    refusal.bad = number(payload)
-                        .and_then(|offset| usize::try_from(offset).ok())
-                        .and_then(|offset| request.attribute_at(offset));
-                }
-                NlmsgerrAttr::UnrecognizedConst(MISS_TYPE) => {
-                    refusal.missing = number(payload)
-                        .and_then(|id| u16::try_from(id).ok())
-                        .and_then(|id| request.attribute_name(id));
-                }
-                _ => (),
-            }
-        }
-        refusal
+    /// Read how `request` ended.
+    pub(super) fn read(verdict: &Verdict, request: &Request) -> Result<Self, Malformed> {
+        let extack = &verdict.extack;
+        let offset = extack.u32(OFFSET)?;
+        let miss = extack.u32(MISS_TYPE)?;
+        Ok(Self {
+            errno: verdict.error.wrapping_neg(),
+            message: extack.string(MESSAGE)?,
+            bad: offset.and_then(|offset| request.attribute_at(offset as usize)),
+            missing: miss
+                .and_then(|id| u16::try_from(id).ok())
+                .and_then(|id| request.attribute_name(id)),
+        })
     }
 
     /// The error number, positive.
@@ -70,17 +46,13 @@ impl Refusal {
 
     fn status(&self) -> Status {
         match self.errno {
-            EPERM | EACCES => Status::Permission,
-            ENOENT | ENODEV => Status::NotFound,
-            EEXIST | EALREADY => Status::Exists,
-            ETIMEDOUT => Status::Timeout,
+            libc::EPERM | libc::EACCES => Status::Permission,
+            libc::ENOENT | libc::ENODEV => Status::NotFound,
+            libc::EEXIST | libc::EALREADY => Status::Exists,
+            libc::ETIMEDOUT => Status::Timeout,
             _ => Status::Failed,
         }
     }
-}
-
-fn number(payload: &[u8]) -> Option<u32> {
-    payload.try_into().map(u32::from_ne_bytes).ok()
 }
 
 impl From<Refusal> for Error {
@@ -104,35 +76,26 @@ impl From<Refusal> for Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::attributes::tests::{attributes, number, text};
     use super::*;
     use crate::uapi::{ctrl, Command};
-    use neli::genl::{AttrTypeBuilder, Nlattr, NlattrBuilder};
 
-    fn attribute(id: NlmsgerrAttr, payload: &[u8]) -> Nlattr<NlmsgerrAttr, Buffer> {
-        NlattrBuilder::default()
-            .nla_type(AttrTypeBuilder::default().nla_type(id).build().unwrap())
-            .nla_payload(Buffer::from(payload))
-            .build()
-            .unwrap()
-    }
-
-    fn refuse(error: i32, extack: Vec<Nlattr<NlmsgerrAttr, Buffer>>) -> Error {
+    fn refuse(errno: i32, extack: Vec<Vec<u8>>) -> Error {
         let request = Request::new(Command::Connect)
             .with(ctrl::TRSVCID, 0u16)
-            .unwrap()
-            .with(ctrl::QUEUE_SIZE, 3u32)
-            .unwrap();
-        Refusal::read(error, &extack.into_iter().collect(), &request).into()
+            .with(ctrl::QUEUE_SIZE, 3u32);
+        let verdict = Verdict {
+            error: -errno,
+            extack: attributes(extack),
+        };
+        Refusal::read(&verdict, &request).unwrap().into()
     }
 
     #[test]
     fn the_bad_attribute_is_named() {
         let error = refuse(
-            -34,
-            vec![
-                attribute(NlmsgerrAttr::Msg, b"integer out of range\0"),
-                attribute(NlmsgerrAttr::Offset, &28u32.to_ne_bytes()),
-            ],
+            libc::ERANGE,
+            vec![text(MESSAGE, "integer out of range"), number(OFFSET, 28u32)],
         );
         assert_eq!(error.message, "integer out of range (attribute queue-size)");
         assert_eq!(error.status, Status::Failed);
@@ -140,9 +103,8 @@ mod tests {
 
     #[test]
     fn the_missing_attribute_is_named() {
-        let miss = NlmsgerrAttr::UnrecognizedConst(MISS_TYPE);
         let id = u32::from(ctrl::TRADDR);
-        let error = refuse(-22, vec![attribute(miss, &id.to_ne_bytes())]);
+        let error = refuse(libc::EINVAL, vec![number(MISS_TYPE, id)]);
         assert_eq!(
             error.message,
             "Invalid argument (attribute traddr is missing)"
@@ -152,23 +114,23 @@ mod tests {
     #[test]
     fn statuses_follow_the_error_number() {
         for (errno, status) in [
-            (EPERM, Status::Permission),
-            (EACCES, Status::Permission),
-            (ENOENT, Status::NotFound),
-            (ENODEV, Status::NotFound),
-            (EEXIST, Status::Exists),
-            (EALREADY, Status::Exists),
-            (ETIMEDOUT, Status::Timeout),
-            (12, Status::Failed),
+            (libc::EPERM, Status::Permission),
+            (libc::EACCES, Status::Permission),
+            (libc::ENOENT, Status::NotFound),
+            (libc::ENODEV, Status::NotFound),
+            (libc::EEXIST, Status::Exists),
+            (libc::EALREADY, Status::Exists),
+            (libc::ETIMEDOUT, Status::Timeout),
+            (libc::ENOMEM, Status::Failed),
         ] {
-            assert_eq!(refuse(-errno, vec![]).status, status, "errno {errno}");
+            assert_eq!(refuse(errno, vec![]).status, status, "errno {errno}");
         }
     }
 
     #[test]
     fn permission_says_what_to_do() {
         assert_eq!(
-            refuse(-EPERM, vec![]).message,
+            refuse(libc::EPERM, vec![]).message,
             "permission denied: run as root (CAP_NET_ADMIN is needed)"
         );
     }

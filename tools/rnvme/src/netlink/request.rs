@@ -2,19 +2,49 @@
 
 //! A message to the kernel.
 
-use crate::error::Error;
+use super::attributes::{align, HEADER};
+use super::message::{GENERIC_HEADER, NETLINK_HEADER};
 use crate::uapi::{ctrl, ns, Command, VERSION};
-use neli::consts::nl::NlmF;
-use neli::genl::{AttrTypeBuilder, Genlmsghdr, GenlmsghdrBuilder, Nlattr, NlattrBuilder};
-use neli::nl::{NlPayload, Nlmsghdr, NlmsghdrBuilder};
-use neli::types::{Buffer, GenlBuffer};
-use neli::{Size, ToBytes};
 
-/// A generic netlink message with its netlink header.
-pub(super) type Message = Nlmsghdr<u16, Genlmsghdr<u8, u16>>;
+/// What an attribute can hold.
+pub(crate) trait Value {
+    /// Append it as the kernel reads it.
+    fn put(&self, out: &mut Vec<u8>);
+}
 
-/// Bytes of the netlink and the generic netlink headers.
-const HEADERS: usize = 16 + 4;
+macro_rules! numbers {
+    ($($kind:ty),*) => {
+        $(impl Value for $kind {
+            fn put(&self, out: &mut Vec<u8>) {
+                out.extend(self.to_ne_bytes());
+            }
+        })*
+    };
+}
+numbers!(u8, u16, u32);
+
+#[cfg(test)]
+numbers!(i32);
+
+/// A string, with its NUL.
+impl Value for &str {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend(self.as_bytes());
+        out.push(0);
+    }
+}
+
+/// Bytes.
+impl<const N: usize> Value for [u8; N] {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend(self);
+    }
+}
+
+/// A flag.
+impl Value for () {
+    fn put(&self, _: &mut Vec<u8>) {}
+}
 
 /// A request, attribute by attribute.
 pub(super) struct Request {
@@ -22,7 +52,9 @@ pub(super) struct Request {
     version: u8,
     dump: bool,
     name: fn(u16) -> Option<&'static str>,
-    attributes: Vec<Nlattr<u16, Buffer>>,
+    attributes: Vec<u8>,
+    /// The numbers of the attributes and where in `attributes` they end.
+    ends: Vec<(u16, usize)>,
 }
 
 impl Request {
@@ -43,6 +75,7 @@ impl Request {
             dump: false,
             name,
             attributes: Vec::new(),
+            ends: Vec::new(),
         }
     }
 
@@ -51,52 +84,46 @@ impl Request {
         Self { dump: true, ..self }
     }
 
-    /// Add an attribute. A string gets its NUL.
-    pub(super) fn with(mut self, id: u16, value: impl Size + ToBytes) -> Result<Self, Error> {
-        let kind = AttrTypeBuilder::default().nla_type(id).build();
-        let attribute = NlattrBuilder::default()
-            .nla_type(kind.map_err(unencodable)?)
-            .nla_payload(value)
-            .build()
-            .map_err(unencodable)?;
-        self.attributes.push(attribute);
-        Ok(self)
+    /// Add an attribute.
+    pub(super) fn with(mut self, id: u16, value: impl Value) -> Self {
+        let start = self.attributes.len();
+        self.attributes.extend([0; HEADER]);
+        value.put(&mut self.attributes);
+        // The command line and the specification keep every value far below 64 KiB.
+        let length = (self.attributes.len() - start) as u16;
+        self.attributes[start..start + 2].copy_from_slice(&length.to_ne_bytes());
+        self.attributes[start + 2..start + HEADER].copy_from_slice(&id.to_ne_bytes());
+        self.attributes.resize(align(self.attributes.len()), 0);
+        self.ends.push((id, self.attributes.len()));
+        self
     }
 
     /// Add an attribute if there is a value for it.
-    pub(super) fn with_some(
-        self,
-        id: u16,
-        value: Option<impl Size + ToBytes>,
-    ) -> Result<Self, Error> {
+    pub(super) fn with_some(self, id: u16, value: Option<impl Value>) -> Self {
         match value {
             Some(value) => self.with(id, value),
-            None => Ok(self),
+            None => self,
         }
     }
 
     /// The message to send to `family`.
-    pub(super) fn message(&self, family: u16, sequence: u32) -> Result<Message, Error> {
-        let attributes: GenlBuffer<u16, Buffer> = self.attributes.iter().cloned().collect();
-        let payload = GenlmsghdrBuilder::default()
-            .cmd(self.command)
-            .version(self.version)
-            .attrs(attributes)
-            .build()
-            .map_err(unencodable)?;
-        let answer = if self.dump { NlmF::DUMP } else { NlmF::ACK };
-        NlmsghdrBuilder::default()
-            .nl_type(family)
-            .nl_flags(NlmF::REQUEST | answer)
-            .nl_seq(sequence)
-            .nl_payload(NlPayload::Payload(payload))
-            .build()
-            .map_err(unencodable)
-    }
-
-    /// Whether it asks for every object.
-    pub(super) fn is_dump(&self) -> bool {
-        self.dump
+    pub(super) fn message(&self, family: u16, sequence: u32) -> Vec<u8> {
+        let length = NETLINK_HEADER + GENERIC_HEADER + self.attributes.len();
+        let answer = if self.dump {
+            libc::NLM_F_DUMP
+        } else {
+            libc::NLM_F_ACK
+        };
+        let flags = libc::NLM_F_REQUEST | answer;
+        let mut bytes = Vec::with_capacity(length);
+        (length as u32).put(&mut bytes);
+        family.put(&mut bytes);
+        (flags as u16).put(&mut bytes);
+        sequence.put(&mut bytes);
+        0u32.put(&mut bytes);
+        [self.command, self.version, 0, 0].put(&mut bytes);
+        bytes.extend(&self.attributes);
+        bytes
     }
 
     /// The name of an attribute that a request of this kind may carry.
@@ -106,45 +133,23 @@ impl Request {
 
     /// The name of the attribute at an offset into the message.
     pub(super) fn attribute_at(&self, offset: usize) -> Option<&'static str> {
-        let mut start = HEADERS;
-        for attribute in &self.attributes {
-            let end = start + attribute.padded_size();
-            if (start..end).contains(&offset) {
-                return self.attribute_name(*attribute.nla_type().nla_type());
-            }
-            start = end;
-        }
-        None
+        let offset = offset.checked_sub(NETLINK_HEADER + GENERIC_HEADER)?;
+        let (id, _) = self.ends.iter().find(|(_, end)| offset < *end)?;
+        self.attribute_name(*id)
     }
-}
-
-fn unencodable(error: impl std::fmt::Display) -> Error {
-    Error::failed(format!("cannot encode the request: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Cursor;
-
-    fn wire(request: &Request) -> Vec<u8> {
-        let mut bytes = Cursor::new(Vec::new());
-        let message = request.message(0x1234, 7).unwrap();
-        message.to_bytes(&mut bytes).unwrap();
-        bytes.into_inner()
-    }
 
     #[test]
     fn a_message_is_laid_out_as_the_kernel_reads_it() {
         let request = Request::new(Command::Connect)
             .with(ctrl::TRADDR, "10.0.0.9")
-            .unwrap()
             .with(ctrl::TRSVCID, 4420u16)
-            .unwrap()
             .with_some(ctrl::TOS, None::<u8>)
-            .unwrap()
-            .with(ctrl::DUPLICATE_CONNECT, ())
-            .unwrap();
+            .with(ctrl::DUPLICATE_CONNECT, ());
         let mut expected = Vec::new();
         expected.extend(48u32.to_ne_bytes()); // length
         expected.extend(0x1234u16.to_ne_bytes()); // family
@@ -161,27 +166,24 @@ mod tests {
         expected.extend([0, 0]);
         expected.extend(4u16.to_ne_bytes());
         expected.extend(15u16.to_ne_bytes());
-        expected[0] = expected.len() as u8;
-        assert_eq!(wire(&request), expected);
+        assert_eq!(request.message(0x1234, 7), expected);
     }
 
     #[test]
     fn a_dump_asks_for_all() {
-        let bytes = wire(&Request::new(Command::NsGet).dump());
+        let bytes = Request::new(Command::NsGet).dump().message(0x1234, 7);
         assert_eq!(bytes[6..8], 0x301u16.to_ne_bytes());
-        assert_eq!(bytes.len(), HEADERS);
+        assert_eq!(bytes.len(), 20);
     }
 
     #[test]
     fn offsets_find_their_attribute() {
         let request = Request::new(Command::NsGet)
             .with(ns::CTRL_ID, 0u32)
-            .unwrap()
-            .with(ns::NSID, 1u32)
-            .unwrap();
-        assert_eq!(request.attribute_at(HEADERS), Some("ctrl-id"));
-        assert_eq!(request.attribute_at(HEADERS + 8), Some("nsid"));
-        assert_eq!(request.attribute_at(HEADERS + 16), None);
+            .with(ns::NSID, 1u32);
+        assert_eq!(request.attribute_at(20), Some("ctrl-id"));
+        assert_eq!(request.attribute_at(28), Some("nsid"));
+        assert_eq!(request.attribute_at(36), None);
         assert_eq!(request.attribute_at(0), None);
     }
 }

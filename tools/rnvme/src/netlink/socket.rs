@@ -2,27 +2,15 @@
 
 //! A generic netlink socket: whole messages out and in.
 
-use super::attributes::Attributes;
+use super::message::{split, Body, Data, Message, Verdict};
 use super::refusal::Refusal;
-use super::request::{Message, Request};
+use super::request::Request;
 use crate::error::Error;
-use neli::consts::socket::{Msg, NlFamily};
-use neli::nl::NlPayload;
-use neli::socket::NlSocket;
-use neli::utils::Groups;
-use neli::{FromBytes, Size, ToBytes};
-use std::io::{self, Cursor};
+use netlink_sys::protocols::NETLINK_GENERIC;
+use std::io;
 
 /// The largest datagram that the kernel makes for a dump.
 const BUFFER: usize = 32 * 1024;
-
-/// A message from the kernel.
-pub(super) struct Reply {
-    /// Its command.
-    pub(super) command: u8,
-    /// Its attributes.
-    pub(super) attributes: Attributes,
-}
 
 /// How a request failed.
 pub(super) enum Trouble {
@@ -49,7 +37,7 @@ impl From<Trouble> for Error {
 
 /// A socket.
 pub(super) struct Socket {
-    inner: NlSocket,
+    inner: netlink_sys::Socket,
     buffer: Vec<u8>,
     sequence: u32,
 }
@@ -57,217 +45,159 @@ pub(super) struct Socket {
 impl Socket {
     /// Open a socket that gets extended acknowledgements.
     pub(super) fn open() -> Result<Self, Error> {
-        let open = || -> io::Result<NlSocket> {
-            let socket = NlSocket::connect(NlFamily::Generic, None, Groups::empty())?;
-            socket.enable_ext_ack(true)?;
+        let open = || -> io::Result<netlink_sys::Socket> {
+            let mut socket = netlink_sys::Socket::new(NETLINK_GENERIC)?;
+            socket.bind_auto()?;
+            socket.set_ext_ack(true)?;
             Ok(socket)
         };
         Ok(Self {
             inner: open().map_err(|error| Error::from(error).during("netlink socket"))?,
-            buffer: vec![0; BUFFER],
+            buffer: Vec::with_capacity(BUFFER),
             sequence: 0,
         })
     }
 
     /// Join a multicast group.
-    pub(super) fn join(&self, group: u32) -> Result<(), Error> {
-        let groups = Groups::new_groups(&[group]);
-        let joined = self.inner.add_mcast_membership(groups);
+    pub(super) fn join(&mut self, group: u32) -> Result<(), Error> {
+        let joined = self.inner.add_membership(group);
         joined.map_err(|error| Error::from(error).during("netlink multicast group"))
     }
 
     /// Send a request to a family, and gather what it is answered.
-    pub(super) fn ask(&mut self, family: u16, request: &Request) -> Result<Vec<Reply>, Trouble> {
+    pub(super) fn ask(&mut self, family: u16, request: &Request) -> Result<Vec<Data>, Trouble> {
         self.sequence = self.sequence.wrapping_add(1);
-        self.send(&request.message(family, self.sequence)?)?;
+        self.send(&request.message(family, self.sequence))?;
         let mut replies = Vec::new();
         loop {
             for message in self.receive().map_err(Error::from)?? {
-                if *message.nl_seq() != self.sequence {
-                    continue;
-                }
-                if take(message, request, &mut replies)? {
+                if message.sequence == self.sequence && take(message, request, &mut replies)? {
                     return Ok(replies);
                 }
             }
         }
     }
 
+    fn send(&self, message: &[u8]) -> Result<(), Error> {
+        self.inner.send(message, 0)?;
+        Ok(())
+    }
+
     /// Wait for a datagram of messages. The outer error is the socket's, the inner one that of a
     /// datagram which makes no sense.
     pub(super) fn receive(&mut self) -> io::Result<Result<Vec<Message>, Error>> {
         let length = loop {
-            match self.inner.recv(&mut self.buffer, Msg::TRUNC) {
+            self.buffer.clear();
+            match self.inner.recv(&mut self.buffer, libc::MSG_TRUNC) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                other => break other?.0,
+                other => break other?,
             }
         };
         Ok(match self.buffer.get(..length) {
-            Some(bytes) => split(bytes),
+            Some(bytes) => split(bytes).map_err(Error::from),
             None => Err(Error::failed("the kernel sent a message that is too long")),
         })
-    }
-
-    fn send(&self, message: &Message) -> Result<(), Error> {
-        let mut bytes = Cursor::new(Vec::with_capacity(message.padded_size()));
-        message
-            .to_bytes(&mut bytes)
-            .map_err(|error| Error::failed(format!("cannot encode the request: {error}")))?;
-        self.inner.send(bytes.get_ref(), Msg::empty())?;
-        Ok(())
     }
 }
 
 /// Take a message of an answer; true if it is the last.
-fn take(message: Message, request: &Request, replies: &mut Vec<Reply>) -> Result<bool, Trouble> {
-    let refuse = |error: &i32, extack| Trouble::Refused(Refusal::read(*error, extack, request));
-    match message.nl_payload() {
-        NlPayload::Err(error) => Err(refuse(error.error(), error.ext_ack())),
-        NlPayload::DumpExtAck(done) if *done.error() < 0 => {
-            Err(refuse(done.error(), done.ext_ack()))
+fn take(message: Message, request: &Request, replies: &mut Vec<Data>) -> Result<bool, Trouble> {
+    match message.body {
+        Body::Data(data) => replies.push(data),
+        Body::End(Verdict { error: 0, .. }) => return Ok(true),
+        Body::End(verdict) => {
+            let refusal = Refusal::read(&verdict, request).map_err(Error::from)?;
+            return Err(Trouble::Refused(refusal));
         }
-        NlPayload::Payload(_) => {
-            replies.extend(reply(message));
-            Ok(false)
-        }
-        NlPayload::Ack(_) => Ok(!request.is_dump()),
-        NlPayload::DumpExtAck(_) | NlPayload::Empty => Ok(true),
+        Body::Nothing => (),
     }
-}
-
-/// The command and the attributes of a message that has them.
-pub(super) fn reply(message: Message) -> Option<Reply> {
-    let payload = message.get_payload()?;
-    Some(Reply {
-        command: *payload.cmd(),
-        attributes: Attributes::new(payload.attrs().iter().cloned().collect()),
-    })
-}
-
-fn split(bytes: &[u8]) -> Result<Vec<Message>, Error> {
-    let mut cursor = Cursor::new(bytes);
-    let mut messages = Vec::new();
-    while (cursor.position() as usize) < bytes.len() {
-        let message = Message::from_bytes(&mut cursor)
-            .map_err(|error| Error::failed(format!("malformed netlink message: {error}")))?;
-        messages.push(message);
-    }
-    Ok(messages)
+    Ok(false)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::attributes::tests::{number, text};
+    use super::super::message::tests::{data, done, error, raw};
     use super::*;
     use crate::error::Status;
     use crate::uapi::{ns, Command};
 
-    /// A netlink message of the given type and flags.
-    fn raw(kind: u16, flags: u16, payload: &[u8]) -> Vec<u8> {
-        let mut bytes = (16 + payload.len() as u32).to_ne_bytes().to_vec();
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend(flags.to_ne_bytes());
-        bytes.extend(1u32.to_ne_bytes());
-        bytes.extend(0u32.to_ne_bytes());
-        bytes.extend(payload);
-        bytes
-    }
-
     /// Feed datagrams to `take` as `ask` does.
     fn gather(request: &Request, datagrams: &[Vec<u8>]) -> Result<(usize, bool), Error> {
         let mut replies = Vec::new();
-        let mut done = false;
+        let mut last = false;
         for message in datagrams.iter().flat_map(|bytes| split(bytes).unwrap()) {
-            assert!(!done, "a message after the last");
-            done = take(message, request, &mut replies).map_err(Error::from)?;
+            assert!(!last, "a message after the last");
+            last = take(message, request, &mut replies).map_err(Error::from)?;
         }
-        Ok((replies.len(), done))
+        Ok((replies.len(), last))
     }
 
-    fn namespace() -> Vec<u8> {
-        let mut payload = vec![Command::NsGet as u8, 1, 0, 0];
-        payload.extend([8, 0, ns::NSID as u8, 0, 1, 0, 0, 0]);
-        payload
+    fn namespace(flags: i32) -> Vec<u8> {
+        data(flags, Command::NsGet as u8, &[number(ns::NSID, 1u32)])
     }
 
     #[test]
     fn a_do_ends_with_its_acknowledgement() {
         let request = Request::new(Command::NsGet);
-        let mut ack = 0i32.to_ne_bytes().to_vec();
-        ack.extend(raw(0x1234, 5, &[]));
-        let datagrams = [raw(0x1234, 0, &namespace()), raw(2, 0x100, &ack)];
+        let noop = raw(libc::NLMSG_NOOP, 0, &[]);
+        let datagrams = [noop, namespace(0), error(0, &[], &[])];
         assert_eq!(gather(&request, &datagrams).unwrap(), (1, true));
     }
 
     #[test]
     fn a_dump_ends_with_done() {
         let request = Request::new(Command::NsGet).dump();
-        let mut first = raw(0x1234, 2, &namespace());
-        first.extend(raw(0x1234, 2, &namespace()));
-        let done = raw(3, 2, &0i32.to_ne_bytes());
-        assert_eq!(gather(&request, &[first, done]).unwrap(), (2, true));
+        let first = [namespace(libc::NLM_F_MULTI), namespace(libc::NLM_F_MULTI)].concat();
+        assert_eq!(gather(&request, &[first, done(0)]).unwrap(), (2, true));
     }
 
     #[test]
     fn a_dump_may_fail_at_its_end() {
         let request = Request::new(Command::NsGet).dump();
-        let done = raw(3, 2, &(-2i32).to_ne_bytes());
-        let error = gather(&request, &[done]).unwrap_err();
-        assert_eq!(error.status, Status::NotFound);
+        let failed = gather(&request, &[done(libc::ENOENT)]).unwrap_err();
+        assert_eq!(failed.status, Status::NotFound);
     }
 
     #[test]
     fn an_error_brings_its_extended_acknowledgement() {
-        let request = Request::new(Command::NsGet).with(ns::NSID, 0u32).unwrap();
-        let mut payload = (-34i32).to_ne_bytes().to_vec();
-        let mut echo = vec![Command::NsGet as u8, 1, 0, 0];
-        echo.extend([8, 0, ns::NSID as u8, 0, 0, 0, 0, 0]);
-        payload.extend(raw(0x1234, 5, &echo));
-        payload.extend([13, 0, 1, 0]);
-        payload.extend(b"too small\0\0\0");
-        payload.extend([8, 0, 2, 0, 20, 0, 0, 0]);
-        let error = gather(&request, &[raw(2, 0x200, &payload)]).unwrap_err();
-        assert_eq!(error.message, "too small (attribute nsid)");
-    }
-
-    #[test]
-    fn a_cut_message_is_an_error() {
-        let whole = raw(0x1234, 0, &namespace());
-        assert!(split(&whole[..whole.len() - 2]).is_err());
-        assert!(split(&whole[..3]).is_err());
+        let request = Request::new(Command::NsGet).with(ns::NSID, 0u32);
+        let extack = [text(1, "too small"), number(2, 20u32)];
+        let echo = request.message(0x1234, 1);
+        let datagram = error(libc::ERANGE, &echo[16..], &extack);
+        let failed = gather(&request, &[datagram]).unwrap_err();
+        assert_eq!(failed.message, "too small (attribute nsid)");
     }
 
     // Every Linux kernel has the family that describes families.
 
-    use neli::consts::genl::{CtrlAttr, CtrlCmd};
-    use neli::consts::nl::GenlId;
+    const CTRL: u16 = libc::GENL_ID_CTRL as u16;
+    const GETFAMILY: u8 = libc::CTRL_CMD_GETFAMILY as u8;
+    const FAMILY_ID: u16 = libc::CTRL_ATTR_FAMILY_ID as u16;
+    const FAMILY_NAME: u16 = libc::CTRL_ATTR_FAMILY_NAME as u16;
 
-    fn family(name: &str) -> Result<Vec<Reply>, Trouble> {
-        let request = Request::raw(CtrlCmd::Getfamily.into(), 2, |_| Some("family-name"))
-            .with(CtrlAttr::FamilyName.into(), name)
-            .unwrap();
-        Socket::open().unwrap().ask(GenlId::Ctrl.into(), &request)
+    fn family(name: &str) -> Result<Vec<Data>, Trouble> {
+        let request = Request::raw(GETFAMILY, 2, |_| Some("family-name")).with(FAMILY_NAME, name);
+        Socket::open()?.ask(CTRL, &request)
     }
 
     #[test]
     fn the_kernel_answers_a_do() {
         let replies = family("nlctrl").map_err(Error::from).unwrap();
         assert_eq!(replies.len(), 1);
-        let id = replies[0].attributes.u16(CtrlAttr::FamilyId.into());
-        assert_eq!(id, Ok(Some(GenlId::Ctrl.into())));
+        assert_eq!(replies[0].attributes.u16(FAMILY_ID), Ok(Some(CTRL)));
     }
 
     #[test]
     fn the_kernel_answers_a_dump() {
-        let request = Request::raw(CtrlCmd::Getfamily.into(), 2, |_| None).dump();
+        let request = Request::raw(GETFAMILY, 2, |_| None).dump();
         let mut socket = Socket::open().unwrap();
         // Twice, for the second answer must not be taken for the first.
         for _ in 0..2 {
-            let answer = socket.ask(GenlId::Ctrl.into(), &request);
-            let replies = answer.map_err(Error::from).unwrap();
-            let name = |reply: &Reply| reply.attributes.string(CtrlAttr::FamilyName.into());
-            assert!(replies
-                .iter()
-                .any(|reply| name(reply) == Ok(Some("nlctrl".into()))));
+            let replies = socket.ask(CTRL, &request).map_err(Error::from).unwrap();
+            let name = |reply: &Data| reply.attributes.string(FAMILY_NAME);
+            let nlctrl = Ok(Some("nlctrl".to_owned()));
+            assert!(replies.iter().any(|reply| name(reply) == nlctrl));
         }
     }
 
@@ -276,10 +206,10 @@ mod tests {
         let Err(Trouble::Refused(refusal)) = family("no-such") else {
             panic!("not refused");
         };
-        assert_eq!(refusal.errno(), 2);
+        assert_eq!(refusal.errno(), libc::ENOENT);
         // Longer than the policy allows: the kernel points at the attribute.
-        let error = family(&"x".repeat(100)).map_err(Error::from).err();
-        let message = error.unwrap().message;
+        let failed = family(&"x".repeat(100)).map_err(Error::from).err();
+        let message = failed.unwrap().message;
         assert!(message.ends_with("(attribute family-name)"), "{message}");
     }
 }

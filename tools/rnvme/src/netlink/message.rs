@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Messages from the kernel.
+
+use super::attributes::{align, Attributes, Malformed};
+
+/// Bytes of a netlink header.
+pub(super) const NETLINK_HEADER: usize = 16;
+
+/// Bytes of a generic netlink header.
+pub(super) const GENERIC_HEADER: usize = 4;
+
+/// A message.
+pub(super) struct Message {
+    /// Number of the request that it answers.
+    pub(super) sequence: u32,
+    /// What it says.
+    pub(super) body: Body,
+}
+
+/// What a message says.
+pub(super) enum Body {
+    /// A reply or an event.
+    Data(Data),
+    /// The end of an answer.
+    End(Verdict),
+    /// Nothing that matters here.
+    Nothing,
+}
+
+/// A reply or an event.
+pub(super) struct Data {
+    /// Its command.
+    pub(super) command: u8,
+    /// Its attributes.
+    pub(super) attributes: Attributes,
+}
+
+/// How a request ended.
+pub(super) struct Verdict {
+    /// Zero, or an error number, which is negative.
+    pub(super) error: i32,
+    /// The extended acknowledgement.
+    pub(super) extack: Attributes,
+}
+
+/// The messages of a datagram.
+pub(super) fn split(mut bytes: &[u8]) -> Result<Vec<Message>, Malformed> {
+    let mut messages = Vec::new();
+    while !bytes.is_empty() {
+        let length = u32_at(bytes, 0)? as usize;
+        if length < NETLINK_HEADER {
+            return Err(Malformed::Message);
+        }
+        messages.push(read(bytes.get(..length).ok_or(Malformed::Message)?)?);
+        bytes = bytes.get(align(length)..).unwrap_or_default();
+    }
+    Ok(messages)
+}
+
+/// A message, as long as its header says.
+fn read(bytes: &[u8]) -> Result<Message, Malformed> {
+    let kind = i32::from(u16_at(bytes, 4)?);
+    let flags = i32::from(u16_at(bytes, 6)?);
+    let payload = tail(bytes, NETLINK_HEADER)?;
+    let body = match kind {
+        libc::NLMSG_ERROR => Body::End(verdict(payload, flags, echo(payload, flags)?)?),
+        libc::NLMSG_DONE => Body::End(verdict(payload, flags, 0)?),
+        kind if kind < libc::NLMSG_MIN_TYPE => Body::Nothing,
+        _ => Body::Data(Data {
+            command: *payload.first().ok_or(Malformed::Message)?,
+            attributes: Attributes::parse(tail(payload, GENERIC_HEADER)?)?,
+        }),
+    };
+    Ok(Message {
+        sequence: u32_at(bytes, 8)?,
+        body,
+    })
+}
+
+/// Bytes of the request that an error message repeats.
+fn echo(payload: &[u8], flags: i32) -> Result<usize, Malformed> {
+    if flags & libc::NLM_F_CAPPED != 0 {
+        return Ok(NETLINK_HEADER);
+    }
+    Ok(align(u32_at(payload, 4)? as usize))
+}
+
+/// An error number, `skip` bytes, and an extended acknowledgement if the flags say so.
+fn verdict(payload: &[u8], flags: i32, skip: usize) -> Result<Verdict, Malformed> {
+    let extack = match flags & libc::NLM_F_ACK_TLVS {
+        0 => &[],
+        _ => tail(payload, 4 + skip)?,
+    };
+    Ok(Verdict {
+        error: i32::from_ne_bytes(u32_at(payload, 0)?.to_ne_bytes()),
+        extack: Attributes::parse(extack)?,
+    })
+}
+
+fn tail(bytes: &[u8], start: usize) -> Result<&[u8], Malformed> {
+    bytes.get(start..).ok_or(Malformed::Message)
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Result<u16, Malformed> {
+    let chunk = tail(bytes, at)?.first_chunk();
+    chunk
+        .copied()
+        .map(u16::from_ne_bytes)
+        .ok_or(Malformed::Message)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Result<u32, Malformed> {
+    let chunk = tail(bytes, at)?.first_chunk();
+    chunk
+        .copied()
+        .map(u32::from_ne_bytes)
+        .ok_or(Malformed::Message)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::attributes::tests::{bytes, number, text};
+    use super::*;
+
+    /// Message type of a family.
+    const FAMILY: i32 = 0x1234;
+
+    /// A netlink message of a type with flags, in answer to request 1.
+    pub(in super::super) fn raw(kind: i32, flags: i32, payload: &[u8]) -> Vec<u8> {
+        let mut message = ((NETLINK_HEADER + payload.len()) as u32)
+            .to_ne_bytes()
+            .to_vec();
+        message.extend((kind as u16).to_ne_bytes());
+        message.extend((flags as u16).to_ne_bytes());
+        message.extend(1u32.to_ne_bytes());
+        message.extend(0u32.to_ne_bytes());
+        message.extend(payload);
+        message.resize(align(message.len()), 0);
+        message
+    }
+
+    /// A reply or an event of a family.
+    pub(in super::super) fn data(flags: i32, command: u8, attributes: &[Vec<u8>]) -> Vec<u8> {
+        let payload = [&[command, 1, 0, 0][..], &attributes.concat()].concat();
+        raw(FAMILY, flags, &payload)
+    }
+
+    /// The end of a do, which repeats the request unless it succeeded.
+    pub(in super::super) fn error(errno: i32, echo: &[u8], extack: &[Vec<u8>]) -> Vec<u8> {
+        let mut flags = if extack.is_empty() {
+            0
+        } else {
+            libc::NLM_F_ACK_TLVS
+        };
+        if errno == 0 {
+            flags |= libc::NLM_F_CAPPED;
+        }
+        let request = raw(FAMILY, libc::NLM_F_REQUEST, echo);
+        let payload = [&(-errno).to_ne_bytes()[..], &request, &extack.concat()].concat();
+        raw(libc::NLMSG_ERROR, flags, &payload)
+    }
+
+    /// The end of a dump.
+    pub(in super::super) fn done(errno: i32) -> Vec<u8> {
+        raw(libc::NLMSG_DONE, libc::NLM_F_MULTI, &(-errno).to_ne_bytes())
+    }
+
+    fn verdict_of(datagram: &[u8]) -> Verdict {
+        let message = split(datagram).unwrap().remove(0);
+        assert_eq!(message.sequence, 1);
+        match message.body {
+            Body::End(verdict) => verdict,
+            _ => panic!("no end"),
+        }
+    }
+
+    #[test]
+    fn a_datagram_has_several_messages() {
+        let first = data(0, 7, &[number(1, 5u8)]);
+        let second = data(0, 8, &[text(2, "x")]);
+        let messages = split(&[first, second].concat()).unwrap();
+        let read = |body: &Body| match body {
+            Body::Data(data) => (
+                data.command,
+                data.attributes.u8(1),
+                data.attributes.string(2),
+            ),
+            _ => panic!("no data"),
+        };
+        let read: Vec<_> = messages.iter().map(|message| read(&message.body)).collect();
+        assert_eq!(
+            read,
+            [
+                (7, Ok(Some(5)), Ok(None)),
+                (8, Ok(None), Ok(Some("x".into())))
+            ]
+        );
+    }
+
+    #[test]
+    fn an_extended_acknowledgement_follows_the_request() {
+        for echo in [&[][..], &[1, 2, 3, 4], &[1, 2, 3]] {
+            let verdict = verdict_of(&error(34, echo, &[text(1, "too small")]));
+            assert_eq!(verdict.error, -34);
+            assert_eq!(verdict.extack.string(1), Ok(Some("too small".into())));
+        }
+    }
+
+    #[test]
+    fn a_capped_error_repeats_the_header_only() {
+        let payload = [
+            &(-1i32).to_ne_bytes()[..],
+            &100u32.to_ne_bytes(),
+            &[0; 12],
+            &text(1, "no"),
+        ];
+        let flags = libc::NLM_F_CAPPED | libc::NLM_F_ACK_TLVS;
+        let verdict = verdict_of(&raw(libc::NLMSG_ERROR, flags, &payload.concat()));
+        assert_eq!(verdict.extack.string(1), Ok(Some("no".into())));
+    }
+
+    #[test]
+    fn a_dump_ends_with_its_error() {
+        assert_eq!(verdict_of(&done(0)).error, 0);
+        assert_eq!(verdict_of(&done(2)).error, -2);
+    }
+
+    #[test]
+    fn what_is_cut_anywhere_is_malformed() {
+        for whole in [
+            data(0, 7, &[bytes(1, &[1, 2, 3, 4, 5])]),
+            error(34, &[1, 2, 3, 4], &[text(1, "no")]),
+            done(0),
+        ] {
+            assert!(split(&whole).is_ok());
+            for length in 1..whole.len() {
+                assert!(split(&whole[..length]).is_err(), "{length} of {whole:?}");
+                // The same with a header that knows: what it has of attributes must be whole.
+                let mut short = whole[..length].to_vec();
+                if length >= NETLINK_HEADER {
+                    short[..4].copy_from_slice(&(length as u32).to_ne_bytes());
+                    // It must not panic; a list of attributes may well end here.
+                    let _ = split(&short);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_header_that_claims_nothing_cannot_go_on_for_ever() {
+        assert!(split(&[0; 32]).is_err());
+    }
+}
