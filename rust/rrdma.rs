@@ -7,7 +7,7 @@
 //!   pairs, work requests, memory regions, DMA mapping, the connection manager.
 //! - [`block`]: tag sets, requests with typed driver data, disks and their limits.
 //! - [`netlink`]: generic netlink families, attributes, policies, multicast.
-//! - [`cpu`]: processors.
+//! - [`cpu`]: the processors there are.
 //! - [`net`]: network namespaces.
 //! - [`sync`]: owned workqueues, timed completions, claims.
 //! - [`errno`]: the error numbers that the kernel crate does not name.

@@ -320,7 +320,8 @@ impl<T: Operations> Vtable<T> {
         for (map, share) in unsafe { (*set).map.iter_mut() }.zip(shares) {
             map.nr_queues = share;
             map.queue_offset = offset;
-            offset += share;
+            // The shares add up to `queues`.
+            offset = u32::saturating_add(offset, share);
             // C uses the first map where there are no queues. It allocated the first
             // `nr_maps` maps, and behind them the shares are 0.
             if share > 0 {

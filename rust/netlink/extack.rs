@@ -90,12 +90,12 @@ impl fmt::Write for Text {
         let room = self.bytes.get_mut(self.used..).unwrap_or_default();
         let mut len = text.len().min(room.len());
         while !text.is_char_boundary(len) {
-            len -= 1;
+            len = len.saturating_sub(1);
         }
         for (to, from) in room.iter_mut().zip(text.bytes().take(len)) {
             *to = from;
         }
-        self.used += len;
+        self.used = self.used.saturating_add(len);
         Ok(())
     }
 }

@@ -79,6 +79,7 @@ pub(super) const fn check<F: Family>() {
     }
 }
 
+#[inline]
 const fn check_name(name: &CStr) {
     let len = name.to_bytes().len();
     assert!(

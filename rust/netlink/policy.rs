@@ -71,6 +71,7 @@ pub enum Kind {
 const MAX_DEPTH: usize = 10;
 
 /// Refuses at compile time a list that makes no valid policy.
+#[inline]
 pub(super) const fn check(attributes: &[Attribute], depth: usize) {
     assert!(depth < MAX_DEPTH, "attributes are nested too deeply");
     let mut i = 0;
@@ -90,6 +91,7 @@ pub(super) const fn check(attributes: &[Attribute], depth: usize) {
     }
 }
 
+#[inline]
 const fn check_kind(kind: &Kind, depth: usize) {
     let valid = match *kind {
         Kind::U8 { min, max } => min <= max,

@@ -228,7 +228,7 @@ impl Completion<'_> {
     #[inline]
     pub fn invalidation(&self) -> Option<Invalidation> {
         let wc = self.wc();
-        if wc.wc_flags as u32 & bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as u32 == 0 {
+        if wc.wc_flags as u32 & bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE == 0 {
             return None;
         }
         // SAFETY: The flag says which member of the union is set.

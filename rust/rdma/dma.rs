@@ -203,7 +203,7 @@ impl ScatterMap {
 
     /// The table, to be filled; `None` while it is mapped.
     pub(crate) fn table(&mut self) -> Option<Pin<&mut ScatterTable>> {
-        (self.mapped == 0).then(|| self.table.as_mut())
+        (self.mapped == 0).then_some(self.table.as_mut())
     }
 
     /// Maps what the table holds. Any context.

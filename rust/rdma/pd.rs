@@ -42,9 +42,8 @@ impl ProtectionDomain {
     /// `ENOMEM`, or what the device answers.
     pub fn new(device: DeviceRef, owner: &'static CStr) -> Result<Arc<Self>> {
         // SAFETY: The device is registered while `device` lives.
-        let raw =
-            from_err_ptr(unsafe { bindings::ib_alloc_pd(device.as_raw(), owner.as_char_ptr()) })?;
-        let raw = NonNull::new(raw).ok_or(ENOMEM)?;
+        let raw = unsafe { bindings::ib_alloc_pd(device.as_raw(), owner.as_char_ptr()) };
+        let raw = NonNull::new(from_err_ptr(raw)?).ok_or(ENOMEM)?;
         // INVARIANT: Allocated above, owned by nobody else.
         Ok(Arc::new(Self { raw, device }, GFP_KERNEL)?)
     }

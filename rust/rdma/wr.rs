@@ -86,7 +86,9 @@ impl<'a> Sge<'a> {
 }
 
 /// What happens when an operation completes on a queue pair of context `E`.
-pub trait Complete<E: Context>: Sized + Send {
+///
+/// It borrows nothing: once posted it is the device's, for as long as that takes.
+pub trait Complete<E: Context>: Sized + Send + 'static {
     /// Called once for every time that the operation was posted.
     ///
     /// Runs where the completion queue is polled, see
@@ -256,7 +258,7 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
         let mut request = bindings::ib_reg_wr {
             mr: mr.as_ptr(),
             key,
-            access: access as _,
+            access: access as i32,
             ..pin_init::zeroed()
         };
         request.wr.opcode = bindings::ib_wr_opcode_IB_WR_REG_MR;
@@ -279,11 +281,12 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
         for piece in pieces {
             let place = self.sges.get_mut(self.gathered).ok_or(EINVAL)?;
             place.write(piece.as_raw(self.queue)?);
-            self.gathered += 1;
+            // At most as many as there are places.
+            self.gathered = self.gathered.saturating_add(1);
         }
         self.finish(bindings::ib_send_wr {
             opcode: bindings::ib_wr_opcode_IB_WR_SEND,
-            num_sge: self.gathered as _,
+            num_sge: self.gathered as i32,
             ..pin_init::zeroed()
         })
     }
@@ -330,7 +333,7 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
         if self.last.is_some() {
             return Err(EINVAL);
         }
-        request.send_flags = bindings::ib_send_flags_IB_SEND_SIGNALED as _;
+        request.send_flags = bindings::ib_send_flags_IB_SEND_SIGNALED as i32;
         self.last = Some(request);
         Ok(())
     }

@@ -44,7 +44,7 @@ impl Address {
         to_result(unsafe {
             bindings::inet_pton_with_scope(
                 namespace.as_ptr(),
-                bindings::AF_UNSPEC as _,
+                bindings::AF_UNSPEC as u16,
                 text.as_char_ptr(),
                 port.as_char_ptr(),
                 &mut storage,

@@ -259,7 +259,12 @@ impl<E: Context> Id<E> {
         self.step(Stage::Address, patience, || {
             // SAFETY: The id is ours; the addresses are valid, and only read.
             unsafe {
-                bindings::rdma_resolve_addr(self.raw.as_ptr(), from, to.as_raw(), limit.get() as _)
+                bindings::rdma_resolve_addr(
+                    self.raw.as_ptr(),
+                    from,
+                    to.as_raw(),
+                    limit.get() as c_ulong,
+                )
             }
         })?;
         // INVARIANT: Resolved, so it has a device.
@@ -384,7 +389,7 @@ impl<E: Context> Prepared<E> {
         let limit = patience.deadline.left().min(patience.limit);
         self.id.step(Stage::Route, patience, || {
             // SAFETY: The id is ours and its address is resolved.
-            unsafe { bindings::rdma_resolve_route(raw, limit.get() as _) }
+            unsafe { bindings::rdma_resolve_route(raw, limit.get() as c_ulong) }
         })?;
         let mut request = bindings::rdma_conn_param {
             private_data: parameters.private_data.as_ptr().cast(),

@@ -34,7 +34,7 @@ use rrdma::rdma::{
 };
 
 /// What a command's data is, and where it goes when the command has ended.
-pub(crate) trait Cargo: Scatter + Send + Sized {
+pub(crate) trait Cargo: Scatter + Send + Sized + 'static {
     /// The slot of `tag`, which is that of a capsule of this queue.
     fn slot(queue: &Queue, tag: u16) -> Option<&Slot<Self>>;
 
@@ -67,6 +67,14 @@ impl<D: Cargo> Capsule<D> {
             command: DmaBuffer::new(device, Command::SIZE, Direction::ToDevice)?,
             region: Region::new(pd.clone(), pages)?,
         })
+    }
+
+    /// Writes the command to be sent.
+    pub(super) fn write(&mut self, command: &Command) -> Result {
+        let mut buffer = self.command.write();
+        let bytes: &mut [u8; Command::SIZE] = (&mut *buffer).try_into().map_err(|_| EINVAL)?;
+        *bytes = *command.as_bytes();
+        Ok(())
     }
 }
 

@@ -299,6 +299,7 @@ impl<D: Cargo> Body<D> {
         });
         self.id = CommandId::new(self.id.tag(), self.id.generation().next());
         command.set_command_id(self.id);
+        capsule.write(command)?;
         self.state = match self.state.after(Event::Post {
             region: travel == Travel::ByKey,
         }) {
@@ -306,7 +307,6 @@ impl<D: Cargo> Body<D> {
             _ => return Err(EBUSY),
         };
         capsule.posted = Posted::Command;
-        capsule.command.write().copy_from_slice(command.as_bytes());
         Ok(travel)
     }
 }
