@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import typing
 
 from . import build, cpio, image, root, stage
@@ -67,8 +68,14 @@ def _script(command):
 
 
 def _settings(settings):
-    values = {"share": settings.share, "out": settings.out, "interactive": settings.interactive}
-    return "".join(f"{name}={'yes' if value else ''}\n" for name, value in values.items()).encode()
+    """Variables for the guest's script; empty means no."""
+    values = {"share": "yes" if settings.share else "", "out": "yes" if settings.out else "",
+              "interactive": ""}
+    if settings.interactive:
+        columns, rows = shutil.get_terminal_size()
+        values.update(interactive="yes", columns=columns, rows=rows,
+                      TERM=os.environ.get("TERM", "linux"))
+    return "".join(f"{name}={shlex.quote(str(value))}\n" for name, value in values.items()).encode()
 
 
 def _folder(tag, path, readonly=True):

@@ -3,8 +3,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from . import build, image, kernel
-from .say import note
+from . import image, kernel
 
 
 def everything(wanted=None):
@@ -13,6 +12,4 @@ def everything(wanted=None):
         made = pool.submit(image.ensure)
         tree = kernel.ensure(wanted)
         made.result()
-    if not build.built(tree.release):
-        note(f"vm: no modules are built for {tree.release} yet (make modules)")
     return tree
