@@ -333,7 +333,7 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
         if self.last.is_some() {
             return Err(EINVAL);
         }
-        request.send_flags = bindings::ib_send_flags_IB_SEND_SIGNALED as i32;
+        request.send_flags = bindings::ib_send_flags_IB_SEND_SIGNALED;
         self.last = Some(request);
         Ok(())
     }

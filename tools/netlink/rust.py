@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A specification as Rust, for the kernel module and for the user program, formatted as rustfmt would."""
+"""A specification as Rust, for the kernel module and the user program, as rustfmt would have it."""
 
 from __future__ import annotations
 

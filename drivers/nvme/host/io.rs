@@ -73,9 +73,11 @@ pub(crate) struct Io;
 
 /// What all queues of the disks share.
 pub(crate) struct Queues {
-    /// A place for each hardware queue.
-    pub(crate) places: KVec<Arc<Place>>,
+    pub(crate) places: Places,
 }
+
+/// A place for each hardware queue.
+pub(crate) type Places = KVec<Arc<Place>>;
 
 /// Where a hardware queue finds its queue pair, while there is one.
 pub(crate) struct Place {

@@ -12,6 +12,9 @@
 //!
 //! Formats and decisions without I/O are in the crate `nvme_wire`.
 
+// A failure has its message in it: what tells of a lack of memory must not need any.
+#![allow(clippy::result_large_err)]
+
 use host::Host;
 use kernel::{
     prelude::*,

@@ -14,6 +14,7 @@ use crate::{
     io::{
         Io,
         Place,
+        Places,
         Queues, //
     },
     netlink::uapi::ErrorStage,
@@ -423,7 +424,7 @@ impl<'a> Setup<'a> {
         &self,
         io: &[Connected<Queue>],
         agreement: &Agreement,
-    ) -> Result<(KVec<Arc<Place>>, Arc<TagSet<Io>>), Failure> {
+    ) -> Result<(Places, Arc<TagSet<Io>>), Failure> {
         let make = || -> Result<_> {
             let mut places = KVec::with_capacity(io.len(), GFP_KERNEL)?;
             let mut shared = KVec::with_capacity(io.len(), GFP_KERNEL)?;

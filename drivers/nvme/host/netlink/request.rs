@@ -215,7 +215,7 @@ fn nqn(request: &Request<'_>, attribute: u16) -> Result<CString> {
     if let Err(why) = Nqn::new(text.as_bytes()) {
         return Err(request.refuse(attribute, format_args!("{why}")));
     }
-    Ok(CString::try_from_fmt(fmt!("{text}"))?)
+    CString::try_from_fmt(fmt!("{text}"))
 }
 
 fn host_id(request: &Request<'_>) -> Result<Uuid> {
