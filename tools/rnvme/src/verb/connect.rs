@@ -89,10 +89,12 @@ fn connect(
             }
             Ok((made.name, false))
         }
-        Err(error) if error.status == Status::Exists && options.idempotent => {
-            let Some(existing) = find(wish, kernel.controllers()?) else {
-                return Err(error);
-            };
+        Err(error) if error.status == Status::Exists => {
+            let existing = find(wish, kernel.controllers()?).ok_or(error)?;
+            if !options.idempotent {
+                let text = format!("already connected as {}", existing.device);
+                return Err(Error::new(Status::Exists, text));
+            }
             if judge(&existing)? == Progress::Pending {
                 follow(kernel, existing.id, deadline)?;
             }
@@ -407,11 +409,7 @@ mod tests {
 
     fn taken(controllers: Vec<Controller>) -> Script {
         Script {
-            connects: [Err(Error::new(
-                Status::Exists,
-                "rnvme0 has this connection",
-            ))]
-            .into(),
+            connects: [Err(Error::new(Status::Exists, "it exists"))].into(),
             ..kernel(controllers)
         }
     }
@@ -423,7 +421,7 @@ mod tests {
         assert_eq!(error.status, Status::Exists);
         assert_eq!(
             error.message,
-            "connect to 10.0.0.9:4420: rnvme0 has this connection"
+            "connect to 10.0.0.9:4420: already connected as rnvme0"
         );
         assert!(kernel.disconnected.is_empty());
     }
@@ -472,6 +470,7 @@ mod tests {
             let mut kernel = taken(vec![other]);
             let error = play(&["--idempotent"], &mut kernel).unwrap_err();
             assert_eq!(error.status, Status::Exists);
+            assert_eq!(error.message, "connect to 10.0.0.9:4420: it exists");
         }
     }
 }
