@@ -14,6 +14,9 @@ const NANOSECONDS: i64 = 1_000_000;
 pub struct Deadline(i64);
 
 impl Deadline {
+    /// A moment that does not come.
+    pub const NEVER: Self = Self(i64::MAX);
+
     /// The moment `span` from now. Any context.
     pub fn after(span: Msecs) -> Self {
         let span = i64::from(span.get()).saturating_mul(NANOSECONDS);

@@ -6,7 +6,8 @@
 //! thread makes and destroys what belongs to the connection, which lives on its
 //! stack as a [`session::Session`]. Everything else raises the alarm or asks for
 //! removal, and wakes the thread. So there is one setup and one teardown, and
-//! neither can meet the other.
+//! neither can meet the other. The thread never waits for the disks' I/O, which
+//! may need it: making and deleting disks is an [`errand`] beside it.
 //!
 //! ```text
 //! New ─▶ Connecting ─▶ Live ─▶ Resetting ─▶ Dead ─▶ Deleting
@@ -15,6 +16,8 @@
 //! ```
 
 mod admin;
+mod errand;
+mod life;
 mod session;
 mod setup;
 
@@ -28,17 +31,15 @@ use crate::{
     failure::Failure,
     host::Host,
     io::Io,
-    namespace::{
-        self,
-        Namespace, //
-    },
+    namespace::Namespace,
     netlink::Event,
     options::Options,
     queue::CommandError, //
 };
 use core::cmp;
+use errand::Errand;
 use kernel::{
-    new_mutex,
+    impl_has_work, new_mutex, new_work,
     prelude::*,
     sync::{
         atomic::{
@@ -48,10 +49,10 @@ use kernel::{
         Arc,
         Mutex, //
     },
+    workqueue::Work,
 };
 use nvme_wire::{
     identify,
-    keep_alive::KeepAlive,
     property::Version,
     state::State, //
 };
@@ -71,7 +72,6 @@ use rrdma::{
         TimedCompletion, //
     },
 };
-use session::Session;
 
 /// How long one step of the connection manager may take, as in the C host.
 const STEP: Msecs = Msecs::new(3000);
@@ -89,6 +89,8 @@ pub(crate) struct Controller {
     pub(crate) alarm: Arc<Alarm>,
     /// Removal is asked for.
     deleting: AtomicFlag,
+    /// Removal is under way.
+    removing: AtomicFlag,
     #[pin]
     shown: Mutex<Shown>,
     /// The device, while the controller has anything on it.
@@ -97,6 +99,15 @@ pub(crate) struct Controller {
     /// The disks, which outlive a connection that is lost.
     #[pin]
     namespaces: Mutex<KVec<Namespace>>,
+    /// What is done beside the controller's thread.
+    #[pin]
+    errand: Mutex<Errand>,
+    #[pin]
+    errand_work: Work<Controller>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Controller { self.errand_work }
 }
 
 /// What others see of a controller.
@@ -145,6 +156,7 @@ impl Controller {
                 wake,
                 alarm,
                 deleting: AtomicFlag::new(false),
+                removing: AtomicFlag::new(false),
                 shown <- new_mutex!(Shown {
                     state: State::New,
                     failure: None,
@@ -153,114 +165,17 @@ impl Controller {
                 }, "rnvme::Controller::shown"),
                 device <- new_mutex!(None, "rnvme::Controller::device"),
                 namespaces <- new_mutex!(KVec::new(), "rnvme::Controller::namespaces"),
+                errand <- new_mutex!(Errand::None, "rnvme::Controller::errand"),
+                errand_work <- new_work!("rnvme::Controller::errand_work"),
             }),
             GFP_KERNEL,
         )
     }
 
-    /// The life of the controller. Returns when nothing is left of it but
-    /// references. Sleeps.
-    pub(crate) fn run(this: &Arc<Self>) {
-        this.enter(State::Connecting, None);
-        match setup::connect(this) {
-            Ok((session, inventory)) => this.connected(session, &inventory),
-            Err(failure) => this.fail(failure),
-        }
-        this.enter(State::Deleting, None);
-        this.host.retire(this);
-    }
-
-    /// The queues are ready: the disks are next.
-    fn connected(&self, session: Session, inventory: &Inventory) {
-        let admin = Admin {
-            queue: &session.admin,
-            controller: self,
-            deadline: inventory.deadline,
-        };
-        match namespace::scan(self, &admin, inventory) {
-            Ok(()) => self.live(session),
-            Err(failure) => {
-                session.tear_down();
-                self.remove_namespaces();
-                self.fail(failure);
-            }
-        }
-    }
-
-    /// From the first moment of being connected to removal.
-    fn live(&self, session: Session) {
-        self.enter(State::Live, None);
-        self.log(format_args!("connected to {}", self.options.subsystem()));
-        match self.serve(&session) {
-            Ok(()) => {
-                self.enter(State::Deleting, None);
-                // What is under way, from here on, is the removal itself.
-                self.deleting.store(false, ordering::Relaxed);
-                // The disks write back what they hold, so the queues come after.
-                self.remove_namespaces();
-                session.shut_down(self);
-                session.tear_down();
-                self.release_device();
-            }
-            Err(failure) => {
-                self.enter(State::Resetting, Some(failure));
-                session.tear_down();
-                self.release_device();
-                self.fail(failure);
-                self.await_removal();
-                self.enter(State::Deleting, None);
-                self.remove_namespaces();
-            }
-        }
-    }
-
-    /// Keeps the connection alive until removal is asked for, or trouble comes.
-    fn serve(&self, session: &Session) -> Result<(), Failure> {
-        let keep_alive = KeepAlive::new(self.options.keep_alive_ms(), session.traffic_keeps_alive);
-        let mut next = self.next_keep_alive(keep_alive);
-        loop {
-            if let Some(trouble) = self.alarm.trouble() {
-                return Err(trouble.into());
-            }
-            if self.is_deleting() {
-                return Ok(());
-            }
-            match (keep_alive, next.left()) {
-                (Some(keep_alive), left) if left == Msecs::new(0) => {
-                    if keep_alive.is_due(session.take_traffic()) {
-                        session.keep_alive(self, Msecs::new(keep_alive.timeout_ms()))?;
-                    }
-                    next = self.next_keep_alive(Some(keep_alive));
-                }
-                (_, left) => self.wait(left),
-            }
-        }
-    }
-
-    fn next_keep_alive(&self, keep_alive: Option<KeepAlive>) -> Deadline {
-        Deadline::after(keep_alive.map_or(IDLE, |k| Msecs::new(k.period_ms())))
-    }
-
-    /// The connection failed, for good.
-    fn fail(&self, failure: Failure) {
-        self.release_device();
-        self.enter(State::Dead, Some(failure));
-        self.log(format_args!("{}", failure.message.as_str()));
-    }
-
-    fn await_removal(&self) {
-        while !self.is_deleting() {
-            self.wait(IDLE);
-        }
-    }
-
-    /// Asks for removal. Process context.
+    /// Asks for removal. Any context.
     pub(crate) fn delete(&self) {
-        // Asking twice hurries nothing.
-        if self.shown(|shown| shown.state) != State::Deleting {
-            self.deleting.store(true, ordering::Relaxed);
-            self.wake.complete();
-        }
+        self.deleting.store(true, ordering::Relaxed);
+        self.wake.complete();
     }
 
     fn is_deleting(&self) -> bool {
@@ -269,7 +184,8 @@ impl Controller {
 
     /// Why the thread should stop waiting for the target. Any context.
     pub(crate) fn interruption(&self) -> Option<CommandError> {
-        if self.is_deleting() {
+        // What the removal itself asks of the target is not cancelled by it.
+        if self.is_deleting() && !self.removing.load(ordering::Relaxed) {
             return Some(CommandError::Cancelled);
         }
         self.alarm.trouble().map(CommandError::Trouble)

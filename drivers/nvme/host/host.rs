@@ -33,7 +33,8 @@ use rrdma::{
     },
     sync::{
         OwnedQueue,
-        QueueFlags, //
+        QueueFlags,
+        TimedCompletion, //
     },
 };
 
@@ -42,12 +43,13 @@ const MAX_CONTROLLERS: usize = 256;
 
 /// The controllers, and what they need of the module.
 ///
-/// Ends in this order, see [`Host::stop`]: no more requests of users, no more
-/// controllers, no more devices.
+/// Ends in this order, see [`Host::stop`]: no more controllers, no more requests
+/// of users, no more devices.
 #[pin_data]
 pub(crate) struct Host {
     pub(crate) module: &'static ThisModule,
-    /// The threads of the controllers run here; it is taken to end them.
+    /// The threads of the controllers run here, and their errands; it is taken to
+    /// end them.
     #[pin]
     threads: Mutex<Option<OwnedQueue>>,
     #[pin]
@@ -56,6 +58,9 @@ pub(crate) struct Host {
     family: Mutex<Option<Arc<Registration<Family>>>>,
     #[pin]
     controllers: Mutex<Controllers>,
+    /// The last controller is gone, and none comes.
+    #[pin]
+    empty: TimedCompletion,
 }
 
 struct Controllers {
@@ -86,7 +91,7 @@ impl Host {
     /// Starts everything. May sleep.
     pub(crate) fn start(module: &'static ThisModule) -> Result<Arc<Self>> {
         let flags = QueueFlags::UNBOUND | QueueFlags::MEM_RECLAIM;
-        let threads = OwnedQueue::new(c"rnvme", flags, MAX_CONTROLLERS as u32)?;
+        let threads = OwnedQueue::new(c"rnvme", flags, 2 * MAX_CONTROLLERS as u32)?;
         let host = Arc::pin_init(
             pin_init!(Self {
                 module,
@@ -98,6 +103,7 @@ impl Host {
                     generation: 1,
                     closed: false,
                 }, "rnvme::Host::controllers"),
+                empty <- TimedCompletion::new(),
             }),
             GFP_KERNEL,
         )?;
@@ -115,20 +121,25 @@ impl Host {
 
     /// Removes all controllers and ends everything. Sleeps.
     pub(crate) fn stop(&self) {
-        // Each is taken out first and dropped without its lock, which whoever is
-        // waited for may want.
-        let family = self.family.lock().take();
-        // Waits for requests under way; none comes after.
-        drop(family);
+        let mut busy = false;
         {
             let mut controllers = self.controllers.lock();
             controllers.closed = true;
             for controller in &controllers.list {
+                busy = true;
                 controller.delete();
             }
         }
+        // None is added any more, and the last one completes this. Who listens
+        // hears of all of it.
+        if busy {
+            self.empty.wait();
+        }
+        // Each is taken out first and dropped without its lock, which whoever is
+        // waited for may want: requests under way, threads on their last lines.
+        let family = self.family.lock().take();
+        drop(family);
         let threads = self.threads.lock().take();
-        // Waits for the controllers' threads.
         drop(threads);
         let client = self.client.lock().take();
         drop(client);
@@ -192,6 +203,15 @@ impl Host {
         Ok(controller)
     }
 
+    /// Runs a controller's errand beside its thread. May sleep.
+    pub(crate) fn run_errand(&self, controller: Arc<Controller>) {
+        // The queue is there as long as there are controllers, and a controller
+        // has one errand at a time.
+        if let Some(threads) = &*self.threads.lock() {
+            let _ = threads.enqueue(controller);
+        }
+    }
+
     /// Takes a controller off the list, and tells.
     pub(crate) fn retire(&self, controller: &Arc<Controller>) {
         {
@@ -200,6 +220,10 @@ impl Host {
             controllers.generation = controllers.generation.wrapping_add(1).max(1);
         }
         self.tell(controller, Event::Removed);
+        let controllers = self.controllers.lock();
+        if controllers.closed && controllers.list.is_empty() {
+            self.empty.complete_all();
+        }
     }
 
     /// The controller of number `id` in a network namespace.

@@ -22,6 +22,7 @@ use kernel::{
         CStr,
         CString, //
     },
+    sync::Arc,
 };
 use nvme_wire::{
     identify::{
@@ -43,7 +44,8 @@ use nvme_wire::{
 use rrdma::block::{
     Disk,
     DiskConfig,
-    Limits, //
+    Limits,
+    TagSet, //
 };
 
 /// Most namespaces that get disks: what a hostile target can make us allocate.
@@ -85,16 +87,34 @@ fn block_size(limits: &BlockLimits) -> u32 {
         .unwrap_or(u32::MAX)
 }
 
-/// Finds the active namespaces of a controller and makes a disk of each that can
-/// be one. Sleeps.
-pub(crate) fn scan(
+/// The namespaces that can be disks, before they are.
+pub(crate) struct Found {
+    list: KVec<Described>,
+    tag_set: Arc<TagSet<Io>>,
+    max_segments: u32,
+}
+
+/// What a namespace is, and what its disk can do.
+struct Described {
+    nsid: u32,
+    ids: NamespaceIds,
+    limits: BlockLimits,
+}
+
+/// Finds the active namespaces of a controller. Sleeps, but not for I/O.
+pub(crate) fn find(
     controller: &Controller,
     admin: &Admin<'_>,
     inventory: &Inventory,
-) -> Result<(), Failure> {
+) -> Result<Found, Failure> {
     let nvm = nvm_controller(admin, inventory.version)?;
+    let mut found = Found {
+        list: KVec::new(),
+        tag_set: inventory.tag_set.clone(),
+        max_segments: inventory.max_segments,
+    };
     let mut after = 0;
-    let mut found = 0usize;
+    let mut seen = 0usize;
     loop {
         let what = Identify::ActiveNamespacesAfter(after);
         let page = admin.identify(what, "identify active namespaces")?;
@@ -105,19 +125,47 @@ pub(crate) fn scan(
             )
         })?;
         for nsid in list.iter() {
-            found = found.saturating_add(1);
-            if found > MAX_NAMESPACES {
+            seen = seen.saturating_add(1);
+            if seen > MAX_NAMESPACES {
                 controller.log(format_args!(
                     "more than {MAX_NAMESPACES} namespaces: the others get no disk"
                 ));
-                return Ok(());
+                return Ok(found);
             }
-            add(controller, admin, inventory, &nvm, nsid)?;
+            match describe(admin, inventory, &nvm, nsid)? {
+                Ok(described) => found
+                    .list
+                    .push(described, GFP_KERNEL)
+                    .map_err(|_| Failure::kernel(ErrorStage::Namespaces, ENOMEM, "disk"))?,
+                // It does not keep the others from being disks.
+                Err(why) => {
+                    controller.log(format_args!("namespace {nsid} gets no disk: {why}"));
+                }
+            }
         }
         match list.next_page() {
             Some(next) => after = next,
-            None => return Ok(()),
+            None => return Ok(found),
         }
+    }
+}
+
+impl Found {
+    /// Makes the disks. Sleeps, for I/O too: a disk is searched for partitions.
+    pub(crate) fn make_disks(self, controller: &Controller) -> Result<(), Failure> {
+        for described in self.list {
+            let made =
+                disk(controller, &self.tag_set, self.max_segments, &described).and_then(|disk| {
+                    controller.add_namespace(Namespace {
+                        nsid: described.nsid,
+                        ids: described.ids,
+                        limits: described.limits,
+                        disk,
+                    })
+                });
+            made.map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "disk"))?;
+        }
+        Ok(())
     }
 }
 
@@ -137,40 +185,13 @@ fn nvm_controller(admin: &Admin<'_>, version: Version) -> Result<NvmController, 
     }
 }
 
-/// Makes the disk of a namespace. One that cannot be a disk is told in the log,
-/// and does not keep the others from being theirs.
-fn add(
-    controller: &Controller,
-    admin: &Admin<'_>,
-    inventory: &Inventory,
-    nvm: &NvmController,
-    nsid: u32,
-) -> Result<(), Failure> {
-    let (ids, limits) = match describe(admin, inventory, nvm, nsid)? {
-        Ok(described) => described,
-        Err(why) => {
-            controller.log(format_args!("namespace {nsid} gets no disk: {why}"));
-            return Ok(());
-        }
-    };
-    let fail = |error| Failure::kernel(ErrorStage::Namespaces, error, "disk");
-    let disk = disk(controller, inventory, &limits, nsid).map_err(fail)?;
-    let namespace = Namespace {
-        nsid,
-        ids,
-        limits,
-        disk,
-    };
-    controller.add_namespace(namespace).map_err(fail)
-}
-
 /// What a namespace is, and what its disk can do.
 fn describe(
     admin: &Admin<'_>,
     inventory: &Inventory,
     nvm: &NvmController,
     nsid: u32,
-) -> Result<Result<(NamespaceIds, BlockLimits), Refusal>, Failure> {
+) -> Result<Result<Described, Refusal>, Failure> {
     let target = |why: &dyn core::fmt::Display| {
         Failure::target(
             ErrorStage::Namespaces,
@@ -210,20 +231,20 @@ fn describe(
             command_set: ids.command_set.unwrap_or(0),
         },
     );
-    Ok(limits.map(|limits| (ids, limits)))
+    Ok(limits.map(|limits| Described { nsid, ids, limits }))
 }
 
 fn disk(
     controller: &Controller,
-    inventory: &Inventory,
-    limits: &BlockLimits,
-    nsid: u32,
+    tag_set: &Arc<TagSet<Io>>,
+    max_segments: u32,
+    described: &Described,
 ) -> Result<Disk<Io>> {
-    let id = controller.id;
+    let (id, nsid, limits) = (controller.id, described.nsid, &described.limits);
     let name = CString::try_from_fmt(fmt!("rnvme{id}n{nsid}"))?;
     let config = DiskConfig {
         name: &name,
-        limits: block_limits(inventory, limits)?,
+        limits: block_limits(max_segments, limits)?,
         capacity_sectors: limits.capacity_sectors,
         read_only: limits.read_only,
         module: controller.module(),
@@ -233,10 +254,10 @@ fn disk(
         shift: limits.block_shift,
         deallocate_zeroes: limits.write_zeroes_may_deallocate,
     };
-    Disk::new(config, inventory.tag_set.clone(), blocks)
+    Disk::new(config, tag_set.clone(), blocks)
 }
 
-fn block_limits(inventory: &Inventory, limits: &BlockLimits) -> Result<Limits> {
+fn block_limits(max_segments: u32, limits: &BlockLimits) -> Result<Limits> {
     let discard = limits.discard.as_ref();
     Ok(Limits {
         logical_block_size: block_size(limits),
@@ -244,7 +265,7 @@ fn block_limits(inventory: &Inventory, limits: &BlockLimits) -> Result<Limits> {
         io_min: limits.io_min,
         io_opt: limits.io_opt,
         max_hw_sectors: limits.max_sectors,
-        max_segments: inventory.max_segments.try_into()?,
+        max_segments: max_segments.try_into()?,
         max_segment_size: u32::MAX,
         // A region has whole pages but for its first and last.
         virt_boundary_mask: (rrdma::rdma::mr::PAGE_SIZE - 1) as usize,
