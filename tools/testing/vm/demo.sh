@@ -9,7 +9,7 @@
 #
 # usage: demo.sh [rnvme|nvme]	the host driver; `nvme` is the kernel's own, for comparison
 
-set -euo pipefail
+set -Eeuo pipefail
 
 host=${1:-rnvme}
 case $host in
@@ -31,10 +31,13 @@ work=/tmp/demo
 # Some files to copy that every Debian system has.
 files=/usr/share/zoneinfo/America
 summary=()
+doing="starting"
+trap 'echo "demo.sh: failed in: $doing" >&2' ERR
 
 # part WHAT FUNCTION: run a part of the demonstration and note how long it took.
 part() {
 	local began=$EPOCHREALTIME
+	doing=$1
 	echo "== $1"
 	"$2"
 	local took=$((${EPOCHREALTIME/./} - ${began/./}))

@@ -6,11 +6,13 @@ place and renamed into it, under a lock: an interrupted run leaves a temporary d
 next one removes, and two checkouts may ask for the same object at once.
 """
 
+import collections
 import contextlib
 import fcntl
 import hashlib
 import os
 import pathlib
+import threading
 
 from .process import run
 from .say import note
@@ -29,10 +31,14 @@ def key(*parts):
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
 
+# Threads of this run wait for one another without a word.
+_threads = collections.defaultdict(threading.Lock)
+
+
 @contextlib.contextmanager
 def lock(name):
     """Hold the lock of an object, saying so when another run has it."""
-    with open(directory() / f".{name}.lock", "w", encoding="utf-8") as file:
+    with _threads[name], open(directory() / f".{name}.lock", "w", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -186,7 +186,7 @@ def _prepare(tree):
     release = (tree.build / "include/config/kernel.release").read_text(encoding="utf-8").strip()
     if release != tree.release:
         raise GroundError(f"the source of {tree.release} calls itself {release}")
-    reasons = probe.tree(tree.build)
+    reasons = probe.tree(tree.build) + probe.ground(tree.build)
     if reasons:
         raise GroundError("; ".join(reasons))
 
