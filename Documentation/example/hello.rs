@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Says hello: sends 16 bytes to a peer and waits for 16 from it.
+//!
+//! The peer is `rdma_server` of rdmacm-utils at [`PEER`]. The module loads if it
+//! answers, and does not if it does not.
+
+use kernel::{
+    prelude::*,
+    str::CStr,
+    sync::{
+        atomic::{
+            ordering,
+            AtomicFlag, //
+        },
+        Arc, //
+    },
+};
+use rrdma::{
+    net::Namespace,
+    new_irq_lock,
+    rdma::{
+        client::{
+            self,
+            Registration, //
+        },
+        cm::{
+            Address,
+            Addressed,
+            Id,
+            Lost,
+            Parameters,
+            Patience,
+            Prepared, //
+        },
+        cq::{
+            Completion,
+            CompletionQueue,
+            Failure,
+            Poll, //
+        },
+        device::Device,
+        dma::{
+            Direction,
+            DmaBuffer, //
+        },
+        pd::ProtectionDomain,
+        qp::{
+            Capacity,
+            Context,
+            QueuePair, //
+        },
+        wr::{
+            Complete,
+            Operation,
+            Receive,
+            Sge, //
+        },
+    },
+    sync::{
+        Deadline,
+        IrqLock,
+        Msecs,
+        TimedCompletion, //
+    },
+};
+
+/// Where the peer listens: `rdma_server` takes this port.
+const PEER: (&str, u16) = ("192.0.2.1", 7471);
+
+/// What is sent; as much is to come back.
+const HELLO: &[u8; 16] = b"hello from Rust\0";
+
+/// What `rdma res show` calls us.
+const OWNER: &CStr = c"rrdma_hello";
+
+const STEP: Msecs = Msecs::from_secs(3);
+const ALL: Msecs = Msecs::from_secs(10);
+
+module! {
+    type: Hello,
+    name: "rrdma_hello",
+    authors: ["The rnvme developers"],
+    description: "Says hello over RDMA",
+    license: "GPL",
+}
+
+struct Hello {
+    _client: Pin<KBox<Registration<Hello>>>,
+}
+
+impl kernel::Module for Hello {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
+        let stop = AtomicFlag::new(false);
+        let caller = Arc::new(Caller { wake, stop }, GFP_KERNEL)?;
+        let client = KBox::pin_init(Registration::new(caller.clone()), GFP_KERNEL)?;
+        caller.call(&client)?;
+        Ok(Self { _client: client })
+    }
+}
+
+impl client::Client for Hello {
+    const NAME: &'static CStr = OWNER;
+
+    type Context = Arc<Caller>;
+
+    fn removing(caller: &Arc<Caller>, _device: &Device) {
+        // There is one call; whatever device it is on, it ends.
+        caller.stop.store(true, ordering::Relaxed);
+        caller.wake.complete();
+    }
+}
+
+/// The thread that makes the call, as others reach it.
+struct Caller {
+    wake: Arc<TimedCompletion>,
+    stop: AtomicFlag,
+}
+
+impl Caller {
+    /// Connects, says hello, and hears the answer. Sleeps.
+    fn call(&self, client: &Registration<Hello>) -> Result {
+        let stopped = || self.stop.load(ordering::Relaxed);
+        let patience = Patience {
+            limit: STEP,
+            deadline: Deadline::after(ALL),
+            total: ALL,
+            cancelled: &stopped,
+        };
+        let namespace = Namespace::init();
+        let peer = Address::parse(&namespace, PEER.0, PEER.1)?;
+        let addressed = Id::new(&namespace, self.wake.clone(), OWNER)?
+            .resolve(None, &peer, patience)
+            .map_err(|error| told(error.cause, error.cause.errno()))?;
+        let prepared = self.prepare(client, addressed)?;
+        let parameters = Parameters {
+            private_data: &[],
+            responder_resources: 0,
+            retry_count: 7,
+            rnr_retry_count: 7,
+        };
+        let connection = prepared
+            .connect(parameters, patience)
+            .map_err(|error| told(error.cause, error.cause.errno()))?;
+        let call = connection.queue_pair().context();
+        say_hello(connection.queue_pair())?;
+        while !call.is_over() && !stopped() && patience.deadline.left() > Msecs::new(0) {
+            // Fired or not, the loop looks again.
+            let _ = self.wake.wait_timeout(patience.deadline.left());
+        }
+        // Now every completion has run: what is not there will not come.
+        connection.disconnect();
+        call.answer()
+    }
+
+    /// Makes the queue pair on the device that the address led to, and posts a
+    /// receive: the peer may answer as soon as it is connected. Sleeps.
+    fn prepare(
+        &self,
+        client: &Registration<Hello>,
+        addressed: Addressed<Call>,
+    ) -> Result<Prepared<Call>> {
+        let device = client.acquire(addressed.device()).ok_or(ENODEV)?;
+        let capacity = Capacity {
+            sends: 1,
+            receives: 1,
+            send_sges: 1,
+        };
+        let entries = capacity.completions();
+        let pd = ProtectionDomain::new(device.clone(), OWNER)?;
+        let cq = CompletionQueue::private(device.clone(), entries, 0, Poll::SoftIrq, OWNER)?;
+        let call = Call::new(self.wake.clone());
+        let prepared = addressed.create_queue_pair(pd, cq, capacity, call, OWNER)?;
+        let buffer = DmaBuffer::new(device, HELLO.len(), Direction::FromDevice)?;
+        let answer = Operation::new(Answer(buffer))?;
+        prepared
+            .queue_pair()
+            .post_receive(answer)
+            .map_err(|unposted| unposted.error)?;
+        Ok(prepared)
+    }
+}
+
+fn say_hello(queue: &QueuePair<Call>) -> Result {
+    let mut buffer = DmaBuffer::new(queue.device().clone(), HELLO.len(), Direction::ToDevice)?;
+    buffer.write().copy_from_slice(HELLO);
+    queue
+        .post_send(Operation::new(Greeting(buffer))?, |greeting, chain| {
+            chain.send([greeting.0.sge()])
+        })
+        .map_err(|unposted| unposted.error)
+}
+
+/// The context of the queue pair: what completions and events tell the caller.
+#[pin_data]
+struct Call {
+    #[pin]
+    heard: IrqLock<Heard>,
+    wake: Arc<TimedCompletion>,
+}
+
+#[derive(Default)]
+struct Heard {
+    answer: Option<(Operation<Answer>, usize)>,
+    failure: Option<&'static str>,
+}
+
+impl Call {
+    fn new(wake: Arc<TimedCompletion>) -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            heard <- new_irq_lock!(Heard::default(), "rrdma_hello::Call"),
+            wake,
+        }? Error)
+    }
+
+    /// Any context.
+    fn hear(&self, news: impl FnOnce(&mut Heard)) {
+        news(&mut self.heard.lock());
+        self.wake.complete();
+    }
+
+    fn fail(&self, failure: &'static str) {
+        self.hear(|heard| {
+            heard.failure.get_or_insert(failure);
+        });
+    }
+
+    fn is_over(&self) -> bool {
+        let heard = self.heard.lock();
+        heard.answer.is_some() || heard.failure.is_some()
+    }
+
+    /// The answer; of a queue pair that is drained.
+    fn answer(&self) -> Result {
+        let Heard { answer, failure } = core::mem::take(&mut *self.heard.lock());
+        let Some((answer, length)) = answer else {
+            return Err(told(failure.unwrap_or("no answer"), EIO));
+        };
+        let mut buffer = answer.into_inner().0;
+        let text = buffer.read().get(..length).unwrap_or_default();
+        pr_info!("the peer answered {length} bytes: {text:02x?}\n");
+        Ok(())
+    }
+}
+
+impl Context for Call {
+    fn failed(queue: &QueuePair<Self>, failure: Failure) {
+        queue.context().fail(failure.message());
+    }
+
+    fn lost(queue: &QueuePair<Self>, _cause: Lost) {
+        queue.context().fail("the connection is lost");
+    }
+}
+
+/// What we send.
+struct Greeting(DmaBuffer);
+
+impl Complete<Call> for Greeting {
+    fn complete(_: Operation<Self>, queue: &QueuePair<Call>, completion: &Completion<'_>) {
+        if let Err(failure) = completion.result() {
+            queue.context().fail(failure.message());
+        }
+    }
+}
+
+/// What we receive.
+struct Answer(DmaBuffer);
+
+impl Receive<Call> for Answer {
+    fn buffer(&self) -> Sge<'_> {
+        self.0.sge()
+    }
+}
+
+impl Complete<Call> for Answer {
+    fn complete(
+        operation: Operation<Self>,
+        queue: &QueuePair<Call>,
+        completion: &Completion<'_>,
+    ) {
+        match completion.result() {
+            Ok(()) => queue.context().hear(|heard| {
+                heard.answer = Some((operation, completion.byte_len()));
+            }),
+            Err(failure) => queue.context().fail(failure.message()),
+        }
+    }
+}
+
+/// Puts in the log why, and returns the error.
+fn told(why: impl core::fmt::Display, error: Error) -> Error {
+    pr_err!("{}\n", format_args!("{why}"));
+    error
+}
