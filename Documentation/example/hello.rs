@@ -275,11 +275,7 @@ impl Receive<Call> for Answer {
 }
 
 impl Complete<Call> for Answer {
-    fn complete(
-        operation: Operation<Self>,
-        queue: &QueuePair<Call>,
-        completion: &Completion<'_>,
-    ) {
+    fn complete(operation: Operation<Self>, queue: &QueuePair<Call>, completion: &Completion<'_>) {
         match completion.result() {
             Ok(()) => queue.context().hear(|heard| {
                 heard.answer = Some((operation, completion.byte_len()));
