@@ -98,16 +98,14 @@ impl Failure {
     /// The kernel refused something that it is usually asked for in vain only
     /// when memory is short.
     pub(crate) fn kernel(stage: ErrorStage, error: Error, what: &str) -> Self {
-        let reason = if error == ENOMEM {
-            "out of memory"
-        } else {
-            "refused by the kernel"
-        };
+        if error == ENOMEM {
+            return Self::new(stage, error, format_args!("{what}: out of memory"));
+        }
         let number = error.to_errno();
         Self::new(
             stage,
             error,
-            format_args!("{what}: {reason} (error {number})"),
+            format_args!("{what}: refused by the kernel (error {number})"),
         )
     }
 
@@ -173,24 +171,28 @@ impl Failure {
             e if e == errno::EAFNOSUPPORT => "addresses of different families",
             ETIMEDOUT => "the peer's link address could not be found",
             EINVAL => "an address that cannot be used",
-            ENOMEM => "out of memory",
-            _ => "refused by the kernel",
+            _ => return Self::kernel(stage, code, what),
         };
-        let number = code.to_errno();
-        Self::new(
-            stage,
-            code,
-            format_args!("{what} failed: {why} (error {number})"),
-        )
+        Self::new(stage, code, format_args!("{what} failed: {why}"))
     }
 
     fn rejected(stage: ErrorStage, errno: Error, rejection: &cm::Rejection) -> Self {
-        let nvme = rejection.private_data().and_then(RejectReason::parse);
+        // A connection manager that rejects in its consumer's stead sends zeroes,
+        // which is no reason of NVMe's.
+        let nvme = rejection
+            .private_data()
+            .and_then(RejectReason::parse)
+            .filter(|reason| *reason != RejectReason::Unknown(0));
         let mut failure = match nvme {
             Some(reason) => Self::new(stage, errno, format_args!("rejected by target: {reason}")),
             None if rejection.is_no_listener() => {
                 Self::new(stage, errno, format_args!("rejected: nobody listens there"))
             }
+            None if rejection.private_data().is_some() => Self::new(
+                stage,
+                errno,
+                format_args!("rejected: nobody listens at this address, or not for NVMe"),
+            ),
             None => {
                 let message = rejection.message();
                 Self::new(stage, errno, format_args!("rejected by peer: {message}"))

@@ -205,7 +205,7 @@ fn place(
         ENOMEM => ENOMEM,
         _ => request.refuse(
             attribute,
-            format_args!("not a numeric IPv4 or IPv6 address"),
+            format_args!("not a numeric IPv4 or IPv6 address with a known scope"),
         ),
     })
 }

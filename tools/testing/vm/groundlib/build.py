@@ -5,7 +5,7 @@ import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
-from . import kernel, probe, root
+from . import cache, kernel, probe, root
 from .say import GroundError
 
 CHECKOUT = root.CHECKOUT
@@ -39,7 +39,10 @@ def modules(wanted=None, kdir=None):
         status = _modules_for(kdir)
     else:
         tree = kernel.ensure(wanted)
-        status = root.call(make(tree.build, output(tree.release)))
+        directory = output(tree.release)
+        # Two makes in one directory spoil each other's files.
+        with cache.lock(f"build-{cache.key(str(directory))}"):
+            status = root.call(make(tree.build, directory))
     if status != 0:
         raise GroundError("the modules did not build")
 
