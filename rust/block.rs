@@ -52,7 +52,7 @@ mod scatter;
 mod status;
 mod tag_set;
 
-pub use command::{Command, Direction, TagPool};
+pub use command::{Command, Direction, Executed, TagPool};
 pub use disk::{Disk, DiskConfig, Frozen};
 pub(crate) use fops::wait_for_released_disks;
 pub use limits::Limits;

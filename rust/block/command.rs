@@ -4,9 +4,17 @@
 //!
 //! C header: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h)
 
-use super::{Disk, Operations, RequestRef, Status};
+use super::{
+    Disk,
+    Operations,
+    RequestRef,
+    Status, //
+};
 use crate::bindings;
-use kernel::{error::from_err_ptr, prelude::*};
+use kernel::{
+    error::from_err_ptr,
+    prelude::*, //
+};
 
 /// Which way the data of a [`Command`] goes, if it has any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +63,7 @@ impl<'a, T: Operations> Command<'a, T> {
         };
         let set = disk.tag_set();
         let (available, flags) = match tags {
-            TagPool::Shared => (set.depth() - set.reserved_tags(), 0),
+            TagPool::Shared => (set.depth().saturating_sub(set.reserved_tags()), 0),
             TagPool::Reserved => (set.reserved_tags(), bindings::BLK_MQ_REQ_RESERVED),
         };
 
@@ -82,10 +90,15 @@ impl<'a, T: Operations> Command<'a, T> {
 
     /// Sends the command to [`queue_rq`](Operations::queue_rq), and waits until it has ended.
     ///
-    /// Sleeps; for ever, if the tag set is quiesced. It may be sent again. C: `blk_execute_rq`.
-    pub fn execute(&mut self) -> Status {
+    /// Sleeps; for ever, if the tag set is quiesced. C: `blk_execute_rq`.
+    pub fn execute(self) -> Executed<'a, T> {
         // SAFETY: By the invariants it is ours. It is again when the call returns.
-        Status::from_raw(unsafe { bindings::blk_execute_rq(self.request.as_raw(), false) })
+        let status = unsafe { bindings::blk_execute_rq(self.request.as_raw(), false) };
+
+        Executed {
+            command: self,
+            status: Status::from_raw(status),
+        }
     }
 }
 
@@ -93,5 +106,26 @@ impl<T: Operations> Drop for Command<'_, T> {
     fn drop(&mut self) {
         // SAFETY: By the invariants it is ours, and this is its last use.
         unsafe { bindings::blk_mq_free_request(self.request.as_raw()) };
+    }
+}
+
+/// A [`Command`] that has ended, with what the driver left in its data. The tag is free when
+/// this is dropped.
+pub struct Executed<'a, T: Operations> {
+    command: Command<'a, T>,
+    status: Status,
+}
+
+impl<T: Operations> Executed<'_, T> {
+    /// How it ended.
+    #[inline]
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// The data of the driver.
+    #[inline]
+    pub fn data(&self) -> Pin<&T::RequestData> {
+        self.command.data()
     }
 }

@@ -5,15 +5,26 @@
 //! C headers: [`include/linux/blkdev.h`](srctree/include/linux/blkdev.h),
 //! [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h)
 
-use super::{fops::DiskFops, Limits, Operations, TagSet};
+use super::{
+    fops::DiskFops,
+    Limits,
+    Operations,
+    TagSet, //
+};
 use crate::bindings;
 use core::ptr::NonNull;
 use kernel::{
-    error::{from_err_ptr, to_result},
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
     prelude::*,
     static_lock_class,
     sync::Arc,
-    types::{NotThreadSafe, ScopeGuard},
+    types::{
+        NotThreadSafe,
+        ScopeGuard, //
+    },
 };
 
 /// The most sectors that a disk can have: what fits a signed number of bytes.
@@ -254,7 +265,8 @@ unsafe fn add(disk: *mut bindings::gendisk, module: &'static ThisModule) -> Resu
 
 impl<T: Operations> Drop for Disk<T> {
     fn drop(&mut self) {
-        let data = (&raw const *self.data()).cast_mut();
+        // SAFETY: By the invariants the queue is valid.
+        let data = unsafe { (*self.queue()).queuedata.cast::<T::DiskData>() };
 
         // SAFETY: By the invariants the disk was added, and we are the ones to remove it.
         unsafe { bindings::del_gendisk(self.as_raw()) };

@@ -9,8 +9,14 @@ use crate::bindings;
 use core::ptr::NonNull;
 use kernel::{
     prelude::*,
-    sync::atomic::{ordering, Atomic},
-    time::{delay::fsleep, Delta},
+    sync::atomic::{
+        ordering,
+        Atomic, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
 };
 
 /// The table of operations of a disk for C, to which the `private_data` of the disk
@@ -29,7 +35,7 @@ pub(super) struct DiskFops(bindings::block_device_operations);
 static TABLES: Atomic<u32> = Atomic::new(0);
 
 /// Whether [`free_disk`] was ever entered.
-static FREED_ANY: Atomic<u32> = Atomic::new(0);
+static FREED_ANY: Atomic<bool> = Atomic::new(false);
 
 impl DiskFops {
     /// Makes the table for a disk of the driver in `module`.
@@ -81,7 +87,7 @@ impl DiskFops {
 /// `disk` is valid and has its table from [`DiskFops::attach`].
 #[inline(never)]
 unsafe extern "C" fn free_disk(disk: *mut bindings::gendisk) {
-    FREED_ANY.store(1, ordering::Relaxed);
+    FREED_ANY.store(true, ordering::Relaxed);
     // SAFETY: By the requirements of this function; this is the last use of the table.
     unsafe {
         DiskFops::free(NonNull::new_unchecked(
@@ -98,7 +104,7 @@ pub(crate) fn wait_for_released_disks() {
     while TABLES.load(ordering::Acquire) != 0 {
         fsleep(Delta::from_millis(1));
     }
-    if FREED_ANY.load(ordering::Relaxed) != 0 {
+    if FREED_ANY.load(ordering::Relaxed) {
         // A task may have counted its table off, and been preempted on its last steps out
         // of `free_disk`. This waits until every task has slept or left the kernel.
         //

@@ -5,8 +5,14 @@
 //! C header: [`include/linux/blkdev.h`](srctree/include/linux/blkdev.h)
 
 use super::SECTOR_SIZE;
-use crate::{bindings, sync::Msecs};
-use kernel::{page::PAGE_SIZE, prelude::*};
+use crate::{
+    bindings,
+    sync::Msecs, //
+};
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*, //
+};
 
 /// What a disk can do, for [`DiskConfig`](super::DiskConfig).
 ///

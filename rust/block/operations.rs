@@ -6,12 +6,22 @@
 
 use super::{
     hw_queue::HwQueue,
-    request::{self, Pdu},
-    Refused, Request, RequestRef, Status, TagSet,
+    request::{
+        self,
+        Pdu, //
+    },
+    Refused,
+    Request,
+    RequestRef,
+    Status,
+    TagSet, //
 };
 use crate::bindings;
 use core::marker::PhantomData;
-use kernel::{error::from_result, prelude::*};
+use kernel::{
+    error::from_result,
+    prelude::*, //
+};
 
 /// The driver of a disk.
 ///
@@ -46,7 +56,7 @@ pub trait Operations: Sized + 'static {
 
     /// Makes the data of a request that will be used on hardware queue `queue`.
     ///
-    /// May sleep, but must not wait for I/O.
+    /// May sleep, but must not wait for I/O. What drops it may too.
     fn new_request_data(set: &Self::SetData, queue: u32) -> impl PinInit<Self::RequestData, Error>;
 
     /// Takes a request for the device.
@@ -138,8 +148,8 @@ impl QueueMaps {
 /// with what [`TagSet`] and [`Disk`](super::Disk) made: a tag set that is the `inner`
 /// of a `TagSet<T>`, whose `driver_data` points to it; hardware queues of which the
 /// `driver_data` is a `HwQueue<T>` after `init_hctx`; disks of which the `queuedata`
-/// is a `T::DiskData`; requests with room for a `Pdu<T>` behind them, which is
-/// initialised after `init_request`.
+/// is a `T::DiskData`; requests with room for a `Pdu<T>` behind them, which is prepared
+/// by `init_request` and has data before the request is used.
 pub(super) struct Vtable<T>(PhantomData<T>);
 
 impl<T: Operations> Vtable<T> {
@@ -285,7 +295,7 @@ impl<T: Operations> Vtable<T> {
             let set = unsafe { TagSet::<T>::from_driver_data((*set).driver_data) };
 
             // SAFETY: By the requirements of this function.
-            unsafe { Pdu::<T>::init(rq, T::new_request_data(set.data(), index)) }?;
+            unsafe { set.init_request(rq, index) }?;
             Ok(0)
         })
     }
@@ -299,7 +309,7 @@ impl<T: Operations> Vtable<T> {
         _index: c_uint,
     ) {
         // SAFETY: By the requirements of this function.
-        unsafe { core::ptr::drop_in_place(Pdu::<T>::of(rq)) };
+        unsafe { Pdu::<T>::clear(rq) };
     }
 
     /// # Safety

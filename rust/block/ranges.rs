@@ -4,7 +4,12 @@
 //!
 //! C header: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h)
 
-use super::{Op, Operations, Request, SECTOR_SIZE};
+use super::{
+    Op,
+    Operations,
+    Request,
+    SECTOR_SIZE, //
+};
 use crate::bindings;
 use core::marker::PhantomData;
 

@@ -4,17 +4,43 @@
 //!
 //! C header: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h)
 
-use super::{Op, Operations, Ranges, Status};
-use crate::{bindings, compat, sync::Msecs};
-use core::{cell::UnsafeCell, marker::PhantomData, mem::ManuallyDrop, ops::Deref, ptr::NonNull};
-use kernel::{pr_warn_once, prelude::*};
+use super::{
+    Op,
+    Operations,
+    Ranges,
+    Status, //
+};
+use crate::{
+    bindings,
+    compat,
+    sync::Msecs, //
+};
+use core::{
+    cell::UnsafeCell,
+    marker::PhantomData,
+    mem::{
+        ManuallyDrop,
+        MaybeUninit, //
+    },
+    ops::Deref,
+    ptr::NonNull, //
+};
+use kernel::{
+    pr_warn_once,
+    prelude::*, //
+};
 
 /// What lies behind each `struct request`: the data of the driver, and how the request
 /// ends, between [`Request::complete`] and the CPU that the end is told on.
-#[repr(C)]
+///
+/// # Invariants
+///
+/// `data` is initialised if `ready` is true, which it is for every request that blk-mq
+/// gives to a driver.
 pub(super) struct Pdu<T: Operations> {
     status: UnsafeCell<Status>,
-    data: T::RequestData,
+    ready: bool,
+    data: MaybeUninit<T::RequestData>,
 }
 
 impl<T: Operations> Pdu<T> {
@@ -40,23 +66,57 @@ impl<T: Operations> Pdu<T> {
         unsafe { rq.add(1).cast() }
     }
 
-    /// Makes it.
+    /// Prepares the place, without data of the driver.
     ///
     /// # Safety
     ///
-    /// There is room for it behind `rq`, valid for writes, which stays until the result
-    /// is dropped there.
-    pub(super) unsafe fn init(
+    /// There is room for it behind `rq`, valid for writes.
+    pub(super) unsafe fn prepare(rq: *mut bindings::request) {
+        // SAFETY: By the requirements of this function.
+        unsafe {
+            Self::of(rq).write(Self {
+                status: UnsafeCell::new(Status::IoError),
+                ready: false,
+                data: MaybeUninit::uninit(),
+            })
+        };
+    }
+
+    /// Makes the data of the driver.
+    ///
+    /// # Safety
+    ///
+    /// The place behind `rq` is prepared and has no data, nobody else uses it, and it stays
+    /// until [`Pdu::clear`].
+    pub(super) unsafe fn fill(
         rq: *mut bindings::request,
         data: impl PinInit<T::RequestData, Error>,
     ) -> Result {
         // SAFETY: By the requirements of this function.
-        let pdu = unsafe { Self::of(rq) };
-
-        // SAFETY: By the requirements of this function.
         unsafe {
-            (&raw mut (*pdu).status).write(UnsafeCell::new(Status::IoError));
-            compat::raw_pin_init(&raw mut (*pdu).data, data)
+            let pdu = Self::of(rq);
+
+            compat::raw_pin_init((&raw mut (*pdu).data).cast::<T::RequestData>(), data)?;
+            // INVARIANT: It was made just now.
+            (*pdu).ready = true;
+        }
+        Ok(())
+    }
+
+    /// Drops the data of the driver, if there is any.
+    ///
+    /// # Safety
+    ///
+    /// The place behind `rq` is prepared, and nobody else uses it.
+    pub(super) unsafe fn clear(rq: *mut bindings::request) {
+        // SAFETY: By the requirements of this function. By the invariants there is data if
+        // `ready` is true, which it is not any more before the data goes.
+        unsafe {
+            let pdu = Self::of(rq);
+
+            if core::mem::take(&mut (*pdu).ready) {
+                (*pdu).data.assume_init_drop();
+            }
         }
     }
 }
@@ -68,7 +128,7 @@ impl<T: Operations> Pdu<T> {
 /// # Invariants
 ///
 /// `request` is a valid request of a disk that a [`Disk<T>`](super::Disk) made, with a
-/// hardware queue and an initialised `Pdu<T>`; it is not given to another user while this
+/// hardware queue and a `Pdu<T>` with data; it is not given to another user while this
 /// exists.
 pub struct RequestRef<T: Operations> {
     request: NonNull<bindings::request>,
@@ -109,7 +169,7 @@ impl<T: Operations> RequestRef<T> {
     pub fn data(&self) -> Pin<&T::RequestData> {
         // SAFETY: By the invariants of the type it is initialised, and neither moves nor
         // is it dropped while we are borrowed.
-        unsafe { Pin::new_unchecked(&(*Pdu::<T>::of(self.as_raw())).data) }
+        unsafe { Pin::new_unchecked((*Pdu::<T>::of(self.as_raw())).data.assume_init_ref()) }
     }
 
     /// The tag: a number below the depth of the tag set that no other request on this
@@ -193,7 +253,8 @@ impl<T: Operations> Request<T> {
         ManuallyDrop::new(self).as_raw()
     }
 
-    /// The first sector, in units of 512 bytes. C: `blk_rq_pos`.
+    /// The first sector, in units of 512 bytes. Means nothing for a flush or a command of
+    /// the driver, of which it may be any number. C: `blk_rq_pos`.
     #[inline]
     pub fn sector(&self) -> u64 {
         // SAFETY: By the invariants the request is valid, and nobody else changes it.

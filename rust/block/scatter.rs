@@ -5,10 +5,19 @@
 //! C headers: [`include/linux/scatterlist.h`](srctree/include/linux/scatterlist.h),
 //! [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h)
 
-use super::{Operations, Request};
+use super::{
+    Operations,
+    Request, //
+};
 use crate::bindings;
-use core::{cell::UnsafeCell, marker::PhantomPinned};
-use kernel::{error::to_result, prelude::*};
+use core::{
+    cell::UnsafeCell,
+    marker::PhantomPinned, //
+};
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
 
 /// The number of entries that need no other memory.
 const INLINE_ENTRIES: usize = 4;

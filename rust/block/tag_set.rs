@@ -5,19 +5,32 @@
 //! C header: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h)
 
 use super::{
-    hw_queue::{HwQueue, Retired},
+    hw_queue::{
+        HwQueue,
+        Retired, //
+    },
     operations::Vtable,
     request::Pdu,
-    Operations, QueueMaps,
+    Operations,
+    QueueMaps, //
 };
-use crate::{bindings, sync::Msecs};
+use crate::{
+    bindings,
+    sync::Msecs, //
+};
 use kernel::{
     error::to_result,
     new_mutex,
     prelude::*,
-    sync::{Arc, Mutex},
-    time::{delay::fsleep, Delta},
-    types::Opaque,
+    sync::{
+        Arc,
+        Mutex, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
+    types::Opaque, //
 };
 
 /// What [`TagSet::new`] makes.
@@ -57,6 +70,9 @@ impl TagSetConfig {
 pub struct TagSet<T: Operations> {
     data: T::SetData,
     maps: QueueMaps,
+    /// While `inner` is being made: whether all went well with the data of requests.
+    #[pin]
+    making: Mutex<Option<Result>>,
     #[pin]
     quiesced: Mutex<bool>,
     #[pin]
@@ -80,7 +96,7 @@ impl<T: Operations> TagSet<T> {
     ///
     /// - `EINVAL` if a number of `config` is out of its range, or the driver names more
     ///   queues than there are.
-    /// - `ENOMEM`, also if `new_request_data` fails.
+    /// - `ENOMEM`, or the error of `new_request_data`.
     pub fn new(config: TagSetConfig, data: T::SetData) -> Result<Arc<Self>> {
         let maps = T::map_queues(&data);
 
@@ -94,14 +110,15 @@ impl<T: Operations> TagSet<T> {
             try_pin_init!(&this in Self {
                 data,
                 maps,
+                making <- new_mutex!(Some(Ok(())), "TagSet::making"),
                 quiesced <- new_mutex!(false, "TagSet::quiesced"),
                 retired <- new_mutex!(Retired::new(), "TagSet::retired"),
                 // Last: it calls back for the requests, which needs the others.
                 inner <- Opaque::try_ffi_init(|set: *mut bindings::blk_mq_tag_set| {
                     // SAFETY: `set` is valid for writes.
                     unsafe { set.write(Self::raw_config(config, *maps, this.as_ptr().cast())) };
-                    // SAFETY: `set` is set up, and does not move.
-                    to_result(unsafe { bindings::blk_mq_alloc_tag_set(set) })
+                    // SAFETY: `set` is set up, and does not move. All else is initialised.
+                    unsafe { Self::make(set) }
                 }),
             }),
             GFP_KERNEL,
@@ -125,6 +142,53 @@ impl<T: Operations> TagSet<T> {
             timeout: c_uint::try_from(config.timeout.to_jiffies()).unwrap_or(c_uint::MAX),
             driver_data,
             ..pin_init::zeroed()
+        }
+    }
+
+    /// Makes the tag set, with its requests.
+    ///
+    /// # Safety
+    ///
+    /// `set` is set up, and its `driver_data` is that of a `TagSet<T>` of which all but `inner`
+    /// is initialised.
+    unsafe fn make(set: *mut bindings::blk_mq_tag_set) -> Result {
+        // SAFETY: By the requirements of this function.
+        to_result(unsafe { bindings::blk_mq_alloc_tag_set(set) })?;
+        // SAFETY: By the requirements of this function.
+        let this = unsafe { Self::from_driver_data((*set).driver_data) };
+        let made = this.making.lock().take();
+
+        made.unwrap_or(Ok(())).inspect_err(|_| {
+            // SAFETY: It was made just now, and there are no disks on it.
+            unsafe { bindings::blk_mq_free_tag_set(set) }
+        })
+    }
+
+    /// Makes the data of a request.
+    ///
+    /// If a request fails while the set is being made, C is not told, and the set given up when
+    /// it is there: what C does itself in this case is to free what is still in use by SRCU
+    /// callbacks, with a warning.
+    ///
+    /// # Safety
+    ///
+    /// There is room for a `Pdu<T>` behind `rq`, valid for writes, which stays until
+    /// [`Pdu::clear`].
+    pub(super) unsafe fn init_request(&self, rq: *mut bindings::request, queue: u32) -> Result {
+        // SAFETY: By the requirements of this function.
+        unsafe { Pdu::<T>::prepare(rq) };
+        if matches!(*self.making.lock(), Some(Err(_))) {
+            return Ok(());
+        }
+        // SAFETY: By the requirements of this function; it is prepared.
+        let made = unsafe { Pdu::<T>::fill(rq, T::new_request_data(self.data(), queue)) };
+
+        match &mut *self.making.lock() {
+            Some(all) => {
+                *all = made;
+                Ok(())
+            }
+            None => made,
         }
     }
 
