@@ -57,6 +57,11 @@ impl Address {
         core::ptr::from_ref(&self.0).cast_mut().cast()
     }
 
+    /// Whether both are IPv4, or both IPv6.
+    pub fn same_family(&self, other: &Self) -> bool {
+        self.family() == other.family()
+    }
+
     fn family(&self) -> u32 {
         // SAFETY: Every member of the union starts with the family.
         u32::from(unsafe { self.0.__bindgen_anon_1.__bindgen_anon_1.ss_family })

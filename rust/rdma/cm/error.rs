@@ -57,6 +57,11 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// The core itself gave up waiting; it may be asked again.
+    pub(super) fn is_core_timeout(&self) -> bool {
+        matches!(self, Cause::Code(ETIMEDOUT))
+    }
+
     /// The nearest error number.
     pub fn errno(&self) -> kernel::error::Error {
         match self {

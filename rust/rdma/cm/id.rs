@@ -49,6 +49,11 @@ use kernel::{
     },
 };
 
+/// One attempt to find an address. The core asks the network before it listens
+/// for the answer, and looks again only when its time is over: if the answer was
+/// faster, that is how long it goes unseen.
+const ATTEMPT: Msecs = Msecs::new(500);
+
 /// How long to wait, and whether to go on.
 #[derive(Clone, Copy)]
 pub struct Patience<'a> {
@@ -254,21 +259,39 @@ impl<E: Context> Id<E> {
         to: &Address,
         patience: Patience<'_>,
     ) -> Result<Addressed<E>, Error> {
-        let limit = patience.deadline.left().min(patience.limit);
         let from = from.map_or(ptr::null_mut(), Address::as_raw);
-        self.step(Stage::Address, patience, || {
-            // SAFETY: The id is ours; the addresses are valid, and only read.
-            unsafe {
-                bindings::rdma_resolve_addr(
-                    self.raw.as_ptr(),
-                    from,
-                    to.as_raw(),
-                    limit.get() as c_ulong,
-                )
+        let end = Deadline::after(patience.limit).min(patience.deadline);
+        loop {
+            let limit = end.left().min(ATTEMPT);
+            // The core answers in time by itself, so its answer is waited for.
+            let longer = Patience {
+                limit: Msecs::new(limit.get().saturating_add(ATTEMPT.get())),
+                ..patience
+            };
+            let answer = self.step(Stage::Address, longer, || {
+                // SAFETY: The id is ours; the addresses are valid, and only read.
+                unsafe {
+                    bindings::rdma_resolve_addr(
+                        self.raw.as_ptr(),
+                        from,
+                        to.as_raw(),
+                        limit.get() as _,
+                    )
+                }
+            });
+            match answer {
+                // INVARIANT: Resolved, so it has a device.
+                Ok(()) => return Ok(Addressed(self)),
+                Err(error) if !error.cause.is_core_timeout() => return Err(error),
+                Err(error) if end.left() == Msecs::new(0) => {
+                    return Err(Error {
+                        cause: Cause::TimedOut(patience.limit.min(patience.total)),
+                        ..error
+                    })
+                }
+                Err(_) => {}
             }
-        })?;
-        // INVARIANT: Resolved, so it has a device.
-        Ok(Addressed(self))
+        }
     }
 
     /// Begins a step with `begin` and waits for its answer.

@@ -19,6 +19,10 @@ use kernel::{
 };
 
 /// What is to be done, and what came of it.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one a controller, and no memory to be had for it when it ends"
+)]
 pub(super) enum Errand {
     None,
     MakeDisks(Found),

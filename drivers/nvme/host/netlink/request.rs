@@ -157,9 +157,10 @@ fn options(request: &Request<'_>) -> Result<Options> {
     let namespace = request.net();
     let number = |id, default: u32| request.u32(id).unwrap_or(default);
     let io_queues = request.u32(ctrl::NR_IO_QUEUES);
+    let target = target(request, &namespace)?;
     Ok(Options {
-        target: target(request, &namespace)?,
-        source: source(request, &namespace)?,
+        source: source(request, &namespace, &target)?,
+        target,
         subsystem: nqn(request, ctrl::SUBSYSNQN)?,
         host: nqn(request, ctrl::HOSTNQN)?,
         host_id: host_id(request)?,
@@ -187,11 +188,16 @@ fn target(request: &Request<'_>, namespace: &Namespace) -> Result<Place> {
     )
 }
 
-fn source(request: &Request<'_>, namespace: &Namespace) -> Result<Option<Place>> {
-    match request.str(ctrl::HOST_TRADDR)? {
-        Some(text) => Ok(Some(place(request, namespace, ctrl::HOST_TRADDR, text, 0)?)),
-        None => Ok(None),
+fn source(request: &Request<'_>, namespace: &Namespace, target: &Place) -> Result<Option<Place>> {
+    let Some(text) = request.str(ctrl::HOST_TRADDR)? else {
+        return Ok(None);
+    };
+    let source = place(request, namespace, ctrl::HOST_TRADDR, text, 0)?;
+    if !source.address.same_family(&target.address) {
+        let why = format_args!("not of the family of the target's address");
+        return Err(request.refuse(ctrl::HOST_TRADDR, why));
     }
+    Ok(Some(source))
 }
 
 fn place(
