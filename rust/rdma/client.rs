@@ -9,7 +9,7 @@
 //! of the connection manager is told before the connection manager is. `remove`
 //! may not return while anything of the device is in use, and here it does not:
 //! it refuses new uses, tells the client, and waits for the last
-//! [`DeviceRef`](super::device::DeviceRef) to be dropped.
+//! [`DeviceRef`] to be dropped.
 
 use super::device::{
     Device,
@@ -46,7 +46,7 @@ pub trait Client: Sized + 'static {
     fn added(_context: &Self::Context, _device: &Device) {}
 
     /// `device` is to go: make every holder of a
-    /// [`DeviceRef`](super::device::DeviceRef) of it drop it soon. Need not wait
+    /// [`DeviceRef`] of it drop it soon. Need not wait
     /// for them, the caller does. New references are refused from here on.
     /// Process context, may sleep.
     fn removing(context: &Self::Context, device: &Device);
@@ -57,7 +57,7 @@ pub trait Client: Sized + 'static {
 ///
 /// # Invariants
 ///
-/// While registered, [`CLIENTS`] has an entry of `C::NAME` with the address of
+/// While registered, `CLIENTS` has an entry of `C::NAME` with the address of
 /// this object, which is pinned.
 #[pin_data(PinnedDrop)]
 pub struct Registration<C: Client> {

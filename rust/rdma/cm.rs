@@ -13,7 +13,8 @@
 //! ```
 //!
 //! The steps wait in the caller's thread, and an error says which of them failed
-//! and why. All waiting is on one [`TimedCompletion`], the caller's: whoever
+//! and why. All waiting is on one
+//! [`TimedCompletion`](crate::sync::TimedCompletion), the caller's: whoever
 //! completes it makes the caller look again at whether it is still wanted, so a
 //! step can be aborted at any moment. Dropping any of the types destroys the id,
 //! which waits for a handler that is running.

@@ -2,7 +2,7 @@
 
 //! One queue: the context of a queue pair, with its commands in flight.
 //!
-//! Each tag has a [`Slot`](slot::Slot), which has the tag's
+//! Each tag has a [`Slot`], which has the tag's
 //! [`Capsule`](capsule::Capsule) whenever no work request does. A command goes
 //! through the states of [`nvme_wire::request_state`]; it ends, and the block
 //! layer gets its request back, only when its capsule was sent, its response is

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Each step of a connection consumes the one before it.
+//!
+//! refused: E0382: use of moved value: `id`
+
+#[path = "../support.rs"]
+mod support;
+
+use rrdma::rdma::cm::{
+    Address,
+    Id,
+    Patience, //
+};
+use support::Peer;
+
+pub(crate) fn resolve(id: Id<Peer>, to: &Address, patience: Patience<'_>) {
+    drop(id.resolve(None, to, patience));
+    #[cfg(misuse)]
+    drop(id.resolve(None, to, patience)); //~
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A completion is there for its handler only.
+//!
+//! refused: E0521: borrowed data escapes outside of associated function
+
+#[path = "../support.rs"]
+mod support;
+
+use core::cell::Cell;
+use rrdma::rdma::{
+    cq::Completion,
+    qp::QueuePair,
+    wr::{
+        Complete,
+        Operation, //
+    },
+};
+use support::Peer;
+
+pub(crate) struct Keeper {
+    pub(crate) length: Cell<usize>,
+    pub(crate) kept: Kept,
+}
+
+#[cfg(not(misuse))]
+type Kept = ();
+#[cfg(misuse)]
+type Kept = fn(&'static Completion<'static>);
+
+impl Complete<Peer> for Keeper {
+    fn complete(keeper: Operation<Self>, _: &QueuePair<Peer>, completion: &Completion<'_>) {
+        keeper.length.set(completion.byte_len());
+        #[cfg(misuse)]
+        (keeper.kept)(completion); //~
+    }
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A connection is made once.
+//!
+//! refused: E0382: use of moved value: `prepared`
+
+#[path = "../support.rs"]
+mod support;
+
+use rrdma::rdma::cm::{
+    Parameters,
+    Patience,
+    Prepared, //
+};
+use support::Peer;
+
+pub(crate) fn connect(
+    prepared: Prepared<Peer>,
+    parameters: Parameters<'_>,
+    patience: Patience<'_>,
+) {
+    drop(prepared.connect(parameters, patience));
+    #[cfg(misuse)]
+    drop(prepared.connect(parameters, patience)); //~
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Only a peer that accepts makes a connection.
+//!
+//! refused: E0423: cannot initialize a tuple struct which contains private fields
+
+#[path = "../support.rs"]
+mod support;
+
+use rrdma::rdma::cm::{
+    Connected,
+    Error,
+    Parameters,
+    Patience,
+    Prepared, //
+};
+use support::Peer;
+
+pub(crate) fn connect(
+    prepared: Prepared<Peer>,
+    parameters: Parameters<'_>,
+    patience: Patience<'_>,
+) -> Result<Connected<Peer>, Error> {
+    #[cfg(misuse)]
+    return Ok(Connected(prepared)); //~
+    #[cfg(not(misuse))]
+    prepared.connect(parameters, patience)
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The context of a queue pair is used by completions on any processor.
+//!
+//! refused: E0277: `Cell<u32>` cannot be shared between threads safely
+
+use core::{
+    cell::Cell,
+    sync::atomic::AtomicU32, //
+};
+use rrdma::rdma::{
+    cm::Lost,
+    cq::Failure,
+    qp::{
+        Context,
+        QueuePair, //
+    },
+};
+
+#[cfg(not(misuse))]
+type Count = AtomicU32;
+#[cfg(misuse)]
+type Count = Cell<u32>;
+
+pub(crate) struct Counting {
+    pub(crate) completed: Count,
+}
+
+impl Context for Counting {
+    //~
+    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
+
+    fn lost(_queue: &QueuePair<Self>, _cause: Lost) {}
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A device is not kept by reference when it goes: only a counted use makes it wait.
+//!
+//! refused: E0521: borrowed data escapes outside of associated function
+
+use kernel::{
+    prelude::*,
+    sync::Mutex, //
+};
+use rrdma::rdma::{
+    client::Client,
+    device::{
+        Device,
+        DeviceRef, //
+    },
+};
+
+pub(crate) struct Consumer;
+
+#[pin_data]
+pub(crate) struct Known {
+    #[pin]
+    counted: Mutex<Option<DeviceRef>>,
+    #[pin]
+    borrowed: Mutex<Option<&'static Device>>,
+}
+
+impl Client for Consumer {
+    const NAME: &'static CStr = c"consumer";
+
+    type Context = Known;
+
+    fn removing(known: &Known, device: &Device) {
+        drop(known.counted.lock().take());
+        #[cfg(misuse)]
+        known.borrowed.lock().replace(device); //~
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A family that C would refuse at run time is refused by the compiler: order.
+//!
+//! refused: E0080: operations have to be in ascending order of their commands
+
+use kernel::prelude::*;
+use rrdma::netlink::{
+    Attribute,
+    Family,
+    Kind,
+    Operation,
+    Registration, //
+};
+
+pub(crate) struct Case;
+
+const ATTRIBUTES: &[Attribute] = &[
+    Attribute {
+        id: 1,
+        kind: Kind::Flag,
+    },
+    Attribute {
+        id: 2,
+        kind: Kind::Flag,
+    },
+];
+
+impl Family for Case {
+    const NAME: &'static CStr = c"case";
+
+    const VERSION: u8 = 1;
+
+    type Context = ();
+
+    const OPERATIONS: &'static [Operation<Self>] = &[
+        Operation {
+            command: if cfg!(misuse) { 3 } else { 1 },
+            admin: false,
+            attributes: ATTRIBUTES,
+            doit: Some(|_, _| Ok(())),
+            dumpit: None,
+        },
+        Operation {
+            command: 2,
+            admin: false,
+            attributes: ATTRIBUTES,
+            doit: Some(|_, _| Ok(())),
+            dumpit: None,
+        },
+    ];
+
+    const GROUPS: &'static [&'static CStr] = &[];
+}
+
+pub fn register(module: &'static ThisModule) -> Result<Pin<KBox<Registration<Case>>>> {
+    KBox::pin_init(Registration::<Case>::new(Ok(()), module), GFP_KERNEL)
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What an operation holds may be completed by another thread.
+//!
+//! refused: E0277: `*mut u8` cannot be sent between threads safely
+
+#[path = "../support.rs"]
+mod support;
+
+use rrdma::rdma::{
+    cq::Completion,
+    qp::QueuePair,
+    wr::{
+        Complete,
+        Operation, //
+    },
+};
+use support::Peer;
+
+#[cfg(not(misuse))]
+type Place = usize;
+#[cfg(misuse)]
+type Place = *mut u8;
+
+pub(crate) struct Local {
+    pub(crate) place: Place,
+}
+
+impl Complete<Peer> for Local {
+    //~
+    fn complete(_: Operation<Self>, _: &QueuePair<Peer>, _: &Completion<'_>) {}
+}

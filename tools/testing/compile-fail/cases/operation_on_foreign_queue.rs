@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! An operation is completed with the context that it was written for.
+//!
+//! refused: E0277: the trait bound `support::Message: rrdma::rdma::wr::Complete<Other>` is not satisfied
+
+#[path = "../support.rs"]
+mod support;
+
+use rrdma::rdma::{
+    cm::Lost,
+    cq::Failure,
+    qp::{
+        Context,
+        QueuePair, //
+    },
+    wr::Operation,
+};
+use support::{
+    Message,
+    Peer, //
+};
+
+pub(crate) struct Other;
+
+impl Context for Other {
+    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
+
+    fn lost(_queue: &QueuePair<Self>, _cause: Lost) {}
+}
+
+#[cfg(not(misuse))]
+type Queue = QueuePair<Peer>;
+#[cfg(misuse)]
+type Queue = QueuePair<Other>;
+
+pub(crate) fn send(queue: &Queue, operation: Operation<Message>) {
+    let posted = queue.post_send(operation, |message, chain| {
+        //~
+        chain.send([message.buffer.sge()])
+    });
+    drop(posted);
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What is read under RCU is used under RCU.
+//!
+//! refused: E0505: cannot move out of `guard` because it is borrowed
+
+use kernel::sync::rcu;
+use rrdma::sync::Published;
+
+pub(crate) fn look(place: &Published<u32>) -> u32 {
+    let guard = rcu::read_lock();
+    let found = place.read(&guard);
+    let value = found.as_deref().copied();
+    drop(guard); //~
+    #[cfg(misuse)]
+    let value = found.as_deref().copied();
+    value.unwrap_or(0)
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A queue pair is made once it is known on which device.
+//!
+//! refused: E0599: no method named `create_queue_pair` found for struct `Id` in the current scope
+
+#[path = "../support.rs"]
+mod support;
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use rrdma::rdma::{
+    cm::{
+        Address,
+        Id,
+        Patience,
+        Prepared, //
+    },
+    cq::CompletionQueue,
+    pd::ProtectionDomain,
+    qp::Capacity,
+};
+use support::Peer;
+
+pub(crate) fn prepare(
+    id: Id<Peer>,
+    to: &Address,
+    patience: Patience<'_>,
+    pd: Arc<ProtectionDomain>,
+    cq: Arc<CompletionQueue>,
+    capacity: Capacity,
+) -> Result<Prepared<Peer>> {
+    #[cfg(not(misuse))]
+    let id = id
+        .resolve(None, to, patience)
+        .map_err(|error| error.cause.errno())?;
+    id.create_queue_pair(pd, cq, capacity, Ok(Peer), c"case") //~
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What is posted as a receive says where to receive.
+//!
+//! refused: E0277: the trait bound `Exposed: Receive<Peer>` is not satisfied
+
+#[path = "../support.rs"]
+mod support;
+
+use rrdma::rdma::{
+    qp::QueuePair,
+    wr::Operation, //
+};
+use support::{
+    Exposed,
+    Message,
+    Peer, //
+};
+
+pub(crate) fn receive(
+    queue: &QueuePair<Peer>,
+    message: Operation<Message>,
+    exposed: Operation<Exposed>,
+) {
+    drop(queue.post_receive(message));
+    #[cfg(misuse)]
+    drop(queue.post_receive(exposed)); //~
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A chain registers a region of its own operation, which comes back with it.
+//!
+//! refused: E0521: borrowed data escapes outside of function
+
+#[path = "../support.rs"]
+mod support;
+
+use rrdma::rdma::{
+    qp::QueuePair,
+    wr::Operation, //
+};
+use support::{
+    Exposed,
+    Peer, //
+};
+
+pub(crate) fn register(
+    queue: &QueuePair<Peer>,
+    operation: Operation<Exposed>,
+    other: &Operation<Exposed>,
+) {
+    let _ = other.region.is_valid();
+    let posted = queue.post_send(operation, |exposed, chain| {
+        #[cfg(misuse)]
+        let exposed = other;
+        chain.register(&exposed.region)?; //~
+        chain.send(exposed.region.entries())
+    });
+    drop(posted);
+}

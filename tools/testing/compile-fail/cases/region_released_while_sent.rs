@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A region is not released while a chain names it.
+//!
+//! refused: E0502: cannot borrow `*region` as mutable because it is also borrowed as immutable
+
+use rrdma::rdma::mr::{
+    Buffer,
+    Region, //
+};
+
+pub(crate) fn release(region: &mut Region<Buffer>) -> bool {
+    let mut entries = region.entries();
+    let found = entries.next().is_some();
+    drop(region.release()); //~
+    #[cfg(misuse)]
+    let found = entries.next().is_some();
+    found
+}

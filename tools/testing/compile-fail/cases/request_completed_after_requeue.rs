@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A request that was given back to come again is not ended.
+//!
+//! refused: E0382: use of moved value: `request`
+
+#[path = "../support.rs"]
+mod support;
+
+use rrdma::block::{
+    Request,
+    Status, //
+};
+use support::Driver;
+
+pub(crate) fn again(request: Request<Driver>) {
+    request.requeue(None);
+    #[cfg(misuse)]
+    request.complete(Status::IoError); //~
+}

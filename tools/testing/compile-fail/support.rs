@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the cases have in common: a consumer of verbs, and a driver of disks.
+
+use kernel::prelude::*;
+use rrdma::{
+    block::{
+        Operations,
+        Refused,
+        Request,
+        RequestRef,
+        Status,
+        TimeoutAction, //
+    },
+    rdma::{
+        cm::Lost,
+        cq::{
+            Completion,
+            Failure, //
+        },
+        dma::DmaBuffer,
+        mr::{
+            Buffer,
+            Region, //
+        },
+        qp::{
+            Context,
+            QueuePair, //
+        },
+        wr::{
+            Complete,
+            Operation,
+            Receive,
+            Sge, //
+        },
+    },
+};
+
+/// The context of a queue pair.
+pub(crate) struct Peer;
+
+impl Context for Peer {
+    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
+
+    fn lost(_queue: &QueuePair<Self>, _cause: Lost) {}
+}
+
+/// A message, to be sent or received.
+pub(crate) struct Message {
+    pub(crate) buffer: DmaBuffer,
+}
+
+impl Complete<Peer> for Message {
+    fn complete(_: Operation<Self>, _: &QueuePair<Peer>, _: &Completion<'_>) {}
+}
+
+impl Receive<Peer> for Message {
+    fn buffer(&self) -> Sge<'_> {
+        self.buffer.sge()
+    }
+}
+
+/// Data that the peer may reach.
+pub(crate) struct Exposed {
+    pub(crate) region: Region<Buffer>,
+}
+
+impl Complete<Peer> for Exposed {
+    fn complete(_: Operation<Self>, _: &QueuePair<Peer>, _: &Completion<'_>) {}
+}
+
+/// A driver of disks that read as they please and forget what is written.
+pub(crate) struct Driver;
+
+impl Operations for Driver {
+    type SetData = ();
+    type QueueData = ();
+    type DiskData = ();
+    type RequestData = ();
+
+    fn new_queue(_set: &(), _index: u32) -> Result {
+        Ok(())
+    }
+
+    fn new_request_data(_set: &(), _queue: u32) -> impl PinInit<(), Error> {
+        Ok(())
+    }
+
+    fn queue_rq(
+        _queue: &(),
+        _disk: &(),
+        request: Request<Self>,
+        _last: bool,
+    ) -> Result<(), Refused<Self>> {
+        request.complete(Status::Ok);
+        Ok(())
+    }
+
+    fn timeout(_queue: &(), _request: &RequestRef<Self>) -> TimeoutAction {
+        TimeoutAction::ResetTimer
+    }
+}
