@@ -188,7 +188,7 @@ impl Host {
         }
         // The list is in the order of the numbers, so the first number that is
         // not at its place is free.
-        let numbers = controllers.list.iter().zip(0u32..);
+        let numbers = controllers.list.iter().zip(0..u32::MAX);
         let place = numbers
             .into_iter()
             .position(|(controller, number)| controller.id != number)
