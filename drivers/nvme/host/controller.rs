@@ -138,7 +138,7 @@ pub(crate) struct Inventory {
     /// Of the controller's smallest page, as a power of two.
     pub(crate) min_page_shift: u8,
     pub(crate) max_sectors: u32,
-    pub(crate) max_segments: u32,
+    pub(crate) max_segments: u16,
     /// When connecting must be over.
     pub(crate) deadline: Deadline,
 }

@@ -91,7 +91,7 @@ fn block_size(limits: &BlockLimits) -> u32 {
 pub(crate) struct Found {
     list: KVec<Described>,
     tag_set: Arc<TagSet<Io>>,
-    max_segments: u32,
+    max_segments: u16,
 }
 
 /// What a namespace is, and what its disk can do.
@@ -237,7 +237,7 @@ fn describe(
 fn disk(
     controller: &Controller,
     tag_set: &Arc<TagSet<Io>>,
-    max_segments: u32,
+    max_segments: u16,
     described: &Described,
 ) -> Result<Disk<Io>> {
     let (id, nsid, limits) = (controller.id, described.nsid, &described.limits);
@@ -257,7 +257,7 @@ fn disk(
     Disk::new(config, tag_set.clone(), blocks)
 }
 
-fn block_limits(max_segments: u32, limits: &BlockLimits) -> Result<Limits> {
+fn block_limits(max_segments: u16, limits: &BlockLimits) -> Result<Limits> {
     let discard = limits.discard.as_ref();
     Ok(Limits {
         logical_block_size: block_size(limits),
@@ -265,7 +265,7 @@ fn block_limits(max_segments: u32, limits: &BlockLimits) -> Result<Limits> {
         io_min: limits.io_min,
         io_opt: limits.io_opt,
         max_hw_sectors: limits.max_sectors,
-        max_segments: max_segments.try_into()?,
+        max_segments,
         max_segment_size: u32::MAX,
         // A region has whole pages but for its first and last.
         virt_boundary_mask: (rrdma::rdma::mr::PAGE_SIZE - 1) as usize,

@@ -44,7 +44,8 @@ use kernel::{
 };
 use nvme_wire::{
     cid::CommandId,
-    cqe, //
+    cqe,
+    limits::transfer::InlineLimit, //
 };
 use response::Response;
 use rrdma::{
@@ -79,10 +80,8 @@ pub(crate) struct Plan {
     pub(crate) requests: u16,
     /// Pages that one command can move.
     pub(crate) pages: u32,
-    /// Bytes of data that fit in a capsule.
-    pub(crate) inline_size: u32,
-    /// Pieces of such data.
-    pub(crate) inline_segments: u32,
+    /// Data that may go in a capsule.
+    pub(crate) inline: InlineLimit,
     /// The controller's delays before retries, in units of 100 ms.
     pub(crate) retry_delays: [u16; 3],
 }
@@ -96,7 +95,7 @@ impl Plan {
         Capacity {
             sends: commands.saturating_mul(2),
             receives: u32::from(self.size),
-            send_sges: self.inline_segments.saturating_add(1),
+            send_sges: self.inline.segments().saturating_add(1),
         }
     }
 }
@@ -105,8 +104,7 @@ impl Plan {
 #[pin_data]
 pub(crate) struct Queue {
     qid: u16,
-    inline_size: u32,
-    inline_segments: u32,
+    inline: InlineLimit,
     retry_delays: [u16; 3],
     requests: KVec<Slot<Carrier<Io>>>,
     command: Slot<Buffer>,
@@ -125,8 +123,7 @@ impl Queue {
     ) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             qid: plan.qid,
-            inline_size: plan.inline_size,
-            inline_segments: plan.inline_segments,
+            inline: plan.inline,
             retry_delays: plan.retry_delays,
             requests: Self::slots(&plan, &pd)?,
             // Its tag is the one after those of the requests.

@@ -40,6 +40,7 @@ use kernel::{
         from_err_ptr,
         to_result, //
     },
+    ffi::c_ulong,
     new_mutex,
     prelude::*,
     str::CStr,
@@ -275,7 +276,7 @@ impl<E: Context> Id<E> {
                         self.raw.as_ptr(),
                         from,
                         to.as_raw(),
-                        limit.get() as _,
+                        limit.get() as c_ulong,
                     )
                 }
             });

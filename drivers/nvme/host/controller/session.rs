@@ -32,9 +32,6 @@ use rrdma::{
     },
 };
 
-/// How long a controller may take to shut down, as in the C host.
-const SHUTDOWN: Msecs = Msecs::from_secs(5);
-
 /// The connections of a controller.
 ///
 /// Their queue pairs hold the protection domain, completion queues and device:
@@ -46,6 +43,8 @@ pub(super) struct Session {
     pub(super) places: KVec<Arc<Place>>,
     pub(super) configuration: Configuration,
     pub(super) traffic_keeps_alive: bool,
+    /// How long the controller may take to shut down.
+    pub(super) shutdown: Msecs,
 }
 
 impl Session {
@@ -83,7 +82,7 @@ impl Session {
     /// Tells the controller to shut down in good order. It is a courtesy: what
     /// goes wrong changes nothing, the connection ends in any case.
     pub(super) fn shut_down(&self, controller: &Controller) {
-        let admin = self.admin(controller, SHUTDOWN);
+        let admin = self.admin(controller, self.shutdown);
         if let Err(failure) = admin.shut_down(self.configuration) {
             let message = failure.message;
             controller.log(format_args!("shutdown: {}", message.as_str()));

@@ -143,11 +143,12 @@ pub(super) fn connect(controller: &Controller) -> Result<(Session, Inventory), F
         version,
         min_page_shift: capabilities.min_page_shift(),
         max_sectors: agreement.max_sectors,
-        max_segments: agreement.pages,
+        max_segments: transfer::max_segments(agreement.max_sectors, agreement.pages),
         deadline: setup.deadline,
     };
     let session = Session {
         traffic_keeps_alive: identity.traffic_based_keep_alive(),
+        shutdown: Msecs::new(identity.shutdown_timeout_ms()),
         admin: queue,
         io,
         places,
@@ -164,8 +165,7 @@ impl Plan {
             size: ADMIN_ENTRIES,
             requests: 0,
             pages: 0,
-            inline_size: 0,
-            inline_segments: 0,
+            inline: InlineLimit::default(),
             retry_delays: [0; 3],
         }
     }
@@ -405,8 +405,7 @@ impl<'a> Setup<'a> {
                 requests: agreement.size.zero_based(),
                 // A transfer that begins within a page reaches into one more.
                 pages: agreement.pages.saturating_add(1),
-                inline_size: agreement.inline.bytes(),
-                inline_segments: agreement.inline.segments(),
+                inline: agreement.inline,
                 retry_delays: identity.retry_delays,
             };
             let queue = self.connect_queue(plan, identity.controller_id)?;

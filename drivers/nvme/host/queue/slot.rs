@@ -318,8 +318,9 @@ impl Queue {
         if segments == 0 {
             return Travel::Nothing;
         }
-        let fits = length <= self.inline_size && segments <= self.inline_segments;
-        if fits && command.direction() == nvme_wire::sqe::Direction::ToTarget {
+        if self.inline.allows(length, segments)
+            && command.direction() == nvme_wire::sqe::Direction::ToTarget
+        {
             return Travel::InCapsule;
         }
         Travel::ByKey
