@@ -88,8 +88,10 @@ pub(super) fn dump_controllers(host: &Arc<Host>, dump: &mut Dump<'_>) -> Result 
 }
 
 pub(super) fn get_namespace(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
-    let controller = find(host, request, ns::CTRL_ID)?;
+    // What is missing is told before what is not there.
+    request.required_u32(ns::CTRL_ID)?;
     let nsid = request.required_u32(ns::NSID)?;
+    let controller = find(host, request, ns::CTRL_ID)?;
     controller.with_namespaces(|namespaces| {
         let Some(namespace) = namespaces.iter().find(|n| n.nsid == nsid) else {
             request.refuse(ns::NSID, format_args!("no such namespace"));
