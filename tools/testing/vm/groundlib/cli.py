@@ -36,6 +36,12 @@ def directory(text):
     return path.absolute()
 
 
+def split(words):
+    """The words before the first -- and those after it."""
+    at = words.index("--") if "--" in words else len(words)
+    return words[:at], words[at + 1:]
+
+
 def command(words):
     """The words of a command, without the -- before it."""
     words = words[1:] if words[:1] == ["--"] else words
