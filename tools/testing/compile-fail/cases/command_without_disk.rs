@@ -18,10 +18,10 @@ use rrdma::block::{
 use support::Driver;
 
 pub(crate) fn send(disk: Disk<Driver>) -> Result<Status> {
-    let mut command = Command::new(&disk, Direction::In, TagPool::Shared)?;
-    let status = command.execute();
+    let executed = Command::new(&disk, Direction::In, TagPool::Shared)?.execute();
+    let status = executed.status();
     #[cfg(not(misuse))]
-    drop(command);
+    drop(executed);
     drop(disk); //~
     Ok(status)
 }

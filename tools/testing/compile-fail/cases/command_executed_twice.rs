@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A command is sent once: its tag is that of one execution.
+//!
+//! refused: E0382: use of moved value: `command`
+
+#[path = "../support.rs"]
+mod support;
+
+use rrdma::block::{
+    Command,
+    Status, //
+};
+use support::Driver;
+
+pub(crate) fn send(command: Command<'_, Driver>) -> Status {
+    let status = command.execute().status();
+    #[cfg(misuse)]
+    let status = command.execute().status(); //~
+    status
+}
