@@ -48,6 +48,7 @@ use rrdma::{
         qp::{
             Capacity,
             Context,
+            Fault,
             QueuePair, //
         },
         wr::{
@@ -251,6 +252,10 @@ impl Context for Call {
 
     fn lost(queue: &QueuePair<Self>, _cause: Lost) {
         queue.context().fail("the connection is lost");
+    }
+
+    fn faulted(queue: &QueuePair<Self>, _fault: Fault) {
+        queue.context().fail("the queue pair is at fault");
     }
 }
 

@@ -20,7 +20,11 @@ use super::{
     pd::ProtectionDomain,
 };
 use crate::bindings;
-use core::ptr::NonNull;
+use core::{
+    ffi::c_void,
+    fmt,
+    ptr::NonNull, //
+};
 use kernel::{
     error::to_result,
     new_mutex,
@@ -48,6 +52,43 @@ pub trait Context: Sized + Send + Sync + 'static {
     /// context, may sleep, but may not drop the queue pair's connection. May be
     /// called more than once.
     fn lost(queue: &QueuePair<Self>, cause: Lost);
+
+    /// The device has put the queue pair into its error state, and no request
+    /// tells why: what is posted is merely flushed. Any context.
+    fn faulted(queue: &QueuePair<Self>, fault: Fault);
+}
+
+/// Why a device puts a queue pair into its error state by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// The peer has accessed memory that it may not, or not so.
+    Access,
+    /// The peer has sent a request that cannot be.
+    Request,
+    /// Something that is not about a request.
+    Fatal,
+}
+
+impl Fault {
+    /// `None` for what is no fault.
+    fn from_event(event: bindings::ib_event_type) -> Option<Self> {
+        match event {
+            bindings::ib_event_type_IB_EVENT_QP_ACCESS_ERR => Some(Self::Access),
+            bindings::ib_event_type_IB_EVENT_QP_REQ_ERR => Some(Self::Request),
+            bindings::ib_event_type_IB_EVENT_QP_FATAL => Some(Self::Fatal),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Access => "the peer accessed memory that it may not",
+            Self::Request => "the peer sent a request that cannot be",
+            Self::Fatal => "the device gave the queue pair up",
+        })
+    }
 }
 
 /// Room in a queue pair; a drain needs one more a direction, which is added.
@@ -123,7 +164,7 @@ impl<E: Context> QueuePair<E> {
             // Last but for moves, so that no later step can fail and leave it.
             // SAFETY: By the contract; `pd` and `cq` are alive.
             raw: unsafe {
-                create_raw(id, pd.as_raw(), cq.as_raw(), capacity, this.as_ptr().cast())
+                create_raw(id, pd.as_raw(), cq.as_raw(), capacity, this.as_ptr())
             }?,
             cq,
             pd,
@@ -219,6 +260,19 @@ impl<E: Context> QueuePair<E> {
         }
     }
 
+    /// # Safety
+    ///
+    /// Called by the device with an event of a queue pair made by
+    /// `Self::create`, whose `qp_context` is `context`.
+    unsafe extern "C" fn event(event: *mut bindings::ib_event, context: *mut c_void) {
+        // SAFETY: By the contract. The device is done with events before the
+        // queue pair is destroyed, which the object outlives.
+        let (queue, kind) = unsafe { (&*context.cast::<Self>(), (*event).event) };
+        if let Some(fault) = Fault::from_event(kind) {
+            E::faulted(queue, fault);
+        }
+    }
+
     /// Posts `first` and what follows it; on error also the first request that
     /// was not posted.
     ///
@@ -257,16 +311,17 @@ impl<E: Context> QueuePair<E> {
 
 /// # Safety
 ///
-/// As [`QueuePair::create`]; `context` must be the address of the object to be.
-unsafe fn create_raw(
+/// As [`QueuePair::create`]; `queue` must be the address of the object to be.
+unsafe fn create_raw<E: Context>(
     id: *mut bindings::rdma_cm_id,
     pd: *mut bindings::ib_pd,
     cq: *mut bindings::ib_cq,
     capacity: Capacity,
-    context: *mut core::ffi::c_void,
+    queue: *mut QueuePair<E>,
 ) -> Result<NonNull<bindings::ib_qp>> {
     let mut attributes = bindings::ib_qp_init_attr {
-        qp_context: context,
+        event_handler: Some(QueuePair::<E>::event),
+        qp_context: queue.cast(),
         send_cq: cq,
         recv_cq: cq,
         // One more for the marker of the drain.

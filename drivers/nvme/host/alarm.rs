@@ -15,7 +15,8 @@ use rrdma::{
     new_irq_lock,
     rdma::{
         cm,
-        cq, //
+        cq,
+        qp, //
     },
     sync::{
         IrqLock,
@@ -50,6 +51,8 @@ pub(crate) enum Trouble {
     },
     /// A command was not answered in time.
     Timeout { qid: u16, tag: u32 },
+    /// A queue pair is at fault, without a work request that is.
+    Fault { qid: u16, fault: qp::Fault },
     /// The connection of a queue is gone.
     Lost { qid: u16, cause: cm::Lost },
     /// The RDMA device is being removed.

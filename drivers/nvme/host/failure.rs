@@ -296,6 +296,12 @@ impl From<Trouble> for Failure {
                 format_args!("command {tag} on queue {qid} was not answered in time"),
             )
             .on_queue(qid),
+            Trouble::Fault { qid, fault } => Self::new(
+                ErrorStage::Transport,
+                errno::ENOLINK,
+                format_args!("connection of queue {qid} lost: {fault}"),
+            )
+            .on_queue(qid),
             Trouble::Lost { qid, cause } => {
                 let why = match cause {
                     cm::Lost::Disconnected => "the target disconnected",

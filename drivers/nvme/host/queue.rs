@@ -62,6 +62,7 @@ use rrdma::{
         qp::{
             Capacity,
             Context,
+            Fault,
             QueuePair, //
         },
         wr::Operation, //
@@ -225,6 +226,14 @@ impl Context for Queue {
         this.trouble(Trouble::Lost {
             qid: this.qid,
             cause,
+        });
+    }
+
+    fn faulted(queue: &QueuePair<Self>, fault: Fault) {
+        let this = queue.context();
+        this.trouble(Trouble::Fault {
+            qid: this.qid,
+            fault,
         });
     }
 }

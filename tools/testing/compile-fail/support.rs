@@ -25,6 +25,7 @@ use rrdma::{
         },
         qp::{
             Context,
+            Fault,
             QueuePair, //
         },
         wr::{
@@ -43,6 +44,8 @@ impl Context for Peer {
     fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
 
     fn lost(_queue: &QueuePair<Self>, _cause: Lost) {}
+
+    fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
 }
 
 /// A message, to be sent or received.

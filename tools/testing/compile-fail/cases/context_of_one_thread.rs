@@ -13,6 +13,7 @@ use rrdma::rdma::{
     cq::Failure,
     qp::{
         Context,
+        Fault,
         QueuePair, //
     },
 };
@@ -31,4 +32,6 @@ impl Context for Counting {
     fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
 
     fn lost(_queue: &QueuePair<Self>, _cause: Lost) {}
+
+    fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
 }

@@ -12,6 +12,7 @@ use rrdma::rdma::{
     cq::Failure,
     qp::{
         Context,
+        Fault,
         QueuePair, //
     },
     wr::Operation,
@@ -27,6 +28,8 @@ impl Context for Other {
     fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
 
     fn lost(_queue: &QueuePair<Self>, _cause: Lost) {}
+
+    fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
 }
 
 #[cfg(not(misuse))]
