@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# Runs functions as tests and reports them as KTAP.
+#
+# A test is a function. It runs in a subshell of its own under `set -e`: a command that fails, and
+# that no one asked about, fails the test, and the report names the command and its line. `fail`
+# says why. What a test or the set-up makes, it gives to `defer` to undo: the last made is undone
+# first, however the test ends. A test also fails when undoing fails, and when the kernel reported a
+# fault meanwhile.
+
+if [ -r "$SELFTESTS/kselftest/ktap_helpers.sh" ]; then
+	# shellcheck source=/dev/null
+	. "$SELFTESTS/kselftest/ktap_helpers.sh"
+else
+	. "$HERE/lib/ktap.sh"
+fi
+
+# What a kernel says when it is broken.
+FAULTS='WARNING: |BUG: |kernel BUG at|Oops|general protection fault|KASAN: |KFENCE: |UBSAN: '
+FAULTS+='|blocked for more than|possible (recursive|circular) locking|possible deadlock'
+FAULTS+='|inconsistent lock state|possible irq lock inversion|suspicious RCU usage'
+FAULTS+='|refcount_t: |list_(add|del) corruption|(soft|hard) lockup|rcu.*detected.*stall'
+FAULTS+='|sleeping function called|scheduling while atomic|rust_kernel: .*panicked'
+FAULTS+='|Bad page state|kmemleak: [0-9]+ new'
+
+# Longest time a command run by `try` or `run` may take, in seconds. None needs more than a few;
+# this is for emulated machines under load.
+COMMAND_SECONDS=60
+
+DEFERRED=()
+
+# Say something about the test that runs; also where standard output is captured.
+note() {
+	printf '# %s\n' "$*" >&3
+}
+
+# End the test that runs: it failed, for this reason.
+fail() {
+	note "$*"
+	exit "$KSFT_FAIL"
+}
+
+# Undo something when the test, or the file, ends: the arguments are a command.
+defer() {
+	local line
+	printf -v line '%q ' "$@"
+	DEFERRED+=("$line")
+}
+
+undo() {
+	local line status=0 count=${#DEFERRED[@]}
+	while [ "$count" -gt 0 ]; do
+		count=$((count - 1))
+		line=${DEFERRED[count]}
+		unset "DEFERRED[$count]"
+		eval "$line" || {
+			note "undoing failed: $line"
+			status=1
+		}
+	done
+	return $status
+}
+
+# Wait for a moment without making a process.
+pause() {
+	read -rt 0.1 -u "$PAUSE_FD" || true
+}
+
+# wait_until SECONDS COMMAND...: whether COMMAND succeeds in that time.
+wait_until() {
+	local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
+	shift
+	until "$@"; do
+		[ "${EPOCHREALTIME/[.,]/}" -lt "$end" ] || return 1
+		pause
+	done
+}
+
+# The time since the machine started, in milliseconds.
+now() {
+	local uptime _
+	read -r uptime _ </proc/uptime
+	echo $((10#${uptime/./} * 10))
+}
+
+# Run a command that must not hang; its status is in STATUS, what it said in OUTPUT and ERRORS.
+try() {
+	STATUS=0
+	timeout -k 5 "$COMMAND_SECONDS" "$@" >"$SCRATCH/output" 2>"$SCRATCH/errors" || STATUS=$?
+	OUTPUT=$(<"$SCRATCH/output")
+	ERRORS=$(<"$SCRATCH/errors")
+	if [ "$STATUS" = 124 ] || [ "$STATUS" = 137 ]; then
+		fail "took longer than $COMMAND_SECONDS s: $*"
+	fi
+}
+
+# Like `try`, for a command that must succeed.
+run() {
+	try "$@"
+	[ "$STATUS" = 0 ] || fail "status $STATUS from: $*: $OUTPUT $ERRORS"
+}
+
+# expect STATUS COMMAND...: like `try`, for a command that must end with this status.
+expect() {
+	local wanted=$1
+	shift
+	try "$@"
+	[ "$STATUS" = "$wanted" ] ||
+		fail "status $STATUS and not $wanted from: $*: $OUTPUT $ERRORS"
+}
+
+# same WHAT WANTED FOUND
+same() {
+	[ "$2" = "$3" ] || fail "$1 is '$3' and not '$2'"
+}
+
+# has TEXT PATTERN: TEXT must contain a match of the extended regular expression.
+has() {
+	[[ $1 =~ $2 ]] || fail "'$1' does not match '$2'"
+}
+
+start_log() {
+	LOG_MARK="rnvme selftest $TEST_FILE $1 $EPOCHREALTIME"
+	echo "$LOG_MARK" >/dev/kmsg
+}
+
+# What the kernel said since `start_log`.
+kernel_log() {
+	dmesg | sed "1,/$LOG_MARK/d"
+}
+
+log_is_clean() {
+	local faults
+	faults=$(kernel_log | grep -E -A 30 "$FAULTS" | head -60) || true
+	[ -z "$faults" ] || {
+		note "the kernel reported:"
+		while read -r line; do
+			note "  $line"
+		done <<<"$faults"
+		return 1
+	}
+}
+
+# Names the command that failed, for `set -e` only ends the test.
+failed_at() {
+	note "failed with status $1: ${BASH_SOURCE[1]##*/}:$2: $3"
+}
+
+end_test() {
+	local status=$?
+	trap '' TERM INT
+	trap - EXIT ERR
+	set +e
+	undo || [ $status != 0 ] || status=$KSFT_FAIL
+	exit "$status"
+}
+
+run_test() {
+	local status=0
+	start_log "$1"
+	(
+		DEFERRED=()
+		trap end_test EXIT
+		trap 'exit 143' TERM INT
+		set -eE -o pipefail
+		trap 'failed_at $? $LINENO "$BASH_COMMAND"' ERR
+		"$1"
+	) &
+	CURRENT=$!
+	wait "$CURRENT" || status=$?
+	CURRENT=
+	log_is_clean || status=$KSFT_FAIL
+	report "$1" "$status"
+}
+
+# report TEST STATUS
+report() {
+	if [ "$2" = 0 ]; then
+		ktap_test_pass "$1"
+	else
+		ktap_test_fail "$1"
+	fi
+}
+
+# The kselftest runner ends a test that takes too long with SIGTERM.
+stopped() {
+	trap '' TERM INT
+	if [ -n "$CURRENT" ]; then
+		kill -TERM "$CURRENT"
+		wait "$CURRENT"
+	fi
+	note "stopped"
+	exit 143
+}
+
+end_file() {
+	local status=$?
+	trap '' TERM INT
+	trap - EXIT
+	undo || [ $status != 0 ] || status=$KSFT_FAIL
+	exit "$status"
+}
+
+# As the last test of every file: all of the above must have been temporary.
+leaves_nothing_behind() {
+	start_log leaves_nothing_behind
+	local status=$KSFT_PASS
+	undo || status=$KSFT_FAIL
+	log_is_clean || status=$KSFT_FAIL
+	report leaves_nothing_behind "$status"
+}
+
+# What comes before the first `defer` of a file.
+open_file() {
+	CURRENT=
+	trap end_file EXIT
+	trap stopped TERM INT
+	SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/rnvme.XXXXXX") || exit "$KSFT_FAIL"
+	defer rm -rf "$SCRATCH"
+	exec 3>&1 {PAUSE_FD}<> <(:)
+}
+
+# main SETUP TEST...: run the tests, or those of them that the file's arguments name.
+main() {
+	local setup=$1 test
+	shift
+	local tests=("$@")
+	[ ${#ARGUMENTS[@]} = 0 ] || tests=("${ARGUMENTS[@]}")
+	ktap_print_header
+	requirements || exit "$KSFT_SKIP"
+	ktap_set_plan $((${#tests[@]} + 1))
+	open_file
+	start_log setup
+	if ! "$setup"; then
+		echo "Bail out! $setup failed"
+		exit "$KSFT_FAIL"
+	fi
+	for test in "${tests[@]}"; do
+		run_test "$test"
+	done
+	leaves_nothing_behind
+	ktap_finished
+}
+
+# What all tests need; says what is missing.
+requirements() {
+	local module
+	if [ "$(id -u)" != 0 ]; then
+		ktap_skip_all "must be run as root"
+		return 1
+	fi
+	for module in rnvme rdma_rxe nvmet-rdma dummy veth null_blk loop; do
+		modprobe -qn "$module" || {
+			ktap_skip_all "there is no module $module"
+			return 1
+		}
+	done
+	for program in rnvme rdma ip fio; do
+		command -v "$program" >/dev/null || {
+			ktap_skip_all "there is no program $program"
+			return 1
+		}
+	done
+}

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# I/O that is verified, and I/O that runs while something happens to it.
+
+# An I/O that cannot be done any more must end within this time, in seconds.
+SOON=15
+
+# What an I/O ends with when its connection is lost.
+LOST='Input/output error|Link has been severed'
+
+# start_io: I/O without end on the first disk of CTRL; its process is in IO.
+start_io() {
+	local disk
+	disk=$(disk "$CTRL" 1)
+	fio --name=load --filename="$disk" --direct=1 --ioengine=libaio --rw=randrw --bs=16k \
+		--iodepth=8 --numjobs=2 --size=32m --time_based --runtime=600 --minimal \
+		--output="$SCRATCH/fio-result" >"$SCRATCH/fio" 2>&1 &
+	IO=$!
+	defer end_process $IO
+	wait_until 20 io_flows "$disk" || fail "there is no I/O: $(<"$SCRATCH/fio")"
+}
+
+# Some hundred requests have been done.
+io_flows() {
+	local reads
+	read -r reads _ <"/sys/block/${1##*/}/stat"
+	[ "$reads" -gt 100 ]
+}
+
+# io_fails: the I/O ends soon, with errors.
+io_fails() {
+	wait_until "$SOON" process_ended "$IO" || fail "after $SOON s fio still waits"
+	has "$(<"$SCRATCH/fio")" "$LOST"
+}
+
+# is_dead PATTERN: the controller of CTRL is dead and says why; its disk is there and refuses I/O at
+# once; and it can be taken away.
+is_dead() {
+	local disk=/dev/${CTRL}n1 began took
+	wait_until "$SOON" state_is "$CTRL" dead ||
+		fail "the controller is $(ctrl_field "$CTRL" state) and not dead"
+	has "$(ctrl_field "$CTRL" message)" "$1"
+	[ -b "$disk" ] || fail "$disk went without a disconnect"
+	began=$(now)
+	expect 1 dd if="$disk" of=/dev/null bs=4k count=1 iflag=direct
+	took=$(($(now) - began))
+	has "$ERRORS" "$LOST"
+	[ $took -lt 2000 ] || fail "the error took $took ms"
+	disconnect "$CTRL"
+	[ ! -e "$disk" ] || fail "$disk is still there after the disconnect"
+}
+
+# verify DISK OPTION...: what fio writes must have its checksums when it is read.
+verify() {
+	local disk=$1
+	shift
+	run fio --name=verify --filename="$disk" --direct=1 --ioengine=libaio --verify=crc32c \
+		--verify_fatal=1 --verify_state_save=0 --randrepeat=1 --output-format=terse "$@"
+}

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# What the kernel holds for us: RDMA objects and memory, before and after.
+
+# rdma_objects: the number of RDMA objects of each kind on each device, ours and the target's, but
+# without the completion queues that the device shares out: it keeps those.
+rdma_objects() {
+	rdma resource show | sed 's/ cq [0-9]*//'
+	rdma resource show cq | grep -vF '[ib_core]' || true
+}
+
+rdma_objects_are() {
+	[ "$(rdma_objects)" = "$1" ]
+}
+
+# rdma_back_to OBJECTS: the objects must be those again soon. The target frees its own late.
+rdma_back_to() {
+	wait_until 15 rdma_objects_are "$1" ||
+		fail "RDMA objects were '$1' and are '$(rdma_objects)'"
+}
+
+# Give what is free in the slabs back, so that what is left is in use.
+slab_shrink() {
+	local cache
+	for cache in /sys/kernel/slab/*; do
+		[ -L "$cache" ] || echo 1 >"$cache/shrink"
+	done
+}
+
+# slab_count: remember the objects in use of each kmalloc cache, in SLAB.
+slab_count() {
+	local name active _
+	declare -gA SLAB=()
+	slab_shrink
+	while read -r name active _; do
+		[[ $name != kmalloc-* ]] || SLAB[$name]=$active
+	done </proc/slabinfo
+}
+
+# slab_grew OBJECTS: whether a kmalloc cache has so many objects more than when they were counted;
+# GROWN tells which.
+slab_grew() {
+	local name active _
+	GROWN=
+	slab_shrink
+	while read -r name active _; do
+		if [[ $name = kmalloc-* && $((active - ${SLAB[$name]:-0})) -ge $1 ]]; then
+			GROWN+=" $name by $((active - ${SLAB[$name]:-0}))"
+		fi
+	done </proc/slabinfo
+	[ -n "$GROWN" ]
+}
+
+slab_is_steady() {
+	! slab_grew "$1"
+}
+
+# slab_steady OBJECTS: no cache may have grown by so many since `slab_count`. Connections that were
+# closed are remembered by the connection managers for some seconds.
+slab_steady() {
+	wait_until 20 slab_is_steady "$1" || fail "memory in use grew:$GROWN objects"
+}
