@@ -1,0 +1,192 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Connecting and disconnecting: addresses, options, several controllers and namespaces.
+
+. "$(dirname "$0")/lib.sh"
+
+TWO=$NQN.two
+EIGHT=$NQN.eight
+
+setup() {
+	modprobe rnvme && network_single && target_load &&
+		target_port 4420 "$TARGET4" && target_port 4421 "$TARGET6" &&
+		subsystem "$NQN" 1 && subsystem "$TWO" 2 && subsystem "$EIGHT" 8
+}
+
+# subsystem NQN NAMESPACES: each namespace of its own size.
+subsystem() {
+	local nsid
+	target_subsystem "$1" || return 1
+	for ((nsid = 1; nsid <= $2; nsid++)); do
+		backend_memory "$2_$nsid" $((8 + nsid)) 512 &&
+			target_namespace "$1" $nsid "$BACKEND" || return 1
+	done
+	target_export 4420 "$1" && target_export 4421 "$1"
+}
+
+# field_is FIELD VALUE
+field_is() {
+	same "$1" "$2" "$(ctrl_field "$CTRL" "$1")"
+}
+
+# namespaces_are COUNT: the controller's disks are these, of the right sizes.
+namespaces_are() {
+	local nsid disk
+	field_is nr_namespaces "$1"
+	for ((nsid = 1; nsid <= $1; nsid++)); do
+		disk=$(disk "$CTRL" $nsid)
+		same "size of $disk" $(((8 + nsid) << 20)) "$(blockdev --getsize64 "$disk")"
+	done
+	[ ! -e "/dev/${CTRL}n$nsid" ] || fail "there is a disk of a namespace that is not"
+}
+
+disconnect_leaves_nothing() {
+	disconnect "$CTRL"
+	no_disks || fail "a disk is left"
+	expect 3 rnvme show "$CTRL"
+}
+
+connects_over_ipv4() {
+	connect "$TARGET4"
+	field_is state live
+	field_is traddr "$TARGET4"
+	field_is trsvcid 4420
+	field_is subsysnqn "$NQN"
+	field_is hostnqn "$HOSTNQN"
+	field_is rdma_device rnvme_rxe0
+	field_is model Linux
+	has "$(ctrl_field "$CTRL" cntlid)" '^[1-9]'
+	namespaces_are 1
+	disconnect_leaves_nothing
+}
+
+connects_over_ipv6() {
+	connect "$TARGET6"
+	field_is traddr "$TARGET6"
+	namespaces_are 1
+	disconnect_leaves_nothing
+}
+
+connects_by_name() {
+	cp /etc/hosts "$SCRATCH/hosts"
+	echo "$TARGET4 target.rnvme.test" >>"$SCRATCH/hosts"
+	mount --bind "$SCRATCH/hosts" /etc/hosts
+	defer umount /etc/hosts
+	connect target.rnvme.test
+	field_is traddr "$TARGET4"
+}
+
+connects_from_an_address() {
+	connect "$TARGET4" -w "$HOST4"
+	field_is host_traddr "$HOST4"
+	has "$(rdma resource show cm_id)" "src-addr $HOST4:[0-9]+ dst-addr $TARGET4:4420"
+	disconnect "$CTRL"
+	connect "$TARGET6" -w "$HOST6"
+	field_is host_traddr "$HOST6"
+	expect 1 rnvme connect -a "$TARGET4" -n "$NQN" -w 192.0.2.77
+}
+
+# The target tells what it was asked for: one queue for each processor when nothing was said.
+asks_for_queues() {
+	local wanted
+	wanted=$(nproc)
+	trace_start "$COMMANDS"
+	connect "$TARGET4"
+	field_is nr_io_queues "$wanted"
+	same "Connect commands of I/O queues" "$wanted" "$(traced 'fabrics_type_connect.* qid=[1-9]')"
+	disconnect "$CTRL"
+	trace_clear
+	connect "$TARGET4" -i 1
+	field_is nr_io_queues 1
+	same "Connect commands of I/O queues" 1 "$(traced 'fabrics_type_connect.* qid=[1-9]')"
+}
+
+asks_for_queue_size() {
+	trace_start "$COMMANDS"
+	connect "$TARGET4" -Q 32
+	field_is queue_size 32
+	trace_has 'fabrics_type_connect.* qid=1, sqsize=31'
+	same "queue depth" 31 "$(queue_limit "$(disk "$CTRL" 1)" nr_requests)"
+}
+
+asks_for_keep_alive() {
+	trace_start "$COMMANDS"
+	connect "$TARGET4" -k 7
+	field_is keep_alive_tmo 7
+	trace_has 'fabrics_type_connect.* qid=0,.* kato=7000'
+	disconnect "$CTRL"
+	trace_clear
+	connect "$TARGET4" -k 0
+	field_is keep_alive_tmo 0
+	trace_has 'fabrics_type_connect.* qid=0,.* kato=0'
+}
+
+# An idle connection lives beyond its keep-alive timeout, for it is kept alive.
+keeps_alive() {
+	trace_start "$COMMANDS"
+	connect "$TARGET4" -k 1
+	wait_until 10 keep_alives 3 || fail "no three keep-alives in ten seconds"
+	field_is state live
+}
+
+keep_alives() {
+	[ "$(traced nvme_admin_keep_alive)" -ge "$1" ]
+}
+
+has_1_2_and_8_namespaces() {
+	connect_to "$NQN" "$TARGET4"
+	namespaces_are 1
+	connect_to "$TWO" "$TARGET4"
+	namespaces_are 2
+	connect_to "$EIGHT" "$TARGET6"
+	namespaces_are 8
+	run rnvme list -o json
+	same "disks in the list" 11 "$(grep -o '"node":' <<<"$OUTPUT" | wc -l)"
+	run rnvme disconnect-all
+	no_disks || fail "a disk is left"
+}
+
+refuses_a_duplicate() {
+	connect "$TARGET4"
+	expect 4 rnvme connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN"
+	has "$ERRORS" '^rnvme: .*(exists|already|connected)'
+	run rnvme connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" --idempotent
+	same output "$CTRL: already connected" "$OUTPUT"
+	connect "$TARGET4" -D
+	# The same subsystem by another way, and from another host, is no duplicate.
+	connect "$TARGET6"
+	run rnvme connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN.other"
+	defer disconnect_if_there "${OUTPUT%%:*}"
+	run rnvme disconnect -n "$NQN"
+	has "$(rnvme show -o json)" '"controllers":\[\]'
+}
+
+keeps_controllers_apart() {
+	local one two
+	connect_to "$NQN" "$TARGET4"
+	one=$(disk "$CTRL" 1)
+	connect_to "$TWO" "$TARGET4"
+	two=$(disk "$CTRL" 1)
+	dd if=/dev/urandom of="$SCRATCH/data" bs=64k count=1 status=none
+	run dd if="$SCRATCH/data" of="$one" bs=64k oflag=direct
+	run dd if=/dev/zero of="$two" bs=64k count=1 oflag=direct
+	run dd if="$one" of="$SCRATCH/read" bs=64k count=1 iflag=direct
+	cmp "$SCRATCH/data" "$SCRATCH/read"
+	disconnect "$CTRL"
+	run dd if="$one" of="$SCRATCH/read" bs=64k count=1 iflag=direct
+	cmp "$SCRATCH/data" "$SCRATCH/read"
+}
+
+main setup \
+	connects_over_ipv4 \
+	connects_over_ipv6 \
+	connects_by_name \
+	connects_from_an_address \
+	asks_for_queues \
+	asks_for_queue_size \
+	asks_for_keep_alive \
+	keeps_alive \
+	has_1_2_and_8_namespaces \
+	refuses_a_duplicate \
+	keeps_controllers_apart

@@ -1,0 +1,215 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What cannot be done is refused: with the reason, with its exit status, and without a trace.
+
+. "$(dirname "$0")/lib.sh"
+
+CLOSED=$NQN.closed
+
+# An address on an interface without an RDMA device.
+NO_RDMA=198.51.100.1
+# An address that no route leads to.
+NO_ROUTE=203.0.113.1
+
+setup() {
+	modprobe rnvme && network_single && backend_memory disk 16 512 && target_simple "$BACKEND" &&
+		target_subsystem "$CLOSED" && target_host "$CLOSED" "$HOSTNQN.friend" &&
+		target_export 4420 "$CLOSED" || return 1
+	ip link add rnvme2 type dummy && defer interface_delete rnvme2 &&
+		interface_up "" rnvme2 1500 "$NO_RDMA/24" || return 1
+	OBJECTS=$(rdma_objects)
+}
+
+# nothing_left: as if the failed command had never been.
+nothing_left() {
+	no_disks || fail "a disk is left"
+	has "$(rnvme show -o json)" '"controllers":\[\]'
+	rdma_back_to "$OBJECTS"
+}
+
+# connect_fails STATUS STAGE PATTERN OPTION...: connecting fails at that stage with that message,
+# which is one line for people, and an object for programs.
+connect_fails() {
+	local status=$1 stage=$2 pattern=$3
+	shift 3
+	expect "$status" rnvme connect "$@"
+	same output "" "$OUTPUT"
+	has "$ERRORS" "^rnvme: connect to .*$pattern"
+	same "number of lines" 1 "$(wc -l <"$SCRATCH/errors")"
+	nothing_left
+	expect "$status" rnvme connect "$@" -o json
+	has "$ERRORS" "^\{\"schema\":1,\"error\":\{\"status\":$status,\"message\":\"[^\"]*$pattern"
+	has "$ERRORS" "\"failure\":\{\"stage\":\"$stage\",\"errno\":[1-9]"
+	nothing_left
+}
+
+wrong_subsystem() {
+	connect_fails 1 fabrics-connect "no such subsystem .*${NQN}[.]wrong" -a "$TARGET4" -n "$NQN.wrong"
+}
+
+refused_host() {
+	connect_fails 1 fabrics-connect "host is not allowed.*$CLOSED" \
+		-a "$TARGET4" -n "$CLOSED" -q "$HOSTNQN"
+	run rnvme connect -a "$TARGET4" -n "$CLOSED" -q "$HOSTNQN.friend"
+	run rnvme disconnect-all
+}
+
+nobody_listens() {
+	connect_fails 1 connect 'nobody listens' -a "$TARGET4" -s 4499 -n "$NQN"
+	connect_fails 1 connect 'nobody listens' -a "$TARGET6" -s 4499 -n "$NQN"
+}
+
+no_route() {
+	connect_fails 1 address 'no route' -a "$NO_ROUTE" -n "$NQN"
+}
+
+# The network takes the packets, and nobody answers.
+no_answer() {
+	local began took
+	began=$(now)
+	connect_fails 5 connect 'timed out after' -a "$NOBODY4" -n "$NQN" --timeout 2
+	took=$(($(now) - began))
+	[ $took -lt 15000 ] || fail "two attempts of two seconds took $took ms"
+}
+
+no_rdma_device() {
+	connect_fails 1 address 'no RDMA device' -a "$NO_RDMA" -n "$NQN"
+}
+
+wrong_host_address() {
+	connect_fails 1 address 'host address is not' -a "$TARGET4" -n "$NQN" -w 192.0.2.77
+	# This needs no try: it is refused at once.
+	expect 1 rnvme connect -a "$TARGET4" -n "$NQN" -w "$TARGET6"
+	has "$ERRORS" '^rnvme: connect to .*family.*host-traddr'
+	nothing_left
+}
+
+unknown_name() {
+	expect 1 rnvme connect -a no-such-host.invalid -n "$NQN"
+	has "$ERRORS" '^rnvme: connect to no-such-host.invalid:4420: '
+	nothing_left
+}
+
+# usage_error PATTERN ARGUMENT...: refused before anything is done.
+usage_error() {
+	local pattern=$1
+	shift
+	expect 2 rnvme "$@"
+	has "$ERRORS" "^rnvme: .*$pattern"
+	same "number of lines" 1 "$(wc -l <"$SCRATCH/errors")"
+}
+
+wrong_command_lines() {
+	usage_error 'frobnicate' frobnicate
+	usage_error 'traddr' connect -n "$NQN"
+	usage_error 'nqn' connect -a "$TARGET4"
+	usage_error 'tcp' connect -t tcp -a "$TARGET4" -n "$NQN"
+	usage_error '65536' connect -a "$TARGET4" -s 65536 -n "$NQN"
+	usage_error '15' connect -a "$TARGET4" -n "$NQN" -Q 15
+	usage_error '1025' connect -a "$TARGET4" -n "$NQN" -Q 1025
+	usage_error 'io-queues' connect -a "$TARGET4" -n "$NQN" -i 0
+	usage_error 'x' connect -a "$TARGET4" -n "$NQN" -k x
+	usage_error 'hostid' connect -a "$TARGET4" -n "$NQN" -I 12
+	usage_error 'bogus' list --bogus
+	usage_error 'xml' list -o xml
+	usage_error '' disconnect
+	nothing_left
+}
+
+not_found() {
+	expect 3 rnvme disconnect -d rnvme77
+	has "$ERRORS" '^rnvme: .*rnvme77'
+	expect 3 rnvme disconnect -n "$NQN.other"
+	has "$ERRORS" "^rnvme: .*$NQN.other"
+	expect 3 rnvme show rnvme77
+	run rnvme disconnect-all
+}
+
+interrupted_connect() {
+	local pid began took status=0
+	# Nothing started by the shell in the background minds SIGINT, unless told to.
+	env --default-signal=INT rnvme connect -a "$NOBODY4" -n "$NQN" --timeout 60 \
+		>"$SCRATCH/connect" 2>&1 &
+	pid=$!
+	defer end_process $pid
+	wait_until 10 state_is rnvme0 connecting || fail "it does not even try to connect"
+	began=$(now)
+	kill -INT $pid
+	wait $pid || status=$?
+	took=$(($(now) - began))
+	same status 1 $status
+	has "$(<"$SCRATCH/connect")" '^rnvme: connect to .*: interrupted$'
+	[ $took -lt 5000 ] || fail "the interrupted connect took $took ms to end"
+	nothing_left
+}
+
+disconnected_while_connecting() {
+	local pid status=0
+	rnvme connect -a "$NOBODY4" -n "$NQN" --timeout 60 >"$SCRATCH/connect" 2>&1 &
+	pid=$!
+	defer end_process $pid
+	wait_until 10 state_is rnvme0 connecting || fail "it does not even try to connect"
+	run rnvme disconnect -d rnvme0
+	wait $pid || status=$?
+	same status 1 $status
+	has "$(<"$SCRATCH/connect")" '^rnvme: connect to '
+	nothing_left
+}
+
+# The caller may look, and not touch.
+without_privilege() {
+	local nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+	connect "$TARGET4"
+	expect 6 "${nobody[@]}" rnvme connect -a "$TARGET4" -n "$NQN" -D
+	has "$ERRORS" '^rnvme: connect to .*permission denied'
+	expect 6 "${nobody[@]}" rnvme disconnect -d "$CTRL"
+	has "$ERRORS" '^rnvme: .*permission denied'
+	expect 6 "${nobody[@]}" rnvme disconnect -n "$NQN"
+	expect 6 "${nobody[@]}" rnvme disconnect-all
+	run "${nobody[@]}" rnvme list
+	has "$OUTPUT" "/dev/${CTRL}n1"
+	run "${nobody[@]}" rnvme show "$CTRL"
+	same state live "$(ctrl_field "$CTRL" state)"
+	# Root without the capability is no better.
+	expect 6 setpriv --bounding-set -net_admin --inh-caps -net_admin rnvme disconnect -d "$CTRL"
+}
+
+# A module that is neither there nor to be had.
+without_module() {
+	local helper verb
+	run modprobe -r rnvme
+	defer modprobe rnvme
+	helper=$(</proc/sys/kernel/modprobe)
+	defer eval "echo $helper >/proc/sys/kernel/modprobe"
+	echo /bin/false >/proc/sys/kernel/modprobe
+	for verb in list show disconnect-all monitor "connect -a $TARGET4 -n $NQN" "disconnect -d rnvme0"; do
+		# shellcheck disable=SC2086 # words of a command
+		expect 7 rnvme $verb
+		has "$ERRORS" '^rnvme: .*module is not loaded.*modprobe rnvme'
+	done
+}
+
+# The module is loaded when the program asks for it.
+loads_module() {
+	run modprobe -r rnvme
+	run rnvme list
+	[ -d /sys/module/rnvme ] || fail "the module was not loaded"
+}
+
+main setup \
+	wrong_subsystem \
+	refused_host \
+	nobody_listens \
+	no_route \
+	no_answer \
+	no_rdma_device \
+	wrong_host_address \
+	unknown_name \
+	wrong_command_lines \
+	not_found \
+	interrupted_connect \
+	disconnected_while_connecting \
+	without_privilege \
+	without_module \
+	loads_module

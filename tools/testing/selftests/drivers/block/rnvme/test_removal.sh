@@ -1,0 +1,133 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The RDMA device of the host goes away while it is used: errors, and nothing that hangs.
+
+. "$(dirname "$0")/lib.sh"
+
+setup() {
+	modprobe rnvme
+}
+
+# Every test breaks the network, so every test has its own.
+start() {
+	network_pair
+	backend_memory disk 64 512
+	target_simple "$BACKEND"
+}
+
+delete_host_device() {
+	run ip netns exec "$HOST_NETNS" rdma link delete rnvme_rxe1
+}
+
+# rnvme has no RDMA object any more.
+owns_nothing() {
+	! rdma resource show qp | grep -qF '[rnvme]' && ! rdma resource show mr | grep -qF '[rnvme]'
+}
+
+device_deleted_under_io() {
+	start
+	connect "$TARGET4"
+	start_io
+	delete_host_device
+	owns_nothing || fail "RDMA objects are left of a deleted device"
+	io_fails
+	is_dead 'RDMA device'
+}
+
+# The other end of the cable goes with it, and the target's device too.
+interface_deleted_under_io() {
+	start
+	connect "$TARGET4"
+	start_io
+	run ip -n "$HOST_NETNS" link delete rnvme1
+	io_fails
+	is_dead 'RDMA device|disconnected'
+	owns_nothing || fail "RDMA objects are left of a deleted device"
+}
+
+device_driver_unloaded_under_io() {
+	start
+	connect "$TARGET4"
+	start_io
+	run rmmod rdma_rxe
+	io_fails
+	is_dead 'RDMA device|disconnected'
+}
+
+unloads_after_the_device_went() {
+	start
+	connect "$TARGET4"
+	start_io
+	delete_host_device
+	io_fails
+	run rmmod rnvme
+	defer modprobe rnvme
+	no_disks || fail "a disk is left of an unloaded module"
+}
+
+device_deleted_while_idle() {
+	start
+	connect "$TARGET4"
+	delete_host_device
+	is_dead 'RDMA device'
+}
+
+device_deleted_while_connecting() {
+	local pid status=0
+	start
+	# The link address of nobody is given, so that connecting gets beyond it.
+	ip -n "$HOST_NETNS" neighbour replace "$NOBODY4" dev rnvme1 lladdr 02:00:00:00:00:99
+	"${RNVME[@]}" connect -a "$NOBODY4" -n "$NQN" --timeout 60 >"$SCRATCH/connect" 2>&1 &
+	pid=$!
+	defer end_process $pid
+	wait_until 10 owns_something || fail "it does not even try: $(<"$SCRATCH/connect")"
+	delete_host_device
+	wait_until "$SOON" process_ended $pid || fail "the connect still waits"
+	wait $pid || status=$?
+	same status 1 $status
+	has "$(<"$SCRATCH/connect")" '^rnvme: connect to .*RDMA device'
+	owns_nothing || fail "RDMA objects are left of a deleted device"
+}
+
+owns_something() {
+	rdma resource show qp | grep -qF '[rnvme]'
+}
+
+# With the device back, the same address can be connected again.
+connects_after_the_device_came_back() {
+	start
+	connect "$TARGET4"
+	delete_host_device
+	is_dead 'RDMA device'
+	rdma_add "$HOST_NETNS" rnvme_rxe1 rnvme1
+	connect "$TARGET4"
+	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct
+}
+
+# A file system on a disk whose device goes: it fails, and can be unmounted.
+mounted_file_system() {
+	local disk
+	start
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" 1)
+	mkdir "$SCRATCH/mount"
+	run mkfs.ext4 -q -F "$disk"
+	run mount -o errors=continue "$disk" "$SCRATCH/mount"
+	defer unmount_if_mounted "$SCRATCH/mount"
+	run dd if=/dev/zero of="$SCRATCH/mount/file" bs=64k count=8
+	delete_host_device
+	expect 1 sync -f "$SCRATCH/mount/file"
+	run umount "$SCRATCH/mount"
+	is_dead 'RDMA device'
+}
+
+main setup \
+	device_deleted_under_io \
+	interface_deleted_under_io \
+	device_driver_unloaded_under_io \
+	unloads_after_the_device_went \
+	device_deleted_while_idle \
+	device_deleted_while_connecting \
+	connects_after_the_device_came_back \
+	mounted_file_system

@@ -1,0 +1,135 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The target, or the way to it, is not there or goes away: found out in time, with a reason and with
+# errors.
+
+. "$(dirname "$0")/lib.sh"
+
+setup() {
+	modprobe rnvme
+}
+
+# Every test breaks something, so every test has its own.
+start() {
+	network_pair
+	backend_memory disk 64 512
+	target_simple "$BACKEND"
+}
+
+# The neighbour's link address is asked for when the connection is made.
+neighbour_not_yet_known() {
+	start
+	ip -n "$HOST_NETNS" neighbour flush dev rnvme1
+	connect "$TARGET4"
+	disconnect "$CTRL"
+	ip -n "$HOST_NETNS" neighbour flush dev rnvme1
+	connect "$TARGET6"
+}
+
+# The target drops all connections of the port, and listens no more.
+port_removed_under_io() {
+	start
+	connect "$TARGET4"
+	start_io
+	target_unexport 4420 "$NQN"
+	target_port_delete 4420
+	io_fails
+	is_dead 'disconnected'
+	expect 1 "${RNVME[@]}" connect -a "$TARGET4" -n "$NQN"
+	has "$ERRORS" 'nobody listens'
+}
+
+# The controller goes at the target while nothing is sent: the connection's end is noticed.
+port_removed_while_idle() {
+	start
+	connect "$TARGET4" -k 0
+	target_unexport 4420 "$NQN"
+	is_dead 'disconnected'
+}
+
+target_driver_unloaded_under_io() {
+	start
+	connect "$TARGET4"
+	start_io
+	target_unexport 4420 "$NQN"
+	target_unexport 4421 "$NQN"
+	run rmmod nvmet-rdma
+	io_fails
+	is_dead 'disconnected'
+}
+
+# Its namespace is gone, its controller is not.
+namespace_disabled_under_io() {
+	start
+	connect "$TARGET4"
+	start_io
+	echo 0 >"$NVMET/subsystems/$NQN/namespaces/1/enable"
+	wait_until "$SOON" process_ended "$IO" || fail "fio still waits"
+	has "$(<"$SCRATCH/fio")" 'error'
+	same state live "$(ctrl_field "$CTRL" state)"
+	disconnect "$CTRL"
+}
+
+# No packet comes through any more, and nobody says so.
+silence() {
+	run tc qdisc add dev rnvme0 root netem loss 100%
+	run ip netns exec "$HOST_NETNS" tc qdisc add dev rnvme1 root netem loss 100%
+}
+
+silence_under_io() {
+	start
+	connect "$TARGET4" -k 2
+	start_io
+	silence
+	io_fails
+	is_dead '.'
+}
+
+# An idle host finds out by its keep-alive.
+silence_while_idle() {
+	local began took
+	start
+	connect "$TARGET4" -k 2
+	began=$(now)
+	silence
+	wait_until "$SOON" state_is "$CTRL" dead || fail "still $(ctrl_field "$CTRL" state)"
+	took=$(($(now) - began))
+	has "$(ctrl_field "$CTRL" stage)" 'keep-alive|transport'
+	[ $took -lt 10000 ] || fail "a keep-alive timeout of 2 s took $took ms"
+	is_dead '.'
+}
+
+# Taking away what is already cut off must not wait for the other side for long.
+disconnect_in_silence() {
+	local began took
+	start
+	connect "$TARGET4" -k 0
+	silence
+	began=$(now)
+	disconnect "$CTRL"
+	took=$(($(now) - began))
+	[ $took -lt 10000 ] || fail "the disconnect took $took ms"
+}
+
+# Packets that get lost are sent again, and the data is right.
+loses_packets() {
+	start
+	connect "$TARGET4" -k 0
+	run tc qdisc add dev rnvme0 root netem loss 0.5% seed 7
+	run fio --name=verify --filename="$(disk "$CTRL" 1)" --direct=1 --ioengine=libaio \
+		--rw=randwrite --bs=16k --size=2m --iodepth=4 --verify=crc32c --verify_fatal=1 \
+		--verify_state_save=0 --minimal
+	same state live "$(ctrl_field "$CTRL" state)"
+}
+
+main setup \
+	neighbour_not_yet_known \
+	port_removed_under_io \
+	port_removed_while_idle \
+	target_driver_unloaded_under_io \
+	namespace_disabled_under_io \
+	silence_under_io \
+	silence_while_idle \
+	disconnect_in_silence \
+	loses_packets
