@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The specification of the family: where it is, and what a request may carry."""
+
+import importlib
+import pathlib
+import struct
+import sys
+
+import yaml
+
+HERE = pathlib.Path(__file__).resolve().parents[1]
+SCALARS = {"u8": "=B", "u16": "=H", "u32": "=I", "s32": "=i", "uint": "=Q"}
+
+
+def _first(what, candidates):
+    for path in candidates:
+        if path.exists():
+            return path
+    raise FileNotFoundError(f"no {what}, neither of {', '.join(map(str, candidates))}")
+
+
+def path():
+    """The specification: beside the tests where they are installed, else in the tree."""
+    return _first("specification", [
+        HERE / "rnvme.yaml",
+        HERE.parents[5] / "Documentation/netlink/specs/rnvme.yaml",
+        pathlib.Path("/opt/rnvme/src/Documentation/netlink/specs/rnvme.yaml")])
+
+
+def ynl_family():
+    """The kernel's own client for the family."""
+    release = pathlib.Path("/proc/sys/kernel/osrelease").read_text(encoding="ascii").strip()
+    sys.path.insert(0, str(_first("ynl client", [
+        HERE.parents[3] / "net/ynl/pyynl",
+        pathlib.Path(f"/lib/modules/{release}/build/tools/net/ynl/pyynl"),
+        pathlib.Path("/opt/rnvme/kernel/tools/net/ynl/pyynl")])))
+    # Without a schema, which takes long to check.
+    return importlib.import_module("lib").YnlFamily(str(path()), schema="")
+
+
+class Attribute:
+    """An attribute of a set."""
+
+    def __init__(self, number, yaml_entry, constants):
+        self.number = number
+        self.name = yaml_entry["name"]
+        self.type = yaml_entry["type"]
+        checks = yaml_entry.get("checks", {})
+        self.checks = {key: constants.get(value, value) for key, value in checks.items()}
+
+    def scalar(self, value):
+        """The payload of a number."""
+        return struct.pack(SCALARS[self.type], value)
+
+    def limits(self):
+        """The smallest and the largest value of a number."""
+        bits = 8 * struct.calcsize(SCALARS[self.type])
+        return self.checks.get("min", 0), self.checks.get("max", (1 << bits) - 1)
+
+
+class Request:
+    """What a way to call an operation may carry."""
+
+    def __init__(self, operation, mode, command, names, pool):
+        self.operation = operation
+        self.mode = mode
+        self.command = command
+        self.admin = "admin-perm" in operation.get("flags", [])
+        self.attributes = {name: pool[name] for name in names}
+        self.others = {name: one for name, one in pool.items() if name not in names}
+
+    def __str__(self):
+        return f"{self.operation['name']} ({self.mode})"
+
+
+class Spec:
+    """The specification, read."""
+
+    def __init__(self):
+        text = path().read_text(encoding="utf-8")
+        tree = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        constants = {one["name"]: one["value"] for one in tree["definitions"]
+                     if one["type"] == "const"}
+        self.sets = {}
+        for each in tree["attribute-sets"]:
+            entries = enumerate(each["attributes"], 1)
+            self.sets[each["name"]] = {entry["name"]: Attribute(number, entry, constants)
+                                       for number, entry in entries}
+        self.requests = list(self._requests(tree["operations"]["list"]))
+        self.commands = len(tree["operations"]["list"])
+
+    def _requests(self, operations):
+        for command, operation in enumerate(operations, 1):
+            for mode in ("do", "dump"):
+                if mode in operation:
+                    names = operation[mode].get("request", {}).get("attributes", [])
+                    yield Request(operation, mode, command, names,
+                                  self.sets[operation["attribute-set"]])
+
+    def request(self, name, mode="do"):
+        """A request by the name of its operation."""
+        return next(one for one in self.requests
+                    if (one.operation["name"], one.mode) == (name, mode))

@@ -1,0 +1,428 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The netlink interface: every operation with the kernel's ynl client, and wrong."""
+
+import errno
+import pathlib
+import sys
+import threading
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+# pylint: disable=wrong-import-position
+from pylib import fixture, genl, ktap, spec  # noqa: E402
+from pylib.ktap import check, same  # noqa: E402
+
+# Which attributes a request cannot do without, and a good value of each.
+REQUIRED = {
+    ("connect", "do"): ["traddr", "subsysnqn", "hostnqn", "hostid"],
+    ("disconnect", "do"): ["ctrl-id"],
+    ("ctrl-get", "do"): ["ctrl-id"],
+    ("ns-get", "do"): ["ctrl-id", "nsid"],
+}
+NO_CONTROLLER = 0xfffffff0
+HOSTID = bytes(range(1, 17))
+# Longer than any operation here takes.
+SOON = 20
+
+
+class World:
+    """What the tests work on."""
+
+    def __init__(self, values):
+        self.values = values
+        self.spec = spec.Spec()
+        self.socket = genl.Socket("rnvme")
+        self.ynl = spec.ynl_family()
+
+    def good(self, attribute):
+        """A payload that the attribute's policy takes."""
+        texts = {"traddr": self.values["NOBODY4"], "host-traddr": self.values["TARGET4"],
+                 "subsysnqn": self.values["NQN"], "hostnqn": self.values["HOSTNQN"]}
+        if attribute.type == "string":
+            return texts[attribute.name].encode() + b"\0"
+        if attribute.type == "binary":
+            return HOSTID
+        if attribute.type == "flag":
+            return b""
+        if attribute.name == "ctrl-id":
+            return attribute.scalar(NO_CONTROLLER)
+        return attribute.scalar(attribute.limits()[0] or 1)
+
+    def required(self, request):
+        """The attributes without which a request is refused, well made: name and bytes."""
+        names = REQUIRED.get((request.operation["name"], request.mode), [])
+        return [(name, genl.attribute(request.attributes[name].number,
+                                      self.good(request.attributes[name]))) for name in names]
+
+    def send(self, request, body):
+        """Send a request."""
+        dump = genl.DUMP if request.mode == "dump" else 0
+        return self.socket.request(request.command, body, genl.REQUEST | genl.ACK | dump)
+
+    def refused(self, request, body, what):
+        """The request must be refused; return why."""
+        try:
+            self.send(request, body)
+        except genl.Refusal as refusal:
+            return refusal
+        raise ktap.Failure(f"{request}: {what} was taken")
+
+    def refused_at(self, request, name, bad, what):
+        """A request whose attribute `name` is `bad` must be refused with a pointer to it."""
+        body = b"".join(data for each, data in self.required(request) if each != name)
+        refusal = self.refused(request, body + bad, what)
+        same(f"{request}: {what}: offset of the attribute in '{refusal}'",
+             genl.HEADERS + len(body), refusal.offset)
+        check(refusal.message, f"{request}: {what}: no message with {refusal}")
+
+    def connected(self, **more):
+        """Connect, and wait until it is live; return the controller's number."""
+        wish = {"traddr": self.values["TARGET4"], "subsysnqn": self.values["NQN"],
+                "hostnqn": self.values["HOSTNQN"], "hostid": HOSTID.hex()} | more
+        made = self.ynl.do("connect", wish)
+        self.wait(made["ctrl-id"], lambda ctrl: ctrl and ctrl["state"] == "live")
+        return made["ctrl-id"]
+
+    def wait(self, number, condition):
+        """Wait until the controller, or None when there is none, is as wanted."""
+        limit = time.monotonic() + SOON
+        while True:
+            ctrl = next((one for one in self.ynl.dump("ctrl-get", {})
+                         if one["ctrl-id"] == number), None)
+            if condition(ctrl):
+                return ctrl
+            check(time.monotonic() < limit, f"after {SOON} s it is still {ctrl}")
+            time.sleep(0.05)
+
+    def remove(self, number):
+        """Disconnect, and wait until it is gone."""
+        self.ynl.do("disconnect", {"ctrl-id": number})
+        self.wait(number, lambda ctrl: ctrl is None)
+
+    def no_controllers(self):
+        """All that a test made is gone."""
+        same("controllers", [], self.ynl.dump("ctrl-get", {}))
+
+    def clean_up(self):
+        """Take away what a test has left."""
+        disconnect = self.spec.request("disconnect")
+        ctrl_id = disconnect.attributes["ctrl-id"]
+        for ctrl in self.ynl.dump("ctrl-get", {}):
+            number = ctrl["ctrl-id"]
+            try:
+                self.send(disconnect, genl.attribute(ctrl_id.number, ctrl_id.scalar(number)))
+            except genl.Refusal as refusal:
+                # It may be on its way already.
+                same(f"disconnect of {number}: error", errno.ENOENT, refusal.errno)
+            self.wait(number, lambda ctrl: ctrl is None)
+
+
+def ynl_drives_every_operation(world):
+    """Connect, get, dump, disconnect."""
+    number = world.connected()
+    ctrl = world.ynl.do("ctrl-get", {"ctrl-id": number})
+    same("state", "live", ctrl["state"])
+    same("subsysnqn", world.values["NQN"], ctrl["subsysnqn"])
+    same("hostid", HOSTID.hex(), ctrl["hostid"].replace(" ", ""))
+    same("trsvcid", 4420, ctrl["trsvcid"])
+    same("dump of controllers", [ctrl], world.ynl.dump("ctrl-get", {}))
+    namespaces = world.ynl.dump("ns-get", {})
+    same("namespaces", [1, 2], [one["nsid"] for one in namespaces])
+    same("block sizes", [512, 4096], [one["block-size"] for one in namespaces])
+    same("sizes", [16 << 20] * 2, [one["size"] for one in namespaces])
+    same("dump of namespaces of the controller", namespaces,
+         world.ynl.dump("ns-get", {"ctrl-id": number}))
+    for one in namespaces:
+        same("namespace", one, world.ynl.do("ns-get", {"ctrl-id": number, "nsid": one["nsid"]}))
+        check(pathlib.Path(f"/sys/block/{one['name']}").exists(), f"no disk {one['name']}")
+    world.remove(number)
+    world.no_controllers()
+
+
+def ynl_hears_every_event(world):
+    """One connection makes all kinds of events."""
+    listener = spec.ynl_family()
+    listener.ntf_subscribe("events")
+    world.remove(world.connected())
+    seen, limit = [], time.monotonic() + SOON
+    while "ctrl-del-ntf" not in seen:
+        check(time.monotonic() < limit, f"no ctrl-del-ntf after {seen}")
+        seen += [event["name"] for event in listener.poll_ntf(duration=1)]
+    same("kinds of events", {"ctrl-add-ntf", "ctrl-change-ntf", "ctrl-del-ntf", "ns-add-ntf",
+                             "ns-del-ntf"}, set(seen))
+    same("first", "ctrl-add-ntf", seen[0])
+    listener.close()
+
+
+def policy_agrees_with_the_specification(world):
+    """What the kernel says that it checks is what the specification says."""
+    for request in world.spec.requests:
+        policy = world.ynl.get_policy(request.operation["name"], request.mode)
+        if not request.attributes:
+            check(not policy, f"{request}: takes no attributes, but has {policy}")
+            continue
+        same(f"{request}: attributes", sorted(request.attributes), sorted(policy.keys()))
+        for attribute in request.attributes.values():
+            same(f"{request}: {attribute.name}", expected_policy(attribute),
+                 policy[attribute.name].to_dict())
+
+
+def expected_policy(attribute):
+    """The kernel's words for the checks of an attribute."""
+    if attribute.type == "string":
+        return {"type": "nul-string", "max-length": attribute.checks["max-len"]}
+    if attribute.type == "binary":
+        length = attribute.checks["exact-len"]
+        return {"type": "binary", "min-length": length, "max-length": length}
+    if attribute.type == "flag":
+        return {"type": "flag"}
+    low, high = attribute.limits()
+    return {"type": attribute.type, "min-value": low, "max-value": high}
+
+
+def missing_attributes(world):
+    """Each attribute that is needed, left out."""
+    for request in world.spec.requests:
+        required = world.required(request)
+        for name, _ in required:
+            body = b"".join(data for each, data in required if each != name)
+            refusal = world.refused(request, body, f"without {name}")
+            same(f"{request} without {name}: missing attribute",
+                 request.attributes[name].number, refusal.missing)
+
+
+def unknown_attributes(world):
+    """Numbers that nobody knows, and attributes of other requests."""
+    for request in world.spec.requests:
+        highest = max(one.number for one in (request.attributes | request.others).values())
+        numbers = [0, highest + 1, 0x3fff, *(one.number for one in request.others.values())]
+        for number in numbers:
+            world.refused_at(request, None, genl.attribute(number, b"\1\0\0\0"),
+                             f"attribute {number}")
+
+
+def wrong_sizes(world):
+    """Payloads that are shorter or longer than their type."""
+    for request in world.spec.requests:
+        for name, attribute in request.attributes.items():
+            good = world.good(attribute)
+            bad = [good + b"\0"] if attribute.type != "string" else []
+            bad += [good[:-1], b""] if attribute.type != "flag" else []
+            for payload in bad:
+                world.refused_at(request, name, genl.attribute(attribute.number, payload),
+                                 f"{name} of {len(payload)} bytes")
+
+
+def wrong_strings(world):
+    """Strings that are too long."""
+    for request in world.spec.requests:
+        for name, attribute in request.attributes.items():
+            if attribute.type == "string":
+                payload = b"1" * (attribute.checks["max-len"] + 1) + b"\0"
+                world.refused_at(request, name, genl.attribute(attribute.number, payload),
+                                 f"{name} of {len(payload) - 1} characters")
+
+
+def values_out_of_range(world):
+    """Numbers below the least and above the greatest."""
+    for request in world.spec.requests:
+        for name, attribute in request.attributes.items():
+            if attribute.type not in spec.SCALARS:
+                continue
+            low, high = attribute.limits()
+            below = [low - 1] if "min" in attribute.checks else []
+            above = [high + 1] if "max" in attribute.checks else []
+            for value in below + above:
+                data = genl.attribute(attribute.number, attribute.scalar(value))
+                world.refused_at(request, name, data, f"{name} = {value}")
+
+
+def values_without_meaning(world):
+    """What the policy takes, and the operation does not."""
+    request = world.spec.request("connect")
+    bad = {"traddr": [b"", b"target", b"300.1.1.1", b"192.0.2.1.", b"2001:db8::1::1",
+                      b"192.0.2.1 ", b"fe80::1%nowhere"],
+           "host-traddr": [b"", b"host", b"1.2.3.4.5"],
+           "subsysnqn": [b"", b"nqn.2014-08.org\nx", b"nqn.\xff\xfe"],
+           "hostnqn": [b"", b"nqn\n"],
+           "hostid": [bytes(16)]}
+    for name, values in bad.items():
+        number = request.attributes[name].number
+        for value in values:
+            payload = value if name == "hostid" else value + b"\0"
+            world.refused_at(request, name, genl.attribute(number, payload), f"{name} = {value!r}")
+
+
+def malformed_messages(world):
+    """Messages that are not even made of attributes."""
+    request = world.spec.request("ctrl-get")
+    number = request.attributes["ctrl-id"].number
+    good = dict(world.required(request))["ctrl-id"]
+    bodies = {"an attribute longer than the message": b"\xff\0" + number.to_bytes(2, "little"),
+              "an attribute shorter than its header": b"\2\0" + number.to_bytes(2, "little"),
+              "bytes after the last attribute": good + b"\1\2",
+              "a nested attribute that is none": genl.attribute(number | 0x8000, bytes(4))}
+    for what, body in bodies.items():
+        refusal = world.refused(request, body, what)
+        same(f"{what}: error", errno.EINVAL, refusal.errno)
+    try:
+        world.socket.message(b"\3")
+    except genl.Refusal as refusal:
+        same("a message without a generic header: error", errno.EINVAL, refusal.errno)
+    else:
+        raise ktap.Failure("a message without a generic header was taken")
+
+
+def unknown_commands(world):
+    """Commands that are none, or that are events, and the wrong ways to call."""
+    modes = {(one.command, one.mode) for one in world.spec.requests}
+    for command in (0, *range(1, world.spec.commands + 1), world.spec.commands + 1, 255):
+        for mode, flags in (("do", 0), ("dump", genl.DUMP)):
+            if (command, mode) in modes:
+                continue
+            try:
+                world.socket.request(command, b"", genl.REQUEST | genl.ACK | flags)
+            except genl.Refusal as refusal:
+                same(f"command {command} ({mode}): error", errno.EOPNOTSUPP, refusal.errno)
+            else:
+                raise ktap.Failure(f"command {command} ({mode}) was taken")
+
+
+def objects_that_are_not(world):
+    """Controllers and namespaces that do not exist."""
+    for request in world.spec.requests:
+        if "ctrl-id" in request.attributes:
+            refusal = world.refused(
+                request, b"".join(data for _, data in world.required(request))
+                or genl.attribute(request.attributes["ctrl-id"].number,
+                                  world.good(request.attributes["ctrl-id"])), "no controller")
+            same(f"{request}: error", errno.ENOENT, refusal.errno)
+            same(f"{request}: offset", genl.HEADERS, refusal.offset)
+    request = world.spec.request("ns-get")
+    ctrl_id, nsid = request.attributes["ctrl-id"], request.attributes["nsid"]
+    ours = genl.attribute(ctrl_id.number, ctrl_id.scalar(world.connected()))
+    refusal = world.refused(request, ours + genl.attribute(nsid.number, nsid.scalar(77)), "no disk")
+    same("namespace 77: error", errno.ENOENT, refusal.errno)
+    same("namespace 77: offset", genl.HEADERS + len(ours), refusal.offset)
+
+
+def privilege_is_needed(world):
+    """To change, and not to look."""
+    for request in world.spec.requests:
+        body = b"".join(data for _, data in world.required(request))
+        def ask(request=request, body=body):
+            flags = genl.DUMP if request.mode == "dump" else 0
+            genl.Socket("rnvme").request(request.command, body, genl.REQUEST | genl.ACK | flags)
+        found = genl.unprivileged(ask)
+        wanted = errno.EPERM if request.admin else 0 if request.mode == "dump" else errno.ENOENT
+        same(f"{request} as nobody", wanted, found)
+
+
+def waiting(world, index):
+    """Start a connect that no one answers; return its number."""
+    return world.ynl.do("connect", {
+        "traddr": world.values["NOBODY4"], "trsvcid": 5000 + index, "hostid": HOSTID.hex(),
+        "subsysnqn": world.values["NQN"], "hostnqn": world.values["HOSTNQN"],
+        "connect-timeout": 120000})["ctrl-id"]
+
+
+def dump_while_deleting(world):
+    """A dump of what is being deleted ends, and does not lose what stays."""
+    numbers = [waiting(world, index) for index in range(48)]
+    stay, go = set(numbers[::2]), numbers[1::2]
+    id_number = world.spec.sets["ctrl"]["ctrl-id"].number
+    request = world.spec.request("ctrl-get", "dump")
+
+    def delete():
+        client = spec.ynl_family()
+        for number in go:
+            client.do("disconnect", {"ctrl-id": number})
+        client.close()
+
+    worker = threading.Thread(target=delete)
+    worker.start()
+    while worker.is_alive():
+        reply = world.send(request, b"")
+        found = [int.from_bytes(dict(genl.attributes(body))[id_number], "little")
+                 for body in reply.messages]
+        same("controllers found twice", len(found), len(set(found)))
+        # An interrupted dump says so, and is asked for again.
+        check(reply.interrupted or stay <= set(found),
+              f"the dump lost {sorted(stay - set(found))}, and does not say so")
+    worker.join()
+    for number in go:
+        world.wait(number, lambda ctrl: ctrl is None)
+    same("what stayed", stay, {ctrl["ctrl-id"] for ctrl in world.ynl.dump("ctrl-get", {})})
+
+
+def operations_at_the_same_time(world):
+    """Several clients connect, look and disconnect at once."""
+    problems = []
+
+    def work(index):
+        try:
+            client = spec.ynl_family()
+            for _ in range(10):
+                made = client.do("connect", {
+                    "traddr": world.values["NOBODY4"], "trsvcid": 6000 + index,
+                    "subsysnqn": world.values["NQN"], "hostnqn": world.values["HOSTNQN"],
+                    "hostid": HOSTID.hex(), "connect-timeout": 120000,
+                    "duplicate-connect": True})
+                client.dump("ctrl-get", {})
+                found = client.do("ctrl-get", {"ctrl-id": made["ctrl-id"]})
+                same("port", 6000 + index, found["trsvcid"])
+                client.dump("ns-get", {})
+                client.do("disconnect", {"ctrl-id": made["ctrl-id"]})
+            client.close()
+        except Exception as problem:  # pylint: disable=broad-exception-caught
+            problems.append(f"client {index}: {problem!r}")
+
+    workers = [threading.Thread(target=work, args=(index,)) for index in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    same("problems", [], problems)
+
+
+TESTS = [
+    ynl_drives_every_operation,
+    ynl_hears_every_event,
+    policy_agrees_with_the_specification,
+    missing_attributes,
+    unknown_attributes,
+    wrong_sizes,
+    wrong_strings,
+    values_out_of_range,
+    values_without_meaning,
+    malformed_messages,
+    unknown_commands,
+    objects_that_are_not,
+    privilege_is_needed,
+    dump_while_deleting,
+    operations_at_the_same_time,
+]
+
+
+def main():
+    """Run all tests, or those that the arguments name."""
+    base = fixture.Fixture()
+    try:
+        world = World(base.values)
+    except FileNotFoundError as missing:
+        base.close()
+        ktap.skip_all(missing)
+
+    def leaves_nothing_behind(world):
+        world.no_controllers()
+        base.close()
+
+    only = sys.argv[1:] and {*sys.argv[1:], "leaves_nothing_behind"}
+    return ktap.run([*TESTS, leaves_nothing_behind], world, only)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
