@@ -8,7 +8,10 @@ use super::device::DeviceRef;
 use crate::bindings;
 use core::{
     marker::PhantomData,
-    ptr::NonNull, //
+    ptr::{
+        self,
+        NonNull, //
+    },
 };
 use kernel::{
     error::from_err_ptr,
@@ -206,6 +209,14 @@ impl Completion<'_> {
     fn wc(&self) -> &bindings::ib_wc {
         // SAFETY: By the type invariant.
         unsafe { self.0.as_ref() }
+    }
+
+    /// Whether it is the completion of this entry on this queue pair.
+    pub(crate) fn is_of(&self, cqe: *const bindings::ib_cqe, qp: *const bindings::ib_qp) -> bool {
+        let wc = self.wc();
+        // SAFETY: A completion of ours was posted with an entry, not a number.
+        let own = unsafe { wc.__bindgen_anon_1.wr_cqe };
+        ptr::eq(own, cqe) && ptr::eq(wc.qp, qp)
     }
 
     /// Whether the request succeeded. Nothing else of a failed one has a meaning.

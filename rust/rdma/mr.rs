@@ -90,8 +90,11 @@ pub(crate) enum State {
     Bound,
     /// Registration was posted: the peer may reach the memory.
     Valid,
-    /// Invalidation was posted.
-    Invalidating,
+    /// Invalidation was posted, and completes as this entry on this queue pair.
+    Invalidating {
+        cqe: *const bindings::ib_cqe,
+        qp: *const bindings::ib_qp,
+    },
 }
 
 /// A fast-registration region with the data it exposes.
@@ -219,7 +222,7 @@ impl<D: Scatter> Region<D> {
     /// Whether a peer may reach the data.
     #[inline]
     pub fn is_valid(&self) -> bool {
-        matches!(self.state.get(), State::Valid | State::Invalidating)
+        !matches!(self.state.get(), State::Closed | State::Bound)
     }
 
     /// Takes note that the peer invalidated the key. `false`, and no change, if
@@ -235,10 +238,16 @@ impl<D: Scatter> Region<D> {
     }
 
     /// Takes note that the invalidation posted by
-    /// [`Chain::invalidate`](super::wr::Chain::invalidate) succeeded: owning the
-    /// region again means that it completed. `false`, and no change, if none was.
+    /// [`Chain::invalidate`](super::wr::Chain::invalidate) succeeded, as its
+    /// completion says. `false`, and no change, if it is another completion, or
+    /// a failure.
     pub fn invalidated(&mut self, completion: &Completion<'_>) -> bool {
-        let invalidated = self.state.get() == State::Invalidating && completion.result().is_ok();
+        let State::Invalidating { cqe, qp } = self.state.get() else {
+            return false;
+        };
+        // Another completion proves nothing; nor does a later one of the entry,
+        // as a queue pair on which an invalidation failed completes nothing well.
+        let invalidated = completion.is_of(cqe, qp) && completion.result().is_ok();
         if invalidated {
             self.state.set(State::Closed);
         }

@@ -229,6 +229,11 @@ impl<E: Context> QueuePair<E> {
     }
 
     #[inline]
+    pub(crate) fn as_raw(&self) -> *mut bindings::ib_qp {
+        self.raw.as_ptr()
+    }
+
+    #[inline]
     pub(crate) fn unsignalled(&self) -> *mut bindings::ib_cqe {
         self.unsignalled.get()
     }

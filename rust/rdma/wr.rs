@@ -223,6 +223,8 @@ struct Transition<'a> {
 /// request that completes the operation.
 pub struct Chain<'a, 'q, E: Context> {
     queue: &'q QueuePair<E>,
+    /// The entry of the operation.
+    cqe: *mut bindings::ib_cqe,
     register: Option<(bindings::ib_reg_wr, Transition<'a>)>,
     last: Option<bindings::ib_send_wr>,
     invalidate: Option<Transition<'a>>,
@@ -232,9 +234,10 @@ pub struct Chain<'a, 'q, E: Context> {
 
 impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
     #[inline]
-    fn new(queue: &'q QueuePair<E>) -> Self {
+    fn new(queue: &'q QueuePair<E>, cqe: *mut bindings::ib_cqe) -> Self {
         Self {
             queue,
+            cqe,
             register: None,
             last: None,
             invalidate: None,
@@ -309,7 +312,10 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
         };
         request.ex.invalidate_rkey = key;
         self.finish(request)?;
-        let before = state.replace(State::Invalidating);
+        let before = state.replace(State::Invalidating {
+            cqe: self.cqe,
+            qp: self.queue.as_raw(),
+        });
         self.invalidate = Some(Transition { state, before });
         Ok(())
     }
@@ -355,16 +361,16 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
     ///
     /// # Safety
     ///
-    /// `cqe` must be that of the operation that the pieces are borrowed from,
-    /// and stay, with them, until the completion. After success nothing borrowed
+    /// The chain's entry must be that of the operation that the pieces are
+    /// borrowed from, and stay, with them, until the completion. After success nothing borrowed
     /// from the operation may be touched.
     #[inline]
-    unsafe fn post(&mut self, cqe: *mut bindings::ib_cqe) -> Result<(), (Error, bool)> {
+    unsafe fn post(&mut self) -> Result<(), (Error, bool)> {
         let Some(last) = self.last.as_mut() else {
             self.undo();
             return Err((EINVAL, false));
         };
-        last.__bindgen_anon_1.wr_cqe = cqe;
+        last.__bindgen_anon_1.wr_cqe = self.cqe;
         last.sg_list = self.sges.as_mut_ptr().cast();
         let last: *mut _ = last;
         let first = match self.register.as_mut() {
@@ -405,7 +411,7 @@ impl<E: Context> QueuePair<E> {
         build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result,
     ) -> Result<(), Unposted<T>> {
         let slot = operation.into_posted::<E>();
-        let mut chain = Chain::new(self);
+        let mut chain = Chain::new(self, slot.as_ptr().cast());
         // SAFETY: The slot is a live allocation that nobody else has.
         let body = unsafe { &(*slot.as_ptr()).body };
         let result = match build(body, &mut chain) {
@@ -413,7 +419,7 @@ impl<E: Context> QueuePair<E> {
             // slot, by the lifetime in the signature of `build`, and the slot
             // stays until the completion takes it back. Nothing of it is touched
             // below unless posting failed.
-            Ok(()) => unsafe { chain.post(slot.as_ptr().cast()) },
+            Ok(()) => unsafe { chain.post() },
             Err(error) => {
                 chain.undo();
                 Err((error, false))
