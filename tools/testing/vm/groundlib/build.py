@@ -11,6 +11,7 @@ from .say import GroundError
 CHECKOUT = root.CHECKOUT
 BUILD = CHECKOUT / "build"
 PROGRAM = BUILD / "cargo/release/rnvme"
+SELFTESTS = CHECKOUT / "tools/testing/selftests"
 
 
 def output(release):
@@ -68,9 +69,20 @@ def program():
         raise GroundError("the program did not build")
 
 
+def selftests():
+    """Build the programs that the selftests use; the VM sees each beside its source."""
+    for source in sorted(SELFTESTS.rglob("*.c")):
+        built_program = BUILD / "selftests" / source.relative_to(SELFTESTS).with_suffix("")
+        built_program.parent.mkdir(parents=True, exist_ok=True)
+        if root.call(["gcc", "-O2", "-Wall", "-Werror", "-o", built_program, source,
+                      "-lrdmacm", "-libverbs"]) != 0:
+            raise GroundError(f"{source.name} did not build")
+
+
 def everything(wanted=None):
-    """Build modules and program at once: each leaves the other processors to use."""
+    """Build all there is at once: each leaves the other processors to use."""
     with ThreadPoolExecutor() as pool:
-        other = pool.submit(program)
+        others = [pool.submit(program), pool.submit(selftests)]
         modules(wanted)
-        other.result()
+        for other in others:
+            other.result()
