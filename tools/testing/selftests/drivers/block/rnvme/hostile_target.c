@@ -1,0 +1,795 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * An NVMe/RDMA target that keeps to the protocol but for one thing.
+ *
+ * It has one controller with one namespace in memory. At one STEP of what a host
+ * asks of it, it does not answer as it should: a TWIST says what it does instead.
+ * Whatever it is asked is printed, one line each, so that a test can count it.
+ *
+ * It is ended by a signal: what it has of the kernel goes with the process.
+ */
+#include <endian.h>
+#include <err.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+#define SQE_SIZE	64
+#define CQE_SIZE	16
+#define IDENTIFY_SIZE	4096
+#define INLINE_SIZE	4096
+#define LONGEST_REPLY	64
+/* What a host sends at most that was not told of a limit. */
+#define MAX_TRANSFER	(1024 * 1024)
+#define MAX_ENTRIES	64
+/* More than the host may have in flight, for each is posted again after its answer. */
+#define RECEIVES	(2 * MAX_ENTRIES)
+
+#define CONTROLLER_ID	1
+#define BLOCK		512
+#define BLOCKS		16384
+/* A command for this block is a step of its own: nothing but a test asks for it. */
+#define TRAP		8192
+
+#define STATUS_DO_NOT_RETRY	0x4000
+#define INVALID_OPCODE		0x0001
+#define INVALID_FIELD		0x0002
+#define OUT_OF_RANGE		0x0080
+
+/* What a host asks for. */
+enum step {
+	REQUEST, CONNECT_ADMIN, CONNECT_IO, CAPABILITIES, STATUS, PROPERTY, CONFIGURE,
+	CONTROLLER, LIST, NAMESPACE, DESCRIPTORS, QUEUES, KEEP_ALIVE, READ, WRITE, FLUSH,
+	TRAP_READ, TRAP_WRITE, OTHER,
+};
+
+static const char *const step_names[] = {
+	[REQUEST] = "request", [CONNECT_ADMIN] = "connect", [CONNECT_IO] = "connect-io",
+	[CAPABILITIES] = "capabilities", [STATUS] = "status", [PROPERTY] = "property",
+	[CONFIGURE] = "configure", [CONTROLLER] = "controller", [LIST] = "list",
+	[NAMESPACE] = "namespace", [DESCRIPTORS] = "descriptors", [QUEUES] = "queues",
+	[KEEP_ALIVE] = "keep-alive", [READ] = "read", [WRITE] = "write", [FLUSH] = "flush",
+	[TRAP_READ] = "trap-read", [TRAP_WRITE] = "trap-write", [OTHER] = "other",
+};
+
+struct capsule {
+	uint8_t sqe[SQE_SIZE];
+	uint8_t data[INLINE_SIZE];
+};
+
+/* What the hardware reads and writes of a queue. */
+struct memory {
+	struct capsule capsules[RECEIVES];
+	uint8_t data[MAX_TRANSFER];
+	uint8_t reply[LONGEST_REPLY];
+};
+
+struct queue {
+	struct rdma_cm_id *id;
+	struct ibv_cq *receives;
+	struct ibv_cq *sends;
+	struct ibv_comp_channel *departures;
+	struct ibv_mr *mr;
+	struct memory *memory;
+	unsigned int qid;
+	bool over;
+};
+
+struct reply {
+	const uint8_t *sqe;
+	uint64_t result;
+	uint16_t cid;
+	uint16_t status;
+	unsigned int length;
+	unsigned int copies;
+	/* How much of the queue's data goes to the host, and where to. */
+	unsigned int data_length;
+	uint64_t address;
+	uint32_t rkey;
+	/* The key to invalidate with the reply, or 0. */
+	uint32_t invalidate;
+	bool silent;
+	bool hang_up;
+	bool data_last;
+};
+
+struct twist {
+	const char *name;
+	void (*apply)(struct queue *queue, struct reply *reply);
+};
+
+/* The command line. A request is rejected by no twist, for there is no command to reply to. */
+static enum step twisted = OTHER;
+static const struct twist *twist;
+static uint64_t value;
+static unsigned int offset;
+static unsigned int size;
+
+static struct ibv_comp_channel *arrivals;
+static uint8_t disk[BLOCKS * BLOCK];
+static uint32_t configuration;
+
+static void put(uint8_t *at, uint64_t number, unsigned int bytes)
+{
+	uint64_t little = htole64(number);
+
+	memcpy(at, &little, bytes);
+}
+
+static uint64_t get(const uint8_t *at, unsigned int bytes)
+{
+	uint64_t little = 0;
+
+	memcpy(&little, at, bytes);
+	return le64toh(little);
+}
+
+/* Verbs. */
+
+/* Does one work request, and waits until it is done. Later ones fail once one has. */
+static bool transfer(struct queue *queue, struct ibv_send_wr *request)
+{
+	struct ibv_send_wr *bad;
+	struct ibv_wc completion;
+	struct ibv_cq *cq;
+	void *context;
+
+	request->send_flags = IBV_SEND_SIGNALED;
+	if (ibv_req_notify_cq(queue->sends, 0))
+		err(1, "ibv_req_notify_cq");
+	if (ibv_post_send(queue->id->qp, request, &bad))
+		return false;
+	if (ibv_get_cq_event(queue->departures, &cq, &context))
+		err(1, "ibv_get_cq_event");
+	ibv_ack_cq_events(cq, 1);
+	if (ibv_poll_cq(cq, 1, &completion) != 1)
+		errx(1, "queue %u: an event without a completion", queue->qid);
+	if (completion.status != IBV_WC_SUCCESS)
+		printf("%u failed: %s\n", queue->qid, ibv_wc_status_str(completion.status));
+	return completion.status == IBV_WC_SUCCESS;
+}
+
+static struct ibv_sge piece(struct queue *queue, void *address, unsigned int length)
+{
+	return (struct ibv_sge) {
+		.addr = (uintptr_t)address, .length = length, .lkey = queue->mr->lkey,
+	};
+}
+
+/* Moves data between the queue's memory and the host's. */
+static bool move(struct queue *queue, enum ibv_wr_opcode opcode, unsigned int length,
+		 uint64_t address, uint32_t rkey)
+{
+	struct ibv_sge sge = piece(queue, queue->memory->data, length);
+	struct ibv_send_wr request = {
+		.opcode = opcode, .sg_list = &sge, .num_sge = 1,
+		.wr.rdma = { .remote_addr = address, .rkey = rkey },
+	};
+
+	return transfer(queue, &request);
+}
+
+static bool respond(struct queue *queue, const struct reply *reply)
+{
+	struct ibv_sge sge = piece(queue, queue->memory->reply, reply->length);
+	struct ibv_send_wr request = {
+		.opcode = reply->invalidate ? IBV_WR_SEND_WITH_INV : IBV_WR_SEND,
+		.sg_list = &sge, .num_sge = 1, .invalidate_rkey = reply->invalidate,
+	};
+	uint8_t *cqe = queue->memory->reply;
+
+	memset(cqe, 0, LONGEST_REPLY);
+	put(cqe, reply->result, 8);
+	put(cqe + 10, queue->qid, 2);
+	put(cqe + 12, reply->cid, 2);
+	put(cqe + 14, reply->status << 1, 2);
+	return transfer(queue, &request);
+}
+
+static void post_receive(struct queue *queue, unsigned int number)
+{
+	struct capsule *capsule = &queue->memory->capsules[number];
+	struct ibv_sge sge = piece(queue, capsule, sizeof(*capsule));
+	struct ibv_recv_wr request = { .wr_id = number, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	if (ibv_post_recv(queue->id->qp, &request, &bad))
+		err(1, "ibv_post_recv");
+}
+
+/* What a target answers. */
+
+static void fail(struct reply *reply, uint16_t status)
+{
+	reply->status = status | STATUS_DO_NOT_RETRY;
+	reply->data_length = 0;
+}
+
+/* Where the host wants the data, or has it. */
+static void read_sgl(struct reply *reply)
+{
+	const uint8_t *sgl = reply->sqe + 24;
+
+	reply->address = get(sgl, 8);
+	if (sgl[15] >> 4 != 4)
+		return;
+	reply->rkey = get(sgl + 11, 4);
+	if ((sgl[15] & 0xf) == 0xf)
+		reply->invalidate = reply->rkey;
+}
+
+static void connect_queue(struct reply *reply)
+{
+	reply->result = CONTROLLER_ID;
+}
+
+static void get_property(struct reply *reply)
+{
+	switch (get(reply->sqe + 44, 4)) {
+	case 0x00:
+		/* Contiguous queues, half a second to become ready, NVM command set. */
+		reply->result = (MAX_ENTRIES - 1) | 1 << 16 | 1 << 24 | 1ULL << 37;
+		break;
+	case 0x08:
+		reply->result = 0x00010300;
+		break;
+	case 0x14:
+		reply->result = configuration;
+		break;
+	case 0x1c:
+		/* At once what the configuration says: ready, and shut down. */
+		reply->result = (configuration & 1) | (configuration & 3 << 14 ? 2 << 2 : 0);
+		break;
+	default:
+		fail(reply, INVALID_FIELD);
+	}
+}
+
+static void set_property(struct reply *reply)
+{
+	if (get(reply->sqe + 44, 4) == 0x14)
+		configuration = get(reply->sqe + 48, 4);
+	else
+		fail(reply, INVALID_FIELD);
+}
+
+static void identify_controller(uint8_t *data)
+{
+	memcpy(data + 4, "serial              ", 20);
+	memcpy(data + 24, "hostile                                 ", 40);
+	data[77] = 5;
+	put(data + 78, CONTROLLER_ID, 2);
+	put(data + 80, 0x00010300, 4);
+	put(data + 320, 10, 2);
+	data[512] = 0x66;
+	data[513] = 0x44;
+	put(data + 514, MAX_ENTRIES, 2);
+	put(data + 516, 1, 4);
+	/* SGLs, keyed ones, with offsets. */
+	put(data + 536, 1 | 1 << 2 | 1 << 20, 4);
+	put(data + 1792, (SQE_SIZE + INLINE_SIZE) / 16, 4);
+	put(data + 1796, CQE_SIZE / 16, 4);
+}
+
+static void identify_namespace(uint8_t *data)
+{
+	put(data, BLOCKS, 8);
+	put(data + 8, BLOCKS, 8);
+	put(data + 16, BLOCKS, 8);
+	data[130] = 9;
+}
+
+static void identify_descriptors(uint8_t *data)
+{
+	data[0] = 3;
+	data[1] = 16;
+	memset(data + 4, 0x5e, 16);
+}
+
+static void identify(struct queue *queue, struct reply *reply)
+{
+	uint8_t *data = queue->memory->data;
+	uint32_t nsid = get(reply->sqe + 4, 4);
+
+	/* Of namespaces that are not there it says nothing but zeroes. */
+	memset(data, 0, IDENTIFY_SIZE);
+	reply->data_length = IDENTIFY_SIZE;
+	switch (reply->sqe[40]) {
+	case 0x00:
+		if (nsid == 1)
+			identify_namespace(data);
+		break;
+	case 0x01:
+		identify_controller(data);
+		break;
+	case 0x02:
+		if (!nsid)
+			put(data, 1, 4);
+		break;
+	case 0x03:
+		if (nsid == 1)
+			identify_descriptors(data);
+		break;
+	default:
+		fail(reply, INVALID_FIELD);
+	}
+}
+
+static void read_write(struct queue *queue, const struct capsule *capsule, struct reply *reply)
+{
+	uint64_t start = get(reply->sqe + 40, 8);
+	unsigned int length = (get(reply->sqe + 48, 2) + 1) * BLOCK;
+	uint8_t *data = queue->memory->data;
+
+	if (length > MAX_TRANSFER || start > BLOCKS || length / BLOCK > BLOCKS - start)
+		return fail(reply, OUT_OF_RANGE);
+	if (reply->sqe[0] == 0x02) {
+		memcpy(data, disk + start * BLOCK, length);
+		reply->data_length = length;
+	} else if (!reply->rkey) {
+		if (length > INLINE_SIZE)
+			return fail(reply, INVALID_FIELD);
+		memcpy(disk + start * BLOCK, capsule->data, length);
+	} else if (move(queue, IBV_WR_RDMA_READ, length, reply->address, reply->rkey)) {
+		memcpy(disk + start * BLOCK, data, length);
+	} else {
+		reply->silent = true;
+	}
+}
+
+static void answer(struct queue *queue, const struct capsule *capsule, enum step step,
+		   struct reply *reply)
+{
+	read_sgl(reply);
+	switch (step) {
+	case CONNECT_ADMIN: case CONNECT_IO:
+		return connect_queue(reply);
+	case CAPABILITIES: case STATUS: case PROPERTY:
+		return get_property(reply);
+	case CONFIGURE:
+		return set_property(reply);
+	case CONTROLLER: case LIST: case NAMESPACE: case DESCRIPTORS:
+		return identify(queue, reply);
+	case READ: case WRITE: case TRAP_READ: case TRAP_WRITE:
+		return read_write(queue, capsule, reply);
+	case QUEUES:
+		/* As many as there are wanted. */
+		reply->result = get(reply->sqe + 44, 4);
+		return;
+	case KEEP_ALIVE: case FLUSH:
+		return;
+	default:
+		return fail(reply, INVALID_OPCODE);
+	}
+}
+
+/* Which step a command is. */
+
+static enum step fabrics_step(const struct queue *queue, const uint8_t *sqe)
+{
+	switch (sqe[4]) {
+	case 0x00:
+		return CONFIGURE;
+	case 0x01:
+		return queue->qid ? CONNECT_IO : CONNECT_ADMIN;
+	case 0x04:
+		switch (get(sqe + 44, 4)) {
+		case 0x00:
+			return CAPABILITIES;
+		case 0x1c:
+			return STATUS;
+		}
+		return PROPERTY;
+	}
+	return OTHER;
+}
+
+static enum step admin_step(const uint8_t *sqe)
+{
+	static const enum step identified[] = { NAMESPACE, CONTROLLER, LIST, DESCRIPTORS };
+
+	switch (sqe[0]) {
+	case 0x06:
+		return sqe[40] < ARRAY_SIZE(identified) ? identified[sqe[40]] : OTHER;
+	case 0x09:
+		return sqe[40] == 0x07 ? QUEUES : OTHER;
+	case 0x18:
+		return KEEP_ALIVE;
+	}
+	return OTHER;
+}
+
+static enum step io_step(const uint8_t *sqe)
+{
+	bool trap = get(sqe + 40, 8) == TRAP;
+
+	switch (sqe[0]) {
+	case 0x00:
+		return FLUSH;
+	case 0x01:
+		return trap ? TRAP_WRITE : WRITE;
+	case 0x02:
+		return trap ? TRAP_READ : READ;
+	}
+	return OTHER;
+}
+
+static enum step step_of(const struct queue *queue, const uint8_t *sqe)
+{
+	if (sqe[0] == 0x7f)
+		return fabrics_step(queue, sqe);
+	return queue->qid ? io_step(sqe) : admin_step(sqe);
+}
+
+/* What it does instead. */
+
+static void twist_silent(struct queue *queue, struct reply *reply)
+{
+	reply->silent = true;
+}
+
+static void twist_hang_up(struct queue *queue, struct reply *reply)
+{
+	reply->hang_up = true;
+}
+
+/* An error of this status; with the result that OFFSET is. */
+static void twist_status(struct queue *queue, struct reply *reply)
+{
+	reply->status = value;
+	reply->result = offset;
+	reply->data_length = 0;
+}
+
+static void twist_result(struct queue *queue, struct reply *reply)
+{
+	reply->result = value;
+}
+
+static void twist_poke(struct queue *queue, struct reply *reply)
+{
+	put(queue->memory->data + offset, value, size);
+}
+
+/* A full page of namespaces after the one that is asked about, up to the very last. */
+static void twist_fill(struct queue *queue, struct reply *reply)
+{
+	uint32_t nsid = get(reply->sqe + 4, 4);
+	unsigned int at;
+
+	for (at = 0; at < IDENTIFY_SIZE; at += 4)
+		put(queue->memory->data + at, ++nsid, 4);
+}
+
+static void twist_length(struct queue *queue, struct reply *reply)
+{
+	if (value > LONGEST_REPLY)
+		errx(1, "a reply has %d bytes at most", LONGEST_REPLY);
+	reply->length = value;
+}
+
+static void twist_twice(struct queue *queue, struct reply *reply)
+{
+	reply->copies = 2;
+}
+
+static void twist_cid(struct queue *queue, struct reply *reply)
+{
+	reply->cid ^= value;
+}
+
+static void twist_keep(struct queue *queue, struct reply *reply)
+{
+	reply->invalidate = 0;
+}
+
+/* Invalidates another key than that of the command, which may have none. */
+static void twist_key(struct queue *queue, struct reply *reply)
+{
+	reply->invalidate = reply->rkey ^ value;
+}
+
+/* Keeps a first command, and invalidates its key with the answer to the second. */
+static void twist_swap(struct queue *queue, struct reply *reply)
+{
+	static uint32_t kept;
+
+	if (kept)
+		reply->invalidate = kept;
+	else
+		reply->silent = true;
+	kept = reply->rkey;
+}
+
+/* Writes the data once the host has its memory back. */
+static void twist_late(struct queue *queue, struct reply *reply)
+{
+	reply->data_last = true;
+}
+
+/* Writes the data to where it does not belong: so many bytes from where it does. */
+static void twist_move(struct queue *queue, struct reply *reply)
+{
+	reply->address += value;
+}
+
+static const struct twist twists[] = {
+	{ "silent", twist_silent }, { "hang-up", twist_hang_up }, { "status", twist_status },
+	{ "result", twist_result }, { "poke", twist_poke }, { "fill", twist_fill },
+	{ "length", twist_length }, { "twice", twist_twice }, { "cid", twist_cid },
+	{ "keep", twist_keep }, { "key", twist_key }, { "swap", twist_swap },
+	{ "late", twist_late }, { "move", twist_move },
+};
+
+/* The queues. */
+
+/* A command can come before the connection is known to be established: then nobody is told. */
+static void hang_up(struct queue *queue)
+{
+	queue->over = true;
+	rdma_disconnect(queue->id);
+}
+
+static void deliver(struct queue *queue, struct reply *reply)
+{
+	bool early = reply->data_length && !reply->data_last;
+	unsigned int copy;
+
+	if (reply->hang_up)
+		hang_up(queue);
+	if (reply->hang_up || reply->silent)
+		return;
+	if (early && !move(queue, IBV_WR_RDMA_WRITE, reply->data_length, reply->address, reply->rkey))
+		return;
+	for (copy = 0; copy < reply->copies; copy++) {
+		if (!respond(queue, reply))
+			return;
+		/* A key can be invalidated once. */
+		reply->invalidate = 0;
+	}
+	if (reply->data_last)
+		move(queue, IBV_WR_RDMA_WRITE, reply->data_length, reply->address, reply->rkey);
+}
+
+static void serve(struct queue *queue, const struct capsule *capsule)
+{
+	struct reply reply = {
+		.sqe = capsule->sqe, .cid = get(capsule->sqe + 2, 2),
+		.length = CQE_SIZE, .copies = 1,
+	};
+	enum step step = step_of(queue, capsule->sqe);
+
+	printf("%u %s\n", queue->qid, step_names[step]);
+	/* The data of a Connect is not looked at: whoever comes is welcome. */
+	answer(queue, capsule, step, &reply);
+	if (twist && step == twisted)
+		twist->apply(queue, &reply);
+	deliver(queue, &reply);
+}
+
+static void take_arrivals(void)
+{
+	struct ibv_wc completion;
+	struct queue *queue;
+	struct ibv_cq *cq;
+	void *context;
+
+	if (ibv_get_cq_event(arrivals, &cq, &context))
+		err(1, "ibv_get_cq_event");
+	ibv_ack_cq_events(cq, 1);
+	if (ibv_req_notify_cq(cq, 0))
+		err(1, "ibv_req_notify_cq");
+	queue = context;
+	while (ibv_poll_cq(cq, 1, &completion) > 0) {
+		/* Flushed, or a capsule that is too long: the connection is over. */
+		if (completion.status != IBV_WC_SUCCESS)
+			continue;
+		serve(queue, &queue->memory->capsules[completion.wr_id]);
+		post_receive(queue, completion.wr_id);
+	}
+}
+
+static void make_queue(struct rdma_cm_id *id, unsigned int qid)
+{
+	struct queue *queue = calloc(1, sizeof(*queue));
+	struct ibv_qp_init_attr attributes = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 4, .max_recv_wr = RECEIVES,
+			 .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	unsigned int number;
+
+	if (!queue || !(queue->memory = calloc(1, sizeof(*queue->memory))))
+		err(1, "out of memory");
+	if (!arrivals && !(arrivals = ibv_create_comp_channel(id->verbs)))
+		err(1, "ibv_create_comp_channel");
+	id->context = queue;
+	queue->id = id;
+	queue->qid = qid;
+	queue->receives = ibv_create_cq(id->verbs, RECEIVES, queue, arrivals, 0);
+	queue->departures = ibv_create_comp_channel(id->verbs);
+	if (!queue->departures)
+		err(1, "ibv_create_comp_channel");
+	queue->sends = ibv_create_cq(id->verbs, 4, NULL, queue->departures, 0);
+	if (!queue->receives || !queue->sends || ibv_req_notify_cq(queue->receives, 0))
+		err(1, "ibv_create_cq");
+	attributes.recv_cq = queue->receives;
+	attributes.send_cq = queue->sends;
+	if (rdma_create_qp(id, NULL, &attributes))
+		err(1, "rdma_create_qp");
+	queue->mr = ibv_reg_mr(id->pd, queue->memory, sizeof(*queue->memory),
+			       IBV_ACCESS_LOCAL_WRITE);
+	if (!queue->mr)
+		err(1, "ibv_reg_mr");
+	for (number = 0; number < RECEIVES; number++)
+		post_receive(queue, number);
+}
+
+/* Rejects a connection for the reason that VALUE is, in as many bytes as OFFSET says. */
+static void reject(struct rdma_cm_id *id)
+{
+	uint8_t data[4] = {};
+
+	put(data + 2, value, 2);
+	if (rdma_reject(id, data, offset))
+		err(1, "rdma_reject");
+	rdma_destroy_id(id);
+}
+
+static void accept_queue(struct rdma_cm_id *id, const struct rdma_conn_param *request)
+{
+	uint8_t data[32] = {};
+	struct rdma_conn_param parameters = {
+		.private_data = data, .private_data_len = sizeof(data),
+		.initiator_depth = 1, .rnr_retry_count = 7,
+	};
+	unsigned int qid;
+
+	if (request->private_data_len < sizeof(data))
+		errx(1, "the host sent %u bytes of private data", request->private_data_len);
+	qid = get((const uint8_t *)request->private_data + 2, 2);
+	put(data + 2, MAX_ENTRIES, 2);
+	make_queue(id, qid);
+	if (rdma_accept(id, &parameters))
+		warn("rdma_accept");
+}
+
+static void take_request(struct rdma_cm_id *id, const struct rdma_conn_param *request)
+{
+	printf("- request\n");
+	if (twisted != REQUEST)
+		accept_queue(id, request);
+	else if (!twist)
+		reject(id);
+	/* Else the host waits for an answer. */
+}
+
+static void take_event(struct rdma_event_channel *channel)
+{
+	const struct queue *queue;
+	struct rdma_cm_event *event;
+
+	if (rdma_get_cm_event(channel, &event))
+		err(1, "rdma_get_cm_event");
+	queue = event->id->context;
+	switch (event->event) {
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		take_request(event->id, &event->param.conn);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		if (queue->over)
+			rdma_disconnect(event->id);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		rdma_disconnect(event->id);
+		break;
+	default:
+		break;
+	}
+	rdma_ack_cm_event(event);
+}
+
+static struct rdma_event_channel *listen_at(const char *address, const char *port)
+{
+	struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP };
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_addrinfo *found;
+	struct rdma_cm_id *id;
+
+	if (!channel)
+		err(1, "rdma_create_event_channel");
+	if (rdma_getaddrinfo(address, port, &hints, &found))
+		err(1, "rdma_getaddrinfo");
+	if (rdma_create_id(channel, &id, NULL, RDMA_PS_TCP))
+		err(1, "rdma_create_id");
+	if (rdma_bind_addr(id, found->ai_src_addr) || rdma_listen(id, 8))
+		err(1, "%s port %s", address, port);
+	rdma_freeaddrinfo(found);
+	return channel;
+}
+
+static void usage(void)
+{
+	unsigned int n;
+
+	fprintf(stderr, "usage: hostile_target ADDRESS PORT [STEP TWIST [VALUE [OFFSET SIZE]]]\nsteps:");
+	for (n = 0; n < ARRAY_SIZE(step_names); n++)
+		fprintf(stderr, " %s", step_names[n]);
+	fprintf(stderr, "\ntwists: reject (of request)");
+	for (n = 0; n < ARRAY_SIZE(twists); n++)
+		fprintf(stderr, " %s", twists[n].name);
+	fprintf(stderr, "\n");
+	exit(2);
+}
+
+static void choose(const char *step, const char *name)
+{
+	unsigned int n;
+
+	for (n = 0; n < ARRAY_SIZE(step_names) && strcmp(step, step_names[n]); n++)
+		;
+	if (n == ARRAY_SIZE(step_names))
+		usage();
+	twisted = n;
+	if (twisted == REQUEST && !strcmp(name, "reject"))
+		return;
+	for (n = 0; n < ARRAY_SIZE(twists) && strcmp(name, twists[n].name); n++)
+		;
+	if (n == ARRAY_SIZE(twists) || (twisted == REQUEST && strcmp(name, "silent")))
+		usage();
+	twist = &twists[n];
+}
+
+static unsigned long long number(const char *text)
+{
+	char *end;
+	unsigned long long result;
+
+	errno = 0;
+	result = strtoull(text, &end, 0);
+	if (errno || end == text || *end)
+		usage();
+	return result;
+}
+
+int main(int argc, char **argv)
+{
+	struct rdma_event_channel *channel;
+
+	if (argc < 3 || argc == 4 || argc > 8)
+		usage();
+	if (argc > 4)
+		choose(argv[3], argv[4]);
+	if (argc > 5)
+		value = number(argv[5]);
+	if (argc > 6)
+		offset = number(argv[6]);
+	if (argc > 7)
+		size = number(argv[7]);
+	if (size > 8 || offset > 0x1ffff)
+		usage();
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	channel = listen_at(argv[1], argv[2]);
+	printf("- ready\n");
+	for (;;) {
+		struct pollfd sources[] = {
+			{ .fd = channel->fd, .events = POLLIN },
+			{ .fd = arrivals ? arrivals->fd : -1, .events = POLLIN },
+		};
+
+		if (poll(sources, ARRAY_SIZE(sources), -1) < 0)
+			err(1, "poll");
+		if (sources[0].revents)
+			take_event(channel);
+		if (sources[1].revents)
+			take_arrivals();
+	}
+}

@@ -1,0 +1,386 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# A target that breaks the protocol: the connection ends with a reason, and nothing is left of it.
+#
+# The target is hostile_target.c. What it shall do is the end of each line below: the step at which
+# it misbehaves, how, and with which value.
+
+. "$(dirname "$0")/lib.sh"
+
+SERVICE=4477
+
+# The most that a disconnect may take, in milliseconds.
+AT_ONCE=6000
+
+# How often a command is sent in all: once, and five times again.
+ATTEMPTS=6
+
+setup() {
+	modprobe rnvme && modprobe rdma_ucm && network_single && build || return 1
+	OBJECTS=$(rdma_objects)
+}
+
+# It is built with the selftests; where they were not, the compiler builds it, if there is one.
+build() {
+	HOSTILE=$HERE/hostile_target
+	[ ! -x "$HOSTILE" ] || return 0
+	HOSTILE=$SCRATCH/hostile_target
+	gcc -O2 -Wall -Werror -o "$HOSTILE" "$HERE/hostile_target.c" -lrdmacm -libverbs
+}
+
+# hostile [STEP TWIST [VALUE [OFFSET SIZE]]]: starts the target; what it sees goes to a file.
+hostile() {
+	note "target: ${*:-good}"
+	# What is left of the RDMA objects is told once a test, at its end, for it takes its time.
+	[ -n "${GUARDED:-}" ] || defer rdma_objects_are_back
+	GUARDED=yes
+	: >"$SCRATCH/seen"
+	"$HOSTILE" "$TARGET4" "$SERVICE" "$@" >"$SCRATCH/seen" 2>&1 &
+	TARGET=$!
+	defer end_process "$TARGET"
+	wait_until 10 seen '- ready' || fail "the target does not start: $(<"$SCRATCH/seen")"
+}
+
+# seen LINE: whether the target has said so.
+seen() {
+	grep -qxF -e "$1" "$SCRATCH/seen"
+}
+
+# count STEP: how many commands of this step the target has got.
+count() {
+	grep -c " $1\$" "$SCRATCH/seen"
+}
+
+# gone: nothing of the controller is left, and the target is not needed any more.
+gone() {
+	no_disks || fail "a disk is left"
+	has "$(rnvme show -o json)" '"controllers":\[\]'
+	end_process "$TARGET"
+}
+
+# As something to be undone: it must not end the test before the rest is.
+rdma_objects_are_back() {
+	(rdma_back_to "$OBJECTS")
+}
+
+# refused STATUS STAGE PATTERN TARGET...: connecting ends so, and says why.
+refused() {
+	local status=$1 stage=$2 pattern=$3
+	shift 3
+	hostile "$@"
+	expect "$status" rnvme connect -a "$TARGET4" -s "$SERVICE" -n "$NQN" --timeout "${LIMIT:-5}" -o json
+	has "$ERRORS" "\"message\":\"[^\"]*($pattern)"
+	has "$ERRORS" "\"stage\":\"$stage\""
+	gone
+}
+
+connect_hostile() {
+	connect "$TARGET4" --timeout 5 "$@"
+}
+
+leave() {
+	local began took
+	began=$(now)
+	disconnect "$CTRL"
+	took=$(($(now) - began))
+	[ $took -lt $AT_ONCE ] || fail "the disconnect took $took ms"
+	gone
+}
+
+# compare DISK SIZE: writes and reads so much at once.
+compare() {
+	local path=$1
+	head -c "$2" /dev/urandom >"$SCRATCH/wrote"
+	run dd if="$SCRATCH/wrote" of="$path" bs="$2" oflag=direct
+	run dd if="$path" of="$SCRATCH/read" bs="$2" count=1 iflag=direct
+	cmp "$SCRATCH/wrote" "$SCRATCH/read" || fail "what was read is not what was written"
+}
+
+# works TARGET...: what may look odd, and is allowed.
+works() {
+	hostile "$@"
+	connect_hostile
+	compare "$(disk "$CTRL" 1)" 65536
+	leave
+}
+
+# without_disk PATTERN TARGET...: the namespace cannot be used, which the kernel's log explains.
+without_disk() {
+	local pattern=$1
+	shift
+	hostile "$@"
+	connect_hostile
+	no_disks || fail "there is a disk"
+	has "$(kernel_log | tail -5)" "$pattern"
+	leave
+}
+
+# trap read|write: one command for the block that the target waits for.
+trap_io() {
+	case $1 in
+	read) try dd if="/dev/${CTRL}n1" of=/dev/null bs=4k skip=1024 count=1 iflag=direct ;;
+	write) try dd if=/dev/zero of="/dev/${CTRL}n1" bs=64k seek=64 count=1 oflag=direct ;;
+	esac
+}
+
+# fails COUNT ERROR STEP TWIST...: an I/O fails, sent so many times; the connection is fine.
+fails() {
+	local count=$1 error=$2
+	shift 2
+	hostile "$@"
+	connect_hostile
+	trap_io "${1#trap-}"
+	same status 1 "$STATUS"
+	has "$ERRORS" "$error"
+	same attempts "$count" "$(count "$1")"
+	same state live "$(ctrl_field "$CTRL" state)"
+	leave
+}
+
+# dies PATTERN STEP TWIST...: an I/O fails, and so does the controller.
+dies() {
+	local pattern=$1
+	shift
+	hostile "$@"
+	connect_hostile
+	trap_io "${1#trap-}"
+	same status 1 "$STATUS"
+	has "$ERRORS" "$LOST"
+	is_dead "$pattern"
+	gone
+}
+
+# But for its misbehaviour the target is a good one, else the tests would be worth nothing.
+good_target() {
+	local path size
+	hostile
+	connect_hostile
+	path=$(disk "$CTRL" 1)
+	# In a capsule, in a region, and in more than one command.
+	for size in 4096 65536 2097152; do
+		compare "$path" $size
+	done
+	leave
+}
+
+rejected_requests() {
+	refused 1 connect 'rejected by target: .*length of private data' request reject 1 4
+	refused 1 connect 'rejected by target: .*send queue size' request reject 4 4
+	refused 1 connect 'rejected by target: .*no resources' request reject 6 4
+	refused 1 connect 'rejected by target: .*controller identifier' request reject 9 4
+	refused 1 connect 'rejected by target: .*0x77' request reject 0x77 4
+	refused 1 connect 'rejected' request reject 3 2
+	refused 1 connect 'rejected' request reject 0 0
+}
+
+refused_connects() {
+	local stage=fabrics-connect data=0x10000
+	refused 1 $stage 'connect format' connect status 0x180
+	refused 1 $stage 'busy' connect status 0x181
+	refused 1 $stage 'invalid queue identifier' connect status 0x182 42
+	refused 1 $stage 'byte 7 of the command' connect status 0x182 7
+	refused 1 $stage 'invalid host identifier' connect status 0x182 $((data))
+	refused 1 $stage 'no such subsystem' connect status 0x182 $((data + 256))
+	refused 1 $stage 'byte 9 of the connect data' connect status 0x182 $((data + 9))
+	refused 1 $stage 'discovery' connect status 0x183
+	refused 1 $stage 'host is not allowed' connect status 0x184
+	refused 1 $stage 'authentication' connect status 0x191
+	refused 1 $stage 'authentication' connect result 0x20001
+	refused 1 $stage 'rejected by target: ' connect status 0x6
+	refused 1 $stage 'rejected by target: ' connect-io status 0x182 42
+}
+
+unusable_controllers() {
+	refused 1 enable 'queue|command set' capabilities result 0
+	refused 1 enable 'page' capabilities result 0x000f0020000f003f
+	refused 1 queues 'queue size of the controller 1 ' capabilities result 0x2001010000
+	refused 5 enable 'become ready within 500 ms' status result 0
+	refused 1 enable 'fatal' status result 3
+	refused 1 enable 'configuring' configure status 0x4002
+	refused 1 identify 'connected to controller 1, identified 7' controller poke 7 78 2
+	refused 1 identify 'I/O controller' controller poke 2 111 1
+	refused 1 identify 'keep alive' controller poke 0 320 2
+	refused 1 identify 'keyed SGL' controller poke 1 536 4
+	refused 1 identify 'command capsules of 0 ' controller poke 0 1792 4
+	refused 1 identify 'response capsules of 0 ' controller poke 0 1796 4
+	refused 1 queues 'commands that the controller takes 1 ' controller poke 1 514 2
+	refused 1 queues 'asking for I/O queues' queues status 0x4006
+}
+
+unusable_namespaces() {
+	without_disk 'not attached' namespace poke 0 8 8
+	without_disk '9223372036854775808 blocks' namespace poke 0x8000000000000000 0 8
+	without_disk 'blocks of 2.0 ' namespace poke 0 130 1
+	without_disk 'blocks of 2.8 ' namespace poke 8 130 1
+	without_disk 'blocks of 2.63 ' namespace poke 63 130 1
+	without_disk '8 bytes of metadata' namespace poke 8 128 2
+	without_disk 'command set 2' descriptors poke 0x0200000104 0 8
+	refused 1 namespaces 'listed after' list poke 0x100000001 0 8
+	refused 1 namespaces 'listed after' list poke 0xffffffff 0 4
+	refused 1 namespaces 'wrong length 15' descriptors poke 0x0f01 0 4
+	refused 1 namespaces 'wrong length 15' descriptors poke 0x0f03 0 4
+}
+
+# A list of namespaces that goes on and on, of which only the first is one.
+endless_list() {
+	hostile list fill
+	connect "$TARGET4" --timeout 60
+	same namespaces 1 "$(ctrl_field "$CTRL" nr_namespaces)"
+	has "$(kernel_log | tail -5)" 'more than 1024 namespaces'
+	same "namespaces looked at" 1024 "$(count namespace)"
+	same "pages of the list" 2 "$(count list)"
+	leave
+}
+
+odd_but_allowed() {
+	works controller poke 0 77 1
+	works controller poke 31 77 1
+	# No room for data in capsules.
+	works controller poke 4 1792 4
+	works controller poke 0 514 2
+	works queues result 0
+	works queues result 0xffffffff
+	works descriptors status 0x4002
+}
+
+# It may leave it to the host to make its keys invalid.
+leaves_keys_alone() {
+	works controller keep
+	works read keep
+	works write keep
+}
+
+broken_responses() {
+	refused 1 fabrics-connect 'not in flight' connect cid 0x0fff
+	refused 1 fabrics-connect 'not in flight' connect cid 0x1000
+	refused 1 enable 'not in flight|not posted|answered twice' capabilities twice
+	refused 1 enable 'response of 15 bytes' capabilities length 15
+	refused 1 enable 'response of 0 bytes' capabilities length 0
+	refused 1 enable 'receive failed' capabilities length 17
+	refused 1 identify 'receive failed' controller length 64
+	refused 1 enable 'failed' capabilities key 0x700
+	refused 1 identify 'failed' controller key 0x100
+}
+
+disconnects() {
+	local step
+	for step in connect configure controller connect-io descriptors read; do
+		refused 1 '[a-z-]+' 'target disconnected' $step hang-up
+	done
+}
+
+silences() {
+	local step LIMIT=1
+	refused 5 connect 'timed out after' request silent
+	for step in connect capabilities controller connect-io read; do
+		refused 5 '[a-z-]+' 'no response|could not be read|become ready' $step silent
+	done
+}
+
+no_keep_alive() {
+	hostile keep-alive silent
+	connect_hostile -k 1
+	is_dead 'keep-alive'
+	gone
+}
+
+failed_io() {
+	# Media and other errors, with the advice not to retry.
+	fails 1 'No data' trap-read status 0x4281
+	fails 1 'No space' trap-write status 0x4081
+	fails 1 'Input/output error|Remote I/O error' trap-read status 0x4080
+	# Without it.
+	fails $ATTEMPTS 'Input/output error' trap-read status 0x6
+	fails $ATTEMPTS 'Input/output error' trap-write status 0x6
+}
+
+broken_io() {
+	dies 'answered command' trap-read cid 0x0fff
+	dies 'answered command' trap-write cid 0x1000
+	dies 'response of 15 bytes' trap-read length 15
+	dies 'receive failed' trap-write length 17
+	dies 'disconnected' trap-write hang-up
+	dies 'failed' trap-read key 0x100
+	# Data goes to where it does not belong, and no answer comes.
+	dies 'accessed memory' trap-read move 0x100000
+}
+
+# An answer that comes twice does no harm to the first; the second is one too many.
+answers_io_twice() {
+	hostile trap-read twice
+	connect_hostile
+	trap_io read
+	is_dead 'answered command|not posted|answered twice'
+	gone
+}
+
+# The data comes once its memory is no longer the target's to write to.
+data_after_the_answer() {
+	hostile trap-read late
+	connect_hostile
+	trap_io read
+	is_dead 'accessed memory'
+	gone
+}
+
+never_answers_io() {
+	hostile trap-read silent
+	connect_hostile
+	echo 1000 >"/sys/block/${CTRL}n1/queue/io_timeout"
+	trap_io read
+	same status 1 "$STATUS"
+	is_dead 'not answered in time'
+	gone
+}
+
+# The key of a command that is in flight, invalidated with the answer to another.
+invalidates_another_key() {
+	local first
+	hostile trap-read swap
+	connect_hostile
+	dd if="/dev/${CTRL}n1" of=/dev/null bs=4k skip=1024 count=1 iflag=direct 2>/dev/null &
+	first=$!
+	defer end_process "$first"
+	wait_until 10 count trap-read >"$SCRATCH/count" || fail "the target saw no read"
+	trap_io read
+	same status 1 "$STATUS"
+	wait_until "$SOON" process_ended "$first" || fail "the first read still waits"
+	is_dead 'another request'
+	gone
+}
+
+# A target that has stopped answers nothing any more, not even that it is disconnected.
+stops() {
+	local began took
+	hostile
+	connect_hostile -k 0
+	kill -STOP "$TARGET"
+	began=$(now)
+	disconnect "$CTRL"
+	took=$(($(now) - began))
+	kill -CONT "$TARGET"
+	[ $took -lt $((AT_ONCE + 5000)) ] || fail "the disconnect took $took ms"
+	gone
+}
+
+main setup \
+	good_target \
+	rejected_requests \
+	refused_connects \
+	unusable_controllers \
+	unusable_namespaces \
+	endless_list \
+	odd_but_allowed \
+	leaves_keys_alone \
+	broken_responses \
+	disconnects \
+	silences \
+	no_keep_alive \
+	failed_io \
+	broken_io \
+	answers_io_twice \
+	data_after_the_answer \
+	never_answers_io \
+	invalidates_another_key \
+	stops
