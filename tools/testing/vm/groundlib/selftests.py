@@ -22,7 +22,8 @@ _END = re.compile(r"# status (\d+)$")
 def names(makefile):
     """The tests that a selftest Makefile lists in TEST_PROGS."""
     text = makefile.read_text(encoding="utf-8").replace("\\\n", " ")
-    return " ".join(re.findall(r"^TEST_PROGS\s*[:+]?=(.*)$", text, re.MULTILINE)).split()
+    lists = re.findall(r"^TEST_PROGS\s*[:+]?=([^#\n]*)", text, re.MULTILINE)
+    return " ".join(lists).split()
 
 
 class Reader:
