@@ -122,6 +122,12 @@ asks_for_keep_alive() {
 	trace_has 'fabrics_type_connect.* qid=0,.* kato=0'
 }
 
+takes_type_of_service() {
+	connect "$TARGET4" -T 32
+	field_is tos 32
+	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=4k count=1 iflag=direct
+}
+
 # An idle connection lives beyond its keep-alive timeout, for it is kept alive.
 keeps_alive() {
 	trace_start "$COMMANDS"
@@ -186,6 +192,7 @@ main setup \
 	asks_for_queues \
 	asks_for_queue_size \
 	asks_for_keep_alive \
+	takes_type_of_service \
 	keeps_alive \
 	has_1_2_and_8_namespaces \
 	refuses_a_duplicate \

@@ -112,6 +112,40 @@ disconnect_in_silence() {
 	[ $took -lt 10000 ] || fail "the disconnect took $took ms"
 }
 
+# The user takes the disk away from under who uses it.
+disconnect_under_io() {
+	local disk
+	start
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" 1)
+	start_io
+	disconnect "$CTRL"
+	# A disk that is taken away has no room either: the errors may be of both kinds.
+	LOST+='|No space left' io_fails
+	[ ! -e "$disk" ] || fail "$disk is still there"
+}
+
+# What is yet to be written when the disk is taken away cannot be: the target goes meanwhile.
+disconnect_with_dirty_pages() {
+	local disk pid
+	start
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" 1)
+	run dd if=/dev/zero of="$disk" bs=1M count=48 conv=notrunc
+	"${RNVME[@]}" disconnect -d "$CTRL" >"$SCRATCH/disconnect" 2>&1 &
+	pid=$!
+	defer end_process $pid
+	wait_until "$SOON" not_live || fail "the disconnect does not begin"
+	target_unexport 4420 "$NQN"
+	wait_until 30 process_ended $pid || fail "the disconnect hangs"
+	wait $pid
+	[ ! -e "$disk" ] || fail "$disk is still there"
+}
+
+not_live() {
+	! state_is "$CTRL" live
+}
+
 # Packets that get lost are sent again, and the data is right.
 loses_packets() {
 	start
@@ -132,4 +166,6 @@ main setup \
 	silence_under_io \
 	silence_while_idle \
 	disconnect_in_silence \
+	disconnect_under_io \
+	disconnect_with_dirty_pages \
 	loses_packets

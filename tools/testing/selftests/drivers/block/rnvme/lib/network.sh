@@ -36,7 +36,7 @@ network_pair() {
 	modprobe rdma_rxe || return 1
 	RNVME=(ip netns exec "$HOST_NETNS" rnvme)
 	ip netns add "$HOST_NETNS" || return 1
-	defer ip netns del "$HOST_NETNS"
+	defer netns_delete "$HOST_NETNS"
 	ip link add rnvme0 type veth peer name rnvme1 netns "$HOST_NETNS" || return 1
 	defer interface_delete rnvme0
 	interface_up "" rnvme0 "$MTU" "$TARGET4/24" "$TARGET6/64" &&
@@ -88,4 +88,8 @@ rdma_delete() {
 
 interface_delete() {
 	[ ! -e "/sys/class/net/$1" ] || ip link delete "$1"
+}
+
+netns_delete() {
+	[ ! -e "/run/netns/$1" ] || ip netns del "$1"
 }

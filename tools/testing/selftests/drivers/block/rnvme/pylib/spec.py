@@ -20,10 +20,9 @@ def _first(what, candidates):
 
 
 def path():
-    """The specification: beside the tests where they are installed, else in the tree."""
+    """The specification: beside the tests, unless they lie over those of another tree."""
     return _first("specification", [
         HERE / "rnvme.yaml",
-        HERE.parents[5] / "Documentation/netlink/specs/rnvme.yaml",
         pathlib.Path("/opt/rnvme/src/Documentation/netlink/specs/rnvme.yaml")])
 
 
@@ -31,7 +30,8 @@ def ynl_family():
     """The kernel's own client for the family."""
     release = pathlib.Path("/proc/sys/kernel/osrelease").read_text(encoding="ascii").strip()
     sys.path.insert(0, str(_first("ynl client", [
-        HERE.parents[3] / "net/ynl/pyynl",
+        HERE.parents[4] / "net/ynl/pyynl",
+        HERE.parents[2] / "net/lib/ynl/pyynl",
         pathlib.Path(f"/lib/modules/{release}/build/tools/net/ynl/pyynl"),
         pathlib.Path("/opt/rnvme/kernel/tools/net/ynl/pyynl")])))
     # Without a schema, which takes long to check.
