@@ -18,8 +18,8 @@
 //! |---------------------------------|---------------------------------|----------------------------|
 //! | [`SetData`], of the tag set     | [`TagSet::new`]                 | the last `Arc` is dropped  |
 //! | [`DiskData`], of the disk       | [`Disk::new`]                   | the [`Disk`] is dropped    |
-//! | [`QueueData`], of a disk and    | in [`Disk::new`]                | the [`Disk`] is dropped    |
-//! | a hardware queue                |                                 |                            |
+//! | [`QueueData`], of a disk and    | in [`Disk::new`], or            | the next `set_queues`, or  |
+//! | a hardware queue                | [`TagSet::set_queues`]          | the [`Disk`] is dropped    |
 //! | [`RequestData`], of a request   | tag set, disk and I/O scheduler | those are gone             |
 //! |                                 | are made                        |                            |
 //!
@@ -39,28 +39,32 @@
 //! C headers: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h),
 //! [`include/linux/blkdev.h`](srctree/include/linux/blkdev.h)
 
+mod carrier;
 mod command;
 mod disk;
 mod fops;
 mod hw_queue;
+mod ioctl;
 mod limits;
 mod op;
 mod operations;
+mod queue_counts;
 mod ranges;
 mod request;
-mod scatter;
 mod status;
 mod tag_set;
 
+pub use carrier::Carrier;
 pub use command::{Command, Direction, Executed, TagPool};
 pub use disk::{Disk, DiskConfig, Frozen};
 pub(crate) use fops::wait_for_released_disks;
+pub use ioctl::Ioctl;
 pub use limits::Limits;
 pub use op::Op;
-pub use operations::{Operations, QueueMaps, TimeoutAction};
+pub use operations::{Operations, TimeoutAction};
+pub use queue_counts::{QueueCounts, QueueKinds};
 pub use ranges::{Range, Ranges};
 pub use request::{Refused, Request, RequestRef};
-pub use scatter::ScatterTable;
 pub use status::Status;
 pub use tag_set::{TagSet, TagSetConfig};
 

@@ -3,6 +3,7 @@
 //! Processors.
 //!
 //! C header: [`include/linux/cpumask.h`](srctree/include/linux/cpumask.h)
+//! C header: [`include/linux/sched.h`](srctree/include/linux/sched.h)
 
 use crate::bindings;
 
@@ -10,4 +11,12 @@ use crate::bindings;
 pub fn online() -> u32 {
     // SAFETY: Reads a counter.
     unsafe { bindings::num_online_cpus() }
+}
+
+/// Lets others have the processor if they wait for it (`cond_resched`): for loops
+/// that do not sleep. Where it may sleep.
+pub fn cond_resched() {
+    // SAFETY: The caller may sleep; if it may not, the kernel says so when debugging,
+    // and nothing of ours is held.
+    unsafe { bindings::cond_resched() }
 }

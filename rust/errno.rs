@@ -52,6 +52,8 @@ declare! {
     EPROTONOSUPPORT;
     /// Operation not supported on transport endpoint.
     EOPNOTSUPP;
+    /// Message too long.
+    EMSGSIZE;
     /// Address family not supported by protocol.
     EAFNOSUPPORT;
     /// Address already in use.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Network namespaces.
+//! Network namespaces, and TCP in them.
 //!
 //! C header: [`include/net/net_namespace.h`](srctree/include/net/net_namespace.h)
+
+pub mod tcp;
 
 use crate::bindings;
 use core::ptr::NonNull;
@@ -11,7 +13,8 @@ use core::ptr::NonNull;
 ///
 /// The namespace stays alive, with its sockets and devices, for as long as one
 /// is held; whoever holds one for long keeps the namespace from going away when
-/// its last process does. May be cloned and dropped in any context.
+/// its last process does, and can still be reached in it. May be cloned and
+/// dropped in any context.
 ///
 /// Two are equal if they refer to the same namespace.
 ///
@@ -37,6 +40,15 @@ impl Namespace {
     pub fn init() -> Self {
         // SAFETY: `init_net` is a static that is always valid and never counted out.
         unsafe { Self::get(&raw mut bindings::init_net) }
+    }
+
+    /// Takes a reference to the network namespace of the thread that calls. Process
+    /// context; in a module's `init` it is that of who loads it.
+    #[inline]
+    pub fn current() -> Self {
+        // SAFETY: The namespace of the current thread, which only that can change, is
+        // valid and counted by it.
+        unsafe { Self::get(bindings::current_net()) }
     }
 
     /// Takes a reference to a namespace.

@@ -24,6 +24,7 @@ mod policy;
 mod registration;
 mod request;
 mod shared;
+mod sockets;
 
 pub use attributes::Attributes;
 pub use dump::Dump;

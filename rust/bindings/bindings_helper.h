@@ -10,15 +10,20 @@
 #include <linux/blkdev.h>
 #include <linux/completion.h>
 #include <linux/inet.h>
+#include <linux/random.h>
 #include <linux/scatterlist.h>
 #include <linux/workqueue.h>
 #include <net/genetlink.h>
 #include <net/net_namespace.h>
 #include <net/netlink.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_cache.h>
 #include <rdma/ib_cm.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/mr_pool.h>
 #include <rdma/rdma_cm.h>
+#include <rdma/rdma_cm_ib.h>
+#include <rdma/rw.h>
 
 #include "helpers.c"
 

@@ -30,6 +30,12 @@ __rrdma_helper bool rrdma_helper_sg_init_linear(struct scatterlist *sg, void *bu
 	return true;
 }
 
+__rrdma_helper void rrdma_helper_sg_set_page(struct scatterlist *sg, struct page *page,
+					     unsigned int length, unsigned int offset)
+{
+	sg_set_page(sg, page, length, offset);
+}
+
 __rrdma_helper bool rrdma_helper_blk_rq_has_data(const struct request *rq)
 {
 	return blk_rq_has_data(rq);
@@ -101,4 +107,9 @@ __rrdma_helper void rrdma_helper_synchronize_rcu_tasks(void)
 __rrdma_helper sector_t rrdma_helper_bdev_nr_sectors(struct block_device *bdev)
 {
 	return bdev_nr_sectors(bdev);
+}
+
+__rrdma_helper bool rrdma_helper_bdev_is_partition(struct block_device *bdev)
+{
+	return bdev_is_partition(bdev);
 }

@@ -8,7 +8,11 @@
 
 #define __rrdma_helper
 
+#include "addr.c"
 #include "blk.c"
+#include "mm.c"
+#include "module.c"
+#include "net.c"
 #include "netlink.c"
 #include "sync.c"
 #include "verbs.c"

@@ -2,6 +2,7 @@
 
 #include <linux/cpumask.h>
 #include <linux/completion.h>
+#include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/swait.h>
 #include <linux/workqueue.h>
@@ -63,4 +64,9 @@ __rrdma_helper void rrdma_helper_reinit_completion_locked(struct completion *x)
 __rrdma_helper unsigned int rrdma_helper_num_online_cpus(void)
 {
 	return num_online_cpus();
+}
+
+__rrdma_helper void rrdma_helper_cond_resched(void)
+{
+	cond_resched();
 }

@@ -7,12 +7,22 @@
 
 use super::{
     fops::DiskFops,
+    ioctl,
     Limits,
     Operations,
     TagSet, //
 };
-use crate::bindings;
-use core::ptr::NonNull;
+use crate::{
+    bindings,
+    sysfs::{
+        self,
+        Attribute, //
+    },
+};
+use core::{
+    marker::PhantomData,
+    ptr::NonNull, //
+};
 use kernel::{
     error::{
         from_err_ptr,
@@ -43,6 +53,30 @@ pub struct DiskConfig<'a> {
     pub read_only: bool,
     /// The module of the driver. It is not unloaded while somebody has the disk open.
     pub module: &'static ThisModule,
+    /// The device that the disk belongs to, for which `/sys/block/NAME/device` is a link. It
+    /// stays as long as the disk.
+    pub parent: Option<&'a Arc<sysfs::Device>>,
+}
+
+/// The data of the driver behind a disk's attributes.
+struct OfDisk<T>(PhantomData<T>);
+
+// SAFETY: A disk of these groups is from `Disk::new`, which has it added by C with its data in
+// place, and drops the data when C has removed it.
+unsafe impl<T: Operations> sysfs::Owner for OfDisk<T> {
+    type Data = T::DiskData;
+
+    const ATTRIBUTES: &'static [Attribute<T::DiskData>] = T::ATTRIBUTES;
+
+    unsafe fn data<'a>(dev: *mut bindings::device) -> &'a T::DiskData {
+        // SAFETY: By the requirements of this function it is the device of a disk, which is
+        // that of the disk's first block device; and as above.
+        unsafe {
+            let bdev = kernel::container_of!(dev, bindings::block_device, bd_device);
+
+            &*(*(*(*bdev).bd_disk).queue).queuedata.cast()
+        }
+    }
 }
 
 /// A disk.
@@ -53,10 +87,10 @@ pub struct DiskConfig<'a> {
 /// # Dropping it
 ///
 /// Writes back what is cached, if the disk is not [dead](Self::mark_dead), waits until all
-/// requests have ended, then drops the data of the hardware queues and the disk. Sleeps; for
-/// ever, if the driver keeps a request or the tag set is quiesced. Not from
-/// [`timeout`](Operations::timeout), which it waits for, nor where memory is reclaimed. C:
-/// `del_gendisk`.
+/// requests and calls of [`ioctl`](Operations::ioctl) have ended, then drops the data of the
+/// hardware queues and the disk. Sleeps; for ever, if the driver keeps a request or the tag
+/// set is quiesced. Not from [`timeout`](Operations::timeout), which it waits for, nor where
+/// memory is reclaimed. C: `del_gendisk`.
 ///
 /// # Invariants
 ///
@@ -65,6 +99,8 @@ pub struct DiskConfig<'a> {
 pub struct Disk<T: Operations> {
     disk: NonNull<bindings::gendisk>,
     set: Arc<TagSet<T>>,
+    /// Goes after the disk.
+    _parent: Option<Arc<sysfs::Device>>,
 }
 
 // SAFETY: All that is done with `disk` C serialises itself; the data is `Send`, and the set
@@ -120,7 +156,7 @@ impl<T: Operations> Disk<T> {
         // SAFETY: As above; its queue is on the set.
         unsafe { set.join_quiesce((**disk).queue) };
         // SAFETY: As above.
-        unsafe { add(*disk, config.module)? };
+        unsafe { add::<T>(*disk, &config)? };
         reap.dismiss();
         data.dismiss();
         // INVARIANT: It is added, on the set and has the data.
@@ -128,6 +164,7 @@ impl<T: Operations> Disk<T> {
             // SAFETY: A valid disk is not at address 0.
             disk: unsafe { NonNull::new_unchecked(disk.dismiss()) },
             set,
+            _parent: config.parent.cloned(),
         })
     }
 
@@ -246,14 +283,16 @@ unsafe fn configure(disk: *mut bindings::gendisk, config: &DiskConfig<'_>) -> Re
 ///
 /// # Safety
 ///
-/// `disk` is valid, configured and was not added.
-unsafe fn add(disk: *mut bindings::gendisk, module: &'static ThisModule) -> Result {
-    let fops = DiskFops::new(module)?;
+/// `disk` is valid, configured and was not added; it has a `T::DiskData` as `queuedata` of its
+/// queue.
+unsafe fn add<T: Operations>(disk: *mut bindings::gendisk, config: &DiskConfig<'_>) -> Result {
+    let fops = DiskFops::new(config.module, ioctl::entry::<T>)?;
+    let parent = config.parent.map_or(core::ptr::null_mut(), |p| p.as_raw());
 
     // SAFETY: By the requirements of this function.
     let ret = unsafe {
         DiskFops::attach(fops, disk);
-        bindings::device_add_disk(core::ptr::null_mut(), disk, core::ptr::null_mut())
+        bindings::device_add_disk(parent, disk, sysfs::Table::<OfDisk<T>>::groups())
     };
 
     to_result(ret).inspect_err(|_| {
@@ -268,8 +307,14 @@ impl<T: Operations> Drop for Disk<T> {
         // SAFETY: By the invariants the queue is valid.
         let data = unsafe { (*self.queue()).queuedata.cast::<T::DiskData>() };
 
+        // SAFETY: By the invariants the disk has its table, and is not freed before the end.
+        let gate = unsafe { &DiskFops::of(self.as_raw()).gate };
+
+        gate.close();
         // SAFETY: By the invariants the disk was added, and we are the ones to remove it.
         unsafe { bindings::del_gendisk(self.as_raw()) };
+        // Their requests have ended now, and they get no new ones.
+        gate.wait();
 
         // All requests have ended. But a call of `queue_rq` that ended its own may not have
         // returned; it still has references to the data.

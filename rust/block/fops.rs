@@ -5,7 +5,10 @@
 //! C headers: [`include/linux/blkdev.h`](srctree/include/linux/blkdev.h),
 //! [`include/linux/rcupdate.h`](srctree/include/linux/rcupdate.h)
 
-use crate::bindings;
+use crate::{
+    bindings,
+    sync::Gate, //
+};
 use core::ptr::NonNull;
 use kernel::{
     prelude::*,
@@ -20,16 +23,31 @@ use kernel::{
 };
 
 /// The table of operations of a disk for C, to which the `private_data` of the disk
-/// points too.
+/// points too; and what lets [`ioctl`](super::ioctl) through.
 ///
 /// An opener of a disk holds the module of the driver by `owner`. The last one to close it
 /// lets go of the module first, then of the disk: so if the disk was removed by then, the
 /// module may be gone when C looks into the table for `free_disk` and calls it. A table in
 /// the memory of the driver, and a function of its code, would be used after that. Hence
-/// the table has its own memory, its one function is of this crate (none of this is generic
+/// the table has its own memory, its `free_disk` is of this crate (none of this is generic
 /// or inlined, so it is not compiled into the driver), and this crate's module does not
-/// exit before [`wait_for_released_disks`].
-pub(super) struct DiskFops(bindings::block_device_operations);
+/// exit before [`wait_for_released_disks`]. An `ioctl` is called by an opener, so it may be of
+/// the driver.
+#[pin_data]
+pub(super) struct DiskFops {
+    table: bindings::block_device_operations,
+    /// Those who call `ioctl` are inside. They have the disk open, so that this stays.
+    #[pin]
+    pub(super) gate: Gate,
+}
+
+/// The `ioctl` of a disk for C.
+pub(super) type IoctlFn = unsafe extern "C" fn(
+    *mut bindings::block_device,
+    bindings::blk_mode_t,
+    c_uint,
+    c_ulong,
+) -> c_int;
 
 /// The number of tables.
 static TABLES: Atomic<u32> = Atomic::new(0);
@@ -40,16 +58,20 @@ static FREED_ANY: Atomic<bool> = Atomic::new(false);
 impl DiskFops {
     /// Makes the table for a disk of the driver in `module`.
     #[inline(never)]
-    pub(super) fn new(module: &'static ThisModule) -> Result<NonNull<Self>> {
+    pub(super) fn new(module: &'static ThisModule, ioctl: IoctlFn) -> Result<NonNull<Self>> {
         let table = bindings::block_device_operations {
             owner: module.as_ptr(),
             free_disk: Some(free_disk),
+            ioctl: Some(ioctl),
             ..pin_init::zeroed()
         };
-        let table = KBox::leak(KBox::new(Self(table), GFP_KERNEL)?);
+        let fops = KBox::pin_init(pin_init!(Self { table, gate <- Gate::new() }), GFP_KERNEL)?;
 
         TABLES.add(1, ordering::Relaxed);
-        Ok(NonNull::from(table))
+        // SAFETY: It does not move before `free` has it dropped.
+        Ok(NonNull::from(KBox::leak(unsafe {
+            Pin::into_inner_unchecked(fops)
+        })))
     }
 
     /// Gives the table to a disk.
@@ -60,9 +82,19 @@ impl DiskFops {
     pub(super) unsafe fn attach(fops: NonNull<Self>, disk: *mut bindings::gendisk) {
         // SAFETY: By the requirements of this function.
         unsafe {
-            (*disk).fops = &raw const (*fops.as_ptr()).0;
+            (*disk).fops = &raw const (*fops.as_ptr()).table;
             (*disk).private_data = fops.as_ptr().cast();
         }
+    }
+
+    /// The table of a disk.
+    ///
+    /// # Safety
+    ///
+    /// `disk` is valid and has its table from [`DiskFops::attach`], and is not freed for `'a`.
+    pub(super) unsafe fn of<'a>(disk: *mut bindings::gendisk) -> &'a Self {
+        // SAFETY: By the requirements of this function.
+        unsafe { &*(*disk).private_data.cast() }
     }
 
     /// Frees the table.

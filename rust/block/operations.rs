@@ -10,13 +10,17 @@ use super::{
         self,
         Pdu, //
     },
+    Ioctl,
     Refused,
     Request,
     RequestRef,
     Status,
     TagSet, //
 };
-use crate::bindings;
+use crate::{
+    bindings,
+    sysfs::Attribute, //
+};
 use core::marker::PhantomData;
 use kernel::{
     error::from_result,
@@ -48,10 +52,16 @@ pub trait Operations: Sized + 'static {
     /// What must be found by its tag is the driver's to keep.
     type RequestData: Send + Sync;
 
-    /// Makes the data of the hardware queue `index` of a new disk.
+    /// What each disk shows in `/sys/block/NAME`, from its data: at most 32.
+    const ATTRIBUTES: &'static [Attribute<Self::DiskData>] = &[];
+
+    /// Makes the data of the hardware queue `index` of a disk.
     ///
     /// Called once a disk and queue, in [`Disk::new`](super::Disk::new), before the
-    /// disk gets its first request. May sleep.
+    /// disk gets its first request; and again, while it has none, in
+    /// [`TagSet::set_queues`](super::TagSet::set_queues), where it must not fail for a
+    /// queue that there was before: C cannot cope with that. May sleep, but must not
+    /// wait for I/O.
     fn new_queue(set: &Self::SetData, index: u32) -> Result<Self::QueueData>;
 
     /// Makes the data of a request that will be used on hardware queue `queue`.
@@ -87,16 +97,22 @@ pub trait Operations: Sized + 'static {
     /// it keeps it. May sleep. One request of a disk is looked into at a time.
     fn timeout(queue: &Self::QueueData, request: &RequestRef<Self>) -> TimeoutAction;
 
-    /// Looks for completions on a queue of the poll map, and returns how many
-    /// requests it completed. Only called if there is such a map.
+    /// Looks for completions on a queue for [polled](super::QueueCounts::poll) requests, and
+    /// returns how many it handled: if there were some, whoever polls looks whether its
+    /// request is among them. May not sleep; runs on many CPUs at the same time.
     fn poll(_queue: &Self::QueueData) -> u32 {
         0
     }
 
-    /// Tells which hardware queues of the set are for what. Called once, when the
-    /// set is made.
-    fn map_queues(_set: &Self::SetData) -> QueueMaps {
-        QueueMaps::default()
+    /// Does what a process asks of a disk that it has open, beyond what the block layer does
+    /// itself. What is returned is the result of its `ioctl`. May sleep; the disk is not gone
+    /// before it returns, as [`Disk`](super::Disk) says.
+    ///
+    /// # Errors
+    ///
+    /// What the process gets as `errno`; `ENOTTY` for a call that is not known.
+    fn ioctl(_call: &Ioctl<'_, Self>) -> Result<c_int> {
+        Err(ENOTTY)
     }
 }
 
@@ -107,39 +123,6 @@ pub enum TimeoutAction {
     Done,
     /// It stays under way, and has as much time again.
     ResetTimer,
-}
-
-/// How the hardware queues of a tag set are shared out.
-///
-/// In the order of their index they are: those for all that is not named below, those
-/// for reads, those for polled requests. Each kind is spread over all CPUs. Of the
-/// first kind there is at least one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueueMaps {
-    /// Queues only for reads; if 0, reads use the first kind.
-    pub read: u32,
-    /// Queues only for polled requests; if 0, requests are not polled.
-    pub poll: u32,
-}
-
-impl QueueMaps {
-    /// The number of queues of each kind, of `queues` in all; `None` if too many are
-    /// named.
-    pub(super) fn share_out(self, queues: u32) -> Option<[u32; 3]> {
-        let named = self.read.checked_add(self.poll)?;
-        let rest = queues.checked_sub(named).filter(|rest| *rest > 0)?;
-
-        Some([rest, self.read, self.poll])
-    }
-
-    /// The number of maps that C needs.
-    pub(super) fn count(self) -> u32 {
-        match self {
-            Self { read: 0, poll: 0 } => 1,
-            Self { poll: 0, .. } => 2,
-            _ => 3,
-        }
-    }
 }
 
 /// The table of operations for C.
@@ -320,24 +303,10 @@ impl<T: Operations> Vtable<T> {
         // SAFETY: By the requirements of this function.
         let (driver_data, queues) = unsafe { ((*set).driver_data, (*set).nr_hw_queues) };
         // SAFETY: By the invariants of `TagSet`.
-        let maps = unsafe { TagSet::<T>::from_driver_data(driver_data) }.maps();
-        // `TagSet::new` checked the number asked for. C makes it smaller only if no
-        // kinds are named, and not less than one.
-        let shares = maps.share_out(queues).unwrap_or([queues, 0, 0]);
-        let mut offset = 0;
+        let counts = unsafe { TagSet::<T>::from_driver_data(driver_data) }.settle(queues);
 
-        // SAFETY: By the requirements of this function.
-        for (map, share) in unsafe { (*set).map.iter_mut() }.zip(shares) {
-            map.nr_queues = share;
-            map.queue_offset = offset;
-            // The shares add up to `queues`.
-            offset = u32::saturating_add(offset, share);
-            // C uses the first map where there are no queues. It allocated the first
-            // `nr_maps` maps, and behind them the shares are 0.
-            if share > 0 {
-                // SAFETY: The map is valid, and has queues.
-                unsafe { bindings::blk_mq_map_queues(map) };
-            }
-        }
+        // SAFETY: By the requirements of this function; there are queues only of kinds that
+        // the set was made for.
+        unsafe { counts.map(set) };
     }
 }

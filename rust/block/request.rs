@@ -187,6 +187,17 @@ impl<T: Operations> RequestRef<T> {
         tag as u32
     }
 
+    /// Whether it is under way: started, and neither ended nor requeued since. Not its owner
+    /// learns only what was so a moment ago. C: `blk_mq_rq_state`.
+    #[inline]
+    pub fn is_under_way(&self) -> bool {
+        // SAFETY: The request is valid. If we are not the owner it may change meanwhile,
+        // hence volatile: C's `READ_ONCE`.
+        let state = unsafe { (&raw const (*self.as_raw()).state).read_volatile() };
+
+        state == bindings::mq_rq_state_MQ_RQ_IN_FLIGHT
+    }
+
     /// The index of the hardware queue that the request is on.
     #[inline]
     pub fn queue_index(&self) -> u32 {
@@ -269,7 +280,7 @@ impl<T: Operations> Request<T> {
     }
 
     /// An upper bound of the number of pieces of memory that the data is in, and of the
-    /// entries of a [`ScatterTable`](super::ScatterTable) of it. C:
+    /// entries of a [`ScatterTable`](crate::scatter::ScatterTable) of it. C:
     /// `blk_rq_nr_phys_segments`.
     #[inline]
     pub fn segments(&self) -> u16 {

@@ -12,7 +12,8 @@ use super::{
     operations::Vtable,
     request::Pdu,
     Operations,
-    QueueMaps, //
+    QueueCounts,
+    QueueKinds, //
 };
 use crate::{
     bindings,
@@ -36,9 +37,10 @@ use kernel::{
 /// What [`TagSet::new`] makes.
 #[derive(Clone, Copy, Debug)]
 pub struct TagSetConfig {
-    /// The number of hardware queues. If the driver names no
-    /// [kinds](Operations::map_queues) of them there are never more than CPUs.
-    pub queues: u32,
+    /// How many hardware queues there are for what.
+    pub queues: QueueCounts,
+    /// Of which kinds there may be some, now or [later](TagSet::set_queues).
+    pub kinds: QueueKinds,
     /// The number of tags of each hardware queue, reserved ones included: at most 10240.
     /// There may be fewer if memory is short.
     pub depth: u32,
@@ -66,10 +68,16 @@ impl TagSetConfig {
 ///   for a `Pdu<T>` in each request, and the address of this in `driver_data`.
 /// - Every queue on it that belongs to a disk that was added is quiesced once by us if
 ///   `quiesced` is true, and not at all if it is false.
+/// - All counts in `layout` are possible with `kinds`, for which `inner` has maps.
 #[pin_data(PinnedDrop)]
 pub struct TagSet<T: Operations> {
     data: T::SetData,
-    maps: QueueMaps,
+    kinds: QueueKinds,
+    #[pin]
+    layout: Mutex<Layout>,
+    /// Held while the layout changes.
+    #[pin]
+    changing: Mutex<()>,
     /// While `inner` is being made: whether all went well with the data of requests.
     #[pin]
     making: Mutex<Option<Result>>,
@@ -79,6 +87,15 @@ pub struct TagSet<T: Operations> {
     retired: Mutex<Retired<T>>,
     #[pin]
     inner: Opaque<bindings::blk_mq_tag_set>,
+}
+
+/// What the hardware queues are for.
+struct Layout {
+    now: QueueCounts,
+    /// Before the change that is under way.
+    before: QueueCounts,
+    /// What was asked for last.
+    wanted: QueueCounts,
 }
 
 // SAFETY: All that is done with `inner` C serialises itself; the data is `Send`.
@@ -94,13 +111,11 @@ impl<T: Operations> TagSet<T> {
     ///
     /// # Errors
     ///
-    /// - `EINVAL` if a number of `config` is out of its range, or the driver names more
-    ///   queues than there are.
+    /// - `EINVAL` if a number of `config` is out of its range.
     /// - `ENOMEM`, or the error of `new_request_data`.
     pub fn new(config: TagSetConfig, data: T::SetData) -> Result<Arc<Self>> {
-        let maps = T::map_queues(&data);
+        let total = config.queues.total(config.kinds).ok_or(EINVAL)?;
 
-        maps.share_out(config.queues).ok_or(EINVAL)?;
         // SAFETY: Safe for any number.
         if !unsafe { bindings::numa_node_usable(config.numa_node) } {
             return Err(EINVAL);
@@ -109,14 +124,21 @@ impl<T: Operations> TagSet<T> {
         Arc::pin_init(
             try_pin_init!(&this in Self {
                 data,
-                maps,
+                kinds: config.kinds,
+                // INVARIANT: As checked above.
+                layout <- new_mutex!(Layout {
+                    now: config.queues,
+                    before: config.queues,
+                    wanted: config.queues,
+                }, "TagSet::layout"),
+                changing <- new_mutex!((), "TagSet::changing"),
                 making <- new_mutex!(Some(Ok(())), "TagSet::making"),
                 quiesced <- new_mutex!(false, "TagSet::quiesced"),
                 retired <- new_mutex!(Retired::new(), "TagSet::retired"),
                 // Last: it calls back for the requests, which needs the others.
                 inner <- Opaque::try_ffi_init(|set: *mut bindings::blk_mq_tag_set| {
                     // SAFETY: `set` is valid for writes.
-                    unsafe { set.write(Self::raw_config(config, *maps, this.as_ptr().cast())) };
+                    unsafe { set.write(Self::raw_config(config, total, this.as_ptr().cast())) };
                     // SAFETY: `set` is set up, and does not move. All else is initialised.
                     unsafe { Self::make(set) }
                 }),
@@ -128,13 +150,13 @@ impl<T: Operations> TagSet<T> {
     /// What C wants to know of a tag set.
     fn raw_config(
         config: TagSetConfig,
-        maps: QueueMaps,
+        queues: u32,
         driver_data: *mut c_void,
     ) -> bindings::blk_mq_tag_set {
         bindings::blk_mq_tag_set {
             ops: Vtable::<T>::get(),
-            nr_maps: maps.count(),
-            nr_hw_queues: config.queues,
+            nr_maps: config.kinds.maps(),
+            nr_hw_queues: queues,
             queue_depth: config.depth,
             reserved_tags: config.reserved_tags,
             cmd_size: Pdu::<T>::SIZE,
@@ -209,9 +231,23 @@ impl<T: Operations> TagSet<T> {
         self.inner.get()
     }
 
-    /// How the hardware queues are shared out.
-    pub(super) fn maps(&self) -> QueueMaps {
-        self.maps
+    /// What so many hardware queues are for, which C has when it makes its maps. If it has not
+    /// as many as were asked for, it is as it was before, for want of memory, or there are no
+    /// more CPUs.
+    pub(super) fn settle(&self, queues: u32) -> QueueCounts {
+        let mut layout = self.layout.lock();
+
+        layout.now = if layout.wanted.total(self.kinds) == Some(queues) {
+            layout.wanted
+        } else if self.kinds == QueueKinds::Default {
+            QueueCounts {
+                default: queues,
+                ..QueueCounts::default()
+            }
+        } else {
+            layout.before
+        };
+        layout.now
     }
 
     /// The data of the driver.
@@ -220,10 +256,51 @@ impl<T: Operations> TagSet<T> {
         &self.data
     }
 
-    /// The number of hardware queues: as many as asked for, or as there are CPUs.
-    pub fn queues(&self) -> u32 {
-        // SAFETY: `inner` is valid, and the number does not change.
-        unsafe { (*self.as_raw()).nr_hw_queues }
+    /// How many hardware queues there are for what. May sleep.
+    ///
+    /// Another thread may [change](Self::set_queues) it at any moment.
+    pub fn queues(&self) -> QueueCounts {
+        self.layout.lock().now
+    }
+
+    /// Changes how many hardware queues there are for what, for all disks on the set. Returns
+    /// what there is then: no more than CPUs if they are all of one kind, and as before if
+    /// memory is short. Does nothing if it is so already.
+    ///
+    /// Waits until every request to every disk has ended, keeps new ones out, and makes all
+    /// hardware queues anew: [`Operations::new_queue`] is called for each disk and queue,
+    /// [`Operations::new_request_data`] for the tags that come. Requests that were under way
+    /// when it was called end on the old queues, so the driver has to serve those until it
+    /// returns, and the new ones from the moment that it is called.
+    ///
+    /// Sleeps; as long as a request takes, or the set is [quiesced](Self::quiesce). The caller
+    /// must hold no request, and must not be waited for by who ends them. C:
+    /// `blk_mq_update_nr_hw_queues`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if there are none for all requests, or some of a
+    /// [kind](TagSetConfig::kinds) that there were never to be.
+    pub fn set_queues(&self, queues: QueueCounts) -> Result<QueueCounts> {
+        let total = queues.total(self.kinds).ok_or(EINVAL)?;
+        let _one_change = self.changing.lock();
+        {
+            let mut layout = self.layout.lock();
+
+            if layout.now == queues {
+                return Ok(queues);
+            }
+            // INVARIANT: That was checked above.
+            layout.before = layout.now;
+            layout.wanted = queues;
+        }
+        // SAFETY: `inner` is valid; C serialises it with itself and with disks that come and
+        // go. It freezes all queues before it changes anything, so that nobody is in one of
+        // ours with a request; for who is still in `queue_rq` with one that has ended, what
+        // is taken off stays until it is reaped below.
+        unsafe { bindings::blk_mq_update_nr_hw_queues(self.as_raw(), total.try_into()?) };
+        self.reap();
+        Ok(self.queues())
     }
 
     /// The number of tags of each hardware queue: as many as asked for, or as there was

@@ -93,6 +93,12 @@ impl<'a> Dump<'a> {
         unsafe { Namespace::get(bindings::genl_info_net(self.info)) }
     }
 
+    /// Returns the port of the reader's socket.
+    pub fn portid(&self) -> u32 {
+        // SAFETY: By the invariant of the type `info` is valid.
+        unsafe { (*self.info).snd_portid }
+    }
+
     /// Returns the cursor that was set last, in this or an earlier part; 0 at
     /// first.
     pub fn cursor(&self) -> u64 {

@@ -3,7 +3,7 @@
 //! What a family consists of.
 
 use super::{policy, Attribute, Dump, Request};
-use crate::bindings;
+use crate::{bindings, net::Namespace};
 use core::ffi::CStr;
 use kernel::prelude::*;
 
@@ -29,6 +29,12 @@ pub trait Family: Sized + 'static {
 
     /// Names of the multicast groups, at most 15 bytes each.
     const GROUPS: &'static [&'static CStr];
+
+    /// Hears of a generic netlink socket that is being closed, by its namespace and
+    /// [port](Request::portid), so that what was kept for it can go. It need not have sent
+    /// a request to this family; if it has, none is being handled any more. The next
+    /// socket may have the same port. Process context, may sleep.
+    const CLOSED: Option<fn(&Self::Context, &Namespace, u32)> = None;
 }
 
 /// An operation of a family.

@@ -7,6 +7,7 @@
 use super::{
     message::{append, Buffer, Header},
     shared::Shared,
+    sockets::Watch,
     Family, Message,
 };
 use crate::{bindings, net::Namespace};
@@ -115,6 +116,8 @@ impl<F: Family> Registration<F> {
 /// A family that is registered until this is dropped.
 struct Live {
     shared: Arc<Shared>,
+    /// After the family, none of whose handlers can then keep anything for a socket.
+    _watch: Option<Watch>,
 }
 
 impl Live {
@@ -122,11 +125,17 @@ impl Live {
     ///
     /// `context` must be valid until what is returned has been dropped.
     unsafe fn new<F: Family>(context: *const F::Context, module: &ThisModule) -> Result<Self> {
+        // First, so that no socket which the family hears from is closed unheard.
+        // SAFETY: The caller says that the context is valid until this is dropped.
+        let watch = unsafe { Watch::new::<F>(context)? };
         let shared = Shared::new::<F>(context.cast(), module)?;
         // SAFETY: `Shared::new` filled the family, which is in an allocation that
         // is kept until it is unregistered. What it points to is kept with it.
         to_result(unsafe { bindings::genl_register_family(Shared::family(&shared)) })?;
-        Ok(Self { shared })
+        Ok(Self {
+            shared,
+            _watch: watch,
+        })
     }
 }
 

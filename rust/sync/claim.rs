@@ -7,7 +7,14 @@ use core::{
     marker::PhantomData,
     ops::{Deref, DerefMut},
 };
-use kernel::sync::atomic::{ordering, AtomicFlag};
+use kernel::sync::atomic::{ordering, Atomic};
+
+/// Who comes first may claim the value.
+const FREE: u32 = 0;
+/// There is a guard.
+const HELD: u32 = 1;
+/// Only who resumes the claim gets a guard.
+const KEPT: u32 = 2;
 
 /// A value that one may claim at a time.
 ///
@@ -16,12 +23,17 @@ use kernel::sync::atomic::{ordering, AtomicFlag};
 /// or a job that need not be done twice. Never spins, never sleeps, and may be
 /// used in any context.
 ///
+/// What takes several contexts to do, one after the other, is claimed by the first
+/// and [kept](ClaimGuard::keep) for the next, which [resumes](Self::try_resume) it:
+/// whoever comes to claim it meanwhile is turned away, and does not get in the way
+/// of those either.
+///
 /// # Invariants
 ///
-/// While `claimed` is true because of [`Claim::try_claim`], the one [`ClaimGuard`]
-/// that this call returned has exclusive access to `value`.
+/// `state` is `FREE`, `HELD` or `KEPT`. While it is `HELD` there is one [`ClaimGuard`],
+/// which has exclusive access to `value`; else there is none.
 pub struct Claim<T> {
-    claimed: AtomicFlag,
+    state: Atomic<u32>,
     value: UnsafeCell<T>,
 }
 
@@ -33,23 +45,34 @@ impl<T> Claim<T> {
     #[inline]
     pub const fn new(value: T) -> Self {
         Self {
-            claimed: AtomicFlag::new(false),
+            state: Atomic::new(FREE),
             value: UnsafeCell::new(value),
         }
     }
 
-    /// Claims the value, until the guard is dropped; `None` if it is claimed.
+    /// Claims the value, until the guard is dropped; `None` if it is claimed, or kept.
     ///
     /// What the last one to hold it did is visible to the next (acquire, release).
     #[inline]
     pub fn try_claim(&self) -> Option<ClaimGuard<'_, T>> {
-        if self.claimed.xchg(true, ordering::Acquire) {
-            return None;
-        }
-        // INVARIANT: The flag was false, so there is no other guard, and now it
-        // keeps others from being made.
+        self.take(FREE)
+    }
+
+    /// Goes on with a claim that was [kept](ClaimGuard::keep); `None` if it was not. Dropping
+    /// the guard keeps it again.
+    #[inline]
+    pub fn try_resume(&self) -> Option<ClaimGuard<'_, T>> {
+        self.take(KEPT)
+    }
+
+    #[inline]
+    fn take(&self, from: u32) -> Option<ClaimGuard<'_, T>> {
+        self.state.cmpxchg(from, HELD, ordering::Acquire).ok()?;
+        // INVARIANT: It was not `HELD`, so there is no other guard, and now that it is
+        // none is made.
         Some(ClaimGuard {
             claim: self,
+            after: from,
             _exclusive: PhantomData,
         })
     }
@@ -62,16 +85,32 @@ impl<T> Claim<T> {
     }
 }
 
-/// Exclusive access to the value of a [`Claim`], given up when dropped.
+/// Exclusive access to the value of a [`Claim`], given up when dropped: the claim is then
+/// what it was before.
 ///
 /// # Invariants
 ///
-/// It is the only guard of its claim, whose flag is set.
+/// It is the only guard of its claim, which is `HELD`; `after` is `FREE` or `KEPT`.
 #[must_use = "the claim is given up at once if the guard is unused"]
 pub struct ClaimGuard<'a, T> {
     claim: &'a Claim<T>,
+    after: u32,
     // As `&mut T`, which is `Sync` only if `T` is.
     _exclusive: PhantomData<&'a mut T>,
+}
+
+impl<T> ClaimGuard<'_, T> {
+    /// Gives up the access, and keeps the claim for who [resumes](Claim::try_resume) it.
+    #[inline]
+    pub fn keep(mut self) {
+        self.after = KEPT;
+    }
+
+    /// Gives up the access and the claim.
+    #[inline]
+    pub fn free(mut self) {
+        self.after = FREE;
+    }
 }
 
 impl<T> Deref for ClaimGuard<'_, T> {
@@ -95,6 +134,7 @@ impl<T> DerefMut for ClaimGuard<'_, T> {
 impl<T> Drop for ClaimGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        self.claim.claimed.store(false, ordering::Release);
+        // INVARIANT: Here the guard ends.
+        self.claim.state.store(self.after, ordering::Release);
     }
 }

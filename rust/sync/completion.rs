@@ -40,6 +40,12 @@ impl TimedCompletion {
         })
     }
 
+    /// The C object, valid for as long as `self` lives.
+    #[inline]
+    pub(crate) fn as_raw(&self) -> *mut bindings::completion {
+        self.inner.get()
+    }
+
     /// Lets one wait pass. C: `complete`.
     #[inline]
     pub fn complete(&self) {

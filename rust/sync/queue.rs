@@ -116,6 +116,10 @@ impl OwnedQueue {
     }
 
     /// Queues a function, for which it allocates a work item.
+    ///
+    /// Lockdep takes all functions for one work item: one of them that waits for a queue of
+    /// others, as dropping it does, is reported, and has to be a
+    /// [`WorkItem`](kernel::workqueue::WorkItem) instead.
     #[inline]
     pub fn try_spawn<T>(&self, flags: Flags, func: T) -> Result<(), AllocError>
     where

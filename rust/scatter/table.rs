@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where in memory the data of a request is.
-//!
-//! C headers: [`include/linux/scatterlist.h`](srctree/include/linux/scatterlist.h),
-//! [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h)
+//! Where in memory data is.
 
-use super::{
-    Operations,
-    Request, //
-};
 use crate::bindings;
 use core::{
     cell::UnsafeCell,
@@ -22,7 +15,7 @@ use kernel::{
 /// The number of entries that need no other memory.
 const INLINE_ENTRIES: usize = 4;
 
-/// A list of the pieces of memory that the data of a request, or other data, is in.
+/// A list of the pieces of memory that data is in.
 ///
 /// Made once and filled again and again: short lists fit into it, for the entries of longer
 /// ones the kernel has a pool. Pinned while it is filled, as devices are told of it by its
@@ -70,20 +63,25 @@ impl ScatterTable {
         }
     }
 
-    /// Fills the table with the data of a request, in place of what it held.
-    ///
-    /// A request without data makes it empty. The memory is the request's: it must not be
-    /// given to a device for longer than the driver has the request. Any context. C:
-    /// `sg_alloc_table_chained`, `blk_rq_map_sg`.
+    /// Fills the table with what `list` writes to it, in place of what it held. Any
+    /// context. C: `sg_alloc_table_chained`.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`: the request should be [refused](Request::refuse) with
-    /// [`Status::Resource`](super::Status::Resource).
-    pub fn fill<T: Operations>(mut self: Pin<&mut Self>, request: &Request<T>) -> Result {
+    /// `ENOMEM` if there is no room for `count` entries, `EINVAL` if there never is.
+    ///
+    /// # Safety
+    ///
+    /// `list`, which gets a list of `count` empty entries, must fill in so many of the
+    /// first as it answers, and end the list with the last of them, if that is not the
+    /// last of all.
+    pub(crate) unsafe fn fill_with(
+        mut self: Pin<&mut Self>,
+        count: u32,
+        list: impl FnOnce(*mut bindings::scatterlist) -> u32,
+    ) -> Result {
         self.as_mut().clear();
-        // SAFETY: The driver's request is valid, here and below.
-        if !unsafe { bindings::blk_rq_has_data(request.as_raw()) } || request.segments() == 0 {
+        if count == 0 {
             return Ok(());
         }
         let mut table = self.table();
@@ -93,18 +91,14 @@ impl ScatterTable {
         to_result(unsafe {
             bindings::sg_alloc_table_chained(
                 &raw mut table,
-                request.segments().into(),
+                count.try_into()?,
                 table.sgl,
                 INLINE_ENTRIES as c_uint,
             )
         })?;
-        // SAFETY: The list has room for as many entries as the request has at most.
-        let entries = unsafe { bindings::blk_rq_map_sg(request.as_raw(), table.sgl) };
-
-        // INVARIANT: So many were filled in, of those that were allocated. C counts them
-        // from 0 up.
+        // INVARIANT: So many were filled in, of those that were allocated.
         *self.size_mut() = Size {
-            entries: entries as u32,
+            entries: list(table.sgl),
             allocated: table.orig_nents,
         };
         Ok(())
@@ -164,10 +158,23 @@ impl ScatterTable {
         self.size.entries
     }
 
+    /// The bytes that the entries are of.
+    pub(crate) fn length(&self) -> u64 {
+        let (mut entry, mut bytes) = (self.sgl(), 0u64);
+        for _ in 0..self.size.entries {
+            // SAFETY: By the invariants there are so many entries, and `sg_next` finds
+            // the next, if there is one.
+            let (length, next) = unsafe { ((*entry).length, bindings::sg_next(entry)) };
+            bytes = bytes.saturating_add(length.into());
+            entry = next;
+        }
+        bytes
+    }
+
     /// The list for C: [`entries`](Self::entries) of it, valid until the table is filled,
     /// cleared or dropped.
     ///
-    /// Whoever has a device use it must own the request until the device is done, and see to
+    /// Whoever has a device use it must own the data until the device is done, and see to
     /// it that nobody else uses the list.
     #[inline]
     pub(crate) fn sgl(&self) -> *mut bindings::scatterlist {

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0
+
+#include <linux/cpumask.h>
+#include <linux/kmemleak.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/string.h>
+#include <linux/vmstat.h>
+
+/* What is in the lists of each processor is free, too, and may be many MiB. */
+static u64 rrdma_free_pages(struct zone *zone)
+{
+	u64 pages = zone_page_state_snapshot(zone, NR_FREE_PAGES);
+	int cpu;
+
+	for_each_online_cpu(cpu)
+		pages += READ_ONCE(per_cpu_ptr(zone->per_cpu_pageset, cpu)->count);
+	return pages;
+}
+
+__rrdma_helper u64 rrdma_helper_free_memory(void)
+{
+	u64 pages = 0;
+	int node, i;
+
+	for_each_online_node(node) {
+		struct zone *zones = NODE_DATA(node)->node_zones;
+
+		for (i = 0; i < MAX_NR_ZONES; i++)
+			if (populated_zone(&zones[i]))
+				pages += rrdma_free_pages(&zones[i]);
+	}
+	return pages << PAGE_SHIFT;
+}
+
+/* Never freed, and not by mistake. */
+__rrdma_helper char *rrdma_helper_lasting_copy(const char *text)
+{
+	char *copy = kstrdup(text, GFP_KERNEL);
+
+	kmemleak_not_leak(copy);
+	return copy;
+}

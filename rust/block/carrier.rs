@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A request as data that a device takes.
+//!
+//! C header: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h)
+
+use super::{
+    Operations,
+    Request, //
+};
+use crate::{
+    bindings,
+    scatter::{
+        Buffer,
+        Scatter,
+        ScatterTable, //
+    },
+};
+use kernel::prelude::*;
+
+/// A request as a memory region takes it: with its own pages, or
+/// with a payload that stands for them on the wire, such as the list of ranges
+/// of a discard.
+pub struct Carrier<T: Operations> {
+    request: Request<T>,
+    payload: Option<Buffer>,
+}
+
+impl<T: Operations> Carrier<T> {
+    /// A request that is carried with its own pages, if `payload` is `None`.
+    #[inline]
+    pub fn new(request: Request<T>, payload: Option<Buffer>) -> Self {
+        Self { request, payload }
+    }
+
+    /// The request.
+    #[inline]
+    pub fn request(&self) -> &Request<T> {
+        &self.request
+    }
+
+    /// The request, to be ended; the payload is freed.
+    #[inline]
+    pub fn into_request(self) -> Request<T> {
+        self.request
+    }
+}
+
+// SAFETY: The pages of a request are the block layer's, which leaves them alone
+// until the request is ended, for which the carrier has to be taken apart; a
+// payload is a `Buffer`.
+unsafe impl<T: Operations> Scatter for Carrier<T> {
+    #[inline]
+    fn fill(&mut self, table: Pin<&mut ScatterTable>) -> Result {
+        match &mut self.payload {
+            Some(payload) => payload.fill(table),
+            None => list_pages(&self.request, table),
+        }
+    }
+}
+
+/// Lists the pages of a request; none if it has no data. C: `blk_rq_map_sg`.
+#[inline]
+fn list_pages<T: Operations>(request: &Request<T>, table: Pin<&mut ScatterTable>) -> Result {
+    let raw = request.as_raw();
+
+    // SAFETY: The driver's request is valid, here and below.
+    let count = match unsafe { bindings::blk_rq_has_data(raw) } {
+        true => request.segments().into(),
+        false => 0,
+    };
+    // SAFETY: The list has room for as many entries as the request has at most. C counts
+    // what it fills in from 0 up, and ends the list.
+    unsafe { table.fill_with(count, |sgl| bindings::blk_rq_map_sg(raw, sgl) as u32) }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a process asks of a disk.
+//!
+//! C header: [`include/linux/blkdev.h`](srctree/include/linux/blkdev.h)
+
+use super::{
+    fops::DiskFops,
+    Command,
+    Direction,
+    Operations,
+    TagPool, //
+};
+use crate::{
+    bindings,
+    sync::Entered, //
+};
+use core::marker::PhantomData;
+use kernel::{
+    error::from_result,
+    prelude::*,
+    uaccess::UserPtr, //
+};
+
+/// A call of `ioctl` on a disk, for [`Operations::ioctl`]. It runs in the process that made it.
+///
+/// # Invariants
+///
+/// `q` is the queue of a `Disk<T>` that is not gone for `'a`.
+pub struct Ioctl<'a, T: Operations> {
+    number: u32,
+    argument: usize,
+    on_partition: bool,
+    q: *mut bindings::request_queue,
+    _inside: Entered<'a>,
+    _driver: PhantomData<T>,
+}
+
+impl<T: Operations> Ioctl<'_, T> {
+    /// What is asked for.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The argument as an address in the memory of the process, which it need not be.
+    pub fn argument(&self) -> UserPtr {
+        UserPtr::from_addr(self.argument)
+    }
+
+    /// Whether the process may have opened no more than a partition of the disk.
+    pub fn on_partition(&self) -> bool {
+        self.on_partition
+    }
+
+    /// Whether the process may administer the system (`CAP_SYS_ADMIN`). One that may not is
+    /// told to the audit system, so ask only where it matters. C: `capable`.
+    pub fn by_administrator(&self) -> bool {
+        // SAFETY: Called by the process.
+        unsafe { bindings::capable(bindings::CAP_SYS_ADMIN as c_int) }
+    }
+
+    /// The data of the driver.
+    pub fn data(&self) -> &T::DiskData {
+        // SAFETY: By the invariants; it goes with the disk.
+        unsafe { &*(*self.q).queuedata.cast() }
+    }
+
+    /// A command to the disk: as [`Command::new`].
+    pub fn command(&self, direction: Direction) -> Result<Command<'_, T>> {
+        // SAFETY: By the invariants.
+        unsafe { Command::on_queue(self.q, direction, TagPool::Shared) }
+    }
+}
+
+/// The entry of the table for C.
+///
+/// # Safety
+///
+/// `bdev` is that of a disk of a [`Disk<T>`](super::Disk), or of a partition of it, and is open.
+pub(super) unsafe extern "C" fn entry<T: Operations>(
+    bdev: *mut bindings::block_device,
+    _mode: bindings::blk_mode_t,
+    number: c_uint,
+    argument: c_ulong,
+) -> c_int {
+    // SAFETY: By the requirements of this function. An open disk is not freed.
+    let (disk, gate) = unsafe { ((*bdev).bd_disk, &DiskFops::of((*bdev).bd_disk).gate) };
+    // Open as it is, the disk may have been removed, and is being so perhaps: that waits for
+    // those who are inside.
+    let Some(inside) = gate.enter() else {
+        return ENODEV.to_errno();
+    };
+
+    // INVARIANT: `Disk::drop` goes no further than to wait for us as long as `inside` is there.
+    let call = Ioctl::<T> {
+        number,
+        argument,
+        // SAFETY: By the requirements of this function.
+        on_partition: unsafe { bindings::bdev_is_partition(bdev) },
+        // SAFETY: As above.
+        q: unsafe { (*disk).queue },
+        _inside: inside,
+        _driver: PhantomData,
+    };
+    from_result(|| T::ioctl(&call))
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A gate that is closed once, for good.
+
+use super::{
+    IrqLock,
+    TimedCompletion, //
+};
+use crate::new_irq_lock;
+use kernel::prelude::*;
+
+/// A gate that any number may be inside of until it is closed; closing keeps new ones out, and
+/// those inside can be waited for.
+///
+/// The wait ends when the last one is about to be out: whoever frees the gate has to see to it
+/// in another way that it is.
+#[pin_data]
+pub(crate) struct Gate {
+    #[pin]
+    inside: IrqLock<Inside>,
+    /// It is closed, and nobody is inside.
+    #[pin]
+    empty: TimedCompletion,
+}
+
+struct Inside {
+    count: usize,
+    closed: bool,
+}
+
+impl Gate {
+    /// An open gate.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            inside <- new_irq_lock!(Inside { count: 0, closed: false }, "rrdma::Gate"),
+            empty <- TimedCompletion::new(),
+        })
+    }
+
+    /// Goes in, unless the gate is closed. Any context.
+    pub(crate) fn enter(&self) -> Option<Entered<'_>> {
+        let mut inside = self.inside.lock();
+        if inside.closed {
+            return None;
+        }
+        inside.count = inside.count.checked_add(1)?;
+        Some(Entered(self))
+    }
+
+    /// Keeps new ones out.
+    pub(crate) fn close(&self) {
+        let mut inside = self.inside.lock();
+        inside.closed = true;
+        if inside.count == 0 {
+            self.empty.complete_all();
+        }
+    }
+
+    /// Waits until nobody is inside of a gate that was closed. Sleeps.
+    pub(crate) fn wait(&self) {
+        self.empty.wait();
+    }
+}
+
+/// Whoever has this is inside.
+///
+/// # Invariants
+///
+/// Is counted in `inside` of its gate.
+pub(crate) struct Entered<'a>(&'a Gate);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        let mut inside = self.0.inside.lock();
+        inside.count = inside.count.saturating_sub(1);
+        if inside.count == 0 && inside.closed {
+            self.0.empty.complete_all();
+        }
+    }
+}
