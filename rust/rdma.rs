@@ -16,12 +16,18 @@
 //! posted work request names belongs to the request until its completion: it
 //! lives in a [`wr::Operation`], which posting consumes and completion returns.
 
+pub mod ah;
+mod bits;
 pub mod client;
 pub mod cm;
 pub mod cq;
 pub mod device;
 pub mod dma;
 pub mod mr;
+pub mod multicast;
+pub mod path;
 pub mod pd;
 pub mod qp;
+pub mod rw;
+pub mod srq;
 pub mod wr;

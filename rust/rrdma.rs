@@ -8,8 +8,13 @@
 //! - [`block`]: tag sets, requests with typed driver data, disks and their limits.
 //! - [`netlink`]: generic netlink families, attributes, policies, multicast.
 //! - [`cpu`]: the processors there are.
-//! - [`net`]: network namespaces.
+//! - [`memory`]: how much of it is free.
+//! - [`net`]: network namespaces, TCP.
+//! - [`params`]: parameters of modules.
+//! - [`scatter`]: memory in pieces, as devices take it.
+//! - [`sysfs`]: facts for udev and scripts.
 //! - [`sync`]: owned workqueues, timed completions, claims.
+//! - [`text`]: messages that need no memory.
 //! - [`errno`]: the error numbers that the kernel crate does not name.
 //!
 //! Everything that touches C, and all `unsafe`, is in this crate.
@@ -21,10 +26,17 @@ pub mod block;
 mod compat;
 pub mod cpu;
 pub mod errno;
+mod fmt;
+pub mod memory;
 pub mod net;
 pub mod netlink;
+pub mod params;
+pub mod random;
 pub mod rdma;
+pub mod scatter;
 pub mod sync;
+pub mod sysfs;
+pub mod text;
 
 module! {
     type: Rrdma,
@@ -39,6 +51,7 @@ struct Rrdma;
 impl kernel::Module for Rrdma {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         rdma::client::init();
+        rdma::cm::init();
         Ok(Self)
     }
 }
@@ -46,5 +59,7 @@ impl kernel::Module for Rrdma {
 impl Drop for Rrdma {
     fn drop(&mut self) {
         block::wait_for_released_disks();
+        rdma::cm::wait_for_handlers();
+        rdma::cm::forget_names();
     }
 }

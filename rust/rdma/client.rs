@@ -10,6 +10,25 @@
 //! may not return while anything of the device is in use, and here it does not:
 //! it refuses new uses, tells the client, and waits for the last
 //! [`DeviceRef`] to be dropped.
+//!
+//! What happens to a device is told by [`Client::event`]. Of the callbacks for one
+//! device, [`Client::added`] begins before all others, and [`Client::removing`]
+//! when no other runs or ever will.
+//!
+//! One that only looks at devices as they come:
+//!
+//! ```ignore
+//! // samples/device_info.rs
+//! fn added(_: &Self, device: &DeviceRef) {
+//!     pr_info!("{}: added\n", device.name());
+//!     log_device(device);
+//!     device.ports().for_each(log_port);
+//! }
+//! ```
+
+mod event;
+
+pub use event::Event;
 
 use super::device::{
     Device,
@@ -42,8 +61,23 @@ pub trait Client: Sized + 'static {
     /// What the callbacks work on.
     type Context: Send + Sync;
 
-    /// A device has appeared. Process context, may sleep.
-    fn added(_context: &Self::Context, _device: &Device) {}
+    /// A device has appeared. To use it beyond this call, clone `device`, whose use
+    /// is counted. Process context, may sleep.
+    fn added(_context: &Self::Context, _device: &DeviceRef) {}
+
+    /// Something has happened to `device`. May be called for the first time while
+    /// [`added`](Self::added) runs, so that nothing which happens after that has
+    /// looked goes unseen; and from several threads at once.
+    ///
+    /// Process context, but called with locks of the core held, among them the one
+    /// that the removal of the device takes, and for [`Event::GidChange`] the one
+    /// under which the GID table changes. What may be called in any context, such
+    /// as reading that table, is fine here; for what may sleep, queue work.
+    fn event(_context: &Self::Context, _device: &DeviceRef, _event: Event) {}
+
+    /// `device` has got another name. Process context, may sleep, but with locks of
+    /// the core held, which the coming and going of devices takes.
+    fn renamed(_context: &Self::Context, _device: &DeviceRef) {}
 
     /// `device` is to go: make every holder of a
     /// [`DeviceRef`] of it drop it soon. Need not wait
@@ -72,6 +106,90 @@ pub struct Registration<C: Client> {
 unsafe impl<C: Client> Send for Registration<C> {}
 // SAFETY: As above.
 unsafe impl<C: Client> Sync for Registration<C> {}
+
+/// What a registration has for each device.
+///
+/// # Invariants
+///
+/// From the end of [`Attachment::attach`] to [`Attachment::detach`], `handler` is
+/// registered with the device of `presence`, and is pinned.
+#[pin_data]
+struct Attachment<C: Client> {
+    #[pin]
+    handler: Opaque<bindings::ib_event_handler>,
+    presence: Arc<Presence>,
+    registration: NonNull<Registration<C>>,
+}
+
+impl<C: Client> Attachment<C> {
+    /// Starts to hear of events. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// `raw` must be the device of `presence`, and stay registered, and
+    /// `registration` alive, until [`Attachment::detach`] has returned.
+    unsafe fn attach(
+        raw: NonNull<bindings::ib_device>,
+        presence: Arc<Presence>,
+        registration: NonNull<Registration<C>>,
+    ) -> Result<Pin<KBox<Self>>> {
+        let attachment = KBox::pin_init(
+            pin_init!(Self {
+                handler <- Opaque::ffi_init(|handler: *mut bindings::ib_event_handler| {
+                    // SAFETY: `handler` is the memory of the field to be written.
+                    unsafe {
+                        handler.write(bindings::ib_event_handler {
+                            device: raw.as_ptr(),
+                            handler: Some(Self::event_callback),
+                            ..pin_init::zeroed()
+                        })
+                    }
+                }),
+                presence,
+                registration,
+            }),
+            GFP_KERNEL,
+        )?;
+        // INVARIANT: Registered here, and pinned.
+        // SAFETY: The handler was written above; its device is registered.
+        unsafe { bindings::ib_register_event_handler(attachment.handler.get()) };
+        Ok(attachment)
+    }
+
+    /// Ends the hearing of events: when this returns, the callback does not run, and
+    /// will not. Sleeps.
+    fn detach(self: Pin<KBox<Self>>) -> Arc<Presence> {
+        // SAFETY: By the type invariant. Takes the lock that callbacks run under.
+        unsafe { bindings::ib_unregister_event_handler(self.handler.get()) };
+        self.presence.clone()
+    }
+
+    fn registration(&self) -> &Registration<C> {
+        // SAFETY: By the contract of `attach`.
+        unsafe { self.registration.as_ref() }
+    }
+
+    /// # Safety
+    ///
+    /// Called by the core with the handler of an `Attachment<C>` that is attached,
+    /// and an event of its device.
+    unsafe extern "C" fn event_callback(
+        handler: *mut bindings::ib_event_handler,
+        event: *mut bindings::ib_event,
+    ) {
+        // SAFETY: By the contract; the field is transparent.
+        let (attachment, event) = unsafe {
+            (
+                &*kernel::container_of!(Opaque::cast_from(handler), Self, handler),
+                Event::from_raw(&*event),
+            )
+        };
+        // There is one: a removal begins after `detach`.
+        if let Some(device) = attachment.presence.acquire() {
+            C::event(&attachment.registration().context, &device, event);
+        }
+    }
+}
 
 /// A client that is registered, by name, because `add` is told the device only.
 struct Entry {
@@ -109,6 +227,7 @@ impl<C: Client> Registration<C> {
                         name: C::NAME.as_char_ptr(),
                         add: Some(Self::add_callback),
                         remove: Some(Self::remove_callback),
+                        rename: Some(Self::rename_callback),
                         ..pin_init::zeroed()
                     })
                 }
@@ -157,7 +276,12 @@ impl<C: Client> Registration<C> {
     }
 
     fn leave() {
-        CLIENTS.lock().retain(|entry| *entry.name != *C::NAME);
+        let mut clients = CLIENTS.lock();
+        clients.retain(|entry| *entry.name != *C::NAME);
+        if clients.is_empty() {
+            // A static is not dropped when the module goes, and so would keep its memory.
+            *clients = KVec::new();
+        }
     }
 
     /// # Safety
@@ -186,40 +310,66 @@ impl<C: Client> Registration<C> {
         // SAFETY: The core keeps the device registered until `remove_callback`,
         // which calls `Presence::remove`, has returned.
         let presence = unsafe { Presence::new(raw)? };
+        let device = presence.acquire().ok_or(ENODEV)?;
         let client_data = self.client.get();
-        self.devices.lock().push(presence, GFP_KERNEL)?;
-        // SAFETY: The device is registered, and so is the client.
+        // Ahead of the first callback, which may ask for it.
+        self.devices.lock().push(presence.clone(), GFP_KERNEL)?;
+        // SAFETY: The device is that of `presence`, and `remove_callback` detaches;
+        // until that has returned, the registration is alive.
+        let attachment = unsafe { Attachment::attach(raw, presence, self.into()) }
+            .inspect_err(|_| drop(self.forget(raw.as_ptr())))?;
+        // SAFETY: The device is registered, and so is the client. Nobody moves what
+        // is in the box, `remove_callback` takes it back.
         unsafe {
-            bindings::ib_set_client_data(
-                raw.as_ptr(),
-                client_data,
-                core::ptr::from_ref(self).cast_mut().cast(),
-            )
-        };
-        // SAFETY: The device is registered during this call.
-        C::added(&self.context, unsafe { Device::from_raw(raw.as_ptr()) });
+            let attachment = KBox::into_raw(Pin::into_inner_unchecked(attachment));
+            bindings::ib_set_client_data(raw.as_ptr(), client_data, attachment.cast());
+        }
+        C::added(&self.context, &device);
         Ok(())
+    }
+
+    /// Forgets a device: it cannot be acquired any more.
+    fn forget(&self, raw: *mut bindings::ib_device) -> Option<Arc<Presence>> {
+        let mut devices = self.devices.lock();
+        let position = devices.iter().position(|p| p.is(raw))?;
+        devices.remove(position).ok()
     }
 
     /// # Safety
     ///
-    /// Called by the core with a device for which `add_callback` was called, and
-    /// the client data set by it, or NULL if it failed.
-    unsafe extern "C" fn remove_callback(raw: *mut bindings::ib_device, data: *mut c_void) {
-        let Some(registration) = NonNull::new(data.cast::<Self>()) else {
+    /// Called by the core with a device for which `add_callback` has succeeded, and
+    /// the client data set by it; not while or after `remove_callback` is called.
+    unsafe extern "C" fn rename_callback(_raw: *mut bindings::ib_device, data: *mut c_void) {
+        let Some(attachment) = NonNull::new(data.cast::<Attachment<C>>()) else {
             return;
         };
-        // SAFETY: `add` set the client data to the registration, which is alive
-        // until unregistered, and unregistering waits for this callback.
-        let registration = unsafe { registration.as_ref() };
-        let presence = {
-            let mut devices = registration.devices.lock();
-            let position = devices.iter().position(|p| p.is(raw));
-            position.and_then(|i| devices.remove(i).ok())
-        };
-        if let Some(presence) = presence {
-            presence.remove(|device| C::removing(&registration.context, device));
+        // SAFETY: By the contract, the data is the attachment.
+        let attachment = unsafe { attachment.as_ref() };
+        // There is one: the removal has not begun.
+        if let Some(device) = attachment.presence.acquire() {
+            C::renamed(&attachment.registration().context, &device);
         }
+    }
+
+    /// # Safety
+    ///
+    /// Called by the core, once, with a device for which `add_callback` has
+    /// succeeded, and the client data set by it.
+    unsafe extern "C" fn remove_callback(raw: *mut bindings::ib_device, data: *mut c_void) {
+        if data.is_null() {
+            return;
+        }
+        // SAFETY: By the contract, the data is the box that `add` has given up, which
+        // was pinned.
+        let attachment =
+            unsafe { Pin::new_unchecked(KBox::from_raw(data.cast::<Attachment<C>>())) };
+        let registration = attachment.registration;
+        // SAFETY: The registration is alive until unregistered, and unregistering
+        // waits for this callback.
+        let registration = unsafe { registration.as_ref() };
+        let presence = attachment.detach();
+        registration.forget(raw);
+        presence.remove(|device| C::removing(&registration.context, device));
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The connection manager, active side.
+//! The connection manager.
 //!
 //! C header: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h)
 //!
@@ -8,8 +8,9 @@
 //! before it:
 //!
 //! ```text
-//! Id ── resolve ──▶ Addressed ── create_queue_pair ──▶ Prepared ── connect ──▶ Connected
-//!                   (has a device)                     (may post receives)
+//! active   Id ── resolve ──▶ Addressed ── create_queue_pair ──▶ Prepared ── connect ──▶ Connected
+//! passive  Listener ── next ──▶ Incoming ── create_queue_pair ──▶ Accepting ── accept ──▶ Connected
+//!                               (have a device)                   (may post receives)
 //! ```
 //!
 //! The steps wait in the caller's thread, and an error says which of them failed
@@ -17,25 +18,79 @@
 //! [`TimedCompletion`](crate::sync::TimedCompletion), the caller's: whoever
 //! completes it makes the caller look again at whether it is still wanted, so a
 //! step can be aborted at any moment. Dropping any of the types destroys the id,
-//! which waits for a handler that is running.
+//! which waits for a handler that is running; the peer of a request that is
+//! dropped hears that it was rejected.
+//!
+//! ```ignore
+//! // samples/key_ping/server.rs
+//! let incoming = job
+//!     .wait_for("client", EVER, || listener.next().transpose())?
+//!     .map_err(|lost| Failure::new("client", fmt!("{lost}")))?;
+//! let accepting = prepare(job, incoming)?;
+//! // ...
+//! let connected = accepting
+//!     .accept(accepted, patience(&cancelled))
+//!     .step("accept")?;
+//! ```
+//!
+//! No consumer's code runs under the connection manager's locks, but for
+//! [`Endpoint::lost`], which is told that an established connection has ended.
 
+mod active;
 mod address;
+mod connection;
+mod destination;
 mod error;
-mod id;
+mod incoming;
+mod listener;
+mod name;
+mod peer;
+mod raw;
+mod service;
 
+pub use active::{
+    Addressed,
+    Id,
+    Prepared, //
+};
 pub use address::Address;
+pub use connection::{
+    Connected,
+    Endpoint,
+    Lost, //
+};
 pub use error::{
     Cause,
     Error,
     Rejection,
     Stage, //
 };
-pub use id::{
-    Addressed,
-    Connected,
-    Id,
-    Lost,
+pub use incoming::{
+    Accepting,
+    Incoming, //
+};
+pub use listener::Listener;
+pub use peer::{
+    Depths,
     Parameters,
-    Patience,
-    Prepared, //
+    PeerParameters, //
+};
+
+pub use crate::sync::Patience;
+pub use service::{
+    Query,
+    Service,
+    ServiceListener,
+    QKEY, //
+};
+
+pub(crate) use active::resolve_for_datagrams;
+pub(crate) use destination::Destination;
+pub(crate) use name::{
+    forget as forget_names,
+    init, //
+};
+pub(crate) use raw::{
+    wait_for_handlers,
+    RawId, //
 };

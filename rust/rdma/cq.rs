@@ -1,35 +1,85 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Completion queues and the completions they deliver.
+//! Completion queues.
 //!
-//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_cq`, `struct ib_wc`
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_cq`
+//!
+//! A queue is polled in one of these ways, and whichever it is, each completion is
+//! handed to [`Complete::complete`](super::wr::Complete::complete) of its operation:
+//!
+//! - by the core, in a context of [`Poll`]: [`CompletionQueue::private`] makes one of
+//!   one's own, [`CompletionQueue::pooled`] takes a share of one of the device's;
+//! - by the consumer, whenever it likes: a [`DirectQueue`];
+//! - by the consumer, when it is woken because there is something: a [`NotifiedQueue`].
+//!
+//! One of one's own, with an entry for all that its queue pair can have posted:
+//!
+//! ```ignore
+//! // samples/completion_queues.rs
+//! let cq = CompletionQueue::private(self.device(), CAPACITY.completions(), 0, poll, OWNER)
+//!     .step("completion queue")?;
+//! ```
+
+mod completion;
+mod direct;
+mod failure;
+mod monitor;
+mod notified;
+
+pub use completion::{
+    Completion,
+    Invalidation,
+    Opcode,
+    Received, //
+};
+pub use direct::DirectQueue;
+pub use failure::{
+    Failure,
+    Status, //
+};
+pub use notified::{
+    Arm,
+    NotifiedQueue, //
+};
 
 use super::device::DeviceRef;
-use crate::bindings;
+use crate::{
+    bindings,
+    sync::{
+        Msecs,
+        TimedCompletion, //
+    }, //
+};
 use core::{
-    marker::PhantomData,
-    ptr::{
-        self,
-        NonNull, //
-    },
+    ffi::c_int,
+    ptr::NonNull, //
 };
 use kernel::{
-    error::from_err_ptr,
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
     prelude::*,
     str::CStr,
-    sync::Arc, //
+    sync::Arc,
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
 };
+use monitor::Monitor;
 
-/// In which context completions are handled.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// In which context the core polls a queue, and completions are handled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Poll {
     /// The softirq that the device's interrupt raises: handlers may not sleep.
     SoftIrq,
-    /// A high-priority workqueue: handlers may sleep, but not wait for other
-    /// completions.
+    /// A workqueue of high priority, on the processor of the interrupt: handlers may
+    /// sleep, but not wait for other completions.
     Workqueue,
-    /// Whoever calls [`CompletionQueue::poll`]; nothing is handled otherwise.
-    Direct,
+    /// A workqueue of high priority, on whichever processor is idle, for handlers
+    /// that take long. Likewise.
+    UnboundWorkqueue,
 }
 
 impl Poll {
@@ -37,18 +87,19 @@ impl Poll {
         match self {
             Poll::SoftIrq => bindings::ib_poll_context_IB_POLL_SOFTIRQ,
             Poll::Workqueue => bindings::ib_poll_context_IB_POLL_WORKQUEUE,
-            Poll::Direct => bindings::ib_poll_context_IB_POLL_DIRECT,
+            Poll::UnboundWorkqueue => bindings::ib_poll_context_IB_POLL_UNBOUND_WORKQUEUE,
         }
     }
 }
 
 /// Where a completion queue came from, and goes back to.
 enum Origin {
-    /// The device's pool; so many entries of it are ours.
-    Pool {
-        entries: u32,
-    },
-    Private,
+    /// The device's pool (`ib_cq_pool_get`); so many entries of it are ours.
+    Pool { entries: u32 },
+    /// `ib_alloc_cq`.
+    Allocated(Arc<Monitor>),
+    /// `ib_create_cq`.
+    Created(Arc<Monitor>),
 }
 
 /// A completion queue, or a share in one.
@@ -56,13 +107,17 @@ enum Origin {
 /// A queue pair needs room for every work request that it can have posted, and
 /// one more a direction for its drain: an entry that finds the queue full is lost.
 ///
+/// Must be dropped where it may sleep. Who may call it when it dies: the device
+/// calls its monitor, until the queue is destroyed; completions cannot come, for
+/// queue pairs hold their queues.
+///
 /// # Invariants
 ///
-/// `raw` is a queue of `device`; this object owns it, or `entries` of it.
+/// `raw` is a queue of `device`; this object owns it, or `entries` of it. Unless it
+/// is of a pool, its context is the monitor.
 pub struct CompletionQueue {
     raw: NonNull<bindings::ib_cq>,
     origin: Origin,
-    poll: Poll,
     device: DeviceRef,
 }
 
@@ -73,22 +128,20 @@ unsafe impl Sync for CompletionQueue {}
 
 impl CompletionQueue {
     /// `entries` of a queue that the device shares among its users
-    /// (`ib_cq_pool_get`), near completion vector `vector`. Not for [`Poll::Direct`].
-    /// May sleep.
+    /// (`ib_cq_pool_get`), near completion vector `vector`. May sleep.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for more entries than the device has or direct polling, `ENOMEM`.
+    /// `EINVAL` for no entries or more than a queue of the device can have, `ENOMEM`.
     pub fn pooled(device: DeviceRef, entries: u32, vector: u32, poll: Poll) -> Result<Arc<Self>> {
-        if poll == Poll::Direct {
-            return Err(EINVAL);
-        }
+        // The core itself would look for a large enough queue for ever.
+        check_entries(&device, entries)?;
         let hint = vector.try_into()?;
         // SAFETY: The device is registered while `device` lives.
         let raw = from_err_ptr(unsafe {
             bindings::ib_cq_pool_get(device.as_raw(), entries, hint, poll.as_raw())
         })?;
-        Self::from_raw(raw, Origin::Pool { entries }, poll, device)
+        Self::from_raw(raw, Origin::Pool { entries }, device)
     }
 
     /// A queue of one's own (`ib_alloc_cq`) on completion vector `vector`, which
@@ -97,7 +150,7 @@ impl CompletionQueue {
     ///
     /// # Errors
     ///
-    /// `EINVAL` for more entries than the device has, `ENOMEM`.
+    /// `EINVAL` for no entries or more than a queue of the device can have, `ENOMEM`.
     pub fn private(
         device: DeviceRef,
         entries: u32,
@@ -105,47 +158,98 @@ impl CompletionQueue {
         poll: Poll,
         owner: &'static CStr,
     ) -> Result<Arc<Self>> {
-        let vectors = device.attributes().completion_vectors.max(1);
-        let (entries, vector) = (entries.try_into()?, (vector % vectors).try_into()?);
-        // SAFETY: The device is registered while `device` lives.
+        Self::allocate(device, entries, vector, poll.as_raw(), owner)
+    }
+
+    fn allocate(
+        device: DeviceRef,
+        entries: u32,
+        vector: u32,
+        poll: bindings::ib_poll_context,
+        owner: &'static CStr,
+    ) -> Result<Arc<Self>> {
+        let (entries, vector) = (
+            check_entries(&device, entries)?,
+            on_device(&device, vector)?,
+        );
+        let monitor = Monitor::new(None)?;
+        // SAFETY: The device is registered while `device` lives. The context is the
+        // monitor, which the queue holds.
         let raw = from_err_ptr(unsafe {
             bindings::ib_alloc_cq(
                 device.as_raw(),
+                monitor.as_context(),
                 entries,
                 vector,
-                poll.as_raw(),
+                poll,
+                Some(Monitor::event_callback),
                 owner.as_char_ptr(),
             )
         })?;
-        Self::from_raw(raw, Origin::Private, poll, device)
+        Self::from_raw(raw, Origin::Allocated(monitor), device)
     }
 
-    fn from_raw(
-        raw: *mut bindings::ib_cq,
-        origin: Origin,
-        poll: Poll,
+    /// A queue that nobody polls but the consumer, and that wakes through `monitor`
+    /// when it is armed.
+    fn create(
         device: DeviceRef,
+        entries: u32,
+        vector: u32,
+        monitor: Arc<Monitor>,
+        owner: &'static CStr,
     ) -> Result<Arc<Self>> {
+        let (entries, vector) = (
+            check_entries(&device, entries)?,
+            on_device(&device, vector)?,
+        );
+        // SAFETY: As in `allocate`.
+        let raw = from_err_ptr(unsafe {
+            bindings::ib_create_cq(
+                device.as_raw(),
+                Some(Monitor::completion_callback),
+                Some(Monitor::event_callback),
+                monitor.as_context(),
+                entries,
+                vector,
+                owner.as_char_ptr(),
+            )
+        })?;
+        Self::from_raw(raw, Origin::Created(monitor), device)
+    }
+
+    fn from_raw(raw: *mut bindings::ib_cq, origin: Origin, device: DeviceRef) -> Result<Arc<Self>> {
         let raw = NonNull::new(raw).ok_or(ENOMEM)?;
         // INVARIANT: The callers got `raw` from the device for this object.
         let this = Self {
             raw,
             origin,
-            poll,
             device,
         };
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
-    /// Handles the completions that are there and says how many they were
-    /// (`ib_process_cq_direct`); zero unless the queue is [`Poll::Direct`].
-    pub fn poll(&self) -> u32 {
-        if self.poll != Poll::Direct {
-            return 0;
+    /// Lets the device put off the interrupt until `count` completions are there, or
+    /// the first of them is `period` microseconds old (`rdma_set_cq_moderation`); 0
+    /// and 0 is none. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EOPNOTSUPP` if the device has no moderation, as soft devices have none, or
+    /// the queue is a pool's; `EINVAL` beyond what
+    /// [`Attributes`](super::device::Attributes) says.
+    pub fn set_moderation(&self, count: u16, period: u16) -> Result {
+        // SAFETY: By the type invariant.
+        to_result(unsafe { bindings::rdma_set_cq_moderation(self.raw.as_ptr(), count, period) })
+    }
+
+    /// Whether the device has given the queue up (`IB_EVENT_CQ_ERR`): it had no room,
+    /// and a completion is lost. What a request whose completion is lost names can
+    /// never be freed: a drain would wait for ever. That of a pool does not tell.
+    pub fn is_broken(&self) -> bool {
+        match &self.origin {
+            Origin::Pool { .. } => false,
+            Origin::Allocated(monitor) | Origin::Created(monitor) => monitor.is_broken(),
         }
-        // SAFETY: By the type invariant, and the queue is polled directly.
-        let handled = unsafe { bindings::ib_process_cq_direct(self.raw.as_ptr(), -1) };
-        handled.try_into().unwrap_or(0)
     }
 
     /// The device of the queue.
@@ -153,108 +257,82 @@ impl CompletionQueue {
         &self.device
     }
 
+    /// Whether nobody polls the queue but its owner, and whoever drains.
+    pub(super) fn is_polled_by_owner(&self) -> bool {
+        // SAFETY: By the type invariant; the context of polling is constant.
+        let context = unsafe { (*self.raw.as_ptr()).poll_ctx };
+        context == bindings::ib_poll_context_IB_POLL_DIRECT
+    }
+
+    /// Polls for the owner.
+    #[inline]
+    fn poll_as_owner(&self, budget: u32) -> u32 {
+        match &self.origin {
+            Origin::Pool { .. } => 0,
+            Origin::Allocated(monitor) | Origin::Created(monitor) => {
+                monitor.polled_by_owner(|| direct::process(self, budget))
+            }
+        }
+    }
+
+    /// Runs `drain`, which waits for completions in this queue, and polls it if else the
+    /// owner does. Afterwards the handlers of all that came before them are over:
+    /// whoever polls is alone, and handles one after the other. Sleeps.
+    pub(super) fn drain(&self, drain: impl FnOnce()) {
+        match &self.origin {
+            Origin::Allocated(monitor) | Origin::Created(monitor) if self.is_polled_by_owner() => {
+                monitor.polled_by_drain(drain);
+            }
+            _ => drain(),
+        }
+    }
+
+    /// Waits for what a completion in this queue completes; if the queue is polled by
+    /// its owner, polls meanwhile, within [`drain`](Self::drain). Sleeps.
+    pub(super) fn wait(&self, done: &TimedCompletion) {
+        /// A device takes about as long to flush what was posted.
+        const ROUND: Delta = Delta::from_micros(200);
+        if !self.is_polled_by_owner() {
+            return done.wait();
+        }
+        loop {
+            direct::process(self, u32::MAX);
+            if done.wait_timeout(Msecs::new(0)) {
+                return;
+            }
+            fsleep(ROUND);
+        }
+    }
+
     pub(crate) fn as_raw(&self) -> *mut bindings::ib_cq {
         self.raw.as_ptr()
     }
 }
 
+/// So many entries, if a queue of the device can have them.
+fn check_entries(device: &DeviceRef, entries: u32) -> Result<c_int> {
+    if entries == 0 || entries > device.attributes().max_cqe {
+        return Err(EINVAL);
+    }
+    Ok(entries.try_into()?)
+}
+
+/// A completion vector of the device.
+fn on_device(device: &DeviceRef, vector: u32) -> Result<c_int> {
+    let vectors = device.attributes().completion_vectors.max(1);
+    Ok((vector % vectors).try_into()?)
+}
+
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant; queue pairs hold their completion
-        // queues, so none uses this one any more.
+        // SAFETY: By the type invariant; queue pairs hold their completion queues, so
+        // none uses this one any more. The monitor lives longer than the queue.
         unsafe {
             match self.origin {
                 Origin::Pool { entries } => bindings::ib_cq_pool_put(self.raw.as_ptr(), entries),
-                Origin::Private => bindings::ib_free_cq(self.raw.as_ptr()),
+                Origin::Allocated(_) => bindings::ib_free_cq(self.raw.as_ptr()),
+                Origin::Created(_) => bindings::ib_destroy_cq(self.raw.as_ptr()),
             }
         }
-    }
-}
-
-/// A work request that failed (`enum ib_wc_status`).
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Failure(bindings::ib_wc_status);
-
-impl Failure {
-    /// The request did not fail by itself: its queue pair was stopped.
-    pub fn is_flush(self) -> bool {
-        self.0 == bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR
-    }
-
-    /// What the verbs call it.
-    pub fn message(self) -> &'static str {
-        // SAFETY: The function returns a static string for any status.
-        let message = unsafe { CStr::from_char_ptr(bindings::ib_wc_status_msg(self.0)) };
-        message.to_str().unwrap_or("unknown work completion status")
-    }
-}
-
-/// The completion of one work request (`struct ib_wc`), as its handler sees it.
-///
-/// # Invariants
-///
-/// Wraps a valid `struct ib_wc` whose `qp` is alive.
-#[repr(transparent)]
-pub struct Completion<'a>(NonNull<bindings::ib_wc>, PhantomData<&'a bindings::ib_wc>);
-
-impl Completion<'_> {
-    /// # Safety
-    ///
-    /// `raw` must be valid, and its `qp` alive, for the lifetime of the result.
-    pub(crate) unsafe fn from_raw(raw: NonNull<bindings::ib_wc>) -> Self {
-        // INVARIANT: By the contract.
-        Self(raw, PhantomData)
-    }
-
-    fn wc(&self) -> &bindings::ib_wc {
-        // SAFETY: By the type invariant.
-        unsafe { self.0.as_ref() }
-    }
-
-    /// Whether it is the completion of this entry on this queue pair.
-    pub(crate) fn is_of(&self, cqe: *const bindings::ib_cqe, qp: *const bindings::ib_qp) -> bool {
-        let wc = self.wc();
-        // SAFETY: A completion of ours was posted with an entry, not a number.
-        let own = unsafe { wc.__bindgen_anon_1.wr_cqe };
-        ptr::eq(own, cqe) && ptr::eq(wc.qp, qp)
-    }
-
-    /// Whether the request succeeded. Nothing else of a failed one has a meaning.
-    #[inline]
-    pub fn result(&self) -> Result<(), Failure> {
-        match self.wc().status {
-            bindings::ib_wc_status_IB_WC_SUCCESS => Ok(()),
-            status => Err(Failure(status)),
-        }
-    }
-
-    /// Bytes received; of a receive that succeeded.
-    #[inline]
-    pub fn byte_len(&self) -> usize {
-        self.wc().byte_len as usize
-    }
-
-    /// The invalidation that the peer's message asked for, if it did; of a
-    /// receive that succeeded. The device has done it.
-    #[inline]
-    pub fn invalidation(&self) -> Option<Invalidation> {
-        let wc = self.wc();
-        if wc.wc_flags as u32 & bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE == 0 {
-            return None;
-        }
-        // SAFETY: The flag says which member of the union is set.
-        Some(Invalidation(unsafe { wc.ex.invalidate_rkey }))
-    }
-}
-
-/// Proof that the device invalidated a key because a peer asked for it.
-#[derive(Debug)]
-pub struct Invalidation(u32);
-
-impl Invalidation {
-    /// The key, which is dead whoever held it.
-    #[inline]
-    pub fn rkey(&self) -> u32 {
-        self.0
     }
 }

@@ -3,19 +3,51 @@
 //! RDMA devices and counted use of them.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
+//!
+//! Ports are counted from 1; a port has GIDs, of which a connection begins at one:
+//!
+//! ```ignore
+//! // samples/qp_states.rs
+//! let port = device.port(1).ok_or(ENODEV).step("port")?;
+//! // ...
+//! source: port.gid(parameters::gid_index.get()).step("GID")?,
+//! ```
 
-use crate::{
-    bindings, new_irq_lock,
-    sync::{
-        IrqLock,
-        TimedCompletion, //
-    },
+mod attributes;
+mod capabilities;
+mod gid;
+mod mtu;
+mod name;
+mod netdev;
+mod pkey;
+pub mod port;
+mod presence;
+mod statistics;
+
+pub use attributes::{
+    AtomicScope,
+    Attributes,
+    NodeType, //
 };
-use core::ptr::NonNull;
+pub use capabilities::Capabilities;
+pub use gid::{
+    Gid,
+    GidEntry,
+    GidKind, //
+};
+pub use mtu::Mtu;
+pub use name::Name;
+pub use netdev::Netdev;
+pub use pkey::Pkey;
+pub use port::Port;
+pub use presence::DeviceRef;
+pub(crate) use presence::Presence;
+pub use statistics::Statistics;
+
+use crate::bindings;
 use kernel::{
     prelude::*,
     str::CStr,
-    sync::Arc,
     types::Opaque, //
 };
 
@@ -33,32 +65,6 @@ unsafe impl Send for Device {}
 // SAFETY: As above.
 unsafe impl Sync for Device {}
 
-/// What a consumer asks of a device before it plans queues (`struct
-/// ib_device_attr`), all in the units of the verbs.
-#[derive(Clone, Copy)]
-pub struct Attributes {
-    /// The node's GUID; not unique among soft devices that share a MAC address.
-    pub node_guid: u64,
-    /// Work requests one queue of a queue pair can hold.
-    pub max_qp_wr: u32,
-    /// Entries one completion queue can hold.
-    pub max_cqe: u32,
-    /// Scatter/gather entries of one send request.
-    pub max_send_sge: u32,
-    /// Scatter/gather entries of one receive request.
-    pub max_recv_sge: u32,
-    /// RDMA reads and atomics a queue pair can have outstanding as responder.
-    pub max_qp_rd_atom: u32,
-    /// Pages one fast registration can cover.
-    pub max_fast_reg_page_list_len: u32,
-    /// Completion vectors (interrupts) to spread completion queues over.
-    pub completion_vectors: u32,
-    /// Memory node the device is nearest to, or -1.
-    pub numa_node: i32,
-    /// Fast registration and invalidation by work request are supported.
-    pub memory_management_extensions: bool,
-}
-
 impl Device {
     /// # Safety
     ///
@@ -72,196 +78,72 @@ impl Device {
         self.0.get()
     }
 
-    /// The device's name, such as `rxe0`. A rename changes it, hence a copy.
+    /// The device's name, such as `rxe0`. A rename changes it, hence a copy; one
+    /// that is under way may show in it. Any context.
     pub fn name(&self) -> Name {
-        // SAFETY: `self` is a valid device by the type invariant; its name is NUL-terminated.
+        // SAFETY: `self` is a valid device by the type invariant; its name is an
+        // array in it that ends with a NUL, whoever changes it.
         let name = unsafe { CStr::from_char_ptr(bindings::ib_device_name(self.as_raw())) };
         Name::copy(name)
     }
 
-    /// The device's limits and capabilities.
+    /// The device's limits and capabilities. Any context.
     pub fn attributes(&self) -> Attributes {
         let mut raw = bindings::rrdma_device_attributes::default();
         // SAFETY: `self` is a valid device by the type invariant, `raw` is writable.
         unsafe { bindings::device_attributes(self.as_raw(), &mut raw) };
-        Attributes {
-            node_guid: raw.node_guid,
-            max_qp_wr: raw.max_qp_wr,
-            max_cqe: raw.max_cqe,
-            max_send_sge: raw.max_send_sge,
-            max_recv_sge: raw.max_recv_sge,
-            max_qp_rd_atom: raw.max_qp_rd_atom,
-            max_fast_reg_page_list_len: raw.max_fast_reg_page_list_len,
-            completion_vectors: raw.completion_vectors,
-            numa_node: raw.numa_node,
-            memory_management_extensions: raw.memory_management_extensions,
-        }
+        raw.into()
     }
 
-    /// Whether port `port` (counted from 1) is active.
-    pub fn port_active(&self, port: u32) -> bool {
-        // SAFETY: `self` is a valid device by the type invariant; the core checks the port.
-        unsafe { bindings::ib_port_active(self.as_raw(), port) }
+    /// Whether it is of iWARP.
+    #[inline]
+    pub(crate) fn is_rnic(&self) -> bool {
+        // SAFETY: `self` is a valid device by the type invariant; its type is constant.
+        unsafe { u32::from((*self.as_raw()).node_type) == bindings::RDMA_NODE_RNIC }
+    }
+
+    /// Whether it has atomic operations.
+    #[inline]
+    pub(crate) fn has_atomics(&self) -> bool {
+        // SAFETY: `self` is a valid device by the type invariant; its attributes are
+        // constant.
+        let scope = unsafe { (*self.as_raw()).attrs.atomic_cap };
+        scope != bindings::ib_atomic_cap_IB_ATOMIC_NONE
+    }
+
+    /// Whether it drains queue pairs in a way of its own.
+    pub(crate) fn has_drain(&self) -> bool {
+        // SAFETY: `self` is a valid device by the type invariant; its operations are
+        // constant.
+        let ops = unsafe { &(*self.as_raw()).ops };
+        ops.drain_sq.is_some() || ops.drain_rq.is_some()
+    }
+
+    /// The version of the firmware (`ib_get_device_fw_str`); empty if there is none.
+    /// May sleep.
+    pub fn firmware_version(&self) -> Name {
+        let mut text = [0; bindings::IB_FW_VERSION_NAME_MAX as usize];
+        // SAFETY: `self` is a valid device by the type invariant; the driver writes
+        // a text that ends with a NUL into an array of this size.
+        Name::copy(unsafe {
+            bindings::ib_get_device_fw_str(self.as_raw(), text.as_mut_ptr());
+            CStr::from_char_ptr(text.as_ptr())
+        })
+    }
+
+    /// The counters of the device as a whole, all zero before they are
+    /// [updated](Statistics::update). May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EOPNOTSUPP` if the driver has none, `ENOMEM`.
+    pub fn statistics(&self) -> Result<Statistics<'_>> {
+        Statistics::new(self, 0)
     }
 }
 
 impl PartialEq for Device {
     fn eq(&self, other: &Self) -> bool {
         core::ptr::eq(self, other)
-    }
-}
-
-/// A copy of a device's name.
-#[derive(Clone, Copy)]
-pub struct Name {
-    bytes: [u8; bindings::IB_DEVICE_NAME_MAX as usize],
-    length: usize,
-}
-
-impl Name {
-    fn copy(name: &CStr) -> Self {
-        let mut bytes = [0; bindings::IB_DEVICE_NAME_MAX as usize];
-        let mut length = 0;
-        for (to, from) in bytes.iter_mut().zip(name.to_bytes()) {
-            *to = *from;
-            length += 1;
-        }
-        Self { bytes, length }
-    }
-
-    /// The name as text; empty should it not be UTF-8, which the core refuses.
-    pub fn as_str(&self) -> &str {
-        let bytes = self.bytes.get(..self.length).unwrap_or_default();
-        core::str::from_utf8(bytes).unwrap_or_default()
-    }
-}
-
-impl core::fmt::Display for Name {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl kernel::fmt::Display for Name {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// How many use a device, and whether it is going away.
-struct Users {
-    count: usize,
-    removing: bool,
-}
-
-/// One device as one client sees it, from `add` to the end of `remove`.
-///
-/// # Invariants
-///
-/// `raw` is registered until [`Presence::remove`] has returned, which waits for
-/// `users.count` to reach zero.
-#[pin_data]
-pub(crate) struct Presence {
-    raw: NonNull<bindings::ib_device>,
-    #[pin]
-    users: IrqLock<Users>,
-    #[pin]
-    idle: TimedCompletion,
-}
-
-// SAFETY: `raw` is used under the rules of `Device`, which is `Send` and `Sync`.
-unsafe impl Send for Presence {}
-// SAFETY: As above.
-unsafe impl Sync for Presence {}
-
-impl Presence {
-    /// # Safety
-    ///
-    /// `raw` must stay registered until [`Presence::remove`] has returned.
-    pub(crate) unsafe fn new(raw: NonNull<bindings::ib_device>) -> Result<Arc<Self>> {
-        Arc::pin_init(
-            // INVARIANT: By the contract.
-            pin_init!(Self {
-                raw,
-                users <- new_irq_lock!(Users { count: 0, removing: false }, "rrdma::Presence"),
-                idle <- TimedCompletion::new(),
-            }),
-            GFP_KERNEL,
-        )
-    }
-
-    pub(crate) fn is(&self, raw: *mut bindings::ib_device) -> bool {
-        self.raw.as_ptr() == raw
-    }
-
-    /// A use of the device, unless it is being removed.
-    pub(crate) fn acquire(self: &Arc<Self>) -> Option<DeviceRef> {
-        let mut users = self.users.lock();
-        if users.removing {
-            return None;
-        }
-        users.count = users.count.checked_add(1)?;
-        Some(DeviceRef(self.clone()))
-    }
-
-    /// Refuses new uses; `tell` is called once, then the last use is awaited.
-    pub(crate) fn remove(self: &Arc<Self>, tell: impl FnOnce(&Device)) {
-        // The removal is a use of its own, so that `idle` fires after `tell`.
-        let own = {
-            let mut users = self.users.lock();
-            users.removing = true;
-            users.count = users.count.saturating_add(1);
-            DeviceRef(self.clone())
-        };
-        tell(&own);
-        drop(own);
-        self.idle.wait();
-    }
-}
-
-/// A counted use of a device: while one exists, the device stays registered.
-///
-/// Every verbs object holds one. Dropping the last one lets a removal of the
-/// device that is waiting go on. May be cloned and dropped in any context.
-///
-/// # Invariants
-///
-/// Is counted in `users` of its `Presence`.
-pub struct DeviceRef(Arc<Presence>);
-
-impl DeviceRef {
-    /// Whether a removal of the device waits for this reference, and others.
-    pub fn is_removing(&self) -> bool {
-        self.0.users.lock().removing
-    }
-}
-
-impl core::ops::Deref for DeviceRef {
-    type Target = Device;
-
-    fn deref(&self) -> &Device {
-        // SAFETY: By the invariants of `Presence` and `self`, the device is
-        // registered while `self` lives.
-        unsafe { Device::from_raw(self.0.raw.as_ptr()) }
-    }
-}
-
-impl Clone for DeviceRef {
-    fn clone(&self) -> Self {
-        // A use that exists may beget others while the removal waits for all.
-        let mut users = self.0.users.lock();
-        users.count = users.count.saturating_add(1);
-        // INVARIANT: Counted above.
-        Self(self.0.clone())
-    }
-}
-
-impl Drop for DeviceRef {
-    fn drop(&mut self) {
-        let mut users = self.0.users.lock();
-        users.count = users.count.saturating_sub(1);
-        if users.count == 0 && users.removing {
-            self.0.idle.complete_all();
-        }
     }
 }

@@ -6,6 +6,16 @@
 //!
 //! Always through `ib_dma_*`, never the DMA API itself: soft devices have no DMA
 //! device and take kernel addresses.
+//!
+//! The processor writes through a guard, and the device gets the bytes when it is gone:
+//!
+//! ```ignore
+//! // samples/key_ping/client.rs
+//! let mut message = link::message(queue.device(), Direction::ToDevice)?;
+//! for (to, from) in message.write().iter_mut().zip(Advert::from(key).encode()) {
+//!     *to = from;
+//! }
+//! ```
 
 use super::{
     device::DeviceRef,
@@ -13,11 +23,12 @@ use super::{
 };
 use crate::{
     bindings,
-    block::ScatterTable, //
+    scatter::ScatterTable, //
 };
 use core::ops::{
     Deref,
-    DerefMut, //
+    DerefMut,
+    Range, //
 };
 use kernel::prelude::*;
 
@@ -28,6 +39,9 @@ pub enum Direction {
     ToDevice,
     /// The device writes the memory.
     FromDevice,
+    /// The device does either, in an order that it does not tell: a sink that is
+    /// read later, or a word that is changed atomically.
+    Both,
 }
 
 impl Direction {
@@ -35,7 +49,20 @@ impl Direction {
         match self {
             Direction::ToDevice => bindings::dma_data_direction_DMA_TO_DEVICE,
             Direction::FromDevice => bindings::dma_data_direction_DMA_FROM_DEVICE,
+            Direction::Both => bindings::dma_data_direction_DMA_BIDIRECTIONAL,
         }
+    }
+
+    /// Whether the device may read memory that is mapped like this.
+    #[inline]
+    pub fn is_to_device(self) -> bool {
+        self != Direction::FromDevice
+    }
+
+    /// Whether the device may write memory that is mapped like this.
+    #[inline]
+    pub fn is_from_device(self) -> bool {
+        self != Direction::ToDevice
     }
 }
 
@@ -61,8 +88,11 @@ impl DmaBuffer {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
+    /// `EINVAL` for no bytes at all, `ENOMEM`.
     pub fn new(device: DeviceRef, length: usize, direction: Direction) -> Result<Self> {
+        if length == 0 {
+            return Err(EINVAL);
+        }
         let mut bytes = KVec::from_elem(0u8, length, GFP_KERNEL)?;
         // SAFETY: The device is registered while `device` lives, and `bytes` is
         // a live allocation of `length` bytes.
@@ -112,7 +142,30 @@ impl DmaBuffer {
     #[inline]
     pub fn sge(&self) -> Sge<'_> {
         // `new` cannot have made a buffer longer than kmalloc gives, 4 MiB.
-        Sge::new(&self.device, self.address, self.bytes.len() as u32)
+        let length = self.bytes.len() as u32;
+        Sge::new(&self.device, self.address, length, self.direction)
+    }
+
+    /// The bytes of `range` as an entry of a work request.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the range is not within the buffer, or has no bytes: to some
+    /// devices an entry of length 0 is one of 2 GiB.
+    #[inline]
+    pub fn piece(&self, range: Range<usize>) -> Result<Sge<'_>> {
+        let length = range.end.checked_sub(range.start).ok_or(EINVAL)?;
+        if length == 0 || range.end > self.bytes.len() {
+            return Err(EINVAL);
+        }
+        // Within the buffer, so neither the address wraps nor the length, see `sge`.
+        let address = self.address.wrapping_add(range.start as u64);
+        Ok(Sge::new(
+            &self.device,
+            address,
+            length as u32,
+            self.direction,
+        ))
     }
 
     fn sync_for_cpu(&self) {
@@ -303,6 +356,7 @@ impl<'a> Iterator for Entries<'a> {
                 &self.map.device,
                 bindings::sg_dma_address(self.next),
                 bindings::sg_dma_len(self.next),
+                self.map.direction,
             )
         };
         // SAFETY: As above; the result is used only if `left` is not zero.

@@ -18,12 +18,46 @@
 //!                                         invalidated_by (peer), or
 //!                                         Chain::invalidate + invalidated
 //! ```
+//!
+//! A region is used again and again, with a new key each time. Regions that a
+//! queue pair's operations share are in a [`Pool`].
+//!
+//! Data goes in, is reached by its key, and comes out when nobody can:
+//!
+//! ```ignore
+//! // samples/key_ping/client.rs
+//! let mut region = self.regions.take().ok_or_else(none)?;
+//! region
+//!     .attach(data, direction)
+//!     .map_err(|(error, _)| error)
+//!     .step(step)?;
+//! // The server learns the key, and no address of this kernel.
+//! let key = region.bind_zero_based().step(step)?;
+//! // ...
+//! let Exposed { mut region, .. } = exposed.into_inner();
+//! region.release().ok_or_else(reached)
+//! ```
+
+mod pool;
+mod registrations;
+
+pub use pool::{
+    Loan,
+    Pool, //
+};
+
+pub(super) use registrations::{
+    Registered,
+    Registrations,
+    SoFar, //
+};
 
 use super::{
     cq::{
         Completion,
         Invalidation, //
     },
+    device::Capabilities,
     dma::{
         Direction,
         Entries,
@@ -33,11 +67,8 @@ use super::{
 };
 use crate::{
     bindings,
-    block::{
-        Operations,
-        Request,
-        ScatterTable, //
-    },
+    errno::EOPNOTSUPP,
+    scatter::Scatter, //
 };
 use core::{
     cell::Cell,
@@ -47,7 +78,6 @@ use core::{
     },
 };
 use kernel::{
-    alloc::Flags,
     error::from_err_ptr,
     prelude::*,
     sync::Arc, //
@@ -55,21 +85,6 @@ use kernel::{
 
 /// Pages of a region are of this size, in bytes.
 pub const PAGE_SIZE: u32 = 4096;
-
-/// Memory that a region can take: something that owns pages and can list them.
-///
-/// # Safety
-///
-/// [`Scatter::fill`] must fill the table with memory that stays valid, and is
-/// touched by nobody else, as long as the implementor exists.
-pub unsafe trait Scatter {
-    /// Lists the memory. An empty table means no data. Any context.
-    ///
-    /// # Errors
-    ///
-    /// `ENOMEM` if the table cannot grow.
-    fn fill(&mut self, table: Pin<&mut ScatterTable>) -> Result;
-}
 
 /// What a peer needs to reach a registered region.
 #[derive(Clone, Copy, Debug)]
@@ -82,18 +97,47 @@ pub struct RemoteKey {
     pub rkey: u32,
 }
 
+impl RemoteKey {
+    /// Whether the first `length` bytes are within it, and do not wrap around the
+    /// end of the address space, whatever a peer said.
+    #[inline]
+    pub fn covers(&self, length: u32) -> bool {
+        length <= self.length && self.address.checked_add(length.into()).is_some()
+    }
+
+    /// The `length` bytes that start `offset` bytes behind the first one.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if they are not within it, or behind the end of all addresses.
+    #[inline]
+    pub fn part(self, offset: u32, length: u32) -> Result<Self> {
+        let end = offset.checked_add(length).ok_or(EINVAL)?;
+        if end > self.length || self.address.checked_add(end.into()).is_none() {
+            return Err(EINVAL);
+        }
+        Ok(Self {
+            address: self.address.wrapping_add(offset.into()),
+            length,
+            rkey: self.rkey,
+        })
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// No peer can reach the memory: never registered, or invalidated.
+    /// No peer can reach the memory: never registered, or invalidated. The region has
+    /// a new key.
     Closed,
-    /// Has a new key and layout; the registration was not posted.
+    /// Has a layout for its new key; the registration was not posted.
     Bound,
     /// Registration was posted: the peer may reach the memory.
     Valid,
-    /// Invalidation was posted, and completes as this entry on this queue pair.
+    /// Invalidation was posted, and completes as this entry on the queue pair of this
+    /// serial number.
     Invalidating {
         cqe: *const bindings::ib_cqe,
-        qp: *const bindings::ib_qp,
+        queue: u64,
     },
 }
 
@@ -104,9 +148,16 @@ pub(crate) enum State {
 /// - `mr` is a region of `pd`, owned by this object, unless it was deregistered.
 /// - The memory that `mr` describes is mapped in `map` and owned by `data` while
 ///   the state is not `Closed`.
+/// - While the state is `Closed` or `Bound`, the key of `mr` is one that the device
+///   never had, or had 255 registrations ago, each of which was invalidated since. So no
+///   peer can have invalidated it already, ahead of the registration to come.
 pub struct Region<D: Scatter> {
     mr: Option<NonNull<bindings::ib_mr>>,
     state: Cell<State>,
+    /// The latest registration.
+    registered: Cell<Registered>,
+    /// What a peer may do, and the device for it; set by `bind`.
+    access: bindings::ib_access_flags,
     map: ScatterMap,
     data: Option<D>,
     pd: Arc<ProtectionDomain>,
@@ -117,21 +168,53 @@ pub struct Region<D: Scatter> {
 unsafe impl<D: Scatter + Send> Send for Region<D> {}
 
 impl<D: Scatter> Region<D> {
-    /// Allocates a region of up to `pages` pages of 4 KiB (`ib_alloc_mr`). May sleep.
+    /// Allocates a region of up to `pages` pages of [`PAGE_SIZE`] (`ib_alloc_mr`).
+    /// May sleep.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for more pages than the device can register, `ENOMEM`.
+    /// `EOPNOTSUPP` if the device has no
+    /// [registration by work request](Capabilities::MEM_MGT_EXTENSIONS), `EINVAL` for
+    /// more pages than it can register, `ENOMEM`.
     pub fn new(pd: Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
+        let kind = bindings::ib_mr_type_IB_MR_TYPE_MEM_REG;
+        Self::of_kind(pd, pages, kind, Capabilities::MEM_MGT_EXTENSIONS)
+    }
+
+    /// Allocates a region of up to `pieces` pieces of memory, which may begin and end
+    /// anywhere. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// As [`Region::new`]; `EOPNOTSUPP` too if the device cannot register
+    /// [gaps](Capabilities::KERNEL_SG_GAPS_REG), as most cannot.
+    pub fn with_gaps(pd: Arc<ProtectionDomain>, pieces: u32) -> Result<Self> {
+        let kind = bindings::ib_mr_type_IB_MR_TYPE_SG_GAPS;
+        let needed = Capabilities::MEM_MGT_EXTENSIONS | Capabilities::KERNEL_SG_GAPS_REG;
+        Self::of_kind(pd, pieces, kind, needed)
+    }
+
+    fn of_kind(
+        pd: Arc<ProtectionDomain>,
+        pages: u32,
+        kind: bindings::ib_mr_type,
+        needed: Capabilities,
+    ) -> Result<Self> {
+        if !pd.device().attributes().capabilities.contains(needed) {
+            return Err(EOPNOTSUPP);
+        }
         let map = ScatterMap::new(pd.device().clone())?;
         // SAFETY: The domain is alive.
-        let mr = from_err_ptr(unsafe {
-            bindings::ib_alloc_mr(pd.as_raw(), bindings::ib_mr_type_IB_MR_TYPE_MEM_REG, pages)
-        })?;
-        // INVARIANT: Allocated above; nothing is exposed.
+        let mr = from_err_ptr(unsafe { bindings::ib_alloc_mr(pd.as_raw(), kind, pages) })?;
+        let mr = NonNull::new(mr).ok_or(ENOMEM)?;
+        // SAFETY: `mr` is ours and not registered. The device has the first key.
+        unsafe { bindings::ib_advance_rkey(mr.as_ptr()) };
+        // INVARIANT: Allocated above; nothing is exposed, and the key is new.
         Ok(Self {
-            mr: Some(NonNull::new(mr).ok_or(ENOMEM)?),
+            mr: Some(mr),
             state: Cell::new(State::Closed),
+            registered: Cell::new(Registered::NEVER),
+            access: 0,
             map,
             data: None,
             pd,
@@ -163,12 +246,6 @@ impl<D: Scatter> Region<D> {
         Ok(())
     }
 
-    /// The data, if the region has any.
-    #[inline]
-    pub fn data(&self) -> Option<&D> {
-        self.data.as_ref()
-    }
-
     /// Mapped pieces of the data.
     #[inline]
     pub fn segments(&self) -> u32 {
@@ -180,15 +257,76 @@ impl<D: Scatter> Region<D> {
         self.map.entries()
     }
 
-    /// Lays the region over its data and gives it a new key; to be followed by
-    /// [`Chain::register`](super::wr::Chain::register). Any context.
+    /// Lays the region over its data, for a new key; to be followed by
+    /// [`Chain::register`](super::wr::Chain::register). If it is not, but by
+    /// [`Region::release`], the key is still new and the next one's. Any context.
+    ///
+    /// The peer may do what the direction says, and no more: read what the device
+    /// may read, write what it may write.
     ///
     /// # Errors
     ///
     /// `EINVAL` if there is no data, if it does not fit the region or has gaps
     /// within its pages; `EBUSY` if the region is registered.
     pub fn bind(&mut self) -> Result<RemoteKey> {
-        let mr = self.mr.ok_or(EINVAL)?.as_ptr();
+        let mr = self.lay()?;
+        let direction = self.map.direction();
+        let mut access = 0;
+        if direction.is_to_device() {
+            access |= bindings::ib_access_flags_IB_ACCESS_REMOTE_READ;
+        }
+        if direction.is_from_device() {
+            // What a peer may write, the verbs want to be writable locally, too.
+            access |= bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE
+                | bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE;
+        }
+        self.open(mr, access)
+    }
+
+    /// As [`Region::bind`], with addresses that start at 0 (`ib_map_mr_sg_zbva`).
+    ///
+    /// A peer then learns nothing of where the data is: with a soft device the address
+    /// is else one of the kernel's.
+    ///
+    /// # Errors
+    ///
+    /// As [`Region::bind`]; `EINVAL` too if the data does not begin with a page, as
+    /// devices find the place within the first page by the address.
+    pub fn bind_zero_based(&mut self) -> Result<RemoteKey> {
+        // SAFETY: The table has at least one entry; its address means something
+        // only if it is mapped, which is looked at first.
+        let first = unsafe { bindings::sg_dma_address(self.map.sgl()) };
+        if self.map.mapped() == 0 || first % u64::from(PAGE_SIZE) != 0 {
+            return Err(EINVAL);
+        }
+        let key = self.bind()?;
+        if let Some(mr) = self.mr {
+            // SAFETY: `mr` is ours and not registered.
+            unsafe { (*mr.as_ptr()).iova = 0 };
+        }
+        Ok(RemoteKey { address: 0, ..key })
+    }
+
+    /// As [`Region::bind`], for a peer that compares and swaps, or fetches and adds,
+    /// words of 8 bytes, and may not read or write otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`Region::bind`]; `EINVAL` too if the data was not attached as
+    /// [`Direction::Both`].
+    pub fn bind_for_atomics(&mut self) -> Result<RemoteKey> {
+        if self.map.direction() != Direction::Both {
+            return Err(EINVAL);
+        }
+        let mr = self.lay()?;
+        let access = bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC
+            | bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE;
+        self.open(mr, access)
+    }
+
+    /// Lays the region over its data (`ib_map_mr_sg`).
+    fn lay(&mut self) -> Result<NonNull<bindings::ib_mr>> {
+        let mr = self.mr.ok_or(EINVAL)?;
         if self.state.get() != State::Closed {
             return Err(EBUSY);
         }
@@ -198,25 +336,34 @@ impl<D: Scatter> Region<D> {
         }
         // SAFETY: `mr` is ours by the type invariant; the table has `count`
         // mapped entries.
-        let bound = unsafe {
-            bindings::ib_map_mr_sg(mr, self.map.sgl(), count, ptr::null_mut(), PAGE_SIZE)
+        let laid = unsafe {
+            let sgl = self.map.sgl();
+            bindings::ib_map_mr_sg(mr.as_ptr(), sgl, count, ptr::null_mut(), PAGE_SIZE)
         };
-        match bound {
-            n if n == count => {}
-            n if n < 0 => return Err(Error::from_errno(n)),
-            _ => return Err(EINVAL),
+        match laid {
+            n if n == count => Ok(mr),
+            n if n < 0 => Err(Error::from_errno(n)),
+            _ => Err(EINVAL),
         }
-        // SAFETY: `mr` is ours and not registered, so its key may change.
-        let (address, length, rkey) = unsafe {
-            bindings::ib_advance_rkey(mr);
-            ((*mr).iova, (*mr).length, (*mr).rkey)
-        };
-        self.state.set(State::Bound);
-        Ok(RemoteKey {
+    }
+
+    /// Says what the region is to be registered as, with `access`.
+    fn open(
+        &mut self,
+        mr: NonNull<bindings::ib_mr>,
+        access: bindings::ib_access_flags,
+    ) -> Result<RemoteKey> {
+        let mr = mr.as_ptr();
+        // SAFETY: `mr` is ours.
+        let (address, length, rkey) = unsafe { ((*mr).iova, (*mr).length, (*mr).rkey) };
+        let key = RemoteKey {
             address,
             length: length.try_into()?,
             rkey,
-        })
+        };
+        self.access = access;
+        self.state.set(State::Bound);
+        Ok(key)
     }
 
     /// Whether a peer may reach the data.
@@ -226,13 +373,16 @@ impl<D: Scatter> Region<D> {
     }
 
     /// Takes note that the peer invalidated the key. `false`, and no change, if
-    /// it was another one.
+    /// it was another one, or before the region was registered, or told on another
+    /// queue pair than it was registered on, or on one whose sends and receives
+    /// complete in different queues: there the message may have come long ago.
     #[inline]
     pub fn invalidated_by(&mut self, invalidation: Invalidation) -> bool {
-        let invalidated =
-            self.state.get() == State::Valid && Some(invalidation.rkey()) == self.rkey();
+        let invalidated = self.state.get() == State::Valid
+            && Some(invalidation.rkey()) == self.rkey()
+            && invalidation.can_be_of(self.registered.get());
         if invalidated {
-            self.state.set(State::Closed);
+            self.close();
         }
         invalidated
     }
@@ -242,20 +392,31 @@ impl<D: Scatter> Region<D> {
     /// completion says. `false`, and no change, if it is another completion, or
     /// a failure.
     pub fn invalidated(&mut self, completion: &Completion<'_>) -> bool {
-        let State::Invalidating { cqe, qp } = self.state.get() else {
+        let State::Invalidating { cqe, queue } = self.state.get() else {
             return false;
         };
         // Another completion proves nothing; nor does a later one of the entry,
         // as a queue pair on which an invalidation failed completes nothing well.
-        let invalidated = completion.is_of(cqe, qp) && completion.result().is_ok();
+        let invalidated = completion.is_of(cqe, queue) && completion.result().is_ok();
         if invalidated {
-            self.state.set(State::Closed);
+            self.close();
         }
         invalidated
     }
 
+    /// The key is dead: the region gets a new one.
+    #[inline]
+    fn close(&mut self) {
+        if let Some(mr) = self.mr {
+            // SAFETY: `mr` is ours and registered no longer, so its key may change.
+            unsafe { bindings::ib_advance_rkey(mr.as_ptr()) };
+        }
+        // INVARIANT: The last key that the device had is the one before this.
+        self.state.set(State::Closed);
+    }
+
     /// Unmaps the data and gives it back; `None` if there is none, or if the
-    /// peer may still reach it. Any context.
+    /// peer may still reach it. Any context in which `D` may be dropped, if it is then.
     pub fn release(&mut self) -> Option<D> {
         if self.is_valid() || self.data.is_none() {
             return None;
@@ -288,18 +449,15 @@ impl<D: Scatter> Region<D> {
         self.mr.map(|mr| unsafe { (*mr.as_ptr()).rkey })
     }
 
+    /// Takes note that the region is about to be registered.
+    #[inline]
+    pub(in crate::rdma) fn begin_registration(&self, registered: Registered) {
+        self.registered.set(registered);
+    }
+
     /// The parts that a work request is made of: region, key, access, state.
     pub(crate) fn parts(&self) -> Option<(NonNull<bindings::ib_mr>, u32, u32, &Cell<State>)> {
-        // Only what the direction needs: a peer may read what we send, and write
-        // what we receive, which the verbs want to be writable locally, too.
-        let access = match self.map.direction() {
-            Direction::ToDevice => bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
-            Direction::FromDevice => {
-                bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE
-                    | bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE
-            }
-        };
-        Some((self.mr?, self.rkey()?, access, &self.state))
+        Some((self.mr?, self.rkey()?, self.access, &self.state))
     }
 
     /// The domain that the region belongs to.
@@ -312,81 +470,5 @@ impl<D: Scatter> Drop for Region<D> {
     fn drop(&mut self) {
         // Before the fields: the mapping and the data go after the region.
         self.deregister();
-    }
-}
-
-/// Kernel memory of a region's own, for messages rather than for I/O.
-///
-/// The region that it is attached to owns it, so the processor gets at it before
-/// and after, never while the device may.
-pub struct Buffer(KVec<u8>);
-
-impl Buffer {
-    /// Allocates `length` zero bytes; what `flags` say of sleeping holds.
-    ///
-    /// # Errors
-    ///
-    /// `ENOMEM`.
-    pub fn new(length: usize, flags: Flags) -> Result<Self> {
-        Ok(Self(KVec::from_elem(0u8, length, flags)?))
-    }
-
-    /// The bytes.
-    pub fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// The bytes, to be written.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-}
-
-// SAFETY: The vector is owned, its length never changes, and only `&mut` and `&`
-// to a `Buffer` that is not attached reach its bytes.
-unsafe impl Scatter for Buffer {
-    fn fill(&mut self, table: Pin<&mut ScatterTable>) -> Result {
-        table.fill_bytes(&mut self.0)
-    }
-}
-
-/// A request of the block layer as a region takes it: with its own pages, or
-/// with a payload that stands for them on the wire, such as the list of ranges
-/// of a discard.
-pub struct Carrier<T: Operations> {
-    request: Request<T>,
-    payload: Option<Buffer>,
-}
-
-impl<T: Operations> Carrier<T> {
-    /// A request that is carried with its own pages, if `payload` is `None`.
-    #[inline]
-    pub fn new(request: Request<T>, payload: Option<Buffer>) -> Self {
-        Self { request, payload }
-    }
-
-    /// The request.
-    #[inline]
-    pub fn request(&self) -> &Request<T> {
-        &self.request
-    }
-
-    /// The request, to be ended; the payload is freed.
-    #[inline]
-    pub fn into_request(self) -> Request<T> {
-        self.request
-    }
-}
-
-// SAFETY: The pages of a request are the block layer's, which leaves them alone
-// until the request is ended, for which the carrier has to be taken apart; a
-// payload is a `Buffer`.
-unsafe impl<T: Operations> Scatter for Carrier<T> {
-    #[inline]
-    fn fill(&mut self, table: Pin<&mut ScatterTable>) -> Result {
-        match &mut self.payload {
-            Some(payload) => payload.fill(table),
-            None => table.fill(&self.request),
-        }
     }
 }

@@ -3,6 +3,13 @@
 //! Protection domains.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_pd`
+//!
+//! It comes first of what a consumer makes on a device:
+//!
+//! ```ignore
+//! // samples/key_ping.rs
+//! let pd = ProtectionDomain::new(device.clone(), NAME).step("protection domain")?;
+//! ```
 
 use super::device::DeviceRef;
 use crate::bindings;

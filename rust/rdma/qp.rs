@@ -1,29 +1,115 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Reliable connected queue pairs.
+//! Queue pairs.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_qp`
 //!
 //! A [`QueuePair`] is made by the connection manager's
-//! [`Addressed`](super::cm::Addressed) and owns its [`Context`], the consumer's
-//! state, which every completion is given. Who may call it when it dies: only
-//! completions, and [`QueuePair::drain`] has waited for the last one; dropping
-//! drains what was not.
+//! [`Addressed`](super::cm::Addressed) or [`Incoming`](super::cm::Incoming), or by
+//! [`create`] and connected by hand. It owns its [`Context`], the consumer's state, which
+//! every completion is given, and whose type says of which [`Service`] the queue pair is.
+//! Who may call it when it dies: only completions, and [`QueuePair::drain`] has waited for
+//! the last one; dropping drains what was not.
+//!
+//! By hand, a queue pair goes from [`Reset`] to [`Rts`]:
+//!
+//! ```ignore
+//! // samples/rc_pingpong.rs
+//! let rtr = init.into_rtr(rc::Rtr {
+//!     path: peer.path,
+//!     path_mtu: peer.mtu,
+//!     dest_qpn: peer.qpn,
+//!     rq_psn: peer.psn,
+//!     max_dest_rd_atomic: 1,
+//!     min_rnr_timer: RNR_TIMER,
+//! })?;
+//! rtr.into_rts(rc::Rts {
+//!     sq_psn: psn,
+//!     timeout: TIMEOUT,
+//!     retry_count: RetryCount::MAX,
+//!     rnr_retry: RetryCount::FOR_EVER,
+//!     max_rd_atomic: 1,
+//! })
+//! ```
+
+mod attributes;
+mod drain;
+mod groups;
+mod numbers;
+pub mod rc;
+mod service;
+mod state;
+mod transition;
+pub mod uc;
+pub mod ud;
+
+pub use attributes::Attributes;
+pub use numbers::{
+    AckTimeout,
+    Psn,
+    Qpn,
+    RetryCount,
+    RnrTimer, //
+};
+pub use service::{
+    Connected,
+    Rc,
+    Reliable,
+    Service,
+    Uc,
+    Ud, //
+};
+pub use state::{
+    create,
+    Init,
+    Reset,
+    Rtr,
+    Rts,
+    State, //
+};
+pub use transition::{
+    Cause,
+    Error as TransitionError,
+    Transition, //
+};
+
+pub(super) use groups::Group;
+pub(crate) use service::sealed::Sealed;
+
+use drain::Sends;
+use groups::Groups;
 
 use super::{
-    cm::Lost,
     cq::{
+        Completion,
         CompletionQueue,
         Failure, //
     },
-    device::DeviceRef,
+    device::{
+        Device,
+        DeviceRef, //
+    },
+    mr::Registrations,
     pd::ProtectionDomain,
+    rw::{
+        Room,
+        Transfers, //
+    },
+    srq::SharedReceiveQueue,
+    wr::Stranded,
 };
-use crate::bindings;
+use crate::{
+    bindings,
+    fmt::kernel_display,
+    sync::TimedCompletion, //
+};
 use core::{
     ffi::c_void,
     fmt,
-    ptr::NonNull, //
+    ptr::{
+        self,
+        NonNull, //
+    },
 };
 use kernel::{
     error::to_result,
@@ -33,6 +119,7 @@ use kernel::{
     sync::{
         atomic::{
             ordering,
+            Atomic,
             AtomicFlag, //
         },
         rcu,
@@ -44,17 +131,16 @@ use kernel::{
 
 /// The consumer's side of a queue pair.
 pub trait Context: Sized + Send + Sync + 'static {
+    /// The transport service of the queue pair.
+    type Service: Service;
+
     /// A request that reports failure only (a registration) failed. The queue
     /// pair is in its error state. Runs where the completion queue is polled.
     fn failed(queue: &QueuePair<Self>, failure: Failure);
 
-    /// The connection is gone, by the peer, the network or the device. Process
-    /// context, may sleep, but may not drop the queue pair's connection. May be
-    /// called more than once.
-    fn lost(queue: &QueuePair<Self>, cause: Lost);
-
     /// The device has put the queue pair into its error state, and no request
-    /// tells why: what is posted is merely flushed. Any context.
+    /// tells why: what is posted is merely flushed. Any context, that of
+    /// [`QueuePair::post_send`] included.
     fn faulted(queue: &QueuePair<Self>, fault: Fault);
 }
 
@@ -67,6 +153,12 @@ pub enum Fault {
     Request,
     /// Something that is not about a request.
     Fatal,
+    /// Of what was to be posted for one operation, only the beginning could be. The
+    /// queue pair is closed, by us.
+    Unposted(Error),
+    /// The device has taken all that was to be posted, and then could not begin with
+    /// it. The queue pair is closed, by us.
+    Stuck(Error),
 }
 
 impl Fault {
@@ -87,9 +179,13 @@ impl fmt::Display for Fault {
             Self::Access => "the peer accessed memory that it may not",
             Self::Request => "the peer sent a request that cannot be",
             Self::Fatal => "the device gave the queue pair up",
+            Self::Unposted(_) => "the device took a part of an operation only",
+            Self::Stuck(_) => "the device took requests that it cannot begin with",
         })
     }
 }
+
+kernel_display!(Fault);
 
 /// Room in a queue pair; a drain needs one more a direction, which is added.
 #[derive(Clone, Copy)]
@@ -110,13 +206,136 @@ impl Capacity {
     }
 }
 
-/// A reliable connected queue pair with its consumer's context.
+/// What a queue pair of context `E` is made of.
+pub struct Parts<E: Context> {
+    pd: Arc<ProtectionDomain>,
+    send_cq: Arc<CompletionQueue>,
+    receive_cq: Arc<CompletionQueue>,
+    capacity: Capacity,
+    transfers: Option<Transfers>,
+    shared: Option<Arc<SharedReceiveQueue<E>>>,
+    inline_bytes: u32,
+}
+
+impl<E: Context> Parts<E> {
+    /// A queue pair of `pd` with the given room, whose sends and receives
+    /// complete in `cq`.
+    pub fn new(pd: Arc<ProtectionDomain>, cq: Arc<CompletionQueue>, capacity: Capacity) -> Self {
+        Self {
+            pd,
+            send_cq: cq.clone(),
+            receive_cq: cq,
+            capacity,
+            transfers: None,
+            shared: None,
+            inline_bytes: 0,
+        }
+    }
+
+    /// Lets requests hold so many bytes of [`Inline`](super::wr::Inline) data. A
+    /// queue pair of more than the device can is not created.
+    pub fn with_inline(mut self, bytes: u32) -> Self {
+        self.inline_bytes = bytes;
+        self
+    }
+
+    /// Lets receives complete in a queue of their own.
+    pub fn with_receive_cq(mut self, cq: Arc<CompletionQueue>) -> Self {
+        self.receive_cq = cq;
+        self
+    }
+
+    /// Lets it take receives from this queue and have none of its own, whatever the
+    /// capacity says. Its completion queue, which has to be one for both directions,
+    /// needs room for all receives of the shared one.
+    pub fn with_shared_receives(mut self, shared: Arc<SharedReceiveQueue<E>>) -> Self
+    where
+        E::Service: Connected,
+    {
+        self.shared = Some(shared);
+        self
+    }
+
+    /// Makes room for [transfers](super::rw), beside what the capacity says. The
+    /// completion queue of sends needs room for their
+    /// [requests](Transfers::requests), too.
+    pub fn with_transfers(mut self, transfers: Transfers) -> Self {
+        self.transfers = Some(transfers);
+        self
+    }
+
+    /// The device of the domain.
+    fn device(&self) -> &Device {
+        self.pd.device()
+    }
+
+    /// Whether all parts are of this device.
+    pub(crate) fn are_of(&self, device: &Device) -> bool {
+        **self.pd.device() == *device
+            && **self.send_cq.device() == *device
+            && **self.receive_cq.device() == *device
+    }
+
+    /// # Safety
+    ///
+    /// The result is valid as long as `self` and, in use, as `queue`, which must
+    /// be the address of the object to be.
+    unsafe fn attributes(&self, queue: *mut QueuePair<E>) -> Result<bindings::ib_qp_init_attr> {
+        let receives = match &self.shared {
+            Some(shared) => {
+                self.check_shared(shared)?;
+                0
+            }
+            // One more for the marker of the drain.
+            None => self.capacity.receives.checked_add(1).ok_or(EINVAL)?,
+        };
+        Ok(bindings::ib_qp_init_attr {
+            event_handler: Some(QueuePair::<E>::event),
+            qp_context: queue.cast(),
+            send_cq: self.send_cq.as_raw(),
+            recv_cq: self.receive_cq.as_raw(),
+            srq: self.shared.as_ref().map_or(ptr::null_mut(), |s| s.as_raw()),
+            // One more for the marker of the drain.
+            cap: bindings::ib_qp_cap {
+                max_send_wr: self.capacity.sends.checked_add(1).ok_or(EINVAL)?,
+                max_recv_wr: receives,
+                max_send_sge: self.capacity.send_sges,
+                max_recv_sge: receives.min(1),
+                max_inline_data: self.inline_bytes,
+                ..pin_init::zeroed()
+            },
+            sq_sig_type: bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
+            qp_type: E::Service::QP_TYPE,
+            ..pin_init::zeroed()
+        })
+    }
+
+    /// Whether sends and receives complete in the same queue.
+    fn has_one_cq(&self) -> bool {
+        self.send_cq.as_raw() == self.receive_cq.as_raw()
+    }
+
+    /// The drain of a queue pair that shares receives needs one completion queue, see
+    /// there; the memory of receives is of the domain of the shared queue.
+    fn check_shared(&self, shared: &SharedReceiveQueue<E>) -> Result {
+        if !self.has_one_cq() || shared.protection_domain().as_raw() != self.pd.as_raw() {
+            return Err(EINVAL);
+        }
+        Ok(())
+    }
+}
+
+/// Counts queue pairs; so many there will not be.
+static SERIAL: Atomic<u64> = Atomic::new(0);
+
+/// A queue pair with its consumer's context.
 ///
 /// # Invariants
 ///
-/// - `raw` is a queue pair of `pd` on `cq`, owned by this object, whose
+/// - `raw` is a queue pair of `parts`, owned by this object, whose
 ///   `qp_context` is the address of this object, which is pinned.
 /// - Nothing is posted once `closed` is set and a grace period has passed.
+/// - Nothing is posted while `idle` holds true.
 #[pin_data(PinnedDrop)]
 pub struct QueuePair<E: Context> {
     raw: NonNull<bindings::ib_qp>,
@@ -124,9 +343,20 @@ pub struct QueuePair<E: Context> {
     unsignalled: Opaque<bindings::ib_cqe>,
     closed: AtomicFlag,
     #[pin]
-    drained: Mutex<bool>,
-    cq: Arc<CompletionQueue>,
-    pd: Arc<ProtectionDomain>,
+    idle: Mutex<bool>,
+    #[pin]
+    sends: Sends,
+    /// The device has said that no more shared receives are taken.
+    #[pin]
+    last_receive: TimedCompletion,
+    /// Free places of the send queue that are for transfers.
+    transfers: Room,
+    #[pin]
+    stranded: Stranded,
+    #[pin]
+    groups: Groups,
+    registrations: Registrations,
+    parts: Parts<E>,
     #[pin]
     context: E,
 }
@@ -138,19 +368,21 @@ unsafe impl<E: Context> Send for QueuePair<E> {}
 unsafe impl<E: Context> Sync for QueuePair<E> {}
 
 impl<E: Context> QueuePair<E> {
-    /// Creates a queue pair in its Init state for the connection of `id`. May sleep.
+    /// Creates a queue pair of `parts` with `make`. May sleep.
     ///
     /// # Safety
     ///
-    /// `id` must have resolved its address to the device of `pd` and `cq`, and
-    /// have no queue pair. It must be destroyed before the result is dropped.
+    /// `make` must create a queue pair of just the attributes that it is given
+    /// and answer it; whoever else knows it must have forgotten it when the
+    /// result is dropped.
     pub(crate) unsafe fn create(
-        id: *mut bindings::rdma_cm_id,
-        pd: Arc<ProtectionDomain>,
-        cq: Arc<CompletionQueue>,
-        capacity: Capacity,
+        parts: Parts<E>,
         context: impl PinInit<E, Error>,
         owner: &'static CStr,
+        make: impl FnOnce(
+            *mut bindings::ib_pd,
+            &mut bindings::ib_qp_init_attr,
+        ) -> Result<NonNull<bindings::ib_qp>>,
     ) -> Result<Arc<Self>> {
         let init = try_pin_init!(&this in Self {
             unsignalled <- Opaque::ffi_init(|cqe: *mut bindings::ib_cqe| {
@@ -158,16 +390,28 @@ impl<E: Context> QueuePair<E> {
                 unsafe { (*cqe).done = Some(Self::unsignalled_failed) }
             }),
             closed: AtomicFlag::new(false),
-            drained <- new_mutex!(false, "rrdma::QueuePair"),
+            idle <- new_mutex!(false, "rrdma::QueuePair"),
+            sends <- Sends::new(),
+            last_receive <- TimedCompletion::new(),
+            transfers: Room::new(parts.transfers.as_ref(), parts.device(), parts.capacity),
+            stranded <- Stranded::new(),
+            groups <- Groups::new(),
+            registrations: Registrations::new(
+                SERIAL.fetch_add(1, ordering::Relaxed),
+                parts.has_one_cq(),
+            ),
             context <- context,
             // INVARIANT: Created with the address of this object as context.
             // Last but for moves, so that no later step can fail and leave it.
-            // SAFETY: By the contract; `pd` and `cq` are alive.
-            raw: unsafe {
-                create_raw(id, pd.as_raw(), cq.as_raw(), capacity, this.as_ptr())
-            }?,
-            cq,
-            pd,
+            raw: {
+                // SAFETY: The parts move into the object, which `this` is.
+                let mut attributes = unsafe { parts.attributes(this.as_ptr()) }?;
+                if let Some(transfers) = &parts.transfers {
+                    transfers.prepare(parts.device(), &mut attributes)?;
+                }
+                make(parts.pd.as_raw(), &mut attributes)?
+            },
+            parts,
         }? Error);
         let queue = Arc::pin_init(init, GFP_KERNEL)?;
         // SAFETY: By the type invariant; the name is static.
@@ -190,19 +434,31 @@ impl<E: Context> QueuePair<E> {
     /// The protection domain.
     #[inline]
     pub fn protection_domain(&self) -> &Arc<ProtectionDomain> {
-        &self.pd
+        &self.parts.pd
     }
 
-    /// The completion queue.
+    /// The completion queue of its sends.
     #[inline]
-    pub fn completion_queue(&self) -> &Arc<CompletionQueue> {
-        &self.cq
+    pub fn send_cq(&self) -> &Arc<CompletionQueue> {
+        &self.parts.send_cq
+    }
+
+    /// The completion queue of its receives.
+    #[inline]
+    pub fn receive_cq(&self) -> &Arc<CompletionQueue> {
+        &self.parts.receive_cq
+    }
+
+    /// The queue that its receives are taken from, if that is shared.
+    #[inline]
+    pub fn shared_receives(&self) -> Option<&Arc<SharedReceiveQueue<E>>> {
+        self.parts.shared.as_ref()
     }
 
     /// The device.
     #[inline]
     pub fn device(&self) -> &DeviceRef {
-        self.pd.device()
+        self.parts.pd.device()
     }
 
     /// Refuses further posting without waiting for what is posted. Any context.
@@ -210,27 +466,51 @@ impl<E: Context> QueuePair<E> {
         self.closed.store(true, ordering::Relaxed);
     }
 
-    /// Moves the queue pair to its error state and waits until everything that
-    /// was posted has completed (`ib_drain_qp`). Nothing can be posted
-    /// afterwards. Sleeps; not from a completion or a connection event.
-    pub fn drain(&self) {
-        let mut drained = self.drained.lock();
-        if *drained {
-            return;
-        }
-        self.close();
-        // SAFETY: May sleep here. Afterwards, whoever found the queue pair open
-        // has posted: a request behind the drain's own would never be awaited.
-        unsafe { bindings::synchronize_rcu_expedited() };
-        // SAFETY: By the type invariants. The completion queue has room for the
-        // drain's markers, see `Capacity::completions`.
-        unsafe { bindings::ib_drain_qp(self.raw.as_ptr()) };
-        *drained = true;
+    /// Says whether nothing can be posted: in the state that it is created in, from
+    /// which there is no way to the error state either, so that it cannot be drained.
+    fn set_idle(&self, idle: bool) {
+        // INVARIANT: The caller has the only reference, through which it does not
+        // post before it has said that something can be posted.
+        *self.idle.lock() = idle;
     }
 
     #[inline]
     pub(crate) fn as_raw(&self) -> *mut bindings::ib_qp {
         self.raw.as_ptr()
+    }
+
+    /// The port that it uses, as far as it is known.
+    pub(crate) fn port(&self) -> u32 {
+        // SAFETY: By the type invariant; the port changes with the state only.
+        unsafe { (*self.raw.as_ptr()).port }
+    }
+
+    #[inline]
+    pub(super) fn transfers(&self) -> &Room {
+        &self.transfers
+    }
+
+    #[inline]
+    pub(super) fn stranded(&self) -> &Stranded {
+        &self.stranded
+    }
+
+    /// What no other queue pair ever has.
+    #[inline]
+    pub(super) fn serial(&self) -> u64 {
+        self.registrations.queue()
+    }
+
+    /// The registrations that it was asked for.
+    #[inline]
+    pub(super) fn registrations(&self) -> &Registrations {
+        &self.registrations
+    }
+
+    /// Bytes that a request may hold itself.
+    #[inline]
+    pub(super) fn inline_bytes(&self) -> u32 {
+        self.parts.inline_bytes
     }
 
     #[inline]
@@ -255,10 +535,8 @@ impl<E: Context> QueuePair<E> {
     unsafe extern "C" fn unsignalled_failed(_cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
         // SAFETY: By the contract; the queue pair is alive until drained.
         let (queue, completion) = unsafe {
-            (
-                Self::of_completion(wc),
-                super::cq::Completion::from_raw(NonNull::new_unchecked(wc)),
-            )
+            let queue = Self::of_completion(wc);
+            (queue, Completion::from_raw(wc, &queue.registrations))
         };
         if let Err(failure) = completion.result() {
             E::failed(queue, failure);
@@ -273,86 +551,79 @@ impl<E: Context> QueuePair<E> {
         // SAFETY: By the contract. The device is done with events before the
         // queue pair is destroyed, which the object outlives.
         let (queue, kind) = unsafe { (&*context.cast::<Self>(), (*event).event) };
+        if kind == bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED {
+            queue.last_receive.complete_all();
+        }
         if let Some(fault) = Fault::from_event(kind) {
             E::faulted(queue, fault);
         }
     }
 
-    /// Posts `first` and what follows it; on error also the first request that
-    /// was not posted.
+    /// Posts `first` and what follows it within a grace period, which a drain waits
+    /// for; on error also the first request that was not posted.
+    ///
+    /// A device that fails and does not say at which request has taken them all: soft
+    /// iWARP does so when it cannot start. They complete when the queue pair stops, so
+    /// that is no error here, but [`Fault::Stuck`].
     ///
     /// # Safety
     ///
     /// The requests must be well-formed, and what they name must stay until they
-    /// complete.
+    /// complete. If the service counts sends, they have been
+    /// [counted](QueuePair::count_sends).
     #[inline]
     pub(crate) unsafe fn post_raw_send(
         &self,
         first: *const bindings::ib_send_wr,
+        _grace: &rcu::Guard,
     ) -> Result<(), (Error, *const bindings::ib_send_wr)> {
-        let mut bad = first;
-        let _grace = rcu::read_lock();
         if self.closed.load(ordering::Relaxed) {
-            return Err((crate::errno::ENOTCONN, bad));
+            return Err((crate::errno::ENOTCONN, first));
         }
+        let mut bad = ptr::null();
         // SAFETY: By the contract and the type invariant.
-        to_result(unsafe { bindings::ib_post_send(self.raw.as_ptr(), first, &mut bad) })
-            .map_err(|error| (error, bad))
+        let errno = unsafe { bindings::ib_post_send(self.raw.as_ptr(), first, &mut bad) };
+        match to_result(errno) {
+            Err(error) if bad.is_null() => {
+                self.stuck(error);
+                Ok(())
+            }
+            posted => posted.map_err(|error| (error, bad)),
+        }
+    }
+
+    /// Gives up what the device cannot go on with.
+    #[cold]
+    fn stuck(&self, error: Error) {
+        self.close();
+        E::faulted(self, Fault::Stuck(error));
     }
 
     /// # Safety
     ///
-    /// As [`QueuePair::post_raw_send`].
+    /// The request must be well-formed, and what it names must stay until it
+    /// completes.
     #[inline]
     pub(crate) unsafe fn post_raw_receive(&self, request: &bindings::ib_recv_wr) -> Result {
         let _grace = rcu::read_lock();
         if self.closed.load(ordering::Relaxed) {
             return Err(crate::errno::ENOTCONN);
         }
+        if self.parts.shared.is_some() {
+            return Err(EINVAL);
+        }
         // SAFETY: By the contract and the type invariant.
         to_result(unsafe { bindings::ib_post_recv(self.raw.as_ptr(), request) })
     }
-}
-
-/// # Safety
-///
-/// As [`QueuePair::create`]; `queue` must be the address of the object to be.
-unsafe fn create_raw<E: Context>(
-    id: *mut bindings::rdma_cm_id,
-    pd: *mut bindings::ib_pd,
-    cq: *mut bindings::ib_cq,
-    capacity: Capacity,
-    queue: *mut QueuePair<E>,
-) -> Result<NonNull<bindings::ib_qp>> {
-    let mut attributes = bindings::ib_qp_init_attr {
-        event_handler: Some(QueuePair::<E>::event),
-        qp_context: queue.cast(),
-        send_cq: cq,
-        recv_cq: cq,
-        // One more for the marker of the drain.
-        cap: bindings::ib_qp_cap {
-            max_send_wr: capacity.sends.checked_add(1).ok_or(EINVAL)?,
-            max_recv_wr: capacity.receives.checked_add(1).ok_or(EINVAL)?,
-            max_send_sge: capacity.send_sges,
-            max_recv_sge: 1,
-            ..pin_init::zeroed()
-        },
-        sq_sig_type: bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
-        qp_type: bindings::ib_qp_type_IB_QPT_RC,
-        ..pin_init::zeroed()
-    };
-    // SAFETY: By the contract.
-    to_result(unsafe { bindings::rdma_create_qp(id, pd, &mut attributes) })?;
-    // SAFETY: `rdma_create_qp` has set it.
-    NonNull::new(unsafe { (*id).qp }).ok_or(EINVAL)
 }
 
 #[pinned_drop]
 impl<E: Context> PinnedDrop for QueuePair<E> {
     fn drop(self: Pin<&mut Self>) {
         self.drain();
-        // SAFETY: By the type invariants; drained, so nothing is posted, and the
-        // connection's id, which knew the queue pair, is gone.
+        // SAFETY: By the type invariants; drained, so nothing is posted, and whoever
+        // knew the queue pair has forgotten it: groups too, which keep those that are
+        // attached to them.
         unsafe { bindings::ib_destroy_qp(self.raw.as_ptr()) };
     }
 }

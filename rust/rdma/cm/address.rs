@@ -6,6 +6,7 @@
 
 use crate::{
     bindings,
+    fmt::kernel_display,
     net::Namespace, //
 };
 use core::fmt::{
@@ -53,8 +54,41 @@ impl Address {
         Ok(Self(storage))
     }
 
-    pub(super) fn as_raw(&self) -> *mut bindings::sockaddr {
+    /// # Safety
+    ///
+    /// `raw` must be valid for reads and have an IPv4 or IPv6 address.
+    pub(super) unsafe fn from_raw(raw: *const bindings::__kernel_sockaddr_storage) -> Self {
+        // SAFETY: By the contract.
+        Self(unsafe { raw.read() })
+    }
+
+    pub(crate) fn as_raw(&self) -> *mut bindings::sockaddr {
         core::ptr::from_ref(&self.0).cast_mut().cast()
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        // SAFETY: The storage is as large and aligned as any address; both have
+        // their port at the same place.
+        u16::from_be(unsafe { (*self.as_raw().cast::<bindings::sockaddr_in>()).sin_port })
+    }
+
+    /// Whether it is the address of a group.
+    pub fn is_multicast(&self) -> bool {
+        if self.family() == bindings::AF_INET6 {
+            // SAFETY: The storage is as large and aligned as any address; all members
+            // of the union are plain bytes.
+            let bytes = unsafe {
+                (*self.as_raw().cast::<bindings::sockaddr_in6>())
+                    .sin6_addr
+                    .in6_u
+                    .u6_addr8
+            };
+            return core::net::Ipv6Addr::from(bytes).is_multicast();
+        }
+        // SAFETY: As above; there are no other families.
+        let address = unsafe { &*self.as_raw().cast::<bindings::sockaddr_in>() };
+        core::net::Ipv4Addr::from(address.sin_addr.s_addr.to_ne_bytes()).is_multicast()
     }
 
     /// Whether both are IPv4, or both IPv6.
@@ -62,7 +96,7 @@ impl Address {
         self.family() == other.family()
     }
 
-    fn family(&self) -> u32 {
+    pub(crate) fn family(&self) -> u32 {
         // SAFETY: Every member of the union starts with the family.
         u32::from(unsafe { self.0.__bindgen_anon_1.__bindgen_anon_1.ss_family })
     }
@@ -117,3 +151,5 @@ impl fmt::Display for Address {
         write!(f, ":{address_port}")
     }
 }
+
+kernel_display!(Address);

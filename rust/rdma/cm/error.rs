@@ -4,8 +4,10 @@
 
 use crate::{
     bindings,
-    errno, //
-    sync::Msecs,
+    errno,
+    fmt::kernel_display,
+    rdma::device::Name,
+    sync::Msecs, //
 };
 use core::fmt;
 use kernel::{
@@ -28,6 +30,41 @@ pub enum Stage {
     Route,
     /// Exchanging the connection messages with the peer.
     Connect,
+    /// Listening for peers.
+    Listen,
+    /// Answering a peer's request.
+    Accept,
+    /// Joining a multicast group.
+    Join,
+}
+
+impl Stage {
+    /// The failure of this step from an error of the kernel.
+    pub(crate) fn failed(self, error: kernel::error::Error) -> Error {
+        Error {
+            stage: self,
+            cause: Cause::Code(error),
+        }
+    }
+
+    /// The name of the step, as in `route resolution`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Address => "address resolution",
+            Self::Device => "setting up the RDMA device",
+            Self::Route => "route resolution",
+            Self::Connect => "connecting",
+            Self::Listen => "listening",
+            Self::Accept => "accepting",
+            Self::Join => "joining",
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// A failed step.
@@ -37,6 +74,13 @@ pub struct Error {
     pub stage: Stage,
     /// Why it failed.
     pub cause: Cause,
+}
+
+impl fmt::Display for Error {
+    /// As in `connecting: the peer does not answer`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.stage, self.cause)
+    }
 }
 
 /// Why a step failed.
@@ -52,8 +96,26 @@ pub enum Cause {
     Rejected(Rejection),
     /// The peer does not answer.
     Unreachable,
+    /// The peer has no such service for datagrams, or does not want to tell of it:
+    /// a status of the specification's (`enum ib_cm_sidr_status`).
+    NoService(u32),
+    /// Neither this kernel nor a device can do it.
+    Unsupported(&'static str),
+    /// The device does not have it, such as datagrams.
+    Lacks(Name, &'static str),
+    /// The peer disconnected.
+    Disconnected,
+    /// The local address, or the path to the peer, changed.
+    AddressChanged,
     /// The device went away.
     DeviceRemoved,
+    /// There is no room for so much private data in the message.
+    PrivateDataTooLong {
+        /// Bytes that were to be sent.
+        length: usize,
+        /// Bytes that can be sent.
+        room: usize,
+    },
 }
 
 impl Cause {
@@ -70,7 +132,12 @@ impl Cause {
             Cause::Cancelled => errno::ECANCELED,
             Cause::Rejected(_) => errno::ECONNREFUSED,
             Cause::Unreachable => errno::EHOSTUNREACH,
+            Cause::NoService(_) => errno::ECONNREFUSED,
+            Cause::Unsupported(_) | Cause::Lacks(..) => errno::EOPNOTSUPP,
+            Cause::Disconnected => errno::ECONNRESET,
+            Cause::AddressChanged => errno::ENETUNREACH,
             Cause::DeviceRemoved => ENODEV,
+            Cause::PrivateDataTooLong { .. } => EINVAL,
         }
     }
 }
@@ -152,7 +219,30 @@ impl fmt::Display for Cause {
             Cause::Cancelled => f.write_str("cancelled"),
             Cause::Rejected(rejection) => write!(f, "rejected: {}", rejection.message()),
             Cause::Unreachable => f.write_str("the peer does not answer"),
+            Cause::NoService(status) => {
+                write!(f, "the peer {}", no_service(*status))
+            }
+            Cause::Unsupported(what) => f.write_str(what),
+            Cause::Lacks(device, what) => write!(f, "{device} has no {what}"),
+            Cause::Disconnected => f.write_str("the peer disconnected"),
+            Cause::AddressChanged => f.write_str("the address of the path changed"),
             Cause::DeviceRemoved => f.write_str("the RDMA device was removed"),
+            Cause::PrivateDataTooLong { length, room } => {
+                write!(f, "{length} bytes of private data, and room for {room}")
+            }
         }
     }
 }
+
+/// Why there is no service.
+fn no_service(status: u32) -> &'static str {
+    match status {
+        bindings::ib_cm_sidr_status_IB_SIDR_UNSUPPORTED => "has no such service",
+        bindings::ib_cm_sidr_status_IB_SIDR_REJECT => "rejects the request",
+        bindings::ib_cm_sidr_status_IB_SIDR_NO_QP => "has no queue pair for the service",
+        bindings::ib_cm_sidr_status_IB_SIDR_REDIRECT => "has the service elsewhere",
+        _ => "does not know this kind of request",
+    }
+}
+
+kernel_display!(Cause, Error, Stage);

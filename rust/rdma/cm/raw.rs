@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! An id of the connection manager, and what is heard of it.
+//!
+//! Nothing here depends on the consumer's types, so the handler is code of this
+//! module, which outlives every consumer's: an id that ends while it is queued at
+//! a [`Backlog`] is given up by the handler itself, and nobody can wait for that.
+
+use super::{
+    destination::Destination,
+    listener::Backlog,
+    Address,
+    Cause,
+    Endpoint,
+    Error,
+    Lost,
+    Patience,
+    PeerParameters,
+    Rejection,
+    Stage, //
+};
+use crate::{
+    bindings,
+    net::Namespace,
+    rdma::{
+        device::{
+            Device,
+            Port, //
+        },
+        qp::{
+            Parts,
+            QueuePair,
+            Sealed, //
+        },
+    },
+    sync::{
+        Deadline,
+        Msecs,
+        TimedCompletion, //
+    },
+};
+use core::{
+    ffi::c_int,
+    mem::ManuallyDrop,
+    ptr::{
+        self,
+        NonNull, //
+    },
+};
+use kernel::{
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
+    new_mutex,
+    prelude::*,
+    str::CStr,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc,
+        ArcBorrow,
+        Mutex, //
+    },
+};
+
+/// Whether a handler has ever given an id up.
+static GAVE_UP: Atomic<bool> = Atomic::new(false);
+
+/// A queue pair that can lose its connection, whatever its context is.
+pub(super) trait Losing: Send + Sync {
+    fn lost(&self, cause: Lost);
+}
+
+impl<E: Endpoint> Losing for QueuePair<E> {
+    fn lost(&self, cause: Lost) {
+        E::lost(self, cause);
+    }
+}
+
+/// What the handler has heard of the step that is waited for.
+type Answer = Result<(), Cause>;
+
+/// What the handler has heard, and whom it tells.
+struct Heard {
+    answer: Option<Answer>,
+    /// Nothing will come of the id any more.
+    ended: Option<Cause>,
+    established: bool,
+    /// What the peer said when it asked for the connection, or accepted it.
+    peer: Option<PeerParameters>,
+    /// Where datagrams go: the answer to who asked for that.
+    destination: Option<Destination>,
+    /// The id is being destroyed: nothing of its device is kept any more.
+    closed: bool,
+    /// Told of the end of the connection.
+    queue: Option<Arc<dyn Losing>>,
+    /// Where the id waits to be taken.
+    backlog: Option<Arc<Backlog>>,
+    wake: Arc<TimedCompletion>,
+}
+
+/// What the handler works on.
+#[pin_data]
+pub(super) struct Hearing {
+    #[pin]
+    heard: Mutex<Heard>,
+}
+
+impl Hearing {
+    fn new(
+        wake: Arc<TimedCompletion>,
+        peer: Option<PeerParameters>,
+        backlog: Option<Arc<Backlog>>,
+    ) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                heard <- new_mutex!(Heard {
+                    answer: None,
+                    ended: None,
+                    established: false,
+                    peer,
+                    destination: None,
+                    closed: false,
+                    queue: None,
+                    backlog,
+                    wake,
+                }, "rrdma::cm::Hearing"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    fn answer(&self, answer: Answer) {
+        let mut heard = self.heard.lock();
+        heard.answer = Some(answer);
+        heard.wake.complete();
+    }
+
+    fn established(&self, peer: PeerParameters) {
+        let mut heard = self.heard.lock();
+        heard.established = true;
+        // The passive side has it from the request, and gets none here.
+        heard.peer.get_or_insert(peer);
+        heard.answer = Some(Ok(()));
+        heard.wake.complete();
+    }
+
+    fn found(&self, destination: Destination, peer: Option<PeerParameters>) {
+        let mut heard = self.heard.lock();
+        heard.peer = peer;
+        heard.destination = Some(destination).filter(|_| !heard.closed);
+        heard.answer = Some(Ok(()));
+        heard.wake.complete();
+    }
+
+    /// An end: of a request that nobody has taken yet, news of an established
+    /// connection, or the answer. Says whether the id is to be destroyed.
+    fn ended(&self, lost: Lost, cause: Cause) -> bool {
+        let (backlog, queue) = {
+            let mut heard = self.heard.lock();
+            heard.ended = Some(cause);
+            let queue = heard.queue.clone().filter(|_| heard.established);
+            (heard.backlog.clone(), queue)
+        };
+        if backlog.is_some_and(|backlog| backlog.withdraw(self)) {
+            // The connection manager destroys it when the handler has returned.
+            return true;
+        }
+        match queue {
+            Some(queue) => queue.lost(lost),
+            None => self.answer(Err(cause)),
+        }
+        false
+    }
+
+    /// # Safety
+    ///
+    /// `id` and `event` must be those of the handler's call.
+    unsafe fn hear(
+        &self,
+        id: *mut bindings::rdma_cm_id,
+        event: *mut bindings::rdma_cm_event,
+    ) -> bool {
+        // SAFETY: By the contract.
+        let (kind, status, ud) = unsafe { ((*event).event, (*event).status, is_ud(id)) };
+        match kind {
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_RESOLVED
+            | bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_RESOLVED => self.answer(Ok(())),
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED if ud => {
+                // SAFETY: By the contract, and the event is the answer of a service.
+                let (destination, peer) = unsafe {
+                    (
+                        Destination::from_event(event),
+                        PeerParameters::from_datagram_event(event),
+                    )
+                };
+                self.found(destination, Some(peer));
+            }
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_MULTICAST_JOIN => {
+                // SAFETY: By the contract, and the event is that of a group.
+                self.found(unsafe { Destination::from_event(event) }, None);
+            }
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => {
+                // SAFETY: By the contract, and the event is of a connection.
+                self.established(unsafe { PeerParameters::from_event(event) });
+            }
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_ERROR
+            | bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_ERROR => {
+                self.answer(Err(code(status)));
+            }
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED => {
+                // SAFETY: By the contract, and the event is a rejection.
+                let rejection = unsafe { Rejection::from_event(id, event) };
+                return self.ended(Lost::Disconnected, Cause::Rejected(rejection));
+            }
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE => {
+                let cause = match u32::try_from(status) {
+                    Ok(status) if ud => Cause::NoService(status),
+                    _ => Cause::Unreachable,
+                };
+                return self.ended(Lost::Unreachable, cause);
+            }
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_ERROR
+            | bindings::rdma_cm_event_type_RDMA_CM_EVENT_MULTICAST_ERROR => {
+                return self.ended(Lost::Unreachable, code(status));
+            }
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => {
+                return self.ended(Lost::DeviceRemoved, Cause::DeviceRemoved);
+            }
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_CHANGE => {
+                return self.ended(Lost::AddressChanged, Cause::AddressChanged);
+            }
+            // DISCONNECTED and TIMEWAIT_EXIT.
+            _ => return self.ended(Lost::Disconnected, Cause::Disconnected),
+        }
+        false
+    }
+}
+
+/// # Safety
+///
+/// Called by the connection manager with an id whose context is a `Hearing` in an
+/// `Arc` that lives until the id is destroyed, and an event of it.
+// Not code of the consumer's module, which may be gone when this returns.
+#[inline(never)]
+unsafe extern "C" fn handler(
+    id: *mut bindings::rdma_cm_id,
+    event: *mut bindings::rdma_cm_event,
+) -> c_int {
+    // SAFETY: By the contract.
+    let hearing = unsafe { ArcBorrow::from_raw((*id).context.cast::<Hearing>()) };
+    // The reference of an id that is given up below goes before the call is over.
+    let hearing: Arc<Hearing> = hearing.into();
+    // SAFETY: By the contract.
+    c_int::from(unsafe { hearing.hear(id, event) })
+}
+
+/// To be called by a handler that gives an id up, under the lock of where others look
+/// for the id: with the id gone, it is over only when [`wait_for_handlers`] is.
+pub(super) fn gave_up() {
+    GAVE_UP.store(true, ordering::Relaxed);
+}
+
+/// Waits until no handler is in the code of this module any more, provided that
+/// all ids are destroyed or given up; called once, when the module goes. Sleeps.
+///
+/// A handler that has given up an id does not sleep any more on its way out, so
+/// it is over when every task has done something else.
+pub(crate) fn wait_for_handlers() {
+    if GAVE_UP.load(ordering::Relaxed) {
+        // SAFETY: May sleep here.
+        unsafe { bindings::synchronize_rcu_tasks() };
+    }
+}
+
+/// Whether an id is one of datagrams.
+///
+/// # Safety
+///
+/// `id` must be valid.
+unsafe fn is_ud(id: *const bindings::rdma_cm_id) -> bool {
+    // SAFETY: By the contract; the type is constant.
+    unsafe { (*id).qp_type == bindings::ib_qp_type_IB_QPT_UD }
+}
+
+/// The cause in an event's status, a negative error number.
+fn code(status: c_int) -> Cause {
+    match to_result(status) {
+        Err(error) => Cause::Code(error),
+        Ok(()) => Cause::Unreachable,
+    }
+}
+
+/// An id of the connection manager with its hearing.
+///
+/// # Invariants
+///
+/// `raw` is an id whose handler is [`handler`] and whose context is `hearing`,
+/// owned by this object.
+pub(crate) struct RawId {
+    raw: NonNull<bindings::rdma_cm_id>,
+    hearing: Arc<Hearing>,
+}
+
+// SAFETY: The connection manager's calls may be made from any thread.
+unsafe impl Send for RawId {}
+// SAFETY: As above; what `&self` reads of the id is set once.
+unsafe impl Sync for RawId {}
+
+impl RawId {
+    /// Creates an id for the service `S` in `namespace`.
+    pub(crate) fn new<S: Sealed>(
+        namespace: &Namespace,
+        wake: Arc<TimedCompletion>,
+        owner: &'static CStr,
+    ) -> Result<Self> {
+        let hearing = Hearing::new(wake, None, None)?;
+        // SAFETY: The namespace is alive; `hearing` is pinned on the heap and
+        // outlives the id, see `Drop`.
+        let raw = from_err_ptr(unsafe {
+            bindings::__rdma_create_kernel_id(
+                namespace.as_ptr(),
+                Some(handler),
+                ptr::from_ref(&*hearing).cast_mut().cast(),
+                S::PORT_SPACE,
+                S::QP_TYPE,
+                owner.as_char_ptr(),
+            )
+        })?;
+        // INVARIANT: As created.
+        Ok(Self {
+            raw: NonNull::new(raw).ok_or(ENOMEM)?,
+            hearing,
+        })
+    }
+
+    /// Takes the id of a connection request, which is to wait at `backlog`. May
+    /// sleep.
+    ///
+    /// # Safety
+    ///
+    /// Must be called by the handler of the listener with the id and the event of
+    /// a request, and the id must be given to nobody else. If the handler refuses
+    /// the request, the result must be forgotten.
+    pub(super) unsafe fn adopt(
+        id: NonNull<bindings::rdma_cm_id>,
+        event: *mut bindings::rdma_cm_event,
+        backlog: Arc<Backlog>,
+        wake: Arc<TimedCompletion>,
+    ) -> Result<Self> {
+        // SAFETY: By the contract, the event is a request, of either kind.
+        let peer = unsafe {
+            match is_ud(id.as_ptr()) {
+                true => PeerParameters::from_datagram_event(event),
+                false => PeerParameters::from_event(event),
+            }
+        };
+        let hearing = Hearing::new(wake, Some(peer), Some(backlog))?;
+        // SAFETY: By the contract, no other handler of the id runs before this
+        // one returns.
+        unsafe {
+            (*id.as_ptr()).context = ptr::from_ref(&*hearing).cast_mut().cast();
+            (*id.as_ptr()).event_handler = Some(handler);
+        }
+        // INVARIANT: As just set.
+        Ok(Self { raw: id, hearing })
+    }
+
+    /// Leaves the id to the connection manager, which destroys it when its handler
+    /// returns.
+    pub(super) fn forget(self) {
+        gave_up();
+        let this = ManuallyDrop::new(self);
+        // SAFETY: `this` is not used any more, and never dropped.
+        drop(unsafe { ptr::read(&this.hearing) });
+    }
+
+    pub(super) fn is_heard_by(&self, hearing: &Hearing) -> bool {
+        ptr::eq(&*self.hearing, hearing)
+    }
+
+    /// The id was taken from where it waited; what its peer said.
+    pub(crate) fn taken(&self) -> PeerParameters {
+        let mut heard = self.hearing.heard.lock();
+        heard.backlog = None;
+        heard.peer.unwrap_or(PeerParameters::SILENT)
+    }
+
+    /// Changes what is completed when there is something to look at.
+    pub(crate) fn wait_on(&self, wake: Arc<TimedCompletion>) {
+        self.hearing.heard.lock().wake = wake;
+    }
+
+    /// What the peer said, if it did.
+    pub(crate) fn peer(&self) -> PeerParameters {
+        self.hearing
+            .heard
+            .lock()
+            .peer
+            .unwrap_or(PeerParameters::SILENT)
+    }
+
+    /// Why nothing will come of the id any more, if so.
+    pub(crate) fn ended(&self) -> Option<Cause> {
+        self.hearing.heard.lock().ended
+    }
+
+    /// Where datagrams go, as the last step has found.
+    pub(crate) fn destination(&self) -> Option<Destination> {
+        self.hearing.heard.lock().destination.take()
+    }
+
+    /// The address of this end, once the id is bound.
+    pub(crate) fn local_address(&self) -> Address {
+        // SAFETY: The id is ours, and both addresses are of a family once it is bound.
+        unsafe { Address::from_raw(&raw const (*self.as_ptr()).route.addr.src_addr) }
+    }
+
+    /// The address of the other end, once the id is resolved, or that of a request.
+    pub(crate) fn peer_address(&self) -> Address {
+        // SAFETY: As above.
+        unsafe { Address::from_raw(&raw const (*self.as_ptr()).route.addr.dst_addr) }
+    }
+
+    /// The port of the device.
+    ///
+    /// # Safety
+    ///
+    /// The id must have a device.
+    pub(crate) unsafe fn port(&self) -> Option<Port<'_>> {
+        // SAFETY: By the contract; the number is set with the device.
+        unsafe { self.device().port((*self.as_ptr()).port_num) }
+    }
+
+    /// Lets `queue` hear of the end of the connection.
+    pub(super) fn tell<E: Endpoint>(&self, queue: Arc<QueuePair<E>>) {
+        self.hearing.heard.lock().queue = Some(queue);
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut bindings::rdma_cm_id {
+        self.raw.as_ptr()
+    }
+
+    /// # Safety
+    ///
+    /// The id must have a device.
+    pub(crate) unsafe fn device(&self) -> &Device {
+        // SAFETY: By the contract; the device cannot go before the id does.
+        unsafe { Device::from_raw((*self.as_ptr()).device) }
+    }
+
+    /// Creates the queue pair of the id (`rdma_create_qp`). Sleeps.
+    ///
+    /// # Safety
+    ///
+    /// The id must have a device and no queue pair, and be destroyed before the
+    /// queue pair is dropped.
+    pub(super) unsafe fn create_queue_pair<E: Endpoint>(
+        &self,
+        parts: Parts<E>,
+        context: impl PinInit<E, kernel::error::Error>,
+        owner: &'static CStr,
+    ) -> Result<Arc<QueuePair<E>>> {
+        // SAFETY: By the contract.
+        if !parts.are_of(unsafe { self.device() }) {
+            return Err(EINVAL);
+        }
+        let id = self.as_ptr();
+        let make = |pd, attributes: &mut _| {
+            // SAFETY: By the contract; the parts are of the id's device.
+            to_result(unsafe { bindings::rdma_create_qp(id, pd, attributes) })?;
+            // SAFETY: `rdma_create_qp` has set it.
+            NonNull::new(unsafe { (*id).qp }).ok_or(EINVAL)
+        };
+        // SAFETY: `make` does as it has to. The id knows the queue pair, and goes
+        // before it does.
+        unsafe { QueuePair::create(parts, context, owner, make) }
+    }
+
+    /// Begins a step with `begin` and waits for its answer.
+    pub(crate) fn step(
+        &self,
+        stage: Stage,
+        patience: Patience<'_>,
+        begin: impl FnOnce() -> c_int,
+    ) -> Result<(), Error> {
+        let fail = |cause| Error { stage, cause };
+        let wake = {
+            let mut heard = self.hearing.heard.lock();
+            if let Some(cause) = heard.ended {
+                return Err(fail(cause));
+            }
+            heard.answer = None;
+            heard.wake.clone()
+        };
+        to_result(begin()).map_err(|error| {
+            // An id that has ended refuses everything: why it ended says more.
+            fail(self.ended().unwrap_or(Cause::Code(error)))
+        })?;
+        let mine = Deadline::after(patience.limit);
+        loop {
+            if let Some(answer) = self.hearing.heard.lock().answer.take() {
+                return answer.map_err(fail);
+            }
+            if (patience.cancelled)() {
+                return Err(fail(Cause::Cancelled));
+            }
+            let left = mine.left().min(patience.deadline.left());
+            if left == Msecs::new(0) {
+                let over = patience.deadline.left() == left;
+                let limit = if over { patience.total } else { patience.limit };
+                return Err(fail(Cause::TimedOut(limit)));
+            }
+            // Fired or not, the loop looks again.
+            let _ = wake.wait_timeout(left);
+        }
+    }
+}
+
+impl Drop for RawId {
+    fn drop(&mut self) {
+        // What a destination names of the device goes before the id lets go of it.
+        let destination = {
+            let mut heard = self.hearing.heard.lock();
+            heard.closed = true;
+            heard.destination.take()
+        };
+        drop(destination);
+        // SAFETY: The id is ours. This cancels what is under way and waits for a
+        // handler that is running, so `hearing` is not used any more.
+        unsafe { bindings::rdma_destroy_id(self.raw.as_ptr()) };
+        // References that the hearing has would be dropped with it at the latest;
+        // they go now, so that the last one is the owner's.
+        let mut heard = self.hearing.heard.lock();
+        heard.queue = None;
+        heard.backlog = None;
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The sizes that a path's packets may have.
+//!
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `enum ib_mtu`
+
+use crate::{
+    bindings,
+    fmt::kernel_display, //
+};
+use core::fmt;
+
+/// The largest payload of one packet of a path (`enum ib_mtu`).
+///
+/// Both ends of a connection must use the same; a longer message is sent as
+/// several packets, but for a datagram, which has to fit one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Mtu {
+    /// 256 bytes.
+    Bytes256,
+    /// 512 bytes.
+    Bytes512,
+    /// 1024 bytes.
+    Bytes1024,
+    /// 2048 bytes.
+    Bytes2048,
+    /// 4096 bytes.
+    Bytes4096,
+}
+
+impl Mtu {
+    /// All there are, the smallest first.
+    pub const ALL: [Self; 5] = [
+        Self::Bytes256,
+        Self::Bytes512,
+        Self::Bytes1024,
+        Self::Bytes2048,
+        Self::Bytes4096,
+    ];
+
+    /// The size in bytes.
+    #[inline]
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Self::Bytes256 => 256,
+            Self::Bytes512 => 512,
+            Self::Bytes1024 => 1024,
+            Self::Bytes2048 => 2048,
+            Self::Bytes4096 => 4096,
+        }
+    }
+
+    /// The one of exactly so many bytes, if there is one.
+    pub fn from_bytes(bytes: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|mtu| mtu.bytes() == bytes)
+    }
+
+    /// The number that the verbs and the wire give it.
+    #[inline]
+    pub(crate) const fn as_raw(self) -> bindings::ib_mtu {
+        match self {
+            Self::Bytes256 => bindings::ib_mtu_IB_MTU_256,
+            Self::Bytes512 => bindings::ib_mtu_IB_MTU_512,
+            Self::Bytes1024 => bindings::ib_mtu_IB_MTU_1024,
+            Self::Bytes2048 => bindings::ib_mtu_IB_MTU_2048,
+            Self::Bytes4096 => bindings::ib_mtu_IB_MTU_4096,
+        }
+    }
+
+    /// `None` for a number that is no size, as a port that is down may tell.
+    #[inline]
+    pub(crate) fn from_raw(raw: bindings::ib_mtu) -> Option<Self> {
+        Self::ALL.into_iter().find(|mtu| mtu.as_raw() == raw)
+    }
+}
+
+impl fmt::Display for Mtu {
+    /// The number of bytes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.bytes().fmt(f)
+    }
+}
+
+kernel_display!(Mtu);

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The states of a queue pair, for one that is connected by hand.
+//!
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `enum ib_qp_state`
+//!
+//! ```text
+//! create ─▶ Reset ── into_init ──▶ Init ── into_rtr ──▶ Rtr ── into_rts ──▶ Rts
+//!                                  (may post receives)           (may post sends)
+//! ```
+//!
+//! A state is a type, and each consumes the one before it; what a transition needs
+//! to be told is a structure of the [service](super::Service), so none of it can be
+//! forgotten, and nothing else can be said. To drop any of them, or the last
+//! reference on the queue pair of the last, drains and destroys it. The error
+//! state, where everything that is posted is flushed, is entered from any by
+//! [`QueuePair::drain`], and by the device, which tells the context.
+//!
+//! The send queue drained state (SQD), in which sending pauses so that attributes
+//! can be changed, is not offered: no consumer of verbs in the kernel uses it.
+
+use super::{
+    transition::{
+        self,
+        Error, //
+    },
+    Context,
+    Parts,
+    Qpn,
+    QueuePair,
+    Service, //
+};
+use crate::{
+    bindings,
+    fmt::kernel_display,
+    rdma::wr::{
+        Operation,
+        Receive,
+        Unposted, //
+    }, //
+};
+use core::{
+    fmt,
+    ptr::NonNull, //
+};
+use kernel::{
+    error::from_err_ptr,
+    prelude::*,
+    str::CStr,
+    sync::Arc, //
+};
+
+/// The state of a queue pair (`enum ib_qp_state`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// As created.
+    Reset,
+    /// On a port; receives can be posted, packets are dropped.
+    Init,
+    /// Ready to receive: packets are taken.
+    Rtr,
+    /// Ready to send as well.
+    Rts,
+    /// The send queue is drained, or on the way there.
+    Sqd,
+    /// A send of an unreliable service has failed; receives go on.
+    Sqe,
+    /// Everything that is posted is flushed.
+    Error,
+}
+
+impl State {
+    pub(super) fn as_raw(self) -> bindings::ib_qp_state {
+        match self {
+            Self::Reset => bindings::ib_qp_state_IB_QPS_RESET,
+            Self::Init => bindings::ib_qp_state_IB_QPS_INIT,
+            Self::Rtr => bindings::ib_qp_state_IB_QPS_RTR,
+            Self::Rts => bindings::ib_qp_state_IB_QPS_RTS,
+            Self::Sqd => bindings::ib_qp_state_IB_QPS_SQD,
+            Self::Sqe => bindings::ib_qp_state_IB_QPS_SQE,
+            Self::Error => bindings::ib_qp_state_IB_QPS_ERR,
+        }
+    }
+
+    /// What is unknown is taken for the error state.
+    pub(super) fn from_raw(raw: bindings::ib_qp_state) -> Self {
+        match raw {
+            bindings::ib_qp_state_IB_QPS_RESET => Self::Reset,
+            bindings::ib_qp_state_IB_QPS_INIT => Self::Init,
+            bindings::ib_qp_state_IB_QPS_RTR => Self::Rtr,
+            bindings::ib_qp_state_IB_QPS_RTS => Self::Rts,
+            bindings::ib_qp_state_IB_QPS_SQD => Self::Sqd,
+            bindings::ib_qp_state_IB_QPS_SQE => Self::Sqe,
+            _ => Self::Error,
+        }
+    }
+}
+
+impl fmt::Display for State {
+    /// As `rdma res show qp` does.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Reset => "RESET",
+            Self::Init => "INIT",
+            Self::Rtr => "RTR",
+            Self::Rts => "RTS",
+            Self::Sqd => "SQD",
+            Self::Sqe => "SQE",
+            Self::Error => "ERR",
+        })
+    }
+}
+
+kernel_display!(State);
+
+/// A queue pair in its first state: it can do nothing yet.
+pub struct Reset<E: Context>(Arc<QueuePair<E>>);
+
+/// A queue pair on a port: receives can be posted, so that they are there when the
+/// peer begins to send.
+pub struct Init<E: Context> {
+    queue: Arc<QueuePair<E>>,
+    port: u32,
+}
+
+/// A queue pair that takes what the peer sends, and cannot send itself yet.
+pub struct Rtr<E: Context> {
+    queue: Arc<QueuePair<E>>,
+    port: u32,
+}
+
+/// A queue pair that is ready.
+pub struct Rts<E: Context>(Arc<QueuePair<E>>);
+
+/// Creates a queue pair of `parts` (`ib_create_qp`), to be connected by hand. `owner`
+/// is what `rdma res show qp` names. May sleep.
+///
+/// # Errors
+///
+/// `EINVAL` if the parts are of several devices, or have more room than the device;
+/// `ENOMEM`; `EOPNOTSUPP`, or `EINVAL`, if it does not have the service.
+pub fn create<E: Context>(
+    parts: Parts<E>,
+    context: impl PinInit<E, kernel::error::Error>,
+    owner: &'static CStr,
+) -> Result<Reset<E>> {
+    if !parts.are_of(parts.device()) {
+        return Err(EINVAL);
+    }
+    let make = |pd, attributes: &mut _| {
+        // SAFETY: The domain and what the attributes name are alive, and of one
+        // device; the name is static.
+        let raw = unsafe { bindings::ib_create_qp_kernel(pd, attributes, owner.as_char_ptr()) };
+        NonNull::new(from_err_ptr(raw)?).ok_or(ENOMEM)
+    };
+    // SAFETY: `make` does as it has to, and nobody else knows the queue pair.
+    let queue = unsafe { QueuePair::create(parts, context, owner, make)? };
+    queue.set_idle(true);
+    Ok(Reset(queue))
+}
+
+impl<E: Context> Reset<E> {
+    /// Its number, for the peer.
+    pub fn number(&self) -> Qpn {
+        Qpn::from_raw(self.0.number())
+    }
+
+    /// Puts it on a port. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// The queue pair is gone, see [`Cause`](super::Cause).
+    pub fn into_init(
+        self,
+        attributes: <E::Service as Service>::Init<'_>,
+    ) -> Result<Init<E>, Error> {
+        let step = (State::Reset, State::Init);
+        let port = transition::reach(&self.0, None, step, &attributes)?;
+        self.0.set_idle(false);
+        Ok(Init {
+            queue: self.0,
+            port,
+        })
+    }
+}
+
+impl<E: Context> Init<E> {
+    /// Its number, for the peer.
+    pub fn number(&self) -> Qpn {
+        Qpn::from_raw(self.queue.number())
+    }
+
+    /// As [`QueuePair::post_receive`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn post_receive<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
+        self.queue.post_receive(operation)
+    }
+
+    /// Tells it who the peer is, from which it will take packets. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// The queue pair is gone, see [`Cause`](super::Cause).
+    pub fn into_rtr(self, attributes: <E::Service as Service>::Rtr<'_>) -> Result<Rtr<E>, Error> {
+        let step = (State::Init, State::Rtr);
+        let port = transition::reach(&self.queue, Some(self.port), step, &attributes)?;
+        Ok(Rtr {
+            queue: self.queue,
+            port,
+        })
+    }
+}
+
+impl<E: Context> Rtr<E> {
+    /// Its number, for the peer.
+    pub fn number(&self) -> Qpn {
+        Qpn::from_raw(self.queue.number())
+    }
+
+    /// As [`QueuePair::post_receive`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn post_receive<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
+        self.queue.post_receive(operation)
+    }
+
+    /// Lets it send. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// The queue pair is gone, see [`Cause`](super::Cause).
+    pub fn into_rts(self, attributes: <E::Service as Service>::Rts) -> Result<Rts<E>, Error> {
+        let step = (State::Rtr, State::Rts);
+        transition::reach(&self.queue, Some(self.port), step, &attributes)?;
+        Ok(Rts(self.queue))
+    }
+}
+
+impl<E: Context> Rts<E> {
+    /// The queue pair.
+    pub fn queue_pair(&self) -> &Arc<QueuePair<E>> {
+        &self.0
+    }
+}

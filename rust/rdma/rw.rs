@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Transfers: data of any size, read from or written to the memory of a peer.
+//!
+//! C header: [`include/rdma/rw.h`](srctree/include/rdma/rw.h)
+//!
+//! A server whose clients tell it where their data is moves it with RDMA READ and
+//! WRITE. How many requests that takes, and whether the local memory must be
+//! registered for them, is the device's: iWARP reads into registered memory only,
+//! others take some pieces at once. A [`Transfer`] hides it. It owns the data, its
+//! mapping, and its places in the send queue, so what cannot be posted is refused
+//! when it is made:
+//!
+//! ```text
+//!   Transfer::read / write ──▶ QueuePair::post_transfer ──▶ Complete::complete
+//!        (takes the data)            (once)                      │
+//!              │                                                 ▼
+//!              └────────────── Transfer::finish ◀────────────────┘
+//!                             (gives it back)
+//! ```
+//!
+//! The queue pair is made with room for [`Transfers`].
+//!
+//! A server that reads what its client has told it of:
+//!
+//! ```ignore
+//! // samples/key_ping/server.rs
+//! let read = Transfer::read(self.session.queue(), data, &source.into())
+//!     .map_err(|(error, _)| error)
+//!     .step("read")?;
+//! // ...
+//! let moved = Operation::new(Moved(transfer)).step(step)?;
+//! self.session.queue().post_transfer(moved).step(step)?;
+//! let moved = self.session.wait(step, |heard| heard.moved.take())?;
+//! let nothing = || Failure::new(step, fmt!("no data"));
+//! moved.into_inner().0.finish().ok_or_else(nothing)
+//! ```
+
+mod room;
+
+pub use room::Transfers;
+
+pub(super) use room::Room;
+
+use super::{
+    dma::Direction,
+    mr::RemoteKey,
+    qp::{
+        Context,
+        QueuePair,
+        Reliable, //
+    },
+    wr::{
+        Complete,
+        Operation,
+        Unposted, //
+    },
+};
+use crate::{
+    bindings,
+    scatter::{
+        Scatter,
+        ScatterTable, //
+    },
+};
+use core::{
+    cell::Cell,
+    ptr, //
+};
+use kernel::{
+    error::to_result,
+    prelude::*,
+    sync::{
+        rcu,
+        Arc, //
+    },
+    types::Opaque, //
+};
+
+/// What the core works on; it points into itself.
+#[pin_data]
+struct Work {
+    #[pin]
+    context: Opaque<bindings::rdma_rw_ctx>,
+    #[pin]
+    table: ScatterTable,
+}
+
+/// Data on its way between us and the memory of a peer.
+///
+/// Once posted it is part of an [`Operation`] and out of reach. It may be dropped in
+/// any context in which a reference to the queue pair and its data may be.
+///
+/// # Invariants
+///
+/// - `work.context` is initialised for `queue`, with the memory that `work.table`
+///   lists in `direction`, which is that of `data`, while `data` is there.
+/// - `requests` places of the queue pair's room are ours as long.
+pub struct Transfer<D: Scatter, E: Context> {
+    work: Pin<KBox<Work>>,
+    direction: Direction,
+    requests: u32,
+    /// It cannot be posted again, even if nothing could be.
+    posted: Cell<bool>,
+    data: Option<D>,
+    queue: Arc<QueuePair<E>>,
+}
+
+// SAFETY: What the core works on is owned by this object, and tied to no thread.
+unsafe impl<D: Scatter + Send, E: Context> Send for Transfer<D, E> {}
+
+impl<D: Scatter, E: Context> Transfer<D, E>
+where
+    E::Service: Reliable,
+{
+    /// Prepares to read what `remote` is about into `data`, which it fills
+    /// (`rdma_rw_ctx_init`). May sleep.
+    ///
+    /// # Errors
+    ///
+    /// Gives `data` back: `EINVAL` if there is none, if it is longer than
+    /// `remote` or wraps around the end of the address space, or if it takes more
+    /// requests than the queue pair has room for; `EAGAIN` if other transfers have
+    /// taken what it needs, which comes back when one of them is finished;
+    /// `ENOMEM`, or `EIO` if it cannot be mapped.
+    pub fn read(
+        queue: &Arc<QueuePair<E>>,
+        data: D,
+        remote: &RemoteKey,
+    ) -> Result<Self, (Error, D)> {
+        Self::new(queue, data, remote, Direction::FromDevice)
+    }
+
+    /// Prepares to write `data` to the beginning of what `remote` is about. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transfer::read`].
+    pub fn write(
+        queue: &Arc<QueuePair<E>>,
+        data: D,
+        remote: &RemoteKey,
+    ) -> Result<Self, (Error, D)> {
+        Self::new(queue, data, remote, Direction::ToDevice)
+    }
+
+    fn new(
+        queue: &Arc<QueuePair<E>>,
+        mut data: D,
+        remote: &RemoteKey,
+        direction: Direction,
+    ) -> Result<Self, (Error, D)> {
+        match Self::prepare(queue, &mut data, remote, direction) {
+            // INVARIANT: Prepared for the memory of `data`, with so many places.
+            Ok((work, requests)) => Ok(Self {
+                work,
+                direction,
+                requests,
+                posted: Cell::new(false),
+                data: Some(data),
+                queue: queue.clone(),
+            }),
+            Err(error) => Err((error, data)),
+        }
+    }
+
+    fn prepare(
+        queue: &QueuePair<E>,
+        data: &mut D,
+        remote: &RemoteKey,
+        direction: Direction,
+    ) -> Result<(Pin<KBox<Work>>, u32)> {
+        let mut work = KBox::pin_init(
+            pin_init!(Work {
+                context: Opaque::zeroed(),
+                table: ScatterTable::new(),
+            }),
+            GFP_KERNEL,
+        )?;
+        data.fill(work.as_mut().project().table)?;
+        let length = u32::try_from(work.table.length())?;
+        if length == 0 || !remote.covers(length) {
+            return Err(EINVAL);
+        }
+        // SAFETY: The queue pair is alive, and has pools of regions if the device
+        // needs them, as its `Transfers` saw to; the context is pinned, and zero;
+        // the list has so many entries, of memory that the data owns.
+        let requests = unsafe {
+            bindings::rdma_rw_ctx_init(
+                work.context.get(),
+                queue.as_raw(),
+                queue.port(),
+                work.table.sgl(),
+                work.table.entries(),
+                0,
+                remote.address,
+                remote.rkey,
+                direction.as_raw(),
+            )
+        };
+        to_result(requests.min(0))?;
+        let requests = requests.unsigned_abs();
+        if let Err(error) = queue.transfers().take(requests) {
+            // SAFETY: Initialised above, never posted, and forgotten at once.
+            unsafe { destroy(&work, queue, direction) };
+            return Err(error);
+        }
+        Ok((work, requests))
+    }
+}
+
+impl<D: Scatter, E: Context> Transfer<D, E> {
+    /// The requests that it takes: what the device makes of it.
+    pub fn requests(&self) -> u32 {
+        self.requests
+    }
+
+    /// Unmaps the data and gives it back, be it moved or never posted
+    /// (`rdma_rw_ctx_destroy`). Any context in which a reference to the queue pair may be
+    /// dropped.
+    pub fn finish(mut self) -> Option<D> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Option<D> {
+        let data = self.data.take()?;
+        // SAFETY: By the type invariants, which end here. Nothing is posted: the
+        // transfer is in our hands, so it completed or was never posted.
+        unsafe { destroy(&self.work, &self.queue, self.direction) };
+        self.queue.transfers().put(self.requests);
+        Some(data)
+    }
+
+    /// Posts all requests, the last one with the entry `cqe`; on error says whether
+    /// some were.
+    ///
+    /// # Safety
+    ///
+    /// The transfer and the entry must stay until the completion.
+    unsafe fn post(
+        &self,
+        queue: &QueuePair<E>,
+        cqe: *mut bindings::ib_cqe,
+    ) -> Result<(), (Error, bool)> {
+        if !ptr::eq(queue, &*self.queue) || self.posted.get() {
+            return Err((EINVAL, false));
+        }
+        self.posted.set(true);
+        // SAFETY: By the type invariants and the contract. Called once, as each
+        // call counts registrations.
+        let first = unsafe {
+            bindings::rdma_rw_ctx_wrs(
+                self.work.context.get(),
+                queue.as_raw(),
+                queue.port(),
+                cqe,
+                ptr::null_mut(),
+            )
+        };
+        // SAFETY: The core has made a list of requests in its context.
+        unsafe { report_failures(first, queue) };
+        // SAFETY: The list is well-formed, and what it names stays by the contract.
+        unsafe { queue.post_raw_send(first, &rcu::read_lock()) }
+            .map_err(|(error, bad)| (error, !ptr::eq(bad, first)))
+    }
+}
+
+/// Has the requests ahead of the last one report their failure to the context of
+/// the queue pair, which else had only the flush of the last one to go by.
+///
+/// # Safety
+///
+/// `first` must be a list of requests that nobody else uses, and be posted to `queue`.
+unsafe fn report_failures<E: Context>(first: *mut bindings::ib_send_wr, queue: &QueuePair<E>) {
+    let mut request = first;
+    // SAFETY: By the contract.
+    unsafe {
+        while !(*request).next.is_null() {
+            (*request).__bindgen_anon_1.wr_cqe = queue.unsignalled();
+            request = (*request).next;
+        }
+    }
+}
+
+/// Gives back the regions that the core took, and unmaps the memory.
+///
+/// # Safety
+///
+/// `work.context` must be initialised for `queue` in `direction`, with the memory
+/// of `work.table`; it is not afterwards. Nothing of it may be posted.
+unsafe fn destroy<E: Context>(work: &Work, queue: &QueuePair<E>, direction: Direction) {
+    // SAFETY: By the contract.
+    unsafe {
+        bindings::rdma_rw_ctx_destroy(
+            work.context.get(),
+            queue.as_raw(),
+            queue.port(),
+            work.table.sgl(),
+            work.table.entries(),
+            direction.as_raw(),
+        )
+    }
+}
+
+impl<D: Scatter, E: Context> Drop for Transfer<D, E> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// An operation that moves data.
+pub trait Move<E: Context>: Complete<E> {
+    /// What the data is in.
+    type Data: Scatter;
+
+    /// The transfer.
+    fn transfer(&self) -> &Transfer<Self::Data, E>;
+}
+
+impl<E: Context> QueuePair<E> {
+    /// Posts all requests of the operation's transfer (`rdma_rw_ctx_post`), which
+    /// completes as one. Any context.
+    ///
+    /// # Errors
+    ///
+    /// Gives the operation back: `ENOTCONN` if the queue pair is being drained,
+    /// `EINVAL` if the transfer is of another queue pair or was posted before. It
+    /// cannot be posted again.
+    pub fn post_transfer<T: Move<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
+        // SAFETY: The transfer is part of the body, so it stays with it; its last
+        // request completes with the entry, and if posting fails, none does.
+        unsafe { operation.post_with(self, |body, cqe| body.transfer().post(self, cqe)) }
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a message or a write consists of.
+
+use super::{
+    Chain,
+    Sge, //
+};
+use crate::{
+    bindings,
+    rdma::qp::Context, //
+};
+use kernel::prelude::*;
+
+/// Data to be sent or written: pieces of mapped memory, in order, or [`Inline`] bytes.
+pub trait Payload<'a>: sealed::Gather<'a> {}
+
+/// Bytes that go into the request itself (`IB_SEND_INLINE`): they need no mapping,
+/// and the device does not fetch them. As many at once as the queue pair was
+/// [created for](crate::rdma::qp::Parts::with_inline).
+#[derive(Clone, Copy)]
+pub struct Inline<'a>(pub &'a [u8]);
+
+impl<'a, I: IntoIterator<Item = Sge<'a>>> Payload<'a> for I {}
+impl<'a> Payload<'a> for Inline<'a> {}
+
+/// Pieces that a chain has gathered for a request.
+pub(super) struct Gathered {
+    pub(super) sg_list: *mut bindings::ib_sge,
+    pub(super) count: usize,
+    pub(super) length: u32,
+    pub(super) flags: bindings::ib_send_flags,
+}
+
+mod sealed {
+    use super::*;
+
+    pub trait Gather<'a>: Sized {
+        #[doc(hidden)]
+        #[allow(private_interfaces)]
+        fn gather<E: Context>(self, chain: &mut Chain<'a, '_, E>) -> Result<Gathered>;
+    }
+}
+
+impl<'a, I: IntoIterator<Item = Sge<'a>>> sealed::Gather<'a> for I {
+    #[inline]
+    #[allow(private_interfaces)]
+    fn gather<E: Context>(self, chain: &mut Chain<'a, '_, E>) -> Result<Gathered> {
+        chain.gather(self, Sge::as_source)
+    }
+}
+
+impl<'a> sealed::Gather<'a> for Inline<'a> {
+    #[inline]
+    #[allow(private_interfaces)]
+    fn gather<E: Context>(self, chain: &mut Chain<'a, '_, E>) -> Result<Gathered> {
+        chain.gather_inline(self.0)
+    }
+}

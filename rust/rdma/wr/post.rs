@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Posting.
+
+use super::{
+    operation::Slot,
+    request::Request,
+    room::{
+        self,
+        Room, //
+    },
+    stranded::Entry,
+    Chain,
+    Complete,
+    Operation,
+    Receive,
+    Unposted,
+    MAX_REQUESTS,
+    MAX_SGE, //
+};
+use crate::{
+    bindings,
+    rdma::qp::{
+        Context,
+        Fault,
+        QueuePair, //
+    },
+};
+use core::{
+    mem::MaybeUninit,
+    ptr::NonNull, //
+};
+use kernel::{
+    prelude::*,
+    sync::rcu, //
+};
+
+impl<E: Context> QueuePair<E> {
+    /// Posts the requests that `build` makes of `operation`. Any context.
+    ///
+    /// If only the first of them could be posted, that is no error here: the queue
+    /// pair is [closed](QueuePair::close), its context hears of
+    /// [`Fault::Unposted`], and the operation completes when the queue pair is
+    /// drained. Likewise, with [`Fault::Stuck`], if the device took them and then could
+    /// not begin with them.
+    ///
+    /// # Errors
+    ///
+    /// Gives the operation back, of which nothing was posted: `ENOTCONN` if the queue
+    /// pair is closed, what the chain refused, `EINVAL` for no request at all, and
+    /// what the device answers, which is `ENOMEM` if the queue is full.
+    #[inline]
+    pub fn post_send<T: Complete<E>>(
+        &self,
+        operation: Operation<T>,
+        build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result,
+    ) -> Result<(), Unposted<T>> {
+        let slot = operation.into_sent::<E>();
+        let mut requests = [const { MaybeUninit::uninit() }; MAX_REQUESTS];
+        let mut pieces = [const { MaybeUninit::uninit() }; MAX_SGE];
+        let empty = Room::empty(&mut requests, &mut pieces);
+        // SAFETY: We have the slot, and nothing of it is posted.
+        let (mut room, built) = unsafe { self.build(slot, empty, build) };
+        let result = built.map_err(|error| (error, 0)).and_then(|()| {
+            let split = |posted| (posted != 0).then_some(slot.cast());
+            // SAFETY: The requests are complete. What they name is borrowed from the
+            // slot, which stays until the completion takes it back; nothing of it is
+            // touched below unless nothing was posted.
+            unsafe { self.post_requests(room.requests.from(0), split) }
+        });
+        match result {
+            Err((error, 0)) => Err(Unposted {
+                error,
+                // SAFETY: No request of the slot was posted.
+                operation: unsafe { Operation::from_posted(slot) },
+            }),
+            // Stranded, if it is an error.
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets `build` add the requests of the operation in `slot` to those in `room`.
+    ///
+    /// # Safety
+    ///
+    /// `slot` must be the caller's, who must not touch it, nor move `room`, until the
+    /// requests are posted or undone.
+    #[inline]
+    pub(super) unsafe fn build<'q, T>(
+        &'q self,
+        slot: NonNull<Slot<T>>,
+        room: Room<'q>,
+        build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result,
+    ) -> (Room<'q>, Result) {
+        let mut chain = Chain::new(self, slot.as_ptr().cast(), room);
+        // SAFETY: By the contract. What is borrowed from the body leaves `build` in
+        // the chain only, by the lifetime in its signature.
+        let built = build(unsafe { &(*slot.as_ptr()).body }, &mut chain);
+        chain.finish(built)
+    }
+
+    /// Posts requests; on error answers how many of them were posted, and the others
+    /// are undone.
+    ///
+    /// `split` is asked, on error, for the operation of the request of that number if
+    /// requests before it are of it, too. That one is stranded.
+    ///
+    /// # Safety
+    ///
+    /// The requests must be complete, and what they name must stay until they
+    /// complete. `split` must answer as told, and nobody else complete that operation.
+    #[inline]
+    pub(super) unsafe fn post_requests(
+        &self,
+        requests: &mut [Request],
+        split: impl FnOnce(usize) -> Option<NonNull<Entry>>,
+    ) -> Result<(), (Error, usize)> {
+        // A drain waits until what it is to complete is stranded.
+        let grace = rcu::read_lock();
+        self.count_sends(requests.len());
+        // SAFETY: By the contract.
+        let posted = unsafe { room::post(requests, |first| self.post_raw_send(first, &grace)) };
+        let Err((error, posted)) = posted else {
+            return Ok(());
+        };
+        let unposted = requests.get_mut(posted..).unwrap_or_default();
+        self.forget_sends(unposted.len());
+        room::undo(unposted);
+        if let Some(entry) = split(posted) {
+            // SAFETY: By the contract: the request that completes it was not posted.
+            unsafe { self.strand(entry, error) };
+        }
+        Err((error, posted))
+    }
+
+    /// Keeps an operation of which only a part was posted until the queue pair is
+    /// drained.
+    ///
+    /// # Safety
+    ///
+    /// `entry` must be that of the operation, which nobody else completes; the grace
+    /// period in which it was posted must not have ended.
+    #[cold]
+    pub(super) unsafe fn strand(&self, entry: NonNull<Entry>, error: Error) {
+        // SAFETY: By the contract.
+        unsafe { self.stranded().add(entry) };
+        self.close();
+        E::faulted(self, Fault::Unposted(error));
+    }
+
+    /// Posts a receive. Any context.
+    ///
+    /// # Errors
+    ///
+    /// Gives the operation back: `ENOTCONN` if the queue pair is closed, `EINVAL` if it
+    /// shares its receives, or for memory that is mapped for another device or not to be
+    /// written by one, and what the device answers, which is `ENOMEM` if the queue is full.
+    #[inline]
+    pub fn post_receive<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
+        let slot = operation.into_received::<E>();
+        // SAFETY: The slot is a live allocation that nobody else has.
+        let buffer = unsafe { (*slot.as_ptr()).body.buffer() };
+        let result = buffer
+            .as_sink(self.protection_domain())
+            .and_then(|mut sge| {
+                let mut request = bindings::ib_recv_wr {
+                    sg_list: &mut sge,
+                    num_sge: 1,
+                    ..pin_init::zeroed()
+                };
+                request.__bindgen_anon_1.wr_cqe = slot.as_ptr().cast();
+                // SAFETY: The request is well-formed; the memory that it names is
+                // the slot's, which stays until the completion takes it back.
+                unsafe { self.post_raw_receive(&request) }
+            });
+        result.map_err(|error| Unposted {
+            error,
+            // SAFETY: The request was not posted.
+            operation: unsafe { Operation::from_posted(slot) },
+        })
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory for requests that are being made, until they are posted.
+
+use super::request::Request;
+use crate::bindings;
+use core::{
+    mem::MaybeUninit,
+    ptr, //
+};
+use kernel::prelude::*;
+
+/// A vector in memory of somebody else: nothing is allocated as it fills.
+///
+/// # Invariants
+///
+/// The first `used` of `places` are initialised.
+pub(super) struct Filled<'r, T> {
+    places: &'r mut [MaybeUninit<T>],
+    used: usize,
+}
+
+impl<'r, T> Filled<'r, T> {
+    /// # Safety
+    ///
+    /// The first `used` of `places` must be initialised.
+    #[inline]
+    pub(super) unsafe fn new(places: &'r mut [MaybeUninit<T>], used: usize) -> Self {
+        // INVARIANT: By the contract.
+        Self { places, used }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.used
+    }
+
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.used == self.places.len()
+    }
+
+    /// Adds a value, unless there is no place for one more.
+    #[inline]
+    pub(super) fn push(&mut self, value: T) -> Option<&mut T> {
+        let place = self.places.get_mut(self.used)?.write(value);
+        // INVARIANT: One more is, and that there was a place means no overflow.
+        self.used = self.used.wrapping_add(1);
+        Some(place)
+    }
+
+    /// Those from `first` on.
+    #[inline]
+    pub(super) fn from(&mut self, first: usize) -> &mut [T] {
+        let filled = self.places.get_mut(first..self.used).unwrap_or_default();
+        // SAFETY: By the type invariant; `MaybeUninit<T>` is laid out as `T` is.
+        unsafe { &mut *(ptr::from_mut(filled) as *mut [T]) }
+    }
+
+    /// Forgets those from `first` on.
+    #[inline]
+    pub(super) fn truncate(&mut self, first: usize) {
+        // INVARIANT: No more than before.
+        self.used = self.used.min(first);
+    }
+
+    /// Where the next value goes.
+    #[inline]
+    pub(super) fn next(&mut self) -> *mut T {
+        self.places
+            .get_mut(self.used)
+            .map_or(ptr::null_mut(), |place| place.as_mut_ptr())
+    }
+}
+
+/// Requests, and the pieces of memory that they name.
+pub(super) struct Room<'r> {
+    pub(super) requests: Filled<'r, Request>,
+    pub(super) pieces: Filled<'r, bindings::ib_sge>,
+}
+
+impl<'r> Room<'r> {
+    /// Room in which nothing is yet.
+    #[inline]
+    pub(super) fn empty(
+        requests: &'r mut [MaybeUninit<Request>],
+        pieces: &'r mut [MaybeUninit<bindings::ib_sge>],
+    ) -> Self {
+        // SAFETY: None of the places need be initialised.
+        unsafe {
+            Self {
+                requests: Filled::new(requests, 0),
+                pieces: Filled::new(pieces, 0),
+            }
+        }
+    }
+
+    /// Takes the requests from `first` on back.
+    pub(super) fn undo(&mut self, first: usize) {
+        undo(self.requests.from(first));
+        self.requests.truncate(first);
+    }
+}
+
+/// Takes back what requests that are not posted have changed, the last one first.
+pub(super) fn undo(requests: &mut [Request]) {
+    for request in requests.iter_mut().rev() {
+        request.undo();
+    }
+}
+
+/// Posts requests, which follow each other, with `post`, and answers how many of
+/// them were posted if not all.
+///
+/// # Safety
+///
+/// The requests must be complete, and what they name must stay until they complete.
+pub(super) unsafe fn post(
+    requests: &mut [Request],
+    post: impl FnOnce(*const bindings::ib_send_wr) -> Result<(), (Error, *const bindings::ib_send_wr)>,
+) -> Result<(), (Error, usize)> {
+    let mut next = ptr::null_mut();
+    for request in requests.iter_mut().rev() {
+        request.link(next);
+        next = request.as_raw();
+    }
+    post(next).map_err(|(error, bad)| {
+        let posted = requests
+            .iter_mut()
+            .position(|request| ptr::eq(request.as_raw(), bad));
+        (error, posted.unwrap_or(0))
+    })
+}
