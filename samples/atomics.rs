@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Atomic operations: a counter that many ends change at once, and none miscounts.
+//!
+//! The far device has the counter. Workers at the near one, each over a connection of
+//! its own, add to it: half of them by fetch-and-add, the others by compare-and-swap,
+//! again and again until nobody was faster. The sum has to be right.
+
+use common::{
+    failure::{
+        Failure,
+        Step, //
+    },
+    job::{
+        self,
+        Job,
+        Line, //
+    },
+    need::Need,
+    place::Place, //
+};
+use kernel::{
+    prelude::*,
+    str::CStr,
+    sync::Arc, //
+};
+use pair::{
+    End,
+    Returned,
+    Work, //
+};
+use rrdma::{
+    rdma::{
+        device::Mtu,
+        dma::Direction,
+        mr::{
+            Region,
+            RemoteKey, //
+        },
+        wr::{
+            Operation,
+            ATOMIC_BYTES, //
+        },
+    },
+    scatter::Buffer,
+    sync::Msecs,
+};
+
+#[path = "common/common.rs"]
+mod common;
+#[path = "pair/pair.rs"]
+#[allow(dead_code)]
+mod pair;
+
+module! {
+    type: job::Handle,
+    name: "rrdma_atomics",
+    authors: ["The rnvme developers"],
+    description: "Sample: atomic operations on memory of a peer",
+    license: "GPL",
+}
+
+rrdma::parameters! {
+    device: Text<63> = "", "RDMA device of the workers; empty: the first with an active port";
+    peer_device: Text<63> = "", "RDMA device of the counter; empty: the same";
+    gid_index: Number<0, 255> = 0, "which GID of its first port";
+    peer_gid_index: Number<0, 255> = 0, "which GID of the other's first port";
+    workers: Number<1, 16> = 4, "ends that add";
+    adds: Number<1, 100000> = 100, "times that each of them adds";
+    step: Number<1, 1000000> = 3, "what is added each time";
+}
+
+const OWNER: &CStr = c"rrdma_atomics";
+
+/// Bytes of a word.
+const WORD: usize = ATOMIC_BYTES as usize;
+
+/// The longest that an operation may take.
+const LIMIT: Msecs = Msecs::new(10_000);
+
+fn run(job: &Arc<Job>) -> Result<Line, Failure> {
+    let (device, peer_device) =
+        job.devices(&parameters::device.get(), &parameters::peer_device.get())?;
+    Need::Atomics.of(&device)?;
+    let near = Place::new(job, &device, parameters::gid_index.get(), OWNER)?;
+    let far = Place::new(job, &peer_device, parameters::peer_gid_index.get(), OWNER)?;
+    let (holder, counter) = pair::connect(&near, &far, Mtu::Bytes256, OWNER)?;
+    let (memory, key) = expose(&far, &counter)?;
+    let spare = Work::new(&device, WORD, Direction::FromDevice)?;
+    refusals(&holder, spare, key)?;
+    // They go before the counter does: nobody adds to it any more by then.
+    let mut workers = KVec::new();
+    let mut ends = KVec::new();
+    for number in 0..parameters::workers.get() as usize {
+        let (end, other) = pair::connect(&near, &far, Mtu::Bytes256, OWNER)?;
+        let word = Work::new(&device, WORD, Direction::FromDevice)?;
+        let worker = Worker::new(number, end, key);
+        worker.add(word, 0)?;
+        workers.push(worker, GFP_KERNEL).step("worker")?;
+        ends.push(other, GFP_KERNEL).step("worker")?;
+    }
+    let retries = work(job, &mut workers)?;
+    let (_, word) = counter.close(memory)?;
+    let sum = value(word.bytes())?;
+    let adds = u64::from(parameters::workers.get()).wrapping_mul(parameters::adds.get().into());
+    let expected = adds.wrapping_mul(parameters::step.get().into());
+    if sum != expected {
+        return Err(Failure::new("counter", fmt!("{sum} and not {expected}")));
+    }
+    Ok(Line::new(fmt!(
+        "{adds} additions make {sum}, {retries} swaps were too late"
+    )))
+}
+
+/// Registers a counter, which is 0, and answers what others need to change it.
+fn expose(far: &Place<'_>, end: &End) -> Result<(Operation<Work>, RemoteKey), Failure> {
+    let mut work = Work::new(far.device(), WORD, Direction::Both)?;
+    let mut region = Region::new(far.pd.clone(), 1).step("region")?;
+    let word = Buffer::new(WORD, GFP_KERNEL).step("counter")?;
+    let attached = region.attach(word, Direction::Both);
+    attached.map_err(|(error, _)| error).step("counter")?;
+    let key = region.bind_for_atomics().step("counter")?;
+    work.region = Some(region);
+    Ok((end.register(work)?, key))
+}
+
+fn value(bytes: &[u8]) -> Result<u64, Failure> {
+    let bytes = bytes.try_into().map_err(|_| EINVAL).step("word")?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// Who adds to the counter.
+struct Worker {
+    end: End,
+    key: RemoteKey,
+    /// By compare-and-swap.
+    swaps: bool,
+    left: u32,
+    /// What it takes the counter for.
+    guess: u64,
+    retries: u32,
+}
+
+impl Worker {
+    fn new(number: usize, end: End, key: RemoteKey) -> Self {
+        Self {
+            end,
+            key,
+            swaps: number % 2 == 1,
+            left: parameters::adds.get(),
+            guess: 0,
+            retries: 0,
+        }
+    }
+
+    /// Adds once, given what the counter should be.
+    fn add(&self, word: Operation<Work>, guess: u64) -> Result<(), Failure> {
+        let (key, step) = (self.key, u64::from(parameters::step.get()));
+        let swaps = self.swaps;
+        self.end.post("addition", word, |word, chain| match swaps {
+            true => chain.compare_and_swap(word.buffer.sge(), key, guess, guess.wrapping_add(step)),
+            false => chain.fetch_and_add(word.buffer.sge(), key, step),
+        })
+    }
+
+    /// Looks at what was in the counter, and adds again.
+    fn again(&mut self, returned: Returned) -> Result<(), Failure> {
+        if let Err(failure) = returned.result {
+            return Err(Failure::new("addition", fmt!("{failure}")));
+        }
+        let mut word = returned.work;
+        let before = value(word.buffer.read())?;
+        word.buffer.give_back();
+        if self.swaps && before != self.guess {
+            self.retries = self.retries.saturating_add(1);
+            self.guess = before;
+        } else {
+            self.left = self.left.saturating_sub(1);
+            self.guess = before.wrapping_add(parameters::step.get().into());
+        }
+        match self.left {
+            0 => Ok(()),
+            _ => self.add(word, self.guess),
+        }
+    }
+}
+
+/// Lets the workers work; answers how often a swap came too late.
+fn work(job: &Job, workers: &mut [Worker]) -> Result<u32, Failure> {
+    while workers.iter().any(|worker| worker.left != 0) {
+        let (number, returned) = job.wait_for("additions", LIMIT, || {
+            workers
+                .iter()
+                .enumerate()
+                .find_map(|(number, worker)| Some((number, worker.end.try_take()?)))
+        })?;
+        if let Some(worker) = workers.get_mut(number) {
+            worker.again(returned)?;
+        }
+    }
+    Ok(workers
+        .iter()
+        .fold(0, |sum, worker| sum.saturating_add(worker.retries)))
+}
+
+/// Asks for what cannot be.
+fn refusals(end: &End, word: Operation<Work>, key: RemoteKey) -> Result<(), Failure> {
+    let crooked = RemoteKey {
+        address: key.address.wrapping_add(1),
+        ..key
+    };
+    let word = end.refuses("crooked address", word, EINVAL, |word, chain| {
+        chain.fetch_and_add(word.buffer.sge(), crooked, 1)
+    })?;
+    let short = RemoteKey { length: 4, ..key };
+    let word = end.refuses("short target", word, EINVAL, |word, chain| {
+        chain.fetch_and_add(word.buffer.sge(), short, 1)
+    })?;
+    let word = end.refuses("short result", word, EINVAL, |word, chain| {
+        chain.fetch_and_add(word.buffer.piece(0..4)?, key, 1)
+    })?;
+    let word = end.refuses("region without data", word, EINVAL, |word, chain| {
+        chain.register(word.region()?)
+    })?;
+    let word = end.refuses("nothing", word, EINVAL, |_, _| Ok(()))?;
+    end.refuses("memory not to be read", word, EINVAL, |word, chain| {
+        chain.send([word.buffer.sge()])
+    })?;
+    Ok(())
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the samples share.
+//!
+//! - [`job`]: the life of a sample.
+//! - [`failure`]: why one failed.
+//! - [`need`]: what a device must be able to do.
+//! - [`exchange`]: how two ends learn of each other out of band.
+//! - [`peer`]: whom a queue pair is connected with.
+//! - [`place`]: where queue pairs are that are connected with one another.
+//! - [`formats`]: what they and their peers say to each other, as bytes.
+
+// A sample uses a part of it. The formats are a crate for cargo.
+#![allow(dead_code, unreachable_pub)]
+
+pub(crate) mod exchange;
+pub(crate) mod failure;
+#[path = "formats/formats.rs"]
+pub(crate) mod formats;
+pub(crate) mod job;
+pub(crate) mod need;
+pub(crate) mod peer;
+pub(crate) mod place;

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The peer of a queue pair that is connected by hand.
+
+use super::{
+    failure::{
+        Failure,
+        Step, //
+    },
+    formats::handshake::End,
+};
+use kernel::prelude::*;
+use rrdma::rdma::{
+    device::{
+        port::Protocol,
+        Gid,
+        GidEntry,
+        Mtu,
+        Port, //
+    },
+    path::Path,
+    qp::{
+        rc,
+        AckTimeout,
+        Context,
+        Init,
+        Psn,
+        Qpn,
+        Rc,
+        RetryCount,
+        RnrTimer,
+        Rts,
+        TransitionError, //
+    },
+};
+
+/// The timers of the programs of libibverbs: 67 ms, and 640 us.
+const TIMEOUT: AckTimeout = AckTimeout::new(14).unwrap();
+const RNR_TIMER: RnrTimer = RnrTimer::new(12).unwrap();
+
+/// Whom to connect with. Not every service has to be told all.
+pub(crate) struct Peer<'a> {
+    /// The way there.
+    pub(crate) path: Path<'a>,
+    /// The packets of the way.
+    pub(crate) mtu: Mtu,
+    /// Its queue pair.
+    pub(crate) qpn: Qpn,
+    /// Its first packet.
+    pub(crate) psn: Psn,
+}
+
+impl<'a> Peer<'a> {
+    /// The peer that has told of itself, as it is reached from a port and a GID of it.
+    pub(crate) fn told(
+        theirs: &End,
+        mtu: Mtu,
+        port: Port<'a>,
+        source: GidEntry<'a>,
+    ) -> Result<Self, Failure> {
+        let path = match port.protocol() {
+            Protocol::InfiniBand => Path::to_lid(port, theirs.lid),
+            _ => Path::to_gid(source, Gid::from_bytes(theirs.gid)),
+        };
+        Ok(Self {
+            path: path.step("path")?,
+            mtu,
+            qpn: Qpn::new(theirs.qpn).ok_or(EINVAL).step("peer")?,
+            psn: Psn::new(theirs.psn).ok_or(EINVAL).step("peer")?,
+        })
+    }
+
+    /// Makes a reliable connection of it: with so many reads and atomic operations at
+    /// once in each direction, and `psn` as the number of our first packet.
+    pub(crate) fn connect<C: Context<Service = Rc>>(
+        self,
+        init: Init<C>,
+        psn: Psn,
+        reads: u8,
+    ) -> Result<Rts<C>, TransitionError> {
+        let ready = init.into_rtr(rc::Rtr {
+            path: self.path,
+            path_mtu: self.mtu,
+            dest_qpn: self.qpn,
+            rq_psn: self.psn,
+            max_dest_rd_atomic: reads,
+            min_rnr_timer: RNR_TIMER,
+        })?;
+        ready.into_rts(rc::Rts {
+            sq_psn: psn,
+            timeout: TIMEOUT,
+            retry_count: RetryCount::MAX,
+            rnr_retry: RetryCount::FOR_EVER,
+            max_rd_atomic: reads,
+        })
+    }
+}

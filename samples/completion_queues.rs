@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The kinds of completion queues: who polls, and in which context completions are
+//! handled.
+//!
+//! It needs no peer: for each kind a queue pair is connected with itself, sends itself
+//! messages, and is drained with a receive still posted, which has to come back.
+
+use common::{
+    failure::{
+        Failure,
+        Step, //
+    },
+    job::{
+        self,
+        Job,
+        Line, //
+    },
+    place::Place, //
+};
+use kernel::{
+    prelude::*,
+    str::CStr,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc, //
+    },
+};
+use rrdma::{
+    errno::EOPNOTSUPP,
+    new_irq_lock,
+    rdma::{
+        cq::{
+            self,
+            Arm,
+            Completion,
+            CompletionQueue,
+            DirectQueue,
+            NotifiedQueue,
+            Poll, //
+        },
+        device::{
+            DeviceRef,
+            Mtu, //
+        },
+        dma::{
+            Direction,
+            DmaBuffer, //
+        },
+        qp::{
+            self,
+            rc,
+            Capacity,
+            Context,
+            Fault,
+            Init,
+            Parts,
+            Qpn,
+            QueuePair,
+            Rc,
+            Rts, //
+        },
+        wr::{
+            Complete,
+            Operation,
+            Receive,
+            Sge, //
+        },
+    },
+    sync::{
+        Deadline,
+        IrqLock,
+        Msecs,
+        OwnedQueue,
+        QueueFlags,
+        TimedCompletion, //
+    },
+};
+
+#[path = "common/common.rs"]
+mod common;
+#[path = "completion_queues/half.rs"]
+mod half;
+#[path = "completion_queues/one_poller.rs"]
+mod one_poller;
+#[path = "completion_queues/overrun.rs"]
+mod overrun;
+
+module! {
+    type: job::Handle,
+    name: "rrdma_completion_queues",
+    authors: ["The rnvme developers"],
+    description: "Sample: the kinds of completion queues, and who polls them",
+    license: "GPL",
+}
+
+rrdma::parameters! {
+    device: Text<63> = "", "RDMA device; empty: the first with an active port";
+    gid_index: Number<0, 255> = 0, "which GID of its first port";
+    messages: Number<1, 1000000> = 100, "messages for each kind of queue";
+    overrun: Flag = false, "let a queue that is too small lose a completion, at the end";
+}
+
+const OWNER: &CStr = c"rrdma_completion_queues";
+
+/// Bytes of a message: its number.
+const SIZE: usize = 8;
+
+/// The longest that a message to oneself may take.
+const LIMIT: Msecs = Msecs::new(5000);
+
+/// How many completions are handled before something else gets its turn.
+const BUDGET: u32 = 16;
+
+/// Entries of a queue: a send, a receive, and the markers of the drain.
+const CAPACITY: Capacity = Capacity {
+    sends: 1,
+    receives: 1,
+    send_sges: 1,
+};
+
+fn run(job: &Arc<Job>) -> Result<Line, Failure> {
+    let device = job.device(&parameters::device.get())?;
+    let place = Place::new(job, &device, parameters::gid_index.get(), OWNER)?;
+    let bench = Bench { place };
+    for poll in [Poll::SoftIrq, Poll::Workqueue, Poll::UnboundWorkqueue] {
+        bench.by_core(poll)?;
+    }
+    half::run(&bench)?;
+    bench.pooled()?;
+    bench.direct()?;
+    bench.notified()?;
+    bench.solicited()?;
+    bench.refusals()?;
+    if parameters::overrun.get() {
+        overrun::run(&bench)?;
+    }
+    let messages = parameters::messages.get();
+    Ok(Line::new(fmt!("6 kinds, {messages} messages each")))
+}
+
+/// What is back of what was posted.
+#[derive(Default)]
+struct Returned {
+    sent: Option<Operation<Note>>,
+    received: Option<Operation<Note>>,
+    failed: Option<cq::Failure>,
+}
+
+/// The context of a queue pair: where completions leave what they bring.
+#[pin_data]
+struct Desk {
+    #[pin]
+    returned: IrqLock<Returned>,
+    wake: Arc<TimedCompletion>,
+}
+
+impl Context for Desk {
+    type Service = Rc;
+
+    fn failed(_: &QueuePair<Self>, failure: cq::Failure) {
+        pr_err!("a request has failed: {failure}\n");
+    }
+
+    fn faulted(_: &QueuePair<Self>, fault: Fault) {
+        pr_err!("{fault:?}\n");
+    }
+}
+
+/// A message, in either direction.
+struct Note {
+    buffer: DmaBuffer,
+    direction: Direction,
+}
+
+impl Complete<Desk> for Note {
+    /// Called in softirq with some of the queues: it does not sleep, nor free anything.
+    fn complete(note: Operation<Self>, queue: &QueuePair<Desk>, completion: &Completion<'_>) {
+        let desk = queue.context();
+        let mut returned = desk.returned.lock();
+        returned.failed = completion.result().err();
+        match note.direction.is_to_device() {
+            true => returned.sent = Some(note),
+            false => returned.received = Some(note),
+        }
+        drop(returned);
+        desk.wake.complete();
+    }
+}
+
+impl Receive<Desk> for Note {
+    fn buffer(&self) -> Sge<'_> {
+        self.buffer.sge()
+    }
+}
+
+/// Room for a message that never comes.
+struct Counted {
+    note: Note,
+    back: Arc<Atomic<u32>>,
+}
+
+impl Complete<Desk> for Counted {
+    /// Called where one may sleep: whoever polls may, and so may a drain.
+    fn complete(receive: Operation<Self>, _: &QueuePair<Desk>, _: &Completion<'_>) {
+        receive.back.fetch_add(1, ordering::Release);
+    }
+}
+
+impl Receive<Desk> for Counted {
+    fn buffer(&self) -> Sge<'_> {
+        self.note.buffer()
+    }
+}
+
+/// Where all queue pairs are.
+struct Bench<'a> {
+    place: Place<'a>,
+}
+
+impl Bench<'_> {
+    fn device(&self) -> DeviceRef {
+        self.place.device().clone()
+    }
+
+    /// The core polls a queue of our own.
+    fn by_core(&self, poll: Poll) -> Result<(), Failure> {
+        let cq = CompletionQueue::private(self.device(), CAPACITY.completions(), 0, poll, OWNER)
+            .step("completion queue")?;
+        self.talk(cq, |returned| self.wait_for_core(returned))?;
+        pr_info!("polled by the core, {poll:?}\n");
+        Ok(())
+    }
+
+    /// The core polls a queue that we share with others.
+    fn pooled(&self) -> Result<(), Failure> {
+        let cq = CompletionQueue::pooled(self.device(), CAPACITY.completions(), 0, Poll::SoftIrq)
+            .step("share of a completion queue")?;
+        self.talk(cq, |returned| self.wait_for_core(returned))?;
+        pr_info!("polled by the core, shared\n");
+        Ok(())
+    }
+
+    /// Whoever polls wakes the job when it has handled a completion.
+    fn wait_for_core(&self, returned: &dyn Fn() -> bool) -> Result<(), Failure> {
+        self.place
+            .job
+            .wait_for("completions", LIMIT, || returned().then_some(()))
+    }
+
+    /// We poll, without a pause.
+    fn direct(&self) -> Result<(), Failure> {
+        let queue = DirectQueue::new(self.device(), CAPACITY.completions(), 0, OWNER)
+            .step("direct queue")?;
+        let cq = queue.completion_queue().clone();
+        self.talk(cq, |returned| {
+            let deadline = Deadline::after(LIMIT);
+            while !returned() {
+                self.place.job.proceed("completions")?;
+                if deadline.left() == Msecs::new(0) {
+                    return Err(Failure::new("completions", fmt!("none to poll")));
+                }
+                if queue.poll(1) > 1 {
+                    return Err(Failure::new("poll", fmt!("more than asked for")));
+                }
+            }
+            Ok(())
+        })?;
+        nothing_left("direct queue", queue.poll(BUDGET))?;
+        self.polled_as_they_go(&queue)?;
+        one_poller::run(self)?;
+        pr_info!("polled by the consumer\n");
+        Ok(())
+    }
+
+    /// We poll while queue pairs go, whose drain polls, too: what they had posted comes
+    /// back, and then nothing more.
+    fn polled_as_they_go(&self, queue: &DirectQueue) -> Result<(), Failure> {
+        const QUEUE_PAIRS: u32 = 5;
+        let others = OwnedQueue::new(OWNER, QueueFlags::UNBOUND, 1).step("workqueue")?;
+        let back = Arc::new(Atomic::new(0), GFP_KERNEL).step("counter")?;
+        for _ in 0..QUEUE_PAIRS {
+            self.place.job.proceed("queue pairs")?;
+            let ready = self.connect(queue.completion_queue().clone())?;
+            let receive = Counted {
+                note: self.note(Direction::FromDevice)?.into_inner(),
+                back: back.clone(),
+            };
+            let posted = ready
+                .queue_pair()
+                .post_receive(Operation::new(receive).step("operation")?);
+            posted.map_err(|unposted| unposted.error).step("receive")?;
+            let gone = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL).step("completion")?;
+            let told = gone.clone();
+            let drop_it = move || {
+                drop(ready);
+                told.complete();
+            };
+            others.try_spawn(GFP_KERNEL, drop_it).step("work item")?;
+            while !gone.wait_timeout(Msecs::new(0)) {
+                queue.poll(BUDGET);
+            }
+            nothing_left("gone", queue.poll(BUDGET))?;
+        }
+        match back.load(ordering::Acquire) {
+            QUEUE_PAIRS => Ok(()),
+            back => Err(Failure::new(
+                "gone",
+                fmt!("{back} of {QUEUE_PAIRS} are back"),
+            )),
+        }
+    }
+
+    /// We poll when we are woken.
+    fn notified(&self) -> Result<(), Failure> {
+        let wake = self.place.job.wake().clone();
+        let entries = CAPACITY.completions();
+        let mut queue =
+            NotifiedQueue::new(self.device(), entries, 0, wake, OWNER).step("notified queue")?;
+        let cq = queue.completion_queue().clone();
+        self.talk(cq, |returned| {
+            self.place
+                .job
+                .wait_for("completions", LIMIT, || {
+                    loop {
+                        while queue.poll(BUDGET) == BUDGET {}
+                        if returned() {
+                            return Some(Ok(()));
+                        }
+                        match queue.arm(Arm::Next) {
+                            // What has come since the poll would wake nobody.
+                            Ok(true) => {}
+                            Ok(false) => return None,
+                            Err(error) => return Some(Err(error)),
+                        }
+                    }
+                })?
+                .step("arm")
+        })?;
+        nothing_left("notified queue", queue.poll(BUDGET))?;
+        pr_info!("polled by the consumer when it is woken\n");
+        Ok(())
+    }
+
+    /// We are woken for what the sender wants us to be woken for, and not for the rest.
+    fn solicited(&self) -> Result<(), Failure> {
+        let bell = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL).step("completion")?;
+        let entries = CAPACITY.completions();
+        let mut queue = NotifiedQueue::new(self.device(), entries, 0, bell.clone(), OWNER)
+            .step("notified queue")?;
+        let ready = self.connect(queue.completion_queue().clone())?;
+        let pair = ready.queue_pair();
+        let mut notes = (
+            self.note(Direction::ToDevice)?,
+            self.note(Direction::FromDevice)?,
+        );
+        if queue.arm(Arm::Solicited).step("arm")? {
+            return Err(Failure::new("arm", fmt!("something is there")));
+        }
+        for solicited in [false, true] {
+            let (send, receive) = notes;
+            let posted = pair.post_receive(receive);
+            posted.map_err(|unposted| unposted.error).step("receive")?;
+            let posted = pair.post_send(send, |note, chain| {
+                if solicited {
+                    chain.solicited();
+                }
+                chain.send([note.buffer.sge()])
+            });
+            posted.map_err(|unposted| unposted.error).step("send")?;
+            let deadline = Deadline::after(LIMIT);
+            while !is_back(pair) {
+                self.place.job.proceed("completions")?;
+                if deadline.left() == Msecs::new(0) {
+                    return Err(Failure::new("completions", fmt!("none to poll")));
+                }
+                queue.poll(BUDGET);
+            }
+            let limit = if solicited { LIMIT } else { Msecs::new(0) };
+            if bell.wait_timeout(limit) != solicited {
+                return Err(Failure::new("bell", fmt!("solicited is {solicited}")));
+            }
+            notes = take(pair)?;
+        }
+        pr_info!("woken for what is solicited\n");
+        Ok(())
+    }
+
+    /// Sends messages, one after the other, through a queue pair on `cq`; `wait` is to
+    /// return when the closure that it is given says so.
+    fn talk(
+        &self,
+        cq: Arc<CompletionQueue>,
+        mut wait: impl FnMut(&dyn Fn() -> bool) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let ready = self.connect(cq)?;
+        let queue = ready.queue_pair();
+        let mut notes = (
+            self.note(Direction::ToDevice)?,
+            self.note(Direction::FromDevice)?,
+        );
+        for number in 0..u64::from(parameters::messages.get()) {
+            let (mut send, receive) = notes;
+            let text = number.to_ne_bytes();
+            for (to, from) in send.buffer.write().iter_mut().zip(text) {
+                *to = from;
+            }
+            post(queue, send, receive)?;
+            wait(&|| is_back(queue))?;
+            let (sent, mut received) = take(queue)?;
+            let is = received.buffer.read();
+            if is != text {
+                return Err(Failure::new("message", fmt!("{is:?} and not {text:?}")));
+            }
+            received.buffer.give_back();
+            notes = (sent, received);
+        }
+        // The drain polls a queue that nobody else does.
+        queue.post_receive(notes.1).step("receive")?;
+        queue.drain();
+        let returned = queue.context().returned.lock();
+        let flushed = returned.failed.is_some_and(|failure| failure.is_flush());
+        if returned.received.is_none() || !flushed {
+            return Err(Failure::new("drain", fmt!("the receive did not come back")));
+        }
+        Ok(())
+    }
+
+    fn note(&self, direction: Direction) -> Result<Operation<Note>, Failure> {
+        let buffer = DmaBuffer::new(self.device(), SIZE, direction).step("buffer")?;
+        Operation::new(Note { buffer, direction }).step("operation")
+    }
+
+    /// A queue pair that is its own peer.
+    fn connect(&self, cq: Arc<CompletionQueue>) -> Result<Rts<Desk>, Failure> {
+        let init = self.begin(Parts::new(self.place.pd.clone(), cq, CAPACITY))?;
+        let number = init.number();
+        self.finish(init, number)
+    }
+
+    /// A queue pair without a peer.
+    fn begin(&self, parts: Parts<Desk>) -> Result<Init<Desk>, Failure> {
+        let wake = self.place.job.wake().clone();
+        let desk = try_pin_init!(Desk {
+            returned <- new_irq_lock!(Returned::default(), "rrdma_completion_queues::Desk"),
+            wake,
+        }? Error);
+        let reset = qp::create(parts, desk, OWNER).step("queue pair")?;
+        self.place.put(reset, rc::Access::NONE)
+    }
+
+    /// Connects it with the one of this number, on the same port.
+    fn finish(&self, init: Init<Desk>, number: Qpn) -> Result<Rts<Desk>, Failure> {
+        self.place
+            .connect(init, &self.place, number, Mtu::Bytes256, 0)
+    }
+
+    /// Asks for queues that cannot be.
+    fn refusals(&self) -> Result<(), Failure> {
+        let most = self.device().attributes().max_cqe;
+        let wake = self.place.job.wake();
+        for entries in [0, most.saturating_add(1)] {
+            let poll = Poll::SoftIrq;
+            refused(CompletionQueue::private(
+                self.device(),
+                entries,
+                0,
+                poll,
+                OWNER,
+            ))?;
+            refused(CompletionQueue::pooled(self.device(), entries, 0, poll))?;
+            refused(DirectQueue::new(self.device(), entries, 0, OWNER))?;
+            let wake = wake.clone();
+            refused(NotifiedQueue::new(self.device(), entries, 0, wake, OWNER))?;
+        }
+        let queue = DirectQueue::new(self.device(), 1, 0, OWNER).step("direct queue")?;
+        match queue.completion_queue().set_moderation(8, 100) {
+            Ok(()) => pr_info!("8 completions or 100 us are one interrupt\n"),
+            Err(error) if error == EOPNOTSUPP => pr_info!("the device has no moderation\n"),
+            Err(error) => return Err(error).step("moderation"),
+        }
+        Ok(())
+    }
+}
+
+/// Posts a message, and what it is to be received into before.
+fn post(
+    queue: &QueuePair<Desk>,
+    send: Operation<Note>,
+    receive: Operation<Note>,
+) -> Result<(), Failure> {
+    queue.post_receive(receive).step("receive")?;
+    queue
+        .post_send(send, |note, chain| chain.send([note.buffer.sge()]))
+        .step("send")
+}
+
+/// Whether both of what was posted are back.
+fn is_back(queue: &QueuePair<Desk>) -> bool {
+    let returned = queue.context().returned.lock();
+    returned.sent.is_some() && returned.received.is_some()
+}
+
+fn take(queue: &QueuePair<Desk>) -> Result<(Operation<Note>, Operation<Note>), Failure> {
+    let mut returned = queue.context().returned.lock();
+    if let Some(failure) = returned.failed {
+        return Err(Failure::new("message", fmt!("{failure}")));
+    }
+    let back = returned.sent.take().zip(returned.received.take());
+    back.ok_or(EINVAL).step("message")
+}
+
+/// The queue pair is gone, and all that it had to say was handled before.
+fn nothing_left(step: &'static str, handled: u32) -> Result<(), Failure> {
+    match handled {
+        0 => Ok(()),
+        more => Err(Failure::new(step, fmt!("{more} completions more"))),
+    }
+}
+
+/// What cannot be has to be refused as invalid.
+fn refused<T>(result: Result<T>) -> Result<(), Failure> {
+    match result {
+        Err(error) if error == EINVAL => Ok(()),
+        Err(error) => Err(Failure::new("refusals", fmt!("{error:?} and not EINVAL"))),
+        Ok(_) => Err(Failure::new("refusals", fmt!("it was done"))),
+    }
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A queue that its owner polls has one poller at a time: while the owner handles a
+//! completion, somebody else polls, and a queue pair of the queue is drained elsewhere,
+//! and neither may handle another completion at the same time.
+
+use crate::{
+    common::failure::{
+        Failure,
+        Step, //
+    },
+    Bench,
+    Desk,
+    Note,
+    CAPACITY,
+    LIMIT,
+    OWNER, //
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc, //
+    },
+};
+use rrdma::{
+    rdma::{
+        cq::{
+            Completion,
+            DirectQueue, //
+        },
+        dma::Direction,
+        qp::{
+            Capacity,
+            Parts,
+            QueuePair, //
+        },
+        wr::{
+            Complete,
+            Operation,
+            Receive,
+            Sge, //
+        },
+    },
+    sync::{
+        Deadline,
+        Msecs,
+        OwnedQueue,
+        QueueFlags,
+        TimedCompletion, //
+    },
+};
+
+/// Messages, each of which is two completions.
+const MESSAGES: u32 = 4;
+
+/// How long the first handler gives the others to handle the next completion.
+const CHANCE: Msecs = Msecs::new(200);
+
+/// What handlers have seen.
+#[pin_data]
+struct Handlers {
+    begun: Atomic<u32>,
+    /// Handlers that ran within the first one.
+    met: Atomic<u32>,
+    #[pin]
+    first: TimedCompletion,
+    #[pin]
+    next: TimedCompletion,
+}
+
+/// A message, in either direction.
+struct Seen {
+    note: Note,
+    handlers: Arc<Handlers>,
+}
+
+impl Complete<Desk> for Seen {
+    /// Called where one may sleep: whoever polls may, and so may a drain.
+    fn complete(seen: Operation<Self>, _: &QueuePair<Desk>, _: &Completion<'_>) {
+        let handlers = &seen.handlers;
+        if handlers.begun.fetch_add(1, ordering::Full) > 0 {
+            return handlers.next.complete();
+        }
+        handlers.first.complete();
+        if handlers.next.wait_timeout(CHANCE) {
+            handlers.met.store(1, ordering::Release);
+        }
+    }
+}
+
+impl Receive<Desk> for Seen {
+    fn buffer(&self) -> Sge<'_> {
+        self.note.buffer()
+    }
+}
+
+/// Polls while others do. The handlers of all completions must have run,
+/// one after the other.
+pub(crate) fn run(bench: &Bench<'_>) -> Result<(), Failure> {
+    let capacity = Capacity {
+        sends: MESSAGES,
+        receives: MESSAGES,
+        send_sges: 1,
+    };
+    let entries = capacity
+        .completions()
+        .saturating_add(CAPACITY.completions());
+    let queue = DirectQueue::new(bench.device(), entries, 0, OWNER)
+        .and_then(|queue| Ok(Arc::new(queue, GFP_KERNEL)?))
+        .step("direct queue")?;
+    let cq = queue.completion_queue().clone();
+    let drained = bench.connect(cq.clone())?;
+    let busy = bench.begin(Parts::new(bench.place.pd.clone(), cq, capacity))?;
+    let number = busy.number();
+    let busy = bench.finish(busy, number)?;
+    let handlers = Arc::pin_init(
+        pin_init!(Handlers {
+            begun: Atomic::new(0),
+            met: Atomic::new(0),
+            first <- TimedCompletion::new(),
+            next <- TimedCompletion::new(),
+        }),
+        GFP_KERNEL,
+    );
+    let handlers = handlers.step("handlers")?;
+    for _ in 0..MESSAGES {
+        let receive = seen(bench, Direction::FromDevice, &handlers)?;
+        let posted = busy.queue_pair().post_receive(receive);
+        posted.map_err(|unposted| unposted.error).step("receive")?;
+        let send = seen(bench, Direction::ToDevice, &handlers)?;
+        let posted = busy
+            .queue_pair()
+            .post_send(send, |seen, chain| chain.send([seen.buffer()]));
+        posted.map_err(|unposted| unposted.error).step("send")?;
+    }
+
+    let gone = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL).step("completion")?;
+    let (told, watched, polled) = (gone.clone(), handlers.clone(), queue.clone());
+    let others = OwnedQueue::new(OWNER, QueueFlags::UNBOUND, 1).step("workqueue")?;
+    let drain = move || {
+        watched.first.wait();
+        polled.poll(1);
+        drop(drained);
+        told.complete();
+    };
+    others.try_spawn(GFP_KERNEL, drain).step("work item")?;
+    let polled = poll(bench, &queue, &handlers, &gone);
+    // Nobody polls any more, and nothing else lets it go on.
+    handlers.first.complete();
+    polled?;
+    match handlers.met.load(ordering::Acquire) {
+        0 => Ok(()),
+        _ => Err(Failure::new(
+            "poller",
+            fmt!("another one handled one at the same time"),
+        )),
+    }
+}
+
+/// Polls until all completions are handled, and the other queue pair is gone.
+fn poll(
+    bench: &Bench<'_>,
+    queue: &DirectQueue,
+    handlers: &Handlers,
+    gone: &TimedCompletion,
+) -> Result<(), Failure> {
+    let deadline = Deadline::after(LIMIT);
+    let wanted = MESSAGES.saturating_mul(2);
+    let mut is_gone = false;
+    while !is_gone || handlers.begun.load(ordering::Acquire) < wanted {
+        bench.place.job.proceed("completions")?;
+        if deadline.left() == Msecs::new(0) {
+            return Err(Failure::new("completions", fmt!("none to poll")));
+        }
+        queue.poll(1);
+        is_gone |= gone.wait_timeout(Msecs::new(0));
+    }
+    Ok(())
+}
+
+fn seen(
+    bench: &Bench<'_>,
+    direction: Direction,
+    handlers: &Arc<Handlers>,
+) -> Result<Operation<Seen>, Failure> {
+    let seen = Seen {
+        note: bench.note(direction)?.into_inner(),
+        handlers: handlers.clone(),
+    };
+    Operation::new(seen).step("operation")
+}

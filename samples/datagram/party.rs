@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A queue pair for datagrams with what came in, as the samples that the connection
+//! manager leads to one another need it.
+
+use crate::{
+    common::{
+        failure::{
+            Failure,
+            Step, //
+        },
+        job::Job,
+        need::Need, //
+    },
+    manager::{
+        ear::{
+            Ear,
+            Good, //
+        },
+        limit, //
+    },
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use rrdma::rdma::{
+    ah::{
+        self,
+        AddressHandle,
+        Sender,
+        GRH_BYTES, //
+    },
+    cq::{
+        Completion,
+        CompletionQueue,
+        Poll, //
+    },
+    device::{
+        DeviceRef,
+        Port, //
+    },
+    dma::{
+        Direction,
+        DmaBuffer, //
+    },
+    pd::ProtectionDomain,
+    qp::{
+        self,
+        ud::{
+            self,
+            Qkey, //
+        },
+        Capacity,
+        Parts,
+        Psn,
+        Qpn,
+        QueuePair,
+        Rts,
+        Ud, //
+    },
+    wr::{
+        Complete,
+        Operation,
+        Receive,
+        Sge, //
+    },
+};
+
+/// The context of the queue pair.
+pub(crate) type Mailbox = Ear<Mail>;
+
+/// What came in.
+#[derive(Default)]
+pub(crate) struct Mail {
+    /// Datagrams.
+    received: u32,
+    /// The first datagram's, to whom to answer.
+    first: Option<Letter>,
+    sent: Option<Operation<Outbox>>,
+}
+
+impl Good for Mail {
+    type Service = Ud;
+}
+
+/// What is to be known of a datagram beside its data.
+#[derive(Clone, Copy)]
+pub(crate) struct Letter {
+    pub(crate) sender: Sender,
+    immediate: Option<u32>,
+}
+
+impl Letter {
+    /// The queue pair that wants the answer. The sender's own word goes before that of
+    /// its device: it may want the answer at another one than it sent from.
+    pub(crate) fn number(&self) -> Qpn {
+        let told = self.immediate.and_then(Qpn::new);
+        told.unwrap_or(self.sender.number())
+    }
+}
+
+/// Room for a datagram, and for the header ahead of it.
+struct Inbox(DmaBuffer);
+
+impl Receive<Mailbox> for Inbox {
+    fn buffer(&self) -> Sge<'_> {
+        self.0.sge()
+    }
+}
+
+impl Complete<Mailbox> for Inbox {
+    fn complete(
+        mut operation: Operation<Self>,
+        queue: &QueuePair<Mailbox>,
+        completion: &Completion<'_>,
+    ) {
+        let mailbox = queue.context();
+        let Some(received) = completion.received() else {
+            let failure = completion.result().err();
+            return failure.map_or((), |failure| mailbox.failed("receive", failure));
+        };
+        let bytes = operation.0.read();
+        let wanted = bytes.len().saturating_sub(GRH_BYTES);
+        let payload = ah::payload(bytes, &received);
+        match (payload, Sender::of(queue, &received, bytes)) {
+            (Some(payload), Some(sender)) => {
+                let (length, immediate) = (payload.len(), received.immediate());
+                if length != wanted {
+                    return mailbox.trouble(fmt!("{length} bytes and not {wanted}"));
+                }
+                mailbox.hear(|mail| {
+                    mail.received = mail.received.saturating_add(1);
+                    mail.first.get_or_insert(Letter { sender, immediate });
+                });
+            }
+            _ => mailbox.trouble(fmt!("a datagram longer than its buffer")),
+        }
+    }
+}
+
+/// A datagram on its way, and where it goes.
+struct Outbox {
+    buffer: DmaBuffer,
+    address: Arc<AddressHandle>,
+}
+
+impl Complete<Mailbox> for Outbox {
+    fn complete(
+        operation: Operation<Self>,
+        queue: &QueuePair<Mailbox>,
+        completion: &Completion<'_>,
+    ) {
+        let mailbox = queue.context();
+        match completion.result() {
+            Ok(()) => mailbox.hear(|mail| mail.sent = Some(operation)),
+            Err(failure) => mailbox.failed("send", failure),
+        }
+    }
+}
+
+/// What a queue pair is to be.
+pub(crate) struct Plan {
+    /// What `rdma res` names as the owner of what is made.
+    pub(crate) owner: &'static CStr,
+    /// What datagrams to it must bear.
+    pub(crate) key: Qkey,
+    /// Datagrams that are to come.
+    pub(crate) receives: u32,
+    /// Bytes of a datagram.
+    pub(crate) size: u32,
+}
+
+/// Who sends and receives datagrams.
+pub(crate) struct Party<'a> {
+    job: &'a Job,
+    queue: Rts<Mailbox>,
+    size: usize,
+}
+
+impl<'a> Party<'a> {
+    /// Makes the queue pair on `port`, with all receives posted.
+    pub(crate) fn new(
+        job: &'a Job,
+        device: &DeviceRef,
+        port: Option<Port<'_>>,
+        plan: &Plan,
+    ) -> Result<Self, Failure> {
+        Need::Datagrams.of(device)?;
+        let step = "queue pair";
+        let port = port.ok_or_else(|| Failure::new(step, fmt!("the device has no such port")))?;
+        let capacity = Capacity {
+            sends: 1,
+            receives: plan.receives,
+            send_sges: 1,
+        };
+        let pd = ProtectionDomain::new(device.clone(), plan.owner).step("protection domain")?;
+        // Completions drop what they bring, so they are handled where one may sleep.
+        let entries = capacity.completions();
+        let cq = CompletionQueue::private(device.clone(), entries, 0, Poll::Workqueue, plan.owner)
+            .step("completion queue")?;
+        let size = plan.size as usize;
+        let attributes = ud::Init {
+            port,
+            pkey_index: 0,
+            qkey: plan.key,
+        };
+        let queue = qp::create(Parts::new(pd, cq, capacity), Mailbox::new(job), plan.owner)
+            .step(step)?
+            .into_init(attributes)
+            .step(step)?;
+        for _ in 0..plan.receives {
+            let room = size.saturating_add(GRH_BYTES);
+            let buffer =
+                DmaBuffer::new(device.clone(), room, Direction::FromDevice).step("buffer")?;
+            let inbox = Operation::new(Inbox(buffer)).step("buffer")?;
+            queue.post_receive(inbox).step("receive")?;
+        }
+        let queue = queue.into_rtr(ud::Rtr).step(step)?;
+        let sq_psn = Psn::truncate(0);
+        Ok(Self {
+            job,
+            queue: queue.into_rts(ud::Rts { sq_psn }).step(step)?,
+            size,
+        })
+    }
+
+    /// The queue pair.
+    pub(crate) fn queue(&self) -> &Arc<QueuePair<Mailbox>> {
+        self.queue.queue_pair()
+    }
+
+    /// Its number.
+    pub(crate) fn number(&self) -> u32 {
+        self.queue().number()
+    }
+
+    /// Its domain.
+    pub(crate) fn domain(&self) -> Arc<ProtectionDomain> {
+        self.queue().protection_domain().clone()
+    }
+
+    /// Waits until `take` finds what it wants.
+    fn wait<R>(
+        &self,
+        step: &'static str,
+        take: impl FnMut(&mut Mail) -> Option<R>,
+    ) -> Result<R, Failure> {
+        let mailbox = self.queue().context();
+        mailbox.wait(self.job, step, limit(), take)
+    }
+
+    /// Waits until `count` datagrams have come, or `ended` says why they will not; the
+    /// first one's letter.
+    pub(crate) fn receive(
+        &self,
+        count: u32,
+        ended: impl Fn() -> Option<Failure>,
+    ) -> Result<Letter, Failure> {
+        let step = "datagrams";
+        let mailbox = self.queue().context();
+        let mut received = 0;
+        let waited = self.job.wait_for(step, limit(), || {
+            let first = |mail: &mut Mail| {
+                received = mail.received;
+                mail.first.filter(|_| received >= count)
+            };
+            mailbox.look(step, first).or_else(|| ended().map(Err))
+        });
+        // Whatever ends the wait: how many were lost is what one wants to know.
+        waited.unwrap_or_else(|_| {
+            let limit = limit().get();
+            Err(Failure::new(
+                step,
+                fmt!("{received} of {count} within {limit} ms"),
+            ))
+        })
+    }
+
+    /// Sends `count` datagrams, each with the number of the queue pair beside it, as
+    /// the programs of rdmacm-utils do.
+    pub(crate) fn send(
+        &self,
+        count: u32,
+        address: AddressHandle,
+        number: Qpn,
+        key: Qkey,
+    ) -> Result<(), Failure> {
+        let step = "send";
+        let address = Arc::new(address, GFP_KERNEL).step(step)?;
+        let device = self.queue().device().clone();
+        let buffer = DmaBuffer::new(device, self.size, Direction::ToDevice).step("buffer")?;
+        let mut outbox = Operation::new(Outbox { buffer, address }).step(step)?;
+        let own = self.number();
+        for _ in 0..count {
+            self.queue()
+                .post_send(outbox, |outbox, chain| {
+                    let pieces = [outbox.buffer.sge()];
+                    chain.send_datagram_with_immediate(&outbox.address, number, key, pieces, own)
+                })
+                .step(step)?;
+            outbox = self.wait(step, |mail| mail.sent.take())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The handshake before a connection that is made by hand.
+
+use common::{
+    exchange,
+    failure::{
+        Failure,
+        Step, //
+    },
+    formats::handshake::End,
+    job::{
+        self,
+        Job,
+        Line, //
+    },
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use rrdma::rdma::device::Gid;
+
+#[path = "common/common.rs"]
+mod common;
+
+module! {
+    type: job::Handle,
+    name: "rrdma_handshake",
+    authors: ["The rnvme developers"],
+    description: "Sample: how two ends learn of each other's queue pair",
+    license: "GPL",
+}
+
+rrdma::parameters! {
+    device: Text<63> = "", "RDMA device; empty: the first with an active port";
+    gid_index: Number<0, 1023> = 0, "which GID of the device's first port";
+    qpn: Number<0, 16777215> = 0, "number of a queue pair to tell the peer";
+    psn: Number<0, 16777215> = 0, "packet sequence number to tell the peer";
+    server: Text<63> = "", "address of the peer; empty: be the server";
+    port: Number<1, 65535> = 18515, "TCP port of the server";
+}
+
+fn run(job: &Arc<Job>) -> Result<Line, Failure> {
+    let device = job.device(&parameters::device.get())?;
+    let port = device.port(1).ok_or(ENODEV).step("port")?;
+    let source = port.gid(parameters::gid_index.get()).step("GID")?;
+    let mine = exchange::end(port, &source, parameters::qpn.get(), parameters::psn.get())?;
+    let mut theirs = [End::default()];
+    let server = parameters::server.get();
+    let tcp_port = parameters::port.get() as u16;
+    exchange::exchange(job, &server, tcp_port, &[mine], &mut theirs, |_| Ok(()))?;
+    let [theirs] = theirs;
+    let gid = Gid::from_bytes(theirs.gid);
+    Ok(Line::new(fmt!("shook hands with {gid}")))
+}

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a member of a full mesh has to keep for its peers, with receives of each queue
+//! pair's own and with receives that all of them share.
+//!
+//! One member is connected with more and more peers, by hand, and the log has a table
+//! of what was counted and measured. The member is on one device, its peers are all on
+//! another, or on the same.
+
+use common::{
+    failure::{
+        Failure,
+        Step, //
+    },
+    job::{
+        self,
+        Job,
+        Line, //
+    },
+    place::Place, //
+};
+use kernel::{
+    fmt,
+    prelude::*,
+    str::CStr,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc, //
+    },
+    time::{
+        Instant,
+        Monotonic, //
+    },
+};
+use rrdma::{
+    memory, //
+    new_irq_lock,
+    rdma::{
+        cq::{
+            self,
+            Completion,
+            CompletionQueue,
+            Poll, //
+        },
+        device::Mtu,
+        dma::{
+            Direction,
+            DmaBuffer, //
+        },
+        qp::{
+            self,
+            rc,
+            Capacity,
+            Context,
+            Fault,
+            Init,
+            Parts,
+            Qpn,
+            QueuePair,
+            Rc,
+            Rts, //
+        },
+        srq::{
+            Event,
+            SharedReceiveQueue, //
+        },
+        wr::{
+            Complete,
+            Operation,
+            Receive,
+            Sge, //
+        },
+    },
+    sync::{
+        IrqLock,
+        Msecs,
+        TimedCompletion, //
+    },
+};
+
+#[path = "common/common.rs"]
+mod common;
+
+module! {
+    type: job::Handle,
+    name: "rrdma_many_peers",
+    authors: ["The rnvme developers"],
+    description: "Sample: what a full mesh costs, with shared receives and without",
+    license: "GPL",
+}
+
+rrdma::parameters! {
+    device: Text<63> = "", "RDMA device of the member; empty: the first with an active port";
+    peer_device: Text<63> = "", "RDMA device of its peers; empty: the same";
+    gid_index: Number<0, 255> = 0, "which GID of its first port";
+    peer_gid_index: Number<0, 255> = 0, "which GID of the other's first port";
+    peers: Number<1, 256> = 32, "peers at most";
+    size: Number<1, 65536> = 1024, "bytes of a message, and of a receive";
+    receives: Number<1, 64> = 16, "receives of each queue pair, if it has its own";
+    shared_receives: Number<1, 4096> = 32, "receives of all queue pairs, if they share them";
+}
+
+const OWNER: &CStr = c"rrdma_many_peers";
+
+/// The peers of the rows, up to the parameter, whose row is the last.
+const STEPS: [u32; 4] = [1, 4, 16, 64];
+
+/// The longest that all messages of a round may take, with all that is sent again.
+const LIMIT: Msecs = Msecs::new(30_000);
+
+fn run(job: &Arc<Job>) -> Result<Line, Failure> {
+    let (device, peer_device) =
+        job.devices(&parameters::device.get(), &parameters::peer_device.get())?;
+    let near = Place::new(job, &device, parameters::gid_index.get(), OWNER)?;
+    let far = Place::new(job, &peer_device, parameters::peer_gid_index.get(), OWNER)?;
+    let peers = parameters::peers.get();
+    pr_info!("receives peers  posted     bytes memory_KiB KiB/peer completions/peer connect_us\n");
+    let [own, shared] = [
+        Receives::Own(parameters::receives.get()),
+        Receives::Shared(parameters::shared_receives.get()),
+    ];
+    let own = rows(&near, &far, peers, own)?;
+    let shared = rows(&near, &far, peers, shared)?;
+    Ok(Line::new(fmt!(
+        "{peers} peers, {own} receives of their own or {shared} shared"
+    )))
+}
+
+/// The rows of one kind; answers how many receives were posted for the last.
+fn rows(near: &Place<'_>, far: &Place<'_>, peers: u32, receives: Receives) -> Result<u32, Failure> {
+    let below = STEPS.into_iter().filter(|step| *step < peers);
+    let mut posted = 0;
+    for count in below.chain([peers]) {
+        let row = measure(near, far, count, receives)?;
+        pr_info!("{row}\n");
+        posted = row.posted;
+    }
+    Ok(posted)
+}
+
+/// Whose the receives are, and how many each has.
+#[derive(Clone, Copy)]
+enum Receives {
+    /// Each queue pair's.
+    Own(u32),
+    /// All queue pairs'.
+    Shared(u32),
+}
+
+/// A row of the table, about the member.
+struct Row {
+    receives: Receives,
+    peers: u32,
+    posted: u32,
+    bytes: u64,
+    memory: i64,
+    completions: u32,
+    connect: i64,
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.receives {
+            Receives::Own(_) => "own",
+            Receives::Shared(_) => "shared",
+        };
+        let per_peer = |total: i64| total.checked_div(self.peers.into()).unwrap_or_default();
+        let memory = self.memory / 1024;
+        write!(
+            f,
+            "{kind:<8} {:>5} {:>7} {:>9} {memory:>10} {:>8} {:>16} {:>10}",
+            self.peers,
+            self.posted,
+            self.bytes,
+            per_peer(memory),
+            per_peer(self.completions.into()),
+            self.connect,
+        )
+    }
+}
+
+/// Connects a member with so many peers; then each sends a message to the other.
+fn measure(
+    near: &Place<'_>,
+    far: &Place<'_>,
+    peers: u32,
+    receives: Receives,
+) -> Result<Row, Failure> {
+    let mtu = near.mtu()?.min(far.mtu()?);
+    let others = Side::new(far, peers, Receives::Own(1))?;
+    let numbers = others.numbers()?;
+    let before = memory::free();
+    let member = Side::new(near, peers, receives)?;
+    let (posted, bytes) = (member.posted, member.bytes);
+    let answers = member.numbers()?;
+    let began = Instant::<Monotonic>::now();
+    let member = member.connect(far, &numbers, mtu)?;
+    let connect = began.elapsed().as_micros_ceil();
+    // Nothing of the peers is in between.
+    let after = memory::free();
+    let others = others.connect(near, &answers, mtu)?;
+    others.send(far)?;
+    member.send(near)?;
+    let outcome = || match member.tally.outcome(peers)? {
+        Ok(()) => others.tally.outcome(peers),
+        failed => Some(failed),
+    };
+    near.job.wait_for("messages", LIMIT, outcome)??;
+    Ok(Row {
+        receives,
+        peers,
+        posted,
+        bytes,
+        memory: before.wrapping_sub(after) as i64,
+        completions: member.tally.handled(),
+        connect,
+    })
+}
+
+fn incoming(place: &Place<'_>) -> Result<Operation<Incoming>, Failure> {
+    let size = parameters::size.get() as usize;
+    let buffer = DmaBuffer::new(place.device().clone(), size, Direction::FromDevice);
+    Operation::new(Incoming(buffer.step("receive")?)).step("receive")
+}
+
+fn outgoing(place: &Place<'_>) -> Result<Operation<Outgoing>, Failure> {
+    let size = parameters::size.get() as usize;
+    let buffer = DmaBuffer::new(place.device().clone(), size, Direction::ToDevice);
+    Operation::new(Outgoing(buffer.step("message")?)).step("message")
+}
+
+/// What has become of the requests of all queue pairs of a side.
+#[pin_data]
+struct Tally {
+    wake: Arc<TimedCompletion>,
+    /// Bytes that a message must have. Kept here, as reading a parameter may sleep.
+    size: usize,
+    sent: Atomic<u32>,
+    received: Atomic<u32>,
+    #[pin]
+    failure: IrqLock<Option<Failure>>,
+}
+
+impl Tally {
+    fn new(job: &Job) -> Result<Arc<Self>, Failure> {
+        let init = pin_init!(Self {
+            wake: job.wake().clone(),
+            size: parameters::size.get() as usize,
+            sent: Atomic::new(0),
+            received: Atomic::new(0),
+            failure <- new_irq_lock!(None, "rrdma_many_peers::Tally"),
+        });
+        Arc::pin_init(init, GFP_KERNEL).step("tally")
+    }
+
+    /// A message is sent or received.
+    fn count(&self, what: &Atomic<u32>) {
+        what.fetch_add(1, ordering::Relaxed);
+        self.wake.complete();
+    }
+
+    /// The first failure is the one that counts.
+    fn fail(&self, failure: Failure) {
+        self.failure.lock().get_or_insert(failure);
+        self.wake.complete();
+    }
+
+    /// A request has failed, unless it was merely flushed.
+    fn failed(&self, step: &'static str, failure: cq::Failure) {
+        if !failure.is_flush() {
+            self.fail(Failure::new(step, fmt!("{failure}")));
+        }
+    }
+
+    /// Completions of messages that were handled.
+    fn handled(&self) -> u32 {
+        let sent = self.sent.load(ordering::Relaxed);
+        sent.saturating_add(self.received.load(ordering::Relaxed))
+    }
+
+    /// How the round ended, if it has: with a message from and to each of the peers, or
+    /// with a failure.
+    fn outcome(&self, peers: u32) -> Option<Result<(), Failure>> {
+        if let Some(failure) = self.failure.lock().take() {
+            return Some(Err(failure));
+        }
+        let sent = self.sent.load(ordering::Relaxed);
+        let received = self.received.load(ordering::Relaxed);
+        (sent >= peers && received >= peers).then_some(Ok(()))
+    }
+}
+
+/// The context of a queue pair.
+struct Link {
+    tally: Arc<Tally>,
+}
+
+impl Context for Link {
+    type Service = Rc;
+
+    fn failed(queue: &QueuePair<Self>, failure: cq::Failure) {
+        queue.context().tally.failed("request", failure);
+    }
+
+    fn faulted(queue: &QueuePair<Self>, fault: Fault) {
+        let tally = &queue.context().tally;
+        tally.fail(Failure::new("queue pair", fmt!("{fault}")));
+    }
+}
+
+/// Room for a message.
+struct Incoming(DmaBuffer);
+
+impl Receive<Link> for Incoming {
+    fn buffer(&self) -> Sge<'_> {
+        self.0.sge()
+    }
+}
+
+impl Complete<Link> for Incoming {
+    /// Goes back to where it was posted, for the next message.
+    fn complete(receive: Operation<Self>, queue: &QueuePair<Link>, completion: &Completion<'_>) {
+        let tally = &queue.context().tally;
+        if let Err(failure) = completion.result() {
+            return tally.failed("receive", failure);
+        }
+        let length = completion
+            .received()
+            .map_or(0, |received| received.byte_len());
+        let wanted = tally.size;
+        if length != wanted {
+            return tally.fail(Failure::new(
+                "message",
+                fmt!("{length} bytes and not {wanted}"),
+            ));
+        }
+        let posted = match queue.shared_receives() {
+            Some(shared) => shared.post(receive),
+            None => queue.post_receive(receive),
+        };
+        if let Err(unposted) = posted {
+            tally.fail(Failure::new("receive", fmt!("{:?}", unposted.error)));
+        }
+        tally.count(&tally.received);
+    }
+}
+
+/// A message.
+struct Outgoing(DmaBuffer);
+
+impl Complete<Link> for Outgoing {
+    fn complete(_: Operation<Self>, queue: &QueuePair<Link>, completion: &Completion<'_>) {
+        let tally = &queue.context().tally;
+        match completion.result() {
+            Ok(()) => tally.count(&tally.sent),
+            Err(failure) => tally.failed("send", failure),
+        }
+    }
+}
+
+/// The queue pairs of the member, one a peer; or those of its peers, one each.
+struct Side<'a> {
+    place: &'a Place<'a>,
+    pairs: KVec<Init<Link>>,
+    tally: Arc<Tally>,
+    /// Receives that were posted.
+    posted: u32,
+    /// Bytes of their buffers.
+    bytes: u64,
+}
+
+impl<'a> Side<'a> {
+    /// Makes so many queue pairs with their receives.
+    fn new(place: &'a Place<'a>, count: u32, receives: Receives) -> Result<Self, Failure> {
+        let mut side = Self {
+            place,
+            pairs: KVec::with_capacity(count as usize, GFP_KERNEL).step("queue pairs")?,
+            tally: Tally::new(place.job)?,
+            posted: 0,
+            bytes: 0,
+        };
+        let own = match receives {
+            Receives::Own(own) => own,
+            Receives::Shared(_) => 0,
+        };
+        let capacity = Capacity {
+            sends: 1,
+            receives: own,
+            send_sges: 1,
+        };
+        let shared = match receives {
+            Receives::Own(_) => None,
+            Receives::Shared(shared) => Some(side.share(shared)?),
+        };
+        let entries = capacity.completions().saturating_mul(count);
+        let entries = entries.saturating_add(shared.as_ref().map_or(0, |_| side.posted));
+        let cq = CompletionQueue::private(place.device().clone(), entries, 0, Poll::SoftIrq, OWNER)
+            .step("completion queue")?;
+        for _ in 0..count {
+            place.job.proceed("queue pairs")?;
+            let mut parts = Parts::new(place.pd.clone(), cq.clone(), capacity);
+            if let Some(shared) = &shared {
+                parts = parts.with_shared_receives(shared.clone());
+            }
+            side.add(parts, own)?;
+        }
+        Ok(side)
+    }
+
+    /// A queue of so many receives for all queue pairs.
+    fn share(&mut self, count: u32) -> Result<Arc<SharedReceiveQueue<Link>>, Failure> {
+        let tally = self.tally.clone();
+        let told = move |event| match event {
+            Event::LimitReached => {}
+            Event::Broken => tally.fail(Failure::new(
+                "shared receive queue",
+                fmt!("the device gave it up"),
+            )),
+        };
+        let shared = SharedReceiveQueue::new(self.place.pd.clone(), count, told)
+            .step("shared receive queue")?;
+        for _ in 0..count {
+            let receive = incoming(self.place)?;
+            shared.post(receive).step("receive")?;
+            self.count_receive();
+        }
+        Ok(shared)
+    }
+
+    /// A queue pair with so many receives of its own.
+    fn add(&mut self, parts: Parts<Link>, receives: u32) -> Result<(), Failure> {
+        let link = Link {
+            tally: self.tally.clone(),
+        };
+        let reset = qp::create(parts, Ok(link), OWNER).step("queue pair")?;
+        let pair = self.place.put(reset, rc::Access::NONE)?;
+        for _ in 0..receives {
+            let receive = incoming(self.place)?;
+            pair.post_receive(receive).step("receive")?;
+            self.count_receive();
+        }
+        self.pairs.push(pair, GFP_KERNEL).step("queue pairs")
+    }
+
+    fn count_receive(&mut self) {
+        self.posted = self.posted.saturating_add(1);
+        self.bytes = self.bytes.saturating_add(parameters::size.get().into());
+    }
+
+    /// What the other side has to know.
+    fn numbers(&self) -> Result<KVec<Qpn>, Failure> {
+        let mut numbers = KVec::with_capacity(self.pairs.len(), GFP_KERNEL).step("numbers")?;
+        for pair in &self.pairs {
+            numbers.push(pair.number(), GFP_KERNEL).step("numbers")?;
+        }
+        Ok(numbers)
+    }
+
+    /// Connects each queue pair with the one there that has the same place.
+    fn connect(self, peer: &Place<'_>, numbers: &[Qpn], mtu: Mtu) -> Result<Connected, Failure> {
+        let mut pairs = KVec::with_capacity(self.pairs.len(), GFP_KERNEL).step("connections")?;
+        for (pair, number) in self.pairs.into_iter().zip(numbers) {
+            self.place.job.proceed("connect")?;
+            let ready = self.place.connect(pair, peer, *number, mtu, 0)?;
+            pairs.push(ready, GFP_KERNEL).step("connections")?;
+        }
+        Ok(Connected {
+            pairs,
+            tally: self.tally,
+        })
+    }
+}
+
+/// A side that is connected with the other.
+struct Connected {
+    pairs: KVec<Rts<Link>>,
+    tally: Arc<Tally>,
+}
+
+impl Connected {
+    /// Sends a message through each queue pair.
+    fn send(&self, place: &Place<'_>) -> Result<(), Failure> {
+        for pair in &self.pairs {
+            place.job.proceed("send")?;
+            pair.queue_pair()
+                .post_send(outgoing(place)?, |message, chain| {
+                    chain.send([message.0.sge()])
+                })
+                .step("send")?;
+        }
+        Ok(())
+    }
+}

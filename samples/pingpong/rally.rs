@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The messages, from the first to the last.
+
+use super::{
+    settings::Settings,
+    table::Queue,
+    Route,
+    Transport, //
+};
+use crate::common::{
+    failure::{
+        Failure,
+        Step, //
+    },
+    job::{
+        Job,
+        Line, //
+    },
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use rrdma::{
+    cpu, new_irq_lock,
+    rdma::{
+        cq::{
+            self,
+            Completion, //
+        },
+        device::DeviceRef,
+        dma::{
+            Direction,
+            DmaBuffer, //
+        },
+        qp::{
+            Context,
+            Fault,
+            QueuePair, //
+        },
+        wr::{
+            Complete,
+            Operation,
+            Receive,
+            Sge, //
+        },
+    },
+    sync::{
+        Deadline,
+        IrqLock,
+        Msecs,
+        TimedCompletion, //
+    },
+};
+
+/// How long a message that nothing guarantees may take before it is taken for lost.
+const LOST: Msecs = Msecs::new(400);
+
+/// What the exchange of messages is called, and the sending of one.
+const STEP: &str = "messages";
+const SEND: &str = "send";
+const MESSAGE: &str = "message";
+
+/// The program writes 0 at the beginning of each page of this size, and `FILL` else.
+const PAGE: usize = 4096;
+const FILL: u8 = 0x7b;
+
+/// The byte of a message at this place.
+fn byte_at<T: Transport>(place: usize) -> u8 {
+    if T::MARKS_PAGES && place % PAGE == 0 {
+        0
+    } else {
+        FILL
+    }
+}
+
+/// The message that is sent.
+pub(crate) struct Outgoing<T: Transport> {
+    buffer: DmaBuffer,
+    route: Option<T::Route>,
+}
+
+/// Room for a message.
+pub(crate) struct Incoming {
+    buffer: DmaBuffer,
+}
+
+impl Incoming {
+    pub(super) fn new<T: Transport>(
+        device: &DeviceRef,
+        settings: &Settings,
+    ) -> Result<Operation<Self>> {
+        let length = settings.size.saturating_add(T::HEADER);
+        let buffer = DmaBuffer::new(device.clone(), length, Direction::FromDevice)?;
+        Operation::new(Self { buffer })
+    }
+}
+
+/// The context of the queue pair: who has the message.
+#[pin_data]
+pub(crate) struct Player<T: Transport> {
+    wake: Arc<TimedCompletion>,
+    check: bool,
+    #[pin]
+    rally: IrqLock<Rally<T>>,
+}
+
+struct Rally<T: Transport> {
+    /// The message, when it is ours.
+    outgoing: Option<Operation<Outgoing<T>>>,
+    /// It is our turn.
+    turn: bool,
+    /// Messages that are still to be sent.
+    left: u32,
+    /// Messages that have been sent, and those of the peer.
+    sent: u32,
+    received: u32,
+    /// Why it ended.
+    failure: Option<Failure>,
+}
+
+/// What has happened since the job looked last.
+enum News {
+    /// So many messages have arrived now.
+    Received(u32),
+    /// All is done.
+    Done,
+    /// All is done, but the peer was gone before it acknowledged our last message.
+    Unacknowledged,
+}
+
+impl<T: Transport> Player<T> {
+    pub(super) fn new(
+        job: &Job,
+        settings: &Settings,
+        device: &DeviceRef,
+    ) -> Result<impl PinInit<Self, Error>, Failure> {
+        let mut buffer =
+            DmaBuffer::new(device.clone(), settings.size, Direction::ToDevice).step(MESSAGE)?;
+        for (place, byte) in buffer.write().iter_mut().enumerate() {
+            *byte = byte_at::<T>(place);
+        }
+        let outgoing = Outgoing {
+            buffer,
+            route: None,
+        };
+        let rally = Rally {
+            outgoing: Some(Operation::new(outgoing).step(MESSAGE)?),
+            turn: settings.is_client(),
+            left: settings.iters,
+            sent: 0,
+            received: 0,
+            failure: None,
+        };
+        let (wake, check) = (job.wake().clone(), settings.check);
+        Ok(try_pin_init!(Self {
+            wake,
+            check,
+            rally <- new_irq_lock!(rally, "samples::Rally"),
+        }? Error))
+    }
+
+    /// Tells the message the way, before it is sent for the first time.
+    pub(super) fn set_route(&self, route: Option<T::Route>) {
+        if let Some(outgoing) = &mut self.rally.lock().outgoing {
+            outgoing.route = route;
+        }
+    }
+
+    /// Sends the message if it is ours, and our turn, and not the end.
+    fn advance(queue: &QueuePair<Self>) {
+        let player = queue.context();
+        let outgoing = {
+            let mut rally = player.rally.lock();
+            if !rally.turn || rally.left == 0 {
+                return;
+            }
+            let Some(outgoing) = rally.outgoing.take() else {
+                return;
+            };
+            rally.turn = false;
+            rally.left = rally.left.saturating_sub(1);
+            outgoing
+        };
+        let posted = queue.post_send(outgoing, |message, chain| {
+            let route = message.route.as_ref().ok_or(EINVAL)?;
+            route.send(message.buffer.sge(), chain)
+        });
+        if let Err(unposted) = posted {
+            player.end(Failure::new(SEND, fmt!("{:?}", unposted.error)));
+        }
+    }
+
+    /// The first failure is the one that counts.
+    fn end(&self, failure: Failure) {
+        self.rally.lock().failure.get_or_insert(failure);
+        self.wake.complete();
+    }
+
+    /// What a request says that has failed: nothing, if it was merely flushed.
+    fn failed(&self, step: &'static str, failure: cq::Failure) {
+        if !failure.is_flush() {
+            self.end(Failure::new(step, fmt!("{failure}")));
+        }
+    }
+
+    /// Looks at a message that has arrived.
+    fn accept(&self, buffer: &mut DmaBuffer, length: usize) -> Result<(), Failure> {
+        let bytes = buffer.read();
+        if length != bytes.len() {
+            let length = length.saturating_sub(T::HEADER);
+            let wanted = bytes.len().saturating_sub(T::HEADER);
+            return Err(Failure::new(
+                MESSAGE,
+                fmt!("{length} bytes and not {wanted}"),
+            ));
+        }
+        let wrong = |(place, byte): &(usize, &u8)| **byte != byte_at::<T>(*place);
+        let data = bytes.iter().skip(T::HEADER);
+        let found = data.enumerate().find(wrong).filter(|_| self.check);
+        if let Some((place, byte)) = found {
+            let wanted = byte_at::<T>(place);
+            return Err(Failure::new(
+                MESSAGE,
+                fmt!("{byte:#04x} and not {wanted:#04x} at {place}"),
+            ));
+        }
+        if self.check {
+            // So that the next one cannot be right because this one was.
+            buffer.write().fill(!FILL);
+        } else {
+            buffer.give_back();
+        }
+        Ok(())
+    }
+}
+
+impl<T: Transport> Context for Player<T> {
+    type Service = T::Service;
+
+    fn failed(queue: &QueuePair<Self>, failure: cq::Failure) {
+        queue.context().failed("request", failure);
+    }
+
+    fn faulted(queue: &QueuePair<Self>, fault: Fault) {
+        queue
+            .context()
+            .end(Failure::new("queue pair", fmt!("{fault}")));
+    }
+}
+
+impl<T: Transport> Complete<Player<T>> for Outgoing<T> {
+    fn complete(
+        operation: Operation<Self>,
+        queue: &QueuePair<Player<T>>,
+        completion: &Completion<'_>,
+    ) {
+        let player = queue.context();
+        if let Err(failure) = completion.result() {
+            return player.failed(SEND, failure);
+        }
+        {
+            let mut rally = player.rally.lock();
+            rally.sent = rally.sent.saturating_add(1);
+            rally.outgoing = Some(operation);
+        }
+        Player::advance(queue);
+    }
+}
+
+impl<T: Transport> Receive<Player<T>> for Incoming {
+    fn buffer(&self) -> Sge<'_> {
+        self.buffer.sge()
+    }
+}
+
+impl<T: Transport> Complete<Player<T>> for Incoming {
+    fn complete(
+        mut operation: Operation<Self>,
+        queue: &QueuePair<Player<T>>,
+        completion: &Completion<'_>,
+    ) {
+        let player = queue.context();
+        if let Err(failure) = completion.result() {
+            return player.failed("receive", failure);
+        }
+        let length = completion
+            .received()
+            .map_or(0, |received| received.byte_len());
+        if let Err(failure) = player.accept(&mut operation.buffer, length) {
+            return player.end(failure);
+        }
+        if let Err(unposted) = queue.post_receive(operation) {
+            return player.end(Failure::new("receive", fmt!("{:?}", unposted.error)));
+        }
+        {
+            let mut rally = player.rally.lock();
+            rally.received = rally.received.saturating_add(1);
+            rally.turn = true;
+        }
+        Player::advance(queue);
+    }
+}
+
+impl<T: Transport> Rally<T> {
+    /// Nothing is missing but the peer's acknowledgement of our last message. It may stop as
+    /// soon as it has all messages; whether it has the last one, is then not to be known.
+    fn is_last(&self, iters: u32) -> bool {
+        self.received >= iters && self.sent.saturating_add(1) >= iters
+    }
+}
+
+impl<T: Transport> Player<T> {
+    /// Whether nothing is missing but the end of our last message.
+    fn is_last(&self, iters: u32) -> bool {
+        self.rally.lock().is_last(iters)
+    }
+
+    /// What is new to who knows of `known` messages; or why it is over.
+    fn news(&self, iters: u32, known: u32) -> Option<Result<News, Failure>> {
+        let mut rally = self.rally.lock();
+        if let Some(failure) = rally.failure.take() {
+            let unacknowledged = rally.is_last(iters) && failure.step() == SEND;
+            return Some(
+                unacknowledged
+                    .then_some(News::Unacknowledged)
+                    .ok_or(failure),
+            );
+        }
+        if rally.received >= iters && rally.sent >= iters {
+            return Some(Ok(News::Done));
+        }
+        (rally.received > known).then_some(Ok(News::Received(rally.received)))
+    }
+
+    /// Puts a new message into play, whoever had the last one.
+    fn serve_again(queue: &QueuePair<Self>) {
+        {
+            let mut rally = queue.context().rally.lock();
+            rally.turn = true;
+            rally.left = rally.left.saturating_add(1);
+        }
+        Self::advance(queue);
+    }
+}
+
+/// How it went.
+pub(super) struct Score {
+    received: u32,
+    /// Messages that were sent once more.
+    again: u32,
+    unacknowledged: bool,
+}
+
+/// Plays until the last message has been sent and received, or it is over for another
+/// reason.
+///
+/// # Errors
+///
+/// What failed, or that the peer is silent.
+pub(super) fn play<T: Transport>(
+    job: &Job,
+    settings: &Settings,
+    queue: &mut Queue,
+    pair: &QueuePair<Player<T>>,
+) -> Result<Score, Failure> {
+    let mut score = Score {
+        received: 0,
+        again: 0,
+        unacknowledged: false,
+    };
+    let mut over = Deadline::after(settings.patience);
+    Player::advance(pair);
+    loop {
+        let limit = if T::SERVES_AGAIN {
+            LOST
+        } else {
+            settings.patience
+        };
+        let player = pair.context();
+        let news = hear(job, queue, limit, || {
+            player.news(settings.iters, score.received)
+        })?;
+        match news.transpose()? {
+            Some(News::Received(received)) => {
+                score.received = received;
+                over = Deadline::after(settings.patience);
+            }
+            Some(done) => {
+                score.received = settings.iters;
+                score.unacknowledged = matches!(done, News::Unacknowledged);
+                return Ok(score);
+            }
+            None if over.left() != Msecs::new(0) => {
+                score.again = score.again.saturating_add(1);
+                Player::serve_again(pair);
+            }
+            None if T::SERVES_AGAIN && score.received != 0 => return Ok(score),
+            // Some devices send 7 retries for ever: soft-RoCE does.
+            None if player.is_last(settings.iters) => {
+                score.unacknowledged = true;
+                return Ok(score);
+            }
+            None => {
+                let (received, iters) = (score.received, settings.iters);
+                return Err(Failure::new(
+                    "peer",
+                    fmt!("silent after {received} of {iters} messages"),
+                ));
+            }
+        }
+    }
+}
+
+/// Handles completions until `ready` answers; `None` if it does not within `limit`.
+fn hear<R>(
+    job: &Job,
+    queue: &mut Queue,
+    limit: Msecs,
+    mut ready: impl FnMut() -> Option<R>,
+) -> Result<Option<R>, Failure> {
+    if !queue.is_polled() {
+        let heard = job.wait_for(STEP, limit, || match queue.handle() {
+            Ok(()) => ready().map(Ok),
+            Err(error) => Some(Err(error)),
+        });
+        return match heard {
+            Ok(answer) => answer.step(STEP).map(Some),
+            Err(stopped) if job.is_stopped() => Err(stopped),
+            Err(_) => Ok(None),
+        };
+    }
+    let deadline = Deadline::after(limit);
+    loop {
+        job.proceed(STEP)?;
+        queue.handle().step(STEP)?;
+        if let Some(answer) = ready() {
+            return Ok(Some(answer));
+        }
+        if deadline.left() == Msecs::new(0) {
+            return Ok(None);
+        }
+        cpu::cond_resched();
+    }
+}
+
+impl Score {
+    /// The result of a game that took so many microseconds.
+    pub(super) fn line(&self, settings: &Settings, time: i64) -> Line {
+        let (iters, size) = (settings.iters, settings.size);
+        let lost = iters.saturating_sub(self.received);
+        let end = match (lost, self.again, self.unacknowledged) {
+            (0, 0, false) => Line::new(fmt!("")),
+            (0, 0, true) => Line::new(fmt!(", the last one not acknowledged")),
+            (lost, again, _) => Line::new(fmt!(", {lost} lost, {again} sent again")),
+        };
+        let received = self.received;
+        Line::new(fmt!(
+            "{received} of {iters} messages of {size} bytes in {time} us{end}"
+        ))
+    }
+}

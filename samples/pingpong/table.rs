@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The objects that the messages are played on, up to a queue pair that receives.
+
+use super::{
+    rally::{
+        Incoming,
+        Player, //
+    },
+    settings::Settings,
+    Transport, //
+};
+use crate::common::{
+    failure::{
+        Failure,
+        Step, //
+    },
+    job::Job, //
+};
+use kernel::{
+    prelude::*,
+    str::CStr,
+    sync::Arc, //
+};
+use rrdma::rdma::{
+    cq::{
+        Arm,
+        CompletionQueue,
+        DirectQueue,
+        NotifiedQueue, //
+    },
+    device::{
+        DeviceRef,
+        Port, //
+    },
+    pd::ProtectionDomain,
+    qp::{
+        self,
+        Capacity,
+        Init,
+        Parts, //
+    },
+};
+
+/// What `rdma resource` names.
+const OWNER: &CStr = c"rrdma_pingpong";
+
+/// Completions that are handled before anything else is looked at.
+const BUDGET: u32 = 16;
+
+/// A queue pair with receives posted, and where its requests complete.
+pub(super) struct Table<T: Transport> {
+    pub(super) pd: Arc<ProtectionDomain>,
+    pub(super) init: Init<Player<T>>,
+    pub(super) queue: Queue,
+}
+
+impl<T: Transport> Table<T> {
+    /// Makes it all.
+    pub(super) fn set(
+        job: &Arc<Job>,
+        settings: &Settings,
+        device: &DeviceRef,
+        port: Port<'_>,
+    ) -> Result<Self, Failure> {
+        let pd = ProtectionDomain::new(device.clone(), OWNER).step("protection domain")?;
+        let capacity = Capacity {
+            sends: 1,
+            receives: settings.rx_depth,
+            send_sges: 1,
+        };
+        let queue =
+            Queue::new(job, settings, device, capacity.completions()).step("completion queue")?;
+        let player = Player::new(job, settings, device)?;
+        let parts = Parts::new(pd.clone(), queue.completion_queue().clone(), capacity);
+        let reset = qp::create(parts, player, OWNER).step("queue pair")?;
+        let init = T::initialise(reset, port).step("queue pair")?;
+        for _ in 0..settings.rx_depth {
+            let receive = Incoming::new::<T>(device, settings).step("receive")?;
+            init.post_receive(receive).step("receive")?;
+        }
+        Ok(Self { pd, init, queue })
+    }
+}
+
+/// A completion queue that the job polls, or sleeps for.
+pub(super) enum Queue {
+    Polled(DirectQueue),
+    Events(NotifiedQueue),
+}
+
+impl Queue {
+    fn new(job: &Job, settings: &Settings, device: &DeviceRef, entries: u32) -> Result<Self> {
+        let device = device.clone();
+        Ok(if settings.events {
+            let wake = job.wake().clone();
+            Self::Events(NotifiedQueue::new(device, entries, 0, wake, OWNER)?)
+        } else {
+            Self::Polled(DirectQueue::new(device, entries, 0, OWNER)?)
+        })
+    }
+
+    fn completion_queue(&self) -> &Arc<CompletionQueue> {
+        match self {
+            Self::Polled(queue) => queue.completion_queue(),
+            Self::Events(queue) => queue.completion_queue(),
+        }
+    }
+
+    /// Whether there is nothing to do but to poll.
+    pub(super) fn is_polled(&self) -> bool {
+        matches!(self, Self::Polled(_))
+    }
+
+    /// Handles what has completed; afterwards a queue with events wakes the job when
+    /// there is more.
+    pub(super) fn handle(&mut self) -> Result {
+        match self {
+            Self::Polled(queue) => {
+                queue.poll(BUDGET);
+            }
+            Self::Events(queue) => loop {
+                while queue.poll(BUDGET) == BUDGET {}
+                if !queue.arm(Arm::Next)? {
+                    break;
+                }
+            },
+        }
+        Ok(())
+    }
+}

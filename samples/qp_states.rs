@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The states of a queue pair, from reset to error, and what each refuses.
+//!
+//! It needs no peer: the queue pairs are connected with themselves. Of each service
+//! there is one that is given up in each of the states, with receives posted as soon
+//! as that can be; all of them come back.
+
+use common::{
+    failure::{
+        Failure,
+        Step, //
+    },
+    job::{
+        self,
+        Job,
+        Line, //
+    },
+    need::Need,
+};
+use core::marker::PhantomData;
+use kernel::{
+    prelude::*,
+    str::CStr,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc, //
+    }, //
+};
+use rrdma::{
+    errno::{
+        EAFNOSUPPORT,
+        ENOTCONN, //
+    },
+    rdma::{
+        cq::{
+            self,
+            Completion,
+            CompletionQueue,
+            Poll, //
+        },
+        device::{
+            DeviceRef,
+            Gid,
+            GidEntry,
+            Mtu,
+            Port, //
+        },
+        dma::{
+            Direction,
+            DmaBuffer, //
+        },
+        path::Path,
+        pd::ProtectionDomain,
+        qp::{
+            self,
+            rc,
+            uc,
+            AckTimeout,
+            Capacity,
+            Connected,
+            Context,
+            Fault,
+            Init,
+            Parts,
+            Psn,
+            Qpn,
+            QueuePair,
+            Rc,
+            Reset,
+            RetryCount,
+            RnrTimer,
+            Rtr,
+            Rts,
+            State,
+            TransitionError,
+            Uc, //
+        },
+        wr::{
+            Complete,
+            Operation,
+            Receive,
+            Sge, //
+        },
+    },
+};
+
+#[path = "common/common.rs"]
+mod common;
+
+module! {
+    type: job::Handle,
+    name: "rrdma_qp_states",
+    authors: ["The rnvme developers"],
+    description: "Sample: the states of queue pairs, and what they refuse",
+    license: "GPL",
+}
+
+rrdma::parameters! {
+    device: Text<63> = "", "RDMA device; empty: the first with an active port";
+    gid_index: Number<0, 255> = 0, "which GID of its first port";
+    nobody: Text<39> = "", "an address of its network that nobody has";
+}
+
+const OWNER: &CStr = c"rrdma_qp_states";
+
+/// Receives that are posted to each queue pair.
+const RECEIVES: u32 = 4;
+
+fn run(job: &Arc<Job>) -> Result<Line, Failure> {
+    let device = job.device(&parameters::device.get())?;
+    Need::ConnectionsByHand.of(&device)?;
+    let port = device.port(1).ok_or(ENODEV).step("port")?;
+    let bench = Bench {
+        port,
+        source: port.gid(parameters::gid_index.get()).step("GID")?,
+        pd: ProtectionDomain::new(device.clone(), OWNER).step("protection domain")?,
+        cq: CompletionQueue::private(device.clone(), 32, 0, Poll::Workqueue, OWNER)
+            .step("completion queue")?,
+        flushed: Arc::new(Atomic::new(0), GFP_KERNEL).step("counter")?,
+    };
+    bench.tables()?;
+    let mut back = 0u32;
+    for last in [
+        State::Reset,
+        State::Init,
+        State::Rtr,
+        State::Rts,
+        State::Error,
+    ] {
+        job.proceed("states")?;
+        back = back.saturating_add(bench.walk::<Rc>("RC", last)?);
+        back = back.saturating_add(bench.walk::<Uc>("UC", last)?);
+    }
+    bench.refusals()?;
+    bench.paths()?;
+    Ok(Line::new(fmt!("10 queue pairs, {back} receives came back")))
+}
+
+/// What the queue pairs are made of.
+struct Bench<'a> {
+    port: Port<'a>,
+    source: GidEntry<'a>,
+    pd: Arc<ProtectionDomain>,
+    cq: Arc<CompletionQueue>,
+    flushed: Arc<Atomic<u32>>,
+}
+
+/// The context of a queue pair.
+struct Walker<S> {
+    flushed: Arc<Atomic<u32>>,
+    _service: PhantomData<S>,
+}
+
+impl<S: Connected> Context for Walker<S> {
+    type Service = S;
+
+    fn failed(_: &QueuePair<Self>, failure: cq::Failure) {
+        pr_err!("a request has failed: {failure}\n");
+    }
+
+    fn faulted(_: &QueuePair<Self>, fault: Fault) {
+        pr_err!("{fault}\n");
+    }
+}
+
+/// Room for a message that never comes.
+struct Room(DmaBuffer);
+
+impl<S: Connected> Complete<Walker<S>> for Room {
+    fn complete(_: Operation<Self>, queue: &QueuePair<Walker<S>>, completion: &Completion<'_>) {
+        if completion.result().is_err_and(|failure| failure.is_flush()) {
+            queue.context().flushed.fetch_add(1, ordering::Relaxed);
+        }
+    }
+}
+
+impl<S: Connected> Receive<Walker<S>> for Room {
+    fn buffer(&self) -> Sge<'_> {
+        self.0.sge()
+    }
+}
+
+type Reached<T> = Result<T, TransitionError>;
+
+/// How a queue pair of a service is connected with itself.
+trait Loop: Connected + Sized {
+    fn init(reset: Reset<Walker<Self>>, port: Port<'_>) -> Reached<Init<Walker<Self>>>;
+    fn rtr(init: Init<Walker<Self>>, path: Path<'_>) -> Reached<Rtr<Walker<Self>>>;
+    fn rts(rtr: Rtr<Walker<Self>>) -> Reached<Rts<Walker<Self>>>;
+}
+
+const PSN: Psn = Psn::truncate(0x123456);
+
+fn rc_init(port: Port<'_>) -> rc::Init<'_> {
+    rc::Init {
+        port,
+        pkey_index: 0,
+        access: rc::Access::NONE,
+    }
+}
+
+fn rc_rtr(path: Path<'_>, dest_qpn: Qpn) -> rc::Rtr<'_> {
+    rc::Rtr {
+        path,
+        path_mtu: Mtu::Bytes1024,
+        dest_qpn,
+        rq_psn: PSN,
+        max_dest_rd_atomic: 1,
+        min_rnr_timer: RnrTimer::MAX,
+    }
+}
+
+const RC_RTS: rc::Rts = rc::Rts {
+    sq_psn: PSN,
+    timeout: AckTimeout::MAX,
+    retry_count: RetryCount::MAX,
+    rnr_retry: RetryCount::FOR_EVER,
+    max_rd_atomic: 1,
+};
+
+impl Loop for Rc {
+    fn init(reset: Reset<Walker<Rc>>, port: Port<'_>) -> Reached<Init<Walker<Rc>>> {
+        reset.into_init(rc_init(port))
+    }
+
+    fn rtr(init: Init<Walker<Rc>>, path: Path<'_>) -> Reached<Rtr<Walker<Rc>>> {
+        let own = init.number();
+        init.into_rtr(rc_rtr(path, own))
+    }
+
+    fn rts(rtr: Rtr<Walker<Rc>>) -> Reached<Rts<Walker<Rc>>> {
+        rtr.into_rts(RC_RTS)
+    }
+}
+
+impl Loop for Uc {
+    fn init(reset: Reset<Walker<Uc>>, port: Port<'_>) -> Reached<Init<Walker<Uc>>> {
+        reset.into_init(uc::Init {
+            port,
+            pkey_index: 0,
+            access: uc::Access::None,
+        })
+    }
+
+    fn rtr(init: Init<Walker<Uc>>, path: Path<'_>) -> Reached<Rtr<Walker<Uc>>> {
+        let dest_qpn = init.number();
+        init.into_rtr(uc::Rtr {
+            path,
+            path_mtu: Mtu::Bytes1024,
+            dest_qpn,
+            rq_psn: PSN,
+        })
+    }
+
+    fn rts(rtr: Rtr<Walker<Uc>>) -> Reached<Rts<Walker<Uc>>> {
+        rtr.into_rts(uc::Rts { sq_psn: PSN })
+    }
+}
+
+impl Bench<'_> {
+    fn device(&self) -> &DeviceRef {
+        self.pd.device()
+    }
+
+    fn create<S: Connected>(&self) -> Result<Reset<Walker<S>>, Failure> {
+        let capacity = Capacity {
+            sends: 1,
+            receives: RECEIVES,
+            send_sges: 1,
+        };
+        let walker = Walker {
+            flushed: self.flushed.clone(),
+            _service: PhantomData,
+        };
+        let parts = Parts::new(self.pd.clone(), self.cq.clone(), capacity);
+        qp::create(parts, Ok(walker), OWNER).step("queue pair")
+    }
+
+    fn receive(&self) -> Result<Operation<Room>, Failure> {
+        let buffer = DmaBuffer::new(self.device().clone(), 64, Direction::FromDevice);
+        Operation::new(Room(buffer.step("receive")?)).step("receive")
+    }
+
+    fn to_self(&self) -> Result<Path<'_>, Failure> {
+        Path::to_gid(self.source.clone(), self.source.gid()).step("path")
+    }
+
+    /// Looks up by what they are the GID and the P_Key that the queue pairs use, and a GID
+    /// that is not there.
+    fn tables(&self) -> Result<(), Failure> {
+        let (gid, kind) = (self.source.gid(), self.source.kind());
+        let found = self.port.find_gid(&gid, kind).step("GID")?;
+        let pkey = self.port.pkey(0).step("P_Key")?;
+        let index = self.port.find_pkey(pkey).step("P_Key")?;
+        let nowhere = self.port.find_gid(&Gid::from_bytes([0; 16]), kind);
+        if found.gid() != gid || index != 0 || nowhere.err() != Some(ENOENT) {
+            let found = found.gid();
+            return Err(Failure::new("tables", fmt!("{found}, P_Key at {index}")));
+        }
+        pr_info!("found in the tables: {gid}, {kind}, and P_Key {pkey}\n");
+        Ok(())
+    }
+
+    /// Takes a queue pair to its last state and gives it up there; says how many of its
+    /// receives came back.
+    fn walk<S: Loop>(&self, service: &str, last: State) -> Result<u32, Failure> {
+        let before = self.flushed.load(ordering::Relaxed);
+        let posted = self.take_to::<S>(last)?;
+        let back = self.flushed.load(ordering::Relaxed).wrapping_sub(before);
+        pr_info!("{service} given up in {last}: {back} of {posted} receives came back\n");
+        if back != posted {
+            return Err(Failure::new(
+                "receives",
+                fmt!("{back} of {posted} came back"),
+            ));
+        }
+        Ok(back)
+    }
+
+    /// Says how many receives were posted.
+    fn take_to<S: Loop>(&self, last: State) -> Result<u32, Failure> {
+        let reset = self.create::<S>()?;
+        if last == State::Reset {
+            return Ok(0);
+        }
+        let init = S::init(reset, self.port).step("initialise")?;
+        for _ in 0..RECEIVES {
+            init.post_receive(self.receive()?).step("receive")?;
+        }
+        if last == State::Init {
+            return Ok(RECEIVES);
+        }
+        let rtr = S::rtr(init, self.to_self()?).step("ready to receive")?;
+        if last == State::Rtr {
+            return Ok(RECEIVES);
+        }
+        let rts = S::rts(rtr).step("ready to send")?;
+        let queue = rts.queue_pair();
+        self.compare(queue, State::Rts)?;
+        if last == State::Error {
+            queue.drain();
+            self.compare(queue, State::Error)?;
+            let refused = queue.post_receive(self.receive()?);
+            if refused.map_err(|unposted| unposted.error) != Err(ENOTCONN) {
+                return Err(Failure::new("drained", fmt!("a receive was posted")));
+            }
+        }
+        Ok(RECEIVES)
+    }
+
+    /// Compares what the device says of a queue pair with what it was told.
+    fn compare<S: Loop>(&self, queue: &QueuePair<Walker<S>>, state: State) -> Result<(), Failure> {
+        let is = queue.query().step("query")?;
+        let same = is.state == state
+            && is.path_mtu == Some(Mtu::Bytes1024)
+            && is.port == self.port.number()
+            && is.dest_qpn.get() == queue.number()
+            && is.destination == self.source.gid();
+        if !same {
+            return Err(Failure::new("query", fmt!("{is:?}")));
+        }
+        Ok(())
+    }
+
+    /// Asks for what cannot be, in each state.
+    fn refusals(&self) -> Result<(), Failure> {
+        let reset = self.create::<Rc>()?;
+        refused(reset.into_init(rc::Init {
+            pkey_index: u16::MAX,
+            ..rc_init(self.port)
+        }))?;
+        let init = || {
+            self.create::<Rc>()
+                .and_then(|reset| Rc::init(reset, self.port).step("init"))
+        };
+        let rtr = || Ok::<_, Failure>(rc_rtr(self.to_self()?, Qpn::MAX));
+        let active = self.port.attributes().step("port")?.active_mtu;
+        // A port that can have the largest ones refuses none.
+        if let Some(path_mtu) = Mtu::ALL.into_iter().find(|mtu| Some(*mtu) > active) {
+            refused(init()?.into_rtr(rc::Rtr { path_mtu, ..rtr()? }))?;
+        }
+        refused(init()?.into_rtr(rc::Rtr {
+            max_dest_rd_atomic: u8::MAX,
+            ..rtr()?
+        }))?;
+        let ready = init()?.into_rtr(rtr()?).step("ready to receive")?;
+        refused(ready.into_rts(rc::Rts {
+            max_rd_atomic: u8::MAX,
+            ..RC_RTS
+        }))
+    }
+
+    /// Asks for paths that cannot be.
+    fn paths(&self) -> Result<(), Failure> {
+        let own = self.source.gid();
+        let other = match own.to_ipv4() {
+            Some(_) => Gid::from(core::net::Ipv6Addr::LOCALHOST),
+            None => Gid::from(core::net::Ipv4Addr::LOCALHOST),
+        };
+        let group = match own.to_ipv4() {
+            Some(_) => Gid::from(core::net::Ipv4Addr::new(224, 0, 0, 1)),
+            None => Gid::from_bytes([0xff; 16]),
+        };
+        let none = Gid::from_bytes([0; 16]);
+        for (to, expected) in [(none, EINVAL), (group, EINVAL), (other, EAFNOSUPPORT)] {
+            no_path(self.source.clone(), to, expected)?;
+        }
+        let nobody = parameters::nobody.get();
+        if !nobody.is_empty() {
+            let nobody = nobody.parse::<core::net::IpAddr>();
+            let to = match nobody.map_err(|_| EINVAL).step("nobody")? {
+                core::net::IpAddr::V4(address) => Gid::from(address),
+                core::net::IpAddr::V6(address) => Gid::from(address),
+            };
+            no_path(self.source.clone(), to, ETIMEDOUT)?;
+        }
+        Ok(())
+    }
+}
+
+/// Logs how a transition was refused, which it must be.
+fn refused<T>(result: Reached<T>) -> Result<(), Failure> {
+    match result {
+        Ok(_) => Err(Failure::new("refusals", fmt!("it was done"))),
+        Err(error) => {
+            pr_info!("refused: {error}\n");
+            Ok(())
+        }
+    }
+}
+
+/// Logs how a path was refused, which it must be, from this cause.
+fn no_path(source: GidEntry<'_>, to: Gid, expected: Error) -> Result<(), Failure> {
+    match Path::to_gid(source, to) {
+        Err(error) if error == expected => {
+            pr_info!("no path to {to}: {error:?}\n");
+            Ok(())
+        }
+        Err(error) => Err(Failure::new("path", fmt!("{error:?} and not {expected:?}"))),
+        Ok(_) => Err(Failure::new("path", fmt!("there is one to {to}"))),
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A ping-pong over a reliable connection that is made by hand: a peer of
+//! `ibv_rc_pingpong`.
+
+use common::{
+    failure::Failure,
+    job::{
+        self,
+        Job,
+        Line, //
+    },
+    need::Need,
+    peer::Peer,
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use pingpong::{
+    rally::Player,
+    Transport, //
+};
+use rrdma::rdma::{
+    device::Port,
+    qp::{
+        rc,
+        AckTimeout,
+        Init,
+        Psn,
+        Rc,
+        Reset,
+        RetryCount,
+        RnrTimer,
+        Rts,
+        TransitionError, //
+    },
+};
+
+#[path = "common/common.rs"]
+mod common;
+#[path = "pingpong/pingpong.rs"]
+mod pingpong;
+
+module! {
+    type: job::Handle,
+    name: "rrdma_rc_pingpong",
+    authors: ["The rnvme developers"],
+    description: "Sample: ping-pong over a reliable connection made by hand",
+    license: "GPL",
+}
+
+fn run(job: &Arc<Job>) -> Result<Line, Failure> {
+    pingpong::play::<Reliable>(job)
+}
+
+/// 67 ms, and 640 us.
+const TIMEOUT: AckTimeout = AckTimeout::new(14).unwrap();
+const RNR_TIMER: RnrTimer = RnrTimer::new(12).unwrap();
+
+/// The service, with the timers and counts of the program.
+struct Reliable;
+
+impl Transport for Reliable {
+    type Service = Rc;
+
+    type Route = ();
+
+    const NEED: Need = Need::ConnectionsByHand;
+
+    const SERVES_AGAIN: bool = false;
+
+    fn initialise(
+        reset: Reset<Player<Self>>,
+        port: Port<'_>,
+    ) -> Result<Init<Player<Self>>, TransitionError> {
+        reset.into_init(rc::Init {
+            port,
+            pkey_index: 0,
+            access: rc::Access::NONE,
+        })
+    }
+
+    fn connect(
+        init: Init<Player<Self>>,
+        peer: Peer<'_>,
+        psn: Psn,
+    ) -> Result<Rts<Player<Self>>, TransitionError> {
+        let rtr = init.into_rtr(rc::Rtr {
+            path: peer.path,
+            path_mtu: peer.mtu,
+            dest_qpn: peer.qpn,
+            rq_psn: peer.psn,
+            max_dest_rd_atomic: 1,
+            min_rnr_timer: RNR_TIMER,
+        })?;
+        rtr.into_rts(rc::Rts {
+            sq_psn: psn,
+            timeout: TIMEOUT,
+            retry_count: RetryCount::MAX,
+            rnr_retry: RetryCount::FOR_EVER,
+            max_rd_atomic: 1,
+        })
+    }
+}

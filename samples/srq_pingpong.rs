@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A ping-pong on several queue pairs that share their receives: a peer of
+//! `ibv_srq_pingpong`.
+//!
+//! Messages take receives from the shared queue, whichever queue pair they arrive at.
+//! Used ones are kept until the queue tells that it runs short; then all of them are
+//! posted again.
+
+use common::{
+    exchange,
+    failure::{
+        Failure,
+        Step, //
+    },
+    formats::handshake::End,
+    job::{
+        self,
+        Job,
+        Line, //
+    },
+    need::Need,
+    peer::Peer,
+};
+use game::{
+    Game,
+    Incoming,
+    News,
+    Player, //
+};
+use kernel::{
+    fmt,
+    prelude::*,
+    str::CStr,
+    sync::Arc,
+    time::{
+        Instant,
+        Monotonic, //
+    }, //
+};
+use rrdma::{
+    params::Text,
+    rdma::{
+        cq::{
+            CompletionQueue,
+            Poll, //
+        },
+        device::{
+            DeviceRef,
+            GidEntry,
+            Mtu,
+            Port, //
+        },
+        pd::ProtectionDomain,
+        qp::{
+            self,
+            rc,
+            Capacity,
+            Init,
+            Parts,
+            Psn,
+            QueuePair, //
+        },
+        srq::SharedReceiveQueue,
+    },
+    sync::Msecs,
+};
+
+#[path = "common/common.rs"]
+mod common;
+#[path = "srq_pingpong/game.rs"]
+mod game;
+
+module! {
+    type: job::Handle,
+    name: "rrdma_srq_pingpong",
+    authors: ["The rnvme developers"],
+    description: "Sample: ping-pong on queue pairs that share their receives",
+    license: "GPL",
+}
+
+rrdma::parameters! {
+    server: Text<63> = "", "address of the peer; empty: be the server";
+    port: Number<1, 65535> = 18515, "TCP port to tell each other the addresses";
+    device: Text<63> = "", "RDMA device; empty: the first with an active port";
+    ib_port: Number<1, 255> = 1, "port of the device";
+    gid_index: Number<0, 255> = 0, "which GID of the port";
+    size: Number<1, 1048576> = 4096, "bytes of a message";
+    mtu: Number<256, 4096> = 1024, "bytes of a packet: 256, 512, 1024, 2048 or 4096";
+    num_qp: Number<1, 256> = 16, "queue pairs, as many as the peer has";
+    rx_depth: Number<1, 32767> = 500, "receives that they share";
+    limit: Number<1, 32767> = 16, "receives below which the queue is filled again";
+    extra: Number<0, 32767> = 0, "receives that are added when that happens first";
+    iters: Number<1, 1000000000> = 1000, "messages in each direction, of all queue pairs";
+    patience: Number<1, 3600000> = 10000, "milliseconds of silence after which it is over";
+}
+
+/// What `rdma resource` names.
+const NAME: &CStr = c"rrdma_srq_pingpong";
+
+/// The program tells of as many queue pairs, those that it does not have included.
+const ENDS: usize = 256;
+
+/// Bytes that the receives may have, all together.
+const MOST: u32 = 64 << 20;
+
+/// How long the queue pairs stay when all is done: if the peer has not heard our last
+/// acknowledgement, it sends again and has to be answered.
+const LINGER: Msecs = Msecs::new(300);
+
+fn run(job: &Arc<Job>) -> Result<Line, Failure> {
+    let mtu = check()?;
+    let device = job.device(&parameters::device.get())?;
+    Need::ConnectionsByHand.of(&device)?;
+    let port = device.port(parameters::ib_port.get());
+    let port = port.ok_or(ENODEV).step("port")?;
+    let source = port.gid(parameters::gid_index.get()).step("GID")?;
+    let server: Text<63> = parameters::server.get();
+    let receives = parameters::rx_depth
+        .get()
+        .saturating_add(parameters::extra.get());
+    let iters = parameters::iters.get();
+    let game = Game::new(job, iters, receives, !server.is_empty())?;
+    let (shared, pairs) = set(&game, &device, port)?;
+    let mut mine = ends()?;
+    for (end, (pair, psn)) in mine.iter_mut().zip(&pairs) {
+        *end = exchange::end(port, &source, pair.number().get(), psn.get())?;
+    }
+    let mut theirs = ends()?;
+    let mut ready = None;
+    let tcp = u16::try_from(parameters::port.get()).unwrap_or_default();
+    exchange::exchange(job, &server, tcp, &mine, &mut theirs, |theirs| {
+        ready = Some(connect(pairs, theirs, mtu, port, &source)?);
+        Ok(())
+    })?;
+    let ready = ready.ok_or(EINVAL).step("connection")?;
+    let start = Instant::<Monotonic>::now();
+    let score = play(job, &game, &device, &shared, &ready)?;
+    let time = start.elapsed().as_micros_ceil();
+    // Nothing is to come, so this fails when it is time, or when the job is stopped.
+    let _ = job.wait_for("end", LINGER, || None::<()>);
+    let size = parameters::size.get();
+    let (pairs, refills) = (ready.len(), score.refills);
+    let end = match score.unacknowledged {
+        true => ", the last one not acknowledged",
+        false => "",
+    };
+    Ok(Line::new(fmt!(
+        "{iters} messages of {size} bytes on {pairs} queue pairs in {time} us, \
+         {refills} times short of receives{end}"
+    )))
+}
+
+/// The parameters that have to go together; and the MTU.
+fn check() -> Result<Mtu, Failure> {
+    let refuse = |cause: fmt::Arguments<'_>| Err(Failure::new("parameters", cause));
+    let (size, depth) = (parameters::size.get(), parameters::rx_depth.get());
+    let (limit, mtu) = (parameters::limit.get(), parameters::mtu.get());
+    if size.saturating_mul(depth.saturating_add(parameters::extra.get())) > MOST {
+        return refuse(fmt!("receives of size={size} are more than {MOST} bytes"));
+    }
+    if limit > depth {
+        return refuse(fmt!("limit={limit} is more than rx_depth={depth}"));
+    }
+    match Mtu::from_bytes(mtu) {
+        Some(mtu) => Ok(mtu),
+        None => refuse(fmt!("mtu={mtu} is no MTU of RDMA")),
+    }
+}
+
+/// Room for as many ends as the program tells of, none of which is there.
+fn ends() -> Result<KVec<End>, Failure> {
+    KVec::from_elem(End::default(), ENDS, GFP_KERNEL).step("handshake")
+}
+
+type Shared = Arc<SharedReceiveQueue<Player>>;
+type Pairs = KVec<(Init<Player>, Psn)>;
+
+/// The shared queue with its receives, and the queue pairs.
+fn set(game: &Arc<Game>, device: &DeviceRef, port: Port<'_>) -> Result<(Shared, Pairs), Failure> {
+    let (count, depth) = (parameters::num_qp.get(), parameters::rx_depth.get());
+    let pd = ProtectionDomain::new(device.clone(), NAME).step("protection domain")?;
+    let teller = game.clone();
+    let shared = SharedReceiveQueue::new(pd.clone(), depth, move |event| teller.tell(event))
+        .step("shared receive queue")?;
+    fill(&shared, device, depth)?;
+    shared.arm_limit(parameters::limit.get()).step("limit")?;
+    // A send and the marker of each, all receives.
+    let entries = count
+        .saturating_mul(2)
+        .saturating_add(depth)
+        .saturating_add(parameters::extra.get());
+    let cq = CompletionQueue::private(device.clone(), entries, 0, Poll::SoftIrq, NAME)
+        .step("completion queue")?;
+    let capacity = Capacity {
+        sends: 1,
+        receives: 0,
+        send_sges: 1,
+    };
+    let mut pairs = KVec::new();
+    for _ in 0..count {
+        let parts = Parts::new(pd.clone(), cq.clone(), capacity);
+        let parts = parts.with_shared_receives(shared.clone());
+        let player = Player::new(game, device, parameters::size.get() as usize)?;
+        let reset = qp::create(parts, player, NAME).step("queue pair")?;
+        let init = reset.into_init(rc::Init {
+            port,
+            pkey_index: 0,
+            access: rc::Access::NONE,
+        });
+        let pair = (init.step("queue pair")?, Psn::random());
+        pairs.push(pair, GFP_KERNEL).step("queue pair")?;
+    }
+    Ok((shared, pairs))
+}
+
+/// Posts so many new receives.
+fn fill(shared: &Shared, device: &DeviceRef, count: u32) -> Result<(), Failure> {
+    for _ in 0..count {
+        let receive = Incoming::new(device, parameters::size.get() as usize).step("receive")?;
+        shared.post(receive).step("receive")?;
+    }
+    Ok(())
+}
+
+type Ready = KVec<Arc<QueuePair<Player>>>;
+
+/// Connects each queue pair with the one of the peer that has the same place.
+fn connect(
+    pairs: Pairs,
+    theirs: &[End],
+    mtu: Mtu,
+    port: Port<'_>,
+    source: &GidEntry<'_>,
+) -> Result<Ready, Failure> {
+    let mut ready = KVec::new();
+    for ((pair, psn), peer) in pairs.into_iter().zip(theirs) {
+        if peer.qpn == 0 {
+            return Err(Failure::new(
+                "peer",
+                fmt!("it has only {} queue pairs", ready.len()),
+            ));
+        }
+        let peer = Peer::told(peer, mtu, port, source.clone())?;
+        let pair = peer.connect(pair, psn, 1).step("connection")?;
+        let pair = pair.queue_pair().clone();
+        ready.push(pair, GFP_KERNEL).step("connection")?;
+    }
+    Ok(ready)
+}
+
+/// How it went.
+struct Score {
+    refills: u32,
+    unacknowledged: bool,
+}
+
+/// Plays to the end; meanwhile fills the shared queue whenever it says that it is
+/// short.
+fn play(
+    job: &Job,
+    game: &Game,
+    device: &DeviceRef,
+    shared: &Shared,
+    pairs: &Ready,
+) -> Result<Score, Failure> {
+    let limit = parameters::limit.get();
+    let mut score = Score {
+        refills: 0,
+        unacknowledged: false,
+    };
+    let mut known = 0;
+    for pair in pairs {
+        Player::begin(pair);
+    }
+    loop {
+        let patience = Msecs::new(parameters::patience.get());
+        let news = match job.wait_for("messages", patience, || game.news(known)) {
+            // Some devices send 7 retries for ever: soft-RoCE does.
+            Err(_) if game.has_all() && !job.is_stopped() => News::Done {
+                unacknowledged: true,
+            },
+            heard => heard??,
+        };
+        match news {
+            News::Received(received) => known = received,
+            News::Short => {
+                if score.refills == 0 && parameters::extra.get() != 0 {
+                    shared.grow(parameters::extra.get()).step("grow")?;
+                    fill(shared, device, parameters::extra.get())?;
+                }
+                score.refills = score.refills.saturating_add(1);
+                // First, so that no message takes the last receive unnoticed.
+                shared.arm_limit(limit).step("limit")?;
+                game.refill(shared)?;
+            }
+            News::Done { unacknowledged } => {
+                score.unacknowledged = unacknowledged;
+                let room = shared.query().step("shared receive queue")?;
+                pr_info!("the shared queue has room for {} receives\n", room.max_wr);
+                return Ok(score);
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A ping-pong over an unreliable connection that is made by hand: a peer of
+//! `ibv_uc_pingpong`.
+//!
+//! A message may be lost, and nobody tells. Where the program waits for ever then,
+//! this sends another one after a while.
+
+use common::{
+    failure::Failure,
+    job::{
+        self,
+        Job,
+        Line, //
+    },
+    need::Need,
+    peer::Peer,
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use pingpong::{
+    rally::Player,
+    Transport, //
+};
+use rrdma::rdma::{
+    device::Port,
+    qp::{
+        uc,
+        Init,
+        Psn,
+        Reset,
+        Rts,
+        TransitionError,
+        Uc, //
+    },
+};
+
+#[path = "common/common.rs"]
+mod common;
+#[path = "pingpong/pingpong.rs"]
+mod pingpong;
+
+module! {
+    type: job::Handle,
+    name: "rrdma_uc_pingpong",
+    authors: ["The rnvme developers"],
+    description: "Sample: ping-pong over an unreliable connection made by hand",
+    license: "GPL",
+}
+
+fn run(job: &Arc<Job>) -> Result<Line, Failure> {
+    pingpong::play::<Unreliable>(job)
+}
+
+/// The service; there is nothing about it to be chosen.
+struct Unreliable;
+
+impl Transport for Unreliable {
+    type Service = Uc;
+
+    type Route = ();
+
+    const NEED: Need = Need::UnreliableConnections;
+
+    const SERVES_AGAIN: bool = true;
+
+    fn initialise(
+        reset: Reset<Player<Self>>,
+        port: Port<'_>,
+    ) -> Result<Init<Player<Self>>, TransitionError> {
+        reset.into_init(uc::Init {
+            port,
+            pkey_index: 0,
+            access: uc::Access::None,
+        })
+    }
+
+    fn connect(
+        init: Init<Player<Self>>,
+        peer: Peer<'_>,
+        psn: Psn,
+    ) -> Result<Rts<Player<Self>>, TransitionError> {
+        let rtr = init.into_rtr(uc::Rtr {
+            path: peer.path,
+            path_mtu: peer.mtu,
+            dest_qpn: peer.qpn,
+            rq_psn: peer.psn,
+        })?;
+        rtr.into_rts(uc::Rts { sq_psn: psn })
+    }
+}

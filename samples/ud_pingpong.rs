@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A ping-pong of datagrams: a peer of `ibv_ud_pingpong`.
+//!
+//! The queue pair has no peer: each message bears the address handle, the number and
+//! the Q_Key of the one that it goes to, and comes with a header that says from whom.
+//! A message may be lost, and nobody tells: another one is sent after a while.
+
+use common::{
+    failure::{
+        Failure,
+        Step, //
+    },
+    job::{
+        self,
+        Job,
+        Line, //
+    },
+    need::Need,
+    peer::Peer,
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use pingpong::{
+    rally::Player,
+    settings::Settings,
+    Transport, //
+};
+use rrdma::rdma::{
+    ah::{
+        AddressHandle,
+        GRH_BYTES, //
+    },
+    device::Port,
+    pd::ProtectionDomain,
+    qp::{
+        ud::{
+            self,
+            Qkey, //
+        },
+        Init,
+        Psn,
+        Qpn,
+        Reset,
+        Rts,
+        TransitionError,
+        Ud, //
+    },
+    wr::{
+        Chain,
+        Sge, //
+    },
+};
+
+#[path = "common/common.rs"]
+mod common;
+#[path = "pingpong/pingpong.rs"]
+mod pingpong;
+
+module! {
+    type: job::Handle,
+    name: "rrdma_ud_pingpong",
+    authors: ["The rnvme developers"],
+    description: "Sample: ping-pong of datagrams",
+    license: "GPL",
+}
+
+fn run(job: &Arc<Job>) -> Result<Line, Failure> {
+    pingpong::play::<Datagrams>(job)
+}
+
+/// The Q_Key of the program, for both ends.
+const QKEY: Qkey = Qkey(0x1111_1111);
+
+/// The service.
+struct Datagrams;
+
+/// Where a message goes.
+struct Route {
+    address: AddressHandle,
+    number: Qpn,
+}
+
+impl pingpong::Route<Datagrams> for Route {
+    fn find(pd: &Arc<ProtectionDomain>, peer: &Peer<'_>) -> Result<Self> {
+        let address = AddressHandle::new(pd.clone(), &peer.path)?;
+        let number = peer.qpn;
+        Ok(Self { address, number })
+    }
+
+    fn send<'a>(
+        &'a self,
+        message: Sge<'a>,
+        chain: &mut Chain<'a, '_, Player<Datagrams>>,
+    ) -> Result {
+        chain.send_datagram(&self.address, self.number, QKEY, [message])
+    }
+}
+
+impl Transport for Datagrams {
+    type Service = Ud;
+    type Route = Route;
+
+    const NEED: Need = Need::Datagrams;
+
+    const SERVES_AGAIN: bool = true;
+    const HEADER: usize = GRH_BYTES;
+    const MARKS_PAGES: bool = false;
+
+    /// A message has to fit a packet.
+    fn check(settings: &Settings, port: Port<'_>) -> Result<(), Failure> {
+        let size = settings.size;
+        let mtu = port.attributes().step("port")?.active_mtu;
+        let mtu = mtu.ok_or(ENODEV).step("port")?;
+        if size > mtu.bytes() as usize {
+            return Err(Failure::new(
+                "parameters",
+                fmt!("size={size}: a packet has at most {mtu} bytes"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn initialise(
+        reset: Reset<Player<Self>>,
+        port: Port<'_>,
+    ) -> Result<Init<Player<Self>>, TransitionError> {
+        reset.into_init(ud::Init {
+            port,
+            pkey_index: 0,
+            qkey: QKEY,
+        })
+    }
+
+    fn connect(
+        init: Init<Player<Self>>,
+        _peer: Peer<'_>,
+        psn: Psn,
+    ) -> Result<Rts<Player<Self>>, TransitionError> {
+        init.into_rtr(ud::Rtr)?.into_rts(ud::Rts { sq_psn: psn })
+    }
+}

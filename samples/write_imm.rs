@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Writes with immediate data: the peer's memory is written, and the peer is told.
+//!
+//! The near end writes a message to memory that the far end has registered, in pieces.
+//! The last one has immediate data, the number of the message, which uses up a receive
+//! of the far end: all before it has arrived by then. The pieces of one message are
+//! posted in one call.
+
+use common::{
+    failure::{
+        Failure,
+        Step, //
+    },
+    job::{
+        self,
+        Job,
+        Line, //
+    },
+    need::Need,
+    place::Place, //
+};
+use core::num::NonZero;
+use kernel::{
+    prelude::*,
+    str::CStr,
+    sync::Arc, //
+};
+use pair::{
+    Desk,
+    End,
+    Work, //
+};
+use rrdma::{
+    errno::ENOBUFS,
+    rdma::{
+        cq::Opcode,
+        device::Mtu,
+        dma::Direction,
+        mr::RemoteKey,
+        wr::{
+            Batch,
+            BatchRoom,
+            Inline,
+            Operation, //
+        },
+    },
+    scatter::Buffer,
+};
+
+#[path = "common/common.rs"]
+mod common;
+#[path = "pair/pair.rs"]
+#[allow(dead_code)]
+mod pair;
+#[path = "write_imm/unposted.rs"]
+mod unposted;
+
+module! {
+    type: job::Handle,
+    name: "rrdma_write_imm",
+    authors: ["The rnvme developers"],
+    description: "Sample: writes to memory of a peer, with immediate data",
+    license: "GPL",
+}
+
+rrdma::parameters! {
+    device: Text<63> = "", "RDMA device that writes; empty: the first with an active port";
+    peer_device: Text<63> = "", "RDMA device that is written to; empty: the same";
+    gid_index: Number<0, 255> = 0, "which GID of its first port";
+    peer_gid_index: Number<0, 255> = 0, "which GID of the other's first port";
+    mtu: Number<256, 4096> = 1024, "bytes of a packet: 256, 512, 1024, 2048 or 4096";
+    size: Number<1, 1048576> = 65536, "bytes of a message";
+    pieces: Number<1, 16> = 4, "writes that a message takes, as far as it has bytes";
+    iters: Number<1, 100000> = 20, "messages";
+}
+
+const OWNER: &CStr = c"rrdma_write_imm";
+
+fn run(job: &Arc<Job>) -> Result<Line, Failure> {
+    let (device, peer_device) =
+        job.devices(&parameters::device.get(), &parameters::peer_device.get())?;
+    Need::ImmediateData.of(&device)?;
+    let near = Place::new(job, &device, parameters::gid_index.get(), OWNER)?;
+    let far = Place::new(job, &peer_device, parameters::peer_gid_index.get(), OWNER)?;
+    let mtu = Mtu::from_bytes(parameters::mtu.get())
+        .ok_or(EINVAL)
+        .step("mtu")?;
+    // It goes after the connection does: nobody writes to it any more by then.
+    let mut reading = Reading::new(&far)?;
+    let (writer, reader) = pair::connect(&near, &far, mtu, OWNER)?;
+    let mut writing = Writing::new(&near, &writer)?;
+    for number in 0..parameters::iters.get() {
+        let key = reading.open(&reader)?;
+        writing.write(number, key)?;
+        reading.receive(&reader, number)?;
+        reading.close(&reader, number)?;
+    }
+    inline(&far, &writer, &reader, &near)?;
+    unposted::run(&near, &far, mtu)?;
+    let (iters, size) = (parameters::iters.get(), parameters::size.get());
+    Ok(Line::new(fmt!(
+        "{iters} messages of {size} bytes, in {} writes each",
+        writing.parts.len()
+    )))
+}
+
+/// The byte of a message at this place.
+fn byte_at(number: u32, place: u32) -> u8 {
+    (place.wrapping_mul(31) as u8) ^ (number as u8)
+}
+
+/// The end that writes.
+struct Writing<'a> {
+    end: &'a End,
+    /// Each with its place in the message.
+    parts: KVec<(u32, Option<Operation<Work>>)>,
+    batch: Batch<Desk, Work>,
+}
+
+impl<'a> Writing<'a> {
+    fn new(near: &Place<'_>, end: &'a End) -> Result<Self, Failure> {
+        let size = parameters::size.get();
+        let pieces = NonZero::new(parameters::pieces.get())
+            .ok_or(EINVAL)
+            .step("pieces")?;
+        let rest = u32::from(size % pieces != 0);
+        let longest = (size / pieces).saturating_add(rest);
+        let mut parts = KVec::new();
+        let mut offset = 0u32;
+        while offset < size {
+            let length = longest.min(size.saturating_sub(offset));
+            let mut work = Work::new(near.device(), length as usize, Direction::ToDevice)?;
+            work.owner = parts.len();
+            parts.push((offset, Some(work)), GFP_KERNEL).step("piece")?;
+            offset = offset.saturating_add(length);
+        }
+        let room = BatchRoom {
+            operations: parts.len(),
+            requests: parts.len(),
+            pieces: parts.len(),
+        };
+        let batch = Batch::new(room).step("batch")?;
+        Ok(Self { end, parts, batch })
+    }
+
+    /// Writes a message, in one call, and waits until all of it is written.
+    fn write(&mut self, number: u32, key: RemoteKey) -> Result<(), Failure> {
+        let count = self.parts.len();
+        let last = count.saturating_sub(1);
+        for (index, (offset, work)) in (0..count).zip(&mut self.parts) {
+            let Some(mut work) = work.take() else {
+                return Err(Failure::new("write", fmt!("piece {index} is not back")));
+            };
+            let offset = *offset;
+            for (byte, place) in work
+                .buffer
+                .write()
+                .iter_mut()
+                .zip(offset..parameters::size.get())
+            {
+                *byte = byte_at(number, place);
+            }
+            let target = key.part(offset, work.buffer.sge().length()).step("write")?;
+            let pushed = self.batch.push(self.end.queue(), work, |work, chain| {
+                let piece = [work.buffer.sge()];
+                match index == last {
+                    true => chain
+                        .solicited()
+                        .write_with_immediate(piece, target, number),
+                    false => chain.write(piece, target),
+                }
+            });
+            pushed.step("write")?;
+        }
+        self.batch.post(self.end.queue()).step("write")?;
+        for _ in 0..=last {
+            let (work, done) = self.end.done("write")?;
+            if done.opcode != Some(Opcode::Write) || done.received.is_some() {
+                return Err(Failure::new("write", fmt!("{:?}", done.opcode)));
+            }
+            if let Some((_, place)) = self.parts.get_mut(work.owner) {
+                *place = Some(work);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The end that is written to.
+struct Reading {
+    /// Nothing is received into it, as no message comes.
+    notice: Option<Operation<Work>>,
+    memory: Option<Operation<Work>>,
+    data: Option<Buffer>,
+}
+
+impl Reading {
+    fn new(far: &Place<'_>) -> Result<Self, Failure> {
+        let size = parameters::size.get() as usize;
+        Ok(Self {
+            notice: Some(Work::new(far.device(), 1, Direction::FromDevice)?),
+            memory: Some(Work::with_region(far, size)?),
+            data: Some(Buffer::new(size, GFP_KERNEL).step("data")?),
+        })
+    }
+
+    /// Lets the other end write.
+    fn open(&mut self, end: &End) -> Result<RemoteKey, Failure> {
+        let notice = self.notice.take().ok_or(EBUSY).step("notice")?;
+        end.post_receive(notice)?;
+        let memory = self.memory.take().ok_or(EBUSY).step("memory")?;
+        let data = self.data.take().ok_or(EBUSY).step("data")?;
+        let (memory, key) = end.open(memory, data, Direction::FromDevice)?;
+        self.memory = Some(memory);
+        Ok(key)
+    }
+
+    /// Waits until it has.
+    fn receive(&mut self, end: &End, number: u32) -> Result<(), Failure> {
+        let (notice, done) = end.done("notice")?;
+        self.notice = Some(notice);
+        let arrival = done.received.ok_or(EINVAL).step("notice")?;
+        // What the last of the writes wrote.
+        if !arrival.is_write || arrival.immediate != Some(number) || arrival.length == 0 {
+            return Err(Failure::new(
+                "notice",
+                fmt!("{:?} of {} bytes", arrival.immediate, arrival.length),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Ends its access, and looks at what it wrote.
+    fn close(&mut self, end: &End, number: u32) -> Result<(), Failure> {
+        let memory = self.memory.take().ok_or(EBUSY).step("memory")?;
+        let (memory, mut data) = end.close(memory)?;
+        let mut places = data.bytes().iter().zip(0..parameters::size.get());
+        if let Some((byte, place)) = places.find(|(byte, place)| **byte != byte_at(number, *place))
+        {
+            return Err(Failure::new("data", fmt!("{byte:#04x} at {place}")));
+        }
+        data.bytes_mut().fill(0);
+        self.data = Some(data);
+        self.memory = Some(memory);
+        Ok(())
+    }
+}
+
+/// What is short goes in the request itself, if the queue pair was made for it; and
+/// what cannot be is refused.
+fn inline(far: &Place<'_>, writer: &End, reader: &End, near: &Place<'_>) -> Result<(), Failure> {
+    const BYTES: &[u8] = b"in the request itself";
+    let notice = Work::new(far.device(), BYTES.len(), Direction::FromDevice)?;
+    reader.post_receive(notice)?;
+    let work = Work::new(near.device(), 1, Direction::FromDevice)?;
+    let work = writer.refuses("too long for a request", work, EINVAL, |_, chain| {
+        chain.send(Inline(&[0; pair::INLINE as usize + 1]))
+    })?;
+    let nowhere = RemoteKey {
+        address: 0,
+        length: 4,
+        rkey: 0,
+    };
+    let work = writer.refuses("longer than the target", work, EINVAL, |_, chain| {
+        chain.write(Inline(BYTES), nowhere)
+    })?;
+    let work = writer.refuses("requests without end", work, ENOBUFS, |_, chain| loop {
+        chain.send(Inline(BYTES))?;
+    })?;
+    writer.post("inline", work, |_, chain| {
+        chain.send_with_immediate(Inline(BYTES), 7)
+    })?;
+    writer.done("inline")?;
+    let (mut notice, done) = reader.done("inline")?;
+    let arrival = done.received.ok_or(EINVAL).step("inline")?;
+    let right = arrival.immediate == Some(7) && !arrival.is_write;
+    if !right || notice.buffer.read() != BYTES {
+        return Err(Failure::new("inline", fmt!("something else arrived")));
+    }
+    Ok(())
+}

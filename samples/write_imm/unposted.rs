@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What becomes of operations that the device does not take.
+//!
+//! A request that names more pieces of memory than any queue pair of the device can
+//! have is refused when it is posted, and with it what follows it. What is ahead of
+//! it is posted, and completes.
+
+use crate::{
+    common::{
+        failure::{
+            Failure,
+            Step, //
+        },
+        place::Place, //
+    },
+    pair::{
+        self,
+        Desk,
+        End,
+        Returned,
+        Work, //
+    },
+    OWNER, //
+};
+use kernel::prelude::*;
+use rrdma::{
+    errno::{
+        ENOBUFS,
+        ENOTCONN, //
+    },
+    rdma::{
+        device::Mtu,
+        dma::Direction,
+        mr::Region,
+        wr::{
+            Batch,
+            BatchRoom,
+            Chain,
+            Operation,
+            Unposted,
+            MAX_SGE, //
+        },
+    },
+    scatter::Buffer,
+};
+
+/// Bytes of a message with all the pieces that it may have.
+const BYTES: usize = 256;
+
+/// Makes the device refuse operations, in all the ways that there are.
+pub(crate) fn run(near: &Place<'_>, far: &Place<'_>, mtu: Mtu) -> Result<(), Failure> {
+    let bench = Bench {
+        near,
+        far,
+        mtu,
+        pieces: near.device().attributes().max_send_sge.saturating_add(1),
+    };
+    bench.whole()?;
+    bench.part()?;
+    bench.part_alone()
+}
+
+struct Bench<'a> {
+    near: &'a Place<'a>,
+    far: &'a Place<'a>,
+    mtu: Mtu,
+    /// More than a request can have.
+    pieces: u32,
+}
+
+impl Bench<'_> {
+    /// Two ends; the far one is ready for three messages.
+    fn connect(&self) -> Result<(End, End), Failure> {
+        let (end, peer) = pair::connect(self.near, self.far, self.mtu, OWNER)?;
+        for _ in 0..3 {
+            let device = self.far.device();
+            peer.post_receive(Work::new(device, BYTES, Direction::FromDevice)?)?;
+        }
+        Ok((end, peer))
+    }
+
+    fn batch(&self, operations: usize, requests: usize) -> Result<Batch<Desk, Work>, Failure> {
+        let room = BatchRoom {
+            operations,
+            requests,
+            pieces: (self.pieces as usize).saturating_add(requests),
+        };
+        Batch::new(room).step("batch")
+    }
+
+    fn message(&self, owner: usize) -> Result<Operation<Work>, Failure> {
+        let mut work = Work::new(self.near.device(), 1, Direction::ToDevice)?;
+        work.owner = owner;
+        Ok(work)
+    }
+
+    /// An operation that registers memory, for nobody.
+    fn registration(&self, owner: usize) -> Result<Operation<Work>, Failure> {
+        let mut work = self.message(owner)?;
+        let mut region = Region::new(self.near.pd.clone(), 2).step("region")?;
+        let data = Buffer::new(BYTES, GFP_KERNEL).step("data")?;
+        let attached = region.attach(data, Direction::FromDevice);
+        attached.map_err(|(error, _)| error).step("region")?;
+        region.bind().step("region")?;
+        work.region = Some(region);
+        Ok(work)
+    }
+
+    /// The second of three operations is refused: it and the third one come back.
+    fn whole(&self) -> Result<(), Failure> {
+        let (end, peer) = self.connect()?;
+        let mut batch = self.batch(3, 3)?;
+        push(&mut batch, &end, self.message(0)?, send)?;
+        push(&mut batch, &end, self.message(1)?, |work, chain| {
+            send_pieces(work, chain, self.pieces)
+        })?;
+        let other = Work::new(self.far.device(), 1, Direction::ToDevice)?;
+        let elsewhere = batch.push(peer.queue(), other, send);
+        not_taken("another queue pair", elsewhere, EINVAL)?;
+        refused("another queue pair", batch.post(peer.queue()), EINVAL)?;
+        push(&mut batch, &end, self.registration(2)?, register)?;
+        let fourth = batch.push(end.queue(), self.message(3)?, send);
+        not_taken("a full batch", fourth, ENOBUFS)?;
+
+        refused("one of three", batch.post(end.queue()), EINVAL)?;
+        is("left", batch.len(), 2)?;
+        refused("posted before it is empty", batch.post(end.queue()), EBUSY)?;
+        let fourth = batch.push(end.queue(), self.message(3)?, send);
+        not_taken("filled before it is empty", fourth, EBUSY)?;
+        is("posted", end.done("one of three")?.0.owner, 0)?;
+        let (second, third) = (taken(&mut batch, 1)?, taken(&mut batch, 2)?);
+        empty(&mut batch)?;
+        // It was not registered after all.
+        is_valid(&third, false)?;
+
+        push(&mut batch, &end, second, send)?;
+        push(&mut batch, &end, third, register)?;
+        batch.post(end.queue()).step("what came back")?;
+        is("posted", end.done("what came back")?.0.owner, 1)?;
+        let (third, _) = end.done("what came back")?;
+        is_valid(&third, true)?;
+        push(&mut batch, &end, third, |work, chain| {
+            chain.invalidate(work.region()?)
+        })?;
+        // What is not to be posted after all can be taken back, too.
+        let third = taken(&mut batch, 2)?;
+        empty(&mut batch)?;
+        is_valid(&third, true)?;
+        pr_info!("not taken: 2 of 3 operations came back\n");
+        Ok(())
+    }
+
+    /// The first request of the second operation is posted, and not the other one: the
+    /// operation is the device's until the queue pair is drained.
+    fn part(&self) -> Result<(), Failure> {
+        let (end, peer) = self.connect()?;
+        let mut batch = self.batch(3, 4)?;
+        push(&mut batch, &end, self.message(0)?, send)?;
+        push(&mut batch, &end, self.message(1)?, |work, chain| {
+            send(work, chain)?;
+            send_pieces(work, chain, self.pieces)
+        })?;
+        push(&mut batch, &end, self.message(2)?, send)?;
+        refused("a half of one of three", batch.post(end.queue()), EINVAL)?;
+        let third = taken(&mut batch, 2)?;
+        empty(&mut batch)?;
+        is("posted", end.done("one of three")?.0.owner, 0)?;
+        peer.done("message of the first")?;
+        peer.done("message of the half")?;
+        end.refuses("closed queue pair", third, ENOTCONN, send)?;
+        comes_back_by_the_drain(&end, 1)?;
+        pr_info!("half taken: 1 of 3 operations came back, 1 by the drain\n");
+        Ok(())
+    }
+
+    /// The same without a batch, and with nothing behind it: there is nothing to give
+    /// back, so it is no error.
+    fn part_alone(&self) -> Result<(), Failure> {
+        let (end, peer) = self.connect()?;
+        let mut batch = self.batch(1, 2)?;
+        push(&mut batch, &end, self.message(0)?, |work, chain| {
+            send(work, chain)?;
+            send_pieces(work, chain, self.pieces)
+        })?;
+        batch.post(end.queue()).step("a half of all")?;
+        empty(&mut batch)?;
+        peer.done("message of the half")?;
+        comes_back_by_the_drain(&end, 0)?;
+
+        let (end, peer) = self.connect()?;
+        end.post("half", self.registration(0)?, |work, chain| {
+            register(work, chain)?;
+            send(work, chain)?;
+            send_pieces(work, chain, MAX_SGE as u32 - 1)
+        })?;
+        peer.done("message of the half")?;
+        // A device may have room for more pieces than it was asked for.
+        let back = match end.try_take() {
+            None => comes_back_by_the_drain(&end, 0)?,
+            Some(back) => back,
+        };
+        // That much was posted.
+        is_valid(&back.work, true)?;
+        if back.result.is_err() {
+            pr_info!("half taken: 2 single operations came back by the drain\n");
+        }
+        Ok(())
+    }
+}
+
+fn send<'a>(work: &'a Work, chain: &mut Chain<'a, '_, Desk>) -> Result {
+    chain.send([work.buffer.sge()])
+}
+
+fn send_pieces<'a>(work: &'a Work, chain: &mut Chain<'a, '_, Desk>, pieces: u32) -> Result {
+    chain.send((0..pieces).map(|_| work.buffer.sge()))
+}
+
+fn register<'a>(work: &'a Work, chain: &mut Chain<'a, '_, Desk>) -> Result {
+    chain.register(work.region()?)
+}
+
+fn push(
+    batch: &mut Batch<Desk, Work>,
+    end: &End,
+    work: Operation<Work>,
+    build: impl for<'a> FnOnce(&'a Work, &mut Chain<'a, '_, Desk>) -> Result,
+) -> Result<(), Failure> {
+    let pushed = batch.push(end.queue(), work, build);
+    pushed.map_err(|unposted| unposted.error).step("push")
+}
+
+/// A batch may not take this operation, from this cause.
+fn not_taken(
+    why: &'static str,
+    pushed: Result<(), Unposted<Work>>,
+    error: Error,
+) -> Result<(), Failure> {
+    refused(why, pushed.map_err(|unposted| unposted.error), error)
+}
+
+fn refused(why: &'static str, result: Result, error: Error) -> Result<(), Failure> {
+    match result {
+        Err(is) if is == error => Ok(()),
+        is => Err(Failure::new(why, fmt!("{is:?} and not {error:?}"))),
+    }
+}
+
+fn is(what: &'static str, number: usize, wanted: usize) -> Result<(), Failure> {
+    match number == wanted {
+        true => Ok(()),
+        false => Err(Failure::new(what, fmt!("{number} and not {wanted}"))),
+    }
+}
+
+/// What comes back first, which must be this operation.
+fn taken(batch: &mut Batch<Desk, Work>, owner: usize) -> Result<Operation<Work>, Failure> {
+    let nothing = || Failure::new("taken back", fmt!("nothing, and not operation {owner}"));
+    let work = batch.take_back().ok_or_else(nothing)?;
+    is("taken back", work.owner, owner)?;
+    Ok(work)
+}
+
+/// Nothing more comes back.
+fn empty(batch: &mut Batch<Desk, Work>) -> Result<(), Failure> {
+    is("left", batch.len(), 0)?;
+    match batch.take_back() {
+        None => Ok(()),
+        Some(work) => {
+            let owner = work.owner;
+            Err(Failure::new("taken back", fmt!("{owner}, once more")))
+        }
+    }
+}
+
+fn is_valid(work: &Operation<Work>, wanted: bool) -> Result<(), Failure> {
+    match work.region().step("region")?.is_valid() == wanted {
+        true => Ok(()),
+        false => Err(Failure::new("region", fmt!("valid is not {wanted}"))),
+    }
+}
+
+/// The operation must not be back before the queue pair is drained, and be then.
+fn comes_back_by_the_drain(end: &End, owner: usize) -> Result<Returned, Failure> {
+    if let Some(early) = end.try_take() {
+        let owner = early.work.owner;
+        return Err(Failure::new("half", fmt!("{owner} came back early")));
+    }
+    end.queue().drain();
+    let back = end.try_take().ok_or(EINVAL).step("drain")?;
+    is("drained", back.work.owner, owner)?;
+    match &back.result {
+        Err(failure) if failure.is_flush() => Ok(back),
+        Err(failure) => Err(Failure::new("drained", fmt!("{failure}"))),
+        Ok(_) => Err(Failure::new("drained", fmt!("it was done"))),
+    }
+}
