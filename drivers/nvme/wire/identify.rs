@@ -10,6 +10,7 @@ mod namespace;
 mod nvm_controller;
 mod nvm_namespace;
 mod text;
+mod wwid;
 
 use core::fmt;
 
@@ -21,6 +22,7 @@ pub use self::namespace::{LbaFormat, Namespace, Performance};
 pub use self::nvm_controller::NvmController;
 pub use self::nvm_namespace::NvmNamespace;
 pub use self::text::Text;
+pub use self::wwid::{Hex, Wwid};
 
 /// A structure that is shorter than [`crate::sqe::Identify::DATA_SIZE`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

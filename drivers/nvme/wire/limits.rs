@@ -5,4 +5,5 @@
 pub mod block;
 pub mod controller;
 pub mod queue;
+pub mod split;
 pub mod transfer;

@@ -21,15 +21,20 @@
 )]
 
 pub mod async_event;
+pub mod backoff;
 pub mod block_status;
 pub mod cid;
 pub mod connect;
 pub mod cqe;
+pub mod discovery;
 pub mod dsm;
 pub mod identify;
 pub mod keep_alive;
+pub mod latency;
 pub mod limits;
+pub mod loss;
 pub mod nqn;
+pub mod passthrough;
 pub mod private_data;
 pub mod property;
 pub mod request_state;

@@ -12,7 +12,7 @@ use crate::sgl::Sgl;
 
 pub use self::admin::{Feature, FeatureId, Identify, InvalidLogPage, LogPage};
 pub use self::fabrics::Connect;
-pub use self::io::{BlockCount, BlockRange, ReadWrite};
+pub use self::io::{BlockCount, BlockRange, Kind, ReadWrite};
 
 /// Addresses all namespaces of a controller.
 pub const ALL_NAMESPACES: u32 = 0xffff_ffff;
@@ -43,7 +43,7 @@ impl Command {
     const FLAG_SGL: u8 = 0x40;
 
     /// Opcode of all Fabrics commands.
-    const FABRICS: u8 = 0x7f;
+    pub(crate) const FABRICS: u8 = 0x7f;
 
     /// An entry of nothing but an opcode.
     #[inline]
@@ -69,6 +69,28 @@ impl Command {
     fn with_fabrics_type(kind: u8) -> Self {
         let mut command = Self::with_opcode(Self::FABRICS);
         command.put::<4, 1>([kind]);
+        command
+    }
+
+    /// An entry of which the user composed all but the pointers.
+    pub(crate) fn of_user(
+        opcode: u8,
+        nsid: u32,
+        dwords_2_3: [u32; 2],
+        dwords_10_15: [u32; 6],
+    ) -> Self {
+        let mut command = Self::with_namespace(opcode, nsid);
+        let [dword2, dword3] = dwords_2_3.map(u32::to_le_bytes);
+        let [dword10, dword11, dword12, dword13, dword14, dword15] =
+            dwords_10_15.map(u32::to_le_bytes);
+        command.put::<8, 4>(dword2);
+        command.put::<12, 4>(dword3);
+        command.put::<40, 4>(dword10);
+        command.put::<44, 4>(dword11);
+        command.put::<48, 4>(dword12);
+        command.put::<52, 4>(dword13);
+        command.put::<56, 4>(dword14);
+        command.put::<60, 4>(dword15);
         command
     }
 

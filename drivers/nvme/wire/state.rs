@@ -15,7 +15,7 @@ pub enum State {
     Connecting = 1,
     /// Ready for I/O.
     Live = 2,
-    /// An error stopped it; its queues are being torn down.
+    /// An error or a reset stopped it; its queues are being torn down.
     Resetting = 3,
     /// Being removed. Nothing follows.
     Deleting = 4,

@@ -44,6 +44,12 @@ impl NamespaceIds {
         Ok(ids)
     }
 
+    /// Whether there is an identifier: the command set is none.
+    #[must_use]
+    pub const fn is_identified(&self) -> bool {
+        self.uuid.is_some() || self.nguid.is_some() || self.eui64.is_some()
+    }
+
     /// Takes the identifiers that Identify Namespace has, where the
     /// descriptors had none.
     #[must_use]

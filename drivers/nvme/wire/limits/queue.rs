@@ -117,14 +117,6 @@ pub fn device_entries(max_send_requests: u32, max_completions: u32) -> u16 {
     u16::try_from(sends.min(completions)).unwrap_or(u16::MAX)
 }
 
-/// How many I/O queues to ask for: one for each CPU, or fewer.
-#[must_use]
-pub fn to_request(online_cpus: u32, requested: Option<NonZeroU16>) -> NonZeroU16 {
-    let most = u16::try_from(online_cpus).unwrap_or(u16::MAX);
-    let most = NonZeroU16::new(most).unwrap_or(NonZeroU16::MIN);
-    requested.map_or(most, |requested| requested.min(most))
-}
-
 /// How many of the I/O queues asked for a controller grants, from the result
 /// of [`crate::sqe::Feature::NumberOfQueues`]: it may offer more.
 #[must_use]
@@ -266,21 +258,6 @@ mod tests {
                 let entries = u32::from(entries);
                 assert!(3 * entries < sends.max(1) && 4 * entries < completions.max(1));
             }
-        }
-    }
-
-    #[test]
-    fn queues_to_request() {
-        let queues = |count| NonZeroU16::new(count);
-        for (cpus, requested, expected) in [
-            (4, None, 4),
-            (4, queues(2), 2),
-            (4, queues(9), 4),
-            (0, None, 1),
-            (0, queues(5), 1),
-            (100_000, None, 65535),
-        ] {
-            assert_eq!(to_request(cpus, requested).get(), expected);
         }
     }
 

@@ -65,6 +65,12 @@ pub struct InlineLimit {
 }
 
 impl InlineLimit {
+    /// Whether it allows all that `other` does.
+    #[must_use]
+    pub const fn covers(&self, other: &Self) -> bool {
+        self.bytes >= other.bytes && self.segments >= other.segments
+    }
+
     /// Size of the unit of capsule sizes.
     const UNIT: u32 = 16;
 

@@ -128,6 +128,14 @@ impl LogPage {
             offset,
         })
     }
+
+    /// How many bytes are asked for.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        u64::from(self.dwords_zero_based)
+            .saturating_add(1)
+            .saturating_mul(Self::DWORD)
+    }
 }
 
 impl fmt::Display for InvalidLogPage {
@@ -254,6 +262,7 @@ mod tests {
     #[test]
     fn log_pages() {
         let part = LogPage::new(LogPage::DISCOVERY, 0x1_0000_0400, 4 * 0x0123_4568).unwrap();
+        assert_eq!(part.length(), 4 * 0x0123_4568);
         let dwords = [0x4567_0070, 0x0000_0123, 0x0000_0400, 1, 0, 0];
         assert_eq!(
             *Command::get_log_page(part).as_bytes(),
@@ -261,6 +270,7 @@ mod tests {
         );
 
         let longest = LogPage::new(LogPage::CHANGED_NAMESPACES, 0, 1 << 34).unwrap();
+        assert_eq!(longest.length(), 1 << 34);
         let dwords = [0xffff_0004, 0x0000_ffff, 0, 0, 0, 0];
         assert_eq!(
             *Command::get_log_page(longest).as_bytes(),

@@ -81,6 +81,20 @@ impl ReadWrite {
     }
 }
 
+/// What a command of an I/O queue does, as far as it is told apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Kind {
+    /// Reads blocks.
+    Read,
+    /// Writes blocks.
+    Write,
+    /// Puts what the volatile write cache holds on the medium.
+    Flush,
+    /// Anything else, Fabrics commands included.
+    #[default]
+    Other,
+}
+
 impl Command {
     const FLUSH: u8 = 0x00;
     const WRITE: u8 = 0x01;
@@ -110,6 +124,19 @@ impl Command {
     #[must_use]
     pub fn flush(nsid: u32) -> Self {
         Self::with_namespace(Self::FLUSH, nsid)
+    }
+
+    /// What the command does on queue `queue_id`. The opcodes of the admin queue, 0, are others.
+    #[inline]
+    #[must_use]
+    pub fn kind(&self, queue_id: u16) -> Kind {
+        match (queue_id, self.opcode()) {
+            (0, _) => Kind::Other,
+            (_, Self::READ) => Kind::Read,
+            (_, Self::WRITE) => Kind::Write,
+            (_, Self::FLUSH) => Kind::Flush,
+            _ => Kind::Other,
+        }
     }
 
     /// Makes blocks read as zeroes, and allows to deallocate them.
@@ -161,6 +188,25 @@ mod tests {
         start: 0x1122_3344_5566_7788,
         count: BlockCount(0xff),
     };
+
+    #[test]
+    fn kinds_are_of_io_queues() {
+        let range = RANGE;
+        let hints = ReadWrite::default();
+        let commands = [
+            (Command::read(1, range, hints), Kind::Read),
+            (Command::write(1, range, hints), Kind::Write),
+            (Command::flush(1), Kind::Flush),
+            (Command::write_zeroes(1, range, true), Kind::Other),
+        ];
+        for (command, kind) in commands {
+            assert_eq!(command.kind(1), kind);
+            assert_eq!(command.kind(u16::MAX), kind);
+            assert_eq!(command.kind(0), Kind::Other);
+        }
+        let connect = Command::with_fabrics_type(1);
+        assert_eq!(connect.kind(1), Kind::Other);
+    }
 
     #[test]
     fn block_counts() {

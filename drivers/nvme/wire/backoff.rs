@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How long to wait between attempts to connect again.
+
+/// Pauses that double up to a longest one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Backoff {
+    longest_ms: u32,
+}
+
+impl Backoff {
+    /// The pause before the first attempt, in milliseconds: most losses are short, such as
+    /// that of a cable or of a target that starts anew.
+    const FIRST_MS: u32 = 250;
+
+    /// Pauses of at most `longest_ms`.
+    #[must_use]
+    pub const fn new(longest_ms: u32) -> Self {
+        Self { longest_ms }
+    }
+
+    /// The pause after so many attempts failed, in milliseconds.
+    ///
+    /// It is up to a quarter shorter, as `random` has it, so that the hosts that a target
+    /// lost at once do not come back at once.
+    #[must_use]
+    pub fn pause_ms(self, attempts: u32, random: u32) -> u32 {
+        let doubled = match 1_u32.checked_shl(attempts) {
+            Some(factor) => Self::FIRST_MS.saturating_mul(factor),
+            None => u32::MAX,
+        };
+        let pause = doubled.min(self.longest_ms);
+        // Below a quarter of the pause, whatever the number is.
+        let less = u64::from(pause / 4).saturating_mul(random.into()) >> u32::BITS;
+        pause.saturating_sub(less as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let backoff = Backoff::new(10_000);
+        let pauses: Vec<u32> = (0..8).map(|n| backoff.pause_ms(n, 0)).collect();
+        assert_eq!(pauses, [250, 500, 1000, 2000, 4000, 8000, 10_000, 10_000]);
+    }
+
+    #[test]
+    fn any_number_of_attempts() {
+        for longest in [1, 250, 10_000, u32::MAX] {
+            for attempts in [31, 32, 33, u32::MAX] {
+                assert_eq!(Backoff::new(longest).pause_ms(attempts, 0), longest);
+            }
+        }
+    }
+
+    #[test]
+    fn at_most_a_quarter_is_taken_off() {
+        for longest in [0, 1, 3, 250, 10_000, u32::MAX] {
+            let backoff = Backoff::new(longest);
+            for attempts in [0, 5, 40] {
+                let whole = backoff.pause_ms(attempts, 0);
+                for random in [1, u32::MAX / 2, u32::MAX] {
+                    let pause = backoff.pause_ms(attempts, random);
+                    assert!(pause <= whole && pause >= whole - whole / 4);
+                }
+                assert!(whole < 8 || backoff.pause_ms(attempts, u32::MAX) < whole);
+            }
+        }
+    }
+}
