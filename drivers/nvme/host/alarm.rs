@@ -90,6 +90,11 @@ impl Alarm {
         *self.trouble.lock()
     }
 
+    /// Forgets the trouble: the connection that it is of is gone, with all that could raise it.
+    pub(crate) fn reset(&self) {
+        *self.trouble.lock() = None;
+    }
+
     /// Makes the controller's thread look around. Any context.
     pub(crate) fn nudge(&self) {
         self.wake.complete();

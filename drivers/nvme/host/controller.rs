@@ -3,25 +3,36 @@
 //! One controller, from connect to removal.
 //!
 //! A controller has a thread of its own, [`Controller::run`], and only this
-//! thread makes and destroys what belongs to the connection, which lives on its
-//! stack as a [`session::Session`]. Everything else raises the alarm or asks for
+//! thread makes and destroys what belongs to the connection, which it owns as a
+//! [`session::Session`]. Everything else raises the alarm or asks for
 //! removal, and wakes the thread. So there is one setup and one teardown, and
 //! neither can meet the other. The thread never waits for the disks' I/O, which
 //! may need it: making and deleting disks is an [`errand`] beside it.
 //!
 //! ```text
+//!             ┌────────────────────┐
+//!             ▼                    │
 //! New ─▶ Connecting ─▶ Live ─▶ Resetting ─▶ Dead ─▶ Deleting
-//!             └────────────────────────────▲          ▲
+//!             └─────────────────────────────▲         ▲
 //!                     (from any state, when removal is asked for)
 //! ```
 
 mod admin;
+mod discovery;
 mod errand;
 mod life;
+mod recovery;
 mod session;
 mod setup;
 
 pub(crate) use admin::Admin;
+pub(crate) use discovery::{
+    Discovery,
+    Log, //
+};
+pub(crate) use recovery::Recovery;
+
+use setup::Agreement;
 
 use crate::{
     alarm::{
@@ -32,15 +43,26 @@ use crate::{
     host::Host,
     io::Io,
     namespace::Namespace,
-    netlink::Event,
-    options::Options,
-    queue::CommandError, //
+    netlink::{
+        uapi::ErrorStage,
+        Event, //
+    },
+    options::{
+        Loss,
+        Options, //
+    },
+    queue::{
+        CommandError,
+        Desk, //
+    },
+    stats::Ledger,
 };
 use core::cmp;
 use errand::Errand;
 use kernel::{
     impl_has_work, new_mutex, new_work,
     prelude::*,
+    str::CString,
     sync::{
         atomic::{
             ordering,
@@ -53,6 +75,7 @@ use kernel::{
 };
 use nvme_wire::{
     identify,
+    limits::split::Split,
     property::Version,
     state::State, //
 };
@@ -71,6 +94,7 @@ use rrdma::{
         Msecs,
         TimedCompletion, //
     },
+    sysfs, //
 };
 
 /// How long one step of the connection manager may take, as in the C host.
@@ -87,15 +111,26 @@ pub(crate) struct Controller {
     host: Arc<Host>,
     wake: Arc<TimedCompletion>,
     pub(crate) alarm: Arc<Alarm>,
+    /// Where users send commands of their own.
+    pub(crate) desk: Arc<Desk>,
     /// Removal is asked for.
     deleting: AtomicFlag,
     /// Removal is under way.
     removing: AtomicFlag,
     #[pin]
     shown: Mutex<Shown>,
+    /// What others see of it in sysfs, once it is connected.
+    #[pin]
+    in_sysfs: Mutex<Option<Arc<sysfs::Device>>>,
+    /// What to do when the connection is lost, as it was set last.
+    #[pin]
+    loss: Mutex<Loss>,
     /// The device, while the controller has anything on it.
     #[pin]
     device: Mutex<Option<DeviceRef>>,
+    /// What its queues have done, whatever became of their connections.
+    #[pin]
+    ledger: Mutex<Ledger>,
     /// The disks, which outlive a connection that is lost.
     #[pin]
     namespaces: Mutex<KVec<Namespace>>,
@@ -117,14 +152,15 @@ pub(crate) struct Shown {
     pub(crate) facts: Option<Facts>,
     /// How many namespaces have a disk.
     pub(crate) namespaces: u32,
+    /// How connecting again goes on, while it does.
+    pub(crate) recovery: Option<Recovery>,
 }
 
 /// What is known of a controller once it is connected.
-#[derive(Clone, Copy)]
 pub(crate) struct Facts {
     pub(crate) device: device::Name,
-    pub(crate) identity: identify::Controller,
-    pub(crate) io_queues: u16,
+    pub(crate) identity: Arc<identify::Controller>,
+    pub(crate) split: Split,
     pub(crate) queue_size: u16,
     pub(crate) max_sectors: u32,
     pub(crate) inline_size: u32,
@@ -133,21 +169,31 @@ pub(crate) struct Facts {
 /// What the disks of a controller are made from.
 pub(crate) struct Inventory {
     pub(crate) tag_set: Arc<TagSet<Io>>,
-    pub(crate) identity: identify::Controller,
+    pub(crate) identity: Arc<identify::Controller>,
     pub(crate) version: Version,
     /// Of the controller's smallest page, as a power of two.
     pub(crate) min_page_shift: u8,
-    pub(crate) max_sectors: u32,
     pub(crate) max_segments: u16,
+    agreement: Agreement,
+    /// The I/O queues that are asked for: the disks have a place for each.
+    wish: Split,
     /// When connecting must be over.
     pub(crate) deadline: Deadline,
 }
 
+impl Inventory {
+    /// The most sectors of a command.
+    pub(crate) fn max_sectors(&self) -> u32 {
+        self.agreement.max_sectors()
+    }
+}
+
 impl Controller {
     /// A controller that does nothing yet. May sleep.
-    pub(crate) fn new(host: Arc<Host>, id: u32, options: Options) -> Result<Arc<Self>> {
+    pub(crate) fn new(host: Arc<Host>, id: u32, options: Options, loss: Loss) -> Result<Arc<Self>> {
         let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
         let alarm = Alarm::new(wake.clone())?;
+        let desk = Desk::new()?;
         Arc::pin_init(
             pin_init!(Self {
                 id,
@@ -155,6 +201,7 @@ impl Controller {
                 host,
                 wake,
                 alarm,
+                desk,
                 deleting: AtomicFlag::new(false),
                 removing: AtomicFlag::new(false),
                 shown <- new_mutex!(Shown {
@@ -162,8 +209,12 @@ impl Controller {
                     failure: None,
                     facts: None,
                     namespaces: 0,
+                    recovery: None,
                 }, "rnvme::Controller::shown"),
+                in_sysfs <- new_mutex!(None, "rnvme::Controller::in_sysfs"),
+                loss <- new_mutex!(loss, "rnvme::Controller::loss"),
                 device <- new_mutex!(None, "rnvme::Controller::device"),
+                ledger <- new_mutex!(Ledger::new(), "rnvme::Controller::ledger"),
                 namespaces <- new_mutex!(KVec::new(), "rnvme::Controller::namespaces"),
                 errand <- new_mutex!(Errand::None, "rnvme::Controller::errand"),
                 errand_work <- new_work!("rnvme::Controller::errand_work"),
@@ -175,11 +226,54 @@ impl Controller {
     /// Asks for removal. Any context.
     pub(crate) fn delete(&self) {
         self.deleting.store(true, ordering::Relaxed);
+        self.desk.close();
         self.wake.complete();
     }
 
     fn is_deleting(&self) -> bool {
         self.deleting.load(ordering::Relaxed)
+    }
+
+    /// Asks for a reset of a controller that is live: it is in the state resetting at once,
+    /// and either live again later, or has a failure. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// The state that the controller is in, if it is another one.
+    pub(crate) fn ask_reset(&self) -> Result<(), State> {
+        {
+            let mut shown = self.shown.lock();
+            match shown.state {
+                State::Live if !self.is_deleting() => shown.state = State::Resetting,
+                State::Live => return Err(State::Deleting),
+                state => return Err(state),
+            }
+            shown.failure = None;
+        }
+        self.wake.complete();
+        self.host.tell(self, Event::Changed);
+        Ok(())
+    }
+
+    /// Whether a reset was asked for, if the controller was live.
+    fn is_resetting(&self) -> bool {
+        self.shown.lock().state == State::Resetting
+    }
+
+    /// What to do when the connection is lost.
+    pub(crate) fn loss(&self) -> Loss {
+        *self.loss.lock()
+    }
+
+    /// Changes what to do when the connection is lost, also if it is, and tells. May sleep.
+    pub(crate) fn set_loss(&self, change: impl FnOnce(Loss) -> Result<Loss>) -> Result {
+        {
+            let mut loss = self.loss.lock();
+            *loss = change(*loss)?;
+        }
+        self.wake.complete();
+        self.host.tell(self, Event::Changed);
+        Ok(())
     }
 
     /// Why the thread should stop waiting for the target. Any context.
@@ -197,17 +291,29 @@ impl Controller {
         let _ = self.wake.wait_timeout(limit);
     }
 
-    /// Enters `state`, and tells. A change that may not be is a removal that
-    /// came first.
-    fn enter(&self, state: State, failure: Option<Failure>) {
+    /// Enters `state`, and tells, unless it is in that state and there is no failure to tell
+    /// of. A change that may not be is a removal that came first.
+    fn enter(&self, state: State, failure: Option<&Failure>) {
         {
             let mut shown = self.shown.lock();
-            if !shown.state.may_become(state) {
+            let may_be = match shown.state == state {
+                true => failure.is_some(),
+                false => shown.state.may_become(state),
+            };
+            if !may_be {
                 return;
             }
             shown.state = state;
-            shown.failure = failure.or(shown.failure);
+            if let Some(failure) = failure {
+                shown.failure = Some(failure.clone());
+            }
         }
+        self.host.tell(self, Event::Changed);
+    }
+
+    /// Takes note of a failure that changes nothing, and tells.
+    fn note(&self, failure: &Failure) {
+        self.shown.lock().failure = Some(failure.clone());
         self.host.tell(self, Event::Changed);
     }
 
@@ -216,19 +322,56 @@ impl Controller {
         look(&self.shown.lock())
     }
 
+    /// What its queues have done.
+    pub(crate) fn with_ledger<R>(&self, look: impl FnOnce(&Ledger) -> R) -> R {
+        look(&self.ledger.lock())
+    }
+
+    /// Takes the time of commands from now on, or does not any more. May sleep.
+    pub(crate) fn set_timed(&self, timed: bool) {
+        self.ledger.lock().set_timed(timed);
+    }
+
     /// The controller's disks.
     pub(crate) fn with_namespaces<R>(&self, look: impl FnOnce(&[Namespace]) -> R) -> R {
         look(&self.namespaces.lock())
     }
 
+    /// Whether there is a disk for this namespace.
+    pub(crate) fn has_namespace(&self, nsid: u32) -> bool {
+        self.with_namespaces(|namespaces| namespaces.iter().any(|n| n.nsid == nsid))
+    }
+
+    /// What is done to the controller's disks.
+    pub(crate) fn with_namespaces_mut<R>(&self, change: impl FnOnce(&mut [Namespace]) -> R) -> R {
+        change(&mut self.namespaces.lock())
+    }
+
     fn remove_namespaces(&self) {
-        let namespaces = core::mem::take(&mut *self.namespaces.lock());
-        self.shown.lock().namespaces = 0;
-        for namespace in &namespaces {
-            self.host.tell(self, Event::NamespaceRemoved(namespace));
-        }
-        // Deletes the disks, which waits for their I/O.
-        drop(namespaces);
+        while self.remove_namespace(|_| true) {}
+    }
+
+    /// Removes the namespaces that are not there any more.
+    fn remove_lost_namespaces(&self) {
+        while self.remove_namespace(Namespace::is_lost) {}
+    }
+
+    /// Removes one namespace of which `which` is true, and tells; `false` if there is none.
+    fn remove_namespace(&self, which: impl Fn(&Namespace) -> bool) -> bool {
+        let removed = {
+            let mut namespaces = self.namespaces.lock();
+            let place = namespaces.iter().position(which);
+            let removed = place.and_then(|place| namespaces.remove(place).ok());
+            self.shown.lock().namespaces = namespaces.len().try_into().unwrap_or(u32::MAX);
+            removed
+        };
+        let Some(namespace) = removed else {
+            return false;
+        };
+        self.host.tell(self, Event::NamespaceRemoved(&namespace));
+        // Deletes the disk, which waits for its I/O.
+        drop(namespace);
+        true
     }
 
     /// Takes a namespace with its disk, and tells.
@@ -240,6 +383,29 @@ impl Controller {
             self.host.tell(self, Event::NamespaceAdded(namespace));
         }
         Ok(())
+    }
+
+    /// Shows the controller in sysfs, for its disks to belong to. Sleeps.
+    fn enter_sysfs(self: &Arc<Self>) -> Result<(), Failure> {
+        let id = self.id;
+        let device = CString::try_from_fmt(fmt!("rnvme{id}"))
+            .and_then(|name| sysfs::Device::new(self.host.class.clone(), &name, self.clone()));
+        let device =
+            device.map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "sysfs"))?;
+        *self.in_sysfs.lock() = Some(device);
+        Ok(())
+    }
+
+    /// The controller in sysfs goes when its disks do, which went before. Sleeps.
+    fn leave_sysfs(&self) {
+        // Its readers are waited for without the lock.
+        let device = self.in_sysfs.lock().take();
+        drop(device);
+    }
+
+    /// The controller in sysfs, to which its disks belong.
+    pub(crate) fn device_in_sysfs(&self) -> Option<Arc<sysfs::Device>> {
+        self.in_sysfs.lock().clone()
     }
 
     /// The module, which open disks keep loaded.

@@ -7,11 +7,11 @@ use crate::{
     netlink::uapi::ErrorStage,
     queue::CommandError, //
 };
-use core::fmt::{
-    self,
-    Write, //
+use core::fmt;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
 };
-use kernel::prelude::*;
 use nvme_wire::{
     connect::ConnectError,
     private_data::RejectReason,
@@ -19,14 +19,15 @@ use nvme_wire::{
 };
 use rrdma::{
     errno,
-    rdma::cm, //
+    rdma::cm,
+    text::Message, //
 };
 
 /// Longest message, in bytes; what is longer is cut.
 const MESSAGE: usize = 255;
 
 /// A failure, as it is shown to user space.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Failure {
     pub(crate) stage: ErrorStage,
     pub(crate) error: Error,
@@ -37,48 +38,8 @@ pub(crate) struct Failure {
     pub(crate) cm_status: Option<u16>,
     /// The status field of a command, without the phase bit.
     pub(crate) nvme_status: Option<u16>,
-    pub(crate) message: Message,
-}
-
-/// The text of a failure.
-#[derive(Clone, Copy)]
-pub(crate) struct Message {
-    bytes: [u8; MESSAGE],
-    length: usize,
-}
-
-impl Message {
-    fn new(text: fmt::Arguments<'_>) -> Self {
-        let mut message = Self {
-            bytes: [0; MESSAGE],
-            length: 0,
-        };
-        // Writing cuts, and does not fail.
-        let _ = message.write_fmt(text);
-        message
-    }
-
-    pub(crate) fn as_str(&self) -> &str {
-        let bytes = self.bytes.get(..self.length).unwrap_or_default();
-        // Only whole characters were written.
-        core::str::from_utf8(bytes).unwrap_or_default()
-    }
-}
-
-impl Write for Message {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = self.bytes.get_mut(self.length..).unwrap_or_default();
-        let mut fits = text.len().min(room.len());
-        // Whole characters only; a boundary is three bytes away at most.
-        while !text.is_char_boundary(fits) {
-            fits = fits.saturating_sub(1);
-        }
-        for (to, from) in room.iter_mut().zip(text.bytes().take(fits)) {
-            *to = from;
-        }
-        self.length = self.length.saturating_add(fits);
-        Ok(())
-    }
+    /// `None` if there was no memory for it.
+    message: Option<Arc<Message<MESSAGE>>>,
 }
 
 impl Failure {
@@ -91,8 +52,22 @@ impl Failure {
             reject_reason: None,
             cm_status: None,
             nvme_status: None,
-            message: Message::new(message),
+            message: Self::text(message),
         }
+    }
+
+    /// The text of a message. It has memory of its own, as failures are handed up many calls
+    /// deep on a stack of 16 KiB.
+    #[inline(never)]
+    fn text(message: fmt::Arguments<'_>) -> Option<Arc<Message<MESSAGE>>> {
+        Arc::new(Message::new(message), GFP_KERNEL).ok()
+    }
+
+    /// The cause, for a person to read.
+    pub(crate) fn message(&self) -> &str {
+        self.message
+            .as_ref()
+            .map_or("no memory for the cause", |message| message.as_str())
     }
 
     /// The kernel refused something that it is usually asked for in vain only
@@ -107,6 +82,12 @@ impl Failure {
             error,
             format_args!("{what}: refused by the kernel (error {number})"),
         )
+    }
+
+    /// Whether the target said that it will always be so.
+    pub(crate) fn is_final(&self) -> bool {
+        self.nvme_status
+            .is_some_and(|status| Status::from_wire(status << 1).do_not_retry())
     }
 
     pub(crate) fn on_queue(mut self, qid: u16) -> Self {
@@ -134,7 +115,10 @@ impl Failure {
             cm::Stage::Address => ErrorStage::Address,
             cm::Stage::Device => ErrorStage::Device,
             cm::Stage::Route => ErrorStage::Route,
-            cm::Stage::Connect => ErrorStage::Connect,
+            // A host neither listens nor joins.
+            cm::Stage::Connect | cm::Stage::Listen | cm::Stage::Accept | cm::Stage::Join => {
+                ErrorStage::Connect
+            }
         };
         let cause = error.cause;
         let errno = cause.errno();
@@ -142,7 +126,7 @@ impl Failure {
             cm::Cause::Rejected(rejection) => Self::rejected(stage, errno, &rejection),
             cm::Cause::Cancelled => Self::cancelled(stage),
             cm::Cause::TimedOut(limit) => {
-                let what = step(error.stage);
+                let what = error.stage;
                 let limit = Seconds(limit.get());
                 match device {
                     Some(device) => Self::new(
@@ -155,14 +139,13 @@ impl Failure {
             }
             cm::Cause::Code(code) => Self::code(stage, error.stage, code),
             cause => {
-                let what = step(error.stage);
+                let what = error.stage;
                 Self::new(stage, errno, format_args!("{what} failed: {cause}"))
             }
         }
     }
 
-    fn code(stage: ErrorStage, step_of: cm::Stage, code: Error) -> Self {
-        let what = step(step_of);
+    fn code(stage: ErrorStage, step: cm::Stage, code: Error) -> Self {
         let why = match code {
             ENODEV => "no RDMA device on the route: is there one (`rdma link show`)?",
             e if e == errno::ENETUNREACH => "no route to the network",
@@ -171,9 +154,9 @@ impl Failure {
             e if e == errno::EAFNOSUPPORT => "addresses of different families",
             ETIMEDOUT => "the peer's link address could not be found",
             EINVAL => "an address that cannot be used",
-            _ => return Self::kernel(stage, code, what),
+            _ => return Self::kernel(stage, code, step.as_str()),
         };
-        Self::new(stage, code, format_args!("{what} failed: {why}"))
+        Self::new(stage, code, format_args!("{step} failed: {why}"))
     }
 
     fn rejected(stage: ErrorStage, errno: Error, rejection: &cm::Rejection) -> Self {
@@ -322,15 +305,6 @@ impl From<Trouble> for Failure {
                 format_args!("the RDMA device was removed"),
             ),
         }
-    }
-}
-
-fn step(stage: cm::Stage) -> &'static str {
-    match stage {
-        cm::Stage::Address => "address resolution",
-        cm::Stage::Device => "setting up the RDMA device",
-        cm::Stage::Route => "route resolution",
-        cm::Stage::Connect => "connecting",
     }
 }
 

@@ -4,13 +4,23 @@
 
 use crate::{
     alarm::Trouble,
-    controller::Controller,
+    controller::{
+        Controller,
+        Discovery, //
+    },
+    discoveries::{
+        Discoveries,
+        MAX_DISCOVERIES, //
+    },
     netlink::{
         self,
         Event,
         Family, //
     },
-    options::Options, //
+    options::{
+        Loss,
+        Options, //
+    },
 };
 use kernel::{
     new_mutex,
@@ -36,10 +46,14 @@ use rrdma::{
         QueueFlags,
         TimedCompletion, //
     },
+    sysfs::Class, //
 };
 
 /// Most controllers: each is a thread.
 const MAX_CONTROLLERS: usize = 256;
+
+/// A controller has a thread and an errand, a discovery has a thread.
+const THREADS: u32 = (2 * MAX_CONTROLLERS + MAX_DISCOVERIES) as u32;
 
 /// The controllers, and what they need of the module.
 ///
@@ -48,6 +62,8 @@ const MAX_CONTROLLERS: usize = 256;
 #[pin_data]
 pub(crate) struct Host {
     pub(crate) module: &'static ThisModule,
+    /// The controllers in sysfs.
+    pub(crate) class: Arc<Class>,
     /// The threads of the controllers run here, and their errands; it is taken to
     /// end them.
     #[pin]
@@ -58,6 +74,8 @@ pub(crate) struct Host {
     family: Mutex<Option<Arc<Registration<Family>>>>,
     #[pin]
     controllers: Mutex<Controllers>,
+    #[pin]
+    pub(crate) discoveries: Discoveries,
     /// The last controller is gone, and none comes.
     #[pin]
     empty: TimedCompletion,
@@ -84,6 +102,7 @@ impl client::Client for Client {
                 controller.alarm.raise(Trouble::DeviceRemoved);
             }
         }
+        host.discoveries.removing(device);
     }
 }
 
@@ -91,10 +110,11 @@ impl Host {
     /// Starts everything. May sleep.
     pub(crate) fn start(module: &'static ThisModule) -> Result<Arc<Self>> {
         let flags = QueueFlags::UNBOUND | QueueFlags::MEM_RECLAIM;
-        let threads = OwnedQueue::new(c"rnvme", flags, 2 * MAX_CONTROLLERS as u32)?;
+        let threads = OwnedQueue::new(c"rnvme", flags, THREADS)?;
         let host = Arc::pin_init(
-            pin_init!(Self {
+            try_pin_init!(Self {
                 module,
+                class: Class::new(c"rnvme")?,
                 threads <- new_mutex!(Some(threads), "rnvme::Host::threads"),
                 client <- new_mutex!(None, "rnvme::Host::client"),
                 family <- new_mutex!(None, "rnvme::Host::family"),
@@ -103,8 +123,9 @@ impl Host {
                     generation: 1,
                     closed: false,
                 }, "rnvme::Host::controllers"),
+                discoveries <- Discoveries::new(),
                 empty <- TimedCompletion::new(),
-            }),
+            }? Error),
             GFP_KERNEL,
         )?;
         host.register().inspect_err(|_| host.stop())?;
@@ -130,6 +151,7 @@ impl Host {
                 controller.delete();
             }
         }
+        self.discoveries.close();
         // None is added any more, and the last one completes this. Who listens
         // hears of all of it.
         if busy {
@@ -154,27 +176,56 @@ impl Host {
     pub(crate) fn connect(
         self: &Arc<Self>,
         options: Options,
+        loss: Loss,
         duplicate: bool,
     ) -> Result<Arc<Controller>> {
-        let controller = self.enter(options, duplicate)?;
+        let controller = self.enter(options, loss, duplicate)?;
         self.tell(&controller, Event::Added);
-        let started = match &*self.threads.lock() {
-            Some(threads) => {
-                let controller = controller.clone();
-                threads
-                    .try_spawn(GFP_KERNEL, move || Controller::run(&controller))
-                    .map_err(Error::from)
-            }
-            None => Err(rrdma::errno::ESHUTDOWN),
-        };
-        if let Err(error) = started {
+        let life = controller.clone();
+        if let Err(error) = self.spawn(move || Controller::run(&life)) {
             self.retire(&controller);
             return Err(error);
         }
         Ok(controller)
     }
 
-    fn enter(self: &Arc<Self>, options: Options, duplicate: bool) -> Result<Arc<Controller>> {
+    /// Starts to read the log of a discovery controller, for the socket of a port. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` for too many; `ENOMEM`.
+    pub(crate) fn discover(
+        self: &Arc<Self>,
+        options: Options,
+        owner: u32,
+    ) -> Result<Arc<Discovery>> {
+        let namespace = options.namespace.clone();
+        let discovery = self.discoveries.enter(&namespace, owner, |id| {
+            Discovery::new(self.clone(), id, options, owner)
+        })?;
+        let life = discovery.clone();
+        if let Err(error) = self.spawn(move || Discovery::run(&life)) {
+            self.discoveries.leave(&discovery);
+            // Who closes them all may wait for it.
+            discovery.never_ran();
+            return Err(error);
+        }
+        Ok(discovery)
+    }
+
+    fn spawn(&self, life: impl FnOnce() + Send + 'static) -> Result {
+        match &*self.threads.lock() {
+            Some(threads) => Ok(threads.try_spawn(GFP_KERNEL, life)?),
+            None => Err(rrdma::errno::ESHUTDOWN),
+        }
+    }
+
+    fn enter(
+        self: &Arc<Self>,
+        options: Options,
+        loss: Loss,
+        duplicate: bool,
+    ) -> Result<Arc<Controller>> {
         let mut controllers = self.controllers.lock();
         if controllers.closed {
             return Err(rrdma::errno::ESHUTDOWN);
@@ -193,7 +244,7 @@ impl Host {
             .into_iter()
             .position(|(controller, number)| controller.id != number)
             .unwrap_or(controllers.list.len());
-        let controller = Controller::new(self.clone(), u32::try_from(place)?, options)?;
+        let controller = Controller::new(self.clone(), u32::try_from(place)?, options, loss)?;
         controllers.list.reserve(1, GFP_KERNEL)?;
         controllers
             .list
@@ -258,6 +309,14 @@ impl Host {
         let family = self.family.lock().clone();
         if let Some(family) = family {
             netlink::tell(&family, controller, event);
+        }
+    }
+
+    /// Tells who listens that a discovery is over.
+    pub(crate) fn tell_discovery(&self, discovery: &Discovery) {
+        let family = self.family.lock().clone();
+        if let Some(family) = family {
+            netlink::tell_discovery(&family, discovery);
         }
     }
 }

@@ -3,30 +3,41 @@
 //! The block layer's requests as NVMe commands.
 
 use crate::{
-    alarm::{
-        Alarm,
-        Trouble, //
+    alarm::Trouble,
+    controller::Controller,
+    passthrough::{
+        self,
+        Passage, //
     },
     queue::{
         Cargo,
         Queue,
         Slot, //
     },
+    stats::Count,
+    sysfs, //
 };
 use kernel::{
     prelude::*,
     sync::{
         atomic::{
             ordering,
-            Atomic, //
+            Atomic,
+            AtomicFlag, //
         },
         rcu,
         Arc, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
     },
 };
 use nvme_wire::{
     block_status::BlockStatus,
     cqe, dsm,
+    identify::Wwid,
+    limits::split::Split,
     retry::{
         Disposition,
         RetryPolicy, //
@@ -40,8 +51,11 @@ use nvme_wire::{
 };
 use rrdma::{
     block::{
+        Carrier,
+        Ioctl,
         Op,
         Operations,
+        QueueCounts,
         Refused,
         Request,
         RequestRef,
@@ -50,16 +64,14 @@ use rrdma::{
     },
     rdma::{
         dma::Direction,
-        mr::{
-            Buffer,
-            Carrier, //
-        },
-        qp::QueuePair,
+        qp::QueuePair, //
     },
+    scatter::Buffer,
     sync::{
         Msecs,
         Published, //
     },
+    sysfs::Attribute,
 };
 
 /// A sector of the block layer, as a power of two.
@@ -80,23 +92,29 @@ pub(crate) struct Queues {
 pub(crate) type Places = KVec<Arc<Place>>;
 
 /// Where a hardware queue finds its queue pair, while there is one.
+#[derive(Default)]
 pub(crate) struct Place {
     pub(crate) queue: Published<QueuePair<Queue>>,
-    pub(crate) alarm: Arc<Alarm>,
 }
 
-/// What a request needs to know of its namespace.
+/// What a request needs to know of its namespace, and what the disk shows of it.
 pub(crate) struct Blocks {
-    pub(crate) nsid: u32,
+    /// Which namespace it is; its number is in every command.
+    pub(crate) wwid: Wwid,
     /// Size of a block, as a power of two.
     pub(crate) shift: u8,
     /// Blocks that were deallocated read as zeroes.
     pub(crate) deallocate_zeroes: bool,
+    /// The target has another namespace in this one's place, or none.
+    pub(crate) gone: AtomicFlag,
+    /// The disk goes before the controller does.
+    pub(crate) controller: Arc<Controller>,
 }
 
 /// What we keep with a request.
 pub(crate) struct Attempt {
     retries: Atomic<u32>,
+    pub(crate) passage: Passage,
 }
 
 impl Operations for Io {
@@ -104,6 +122,8 @@ impl Operations for Io {
     type QueueData = Arc<Place>;
     type DiskData = Blocks;
     type RequestData = Attempt;
+
+    const ATTRIBUTES: &'static [Attribute<Blocks>] = sysfs::DISK;
 
     fn new_queue(set: &Queues, index: u32) -> Result<Arc<Place>> {
         let place = set.places.get(usize::try_from(index)?);
@@ -113,6 +133,7 @@ impl Operations for Io {
     fn new_request_data(_set: &Queues, _queue: u32) -> impl PinInit<Attempt, Error> {
         Ok(Attempt {
             retries: Atomic::new(0),
+            passage: Passage::new(),
         })
     }
 
@@ -126,6 +147,9 @@ impl Operations for Io {
         let Some(queue) = place.queue.read(&guard) else {
             return Err(request.refuse(Status::Transport));
         };
+        if blocks.gone.load(ordering::Relaxed) {
+            return Err(request.refuse(Status::IoError));
+        }
         let (command, payload) = match blocks.command(&request) {
             Ok(prepared) => prepared,
             Err(status) => return Err(request.refuse(status)),
@@ -134,15 +158,79 @@ impl Operations for Io {
         submit(&queue, request, command, payload)
     }
 
+    fn ioctl(call: &Ioctl<'_, Self>) -> Result<c_int> {
+        passthrough::ioctl(call)
+    }
+
+    fn poll(place: &Arc<Place>) -> u32 {
+        let guard = rcu::read_lock();
+        let queue = place.queue.read(&guard);
+        queue.map_or(0, |queue| queue.context().poll())
+    }
+
     fn timeout(place: &Arc<Place>, request: &RequestRef<Self>) -> TimeoutAction {
-        place.alarm.raise(Trouble::Timeout {
-            qid: u16::try_from(request.queue_index())
-                .unwrap_or(u16::MAX)
-                .saturating_add(1),
-            tag: request.tag(),
-        });
+        if place.ends_by_polling(request) {
+            return TimeoutAction::Done;
+        }
+        let guard = rcu::read_lock();
+        // Without a queue the teardown is under way already.
+        if let Some(queue) = place.queue.read(&guard) {
+            let queue = queue.context();
+            queue.trouble(Trouble::Timeout {
+                qid: queue.qid(),
+                tag: request.tag(),
+            });
+        }
         // The teardown that follows ends the request: it may be in the device.
         TimeoutAction::ResetTimer
+    }
+}
+
+impl Place {
+    /// Puts a queue pair here, in the place of another one. Sleeps, if there is one.
+    pub(crate) fn put(&self, queue: &Arc<QueuePair<Queue>>) {
+        {
+            let guard = rcu::read_lock();
+            let there = self.queue.read(&guard);
+            if there.is_some_and(|there| core::ptr::eq(&*there, &**queue)) {
+                return;
+            }
+        }
+        drop(self.queue.publish(queue.clone()));
+    }
+
+    /// Whether a request whose time is over ends when its queue is polled: nobody may have
+    /// done so. Sleeps.
+    fn ends_by_polling(&self, request: &RequestRef<Io>) -> bool {
+        /// Somebody else may be at it, and a region may have to be invalidated.
+        const TURNS: u32 = 10;
+        for _ in 0..TURNS {
+            {
+                let guard = rcu::read_lock();
+                match self.queue.read(&guard) {
+                    Some(queue) if queue.context().is_polled() => queue.context().poll(),
+                    _ => return false,
+                };
+            }
+            if !request.is_under_way() {
+                return true;
+            }
+            fsleep(Delta::from_millis(1));
+        }
+        false
+    }
+}
+
+/// The hardware queues for these I/O queues, in their order.
+pub(crate) fn counts(split: Split) -> QueueCounts {
+    let (default, read) = match split.write() {
+        0 => (split.io(), 0),
+        write => (write, split.io()),
+    };
+    QueueCounts {
+        default: default.into(),
+        read: read.into(),
+        poll: split.poll().into(),
     }
 }
 
@@ -154,7 +242,7 @@ fn submit(
     payload: Option<Buffer>,
 ) -> Result<(), Refused<Io>> {
     let direction = match request.op() {
-        Op::Read => Direction::FromDevice,
+        Op::Read | Op::DriverIn => Direction::FromDevice,
         _ => Direction::ToDevice,
     };
     let length = match &payload {
@@ -187,7 +275,7 @@ fn submit(
 impl Blocks {
     /// The command for a request, and a payload if it is not the request's pages.
     fn command(&self, request: &Request<Io>) -> Result<(Command, Option<Buffer>), Status> {
-        let nsid = self.nsid;
+        let nsid = self.wwid.nsid;
         let command = match request.op() {
             Op::Read => Command::read(nsid, self.range(request)?, hints(request)),
             Op::Write => Command::write(nsid, self.range(request)?, hints(request)),
@@ -197,6 +285,9 @@ impl Blocks {
                 Command::write_zeroes(nsid, self.range(request)?, deallocate)
             }
             Op::Discard => return self.discard(request),
+            Op::DriverIn | Op::DriverOut => {
+                request.data().passage.command().ok_or(Status::IoError)?
+            }
             _ => return Err(Status::NotSupported),
         };
         Ok((command, None))
@@ -215,7 +306,7 @@ impl Blocks {
             count: u32::try_from(self.block(range.sectors.into())).unwrap_or(u32::MAX),
         });
         let count = dsm::encode(block, ranges).map_err(|_| Status::IoError)?;
-        Ok((Command::deallocate(self.nsid, count), Some(payload)))
+        Ok((Command::deallocate(self.wwid.nsid, count), Some(payload)))
     }
 
     fn range(&self, request: &Request<Io>) -> Result<BlockRange, Status> {
@@ -252,6 +343,10 @@ impl Cargo for Carrier<Io> {
             return;
         };
         let request = carrier.into_request();
+        if matches!(request.op(), Op::DriverIn | Op::DriverOut) {
+            request.data().passage.answered(completion);
+            return end(request, block_status(BlockStatus::of(completion.status)));
+        }
         if completion.status.is_success() {
             return end(request, Status::Ok);
         }
@@ -269,6 +364,7 @@ impl Cargo for Carrier<Io> {
             Disposition::Retry { delay_ms } => {
                 let retries = retries.saturating_add(1);
                 request.data().retries.store(retries, ordering::Relaxed);
+                queue.stats().add(Count::Retries, 1);
                 request.requeue((delay_ms != 0).then(|| Msecs::new(delay_ms)));
             }
         }
@@ -276,7 +372,7 @@ impl Cargo for Carrier<Io> {
 }
 
 /// Ends a request; its memory begins anew with the next one of the tag.
-fn end(request: Request<Io>, status: Status) {
+pub(crate) fn end(request: Request<Io>, status: Status) {
     request.data().retries.store(0, ordering::Relaxed);
     request.complete(status);
 }

@@ -22,15 +22,23 @@ use kernel::{
         CStr,
         CString, //
     },
-    sync::Arc,
+    sync::{
+        atomic::{
+            ordering,
+            AtomicFlag, //
+        },
+        Arc, //
+    },
 };
 use nvme_wire::{
     identify::{
+        self,
         ActiveNamespaces,
         IndependentNamespace,
         NamespaceIds,
         NvmController,
-        NvmNamespace, //
+        NvmNamespace,
+        Wwid, //
     },
     limits::block::{
         BlockLimits,
@@ -60,12 +68,42 @@ const DMA_ALIGNMENT: u32 = 3;
 /// A namespace with its disk.
 pub(crate) struct Namespace {
     pub(crate) nsid: u32,
-    pub(crate) ids: NamespaceIds,
     pub(crate) limits: BlockLimits,
     disk: Disk<Io>,
 }
 
 impl Namespace {
+    /// Whether the target has it no more.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.disk.data().gone.load(ordering::Relaxed)
+    }
+
+    /// Takes over what the target says of the namespace now. One that is not there any
+    /// more, or another under the same number, is lost: its disk refuses all I/O.
+    fn update(&mut self, described: Option<&Described>) -> Result {
+        let wwid = &self.disk.data().wwid;
+        let same = |d: &&Described| {
+            wwid.is_same_namespace(&d.wwid) && same_format(&d.limits, &self.limits)
+        };
+        let Some(described) = described.filter(same) else {
+            self.disk.data().gone.store(true, ordering::Relaxed);
+            return Ok(());
+        };
+        if described.limits.read_only != self.limits.read_only {
+            self.disk.set_read_only(described.limits.read_only);
+        }
+        if described.limits.capacity_sectors != self.limits.capacity_sectors {
+            self.disk.set_capacity(described.limits.capacity_sectors)?;
+        }
+        self.limits = described.limits;
+        Ok(())
+    }
+
+    /// What identifies it.
+    pub(crate) fn ids(&self) -> &NamespaceIds {
+        &self.disk.data().wwid.ids
+    }
+
     /// The name of the disk.
     pub(crate) fn name(&self) -> &CStr {
         self.disk.name()
@@ -87,6 +125,16 @@ fn block_size(limits: &BlockLimits) -> u32 {
         .unwrap_or(u32::MAX)
 }
 
+/// Whether a disk can go on with other limits: only its size and its protection may change.
+fn same_format(new: &BlockLimits, old: &BlockLimits) -> bool {
+    let like_old = BlockLimits {
+        capacity_sectors: old.capacity_sectors,
+        read_only: old.read_only,
+        ..*new
+    };
+    like_old == *old
+}
+
 /// The namespaces that can be disks, before they are.
 pub(crate) struct Found {
     list: KVec<Described>,
@@ -96,8 +144,7 @@ pub(crate) struct Found {
 
 /// What a namespace is, and what its disk can do.
 struct Described {
-    nsid: u32,
-    ids: NamespaceIds,
+    wwid: Wwid,
     limits: BlockLimits,
 }
 
@@ -151,21 +198,64 @@ pub(crate) fn find(
 }
 
 impl Found {
-    /// Makes the disks. Sleeps, for I/O too: a disk is searched for partitions.
-    pub(crate) fn make_disks(self, controller: &Controller) -> Result<(), Failure> {
-        for described in self.list {
-            let made =
-                disk(controller, &self.tag_set, self.max_segments, &described).and_then(|disk| {
-                    controller.add_namespace(Namespace {
-                        nsid: described.nsid,
-                        ids: described.ids,
-                        limits: described.limits,
-                        disk,
-                    })
-                });
+    /// Brings the disks that are there in line with what was found. Sleeps, but not for
+    /// I/O.
+    pub(crate) fn update_disks(&self, controller: &Controller) -> Result<(), Failure> {
+        controller.with_namespaces_mut(|namespaces| {
+            for namespace in namespaces {
+                let described = self.list.iter().find(|d| d.wwid.nsid == namespace.nsid);
+                let updated = namespace.update(described);
+                updated.map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "disk"))?;
+                if namespace.is_lost() {
+                    let nsid = namespace.nsid;
+                    controller.log(format_args!(
+                        "namespace {nsid} is not what it was: its disk goes"
+                    ));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Makes the disks that are not there. Sleeps, for I/O too: a disk is searched for
+    /// partitions.
+    pub(crate) fn make_disks(self, controller: &Arc<Controller>) -> Result<(), Failure> {
+        for described in &self.list {
+            if controller.has_namespace(described.wwid.nsid) {
+                continue;
+            }
+            let made = self.disk(controller, described).and_then(|disk| {
+                controller.add_namespace(Namespace {
+                    nsid: described.wwid.nsid,
+                    limits: described.limits,
+                    disk,
+                })
+            });
             made.map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "disk"))?;
         }
         Ok(())
+    }
+
+    fn disk(&self, controller: &Arc<Controller>, described: &Described) -> Result<Disk<Io>> {
+        let (id, nsid, limits) = (controller.id, described.wwid.nsid, &described.limits);
+        let name = CString::try_from_fmt(fmt!("rnvme{id}n{nsid}"))?;
+        let parent = controller.device_in_sysfs();
+        let config = DiskConfig {
+            name: &name,
+            limits: block_limits(self.max_segments, limits)?,
+            capacity_sectors: limits.capacity_sectors,
+            read_only: limits.read_only,
+            module: controller.module(),
+            parent: parent.as_ref(),
+        };
+        let blocks = Blocks {
+            wwid: described.wwid,
+            shift: limits.block_shift,
+            deallocate_zeroes: limits.write_zeroes_may_deallocate,
+            gone: AtomicFlag::new(false),
+            controller: controller.clone(),
+        };
+        Disk::new(config, self.tag_set.clone(), blocks)
     }
 }
 
@@ -199,7 +289,7 @@ fn describe(
         )
     };
     let data = admin.identify(Identify::Namespace(nsid), "identify namespace")?;
-    let namespace = nvme_wire::identify::Namespace::parse(data.bytes()).map_err(|e| target(&e))?;
+    let namespace = identify::Namespace::parse(data.bytes()).map_err(|e| target(&e))?;
     let ids = match admin.identify_optional(Identify::NamespaceDescriptors(nsid))? {
         Some(data) => NamespaceIds::parse(data.bytes()).map_err(|e| target(&e))?,
         None => NamespaceIds::default(),
@@ -215,13 +305,14 @@ fn describe(
             nvm_namespace = NvmNamespace::parse(data.bytes()).map_err(|e| target(&e))?;
         }
     }
+    let identity = &*inventory.identity;
     let limits = BlockLimits::agree(
         &ControllerInputs {
-            controller: &inventory.identity,
+            controller: identity,
             nvm: *nvm,
             version: inventory.version,
             min_page_shift: inventory.min_page_shift,
-            max_sectors: inventory.max_sectors,
+            max_sectors: inventory.max_sectors(),
             max_block_shift: MAX_BLOCK_SHIFT,
         },
         &NamespaceInputs {
@@ -231,30 +322,14 @@ fn describe(
             command_set: ids.command_set.unwrap_or(0),
         },
     );
-    Ok(limits.map(|limits| Described { nsid, ids, limits }))
-}
-
-fn disk(
-    controller: &Controller,
-    tag_set: &Arc<TagSet<Io>>,
-    max_segments: u16,
-    described: &Described,
-) -> Result<Disk<Io>> {
-    let (id, nsid, limits) = (controller.id, described.nsid, &described.limits);
-    let name = CString::try_from_fmt(fmt!("rnvme{id}n{nsid}"))?;
-    let config = DiskConfig {
-        name: &name,
-        limits: block_limits(max_segments, limits)?,
-        capacity_sectors: limits.capacity_sectors,
-        read_only: limits.read_only,
-        module: controller.module(),
-    };
-    let blocks = Blocks {
+    let wwid = Wwid {
         nsid,
-        shift: limits.block_shift,
-        deallocate_zeroes: limits.write_zeroes_may_deallocate,
+        ids,
+        vendor_id: identity.vendor_id,
+        serial: identity.serial,
+        model: identity.model,
     };
-    Disk::new(config, tag_set.clone(), blocks)
+    Ok(limits.map(|limits| Described { wwid, limits }))
 }
 
 fn block_limits(max_segments: u16, limits: &BlockLimits) -> Result<Limits> {

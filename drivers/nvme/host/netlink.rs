@@ -10,7 +10,10 @@ mod request;
 pub(crate) mod uapi;
 
 use crate::{
-    controller::Controller,
+    controller::{
+        Controller,
+        Discovery, //
+    },
     host::Host,
     namespace::Namespace, //
 };
@@ -19,9 +22,12 @@ use kernel::{
     str::CStr,
     sync::Arc, //
 };
-use rrdma::netlink::{
-    Operation,
-    Registration, //
+use rrdma::{
+    net,
+    netlink::{
+        Operation,
+        Registration, //
+    },
 };
 use uapi::Command;
 
@@ -75,8 +81,59 @@ impl rrdma::netlink::Family for Family {
             doit: None,
             dumpit: Some(request::dump_namespaces),
         },
+        Operation {
+            command: Command::CtrlReset as u8,
+            admin: true,
+            attributes: uapi::CTRL_RESET_DO,
+            doit: Some(request::reset),
+            dumpit: None,
+        },
+        Operation {
+            command: Command::CtrlSet as u8,
+            admin: true,
+            attributes: uapi::CTRL_SET_DO,
+            doit: Some(request::set),
+            dumpit: None,
+        },
+        Operation {
+            command: Command::Discover as u8,
+            admin: true,
+            attributes: uapi::DISCOVER_DO,
+            doit: Some(request::discover),
+            dumpit: None,
+        },
+        Operation {
+            command: Command::DiscoverGet as u8,
+            admin: false,
+            attributes: uapi::DISCOVER_GET_DO,
+            doit: Some(request::get_discovery),
+            dumpit: Some(request::dump_entries),
+        },
+        Operation {
+            command: Command::StatsGet as u8,
+            admin: false,
+            attributes: uapi::STATS_GET_DO,
+            doit: Some(request::get_stats),
+            dumpit: None,
+        },
+        Operation {
+            command: Command::StatsGet as u8,
+            admin: false,
+            attributes: uapi::STATS_GET_DUMP,
+            doit: None,
+            dumpit: Some(request::dump_stats),
+        },
+        Operation {
+            command: Command::StatsSet as u8,
+            admin: true,
+            attributes: uapi::STATS_SET_DO,
+            doit: Some(request::set_stats),
+            dumpit: None,
+        },
     ];
     const GROUPS: &'static [&'static CStr] = &[uapi::GROUP_EVENTS];
+    const CLOSED: Option<fn(&Arc<Host>, &net::Namespace, u32)> =
+        Some(|host, namespace, port| host.discoveries.forget(namespace, port));
 }
 
 /// The only multicast group.
@@ -129,5 +186,17 @@ pub(crate) fn tell(family: &Registration<Family>, controller: &Controller, event
             controller.id,
             error.to_errno()
         );
+    }
+}
+
+/// Tells who listens in the network namespace of a discovery that it is over. May sleep.
+pub(crate) fn tell_discovery(family: &Registration<Family>, discovery: &Discovery) {
+    let command = Command::DiscoverNtf as u8;
+    let told = family.multicast(discovery.namespace(), EVENTS, command, |message| {
+        encode::discovery(message, discovery)
+    });
+    if let Err(error) = told {
+        let error = error.to_errno();
+        pr_debug!("discovery {}: event not sent ({})\n", discovery.id, error);
     }
 }

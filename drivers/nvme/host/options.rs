@@ -7,7 +7,10 @@ use kernel::{
     prelude::*,
     str::CString, //
 };
-use nvme_wire::uuid::Uuid;
+use nvme_wire::{
+    loss::Limits,
+    uuid::Uuid, //
+};
 use rrdma::{
     net::Namespace,
     rdma::cm::Address,
@@ -26,6 +29,10 @@ pub(crate) struct Options {
     pub(crate) host: CString,
     pub(crate) host_id: Uuid,
     pub(crate) io_queues: Option<NonZeroU16>,
+    /// Queues for writes only, beside those.
+    pub(crate) write_queues: Option<NonZeroU16>,
+    /// Queues that are polled, beside those.
+    pub(crate) poll_queues: Option<NonZeroU16>,
     /// Entries of an I/O queue.
     pub(crate) queue_size: u16,
     /// Seconds; 0 for no keep-alive.
@@ -33,6 +40,44 @@ pub(crate) struct Options {
     /// How long connecting may take in all.
     pub(crate) connect_timeout: Msecs,
     pub(crate) tos: Option<u8>,
+}
+
+/// What to do when the connection is lost. Times are in seconds.
+#[derive(Clone, Copy)]
+pub(crate) struct Loss {
+    /// The longest pause between attempts to connect again.
+    pub(crate) reconnect_delay: u32,
+    /// How long attempts go on: 0 for not at all.
+    pub(crate) give_up: Limit,
+    /// How long I/O is held back.
+    pub(crate) fail_io: Limit,
+}
+
+/// A time after a loss, in seconds.
+#[derive(Clone, Copy)]
+pub(crate) enum Limit {
+    After(u32),
+    Never,
+}
+
+impl Loss {
+    /// The same in milliseconds, to decide with.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            longest_pause_ms: self.reconnect_delay.saturating_mul(1000),
+            give_up_ms: self.give_up.ms(),
+            fail_io_ms: self.fail_io.ms(),
+        }
+    }
+}
+
+impl Limit {
+    fn ms(self) -> Option<u32> {
+        match self {
+            Self::After(seconds) => Some(seconds.saturating_mul(1000)),
+            Self::Never => None,
+        }
+    }
 }
 
 /// An address in words and in bytes.

@@ -15,6 +15,7 @@
 
 mod capsule;
 mod command;
+mod guest;
 mod response;
 mod slot;
 
@@ -22,6 +23,10 @@ pub(crate) use capsule::Cargo;
 pub(crate) use command::{
     CommandError,
     Reply, //
+};
+pub(crate) use guest::{
+    Desk,
+    MAX_DATA, //
 };
 pub(crate) use slot::Slot;
 
@@ -31,7 +36,9 @@ use crate::{
         Trouble, //
     },
     io::Io,
+    stats::Stats, //
 };
+use guest::Guest;
 use kernel::{
     prelude::*,
     sync::{
@@ -49,24 +56,31 @@ use nvme_wire::{
 };
 use response::Response;
 use rrdma::{
-    block::Status,
+    block::{
+        Carrier,
+        Request, //
+    },
     new_irq_lock,
     rdma::{
-        cm,
-        cq,
-        mr::{
-            Buffer,
-            Carrier, //
+        cm::{
+            self,
+            Connected, //
+        },
+        cq::{
+            self,
+            DirectQueue, //
         },
         pd::ProtectionDomain,
         qp::{
             Capacity,
             Context,
             Fault,
-            QueuePair, //
+            QueuePair,
+            Rc, //
         },
         wr::Operation, //
     },
+    scatter::Buffer,
     sync::IrqLock,
 };
 
@@ -79,6 +93,8 @@ pub(crate) struct Plan {
     pub(crate) size: u16,
     /// Requests of the block layer that can be in flight at once.
     pub(crate) requests: u16,
+    /// Nobody is interrupted for its completions: who waits for them polls.
+    pub(crate) polled: bool,
     /// Pages that one command can move.
     pub(crate) pages: u32,
     /// Data that may go in a capsule.
@@ -91,8 +107,10 @@ impl Plan {
     /// Room that the queue pair must have.
     pub(crate) fn capacity(&self) -> Capacity {
         // A registration and a send for each command; an invalidation is posted
-        // when both are over. One command is our own.
-        let commands = u32::from(self.requests).saturating_add(1);
+        // when both are over. One command is our own, and one of the admin queue's is
+        // a user's.
+        let others = if self.qid == 0 { 2 } else { 1 };
+        let commands = u32::from(self.requests).saturating_add(others);
         Capacity {
             sends: commands.saturating_mul(2),
             receives: u32::from(self.size),
@@ -109,18 +127,27 @@ pub(crate) struct Queue {
     retry_delays: [u16; 3],
     requests: KVec<Slot<Carrier<Io>>>,
     command: Slot<Buffer>,
+    guest: Option<Guest>,
+    polled: Option<DirectQueue>,
     #[pin]
     reply: IrqLock<Option<Reply>>,
     traffic: AtomicFlag,
+    /// We end the connection: what comes of that is no trouble.
+    ending: AtomicFlag,
     alarm: Arc<Alarm>,
+    stats: Arc<Stats>,
 }
 
 impl Queue {
-    /// Allocates the queue with all that its commands need. May sleep.
+    /// Allocates the queue with all that its commands need; it counts in `stats`, users are served
+    /// at `desk`, if there is one, and its completions come by `polled`, if they do. May sleep.
     pub(crate) fn new(
         plan: Plan,
         pd: Arc<ProtectionDomain>,
         alarm: Arc<Alarm>,
+        stats: Arc<Stats>,
+        desk: Option<Arc<Desk>>,
+        polled: Option<DirectQueue>,
     ) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             qid: plan.qid,
@@ -129,9 +156,13 @@ impl Queue {
             requests: Self::slots(&plan, &pd)?,
             // Its tag is the one after those of the requests.
             command: Slot::new(plan.requests, &pd, command::PAGES)?,
+            guest: desk.map(|desk| Guest::new(&plan, &pd, desk)).transpose()?,
+            polled,
             reply <- new_irq_lock!(None, "rnvme::Queue"),
             traffic: AtomicFlag::new(false),
+            ending: AtomicFlag::new(false),
             alarm,
+            stats,
         }? Error)
     }
 
@@ -148,6 +179,11 @@ impl Queue {
         self.qid
     }
 
+    /// What the queue has done.
+    pub(crate) fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
     /// The controller's delays before retries, in units of 100 ms.
     pub(crate) fn retry_delays(&self) -> [u16; 3] {
         self.retry_delays
@@ -159,6 +195,39 @@ impl Queue {
         self.requests.get(usize::from(tag))
     }
 
+    /// The slot of a command that is not of the block layer.
+    fn command_slot(&self, tag: usize) -> Option<&Slot<Buffer>> {
+        match tag.checked_sub(self.requests.len()) {
+            Some(0) => Some(&self.command),
+            Some(1) => self.guest.as_ref().map(|guest| &guest.slot),
+            _ => None,
+        }
+    }
+
+    /// The tag of users' commands.
+    fn guest_tag(&self) -> u16 {
+        let tag = self.requests.len().saturating_add(1);
+        u16::try_from(tag).unwrap_or(u16::MAX)
+    }
+
+    /// Where users are served, if they are.
+    pub(crate) fn desk(&self) -> Option<&Desk> {
+        self.guest.as_ref().map(|guest| &*guest.desk)
+    }
+
+    /// Whether nobody is interrupted for its completions.
+    pub(crate) fn is_polled(&self) -> bool {
+        self.polled.is_some()
+    }
+
+    /// Handles completions that are there, if nobody else would, and says how many. Any
+    /// context.
+    pub(crate) fn poll(&self) -> u32 {
+        /// Others may want to poll, too.
+        const BUDGET: u32 = 64;
+        self.polled.as_ref().map_or(0, |polled| polled.poll(BUDGET))
+    }
+
     /// Whether a command ended since this was asked last.
     pub(crate) fn take_traffic(&self) -> bool {
         self.traffic.xchg(false, ordering::Relaxed)
@@ -166,7 +235,17 @@ impl Queue {
 
     /// Something that only the controller's thread can deal with. Any context.
     pub(crate) fn trouble(&self, trouble: Trouble) {
-        self.alarm.raise(trouble);
+        if !self.ending.load(ordering::Relaxed) {
+            self.alarm.raise(trouble);
+        }
+    }
+
+    /// Ends the connection, and gives what was in flight to `end`. Sleeps.
+    pub(crate) fn end(connection: &Connected<Self>, end: impl Fn(Request<Io>)) {
+        let this = connection.queue_pair().context();
+        this.ending.store(true, ordering::Relaxed);
+        connection.disconnect();
+        this.reclaim(end);
     }
 
     /// Posts the receives for all responses. Sleeps.
@@ -187,11 +266,11 @@ impl Queue {
     ) {
         self.traffic.store(true, ordering::Relaxed);
         let tag = usize::from(completion.command_id.tag().get());
-        match self.requests.get(tag) {
+        if let Some(slot) = self.requests.get(tag) {
+            return slot.answered(queue, completion, invalidation);
+        }
+        match self.command_slot(tag) {
             Some(slot) => slot.answered(queue, completion, invalidation),
-            None if tag == self.requests.len() => {
-                self.command.answered(queue, completion, invalidation)
-            }
             None => self.unknown(completion.command_id),
         }
     }
@@ -203,30 +282,28 @@ impl Queue {
         });
     }
 
-    /// Ends what is still in flight with `status`. The queue pair must be
-    /// drained. Sleeps.
-    pub(crate) fn reclaim(&self, status: Status) {
+    /// Gives what is still in flight to `end`. The queue pair must be drained.
+    /// Sleeps.
+    fn reclaim(&self, end: impl Fn(Request<Io>)) {
         for slot in &self.requests {
-            if let Some(carrier) = slot.reclaim() {
-                carrier.into_request().complete(status);
+            if let Some(carrier) = slot.reclaim(&self.stats) {
+                end(carrier.into_request());
             }
         }
         // The buffer of our own command goes with it.
-        drop(self.command.reclaim());
+        drop(self.command.reclaim(&self.stats));
+        if let Some(guest) = &self.guest {
+            drop(guest.slot.reclaim(&self.stats));
+            guest.desk.lost();
+        }
     }
 }
 
 impl Context for Queue {
+    type Service = Rc;
+
     fn failed(queue: &QueuePair<Self>, failure: cq::Failure) {
         queue.context().request_failed("registration", failure);
-    }
-
-    fn lost(queue: &QueuePair<Self>, cause: cm::Lost) {
-        let this = queue.context();
-        this.trouble(Trouble::Lost {
-            qid: this.qid,
-            cause,
-        });
     }
 
     fn faulted(queue: &QueuePair<Self>, fault: Fault) {
@@ -234,6 +311,16 @@ impl Context for Queue {
         this.trouble(Trouble::Fault {
             qid: this.qid,
             fault,
+        });
+    }
+}
+
+impl cm::Endpoint for Queue {
+    fn lost(queue: &QueuePair<Self>, cause: cm::Lost) {
+        let this = queue.context();
+        this.trouble(Trouble::Lost {
+            qid: this.qid,
+            cause,
         });
     }
 }

@@ -5,15 +5,15 @@
 //! - [`host`]: the controllers there are, and what the module holds for all.
 //! - [`controller`]: one controller, from connect to removal, in a thread of its own.
 //! - [`queue`]: one queue: a connection with its commands in flight.
-//! - [`namespace`]: a namespace and its disk; [`io`]: its requests as commands.
+//! - [`namespace`]: a namespace and its disk; [`io`]: its requests as commands;
+//!   [`passthrough`]: commands of users.
+//! - [`discoveries`]: the logs of discovery controllers that are being read.
 //! - [`options`]: what a user asks of a connection.
 //! - [`failure`]: why a controller failed; [`alarm`]: how its thread learns of it.
-//! - [`netlink`]: the interface to user space.
+//! - [`stats`]: what the queues have done.
+//! - [`netlink`]: the interface to user space; [`sysfs`]: what udev and scripts read.
 //!
 //! Formats and decisions without I/O are in the crate `nvme_wire`.
-
-// A failure has its message in it: what tells of a lack of memory must not need any.
-#![allow(clippy::result_large_err)]
 
 use host::Host;
 use kernel::{
@@ -23,13 +23,17 @@ use kernel::{
 
 mod alarm;
 mod controller;
+mod discoveries;
 mod failure;
 mod host;
 mod io;
 mod namespace;
 mod netlink;
 mod options;
+mod passthrough;
 mod queue;
+mod stats;
+mod sysfs;
 
 module! {
     type: Rnvme,

@@ -28,15 +28,16 @@ use nvme_wire::{
     sqe::{
         Command,
         Feature,
-        Identify, //
+        Identify,
+        LogPage, //
     },
 };
 use rrdma::{
     rdma::{
         cm::Connected,
-        dma::Direction,
-        mr::Buffer, //
+        dma::Direction, //
     },
+    scatter::Buffer,
     sync::{
         Deadline,
         Msecs, //
@@ -111,6 +112,22 @@ impl Admin<'_> {
         }
     }
 
+    /// Reads part of a log page.
+    pub(super) fn log_page(
+        &self,
+        stage: ErrorStage,
+        page: LogPage,
+        what: &str,
+    ) -> Result<Buffer, Failure> {
+        let buffer = usize::try_from(page.length())
+            .map_err(Error::from)
+            .and_then(|length| Buffer::new(length, GFP_KERNEL))
+            .map_err(|error| Failure::kernel(stage, error, what))?;
+        let data = Some((buffer, Direction::FromDevice));
+        let reply = self.command(stage, what, Command::get_log_page(page), data)?;
+        reply.data.ok_or_else(|| Failure::kernel(stage, EIO, what))
+    }
+
     /// Asks for I/O queues, and answers how many there may be.
     pub(super) fn request_queues(&self, wanted: NonZeroU16) -> Result<NonZeroU16, Failure> {
         let command = Command::set_feature(Feature::NumberOfQueues(wanted));
@@ -171,6 +188,18 @@ impl Admin<'_> {
         self.configure(configuration.enabled().shut_down().get())?;
         self.await_status(ControllerStatus::shutting_down, self.deadline)?;
         Ok(())
+    }
+
+    /// Disables the controller, which ends all that it has of us, and waits until it is.
+    pub(super) fn disable(&self, configuration: Configuration) -> Result<(), Failure> {
+        self.configure(configuration.disabled().get())?;
+        match self.await_status(ControllerStatus::disabling, self.deadline)? {
+            Progress::Done => Ok(()),
+            Progress::Wait | Progress::Failed => Err(Failure::target(
+                ErrorStage::Enable,
+                format_args!("the controller is still enabled"),
+            )),
+        }
     }
 
     fn configure(&self, value: u64) -> Result<(), Failure> {

@@ -1,31 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Making and deleting disks, beside the controller's thread.
+//! Making, changing and deleting disks, beside the controller's thread.
 //!
-//! Both wait for I/O: a new disk is searched for partitions, an old one writes
-//! back what the page cache holds. That I/O ends only because the controller's
-//! thread keeps the connection alive, or tears it down; so it is not the one to
-//! wait. The work item is part of the controller, as removal must not need memory.
+//! All of it waits for I/O: a new disk is searched for partitions, an old one writes
+//! back what the page cache holds, and hardware queues change when none is used. That
+//! I/O ends only because the controller's thread keeps the connection alive, or tears
+//! it down; so it is not the one to wait. The work item is part of the controller, as
+//! removal must not need memory.
 
 use super::Controller;
 use crate::{
     failure::Failure,
-    namespace::Found, //
+    io::Io,
+    namespace::Found,
+    netlink::uapi::ErrorStage, //
 };
 use kernel::{
     prelude::*,
     sync::Arc,
     workqueue::WorkItem, //
 };
+use rrdma::block::{
+    QueueCounts,
+    TagSet, //
+};
 
 /// What is to be done, and what came of it.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one a controller, and no memory to be had for it when it ends"
-)]
 pub(super) enum Errand {
     None,
     MakeDisks(Found),
+    /// The disks are to have these hardware queues.
+    SetQueues(Arc<TagSet<Io>>, QueueCounts),
     DeleteDisks,
     Running,
     Done(Result<(), Failure>),
@@ -37,12 +42,16 @@ impl WorkItem for Controller {
     fn run(this: Arc<Self>) {
         let errand = core::mem::replace(&mut *this.errand.lock(), Errand::Running);
         let result = match errand {
-            Errand::MakeDisks(found) => found.make_disks(&this),
+            Errand::MakeDisks(found) => {
+                this.remove_lost_namespaces();
+                found.make_disks(&this)
+            }
+            Errand::SetQueues(tag_set, queues) => this.set_queues(&tag_set, queues),
             Errand::DeleteDisks => {
                 this.remove_namespaces();
                 Ok(())
             }
-            // The work is queued with one of the two above, and only then.
+            // The work is queued with one of the three above, and only then.
             Errand::None | Errand::Running | Errand::Done(_) => Ok(()),
         };
         *this.errand.lock() = Errand::Done(result);
@@ -51,10 +60,27 @@ impl WorkItem for Controller {
 }
 
 impl Controller {
+    /// Brings the disks' hardware queues in line with ours. Requests that were on more of them
+    /// than there are now share what there is until they end: see [`Session::place`].
+    ///
+    /// [`Session::place`]: super::session::Session::place
+    fn set_queues(&self, tag_set: &TagSet<Io>, wanted: QueueCounts) -> Result<(), Failure> {
+        let before = tag_set.queues();
+        let fail = |error| Failure::kernel(ErrorStage::Queues, error, "hardware queues");
+        let now = tag_set.set_queues(wanted).map_err(fail)?;
+        self.log(format_args!("the disks had {before}, and have {now}"));
+        Ok(())
+    }
+
     /// Starts an errand; there is one at a time. Sleeps.
     pub(super) fn start_errand(self: &Arc<Self>, errand: Errand) {
         *self.errand.lock() = errand;
         self.host.run_errand(self.clone());
+    }
+
+    /// Whether an errand is not done yet.
+    pub(super) fn is_errand_under_way(&self) -> bool {
+        !matches!(*self.errand.lock(), Errand::None | Errand::Done(_))
     }
 
     /// Whether an errand is not done yet; one that is, is forgotten.

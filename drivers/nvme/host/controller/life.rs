@@ -4,7 +4,10 @@
 
 use super::{
     errand::Errand,
-    session::Session,
+    session::{
+        Fate,
+        Session, //
+    },
     setup,
     Admin,
     Controller,
@@ -13,7 +16,10 @@ use super::{
 };
 use crate::{
     failure::Failure,
-    namespace,
+    namespace::{
+        self,
+        Found, //
+    },
     netlink::uapi::ErrorStage, //
 };
 use kernel::{
@@ -32,27 +38,40 @@ use rrdma::sync::{
     Msecs, //
 };
 
+/// How often we poll for others.
+const POLL: Msecs = Msecs::new(10);
+
+/// What somebody wants of a controller that is live.
+enum Wish {
+    Removal,
+    Reset,
+}
+
 impl Controller {
     /// From connecting to when nothing is left of it but references. Sleeps.
     pub(crate) fn run(this: &Arc<Self>) {
         this.enter(State::Connecting, None);
         match setup::connect(this) {
             Ok((session, inventory)) => this.connected(session, &inventory),
-            Err(failure) => this.fail(failure),
+            Err(failure) => this.fail(&failure),
         }
         this.enter(State::Deleting, None);
+        this.leave_sysfs();
         this.host.retire(this);
     }
 
     /// The queues are ready: the disks are next.
-    fn connected(self: &Arc<Self>, session: Session, inventory: &Inventory) {
-        match self.make_disks(&session, inventory) {
-            Ok(()) => self.live(session),
+    fn connected(self: &Arc<Self>, session: KBox<Session>, inventory: &Inventory) {
+        let disks = self
+            .enter_sysfs()
+            .and_then(|()| self.make_disks(&session, inventory));
+        match disks {
+            Ok(()) => self.live(session, inventory),
             Err(failure) => {
-                session.tear_down();
+                session.tear_down(Fate::Fail);
                 self.finish_errand();
                 self.remove_namespaces();
-                self.fail(failure);
+                self.fail(&failure);
             }
         }
     }
@@ -87,35 +106,74 @@ impl Controller {
     }
 
     /// From the first moment of being connected to removal.
-    fn live(self: &Arc<Self>, session: Session) {
-        self.enter(State::Live, None);
-        self.log(format_args!("connected to {}", self.options.subsystem()));
-        match self.serve(&session, Deadline::NEVER, || {
-            self.is_deleting().then_some(())
-        }) {
-            Ok(()) => self.remove_live(session),
-            Err(failure) => {
-                self.enter(State::Resetting, Some(failure));
-                session.tear_down();
-                self.fail(failure);
-                self.await_removal();
-                self.enter(State::Deleting, None);
-                self.remove_namespaces();
+    fn live(self: &Arc<Self>, mut session: KBox<Session>, inventory: &Inventory) {
+        let mut found = None;
+        loop {
+            self.enter(State::Live, None);
+            self.log(format_args!("connected to {}", self.options.subsystem()));
+            let again = match self.serve_disks(&session, &mut found) {
+                Ok(Wish::Removal) => return self.remove_live(session),
+                Ok(Wish::Reset) => self.reset(session, inventory),
+                Err(failure) => self.recover(session, inventory, failure),
+            };
+            match again {
+                Some((again, now)) => (session, found) = (again, Some(now)),
+                None => break,
             }
         }
+        self.await_removal();
+        self.enter(State::Deleting, None);
+        self.finish_errand();
+        self.remove_namespaces();
+    }
+
+    /// Serves until something is wished for. Meanwhile the disks follow what the connection is
+    /// now, and what was `found` after connecting again becomes of them.
+    fn serve_disks(
+        self: &Arc<Self>,
+        session: &Session,
+        found: &mut Option<Found>,
+    ) -> Result<Wish, Failure> {
+        // What does not work once is not tried again before the next connection.
+        let mut queues = Some(session.queues());
+        self.serve(session, Deadline::NEVER, || {
+            if let Some(done) = self.take_errand() {
+                if let Err(failure) = done {
+                    self.log(format_args!("{}", failure.message()));
+                }
+                // The disks may have other hardware queues now.
+                session.place();
+            }
+            if self.is_resetting() && !self.is_deleting() {
+                return Some(Wish::Reset);
+            }
+            if self.has_errand() {
+                return None;
+            }
+            let tag_set = &session.tag_set;
+            if let Some(queues) = queues.take().filter(|n| *n != tag_set.queues()) {
+                self.start_errand(Errand::SetQueues(tag_set.clone(), queues));
+                return None;
+            }
+            if let Some(found) = found.take() {
+                self.start_errand(Errand::MakeDisks(found));
+                return None;
+            }
+            self.is_deleting().then_some(Wish::Removal)
+        })
     }
 
     /// Removes a controller whose connection works: its disks write back what
     /// they hold, and the target is told.
-    fn remove_live(self: &Arc<Self>, session: Session) {
+    fn remove_live(self: &Arc<Self>, session: KBox<Session>) {
         self.enter(State::Deleting, None);
         self.removing.store(true, ordering::Relaxed);
         self.start_errand(Errand::DeleteDisks);
         match self.serve(&session, Deadline::NEVER, || self.take_errand()) {
             Ok(_) => session.shut_down(self),
-            Err(failure) => self.log(format_args!("{}", failure.message.as_str())),
+            Err(failure) => self.log(format_args!("{}", failure.message())),
         }
-        session.tear_down();
+        session.tear_down(Fate::Fail);
         self.finish_errand();
         self.release_device();
     }
@@ -140,7 +198,10 @@ impl Controller {
             }
             let left = next.left();
             if left > Msecs::new(0) {
-                self.wait(left.min(moment.left()));
+                let limit = left.min(moment.left());
+                // An errand waits for requests, also of who does not poll.
+                let polls = self.is_errand_under_way() && session.poll();
+                self.wait(if polls { limit.min(POLL) } else { limit });
                 continue;
             }
             if let Some(keep_alive) = keep_alive {
@@ -153,10 +214,10 @@ impl Controller {
     }
 
     /// The connection failed, for good.
-    fn fail(&self, failure: Failure) {
+    pub(super) fn fail(&self, failure: &Failure) {
         self.release_device();
         self.enter(State::Dead, Some(failure));
-        self.log(format_args!("{}", failure.message.as_str()));
+        self.log(format_args!("{}", failure.message()));
     }
 
     fn await_removal(&self) {

@@ -11,20 +11,35 @@ use super::{
 };
 use crate::{
     failure::Failure,
-    io::Place,
+    io::{
+        self,
+        Io, //
+    },
     netlink::uapi::ErrorStage,
     queue::{
         CommandError,
         Queue, //
+    },
+    stats::{
+        Count,
+        Stats, //
     },
 };
 use kernel::{
     prelude::*,
     sync::Arc, //
 };
-use nvme_wire::property::Configuration;
+use nvme_wire::{
+    limits::split::Split,
+    property::Configuration, //
+};
 use rrdma::{
-    block::Status,
+    block::{
+        QueueCounts,
+        Request,
+        Status,
+        TagSet, //
+    },
     rdma::cm::Connected,
     sync::{
         Deadline,
@@ -36,13 +51,18 @@ use rrdma::{
 ///
 /// Their queue pairs hold the protection domain, completion queues and device:
 /// all of it goes with [`Session::tear_down`]. What the disks need stays with
-/// the disks, which find in their [`Place`]s that there is no queue any more.
+/// the disks, which find in their [`Place`](crate::io::Place)s that there is no queue any
+/// more.
 pub(super) struct Session {
     pub(super) admin: Connected<Queue>,
     pub(super) io: KVec<Connected<Queue>>,
-    pub(super) places: KVec<Arc<Place>>,
+    /// What the I/O queues are for.
+    pub(super) split: Split,
+    pub(super) tag_set: Arc<TagSet<Io>>,
     pub(super) configuration: Configuration,
     pub(super) traffic_keeps_alive: bool,
+    /// How long the controller may take to be disabled.
+    pub(super) disable: Msecs,
     /// How long the controller may take to shut down.
     pub(super) shutdown: Msecs,
 }
@@ -84,26 +104,106 @@ impl Session {
     pub(super) fn shut_down(&self, controller: &Controller) {
         let admin = self.admin(controller, self.shutdown);
         if let Err(failure) = admin.shut_down(self.configuration) {
-            let message = failure.message;
-            controller.log(format_args!("shutdown: {}", message.as_str()));
+            controller.log(format_args!("shutdown: {}", failure.message()));
         }
     }
 
-    /// Ends the connections, and with an error what is in flight on them. The
+    /// Lets the disks, and users, find the queues.
+    pub(super) fn publish(&self) {
+        let admin = self.admin.queue_pair();
+        if let Some(desk) = admin.context().desk() {
+            desk.open(admin.clone());
+        }
+        self.place();
+    }
+
+    /// Gives every place a queue, so that none is without one while the disks' hardware queues
+    /// [follow](Self::queues) ours; and again when they have. Until then some share one, and
+    /// a place has a queue that is polled only if its requests are, before and after. Sleeps.
+    pub(super) fn place(&self) {
+        let (now, then) = (self.tag_set.queues(), self.queues());
+        for (index, place) in self.tag_set.data().places.iter().enumerate() {
+            let index = u16::try_from(index).unwrap_or(u16::MAX);
+            let polls = now.is_polled(index.into()) && then.is_polled(index.into());
+            let serving = self.io.get(usize::from(self.split.serving(index, polls)));
+            if let Some(connection) = serving {
+                place.put(connection.queue_pair());
+            }
+        }
+    }
+
+    /// The hardware queues that the disks should have.
+    pub(super) fn queues(&self) -> QueueCounts {
+        io::counts(self.split)
+    }
+
+    /// Polls in place of users who may have fallen asleep with requests under way. Whether
+    /// there are queues that are polled.
+    pub(super) fn poll(&self) -> bool {
+        for connection in &self.io {
+            connection.queue_pair().context().poll();
+        }
+        self.split.poll() > 0
+    }
+
+    /// Ends the connections, and what is in flight on them as `fate` says. The
     /// order is that of [`crate::queue`]: nothing finds the queues any more, the
     /// queue pairs are drained, the requests end, everything is freed. Sleeps.
-    pub(super) fn tear_down(self) {
-        for place in &self.places {
+    pub(super) fn tear_down(self: KBox<Self>, fate: Fate) {
+        self.end_io(fate);
+        self.end_admin();
+    }
+
+    /// Ends the connections of a controller that is asked to forget all that it had of us: it
+    /// is disabled when no I/O can reach it any more. What goes wrong changes nothing. Sleeps.
+    pub(super) fn disable(self: KBox<Self>, controller: &Controller) {
+        self.end_io(Fate::Retry);
+        let limit = self.disable.min(controller.options.connect_timeout);
+        let admin = self.admin(controller, limit);
+        if let Err(failure) = admin.disable(self.configuration) {
+            controller.log(format_args!("reset: {}", failure.message()));
+        }
+        self.end_admin();
+    }
+
+    fn end_io(&self, fate: Fate) {
+        for place in &self.tag_set.data().places {
             drop(place.queue.retract());
         }
-        for connection in &self.io {
-            end(connection);
+        if let Some(desk) = self.admin.queue_pair().context().desk() {
+            desk.pause();
         }
-        end(&self.admin);
+        for connection in &self.io {
+            let stats = connection.queue_pair().context().stats();
+            Queue::end(connection, |request| fate.meet(request, stats));
+        }
+    }
+
+    fn end_admin(&self) {
+        // It has no requests of the block layer.
+        let stats = self.admin.queue_pair().context().stats();
+        Queue::end(&self.admin, |request| Fate::Fail.meet(request, stats));
     }
 }
 
-fn end(connection: &Connected<Queue>) {
-    connection.disconnect();
-    connection.queue_pair().context().reclaim(Status::Transport);
+/// What becomes of a request that was in flight when its connection ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It ends with an error.
+    Fail,
+    /// It comes again, unless its submitter wants no second attempt. Whether the target
+    /// carried it out already is not known; to do it twice is to do it once.
+    Retry,
+}
+
+impl Fate {
+    fn meet(self, request: Request<Io>, stats: &Stats) {
+        match self {
+            Self::Retry if !request.no_retry() => {
+                stats.add(Count::Retries, 1);
+                request.requeue(None);
+            }
+            _ => io::end(request, Status::Transport),
+        }
+    }
 }

@@ -12,9 +12,9 @@ use super::{
 use crate::{
     failure::Failure,
     io::{
+        self,
         Io,
         Place,
-        Places,
         Queues, //
     },
     netlink::uapi::ErrorStage,
@@ -42,6 +42,7 @@ use nvme_wire::{
             SizeInputs,
             ADMIN_ENTRIES, //
         },
+        split::Split,
         transfer::{
             self,
             InlineLimit, //
@@ -49,7 +50,11 @@ use nvme_wire::{
     },
     nqn::Nqn,
     private_data,
-    property::Capabilities,
+    property::{
+        Capabilities,
+        Configuration,
+        Version, //
+    },
     sqe::{
         Command,
         Connect,
@@ -58,6 +63,7 @@ use nvme_wire::{
 };
 use rrdma::{
     block::{
+        QueueKinds,
         TagSet,
         TagSetConfig, //
     },
@@ -71,17 +77,22 @@ use rrdma::{
         },
         cq::{
             CompletionQueue,
+            DirectQueue,
             Poll, //
         },
-        device::Attributes,
+        device::{
+            self,
+            Attributes,
+            DeviceRef, //
+        },
         dma::Direction,
-        mr::Buffer,
-        pd::ProtectionDomain, //
+        pd::ProtectionDomain,
+        qp::Parts, //
     },
+    scatter::Buffer,
     sync::{
         Deadline,
-        Msecs,
-        Published, //
+        Msecs, //
     },
 };
 
@@ -104,57 +115,158 @@ struct Setup<'a> {
 }
 
 /// What the I/O queues are to be.
-struct Agreement {
+#[derive(Clone, Copy)]
+pub(super) struct Agreement {
     size: QueueSize,
     pages: u32,
     max_sectors: u32,
     inline: InlineLimit,
 }
 
+impl Agreement {
+    /// The most sectors of a command.
+    pub(super) fn max_sectors(&self) -> u32 {
+        self.max_sectors
+    }
+
+    /// Whether queues as `other` says are possible, too.
+    fn covers(&self, other: &Self) -> bool {
+        self.size >= other.size
+            && self.pages >= other.pages
+            && self.max_sectors >= other.max_sectors
+            && self.inline.covers(&other.inline)
+    }
+}
+
+/// A controller that is enabled, with its admin queue.
+struct Enabled {
+    admin: Connected<Queue>,
+    controller_id: u16,
+    capabilities: Capabilities,
+    configuration: Configuration,
+}
+
+/// Queues that are connected, and what was learnt on the way.
+struct Established {
+    admin: Connected<Queue>,
+    io: KVec<Connected<Queue>>,
+    capabilities: Capabilities,
+    configuration: Configuration,
+    version: Version,
+    identity: Arc<identify::Controller>,
+    agreement: Agreement,
+    /// The I/O queues that were asked for: the most that there can ever be.
+    wish: Split,
+    /// What those are for that were granted.
+    split: Split,
+}
+
 /// Connects the controller: its queues are ready, and what there is to know of
 /// it for its disks is known. Sleeps.
-pub(super) fn connect(controller: &Controller) -> Result<(Session, Inventory), Failure> {
-    let mut setup = Setup {
-        controller,
-        deadline: Deadline::after(controller.options.connect_timeout),
-        pd: None,
-    };
-    let queue = setup.connect_queue(Plan::admin(), 0)?;
-    let granted = setup.fabrics_connect(&queue, ADMIN_ENTRIES - 1, ConnectData::ANY_CONTROLLER)?;
-    let admin = setup.admin(&queue);
-    let capabilities = admin.capabilities()?;
-    let configuration = admin.enable(capabilities)?;
-    let version = admin.version()?;
-    let identity = setup.identify(&admin, granted.controller_id)?;
-    let agreement = setup.agree(&queue, &identity, capabilities)?;
-    let io = setup.connect_io(&admin, &agreement, &identity)?;
-    let (places, tag_set) = setup.tag_set(&io, &agreement)?;
-    controller.shown.lock().facts = Some(Facts {
-        device: queue.queue_pair().device().name(),
-        identity,
-        io_queues: u16::try_from(io.len()).unwrap_or(u16::MAX),
-        queue_size: agreement.size.entries(),
-        max_sectors: agreement.max_sectors,
-        inline_size: agreement.inline.bytes(),
-    });
-    let inventory = Inventory {
-        tag_set,
-        identity,
-        version,
-        min_page_shift: capabilities.min_page_shift(),
-        max_sectors: agreement.max_sectors,
-        max_segments: transfer::max_segments(agreement.max_sectors, agreement.pages),
-        deadline: setup.deadline,
-    };
-    let session = Session {
-        traffic_keeps_alive: identity.traffic_based_keep_alive(),
-        shutdown: Msecs::new(identity.shutdown_timeout_ms()),
-        admin: queue,
-        io,
-        places,
-        configuration,
-    };
+#[inline(never)]
+pub(super) fn connect(
+    controller: &Controller,
+) -> Result<(KBox<Session>, KBox<Inventory>), Failure> {
+    let deadline = Deadline::after(controller.options.connect_timeout);
+    let established = Setup::new(controller, deadline).establish(None)?;
+    let tag_set = tag_set(&established)
+        .map_err(|error| Failure::kernel(ErrorStage::Queues, error, "tag set"))?;
+    let (session, inventory) = established.equip(controller, tag_set, deadline)?;
+    session.publish();
     Ok((session, inventory))
+}
+
+/// Connects a controller again whose disks are there. They do not find its queues before
+/// [`Session::publish`]. Sleeps.
+#[inline(never)]
+pub(super) fn reconnect(
+    controller: &Controller,
+    before: &Inventory,
+    deadline: Deadline,
+) -> Result<(KBox<Session>, KBox<Inventory>), Failure> {
+    let established = Setup::new(controller, deadline).establish(Some(before))?;
+    established.equip(controller, before.tag_set.clone(), deadline)
+}
+
+/// Connects the admin queue and enables the controller, and no more. Sleeps.
+#[inline(never)]
+pub(super) fn connect_admin(
+    controller: &Controller,
+    deadline: Deadline,
+) -> Result<(Connected<Queue>, Configuration), Failure> {
+    let enabled = Setup::new(controller, deadline).enable()?;
+    Ok((enabled.admin, enabled.configuration))
+}
+
+/// Makes the tag set that all disks share, with a place for each queue pair that there may be.
+fn tag_set(established: &Established) -> Result<Arc<TagSet<Io>>> {
+    let wish = established.wish;
+    let most = wish.total().get();
+    let mut places = KVec::with_capacity(most.into(), GFP_KERNEL)?;
+    for _ in 0..most {
+        places.push(Arc::new(Place::default(), GFP_KERNEL)?, GFP_KERNEL)?;
+    }
+    let config = TagSetConfig {
+        queues: io::counts(established.split),
+        kinds: match (wish.write(), wish.poll()) {
+            (0, 0) => QueueKinds::Default,
+            (_, 0) => QueueKinds::Read,
+            _ => QueueKinds::Poll,
+        },
+        depth: established.agreement.size.zero_based().into(),
+        reserved_tags: 0,
+        numa_node: TagSetConfig::NO_NODE,
+        timeout: REQUEST,
+    };
+    TagSet::new(config, Queues { places })
+}
+
+impl Established {
+    /// What the controller and its disks have of it, off the stack.
+    fn equip(
+        self: KBox<Self>,
+        controller: &Controller,
+        tag_set: Arc<TagSet<Io>>,
+        deadline: Deadline,
+    ) -> Result<(KBox<Session>, KBox<Inventory>), Failure> {
+        let this = KBox::into_inner(self);
+        let (identity, agreement) = (this.identity, this.agreement);
+        controller.shown.lock().facts = Some(Facts {
+            device: this.admin.queue_pair().device().name(),
+            identity: identity.clone(),
+            split: this.split,
+            queue_size: agreement.size.entries(),
+            max_sectors: agreement.max_sectors,
+            inline_size: agreement.inline.bytes(),
+        });
+        let session = Session {
+            admin: this.admin,
+            io: this.io,
+            split: this.split,
+            tag_set: tag_set.clone(),
+            configuration: this.configuration,
+            traffic_keeps_alive: identity.traffic_based_keep_alive(),
+            disable: Msecs::new(this.capabilities.disable_timeout_ms()),
+            shutdown: Msecs::new(identity.shutdown_timeout_ms()),
+        };
+        let inventory = Inventory {
+            tag_set,
+            identity,
+            version: this.version,
+            min_page_shift: this.capabilities.min_page_shift(),
+            max_segments: transfer::max_segments(agreement.max_sectors, agreement.pages),
+            agreement,
+            wish: this.wish,
+            deadline,
+        };
+        let boxed = || {
+            Ok((
+                KBox::new(session, GFP_KERNEL)?,
+                KBox::new(inventory, GFP_KERNEL)?,
+            ))
+        };
+        boxed().map_err(|error: Error| Failure::kernel(ErrorStage::Queues, error, "controller"))
+    }
 }
 
 impl Plan {
@@ -164,6 +276,7 @@ impl Plan {
             qid: 0,
             size: ADMIN_ENTRIES,
             requests: 0,
+            polled: false,
             pages: 0,
             inline: InlineLimit::default(),
             retry_delays: [0; 3],
@@ -172,6 +285,78 @@ impl Plan {
 }
 
 impl<'a> Setup<'a> {
+    fn new(controller: &'a Controller, deadline: Deadline) -> Self {
+        Self {
+            controller,
+            deadline,
+            pd: None,
+        }
+    }
+
+    /// Connects the queues, as large as they were `before` if they were.
+    #[inline(never)]
+    fn establish(&mut self, before: Option<&Inventory>) -> Result<KBox<Established>, Failure> {
+        let Enabled {
+            admin: queue,
+            controller_id,
+            capabilities,
+            configuration,
+        } = self.enable()?;
+        let admin = self.admin(&queue);
+        let version = admin.version()?;
+        let identity = self.identify(&admin, controller_id)?;
+        let mut agreement = self.agree(&queue, &identity, capabilities)?;
+        if let Some(before) = before {
+            if !agreement.covers(&before.agreement) {
+                let why = "the target allows less than the disks were made for";
+                return Err(Failure::target(ErrorStage::Queues, format_args!("{why}")));
+            }
+            agreement = before.agreement;
+        }
+        let wish = before.map_or_else(|| self.wish(), |before| before.wish);
+        let split = wish.of_granted(admin.request_queues(wish.total())?);
+        let io = self.connect_io(split, &agreement, &identity)?;
+        let established = Established {
+            admin: queue,
+            io,
+            capabilities,
+            configuration,
+            version,
+            identity,
+            agreement,
+            wish,
+            split,
+        };
+        KBox::new(established, GFP_KERNEL)
+            .map_err(|_| Failure::kernel(ErrorStage::Queues, ENOMEM, "controller"))
+    }
+
+    /// Connects the admin queue, and enables the controller.
+    fn enable(&mut self) -> Result<Enabled, Failure> {
+        let admin = self.connect_queue(Plan::admin(), 0)?;
+        let any = ConnectData::ANY_CONTROLLER;
+        let granted = self.fabrics_connect(&admin, ADMIN_ENTRIES - 1, any)?;
+        let capabilities = self.admin(&admin).capabilities()?;
+        let configuration = self.admin(&admin).enable(capabilities)?;
+        Ok(Enabled {
+            admin,
+            controller_id: granted.controller_id,
+            capabilities,
+            configuration,
+        })
+    }
+
+    /// The I/O queues to ask for.
+    fn wish(&self) -> Split {
+        let options = &self.controller.options;
+        Split::to_request(
+            rrdma::cpu::online(),
+            options.io_queues,
+            options.write_queues,
+            options.poll_queues,
+        )
+    }
+
     fn admin<'b>(&self, queue: &'b Connected<Queue>) -> Admin<'b>
     where
         'a: 'b,
@@ -226,6 +411,7 @@ impl<'a> Setup<'a> {
         let parameters = Parameters {
             private_data: &request.encode(),
             responder_resources: u8::try_from(reads).unwrap_or(u8::MAX),
+            initiator_depth: 0,
             retry_count: RETRIES,
             rnr_retry_count: RETRIES,
         };
@@ -258,7 +444,8 @@ impl<'a> Setup<'a> {
         let Some(device) = self.controller.host.acquire(addressed.device()) else {
             return Err(crate::alarm::Trouble::DeviceRemoved.into());
         };
-        if !device.attributes().memory_management_extensions {
+        let capabilities = device.attributes().capabilities;
+        if !capabilities.contains(device::Capabilities::MEM_MGT_EXTENSIONS) {
             return Err(Failure::new(
                 ErrorStage::Device,
                 rrdma::errno::EOPNOTSUPP,
@@ -275,13 +462,15 @@ impl<'a> Setup<'a> {
             }
         };
         let capacity = plan.capacity();
-        let vector = u32::from(plan.qid.saturating_sub(1));
-        let entries = capacity.completions();
-        let cq = CompletionQueue::private(device, entries, vector, Poll::SoftIrq, OWNER)
+        let (cq, polled) = completion_queue(device, &plan, capacity.completions())
             .map_err(|error| fail(error, "completion queue"))?;
-        let queue = Queue::new(plan, pd.clone(), self.controller.alarm.clone());
+        let desk = (plan.qid == 0).then(|| self.controller.desk.clone());
+        let stats = self.controller.ledger.lock().of(plan.qid);
+        let stats = stats.map_err(|error| fail(error, "statistics"))?;
+        let alarm = self.controller.alarm.clone();
+        let queue = Queue::new(plan, pd.clone(), alarm, stats, desk, polled);
         let prepared = addressed
-            .create_queue_pair(pd, cq, capacity, queue, OWNER)
+            .create_queue_pair(Parts::new(pd, cq, capacity), queue, OWNER)
             .map_err(|error| fail(error, "queue pair"))?;
         Queue::post_receives(prepared.queue_pair(), plan.size)
             .map_err(|error| fail(error, "receives"))?;
@@ -346,14 +535,15 @@ impl<'a> Setup<'a> {
         &self,
         admin: &Admin<'_>,
         controller_id: u16,
-    ) -> Result<identify::Controller, Failure> {
+    ) -> Result<Arc<identify::Controller>, Failure> {
         let stage = ErrorStage::Identify;
         let data = admin.identify(Identify::Controller, "identify controller")?;
         let identity = identify::Controller::parse(data.bytes())
             .map_err(|why| Failure::target(stage, format_args!("identify controller: {why}")))?;
         limits::controller::check(&identity, controller_id)
             .map_err(|why| Failure::target(stage, format_args!("unusable controller: {why}")))?;
-        Ok(identity)
+        Arc::new(identity, GFP_KERNEL)
+            .map_err(|_| Failure::kernel(stage, ENOMEM, "identify controller"))
     }
 
     /// What we, the device and the target can do together.
@@ -389,13 +579,11 @@ impl<'a> Setup<'a> {
 
     fn connect_io(
         &mut self,
-        admin: &Admin<'_>,
+        split: Split,
         agreement: &Agreement,
         identity: &identify::Controller,
     ) -> Result<KVec<Connected<Queue>>, Failure> {
-        let cpus = rrdma::cpu::online();
-        let wanted = limits::queue::to_request(cpus, self.controller.options.io_queues);
-        let count = admin.request_queues(wanted)?.get();
+        let count = split.total().get();
         let mut queues = KVec::with_capacity(count.into(), GFP_KERNEL)
             .map_err(|_| Failure::kernel(ErrorStage::Queues, ENOMEM, "I/O queues"))?;
         for qid in 1..=count {
@@ -403,6 +591,7 @@ impl<'a> Setup<'a> {
                 qid,
                 size: agreement.size.entries(),
                 requests: agreement.size.zero_based(),
+                polled: split.is_polled(qid.saturating_sub(1)),
                 // A transfer that begins within a page reaches into one more.
                 pages: agreement.pages.saturating_add(1),
                 inline: agreement.inline,
@@ -416,38 +605,20 @@ impl<'a> Setup<'a> {
         }
         Ok(queues)
     }
+}
 
-    /// Makes the tag set that all disks share, with a hardware queue for each
-    /// queue pair.
-    fn tag_set(
-        &self,
-        io: &[Connected<Queue>],
-        agreement: &Agreement,
-    ) -> Result<(Places, Arc<TagSet<Io>>), Failure> {
-        let make = || -> Result<_> {
-            let mut places = KVec::with_capacity(io.len(), GFP_KERNEL)?;
-            let mut shared = KVec::with_capacity(io.len(), GFP_KERNEL)?;
-            for connection in io {
-                let place = Arc::new(
-                    Place {
-                        queue: Published::new(),
-                        alarm: self.controller.alarm.clone(),
-                    },
-                    GFP_KERNEL,
-                )?;
-                place.queue.publish(connection.queue_pair().clone());
-                places.push(place.clone(), GFP_KERNEL)?;
-                shared.push(place, GFP_KERNEL)?;
-            }
-            let config = TagSetConfig {
-                queues: io.len().try_into()?,
-                depth: agreement.size.zero_based().into(),
-                reserved_tags: 0,
-                numa_node: TagSetConfig::NO_NODE,
-                timeout: REQUEST,
-            };
-            Ok((places, TagSet::new(config, Queues { places: shared })?))
-        };
-        make().map_err(|error| Failure::kernel(ErrorStage::Queues, error, "tag set"))
+/// The completion queue of a queue, on a vector of its own as long as there are some; and the
+/// same to poll it by, if nobody else does.
+fn completion_queue(
+    device: DeviceRef,
+    plan: &Plan,
+    entries: u32,
+) -> Result<(Arc<CompletionQueue>, Option<DirectQueue>)> {
+    let vector = u32::from(plan.qid.saturating_sub(1));
+    if plan.polled {
+        let polled = DirectQueue::new(device, entries, vector, OWNER)?;
+        return Ok((polled.completion_queue().clone(), Some(polled)));
     }
+    let cq = CompletionQueue::private(device, entries, vector, Poll::SoftIrq, OWNER)?;
+    Ok((cq, None))
 }

@@ -4,22 +4,42 @@
 
 use super::uapi::{
     ctrl,
+    discovery,
+    entry,
     error,
-    ns, //
+    latency_bucket,
+    ns,
+    stats,
+    LOSS_TMO_NEVER, //
 };
 use crate::{
     controller::{
         Controller,
+        Discovery,
         Facts,
+        Recovery,
         Shown, //
     },
     failure::Failure,
     namespace::Namespace,
-    options::Options, //
+    options::{
+        Limit,
+        Loss,
+        Options, //
+    },
+    stats::{
+        Count,
+        Numbers,
+        Way, //
+    },
 };
 use kernel::{
     prelude::*,
     str::CString, //
+};
+use nvme_wire::{
+    discovery::Entry,
+    latency, //
 };
 use rrdma::netlink::Message;
 
@@ -37,6 +57,7 @@ pub(super) fn controller(message: &mut Message<'_>, controller: &Controller) -> 
     message.put_u32(ctrl::CTRL_ID, controller.id)?;
     message.put_str(ctrl::NAME, text(&name(controller)?)?)?;
     options(message, &controller.options)?;
+    loss(message, &controller.loss())?;
     controller.shown(|shown| self::shown(message, shown))
 }
 
@@ -56,9 +77,33 @@ fn options(message: &mut Message<'_>, options: &Options) -> Result {
     Ok(())
 }
 
+fn loss(message: &mut Message<'_>, loss: &Loss) -> Result {
+    message.put_u32(ctrl::RECONNECT_DELAY, loss.reconnect_delay)?;
+    message.put_u32(ctrl::CTRL_LOSS_TMO, seconds(loss.give_up))?;
+    message.put_u32(ctrl::FAST_IO_FAIL_TMO, seconds(loss.fail_io))
+}
+
+fn seconds(limit: Limit) -> u32 {
+    match limit {
+        Limit::After(seconds) => seconds,
+        Limit::Never => LOSS_TMO_NEVER,
+    }
+}
+
+fn recovery(message: &mut Message<'_>, recovery: &Recovery) -> Result {
+    message.put_u32(ctrl::ATTEMPTS, recovery.attempts)?;
+    match recovery.next {
+        Some(moment) => message.put_u32(ctrl::NEXT_ATTEMPT, moment.left().get()),
+        None => Ok(()),
+    }
+}
+
 fn shown(message: &mut Message<'_>, shown: &Shown) -> Result {
     message.put_u32(ctrl::STATE, shown.state.to_u8().into())?;
     message.put_u32(ctrl::NR_NAMESPACES, shown.namespaces)?;
+    if let Some(recovery) = &shown.recovery {
+        self::recovery(message, recovery)?;
+    }
     if let Some(facts) = &shown.facts {
         self::facts(message, facts)?;
     }
@@ -75,7 +120,9 @@ fn facts(message: &mut Message<'_>, facts: &Facts) -> Result {
     message.put_str(ctrl::MODEL, identity.model.as_str())?;
     message.put_str(ctrl::SERIAL, identity.serial.as_str())?;
     message.put_str(ctrl::FIRMWARE, identity.firmware.as_str())?;
-    message.put_u32(ctrl::NR_IO_QUEUES, facts.io_queues.into())?;
+    message.put_u32(ctrl::NR_IO_QUEUES, facts.split.io().into())?;
+    message.put_u32(ctrl::NR_WRITE_QUEUES, facts.split.write().into())?;
+    message.put_u32(ctrl::NR_POLL_QUEUES, facts.split.poll().into())?;
     message.put_u32(ctrl::QUEUE_SIZE, facts.queue_size.into())?;
     message.put_u32(ctrl::MAX_TRANSFER, facts.max_sectors.saturating_mul(SECTOR))?;
     message.put_u32(ctrl::INLINE_SIZE, facts.inline_size)
@@ -96,7 +143,7 @@ fn failure(message: &mut Message<'_>, failure: &Failure) -> Result {
     if let Some(qid) = failure.qid {
         message.put_u16(error::QID, qid)?;
     }
-    message.put_str(error::MESSAGE, failure.message.as_str())
+    message.put_str(error::MESSAGE, failure.message())
 }
 
 /// All that is known of a namespace.
@@ -114,17 +161,115 @@ pub(super) fn namespace(
         ns::PHYSICAL_BLOCK_SIZE,
         namespace.limits.physical_block_size,
     )?;
-    if let Some(nguid) = &namespace.ids.nguid {
+    let ids = namespace.ids();
+    if let Some(nguid) = &ids.nguid {
         message.put_bytes(ns::NGUID, nguid)?;
     }
-    if let Some(eui64) = &namespace.ids.eui64 {
+    if let Some(eui64) = &ids.eui64 {
         message.put_bytes(ns::EUI64, eui64)?;
     }
-    if let Some(uuid) = &namespace.ids.uuid {
+    if let Some(uuid) = &ids.uuid {
         message.put_bytes(ns::UUID, &uuid.to_bytes())?;
     }
     message.put_flag(ns::READ_ONLY, namespace.limits.read_only)?;
     message.put_flag(ns::WRITE_CACHE, namespace.limits.write_cache)
+}
+
+/// How a discovery went.
+pub(super) fn discovery(message: &mut Message<'_>, discovery: &Discovery) -> Result {
+    message.put_u32(discovery::DISCOVERY_ID, discovery.id)?;
+    discovery.outcome(|outcome| match outcome {
+        None => Ok(()),
+        Some(Ok(log)) => {
+            message.put_uint(discovery::GENERATION, log.header.generation)?;
+            message.put_uint(discovery::NR_ENTRIES, log.header.entries)
+        }
+        Some(Err(error)) => message.nest(discovery::ERROR, |nest| failure(nest, error)),
+    })
+}
+
+/// An entry of a discovery log.
+pub(super) fn entry(message: &mut Message<'_>, entry: &Entry<'_>) -> Result {
+    message.nest(discovery::ENTRY, |nest| {
+        nest.put_u8(entry::TRTYPE, entry.transport)?;
+        nest.put_u8(entry::ADRFAM, entry.family)?;
+        nest.put_u8(entry::SUBTYPE, entry.subsystem_type)?;
+        nest.put_u8(entry::TREQ, entry.requirements)?;
+        nest.put_u16(entry::PORTID, entry.port_id)?;
+        nest.put_u16(entry::CNTLID, entry.controller_id)?;
+        nest.put_u16(entry::ASQSZ, entry.admin_queue_size)?;
+        nest.put_u16(entry::EFLAGS, entry.flags)?;
+        nest.put_str(entry::TRADDR, entry.address)?;
+        nest.put_str(entry::TRSVCID, entry.service)?;
+        nest.put_str(entry::SUBNQN, entry.subsystem.as_str())?;
+        let Some(rdma) = entry.rdma else {
+            return Ok(());
+        };
+        nest.put_u8(entry::RDMA_QPTYPE, rdma.queue_pairs)?;
+        nest.put_u8(entry::RDMA_PRTYPE, rdma.provider)?;
+        nest.put_u8(entry::RDMA_CMS, rdma.connections)?;
+        nest.put_u16(entry::RDMA_PKEY, rdma.partition)
+    })
+}
+
+/// The attributes that counts are in.
+const COUNTS: [(Count, u16); 16] = [
+    (Count::Reads, stats::READS),
+    (Count::Writes, stats::WRITES),
+    (Count::Flushes, stats::FLUSHES),
+    (Count::Others, stats::OTHERS),
+    (Count::ReadBytes, stats::READ_BYTES),
+    (Count::WrittenBytes, stats::WRITTEN_BYTES),
+    (Count::Errors, stats::ERRORS),
+    (Count::Retries, stats::RETRIES),
+    (Count::InCapsule, stats::IN_CAPSULE),
+    (Count::Registrations, stats::REGISTRATIONS),
+    (Count::RemoteInvalidations, stats::REMOTE_INVALIDATIONS),
+    (Count::LocalInvalidations, stats::LOCAL_INVALIDATIONS),
+    (Count::Doorbells, stats::DOORBELLS),
+    (Count::WorkRequests, stats::WORK_REQUESTS),
+    (Count::Completions, stats::COMPLETIONS),
+    (Count::Polls, stats::POLLS),
+];
+
+/// The attributes that times are in.
+const TIMES: [(Way, u16); 2] = [
+    (Way::Read, stats::READ_LATENCY),
+    (Way::Write, stats::WRITE_LATENCY),
+];
+
+/// What a queue has done, or if there is no `qid` all queues of the controller.
+pub(super) fn stats(
+    message: &mut Message<'_>,
+    controller: &Controller,
+    qid: Option<u16>,
+    numbers: &impl Numbers,
+) -> Result {
+    message.put_u32(stats::CTRL_ID, controller.id)?;
+    message.put_str(stats::NAME, text(&name(controller)?)?)?;
+    if let Some(qid) = qid {
+        message.put_u16(stats::QID, qid)?;
+    }
+    for (count, id) in COUNTS {
+        message.put_uint(id, numbers.count(count))?;
+    }
+    message.put_u8(stats::LATENCY, numbers.is_timed().into())?;
+    for (way, id) in TIMES {
+        for place in 0..latency::BUCKETS {
+            let count = numbers.times(way, place);
+            if count != 0 {
+                message.nest(id, |nest| bucket(nest, latency::limit(place), count))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn bucket(message: &mut Message<'_>, limit: Option<u64>, count: u64) -> Result {
+    if let Some(limit) = limit {
+        message.put_uint(latency_bucket::BELOW, limit)?;
+    }
+    message.put_uint(latency_bucket::COUNT, count)
 }
 
 pub(super) fn text(name: &CString) -> Result<&str> {

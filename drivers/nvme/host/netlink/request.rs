@@ -7,14 +7,22 @@ use super::{
     uapi::{
         self,
         ctrl,
+        discovery,
         ns,
+        stats,
         Command, //
     },
 };
 use crate::{
-    controller::Controller,
+    controller::{
+        Controller,
+        Discovery,
+        Log, //
+    },
     host::Host,
     options::{
+        Limit,
+        Loss,
         Options,
         Place, //
     },
@@ -26,25 +34,44 @@ use kernel::{
     sync::Arc, //
 };
 use nvme_wire::{
-    nqn::Nqn,
+    nqn::{
+        self,
+        Nqn, //
+    },
     uuid::Uuid, //
 };
 use rrdma::{
     errno,
     net::Namespace,
     netlink::{
+        Attributes,
         Dump,
         Request, //
     },
     sync::Msecs,
 };
 
+/// What a connect gets that says nothing of losses.
+const DEFAULT_LOSS: Loss = Loss {
+    reconnect_delay: uapi::RECONNECT_DELAY_DEFAULT,
+    give_up: Limit::After(uapi::CTRL_LOSS_TMO_DEFAULT),
+    fail_io: Limit::Never,
+};
+
+/// What of a controller can be changed.
+const SETTABLE: [u16; 3] = [
+    ctrl::RECONNECT_DELAY,
+    ctrl::CTRL_LOSS_TMO,
+    ctrl::FAST_IO_FAIL_TMO,
+];
+
 /// Starts to connect a controller, and replies with its number and name.
 pub(super) fn connect(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
-    let options = options(request)?;
+    let options = options(request, nqn(request, ctrl::SUBSYSNQN)?)?;
+    let loss = loss(request, DEFAULT_LOSS)?;
     let duplicate = request.flag(ctrl::DUPLICATE_CONNECT);
     let controller = host
-        .connect(options, duplicate)
+        .connect(options, loss, duplicate)
         .map_err(|error| match error {
             e if e == errno::EALREADY => request.fail(e, format_args!("already connected")),
             EBUSY => request.fail(EBUSY, format_args!("too many controllers")),
@@ -60,6 +87,26 @@ pub(super) fn connect(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
 pub(super) fn disconnect(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
     find(host, request, ctrl::CTRL_ID)?.delete();
     Ok(())
+}
+
+/// Starts to reset a controller.
+pub(super) fn reset(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
+    let controller = find(host, request, ctrl::CTRL_ID)?;
+    controller.ask_reset().map_err(|state| {
+        request.fail(
+            EBUSY,
+            format_args!("the controller is {state}, and only a live one can be reset"),
+        )
+    })
+}
+
+/// Changes what can be changed of a controller.
+pub(super) fn set(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
+    let controller = find(host, request, ctrl::CTRL_ID)?;
+    if SETTABLE.iter().all(|id| request.u32(*id).is_none()) {
+        return Err(request.fail(EINVAL, format_args!("nothing to set")));
+    }
+    controller.set_loss(|now| loss(request, now))
 }
 
 pub(super) fn get_controller(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
@@ -105,11 +152,23 @@ pub(super) fn get_namespace(host: &Arc<Host>, request: &mut Request<'_>) -> Resu
 
 /// The cursor is the number of the controller and that of the namespace.
 pub(super) fn dump_namespaces(host: &Arc<Host>, dump: &mut Dump<'_>) -> Result {
+    dump_by_controller(host, dump, ns::CTRL_ID, dump_namespaces_of)
+}
+
+/// Dumps what belongs to controllers, of all or of the one that `attribute` names; the
+/// upper half of the cursor is the number of the controller. `dump_of` says whether all that
+/// were left of one fitted.
+fn dump_by_controller(
+    host: &Arc<Host>,
+    dump: &mut Dump<'_>,
+    attribute: u16,
+    dump_of: fn(&Controller, &mut Dump<'_>) -> Result<bool>,
+) -> Result {
     let namespace = dump.net();
-    let only = dump.u32(ns::CTRL_ID);
+    let only = dump.u32(attribute);
     if let (Some(id), 0) = (only, dump.cursor()) {
         if host.find(&namespace, id).is_none() {
-            dump.refuse(ns::CTRL_ID, format_args!("no such controller"));
+            dump.refuse(attribute, format_args!("no such controller"));
             return Err(ENOENT);
         }
         dump.set_cursor(u64::from(id) << 32);
@@ -120,7 +179,7 @@ pub(super) fn dump_namespaces(host: &Arc<Host>, dump: &mut Dump<'_>) -> Result {
         let Some(controller) = next.filter(|c| only.is_none_or(|id| c.id == id)) else {
             return Ok(());
         };
-        if !dump_namespaces_of(&controller, dump)? {
+        if !dump_of(&controller, dump)? {
             return Ok(());
         }
         dump.set_cursor(u64::from(controller.id).saturating_add(1) << 32);
@@ -145,6 +204,126 @@ fn dump_namespaces_of(controller: &Controller, dump: &mut Dump<'_>) -> Result<bo
     })
 }
 
+/// Starts to read the log of a discovery controller, and replies with a number.
+pub(super) fn discover(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
+    let subsystem = match request.str(ctrl::SUBSYSNQN)? {
+        Some(_) => nqn(request, ctrl::SUBSYSNQN)?,
+        None => CString::try_from_fmt(fmt!("{}", nqn::DISCOVERY))?,
+    };
+    let options = Options {
+        keep_alive: 0,
+        ..options(request, subsystem)?
+    };
+    let discovery = host
+        .discover(options, request.portid())
+        .map_err(|error| match error {
+            EBUSY => request.fail(EBUSY, format_args!("too many discoveries")),
+            e => e,
+        })?;
+    request.reply(Command::Discover as u8, |message| {
+        message.put_u32(ctrl::DISCOVERY_ID, discovery.id)
+    })
+}
+
+pub(super) fn get_discovery(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
+    let (namespace, owner) = (request.net(), request.portid());
+    let discovery = find_discovery(host, request, &namespace, owner)?;
+    request.reply(Command::DiscoverGet as u8, |message| {
+        encode::discovery(message, &discovery)
+    })
+}
+
+/// The cursor is the number of the entry.
+pub(super) fn dump_entries(host: &Arc<Host>, dump: &mut Dump<'_>) -> Result {
+    let (namespace, owner) = (dump.net(), dump.portid());
+    let discovery = find_discovery(host, dump, &namespace, owner)?;
+    discovery.outcome(|outcome| {
+        let why = match outcome {
+            Some(Ok(log)) => return dump_log(log, dump),
+            Some(Err(_)) => "the discovery failed",
+            None => "the discovery is not over yet",
+        };
+        Err(dump.refuse(discovery::DISCOVERY_ID, format_args!("{why}")))
+    })
+}
+
+fn dump_log(log: &Log, dump: &mut Dump<'_>) -> Result {
+    while let Some(entry) = usize::try_from(dump.cursor())
+        .ok()
+        .and_then(|n| log.entry(n))
+    {
+        let written = dump.message(Command::DiscoverGet as u8, |message| {
+            encode::entry(message, &entry)
+        })?;
+        if !written {
+            return Ok(());
+        }
+        dump.set_cursor(dump.cursor().saturating_add(1));
+    }
+    Ok(())
+}
+
+/// The discovery of a socket that its request names.
+fn find_discovery(
+    host: &Arc<Host>,
+    request: &Attributes<'_>,
+    namespace: &Namespace,
+    owner: u32,
+) -> Result<Arc<Discovery>> {
+    let id = request.required_u32(discovery::DISCOVERY_ID)?;
+    host.discoveries.find(namespace, owner, id).ok_or_else(|| {
+        request.refuse(
+            discovery::DISCOVERY_ID,
+            format_args!("this socket has no such discovery"),
+        );
+        ENOENT
+    })
+}
+
+/// What all queues of a controller have done together.
+pub(super) fn get_stats(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
+    let controller = find(host, request, stats::CTRL_ID)?;
+    request.reply(Command::StatsGet as u8, |message| {
+        controller.with_ledger(|ledger| encode::stats(message, &controller, None, ledger))
+    })
+}
+
+/// Changes what is measured.
+pub(super) fn set_stats(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
+    let controller = find(host, request, stats::CTRL_ID)?;
+    let Some(timed) = request.u8(stats::LATENCY) else {
+        return Err(request.fail(EINVAL, format_args!("nothing to set")));
+    };
+    controller.set_timed(timed != 0);
+    Ok(())
+}
+
+/// The cursor is the number of the controller and, from 1, the place of the queue.
+pub(super) fn dump_stats(host: &Arc<Host>, dump: &mut Dump<'_>) -> Result {
+    dump_by_controller(host, dump, stats::CTRL_ID, dump_stats_of)
+}
+
+/// Whether all that were left fitted.
+fn dump_stats_of(controller: &Controller, dump: &mut Dump<'_>) -> Result<bool> {
+    let base = u64::from(controller.id) << 32;
+    let after = dump.cursor().saturating_sub(base);
+    controller.with_ledger(|ledger| {
+        for (queue, place) in ledger.queues().iter().zip(1_u64..) {
+            if place <= after {
+                continue;
+            }
+            let written = dump.message(Command::StatsGet as u8, |message| {
+                encode::stats(message, controller, Some(queue.qid()), &**queue)
+            })?;
+            if !written {
+                return Ok(false);
+            }
+            dump.set_cursor(base | place);
+        }
+        Ok(true)
+    })
+}
+
 /// The controller that a request names.
 fn find(host: &Arc<Host>, request: &Request<'_>, attribute: u16) -> Result<Arc<Controller>> {
     let id = request.required_u32(attribute)?;
@@ -154,28 +333,56 @@ fn find(host: &Arc<Host>, request: &Request<'_>, attribute: u16) -> Result<Arc<C
     })
 }
 
-/// The options of a connect, checked.
-fn options(request: &Request<'_>) -> Result<Options> {
+/// The options of a connect, checked. What that takes of the stack is free again when the
+/// controller is made of them.
+#[inline(never)]
+fn options(request: &Request<'_>, subsystem: CString) -> Result<Options> {
     let namespace = request.net();
     let number = |id, default: u32| request.u32(id).unwrap_or(default);
-    let io_queues = request.u32(ctrl::NR_IO_QUEUES);
+    // The policies keep the numbers within their types.
+    let queues = |id| {
+        let count = request.u32(id)?;
+        u16::try_from(count).ok().and_then(NonZeroU16::new)
+    };
     let target = target(request, &namespace)?;
     Ok(Options {
         source: source(request, &namespace, &target)?,
         target,
-        subsystem: nqn(request, ctrl::SUBSYSNQN)?,
+        subsystem,
         host: nqn(request, ctrl::HOSTNQN)?,
         host_id: host_id(request)?,
-        // The policies keep the numbers within their types.
-        io_queues: io_queues
-            .and_then(|n| u16::try_from(n).ok())
-            .and_then(NonZeroU16::new),
+        io_queues: queues(ctrl::NR_IO_QUEUES),
+        write_queues: queues(ctrl::NR_WRITE_QUEUES),
+        poll_queues: queues(ctrl::NR_POLL_QUEUES),
         queue_size: number(ctrl::QUEUE_SIZE, uapi::QUEUE_SIZE_DEFAULT).try_into()?,
         keep_alive: number(ctrl::KEEP_ALIVE_TMO, uapi::KEEP_ALIVE_TMO_DEFAULT),
         connect_timeout: Msecs::new(number(ctrl::CONNECT_TIMEOUT, uapi::CONNECT_TIMEOUT_DEFAULT)),
         tos: request.u8(ctrl::TOS),
         namespace,
     })
+}
+
+/// What a request says of losses, and for the rest what there is.
+fn loss(request: &Request<'_>, rest: Loss) -> Result<Loss> {
+    Ok(Loss {
+        reconnect_delay: request
+            .u32(ctrl::RECONNECT_DELAY)
+            .unwrap_or(rest.reconnect_delay),
+        give_up: limit(request, ctrl::CTRL_LOSS_TMO, rest.give_up)?,
+        fail_io: limit(request, ctrl::FAST_IO_FAIL_TMO, rest.fail_io)?,
+    })
+}
+
+fn limit(request: &Request<'_>, attribute: u16, rest: Limit) -> Result<Limit> {
+    match request.u32(attribute) {
+        None => Ok(rest),
+        Some(uapi::LOSS_TMO_NEVER) => Ok(Limit::Never),
+        Some(seconds) if seconds <= uapi::LOSS_TMO_MAX => Ok(Limit::After(seconds)),
+        Some(_) => {
+            let most = uapi::LOSS_TMO_MAX;
+            Err(request.refuse(attribute, format_args!("more than {most} seconds")))
+        }
+    }
 }
 
 fn target(request: &Request<'_>, namespace: &Namespace) -> Result<Place> {

@@ -15,22 +15,22 @@ use nvme_wire::{
     request_state::Event,
     sqe::Command, //
 };
-use rrdma::rdma::{
-    cq::Completion,
-    dma::{
-        Direction,
-        DmaBuffer, //
+use rrdma::{
+    rdma::{
+        cq::Completion,
+        dma::{
+            Direction,
+            DmaBuffer, //
+        },
+        mr::Region,
+        pd::ProtectionDomain,
+        qp::QueuePair,
+        wr::{
+            Complete,
+            Operation, //
+        },
     },
-    mr::{
-        Region,
-        Scatter, //
-    },
-    pd::ProtectionDomain,
-    qp::QueuePair,
-    wr::{
-        Complete,
-        Operation, //
-    },
+    scatter::Scatter,
 };
 
 /// What a command's data is, and where it goes when the command has ended.
@@ -85,6 +85,7 @@ impl<D: Cargo> Complete<Queue> for Capsule<D> {
         completion: &Completion<'_>,
     ) {
         let context = queue.context();
+        context.stats.completed(completion);
         let Some(slot) = D::slot(context, operation.tag) else {
             return;
         };

@@ -14,7 +14,13 @@ use crate::{
     alarm::Trouble,
     controller::Controller, //
 };
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
+};
 use nvme_wire::{
     cqe,
     sqe::Command, //
@@ -22,9 +28,9 @@ use nvme_wire::{
 use rrdma::{
     rdma::{
         dma::Direction,
-        mr::Buffer,
         qp::QueuePair, //
     },
+    scatter::Buffer,
     sync::{
         Deadline,
         Msecs, //
@@ -33,6 +39,9 @@ use rrdma::{
 
 /// Pages that the data of such a command can have; it may straddle two.
 pub(super) const PAGES: u32 = 2;
+
+/// How often a queue is polled for the response, if it has to be.
+const POLL: Delta = Delta::from_micros(200);
 
 /// Why a command got no response.
 #[derive(Clone, Copy)]
@@ -54,16 +63,24 @@ pub(crate) struct Reply {
 }
 
 impl Cargo for Buffer {
-    fn slot(queue: &Queue, _tag: u16) -> Option<&Slot<Self>> {
-        Some(&queue.command)
+    fn slot(queue: &Queue, tag: u16) -> Option<&Slot<Self>> {
+        queue.command_slot(tag.into())
     }
 
     fn deliver(queue: &Queue, completion: cqe::Completion, cargo: Option<Self>) {
-        *queue.reply.lock() = Some(Reply {
+        let reply = Reply {
             completion,
             data: cargo,
-        });
-        queue.alarm.nudge();
+        };
+        match &queue.guest {
+            Some(guest) if completion.command_id.tag().get() == queue.guest_tag() => {
+                guest.desk.deliver(reply);
+            }
+            _ => {
+                *queue.reply.lock() = Some(reply);
+                queue.alarm.nudge();
+            }
+        }
     }
 }
 
@@ -99,7 +116,11 @@ impl Queue {
             if left == Msecs::new(0) {
                 return Err(CommandError::TimedOut(limit));
             }
-            controller.wait(left);
+            match this.is_polled() {
+                true if this.poll() > 0 => {}
+                true => fsleep(POLL),
+                false => controller.wait(left),
+            }
         }
     }
 }

@@ -49,15 +49,20 @@ impl Complete<Queue> for Response {
         completion: &Completion<'_>,
     ) {
         let context = queue.context();
+        context.stats.completed(completion);
         if let Err(failure) = completion.result() {
             return context.request_failed("receive", failure);
         }
-        let received = operation.buffer.read();
-        let length = completion.byte_len();
-        let parsed = cqe::Completion::parse(received.get(..length).unwrap_or(received));
+        let received = completion.received();
+        let length = received.map_or(0, |received| received.byte_len());
+        let bytes = operation.buffer.read();
+        let parsed = cqe::Completion::parse(bytes.get(..length).unwrap_or(bytes));
         operation.buffer.give_back();
         match parsed {
-            Ok(response) => context.answered(queue, response, completion.invalidation()),
+            Ok(response) => {
+                let invalidation = received.and_then(|received| received.invalidation());
+                context.answered(queue, response, invalidation)
+            }
             Err(_) => context.trouble(Trouble::ShortResponse {
                 qid: context.qid(),
                 length,

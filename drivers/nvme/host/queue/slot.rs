@@ -10,7 +10,15 @@ use super::{
     },
     Queue,
 };
-use crate::alarm::Trouble;
+use crate::{
+    alarm::Trouble,
+    stats::{
+        Stats,
+        Tally,
+        Travel, //
+    },
+};
+use core::mem;
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -48,8 +56,8 @@ use rrdma::{
     },
 };
 
-/// A tag. What is in it is claimed by whoever acts on the tag: the submitter
-/// until it posts, completions afterwards, which one softirq at a time runs.
+/// A tag. The submitter claims it, and keeps it for the completions of the command, which
+/// resume the claim one at a time; the last one frees it.
 pub(crate) struct Slot<D: Cargo>(Claim<Body<D>>);
 
 struct Body<D: Cargo> {
@@ -61,14 +69,8 @@ struct Body<D: Cargo> {
     rkey: Option<u32>,
     /// The response, once it is there, with what the target invalidated.
     answer: Option<(cqe::Completion, Option<Invalidation>)>,
-}
-
-/// How a command's data travels.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Travel {
-    Nothing,
-    InCapsule,
-    ByKey,
+    /// What the command takes.
+    tally: Tally,
 }
 
 impl<D: Cargo> Slot<D> {
@@ -80,6 +82,7 @@ impl<D: Cargo> Slot<D> {
             capsule: Some(Operation::new(Capsule::new(tag, pd, pages)?)?),
             rkey: None,
             answer: None,
+            tally: Tally::default(),
         })))
     }
 
@@ -114,8 +117,8 @@ impl<D: Cargo> Slot<D> {
                 return Err((error, data));
             }
         };
-        // From here on completions may come, and claim the slot.
-        drop(body);
+        // From here on completions may come.
+        body.keep();
         self.post(queue, capsule, travel)
     }
 
@@ -139,19 +142,14 @@ impl<D: Cargo> Slot<D> {
         let Err(mut unposted) = posted else {
             return Ok(());
         };
-        let Some(mut body) = self.0.try_claim() else {
+        let Some(mut body) = self.0.try_resume() else {
             return Err((EBUSY, None));
         };
-        if unposted.partial {
-            // The registration is posted, so the data is not ours to give back:
-            // the command ends when the queue is drained.
-            body.capsule = Some(unposted.operation);
-            queue.context().post_failed("send", unposted.error);
-            return Ok(());
-        }
         body.state = body.state.after(Event::PostFailed).0;
+        body.tally = Tally::default();
         let data = unposted.operation.region.release();
         body.capsule = Some(unposted.operation);
+        body.free();
         Err((unposted.error, data))
     }
 
@@ -170,7 +168,7 @@ impl<D: Cargo> Slot<D> {
 
     /// A work request failed; the command stays until the queue is drained.
     pub(super) fn stranded(&self, capsule: Operation<Capsule<D>>) {
-        if let Some(mut body) = self.0.try_claim() {
+        if let Some(mut body) = self.0.try_resume() {
             body.capsule = Some(capsule);
         }
     }
@@ -222,9 +220,12 @@ impl<D: Cargo> Slot<D> {
         drop(body);
         capsule.posted = Posted::Invalidation;
         let posted = queue.post_send(capsule, |capsule, chain| chain.invalidate(&capsule.region));
-        if let Err(unposted) = posted {
-            self.stranded(unposted.operation);
-            queue.context().post_failed("invalidation", unposted.error);
+        match posted {
+            Ok(()) => queue.context().stats.invalidated(),
+            Err(unposted) => {
+                self.stranded(unposted.operation);
+                queue.context().post_failed("invalidation", unposted.error);
+            }
         }
     }
 
@@ -236,28 +237,39 @@ impl<D: Cargo> Slot<D> {
         let Some(capsule) = body.capsule.as_mut() else {
             return;
         };
+        let by_target = invalidation.is_some();
         if let Some(invalidation) = invalidation {
             capsule.region.invalidated_by(invalidation);
         }
         let cargo = capsule.region.release();
-        // The tag may be used again as soon as the cargo is delivered.
-        drop(body);
+        let tally = mem::take(&mut body.tally);
+        queue.context().stats.answered(tally, completion, by_target);
+        // The tag may be used again from here on.
+        body.free();
         D::deliver(queue.context(), completion, cargo);
     }
 
-    /// Takes the data back from a queue that is drained. Sleeps.
-    pub(super) fn reclaim(&self) -> Option<D> {
-        let mut body = self.0.try_claim()?;
+    /// Takes the data back from a queue that is drained, and counts in `stats` what its command
+    /// took. Sleeps.
+    pub(super) fn reclaim(&self, stats: &Stats) -> Option<D> {
+        let mut body = self.any()?;
+        stats.posted(mem::take(&mut body.tally));
         body.state = body.state.after(Event::Drained).0;
         body.answer = None;
         // The region goes, too: whatever the target knows of it is void.
         body.capsule.take()?.into_inner().region.dismantle()
     }
 
-    /// The slot's contents. Completions of one queue come one at a time, and the
-    /// submitter has let go before the first can come.
+    /// The slot's contents, whether a command is in flight or not.
+    #[inline]
+    fn any(&self) -> Option<ClaimGuard<'_, Body<D>>> {
+        self.0.try_resume().or_else(|| self.0.try_claim())
+    }
+
+    /// The slot's contents for a completion: they come one at a time. A target may answer what
+    /// is not in flight.
     fn claim(&self, queue: &QueuePair<Queue>) -> Option<ClaimGuard<'_, Body<D>>> {
-        let claimed = self.0.try_claim();
+        let claimed = self.any();
         if claimed.is_none() {
             queue.context().post_failed("slot in use", EBUSY);
         }
@@ -307,6 +319,7 @@ impl<D: Cargo> Body<D> {
             _ => return Err(EBUSY),
         };
         capsule.posted = Posted::Command;
+        self.tally = Tally::new(&queue.stats, command.kind(queue.qid), travel, length);
         Ok(travel)
     }
 }

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connecting again, after a loss or a reset.
+//!
+//! Meanwhile the tag set is quiesced, so requests wait in the block layer; those that were in
+//! flight wait with them and come again. They are let through when the queues are there
+//! again, or, to fail, when the user's time for them is over or nobody tries any more.
+
+use super::{
+    session::{
+        Fate,
+        Session, //
+    },
+    setup,
+    Admin,
+    Controller,
+    Inventory, //
+};
+use crate::{
+    failure::Failure,
+    namespace::{
+        self,
+        Found, //
+    },
+    netlink::uapi::ErrorStage,
+    options::Limit, //
+};
+use kernel::{
+    prelude::*,
+    time::{
+        Delta,
+        Instant,
+        Monotonic, //
+    },
+};
+use nvme_wire::{
+    loss::{
+        Action,
+        Moment, //
+    },
+    state::State, //
+};
+use rrdma::{
+    random,
+    sync::{
+        Deadline,
+        Msecs, //
+    },
+};
+
+/// How connecting again goes on, as others see it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Recovery {
+    /// Attempts so far, the one under way included.
+    pub(crate) attempts: u32,
+    /// When the next one begins, if none is under way.
+    pub(crate) next: Option<Deadline>,
+}
+
+/// A connection, with what the target has now.
+pub(super) type Again = (KBox<Session>, Found);
+
+/// A loss that lasts.
+struct Outage<'a> {
+    controller: &'a Controller,
+    before: &'a Inventory,
+    began: Instant<Monotonic>,
+    /// I/O is held back.
+    held: bool,
+    attempts: u32,
+}
+
+impl Controller {
+    /// Ends a session that failed, and connects again. `None` if that was given up, or the
+    /// controller is to be removed: then the disks refuse I/O. Sleeps.
+    pub(super) fn recover(
+        &self,
+        session: KBox<Session>,
+        before: &Inventory,
+        failure: Failure,
+    ) -> Option<Again> {
+        self.enter(State::Resetting, Some(&failure));
+        if matches!(self.loss().give_up, Limit::After(0)) {
+            session.tear_down(Fate::Fail);
+            self.fail(&failure);
+            return None;
+        }
+        self.log(format_args!("{}", failure.message()));
+        before.tag_set.quiesce();
+        session.tear_down(Fate::Retry);
+        let again = Outage::new(self, before).last(failure);
+        self.resume(before, again)
+    }
+
+    /// Ends a session in good order, and connects again: at once, and if that fails, as after
+    /// a loss. `None` as with [`Controller::recover`]. Sleeps.
+    pub(super) fn reset(&self, session: KBox<Session>, before: &Inventory) -> Option<Again> {
+        self.log(format_args!("reset"));
+        before.tag_set.quiesce();
+        session.disable(self);
+        self.forget_connection();
+        self.enter(State::Connecting, None);
+        let deadline = Deadline::after(self.options.connect_timeout);
+        let again = match self.is_deleting() {
+            true => Err(Failure::cancelled(ErrorStage::Connect)),
+            false => self.attempt(before, deadline),
+        };
+        let again = again.or_else(|failure| {
+            if self.is_over(&failure) {
+                return Err(failure);
+            }
+            self.log(format_args!("reset: {}", failure.message()));
+            self.note(&failure);
+            Outage::new(self, before).last(failure)
+        });
+        self.resume(before, again)
+    }
+
+    /// Lets I/O through again, to the new connection or to fail.
+    fn resume(&self, before: &Inventory, again: Result<Again, Failure>) -> Option<Again> {
+        if let Ok((session, _)) = &again {
+            session.publish();
+        }
+        before.tag_set.unquiesce();
+        self.shown.lock().recovery = None;
+        match again {
+            Ok(again) => return Some(again),
+            // Nothing failed: nobody wants it any more.
+            Err(_) if self.is_deleting() => self.release_device(),
+            Err(failure) => self.fail(&failure),
+        }
+        None
+    }
+
+    /// One attempt, which nothing is left of if it fails.
+    #[inline(never)]
+    fn attempt(&self, before: &Inventory, deadline: Deadline) -> Result<Again, Failure> {
+        let (session, now) = setup::reconnect(self, before, deadline)?;
+        let admin = Admin {
+            queue: &session.admin,
+            controller: self,
+            deadline,
+        };
+        let found = namespace::find(self, &admin, &now)
+            .and_then(|found| found.update_disks(self).map(|()| found));
+        match found {
+            Ok(found) => Ok((session, found)),
+            Err(failure) => {
+                session.tear_down(Fate::Fail);
+                Err(failure)
+            }
+        }
+    }
+
+    /// Whether there is no use in another attempt.
+    fn is_over(&self, failure: &Failure) -> bool {
+        failure.is_final() || self.is_deleting()
+    }
+
+    /// Lets go of what is left of a connection that is gone.
+    fn forget_connection(&self) {
+        self.release_device();
+        self.alarm.reset();
+    }
+}
+
+impl<'a> Outage<'a> {
+    /// One that begins now, with I/O held back.
+    fn new(controller: &'a Controller, before: &'a Inventory) -> Self {
+        Self {
+            controller,
+            before,
+            began: Instant::now(),
+            held: true,
+            attempts: 0,
+        }
+    }
+
+    /// Tries until it works, or nobody wants it any more; then the latest failure.
+    fn last(mut self, mut latest: Failure) -> Result<Again, Failure> {
+        let controller = self.controller;
+        loop {
+            controller.forget_connection();
+            let Some(limit) = self.pause() else {
+                return Err(latest);
+            };
+            self.attempts = self.attempts.saturating_add(1);
+            self.show(None);
+            controller.enter(State::Connecting, None);
+            let deadline = Deadline::after(controller.options.connect_timeout).min(limit);
+            match controller.attempt(self.before, deadline) {
+                Ok(again) => return Ok(again),
+                Err(failure) if controller.is_over(&failure) => return Err(failure),
+                Err(failure) => latest = failure,
+            }
+            controller.log(format_args!(
+                "attempt {} to connect again: {}",
+                self.attempts,
+                latest.message()
+            ));
+            controller.note(&latest);
+        }
+    }
+
+    /// Sleeps until the next attempt, and answers when that must be over; `None` if there is
+    /// to be none. What the user sets meanwhile counts at once.
+    fn pause(&mut self) -> Option<Deadline> {
+        let (began, random) = (Instant::<Monotonic>::now(), random::number());
+        loop {
+            if self.controller.is_deleting() {
+                return None;
+            }
+            let limits = self.controller.loss().limits();
+            let since_loss_ms = milliseconds(self.began.elapsed());
+            self.hold(limits.hold_io(since_loss_ms));
+            let now = Moment {
+                since_loss_ms,
+                since_attempt_ms: milliseconds(began.elapsed()),
+                attempts: self.attempts,
+                random,
+            };
+            match limits.action(now) {
+                Action::GiveUp => return None,
+                Action::Attempt { within_ms } => {
+                    return Some(within_ms.map_or(Deadline::NEVER, |ms| {
+                        Deadline::after(Msecs::new(ms)) //
+                    }));
+                }
+                Action::Wait { ms, attempt_ms } => {
+                    self.show(Some(Deadline::after(Msecs::new(attempt_ms))));
+                    self.controller.wait(Msecs::new(ms));
+                }
+            }
+        }
+    }
+
+    /// Holds I/O back, or lets it through to fail.
+    fn hold(&mut self, hold: bool) {
+        if hold == self.held {
+            return;
+        }
+        self.held = hold;
+        let (tag_set, controller) = (&self.before.tag_set, self.controller);
+        if hold {
+            tag_set.quiesce();
+            controller.log(format_args!("I/O is held back again"));
+        } else {
+            tag_set.unquiesce();
+            controller.log(format_args!("I/O is not held back any longer, but fails"));
+        }
+    }
+
+    /// Lets others see how it goes on.
+    fn show(&self, next: Option<Deadline>) {
+        self.controller.shown.lock().recovery = Some(Recovery {
+            attempts: self.attempts,
+            next,
+        });
+    }
+}
+
+/// In whole milliseconds, as policies count; the longest of them if it is longer.
+fn milliseconds(span: Delta) -> u32 {
+    span.as_millis().max(0).try_into().unwrap_or(u32::MAX)
+}

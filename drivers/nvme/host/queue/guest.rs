@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Commands of users on the admin queue.
+//!
+//! The controller's thread must not wait for them: some take long, and it has a connection to
+//! keep alive meanwhile. So they have a slot of their own, one for all users, who take turns at
+//! the controller's [`Desk`]. The process sends its command itself, and waits at the desk for
+//! the response or the end of the connection, whichever comes: if the response does not come
+//! in time, it raises the alarm, and the connection ends.
+
+use super::{
+    slot::Slot,
+    CommandError,
+    Plan,
+    Queue,
+    Reply, //
+};
+use crate::alarm::Trouble;
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering,
+            AtomicFlag, //
+        },
+        rcu,
+        Arc, //
+    },
+    types::ScopeGuard,
+};
+use nvme_wire::sqe::Command;
+use rrdma::{
+    new_irq_lock,
+    rdma::{
+        dma::Direction,
+        pd::ProtectionDomain,
+        qp::QueuePair, //
+    },
+    scatter::Buffer,
+    sync::{
+        IrqLock,
+        Msecs,
+        Published,
+        TimedCompletion, //
+    },
+};
+
+/// The most data of such a command, in bytes.
+pub(crate) const MAX_DATA: usize = 64 << 10;
+
+/// Pages that the data of such a command can have; it may straddle one more.
+const PAGES: u32 = (MAX_DATA / 4096) as u32 + 1;
+
+/// The place in the admin queue.
+pub(super) struct Guest {
+    pub(super) slot: Slot<Buffer>,
+    pub(super) desk: Arc<Desk>,
+}
+
+impl Guest {
+    /// Allocates what commands need. May sleep.
+    pub(super) fn new(plan: &Plan, pd: &Arc<ProtectionDomain>, desk: Arc<Desk>) -> Result<Self> {
+        Ok(Self {
+            // The tag after that of the driver's own command.
+            slot: Slot::new(plan.requests.saturating_add(1), pd, PAGES)?,
+            desk,
+        })
+    }
+}
+
+/// Where users of a controller take turns.
+#[pin_data]
+pub(crate) struct Desk {
+    /// Completed once for who comes next.
+    #[pin]
+    turn: TimedCompletion,
+    /// There is a response, or there will be none.
+    #[pin]
+    done: TimedCompletion,
+    #[pin]
+    reply: IrqLock<Option<Reply>>,
+    /// The admin queue, while the controller is connected.
+    queue: Published<QueuePair<Queue>>,
+    closed: AtomicFlag,
+}
+
+impl Desk {
+    /// An open desk. May sleep.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        let desk = Arc::pin_init(
+            pin_init!(Self {
+                turn <- TimedCompletion::new(),
+                done <- TimedCompletion::new(),
+                reply <- new_irq_lock!(None, "rnvme::Desk"),
+                queue: Published::new(),
+                closed: AtomicFlag::new(false),
+            }),
+            GFP_KERNEL,
+        )?;
+        desk.turn.complete();
+        Ok(desk)
+    }
+
+    /// Lets users send commands on `queue`. Sleeps.
+    pub(crate) fn open(&self, queue: Arc<QueuePair<Queue>>) {
+        drop(self.queue.publish(queue));
+    }
+
+    /// Keeps users from sending commands until the next [`open`](Self::open). Who waits for a
+    /// response goes on waiting. Sleeps.
+    pub(crate) fn pause(&self) {
+        drop(self.queue.retract());
+    }
+
+    /// Sends users away, for good. What they sent may be in flight yet. Any context.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, ordering::Relaxed);
+        self.done.complete_all();
+    }
+
+    /// The response has arrived.
+    pub(super) fn deliver(&self, reply: Reply) {
+        *self.reply.lock() = Some(reply);
+        self.done.complete();
+    }
+
+    /// The queue is gone, and there will be no response.
+    pub(super) fn lost(&self) {
+        self.done.complete();
+    }
+
+    /// Sends `command` when it is the caller's turn, and waits for its response; for either at
+    /// most for `limit`. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - [`CommandError::TimedOut`] if it did not become the caller's turn.
+    /// - [`CommandError::Cancelled`] if there is no connection, or it ended meanwhile.
+    /// - [`CommandError::Code`] if the command could not be sent.
+    pub(crate) fn execute(
+        &self,
+        command: Command,
+        data: Option<(Buffer, Direction)>,
+        limit: Msecs,
+    ) -> Result<Reply, CommandError> {
+        if !self.turn.wait_timeout(limit) {
+            return Err(CommandError::TimedOut(limit));
+        }
+        let _turn = ScopeGuard::new(|| self.turn.complete());
+        self.reply.lock().take();
+        self.done.reinit();
+        // After that: closing either is seen here, or ends the wait.
+        if self.closed.load(ordering::Relaxed) {
+            return Err(CommandError::Cancelled);
+        }
+        self.submit(command, data)?;
+        if !self.done.wait_timeout(limit) {
+            self.raise();
+            self.done.wait();
+        }
+        self.reply.lock().take().ok_or(CommandError::Cancelled)
+    }
+
+    fn submit(
+        &self,
+        command: Command,
+        data: Option<(Buffer, Direction)>,
+    ) -> Result<(), CommandError> {
+        let length = data.as_ref().map_or(0, |(buffer, _)| buffer.bytes().len());
+        let length = u32::try_from(length).map_err(|_| CommandError::Code(EINVAL))?;
+        let guard = rcu::read_lock();
+        let queue = self.queue.read(&guard).ok_or(CommandError::Cancelled)?;
+        let guest = queue.context().guest.as_ref();
+        let slot = &guest.ok_or(CommandError::Cancelled)?.slot;
+        slot.submit(&queue, command, data, length)
+            .map_err(|(error, _)| match error {
+                error if error == rrdma::errno::ENOTCONN => CommandError::Cancelled,
+                error => CommandError::Code(error),
+            })
+    }
+
+    /// There was no response in time.
+    fn raise(&self) {
+        let guard = rcu::read_lock();
+        // Without a queue the teardown is under way already.
+        if let Some(queue) = self.queue.read(&guard) {
+            let queue = queue.context();
+            queue.trouble(Trouble::Timeout {
+                qid: queue.qid(),
+                tag: queue.guest_tag().into(),
+            });
+        }
+    }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What udev and scripts read: attributes with the names and in the formats of the C host.
+//!
+//! What the target says of itself was made printable when it was parsed.
+
+use crate::{
+    controller::{
+        Controller,
+        Facts, //
+    },
+    io::Blocks,
+    options::Limit, //
+};
+use kernel::fmt;
+use nvme_wire::{
+    identify::Hex,
+    uuid::Uuid, //
+};
+use rrdma::sysfs::{
+    Attribute,
+    Attributes, //
+};
+
+/// What a disk shows: who its namespace is.
+pub(crate) const DISK: &[Attribute<Blocks>] = &[
+    Attribute::new(c"wwid", |disk, f| write!(f, "{}", disk.wwid)),
+    Attribute::new(c"nsid", |disk, f| write!(f, "{}", disk.wwid.nsid)),
+    Attribute::optional(
+        c"uuid",
+        |disk| disk.wwid.ids.uuid.is_some(),
+        |disk, f| show(f, disk.wwid.ids.uuid),
+    ),
+    Attribute::optional(
+        c"nguid",
+        |disk| disk.wwid.ids.nguid.is_some(),
+        |disk, f| show(f, disk.wwid.ids.nguid.map(Uuid::from_bytes)),
+    ),
+    Attribute::optional(
+        c"eui",
+        |disk| disk.wwid.ids.eui64.is_some(),
+        |disk, f| show(f, disk.wwid.ids.eui64.as_ref().map(|eui64| Hex(eui64, " "))),
+    ),
+];
+
+impl Attributes for Controller {
+    const ATTRIBUTES: &'static [Attribute<Self>] = &[
+        // The connection.
+        Attribute::new(c"state", |controller, f| {
+            controller.shown(|shown| f.write_str(shown.state.name()))
+        }),
+        Attribute::new(c"transport", |_, f| f.write_str("rdma")),
+        Attribute::new(c"address", address),
+        Attribute::new(c"subsysnqn", |controller, f| {
+            f.write_str(controller.options.subsystem())
+        }),
+        Attribute::new(c"hostnqn", |controller, f| {
+            f.write_str(controller.options.host())
+        }),
+        Attribute::new(c"hostid", |controller, f| {
+            write!(f, "{}", controller.options.host_id)
+        }),
+        // The target.
+        Attribute::new(c"cntlid", |controller, f| {
+            fact(controller, f, |facts| facts.identity.controller_id)
+        }),
+        Attribute::new(c"model", |controller, f| {
+            fact(controller, f, |facts| facts.identity.model)
+        }),
+        Attribute::new(c"serial", |controller, f| {
+            fact(controller, f, |facts| facts.identity.serial)
+        }),
+        Attribute::new(c"firmware_rev", |controller, f| {
+            fact(controller, f, |facts| facts.identity.firmware)
+        }),
+        // The queues: the admin queue is counted, and sizes are counted from 0.
+        Attribute::new(c"queue_count", |controller, f| {
+            fact(controller, f, |facts| facts.split.total().saturating_add(1))
+        }),
+        Attribute::new(c"sqsize", |controller, f| {
+            fact(controller, f, |facts| facts.queue_size.saturating_sub(1))
+        }),
+        // Times, in seconds.
+        Attribute::new(c"kato", |controller, f| {
+            write!(f, "{}", controller.options.keep_alive)
+        }),
+        Attribute::new(c"reconnect_delay", |controller, f| {
+            write!(f, "{}", controller.loss().reconnect_delay)
+        }),
+        Attribute::new(c"ctrl_loss_tmo", |controller, f| {
+            limit(controller.loss().give_up, f)
+        }),
+        Attribute::new(c"fast_io_fail_tmo", |controller, f| {
+            limit(controller.loss().fail_io, f)
+        }),
+    ];
+}
+
+/// Writes what is there.
+fn show(f: &mut fmt::Formatter<'_>, value: Option<impl core::fmt::Display>) -> fmt::Result {
+    match value {
+        Some(value) => write!(f, "{value}"),
+        None => Ok(()),
+    }
+}
+
+/// Writes what is known since the controller is connected.
+fn fact<T: core::fmt::Display>(
+    controller: &Controller,
+    f: &mut fmt::Formatter<'_>,
+    which: fn(&Facts) -> T,
+) -> fmt::Result {
+    show(f, controller.shown(|shown| shown.facts.as_ref().map(which)))
+}
+
+fn address(controller: &Controller, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let options = &controller.options;
+    let target = &options.target;
+    write!(f, "traddr={},trsvcid={}", target.text(), target.port)?;
+    match &options.source {
+        Some(source) => write!(f, ",host_traddr={}", source.text()),
+        None => Ok(()),
+    }
+}
+
+fn limit(limit: Limit, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match limit {
+        Limit::After(seconds) => write!(f, "{seconds}"),
+        Limit::Never => f.write_str("off"),
+    }
+}
