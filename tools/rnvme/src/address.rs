@@ -38,6 +38,18 @@ impl std::str::FromStr for Address {
     }
 }
 
+impl Address {
+    /// The address without its scope.
+    pub(crate) fn ip(&self) -> IpAddr {
+        self.ip
+    }
+
+    /// The interface that a link-local address is on, by its name or number.
+    pub(crate) fn scope(&self) -> Option<&str> {
+        self.scope.as_deref()
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.scope {
@@ -57,6 +69,22 @@ impl From<SocketAddr> for Address {
             ip: socket.ip(),
             scope,
         }
+    }
+}
+
+impl Address {
+    /// Whether it means something on one link only.
+    pub(crate) fn is_link_local(&self) -> bool {
+        matches!(self.ip, IpAddr::V6(ip) if ip.is_unicast_link_local())
+    }
+
+    /// The same address on the link of another one, if that is known.
+    pub(crate) fn on_the_link_of(&self, other: &Self) -> Option<Self> {
+        let scope = other.scope.clone().filter(|_| other.is_link_local())?;
+        Some(Self {
+            ip: self.ip,
+            scope: Some(scope),
+        })
     }
 }
 

@@ -3,20 +3,22 @@
 //! The command line: the one definition that help, man pages and completions are made from.
 
 use crate::address::Address;
-use crate::host::check_nqn;
+use crate::host::{check_nqn, DISCOVERY_NQN};
 use crate::uapi::{
-    CONNECT_TIMEOUT_DEFAULT, CONNECT_TIMEOUT_MAX, KEEP_ALIVE_TMO_MAX, NR_IO_QUEUES_MAX,
-    QUEUE_SIZE_MAX, QUEUE_SIZE_MIN,
+    CONNECT_TIMEOUT_DEFAULT, CONNECT_TIMEOUT_MAX, KEEP_ALIVE_TMO_MAX, LOSS_TMO_MAX,
+    NR_IO_QUEUES_MAX, QUEUE_SIZE_MAX, QUEUE_SIZE_MIN, RECONNECT_DELAY_MAX,
 };
-use clap::{value_parser, Args, Parser, Subcommand, ValueEnum};
+use clap::builder::RangedI64ValueParser;
+use clap::{value_parser, Arg, ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use std::path::PathBuf;
 use uuid::Uuid;
 
 const STATUSES: &str = "\
 EXIT STATUS:
   0  success
   1  the operation failed
-  2  the command line is wrong
+  2  the command line is wrong, or the file of connect-all
   3  there is no such controller
   4  the controller exists already
   5  the operation took too long
@@ -29,6 +31,31 @@ HOST IDENTITY:
   the UUID in /sys/class/dmi/id/product_uuid; else of /etc/machine-id.
   Without --hostid the identifier is that in /etc/nvme/hostid; else the UUID
   at the end of the host's name; else the same that the name is made of.";
+
+const CONNECTIONS: &str = "\
+FILE:
+  Each line has the options of one rnvme connect, but neither -D nor -o:
+    -a 10.0.0.9 -n nqn.2014-08.org.example:disk --ctrl-loss-tmo -1
+  or, after the word discover, those of a discovery controller: all subsystems
+  of which it knows are connected, with the other options of the line.
+    discover -a 10.0.0.9 --ctrl-loss-tmo -1
+  Words are separated by spaces. A line that begins with # is none.
+  Nothing is connected if a line is wrong; that ends with status 2.
+
+DISCOVERY:
+  With --traddr all subsystems are connected of which the discovery controller
+  there knows, and those to which it refers, with the other options. Of
+  discovery controllers 32 are asked at most.";
+
+const FINDINGS: &str = "\
+FINDINGS:
+  Each line begins with one of
+    ok       nothing is wrong
+    warning  it works, but perhaps not as it should
+    fault    a connection cannot be made; the status is 1
+    unknown  it could not be looked at
+  and ends with the command that mends it, where there is one.
+  Nothing is changed, and nothing is sent.";
 
 /// Connect and watch NVMe over RDMA block devices
 #[derive(Debug, Parser)]
@@ -45,16 +72,32 @@ pub(crate) enum Verb {
     /// Connect a controller, and wait until its disks are there
     #[command(after_long_help = IDENTITY)]
     Connect(Connect),
+    /// Print what a discovery controller knows of
+    #[command(after_long_help = IDENTITY)]
+    Discover(Discover),
+    /// Connect what a file lists, or a discovery controller knows of, and is not connected
+    #[command(after_long_help = CONNECTIONS)]
+    ConnectAll(ConnectAll),
     /// Disconnect controllers, and wait until they are gone
     Disconnect(Disconnect),
     /// Disconnect every controller, and wait until they are gone
     DisconnectAll(DisconnectAll),
+    /// Reset a controller: connect it anew, while the I/O of its disks waits
+    Reset(Reset),
+    /// Change what a controller does when its connection is lost
+    #[command(after_help = "What is not given stays as it is: the defaults are those of connect.")]
+    Set(Set),
     /// List the disks
     List(List),
     /// Show the controllers, or all about one
     Show(Show),
+    /// Print what controllers have done, or do: commands, bytes, work requests
+    Stats(Stats),
     /// Print what happens to controllers and disks, until SIGINT or SIGTERM
     Monitor(Monitor),
+    /// Look for what stands in the way of connections, and tell how to mend it
+    #[command(after_long_help = FINDINGS)]
+    Doctor(Doctor),
     /// Print a completion script for a shell
     Completion(Completion),
     /// Print a man page in roff
@@ -66,11 +109,17 @@ impl Verb {
     pub(crate) fn format(&self) -> Format {
         match self {
             Self::Connect(options) => options.output.format,
+            Self::Discover(options) => options.output.format,
+            Self::ConnectAll(options) => options.output.format,
             Self::Disconnect(options) => options.output.format,
             Self::DisconnectAll(options) => options.output.format,
+            Self::Reset(options) => options.output.format,
+            Self::Set(options) => options.output.format,
             Self::List(options) => options.output.format,
             Self::Show(options) => options.output.format,
+            Self::Stats(options) => options.output.format,
             Self::Monitor(options) => options.output.format,
+            Self::Doctor(options) => options.output.format,
             Self::Completion(_) | Self::Man(_) => Format::Normal,
         }
     }
@@ -108,22 +157,46 @@ pub(crate) enum Transport {
 /// Options of `connect`.
 #[derive(Debug, Args)]
 pub(crate) struct Connect {
-    /// Transport, always rdma
-    #[arg(short, long, default_value = "rdma")]
-    pub(crate) transport: Transport,
-
     /// Address of the target: IPv4, IPv6 (with %scope where it needs one) or a host name
     #[arg(short = 'a', long, value_name = "ADDRESS")]
     pub(crate) traddr: String,
+
+    /// NVMe Qualified Name of the subsystem
+    #[arg(short = 'n', long, value_name = "NQN", value_parser = check_nqn)]
+    pub(crate) nqn: String,
+
+    /// How the target is reached.
+    #[command(flatten)]
+    pub(crate) access: Access,
+
+    /// What the controller is to be.
+    #[command(flatten)]
+    pub(crate) shape: Shape,
+
+    /// Connect even where the same controller exists
+    #[arg(short = 'D', long, conflicts_with = "idempotent")]
+    pub(crate) duplicate_connect: bool,
+
+    /// Succeed where the same controller is connected already
+    #[arg(long)]
+    pub(crate) idempotent: bool,
+
+    /// How to print.
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// How a target is reached, and as whom.
+#[derive(Debug, Args)]
+pub(crate) struct Access {
+    /// Transport, always rdma
+    #[arg(short, long, default_value = "rdma")]
+    pub(crate) transport: Transport,
 
     /// Port of the target
     #[arg(short = 's', long, value_name = "PORT", default_value_t = 4420,
           value_parser = value_parser!(u16).range(1..))]
     pub(crate) trsvcid: u16,
-
-    /// NVMe Qualified Name of the subsystem
-    #[arg(short = 'n', long, value_name = "NQN", value_parser = check_nqn)]
-    pub(crate) nqn: String,
 
     /// NVMe Qualified Name of this host
     #[arg(short = 'q', long, value_name = "NQN", value_parser = check_nqn)]
@@ -137,10 +210,33 @@ pub(crate) struct Connect {
     #[arg(short = 'w', long, value_name = "ADDRESS")]
     pub(crate) host_traddr: Option<Address>,
 
+    /// Type of service of the connections, 0 to 255
+    #[arg(short = 'T', long, value_name = "TOS")]
+    pub(crate) tos: Option<u8>,
+
+    /// Seconds that connecting may take, 1 to 600
+    #[arg(long, value_name = "SECONDS", default_value_t = CONNECT_TIMEOUT_DEFAULT / 1000,
+          value_parser = value_parser!(u32).range(1..=i64::from(CONNECT_TIMEOUT_MAX / 1000)))]
+    pub(crate) timeout: u32,
+}
+
+/// What a controller is to be.
+#[derive(Debug, Args)]
+pub(crate) struct Shape {
     /// Number of I/O queues [default: one for each online CPU]
     #[arg(short = 'i', long, value_name = "N",
           value_parser = value_parser!(u32).range(1..=i64::from(NR_IO_QUEUES_MAX)))]
     pub(crate) nr_io_queues: Option<u32>,
+
+    /// Number of queues for writes only; those of -i are then for reads [default: none]
+    #[arg(short = 'W', long, value_name = "N",
+          value_parser = value_parser!(u32).range(1..=i64::from(NR_IO_QUEUES_MAX)))]
+    pub(crate) nr_write_queues: Option<u32>,
+
+    /// Number of queues for polled I/O only, as io_uring can do [default: none]
+    #[arg(short = 'P', long, value_name = "N",
+          value_parser = value_parser!(u32).range(1..=i64::from(NR_IO_QUEUES_MAX)))]
+    pub(crate) nr_poll_queues: Option<u32>,
 
     /// Entries of each I/O queue, 16 to 1024 [default: 128]
     #[arg(short = 'Q', long, value_name = "N",
@@ -153,26 +249,119 @@ pub(crate) struct Connect {
           value_parser = value_parser!(u32).range(..=i64::from(KEEP_ALIVE_TMO_MAX)))]
     pub(crate) keep_alive_tmo: Option<u32>,
 
-    /// Type of service of the connections, 0 to 255
-    #[arg(short = 'T', long, value_name = "TOS")]
-    pub(crate) tos: Option<u8>,
+    /// What to do when the connection is lost.
+    #[command(flatten)]
+    pub(crate) loss: Loss,
+}
 
-    /// Connect even where the same controller exists
-    #[arg(short = 'D', long, conflicts_with = "idempotent")]
-    pub(crate) duplicate_connect: bool,
+/// What a controller does when its connection is lost.
+#[derive(Debug, Args)]
+pub(crate) struct Loss {
+    /// Longest pause between attempts to connect again, 1 to 3600 seconds [default: 10]
+    #[arg(short = 'c', long, value_name = "SECONDS",
+          value_parser = value_parser!(u32).range(1..=i64::from(RECONNECT_DELAY_MAX)))]
+    pub(crate) reconnect_delay: Option<u32>,
 
-    /// Seconds that connecting may take, 1 to 600
-    #[arg(long, value_name = "SECONDS", default_value_t = CONNECT_TIMEOUT_DEFAULT / 1000,
-          value_parser = value_parser!(u32).range(1..=i64::from(CONNECT_TIMEOUT_MAX / 1000)))]
-    pub(crate) timeout: u32,
+    /// Seconds after a loss that attempts go on for; 0 for none, -1 for no end [default: 600]
+    #[arg(short = 'l', long, value_name = "SECONDS", allow_negative_numbers = true,
+          value_parser = limit())]
+    pub(crate) ctrl_loss_tmo: Option<i64>,
 
-    /// Succeed where the same controller is connected already
-    #[arg(long)]
-    pub(crate) idempotent: bool,
+    /// Seconds after a loss that I/O waits before it fails; -1 for as long as attempts go on
+    /// [default: -1]
+    #[arg(short = 'F', long, alias = "fast_io_fail_tmo", value_name = "SECONDS",
+          allow_negative_numbers = true, value_parser = limit())]
+    pub(crate) fast_io_fail_tmo: Option<i64>,
+}
+
+/// Seconds after a loss, or -1.
+fn limit() -> RangedI64ValueParser<i64> {
+    value_parser!(i64).range(-1..=i64::from(LOSS_TMO_MAX))
+}
+
+/// A discovery controller.
+#[derive(Debug, Args)]
+pub(crate) struct DiscoveryController {
+    /// Address of the target: IPv4, IPv6 (with %scope where it needs one) or a host name
+    #[arg(short = 'a', long, value_name = "ADDRESS")]
+    pub(crate) traddr: String,
+
+    /// NVMe Qualified Name of the discovery subsystem, if it has one of its own
+    #[arg(short = 'n', long, value_name = "NQN", default_value = DISCOVERY_NQN,
+          value_parser = check_nqn)]
+    pub(crate) nqn: String,
+
+    /// How the target is reached.
+    #[command(flatten)]
+    pub(crate) access: Access,
+}
+
+/// Options of `discover`.
+#[derive(Debug, Args)]
+pub(crate) struct Discover {
+    /// Whose log to print.
+    #[command(flatten)]
+    pub(crate) controller: DiscoveryController,
 
     /// How to print.
     #[command(flatten)]
     pub(crate) output: Output,
+}
+
+/// A discovery controller, all of whose subsystems are to be connected.
+#[derive(Debug, Args)]
+pub(crate) struct Seed {
+    /// Where to ask for them.
+    #[command(flatten)]
+    pub(crate) controller: DiscoveryController,
+
+    /// What the controllers are to be.
+    #[command(flatten)]
+    pub(crate) shape: Shape,
+}
+
+/// Options of `connect-all`.
+#[derive(Debug, Args)]
+#[command(mut_args(of_a_discovery))]
+pub(crate) struct ConnectAll {
+    /// The file
+    #[arg(
+        short = 'f',
+        long,
+        value_name = "FILE",
+        conflicts_with = "traddr",
+        default_value = "/etc/rnvme/connections.conf"
+    )]
+    pub(crate) config: PathBuf,
+
+    /// Address of a discovery controller, instead of a file
+    #[arg(short = 'a', long, value_name = "ADDRESS")]
+    pub(crate) traddr: Option<String>,
+
+    /// NVMe Qualified Name of the discovery subsystem, if it has one of its own
+    #[arg(short = 'n', long, value_name = "NQN", default_value = DISCOVERY_NQN,
+          value_parser = check_nqn)]
+    pub(crate) nqn: String,
+
+    /// How the targets are reached.
+    #[command(flatten)]
+    pub(crate) access: Access,
+
+    /// What the controllers are to be.
+    #[command(flatten)]
+    pub(crate) shape: Shape,
+
+    /// How to print.
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// All but these say something of a discovery controller, and need one.
+fn of_a_discovery(option: Arg) -> Arg {
+    match option.get_id().as_str() {
+        "config" | "traddr" | "format" => option,
+        _ => option.requires("traddr"),
+    }
 }
 
 /// Options of `disconnect`.
@@ -208,6 +397,34 @@ pub(crate) struct DisconnectAll {
     pub(crate) output: Output,
 }
 
+/// Options of `reset`.
+#[derive(Debug, Args)]
+pub(crate) struct Reset {
+    /// Name of the controller, such as rnvme0
+    pub(crate) device: String,
+
+    /// How to print.
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// Options of `set`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("settings").required(true).multiple(true)
+    .args(["reconnect_delay", "ctrl_loss_tmo", "fast_io_fail_tmo"]))]
+pub(crate) struct Set {
+    /// Name of the controller, such as rnvme0
+    pub(crate) device: String,
+
+    /// What to change.
+    #[command(flatten)]
+    pub(crate) loss: Loss,
+
+    /// How to print.
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
 /// Options of `list`.
 #[derive(Debug, Args)]
 pub(crate) struct List {
@@ -227,9 +444,76 @@ pub(crate) struct Show {
     pub(crate) output: Output,
 }
 
+/// Whether something is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    /// Measure from now on.
+    On,
+    /// Measure no more.
+    Off,
+}
+
+/// Options of `stats`.
+#[derive(Debug, Args)]
+pub(crate) struct Stats {
+    /// Name of a controller, such as rnvme0
+    pub(crate) device: Option<String>,
+
+    /// Print a row for each queue; queue 0 is the admin queue
+    #[arg(long)]
+    pub(crate) queues: bool,
+
+    /// Print how many a second, every so many seconds, until SIGINT or SIGTERM [default: 1]
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
+          value_parser = value_parser!(u32).range(1..=86400))]
+    pub(crate) watch: Option<u32>,
+
+    /// Print how long reads and writes took while that was measured
+    #[arg(long, conflicts_with_all = ["queues", "watch"])]
+    pub(crate) histogram: bool,
+
+    /// Measure how long reads and writes take from now on, or do not; by default it is off
+    #[arg(long, value_name = "on|off", requires = "device",
+          conflicts_with_all = ["queues", "watch", "histogram"])]
+    pub(crate) latency: Option<Switch>,
+
+    /// How to print.
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
 /// Options of `monitor`.
 #[derive(Debug, Args)]
 pub(crate) struct Monitor {
+    /// How to print.
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// Options of `doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Address of the target to look for the way to
+    #[arg(short = 'a', long, value_name = "ADDRESS")]
+    pub(crate) traddr: Option<String>,
+
+    /// Port of the target
+    #[arg(short = 's', long, value_name = "PORT", default_value_t = 4420,
+          value_parser = value_parser!(u16).range(1..))]
+    pub(crate) trsvcid: u16,
+
+    /// NVMe Qualified Name of the subsystem to be connected
+    #[arg(short = 'n', long, value_name = "NQN", value_parser = check_nqn)]
+    pub(crate) nqn: Option<String>,
+
+    /// NVMe Qualified Name of this host
+    #[arg(short = 'q', long, value_name = "NQN", value_parser = check_nqn)]
+    pub(crate) hostnqn: Option<String>,
+
+    /// Identifier of this host
+    #[arg(short = 'I', long, value_name = "UUID")]
+    pub(crate) hostid: Option<Uuid>,
+
     /// How to print.
     #[command(flatten)]
     pub(crate) output: Output,
@@ -281,37 +565,56 @@ mod tests {
             "10.0.0.1",
             "-i",
             "4",
+            "-W",
+            "2",
+            "-P",
+            "1",
             "-Q",
             "64",
             "-k",
             "30",
             "-T",
             "8",
+            "-c",
+            "2",
+            "-l",
+            "-1",
+            "-F",
+            "5",
             "-D",
             "-I",
             "00112233-4455-6677-8899-aabbccddeeff",
         ])
         .unwrap();
-        assert_eq!(options.trsvcid, 4421);
-        assert_eq!(options.nr_io_queues, Some(4));
-        assert_eq!(options.queue_size, Some(64));
-        assert_eq!(options.keep_alive_tmo, Some(30));
-        assert_eq!(options.tos, Some(8));
+        assert_eq!(options.access.trsvcid, 4421);
+        assert_eq!(options.access.tos, Some(8));
+        assert_eq!(options.shape.nr_io_queues, Some(4));
+        assert_eq!(options.shape.nr_write_queues, Some(2));
+        assert_eq!(options.shape.nr_poll_queues, Some(1));
+        assert_eq!(options.shape.queue_size, Some(64));
+        assert_eq!(options.shape.keep_alive_tmo, Some(30));
+        assert_eq!(options.shape.loss.reconnect_delay, Some(2));
+        assert_eq!(options.shape.loss.ctrl_loss_tmo, Some(-1));
+        assert_eq!(options.shape.loss.fast_io_fail_tmo, Some(5));
         assert!(options.duplicate_connect);
     }
 
     #[test]
     fn defaults_are_those_of_the_interface() {
         let options = connect(&[]).unwrap();
-        assert_eq!(u32::from(options.trsvcid), crate::uapi::TRSVCID_DEFAULT);
-        assert_eq!(options.timeout, 10);
-        assert_eq!(options.queue_size, None);
+        let access = &options.access;
+        assert_eq!(u32::from(access.trsvcid), crate::uapi::TRSVCID_DEFAULT);
+        assert_eq!(access.timeout, 10);
+        assert_eq!(options.shape.queue_size, None);
         assert_eq!(options.output.format, Format::Normal);
     }
 
     #[test]
     fn help_tells_the_limits_of_the_interface() {
-        use crate::uapi::{KEEP_ALIVE_TMO_DEFAULT, QUEUE_SIZE_DEFAULT};
+        use crate::uapi::{
+            CTRL_LOSS_TMO_DEFAULT, KEEP_ALIVE_TMO_DEFAULT, QUEUE_SIZE_DEFAULT,
+            RECONNECT_DELAY_DEFAULT,
+        };
         let mut command = Arguments::command();
         let connect = command.find_subcommand_mut("connect").unwrap();
         let help = connect.render_help().to_string();
@@ -319,6 +622,8 @@ mod tests {
             format!("{QUEUE_SIZE_MIN} to {QUEUE_SIZE_MAX} [default: {QUEUE_SIZE_DEFAULT}]"),
             format!("0 for none [default: {KEEP_ALIVE_TMO_DEFAULT}]"),
             format!("1 to {}", CONNECT_TIMEOUT_MAX / 1000),
+            format!("1 to {RECONNECT_DELAY_MAX} seconds [default: {RECONNECT_DELAY_DEFAULT}]"),
+            format!("-1 for no end [default: {CTRL_LOSS_TMO_DEFAULT}]"),
         ] {
             assert!(help.contains(&text), "{text}\n{help}");
         }
@@ -335,6 +640,12 @@ mod tests {
             ["-Q", "1025"],
             ["-k", "4294968"],
             ["-T", "256"],
+            ["-c", "0"],
+            ["-c", "3601"],
+            ["-l", "-2"],
+            ["-l", "4294968"],
+            ["-F", "-2"],
+            ["-F", "4294968"],
             ["--timeout", "0"],
             ["--timeout", "601"],
             ["-t", "tcp"],
@@ -344,6 +655,62 @@ mod tests {
             ["-o", "xml"],
         ] {
             assert!(connect(&options).is_err(), "{options:?}");
+        }
+    }
+
+    #[test]
+    fn connect_all_takes_a_file_or_a_discovery_controller() {
+        let parse =
+            |more: &[&str]| Arguments::try_parse_from(["rnvme", "connect-all"].iter().chain(more));
+        for more in [
+            &[] as &[&str],
+            &["-f", "x"],
+            &["-o", "json"],
+            &["-a", "10.0.0.9"],
+            &[
+                "-a", "10.0.0.9", "-s", "8009", "-k", "5", "-l", "-1", "-n", "nqn.x",
+            ],
+        ] {
+            assert!(parse(more).is_ok(), "{more:?}");
+        }
+        for more in [
+            &["-f", "x", "-a", "10.0.0.9"] as &[&str],
+            &["-s", "8009"],
+            &["--timeout", "5"],
+            &["-k", "5"],
+            &["-l", "5"],
+            &["-n", "nqn.x"],
+        ] {
+            assert!(parse(more).is_err(), "{more:?}");
+        }
+    }
+
+    #[test]
+    fn set_takes_what_can_be_changed() {
+        let parse = |more: &[&str]| {
+            Arguments::try_parse_from(["rnvme", "set", "rnvme0"].iter().chain(more))
+        };
+        match parse(&["-c", "2", "-l", "-1", "--fast_io_fail_tmo", "5"]) {
+            Ok(Arguments {
+                verb: Verb::Set(options),
+            }) => {
+                assert_eq!(options.loss.reconnect_delay, Some(2));
+                assert_eq!(options.loss.ctrl_loss_tmo, Some(-1));
+                assert_eq!(options.loss.fast_io_fail_tmo, Some(5));
+            }
+            other => panic!("{other:?}"),
+        }
+        for options in [
+            &[] as &[&str],
+            &["-c", "0"],
+            &["-c", "3601"],
+            &["-l", "-2"],
+            &["-F", "4294968"],
+            &["-k", "5"],
+            &["--nr-io-queues", "2"],
+            &["rnvme1", "-c", "2"],
+        ] {
+            assert!(parse(options).is_err(), "{options:?}");
         }
     }
 

@@ -5,7 +5,7 @@
 use crate::address::Endpoint;
 use crate::failure::Failure;
 use crate::netlink::attributes::{Attributes, Malformed};
-use crate::uapi::{ctrl as attribute, CtrlState};
+use crate::uapi::{ctrl as attribute, CtrlState, LOSS_TMO_NEVER};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use uuid::Uuid;
@@ -33,6 +33,28 @@ impl fmt::Display for State {
 impl Serialize for State {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+/// Seconds after a loss, as the kernel has them. In JSON -1 is never, as on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limit(pub(crate) u32);
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            LOSS_TMO_NEVER => f.write_str("never"),
+            seconds => write!(f, "{seconds} s"),
+        }
+    }
+}
+
+impl Serialize for Limit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            LOSS_TMO_NEVER => serializer.serialize_i64(-1),
+            seconds => serializer.serialize_u32(seconds),
+        }
     }
 }
 
@@ -71,12 +93,33 @@ pub(crate) struct Controller {
     /// Number of I/O queues.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) nr_io_queues: Option<u32>,
+    /// I/O queues for writes only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) nr_write_queues: Option<u32>,
+    /// I/O queues for polled requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) nr_poll_queues: Option<u32>,
     /// Entries of each I/O queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) queue_size: Option<u32>,
     /// Keep-alive timeout in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) keep_alive_tmo: Option<u32>,
+    /// Longest pause between attempts to connect again, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reconnect_delay: Option<u32>,
+    /// Seconds after a loss that attempts go on for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ctrl_loss_tmo: Option<Limit>,
+    /// Seconds after a loss that I/O waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) fast_io_fail_tmo: Option<Limit>,
+    /// Attempts to connect again since the loss, while they go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) attempts: Option<u32>,
+    /// Milliseconds until the next attempt, while none is under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next_attempt: Option<u32>,
     /// Type of service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tos: Option<u8>,
@@ -122,8 +165,15 @@ impl Controller {
             cntlid: from.u16(attribute::CNTLID)?,
             rdma_device: from.string(attribute::RDMA_DEVICE)?,
             nr_io_queues: from.u32(attribute::NR_IO_QUEUES)?,
+            nr_write_queues: from.u32(attribute::NR_WRITE_QUEUES)?,
+            nr_poll_queues: from.u32(attribute::NR_POLL_QUEUES)?,
             queue_size: from.u32(attribute::QUEUE_SIZE)?,
             keep_alive_tmo: from.u32(attribute::KEEP_ALIVE_TMO)?,
+            reconnect_delay: from.u32(attribute::RECONNECT_DELAY)?,
+            ctrl_loss_tmo: from.u32(attribute::CTRL_LOSS_TMO)?.map(Limit),
+            fast_io_fail_tmo: from.u32(attribute::FAST_IO_FAIL_TMO)?.map(Limit),
+            attempts: from.u32(attribute::ATTEMPTS)?,
+            next_attempt: from.u32(attribute::NEXT_ATTEMPT)?,
             tos: from.u8(attribute::TOS)?,
             model: from.string(attribute::MODEL)?,
             serial: from.string(attribute::SERIAL)?,
@@ -136,6 +186,13 @@ impl Controller {
                 None => None,
             },
         })
+    }
+
+    /// The number of I/O queues of all kinds.
+    pub(crate) fn queues(&self) -> Option<u64> {
+        let others = [self.nr_write_queues, self.nr_poll_queues];
+        let others = others.into_iter().flatten().map(u64::from);
+        Some(u64::from(self.nr_io_queues?) + others.sum::<u64>())
     }
 
     /// The target's address and port.
@@ -165,8 +222,15 @@ pub(crate) mod tests {
             cntlid: Some(1),
             rdma_device: Some("rxe0".into()),
             nr_io_queues: Some(2),
+            nr_write_queues: Some(1),
+            nr_poll_queues: Some(0),
             queue_size: Some(128),
             keep_alive_tmo: Some(5),
+            reconnect_delay: Some(10),
+            ctrl_loss_tmo: Some(Limit(600)),
+            fast_io_fail_tmo: Some(Limit(LOSS_TMO_NEVER)),
+            attempts: None,
+            next_attempt: None,
             tos: Some(0),
             model: Some("Linux".into()),
             serial: Some("0123456789".into()),
@@ -186,6 +250,8 @@ pub(crate) mod tests {
             cntlid: None,
             rdma_device: None,
             nr_io_queues: None,
+            nr_write_queues: None,
+            nr_poll_queues: None,
             queue_size: None,
             model: None,
             serial: None,
@@ -193,6 +259,17 @@ pub(crate) mod tests {
             nr_namespaces: None,
             max_transfer: None,
             inline_size: None,
+            ..live()
+        }
+    }
+
+    /// The same after a loss.
+    pub(crate) fn recovering() -> Controller {
+        Controller {
+            state: State(CtrlState::Connecting as u32),
+            error: Some(crate::failure::tests::rejected()),
+            attempts: Some(3),
+            next_attempt: Some(1900),
             ..live()
         }
     }
@@ -213,8 +290,13 @@ pub(crate) mod tests {
                 &std::array::from_fn::<u8, 16, _>(|i| i as u8 * 0x11),
             ),
             number(attribute::NR_IO_QUEUES, 2u32),
+            number(attribute::NR_WRITE_QUEUES, 1u32),
+            number(attribute::NR_POLL_QUEUES, 0u32),
             number(attribute::QUEUE_SIZE, 128u32),
             number(attribute::KEEP_ALIVE_TMO, 5u32),
+            number(attribute::RECONNECT_DELAY, 10u32),
+            number(attribute::CTRL_LOSS_TMO, 600u32),
+            number(attribute::FAST_IO_FAIL_TMO, LOSS_TMO_NEVER),
             number(attribute::TOS, 0u8),
             number(attribute::CNTLID, 1u16),
             text(attribute::RDMA_DEVICE, "rxe0"),

@@ -30,7 +30,7 @@ pub(crate) enum Status {
 }
 
 /// An error with the sentence that explains it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Error {
     /// The exit status it ends with.
     pub(crate) status: Status,

@@ -3,9 +3,11 @@
 //! What the kernel multicasts.
 
 use crate::controller::Controller;
+use crate::discovery::Log;
+use crate::error::Error;
 use crate::namespace::Namespace;
 use crate::netlink::attributes::{Attributes, Malformed};
-use crate::uapi::Command;
+use crate::uapi::{discovery, Command};
 
 /// What happened to a controller or a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,12 +53,28 @@ impl Event {
 pub(crate) enum Notice {
     /// An event came.
     Event(Event),
+    /// The discovery of this number, which may be another program's, is over, and has a log unless
+    /// it failed.
+    Discovered(u32, Option<Box<Error>>),
     /// The kernel dropped events: what is known must be read again.
     Lost,
     /// The user asked to stop.
     Interrupted,
     /// The deadline passed.
     Deadline,
+}
+
+impl Notice {
+    /// Read a notification; one that a newer kernel added is none.
+    pub(crate) fn read(command: u8, attributes: &Attributes) -> Result<Option<Self>, Malformed> {
+        if command == Command::DiscoverNtf as u8 {
+            let id = attributes.u32(discovery::DISCOVERY_ID)?;
+            let id = attributes.require("discovery-id", id)?;
+            let failed = Log::read(attributes).err();
+            return Ok(Some(Self::Discovered(id, failed.map(Box::new))));
+        }
+        Ok(Event::read(command, attributes)?.map(Self::Event))
+    }
 }
 
 #[cfg(test)]
@@ -93,7 +111,19 @@ mod tests {
     }
 
     #[test]
+    fn reads_the_end_of_a_discovery() {
+        let message = attributes(vec![number(discovery::DISCOVERY_ID, 7u32)]);
+        let notice = Notice::read(Command::DiscoverNtf as u8, &message).unwrap();
+        assert!(
+            matches!(notice, Some(Notice::Discovered(7, None))),
+            "{notice:?}"
+        );
+    }
+
+    #[test]
     fn a_broken_event_is_an_error() {
-        assert!(Event::read(Command::CtrlAddNtf as u8, &attributes(vec![])).is_err());
+        for command in [Command::CtrlAddNtf, Command::DiscoverNtf] {
+            assert!(Notice::read(command as u8, &attributes(vec![])).is_err());
+        }
     }
 }

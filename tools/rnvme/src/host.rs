@@ -13,6 +13,9 @@ use uuid::Uuid;
 /// What the name of a host is made of where it is made of a UUID.
 const NQN_OF_UUID: &str = "nqn.2014-08.org.nvmexpress:uuid:";
 
+/// Name of the subsystem of every discovery controller.
+pub(crate) const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
+
 /// Keeps the machine-id itself off the network, as machine-id(5) asks.
 const MACHINE_ID_USE: &[u8] = b"rnvme host identifier";
 

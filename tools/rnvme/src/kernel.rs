@@ -2,15 +2,19 @@
 
 //! What verbs ask of the kernel.
 
+use crate::address::Endpoint;
 use crate::controller::Controller;
+use crate::discovery::Log;
 use crate::error::Error;
 use crate::event::Notice;
 use crate::namespace::Namespace;
+use crate::stats::Queue;
 use std::time::Instant;
 
-/// What a connect asks for; an option that is absent is left to the kernel.
+/// The subsystem of a target, and how it is reached; an option that is absent is left to the
+/// kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct Target {
     /// Numeric address of the target.
     pub(crate) traddr: String,
     /// Port of the target.
@@ -23,18 +27,50 @@ pub(crate) struct Wish {
     pub(crate) hostid: [u8; 16],
     /// Numeric address to connect from.
     pub(crate) host_traddr: Option<String>,
-    /// Number of I/O queues.
-    pub(crate) nr_io_queues: Option<u32>,
-    /// Entries of each I/O queue.
-    pub(crate) queue_size: Option<u32>,
-    /// Keep-alive timeout in seconds.
-    pub(crate) keep_alive_tmo: Option<u32>,
     /// Milliseconds that connecting may take.
     pub(crate) connect_timeout: u32,
     /// Type of service.
     pub(crate) tos: Option<u8>,
+}
+
+impl Target {
+    /// Where it is.
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        Endpoint::new(&self.traddr, self.trsvcid)
+    }
+}
+
+/// What a connect asks for; an option that is absent is left to the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wish {
+    /// Of what.
+    pub(crate) target: Target,
+    /// Number of I/O queues.
+    pub(crate) nr_io_queues: Option<u32>,
+    /// Number of I/O queues for writes only.
+    pub(crate) nr_write_queues: Option<u32>,
+    /// Number of I/O queues for polled requests.
+    pub(crate) nr_poll_queues: Option<u32>,
+    /// Entries of each I/O queue.
+    pub(crate) queue_size: Option<u32>,
+    /// Keep-alive timeout in seconds.
+    pub(crate) keep_alive_tmo: Option<u32>,
+    /// What to do when the connection is lost.
+    pub(crate) loss: Loss,
     /// Connect even where the same controller exists.
     pub(crate) duplicate_connect: bool,
+}
+
+/// What a controller does when its connection is lost; an option that is absent is as it was, or
+/// left to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Loss {
+    /// Longest pause between attempts to connect again, in seconds.
+    pub(crate) reconnect_delay: Option<u32>,
+    /// Seconds after a loss that attempts go on for.
+    pub(crate) ctrl_loss_tmo: Option<u32>,
+    /// Seconds after a loss that I/O waits.
+    pub(crate) fast_io_fail_tmo: Option<u32>,
 }
 
 /// A controller that a connect made.
@@ -52,12 +88,24 @@ pub(crate) trait Kernel {
     fn connect(&mut self, wish: &Wish) -> Result<Made, Error>;
     /// Start to disconnect; the status is `NotFound` where the controller is gone already.
     fn disconnect(&mut self, id: u32) -> Result<(), Error>;
+    /// Start to reset; then the state is no longer live, and there is no error.
+    fn reset(&mut self, id: u32) -> Result<(), Error>;
+    /// Change settings.
+    fn set(&mut self, id: u32, loss: &Loss) -> Result<(), Error>;
     /// Read a controller; none where there is no such.
     fn controller(&mut self, id: u32) -> Result<Option<Controller>, Error>;
     /// Read all controllers.
     fn controllers(&mut self) -> Result<Vec<Controller>, Error>;
     /// Read the namespaces of all controllers.
     fn namespaces(&mut self) -> Result<Vec<Namespace>, Error>;
+    /// Start to ask a discovery controller.
+    fn discover(&mut self, target: &Target) -> Result<u32, Error>;
+    /// Take what a discovery has found, once; none while it is under way.
+    fn log(&mut self, id: u32) -> Result<Option<Log>, Error>;
+    /// Read what the queues of a controller have done, or those of all.
+    fn stats(&mut self, id: Option<u32>) -> Result<Vec<Queue>, Error>;
+    /// Measure the time that a controller's commands take, or do not.
+    fn measure(&mut self, id: u32, on: bool) -> Result<(), Error>;
     /// Queue events and requests to stop from now on, for `next`.
     fn subscribe(&mut self) -> Result<(), Error>;
     /// Wait for an event, until the deadline if there is one.
@@ -78,8 +126,14 @@ pub(crate) mod tests {
         pub(crate) notices: VecDeque<Notice>,
         pub(crate) controllers: Vec<Controller>,
         pub(crate) namespaces: Vec<Namespace>,
+        pub(crate) queues: Vec<Queue>,
+        pub(crate) measured: Vec<(u32, bool)>,
         pub(crate) wishes: Vec<Wish>,
         pub(crate) disconnected: Vec<u32>,
+        pub(crate) reset: Vec<u32>,
+        pub(crate) settings: Vec<(u32, Loss)>,
+        pub(crate) logs: VecDeque<Result<Option<Log>, Error>>,
+        pub(crate) asked: Vec<Target>,
         pub(crate) subscribed: bool,
     }
 
@@ -109,6 +163,17 @@ pub(crate) mod tests {
             }
         }
 
+        fn reset(&mut self, id: u32) -> Result<(), Error> {
+            assert!(!self.subscribed, "an older event may be taken for the end");
+            self.reset.push(id);
+            Ok(())
+        }
+
+        fn set(&mut self, id: u32, loss: &Loss) -> Result<(), Error> {
+            self.settings.push((id, *loss));
+            Ok(())
+        }
+
         fn controller(&mut self, id: u32) -> Result<Option<Controller>, Error> {
             Ok(self.controllers.iter().find(|each| each.id == id).cloned())
         }
@@ -119,6 +184,27 @@ pub(crate) mod tests {
 
         fn namespaces(&mut self) -> Result<Vec<Namespace>, Error> {
             Ok(self.namespaces.clone())
+        }
+
+        fn discover(&mut self, target: &Target) -> Result<u32, Error> {
+            assert!(self.subscribed, "its end may be missed");
+            self.asked.push(target.clone());
+            Ok(self.asked.len() as u32 - 1)
+        }
+
+        fn log(&mut self, _id: u32) -> Result<Option<Log>, Error> {
+            self.logs.pop_front().expect("no log was foreseen")
+        }
+
+        fn stats(&mut self, id: Option<u32>) -> Result<Vec<Queue>, Error> {
+            let queues = self.queues.iter();
+            let wanted = queues.filter(|each| id.is_none_or(|id| each.controller_id == id));
+            Ok(wanted.cloned().collect())
+        }
+
+        fn measure(&mut self, id: u32, on: bool) -> Result<(), Error> {
+            self.measured.push((id, on));
+            Ok(())
         }
 
         fn subscribe(&mut self) -> Result<(), Error> {

@@ -8,7 +8,10 @@
 
 mod address;
 mod cli;
+mod connections;
 mod controller;
+mod discovery;
+mod doctor;
 mod error;
 mod event;
 mod failure;
@@ -17,6 +20,7 @@ mod kernel;
 mod namespace;
 mod netlink;
 mod render;
+mod stats;
 mod uapi;
 mod usage;
 mod verb;

@@ -66,6 +66,24 @@ pub(crate) const CONNECT_TIMEOUT_MAX: u32 = 600_000;
 /// Time to connect where a connect names none, in milliseconds.
 pub(crate) const CONNECT_TIMEOUT_DEFAULT: u32 = 10000;
 
+/// Longest pause between attempts to connect again, in seconds.
+pub(crate) const RECONNECT_DELAY_MAX: u32 = 3600;
+
+/// Longest pause between attempts where a connect names none, in seconds.
+pub(crate) const RECONNECT_DELAY_DEFAULT: u32 = 10;
+
+/// Longest time that a loss may take, in seconds.
+pub(crate) const LOSS_TMO_MAX: u32 = 4_294_967;
+
+/// A time that is never over.
+pub(crate) const LOSS_TMO_NEVER: u32 = 4_294_967_295;
+
+/// Time to connect again where a connect names none, in seconds.
+pub(crate) const CTRL_LOSS_TMO_DEFAULT: u32 = 600;
+
+/// Most entries of a discovery log that are read.
+pub(crate) const DISCOVERY_ENTRIES_MAX: u32 = 1024;
+
 /// Commands of requests, replies and events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -92,6 +110,30 @@ pub(crate) enum Command {
     NsAddNtf = 8,
     /// The disk of a namespace is gone.
     NsDelNtf = 9,
+    /// Start to reset a live controller: it is shut down and connected again, with its disks, whose
+    /// I/O waits. Its state is resetting when this returns, and it has no error; live means that it
+    /// was reset, and an error that it could not be connected at once, and why.
+    CtrlReset = 10,
+    /// Change what a controller does when its connection is lost, at least one of the attributes.
+    /// It counts at once, also while the controller connects again. The event ctrl-change-ntf tells
+    /// of it.
+    CtrlSet = 11,
+    /// Start to ask a discovery controller, and reply with a number at once. The kernel connects to
+    /// it, reads its log and disconnects. The event discover-ntf tells when that is done. The
+    /// connect-timeout is for all of it. The discovery belongs to the socket that asked for it: it
+    /// ends, and what was read is forgotten, when that is closed, or asks for another.
+    Discover = 12,
+    /// Read how a discovery of this socket went, or dump the entries of the log that it has read,
+    /// each in a message of its own.
+    DiscoverGet = 13,
+    /// A discovery is done.
+    DiscoverNtf = 14,
+    /// Read what the queues of one controller have done together, or what each queue has done, of
+    /// one controller or of all of the caller's network namespace.
+    StatsGet = 15,
+    /// Choose whether the time is measured that the commands of a controller take. It is not at
+    /// first, as it costs a look at the clock at either end.
+    StatsSet = 16,
 }
 
 impl Command {
@@ -107,6 +149,13 @@ impl Command {
             7 => Some(Self::NsGet),
             8 => Some(Self::NsAddNtf),
             9 => Some(Self::NsDelNtf),
+            10 => Some(Self::CtrlReset),
+            11 => Some(Self::CtrlSet),
+            12 => Some(Self::Discover),
+            13 => Some(Self::DiscoverGet),
+            14 => Some(Self::DiscoverNtf),
+            15 => Some(Self::StatsGet),
+            16 => Some(Self::StatsSet),
             _ => None,
         }
     }
@@ -123,6 +172,13 @@ impl Command {
             Self::NsGet => "ns-get",
             Self::NsAddNtf => "ns-add-ntf",
             Self::NsDelNtf => "ns-del-ntf",
+            Self::CtrlReset => "ctrl-reset",
+            Self::CtrlSet => "ctrl-set",
+            Self::Discover => "discover",
+            Self::DiscoverGet => "discover-get",
+            Self::DiscoverNtf => "discover-ntf",
+            Self::StatsGet => "stats-get",
+            Self::StatsSet => "stats-set",
         }
     }
 }
@@ -137,7 +193,7 @@ pub(crate) enum CtrlState {
     Connecting = 1,
     /// Ready for I/O.
     Live = 2,
-    /// An error stopped it; its queues are being torn down.
+    /// An error or a reset stopped it; its queues are being torn down.
     Resetting = 3,
     /// Being removed.
     Deleting = 4,
@@ -202,6 +258,8 @@ pub(crate) enum ErrorStage {
     Transport = 11,
     /// The RDMA device went away.
     Removal = 12,
+    /// Reading the discovery log.
+    Discovery = 13,
 }
 
 impl ErrorStage {
@@ -221,6 +279,7 @@ impl ErrorStage {
             10 => Some(Self::Io),
             11 => Some(Self::Transport),
             12 => Some(Self::Removal),
+            13 => Some(Self::Discovery),
             _ => None,
         }
     }
@@ -241,6 +300,7 @@ impl ErrorStage {
             Self::Io => "io",
             Self::Transport => "transport",
             Self::Removal => "removal",
+            Self::Discovery => "discovery",
         }
     }
 }
@@ -313,8 +373,9 @@ pub(crate) mod ctrl {
     /// Identifier of the host, a UUID in the byte order of its text.
     pub(crate) const HOSTID: u16 = 9;
 
-    /// Number of I/O queues. A connect asks for it, and gets no more than the target and the RDMA
-    /// device offer; the default is one for each online CPU.
+    /// Number of I/O queues, those below not counted. A connect asks for it, and gets no more than
+    /// the target and the RDMA device offer, nor than there are CPUs; the default is one for each
+    /// online CPU.
     pub(crate) const NR_IO_QUEUES: u16 = 10;
 
     /// Entries of each I/O queue; a connect asks for it, and may get fewer.
@@ -359,6 +420,34 @@ pub(crate) mod ctrl {
     /// The last error of the controller.
     pub(crate) const ERROR: u16 = 24;
 
+    /// Longest pause between attempts to connect again, in seconds.
+    pub(crate) const RECONNECT_DELAY: u16 = 25;
+
+    /// Seconds after a loss that attempts to connect again go on for; 0 for none, loss-tmo-never
+    /// for no end. After that the controller is dead.
+    pub(crate) const CTRL_LOSS_TMO: u16 = 26;
+
+    /// Seconds after a loss that I/O is held back for; then it fails at once until the controller
+    /// is live again. Without it, I/O is held back as long as attempts go on.
+    pub(crate) const FAST_IO_FAIL_TMO: u16 = 27;
+
+    /// Attempts to connect again since the loss, while they go on.
+    pub(crate) const ATTEMPTS: u16 = 28;
+
+    /// Milliseconds until the next attempt, while none is under way.
+    pub(crate) const NEXT_ATTEMPT: u16 = 29;
+
+    /// Number of I/O queues for writes only, beside nr-io-queues, which are then for reads. A
+    /// connect gets some only if it gets all of those.
+    pub(crate) const NR_WRITE_QUEUES: u16 = 30;
+
+    /// Number of I/O queues for polled requests only, beside the others. A connect gets some only
+    /// if it gets all of the others.
+    pub(crate) const NR_POLL_QUEUES: u16 = 31;
+
+    /// Number of the discovery that was begun, unique while it exists.
+    pub(crate) const DISCOVERY_ID: u16 = 32;
+
     /// The name of an attribute of this set.
     pub(crate) fn name(id: u16) -> Option<&'static str> {
         match id {
@@ -386,6 +475,14 @@ pub(crate) mod ctrl {
             MAX_TRANSFER => Some("max-transfer"),
             INLINE_SIZE => Some("inline-size"),
             ERROR => Some("error"),
+            RECONNECT_DELAY => Some("reconnect-delay"),
+            CTRL_LOSS_TMO => Some("ctrl-loss-tmo"),
+            FAST_IO_FAIL_TMO => Some("fast-io-fail-tmo"),
+            ATTEMPTS => Some("attempts"),
+            NEXT_ATTEMPT => Some("next-attempt"),
+            NR_WRITE_QUEUES => Some("nr-write-queues"),
+            NR_POLL_QUEUES => Some("nr-poll-queues"),
+            DISCOVERY_ID => Some("discovery-id"),
             _ => None,
         }
     }
@@ -440,6 +537,229 @@ pub(crate) mod ns {
             UUID => Some("uuid"),
             READ_ONLY => Some("read-only"),
             WRITE_CACHE => Some("write-cache"),
+            _ => None,
+        }
+    }
+}
+
+/// What a discovery controller knows of. While neither the error nor the generation is there it is
+/// being asked.
+pub(crate) mod discovery {
+    /// Number of the discovery.
+    pub(crate) const DISCOVERY_ID: u16 = 1;
+
+    /// Generation of the log, which changes with it.
+    pub(crate) const GENERATION: u16 = 2;
+
+    /// How many entries the log has, as the controller says. No more than discovery-entries-max are
+    /// read.
+    pub(crate) const NR_ENTRIES: u16 = 3;
+
+    /// Why the log could not be read.
+    pub(crate) const ERROR: u16 = 4;
+
+    /// An entry of the log.
+    pub(crate) const ENTRY: u16 = 5;
+
+    /// The name of an attribute of this set.
+    pub(crate) fn name(id: u16) -> Option<&'static str> {
+        match id {
+            DISCOVERY_ID => Some("discovery-id"),
+            GENERATION => Some("generation"),
+            NR_ENTRIES => Some("nr-entries"),
+            ERROR => Some("error"),
+            ENTRY => Some("entry"),
+            _ => None,
+        }
+    }
+}
+
+/// An entry of a discovery log: a way to a subsystem. Numbers are those of the NVMe over Fabrics
+/// specification.
+pub(crate) mod entry {
+    /// Type of the transport; 1 is RDMA.
+    pub(crate) const TRTYPE: u16 = 1;
+
+    /// Family of the address; 1 is IPv4, 2 is IPv6.
+    pub(crate) const ADRFAM: u16 = 2;
+
+    /// Type of the subsystem; 1 is a referral to another discovery controller, 2 an NVM subsystem,
+    /// 3 this discovery controller.
+    pub(crate) const SUBTYPE: u16 = 3;
+
+    /// What the transport must or may do, as the entry has it.
+    pub(crate) const TREQ: u16 = 4;
+
+    /// Number of the target's port.
+    pub(crate) const PORTID: u16 = 5;
+
+    /// Controller to connect to; 0xfffe and 0xffff are any.
+    pub(crate) const CNTLID: u16 = 6;
+
+    /// Most entries of an admin queue.
+    pub(crate) const ASQSZ: u16 = 7;
+
+    /// Flags of the entry; bit 0 says that its log is the same as this one.
+    pub(crate) const EFLAGS: u16 = 8;
+
+    /// Address, in the form that the transport has for it.
+    pub(crate) const TRADDR: u16 = 9;
+
+    /// Service at the address; with RDMA, a port.
+    pub(crate) const TRSVCID: u16 = 10;
+
+    /// NVMe Qualified Name of the subsystem.
+    pub(crate) const SUBNQN: u16 = 11;
+
+    /// Type of the queue pairs; like the following, with RDMA only.
+    pub(crate) const RDMA_QPTYPE: u16 = 12;
+
+    /// Protocol, such as 4 for RoCEv2.
+    pub(crate) const RDMA_PRTYPE: u16 = 13;
+
+    /// How connections are managed; 1 is the RDMA connection manager.
+    pub(crate) const RDMA_CMS: u16 = 14;
+
+    /// Key of the partition.
+    pub(crate) const RDMA_PKEY: u16 = 15;
+
+    /// The name of an attribute of this set.
+    pub(crate) fn name(id: u16) -> Option<&'static str> {
+        match id {
+            TRTYPE => Some("trtype"),
+            ADRFAM => Some("adrfam"),
+            SUBTYPE => Some("subtype"),
+            TREQ => Some("treq"),
+            PORTID => Some("portid"),
+            CNTLID => Some("cntlid"),
+            ASQSZ => Some("asqsz"),
+            EFLAGS => Some("eflags"),
+            TRADDR => Some("traddr"),
+            TRSVCID => Some("trsvcid"),
+            SUBNQN => Some("subnqn"),
+            RDMA_QPTYPE => Some("rdma-qptype"),
+            RDMA_PRTYPE => Some("rdma-prtype"),
+            RDMA_CMS => Some("rdma-cms"),
+            RDMA_PKEY => Some("rdma-pkey"),
+            _ => None,
+        }
+    }
+}
+
+/// How many commands took how long.
+pub(crate) mod latency_bucket {
+    /// Nanoseconds that they took less than, but not less than those of the bucket before; not
+    /// there for the last bucket, of all that took longer.
+    pub(crate) const BELOW: u16 = 1;
+
+    /// How many there were, which is never 0.
+    pub(crate) const COUNT: u16 = 2;
+
+    /// The name of an attribute of this set.
+    pub(crate) fn name(id: u16) -> Option<&'static str> {
+        match id {
+            BELOW => Some("below"),
+            COUNT => Some("count"),
+            _ => None,
+        }
+    }
+}
+
+/// What a queue of a controller has done, or all of them together, since the controller was made;
+/// connections that were lost are included. A command counts when the target has answered it.
+/// Numbers only grow, and have 64 bits.
+pub(crate) mod stats {
+    /// Controller of the queue.
+    pub(crate) const CTRL_ID: u16 = 1;
+
+    /// Name of the controller, such as rnvme0.
+    pub(crate) const NAME: u16 = 2;
+
+    /// Number of the queue, 0 is the admin queue; not there for all together.
+    pub(crate) const QID: u16 = 3;
+
+    /// Read commands.
+    pub(crate) const READS: u16 = 4;
+
+    /// Write commands.
+    pub(crate) const WRITES: u16 = 5;
+
+    /// Flush commands.
+    pub(crate) const FLUSHES: u16 = 6;
+
+    /// Commands of other kinds, all those of the admin queue included.
+    pub(crate) const OTHERS: u16 = 7;
+
+    /// Bytes that reads without an error returned.
+    pub(crate) const READ_BYTES: u16 = 8;
+
+    /// Bytes of writes without an error.
+    pub(crate) const WRITTEN_BYTES: u16 = 9;
+
+    /// Commands that the target answered with an error.
+    pub(crate) const ERRORS: u16 = 10;
+
+    /// Requests that are sent again, for an error that may pass or a connection that was lost.
+    pub(crate) const RETRIES: u16 = 11;
+
+    /// Commands whose data was sent in their capsule.
+    pub(crate) const IN_CAPSULE: u16 = 12;
+
+    /// Commands whose data the target was given a key for.
+    pub(crate) const REGISTRATIONS: u16 = 13;
+
+    /// Keys that the target invalidated with its answer.
+    pub(crate) const REMOTE_INVALIDATIONS: u16 = 14;
+
+    /// Keys that the target left to us to invalidate.
+    pub(crate) const LOCAL_INVALIDATIONS: u16 = 15;
+
+    /// Calls that posted send work requests.
+    pub(crate) const DOORBELLS: u16 = 16;
+
+    /// Send work requests, which are registrations, sends and invalidations.
+    pub(crate) const WORK_REQUESTS: u16 = 17;
+
+    /// Completions, of sends, invalidations and receives.
+    pub(crate) const COMPLETIONS: u16 = 18;
+
+    /// Polls of the completion queue that found something.
+    pub(crate) const POLLS: u16 = 19;
+
+    /// Whether the time that reads and writes take is measured, 1, or not, 0.
+    pub(crate) const LATENCY: u16 = 20;
+
+    /// Reads by the time from being posted to being over, shortest first.
+    pub(crate) const READ_LATENCY: u16 = 21;
+
+    /// Writes, likewise.
+    pub(crate) const WRITE_LATENCY: u16 = 22;
+
+    /// The name of an attribute of this set.
+    pub(crate) fn name(id: u16) -> Option<&'static str> {
+        match id {
+            CTRL_ID => Some("ctrl-id"),
+            NAME => Some("name"),
+            QID => Some("qid"),
+            READS => Some("reads"),
+            WRITES => Some("writes"),
+            FLUSHES => Some("flushes"),
+            OTHERS => Some("others"),
+            READ_BYTES => Some("read-bytes"),
+            WRITTEN_BYTES => Some("written-bytes"),
+            ERRORS => Some("errors"),
+            RETRIES => Some("retries"),
+            IN_CAPSULE => Some("in-capsule"),
+            REGISTRATIONS => Some("registrations"),
+            REMOTE_INVALIDATIONS => Some("remote-invalidations"),
+            LOCAL_INVALIDATIONS => Some("local-invalidations"),
+            DOORBELLS => Some("doorbells"),
+            WORK_REQUESTS => Some("work-requests"),
+            COMPLETIONS => Some("completions"),
+            POLLS => Some("polls"),
+            LATENCY => Some("latency"),
+            READ_LATENCY => Some("read-latency"),
+            WRITE_LATENCY => Some("write-latency"),
             _ => None,
         }
     }

@@ -18,20 +18,26 @@ pub(crate) fn report(error: &clap::Error) -> ExitCode {
         };
     }
     let words: Vec<String> = std::env::args().skip(1).collect();
-    Error::new(Status::Usage, explain(&error.render().to_string(), &words)).report(format(&words))
+    Error::new(Status::Usage, explain(error, &words)).report(format(&words))
 }
 
-/// The parser's first paragraph in one line, and where to read more.
-fn explain(text: &str, words: &[String]) -> String {
+/// What the parser complains of, and where to read more.
+fn explain(error: &clap::Error, words: &[String]) -> String {
+    let known = |word: &&String| Arguments::command().find_subcommand(word).is_some();
+    let verb = words.first().filter(known);
+    let verb = verb.map_or(String::new(), |verb| format!(" {verb}"));
+    format!("{}; see rnvme{verb} --help", complaint(error))
+}
+
+/// The first paragraph of what the parser says, in one line.
+pub(crate) fn complaint(error: &clap::Error) -> String {
+    let text = error.render().to_string();
     let lines = text.trim_start_matches("error: ").lines();
     let paragraph: Vec<&str> = lines
         .take_while(|line| !line.is_empty())
         .map(str::trim)
         .collect();
-    let known = |word: &&String| Arguments::command().find_subcommand(word).is_some();
-    let verb = words.first().filter(known);
-    let verb = verb.map_or(String::new(), |verb| format!(" {verb}"));
-    format!("{}; see rnvme{verb} --help", paragraph.join(" "))
+    paragraph.join(" ")
 }
 
 /// The format that a line which does not parse asks for.
@@ -65,7 +71,7 @@ mod tests {
         let words = words(line);
         let full = std::iter::once("rnvme".to_owned()).chain(words.clone());
         let error = Arguments::try_parse_from(full).unwrap_err();
-        explain(&error.render().to_string(), &words)
+        explain(&error, &words)
     }
 
     #[test]

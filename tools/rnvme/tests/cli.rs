@@ -49,9 +49,25 @@ fn wrong_lines_are_one_line_and_status_2() {
         ],
         &["connect", "-a", "10.0.0.9", "-n", "nqn.x", "-I", "no-uuid"],
         &["connect", "-a", "10.0.0.9", "-n", "nqn.x", "-w", "name"],
+        &["discover"],
+        &["discover", "-a", "10.0.0.9", "-t", "tcp"],
+        &["discover", "-a", "10.0.0.9", "-i", "1"],
+        &["connect-all", "-s", "4421"],
+        &["connect-all", "-a", "10.0.0.9", "-f", "/dev/null"],
         &["disconnect"],
         &["disconnect", "-n", "nqn.x", "-d", "rnvme0"],
         &["show", "rnvme0", "rnvme1"],
+        &["stats", "rnvme0", "rnvme1"],
+        &["stats", "--watch", "0"],
+        &["reset"],
+        &["reset", "rnvme0", "rnvme1"],
+        &["set"],
+        &["set", "rnvme0"],
+        &["set", "rnvme0", "-k", "5"],
+        &["set", "rnvme0", "-c", "0"],
+        &["doctor", "10.0.0.9"],
+        &["doctor", "-s", "0"],
+        &["doctor", "-n", ""],
         &["list", "-o", "xml"],
         &["completion", "csh"],
         &["man", "frob"],
@@ -92,8 +108,12 @@ fn the_module_is_missed_or_used() {
     let target = ["connect", "-a", "192.0.2.1", "-n", "nqn.x"];
     for words in [
         &[&target[..], &identity].concat()[..],
+        &[&["discover", "-a", "192.0.2.1"], &identity[..]].concat(),
+        &["connect-all", "-a", "192.0.2.1"],
         &["disconnect", "-d", "rnvme0"],
         &["disconnect-all"],
+        &["reset", "rnvme0"],
+        &["set", "rnvme0", "-c", "2"],
         &["list"],
         &["show"],
         &["monitor"],
@@ -130,6 +150,24 @@ fn help_and_version_are_no_errors() {
     }
     let help = rnvme(&["connect", "--help"]);
     assert!(text(&help.stdout).contains("/etc/nvme/hostnqn"));
+}
+
+/// On whatever machine this is, it tells something of each thing, and what a fault is ends it so.
+#[test]
+fn the_doctor_needs_no_module() {
+    let output = rnvme(&["doctor", "-a", "127.0.0.1", "-o", "json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(document["schema"], 1);
+    let findings = document["findings"].as_array().expect("an array");
+    let route = findings.iter().find(|each| each["check"] == "route");
+    assert_eq!(route.expect("a route")["level"], "fault");
+    for check in ["module", "host"] {
+        assert!(
+            findings.iter().any(|each| each["check"] == check),
+            "{check}"
+        );
+    }
 }
 
 #[test]

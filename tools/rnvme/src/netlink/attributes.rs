@@ -129,6 +129,12 @@ impl Attributes {
         self.find(id).map(Self::parse).transpose()
     }
 
+    /// The nests of an attribute that there may be several of.
+    pub(crate) fn nests(&self, id: u16) -> Result<Vec<Self>, Malformed> {
+        let same = self.0.iter().filter(|(each, _)| *each == id);
+        same.map(|(_, bytes)| Self::parse(bytes)).collect()
+    }
+
     /// Each entry of a list, which are nests whatever their numbers are.
     pub(super) fn entries(&self) -> Result<Vec<Self>, Malformed> {
         self.0.iter().map(|(_, bytes)| Self::parse(bytes)).collect()
@@ -225,6 +231,8 @@ pub(crate) mod tests {
         let values: Vec<_> = entries.iter().map(|each| each.u32(5).unwrap()).collect();
         assert_eq!(values, [Some(1), Some(2)]);
         assert_eq!(message.nest(2), Ok(None));
+        assert_eq!(message.nests(1).unwrap().len(), 1);
+        assert!(message.nests(2).unwrap().is_empty());
     }
 
     #[test]

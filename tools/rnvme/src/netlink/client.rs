@@ -9,11 +9,15 @@ use super::message::Data;
 use super::request::Request;
 use super::socket::Socket;
 use crate::controller::Controller;
+use crate::discovery::{Entry, Log};
 use crate::error::{Error, Status};
 use crate::event::Notice;
-use crate::kernel::{Kernel, Made, Wish};
+use crate::kernel::{Kernel, Loss, Made, Target, Wish};
 use crate::namespace::Namespace;
-use crate::uapi::{ctrl, Command};
+use crate::stats::Queue;
+use crate::uapi::{ctrl, discovery, stats, Command};
+use netlink_sys::protocols::NETLINK_GENERIC;
+use std::collections::HashMap;
 use std::time::Instant;
 
 /// A client of the family.
@@ -21,17 +25,20 @@ pub(crate) struct Client {
     socket: Socket,
     family: Family,
     listener: Option<Listener>,
+    /// The kernel keeps one discovery for a socket, and no longer than that is open.
+    discoveries: HashMap<u32, Socket>,
 }
 
 impl Client {
     /// Open a socket and find the family.
     pub(crate) fn open() -> Result<Self, Error> {
-        let mut socket = Socket::open()?;
+        let mut socket = Socket::open(NETLINK_GENERIC)?;
         let family = Family::resolve(&mut socket)?;
         Ok(Self {
             socket,
             family,
             listener: None,
+            discoveries: HashMap::new(),
         })
     }
 
@@ -41,10 +48,10 @@ impl Client {
 
     fn dump<T>(
         &mut self,
-        command: Command,
+        request: Request,
         read: fn(&Attributes) -> Result<T, Malformed>,
     ) -> Result<Vec<T>, Error> {
-        let replies = self.ask(&Request::new(command).dump())?;
+        let replies = self.ask(&request.dump())?;
         let objects = replies.iter().map(|reply| read(&reply.attributes));
         Ok(objects.collect::<Result<_, _>>()?)
     }
@@ -67,6 +74,16 @@ impl Kernel for Client {
         self.ask(&request).map(|_| ())
     }
 
+    fn reset(&mut self, id: u32) -> Result<(), Error> {
+        let request = Request::new(Command::CtrlReset).with(ctrl::CTRL_ID, id);
+        self.ask(&request).map(|_| ())
+    }
+
+    fn set(&mut self, id: u32, loss: &Loss) -> Result<(), Error> {
+        let request = Request::new(Command::CtrlSet).with(ctrl::CTRL_ID, id);
+        self.ask(&with_loss(request, loss)).map(|_| ())
+    }
+
     fn controller(&mut self, id: u32) -> Result<Option<Controller>, Error> {
         let request = Request::new(Command::CtrlGet).with(ctrl::CTRL_ID, id);
         match self.ask(&request) {
@@ -80,15 +97,58 @@ impl Kernel for Client {
     }
 
     fn controllers(&mut self) -> Result<Vec<Controller>, Error> {
-        self.dump(Command::CtrlGet, Controller::read)
+        self.dump(Request::new(Command::CtrlGet), Controller::read)
     }
 
     fn namespaces(&mut self) -> Result<Vec<Namespace>, Error> {
-        self.dump(Command::NsGet, Namespace::read)
+        self.dump(Request::new(Command::NsGet), Namespace::read)
+    }
+
+    fn stats(&mut self, id: Option<u32>) -> Result<Vec<Queue>, Error> {
+        let request = Request::new(Command::StatsGet).with_some(stats::CTRL_ID, id);
+        self.dump(request, Queue::read)
+    }
+
+    fn discover(&mut self, target: &Target) -> Result<u32, Error> {
+        let request = with_target(Request::new(Command::Discover), target);
+        let mut socket = Socket::open(NETLINK_GENERIC)?;
+        let replies = socket.ask(self.family.id, &request)?;
+        let Some(Data { attributes, .. }) = replies.first() else {
+            return Err(Error::failed("the kernel did not number the discovery"));
+        };
+        let id = attributes.u32(ctrl::DISCOVERY_ID)?;
+        let id = attributes.require("discovery-id", id)?;
+        self.discoveries.insert(id, socket);
+        Ok(id)
+    }
+
+    fn log(&mut self, id: u32) -> Result<Option<Log>, Error> {
+        let socket = self.discoveries.get_mut(&id);
+        let socket = socket.ok_or_else(|| Error::failed("there is no such discovery"))?;
+        let request = || Request::new(Command::DiscoverGet).with(discovery::DISCOVERY_ID, id);
+        let replies = socket.ask(self.family.id, &request())?;
+        let Some(Data { attributes, .. }) = replies.first() else {
+            return Err(Error::failed("the kernel did not describe the discovery"));
+        };
+        let Some(log) = Log::read(attributes)? else {
+            return Ok(None);
+        };
+        let entries = socket.ask(self.family.id, &request().dump())?;
+        let entries = entries.iter().map(|each| Entry::read(&each.attributes));
+        let entries = entries.collect::<Result<_, _>>()?;
+        self.discoveries.remove(&id);
+        Ok(Some(Log { entries, ..log }))
+    }
+
+    fn measure(&mut self, id: u32, on: bool) -> Result<(), Error> {
+        let request = Request::new(Command::StatsSet)
+            .with(stats::CTRL_ID, id)
+            .with(stats::LATENCY, u8::from(on));
+        self.ask(&request).map(|_| ())
     }
 
     fn subscribe(&mut self) -> Result<(), Error> {
-        let listener = Listener::start(Socket::open()?, self.family.events)?;
+        let listener = Listener::start(Socket::open(NETLINK_GENERIC)?, self.family.events)?;
         self.listener = Some(listener);
         Ok(())
     }
@@ -101,19 +161,33 @@ impl Kernel for Client {
     }
 }
 
+fn with_loss(request: Request, loss: &Loss) -> Request {
+    request
+        .with_some(ctrl::RECONNECT_DELAY, loss.reconnect_delay)
+        .with_some(ctrl::CTRL_LOSS_TMO, loss.ctrl_loss_tmo)
+        .with_some(ctrl::FAST_IO_FAIL_TMO, loss.fast_io_fail_tmo)
+}
+
+fn with_target(request: Request, target: &Target) -> Request {
+    request
+        .with(ctrl::TRADDR, target.traddr.as_str())
+        .with(ctrl::TRSVCID, target.trsvcid)
+        .with_some(ctrl::HOST_TRADDR, target.host_traddr.as_deref())
+        .with(ctrl::SUBSYSNQN, target.subsysnqn.as_str())
+        .with(ctrl::HOSTNQN, target.hostnqn.as_str())
+        .with(ctrl::HOSTID, target.hostid)
+        .with(ctrl::CONNECT_TIMEOUT, target.connect_timeout)
+        .with_some(ctrl::TOS, target.tos)
+}
+
 fn connect_request(wish: &Wish) -> Request {
-    Request::new(Command::Connect)
-        .with(ctrl::TRADDR, wish.traddr.as_str())
-        .with(ctrl::TRSVCID, wish.trsvcid)
-        .with_some(ctrl::HOST_TRADDR, wish.host_traddr.as_deref())
-        .with(ctrl::SUBSYSNQN, wish.subsysnqn.as_str())
-        .with(ctrl::HOSTNQN, wish.hostnqn.as_str())
-        .with(ctrl::HOSTID, wish.hostid)
+    let request = with_target(Request::new(Command::Connect), &wish.target);
+    with_loss(request, &wish.loss)
         .with_some(ctrl::NR_IO_QUEUES, wish.nr_io_queues)
+        .with_some(ctrl::NR_WRITE_QUEUES, wish.nr_write_queues)
+        .with_some(ctrl::NR_POLL_QUEUES, wish.nr_poll_queues)
         .with_some(ctrl::QUEUE_SIZE, wish.queue_size)
         .with_some(ctrl::KEEP_ALIVE_TMO, wish.keep_alive_tmo)
-        .with(ctrl::CONNECT_TIMEOUT, wish.connect_timeout)
-        .with_some(ctrl::TOS, wish.tos)
         .with_some(
             ctrl::DUPLICATE_CONNECT,
             wish.duplicate_connect.then_some(()),

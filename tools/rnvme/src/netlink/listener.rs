@@ -5,10 +5,10 @@
 //! Two threads wait, one for the socket and one for signals, so that the verb waits for both and
 //! for its deadline at one place.
 
-use super::message::{Body, Message};
+use super::message::{Body, Message, GENERIC_HEADER};
 use super::socket::Socket;
 use crate::error::Error;
-use crate::event::{Event, Notice};
+use crate::event::Notice;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
@@ -76,7 +76,7 @@ fn wait_for_events(mut socket: Socket, queue: &Sender<Item>) {
 
 /// The notices of one datagram; an error is the last that comes.
 fn receive(socket: &mut Socket) -> Vec<Item> {
-    let messages = match socket.receive() {
+    let messages = match socket.receive(GENERIC_HEADER) {
         Ok(Ok(messages)) => messages,
         Ok(Err(malformed)) => return vec![Err(malformed)],
         Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => return vec![Ok(Notice::Lost)],
@@ -90,8 +90,8 @@ fn event(message: Message) -> Option<Item> {
     let Body::Data(data) = message.body else {
         return None;
     };
-    Event::read(data.command, &data.attributes)
-        .map(|event| event.map(Notice::Event))
+    let command = *data.header.first()?;
+    Notice::read(command, &data.attributes)
         .map_err(Error::from)
         .transpose()
 }

@@ -30,8 +30,8 @@ pub(super) enum Body {
 
 /// A reply or an event.
 pub(super) struct Data {
-    /// Its command.
-    pub(super) command: u8,
+    /// The header of its family.
+    pub(super) header: Vec<u8>,
     /// Its attributes.
     pub(super) attributes: Attributes,
 }
@@ -44,22 +44,23 @@ pub(super) struct Verdict {
     pub(super) extack: Attributes,
 }
 
-/// The messages of a datagram.
-pub(super) fn split(mut bytes: &[u8]) -> Result<Vec<Message>, Malformed> {
+/// The messages of a datagram; attributes follow a header of so many bytes.
+pub(super) fn split(mut bytes: &[u8], header: usize) -> Result<Vec<Message>, Malformed> {
     let mut messages = Vec::new();
     while !bytes.is_empty() {
         let length = u32_at(bytes, 0)? as usize;
         if length < NETLINK_HEADER {
             return Err(Malformed::Message);
         }
-        messages.push(read(bytes.get(..length).ok_or(Malformed::Message)?)?);
+        let message = bytes.get(..length).ok_or(Malformed::Message)?;
+        messages.push(read(message, header)?);
         bytes = bytes.get(align(length)..).unwrap_or_default();
     }
     Ok(messages)
 }
 
 /// A message, as long as its header says.
-fn read(bytes: &[u8]) -> Result<Message, Malformed> {
+fn read(bytes: &[u8], header: usize) -> Result<Message, Malformed> {
     let kind = i32::from(u16_at(bytes, 4)?);
     let flags = i32::from(u16_at(bytes, 6)?);
     let payload = tail(bytes, NETLINK_HEADER)?;
@@ -68,8 +69,8 @@ fn read(bytes: &[u8]) -> Result<Message, Malformed> {
         libc::NLMSG_DONE => Body::End(verdict(payload, flags, 0)?),
         kind if kind < libc::NLMSG_MIN_TYPE => Body::Nothing,
         _ => Body::Data(Data {
-            command: *payload.first().ok_or(Malformed::Message)?,
-            attributes: Attributes::parse(tail(payload, GENERIC_HEADER)?)?,
+            attributes: Attributes::parse(tail(payload, header)?)?,
+            header: payload.get(..header).unwrap_or_default().to_vec(),
         }),
     };
     Ok(Message {
@@ -122,6 +123,10 @@ fn u32_at(bytes: &[u8], at: usize) -> Result<u32, Malformed> {
 pub(super) mod tests {
     use super::super::attributes::tests::{bytes, number, text};
     use super::*;
+
+    fn split(bytes: &[u8]) -> Result<Vec<Message>, Malformed> {
+        super::split(bytes, GENERIC_HEADER)
+    }
 
     /// Message type of a family.
     const FAMILY: i32 = 0x1234;
@@ -182,7 +187,7 @@ pub(super) mod tests {
         let messages = split(&[first, second].concat()).unwrap();
         let read = |body: &Body| match body {
             Body::Data(data) => (
-                data.command,
+                data.header[0],
                 data.attributes.u8(1),
                 data.attributes.string(2),
             ),

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The generic netlink family `rnvme`, as a client sees it.
+//! The generic netlink family `rnvme`, as a client sees it, and what the kernel says of its networks
+//! and RDMA devices.
 
 pub(crate) mod attributes;
 mod client;
 mod family;
 mod listener;
 mod message;
+pub(crate) mod rdma;
 mod refusal;
 mod request;
+pub(crate) mod route;
 mod socket;
 
 pub(crate) use client::Client;

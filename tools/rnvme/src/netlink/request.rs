@@ -3,8 +3,8 @@
 //! A message to the kernel.
 
 use super::attributes::{align, HEADER};
-use super::message::{GENERIC_HEADER, NETLINK_HEADER};
-use crate::uapi::{ctrl, ns, Command, VERSION};
+use super::message::NETLINK_HEADER;
+use crate::uapi::{ctrl, discovery, ns, stats, Command, VERSION};
 
 /// What an attribute can hold.
 pub(crate) trait Value {
@@ -48,8 +48,7 @@ impl Value for () {
 
 /// A request, attribute by attribute.
 pub(super) struct Request {
-    command: u8,
-    version: u8,
+    header: Vec<u8>,
     dump: bool,
     name: fn(u16) -> Option<&'static str>,
     attributes: Vec<u8>,
@@ -62,6 +61,8 @@ impl Request {
     pub(super) fn new(command: Command) -> Self {
         let name = match command {
             Command::NsGet => ns::name,
+            Command::DiscoverGet => discovery::name,
+            Command::StatsGet | Command::StatsSet => stats::name,
             _ => ctrl::name,
         };
         Self::raw(command as u8, VERSION, name)
@@ -70,10 +71,17 @@ impl Request {
     /// A request to any family; `name` names its attributes.
     pub(super) fn raw(command: u8, version: u8, name: fn(u16) -> Option<&'static str>) -> Self {
         Self {
-            command,
-            version,
-            dump: false,
             name,
+            ..Self::headed([command, version, 0, 0].into())
+        }
+    }
+
+    /// A request with the header of a family that is not a generic one.
+    pub(super) fn headed(header: Vec<u8>) -> Self {
+        Self {
+            header,
+            dump: false,
+            name: |_| None,
             attributes: Vec::new(),
             ends: Vec::new(),
         }
@@ -108,7 +116,7 @@ impl Request {
 
     /// The message to send to `family`.
     pub(super) fn message(&self, family: u16, sequence: u32) -> Vec<u8> {
-        let length = NETLINK_HEADER + GENERIC_HEADER + self.attributes.len();
+        let length = NETLINK_HEADER + self.header.len() + self.attributes.len();
         let answer = if self.dump {
             libc::NLM_F_DUMP
         } else {
@@ -121,9 +129,14 @@ impl Request {
         (flags as u16).put(&mut bytes);
         sequence.put(&mut bytes);
         0u32.put(&mut bytes);
-        [self.command, self.version, 0, 0].put(&mut bytes);
+        bytes.extend(&self.header);
         bytes.extend(&self.attributes);
         bytes
+    }
+
+    /// Bytes of the family's header, as long in what answers it.
+    pub(super) fn header(&self) -> usize {
+        self.header.len()
     }
 
     /// The name of an attribute that a request of this kind may carry.
@@ -133,7 +146,7 @@ impl Request {
 
     /// The name of the attribute at an offset into the message.
     pub(super) fn attribute_at(&self, offset: usize) -> Option<&'static str> {
-        let offset = offset.checked_sub(NETLINK_HEADER + GENERIC_HEADER)?;
+        let offset = offset.checked_sub(NETLINK_HEADER + self.header.len())?;
         let (id, _) = self.ends.iter().find(|(_, end)| offset < *end)?;
         self.attribute_name(*id)
     }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A generic netlink socket: whole messages out and in.
+//! A netlink socket: whole messages out and in.
 
 use super::message::{split, Body, Data, Message, Verdict};
 use super::refusal::Refusal;
 use super::request::Request;
 use crate::error::Error;
-use netlink_sys::protocols::NETLINK_GENERIC;
 use std::io;
 
 /// The largest datagram that the kernel makes for a dump.
@@ -43,10 +42,10 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Open a socket that gets extended acknowledgements.
-    pub(super) fn open() -> Result<Self, Error> {
+    /// Open a socket of a protocol that gets extended acknowledgements.
+    pub(super) fn open(protocol: isize) -> Result<Self, Error> {
         let open = || -> io::Result<netlink_sys::Socket> {
-            let mut socket = netlink_sys::Socket::new(NETLINK_GENERIC)?;
+            let mut socket = netlink_sys::Socket::new(protocol)?;
             socket.bind_auto()?;
             socket.set_ext_ack(true)?;
             Ok(socket)
@@ -64,13 +63,13 @@ impl Socket {
         joined.map_err(|error| Error::from(error).during("netlink multicast group"))
     }
 
-    /// Send a request to a family, and gather what it is answered.
+    /// Send a request to a family, or of a kind, and gather what it is answered.
     pub(super) fn ask(&mut self, family: u16, request: &Request) -> Result<Vec<Data>, Trouble> {
         self.sequence = self.sequence.wrapping_add(1);
         self.send(&request.message(family, self.sequence))?;
         let mut replies = Vec::new();
         loop {
-            for message in self.receive().map_err(Error::from)?? {
+            for message in self.receive(request.header()).map_err(Error::from)?? {
                 if message.sequence == self.sequence && take(message, request, &mut replies)? {
                     return Ok(replies);
                 }
@@ -83,9 +82,9 @@ impl Socket {
         Ok(())
     }
 
-    /// Wait for a datagram of messages. The outer error is the socket's, the inner one that of a
+    /// Wait for a datagram of messages with a header of so many bytes each. The outer error is the socket's, the inner one that of a
     /// datagram which makes no sense.
-    pub(super) fn receive(&mut self) -> io::Result<Result<Vec<Message>, Error>> {
+    pub(super) fn receive(&mut self, header: usize) -> io::Result<Result<Vec<Message>, Error>> {
         let length = loop {
             self.buffer.clear();
             match self.inner.recv(&mut self.buffer, libc::MSG_TRUNC) {
@@ -94,7 +93,7 @@ impl Socket {
             }
         };
         Ok(match self.buffer.get(..length) {
-            Some(bytes) => split(bytes).map_err(Error::from),
+            Some(bytes) => split(bytes, header).map_err(Error::from),
             None => Err(Error::failed("the kernel sent a message that is too long")),
         })
     }
@@ -121,12 +120,16 @@ mod tests {
     use super::*;
     use crate::error::Status;
     use crate::uapi::{ns, Command};
+    use netlink_sys::protocols::NETLINK_GENERIC;
 
     /// Feed datagrams to `take` as `ask` does.
     fn gather(request: &Request, datagrams: &[Vec<u8>]) -> Result<(usize, bool), Error> {
         let mut replies = Vec::new();
         let mut last = false;
-        for message in datagrams.iter().flat_map(|bytes| split(bytes).unwrap()) {
+        for message in datagrams
+            .iter()
+            .flat_map(|bytes| split(bytes, request.header()).unwrap())
+        {
             assert!(!last, "a message after the last");
             last = take(message, request, &mut replies).map_err(Error::from)?;
         }
@@ -178,7 +181,7 @@ mod tests {
 
     fn family(name: &str) -> Result<Vec<Data>, Trouble> {
         let request = Request::raw(GETFAMILY, 2, |_| Some("family-name")).with(FAMILY_NAME, name);
-        Socket::open()?.ask(CTRL, &request)
+        Socket::open(NETLINK_GENERIC)?.ask(CTRL, &request)
     }
 
     #[test]
@@ -191,7 +194,7 @@ mod tests {
     #[test]
     fn the_kernel_answers_a_dump() {
         let request = Request::raw(GETFAMILY, 2, |_| None).dump();
-        let mut socket = Socket::open().unwrap();
+        let mut socket = Socket::open(NETLINK_GENERIC).unwrap();
         // Twice, for the second answer must not be taken for the first.
         for _ in 0..2 {
             let replies = socket.ask(CTRL, &request).map_err(Error::from).unwrap();

@@ -8,6 +8,7 @@ use crate::cli::Format;
 use crate::controller::Controller;
 use crate::event::{Change, Event};
 use crate::namespace::Namespace;
+use crate::uapi::CtrlState;
 use serde::Serialize;
 
 /// What a line is about.
@@ -83,7 +84,9 @@ fn normal(document: &Document<'_>) -> String {
             controller.endpoint(),
             controller.subsysnqn
         ));
-        if let Some(error) = &controller.error {
+        // What a live one has is over.
+        let is_live = controller.state.known() == Some(CtrlState::Live);
+        if let Some(error) = controller.error.as_ref().filter(|_| !is_live) {
             text.push_str(&format!(": {}", error.message));
         }
     }

@@ -34,7 +34,7 @@ fn cells(controller: &Controller) -> Vec<String> {
         controller.state.to_string(),
         controller.endpoint().to_string(),
         known(controller.rdma_device.as_ref()),
-        known(controller.nr_io_queues),
+        known(controller.queues()),
         known(controller.nr_namespaces),
         controller.subsysnqn.clone(),
     ]
@@ -57,6 +57,7 @@ pub(crate) fn detail(controller: &Controller, namespaces: &[Namespace]) -> Strin
             "failed stage",
             controller.error.as_ref().map(|error| error.stage),
         ),
+        fact("attempts to connect", attempts(controller)),
         fact("subsystem", Some(&controller.subsysnqn)),
         fact("address", Some(controller.endpoint())),
         fact("host address", controller.host_traddr.as_ref()),
@@ -64,12 +65,18 @@ pub(crate) fn detail(controller: &Controller, namespaces: &[Namespace]) -> Strin
         fact("host id", controller.hostid.as_ref()),
         fact("controller id", controller.cntlid),
         fact("RDMA device", controller.rdma_device.as_ref()),
-        fact("I/O queues", controller.nr_io_queues),
+        fact("I/O queues", queues(controller)),
         fact("queue size", controller.queue_size),
         fact(
             "keep-alive",
             controller.keep_alive_tmo.map(|s| format!("{s} s")),
         ),
+        fact(
+            "longest pause",
+            controller.reconnect_delay.map(|s| format!("{s} s")),
+        ),
+        fact("given up after", controller.ctrl_loss_tmo),
+        fact("I/O fails after", controller.fast_io_fail_tmo),
         fact("type of service", controller.tos),
         fact("model", controller.model.as_ref()),
         fact("serial", controller.serial.as_ref()),
@@ -86,6 +93,29 @@ pub(crate) fn detail(controller: &Controller, namespaces: &[Namespace]) -> Strin
     rows.extend(of(controller, namespaces).map(disk).map(Some));
     let rows: Vec<Vec<String>> = rows.into_iter().flatten().collect();
     table(&rows)
+}
+
+/// The I/O queues, and how many of them are for what.
+fn queues(controller: &Controller) -> Option<String> {
+    let mut text = controller.queues()?.to_string();
+    for (count, what) in [
+        (controller.nr_write_queues, "for writes"),
+        (controller.nr_poll_queues, "polled"),
+    ] {
+        if let Some(count) = count.filter(|count| *count > 0) {
+            text.push_str(&format!(", {count} {what}"));
+        }
+    }
+    Some(text)
+}
+
+/// How connecting again goes on.
+fn attempts(controller: &Controller) -> Option<String> {
+    let attempts = controller.attempts?;
+    Some(match controller.next_attempt {
+        Some(ms) => format!("{attempts}, next in {} s", ms.div_ceil(1000)),
+        None => format!("{attempts}, the last one under way"),
+    })
 }
 
 fn fact(name: &str, value: Option<impl Display>) -> Option<Vec<String>> {
@@ -145,7 +175,7 @@ pub(crate) fn json(controllers: &[Controller], namespaces: &[Namespace]) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::tests::{connecting, live};
+    use crate::controller::tests::{connecting, live, recovering};
     use crate::failure::tests::rejected;
     use crate::namespace::tests::disk;
 
@@ -179,6 +209,24 @@ mod tests {
     }
 
     #[test]
+    fn attempts_are_counted() {
+        let text = detail(&recovering(), &[]);
+        assert!(
+            text.contains("attempts to connect  3, next in 2 s\n"),
+            "{text}"
+        );
+        let under_way = Controller {
+            next_attempt: None,
+            ..recovering()
+        };
+        let text = detail(&under_way, &[]);
+        assert!(
+            text.contains("attempts to connect  3, the last one under way\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn json_is_stable() {
         assert_eq!(
             json(&[live(), dead()], &[disk()]),
@@ -189,7 +237,7 @@ mod tests {
     #[test]
     fn every_member_is_documented() {
         let guide = include_str!("../../../../Documentation/interface.rst");
-        let text = json(&[live(), dead()], &[disk()]);
+        let text = json(&[live(), recovering(), dead()], &[disk()]);
         let mut open = vec![serde_json::from_str::<serde_json::Value>(&text).unwrap()];
         while let Some(value) = open.pop() {
             match value {

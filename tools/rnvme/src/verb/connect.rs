@@ -5,16 +5,17 @@
 use super::departure::{self, End};
 use super::print;
 use crate::address::{resolve, Address, Endpoint};
-use crate::cli::{Connect, Format};
+use crate::cli::{self, Access, Connect, Format, Shape};
 use crate::controller::Controller;
 use crate::error::{Error, Status};
 use crate::event::{Change, Event, Notice};
 use crate::host::Places;
-use crate::kernel::{Kernel, Made, Wish};
+use crate::kernel::{Kernel, Loss, Target, Wish};
 use crate::render::json;
-use crate::uapi::CtrlState;
+use crate::uapi::{CtrlState, LOSS_TMO_NEVER};
 use serde::Serialize;
 use std::io::Write;
+use std::slice;
 use std::time::{Duration, Instant};
 
 /// How much longer than the kernel's own timeout to wait for it to tell of it.
@@ -28,26 +29,60 @@ struct Report<'a> {
 
 /// What the options ask for, with names and defaults worked out.
 pub(super) fn wish(options: &Connect, places: &Places) -> Result<Wish, Error> {
-    let target = Endpoint::new(&options.traddr, options.trsvcid);
-    let fail = |error: Error| error.during(format_args!("connect to {target}"));
-    let address = resolve(&options.traddr, options.host_traddr.as_ref()).map_err(fail)?;
-    let host = places
-        .identify(options.hostnqn.as_deref(), options.hostid)
-        .map_err(fail)?;
+    let Connect { traddr, access, .. } = options;
+    let target = target(traddr, &options.nqn, access, places).map_err(|error| {
+        let target = Endpoint::new(traddr, access.trsvcid);
+        error.during(format_args!("connect to {target}"))
+    })?;
     Ok(Wish {
+        duplicate_connect: options.duplicate_connect,
+        ..shaped(target, &options.shape)
+    })
+}
+
+/// The subsystem that is asked for, with names and defaults worked out.
+pub(super) fn target(
+    traddr: &str,
+    nqn: &str,
+    access: &Access,
+    places: &Places,
+) -> Result<Target, Error> {
+    let address = resolve(traddr, access.host_traddr.as_ref())?;
+    let host = places.identify(access.hostnqn.as_deref(), access.hostid)?;
+    Ok(Target {
         traddr: address.to_string(),
-        trsvcid: options.trsvcid,
-        subsysnqn: options.nqn.clone(),
+        trsvcid: access.trsvcid,
+        subsysnqn: nqn.to_owned(),
         hostnqn: host.nqn,
         hostid: host.id.into_bytes(),
-        host_traddr: options.host_traddr.as_ref().map(Address::to_string),
-        nr_io_queues: options.nr_io_queues,
-        queue_size: options.queue_size,
-        keep_alive_tmo: options.keep_alive_tmo,
-        connect_timeout: options.timeout * 1000,
-        tos: options.tos,
-        duplicate_connect: options.duplicate_connect,
+        host_traddr: access.host_traddr.as_ref().map(Address::to_string),
+        connect_timeout: access.timeout * 1000,
+        tos: access.tos,
     })
+}
+
+/// A connect to a target.
+pub(super) fn shaped(target: Target, shape: &Shape) -> Wish {
+    Wish {
+        target,
+        nr_io_queues: shape.nr_io_queues,
+        nr_write_queues: shape.nr_write_queues,
+        nr_poll_queues: shape.nr_poll_queues,
+        queue_size: shape.queue_size,
+        keep_alive_tmo: shape.keep_alive_tmo,
+        loss: loss(&shape.loss),
+        duplicate_connect: false,
+    }
+}
+
+/// The options of a loss as the kernel takes them; the command line lets -1 through for never.
+pub(super) fn loss(options: &cli::Loss) -> Loss {
+    let limit = |seconds: i64| u32::try_from(seconds).unwrap_or(LOSS_TMO_NEVER);
+    Loss {
+        reconnect_delay: options.reconnect_delay,
+        ctrl_loss_tmo: options.ctrl_loss_tmo.map(limit),
+        fast_io_fail_tmo: options.fast_io_fail_tmo.map(limit),
+    }
 }
 
 /// Connect, and print the name of the controller.
@@ -57,20 +92,32 @@ pub(super) fn run(
     kernel: &mut impl Kernel,
     out: &mut impl Write,
 ) -> Result<(), Error> {
-    let target = Endpoint::new(&wish.traddr, wish.trsvcid);
-    let (device, already) = connect(options, wish, kernel)
-        .map_err(|error| error.during(format_args!("connect to {target}")))?;
-    let text = match options.output.format {
+    let (device, already) = connect(options, wish, kernel).map_err(|error| failed(wish, error))?;
+    print(out, &report(options.output.format, wish, &device, already))
+}
+
+/// What is said of a connect that did not work.
+pub(super) fn failed(wish: &Wish, error: Error) -> Error {
+    let target = wish.target.endpoint();
+    error.during(format_args!("connect to {target}"))
+}
+
+/// What is printed of a connect that worked.
+pub(super) fn report(format: Format, wish: &Wish, device: &str, already: bool) -> String {
+    match format {
         Format::Json => {
             json::line(&Report {
-                device: &device,
+                device,
                 already_connected: already,
             }) + "\n"
         }
         Format::Normal if already => format!("{device}: already connected\n"),
-        Format::Normal => format!("{device}: connected to {} at {target}\n", wish.subsysnqn),
-    };
-    print(out, &text)
+        Format::Normal => {
+            let Target { subsysnqn, .. } = &wish.target;
+            let target = wish.target.endpoint();
+            format!("{device}: connected to {subsysnqn} at {target}\n")
+        }
+    }
 }
 
 /// The name of the live controller, and whether it was there before.
@@ -81,74 +128,144 @@ fn connect(
 ) -> Result<(String, bool), Error> {
     // Before the connect, so that no event of it can be missed.
     kernel.subscribe()?;
-    let deadline = Instant::now() + Duration::from_millis(u64::from(wish.connect_timeout)) + GRACE;
-    match kernel.connect(wish) {
-        Ok(made) => {
-            if let Err(error) = follow(kernel, made.id, deadline) {
-                return Err(undo(kernel, &made, error));
-            }
-            Ok((made.name, false))
-        }
-        Err(error) if error.status == Status::Exists => {
-            let existing = find(wish, kernel.controllers()?).ok_or(error)?;
-            if !options.idempotent {
-                let text = format!("already connected as {}", existing.device);
-                return Err(Error::new(Status::Exists, text));
-            }
-            if judge(&existing)? == Progress::Pending {
-                follow(kernel, existing.id, deadline)?;
-            }
-            Ok((existing.device, true))
-        }
-        Err(error) => Err(error),
-    }
+    let mut attempt = begin(options.idempotent, wish, kernel)?;
+    settle(
+        slice::from_mut(&mut attempt),
+        deadline(&wish.target),
+        kernel,
+    );
+    attempt.end()
+}
+
+/// When a connect that begins now must have ended in the kernel.
+pub(super) fn deadline(target: &Target) -> Instant {
+    Instant::now() + Duration::from_millis(u64::from(target.connect_timeout)) + GRACE
+}
+
+/// A controller that is to become live.
+pub(super) struct Attempt {
+    id: u32,
+    name: String,
+    /// It was there before, and is not ours to remove.
+    already: bool,
+    progress: Progress,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Progress {
     Pending,
     Live,
+    Failed(Error),
 }
 
-/// Wait until a controller is live.
-fn follow(kernel: &mut impl Kernel, id: u32, deadline: Instant) -> Result<(), Error> {
-    loop {
-        let progress = match kernel.next(Some(deadline))? {
-            Notice::Event(Event::Controller(Change::Removed, controller))
-                if controller.id == id =>
-            {
-                return Err(removed(Some(&controller)))
-            }
-            Notice::Event(Event::Controller(_, controller)) if controller.id == id => {
-                judge(&controller)?
-            }
-            Notice::Event(_) => Progress::Pending,
-            Notice::Lost => match kernel.controller(id)? {
-                Some(controller) => judge(&controller)?,
-                None => return Err(removed(None)),
-            },
-            Notice::Interrupted => return Err(Error::failed("interrupted")),
-            Notice::Deadline => {
-                return Err(Error::new(
-                    Status::Timeout,
-                    "the kernel did not finish in time",
-                ))
-            }
-        };
-        if progress == Progress::Live {
-            return Ok(());
+impl Attempt {
+    pub(super) fn is_pending(&self) -> bool {
+        self.progress == Progress::Pending
+    }
+
+    /// The name, and whether the controller was there before.
+    pub(super) fn end(self) -> Result<(String, bool), Error> {
+        match self.progress {
+            Progress::Failed(error) => Err(error),
+            Progress::Pending | Progress::Live => Ok((self.name, self.already)),
         }
     }
 }
 
+/// Start to connect; one that is there already will do if that is wanted.
+pub(super) fn begin(
+    idempotent: bool,
+    wish: &Wish,
+    kernel: &mut impl Kernel,
+) -> Result<Attempt, Error> {
+    let error = match kernel.connect(wish) {
+        Ok(made) => {
+            return Ok(Attempt {
+                id: made.id,
+                name: made.name,
+                already: false,
+                progress: Progress::Pending,
+            })
+        }
+        Err(error) if error.status == Status::Exists => error,
+        Err(error) => return Err(error),
+    };
+    let existing = find(wish, kernel.controllers()?).ok_or(error)?;
+    if !idempotent {
+        let text = format!("already connected as {}", existing.device);
+        return Err(Error::new(Status::Exists, text));
+    }
+    Ok(Attempt {
+        id: existing.id,
+        progress: judge(&existing),
+        name: existing.device,
+        already: true,
+    })
+}
+
+/// Wait until every attempt has ended, and leave nothing of those that failed.
+pub(super) fn settle(attempts: &mut [Attempt], deadline: Instant, kernel: &mut impl Kernel) {
+    while attempts.iter().any(Attempt::is_pending) {
+        let heard = kernel
+            .next(Some(deadline))
+            .and_then(|notice| hear(attempts, &notice, kernel));
+        if let Err(error) = heard {
+            give_up(attempts, &error);
+        }
+    }
+    undo(attempts, kernel);
+}
+
+/// What is pending has failed.
+pub(super) fn give_up(attempts: &mut [Attempt], error: &Error) {
+    for attempt in attempts.iter_mut().filter(|each| each.is_pending()) {
+        attempt.progress = Progress::Failed(error.clone());
+    }
+}
+
+/// Look what a notice means for the attempts; an error ends all of them.
+pub(super) fn hear(
+    attempts: &mut [Attempt],
+    notice: &Notice,
+    kernel: &mut impl Kernel,
+) -> Result<(), Error> {
+    let pending = attempts.iter_mut().filter(|each| each.is_pending());
+    match notice {
+        Notice::Event(Event::Controller(change, controller)) => {
+            for attempt in pending.filter(|each| each.id == controller.id) {
+                attempt.progress = match change {
+                    Change::Removed => Progress::Failed(removed(Some(controller))),
+                    _ => judge(controller),
+                };
+            }
+            Ok(())
+        }
+        Notice::Event(_) | Notice::Discovered(..) => Ok(()),
+        Notice::Lost => {
+            for attempt in pending {
+                attempt.progress = match kernel.controller(attempt.id)? {
+                    Some(controller) => judge(&controller),
+                    None => Progress::Failed(removed(None)),
+                };
+            }
+            Ok(())
+        }
+        Notice::Interrupted => Err(Error::failed("interrupted")),
+        Notice::Deadline => Err(Error::new(
+            Status::Timeout,
+            "the kernel did not finish in time",
+        )),
+    }
+}
+
 /// What the state of a controller that connects means.
-fn judge(controller: &Controller) -> Result<Progress, Error> {
+fn judge(controller: &Controller) -> Progress {
     match controller.state.known() {
-        Some(CtrlState::Live) => Ok(Progress::Live),
-        Some(CtrlState::Dead | CtrlState::Deleting) => Err(removed(Some(controller))),
+        Some(CtrlState::Live) => Progress::Live,
+        Some(CtrlState::Dead | CtrlState::Deleting) => Progress::Failed(removed(Some(controller))),
         // A state that is not known here is on the way to one that is.
         Some(CtrlState::New | CtrlState::Connecting | CtrlState::Resetting) | None => {
-            Ok(Progress::Pending)
+            Progress::Pending
         }
     }
 }
@@ -161,38 +278,57 @@ fn removed(controller: Option<&Controller>) -> Error {
     }
 }
 
-/// Leave nothing half-made behind, and pass the error on. A second connect must not find the first
-/// in its way, so this waits until the controller is gone.
-fn undo(kernel: &mut impl Kernel, made: &Made, error: Error) -> Error {
+/// Leave nothing half-made behind. A second connect must not find the first in its way, so this
+/// waits until the controllers are gone; one that remains is named in its error.
+pub(super) fn undo(attempts: &mut [Attempt], kernel: &mut impl Kernel) {
     let deadline = Instant::now() + GRACE;
-    let gone = match kernel.disconnect(made.id) {
-        Ok(()) => departure::wait(kernel, &mut vec![made.id], deadline),
-        // The kernel removed it first.
-        Err(gone) if gone.status == Status::NotFound => Ok(End::Gone),
-        Err(left) => Err(left),
-    };
-    let left = match gone {
-        Ok(End::Gone) => return error,
+    let mut leaving = Vec::new();
+    for attempt in attempts.iter_mut().filter(|each| !each.already) {
+        let Progress::Failed(error) = &mut attempt.progress else {
+            continue;
+        };
+        match kernel.disconnect(attempt.id) {
+            Ok(()) => leaving.push(attempt.id),
+            // The kernel removed it first.
+            Err(gone) if gone.status == Status::NotFound => (),
+            Err(left) => error.remains(&attempt.name, &left.message),
+        }
+    }
+    let left = match departure::wait(kernel, &mut leaving, deadline) {
+        Ok(End::Gone) => return,
         Ok(End::Interrupted | End::Deadline) => "the kernel goes on to remove it".into(),
         Err(left) => left.message,
     };
-    Error {
-        message: format!("{}; {} remains: {left}", error.message, made.name),
-        ..error
+    for attempt in attempts
+        .iter_mut()
+        .filter(|each| leaving.contains(&each.id))
+    {
+        if let Progress::Failed(error) = &mut attempt.progress {
+            error.remains(&attempt.name, &left);
+        }
+    }
+}
+
+impl Error {
+    /// Add that this is left, and why.
+    fn remains(&mut self, name: &str, why: &str) {
+        self.message.push_str(&format!("; {name} remains: {why}"));
     }
 }
 
 /// The controller that stands in the way of a wish.
 fn find(wish: &Wish, controllers: Vec<Controller>) -> Option<Controller> {
-    let same_address = |traddr: &str| match (traddr.parse(), wish.traddr.parse()) {
+    let wanted = &wish.target;
+    let same_address = |traddr: &str| match (traddr.parse(), wanted.traddr.parse()) {
         (Ok::<Address, _>(one), Ok::<Address, _>(other)) => one == other,
-        _ => traddr == wish.traddr,
+        _ => traddr == wanted.traddr,
     };
+    let same_host = |nqn: &String| *nqn == wanted.hostnqn;
     controllers.into_iter().find(|each| {
-        each.subsysnqn == wish.subsysnqn
-            && each.trsvcid == wish.trsvcid
+        each.subsysnqn == wanted.subsysnqn
+            && each.trsvcid == wanted.trsvcid
             && same_address(&each.traddr)
-            && each.hostnqn.as_ref().is_none_or(|nqn| *nqn == wish.hostnqn)
+            && each.hostnqn.as_ref().is_none_or(same_host)
     })
 }
 
@@ -204,6 +340,7 @@ mod tests {
     use crate::controller::State;
     use crate::failure::tests::rejected;
     use crate::kernel::tests::Script;
+    use crate::kernel::Made;
     use clap::Parser;
 
     fn options(more: &[&str]) -> Connect {
@@ -294,29 +431,48 @@ mod tests {
             "10.0.0.1",
             "-i",
             "3",
+            "-W",
+            "2",
+            "-P",
+            "1",
             "-Q",
             "64",
             "-k",
             "0",
             "-T",
             "9",
+            "-c",
+            "2",
+            "-l",
+            "-1",
+            "-F",
+            "5",
             "-D",
             "--timeout",
             "7",
         ];
         play(&more, &mut kernel).unwrap();
         let expected = Wish {
-            traddr: "10.0.0.9".into(),
-            trsvcid: 4421,
-            subsysnqn: "nqn.2014-08.org.example:disk".into(),
-            hostnqn: "nqn.2014-08.org.example:host".into(),
-            hostid: std::array::from_fn(|i| i as u8 * 0x11),
-            host_traddr: Some("10.0.0.1".into()),
+            target: Target {
+                traddr: "10.0.0.9".into(),
+                trsvcid: 4421,
+                subsysnqn: "nqn.2014-08.org.example:disk".into(),
+                hostnqn: "nqn.2014-08.org.example:host".into(),
+                hostid: std::array::from_fn(|i| i as u8 * 0x11),
+                host_traddr: Some("10.0.0.1".into()),
+                connect_timeout: 7000,
+                tos: Some(9),
+            },
             nr_io_queues: Some(3),
+            nr_write_queues: Some(2),
+            nr_poll_queues: Some(1),
             queue_size: Some(64),
             keep_alive_tmo: Some(0),
-            connect_timeout: 7000,
-            tos: Some(9),
+            loss: Loss {
+                reconnect_delay: Some(2),
+                ctrl_loss_tmo: Some(LOSS_TMO_NEVER),
+                fast_io_fail_tmo: Some(5),
+            },
             duplicate_connect: true,
         };
         assert_eq!(kernel.wishes, [expected]);

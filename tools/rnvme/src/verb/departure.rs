@@ -30,7 +30,7 @@ pub(super) fn wait(
             Notice::Event(Event::Controller(Change::Removed, gone)) => {
                 left.retain(|&id| id != gone.id);
             }
-            Notice::Event(_) => (),
+            Notice::Event(_) | Notice::Discovered(..) => (),
             Notice::Lost => {
                 let now = kernel.controllers()?;
                 left.retain(|&id| now.iter().any(|each| each.id == id));

@@ -3,18 +3,24 @@
 //! The verbs: each asks the kernel and prints what it learned.
 
 mod connect;
+mod connect_all;
 mod departure;
 mod disconnect;
+mod discover;
+mod doctor;
 mod document;
 mod list;
 mod monitor;
+mod reset;
+mod set;
 mod show;
+mod stats;
 
 use crate::cli::Verb;
 use crate::error::Error;
 use crate::host::Places;
 use crate::netlink::Client;
-use std::io::{stdout, Write};
+use std::io::{stderr, stdout, Write};
 
 /// Do what the command line says.
 pub(crate) fn run(verb: Verb) -> Result<(), Error> {
@@ -24,11 +30,22 @@ pub(crate) fn run(verb: Verb) -> Result<(), Error> {
             let wish = connect::wish(&options, &Places::default())?;
             connect::run(&options, &wish, &mut Client::open()?, out)
         }
+        Verb::ConnectAll(options) => {
+            let (places, err) = (Places::default(), &mut stderr().lock());
+            connect_all::run(options, &places, &mut Client::open()?, out, err)
+        }
+        Verb::Discover(options) => {
+            discover::run(&options, &Places::default(), &mut Client::open()?, out)
+        }
         Verb::Disconnect(options) => disconnect::run(&options, &mut Client::open()?, out),
         Verb::DisconnectAll(options) => disconnect::all(&options, &mut Client::open()?, out),
+        Verb::Reset(options) => reset::run(&options, &mut Client::open()?, out),
+        Verb::Set(options) => set::run(&options, &mut Client::open()?, out),
         Verb::List(options) => list::run(&options, &mut Client::open()?, out),
         Verb::Show(options) => show::run(&options, &mut Client::open()?, out),
+        Verb::Stats(options) => stats::run(&options, &mut Client::open()?, out),
         Verb::Monitor(options) => monitor::run(&options, &mut Client::open()?, out),
+        Verb::Doctor(options) => doctor::run(&options, out),
         Verb::Completion(options) => document::completion(&options, out),
         Verb::Man(options) => document::man(&options, out),
     }

@@ -33,7 +33,7 @@ pub(super) fn run(
             }
             Notice::Interrupted => return Ok(()),
             // Without a deadline there is none to pass.
-            Notice::Deadline => (),
+            Notice::Discovered(..) | Notice::Deadline => (),
         }
     }
 }

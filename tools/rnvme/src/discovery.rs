@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a discovery controller knows of, as the kernel describes it.
+
+use crate::address::Endpoint;
+use crate::error::Error;
+use crate::failure::Failure;
+use crate::netlink::attributes::{Attributes, Malformed};
+use crate::uapi::{discovery as attribute, entry as field};
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// A log of a discovery controller. The names in JSON are nvme-cli's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Log {
+    /// Changes with the log.
+    pub(crate) genctr: u64,
+    /// How many entries there are, of which the kernel reads no more than the first.
+    pub(crate) numrec: u64,
+    /// The entries that were read.
+    #[serde(rename = "records")]
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Log {
+    /// Read how a discovery went, but for the entries; none if it is under way.
+    pub(crate) fn read(from: &Attributes) -> Result<Option<Self>, Error> {
+        if let Some(nest) = from.nest(attribute::ERROR)? {
+            return Err(Failure::read(&nest)?.into());
+        }
+        let Some(genctr) = from.uint(attribute::GENERATION)? else {
+            return Ok(None);
+        };
+        let numrec = from.uint(attribute::NR_ENTRIES)?;
+        Ok(Some(Self {
+            genctr,
+            numrec: from.require("nr-entries", numrec)?,
+            entries: Vec::new(),
+        }))
+    }
+}
+
+/// An entry: a way to a subsystem.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Entry {
+    /// Type of the transport.
+    pub(crate) trtype: Transport,
+    /// Family of the address.
+    pub(crate) adrfam: Family,
+    /// Type of the subsystem.
+    pub(crate) subtype: Kind,
+    /// What the transport must or may do.
+    pub(crate) treq: Requirements,
+    /// Number of the target's port.
+    pub(crate) portid: u16,
+    /// Port at the address.
+    pub(crate) trsvcid: String,
+    /// NVMe Qualified Name of the subsystem.
+    pub(crate) subnqn: String,
+    /// The address.
+    pub(crate) traddr: String,
+    /// What else there is to say.
+    pub(crate) eflags: Flags,
+    /// Protocol of RDMA.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rdma_prtype: Option<Provider>,
+    /// Type of the queue pairs of RDMA.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rdma_qptype: Option<QueuePairs>,
+    /// How connections of RDMA are managed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rdma_cms: Option<Connections>,
+    /// Key of the partition of RDMA.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rdma_pkey: Option<u16>,
+}
+
+impl Entry {
+    /// Read a message of the dump.
+    pub(crate) fn read(from: &Attributes) -> Result<Self, Malformed> {
+        let nest = from.nest(attribute::ENTRY)?;
+        let from = &from.require("entry", nest)?;
+        let text = |id, name| from.require(name, from.string(id)?);
+        let byte = |id, name| from.require(name, from.u8(id)?);
+        let eflags = from.u16(field::EFLAGS)?;
+        Ok(Self {
+            trtype: Transport(byte(field::TRTYPE, "trtype")?),
+            adrfam: Family(byte(field::ADRFAM, "adrfam")?),
+            subtype: Kind(byte(field::SUBTYPE, "subtype")?),
+            treq: Requirements(byte(field::TREQ, "treq")?),
+            portid: from.require("portid", from.u16(field::PORTID)?)?,
+            trsvcid: text(field::TRSVCID, "trsvcid")?,
+            subnqn: text(field::SUBNQN, "subnqn")?,
+            traddr: text(field::TRADDR, "traddr")?,
+            eflags: Flags(from.require("eflags", eflags)?),
+            rdma_prtype: from.u8(field::RDMA_PRTYPE)?.map(Provider),
+            rdma_qptype: from.u8(field::RDMA_QPTYPE)?.map(QueuePairs),
+            rdma_cms: from.u8(field::RDMA_CMS)?.map(Connections),
+            rdma_pkey: from.u16(field::RDMA_PKEY)?,
+        })
+    }
+
+    /// Where it leads to.
+    pub(crate) fn endpoint(&self) -> Place<'_> {
+        Place(self)
+    }
+}
+
+/// The address of an entry, which need not be one of IP.
+pub(crate) struct Place<'a>(&'a Entry);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Entry {
+            traddr, trsvcid, ..
+        } = self.0;
+        match trsvcid.parse() {
+            Ok(port) => write!(f, "{}", Endpoint::new(traddr, port)),
+            Err(_) if trsvcid.is_empty() => f.write_str(traddr),
+            Err(_) => write!(f, "{traddr} {trsvcid}"),
+        }
+    }
+}
+
+/// Numbers of the specification, with the names that nvme-cli has for them.
+macro_rules! named {
+    ($($(#[$doc:meta])* $kind:ident($raw:ty) = $word:literal { $($value:literal => $name:literal,)* })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            pub(crate) struct $kind(pub(crate) $raw);
+
+            impl fmt::Display for $kind {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    match self.0 {
+                        $($value => f.write_str($name),)*
+                        other => write!(f, concat!($word, "-{}"), other),
+                    }
+                }
+            }
+
+            impl Serialize for $kind {
+                fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                    serializer.collect_str(self)
+                }
+            }
+        )*
+    };
+}
+
+named! {
+    /// Type of a transport.
+    Transport(u8) = "trtype" {
+        1 => "rdma",
+        2 => "fc",
+        3 => "tcp",
+        254 => "loop",
+    }
+    /// Family of an address.
+    Family(u8) = "adrfam" {
+        0 => "pci",
+        1 => "ipv4",
+        2 => "ipv6",
+        3 => "infiniband",
+        4 => "fibre-channel",
+    }
+    /// Type of a subsystem.
+    Kind(u8) = "subtype" {
+        1 => "discovery subsystem referral",
+        2 => "nvme subsystem",
+        3 => "current discovery subsystem",
+    }
+    /// What a transport must or may do.
+    Requirements(u8) = "treq" {
+        0 => "not specified",
+        1 => "required",
+        2 => "not required",
+        4 => "not specified, sq flow control disable supported",
+        5 => "required, sq flow control disable supported",
+        6 => "not required, sq flow control disable supported",
+    }
+    /// What else there is to say of an entry.
+    Flags(u16) = "eflags" {
+        0 => "none",
+        1 => "duplicate discovery information",
+        2 => "explicit discovery connections",
+        3 => "explicit discovery connections, duplicate discovery information",
+    }
+    /// Protocol of RDMA.
+    Provider(u8) = "prtype" {
+        1 => "not specified",
+        2 => "infiniband",
+        3 => "roce",
+        4 => "roce-v2",
+        5 => "iwarp",
+    }
+    /// Type of queue pairs.
+    QueuePairs(u8) = "qptype" {
+        1 => "connected",
+        2 => "datagram",
+    }
+    /// How connections are managed.
+    Connections(u8) = "cms" {
+        1 => "rdma-cm",
+    }
+}
+
+impl Transport {
+    /// The only one that is connected here.
+    pub(crate) const RDMA: Self = Self(1);
+}
+
+impl Family {
+    /// Whether addresses are those of IP.
+    pub(crate) fn is_ip(self) -> bool {
+        matches!(self.0, 1 | 2)
+    }
+}
+
+impl Kind {
+    /// Another discovery controller.
+    pub(crate) const REFERRAL: Self = Self(1);
+    /// A subsystem with disks.
+    pub(crate) const NVM: Self = Self(2);
+    /// The discovery controller that is asked.
+    pub(crate) const CURRENT: Self = Self(3);
+}
+
+impl Flags {
+    /// Whether the log of the referral is the same as this one.
+    pub(crate) fn is_duplicate(self) -> bool {
+        self.0 & 1 != 0
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::netlink::attributes::tests::{attributes, bytes, nest, number, text};
+    use crate::uapi::error;
+
+    /// An NVM subsystem at an address of RDMA.
+    pub(crate) fn subsystem(subnqn: &str, traddr: &str) -> Entry {
+        Entry {
+            trtype: Transport::RDMA,
+            adrfam: Family(1),
+            subtype: Kind::NVM,
+            treq: Requirements(4),
+            portid: 1,
+            trsvcid: "4420".into(),
+            subnqn: subnqn.into(),
+            traddr: traddr.into(),
+            eflags: Flags(0),
+            rdma_prtype: Some(Provider(4)),
+            rdma_qptype: Some(QueuePairs(1)),
+            rdma_cms: Some(Connections(1)),
+            rdma_pkey: Some(0),
+        }
+    }
+
+    /// A log with these entries.
+    pub(crate) fn log(entries: Vec<Entry>) -> Log {
+        Log {
+            genctr: 5,
+            numrec: entries.len() as u64,
+            entries,
+        }
+    }
+
+    #[test]
+    fn reads_an_entry() {
+        let message = attributes(vec![nest(
+            attribute::ENTRY,
+            vec![
+                number(field::TRTYPE, 1u8),
+                number(field::ADRFAM, 1u8),
+                number(field::SUBTYPE, 2u8),
+                number(field::TREQ, 4u8),
+                number(field::PORTID, 1u16),
+                number(field::EFLAGS, 0u16),
+                text(field::TRADDR, "10.0.0.9"),
+                text(field::TRSVCID, "4420"),
+                text(field::SUBNQN, "nqn.x"),
+                number(field::RDMA_PRTYPE, 4u8),
+                number(field::RDMA_QPTYPE, 1u8),
+                number(field::RDMA_CMS, 1u8),
+                number(field::RDMA_PKEY, 0u16),
+            ],
+        )]);
+        let entry = Entry::read(&message).unwrap();
+        assert_eq!(entry, subsystem("nqn.x", "10.0.0.9"));
+        assert!(Entry::read(&attributes(vec![])).is_err());
+        assert!(Entry::read(&attributes(vec![nest(attribute::ENTRY, vec![])])).is_err());
+    }
+
+    #[test]
+    fn a_discovery_is_under_way_or_over_or_failed() {
+        let id = || number(attribute::DISCOVERY_ID, 3u32);
+        assert_eq!(Log::read(&attributes(vec![id()])).unwrap(), None);
+        let over = attributes(vec![
+            id(),
+            number(attribute::GENERATION, 5u32),
+            bytes(attribute::NR_ENTRIES, &u64::MAX.to_ne_bytes()),
+        ]);
+        let log = Log::read(&over).unwrap().unwrap();
+        assert_eq!((log.genctr, log.numrec), (5, u64::MAX));
+        let nest = nest(
+            attribute::ERROR,
+            vec![
+                number(error::STAGE, 13u32),
+                number(error::ERRNO, libc::ETIMEDOUT),
+                text(error::MESSAGE, "no answer"),
+            ],
+        );
+        let failed = Log::read(&attributes(vec![id(), nest])).unwrap_err();
+        assert_eq!(failed.message, "no answer");
+        assert!(failed.failure.is_some());
+    }
+
+    #[test]
+    fn what_is_not_known_has_its_number() {
+        assert_eq!(Transport(9).to_string(), "trtype-9");
+        assert_eq!(Flags(0x8001).to_string(), "eflags-32769");
+    }
+
+    #[test]
+    fn places_are_those_of_any_transport() {
+        let place = |traddr: &str, trsvcid: &str| {
+            let entry = Entry {
+                trsvcid: trsvcid.into(),
+                ..subsystem("nqn.x", traddr)
+            };
+            entry.endpoint().to_string()
+        };
+        assert_eq!(place("2001:db8::1", "4420"), "[2001:db8::1]:4420");
+        assert_eq!(place("nn-0x1:pn-0x2", "none"), "nn-0x1:pn-0x2 none");
+        assert_eq!(place("0", ""), "0");
+    }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The RDMA device on an interface: its port, its addresses, its MTU.
+
+use super::firewall;
+use crate::doctor::facts::{Device, Facts, Gid, Interface, Module, Port, Protocol};
+use crate::doctor::Finding;
+use std::net::{IpAddr, Ipv6Addr};
+
+const CHECK: &str = "link";
+
+/// `IB_PORT_ACTIVE`.
+const ACTIVE: u8 = 4;
+
+/// The kind of address that targets of today have.
+const ROCE_V2: &str = "RoCE v2";
+
+/// Largest packet that RDMA knows.
+const LARGEST: u32 = 4096;
+
+/// An MTU that has room for it, with some to spare.
+const ROOMY: u32 = 4200;
+
+/// What leads to the target.
+pub(super) struct Way<'a> {
+    /// The target's address.
+    pub(super) target: IpAddr,
+    /// The interface.
+    pub(super) interface: &'a Interface,
+    /// The address that packets come from.
+    pub(super) source: Option<IpAddr>,
+}
+
+/// Judge what is on the interface of a way.
+pub(super) fn judge(way: &Way<'_>, facts: &Facts, interfaces: &[Interface]) -> Vec<Finding> {
+    let devices = match &facts.devices {
+        Ok(devices) => devices,
+        Err(why) => return vec![Finding::unknown(CHECK, why)],
+    };
+    let name = &way.interface.name;
+    if way.interface.infiniband {
+        let text = format!("{name} is InfiniBand, of which little is known here");
+        return vec![Finding::unknown(CHECK, text)];
+    }
+    let Some((device, port)) = on(way.interface, devices) else {
+        return vec![none(way, facts, devices, interfaces)];
+    };
+    let mut findings = vec![Finding::ok(CHECK, format!("{} is on {name}", device.name))];
+    for check in [active, gid, default_type, mtu] {
+        match check(way, device, port) {
+            Ok(finding) => findings.extend(finding),
+            Err(finding) => {
+                findings.push(finding);
+                return findings;
+            }
+        }
+    }
+    // Only soft-RoCE's packets pass the packet filter.
+    if device.soft {
+        findings.push(firewall::judge(name, way.target, &facts.chains));
+    }
+    findings
+}
+
+/// Judge all devices, for want of a target.
+pub(super) fn all(facts: &Facts, interfaces: &[Interface]) -> Vec<Finding> {
+    let devices = match &facts.devices {
+        Ok(devices) => devices,
+        Err(why) => return vec![Finding::unknown(CHECK, why)],
+    };
+    if devices.is_empty() {
+        let text = "there is no RDMA device; with -a it is told where there has to be one";
+        return vec![Finding::fault(CHECK, text)];
+    }
+    let ports = devices
+        .iter()
+        .flat_map(|device| device.ports.iter().map(move |port| (device, port)));
+    let (active, other): (Vec<_>, Vec<_>) = ports.partition(|(_, port)| port.state == ACTIVE);
+    let mut findings = Vec::new();
+    for (device, port) in &active {
+        findings.push(Finding::ok(CHECK, describe(device, port, interfaces)));
+    }
+    for (device, port) in other {
+        let text = describe(device, port, interfaces);
+        // That one of several is not used is usual.
+        findings.push(match active.is_empty() {
+            true => Finding::fault(CHECK, text),
+            false => Finding::warning(CHECK, text),
+        });
+    }
+    findings
+}
+
+fn describe(device: &Device, port: &Port, interfaces: &[Interface]) -> String {
+    let named = interfaces
+        .iter()
+        .find(|each| port.interface == Some(each.index));
+    let place = named.map_or(String::new(), |each| format!(", on {}", each.name));
+    let state = if port.state == ACTIVE {
+        "active"
+    } else {
+        "not active"
+    };
+    format!("port {} of {} is {state}{place}", port.number, device.name)
+}
+
+/// The device on an interface, and its port. A VLAN and a bond have addresses in the device's table.
+fn on<'a>(interface: &Interface, devices: &'a [Device]) -> Option<(&'a Device, &'a Port)> {
+    let here = |port: &&Port| {
+        // The names of interfaces of another network namespace mean nothing here.
+        let ours = port.interface.is_some();
+        let named = |gid: &Gid| gid.interface == interface.name;
+        port.interface == Some(interface.index) || ours && port.gids.iter().any(named)
+    };
+    devices
+        .iter()
+        .find_map(|device| Some((device, device.ports.iter().find(here)?)))
+}
+
+fn none(way: &Way<'_>, facts: &Facts, devices: &[Device], interfaces: &[Interface]) -> Finding {
+    let name = &way.interface.name;
+    let text = format!(
+        "no RDMA device is on {name}, which the route to {} takes",
+        way.target
+    );
+    let lacks =
+        |each: &Module| each.name == "rdma_rxe" && !each.loaded && each.installed == Ok(false);
+    if facts.modules.iter().any(lacks) {
+        let text = format!("{text}, and this kernel has no soft-RoCE (the module rdma_rxe)");
+        return Finding::fault(CHECK, text);
+    }
+    // Soft-RoCE is not for VLANs, but what is on the interface below is for them, too.
+    let below = interfaces
+        .iter()
+        .find(|each| way.interface.vlan_of == Some(each.index));
+    let below = below.map_or(name, |each| &each.name);
+    let free = (0..)
+        .map(|number| format!("rxe{number}"))
+        .find(|free| devices.iter().all(|device| device.name != *free))
+        .unwrap_or_default();
+    Finding::fault(CHECK, text).fix(format!("rdma link add {free} type rxe netdev {below}"))
+}
+
+type Judged = Result<Option<Finding>, Finding>;
+
+fn active(way: &Way<'_>, device: &Device, port: &Port) -> Judged {
+    if port.state == ACTIVE {
+        return Ok(None);
+    }
+    let text = format!(
+        "port {} of {} is not active, though {} is up",
+        port.number, device.name, way.interface.name
+    );
+    Err(Finding::fault(CHECK, text))
+}
+
+/// Connections are made from an address that the device has.
+fn gid(way: &Way<'_>, device: &Device, port: &Port) -> Judged {
+    const CHECK: &str = "gid";
+    let Some(source) = way.source.filter(|_| device.protocol == Protocol::Roce) else {
+        return Ok(None);
+    };
+    let wanted = match source {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    };
+    let kinds: Vec<&str> = kinds_of(port, wanted, &way.interface.name);
+    if kinds.contains(&ROCE_V2) {
+        let text = format!("{} has {source} as {ROCE_V2}", device.name);
+        return Ok(Some(Finding::ok(CHECK, text)));
+    }
+    let name = &device.name;
+    if kinds.is_empty() {
+        let text = format!("{name} does not have {source} in its table of addresses");
+        return Err(again(Finding::fault(CHECK, text), way, device));
+    }
+    let text = format!(
+        "{name} has {source} as {} only, and not as {ROCE_V2}",
+        kinds.join(", ")
+    );
+    Err(Finding::fault(CHECK, text))
+}
+
+fn kinds_of<'a>(port: &'a Port, address: Ipv6Addr, interface: &str) -> Vec<&'a str> {
+    let gids = port.gids.iter();
+    gids.filter(|gid| gid.address == address && gid.interface == interface)
+        .map(|gid| gid.kind.as_str())
+        .collect()
+}
+
+/// Soft-RoCE fills its table when it is made.
+fn again(finding: Finding, way: &Way<'_>, device: &Device) -> Finding {
+    let (name, interface) = (&device.name, &way.interface.name);
+    match device.soft && way.interface.vlan_of.is_none() {
+        true => finding.fix(format!(
+            "rdma link delete {name} && rdma link add {name} type rxe netdev {interface}"
+        )),
+        false => finding,
+    }
+}
+
+/// An administrator may have chosen what connections use.
+fn default_type(_: &Way<'_>, device: &Device, port: &Port) -> Judged {
+    match &port.default_type {
+        Some(kind) if kind != ROCE_V2 => {
+            let (name, number) = (&device.name, port.number);
+            let text = format!("connections of {name} use {kind}, and targets expect {ROCE_V2}");
+            let file =
+                format!("/sys/kernel/config/rdma_cm/{name}/ports/{number}/default_roce_mode");
+            Err(Finding::fault("gid", text).fix(format!("echo '{ROCE_V2}' >{file}")))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn mtu(way: &Way<'_>, device: &Device, _: &Port) -> Judged {
+    const CHECK: &str = "mtu";
+    if device.protocol != Protocol::Roce {
+        return Ok(None);
+    }
+    let (name, mtu) = (&way.interface.name, way.interface.mtu);
+    let path = path_mtu(mtu, device.soft);
+    let text = format!("{name} has {mtu}, so that a packet carries {path} bytes of data");
+    if path == LARGEST {
+        return Ok(Some(Finding::ok(CHECK, text)));
+    }
+    let text =
+        format!("{text}; it could be {LARGEST} where all on the way to the target takes that");
+    let fix = format!("ip link set {name} mtu {ROOMY}");
+    Ok(Some(Finding::warning(CHECK, text).fix(fix)))
+}
+
+/// Bytes of data of a packet on a RoCE device whose interface has this MTU, as the kernel has it in
+/// `iboe_get_mtu`, and soft-RoCE in `rxe_set_mtu`.
+fn path_mtu(mtu: u32, soft: bool) -> u32 {
+    let headers = if soft { 80 } else { 96 };
+    let room = mtu.saturating_sub(headers);
+    let sizes = [LARGEST, 2048, 1024, 512];
+    sizes.into_iter().find(|size| *size <= room).unwrap_or(256)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::path_mtu;
+
+    #[test]
+    fn the_path_mtu_is_the_kernels() {
+        for (mtu, hard, soft) in [
+            (0, 256, 256),
+            (607, 256, 512),
+            (608, 512, 512),
+            (1119, 512, 1024),
+            (1120, 1024, 1024),
+            (1280, 1024, 1024),
+            (1500, 1024, 1024),
+            (2143, 1024, 2048),
+            (2144, 2048, 2048),
+            (4175, 2048, 2048),
+            (4176, 2048, 4096),
+            (4192, 4096, 4096),
+            (9000, 4096, 4096),
+        ] {
+            assert_eq!(path_mtu(mtu, false), hard, "{mtu}");
+            assert_eq!(path_mtu(mtu, true), soft, "{mtu}");
+        }
+    }
+}

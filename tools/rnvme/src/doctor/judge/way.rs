@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The way to the target: the address, the route, the network interface, and the RDMA device on it.
+
+use super::link;
+use crate::doctor::facts::{Facts, Interface, Prefix, Route, Seen, Target};
+use crate::doctor::Finding;
+use std::net::IpAddr;
+
+/// Follow the way, up to the first fault: what comes after is no wonder then.
+pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
+    let interfaces = match &facts.interfaces {
+        Ok(interfaces) => interfaces,
+        Err(why) => return vec![Finding::unknown("interface", why)],
+    };
+    let Some(target) = &facts.target else {
+        return link::all(facts, interfaces);
+    };
+    let mut findings = Vec::new();
+    let (interface, source) = match route(target, interfaces) {
+        Ok((way, finding)) => {
+            findings.push(finding);
+            way
+        }
+        Err(finding) => return vec![finding],
+    };
+    match carries(interface) {
+        Ok(finding) => findings.push(finding),
+        Err(finding) => {
+            findings.push(finding);
+            return findings;
+        }
+    }
+    let end = link::Way {
+        target: target.address,
+        interface,
+        source,
+    };
+    findings.extend(link::judge(&end, facts, interfaces));
+    findings
+}
+
+type Way<'a> = (&'a Interface, Option<IpAddr>);
+
+fn route<'a>(target: &Target, interfaces: &'a [Interface]) -> Result<(Way<'a>, Finding), Finding> {
+    const CHECK: &str = "route";
+    let address = target.address;
+    if is_of_no_host(address) {
+        let text = format!("{address} is not the address of a host on a network");
+        return Err(Finding::fault(CHECK, text));
+    }
+    // Its route is gone with it, and another may have taken its place.
+    if let Some(down) = interfaces.iter().find(|each| hides(each, address)) {
+        return Err(is_down(down));
+    }
+    let found = reach(CHECK, target)?;
+    let source = found.source;
+    let by = if found.local {
+        owner(address, interfaces).unwrap_or(found.interface)
+    } else {
+        found.interface
+    };
+    let Some(interface) = interfaces.iter().find(|each| each.index == by) else {
+        let text = format!("the interface of the route to {address} went away meanwhile");
+        return Err(Finding::unknown(CHECK, text));
+    };
+    let name = &interface.name;
+    let text = match (found.local, source) {
+        (true, _) => format!("{address} is an address of this machine, on {name}"),
+        (false, Some(source)) => format!("to {address} by {name}, from {source}"),
+        (false, None) => format!("to {address} by {name}"),
+    };
+    let source = if found.local { Some(address) } else { source };
+    Ok(((interface, source), Finding::ok(CHECK, text)))
+}
+
+fn reach<'a>(check: &'static str, target: &'a Target) -> Result<&'a Route, Finding> {
+    let seen: &Seen<_> = &target.route;
+    match seen {
+        Ok(Ok(route)) => Ok(route),
+        Ok(Err(none)) => {
+            let text = format!(
+                "there is no route to {}: {}; give this host an address of that network, or add a route",
+                target.address, none.0
+            );
+            Err(Finding::fault(check, text))
+        }
+        Err(why) => Err(Finding::unknown(check, why)),
+    }
+}
+
+fn is_of_no_host(address: IpAddr) -> bool {
+    let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+    broadcast || address.is_unspecified() || address.is_multicast() || address.is_loopback()
+}
+
+/// An interface that is down, and would be on the way.
+fn hides(interface: &Interface, address: IpAddr) -> bool {
+    let covers = |prefix: &Prefix| prefix.covers(address);
+    !interface.up && interface.addresses.iter().any(covers)
+}
+
+fn owner(address: IpAddr, interfaces: &[Interface]) -> Option<u32> {
+    let has = |prefix: &Prefix| prefix.address == address;
+    let owner = |each: &&Interface| each.addresses.iter().any(has);
+    interfaces.iter().find(owner).map(|each| each.index)
+}
+
+fn is_down(interface: &Interface) -> Finding {
+    let name = &interface.name;
+    Finding::fault("interface", format!("{name} is down")).fix(format!("ip link set {name} up"))
+}
+
+/// Whether packets can leave by it.
+fn carries(interface: &Interface) -> Result<Finding, Finding> {
+    const CHECK: &str = "interface";
+    let name = &interface.name;
+    if interface.loopback {
+        let text = format!(
+            "the address is on {name}, which has no RDMA: use one that is on a network interface"
+        );
+        return Err(Finding::fault(CHECK, text));
+    }
+    if !interface.up {
+        return Err(is_down(interface));
+    }
+    if !interface.carrier {
+        let text = format!("{name} has no carrier: look at its cable, and at the other end");
+        return Err(Finding::fault(CHECK, text));
+    }
+    Ok(Finding::ok(CHECK, format!("{name} is up")))
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The packet filter, as the program `nft` lists it: to read its rules from the kernel would be to
+//! write that program again.
+
+use crate::doctor::facts::{Chain, Rule, Seen, Verdict};
+use crate::error::describe;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// The UDP port of RoCE v2.
+pub(crate) const PORT: u64 = 4791;
+
+/// What packets of this host pass.
+const HOOKS: [&str; 4] = ["prerouting", "input", "output", "postrouting"];
+
+/// Protocols that RoCE is not.
+const OTHERS: [&str; 6] = ["tcp", "icmp", "icmpv6", "sctp", "igmp", "dccp"];
+
+/// The chains.
+pub(super) fn look() -> Seen<Vec<Chain>> {
+    if !Path::new("/sys/module/nf_tables").exists() {
+        return Ok(Vec::new());
+    }
+    let listed = Command::new("nft")
+        .args(["--json", "list", "ruleset"])
+        .output()
+        .map_err(|error| format!("the rules cannot be listed: nft: {}", describe(&error)))?;
+    if !listed.status.success() {
+        let text = String::from_utf8_lossy(&listed.stderr);
+        let first = text.lines().next().unwrap_or("nft failed");
+        return Err(format!("the rules cannot be listed: {first}"));
+    }
+    read(&listed.stdout).ok_or_else(|| "the rules cannot be listed: nft made no sense".to_owned())
+}
+
+/// Read what `nft` lists.
+fn read(listed: &[u8]) -> Option<Vec<Chain>> {
+    let document: Value = serde_json::from_slice(listed).ok()?;
+    let list = document.get("nftables")?.as_array()?;
+    let mut chains: Vec<Chain> = list
+        .iter()
+        .filter_map(|each| chain(each.get("chain")?))
+        .collect();
+    for each in list.iter().filter_map(|each| each.get("rule")) {
+        let path = path(each, "chain")?;
+        let own = rule(each)?;
+        // Rules of other chains count where a rule of these leads to them.
+        if let Some(chain) = chains.iter_mut().find(|chain| chain.path == path) {
+            chain.rules.push(own);
+        }
+    }
+    Some(chains)
+}
+
+/// A chain that packets of this host pass.
+fn chain(from: &Value) -> Option<Chain> {
+    let family = from.get("family")?.as_str()?;
+    let hook = from.get("hook")?.as_str()?;
+    let ours = HOOKS.contains(&hook) && ["ip", "ip6", "inet"].contains(&family);
+    ours.then_some(Chain {
+        path: path(from, "name")?,
+        family: family.to_owned(),
+        drops: from.get("policy").and_then(Value::as_str) == Some("drop"),
+        rules: Vec::new(),
+    })
+}
+
+fn path(from: &Value, name: &str) -> Option<String> {
+    let word = |key: &str| from.get(key)?.as_str();
+    Some(format!(
+        "{} {} {}",
+        word("family")?,
+        word("table")?,
+        word(name)?
+    ))
+}
+
+fn rule(from: &Value) -> Option<Rule> {
+    let mut rule = Rule {
+        handle: from.get("handle")?.as_u64()?,
+        takes: Some(true),
+        interface: None,
+        verdict: Verdict::None,
+    };
+    for statement in from.get("expr")?.as_array()? {
+        let (key, value) = statement.as_object()?.iter().next()?;
+        match key.as_str() {
+            "match" => take(&mut rule, value),
+            "counter" | "log" | "comment" => (),
+            "accept" => rule.verdict = Verdict::Accept,
+            "drop" | "reject" => rule.verdict = Verdict::Drop,
+            "jump" | "goto" | "queue" | "return" | "vmap" => rule.verdict = Verdict::Other,
+            // A limit, or what this program does not know.
+            _ => narrow(&mut rule, None),
+        }
+    }
+    Some(rule)
+}
+
+/// A rule takes what all its matches take.
+fn narrow(rule: &mut Rule, takes: Option<bool>) {
+    rule.takes = match (rule.takes, takes) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        _ => None,
+    };
+}
+
+fn take(rule: &mut Rule, from: &Value) {
+    let (Some(left), Some(right)) = (from.get("left"), from.get("right")) else {
+        return narrow(rule, None);
+    };
+    let op = from.get("op").and_then(Value::as_str);
+    let name = right.as_str().filter(|name| !name.ends_with('*'));
+    match (meta(left), op, name) {
+        (Some("iif" | "oif" | "iifname" | "oifname"), Some("=="), Some(name)) => {
+            rule.interface = Some(name.to_owned());
+        }
+        (_, Some("==" | "in"), _) => narrow(rule, answers(left, right)),
+        (_, Some("!="), _) if !is_ct_state(left) => {
+            narrow(rule, answers(left, right).map(|takes| !takes));
+        }
+        _ => narrow(rule, None),
+    }
+}
+
+fn meta(left: &Value) -> Option<&str> {
+    left.get("meta")?.get("key")?.as_str()
+}
+
+fn is_ct_state(left: &Value) -> bool {
+    let key = left.get("ct").and_then(|ct| ct.get("key"));
+    key.and_then(Value::as_str) == Some("state")
+}
+
+/// Whether a RoCE packet has a value, if that can be told.
+fn answers(left: &Value, right: &Value) -> Option<bool> {
+    if is_ct_state(left) {
+        // Each packet goes to the port of RoCE, and comes from one of its own: to conntrack none
+        // is an answer.
+        let new = ["new", "untracked"];
+        return match any(right, &|state| {
+            new.contains(&state.as_str().unwrap_or("new"))
+        }) {
+            true => None,
+            false => Some(false),
+        };
+    }
+    if meta(left) == Some("l4proto") {
+        return Some(any(right, &|each| each.as_str() == Some("udp")));
+    }
+    let payload = left.get("payload")?;
+    let word = |key: &str| payload.get(key).and_then(Value::as_str);
+    match (word("protocol"), word("field")) {
+        (Some("udp" | "th"), Some("dport")) => Some(any(right, &covers_port)),
+        (Some(other), _) if OTHERS.contains(&other) => Some(false),
+        (Some("ip" | "ip6"), Some("protocol" | "nexthdr")) => {
+            Some(any(right, &|each| each.as_str() == Some("udp")))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a value, or one of a set, is right.
+fn any(value: &Value, right: &dyn Fn(&Value) -> bool) -> bool {
+    let set = value.get("set").or(Some(value)).and_then(Value::as_array);
+    match set {
+        Some(list) => list.iter().any(right),
+        None => right(value),
+    }
+}
+
+fn covers_port(value: &Value) -> bool {
+    match value
+        .get("range")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+    {
+        Some([from, to]) => from.as_u64() <= Some(PORT) && Some(PORT) <= to.as_u64(),
+        _ => value.as_u64() == Some(PORT),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn only(expr: Value) -> Rule {
+        rule(&json!({ "handle": 7, "expr": expr })).unwrap()
+    }
+
+    fn matched(left: Value, op: &str, right: Value) -> Option<bool> {
+        only(json!([{ "match": { "op": op, "left": left, "right": right } }])).takes
+    }
+
+    fn dport(op: &str, right: Value) -> Option<bool> {
+        let left = json!({ "payload": { "protocol": "udp", "field": "dport" } });
+        matched(left, op, right)
+    }
+
+    #[test]
+    fn ports_are_told() {
+        for (right, takes) in [
+            (json!(4791), true),
+            (json!(4790), false),
+            (json!({ "set": [22, 4791] }), true),
+            (json!({ "set": [22, { "range": [4000, 5000] }] }), true),
+            (json!({ "range": [4000, 5000] }), true),
+            (json!({ "range": [4792, 5000] }), false),
+        ] {
+            assert_eq!(dport("==", right.clone()), Some(takes), "{right}");
+            assert_eq!(dport("!=", right.clone()), Some(!takes), "{right}");
+        }
+    }
+
+    #[test]
+    fn other_packets_are_not_roce() {
+        let tcp = json!({ "payload": { "protocol": "tcp", "field": "dport" } });
+        assert_eq!(matched(tcp, "==", json!(22)), Some(false));
+        let l4proto = json!({ "meta": { "key": "l4proto" } });
+        assert_eq!(matched(l4proto.clone(), "==", json!("icmp")), Some(false));
+        assert_eq!(
+            matched(l4proto, "==", json!({ "set": ["tcp", "udp"] })),
+            Some(true)
+        );
+        let state = || json!({ "ct": { "key": "state" } });
+        let answer = json!(["established", "related"]);
+        assert_eq!(matched(state(), "in", answer), Some(false));
+        assert_eq!(matched(state(), "in", json!(["new"])), None);
+        let source = json!({ "payload": { "protocol": "ip", "field": "saddr" } });
+        assert_eq!(matched(source, "==", json!("192.0.2.1")), None);
+    }
+
+    #[test]
+    fn a_rule_may_be_about_an_interface() {
+        let name = json!({ "match": { "op": "==", "left": { "meta": { "key": "iifname" } },
+                                      "right": "lo" } });
+        let found = only(json!([name, { "counter": null }, { "accept": null }]));
+        assert_eq!(found.interface.as_deref(), Some("lo"));
+        assert_eq!((found.takes, found.verdict), (Some(true), Verdict::Accept));
+        // Which interfaces these are is not worked out.
+        let left = json!({ "meta": { "key": "iifname" } });
+        assert_eq!(matched(left.clone(), "==", json!("eth*")), None);
+        assert_eq!(matched(left, "!=", json!("lo")), None);
+    }
+
+    #[test]
+    fn a_ruleset_is_read() {
+        let port = json!({ "match": { "op": "==", "right": PORT,
+            "left": { "payload": { "protocol": "udp", "field": "dport" } } } });
+        let place = |chain: &str| {
+            json!({ "rule": { "family": "inet", "table": "filter",
+            "chain": chain, "handle": 4, "expr": [port, { "drop": null }] } })
+        };
+        let chain = |name: &str, hook: &str| {
+            json!({ "chain": { "family": "inet",
+            "table": "filter", "name": name, "hook": hook, "policy": "drop" } })
+        };
+        let list = json!({ "nftables": [
+            { "metainfo": { "json_schema_version": 1 } },
+            { "table": { "family": "inet", "name": "filter", "handle": 1 } },
+            chain("input", "input"), chain("forward", "forward"),
+            place("input"), place("forward"),
+        ] });
+        let chains = read(list.to_string().as_bytes()).unwrap();
+        assert_eq!(chains.len(), 1, "{chains:?}");
+        assert_eq!(chains[0].path, "inet filter input");
+        assert!(chains[0].drops);
+        assert_eq!(chains[0].rules.len(), 1);
+        assert_eq!(chains[0].rules[0].verdict, Verdict::Drop);
+    }
+
+    #[test]
+    fn what_is_no_list_is_refused() {
+        for text in ["", "{}", "[]", r#"{"nftables":[{"rule":{}}]}"#] {
+            assert_eq!(read(text.as_bytes()), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the kernel says of network interfaces and routes: rtnetlink.
+
+use super::attributes::{Attributes, Malformed};
+use super::message::Data;
+use super::request::Request;
+use super::socket::{Socket, Trouble};
+use crate::doctor::facts::{Interface, NoRoute, Prefix, Route};
+use crate::error::{describe_errno, Error};
+use netlink_sys::protocols::NETLINK_ROUTE;
+use std::net::IpAddr;
+
+// Headers from linux/rtnetlink.h and linux/if_addr.h: struct ifinfomsg, ifaddrmsg and rtmsg.
+const LINK_HEADER: usize = 16;
+const ADDRESS_HEADER: usize = 8;
+const ROUTE_HEADER: usize = 12;
+
+/// The interfaces of this network namespace, with their addresses.
+pub(crate) fn interfaces() -> Result<Vec<Interface>, Error> {
+    let mut socket = Socket::open(NETLINK_ROUTE)?;
+    let links = Request::headed(vec![0; LINK_HEADER]).dump();
+    let links = socket.ask(libc::RTM_GETLINK, &links)?;
+    let mut interfaces: Vec<Interface> = links.iter().map(interface).collect::<Result<_, _>>()?;
+    let addresses = Request::headed(vec![0; ADDRESS_HEADER]).dump();
+    for reply in socket.ask(libc::RTM_GETADDR, &addresses)? {
+        let (index, prefix) = address(&reply)?;
+        let owner = interfaces.iter_mut().find(|each| each.index == index);
+        if let (Some(owner), Some(prefix)) = (owner, prefix) {
+            owner.addresses.push(prefix);
+        }
+    }
+    Ok(interfaces)
+}
+
+/// The route to an address, by an interface if that is given.
+pub(crate) fn route(to: IpAddr, interface: Option<u32>) -> Result<Result<Route, NoRoute>, Error> {
+    let mut socket = Socket::open(NETLINK_ROUTE)?;
+    let request = route_request(to, interface);
+    let replies = match socket.ask(libc::RTM_GETROUTE, &request) {
+        Ok(replies) => replies,
+        Err(Trouble::Refused(refusal)) => {
+            return Ok(Err(NoRoute(describe_errno(refusal.errno()))));
+        }
+        Err(trouble) => return Err(trouble.into()),
+    };
+    match replies.first() {
+        Some(reply) => Ok(read_route(reply)?),
+        None => Err(Error::failed("the kernel did not describe the route")),
+    }
+}
+
+fn route_request(to: IpAddr, interface: Option<u32>) -> Request {
+    let (family, bits) = match to {
+        IpAddr::V4(_) => (libc::AF_INET, 32),
+        IpAddr::V6(_) => (libc::AF_INET6, 128),
+    };
+    let mut header = vec![0; ROUTE_HEADER];
+    header[..2].copy_from_slice(&[family as u8, bits]);
+    let request = Request::headed(header).with_some(libc::RTA_OIF, interface);
+    match to {
+        IpAddr::V4(v4) => request.with(libc::RTA_DST, v4.octets()),
+        IpAddr::V6(v6) => request.with(libc::RTA_DST, v6.octets()),
+    }
+}
+
+fn read_route(reply: &Data) -> Result<Result<Route, NoRoute>, Malformed> {
+    let from = &reply.attributes;
+    // What IPv4 refuses, IPv6 answers with a route of a kind that leads nowhere.
+    let kind = *reply.header.get(7).ok_or(Malformed::Message)?;
+    let local = match kind {
+        libc::RTN_UNICAST => false,
+        libc::RTN_LOCAL => true,
+        libc::RTN_BLACKHOLE => return Ok(Err(NoRoute("the route drops all".into()))),
+        libc::RTN_PROHIBIT => return Ok(Err(NoRoute("the route prohibits it".into()))),
+        libc::RTN_UNREACHABLE => return Ok(Err(NoRoute(describe_errno(libc::ENETUNREACH)))),
+        _ => return Ok(Err(NoRoute("the route is to no single host".into()))),
+    };
+    Ok(Ok(Route {
+        local,
+        interface: from.require("oif", from.u32(libc::RTA_OIF)?)?,
+        source: ip(from, libc::RTA_PREFSRC)?,
+    }))
+}
+
+fn interface(reply: &Data) -> Result<Interface, Malformed> {
+    let (header, from) = (&reply.header, &reply.attributes);
+    let flags = word(header, 8)?;
+    let has = |flag: i32| flags & flag as u32 != 0;
+    let kind = match from.nest(libc::IFLA_LINKINFO)? {
+        Some(nest) => nest.string(libc::IFLA_INFO_KIND)?,
+        None => None,
+    };
+    let link = from.u32(libc::IFLA_LINK)?;
+    Ok(Interface {
+        index: word(header, 4)?,
+        name: from.require("ifname", from.string(libc::IFLA_IFNAME)?)?,
+        mtu: from.require("mtu", from.u32(libc::IFLA_MTU)?)?,
+        up: has(libc::IFF_UP),
+        carrier: has(libc::IFF_LOWER_UP),
+        loopback: has(libc::IFF_LOOPBACK),
+        infiniband: word(header, 0)? >> 16 == u32::from(libc::ARPHRD_INFINIBAND),
+        // Of other kinds this is what is at the other end.
+        vlan_of: link.filter(|_| kind.as_deref() == Some("vlan")),
+        addresses: Vec::new(),
+    })
+}
+
+fn address(reply: &Data) -> Result<(u32, Option<Prefix>), Malformed> {
+    let (header, from) = (&reply.header, &reply.attributes);
+    let length = *header.get(1).ok_or(Malformed::Message)?;
+    // Where there is a peer, IFA_ADDRESS is the peer's.
+    let own = match ip(from, libc::IFA_LOCAL)? {
+        Some(local) => Some(local),
+        None => ip(from, libc::IFA_ADDRESS)?,
+    };
+    let prefix = own.map(|address| Prefix { address, length });
+    Ok((word(header, 4)?, prefix))
+}
+
+/// An address, of the family that its length tells.
+fn ip(from: &Attributes, id: u16) -> Result<Option<IpAddr>, Malformed> {
+    match from.array::<4>(id) {
+        Ok(v4) => Ok(v4.map(IpAddr::from)),
+        Err(_) => Ok(from.array::<16>(id)?.map(IpAddr::from)),
+    }
+}
+
+fn word(header: &[u8], at: usize) -> Result<u32, Malformed> {
+    let bytes = header.get(at..).and_then(|rest| rest.first_chunk());
+    bytes
+        .copied()
+        .map(u32::from_ne_bytes)
+        .ok_or(Malformed::Message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::attributes::tests::{attributes, nest, number, text};
+    use super::*;
+
+    fn reply(header: Vec<u8>, list: Vec<Vec<u8>>) -> Data {
+        Data {
+            header,
+            attributes: attributes(list),
+        }
+    }
+
+    fn route_of(kind: u8) -> Result<Route, NoRoute> {
+        let mut header = vec![0; ROUTE_HEADER];
+        header[7] = kind;
+        let source = number(libc::RTA_PREFSRC, [192, 0, 2, 2]);
+        let list = vec![number(libc::RTA_OIF, 3u32), source];
+        read_route(&reply(header, list)).unwrap()
+    }
+
+    #[test]
+    fn a_route_has_an_interface_and_a_source() {
+        let expected = Route {
+            local: false,
+            interface: 3,
+            source: Some([192, 0, 2, 2].into()),
+        };
+        assert_eq!(route_of(libc::RTN_UNICAST), Ok(expected.clone()));
+        let local = Route {
+            local: true,
+            ..expected
+        };
+        assert_eq!(route_of(libc::RTN_LOCAL), Ok(local));
+    }
+
+    #[test]
+    fn a_route_to_nowhere_is_none() {
+        for kind in [libc::RTN_UNREACHABLE, libc::RTN_BLACKHOLE, 5] {
+            assert!(route_of(kind).is_err(), "{kind}");
+        }
+    }
+
+    #[test]
+    fn an_interface_is_read() {
+        let mut header = vec![0; LINK_HEADER];
+        header[4] = 7;
+        header[8] = libc::IFF_UP as u8;
+        let list = |kind: &str| {
+            let kind = vec![text(libc::IFLA_INFO_KIND, kind)];
+            vec![
+                text(libc::IFLA_IFNAME, "eth0.5"),
+                number(libc::IFLA_MTU, 1500u32),
+                number(libc::IFLA_LINK, 2u32),
+                nest(libc::IFLA_LINKINFO, kind),
+            ]
+        };
+        let read = interface(&reply(header.clone(), list("vlan"))).unwrap();
+        assert_eq!((read.index, read.name.as_str()), (7, "eth0.5"));
+        assert_eq!((read.mtu, read.vlan_of), (1500, Some(2)));
+        assert!(read.up && !read.carrier && !read.loopback && !read.infiniband);
+        let veth = interface(&reply(header, list("veth"))).unwrap();
+        assert_eq!(veth.vlan_of, None);
+    }
+
+    #[test]
+    fn an_address_is_the_local_one() {
+        let header = vec![2, 24, 0, 0, 7, 0, 0, 0];
+        let list = vec![
+            number(libc::IFA_ADDRESS, [192, 0, 2, 1]),
+            number(libc::IFA_LOCAL, [192, 0, 2, 2]),
+        ];
+        let prefix = Prefix {
+            address: [192, 0, 2, 2].into(),
+            length: 24,
+        };
+        assert_eq!(address(&reply(header, list)), Ok((7, Some(prefix))));
+    }
+
+    #[test]
+    fn the_kernel_answers() {
+        let interfaces = interfaces().unwrap();
+        let loopback = interfaces.iter().find(|each| each.loopback).unwrap();
+        assert_eq!(loopback.name, "lo");
+        if loopback.up {
+            let route = route([127, 0, 0, 1].into(), None).unwrap().unwrap();
+            assert!(route.local, "{route:?}");
+        }
+    }
+}

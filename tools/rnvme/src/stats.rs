@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the queues of controllers have done, as the kernel counts it.
+
+use crate::controller::Controller;
+use crate::netlink::attributes::{Attributes, Malformed};
+use crate::uapi::{latency_bucket, stats as attribute};
+use serde::Serialize;
+
+/// Defines the numbers, each with the attribute that it is in.
+macro_rules! counts {
+    ($($(#[$doc:meta])* $field:ident: $attribute:ident, $name:literal;)*) => {
+        /// The numbers of a queue, or of several together.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+        pub(crate) struct Counts {
+            $($(#[$doc])* pub(crate) $field: u64,)*
+        }
+
+        impl Counts {
+            /// Read the attributes of a reply.
+            fn read(from: &Attributes) -> Result<Self, Malformed> {
+                Ok(Self {
+                    $($field: from.require($name, from.uint(attribute::$attribute)?)?,)*
+                })
+            }
+
+            /// Both together.
+            pub(crate) fn plus(self, other: Self) -> Self {
+                Self {
+                    $($field: self.$field.wrapping_add(other.$field),)*
+                }
+            }
+
+            /// What came to it since then; nothing if that was of another controller.
+            pub(crate) fn since(self, before: Self) -> Self {
+                Self {
+                    $($field: self.$field.saturating_sub(before.$field),)*
+                }
+            }
+        }
+    };
+}
+
+counts! {
+    /// Read commands.
+    reads: READS, "reads";
+    /// Write commands.
+    writes: WRITES, "writes";
+    /// Flush commands.
+    flushes: FLUSHES, "flushes";
+    /// Commands of other kinds.
+    others: OTHERS, "others";
+    /// Bytes that were read.
+    read_bytes: READ_BYTES, "read-bytes";
+    /// Bytes that were written.
+    written_bytes: WRITTEN_BYTES, "written-bytes";
+    /// Commands that were answered with an error.
+    errors: ERRORS, "errors";
+    /// Requests that were sent again.
+    retries: RETRIES, "retries";
+    /// Commands with data in their capsule.
+    in_capsule: IN_CAPSULE, "in-capsule";
+    /// Commands with a key for their data.
+    registrations: REGISTRATIONS, "registrations";
+    /// Keys that the target invalidated.
+    remote_invalidations: REMOTE_INVALIDATIONS, "remote-invalidations";
+    /// Keys that the host invalidated.
+    local_invalidations: LOCAL_INVALIDATIONS, "local-invalidations";
+    /// Calls that posted.
+    doorbells: DOORBELLS, "doorbells";
+    /// What they posted.
+    work_requests: WORK_REQUESTS, "work-requests";
+    /// Completions.
+    completions: COMPLETIONS, "completions";
+    /// Polls that found some.
+    polls: POLLS, "polls";
+}
+
+/// Commands that took between the limit of the bucket before and that of this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Bucket {
+    /// The limit in nanoseconds; the last bucket has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) below: Option<u64>,
+    /// How many there are.
+    pub(crate) count: u64,
+}
+
+/// How many commands took how long, shortest first; no bucket is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Histogram(pub(crate) Vec<Bucket>);
+
+impl Histogram {
+    /// Read the buckets of a reply.
+    fn read(from: &Attributes, id: u16) -> Result<Self, Malformed> {
+        let nests = from.nests(id)?;
+        let bucket = |nest: &Attributes| {
+            Ok(Bucket {
+                below: nest.uint(latency_bucket::BELOW)?,
+                count: nest.require("count", nest.uint(latency_bucket::COUNT)?)?,
+            })
+        };
+        let mut buckets = nests.iter().map(bucket).collect::<Result<Vec<_>, _>>()?;
+        buckets.sort_by_key(|each| each.below.unwrap_or(u64::MAX));
+        Ok(Self(buckets))
+    }
+
+    /// How many commands there are.
+    pub(crate) fn total(&self) -> u64 {
+        self.0.iter().map(|each| each.count).sum()
+    }
+
+    /// The bucket in which so many of a thousand have ended; none of nothing.
+    pub(crate) fn percentile(&self, thousandths: u64) -> Option<Bucket> {
+        // Of the last one that counts.
+        let rank = (u128::from(self.total()) * u128::from(thousandths)).div_ceil(1000);
+        let mut ended = 0;
+        self.0.iter().copied().find(|each| {
+            ended += u128::from(each.count);
+            ended >= rank.max(1)
+        })
+    }
+
+    /// Both together.
+    fn plus(&self, other: &Self) -> Self {
+        let mut buckets = self.0.clone();
+        for each in &other.0 {
+            match buckets.iter_mut().find(|ours| ours.below == each.below) {
+                Some(ours) => ours.count += each.count,
+                None => buckets.push(*each),
+            }
+        }
+        buckets.sort_by_key(|each| each.below.unwrap_or(u64::MAX));
+        Self(buckets)
+    }
+}
+
+/// The times that commands took, while they were measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Latency {
+    /// They are being measured.
+    pub(crate) measured: bool,
+    /// Of reads.
+    pub(crate) read_latency: Histogram,
+    /// Of writes.
+    pub(crate) write_latency: Histogram,
+}
+
+impl Latency {
+    fn read(from: &Attributes) -> Result<Self, Malformed> {
+        Ok(Self {
+            measured: from.u8(attribute::LATENCY)?.is_some_and(|on| on != 0),
+            read_latency: Histogram::read(from, attribute::READ_LATENCY)?,
+            write_latency: Histogram::read(from, attribute::WRITE_LATENCY)?,
+        })
+    }
+
+    /// Both together.
+    fn plus(self, other: &Self) -> Self {
+        Self {
+            measured: self.measured || other.measured,
+            read_latency: self.read_latency.plus(&other.read_latency),
+            write_latency: self.write_latency.plus(&other.write_latency),
+        }
+    }
+}
+
+/// What a queue has done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Queue {
+    /// Number of its controller.
+    #[serde(skip)]
+    pub(crate) controller_id: u32,
+    /// Its number.
+    pub(crate) qid: u16,
+    /// The numbers.
+    #[serde(flatten)]
+    pub(crate) counts: Counts,
+    /// How long it took.
+    #[serde(flatten)]
+    pub(crate) latency: Latency,
+}
+
+impl Queue {
+    /// Read the attributes of a reply.
+    pub(crate) fn read(from: &Attributes) -> Result<Self, Malformed> {
+        Ok(Self {
+            controller_id: from.require("ctrl-id", from.u32(attribute::CTRL_ID)?)?,
+            qid: from.require("qid", from.u16(attribute::QID)?)?,
+            counts: Counts::read(from)?,
+            latency: Latency::read(from)?,
+        })
+    }
+}
+
+/// What the queues of a controller have done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Stats {
+    /// Name of the controller.
+    pub(crate) device: String,
+    /// Its number.
+    pub(crate) id: u32,
+    /// All queues together.
+    #[serde(flatten)]
+    pub(crate) counts: Counts,
+    /// How long it took.
+    #[serde(flatten)]
+    pub(crate) latency: Latency,
+    /// Each queue.
+    pub(crate) queues: Vec<Queue>,
+}
+
+impl Stats {
+    /// What is known of a controller.
+    pub(crate) fn of(controller: &Controller, queues: &[Queue]) -> Self {
+        let queues: Vec<Queue> = queues
+            .iter()
+            .filter(|each| each.controller_id == controller.id)
+            .cloned()
+            .collect();
+        let counts = queues.iter().map(|each| each.counts);
+        let latencies = queues.iter().map(|each| &each.latency);
+        Self {
+            device: controller.device.clone(),
+            id: controller.id,
+            counts: counts.fold(Counts::default(), Counts::plus),
+            latency: latencies.fold(Latency::default(), Latency::plus),
+            queues,
+        }
+    }
+
+    /// What came to it since then.
+    pub(crate) fn since(&self, before: &[Self]) -> Self {
+        let before = before.iter().find(|each| each.id == self.id);
+        let queue = |qid| {
+            let queues = before.into_iter().flat_map(|each| &each.queues);
+            let mut same = queues.filter(|each| each.qid == qid);
+            same.next().map_or(Counts::default(), |each| each.counts)
+        };
+        Self {
+            device: self.device.clone(),
+            id: self.id,
+            latency: self.latency.clone(),
+            counts: (self.counts).since(before.map_or(Counts::default(), |each| each.counts)),
+            queues: (self.queues.iter())
+                .map(|each| Queue {
+                    counts: each.counts.since(queue(each.qid)),
+                    ..each.clone()
+                })
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::controller::tests::live;
+    use crate::netlink::attributes::tests::{attributes, bytes, nest, number};
+
+    /// Buckets; that of `u64::MAX` has no limit.
+    pub(crate) fn histogram(buckets: &[(u64, u64)]) -> Histogram {
+        let bucket = |&(below, count): &(u64, u64)| Bucket {
+            below: (below != u64::MAX).then_some(below),
+            count,
+        };
+        Histogram(buckets.iter().map(bucket).collect())
+    }
+
+    /// A queue that has done a little, in numbers that differ.
+    pub(crate) fn queue(qid: u16) -> Queue {
+        let n = u64::from(qid) * 100;
+        Queue {
+            controller_id: 0,
+            qid,
+            counts: Counts {
+                reads: n + 1,
+                writes: n + 2,
+                flushes: n + 3,
+                others: n + 4,
+                read_bytes: (n + 1) << 12,
+                written_bytes: (n + 2) << 40,
+                errors: n + 5,
+                retries: n + 6,
+                in_capsule: n + 7,
+                registrations: n + 8,
+                remote_invalidations: n + 9,
+                local_invalidations: n + 10,
+                doorbells: n + 11,
+                work_requests: n + 12,
+                completions: 30 * (n + 13),
+                polls: 10 * (n + 13),
+            },
+            latency: Latency {
+                measured: true,
+                read_latency: histogram(&[(65_536, 12 + n), (98_304, 900), (131_072, 88)]),
+                write_latency: histogram(&[(u64::MAX, 1)]),
+            },
+        }
+    }
+
+    fn bucket(id: u16, below: Option<u32>, count: u32) -> Vec<u8> {
+        let below = below.map(|below| number(latency_bucket::BELOW, below));
+        let count = number(latency_bucket::COUNT, count);
+        nest(id, below.into_iter().chain([count]).collect())
+    }
+
+    #[test]
+    fn percentiles_are_of_all() {
+        let times = histogram(&[(1024, 990), (2048, 9), (u64::MAX, 1)]);
+        assert_eq!(times.total(), 1000);
+        let below = |thousandths| times.percentile(thousandths).unwrap().below;
+        assert_eq!(below(0), Some(1024));
+        assert_eq!(below(500), Some(1024));
+        assert_eq!(below(990), Some(1024));
+        assert_eq!(below(991), Some(2048));
+        assert_eq!(below(999), Some(2048));
+        assert_eq!(below(1000), None);
+        assert_eq!(Histogram::default().percentile(500), None);
+    }
+
+    #[test]
+    fn histograms_add_up() {
+        let one = histogram(&[(1024, 1), (4096, 2)]);
+        let other = histogram(&[(2048, 3), (4096, 4), (u64::MAX, 5)]);
+        let both = histogram(&[(1024, 1), (2048, 3), (4096, 6), (u64::MAX, 5)]);
+        assert_eq!(one.plus(&other), both);
+    }
+
+    #[test]
+    fn reads_everything() {
+        let message = attributes(vec![
+            number(attribute::CTRL_ID, 0u32),
+            number(attribute::QID, 1u16),
+            number(attribute::READS, 101u32),
+            number(attribute::WRITES, 102u32),
+            number(attribute::FLUSHES, 103u32),
+            number(attribute::OTHERS, 104u32),
+            number(attribute::READ_BYTES, 101u32 << 12),
+            bytes(attribute::WRITTEN_BYTES, &(102u64 << 40).to_ne_bytes()),
+            number(attribute::ERRORS, 105u32),
+            number(attribute::RETRIES, 106u32),
+            number(attribute::IN_CAPSULE, 107u32),
+            number(attribute::REGISTRATIONS, 108u32),
+            number(attribute::REMOTE_INVALIDATIONS, 109u32),
+            number(attribute::LOCAL_INVALIDATIONS, 110u32),
+            number(attribute::DOORBELLS, 111u32),
+            number(attribute::WORK_REQUESTS, 112u32),
+            number(attribute::COMPLETIONS, 30u32 * 113),
+            number(attribute::POLLS, 10u32 * 113),
+            number(attribute::LATENCY, 1u8),
+            bucket(attribute::READ_LATENCY, Some(98_304), 900),
+            bucket(attribute::READ_LATENCY, Some(65_536), 112),
+            bucket(attribute::READ_LATENCY, Some(131_072), 88),
+            bucket(attribute::WRITE_LATENCY, None, 1),
+        ]);
+        assert_eq!(Queue::read(&message).unwrap(), queue(1));
+        let message = attributes(vec![
+            number(attribute::CTRL_ID, 0u32),
+            number(attribute::QID, 1u16),
+        ]);
+        assert_eq!(
+            Queue::read(&message).unwrap_err().to_string(),
+            "the kernel left out the attribute reads"
+        );
+    }
+
+    #[test]
+    fn queues_add_up() {
+        let foreign = Queue {
+            controller_id: 1,
+            ..queue(1)
+        };
+        let stats = Stats::of(&live(), &[queue(0), foreign, queue(2)]);
+        assert_eq!(stats.queues, [queue(0), queue(2)]);
+        assert_eq!(stats.counts.reads, 1 + 201);
+        assert_eq!(stats.counts.polls, 130 + 2130);
+    }
+
+    #[test]
+    fn what_came_to_it() {
+        let before = Stats::of(&live(), &[queue(0)]);
+        let now = Stats::of(&live(), &[queue(1), queue(0)]);
+        let came = now.since(&[before]);
+        // The first queue was not there before.
+        assert_eq!(came.queues[0].counts, queue(1).counts);
+        assert_eq!(came.queues[1].counts, Counts::default());
+        assert_eq!(came.counts.reads, 101);
+        assert_eq!(now.since(&[]), now);
+    }
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `rnvme doctor`.
+
+use super::print;
+use crate::address::resolve;
+use crate::cli::{Doctor, Format};
+use crate::doctor::judge::judge;
+use crate::doctor::look::look;
+use crate::doctor::{Finding, Level};
+use crate::error::Error;
+use crate::render::doctor;
+use std::io::Write;
+
+/// Print what is found, and fail if there are faults.
+pub(super) fn run(options: &Doctor, out: &mut impl Write) -> Result<(), Error> {
+    let address = options.traddr.as_deref().map(|name| resolve(name, None));
+    let address = address
+        .transpose()
+        .map_err(|error| error.during("doctor"))?;
+    let findings = judge(&look(options, address));
+    report(&findings, options.output.format, out)
+}
+
+fn report(findings: &[Finding], format: Format, out: &mut impl Write) -> Result<(), Error> {
+    let text = match format {
+        Format::Normal => doctor::normal(findings),
+        Format::Json => doctor::json(findings),
+    };
+    print(out, &text)?;
+    let faults = findings.iter().filter(|each| each.level == Level::Fault);
+    match faults.count() {
+        0 => Ok(()),
+        1 => Err(Error::failed("doctor: 1 fault")),
+        several => Err(Error::failed(format!("doctor: {several} faults"))),
+    }
+}
