@@ -4,13 +4,18 @@
 
 # The stock kernel to build for and to run: KERNEL=7.3, or a release of `ground list`.
 KERNEL ?=
+# Selftests to run, by the names of their files, instead of all tests.
+TESTS ?=
 # A kernel build directory of your own, for `make modules` only.
 KDIR ?=
+# The kernel to install for, and the system that it is in if that is not this one.
+RELEASE ?= $(shell uname -r)
+DESTDIR ?=
 
 vm := tools/testing/vm
 kernel-option := $(if $(KERNEL),--kernel $(KERNEL))
 
-.PHONY: help modules program build run shell test check clean
+.PHONY: help modules program build run shell test test-debug check install uninstall clean
 .DEFAULT_GOAL := help
 
 help:
@@ -18,15 +23,20 @@ help:
 
 #: make run                load the modules in a VM, connect to a target, run verified I/O
 #: make test               all tests: in user space, then in VMs
+#: make test-debug         the same on a kernel that looks for mistakes while it runs
 #: make check              format, lints, documents, compile-fail tests
 #: make shell              a shell in a VM with the modules and the program
-#: make modules            build rrdma.ko and rnvme.ko for the stock kernel
+#: make modules            build rrdma.ko, rnvme.ko and the samples for the stock kernel
 #: make modules KDIR=DIR   build them for a kernel build directory of yours
 #: make program            build the program rnvme
+#: make install            put what was built for the running kernel into this system
+#: make uninstall          take it away again
 #: make clean              remove what was built; the cache of kernels and tools stays
 #:
 #: KERNEL=7.3 chooses the stock kernel; without it the newest one is taken.
-#: make test KERNEL="newest 7.2" runs the selftests on each.
+#: make test KERNEL="newest 7.2" runs the selftests on each,
+#: TESTS="test_load.sh test_fs.sh" only these.
+#: make install RELEASE=7.3.4 DESTDIR=/mnt is for another kernel, and another system.
 #: `tools/testing/vm/ground list` names those on offer; `tools/testing/vm/run --help`
 #: tells how to run any command in a VM.
 
@@ -46,10 +56,21 @@ shell: build
 	@$(vm)/run $(kernel-option) --timeout 0 --interactive -- bash -l
 
 test:
-	+@$(vm)/suite $(foreach kernel,$(KERNEL),--kernel $(kernel))
+	+@$(vm)/suite $(foreach kernel,$(KERNEL),--kernel $(kernel)) $(TESTS)
+
+test-debug:
+	+@$(vm)/suite --kernel debug $(TESTS)
 
 check:
 	@tools/testing/check/run $(kernel-option)
+
+install-command := tools/boot/install $(if $(DESTDIR),--root $(DESTDIR))
+
+install:
+	@$(install-command) $(RELEASE) build/$(RELEASE) build/cargo/release/rnvme
+
+uninstall:
+	@$(install-command) --remove $(RELEASE)
 
 clean:
 	rm -rf build
