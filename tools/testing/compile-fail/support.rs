@@ -13,20 +13,21 @@ use rrdma::{
         TimeoutAction, //
     },
     rdma::{
-        cm::Lost,
+        cm::{
+            Endpoint,
+            Lost, //
+        },
         cq::{
             Completion,
             Failure, //
         },
         dma::DmaBuffer,
-        mr::{
-            Buffer,
-            Region, //
-        },
+        mr::Region,
         qp::{
             Context,
             Fault,
-            QueuePair, //
+            QueuePair,
+            Rc, //
         },
         wr::{
             Complete,
@@ -35,17 +36,22 @@ use rrdma::{
             Sge, //
         },
     },
+    scatter::Buffer,
 };
 
 /// The context of a queue pair.
 pub(crate) struct Peer;
 
 impl Context for Peer {
+    type Service = Rc;
+
     fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
 
-    fn lost(_queue: &QueuePair<Self>, _cause: Lost) {}
-
     fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
+}
+
+impl Endpoint for Peer {
+    fn lost(_queue: &QueuePair<Self>, _cause: Lost) {}
 }
 
 /// A message, to be sent or received.

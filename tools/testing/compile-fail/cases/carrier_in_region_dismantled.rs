@@ -1,27 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A carrier is not taken apart while a region has it.
+//! A carrier is not taken apart, nor its request completed, while a region has it.
 //!
-//! refused: E0507: cannot move out of `*carrier` which is behind a shared reference
+//! refused: E0382: use of moved value: `carrier`
 
 #[path = "../support.rs"]
 mod support;
 
+use kernel::prelude::*;
 use rrdma::{
-    block::Status,
-    rdma::mr::{
+    block::{
         Carrier,
-        Region, //
+        Status, //
+    },
+    rdma::{
+        dma::Direction,
+        mr::Region, //
     },
 };
 use support::Driver;
 
-pub(crate) fn end(region: &mut Region<Carrier<Driver>>) {
+pub(crate) fn expose(region: &mut Region<Carrier<Driver>>, carrier: Carrier<Driver>) -> Result {
+    let attached = region.attach(carrier, Direction::FromDevice);
     #[cfg(misuse)]
-    let carrier = region.data();
-    #[cfg(not(misuse))]
-    let carrier = region.release();
-    if let Some(carrier) = carrier {
-        carrier.into_request().complete(Status::Ok); //~
-    }
+    carrier.into_request().complete(Status::Ok); //~
+    attached.map_err(|(error, carrier)| {
+        carrier.into_request().complete(Status::IoError);
+        error
+    })
 }

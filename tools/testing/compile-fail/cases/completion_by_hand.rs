@@ -4,11 +4,10 @@
 //!
 //! refused: E0624: associated function `from_raw` is private
 
-use core::ptr::NonNull;
 use rrdma::rdma::cq::Completion;
 
-pub(crate) fn length(completion: &Completion<'_>) -> usize {
+pub(crate) fn succeeded(completion: &Completion<'_>) -> bool {
     #[cfg(misuse)]
-    let completion = Completion::from_raw(NonNull::dangling()); //~
-    completion.byte_len()
+    let _by_hand = Completion::from_raw; //~
+    completion.result().is_ok()
 }

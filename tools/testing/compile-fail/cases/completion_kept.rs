@@ -19,7 +19,7 @@ use rrdma::rdma::{
 use support::Peer;
 
 pub(crate) struct Keeper {
-    pub(crate) length: Cell<usize>,
+    pub(crate) succeeded: Cell<bool>,
     pub(crate) kept: Kept,
 }
 
@@ -30,7 +30,7 @@ type Kept = fn(&'static Completion<'static>);
 
 impl Complete<Peer> for Keeper {
     fn complete(keeper: Operation<Self>, _: &QueuePair<Peer>, completion: &Completion<'_>) {
-        keeper.length.set(completion.byte_len());
+        keeper.succeeded.set(completion.result().is_ok());
         #[cfg(misuse)]
         (keeper.kept)(completion); //~
     }

@@ -2,7 +2,7 @@
 
 //! What is connected does not connect.
 //!
-//! refused: E0599: no method named `connect` found for struct `Connected` in the current scope
+//! refused: E0599: no method named `connect` found for struct `rrdma::rdma::cm::Connected` in the current scope
 
 #[path = "../support.rs"]
 mod support;

@@ -9,12 +9,12 @@ use core::{
     sync::atomic::AtomicU32, //
 };
 use rrdma::rdma::{
-    cm::Lost,
     cq::Failure,
     qp::{
         Context,
         Fault,
-        QueuePair, //
+        QueuePair,
+        Rc, //
     },
 };
 
@@ -29,9 +29,9 @@ pub(crate) struct Counting {
 
 impl Context for Counting {
     //~
-    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
+    type Service = Rc;
 
-    fn lost(_queue: &QueuePair<Self>, _cause: Lost) {}
+    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
 
     fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
 }

@@ -2,24 +2,21 @@
 
 //! That a key was invalidated is told by a completion, not by a number.
 //!
-//! refused: E0423: cannot initialize a tuple struct which contains private fields
+//! refused: E0616: field `rkey` of struct `Invalidation` is private
 
-use rrdma::rdma::{
-    cq::{
-        Completion,
-        Invalidation, //
+use rrdma::{
+    rdma::{
+        cq::Invalidation,
+        mr::{
+            Region,
+            RemoteKey, //
+        }, //
     },
-    mr::{
-        Buffer,
-        Region, //
-    },
+    scatter::Buffer,
 };
 
-pub(crate) fn close(region: &mut Region<Buffer>, completion: &Completion<'_>, rkey: u32) -> bool {
+pub(crate) fn close(told: &mut Invalidation, region: &mut Region<Buffer>, key: RemoteKey) -> bool {
     #[cfg(misuse)]
-    return region.invalidated_by(Invalidation(rkey)); //~
-    #[cfg(not(misuse))]
-    completion
-        .invalidation()
-        .is_some_and(|invalidation| region.invalidated_by(invalidation))
+    let () = told.rkey = key.rkey; //~
+    told.rkey() == key.rkey && region.invalidated_by(*told)
 }

@@ -8,12 +8,12 @@
 mod support;
 
 use rrdma::rdma::{
-    cm::Lost,
     cq::Failure,
     qp::{
         Context,
         Fault,
-        QueuePair, //
+        QueuePair,
+        Rc, //
     },
     wr::Operation,
 };
@@ -25,9 +25,9 @@ use support::{
 pub(crate) struct Other;
 
 impl Context for Other {
-    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
+    type Service = Rc;
 
-    fn lost(_queue: &QueuePair<Self>, _cause: Lost) {}
+    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
 
     fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
 }

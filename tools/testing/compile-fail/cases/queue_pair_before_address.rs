@@ -7,10 +7,7 @@
 #[path = "../support.rs"]
 mod support;
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::prelude::*;
 use rrdma::rdma::{
     cm::{
         Address,
@@ -18,9 +15,7 @@ use rrdma::rdma::{
         Patience,
         Prepared, //
     },
-    cq::CompletionQueue,
-    pd::ProtectionDomain,
-    qp::Capacity,
+    qp::Parts,
 };
 use support::Peer;
 
@@ -28,13 +23,11 @@ pub(crate) fn prepare(
     id: Id<Peer>,
     to: &Address,
     patience: Patience<'_>,
-    pd: Arc<ProtectionDomain>,
-    cq: Arc<CompletionQueue>,
-    capacity: Capacity,
+    parts: Parts<Peer>,
 ) -> Result<Prepared<Peer>> {
     #[cfg(not(misuse))]
     let id = id
         .resolve(None, to, patience)
         .map_err(|error| error.cause.errno())?;
-    id.create_queue_pair(pd, cq, capacity, Ok(Peer), c"case") //~
+    id.create_queue_pair(parts, Ok(Peer), c"case") //~
 }

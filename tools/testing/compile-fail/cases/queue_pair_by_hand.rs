@@ -7,24 +7,13 @@
 #[path = "../support.rs"]
 mod support;
 
-use core::ptr::null_mut;
-use kernel::sync::Arc;
-use rrdma::rdma::{
-    cq::CompletionQueue,
-    pd::ProtectionDomain,
-    qp::{
-        Capacity,
-        QueuePair, //
-    },
-};
+use rrdma::rdma::qp::Parts;
+#[cfg(misuse)]
+use rrdma::rdma::qp::QueuePair;
 use support::Peer;
 
-pub(crate) fn number(
-    pd: Arc<ProtectionDomain>,
-    cq: Arc<CompletionQueue>,
-    capacity: Capacity,
-) -> u32 {
+pub(crate) fn keep(parts: Parts<Peer>) -> Parts<Peer> {
     #[cfg(misuse)]
-    let _ = QueuePair::<Peer>::create(null_mut(), pd, cq, capacity, Ok(Peer), c"case"); //~
-    capacity.completions()
+    let _ = QueuePair::<Peer>::create; //~
+    parts
 }

@@ -2,7 +2,7 @@
 
 //! What is posted as a receive says where to receive.
 //!
-//! refused: E0277: the trait bound `Exposed: Receive<Peer>` is not satisfied
+//! refused: E0277: the trait bound `Exposed: rrdma::rdma::wr::Receive<Peer>` is not satisfied
 
 #[path = "../support.rs"]
 mod support;

@@ -4,9 +4,9 @@
 //!
 //! refused: E0308: mismatched types
 
-use rrdma::rdma::mr::{
-    Buffer,
-    Region, //
+use rrdma::{
+    rdma::mr::Region,
+    scatter::Buffer, //
 };
 
 #[cfg(not(misuse))]

@@ -4,9 +4,9 @@
 //!
 //! refused: E0502: cannot borrow `*region` as mutable because it is also borrowed as immutable
 
-use rrdma::rdma::mr::{
-    Buffer,
-    Region, //
+use rrdma::{
+    rdma::mr::Region,
+    scatter::Buffer, //
 };
 
 pub(crate) fn release(region: &mut Region<Buffer>) -> bool {

@@ -6,9 +6,9 @@
 
 use core::pin::Pin;
 use kernel::prelude::*;
-use rrdma::{
-    block::ScatterTable,
-    rdma::mr::Scatter, //
+use rrdma::scatter::{
+    Scatter,
+    ScatterTable, //
 };
 
 pub(crate) struct Anything;

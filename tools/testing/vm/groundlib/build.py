@@ -13,6 +13,9 @@ BUILD = CHECKOUT / "build"
 PROGRAM = BUILD / "cargo/release/rnvme"
 SELFTESTS = CHECKOUT / "tools/testing/selftests"
 
+# Crates that cargo knows.
+CRATES = ["drivers/nvme/wire", "samples/common/formats", "tools/rnvme"]
+
 
 def output(release):
     """The directory of the modules for a kernel release."""
@@ -20,11 +23,17 @@ def output(release):
 
 
 def built(release):
-    """The modules that are built for a kernel release."""
-    directory = output(release)
-    found = directory.rglob("*.ko")
-    # Not the copies that the VM is given.
-    return sorted(path for path in found if ".stage" not in path.relative_to(directory).parts)
+    """The modules that are built for a kernel release; not what was built before and is no more."""
+    order = (output(release) / "modules.order").read_text(encoding="utf-8").split()
+    return sorted(output(release) / f"{name.removesuffix('.o')}.ko" for name in order)
+
+
+def samples(release):
+    """The crates of the samples that are built for a kernel release, without the suffix."""
+    order = (output(release) / "modules.order").read_text(encoding="utf-8").split()
+    names = [name.removesuffix(".o").removeprefix("rrdma_") for name in order
+             if name.startswith("rrdma_")]
+    return [f"samples/{name}" for name in sorted(names)]
 
 
 def make(kdir, directory, *variables):
@@ -35,7 +44,7 @@ def make(kdir, directory, *variables):
 
 
 def modules(wanted=None, kdir=None):
-    """Build the modules for a stock kernel, or for the user's own with the user's toolchain."""
+    """Build the modules for a kernel of the ground, or for the user's own with their toolchain."""
     if kdir is not None:
         status = _modules_for(kdir)
     else:

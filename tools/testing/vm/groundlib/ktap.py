@@ -24,6 +24,12 @@ class Tally:
         """The last line of a test run."""
         return f"{self.passed} passed, {len(self.failures)} failed, {len(self.skips)} skipped"
 
+    def add(self, other):
+        """Add the results that another tally has."""
+        self.passed += other.passed
+        self.failures += other.failures
+        self.skips += other.skips
+
     def cargo(self, what, lines, status):
         """Count what `cargo test` printed; a failure without a test's name is one too."""
         before = len(self.failures)

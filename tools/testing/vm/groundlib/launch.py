@@ -2,6 +2,7 @@
 """One run of the VM, watched until it ends."""
 
 import contextlib
+import itertools
 import os
 import selectors
 import subprocess
@@ -17,7 +18,8 @@ KERNEL_REPORT = 123
 TIMED_OUT = 124
 FAILED = 125
 
-# From start to COMMAND. A boot takes seconds; this is for hosts under heavy load.
+# From start to COMMAND, with a stock kernel. A boot takes seconds; this is for hosts under heavy
+# load.
 BOOT_SECONDS = 180
 # How long the console may lag behind the end of COMMAND.
 CONSOLE_SECONDS = 5
@@ -26,6 +28,9 @@ TAIL_LINES = 30
 # Console files to keep when the user names none.
 KEPT_CONSOLES = 20
 
+# Runs of this process that began in the same second are told apart by their number.
+_NUMBERS = itertools.count(1)
+
 PORTS = ("console", "status", "stdout", "stderr")
 END_OF_RUN = "rnvme-vm: end of run"
 
@@ -33,15 +38,16 @@ END_OF_RUN = "rnvme-vm: end of run"
 class Run:
     """What is known about a run, fed by the VM's ports."""
 
-    def __init__(self, settings, console, stdout, watch):
+    def __init__(self, settings, boot_seconds, console, stdout, watch):
         self.began = time.monotonic()
-        self.limit = self.began + BOOT_SECONDS
+        self.limit = self.began + boot_seconds
         self.started = False
         self.status = None
         self.timed_out = False
         self.watch = watch
         self.tail = []
         self._settings = settings
+        self._boot_seconds = boot_seconds
         self._console_file = console
         self._sinks = {"stdout": stdout, "stderr": _to(sys.stderr)}
         self._partial = {"console": b"", "status": b""}
@@ -96,7 +102,7 @@ class Run:
             _show(self.watch.lines)
         if self.timed_out:
             what = f"COMMAND did not end in {self._settings.timeout} s" if self.started else \
-                f"COMMAND did not start in {BOOT_SECONDS} s"
+                f"COMMAND did not start in {self._boot_seconds} s"
             note(f"vm: time-out: {what}; the VM was killed; the console's last lines:")
             _show(self.tail)
         elif self.status is None:
@@ -130,7 +136,8 @@ def _console_path():
     directory.mkdir(parents=True, exist_ok=True)
     for path in sorted(directory.iterdir())[:1 - KEPT_CONSOLES]:
         path.unlink(missing_ok=True)
-    return directory / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    now = time.strftime("%Y%m%d-%H%M%S")
+    return directory / f"{now}-{os.getpid()}-{next(_NUMBERS)}.log"
 
 
 @contextlib.contextmanager
@@ -194,7 +201,8 @@ def launch(tree, settings, stdout=None, watch=None):
     """
     with _terminal(), open(settings.console or _console_path(), "wb") as console:
         process, ports = _start(tree, settings)
-        run = Run(settings, console, stdout or _to(sys.stdout), watch or report.Watch())
+        run = Run(settings, BOOT_SECONDS * tree.slowdown, console, stdout or _to(sys.stdout),
+                  watch or report.Watch())
         try:
             _watch(process, ports, run)
         finally:

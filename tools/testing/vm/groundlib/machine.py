@@ -52,7 +52,7 @@ def _payload(tree, settings):
     archive.file("init", (GUEST / "init").read_bytes(), 0o755)
     contents = {"rnvme/main": ((GUEST / "main").read_bytes(), 0o755),
                 "rnvme/command": (_script(settings.command), 0o755),
-                "rnvme/settings": (_settings(settings), 0o644)}
+                "rnvme/settings": (_settings(tree, settings), 0o644)}
     if build.PROGRAM.exists():
         contents["usr/local/bin/rnvme"] = (build.PROGRAM.read_bytes(), 0o755)
     for path, source in stage.files(tree).items():
@@ -67,10 +67,10 @@ def _script(command):
     return f"exec {shlex.join(command)}\n".encode()
 
 
-def _settings(settings):
+def _settings(tree, settings):
     """Variables for the guest's script; empty means no."""
     values = {"share": "yes" if settings.share else "", "out": "yes" if settings.out else "",
-              "interactive": ""}
+              "slowdown": tree.slowdown, "interactive": ""}
     if settings.interactive:
         columns, rows = shutil.get_terminal_size()
         values.update(interactive="yes", columns=columns, rows=rows,

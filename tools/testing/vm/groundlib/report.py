@@ -7,6 +7,7 @@ import re
 _REPORT = re.compile("|".join([
     r"Kernel panic",
     r"BUG: ",
+    r"BUG \S+ \(.*\): ",
     r"kernel BUG at ",
     r"Oops: ",
     r"Oops\b.*\[#\d+\]",
@@ -28,6 +29,8 @@ _REPORT = re.compile("|".join([
     r"scheduling while atomic",
     r"suspicious RCU usage",
     r"kmemleak: \d+ new suspected memory leaks",
+    r"kmemleak: .* disabled",
+    r"rnvme-vm: kmemleak does not scan",
     r"rust_kernel: panicked",
     r"Bad page state",
     r"Workqueue .* lockup",

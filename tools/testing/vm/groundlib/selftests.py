@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0
 """Run the selftests in VMs and count what they report."""
 
+import concurrent.futures
+import os
+import pathlib
 import re
 import sys
+import threading
 
 from . import build, ktap, launch, machine, report
 from .say import GroundError, note
 
-DIRECTORY = "drivers/block/rnvme"
 RUNNER = "/opt/rnvme/src/tools/testing/vm/guest/selftests"
 
 # Tests that share a boot: few, so that they disturb one another little.
 PER_VM = 6
-# For all the tests of one VM; each has a limit of its own besides.
+# For all the tests of one VM with a stock kernel; each has a limit of its own besides.
 VM_SECONDS = 1800
+# VMs at a time: the tests of one wait more than they work.
+VMS = max(2, os.cpu_count() or 1)
 
 _BEGIN = re.compile(r"# selftests: \S+ (\S+)$")
 _END = re.compile(r"# status (\d+)$")
@@ -27,18 +32,20 @@ def names(makefile):
 
 
 class Reader:
-    """Passes the runner's output on and notes the results; the tests done are in `done`."""
+    """Keeps the runner's output and notes the results; the tests done are in `done`."""
 
-    def __init__(self, tally):
+    def __init__(self, directory, tally):
         self.done = []
         self.test = None
+        self.output = []
+        self._directory = directory
+        self._name = None
         self._tally = tally
         self._partial = b""
 
     def take(self, data):
         """Handle output of the runner."""
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        self.output.append(data)
         *lines, self._partial = (self._partial + data).split(b"\n")
         for line in lines:
             self._line(line.decode("utf-8", "replace"))
@@ -47,7 +54,10 @@ class Reader:
         begin = _BEGIN.match(line)
         end = _END.match(line)
         if begin and self.test is None:
-            self.test = ktap.Test(begin[1])
+            self._name = begin[1]
+            title = f"{pathlib.PurePath(self._directory).name}/{begin[1]}"
+            note(f"{title} ...")
+            self.test = ktap.Test(title)
         elif end and self.test:
             self.finish(int(end[1]))
         elif self.test and line.startswith("# "):
@@ -56,33 +66,73 @@ class Reader:
     def finish(self, status):
         """The running test is over."""
         self.test.end(status, self._tally)
-        self.done.append(self.test.name)
+        self.done.append(self._name)
         self.test = None
 
 
-def _boot(tree, tests, tally):
-    """Run tests in one VM as far as they get; return those that have a result."""
-    reader = Reader(tally)
-    settings = machine.Settings([RUNNER, DIRECTORY, *tests], timeout=VM_SECONDS)
-    watch = report.Watch()
-    status = launch.launch(tree, settings, stdout=reader.take, watch=watch)
-    if reader.test:
-        reader.finish(None)
-    elif not reader.done:
-        raise GroundError(f"the VM ran no test (status {status})")
-    tally.failures += [f"{place}: the kernel reported a fault" for place in watch.places]
-    if status not in (0, launch.KERNEL_REPORT) and len(reader.done) == len(tests):
-        tally.failures.append(f"the VM of {' '.join(reader.done)} ended with status {status}")
-    return reader.done
+class Crew:
+    """VMs that run selftests at the same time. What one says is shown when it has ended."""
+
+    def __init__(self, tree, tally):
+        self._tree = tree
+        self._tally = tally
+        self._lock = threading.Lock()
+
+    def run(self, directory, tests):
+        """Run tests of a directory, in a new VM after one that took its VM along."""
+        while tests:
+            done = self._boot(directory, tests)
+            tests = [name for name in tests if name not in done]
+
+    def _boot(self, directory, tests):
+        """Run tests in one VM as far as they get; return those that have a result."""
+        tally = ktap.Tally()
+        reader = Reader(directory, tally)
+        limit = VM_SECONDS * self._tree.slowdown
+        settings = machine.Settings([RUNNER, directory, *tests], timeout=limit)
+        watch = report.Watch()
+        status = launch.launch(self._tree, settings, stdout=reader.take, watch=watch)
+        with self._lock:
+            sys.stdout.buffer.write(b"".join(reader.output))
+            sys.stdout.buffer.flush()
+        if reader.test:
+            reader.finish(None)
+        elif not reader.done:
+            raise GroundError(f"the VM ran no test (status {status})")
+        tally.failures += [f"{place}: the kernel reported a fault" for place in watch.places]
+        if status not in (0, launch.KERNEL_REPORT) and len(reader.done) == len(tests):
+            tally.failures.append(f"the VM of {' '.join(reader.done)} ended with status {status}")
+        with self._lock:
+            self._tally.add(tally)
+        return reader.done
 
 
-def run(tree, tally):
-    """Run all selftests on a kernel; tests after one that took its VM along get a new one."""
-    makefile = build.CHECKOUT / "tools/testing/selftests" / DIRECTORY / "Makefile"
-    if not makefile.exists():
-        raise GroundError(f"{makefile} is missing: there are no selftests")
-    left = names(makefile)
-    while left:
-        note(f"selftests on {tree.release}: {len(left)} to go")
-        done = _boot(tree, left[:PER_VM], tally)
-        left = [name for name in left if name not in done]
+def listed():
+    """All selftests, by their path from the directory of all."""
+    found = []
+    for makefile in sorted(build.SELFTESTS.rglob("Makefile")):
+        directory = makefile.parent.relative_to(build.SELFTESTS)
+        found += [directory / name for name in names(makefile)]
+    if not found:
+        raise GroundError(f"there are no selftests in {build.SELFTESTS}")
+    return found
+
+
+def matching(wanted):
+    """The selftests of a name, such as test_load.sh, or of the end of a path."""
+    words = pathlib.PurePath(wanted).parts
+    return [test for test in listed() if test.parts[-len(words):] == words]
+
+
+def run(tree, tests, tally):
+    """Run selftests on a kernel, a few to a VM."""
+    crew = Crew(tree, tally)
+    batches = []
+    for directory in dict.fromkeys(test.parent for test in tests):
+        names_there = [test.name for test in tests if test.parent == directory]
+        batches += [(str(directory), names_there[first:first + PER_VM])
+                    for first in range(0, len(names_there), PER_VM)]
+    note(f"selftests on {tree.release}: {len(tests)}, in {len(batches)} VMs")
+    with concurrent.futures.ThreadPoolExecutor(max_workers=VMS) as pool:
+        for done in [pool.submit(crew.run, *batch) for batch in batches]:
+            done.result()

@@ -3,7 +3,7 @@
 
 import shutil
 
-from . import build, root
+from . import build, cache, root
 
 INDEX_INPUTS = ["modules.builtin", "modules.builtin.modinfo", "modules.order"]
 
@@ -17,10 +17,12 @@ def files(tree):
     staged = stage / "lib/modules" / tree.release
     stamp = stage / "stamp"
     wanted = repr([tree.path, *((path, path.stat().st_mtime_ns) for path in modules)])
-    if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
-        shutil.rmtree(stage, ignore_errors=True)
-        _fill(tree, modules, staged)
-        stamp.write_text(wanted, encoding="utf-8")
+    # Several VMs start at a time.
+    with cache.lock(f"stage-{cache.key(str(stage))}"):
+        if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
+            shutil.rmtree(stage, ignore_errors=True)
+            _fill(tree, modules, staged)
+            stamp.write_text(wanted, encoding="utf-8")
     found = {f"opt/rnvme/{path.name}": path for path in (staged / "updates").iterdir()}
     for path in staged.rglob("*"):
         if path.is_file():

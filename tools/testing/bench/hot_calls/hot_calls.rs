@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the hot calls of verbs cost a consumer in Rust: the twin of `hot_calls_c.c`,
+//! which does the same in C. Both connect a queue pair to itself on one device, so
+//! that between the two only the layer over the driver differs.
+//!
+//! Counts nanoseconds, which are instructions where one takes one nanosecond of the
+//! machine's time (`tools/testing/vm/run --icount`).
+
+use common::{
+    failure::{
+        Failure,
+        Step, //
+    },
+    job::{
+        self,
+        Job,
+        Line, //
+    },
+    place::Place, //
+};
+use kernel::{
+    prelude::*,
+    str::CStr,
+    sync::Arc,
+    time::{
+        delay::fsleep,
+        Delta,
+        Instant,
+        Monotonic, //
+    },
+};
+use rrdma::{
+    new_irq_lock,
+    rdma::{
+        cq::{
+            Completion,
+            DirectQueue,
+            Failure as Failed, //
+        },
+        device::{
+            DeviceRef,
+            Mtu, //
+        },
+        dma::{
+            Direction,
+            DmaBuffer, //
+        },
+        mr::Region,
+        pd::ProtectionDomain,
+        qp::{
+            self,
+            rc,
+            Capacity,
+            Context,
+            Fault,
+            Parts,
+            QueuePair,
+            Rc, //
+        },
+        wr::{
+            Complete,
+            Operation,
+            Receive,
+            Sge,
+            Unposted, //
+        },
+    },
+    scatter::Buffer,
+    sync::IrqLock,
+};
+
+#[path = "../../../../samples/common/common.rs"]
+mod common;
+
+module! {
+    type: job::Handle,
+    name: "bench_hot_calls",
+    authors: ["The rnvme developers"],
+    description: "What the hot calls of verbs cost, in Rust",
+    license: "GPL",
+}
+
+rrdma::parameters! {
+    device: Text<64> = "", "name of the RDMA device";
+    gid_index: Number<0, 255> = 0, "index of the source GID on port 1";
+}
+
+/// Of one kind, posted back to back.
+const OPERATIONS: usize = 64;
+const ROUNDS: u32 = 8;
+/// Bytes of a message.
+const MESSAGE: usize = 64;
+/// Bytes of a region, and its pages.
+const REGION: usize = 65536;
+const PAGES: u32 = 16;
+/// More than the device needs for what is posted.
+const SETTLE: Delta = Delta::from_millis(200);
+
+const OWNER: &CStr = c"bench_hot_calls";
+
+/// The operations that are over.
+#[pin_data]
+struct Bench {
+    #[pin]
+    sends: IrqLock<KVec<Operation<Outgoing>>>,
+    #[pin]
+    receives: IrqLock<KVec<Operation<Incoming>>>,
+}
+
+struct Outgoing {
+    buffer: DmaBuffer,
+    region: Region<Buffer>,
+}
+
+struct Incoming {
+    buffer: DmaBuffer,
+}
+
+impl Context for Bench {
+    type Service = Rc;
+
+    fn failed(_queue: &QueuePair<Self>, failure: Failed) {
+        pr_err!("registration: {}\n", failure.message());
+    }
+
+    fn faulted(_queue: &QueuePair<Self>, fault: Fault) {
+        pr_err!("fault {fault:?}\n");
+    }
+}
+
+// An operation that failed is not kept, and so missed.
+
+impl Complete<Bench> for Outgoing {
+    fn complete(
+        mut operation: Operation<Self>,
+        queue: &QueuePair<Bench>,
+        completion: &Completion<'_>,
+    ) {
+        if operation.region.is_valid() {
+            operation.region.invalidated(completion);
+        }
+        if completion.result().is_ok() {
+            let _ = queue.context().sends.lock().push_within_capacity(operation);
+        }
+    }
+}
+
+impl Complete<Bench> for Incoming {
+    fn complete(operation: Operation<Self>, queue: &QueuePair<Bench>, completion: &Completion<'_>) {
+        if completion.result().is_ok() {
+            let _ = queue
+                .context()
+                .receives
+                .lock()
+                .push_within_capacity(operation);
+        }
+    }
+}
+
+impl Receive<Bench> for Incoming {
+    fn buffer(&self) -> Sge<'_> {
+        self.buffer.sge()
+    }
+}
+
+impl Bench {
+    fn new() -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            sends <- new_irq_lock!(KVec::with_capacity(OPERATIONS, GFP_KERNEL)?, "Bench::sends"),
+            receives <- new_irq_lock!(
+                KVec::with_capacity(OPERATIONS, GFP_KERNEL)?,
+                "Bench::receives"
+            ),
+        }? Error)
+    }
+}
+
+/// Nanoseconds of all calls of a kind.
+#[derive(Default)]
+struct Counts {
+    post_receive: i64,
+    post_send: i64,
+    poll: i64,
+    register: i64,
+    invalidate: i64,
+}
+
+fn run(job: &Arc<Job>) -> Result<Line, Failure> {
+    let device = job.device(&parameters::device.get())?;
+    let place = Place::new(job, &device, parameters::gid_index.get(), OWNER)?;
+    let capacity = Capacity {
+        sends: 2 * OPERATIONS as u32,
+        receives: OPERATIONS as u32,
+        send_sges: 1,
+    };
+    let cq = DirectQueue::new(device.clone(), 4 * OPERATIONS as u32, 0, OWNER)
+        .step("completion queue")?;
+    let parts = Parts::new(place.pd.clone(), cq.completion_queue().clone(), capacity);
+    let reset = qp::create(parts, Bench::new(), OWNER).step("queue pair")?;
+    let number = reset.number();
+    let init = place.put(reset, rc::Access::READ | rc::Access::WRITE)?;
+    let rts = place.connect(init, &place, number, Mtu::Bytes1024, 1)?;
+    let queue = rts.queue_pair();
+    fill(queue, &place.pd, &device).step("memory")?;
+    // The first round fills pools.
+    round(queue, &cq, &mut Counts::default())?;
+    let mut counts = Counts::default();
+    for _ in 0..ROUNDS {
+        job.proceed("round")?;
+        round(queue, &cq, &mut counts)?;
+    }
+    report(&counts);
+    Ok(Line::new(fmt!("{ROUNDS} rounds")))
+}
+
+/// Makes the operations of a queue pair.
+fn fill(queue: &QueuePair<Bench>, pd: &Arc<ProtectionDomain>, device: &DeviceRef) -> Result {
+    for _ in 0..OPERATIONS {
+        let mut region = Region::new(pd.clone(), PAGES)?;
+        let data = Buffer::new(REGION, GFP_KERNEL)?;
+        region
+            .attach(data, Direction::ToDevice)
+            .map_err(|(error, _)| error)?;
+        let buffer = DmaBuffer::new(device.clone(), MESSAGE, Direction::ToDevice)?;
+        let send = Operation::new(Outgoing { buffer, region })?;
+        let buffer = DmaBuffer::new(device.clone(), MESSAGE, Direction::FromDevice)?;
+        let receive = Operation::new(Incoming { buffer })?;
+        let bench = queue.context();
+        let kept = bench.sends.lock().push_within_capacity(send).is_ok()
+            && bench.receives.lock().push_within_capacity(receive).is_ok();
+        if !kept {
+            return Err(ENOMEM);
+        }
+    }
+    Ok(())
+}
+
+fn round(queue: &QueuePair<Bench>, cq: &DirectQueue, counts: &mut Counts) -> Result<(), Failure> {
+    let bench = queue.context();
+    let receive = |operation| queue.post_receive(operation);
+
+    post_all(&bench.receives, receive, &mut counts.post_receive)?;
+    let send = |operation: Operation<Outgoing>| {
+        queue.post_send(operation, |o, chain| chain.send([o.buffer.sge()]))
+    };
+    post_all(&bench.sends, send, &mut counts.post_send)?;
+    settle(queue, cq, &mut counts.poll)?;
+
+    post_all(&bench.receives, receive, &mut 0)?;
+    let register = |mut operation: Operation<Outgoing>| {
+        if let Err(error) = operation.region.bind() {
+            return Err(Unposted { error, operation });
+        }
+        queue.post_send(operation, |o, chain| {
+            chain.register(&o.region)?;
+            chain.send([o.buffer.sge()])
+        })
+    };
+    post_all(&bench.sends, register, &mut counts.register)?;
+    settle(queue, cq, &mut 0)?;
+    let invalidate = |operation: Operation<Outgoing>| {
+        queue.post_send(operation, |o, chain| chain.invalidate(&o.region))
+    };
+    post_all(&bench.sends, invalidate, &mut counts.invalidate)?;
+    settle(queue, cq, &mut 0)
+}
+
+/// Posts all operations that are there, with interrupts off, so that only the posting
+/// is counted.
+fn post_all<T>(
+    operations: &IrqLock<KVec<Operation<T>>>,
+    post: impl Fn(Operation<T>) -> Result<(), Unposted<T>>,
+    nanoseconds: &mut i64,
+) -> Result<(), Failure> {
+    let mut operations = operations.lock();
+    let start = Instant::<Monotonic>::now();
+    let mut result = Ok(());
+    while let Some(operation) = operations.pop() {
+        result = post(operation).map_err(|unposted| unposted.error);
+        if result.is_err() {
+            break;
+        }
+    }
+    *nanoseconds = nanoseconds.saturating_add(start.elapsed().as_nanos());
+    drop(operations);
+    result.step("post")
+}
+
+/// Handles what has completed by now, which must be everything.
+fn settle(
+    queue: &QueuePair<Bench>,
+    cq: &DirectQueue,
+    nanoseconds: &mut i64,
+) -> Result<(), Failure> {
+    fsleep(SETTLE);
+    let start = Instant::<Monotonic>::now();
+    cq.poll(u32::MAX);
+    *nanoseconds = nanoseconds.saturating_add(start.elapsed().as_nanos());
+    let bench = queue.context();
+    let (sends, receives) = (bench.sends.lock().len(), bench.receives.lock().len());
+    if (sends, receives) != (OPERATIONS, OPERATIONS) {
+        return Err(Failure::new(
+            "completion",
+            fmt!("{sends} sends and {receives} receives of {OPERATIONS} each"),
+        ));
+    }
+    Ok(())
+}
+
+fn report(counts: &Counts) {
+    let calls = i64::from(ROUNDS).saturating_mul(OPERATIONS as i64);
+    let each = |nanoseconds: i64, calls: i64| nanoseconds.checked_div(calls).unwrap_or(0);
+    pr_info!("post-receive {}\n", each(counts.post_receive, calls));
+    pr_info!("post-send {}\n", each(counts.post_send, calls));
+    // A poll is counted for a send and a receive.
+    let polled = calls.saturating_mul(2);
+    pr_info!("poll {}\n", each(counts.poll, polled));
+    pr_info!("register {}\n", each(counts.register, calls));
+    pr_info!("invalidate {}\n", each(counts.invalidate, calls));
+}

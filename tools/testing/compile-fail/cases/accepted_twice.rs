@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A request is accepted once.
+//!
+//! refused: E0382: use of moved value: `accepting`
+
+#[path = "../support.rs"]
+mod support;
+
+use rrdma::rdma::cm::{
+    Accepting,
+    Parameters,
+    Patience, //
+};
+use support::Peer;
+
+pub(crate) fn accept(
+    accepting: Accepting<Peer>,
+    parameters: Parameters<'_>,
+    patience: Patience<'_>,
+) {
+    drop(accepting.accept(parameters, patience));
+    #[cfg(misuse)]
+    drop(accepting.accept(parameters, patience)); //~
+}

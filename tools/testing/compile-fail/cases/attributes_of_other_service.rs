@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A queue pair is told what its service has, and nothing else.
+//!
+//! refused: E0308: mismatched types
+
+#[path = "../support.rs"]
+mod support;
+
+#[cfg(not(misuse))]
+use rrdma::rdma::qp::rc as service;
+#[cfg(misuse)]
+use rrdma::rdma::qp::uc as service;
+use rrdma::rdma::qp::Rtr;
+use support::Peer;
+
+pub(crate) fn ready(rtr: Rtr<Peer>, attributes: service::Rts) {
+    drop(rtr.into_rts(attributes)); //~
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What waits in a batch is out of reach, as what is posted is.
+//!
+//! refused: E0382: borrow of moved value: `operation`
+
+#[path = "../support.rs"]
+mod support;
+
+use kernel::prelude::*;
+use rrdma::rdma::{
+    qp::QueuePair,
+    wr::{
+        Batch,
+        Operation, //
+    },
+};
+use support::{
+    Message,
+    Peer, //
+};
+
+pub(crate) fn collect(
+    batch: &mut Batch<Peer, Message>,
+    queue: &QueuePair<Peer>,
+    mut operation: Operation<Message>,
+) {
+    operation.buffer.write().fill(1);
+    let pushed = batch.push(queue, operation, |message, chain| {
+        chain.send([message.buffer.sge()])
+    });
+    drop(pushed);
+    #[cfg(misuse)]
+    operation.buffer.write().fill(2); //~
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Groups are for datagrams: no queue pair of a connection receives what is sent to one.
+//!
+//! refused: E0271: type mismatch resolving `<Peer as Context>::Service == Ud`
+
+#[path = "../support.rs"]
+mod support;
+
+use kernel::sync::Arc;
+use rrdma::rdma::{
+    multicast::Membership,
+    qp::QueuePair, //
+};
+use support::Peer;
+
+pub(crate) fn attach(membership: &mut Membership, queue: Arc<QueuePair<Peer>>) {
+    drop(membership.gid());
+    #[cfg(misuse)]
+    drop(membership.attach(queue.clone())); //~
+    drop(queue);
+}

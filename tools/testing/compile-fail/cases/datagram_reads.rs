@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Nobody answers for a datagram: it cannot read memory of the peer.
+//!
+//! refused: E0277: the trait bound `Ud: Reliable` is not satisfied
+
+use kernel::prelude::*;
+#[cfg(not(misuse))]
+use rrdma::rdma::qp::Rc;
+#[cfg(misuse)]
+use rrdma::rdma::qp::Ud;
+use rrdma::rdma::{
+    cq::Failure,
+    dma::DmaBuffer,
+    mr::RemoteKey,
+    qp::{
+        Context,
+        Fault,
+        QueuePair, //
+    },
+    wr::Chain,
+};
+
+pub(crate) struct Talker;
+
+impl Context for Talker {
+    #[cfg(not(misuse))]
+    type Service = Rc;
+    #[cfg(misuse)]
+    type Service = Ud;
+
+    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
+
+    fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
+}
+
+pub(crate) fn read<'a>(
+    chain: &mut Chain<'a, '_, Talker>,
+    sink: &'a DmaBuffer,
+    source: RemoteKey,
+) -> Result {
+    chain.read([sink.sge()], source) //~
+}

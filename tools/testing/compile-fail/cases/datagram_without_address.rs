@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A datagram says where it goes: its queue pair has no peer.
+//!
+//! refused: E0277: the trait bound `Ud: rrdma::rdma::qp::Connected` is not satisfied
+
+use kernel::prelude::*;
+use rrdma::rdma::{
+    ah::AddressHandle,
+    cq::Failure,
+    dma::DmaBuffer,
+    qp::{
+        ud::Qkey,
+        Context,
+        Fault,
+        Qpn,
+        QueuePair,
+        Ud, //
+    },
+    wr::Chain,
+};
+
+/// A queue pair for datagrams.
+pub(crate) struct Talker;
+
+impl Context for Talker {
+    type Service = Ud;
+
+    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
+
+    fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
+}
+
+pub(crate) fn send<'a>(
+    chain: &mut Chain<'a, '_, Talker>,
+    address: &'a AddressHandle,
+    buffer: &'a DmaBuffer,
+) -> Result {
+    #[cfg(not(misuse))]
+    chain.send_datagram(address, Qpn::MAX, Qkey(1), [buffer.sge()])?;
+    #[cfg(misuse)]
+    chain.send([buffer.sge()])?; //~
+    let _ = (address, Qpn::MAX, Qkey(1));
+    Ok(())
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A service without acknowledgements reads nothing.
+//!
+//! refused: E0277: the trait bound `Uc: Reliable` is not satisfied
+
+#[path = "../support.rs"]
+mod support;
+
+use kernel::prelude::*;
+use rrdma::rdma::{
+    cq::{
+        Completion,
+        Failure, //
+    },
+    mr::RemoteKey,
+    qp::{
+        Context,
+        Fault,
+        QueuePair,
+        Uc, //
+    },
+    wr::{
+        Complete,
+        Operation, //
+    },
+};
+use support::Message;
+
+pub(crate) struct Lossy;
+
+impl Context for Lossy {
+    type Service = Uc;
+
+    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
+
+    fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
+}
+
+impl Complete<Lossy> for Message {
+    fn complete(_: Operation<Self>, _: &QueuePair<Lossy>, _: &Completion<'_>) {}
+}
+
+pub(crate) fn fetch(queue: &QueuePair<Lossy>, operation: Operation<Message>, key: RemoteKey) {
+    drop(queue.post_send(operation, |message, chain| {
+        chain.write([message.buffer.sge()], key)?;
+        #[cfg(misuse)]
+        chain.read([message.buffer.sge()], key)?; //~
+        Ok(())
+    }));
+}

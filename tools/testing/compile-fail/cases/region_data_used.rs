@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Data that the peer may be writing to is not read.
+//!
+//! refused: E0382: borrow of moved value: `data`
+
+use kernel::prelude::*;
+use rrdma::{
+    rdma::{
+        dma::Direction,
+        mr::Region, //
+    },
+    scatter::Buffer,
+};
+
+pub(crate) fn expose(region: &mut Region<Buffer>, data: Buffer) -> Result<u32> {
+    let attached = region.attach(data, Direction::FromDevice);
+    attached.map_err(|(error, _)| error)?;
+    #[cfg(misuse)]
+    let _ = data.bytes().first(); //~
+    Ok(region.bind()?.rkey)
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Queue pairs that share receives are drained by a marker, which datagrams have not.
+//!
+//! refused: E0277: the trait bound `Ud: rrdma::rdma::qp::Connected` is not satisfied
+
+use kernel::sync::Arc;
+#[cfg(not(misuse))]
+use rrdma::rdma::qp::Uc;
+#[cfg(misuse)]
+use rrdma::rdma::qp::Ud;
+use rrdma::rdma::{
+    cq::Failure,
+    qp::{
+        Context,
+        Fault,
+        Parts,
+        QueuePair, //
+    },
+    srq::SharedReceiveQueue,
+};
+
+pub(crate) struct Talker;
+
+impl Context for Talker {
+    #[cfg(not(misuse))]
+    type Service = Uc;
+    #[cfg(misuse)]
+    type Service = Ud;
+
+    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
+
+    fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
+}
+
+pub(crate) fn share(
+    parts: Parts<Talker>,
+    shared: Arc<SharedReceiveQueue<Talker>>,
+) -> Parts<Talker> {
+    parts.with_shared_receives(shared) //~
+}

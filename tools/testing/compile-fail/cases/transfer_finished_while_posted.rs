@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Data that is being moved comes back with the completion, not before.
+//!
+//! refused: E0382: use of moved value: `operation`
+
+#[path = "../support.rs"]
+mod support;
+
+use rrdma::{
+    rdma::{
+        cq::Completion,
+        qp::QueuePair,
+        rw::{
+            Move,
+            Transfer, //
+        },
+        wr::{
+            Complete,
+            Operation, //
+        },
+    },
+    scatter::Buffer,
+};
+use support::Peer;
+
+pub(crate) struct Moved(Transfer<Buffer, Peer>);
+
+impl Complete<Peer> for Moved {
+    fn complete(operation: Operation<Self>, _: &QueuePair<Peer>, _: &Completion<'_>) {
+        drop(operation.into_inner().0.finish());
+    }
+}
+
+impl Move<Peer> for Moved {
+    type Data = Buffer;
+
+    fn transfer(&self) -> &Transfer<Buffer, Peer> {
+        &self.0
+    }
+}
+
+pub(crate) fn post(queue: &QueuePair<Peer>, operation: Operation<Moved>) {
+    let posted = queue.post_transfer(operation);
+    #[cfg(misuse)]
+    drop(operation.into_inner().0.finish()); //~
+    drop(posted);
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A response, and what is decided upon it.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nvme_wire::async_event::{AsyncEvent, Events};
+use nvme_wire::block_status::BlockStatus;
+use nvme_wire::cid::{CommandId, Generation};
+use nvme_wire::connect::{ConnectError, Connected};
+use nvme_wire::cqe::Completion;
+use nvme_wire::limits::queue::granted;
+use nvme_wire::retry::{Disposition, RetryPolicy};
+use nvme_wire::status::Status;
+use std::num::NonZeroU16;
+
+fn decide(status: Status) {
+    let success = status.is_success();
+    assert_eq!(BlockStatus::of(status) == BlockStatus::Ok, success);
+    let policy = RetryPolicy {
+        max_retries: 5,
+        delays: [1, 20, u16::MAX],
+    };
+    for retries in [0, 5] {
+        let decided = policy.decide(status, retries, true);
+        let retried = matches!(decided, Disposition::Retry { .. });
+        assert!(!retried || !success && retries < 5 && !status.do_not_retry());
+    }
+    assert!(!status.to_string().is_empty());
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(completion) = Completion::parse(data) else {
+        assert!(data.len() < Completion::SIZE);
+        return;
+    };
+    decide(completion.status);
+    let cid = completion.command_id;
+    assert_eq!(CommandId::new(cid.tag(), cid.generation()), cid);
+    assert_ne!(CommandId::new(cid.tag(), cid.generation().next()), cid);
+    assert_eq!(
+        Generation::from_counter(cid.generation().get()),
+        cid.generation()
+    );
+    let result = completion.result32();
+    let failed = ConnectError::from_completion(completion.status, result);
+    assert_eq!(failed.is_none(), completion.status.is_success());
+    if let Some(error) = failed {
+        assert!(!error.to_string().is_empty());
+    }
+    let _ = Connected::from_result(result);
+    let _ = AsyncEvent::from_result(result);
+    if let Some(events) = Events::from_supported(result) {
+        assert_eq!(events.bits() & !result, 0);
+    }
+    // No target can make the host have more queues than it asked for.
+    for asked in [NonZeroU16::MIN, NonZeroU16::MAX] {
+        assert!(granted(asked, result) <= asked);
+    }
+});

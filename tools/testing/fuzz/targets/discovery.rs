@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The discovery log: its header, and an entry.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nvme_wire::discovery::{Entry, Header};
+
+fuzz_target!(|data: &[u8]| {
+    // What the fuzzer need not say is zero.
+    let mut block = [0; Entry::SIZE];
+    let used = data.len().min(block.len());
+    block[..used].copy_from_slice(&data[..used]);
+    if let Err(error) = Header::parse(&block) {
+        assert!(!error.to_string().is_empty());
+    }
+    assert_eq!(
+        Header::parse(data).is_ok(),
+        data.len() >= Header::SIZE && data[16..18] == [0, 0]
+    );
+    match Entry::parse(&block) {
+        Ok(entry) => {
+            for text in [entry.service, entry.address, entry.subsystem.as_str()] {
+                assert!(
+                    text.bytes().all(|byte| matches!(byte, b' '..=b'~')),
+                    "{text}"
+                );
+            }
+            assert!(!entry.service.ends_with(' ') && !entry.address.ends_with(' '));
+            assert_eq!(entry.rdma.is_some(), entry.transport == Entry::RDMA);
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+    assert!(data.len() >= Entry::SIZE || Entry::parse(data).is_err());
+});

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A page of the list of active namespaces, which may not be endless.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nvme_wire::identify::ActiveNamespaces;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((after, list)) = data.split_first_chunk() else {
+        return;
+    };
+    let after = u32::from_le_bytes(*after);
+    // A short list is repeated: few inputs would fill a page else.
+    let mut page = [0; 4096];
+    let mut number = 0;
+    for (place, byte) in page.iter_mut().zip(list.iter().cycle()) {
+        *place = *byte;
+        number += 1;
+    }
+    assert!(number == 0 || number == page.len());
+    for data in [&page[..], list] {
+        match ActiveNamespaces::parse(data, after) {
+            Ok(list) => {
+                let mut last = after;
+                for nsid in list.iter() {
+                    assert!(nsid > last);
+                    last = nsid;
+                }
+                assert!(list
+                    .next_page()
+                    .is_none_or(|next| next > after && next == last));
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+});

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Commands of user space, which may not change what the driver relies on, and names.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nvme_wire::nqn::Nqn;
+use nvme_wire::passthrough::{Call, UserCommand};
+use nvme_wire::uuid::Uuid;
+
+/// Fabrics commands, and those that make and delete queues or abort.
+const NEVER: [u8; 6] = [0x7f, 0x00, 0x01, 0x04, 0x05, 0x08];
+
+fuzz_target!(|data: &[u8]| {
+    if let Ok(name) = Nqn::new(data) {
+        assert_eq!(name.as_str().as_bytes(), data);
+        assert!(data.len() <= 223);
+    }
+    if let Ok(uuid) = Uuid::parse(data) {
+        let text = uuid.to_string();
+        assert_eq!(
+            text.as_bytes().to_ascii_lowercase(),
+            data.to_ascii_lowercase()
+        );
+    }
+    if let Some(number) = data.first_chunk() {
+        let _ = Call::from_number(u32::from_le_bytes(*number));
+    }
+    let Some(bytes) = data.first_chunk() else {
+        return;
+    };
+    let command = UserCommand::parse(bytes);
+    let admin = command.admin();
+    assert!(admin.is_err() || !NEVER.contains(&bytes[0]), "{command:?}");
+    for nsid in [1, u32::MAX] {
+        let io = command.io(nsid);
+        assert!(io.is_err() || bytes[0] != 0x7f && nsid == 1);
+        assert!(io.is_err() || bytes[4..8] == [1, 0, 0, 0] && bytes[1] == 0);
+    }
+});

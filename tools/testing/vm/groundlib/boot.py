@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a VM boots from, made of a kernel's modules: their image, and the initramfs."""
+
+import pathlib
+import re
+
+from . import cpio, root
+from .say import GroundError, step
+
+# What the initramfs loads, dependencies aside.
+MODULES = ["virtio_blk", "erofs", "overlay", "9p", "9pnet_virtio", "configfs"]
+
+
+def images(tree):
+    """Make the modules' image and the initramfs that can mount it."""
+    with step(f"image of the modules of kernel {tree.release}"):
+        root.quietly(["depmod", "-b", tree.path, tree.release])
+        root.quietly(["mkfs.erofs", "--quiet", "--all-root", "-T0", tree.modules_image, "/image"],
+                     binds=[(tree.path / "lib", "/image/usr/lib")])
+    archive = cpio.Archive()
+    for name in ("bin", "dev", "proc", "root", "lower", "lower/root", "lower/modules", "modules",
+                 "upper", "work"):
+        archive.directory(name)
+    archive.file("bin/busybox", (root.ensure() / "usr/bin/busybox").read_bytes(), 0o755)
+    order = _load_order(tree, MODULES)
+    for module in order:
+        archive.file(f"modules/{module.name}", module.read_bytes())
+    archive.file("modules/order", "".join(f"{module.name}\n" for module in order).encode())
+    tree.initramfs.write_bytes(archive.finish())
+
+
+def _load_order(tree, names):
+    """The files of modules and what they depend on, in an order to load them in."""
+    lines = (tree.modules / "modules.dep").read_text(encoding="utf-8").splitlines()
+    dependencies = {file: needs.split() for file, needs in
+                    (line.split(":", 1) for line in lines)}
+    by_name = {pathlib.Path(file).stem.replace("-", "_"): file for file in dependencies}
+    builtin = (tree.modules / "modules.builtin").read_text(encoding="utf-8")
+    order = []
+    for name in names:
+        if name in by_name:
+            file = by_name[name]
+            order += [one for one in (*reversed(dependencies[file]), file) if one not in order]
+        elif not re.search(rf"/{name.replace('_', '[-_]')}\.ko$", builtin, re.MULTILINE):
+            raise GroundError(f"kernel {tree.release} lacks the module {name}")
+    return [tree.modules / file for file in order]

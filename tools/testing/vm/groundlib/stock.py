@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Stock kernels: image, modules, and a build tree with Rust metadata.
+
+Debian's header packages have no Rust metadata. It is made from the source package of the same
+version with the stock configuration and the same compilers, and then checked: every symbol that
+the metadata promises must be in the stock Module.symvers.
+"""
+
+import os
+import re
+import shutil
+import struct
+from concurrent.futures import ThreadPoolExecutor
+
+from . import boot, cache, probe, root, source
+from .process import run
+from .say import GroundError, step
+from .tree import Tree
+
+# To be raised whenever make() makes something else than before.
+RECIPE = 2
+
+# Sources that neither the preparation nor a module build reads, relative to the source tree.
+UNREAD = [
+    "arch/[!x]*/*.[chS]", "arch/xtensa/*.[chS]", "arch/*.dts*",
+    "drivers/*.[cS]", "drivers/*.rs", "drivers/gpu/*.h",
+    "sound/*.[cS]", "fs/*.[cS]", "net/*.[cS]", "mm/*.[cS]", "crypto/*.[cS]",
+    "Documentation/*.rst", "Documentation/*.svg", "Documentation/devicetree/*",
+    "tools/perf", "tools/testing/selftests/*/*.[cS]",
+]
+
+# For the preparation only. Macros need not be fast: optimising `syn` takes longer than all they
+# do. Type information is not made for modules here, so its tools are not either.
+PREPARATION = ["HOSTRUSTFLAGS=-Copt-level=0", "CONFIG_DEBUG_INFO_BTF="]
+
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+
+# What is limited in time is limited for these.
+SLOWDOWN = 1
+
+# Read by the kernel's Makefile on every run of make in the tree.
+VARIABLES = """\
+override ARCH = x86
+override KERNELRELEASE = {release}
+override CROSS_COMPILE = x86_64-linux-gnu-
+CC = $(CROSS_COMPILE)gcc-14
+HOSTCC = gcc-14
+"""
+
+
+def name(kernel):
+    """Its name in the cache."""
+    return f"kernel-{kernel.release}-" + cache.key(
+        kernel, root.name(), RECIPE, UNREAD, PREPARATION, boot.MODULES, VARIABLES)
+
+
+def release(kernel):
+    """What it calls itself."""
+    return kernel.release
+
+
+def make(directory, kernel):
+    """Make the tree of a kernel in a directory."""
+    tree = Tree(directory, release(kernel), SLOWDOWN)
+    source.beside_root(_unpack, tree, kernel)
+    with ThreadPoolExecutor() as pool:
+        image = pool.submit(_images, tree)
+        _prepare(tree)
+        image.result()
+
+
+def _unpack(tree, kernel):
+    unpacked = tree.path / "unpacked"
+    with source.packages(tree.path, kernel, kernel.packages) as files:
+        with step(f"unpacking kernel {kernel.release}"):
+            for file in files:
+                if file.name.startswith("linux-source-"):
+                    source.unpack(file, tree.build, UNREAD)
+                else:
+                    run(["dpkg-deb", "-x", file, unpacked])
+            _arrange(tree, unpacked / "usr")
+    shutil.rmtree(unpacked)
+
+
+def _arrange(tree, unpacked):
+    """Put what the packages hold where the Tree says."""
+    tree.modules.parent.mkdir(parents=True)
+    (unpacked / "lib/modules" / tree.release).rename(tree.modules)
+    for name in ("vmlinuz", "vmlinuz.unsigned"):
+        if (tree.modules / name).exists():
+            (tree.modules / name).rename(tree.image)
+    if not tree.image.exists():
+        raise GroundError(f"the packages of kernel {tree.release} hold no kernel image")
+    for link in ("build", "source"):
+        (tree.modules / link).unlink(missing_ok=True)
+    headers = unpacked / f"src/linux-headers-{tree.release}"
+    for name in (".config", "Module.symvers"):
+        shutil.copy(headers / name, tree.build / name)
+
+
+def _prepare(tree):
+    """Make the build tree fit for external modules in Rust."""
+    stock = (tree.build / ".config").read_text(encoding="utf-8")
+    (tree.build / ".kernelvariables").write_text(VARIABLES.format(release=tree.release),
+                                                 encoding="utf-8")
+    # The release is the upstream version with this suffix.
+    suffix = re.sub(r"^[\d.]+", "", tree.release)
+    with step(f"Rust metadata of kernel {tree.release}"):
+        root.quietly(["make", f"-j{os.cpu_count()}", f"LOCALVERSION={suffix}",
+                      *PREPARATION, "prepare", "modules_prepare"], cwd=tree.build)
+    if (tree.build / ".config").read_text(encoding="utf-8") != stock:
+        raise GroundError(f"the tools of the root change the configuration of {tree.release}: "
+                          "they are not those that the kernel was built with")
+    if source.release(tree.build) != tree.release:
+        raise GroundError(f"the source of {tree.release} calls itself {source.release(tree.build)}")
+    reasons = probe.tree(tree.build) + probe.ground(tree.build)
+    if reasons:
+        raise GroundError("; ".join(reasons))
+
+
+def _images(tree):
+    with step(f"modules of kernel {tree.release}"):
+        packed = [str(path) for path in tree.modules.rglob("*.ko.xz")]
+        run(["xargs", "-0", "-P", os.cpu_count(), "-n", "64", "xz", "-d"],
+            input="\0".join(packed))
+        _unpack_image(tree)
+    boot.images(tree)
+
+
+def _unpack_image(tree):
+    """Take the kernel proper out of its image, if it is packed in the way that Debian packs it."""
+    data = tree.image.read_bytes()
+    # Offsets of Documentation/arch/x86/boot.rst.
+    setup_sectors = data[0x1f1]
+    offset, length = struct.unpack_from("<II", data, 0x248)
+    start = (setup_sectors + 1) * 512 + offset
+    # The last four bytes of the payload are its size and not part of the stream.
+    packed = data[start:start + length - 4]
+    if packed.startswith(ZSTD_MAGIC):
+        stream = tree.path / "vmlinux.zst"
+        stream.write_bytes(packed)
+        root.quietly(["zstd", "-d", "--quiet", "--rm", stream, "-o", tree.unpacked_image])

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where things are in a kernel of the cache."""
+
+
+class Tree:
+    """A kernel in the cache."""
+
+    def __init__(self, path, release, slowdown):
+        self.path = path
+        self.release = release
+        # How many times longer than with a stock kernel things may take.
+        self.slowdown = slowdown
+        self.build = path / "build"
+        self.image = path / "vmlinuz"
+        self.unpacked_image = path / "vmlinux"
+        self.modules = path / "lib/modules" / release
+        self.modules_image = path / "modules.erofs"
+        self.initramfs = path / "initramfs.cpio"
+
+    @property
+    def bootable(self):
+        """The image to boot: the unpacked one, which spares seconds of emulation, if there is."""
+        return self.unpacked_image if self.unpacked_image.exists() else self.image
