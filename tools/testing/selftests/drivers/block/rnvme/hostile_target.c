@@ -2,8 +2,10 @@
 /*
  * An NVMe/RDMA target that keeps to the protocol but for one thing.
  *
- * It has one controller with one namespace in memory. At one STEP of what a host
+ * It has one controller with one namespace in memory, and a discovery log of six entries. At one STEP of what a host
  * asks of it, it does not answer as it should: a TWIST says what it does instead.
+ * In the random mode it does so with some replies to whatever it is asked, each
+ * time otherwise; the same SEED is the same sequence of choices.
  * Whatever it is asked is printed, one line each, so that a test can count it.
  *
  * It is ended by a signal: what it has of the kernel goes with the process.
@@ -40,6 +42,10 @@
 /* A command for this block is a step of its own: nothing but a test asks for it. */
 #define TRAP		8192
 
+/* The discovery log: its entries, and the size of each, and of the header. */
+#define LOGGED		6
+#define LOG_PART	1024
+
 #define STATUS_DO_NOT_RETRY	0x4000
 #define INVALID_OPCODE		0x0001
 #define INVALID_FIELD		0x0002
@@ -48,7 +54,8 @@
 /* What a host asks for. */
 enum step {
 	REQUEST, CONNECT_ADMIN, CONNECT_IO, CAPABILITIES, STATUS, PROPERTY, CONFIGURE,
-	CONTROLLER, LIST, NAMESPACE, DESCRIPTORS, QUEUES, KEEP_ALIVE, READ, WRITE, FLUSH,
+	CONTROLLER, LIST, NAMESPACE, DESCRIPTORS, LOG, ENTRIES, QUEUES, KEEP_ALIVE,
+	READ, WRITE, FLUSH,
 	TRAP_READ, TRAP_WRITE, OTHER,
 };
 
@@ -56,7 +63,8 @@ static const char *const step_names[] = {
 	[REQUEST] = "request", [CONNECT_ADMIN] = "connect", [CONNECT_IO] = "connect-io",
 	[CAPABILITIES] = "capabilities", [STATUS] = "status", [PROPERTY] = "property",
 	[CONFIGURE] = "configure", [CONTROLLER] = "controller", [LIST] = "list",
-	[NAMESPACE] = "namespace", [DESCRIPTORS] = "descriptors", [QUEUES] = "queues",
+	[NAMESPACE] = "namespace", [DESCRIPTORS] = "descriptors", [LOG] = "log",
+	[ENTRIES] = "entries", [QUEUES] = "queues",
 	[KEEP_ALIVE] = "keep-alive", [READ] = "read", [WRITE] = "write", [FLUSH] = "flush",
 	[TRAP_READ] = "trap-read", [TRAP_WRITE] = "trap-write", [OTHER] = "other",
 };
@@ -113,6 +121,14 @@ static const struct twist *twist;
 static uint64_t value;
 static unsigned int offset;
 static unsigned int size;
+
+static const char *address;
+static const char *port;
+
+/* The state of the random mode; 0 without it. */
+static uint64_t random_state;
+/* One reply of so many is broken in it. */
+#define RANDOM_ONE_IN	8
 
 static struct ibv_comp_channel *arrivals;
 static uint8_t disk[BLOCKS * BLOCK];
@@ -261,9 +277,14 @@ static void set_property(struct reply *reply)
 		fail(reply, INVALID_FIELD);
 }
 
+/* With another SERIAL in the environment, of a character, the target is another one. */
 static void identify_controller(uint8_t *data)
 {
+	const char *serial = getenv("SERIAL");
+
 	memcpy(data + 4, "serial              ", 20);
+	if (serial)
+		data[4] = *serial;
 	memcpy(data + 24, "hostile                                 ", 40);
 	data[77] = 5;
 	put(data + 78, CONTROLLER_ID, 2);
@@ -323,6 +344,48 @@ static void identify(struct queue *queue, struct reply *reply)
 	}
 }
 
+static void discovery_header(uint8_t *data)
+{
+	put(data, 1, 8);
+	put(data + 8, LOGGED, 8);
+}
+
+/* The ways to the one subsystem that there is, each with a number in its name. */
+static void discovery_entry(uint8_t *data, unsigned int number)
+{
+	data[0] = 1;
+	data[1] = strchr(address, ':') ? 2 : 1;
+	data[2] = 2;
+	put(data + 4, 1, 2);
+	put(data + 6, 0xffff, 2);
+	put(data + 8, 32, 2);
+	snprintf((char *)data + 32, 32, "%s", port);
+	snprintf((char *)data + 256, 224, "nqn.2014-08.org.example:hostile%u", number);
+	snprintf((char *)data + 512, 256, "%s", address);
+	data[768] = 1;
+	data[769] = 4;
+	data[770] = 1;
+}
+
+static void discovery_log(struct queue *queue, struct reply *reply)
+{
+	uint64_t start = get(reply->sqe + 48, 8);
+	uint64_t length = 4 * (get(reply->sqe + 42, 4) + 1);
+	uint8_t *data = queue->memory->data;
+	unsigned int at;
+
+	if (length > MAX_TRANSFER || start % LOG_PART || length % LOG_PART)
+		return fail(reply, INVALID_FIELD);
+	memset(data, 0, length);
+	for (at = 0; at < length; at += LOG_PART) {
+		if (start + at)
+			discovery_entry(data + at, (start + at) / LOG_PART - 1);
+		else
+			discovery_header(data + at);
+	}
+	reply->data_length = length;
+}
+
 static void read_write(struct queue *queue, const struct capsule *capsule, struct reply *reply)
 {
 	uint64_t start = get(reply->sqe + 40, 8);
@@ -358,6 +421,8 @@ static void answer(struct queue *queue, const struct capsule *capsule, enum step
 		return set_property(reply);
 	case CONTROLLER: case LIST: case NAMESPACE: case DESCRIPTORS:
 		return identify(queue, reply);
+	case LOG: case ENTRIES:
+		return discovery_log(queue, reply);
 	case READ: case WRITE: case TRAP_READ: case TRAP_WRITE:
 		return read_write(queue, capsule, reply);
 	case QUEUES:
@@ -397,6 +462,10 @@ static enum step admin_step(const uint8_t *sqe)
 	static const enum step identified[] = { NAMESPACE, CONTROLLER, LIST, DESCRIPTORS };
 
 	switch (sqe[0]) {
+	case 0x02:
+		if (sqe[40] != 0x70)
+			return OTHER;
+		return get(sqe + 48, 8) ? ENTRIES : LOG;
 	case 0x06:
 		return sqe[40] < ARRAY_SIZE(identified) ? identified[sqe[40]] : OTHER;
 	case 0x09:
@@ -457,6 +526,26 @@ static void twist_result(struct queue *queue, struct reply *reply)
 static void twist_poke(struct queue *queue, struct reply *reply)
 {
 	put(queue->memory->data + offset, value, size);
+}
+
+/* One byte over and over, as much as a text has room for. */
+static void twist_flood(struct queue *queue, struct reply *reply)
+{
+	memset(queue->memory->data + offset, value, 256);
+}
+
+/* Another number each time. */
+static void twist_drift(struct queue *queue, struct reply *reply)
+{
+	static uint64_t times;
+
+	put(queue->memory->data + offset, ++times, 8);
+}
+
+/* Less data than was asked for. */
+static void twist_short(struct queue *queue, struct reply *reply)
+{
+	reply->data_length = value;
 }
 
 /* A full page of namespaces after the one that is asked about, up to the very last. */
@@ -526,8 +615,52 @@ static const struct twist twists[] = {
 	{ "result", twist_result }, { "poke", twist_poke }, { "fill", twist_fill },
 	{ "length", twist_length }, { "twice", twist_twice }, { "cid", twist_cid },
 	{ "keep", twist_keep }, { "key", twist_key }, { "swap", twist_swap },
-	{ "late", twist_late }, { "move", twist_move },
+	{ "late", twist_late }, { "move", twist_move }, { "flood", twist_flood },
+	{ "drift", twist_drift }, { "short", twist_short },
 };
+
+/* The random mode. */
+
+static uint64_t random_number(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state;
+}
+
+/* A number of few bits as often as one of many. */
+static uint64_t random_value(void)
+{
+	unsigned int shift = random_number() % 64;
+
+	return random_number() >> shift;
+}
+
+/* Breaks a reply in a way of its own, or leaves it as it is. */
+static void break_at_random(struct queue *queue, enum step step, struct reply *reply)
+{
+	/* Silence is not among them: each takes as long as a time limit. Most are lies. */
+	static const char *const names[] = {
+		"poke", "poke", "poke", "poke", "result", "status", "fill", "length", "twice",
+		"cid", "keep", "key", "late", "move", "hang-up",
+	};
+	const char *name = names[random_number() % ARRAY_SIZE(names)];
+	const struct twist *each = twists;
+
+	if (random_number() % RANDOM_ONE_IN)
+		return;
+	while (strcmp(each->name, name))
+		each++;
+	value = random_value();
+	size = 1 + random_number() % 8;
+	offset = random_number() % (IDENTIFY_SIZE - 8);
+	if (each->apply == twist_length)
+		value %= LONGEST_REPLY + 1;
+	printf("- broken %s %s %#llx %u %u\n", step_names[step], name, (unsigned long long)value,
+	       offset, size);
+	each->apply(queue, reply);
+}
 
 /* The queues. */
 
@@ -572,6 +705,8 @@ static void serve(struct queue *queue, const struct capsule *capsule)
 	answer(queue, capsule, step, &reply);
 	if (twist && step == twisted)
 		twist->apply(queue, &reply);
+	if (random_state)
+		break_at_random(queue, step, &reply);
 	deliver(queue, &reply);
 }
 
@@ -597,7 +732,8 @@ static void take_arrivals(void)
 	}
 }
 
-static void make_queue(struct rdma_cm_id *id, unsigned int qid)
+/* False if the host has given up the connection meanwhile. */
+static bool make_queue(struct rdma_cm_id *id, unsigned int qid)
 {
 	struct queue *queue = calloc(1, sizeof(*queue));
 	struct ibv_qp_init_attr attributes = {
@@ -623,14 +759,17 @@ static void make_queue(struct rdma_cm_id *id, unsigned int qid)
 		err(1, "ibv_create_cq");
 	attributes.recv_cq = queue->receives;
 	attributes.send_cq = queue->sends;
-	if (rdma_create_qp(id, NULL, &attributes))
-		err(1, "rdma_create_qp");
+	if (rdma_create_qp(id, NULL, &attributes)) {
+		warn("rdma_create_qp");
+		return false;
+	}
 	queue->mr = ibv_reg_mr(id->pd, queue->memory, sizeof(*queue->memory),
 			       IBV_ACCESS_LOCAL_WRITE);
 	if (!queue->mr)
 		err(1, "ibv_reg_mr");
 	for (number = 0; number < RECEIVES; number++)
 		post_receive(queue, number);
+	return true;
 }
 
 /* Rejects a connection for the reason that VALUE is, in as many bytes as OFFSET says. */
@@ -657,8 +796,7 @@ static void accept_queue(struct rdma_cm_id *id, const struct rdma_conn_param *re
 		errx(1, "the host sent %u bytes of private data", request->private_data_len);
 	qid = get((const uint8_t *)request->private_data + 2, 2);
 	put(data + 2, MAX_ENTRIES, 2);
-	make_queue(id, qid);
-	if (rdma_accept(id, &parameters))
+	if (make_queue(id, qid) && rdma_accept(id, &parameters))
 		warn("rdma_accept");
 }
 
@@ -697,7 +835,7 @@ static void take_event(struct rdma_event_channel *channel)
 	rdma_ack_cm_event(event);
 }
 
-static struct rdma_event_channel *listen_at(const char *address, const char *port)
+static struct rdma_event_channel *listen_at_address(void)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP };
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -720,7 +858,8 @@ static void usage(void)
 {
 	unsigned int n;
 
-	fprintf(stderr, "usage: hostile_target ADDRESS PORT [STEP TWIST [VALUE [OFFSET SIZE]]]\nsteps:");
+	fprintf(stderr, "usage: hostile_target ADDRESS PORT [STEP TWIST [VALUE [OFFSET SIZE]]]\n"
+		"       hostile_target ADDRESS PORT random SEED\nsteps:");
 	for (n = 0; n < ARRAY_SIZE(step_names); n++)
 		fprintf(stderr, " %s", step_names[n]);
 	fprintf(stderr, "\ntwists: reject (of request)");
@@ -766,7 +905,10 @@ int main(int argc, char **argv)
 
 	if (argc < 3 || argc == 4 || argc > 8)
 		usage();
-	if (argc > 4)
+	if (argc == 5 && !strcmp(argv[3], "random"))
+		/* Seeds that differ little shall not. */
+		random_state = (number(argv[4]) + 1) * 0x9e3779b97f4a7c15;
+	else if (argc > 4)
 		choose(argv[3], argv[4]);
 	if (argc > 5)
 		value = number(argv[5]);
@@ -777,7 +919,9 @@ int main(int argc, char **argv)
 	if (size > 8 || offset > 0x1ffff)
 		usage();
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	channel = listen_at(argv[1], argv[2]);
+	address = argv[1];
+	port = argv[2];
+	channel = listen_at_address();
 	printf("- ready\n");
 	for (;;) {
 		struct pollfd sources[] = {

@@ -12,11 +12,20 @@ TEST_FILE=${0##*/}
 # shellcheck disable=SC2034
 ARGUMENTS=("$@")
 
-. "$HERE/lib/harness.sh"
+RDMA_LIB=$SELFTESTS/drivers/infiniband/lib
+
+. "$RDMA_LIB/harness.sh"
+. "$RDMA_LIB/processes.sh"
+. "$RDMA_LIB/interfaces.sh"
+. "$RDMA_LIB/resources.sh"
 . "$HERE/lib/network.sh"
 . "$HERE/lib/target.sh"
 . "$HERE/lib/backend.sh"
 . "$HERE/lib/host.sh"
-. "$HERE/lib/resources.sh"
 . "$HERE/lib/trace.sh"
 . "$HERE/lib/load.sh"
+
+requirements() {
+	need_root && need_modules rnvme rdma_rxe nvmet-rdma dummy veth null_blk loop &&
+		need_programs rnvme rdma ip fio
+}

@@ -7,61 +7,25 @@
 # it misbehaves, how, and with which value.
 
 . "$(dirname "$0")/lib.sh"
+. "$HERE/lib/hostile.sh"
 
-SERVICE=4477
+# A loss is for good here.
+CONNECT_OPTIONS=(--ctrl-loss-tmo 0)
 
 # The most that a disconnect may take, in milliseconds.
 AT_ONCE=6000
+
+# What makes of a region's key one that no region can have: soft-RoCE numbers its regions below
+# 2^20, and the number is in the upper 24 bits. A lower bit would make it the neighbour's key as
+# soon as their lower bytes, which are random at first, agree.
+NO_KEY=0x80000000
 
 # How often a command is sent in all: once, and five times again.
 ATTEMPTS=6
 
 setup() {
-	modprobe rnvme && modprobe rdma_ucm && network_single && build || return 1
+	modprobe rnvme && modprobe rdma_ucm && network_single && hostile_build || return 1
 	OBJECTS=$(rdma_objects)
-}
-
-# It is built with the selftests; where they were not, the compiler builds it, if there is one.
-build() {
-	HOSTILE=$HERE/hostile_target
-	[ ! -x "$HOSTILE" ] || return 0
-	HOSTILE=$SCRATCH/hostile_target
-	gcc -O2 -Wall -Werror -o "$HOSTILE" "$HERE/hostile_target.c" -lrdmacm -libverbs
-}
-
-# hostile [STEP TWIST [VALUE [OFFSET SIZE]]]: starts the target; what it sees goes to a file.
-hostile() {
-	note "target: ${*:-good}"
-	# What is left of the RDMA objects is told once a test, at its end, for it takes its time.
-	[ -n "${GUARDED:-}" ] || defer rdma_objects_are_back
-	GUARDED=yes
-	: >"$SCRATCH/seen"
-	"$HOSTILE" "$TARGET4" "$SERVICE" "$@" >"$SCRATCH/seen" 2>&1 &
-	TARGET=$!
-	defer end_process "$TARGET"
-	wait_until 10 seen '- ready' || fail "the target does not start: $(<"$SCRATCH/seen")"
-}
-
-# seen LINE: whether the target has said so.
-seen() {
-	grep -qxF -e "$1" "$SCRATCH/seen"
-}
-
-# count STEP: how many commands of this step the target has got.
-count() {
-	grep -c " $1\$" "$SCRATCH/seen"
-}
-
-# gone: nothing of the controller is left, and the target is not needed any more.
-gone() {
-	no_disks || fail "a disk is left"
-	has "$(rnvme show -o json)" '"controllers":\[\]'
-	end_process "$TARGET"
-}
-
-# As something to be undone: it must not end the test before the rest is.
-rdma_objects_are_back() {
-	(rdma_back_to "$OBJECTS")
 }
 
 # refused STATUS STAGE PATTERN TARGET...: connecting ends so, and says why.
@@ -102,6 +66,8 @@ works() {
 	hostile "$@"
 	connect_hostile
 	compare "$(disk "$CTRL" 1)" 65536
+	run "${RNVME[@]}" stats "$CTRL" -o json
+	STATS=$OUTPUT
 	leave
 }
 
@@ -222,6 +188,27 @@ unusable_namespaces() {
 	refused 1 namespaces 'wrong length 15' descriptors poke 0x0f03 0 4
 }
 
+# A namespace without identifiers is known by its controller: in another one it is another one.
+comes_back_as_another() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1) first
+	hostile descriptors status 0x4002
+	connect_hostile
+	first=$(disk_number)
+	goes_and_is_back
+	same disk "$first" "$(disk_number)"
+	SERIAL=x goes_and_is_back
+	wait_until "$SOON" other_disk "$first" || fail "the disk is that of the other target"
+	leave
+}
+
+# The target ends, and there is one again; so is the connection.
+goes_and_is_back() {
+	end_process "$TARGET"
+	loses
+	hostile descriptors status 0x4002
+	comes_back
+}
+
 # A list of namespaces that goes on and on, of which only the first is one.
 endless_list() {
 	hostile list fill
@@ -248,7 +235,9 @@ odd_but_allowed() {
 leaves_keys_alone() {
 	works controller keep
 	works read keep
+	has "$STATS" '"local_invalidations":[1-9]'
 	works write keep
+	has "$STATS" '"local_invalidations":[1-9]'
 }
 
 broken_responses() {
@@ -259,8 +248,8 @@ broken_responses() {
 	refused 1 enable 'response of 0 bytes' capabilities length 0
 	refused 1 enable 'receive failed' capabilities length 17
 	refused 1 identify 'receive failed' controller length 64
-	refused 1 enable 'failed' capabilities key 0x700
-	refused 1 identify 'failed' controller key 0x100
+	refused 1 enable 'failed' capabilities key "$NO_KEY"
+	refused 1 identify 'failed' controller key "$NO_KEY"
 }
 
 disconnects() {
@@ -301,7 +290,7 @@ broken_io() {
 	dies 'response of 15 bytes' trap-read length 15
 	dies 'receive failed' trap-write length 17
 	dies 'disconnected' trap-write hang-up
-	dies 'failed' trap-read key 0x100
+	dies 'failed' trap-read key "$NO_KEY"
 	# Data goes to where it does not belong, and no answer comes.
 	dies 'accessed memory' trap-read move 0x100000
 }
@@ -350,6 +339,44 @@ invalidates_another_key() {
 	gone
 }
 
+# A target that breaks replies at random, with so many targets and connects to each: RANDOM_TARGETS
+# and RANDOM_CONNECTS in the environment are for longer runs, RANDOM_SEED for other ones.
+breaks_replies_at_random() {
+	local seed=${RANDOM_SEED:-1} targets=${RANDOM_TARGETS:-1} connects=${RANDOM_CONNECTS:-10} broken=0 i
+	for ((; targets > 0; targets--, seed++)); do
+		hostile random "$seed"
+		for ((i = 0; i < connects; i++)); do
+			survives_connect
+		done
+		broken=$((broken + $(grep -c '^- broken ' "$SCRATCH/seen")))
+		process_ended "$TARGET" && fail "the target ended: $(tail -3 "$SCRATCH/seen")"
+		gone
+	done
+	note "$broken broken replies"
+	[ $broken -ge 5 ] || fail "only $broken replies were broken"
+}
+
+# A connect succeeds, or says why not; so does a read; and it can be disconnected at once.
+survives_connect() {
+	local began took
+	try rnvme connect -a "$TARGET4" -s "$SERVICE" -n "$NQN" --timeout 2 --ctrl-loss-tmo 0 -o json
+	case $STATUS in
+	0) ;;
+	1 | 5)
+		has "$ERRORS" '"failure":\{"stage":"[a-z-]+","errno":[0-9]+,"message":"[^"]+"'
+		return
+		;;
+	*) fail "status $STATUS from a connect: $ERRORS" ;;
+	esac
+	[[ $OUTPUT =~ rnvme[0-9]+ ]] || fail "no device in: $OUTPUT"
+	CTRL=${BASH_REMATCH[0]}
+	[ ! -b "/dev/${CTRL}n1" ] || try dd if="/dev/${CTRL}n1" of=/dev/null bs=4k count=4 iflag=direct
+	began=$(now)
+	disconnect "$CTRL"
+	took=$(($(now) - began))
+	[ $took -lt $AT_ONCE ] || fail "the disconnect took $took ms: $(tail -3 "$SCRATCH/seen")"
+}
+
 # A target that has stopped answers nothing any more, not even that it is disconnected.
 stops() {
 	local began took
@@ -370,6 +397,7 @@ main setup \
 	refused_connects \
 	unusable_controllers \
 	unusable_namespaces \
+	comes_back_as_another \
 	endless_list \
 	odd_but_allowed \
 	leaves_keys_alone \
@@ -383,4 +411,5 @@ main setup \
 	data_after_the_answer \
 	never_answers_io \
 	invalidates_another_key \
+	breaks_replies_at_random \
 	stops

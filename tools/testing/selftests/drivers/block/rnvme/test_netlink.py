@@ -20,7 +20,14 @@ REQUIRED = {
     ("connect", "do"): ["traddr", "subsysnqn", "hostnqn", "hostid"],
     ("disconnect", "do"): ["ctrl-id"],
     ("ctrl-get", "do"): ["ctrl-id"],
+    ("ctrl-reset", "do"): ["ctrl-id"],
+    ("ctrl-set", "do"): ["ctrl-id"],
     ("ns-get", "do"): ["ctrl-id", "nsid"],
+    ("discover", "do"): ["traddr", "hostnqn", "hostid"],
+    ("discover-get", "do"): ["discovery-id"],
+    ("discover-get", "dump"): ["discovery-id"],
+    ("stats-get", "do"): ["ctrl-id"],
+    ("stats-set", "do"): ["ctrl-id"],
 }
 NO_CONTROLLER = 0xfffffff0
 HOSTID = bytes(range(1, 17))
@@ -47,7 +54,7 @@ class World:
             return HOSTID
         if attribute.type == "flag":
             return b""
-        if attribute.name == "ctrl-id":
+        if attribute.name in ("ctrl-id", "discovery-id"):
             return attribute.scalar(NO_CONTROLLER)
         return attribute.scalar(attribute.limits()[0] or 1)
 
@@ -140,6 +147,83 @@ def ynl_drives_every_operation(world):
         check(pathlib.Path(f"/sys/block/{one['name']}").exists(), f"no disk {one['name']}")
     world.remove(number)
     world.no_controllers()
+
+
+def ynl_resets_and_sets(world):
+    """A controller that lives is changed, and connected anew."""
+    number = world.connected()
+    world.ynl.do("ctrl-set", {"ctrl-id": number, "reconnect-delay": 3, "fast-io-fail-tmo": 7})
+    ctrl = world.ynl.do("ctrl-get", {"ctrl-id": number})
+    same("settings", (3, 600, 7), tuple(ctrl[name] for name in (
+        "reconnect-delay", "ctrl-loss-tmo", "fast-io-fail-tmo")))
+    request = world.spec.request("ctrl-set")
+    ours = genl.attribute(request.attributes["ctrl-id"].number,
+                          request.attributes["ctrl-id"].scalar(number))
+    same("error", errno.EINVAL, world.refused(request, ours, "nothing to set").errno)
+    for name in ("ctrl-loss-tmo", "fast-io-fail-tmo"):
+        # Between the longest time and never.
+        attribute = request.attributes[name]
+        for value in (4294968, 0xfffffffe):
+            data = genl.attribute(attribute.number, attribute.scalar(value))
+            refusal = world.refused(request, ours + data, f"{name} = {value}")
+            same(f"{name} = {value}: offset", genl.HEADERS + len(ours), refusal.offset)
+    same("after what was refused", ctrl, world.ynl.do("ctrl-get", {"ctrl-id": number}))
+    world.ynl.do("ctrl-reset", {"ctrl-id": number})
+    world.wait(number, lambda ctrl: ctrl and ctrl["state"] == "live")
+    world.remove(number)
+
+
+def ynl_discovers(world):
+    """A discovery is of the socket that asked, and goes with it."""
+    wish = {"traddr": world.values["TARGET4"], "hostnqn": world.values["HOSTNQN"],
+            "hostid": HOSTID.hex()}
+    client = spec.ynl_family()
+    client.ntf_subscribe("events")
+    ours = {"discovery-id": client.do("discover", wish)["discovery-id"]}
+    seen, limit = [], time.monotonic() + SOON
+    while not seen:
+        check(time.monotonic() < limit, "no discover-ntf")
+        seen = [one for one in client.poll_ntf(duration=1) if one["name"] == "discover-ntf"]
+    found = client.do("discover-get", ours)
+    same("event", found, seen[0]["msg"])
+    entries = [one["entry"] for one in client.dump("discover-get", ours)]
+    same("entries", found["nr-entries"], len(entries))
+    same("types", [3, 2], [one["subtype"] for one in entries])
+    same("subsystem", world.values["NQN"], entries[1]["subnqn"])
+    request = world.spec.request("discover-get")
+    number = request.attributes["discovery-id"]
+    body = genl.attribute(number.number, number.scalar(ours["discovery-id"]))
+    # Another socket does not see it, and the next one of the same takes its place.
+    for mode in ("do", "dump"):
+        refusal = world.refused(world.spec.request("discover-get", mode), body, "another's")
+        same("another's: error", errno.ENOENT, refusal.errno)
+    again = client.do("discover", wish | {"traddr": world.values["NOBODY4"]})
+    check(again["discovery-id"] != ours["discovery-id"], "the number is the same")
+    same("one under way", again, client.do("discover-get", again))
+    client.close()
+
+
+def ynl_reads_statistics(world):
+    """What the queues have done is what the controller has."""
+    # Nothing is sent meanwhile.
+    number = world.connected(**{"keep-alive-tmo": 0, "nr-io-queues": 2})
+    whole = world.ynl.do("stats-get", {"ctrl-id": number})
+    queues = world.ynl.dump("stats-get", {"ctrl-id": number})
+    same("dump of all", queues, world.ynl.dump("stats-get", {}))
+    same("queues", [0, 1, 2], [one["qid"] for one in queues])
+    check("qid" not in whole, f"the whole controller is a queue: {whole}")
+    same("latency", 0, whole["latency"])
+    for name in set(whole) - {"ctrl-id", "name", "latency"}:
+        same(name, whole[name], sum(one[name] for one in queues))
+    check(whole["reads"] > 0 and whole["others"] > 3, f"too little was done: {whole}")
+    request = world.spec.request("stats-set")
+    ours = genl.attribute(request.attributes["ctrl-id"].number,
+                          request.attributes["ctrl-id"].scalar(number))
+    same("error", errno.EINVAL, world.refused(request, ours, "nothing to set").errno)
+    world.ynl.do("stats-set", {"ctrl-id": number, "latency": 1})
+    same("latency", [1] * 3,
+         [one["latency"] for one in world.ynl.dump("stats-get", {"ctrl-id": number})])
+    world.remove(number)
 
 
 def ynl_hears_every_event(world):
@@ -242,18 +326,19 @@ def values_out_of_range(world):
 
 def values_without_meaning(world):
     """What the policy takes, and the operation does not."""
-    request = world.spec.request("connect")
     bad = {"traddr": [b"", b"target", b"300.1.1.1", b"192.0.2.1.", b"2001:db8::1::1",
                       b"192.0.2.1 ", b"fe80::1%nowhere"],
            "host-traddr": [b"", b"host", b"1.2.3.4.5"],
            "subsysnqn": [b"", b"nqn.2014-08.org\nx", b"nqn.\xff\xfe"],
            "hostnqn": [b"", b"nqn\n"],
            "hostid": [bytes(16)]}
-    for name, values in bad.items():
-        number = request.attributes[name].number
-        for value in values:
-            payload = value if name == "hostid" else value + b"\0"
-            world.refused_at(request, name, genl.attribute(number, payload), f"{name} = {value!r}")
+    for request in (world.spec.request("connect"), world.spec.request("discover")):
+        for name, values in bad.items():
+            number = request.attributes[name].number
+            for value in values:
+                payload = value if name == "hostid" else value + b"\0"
+                world.refused_at(request, name, genl.attribute(number, payload),
+                                 f"{name} = {value!r}")
 
 
 def malformed_messages(world):
@@ -294,11 +379,12 @@ def unknown_commands(world):
 def objects_that_are_not(world):
     """Controllers and namespaces that do not exist."""
     for request in world.spec.requests:
-        if "ctrl-id" in request.attributes:
+        name = next((one for one in ("ctrl-id", "discovery-id") if one in request.attributes), None)
+        if name:
             refusal = world.refused(
                 request, b"".join(data for _, data in world.required(request))
-                or genl.attribute(request.attributes["ctrl-id"].number,
-                                  world.good(request.attributes["ctrl-id"])), "no controller")
+                or genl.attribute(request.attributes[name].number,
+                                  world.good(request.attributes[name])), f"no such {name}")
             same(f"{request}: error", errno.ENOENT, refusal.errno)
             same(f"{request}: offset", genl.HEADERS, refusal.offset)
     request = world.spec.request("ns-get")
@@ -317,7 +403,8 @@ def privilege_is_needed(world):
             flags = genl.DUMP if request.mode == "dump" else 0
             genl.Socket("rnvme").request(request.command, body, genl.REQUEST | genl.ACK | flags)
         found = genl.unprivileged(ask)
-        wanted = errno.EPERM if request.admin else 0 if request.mode == "dump" else errno.ENOENT
+        anything = request.mode == "dump" and not body
+        wanted = errno.EPERM if request.admin else 0 if anything else errno.ENOENT
         same(f"{request} as nobody", wanted, found)
 
 
@@ -390,6 +477,9 @@ def operations_at_the_same_time(world):
 
 TESTS = [
     ynl_drives_every_operation,
+    ynl_resets_and_sets,
+    ynl_discovers,
+    ynl_reads_statistics,
     ynl_hears_every_event,
     policy_agrees_with_the_specification,
     missing_attributes,

@@ -5,15 +5,11 @@
 
 . "$(dirname "$0")/lib.sh"
 
+# A loss is for good here.
+CONNECT_OPTIONS=(--ctrl-loss-tmo 0)
+
 setup() {
 	modprobe rnvme
-}
-
-# Every test breaks the network, so every test has its own.
-start() {
-	network_pair
-	backend_memory disk 64 512
-	target_simple "$BACKEND"
 }
 
 delete_host_device() {
@@ -22,11 +18,11 @@ delete_host_device() {
 
 # rnvme has no RDMA object any more.
 owns_nothing() {
-	! rdma resource show qp | grep -qF '[rnvme]' && ! rdma resource show mr | grep -qF '[rnvme]'
+	! grep -qF '[rnvme]' < <(rdma resource show qp) && ! grep -qF '[rnvme]' < <(rdma resource show mr)
 }
 
 device_deleted_under_io() {
-	start
+	start_pair
 	connect "$TARGET4"
 	start_io
 	delete_host_device
@@ -37,7 +33,7 @@ device_deleted_under_io() {
 
 # The other end of the cable goes with it, and the target's device too.
 interface_deleted_under_io() {
-	start
+	start_pair
 	connect "$TARGET4"
 	start_io
 	run ip -n "$HOST_NETNS" link delete rnvme1
@@ -48,7 +44,7 @@ interface_deleted_under_io() {
 }
 
 device_driver_unloaded_under_io() {
-	start
+	start_pair
 	connect "$TARGET4"
 	start_io
 	run rmmod rdma_rxe
@@ -57,7 +53,7 @@ device_driver_unloaded_under_io() {
 }
 
 unloads_after_the_device_went() {
-	start
+	start_pair
 	connect "$TARGET4"
 	start_io
 	delete_host_device
@@ -68,7 +64,7 @@ unloads_after_the_device_went() {
 }
 
 device_deleted_while_idle() {
-	start
+	start_pair
 	connect "$TARGET4"
 	delete_host_device
 	is_dead 'RDMA device'
@@ -76,7 +72,7 @@ device_deleted_while_idle() {
 
 device_deleted_while_connecting() {
 	local pid status=0
-	start
+	start_pair
 	# The link address of nobody is given, so that connecting gets beyond it.
 	ip -n "$HOST_NETNS" neighbour replace "$NOBODY4" dev rnvme1 lladdr 02:00:00:00:00:99
 	"${RNVME[@]}" connect -a "$NOBODY4" -n "$NQN" --timeout 60 >"$SCRATCH/connect" 2>&1 &
@@ -92,12 +88,12 @@ device_deleted_while_connecting() {
 }
 
 owns_something() {
-	rdma resource show qp | grep -qF '[rnvme]'
+	grep -qF '[rnvme]' < <(rdma resource show qp)
 }
 
 # With the device back, the same address can be connected again.
 connects_after_the_device_came_back() {
-	start
+	start_pair
 	connect "$TARGET4"
 	delete_host_device
 	is_dead 'RDMA device'
@@ -109,7 +105,7 @@ connects_after_the_device_came_back() {
 # A file system on a disk whose device goes: it fails, and can be unmounted.
 mounted_file_system() {
 	local disk
-	start
+	start_pair
 	connect "$TARGET4"
 	disk=$(disk "$CTRL" 1)
 	mkdir "$SCRATCH/mount"

@@ -49,22 +49,29 @@ connects_50_times_without_growth() {
 	# What is made once and kept is made now.
 	rounds 3
 	objects=$(rdma_objects)
-	slab_count
+	slab_steady_while $NOISE rounds_and_back "$objects"
+}
+
+# rounds_and_back OBJECTS: after which there are these RDMA objects again.
+rounds_and_back() {
 	rounds $ROUNDS
-	rdma_back_to "$objects"
-	slab_steady $NOISE
+	rdma_back_to "$1"
 }
 
 failing_connects_leave_nothing() {
-	local i objects
+	local objects
 	fail_to_connect
 	objects=$(rdma_objects)
-	slab_count
+	slab_steady_while $NOISE fails_and_back "$objects"
+}
+
+# fails_and_back OBJECTS: likewise.
+fails_and_back() {
+	local i
 	for ((i = 0; i < ROUNDS; i++)); do
 		fail_to_connect
 	done
-	rdma_back_to "$objects"
-	slab_steady $NOISE
+	rdma_back_to "$1"
 }
 
 fail_to_connect() {

@@ -6,20 +6,16 @@
 
 . "$(dirname "$0")/lib.sh"
 
+# A loss is for good here.
+CONNECT_OPTIONS=(--ctrl-loss-tmo 0)
+
 setup() {
 	modprobe rnvme
 }
 
-# Every test breaks something, so every test has its own.
-start() {
-	network_pair
-	backend_memory disk 64 512
-	target_simple "$BACKEND"
-}
-
 # The neighbour's link address is asked for when the connection is made.
 neighbour_not_yet_known() {
-	start
+	start_pair
 	ip -n "$HOST_NETNS" neighbour flush dev rnvme1
 	connect "$TARGET4"
 	disconnect "$CTRL"
@@ -29,7 +25,7 @@ neighbour_not_yet_known() {
 
 # The target drops all connections of the port, and listens no more.
 port_removed_under_io() {
-	start
+	start_pair
 	connect "$TARGET4"
 	start_io
 	target_unexport 4420 "$NQN"
@@ -42,14 +38,14 @@ port_removed_under_io() {
 
 # The controller goes at the target while nothing is sent: the connection's end is noticed.
 port_removed_while_idle() {
-	start
+	start_pair
 	connect "$TARGET4" -k 0
 	target_unexport 4420 "$NQN"
 	is_dead 'disconnected'
 }
 
 target_driver_unloaded_under_io() {
-	start
+	start_pair
 	connect "$TARGET4"
 	start_io
 	target_unexport 4420 "$NQN"
@@ -61,7 +57,7 @@ target_driver_unloaded_under_io() {
 
 # Its namespace is gone, its controller is not.
 namespace_disabled_under_io() {
-	start
+	start_pair
 	connect "$TARGET4"
 	start_io
 	echo 0 >"$NVMET/subsystems/$NQN/namespaces/1/enable"
@@ -71,14 +67,8 @@ namespace_disabled_under_io() {
 	disconnect "$CTRL"
 }
 
-# No packet comes through any more, and nobody says so.
-silence() {
-	run tc qdisc add dev rnvme0 root netem loss 100%
-	run ip netns exec "$HOST_NETNS" tc qdisc add dev rnvme1 root netem loss 100%
-}
-
 silence_under_io() {
-	start
+	start_pair
 	connect "$TARGET4" -k 2
 	start_io
 	silence
@@ -89,7 +79,7 @@ silence_under_io() {
 # An idle host finds out by its keep-alive.
 silence_while_idle() {
 	local began took
-	start
+	start_pair
 	connect "$TARGET4" -k 2
 	began=$(now)
 	silence
@@ -103,7 +93,7 @@ silence_while_idle() {
 # Taking away what is already cut off must not wait for the other side for long.
 disconnect_in_silence() {
 	local began took
-	start
+	start_pair
 	connect "$TARGET4" -k 0
 	silence
 	began=$(now)
@@ -115,7 +105,7 @@ disconnect_in_silence() {
 # The user takes the disk away from under who uses it.
 disconnect_under_io() {
 	local disk
-	start
+	start_pair
 	connect "$TARGET4"
 	disk=$(disk "$CTRL" 1)
 	start_io
@@ -128,7 +118,7 @@ disconnect_under_io() {
 # What is yet to be written when the disk is taken away cannot be: the target goes meanwhile.
 disconnect_with_dirty_pages() {
 	local disk pid
-	start
+	start_pair
 	connect "$TARGET4"
 	disk=$(disk "$CTRL" 1)
 	run dd if=/dev/zero of="$disk" bs=1M count=48 conv=notrunc
@@ -148,7 +138,7 @@ not_live() {
 
 # Packets that get lost are sent again, and the data is right.
 loses_packets() {
-	start
+	start_pair
 	connect "$TARGET4" -k 0
 	run tc qdisc add dev rnvme0 root netem loss 0.5% seed 7
 	run fio --name=verify --filename="$(disk "$CTRL" 1)" --direct=1 --ioengine=libaio \

@@ -6,6 +6,9 @@
 # The program, run where the host is; `network_pair` moves it.
 RNVME=(rnvme)
 
+# Options of every connect of a test.
+CONNECT_OPTIONS=()
+
 # connect ADDRESS [OPTION...]: connect to the subsystem $NQN; the controller's name is left in CTRL,
 # and the test disconnects it at its end.
 connect() {
@@ -16,7 +19,8 @@ connect() {
 connect_to() {
 	local nqn=$1 address=$2
 	shift 2
-	run "${RNVME[@]}" connect -t rdma -a "$address" -s "${SERVICE:-4420}" -n "$nqn" -q "$HOSTNQN" "$@"
+	run "${RNVME[@]}" connect -t rdma -a "$address" -s "${SERVICE:-4420}" -n "$nqn" -q "$HOSTNQN" \
+		"${CONNECT_OPTIONS[@]}" "$@"
 	CTRL=${OUTPUT%%:*}
 	defer disconnect_if_there "$CTRL"
 	has "$CTRL" '^rnvme[0-9]+$'
@@ -48,6 +52,13 @@ ctrl_field() {
 	echo "${BASH_REMATCH[1]}"
 }
 
+# ctrl_number FIELD: a number of the controller of CTRL, as `rnvme show` has it.
+ctrl_number() {
+	run "${RNVME[@]}" show "$CTRL" -o json
+	[[ $OUTPUT =~ \"$1\":(-?[0-9]+) ]] || fail "no $1 in: $OUTPUT"
+	echo "${BASH_REMATCH[1]}"
+}
+
 # queue_limit DISK NAME: a limit of the block layer for the disk.
 queue_limit() {
 	local value
@@ -61,22 +72,39 @@ state_is() {
 	[[ $STATUS = 0 && $OUTPUT == *"\"state\":\"$2\""* ]]
 }
 
+is_not_live() {
+	! state_is "$CTRL" live
+}
+
+# loses: the controller of CTRL sees that its connection is lost.
+loses() {
+	wait_until "$SOON" is_not_live || fail "the loss is not seen"
+}
+
+# comes_back: it is live again.
+comes_back() {
+	wait_until "$SOON" state_is "$CTRL" live ||
+		fail "it is $(ctrl_field "$CTRL" state): $(ctrl_field "$CTRL" message)"
+}
+
+# disk_number: the number that no other disk has, before or after, of the first disk of CTRL; none
+# if it is not there.
+disk_number() {
+	cat "/sys/block/${CTRL}n1/diskseq" 2>/dev/null
+}
+
+# other_disk NUMBER: whether there is a first disk, and it is not the one that had that number.
+other_disk() {
+	local number
+	number=$(disk_number) && [ "$number" != "$1" ]
+}
+
 # Whether there is no disk of a controller.
 no_disks() {
 	local disk
 	for disk in /sys/block/rnvme[0-9]*n[0-9]*; do
 		[ ! -e "$disk" ] || return 1
 	done
-}
-
-process_ended() {
-	! kill -0 "$1" 2>/dev/null
-}
-
-# end_process PID: a process of the test must not outlive it.
-end_process() {
-	process_ended "$1" || kill -TERM "$1"
-	wait_until 10 process_ended "$1" || kill -KILL "$1"
 }
 
 unmount_if_mounted() {

@@ -58,3 +58,31 @@ verify() {
 	run fio --name=verify --filename="$disk" --direct=1 --ioengine=libaio --verify=crc32c \
 		--verify_fatal=1 --verify_state_save=0 --randrepeat=1 --output-format=terse "$@"
 }
+
+# More options of fio's for `start_verify`.
+VERIFY_OPTIONS=()
+
+# start_verify: writes for some seconds, and then reads all of it back; its process is in IO.
+start_verify() {
+	fio --name=verify --filename="$(disk "$CTRL" 1)" --direct=1 --ioengine=libaio --rw=randwrite \
+		--bs=16k --size=12m --iodepth=4 --rate_iops=100 --verify=crc32c --verify_fatal=1 \
+		--verify_state_save=0 --output-format=terse "${VERIFY_OPTIONS[@]}" \
+		>"$SCRATCH/fio" 2>&1 &
+	IO=$!
+	defer end_process $IO
+	wait_until 20 writes_flow || fail "there is no I/O: $(<"$SCRATCH/fio")"
+}
+
+writes_flow() {
+	local stat
+	read -ra stat <"/sys/block/${CTRL}n1/stat"
+	[ "${stat[4]}" -gt 50 ]
+}
+
+# is_verified: what was written is there.
+is_verified() {
+	local status=0
+	wait_until 60 process_ended "$IO" || fail "fio still waits; $CTRL is $(ctrl_field "$CTRL" state)"
+	wait "$IO" || status=$?
+	[ $status = 0 ] || fail "fio ended with status $status: $(<"$SCRATCH/fio")"
+}

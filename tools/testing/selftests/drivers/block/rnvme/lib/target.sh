@@ -74,6 +74,21 @@ target_unexport() {
 	rm -f "$NVMET/ports/$1/subsystems/$2"
 }
 
+# target_referral PORT NAME TRANSPORT ADDRESS [SERVICE]: the port's discovery log refers to another.
+target_referral() {
+	local path=$NVMET/ports/$1/referrals/$2 family=ipv4
+	[[ $4 != *:* ]] || family=ipv6
+	mkdir "$path" || return 1
+	defer target_referral_delete "$1" "$2"
+	echo "$3" >"$path/addr_trtype" && echo "$family" >"$path/addr_adrfam" &&
+		echo "$4" >"$path/addr_traddr" && echo "${5:-4420}" >"$path/addr_trsvcid" &&
+		echo 1 >"$path/enable"
+}
+
+target_referral_delete() {
+	rmdir "$NVMET/ports/$1/referrals/$2"
+}
+
 # target_simple BACKEND...: the subsystem $NQN with a namespace for each backend, on both addresses.
 target_simple() {
 	local backend nsid=0
@@ -84,4 +99,22 @@ target_simple() {
 	done
 	target_port 4420 "$TARGET4" && target_export 4420 "$NQN" &&
 		target_port 4421 "$TARGET6" && target_export 4421 "$NQN"
+}
+
+# The target listens no more, and drops its connections.
+port_goes() {
+	target_unexport 4420 "$NQN"
+	target_port_delete 4420
+}
+
+port_is_back() {
+	target_port 4420 "$TARGET4"
+	target_export 4420 "$NQN"
+}
+
+# start_pair: a cable, and the subsystem $NQN with one disk at its end: for a test that breaks some of
+# it, and so has its own.
+start_pair() {
+	# shellcheck disable=SC2153 # set by backend_memory
+	network_pair && backend_memory disk 64 512 && target_simple "$BACKEND"
 }

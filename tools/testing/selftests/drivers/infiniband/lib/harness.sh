@@ -7,13 +7,14 @@
 # that no one asked about, fails the test, and the report names the command and its line. `fail`
 # says why. What a test or the set-up makes, it gives to `defer` to undo: the last made is undone
 # first, however the test ends. A test also fails when undoing fails, and when the kernel reported a
-# fault meanwhile.
+# fault meanwhile. Who uses this defines `requirements` of what follows at the end, and may define
+# `after_test`, which runs when all has been undone, and without which nothing more is asked.
 
 if [ -r "$SELFTESTS/kselftest/ktap_helpers.sh" ]; then
 	# shellcheck source=/dev/null
 	. "$SELFTESTS/kselftest/ktap_helpers.sh"
 else
-	. "$HERE/lib/ktap.sh"
+	. "$RDMA_LIB/ktap.sh"
 fi
 
 # What a kernel says when it is broken.
@@ -24,9 +25,12 @@ FAULTS+='|refcount_t: |list_(add|del) corruption|(soft|hard) lockup|rcu.*detecte
 FAULTS+='|sleeping function called|scheduling while atomic|rust_kernel: .*panicked'
 FAULTS+='|Bad page state|kmemleak: [0-9]+ new'
 
+# On a kernel that checks itself everything takes so many times longer.
+SLOWDOWN=${RNVME_SLOWDOWN:-1}
+
 # Longest time a command run by `try` or `run` may take, in seconds. None needs more than a few;
 # this is for emulated machines under load.
-COMMAND_SECONDS=60
+COMMAND_SECONDS=$((60 * SLOWDOWN))
 
 DEFERRED=()
 
@@ -67,9 +71,9 @@ pause() {
 	read -rt 0.1 -u "$PAUSE_FD" || true
 }
 
-# wait_until SECONDS COMMAND...: whether COMMAND succeeds in that time.
+# wait_until SECONDS COMMAND...: whether COMMAND succeeds in that time, on a machine that is not slow.
 wait_until() {
-	local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
+	local end=$((${EPOCHREALTIME/[.,]/} + $1 * SLOWDOWN * 1000000))
 	shift
 	until "$@"; do
 		[ "${EPOCHREALTIME/[.,]/}" -lt "$end" ] || return 1
@@ -121,7 +125,7 @@ has() {
 }
 
 start_log() {
-	LOG_MARK="rnvme selftest $TEST_FILE $1 $EPOCHREALTIME"
+	LOG_MARK="selftest $TEST_FILE $1 $EPOCHREALTIME"
 	echo "$LOG_MARK" >/dev/kmsg
 }
 
@@ -153,7 +157,12 @@ end_test() {
 	trap - EXIT ERR
 	set +e
 	undo || [ $status != 0 ] || status=$KSFT_FAIL
+	after_test || [ "$status" != 0 ] || status=$KSFT_FAIL
 	exit "$status"
+}
+
+after_test() {
+	:
 }
 
 run_test() {
@@ -216,7 +225,7 @@ open_file() {
 	CURRENT=
 	trap end_file EXIT
 	trap stopped TERM INT
-	SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/rnvme.XXXXXX") || exit "$KSFT_FAIL"
+	SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/selftest.XXXXXX") || exit "$KSFT_FAIL"
 	defer rm -rf "$SCRATCH"
 	exec 3>&1 {PAUSE_FD}<> <(:)
 }
@@ -243,20 +252,29 @@ main() {
 	ktap_finished
 }
 
-# What all tests need; says what is missing.
-requirements() {
-	local module
-	if [ "$(id -u)" != 0 ]; then
+# What the file needs, from `requirements`, which it defines; says what is missing.
+need_root() {
+	[ "$(id -u)" = 0 ] || {
 		ktap_skip_all "must be run as root"
 		return 1
-	fi
-	for module in rnvme rdma_rxe nvmet-rdma dummy veth null_blk loop; do
+	}
+}
+
+# need_modules MODULE...
+need_modules() {
+	local module
+	for module; do
 		modprobe -qn "$module" || {
 			ktap_skip_all "there is no module $module"
 			return 1
 		}
 	done
-	for program in rnvme rdma ip fio; do
+}
+
+# need_programs PROGRAM...
+need_programs() {
+	local program
+	for program; do
 		command -v "$program" >/dev/null || {
 			ktap_skip_all "there is no program $program"
 			return 1

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Send a disk commands that no sane program sends, and see that each ends as it should.
+
+    ioctls.py refused DISK     calls that must be refused, each with its own error
+    ioctls.py random DISK N    N calls with random arguments; any outcome but a hang is fine
+    ioctls.py gone DISK        open the disk, say so, wait for a line, then ask: it must be gone
+"""
+
+import ctypes
+import errno
+import fcntl
+import mmap
+import os
+import random
+import struct
+import sys
+
+ID, ADMIN, IO = 0x4e40, 0xc0484e41, 0xc0484e43
+ADMIN64, IO64 = 0xc0504e47, 0xc0504e48
+
+# Which the module mmap does not have.
+PROT_NONE = 0
+
+# struct nvme_passthru_cmd up to the result.
+LAYOUT = struct.Struct("=BBHIIIQQII6II")
+FIELDS = ("opcode", "flags", "reserved", "nsid", "cdw2", "cdw3", "metadata", "addr", "metadata_len",
+          "data_len", "cdw10", "cdw11", "cdw12", "cdw13", "cdw14", "cdw15", "timeout_ms")
+
+IDENTIFY, GET_LOG, SET_FEATURES, READ, WRITE = 0x06, 0x02, 0x09, 0x02, 0x01
+
+
+def call(fd, number, **fields):
+    """The result of an ioctl, or its error number as a negative one; and what it left behind."""
+    known = {name: fields.get(name, 0) for name in FIELDS}
+    command = bytearray(LAYOUT.pack(*known.values()) + bytes(12))
+    try:
+        return fcntl.ioctl(fd, number, command), command
+    except OSError as error:
+        return -error.errno, command
+
+
+def memory(size, protection=mmap.PROT_READ | mmap.PROT_WRITE):
+    """Memory of this process, and its address."""
+    area = mmap.mmap(-1, size)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(area))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mprotect(ctypes.c_void_p(address), size, protection) != 0:
+        raise OSError(ctypes.get_errno(), "mprotect")
+    return area, address
+
+
+def refused(fd, nsid):
+    """Calls that must be refused."""
+    _, good = memory(2 << 20)
+    _, constant = memory(4096, mmap.PROT_READ)
+    _, nothing = memory(4096, PROT_NONE)
+    read = {"opcode": READ, "nsid": nsid, "addr": good, "data_len": 512}
+    identify = {"opcode": IDENTIFY, "cdw10": 1, "addr": good, "data_len": 4096}
+    cases = [
+        ("flags", IO, read | {"flags": 1}, errno.EINVAL),
+        ("metadata", IO, read | {"metadata": good, "metadata_len": 8}, errno.EINVAL),
+        ("another namespace", IO, read | {"nsid": nsid + 1}, errno.EINVAL),
+        ("all namespaces", IO, read | {"nsid": 0xffffffff}, errno.EINVAL),
+        ("read into constants", IO, read | {"addr": constant}, errno.EFAULT),
+        ("read into nothing", IO, read | {"addr": nothing}, errno.EFAULT),
+        ("read into the kernel", IO, read | {"addr": 0xffff888000000000}, errno.EFAULT),
+        ("read of 4 GiB", IO, read | {"data_len": 0xffffffff}, errno.EINVAL),
+        ("read of 2 MiB", IO64, read | {"data_len": 2 << 20}, errno.EINVAL),
+        ("write from nothing", IO, read | {"opcode": WRITE, "addr": nothing}, errno.EFAULT),
+        ("fabrics on the disk", IO, read | {"opcode": 0x7f}, errno.EOPNOTSUPP),
+        ("admin flags", ADMIN, identify | {"flags": 0x40}, errno.EINVAL),
+        ("identify into constants", ADMIN, identify | {"addr": constant}, errno.EFAULT),
+        ("identify into nothing", ADMIN64, identify | {"addr": nothing}, errno.EFAULT),
+        ("identify of 1 MiB", ADMIN, identify | {"data_len": 1 << 20}, errno.EINVAL),
+        ("identify of 4 GiB", ADMIN, identify | {"data_len": 0xffffffff}, errno.EINVAL),
+        ("set from nothing", ADMIN, {"opcode": 0xc1, "addr": nothing, "data_len": 8}, errno.EFAULT),
+    ]
+    cases += [(f"admin opcode {opcode:#x}", ADMIN, {"opcode": opcode}, errno.EOPNOTSUPP)
+              for opcode in (0x00, 0x01, 0x04, 0x05, 0x08, 0x0c, 0x0d, 0x15, 0x7f, 0x80, 0x84)]
+    cases += [(f"feature {feature:#x}", ADMIN, {"opcode": SET_FEATURES, "cdw10": feature},
+               errno.EOPNOTSUPP) for feature in (0x07, 0x0b, 0x0f, 0x16)]
+    for name, number, fields, wanted in cases:
+        result, _ = call(fd, number, **fields)
+        if result != -wanted:
+            raise SystemExit(f"{name}: {result} and not -{errno.errorcode[wanted]}")
+    for number in (0x4e41, 0x4e44, 0xc0504e41, 0x40304e42):
+        result, _ = call(fd, number)
+        if result != -errno.ENOTTY:
+            raise SystemExit(f"ioctl {number:#x}: {result} and not -ENOTTY")
+    try:
+        fcntl.ioctl(fd, IO, 8)
+        raise SystemExit("a structure at address 8 is taken")
+    except OSError as error:
+        if error.errno != errno.EFAULT:
+            raise
+    print(len(cases), "refused")
+
+
+def anything(fd, nsid, count):
+    """Calls with random arguments, of which some are right."""
+    chance = random.Random(5)
+    _, good = memory(1 << 20)
+    outcomes = {}
+    for _ in range(count):
+        number = chance.choice((ADMIN, IO, ADMIN64, IO64))
+        fields = {name: chance.choice((0, 0, 1, chance.getrandbits(3), chance.getrandbits(32)))
+                  for name in FIELDS}
+        fields["opcode"] = chance.choice((0, 1, 2, 6, chance.getrandbits(8), chance.getrandbits(8)))
+        fields["flags"] = chance.choice((0, 0, 0, 0, chance.getrandbits(8)))
+        fields["reserved"] = chance.getrandbits(16)
+        fields["nsid"] = chance.choice((nsid, nsid, nsid, chance.getrandbits(32)))
+        fields["metadata"] = fields["metadata_len"] = 0
+        fields["addr"] = chance.choice((0, good, good, good + chance.getrandbits(12),
+                                        chance.getrandbits(64)))
+        fields["data_len"] = chance.choice((0, 4, 16, 512, 4096, 4097, 65536,
+                                            chance.getrandbits(18)))
+        # What is not answered at once would cost the connection, by right.
+        fields["timeout_ms"] = 0
+        result, _ = call(fd, number, **fields)
+        kind = errno.errorcode[-result] if result < 0 else "status" if result else "success"
+        outcomes[kind] = outcomes.get(kind, 0) + 1
+    print(outcomes)
+
+
+def gone(fd):
+    """A disk that goes while it is open."""
+    _, good = memory(4096)
+    identify = {"opcode": IDENTIFY, "cdw10": 1, "addr": good, "data_len": 4096}
+    print(call(fd, ADMIN, **identify)[0], flush=True)
+    sys.stdin.readline()
+    for number in (ID, ADMIN, IO, 0x1234):
+        result, _ = call(fd, number, **identify)
+        if result != -errno.ENODEV:
+            raise SystemExit(f"ioctl {number:#x} of a disk that is gone: {result}")
+
+
+def main():
+    """Parse and do it."""
+    what, disk = sys.argv[1:3]
+    fd = os.open(disk, os.O_RDWR)
+    nsid = fcntl.ioctl(fd, ID)
+    if what == "refused":
+        refused(fd, nsid)
+    elif what == "random":
+        anything(fd, nsid, int(sys.argv[3]))
+    else:
+        gone(fd)
+
+
+main()

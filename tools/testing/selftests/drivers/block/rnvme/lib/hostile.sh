@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# A target that breaks the protocol, hostile_target.c: at one step, in one way, with one value.
+
+# The port that it listens at.
+SERVICE=4477
+
+# hostile_build: it is built with the selftests; where they were not, the compiler builds it, if there is
+# one.
+hostile_build() {
+	HOSTILE=$HERE/hostile_target
+	[ ! -x "$HOSTILE" ] || return 0
+	HOSTILE=$SCRATCH/hostile_target
+	gcc -O2 -Wall -Werror -o "$HOSTILE" "$HERE/hostile_target.c" -lrdmacm -libverbs
+}
+
+# hostile [STEP TWIST [VALUE [OFFSET SIZE]]]: starts the target; what it sees goes to a file.
+hostile() {
+	note "target: ${*:-good}"
+	# What is left of the RDMA objects is told once a test, at its end, for it takes its time.
+	[ -n "${GUARDED:-}" ] || defer rdma_objects_are_back
+	GUARDED=yes
+	: >"$SCRATCH/seen"
+	# shellcheck disable=SC2153 # of the network
+	"$HOSTILE" "$TARGET4" "$SERVICE" "$@" >"$SCRATCH/seen" 2>&1 &
+	TARGET=$!
+	defer end_process "$TARGET"
+	wait_until 10 seen '- ready' || fail "the target does not start: $(<"$SCRATCH/seen")"
+}
+
+# seen LINE: whether the target has said so.
+seen() {
+	grep -qxF -e "$1" "$SCRATCH/seen"
+}
+
+# count STEP: how many commands of this step the target has got.
+count() {
+	grep -c " $1\$" "$SCRATCH/seen"
+}
+
+# gone: nothing of the controller is left, and the target is not needed any more.
+gone() {
+	no_disks || fail "a disk is left"
+	has "$(rnvme show -o json)" '"controllers":\[\]'
+	end_process "$TARGET"
+}
+
+# As something to be undone: it must not end the test before the rest is.
+rdma_objects_are_back() {
+	(rdma_back_to "$OBJECTS")
+}

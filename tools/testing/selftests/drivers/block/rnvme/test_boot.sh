@@ -1,0 +1,137 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What is there after a boot: an installed system, and the connections of a file.
+
+. "$(dirname "$0")/lib.sh"
+
+# Installed with the tests, or where our VM has the sources.
+INSTALL=$HERE/boot/install
+[ -e "$INSTALL" ] || INSTALL=/opt/rnvme/src/tools/boot/install
+
+requirements() {
+	need_root && need_modules rnvme rdma_rxe nvmet-rdma dummy null_blk &&
+		need_programs rnvme rdma ip systemd-analyze
+}
+
+setup() {
+	network_single && backend_memory disk 16 512 && target_simple "$BACKEND" && modprobe rnvme &&
+		ROOT=$SCRATCH/root && CONNECTIONS=$SCRATCH/connections.conf &&
+		RELEASE=$(uname -r) && MODULES=$(dirname "$(modinfo -n rnvme)")
+}
+
+installed() {
+	mkdir -p "$ROOT/lib/modules/$RELEASE"
+	run "$INSTALL" --root "$ROOT" "$RELEASE" "$MODULES" "$(command -v rnvme)"
+}
+
+removed() {
+	run "$INSTALL" --root "$ROOT" --remove "$RELEASE"
+}
+
+installs_and_is_taken_away() {
+	installed
+	run modprobe -d "$ROOT" --show-depends rnvme
+	has "$OUTPUT" "/updates/rrdma.ko.*"$'\n'".*/updates/rnvme.ko"
+	run "$ROOT/usr/sbin/rnvme" --version
+	[ -s "$ROOT/usr/share/bash-completion/completions/rnvme" ] || fail "no completion"
+	grep -q '^.TH rnvme-connect-all 1' "$ROOT/usr/share/man/man1/rnvme-connect-all.1" ||
+		fail "no page of connect-all"
+	[ -s "$ROOT/usr/lib/udev/rules.d/60-rnvme.rules" ] || fail "no rules"
+	echo '# mine' >"$ROOT/etc/rnvme/connections.conf"
+	installed
+	same configuration '# mine' "$(<"$ROOT/etc/rnvme/connections.conf")"
+	removed
+	has "$OUTPUT" '^left: .*/etc/rnvme/connections.conf$'
+	same "what is left" '' "$(find "$ROOT" -name '*rnvme*' ! -path '*/etc/rnvme*')"
+}
+
+wrong_installs_are_refused() {
+	expect 2 "$INSTALL"
+	expect 2 "$INSTALL" --root
+	expect 2 "$INSTALL" --frob "$RELEASE"
+	expect 2 "$INSTALL" --remove
+	expect 1 "$INSTALL" --root "$SCRATCH/nowhere" "$RELEASE" "$MODULES" "$(command -v rnvme)"
+	has "$ERRORS" 'there is no kernel'
+	mkdir -p "$ROOT/lib/modules/$RELEASE"
+	expect 1 "$INSTALL" --root "$ROOT" "$RELEASE" "$SCRATCH" "$(command -v rnvme)"
+	has "$ERRORS" 'has to be built first'
+	mkdir "$SCRATCH/bin"
+	ln -s "$(command -v dirname)" "$SCRATCH/bin"
+	expect 1 env PATH="$SCRATCH/bin" \
+		"$INSTALL" --root "$ROOT" "$RELEASE" "$MODULES" "$(command -v rnvme)"
+	has "$ERRORS" 'depmod .* is not in PATH'
+	same "what was put there" '' "$(find "$ROOT/lib/modules" -name '*.ko')"
+}
+
+# By systemd, for which the units that it names are put beside it.
+unit_is_right() {
+	installed
+	cp -r /usr/lib/systemd/system/. "$ROOT/usr/lib/systemd/system/"
+	run systemd-analyze verify --root "$ROOT" --man=no rnvme.service
+	same complaints '' "$OUTPUT$ERRORS"
+	removed
+}
+
+all_are_connected() {
+	local devices
+	connections "$TARGET4" "$TARGET6"
+	connect_all 0
+	has "$OUTPUT" "connected to $NQN at .*"$'\n'".*connected to $NQN at "
+	devices=$(device_names)
+	connect_all 0
+	has "$OUTPUT" $'already connected\n.*already connected$'
+	same devices "$devices" "$(device_names)"
+	run rnvme disconnect-all
+}
+
+# Others are tried at the same time, so that one that does not answer holds up none.
+one_that_fails_stops_no_other() {
+	local began took
+	connections "$NOBODY4 --timeout 3" "$TARGET4" "$NOBODY4 -s 4421 --timeout 3"
+	began=$(now)
+	connect_all 1
+	took=$(($(now) - began))
+	has "$OUTPUT" "^rnvme[0-9]+: connected to $NQN at $TARGET4:4420\$"
+	has "$ERRORS" "connect to $NOBODY4:4420: .*"$'\n'".*connect to $NOBODY4:4421: "
+	has "$ERRORS" 'rnvme: connect-all: 2 of 3 connections failed$'
+	[ "$took" -lt 6000 ] || fail "it took $took ms"
+	run rnvme disconnect-all
+}
+
+wrong_file_connects_nothing() {
+	connections "$TARGET4" "$TARGET4 -s frob"
+	connect_all 2
+	has "$ERRORS" "connections.conf:3: invalid value 'frob'"
+	same devices '' "$(device_names)"
+	expect 1 rnvme connect-all -f "$SCRATCH/none"
+	has "$ERRORS" 'none: No such file or directory'
+}
+
+# connections ADDRESS-AND-OPTIONS...: a file with these.
+connections() {
+	local each
+	echo '# the connections' >"$CONNECTIONS"
+	for each; do
+		echo "-a $each -n $NQN -q $HOSTNQN" >>"$CONNECTIONS"
+	done
+}
+
+# connect_all STATUS: connect those of the file, with this status.
+connect_all() {
+	defer rnvme disconnect-all
+	expect "$1" rnvme connect-all -f "$CONNECTIONS"
+}
+
+device_names() {
+	run rnvme show -o json
+	grep -o '"device":"rnvme[0-9]*"' <<<"$OUTPUT" || true
+}
+
+main setup \
+	installs_and_is_taken_away \
+	wrong_installs_are_refused \
+	unit_is_right \
+	all_are_connected \
+	one_that_fails_stops_no_other \
+	wrong_file_connects_nothing

@@ -1,0 +1,271 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Discovery: what the kernel's target tells is what nvme-cli reads of it, all of it can be connected,
+# and a discovery controller that lies is found out. Nothing is left of any of it.
+
+. "$(dirname "$0")/lib.sh"
+. "$HERE/lib/hostile.sh"
+
+OTHER=$NQN-other
+DISCOVERY=nqn.2014-08.org.nvmexpress.discovery
+
+# Where another discovery controller is.
+ELSEWHERE=4430
+
+IDENTITY=(-q "$HOSTNQN")
+
+requirements() {
+	need_root && need_modules rnvme rdma_rxe rdma_ucm nvmet-rdma nvme-rdma dummy null_blk &&
+		need_programs rnvme rdma ip nvme python3
+}
+
+setup() {
+	modprobe rnvme && modprobe rdma_ucm && modprobe nvme-rdma && network_single &&
+		hostile_build || return 1
+	backend_memory one 16 512 && target_simple "$BACKEND" &&
+		target_subsystem "$OTHER" && target_port $ELSEWHERE "$TARGET4" $ELSEWHERE &&
+		target_export $ELSEWHERE "$OTHER" || return 1
+	target_referral 4420 elsewhere rdma "$TARGET4" $ELSEWHERE &&
+		target_referral 4420 itself rdma "$TARGET4" 4420 &&
+		target_referral 4420 tcp tcp "$TARGET4" 8009 &&
+		target_referral $ELSEWHERE back rdma "$TARGET4" 4420 || return 1
+	OBJECTS=$(rdma_objects)
+}
+
+# discover [OPTION...]: at the target's first port, unless the options say otherwise.
+discover() {
+	run rnvme discover -a "$TARGET4" "${IDENTITY[@]}" "$@"
+}
+
+# same_records THEIRS OURS: the records of two logs, the second of which may tell more.
+same_records() {
+	python3 - "$1" "$2" <<-'PYTHON'
+		import json, sys
+		theirs, ours = (json.loads(text)["records"] for text in sys.argv[1:])
+		assert len(theirs) == len(ours) > 0, (theirs, ours)
+		for one, other in zip(theirs, ours):
+		    # What is particular to TCP is not for us.
+		    for name in one.keys() - {"sectype"}:
+		        assert one[name] == other[name], (name, one, other)
+	PYTHON
+}
+
+is_what_nvme_cli_reads() {
+	local port theirs
+	for port in 4420 $ELSEWHERE; do
+		run nvme discover -t rdma -a "$TARGET4" -s "$port" "${IDENTITY[@]}" -o json
+		theirs=$OUTPUT
+		discover -s "$port" -o json
+		same_records "$theirs" "$OUTPUT"
+	done
+	rdma_back_to "$OBJECTS"
+}
+
+is_for_people() {
+	discover
+	has "$OUTPUT" '^5 records, generation [0-9]+'$'\n'
+	has "$OUTPUT" 'subsystem  '"$NQN"$'\n  type       nvme subsystem\n  address    '"$TARGET4:4420"
+	has "$OUTPUT" 'type       discovery subsystem referral'$'\n'"  address    $TARGET4:$ELSEWHERE"
+	has "$OUTPUT" 'transport  tcp, which rnvme cannot connect'
+	run rnvme show
+	same controllers '' "$OUTPUT"
+	discover -s $ELSEWHERE
+	has "$OUTPUT" '^3 records, generation [0-9]+'$'\n'
+	same text "$(printf '%s\n' '' 'record 0' "  subsystem  $DISCOVERY" '  type       current discovery subsystem' \
+		"  address    $TARGET4:$ELSEWHERE" '  transport  rdma, not specified' \
+		'' 'record 1' "  subsystem  $OTHER" '  type       nvme subsystem' \
+		"  address    $TARGET4:$ELSEWHERE" '  transport  rdma, not specified' \
+		'' 'record 2' "  subsystem  $DISCOVERY" '  type       discovery subsystem referral' \
+		"  address    $TARGET4:4420" '  transport  rdma, not specified')" \
+		"${OUTPUT#*$'\n'}"
+}
+
+over_ipv6() {
+	run rnvme discover -a "$TARGET6" "${IDENTITY[@]}" -o json
+	has "$OUTPUT" "\"trsvcid\":\"4420\",\"subnqn\":\"$NQN\",\"traddr\":\"$TARGET6\""
+}
+
+# A link-local address means something on its link only, so the log's is taken to be on the link that
+# it came by.
+over_link_local_ipv6() {
+	local address
+	address=$(ip -6 -o addr show dev rnvme0 scope link | sed -n 's/.* inet6 \(fe80[^/]*\).*/\1/p')
+	target_port 4431 "$address%rnvme0" 4431
+	target_export 4431 "$OTHER"
+	run rnvme discover -a "$address%rnvme0" -s 4431 "${IDENTITY[@]}"
+	has "$OUTPUT" "$OTHER"
+	defer rnvme disconnect-all
+	run rnvme connect-all -a "$address%rnvme0" -s 4431 "${IDENTITY[@]}"
+	has "$OUTPUT" "^rnvme0: connected to $OTHER at \[$address%rnvme0\]:4431\$"
+}
+
+names_what_is_wrong() {
+	expect 1 rnvme discover -a "$TARGET4" -s 4499 "${IDENTITY[@]}"
+	has "$ERRORS" "^rnvme: discover at $TARGET4:4499: rejected: nobody listens there"
+	expect 5 rnvme discover -a "$NOBODY4" --timeout 2 "${IDENTITY[@]}" -o json
+	has "$ERRORS" '"failure":\{"stage":"connect"'
+	expect 1 rnvme discover -a "$TARGET4" -n "$NQN-none" "${IDENTITY[@]}"
+	has "$ERRORS" 'rejected by target: no such subsystem'
+	expect 1 rnvme discover -a "no such name"
+	has "$ERRORS" 'discover at no such name:4420: cannot resolve host name'
+	expect 6 setpriv --reuid 65534 --regid 65534 --clear-groups \
+		rnvme discover -a "$TARGET4" "${IDENTITY[@]}"
+	has "$ERRORS" 'permission denied'
+	expect 2 rnvme discover
+	expect 2 rnvme connect-all -s 4420
+	rdma_back_to "$OBJECTS"
+}
+
+# lies STATUS PATTERN TARGET...: reading its log ends so, and says why.
+lies() {
+	local status=$1 pattern=$2
+	shift 2
+	hostile "$@"
+	expect "$status" rnvme discover -a "$TARGET4" -s "$SERVICE" --timeout "${LIMIT:-10}" \
+		"${IDENTITY[@]}" -o json
+	has "$ERRORS" "\"message\":\"[^\"]*($pattern)"
+	end_process "$TARGET"
+}
+
+# But for its lies its log is a good one.
+good_log() {
+	hostile
+	run rnvme discover -a "$TARGET4" -s "$SERVICE" "${IDENTITY[@]}" -o json
+	has "$OUTPUT" '"genctr":1,"numrec":6,"records":\[\{"trtype":"rdma"'
+	has "$OUTPUT" '"subnqn":"nqn.2014-08.org.example:hostile5"'
+	same "parts of the log" 2 "$(count entries)"
+	same "readings of its header" 2 "$(count log)"
+	end_process "$TARGET"
+}
+
+lying_logs() {
+	lies 1 'unknown format 7' log poke 7 16 2
+	lies 1 'changed 10 times' log drift 0 0
+	same "readings of its header" 11 "$(count log)"
+	lies 1 'entry 0 of the discovery log: the service does not end' entries flood 0x31 32
+	lies 1 'the name of the subsystem does not end' entries flood 0x6e 256
+	lies 1 'the address does not end' entries flood 0x31 512
+	lies 1 'entry 3 of .*: the address is not printable' entries poke 0x1b 3584 1
+	lies 1 'the subsystem: 255 bytes are more than 223' entries flood 0x6e 255
+	# Nothing is where entries should be.
+	lies 1 'entry 0 of .*: the subsystem: the name is empty' entries short 0
+	lies 1 'entry 2 of .*: the subsystem: the name is empty' entries short 2048
+	lies 1 'reading the discovery log: ' log status 0x4002
+	lies 1 'not in flight' log cid 0x0fff
+	lies 1 'target disconnected' entries hang-up
+	LIMIT=2 lies 5 'reading the discovery log: no response' log silent
+}
+
+# It says that it has as many as there are numbers: only so many are read, and nobody is told that
+# these are all.
+endless_log() {
+	hostile log poke 0xffffffffffffffff 8 8
+	run rnvme discover -a "$TARGET4" -s "$SERVICE" --timeout 60 "${IDENTITY[@]}"
+	has "$OUTPUT" 'only the first 1024 of 18446744073709551615 were read$'
+	same "parts of the log" 256 "$(count entries)"
+	end_process "$TARGET"
+}
+
+# start_discover: one that the target does not answer any more; its process is in CLIENT.
+start_discover() {
+	hostile log silent
+	# Nothing started by the shell in the background minds SIGINT, unless told to.
+	env --default-signal=INT rnvme discover -a "$TARGET4" -s "$SERVICE" --timeout 600 \
+		"${IDENTITY[@]}" >"$SCRATCH/discover" 2>&1 &
+	CLIENT=$!
+	defer end_process $CLIENT
+	wait_until 10 seen '0 log' || fail "it does not ask: $(<"$SCRATCH/discover")"
+}
+
+# ends_with PATTERN: the program ends soon, and says why.
+ends_with() {
+	wait_until "$SOON" process_ended "$CLIENT" || fail "it still waits"
+	has "$(<"$SCRATCH/discover")" "$1"
+}
+
+no_queue_pairs() {
+	[[ $(rdma resource show qp) != *'[rnvme]'* ]]
+}
+
+# Its connection does not outlive the program that asked, in whatever way that ends.
+ends_with_its_program() {
+	local signal
+	for signal in KILL INT; do
+		start_discover
+		! no_queue_pairs || fail "there is no queue pair of ours"
+		kill -$signal "$CLIENT"
+		wait_until 5 no_queue_pairs || fail "the connection outlives its program"
+		end_process "$CLIENT"
+		end_process "$TARGET"
+	done
+}
+
+ends_with_its_module() {
+	start_discover
+	run modprobe -r rnvme
+	defer modprobe rnvme
+	ends_with 'the discovery was cancelled'
+}
+
+# connected_all: all that there is, once, however the logs refer to each other.
+connected_all() {
+	same "connections" 2 "$(grep -c ': connected to ' <<<"$OUTPUT")"
+	has "$OUTPUT" "rnvme[01]: connected to $NQN at $TARGET4:4420"
+	has "$OUTPUT" "rnvme[01]: connected to $OTHER at $TARGET4:$ELSEWHERE"
+	has "$OUTPUT" "not connected: $DISCOVERY at tcp $TARGET4:8009: rnvme connects with RDMA only"
+}
+
+connects_all() {
+	defer rnvme disconnect-all
+	run rnvme connect-all -a "$TARGET4" "${IDENTITY[@]}" -k 7 -i 1
+	connected_all
+	same keep-alive 7 "$(ctrl_field rnvme1 keep_alive_tmo)"
+	same queues 1 "$(ctrl_field rnvme1 nr_io_queues)"
+	run rnvme connect-all -a "$TARGET4" "${IDENTITY[@]}"
+	same "connections that were there" 2 "$(grep -c 'already connected' <<<"$OUTPUT")"
+}
+
+connects_all_of_a_file() {
+	local file=$SCRATCH/connections.conf
+	printf 'discover -a %s -q %s\ndiscover -a %s -q %s --timeout 2\n' "$TARGET4" "$HOSTNQN" \
+		"$NOBODY4" "$HOSTNQN" >"$file"
+	defer rnvme disconnect-all
+	expect 1 rnvme connect-all -f "$file"
+	connected_all
+	has "$ERRORS" "^rnvme: discover at $NOBODY4:4420: "
+	has "$ERRORS" 'rnvme: connect-all: 1 of [0-9]+ connections failed$'
+}
+
+# The last test, for the listeners of the kernel's target come back to the device late.
+# Before Linux 7.3 soft-RoCE keeps a device until the processes that use it have ended, such as our
+# target. Clients in the kernel are told in the reverse order of their registration: so we are told
+# before that.
+ends_with_its_device() {
+	local GUARDED=yes removal
+	run modprobe -r rnvme
+	run modprobe rnvme
+	start_discover
+	rdma link delete rnvme_rxe0 &
+	removal=$!
+	ends_with 'the RDMA device was removed'
+	end_process "$TARGET"
+	wait_until "$SOON" process_ended $removal || fail "the device is still being removed"
+	run rdma link add rnvme_rxe0 type rxe netdev rnvme0
+	wait_until 10 rdma_is_up rnvme_rxe0
+}
+
+main setup \
+	is_what_nvme_cli_reads \
+	is_for_people \
+	over_ipv6 \
+	over_link_local_ipv6 \
+	names_what_is_wrong \
+	good_log \
+	lying_logs \
+	endless_log \
+	ends_with_its_program \
+	ends_with_its_module \
+	connects_all \
+	connects_all_of_a_file \
+	ends_with_its_device

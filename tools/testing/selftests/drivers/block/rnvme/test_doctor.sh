@@ -1,0 +1,180 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# `rnvme doctor`: where nothing is wrong it finds nothing; where something is, it finds just that, and
+# the command that it names mends it when it is typed as it is printed.
+
+. "$(dirname "$0")/lib.sh"
+
+HOSTID=5e1f7e57-0000-4000-8000-000000000001
+
+requirements() {
+	need_root && need_modules rnvme rdma_rxe nvmet-rdma veth null_blk &&
+		need_programs rnvme rdma ip nft setpriv
+}
+
+setup() {
+	modprobe rnvme && start_pair
+}
+
+# Where the host is.
+THERE=(ip netns exec "$HOST_NETNS")
+
+# doctor STATUS [OPTION...]: what is not as it should be is left in FOUND.
+doctor() {
+	local status=$1
+	shift
+	expect "$status" "${RNVME[@]}" doctor -n "$NQN" -q "$HOSTNQN" -I "$HOSTID" "$@"
+	FOUND=$(grep -v '^ok ' <<<"$OUTPUT") || true
+}
+
+finds_nothing() {
+	try "${RNVME[@]}" doctor -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID"
+	[ "$STATUS" = 0 ] && ! grep -qv '^ok ' <<<"$OUTPUT"
+}
+
+# finds STATUS LEVEL CHECK TEXT FIX: just this.
+finds() {
+	local wanted
+	doctor "$1" -a "$TARGET4"
+	printf -v wanted '%-8s %-10s %s; fix: %s' "${@:2}"
+	same finding "$wanted" "$FOUND"
+	FIX=$5
+}
+
+# It mends.
+mend() {
+	run "${THERE[@]}" bash -c "$FIX"
+	wait_until 10 finds_nothing || fail "after $FIX: $OUTPUT"
+}
+
+healthy_is_healthy() {
+	local address check
+	for address in "$TARGET4" "$TARGET6"; do
+		doctor 0 -a "$address"
+		same findings '' "$FOUND"
+		for check in module route interface link gid mtu firewall host controller; do
+			has "$OUTPUT" "(^|"$'\n'")ok +$check "
+		done
+	done
+	doctor 0
+	same "findings without a target" '' "$FOUND"
+	# The target itself: its address is one of this machine's.
+	run rnvme doctor -a "$TARGET4" -q "$HOSTNQN" -I "$HOSTID"
+	has "$OUTPUT" "ok +route +$TARGET4 is an address of this machine, on rnvme0"
+	run "${RNVME[@]}" doctor -a "$TARGET4" -q "$HOSTNQN" -I "$HOSTID" -o json
+	python3 -c 'import json, sys
+document = json.loads(sys.argv[1])
+assert document["schema"] == 1
+assert {each["level"] for each in document["findings"]} == {"ok"}, document' "$OUTPUT"
+}
+
+# Asking does not load it.
+module_is_not_loaded() {
+	run rmmod rnvme
+	finds 0 warning module 'rnvme is not loaded; the first connect loads it' 'modprobe rnvme'
+	[ ! -e /sys/module/rnvme ] || fail "the doctor has loaded the module"
+	mend
+}
+
+link_is_missing() {
+	run "${THERE[@]}" rdma link delete rnvme_rxe1
+	finds 1 fault link "no RDMA device is on rnvme1, which the route to $TARGET4 takes" \
+		'rdma link add rxe0 type rxe netdev rnvme1'
+	same error 'rnvme: doctor: 1 fault' "$ERRORS"
+	# The other end has one.
+	doctor 0
+	mend
+}
+
+interface_is_down() {
+	run "${THERE[@]}" ip link set rnvme1 down
+	finds 1 fault interface 'rnvme1 is down' 'ip link set rnvme1 up'
+	mend
+}
+
+mtu_is_small() {
+	run "${THERE[@]}" ip link set rnvme1 mtu 1280
+	finds 0 warning mtu 'rnvme1 has 1280, so that a packet carries 1024 bytes of data; it could be 4096 where all on the way to the target takes that' \
+		'ip link set rnvme1 mtu 4200'
+	mend
+}
+
+# The rule does what the doctor guesses: nothing connects.
+rule_drops_roce() {
+	local chain='inet rnvme input'
+	run "${THERE[@]}" nft "add table inet rnvme; add chain $chain { type filter hook input priority 0; }"
+	defer "${THERE[@]}" nft delete table inet rnvme
+	run "${THERE[@]}" nft "add rule $chain tcp dport 22 drop; add rule $chain udp dport { 53, 4791 } drop"
+	finds 1 fault firewall "a rule of $chain seems to drop UDP port 4791, which RoCE uses" \
+		"nft delete rule $chain handle $(handle)"
+	expect 5 "${RNVME[@]}" connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID" --timeout 2
+	mend
+	run "${THERE[@]}" nft "add chain $chain { policy drop; }"
+	finds 1 fault firewall "$chain seems to drop UDP port 4791, which RoCE uses, as no rule accepts it" \
+		"nft insert rule $chain udp dport 4791 accept"
+	mend
+}
+
+# The number of the rule about RoCE.
+handle() {
+	"${THERE[@]}" nft --handle list table inet rnvme | sed -n 's/.*4791.*# handle //p'
+}
+
+subsystem_is_connected() {
+	CONNECT_OPTIONS=(-I "$HOSTID")
+	connect "$TARGET4"
+	finds 0 warning controller "$NQN is connected already as $CTRL, which is live" \
+		"rnvme disconnect -d $CTRL"
+	mend
+}
+
+identity_is_not_written_down() {
+	local pattern="warning +host .*; fix: (mkdir -p /etc/nvme && echo '(.*)' >/etc/nvme/hostid)" id
+	[ ! -e /etc/nvme/hostid ] || {
+		run mv /etc/nvme/hostid "$SCRATCH/hostid"
+		defer mv "$SCRATCH/hostid" /etc/nvme/hostid
+	}
+	defer rm -f /etc/nvme/hostid
+	run rnvme doctor -q "$HOSTNQN"
+	[[ $OUTPUT =~ $pattern ]] || fail "'$pattern' is not in: $OUTPUT"
+	id=${BASH_REMATCH[2]}
+	run bash -c "${BASH_REMATCH[1]}"
+	same "the file" "$id" "$(</etc/nvme/hostid)"
+	run rnvme doctor -q "$HOSTNQN"
+	has "$OUTPUT" "ok +host +this host is $HOSTNQN"
+}
+
+address_is_wrong() {
+	doctor 1 -a 203.0.113.1
+	has "$FOUND" '^fault +route +there is no route to 203.0.113.1: Network is unreachable; '
+	doctor 1 -a 127.0.0.1
+	has "$FOUND" '^fault +route +127.0.0.1 is not the address of a host on a network'
+	doctor 1 -a 2001:db8:1::1
+	has "$FOUND" '^fault +route +there is no route to 2001:db8:1::1: '
+	expect 2 "${RNVME[@]}" doctor -s 0
+	expect 1 "${RNVME[@]}" doctor -a 'no such name'
+}
+
+# Who is not root is told what could not be looked at, and no more.
+others_may_ask() {
+	run "${THERE[@]}" nft 'add table inet rnvme'
+	defer "${THERE[@]}" nft delete table inet rnvme
+	expect 0 "${THERE[@]}" setpriv --reuid 65534 --regid 65534 --clear-groups \
+		rnvme doctor -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID"
+	FOUND=$(grep -v '^ok ' <<<"$OUTPUT") || true
+	has "$FOUND" '^unknown +firewall +the rules cannot be listed: '
+	same "number of findings" 1 "$(wc -l <<<"$FOUND")"
+}
+
+main setup \
+	healthy_is_healthy \
+	module_is_not_loaded \
+	link_is_missing \
+	interface_is_down \
+	mtu_is_small \
+	rule_drops_roce \
+	subsystem_is_connected \
+	identity_is_not_written_down \
+	address_is_wrong \
+	others_may_ask

@@ -1,0 +1,224 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# A connection that is lost comes back by itself, and no byte of what was written meanwhile is
+# wrong; or it is given up when the user said so.
+
+. "$(dirname "$0")/lib.sh"
+
+# A host that is quick to see a loss, and to try again.
+CONNECT_OPTIONS=(-k 1 -c 1 --timeout 5)
+
+setup() {
+	modprobe rnvme
+}
+
+target_comes_back_under_io() {
+	start_pair
+	connect "$TARGET4"
+	start_verify
+	port_goes
+	loses
+	has "$(ctrl_field "$CTRL" message)" 'disconnected|nobody listens'
+	port_is_back
+	comes_back
+	is_verified
+}
+
+silence_under_io() {
+	start_pair
+	connect "$TARGET4"
+	start_verify
+	silence
+	loses
+	sleep 2
+	silence_ends
+	comes_back
+	is_verified
+}
+
+device_comes_back_under_io() {
+	start_pair
+	connect "$TARGET4"
+	start_verify
+	run ip netns exec "$HOST_NETNS" rdma link delete rnvme_rxe1
+	loses
+	rdma_add "$HOST_NETNS" rnvme_rxe1 rnvme1
+	comes_back
+	is_verified
+}
+
+again_and_again() {
+	local _
+	start_pair
+	connect "$TARGET4"
+	start_verify
+	for _ in 1 2 3; do
+		port_goes
+		loses
+		port_is_back
+		comes_back
+	done
+	is_verified
+}
+
+# How it goes on can be seen.
+attempts_are_told() {
+	start_pair
+	connect "$TARGET4"
+	"${RNVME[@]}" monitor >"$SCRATCH/events" &
+	defer end_process $!
+	wait_until "$SOON" grep -q '^ready' "$SCRATCH/events" || fail "the monitor is not ready"
+	port_goes
+	wait_until "$SOON" tries_again || fail "no attempts: $OUTPUT"
+	run "${RNVME[@]}" show "$CTRL"
+	has "$OUTPUT" 'attempts to connect +[0-9]+, (next in [0-9]+ s|the last one under way)'
+	has "$OUTPUT" 'error +rejected: nobody listens'
+	has "$(<"$SCRATCH/events")" "ctrl-change $CTRL connecting .*: rejected: nobody listens"
+	port_is_back
+	comes_back
+	run "${RNVME[@]}" show "$CTRL"
+	[[ $OUTPUT != *"attempts to connect"* ]] || fail "attempts of a live controller: $OUTPUT"
+}
+
+tries_again() {
+	try "${RNVME[@]}" show "$CTRL" -o json
+	[[ $OUTPUT =~ \"attempts\":[2-9] ]]
+}
+
+is_given_up() {
+	local began took
+	start_pair
+	connect "$TARGET4" -l 3
+	start_io
+	began=$(now)
+	silence
+	io_fails
+	took=$(($(now) - began))
+	[ $took -gt 3000 ] || fail "given up after $took ms"
+	is_dead '.'
+}
+
+io_fails_before_it_is_given_up() {
+	start_pair
+	connect "$TARGET4" -l 600 -F 1
+	start_io
+	silence
+	io_fails
+	is_not_live || fail "it is live"
+	! state_is "$CTRL" dead || fail "it is dead"
+	silence_ends
+	comes_back
+	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct
+}
+
+disconnect_while_it_tries() {
+	local began took
+	start_pair
+	connect "$TARGET4"
+	start_io
+	silence
+	loses
+	sleep 1
+	began=$(now)
+	disconnect "$CTRL"
+	took=$(($(now) - began))
+	LOST+='|No space left' io_fails
+	[ $took -lt 5000 ] || fail "the disconnect took $took ms"
+}
+
+unloads_while_it_tries() {
+	start_pair
+	connect "$TARGET4"
+	port_goes
+	loses
+	run rmmod rnvme
+	defer modprobe rnvme
+	no_disks || fail "a disk is left of an unloaded module"
+}
+
+# Another namespace under the same number gets none of what was meant for the first.
+another_namespace_is_another_disk() {
+	local first
+	start_pair
+	connect "$TARGET4"
+	start_io
+	first=$(disk_number)
+	port_goes
+	loses
+	target_namespace_delete "$NQN" 1
+	backend_memory other 64 512
+	target_namespace "$NQN" 1 "$BACKEND"
+	port_is_back
+	comes_back
+	LOST+='|No space left' io_fails
+	wait_until "$SOON" other_disk "$first" || fail "there is no new disk"
+	run cmp -n 1048576 "$(disk "$CTRL" 1)" /dev/zero
+}
+
+# A disk goes on with the size that its namespace has now.
+new_size_is_taken_over() {
+	network_pair
+	backend_file disk 64
+	target_simple "$BACKEND"
+	connect "$TARGET4"
+	same size 67108864 "$(blockdev --getsize64 "$(disk "$CTRL" 1)")"
+	port_goes
+	loses
+	truncate -s 96M "$BACKEND"
+	port_is_back
+	comes_back
+	same size 100663296 "$(blockdev --getsize64 "$(disk "$CTRL" 1)")"
+}
+
+# The disks follow the number of queues that the target grants, fewer and then more, and what was
+# on its way on each of them gets there.
+queues_follow_what_is_granted() {
+	start_pair
+	connect "$TARGET4" -i 2
+	same queues 2 "$(ctrl_field "$CTRL" nr_io_queues)"
+	has_hardware_queues 2 || fail "the disk has other queues"
+	VERIFY_OPTIONS=(--numjobs=2 --size=6m --offset_increment=6m)
+	start_verify
+	# The target ends its controllers when this is written.
+	echo 1 >"$NVMET/subsystems/$NQN/attr_qid_max"
+	wait_until "$SOON" has_hardware_queues 1 || fail "the disk does not have one queue"
+	same queues 1 "$(ctrl_field "$CTRL" nr_io_queues)"
+	echo 2 >"$NVMET/subsystems/$NQN/attr_qid_max"
+	wait_until "$SOON" has_hardware_queues 2 || fail "the disk does not have two queues"
+	same queues 2 "$(ctrl_field "$CTRL" nr_io_queues)"
+	is_verified
+}
+
+has_hardware_queues() {
+	local queues=("/sys/block/${CTRL}n1/mq/"*)
+	[ ${#queues[@]} = "$1" ]
+}
+
+# Asking again is in vain if the target says so.
+refused_for_ever_is_dead() {
+	start_pair
+	connect "$TARGET4"
+	start_io
+	port_goes
+	loses
+	echo 0 >"$NVMET/subsystems/$NQN/attr_allow_any_host"
+	port_is_back
+	io_fails
+	is_dead 'not allowed'
+}
+
+main setup \
+	target_comes_back_under_io \
+	silence_under_io \
+	device_comes_back_under_io \
+	again_and_again \
+	attempts_are_told \
+	is_given_up \
+	io_fails_before_it_is_given_up \
+	disconnect_while_it_tries \
+	unloads_while_it_tries \
+	another_namespace_is_another_disk \
+	new_size_is_taken_over \
+	queues_follow_what_is_granted \
+	refused_for_ever_is_dead

@@ -1,0 +1,229 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# A controller that is reset comes back with its disks, and the I/O of those waits; and what is set
+# while it is connected counts at once.
+
+. "$(dirname "$0")/lib.sh"
+
+# A host that is quick to try again, and does not find out by itself that nothing comes through.
+CONNECT_OPTIONS=(-c 1 -k 0)
+
+RESETS=25
+
+# What other activity may add to a kmalloc cache meanwhile; one object leaked a reset is more.
+NOISE=$((RESETS * 4 / 5))
+
+# Less than elsewhere, as there are many tests.
+VERIFY_OPTIONS=(--size=6m)
+
+setup() {
+	modprobe rnvme
+}
+
+resets_under_io() {
+	local _
+	start_pair
+	connect "$TARGET4"
+	start_verify
+	for _ in 1 2; do
+		run "${RNVME[@]}" reset "$CTRL"
+		same output "$CTRL: reset" "$OUTPUT"
+		same state live "$(ctrl_field "$CTRL" state)"
+	done
+	has "$("${RNVME[@]}" reset "$CTRL" -o json)" "\"device\":\"$CTRL\""
+	is_verified
+}
+
+# The target hears of it in good order: its controller is disabled, and a new one enabled.
+target_is_told() {
+	network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
+	connect "$TARGET4"
+	trace_start "$COMMANDS"
+	run rnvme reset "$CTRL"
+	# To disable and to configure it are the same.
+	same "times it was disabled or configured" 2 "$(traced 'ofst=0x14, value=0x460060')"
+	same "times it was enabled" 1 "$(traced 'ofst=0x14, value=0x460061')"
+}
+
+many_resets_without_growth() {
+	local objects
+	network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
+	connect "$TARGET4" -i 2 -Q 16
+	# What is made once and kept is made now, and the backend has its pages.
+	run dd if=/dev/zero of="$BACKEND" bs=1M count=64 oflag=direct
+	resets 3
+	objects=$(rdma_objects)
+	slab_steady_while $NOISE resets_and_back "$objects"
+}
+
+# resets_and_back OBJECTS: under I/O, after which there are these RDMA objects again.
+resets_and_back() {
+	start_io
+	resets $RESETS
+	end_process $IO
+	rdma_back_to "$1"
+}
+
+# resets COUNT
+resets() {
+	local i
+	for ((i = 0; i < $1; i++)); do
+		run rnvme reset "$CTRL"
+	done
+}
+
+only_a_live_one() {
+	start_pair
+	expect 3 "${RNVME[@]}" reset rnvme77
+	has "$ERRORS" 'no controller rnvme77'
+	connect "$TARGET4"
+	port_goes
+	wait_until "$SOON" state_is "$CTRL" connecting || fail "it does not connect"
+	expect 1 "${RNVME[@]}" reset "$CTRL"
+	has "$ERRORS" "reset $CTRL: the controller is connecting, and only a live one can be reset"
+	run "${RNVME[@]}" set "$CTRL" -l 0
+	wait_until "$SOON" state_is "$CTRL" dead || fail "it is not given up"
+	expect 1 "${RNVME[@]}" reset "$CTRL"
+	has "$ERRORS" 'the controller is dead'
+}
+
+# start_reset: one that cannot end, as nothing comes through; its process is in RESET.
+start_reset() {
+	silence
+	"${RNVME[@]}" reset "$CTRL" >"$SCRATCH/reset" 2>&1 &
+	RESET=$!
+	defer end_process $RESET
+	wait_until "$SOON" state_is "$CTRL" resetting || fail "it is $(ctrl_field "$CTRL" state)"
+}
+
+# reset_ends STATUS PATTERN
+reset_ends() {
+	local status=0
+	wait_until 20 process_ended "$RESET" || fail "the reset does not end"
+	wait "$RESET" || status=$?
+	same "status of the reset" "$1" $status
+	has "$(<"$SCRATCH/reset")" "$2"
+}
+
+not_two_at_once() {
+	start_pair
+	connect "$TARGET4"
+	start_reset
+	expect 1 "${RNVME[@]}" reset "$CTRL"
+	has "$ERRORS" 'the controller is resetting'
+	silence_ends
+	comes_back
+}
+
+target_goes_during_a_reset() {
+	start_pair
+	connect "$TARGET4" --timeout 2
+	start_verify
+	start_reset
+	reset_ends 5 "reset $CTRL: .*; the kernel goes on to connect"
+	silence_ends
+	comes_back
+	is_verified
+}
+
+target_refuses_after_a_reset() {
+	start_pair
+	connect "$TARGET4"
+	start_io
+	echo 0 >"$NVMET/subsystems/$NQN/attr_allow_any_host"
+	expect 1 "${RNVME[@]}" reset "$CTRL" -o json
+	has "$ERRORS" 'this host is not allowed.*"stage":"fabrics-connect"'
+	io_fails
+	is_dead 'not allowed'
+}
+
+disconnect_during_a_reset() {
+	local began took
+	start_pair
+	connect "$TARGET4"
+	start_io
+	start_reset
+	began=$(now)
+	disconnect "$CTRL"
+	took=$(($(now) - began))
+	LOST+='|No space left' io_fails
+	reset_ends 1 'the controller was removed meanwhile'
+	[ $took -lt 5000 ] || fail "the disconnect took $took ms"
+}
+
+unload_during_a_reset() {
+	start_pair
+	connect "$TARGET4"
+	start_reset
+	run rmmod rnvme
+	defer modprobe rnvme
+	no_disks || fail "a disk is left of an unloaded module"
+	reset_ends 1 'the controller was removed meanwhile'
+}
+
+settings_are_shown() {
+	start_pair
+	connect "$TARGET4"
+	run "${RNVME[@]}" set "$CTRL" --reconnect-delay 3 --ctrl-loss-tmo 100 --fast_io_fail_tmo 7
+	same output "$CTRL: set" "$OUTPUT"
+	run "${RNVME[@]}" show "$CTRL"
+	has "$OUTPUT" 'longest pause +3 s'
+	has "$OUTPUT" 'given up after +100 s'
+	has "$OUTPUT" 'I/O fails after +7 s'
+	# What is not named stays.
+	run "${RNVME[@]}" set "$CTRL" -l -1 -o json
+	has "$OUTPUT" "\"device\":\"$CTRL\""
+	run "${RNVME[@]}" show "$CTRL" -o json
+	has "$OUTPUT" '"reconnect_delay":3,"ctrl_loss_tmo":-1,"fast_io_fail_tmo":7'
+	same "pause in sysfs" 3 "$(<"/sys/class/rnvme/$CTRL/reconnect_delay")"
+	expect 2 "${RNVME[@]}" set "$CTRL"
+	expect 2 "${RNVME[@]}" set "$CTRL" -k 5
+	has "$ERRORS" "unexpected argument '-k'"
+	expect 2 "${RNVME[@]}" set "$CTRL" -c 0
+	expect 3 "${RNVME[@]}" set rnvme77 -c 1
+	run "${RNVME[@]}" reset "$CTRL"
+	same "pause after a reset" 3 "$(ctrl_number reconnect_delay)"
+}
+
+# What is set while the connection is lost counts from the loss, at once.
+settings_count_while_it_tries() {
+	start_pair
+	connect "$TARGET4"
+	start_io
+	port_goes
+	loses
+	run "${RNVME[@]}" set "$CTRL" -F 0
+	io_fails
+	! state_is "$CTRL" dead || fail "it is given up"
+	# Held back again, a read ends only when the target is back.
+	run "${RNVME[@]}" set "$CTRL" -F -1
+	wait_until "$SOON" is_held_again || fail "I/O is not held back again"
+	dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct 2>"$SCRATCH/dd" &
+	IO=$!
+	defer end_process $IO
+	port_is_back
+	comes_back
+	wait $IO || fail "a read failed: $(<"$SCRATCH/dd")"
+	port_goes
+	loses
+	run "${RNVME[@]}" set "$CTRL" -l 0
+	is_dead 'nobody listens|disconnected'
+}
+
+is_held_again() {
+	[[ $(kernel_log) == *"I/O is held back again"* ]]
+}
+
+main setup \
+	resets_under_io \
+	target_is_told \
+	many_resets_without_growth \
+	only_a_live_one \
+	not_two_at_once \
+	target_goes_during_a_reset \
+	target_refuses_after_a_reset \
+	disconnect_during_a_reset \
+	unload_during_a_reset \
+	settings_are_shown \
+	settings_count_while_it_tries

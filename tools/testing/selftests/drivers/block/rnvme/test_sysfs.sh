@@ -1,0 +1,238 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What udev and scripts read in sysfs: the same as the kernel's own host shows of the same target.
+
+. "$(dirname "$0")/lib.sh"
+
+# Namespaces by the identifiers that they have.
+BOTH=1
+NGUID_ONLY=2
+NONE=3
+
+UUID=5e1f7e57-0001-4000-8000-0000000000aa
+NGUID=5e1f7e57-0002-4000-8000-0000000000bb
+OTHER_NGUID=5e1f7e57-0002-4000-8000-0000000000cc
+NIL=00000000-0000-0000-0000-000000000000
+
+# Installed beside this file, or where the machine for tests has the checkout.
+RULES=$HERE/boot/60-rnvme.rules
+[ -e "$RULES" ] || RULES=/opt/rnvme/src/tools/boot/60-rnvme.rules
+
+MODEL='Self test  disk'
+SERIAL=5e1f7e57
+
+setup() {
+	modprobe rnvme && network_single && target_load && target_subsystem "$NQN" || return 1
+	echo "$MODEL" >"$NVMET/subsystems/$NQN/attr_model" &&
+		echo "$SERIAL" >"$NVMET/subsystems/$NQN/attr_serial" &&
+		namespace_with $BOTH "$UUID" "$NGUID" &&
+		namespace_with $NGUID_ONLY "$NIL" "$OTHER_NGUID" &&
+		namespace_with $NONE "$NIL" "$NIL" &&
+		target_port 4420 "$TARGET4" && target_export 4420 "$NQN"
+}
+
+# namespace_with NSID UUID NGUID
+namespace_with() {
+	local path=$NVMET/subsystems/$NQN/namespaces/$1
+	backend_memory "disk$1" 16 512 && mkdir "$path" || return 1
+	defer target_namespace_delete "$NQN" "$1"
+	echo -n "$BACKEND" >"$path/device_path" && echo "$2" >"$path/device_uuid" &&
+		echo "$3" >"$path/device_nguid" && echo 1 >"$path/enable"
+}
+
+# attribute DEVICE NAME: its value without the spaces at its end; nothing if there is none.
+attribute() {
+	[ ! -e "$1/$2" ] || sed 's/ *$//' "$1/$2"
+}
+
+# connect_with_c OPTION...: the kernel's own host; its controller is left in THEIRS.
+connect_with_c() {
+	modprobe nvme-rdma
+	run nvme connect -t rdma -a "$TARGET4" -s 4420 -n "$NQN" -q "$HOSTNQN" "$@" -o json
+	[[ $OUTPUT =~ nvme[0-9]+ ]] || fail "no controller in: $OUTPUT"
+	THEIRS=${BASH_REMATCH[0]}
+	defer nvme disconnect -d "$THEIRS"
+}
+
+# their_disk NSID: the kernel's own host numbers disks as it finds them.
+their_disk() {
+	local nsid
+	for nsid in "/sys/block/${THEIRS}n"*/nsid; do
+		[ "$(<"$nsid")" != "$1" ] || dirname "$nsid"
+	done
+}
+
+# is_there COMMAND...: whether it says something.
+is_there() {
+	[ -n "$("$@")" ]
+}
+
+# same_attributes OURS THEIRS NAME...
+same_attributes() {
+	local ours=$1 theirs=$2 name
+	shift 2
+	for name; do
+		same "$name of $ours" "$(attribute "$theirs" "$name")" "$(attribute "$ours" "$name")"
+	done
+}
+
+namespaces_show_what_they_have() {
+	local disk
+	connect "$TARGET4"
+	disk=/sys/block/${CTRL}n
+	same wwid "uuid.$UUID" "$(attribute "$disk$BOTH" wwid)"
+	same uuid "$UUID" "$(attribute "$disk$BOTH" uuid)"
+	same nguid "$NGUID" "$(attribute "$disk$BOTH" nguid)"
+	same nsid $BOTH "$(attribute "$disk$BOTH" nsid)"
+	same wwid "eui.${OTHER_NGUID//-/}" "$(attribute "$disk$NGUID_ONLY" wwid)"
+	has "$(attribute "$disk$NONE" wwid)" '^nvme\.0000-[0-9a-f]+-[0-9a-f]+-00000003$'
+	for absent in "$BOTH/eui" "$NGUID_ONLY/uuid" "$NONE/uuid" "$NONE/nguid" "$NONE/eui"; do
+		[ ! -e "$disk$absent" ] || fail "there is $disk$absent: $(<"$disk$absent")"
+	done
+	same mode 444 "$(stat -c %a "$disk$BOTH/wwid")"
+}
+
+as_the_c_host_shows_it() {
+	local hostid=5e1f7e57-0003-4000-8000-0000000000cc nsid
+	local options=(-I "$hostid" -i 2 -Q 32 -k 7 -c 4 -F 20)
+	connect "$TARGET4" "${options[@]}" -l 60
+	connect_with_c "${options[@]}" -l 60
+	same_attributes "/sys/class/rnvme/$CTRL" "/sys/class/nvme/$THEIRS" state transport address \
+		subsysnqn hostnqn hostid model serial firmware_rev queue_count sqsize kato \
+		reconnect_delay ctrl_loss_tmo fast_io_fail_tmo
+	for nsid in $BOTH $NGUID_ONLY $NONE; do
+		wait_until 10 is_there their_disk "$nsid" || fail "the C host has no namespace $nsid"
+		same_attributes "/sys/block/${CTRL}n$nsid" "$(their_disk "$nsid")" wwid nguid eui nsid
+	done
+	same_attributes "/sys/block/${CTRL}n$BOTH" "$(their_disk $BOTH)" uuid
+}
+
+no_limits_are_off() {
+	connect "$TARGET4" -l -1
+	same ctrl_loss_tmo off "$(attribute "/sys/class/rnvme/$CTRL" ctrl_loss_tmo)"
+	same fast_io_fail_tmo off "$(attribute "/sys/class/rnvme/$CTRL" fast_io_fail_tmo)"
+}
+
+# Programs find the controller by the disk, and so its model and serial number.
+disks_belong_to_their_controller() {
+	local controller
+	connect "$TARGET4"
+	controller=$(readlink -f "/sys/class/rnvme/$CTRL")
+	same device "$controller" "$(readlink -f "/sys/block/${CTRL}n1/device")"
+	same cntlid "$(ctrl_field "$CTRL" cntlid)" "$(attribute "$controller" cntlid)"
+	run lsblk --nodeps --pairs --output MODEL,SERIAL "/dev/${CTRL}n1"
+	has "$OUTPUT" "^MODEL=\"Self test +disk\" SERIAL=\"$SERIAL\"\$"
+	disconnect "$CTRL"
+	[ ! -e "$controller" ] || fail "$controller is still there"
+}
+
+# Who is told of a disk, reads at once.
+there_when_the_disk_is_told_of() {
+	local told=$SCRATCH/told
+	python3 -u - >"$told" <<'END' &
+import os, socket
+NETLINK_KOBJECT_UEVENT = 15
+events = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, NETLINK_KOBJECT_UEVENT)
+events.bind((0, 1))
+print("ready")
+while True:
+    what, _, path = events.recv(8192).split(b"\0")[0].decode().partition("@")
+    if what == "add" and "/rnvme" in path and "/virtual/rnvme/" in path:
+        name = "wwid" if path.split("/")[-2] != "rnvme" else "serial"
+        try:
+            with open(f"/sys{path}/{name}", encoding="ascii") as file:
+                print(os.path.basename(path), file.read().strip())
+        except OSError as error:
+            print(os.path.basename(path), error)
+END
+	defer end_process $!
+	wait_until 10 grep -qs ready "$told" || fail "the listener is not ready"
+	connect "$TARGET4"
+	wait_until 10 grep -q "^${CTRL}n$NONE " "$told" || fail "not told of: $(<"$told")"
+	grep -qx "$CTRL $SERIAL" "$told" || fail "the controller is not as told: $(<"$told")"
+	grep -qx "${CTRL}n$BOTH uuid.$UUID" "$told" || fail "the disk is not as told: $(<"$told")"
+}
+
+# An attribute that is open when its disk goes is not there any more, and nobody waits.
+open_attributes_end() {
+	local attribute
+	connect "$TARGET4"
+	exec {attribute}<"/sys/block/${CTRL}n1/wwid"
+	disconnect "$CTRL"
+	if cat <&"$attribute" >"$SCRATCH/late" 2>&1; then
+		fail "a disk that is gone says: $(<"$SCRATCH/late")"
+	fi
+	has "$(<"$SCRATCH/late")" 'No such device'
+	exec {attribute}<&-
+}
+
+# Reading all the time changes nothing for disks that come and go.
+readers_while_disks_come_and_go() {
+	local i began
+	read_all &
+	defer end_process $!
+	for i in {1..5}; do
+		connect "$TARGET4"
+		wait_until 10 grep -qs "uuid.$UUID" "$SCRATCH/read" || fail "nothing is read in round $i"
+		: >"$SCRATCH/read"
+		began=$(now)
+		disconnect "$CTRL"
+		[ $(($(now) - began)) -lt 5000 ] || fail "the disconnect took $(($(now) - began)) ms"
+	done
+}
+
+read_all() {
+	while :; do
+		cat /sys/block/rnvme*/wwid /sys/class/rnvme/*/* >>"$SCRATCH/read" 2>"$SCRATCH/not-read" ||
+			true
+	done
+}
+
+# udev_with_our_rules: udev answers to events of disks from now on, by our rules too.
+udev_with_our_rules() {
+	local rules=/run/udev/rules.d
+	mkdir -p $rules
+	cp "$RULES" $rules/
+	defer rm $rules/"${RULES##*/}"
+	if udevadm control --ping --timeout=1 2>/dev/null; then
+		udevadm control --reload
+		return
+	fi
+	/usr/lib/systemd/systemd-udevd >"$SCRATCH/udev" 2>&1 &
+	defer end_process $!
+	wait_until 10 udevadm control --ping --timeout=1 2>/dev/null ||
+		fail "udev does not start: $(<"$SCRATCH/udev")"
+}
+
+# link NAME DISK: the link below /dev/disk must be there soon, and lead to the disk.
+link() {
+	wait_until 10 test -L "/dev/disk/$1" ||
+		fail "there is no $1 but: $(ls -R /dev/disk), $(udevadm info "$2")"
+	same "$1" "$2" "$(readlink -f "/dev/disk/$1")"
+}
+
+udev_gives_stable_names() {
+	local disk
+	udev_with_our_rules
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" $BOTH)
+	link "by-id/nvme-uuid.$UUID" "$disk"
+	link "by-id/nvme-Self_test__disk_${SERIAL}_$BOTH" "$disk"
+	link "by-id/nvme-eui.${OTHER_NGUID//-/}" "$(disk "$CTRL" $NGUID_ONLY)"
+	run mkfs.ext4 -q -L rnvme-test -U "$UUID" "$disk"
+	link "by-uuid/$UUID" "$disk"
+	link by-label/rnvme-test "$disk"
+	disconnect "$CTRL"
+	wait_until 10 test ! -e "/dev/disk/by-id/nvme-uuid.$UUID" || fail "the link stays"
+}
+
+main setup \
+	namespaces_show_what_they_have \
+	as_the_c_host_shows_it \
+	no_limits_are_off \
+	disks_belong_to_their_controller \
+	there_when_the_disk_is_told_of \
+	open_attributes_end \
+	readers_while_disks_come_and_go \
+	udev_gives_stable_names

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# Interfaces and RDMA devices on them.
+
+# The kind of the devices: rxe is soft-RoCE, siw is soft-iWARP.
+RDMA_TYPE=${RDMA_TYPE:-rxe}
+
+# interface_up NETNS INTERFACE MTU ADDRESS...
+interface_up() {
+	local where=(${1:+-n "$1"}) interface=$2 mtu=$3 address options
+	shift 3
+	ip "${where[@]}" link set "$interface" mtu "$mtu" up || return 1
+	for address; do
+		options=()
+		# Nobody else has it, and nobody waits until that is proved.
+		[[ $address != *:* ]] || options=(nodad)
+		ip "${where[@]}" address add "$address" dev "$interface" "${options[@]}" || return 1
+	done
+}
+
+# The driver of the devices.
+rdma_load() {
+	case $RDMA_TYPE in
+	rxe) modprobe rdma_rxe ;;
+	*) modprobe "$RDMA_TYPE" ;;
+	esac
+}
+
+# rdma_add NETNS DEVICE INTERFACE
+rdma_add() {
+	local where=(${1:+ip netns exec "$1"})
+	"${where[@]}" rdma link add "$2" type "$RDMA_TYPE" netdev "$3" || return 1
+	defer rdma_delete "$2" "$1"
+	wait_until 10 rdma_is_up "$2" || {
+		note "the RDMA device $2 does not come up"
+		return 1
+	}
+}
+
+rdma_is_up() {
+	local state
+	read -r state <"/sys/class/infiniband/$1/ports/1/state" && [[ $state == *ACTIVE ]]
+}
+
+# rdma_delete DEVICE [NETNS]: a test may have done it before.
+rdma_delete() {
+	local where=(${2:+ip netns exec "$2"})
+	[ ! -e "/sys/class/infiniband/$1" ] || "${where[@]}" rdma link delete "$1"
+}
+
+interface_delete() {
+	[ ! -e "/sys/class/net/$1" ] || ip link delete "$1"
+}
+
+netns_delete() {
+	[ ! -e "/run/netns/$1" ] || ip netns del "$1"
+}

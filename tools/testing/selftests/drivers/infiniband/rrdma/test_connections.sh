@@ -1,0 +1,398 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The listener of the sample key_ping against peers that do not connect as they should, private data
+# in each message that has room for it, and another network namespace.
+
+. "$(dirname "$0")/lib.sh"
+. "$HERE/lib/key_ping.sh"
+. "$HERE/lib/pair.sh"
+
+# A peer without a queue pair.
+ASKER=$HERE/cm_peer
+
+requirements() {
+	need_sample key_ping rping "$PEER" "$ASKER" && need_modules rdma_ucm
+}
+
+setup() {
+	network 4200 && modprobe rdma_ucm
+}
+
+# asks NAME COUNT ANSWER: the peer asks for so many connections at once.
+asks() {
+	peer_start "$1" "$ASKER" "$OWN4" $PORT "$2" "$3"
+	peer_waits "$1" '^asked'
+}
+
+# peer_heard NAME COUNT PATTERN: whether so many lines of what it said are like this.
+peer_heard() {
+	[ "$(grep -cE "$3" "$SCRATCH/peer-$1")" = "$2" ]
+}
+
+# peer_hears NAME COUNT PATTERN: it must be so soon.
+peer_hears() {
+	wait_until 15 peer_heard "$@" ||
+		fail "not $2 times '$3' but: $(sort "$SCRATCH/peer-$1" | uniq -c)"
+}
+
+# peer_kill NAME: as it goes when it crashes.
+peer_kill() {
+	local pid=PEER_$1
+	# `timeout` does not pass this on; it ends likewise, of which nobody wants to hear.
+	pkill -KILL -P "${!pid}"
+	peer_result "$1"
+}
+
+# The ids of the connection manager that the sample has, or that wait for it.
+ids() {
+	rdma resource show cm_id | grep -cF "comm [$SAMPLE" || true
+}
+
+ids_are() {
+	[ "$(ids)" = "$1" ]
+}
+
+# occupied [PARAMETER...]: the sample has a client that says nothing, so that others wait. How many
+# ids there are then is in IDS.
+occupied() {
+	serves "$OWN4" "$@"
+	peer_start silent "$PEER" client "$OWN4" $PORT 64 silent
+	peer_waits silent '^connected'
+	IDS=$(ids)
+}
+
+# unloads_soon: nothing that a peer does or does not do may hold it up.
+unloads_soon() {
+	local began
+	began=$(now)
+	sample_unload
+	[ $(($(now) - began)) -lt $((5000 * SLOWDOWN)) ] || fail "it took $(($(now) - began)) ms"
+}
+
+client_says_nothing() {
+	occupied
+	unloads_soon
+	sample_says '^stopped at source: the module is unloaded$' || fail "$(sample_log)"
+	peer_result silent
+	has "$OUTPUT" 'end: Work Request Flushed Error'
+}
+
+silent_client_is_killed() {
+	occupied
+	peer_kill silent
+	sample_done
+	has "$RESULT" '^0 pings'
+}
+
+client_does_not_confirm() {
+	serves "$OWN4" timeout=2000
+	asks client 1 nothing
+	peer_waits client '^accepted'
+	sample_fails '^accept: accepting: timed out after 2000 ms$'
+	peer_stop client
+}
+
+client_rejects_the_acceptance() {
+	serves "$OWN4"
+	asks client 1 reject
+	sample_fails '^accept: accepting: rejected: consumer defined$'
+	peer_end client
+}
+
+client_is_killed_when_it_is_accepted() {
+	serves "$OWN4"
+	asks client 1 vanish
+	sample_fails '^accept: accepting: rejected: '
+}
+
+# Its last message comes while its request waits, while it is looked at, when it is accepted, or
+# ahead of the request.
+client_is_killed_when_it_has_asked() {
+	local round
+	for round in 1 2 3 4 5; do
+		serves "$OWN4"
+		asks client 1 hurry
+		peer_result client
+		wait_until 5 sample_says '^failed' || true
+		! sample_says '^failed' ||
+			sample_fails '^(queue pair|accept): accepting: (rejected: |timed out|error -22$)'
+		unloads_soon
+	done
+}
+
+# One request waits; the others are told that there is no room.
+more_clients_than_the_backlog() {
+	occupied
+	asks many 32 nothing
+	peer_hears many 31 '^RDMA_CM_EVENT_REJECTED: 3$'
+	ids_are $((IDS + 1)) || fail "$(ids) ids and not $IDS and one"
+	peer_kill silent
+	sample_done
+	# The sample wants one client only. The one that waits is told.
+	peer_hears many 1 '^RDMA_CM_EVENT_REJECTED: 28$'
+	peer_waits many '^answered'
+	peer_stop many
+}
+
+# It does not take the place of others.
+client_that_waits_is_killed() {
+	occupied
+	asks first 1 nothing
+	wait_until 15 ids_are $((IDS + 1)) || fail "it does not wait: $(<"$SCRATCH/peer-first")"
+	peer_kill first
+	wait_until 15 ids_are "$IDS" || fail "$(ids) ids and not $IDS"
+	asks waiting 1 nothing
+	wait_until 15 ids_are $((IDS + 1)) || fail "it does not wait: $(<"$SCRATCH/peer-waiting")"
+	asks late 1 nothing
+	peer_waits late '^RDMA_CM_EVENT_REJECTED: 3$'
+	peer_heard waiting 0 REJECTED || fail "the second was rejected"
+	unloads_soon
+	peer_waits waiting '^RDMA_CM_EVENT_REJECTED: 28$'
+	peer_stop waiting
+	peer_stop late
+}
+
+# refusals ROUNDS: one client of 32 waits, and is killed; or all of them are before they hear of it.
+# A last message that overtakes its request is lost, so one may wait for ever: till all ends.
+refusals() {
+	local round
+	occupied
+	for ((round = 0; round < $1; round++)); do
+		asks many 32 nothing
+		peer_hears many 31 '^RDMA_CM_EVENT_REJECTED: 3$'
+		peer_kill many
+		wait_until 15 ids_are "$IDS" || fail "$(ids) ids and not $IDS"
+	done
+	for ((round = 0; round < $1; round++)); do
+		asks many 32 hurry
+		peer_result many
+	done
+	unloads_soon
+	peer_result silent
+}
+
+refusals_leave_nothing() {
+	refusals 1
+	slab_steady_while 64 refusals 4
+}
+
+many_clients_in_a_row() {
+	local round
+	for round in 1 2 3 4 5 6 7 8; do
+		serves "$OWN4"
+		peer_run "$PEER" client "$OWN4" $PORT 64 none
+		same "what came back" same "$OUTPUT"
+		sample_done
+		sample_unload
+	done
+}
+
+private_data_in_both_directions() {
+	serves "$OWN4" private_data=196 demanded=56
+	peer_run "$PEER" client "$OWN4" $PORT 64 none 56
+	has "$OUTPUT" '^RDMA_CM_EVENT_ESTABLISHED: told 196 bytes'
+	sample_done
+	sample_unload
+	peer_serves server "$PEER" server "$PEER4" $PORT 64 none 196
+	sample_load key_ping "server=$PEER4" private_data=56 demanded=196 count=1
+	sample_done
+	sample_unload
+	peer_end server
+	has "$OUTPUT" 'RDMA_CM_EVENT_CONNECT_REQUEST: told 56 bytes'
+}
+
+# not_as_demanded TOLD: the client is rejected, and told as much as a rejection holds.
+not_as_demanded() {
+	serves "$OWN4" private_data=148 demanded=20
+	expect 1 ip netns exec "$PEER_NETNS" "$PEER" client "$OWN4" $PORT 64 none "$1"
+	same "what it heard" 'RDMA_CM_EVENT_REJECTED: told 148 bytes' "$OUTPUT"
+	sample_fails "^private data: $1 bytes and not 20\$"
+	sample_unload
+}
+
+private_data_not_as_demanded() {
+	not_as_demanded 0
+	not_as_demanded 19
+	not_as_demanded 56
+	peer_serves server "$PEER" server "$PEER4" $PORT 64 none 21
+	sample_load key_ping "server=$PEER4" demanded=20 count=1
+	sample_fails '^private data: 21 bytes and not 20$'
+	sample_unload
+	peer_stop server
+	peer_serves server "$PEER" server "$PEER4" $PORT 64 reject 148
+	sample_load key_ping "server=$PEER4"
+	sample_fails '^connect: connecting: rejected: consumer defined$'
+}
+
+too_much_private_data_to_ask_with() {
+	peer_serves server "$PEER" server "$PEER4" $PORT 64 none 0
+	sample_load key_ping "server=$PEER4" private_data=57
+	sample_fails '^connect: connecting: 57 bytes of private data, and room for 56$'
+	# The server has heard nothing.
+	sample_unload
+	peer_stop server
+	! peer_says server told || fail "$(<"$SCRATCH/peer-server")"
+}
+
+too_much_private_data_to_answer_with() {
+	serves "$OWN4" private_data=197
+	expect 1 ip netns exec "$PEER_NETNS" "$PEER" client "$OWN4" $PORT 64 none 0
+	same "what it heard" 'RDMA_CM_EVENT_REJECTED: told 0 bytes' "$OUTPUT"
+	sample_fails '^accept: accepting: 197 bytes of private data, and room for 196$'
+}
+
+too_much_private_data_to_reject_with() {
+	serves "$OWN4" private_data=149 demanded=5
+	expect 1 ip netns exec "$PEER_NETNS" "$PEER" client "$OWN4" $PORT 64 none 4
+	same "what it heard" 'RDMA_CM_EVENT_REJECTED: told 0 bytes' "$OUTPUT"
+	sample_fails '^reject: accepting: 149 bytes of private data, and room for 148$'
+}
+
+# Another cable, with its other end in a network namespace where the samples are.
+OTHER_NETNS=rrdma-other
+OTHER_DEVICE=rrdma_rxe3
+OTHER4=198.51.100.2
+
+other_network() {
+	ip netns add $OTHER_NETNS
+	defer netns_delete $OTHER_NETNS
+	ip link add "$SPARE_CABLE" type veth peer name "$SPARE_PEER_CABLE" netns $OTHER_NETNS
+	defer interface_delete "$SPARE_CABLE"
+	interface_up "" "$SPARE_CABLE" 1500 "$SPARE4/24"
+	interface_up $OTHER_NETNS "$SPARE_PEER_CABLE" 1500 $OTHER4/24
+	rdma_add "" "$SPARE_DEVICE" "$SPARE_CABLE"
+	rdma_add $OTHER_NETNS $OTHER_DEVICE "$SPARE_PEER_CABLE"
+	ping -q -c 1 -W 5 $OTHER4 >"$SCRATCH/ping"
+	wait_until 10 other_has_addresses
+}
+
+other_has_addresses() {
+	gid_index "$SPARE_DEVICE" "$SPARE4" && gid_index $OTHER_DEVICE $OTHER4
+} >/dev/null
+
+# The namespace takes the cable that ends in it with it, and the cable the devices.
+other_is_gone() {
+	[ ! -e "/sys/class/net/$SPARE_CABLE" ] && [ ! -e "/sys/class/infiniband/$SPARE_DEVICE" ] &&
+		[ ! -e /sys/class/infiniband/$OTHER_DEVICE ]
+}
+
+other_must_go() {
+	wait_until 15 other_is_gone || fail "the namespace is still there"
+}
+
+listens_in_another_namespace() {
+	other_network
+	serves_in $OTHER_NETNS 0.0.0.0 size=65536
+	# At any address, but of that namespace.
+	expect 255 rping -c -a "$OWN4" -C 1
+	run rping -c -a $OTHER4 -C 3 -V
+	sample_done
+	has "$RESULT" '^3 pings'
+}
+
+# Whoever listens keeps the namespace, and can be reached.
+namespace_deleted_under_a_listener() {
+	other_network
+	serves_in $OTHER_NETNS $OTHER4 size=65536
+	ip netns delete $OTHER_NETNS
+	sleep 1
+	run rping -c -a $OTHER4 -C 3 -V
+	sample_done
+	has "$RESULT" '^3 pings'
+	sample_unload
+	other_must_go
+}
+
+namespace_deleted_under_a_connection() {
+	other_network
+	serves_in $OTHER_NETNS $OTHER4 size=65536
+	timeout 60 rping -c -a $OTHER4 -S 1000 -C 100000 -V >"$SCRATCH/rping" 2>&1 &
+	defer end_process $!
+	sleep 1
+	ip netns delete $OTHER_NETNS
+	sleep 1
+	! sample_says '^(done|failed|stopped)' || fail "$(sample_log)"
+	kill -0 $! || fail "rping has ended: $(<"$SCRATCH/rping")"
+	unloads_soon
+	sample_says '^stopped at .*: the module is unloaded$' || fail "$(sample_log)"
+	other_must_go
+}
+
+# cable_off: it is pulled out at the other end, for good.
+cable_off() {
+	explain 'rrdma_rxe[23]: Port: 1 Link '
+	ip -n $OTHER_NETNS link set "$SPARE_PEER_CABLE" down
+}
+
+# Not only connected, which takes seconds if a message is lost.
+pings_cross() {
+	local before
+	before=$(counter "$SPARE_DEVICE" sent_pkts)
+	wait_until 30 sent_more_than $((before + 200)) || fail "there are no pings: $(sample_log)"
+}
+
+sent_more_than() {
+	[ "$(counter "$SPARE_DEVICE" sent_pkts)" -gt "$1" ]
+}
+
+link_down_before_the_confirmation() {
+	local PEER_NETNS=$OTHER_NETNS
+	other_network
+	serves "$SPARE4" timeout=3000
+	peer_start client "$ASKER" "$SPARE4" $PORT 1 nothing
+	peer_waits client '^accepted'
+	cable_off
+	sample_fails '^accept: accepting: timed out after 3000 ms$'
+	unloads_soon
+	peer_stop client
+}
+
+link_down_under_pings() {
+	local PEER_NETNS=$OTHER_NETNS
+	other_network
+	peer_serves rping rping -s -a $OTHER4 -S 65535
+	sample_load key_ping server=$OTHER4 size=65535 count=1000000 timeout=3000
+	pings_cross
+	cable_off
+	sample_fails '^(source|sink): (not within 3000 ms|the peer no longer answers|.*retry)'
+	unloads_soon
+	peer_stop rping
+}
+
+link_down_under_transfers() {
+	local PEER_NETNS=$OTHER_NETNS
+	other_network
+	serves "$SPARE4" size=65535
+	peer_start rping rping -c -a "$SPARE4" -S 65535 -C 1000000
+	pings_cross
+	cable_off
+	# If the client is to begin, it is waited for.
+	wait_until 20 sample_says '^failed' || true
+	! sample_says '^failed' || sample_fails '^(read|write|sink): '
+	unloads_soon
+	peer_stop rping
+}
+
+main setup \
+	client_says_nothing \
+	silent_client_is_killed \
+	client_does_not_confirm \
+	client_rejects_the_acceptance \
+	client_is_killed_when_it_is_accepted \
+	client_is_killed_when_it_has_asked \
+	more_clients_than_the_backlog \
+	client_that_waits_is_killed \
+	refusals_leave_nothing \
+	many_clients_in_a_row \
+	private_data_in_both_directions \
+	private_data_not_as_demanded \
+	too_much_private_data_to_ask_with \
+	too_much_private_data_to_answer_with \
+	too_much_private_data_to_reject_with \
+	listens_in_another_namespace \
+	namespace_deleted_under_a_listener \
+	namespace_deleted_under_a_connection \
+	link_down_before_the_confirmation \
+	link_down_under_pings \
+	link_down_under_transfers

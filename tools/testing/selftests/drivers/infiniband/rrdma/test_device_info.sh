@@ -1,0 +1,325 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The sample device_info says of a device what ibv_devinfo, rdma and sysfs say of it, and tells of
+# what happens to it.
+
+. "$(dirname "$0")/lib.sh"
+
+# A device of the test's own, on an interface of its own.
+INFO=rrdma_rxe2
+INTERFACE=rrdma2
+
+# What ibv_devinfo says and the kernel's consumers cannot know, or need not: what is of user space
+# (demand paging, receive hashing, packet pacing, queues of raw packets), what is gone (max_fmr), and
+# what the driver in user space makes up (transport, fw_ver).
+NOT_OURS='hca_id|transport|fw_ver|board_id|max_fmr|.*_odp_caps|tso_caps|max_tso|rss_caps|max_rwq_.*'
+NOT_OURS+='|rx_hash_.*|max_wq_type_rq|packet_pacing_caps|qp_rate_limit_.*|port'
+
+# Capabilities that ibv_devinfo has no name for: the kernel's own, and those beyond 32 bits.
+UNNAMED='^(KERNEL_.*|FLUSH_.*|ATOMIC_WRITE|RAW_SCATTER_FCS|PCI_WRITE_END_PADDING|CC_DMA_BOUNCE)$'
+
+setup() {
+	modprobe rdma_rxe && modprobe ib_uverbs
+}
+
+# device_appears [MTU]: an RDMA device on an interface with an IPv4 and an IPv6 address.
+device_appears() {
+	interface_appears "${1:-4200}"
+	rdma_add "" $INFO $INTERFACE
+}
+
+# The other end of the interface is there for the carrier only.
+interface_appears() {
+	explain "($INFO|rrdma_rxe9): (Port: 1 Link (DOWN|ACTIVE)|rxe_query_port: returned err = -19)"
+	explain "infiniband rrdma_rxe[29]: (set active|added|ignoring)"
+	explain "$INTERFACE: "
+	ip link add $INTERFACE type veth peer name rrdma3
+	defer interface_delete $INTERFACE
+	interface_up "" rrdma3 "$1"
+	interface_up "" $INTERFACE "$1" 198.51.100.1/24 2001:db8:2::1/64
+}
+
+# What the sample says from here on.
+forget() {
+	sample_mark device_info
+}
+
+load() {
+	sample_load device_info
+}
+
+# facts OF NAME: all that it said of this, one a line.
+facts() {
+	sample_log | sed -n "s|^$1: $2: ||p"
+}
+
+# fact OF NAME: what it said last.
+fact() {
+	facts "$1" "$2" | tail -n 1
+}
+
+fact_is() {
+	[ "$(fact "$1" "$2")" = "$3" ]
+}
+
+# becomes OF NAME VALUE: it says so within some seconds.
+becomes() {
+	wait_until 10 fact_is "$@" || fail "$2 of $1 is '$(fact "$1" "$2")' and not '$3'"
+}
+
+# event OF WHAT: such an event is told within some seconds.
+event() {
+	wait_until 10 has_event "$@" || fail "no event '$2' of $1: $(facts "$1" event)"
+}
+
+has_event() {
+	grep -qxF "$2" < <(facts "$1" event)
+}
+
+# Of a line of ibv_devinfo "NAME: VALUE (CODE)" the name and the value.
+devinfo() {
+	ibv_devinfo -v -d "$1" | sed -En 's/^\s*([A-Za-z_0-9]+):\s+(.*[^ ])\s*$/\1 \2/p' |
+		sed -E 's/ \([0-9]+\)$//'
+}
+
+# same_as_devinfo DEVICE: all that ibv_devinfo says, the sample has said too.
+same_as_devinfo() {
+	local name value compared=0 of=$1
+	while read -r name value; do
+		[ "$name" != port ] || of=$1/$value
+		[[ ! $name =~ ^($NOT_OURS)$ ]] || continue
+		same "$name of $of" "$value" "$(like_devinfo "$of" "$name")"
+		compared=$((compared + 1))
+	done < <(devinfo "$1")
+	# With nothing to compare, all would be the same.
+	[ $compared -ge 55 ] || fail "ibv_devinfo said only $compared things"
+	same "the capabilities" "$(devinfo_capabilities "$1")" \
+		"$(facts "$1" capability | grep -Evx "$UNNAMED" | sort)"
+	same "the GIDs" "$(devinfo_gids "$1")" "$(sample_gids "$1/1")"
+}
+
+# What the sample said, in the words of ibv_devinfo.
+like_devinfo() {
+	local value sends
+	case $2 in
+	max_sge)
+		value=$(fact "$1" max_recv_sge) sends=$(fact "$1" max_send_sge)
+		echo $((sends < value ? sends : value))
+		;;
+	device_cap_flags) printf '0x%08x\n' $(($(fact "$1" "$2") & 0xffffffff)) ;;
+	device_cap_flags_ex) printf '0x%X\n' "$(fact "$1" device_cap_flags)" ;;
+	*) fact "$1" "$2" ;;
+	esac
+}
+
+devinfo_capabilities() {
+	ibv_devinfo -v -d "$1" | sed -n '/device_cap_flags:/,/max_sge:/s/^\s*\([A-Z0-9_]*\)$/\1/p' | sort
+}
+
+devinfo_gids() {
+	ibv_devinfo -v -d "$1" | sed -En 's/^\s*GID\[ *([0-9]+)\]:\s+(.*)$/\1 \2/p'
+}
+
+# The GIDs as of the last time that the port was looked at.
+sample_gids() {
+	sample_log | awk -v port="$1" '
+		$1 == port ":" && $2 == "state:" { split("", gids) }
+		index($1, port "/") == 1 && $2 == "gid:" {
+			index_ = substr($1, length(port) + 2); sub(":", "", index_)
+			gids[index_ + 0] = $3 " " $4 " " $5
+		}
+		END { for (i = 0; i < 1024; i++) if (i in gids) print i, gids[i] }'
+}
+
+# pairs COMMAND...: of a line "WORD WORD NAME VALUE NAME VALUE..." the names and values.
+pairs() {
+	"$@" | tr -s ' ' '\n' | sed 1,2d | paste -d ' ' - -
+}
+
+same_as_rdma() {
+	local name value compared=0
+	while read -r name value; do
+		same "$name" "$value" "$(fact "$1" "$name")$(fact "$1/1" "$name")"
+		compared=$((compared + 1))
+	done < <(pairs rdma dev show "$1")
+	while read -r name value; do
+		case $name in
+		state) same state "PORT_$value" "$(fact "$1/1" state)" ;;
+		physical_state) same physical_state "$value" "$(fact "$1/1" phys_state)" ;;
+		*) same "$name" "$value" "$(fact "$1/1" "$name")" ;;
+		esac
+		compared=$((compared + 1))
+	done < <(pairs rdma -d link show "$1/1")
+	# node_type, protocol, two GUIDs; state, physical_state, netdev, netdev_index.
+	[ $compared -eq 8 ] || fail "rdma said $compared things"
+}
+
+same_as_sysfs() {
+	local sys=/sys/class/infiniband/$1/ports/1 file
+	same "link layer" "$(<"$sys/link_layer")" "$(fact "$1/1" link_layer)"
+	same "P_Key" "$(<"$sys/pkeys/0")" "$(fact "$1/1/0" pkey)"
+	same "network device of GID 0" "$(<"$sys/gid_attrs/ndevs/0")" "$(fact "$1/1/0" gid_netdev)"
+	for file in "$sys"/hw_counters/*; do
+		[ "${file##*/}" != lifespan ] || continue
+		has "$(facts "$1/1" counter)" "(^|"$'\n'")${file##*/} $(<"$file")($|"$'\n'")"
+	done
+}
+
+tells_of_a_device_that_is_there() {
+	device_appears
+	load
+	same_as_devinfo $INFO
+	same_as_rdma $INFO
+	same_as_sysfs $INFO
+}
+
+tells_of_a_device_that_comes() {
+	load
+	device_appears 1500
+	becomes $INFO/1 state PORT_ACTIVE
+	same "active MTU" 1024 "$(fact $INFO/1 active_mtu)"
+	same_as_rdma $INFO
+	# All addresses were there before the device, but for the core's own work on them.
+	wait_until 10 gids_agree || fail "GIDs '$(sample_gids $INFO/1)', not '$(devinfo_gids $INFO)'"
+	same_as_devinfo $INFO
+}
+
+gids_agree() {
+	[ "$(sample_gids $INFO/1)" = "$(devinfo_gids $INFO)" ]
+}
+
+counts_as_rdma_does() {
+	device_appears
+	wait_until 10 gid_index $INFO 198.51.100.1 >"$SCRATCH/gid" || fail "there is no GID"
+	ping_self "$(<"$SCRATCH/gid")"
+	load
+	has "$(facts $INFO/1 counter)" 'rdma_sends [1-9]'
+	same counters "$(rdma statistic show link $INFO/1 | sed -n 's/^ *\([^ ]* [0-9]*\) *$/\1/p')" \
+		"$(facts $INFO/1 counter)"
+}
+
+# ping_self INDEX: packets from the device to itself, for it to count.
+ping_self() {
+	ibv_rc_pingpong -d $INFO -g "$1" -n 10 >"$SCRATCH/server" &
+	defer end_process $!
+	wait_until 10 pings "$1" || fail "no ping came back: $(<"$SCRATCH/client")"
+}
+
+pings() {
+	ibv_rc_pingpong -d $INFO -g "$1" -n 10 localhost >"$SCRATCH/client" 2>&1
+}
+
+addresses_come_and_go() {
+	device_appears
+	load
+	forget
+	ip address add 198.51.100.7/24 dev $INTERFACE
+	event $INFO/1 'GID changed'
+	wait_until 10 gids_agree || fail "GIDs '$(sample_gids $INFO/1)', not '$(devinfo_gids $INFO)'"
+	has "$(sample_gids $INFO/1)" '::ffff:198.51.100.7, RoCE v2'
+	forget
+	ip address del 198.51.100.7/24 dev $INTERFACE
+	event $INFO/1 'GID changed'
+	wait_until 10 gids_agree || fail "GIDs '$(sample_gids $INFO/1)', not '$(devinfo_gids $INFO)'"
+	[[ ! $(sample_gids $INFO/1) =~ 198.51.100.7 ]] || fail "the address is still there"
+}
+
+links_fail_and_recover() {
+	device_appears
+	load
+	forget
+	ip link set $INTERFACE down
+	event $INFO/1 'port error'
+	becomes $INFO/1 state PORT_DOWN
+	becomes $INFO/1 phys_state DISABLED
+	forget
+	ip link set $INTERFACE up
+	event $INFO/1 'port active'
+	becomes $INFO/1 state PORT_ACTIVE
+	becomes $INFO/1 phys_state LINK_UP
+}
+
+names_change() {
+	device_appears
+	load
+	forget
+	run rdma dev set $INFO name rrdma_rxe9
+	defer rdma_delete rrdma_rxe9
+	wait_until 10 is_said 'rrdma_rxe9: renamed' || fail "the new name was not told"
+	ip link set $INTERFACE down
+	event rrdma_rxe9/1 'port error'
+	becomes rrdma_rxe9/1 state PORT_DOWN
+}
+
+is_said() {
+	grep -qxF "$1" < <(sample_log)
+}
+
+devices_go() {
+	device_appears
+	load
+	forget
+	run rdma link delete $INFO
+	same "what was said" "$INFO: removing" "$(sample_log | tail -n 1)"
+	device_appears_again
+	forget
+	ip link delete $INTERFACE
+	wait_until 10 is_said "$INFO: removing" || fail "the removal was not told"
+	# What looked at the port when it was told may come after that, but not after this.
+	wait_until 10 device_is_gone || fail "the device stays without its interface"
+	forget
+	pause
+	same "what was said of a device that is gone" "" "$(sample_log)"
+}
+
+device_is_gone() {
+	[ ! -e /sys/class/infiniband/$INFO ]
+}
+
+device_appears_again() {
+	forget
+	rdma_add "" $INFO $INTERFACE
+	wait_until 10 is_said "$INFO: added" || fail "the device was not told of"
+}
+
+# Removal waits for what looks at the device, and unloading for all.
+unloads_amid_events() {
+	local _
+	device_appears
+	for _ in {1..10}; do
+		run modprobe rrdma_device_info
+		for _ in {1..5}; do
+			ip address add 198.51.100.7/24 dev $INTERFACE
+			ip address del 198.51.100.7/24 dev $INTERFACE
+		done
+		run modprobe -r rrdma_device_info
+	done
+}
+
+devices_go_amid_events() {
+	local _
+	load
+	interface_appears 4200
+	for _ in {1..10}; do
+		run rdma link add $INFO type rxe netdev $INTERFACE
+		ip address add 198.51.100.7/24 dev $INTERFACE
+		ip link set $INTERFACE down
+		ip link set $INTERFACE up
+		run rdma link delete $INFO
+		ip address del 198.51.100.7/24 dev $INTERFACE
+	done
+	same "devices that came" 10 "$(sample_log | grep -cx "$INFO: added")"
+	same "devices that went" 10 "$(sample_log | grep -cx "$INFO: removing")"
+}
+
+main setup \
+	tells_of_a_device_that_is_there \
+	tells_of_a_device_that_comes \
+	counts_as_rdma_does \
+	addresses_come_and_go \
+	links_fail_and_recover \
+	names_change \
+	devices_go \
+	unloads_amid_events \
+	devices_go_amid_events

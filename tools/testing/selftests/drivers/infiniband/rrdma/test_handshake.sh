@@ -1,0 +1,134 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The handshake, with a program of libibverbs at the other end, and with peers that break it.
+
+. "$(dirname "$0")/lib.sh"
+
+PORT=18515
+
+setup() {
+	network
+}
+
+# program OWN PEER [ARGUMENT...]: ibv_rc_pingpong at the other end, from one address to the other.
+program() {
+	local own=$1
+	shift
+	peer_start ping ibv_rc_pingpong -d "$PEER_DEVICE" -g "$(gid_index "$PEER_DEVICE" "$own")" "$@"
+}
+
+# handshake ADDRESS [PARAMETER...]: the sample, at this address.
+handshake() {
+	local own=$1
+	shift
+	sample_load handshake "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$own")" \
+		qpn=0xabc psn=0x123456 "$@"
+}
+
+# both_know OWN PEER: each end has learnt of the other. The program then waits for data in vain.
+both_know() {
+	sample_done
+	same result "shook hands with $(compressed "$2")" "$RESULT"
+	sample_says "^remote address: LID 0x0000, QPN 0x[0-9a-f]{6}, PSN 0x[0-9a-f]{6}, GID $(compressed "$2")$" ||
+		fail "$(sample_log)"
+	peer_waits ping "remote address: +LID 0x0000, QPN 0x000abc, PSN 0x123456, GID $(compressed "$1")$"
+}
+
+# compressed ADDRESS: as a GID is shown.
+compressed() {
+	[[ $1 == *:* ]] && echo "$1" || echo "::ffff:$1"
+}
+
+# The program listens at IPv4 only, whatever its GID is.
+client_of_the_program() {
+	local family own peer
+	for family in 4 6; do
+		own=OWN$family peer=PEER$family
+		program "${!peer}"
+		peer_listens $PORT
+		handshake "${!own}" "server=$PEER4"
+		both_know "${!own}" "${!peer}"
+		sample_unload
+		peer_stop ping
+	done
+}
+
+server_of_the_program() {
+	local family own peer
+	for family in 4 6; do
+		own=OWN$family peer=PEER$family
+		handshake "${!own}"
+		wait_until 15 listens || fail "the sample does not listen"
+		program "${!peer}" "${!own}"
+		both_know "${!own}" "${!peer}"
+		sample_unload
+		peer_stop ping
+	done
+}
+
+# hostile CAUSE PYTHON: a client that does this with the socket `s`; the sample must fail so.
+hostile() {
+	handshake "$OWN4"
+	sample_waits '^local address'
+	wait_until 10 listens || fail "nobody listens"
+	peer_start bad python3 -c "
+import socket, time
+s = socket.create_connection(('$OWN4', $PORT))
+good = b'0000:000011:000000:00000000000000000000ffffc0000202' + bytes(1)
+$2
+time.sleep(0.5)"
+	sample_fails "^handshake: $1\$"
+	peer_result bad
+	sample_unload
+}
+
+listens() {
+	[ -n "$(ss -Htln "sport = :$PORT")" ]
+}
+
+peers_that_break_it_are_told_apart() {
+	hostile 'the peer closed after 0 of 52 bytes' 's.close()'
+	hostile 'the peer closed after 20 of 52 bytes' 's.send(good[:20]); s.close()'
+	hostile 'no hexadecimal digit at byte 5' 's.send(good.replace(b":0", b":g", 1))'
+	hostile 'the field does not end at byte 51' 's.send(good[:51] + b"0")'
+	hostile 'the peer closed after 0 of 5 bytes' 's.send(good); s.recv(52); s.shutdown(1)'
+	hostile 'the peer does not say that it is done' 's.send(good + b"doge" + bytes(1))'
+}
+
+peer_that_says_nothing_is_left_in_time() {
+	hostile 'timed out after 0 of 52 bytes' 'time.sleep(25)'
+}
+
+nobody_listens() {
+	handshake "$OWN4" "server=$PEER4"
+	sample_fails '^connect: ECONNREFUSED$'
+	sample_unload
+	handshake "$OWN4" server=nonsense
+	sample_fails '^server: nonsense is no address$'
+}
+
+port_is_taken() {
+	python3 -c "
+import socket, time
+s = socket.create_server(('', $PORT))
+time.sleep(60)" &
+	defer end_process $!
+	wait_until 10 listens || fail "the test's own server does not listen"
+	handshake "$OWN4"
+	sample_fails '^listen: EADDRINUSE$'
+}
+
+works_under_loss() {
+	network_loss 5
+	client_of_the_program
+}
+
+main setup \
+	client_of_the_program \
+	server_of_the_program \
+	peers_that_break_it_are_told_apart \
+	peer_that_says_nothing_is_left_in_time \
+	nobody_listens \
+	port_is_taken \
+	works_under_loss

@@ -1,0 +1,126 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Loading and unloading of the samples, and their parameters.
+
+. "$(dirname "$0")/lib.sh"
+
+setup() {
+	network
+}
+
+# The names of all samples.
+samples() {
+	local path
+	for path in "/lib/modules/$(uname -r)"/updates/rrdma_*.ko; do
+		path=${path##*/rrdma_}
+		echo "${path%.ko}"
+	done
+}
+
+# One of them ends by using a dead key, and the driver tells: IB_WC_REM_ACCESS_ERR is 10.
+refusal_is_told() {
+	explain "rrdma_rxe[01]: qp#[0-9]+ make_send_cqe: non-flush error status = 10"
+}
+
+all_load_and_unload() {
+	refusal_is_told
+	local name count=0
+	for name in $(samples); do
+		for _ in 1 2 3; do
+			sample_load "$name"
+			sample_unload
+		done
+		count=$((count + 1))
+	done
+	[ $count -gt 0 ] || fail "there are no samples"
+}
+
+all_tell_of_their_parameters() {
+	refusal_is_told
+	local name parameter
+	for name in $(samples); do
+		sample_load "$name"
+		for parameter in "/sys/module/$SAMPLE/parameters"/*; do
+			[ -e "$parameter" ] || continue
+			same "the mode of $parameter" 444 "$(stat -c %a "$parameter")"
+			has "$(modinfo -F parm "$SAMPLE")" "${parameter##*/}:[^ ].* \((bool|uint from|string of)"
+		done
+		sample_unload
+	done
+}
+
+values_are_shown() {
+	sample_load handshake "server=$NOBODY4" qpn=0x10 psn=17
+	same server "$NOBODY4" "$(</sys/module/rrdma_handshake/parameters/server)"
+	same qpn 16 "$(</sys/module/rrdma_handshake/parameters/qpn)"
+	same psn 17 "$(</sys/module/rrdma_handshake/parameters/psn)"
+	same port 18515 "$(</sys/module/rrdma_handshake/parameters/port)"
+}
+
+last_value_counts() {
+	sample_load handshake port=1000 port=2000
+	same port 2000 "$(</sys/module/rrdma_handshake/parameters/port)"
+}
+
+numbers_out_of_range_are_refused() {
+	local value
+	for value in 0 65536 99999999999999999999 -1 1x x ''; do
+		sample_refused handshake "port=$value"
+		sample_says "^port=$value is refused: a number from 1 to 65535 is allowed$" ||
+			fail "nothing is said of port=$value"
+	done
+	sample_refused handshake port
+}
+
+text_that_is_too_long_is_refused() {
+	local text
+	printf -v text '%063d' 0
+	sample_load handshake "server=$text"
+	sample_unload
+	sample_refused handshake "server=0$text"
+	sample_says "^server=0$text is refused: at most 63 printable bytes are allowed$" ||
+		fail "nothing is said of a long text"
+	sample_refused handshake $'server=a\x7fb'
+}
+
+nothing_without_a_device() {
+	sample_load handshake device=nosuch0
+	sample_fails '^device: no nosuch0$'
+	sample_unload
+	sample_load handshake gid_index=1023
+	sample_fails '^GID: ENODATA$|^GID: EINVAL$'
+}
+
+unloads_while_it_waits() {
+	local began took
+	sample_load handshake
+	sample_waits '^local address'
+	began=$(now)
+	sample_unload
+	took=$(($(now) - began))
+	[ $took -lt 3000 ] || fail "unloading took $took ms"
+	sample_says '^stopped at accept: the module is unloaded$' || fail "$(sample_log)"
+	sample_load handshake "server=$NOBODY4"
+	sample_waits '^local address'
+	sample_unload
+	sample_says '^stopped at connect: the module is unloaded$' || fail "$(sample_log)"
+}
+
+ends_with_its_device() {
+	network_spare
+	sample_load handshake "device=$SPARE_DEVICE"
+	sample_waits '^local address'
+	sample_loses_device accept "$SPARE_DEVICE"
+}
+
+main setup \
+	all_load_and_unload \
+	all_tell_of_their_parameters \
+	values_are_shown \
+	last_value_counts \
+	numbers_out_of_range_are_refused \
+	text_that_is_too_long_is_refused \
+	nothing_without_a_device \
+	unloads_while_it_waits \
+	ends_with_its_device

@@ -1,0 +1,121 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What a member of a full mesh keeps for its peers, with receives of their own and shared.
+
+. "$(dirname "$0")/lib.sh"
+. "$HERE/lib/pair.sh"
+
+requirements() {
+	need_sample many_peers
+}
+
+setup() {
+	network
+}
+
+# row KIND PEERS: the numbers of a row, after these two.
+row() {
+	sample_log | sed -nE "s/^$1 +$2 +//p"
+}
+
+# table_is PEERS...: these rows of either kind and no others, one message to and from each peer.
+table_is() {
+	local rows
+	rows=$(sample_log | sed -nE 's/^(own|shared) +([0-9]+) .*/\1 \2/p')
+	same rows "$(printf 'own %s\n' "$@" && printf 'shared %s\n' "$@")" "$rows"
+	same completions 2 "$(sample_log | awk '/^(own|shared) / { print $7 }' | sort -u)"
+}
+
+each_step_has_its_row() {
+	pair_load many_peers "$OWN4" "$PEER4" peers=20 receives=3 shared_receives=8 size=100
+	sample_done 60
+	same result '20 peers, 60 receives of their own or 8 shared' "$RESULT"
+	table_is 1 4 16 20
+	has "$(row own 4)" '^12 +1200 '
+	has "$(row shared 16)" '^8 +800 '
+	sample_unload
+}
+
+# Each queue pair with receives of its own: 64 MiB of buffers. Shared: half a MiB. What is measured
+# may be some MiB wrong.
+shared_receives_take_less() {
+	local posted bytes own shared _
+	pair_load many_peers "$OWN4" "$PEER4" peers=64 receives=64 shared_receives=32 size=16384
+	sample_done 60
+	read -r posted bytes own _ <<<"$(row own 64)"
+	same posted "4096 67108864" "$posted $bytes"
+	read -r posted bytes shared _ <<<"$(row shared 64)"
+	same posted "32 524288" "$posted $bytes"
+	[ "$own" -ge 49152 ] || fail "the receives have 65536 KiB, and all is $own"
+	[ "$shared" -le 16384 ] || fail "$shared KiB shared, $own KiB not"
+}
+
+# More messages than receives come at once: those that find none are sent again.
+the_shared_queue_runs_short() {
+	pair_crosses many_peers 32 peers=16 shared_receives=1
+}
+
+messages_of_all_sizes() {
+	pair_crosses many_peers 4 peers=1 size=1
+	pair_crosses many_peers 256 peers=2 size=65536
+}
+
+with_packets_of_4096() {
+	network_mtu 4200
+	# Sixteen packets each, where 1024 bytes would take 64.
+	pair_crosses many_peers 64 peers=2 size=65536
+	table_is 1 2
+	[ "$SENT" -lt 256 ] || fail "$SENT packets were sent, as if they were small"
+}
+
+under_loss() {
+	network_loss 1
+	pair_crosses many_peers 100 peers=32
+	table_is 1 4 16 32
+	network_has_lost
+}
+
+alone_on_a_device() {
+	pair_alone many_peers peers=4
+	table_is 1 4
+}
+
+parameters_out_of_range() {
+	local value
+	for value in peers=0 peers=257 size=0 size=65537 receives=0 receives=65 shared_receives=0 \
+		shared_receives=4097; do
+		sample_refused many_peers "$value"
+	done
+	sample_load many_peers device=nobody
+	sample_fails '^device: no nobody$'
+	sample_unload
+	sample_load many_peers "device=$DEVICE" gid_index=255
+	sample_fails '^GID: '
+}
+
+# It is unloaded at different steps, and in different rows.
+# Large messages, so that it is not done before.
+unloads_at_work() {
+	local delay
+	for delay in 0 0.1 0.3 0.6 1; do
+		pair_unloads "$delay" '.*' many_peers peers=256 size=65536 receives=1 \
+			shared_receives=1
+	done
+}
+
+ends_with_its_devices() {
+	ends_without_its_devices pair_load many_peers "$OWN4" "$PEER4" peers=256
+}
+
+main setup \
+	each_step_has_its_row \
+	shared_receives_take_less \
+	the_shared_queue_runs_short \
+	messages_of_all_sizes \
+	with_packets_of_4096 \
+	under_loss \
+	alone_on_a_device \
+	parameters_out_of_range \
+	unloads_at_work \
+	ends_with_its_devices

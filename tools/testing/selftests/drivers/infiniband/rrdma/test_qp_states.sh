@@ -1,0 +1,96 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The states of queue pairs, and what is refused in each.
+
+. "$(dirname "$0")/lib.sh"
+
+requirements() {
+	need_sample qp_states
+}
+
+setup() {
+	network
+}
+
+# walks OWN [PARAMETER...]
+walks() {
+	local own=$1
+	shift
+	sample_load qp_states "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$own")" "$@"
+	sample_done
+	same result "10 queue pairs, 32 receives came back" "$RESULT"
+}
+
+# Connected with itself or not, each gives its receives back wherever it is given up.
+receives_come_back_from_every_state() {
+	local service state own
+	for own in "$OWN4" "$OWN6"; do
+		walks "$own"
+		sample_says "^found in the tables: (::ffff:)?$own, RoCE v2, and P_Key 0xffff$" ||
+			fail "$(sample_log)"
+		for service in RC UC; do
+			sample_says "^$service given up in RESET: 0 of 0 receives came back$" ||
+				fail "$(sample_log)"
+			for state in INIT RTR RTS ERR; do
+				sample_says "^$service given up in $state: 4 of 4 receives came back$" ||
+					fail "$(sample_log)"
+			done
+		done
+		sample_unload
+	done
+}
+
+refuses() {
+	sample_says "^refused: $1$" || fail "'$1' is not among: $(sample_log)"
+}
+
+what_cannot_be_is_refused_by_name() {
+	walks "$OWN4"
+	refuses 'RESET to INIT: the port has no P_Key at index 65535'
+	refuses "INIT to RTR: the path's MTU, 2048, is above the port's, 1024"
+	refuses 'INIT to RTR: 255 reads at once, the device can have [0-9]+'
+	refuses 'RTR to RTS: 255 reads at once, the device can have [0-9]+'
+}
+
+paths_to_nowhere_are_refused() {
+	walks "$OWN4" "nobody=$NOBODY4"
+	sample_says '^no path to ::: EINVAL$' || fail "$(sample_log)"
+	sample_says '^no path to ::ffff:224.0.0.1: EINVAL$' || fail "$(sample_log)"
+	sample_says '^no path to ::1: EAFNOSUPPORT$' || fail "$(sample_log)"
+	sample_says "^no path to ::ffff:$NOBODY4: ETIMEDOUT$" || fail "$(sample_log)"
+}
+
+# It looks for somebody who is not there, for some seconds, or is at any other place.
+ends_with_its_device() {
+	local moment
+	for moment in 0 0.1 0.3 1; do
+		defer devices_again
+		sample_load qp_states "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$OWN4")" \
+			"nobody=$NOBODY4"
+		sleep "$moment"
+		lose_device
+		sample_result
+		has "$RESULT" '^(stopped at [a-z ]+: the device is removed|done: 10 queue pairs, .*)$'
+		sample_unload
+		devices_again || fail "the device does not come back"
+	done
+}
+
+ends_with_the_driver() {
+	defer devices_again
+	sample_load qp_states "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$OWN4")" \
+		"nobody=$NOBODY4"
+	sample_waits '^no path to ::1'
+	lose_driver
+	sample_result
+	has "$RESULT" '^(stopped at path: the device is removed|done: 10 queue pairs, .*)$'
+	sample_unload
+}
+
+main setup \
+	receives_come_back_from_every_state \
+	what_cannot_be_is_refused_by_name \
+	paths_to_nowhere_are_refused \
+	ends_with_its_device \
+	ends_with_the_driver

@@ -1,0 +1,115 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The reliable ping-pong against the program of libibverbs.
+
+. "$(dirname "$0")/lib.sh"
+. "$HERE/lib/pingpong.sh"
+
+requirements() {
+	need_sample rc_pingpong ibv_rc_pingpong
+}
+
+setup() {
+	network 4200
+}
+
+plays_with_the_program() {
+	pingpong rc server 4 100 4096 1024 "" ""
+	pingpong rc client 4 100 4096 1024 "" ""
+	pingpong rc server 6 50 4096 4096 events=1 -e
+	pingpong rc client 6 50 4096 4096 "events=1 sl=3" "-e -l 3"
+}
+
+# Whoever is the server of the two looks at what it gets, the sample also as the client.
+every_byte_is_right() {
+	pingpong rc server 4 20 1 1024 "check=1" -c
+	pingpong rc client 6 20 1 4096 "check=1" -c
+	pingpong rc server 6 20 65537 1024 "check=1 events=1" -c
+	pingpong rc client 4 20 65537 4096 "check=1" -c
+	pingpong rc server 4 8 1048576 4096 "check=1" -c
+	pingpong rc client 6 8 1048576 1024 "check=1 events=1" -c
+	[[ $OUTPUT != *invalid* ]] || fail "$OUTPUT"
+}
+
+wrong_bytes_are_seen() {
+	pingpong_start rc server 4 5 4096 1024 "check=1" ""
+	sample_fails '^message: 0x7b and not 0x00 at 0$'
+	peer_stop ping
+}
+
+wrong_lengths_are_seen() {
+	explain 'rrdma_rxe[01]: qp#[0-9]+ [a-z_]+: non-flush error status'
+	pingpong_start rc server 4 5 4096 1024 "size=4000" ""
+	# Soft-RoCE has no other name for a message that does not fit.
+	sample_fails '^receive: local (length|QP operation) error$'
+	sample_unload
+	peer_stop ping
+	pingpong_start rc server 4 5 4096 1024 "size=5000" ""
+	sample_fails '^message: 4096 bytes and not 5000$'
+	peer_stop ping
+}
+
+loss_is_repaired() {
+	network_loss 1
+	pingpong rc server 4 50 16384 1024 "check=1" -c
+	pingpong rc client 6 50 16384 4096 "check=1" -c
+	network_has_lost
+}
+
+peer_that_disappears_is_left_in_time() {
+	pingpong_peer_disappears rc 4096 1024 patience=3000
+	sample_fails '^(send: transport retry counter exceeded|peer: silent after [0-9]+ of 1000000 messages)'
+	explain 'rrdma_rxe[01]: qp#[0-9]+ [a-z_]+: non-flush error status'
+}
+
+can_be_unloaded_at_any_moment() {
+	pingpong_unloads rc 4096 1024
+}
+
+survives_its_device() {
+	pingpong_survives_its_device rc 4096 1024 events=1
+	pingpong_sample rc 4
+	wait_until 15 pingpong_listens || fail "the sample does not listen"
+	sample_loses_device accept
+}
+
+parameters_are_checked() {
+	sample_refused rc_pingpong size=0
+	sample_refused rc_pingpong size=1048577
+	sample_refused rc_pingpong sl=16
+	sample_refused rc_pingpong iters=0
+	sample_load rc_pingpong mtu=1000
+	sample_fails '^parameters: mtu=1000 is no MTU of RDMA$'
+	sample_unload
+	sample_load rc_pingpong size=1048576
+	sample_fails '^parameters: rx_depth=500 receives of size=1048576 are more than 67108864 bytes$'
+	sample_unload
+	sample_load rc_pingpong device=nowhere
+	sample_fails '^device: no nowhere$'
+	sample_unload
+	sample_load rc_pingpong ib_port=2
+	sample_fails '^port: ENODEV$'
+	sample_unload
+	sample_load rc_pingpong gid_index=200
+	sample_fails '^GID: E'
+}
+
+mtu_above_the_port_is_refused() {
+	network_mtu 1500
+	pingpong_start rc client 4 5 4096 4096 "" ""
+	sample_fails "^connection: INIT to RTR: the path's MTU, 4096, is above the port's, 1024$"
+	peer_stop ping
+}
+
+main setup \
+	plays_with_the_program \
+	every_byte_is_right \
+	wrong_bytes_are_seen \
+	wrong_lengths_are_seen \
+	loss_is_repaired \
+	peer_that_disappears_is_left_in_time \
+	can_be_unloaded_at_any_moment \
+	survives_its_device \
+	parameters_are_checked \
+	mtu_above_the_port_is_refused

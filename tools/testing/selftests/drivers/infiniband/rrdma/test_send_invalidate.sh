@@ -1,0 +1,96 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# A message that ends the access of its sender to memory of the receiver.
+
+. "$(dirname "$0")/lib.sh"
+. "$HERE/lib/pair.sh"
+
+requirements() {
+	need_sample send_invalidate nft
+}
+
+setup() {
+	network 4200
+}
+
+# The driver tells of the write with a dead key, too: IB_WC_REM_ACCESS_ERR is 10.
+refusal_is_told() {
+	explain "$PEER_DEVICE: qp#[0-9]+ make_send_cqe: non-flush error status = 10"
+}
+
+# keys_are_dead COUNT IN_VAIN: so many keys, and how often an old message was shown for a new one.
+keys_are_dead() {
+	has "$RESULT" "^$1 keys invalidated by the peer, $2 once more in vain, and the last one is dead$"
+	sample_says '^queue pair: the peer accessed memory that it may not$' || fail "$(sample_log)"
+}
+
+# More often than a key has values of its own: 8 bits of it change.
+keys_die_with_the_message() {
+	refusal_is_told
+	local family own peer
+	for family in 4 6; do
+		own=OWN$family peer=PEER$family
+		pair_load send_invalidate "${!own}" "${!peer}" iters=300
+		sample_done 60
+		keys_are_dead 300 1
+		! sample_says '^the refusal was lost$' || fail "$(sample_log)"
+		sample_unload
+	done
+}
+
+data_of_all_sizes() {
+	refusal_is_told
+	pair_crosses send_invalidate 1 size=1 mtu=1024
+	pair_crosses send_invalidate 1 size=65536 mtu=4096 iters=3
+	pair_crosses send_invalidate 1 size=1048576 mtu=1024 iters=1
+	pair_crosses send_invalidate 256 size=1048576 mtu=4096 iters=1 read=1
+}
+
+under_loss() {
+	refusal_is_told
+	network_loss 1
+	pair_crosses send_invalidate 1 size=65536 iters=5
+	pair_crosses send_invalidate 320 size=65536 mtu=1024 iters=5 read=1
+	network_has_lost
+}
+
+# The device refuses once; then its queue pair answers no more. It is the acknowledgement, of
+# operation code 17, with the syndrome of a remote access error.
+refusal_is_lost() {
+	defer nft delete table inet rnvme_test
+	run nft -f - <<-END
+		table inet rnvme_test {
+			chain out {
+				type filter hook output priority 0;
+				udp dport 4791 @th,64,8 17 @th,160,8 0x62 drop
+			}
+		}
+	END
+	pair_load send_invalidate "$OWN4" "$PEER4" iters=3
+	sample_done
+	keys_are_dead 3 0
+	sample_says '^the refusal was lost$' || fail "$(sample_log)"
+}
+
+parameters_out_of_range() {
+	sample_refused send_invalidate size=0
+	sample_refused send_invalidate iters=0
+}
+
+unloads_while_it_works() {
+	pair_unloads 0.5 '.*' send_invalidate iters=100000
+}
+
+ends_with_its_devices() {
+	ends_without_its_devices pair_load send_invalidate "$OWN4" "$PEER4" iters=100000
+}
+
+main setup \
+	keys_die_with_the_message \
+	data_of_all_sizes \
+	under_loss \
+	refusal_is_lost \
+	parameters_out_of_range \
+	unloads_while_it_works \
+	ends_with_its_devices
