@@ -27,6 +27,7 @@ use rrdma::{
         cm::{
             Address,
             Addressed,
+            Endpoint,
             Id,
             Lost,
             Parameters,
@@ -49,7 +50,9 @@ use rrdma::{
             Capacity,
             Context,
             Fault,
-            QueuePair, //
+            Parts,
+            QueuePair,
+            Rc, //
         },
         wr::{
             Complete,
@@ -135,14 +138,8 @@ impl Caller {
             .resolve(None, &peer, patience)
             .map_err(|error| told(error.cause, error.cause.errno()))?;
         let prepared = self.prepare(client, addressed)?;
-        let parameters = Parameters {
-            private_data: &[],
-            responder_resources: 0,
-            retry_count: 7,
-            rnr_retry_count: 7,
-        };
         let connection = prepared
-            .connect(parameters, patience)
+            .connect(Parameters::default(), patience)
             .map_err(|error| told(error.cause, error.cause.errno()))?;
         let call = connection.queue_pair().context();
         say_hello(connection.queue_pair())?;
@@ -172,7 +169,8 @@ impl Caller {
         let pd = ProtectionDomain::new(device.clone(), OWNER)?;
         let cq = CompletionQueue::private(device.clone(), entries, 0, Poll::SoftIrq, OWNER)?;
         let call = Call::new(self.wake.clone());
-        let prepared = addressed.create_queue_pair(pd, cq, capacity, call, OWNER)?;
+        let parts = Parts::new(pd, cq, capacity);
+        let prepared = addressed.create_queue_pair(parts, call, OWNER)?;
         let buffer = DmaBuffer::new(device, HELLO.len(), Direction::FromDevice)?;
         let answer = Operation::new(Answer(buffer))?;
         prepared
@@ -246,12 +244,10 @@ impl Call {
 }
 
 impl Context for Call {
+    type Service = Rc;
+
     fn failed(queue: &QueuePair<Self>, failure: Failure) {
         queue.context().fail(failure.message());
-    }
-
-    fn lost(queue: &QueuePair<Self>, _cause: Lost) {
-        queue.context().fail("the connection is lost");
     }
 
     fn faulted(queue: &QueuePair<Self>, _fault: Fault) {
@@ -281,9 +277,10 @@ impl Receive<Call> for Answer {
 
 impl Complete<Call> for Answer {
     fn complete(operation: Operation<Self>, queue: &QueuePair<Call>, completion: &Completion<'_>) {
+        let length = completion.received().map(|received| received.byte_len());
         match completion.result() {
             Ok(()) => queue.context().hear(|heard| {
-                heard.answer = Some((operation, completion.byte_len()));
+                heard.answer = length.map(|length| (operation, length));
             }),
             Err(failure) => queue.context().fail(failure.message()),
         }
@@ -294,4 +291,10 @@ impl Complete<Call> for Answer {
 fn told(why: impl core::fmt::Display, error: Error) -> Error {
     pr_err!("{}\n", format_args!("{why}"));
     error
+}
+
+impl Endpoint for Call {
+    fn lost(queue: &QueuePair<Self>, _cause: Lost) {
+        queue.context().fail("the connection is lost");
+    }
 }
