@@ -17,7 +17,8 @@ BAD_START=$((1 << 20))
 BAD_SIZE=$((64 << 10))
 
 setup() {
-	head -c 4M /dev/zero | tr '\0' x >"$SCRATCH/filled" || return 1
+	FILLED=$SCRATCH/filled
+	head -c 4M /dev/zero | tr '\0' x >"$FILLED" || return 1
 	modprobe rnvme && network_single || return 1
 	backend_memory plain 16 512 && BACKENDS[PLAIN]=$BACKEND &&
 		backend_memory cached 16 4096 cache_size=4 && BACKENDS[CACHED]=$BACKEND &&
@@ -31,7 +32,7 @@ setup() {
 
 # Fill the first megabytes of a disk with what is not zero.
 fill() {
-	dd if="$SCRATCH/filled" of="$1" bs=1M oflag=direct status=none
+	dd if="$FILLED" of="$1" bs=1M oflag=direct status=none
 }
 
 # bytes_at FILE START LENGTH: a checksum of what the target really has.
@@ -44,7 +45,7 @@ zeroes() {
 }
 
 filled() {
-	head -c "$1" "$SCRATCH/filled" | sha256sum
+	head -c "$1" "$FILLED" | sha256sum
 }
 
 # The second MiB of the backend is zeroes, and nothing else was touched.

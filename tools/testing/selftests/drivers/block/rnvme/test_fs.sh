@@ -12,7 +12,8 @@ setup() {
 	modprobe rnvme && network_single && backend_memory disk 320 512 &&
 		target_simple "$BACKEND" || return 1
 	MOUNT=$SCRATCH/mount
-	mkdir "$MOUNT" && files "$SCRATCH/files"
+	FILES=$SCRATCH/files
+	mkdir "$MOUNT" && files "$FILES"
 }
 
 # files DIRECTORY: some megabytes of files of all sizes, with names, links and a hole.
@@ -29,7 +30,7 @@ files() {
 }
 
 same_files() {
-	run diff -r --no-dereference "$SCRATCH/files" "$MOUNT/files"
+	run diff -r --no-dereference "$FILES" "$MOUNT/files"
 }
 
 # keeps_files TYPE FORCE CHECK...: mkfs takes the option FORCE; CHECK, given the disk, finds nothing
@@ -42,7 +43,7 @@ keeps_files() {
 	run "mkfs.$type" -q "$force" "$disk"
 	run mount -t "$type" "$disk" "$MOUNT"
 	defer unmount_if_mounted "$MOUNT"
-	run cp -a "$SCRATCH/files" "$MOUNT"
+	run cp -a "$FILES" "$MOUNT"
 	run sync -f "$MOUNT/files"
 	run umount "$MOUNT"
 	run "$@" "$disk"

@@ -8,7 +8,8 @@
 # says why. What a test or the set-up makes, it gives to `defer` to undo: the last made is undone
 # first, however the test ends. A test also fails when undoing fails, and when the kernel reported a
 # fault meanwhile. Who uses this defines `requirements` of what follows at the end, and may define
-# `after_test`, which runs when all has been undone, and without which nothing more is asked.
+# `after_test`, which runs when all has been undone, and without which nothing more is asked. SCRATCH
+# is an empty directory, each test's own.
 
 if [ -r "$SELFTESTS/kselftest/ktap_helpers.sh" ]; then
 	# shellcheck source=/dev/null
@@ -168,8 +169,11 @@ after_test() {
 run_test() {
 	local status=0
 	start_log "$1"
+	mkdir "$SCRATCH/$1"
 	(
 		DEFERRED=()
+		# What an earlier test wrote must not look like what this one waits for.
+		SCRATCH+=/$1
 		trap end_test EXIT
 		trap 'exit 143' TERM INT
 		set -eE -o pipefail
@@ -179,6 +183,7 @@ run_test() {
 	CURRENT=$!
 	wait "$CURRENT" || status=$?
 	CURRENT=
+	rm -rf "${SCRATCH:?}/$1"
 	log_is_clean || status=$KSFT_FAIL
 	report "$1" "$status"
 }

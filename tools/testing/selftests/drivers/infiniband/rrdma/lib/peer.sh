@@ -10,6 +10,8 @@ PEER_SECONDS=60
 peer_start() {
 	local name=$1
 	shift
+	# Of one of this name that has ended.
+	rm -f "$SCRATCH/peer-$name" "$SCRATCH/strace-$name"
 	# Its lines come when they are said, not when it ends.
 	ip netns exec "$PEER_NETNS" stdbuf -oL -eL timeout -k 5 "$PEER_SECONDS" "$@" \
 		>"$SCRATCH/peer-$name" 2>&1 &
@@ -22,8 +24,6 @@ peer_start() {
 peer_start_until() {
 	local name=$1 line=$2
 	shift 2
-	# Of one of this name that has ended.
-	rm -f "$SCRATCH/strace-$name"
 	peer_start "$name" strace -o "$SCRATCH/strace-$name" -P "$SCRATCH/peer-$name" \
 		-e "inject=write:signal=STOP:when=$line" "$@"
 }
@@ -47,7 +47,7 @@ peer_continue() {
 
 # peer_says NAME PATTERN: whether it said this.
 peer_says() {
-	grep -qE "$2" "$SCRATCH/peer-$1"
+	grep -qsE "$2" "$SCRATCH/peer-$1"
 }
 
 # peer_waits NAME PATTERN: it must say this soon.
