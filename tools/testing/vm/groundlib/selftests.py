@@ -34,10 +34,11 @@ def names(makefile):
 class Reader:
     """Keeps the runner's output and notes the results; the tests done are in `done`."""
 
-    def __init__(self, directory, tally):
+    def __init__(self, release, directory, tally):
         self.done = []
         self.test = None
         self.output = []
+        self._release = release
         self._directory = directory
         self._name = None
         self._tally = tally
@@ -55,7 +56,7 @@ class Reader:
         end = _END.match(line)
         if begin and self.test is None:
             self._name = begin[1]
-            title = f"{pathlib.PurePath(self._directory).name}/{begin[1]}"
+            title = f"{self._release} {pathlib.PurePath(self._directory).name}/{begin[1]}"
             note(f"{title} ...")
             self.test = ktap.Test(title)
         elif end and self.test:
@@ -71,37 +72,62 @@ class Reader:
 
 
 class Crew:
-    """VMs that run selftests at the same time. What one says is shown when it has ended."""
+    """VMs that run selftests at the same time, of one kernel or more: the results are in the tally
+    at the end of a `with` block. What one VM says is shown when it has ended."""
 
-    def __init__(self, tree, tally):
-        self._tree = tree
+    def __init__(self, tally):
         self._tally = tally
         self._lock = threading.Lock()
+        self._pool = concurrent.futures.ThreadPoolExecutor(max_workers=VMS)
+        self._batches = []
 
-    def run(self, directory, tests):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._pool.shutdown()
+        for batch in self._batches:
+            try:
+                batch.result()
+            except GroundError as error:
+                self._tally.failures.append(str(error))
+
+    def add(self, tree, tests):
+        """Run selftests on a kernel, a few to a VM, when there is room."""
+        batches = []
+        for directory in dict.fromkeys(test.parent for test in tests):
+            names_there = [test.name for test in tests if test.parent == directory]
+            batches += [(str(directory), names_there[first:first + PER_VM])
+                        for first in range(0, len(names_there), PER_VM)]
+        note(f"selftests on {tree.release}: {len(tests)}, in {len(batches)} VMs")
+        self._batches += [self._pool.submit(self._run, tree, *batch) for batch in batches]
+
+    def _run(self, tree, directory, tests):
         """Run tests of a directory, in a new VM after one that took its VM along."""
         while tests:
-            done = self._boot(directory, tests)
+            done = self._boot(tree, directory, tests)
             tests = [name for name in tests if name not in done]
 
-    def _boot(self, directory, tests):
+    def _boot(self, tree, directory, tests):
         """Run tests in one VM as far as they get; return those that have a result."""
         tally = ktap.Tally()
-        reader = Reader(directory, tally)
-        limit = VM_SECONDS * self._tree.slowdown
+        reader = Reader(tree.release, directory, tally)
+        limit = VM_SECONDS * tree.slowdown
         settings = machine.Settings([RUNNER, directory, *tests], timeout=limit)
         watch = report.Watch()
-        status = launch.launch(self._tree, settings, stdout=reader.take, watch=watch)
+        status = launch.launch(tree, settings, stdout=reader.take, watch=watch)
         with self._lock:
             sys.stdout.buffer.write(b"".join(reader.output))
             sys.stdout.buffer.flush()
         if reader.test:
             reader.finish(None)
         elif not reader.done:
-            raise GroundError(f"the VM ran no test (status {status})")
-        tally.failures += [f"{place}: the kernel reported a fault" for place in watch.places]
+            raise GroundError(f"kernel {tree.release}: the VM ran no test (status {status})")
+        tally.failures += [f"{tree.release} {place}: the kernel reported a fault"
+                           for place in watch.places]
         if status not in (0, launch.KERNEL_REPORT) and len(reader.done) == len(tests):
-            tally.failures.append(f"the VM of {' '.join(reader.done)} ended with status {status}")
+            tally.failures.append(f"the VM of {' '.join(reader.done)} on {tree.release} ended with "
+                                  f"status {status}")
         with self._lock:
             self._tally.add(tally)
         return reader.done
@@ -122,17 +148,3 @@ def matching(wanted):
     """The selftests of a name, such as test_load.sh, or of the end of a path."""
     words = pathlib.PurePath(wanted).parts
     return [test for test in listed() if test.parts[-len(words):] == words]
-
-
-def run(tree, tests, tally):
-    """Run selftests on a kernel, a few to a VM."""
-    crew = Crew(tree, tally)
-    batches = []
-    for directory in dict.fromkeys(test.parent for test in tests):
-        names_there = [test.name for test in tests if test.parent == directory]
-        batches += [(str(directory), names_there[first:first + PER_VM])
-                    for first in range(0, len(names_there), PER_VM)]
-    note(f"selftests on {tree.release}: {len(tests)}, in {len(batches)} VMs")
-    with concurrent.futures.ThreadPoolExecutor(max_workers=VMS) as pool:
-        for done in [pool.submit(crew.run, *batch) for batch in batches]:
-            done.result()
