@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The discoveries there are: each belongs to a socket, and goes when that is closed.
+//! The discoveries there are: each belongs to a socket, and goes when that is closed and its thread
+//! has ended.
 
 use crate::{
     alarm::Trouble,
@@ -50,7 +51,7 @@ impl Discoveries {
     }
 
     /// Takes the discovery that `make` makes with a number, in place of that of the same socket.
-    /// May sleep.
+    /// One that is being cancelled still counts. May sleep.
     ///
     /// # Errors
     ///
@@ -75,12 +76,20 @@ impl Discoveries {
         Ok(discovery)
     }
 
-    /// Ends and forgets one.
-    pub(crate) fn leave(&self, gone: &Arc<Discovery>) {
-        self.list.lock().forget(|one| core::ptr::eq(one, &**gone));
+    /// Forgets one that never ran.
+    pub(crate) fn leave(&self, gone: &Discovery) {
+        self.list.lock().remove(gone);
     }
 
-    /// Ends and forgets what a socket has asked for. May sleep.
+    /// One is over: nobody asks for its outcome if it was cancelled. May sleep.
+    pub(crate) fn over(&self, discovery: &Discovery) {
+        let mut list = self.list.lock();
+        if discovery.is_cancelled() {
+            list.remove(discovery);
+        }
+    }
+
+    /// Cancels what a socket has asked for, and forgets it when it is over. May sleep.
     pub(crate) fn forget(&self, namespace: &Namespace, owner: u32) {
         let mut list = self.list.lock();
         list.forget(|discovery| discovery.is_of(namespace, owner));
@@ -95,7 +104,7 @@ impl Discoveries {
     ) -> Option<Arc<Discovery>> {
         let list = self.list.lock();
         let mut all = list.all.iter();
-        all.find(|one| one.id == id && one.is_of(namespace, owner))
+        all.find(|one| one.id == id && one.is_of(namespace, owner) && !one.is_cancelled())
             .cloned()
     }
 
@@ -124,13 +133,18 @@ impl Discoveries {
 }
 
 impl List {
+    /// Cancels some; [`Discoveries::over`] takes away those that are not over yet.
     fn forget(&mut self, which: impl Fn(&Discovery) -> bool) {
         self.all.retain(|discovery| {
-            let stays = !which(discovery);
-            if !stays {
-                discovery.cancel();
+            if !which(discovery) {
+                return true;
             }
-            stays
+            discovery.cancel();
+            !discovery.is_over()
         });
+    }
+
+    fn remove(&mut self, gone: &Discovery) {
+        self.all.retain(|one| !core::ptr::eq(&**one, gone));
     }
 }

@@ -119,6 +119,16 @@ impl Discovery {
         self.controller.delete();
     }
 
+    /// Whether it was ended.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.controller.is_deleting()
+    }
+
+    /// Whether something came of it. May sleep.
+    pub(crate) fn is_over(&self) -> bool {
+        self.outcome.lock().is_some()
+    }
+
     /// Waits until it is over. Sleeps.
     pub(crate) fn wait(&self) {
         self.over.wait();
@@ -148,6 +158,7 @@ impl Discovery {
         controller.release_device();
         *this.outcome.lock() = Some(outcome);
         controller.host.tell_discovery(this);
+        controller.host.discoveries.over(this);
         this.over.complete_all();
     }
 
