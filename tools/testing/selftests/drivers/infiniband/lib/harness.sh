@@ -167,13 +167,12 @@ after_test() {
 }
 
 run_test() {
-	local status=0
+	# What an earlier test wrote must not look like what this one waits for.
+	local status=0 SCRATCH=$SCRATCH/$1
 	start_log "$1"
-	mkdir "$SCRATCH/$1"
+	mkdir "$SCRATCH"
 	(
 		DEFERRED=()
-		# What an earlier test wrote must not look like what this one waits for.
-		SCRATCH+=/$1
 		trap end_test EXIT
 		trap 'exit 143' TERM INT
 		set -eE -o pipefail
@@ -183,7 +182,7 @@ run_test() {
 	CURRENT=$!
 	wait "$CURRENT" || status=$?
 	CURRENT=
-	rm -rf "${SCRATCH:?}/$1"
+	rm -rf "$SCRATCH"
 	log_is_clean || status=$KSFT_FAIL
 	report "$1" "$status"
 }
