@@ -8,6 +8,7 @@ import selectors
 import subprocess
 import sys
 import termios
+import threading
 import time
 
 from . import build, machine, report
@@ -176,13 +177,13 @@ def _start(tree, settings):
     return process, {name: end[0] for name, end in ends.items()}
 
 
-def _watch(process, ports, run):
-    """Feed `run` from the ports until the VM is gone, and end the VM when the run is over."""
+def _watch(process, ports, run, stop):
+    """Feed `run` from the ports until the VM is gone; end it when the run is over or stopped."""
     with selectors.DefaultSelector() as selector:
         for name, descriptor in ports.items():
             selector.register(descriptor, selectors.EVENT_READ, name)
         while selector.get_map():
-            if process.poll() is None and run.over():
+            if process.poll() is None and (run.over() or stop.is_set()):
                 process.kill()
             for key, _ in selector.select(timeout=0.2):
                 data = os.read(key.fd, 65536)
@@ -193,19 +194,20 @@ def _watch(process, ports, run):
                     os.close(key.fd)
 
 
-def launch(tree, settings, stdout=None, watch=None):
-    """Run COMMAND in a fresh VM and return the status for the user.
+def launch(tree, settings, stdout=None, watch=None, stop=None):
+    """Run COMMAND in a fresh VM and return the status for the user, None if it was stopped.
 
     COMMAND's output goes to `stdout`, a function of bytes, or else to the launcher's own; `watch`
-    gets to see the console.
+    gets to see the console. When the event `stop` is set the VM is killed, as if its power failed.
     """
+    stop = stop or threading.Event()
     with _terminal(), open(settings.console or _console_path(), "wb") as console:
         process, ports = _start(tree, settings)
         run = Run(settings, BOOT_SECONDS * tree.slowdown, console, stdout or _to(sys.stdout),
                   watch or report.Watch())
         try:
-            _watch(process, ports, run)
+            _watch(process, ports, run, stop)
         finally:
             process.kill()
             process.wait()
-        return run.conclude()
+        return None if stop.is_set() else run.conclude()

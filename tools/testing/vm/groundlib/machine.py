@@ -25,6 +25,37 @@ KERNEL_ARGUMENTS = [
 
 
 @dataclasses.dataclass
+class Wire:
+    """A cable to another VM, in a directory that both have: the sockets of its ends, which have the
+    names of these, and the disk of the neighbour's."""
+
+    directory: pathlib.Path
+    end: str
+
+    ENDS = ("test", "neighbour")
+    # The disk's, in bytes.
+    SIZE = 64 << 20
+
+    @property
+    def number(self):
+        """The number of the end, by which it is told from the other one on the wire."""
+        return self.ENDS.index(self.end)
+
+    @property
+    def other_end(self):
+        """The name of the other VM's end."""
+        return self.ENDS[1 - self.number]
+
+    def disk(self):
+        """The file of the disk, which is made at first and outlives a VM."""
+        path = self.directory / "disk"
+        if not path.exists():
+            with open(path, "wb") as file:
+                file.truncate(self.SIZE)
+        return path
+
+
+@dataclasses.dataclass
 class Settings:
     """What the user asked for."""
 
@@ -37,6 +68,7 @@ class Settings:
     timeout: int = 600
     console: typing.Optional[pathlib.Path] = None
     interactive: bool = False
+    wire: typing.Optional[Wire] = None
 
 
 def hardware_virtualisation():
@@ -113,6 +145,16 @@ def _ports(settings, ports):
     return line
 
 
+def _wire(wire):
+    line = ["-netdev", f"dgram,id=wire,local.type=unix,local.path=/wire/{wire.end},"
+                       f"remote.type=unix,remote.path=/wire/{wire.other_end}",
+            "-device", f"virtio-net-pci,netdev=wire,romfile=,mac=52:54:00:00:00:0{wire.number}"]
+    if wire.end == "neighbour":
+        line += ["-drive", f"if=none,id=kept,file=/wire/{wire.disk().name},format=raw",
+                 "-device", "virtio-blk-pci,drive=kept,serial=kept"]
+    return line
+
+
 def initramfs(tree, settings):
     """The contents of the initramfs: the kernel's part, then that of this run."""
     return tree.initramfs.read_bytes() + _payload(tree, settings)
@@ -131,4 +173,7 @@ def command(tree, settings, initramfs_file, ports):
         if path:
             line += _folder(tag, f"/{tag}", readonly=tag == "share")
             binds.append((path, f"/{tag}"))
+    if settings.wire:
+        line += _wire(settings.wire)
+        binds.append((settings.wire.directory, "/wire"))
     return root.command([*line, *_ports(settings, ports)], binds=binds)

@@ -6,9 +6,10 @@ import os
 import pathlib
 import re
 import sys
+import tempfile
 import threading
 
-from . import build, ktap, launch, machine, report
+from . import build, ktap, launch, machine, neighbour, report
 from .say import GroundError, note
 
 RUNNER = "/opt/rnvme/src/tools/testing/vm/guest/selftests"
@@ -24,17 +25,17 @@ _BEGIN = re.compile(r"# selftests: \S+ (\S+)$")
 _END = re.compile(r"# status (\d+)$")
 
 
-def names(makefile):
-    """The tests that a selftest Makefile lists in TEST_PROGS."""
+def names(makefile, variable):
+    """The tests that a selftest Makefile lists in a variable."""
     text = makefile.read_text(encoding="utf-8").replace("\\\n", " ")
-    lists = re.findall(r"^TEST_PROGS\s*[:+]?=([^#\n]*)", text, re.MULTILINE)
+    lists = re.findall(rf"^{variable}\s*[:+]?=([^#\n]*)", text, re.MULTILINE)
     return " ".join(lists).split()
 
 
 class Reader:
     """Keeps the runner's output and notes the results; the tests done are in `done`."""
 
-    def __init__(self, release, directory, tally):
+    def __init__(self, release, directory, tally, neighbour=None):
         self.done = []
         self.test = None
         self.output = []
@@ -42,6 +43,7 @@ class Reader:
         self._directory = directory
         self._name = None
         self._tally = tally
+        self._neighbour = neighbour
         self._partial = b""
 
     def take(self, data):
@@ -63,6 +65,8 @@ class Reader:
             self.finish(int(end[1]))
         elif self.test and line.startswith("# "):
             self.test.see(line[2:])
+            if self._neighbour:
+                self._neighbour.see(line[2:])
 
     def finish(self, status):
         """The running test is over."""
@@ -95,25 +99,44 @@ class Crew:
     def add(self, tree, tests):
         """Run selftests on a kernel, a few to a VM, when there is room."""
         batches = []
+        pairs = two_machines()
         for directory in dict.fromkeys(test.parent for test in tests):
-            names_there = [test.name for test in tests if test.parent == directory]
-            batches += [(str(directory), names_there[first:first + PER_VM])
-                        for first in range(0, len(names_there), PER_VM)]
+            there = [test for test in tests if test.parent == directory]
+            alone = [test.name for test in there if test not in pairs]
+            batches += [(str(directory), alone[first:first + PER_VM])
+                        for first in range(0, len(alone), PER_VM)]
+            batches += [(str(directory), [test.name], True) for test in there if test in pairs]
         note(f"selftests on {tree.release}: {len(tests)}, in {len(batches)} VMs")
         self._batches += [self._pool.submit(self._run, tree, *batch) for batch in batches]
 
-    def _run(self, tree, directory, tests):
-        """Run tests of a directory, in a new VM after one that took its VM along."""
+    def _run(self, tree, directory, tests, two=False):
+        """Run tests of a directory, in a new VM after one that took its VM along; or one that needs
+        two."""
         while tests:
-            done = self._boot(tree, directory, tests)
+            done = self._boot_two(tree, directory, tests) if two else \
+                self._boot(tree, directory, tests)
             tests = [name for name in tests if name not in done]
 
-    def _boot(self, tree, directory, tests):
+    def _boot_two(self, tree, directory, tests):
+        with tempfile.TemporaryDirectory() as path:
+            wire = pathlib.Path(path)
+            other = neighbour.Neighbour(tree, directory, wire)
+            try:
+                return self._boot(tree, directory, tests, machine.Wire(wire, "test"), other)
+            finally:
+                other.kill()
+                failures = [*other.failures, *(f"the neighbour's kernel reported a fault at {place}"
+                                               for place in other.places)]
+                with self._lock:
+                    self._tally.failures += [f"{tree.release} {' '.join(tests)}: {what}"
+                                             for what in failures]
+
+    def _boot(self, tree, directory, tests, wire=None, other=None):
         """Run tests in one VM as far as they get; return those that have a result."""
         tally = ktap.Tally()
-        reader = Reader(tree.release, directory, tally)
+        reader = Reader(tree.release, directory, tally, other)
         limit = VM_SECONDS * tree.slowdown
-        settings = machine.Settings([RUNNER, directory, *tests], timeout=limit)
+        settings = machine.Settings([RUNNER, directory, *tests], timeout=limit, wire=wire)
         watch = report.Watch()
         status = launch.launch(tree, settings, stdout=reader.take, watch=watch)
         with self._lock:
@@ -133,12 +156,22 @@ class Crew:
         return reader.done
 
 
-def listed():
-    """All selftests, by their path from the directory of all."""
+def _in(variable):
     found = []
     for makefile in sorted(build.SELFTESTS.rglob("Makefile")):
         directory = makefile.parent.relative_to(build.SELFTESTS)
-        found += [directory / name for name in names(makefile)]
+        found += [directory / name for name in names(makefile, variable)]
+    return found
+
+
+def two_machines():
+    """The selftests that need a second VM, which only ours have, and not the kernel's runner."""
+    return _in("TWO_MACHINES")
+
+
+def listed():
+    """All selftests, by their path from the directory of all."""
+    found = _in("TEST_PROGS") + two_machines()
     if not found:
         raise GroundError(f"there are no selftests in {build.SELFTESTS}")
     return found

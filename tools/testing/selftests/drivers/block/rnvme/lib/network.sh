@@ -14,6 +14,13 @@ HOST6=2001:db8::2
 # shellcheck disable=SC2034
 NOBODY4=192.0.2.99
 
+# Has the target of a second machine when it is ready.
+# shellcheck disable=SC2034
+READY4=192.0.2.3
+
+# The cable to a second machine.
+WIRE=eth0
+
 # The network namespace that `network_pair` makes for the host.
 HOST_NETNS=rnvme-host
 
@@ -43,6 +50,12 @@ network_pair() {
 		interface_up "$HOST_NETNS" rnvme1 "$MTU" "$HOST4/24" "$HOST6/64" &&
 		rdma_add "" rnvme_rxe0 rnvme0 &&
 		rdma_add "$HOST_NETNS" rnvme_rxe1 rnvme1 && neighbours_meet
+}
+
+# wire_up ADDRESS...: this end of the cable to a second machine.
+wire_up() {
+	modprobe virtio_net && interface_up "" "$WIRE" "$MTU" "$@" || return 1
+	defer ip address flush dev "$WIRE"
 }
 
 # Both ends of the cable learn each other's link address.
