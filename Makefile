@@ -11,11 +11,13 @@ KDIR ?=
 # The kernel to install for, and the system that it is in if that is not this one.
 RELEASE ?= $(shell uname -r)
 DESTDIR ?=
+# For `make bench`: less of it.
+QUICK ?=
 
 vm := tools/testing/vm
 kernel-option := $(if $(KERNEL),--kernel $(KERNEL))
 
-.PHONY: help modules program build run shell test test-debug check install uninstall clean
+.PHONY: help modules program build run shell test test-debug bench check install uninstall clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +26,8 @@ help:
 #: make run                load the modules in a VM, connect to a target, run verified I/O
 #: make test               all tests: in user space, then in VMs
 #: make test-debug         the same on a kernel that looks for mistakes while it runs
+#: make bench              what an I/O costs, in instructions, and with nvme-rdma
+#: make bench QUICK=1      less of it, in some minutes
 #: make check              format, lints, documents, compile-fail tests
 #: make shell              a shell in a VM with the modules and the program
 #: make modules            build rrdma.ko, rnvme.ko and the samples for the stock kernel
@@ -60,6 +64,9 @@ test:
 
 test-debug:
 	+@$(vm)/suite --kernel debug $(TESTS)
+
+bench: build
+	@tools/testing/bench/run $(kernel-option) $(if $(QUICK),--quick)
 
 check:
 	@tools/testing/check/run $(kernel-option)

@@ -69,6 +69,8 @@ class Settings:
     console: typing.Optional[pathlib.Path] = None
     interactive: bool = False
     wire: typing.Optional[Wire] = None
+    # A plugin of the emulator, which is told where `out` is.
+    plugin: typing.Optional[pathlib.Path] = None
 
 
 def hardware_virtualisation():
@@ -176,4 +178,6 @@ def command(tree, settings, initramfs_file, ports):
     if settings.wire:
         line += _wire(settings.wire)
         binds.append((settings.wire.directory, "/wire"))
+    if settings.plugin:
+        line += ["-plugin", f"file={settings.plugin},out=/out"]
     return root.command([*line, *_ports(settings, ports)], binds=binds)

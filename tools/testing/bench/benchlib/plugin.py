@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The plugin of the emulator, and the program that speaks to it from within the VM."""
+
+import pathlib
+
+from groundlib import build, root
+
+SOURCES = pathlib.Path(__file__).resolve().parent.parent / "plugin"
+OUTPUT = build.BUILD / "bench"
+
+COMPILER = ["gcc", "-O2", "-Wall", "-Wextra", "-Werror"]
+
+
+def ensure():
+    """Build both, and return the plugin."""
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    plugin = OUTPUT / "instructions.so"
+    root.quietly([*COMPILER, "-shared", "-fPIC", "-fvisibility=hidden", "-o", plugin,
+                  SOURCES / "instructions.c"])
+    root.quietly([*COMPILER, "-o", OUTPUT / "mark", SOURCES / "mark.c"])
+    return plugin

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the plugin of the emulator counted: instructions by module and function.
+
+A bench leaves in one directory: profile.N, what was counted up to mark N; marks, a line each mark,
+a label and the VM's time in nanoseconds; kallsyms, the symbols of the VM's kernel.
+"""
+
+import bisect
+import collections
+import dataclasses
+
+from groundlib.say import GroundError
+
+USER = 0
+# What mark.c executes between the marks of these labels, in user space.
+CHECK = ("check-begin", "check-end")
+CHECK_INSTRUCTIONS = 1000000
+# Beside the loop there is the way into and out of it.
+CHECK_SLACK = 2000
+
+
+@dataclasses.dataclass(frozen=True)
+class Function:
+    """A function of the kernel or of a module of it."""
+
+    name: str
+    module: str
+
+
+class Symbols:
+    """Which function an address is in."""
+
+    def __init__(self, path):
+        found = {}
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                address, kind, name, *module = line.split()
+                if kind in "tTwW":
+                    found[int(address, 16)] = Function(name, _module(name, module))
+        self._starts = sorted(found)
+        self._functions = [found[start] for start in self._starts]
+
+    def at(self, address):
+        """The function there."""
+        if address == USER:
+            return Function("user space", "user")
+        index = bisect.bisect(self._starts, address) - 1
+        return self._functions[index] if index >= 0 else Function("elsewhere", "other")
+
+
+def _module(name, module):
+    """Where a function belongs; what the kernel has for Rust only is a module in this."""
+    if module:
+        return module[0].strip("[]")
+    return "rust" if name.startswith(("rust_helper_", "_R")) else "kernel"
+
+
+class Profile:
+    """Instructions between two marks."""
+
+    def __init__(self, counts, nanoseconds):
+        self.counts = counts
+        self.nanoseconds = nanoseconds
+
+    def total(self):
+        """All of them."""
+        return sum(self.counts.values())
+
+    def modules(self):
+        """By module."""
+        sums = collections.Counter()
+        for function, count in self.counts.items():
+            sums[function.module] += count
+        return sums
+
+
+def _read(path):
+    with open(path, encoding="utf-8") as file:
+        return {int(address, 16): int(count) for address, count in map(str.split, file)}
+
+
+def profiles(directory):
+    """By label: what was executed since the mark before."""
+    symbols = Symbols(directory / "kallsyms")
+    found = {}
+    before, then = collections.Counter(), 0
+    for number, line in enumerate((directory / "marks").read_text(encoding="utf-8").splitlines()):
+        label, now = line.split()
+        counts = collections.Counter(_read(directory / f"profile.{number}"))
+        by_function = collections.Counter()
+        for address, count in counts.items():
+            by_function[symbols.at(address)] += count - before[address]
+        found[label] = Profile(+by_function, int(now) - then)
+        before, then = counts, int(now)
+    _check(found)
+    return found
+
+
+def _check(found):
+    """The plugin must have counted a loop of known length, and as much as the clock did."""
+    check = found[CHECK[1]]
+    loop = check.modules()["user"]
+    if not 0 <= loop - CHECK_INSTRUCTIONS <= CHECK_SLACK:
+        raise GroundError(f"the plugin counted {loop} instructions of {CHECK_INSTRUCTIONS}")
+    # An interrupt may come meanwhile, which both count.
+    if abs(check.total() - check.nanoseconds) > CHECK_SLACK:
+        raise GroundError(f"the plugin counted {check.total()} instructions, "
+                          f"and the clock {check.nanoseconds}")
