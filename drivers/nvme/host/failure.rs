@@ -190,6 +190,11 @@ impl Failure {
     pub(crate) fn from_command(stage: ErrorStage, error: CommandError, what: &str) -> Self {
         match error {
             CommandError::Code(error) => Self::kernel(stage, error, what),
+            CommandError::TimedOut(limit) if limit.get() == 0 => Self::new(
+                stage,
+                ETIMEDOUT,
+                format_args!("{what}: what came before it took all the time there was"),
+            ),
             CommandError::TimedOut(limit) => {
                 let limit = Seconds(limit.get());
                 Self::new(
