@@ -91,6 +91,21 @@ exact_for_known_io() {
 		completions=2
 }
 
+# Nor does one take more when many are under way at once. By this alone the driver may not get slower:
+# `make bench` tells what it costs.
+exact_at_any_depth() {
+	local disk fio=(fio --name=load --bs=4k --io_size=1m --size=16m --direct=1 --norandommap
+		--ioengine=libaio --output-format=terse --output="$SCRATCH/fio")
+	connect "$TARGET4" -i 1
+	disk=$(disk "$CTRL" 1)
+	does 1 "${fio[@]}" --filename="$disk" --rw=randread --iodepth=32 -- \
+		reads=256 read_bytes=$((1 << 20)) registrations=256 remote_invalidations=256 \
+		doorbells=256 work_requests=512 completions=512
+	does 1 "${fio[@]}" --filename="$disk" --rw=randwrite --iodepth=32 -- \
+		writes=256 written_bytes=$((1 << 20)) in_capsule=256 doorbells=256 work_requests=256 \
+		completions=512
+}
+
 # An identify of the admin queue has the opcode of no read.
 admin_commands_are_others() {
 	connect "$TARGET4" -i 1
@@ -223,6 +238,7 @@ wrong_ways_to_ask() {
 
 main setup \
 	exact_for_known_io \
+	exact_at_any_depth \
 	admin_commands_are_others \
 	errors_move_no_bytes \
 	queues_add_up \
