@@ -6,6 +6,7 @@
 //! - [`OwnedQueue`]: a workqueue of one's own, drained when dropped.
 //! - [`Claim`]: exclusive access to a value for whoever comes first.
 //! - [`Counter`]: a number that one adds to and anybody reads.
+//! - [`Flag`]: something that is so or not.
 //! - [`IrqLock`]: a spinlock that is also taken in interrupt context.
 //! - [`Deadline`]: a moment by which something must be over.
 //! - [`Patience`]: how long to wait for others, and whether to go on.
@@ -16,6 +17,7 @@ mod claim;
 mod completion;
 mod counter;
 mod deadline;
+mod flag;
 mod gate;
 mod irq_lock;
 mod msecs;
@@ -27,6 +29,7 @@ pub use claim::{Claim, ClaimGuard};
 pub use completion::TimedCompletion;
 pub use counter::Counter;
 pub use deadline::Deadline;
+pub use flag::Flag;
 pub(crate) use gate::{Entered, Gate};
 pub use irq_lock::{IrqLock, IrqLockBackend, IrqLockGuard};
 pub use msecs::Msecs;

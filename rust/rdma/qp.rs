@@ -101,7 +101,10 @@ use super::{
 use crate::{
     bindings,
     fmt::kernel_display,
-    sync::TimedCompletion, //
+    sync::{
+        Flag,
+        TimedCompletion, //
+    }, //
 };
 use core::{
     ffi::c_void,
@@ -119,8 +122,7 @@ use kernel::{
     sync::{
         atomic::{
             ordering,
-            Atomic,
-            AtomicFlag, //
+            Atomic, //
         },
         rcu,
         Arc,
@@ -341,7 +343,7 @@ pub struct QueuePair<E: Context> {
     raw: NonNull<bindings::ib_qp>,
     #[pin]
     unsignalled: Opaque<bindings::ib_cqe>,
-    closed: AtomicFlag,
+    closed: Flag,
     #[pin]
     idle: Mutex<bool>,
     #[pin]
@@ -389,7 +391,7 @@ impl<E: Context> QueuePair<E> {
                 // SAFETY: `cqe` is the memory of the field to be written.
                 unsafe { (*cqe).done = Some(Self::unsignalled_failed) }
             }),
-            closed: AtomicFlag::new(false),
+            closed: Flag::new(false),
             idle <- new_mutex!(false, "rrdma::QueuePair"),
             sends <- Sends::new(),
             last_receive <- TimedCompletion::new(),
@@ -463,7 +465,7 @@ impl<E: Context> QueuePair<E> {
 
     /// Refuses further posting without waiting for what is posted. Any context.
     pub fn close(&self) {
-        self.closed.store(true, ordering::Relaxed);
+        self.closed.set(true);
     }
 
     /// Says whether nothing can be posted: in the state that it is created in, from
@@ -577,7 +579,7 @@ impl<E: Context> QueuePair<E> {
         first: *const bindings::ib_send_wr,
         _grace: &rcu::Guard,
     ) -> Result<(), (Error, *const bindings::ib_send_wr)> {
-        if self.closed.load(ordering::Relaxed) {
+        if self.closed.get() {
             return Err((crate::errno::ENOTCONN, first));
         }
         let mut bad = ptr::null();
@@ -606,7 +608,7 @@ impl<E: Context> QueuePair<E> {
     #[inline]
     pub(crate) unsafe fn post_raw_receive(&self, request: &bindings::ib_recv_wr) -> Result {
         let _grace = rcu::read_lock();
-        if self.closed.load(ordering::Relaxed) {
+        if self.closed.get() {
             return Err(crate::errno::ENOTCONN);
         }
         if self.parts.shared.is_some() {

@@ -5,9 +5,15 @@
 use core::{
     cell::UnsafeCell,
     marker::PhantomData,
-    ops::{Deref, DerefMut},
+    ops::{
+        Deref,
+        DerefMut, //
+    },
+    sync::atomic::{
+        AtomicU32,
+        Ordering, //
+    },
 };
-use kernel::sync::atomic::{ordering, Atomic};
 
 /// Who comes first may claim the value.
 const FREE: u32 = 0;
@@ -28,12 +34,16 @@ const KEPT: u32 = 2;
 /// whoever comes to claim it meanwhile is turned away, and does not get in the way
 /// of those either.
 ///
+/// The state is an atomic of `core`, which is compiled to an instruction, where one of the kernel
+/// crate is a call of a function, outside of C. The memory model of Rust is enough for it: only
+/// guards access the value, and all of them are of Rust.
+///
 /// # Invariants
 ///
 /// `state` is `FREE`, `HELD` or `KEPT`. While it is `HELD` there is one [`ClaimGuard`],
 /// which has exclusive access to `value`; else there is none.
 pub struct Claim<T> {
-    state: Atomic<u32>,
+    state: AtomicU32,
     value: UnsafeCell<T>,
 }
 
@@ -45,7 +55,7 @@ impl<T> Claim<T> {
     #[inline]
     pub const fn new(value: T) -> Self {
         Self {
-            state: Atomic::new(FREE),
+            state: AtomicU32::new(FREE),
             value: UnsafeCell::new(value),
         }
     }
@@ -67,7 +77,9 @@ impl<T> Claim<T> {
 
     #[inline]
     fn take(&self, from: u32) -> Option<ClaimGuard<'_, T>> {
-        self.state.cmpxchg(from, HELD, ordering::Acquire).ok()?;
+        self.state
+            .compare_exchange(from, HELD, Ordering::Acquire, Ordering::Relaxed)
+            .ok()?;
         // INVARIANT: It was not `HELD`, so there is no other guard, and now that it is
         // none is made.
         Some(ClaimGuard {
@@ -135,6 +147,6 @@ impl<T> Drop for ClaimGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         // INVARIANT: Here the guard ends.
-        self.claim.state.store(self.after, ordering::Release);
+        self.claim.state.store(self.after, Ordering::Release);
     }
 }

@@ -5,13 +5,15 @@
 //! C header: [`include/linux/rcupdate.h`](srctree/include/linux/rcupdate.h)
 
 use crate::bindings;
-use core::marker::PhantomData;
+use core::{
+    marker::PhantomData,
+    sync::atomic::{
+        AtomicUsize,
+        Ordering, //
+    },
+};
 use kernel::{
     sync::{
-        atomic::{
-            ordering,
-            Atomic, //
-        },
         rcu,
         Arc,
         ArcBorrow, //
@@ -21,12 +23,16 @@ use kernel::{
 
 /// A place for an object that is there or not, read under RCU.
 ///
+/// The pointer is an atomic of `core`, as only Rust accesses it: a load is one instruction, and not
+/// a call as one of the kernel crate is. Acquire is more than the dependency that
+/// `rcu_dereference` relies on.
+///
 /// # Invariants
 ///
 /// `pointer` is zero, or the foreign pointer of an `Arc<T>` that this place owns,
 /// which is released a grace period after it was taken out at the earliest.
 pub struct Published<T: 'static> {
-    pointer: Atomic<usize>,
+    pointer: AtomicUsize,
     _owner: PhantomData<Arc<T>>,
 }
 
@@ -39,7 +45,7 @@ impl<T: 'static> Published<T> {
     /// An empty place.
     pub const fn new() -> Self {
         Self {
-            pointer: Atomic::new(0),
+            pointer: AtomicUsize::new(0),
             _owner: PhantomData,
         }
     }
@@ -47,7 +53,7 @@ impl<T: 'static> Published<T> {
     /// What is there, for as long as the guard lives. Any context.
     #[inline]
     pub fn read<'a>(&'a self, _guard: &'a rcu::Guard) -> Option<ArcBorrow<'a, T>> {
-        let pointer = self.pointer.load(ordering::Acquire);
+        let pointer = self.pointer.load(Ordering::Acquire);
         if pointer == 0 {
             return None;
         }
@@ -69,7 +75,7 @@ impl<T: 'static> Published<T> {
     }
 
     fn replace(&self, pointer: usize) -> Option<Arc<T>> {
-        let old = self.pointer.xchg(pointer, ordering::Full);
+        let old = self.pointer.swap(pointer, Ordering::SeqCst);
         if old == 0 {
             return None;
         }
@@ -90,7 +96,7 @@ impl<T: 'static> Default for Published<T> {
 impl<T: 'static> Drop for Published<T> {
     fn drop(&mut self) {
         // Nobody reads what is being dropped, so no grace period is needed.
-        let pointer = self.pointer.load(ordering::Relaxed);
+        let pointer = self.pointer.load(Ordering::Relaxed);
         if pointer != 0 {
             // SAFETY: By the type invariant.
             drop(unsafe { Arc::<T>::from_foreign(pointer as *mut _) });

@@ -22,8 +22,7 @@ use kernel::{
     sync::{
         atomic::{
             ordering,
-            Atomic,
-            AtomicFlag, //
+            Atomic, //
         },
         rcu,
         Arc, //
@@ -68,6 +67,7 @@ use rrdma::{
     },
     scatter::Buffer,
     sync::{
+        Flag,
         Msecs,
         Published, //
     },
@@ -106,7 +106,7 @@ pub(crate) struct Blocks {
     /// Blocks that were deallocated read as zeroes.
     pub(crate) deallocate_zeroes: bool,
     /// The target has another namespace in this one's place, or none.
-    pub(crate) gone: AtomicFlag,
+    pub(crate) gone: Flag,
     /// The disk goes before the controller does.
     pub(crate) controller: Arc<Controller>,
 }
@@ -147,7 +147,7 @@ impl Operations for Io {
         let Some(queue) = place.queue.read(&guard) else {
             return Err(request.refuse(Status::Transport));
         };
-        if blocks.gone.load(ordering::Relaxed) {
+        if blocks.gone.get() {
             return Err(request.refuse(Status::IoError));
         }
         let (command, payload) = match blocks.command(&request) {

@@ -22,13 +22,7 @@ use kernel::{
         CStr,
         CString, //
     },
-    sync::{
-        atomic::{
-            ordering,
-            AtomicFlag, //
-        },
-        Arc, //
-    },
+    sync::Arc, //
 };
 use nvme_wire::{
     identify::{
@@ -49,11 +43,14 @@ use nvme_wire::{
     property::Version,
     sqe::Identify,
 };
-use rrdma::block::{
-    Disk,
-    DiskConfig,
-    Limits,
-    TagSet, //
+use rrdma::{
+    block::{
+        Disk,
+        DiskConfig,
+        Limits,
+        TagSet, //
+    },
+    sync::Flag,
 };
 
 /// Most namespaces that get disks: what a hostile target can make us allocate.
@@ -75,7 +72,7 @@ pub(crate) struct Namespace {
 impl Namespace {
     /// Whether the target has it no more.
     pub(crate) fn is_lost(&self) -> bool {
-        self.disk.data().gone.load(ordering::Relaxed)
+        self.disk.data().gone.get()
     }
 
     /// Takes over what the target says of the namespace now. One that is not there any
@@ -86,7 +83,7 @@ impl Namespace {
             wwid.is_same_namespace(&d.wwid) && same_format(&d.limits, &self.limits)
         };
         let Some(described) = described.filter(same) else {
-            self.disk.data().gone.store(true, ordering::Relaxed);
+            self.disk.data().gone.set(true);
             return Ok(());
         };
         if described.limits.read_only != self.limits.read_only {
@@ -252,7 +249,7 @@ impl Found {
             wwid: described.wwid,
             shift: limits.block_shift,
             deallocate_zeroes: limits.write_zeroes_may_deallocate,
-            gone: AtomicFlag::new(false),
+            gone: Flag::new(false),
             controller: controller.clone(),
         };
         Disk::new(config, self.tag_set.clone(), blocks)

@@ -41,13 +41,7 @@ use crate::{
 use guest::Guest;
 use kernel::{
     prelude::*,
-    sync::{
-        atomic::{
-            ordering,
-            AtomicFlag, //
-        },
-        Arc, //
-    },
+    sync::Arc, //
 };
 use nvme_wire::{
     cid::CommandId,
@@ -81,7 +75,10 @@ use rrdma::{
         wr::Operation, //
     },
     scatter::Buffer,
-    sync::IrqLock,
+    sync::{
+        Flag,
+        IrqLock, //
+    },
 };
 
 /// What a queue is to be.
@@ -131,9 +128,9 @@ pub(crate) struct Queue {
     polled: Option<DirectQueue>,
     #[pin]
     reply: IrqLock<Option<Reply>>,
-    traffic: AtomicFlag,
+    traffic: Flag,
     /// We end the connection: what comes of that is no trouble.
-    ending: AtomicFlag,
+    ending: Flag,
     alarm: Arc<Alarm>,
     stats: Arc<Stats>,
 }
@@ -159,8 +156,8 @@ impl Queue {
             guest: desk.map(|desk| Guest::new(&plan, &pd, desk)).transpose()?,
             polled,
             reply <- new_irq_lock!(None, "rnvme::Queue"),
-            traffic: AtomicFlag::new(false),
-            ending: AtomicFlag::new(false),
+            traffic: Flag::new(false),
+            ending: Flag::new(false),
             alarm,
             stats,
         }? Error)
@@ -230,12 +227,12 @@ impl Queue {
 
     /// Whether a command ended since this was asked last.
     pub(crate) fn take_traffic(&self) -> bool {
-        self.traffic.xchg(false, ordering::Relaxed)
+        self.traffic.take()
     }
 
     /// Something that only the controller's thread can deal with. Any context.
     pub(crate) fn trouble(&self, trouble: Trouble) {
-        if !self.ending.load(ordering::Relaxed) {
+        if !self.ending.get() {
             self.alarm.raise(trouble);
         }
     }
@@ -243,7 +240,7 @@ impl Queue {
     /// Ends the connection, and gives what was in flight to `end`. Sleeps.
     pub(crate) fn end(connection: &Connected<Self>, end: impl Fn(Request<Io>)) {
         let this = connection.queue_pair().context();
-        this.ending.store(true, ordering::Relaxed);
+        this.ending.set(true);
         connection.disconnect();
         this.reclaim(end);
     }
@@ -264,7 +261,7 @@ impl Queue {
         completion: cqe::Completion,
         invalidation: Option<cq::Invalidation>,
     ) {
-        self.traffic.store(true, ordering::Relaxed);
+        self.traffic.raise();
         let tag = usize::from(completion.command_id.tag().get());
         if let Some(slot) = self.requests.get(tag) {
             return slot.answered(queue, completion, invalidation);

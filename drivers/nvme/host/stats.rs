@@ -20,13 +20,7 @@
 
 use kernel::{
     prelude::*,
-    sync::{
-        atomic::{
-            ordering,
-            AtomicFlag, //
-        },
-        Arc, //
-    },
+    sync::Arc,
     time::{
         Instant,
         Monotonic, //
@@ -42,7 +36,10 @@ use nvme_wire::{
 };
 use rrdma::{
     rdma::cq::Completion,
-    sync::Counter, //
+    sync::{
+        Counter,
+        Flag, //
+    },
 };
 
 /// What is counted.
@@ -98,7 +95,7 @@ pub(crate) struct Stats {
     reads: Histogram,
     writes: Histogram,
     /// Times are taken. On another cache line than what changes with each command.
-    timed: AtomicFlag,
+    timed: Flag,
     qid: u16,
 }
 
@@ -148,7 +145,7 @@ impl Stats {
             counters: [const { Counter::new() }; COUNTS],
             reads: [const { Counter::new() }; BUCKETS],
             writes: [const { Counter::new() }; BUCKETS],
-            timed: AtomicFlag::new(timed),
+            timed: Flag::new(timed),
             qid,
         })
     }
@@ -249,7 +246,7 @@ impl Numbers for Stats {
 
     #[inline]
     fn is_timed(&self) -> bool {
-        self.timed.load(ordering::Relaxed)
+        self.timed.get()
     }
 }
 
@@ -286,7 +283,7 @@ impl Ledger {
     pub(crate) fn set_timed(&mut self, timed: bool) {
         self.timed = timed;
         for queue in &self.queues {
-            queue.timed.store(timed, ordering::Relaxed);
+            queue.timed.set(timed);
         }
     }
 

@@ -6,9 +6,9 @@
 //! change. So that a key was invalidated says nothing of a registration that was made
 //! later: each is known by its number on the queue pair that it was posted to.
 
-use kernel::sync::atomic::{
-    ordering,
-    Atomic, //
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering, //
 };
 
 /// The registrations that a queue pair has been asked for.
@@ -19,7 +19,8 @@ pub(crate) struct Registrations {
     /// so it is where sends and receives complete in one queue, of which there is one
     /// poller at a time.
     in_order: bool,
-    count: Atomic<u64>,
+    // Of `core`, as it is counted for each request and only Rust accesses it: no call.
+    count: AtomicU64,
 }
 
 impl Registrations {
@@ -27,7 +28,7 @@ impl Registrations {
         Self {
             queue,
             in_order,
-            count: Atomic::new(0),
+            count: AtomicU64::new(0),
         }
     }
 
@@ -42,7 +43,7 @@ impl Registrations {
     pub(in crate::rdma) fn begin(&self) -> Registered {
         Registered {
             queue: self.queue,
-            number: self.count.fetch_add(1, ordering::Relaxed),
+            number: self.count.fetch_add(1, Ordering::Relaxed),
         }
     }
 
@@ -52,7 +53,7 @@ impl Registrations {
         SoFar {
             queue: self.queue,
             count: match self.in_order {
-                true => self.count.load(ordering::Relaxed),
+                true => self.count.load(Ordering::Relaxed),
                 false => 0,
             },
         }
