@@ -34,7 +34,8 @@
 //! ```
 //!
 //! No consumer's code runs under the connection manager's locks, but for
-//! [`Endpoint::lost`], which is told that an established connection has ended.
+//! [`Endpoint::lost`], which is told that an established connection has ended, and that of
+//! an [`Observer`].
 
 mod active;
 mod address;
@@ -44,6 +45,7 @@ mod error;
 mod incoming;
 mod listener;
 mod name;
+mod observer;
 mod peer;
 mod raw;
 mod service;
@@ -70,6 +72,10 @@ pub use incoming::{
     Incoming, //
 };
 pub use listener::Listener;
+pub use observer::{
+    Event,
+    Observer, //
+};
 pub use peer::{
     Depths,
     Parameters,

@@ -11,6 +11,7 @@ use super::{
     Depths,
     Endpoint,
     Error,
+    Observer,
     Parameters,
     Patience,
     Stage, //
@@ -75,6 +76,12 @@ impl<E: Endpoint> Id<E> {
             id: RawId::new::<E::Service>(namespace, wake, owner)?,
             _endpoint: PhantomData,
         })
+    }
+
+    /// Lets `observer` hear of all events from now on, until the id is destroyed, as the
+    /// connection that becomes of it is when it is dropped.
+    pub fn observe(&self, observer: Arc<dyn Observer>) {
+        self.id.observe(observer);
     }
 
     /// Lets [`resolve`](Self::resolve) use a source port that other ids use, too, as

@@ -13,7 +13,9 @@ use super::{
     Cause,
     Endpoint,
     Error,
+    Event,
     Lost,
+    Observer,
     Patience,
     PeerParameters,
     Rejection,
@@ -99,6 +101,8 @@ struct Heard {
     queue: Option<Arc<dyn Losing>>,
     /// Where the id waits to be taken.
     backlog: Option<Arc<Backlog>>,
+    /// Told of every event. Never of an id with a backlog: who gives that up is not waited for.
+    observer: Option<Arc<dyn Observer>>,
     wake: Arc<TimedCompletion>,
 }
 
@@ -126,6 +130,7 @@ impl Hearing {
                     closed: false,
                     queue: None,
                     backlog,
+                    observer: None,
                     wake,
                 }, "rrdma::cm::Hearing"),
             }),
@@ -186,6 +191,13 @@ impl Hearing {
     ) -> bool {
         // SAFETY: By the contract.
         let (kind, status, ud) = unsafe { ((*event).event, (*event).status, is_ud(id)) };
+        let observer = self.heard.lock().observer.clone();
+        if let Some(observer) = observer {
+            observer.heard(Event {
+                number: kind,
+                status,
+            });
+        }
         match kind {
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_RESOLVED
             | bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_RESOLVED => self.answer(Ok(())),
@@ -435,6 +447,11 @@ impl RawId {
         unsafe { self.device().port((*self.as_ptr()).port_num) }
     }
 
+    /// Lets `observer` hear of all events from now on.
+    pub(super) fn observe(&self, observer: Arc<dyn Observer>) {
+        self.hearing.heard.lock().observer = Some(observer);
+    }
+
     /// Lets `queue` hear of the end of the connection.
     pub(super) fn tell<E: Endpoint>(&self, queue: Arc<QueuePair<E>>) {
         self.hearing.heard.lock().queue = Some(queue);
@@ -537,5 +554,6 @@ impl Drop for RawId {
         let mut heard = self.hearing.heard.lock();
         heard.queue = None;
         heard.backlog = None;
+        heard.observer = None;
     }
 }
