@@ -15,6 +15,7 @@
 //! - [`sysfs`]: facts for udev and scripts.
 //! - [`sync`]: owned workqueues, timed completions, claims.
 //! - [`text`]: messages that need no memory.
+//! - [`trace`]: tracepoints of modules.
 //! - [`errno`]: the error numbers that the kernel crate does not name.
 //!
 //! Everything that touches C, and all `unsafe`, is in this crate.
@@ -37,6 +38,7 @@ pub mod scatter;
 pub mod sync;
 pub mod sysfs;
 pub mod text;
+pub mod trace;
 
 module! {
     type: Rrdma,
