@@ -56,6 +56,7 @@ use crate::{
         Desk, //
     },
     stats::Ledger,
+    trace, //
 };
 use core::cmp;
 use errand::Errand;
@@ -107,6 +108,8 @@ const IDLE: Msecs = Msecs::from_secs(3600);
 #[pin_data]
 pub(crate) struct Controller {
     pub(crate) id: u32,
+    /// It is there for a discovery only, whose number it has.
+    discovery: bool,
     pub(crate) options: Options,
     host: Arc<Host>,
     wake: Arc<TimedCompletion>,
@@ -189,14 +192,22 @@ impl Inventory {
 }
 
 impl Controller {
-    /// A controller that does nothing yet. May sleep.
-    pub(crate) fn new(host: Arc<Host>, id: u32, options: Options, loss: Loss) -> Result<Arc<Self>> {
+    /// A controller that does nothing yet: number `id`, which is of others if it is `discovery`.
+    /// May sleep.
+    pub(crate) fn new(
+        host: Arc<Host>,
+        id: u32,
+        discovery: bool,
+        options: Options,
+        loss: Loss,
+    ) -> Result<Arc<Self>> {
         let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
         let alarm = Alarm::new(wake.clone())?;
         let desk = Desk::new()?;
         Arc::pin_init(
             pin_init!(Self {
                 id,
+                discovery,
                 options,
                 host,
                 wake,
@@ -223,6 +234,15 @@ impl Controller {
         )
     }
 
+    /// Its number, as it is traced.
+    fn trace_id(&self) -> i32 {
+        match self.discovery {
+            true => trace::DISCOVERY,
+            // There are 256 at most.
+            false => i32::try_from(self.id).unwrap_or(i32::MAX),
+        }
+    }
+
     /// Asks for removal. Any context.
     pub(crate) fn delete(&self) {
         self.deleting.store(true, ordering::Relaxed);
@@ -244,7 +264,10 @@ impl Controller {
         {
             let mut shown = self.shown.lock();
             match shown.state {
-                State::Live if !self.is_deleting() => shown.state = State::Resetting,
+                State::Live if !self.is_deleting() => {
+                    trace::controller_state(self.trace_id(), State::Live, State::Resetting, None);
+                    shown.state = State::Resetting;
+                }
                 State::Live => return Err(State::Deleting),
                 state => return Err(state),
             }
@@ -302,6 +325,9 @@ impl Controller {
             };
             if !may_be {
                 return;
+            }
+            if shown.state != state {
+                trace::controller_state(self.trace_id(), shown.state, state, failure);
             }
             shown.state = state;
             if let Some(failure) = failure {

@@ -244,7 +244,8 @@ impl Host {
             .into_iter()
             .position(|(controller, number)| controller.id != number)
             .unwrap_or(controllers.list.len());
-        let controller = Controller::new(self.clone(), u32::try_from(place)?, options, loss)?;
+        let controller =
+            Controller::new(self.clone(), u32::try_from(place)?, false, options, loss)?;
         controllers.list.reserve(1, GFP_KERNEL)?;
         controllers
             .list

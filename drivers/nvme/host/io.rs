@@ -117,6 +117,14 @@ pub(crate) struct Attempt {
     pub(crate) passage: Passage,
 }
 
+impl Attempt {
+    /// How often the request was sent before.
+    fn retries(&self) -> u8 {
+        let retries = self.retries.load(ordering::Relaxed);
+        u8::try_from(retries).unwrap_or(u8::MAX)
+    }
+}
+
 impl Operations for Io {
     type SetData = Queues;
     type QueueData = Arc<Place>;
@@ -333,6 +341,12 @@ fn hints(request: &Request<Io>) -> ReadWrite {
 }
 
 impl Cargo for Carrier<Io> {
+    const OF_DISK: bool = true;
+
+    fn retries(&self) -> u8 {
+        self.request().data().retries()
+    }
+
     #[inline]
     fn slot(queue: &Queue, tag: u16) -> Option<&Slot<Self>> {
         queue.request_slot(tag)
@@ -354,16 +368,18 @@ impl Cargo for Carrier<Io> {
             max_retries: MAX_RETRIES,
             delays: queue.retry_delays(),
         };
-        let retries = request.data().retries.load(ordering::Relaxed);
+        let made = request.data().retries();
         let may_retry = !request.no_retry();
-        let made = u8::try_from(retries).unwrap_or(u8::MAX);
         match policy.decide(completion.status, made, may_retry) {
             Disposition::Complete => {
                 end(request, block_status(BlockStatus::of(completion.status)));
             }
             Disposition::Retry { delay_ms } => {
-                let retries = retries.saturating_add(1);
-                request.data().retries.store(retries, ordering::Relaxed);
+                let retries = made.saturating_add(1);
+                request
+                    .data()
+                    .retries
+                    .store(retries.into(), ordering::Relaxed);
                 queue.stats().add(Count::Retries, 1);
                 request.requeue((delay_ms != 0).then(|| Msecs::new(delay_ms)));
             }

@@ -51,6 +51,7 @@ use rrdma::{
         TagSet, //
     },
     sync::Flag,
+    text::Message,
 };
 
 /// Most namespaces that get disks: what a hostile target can make us allocate.
@@ -115,6 +116,11 @@ impl Namespace {
     pub(crate) fn size(&self) -> u64 {
         self.disk.capacity().saturating_mul(512)
     }
+}
+
+/// The name of the disk of a namespace.
+pub(crate) fn disk_name(controller: u32, nsid: u32) -> Message<31> {
+    Message::new(format_args!("rnvme{controller}n{nsid}"))
 }
 
 fn block_size(limits: &BlockLimits) -> u32 {
@@ -234,8 +240,9 @@ impl Found {
     }
 
     fn disk(&self, controller: &Arc<Controller>, described: &Described) -> Result<Disk<Io>> {
-        let (id, nsid, limits) = (controller.id, described.wwid.nsid, &described.limits);
-        let name = CString::try_from_fmt(fmt!("rnvme{id}n{nsid}"))?;
+        let limits = &described.limits;
+        let name = disk_name(controller.id, described.wwid.nsid);
+        let name = CString::try_from_fmt(fmt!("{name}"))?;
         let parent = controller.device_in_sysfs();
         let config = DiskConfig {
             name: &name,

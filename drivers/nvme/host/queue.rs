@@ -36,7 +36,8 @@ use crate::{
         Trouble, //
     },
     io::Io,
-    stats::Stats, //
+    stats::Stats,
+    trace::Origin, //
 };
 use guest::Guest;
 use kernel::{
@@ -120,6 +121,7 @@ impl Plan {
 #[pin_data]
 pub(crate) struct Queue {
     qid: u16,
+    origin: Origin,
     inline: InlineLimit,
     retry_delays: [u16; 3],
     requests: KVec<Slot<Carrier<Io>>>,
@@ -136,10 +138,12 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Allocates the queue with all that its commands need; it counts in `stats`, users are served
+    /// Allocates the queue with all that its commands need; it is traced as `origin`, counts in
+    /// `stats`, users are served
     /// at `desk`, if there is one, and its completions come by `polled`, if they do. May sleep.
     pub(crate) fn new(
         plan: Plan,
+        origin: Origin,
         pd: Arc<ProtectionDomain>,
         alarm: Arc<Alarm>,
         stats: Arc<Stats>,
@@ -148,6 +152,7 @@ impl Queue {
     ) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             qid: plan.qid,
+            origin,
             inline: plan.inline,
             retry_delays: plan.retry_delays,
             requests: Self::slots(&plan, &pd)?,
@@ -283,14 +288,14 @@ impl Queue {
     /// Sleeps.
     fn reclaim(&self, end: impl Fn(Request<Io>)) {
         for slot in &self.requests {
-            if let Some(carrier) = slot.reclaim(&self.stats) {
+            if let Some(carrier) = slot.reclaim(self) {
                 end(carrier.into_request());
             }
         }
         // The buffer of our own command goes with it.
-        drop(self.command.reclaim(&self.stats));
+        drop(self.command.reclaim(self));
         if let Some(guest) = &self.guest {
-            drop(guest.slot.reclaim(&self.stats));
+            drop(guest.slot.reclaim(self));
             guest.desk.lost();
         }
     }

@@ -10,7 +10,7 @@
 //! - [`discoveries`]: the logs of discovery controllers that are being read.
 //! - [`options`]: what a user asks of a connection.
 //! - [`failure`]: why a controller failed; [`alarm`]: how its thread learns of it.
-//! - [`stats`]: what the queues have done.
+//! - [`stats`]: what the queues have done; [`trace`]: events to trace.
 //! - [`netlink`]: the interface to user space; [`sysfs`]: what udev and scripts read.
 //!
 //! Formats and decisions without I/O are in the crate `nvme_wire`.
@@ -34,6 +34,7 @@ mod passthrough;
 mod queue;
 mod stats;
 mod sysfs;
+mod trace;
 
 module! {
     type: Rnvme,

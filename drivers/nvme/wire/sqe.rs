@@ -130,6 +130,27 @@ impl Command {
         CommandId::from_wire(self.fields().u16::<2>())
     }
 
+    /// How its data is described, and whether it is one of two that are fused.
+    #[inline]
+    #[must_use]
+    pub fn flags(&self) -> u8 {
+        self.fields().u8::<1>()
+    }
+
+    /// The namespace; `None` for a Fabrics command, which has none.
+    #[inline]
+    #[must_use]
+    pub fn namespace(&self) -> Option<u32> {
+        (self.opcode() != Self::FABRICS).then(|| self.fields().u32::<4>())
+    }
+
+    /// The dwords whose meaning depends on the opcode, as they go on the wire.
+    #[inline]
+    #[must_use]
+    pub fn dwords_10_15(&self) -> [u8; 24] {
+        self.fields().bytes::<40, 24>()
+    }
+
     /// The type of a Fabrics command; `None` for any other.
     #[inline]
     #[must_use]
@@ -147,6 +168,13 @@ impl Command {
         } else {
             Direction::ToTarget
         }
+    }
+
+    /// An entry that was sent, as [`Command::as_bytes`] had it.
+    #[inline]
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; Self::SIZE]) -> Self {
+        Self(bytes)
     }
 
     /// The entry as it goes on the wire.
@@ -191,6 +219,20 @@ mod tests {
         expected[..8].copy_from_slice(&[0x00, 0x40, 0x23, 0xb1, 4, 3, 2, 1]);
         expected[24..40].copy_from_slice(&sgl.to_bytes());
         assert_eq!(*command.as_bytes(), expected);
+        assert_eq!(Command::from_bytes(expected), command);
+    }
+
+    #[test]
+    fn fields_of_an_entry() {
+        let command = Command::of_user(0x02, 7, [0; 2], [1, 2, 3, 4, 5, 0x0600_0000]);
+        assert_eq!(command.flags(), 0x40);
+        assert_eq!(command.namespace(), Some(7));
+        let mut dwords = [0; 24];
+        for (place, value) in [(0, 1), (4, 2), (8, 3), (12, 4), (16, 5), (23, 6)] {
+            dwords[place] = value;
+        }
+        assert_eq!(command.dwords_10_15(), dwords);
+        assert_eq!(Command::with_fabrics_type(1).namespace(), None);
     }
 
     #[test]

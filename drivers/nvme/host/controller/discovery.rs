@@ -86,7 +86,7 @@ pub(crate) struct Discovery {
 impl Discovery {
     /// A discovery that does nothing yet. May sleep.
     pub(crate) fn new(host: Arc<Host>, id: u32, options: Options, owner: u32) -> Result<Arc<Self>> {
-        let controller = Controller::new(host, id, options, LOSS)?;
+        let controller = Controller::new(host, id, true, options, LOSS)?;
         Arc::pin_init(
             pin_init!(Self {
                 id,

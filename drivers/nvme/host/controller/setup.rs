@@ -22,6 +22,7 @@ use crate::{
         Plan,
         Queue, //
     },
+    trace::Origin,
 };
 use kernel::{
     prelude::*,
@@ -388,7 +389,12 @@ impl<'a> Setup<'a> {
         let options = &controller.options;
         let cancelled = || controller.interruption().is_some();
         let patience = controller.patience(self.deadline, &cancelled);
+        let origin = self.origin(&plan);
         let id = Id::new(&options.namespace, controller.wake.clone(), OWNER)
+            .and_then(|id| {
+                id.observe(Arc::new(origin, GFP_KERNEL)?);
+                Ok(id)
+            })
             .map_err(|error| Failure::kernel(ErrorStage::Address, error, "connection id"))?;
         let source = options.source.as_ref().map(|source| &source.address);
         let addressed = id
@@ -418,6 +424,14 @@ impl<'a> Setup<'a> {
         prepared
             .connect(parameters, patience)
             .map_err(|error| self.cm_failure(error, Some(device.as_str())))
+    }
+
+    /// The queue in what is traced of it.
+    fn origin(&self, plan: &Plan) -> Origin {
+        Origin {
+            ctrl_id: self.controller.trace_id(),
+            qid: plan.qid,
+        }
     }
 
     /// A failed step; if it was interrupted, then by what.
@@ -468,7 +482,8 @@ impl<'a> Setup<'a> {
         let stats = self.controller.ledger.lock().of(plan.qid);
         let stats = stats.map_err(|error| fail(error, "statistics"))?;
         let alarm = self.controller.alarm.clone();
-        let queue = Queue::new(plan, pd.clone(), alarm, stats, desk, polled);
+        let origin = self.origin(&plan);
+        let queue = Queue::new(plan, origin, pd.clone(), alarm, stats, desk, polled);
         let prepared = addressed
             .create_queue_pair(Parts::new(pd, cq, capacity), queue, OWNER)
             .map_err(|error| fail(error, "queue pair"))?;

@@ -35,6 +35,12 @@ use rrdma::{
 
 /// What a command's data is, and where it goes when the command has ended.
 pub(crate) trait Cargo: Scatter + Send + Sized + 'static {
+    /// Whether it belongs to a request of a disk.
+    const OF_DISK: bool;
+
+    /// How often its command was sent before.
+    fn retries(&self) -> u8;
+
     /// The slot of `tag`, which is that of a capsule of this queue.
     fn slot(queue: &Queue, tag: u16) -> Option<&Slot<Self>>;
 

@@ -63,6 +63,12 @@ pub(crate) struct Reply {
 }
 
 impl Cargo for Buffer {
+    const OF_DISK: bool = false;
+
+    fn retries(&self) -> u8 {
+        0
+    }
+
     fn slot(queue: &Queue, tag: u16) -> Option<&Slot<Self>> {
         queue.command_slot(tag.into())
     }

@@ -13,9 +13,13 @@ use super::{
 use crate::{
     alarm::Trouble,
     stats::{
-        Stats,
         Tally,
         Travel, //
+    },
+    trace::{
+        self,
+        Ended,
+        Queued, //
     },
 };
 use core::mem;
@@ -41,11 +45,15 @@ use nvme_wire::{
         Sgl, //
     },
     sqe::Command,
+    status::Status,
 };
 use rrdma::{
     rdma::{
         cq::Invalidation,
-        dma::Direction,
+        dma::{
+            Direction,
+            DmaBuffer, //
+        },
         pd::ProtectionDomain,
         qp::QueuePair,
         wr::Operation, //
@@ -109,7 +117,8 @@ impl<D: Cargo> Slot<D> {
             body.capsule = Some(capsule);
             return Err((error, data));
         }
-        let travel = match body.prepare(queue.context(), &mut capsule, &mut command, length) {
+        let this = queue.context();
+        let travel = match body.prepare(this, &mut capsule, &mut command, length) {
             Ok(travel) => travel,
             Err(error) => {
                 let data = capsule.region.release();
@@ -117,6 +126,13 @@ impl<D: Cargo> Slot<D> {
                 return Err((error, data));
             }
         };
+        let sent = &command;
+        trace::queue_command(move || Queued {
+            origin: this.origin,
+            command: *sent,
+            bytes: length,
+            of_disk: D::OF_DISK,
+        });
         // From here on completions may come.
         body.keep();
         self.post(queue, capsule, travel)
@@ -147,7 +163,16 @@ impl<D: Cargo> Slot<D> {
         };
         body.state = body.state.after(Event::PostFailed).0;
         body.tally = Tally::default();
-        let data = unposted.operation.region.release();
+        let capsule = &mut unposted.operation;
+        let data = capsule.region.release();
+        trace::complete_command(|| {
+            ended(
+                queue.context(),
+                &mut capsule.command,
+                data.as_ref(),
+                (Ended::NOT_POSTED, 0),
+            )
+        });
         body.capsule = Some(unposted.operation);
         body.free();
         Err((unposted.error, data))
@@ -242,6 +267,14 @@ impl<D: Cargo> Slot<D> {
             capsule.region.invalidated_by(invalidation);
         }
         let cargo = capsule.region.release();
+        trace::complete_command(|| {
+            ended(
+                queue.context(),
+                &mut capsule.command,
+                cargo.as_ref(),
+                (completion.status, completion.result),
+            )
+        });
         let tally = mem::take(&mut body.tally);
         queue.context().stats.answered(tally, completion, by_target);
         // The tag may be used again from here on.
@@ -249,15 +282,28 @@ impl<D: Cargo> Slot<D> {
         D::deliver(queue.context(), completion, cargo);
     }
 
-    /// Takes the data back from a queue that is drained, and counts in `stats` what its command
-    /// took. Sleeps.
-    pub(super) fn reclaim(&self, stats: &Stats) -> Option<D> {
+    /// Takes the data back from `queue`, which is drained, and counts what its command took.
+    /// Sleeps.
+    pub(super) fn reclaim(&self, queue: &Queue) -> Option<D> {
         let mut body = self.any()?;
-        stats.posted(mem::take(&mut body.tally));
+        queue.stats.posted(mem::take(&mut body.tally));
+        let was_in_flight = body.state != RequestState::Idle;
         body.state = body.state.after(Event::Drained).0;
         body.answer = None;
+        let mut capsule = body.capsule.take()?.into_inner();
         // The region goes, too: whatever the target knows of it is void.
-        body.capsule.take()?.into_inner().region.dismantle()
+        let data = capsule.region.dismantle();
+        if was_in_flight {
+            trace::complete_command(|| {
+                ended(
+                    queue,
+                    &mut capsule.command,
+                    data.as_ref(),
+                    (Ended::QUEUE_GONE, 0),
+                )
+            });
+        }
+        data
     }
 
     /// The slot's contents, whether a command is in flight or not.
@@ -274,6 +320,26 @@ impl<D: Cargo> Slot<D> {
             queue.context().post_failed("slot in use", EBUSY);
         }
         claimed
+    }
+}
+
+/// What is traced of a command that is over, with this status and result.
+fn ended<D: Cargo>(
+    queue: &Queue,
+    command: &mut DmaBuffer,
+    cargo: Option<&D>,
+    (status, result): (Status, u64),
+) -> Ended {
+    let sent = command.read().first_chunk();
+    let sent = sent.map_or(Command::flush(0), |bytes| Command::from_bytes(*bytes));
+    command.give_back();
+    Ended {
+        origin: queue.origin,
+        command: sent,
+        status,
+        result,
+        of_disk: D::OF_DISK,
+        retries: cargo.map_or(0, D::retries),
     }
 }
 

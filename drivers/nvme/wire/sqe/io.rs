@@ -99,8 +99,11 @@ impl Command {
     const FLUSH: u8 = 0x00;
     const WRITE: u8 = 0x01;
     const READ: u8 = 0x02;
+    const WRITE_UNCORRECTABLE: u8 = 0x04;
+    const COMPARE: u8 = 0x05;
     const WRITE_ZEROES: u8 = 0x08;
     const DATASET_MANAGEMENT: u8 = 0x09;
+    const VERIFY: u8 = 0x0c;
 
     const WRITE_ZEROES_DEALLOCATE: u16 = 1 << 9;
     const ATTRIBUTE_DEALLOCATE: u32 = 1 << 2;
@@ -124,6 +127,25 @@ impl Command {
     #[must_use]
     pub fn flush(nsid: u32) -> Self {
         Self::with_namespace(Self::FLUSH, nsid)
+    }
+
+    /// The blocks that the command is about on queue `queue_id`; `None` for one that is about
+    /// something else, or several ranges.
+    #[must_use]
+    pub fn range(&self, queue_id: u16) -> Option<BlockRange> {
+        let one_range = matches!(
+            self.opcode(),
+            Self::WRITE
+                | Self::READ
+                | Self::WRITE_UNCORRECTABLE
+                | Self::COMPARE
+                | Self::WRITE_ZEROES
+                | Self::VERIFY
+        );
+        (queue_id != 0 && one_range).then(|| BlockRange {
+            start: self.fields().u64::<40>(),
+            count: BlockCount(self.fields().u16::<48>()),
+        })
     }
 
     /// What the command does on queue `queue_id`. The opcodes of the admin queue, 0, are others.
@@ -260,6 +282,25 @@ mod tests {
                 *Command::write_zeroes(9, RANGE, deallocate).as_bytes(),
                 entry(0x08, 9, [0x5566_7788, 0x1122_3344, dword12, 0, 0, 0])
             );
+        }
+    }
+
+    #[test]
+    fn range_of_a_command() {
+        let plain = ReadWrite::default();
+        let commands = [
+            Command::read(1, RANGE, plain),
+            Command::write(1, RANGE, plain),
+            Command::write_zeroes(1, RANGE, true),
+        ];
+        for command in commands {
+            assert_eq!(command.range(1), Some(RANGE));
+            assert_eq!(command.range(0), None);
+        }
+        for opcode in 0..=u8::MAX {
+            let command = Command::with_namespace(opcode, 1);
+            let has_range = [0x01, 0x02, 0x04, 0x05, 0x08, 0x0c].contains(&opcode);
+            assert_eq!(command.range(1).is_some(), has_range, "{opcode:#x}");
         }
     }
 

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The tracepoints of rnvme.
+ *
+ * Each takes a structure that Rust made and that lives as long as the call: copy what is needed, and
+ * read no more than the structure. bindgen reads this, too. Fields that the events of nvme and
+ * rdma_cma have are called the same here.
+ */
+
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM rnvme
+
+#if !defined(_RNVME_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define _RNVME_TRACE_H
+
+#include <linux/blkdev.h>
+#include <linux/nvme.h>
+#include <linux/tracepoint.h>
+#include <rdma/ib_cm.h>
+#include <rdma/rdma_cm.h>
+#include <trace/misc/rdma.h>
+
+#ifndef TRACE_HEADER_MULTI_READ
+
+/* A command. */
+struct rnvme_trace_command {
+	/* Its controller, or -1 if that is there for a discovery only. */
+	s32 ctrl_id;
+	u16 qid;
+	u16 cid;
+	u8 opcode;
+	u8 flags;
+	/* Of a Fabrics command; it has no nsid. */
+	u8 fctype;
+	u32 nsid;
+	/* If the command is about a range of blocks. */
+	u64 slba;
+	u32 blocks;
+	/* Bytes of its data. */
+	u32 bytes;
+	/* Dwords 10 to 15. */
+	u8 cdw10[24];
+	/* If it is a request of a disk. */
+	char disk[DISK_NAME_LEN];
+};
+
+/* The end of a command, with its response or without. */
+struct rnvme_trace_completion {
+	s32 ctrl_id;
+	u16 qid;
+	u16 cid;
+	u8 opcode;
+	/* How often its request was sent before. */
+	u8 retries;
+	/* Without the phase bit. */
+	u16 status;
+	u64 result;
+	char disk[DISK_NAME_LEN];
+};
+
+/* A change of a controller's state. */
+struct rnvme_trace_state {
+	s32 ctrl_id;
+	/* Of the failure behind it; or 0, and no reason. */
+	s32 error;
+	char from[16];
+	char to[16];
+	char reason[128];
+};
+
+/* An event of the connection manager. */
+struct rnvme_trace_cm_event {
+	s32 ctrl_id;
+	u16 qid;
+	/* enum rdma_cm_event_type */
+	u32 event;
+	s32 status;
+};
+
+#endif /* TRACE_HEADER_MULTI_READ */
+
+TRACE_EVENT(rnvme_queue_command,
+	TP_PROTO(const struct rnvme_trace_command *command),
+	TP_ARGS(command),
+	TP_STRUCT__entry(
+		__array(char, disk, DISK_NAME_LEN)
+		__field(int, ctrl_id)
+		__field(u16, qid)
+		__field(u16, cid)
+		__field(u8, opcode)
+		__field(u8, flags)
+		__field(u8, fctype)
+		__field(u32, nsid)
+		__field(u64, slba)
+		__field(u32, blocks)
+		__field(u32, bytes)
+		__array(u8, cdw10, 24)
+	),
+	TP_fast_assign(
+		strscpy_pad(__entry->disk, command->disk, DISK_NAME_LEN);
+		__entry->ctrl_id = command->ctrl_id;
+		__entry->qid = command->qid;
+		__entry->cid = command->cid;
+		__entry->opcode = command->opcode;
+		__entry->flags = command->flags;
+		__entry->fctype = command->fctype;
+		__entry->nsid = command->nsid;
+		__entry->slba = command->slba;
+		__entry->blocks = command->blocks;
+		__entry->bytes = command->bytes;
+		memcpy(__entry->cdw10, command->cdw10, sizeof(__entry->cdw10));
+	),
+	TP_printk("rnvme%d: disk=%s, qid=%u, cmdid=%u, nsid=%u, flags=0x%x, bytes=%u, cmd=(%s slba=%llu, blocks=%u, cdw10=%s)",
+		__entry->ctrl_id, __entry->disk, __entry->qid, __entry->cid, __entry->nsid,
+		__entry->flags, __entry->bytes,
+		show_opcode_name(__entry->qid, __entry->opcode, __entry->fctype),
+		__entry->slba, __entry->blocks, __print_hex(__entry->cdw10, 24)
+	)
+);
+
+TRACE_EVENT(rnvme_complete_command,
+	TP_PROTO(const struct rnvme_trace_completion *completion),
+	TP_ARGS(completion),
+	TP_STRUCT__entry(
+		__array(char, disk, DISK_NAME_LEN)
+		__field(int, ctrl_id)
+		__field(u16, qid)
+		__field(u16, cid)
+		__field(u64, result)
+		__field(u8, opcode)
+		__field(u8, retries)
+		__field(u16, status)
+	),
+	TP_fast_assign(
+		strscpy_pad(__entry->disk, completion->disk, DISK_NAME_LEN);
+		__entry->ctrl_id = completion->ctrl_id;
+		__entry->qid = completion->qid;
+		__entry->cid = completion->cid;
+		__entry->result = completion->result;
+		__entry->opcode = completion->opcode;
+		__entry->retries = completion->retries;
+		__entry->status = completion->status;
+	),
+	TP_printk("rnvme%d: disk=%s, qid=%u, cmdid=%u, opcode=0x%x, res=%#llx, retries=%u, status=%#x",
+		__entry->ctrl_id, __entry->disk, __entry->qid, __entry->cid, __entry->opcode,
+		__entry->result, __entry->retries, __entry->status
+	)
+);
+
+TRACE_EVENT(rnvme_controller_state,
+	TP_PROTO(const struct rnvme_trace_state *state),
+	TP_ARGS(state),
+	TP_STRUCT__entry(
+		__field(int, ctrl_id)
+		__field(int, error)
+		__array(char, from, 16)
+		__array(char, to, 16)
+		__string_len(reason, state->reason, strnlen(state->reason, sizeof(state->reason)))
+	),
+	TP_fast_assign(
+		__entry->ctrl_id = state->ctrl_id;
+		__entry->error = state->error;
+		strscpy_pad(__entry->from, state->from, sizeof(__entry->from));
+		strscpy_pad(__entry->to, state->to, sizeof(__entry->to));
+		__assign_str(reason);
+	),
+	TP_printk("rnvme%d: from=%s, to=%s, error=%d, reason=%s",
+		__entry->ctrl_id, __entry->from, __entry->to, __entry->error, __get_str(reason)
+	)
+);
+
+TRACE_EVENT(rnvme_cm_event,
+	TP_PROTO(const struct rnvme_trace_cm_event *event),
+	TP_ARGS(event),
+	TP_STRUCT__entry(
+		__field(int, ctrl_id)
+		__field(u16, qid)
+		__field(u32, event)
+		__field(int, status)
+	),
+	TP_fast_assign(
+		__entry->ctrl_id = event->ctrl_id;
+		__entry->qid = event->qid;
+		__entry->event = event->event;
+		__entry->status = event->status;
+	),
+	TP_printk("rnvme%d: qid=%u, event=%s, status=%d",
+		__entry->ctrl_id, __entry->qid, rdma_show_cm_event(__entry->event), __entry->status
+	)
+);
+
+#endif /* _RNVME_TRACE_H */
+
+#undef TRACE_INCLUDE_PATH
+#define TRACE_INCLUDE_PATH .
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_FILE trace
+
+/* This part must be outside protection */
+#include <trace/define_trace.h>
