@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A tracepoint takes the structure of its C prototype, and no other.
+//!
+//! refused: E0308: mismatched types
+
+rrdma::tracepoints! { //~
+    bindings: concat!(env!("RNVME_GENERATED"), "/trace_generated.rs");
+
+    #[cfg(not(misuse))]
+    fn rnvme_cm_event(rnvme_trace_cm_event);
+    #[cfg(misuse)]
+    fn rnvme_cm_event(rnvme_trace_state);
+}
+
+pub(crate) fn trace() {
+    rnvme_cm_event(Default::default);
+}
