@@ -267,14 +267,9 @@ impl<D: Cargo> Slot<D> {
             capsule.region.invalidated_by(invalidation);
         }
         let cargo = capsule.region.release();
-        trace::complete_command(|| {
-            ended(
-                queue.context(),
-                &mut capsule.command,
-                cargo.as_ref(),
-                (completion.status, completion.result),
-            )
-        });
+        let (status, result) = (completion.status, completion.result);
+        let (this, command, data) = (queue.context(), &mut capsule.command, cargo.as_ref());
+        trace::complete_command(move || ended(this, command, data, (status, result)));
         let tally = mem::take(&mut body.tally);
         queue.context().stats.answered(tally, completion, by_target);
         // The tag may be used again from here on.
