@@ -4,10 +4,7 @@
 //!
 //! An identifier is the tag of a request and a generation that changes each
 //! time the tag is used again, so that a late or repeated response does not
-//! match the next request of the tag. Asynchronous event commands have no
-//! request: theirs is a fixed one, with a tag that no request has.
-
-use crate::limits::queue::ADMIN_TAGS;
+//! match the next request of the tag.
 
 /// Tag of a request: 12 bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -71,11 +68,6 @@ impl Generation {
 pub struct CommandId(u16);
 
 impl CommandId {
-    /// Identifies the asynchronous event command of an admin queue: its tag is
-    /// the first that [`ADMIN_TAGS`] leaves free, plus the one entry that must
-    /// stay empty for a full queue to differ from an empty one.
-    pub const ASYNC_EVENT: Self = Self(ADMIN_TAGS + 1);
-
     /// Joins a tag and its generation.
     #[inline]
     #[must_use]
@@ -141,21 +133,6 @@ mod tests {
             generation = generation.next();
             assert_eq!(generation.get(), expected);
             assert_eq!(Generation::from_counter(expected | 0xf0), generation);
-        }
-    }
-
-    #[test]
-    fn async_event_is_no_requests_identifier() {
-        // As Linux has it: NVME_AQ_BLK_MQ_DEPTH.
-        assert_eq!(CommandId::ASYNC_EVENT.get(), 31);
-        for tag in 0..ADMIN_TAGS {
-            for generation in 0..16 {
-                let id = CommandId::new(
-                    Tag::new(u32::from(tag)).unwrap(),
-                    Generation::from_counter(generation),
-                );
-                assert_ne!(id, CommandId::ASYNC_EVENT);
-            }
         }
     }
 }

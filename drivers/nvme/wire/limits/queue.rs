@@ -8,10 +8,6 @@ use core::num::NonZeroU16;
 /// Entries of the admin queue.
 pub const ADMIN_ENTRIES: u16 = 32;
 
-/// Tags of the admin queue: one entry stays empty for a full queue to differ
-/// from an empty one, and one is for asynchronous events.
-pub const ADMIN_TAGS: u16 = ADMIN_ENTRIES - 2;
-
 /// Most entries of an I/O queue over RDMA.
 pub const MAX_ENTRIES: u16 = 256;
 

@@ -105,6 +105,8 @@ pub enum InvalidLogPage {
 impl LogPage {
     /// List of the namespaces that changed since it was read last.
     pub const CHANGED_NAMESPACES: u8 = 0x04;
+    /// Bytes of that list.
+    pub const CHANGED_NAMESPACES_SIZE: u64 = 4096;
     /// What the subsystem of a discovery controller offers.
     pub const DISCOVERY: u8 = 0x70;
 

@@ -50,7 +50,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(!error.to_string().is_empty());
     }
     let _ = Connected::from_result(result);
-    let _ = AsyncEvent::from_result(result);
+    assert!(!AsyncEvent::from_result(result).to_string().is_empty());
     if let Some(events) = Events::from_supported(result) {
         assert_eq!(events.bits() & !result, 0);
     }
