@@ -24,8 +24,12 @@ mod life;
 mod recovery;
 mod session;
 mod setup;
+mod watch;
 
-pub(crate) use admin::Admin;
+pub(crate) use admin::{
+    Admin,
+    Sender, //
+};
 pub(crate) use discovery::{
     Discovery,
     Log, //
@@ -116,6 +120,8 @@ pub(crate) struct Controller {
     pub(crate) alarm: Arc<Alarm>,
     /// Where users send commands of their own.
     pub(crate) desk: Arc<Desk>,
+    /// Where errands send theirs.
+    errand_desk: Arc<Desk>,
     /// Removal is asked for.
     deleting: AtomicFlag,
     /// Removal is under way.
@@ -157,6 +163,16 @@ pub(crate) struct Shown {
     pub(crate) namespaces: u32,
     /// How connecting again goes on, while it does.
     pub(crate) recovery: Option<Recovery>,
+    pub(crate) scans: Scans,
+}
+
+/// Looks at the namespaces of a controller that is live, by their numbers.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Scans {
+    /// The last that was asked for.
+    asked: u32,
+    /// The last that is over. It saw what there was when it was asked for, or later.
+    pub(crate) done: u32,
 }
 
 /// What is known of a controller once it is connected.
@@ -203,7 +219,7 @@ impl Controller {
     ) -> Result<Arc<Self>> {
         let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
         let alarm = Alarm::new(wake.clone())?;
-        let desk = Desk::new()?;
+        let (desk, errand_desk) = (Desk::new()?, Desk::new()?);
         Arc::pin_init(
             pin_init!(Self {
                 id,
@@ -213,6 +229,7 @@ impl Controller {
                 wake,
                 alarm,
                 desk,
+                errand_desk,
                 deleting: AtomicFlag::new(false),
                 removing: AtomicFlag::new(false),
                 shown <- new_mutex!(Shown {
@@ -221,6 +238,7 @@ impl Controller {
                     facts: None,
                     namespaces: 0,
                     recovery: None,
+                    scans: Scans::default(),
                 }, "rnvme::Controller::shown"),
                 in_sysfs <- new_mutex!(None, "rnvme::Controller::in_sysfs"),
                 loss <- new_mutex!(loss, "rnvme::Controller::loss"),
@@ -247,6 +265,7 @@ impl Controller {
     pub(crate) fn delete(&self) {
         self.deleting.store(true, ordering::Relaxed);
         self.desk.close();
+        self.errand_desk.close();
         self.wake.complete();
     }
 
@@ -261,21 +280,52 @@ impl Controller {
     ///
     /// The state that the controller is in, if it is another one.
     pub(crate) fn ask_reset(&self) -> Result<(), State> {
-        {
-            let mut shown = self.shown.lock();
-            match shown.state {
-                State::Live if !self.is_deleting() => {
-                    trace::controller_state(self.trace_id(), State::Live, State::Resetting, None);
-                    shown.state = State::Resetting;
-                }
-                State::Live => return Err(State::Deleting),
-                state => return Err(state),
-            }
+        self.while_live(|shown| {
+            trace::controller_state(self.trace_id(), State::Live, State::Resetting, None);
+            shown.state = State::Resetting;
             shown.failure = None;
-        }
+        })?;
         self.wake.complete();
         self.host.tell(self, Event::Changed);
         Ok(())
+    }
+
+    /// Asks to bring the disks of a controller that is live in line with what namespaces the
+    /// target has, and answers with the number of that look: it is over when [`Scans::done`] has
+    /// come to it, and either went well or the controller has a failure. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// As of [`ask_reset`](Self::ask_reset).
+    pub(crate) fn ask_scan(&self) -> Result<u32, State> {
+        self.while_live(|shown| shown.failure = None)?;
+        self.want_scan()
+    }
+
+    /// The same when it is the target that asks: what failed before is still to be seen.
+    fn want_scan(&self) -> Result<u32, State> {
+        let number = self.while_live(|shown| {
+            shown.scans.asked = shown.scans.asked.wrapping_add(1);
+            shown.scans.asked
+        })?;
+        self.wake.complete();
+        Ok(number)
+    }
+
+    /// Does something at a moment when the controller is live, and is to stay so.
+    fn while_live<R>(&self, act: impl FnOnce(&mut Shown) -> R) -> Result<R, State> {
+        let mut shown = self.shown.lock();
+        match shown.state {
+            State::Live if !self.is_deleting() => Ok(act(&mut shown)),
+            State::Live => Err(State::Deleting),
+            state => Err(state),
+        }
+    }
+
+    /// Whether a look at the namespaces was asked for, and none is over that was begun since.
+    fn is_scan_due(&self) -> bool {
+        let scans = self.shown.lock().scans;
+        scans.asked != scans.done
     }
 
     /// Whether a reset was asked for, if the controller was live.
@@ -398,6 +448,11 @@ impl Controller {
         // Deletes the disk, which waits for its I/O.
         drop(namespace);
         true
+    }
+
+    /// Tells that a namespace has another size or protection. May sleep.
+    pub(crate) fn namespace_changed(&self, namespace: &Namespace) {
+        self.host.tell(self, Event::NamespaceChanged(namespace));
     }
 
     /// Takes a namespace with its disk, and tells.

@@ -25,6 +25,10 @@ use kernel::{
     sync::Arc, //
 };
 use nvme_wire::{
+    follow::{
+        Fate,
+        Seen, //
+    },
     identify::{
         self,
         ActiveNamespaces,
@@ -76,24 +80,30 @@ impl Namespace {
         self.disk.data().gone.get()
     }
 
-    /// Takes over what the target says of the namespace now. One that is not there any
-    /// more, or another under the same number, is lost: its disk refuses all I/O.
-    fn update(&mut self, described: Option<&Described>) -> Result {
-        let wwid = &self.disk.data().wwid;
-        let same = |d: &&Described| {
-            wwid.is_same_namespace(&d.wwid) && same_format(&d.limits, &self.limits)
+    /// Takes over what the target says of the namespace now, and says what that is. One that is
+    /// lost stays so: its disk refuses all I/O. Sleeps, but not for I/O.
+    fn update(&mut self, described: Option<&Described>) -> Result<Fate> {
+        let before = Seen {
+            wwid: &self.disk.data().wwid,
+            limits: &self.limits,
         };
-        let Some(described) = described.filter(same) else {
-            self.disk.data().gone.set(true);
-            return Ok(());
-        };
-        if described.limits.read_only != self.limits.read_only {
-            self.disk.set_read_only(described.limits.read_only);
+        let fate = Fate::of(before, described.map(Described::seen));
+        match (fate, described) {
+            (Fate::Lost(_), _) => self.disk.data().gone.set(true),
+            (Fate::Changed, Some(described)) => self.change(&described.limits)?,
+            _ => {}
         }
-        if described.limits.capacity_sectors != self.limits.capacity_sectors {
-            self.disk.set_capacity(described.limits.capacity_sectors)?;
+        Ok(fate)
+    }
+
+    fn change(&mut self, limits: &BlockLimits) -> Result {
+        if limits.read_only != self.limits.read_only {
+            self.disk.set_read_only(limits.read_only);
         }
-        self.limits = described.limits;
+        if limits.capacity_sectors != self.limits.capacity_sectors {
+            self.disk.set_capacity(limits.capacity_sectors)?;
+        }
+        self.limits = *limits;
         Ok(())
     }
 
@@ -128,16 +138,6 @@ fn block_size(limits: &BlockLimits) -> u32 {
         .unwrap_or(u32::MAX)
 }
 
-/// Whether a disk can go on with other limits: only its size and its protection may change.
-fn same_format(new: &BlockLimits, old: &BlockLimits) -> bool {
-    let like_old = BlockLimits {
-        capacity_sectors: old.capacity_sectors,
-        read_only: old.read_only,
-        ..*new
-    };
-    like_old == *old
-}
-
 /// The namespaces that can be disks, before they are.
 pub(crate) struct Found {
     list: KVec<Described>,
@@ -149,6 +149,15 @@ pub(crate) struct Found {
 struct Described {
     wwid: Wwid,
     limits: BlockLimits,
+}
+
+impl Described {
+    fn seen(&self) -> Seen<'_> {
+        Seen {
+            wwid: &self.wwid,
+            limits: &self.limits,
+        }
+    }
 }
 
 /// Finds the active namespaces of a controller. Sleeps, but not for I/O.
@@ -182,15 +191,21 @@ pub(crate) fn find(
                 ));
                 return Ok(found);
             }
-            match describe(admin, inventory, &nvm, nsid)? {
-                Ok(described) => found
+            match describe(admin, inventory, &nvm, nsid) {
+                Ok(Ok(described)) => found
                     .list
                     .push(described, GFP_KERNEL)
                     .map_err(|_| Failure::kernel(ErrorStage::Namespaces, ENOMEM, "disk"))?,
                 // It does not keep the others from being disks.
-                Err(why) => {
-                    controller.log(format_args!("namespace {nsid} gets no disk: {why}"));
+                Ok(Err(why)) => {
+                    controller.log(format_args!("namespace {nsid} has no disk: {why}"));
                 }
+                // It may have gone since it was listed.
+                Err(failure) if failure.is_final() => {
+                    let why = failure.message();
+                    controller.log(format_args!("namespace {nsid} has no disk: {why}"));
+                }
+                Err(failure) => return Err(failure),
             }
         }
         match list.next_page() {
@@ -201,19 +216,22 @@ pub(crate) fn find(
 }
 
 impl Found {
-    /// Brings the disks that are there in line with what was found. Sleeps, but not for
-    /// I/O.
+    /// Brings the disks that are there in line with what was found; those that are lost are yet
+    /// to be removed. Sleeps, but not for I/O.
     pub(crate) fn update_disks(&self, controller: &Controller) -> Result<(), Failure> {
         controller.with_namespaces_mut(|namespaces| {
             for namespace in namespaces {
-                let described = self.list.iter().find(|d| d.wwid.nsid == namespace.nsid);
-                let updated = namespace.update(described);
-                updated.map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "disk"))?;
-                if namespace.is_lost() {
-                    let nsid = namespace.nsid;
-                    controller.log(format_args!(
-                        "namespace {nsid} is not what it was: its disk goes"
-                    ));
+                let nsid = namespace.nsid;
+                let described = self.list.iter().find(|d| d.wwid.nsid == nsid);
+                let was_lost = namespace.is_lost();
+                let fate = namespace.update(described);
+                match fate.map_err(|e| Failure::kernel(ErrorStage::Namespaces, e, "disk"))? {
+                    Fate::Same => {}
+                    Fate::Lost(_) if was_lost => {}
+                    Fate::Lost(why) => {
+                        controller.log(format_args!("namespace {nsid} {why}: its disk goes"));
+                    }
+                    Fate::Changed => controller.namespace_changed(namespace),
                 }
             }
             Ok(())

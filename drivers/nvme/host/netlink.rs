@@ -130,6 +130,13 @@ impl rrdma::netlink::Family for Family {
             doit: Some(request::set_stats),
             dumpit: None,
         },
+        Operation {
+            command: Command::CtrlRescan as u8,
+            admin: true,
+            attributes: uapi::CTRL_RESCAN_DO,
+            doit: Some(request::rescan),
+            dumpit: None,
+        },
     ];
     const GROUPS: &'static [&'static CStr] = &[uapi::GROUP_EVENTS];
     const CLOSED: Option<fn(&Arc<Host>, &net::Namespace, u32)> =
@@ -154,6 +161,7 @@ pub(crate) enum Event<'a> {
     Changed,
     Removed,
     NamespaceAdded(&'a Namespace),
+    NamespaceChanged(&'a Namespace),
     NamespaceRemoved(&'a Namespace),
 }
 
@@ -164,6 +172,7 @@ impl Event<'_> {
             Event::Changed => Command::CtrlChangeNtf,
             Event::Removed => Command::CtrlDelNtf,
             Event::NamespaceAdded(_) => Command::NsAddNtf,
+            Event::NamespaceChanged(_) => Command::NsChangeNtf,
             Event::NamespaceRemoved(_) => Command::NsDelNtf,
         }
     }
@@ -174,9 +183,9 @@ pub(crate) fn tell(family: &Registration<Family>, controller: &Controller, event
     let namespace = &controller.options.namespace;
     let command = event.command() as u8;
     let told = family.multicast(namespace, EVENTS, command, |message| match event {
-        Event::NamespaceAdded(namespace) | Event::NamespaceRemoved(namespace) => {
-            encode::namespace(message, controller, namespace)
-        }
+        Event::NamespaceAdded(namespace)
+        | Event::NamespaceChanged(namespace)
+        | Event::NamespaceRemoved(namespace) => encode::namespace(message, controller, namespace),
         _ => encode::controller(message, controller),
     });
     if let Err(error) = told {

@@ -18,6 +18,7 @@ mod command;
 mod guest;
 mod response;
 mod slot;
+mod watch;
 
 pub(crate) use capsule::Cargo;
 pub(crate) use command::{
@@ -29,6 +30,7 @@ pub(crate) use guest::{
     MAX_DATA, //
 };
 pub(crate) use slot::Slot;
+pub(crate) use watch::Event;
 
 use crate::{
     alarm::{
@@ -82,6 +84,28 @@ use rrdma::{
     },
 };
 
+/// The desks of an admin queue: one for users, one for errands.
+pub(crate) const DESKS: u32 = 2;
+
+/// Who sends a command that is not a request of the block layer, each with a slot.
+enum Sender<'a> {
+    /// The controller's thread.
+    Thread(&'a Slot<Buffer>),
+    /// Whoever's turn it is at a desk.
+    Guest(&'a Guest),
+    /// The controller's thread, to be told of events.
+    Watch(&'a Slot<Buffer>),
+}
+
+impl<'a> Sender<'a> {
+    fn slot(self) -> &'a Slot<Buffer> {
+        match self {
+            Self::Thread(slot) | Self::Watch(slot) => slot,
+            Self::Guest(guest) => &guest.slot,
+        }
+    }
+}
+
 /// What a queue is to be.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
@@ -105,9 +129,9 @@ impl Plan {
     /// Room that the queue pair must have.
     pub(crate) fn capacity(&self) -> Capacity {
         // A registration and a send for each command; an invalidation is posted
-        // when both are over. One command is our own, and one of the admin queue's is
-        // a user's.
-        let others = if self.qid == 0 { 2 } else { 1 };
+        // when both are over. One command is our own; of the admin queue's one is a guest's
+        // at each desk, and one waits for events.
+        let others = if self.qid == 0 { 2 + DESKS } else { 1 };
         let commands = u32::from(self.requests).saturating_add(others);
         Capacity {
             sends: commands.saturating_mul(2),
@@ -126,7 +150,11 @@ pub(crate) struct Queue {
     retry_delays: [u16; 3],
     requests: KVec<Slot<Carrier<Io>>>,
     command: Slot<Buffer>,
-    guest: Option<Guest>,
+    guests: KVec<Guest>,
+    watch: Option<Slot<Buffer>>,
+    /// The response to a request for events.
+    #[pin]
+    event: IrqLock<Option<Event>>,
     polled: Option<DirectQueue>,
     #[pin]
     reply: IrqLock<Option<Reply>>,
@@ -139,15 +167,15 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// Allocates the queue with all that its commands need; it is traced as `origin`, counts in
-    /// `stats`, users are served
-    /// at `desk`, if there is one, and its completions come by `polled`, if they do. May sleep.
+    /// `stats`, and its completions come by `polled`, if they do. The admin queue has `desks`, at
+    /// which others than the controller's thread are served, and a request for events. May sleep.
     pub(crate) fn new(
         plan: Plan,
         origin: Origin,
         pd: Arc<ProtectionDomain>,
         alarm: Arc<Alarm>,
         stats: Arc<Stats>,
-        desk: Option<Arc<Desk>>,
+        desks: Option<[Arc<Desk>; DESKS as usize]>,
         polled: Option<DirectQueue>,
     ) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
@@ -158,7 +186,12 @@ impl Queue {
             requests: Self::slots(&plan, &pd)?,
             // Its tag is the one after those of the requests.
             command: Slot::new(plan.requests, &pd, command::PAGES)?,
-            guest: desk.map(|desk| Guest::new(&plan, &pd, desk)).transpose()?,
+            watch: match desks {
+                Some(_) => Some(Slot::new(Self::watch_tag(&plan), &pd, watch::PAGES)?),
+                None => None,
+            },
+            event <- new_irq_lock!(None, "rnvme::Queue::event"),
+            guests: Self::guests(&plan, &pd, desks)?,
             polled,
             reply <- new_irq_lock!(None, "rnvme::Queue"),
             traffic: Flag::new(false),
@@ -174,6 +207,20 @@ impl Queue {
             slots.push(Slot::new(tag, pd, plan.pages)?, GFP_KERNEL)?;
         }
         Ok(slots)
+    }
+
+    /// A place for each desk; their tags come after that of the thread's command.
+    fn guests(
+        plan: &Plan,
+        pd: &Arc<ProtectionDomain>,
+        desks: Option<[Arc<Desk>; DESKS as usize]>,
+    ) -> Result<KVec<Guest>> {
+        let mut guests = KVec::new();
+        let tags = plan.requests.saturating_add(1)..u16::MAX;
+        for (desk, tag) in desks.into_iter().flatten().zip(tags) {
+            guests.push(Guest::new(tag, pd, desk)?, GFP_KERNEL)?;
+        }
+        Ok(guests)
     }
 
     /// The number of the queue.
@@ -197,24 +244,22 @@ impl Queue {
         self.requests.get(usize::from(tag))
     }
 
-    /// The slot of a command that is not of the block layer.
-    fn command_slot(&self, tag: usize) -> Option<&Slot<Buffer>> {
-        match tag.checked_sub(self.requests.len()) {
-            Some(0) => Some(&self.command),
-            Some(1) => self.guest.as_ref().map(|guest| &guest.slot),
-            _ => None,
+    /// Who sends the commands of a tag that is not the block layer's.
+    fn sender(&self, tag: u16) -> Option<Sender<'_>> {
+        let place = usize::from(tag).checked_sub(self.requests.len())?;
+        let Some(place) = place.checked_sub(1) else {
+            return Some(Sender::Thread(&self.command));
+        };
+        match self.guests.get(place) {
+            Some(guest) => Some(Sender::Guest(guest)),
+            None if place == self.guests.len() => self.watch.as_ref().map(Sender::Watch),
+            None => None,
         }
     }
 
-    /// The tag of users' commands.
-    fn guest_tag(&self) -> u16 {
-        let tag = self.requests.len().saturating_add(1);
-        u16::try_from(tag).unwrap_or(u16::MAX)
-    }
-
-    /// Where users are served, if they are.
-    pub(crate) fn desk(&self) -> Option<&Desk> {
-        self.guest.as_ref().map(|guest| &*guest.desk)
+    /// Where others than the controller's thread are served.
+    pub(crate) fn desks(&self) -> impl Iterator<Item = &Desk> {
+        self.guests.iter().map(|guest| &*guest.desk)
     }
 
     /// Whether nobody is interrupted for its completions.
@@ -267,12 +312,12 @@ impl Queue {
         invalidation: Option<cq::Invalidation>,
     ) {
         self.traffic.raise();
-        let tag = usize::from(completion.command_id.tag().get());
-        if let Some(slot) = self.requests.get(tag) {
+        let tag = completion.command_id.tag().get();
+        if let Some(slot) = self.request_slot(tag) {
             return slot.answered(queue, completion, invalidation);
         }
-        match self.command_slot(tag) {
-            Some(slot) => slot.answered(queue, completion, invalidation),
+        match self.sender(tag) {
+            Some(sender) => sender.slot().answered(queue, completion, invalidation),
             None => self.unknown(completion.command_id),
         }
     }
@@ -294,9 +339,12 @@ impl Queue {
         }
         // The buffer of our own command goes with it.
         drop(self.command.reclaim(self));
-        if let Some(guest) = &self.guest {
+        for guest in &self.guests {
             drop(guest.slot.reclaim(self));
             guest.desk.lost();
+        }
+        if let Some(watch) = &self.watch {
+            drop(watch.reclaim(self));
         }
     }
 }

@@ -100,7 +100,7 @@ pub(crate) enum Command {
     CtrlGet = 3,
     /// A controller was made.
     CtrlAddNtf = 4,
-    /// The state of a controller or its last error changed.
+    /// The state of a controller or its last error changed, or a look at its namespaces is over.
     CtrlChangeNtf = 5,
     /// A controller is gone.
     CtrlDelNtf = 6,
@@ -134,6 +134,13 @@ pub(crate) enum Command {
     /// Choose whether the time is measured that the commands of a controller take. It is not at
     /// first, as it costs a look at the clock at either end.
     StatsSet = 16,
+    /// Start to look at the namespaces of a live controller, and reply with the number of that
+    /// look: new ones get a disk, the disks of those that are gone or others go, the others follow
+    /// in size and protection. The controller has no error when this returns. It is over when scan
+    /// has come to that number; an error tells that it failed, and why.
+    CtrlRescan = 17,
+    /// The size of a namespace, or whether it can be written to, changed.
+    NsChangeNtf = 18,
 }
 
 impl Command {
@@ -156,6 +163,8 @@ impl Command {
             14 => Some(Self::DiscoverNtf),
             15 => Some(Self::StatsGet),
             16 => Some(Self::StatsSet),
+            17 => Some(Self::CtrlRescan),
+            18 => Some(Self::NsChangeNtf),
             _ => None,
         }
     }
@@ -179,6 +188,8 @@ impl Command {
             Self::DiscoverNtf => "discover-ntf",
             Self::StatsGet => "stats-get",
             Self::StatsSet => "stats-set",
+            Self::CtrlRescan => "ctrl-rescan",
+            Self::NsChangeNtf => "ns-change-ntf",
         }
     }
 }
@@ -448,6 +459,9 @@ pub(crate) mod ctrl {
     /// Number of the discovery that was begun, unique while it exists.
     pub(crate) const DISCOVERY_ID: u16 = 32;
 
+    /// Number of the last look at the namespaces of the live controller that is over. It counts up.
+    pub(crate) const SCAN: u16 = 33;
+
     /// The name of an attribute of this set.
     pub(crate) fn name(id: u16) -> Option<&'static str> {
         match id {
@@ -483,6 +497,7 @@ pub(crate) mod ctrl {
             NR_WRITE_QUEUES => Some("nr-write-queues"),
             NR_POLL_QUEUES => Some("nr-poll-queues"),
             DISCOVERY_ID => Some("discovery-id"),
+            SCAN => Some("scan"),
             _ => None,
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What we ask of a controller on its admin queue, one command at a time.
+//! What we ask of a controller on its admin queue, one command at a time: in the controller's
+//! thread, or in an errand beside it.
 
 use super::Controller;
 use crate::{
@@ -15,6 +16,7 @@ use crate::{
 use core::num::NonZeroU16;
 use kernel::prelude::*;
 use nvme_wire::{
+    async_event::Events,
     limits::queue,
     property::{
         Capabilities,
@@ -50,10 +52,19 @@ pub(super) const COMMAND: Msecs = Msecs::from_secs(60);
 /// Between two looks at a controller that is not there yet.
 const POLL: Msecs = Msecs::new(20);
 
+/// Whose commands they are.
+#[derive(Clone, Copy)]
+pub(crate) enum Sender<'a> {
+    /// The controller's thread, which has the connection.
+    Thread(&'a Connected<Queue>),
+    /// An errand, which may find that there is none.
+    Errand,
+}
+
 /// The admin queue, and until when it may be used.
 #[derive(Clone, Copy)]
 pub(crate) struct Admin<'a> {
-    pub(crate) queue: &'a Connected<Queue>,
+    pub(crate) sender: Sender<'a>,
     pub(crate) controller: &'a Controller,
     pub(crate) deadline: Deadline,
 }
@@ -66,13 +77,13 @@ impl Admin<'_> {
         data: Option<(Buffer, Direction)>,
     ) -> Result<Reply, CommandError> {
         let limit = self.deadline.left().min(COMMAND);
-        Queue::execute(
-            self.queue.queue_pair(),
-            self.controller,
-            command,
-            data,
-            limit,
-        )
+        let controller = self.controller;
+        match self.sender {
+            Sender::Thread(queue) => {
+                Queue::execute(queue.queue_pair(), controller, command, data, limit)
+            }
+            Sender::Errand => controller.errand_desk.execute(command, data, limit),
+        }
     }
 
     /// Sends a command that has to succeed; `what` it is for.
@@ -134,6 +145,37 @@ impl Admin<'_> {
         let what = "asking for I/O queues";
         let reply = self.command(ErrorStage::Queues, what, command, None)?;
         Ok(queue::granted(wanted, reply.completion.result32()))
+    }
+
+    /// Asks to be told of events; `false` if the controller refuses, which is no failure.
+    pub(super) fn enable_events(&self, events: Events) -> Result<bool, Failure> {
+        let command = Command::set_feature(Feature::AsyncEvents(events));
+        let what = "asking for events";
+        match self.command(ErrorStage::Enable, what, command, None) {
+            Ok(_) => Ok(true),
+            Err(failure) if failure.nvme_status.is_some() => {
+                self.controller.log(format_args!("{}", failure.message()));
+                Ok(false)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Reads which namespaces changed, so that the next change is an event again. What it says
+    /// does not matter, as all of them are looked at: a list that lies hides nothing.
+    pub(super) fn clear_changed_namespaces(&self) -> Result<(), Failure> {
+        let (stage, what) = (ErrorStage::Namespaces, "list of changed namespaces");
+        let page = LogPage::new(
+            LogPage::CHANGED_NAMESPACES,
+            0,
+            LogPage::CHANGED_NAMESPACES_SIZE,
+        )
+        .map_err(|why| Failure::new(stage, EINVAL, format_args!("{what}: {why}")))?;
+        match self.log_page(stage, page, what) {
+            // Who has no list may have told of a change all the same.
+            Err(failure) if failure.nvme_status.is_none() => Err(failure),
+            _ => Ok(()),
+        }
     }
 
     /// Tells the target that we live.

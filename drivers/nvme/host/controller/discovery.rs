@@ -9,7 +9,8 @@
 use super::{
     setup,
     Admin,
-    Controller, //
+    Controller,
+    Sender, //
 };
 use crate::{
     failure::Failure,
@@ -167,7 +168,7 @@ impl Discovery {
         let deadline = Deadline::after(controller.options.connect_timeout);
         let (queue, configuration) = setup::connect_admin(controller, deadline)?;
         let admin = |deadline| Admin {
-            queue: &queue,
+            sender: Sender::Thread(&queue),
             controller,
             deadline,
         };

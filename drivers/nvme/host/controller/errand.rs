@@ -8,27 +8,45 @@
 //! it down; so it is not the one to wait. The work item is part of the controller, as
 //! removal must not need memory.
 
-use super::Controller;
+use super::{
+    Admin,
+    Controller,
+    Inventory,
+    Sender, //
+};
 use crate::{
     failure::Failure,
     io::Io,
-    namespace::Found,
-    netlink::uapi::ErrorStage, //
+    namespace::{
+        self,
+        Found, //
+    },
+    netlink::{
+        uapi::ErrorStage,
+        Event, //
+    },
 };
 use kernel::{
     prelude::*,
     sync::Arc,
     workqueue::WorkItem, //
 };
-use rrdma::block::{
-    QueueCounts,
-    TagSet, //
+use rrdma::{
+    block::{
+        QueueCounts,
+        TagSet, //
+    },
+    errno,
+    sync::Deadline, //
 };
 
 /// What is to be done, and what came of it.
 pub(super) enum Errand {
     None,
-    MakeDisks(Found),
+    /// The disks are to be in line with what was found.
+    Follow(Found),
+    /// And with what there is now.
+    Scan(Arc<Inventory>),
     /// The disks are to have these hardware queues.
     SetQueues(Arc<TagSet<Io>>, QueueCounts),
     DeleteDisks,
@@ -42,16 +60,14 @@ impl WorkItem for Controller {
     fn run(this: Arc<Self>) {
         let errand = core::mem::replace(&mut *this.errand.lock(), Errand::Running);
         let result = match errand {
-            Errand::MakeDisks(found) => {
-                this.remove_lost_namespaces();
-                found.make_disks(&this)
-            }
+            Errand::Follow(found) => this.follow(found),
+            Errand::Scan(inventory) => this.scan(&inventory),
             Errand::SetQueues(tag_set, queues) => this.set_queues(&tag_set, queues),
             Errand::DeleteDisks => {
                 this.remove_namespaces();
                 Ok(())
             }
-            // The work is queued with one of the three above, and only then.
+            // The work is queued with one of those above, and only then.
             Errand::None | Errand::Running | Errand::Done(_) => Ok(()),
         };
         *this.errand.lock() = Errand::Done(result);
@@ -60,6 +76,46 @@ impl WorkItem for Controller {
 }
 
 impl Controller {
+    /// Brings the disks in line with what was found. It may have been found on a connection
+    /// that is gone, but what was found later is followed later.
+    fn follow(self: &Arc<Self>, found: Found) -> Result<(), Failure> {
+        found.update_disks(self)?;
+        self.remove_lost_namespaces();
+        found.make_disks(self)
+    }
+
+    /// Brings the disks in line with what there is.
+    fn scan(self: &Arc<Self>, inventory: &Inventory) -> Result<(), Failure> {
+        let number = self.shown.lock().scans.asked;
+        let result = self.find(inventory).and_then(|found| self.follow(found));
+        match &result {
+            // The connection ended meanwhile, or there is to be none: then it is still due.
+            Err(failure) if failure.error == errno::ECANCELED => return Ok(()),
+            _ => {}
+        }
+        {
+            let mut shown = self.shown.lock();
+            shown.scans.done = number;
+            if let Err(failure) = &result {
+                shown.failure = Some(failure.clone());
+            }
+        }
+        self.host.tell(self, Event::Changed);
+        result
+    }
+
+    fn find(&self, inventory: &Inventory) -> Result<Found, Failure> {
+        let admin = Admin {
+            sender: Sender::Errand,
+            controller: self,
+            // Each command has its time. What is found meanwhile is none of our users' haste.
+            deadline: Deadline::NEVER,
+        };
+        // First: what changes from here on is told again.
+        admin.clear_changed_namespaces()?;
+        namespace::find(self, &admin, inventory)
+    }
+
     /// Brings the disks' hardware queues in line with ours. Requests that were on more of them
     /// than there are now share what there is until they end: see [`Session::place`].
     ///

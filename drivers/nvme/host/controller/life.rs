@@ -9,9 +9,10 @@ use super::{
         Session, //
     },
     setup,
+    watch::Watch,
     Admin,
     Controller,
-    Inventory,
+    Sender,
     IDLE, //
 };
 use crate::{
@@ -22,6 +23,7 @@ use crate::{
     },
     netlink::uapi::ErrorStage, //
 };
+use core::ops::ControlFlow;
 use kernel::{
     prelude::*,
     sync::{
@@ -52,7 +54,7 @@ impl Controller {
     pub(crate) fn run(this: &Arc<Self>) {
         this.enter(State::Connecting, None);
         match setup::connect(this) {
-            Ok((session, inventory)) => this.connected(session, &inventory),
+            Ok(session) => this.connected(session),
             Err(failure) => this.fail(&failure),
         }
         this.enter(State::Deleting, None);
@@ -61,12 +63,10 @@ impl Controller {
     }
 
     /// The queues are ready: the disks are next.
-    fn connected(self: &Arc<Self>, session: KBox<Session>, inventory: &Inventory) {
-        let disks = self
-            .enter_sysfs()
-            .and_then(|()| self.make_disks(&session, inventory));
+    fn connected(self: &Arc<Self>, session: KBox<Session>) {
+        let disks = self.enter_sysfs().and_then(|()| self.make_disks(&session));
         match disks {
-            Ok(()) => self.live(session, inventory),
+            Ok(()) => self.live(session),
             Err(failure) => {
                 session.tear_down(Fate::Fail);
                 self.finish_errand();
@@ -76,45 +76,47 @@ impl Controller {
         }
     }
 
-    fn make_disks(
-        self: &Arc<Self>,
-        session: &Session,
-        inventory: &Inventory,
-    ) -> Result<(), Failure> {
+    fn make_disks(self: &Arc<Self>, session: &Session) -> Result<(), Failure> {
+        let inventory = &*session.inventory;
         let admin = Admin {
-            queue: &session.admin,
+            sender: Sender::Thread(&session.admin),
             controller: self,
             deadline: inventory.deadline,
         };
         let found = namespace::find(self, &admin, inventory)?;
-        self.start_errand(Errand::MakeDisks(found));
-        self.serve(session, inventory.deadline, || {
+        self.start_errand(Errand::Follow(found));
+        self.serve(session, || {
             let stage = ErrorStage::Namespaces;
             if self.is_deleting() {
-                return Some(Err(Failure::cancelled(stage)));
+                return ControlFlow::Break(Err(Failure::cancelled(stage)));
             }
             if inventory.deadline.left() == Msecs::new(0) {
                 let limit = self.options.connect_timeout.get();
-                return Some(Err(Failure::new(
+                return ControlFlow::Break(Err(Failure::new(
                     stage,
                     ETIMEDOUT,
                     format_args!("the disks could not be read within {limit} ms"),
                 )));
             }
-            self.take_errand()
+            match self.take_errand() {
+                Some(done) => ControlFlow::Break(done),
+                None => ControlFlow::Continue(inventory.deadline),
+            }
         })?
     }
 
     /// From the first moment of being connected to removal.
-    fn live(self: &Arc<Self>, mut session: KBox<Session>, inventory: &Inventory) {
-        let mut found = None;
+    fn live(self: &Arc<Self>, mut session: KBox<Session>) {
+        let first = session.inventory.clone();
+        let (mut found, mut watch) = (None, Watch::new());
         loop {
             self.enter(State::Live, None);
             self.log(format_args!("connected to {}", self.options.subsystem()));
-            let again = match self.serve_disks(&session, &mut found) {
+            watch.begin(&session);
+            let again = match self.serve_disks(&session, &mut found, &mut watch) {
                 Ok(Wish::Removal) => return self.remove_live(session),
-                Ok(Wish::Reset) => self.reset(session, inventory),
-                Err(failure) => self.recover(session, inventory, failure),
+                Ok(Wish::Reset) => self.reset(session, &first),
+                Err(failure) => self.recover(session, &first, failure),
             };
             match again {
                 Some((again, now)) => (session, found) = (again, Some(now)),
@@ -128,15 +130,16 @@ impl Controller {
     }
 
     /// Serves until something is wished for. Meanwhile the disks follow what the connection is
-    /// now, and what was `found` after connecting again becomes of them.
+    /// now, what was `found` after connecting again, and what the target then tells.
     fn serve_disks(
         self: &Arc<Self>,
         session: &Session,
         found: &mut Option<Found>,
+        watch: &mut Watch,
     ) -> Result<Wish, Failure> {
         // What does not work once is not tried again before the next connection.
         let mut queues = Some(session.queues());
-        self.serve(session, Deadline::NEVER, || {
+        self.serve(session, || {
             if let Some(done) = self.take_errand() {
                 if let Err(failure) = done {
                     self.log(format_args!("{}", failure.message()));
@@ -144,22 +147,24 @@ impl Controller {
                 // The disks may have other hardware queues now.
                 session.place();
             }
+            let next = watch.attend(self, session);
             if self.is_resetting() && !self.is_deleting() {
-                return Some(Wish::Reset);
+                return ControlFlow::Break(Wish::Reset);
             }
             if self.has_errand() {
-                return None;
+                return ControlFlow::Continue(next);
             }
             let tag_set = &session.tag_set;
             if let Some(queues) = queues.take().filter(|n| *n != tag_set.queues()) {
                 self.start_errand(Errand::SetQueues(tag_set.clone(), queues));
-                return None;
+            } else if let Some(found) = found.take() {
+                self.start_errand(Errand::Follow(found));
+            } else if self.is_deleting() {
+                return ControlFlow::Break(Wish::Removal);
+            } else if self.is_scan_due() {
+                self.start_errand(Errand::Scan(session.inventory.clone()));
             }
-            if let Some(found) = found.take() {
-                self.start_errand(Errand::MakeDisks(found));
-                return None;
-            }
-            self.is_deleting().then_some(Wish::Removal)
+            ControlFlow::Continue(next)
         })
     }
 
@@ -169,7 +174,11 @@ impl Controller {
         self.enter(State::Deleting, None);
         self.removing.store(true, ordering::Relaxed);
         self.start_errand(Errand::DeleteDisks);
-        match self.serve(&session, Deadline::NEVER, || self.take_errand()) {
+        let disks = self.serve(&session, || match self.take_errand() {
+            Some(done) => ControlFlow::Break(done),
+            None => ControlFlow::Continue(Deadline::NEVER),
+        });
+        match disks {
             Ok(_) => session.shut_down(self),
             Err(failure) => self.log(format_args!("{}", failure.message())),
         }
@@ -178,13 +187,12 @@ impl Controller {
         self.release_device();
     }
 
-    /// Keeps the connection alive until `over` answers, or trouble comes. `over`
-    /// is asked whenever the thread is woken, and at `moment`, when it must answer.
+    /// Keeps the connection alive until `over` breaks, or trouble comes. `over` is asked
+    /// whenever the thread is woken, and at the moment that it says.
     fn serve<R>(
         &self,
         session: &Session,
-        moment: Deadline,
-        mut over: impl FnMut() -> Option<R>,
+        mut over: impl FnMut() -> ControlFlow<R, Deadline>,
     ) -> Result<R, Failure> {
         let keep_alive = KeepAlive::new(self.options.keep_alive_ms(), session.traffic_keeps_alive);
         let period = keep_alive.map_or(IDLE, |k| Msecs::new(k.period_ms()));
@@ -193,9 +201,10 @@ impl Controller {
             if let Some(trouble) = self.alarm.trouble() {
                 return Err(trouble.into());
             }
-            if let Some(answer) = over() {
-                return Ok(answer);
-            }
+            let moment = match over() {
+                ControlFlow::Break(answer) => return Ok(answer),
+                ControlFlow::Continue(moment) => moment,
+            };
             let left = next.left();
             if left > Msecs::new(0) {
                 let limit = left.min(moment.left());

@@ -14,7 +14,8 @@ use super::{
     setup,
     Admin,
     Controller,
-    Inventory, //
+    Inventory,
+    Sender, //
 };
 use crate::{
     failure::Failure,
@@ -135,13 +136,13 @@ impl Controller {
     /// One attempt, which nothing is left of if it fails.
     #[inline(never)]
     fn attempt(&self, before: &Inventory, deadline: Deadline) -> Result<Again, Failure> {
-        let (session, now) = setup::reconnect(self, before, deadline)?;
+        let session = setup::reconnect(self, before, deadline)?;
         let admin = Admin {
-            queue: &session.admin,
+            sender: Sender::Thread(&session.admin),
             controller: self,
             deadline,
         };
-        let found = namespace::find(self, &admin, &now)
+        let found = namespace::find(self, &admin, &session.inventory)
             .and_then(|found| found.update_disks(self).map(|()| found));
         match found {
             Ok(found) => Ok((session, found)),
@@ -260,6 +261,6 @@ impl<'a> Outage<'a> {
 }
 
 /// In whole milliseconds, as policies count; the longest of them if it is longer.
-fn milliseconds(span: Delta) -> u32 {
+pub(super) fn milliseconds(span: Delta) -> u32 {
     span.as_millis().max(0).try_into().unwrap_or(u32::MAX)
 }

@@ -5,9 +5,11 @@
 use super::{
     admin::{
         Admin,
+        Sender,
         COMMAND, //
     },
     Controller,
+    Inventory, //
 };
 use crate::{
     failure::Failure,
@@ -59,6 +61,10 @@ pub(super) struct Session {
     /// What the I/O queues are for.
     pub(super) split: Split,
     pub(super) tag_set: Arc<TagSet<Io>>,
+    /// What disks are made from that are found on it.
+    pub(super) inventory: Arc<Inventory>,
+    /// The target tells of events.
+    pub(super) events: bool,
     pub(super) configuration: Configuration,
     pub(super) traffic_keeps_alive: bool,
     /// How long the controller may take to be disabled.
@@ -71,7 +77,7 @@ impl Session {
     /// The admin queue, for one command or what `limit` allows.
     pub(super) fn admin<'a>(&'a self, controller: &'a Controller, limit: Msecs) -> Admin<'a> {
         Admin {
-            queue: &self.admin,
+            sender: Sender::Thread(&self.admin),
             controller,
             deadline: Deadline::after(limit),
         }
@@ -108,10 +114,10 @@ impl Session {
         }
     }
 
-    /// Lets the disks, and users, find the queues.
+    /// Lets the disks, users and errands find the queues.
     pub(super) fn publish(&self) {
         let admin = self.admin.queue_pair();
-        if let Some(desk) = admin.context().desk() {
+        for desk in admin.context().desks() {
             desk.open(admin.clone());
         }
         self.place();
@@ -170,7 +176,7 @@ impl Session {
         for place in &self.tag_set.data().places {
             drop(place.queue.retract());
         }
-        if let Some(desk) = self.admin.queue_pair().context().desk() {
+        for desk in self.admin.queue_pair().context().desks() {
             desk.pause();
         }
         for connection in &self.io {

@@ -3,7 +3,10 @@
 //! Connecting a controller, from its address to its queues.
 
 use super::{
-    admin::Admin,
+    admin::{
+        Admin,
+        Sender, //
+    },
     session::Session,
     Controller,
     Facts,
@@ -30,6 +33,7 @@ use kernel::{
     sync::Arc, //
 };
 use nvme_wire::{
+    async_event::Events,
     connect::{
         ConnectData,
         ConnectError,
@@ -155,6 +159,8 @@ struct Established {
     configuration: Configuration,
     version: Version,
     identity: Arc<identify::Controller>,
+    /// It tells of events.
+    events: bool,
     agreement: Agreement,
     /// The I/O queues that were asked for: the most that there can ever be.
     wish: Split,
@@ -165,16 +171,14 @@ struct Established {
 /// Connects the controller: its queues are ready, and what there is to know of
 /// it for its disks is known. Sleeps.
 #[inline(never)]
-pub(super) fn connect(
-    controller: &Controller,
-) -> Result<(KBox<Session>, KBox<Inventory>), Failure> {
+pub(super) fn connect(controller: &Controller) -> Result<KBox<Session>, Failure> {
     let deadline = Deadline::after(controller.options.connect_timeout);
     let established = Setup::new(controller, deadline).establish(None)?;
     let tag_set = tag_set(&established)
         .map_err(|error| Failure::kernel(ErrorStage::Queues, error, "tag set"))?;
-    let (session, inventory) = established.equip(controller, tag_set, deadline)?;
+    let session = established.equip(controller, tag_set, deadline)?;
     session.publish();
-    Ok((session, inventory))
+    Ok(session)
 }
 
 /// Connects a controller again whose disks are there. They do not find its queues before
@@ -184,7 +188,7 @@ pub(super) fn reconnect(
     controller: &Controller,
     before: &Inventory,
     deadline: Deadline,
-) -> Result<(KBox<Session>, KBox<Inventory>), Failure> {
+) -> Result<KBox<Session>, Failure> {
     let established = Setup::new(controller, deadline).establish(Some(before))?;
     established.equip(controller, before.tag_set.clone(), deadline)
 }
@@ -229,7 +233,7 @@ impl Established {
         controller: &Controller,
         tag_set: Arc<TagSet<Io>>,
         deadline: Deadline,
-    ) -> Result<(KBox<Session>, KBox<Inventory>), Failure> {
+    ) -> Result<KBox<Session>, Failure> {
         let this = KBox::into_inner(self);
         let (identity, agreement) = (this.identity, this.agreement);
         controller.shown.lock().facts = Some(Facts {
@@ -240,19 +244,10 @@ impl Established {
             max_sectors: agreement.max_sectors,
             inline_size: agreement.inline.bytes(),
         });
-        let session = Session {
-            admin: this.admin,
-            io: this.io,
-            split: this.split,
-            tag_set: tag_set.clone(),
-            configuration: this.configuration,
-            traffic_keeps_alive: identity.traffic_based_keep_alive(),
-            disable: Msecs::new(this.capabilities.disable_timeout_ms()),
-            shutdown: Msecs::new(identity.shutdown_timeout_ms()),
-        };
+        let fail = |_| Failure::kernel(ErrorStage::Queues, ENOMEM, "controller");
         let inventory = Inventory {
-            tag_set,
-            identity,
+            tag_set: tag_set.clone(),
+            identity: identity.clone(),
             version: this.version,
             min_page_shift: this.capabilities.min_page_shift(),
             max_segments: transfer::max_segments(agreement.max_sectors, agreement.pages),
@@ -260,13 +255,19 @@ impl Established {
             wish: this.wish,
             deadline,
         };
-        let boxed = || {
-            Ok((
-                KBox::new(session, GFP_KERNEL)?,
-                KBox::new(inventory, GFP_KERNEL)?,
-            ))
+        let session = Session {
+            admin: this.admin,
+            io: this.io,
+            split: this.split,
+            tag_set,
+            inventory: Arc::new(inventory, GFP_KERNEL).map_err(fail)?,
+            events: this.events,
+            configuration: this.configuration,
+            traffic_keeps_alive: identity.traffic_based_keep_alive(),
+            disable: Msecs::new(this.capabilities.disable_timeout_ms()),
+            shutdown: Msecs::new(identity.shutdown_timeout_ms()),
         };
-        boxed().map_err(|error: Error| Failure::kernel(ErrorStage::Queues, error, "controller"))
+        KBox::new(session, GFP_KERNEL).map_err(fail)
     }
 }
 
@@ -306,6 +307,16 @@ impl<'a> Setup<'a> {
         let admin = self.admin(&queue);
         let version = admin.version()?;
         let identity = self.identify(&admin, controller_id)?;
+        // Before the namespaces are looked at: what changes after that is told.
+        let events = match Events::from_supported(identity.async_events) {
+            Some(events) => admin.enable_events(events)?,
+            None => false,
+        };
+        if events {
+            let (stage, what) = (ErrorStage::Enable, "asking for the first event");
+            Queue::ask_event(queue.queue_pair())
+                .map_err(|error| Failure::from_command(stage, error, what))?;
+        }
         let mut agreement = self.agree(&queue, &identity, capabilities)?;
         if let Some(before) = before {
             if !agreement.covers(&before.agreement) {
@@ -324,6 +335,7 @@ impl<'a> Setup<'a> {
             configuration,
             version,
             identity,
+            events,
             agreement,
             wish,
             split,
@@ -363,7 +375,7 @@ impl<'a> Setup<'a> {
         'a: 'b,
     {
         Admin {
-            queue,
+            sender: Sender::Thread(queue),
             controller: self.controller,
             deadline: self.deadline,
         }
@@ -478,12 +490,13 @@ impl<'a> Setup<'a> {
         let capacity = plan.capacity();
         let (cq, polled) = completion_queue(device, &plan, capacity.completions())
             .map_err(|error| fail(error, "completion queue"))?;
-        let desk = (plan.qid == 0).then(|| self.controller.desk.clone());
+        let desks = [&self.controller.desk, &self.controller.errand_desk];
+        let desks = (plan.qid == 0).then(|| desks.map(Arc::clone));
         let stats = self.controller.ledger.lock().of(plan.qid);
         let stats = stats.map_err(|error| fail(error, "statistics"))?;
         let alarm = self.controller.alarm.clone();
         let origin = self.origin(&plan);
-        let queue = Queue::new(plan, origin, pd.clone(), alarm, stats, desk, polled);
+        let queue = Queue::new(plan, origin, pd.clone(), alarm, stats, desks, polled);
         let prepared = addressed
             .create_queue_pair(Parts::new(pd, cq, capacity), queue, OWNER)
             .map_err(|error| fail(error, "queue pair"))?;

@@ -101,6 +101,7 @@ fn recovery(message: &mut Message<'_>, recovery: &Recovery) -> Result {
 fn shown(message: &mut Message<'_>, shown: &Shown) -> Result {
     message.put_u32(ctrl::STATE, shown.state.to_u8().into())?;
     message.put_u32(ctrl::NR_NAMESPACES, shown.namespaces)?;
+    message.put_u32(ctrl::SCAN, shown.scans.done)?;
     if let Some(recovery) = &shown.recovery {
         self::recovery(message, recovery)?;
     }

@@ -100,6 +100,20 @@ pub(super) fn reset(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
     })
 }
 
+/// Starts to look at the namespaces of a controller, and replies with the number of that look.
+pub(super) fn rescan(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
+    let controller = find(host, request, ctrl::CTRL_ID)?;
+    let number = controller.ask_scan().map_err(|state| {
+        request.fail(
+            EBUSY,
+            format_args!("the controller is {state}: it looks at its namespaces when it connects"),
+        )
+    })?;
+    request.reply(Command::CtrlRescan as u8, |message| {
+        message.put_u32(ctrl::SCAN, number)
+    })
+}
+
 /// Changes what can be changed of a controller.
 pub(super) fn set(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
     let controller = find(host, request, ctrl::CTRL_ID)?;

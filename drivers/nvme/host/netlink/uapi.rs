@@ -102,7 +102,7 @@ pub(crate) enum Command {
     CtrlGet = 3,
     /// A controller was made.
     CtrlAddNtf = 4,
-    /// The state of a controller or its last error changed.
+    /// The state of a controller or its last error changed, or a look at its namespaces is over.
     CtrlChangeNtf = 5,
     /// A controller is gone.
     CtrlDelNtf = 6,
@@ -136,6 +136,13 @@ pub(crate) enum Command {
     /// Choose whether the time is measured that the commands of a controller take. It is not at
     /// first, as it costs a look at the clock at either end.
     StatsSet = 16,
+    /// Start to look at the namespaces of a live controller, and reply with the number of that
+    /// look: new ones get a disk, the disks of those that are gone or others go, the others follow
+    /// in size and protection. The controller has no error when this returns. It is over when scan
+    /// has come to that number; an error tells that it failed, and why.
+    CtrlRescan = 17,
+    /// The size of a namespace, or whether it can be written to, changed.
+    NsChangeNtf = 18,
 }
 
 /// State of a controller.
@@ -318,6 +325,9 @@ pub(crate) mod ctrl {
 
     /// Number of the discovery that was begun, unique while it exists.
     pub(crate) const DISCOVERY_ID: u16 = 32;
+
+    /// Number of the last look at the namespaces of the live controller that is over. It counts up.
+    pub(crate) const SCAN: u16 = 33;
 }
 
 /// A namespace that has a disk.
@@ -784,3 +794,12 @@ pub(crate) const STATS_SET_DO: &[Attribute] = &[
         kind: Kind::U8 { min: 0, max: 1 },
     },
 ];
+
+/// What the do request of ctrl-rescan takes.
+pub(crate) const CTRL_RESCAN_DO: &[Attribute] = &[Attribute {
+    id: ctrl::CTRL_ID,
+    kind: Kind::U32 {
+        min: 0,
+        max: u32::MAX,
+    },
+}];

@@ -8,7 +8,8 @@
 use super::{
     capsule::Cargo,
     slot::Slot,
-    Queue, //
+    Queue,
+    Sender, //
 };
 use crate::{
     alarm::Trouble,
@@ -70,7 +71,7 @@ impl Cargo for Buffer {
     }
 
     fn slot(queue: &Queue, tag: u16) -> Option<&Slot<Self>> {
-        queue.command_slot(tag.into())
+        queue.sender(tag).map(Sender::slot)
     }
 
     fn deliver(queue: &Queue, completion: cqe::Completion, cargo: Option<Self>) {
@@ -78,11 +79,10 @@ impl Cargo for Buffer {
             completion,
             data: cargo,
         };
-        match &queue.guest {
-            Some(guest) if completion.command_id.tag().get() == queue.guest_tag() => {
-                guest.desk.deliver(reply);
-            }
-            _ => {
+        match queue.sender(completion.command_id.tag().get()) {
+            Some(Sender::Guest(guest)) => guest.desk.deliver(reply),
+            Some(Sender::Watch(_)) => queue.told(completion),
+            Some(Sender::Thread(_)) | None => {
                 *queue.reply.lock() = Some(reply);
                 queue.alarm.nudge();
             }

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Commands of users on the admin queue.
+//! Commands on the admin queue of others than the controller's thread.
 //!
-//! The controller's thread must not wait for them: some take long, and it has a connection to
-//! keep alive meanwhile. So they have a slot of their own, one for all users, who take turns at
-//! the controller's [`Desk`]. The process sends its command itself, and waits at the desk for
-//! the response or the end of the connection, whichever comes: if the response does not come
-//! in time, it raises the alarm, and the connection ends.
+//! That must not wait for them: some take long, and it has a connection to keep alive meanwhile.
+//! So there are desks with a slot each: one for users, who take turns, and one for the errands of
+//! the controller, of which there is one at a time. Who has a command sends it himself, and
+//! waits at the desk for the response or the end of the connection, whichever comes: if the
+//! response does not come in time, he raises the alarm, and the connection ends.
 
 use super::{
     slot::Slot,
     CommandError,
-    Plan,
     Queue,
     Reply, //
 };
@@ -51,24 +50,25 @@ pub(crate) const MAX_DATA: usize = 64 << 10;
 /// Pages that the data of such a command can have; it may straddle one more.
 const PAGES: u32 = (MAX_DATA / 4096) as u32 + 1;
 
-/// The place in the admin queue.
+/// The place of a desk in the admin queue.
 pub(super) struct Guest {
+    tag: u16,
     pub(super) slot: Slot<Buffer>,
     pub(super) desk: Arc<Desk>,
 }
 
 impl Guest {
     /// Allocates what commands need. May sleep.
-    pub(super) fn new(plan: &Plan, pd: &Arc<ProtectionDomain>, desk: Arc<Desk>) -> Result<Self> {
+    pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>, desk: Arc<Desk>) -> Result<Self> {
         Ok(Self {
-            // The tag after that of the driver's own command.
-            slot: Slot::new(plan.requests.saturating_add(1), pd, PAGES)?,
+            tag,
+            slot: Slot::new(tag, pd, PAGES)?,
             desk,
         })
     }
 }
 
-/// Where users of a controller take turns.
+/// Where those take turns who have commands for a controller.
 #[pin_data]
 pub(crate) struct Desk {
     /// Completed once for who comes next.
@@ -101,18 +101,18 @@ impl Desk {
         Ok(desk)
     }
 
-    /// Lets users send commands on `queue`. Sleeps.
+    /// Lets them send commands on `queue`. Sleeps.
     pub(crate) fn open(&self, queue: Arc<QueuePair<Queue>>) {
         drop(self.queue.publish(queue));
     }
 
-    /// Keeps users from sending commands until the next [`open`](Self::open). Who waits for a
+    /// Keeps them from sending commands until the next [`open`](Self::open). Who waits for a
     /// response goes on waiting. Sleeps.
     pub(crate) fn pause(&self) {
         drop(self.queue.retract());
     }
 
-    /// Sends users away, for good. What they sent may be in flight yet. Any context.
+    /// Sends them away, for good. What they sent may be in flight yet. Any context.
     pub(crate) fn close(&self) {
         self.closed.store(true, ordering::Relaxed);
         self.done.complete_all();
@@ -170,8 +170,8 @@ impl Desk {
         let length = u32::try_from(length).map_err(|_| CommandError::Code(EINVAL))?;
         let guard = rcu::read_lock();
         let queue = self.queue.read(&guard).ok_or(CommandError::Cancelled)?;
-        let guest = queue.context().guest.as_ref();
-        let slot = &guest.ok_or(CommandError::Cancelled)?.slot;
+        let guest = self.guest(&queue).ok_or(CommandError::Cancelled)?;
+        let slot = &guest.slot;
         slot.submit(&queue, command, data, length)
             .map_err(|(error, _)| match error {
                 error if error == rrdma::errno::ENOTCONN => CommandError::Cancelled,
@@ -179,15 +179,23 @@ impl Desk {
             })
     }
 
+    /// The place of this desk.
+    fn guest<'a>(&self, queue: &'a QueuePair<Queue>) -> Option<&'a Guest> {
+        let mut guests = queue.context().guests.iter();
+        guests.find(|guest| core::ptr::eq(&*guest.desk, self))
+    }
+
     /// There was no response in time.
     fn raise(&self) {
         let guard = rcu::read_lock();
         // Without a queue the teardown is under way already.
-        if let Some(queue) = self.queue.read(&guard) {
-            let queue = queue.context();
-            queue.trouble(Trouble::Timeout {
-                qid: queue.qid(),
-                tag: queue.guest_tag().into(),
+        let Some(queue) = self.queue.read(&guard) else {
+            return;
+        };
+        if let Some(guest) = self.guest(&queue) {
+            queue.context().trouble(Trouble::Timeout {
+                qid: queue.context().qid(),
+                tag: guest.tag.into(),
             });
         }
     }

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a target tells in its own time, while the controller is live.
+
+use super::{
+    recovery::milliseconds,
+    session::Session,
+    Controller, //
+};
+use crate::{
+    failure::Failure,
+    netlink::uapi::ErrorStage,
+    queue::Queue, //
+};
+use kernel::time::{
+    Instant,
+    Monotonic, //
+};
+use nvme_wire::{
+    async_event::{
+        AsyncEvent,
+        Pace, //
+    },
+    cqe,
+};
+use rrdma::{
+    rdma::qp::QueuePair,
+    sync::{
+        Deadline,
+        Msecs, //
+    },
+};
+
+/// How the target is listened to.
+pub(super) struct Watch {
+    pace: Pace,
+    /// When it was asked for its next event; `None` if it is not.
+    asked: Option<Instant<Monotonic>>,
+    /// What it tells is heard no sooner.
+    next: Deadline,
+}
+
+impl Watch {
+    /// Nothing is known of the target yet.
+    pub(super) fn new() -> Self {
+        Self {
+            pace: Pace::default(),
+            asked: None,
+            next: Deadline::NEVER,
+        }
+    }
+
+    /// Begins with a connection on which the target was asked, if it tells of events; at the pace
+    /// of the one before.
+    pub(super) fn begin(&mut self, session: &Session) {
+        self.asked = session.events.then(Instant::now);
+        self.next = Deadline::after(Msecs::new(self.pace.pause_ms()));
+    }
+
+    /// Sees to what was told, and asks again. Answers when it wants to be called at the latest.
+    /// Sleeps, but not for the target.
+    pub(super) fn attend(&mut self, controller: &Controller, session: &Session) -> Deadline {
+        let Some(asked) = self.asked else {
+            return Deadline::NEVER;
+        };
+        if self.next.left() > Msecs::new(0) {
+            return self.next;
+        }
+        let queue = session.admin.queue_pair();
+        let Some(event) = queue.context().take_event() else {
+            return Deadline::NEVER;
+        };
+        self.pace = self.pace.after(milliseconds(event.moment - asked));
+        self.next = Deadline::after(Msecs::new(self.pace.pause_ms()));
+        self.asked =
+            (controller.heard(event.completion) && controller.ask_again(queue)).then(Instant::now);
+        self.next
+    }
+}
+
+impl Controller {
+    /// Whether the target was asked for its next event.
+    fn ask_again(&self, queue: &QueuePair<Queue>) -> bool {
+        let asked = Queue::ask_event(queue);
+        if let Err(error) = asked {
+            let what = "asking for the next event";
+            let failure = Failure::from_command(ErrorStage::Io, error, what);
+            self.log(format_args!("{}", failure.message()));
+        }
+        asked.is_ok()
+    }
+
+    /// Does what an event asks for; `false` if the target wants to tell no more.
+    fn heard(&self, completion: cqe::Completion) -> bool {
+        let status = completion.status;
+        if !status.is_success() {
+            self.log(format_args!("the target tells no events: {status}"));
+            return false;
+        }
+        let event = AsyncEvent::from_result(completion.result32());
+        match event {
+            AsyncEvent::NamespacesChanged => {}
+            event => self.log(format_args!("the target tells: {event}")),
+        }
+        // Who is not live any more has no use for either.
+        let _ = match event {
+            AsyncEvent::NamespacesChanged => self.want_scan().map(|_| ()),
+            AsyncEvent::PersistentError => self.ask_reset(),
+            AsyncEvent::Other { .. } => Ok(()),
+        };
+        true
+    }
+}
