@@ -84,6 +84,8 @@ pub(crate) enum Verb {
     DisconnectAll(DisconnectAll),
     /// Reset a controller: connect it anew, while the I/O of its disks waits
     Reset(Reset),
+    /// Look what namespaces the target of a controller has, and wait until its disks are those
+    Rescan(Rescan),
     /// Change what a controller does when its connection is lost
     #[command(after_help = "What is not given stays as it is: the defaults are those of connect.")]
     Set(Set),
@@ -114,6 +116,7 @@ impl Verb {
             Self::Disconnect(options) => options.output.format,
             Self::DisconnectAll(options) => options.output.format,
             Self::Reset(options) => options.output.format,
+            Self::Rescan(options) => options.output.format,
             Self::Set(options) => options.output.format,
             Self::List(options) => options.output.format,
             Self::Show(options) => options.output.format,
@@ -400,6 +403,17 @@ pub(crate) struct DisconnectAll {
 /// Options of `reset`.
 #[derive(Debug, Args)]
 pub(crate) struct Reset {
+    /// Name of the controller, such as rnvme0
+    pub(crate) device: String,
+
+    /// How to print.
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// Options of `rescan`.
+#[derive(Debug, Args)]
+pub(crate) struct Rescan {
     /// Name of the controller, such as rnvme0
     pub(crate) device: String,
 

@@ -141,6 +141,9 @@ pub(crate) struct Controller {
     /// Most bytes that a capsule carries itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) inline_size: Option<u32>,
+    /// Number of the last look at its namespaces that is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) scan: Option<u32>,
     /// The last error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<Failure>,
@@ -181,6 +184,7 @@ impl Controller {
             nr_namespaces: from.u32(attribute::NR_NAMESPACES)?,
             max_transfer: from.u32(attribute::MAX_TRANSFER)?,
             inline_size: from.u32(attribute::INLINE_SIZE)?,
+            scan: from.u32(attribute::SCAN)?,
             error: match from.nest(attribute::ERROR)? {
                 Some(nest) => Some(Failure::read(&nest)?),
                 None => None,
@@ -238,6 +242,7 @@ pub(crate) mod tests {
             nr_namespaces: Some(1),
             max_transfer: Some(1_048_576),
             inline_size: Some(16_384),
+            scan: Some(3),
             error: None,
         }
     }
@@ -259,6 +264,7 @@ pub(crate) mod tests {
             nr_namespaces: None,
             max_transfer: None,
             inline_size: None,
+            scan: None,
             ..live()
         }
     }
@@ -306,6 +312,7 @@ pub(crate) mod tests {
             number(attribute::NR_NAMESPACES, 1u32),
             number(attribute::MAX_TRANSFER, 1_048_576u32),
             number(attribute::INLINE_SIZE, 16_384u32),
+            number(attribute::SCAN, 3u32),
             number(1000, 1u32),
         ]);
         assert_eq!(Controller::read(&message).unwrap(), live());

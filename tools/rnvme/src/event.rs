@@ -14,7 +14,7 @@ use crate::uapi::{discovery, Command};
 pub(crate) enum Change {
     /// It is new.
     Added,
-    /// Its state or its error changed.
+    /// Its state or its error changed, or its size or protection.
     Changed,
     /// It is gone.
     Removed,
@@ -37,6 +37,7 @@ impl Event {
             Some(Command::CtrlChangeNtf) => (Change::Changed, true),
             Some(Command::CtrlDelNtf) => (Change::Removed, true),
             Some(Command::NsAddNtf) => (Change::Added, false),
+            Some(Command::NsChangeNtf) => (Change::Changed, false),
             Some(Command::NsDelNtf) => (Change::Removed, false),
             _ => return Ok(None),
         };

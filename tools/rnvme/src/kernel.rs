@@ -90,6 +90,8 @@ pub(crate) trait Kernel {
     fn disconnect(&mut self, id: u32) -> Result<(), Error>;
     /// Start to reset; then the state is no longer live, and there is no error.
     fn reset(&mut self, id: u32) -> Result<(), Error>;
+    /// Start to look at the namespaces, and get the number of that look; then there is no error.
+    fn rescan(&mut self, id: u32) -> Result<u32, Error>;
     /// Change settings.
     fn set(&mut self, id: u32, loss: &Loss) -> Result<(), Error>;
     /// Read a controller; none where there is no such.
@@ -131,6 +133,7 @@ pub(crate) mod tests {
         pub(crate) wishes: Vec<Wish>,
         pub(crate) disconnected: Vec<u32>,
         pub(crate) reset: Vec<u32>,
+        pub(crate) rescans: VecDeque<Result<u32, Error>>,
         pub(crate) settings: Vec<(u32, Loss)>,
         pub(crate) logs: VecDeque<Result<Option<Log>, Error>>,
         pub(crate) asked: Vec<Target>,
@@ -167,6 +170,11 @@ pub(crate) mod tests {
             assert!(!self.subscribed, "an older event may be taken for the end");
             self.reset.push(id);
             Ok(())
+        }
+
+        fn rescan(&mut self, _id: u32) -> Result<u32, Error> {
+            assert!(self.subscribed, "its end may be missed");
+            self.rescans.pop_front().expect("no rescan was foreseen")
         }
 
         fn set(&mut self, id: u32, loss: &Loss) -> Result<(), Error> {

@@ -79,6 +79,15 @@ impl Kernel for Client {
         self.ask(&request).map(|_| ())
     }
 
+    fn rescan(&mut self, id: u32) -> Result<u32, Error> {
+        let request = Request::new(Command::CtrlRescan).with(ctrl::CTRL_ID, id);
+        let replies = self.ask(&request)?;
+        let Some(Data { attributes, .. }) = replies.first() else {
+            return Err(Error::failed("the kernel did not number the rescan"));
+        };
+        Ok(attributes.require("scan", attributes.u32(ctrl::SCAN)?)?)
+    }
+
     fn set(&mut self, id: u32, loss: &Loss) -> Result<(), Error> {
         let request = Request::new(Command::CtrlSet).with(ctrl::CTRL_ID, id);
         self.ask(&with_loss(request, loss)).map(|_| ())

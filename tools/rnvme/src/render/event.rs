@@ -118,6 +118,7 @@ mod tests {
             Event::Controller(Change::Added, Box::new(connecting())),
             Event::Controller(Change::Changed, Box::new(dead)),
             Event::Namespace(Change::Added, Box::new(disk())),
+            Event::Namespace(Change::Changed, Box::new(disk())),
             Event::Namespace(Change::Removed, Box::new(disk())),
             Event::Controller(Change::Removed, Box::new(live())),
         ];

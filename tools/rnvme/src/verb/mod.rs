@@ -11,6 +11,7 @@ mod doctor;
 mod document;
 mod list;
 mod monitor;
+mod rescan;
 mod reset;
 mod set;
 mod show;
@@ -40,6 +41,7 @@ pub(crate) fn run(verb: Verb) -> Result<(), Error> {
         Verb::Disconnect(options) => disconnect::run(&options, &mut Client::open()?, out),
         Verb::DisconnectAll(options) => disconnect::all(&options, &mut Client::open()?, out),
         Verb::Reset(options) => reset::run(&options, &mut Client::open()?, out),
+        Verb::Rescan(options) => rescan::run(&options, &mut Client::open()?, out),
         Verb::Set(options) => set::run(&options, &mut Client::open()?, out),
         Verb::List(options) => list::run(&options, &mut Client::open()?, out),
         Verb::Show(options) => show::run(&options, &mut Client::open()?, out),
