@@ -55,7 +55,7 @@
 enum step {
 	REQUEST, CONNECT_ADMIN, CONNECT_IO, CAPABILITIES, STATUS, PROPERTY, CONFIGURE,
 	CONTROLLER, LIST, NAMESPACE, DESCRIPTORS, LOG, ENTRIES, QUEUES, KEEP_ALIVE,
-	READ, WRITE, FLUSH,
+	EVENTS, EVENT, CHANGED, READ, WRITE, FLUSH,
 	TRAP_READ, TRAP_WRITE, OTHER,
 };
 
@@ -65,7 +65,8 @@ static const char *const step_names[] = {
 	[CONFIGURE] = "configure", [CONTROLLER] = "controller", [LIST] = "list",
 	[NAMESPACE] = "namespace", [DESCRIPTORS] = "descriptors", [LOG] = "log",
 	[ENTRIES] = "entries", [QUEUES] = "queues",
-	[KEEP_ALIVE] = "keep-alive", [READ] = "read", [WRITE] = "write", [FLUSH] = "flush",
+	[KEEP_ALIVE] = "keep-alive", [EVENTS] = "events", [EVENT] = "event",
+	[CHANGED] = "changed", [READ] = "read", [WRITE] = "write", [FLUSH] = "flush",
 	[TRAP_READ] = "trap-read", [TRAP_WRITE] = "trap-write", [OTHER] = "other",
 };
 
@@ -121,6 +122,14 @@ static const struct twist *twist;
 static uint64_t value;
 static unsigned int offset;
 static unsigned int size;
+/* Of its step, so many are answered as they should before the rest is not: AFTER in the environment. */
+static unsigned long spared;
+/*
+ * With EVENTS in the environment it tells of events: so many times at once that namespaces changed,
+ * and then it keeps the request.
+ */
+static bool tells;
+static unsigned long events;
 
 static const char *address;
 static const char *port;
@@ -289,6 +298,7 @@ static void identify_controller(uint8_t *data)
 	data[77] = 5;
 	put(data + 78, CONTROLLER_ID, 2);
 	put(data + 80, 0x00010300, 4);
+	put(data + 92, tells ? 1 << 8 : 0, 4);
 	put(data + 320, 10, 2);
 	data[512] = 0x66;
 	data[513] = 0x44;
@@ -386,6 +396,24 @@ static void discovery_log(struct queue *queue, struct reply *reply)
 	reply->data_length = length;
 }
 
+static void tell_event(struct reply *reply)
+{
+	if (!tells)
+		return fail(reply, INVALID_OPCODE);
+	/* A notice, of log page 4. */
+	reply->result = 0x00040002;
+	reply->silent = !events;
+	if (events)
+		events--;
+}
+
+static void changed_log(struct queue *queue, struct reply *reply)
+{
+	memset(queue->memory->data, 0, IDENTIFY_SIZE);
+	put(queue->memory->data, 1, 4);
+	reply->data_length = IDENTIFY_SIZE;
+}
+
 static void read_write(struct queue *queue, const struct capsule *capsule, struct reply *reply)
 {
 	uint64_t start = get(reply->sqe + 40, 8);
@@ -429,7 +457,11 @@ static void answer(struct queue *queue, const struct capsule *capsule, enum step
 		/* As many as there are wanted. */
 		reply->result = get(reply->sqe + 44, 4);
 		return;
-	case KEEP_ALIVE: case FLUSH:
+	case EVENT:
+		return tell_event(reply);
+	case CHANGED:
+		return changed_log(queue, reply);
+	case KEEP_ALIVE: case EVENTS: case FLUSH:
 		return;
 	default:
 		return fail(reply, INVALID_OPCODE);
@@ -463,13 +495,19 @@ static enum step admin_step(const uint8_t *sqe)
 
 	switch (sqe[0]) {
 	case 0x02:
+		if (sqe[40] == 0x04)
+			return CHANGED;
 		if (sqe[40] != 0x70)
 			return OTHER;
 		return get(sqe + 48, 8) ? ENTRIES : LOG;
 	case 0x06:
 		return sqe[40] < ARRAY_SIZE(identified) ? identified[sqe[40]] : OTHER;
 	case 0x09:
+		if (sqe[40] == 0x0b)
+			return EVENTS;
 		return sqe[40] == 0x07 ? QUEUES : OTHER;
+	case 0x0c:
+		return EVENT;
 	case 0x18:
 		return KEEP_ALIVE;
 	}
@@ -516,11 +554,13 @@ static void twist_status(struct queue *queue, struct reply *reply)
 	reply->status = value;
 	reply->result = offset;
 	reply->data_length = 0;
+	reply->silent = false;
 }
 
 static void twist_result(struct queue *queue, struct reply *reply)
 {
 	reply->result = value;
+	reply->silent = false;
 }
 
 static void twist_poke(struct queue *queue, struct reply *reply)
@@ -703,8 +743,10 @@ static void serve(struct queue *queue, const struct capsule *capsule)
 	printf("%u %s\n", queue->qid, step_names[step]);
 	/* The data of a Connect is not looked at: whoever comes is welcome. */
 	answer(queue, capsule, step, &reply);
-	if (twist && step == twisted)
+	if (twist && step == twisted && !spared)
 		twist->apply(queue, &reply);
+	else if (step == twisted && spared)
+		spared--;
 	if (random_state)
 		break_at_random(queue, step, &reply);
 	deliver(queue, &reply);
@@ -918,6 +960,9 @@ int main(int argc, char **argv)
 		size = number(argv[7]);
 	if (size > 8 || offset > 0x1ffff)
 		usage();
+	tells = getenv("EVENTS");
+	events = tells ? number(getenv("EVENTS")) : 0;
+	spared = getenv("AFTER") ? number(getenv("AFTER")) : 0;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	address = argv[1];
 	port = argv[2];

@@ -21,6 +21,7 @@ REQUIRED = {
     ("disconnect", "do"): ["ctrl-id"],
     ("ctrl-get", "do"): ["ctrl-id"],
     ("ctrl-reset", "do"): ["ctrl-id"],
+    ("ctrl-rescan", "do"): ["ctrl-id"],
     ("ctrl-set", "do"): ["ctrl-id"],
     ("ns-get", "do"): ["ctrl-id", "nsid"],
     ("discover", "do"): ["traddr", "hostnqn", "hostid"],
@@ -170,6 +171,8 @@ def ynl_resets_and_sets(world):
     same("after what was refused", ctrl, world.ynl.do("ctrl-get", {"ctrl-id": number}))
     world.ynl.do("ctrl-reset", {"ctrl-id": number})
     world.wait(number, lambda ctrl: ctrl and ctrl["state"] == "live")
+    scan = world.ynl.do("ctrl-rescan", {"ctrl-id": number})["scan"]
+    world.wait(number, lambda ctrl: ctrl and ctrl["scan"] == scan)
     world.remove(number)
 
 

@@ -37,7 +37,7 @@ programs_see_what_they_see_of_the_c_host() {
 	disk=$(disk "$CTRL" 1)
 	connect_with_c
 	for query in 'id-ctrl' 'id-ns' 'id-ns -o json' 'ns-descs' 'list-ns' 'get-ns-id' 'effects-log --csi=0' \
-		'error-log' 'get-feature -f 7' 'get-feature -f 0xb' 'get-log --log-id=5 --log-len=4096'; do
+		'error-log' 'get-feature -f 7' 'get-log --log-id=5 --log-len=4096'; do
 		# shellcheck disable=SC2086 # words of a command line
 		ours=$(said ${query%% *} "$disk" ${query#"${query%% *}"})
 		# shellcheck disable=SC2086
@@ -45,6 +45,8 @@ programs_see_what_they_see_of_the_c_host() {
 		[ -n "$ours" ] || fail "nvme $query says nothing"
 		same "nvme $query" "$theirs" "$ours"
 	done
+	# The C host asks to be told of paths, too.
+	has "$(said get-feature "$disk" -f 0xb)" 'value:0x0*100$'
 	run nvme smart-log "$disk"
 	has "$OUTPUT" 'critical_warning'
 	# What is found by /sys/class/nvme are not ours.

@@ -1,0 +1,353 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The disks of a controller that is live follow the namespaces of its target.
+
+. "$(dirname "$0")/lib.sh"
+. "$HERE/lib/hostile.sh"
+
+# The port that the kernel's target listens at, of the two.
+REAL=4420
+HOSTILE_PORT=$SERVICE
+# A port of a test's own, that comes and goes.
+OWN=4430
+
+# What tells how many disks there are, and the like, must be so within this time, in seconds.
+FOLLOWED=10
+
+setup() {
+	modprobe rnvme && modprobe rdma_ucm && network_single && hostile_build || return 1
+	backend_memory one 64 512 && ONE=$BACKEND && backend_memory two 16 4096 && TWO=$BACKEND &&
+		target_simple "$ONE" || return 1
+	OBJECTS=$(rdma_objects)
+}
+
+connect_real() {
+	SERVICE=$REAL connect "$TARGET4"
+}
+
+# A loss is for good.
+connect_hostile() {
+	SERVICE=$HOSTILE_PORT connect "$TARGET4" --ctrl-loss-tmo 0 --timeout 5
+}
+
+# namespace NSID enable|disable|...: of the kernel's target.
+namespace() {
+	local path=$NVMET/subsystems/$NQN/namespaces/$1
+	case $2 in
+	enable) echo 1 >"$path/enable" ;;
+	disable) echo 0 >"$path/enable" ;;
+	*) echo "$3" >"$path/$2" ;;
+	esac
+}
+
+# monitor: watch from now on, into $SCRATCH/events.
+monitor() {
+	: >"$SCRATCH/events"
+	rnvme monitor >"$SCRATCH/events" &
+	defer end_process $!
+	wait_until 10 told ready || fail "the monitor is not ready"
+}
+
+# told LINE: whether the monitor has told it.
+told() {
+	grep -qxF -e "$1" "$SCRATCH/events"
+}
+
+wait_told() {
+	wait_until "$FOLLOWED" told "$1" || fail "'$1' is not told but: $(<"$SCRATCH/events")"
+}
+
+appears() {
+	wait_until "$FOLLOWED" [ -b "/dev/$1" ] || fail "there is no $1"
+}
+
+goes() {
+	wait_until "$FOLLOWED" is_gone "$1" || fail "there still is $1"
+}
+
+is_gone() {
+	[ ! -e "/sys/block/$1" ] && [ ! -e "/dev/$1" ]
+}
+
+# attribute_is DISK NAME VALUE: of the disk in sysfs.
+attribute_is() {
+	local value
+	read -r value <"/sys/block/$1/$2" && [ "$value" = "$3" ]
+}
+
+# becomes DISK NAME VALUE
+becomes() {
+	wait_until "$FOLLOWED" attribute_is "$@" || fail "$2 of $1 is $(<"/sys/block/$1/$2"), not $3"
+}
+
+# logged PATTERN: how many lines of the kernel's log match.
+logged() {
+	kernel_log | grep -cE "$1" || true
+}
+
+# Namespaces come and go, and I/O to another one does not care.
+come_and_go_under_io() {
+	connect_real
+	monitor
+	VERIFY_OPTIONS=(--size=4m)
+	start_verify
+	target_namespace "$NQN" 2 "$TWO"
+	appears "${CTRL}n2"
+	same "size of a block" 4096 "$(queue_limit "${CTRL}n2" logical_block_size)"
+	namespace 2 disable
+	goes "${CTRL}n2"
+	wait_told "ns-del ${CTRL}n2 nsid 2 16.78 MB"
+	namespace 2 enable
+	appears "${CTRL}n2"
+	run dd if="/dev/${CTRL}n2" of=/dev/null bs=64k count=1 iflag=direct
+	wait_until "$FOLLOWED" added_twice || fail "it is not told twice: $(<"$SCRATCH/events")"
+	is_verified
+	same "namespaces" 2 "$(ctrl_number nr_namespaces)"
+}
+
+added_twice() {
+	[ "$(grep -cxF "ns-add ${CTRL}n2 nsid 2 16.78 MB" "$SCRATCH/events")" = 2 ]
+}
+
+# A namespace that goes takes its disk with it: who has it open gets errors, and nobody hangs.
+goes_under_io() {
+	target_namespace "$NQN" 2 "$TWO"
+	connect_real
+	same "namespaces" 2 "$(ctrl_number nr_namespaces)"
+	start_io
+	namespace 1 disable
+	defer namespace 1 enable
+	goes "${CTRL}n1"
+	LOST+='|No space left' io_fails
+	same state live "$(ctrl_field "$CTRL" state)"
+	run dd if="/dev/${CTRL}n2" of=/dev/null bs=64k count=1 iflag=direct
+}
+
+size_is_followed() {
+	local number
+	backend_file disk 8
+	target_namespace "$NQN" 3 "$BACKEND"
+	connect_real
+	monitor
+	appears "${CTRL}n3"
+	number=$(<"/sys/block/${CTRL}n3/diskseq")
+	truncate -s 24M "$BACKEND"
+	namespace 3 revalidate_size 1
+	becomes "${CTRL}n3" size 49152
+	wait_told "ns-change ${CTRL}n3 nsid 3 25.17 MB"
+	run dd if=/dev/urandom of="/dev/${CTRL}n3" bs=1M seek=20 count=1 oflag=direct
+	same "lines in the log" 1 "$(logged "${CTRL}n3: detected capacity change")"
+	truncate -s 16M "$BACKEND"
+	namespace 3 revalidate_size 1
+	becomes "${CTRL}n3" size 32768
+	same "number of the disk" "$number" "$(<"/sys/block/${CTRL}n3/diskseq")"
+}
+
+# Asked for by the host itself, of this controller.
+write_protection_is_followed() {
+	connect_real
+	defer protect 0
+	protect 1
+	becomes "${CTRL}n1" ro 1
+	expect 1 dd if=/dev/zero of="/dev/${CTRL}n1" bs=4k count=1 oflag=direct
+	protect 0
+	becomes "${CTRL}n1" ro 0
+	run dd if=/dev/zero of="/dev/${CTRL}n1" bs=4k count=1 oflag=direct
+}
+
+# protect 0|1: the feature of namespace 1 to be protected against writes.
+protect() {
+	run nvme set-feature "/dev/${CTRL}n1" -n 1 -f 0x84 --value="$1"
+}
+
+# Another namespace under the same number is another disk, which says who it is.
+another_is_another_disk() {
+	local number uuid=5e1f7e57-0000-4000-8000-0000000000aa
+	connect_real
+	number=$(disk_number)
+	namespace 1 disable
+	namespace 1 device_uuid "$uuid"
+	namespace 1 enable
+	wait_until "$FOLLOWED" other_disk "$number" || fail "there is no other disk"
+	becomes "${CTRL}n1" uuid "$uuid"
+}
+
+# What changes while there is no connection is followed when there is one, and a rescan says so.
+rescan_while_connecting() {
+	own_port
+	SERVICE=$OWN connect "$TARGET4" -c 1 --timeout 5
+	target_unexport "$OWN" "$NQN"
+	target_port_delete "$OWN"
+	loses
+	expect 1 rnvme rescan "$CTRL"
+	has "$ERRORS" "^rnvme: rescan $CTRL: the controller is (connecting|resetting): it looks at"
+	target_namespace "$NQN" 2 "$TWO"
+	own_port
+	comes_back
+	appears "${CTRL}n2"
+	run rnvme rescan "$CTRL"
+	same "what rescan says" "$CTRL: 2 disks" "$OUTPUT"
+}
+
+own_port() {
+	target_port "$OWN" "$TARGET4" "$OWN" && target_export "$OWN" "$NQN"
+}
+
+# A controller that tells nothing is looked at when somebody asks.
+rescan_on_demand() {
+	local number
+	AFTER=1 hostile list poke 0 0 4
+	connect_hostile
+	disk "$CTRL" 1 >"$SCRATCH/disk"
+	run rnvme rescan "$CTRL" -o json
+	same "what rescan says" "{\"schema\":1,\"device\":\"$CTRL\",\"nr_namespaces\":0}" "$OUTPUT"
+	is_gone "${CTRL}n1" || fail "the disk is still there"
+	same events 0 "$(count event || true)"
+	number=$(ctrl_number scan)
+	run rnvme rescan "$CTRL"
+	same scan $((number + 1)) "$(ctrl_number scan)"
+	expect 3 rnvme rescan no-such
+	disconnect "$CTRL"
+	gone
+}
+
+# looks_again TARGET...: the target is as it says from the second look on, which the user asks for.
+looks_again() {
+	AFTER=1 hostile "$@"
+	connect_hostile
+	NUMBER=$(disk_number)
+	try rnvme rescan "$CTRL"
+}
+
+leave() {
+	local began took
+	same state live "$(ctrl_field "$CTRL" state)"
+	began=$(now)
+	disconnect "$CTRL"
+	took=$(($(now) - began))
+	[ $took -lt 6000 ] || fail "the disconnect took $took ms"
+	gone
+}
+
+# What the target says of its namespaces is believed, but no I/O goes to what is another one.
+changes_of_all_kinds() {
+	looks_again descriptors poke 0x77 4 8
+	other_disk "$NUMBER" || fail "the disk is the same"
+	has "$(kernel_log)" 'namespace 1 is another one now'
+	leave
+	looks_again namespace poke 4096 0 8
+	same size 4096 "$(<"/sys/block/${CTRL}n1/size")"
+	other_disk "$NUMBER" && fail "the disk is another one"
+	leave
+}
+
+# What cannot be read changes nothing, and is told.
+unreadable_list() {
+	looks_again list poke 0xffffffff 0 4
+	same "status of the rescan" 1 "$STATUS"
+	has "$ERRORS" "rescan $CTRL: list of active namespaces"
+	same "disk" "$NUMBER" "$(disk_number)"
+	leave
+}
+
+# A target that has an event whenever it is asked keeps nobody busy.
+floods_with_events() {
+	EVENTS=1 hostile event result 0x00040002
+	connect_hostile
+	wait_until "$FOLLOWED" heard_often || fail "only $(count event) events"
+	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=16 iflag=direct
+	# The pauses double from a tenth of a second.
+	[ "$(count event)" -le 8 ] || fail "it was asked $(count event) times"
+	leave
+}
+
+heard_often() {
+	[ "$(count event)" -ge 4 ]
+}
+
+# One that always has an internal error is reset more and more seldom.
+resets_when_the_target_says_so() {
+	EVENTS=1 hostile event result 0x00010300
+	connect_hostile
+	wait_until "$FOLLOWED" connected_again || fail "it was not reset twice"
+	has "$(kernel_log)" "$CTRL: the target tells: persistent internal error"
+	disconnect "$CTRL"
+	gone
+}
+
+connected_again() {
+	[ "$(count connect)" -ge 3 ]
+}
+
+log_has() {
+	[ "$(logged "$1")" -gt 0 ]
+}
+
+# One that tells nothing is not asked again, and that is all.
+tells_no_events() {
+	EVENTS=1 hostile event status 0x4105
+	connect_hostile
+	wait_until "$FOLLOWED" log_has "$CTRL: the target tells no events" || fail "it is not in the log"
+	run rnvme rescan "$CTRL"
+	same events 1 "$(count event || true)"
+	leave
+}
+
+# An event that nobody asked for breaks the protocol.
+answers_twice() {
+	EVENTS=2 AFTER=1 hostile event twice
+	connect_hostile
+	is_dead 'not in flight|not posted|answered'
+	gone
+}
+
+# A disconnect does not wait for a look at the namespaces.
+disconnect_during_a_rescan() {
+	local began took pid status=0
+	AFTER=1 hostile list silent
+	connect_hostile
+	rnvme rescan "$CTRL" >"$SCRATCH/rescan" 2>&1 &
+	pid=$!
+	defer end_process $pid
+	wait_until "$FOLLOWED" listed 2 || fail "nobody looked"
+	began=$(now)
+	disconnect "$CTRL"
+	took=$(($(now) - began))
+	[ $took -lt 3000 ] || fail "the disconnect took $took ms"
+	wait $pid || status=$?
+	same "status of the rescan" 1 $status
+	has "$(<"$SCRATCH/rescan")" 'removed meanwhile'
+	gone
+}
+
+listed() {
+	[ "$(count list)" -ge "$1" ]
+}
+
+# Nor does a loss, or what comes after it: then the look is due again.
+loss_during_a_rescan() {
+	EVENTS=0 AFTER=1 hostile list hang-up
+	SERVICE=$HOSTILE_PORT connect "$TARGET4" -c 1 --timeout 2
+	expect 1 rnvme rescan "$CTRL"
+	has "$ERRORS" 'the kernel looks when it has connected again'
+	disconnect "$CTRL"
+	gone
+}
+
+main setup \
+	come_and_go_under_io \
+	goes_under_io \
+	size_is_followed \
+	write_protection_is_followed \
+	another_is_another_disk \
+	rescan_while_connecting \
+	rescan_on_demand \
+	changes_of_all_kinds \
+	unreadable_list \
+	floods_with_events \
+	resets_when_the_target_says_so \
+	tells_no_events \
+	answers_twice \
+	disconnect_during_a_rescan \
+	loss_during_a_rescan
