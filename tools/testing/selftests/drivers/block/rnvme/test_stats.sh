@@ -98,6 +98,8 @@ exact_at_any_depth() {
 		--ioengine=libaio --output-format=terse --output="$SCRATCH/fio")
 	connect "$TARGET4" -i 1
 	disk=$(disk "$CTRL" 1)
+	# Two that happen to be neighbours would be one command.
+	echo 2 >"/sys/block/${disk##*/}/queue/nomerges"
 	does 1 "${fio[@]}" --filename="$disk" --rw=randread --iodepth=32 -- \
 		reads=256 read_bytes=$((1 << 20)) registrations=256 remote_invalidations=256 \
 		doorbells=256 work_requests=512 completions=512
