@@ -9,6 +9,7 @@ mod disconnect;
 mod discover;
 mod doctor;
 mod document;
+mod errand;
 mod list;
 mod monitor;
 mod rescan;

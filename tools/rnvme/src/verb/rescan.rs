@@ -3,11 +3,11 @@
 //! `rnvme rescan`: the kernel numbers what it is asked for, and tells when that is over.
 
 use super::disconnect::{by_name, not_found};
+use super::errand::{failure, finish, gone};
 use super::print;
 use crate::cli::{Format, Rescan};
 use crate::controller::Controller;
 use crate::error::Error;
-use crate::event::{Change, Event, Notice};
 use crate::kernel::Kernel;
 use crate::render::json;
 use crate::uapi::CtrlState;
@@ -49,53 +49,30 @@ pub(super) fn run(
 fn rescan(id: u32, kernel: &mut impl Kernel) -> Result<Controller, Error> {
     kernel.subscribe()?;
     let number = kernel.rescan(id)?;
-    let mut now = kernel.controller(id)?.ok_or_else(gone)?;
-    while !is_over(&now, number)? {
-        match kernel.next(None)? {
-            Notice::Event(Event::Controller(Change::Removed, each)) if each.id == id => {
-                return Err(gone())
-            }
-            // One from before the request has a lower number.
-            Notice::Event(Event::Controller(_, each)) if each.id == id => now = *each,
-            Notice::Lost => now = kernel.controller(id)?.ok_or_else(gone)?,
-            Notice::Event(_) | Notice::Discovered(..) | Notice::Deadline => (),
-            Notice::Interrupted => {
-                return Err(Error::failed("interrupted; the kernel goes on with it"))
-            }
-        }
-    }
-    Ok(now)
+    // What is heard from before the request has a lower number.
+    finish(id, kernel, |now| is_over(now, number))
 }
 
 /// Whether the look of this number is over, and went well.
 fn is_over(controller: &Controller, number: u32) -> Result<bool, Error> {
-    let failure = |more: &str| match controller.error.clone() {
-        Some(failure) => {
-            let error = Error::from(failure);
-            let message = format!("{}{more}", error.message);
-            Error { message, ..error }
-        }
-        None => gone(),
-    };
     match controller.state.known() {
         Some(CtrlState::Deleting) => return Err(gone()),
-        Some(CtrlState::Dead) => return Err(failure("")),
+        Some(CtrlState::Dead) => return Err(failure(controller, "")),
         Some(CtrlState::Connecting | CtrlState::Resetting) if controller.error.is_some() => {
-            return Err(failure("; the kernel looks when it has connected again"))
+            return Err(failure(
+                controller,
+                "; the kernel looks when it has connected again",
+            ))
         }
         _ => (),
     }
     match controller.scan {
         Some(done) if done >= number => match controller.error {
-            Some(_) => Err(failure("")),
+            Some(_) => Err(failure(controller, "")),
             None => Ok(true),
         },
         _ => Ok(false),
     }
-}
-
-fn gone() -> Error {
-    Error::failed("the controller was removed meanwhile")
 }
 
 #[cfg(test)]
@@ -105,6 +82,7 @@ mod tests {
     use crate::controller::tests::{live, recovering};
     use crate::controller::State;
     use crate::error::Status;
+    use crate::event::{Change, Notice};
     use crate::failure::tests::rejected;
     use crate::kernel::tests::Script;
 

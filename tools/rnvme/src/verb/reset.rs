@@ -3,11 +3,11 @@
 //! `rnvme reset`: the kernel only starts it; its state and its events tell how it went.
 
 use super::disconnect::{by_name, not_found};
+use super::errand::{failure, finish, gone};
 use super::print;
 use crate::cli::{Format, Reset};
 use crate::controller::Controller;
 use crate::error::Error;
-use crate::event::{Change, Event, Notice};
 use crate::kernel::Kernel;
 use crate::render::json;
 use crate::uapi::CtrlState;
@@ -42,49 +42,23 @@ fn reset(id: u32, kernel: &mut impl Kernel) -> Result<(), Error> {
     kernel.reset(id)?;
     // Only now, so that all that is heard and read is of what came of the reset.
     kernel.subscribe()?;
-    let mut now = kernel.controller(id)?.ok_or_else(gone)?;
-    while !is_over(&now)? {
-        match kernel.next(None)? {
-            Notice::Event(Event::Controller(Change::Removed, each)) if each.id == id => {
-                return Err(gone())
-            }
-            Notice::Event(Event::Controller(_, each)) if each.id == id => now = *each,
-            Notice::Lost => now = kernel.controller(id)?.ok_or_else(gone)?,
-            Notice::Event(_) | Notice::Discovered(..) | Notice::Deadline => (),
-            Notice::Interrupted => {
-                return Err(Error::failed("interrupted; the kernel goes on with it"))
-            }
-        }
-    }
-    Ok(())
+    finish(id, kernel, is_over).map(|_| ())
 }
 
 /// Whether the reset is over, and went well.
 fn is_over(controller: &Controller) -> Result<bool, Error> {
-    let failure = |more: &str| match controller.error.clone() {
-        Some(failure) => {
-            let error = Error::from(failure);
-            let message = format!("{}{more}", error.message);
-            Error { message, ..error }
-        }
-        None => gone(),
-    };
     match controller.state.known() {
         Some(CtrlState::Live) => Ok(true),
         Some(CtrlState::Deleting) => Err(gone()),
-        Some(CtrlState::Dead) => Err(failure("")),
+        Some(CtrlState::Dead) => Err(failure(controller, "")),
         // A state that is not known here is on the way to one that is.
         Some(CtrlState::New | CtrlState::Connecting | CtrlState::Resetting) | None => {
             match controller.error {
-                Some(_) => Err(failure("; the kernel goes on to connect")),
+                Some(_) => Err(failure(controller, "; the kernel goes on to connect")),
                 None => Ok(false),
             }
         }
     }
-}
-
-fn gone() -> Error {
-    Error::failed("the controller was removed meanwhile")
 }
 
 #[cfg(test)]
@@ -94,6 +68,7 @@ mod tests {
     use crate::controller::tests::{connecting, live, recovering};
     use crate::controller::State;
     use crate::error::Status;
+    use crate::event::{Change, Notice};
     use crate::kernel::tests::Script;
 
     fn in_state(state: CtrlState, controller: Controller) -> Controller {
