@@ -28,10 +28,11 @@
 //! }
 //! ```
 //!
-//! The function takes a closure, which makes the structure. While nobody traces the event, all
-//! that there is of it is an instruction that does nothing (a static branch); the closure is
-//! neither run nor in the way. The declaration is checked against C when the module is built:
-//! an event that is not there, or whose prototype is another, does not compile.
+//! The function takes a closure, which makes the structure. While nobody traces the event, there
+//! is an instruction in its place that does nothing (a static branch), and the closure is not run.
+//! What the closure borrows is kept in memory for it all the same: let it take little, by value.
+//! The declaration is checked against C when the module is built: an event that is not there, or
+//! whose prototype is another, does not compile.
 //!
 //! The kernel crate has `declare_trace!`, of which users are `unsafe`, and which finds tracepoints
 //! of the kernel's own headers only.
