@@ -64,6 +64,8 @@ declare! {
     ENETDOWN;
     /// Network is unreachable.
     ENETUNREACH;
+    /// Network dropped connection because of reset.
+    ENETRESET;
     /// Software caused connection abort.
     ECONNABORTED;
     /// Connection reset by peer.

@@ -7,7 +7,9 @@
 //!   pairs, work requests, memory regions, DMA mapping, the connection manager.
 //! - [`block`]: tag sets, requests with typed driver data, disks and their limits.
 //! - [`netlink`]: generic netlink families, attributes, policies, multicast.
+//! - [`chrdev`]: character devices.
 //! - [`cpu`]: the processors there are.
+//! - [`ioctl`]: what a process asks of a device.
 //! - [`memory`]: how much of it is free.
 //! - [`net`]: network namespaces, TCP.
 //! - [`params`]: parameters of modules.
@@ -24,10 +26,12 @@ use kernel::prelude::*;
 
 mod bindings;
 pub mod block;
+pub mod chrdev;
 mod compat;
 pub mod cpu;
 pub mod errno;
 mod fmt;
+pub mod ioctl;
 pub mod memory;
 pub mod net;
 pub mod netlink;
@@ -52,6 +56,7 @@ struct Rrdma;
 
 impl kernel::Module for Rrdma {
     fn init(_module: &'static ThisModule) -> Result<Self> {
+        chrdev::init();
         rdma::client::init();
         rdma::cm::init();
         Ok(Self)
@@ -63,5 +68,6 @@ impl Drop for Rrdma {
         block::wait_for_released_disks();
         rdma::cm::wait_for_handlers();
         rdma::cm::forget_names();
+        chrdev::forget();
     }
 }

@@ -10,6 +10,7 @@
 
 #include "addr.c"
 #include "blk.c"
+#include "fs.c"
 #include "mm.c"
 #include "module.c"
 #include "net.c"

@@ -13,13 +13,16 @@ use super::{
 };
 use crate::{
     bindings,
+    ioctl::Call,
     sync::Entered, //
 };
-use core::marker::PhantomData;
+use core::{
+    marker::PhantomData,
+    ops::Deref, //
+};
 use kernel::{
     error::from_result,
-    prelude::*,
-    uaccess::UserPtr, //
+    prelude::*, //
 };
 
 /// A call of `ioctl` on a disk, for [`Operations::ioctl`]. It runs in the process that made it.
@@ -28,8 +31,7 @@ use kernel::{
 ///
 /// `q` is the queue of a `Disk<T>` that is not gone for `'a`.
 pub struct Ioctl<'a, T: Operations> {
-    number: u32,
-    argument: usize,
+    call: Call,
     on_partition: bool,
     q: *mut bindings::request_queue,
     _inside: Entered<'a>,
@@ -37,26 +39,9 @@ pub struct Ioctl<'a, T: Operations> {
 }
 
 impl<T: Operations> Ioctl<'_, T> {
-    /// What is asked for.
-    pub fn number(&self) -> u32 {
-        self.number
-    }
-
-    /// The argument as an address in the memory of the process, which it need not be.
-    pub fn argument(&self) -> UserPtr {
-        UserPtr::from_addr(self.argument)
-    }
-
     /// Whether the process may have opened no more than a partition of the disk.
     pub fn on_partition(&self) -> bool {
         self.on_partition
-    }
-
-    /// Whether the process may administer the system (`CAP_SYS_ADMIN`). One that may not is
-    /// told to the audit system, so ask only where it matters. C: `capable`.
-    pub fn by_administrator(&self) -> bool {
-        // SAFETY: Called by the process.
-        unsafe { bindings::capable(bindings::CAP_SYS_ADMIN as c_int) }
     }
 
     /// The data of the driver.
@@ -69,6 +54,14 @@ impl<T: Operations> Ioctl<'_, T> {
     pub fn command(&self, direction: Direction) -> Result<Command<'_, T>> {
         // SAFETY: By the invariants.
         unsafe { Command::on_queue(self.q, direction, TagPool::Shared) }
+    }
+}
+
+impl<T: Operations> Deref for Ioctl<'_, T> {
+    type Target = Call;
+
+    fn deref(&self) -> &Call {
+        &self.call
     }
 }
 
@@ -93,8 +86,7 @@ pub(super) unsafe extern "C" fn entry<T: Operations>(
 
     // INVARIANT: `Disk::drop` goes no further than to wait for us as long as `inside` is there.
     let call = Ioctl::<T> {
-        number,
-        argument,
+        call: Call::new(number, argument),
         // SAFETY: By the requirements of this function.
         on_partition: unsafe { bindings::bdev_is_partition(bdev) },
         // SAFETY: As above.

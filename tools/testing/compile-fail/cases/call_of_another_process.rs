@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a process asks is answered in that process: addresses are of its memory.
+//!
+//! refused: E0277: `*mut ()` cannot be shared between threads safely
+
+use kernel::prelude::*;
+use rrdma::{
+    chrdev::Operations,
+    ioctl::Call, //
+};
+
+pub(crate) struct Teller;
+
+fn elsewhere<T: Send>(_work: T) {}
+
+impl Operations for Teller {
+    fn ioctl(&self, call: &Call) -> Result<c_int> {
+        let number = call.number();
+        #[cfg(not(misuse))]
+        elsewhere(number);
+        #[cfg(misuse)]
+        elsewhere(call); //~
+        Ok(number.count_ones() as c_int)
+    }
+}
