@@ -9,7 +9,10 @@ use super::{
     Owner,
     Table, //
 };
-use crate::bindings;
+use crate::{
+    bindings,
+    chrdev, //
+};
 use core::{
     marker::PhantomData,
     ptr::NonNull, //
@@ -84,17 +87,21 @@ impl Drop for Class {
 
 /// A device of a [`Class`], `/sys/class/CLASS/NAME`, which shows the attributes of its data.
 ///
-/// User space hears of it when it is made and when it goes. It has no driver, no power
-/// management and no node under `/dev`: it is there to be looked at, and to be the parent of
-/// disks ([`DiskConfig::parent`](crate::block::DiskConfig::parent)), which hold a reference.
+/// User space hears of it when it is made and when it goes. It has no driver and no power
+/// management: it is there to be looked at, to be the parent of disks
+/// ([`DiskConfig::parent`](crate::block::DiskConfig::parent)), which hold a reference, and to
+/// show under which number a character device can be opened.
 ///
-/// Dropping it waits for those who read its attributes, and sleeps. C: `device_unregister`.
+/// Dropping it waits for those who read its attributes, and sleeps; then the character device
+/// goes. C: `device_unregister`.
 ///
 /// # Invariants
 ///
 /// `device` is of `class` and was added, with the address of `data` in it.
 pub struct Device {
     device: NonNull<bindings::device>,
+    /// Goes when nothing leads to it any more.
+    _node: Option<chrdev::Node>,
     _data: Arc<dyn Send + Sync>,
     _class: Arc<Class>,
 }
@@ -105,20 +112,26 @@ unsafe impl Send for Device {}
 unsafe impl Sync for Device {}
 
 impl Device {
-    /// Makes a device and adds it to the system. May sleep. C: `device_create_with_groups`.
+    /// Makes a device and adds it to the system. If it has a `node`, `/dev/NAME` leads to that,
+    /// which only root may open at first. May sleep. C: `device_create_with_groups`.
     ///
     /// # Errors
     ///
     /// `ENOMEM`; `EEXIST` if the class has one of this name, for which the kernel log has a
     /// warning.
-    pub fn new<D: Attributes>(class: Arc<Class>, name: &CStr, data: Arc<D>) -> Result<Arc<Self>> {
+    pub fn new<D: Attributes>(
+        class: Arc<Class>,
+        name: &CStr,
+        data: Arc<D>,
+        node: Option<chrdev::Node>,
+    ) -> Result<Arc<Self>> {
         // SAFETY: The class is valid. The format takes one string, which is copied. The data
         // stays until the device is removed: we hold it until then.
         let device = from_err_ptr(unsafe {
             bindings::device_create_with_groups(
                 class.class.as_ptr(),
                 core::ptr::null_mut(),
-                0,
+                node.as_ref().map_or(0, chrdev::Node::number),
                 (&raw const *data).cast_mut().cast(),
                 Table::<OfDevice<D>>::groups(),
                 c"%s".as_char_ptr(),
@@ -130,6 +143,7 @@ impl Device {
         let device = Self {
             // SAFETY: A valid device is not at address 0.
             device: unsafe { NonNull::new_unchecked(device) },
+            _node: node,
             _data: data,
             _class: class,
         };

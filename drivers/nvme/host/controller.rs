@@ -65,7 +65,7 @@ use crate::{
 use core::cmp;
 use errand::Errand;
 use kernel::{
-    impl_has_work, new_mutex, new_work,
+    impl_has_work, new_condvar, new_mutex, new_work,
     prelude::*,
     str::CString,
     sync::{
@@ -74,6 +74,7 @@ use kernel::{
             AtomicFlag, //
         },
         Arc,
+        CondVar,
         Mutex, //
     },
     workqueue::Work,
@@ -86,6 +87,8 @@ use nvme_wire::{
 };
 use rrdma::{
     block::TagSet,
+    chrdev,
+    errno,
     rdma::{
         cm::Patience,
         device::{
@@ -128,6 +131,9 @@ pub(crate) struct Controller {
     removing: AtomicFlag,
     #[pin]
     shown: Mutex<Shown>,
+    /// What others see has changed.
+    #[pin]
+    change: CondVar,
     /// What others see of it in sysfs, once it is connected.
     #[pin]
     in_sysfs: Mutex<Option<Arc<sysfs::Device>>>,
@@ -240,6 +246,7 @@ impl Controller {
                     recovery: None,
                     scans: Scans::default(),
                 }, "rnvme::Controller::shown"),
+                change <- new_condvar!("rnvme::Controller::change"),
                 in_sysfs <- new_mutex!(None, "rnvme::Controller::in_sysfs"),
                 loss <- new_mutex!(loss, "rnvme::Controller::loss"),
                 device <- new_mutex!(None, "rnvme::Controller::device"),
@@ -286,8 +293,29 @@ impl Controller {
             shown.failure = None;
         })?;
         self.wake.complete();
-        self.host.tell(self, Event::Changed);
+        self.tell_change();
         Ok(())
+    }
+
+    /// Waits until a reset that was [asked for](Self::ask_reset) is over. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - [`ENETRESET`](errno::ENETRESET) if the controller is not live again: one attempt failed,
+    ///   after which there may be others, or it is to be removed.
+    /// - `EINTR` if the process has a signal.
+    pub(crate) fn await_reset(&self) -> Result {
+        let mut shown = self.shown.lock();
+        loop {
+            match (shown.state, &shown.failure) {
+                (State::Live, _) => return Ok(()),
+                (State::Dead | State::Deleting, _) | (_, Some(_)) => return Err(errno::ENETRESET),
+                (_, None) => {}
+            }
+            if self.change.wait_interruptible(&mut shown) {
+                return Err(EINTR);
+            }
+        }
     }
 
     /// Asks to bring the disks of a controller that is live in line with what namespaces the
@@ -345,7 +373,7 @@ impl Controller {
             *loss = change(*loss)?;
         }
         self.wake.complete();
-        self.host.tell(self, Event::Changed);
+        self.tell_change();
         Ok(())
     }
 
@@ -384,13 +412,19 @@ impl Controller {
                 shown.failure = Some(failure.clone());
             }
         }
+        self.tell_change();
+    }
+
+    /// Tells that what others see has changed.
+    fn tell_change(&self) {
+        self.change.notify_all();
         self.host.tell(self, Event::Changed);
     }
 
     /// Takes note of a failure that changes nothing, and tells.
     fn note(&self, failure: &Failure) {
         self.shown.lock().failure = Some(failure.clone());
-        self.host.tell(self, Event::Changed);
+        self.tell_change();
     }
 
     /// What others see of the controller.
@@ -466,15 +500,18 @@ impl Controller {
         Ok(())
     }
 
-    /// Shows the controller in sysfs, for its disks to belong to. Sleeps.
+    /// Shows the controller in sysfs, for its disks to belong to, and under `/dev`. Sleeps.
     fn enter_sysfs(self: &Arc<Self>) -> Result<(), Failure> {
-        let id = self.id;
-        let device = CString::try_from_fmt(fmt!("rnvme{id}"))
-            .and_then(|name| sysfs::Device::new(self.host.class.clone(), &name, self.clone()));
-        let device =
-            device.map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "sysfs"))?;
-        *self.in_sysfs.lock() = Some(device);
+        let fail = |error| Failure::kernel(ErrorStage::Namespaces, error, "sysfs");
+        *self.in_sysfs.lock() = Some(self.make_device().map_err(fail)?);
         Ok(())
+    }
+
+    fn make_device(self: &Arc<Self>) -> Result<Arc<sysfs::Device>> {
+        let (host, id) = (&self.host, self.id);
+        let name = CString::try_from_fmt(fmt!("rnvme{id}"))?;
+        let node = chrdev::Node::new(host.numbers.clone(), id, host.module, self.clone())?;
+        sysfs::Device::new(host.class.clone(), &name, self.clone(), Some(node))
     }
 
     /// The controller in sysfs goes when its disks do, which went before. Sleeps.

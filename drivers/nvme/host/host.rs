@@ -32,6 +32,7 @@ use kernel::{
     },
 };
 use rrdma::{
+    chrdev::Numbers,
     net,
     netlink::Registration,
     rdma::{
@@ -64,6 +65,8 @@ pub(crate) struct Host {
     pub(crate) module: &'static ThisModule,
     /// The controllers in sysfs.
     pub(crate) class: Arc<Class>,
+    /// Their device numbers.
+    pub(crate) numbers: Arc<Numbers>,
     /// The threads of the controllers run here, and their errands; it is taken to
     /// end them.
     #[pin]
@@ -115,6 +118,7 @@ impl Host {
             try_pin_init!(Self {
                 module,
                 class: Class::new(c"rnvme")?,
+                numbers: Numbers::new(c"rnvme", MAX_CONTROLLERS as u32)?,
                 threads <- new_mutex!(Some(threads), "rnvme::Host::threads"),
                 client <- new_mutex!(None, "rnvme::Host::client"),
                 family <- new_mutex!(None, "rnvme::Host::family"),

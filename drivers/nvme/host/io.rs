@@ -5,7 +5,7 @@
 use crate::{
     alarm::Trouble,
     controller::Controller,
-    passthrough::{
+    passthrough::disk::{
         self,
         Passage, //
     },
@@ -167,7 +167,7 @@ impl Operations for Io {
     }
 
     fn ioctl(call: &Ioctl<'_, Self>) -> Result<c_int> {
-        passthrough::ioctl(call)
+        disk::ioctl(call)
     }
 
     fn poll(place: &Arc<Place>) -> u32 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Commands that users compose themselves: the ioctls of NVMe disks.
+//! Commands that users compose themselves: the ioctls of NVMe disks and controllers.
 //!
-//! Those to the namespace are requests of the block layer. Those to the controller go by its
-//! [`Desk`](crate::queue::Desk).
+//! Those to a namespace are requests of the block layer: [`disk`]. Those to the controller go by
+//! its [`Desk`](crate::queue::Desk), whether it is the disk that is asked or the [`controller`].
+
+mod controller;
+pub(crate) mod disk;
 
 use crate::{
-    io::{
-        Blocks,
-        Io, //
-    },
+    controller::Controller,
     queue::{
         CommandError,
         MAX_DATA, //
@@ -25,72 +25,26 @@ use kernel::{
 use nvme_wire::{
     cqe,
     passthrough::{
-        Call,
         Impossible,
         Layout,
         Permission,
         UserCommand, //
     },
     sqe,
-    state::State,
     status::{
         Code,
         Status, //
     },
 };
 use rrdma::{
-    block::{
-        self,
-        Direction,
-        Ioctl, //
-    },
+    ioctl,
     rdma::dma,
     scatter::Buffer,
-    sync::{
-        Claim,
-        Msecs, //
-    },
+    sync::Msecs, //
 };
 
 /// How long a command to the controller may take, if the user does not say, as in the C host.
 const ADMIN: Msecs = Msecs::from_secs(60);
-
-/// A command with a request of the block layer that is its own, and how it ended.
-///
-/// Who has the request has this, too, so that nobody is ever turned away.
-pub(crate) struct Passage(Claim<(Option<sqe::Command>, Option<cqe::Completion>)>);
-
-impl Passage {
-    pub(crate) const fn new() -> Self {
-        Self(Claim::new((None, None)))
-    }
-
-    /// Takes a command.
-    fn begin(&self, command: sqe::Command) {
-        if let Some(mut passage) = self.0.try_claim() {
-            *passage = (Some(command), None);
-        }
-    }
-
-    /// The command.
-    pub(crate) fn command(&self) -> Option<sqe::Command> {
-        self.0.try_claim().and_then(|passage| passage.0)
-    }
-
-    /// Takes note of the response.
-    pub(crate) fn answered(&self, completion: cqe::Completion) {
-        if let Some(mut passage) = self.0.try_claim() {
-            passage.1 = Some(completion);
-        }
-    }
-
-    /// The response, if there was one.
-    fn end(&self) -> Option<cqe::Completion> {
-        self.0
-            .try_claim()
-            .and_then(|mut passage| core::mem::take(&mut *passage).1)
-    }
-}
 
 /// How a command ended, for the user.
 struct Outcome {
@@ -115,16 +69,7 @@ impl Outcome {
     }
 }
 
-/// Does what is asked of a disk; the result is 0 or an NVMe status, as with the C host.
-pub(crate) fn ioctl(call: &Ioctl<'_, Io>) -> Result<c_int> {
-    match Call::from_number(call.number()).ok_or(ENOTTY)? {
-        Call::NamespaceId => c_int::try_from(call.data().wwid.nsid).map_err(|_| EOVERFLOW),
-        Call::Admin(layout) => tell(call, layout, admin(call, &read(call)?)?),
-        Call::Io(layout) => tell(call, layout, io(call, &read(call)?)?),
-    }
-}
-
-fn read(call: &Ioctl<'_, Io>) -> Result<UserCommand> {
+fn read(call: &ioctl::Call) -> Result<UserCommand> {
     let mut bytes = [0; UserCommand::SIZE];
     UserSlice::new(call.argument(), bytes.len())
         .reader()
@@ -132,7 +77,7 @@ fn read(call: &Ioctl<'_, Io>) -> Result<UserCommand> {
     Ok(UserCommand::parse(&bytes))
 }
 
-fn tell(call: &Ioctl<'_, Io>, layout: Layout, outcome: Outcome) -> Result<c_int> {
+fn tell(call: &ioctl::Call, layout: Layout, outcome: Outcome) -> Result<c_int> {
     let place = call.argument().wrapping_byte_add(layout.result_offset());
     let mut writer = UserSlice::new(place, layout.result_size()).writer();
     match layout {
@@ -145,9 +90,9 @@ fn tell(call: &Ioctl<'_, Io>, layout: Layout, outcome: Outcome) -> Result<c_int>
     Ok(outcome.status.get().into())
 }
 
-fn allow(call: &Ioctl<'_, Io>, permission: Permission) -> Result {
+fn allow(call: &ioctl::Call, on_partition: bool, permission: Permission) -> Result {
     // Who may open a partition need not be allowed to see the rest of the disk.
-    let anyone = permission == Permission::Opener && !call.on_partition();
+    let anyone = permission == Permission::Opener && !on_partition;
     match anyone || call.by_administrator() {
         true => Ok(()),
         false => Err(EACCES),
@@ -161,10 +106,6 @@ fn impossible(why: Impossible) -> Error {
     }
 }
 
-fn is_live(disk: &Blocks) -> bool {
-    disk.controller.shown(|shown| shown.state) == State::Live
-}
-
 /// The memory of the user; `None` for a command without data.
 fn memory(user: &UserCommand) -> Result<Option<UserPtr>> {
     match (usize::try_from(user.address), user.length) {
@@ -174,41 +115,12 @@ fn memory(user: &UserCommand) -> Result<Option<UserPtr>> {
     }
 }
 
-/// Sends a command to the namespace.
-fn io(call: &Ioctl<'_, Io>, user: &UserCommand) -> Result<Outcome> {
-    let command = user.io(call.data().wwid.nsid).map_err(impossible)?;
-    allow(call, Permission::Administrator)?;
-    if !is_live(call.data()) {
-        return Ok(Outcome::no_path());
-    }
-    let mut request = call.command(match command.direction() {
-        sqe::Direction::FromTarget => Direction::In,
-        sqe::Direction::ToTarget => Direction::Out,
-    })?;
-    request.set_no_retry();
-    if user.timeout_ms != 0 {
-        request.set_timeout(Msecs::new(user.timeout_ms));
-    }
-    if let Some(address) = memory(user)? {
-        request.map_user(address, user.length)?;
-    }
-    request.data().passage.begin(command);
-    let executed = request.execute();
-    match (executed.data().passage.end(), executed.status()) {
-        (Some(completion), _) => {
-            executed.copied()?;
-            Ok(Outcome::of(completion))
-        }
-        (None, block::Status::Transport) => Ok(Outcome::no_path()),
-        (None, _) => Err(EIO),
-    }
-}
-
 /// Sends a command to the controller.
-fn admin(call: &Ioctl<'_, Io>, user: &UserCommand) -> Result<Outcome> {
+fn admin(call: &ioctl::Call, on_partition: bool, controller: &Controller) -> Result<Outcome> {
+    let user = read(call)?;
     let (command, permission) = user.admin().map_err(impossible)?;
-    allow(call, permission)?;
-    let address = memory(user)?;
+    allow(call, on_partition, permission)?;
+    let address = memory(&user)?;
     let direction = match command.direction() {
         sqe::Direction::FromTarget => dma::Direction::FromDevice,
         sqe::Direction::ToTarget => dma::Direction::ToDevice,
@@ -221,7 +133,7 @@ fn admin(call: &Ioctl<'_, Io>, user: &UserCommand) -> Result<Outcome> {
         0 => ADMIN,
         milliseconds => Msecs::new(milliseconds),
     };
-    let reply = match call.data().controller.desk.execute(command, data, limit) {
+    let reply = match controller.desk.execute(command, data, limit) {
         Ok(reply) => reply,
         Err(CommandError::Code(error)) => return Err(error),
         Err(CommandError::TimedOut(_)) => return Err(EBUSY),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Commands that user space composes itself: the ioctls of NVMe disks.
+//! Commands that user space composes itself: the ioctls of NVMe disks and controllers.
 //!
 //! C header: `include/uapi/linux/nvme_ioctl.h`.
 
@@ -16,6 +16,12 @@ pub enum Call {
     Admin(Layout),
     /// A command to the disk's namespace.
     Io(Layout),
+    /// A reset of the controller.
+    Reset,
+    /// A reset of all controllers of the subsystem.
+    SubsystemReset,
+    /// A look at the controller's namespaces.
+    Rescan,
 }
 
 /// Which structure user space passes.
@@ -35,6 +41,9 @@ impl Call {
             0x4e40 => Some(Self::NamespaceId),
             0xc048_4e41 => Some(Self::Admin(Layout::Result32)),
             0xc048_4e43 => Some(Self::Io(Layout::Result32)),
+            0x4e44 => Some(Self::Reset),
+            0x4e45 => Some(Self::SubsystemReset),
+            0x4e46 => Some(Self::Rescan),
             0xc050_4e47 => Some(Self::Admin(Layout::Result64)),
             0xc050_4e48 => Some(Self::Io(Layout::Result64)),
             _ => None,
@@ -92,7 +101,7 @@ pub enum Impossible {
 /// Who may send a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Permission {
-    /// Who may open the disk.
+    /// Who may open the disk or controller.
     Opener,
     /// Who may administer the system.
     Administrator,
@@ -204,7 +213,8 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_the_header() {
-        // _IO('N', 0x40) and _IOWR('N', number, bytes).
+        // _IO('N', number) and _IOWR('N', number, bytes).
+        let io = |number: u32| (u32::from(b'N') << 8) | number;
         let iowr = |number: u32, size: usize| {
             let size = u32::try_from(size).unwrap();
             (3 << 30) | (size << 16) | (u32::from(b'N') << 8) | number
@@ -212,9 +222,12 @@ mod tests {
         let (short, long) = (Layout::Result32, Layout::Result64);
         let size = |layout: Layout| layout.result_offset() + layout.result_size();
         let calls = [
-            ((u32::from(b'N') << 8) | 0x40, Call::NamespaceId),
+            (io(0x40), Call::NamespaceId),
             (iowr(0x41, size(short)), Call::Admin(short)),
             (iowr(0x43, size(short)), Call::Io(short)),
+            (io(0x44), Call::Reset),
+            (io(0x45), Call::SubsystemReset),
+            (io(0x46), Call::Rescan),
             (iowr(0x47, size(long)), Call::Admin(long)),
             (iowr(0x48, size(long)), Call::Io(long)),
         ];

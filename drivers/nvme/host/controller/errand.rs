@@ -21,10 +21,7 @@ use crate::{
         self,
         Found, //
     },
-    netlink::{
-        uapi::ErrorStage,
-        Event, //
-    },
+    netlink::uapi::ErrorStage, //
 };
 use kernel::{
     prelude::*,
@@ -100,7 +97,7 @@ impl Controller {
                 shown.failure = Some(failure.clone());
             }
         }
-        self.host.tell(self, Event::Changed);
+        self.tell_change();
         result
     }
 

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The ioctls of disks.
+
+use super::{
+    admin,
+    allow,
+    impossible,
+    memory,
+    read,
+    tell,
+    Outcome, //
+};
+use crate::io::{
+    Blocks,
+    Io, //
+};
+use kernel::prelude::*;
+use nvme_wire::{
+    cqe,
+    passthrough::{
+        Call,
+        Permission,
+        UserCommand, //
+    },
+    sqe,
+    state::State, //
+};
+use rrdma::{
+    block::{
+        self,
+        Direction,
+        Ioctl, //
+    },
+    sync::{
+        Claim,
+        Msecs, //
+    },
+};
+
+/// A command with a request of the block layer that is its own, and how it ended.
+///
+/// Who has the request has this, too, so that nobody is ever turned away.
+pub(crate) struct Passage(Claim<(Option<sqe::Command>, Option<cqe::Completion>)>);
+
+impl Passage {
+    pub(crate) const fn new() -> Self {
+        Self(Claim::new((None, None)))
+    }
+
+    /// Takes a command.
+    fn begin(&self, command: sqe::Command) {
+        if let Some(mut passage) = self.0.try_claim() {
+            *passage = (Some(command), None);
+        }
+    }
+
+    /// The command.
+    pub(crate) fn command(&self) -> Option<sqe::Command> {
+        self.0.try_claim().and_then(|passage| passage.0)
+    }
+
+    /// Takes note of the response.
+    pub(crate) fn answered(&self, completion: cqe::Completion) {
+        if let Some(mut passage) = self.0.try_claim() {
+            passage.1 = Some(completion);
+        }
+    }
+
+    /// The response, if there was one.
+    fn end(&self) -> Option<cqe::Completion> {
+        self.0
+            .try_claim()
+            .and_then(|mut passage| core::mem::take(&mut *passage).1)
+    }
+}
+
+/// Does what is asked of a disk; the result is 0 or an NVMe status, as with the C host.
+pub(crate) fn ioctl(call: &Ioctl<'_, Io>) -> Result<c_int> {
+    let disk = call.data();
+    match Call::from_number(call.number()).ok_or(ENOTTY)? {
+        Call::NamespaceId => c_int::try_from(disk.wwid.nsid).map_err(|_| EOVERFLOW),
+        Call::Admin(layout) => {
+            let outcome = admin(call, call.on_partition(), &disk.controller)?;
+            tell(call, layout, outcome)
+        }
+        Call::Io(layout) => tell(call, layout, io(call, &read(call)?)?),
+        Call::Reset | Call::SubsystemReset | Call::Rescan => Err(ENOTTY),
+    }
+}
+
+fn is_live(disk: &Blocks) -> bool {
+    disk.controller.shown(|shown| shown.state) == State::Live
+}
+
+/// Sends a command to the namespace.
+fn io(call: &Ioctl<'_, Io>, user: &UserCommand) -> Result<Outcome> {
+    let command = user.io(call.data().wwid.nsid).map_err(impossible)?;
+    allow(call, call.on_partition(), Permission::Administrator)?;
+    if !is_live(call.data()) {
+        return Ok(Outcome::no_path());
+    }
+    let mut request = call.command(match command.direction() {
+        sqe::Direction::FromTarget => Direction::In,
+        sqe::Direction::ToTarget => Direction::Out,
+    })?;
+    request.set_no_retry();
+    if user.timeout_ms != 0 {
+        request.set_timeout(Msecs::new(user.timeout_ms));
+    }
+    if let Some(address) = memory(user)? {
+        request.map_user(address, user.length)?;
+    }
+    request.data().passage.begin(command);
+    let executed = request.execute();
+    match (executed.data().passage.end(), executed.status()) {
+        (Some(completion), _) => {
+            executed.copied()?;
+            Ok(Outcome::of(completion))
+        }
+        (None, block::Status::Transport) => Ok(Outcome::no_path()),
+        (None, _) => Err(EIO),
+    }
+}
