@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Send a disk commands that no sane program sends, and see that each ends as it should.
+"""Send a disk or a controller what no sane program sends, and see that each call ends as it should.
 
-    ioctls.py refused DISK     calls that must be refused, each with its own error
-    ioctls.py random DISK N    N calls with random arguments; any outcome but a hang is fine
-    ioctls.py gone DISK        open the disk, say so, wait for a line, then ask: it must be gone
+    ioctls.py refused DEVICE     calls that must be refused, each with its own error
+    ioctls.py random DEVICE N    N calls with random arguments; any outcome but a hang is fine
+    ioctls.py gone DEVICE        open it, say so, wait for a line, then ask: it must be gone
+    ioctls.py call DEVICE NAME   one call without arguments: reset, rescan or subsystem-reset
 """
 
 import ctypes
@@ -13,11 +14,14 @@ import fcntl
 import mmap
 import os
 import random
+import stat
 import struct
 import sys
 
 ID, ADMIN, IO = 0x4e40, 0xc0484e41, 0xc0484e43
 ADMIN64, IO64 = 0xc0504e47, 0xc0504e48
+RESET, SUBSYSTEM_RESET, RESCAN = 0x4e44, 0x4e45, 0x4e46
+PLAIN = {"reset": RESET, "subsystem-reset": SUBSYSTEM_RESET, "rescan": RESCAN}
 
 # Which the module mmap does not have.
 PROT_NONE = 0
@@ -50,6 +54,11 @@ def memory(size, protection=mmap.PROT_READ | mmap.PROT_WRITE):
     return area, address
 
 
+def is_controller(fd):
+    """Whether it is a controller: those have no namespace, and so no I/O."""
+    return stat.S_ISCHR(os.fstat(fd).st_mode)
+
+
 def refused(fd, nsid):
     """Calls that must be refused."""
     _, good = memory(2 << 20)
@@ -80,16 +89,21 @@ def refused(fd, nsid):
               for opcode in (0x00, 0x01, 0x04, 0x05, 0x08, 0x0c, 0x0d, 0x15, 0x7f, 0x80, 0x84)]
     cases += [(f"feature {feature:#x}", ADMIN, {"opcode": SET_FEATURES, "cdw10": feature},
                errno.EOPNOTSUPP) for feature in (0x07, 0x0b, 0x0f, 0x16)]
+    if is_controller(fd):
+        cases = [case for case in cases if case[1] not in (IO, IO64)]
+        unknown = (ID, IO, IO64, 0x4e47, 0xc0504e41)
+    else:
+        unknown = (RESET, SUBSYSTEM_RESET, RESCAN, 0x4e41, 0xc0504e41, 0x40304e42)
     for name, number, fields, wanted in cases:
         result, _ = call(fd, number, **fields)
         if result != -wanted:
             raise SystemExit(f"{name}: {result} and not -{errno.errorcode[wanted]}")
-    for number in (0x4e41, 0x4e44, 0xc0504e41, 0x40304e42):
+    for number in unknown:
         result, _ = call(fd, number)
         if result != -errno.ENOTTY:
             raise SystemExit(f"ioctl {number:#x}: {result} and not -ENOTTY")
     try:
-        fcntl.ioctl(fd, IO, 8)
+        fcntl.ioctl(fd, ADMIN, 8)
         raise SystemExit("a structure at address 8 is taken")
     except OSError as error:
         if error.errno != errno.EFAULT:
@@ -103,7 +117,7 @@ def anything(fd, nsid, count):
     _, good = memory(1 << 20)
     outcomes = {}
     for _ in range(count):
-        number = chance.choice((ADMIN, IO, ADMIN64, IO64))
+        number = chance.choice((ADMIN, IO, ADMIN64, IO64, RESCAN))
         fields = {name: chance.choice((0, 0, 1, chance.getrandbits(3), chance.getrandbits(32)))
                   for name in FIELDS}
         fields["opcode"] = chance.choice((0, 1, 2, 6, chance.getrandbits(8), chance.getrandbits(8)))
@@ -124,26 +138,29 @@ def anything(fd, nsid, count):
 
 
 def gone(fd):
-    """A disk that goes while it is open."""
+    """A device that goes while it is open."""
     _, good = memory(4096)
     identify = {"opcode": IDENTIFY, "cdw10": 1, "addr": good, "data_len": 4096}
     print(call(fd, ADMIN, **identify)[0], flush=True)
     sys.stdin.readline()
-    for number in (ID, ADMIN, IO, 0x1234):
+    for number in (ID, ADMIN, IO, RESET, RESCAN, 0x1234):
         result, _ = call(fd, number, **identify)
         if result != -errno.ENODEV:
-            raise SystemExit(f"ioctl {number:#x} of a disk that is gone: {result}")
+            raise SystemExit(f"ioctl {number:#x} of a device that is gone: {result}")
 
 
 def main():
     """Parse and do it."""
-    what, disk = sys.argv[1:3]
-    fd = os.open(disk, os.O_RDWR)
-    nsid = fcntl.ioctl(fd, ID)
+    what, device = sys.argv[1:3]
+    fd = os.open(device, os.O_RDWR)
+    nsid = 1 if is_controller(fd) else fcntl.ioctl(fd, ID)
     if what == "refused":
         refused(fd, nsid)
     elif what == "random":
         anything(fd, nsid, int(sys.argv[3]))
+    elif what == "call":
+        result, _ = call(fd, PLAIN[sys.argv[3]])
+        print(errno.errorcode[-result] if result < 0 else result)
     else:
         gone(fd)
 

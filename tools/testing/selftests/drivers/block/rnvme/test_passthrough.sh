@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The ioctls of NVMe disks: nvme-cli works on ours as on the kernel's own, and no command that a
-# program may send, by mistake or on purpose, does harm.
+# The ioctls of NVMe disks and controllers: nvme-cli works on ours as on the kernel's own, and no
+# command that a program may send, by mistake or on purpose, does harm.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -12,39 +12,52 @@ setup() {
 	modprobe rnvme && network_pair && backend_memory disk 16 512 && target_simple "$BACKEND"
 }
 
-# connect_with_c: the kernel's own host; its disk is left in THEIRS.
+# connect_with_c: the kernel's own host; its controller is left in THEIRS.
 connect_with_c() {
 	modprobe nvme-rdma
 	run nvme connect -t rdma -a "$TARGET4" -s 4420 -n "$NQN" -q "$HOSTNQN" -o json
 	[[ $OUTPUT =~ nvme[0-9]+ ]] || fail "no controller in: $OUTPUT"
+	THEIRS=/dev/${BASH_REMATCH[0]}
 	defer nvme disconnect -d "${BASH_REMATCH[0]}"
-	THEIRS=/dev/${BASH_REMATCH[0]}n1
-	wait_until 10 test -b "$THEIRS" || fail "$THEIRS is not there"
+	wait_until 10 test -b "${THEIRS}n1" || fail "${THEIRS}n1 is not there"
 }
 
-# said COMMAND DISK OPTION...: what nvme-cli says about a disk, less what is another with each
+# said COMMAND DEVICE OPTION...: what nvme-cli says about a device, less what is another with each
 # controller.
 said() {
-	local command=$1 disk=$2
+	local command=$1 device=$2
 	shift 2
-	run nvme "$command" "$disk" "$@"
-	grep -Ev '"?cntlid"?' <<<"$OUTPUT" | sed "s/${disk##*/}/DISK/g"
+	run nvme "$command" "$device" "$@"
+	grep -Ev '"?cntlid"?' <<<"$OUTPUT" | sed "s/${device##*/}/DEVICE/g"
 }
 
-programs_see_what_they_see_of_the_c_host() {
-	local disk ours theirs query
-	connect "$TARGET4"
-	disk=$(disk "$CTRL" 1)
-	connect_with_c
-	for query in 'id-ctrl' 'id-ns' 'id-ns -o json' 'ns-descs' 'list-ns' 'get-ns-id' 'effects-log --csi=0' \
-		'error-log' 'get-feature -f 7' 'get-log --log-id=5 --log-len=4096'; do
+# same_answers OURS THEIRS QUERY...: nvme-cli says the same about both devices.
+same_answers() {
+	local our=$1 their=$2 ours theirs query
+	shift 2
+	for query; do
 		# shellcheck disable=SC2086 # words of a command line
-		ours=$(said ${query%% *} "$disk" ${query#"${query%% *}"})
+		ours=$(said ${query%% *} "$our" ${query#"${query%% *}"})
 		# shellcheck disable=SC2086
-		theirs=$(said ${query%% *} "$THEIRS" ${query#"${query%% *}"})
+		theirs=$(said ${query%% *} "$their" ${query#"${query%% *}"})
 		[ -n "$ours" ] || fail "nvme $query says nothing"
 		same "nvme $query" "$theirs" "$ours"
 	done
+}
+
+programs_see_what_they_see_of_the_c_host() {
+	local disk
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" 1)
+	connect_with_c
+	same_answers "$disk" "${THEIRS}n1" 'id-ctrl' 'id-ns' 'id-ns -o json' 'ns-descs' 'list-ns' \
+		'get-ns-id' 'effects-log --csi=0' 'error-log' 'get-feature -f 7' \
+		'get-log --log-id=5 --log-len=4096'
+	same_answers "/dev/$CTRL" "$THEIRS" 'id-ctrl' 'id-ns -n 1' 'list-ns' 'get-feature -f 7' \
+		'get-log --log-id=5 --log-len=4096'
+	same "the node" "$(stat -c '%F %a %U %G' "$THEIRS")" "$(stat -c '%F %a %U %G' "/dev/$CTRL")"
+	run nvme smart-log "/dev/$CTRL"
+	has "$OUTPUT" 'critical_warning'
 	# The C host asks to be told of paths, too.
 	has "$(said get-feature "$disk" -f 0xb)" 'value:0x0*100$'
 	run nvme smart-log "$disk"
@@ -81,11 +94,67 @@ errors_are_the_targets() {
 	has "$OUTPUT$ERRORS" 'Invalid Command Opcode'
 }
 
+# plain CALL: what is said of a call to the controller that has no arguments.
+plain() {
+	run python3 "$HERE/ioctls.py" call "/dev/$CTRL" "$1"
+	echo "$OUTPUT"
+}
+
+controllers_are_reset_and_looked_at() {
+	local number
+	connect "$TARGET4"
+	run nvme reset "/dev/$CTRL"
+	same "state after the reset" live "$(ctrl_field "$CTRL" state)"
+	has "$(kernel_log)" "$CTRL: reset"
+	number=$(ctrl_number scan)
+	run nvme ns-rescan "/dev/$CTRL"
+	wait_until "$SOON" scanned $((number + 1)) || fail "nobody looked at the namespaces"
+	# Our target cannot, as the C host knows, too.
+	same "reset of the subsystem" ENOTTY "$(plain subsystem-reset)"
+	# The reset fails for good.
+	echo 0 >"$NVMET/subsystems/$NQN/attr_allow_any_host"
+	defer allow_all
+	same "reset" ENETRESET "$(plain reset)"
+	try nvme id-ctrl "/dev/$CTRL"
+	[ "$STATUS" != 0 ] || fail "a controller that is dead answers"
+	has "$OUTPUT$ERRORS" 'Resource temporarily unavailable'
+}
+
+allow_all() {
+	echo 1 >"$NVMET/subsystems/$NQN/attr_allow_any_host"
+}
+
+scanned() {
+	[ "$(ctrl_number scan)" = "$1" ]
+}
+
+# Who waits for a reset need not wait for its end.
+resets_can_be_interrupted() {
+	local process status=0
+	# Nothing but the reset ends the connection.
+	local CONNECT_OPTIONS=(-k 30 -c 1 --timeout 5)
+	connect "$TARGET4"
+	silence
+	python3 "$HERE/ioctls.py" call "/dev/$CTRL" reset >"$SCRATCH/reset" 2>&1 &
+	process=$!
+	defer end_process $process
+	wait_until "$SOON" state_is "$CTRL" resetting || fail "it is $(ctrl_field "$CTRL" state)"
+	kill -KILL $process
+	wait_until "$SOON" process_ended $process || fail "it waits for the reset"
+	wait $process || status=$?
+	same "status of who was killed" 137 $status
+	is_not_live || fail "the reset was over"
+	silence_ends
+	comes_back
+}
+
 what_would_do_harm_is_refused() {
 	local disk
 	connect "$TARGET4"
 	disk=$(disk "$CTRL" 1)
 	run python3 "$HERE/ioctls.py" refused "$disk"
+	has "$OUTPUT" '^[1-9][0-9]* refused$'
+	run python3 "$HERE/ioctls.py" refused "/dev/$CTRL"
 	has "$OUTPUT" '^[1-9][0-9]* refused$'
 	state_is "$CTRL" live || fail "it is $(ctrl_field "$CTRL" state)"
 }
@@ -98,6 +167,10 @@ random_commands_do_no_harm() {
 	has "$OUTPUT" success
 	has "$OUTPUT" status
 	has "$OUTPUT" EINVAL
+	run python3 "$HERE/ioctls.py" random "/dev/$CTRL" 500
+	has "$OUTPUT" success
+	has "$OUTPUT" status
+	has "$OUTPUT" ENOTTY
 	run dd if="$disk" of=/dev/null bs=64k count=4 iflag=direct
 	state_is "$CTRL" live || fail "it is $(ctrl_field "$CTRL" state)"
 }
@@ -111,9 +184,18 @@ others_may_only_ask_what_it_is() {
 	local disk
 	connect "$TARGET4"
 	disk=$(disk "$CTRL" 1)
-	chmod 666 "$disk"
+	as_nobody nvme id-ctrl "/dev/$CTRL"
+	[ "$STATUS" != 0 ] || fail "nobody may open the controller"
+	chmod 666 "$disk" "/dev/$CTRL"
 	as_nobody nvme id-ctrl "$disk"
 	same "status of id-ctrl" 0 "$STATUS"
+	as_nobody nvme id-ctrl "/dev/$CTRL"
+	same "status of id-ctrl of the controller" 0 "$STATUS"
+	for command in smart-log reset ns-rescan subsystem-reset; do
+		as_nobody nvme $command "/dev/$CTRL"
+		[ "$STATUS" != 0 ] || fail "nobody may: nvme $command of the controller"
+		has "$OUTPUT$ERRORS" 'Permission denied'
+	done
 	for command in 'smart-log' 'get-feature -f 7' 'list-ns' 'flush -n 1' \
 		'read -s 0 -c 0 -z 512 -d /dev/null' 'admin-passthru --opcode=0xc0'; do
 		# shellcheck disable=SC2086
@@ -156,7 +238,7 @@ ends_with_the_connection() {
 
 # A disk that is open while it goes is gone for who asks.
 disks_go_while_they_are_asked() {
-	local i process asked
+	local i asked
 	for i in {1..4}; do
 		connect "$TARGET4"
 		ask_all_the_time "/dev/${CTRL}n1" &
@@ -168,13 +250,38 @@ disks_go_while_they_are_asked() {
 		rm "$SCRATCH/asked"
 	done
 	connect "$TARGET4"
+	open_while_it_goes "/dev/${CTRL}n1"
+}
+
+# The same of a controller; its file keeps the module.
+controllers_go_while_they_are_asked() {
+	connect "$TARGET4"
+	open_while_it_goes "/dev/$CTRL" is_in_use
+	[ ! -e "/dev/$CTRL" ] || fail "/dev/$CTRL is there yet"
+	run modprobe -r rnvme
+	run modprobe rnvme
+	connect "$TARGET4"
+	run nvme id-ctrl "/dev/$CTRL"
+}
+
+is_in_use() {
+	try rmmod rnvme
+	has "$ERRORS" 'in use'
+}
+
+# open_while_it_goes DEVICE [COMMAND...]: it is open when the controller goes, and while COMMAND
+# runs; who asks then is told.
+open_while_it_goes() {
+	local process asked
+	rm -f "$SCRATCH/go" "$SCRATCH/asked"
 	mkfifo "$SCRATCH/go"
-	python3 "$HERE/ioctls.py" gone "/dev/${CTRL}n1" <"$SCRATCH/go" >"$SCRATCH/asked" 2>&1 &
+	python3 "$HERE/ioctls.py" gone "$1" <"$SCRATCH/go" >"$SCRATCH/asked" 2>&1 &
 	process=$!
 	defer end_process $process
 	exec {asked}>"$SCRATCH/go"
 	wait_until 10 grep -qs '^0$' "$SCRATCH/asked" || fail "identify says: $(<"$SCRATCH/asked")"
 	disconnect "$CTRL"
+	"${@:2}"
 	echo go >&"$asked"
 	exec {asked}>&-
 	wait "$process" || fail "$(<"$SCRATCH/asked")"
@@ -190,8 +297,11 @@ main setup \
 	programs_see_what_they_see_of_the_c_host \
 	programs_move_data \
 	errors_are_the_targets \
+	controllers_are_reset_and_looked_at \
+	resets_can_be_interrupted \
 	what_would_do_harm_is_refused \
 	random_commands_do_no_harm \
 	others_may_only_ask_what_it_is \
 	ends_with_the_connection \
-	disks_go_while_they_are_asked
+	disks_go_while_they_are_asked \
+	controllers_go_while_they_are_asked
