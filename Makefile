@@ -17,7 +17,7 @@ QUICK ?=
 vm := tools/testing/vm
 kernel-option := $(if $(KERNEL),--kernel $(KERNEL))
 
-.PHONY: help modules program build run shell test test-debug bench check install uninstall clean
+.PHONY: help modules program build run shell test test-debug bench check install install-dkms uninstall clean
 .DEFAULT_GOAL := help
 
 help:
@@ -34,6 +34,7 @@ help:
 #: make modules KDIR=DIR   build them for a kernel build directory of yours
 #: make program            build the program rnvme
 #: make install            put what was built for the running kernel into this system
+#: make install-dkms       the same, but for DKMS to build the modules
 #: make uninstall          take it away again
 #: make clean              remove what was built; the cache of kernels and tools stays
 #:
@@ -75,6 +76,9 @@ install-command := tools/boot/install $(if $(DESTDIR),--root $(DESTDIR))
 
 install:
 	@$(install-command) $(RELEASE) build/$(RELEASE) build/cargo/release/rnvme
+
+install-dkms:
+	@$(install-command) --dkms build/cargo/release/rnvme
 
 uninstall:
 	@$(install-command) --remove $(RELEASE)

@@ -1,10 +1,16 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Can our modules be built for a kernel build directory? If not, say every reason."""
+"""Can our modules be built for a kernel build directory? If not, say every reason.
+
+DKMS has this file alone, and runs it: `probe.py KDIR`.
+"""
 
 import os
+import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 OLDEST = (7, 2)
 
@@ -127,3 +133,16 @@ def ground(kdir):
     """Reasons why the VM cannot run the tests on this kernel."""
     config = _read(kdir / ".config")
     return _configuration(config, GROUND_OPTIONS) if config is not None else []
+
+
+def main():
+    """Say the reasons, and fail if there are any."""
+    kdir = pathlib.Path(sys.argv[1])
+    reasons = tree(kdir) + toolchain(kdir)
+    for reason in reasons:
+        print(f"rnvme cannot be built: {reason}")
+    return 1 if reasons else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -46,7 +46,34 @@ installs_and_is_taken_away() {
 	same "what is left" '' "$(find "$ROOT" -name '*rnvme*' ! -path '*/etc/rnvme*')"
 }
 
+# The sources that DKMS builds are all there, under the version that its configuration has.
+installs_for_dkms() {
+	local version sources named
+	# Where the tests were installed there is nothing to build.
+	[ -e /opt/rnvme/src/Kbuild ] || return 0
+	run /opt/rnvme/src/tools/boot/install --root "$ROOT" --dkms "$(command -v rnvme)"
+	version=$(rnvme --version)
+	sources=$ROOT/usr/src/rnvme-${version##* }
+	has "$OUTPUT" "dkms install rnvme/${version##* }\$"
+	named=$(bash -uc 'kernel_source_dir=/headers dkms_tree=/tree; . "$1"
+		echo "$PACKAGE_NAME-$PACKAGE_VERSION ${BUILT_MODULE_NAME[*]} $PRE_BUILD"' - "$sources/dkms.conf")
+	same "what it builds" "${sources##*/} rrdma rnvme probe.py /headers" "$named"
+	run diff -r /opt/rnvme/src/rust "$sources/rust"
+	run diff -r /opt/rnvme/src/drivers "$sources/drivers"
+	mkdir -p "$SCRATCH/headers/include/config"
+	echo CONFIG_RUST=y >"$SCRATCH/headers/.config"
+	touch "$SCRATCH/headers/Makefile"
+	echo "$RELEASE" >"$SCRATCH/headers/include/config/kernel.release"
+	expect 1 "$sources/probe.py" "$SCRATCH/headers"
+	has "$OUTPUT" 'rnvme cannot be built: no Rust metadata: libcore.rmeta'
+	mkdir -p "$ROOT/lib/modules/$RELEASE"
+	removed
+	[ ! -e "$sources" ] || fail "the sources are left"
+}
+
 wrong_installs_are_refused() {
+	expect 2 "$INSTALL" --dkms
+	expect 2 "$INSTALL" --dkms --remove "$RELEASE"
 	expect 2 "$INSTALL"
 	expect 2 "$INSTALL" --root
 	expect 2 "$INSTALL" --frob "$RELEASE"
@@ -130,6 +157,7 @@ device_names() {
 
 main setup \
 	installs_and_is_taken_away \
+	installs_for_dkms \
 	wrong_installs_are_refused \
 	unit_is_right \
 	all_are_connected \
