@@ -4,6 +4,7 @@
 #include <linux/kmemleak.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/sched/mm.h>
 #include <linux/string.h>
 #include <linux/vmstat.h>
 
@@ -40,4 +41,14 @@ __rrdma_helper char *rrdma_helper_lasting_copy(const char *text)
 
 	kmemleak_not_leak(copy);
 	return copy;
+}
+
+__rrdma_helper unsigned int rrdma_helper_memalloc_noio_save(void)
+{
+	return memalloc_noio_save();
+}
+
+__rrdma_helper void rrdma_helper_memalloc_noio_restore(unsigned int flags)
+{
+	memalloc_noio_restore(flags);
 }
