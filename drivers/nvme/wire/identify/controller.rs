@@ -37,6 +37,8 @@ pub struct Controller {
     pub kind: ControllerType,
     /// Delays before retries, in units of 100 ms.
     pub retry_delays: [u16; 3],
+    /// Log pages: see [`Self::has_effects_log`].
+    pub log_pages: u8,
     /// Granularity of the keep alive timer in units of 100 ms; 0 for no timer.
     pub keep_alive_granularity: u16,
     /// Sizes of submission queue entries: required, and largest << 4, as powers
@@ -129,6 +131,7 @@ impl Controller {
                 fields.u16::<130>(),
                 fields.u16::<132>(),
             ],
+            log_pages: fields.u8::<261>(),
             keep_alive_granularity: fields.u16::<320>(),
             sq_entry_sizes: fields.u8::<512>(),
             cq_entry_sizes: fields.u8::<513>(),
@@ -157,6 +160,12 @@ impl Controller {
     #[must_use]
     pub const fn traffic_based_keep_alive(&self) -> bool {
         self.attributes & (1 << 6) != 0
+    }
+
+    /// Whether there is a log of commands and their effects: [`crate::effects`].
+    #[must_use]
+    pub const fn has_effects_log(&self) -> bool {
+        self.log_pages & (1 << 1) != 0
     }
 
     /// Whether there is the Dataset Management command.
@@ -220,6 +229,7 @@ mod tests {
             (96, &[0x41, 0, 0, 0]),
             (111, &[1]),
             (128, &[1, 0, 2, 0, 3, 1]),
+            (261, &[0x02]),
             (320, &[10, 0]),
             (512, &[0x66, 0x44, 0x00, 0x01]),
             (516, &[0, 4, 0, 0]),
@@ -246,6 +256,7 @@ mod tests {
         assert!(controller.traffic_based_keep_alive());
         assert_eq!(controller.kind, ControllerType::Io);
         assert_eq!(controller.retry_delays, [1, 2, 0x103]);
+        assert!(controller.has_effects_log());
         assert_eq!(controller.keep_alive_granularity, 10);
         assert_eq!(
             (controller.sq_entry_sizes, controller.cq_entry_sizes),

@@ -107,6 +107,10 @@ impl LogPage {
     pub const CHANGED_NAMESPACES: u8 = 0x04;
     /// Bytes of that list.
     pub const CHANGED_NAMESPACES_SIZE: u64 = 4096;
+    /// Which commands there are, and what they do to others: see [`crate::effects`].
+    pub const EFFECTS: u8 = 0x05;
+    /// Bytes of that page.
+    pub const EFFECTS_SIZE: u64 = 4096;
     /// What the subsystem of a discovery controller offers.
     pub const DISCOVERY: u8 = 0x70;
 
