@@ -87,7 +87,8 @@ unsafe impl<T: Operations> sysfs::Owner for OfDisk<T> {
 /// # Dropping it
 ///
 /// Writes back what is cached, if the disk is not [dead](Self::mark_dead), waits until all
-/// requests and calls of [`ioctl`](Operations::ioctl) have ended, then drops the data of the
+/// requests and calls of [`ioctl`](Operations::ioctl) have ended, or have
+/// [left](super::Ioctl::leave), then drops the data of the
 /// hardware queues and the disk. Sleeps; for ever, if the driver keeps a request or the tag
 /// set is quiesced. Not from [`timeout`](Operations::timeout), which it waits for, nor where
 /// memory is reclaimed. C: `del_gendisk`.

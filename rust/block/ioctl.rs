@@ -50,6 +50,12 @@ impl<T: Operations> Ioctl<'_, T> {
         unsafe { &*(*self.q).queuedata.cast() }
     }
 
+    /// Leaves the disk, which may go from here on: it does not wait for this call any more. For
+    /// calls that are not about the disk, or wait for what may remove it.
+    pub fn leave(self) -> Call {
+        self.call
+    }
+
     /// A command to the disk: as [`Command::new`].
     pub fn command(&self, direction: Direction) -> Result<Command<'_, T>> {
         // SAFETY: By the invariants.
@@ -94,5 +100,5 @@ pub(super) unsafe extern "C" fn entry<T: Operations>(
         _inside: inside,
         _driver: PhantomData,
     };
-    from_result(|| T::ioctl(&call))
+    from_result(|| T::ioctl(call))
 }

@@ -106,12 +106,12 @@ pub trait Operations: Sized + 'static {
 
     /// Does what a process asks of a disk that it has open, beyond what the block layer does
     /// itself. What is returned is the result of its `ioctl`. May sleep; the disk is not gone
-    /// before it returns, as [`Disk`](super::Disk) says.
+    /// as long as there is the [`Ioctl`], as [`Disk`](super::Disk) says.
     ///
     /// # Errors
     ///
     /// What the process gets as `errno`; `ENOTTY` for a call that is not known.
-    fn ioctl(_call: &Ioctl<'_, Self>) -> Result<c_int> {
+    fn ioctl(_call: Ioctl<'_, Self>) -> Result<c_int> {
         Err(ENOTTY)
     }
 }

@@ -19,6 +19,7 @@
 
 mod admin;
 mod discovery;
+mod effects;
 mod errand;
 mod life;
 mod recovery;
@@ -89,6 +90,7 @@ use rrdma::{
     block::TagSet,
     chrdev,
     errno,
+    memory,
     rdma::{
         cm::Patience,
         device::{
@@ -99,6 +101,7 @@ use rrdma::{
     },
     sync::{
         Deadline,
+        Flag,
         Msecs,
         TimedCompletion, //
     },
@@ -146,9 +149,18 @@ pub(crate) struct Controller {
     /// What its queues have done, whatever became of their connections.
     #[pin]
     ledger: Mutex<Ledger>,
-    /// The disks, which outlive a connection that is lost.
+    /// The disks, which outlive a connection that is lost. Whoever has it locked allocates without
+    /// I/O, as it is locked while I/O waits.
     #[pin]
     namespaces: Mutex<KVec<Namespace>>,
+    /// Locked by who makes or removes disks, and by who needs them to stay.
+    #[pin]
+    disks: Mutex<()>,
+    /// Somebody waits for all I/O of the disks to end.
+    freezing: Flag,
+    /// What the disks are made from, while the controller is or may be live again.
+    #[pin]
+    inventory: Mutex<Option<Arc<Inventory>>>,
     /// What is done beside the controller's thread.
     #[pin]
     errand: Mutex<Errand>,
@@ -179,6 +191,14 @@ pub(crate) struct Scans {
     asked: u32,
     /// The last that is over. It saw what there was when it was asked for, or later.
     pub(crate) done: u32,
+}
+
+impl Scans {
+    /// Whether the look of this number is over.
+    fn are_done_to(self, number: u32) -> bool {
+        // They wrap around, and are not that far apart.
+        self.done.wrapping_sub(number) <= u32::MAX / 2
+    }
 }
 
 /// What is known of a controller once it is connected.
@@ -252,6 +272,9 @@ impl Controller {
                 device <- new_mutex!(None, "rnvme::Controller::device"),
                 ledger <- new_mutex!(Ledger::new(), "rnvme::Controller::ledger"),
                 namespaces <- new_mutex!(KVec::new(), "rnvme::Controller::namespaces"),
+                disks <- new_mutex!((), "rnvme::Controller::disks"),
+                freezing: Flag::new(false),
+                inventory <- new_mutex!(None, "rnvme::Controller::inventory"),
                 errand <- new_mutex!(Errand::None, "rnvme::Controller::errand"),
                 errand_work <- new_work!("rnvme::Controller::errand_work"),
             }),
@@ -444,7 +467,7 @@ impl Controller {
 
     /// The controller's disks.
     pub(crate) fn with_namespaces<R>(&self, look: impl FnOnce(&[Namespace]) -> R) -> R {
-        look(&self.namespaces.lock())
+        memory::without_io(|| look(&self.namespaces.lock()))
     }
 
     /// Whether there is a disk for this namespace.
@@ -454,9 +477,10 @@ impl Controller {
 
     /// What is done to the controller's disks.
     pub(crate) fn with_namespaces_mut<R>(&self, change: impl FnOnce(&mut [Namespace]) -> R) -> R {
-        change(&mut self.namespaces.lock())
+        memory::without_io(|| change(&mut self.namespaces.lock()))
     }
 
+    /// Removes all namespaces. For who has the disks locked. Sleeps, for I/O too.
     fn remove_namespaces(&self) {
         while self.remove_namespace(|_| true) {}
     }
@@ -491,13 +515,15 @@ impl Controller {
 
     /// Takes a namespace with its disk, and tells.
     pub(crate) fn add_namespace(&self, namespace: Namespace) -> Result {
-        let mut namespaces = self.namespaces.lock();
-        namespaces.push(namespace, GFP_KERNEL)?;
-        self.shown.lock().namespaces = namespaces.len().try_into()?;
-        if let Some(namespace) = namespaces.last() {
-            self.host.tell(self, Event::NamespaceAdded(namespace));
-        }
-        Ok(())
+        memory::without_io(|| {
+            let mut namespaces = self.namespaces.lock();
+            namespaces.push(namespace, GFP_KERNEL)?;
+            self.shown.lock().namespaces = namespaces.len().try_into()?;
+            if let Some(namespace) = namespaces.last() {
+                self.host.tell(self, Event::NamespaceAdded(namespace));
+            }
+            Ok(())
+        })
     }
 
     /// Shows the controller in sysfs, for its disks to belong to, and under `/dev`. Sleeps.

@@ -166,7 +166,7 @@ impl Operations for Io {
         submit(&queue, request, command, payload)
     }
 
-    fn ioctl(call: &Ioctl<'_, Self>) -> Result<c_int> {
+    fn ioctl(call: Ioctl<'_, Self>) -> Result<c_int> {
         disk::ioctl(call)
     }
 

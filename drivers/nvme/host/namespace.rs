@@ -71,7 +71,8 @@ const DMA_ALIGNMENT: u32 = 3;
 pub(crate) struct Namespace {
     pub(crate) nsid: u32,
     pub(crate) limits: BlockLimits,
-    disk: Disk<Io>,
+    /// Others have it only while the controller's disks stay.
+    disk: Arc<Disk<Io>>,
 }
 
 impl Namespace {
@@ -105,6 +106,11 @@ impl Namespace {
         }
         self.limits = *limits;
         Ok(())
+    }
+
+    /// The disk, for who has the controller's disks locked.
+    pub(crate) fn disk(&self) -> Arc<Disk<Io>> {
+        self.disk.clone()
     }
 
     /// What identifies it.
@@ -249,7 +255,7 @@ impl Found {
                 controller.add_namespace(Namespace {
                     nsid: described.wwid.nsid,
                     limits: described.limits,
-                    disk,
+                    disk: Arc::new(disk, GFP_KERNEL)?,
                 })
             });
             made.map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "disk"))?;

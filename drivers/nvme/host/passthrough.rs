@@ -133,7 +133,7 @@ fn admin(call: &ioctl::Call, on_partition: bool, controller: &Controller) -> Res
         0 => ADMIN,
         milliseconds => Msecs::new(milliseconds),
     };
-    let reply = match controller.desk.execute(command, data, limit) {
+    let reply = match controller.execute_for_user(command, data, limit) {
         Ok(reply) => reply,
         Err(CommandError::Code(error)) => return Err(error),
         Err(CommandError::TimedOut(_)) => return Err(EBUSY),

@@ -94,7 +94,7 @@ pub struct UserCommand {
 pub enum Impossible {
     /// Fields are set that mean nothing here, or it is about another namespace.
     Invalid,
-    /// It would change the controller or namespaces behind the driver's back.
+    /// It would change the controller behind the driver's back.
     NotSupported,
 }
 
@@ -174,7 +174,8 @@ impl UserCommand {
     }
 }
 
-/// Whether it is about the connection, queues, events or namespaces that the driver keeps.
+/// Whether it is about the connection, queues or events that the driver keeps. Namespaces it looks
+/// at again: see [`crate::effects`].
 const fn changes_what_the_driver_relies_on(opcode: u8, dword10: u32) -> bool {
     const SET_FEATURES: u8 = 0x09;
     match opcode {
@@ -182,8 +183,6 @@ const fn changes_what_the_driver_relies_on(opcode: u8, dword10: u32) -> bool {
         0x00 | 0x01 | 0x04 | 0x05 | Command::FABRICS => true,
         // Commands that other commands are about, and those that are kept waiting.
         0x08 | 0x0c => true,
-        // Namespaces: managed, attached, formatted, sanitised.
-        0x0d | 0x15 | 0x80 | 0x84 => true,
         // Number of queues, asynchronous events, keep-alive timer, behaviour of the host.
         SET_FEATURES => matches!(dword10 & 0xff, 0x07 | 0x0b | 0x0f | 0x16),
         _ => false,
@@ -322,21 +321,22 @@ mod tests {
         for cns in [0, 1, 5, 6, 8] {
             assert_eq!(user(6, cns).admin().unwrap().1, Permission::Opener);
         }
-        for (opcode, dword10) in [(6, 2), (6, 3), (2, 2), (0x0a, 6), (9, 2), (0xc0, 0)] {
-            let allowed = user(opcode, dword10).admin().unwrap();
-            assert_eq!(allowed.1, Permission::Administrator, "{opcode:#x}");
-        }
         for (opcode, dword10) in [
-            (0x0c, 0),
+            (6, 2),
+            (6, 3),
+            (2, 2),
+            (0x0a, 6),
+            (9, 2),
             (0x0d, 0),
             (0x15, 0),
             (0x80, 0),
             (0x84, 0),
-            (9, 0x07),
-            (9, 0x8000_000b),
-            (9, 0x0f),
-            (9, 0x16),
+            (0xc0, 0),
         ] {
+            let allowed = user(opcode, dword10).admin().unwrap();
+            assert_eq!(allowed.1, Permission::Administrator, "{opcode:#x}");
+        }
+        for (opcode, dword10) in [(0x0c, 0), (9, 0x07), (9, 0x8000_000b), (9, 0x0f), (9, 0x16)] {
             let refused = user(opcode, dword10).admin();
             assert_eq!(refused, Err(Impossible::NotSupported), "{opcode:#x}");
         }

@@ -59,6 +59,8 @@ pub(crate) enum Sender<'a> {
     Thread(&'a Connected<Queue>),
     /// An errand, which may find that there is none.
     Errand,
+    /// A user, likewise.
+    User,
 }
 
 /// The admin queue, and until when it may be used.
@@ -83,6 +85,7 @@ impl Admin<'_> {
                 Queue::execute(queue.queue_pair(), controller, command, data, limit)
             }
             Sender::Errand => controller.errand_desk.execute(command, data, limit),
+            Sender::User => controller.desk.execute(command, data, limit),
         }
     }
 

@@ -56,6 +56,7 @@ impl WorkItem for Controller {
 
     fn run(this: Arc<Self>) {
         let errand = core::mem::replace(&mut *this.errand.lock(), Errand::Running);
+        let disks = this.disks.lock();
         let result = match errand {
             Errand::Follow(found) => this.follow(found),
             Errand::Scan(inventory) => this.scan(&inventory),
@@ -67,6 +68,7 @@ impl WorkItem for Controller {
             // The work is queued with one of those above, and only then.
             Errand::None | Errand::Running | Errand::Done(_) => Ok(()),
         };
+        drop(disks);
         *this.errand.lock() = Errand::Done(result);
         this.wake.complete();
     }

@@ -58,19 +58,21 @@ impl Controller {
             Err(failure) => this.fail(&failure),
         }
         this.enter(State::Deleting, None);
+        let inventory = this.inventory.lock().take();
+        drop(inventory);
         this.leave_sysfs();
         this.host.retire(this);
     }
 
     /// The queues are ready: the disks are next.
     fn connected(self: &Arc<Self>, session: KBox<Session>) {
+        *self.inventory.lock() = Some(session.inventory.clone());
         let disks = self.enter_sysfs().and_then(|()| self.make_disks(&session));
         match disks {
             Ok(()) => self.live(session),
             Err(failure) => {
                 session.tear_down(Fate::Fail);
-                self.finish_errand();
-                self.remove_namespaces();
+                self.end_disks();
                 self.fail(&failure);
             }
         }
@@ -110,6 +112,7 @@ impl Controller {
         let first = session.inventory.clone();
         let (mut found, mut watch) = (None, Watch::new());
         loop {
+            *self.inventory.lock() = Some(session.inventory.clone());
             self.enter(State::Live, None);
             self.log(format_args!("connected to {}", self.options.subsystem()));
             watch.begin(&session);
@@ -125,7 +128,13 @@ impl Controller {
         }
         self.await_removal();
         self.enter(State::Deleting, None);
+        self.end_disks();
+    }
+
+    /// Removes the disks of a connection that is gone.
+    fn end_disks(&self) {
         self.finish_errand();
+        let _disks = self.disks.lock();
         self.remove_namespaces();
     }
 
@@ -209,7 +218,8 @@ impl Controller {
             if left > Msecs::new(0) {
                 let limit = left.min(moment.left());
                 // An errand waits for requests, also of who does not poll.
-                let polls = self.is_errand_under_way() && session.poll();
+                let waited_for = self.is_errand_under_way() || self.freezing.get();
+                let polls = waited_for && session.poll();
                 self.wait(if polls { limit.min(POLL) } else { limit });
                 continue;
             }

@@ -76,15 +76,16 @@ impl Passage {
 }
 
 /// Does what is asked of a disk; the result is 0 or an NVMe status, as with the C host.
-pub(crate) fn ioctl(call: &Ioctl<'_, Io>) -> Result<c_int> {
-    let disk = call.data();
+pub(crate) fn ioctl(call: Ioctl<'_, Io>) -> Result<c_int> {
     match Call::from_number(call.number()).ok_or(ENOTTY)? {
-        Call::NamespaceId => c_int::try_from(disk.wwid.nsid).map_err(|_| EOVERFLOW),
+        Call::NamespaceId => c_int::try_from(call.data().wwid.nsid).map_err(|_| EOVERFLOW),
         Call::Admin(layout) => {
-            let outcome = admin(call, call.on_partition(), &disk.controller)?;
-            tell(call, layout, outcome)
+            let (controller, on_partition) = (call.data().controller.clone(), call.on_partition());
+            // What the command does may be the end of the disk.
+            let call = call.leave();
+            tell(&call, layout, admin(&call, on_partition, &controller)?)
         }
-        Call::Io(layout) => tell(call, layout, io(call, &read(call)?)?),
+        Call::Io(layout) => tell(&call, layout, io(&call, &read(&call)?)?),
         Call::Reset | Call::SubsystemReset | Call::Rescan => Err(ENOTTY),
     }
 }

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Commands of users, and what they do beside their own business.
+//!
+//! One that must be alone, such as Format NVM, has no I/O beside it: the disks are frozen. If
+//! namespaces may be others afterwards they are looked at before I/O goes on, so that none
+//! reaches a namespace that its disk does not describe any more; then the disks follow.
+
+use super::{
+    Admin,
+    Controller,
+    Inventory,
+    Sender, //
+};
+use crate::{
+    failure::Failure,
+    io::Io,
+    namespace,
+    netlink::uapi::ErrorStage,
+    queue::{
+        CommandError,
+        Reply, //
+    },
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use nvme_wire::{
+    effects::Effects,
+    sqe::{
+        Command,
+        LogPage, //
+    },
+    state::State,
+};
+use rrdma::{
+    block::{
+        Disk,
+        Frozen, //
+    },
+    rdma::dma::Direction,
+    scatter::Buffer,
+    sync::{
+        Deadline,
+        Msecs, //
+    },
+};
+
+impl Controller {
+    /// Sends a command of a user, and sees to its effects. Sleeps, for I/O too, so that whoever
+    /// calls must not keep disks from being removed. A signal ends no more than the wait for the
+    /// disks that come of it.
+    pub(crate) fn execute_for_user(
+        &self,
+        command: Command,
+        data: Option<(Buffer, Direction)>,
+        limit: Msecs,
+    ) -> Result<Reply, CommandError> {
+        let inventory = self.inventory.lock().clone();
+        let (Some(inventory), true) = (inventory, Effects::may_have(command.opcode())) else {
+            return self.desk.execute(command, data, limit);
+        };
+        let admin = Admin {
+            sender: Sender::User,
+            controller: self,
+            deadline: Deadline::NEVER,
+        };
+        let effects = admin.effects(&inventory, command.opcode())?;
+        let reply = match effects.alone {
+            true => self.alone(|| {
+                let reply = self.desk.execute(command, data, limit)?;
+                if effects.changes_namespaces {
+                    self.look_again(&admin, &inventory);
+                }
+                Ok(reply)
+            }),
+            false => self.desk.execute(command, data, limit),
+        }?;
+        if effects.changes_namespaces {
+            self.follow_now();
+        }
+        if effects.changes_controller {
+            let what = "a user's command changed what the target can do";
+            self.log(format_args!("{what}: a reset brings it to light"));
+        }
+        Ok(reply)
+    }
+
+    /// Does something without any I/O beside it.
+    fn alone<R>(&self, act: impl FnOnce() -> Result<R, CommandError>) -> Result<R, CommandError> {
+        // They are neither removed nor made meanwhile.
+        let _disks = self.disks.lock();
+        let disks = self.with_namespaces(|namespaces| {
+            let mut disks = KVec::with_capacity(namespaces.len(), GFP_KERNEL)?;
+            for namespace in namespaces {
+                disks.push(namespace.disk(), GFP_KERNEL)?;
+            }
+            Ok(disks)
+        });
+        let disks = disks.map_err(CommandError::Code)?;
+        let _still = Stillness::begin(self, &disks).map_err(CommandError::Code)?;
+        act()
+    }
+
+    /// Makes the disks refuse I/O that would reach something else. What cannot be seen now is
+    /// looked at when the disks follow, or when there is a connection again.
+    fn look_again(&self, admin: &Admin<'_>, inventory: &Inventory) {
+        let looked = namespace::find(self, admin, inventory);
+        if let Err(failure) = looked.and_then(|found| found.update_disks(self)) {
+            self.log(format_args!("{}", failure.message()));
+        }
+    }
+
+    /// Brings the disks in line with what there is, and waits for it as long as the controller is
+    /// live and the process has no signal.
+    fn follow_now(&self) {
+        let Ok(number) = self.want_scan() else {
+            return;
+        };
+        let mut shown = self.shown.lock();
+        while shown.state == State::Live && !shown.scans.are_done_to(number) {
+            if self.change.wait_interruptible(&mut shown) {
+                return;
+            }
+        }
+    }
+}
+
+impl Admin<'_> {
+    /// What a command does to others, by the target's log if it has one.
+    fn effects(&self, inventory: &Inventory, opcode: u8) -> Result<Effects, CommandError> {
+        if !inventory.identity.has_effects_log() {
+            return Ok(Effects::of_admin(opcode, &[]));
+        }
+        let page = LogPage::new(LogPage::EFFECTS, 0, LogPage::EFFECTS_SIZE)
+            .map_err(|_| CommandError::Code(EINVAL))?;
+        let what = "log of commands and their effects";
+        match self.log_page(ErrorStage::Io, page, what) {
+            Ok(log) => Ok(Effects::of_admin(opcode, log.bytes())),
+            // It says that it has one, and then refuses to show it.
+            Err(failure) if failure.nvme_status.is_some() => Ok(Effects::of_admin(opcode, &[])),
+            Err(Failure { error, .. }) if error == rrdma::errno::ECANCELED => {
+                Err(CommandError::Cancelled)
+            }
+            Err(failure) => Err(CommandError::Code(failure.error)),
+        }
+    }
+}
+
+/// As long as it is there, no I/O of these disks is under way.
+struct Stillness<'a> {
+    /// Thawed in the other order, as each has what the thread's flags were before.
+    frozen: KVec<Frozen<'a, Io>>,
+}
+
+impl<'a> Stillness<'a> {
+    /// Waits for what is under way. The controller's thread sees to that, also where a queue is
+    /// polled, and he who polls it does not.
+    fn begin(controller: &Controller, disks: &'a [Arc<Disk<Io>>]) -> Result<Self> {
+        let mut still = Self {
+            frozen: KVec::with_capacity(disks.len(), GFP_KERNEL)?,
+        };
+        controller.freezing.set(true);
+        controller.wake.complete();
+        for disk in disks {
+            // There is room.
+            let _ = still.frozen.push(disk.freeze(), GFP_KERNEL);
+        }
+        controller.freezing.set(false);
+        Ok(still)
+    }
+}
+
+impl Drop for Stillness<'_> {
+    fn drop(&mut self) {
+        while self.frozen.pop().is_some() {}
+    }
+}
