@@ -37,8 +37,10 @@
 #define RECEIVES	(2 * MAX_ENTRIES)
 
 #define CONTROLLER_ID	1
-#define BLOCK		512
-#define BLOCKS		16384
+#define DISK_SIZE	(8 * 1024 * 1024)
+/* Bytes of a block, as powers of two, in the formats that there are. */
+#define FORMAT_0	9
+#define FORMAT_1	12
 /* A command for this block is a step of its own: nothing but a test asks for it. */
 #define TRAP		8192
 
@@ -48,6 +50,7 @@
 
 #define STATUS_DO_NOT_RETRY	0x4000
 #define INVALID_OPCODE		0x0001
+#define INVALID_FORMAT		0x010a
 #define INVALID_FIELD		0x0002
 #define OUT_OF_RANGE		0x0080
 
@@ -56,7 +59,7 @@ enum step {
 	REQUEST, CONNECT_ADMIN, CONNECT_IO, CAPABILITIES, STATUS, PROPERTY, CONFIGURE,
 	CONTROLLER, LIST, NAMESPACE, DESCRIPTORS, LOG, ENTRIES, QUEUES, KEEP_ALIVE,
 	EVENTS, EVENT, CHANGED, READ, WRITE, FLUSH,
-	TRAP_READ, TRAP_WRITE, OTHER,
+	TRAP_READ, TRAP_WRITE, EFFECTS, FORMAT, OTHER,
 };
 
 static const char *const step_names[] = {
@@ -67,7 +70,8 @@ static const char *const step_names[] = {
 	[ENTRIES] = "entries", [QUEUES] = "queues",
 	[KEEP_ALIVE] = "keep-alive", [EVENTS] = "events", [EVENT] = "event",
 	[CHANGED] = "changed", [READ] = "read", [WRITE] = "write", [FLUSH] = "flush",
-	[TRAP_READ] = "trap-read", [TRAP_WRITE] = "trap-write", [OTHER] = "other",
+	[TRAP_READ] = "trap-read", [TRAP_WRITE] = "trap-write", [EFFECTS] = "effects",
+	[FORMAT] = "format", [OTHER] = "other",
 };
 
 struct capsule {
@@ -140,7 +144,8 @@ static uint64_t random_state;
 #define RANDOM_ONE_IN	8
 
 static struct ibv_comp_channel *arrivals;
-static uint8_t disk[BLOCKS * BLOCK];
+static uint8_t disk[DISK_SIZE];
+static unsigned int block_shift = FORMAT_0;
 static uint32_t configuration;
 
 static void put(uint8_t *at, uint64_t number, unsigned int bytes)
@@ -299,6 +304,8 @@ static void identify_controller(uint8_t *data)
 	put(data + 78, CONTROLLER_ID, 2);
 	put(data + 80, 0x00010300, 4);
 	put(data + 92, tells ? 1 << 8 : 0, 4);
+	/* There is a log of effects. */
+	data[261] = 1 << 1;
 	put(data + 320, 10, 2);
 	data[512] = 0x66;
 	data[513] = 0x44;
@@ -312,10 +319,16 @@ static void identify_controller(uint8_t *data)
 
 static void identify_namespace(uint8_t *data)
 {
-	put(data, BLOCKS, 8);
-	put(data + 8, BLOCKS, 8);
-	put(data + 16, BLOCKS, 8);
-	data[130] = 9;
+	uint64_t blocks = DISK_SIZE >> block_shift;
+
+	put(data, blocks, 8);
+	put(data + 8, blocks, 8);
+	put(data + 16, blocks, 8);
+	/* Two formats, less one. */
+	data[25] = 1;
+	data[26] = block_shift == FORMAT_1;
+	data[130] = FORMAT_0;
+	data[134] = FORMAT_1;
 }
 
 static void identify_descriptors(uint8_t *data)
@@ -414,23 +427,47 @@ static void changed_log(struct queue *queue, struct reply *reply)
 	reply->data_length = IDENTIFY_SIZE;
 }
 
+/* Of vendors' commands one changes which namespaces there are, and one wants to be alone. */
+static void effects_log(struct queue *queue, struct reply *reply)
+{
+	uint8_t *data = queue->memory->data;
+
+	memset(data, 0, IDENTIFY_SIZE);
+	put(data + 4 * 0xc0, 1 | 1 << 3, 4);
+	put(data + 4 * 0xc1, 1 | 1 << 16, 4);
+	reply->data_length = IDENTIFY_SIZE;
+}
+
+static void format(struct reply *reply)
+{
+	static const unsigned int shifts[] = { FORMAT_0, FORMAT_1 };
+	unsigned int number = reply->sqe[40] & 0xf;
+
+	if (number >= ARRAY_SIZE(shifts))
+		return fail(reply, INVALID_FORMAT);
+	block_shift = shifts[number];
+	memset(disk, 0, sizeof(disk));
+}
+
 static void read_write(struct queue *queue, const struct capsule *capsule, struct reply *reply)
 {
 	uint64_t start = get(reply->sqe + 40, 8);
-	unsigned int length = (get(reply->sqe + 48, 2) + 1) * BLOCK;
+	uint64_t length = (get(reply->sqe + 48, 2) + 1) << block_shift;
+	uint64_t blocks = DISK_SIZE >> block_shift;
 	uint8_t *data = queue->memory->data;
 
-	if (length > MAX_TRANSFER || start > BLOCKS || length / BLOCK > BLOCKS - start)
+	if (length > MAX_TRANSFER || start > blocks || length >> block_shift > blocks - start)
 		return fail(reply, OUT_OF_RANGE);
+	start <<= block_shift;
 	if (reply->sqe[0] == 0x02) {
-		memcpy(data, disk + start * BLOCK, length);
+		memcpy(data, disk + start, length);
 		reply->data_length = length;
 	} else if (!reply->rkey) {
 		if (length > INLINE_SIZE)
 			return fail(reply, INVALID_FIELD);
-		memcpy(disk + start * BLOCK, capsule->data, length);
+		memcpy(disk + start, capsule->data, length);
 	} else if (move(queue, IBV_WR_RDMA_READ, length, reply->address, reply->rkey)) {
-		memcpy(disk + start * BLOCK, data, length);
+		memcpy(disk + start, data, length);
 	} else {
 		reply->silent = true;
 	}
@@ -461,6 +498,10 @@ static void answer(struct queue *queue, const struct capsule *capsule, enum step
 		return tell_event(reply);
 	case CHANGED:
 		return changed_log(queue, reply);
+	case EFFECTS:
+		return effects_log(queue, reply);
+	case FORMAT:
+		return format(reply);
 	case KEEP_ALIVE: case EVENTS: case FLUSH:
 		return;
 	default:
@@ -497,6 +538,8 @@ static enum step admin_step(const uint8_t *sqe)
 	case 0x02:
 		if (sqe[40] == 0x04)
 			return CHANGED;
+		if (sqe[40] == 0x05)
+			return EFFECTS;
 		if (sqe[40] != 0x70)
 			return OTHER;
 		return get(sqe + 48, 8) ? ENTRIES : LOG;
@@ -510,6 +553,8 @@ static enum step admin_step(const uint8_t *sqe)
 		return EVENT;
 	case 0x18:
 		return KEEP_ALIVE;
+	case 0x80:
+		return FORMAT;
 	}
 	return OTHER;
 }

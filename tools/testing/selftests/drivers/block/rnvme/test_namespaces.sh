@@ -335,6 +335,70 @@ loss_during_a_rescan() {
 	gone
 }
 
+# block_is BYTES: of the first disk of CTRL, which is another one than NUMBER's.
+block_is() {
+	other_disk "$NUMBER" || fail "the disk is the one that it was"
+	same "bytes of a block" "$1" "$(queue_limit "${CTRL}n1" logical_block_size)"
+	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs="$1" count=4 iflag=direct
+	NUMBER=$(disk_number)
+}
+
+# Who formats a namespace, by the controller or by the disk that it is the end of, finds the new disk.
+formatted_is_another_disk() {
+	hostile
+	connect_hostile
+	NUMBER=$(disk_number)
+	run nvme format "/dev/$CTRL" -n 1 --lbaf=1 --force
+	block_is 4096
+	run nvme admin-passthru "$(disk "$CTRL" 1)" --opcode=0x80 -n 1 --cdw10=0
+	block_is 512
+	try nvme admin-passthru "/dev/$CTRL" --opcode=0x80 -n 1 --cdw10=7
+	has "$OUTPUT$ERRORS" 'Invalid (Namespace )?Format'
+	same "disk" "$NUMBER" "$(disk_number)"
+	leave
+}
+
+# What the target's log of effects says is done: a look at the namespaces, which is over when the
+# command is, although the target does not know it.
+effects_are_followed() {
+	local number
+	hostile
+	connect_hostile
+	number=$(ctrl_number scan)
+	try nvme admin-passthru "/dev/$CTRL" --opcode=0xc0
+	has "$OUTPUT$ERRORS" 'Invalid Command Opcode'
+	same scan $((number + 1)) "$(ctrl_number scan)"
+	try nvme admin-passthru "/dev/$CTRL" --opcode=0xc2
+	same scan $((number + 1)) "$(ctrl_number scan)"
+	leave
+}
+
+# No I/O is beside a command that wants to be alone; both end with the controller, although it is
+# the disk that was asked.
+alone_without_io() {
+	local asked reads reader
+	hostile other silent
+	connect_hostile
+	reads=$(count read)
+	nvme admin-passthru "$(disk "$CTRL" 1)" --opcode=0xc1 >"$SCRATCH/alone" 2>&1 &
+	asked=$!
+	defer end_process $asked
+	wait_until "$SOON" seen '0 other' || fail "the target is not asked: $(<"$SCRATCH/alone")"
+	dd if="$(disk "$CTRL" 1)" of=/dev/null bs=4k count=1 iflag=direct >"$SCRATCH/read" 2>&1 &
+	reader=$!
+	defer end_process $reader
+	wait_until "$SOON" waits_for_thaw $reader || fail "it reads: $(<"$SCRATCH/read")"
+	same reads "$reads" "$(count read)"
+	disconnect "$CTRL"
+	wait_until "$SOON" process_ended $asked || fail "the command is waited for yet"
+	wait_until "$SOON" process_ended $reader || fail "the read is waited for yet"
+	gone
+}
+
+waits_for_thaw() {
+	grep -qs queue_enter "/proc/$1/stack"
+}
+
 main setup \
 	come_and_go_under_io \
 	goes_under_io \
@@ -349,5 +413,8 @@ main setup \
 	resets_when_the_target_says_so \
 	tells_no_events \
 	answers_twice \
+	formatted_is_another_disk \
+	effects_are_followed \
+	alone_without_io \
 	disconnect_during_a_rescan \
 	loss_during_a_rescan

@@ -94,6 +94,20 @@ errors_are_the_targets() {
 	has "$OUTPUT$ERRORS" 'Invalid Command Opcode'
 }
 
+# The target knows neither, but while it is asked no I/O is under way, and after it all goes on.
+commands_that_want_to_be_alone_do_no_harm() {
+	local i
+	connect "$TARGET4"
+	start_verify
+	for i in {1..4}; do
+		try nvme admin-passthru "/dev/$CTRL" --opcode=0x80 -n 1
+		has "$OUTPUT$ERRORS" 'Invalid Command Opcode'
+		try nvme admin-passthru "$(disk "$CTRL" 1)" --opcode=0x84
+		has "$OUTPUT$ERRORS" 'Invalid Command Opcode'
+	done
+	is_verified
+}
+
 # plain CALL: what is said of a call to the controller that has no arguments.
 plain() {
 	run python3 "$HERE/ioctls.py" call "/dev/$CTRL" "$1"
@@ -297,6 +311,7 @@ main setup \
 	programs_see_what_they_see_of_the_c_host \
 	programs_move_data \
 	errors_are_the_targets \
+	commands_that_want_to_be_alone_do_no_harm \
 	controllers_are_reset_and_looked_at \
 	resets_can_be_interrupted \
 	what_would_do_harm_is_refused \
