@@ -132,7 +132,7 @@ impl Membership {
         let id = RawId::new::<Ud>(namespace, wake, owner)
             .map_err(|error| Stage::Address.failed(error))?;
         resolve_for_datagrams(&id, from, group, patience)?;
-        id.step(Stage::Join, patience, || {
+        id.step(Stage::Join, patience, |_| {
             // SAFETY: The id is ours, resolved, and without a queue pair; the address
             // is only read.
             unsafe {

@@ -149,7 +149,7 @@ pub(crate) fn resolve(
             limit: Msecs::new(limit.get().saturating_add(ATTEMPT.get())),
             ..patience
         };
-        let answer = id.step(Stage::Address, longer, || {
+        let answer = id.step(Stage::Address, longer, |_| {
             // SAFETY: The id is ours; the addresses are valid, and only read.
             unsafe {
                 bindings::rdma_resolve_addr(id.as_ptr(), from, to.as_raw(), limit.get() as c_ulong)
@@ -171,8 +171,7 @@ pub(crate) fn resolve(
 
 /// Resolves the route of an id whose address is.
 pub(super) fn resolve_route(id: &RawId, patience: Patience<'_>) -> Result<(), Error> {
-    let limit = patience.deadline.left().min(patience.limit);
-    id.step(Stage::Route, patience, || {
+    id.step(Stage::Route, patience, |limit| {
         // SAFETY: The id is ours and its address is resolved.
         unsafe { bindings::rdma_resolve_route(id.as_ptr(), limit.get() as c_ulong) }
     })
@@ -303,7 +302,7 @@ impl<E: Endpoint> Prepared<E> {
             limit: patience.deadline.left(),
             ..patience
         };
-        self.id.step(Stage::Connect, patience, || {
+        self.id.step(Stage::Connect, patience, |_| {
             // SAFETY: The id is ours and its route is resolved; the private data
             // is copied before the call returns.
             unsafe { bindings::rdma_connect(self.id.as_ptr(), &mut request) }

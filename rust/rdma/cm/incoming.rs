@@ -230,7 +230,7 @@ impl<E: Endpoint> Accepting<E> {
             limit: patience.deadline.left(),
             ..patience
         };
-        self.id.step(Stage::Accept, patience, || {
+        self.id.step(Stage::Accept, patience, |_| {
             // SAFETY: The private data is borrowed.
             unsafe { accept(&self.id, &mut reply) }
         })?;

@@ -497,14 +497,19 @@ impl RawId {
         unsafe { QueuePair::create(parts, context, owner, make) }
     }
 
-    /// Begins a step with `begin` and waits for its answer.
+    /// Begins a step with `begin`, which is told how long it may take, and waits for its answer. It
+    /// does not begin when the time is over: the core would call a time of nothing a mistake.
     pub(crate) fn step(
         &self,
         stage: Stage,
         patience: Patience<'_>,
-        begin: impl FnOnce() -> c_int,
+        begin: impl FnOnce(Msecs) -> c_int,
     ) -> Result<(), Error> {
         let fail = |cause| Error { stage, cause };
+        let left = patience.deadline.left().min(patience.limit);
+        if left == Msecs::new(0) {
+            return Err(fail(Cause::TimedOut(patience.total)));
+        }
         let wake = {
             let mut heard = self.hearing.heard.lock();
             if let Some(cause) = heard.ended {
@@ -513,7 +518,7 @@ impl RawId {
             heard.answer = None;
             heard.wake.clone()
         };
-        to_result(begin()).map_err(|error| {
+        to_result(begin(left)).map_err(|error| {
             // An id that has ended refuses everything: why it ended says more.
             fail(self.ended().unwrap_or(Cause::Code(error)))
         })?;

@@ -126,7 +126,7 @@ impl Service {
             limit: patience.deadline.left(),
             ..patience
         };
-        id.step(stage, answer, || {
+        id.step(stage, answer, |_| {
             // SAFETY: The id is ours and its route is resolved; the private data is
             // copied before the call returns.
             unsafe { bindings::rdma_connect(id.as_ptr(), &mut request) }

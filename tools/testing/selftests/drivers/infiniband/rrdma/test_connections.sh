@@ -85,6 +85,16 @@ silent_client_is_killed() {
 	has "$RESULT" '^0 pings'
 }
 
+# Whatever step the time ends before, it is the time that is over, and not the step that is wrong.
+time_is_over_between_steps() {
+	local limit
+	for limit in {1..16}; do
+		sample_load key_ping "server=$PEER4" "timeout=$limit"
+		sample_fails '^[a-z]+: [a-z ]+: (timed out after .* ms|rejected: .*)$'
+		sample_unload
+	done
+}
+
 client_does_not_confirm() {
 	serves "$OWN4" timeout=2000
 	asks client 1 nothing
@@ -377,6 +387,7 @@ link_down_under_transfers() {
 main setup \
 	client_says_nothing \
 	silent_client_is_killed \
+	time_is_over_between_steps \
 	client_does_not_confirm \
 	client_rejects_the_acceptance \
 	client_is_killed_when_it_is_accepted \
