@@ -77,10 +77,13 @@ pub(super) fn connect(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
             EBUSY => request.fail(EBUSY, format_args!("too many controllers")),
             e => e,
         })?;
-    request.reply(Command::Connect as u8, |message| {
-        message.put_u32(ctrl::CTRL_ID, controller.id)?;
-        message.put_str(ctrl::NAME, encode::text(&encode::name(&controller)?)?)
-    })
+    request
+        .reply(Command::Connect as u8, |message| {
+            message.put_u32(ctrl::CTRL_ID, controller.id)?;
+            message.put_str(ctrl::NAME, encode::text(&encode::name(&controller)?)?)
+        })
+        // Who is not told of it cannot be expected to remove it.
+        .inspect_err(|_| controller.delete())
 }
 
 /// Starts to remove a controller.
