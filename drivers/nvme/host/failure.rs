@@ -73,7 +73,8 @@ impl Failure {
     /// The kernel refused something that it is usually asked for in vain only
     /// when memory is short.
     pub(crate) fn kernel(stage: ErrorStage, error: Error, what: &str) -> Self {
-        if error == ENOMEM {
+        // The network says so of the memory for a neighbour.
+        if error == ENOMEM || error == errno::ENOBUFS {
             return Self::new(stage, error, format_args!("{what}: out of memory"));
         }
         let number = error.to_errno();
