@@ -13,9 +13,11 @@ RELEASE ?= $(shell uname -r)
 DESTDIR ?=
 # For `make bench`: less of it.
 QUICK ?=
+LONG ?=
 
 vm := tools/testing/vm
 kernel-option := $(if $(KERNEL),--kernel $(KERNEL))
+long-option := $(if $(LONG),--long)
 
 .PHONY: help modules program build run shell test test-debug bench check install install-dkms uninstall clean
 .DEFAULT_GOAL := help
@@ -40,7 +42,7 @@ help:
 #:
 #: KERNEL=7.3 chooses the stock kernel; without it the newest one is taken.
 #: make test KERNEL="newest 7.2" runs the selftests on each,
-#: TESTS="test_load.sh test_fs.sh" only these.
+#: TESTS="test_load.sh test_fs.sh" only these; LONG=1 lets those that repeat go on for longer.
 #: make install RELEASE=7.3.4 DESTDIR=/mnt is for another kernel, and another system.
 #: `tools/testing/vm/ground list` names those on offer; `tools/testing/vm/run --help`
 #: tells how to run any command in a VM.
@@ -61,10 +63,10 @@ shell: build
 	@$(vm)/run $(kernel-option) --timeout 0 --interactive -- bash -l
 
 test:
-	+@$(vm)/suite $(foreach kernel,$(KERNEL),--kernel $(kernel)) $(TESTS)
+	+@$(vm)/suite $(foreach kernel,$(KERNEL),--kernel $(kernel)) $(long-option) $(TESTS)
 
 test-debug:
-	+@$(vm)/suite --kernel debug $(TESTS)
+	+@$(vm)/suite --kernel debug $(long-option) $(TESTS)
 
 bench: build
 	@tools/testing/bench/run $(kernel-option) $(if $(QUICK),--quick)

@@ -66,6 +66,8 @@ class Settings:
     share: typing.Optional[pathlib.Path] = None
     out: typing.Optional[pathlib.Path] = None
     timeout: int = 600
+    # How many times longer selftests may take, of which those that repeat something make use.
+    times: int = 1
     console: typing.Optional[pathlib.Path] = None
     interactive: bool = False
     wire: typing.Optional[Wire] = None
@@ -104,7 +106,7 @@ def _script(command):
 def _settings(tree, settings):
     """Variables for the guest's script; empty means no."""
     values = {"share": "yes" if settings.share else "", "out": "yes" if settings.out else "",
-              "slowdown": tree.slowdown, "interactive": ""}
+              "slowdown": tree.slowdown, "times": settings.times, "interactive": ""}
     if settings.interactive:
         columns, rows = shutil.get_terminal_size()
         values.update(interactive="yes", columns=columns, rows=rows,

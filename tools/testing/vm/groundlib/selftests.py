@@ -18,6 +18,8 @@ RUNNER = "/opt/rnvme/src/tools/testing/vm/guest/selftests"
 PER_VM = 6
 # For all the tests of one VM with a stock kernel; each has a limit of its own besides.
 VM_SECONDS = 1800
+# By what that is multiplied in a long run, and the limit of each file, too.
+LONG_TIMES = 12
 # VMs at a time: tests wait about as much as they work, but a VM has two processors to work with.
 VMS = (os.cpu_count() or 1) + 1
 
@@ -79,8 +81,9 @@ class Crew:
     """VMs that run selftests at the same time, of one kernel or more: the results are in the tally
     at the end of a `with` block. What one VM says is shown when it has ended."""
 
-    def __init__(self, tally):
+    def __init__(self, tally, long=False):
         self._tally = tally
+        self._times = LONG_TIMES if long else 1
         self._lock = threading.Lock()
         self._pool = concurrent.futures.ThreadPoolExecutor(max_workers=VMS)
         self._batches = []
@@ -135,8 +138,9 @@ class Crew:
         """Run tests in one VM as far as they get; return those that have a result."""
         tally = ktap.Tally()
         reader = Reader(tree.release, directory, tally, other)
-        limit = VM_SECONDS * tree.slowdown
-        settings = machine.Settings([RUNNER, directory, *tests], timeout=limit, wire=wire)
+        limit = VM_SECONDS * tree.slowdown * self._times
+        settings = machine.Settings([RUNNER, directory, *tests], timeout=limit, wire=wire,
+                                    times=self._times)
         watch = report.Watch()
         status = launch.launch(tree, settings, stdout=reader.take, watch=watch)
         with self._lock:

@@ -29,6 +29,15 @@ FAULTS+='|Bad page state|kmemleak: [0-9]+ new'
 # On a kernel that checks itself everything takes so many times longer.
 SLOWDOWN=${RNVME_SLOWDOWN:-1}
 
+# A file may take so many times longer. If that is more than once, what is repeated is repeated more
+# often.
+TIMES=${RNVME_TIMES:-1}
+
+# in_a_long_run THIS [OTHERWISE]: says what is for such a run, or what is for others.
+in_a_long_run() {
+	if [ "$TIMES" -gt 1 ]; then echo "$1"; else echo "${2:-}"; fi
+}
+
 # Longest time a command run by `try` or `run` may take, in seconds. None needs more than a few;
 # this is for emulated machines under load.
 COMMAND_SECONDS=$((60 * SLOWDOWN))
