@@ -140,6 +140,32 @@ keep_alives() {
 	[ "$(traced nvme_admin_keep_alive)" -ge "$1" ]
 }
 
+# So does one whose commands all are taken, and whose target is slow.
+keeps_alive_under_full_queues() {
+	# Each I/O takes 0.7 s.
+	backend_memory slow 16 512 irqmode=2 completion_nsec=700000000
+	target_subsystem "$NQN.slow"
+	target_namespace "$NQN.slow" 1 "$BACKEND"
+	target_export 4420 "$NQN.slow"
+	connect_to "$NQN.slow" "$TARGET4" -k 1 -i 1 -Q 16
+	trace_start "$COMMANDS"
+	fio --name=load --filename="$(disk "$CTRL" 1)" --direct=1 --ioengine=libaio --rw=randread --bs=4k \
+		--iodepth=64 --time_based --runtime=600 --minimal >"$SCRATCH/fio" 2>&1 &
+	defer end_process $!
+	wait_until 20 all_tags_are_taken || fail "there are tags left"
+	trace_clear
+	wait_until 10 keep_alives 3 || fail "no three keep-alives in ten seconds"
+	wait_until 5 all_tags_are_taken || fail "there are tags left"
+	field_is state live
+	same "times that it was connected" 1 "$(kernel_log | grep -c "$CTRL: connected to")"
+}
+
+all_tags_are_taken() {
+	local reads _
+	read -r reads _ <"/sys/block/${CTRL}n1/inflight"
+	[ "$reads" -ge 15 ]
+}
+
 has_1_2_and_8_namespaces() {
 	connect_to "$NQN" "$TARGET4"
 	namespaces_are 1
@@ -194,6 +220,7 @@ main setup \
 	asks_for_keep_alive \
 	takes_type_of_service \
 	keeps_alive \
+	keeps_alive_under_full_queues \
 	has_1_2_and_8_namespaces \
 	refuses_a_duplicate \
 	keeps_controllers_apart

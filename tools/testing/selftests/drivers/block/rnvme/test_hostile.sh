@@ -13,7 +13,7 @@
 CONNECT_OPTIONS=(--ctrl-loss-tmo 0)
 
 # The most that a disconnect may take, in milliseconds.
-AT_ONCE=6000
+AT_ONCE=$((6000 * SLOWDOWN))
 
 # What makes of a region's key one that no region can have: soft-RoCE numbers its regions below
 # 2^20, and the number is in the upper 24 bits. A lower bit would make it the neighbour's key as
@@ -43,12 +43,16 @@ connect_hostile() {
 	connect "$TARGET4" --timeout 5 "$@"
 }
 
-leave() {
+disconnects_at_once() {
 	local began took
 	began=$(now)
 	disconnect "$CTRL"
 	took=$(($(now) - began))
-	[ $took -lt $AT_ONCE ] || fail "the disconnect took $took ms"
+	[ $took -lt $AT_ONCE ] || fail "the disconnect took $took ms: $(tail -3 "$SCRATCH/seen")"
+}
+
+leave() {
+	disconnects_at_once
 	gone
 }
 
@@ -339,42 +343,91 @@ invalidates_another_key() {
 	gone
 }
 
-# A target that breaks replies at random, with so many targets and connects to each: RANDOM_TARGETS
-# and RANDOM_CONNECTS in the environment are for longer runs, RANDOM_SEED for other ones.
+# A target that breaks replies at random: a connect succeeds, or says why not; so does a read; and it
+# can be disconnected at once. RANDOM_SEED in the environment is for other runs.
 breaks_replies_at_random() {
-	local seed=${RANDOM_SEED:-1} targets=${RANDOM_TARGETS:-1} connects=${RANDOM_CONNECTS:-10} broken=0 i
-	for ((; targets > 0; targets--, seed++)); do
-		hostile random "$seed"
-		for ((i = 0; i < connects; i++)); do
-			survives_connect
-		done
-		broken=$((broken + $(grep -c '^- broken ' "$SCRATCH/seen")))
-		process_ended "$TARGET" && fail "the target ended: $(tail -3 "$SCRATCH/seen")"
-		gone
+	local broken _
+	hostile random "${RANDOM_SEED:-1}"
+	for _ in {1..10}; do
+		if connects_at_random --ctrl-loss-tmo 0; then
+			reads_at_random 4
+			disconnects_at_once
+		fi
 	done
+	process_ended "$TARGET" && fail "the target ended: $(tail -3 "$SCRATCH/seen")"
+	gone
+	broken=$(broken_replies "$SCRATCH/seen")
 	note "$broken broken replies"
-	[ $broken -ge 5 ] || fail "only $broken replies were broken"
+	[ "$broken" -ge 5 ] || fail "only $broken replies were broken"
 }
 
-# A connect succeeds, or says why not; so does a read; and it can be disconnected at once.
-survives_connect() {
-	local began took
-	try rnvme connect -a "$TARGET4" -s "$SERVICE" -n "$NQN" --timeout 2 --ctrl-loss-tmo 0 -o json
+# The same with several targets at once, until there were very many; and the host tries again by
+# itself.
+breaks_replies_for_long() {
+	local seed worker workers=()
+	local enough=$SCRATCH/enough
+	defer rdma_objects_are_back
+	for seed in {1..6}; do
+		random_worker $((${RANDOM_SEED:-0} * 100 + seed)) "$enough" &
+		workers+=($!)
+		defer end_process $!
+	done
+	until [ "$(broken_replies "$SCRATCH"/*/seen)" -ge 10000 ]; do
+		for worker in "${workers[@]}"; do
+			! process_ended "$worker" || fail "a worker ended"
+		done
+		sleep 5
+	done
+	: >"$enough"
+	for worker in "${workers[@]}"; do
+		wait "$worker" || fail "a worker failed"
+	done
+	note "$(broken_replies "$SCRATCH"/*/seen) broken replies"
+	has "$(rnvme show -o json)" '"controllers":\[\]'
+}
+
+# random_worker SEED FILE: with a target of its own, until there is such a file.
+random_worker() {
+	local GUARDED=yes SERVICE=$((5000 + $1)) SCRATCH=$SCRATCH/$1 end
+	mkdir "$SCRATCH"
+	hostile random "$1"
+	until [ -e "$2" ]; do
+		connects_at_random --ctrl-loss-tmo 60 -c 1 --fast_io_fail_tmo 1 || continue
+		end=$(($(now) + 60000))
+		until [ -e "$2" ] || [ "$(now)" -gt $end ] || state_is "$CTRL" dead; do
+			reads_at_random 64
+			pause
+		done
+		disconnects_at_once
+	done
+	end_process "$TARGET"
+}
+
+# broken_replies FILE...: how many there are in what targets have seen.
+broken_replies() {
+	cat "$@" | grep -c '^- broken ' || true
+}
+
+# connects_at_random OPTION...: whether it is connected; if it is not, it says why.
+connects_at_random() {
+	try rnvme connect -a "$TARGET4" -s "$SERVICE" -n "$NQN" --timeout 2 "$@" -o json
 	case $STATUS in
-	0) ;;
+	0)
+		[[ $OUTPUT =~ rnvme[0-9]+ ]] || fail "no device in: $OUTPUT"
+		CTRL=${BASH_REMATCH[0]}
+		;;
 	1 | 5)
 		has "$ERRORS" '"failure":\{"stage":"[a-z-]+","errno":[0-9]+,"message":"[^"]+"'
-		return
+		return 1
 		;;
 	*) fail "status $STATUS from a connect: $ERRORS" ;;
 	esac
-	[[ $OUTPUT =~ rnvme[0-9]+ ]] || fail "no device in: $OUTPUT"
-	CTRL=${BASH_REMATCH[0]}
-	[ ! -b "/dev/${CTRL}n1" ] || try dd if="/dev/${CTRL}n1" of=/dev/null bs=4k count=4 iflag=direct
-	began=$(now)
-	disconnect "$CTRL"
-	took=$(($(now) - began))
-	[ $took -lt $AT_ONCE ] || fail "the disconnect took $took ms: $(tail -3 "$SCRATCH/seen")"
+}
+
+# reads_at_random BLOCKS: if there is a disk, whatever comes of it.
+reads_at_random() {
+	[ ! -b "/dev/${CTRL}n1" ] ||
+		try dd if="/dev/${CTRL}n1" of=/dev/null bs=4k count="$1" iflag=direct
 }
 
 # A target that has stopped answers nothing any more, not even that it is disconnected.
@@ -391,6 +444,7 @@ stops() {
 	gone
 }
 
+# shellcheck disable=SC2046 # none, where the run is not long
 main setup \
 	good_target \
 	rejected_requests \
@@ -412,4 +466,5 @@ main setup \
 	never_answers_io \
 	invalidates_another_key \
 	breaks_replies_at_random \
+	$(in_a_long_run breaks_replies_for_long) \
 	stops

@@ -9,6 +9,11 @@
 # A host that is quick to see a loss, and to try again.
 CONNECT_OPTIONS=(-k 1 -c 1 --timeout 5)
 
+LOSSES=200
+
+# What other activity may add to a kmalloc cache meanwhile; one object leaked a loss is more.
+NOISE=$((LOSSES * 4 / 5))
+
 setup() {
 	modprobe rnvme
 }
@@ -62,13 +67,59 @@ again_and_again() {
 	is_verified
 }
 
+# For a long run: it takes its time.
+many_losses_without_growth() {
+	local objects
+	network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
+	connect "$TARGET4" -i 2 -Q 16 -k 5
+	# What is made once and kept is made now, and the backend has its pages.
+	run dd if=/dev/zero of="$BACKEND" bs=1M count=64 oflag=direct
+	start_monitor
+	losses 3
+	objects=$(rdma_objects)
+	slab_steady_while $NOISE losses_and_back "$objects"
+}
+
+# losses_and_back OBJECTS: under I/O, after which there are these RDMA objects again.
+losses_and_back() {
+	start_io
+	losses $LOSSES
+	end_process $IO
+	rdma_back_to "$1"
+}
+
+# losses COUNT
+losses() {
+	local i
+	for ((i = 0; i < $1; i++)); do
+		LIVE=$(times_live)
+		# The target ends its controllers when this is written.
+		echo $((2 + i % 2)) >"$NVMET/subsystems/$NQN/attr_qid_max"
+		wait_until "$SOON" was_live_again || fail "it is $(ctrl_field "$CTRL" state)"
+	done
+}
+
+# start_monitor: what happens goes to a file.
+start_monitor() {
+	"${RNVME[@]}" monitor >"$SCRATCH/events" &
+	defer end_process $!
+	wait_until "$SOON" grep -q '^ready' "$SCRATCH/events" || fail "the monitor is not ready"
+}
+
+# How often the controller has come back.
+times_live() {
+	grep -c "^ctrl-change $CTRL live" "$SCRATCH/events"
+}
+
+was_live_again() {
+	[ "$(times_live)" -gt "$LIVE" ]
+}
+
 # How it goes on can be seen.
 attempts_are_told() {
 	start_pair
 	connect "$TARGET4"
-	"${RNVME[@]}" monitor >"$SCRATCH/events" &
-	defer end_process $!
-	wait_until "$SOON" grep -q '^ready' "$SCRATCH/events" || fail "the monitor is not ready"
+	start_monitor
 	port_goes
 	wait_until "$SOON" tries_again || fail "no attempts: $OUTPUT"
 	run "${RNVME[@]}" show "$CTRL"
@@ -208,7 +259,9 @@ refused_for_ever_is_dead() {
 	is_dead 'not allowed'
 }
 
+# shellcheck disable=SC2046 # none, where the run is not long
 main setup \
+	$(in_a_long_run many_losses_without_growth) \
 	target_comes_back_under_io \
 	silence_under_io \
 	device_comes_back_under_io \

@@ -91,6 +91,40 @@ owns_something() {
 	grep -qF '[rnvme]' < <(rdma resource show qp)
 }
 
+# What has lost its connection tries again on the device that comes back.
+device_deleted_while_it_tries_again() {
+	start_pair
+	CONNECT_OPTIONS=(-c 1)
+	connect "$TARGET4"
+	start_verify
+	port_goes
+	loses
+	delete_host_device
+	owns_nothing || fail "RDMA objects are left of a deleted device"
+	port_is_back
+	rdma_add "$HOST_NETNS" rnvme_rxe1 rnvme1
+	comes_back
+	is_verified
+}
+
+device_deleted_while_disconnecting() {
+	local pid
+	start_pair
+	connect "$TARGET4"
+	start_io
+	# The target does not answer, so that it takes its time.
+	silence
+	"${RNVME[@]}" disconnect -d "$CTRL" &
+	pid=$!
+	defer end_process $pid
+	delete_host_device
+	wait_until "$SOON" process_ended $pid || fail "the disconnect still waits"
+	wait $pid || fail "the disconnect failed"
+	owns_nothing || fail "RDMA objects are left of a deleted device"
+	no_disks || fail "a disk is left"
+	LOST+='|No space left' io_fails
+}
+
 # With the device back, the same address can be connected again.
 connects_after_the_device_came_back() {
 	start_pair
@@ -126,5 +160,7 @@ main setup \
 	unloads_after_the_device_went \
 	device_deleted_while_idle \
 	device_deleted_while_connecting \
+	device_deleted_while_it_tries_again \
+	device_deleted_while_disconnecting \
 	connects_after_the_device_came_back \
 	mounted_file_system

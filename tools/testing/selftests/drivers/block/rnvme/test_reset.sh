@@ -9,7 +9,7 @@
 # A host that is quick to try again, and does not find out by itself that nothing comes through.
 CONNECT_OPTIONS=(-c 1 -k 0)
 
-RESETS=25
+RESETS=$(in_a_long_run 200 25)
 
 # What other activity may add to a kmalloc cache meanwhile; one object leaked a reset is more.
 NOISE=$((RESETS * 4 / 5))
@@ -54,13 +54,13 @@ many_resets_without_growth() {
 	run dd if=/dev/zero of="$BACKEND" bs=1M count=64 oflag=direct
 	resets 3
 	objects=$(rdma_objects)
-	slab_steady_while $NOISE resets_and_back "$objects"
+	slab_steady_while "$NOISE" resets_and_back "$objects"
 }
 
 # resets_and_back OBJECTS: under I/O, after which there are these RDMA objects again.
 resets_and_back() {
 	start_io
-	resets $RESETS
+	resets "$RESETS"
 	end_process $IO
 	rdma_back_to "$1"
 }
@@ -71,6 +71,35 @@ resets() {
 	for ((i = 0; i < $1; i++)); do
 		run rnvme reset "$CTRL"
 	done
+}
+
+# Who asks all the time does not keep the host from asking what it must.
+resets_under_a_flood_of_admin_commands() {
+	local _ asked
+	start_pair
+	connect "$TARGET4"
+	for _ in {1..6}; do
+		ask_all_the_time &
+		defer end_process $!
+	done
+	for _ in 1 2 3; do
+		asked=$(wc -l <"$SCRATCH/asked")
+		wait_until 20 asked_since "$asked" || fail "nothing is asked"
+		run "${RNVME[@]}" reset "$CTRL"
+	done
+}
+
+ask_all_the_time() {
+	while [ -b "/dev/${CTRL}n1" ]; do
+		if nvme id-ctrl "/dev/${CTRL}n1" >/dev/null 2>&1; then
+			echo answered
+		fi >>"$SCRATCH/asked"
+	done
+}
+
+# asked_since NUMBER: there are ten answers more.
+asked_since() {
+	[ "$(wc -l <"$SCRATCH/asked")" -ge $(($1 + 10)) ]
 }
 
 only_a_live_one() {
@@ -219,6 +248,7 @@ main setup \
 	resets_under_io \
 	target_is_told \
 	many_resets_without_growth \
+	resets_under_a_flood_of_admin_commands \
 	only_a_live_one \
 	not_two_at_once \
 	target_goes_during_a_reset \
