@@ -33,7 +33,8 @@ pub(crate) use admin::{
 };
 pub(crate) use discovery::{
     Discovery,
-    Log, //
+    Log,
+    Outcome, //
 };
 pub(crate) use recovery::Recovery;
 
@@ -589,6 +590,9 @@ impl Controller {
 
     /// A line in the kernel's log.
     pub(crate) fn log(&self, message: core::fmt::Arguments<'_>) {
-        pr_info!("rnvme{}: {}\n", self.id, message);
+        match self.discovery {
+            true => pr_info!("discovery {}: {}\n", self.id, message),
+            false => pr_info!("rnvme{}: {}\n", self.id, message),
+        }
     }
 }

@@ -43,6 +43,7 @@ use rrdma::{
         },
     },
     sync::{
+        Msecs,
         OwnedQueue,
         QueueFlags,
         TimedCompletion, //
@@ -193,7 +194,8 @@ impl Host {
         Ok(controller)
     }
 
-    /// Starts to read the log of a discovery controller, for the socket of a port. May sleep.
+    /// Starts to read the log of a discovery controller, or to follow it if that is `persistent`,
+    /// for the socket of a port. May sleep.
     ///
     /// # Errors
     ///
@@ -201,11 +203,12 @@ impl Host {
     pub(crate) fn discover(
         self: &Arc<Self>,
         options: Options,
+        persistent: Option<Msecs>,
         owner: u32,
     ) -> Result<Arc<Discovery>> {
         let namespace = options.namespace.clone();
         let discovery = self.discoveries.enter(&namespace, owner, |id| {
-            Discovery::new(self.clone(), id, options, owner)
+            Discovery::new(self.clone(), id, options, persistent, owner)
         })?;
         let life = discovery.clone();
         if let Err(error) = self.spawn(move || Discovery::run(&life)) {
@@ -317,7 +320,7 @@ impl Host {
         }
     }
 
-    /// Tells who listens that a discovery is over.
+    /// Tells who listens what came of a discovery.
     pub(crate) fn tell_discovery(&self, discovery: &Discovery) {
         let family = self.family.lock().clone();
         if let Some(family) = family {

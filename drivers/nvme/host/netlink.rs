@@ -198,7 +198,7 @@ pub(crate) fn tell(family: &Registration<Family>, controller: &Controller, event
     }
 }
 
-/// Tells who listens in the network namespace of a discovery that it is over. May sleep.
+/// Tells who listens in the network namespace of a discovery what came of it. May sleep.
 pub(crate) fn tell_discovery(family: &Registration<Family>, discovery: &Discovery) {
     let command = Command::DiscoverNtf as u8;
     let told = family.multicast(discovery.namespace(), EVENTS, command, |message| {

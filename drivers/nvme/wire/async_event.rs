@@ -11,6 +11,7 @@ pub struct Events(u32);
 
 impl Events {
     const NAMESPACE_ATTRIBUTES: u32 = 1 << 8;
+    const DISCOVERY_LOG: u32 = 1 << 31;
 
     /// The events that a host acts on, of those that the controller supports:
     /// `oaes` of [`crate::identify::Controller`]. `None` where that is none.
@@ -19,7 +20,17 @@ impl Events {
     /// holds back meanwhile is waited for as any other command is.
     #[must_use]
     pub const fn from_supported(oaes: u32) -> Option<Self> {
-        match oaes & Self::NAMESPACE_ATTRIBUTES {
+        Self::among(oaes, Self::NAMESPACE_ATTRIBUTES)
+    }
+
+    /// The same of a discovery controller: that its log changed.
+    #[must_use]
+    pub const fn of_discovery(oaes: u32) -> Option<Self> {
+        Self::among(oaes, Self::DISCOVERY_LOG)
+    }
+
+    const fn among(oaes: u32, wanted: u32) -> Option<Self> {
+        match oaes & wanted {
             0 => None,
             bits => Some(Self(bits)),
         }
@@ -38,6 +49,8 @@ impl Events {
 pub enum AsyncEvent {
     /// Namespaces came, went or changed.
     NamespacesChanged,
+    /// What a discovery controller knows of is another: its log is to be read again.
+    DiscoveryChanged,
     /// The controller has an internal error that only a reset can clear.
     PersistentError,
     /// Any other.
@@ -60,6 +73,7 @@ impl AsyncEvent {
         match (kind, information) {
             (0, 0x03) => Self::PersistentError,
             (2, 0x00) => Self::NamespacesChanged,
+            (2, 0xf0) => Self::DiscoveryChanged,
             _ => Self::Other {
                 kind,
                 information,
@@ -73,6 +87,7 @@ impl fmt::Display for AsyncEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, information, log_page) = match *self {
             Self::NamespacesChanged => return f.write_str("namespaces changed"),
+            Self::DiscoveryChanged => return f.write_str("discovery log changed"),
             Self::PersistentError => return f.write_str("persistent internal error"),
             Self::Other {
                 kind,
@@ -169,7 +184,8 @@ mod tests {
                 0x0003_0102,
                 "firmware is about to be activated (log page 0x03)",
             ),
-            (0x0070_f002, "event 0xf0 of kind 2 (log page 0x70)"),
+            (0x0070_f002, "discovery log changed"),
+            (0x0070_f102, "event 0xf1 of kind 2 (log page 0x70)"),
         ];
         for (result, words) in cases {
             assert_eq!(AsyncEvent::from_result(result).to_string(), words);
@@ -181,6 +197,9 @@ mod tests {
         assert_eq!(Events::from_supported(0), None);
         assert_eq!(Events::from_supported(!0x100), None);
         assert_eq!(Events::from_supported(0x8000_0900).unwrap().bits(), 0x100);
+        assert_eq!(Events::of_discovery(!0x8000_0000), None);
+        let events = Events::of_discovery(0x8000_0900).unwrap();
+        assert_eq!(events.bits(), 0x8000_0000);
     }
 
     #[test]
@@ -197,10 +216,11 @@ mod tests {
             ),
             (0x0001_0300, AsyncEvent::PersistentError),
             (0xff04_00fa, AsyncEvent::NamespacesChanged),
+            (0x0070_f002, AsyncEvent::DiscoveryChanged),
             (
-                0x0070_f002,
+                0x0070_f001,
                 AsyncEvent::Other {
-                    kind: 2,
+                    kind: 1,
                     information: 0xf0,
                     log_page: 0x70,
                 },

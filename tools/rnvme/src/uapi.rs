@@ -121,12 +121,16 @@ pub(crate) enum Command {
     /// Start to ask a discovery controller, and reply with a number at once. The kernel connects to
     /// it, reads its log and disconnects. The event discover-ntf tells when that is done. The
     /// connect-timeout is for all of it. The discovery belongs to the socket that asked for it: it
-    /// ends, and what was read is forgotten, when that is closed, or asks for another.
+    /// ends, and what was read is forgotten, when that is closed, or asks for another. A persistent
+    /// one stays connected, reads the log again whenever the controller says that it changed, and
+    /// connects again after a loss, with pauses of up to reconnect-delay. Each log that was read,
+    /// and each failure, has an event. Without persistent, keep-alive-tmo and reconnect-delay mean
+    /// nothing.
     Discover = 12,
     /// Read how a discovery of this socket went, or dump the entries of the log that it has read,
     /// each in a message of its own.
     DiscoverGet = 13,
-    /// A discovery is done.
+    /// A discovery is done, or a persistent one has a new log or has failed.
     DiscoverNtf = 14,
     /// Read what the queues of one controller have done together, or what each queue has done, of
     /// one controller or of all of the caller's network namespace.
@@ -462,6 +466,9 @@ pub(crate) mod ctrl {
     /// Number of the last look at the namespaces of the live controller that is over. It counts up.
     pub(crate) const SCAN: u16 = 33;
 
+    /// Stay connected to the discovery controller, and follow its log.
+    pub(crate) const PERSISTENT: u16 = 34;
+
     /// The name of an attribute of this set.
     pub(crate) fn name(id: u16) -> Option<&'static str> {
         match id {
@@ -498,6 +505,7 @@ pub(crate) mod ctrl {
             NR_POLL_QUEUES => Some("nr-poll-queues"),
             DISCOVERY_ID => Some("discovery-id"),
             SCAN => Some("scan"),
+            PERSISTENT => Some("persistent"),
             _ => None,
         }
     }
@@ -576,6 +584,10 @@ pub(crate) mod discovery {
     /// An entry of the log.
     pub(crate) const ENTRY: u16 = 5;
 
+    /// Milliseconds until the persistent discovery goes on, after an error. Where it is absent the
+    /// discovery is over.
+    pub(crate) const NEXT_ATTEMPT: u16 = 6;
+
     /// The name of an attribute of this set.
     pub(crate) fn name(id: u16) -> Option<&'static str> {
         match id {
@@ -584,6 +596,7 @@ pub(crate) mod discovery {
             NR_ENTRIES => Some("nr-entries"),
             ERROR => Some("error"),
             ENTRY => Some("entry"),
+            NEXT_ATTEMPT => Some("next-attempt"),
             _ => None,
         }
     }

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A discovery: the log of a discovery controller, read once.
+//! A discovery: the log of a discovery controller, read once, or followed.
 //!
 //! The controller is on no list and has no disks. It is connected as others are, but for its
-//! admin queue only, by a thread of its own, and gone when the log is read or that failed. What
-//! was read is kept for the socket that asked.
+//! admin queue only, by a thread of its own, and gone when the log is read or that failed, or, if
+//! it is [followed](follow), when that is not wanted any more. What was read is kept for the
+//! socket that asked.
+
+mod follow;
+mod log;
+
+pub(crate) use log::Log;
 
 use super::{
     setup,
@@ -15,10 +21,7 @@ use super::{
 use crate::{
     failure::Failure,
     host::Host,
-    netlink::uapi::{
-        ErrorStage,
-        DISCOVERY_ENTRIES_MAX, //
-    },
+    netlink::uapi::ErrorStage,
     options::{
         Limit,
         Loss,
@@ -33,18 +36,10 @@ use kernel::{
         Mutex, //
     },
 };
-use nvme_wire::{
-    discovery::{
-        Entry,
-        Header, //
-    },
-    sqe::LogPage,
-};
 use rrdma::{
     errno,
     net::Namespace,
     rdma::device::Device,
-    scatter::Buffer,
     sync::{
         Deadline,
         Msecs,
@@ -55,16 +50,10 @@ use rrdma::{
 /// Where all failures of a log happen.
 const STAGE: ErrorStage = ErrorStage::Discovery;
 
-/// How often a log is read that changes meanwhile, as nvme-cli does.
-const ATTEMPTS: u32 = 10;
-
-/// Entries that are read at once: a page, which no controller refuses.
-const AT_ONCE: usize = 4;
-
 /// How long the controller may take to shut down.
 const SHUTDOWN: Msecs = Msecs::from_secs(5);
 
-/// A connection that is lost is not made again.
+/// Recovery is for controllers with disks: see [`follow`] for what is done here.
 const LOSS: Loss = Loss {
     reconnect_delay: 1,
     give_up: Limit::After(0),
@@ -77,23 +66,59 @@ pub(crate) struct Discovery {
     pub(crate) id: u32,
     /// The port of the socket that asked.
     owner: u32,
+    /// The longest pause between attempts to connect, if the log is followed.
+    persistent: Option<Msecs>,
     controller: Arc<Controller>,
     #[pin]
-    outcome: Mutex<Option<Result<Log, Failure>>>,
+    shown: Mutex<Shown>,
     #[pin]
     over: TimedCompletion,
 }
 
+/// What others see of a discovery.
+struct Shown {
+    /// What came of it last; `None` at first.
+    latest: Option<Outcome>,
+    /// Nothing comes any more.
+    over: bool,
+}
+
+/// What came of a discovery.
+pub(crate) enum Outcome {
+    Read(Log),
+    /// And when it goes on, if it does.
+    Failed(Failure, Option<Deadline>),
+}
+
+impl From<Result<Log, Failure>> for Outcome {
+    fn from(result: Result<Log, Failure>) -> Self {
+        match result {
+            Ok(log) => Self::Read(log),
+            Err(failure) => Self::Failed(failure, None),
+        }
+    }
+}
+
 impl Discovery {
-    /// A discovery that does nothing yet. May sleep.
-    pub(crate) fn new(host: Arc<Host>, id: u32, options: Options, owner: u32) -> Result<Arc<Self>> {
+    /// A discovery that does nothing yet; for whether it is `persistent` see the field. May sleep.
+    pub(crate) fn new(
+        host: Arc<Host>,
+        id: u32,
+        options: Options,
+        persistent: Option<Msecs>,
+        owner: u32,
+    ) -> Result<Arc<Self>> {
         let controller = Controller::new(host, id, true, options, LOSS)?;
         Arc::pin_init(
             pin_init!(Self {
                 id,
                 owner,
+                persistent,
                 controller,
-                outcome <- new_mutex!(None, "rnvme::Discovery::outcome"),
+                shown <- new_mutex!(Shown {
+                    latest: None,
+                    over: false,
+                }, "rnvme::Discovery::shown"),
                 over <- TimedCompletion::new(),
             }),
             GFP_KERNEL,
@@ -125,9 +150,9 @@ impl Discovery {
         self.controller.is_deleting()
     }
 
-    /// Whether something came of it. May sleep.
+    /// Whether nothing comes of it any more. May sleep.
     pub(crate) fn is_over(&self) -> bool {
-        self.outcome.lock().is_some()
+        self.shown.lock().over
     }
 
     /// Waits until it is over. Sleeps.
@@ -140,15 +165,19 @@ impl Discovery {
         self.over.complete_all();
     }
 
-    /// What came of it; `None` while it is under way.
-    pub(crate) fn outcome<R>(&self, look: impl FnOnce(Option<&Result<Log, Failure>>) -> R) -> R {
-        look(self.outcome.lock().as_ref())
+    /// What came of it last; `None` while nothing did.
+    pub(crate) fn outcome<R>(&self, look: impl FnOnce(Option<&Outcome>) -> R) -> R {
+        look(self.shown.lock().latest.as_ref())
     }
 
     /// From connecting to when nothing is left of the connection. Sleeps.
     pub(crate) fn run(this: &Arc<Self>) {
         let controller = &*this.controller;
-        let outcome = Self::read(controller).map_err(|failure| match controller.is_deleting() {
+        let last = match this.persistent {
+            Some(longest) => Err(this.follow(longest)),
+            None => Self::read(controller),
+        };
+        let last = last.map_err(|failure| match controller.is_deleting() {
             true => Failure::new(
                 failure.stage,
                 errno::ECANCELED,
@@ -157,10 +186,18 @@ impl Discovery {
             false => failure,
         });
         controller.release_device();
-        *this.outcome.lock() = Some(outcome);
-        controller.host.tell_discovery(this);
+        this.show(last.into(), true);
         controller.host.discoveries.over(this);
         this.over.complete_all();
+    }
+
+    /// Keeps what came of it, and tells.
+    fn show(&self, outcome: Outcome, over: bool) {
+        *self.shown.lock() = Shown {
+            latest: Some(outcome),
+            over,
+        };
+        self.controller.host.tell_discovery(self);
     }
 
     #[inline(never)]
@@ -179,96 +216,5 @@ impl Discovery {
             pr_debug!("discovery {}: shutdown: {}\n", controller.id, message);
         }
         Ok(log)
-    }
-}
-
-/// A discovery log.
-pub(crate) struct Log {
-    pub(crate) header: Header,
-    /// Of so many entries each, which were looked at.
-    pieces: KVec<Buffer>,
-}
-
-impl Log {
-    /// An entry that was read, counted from 0.
-    pub(crate) fn entry(&self, number: usize) -> Option<Entry<'_>> {
-        let most = usize::try_from(self.header.entries).unwrap_or(usize::MAX);
-        if number >= most {
-            return None;
-        }
-        let piece = self.pieces.get(number / AT_ONCE)?;
-        let mut entries = piece.bytes().chunks_exact(Entry::SIZE);
-        Entry::parse(entries.nth(number % AT_ONCE)?).ok()
-    }
-
-    /// Reads the log until it does not change meanwhile.
-    fn read(admin: &Admin<'_>) -> Result<Self, Failure> {
-        let mut header = Self::header(admin)?;
-        for _ in 0..ATTEMPTS {
-            let pieces = Self::entries(admin, &header)?;
-            let now = Self::header(admin)?;
-            if now == header {
-                return Ok(Self { header, pieces });
-            }
-            header = now;
-        }
-        Err(Failure::new(
-            STAGE,
-            EAGAIN,
-            format_args!("the discovery log changed {ATTEMPTS} times while it was read"),
-        ))
-    }
-
-    fn header(admin: &Admin<'_>) -> Result<Header, Failure> {
-        let data = Self::part(admin, 0, Header::SIZE)?;
-        Header::parse(data.bytes())
-            .map_err(|why| Failure::target(STAGE, format_args!("the discovery log: {why}")))
-    }
-
-    /// As many entries as the header says, and we take.
-    fn entries(admin: &Admin<'_>, header: &Header) -> Result<KVec<Buffer>, Failure> {
-        let count = header.entries.min(DISCOVERY_ENTRIES_MAX.into());
-        let mut pieces = KVec::new();
-        let (mut number, mut offset) = (0u64, Header::SIZE as u64);
-        while number < count {
-            let entries = (AT_ONCE as u64).min(count.saturating_sub(number));
-            let length = (entries as usize).saturating_mul(Entry::SIZE);
-            let piece = Self::part(admin, offset, length)?;
-            Self::check(number, piece.bytes())?;
-            pieces
-                .push(piece, GFP_KERNEL)
-                .map_err(|_| Failure::kernel(STAGE, ENOMEM, "discovery log"))?;
-            number = number.saturating_add(entries);
-            offset = offset.saturating_add(length as u64);
-        }
-        Ok(pieces)
-    }
-
-    /// Looks at entries, of which the first has this number.
-    fn check(first: u64, data: &[u8]) -> Result<(), Failure> {
-        for (number, entry) in (first..u64::MAX).zip(data.chunks_exact(Entry::SIZE)) {
-            Entry::parse(entry).map_err(|why| {
-                Failure::target(
-                    STAGE,
-                    format_args!("entry {number} of the discovery log: {why}"),
-                )
-            })?;
-        }
-        Ok(())
-    }
-
-    fn part(admin: &Admin<'_>, offset: u64, length: usize) -> Result<Buffer, Failure> {
-        let what = "reading the discovery log";
-        if admin.deadline.left() == Msecs::new(0) {
-            let limit = admin.controller.options.connect_timeout.get();
-            return Err(Failure::new(
-                STAGE,
-                ETIMEDOUT,
-                format_args!("{what}: not done within {limit} ms"),
-            ));
-        }
-        let page = LogPage::new(LogPage::DISCOVERY, offset, length as u64)
-            .map_err(|why| Failure::new(STAGE, EINVAL, format_args!("{what}: {why}")))?;
-        admin.log_page(STAGE, page, what)
     }
 }

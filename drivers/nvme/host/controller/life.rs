@@ -6,6 +6,7 @@ use super::{
     errand::Errand,
     session::{
         Fate,
+        Line,
         Session, //
     },
     setup,
@@ -115,7 +116,7 @@ impl Controller {
             *self.inventory.lock() = Some(session.inventory.clone());
             self.enter(State::Live, None);
             self.log(format_args!("connected to {}", self.options.subsystem()));
-            watch.begin(&session);
+            watch.begin(session.events);
             let again = match self.serve_disks(&session, &mut found, &mut watch) {
                 Ok(Wish::Removal) => return self.remove_live(session),
                 Ok(Wish::Reset) => self.reset(session, &first),
@@ -156,7 +157,8 @@ impl Controller {
                 // The disks may have other hardware queues now.
                 session.place();
             }
-            let next = watch.attend(self, session);
+            let queue = session.admin.queue_pair();
+            let next = watch.attend(self, queue, |event| self.act(event));
             if self.is_resetting() && !self.is_deleting() {
                 return ControlFlow::Break(Wish::Reset);
             }
@@ -183,7 +185,7 @@ impl Controller {
         self.enter(State::Deleting, None);
         self.removing.store(true, ordering::Relaxed);
         self.start_errand(Errand::DeleteDisks);
-        let disks = self.serve(&session, || match self.take_errand() {
+        let disks = self.serve(&*session, || match self.take_errand() {
             Some(done) => ControlFlow::Break(done),
             None => ControlFlow::Continue(Deadline::NEVER),
         });
@@ -196,14 +198,14 @@ impl Controller {
         self.release_device();
     }
 
-    /// Keeps the connection alive until `over` breaks, or trouble comes. `over` is asked
+    /// Keeps a connection alive until `over` breaks, or trouble comes. `over` is asked
     /// whenever the thread is woken, and at the moment that it says.
-    fn serve<R>(
+    pub(super) fn serve<R>(
         &self,
-        session: &Session,
+        line: &impl Line,
         mut over: impl FnMut() -> ControlFlow<R, Deadline>,
     ) -> Result<R, Failure> {
-        let keep_alive = KeepAlive::new(self.options.keep_alive_ms(), session.traffic_keeps_alive);
+        let keep_alive = KeepAlive::new(self.options.keep_alive_ms(), line.traffic_keeps_alive());
         let period = keep_alive.map_or(IDLE, |k| Msecs::new(k.period_ms()));
         let mut next = Deadline::after(period);
         loop {
@@ -219,13 +221,13 @@ impl Controller {
                 let limit = left.min(moment.left());
                 // An errand waits for requests, also of who does not poll.
                 let waited_for = self.is_errand_under_way() || self.freezing.get();
-                let polls = waited_for && session.poll();
+                let polls = waited_for && line.poll();
                 self.wait(if polls { limit.min(POLL) } else { limit });
                 continue;
             }
             if let Some(keep_alive) = keep_alive {
-                if keep_alive.is_due(session.take_traffic()) {
-                    session.keep_alive(self, Msecs::new(keep_alive.timeout_ms()))?;
+                if keep_alive.is_due(line.take_traffic()) {
+                    self.keep_alive(line.admin(), Msecs::new(keep_alive.timeout_ms()))?;
                 }
             }
             next = Deadline::after(period);

@@ -154,12 +154,12 @@ impl Controller {
     }
 
     /// Whether there is no use in another attempt.
-    fn is_over(&self, failure: &Failure) -> bool {
+    pub(super) fn is_over(&self, failure: &Failure) -> bool {
         failure.is_final() || self.is_deleting()
     }
 
     /// Lets go of what is left of a connection that is gone.
-    fn forget_connection(&self) {
+    pub(super) fn forget_connection(&self) {
         self.release_device();
         self.alarm.reset();
     }

@@ -75,7 +75,7 @@ pub(super) struct Session {
 
 impl Session {
     /// The admin queue, for one command or what `limit` allows.
-    pub(super) fn admin<'a>(&'a self, controller: &'a Controller, limit: Msecs) -> Admin<'a> {
+    fn command<'a>(&'a self, controller: &'a Controller, limit: Msecs) -> Admin<'a> {
         Admin {
             sender: Sender::Thread(&self.admin),
             controller,
@@ -83,32 +83,10 @@ impl Session {
         }
     }
 
-    /// Whether any I/O command ended since this was asked last.
-    pub(super) fn take_traffic(&self) -> bool {
-        let mut any = false;
-        for connection in &self.io {
-            any |= connection.queue_pair().context().take_traffic();
-        }
-        any
-    }
-
-    /// Tells the target that we live; waits for its answer.
-    pub(super) fn keep_alive(&self, controller: &Controller, limit: Msecs) -> Result<(), Failure> {
-        match self.admin(controller, limit.min(COMMAND)).keep_alive() {
-            // Removal has been asked for, which the caller will see.
-            Ok(()) | Err(CommandError::Cancelled) => Ok(()),
-            Err(CommandError::Trouble(trouble)) => Err(trouble.into()),
-            Err(error) => {
-                let what = "keep-alive";
-                Err(Failure::from_command(ErrorStage::KeepAlive, error, what))
-            }
-        }
-    }
-
     /// Tells the controller to shut down in good order. It is a courtesy: what
     /// goes wrong changes nothing, the connection ends in any case.
     pub(super) fn shut_down(&self, controller: &Controller) {
-        let admin = self.admin(controller, self.shutdown);
+        let admin = self.command(controller, self.shutdown);
         if let Err(failure) = admin.shut_down(self.configuration) {
             controller.log(format_args!("shutdown: {}", failure.message()));
         }
@@ -143,21 +121,12 @@ impl Session {
         io::counts(self.split)
     }
 
-    /// Polls in place of users who may have fallen asleep with requests under way. Whether
-    /// there are queues that are polled.
-    pub(super) fn poll(&self) -> bool {
-        for connection in &self.io {
-            connection.queue_pair().context().poll();
-        }
-        self.split.poll() > 0
-    }
-
     /// Ends the connections, and what is in flight on them as `fate` says. The
     /// order is that of [`crate::queue`]: nothing finds the queues any more, the
     /// queue pairs are drained, the requests end, everything is freed. Sleeps.
     pub(super) fn tear_down(self: KBox<Self>, fate: Fate) {
         self.end_io(fate);
-        self.end_admin();
+        end_admin(&self.admin);
     }
 
     /// Ends the connections of a controller that is asked to forget all that it had of us: it
@@ -165,11 +134,11 @@ impl Session {
     pub(super) fn disable(self: KBox<Self>, controller: &Controller) {
         self.end_io(Fate::Retry);
         let limit = self.disable.min(controller.options.connect_timeout);
-        let admin = self.admin(controller, limit);
+        let admin = self.command(controller, limit);
         if let Err(failure) = admin.disable(self.configuration) {
             controller.log(format_args!("reset: {}", failure.message()));
         }
-        self.end_admin();
+        end_admin(&self.admin);
     }
 
     fn end_io(&self, fate: Fate) {
@@ -184,11 +153,92 @@ impl Session {
             Queue::end(connection, |request| fate.meet(request, stats));
         }
     }
+}
 
-    fn end_admin(&self) {
-        // It has no requests of the block layer.
-        let stats = self.admin.queue_pair().context().stats();
-        Queue::end(&self.admin, |request| Fate::Fail.meet(request, stats));
+/// Ends the connection of an admin queue. Sleeps.
+pub(super) fn end_admin(admin: &Connected<Queue>) {
+    // It has no requests of the block layer.
+    let stats = admin.queue_pair().context().stats();
+    Queue::end(admin, |request| Fate::Fail.meet(request, stats));
+}
+
+/// A connection that can be kept alive.
+pub(super) trait Line {
+    /// Whether any I/O command ended since this was asked last.
+    fn take_traffic(&self) -> bool;
+
+    /// Whether the target takes that for a sign of life.
+    fn traffic_keeps_alive(&self) -> bool;
+
+    /// Polls in place of users who may have fallen asleep with requests under way. Whether
+    /// there are queues that are polled.
+    fn poll(&self) -> bool;
+
+    /// Where signs of life go.
+    fn admin(&self) -> &Connected<Queue>;
+}
+
+impl Line for Session {
+    fn take_traffic(&self) -> bool {
+        let mut any = false;
+        for connection in &self.io {
+            any |= connection.queue_pair().context().take_traffic();
+        }
+        any
+    }
+
+    fn traffic_keeps_alive(&self) -> bool {
+        self.traffic_keeps_alive
+    }
+
+    fn poll(&self) -> bool {
+        for connection in &self.io {
+            connection.queue_pair().context().poll();
+        }
+        self.split.poll() > 0
+    }
+
+    fn admin(&self) -> &Connected<Queue> {
+        &self.admin
+    }
+}
+
+/// An admin queue without I/O queues.
+impl Line for Connected<Queue> {
+    fn take_traffic(&self) -> bool {
+        false
+    }
+
+    fn traffic_keeps_alive(&self) -> bool {
+        false
+    }
+
+    fn poll(&self) -> bool {
+        false
+    }
+
+    fn admin(&self) -> &Connected<Queue> {
+        self
+    }
+}
+
+impl Controller {
+    /// Tells the target that we live; waits for its answer.
+    pub(super) fn keep_alive(&self, queue: &Connected<Queue>, limit: Msecs) -> Result<(), Failure> {
+        let admin = Admin {
+            sender: Sender::Thread(queue),
+            controller: self,
+            deadline: Deadline::after(limit.min(COMMAND)),
+        };
+        match admin.keep_alive() {
+            // Removal has been asked for, which the caller will see.
+            Ok(()) | Err(CommandError::Cancelled) => Ok(()),
+            Err(CommandError::Trouble(trouble)) => Err(trouble.into()),
+            Err(error) => {
+                let what = "keep-alive";
+                Err(Failure::from_command(ErrorStage::KeepAlive, error, what))
+            }
+        }
     }
 }
 

@@ -203,6 +203,30 @@ pub(super) fn connect_admin(
     Ok((enabled.admin, enabled.configuration))
 }
 
+/// Connects the admin queue of a discovery controller, which is asked to tell when its log changes.
+/// Sleeps.
+///
+/// # Errors
+///
+/// [`EOPNOTSUPP`](rrdma::errno::EOPNOTSUPP) if it cannot.
+#[inline(never)]
+pub(super) fn connect_watched(
+    controller: &Controller,
+    deadline: Deadline,
+) -> Result<Connected<Queue>, Failure> {
+    let mut setup = Setup::new(controller, deadline);
+    let queue = setup.enable()?.admin;
+    let identity = Setup::identity(&setup.admin(&queue))?;
+    if !setup.listen(&queue, Events::of_discovery(identity.async_events))? {
+        return Err(Failure::new(
+            ErrorStage::Enable,
+            rrdma::errno::EOPNOTSUPP,
+            format_args!("the target does not tell when its discovery log changes"),
+        ));
+    }
+    Ok(queue)
+}
+
 /// Makes the tag set that all disks share, with a place for each queue pair that there may be.
 fn tag_set(established: &Established) -> Result<Arc<TagSet<Io>>> {
     let wish = established.wish;
@@ -308,15 +332,7 @@ impl<'a> Setup<'a> {
         let version = admin.version()?;
         let identity = self.identify(&admin, controller_id)?;
         // Before the namespaces are looked at: what changes after that is told.
-        let events = match Events::from_supported(identity.async_events) {
-            Some(events) => admin.enable_events(events)?,
-            None => false,
-        };
-        if events {
-            let (stage, what) = (ErrorStage::Enable, "asking for the first event");
-            Queue::ask_event(queue.queue_pair())
-                .map_err(|error| Failure::from_command(stage, error, what))?;
-        }
+        let events = self.listen(&queue, Events::from_supported(identity.async_events))?;
         let mut agreement = self.agree(&queue, &identity, capabilities)?;
         if let Some(before) = before {
             if !agreement.covers(&before.agreement) {
@@ -357,6 +373,20 @@ impl<'a> Setup<'a> {
             capabilities,
             configuration,
         })
+    }
+
+    /// Asks to be told of events, if there are some; whether the target will.
+    fn listen(&self, queue: &Connected<Queue>, events: Option<Events>) -> Result<bool, Failure> {
+        let tells = match events {
+            Some(events) => self.admin(queue).enable_events(events)?,
+            None => false,
+        };
+        if tells {
+            let (stage, what) = (ErrorStage::Enable, "asking for the first event");
+            Queue::ask_event(queue.queue_pair())
+                .map_err(|error| Failure::from_command(stage, error, what))?;
+        }
+        Ok(tells)
     }
 
     /// The I/O queues to ask for.
@@ -559,15 +589,21 @@ impl<'a> Setup<'a> {
         Ok(buffer)
     }
 
+    /// What the controller says of itself.
+    fn identity(admin: &Admin<'_>) -> Result<identify::Controller, Failure> {
+        let what = "identify controller";
+        let data = admin.identify(Identify::Controller, what)?;
+        identify::Controller::parse(data.bytes())
+            .map_err(|why| Failure::target(ErrorStage::Identify, format_args!("{what}: {why}")))
+    }
+
     fn identify(
         &self,
         admin: &Admin<'_>,
         controller_id: u16,
     ) -> Result<Arc<identify::Controller>, Failure> {
         let stage = ErrorStage::Identify;
-        let data = admin.identify(Identify::Controller, "identify controller")?;
-        let identity = identify::Controller::parse(data.bytes())
-            .map_err(|why| Failure::target(stage, format_args!("identify controller: {why}")))?;
+        let identity = Self::identity(admin)?;
         limits::controller::check(&identity, controller_id)
             .map_err(|why| Failure::target(stage, format_args!("unusable controller: {why}")))?;
         Arc::new(identity, GFP_KERNEL)

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a target tells in its own time, while the controller is live.
+//! What a target tells in its own time, while it is connected.
 
 use super::{
     recovery::milliseconds,
-    session::Session,
     Controller, //
 };
 use crate::{
@@ -52,28 +51,43 @@ impl Watch {
 
     /// Begins with a connection on which the target was asked, if it tells of events; at the pace
     /// of the one before.
-    pub(super) fn begin(&mut self, session: &Session) {
-        self.asked = session.events.then(Instant::now);
+    pub(super) fn begin(&mut self, tells: bool) {
+        self.asked = tells.then(Instant::now);
         self.next = Deadline::after(Msecs::new(self.pace.pause_ms()));
     }
 
-    /// Sees to what was told, and asks again. Answers when it wants to be called at the latest.
-    /// Sleeps, but not for the target.
-    pub(super) fn attend(&mut self, controller: &Controller, session: &Session) -> Deadline {
+    /// Whether more can be told.
+    pub(super) fn is_open(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// Gives what was told to `act`, and asks again. Answers when it wants to be called at the
+    /// latest. Sleeps, but not for the target.
+    pub(super) fn attend(
+        &mut self,
+        controller: &Controller,
+        queue: &QueuePair<Queue>,
+        act: impl FnOnce(AsyncEvent),
+    ) -> Deadline {
         let Some(asked) = self.asked else {
             return Deadline::NEVER;
         };
         if self.next.left() > Msecs::new(0) {
             return self.next;
         }
-        let queue = session.admin.queue_pair();
         let Some(event) = queue.context().take_event() else {
             return Deadline::NEVER;
         };
         self.pace = self.pace.after(milliseconds(event.moment - asked));
         self.next = Deadline::after(Msecs::new(self.pace.pause_ms()));
-        self.asked =
-            (controller.heard(event.completion) && controller.ask_again(queue)).then(Instant::now);
+        let tells = match controller.heard(event.completion) {
+            Some(event) => {
+                act(event);
+                controller.ask_again(queue)
+            }
+            None => false,
+        };
+        self.asked = tells.then(Instant::now);
         self.next
     }
 }
@@ -90,24 +104,28 @@ impl Controller {
         asked.is_ok()
     }
 
-    /// Does what an event asks for; `false` if the target wants to tell no more.
-    fn heard(&self, completion: cqe::Completion) -> bool {
+    /// The event that was told; `None` if the target wants to tell no more.
+    fn heard(&self, completion: cqe::Completion) -> Option<AsyncEvent> {
         let status = completion.status;
         if !status.is_success() {
             self.log(format_args!("the target tells no events: {status}"));
-            return false;
+            return None;
         }
         let event = AsyncEvent::from_result(completion.result32());
         match event {
-            AsyncEvent::NamespacesChanged => {}
+            AsyncEvent::NamespacesChanged | AsyncEvent::DiscoveryChanged => {}
             event => self.log(format_args!("the target tells: {event}")),
         }
+        Some(event)
+    }
+
+    /// Does what an event asks for of a controller with disks.
+    pub(super) fn act(&self, event: AsyncEvent) {
         // Who is not live any more has no use for either.
         let _ = match event {
             AsyncEvent::NamespacesChanged => self.want_scan().map(|_| ()),
             AsyncEvent::PersistentError => self.ask_reset(),
-            AsyncEvent::Other { .. } => Ok(()),
+            AsyncEvent::DiscoveryChanged | AsyncEvent::Other { .. } => Ok(()),
         };
-        true
     }
 }

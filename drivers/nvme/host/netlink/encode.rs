@@ -17,6 +17,7 @@ use crate::{
         Controller,
         Discovery,
         Facts,
+        Outcome,
         Recovery,
         Shown, //
     },
@@ -181,11 +182,17 @@ pub(super) fn discovery(message: &mut Message<'_>, discovery: &Discovery) -> Res
     message.put_u32(discovery::DISCOVERY_ID, discovery.id)?;
     discovery.outcome(|outcome| match outcome {
         None => Ok(()),
-        Some(Ok(log)) => {
+        Some(Outcome::Read(log)) => {
             message.put_uint(discovery::GENERATION, log.header.generation)?;
             message.put_uint(discovery::NR_ENTRIES, log.header.entries)
         }
-        Some(Err(error)) => message.nest(discovery::ERROR, |nest| failure(nest, error)),
+        Some(Outcome::Failed(error, next)) => {
+            message.nest(discovery::ERROR, |nest| failure(nest, error))?;
+            match next {
+                Some(moment) => message.put_u32(discovery::NEXT_ATTEMPT, moment.left().get()),
+                None => Ok(()),
+            }
+        }
     })
 }
 

@@ -17,7 +17,8 @@ use crate::{
     controller::{
         Controller,
         Discovery,
-        Log, //
+        Log,
+        Outcome, //
     },
     host::Host,
     options::{
@@ -221,18 +222,23 @@ fn dump_namespaces_of(controller: &Controller, dump: &mut Dump<'_>) -> Result<bo
     })
 }
 
-/// Starts to read the log of a discovery controller, and replies with a number.
+/// Starts to read or to follow the log of a discovery controller, and replies with a number.
 pub(super) fn discover(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
     let subsystem = match request.str(ctrl::SUBSYSNQN)? {
         Some(_) => nqn(request, ctrl::SUBSYSNQN)?,
         None => CString::try_from_fmt(fmt!("{}", nqn::DISCOVERY))?,
     };
-    let options = Options {
-        keep_alive: 0,
-        ..options(request, subsystem)?
-    };
+    let delay = request.u32(ctrl::RECONNECT_DELAY);
+    let delay = delay.unwrap_or(uapi::RECONNECT_DELAY_DEFAULT);
+    let persistent = request.flag(ctrl::PERSISTENT);
+    let persistent = persistent.then(|| Msecs::from_secs(delay));
+    let mut options = options(request, subsystem)?;
+    // What is over soon is not kept alive.
+    if persistent.is_none() {
+        options.keep_alive = 0;
+    }
     let discovery = host
-        .discover(options, request.portid())
+        .discover(options, persistent, request.portid())
         .map_err(|error| match error {
             EBUSY => request.fail(EBUSY, format_args!("too many discoveries")),
             e => e,
@@ -256,8 +262,8 @@ pub(super) fn dump_entries(host: &Arc<Host>, dump: &mut Dump<'_>) -> Result {
     let discovery = find_discovery(host, dump, &namespace, owner)?;
     discovery.outcome(|outcome| {
         let why = match outcome {
-            Some(Ok(log)) => return dump_log(log, dump),
-            Some(Err(_)) => "the discovery failed",
+            Some(Outcome::Read(log)) => return dump_log(log, dump),
+            Some(Outcome::Failed(..)) => "the discovery failed",
             None => "the discovery is not over yet",
         };
         Err(dump.refuse(discovery::DISCOVERY_ID, format_args!("{why}")))

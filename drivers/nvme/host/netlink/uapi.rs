@@ -123,12 +123,16 @@ pub(crate) enum Command {
     /// Start to ask a discovery controller, and reply with a number at once. The kernel connects to
     /// it, reads its log and disconnects. The event discover-ntf tells when that is done. The
     /// connect-timeout is for all of it. The discovery belongs to the socket that asked for it: it
-    /// ends, and what was read is forgotten, when that is closed, or asks for another.
+    /// ends, and what was read is forgotten, when that is closed, or asks for another. A persistent
+    /// one stays connected, reads the log again whenever the controller says that it changed, and
+    /// connects again after a loss, with pauses of up to reconnect-delay. Each log that was read,
+    /// and each failure, has an event. Without persistent, keep-alive-tmo and reconnect-delay mean
+    /// nothing.
     Discover = 12,
     /// Read how a discovery of this socket went, or dump the entries of the log that it has read,
     /// each in a message of its own.
     DiscoverGet = 13,
-    /// A discovery is done.
+    /// A discovery is done, or a persistent one has a new log or has failed.
     DiscoverNtf = 14,
     /// Read what the queues of one controller have done together, or what each queue has done, of
     /// one controller or of all of the caller's network namespace.
@@ -328,6 +332,9 @@ pub(crate) mod ctrl {
 
     /// Number of the last look at the namespaces of the live controller that is over. It counts up.
     pub(crate) const SCAN: u16 = 33;
+
+    /// Stay connected to the discovery controller, and follow its log.
+    pub(crate) const PERSISTENT: u16 = 34;
 }
 
 /// A namespace that has a disk.
@@ -384,6 +391,10 @@ pub(crate) mod discovery {
 
     /// An entry of the log.
     pub(crate) const ENTRY: u16 = 5;
+
+    /// Milliseconds until the persistent discovery goes on, after an error. Where it is absent the
+    /// discovery is over.
+    pub(crate) const NEXT_ATTEMPT: u16 = 6;
 }
 
 /// An entry of a discovery log: a way to a subsystem. Numbers are those of the NVMe over Fabrics
@@ -729,6 +740,13 @@ pub(crate) const DISCOVER_DO: &[Attribute] = &[
         },
     },
     Attribute {
+        id: ctrl::KEEP_ALIVE_TMO,
+        kind: Kind::U32 {
+            min: 0,
+            max: 4_294_967,
+        },
+    },
+    Attribute {
         id: ctrl::CONNECT_TIMEOUT,
         kind: Kind::U32 {
             min: 1,
@@ -741,6 +759,14 @@ pub(crate) const DISCOVER_DO: &[Attribute] = &[
             min: 0,
             max: u8::MAX,
         },
+    },
+    Attribute {
+        id: ctrl::RECONNECT_DELAY,
+        kind: Kind::U32 { min: 1, max: 3600 },
+    },
+    Attribute {
+        id: ctrl::PERSISTENT,
+        kind: Kind::Flag,
     },
 ];
 

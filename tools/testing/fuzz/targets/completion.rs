@@ -51,8 +51,8 @@ fuzz_target!(|data: &[u8]| {
     }
     let _ = Connected::from_result(result);
     assert!(!AsyncEvent::from_result(result).to_string().is_empty());
-    if let Some(events) = Events::from_supported(result) {
-        assert_eq!(events.bits() & !result, 0);
+    for events in [Events::from_supported(result), Events::of_discovery(result)] {
+        assert_eq!(events.map_or(0, Events::bits) & !result, 0);
     }
     // No target can make the host have more queues than it asked for.
     for asked in [NonZeroU16::MIN, NonZeroU16::MAX] {

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Following a discovery log: the connection is kept, and the log is read again whenever the target
+//! says that it changed.
+//!
+//! What changes while there is no connection nobody tells, so the log is read each time that one
+//! is made. It is made again whenever it is lost, and however long that takes: only the socket
+//! that asked, or a target for which there is no use in that, ends it.
+
+use super::{
+    super::{
+        session,
+        setup,
+        watch::Watch,
+        Admin,
+        Sender, //
+    },
+    Discovery,
+    Log,
+    Outcome,
+    STAGE, //
+};
+use crate::{
+    failure::Failure,
+    queue::Queue, //
+};
+use core::{
+    convert::Infallible,
+    ops::ControlFlow, //
+};
+use kernel::{
+    prelude::*,
+    time::{
+        Instant,
+        Monotonic, //
+    },
+};
+use nvme_wire::{
+    async_event::AsyncEvent,
+    backoff::Backoff, //
+};
+use rrdma::{
+    errno, random,
+    rdma::cm::Connected,
+    sync::{
+        Deadline,
+        Msecs, //
+    },
+};
+
+/// How long after a change the log is read. Changes come in bursts, and the last of them may be
+/// that the target closes the port and ends the connection: Linux's does not survive a look at the
+/// log in between.
+const SETTLE: Msecs = Msecs::new(200);
+
+impl Discovery {
+    /// Follows the log until that is not wanted any more, or of no use, and answers why. Pauses
+    /// between attempts to connect are up to `longest`. Sleeps.
+    pub(super) fn follow(&self, longest: Msecs) -> Failure {
+        let controller = &*self.controller;
+        let (mut watch, mut attempts) = (Watch::new(), 0_u32);
+        loop {
+            let limit = Deadline::after(controller.options.connect_timeout);
+            let queue = setup::connect_watched(controller, limit);
+            let began = Instant::<Monotonic>::now();
+            let failure = match queue {
+                Ok(queue) => self.follow_on(queue, &mut watch, limit),
+                Err(failure) => failure,
+            };
+            controller.forget_connection();
+            if controller.is_over(&failure) || failure.error == errno::EOPNOTSUPP {
+                return failure;
+            }
+            // Who hangs up as soon as he is connected is not asked at once each time.
+            if began.elapsed().as_millis() > longest.get().into() {
+                attempts = 0;
+            }
+            let pause = Backoff::new(longest.get()).pause_ms(attempts, random::number());
+            attempts = attempts.saturating_add(1);
+            let next = Deadline::after(Msecs::new(pause));
+            self.show(Outcome::Failed(failure, Some(next)), false);
+            while next.left() > Msecs::new(0) && !self.is_cancelled() {
+                controller.wait(next.left());
+            }
+        }
+    }
+
+    /// The same with one connection, by which the log is to be read for the first time until
+    /// `limit`.
+    #[inline(never)]
+    fn follow_on(&self, queue: Connected<Queue>, watch: &mut Watch, limit: Deadline) -> Failure {
+        watch.begin(true);
+        let Err(failure) = self.read_on(&queue, watch, limit);
+        session::end_admin(&queue);
+        failure
+    }
+
+    /// Reads the log, and again whenever it changes.
+    fn read_on(
+        &self,
+        queue: &Connected<Queue>,
+        watch: &mut Watch,
+        limit: Deadline,
+    ) -> Result<Infallible, Failure> {
+        let controller = &*self.controller;
+        let mut deadline = limit;
+        loop {
+            let log = Log::read(&Admin {
+                sender: Sender::Thread(queue),
+                controller,
+                deadline,
+            })?;
+            self.show(Outcome::Read(log), false);
+            self.await_change(queue, watch)?;
+            deadline = Deadline::after(controller.options.connect_timeout);
+        }
+    }
+
+    /// Keeps the connection alive until the target says that the log changed.
+    fn await_change(&self, queue: &Connected<Queue>, watch: &mut Watch) -> Result<(), Failure> {
+        let controller = &*self.controller;
+        let mut due = Deadline::NEVER;
+        controller.serve(queue, || {
+            if self.is_cancelled() {
+                return ControlFlow::Break(Err(Failure::cancelled(STAGE)));
+            }
+            let next = watch.attend(controller, queue.queue_pair(), |event| {
+                if event == AsyncEvent::DiscoveryChanged {
+                    due = due.min(Deadline::after(SETTLE));
+                }
+            });
+            if !watch.is_open() {
+                let why = format_args!("the target tells of no more changes");
+                return ControlFlow::Break(Err(Failure::target(STAGE, why)));
+            }
+            match due.left() > Msecs::new(0) {
+                true => ControlFlow::Continue(next.min(due)),
+                false => ControlFlow::Break(Ok(())),
+            }
+        })?
+    }
+}
