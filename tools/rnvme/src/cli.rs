@@ -45,7 +45,15 @@ FILE:
 DISCOVERY:
   With --traddr all subsystems are connected of which the discovery controller
   there knows, and those to which it refers, with the other options. Of
-  discovery controllers 32 are asked at most.";
+  discovery controllers 32 are asked at most.
+
+  With --persistent the program stays, and does the same with what they know
+  of later, whether they are those of --traddr or of the file: each that is new
+  is connected, once. What they name no more is told and stays connected. A
+  connection to a discovery controller that is lost, or cannot be made, is
+  tried again, with pauses of up to --reconnect-delay; what could not be
+  connected of that which they know of, too, every 30 seconds. SIGINT and
+  SIGTERM end this with status 0, and all that is connected stays so.";
 
 const FINDINGS: &str = "\
 FINDINGS:
@@ -346,6 +354,11 @@ pub(crate) struct ConnectAll {
           value_parser = check_nqn)]
     pub(crate) nqn: String,
 
+    /// Stay connected to the discovery controllers, and connect what they come to know of, until
+    /// SIGINT or SIGTERM
+    #[arg(short = 'p', long)]
+    pub(crate) persistent: bool,
+
     /// How the targets are reached.
     #[command(flatten)]
     pub(crate) access: Access,
@@ -362,7 +375,7 @@ pub(crate) struct ConnectAll {
 /// All but these say something of a discovery controller, and need one.
 fn of_a_discovery(option: Arg) -> Arg {
     match option.get_id().as_str() {
-        "config" | "traddr" | "format" => option,
+        "config" | "traddr" | "persistent" | "format" => option,
         _ => option.requires("traddr"),
     }
 }
@@ -681,6 +694,9 @@ mod tests {
             &["-f", "x"],
             &["-o", "json"],
             &["-a", "10.0.0.9"],
+            &["-p"],
+            &["-p", "-f", "x"],
+            &["--persistent", "-a", "10.0.0.9"],
             &[
                 "-a", "10.0.0.9", "-s", "8009", "-k", "5", "-l", "-1", "-n", "nqn.x",
             ],

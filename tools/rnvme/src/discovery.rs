@@ -26,7 +26,11 @@ impl Log {
     /// Read how a discovery went, but for the entries; none if it is under way.
     pub(crate) fn read(from: &Attributes) -> Result<Option<Self>, Error> {
         if let Some(nest) = from.nest(attribute::ERROR)? {
-            return Err(Failure::read(&nest)?.into());
+            return Err(Failure {
+                next_attempt: from.u32(attribute::NEXT_ATTEMPT)?,
+                ..Failure::read(&nest)?
+            }
+            .into());
         }
         let Some(genctr) = from.uint(attribute::GENERATION)? else {
             return Ok(None);
@@ -98,6 +102,15 @@ impl Entry {
             rdma_cms: from.u8(field::RDMA_CMS)?.map(Connections),
             rdma_pkey: from.u16(field::RDMA_PKEY)?,
         })
+    }
+
+    /// Whether both are the same way to the same subsystem, whatever else they say of it.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let way = |entry: &Self| (entry.subtype, entry.trtype, entry.adrfam);
+        way(self) == way(other)
+            && self.traddr == other.traddr
+            && self.trsvcid == other.trsvcid
+            && self.subnqn == other.subnqn
     }
 
     /// Where it leads to.

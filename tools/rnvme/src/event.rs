@@ -54,8 +54,7 @@ impl Event {
 pub(crate) enum Notice {
     /// An event came.
     Event(Event),
-    /// The discovery of this number, which may be another program's, is over, and has a log unless
-    /// it failed.
+    /// The discovery of this number, which may be another program's, has a log, or failed.
     Discovered(u32, Option<Box<Error>>),
     /// The kernel dropped events: what is known must be read again.
     Lost,
@@ -81,8 +80,8 @@ impl Notice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::attributes::tests::{attributes, number, text};
-    use crate::uapi::ns;
+    use crate::netlink::attributes::tests::{attributes, nest, number, text};
+    use crate::uapi::{error, ns};
 
     #[test]
     fn what_a_newer_kernel_says_is_passed_over() {
@@ -112,13 +111,27 @@ mod tests {
     }
 
     #[test]
-    fn reads_the_end_of_a_discovery() {
-        let message = attributes(vec![number(discovery::DISCOVERY_ID, 7u32)]);
-        let notice = Notice::read(Command::DiscoverNtf as u8, &message).unwrap();
-        assert!(
-            matches!(notice, Some(Notice::Discovered(7, None))),
-            "{notice:?}"
+    fn reads_what_came_of_a_discovery() {
+        let read = |more| {
+            let id = number(discovery::DISCOVERY_ID, 7u32);
+            let message = attributes([vec![id], more].concat());
+            match Notice::read(Command::DiscoverNtf as u8, &message).unwrap() {
+                Some(Notice::Discovered(7, error)) => error,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(read(vec![]), None);
+        let failed = nest(
+            discovery::ERROR,
+            vec![
+                number(error::STAGE, 13u32),
+                number(error::ERRNO, libc::ENOLINK),
+            ],
         );
+        let next = |more| read(more).unwrap().failure.unwrap().next_attempt;
+        assert_eq!(next(vec![failed.clone()]), None);
+        let soon = number(discovery::NEXT_ATTEMPT, 250u32);
+        assert_eq!(next(vec![failed, soon]), Some(250));
     }
 
     #[test]

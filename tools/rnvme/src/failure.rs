@@ -27,7 +27,7 @@ impl Serialize for Stage {
     }
 }
 
-/// The last error of a controller.
+/// The last error of a controller, or of a discovery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Failure {
     /// Where it failed.
@@ -48,6 +48,9 @@ pub(crate) struct Failure {
     /// Queue that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) qid: Option<u16>,
+    /// Milliseconds until a discovery that is followed goes on, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next_attempt: Option<u32>,
 }
 
 impl Failure {
@@ -67,6 +70,7 @@ impl Failure {
             cm_status: attributes.u16(attribute::CM_STATUS)?,
             nvme_status: attributes.u16(attribute::NVME_STATUS)?,
             qid: attributes.u16(attribute::QID)?,
+            next_attempt: None,
         })
     }
 }
@@ -100,6 +104,7 @@ pub(crate) mod tests {
             cm_status: None,
             nvme_status: Some(0x4182),
             qid: Some(0),
+            next_attempt: None,
         }
     }
 

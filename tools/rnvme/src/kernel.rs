@@ -73,6 +73,15 @@ pub(crate) struct Loss {
     pub(crate) fast_io_fail_tmo: Option<u32>,
 }
 
+/// How a discovery controller is followed; an option that is absent is left to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Follow {
+    /// Keep-alive timeout in seconds.
+    pub(crate) keep_alive_tmo: Option<u32>,
+    /// Longest pause between attempts to connect, in seconds.
+    pub(crate) reconnect_delay: Option<u32>,
+}
+
 /// A controller that a connect made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Made {
@@ -100,10 +109,12 @@ pub(crate) trait Kernel {
     fn controllers(&mut self) -> Result<Vec<Controller>, Error>;
     /// Read the namespaces of all controllers.
     fn namespaces(&mut self) -> Result<Vec<Namespace>, Error>;
-    /// Start to ask a discovery controller.
-    fn discover(&mut self, target: &Target) -> Result<u32, Error>;
-    /// Take what a discovery has found, once; none while it is under way.
+    /// Start to ask a discovery controller, once or from now on.
+    fn discover(&mut self, target: &Target, follow: Option<Follow>) -> Result<u32, Error>;
+    /// Read what a discovery has found; none while it is under way.
     fn log(&mut self, id: u32) -> Result<Option<Log>, Error>;
+    /// End a discovery.
+    fn forget(&mut self, id: u32);
     /// Read what the queues of a controller have done, or those of all.
     fn stats(&mut self, id: Option<u32>) -> Result<Vec<Queue>, Error>;
     /// Measure the time that a controller's commands take, or do not.
@@ -137,6 +148,8 @@ pub(crate) mod tests {
         pub(crate) settings: Vec<(u32, Loss)>,
         pub(crate) logs: VecDeque<Result<Option<Log>, Error>>,
         pub(crate) asked: Vec<Target>,
+        pub(crate) followed: Vec<Follow>,
+        pub(crate) forgotten: Vec<u32>,
         pub(crate) subscribed: bool,
     }
 
@@ -194,14 +207,19 @@ pub(crate) mod tests {
             Ok(self.namespaces.clone())
         }
 
-        fn discover(&mut self, target: &Target) -> Result<u32, Error> {
+        fn discover(&mut self, target: &Target, follow: Option<Follow>) -> Result<u32, Error> {
             assert!(self.subscribed, "its end may be missed");
             self.asked.push(target.clone());
+            self.followed.extend(follow);
             Ok(self.asked.len() as u32 - 1)
         }
 
         fn log(&mut self, _id: u32) -> Result<Option<Log>, Error> {
             self.logs.pop_front().expect("no log was foreseen")
+        }
+
+        fn forget(&mut self, id: u32) {
+            self.forgotten.push(id);
         }
 
         fn stats(&mut self, id: Option<u32>) -> Result<Vec<Queue>, Error> {

@@ -12,7 +12,7 @@ use crate::controller::Controller;
 use crate::discovery::{Entry, Log};
 use crate::error::{Error, Status};
 use crate::event::Notice;
-use crate::kernel::{Kernel, Loss, Made, Target, Wish};
+use crate::kernel::{Follow, Kernel, Loss, Made, Target, Wish};
 use crate::namespace::Namespace;
 use crate::stats::Queue;
 use crate::uapi::{ctrl, discovery, stats, Command};
@@ -25,7 +25,7 @@ pub(crate) struct Client {
     socket: Socket,
     family: Family,
     listener: Option<Listener>,
-    /// The kernel keeps one discovery for a socket, and no longer than that is open.
+    /// By number: the kernel keeps one discovery for a socket, and no longer than that is open.
     discoveries: HashMap<u32, Socket>,
 }
 
@@ -54,6 +54,29 @@ impl Client {
         let replies = self.ask(&request.dump())?;
         let objects = replies.iter().map(|reply| read(&reply.attributes));
         Ok(objects.collect::<Result<_, _>>()?)
+    }
+
+    /// Ask the socket of a discovery about it.
+    fn ask_of(&mut self, id: u32, dump: bool) -> Result<Vec<Data>, Error> {
+        let socket = self.discoveries.get_mut(&id);
+        let socket = socket.ok_or_else(|| Error::failed("there is no such discovery"))?;
+        let request = Request::new(Command::DiscoverGet).with(discovery::DISCOVERY_ID, id);
+        let request = if dump { request.dump() } else { request };
+        Ok(socket.ask(self.family.id, &request)?)
+    }
+
+    /// What a discovery has found, but for the entries.
+    fn discovered(&mut self, id: u32) -> Result<Option<Log>, Error> {
+        match self.ask_of(id, false)?.first() {
+            Some(Data { attributes, .. }) => Log::read(attributes),
+            None => Err(Error::failed("the kernel did not describe the discovery")),
+        }
+    }
+
+    fn entries(&mut self, id: u32) -> Result<Vec<Entry>, Error> {
+        let replies = self.ask_of(id, true)?;
+        let entries = replies.iter().map(|each| Entry::read(&each.attributes));
+        Ok(entries.collect::<Result<_, _>>()?)
     }
 }
 
@@ -118,8 +141,14 @@ impl Kernel for Client {
         self.dump(request, Queue::read)
     }
 
-    fn discover(&mut self, target: &Target) -> Result<u32, Error> {
-        let request = with_target(Request::new(Command::Discover), target);
+    fn discover(&mut self, target: &Target, follow: Option<Follow>) -> Result<u32, Error> {
+        let mut request = with_target(Request::new(Command::Discover), target);
+        if let Some(follow) = follow {
+            request = request
+                .with(ctrl::PERSISTENT, ())
+                .with_some(ctrl::KEEP_ALIVE_TMO, follow.keep_alive_tmo)
+                .with_some(ctrl::RECONNECT_DELAY, follow.reconnect_delay);
+        }
         let mut socket = Socket::open(NETLINK_GENERIC)?;
         let replies = socket.ask(self.family.id, &request)?;
         let Some(Data { attributes, .. }) = replies.first() else {
@@ -132,21 +161,26 @@ impl Kernel for Client {
     }
 
     fn log(&mut self, id: u32) -> Result<Option<Log>, Error> {
-        let socket = self.discoveries.get_mut(&id);
-        let socket = socket.ok_or_else(|| Error::failed("there is no such discovery"))?;
-        let request = || Request::new(Command::DiscoverGet).with(discovery::DISCOVERY_ID, id);
-        let replies = socket.ask(self.family.id, &request())?;
-        let Some(Data { attributes, .. }) = replies.first() else {
-            return Err(Error::failed("the kernel did not describe the discovery"));
-        };
-        let Some(log) = Log::read(attributes)? else {
-            return Ok(None);
-        };
-        let entries = socket.ask(self.family.id, &request().dump())?;
-        let entries = entries.iter().map(|each| Entry::read(&each.attributes));
-        let entries = entries.collect::<Result<_, _>>()?;
+        // One that is followed may have found another log, or nothing, between any two questions.
+        const ATTEMPTS: u32 = 10;
+        let mut found = self.discovered(id)?;
+        for _ in 0..ATTEMPTS {
+            let Some(log) = found else {
+                return Ok(None);
+            };
+            let entries = self.entries(id);
+            found = self.discovered(id)?;
+            if found.as_ref() == Some(&log) {
+                let entries = entries?;
+                return Ok(Some(Log { entries, ..log }));
+            }
+        }
+        let why = "the discovery log changes faster than it can be read";
+        Err(Error::failed(why))
+    }
+
+    fn forget(&mut self, id: u32) {
         self.discoveries.remove(&id);
-        Ok(Some(Log { entries, ..log }))
     }
 
     fn measure(&mut self, id: u32, on: bool) -> Result<(), Error> {

@@ -163,6 +163,14 @@ impl Attempt {
         self.progress == Progress::Pending
     }
 
+    /// Have the kernel remove what failed, without waiting for it.
+    pub(super) fn abandon(&self, kernel: &mut impl Kernel) {
+        if let (Progress::Failed(_), false) = (&self.progress, self.already) {
+            // Most often the kernel is removing it already.
+            let _ = kernel.disconnect(self.id);
+        }
+    }
+
     /// The name, and whether the controller was there before.
     pub(super) fn end(self) -> Result<(String, bool), Error> {
         match self.progress {
@@ -195,9 +203,17 @@ pub(super) fn begin(
         let text = format!("already connected as {}", existing.device);
         return Err(Error::new(Status::Exists, text));
     }
+    let progress = match judge(&existing) {
+        // What it failed with is not what came of this connect.
+        Progress::Failed(error) => {
+            let (device, state) = (&existing.device, existing.state);
+            Progress::Failed(error.during(format_args!("{device} is there, and {state}")))
+        }
+        other => other,
+    };
     Ok(Attempt {
         id: existing.id,
-        progress: judge(&existing),
+        progress,
         name: existing.device,
         already: true,
     })
@@ -599,6 +615,13 @@ mod tests {
         let mut kernel = taken(vec![connecting()]);
         kernel.tell(Change::Changed, dead());
         assert!(play(&["--idempotent"], &mut kernel).is_err());
+        assert_eq!(
+            play(&["--idempotent"], &mut taken(vec![dead()]))
+                .unwrap_err()
+                .message,
+            "connect to 10.0.0.9:4420: rnvme0 is there, and dead: \
+             rejected by target: no such subsystem nqn.x"
+        );
         // It is not ours to remove.
         assert!(kernel.disconnected.is_empty());
     }

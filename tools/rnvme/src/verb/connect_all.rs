@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! `rnvme connect-all`: the connections of a file, and what discovery controllers know of, all at
-//! once.
+//! once; and, if it is to be persistent, what they come to know of later.
 
 mod finding;
+mod news;
 
 use super::connect::{
     begin, deadline, failed, give_up, hear, report, shaped, target, undo, wish, Attempt,
@@ -13,18 +14,21 @@ use crate::address::Endpoint;
 use crate::cli::{ConnectAll, DiscoveryController, Format, Seed};
 use crate::connections::{self, Line};
 use crate::discovery::{Entry, Log};
-use crate::error::Error;
+use crate::error::{Error, Status};
 use crate::event::Notice;
 use crate::host::Places;
-use crate::kernel::{Kernel, Target, Wish};
-use crate::render::json;
+use crate::kernel::{Follow, Kernel, Target, Wish};
 use finding::{sort, Finding};
-use serde::Serialize;
+use news::News;
 use std::io::Write;
-use std::time::Instant;
+use std::mem::take;
+use std::time::{Duration, Instant};
 
 /// Most discovery controllers that are asked: who follows referrals has to stop somewhere.
 const MOST_SEARCHES: usize = 32;
+
+/// When what a log names is tried again that could not be connected.
+const RETRY: Duration = Duration::from_secs(30);
 
 /// Connect what is not connected; print what came of each, and fail if one did.
 pub(super) fn run(
@@ -48,36 +52,80 @@ pub(super) fn run(
     };
     // Before the connects, so that no event of them can be missed.
     kernel.subscribe()?;
-    let mut work = Work::default();
+    let mut work = Work {
+        persistent: options.persistent,
+        ..Work::default()
+    };
     for line in &lines {
         work.begin(line, places, kernel);
     }
-    work.finish(kernel);
-    work.tell(format, out, err)
+    while work.is_pending() {
+        work.next(kernel);
+        // What it ends with is told below.
+        if work.persistent && work.is_pending() {
+            work.abandon(kernel);
+            work.tell(format, out, err)?;
+        }
+    }
+    undo(&mut work.attempts, kernel);
+    work.tell(format, out, err)?;
+    work.end()
 }
 
-/// A discovery controller that is being asked.
+/// A discovery controller that is being asked, or followed.
 struct Search<'a> {
     id: u32,
     target: Target,
     /// Whose options are taken over.
     seed: &'a Seed,
+    /// A log led to it.
+    referred: bool,
+    /// What it knew of last.
+    log: Option<Log>,
+}
+
+impl Search<'_> {
+    fn entries(&self) -> &[Entry] {
+        self.log.as_ref().map_or(&[], |log| &log.entries)
+    }
+
+    /// Whether its log has this, as a subsystem or as a discovery controller.
+    fn names(&self, target: &Target) -> bool {
+        let mut entries = self.entries().iter();
+        entries.any(|entry| match sort(entry, &self.target) {
+            Finding::Subsystem(named) | Finding::Referral(named) => named == *target,
+            Finding::Nothing | Finding::Skipped(_) => false,
+        })
+    }
 }
 
 /// What is under way, and what came of it.
 #[derive(Default)]
 struct Work<'a> {
+    /// Discovery controllers are followed until the user asks to stop.
+    persistent: bool,
+    stopped: bool,
+    /// Of each attempt.
     wishes: Vec<Wish>,
     attempts: Vec<Attempt>,
+    /// All that is connected, or is about to be.
+    wanted: Vec<Target>,
     searches: Vec<Search<'a>>,
     /// All that were asked.
     asked: Vec<Target>,
-    skipped: Vec<(Entry, &'static str)>,
+    /// What is to be told.
+    news: Vec<News>,
     failures: Vec<Error>,
+    /// What was told last of each that is in trouble.
+    troubles: Vec<(Target, String)>,
     /// How many connections were to be made, those to discovery controllers included.
     tried: usize,
+    /// How often that failed.
+    failed: usize,
     /// When all must have ended.
     last: Option<Instant>,
+    /// When what a log names is tried again.
+    retry: Option<Instant>,
 }
 
 impl<'a> Work<'a> {
@@ -94,7 +142,7 @@ impl<'a> Work<'a> {
                     access,
                 } = &seed.controller;
                 match target(traddr, nqn, access, places) {
-                    Ok(target) => self.search(target, seed, kernel),
+                    Ok(target) => self.search(target, seed, false, kernel),
                     Err(error) => {
                         let place = Endpoint::new(traddr, access.trsvcid);
                         self.never_tried(unfound(place, error));
@@ -111,130 +159,306 @@ impl<'a> Work<'a> {
 
     /// Start with one connection; that it is there already is as good.
     fn connect(&mut self, wish: Wish, kernel: &mut impl Kernel) {
-        if self.wishes.iter().any(|each| each.target == wish.target) {
+        if self.wanted.contains(&wish.target) {
             return;
         }
         self.tried += 1;
+        self.wanted.push(wish.target.clone());
         match begin(true, &wish, kernel) {
             Ok(attempt) => {
                 self.last = self.last.max(Some(deadline(&wish.target)));
                 self.wishes.push(wish);
                 self.attempts.push(attempt);
             }
-            Err(error) => self.failures.push(failed(&wish, error)),
+            Err(error) => self.not_connected(&wish, error),
         }
     }
 
+    /// A connection could not be made.
+    fn not_connected(&mut self, wish: &Wish, error: Error) {
+        self.wanted.retain(|target| *target != wish.target);
+        self.retry.get_or_insert_with(|| Instant::now() + RETRY);
+        self.trouble(&wish.target, failed(wish, error));
+    }
+
+    /// Tell of a trouble, unless it is the one that was told before.
+    fn trouble(&mut self, target: &Target, error: Error) {
+        let before = self.troubles.iter_mut().find(|(of, _)| of == target);
+        match before {
+            Some((_, message)) if *message == error.message => return,
+            Some((_, message)) => message.clone_from(&error.message),
+            None => self.troubles.push((target.clone(), error.message.clone())),
+        }
+        self.failures.push(error);
+    }
+
+    /// There is no trouble any more; whether there was.
+    fn untroubled(&mut self, target: &Target) -> bool {
+        let before = self.troubles.len();
+        self.troubles.retain(|(of, _)| of != target);
+        self.troubles.len() < before
+    }
+
     /// Ask a discovery controller, once however many refer to it.
-    fn search(&mut self, target: Target, seed: &'a Seed, kernel: &mut impl Kernel) {
+    fn search(&mut self, target: Target, seed: &'a Seed, referred: bool, kernel: &mut impl Kernel) {
         if self.asked.contains(&target) {
             return;
         }
         self.tried += 1;
         if self.asked.len() >= MOST_SEARCHES {
             let why = format!("more than {MOST_SEARCHES} discovery controllers");
-            self.failures
-                .push(unfound(target.endpoint(), Error::failed(why)));
-            return;
+            let error = unfound(target.endpoint(), Error::failed(why));
+            return self.trouble(&target, error);
         }
         self.asked.push(target.clone());
-        match kernel.discover(&target) {
+        let follow = self.persistent.then_some(Follow {
+            keep_alive_tmo: seed.shape.keep_alive_tmo,
+            reconnect_delay: seed.shape.loss.reconnect_delay,
+        });
+        match kernel.discover(&target, follow) {
             Ok(id) => {
                 self.last = self.last.max(Some(deadline(&target)));
-                self.searches.push(Search { id, target, seed });
+                self.searches.push(Search {
+                    id,
+                    target,
+                    seed,
+                    referred,
+                    log: None,
+                });
             }
-            Err(error) => self.failures.push(unfound(target.endpoint(), error)),
+            Err(error) => self.trouble(&target, unfound(target.endpoint(), error)),
         }
+    }
+
+    fn is_connecting(&self) -> bool {
+        self.attempts.iter().any(Attempt::is_pending)
     }
 
     fn is_pending(&self) -> bool {
-        !self.searches.is_empty() || self.attempts.iter().any(Attempt::is_pending)
+        !self.searches.is_empty() || self.is_connecting()
     }
 
-    /// Wait until all has ended, and leave nothing of what failed.
-    fn finish(&mut self, kernel: &mut impl Kernel) {
-        while self.is_pending() {
-            let heard = kernel.next(self.last).and_then(|notice| {
-                hear(&mut self.attempts, &notice, kernel)?;
-                self.look(&notice, kernel);
-                Ok(())
-            });
-            if let Err(error) = heard {
-                give_up(&mut self.attempts, &error);
-                for search in self.searches.drain(..) {
-                    let place = search.target.endpoint();
-                    self.failures.push(unfound(place, error.clone()));
-                }
+    /// Wait for what is next, and do what it asks for.
+    fn next(&mut self, kernel: &mut impl Kernel) {
+        let limit = match self.persistent && !self.is_connecting() {
+            true => self.retry,
+            false => self.last,
+        };
+        let heard = match kernel.next(limit) {
+            Ok(Notice::Interrupted) if self.persistent => {
+                self.stopped = true;
+                self.searches.clear();
+                Err(Error::failed("interrupted"))
             }
+            Ok(Notice::Deadline) if self.persistent && !self.is_connecting() => {
+                self.try_again(kernel);
+                Ok(())
+            }
+            Ok(notice) => hear(&mut self.attempts, &notice, kernel).map(|()| {
+                self.look(&notice, kernel);
+            }),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = heard {
+            self.give_up(&error);
         }
-        undo(&mut self.attempts, kernel);
     }
 
-    /// Look which searches are over.
+    /// What is under way has failed; who is followed goes on, unless nobody can hear of it.
+    fn give_up(&mut self, error: &Error) {
+        give_up(&mut self.attempts, error);
+        if self.persistent && error.status == Status::Timeout {
+            return;
+        }
+        for search in take(&mut self.searches) {
+            let place = search.target.endpoint();
+            self.failures.push(unfound(place, error.clone()));
+        }
+    }
+
+    /// Leave nothing of attempts that failed, but do not wait for that: there is more to hear.
+    fn abandon(&self, kernel: &mut impl Kernel) {
+        for attempt in &self.attempts {
+            attempt.abandon(kernel);
+        }
+    }
+
+    /// Look what searches have found.
     fn look(&mut self, notice: &Notice, kernel: &mut impl Kernel) {
-        let which = |search: &Search<'_>| match notice {
+        let is_meant = |search: &&Search<'_>| match notice {
             Notice::Discovered(id, _) => search.id == *id,
             Notice::Lost => true,
             _ => false,
         };
-        let over;
-        (over, self.searches) = self.searches.drain(..).partition(which);
-        for search in over {
+        let meant: Vec<u32> = self
+            .searches
+            .iter()
+            .filter(is_meant)
+            .map(|s| s.id)
+            .collect();
+        for id in meant {
             let log = match notice {
                 Notice::Discovered(_, Some(error)) => Err((**error).clone()),
-                _ => kernel.log(search.id),
+                _ => kernel.log(id),
+            };
+            // Another one's log may have been the end of this one.
+            let Some(at) = self.searches.iter().position(|search| search.id == id) else {
+                continue;
             };
             match log {
-                Ok(None) => self.searches.push(search),
-                Ok(Some(log)) => self.follow(&search, log, kernel),
-                Err(error) => self.failures.push(unfound(search.target.endpoint(), error)),
+                Ok(None) => {}
+                Ok(Some(log)) => self.found(at, log, kernel),
+                Err(error) => self.not_found(at, error, kernel),
             }
         }
+    }
+
+    /// A search failed; one that is followed goes on, if the kernel does.
+    fn not_found(&mut self, at: usize, mut error: Error, kernel: &mut impl Kernel) {
+        let target = self.searches[at].target.clone();
+        let failure = error.failure.as_ref();
+        match failure.is_some_and(|failure| failure.next_attempt.is_some()) {
+            true => error.message.push_str("; it is tried again"),
+            false => kernel.forget(self.searches.remove(at).id),
+        }
+        self.trouble(&target, unfound(target.endpoint(), error));
     }
 
     /// Connect what a log has, and ask whom it refers to.
-    fn follow(&mut self, search: &Search<'a>, log: Log, kernel: &mut impl Kernel) {
+    fn found(&mut self, at: usize, log: Log, kernel: &mut impl Kernel) {
+        let search = &mut self.searches[at];
+        let before = search.log.replace(log.clone());
+        let target = search.target.clone();
+        let recovered = self.untroubled(&target);
+        if recovered || before.as_ref() != Some(&log) {
+            self.announce(&target, &log, before.as_ref());
+        }
+        self.pursue(at, kernel);
+        match self.persistent {
+            true => self.let_go(&target, before, kernel),
+            false => kernel.forget(self.searches.remove(at).id),
+        }
+    }
+
+    /// Tell of a log that is another one than before.
+    fn announce(&mut self, target: &Target, log: &Log, before: Option<&Log>) {
+        if self.persistent {
+            self.news.push(News::Read {
+                target: target.clone(),
+                genctr: log.genctr,
+                numrec: log.numrec,
+            });
+        }
         if log.entries.len() as u64 != log.numrec {
             let (some, all) = (log.entries.len(), log.numrec);
             let why = format!("only the first {some} of {all} records were read");
-            self.failures
-                .push(unfound(search.target.endpoint(), Error::failed(why)));
+            let error = unfound(target.endpoint(), Error::failed(why));
+            self.failures.push(error);
         }
-        for entry in log.entries {
-            match sort(&entry, &search.target) {
-                Finding::Subsystem(target) => {
-                    self.connect(shaped(target, &search.seed.shape), kernel)
+        let before = before.map_or(&[][..], |log| &log.entries);
+        for entry in &log.entries {
+            if let Finding::Skipped(why) = sort(entry, target) {
+                if !before.iter().any(|old| old.is_same(entry)) {
+                    self.news.push(News::Skipped(entry.clone(), why));
                 }
-                Finding::Referral(target) => self.search(target, search.seed, kernel),
-                Finding::Nothing => (),
-                Finding::Skipped(why) => self.skipped.push((entry, why)),
             }
         }
     }
 
-    /// Print what came of each.
+    /// Connect what a log has that is not wanted yet.
+    fn pursue(&mut self, at: usize, kernel: &mut impl Kernel) {
+        let Search { target, seed, .. } = &self.searches[at];
+        let entries = self.searches[at].entries().iter();
+        let findings: Vec<Finding> = entries.map(|entry| sort(entry, target)).collect();
+        let seed = *seed;
+        for finding in findings {
+            match finding {
+                Finding::Subsystem(found) => self.connect(shaped(found, &seed.shape), kernel),
+                Finding::Referral(found) => self.search(found, seed, true, kernel),
+                Finding::Nothing | Finding::Skipped(_) => (),
+            }
+        }
+    }
+
+    /// Tell what a log has no more, and forget it, so that it is new if it comes back. What is
+    /// connected stays so; a discovery controller that no log leads to is not followed any more.
+    fn let_go(&mut self, by: &Target, before: Option<Log>, kernel: &mut impl Kernel) {
+        for entry in before.into_iter().flat_map(|log| log.entries) {
+            let mut searches = self.searches.iter();
+            let now = searches.find(|search| search.target == *by);
+            let stays = |search: &Search<'_>| search.entries().iter().any(|e| e.is_same(&entry));
+            if now.is_some_and(stays) {
+                continue;
+            }
+            let finding = sort(&entry, by);
+            if finding != Finding::Nothing {
+                self.news.push(News::Gone(entry));
+            }
+            if let Finding::Subsystem(gone) | Finding::Referral(gone) = finding {
+                if !self.searches.iter().any(|search| search.names(&gone)) {
+                    self.forget(&gone, kernel);
+                }
+            }
+        }
+    }
+
+    /// No log has this any more.
+    fn forget(&mut self, gone: &Target, kernel: &mut impl Kernel) {
+        self.wanted.retain(|target| target != gone);
+        self.untroubled(gone);
+        let is_gone = |search: &Search<'_>| search.referred && search.target == *gone;
+        if let Some(at) = self.searches.iter().position(is_gone) {
+            kernel.forget(self.searches.remove(at).id);
+            self.asked.retain(|target| target != gone);
+        }
+    }
+
+    /// Connect what logs have that could not be connected before.
+    fn try_again(&mut self, kernel: &mut impl Kernel) {
+        self.retry = None;
+        for at in 0..self.searches.len() {
+            self.pursue(at, kernel);
+        }
+    }
+
+    /// Print what there is to tell, and what came of each attempt that has ended.
     fn tell(
-        mut self,
+        &mut self,
         format: Format,
         out: &mut impl Write,
         err: &mut impl Write,
     ) -> Result<(), Error> {
-        for (wish, attempt) in self.wishes.iter().zip(self.attempts) {
+        for news in take(&mut self.news) {
+            print(out, &news.render(format))?;
+        }
+        let attempts = take(&mut self.attempts);
+        for (wish, attempt) in take(&mut self.wishes).into_iter().zip(attempts) {
+            if attempt.is_pending() {
+                self.wishes.push(wish);
+                self.attempts.push(attempt);
+                continue;
+            }
             match attempt.end() {
-                Ok((device, already)) => print(out, &report(format, wish, &device, already))?,
-                Err(error) => self.failures.push(failed(wish, error)),
+                Ok((device, already)) => {
+                    self.untroubled(&wish.target);
+                    print(out, &report(format, &wish, &device, already))?;
+                }
+                Err(error) => self.not_connected(&wish, error),
             }
         }
-        for (entry, why) in &self.skipped {
-            print(out, &skip(format, entry, why))?;
-        }
-        for error in &self.failures {
+        for error in take(&mut self.failures) {
+            self.failed += 1;
             print(err, &(error.render(format) + "\n"))?;
         }
-        if self.failures.is_empty() {
+        Ok(())
+    }
+
+    /// How it ends.
+    fn end(self) -> Result<(), Error> {
+        if self.stopped || self.failed == 0 {
             return Ok(());
         }
-        let (some, all) = (self.failures.len(), self.tried);
+        let (some, all) = (self.failed, self.tried);
         let text = format!("connect-all: {some} of {all} connections failed");
         Err(Error::failed(text))
     }
@@ -242,31 +466,6 @@ impl<'a> Work<'a> {
 
 fn unfound(place: Endpoint, error: Error) -> Error {
     error.during(format_args!("discover at {place}"))
-}
-
-#[derive(Serialize)]
-struct Skipped<'a> {
-    skipped: &'a Entry,
-    reason: &'a str,
-}
-
-/// What is printed of an entry that is not connected.
-fn skip(format: Format, entry: &Entry, reason: &str) -> String {
-    match format {
-        Format::Json => {
-            json::line(&Skipped {
-                skipped: entry,
-                reason,
-            }) + "\n"
-        }
-        Format::Normal => {
-            let (trtype, place) = (entry.trtype, entry.endpoint());
-            format!(
-                "not connected: {} at {trtype} {place}: {reason}\n",
-                entry.subnqn
-            )
-        }
-    }
 }
 
 #[cfg(test)]
@@ -277,9 +476,9 @@ mod tests {
     use crate::controller::{Controller, State};
     use crate::discovery::tests::{log, subsystem};
     use crate::discovery::{Flags, Kind, Transport};
-    use crate::error::Status;
     use crate::event::{Change, Notice};
     use crate::failure::tests::rejected;
+    use crate::failure::Failure;
     use crate::kernel::tests::Script;
     use crate::kernel::Made;
     use crate::uapi::CtrlState;
@@ -579,6 +778,237 @@ mod tests {
         assert_eq!(
             err,
             "rnvme: discover at 10.0.0.9:4420: only the first 0 of 2000 records were read\n"
+        );
+    }
+    /// What is told when `rnvme connect-all -a 10.0.0.9 --persistent` hears these, and is stopped.
+    fn follow(kernel: &mut Script) -> (String, String) {
+        kernel.notices.push_back(Notice::Interrupted);
+        let line = [&["-a", "10.0.0.9", "-p", "-k", "7"], &IDENTITY[..]].concat();
+        let (out, err, end) = play_with(&line, kernel);
+        assert_eq!(end, Ok(()));
+        (out, err)
+    }
+
+    impl Script {
+        /// The log of a discovery is this from now on.
+        fn log_is(&mut self, id: u32, genctr: u64, entries: Vec<Entry>) {
+            let log = Log {
+                genctr,
+                ..log(entries)
+            };
+            self.logs.push_back(Ok(Some(log)));
+            self.notices.push_back(Notice::Discovered(id, None));
+        }
+
+        /// A discovery failed; the kernel goes on with it or not.
+        fn failed(&mut self, id: u32, message: &str, next_attempt: Option<u32>) {
+            let failure = Failure {
+                message: message.into(),
+                next_attempt,
+                ..rejected()
+            };
+            let error = Box::new(Error::from(failure));
+            self.notices.push_back(Notice::Discovered(id, Some(error)));
+        }
+    }
+
+    #[test]
+    fn what_a_log_names_later_is_connected_later() {
+        let mut kernel = Script {
+            connects: [made(0), made(1)].into(),
+            ..Script::default()
+        };
+        let (one, two) = (
+            subsystem("nqn.x", "10.0.0.9"),
+            subsystem("nqn.y", "10.0.0.9"),
+        );
+        kernel.log_is(0, 1, vec![one.clone()]);
+        kernel.tell(Change::Changed, numbered(0, live()));
+        // Another program's, and one that says nothing new.
+        kernel.notices.push_back(Notice::Discovered(9, None));
+        kernel.log_is(0, 1, vec![one.clone()]);
+        kernel.log_is(0, 2, vec![one, two.clone()]);
+        kernel.tell(Change::Changed, numbered(1, live()));
+        kernel.log_is(0, 3, vec![two]);
+        let (out, err) = follow(&mut kernel);
+        assert_eq!(
+            out,
+            "following 10.0.0.9:4420: 1 record, generation 1\n\
+             rnvme0: connected to nqn.x at 10.0.0.9:4420\n\
+             following 10.0.0.9:4420: 2 records, generation 2\n\
+             rnvme1: connected to nqn.y at 10.0.0.9:4420\n\
+             following 10.0.0.9:4420: 1 record, generation 3\n\
+             offered no more: nqn.x at rdma 10.0.0.9:4420\n"
+        );
+        assert_eq!(err, "");
+        // What is connected stays so.
+        assert!(kernel.disconnected.is_empty());
+        let [follow] = &kernel.followed[..] else {
+            panic!("{:?}", kernel.followed);
+        };
+        assert_eq!(
+            (follow.keep_alive_tmo, follow.reconnect_delay),
+            (Some(7), None)
+        );
+    }
+
+    #[test]
+    fn what_comes_back_is_new() {
+        let mut kernel = Script {
+            connects: [made(0), Err(Error::new(Status::Exists, "it exists"))].into(),
+            controllers: vec![live()],
+            ..Script::default()
+        };
+        let entry = subsystem("nqn.2014-08.org.example:disk", "10.0.0.9");
+        kernel.log_is(0, 1, vec![entry.clone()]);
+        kernel.tell(Change::Changed, live());
+        kernel.log_is(0, 2, vec![]);
+        kernel.log_is(0, 3, vec![entry]);
+        let (out, _) = follow(&mut kernel);
+        assert!(
+            out.ends_with("generation 3\nrnvme0: already connected\n"),
+            "{out}"
+        );
+    }
+
+    #[test]
+    fn a_loss_is_told_once_and_its_end() {
+        let mut kernel = Script::default();
+        kernel.failed(0, "nobody listens there", Some(250));
+        kernel.failed(0, "nobody listens there", Some(500));
+        kernel.log_is(0, 1, vec![]);
+        kernel.failed(0, "the target disconnected", Some(250));
+        kernel.notices.push_back(Notice::Lost);
+        kernel.logs.push_back(Ok(None));
+        kernel.log_is(0, 1, vec![]);
+        let (out, err) = follow(&mut kernel);
+        let line = "following 10.0.0.9:4420: 0 records, generation 1\n";
+        assert_eq!(out, [line, line].concat());
+        assert_eq!(
+            err,
+            "rnvme: discover at 10.0.0.9:4420: nobody listens there; it is tried again\n\
+             rnvme: discover at 10.0.0.9:4420: the target disconnected; it is tried again\n"
+        );
+    }
+
+    #[test]
+    fn it_ends_where_there_is_nothing_to_follow() {
+        let mut kernel = Script::default();
+        kernel.failed(0, "the discovery was cancelled", None);
+        let line = [&["-a", "10.0.0.9", "-p"], &IDENTITY[..]].concat();
+        let (_, err, end) = play_with(&line, &mut kernel);
+        let message = "rnvme: discover at 10.0.0.9:4420: the discovery was cancelled\n";
+        assert_eq!(err, message);
+        let message = end.unwrap_err().message;
+        assert_eq!(message, "connect-all: 1 of 1 connections failed");
+        assert_eq!(kernel.forgotten, [0]);
+        let config = Config::new("persistent", "# none yet\n");
+        let line = ["-p", "-f", config.0.to_str().unwrap()];
+        assert_eq!(play_with(&line, &mut Script::default()).2, Ok(()));
+    }
+
+    #[test]
+    fn referrals_come_and_go() {
+        let mut kernel = Script::default();
+        kernel.log_is(0, 1, vec![referral("10.0.0.8")]);
+        kernel.log_is(1, 1, vec![referral("10.0.0.9")]);
+        kernel.log_is(0, 2, vec![]);
+        kernel.log_is(0, 3, vec![referral("10.0.0.8")]);
+        let (out, err) = follow(&mut kernel);
+        assert_eq!(err, "");
+        assert!(
+            out.contains("offered no more: nqn.2014-08.org.nvmexpress.discovery at rdma 10.0.0.8"),
+            "{out}"
+        );
+        let asked: Vec<_> = kernel.asked.iter().map(|each| &each.traddr).collect();
+        assert_eq!(asked, ["10.0.0.9", "10.0.0.8", "10.0.0.8"]);
+        assert_eq!(kernel.forgotten, [1]);
+    }
+
+    #[test]
+    fn what_could_not_be_connected_is_tried_again() {
+        let mut kernel = Script {
+            connects: [made(0), made(0), made(0)].into(),
+            ..Script::default()
+        };
+        kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
+        for _ in 0..2 {
+            kernel.tell(Change::Changed, dead());
+            kernel.notices.push_back(Notice::Deadline);
+        }
+        kernel.tell(Change::Changed, live());
+        let (out, err) = follow(&mut kernel);
+        assert!(
+            out.ends_with("rnvme0: connected to nqn.x at 10.0.0.9:4420\n"),
+            "{out}"
+        );
+        // The same reason is not told twice.
+        assert_eq!(
+            err,
+            "rnvme: connect to 10.0.0.9:4420: rejected by target: no such subsystem nqn.x\n"
+        );
+        assert_eq!(kernel.disconnected, [0, 0]);
+    }
+
+    #[test]
+    fn who_stops_it_leaves_nothing_half_made() {
+        let mut kernel = Script {
+            connects: [made(0)].into(),
+            controllers: vec![connecting()],
+            ..Script::default()
+        };
+        kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
+        kernel.notices.push_back(Notice::Interrupted);
+        kernel.tell(Change::Removed, connecting());
+        let line = [&["-a", "10.0.0.9", "-p"], &IDENTITY[..]].concat();
+        let (_, err, end) = play_with(&line, &mut kernel);
+        assert_eq!(err, "rnvme: connect to 10.0.0.9:4420: interrupted\n");
+        assert_eq!((end, &kernel.disconnected[..]), (Ok(()), &[0][..]));
+    }
+
+    #[test]
+    fn a_deadline_ends_attempts_only() {
+        let mut kernel = Script {
+            connects: [made(0)].into(),
+            ..Script::default()
+        };
+        kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
+        kernel.notices.push_back(Notice::Deadline);
+        kernel.log_is(0, 2, vec![]);
+        let (out, err) = follow(&mut kernel);
+        assert!(
+            out.ends_with("offered no more: nqn.x at rdma 10.0.0.9:4420\n"),
+            "{out}"
+        );
+        let why = "the kernel did not finish in time";
+        assert_eq!(err, format!("rnvme: connect to 10.0.0.9:4420: {why}\n"));
+    }
+
+    #[test]
+    fn programs_are_told_in_json() {
+        let target = |options: &ConnectAll| {
+            let (access, nqn) = (&options.access, &options.nqn);
+            target("10.0.0.9", nqn, access, &Places::default()).unwrap()
+        };
+        let line = [&["rnvme", "connect-all", "-a", "10.0.0.9"], &IDENTITY[..]].concat();
+        let target = match Arguments::try_parse_from(line).unwrap().verb {
+            Verb::ConnectAll(options) => target(&options),
+            other => panic!("{other:?}"),
+        };
+        let read = News::Read {
+            target,
+            genctr: 5,
+            numrec: 2,
+        };
+        assert_eq!(
+            read.render(Format::Json),
+            "{\"schema\":1,\"followed\":{\"traddr\":\"10.0.0.9\",\"trsvcid\":4420,\
+             \"subsysnqn\":\"nqn.2014-08.org.nvmexpress.discovery\"},\"genctr\":5,\"numrec\":2}\n"
+        );
+        let gone = News::Gone(subsystem("nqn.x", "10.0.0.9")).render(Format::Json);
+        assert!(
+            gone.starts_with("{\"schema\":1,\"gone\":{\"trtype\":\"rdma\""),
+            "{gone}"
         );
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn run(
 fn ask(target: &Target, kernel: &mut impl Kernel) -> Result<Log, Error> {
     // Before the discovery, so that its end cannot be missed.
     kernel.subscribe()?;
-    let id = kernel.discover(target)?;
+    let id = kernel.discover(target, None)?;
     let deadline = deadline(target);
     loop {
         match kernel.next(Some(deadline))? {
