@@ -92,10 +92,11 @@ wrong_installs_are_refused() {
 }
 
 # By systemd, for which the units that it names are put beside it.
-unit_is_right() {
+units_are_right() {
 	installed
 	cp -r /usr/lib/systemd/system/. "$ROOT/usr/lib/systemd/system/"
-	run systemd-analyze verify --root "$ROOT" --man=no rnvme.service
+	run systemd-analyze verify --root "$ROOT" --man=no rnvme.service \
+		rnvme-follow.service
 	same complaints '' "$OUTPUT$ERRORS"
 	removed
 }
@@ -159,7 +160,7 @@ main setup \
 	installs_and_is_taken_away \
 	installs_for_dkms \
 	wrong_installs_are_refused \
-	unit_is_right \
+	units_are_right \
 	all_are_connected \
 	one_that_fails_stops_no_other \
 	wrong_file_connects_nothing
