@@ -32,6 +32,8 @@ REQUIRED = {
 }
 NO_CONTROLLER = 0xfffffff0
 HOSTID = bytes(range(1, 17))
+# As the kernel has it.
+MOST_DISCOVERIES = 64
 # Longer than any operation here takes.
 SOON = 20
 
@@ -204,6 +206,34 @@ def ynl_discovers(world):
     check(again["discovery-id"] != ours["discovery-id"], "the number is the same")
     same("one under way", again, client.do("discover-get", again))
     client.close()
+
+
+def discoveries_are_limited(world):
+    """One that is being cancelled counts until it is over, so that nobody can have more."""
+    request = world.spec.request("discover")
+    body = b"".join(data for _, data in world.required(request))
+    body += genl.attribute(request.attributes["persistent"].number)
+    sockets = [genl.Socket("rnvme") for _ in range(MOST_DISCOVERIES + 1)]
+    def ask(one):
+        one.request(request.command, body, genl.REQUEST | genl.ACK)
+    def refused(one, what):
+        try:
+            ask(one)
+        except genl.Refusal as refusal:
+            same(f"{what}: error", errno.EBUSY, refusal.errno)
+            same(f"{what}: message", "too many discoveries", refusal.message)
+            return True
+        return False
+    for one in sockets[:MOST_DISCOVERIES]:
+        ask(one)
+    check(refused(sockets[-1], "one more"), "one more was taken")
+    # It takes the place of its own, which its thread is not out of yet.
+    check(refused(sockets[0], "another"), "the cancelled one does not count")
+    limit = time.monotonic() + SOON
+    while refused(sockets[0], "another"):
+        check(time.monotonic() < limit, "the cancelled one is never over")
+    for one in sockets:
+        one.close()
 
 
 def ynl_reads_statistics(world):
@@ -482,6 +512,7 @@ TESTS = [
     ynl_drives_every_operation,
     ynl_resets_and_sets,
     ynl_discovers,
+    discoveries_are_limited,
     ynl_reads_statistics,
     ynl_hears_every_event,
     policy_agrees_with_the_specification,

@@ -59,8 +59,31 @@ unloads_after_the_namespace_went() {
 	RNVME=(rnvme)
 }
 
+# A discovery keeps its namespace, which has no name any more, for as long as its program lives, and
+# no longer. The network of the tests before went with their namespace.
+namespace_goes_with_its_discovery() {
+	local program
+	network_pair
+	"${RNVME[@]}" connect-all --persistent -a "$TARGET4" -s 4499 -q "$HOSTNQN" \
+		>"$SCRATCH/told" 2>&1 &
+	program=$!
+	defer end_process $program
+	wait_until 10 grep -q 'nobody listens there; it is tried again' "$SCRATCH/told" ||
+		fail "it does not go on: $(<"$SCRATCH/told")"
+	run ip netns del "$HOST_NETNS"
+	[ -e /sys/class/net/rnvme0 ] || fail "the namespace went before its program"
+	kill -KILL $program
+	wait_until 10 cable_is_gone || fail "the namespace outlives its program"
+}
+
+# Its other end went, with the namespace that it was in.
+cable_is_gone() {
+	[ ! -e /sys/class/net/rnvme0 ]
+}
+
 main setup \
 	controllers_are_seen_at_home_only \
 	same_subsystem_from_both \
 	events_are_heard_at_home_only \
-	unloads_after_the_namespace_went
+	unloads_after_the_namespace_went \
+	namespace_goes_with_its_discovery
