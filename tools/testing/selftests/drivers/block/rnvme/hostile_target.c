@@ -2,7 +2,7 @@
 /*
  * An NVMe/RDMA target that keeps to the protocol but for one thing.
  *
- * It has one controller with one namespace in memory, and a discovery log of six entries. At one STEP of what a host
+ * It has one controller with one namespace in memory, and a discovery log. At one STEP of what a host
  * asks of it, it does not answer as it should: a TWIST says what it does instead.
  * In the random mode it does so with some replies to whatever it is asked, each
  * time otherwise; the same SEED is the same sequence of choices.
@@ -44,8 +44,7 @@
 /* A command for this block is a step of its own: nothing but a test asks for it. */
 #define TRAP		8192
 
-/* The discovery log: its entries, and the size of each, and of the header. */
-#define LOGGED		6
+/* The size of an entry of the discovery log, and of its header. */
 #define LOG_PART	1024
 
 #define STATUS_DO_NOT_RETRY	0x4000
@@ -134,6 +133,8 @@ static unsigned long spared;
  */
 static bool tells;
 static unsigned long events;
+/* Entries of the discovery log: LOGGED in the environment. */
+static unsigned long logged = 6;
 
 static const char *address;
 static const char *port;
@@ -303,7 +304,8 @@ static void identify_controller(uint8_t *data)
 	data[77] = 5;
 	put(data + 78, CONTROLLER_ID, 2);
 	put(data + 80, 0x00010300, 4);
-	put(data + 92, tells ? 1 << 8 : 0, 4);
+	/* Changes of namespaces, and of the discovery log. */
+	put(data + 92, tells ? 1 << 8 | 1U << 31 : 0, 4);
 	/* There is a log of effects. */
 	data[261] = 1 << 1;
 	put(data + 320, 10, 2);
@@ -370,7 +372,7 @@ static void identify(struct queue *queue, struct reply *reply)
 static void discovery_header(uint8_t *data)
 {
 	put(data, 1, 8);
-	put(data + 8, LOGGED, 8);
+	put(data + 8, logged, 8);
 }
 
 /* The ways to the one subsystem that there is, each with a number in its name. */
@@ -1008,6 +1010,7 @@ int main(int argc, char **argv)
 	tells = getenv("EVENTS");
 	events = tells ? number(getenv("EVENTS")) : 0;
 	spared = getenv("AFTER") ? number(getenv("AFTER")) : 0;
+	logged = getenv("LOGGED") ? number(getenv("LOGGED")) : logged;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	address = argv[1];
 	port = argv[2];

@@ -86,7 +86,7 @@ target_referral() {
 }
 
 target_referral_delete() {
-	rmdir "$NVMET/ports/$1/referrals/$2"
+	[ ! -d "$NVMET/ports/$1/referrals/$2" ] || rmdir "$NVMET/ports/$1/referrals/$2"
 }
 
 # target_simple BACKEND...: the subsystem $NQN with a namespace for each backend, on both addresses.
