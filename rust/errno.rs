@@ -8,8 +8,25 @@
 //! C header: [`include/uapi/asm-generic/errno.h`](srctree/include/uapi/asm-generic/errno.h)
 
 use crate::bindings;
-use core::mem::transmute;
-use kernel::error::Error;
+use core::{
+    ffi::c_int,
+    mem::transmute, //
+};
+use kernel::error::{
+    Error,
+    Result, //
+};
+
+/// The result that a C function returned as 0 or a negative error number.
+///
+/// [`kernel::error::to_result`] does the same by a call, which is dear on the way of an I/O.
+#[inline]
+pub(crate) fn check(errno: c_int) -> Result {
+    match errno {
+        0.. => Ok(()),
+        errno => Err(Error::from_errno(errno)),
+    }
+}
 
 // What `error` argues from: `Error` holds one `NonZero<i32>` and nothing else,
 // and holds the negative number.

@@ -15,11 +15,6 @@ __rrdma_helper bool rrdma_helper_numa_node_usable(int node)
 	       (node >= 0 && node < MAX_NUMNODES && node_online(node));
 }
 
-__rrdma_helper int rrdma_helper_blk_rq_map_sg(struct request *rq, struct scatterlist *sgl)
-{
-	return blk_rq_map_sg(rq, sgl);
-}
-
 /* sg_init_one(), of memory that has a struct page at a fixed distance from it. */
 __rrdma_helper bool rrdma_helper_sg_init_linear(struct scatterlist *sg, void *buf,
 						unsigned int length)
@@ -34,16 +29,6 @@ __rrdma_helper void rrdma_helper_sg_set_page(struct scatterlist *sg, struct page
 					     unsigned int length, unsigned int offset)
 {
 	sg_set_page(sg, page, length, offset);
-}
-
-__rrdma_helper bool rrdma_helper_blk_rq_has_data(const struct request *rq)
-{
-	return blk_rq_has_data(rq);
-}
-
-__rrdma_helper bool rrdma_helper_blk_noretry_request(const struct request *rq)
-{
-	return blk_noretry_request(rq);
 }
 
 __rrdma_helper unsigned int rrdma_helper_blk_mq_freeze_queue(struct request_queue *q)

@@ -303,18 +303,6 @@ __rrdma_helper int rrdma_helper_ib_dereg_mr(struct ib_mr *mr)
 	return ib_dereg_mr(mr);
 }
 
-/* A key that no earlier registration of this region used lately: 8 bits of it change. */
-__rrdma_helper void rrdma_helper_ib_advance_rkey(struct ib_mr *mr)
-{
-	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
-}
-
-__rrdma_helper int rrdma_helper_ib_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
-					     const struct ib_send_wr **bad_wr)
-{
-	return ib_post_send(qp, wr, bad_wr);
-}
-
 /* In process context, as a drain is, which is right but for handlers that count on softirqs. */
 __rrdma_helper void rrdma_helper_ib_complete_flushed(struct ib_qp *qp, struct ib_cqe *cqe)
 {
@@ -330,11 +318,6 @@ __rrdma_helper void rrdma_helper_ib_complete_flushed(struct ib_qp *qp, struct ib
 	cqe->done(qp->send_cq, &wc);
 	if (softirq)
 		local_bh_enable();
-}
-
-__rrdma_helper int rrdma_helper_ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr)
-{
-	return ib_post_recv(qp, wr, NULL);
 }
 
 __rrdma_helper u64 rrdma_helper_ib_dma_map_single(struct ib_device *device, void *address,
@@ -379,14 +362,4 @@ __rrdma_helper void rrdma_helper_ib_dma_unmap_sg(struct ib_device *device, struc
 						 int entries, enum dma_data_direction direction)
 {
 	ib_dma_unmap_sg(device, sg, entries, direction);
-}
-
-__rrdma_helper u64 rrdma_helper_sg_dma_address(struct scatterlist *sg)
-{
-	return sg_dma_address(sg);
-}
-
-__rrdma_helper u32 rrdma_helper_sg_dma_len(struct scatterlist *sg)
-{
-	return sg_dma_len(sg);
 }

@@ -16,6 +16,7 @@ use crate::{
         ScatterTable, //
     },
 };
+use core::ptr;
 use kernel::prelude::*;
 
 /// A request as a memory region takes it: with its own pages, or
@@ -64,12 +65,16 @@ unsafe impl<T: Operations> Scatter for Carrier<T> {
 fn list_pages<T: Operations>(request: &Request<T>, table: Pin<&mut ScatterTable>) -> Result {
     let raw = request.as_raw();
 
-    // SAFETY: The driver's request is valid, here and below.
-    let count = match unsafe { bindings::blk_rq_has_data(raw) } {
+    let count = match request.has_data() {
         true => request.segments().into(),
         false => 0,
     };
-    // SAFETY: The list has room for as many entries as the request has at most. C counts
-    // what it fills in from 0 up, and ends the list.
-    unsafe { table.fill_with(count, |sgl| bindings::blk_rq_map_sg(raw, sgl) as u32) }
+    let list = |sgl| {
+        let mut last = ptr::null_mut();
+
+        // SAFETY: The driver's request is valid. C counts what it fills in from 0 up.
+        unsafe { bindings::__blk_rq_map_sg(raw, sgl, &mut last) as u32 }
+    };
+    // SAFETY: The list has room for as many entries as the request has at most. C ends it.
+    unsafe { table.fill_with(count, list) }
 }

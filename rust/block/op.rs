@@ -33,6 +33,9 @@ pub enum Op {
 }
 
 impl Op {
+    /// Forget what is in ranges of sectors, for good. No driver has it.
+    pub(super) const SECURE_ERASE: Self = Self::Other(bindings::req_op_REQ_OP_SECURE_ERASE as u8);
+
     /// The operation in the `cmd_flags` of a request.
     #[inline]
     pub(super) fn from_flags(flags: bindings::blk_opf_t) -> Self {

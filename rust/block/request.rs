@@ -304,8 +304,19 @@ impl<T: Operations> Request<T> {
     /// `blk_noretry_request`.
     #[inline]
     pub fn no_retry(&self) -> bool {
-        // SAFETY: By the invariants the request is valid.
-        unsafe { bindings::blk_noretry_request(self.as_raw()) }
+        const NO_RETRY: bindings::blk_opf_t = (1 << bindings::req_flag_bits___REQ_FAILFAST_DEV)
+            | (1 << bindings::req_flag_bits___REQ_FAILFAST_TRANSPORT)
+            | (1 << bindings::req_flag_bits___REQ_FAILFAST_DRIVER);
+
+        self.flags() & NO_RETRY != 0
+    }
+
+    /// Whether it has pages that data is in, or is for. C: `blk_rq_has_data`.
+    #[inline]
+    pub(super) fn has_data(&self) -> bool {
+        let is_about_space = matches!(self.op(), Op::Discard | Op::SECURE_ERASE | Op::WriteZeroes);
+
+        self.bytes() != 0 && !is_about_space
     }
 
     /// The runs of sectors that a discard is about.
@@ -352,7 +363,7 @@ impl<T: Operations> Request<T> {
         // SAFETY: As above; the request is C's from here on.
         if !unsafe { bindings::blk_mq_complete_request_remote(rq) } {
             // SAFETY: C leaves it to us, in `complete`'s stead.
-            unsafe { end::<T>(rq) };
+            unsafe { bindings::blk_mq_end_request(rq, status.as_raw()) };
         }
     }
 

@@ -69,11 +69,13 @@ impl Device {
     /// # Safety
     ///
     /// `raw` must be a registered device for as long as `'a`.
+    #[inline]
     pub(crate) unsafe fn from_raw<'a>(raw: *mut bindings::ib_device) -> &'a Self {
         // SAFETY: By the contract, and `Device` is a transparent wrapper.
         unsafe { &*raw.cast() }
     }
 
+    #[inline]
     pub(crate) fn as_raw(&self) -> *mut bindings::ib_device {
         self.0.get()
     }
@@ -100,6 +102,15 @@ impl Device {
     pub(crate) fn is_rnic(&self) -> bool {
         // SAFETY: `self` is a valid device by the type invariant; its type is constant.
         unsafe { u32::from((*self.as_raw()).node_type) == bindings::RDMA_NODE_RNIC }
+    }
+
+    /// Whether it is given addresses as the processor knows them, and there is nothing to map:
+    /// C's `ib_uses_virt_dma`.
+    #[inline]
+    pub(crate) fn uses_virt_dma(&self) -> bool {
+        // SAFETY: `self` is a valid device by the type invariant; the device that does its DMA
+        // is constant.
+        cfg!(CONFIG_INFINIBAND_VIRT_DMA) && unsafe { (*self.as_raw()).dma_device.is_null() }
     }
 
     /// Whether it has atomic operations.

@@ -45,6 +45,7 @@ pub enum Direction {
 }
 
 impl Direction {
+    #[inline]
     pub(crate) fn as_raw(self) -> bindings::dma_data_direction {
         match self {
             Direction::ToDevice => bindings::dma_data_direction_DMA_TO_DEVICE,
@@ -168,7 +169,12 @@ impl DmaBuffer {
         ))
     }
 
+    #[inline]
     fn sync_for_cpu(&self) {
+        // What C has inline, too.
+        if self.device.uses_virt_dma() {
+            return;
+        }
         // SAFETY: The mapping is alive by the type invariant.
         unsafe {
             bindings::ib_dma_sync_single_for_cpu(
@@ -180,7 +186,11 @@ impl DmaBuffer {
         }
     }
 
+    #[inline]
     fn sync_for_device(&self) {
+        if self.device.uses_virt_dma() {
+            return;
+        }
         // SAFETY: The mapping is alive by the type invariant.
         unsafe {
             bindings::ib_dma_sync_single_for_device(
@@ -213,18 +223,21 @@ pub struct Writing<'a>(&'a mut DmaBuffer);
 impl Deref for Writing<'_> {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.0.bytes
     }
 }
 
 impl DerefMut for Writing<'_> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.0.bytes
     }
 }
 
 impl Drop for Writing<'_> {
+    #[inline]
     fn drop(&mut self) {
         self.0.sync_for_device();
     }
@@ -255,11 +268,13 @@ impl ScatterMap {
     }
 
     /// The table, to be filled; `None` while it is mapped.
+    #[inline]
     pub(crate) fn table(&mut self) -> Option<Pin<&mut ScatterTable>> {
         (self.mapped == 0).then_some(self.table.as_mut())
     }
 
     /// Maps what the table holds. Any context.
+    #[inline]
     pub(crate) fn map(&mut self, direction: Direction) -> Result {
         if self.mapped != 0 {
             return Err(EBUSY);
@@ -285,8 +300,9 @@ impl ScatterMap {
     }
 
     /// Unmaps and empties the table. Any context.
+    #[inline]
     pub(crate) fn unmap(&mut self) {
-        if self.mapped != 0 {
+        if self.mapped != 0 && !self.device.uses_virt_dma() {
             // The C call wants the count that was given to map, not its answer.
             let entries = self.table.entries() as i32;
             // SAFETY: By the type invariants.
@@ -298,30 +314,35 @@ impl ScatterMap {
                     self.direction.as_raw(),
                 )
             };
-            self.mapped = 0;
         }
+        self.mapped = 0;
         self.table.as_mut().clear();
     }
 
     /// Whether the table lists nothing.
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.table.entries() == 0
     }
 
     /// Entries as mapped; zero if nothing is.
+    #[inline]
     pub(crate) fn mapped(&self) -> u32 {
         self.mapped
     }
 
+    #[inline]
     pub(crate) fn direction(&self) -> Direction {
         self.direction
     }
 
+    #[inline]
     pub(crate) fn sgl(&self) -> *mut bindings::scatterlist {
         self.table.sgl()
     }
 
     /// The mapped entries, in order.
+    #[inline]
     pub(crate) fn entries(&self) -> Entries<'_> {
         Entries {
             next: self.table.sgl(),
@@ -347,20 +368,33 @@ pub struct Entries<'a> {
 impl<'a> Iterator for Entries<'a> {
     type Item = Sge<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Sge<'a>> {
         self.left = self.left.checked_sub(1)?;
         // SAFETY: `next` is one of the mapped entries, of which `left` said
         // that there is one more; the table is borrowed and so stays as it is.
-        let sge = unsafe {
-            Sge::new(
-                &self.map.device,
-                bindings::sg_dma_address(self.next),
-                bindings::sg_dma_len(self.next),
-                self.map.direction,
-            )
-        };
-        // SAFETY: As above; the result is used only if `left` is not zero.
-        self.next = unsafe { bindings::sg_next(self.next) };
-        Some(sge)
+        let (address, length) = unsafe { piece(&*self.next) };
+        if self.left != 0 {
+            // SAFETY: As above, and another one follows.
+            self.next = unsafe { bindings::sg_next(self.next) };
+        }
+        Some(Sge::new(
+            &self.map.device,
+            address,
+            length,
+            self.map.direction,
+        ))
     }
+}
+
+/// Where a device finds what an entry lists, and how many bytes: C's `sg_dma_address` and
+/// `sg_dma_len`.
+#[inline]
+fn piece(entry: &bindings::scatterlist) -> (u64, u32) {
+    #[cfg(CONFIG_NEED_SG_DMA_LENGTH)]
+    let length = entry.dma_length;
+    #[cfg(not(CONFIG_NEED_SG_DMA_LENGTH))]
+    let length = entry.length;
+
+    (entry.dma_address, length)
 }

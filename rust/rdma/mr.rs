@@ -208,7 +208,7 @@ impl<D: Scatter> Region<D> {
         let mr = from_err_ptr(unsafe { bindings::ib_alloc_mr(pd.as_raw(), kind, pages) })?;
         let mr = NonNull::new(mr).ok_or(ENOMEM)?;
         // SAFETY: `mr` is ours and not registered. The device has the first key.
-        unsafe { bindings::ib_advance_rkey(mr.as_ptr()) };
+        unsafe { advance_key(mr) };
         // INVARIANT: Allocated above; nothing is exposed, and the key is new.
         Ok(Self {
             mr: Some(mr),
@@ -295,7 +295,7 @@ impl<D: Scatter> Region<D> {
     pub fn bind_zero_based(&mut self) -> Result<RemoteKey> {
         // SAFETY: The table has at least one entry; its address means something
         // only if it is mapped, which is looked at first.
-        let first = unsafe { bindings::sg_dma_address(self.map.sgl()) };
+        let first = unsafe { (*self.map.sgl()).dma_address };
         if self.map.mapped() == 0 || first % u64::from(PAGE_SIZE) != 0 {
             return Err(EINVAL);
         }
@@ -409,7 +409,7 @@ impl<D: Scatter> Region<D> {
     fn close(&mut self) {
         if let Some(mr) = self.mr {
             // SAFETY: `mr` is ours and registered no longer, so its key may change.
-            unsafe { bindings::ib_advance_rkey(mr.as_ptr()) };
+            unsafe { advance_key(mr) };
         }
         // INVARIANT: The last key that the device had is the one before this.
         self.state.set(State::Closed);
@@ -464,6 +464,23 @@ impl<D: Scatter> Region<D> {
     pub fn protection_domain(&self) -> &Arc<ProtectionDomain> {
         &self.pd
     }
+}
+
+/// Gives a region a key that no earlier registration of it used lately: 8 bits of it change. C:
+/// `ib_inc_rkey` and `ib_update_fast_reg_key`.
+///
+/// # Safety
+///
+/// The region must be the caller's, and not registered.
+#[inline]
+unsafe fn advance_key(mr: NonNull<bindings::ib_mr>) {
+    const COUNTER: u32 = 0xff;
+
+    // SAFETY: By the contract.
+    let mr = unsafe { &mut *mr.as_ptr() };
+    let next = mr.rkey.wrapping_add(1) & COUNTER;
+    mr.lkey = (mr.lkey & !COUNTER) | next;
+    mr.rkey = (mr.rkey & !COUNTER) | next;
 }
 
 impl<D: Scatter> Drop for Region<D> {

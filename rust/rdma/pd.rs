@@ -56,10 +56,12 @@ impl ProtectionDomain {
     }
 
     /// The device of the domain.
+    #[inline]
     pub fn device(&self) -> &DeviceRef {
         &self.device
     }
 
+    #[inline]
     pub(crate) fn as_raw(&self) -> *mut bindings::ib_pd {
         self.raw.as_ptr()
     }

@@ -35,6 +35,7 @@
 mod attributes;
 mod drain;
 mod groups;
+mod inline;
 mod numbers;
 pub mod rc;
 mod service;
@@ -100,6 +101,7 @@ use super::{
 };
 use crate::{
     bindings,
+    errno::check,
     fmt::kernel_display,
     sync::{
         Flag,
@@ -115,7 +117,6 @@ use core::{
     },
 };
 use kernel::{
-    error::to_result,
     new_mutex,
     prelude::*,
     str::CStr,
@@ -534,11 +535,11 @@ impl<E: Context> QueuePair<E> {
     ///
     /// Called by the core with the failure of a request posted on a queue pair
     /// made by `Self::create`.
-    unsafe extern "C" fn unsignalled_failed(_cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
+    unsafe extern "C" fn unsignalled_failed(cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
         // SAFETY: By the contract; the queue pair is alive until drained.
         let (queue, completion) = unsafe {
             let queue = Self::of_completion(wc);
-            (queue, Completion::from_raw(wc, &queue.registrations))
+            (queue, Completion::from_raw(cq, wc, &queue.registrations))
         };
         if let Err(failure) = completion.result() {
             E::failed(queue, failure);
@@ -584,8 +585,8 @@ impl<E: Context> QueuePair<E> {
         }
         let mut bad = ptr::null();
         // SAFETY: By the contract and the type invariant.
-        let errno = unsafe { bindings::ib_post_send(self.raw.as_ptr(), first, &mut bad) };
-        match to_result(errno) {
+        let errno = unsafe { inline::ib_post_send(self.as_raw(), first, &mut bad) };
+        match check(errno) {
             Err(error) if bad.is_null() => {
                 self.stuck(error);
                 Ok(())
@@ -615,7 +616,7 @@ impl<E: Context> QueuePair<E> {
             return Err(EINVAL);
         }
         // SAFETY: By the contract and the type invariant.
-        to_result(unsafe { bindings::ib_post_recv(self.raw.as_ptr(), request) })
+        check(unsafe { inline::ib_post_recv(self.as_raw(), request) })
     }
 }
 

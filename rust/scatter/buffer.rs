@@ -15,7 +15,9 @@ use kernel::{
 ///
 /// A region that it is attached to owns it, so the processor gets at it before
 /// and after, never while the device may. May be dropped in any context.
-pub struct Buffer(KVec<u8>);
+///
+/// One word, as a request of a disk that carries one is handed from place to place.
+pub struct Buffer(KBox<KVec<u8>>);
 
 impl Buffer {
     /// Allocates `length` zero bytes; what `flags` say of sleeping holds.
@@ -24,7 +26,9 @@ impl Buffer {
     ///
     /// `ENOMEM`.
     pub fn new(length: usize, flags: Flags) -> Result<Self> {
-        Ok(Self(KVec::from_elem(0u8, length, flags)?))
+        let bytes = KVec::from_elem(0u8, length, flags)?;
+
+        Ok(Self(KBox::new(bytes, flags)?))
     }
 
     /// The bytes.

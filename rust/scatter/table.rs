@@ -13,7 +13,7 @@ use kernel::{
 };
 
 /// The number of entries that need no other memory.
-const INLINE_ENTRIES: usize = 4;
+const INLINE_ENTRIES: u32 = 4;
 
 /// A list of the pieces of memory that data is in.
 ///
@@ -26,7 +26,7 @@ const INLINE_ENTRIES: usize = 4;
 /// `size.entries` entries of the list that starts in `first` are in use; it has room for
 /// `size.allocated`, with chunks from the pool if these are more than `INLINE_ENTRIES`.
 pub struct ScatterTable {
-    first: UnsafeCell<[bindings::scatterlist; INLINE_ENTRIES]>,
+    first: UnsafeCell<[bindings::scatterlist; INLINE_ENTRIES as usize]>,
     size: Size,
     _pin: PhantomPinned,
 }
@@ -57,7 +57,7 @@ impl ScatterTable {
     pub fn new() -> Self {
         // INVARIANT: No entries, and no room for any.
         Self {
-            first: UnsafeCell::new([pin_init::zeroed(); INLINE_ENTRIES]),
+            first: UnsafeCell::new([pin_init::zeroed(); INLINE_ENTRIES as usize]),
             size: Size::NONE,
             _pin: PhantomPinned,
         }
@@ -75,15 +75,31 @@ impl ScatterTable {
     /// `list`, which gets a list of `count` empty entries, must fill in so many of the
     /// first as it answers, and end the list with the last of them, if that is not the
     /// last of all.
+    #[inline]
     pub(crate) unsafe fn fill_with(
         mut self: Pin<&mut Self>,
         count: u32,
         list: impl FnOnce(*mut bindings::scatterlist) -> u32,
     ) -> Result {
         self.as_mut().clear();
-        if count == 0 {
-            return Ok(());
+        match count {
+            0 => return Ok(()),
+            // SAFETY: `first` has so many entries, of which none is in use.
+            1..=INLINE_ENTRIES => unsafe { bindings::sg_init_table(self.sgl(), count) },
+            _ => self.allocate(count)?,
         }
+        // INVARIANT: So many were filled in, of those that there is room for.
+        *self.size_mut() = Size {
+            entries: list(self.sgl()),
+            allocated: count,
+        };
+        Ok(())
+    }
+
+    /// Lengthens the list to `count` empty entries; none is in use. The caller takes note of
+    /// that.
+    #[cold]
+    fn allocate(&self, count: u32) -> Result {
         let mut table = self.table();
 
         // SAFETY: `table` starts in `first`, which has so many entries, of which none is in
@@ -93,15 +109,9 @@ impl ScatterTable {
                 &raw mut table,
                 count.try_into()?,
                 table.sgl,
-                INLINE_ENTRIES as c_uint,
+                INLINE_ENTRIES,
             )
-        })?;
-        // INVARIANT: So many were filled in, of those that were allocated.
-        *self.size_mut() = Size {
-            entries: list(table.sgl),
-            allocated: table.orig_nents,
-        };
-        Ok(())
+        })
     }
 
     /// Fills the table with a piece of kernel memory, in place of what it held.
@@ -132,9 +142,12 @@ impl ScatterTable {
     }
 
     /// Empties the table. Any context. C: `sg_free_table_chained`.
+    #[inline]
     pub fn clear(self: Pin<&mut Self>) {
-        // SAFETY: We forget the chunks at once.
-        unsafe { self.free() };
+        if self.size.allocated > INLINE_ENTRIES {
+            // SAFETY: We forget the chunks at once.
+            unsafe { self.free() };
+        }
         // INVARIANT: Nothing is in use, and the chunks were given back.
         *self.size_mut() = Size::NONE;
     }
@@ -144,12 +157,13 @@ impl ScatterTable {
     /// # Safety
     ///
     /// The list is not used any more, and the chunks are forgotten.
+    #[cold]
     unsafe fn free(&self) {
         let mut table = self.table();
 
         // SAFETY: By the invariants that is what was allocated, and by the requirements of
         // this function it is not used any more.
-        unsafe { bindings::sg_free_table_chained(&raw mut table, INLINE_ENTRIES as c_uint) };
+        unsafe { bindings::sg_free_table_chained(&raw mut table, INLINE_ENTRIES) };
     }
 
     /// The number of entries.
@@ -190,6 +204,7 @@ impl ScatterTable {
         }
     }
 
+    #[inline]
     fn size_mut(self: Pin<&mut Self>) -> &mut Size {
         // SAFETY: Nothing is moved out, and the numbers need not be pinned.
         unsafe { &mut self.get_unchecked_mut().size }

@@ -40,7 +40,12 @@ impl Counter {
     /// Adds `count`. Any context, but one at a time.
     #[inline]
     pub fn add(&self, count: u64) {
-        let value = self.get().wrapping_add(count);
+        self.set(self.get().wrapping_add(count));
+    }
+
+    /// Sets it. Any context, but one at a time, as for adding.
+    #[inline]
+    pub fn set(&self, value: u64) {
         // SAFETY: The pointer is that of a `u64` that lives as long as `self`.
         // INVARIANT: The store is volatile, and of a word.
         unsafe { self.0.get().write_volatile(value) };

@@ -20,10 +20,6 @@ use crate::{
 use kernel::{
     prelude::*,
     sync::{
-        atomic::{
-            ordering,
-            Atomic, //
-        },
         rcu,
         Arc, //
     },
@@ -45,6 +41,7 @@ use nvme_wire::{
         BlockCount,
         BlockRange,
         Command,
+        Direction,
         ReadWrite, //
     },
 };
@@ -62,11 +59,12 @@ use rrdma::{
         TimeoutAction, //
     },
     rdma::{
-        dma::Direction,
+        dma,
         qp::QueuePair, //
     },
     scatter::Buffer,
     sync::{
+        Counter,
         Flag,
         Msecs,
         Published, //
@@ -113,15 +111,15 @@ pub(crate) struct Blocks {
 
 /// What we keep with a request.
 pub(crate) struct Attempt {
-    retries: Atomic<u32>,
+    /// Nobody but who has the request changes it.
+    retries: Counter,
     pub(crate) passage: Passage,
 }
 
 impl Attempt {
     /// How often the request was sent before.
     fn retries(&self) -> u8 {
-        let retries = self.retries.load(ordering::Relaxed);
-        u8::try_from(retries).unwrap_or(u8::MAX)
+        u8::try_from(self.retries.get()).unwrap_or(u8::MAX)
     }
 }
 
@@ -140,11 +138,12 @@ impl Operations for Io {
 
     fn new_request_data(_set: &Queues, _queue: u32) -> impl PinInit<Attempt, Error> {
         Ok(Attempt {
-            retries: Atomic::new(0),
+            retries: Counter::new(),
             passage: Passage::new(),
         })
     }
 
+    #[inline]
     fn queue_rq(
         place: &Arc<Place>,
         blocks: &Blocks,
@@ -158,12 +157,16 @@ impl Operations for Io {
         if blocks.gone.get() {
             return Err(request.refuse(Status::IoError));
         }
-        let (command, payload) = match blocks.command(&request) {
-            Ok(prepared) => prepared,
-            Err(status) => return Err(request.refuse(status)),
+        let direction = match request.op() {
+            Op::Read => Direction::FromTarget,
+            Op::Write => Direction::ToTarget,
+            _ => return blocks.queue_other(&queue, request),
         };
-        request.start();
-        submit(&queue, request, command, payload)
+        let Some(range) = blocks.range(&request) else {
+            return Err(request.refuse(Status::IoError));
+        };
+        let command = Command::transfer(direction, blocks.wwid.nsid, range, hints(&request));
+        submit(&queue, request, command, None)
     }
 
     fn ioctl(call: Ioctl<'_, Self>) -> Result<c_int> {
@@ -243,15 +246,18 @@ pub(crate) fn counts(split: Split) -> QueueCounts {
 }
 
 /// Gives the request to the queue.
+// Inlined for reads and writes, of which the command then is made where it is sent from.
+#[inline(always)]
 fn submit(
     queue: &QueuePair<Queue>,
     request: Request<Io>,
     command: Command,
     payload: Option<Buffer>,
 ) -> Result<(), Refused<Io>> {
+    request.start();
     let direction = match request.op() {
-        Op::Read | Op::DriverIn => Direction::FromDevice,
-        _ => Direction::ToDevice,
+        Op::Read | Op::DriverIn => dma::Direction::FromDevice,
+        _ => dma::Direction::ToDevice,
     };
     let length = match &payload {
         Some(payload) => u32::try_from(payload.bytes().len()).unwrap_or(u32::MAX),
@@ -266,31 +272,47 @@ fn submit(
     let carrier = Carrier::new(request, payload);
     match slot.submit(queue, command, Some((carrier, direction)), length) {
         Ok(()) => Ok(()),
-        Err((error, carrier)) => {
-            let status = match error {
-                ENOMEM | EBUSY | EAGAIN => Status::Resource,
-                error if error == rrdma::errno::ENOTCONN => Status::Transport,
-                _ => Status::IoError,
-            };
-            match carrier {
-                Some(carrier) => Err(carrier.into_request().refuse(status)),
-                None => Ok(()),
-            }
-        }
+        Err((error, carrier)) => refuse(error, carrier),
+    }
+}
+
+/// The queue did not take a request.
+#[cold]
+fn refuse(error: Error, carrier: Option<Carrier<Io>>) -> Result<(), Refused<Io>> {
+    let status = match error {
+        ENOMEM | EBUSY | EAGAIN => Status::Resource,
+        error if error == rrdma::errno::ENOTCONN => Status::Transport,
+        _ => Status::IoError,
+    };
+    match carrier {
+        Some(carrier) => Err(carrier.into_request().refuse(status)),
+        None => Ok(()),
     }
 }
 
 impl Blocks {
-    /// The command for a request, and a payload if it is not the request's pages.
+    /// Gives a request that is neither a read nor a write to the queue.
+    #[inline(never)]
+    fn queue_other(
+        &self,
+        queue: &QueuePair<Queue>,
+        request: Request<Io>,
+    ) -> Result<(), Refused<Io>> {
+        match self.command(&request) {
+            Ok((command, payload)) => submit(queue, request, command, payload),
+            Err(status) => Err(request.refuse(status)),
+        }
+    }
+
+    /// The command for such a request, and a payload if it is not the request's pages.
     fn command(&self, request: &Request<Io>) -> Result<(Command, Option<Buffer>), Status> {
         let nsid = self.wwid.nsid;
         let command = match request.op() {
-            Op::Read => Command::read(nsid, self.range(request)?, hints(request)),
-            Op::Write => Command::write(nsid, self.range(request)?, hints(request)),
             Op::Flush => Command::flush(nsid),
             Op::WriteZeroes => {
                 let deallocate = self.deallocate_zeroes && !request.no_unmap();
-                Command::write_zeroes(nsid, self.range(request)?, deallocate)
+                let range = self.range(request).ok_or(Status::IoError)?;
+                Command::write_zeroes(nsid, range, deallocate)
             }
             Op::Discard => return self.discard(request),
             Op::DriverIn | Op::DriverOut => {
@@ -317,21 +339,24 @@ impl Blocks {
         Ok((Command::deallocate(self.wwid.nsid, count), Some(payload)))
     }
 
-    fn range(&self, request: &Request<Io>) -> Result<BlockRange, Status> {
-        let blocks = request.bytes().checked_shr(self.shift.into()).unwrap_or(0);
-        Ok(BlockRange {
+    #[inline]
+    fn range(&self, request: &Request<Io>) -> Option<BlockRange> {
+        let blocks = request.bytes().checked_shr(self.shift.into())?;
+        Some(BlockRange {
             start: self.block(request.sector()),
-            count: BlockCount::new(blocks).ok_or(Status::IoError)?,
+            count: BlockCount::new(blocks)?,
         })
     }
 
     /// Sectors in blocks: the limits keep them whole.
+    #[inline]
     fn block(&self, sectors: u64) -> u64 {
         let shift = u32::from(self.shift).saturating_sub(SECTOR_SHIFT);
         sectors.checked_shr(shift).unwrap_or(0)
     }
 }
 
+#[inline]
 fn hints(request: &Request<Io>) -> ReadWrite {
     ReadWrite {
         force_unit_access: request.is_fua(),
@@ -352,6 +377,7 @@ impl Cargo for Carrier<Io> {
         queue.request_slot(tag)
     }
 
+    #[inline]
     fn deliver(queue: &Queue, completion: cqe::Completion, cargo: Option<Self>) {
         let Some(carrier) = cargo else {
             return;
@@ -361,35 +387,35 @@ impl Cargo for Carrier<Io> {
             request.data().passage.answered(completion);
             return end(request, block_status(BlockStatus::of(completion.status)));
         }
-        if completion.status.is_success() {
-            return end(request, Status::Ok);
+        match completion.status.is_success() {
+            true => end(request, Status::Ok),
+            false => failed(queue, completion.status, request),
         }
-        let policy = RetryPolicy {
-            max_retries: MAX_RETRIES,
-            delays: queue.retry_delays(),
-        };
-        let made = request.data().retries();
-        let may_retry = !request.no_retry();
-        match policy.decide(completion.status, made, may_retry) {
-            Disposition::Complete => {
-                end(request, block_status(BlockStatus::of(completion.status)));
-            }
-            Disposition::Retry { delay_ms } => {
-                let retries = made.saturating_add(1);
-                request
-                    .data()
-                    .retries
-                    .store(retries.into(), ordering::Relaxed);
-                queue.stats().add(Count::Retries, 1);
-                request.requeue((delay_ms != 0).then(|| Msecs::new(delay_ms)));
-            }
+    }
+}
+
+/// Ends a request that failed, or has it come again.
+#[cold]
+fn failed(queue: &Queue, status: nvme_wire::status::Status, request: Request<Io>) {
+    let policy = RetryPolicy {
+        max_retries: MAX_RETRIES,
+        delays: queue.retry_delays(),
+    };
+    let made = request.data().retries();
+    match policy.decide(status, made, !request.no_retry()) {
+        Disposition::Complete => end(request, block_status(BlockStatus::of(status))),
+        Disposition::Retry { delay_ms } => {
+            request.data().retries.add(1);
+            queue.stats().add(Count::Retries, 1);
+            request.requeue((delay_ms != 0).then(|| Msecs::new(delay_ms)));
         }
     }
 }
 
 /// Ends a request; its memory begins anew with the next one of the tag.
+#[inline]
 pub(crate) fn end(request: Request<Io>, status: Status) {
-    request.data().retries.store(0, ordering::Relaxed);
+    request.data().retries.set(0);
     request.complete(status);
 }
 

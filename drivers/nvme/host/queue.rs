@@ -305,6 +305,7 @@ impl Queue {
     }
 
     /// A response has arrived.
+    #[inline]
     fn answered(
         &self,
         queue: &QueuePair<Self>,

@@ -114,9 +114,6 @@ pub(crate) struct Tally {
     kind: Kind,
     travel: Travel,
     bytes: u32,
-    /// Calls that posted it, and what they posted.
-    doorbells: u32,
-    work_requests: u32,
     /// When it was posted, if its time is taken.
     began: Option<Instant<Monotonic>>,
 }
@@ -130,11 +127,6 @@ impl Tally {
             kind,
             travel,
             bytes,
-            doorbells: 1,
-            work_requests: match travel {
-                Travel::ByKey => 2,
-                _ => 1,
-            },
         }
     }
 }
@@ -183,7 +175,7 @@ impl Stats {
 
     /// A command is over, and the target ended its access to the data, or did not.
     #[inline]
-    pub(crate) fn answered(&self, tally: Tally, completion: cqe::Completion, by_target: bool) {
+    pub(crate) fn answered(&self, tally: &Tally, completion: cqe::Completion, by_target: bool) {
         self.posted(tally);
         let (count, bytes) = match tally.kind {
             Kind::Read => (Count::Reads, Some(Count::ReadBytes)),
@@ -206,6 +198,7 @@ impl Stats {
     }
 
     /// A command is over that was timed.
+    #[cold]
     fn took(&self, kind: Kind, began: Instant<Monotonic>) {
         let times = match kind {
             Kind::Read => &self.reads,
@@ -220,13 +213,16 @@ impl Stats {
 
     /// A command was posted, and is not under way any more.
     #[inline]
-    pub(crate) fn posted(&self, tally: Tally) {
-        self.add(Count::Doorbells, tally.doorbells);
-        self.add(Count::WorkRequests, tally.work_requests);
-        match tally.travel {
-            Travel::Nothing => {}
-            Travel::InCapsule => self.add(Count::InCapsule, 1),
-            Travel::ByKey => self.add(Count::Registrations, 1),
+    pub(crate) fn posted(&self, tally: &Tally) {
+        let (work_requests, count) = match tally.travel {
+            Travel::Nothing => (1, None),
+            Travel::InCapsule => (1, Some(Count::InCapsule)),
+            Travel::ByKey => (2, Some(Count::Registrations)),
+        };
+        self.add(Count::Doorbells, 1);
+        self.add(Count::WorkRequests, work_requests);
+        if let Some(count) = count {
+            self.add(count, 1);
         }
     }
 }

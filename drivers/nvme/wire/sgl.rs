@@ -7,8 +7,12 @@ use core::fmt;
 
 /// An SGL descriptor, as a command carries one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(transparent)]
-pub struct Sgl([u8; Sgl::SIZE]);
+pub struct Sgl {
+    /// Where the data is.
+    address: u64,
+    /// Its length, its key if it has one, and the kind of the descriptor in the highest byte.
+    rest: u64,
+}
 
 /// Who makes the key of a keyed descriptor invalid once the command is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,9 +43,15 @@ impl Sgl {
     #[inline]
     #[must_use]
     pub const fn null() -> Self {
-        let mut bytes = [0; Self::SIZE];
-        bytes[15] = Self::KEYED_DATA_BLOCK;
-        Self(bytes)
+        Self::new(0, 0, Self::KEYED_DATA_BLOCK)
+    }
+
+    #[inline]
+    const fn new(address: u64, rest: u64, kind: u8) -> Self {
+        Self {
+            address,
+            rest: rest | ((kind as u64) << 56),
+        }
     }
 
     /// Describes `len` bytes of host memory at `addr` that the target reaches
@@ -55,34 +65,28 @@ impl Sgl {
             Invalidate::ByHost => Self::KEYED_DATA_BLOCK,
             Invalidate::ByTarget => Self::KEYED_DATA_BLOCK_INVALIDATE,
         };
-        let mut bytes = [0; Self::SIZE];
-        let mut block = Writer::over(&mut bytes);
-        block.put::<0, 8>(addr.to_le_bytes());
-        // The key then takes the place of the highest byte, which is zero.
-        block.put::<8, 4>(len.to_le_bytes());
-        block.put::<11, 4>(key.to_le_bytes());
-        block.put::<15, 1>([kind]);
-        Ok(Self(bytes))
+        // The length has 24 bits, and the key follows it.
+        let length_and_key = u64::from(len) | (u64::from(key) << 24);
+        Ok(Self::new(addr, length_and_key, kind))
     }
 
     /// Describes `len` bytes that follow the command in its capsule, from
     /// `offset` bytes after the command on.
     #[inline]
     #[must_use]
-    pub fn in_capsule(offset: u64, len: u32) -> Self {
-        let mut bytes = [0; Self::SIZE];
-        let mut block = Writer::over(&mut bytes);
-        block.put::<0, 8>(offset.to_le_bytes());
-        block.put::<8, 4>(len.to_le_bytes());
-        block.put::<15, 1>([Self::DATA_BLOCK_OFFSET]);
-        Self(bytes)
+    pub const fn in_capsule(offset: u64, len: u32) -> Self {
+        Self::new(offset, len as u64, Self::DATA_BLOCK_OFFSET)
     }
 
     /// The descriptor as it goes on the wire.
     #[inline]
     #[must_use]
-    pub const fn to_bytes(self) -> [u8; Self::SIZE] {
-        self.0
+    pub fn to_bytes(self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        let mut block = Writer::over(&mut bytes);
+        block.put::<0, 8>(self.address.to_le_bytes());
+        block.put::<8, 8>(self.rest.to_le_bytes());
+        bytes
     }
 }
 

@@ -47,9 +47,10 @@ pub enum Opcode {
 ///
 /// # Invariants
 ///
-/// `wc` is a valid `struct ib_wc` whose `qp` is alive, and `registrations` are those of
-/// that queue pair.
+/// `wc` is a valid `struct ib_wc` that was found in `cq` and whose `qp` is alive, and
+/// `registrations` are those of that queue pair.
 pub struct Completion<'a> {
+    cq: *mut bindings::ib_cq,
     wc: &'a bindings::ib_wc,
     registrations: &'a Registrations,
 }
@@ -57,21 +58,24 @@ pub struct Completion<'a> {
 impl<'a> Completion<'a> {
     /// # Safety
     ///
-    /// `wc` must be valid, and its `qp` alive, for the lifetime of the result;
+    /// `wc` must be valid, found in `cq`, and its `qp` alive, for the lifetime of the result;
     /// `registrations` must be those of that queue pair.
     #[inline]
     pub(crate) unsafe fn from_raw(
+        cq: *mut bindings::ib_cq,
         wc: *const bindings::ib_wc,
         registrations: &'a Registrations,
     ) -> Self {
         // INVARIANT: By the contract.
         Self {
+            cq,
             // SAFETY: By the contract.
             wc: unsafe { &*wc },
             registrations,
         }
     }
 
+    #[inline]
     pub(crate) fn wc(&self) -> &'a bindings::ib_wc {
         self.wc
     }
@@ -100,11 +104,7 @@ impl<'a> Completion<'a> {
     pub fn begins_poll(&self) -> bool {
         // SAFETY: By the type invariant the queue pair is alive, which holds its completion
         // queues; where the core fetches completions to is constant.
-        let (sends, receives) = unsafe {
-            let qp = self.wc().qp;
-            ((*(*qp).send_cq).wc, (*(*qp).recv_cq).wc)
-        };
-        ptr::eq(self.wc(), sends) || ptr::eq(self.wc(), receives)
+        ptr::eq(self.wc(), unsafe { (*self.cq).wc })
     }
 
     /// What the request did; `None` if it failed, or did what no request here asks for.

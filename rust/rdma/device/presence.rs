@@ -107,6 +107,7 @@ impl DeviceRef {
 impl core::ops::Deref for DeviceRef {
     type Target = Device;
 
+    #[inline]
     fn deref(&self) -> &Device {
         // SAFETY: By the invariants of `Presence` and `self`, the device is
         // registered while `self` lives.

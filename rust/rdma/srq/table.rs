@@ -39,7 +39,7 @@ struct Held {
 
 /// What can be done with an operation of some type, each once.
 struct Handling {
-    complete: unsafe fn(NonNull<c_void>, *mut bindings::ib_wc),
+    complete: unsafe fn(NonNull<c_void>, *mut bindings::ib_cq, *mut bindings::ib_wc),
     release: unsafe fn(NonNull<c_void>),
 }
 
@@ -54,10 +54,10 @@ impl<T: Complete<E>, E: Context> Of<T, E> {
     /// # Safety
     ///
     /// `slot` must be that of an `Operation<T>` that nobody else has, and `wc` its
-    /// completion on a queue pair of context `E`.
-    unsafe fn complete(slot: NonNull<c_void>, wc: *mut bindings::ib_wc) {
+    /// completion, found in `cq`, on a queue pair of context `E`.
+    unsafe fn complete(slot: NonNull<c_void>, cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
         // SAFETY: By the contract.
-        unsafe { Operation::<T>::from_posted(slot.cast()).complete::<E>(wc) };
+        unsafe { Operation::<T>::from_posted(slot.cast()).complete::<E>(cq, wc) };
     }
 
     /// # Safety
@@ -233,7 +233,7 @@ impl Place {
 /// # Safety
 ///
 /// Called by the core with the completion of what [`Table::post`] posted for `E`.
-unsafe extern "C" fn received<E: Context>(_cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
+unsafe extern "C" fn received<E: Context>(cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
     // SAFETY: By the contract; the entry is the first member of the place.
     let (queue, place) = unsafe {
         (
@@ -249,5 +249,5 @@ unsafe extern "C" fn received<E: Context>(_cq: *mut bindings::ib_cq, wc: *mut bi
     // The handler may post again, so there is to be room for that.
     shared.table().put_back(place);
     // SAFETY: The place held the operation till now; it is completed this once.
-    unsafe { (held.handling.complete)(held.slot, wc) };
+    unsafe { (held.handling.complete)(held.slot, cq, wc) };
 }

@@ -478,7 +478,7 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
     #[inline]
     pub(super) fn push(&mut self, request: Request) -> Result {
         let cqe = self.queue.unsignalled();
-        let request = self.room.requests.push(request).ok_or(ENOBUFS)?;
+        let request = self.room.push(request).ok_or(ENOBUFS)?;
         // Unsignalled unless it turns out to be the last one.
         request.complete_failure(cqe);
         Ok(())

@@ -154,16 +154,20 @@ impl<T> Operation<T> {
     ///
     /// # Safety
     ///
-    /// `wc` must be that, on a queue pair made by [`QueuePair<E>`] that is alive.
+    /// `wc` must be that, found in `cq`, on a queue pair made by [`QueuePair<E>`] that is
+    /// alive.
     #[inline]
-    pub(in crate::rdma) unsafe fn complete<E: Context>(self, wc: *mut bindings::ib_wc)
-    where
+    pub(in crate::rdma) unsafe fn complete<E: Context>(
+        self,
+        cq: *mut bindings::ib_cq,
+        wc: *mut bindings::ib_wc,
+    ) where
         T: Complete<E>,
     {
         // SAFETY: By the contract.
         let (queue, completion) = unsafe {
             let queue = QueuePair::<E>::of_completion(wc);
-            (queue, Completion::from_raw(wc, queue.registrations()))
+            (queue, Completion::from_raw(cq, wc, queue.registrations()))
         };
         T::complete(self, queue, &completion);
     }
@@ -224,7 +228,7 @@ unsafe extern "C" fn sent<T: Complete<E>, E: Context>(
 /// `Slot<T>`, of which no other request is posted, on a queue pair that
 /// [`QueuePair<E>`] made and that is alive.
 unsafe extern "C" fn completed<T: Complete<E>, E: Context>(
-    _cq: *mut bindings::ib_cq,
+    cq: *mut bindings::ib_cq,
     wc: *mut bindings::ib_wc,
 ) {
     // SAFETY: By the contract. The completion entry is the first member of the
@@ -232,7 +236,7 @@ unsafe extern "C" fn completed<T: Complete<E>, E: Context>(
     // `QueuePair<E>` posts operations with this function.
     unsafe {
         let slot = (*wc).__bindgen_anon_1.wr_cqe.cast::<Slot<T>>();
-        Operation::from_posted(NonNull::new_unchecked(slot)).complete::<E>(wc);
+        Operation::from_posted(NonNull::new_unchecked(slot)).complete::<E>(cq, wc);
     }
 }
 

@@ -49,6 +49,12 @@ impl<'r, T> Filled<'r, T> {
         Some(place)
     }
 
+    /// The last one.
+    #[inline]
+    pub(super) fn last(&mut self) -> Option<&mut T> {
+        self.from(self.used.saturating_sub(1)).last_mut()
+    }
+
     /// Those from `first` on.
     #[inline]
     pub(super) fn from(&mut self, first: usize) -> &mut [T] {
@@ -95,14 +101,30 @@ impl<'r> Room<'r> {
         }
     }
 
+    /// Adds a request, which follows those that there are.
+    #[inline]
+    pub(super) fn push(&mut self, request: Request) -> Option<&mut Request> {
+        let place = self.requests.next();
+        if let Some(last) = self.requests.last() {
+            last.link(place.cast());
+        }
+        self.requests.push(request)
+    }
+
     /// Takes the requests from `first` on back.
+    // The room itself stays in registers: what is called has a slice of it only.
+    #[inline(always)]
     pub(super) fn undo(&mut self, first: usize) {
         undo(self.requests.from(first));
         self.requests.truncate(first);
+        if let Some(last) = self.requests.last() {
+            last.link(ptr::null_mut());
+        }
     }
 }
 
 /// Takes back what requests that are not posted have changed, the last one first.
+#[cold]
 pub(super) fn undo(requests: &mut [Request]) {
     for request in requests.iter_mut().rev() {
         request.undo();
@@ -114,20 +136,24 @@ pub(super) fn undo(requests: &mut [Request]) {
 ///
 /// # Safety
 ///
-/// The requests must be complete, and what they name must stay until they complete.
+/// The requests must be all of a room, complete, and what they name must stay until they
+/// complete.
+#[inline]
 pub(super) unsafe fn post(
     requests: &mut [Request],
     post: impl FnOnce(*const bindings::ib_send_wr) -> Result<(), (Error, *const bindings::ib_send_wr)>,
 ) -> Result<(), (Error, usize)> {
-    let mut next = ptr::null_mut();
-    for request in requests.iter_mut().rev() {
-        request.link(next);
-        next = request.as_raw();
-    }
-    post(next).map_err(|(error, bad)| {
-        let posted = requests
-            .iter_mut()
-            .position(|request| ptr::eq(request.as_raw(), bad));
-        (error, posted.unwrap_or(0))
-    })
+    let first = requests
+        .first_mut()
+        .map_or(ptr::null_mut(), Request::as_raw);
+    post(first).map_err(|(error, bad)| (error, position(requests, bad)))
+}
+
+/// Which of the requests C has there.
+#[cold]
+fn position(requests: &mut [Request], raw: *const bindings::ib_send_wr) -> usize {
+    let position = requests
+        .iter_mut()
+        .position(|request| ptr::eq(request.as_raw(), raw));
+    position.unwrap_or(0)
 }

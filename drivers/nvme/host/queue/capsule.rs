@@ -56,6 +56,15 @@ pub(super) enum Posted {
     Invalidation,
 }
 
+impl Posted {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Command => "send",
+            Self::Invalidation => "invalidation",
+        }
+    }
+}
+
 /// A command with its data.
 pub(super) struct Capsule<D: Cargo> {
     pub(super) tag: u16,
@@ -76,6 +85,7 @@ impl<D: Cargo> Capsule<D> {
     }
 
     /// Writes the command to be sent.
+    #[inline]
     pub(super) fn write(&mut self, command: &Command) -> Result {
         let mut buffer = self.command.write();
         let bytes: &mut [u8; Command::SIZE] = (&mut *buffer).try_into().map_err(|_| EINVAL)?;
@@ -85,6 +95,7 @@ impl<D: Cargo> Capsule<D> {
 }
 
 impl<D: Cargo> Complete<Queue> for Capsule<D> {
+    #[inline]
     fn complete(
         mut operation: Operation<Self>,
         queue: &QueuePair<Queue>,
@@ -95,20 +106,15 @@ impl<D: Cargo> Complete<Queue> for Capsule<D> {
         let Some(slot) = D::slot(context, operation.tag) else {
             return;
         };
-        let (what, event) = match operation.posted {
-            Posted::Command => ("send", Event::SendDone),
-            Posted::Invalidation => ("invalidation", Event::LocalInvalidateDone),
-        };
-        match completion.result() {
-            Ok(()) => {
-                if event == Event::LocalInvalidateDone {
-                    operation.region.invalidated(completion);
-                }
-                slot.returned(queue, operation, event);
+        match (completion.result(), operation.posted) {
+            (Ok(()), Posted::Command) => slot.returned(queue, operation, Event::SendDone),
+            (Ok(()), Posted::Invalidation) => {
+                operation.region.invalidated(completion);
+                slot.returned(queue, operation, Event::LocalInvalidateDone);
             }
-            Err(failure) => {
+            (Err(failure), posted) => {
                 slot.stranded(operation);
-                context.request_failed(what, failure);
+                context.request_failed(posted.name(), failure);
             }
         }
     }

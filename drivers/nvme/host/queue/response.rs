@@ -43,6 +43,7 @@ impl Receive<Queue> for Response {
 }
 
 impl Complete<Queue> for Response {
+    #[inline]
     fn complete(
         mut operation: Operation<Self>,
         queue: &QueuePair<Queue>,

@@ -22,7 +22,6 @@ use crate::{
         Queued, //
     },
 };
-use core::mem;
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -56,7 +55,10 @@ use rrdma::{
         },
         pd::ProtectionDomain,
         qp::QueuePair,
-        wr::Operation, //
+        wr::{
+            Operation,
+            Unposted, //
+        },
     },
     sync::{
         Claim,
@@ -100,10 +102,11 @@ impl<D: Cargo> Slot<D> {
     ///
     /// Gives the data back: `EBUSY` if the tag is in use, `ENOMEM`, or `ENOTCONN`
     /// if the queue is being torn down.
+    #[inline(always)]
     pub(crate) fn submit(
         &self,
         queue: &QueuePair<Queue>,
-        mut command: Command,
+        command: Command,
         data: Option<(D, Direction)>,
         length: u32,
     ) -> Result<(), (Error, Option<D>)> {
@@ -118,7 +121,7 @@ impl<D: Cargo> Slot<D> {
             return Err((error, data));
         }
         let this = queue.context();
-        let travel = match body.prepare(this, &mut capsule, &mut command, length) {
+        let travel = match body.prepare(this, &mut capsule, command, length) {
             Ok(travel) => travel,
             Err(error) => {
                 let data = capsule.region.release();
@@ -126,10 +129,10 @@ impl<D: Cargo> Slot<D> {
                 return Err((error, data));
             }
         };
-        let sent = &command;
+        let sent = &mut capsule.command;
         trace::queue_command(move || Queued {
             origin: this.origin,
-            command: *sent,
+            command: written(sent),
             bytes: length,
             of_disk: D::OF_DISK,
         });
@@ -138,6 +141,7 @@ impl<D: Cargo> Slot<D> {
         self.post(queue, capsule, travel)
     }
 
+    #[inline(always)]
     fn post(
         &self,
         queue: &QueuePair<Queue>,
@@ -155,14 +159,23 @@ impl<D: Cargo> Slot<D> {
                 }
             }
         });
-        let Err(mut unposted) = posted else {
-            return Ok(());
-        };
+        match posted {
+            Ok(()) => Ok(()),
+            Err(unposted) => self.unposted(queue, unposted),
+        }
+    }
+
+    /// A command was not posted, so its data goes back.
+    #[cold]
+    fn unposted(
+        &self,
+        queue: &QueuePair<Queue>,
+        mut unposted: Unposted<Capsule<D>>,
+    ) -> Result<(), (Error, Option<D>)> {
         let Some(mut body) = self.0.try_resume() else {
             return Err((EBUSY, None));
         };
         body.state = body.state.after(Event::PostFailed).0;
-        body.tally = Tally::default();
         let capsule = &mut unposted.operation;
         let data = capsule.region.release();
         trace::complete_command(|| {
@@ -179,6 +192,7 @@ impl<D: Cargo> Slot<D> {
     }
 
     /// A work request gave the capsule back; `event` says which.
+    #[inline]
     pub(super) fn returned(
         &self,
         queue: &QueuePair<Queue>,
@@ -187,7 +201,10 @@ impl<D: Cargo> Slot<D> {
     ) {
         if let Some(mut body) = self.claim(queue) {
             body.capsule = Some(capsule);
-            self.advance(queue, body, event);
+            match body.take_note(event) {
+                Outcome::Wait => {}
+                outcome => self.advance(queue, body, outcome),
+            }
         }
     }
 
@@ -199,6 +216,7 @@ impl<D: Cargo> Slot<D> {
     }
 
     /// The response has arrived.
+    #[inline]
     pub(super) fn answered(
         &self,
         queue: &QueuePair<Queue>,
@@ -216,19 +234,33 @@ impl<D: Cargo> Slot<D> {
             Some(i) if Some(i.rkey()) == body.rkey => RemoteInvalidation::Own,
             Some(_) => RemoteInvalidation::Foreign,
         };
-        if body.answer.is_none() {
-            body.answer = Some((completion, invalidation));
+        match body.take_note(Event::Response(remote)) {
+            // Nearly always the response comes last.
+            Outcome::Complete => self.end(queue, body, completion, invalidation),
+            outcome => {
+                if body.answer.is_none() {
+                    body.answer = Some((completion, invalidation));
+                }
+                self.advance(queue, body, outcome);
+            }
         }
-        self.advance(queue, body, Event::Response(remote));
     }
 
-    fn advance(&self, queue: &QueuePair<Queue>, mut body: ClaimGuard<'_, Body<D>>, event: Event) {
-        let (state, outcome) = body.state.after(event);
-        body.state = state;
+    /// Does what follows from an event.
+    fn advance(
+        &self,
+        queue: &QueuePair<Queue>,
+        mut body: ClaimGuard<'_, Body<D>>,
+        outcome: Outcome,
+    ) {
         match outcome {
             Outcome::Wait => {}
             Outcome::PostLocalInvalidate => self.invalidate(queue, body),
-            Outcome::Complete => self.end(queue, body),
+            Outcome::Complete => {
+                if let Some((completion, invalidation)) = body.answer.take() {
+                    self.end(queue, body, completion, invalidation);
+                }
+            }
             Outcome::ProtocolError(error) => queue.context().trouble(Trouble::Protocol {
                 qid: queue.context().qid(),
                 command_id: body.id.get(),
@@ -255,10 +287,14 @@ impl<D: Cargo> Slot<D> {
     }
 
     /// The command is over in every respect.
-    fn end(&self, queue: &QueuePair<Queue>, mut body: ClaimGuard<'_, Body<D>>) {
-        let Some((completion, invalidation)) = body.answer.take() else {
-            return;
-        };
+    #[inline(always)]
+    fn end(
+        &self,
+        queue: &QueuePair<Queue>,
+        mut body: ClaimGuard<'_, Body<D>>,
+        completion: cqe::Completion,
+        invalidation: Option<Invalidation>,
+    ) {
         let Some(capsule) = body.capsule.as_mut() else {
             return;
         };
@@ -270,19 +306,20 @@ impl<D: Cargo> Slot<D> {
         let (status, result) = (completion.status, completion.result);
         let (this, command, data) = (queue.context(), &mut capsule.command, cargo.as_ref());
         trace::complete_command(move || ended(this, command, data, (status, result)));
-        let tally = mem::take(&mut body.tally);
-        queue.context().stats.answered(tally, completion, by_target);
+        this.stats.answered(&body.tally, completion, by_target);
         // The tag may be used again from here on.
         body.free();
-        D::deliver(queue.context(), completion, cargo);
+        D::deliver(this, completion, cargo);
     }
 
     /// Takes the data back from `queue`, which is drained, and counts what its command took.
     /// Sleeps.
     pub(super) fn reclaim(&self, queue: &Queue) -> Option<D> {
         let mut body = self.any()?;
-        queue.stats.posted(mem::take(&mut body.tally));
         let was_in_flight = body.state != RequestState::Idle;
+        if was_in_flight {
+            queue.stats.posted(&body.tally);
+        }
         body.state = body.state.after(Event::Drained).0;
         body.answer = None;
         let mut capsule = body.capsule.take()?.into_inner();
@@ -309,6 +346,7 @@ impl<D: Cargo> Slot<D> {
 
     /// The slot's contents for a completion: they come one at a time. A target may answer what
     /// is not in flight.
+    #[inline]
     fn claim(&self, queue: &QueuePair<Queue>) -> Option<ClaimGuard<'_, Body<D>>> {
         let claimed = self.any();
         if claimed.is_none() {
@@ -325,12 +363,9 @@ fn ended<D: Cargo>(
     cargo: Option<&D>,
     (status, result): (Status, u64),
 ) -> Ended {
-    let sent = command.read().first_chunk();
-    let sent = sent.map_or(Command::flush(0), |bytes| Command::from_bytes(*bytes));
-    command.give_back();
     Ended {
         origin: queue.origin,
-        command: sent,
+        command: written(command),
         status,
         result,
         of_disk: D::OF_DISK,
@@ -338,6 +373,15 @@ fn ended<D: Cargo>(
     }
 }
 
+/// The command in a capsule that no work request has, for a trace.
+fn written(command: &mut DmaBuffer) -> Command {
+    let sent = command.read().first_chunk();
+    let sent = sent.map_or(Command::flush(0), |bytes| Command::from_bytes(*bytes));
+    command.give_back();
+    sent
+}
+
+#[inline]
 fn load<D: Cargo>(
     capsule: &mut Capsule<D>,
     data: Option<(D, Direction)>,
@@ -350,15 +394,24 @@ fn load<D: Cargo>(
 }
 
 impl<D: Cargo> Body<D> {
+    /// An event has happened to the command: what is to be done.
+    #[inline(always)]
+    fn take_note(&mut self, event: Event) -> Outcome {
+        let (state, outcome) = self.state.after(event);
+        self.state = state;
+        outcome
+    }
+
     /// Completes the command with its identifier and the way of its data.
+    #[inline(always)]
     fn prepare(
         &mut self,
         queue: &Queue,
         capsule: &mut Capsule<D>,
-        command: &mut Command,
+        mut command: Command,
         length: u32,
     ) -> Result<Travel> {
-        let travel = queue.travel(command, capsule.region.segments(), length);
+        let travel = queue.travel(&command, capsule.region.segments(), length);
         self.rkey = None;
         command.set_sgl(match travel {
             Travel::Nothing => Sgl::null(),
@@ -372,7 +425,7 @@ impl<D: Cargo> Body<D> {
         });
         self.id = CommandId::new(self.id.tag(), self.id.generation().next());
         command.set_command_id(self.id);
-        capsule.write(command)?;
+        capsule.write(&command)?;
         self.state = match self.state.after(Event::Post {
             region: travel == Travel::ByKey,
         }) {

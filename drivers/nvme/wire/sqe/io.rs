@@ -2,7 +2,7 @@
 
 //! Commands of the NVM command set.
 
-use super::Command;
+use super::{Command, Direction};
 use crate::dsm::RangeCount;
 
 /// How many blocks a command is about: 1 to 65536.
@@ -112,14 +112,27 @@ impl Command {
     #[inline]
     #[must_use]
     pub fn read(nsid: u32, range: BlockRange, hints: ReadWrite) -> Self {
-        Self::read_write(Self::READ, nsid, range, hints)
+        Self::transfer(Direction::FromTarget, nsid, range, hints)
     }
 
     /// Writes blocks.
     #[inline]
     #[must_use]
     pub fn write(nsid: u32, range: BlockRange, hints: ReadWrite) -> Self {
-        Self::read_write(Self::WRITE, nsid, range, hints)
+        Self::transfer(Direction::ToTarget, nsid, range, hints)
+    }
+
+    /// Reads or writes blocks.
+    #[inline]
+    #[must_use]
+    pub fn transfer(direction: Direction, nsid: u32, range: BlockRange, hints: ReadWrite) -> Self {
+        let opcode = match direction {
+            Direction::FromTarget => Self::READ,
+            Direction::ToTarget => Self::WRITE,
+        };
+        let mut command = Self::with_range(opcode, nsid, range, hints.control());
+        command.put::<52, 4>(hints.dataset_management().to_le_bytes());
+        command
     }
 
     /// Puts what the volatile write cache holds on the medium.
@@ -180,13 +193,6 @@ impl Command {
         let mut command = Self::with_namespace(Self::DATASET_MANAGEMENT, nsid);
         command.put::<40, 4>(u32::from(ranges.zero_based()).to_le_bytes());
         command.put::<44, 4>(Self::ATTRIBUTE_DEALLOCATE.to_le_bytes());
-        command
-    }
-
-    #[inline]
-    fn read_write(opcode: u8, nsid: u32, range: BlockRange, hints: ReadWrite) -> Self {
-        let mut command = Self::with_range(opcode, nsid, range, hints.control());
-        command.put::<52, 4>(hints.dataset_management().to_le_bytes());
         command
     }
 
