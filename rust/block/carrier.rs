@@ -51,7 +51,7 @@ impl<T: Operations> Carrier<T> {
 // until the request is ended, for which the carrier has to be taken apart; a
 // payload is a `Buffer`.
 unsafe impl<T: Operations> Scatter for Carrier<T> {
-    #[inline]
+    #[inline(always)]
     fn fill(&mut self, table: Pin<&mut ScatterTable>) -> Result {
         match &mut self.payload {
             Some(payload) => payload.fill(table),
@@ -61,7 +61,7 @@ unsafe impl<T: Operations> Scatter for Carrier<T> {
 }
 
 /// Lists the pages of a request; none if it has no data. C: `blk_rq_map_sg`.
-#[inline]
+#[inline(always)]
 fn list_pages<T: Operations>(request: &Request<T>, table: Pin<&mut ScatterTable>) -> Result {
     let raw = request.as_raw();
 

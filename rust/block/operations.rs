@@ -21,10 +21,17 @@ use crate::{
     bindings,
     sysfs::Attribute, //
 };
-use core::marker::PhantomData;
+use core::{
+    marker::PhantomData,
+    mem::{
+        ManuallyDrop,
+        MaybeUninit, //
+    },
+};
 use kernel::{
     error::from_result,
-    prelude::*, //
+    prelude::*,
+    sync::rcu, //
 };
 
 /// The driver of a disk.
@@ -73,7 +80,8 @@ pub trait Operations: Sized + 'static {
     ///
     /// The driver [starts](Request::start) it before the hardware can know of it. If
     /// `last` is false another one follows at once, or
-    /// [`commit_rqs`](Self::commit_rqs) does. May not sleep.
+    /// [`commit_rqs`](Self::commit_rqs) does. `guard` stands for the critical section that it is
+    /// called in. May not sleep.
     ///
     /// # Errors
     ///
@@ -84,6 +92,7 @@ pub trait Operations: Sized + 'static {
         disk: &Self::DiskData,
         request: Request<Self>,
         last: bool,
+        guard: &rcu::Guard,
     ) -> Result<(), Refused<Self>>;
 
     /// Tells the device of requests that [`queue_rq`](Self::queue_rq) took, but kept
@@ -114,6 +123,20 @@ pub trait Operations: Sized + 'static {
     fn ioctl(_call: Ioctl<'_, Self>) -> Result<c_int> {
         Err(ENOTTY)
     }
+}
+
+/// Stands for a read-side critical section of RCU that somebody else began, and will end.
+///
+/// # Safety
+///
+/// The caller must be in one, for as long as the result is used.
+#[inline]
+unsafe fn rcu_guard() -> ManuallyDrop<rcu::Guard> {
+    const { assert!(size_of::<rcu::Guard>() == 0) };
+
+    // SAFETY: A guard has no data. By the requirements of this function there is what it says,
+    // and it is not dropped, which would end that.
+    ManuallyDrop::new(unsafe { MaybeUninit::uninit().assume_init() })
 }
 
 /// What becomes of a request whose time was over.
@@ -177,7 +200,10 @@ impl<T: Operations> Vtable<T> {
         // SAFETY: By the requirements of this function the request is ours.
         let request = unsafe { Request::from_raw(rq) };
 
-        match T::queue_rq(queue, disk, request, last) {
+        // SAFETY: By the requirements of this function; it does not end before we return.
+        let guard = unsafe { rcu_guard() };
+
+        match T::queue_rq(queue, disk, request, last, &guard) {
             Ok(()) => Status::Ok.as_raw(),
             Err(refused) => refused.give_back(rq),
         }

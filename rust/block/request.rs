@@ -353,7 +353,7 @@ impl<T: Operations> Request<T> {
     /// the CPU, or one near the CPU, that sent it. Any context, within
     /// [`queue_rq`](Operations::queue_rq) too, and whether it was started or not. C:
     /// `blk_mq_complete_request`.
-    #[inline]
+    #[inline(always)]
     pub fn complete(self, status: Status) {
         let rq = self.into_raw();
 

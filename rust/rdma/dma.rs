@@ -81,6 +81,8 @@ pub struct DmaBuffer {
     bytes: KVec<u8>,
     address: u64,
     direction: Direction,
+    /// Asked twice with each I/O, so kept near.
+    uses_virt_dma: bool,
     device: DeviceRef,
 }
 
@@ -114,6 +116,7 @@ impl DmaBuffer {
             bytes,
             address,
             direction,
+            uses_virt_dma: device.uses_virt_dma(),
             device,
         })
     }
@@ -171,8 +174,7 @@ impl DmaBuffer {
 
     #[inline]
     fn sync_for_cpu(&self) {
-        // What C has inline, too.
-        if self.device.uses_virt_dma() {
+        if self.uses_virt_dma {
             return;
         }
         // SAFETY: The mapping is alive by the type invariant.
@@ -188,7 +190,7 @@ impl DmaBuffer {
 
     #[inline]
     fn sync_for_device(&self) {
-        if self.device.uses_virt_dma() {
+        if self.uses_virt_dma {
             return;
         }
         // SAFETY: The mapping is alive by the type invariant.
@@ -274,7 +276,7 @@ impl ScatterMap {
     }
 
     /// Maps what the table holds. Any context.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn map(&mut self, direction: Direction) -> Result {
         if self.mapped != 0 {
             return Err(EBUSY);
@@ -300,7 +302,7 @@ impl ScatterMap {
     }
 
     /// Unmaps and empties the table. Any context.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn unmap(&mut self) {
         if self.mapped != 0 && !self.device.uses_virt_dma() {
             // The C call wants the count that was given to map, not its answer.

@@ -227,6 +227,7 @@ impl<D: Scatter> Region<D> {
     ///
     /// Gives `data` back: `EBUSY` if the region has data, `ENOMEM`, or `EIO` if
     /// it cannot be mapped.
+    #[inline(always)]
     pub fn attach(&mut self, mut data: D, direction: Direction) -> Result<(), (Error, D)> {
         if self.data.is_some() {
             return Err((EBUSY, data));
@@ -268,6 +269,7 @@ impl<D: Scatter> Region<D> {
     ///
     /// `EINVAL` if there is no data, if it does not fit the region or has gaps
     /// within its pages; `EBUSY` if the region is registered.
+    #[inline(always)]
     pub fn bind(&mut self) -> Result<RemoteKey> {
         let mr = self.lay()?;
         let direction = self.map.direction();
@@ -325,6 +327,7 @@ impl<D: Scatter> Region<D> {
     }
 
     /// Lays the region over its data (`ib_map_mr_sg`).
+    #[inline(always)]
     fn lay(&mut self) -> Result<NonNull<bindings::ib_mr>> {
         let mr = self.mr.ok_or(EINVAL)?;
         if self.state.get() != State::Closed {
@@ -348,6 +351,7 @@ impl<D: Scatter> Region<D> {
     }
 
     /// Says what the region is to be registered as, with `access`.
+    #[inline(always)]
     fn open(
         &mut self,
         mr: NonNull<bindings::ib_mr>,
@@ -417,6 +421,7 @@ impl<D: Scatter> Region<D> {
 
     /// Unmaps the data and gives it back; `None` if there is none, or if the
     /// peer may still reach it. Any context in which `D` may be dropped, if it is then.
+    #[inline(always)]
     pub fn release(&mut self) -> Option<D> {
         if self.is_valid() || self.data.is_none() {
             return None;

@@ -149,24 +149,20 @@ impl Operations for Io {
         blocks: &Blocks,
         request: Request<Self>,
         _last: bool,
+        guard: &rcu::Guard,
     ) -> Result<(), Refused<Self>> {
-        let guard = rcu::read_lock();
-        let Some(queue) = place.queue.read(&guard) else {
+        let Some(queue) = place.queue.read(guard) else {
             return Err(request.refuse(Status::Transport));
         };
         if blocks.gone.get() {
             return Err(request.refuse(Status::IoError));
         }
-        let direction = match request.op() {
-            Op::Read => Direction::FromTarget,
-            Op::Write => Direction::ToTarget,
-            _ => return blocks.queue_other(&queue, request),
+        let (command, payload) = match blocks.command(&request) {
+            Ok(prepared) => prepared,
+            Err(status) => return Err(request.refuse(status)),
         };
-        let Some(range) = blocks.range(&request) else {
-            return Err(request.refuse(Status::IoError));
-        };
-        let command = Command::transfer(direction, blocks.wwid.nsid, range, hints(&request));
-        submit(&queue, request, command, None)
+        request.start();
+        submit(guard, &queue, request, command, payload)
     }
 
     fn ioctl(call: Ioctl<'_, Self>) -> Result<c_int> {
@@ -246,15 +242,14 @@ pub(crate) fn counts(split: Split) -> QueueCounts {
 }
 
 /// Gives the request to the queue.
-// Inlined for reads and writes, of which the command then is made where it is sent from.
 #[inline(always)]
 fn submit(
+    guard: &rcu::Guard,
     queue: &QueuePair<Queue>,
     request: Request<Io>,
     command: Command,
     payload: Option<Buffer>,
 ) -> Result<(), Refused<Io>> {
-    request.start();
     let direction = match request.op() {
         Op::Read | Op::DriverIn => dma::Direction::FromDevice,
         _ => dma::Direction::ToDevice,
@@ -270,7 +265,7 @@ fn submit(
         return Err(request.refuse(Status::IoError));
     };
     let carrier = Carrier::new(request, payload);
-    match slot.submit(queue, command, Some((carrier, direction)), length) {
+    match slot.submit_within(guard, queue, command, Some((carrier, direction)), length) {
         Ok(()) => Ok(()),
         Err((error, carrier)) => refuse(error, carrier),
     }
@@ -291,21 +286,22 @@ fn refuse(error: Error, carrier: Option<Carrier<Io>>) -> Result<(), Refused<Io>>
 }
 
 impl Blocks {
-    /// Gives a request that is neither a read nor a write to the queue.
-    #[inline(never)]
-    fn queue_other(
-        &self,
-        queue: &QueuePair<Queue>,
-        request: Request<Io>,
-    ) -> Result<(), Refused<Io>> {
-        match self.command(&request) {
-            Ok((command, payload)) => submit(queue, request, command, payload),
-            Err(status) => Err(request.refuse(status)),
-        }
+    /// The command for a request, and a payload if it is not the request's pages.
+    #[inline]
+    fn command(&self, request: &Request<Io>) -> Result<(Command, Option<Buffer>), Status> {
+        let direction = match request.op() {
+            Op::Read => Direction::FromTarget,
+            Op::Write => Direction::ToTarget,
+            _ => return self.other(request),
+        };
+        let range = self.range(request).ok_or(Status::IoError)?;
+        let command = Command::transfer(direction, self.wwid.nsid, range, hints(request));
+        Ok((command, None))
     }
 
-    /// The command for such a request, and a payload if it is not the request's pages.
-    fn command(&self, request: &Request<Io>) -> Result<(Command, Option<Buffer>), Status> {
+    /// The same for one that is neither a read nor a write.
+    #[inline(never)]
+    fn other(&self, request: &Request<Io>) -> Result<(Command, Option<Buffer>), Status> {
         let nsid = self.wwid.nsid;
         let command = match request.op() {
             Op::Flush => Command::flush(nsid),
@@ -377,7 +373,7 @@ impl Cargo for Carrier<Io> {
         queue.request_slot(tag)
     }
 
-    #[inline]
+    #[inline(always)]
     fn deliver(queue: &Queue, completion: cqe::Completion, cargo: Option<Self>) {
         let Some(carrier) = cargo else {
             return;

@@ -51,6 +51,9 @@ impl Command {
         let mut command = Self([0; Self::SIZE]);
         command.put::<0, 1>([opcode]);
         command.put::<1, 1>([Self::FLAG_SGL]);
+        // Of zeroes anyway, but in words an entry can be kept in registers.
+        command.put::<8, 8>([0; 8]);
+        command.put::<16, 8>([0; 8]);
         command.set_sgl(Sgl::null());
         command
     }

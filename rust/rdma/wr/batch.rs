@@ -27,7 +27,10 @@ use core::{
     mem::MaybeUninit,
     ptr::NonNull, //
 };
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::rcu, //
+};
 
 /// How much a [`Batch`] has room for.
 #[derive(Clone, Copy)]
@@ -211,7 +214,9 @@ impl<E: Context, T: Complete<E>> Batch<E, T> {
         let mut requests = unsafe { Filled::new(&mut self.requests, self.requests_used) };
         // SAFETY: The requests are complete, by the type invariants. What they name is
         // in the slots, which are given up below if they are posted.
-        let posted = unsafe { queue.post_requests(requests.from(0), |n| split(members, n)) };
+        let posted = unsafe {
+            queue.post_requests(&rcu::read_lock(), requests.from(0), |n| split(members, n))
+        };
         match posted {
             Ok(()) => {
                 self.forget();

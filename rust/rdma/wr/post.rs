@@ -55,19 +55,36 @@ impl<E: Context> QueuePair<E> {
         operation: Operation<T>,
         build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result,
     ) -> Result<(), Unposted<T>> {
+        self.post_send_within(&rcu::read_lock(), operation, build)
+    }
+
+    /// As [`post_send`](Self::post_send), by one who is in a read-side critical section of RCU
+    /// anyway.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    #[inline(always)]
+    pub fn post_send_within<T: Complete<E>>(
+        &self,
+        grace: &rcu::Guard,
+        operation: Operation<T>,
+        build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result,
+    ) -> Result<(), Unposted<T>> {
         let slot = operation.into_sent::<E>();
         let mut requests = [const { MaybeUninit::uninit() }; MAX_REQUESTS];
         let mut pieces = [const { MaybeUninit::uninit() }; MAX_SGE];
         let empty = Room::empty(&mut requests, &mut pieces);
         // SAFETY: We have the slot, and nothing of it is posted.
         let (mut room, built) = unsafe { self.build(slot, empty, build) };
-        let result = built.map_err(|error| (error, 0)).and_then(|()| {
-            let split = |posted| (posted != 0).then_some(slot.cast());
+        let split = |posted| (posted != 0).then_some(slot.cast());
+        let result = match built {
             // SAFETY: The requests are complete. What they name is borrowed from the
             // slot, which stays until the completion takes it back; nothing of it is
             // touched below unless nothing was posted.
-            unsafe { self.post_requests(room.requests.from(0), split) }
-        });
+            Ok(()) => unsafe { self.post_requests(grace, room.requests.from(0), split) },
+            Err(error) => Err((error, 0)),
+        };
         match result {
             Err((error, 0)) => Err(Unposted {
                 error,
@@ -85,7 +102,7 @@ impl<E: Context> QueuePair<E> {
     ///
     /// `slot` must be the caller's, who must not touch it, nor move `room`, until the
     /// requests are posted or undone.
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn build<'q, T>(
         &'q self,
         slot: NonNull<Slot<T>>,
@@ -109,17 +126,17 @@ impl<E: Context> QueuePair<E> {
     ///
     /// The requests must be complete, and what they name must stay until they
     /// complete. `split` must answer as told, and nobody else complete that operation.
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn post_requests(
         &self,
+        grace: &rcu::Guard,
         requests: &mut [Request],
         split: impl FnOnce(usize) -> Option<NonNull<Entry>>,
     ) -> Result<(), (Error, usize)> {
-        // A drain waits until what it is to complete is stranded.
-        let grace = rcu::read_lock();
+        // A drain waits for the guard, and so until what it is to complete is stranded.
         self.count_sends(requests.len());
         // SAFETY: By the contract.
-        let posted = unsafe { room::post(requests, |first| self.post_raw_send(first, &grace)) };
+        let posted = unsafe { room::post(requests, |first| self.post_raw_send(first, grace)) };
         let Err((error, posted)) = posted else {
             return Ok(());
         };

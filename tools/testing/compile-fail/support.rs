@@ -2,7 +2,10 @@
 
 //! What the cases have in common: a consumer of verbs, and a driver of disks.
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::rcu, //
+};
 use rrdma::{
     block::{
         Operations,
@@ -100,6 +103,7 @@ impl Operations for Driver {
         _disk: &(),
         request: Request<Self>,
         _last: bool,
+        _guard: &rcu::Guard,
     ) -> Result<(), Refused<Self>> {
         request.complete(Status::Ok);
         Ok(())

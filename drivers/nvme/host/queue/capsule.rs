@@ -85,7 +85,7 @@ impl<D: Cargo> Capsule<D> {
     }
 
     /// Writes the command to be sent.
-    #[inline]
+    #[inline(always)]
     pub(super) fn write(&mut self, command: &Command) -> Result {
         let mut buffer = self.command.write();
         let bytes: &mut [u8; Command::SIZE] = (&mut *buffer).try_into().map_err(|_| EINVAL)?;

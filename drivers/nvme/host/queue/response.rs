@@ -57,9 +57,7 @@ impl Complete<Queue> for Response {
         let received = completion.received();
         let length = received.map_or(0, |received| received.byte_len());
         let bytes = operation.buffer.read();
-        let parsed = cqe::Completion::parse(bytes.get(..length).unwrap_or(bytes));
-        operation.buffer.give_back();
-        match parsed {
+        match cqe::Completion::parse(bytes.get(..length).unwrap_or(bytes)) {
             Ok(response) => {
                 let invalidation = received.and_then(|received| received.invalidation());
                 context.answered(queue, response, invalidation)
@@ -69,6 +67,7 @@ impl Complete<Queue> for Response {
                 length,
             }),
         }
+        operation.buffer.give_back();
         if let Err(unposted) = queue.post_receive(operation) {
             context.post_failed("receive", unposted.error);
         }

@@ -24,7 +24,10 @@ use crate::{
 };
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        rcu,
+        Arc, //
+    },
 };
 use nvme_wire::{
     cid::{
@@ -102,9 +105,26 @@ impl<D: Cargo> Slot<D> {
     ///
     /// Gives the data back: `EBUSY` if the tag is in use, `ENOMEM`, or `ENOTCONN`
     /// if the queue is being torn down.
-    #[inline(always)]
     pub(crate) fn submit(
         &self,
+        queue: &QueuePair<Queue>,
+        command: Command,
+        data: Option<(D, Direction)>,
+        length: u32,
+    ) -> Result<(), (Error, Option<D>)> {
+        self.submit_within(&rcu::read_lock(), queue, command, data, length)
+    }
+
+    /// As [`submit`](Self::submit), for the way of an I/O: one who is in a read-side critical
+    /// section of RCU anyway. Made part of its caller, who knows what the command is.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    #[inline(always)]
+    pub(crate) fn submit_within(
+        &self,
+        grace: &rcu::Guard,
         queue: &QueuePair<Queue>,
         command: Command,
         data: Option<(D, Direction)>,
@@ -138,26 +158,28 @@ impl<D: Cargo> Slot<D> {
         });
         // From here on completions may come.
         body.keep();
-        self.post(queue, capsule, travel)
+        self.post(grace, queue, capsule, travel)
     }
 
     #[inline(always)]
     fn post(
         &self,
+        grace: &rcu::Guard,
         queue: &QueuePair<Queue>,
         capsule: Operation<Capsule<D>>,
         travel: Travel,
     ) -> Result<(), (Error, Option<D>)> {
-        let posted = queue.post_send(capsule, |capsule, chain| {
-            let command = [capsule.command.sge()].into_iter();
-            match travel {
-                Travel::Nothing => chain.send(command),
-                Travel::InCapsule => chain.send(Iterator::chain(command, capsule.region.entries())),
-                Travel::ByKey => {
-                    chain.register(&capsule.region)?;
-                    chain.send(command)
-                }
+        let posted = queue.post_send_within(grace, capsule, |capsule, chain| {
+            if travel == Travel::ByKey {
+                chain.register(&capsule.region)?;
             }
+            let data = match travel {
+                Travel::InCapsule => usize::MAX,
+                _ => 0,
+            };
+            let command = [capsule.command.sge()].into_iter();
+            let data = capsule.region.entries().take(data);
+            chain.send(Iterator::chain(command, data))
         });
         match posted {
             Ok(()) => Ok(()),
@@ -192,19 +214,21 @@ impl<D: Cargo> Slot<D> {
     }
 
     /// A work request gave the capsule back; `event` says which.
-    #[inline]
+    #[inline(always)]
     pub(super) fn returned(
         &self,
         queue: &QueuePair<Queue>,
         capsule: Operation<Capsule<D>>,
         event: Event,
     ) {
-        if let Some(mut body) = self.claim(queue) {
-            body.capsule = Some(capsule);
-            match body.take_note(event) {
-                Outcome::Wait => {}
-                outcome => self.advance(queue, body, outcome),
-            }
+        // Who submitted the command keeps the claim until it is over.
+        let Some(mut body) = self.0.try_resume() else {
+            return queue.context().post_failed("slot in use", EBUSY);
+        };
+        body.capsule = Some(capsule);
+        match body.take_note(event) {
+            Outcome::Wait => {}
+            outcome => self.advance(queue, body, outcome),
         }
     }
 
@@ -216,15 +240,15 @@ impl<D: Cargo> Slot<D> {
     }
 
     /// The response has arrived.
-    #[inline]
+    #[inline(always)]
     pub(super) fn answered(
         &self,
         queue: &QueuePair<Queue>,
         completion: cqe::Completion,
         invalidation: Option<Invalidation>,
     ) {
-        let Some(mut body) = self.claim(queue) else {
-            return;
+        let Some(mut body) = self.0.try_resume() else {
+            return self.uninvited(queue, completion);
         };
         if body.id != completion.command_id {
             return queue.context().unknown(completion.command_id);
@@ -241,6 +265,21 @@ impl<D: Cargo> Slot<D> {
                 if body.answer.is_none() {
                     body.answer = Some((completion, invalidation));
                 }
+                self.advance(queue, body, outcome);
+            }
+        }
+    }
+
+    /// A response to a command that is not in flight.
+    #[cold]
+    fn uninvited(&self, queue: &QueuePair<Queue>, completion: cqe::Completion) {
+        match self.0.try_claim() {
+            None => queue.context().post_failed("slot in use", EBUSY),
+            Some(body) if body.id != completion.command_id => {
+                queue.context().unknown(completion.command_id);
+            }
+            Some(mut body) => {
+                let outcome = body.take_note(Event::Response(RemoteInvalidation::None));
                 self.advance(queue, body, outcome);
             }
         }
@@ -343,17 +382,6 @@ impl<D: Cargo> Slot<D> {
     fn any(&self) -> Option<ClaimGuard<'_, Body<D>>> {
         self.0.try_resume().or_else(|| self.0.try_claim())
     }
-
-    /// The slot's contents for a completion: they come one at a time. A target may answer what
-    /// is not in flight.
-    #[inline]
-    fn claim(&self, queue: &QueuePair<Queue>) -> Option<ClaimGuard<'_, Body<D>>> {
-        let claimed = self.any();
-        if claimed.is_none() {
-            queue.context().post_failed("slot in use", EBUSY);
-        }
-        claimed
-    }
 }
 
 /// What is traced of a command that is over, with this status and result.
@@ -381,7 +409,7 @@ fn written(command: &mut DmaBuffer) -> Command {
     sent
 }
 
-#[inline]
+#[inline(always)]
 fn load<D: Cargo>(
     capsule: &mut Capsule<D>,
     data: Option<(D, Direction)>,
