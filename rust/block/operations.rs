@@ -96,8 +96,12 @@ pub trait Operations: Sized + 'static {
     ) -> Result<(), Refused<Self>>;
 
     /// Tells the device of requests that [`queue_rq`](Self::queue_rq) took, but kept
-    /// back because more were announced. May not sleep.
-    fn commit_rqs(_queue: &Self::QueueData) {}
+    /// back because more were announced. `guard` is as there. May not sleep.
+    ///
+    /// Not each announcement is kept: while a disk is quiesced none follows. So whoever takes a
+    /// request that is the last has to tell of those that are kept back, too, and they have to
+    /// be found when the device goes.
+    fn commit_rqs(_queue: &Self::QueueData, _guard: &rcu::Guard) {}
 
     /// Looks into a request that is under way for longer than its time.
     ///
@@ -214,7 +218,9 @@ impl<T: Operations> Vtable<T> {
     /// `hctx` is valid. Called within an RCU read-side critical section.
     unsafe extern "C" fn commit_rqs(hctx: *mut bindings::blk_mq_hw_ctx) {
         // SAFETY: As in `queue_rq`.
-        T::commit_rqs(unsafe { HwQueue::<T>::data(hctx) });
+        let (queue, guard) = unsafe { (HwQueue::<T>::data(hctx), rcu_guard()) };
+
+        T::commit_rqs(queue, &guard);
     }
 
     /// # Safety

@@ -448,10 +448,16 @@ impl<T: Operations> Refused<T> {
             request.into_raw();
             return status.as_raw();
         }
-        match status {
-            Status::Resource => request.requeue(None),
-            status => request.complete(status),
-        }
+        Self { request, status }.settle();
         Status::Ok.as_raw()
+    }
+
+    /// Does with a request that [`queue_rq`](Operations::queue_rq) took before what its refusal
+    /// would have done: it comes again, or ends. Any context.
+    pub fn settle(self) {
+        match self.status {
+            Status::Resource => self.request.requeue(None),
+            status => self.request.complete(status),
+        }
     }
 }

@@ -75,7 +75,7 @@ impl ScatterTable {
     /// `list`, which gets a list of `count` empty entries, must fill in so many of the
     /// first as it answers, and end the list with the last of them, if that is not the
     /// last of all.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn fill_with(
         mut self: Pin<&mut Self>,
         count: u32,

@@ -148,7 +148,7 @@ impl Operations for Io {
         place: &Arc<Place>,
         blocks: &Blocks,
         request: Request<Self>,
-        _last: bool,
+        last: bool,
         guard: &rcu::Guard,
     ) -> Result<(), Refused<Self>> {
         let Some(queue) = place.queue.read(guard) else {
@@ -162,7 +162,13 @@ impl Operations for Io {
             Err(status) => return Err(request.refuse(status)),
         };
         request.start();
-        submit(guard, &queue, request, command, payload)
+        submit(guard, &queue, request, (command, payload), last)
+    }
+
+    fn commit_rqs(place: &Arc<Place>, guard: &rcu::Guard) {
+        if let Some(queue) = place.queue.read(guard) {
+            Queue::send_waiting(&queue, settle);
+        }
     }
 
     fn ioctl(call: Ioctl<'_, Self>) -> Result<c_int> {
@@ -247,8 +253,8 @@ fn submit(
     guard: &rcu::Guard,
     queue: &QueuePair<Queue>,
     request: Request<Io>,
-    command: Command,
-    payload: Option<Buffer>,
+    (command, payload): (Command, Option<Buffer>),
+    last: bool,
 ) -> Result<(), Refused<Io>> {
     let direction = match request.op() {
         Op::Read | Op::DriverIn => dma::Direction::FromDevice,
@@ -265,7 +271,8 @@ fn submit(
         return Err(request.refuse(Status::IoError));
     };
     let carrier = Carrier::new(request, payload);
-    match slot.submit_within(guard, queue, command, Some((carrier, direction)), length) {
+    let sent = (command, (carrier, direction), length);
+    match Queue::submit(queue, guard, slot, sent, last, settle) {
         Ok(()) => Ok(()),
         Err((error, carrier)) => refuse(error, carrier),
     }
@@ -282,6 +289,14 @@ fn refuse(error: Error, carrier: Option<Carrier<Io>>) -> Result<(), Refused<Io>>
     match carrier {
         Some(carrier) => Err(carrier.into_request().refuse(status)),
         None => Ok(()),
+    }
+}
+
+/// Does the same with one that it took before.
+#[cold]
+fn settle(error: Error, carrier: Carrier<Io>) {
+    if let Err(refused) = refuse(error, Some(carrier)) {
+        refused.settle();
     }
 }
 

@@ -15,6 +15,7 @@
 
 mod capsule;
 mod command;
+mod gathering;
 mod guest;
 mod response;
 mod slot;
@@ -41,15 +42,20 @@ use crate::{
     stats::Stats,
     trace::Origin, //
 };
+use gathering::Gathering;
 use guest::Guest;
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        rcu,
+        Arc, //
+    },
 };
 use nvme_wire::{
     cid::CommandId,
     cqe,
-    limits::transfer::InlineLimit, //
+    limits::transfer::InlineLimit,
+    sqe::Command, //
 };
 use response::Response;
 use rrdma::{
@@ -67,6 +73,7 @@ use rrdma::{
             self,
             DirectQueue, //
         },
+        dma::Direction,
         pd::ProtectionDomain,
         qp::{
             Capacity,
@@ -149,6 +156,8 @@ pub(crate) struct Queue {
     inline: InlineLimit,
     retry_delays: [u16; 3],
     requests: KVec<Slot<Carrier<Io>>>,
+    #[pin]
+    gathering: Gathering,
     command: Slot<Buffer>,
     guests: KVec<Guest>,
     watch: Option<Slot<Buffer>>,
@@ -184,6 +193,7 @@ impl Queue {
             inline: plan.inline,
             retry_delays: plan.retry_delays,
             requests: Self::slots(&plan, &pd)?,
+            gathering <- Gathering::new(&plan),
             // Its tag is the one after those of the requests.
             command: Slot::new(plan.requests, &pd, command::PAGES)?,
             watch: match desks {
@@ -242,6 +252,35 @@ impl Queue {
     #[inline]
     pub(crate) fn request_slot(&self, tag: u16) -> Option<&Slot<Carrier<Io>>> {
         self.requests.get(usize::from(tag))
+    }
+
+    /// Sends the command of a request in `slot`, as [`Slot::submit_within`] does, or has it wait
+    /// for the `last` one of those that are sent together. What waited and cannot be sent goes to
+    /// `unsent`.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    #[inline(always)]
+    pub(crate) fn submit(
+        queue: &QueuePair<Self>,
+        guard: &rcu::Guard,
+        slot: &Slot<Carrier<Io>>,
+        sent: (Command, (Carrier<Io>, Direction), u32),
+        last: bool,
+        unsent: fn(Error, Carrier<Io>),
+    ) -> Result<(), (Error, Option<Carrier<Io>>)> {
+        let gathering = &queue.context().gathering;
+        if last && !gathering.is_waiting() {
+            let (command, data, length) = sent;
+            return slot.submit_within(guard, queue, command, Some(data), length);
+        }
+        gathering.add(queue, slot, sent, last, unsent)
+    }
+
+    /// Sends what waits for others. What cannot be sent goes to `unsent`. Any context.
+    pub(crate) fn send_waiting(queue: &QueuePair<Self>, unsent: fn(Error, Carrier<Io>)) {
+        queue.context().gathering.send(queue, unsent);
     }
 
     /// Who sends the commands of a tag that is not the block layer's.
@@ -333,6 +372,7 @@ impl Queue {
     /// Gives what is still in flight to `end`. The queue pair must be drained.
     /// Sleeps.
     fn reclaim(&self, end: impl Fn(Request<Io>)) {
+        self.gathering.abandon(self);
         for slot in &self.requests {
             if let Some(carrier) = slot.reclaim(self) {
                 end(carrier.into_request());

@@ -114,6 +114,8 @@ pub(crate) struct Tally {
     kind: Kind,
     travel: Travel,
     bytes: u32,
+    /// It is the first that the call which posted it posted.
+    begins_call: bool,
     /// When it was posted, if its time is taken.
     began: Option<Instant<Monotonic>>,
 }
@@ -121,12 +123,19 @@ pub(crate) struct Tally {
 impl Tally {
     /// A command that is about to be posted.
     #[inline]
-    pub(crate) fn new(stats: &Stats, kind: Kind, travel: Travel, bytes: u32) -> Self {
+    pub(crate) fn new(
+        stats: &Stats,
+        kind: Kind,
+        travel: Travel,
+        bytes: u32,
+        begins_call: bool,
+    ) -> Self {
         Self {
             began: stats.is_timed().then(Instant::now),
             kind,
             travel,
             bytes,
+            begins_call,
         }
     }
 }
@@ -219,7 +228,7 @@ impl Stats {
     #[inline]
     pub(crate) fn posted(&self, tally: &Tally) {
         let registrations = u32::from(tally.travel == Travel::ByKey);
-        self.add(Count::Doorbells, 1);
+        self.add(Count::Doorbells, tally.begins_call.into());
         self.add(Count::WorkRequests, registrations.saturating_add(1));
         self.add(Count::Registrations, registrations);
         self.add(

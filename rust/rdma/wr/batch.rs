@@ -119,6 +119,12 @@ impl<E: Context, T: Complete<E>> Batch<E, T> {
         self.len() == 0
     }
 
+    /// Whether there is room for no more operations.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.members.len() == self.members.capacity()
+    }
+
     /// Adds the requests that `build` makes of `operation`, for `queue`. Any context.
     ///
     /// # Errors
@@ -184,7 +190,7 @@ impl<E: Context, T: Complete<E>> Batch<E, T> {
         if self.queue != queue.serial() {
             return Err(EINVAL);
         }
-        if self.members.len() == self.members.capacity() {
+        if self.is_full() {
             return Err(ENOBUFS);
         }
         Ok(())

@@ -475,7 +475,7 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
         region.parts().ok_or(EINVAL)
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn push(&mut self, request: Request) -> Result {
         let cqe = self.queue.unsignalled();
         let request = self.room.push(request).ok_or(ENOBUFS)?;
@@ -496,7 +496,7 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
 
     /// Makes the last request complete the operation, and answers the room with the
     /// requests; they are none in case of an error.
-    #[inline(always)]
+    #[inline]
     pub(super) fn finish(mut self, built: Result) -> (Room<'q>, Result) {
         let result = match (built, self.room.requests.from(self.first).last_mut()) {
             (Ok(()), Some(last)) => {

@@ -64,7 +64,7 @@ impl<E: Context> QueuePair<E> {
     /// # Errors
     ///
     /// As there.
-    #[inline(always)]
+    #[inline]
     pub fn post_send_within<T: Complete<E>>(
         &self,
         grace: &rcu::Guard,
@@ -102,7 +102,7 @@ impl<E: Context> QueuePair<E> {
     ///
     /// `slot` must be the caller's, who must not touch it, nor move `room`, until the
     /// requests are posted or undone.
-    #[inline(always)]
+    #[inline]
     pub(super) unsafe fn build<'q, T>(
         &'q self,
         slot: NonNull<Slot<T>>,

@@ -138,7 +138,7 @@ pub(super) fn undo(requests: &mut [Request]) {
 ///
 /// The requests must be all of a room, complete, and what they name must stay until they
 /// complete.
-#[inline]
+#[inline(always)]
 pub(super) unsafe fn post(
     requests: &mut [Request],
     post: impl FnOnce(*const bindings::ib_send_wr) -> Result<(), (Error, *const bindings::ib_send_wr)>,

@@ -6,6 +6,7 @@ use super::{
     slot::Slot,
     Queue, //
 };
+use crate::stats::Travel;
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -26,6 +27,7 @@ use rrdma::{
         pd::ProtectionDomain,
         qp::QueuePair,
         wr::{
+            Chain,
             Complete,
             Operation, //
         },
@@ -91,6 +93,22 @@ impl<D: Cargo> Capsule<D> {
         let bytes: &mut [u8; Command::SIZE] = (&mut *buffer).try_into().map_err(|_| EINVAL)?;
         *bytes = *command.as_bytes();
         Ok(())
+    }
+}
+
+impl<D: Cargo> Capsule<D> {
+    /// Makes the requests that send it.
+    #[inline(always)]
+    pub(super) fn chain<'a>(&'a self, travel: Travel, chain: &mut Chain<'a, '_, Queue>) -> Result {
+        let command = [self.command.sge()].into_iter();
+        match travel {
+            Travel::Nothing => chain.send(command),
+            Travel::InCapsule => chain.send(Iterator::chain(command, self.region.entries())),
+            Travel::ByKey => {
+                chain.register(&self.region)?;
+                chain.send(command)
+            }
+        }
     }
 }
 

@@ -59,6 +59,7 @@ use rrdma::{
         pd::ProtectionDomain,
         qp::QueuePair,
         wr::{
+            Batch,
             Operation,
             Unposted, //
         },
@@ -85,6 +86,9 @@ struct Body<D: Cargo> {
     /// What the command takes.
     tally: Tally,
 }
+
+/// A capsule that is ready to be posted, and the way of its data.
+type Loaded<D> = (Operation<Capsule<D>>, Travel);
 
 impl<D: Cargo> Slot<D> {
     pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
@@ -130,18 +134,54 @@ impl<D: Cargo> Slot<D> {
         data: Option<(D, Direction)>,
         length: u32,
     ) -> Result<(), (Error, Option<D>)> {
+        let (capsule, travel) = self.load(queue.context(), command, data, length, true)?;
+        self.post(grace, queue, capsule, travel)
+    }
+
+    /// As [`submit`](Self::submit), but the command is sent when `batch` is posted; what then is
+    /// not is for [`unposted`](Self::unposted).
+    ///
+    /// # Errors
+    ///
+    /// As there, and `ENOBUFS` if the batch is full.
+    pub(super) fn gather(
+        &self,
+        queue: &QueuePair<Queue>,
+        batch: &mut Batch<Queue, Capsule<D>>,
+        command: Command,
+        data: Option<(D, Direction)>,
+        length: u32,
+    ) -> Result<(), (Error, Option<D>)> {
+        let begins_call = batch.is_empty();
+        let (capsule, travel) = self.load(queue.context(), command, data, length, begins_call)?;
+        let pushed = batch.push(queue, capsule, |capsule, chain| {
+            capsule.chain(travel, chain)
+        });
+        pushed.or_else(|unposted| self.unposted(queue, unposted))
+    }
+
+    /// Claims the tag for a command, and makes its capsule. `begins_call` says whether it is the
+    /// first that the call which posts it posts.
+    #[inline(always)]
+    fn load(
+        &self,
+        this: &Queue,
+        command: Command,
+        data: Option<(D, Direction)>,
+        length: u32,
+        begins_call: bool,
+    ) -> Result<Loaded<D>, (Error, Option<D>)> {
         let Some(mut body) = self.0.try_claim() else {
             return Err((EBUSY, data.map(|(d, _)| d)));
         };
         let Some(mut capsule) = body.capsule.take() else {
             return Err((EBUSY, data.map(|(d, _)| d)));
         };
-        if let Err((error, data)) = load(&mut capsule, data) {
+        if let Err((error, data)) = attach(&mut capsule, data) {
             body.capsule = Some(capsule);
             return Err((error, data));
         }
-        let this = queue.context();
-        let travel = match body.prepare(this, &mut capsule, command, length) {
+        let travel = match body.prepare(this, &mut capsule, command, length, begins_call) {
             Ok(travel) => travel,
             Err(error) => {
                 let data = capsule.region.release();
@@ -158,7 +198,7 @@ impl<D: Cargo> Slot<D> {
         });
         // From here on completions may come.
         body.keep();
-        self.post(grace, queue, capsule, travel)
+        Ok((capsule, travel))
     }
 
     #[inline(always)]
@@ -170,16 +210,7 @@ impl<D: Cargo> Slot<D> {
         travel: Travel,
     ) -> Result<(), (Error, Option<D>)> {
         let posted = queue.post_send_within(grace, capsule, |capsule, chain| {
-            if travel == Travel::ByKey {
-                chain.register(&capsule.region)?;
-            }
-            let data = match travel {
-                Travel::InCapsule => usize::MAX,
-                _ => 0,
-            };
-            let command = [capsule.command.sge()].into_iter();
-            let data = capsule.region.entries().take(data);
-            chain.send(Iterator::chain(command, data))
+            capsule.chain(travel, chain)
         });
         match posted {
             Ok(()) => Ok(()),
@@ -189,7 +220,7 @@ impl<D: Cargo> Slot<D> {
 
     /// A command was not posted, so its data goes back.
     #[cold]
-    fn unposted(
+    pub(super) fn unposted(
         &self,
         queue: &QueuePair<Queue>,
         mut unposted: Unposted<Capsule<D>>,
@@ -410,7 +441,7 @@ fn written(command: &mut DmaBuffer) -> Command {
 }
 
 #[inline(always)]
-fn load<D: Cargo>(
+fn attach<D: Cargo>(
     capsule: &mut Capsule<D>,
     data: Option<(D, Direction)>,
 ) -> Result<(), (Error, Option<D>)> {
@@ -438,6 +469,7 @@ impl<D: Cargo> Body<D> {
         capsule: &mut Capsule<D>,
         mut command: Command,
         length: u32,
+        begins_call: bool,
     ) -> Result<Travel> {
         let travel = queue.travel(&command, capsule.region.segments(), length);
         self.rkey = None;
@@ -461,7 +493,8 @@ impl<D: Cargo> Body<D> {
             _ => return Err(EBUSY),
         };
         capsule.posted = Posted::Command;
-        self.tally = Tally::new(&queue.stats, command.kind(queue.qid), travel, length);
+        let kind = command.kind(queue.qid);
+        self.tally = Tally::new(&queue.stats, kind, travel, length, begins_call);
         Ok(travel)
     }
 }

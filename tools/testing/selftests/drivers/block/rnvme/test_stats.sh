@@ -98,14 +98,38 @@ exact_at_any_depth() {
 		--ioengine=libaio --output-format=terse --output="$SCRATCH/fio")
 	connect "$TARGET4" -i 1
 	disk=$(disk "$CTRL" 1)
-	# Two that happen to be neighbours would be one command.
+	# Two that happen to be neighbours would be one command; two that a scheduler has at once would
+	# be posted together.
 	echo 2 >"/sys/block/${disk##*/}/queue/nomerges"
+	echo none >"/sys/block/${disk##*/}/queue/scheduler"
 	does 1 "${fio[@]}" --filename="$disk" --rw=randread --iodepth=32 -- \
 		reads=256 read_bytes=$((1 << 20)) registrations=256 remote_invalidations=256 \
 		doorbells=256 work_requests=512 completions=512
 	does 1 "${fio[@]}" --filename="$disk" --rw=randwrite --iodepth=32 -- \
 		writes=256 written_bytes=$((1 << 20)) in_capsule=256 doorbells=256 work_requests=256 \
 		completions=512
+}
+
+# What a process submits at once is posted at once, by way of an I/O scheduler too.
+posted_together() {
+	local disk scheduler posts
+	connect "$TARGET4" -i 1
+	disk=$(disk "$CTRL" 1)
+	echo 2 >"/sys/block/${disk##*/}/queue/nomerges"
+	for scheduler in none mq-deadline; do
+		echo $scheduler >"/sys/block/${disk##*/}/queue/scheduler" ||
+			fail "no scheduler $scheduler"
+		look
+		run fio --name=load --filename="$disk" --rw=randread --bs=4k --io_size=1m --size=16m \
+			--direct=1 --norandommap --ioengine=libaio --iodepth=32 \
+			--iodepth_batch_submit=16 --iodepth_batch_complete_min=16
+		look
+		same "reads by way of $scheduler" 256 "$(difference 1 reads)"
+		same "work requests by way of $scheduler" 512 "$(difference 1 work_requests)"
+		posts=$(difference 1 doorbells)
+		((posts >= 256 / 32 && posts < 256 / 4)) ||
+			fail "$posts posts of 256 reads by way of $scheduler"
+	done
 }
 
 # An identify of the admin queue has the opcode of no read.
@@ -241,6 +265,7 @@ wrong_ways_to_ask() {
 main setup \
 	exact_for_known_io \
 	exact_at_any_depth \
+	posted_together \
 	admin_commands_are_others \
 	errors_move_no_bytes \
 	queues_add_up \

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Commands that are sent together.
+//!
+//! The block layer says of each request whether it is the last of those that it has. The commands
+//! of the others wait, and all of them are posted by one call, so that the device is told once.
+//! Whoever sends a last one sends those that wait, too, whoever made them: so none waits for long,
+//! and none is forgotten as long as requests come.
+//!
+//! A request that is alone does not come here, and finds out by one look at a flag.
+
+use super::{
+    capsule::{
+        Capsule,
+        Cargo, //
+    },
+    Plan,
+    Queue,
+    Slot, //
+};
+use crate::io::Io;
+use kernel::prelude::*;
+use nvme_wire::sqe::Command;
+use rrdma::{
+    block::Carrier,
+    new_irq_lock,
+    rdma::{
+        dma::Direction,
+        qp::QueuePair,
+        wr::{
+            Batch,
+            BatchRoom,
+            Unposted, //
+        },
+    },
+    sync::{
+        Flag,
+        IrqLock, //
+    },
+};
+
+/// Commands that are sent by one call at most: as many as the block layer gathers for a disk.
+const COMMANDS: u16 = 32;
+
+type Waiting = Batch<Queue, Capsule<Carrier<Io>>>;
+
+/// The commands of a queue that wait to be sent.
+#[pin_data]
+pub(super) struct Gathering {
+    #[pin]
+    waiting: IrqLock<Waiting>,
+    /// Whether there are any. Who adds one sends it later, or somebody else does before.
+    any: Flag,
+}
+
+impl Gathering {
+    /// May sleep.
+    pub(super) fn new(plan: &Plan) -> impl PinInit<Self, Error> {
+        let commands = usize::from(plan.requests.min(COMMANDS));
+        let pieces = plan.inline.segments().saturating_add(1);
+        let room = BatchRoom {
+            operations: commands,
+            // A registration and a send.
+            requests: commands.saturating_mul(2),
+            pieces: commands.saturating_mul(usize::try_from(pieces).unwrap_or(usize::MAX)),
+        };
+        try_pin_init!(Self {
+            waiting <- {
+                let waiting = Batch::new(room)?;
+                new_irq_lock!(waiting, "rnvme::Gathering")
+            },
+            any: Flag::new(false),
+        }? Error)
+    }
+
+    /// Whether commands wait.
+    #[inline]
+    pub(super) fn is_waiting(&self) -> bool {
+        self.any.get()
+    }
+
+    /// Adds a command of `slot`, as [`Slot::submit`] sends one, and sends all that wait if it is
+    /// the `last`; what cannot be sent goes to `unsent`. Any context.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub(super) fn add(
+        &self,
+        queue: &QueuePair<Queue>,
+        slot: &Slot<Carrier<Io>>,
+        (command, data, length): (Command, (Carrier<Io>, Direction), u32),
+        last: bool,
+        unsent: fn(Error, Carrier<Io>),
+    ) -> Result<(), (Error, Option<Carrier<Io>>)> {
+        let mut waiting = self.waiting.lock();
+        if waiting.is_full() {
+            post(queue, &mut waiting, unsent);
+        }
+        let added = slot.gather(queue, &mut waiting, command, Some(data), length);
+        if last {
+            post(queue, &mut waiting, unsent);
+        }
+        self.any.set(!waiting.is_empty());
+        added
+    }
+
+    /// Sends what waits. Any context.
+    pub(super) fn send(&self, queue: &QueuePair<Queue>, unsent: fn(Error, Carrier<Io>)) {
+        let mut waiting = self.waiting.lock();
+        post(queue, &mut waiting, unsent);
+        self.any.set(false);
+    }
+
+    /// Gives what waits back to the slots, to be reclaimed. Nothing is added any more.
+    pub(super) fn abandon(&self, queue: &Queue) {
+        let mut waiting = self.waiting.lock();
+        while let Some(capsule) = waiting.take_back() {
+            if let Some(slot) = Carrier::slot(queue, capsule.tag) {
+                slot.stranded(capsule);
+            }
+        }
+    }
+}
+
+fn post(queue: &QueuePair<Queue>, waiting: &mut Waiting, unsent: fn(Error, Carrier<Io>)) {
+    let Err(error) = waiting.post(queue) else {
+        return;
+    };
+    while let Some(operation) = waiting.take_back() {
+        let Some(slot) = Carrier::slot(queue.context(), operation.tag) else {
+            continue;
+        };
+        if let Err((error, Some(carrier))) = slot.unposted(queue, Unposted { error, operation }) {
+            unsent(error, carrier);
+        }
+    }
+}
