@@ -76,9 +76,9 @@ namespace_goes_with_its_discovery() {
 	wait_until 10 cable_is_gone || fail "the namespace outlives its program"
 }
 
-# Its other end went, with the namespace that it was in.
+# Its other end went, with the namespace that it was in, and so, a little later, does the device on it.
 cable_is_gone() {
-	[ ! -e /sys/class/net/rnvme0 ]
+	[ ! -e /sys/class/net/rnvme0 ] && [ ! -e /sys/class/infiniband/rnvme_rxe0 ]
 }
 
 main setup \
