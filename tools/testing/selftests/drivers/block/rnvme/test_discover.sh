@@ -237,22 +237,12 @@ connects_all_of_a_file() {
 	has "$ERRORS" 'rnvme: connect-all: 1 of [0-9]+ connections failed$'
 }
 
-# The last test, for the listeners of the kernel's target come back to the device late.
-# Before Linux 7.3 soft-RoCE keeps a device until the processes that use it have ended, such as our
-# target. Clients in the kernel are told in the reverse order of their registration: so we are told
-# before that.
 ends_with_its_device() {
-	local GUARDED=yes removal
+	local GUARDED=yes
 	run modprobe -r rnvme
 	run modprobe rnvme
 	start_discover
-	rdma link delete rnvme_rxe0 &
-	removal=$!
-	ends_with 'the RDMA device was removed'
-	end_process "$TARGET"
-	wait_until "$SOON" process_ended $removal || fail "the device is still being removed"
-	run rdma link add rnvme_rxe0 type rxe netdev rnvme0
-	wait_until 10 rdma_is_up rnvme_rxe0
+	device_goes ends_with 'the RDMA device was removed'
 }
 
 main setup \

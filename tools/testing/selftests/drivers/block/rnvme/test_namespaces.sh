@@ -41,19 +41,6 @@ namespace() {
 	esac
 }
 
-# monitor: watch from now on, into $SCRATCH/events.
-monitor() {
-	: >"$SCRATCH/events"
-	rnvme monitor >"$SCRATCH/events" &
-	defer end_process $!
-	wait_until 10 told ready || fail "the monitor is not ready"
-}
-
-# told LINE: whether the monitor has told it.
-told() {
-	grep -qxF -e "$1" "$SCRATCH/events"
-}
-
 wait_told() {
 	wait_until "$FOLLOWED" told "$1" || fail "'$1' is not told but: $(<"$SCRATCH/events")"
 }
@@ -89,7 +76,7 @@ logged() {
 # Namespaces come and go, and I/O to another one does not care.
 come_and_go_under_io() {
 	connect_real
-	monitor
+	start_monitor
 	VERIFY_OPTIONS=(--size=4m)
 	start_verify
 	target_namespace "$NQN" 2 "$TWO"
@@ -129,7 +116,7 @@ size_is_followed() {
 	backend_file disk 8
 	target_namespace "$NQN" 3 "$BACKEND"
 	connect_real
-	monitor
+	start_monitor
 	appears "${CTRL}n3"
 	number=$(<"/sys/block/${CTRL}n3/diskseq")
 	truncate -s 24M "$BACKEND"

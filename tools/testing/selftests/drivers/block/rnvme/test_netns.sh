@@ -36,11 +36,7 @@ same_subsystem_from_both() {
 }
 
 events_are_heard_at_home_only() {
-	local pid
-	rnvme monitor >"$SCRATCH/events" 2>&1 &
-	pid=$!
-	defer end_process $pid
-	wait_until 10 grep -q ready "$SCRATCH/events" || fail "the monitor is not ready"
+	RNVME=(rnvme) start_monitor
 	connect "$TARGET4"
 	disconnect "$CTRL"
 	run rnvme connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN.here"
@@ -59,31 +55,8 @@ unloads_after_the_namespace_went() {
 	RNVME=(rnvme)
 }
 
-# A discovery keeps its namespace, which has no name any more, for as long as its program lives, and
-# no longer. The network of the tests before went with their namespace.
-namespace_goes_with_its_discovery() {
-	local program
-	network_pair
-	"${RNVME[@]}" connect-all --persistent -a "$TARGET4" -s 4499 -q "$HOSTNQN" \
-		>"$SCRATCH/told" 2>&1 &
-	program=$!
-	defer end_process $program
-	wait_until 10 grep -q 'nobody listens there; it is tried again' "$SCRATCH/told" ||
-		fail "it does not go on: $(<"$SCRATCH/told")"
-	run ip netns del "$HOST_NETNS"
-	[ -e /sys/class/net/rnvme0 ] || fail "the namespace went before its program"
-	kill -KILL $program
-	wait_until 10 cable_is_gone || fail "the namespace outlives its program"
-}
-
-# Its other end went, with the namespace that it was in, and so, a little later, does the device on it.
-cable_is_gone() {
-	[ ! -e /sys/class/net/rnvme0 ] && [ ! -e /sys/class/infiniband/rnvme_rxe0 ]
-}
-
 main setup \
 	controllers_are_seen_at_home_only \
 	same_subsystem_from_both \
 	events_are_heard_at_home_only \
-	unloads_after_the_namespace_went \
-	namespace_goes_with_its_discovery
+	unloads_after_the_namespace_went

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The RDMA device of the host goes away while it is used: errors, and nothing that hangs.
+# The RDMA device of the host goes away while it is used, or its network namespace: errors, and
+# nothing that hangs.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -125,6 +126,28 @@ device_deleted_while_disconnecting() {
 	LOST+='|No space left' io_fails
 }
 
+# A discovery keeps its namespace, which has no name any more, for as long as its program lives, and
+# no longer.
+namespace_goes_with_its_discovery() {
+	local program
+	network_pair
+	"${RNVME[@]}" connect-all --persistent -a "$TARGET4" -s 4499 -q "$HOSTNQN" \
+		>"$SCRATCH/told" 2>&1 &
+	program=$!
+	defer end_process $program
+	wait_until 10 grep -q 'nobody listens there; it is tried again' "$SCRATCH/told" ||
+		fail "it does not go on: $(<"$SCRATCH/told")"
+	run ip netns del "$HOST_NETNS"
+	[ -e /sys/class/net/rnvme0 ] || fail "the namespace went before its program"
+	kill -KILL $program
+	wait_until 10 cable_is_gone || fail "the namespace outlives its program"
+}
+
+# Its other end went, with the namespace that it was in, and so, a little later, does the device on it.
+cable_is_gone() {
+	[ ! -e /sys/class/net/rnvme0 ] && [ ! -e /sys/class/infiniband/rnvme_rxe0 ]
+}
+
 # With the device back, the same address can be connected again.
 connects_after_the_device_came_back() {
 	start_pair
@@ -162,5 +185,6 @@ main setup \
 	device_deleted_while_connecting \
 	device_deleted_while_it_tries_again \
 	device_deleted_while_disconnecting \
+	namespace_goes_with_its_discovery \
 	connects_after_the_device_came_back \
 	mounted_file_system

@@ -59,6 +59,19 @@ ctrl_number() {
 	echo "${BASH_REMATCH[1]}"
 }
 
+# start_monitor: what happens from now on goes to $SCRATCH/events.
+start_monitor() {
+	: >"$SCRATCH/events"
+	"${RNVME[@]}" monitor >"$SCRATCH/events" 2>&1 &
+	defer end_process $!
+	wait_until 15 told ready || fail "the monitor is not ready: $(<"$SCRATCH/events")"
+}
+
+# told LINE: whether the monitor has told it.
+told() {
+	grep -qxF -e "$1" "$SCRATCH/events"
+}
+
 # queue_limit DISK NAME: a limit of the block layer for the disk.
 queue_limit() {
 	local value

@@ -29,6 +29,23 @@ hostile() {
 	wait_until 10 seen '- ready' || fail "the target does not start: $(<"$SCRATCH/seen")"
 }
 
+# device_goes COMMAND...: the RDMA device goes, which COMMAND has to see, and comes back. For the last
+# test of a file, as the listeners of the kernel's target come back to the device late.
+#
+# Before Linux 7.3 soft-RoCE keeps a device until the processes that use it have ended, such as our
+# target. Clients in the kernel are told in the reverse order of their registration: so we are told
+# before that.
+device_goes() {
+	local removal
+	rdma link delete rnvme_rxe0 &
+	removal=$!
+	"$@"
+	end_process "$TARGET"
+	wait_until 15 process_ended $removal || fail "the device is still being removed"
+	run rdma link add rnvme_rxe0 type rxe netdev rnvme0
+	wait_until 10 rdma_is_up rnvme_rxe0
+}
+
 # seen LINE: whether the target has said so.
 seen() {
 	grep -qxF -e "$1" "$SCRATCH/seen"
