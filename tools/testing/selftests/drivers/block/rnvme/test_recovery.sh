@@ -99,13 +99,6 @@ losses() {
 	done
 }
 
-# start_monitor: what happens goes to a file.
-start_monitor() {
-	"${RNVME[@]}" monitor >"$SCRATCH/events" &
-	defer end_process $!
-	wait_until "$SOON" grep -q '^ready' "$SCRATCH/events" || fail "the monitor is not ready"
-}
-
 # How often the controller has come back.
 times_live() {
 	grep -c "^ctrl-change $CTRL live" "$SCRATCH/events"
@@ -113,6 +106,79 @@ times_live() {
 
 was_live_again() {
 	[ "$(times_live)" -gt "$LIVE" ]
+}
+
+# start_alone: a process writes, which the target does not end before thaw(), and another waits for
+# that, as it wants to format the namespace without any I/O beside it. They are in IO and ALONE.
+start_alone() {
+	network_pair
+	backend_frozen
+	target_simple "$BACKEND"
+	connect "$TARGET4"
+	run fsfreeze --freeze "$SCRATCH/frozen"
+	defer thaw_if_frozen
+	dd if=/dev/zero of="$(disk "$CTRL" 1)" bs=4k count=1 oflag=direct 2>"$SCRATCH/dd" &
+	IO=$!
+	defer end_process $IO
+	wait_until "$SOON" is_writing || fail "there is no I/O: $(<"$SCRATCH/dd")"
+	nvme admin-passthru "/dev/$CTRL" --opcode=0x80 -n 1 >"$SCRATCH/alone" 2>&1 &
+	ALONE=$!
+	defer end_process $ALONE
+	wait_until "$SOON" freezes $ALONE || fail "it does not wait: $(<"$SCRATCH/alone")"
+}
+
+# backend_frozen: a loop device in a file system that can be frozen.
+backend_frozen() {
+	run modprobe loop
+	truncate -s 32M "$SCRATCH/image"
+	run mkfs.ext4 -q "$SCRATCH/image"
+	mkdir "$SCRATCH/frozen"
+	run mount -o loop "$SCRATCH/image" "$SCRATCH/frozen"
+	defer umount "$SCRATCH/frozen"
+	backend_loop frozen/disk 8 512
+}
+
+thaw() {
+	run fsfreeze --unfreeze "$SCRATCH/frozen"
+}
+
+thaw_if_frozen() {
+	fsfreeze --unfreeze "$SCRATCH/frozen" 2>"$SCRATCH/errors" || true
+}
+
+is_writing() {
+	local _ writes
+	read -r _ writes <"/sys/block/${CTRL}n1/inflight"
+	[ "$writes" = 1 ]
+}
+
+# freezes PROCESS
+freezes() {
+	[[ $(cat "/proc/$1/task/$1/stack" "/proc/$1/wchan" 2>/dev/null) == *freeze* ]]
+}
+
+# Who holds I/O back does not hold up the recovery that the I/O under way needs.
+lost_while_a_command_waits_to_be_alone() {
+	start_alone
+	silence
+	loses
+	silence_ends
+	comes_back
+	thaw
+	wait_until "$SOON" process_ended $IO || fail "the write still waits"
+	wait_until "$SOON" process_ended $ALONE || fail "the command still waits"
+	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=4k count=1 iflag=direct
+}
+
+# Nor a removal, while some of the disks are frozen.
+disconnect_while_a_command_waits_to_be_alone() {
+	start_alone
+	silence
+	disconnect "$CTRL"
+	wait_until "$SOON" process_ended $ALONE || fail "the command still waits"
+	wait_until "$SOON" process_ended $IO || fail "the write still waits"
+	no_disks || fail "a disk is left"
+	thaw
 }
 
 # How it goes on can be seen.
@@ -271,6 +337,8 @@ main setup \
 	io_fails_before_it_is_given_up \
 	disconnect_while_it_tries \
 	unloads_while_it_tries \
+	lost_while_a_command_waits_to_be_alone \
+	disconnect_while_a_command_waits_to_be_alone \
 	another_namespace_is_another_disk \
 	new_size_is_taken_over \
 	queues_follow_what_is_granted \
