@@ -2,7 +2,7 @@
 """The debug kernel: one that looks for mistakes of its own while it runs.
 
 It is built from the source package of the newest stock kernel, of no more than the VM and the
-selftests need, with debug.config.
+selftests need, with debug.config. What it would report of others is mended with debug.patch.
 """
 
 import os
@@ -14,6 +14,7 @@ from .say import GroundError, step
 from .tree import Tree
 
 HERE = pathlib.Path(__file__).resolve().parent
+PATCH = HERE / "debug.patch"
 
 # To be raised whenever make() makes something else than before.
 RECIPE = 1
@@ -69,13 +70,14 @@ def name(kernel):
     """Its name in the cache."""
     return f"kernel-{release(kernel)}-" + cache.key(
         kernel.version, root.name(), RECIPE, UNREAD, BUILT_OF, KEPT, QUICK, VARIABLES,
-        boot.MODULES, sorted(_options().items()))
+        boot.MODULES, sorted(_options().items()), PATCH.read_text(encoding="utf-8"))
 
 
 def make(directory, kernel):
     """Make the tree of the kernel in a directory."""
     tree = Tree(directory, release(kernel), SLOWDOWN)
     source.beside_root(_unpack, tree, kernel)
+    _patch(tree)
     _configure(tree)
     _build(tree)
     boot.images(tree)
@@ -86,6 +88,12 @@ def _unpack(tree, kernel):
     with source.packages(tree.path, kernel, names) as (file,):
         with step(f"unpacking the source of kernel {kernel.release}"):
             source.unpack(file, tree.build, UNREAD)
+
+
+def _patch(tree):
+    # In a git repository, such as one around the cache, it would leave out what is not in that.
+    root.quietly(["git", "apply", PATCH], cwd=tree.build,
+                 environment={"GIT_CEILING_DIRECTORIES": str(tree.path)})
 
 
 def _make(tree, *words):
