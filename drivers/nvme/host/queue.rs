@@ -94,8 +94,8 @@ use rrdma::{
 /// The desks of an admin queue: one for users, one for errands.
 pub(crate) const DESKS: u32 = 2;
 
-/// Who sends a command that is not a request of the block layer, each with a slot.
-enum Sender<'a> {
+/// Whose a command is that is not a request of the block layer, each with a slot.
+enum Owner<'a> {
     /// The controller's thread.
     Thread(&'a Slot<Buffer>),
     /// Whoever's turn it is at a desk.
@@ -104,7 +104,7 @@ enum Sender<'a> {
     Watch(&'a Slot<Buffer>),
 }
 
-impl<'a> Sender<'a> {
+impl<'a> Owner<'a> {
     fn slot(self) -> &'a Slot<Buffer> {
         match self {
             Self::Thread(slot) | Self::Watch(slot) => slot,
@@ -283,15 +283,15 @@ impl Queue {
         queue.context().gathering.send(queue, unsent);
     }
 
-    /// Who sends the commands of a tag that is not the block layer's.
-    fn sender(&self, tag: u16) -> Option<Sender<'_>> {
+    /// Whose the commands of a tag are that is not the block layer's.
+    fn owner(&self, tag: u16) -> Option<Owner<'_>> {
         let place = usize::from(tag).checked_sub(self.requests.len())?;
         let Some(place) = place.checked_sub(1) else {
-            return Some(Sender::Thread(&self.command));
+            return Some(Owner::Thread(&self.command));
         };
         match self.guests.get(place) {
-            Some(guest) => Some(Sender::Guest(guest)),
-            None if place == self.guests.len() => self.watch.as_ref().map(Sender::Watch),
+            Some(guest) => Some(Owner::Guest(guest)),
+            None if place == self.guests.len() => self.watch.as_ref().map(Owner::Watch),
             None => None,
         }
     }

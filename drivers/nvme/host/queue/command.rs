@@ -8,8 +8,8 @@
 use super::{
     capsule::Cargo,
     slot::Slot,
-    Queue,
-    Sender, //
+    Owner,
+    Queue, //
 };
 use crate::{
     alarm::Trouble,
@@ -71,7 +71,7 @@ impl Cargo for Buffer {
     }
 
     fn slot(queue: &Queue, tag: u16) -> Option<&Slot<Self>> {
-        queue.sender(tag).map(Sender::slot)
+        queue.owner(tag).map(Owner::slot)
     }
 
     fn deliver(queue: &Queue, completion: cqe::Completion, cargo: Option<Self>) {
@@ -79,10 +79,10 @@ impl Cargo for Buffer {
             completion,
             data: cargo,
         };
-        match queue.sender(completion.command_id.tag().get()) {
-            Some(Sender::Guest(guest)) => guest.desk.deliver(reply),
-            Some(Sender::Watch(_)) => queue.told(completion),
-            Some(Sender::Thread(_)) | None => {
+        match queue.owner(completion.command_id.tag().get()) {
+            Some(Owner::Guest(guest)) => guest.desk.deliver(reply),
+            Some(Owner::Watch(_)) => queue.told(completion),
+            Some(Owner::Thread(_)) | None => {
                 *queue.reply.lock() = Some(reply);
                 queue.alarm.nudge();
             }
