@@ -8,8 +8,8 @@
 
 . "$(dirname "$0")/lib.sh"
 
-# Quick attempts after a loss.
-CONNECT_OPTIONS=(-i 2 -c 1 --timeout 20)
+# Quick attempts after a loss, and queues as small as they may be: each entry is some allocations more.
+CONNECT_OPTIONS=(-i 2 -Q 16 -c 1 --timeout 20)
 
 # What can be made to fail: allocations of the slabs, and of pages.
 KINDS=(failslab fail_page_alloc)
