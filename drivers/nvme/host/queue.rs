@@ -356,7 +356,7 @@ impl Queue {
         if let Some(slot) = self.request_slot(tag) {
             return slot.answered(queue, completion, invalidation);
         }
-        match self.sender(tag) {
+        match self.owner(tag) {
             Some(sender) => sender.slot().answered(queue, completion, invalidation),
             None => self.unknown(completion.command_id),
         }
