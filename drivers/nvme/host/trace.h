@@ -79,6 +79,57 @@ struct rnvme_trace_cm_event {
 
 #endif /* TRACE_HEADER_MULTI_READ */
 
+/* Programs that read events by themselves, such as perf, know enumerators by their numbers only. */
+TRACE_DEFINE_ENUM(nvme_fabrics_command);
+TRACE_DEFINE_ENUM(nvme_cmd_flush);
+TRACE_DEFINE_ENUM(nvme_cmd_write);
+TRACE_DEFINE_ENUM(nvme_cmd_read);
+TRACE_DEFINE_ENUM(nvme_cmd_write_uncor);
+TRACE_DEFINE_ENUM(nvme_cmd_compare);
+TRACE_DEFINE_ENUM(nvme_cmd_write_zeroes);
+TRACE_DEFINE_ENUM(nvme_cmd_dsm);
+TRACE_DEFINE_ENUM(nvme_cmd_verify);
+TRACE_DEFINE_ENUM(nvme_cmd_resv_register);
+TRACE_DEFINE_ENUM(nvme_cmd_resv_report);
+TRACE_DEFINE_ENUM(nvme_cmd_resv_acquire);
+TRACE_DEFINE_ENUM(nvme_cmd_io_mgmt_recv);
+TRACE_DEFINE_ENUM(nvme_cmd_resv_release);
+TRACE_DEFINE_ENUM(nvme_cmd_zone_mgmt_send);
+TRACE_DEFINE_ENUM(nvme_cmd_zone_mgmt_recv);
+TRACE_DEFINE_ENUM(nvme_cmd_zone_append);
+TRACE_DEFINE_ENUM(nvme_admin_delete_sq);
+TRACE_DEFINE_ENUM(nvme_admin_create_sq);
+TRACE_DEFINE_ENUM(nvme_admin_get_log_page);
+TRACE_DEFINE_ENUM(nvme_admin_delete_cq);
+TRACE_DEFINE_ENUM(nvme_admin_create_cq);
+TRACE_DEFINE_ENUM(nvme_admin_identify);
+TRACE_DEFINE_ENUM(nvme_admin_abort_cmd);
+TRACE_DEFINE_ENUM(nvme_admin_set_features);
+TRACE_DEFINE_ENUM(nvme_admin_get_features);
+TRACE_DEFINE_ENUM(nvme_admin_async_event);
+TRACE_DEFINE_ENUM(nvme_admin_ns_mgmt);
+TRACE_DEFINE_ENUM(nvme_admin_activate_fw);
+TRACE_DEFINE_ENUM(nvme_admin_download_fw);
+TRACE_DEFINE_ENUM(nvme_admin_dev_self_test);
+TRACE_DEFINE_ENUM(nvme_admin_ns_attach);
+TRACE_DEFINE_ENUM(nvme_admin_keep_alive);
+TRACE_DEFINE_ENUM(nvme_admin_directive_send);
+TRACE_DEFINE_ENUM(nvme_admin_directive_recv);
+TRACE_DEFINE_ENUM(nvme_admin_virtual_mgmt);
+TRACE_DEFINE_ENUM(nvme_admin_nvme_mi_send);
+TRACE_DEFINE_ENUM(nvme_admin_nvme_mi_recv);
+TRACE_DEFINE_ENUM(nvme_admin_dbbuf);
+TRACE_DEFINE_ENUM(nvme_admin_format_nvm);
+TRACE_DEFINE_ENUM(nvme_admin_security_send);
+TRACE_DEFINE_ENUM(nvme_admin_security_recv);
+TRACE_DEFINE_ENUM(nvme_admin_sanitize_nvm);
+TRACE_DEFINE_ENUM(nvme_admin_get_lba_status);
+TRACE_DEFINE_ENUM(nvme_fabrics_type_property_set);
+TRACE_DEFINE_ENUM(nvme_fabrics_type_connect);
+TRACE_DEFINE_ENUM(nvme_fabrics_type_property_get);
+TRACE_DEFINE_ENUM(nvme_fabrics_type_auth_send);
+TRACE_DEFINE_ENUM(nvme_fabrics_type_auth_receive);
+
 TRACE_EVENT(rnvme_queue_command,
 	TP_PROTO(const struct rnvme_trace_command *command),
 	TP_ARGS(command),

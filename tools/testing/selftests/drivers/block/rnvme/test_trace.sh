@@ -254,7 +254,18 @@ unloaded_while_traced() {
 	recorded 1 'nvme_cmd_read slba=0, blocks=8,'
 }
 
+# Programs such as perf make text of an event by its format, and do not know C's enumerators.
+formats_are_complete() {
+	local event name
+	for event in $QUEUE $COMPLETE $STATE $CM; do
+		run awk 'match($0, /(\{ *|== )[A-Za-z_]+/) { print substr($0, RSTART, RLENGTH) }' \
+			"/sys/kernel/tracing/events/$event/format"
+		same "a name in the format of $event" '' "$OUTPUT"
+	done
+}
+
 main setup \
+	formats_are_complete \
 	known_io \
 	filters \
 	retries \
