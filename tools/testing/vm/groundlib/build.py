@@ -2,6 +2,7 @@
 """Build the modules and the program, and know where they are."""
 
 import os
+import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
@@ -78,14 +79,23 @@ def program():
         raise GroundError("the program did not build")
 
 
+def listed(makefile, variable):
+    """The names that a selftest Makefile lists in a variable."""
+    text = makefile.read_text(encoding="utf-8").replace("\\\n", " ")
+    lists = re.findall(rf"^{variable}\s*[:+]?=([^#\n]*)", text, re.MULTILINE)
+    return " ".join(lists).split()
+
+
 def selftests():
     """Build the programs that the selftests use; the VM sees each beside its source."""
-    for source in sorted(SELFTESTS.rglob("*.c")):
-        built_program = BUILD / "selftests" / source.relative_to(SELFTESTS).with_suffix("")
-        built_program.parent.mkdir(parents=True, exist_ok=True)
-        if root.call(["gcc", "-O2", "-Wall", "-Werror", "-o", built_program, source,
-                      "-lrdmacm", "-libverbs"]) != 0:
-            raise GroundError(f"{source.name} did not build")
+    for makefile in sorted(SELFTESTS.rglob("Makefile")):
+        for name in listed(makefile, "TEST_GEN_PROGS_EXTENDED"):
+            sources = [f"{name}.c", *listed(makefile, f"{name}-y")]
+            built_program = BUILD / "selftests" / makefile.parent.relative_to(SELFTESTS) / name
+            built_program.parent.mkdir(parents=True, exist_ok=True)
+            if root.call(["gcc", "-O2", "-Wall", "-Werror", "-o", built_program, *sources,
+                          "-lrdmacm", "-libverbs"], cwd=makefile.parent) != 0:
+                raise GroundError(f"{name} did not build")
 
 
 def everything(wanted=None):

@@ -27,13 +27,6 @@ _BEGIN = re.compile(r"# selftests: \S+ (\S+)$")
 _END = re.compile(r"# status (\d+)$")
 
 
-def names(makefile, variable):
-    """The tests that a selftest Makefile lists in a variable."""
-    text = makefile.read_text(encoding="utf-8").replace("\\\n", " ")
-    lists = re.findall(rf"^{variable}\s*[:+]?=([^#\n]*)", text, re.MULTILINE)
-    return " ".join(lists).split()
-
-
 class Reader:
     """Keeps the runner's output and notes the results; the tests done are in `done`."""
 
@@ -164,7 +157,7 @@ def _in(variable):
     found = []
     for makefile in sorted(build.SELFTESTS.rglob("Makefile")):
         directory = makefile.parent.relative_to(build.SELFTESTS)
-        found += [directory / name for name in names(makefile, variable)]
+        found += [directory / name for name in build.listed(makefile, variable)]
     return found
 
 

@@ -12,7 +12,7 @@ hostile_build() {
 	HOSTILE=$HERE/hostile_target
 	[ ! -x "$HOSTILE" ] || return 0
 	HOSTILE=$SCRATCH/hostile_target
-	gcc -O2 -Wall -Werror -o "$HOSTILE" "$HERE/hostile_target.c" -lrdmacm -libverbs
+	gcc -O2 -Wall -Werror -o "$HOSTILE" "$HERE"/hostile_target.c "$HERE"/hostile/*.c -lrdmacm -libverbs
 }
 
 # hostile [STEP TWIST [VALUE [OFFSET SIZE]]]: starts the target; what it sees goes to a file.

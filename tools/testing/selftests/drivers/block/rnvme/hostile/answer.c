@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a host asks for, and what a target answers that keeps to the protocol.
+ */
+#include <stdlib.h>
+
+#include "target.h"
+
+#define CONTROLLER_ID	1
+#define DISK_SIZE	(8 * 1024 * 1024)
+/* Bytes of a block, as powers of two, in the formats that there are. */
+#define FORMAT_0	9
+#define FORMAT_1	12
+/* A command for this block is a step of its own: nothing but a test asks for it. */
+#define TRAP		8192
+
+/* The size of an entry of the discovery log, and of its header. */
+#define LOG_PART	1024
+
+#define STATUS_DO_NOT_RETRY	0x4000
+#define INVALID_OPCODE		0x0001
+#define INVALID_FORMAT		0x010a
+#define INVALID_FIELD		0x0002
+#define OUT_OF_RANGE		0x0080
+
+const char *const step_names[STEPS] = {
+	[REQUEST] = "request", [CONNECT_ADMIN] = "connect", [CONNECT_IO] = "connect-io",
+	[CAPABILITIES] = "capabilities", [STATUS] = "status", [PROPERTY] = "property",
+	[CONFIGURE] = "configure", [CONTROLLER] = "controller", [LIST] = "list",
+	[NAMESPACE] = "namespace", [DESCRIPTORS] = "descriptors", [LOG] = "log",
+	[ENTRIES] = "entries", [QUEUES] = "queues",
+	[KEEP_ALIVE] = "keep-alive", [EVENTS] = "events", [EVENT] = "event",
+	[CHANGED] = "changed", [READ] = "read", [WRITE] = "write", [FLUSH] = "flush",
+	[TRAP_READ] = "trap-read", [TRAP_WRITE] = "trap-write", [EFFECTS] = "effects",
+	[FORMAT] = "format", [OTHER] = "other",
+};
+static uint8_t disk[DISK_SIZE];
+static unsigned int block_shift = FORMAT_0;
+static uint32_t configuration;
+
+static enum step fabrics_step(const struct queue *queue, const uint8_t *sqe)
+{
+	switch (sqe[4]) {
+	case 0x00:
+		return CONFIGURE;
+	case 0x01:
+		return queue->qid ? CONNECT_IO : CONNECT_ADMIN;
+	case 0x04:
+		switch (get(sqe + 44, 4)) {
+		case 0x00:
+			return CAPABILITIES;
+		case 0x1c:
+			return STATUS;
+		}
+		return PROPERTY;
+	}
+	return OTHER;
+}
+
+static enum step admin_step(const uint8_t *sqe)
+{
+	static const enum step identified[] = { NAMESPACE, CONTROLLER, LIST, DESCRIPTORS };
+
+	switch (sqe[0]) {
+	case 0x02:
+		if (sqe[40] == 0x04)
+			return CHANGED;
+		if (sqe[40] == 0x05)
+			return EFFECTS;
+		if (sqe[40] != 0x70)
+			return OTHER;
+		return get(sqe + 48, 8) ? ENTRIES : LOG;
+	case 0x06:
+		return sqe[40] < ARRAY_SIZE(identified) ? identified[sqe[40]] : OTHER;
+	case 0x09:
+		if (sqe[40] == 0x0b)
+			return EVENTS;
+		return sqe[40] == 0x07 ? QUEUES : OTHER;
+	case 0x0c:
+		return EVENT;
+	case 0x18:
+		return KEEP_ALIVE;
+	case 0x80:
+		return FORMAT;
+	}
+	return OTHER;
+}
+
+static enum step io_step(const uint8_t *sqe)
+{
+	bool trap = get(sqe + 40, 8) == TRAP;
+
+	switch (sqe[0]) {
+	case 0x00:
+		return FLUSH;
+	case 0x01:
+		return trap ? TRAP_WRITE : WRITE;
+	case 0x02:
+		return trap ? TRAP_READ : READ;
+	}
+	return OTHER;
+}
+
+enum step step_of(const struct queue *queue, const uint8_t *sqe)
+{
+	if (sqe[0] == 0x7f)
+		return fabrics_step(queue, sqe);
+	return queue->qid ? io_step(sqe) : admin_step(sqe);
+}
+static void fail(struct reply *reply, uint16_t status)
+{
+	reply->status = status | STATUS_DO_NOT_RETRY;
+	reply->data_length = 0;
+}
+
+/* Where the host wants the data, or has it. */
+static void read_sgl(struct reply *reply)
+{
+	const uint8_t *sgl = reply->sqe + 24;
+
+	reply->address = get(sgl, 8);
+	if (sgl[15] >> 4 != 4)
+		return;
+	reply->rkey = get(sgl + 11, 4);
+	if ((sgl[15] & 0xf) == 0xf)
+		reply->invalidate = reply->rkey;
+}
+
+static void connect_queue(struct reply *reply)
+{
+	reply->result = CONTROLLER_ID;
+}
+
+static void get_property(struct reply *reply)
+{
+	switch (get(reply->sqe + 44, 4)) {
+	case 0x00:
+		/* Contiguous queues, half a second to become ready, NVM command set. */
+		reply->result = (MAX_ENTRIES - 1) | 1 << 16 | 1 << 24 | 1ULL << 37;
+		break;
+	case 0x08:
+		reply->result = 0x00010300;
+		break;
+	case 0x14:
+		reply->result = configuration;
+		break;
+	case 0x1c:
+		/* At once what the configuration says: ready, and shut down. */
+		reply->result = (configuration & 1) | (configuration & 3 << 14 ? 2 << 2 : 0);
+		break;
+	default:
+		fail(reply, INVALID_FIELD);
+	}
+}
+
+static void set_property(struct reply *reply)
+{
+	if (get(reply->sqe + 44, 4) == 0x14)
+		configuration = get(reply->sqe + 48, 4);
+	else
+		fail(reply, INVALID_FIELD);
+}
+
+/* With another SERIAL in the environment, of a character, the target is another one. */
+static void identify_controller(uint8_t *data)
+{
+	const char *serial = getenv("SERIAL");
+
+	memcpy(data + 4, "serial              ", 20);
+	if (serial)
+		data[4] = *serial;
+	memcpy(data + 24, "hostile                                 ", 40);
+	data[77] = 5;
+	put(data + 78, CONTROLLER_ID, 2);
+	put(data + 80, 0x00010300, 4);
+	/* Changes of namespaces, and of the discovery log. */
+	put(data + 92, tells ? 1 << 8 | 1U << 31 : 0, 4);
+	/* There is a log of effects. */
+	data[261] = 1 << 1;
+	put(data + 320, 10, 2);
+	data[512] = 0x66;
+	data[513] = 0x44;
+	put(data + 514, MAX_ENTRIES, 2);
+	put(data + 516, 1, 4);
+	/* SGLs, keyed ones, with offsets. */
+	put(data + 536, 1 | 1 << 2 | 1 << 20, 4);
+	put(data + 1792, (SQE_SIZE + INLINE_SIZE) / 16, 4);
+	put(data + 1796, CQE_SIZE / 16, 4);
+}
+
+static void identify_namespace(uint8_t *data)
+{
+	uint64_t blocks = DISK_SIZE >> block_shift;
+
+	put(data, blocks, 8);
+	put(data + 8, blocks, 8);
+	put(data + 16, blocks, 8);
+	/* Two formats, less one. */
+	data[25] = 1;
+	data[26] = block_shift == FORMAT_1;
+	data[130] = FORMAT_0;
+	data[134] = FORMAT_1;
+}
+
+static void identify_descriptors(uint8_t *data)
+{
+	data[0] = 3;
+	data[1] = 16;
+	memset(data + 4, 0x5e, 16);
+}
+
+static void identify(struct queue *queue, struct reply *reply)
+{
+	uint8_t *data = queue->memory->data;
+	uint32_t nsid = get(reply->sqe + 4, 4);
+
+	/* Of namespaces that are not there it says nothing but zeroes. */
+	memset(data, 0, IDENTIFY_SIZE);
+	reply->data_length = IDENTIFY_SIZE;
+	switch (reply->sqe[40]) {
+	case 0x00:
+		if (nsid == 1)
+			identify_namespace(data);
+		break;
+	case 0x01:
+		identify_controller(data);
+		break;
+	case 0x02:
+		if (!nsid)
+			put(data, 1, 4);
+		break;
+	case 0x03:
+		if (nsid == 1)
+			identify_descriptors(data);
+		break;
+	default:
+		fail(reply, INVALID_FIELD);
+	}
+}
+
+static void discovery_header(uint8_t *data)
+{
+	put(data, 1, 8);
+	put(data + 8, logged, 8);
+}
+
+/* The ways to the one subsystem that there is, each with a number in its name. */
+static void discovery_entry(uint8_t *data, unsigned int number)
+{
+	data[0] = 1;
+	data[1] = strchr(address, ':') ? 2 : 1;
+	data[2] = 2;
+	put(data + 4, 1, 2);
+	put(data + 6, 0xffff, 2);
+	put(data + 8, 32, 2);
+	snprintf((char *)data + 32, 32, "%s", port);
+	snprintf((char *)data + 256, 224, "nqn.2014-08.org.example:hostile%u", number);
+	snprintf((char *)data + 512, 256, "%s", address);
+	data[768] = 1;
+	data[769] = 4;
+	data[770] = 1;
+}
+
+static void discovery_log(struct queue *queue, struct reply *reply)
+{
+	uint64_t start = get(reply->sqe + 48, 8);
+	uint64_t length = 4 * (get(reply->sqe + 42, 4) + 1);
+	uint8_t *data = queue->memory->data;
+	unsigned int at;
+
+	if (length > MAX_TRANSFER || start % LOG_PART || length % LOG_PART)
+		return fail(reply, INVALID_FIELD);
+	memset(data, 0, length);
+	for (at = 0; at < length; at += LOG_PART) {
+		if (start + at)
+			discovery_entry(data + at, (start + at) / LOG_PART - 1);
+		else
+			discovery_header(data + at);
+	}
+	reply->data_length = length;
+}
+
+static void tell_event(struct reply *reply)
+{
+	if (!tells)
+		return fail(reply, INVALID_OPCODE);
+	/* A notice, of log page 4. */
+	reply->result = 0x00040002;
+	reply->silent = !events;
+	if (events)
+		events--;
+}
+
+static void changed_log(struct queue *queue, struct reply *reply)
+{
+	memset(queue->memory->data, 0, IDENTIFY_SIZE);
+	put(queue->memory->data, 1, 4);
+	reply->data_length = IDENTIFY_SIZE;
+}
+
+/* Of vendors' commands one changes which namespaces there are, and one wants to be alone. */
+static void effects_log(struct queue *queue, struct reply *reply)
+{
+	uint8_t *data = queue->memory->data;
+
+	memset(data, 0, IDENTIFY_SIZE);
+	put(data + 4 * 0xc0, 1 | 1 << 3, 4);
+	put(data + 4 * 0xc1, 1 | 1 << 16, 4);
+	reply->data_length = IDENTIFY_SIZE;
+}
+
+static void format(struct reply *reply)
+{
+	static const unsigned int shifts[] = { FORMAT_0, FORMAT_1 };
+	unsigned int number = reply->sqe[40] & 0xf;
+
+	if (number >= ARRAY_SIZE(shifts))
+		return fail(reply, INVALID_FORMAT);
+	block_shift = shifts[number];
+	memset(disk, 0, sizeof(disk));
+}
+
+static void read_write(struct queue *queue, const struct capsule *capsule, struct reply *reply)
+{
+	uint64_t start = get(reply->sqe + 40, 8);
+	uint64_t length = (get(reply->sqe + 48, 2) + 1) << block_shift;
+	uint64_t blocks = DISK_SIZE >> block_shift;
+	uint8_t *data = queue->memory->data;
+
+	if (length > MAX_TRANSFER || start > blocks || length >> block_shift > blocks - start)
+		return fail(reply, OUT_OF_RANGE);
+	start <<= block_shift;
+	if (reply->sqe[0] == 0x02) {
+		memcpy(data, disk + start, length);
+		reply->data_length = length;
+	} else if (!reply->rkey) {
+		if (length > INLINE_SIZE)
+			return fail(reply, INVALID_FIELD);
+		memcpy(disk + start, capsule->data, length);
+	} else if (move(queue, IBV_WR_RDMA_READ, length, reply->address, reply->rkey)) {
+		memcpy(disk + start, data, length);
+	} else {
+		reply->silent = true;
+	}
+}
+
+void answer(struct queue *queue, const struct capsule *capsule, enum step step, struct reply *reply)
+{
+	read_sgl(reply);
+	switch (step) {
+	case CONNECT_ADMIN: case CONNECT_IO:
+		return connect_queue(reply);
+	case CAPABILITIES: case STATUS: case PROPERTY:
+		return get_property(reply);
+	case CONFIGURE:
+		return set_property(reply);
+	case CONTROLLER: case LIST: case NAMESPACE: case DESCRIPTORS:
+		return identify(queue, reply);
+	case LOG: case ENTRIES:
+		return discovery_log(queue, reply);
+	case READ: case WRITE: case TRAP_READ: case TRAP_WRITE:
+		return read_write(queue, capsule, reply);
+	case QUEUES:
+		/* As many as there are wanted. */
+		reply->result = get(reply->sqe + 44, 4);
+		return;
+	case EVENT:
+		return tell_event(reply);
+	case CHANGED:
+		return changed_log(queue, reply);
+	case EFFECTS:
+		return effects_log(queue, reply);
+	case FORMAT:
+		return format(reply);
+	case KEEP_ALIVE: case EVENTS: case FLUSH:
+		return;
+	default:
+		return fail(reply, INVALID_OPCODE);
+	}
+}
