@@ -69,9 +69,9 @@ again_and_again() {
 
 # For a long run: it takes its time.
 many_losses_without_growth() {
-	local objects
+	local CONNECT_OPTIONS=(-k 5 -c 1 --timeout 5 -i 2 -Q 16) objects
 	network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
-	connect "$TARGET4" -i 2 -Q 16 -k 5
+	connect "$TARGET4"
 	# What is made once and kept is made now, and the backend has its pages.
 	run dd if=/dev/zero of="$BACKEND" bs=1M count=64 oflag=direct
 	start_monitor
