@@ -101,7 +101,8 @@ losses() {
 
 # How often the controller has come back.
 times_live() {
-	grep -c "^ctrl-change $CTRL live" "$SCRATCH/events"
+	awk -v line="ctrl-change $CTRL live" 'index($0, line) == 1 { times++ } END { print times + 0 }' \
+		"$SCRATCH/events"
 }
 
 was_live_again() {
