@@ -178,7 +178,7 @@ readers_while_disks_come_and_go() {
 		: >"$SCRATCH/read"
 		began=$(now)
 		disconnect "$CTRL"
-		[ $(($(now) - began)) -lt 5000 ] || fail "the disconnect took $(($(now) - began)) ms"
+		[ $(($(now) - began)) -lt $((5000 * SLOWDOWN)) ] || fail "the disconnect took $(($(now) - began)) ms"
 	done
 }
 

@@ -220,6 +220,7 @@ bpftrace_is_ready() {
 bpftrace_measures() {
 	local tracer count
 	command -v bpftrace >"$SCRATCH/path" || { note "no bpftrace" && return; }
+	[ -e /sys/kernel/btf/vmlinux ] || { note "the kernel has no BTF" && return; }
 	connect_disk
 	bpftrace -B line -e "$LATENCY BEGIN { printf(\"ready\\n\"); } END { clear(@start); }" \
 		>"$SCRATCH/bpftrace" 2>&1 &
