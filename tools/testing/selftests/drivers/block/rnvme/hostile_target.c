@@ -18,6 +18,9 @@
 
 #include "hostile/target.h"
 
+/* For a work request, in milliseconds. */
+#define PATIENCE_MS	10000
+
 /* The command line. A request is rejected by no twist, for there is no command to reply to. */
 static enum step twisted = OTHER;
 static const struct twist *twist;
@@ -36,6 +39,33 @@ static struct ibv_comp_channel *arrivals;
 
 /* Verbs. */
 
+static void take_event(struct rdma_event_channel *channel);
+
+/*
+ * Waits for the end of a work request. A host that has gone leaves soft-RoCE sending for ever, as it
+ * wants seven retries, which is taken for any number: so what the connection manager tells meanwhile
+ * is seen to, and who tells nothing has gone.
+ */
+static void await_departure(struct queue *queue)
+{
+	struct ibv_qp_attr over = { .qp_state = IBV_QPS_ERR };
+	struct pollfd sources[] = {
+		{ .fd = queue->departures->fd, .events = POLLIN },
+		{ .fd = queue->id->channel->fd, .events = POLLIN },
+	};
+
+	for (;;) {
+		if (poll(sources, ARRAY_SIZE(sources), PATIENCE_MS) < 0)
+			err(1, "poll");
+		if (sources[0].revents)
+			return;
+		if (sources[1].revents)
+			take_event(queue->id->channel);
+		else if (ibv_modify_qp(queue->id->qp, &over, IBV_QP_STATE))
+			err(1, "ibv_modify_qp");
+	}
+}
+
 /* Does one work request, and waits until it is done. Later ones fail once one has. */
 static bool transfer(struct queue *queue, struct ibv_send_wr *request)
 {
@@ -49,6 +79,7 @@ static bool transfer(struct queue *queue, struct ibv_send_wr *request)
 		err(1, "ibv_req_notify_cq");
 	if (ibv_post_send(queue->id->qp, request, &bad))
 		return false;
+	await_departure(queue);
 	if (ibv_get_cq_event(queue->departures, &cq, &context))
 		err(1, "ibv_get_cq_event");
 	ibv_ack_cq_events(cq, 1);
