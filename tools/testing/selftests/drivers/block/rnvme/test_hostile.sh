@@ -40,7 +40,7 @@ refused() {
 }
 
 connect_hostile() {
-	connect "$TARGET4" --timeout 5 "$@"
+	connect "$TARGET4" --timeout $((5 * SLOWDOWN)) "$@"
 }
 
 disconnects_at_once() {

@@ -28,7 +28,7 @@ connect_real() {
 
 # A loss is for good.
 connect_hostile() {
-	SERVICE=$HOSTILE_PORT connect "$TARGET4" --ctrl-loss-tmo 0 --timeout 5
+	SERVICE=$HOSTILE_PORT connect "$TARGET4" --ctrl-loss-tmo 0 --timeout $((5 * SLOWDOWN))
 }
 
 # namespace NSID enable|disable|...: of the kernel's target.
@@ -163,7 +163,7 @@ another_is_another_disk() {
 # What changes while there is no connection is followed when there is one, and a rescan says so.
 rescan_while_connecting() {
 	own_port
-	SERVICE=$OWN connect "$TARGET4" -c 1 --timeout 5
+	SERVICE=$OWN connect "$TARGET4" -c 1 --timeout $((5 * SLOWDOWN))
 	target_unexport "$OWN" "$NQN"
 	target_port_delete "$OWN"
 	loses

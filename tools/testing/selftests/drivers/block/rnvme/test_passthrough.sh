@@ -6,7 +6,7 @@
 
 . "$(dirname "$0")/lib.sh"
 
-CONNECT_OPTIONS=(-k 1 -c 1 --timeout 5)
+CONNECT_OPTIONS=(-k "$SLOWDOWN" -c 1 --timeout $((5 * SLOWDOWN)))
 
 setup() {
 	modprobe rnvme && network_pair && backend_memory disk 16 512 && target_simple "$BACKEND"
@@ -146,7 +146,7 @@ scanned() {
 resets_can_be_interrupted() {
 	local process status=0
 	# Nothing but the reset ends the connection.
-	local CONNECT_OPTIONS=(-k 30 -c 1 --timeout 5)
+	local CONNECT_OPTIONS=(-k 30 -c 1 --timeout $((5 * SLOWDOWN)))
 	connect "$TARGET4"
 	silence
 	python3 "$HERE/ioctls.py" call "/dev/$CTRL" reset >"$SCRATCH/reset" 2>&1 &

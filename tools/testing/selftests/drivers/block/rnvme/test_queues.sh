@@ -8,7 +8,7 @@
 
 # Each kind; no command of ours is on its way meanwhile, and a loss is seen by who does I/O.
 KINDS=(-i 1 -W 1 -P 1)
-CONNECT_OPTIONS=(-k 0 -c 1 --timeout 5)
+CONNECT_OPTIONS=(-k 0 -c 1 --timeout $((5 * SLOWDOWN)))
 
 POLLED=(--ioengine=io_uring --hipri=1)
 

@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # A host that is quick to see a loss, and to try again.
-CONNECT_OPTIONS=(-k 1 -c 1 --timeout 5)
+CONNECT_OPTIONS=(-k "$SLOWDOWN" -c 1 --timeout $((5 * SLOWDOWN)))
 
 LOSSES=200
 
@@ -69,7 +69,7 @@ again_and_again() {
 
 # For a long run: it takes its time.
 many_losses_without_growth() {
-	local CONNECT_OPTIONS=(-k 5 -c 1 --timeout 5 -i 2 -Q 16) objects
+	local CONNECT_OPTIONS=(-k $((5 * SLOWDOWN)) -c 1 --timeout $((5 * SLOWDOWN)) -i 2 -Q 16) objects
 	network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
 	connect "$TARGET4"
 	# What is made once and kept is made now, and the backend has its pages.

@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # A host that is quick to see a loss, and to try again.
-CONNECT_OPTIONS=(-k 1 -c 1 --timeout 5)
+CONNECT_OPTIONS=(-k "$SLOWDOWN" -c 1 --timeout $((5 * SLOWDOWN)))
 
 # A machine starts meanwhile.
 SOON=90
