@@ -30,7 +30,7 @@
 //!
 //! The function takes a closure, which makes the structure. While nobody traces the event, there
 //! is an instruction in its place that does nothing (a static branch), and the closure is not run.
-//! What the closure borrows is kept in memory for it all the same: let it take little, by value.
+//! What the closure borrows is kept in memory for it all the same: let it take values.
 //! The declaration is checked against C when the module is built: an event that is not there, or
 //! whose prototype is another, does not compile.
 //!
@@ -98,7 +98,10 @@ macro_rules! tracepoints {
                             // SAFETY: `RECORD` is what C made for Rust to trace the event. It
                             // may be called in any context, and uses the structure as the macro
                             // asks of C.
-                            unsafe { $crate::trace::record(event, RECORD) };
+                            //
+                            // What `event` has taken moves to a closure of its own, so that it is
+                            // put in memory here only.
+                            unsafe { $crate::trace::record(move || event(), RECORD) };
                         }
                     }
                     #[cfg(not(CONFIG_TRACEPOINTS))]

@@ -6,9 +6,6 @@
 
 use crate::bindings;
 
-/// The bits of `cmd_flags` that hold the operation: `REQ_OP_MASK`.
-const OP_MASK: u32 = (1 << bindings::REQ_OP_BITS) - 1;
-
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
@@ -33,13 +30,13 @@ pub enum Op {
 }
 
 impl Op {
-    /// Forget what is in ranges of sectors, for good. No driver has it.
-    pub(super) const SECURE_ERASE: Self = Self::Other(bindings::req_op_REQ_OP_SECURE_ERASE as u8);
+    /// The bits of `cmd_flags` that hold the operation: `REQ_OP_MASK`.
+    pub(super) const MASK: u32 = (1 << bindings::REQ_OP_BITS) - 1;
 
     /// The operation in the `cmd_flags` of a request.
     #[inline]
     pub(super) fn from_flags(flags: bindings::blk_opf_t) -> Self {
-        match flags & OP_MASK {
+        match flags & Self::MASK {
             bindings::req_op_REQ_OP_READ => Self::Read,
             bindings::req_op_REQ_OP_WRITE => Self::Write,
             bindings::req_op_REQ_OP_FLUSH => Self::Flush,
@@ -53,6 +50,6 @@ impl Op {
 }
 
 const _: () = assert!(
-    OP_MASK <= u8::MAX as u32,
+    Op::MASK <= u8::MAX as u32,
     "Op::Other holds the number of an operation"
 );

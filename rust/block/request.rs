@@ -314,7 +314,12 @@ impl<T: Operations> Request<T> {
     /// Whether it has pages that data is in, or is for. C: `blk_rq_has_data`.
     #[inline]
     pub(super) fn has_data(&self) -> bool {
-        let is_about_space = matches!(self.op(), Op::Discard | Op::SECURE_ERASE | Op::WriteZeroes);
+        let is_about_space = matches!(
+            self.flags() & Op::MASK,
+            bindings::req_op_REQ_OP_DISCARD
+                | bindings::req_op_REQ_OP_SECURE_ERASE
+                | bindings::req_op_REQ_OP_WRITE_ZEROES
+        );
 
         self.bytes() != 0 && !is_about_space
     }

@@ -172,11 +172,22 @@ impl DmaBuffer {
         ))
     }
 
-    #[inline]
+    #[inline(always)]
     fn sync_for_cpu(&self) {
-        if self.uses_virt_dma {
-            return;
+        if !self.uses_virt_dma {
+            self.sync_of_device_for_cpu();
         }
+    }
+
+    #[inline(always)]
+    fn sync_for_device(&self) {
+        if !self.uses_virt_dma {
+            self.sync_of_device_for_device();
+        }
+    }
+
+    #[inline(never)]
+    fn sync_of_device_for_cpu(&self) {
         // SAFETY: The mapping is alive by the type invariant.
         unsafe {
             bindings::ib_dma_sync_single_for_cpu(
@@ -188,11 +199,8 @@ impl DmaBuffer {
         }
     }
 
-    #[inline]
-    fn sync_for_device(&self) {
-        if self.uses_virt_dma {
-            return;
-        }
+    #[inline(never)]
+    fn sync_of_device_for_device(&self) {
         // SAFETY: The mapping is alive by the type invariant.
         unsafe {
             bindings::ib_dma_sync_single_for_device(
@@ -239,7 +247,7 @@ impl DerefMut for Writing<'_> {
 }
 
 impl Drop for Writing<'_> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         self.0.sync_for_device();
     }
@@ -305,20 +313,25 @@ impl ScatterMap {
     #[inline(always)]
     pub(crate) fn unmap(&mut self) {
         if self.mapped != 0 && !self.device.uses_virt_dma() {
-            // The C call wants the count that was given to map, not its answer.
-            let entries = self.table.entries() as i32;
-            // SAFETY: By the type invariants.
-            unsafe {
-                bindings::ib_dma_unmap_sg(
-                    self.device.as_raw(),
-                    self.table.sgl(),
-                    entries,
-                    self.direction.as_raw(),
-                )
-            };
+            self.unmap_of_device();
         }
         self.mapped = 0;
         self.table.as_mut().clear();
+    }
+
+    #[inline(never)]
+    fn unmap_of_device(&self) {
+        // The C call wants the count that was given to map, not its answer.
+        let entries = self.table.entries() as i32;
+        // SAFETY: By the type invariants.
+        unsafe {
+            bindings::ib_dma_unmap_sg(
+                self.device.as_raw(),
+                self.table.sgl(),
+                entries,
+                self.direction.as_raw(),
+            )
+        };
     }
 
     /// Whether the table lists nothing.

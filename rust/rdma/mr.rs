@@ -243,7 +243,8 @@ impl<D: Scatter> Region<D> {
             self.map.unmap();
             return Err((error, data));
         }
-        self.data = Some(data);
+        // There is none that would have to be dropped, see above.
+        core::mem::forget(self.data.replace(data));
         Ok(())
     }
 

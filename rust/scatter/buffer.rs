@@ -45,6 +45,7 @@ impl Buffer {
 // SAFETY: The vector is owned, its length never changes, and only `&mut` and `&`
 // to a `Buffer` that is not attached reach its bytes.
 unsafe impl Scatter for Buffer {
+    #[inline(always)]
     fn fill(&mut self, table: Pin<&mut ScatterTable>) -> Result {
         table.fill_bytes(&mut self.0)
     }

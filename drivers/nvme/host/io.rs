@@ -14,7 +14,6 @@ use crate::{
         Queue,
         Slot, //
     },
-    stats::Count,
     sysfs, //
 };
 use kernel::{
@@ -157,17 +156,23 @@ impl Operations for Io {
         if blocks.gone.get() {
             return Err(request.refuse(Status::IoError));
         }
-        let (command, payload) = match blocks.command(&request) {
-            Ok(prepared) => prepared,
-            Err(status) => return Err(request.refuse(status)),
-        };
         request.start();
-        submit(guard, &queue, request, (command, payload), last)
+        let (direction, way) = match request.op() {
+            Op::Read => (Direction::FromTarget, dma::Direction::FromDevice),
+            Op::Write => (Direction::ToTarget, dma::Direction::ToDevice),
+            _ => return blocks.queue_other(guard, &queue, request, last),
+        };
+        let Some(range) = blocks.range(&request) else {
+            return Err(request.refuse(Status::IoError));
+        };
+        let command = Command::transfer(direction, blocks.wwid.nsid, range, hints(&request));
+        let length = request.bytes();
+        submit(guard, &queue, (request, None), (command, way, length), last)
     }
 
     fn commit_rqs(place: &Arc<Place>, guard: &rcu::Guard) {
         if let Some(queue) = place.queue.read(guard) {
-            Queue::send_waiting(&queue, settle);
+            Queue::send_waiting(&queue, refuse);
         }
     }
 
@@ -247,23 +252,17 @@ pub(crate) fn counts(split: Split) -> QueueCounts {
     }
 }
 
-/// Gives the request to the queue.
+/// Gives the request to the queue, with its command and the way and length of its data. Made
+/// part of its caller, as all that is on the way of a read or write: so the command is put
+/// together where it is sent from.
 #[inline(always)]
 fn submit(
     guard: &rcu::Guard,
     queue: &QueuePair<Queue>,
-    request: Request<Io>,
-    (command, payload): (Command, Option<Buffer>),
+    (request, payload): (Request<Io>, Option<Buffer>),
+    (command, direction, length): (Command, dma::Direction, u32),
     last: bool,
 ) -> Result<(), Refused<Io>> {
-    let direction = match request.op() {
-        Op::Read | Op::DriverIn => dma::Direction::FromDevice,
-        _ => dma::Direction::ToDevice,
-    };
-    let length = match &payload {
-        Some(payload) => u32::try_from(payload.bytes().len()).unwrap_or(u32::MAX),
-        None => request.bytes(),
-    };
     let Some(slot) = u16::try_from(request.tag())
         .ok()
         .and_then(|tag| Carrier::slot(queue.context(), tag))
@@ -272,13 +271,10 @@ fn submit(
     };
     let carrier = Carrier::new(request, payload);
     let sent = (command, (carrier, direction), length);
-    match Queue::submit(queue, guard, slot, sent, last, settle) {
-        Ok(()) => Ok(()),
-        Err((error, carrier)) => refuse(error, carrier),
-    }
+    Queue::submit(queue, guard, slot, sent, last, refuse)
 }
 
-/// The queue did not take a request.
+/// The queue did not take a request, or did and cannot send it.
 #[cold]
 fn refuse(error: Error, carrier: Option<Carrier<Io>>) -> Result<(), Refused<Io>> {
     let status = match error {
@@ -292,30 +288,33 @@ fn refuse(error: Error, carrier: Option<Carrier<Io>>) -> Result<(), Refused<Io>>
     }
 }
 
-/// Does the same with one that it took before.
-#[cold]
-fn settle(error: Error, carrier: Carrier<Io>) {
-    if let Err(refused) = refuse(error, Some(carrier)) {
-        refused.settle();
-    }
-}
-
 impl Blocks {
-    /// The command for a request, and a payload if it is not the request's pages.
-    #[inline]
-    fn command(&self, request: &Request<Io>) -> Result<(Command, Option<Buffer>), Status> {
-        let direction = match request.op() {
-            Op::Read => Direction::FromTarget,
-            Op::Write => Direction::ToTarget,
-            _ => return self.other(request),
+    /// Takes a request that is neither a read nor a write.
+    #[inline(never)]
+    fn queue_other(
+        &self,
+        guard: &rcu::Guard,
+        queue: &QueuePair<Queue>,
+        request: Request<Io>,
+        last: bool,
+    ) -> Result<(), Refused<Io>> {
+        let (command, payload) = match self.other(&request) {
+            Ok(prepared) => prepared,
+            Err(status) => return Err(request.refuse(status)),
         };
-        let range = self.range(request).ok_or(Status::IoError)?;
-        let command = Command::transfer(direction, self.wwid.nsid, range, hints(request));
-        Ok((command, None))
+        let direction = match request.op() {
+            Op::DriverIn => dma::Direction::FromDevice,
+            _ => dma::Direction::ToDevice,
+        };
+        let length = match &payload {
+            Some(payload) => u32::try_from(payload.bytes().len()).unwrap_or(u32::MAX),
+            None => request.bytes(),
+        };
+        let sent = (command, direction, length);
+        submit(guard, queue, (request, payload), sent, last)
     }
 
-    /// The same for one that is neither a read nor a write.
-    #[inline(never)]
+    /// The command for it, and a payload if that is not the request's pages.
     fn other(&self, request: &Request<Io>) -> Result<(Command, Option<Buffer>), Status> {
         let nsid = self.wwid.nsid;
         let command = match request.op() {
@@ -396,11 +395,11 @@ impl Cargo for Carrier<Io> {
         let request = carrier.into_request();
         if matches!(request.op(), Op::DriverIn | Op::DriverOut) {
             request.data().passage.answered(completion);
-            return end(request, block_status(BlockStatus::of(completion.status)));
+            return end(request, block_status(BlockStatus::of(completion.status())));
         }
-        match completion.status.is_success() {
+        match completion.status().is_success() {
             true => end(request, Status::Ok),
-            false => failed(queue, completion.status, request),
+            false => failed(queue, completion.status(), request),
         }
     }
 }
@@ -417,7 +416,7 @@ fn failed(queue: &Queue, status: nvme_wire::status::Status, request: Request<Io>
         Disposition::Complete => end(request, block_status(BlockStatus::of(status))),
         Disposition::Retry { delay_ms } => {
             request.data().retries.add(1);
-            queue.stats().add(Count::Retries, 1);
+            queue.stats().retried();
             request.requeue((delay_ms != 0).then(|| Msecs::new(delay_ms)));
         }
     }

@@ -55,7 +55,7 @@ struct Outcome {
 impl Outcome {
     fn of(completion: cqe::Completion) -> Self {
         Self {
-            status: completion.status,
+            status: completion.status(),
             result: completion.result,
         }
     }

@@ -61,6 +61,7 @@ use response::Response;
 use rrdma::{
     block::{
         Carrier,
+        Refused,
         Request, //
     },
     new_irq_lock,
@@ -112,6 +113,9 @@ impl<'a> Owner<'a> {
         }
     }
 }
+
+/// Says what becomes of a request that cannot be sent, and why; of none, if it is reclaimed.
+pub(crate) type Refuse = fn(Error, Option<Carrier<Io>>) -> Result<(), Refused<Io>>;
 
 /// What a queue is to be.
 #[derive(Clone, Copy)]
@@ -254,9 +258,9 @@ impl Queue {
         self.requests.get(usize::from(tag))
     }
 
-    /// Sends the command of a request in `slot`, as [`Slot::submit_within`] does, or has it wait
-    /// for the `last` one of those that are sent together. What waited and cannot be sent goes to
-    /// `unsent`.
+    /// Sends the command of a request in `slot`, as [`Slot::submit`] does, or has it wait for the
+    /// `last` one of those that are sent together. What cannot be sent goes to `refuse`, and so
+    /// does what waited and cannot.
     ///
     /// # Errors
     ///
@@ -268,19 +272,27 @@ impl Queue {
         slot: &Slot<Carrier<Io>>,
         sent: (Command, (Carrier<Io>, Direction), u32),
         last: bool,
-        unsent: fn(Error, Carrier<Io>),
-    ) -> Result<(), (Error, Option<Carrier<Io>>)> {
-        let gathering = &queue.context().gathering;
-        if last && !gathering.is_waiting() {
-            let (command, data, length) = sent;
-            return slot.submit_within(guard, queue, command, Some(data), length);
-        }
-        gathering.add(queue, slot, sent, last, unsent)
+        refuse: Refuse,
+    ) -> Result<(), Refused<Io>> {
+        let this = queue.context();
+        let (command, data, length) = sent;
+        let (capsule, travel) = match slot.load(this, command, Some(data), length) {
+            Ok(loaded) => loaded,
+            Err((error, data)) => return refuse(error, data),
+        };
+        let sent = match last && !this.gathering.is_waiting() {
+            true => capsule::post(queue, guard, capsule, travel),
+            false => this.gathering.add(queue, capsule, travel, last, refuse),
+        };
+        sent.or_else(|unposted| {
+            let (error, data) = slot.unposted(queue, unposted);
+            refuse(error, data)
+        })
     }
 
-    /// Sends what waits for others. What cannot be sent goes to `unsent`. Any context.
-    pub(crate) fn send_waiting(queue: &QueuePair<Self>, unsent: fn(Error, Carrier<Io>)) {
-        queue.context().gathering.send(queue, unsent);
+    /// Sends what waits for others. What cannot be sent goes to `refuse`. Any context.
+    pub(crate) fn send_waiting(queue: &QueuePair<Self>, refuse: Refuse) {
+        queue.context().gathering.send(queue, refuse);
     }
 
     /// Whose the commands of a tag are that is not the block layer's.
@@ -352,13 +364,13 @@ impl Queue {
         invalidation: Option<cq::Invalidation>,
     ) {
         self.traffic.raise();
-        let tag = completion.command_id.tag().get();
+        let tag = completion.command_id().tag().get();
         if let Some(slot) = self.request_slot(tag) {
             return slot.answered(queue, completion, invalidation);
         }
         match self.owner(tag) {
             Some(sender) => sender.slot().answered(queue, completion, invalidation),
-            None => self.unknown(completion.command_id),
+            None => self.unknown(completion.command_id()),
         }
     }
 

@@ -63,8 +63,8 @@ pub(crate) enum Count {
     Polls,
 }
 
-/// How many numbers there are.
-const COUNTS: usize = Count::Polls as usize + 1;
+/// Commands, by the way of their data.
+type Ways = [Counter; Travel::COUNT];
 
 /// Commands whose time is taken.
 #[derive(Clone, Copy)]
@@ -91,7 +91,19 @@ pub(crate) trait Numbers {
 /// What one queue has done.
 #[repr(C, align(64))]
 pub(crate) struct Stats {
-    counters: [Counter; COUNTS],
+    /// Those that are over, by their kind. What can be had by adding is not counted by itself.
+    commands: [Ways; Kind::COUNT],
+    /// Those that were posted, and had no end but that of the queue.
+    lost: Ways,
+    /// Of commands that succeeded, by their kind.
+    bytes: [Counter; Kind::COUNT],
+    errors: Counter,
+    retries: Counter,
+    remote_invalidations: Counter,
+    local_invalidations: Counter,
+    doorbells: Counter,
+    completions: Counter,
+    polls: Counter,
     reads: Histogram,
     writes: Histogram,
     /// Times are taken. On another cache line than what changes with each command.
@@ -108,14 +120,17 @@ pub(crate) enum Travel {
     ByKey,
 }
 
+impl Travel {
+    const COUNT: usize = Self::ByKey as usize + 1;
+}
+
 /// What one command takes, until it is over.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Tally {
     kind: Kind,
-    travel: Travel,
+    /// Known when the data is mapped.
+    pub(crate) travel: Travel,
     bytes: u32,
-    /// It is the first that the call which posted it posted.
-    begins_call: bool,
     /// When it was posted, if its time is taken.
     began: Option<Instant<Monotonic>>,
 }
@@ -123,27 +138,33 @@ pub(crate) struct Tally {
 impl Tally {
     /// A command that is about to be posted.
     #[inline]
-    pub(crate) fn new(
-        stats: &Stats,
-        kind: Kind,
-        travel: Travel,
-        bytes: u32,
-        begins_call: bool,
-    ) -> Self {
+    pub(crate) fn new(stats: &Stats, kind: Kind, bytes: u32) -> Self {
         Self {
             began: stats.is_timed().then(Instant::now),
             kind,
-            travel,
+            travel: Travel::Nothing,
             bytes,
-            begins_call,
         }
     }
+}
+
+const fn ways() -> Ways {
+    [const { Counter::new() }; Travel::COUNT]
 }
 
 impl Stats {
     fn new(qid: u16, timed: bool) -> impl Init<Self> {
         init!(Self {
-            counters: [const { Counter::new() }; COUNTS],
+            commands: [const { ways() }; Kind::COUNT],
+            lost: ways(),
+            bytes: [const { Counter::new() }; Kind::COUNT],
+            errors: Counter::new(),
+            retries: Counter::new(),
+            remote_invalidations: Counter::new(),
+            local_invalidations: Counter::new(),
+            doorbells: Counter::new(),
+            completions: Counter::new(),
+            polls: Counter::new(),
             reads: [const { Counter::new() }; BUCKETS],
             writes: [const { Counter::new() }; BUCKETS],
             timed: Flag::new(timed),
@@ -156,58 +177,56 @@ impl Stats {
         self.qid
     }
 
-    /// Adds to one of the numbers. Handlers of the queue's completions only, and whoever comes
-    /// after the last of them.
+    /// A work request has completed. Handlers of the queue's completions only, as all that
+    /// counts, and whoever comes after the last of them.
     #[inline]
-    pub(crate) fn add(&self, count: Count, more: u32) {
-        if let Some(counter) = self.counters.get(count as usize) {
-            counter.add(more.into());
+    pub(crate) fn completed(&self, completion: &Completion<'_>) {
+        self.completions.add(1);
+        if completion.begins_poll() {
+            self.polls.add(1);
         }
     }
 
-    /// A work request has completed.
-    #[inline]
-    pub(crate) fn completed(&self, completion: &Completion<'_>) {
-        self.add(Count::Completions, 1);
-        if completion.begins_poll() {
-            self.add(Count::Polls, 1);
-        }
+    /// A command is about to be sent again.
+    pub(crate) fn retried(&self) {
+        self.retries.add(1);
     }
 
     /// We ended the target's access to the data of a command ourselves.
     #[inline]
     pub(crate) fn invalidated(&self) {
-        self.add(Count::LocalInvalidations, 1);
-        self.add(Count::Doorbells, 1);
-        self.add(Count::WorkRequests, 1);
+        self.local_invalidations.add(1);
+        self.doorbells.add(1);
     }
 
-    /// A command is over, and the target ended its access to the data, or did not.
+    /// A command is over that did, or did not, begin the call which posted it, and the target
+    /// ended its access to the data, or did not.
     #[inline]
-    pub(crate) fn answered(&self, tally: &Tally, completion: cqe::Completion, by_target: bool) {
-        self.posted(tally);
-        // In the order of the kinds, so that this is no branch.
-        self.add(
-            match tally.kind {
-                Kind::Read => Count::Reads,
-                Kind::Write => Count::Writes,
-                Kind::Flush => Count::Flushes,
-                Kind::Other => Count::Others,
-            },
-            1,
-        );
+    pub(crate) fn answered(
+        &self,
+        tally: &Tally,
+        begins_call: bool,
+        completion: cqe::Completion,
+        by_target: bool,
+    ) {
         if let Some(began) = tally.began {
             self.took(tally.kind, began);
         }
-        match (completion.status.is_success(), tally.kind) {
-            (true, Kind::Read) => self.add(Count::ReadBytes, tally.bytes),
-            (true, Kind::Write) => self.add(Count::WrittenBytes, tally.bytes),
-            (true, _) => {}
-            (false, _) => self.add(Count::Errors, 1),
+        self.doorbells.add(begins_call.into());
+        self.remote_invalidations.add(by_target.into());
+        if let Some(ways) = self.commands.get(tally.kind as usize) {
+            count_way(ways, tally.travel);
         }
-        if by_target {
-            self.add(Count::RemoteInvalidations, 1);
+        match self.bytes.get(tally.kind as usize) {
+            Some(bytes) if completion.status().is_success() => bytes.add(tally.bytes.into()),
+            _ => self.errors.add(1),
         }
+    }
+
+    /// A command was posted, and ends with the queue.
+    pub(crate) fn lost(&self, tally: &Tally, begins_call: bool) {
+        self.doorbells.add(begins_call.into());
+        count_way(&self.lost, tally.travel);
     }
 
     /// A command is over that was timed.
@@ -224,23 +243,66 @@ impl Stats {
         }
     }
 
-    /// A command was posted, and is not under way any more.
-    #[inline]
-    pub(crate) fn posted(&self, tally: &Tally) {
-        let registrations = u32::from(tally.travel == Travel::ByKey);
-        self.add(Count::Doorbells, tally.begins_call.into());
-        self.add(Count::WorkRequests, registrations.saturating_add(1));
-        self.add(Count::Registrations, registrations);
-        self.add(
-            Count::InCapsule,
-            u32::from(tally.travel == Travel::InCapsule),
-        );
+    /// Commands that are not under way any more, of all kinds.
+    fn all(&self) -> impl Iterator<Item = &Ways> {
+        Iterator::chain(self.commands.iter(), [&self.lost])
     }
+
+    /// Those of them whose data took this way.
+    fn by(&self, travel: Travel) -> u64 {
+        sum(self.all().filter_map(|ways| ways.get(travel as usize)))
+    }
+
+    /// Commands of a kind that are over.
+    fn of_kind(&self, kind: Kind) -> u64 {
+        let ways = self.commands.get(kind as usize);
+        ways.map_or(0, |ways| sum(ways.iter()))
+    }
+
+    /// The bytes of commands of a kind.
+    fn bytes(&self, kind: Kind) -> u64 {
+        self.bytes.get(kind as usize).map_or(0, Counter::get)
+    }
+
+    /// A send of each command, and a registration of each that has one; and invalidations.
+    fn work_requests(&self) -> u64 {
+        sum(self.all().flatten())
+            .wrapping_add(self.by(Travel::ByKey))
+            .wrapping_add(self.local_invalidations.get())
+    }
+}
+
+#[inline]
+fn count_way(ways: &Ways, travel: Travel) {
+    if let Some(counter) = ways.get(travel as usize) {
+        counter.add(1);
+    }
+}
+
+fn sum<'a>(counters: impl Iterator<Item = &'a Counter>) -> u64 {
+    counters.map(Counter::get).fold(0, u64::wrapping_add)
 }
 
 impl Numbers for Stats {
     fn count(&self, count: Count) -> u64 {
-        self.counters.get(count as usize).map_or(0, Counter::get)
+        match count {
+            Count::Reads => self.of_kind(Kind::Read),
+            Count::Writes => self.of_kind(Kind::Write),
+            Count::Flushes => self.of_kind(Kind::Flush),
+            Count::Others => self.of_kind(Kind::Other),
+            Count::ReadBytes => self.bytes(Kind::Read),
+            Count::WrittenBytes => self.bytes(Kind::Write),
+            Count::Errors => self.errors.get(),
+            Count::Retries => self.retries.get(),
+            Count::InCapsule => self.by(Travel::InCapsule),
+            Count::Registrations => self.by(Travel::ByKey),
+            Count::RemoteInvalidations => self.remote_invalidations.get(),
+            Count::LocalInvalidations => self.local_invalidations.get(),
+            Count::Doorbells => self.doorbells.get(),
+            Count::WorkRequests => self.work_requests(),
+            Count::Completions => self.completions.get(),
+            Count::Polls => self.polls.get(),
+        }
     }
 
     fn times(&self, way: Way, bucket: usize) -> u64 {

@@ -7,19 +7,12 @@ use crate::layout::Reader;
 use crate::status::Status;
 use core::fmt;
 
-/// A completion queue entry.
+/// A completion queue entry: two words, as it is handed from place to place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Completion {
     /// What the command returns; see also [`Completion::result32`].
     pub result: u64,
-    /// Head of the submission queue; without meaning where flow control is off.
-    pub sq_head: u16,
-    /// The submission queue that the command came from.
-    pub sq_id: u16,
-    /// The command that this completes. It is the peer's word only.
-    pub command_id: CommandId,
-    /// How the command ended.
-    pub status: Status,
+    rest: u64,
 }
 
 impl Completion {
@@ -32,11 +25,36 @@ impl Completion {
         let entry = Reader::<{ Self::SIZE }>::new(bytes).ok_or(ShortCompletion(bytes.len()))?;
         Ok(Self {
             result: entry.u64::<0>(),
-            sq_head: entry.u16::<8>(),
-            sq_id: entry.u16::<10>(),
-            command_id: CommandId::from_wire(entry.u16::<12>()),
-            status: Status::from_wire(entry.u16::<14>()),
+            rest: entry.u64::<8>(),
         })
+    }
+
+    /// Head of the submission queue; without meaning where flow control is off.
+    #[inline]
+    #[must_use]
+    pub const fn sq_head(&self) -> u16 {
+        (self.rest & 0xffff) as u16
+    }
+
+    /// The submission queue that the command came from.
+    #[inline]
+    #[must_use]
+    pub const fn sq_id(&self) -> u16 {
+        ((self.rest >> 16) & 0xffff) as u16
+    }
+
+    /// The command that this completes. It is the peer's word only.
+    #[inline]
+    #[must_use]
+    pub const fn command_id(&self) -> CommandId {
+        CommandId::from_wire(((self.rest >> 32) & 0xffff) as u16)
+    }
+
+    /// How the command ended.
+    #[inline]
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        Status::from_wire((self.rest >> 48) as u16)
     }
 
     /// What the command returns, where that is 32 bits.
@@ -78,10 +96,10 @@ mod tests {
         let completion = Completion::parse(&ENTRY).unwrap();
         assert_eq!(completion.result, 0x8877_6655_4433_2211);
         assert_eq!(completion.result32(), 0x4433_2211);
-        assert_eq!(completion.sq_head, 0x1234);
-        assert_eq!(completion.sq_id, 2);
-        assert_eq!(completion.command_id.get(), 0xa01f);
-        assert_eq!(completion.status.get(), 0x2182);
+        assert_eq!(completion.sq_head(), 0x1234);
+        assert_eq!(completion.sq_id(), 2);
+        assert_eq!(completion.command_id().get(), 0xa01f);
+        assert_eq!(completion.status().get(), 0x2182);
     }
 
     #[test]

@@ -152,6 +152,11 @@ impl RequestState {
     #[must_use]
     pub const fn after(self, event: Event) -> (Self, Outcome) {
         match (self, event) {
+            // Nearly always: the send is over first, and the target ends its access.
+            (Self::PostedRegion, Event::SendDone) => (Self::SentRegion, Outcome::Wait),
+            (Self::SentRegion, Event::Response(RemoteInvalidation::Own)) => {
+                (Self::Idle, Outcome::Complete)
+            }
             (_, Event::Drained) => self.drained(),
             (_, Event::Post { region }) => self.post(region),
             // What is broken stays so, whatever still arrives of it.

@@ -116,7 +116,13 @@ impl Command {
     /// Sets where the data is.
     #[inline]
     pub fn set_sgl(&mut self, sgl: Sgl) {
-        self.put::<24, { Sgl::SIZE }>(sgl.to_bytes());
+        Self::set_sgl_of(&mut self.0, sgl);
+    }
+
+    /// Sets where the data is in an entry as it goes on the wire.
+    #[inline(always)]
+    pub fn set_sgl_of(entry: &mut [u8; Self::SIZE], sgl: Sgl) {
+        Writer::over(entry).put::<24, { Sgl::SIZE }>(sgl.to_bytes());
     }
 
     /// The opcode; that of all Fabrics commands is the same.

@@ -64,7 +64,8 @@ impl<E: Context> QueuePair<E> {
     /// # Errors
     ///
     /// As there.
-    #[inline]
+    // A part of its caller, who mostly knows what is built.
+    #[inline(always)]
     pub fn post_send_within<T: Complete<E>>(
         &self,
         grace: &rcu::Guard,
@@ -137,9 +138,27 @@ impl<E: Context> QueuePair<E> {
         self.count_sends(requests.len());
         // SAFETY: By the contract.
         let posted = unsafe { room::post(requests, |first| self.post_raw_send(first, grace)) };
-        let Err((error, posted)) = posted else {
-            return Ok(());
-        };
+        match posted {
+            Ok(()) => Ok(()),
+            // SAFETY: By the contract.
+            Err((error, posted)) => unsafe { self.stop_at(requests, error, posted, split) },
+        }
+    }
+
+    /// Undoes what was not posted of requests, of which the first `posted` were.
+    ///
+    /// # Safety
+    ///
+    /// As [`post_requests`](Self::post_requests).
+    #[cold]
+    #[inline(never)]
+    unsafe fn stop_at(
+        &self,
+        requests: &mut [Request],
+        error: Error,
+        posted: usize,
+        split: impl FnOnce(usize) -> Option<NonNull<Entry>>,
+    ) -> Result<(), (Error, usize)> {
         let unposted = requests.get_mut(posted..).unwrap_or_default();
         self.forget_sends(unposted.len());
         room::undo(unposted);

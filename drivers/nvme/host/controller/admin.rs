@@ -100,7 +100,7 @@ impl Admin<'_> {
         let reply = self
             .send(command, data)
             .map_err(|error| Failure::from_command(stage, error, what))?;
-        match reply.completion.status {
+        match reply.completion.status() {
             status if status.is_success() => Ok(reply),
             status => Err(Failure::from_status(stage, status, what)),
         }
@@ -184,7 +184,7 @@ impl Admin<'_> {
     /// Tells the target that we live.
     pub(super) fn keep_alive(&self) -> Result<(), CommandError> {
         let reply = self.send(Command::keep_alive(), None)?;
-        match reply.completion.status.is_success() {
+        match reply.completion.status().is_success() {
             true => Ok(()),
             false => Err(CommandError::Code(EIO)),
         }

@@ -23,7 +23,6 @@ use crate::{
         Queue, //
     },
     stats::{
-        Count,
         Stats, //
     },
 };
@@ -256,7 +255,7 @@ impl Fate {
     fn meet(self, request: Request<Io>, stats: &Stats) {
         match self {
             Self::Retry if !request.no_retry() => {
-                stats.add(Count::Retries, 1);
+                stats.retried();
                 request.requeue(None);
             }
             _ => io::end(request, Status::Transport),

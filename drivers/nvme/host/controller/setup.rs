@@ -559,7 +559,7 @@ impl<'a> Setup<'a> {
             .admin(queue)
             .send(command, Some((data, Direction::ToDevice)))
             .map_err(|error| Failure::from_command(stage, error, what).on_queue(qid))?;
-        let (status, result) = (reply.completion.status, reply.completion.result32());
+        let (status, result) = (reply.completion.status(), reply.completion.result32());
         if let Some(error) = ConnectError::from_completion(status, result) {
             let subsystem = options.subsystem();
             return Err(Failure::from_connect(error, status, subsystem).on_queue(qid));

@@ -106,7 +106,7 @@ impl Controller {
 
     /// The event that was told; `None` if the target wants to tell no more.
     fn heard(&self, completion: cqe::Completion) -> Option<AsyncEvent> {
-        let status = completion.status;
+        let status = completion.status();
         if !status.is_success() {
             self.log(format_args!("the target tells no events: {status}"));
             return None;

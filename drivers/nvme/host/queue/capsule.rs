@@ -9,7 +9,10 @@ use super::{
 use crate::stats::Travel;
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        rcu,
+        Arc, //
+    },
 };
 use nvme_wire::{
     cqe,
@@ -29,7 +32,8 @@ use rrdma::{
         wr::{
             Chain,
             Complete,
-            Operation, //
+            Operation,
+            Unposted, //
         },
     },
     scatter::Scatter,
@@ -71,6 +75,8 @@ impl Posted {
 pub(super) struct Capsule<D: Cargo> {
     pub(super) tag: u16,
     pub(super) posted: Posted,
+    /// It is the first that the call which posts it posts.
+    pub(super) begins_call: bool,
     pub(super) command: DmaBuffer,
     pub(super) region: Region<D>,
 }
@@ -81,35 +87,44 @@ impl<D: Cargo> Capsule<D> {
         Ok(Self {
             tag,
             posted: Posted::Command,
+            begins_call: true,
             command: DmaBuffer::new(device, Command::SIZE, Direction::ToDevice)?,
             region: Region::new(pd.clone(), pages)?,
         })
     }
 
-    /// Writes the command to be sent.
-    #[inline(always)]
-    pub(super) fn write(&mut self, command: &Command) -> Result {
-        let mut buffer = self.command.write();
-        let bytes: &mut [u8; Command::SIZE] = (&mut *buffer).try_into().map_err(|_| EINVAL)?;
-        *bytes = *command.as_bytes();
-        Ok(())
-    }
-}
-
-impl<D: Cargo> Capsule<D> {
     /// Makes the requests that send it.
     #[inline(always)]
     pub(super) fn chain<'a>(&'a self, travel: Travel, chain: &mut Chain<'a, '_, Queue>) -> Result {
-        let command = [self.command.sge()].into_iter();
         match travel {
-            Travel::Nothing => chain.send(command),
-            Travel::InCapsule => chain.send(Iterator::chain(command, self.region.entries())),
+            Travel::Nothing => chain.send([self.command.sge()]),
+            Travel::InCapsule => {
+                let command = [self.command.sge()].into_iter();
+                chain.send(Iterator::chain(command, self.region.entries()))
+            }
             Travel::ByKey => {
                 chain.register(&self.region)?;
-                chain.send(command)
+                chain.send([self.command.sge()])
             }
         }
     }
+}
+
+/// Posts a capsule by itself, within a read-side critical section of RCU. Any context.
+///
+/// # Errors
+///
+/// As [`QueuePair::post_send`].
+#[inline(never)]
+pub(super) fn post<D: Cargo>(
+    queue: &QueuePair<Queue>,
+    grace: &rcu::Guard,
+    capsule: Operation<Capsule<D>>,
+    travel: Travel,
+) -> Result<(), Unposted<Capsule<D>>> {
+    queue.post_send_within(grace, capsule, |capsule, chain| {
+        capsule.chain(travel, chain)
+    })
 }
 
 impl<D: Cargo> Complete<Queue> for Capsule<D> {

@@ -79,7 +79,7 @@ impl Cargo for Buffer {
             completion,
             data: cargo,
         };
-        match queue.owner(completion.command_id.tag().get()) {
+        match queue.owner(completion.command_id().tag().get()) {
             Some(Owner::Guest(guest)) => guest.desk.deliver(reply),
             Some(Owner::Watch(_)) => queue.told(completion),
             Some(Owner::Thread(_)) | None => {

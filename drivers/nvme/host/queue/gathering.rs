@@ -16,20 +16,22 @@ use super::{
     },
     Plan,
     Queue,
-    Slot, //
+    Refuse, //
 };
-use crate::io::Io;
+use crate::{
+    io::Io,
+    stats::Travel, //
+};
 use kernel::prelude::*;
-use nvme_wire::sqe::Command;
 use rrdma::{
     block::Carrier,
     new_irq_lock,
     rdma::{
-        dma::Direction,
         qp::QueuePair,
         wr::{
             Batch,
             BatchRoom,
+            Operation,
             Unposted, //
         },
     },
@@ -79,36 +81,40 @@ impl Gathering {
         self.any.get()
     }
 
-    /// Adds a command of `slot`, as [`Slot::submit`] sends one, and sends all that wait if it is
-    /// the `last`; what cannot be sent goes to `unsent`. Any context.
+    /// Adds a command that is ready to be sent, and sends all that wait if it is the `last`; what
+    /// cannot be sent goes to `refuse`. Any context.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Gives back what cannot be added.
+    #[inline(never)]
     pub(super) fn add(
         &self,
         queue: &QueuePair<Queue>,
-        slot: &Slot<Carrier<Io>>,
-        (command, data, length): (Command, (Carrier<Io>, Direction), u32),
+        mut capsule: Operation<Capsule<Carrier<Io>>>,
+        travel: Travel,
         last: bool,
-        unsent: fn(Error, Carrier<Io>),
-    ) -> Result<(), (Error, Option<Carrier<Io>>)> {
+        refuse: Refuse,
+    ) -> Result<(), Unposted<Capsule<Carrier<Io>>>> {
         let mut waiting = self.waiting.lock();
         if waiting.is_full() {
-            post(queue, &mut waiting, unsent);
+            post(queue, &mut waiting, refuse);
         }
-        let added = slot.gather(queue, &mut waiting, command, Some(data), length);
+        capsule.begins_call = waiting.is_empty();
+        let added = waiting.push(queue, capsule, |capsule, chain| {
+            capsule.chain(travel, chain)
+        });
         if last {
-            post(queue, &mut waiting, unsent);
+            post(queue, &mut waiting, refuse);
         }
         self.any.set(!waiting.is_empty());
         added
     }
 
     /// Sends what waits. Any context.
-    pub(super) fn send(&self, queue: &QueuePair<Queue>, unsent: fn(Error, Carrier<Io>)) {
+    pub(super) fn send(&self, queue: &QueuePair<Queue>, refuse: Refuse) {
         let mut waiting = self.waiting.lock();
-        post(queue, &mut waiting, unsent);
+        post(queue, &mut waiting, refuse);
         self.any.set(false);
     }
 
@@ -123,7 +129,7 @@ impl Gathering {
     }
 }
 
-fn post(queue: &QueuePair<Queue>, waiting: &mut Waiting, unsent: fn(Error, Carrier<Io>)) {
+fn post(queue: &QueuePair<Queue>, waiting: &mut Waiting, refuse: Refuse) {
     let Err(error) = waiting.post(queue) else {
         return;
     };
@@ -131,8 +137,9 @@ fn post(queue: &QueuePair<Queue>, waiting: &mut Waiting, unsent: fn(Error, Carri
         let Some(slot) = Carrier::slot(queue.context(), operation.tag) else {
             continue;
         };
-        if let Err((error, Some(carrier))) = slot.unposted(queue, Unposted { error, operation }) {
-            unsent(error, carrier);
+        let (error, data) = slot.unposted(queue, Unposted { error, operation });
+        if let Err(refused) = refuse(error, data) {
+            refused.settle();
         }
     }
 }

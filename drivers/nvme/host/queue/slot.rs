@@ -4,6 +4,7 @@
 
 use super::{
     capsule::{
+        self,
         Capsule,
         Cargo,
         Posted, //
@@ -56,10 +57,10 @@ use rrdma::{
             Direction,
             DmaBuffer, //
         },
+        mr::Region,
         pd::ProtectionDomain,
         qp::QueuePair,
         wr::{
-            Batch,
             Operation,
             Unposted, //
         },
@@ -116,60 +117,24 @@ impl<D: Cargo> Slot<D> {
         data: Option<(D, Direction)>,
         length: u32,
     ) -> Result<(), (Error, Option<D>)> {
-        self.submit_within(&rcu::read_lock(), queue, command, data, length)
+        let (capsule, travel) = self.load(queue.context(), command, data, length)?;
+        let posted = capsule::post(queue, &rcu::read_lock(), capsule, travel);
+        posted.map_err(|unposted| self.unposted(queue, unposted))
     }
 
-    /// As [`submit`](Self::submit), for the way of an I/O: one who is in a read-side critical
-    /// section of RCU anyway. Made part of its caller, who knows what the command is.
+    /// Claims the tag for a command, and makes its capsule, which is to be posted next. Made part
+    /// of its caller, who knows what the command is. Any context.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`submit`](Self::submit).
     #[inline(always)]
-    pub(crate) fn submit_within(
-        &self,
-        grace: &rcu::Guard,
-        queue: &QueuePair<Queue>,
-        command: Command,
-        data: Option<(D, Direction)>,
-        length: u32,
-    ) -> Result<(), (Error, Option<D>)> {
-        let (capsule, travel) = self.load(queue.context(), command, data, length, true)?;
-        self.post(grace, queue, capsule, travel)
-    }
-
-    /// As [`submit`](Self::submit), but the command is sent when `batch` is posted; what then is
-    /// not is for [`unposted`](Self::unposted).
-    ///
-    /// # Errors
-    ///
-    /// As there, and `ENOBUFS` if the batch is full.
-    pub(super) fn gather(
-        &self,
-        queue: &QueuePair<Queue>,
-        batch: &mut Batch<Queue, Capsule<D>>,
-        command: Command,
-        data: Option<(D, Direction)>,
-        length: u32,
-    ) -> Result<(), (Error, Option<D>)> {
-        let begins_call = batch.is_empty();
-        let (capsule, travel) = self.load(queue.context(), command, data, length, begins_call)?;
-        let pushed = batch.push(queue, capsule, |capsule, chain| {
-            capsule.chain(travel, chain)
-        });
-        pushed.or_else(|unposted| self.unposted(queue, unposted))
-    }
-
-    /// Claims the tag for a command, and makes its capsule. `begins_call` says whether it is the
-    /// first that the call which posts it posts.
-    #[inline(always)]
-    fn load(
+    pub(super) fn load(
         &self,
         this: &Queue,
         command: Command,
         data: Option<(D, Direction)>,
         length: u32,
-        begins_call: bool,
     ) -> Result<Loaded<D>, (Error, Option<D>)> {
         let Some(mut body) = self.0.try_claim() else {
             return Err((EBUSY, data.map(|(d, _)| d)));
@@ -177,16 +142,11 @@ impl<D: Cargo> Slot<D> {
         let Some(mut capsule) = body.capsule.take() else {
             return Err((EBUSY, data.map(|(d, _)| d)));
         };
-        if let Err((error, data)) = attach(&mut capsule, data) {
-            body.capsule = Some(capsule);
-            return Err((error, data));
-        }
-        let travel = match body.prepare(this, &mut capsule, command, length, begins_call) {
+        let travel = match body.prepare(this, &mut capsule, command, data, length) {
             Ok(travel) => travel,
-            Err(error) => {
-                let data = capsule.region.release();
+            Err(refused) => {
                 body.capsule = Some(capsule);
-                return Err((error, data));
+                return Err(refused);
             }
         };
         let sent = &mut capsule.command;
@@ -201,47 +161,24 @@ impl<D: Cargo> Slot<D> {
         Ok((capsule, travel))
     }
 
-    #[inline(always)]
-    fn post(
-        &self,
-        grace: &rcu::Guard,
-        queue: &QueuePair<Queue>,
-        capsule: Operation<Capsule<D>>,
-        travel: Travel,
-    ) -> Result<(), (Error, Option<D>)> {
-        let posted = queue.post_send_within(grace, capsule, |capsule, chain| {
-            capsule.chain(travel, chain)
-        });
-        match posted {
-            Ok(()) => Ok(()),
-            Err(unposted) => self.unposted(queue, unposted),
-        }
-    }
-
-    /// A command was not posted, so its data goes back.
+    /// A command was not posted: why, and its data.
     #[cold]
     pub(super) fn unposted(
         &self,
         queue: &QueuePair<Queue>,
         mut unposted: Unposted<Capsule<D>>,
-    ) -> Result<(), (Error, Option<D>)> {
+    ) -> (Error, Option<D>) {
         let Some(mut body) = self.0.try_resume() else {
-            return Err((EBUSY, None));
+            return (EBUSY, None);
         };
         body.state = body.state.after(Event::PostFailed).0;
         let capsule = &mut unposted.operation;
         let data = capsule.region.release();
-        trace::complete_command(|| {
-            ended(
-                queue.context(),
-                &mut capsule.command,
-                data.as_ref(),
-                (Ended::NOT_POSTED, 0),
-            )
-        });
+        let (this, command, retries) = (queue.context(), &mut capsule.command, retries(&data));
+        trace::complete_command(|| ended::<D>(this, command, retries, (Ended::NOT_POSTED, 0)));
         body.capsule = Some(unposted.operation);
         body.free();
-        Err((unposted.error, data))
+        (unposted.error, data)
     }
 
     /// A work request gave the capsule back; `event` says which.
@@ -279,10 +216,10 @@ impl<D: Cargo> Slot<D> {
         invalidation: Option<Invalidation>,
     ) {
         let Some(mut body) = self.0.try_resume() else {
-            return self.uninvited(queue, completion);
+            return self.uninvited(queue, completion.command_id());
         };
-        if body.id != completion.command_id {
-            return queue.context().unknown(completion.command_id);
+        if body.id != completion.command_id() {
+            return queue.context().unknown(completion.command_id());
         }
         let remote = match &invalidation {
             None => RemoteInvalidation::None,
@@ -303,12 +240,10 @@ impl<D: Cargo> Slot<D> {
 
     /// A response to a command that is not in flight.
     #[cold]
-    fn uninvited(&self, queue: &QueuePair<Queue>, completion: cqe::Completion) {
+    fn uninvited(&self, queue: &QueuePair<Queue>, id: CommandId) {
         match self.0.try_claim() {
             None => queue.context().post_failed("slot in use", EBUSY),
-            Some(body) if body.id != completion.command_id => {
-                queue.context().unknown(completion.command_id);
-            }
+            Some(body) if body.id != id => queue.context().unknown(id),
             Some(mut body) => {
                 let outcome = body.take_note(Event::Response(RemoteInvalidation::None));
                 self.advance(queue, body, outcome);
@@ -373,10 +308,12 @@ impl<D: Cargo> Slot<D> {
             capsule.region.invalidated_by(invalidation);
         }
         let cargo = capsule.region.release();
-        let (status, result) = (completion.status, completion.result);
-        let (this, command, data) = (queue.context(), &mut capsule.command, cargo.as_ref());
-        trace::complete_command(move || ended(this, command, data, (status, result)));
-        this.stats.answered(&body.tally, completion, by_target);
+        let (status, result) = (completion.status(), completion.result);
+        let (this, command, retries) = (queue.context(), &mut capsule.command, retries(&cargo));
+        trace::complete_command(move || ended::<D>(this, command, retries, (status, result)));
+        let begins_call = capsule.begins_call;
+        this.stats
+            .answered(&body.tally, begins_call, completion, by_target);
         // The tag may be used again from here on.
         body.free();
         D::deliver(this, completion, cargo);
@@ -387,23 +324,17 @@ impl<D: Cargo> Slot<D> {
     pub(super) fn reclaim(&self, queue: &Queue) -> Option<D> {
         let mut body = self.any()?;
         let was_in_flight = body.state != RequestState::Idle;
-        if was_in_flight {
-            queue.stats.posted(&body.tally);
-        }
         body.state = body.state.after(Event::Drained).0;
         body.answer = None;
         let mut capsule = body.capsule.take()?.into_inner();
+        if was_in_flight {
+            queue.stats.lost(&body.tally, capsule.begins_call);
+        }
         // The region goes, too: whatever the target knows of it is void.
         let data = capsule.region.dismantle();
         if was_in_flight {
-            trace::complete_command(|| {
-                ended(
-                    queue,
-                    &mut capsule.command,
-                    data.as_ref(),
-                    (Ended::QUEUE_GONE, 0),
-                )
-            });
+            let (command, retries) = (&mut capsule.command, retries(&data));
+            trace::complete_command(|| ended::<D>(queue, command, retries, (Ended::QUEUE_GONE, 0)));
         }
         data
     }
@@ -419,7 +350,7 @@ impl<D: Cargo> Slot<D> {
 fn ended<D: Cargo>(
     queue: &Queue,
     command: &mut DmaBuffer,
-    cargo: Option<&D>,
+    retries: u8,
     (status, result): (Status, u64),
 ) -> Ended {
     Ended {
@@ -428,8 +359,14 @@ fn ended<D: Cargo>(
         status,
         result,
         of_disk: D::OF_DISK,
-        retries: cargo.map_or(0, D::retries),
+        retries,
     }
+}
+
+/// How often the command of this data was sent before.
+#[inline]
+fn retries<D: Cargo>(cargo: &Option<D>) -> u8 {
+    cargo.as_ref().map_or(0, D::retries)
 }
 
 /// The command in a capsule that no work request has, for a trace.
@@ -438,18 +375,6 @@ fn written(command: &mut DmaBuffer) -> Command {
     let sent = sent.map_or(Command::flush(0), |bytes| Command::from_bytes(*bytes));
     command.give_back();
     sent
-}
-
-#[inline(always)]
-fn attach<D: Cargo>(
-    capsule: &mut Capsule<D>,
-    data: Option<(D, Direction)>,
-) -> Result<(), (Error, Option<D>)> {
-    let Some((data, direction)) = data else {
-        return Ok(());
-    };
-    let attached = capsule.region.attach(data, direction);
-    attached.map_err(|(error, data)| (error, Some(data)))
 }
 
 impl<D: Cargo> Body<D> {
@@ -461,57 +386,88 @@ impl<D: Cargo> Body<D> {
         outcome
     }
 
-    /// Completes the command with its identifier and the way of its data.
+    /// Writes the command to its capsule, with its identifier and where its data is.
+    // What is known of it is written at once: that is less to be kept while the data is mapped.
     #[inline(always)]
     fn prepare(
         &mut self,
         queue: &Queue,
         capsule: &mut Capsule<D>,
         mut command: Command,
+        data: Option<(D, Direction)>,
         length: u32,
-        begins_call: bool,
-    ) -> Result<Travel> {
-        let travel = queue.travel(&command, capsule.region.segments(), length);
-        self.rkey = None;
-        command.set_sgl(match travel {
-            Travel::Nothing => Sgl::null(),
-            Travel::InCapsule => Sgl::in_capsule(0, length),
-            Travel::ByKey => {
-                let key = capsule.region.bind()?;
-                self.rkey = Some(key.rkey);
-                Sgl::keyed(key.address, key.length, key.rkey, Invalidate::ByTarget)
-                    .map_err(|_| EINVAL)?
-            }
-        });
+    ) -> Result<Travel, (Error, Option<D>)> {
         self.id = CommandId::new(self.id.tag(), self.id.generation().next());
+        self.tally = Tally::new(&queue.stats, command.kind(queue.qid), length);
         command.set_command_id(self.id);
-        capsule.write(&command)?;
+        capsule.posted = Posted::Command;
+        capsule.begins_call = true;
+        let Capsule {
+            command: buffer,
+            region,
+            ..
+        } = capsule;
+        let mut entry = buffer.write();
+        match entry.first_chunk_mut() {
+            Some(entry) => *entry = *command.as_bytes(),
+            None => return Err((EINVAL, data.map(|(data, _)| data))),
+        }
+        let goes_to_target = matches!(data, Some((_, Direction::ToDevice)));
+        if let Some((data, direction)) = data {
+            let attached = region.attach(data, direction);
+            attached.map_err(|(error, data)| (error, Some(data)))?;
+        }
+        let travel = queue.travel(goes_to_target, region.segments(), length);
+        match self.expose(region, travel, length) {
+            Ok(sgl) => {
+                if let (Some(sgl), Some(entry)) = (sgl, entry.first_chunk_mut()) {
+                    Command::set_sgl_of(entry, sgl);
+                }
+            }
+            Err(error) => return Err((error, region.release())),
+        }
+        self.tally.travel = travel;
+        Ok(travel)
+    }
+
+    /// Lets the target have the data, and says where it is.
+    #[inline(always)]
+    fn expose(
+        &mut self,
+        region: &mut Region<D>,
+        travel: Travel,
+        length: u32,
+    ) -> Result<Option<Sgl>> {
+        let (rkey, sgl) = match travel {
+            Travel::Nothing => (None, None),
+            Travel::InCapsule => (None, Some(Sgl::in_capsule(0, length))),
+            Travel::ByKey => {
+                let key = region.bind()?;
+                let sgl = Sgl::keyed(key.address, key.length, key.rkey, Invalidate::ByTarget);
+                (Some(key.rkey), Some(sgl.map_err(|_| EINVAL)?))
+            }
+        };
+        self.rkey = rkey;
         self.state = match self.state.after(Event::Post {
             region: travel == Travel::ByKey,
         }) {
             (state, Outcome::Wait) => state,
             _ => return Err(EBUSY),
         };
-        capsule.posted = Posted::Command;
-        let kind = command.kind(queue.qid);
-        self.tally = Tally::new(&queue.stats, kind, travel, length, begins_call);
-        Ok(travel)
+        Ok(sgl)
     }
 }
 
 impl Queue {
     /// The way that the data of a command takes: in the capsule if it is sent and
     /// fits there; the admin queue has no room for that.
-    fn travel(&self, command: &Command, segments: u32, length: u32) -> Travel {
-        if segments == 0 {
-            return Travel::Nothing;
+    #[inline]
+    fn travel(&self, goes_to_target: bool, segments: u32, length: u32) -> Travel {
+        match segments {
+            0 => Travel::Nothing,
+            _ if goes_to_target && self.inline.allows(length, segments) => Travel::InCapsule,
+            _ => Travel::ByKey,
         }
-        if self.inline.allows(length, segments)
-            && command.direction() == nvme_wire::sqe::Direction::ToTarget
-        {
-            return Travel::InCapsule;
-        }
-        Travel::ByKey
     }
 
     pub(super) fn post_failed(&self, what: &'static str, error: Error) {

@@ -95,6 +95,11 @@ pub enum Kind {
     Other,
 }
 
+impl Kind {
+    /// How many kinds there are.
+    pub const COUNT: usize = Self::Other as usize + 1;
+}
+
 impl Command {
     const FLUSH: u8 = 0x00;
     const WRITE: u8 = 0x01;

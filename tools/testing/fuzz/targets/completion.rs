@@ -35,8 +35,8 @@ fuzz_target!(|data: &[u8]| {
         assert!(data.len() < Completion::SIZE);
         return;
     };
-    decide(completion.status);
-    let cid = completion.command_id;
+    decide(completion.status());
+    let cid = completion.command_id();
     assert_eq!(CommandId::new(cid.tag(), cid.generation()), cid);
     assert_ne!(CommandId::new(cid.tag(), cid.generation().next()), cid);
     assert_eq!(
@@ -44,8 +44,8 @@ fuzz_target!(|data: &[u8]| {
         cid.generation()
     );
     let result = completion.result32();
-    let failed = ConnectError::from_completion(completion.status, result);
-    assert_eq!(failed.is_none(), completion.status.is_success());
+    let failed = ConnectError::from_completion(completion.status(), result);
+    assert_eq!(failed.is_none(), completion.status().is_success());
     if let Some(error) = failed {
         assert!(!error.to_string().is_empty());
     }
