@@ -23,7 +23,10 @@ use super::{
 };
 use crate::{
     bindings,
-    scatter::ScatterTable, //
+    scatter::{
+        Scatter,
+        ScatterTable, //
+    },
 };
 use core::ops::{
     Deref,
@@ -264,6 +267,8 @@ pub(crate) struct ScatterMap {
     table: Pin<KBox<ScatterTable>>,
     mapped: u32,
     direction: Direction,
+    /// Asked with each I/O, so kept near.
+    uses_virt_dma: bool,
     device: DeviceRef,
 }
 
@@ -273,46 +278,66 @@ impl ScatterMap {
             table: KBox::pin_init(ScatterTable::new(), GFP_KERNEL)?,
             mapped: 0,
             direction: Direction::ToDevice,
+            uses_virt_dma: device.uses_virt_dma(),
             device,
         })
     }
 
-    /// The table, to be filled; `None` while it is mapped.
-    #[inline]
-    pub(crate) fn table(&mut self) -> Option<Pin<&mut ScatterTable>> {
-        (self.mapped == 0).then_some(self.table.as_mut())
-    }
-
-    /// Maps what the table holds. Any context.
+    /// Has `data` listed in the table, and maps it; if that cannot be, the table is empty. Any
+    /// context.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY`, and no change, if it is mapped already; `EIO` if the device cannot; what listing
+    /// it answers.
     #[inline(always)]
-    pub(crate) fn map(&mut self, direction: Direction) -> Result {
+    pub(crate) fn map(&mut self, direction: Direction, data: &mut impl Scatter) -> Result {
         if self.mapped != 0 {
             return Err(EBUSY);
         }
-        let entries = self.table.entries().try_into()?;
+        let mapped = match data.fill(self.table.as_mut()) {
+            Ok(()) => self.map_listed(direction),
+            Err(error) => Err(error),
+        };
+        match mapped {
+            // INVARIANT: Mapped, or nothing is listed; `table` is not handed out while it is.
+            Ok(mapped) => self.mapped = mapped,
+            Err(error) => {
+                self.table.as_mut().clear();
+                return Err(error);
+            }
+        }
+        self.direction = direction;
+        Ok(())
+    }
+
+    /// Maps what the table lists, and answers in how many entries.
+    #[inline(always)]
+    fn map_listed(&self, direction: Direction) -> Result<u32> {
+        let entries = self.table.entries();
+        if entries == 0 {
+            return Ok(0);
+        }
         // SAFETY: The device is registered while `device` lives; the table has
         // `entries` entries and is pinned.
         let mapped = unsafe {
             bindings::ib_dma_map_sg(
                 self.device.as_raw(),
                 self.table.sgl(),
-                entries,
+                entries.try_into()?,
                 direction.as_raw(),
             )
         };
-        self.mapped = match u32::try_from(mapped) {
-            Ok(0) | Err(_) => return Err(EIO),
-            // INVARIANT: Mapped above; `table` is not handed out while it is.
-            Ok(mapped) => mapped,
-        };
-        self.direction = direction;
-        Ok(())
+        match u32::try_from(mapped) {
+            Ok(0) | Err(_) => Err(EIO),
+            Ok(mapped) => Ok(mapped),
+        }
     }
 
     /// Unmaps and empties the table. Any context.
     #[inline(always)]
     pub(crate) fn unmap(&mut self) {
-        if self.mapped != 0 && !self.device.uses_virt_dma() {
+        if self.mapped != 0 && !self.uses_virt_dma {
             self.unmap_of_device();
         }
         self.mapped = 0;
@@ -332,12 +357,6 @@ impl ScatterMap {
                 self.direction.as_raw(),
             )
         };
-    }
-
-    /// Whether the table lists nothing.
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.table.entries() == 0
     }
 
     /// Entries as mapped; zero if nothing is.

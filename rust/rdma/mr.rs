@@ -232,15 +232,7 @@ impl<D: Scatter> Region<D> {
         if self.data.is_some() {
             return Err((EBUSY, data));
         }
-        let Some(table) = self.map.table() else {
-            return Err((EBUSY, data));
-        };
-        let mut result = data.fill(table);
-        if result.is_ok() && !self.map.is_empty() {
-            result = self.map.map(direction);
-        }
-        if let Err(error) = result {
-            self.map.unmap();
+        if let Err(error) = self.map.map(direction, &mut data) {
             return Err((error, data));
         }
         // There is none that would have to be dropped, see above.

@@ -29,9 +29,11 @@ use kernel::{
 ///
 /// # Invariants
 ///
-/// `raw` is a domain of `device`, owned by this object.
+/// `raw` is a domain of `device`, owned by this object, and `lkey` its key for local use.
 pub struct ProtectionDomain {
     raw: NonNull<bindings::ib_pd>,
+    /// Asked twice with each I/O, so kept near.
+    lkey: u32,
     device: DeviceRef,
 }
 
@@ -51,8 +53,11 @@ impl ProtectionDomain {
         // SAFETY: The device is registered while `device` lives.
         let raw = unsafe { bindings::ib_alloc_pd(device.as_raw(), owner.as_char_ptr()) };
         let raw = NonNull::new(from_err_ptr(raw)?).ok_or(ENOMEM)?;
+        // SAFETY: Allocated above; the key is constant.
+        let lkey = unsafe { (*raw.as_ptr()).local_dma_lkey };
         // INVARIANT: Allocated above, owned by nobody else.
-        Ok(Arc::new(Self { raw, device }, GFP_KERNEL)?)
+        let this = Self { raw, lkey, device };
+        Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
     /// The device of the domain.
@@ -69,8 +74,7 @@ impl ProtectionDomain {
     /// The key for memory mapped for this device and used locally.
     #[inline]
     pub(crate) fn local_dma_lkey(&self) -> u32 {
-        // SAFETY: By the type invariant; the key is constant.
-        unsafe { (*self.raw.as_ptr()).local_dma_lkey }
+        self.lkey
     }
 }
 

@@ -117,8 +117,9 @@ pub(crate) struct Attempt {
 
 impl Attempt {
     /// How often the request was sent before.
-    fn retries(&self) -> u8 {
-        u8::try_from(self.retries.get()).unwrap_or(u8::MAX)
+    #[inline]
+    fn retries(&self) -> u64 {
+        self.retries.get()
     }
 }
 
@@ -378,7 +379,8 @@ fn hints(request: &Request<Io>) -> ReadWrite {
 impl Cargo for Carrier<Io> {
     const OF_DISK: bool = true;
 
-    fn retries(&self) -> u8 {
+    #[inline]
+    fn retries(&self) -> u64 {
         self.request().data().retries()
     }
 
@@ -411,7 +413,7 @@ fn failed(queue: &Queue, status: nvme_wire::status::Status, request: Request<Io>
         max_retries: MAX_RETRIES,
         delays: queue.retry_delays(),
     };
-    let made = request.data().retries();
+    let made = u8::try_from(request.data().retries()).unwrap_or(u8::MAX);
     match policy.decide(status, made, !request.no_retry()) {
         Disposition::Complete => end(request, block_status(BlockStatus::of(status))),
         Disposition::Retry { delay_ms } => {

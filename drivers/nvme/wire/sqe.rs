@@ -119,6 +119,21 @@ impl Command {
         Self::set_sgl_of(&mut self.0, sgl);
     }
 
+    /// Writes the entry as it goes on the wire: word by word, so that what is constant of it
+    /// need not be in memory before.
+    #[inline(always)]
+    pub fn write_to(&self, entry: &mut [u8; Self::SIZE]) {
+        let (from, mut to) = (self.fields(), Writer::over(entry));
+        to.put::<0, 8>(from.u64::<0>().to_le_bytes());
+        to.put::<8, 8>(from.u64::<8>().to_le_bytes());
+        to.put::<16, 8>(from.u64::<16>().to_le_bytes());
+        to.put::<24, 8>(from.u64::<24>().to_le_bytes());
+        to.put::<32, 8>(from.u64::<32>().to_le_bytes());
+        to.put::<40, 8>(from.u64::<40>().to_le_bytes());
+        to.put::<48, 8>(from.u64::<48>().to_le_bytes());
+        to.put::<56, 8>(from.u64::<56>().to_le_bytes());
+    }
+
     /// Sets where the data is in an entry as it goes on the wire.
     #[inline(always)]
     pub fn set_sgl_of(entry: &mut [u8; Self::SIZE], sgl: Sgl) {
@@ -229,6 +244,12 @@ mod tests {
         expected[24..40].copy_from_slice(&sgl.to_bytes());
         assert_eq!(*command.as_bytes(), expected);
         assert_eq!(Command::from_bytes(expected), command);
+        let mut written = [0xaa; 64];
+        command.write_to(&mut written);
+        assert_eq!(written, expected);
+        Command::set_sgl_of(&mut written, Sgl::null());
+        command.set_sgl(Sgl::null());
+        assert_eq!(written, *command.as_bytes());
     }
 
     #[test]

@@ -467,8 +467,8 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
         region: &'a Region<D>,
     ) -> Result<(NonNull<bindings::ib_mr>, u32, u32, &'a Cell<State>)> {
         if !ptr::eq(
-            region.protection_domain().as_raw(),
-            self.queue.protection_domain().as_raw(),
+            &**region.protection_domain(),
+            &**self.queue.protection_domain(),
         ) {
             return Err(EINVAL);
         }
@@ -498,12 +498,13 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
     /// requests; they are none in case of an error.
     #[inline]
     pub(super) fn finish(mut self, built: Result) -> (Room<'q>, Result) {
-        let result = match (built, self.room.requests.from(self.first).last_mut()) {
-            (Ok(()), Some(last)) => {
+        let is_empty = self.is_empty();
+        let result = match (built, self.room.requests.last()) {
+            (Ok(()), Some(last)) if !is_empty => {
                 last.complete(self.cqe);
                 Ok(())
             }
-            (Ok(()), None) => Err(EINVAL),
+            (Ok(()), _) => Err(EINVAL),
             (error, _) => error,
         };
         if result.is_err() {

@@ -86,15 +86,18 @@ impl<E: Context> QueuePair<E> {
             Ok(()) => unsafe { self.post_requests(grace, room.requests.from(0), split) },
             Err(error) => Err((error, 0)),
         };
-        match result {
-            Err((error, 0)) => Err(Unposted {
-                error,
-                // SAFETY: No request of the slot was posted.
-                operation: unsafe { Operation::from_posted(slot) },
-            }),
-            // Stranded, if it is an error.
-            _ => Ok(()),
+        let Err((error, posted)) = result else {
+            return Ok(());
+        };
+        if posted != 0 {
+            // Stranded.
+            return Ok(());
         }
+        Err(Unposted {
+            error,
+            // SAFETY: No request of the slot was posted.
+            operation: unsafe { Operation::from_posted(slot) },
+        })
     }
 
     /// Lets `build` add the requests of the operation in `slot` to those in `room`.

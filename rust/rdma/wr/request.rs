@@ -26,7 +26,8 @@ union Kind {
 ///
 /// # Invariants
 ///
-/// - The request is well-formed, but for its completion entry.
+/// - The request is well-formed, but for its completion entry, and what follows the last of
+///   several.
 /// - `state` is null, or that of a region which is borrowed for as long as the
 ///   request is not posted.
 #[repr(C)]

@@ -52,7 +52,9 @@ impl<'r, T> Filled<'r, T> {
     /// The last one.
     #[inline]
     pub(super) fn last(&mut self) -> Option<&mut T> {
-        self.from(self.used.saturating_sub(1)).last_mut()
+        let last = self.places.get_mut(self.used.checked_sub(1)?)?;
+        // SAFETY: By the type invariant.
+        Some(unsafe { last.assume_init_mut() })
     }
 
     /// Those from `first` on.
@@ -70,12 +72,11 @@ impl<'r, T> Filled<'r, T> {
         self.used = self.used.min(first);
     }
 
-    /// Where the next value goes.
+    /// Where the next value goes, if there is a place for it.
     #[inline]
     pub(super) fn next(&mut self) -> *mut T {
-        self.places
-            .get_mut(self.used)
-            .map_or(ptr::null_mut(), |place| place.as_mut_ptr())
+        let first: *mut T = self.places.as_mut_ptr().cast();
+        first.wrapping_add(self.used)
     }
 }
 
@@ -101,14 +102,13 @@ impl<'r> Room<'r> {
         }
     }
 
-    /// Adds a request, which follows those that there are.
+    /// Adds a request, which follows those that there are, and is followed by the next one.
     #[inline]
     pub(super) fn push(&mut self, request: Request) -> Option<&mut Request> {
-        let place = self.requests.next();
-        if let Some(last) = self.requests.last() {
-            last.link(place.cast());
-        }
-        self.requests.push(request)
+        let request = self.requests.push(request)?;
+        let next = ptr::from_mut(request).wrapping_add(1);
+        request.link(next.cast());
+        Some(request)
     }
 
     /// Takes the requests from `first` on back.
@@ -117,9 +117,6 @@ impl<'r> Room<'r> {
     pub(super) fn undo(&mut self, first: usize) {
         undo(self.requests.from(first));
         self.requests.truncate(first);
-        if let Some(last) = self.requests.last() {
-            last.link(ptr::null_mut());
-        }
     }
 }
 
@@ -131,7 +128,7 @@ pub(super) fn undo(requests: &mut [Request]) {
     }
 }
 
-/// Posts requests, which follow each other, with `post`, and answers how many of
+/// Posts requests, which follow each other up to the last, with `post`, and answers how many of
 /// them were posted if not all.
 ///
 /// # Safety
@@ -143,6 +140,9 @@ pub(super) unsafe fn post(
     requests: &mut [Request],
     post: impl FnOnce(*const bindings::ib_send_wr) -> Result<(), (Error, *const bindings::ib_send_wr)>,
 ) -> Result<(), (Error, usize)> {
+    if let Some(last) = requests.last_mut() {
+        last.link(ptr::null_mut());
+    }
     let first = requests
         .first_mut()
         .map_or(ptr::null_mut(), Request::as_raw);

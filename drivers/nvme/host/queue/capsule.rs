@@ -16,7 +16,6 @@ use kernel::{
 };
 use nvme_wire::{
     cqe,
-    request_state::Event,
     sqe::Command, //
 };
 use rrdma::{
@@ -45,7 +44,7 @@ pub(crate) trait Cargo: Scatter + Send + Sized + 'static {
     const OF_DISK: bool;
 
     /// How often its command was sent before.
-    fn retries(&self) -> u8;
+    fn retries(&self) -> u64;
 
     /// The slot of `tag`, which is that of a capsule of this queue.
     fn slot(queue: &Queue, tag: u16) -> Option<&Slot<Self>>;
@@ -63,7 +62,7 @@ pub(super) enum Posted {
 }
 
 impl Posted {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Command => "send",
             Self::Invalidation => "invalidation",
@@ -127,6 +126,11 @@ pub(super) fn post<D: Cargo>(
     })
 }
 
+/// A capsule that no slot is for, which cannot be.
+#[cold]
+#[inline(never)]
+fn misplaced<D: Cargo>(_: Operation<Capsule<D>>) {}
+
 impl<D: Cargo> Complete<Queue> for Capsule<D> {
     #[inline]
     fn complete(
@@ -136,19 +140,17 @@ impl<D: Cargo> Complete<Queue> for Capsule<D> {
     ) {
         let context = queue.context();
         context.stats.completed(completion);
+        // What is not so with each command is called last: nothing is kept for after it.
         let Some(slot) = D::slot(context, operation.tag) else {
-            return;
+            return misplaced(operation);
         };
         match (completion.result(), operation.posted) {
-            (Ok(()), Posted::Command) => slot.returned(queue, operation, Event::SendDone),
+            (Ok(()), Posted::Command) => slot.sent(queue, operation),
             (Ok(()), Posted::Invalidation) => {
                 operation.region.invalidated(completion);
-                slot.returned(queue, operation, Event::LocalInvalidateDone);
+                slot.invalidated(queue, operation);
             }
-            (Err(failure), posted) => {
-                slot.stranded(operation);
-                context.request_failed(posted.name(), failure);
-            }
+            (Err(failure), _) => slot.failed(queue, operation, failure),
         }
     }
 }

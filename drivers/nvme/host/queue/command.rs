@@ -66,7 +66,7 @@ pub(crate) struct Reply {
 impl Cargo for Buffer {
     const OF_DISK: bool = false;
 
-    fn retries(&self) -> u8 {
+    fn retries(&self) -> u64 {
         0
     }
 

@@ -52,7 +52,10 @@ use nvme_wire::{
 };
 use rrdma::{
     rdma::{
-        cq::Invalidation,
+        cq::{
+            Failure,
+            Invalidation, //
+        },
         dma::{
             Direction,
             DmaBuffer, //
@@ -181,18 +184,29 @@ impl<D: Cargo> Slot<D> {
         (unposted.error, data)
     }
 
+    /// The command was sent.
+    #[inline(always)]
+    pub(super) fn sent(&self, queue: &QueuePair<Queue>, capsule: Operation<Capsule<D>>) {
+        self.returned(queue, capsule, Event::SendDone);
+    }
+
+    /// The invalidation is over.
+    #[inline(never)]
+    pub(super) fn invalidated(&self, queue: &QueuePair<Queue>, capsule: Operation<Capsule<D>>) {
+        self.returned(queue, capsule, Event::LocalInvalidateDone);
+    }
+
     /// A work request gave the capsule back; `event` says which.
     #[inline(always)]
-    pub(super) fn returned(
-        &self,
-        queue: &QueuePair<Queue>,
-        capsule: Operation<Capsule<D>>,
-        event: Event,
-    ) {
+    fn returned(&self, queue: &QueuePair<Queue>, capsule: Operation<Capsule<D>>, event: Event) {
         // Who submitted the command keeps the claim until it is over.
         let Some(mut body) = self.0.try_resume() else {
-            return queue.context().post_failed("slot in use", EBUSY);
+            return in_use(queue, capsule);
         };
+        if body.capsule.is_some() {
+            drop(body);
+            return in_use(queue, capsule);
+        }
         body.capsule = Some(capsule);
         match body.take_note(event) {
             Outcome::Wait => {}
@@ -201,6 +215,20 @@ impl<D: Cargo> Slot<D> {
     }
 
     /// A work request failed; the command stays until the queue is drained.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn failed(
+        &self,
+        queue: &QueuePair<Queue>,
+        capsule: Operation<Capsule<D>>,
+        failure: Failure,
+    ) {
+        let what = capsule.posted.name();
+        self.stranded(capsule);
+        queue.context().request_failed(what, failure);
+    }
+
+    /// Puts the capsule of a command aside that stays until the queue is drained.
     pub(super) fn stranded(&self, capsule: Operation<Capsule<D>>) {
         if let Some(mut body) = self.0.try_resume() {
             body.capsule = Some(capsule);
@@ -221,12 +249,14 @@ impl<D: Cargo> Slot<D> {
         if body.id != completion.command_id() {
             return queue.context().unknown(completion.command_id());
         }
-        let remote = match &invalidation {
-            None => RemoteInvalidation::None,
-            Some(i) if Some(i.rkey()) == body.rkey => RemoteInvalidation::Own,
-            Some(_) => RemoteInvalidation::Foreign,
+        let outcome = match &invalidation {
+            None => body.take_note(Event::Response(RemoteInvalidation::None)),
+            Some(i) if Some(i.rkey()) == body.rkey => {
+                body.take_note(Event::Response(RemoteInvalidation::Own))
+            }
+            Some(_) => body.take_note(Event::Response(RemoteInvalidation::Foreign)),
         };
-        match body.take_note(Event::Response(remote)) {
+        match outcome {
             // Nearly always the response comes last.
             Outcome::Complete => self.end(queue, body, completion, invalidation),
             outcome => {
@@ -252,6 +282,7 @@ impl<D: Cargo> Slot<D> {
     }
 
     /// Does what follows from an event.
+    #[inline(never)]
     fn advance(
         &self,
         queue: &QueuePair<Queue>,
@@ -300,7 +331,7 @@ impl<D: Cargo> Slot<D> {
         completion: cqe::Completion,
         invalidation: Option<Invalidation>,
     ) {
-        let Some(capsule) = body.capsule.as_mut() else {
+        let Some(capsule) = body.capsule.as_deref_mut() else {
             return;
         };
         let by_target = invalidation.is_some();
@@ -346,11 +377,18 @@ impl<D: Cargo> Slot<D> {
     }
 }
 
+/// A capsule comes back to a slot that somebody else uses, which cannot be.
+#[cold]
+#[inline(never)]
+fn in_use<D: Cargo>(queue: &QueuePair<Queue>, _: Operation<Capsule<D>>) {
+    queue.context().post_failed("slot in use", EBUSY);
+}
+
 /// What is traced of a command that is over, with this status and result.
 fn ended<D: Cargo>(
     queue: &Queue,
     command: &mut DmaBuffer,
-    retries: u8,
+    retries: u64,
     (status, result): (Status, u64),
 ) -> Ended {
     Ended {
@@ -359,13 +397,13 @@ fn ended<D: Cargo>(
         status,
         result,
         of_disk: D::OF_DISK,
-        retries,
+        retries: u8::try_from(retries).unwrap_or(u8::MAX),
     }
 }
 
 /// How often the command of this data was sent before.
 #[inline]
-fn retries<D: Cargo>(cargo: &Option<D>) -> u8 {
+fn retries<D: Cargo>(cargo: &Option<D>) -> u64 {
     cargo.as_ref().map_or(0, D::retries)
 }
 
@@ -409,7 +447,7 @@ impl<D: Cargo> Body<D> {
         } = capsule;
         let mut entry = buffer.write();
         match entry.first_chunk_mut() {
-            Some(entry) => *entry = *command.as_bytes(),
+            Some(entry) => command.write_to(entry),
             None => return Err((EINVAL, data.map(|(data, _)| data))),
         }
         let goes_to_target = matches!(data, Some((_, Direction::ToDevice)));
