@@ -18,6 +18,7 @@ RDMA_LIB=$SELFTESTS/drivers/infiniband/lib
 . "$RDMA_LIB/processes.sh"
 . "$RDMA_LIB/interfaces.sh"
 . "$RDMA_LIB/resources.sh"
+. "$RDMA_LIB/callers.sh"
 . "$HERE/lib/network.sh"
 . "$HERE/lib/target.sh"
 . "$HERE/lib/backend.sh"

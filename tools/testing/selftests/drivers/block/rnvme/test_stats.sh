@@ -110,6 +110,36 @@ exact_at_any_depth() {
 		completions=512
 }
 
+# allocates WHETHER COMMAND...: whether memory is allocated by our modules while the command runs.
+allocates() {
+	local whether=$1 event found=
+	shift
+	callers_clear "${ALLOCATIONS[@]}"
+	run "$@"
+	for event in "${ALLOCATIONS[@]}"; do
+		callers "$event" >"$SCRATCH/callers"
+		! grep -qE '^dropped ' "$SCRATCH/callers" || fail "not all of $event was counted"
+		found+=$(sed -nE "s#^(rnvme|rrdma) #$event &#p" "$SCRATCH/callers")
+	done
+	case $whether in
+	no) same "allocations of $*" '' "$found" ;;
+	*) [ -n "$found" ] || fail "$* allocates nothing: is it counted?" ;;
+	esac
+}
+
+reads_and_writes_allocate_nothing() {
+	local disk
+	connect "$TARGET4" -i 1
+	disk=$(disk "$CTRL" 1)
+	callers_start "${ALLOCATIONS[@]}"
+	defer callers_end "${ALLOCATIONS[@]}"
+	# It has a list of ranges. So allocations are counted.
+	allocates yes blkdiscard --force --length 64k "$disk"
+	allocates no dd if=/dev/zero of="$disk" bs=4k count=64 oflag=direct
+	allocates no dd if=/dev/zero of="$disk" bs=16k count=64 oflag=direct
+	allocates no dd if="$disk" of=/dev/null bs=16k count=64 iflag=direct
+}
+
 # What a process submits at once is posted at once, by way of an I/O scheduler too.
 posted_together() {
 	local disk scheduler posts
@@ -265,6 +295,7 @@ wrong_ways_to_ask() {
 main setup \
 	exact_for_known_io \
 	exact_at_any_depth \
+	reads_and_writes_allocate_nothing \
 	posted_together \
 	admin_commands_are_others \
 	errors_move_no_bytes \
