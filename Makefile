@@ -28,7 +28,7 @@ help:
 #: make run                load the modules in a VM, connect to a target, run verified I/O
 #: make test               all tests: in user space, then in VMs
 #: make test-debug         the same on a kernel that looks for mistakes while it runs
-#: make bench              what an I/O costs, in instructions, and with nvme-rdma
+#: make bench              what an I/O costs, in instructions, beside nvme-rdma; throughput
 #: make bench QUICK=1      less of it, in some minutes
 #: make check              format, lints, documents, compile-fail tests
 #: make shell              a shell in a VM with the modules and the program

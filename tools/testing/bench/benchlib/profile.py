@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the plugin of the emulator counted: instructions by module and function.
 
-A bench leaves in one directory: profile.N, what was counted up to mark N; marks, a line each mark,
-a label and the VM's time in nanoseconds; kallsyms, the symbols of the VM's kernel.
+A bench leaves in one directory: profile.N, what was counted from mark N - 1 to mark N; marks, a
+line each mark, a label and the VM's time in nanoseconds; kallsyms, the symbols of the VM's kernel.
 """
 
 import bisect
@@ -66,6 +66,14 @@ class Profile:
         """All of them."""
         return sum(self.counts.values())
 
+    def user(self):
+        """Those of programs."""
+        return self.modules()["user"]
+
+    def kernel(self):
+        """Those of the kernel and its modules."""
+        return self.total() - self.user()
+
     def modules(self):
         """By module."""
         sums = collections.Counter()
@@ -76,22 +84,22 @@ class Profile:
 
 def _read(path):
     with open(path, encoding="utf-8") as file:
-        return {int(address, 16): int(count) for address, count in map(str.split, file)}
+        for address, count in map(str.split, file):
+            yield int(address, 16), int(count)
 
 
 def profiles(directory):
     """By label: what was executed since the mark before."""
     symbols = Symbols(directory / "kallsyms")
     found = {}
-    before, then = collections.Counter(), 0
+    then = 0
     for number, line in enumerate((directory / "marks").read_text(encoding="utf-8").splitlines()):
         label, now = line.split()
-        counts = collections.Counter(_read(directory / f"profile.{number}"))
         by_function = collections.Counter()
-        for address, count in counts.items():
-            by_function[symbols.at(address)] += count - before[address]
-        found[label] = Profile(+by_function, int(now) - then)
-        before, then = counts, int(now)
+        for address, count in _read(directory / f"profile.{number}"):
+            by_function[symbols.at(address)] += count
+        found[label] = Profile(by_function, int(now) - then)
+        then = int(now)
     _check(found)
     return found
 

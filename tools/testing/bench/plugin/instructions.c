@@ -3,9 +3,9 @@
  * A plugin of the emulator that counts executed instructions by where they are.
  *
  * Each place where a block of instructions begins has a counter; those of user space share one.
- * When the guest executes the marker (see mark.c), all counters so far are written to the file
- * DIRECTORY/profile.N, N counting the markers from 0: a line each, address in hexadecimal and
- * instructions. Address 0 is user space, and 1 is all for which there was no counter left.
+ * When the guest executes the marker (see mark.c), what was counted since the marker before is written
+ * to the file DIRECTORY/profile.N, N counting the markers from 0: a line for each place, its address in
+ * hexadecimal and instructions. Address 0 is user space, and 1 is all for which there was no counter left.
  *
  * argument: out=DIRECTORY
  *
@@ -104,6 +104,7 @@ static unsigned int place(uint64_t address)
 static void write_profile(unsigned int vcpu, void *unused)
 {
 	static unsigned int number;
+	static uint64_t written[PLACES];
 	const uint64_t *counts = qemu_plugin_scoreboard_find(counters, vcpu);
 	char path[256];
 	unsigned int at;
@@ -116,9 +117,12 @@ static void write_profile(unsigned int vcpu, void *unused)
 		qemu_plugin_outs("instructions: cannot write a profile\n");
 		return;
 	}
-	for (at = 0; at < PLACES; at++)
-		if (counts[at])
-			fprintf(file, "%" PRIx64 " %" PRIu64 "\n", addresses[at], counts[at]);
+	for (at = 0; at < PLACES; at++) {
+		if (counts[at] == written[at])
+			continue;
+		fprintf(file, "%" PRIx64 " %" PRIu64 "\n", addresses[at], counts[at] - written[at]);
+		written[at] = counts[at];
+	}
 	fclose(file);
 }
 

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the drivers cost in instructions, from a VM whose clock counts them.
+
+Each result is an object that JSON can have; show.py makes tables of them.
+"""
+
+import collections
+import dataclasses
+import json
+import pathlib
+import statistics
+import tempfile
+
+from groundlib import build, launch, machine, say
+
+from . import plugin, profile
+from .loads import FIO
+
+GUEST = "/opt/rnvme/src/tools/testing/bench/side_by_side/instructions.sh"
+# The modules that are a driver's own.
+DRIVERS = {"rnvme": ("rnvme", "rrdma", "rust"), "nvme": ("nvme_rdma", "nvme_core", "nvme_fabrics")}
+# For the VM.
+SECONDS = 7200
+
+# What the guest connects at a time to see what memory they take.
+CONTROLLERS = 8
+
+STEPS = ("connect", "reset", "disconnect")
+# What of a step's cost is told: in instructions, but for the time of its command in nanoseconds.
+COSTS = ("kernel", "program", "time")
+# Of `rnvme stats`, what is counted with each I/O.
+COUNTERS = ("doorbells", "work_requests", "completions", "polls", "registrations",
+            "local_invalidations")
+ALLOCATIONS = ("kmalloc", "kmem_cache_alloc")
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How much to measure."""
+
+    loads: list
+    pairs: int
+    ios: int
+    # Times to connect, reset and disconnect; without any, calls are not counted either.
+    rounds: int
+
+
+@dataclasses.dataclass
+class Run:
+    """What a run cost, in instructions an I/O."""
+
+    whole: float
+    own: float
+    functions: dict[profile.Function, float]
+
+
+def compare(costs):
+    """Of costs by driver, as many of each: the medians, and of the ratios of each pair."""
+    ratios = [ours / theirs for ours, theirs in zip(costs["rnvme"], costs["nvme"])]
+    return {**{driver: statistics.median(cost) for driver, cost in costs.items()},
+            "ratio": statistics.median(ratios), "lowest": min(ratios), "highest": max(ratios)}
+
+
+def _deduced(calls):
+    """What nvme-rdma does for an I/O, from what it called: it posts one command a call."""
+    return {"commands": calls.get("nvme_rdma_recv_done", 0),
+            "doorbells": calls.get("rxe_post_send", 0),
+            "work_requests": calls.get("rxe_post_send", 0) + calls.get("ib_map_mr_sg", 0),
+            "completions": calls.get("nvme_rdma_send_done", 0)
+            + calls.get("nvme_rdma_recv_done", 0),
+            "registrations": calls.get("ib_map_mr_sg", 0)}
+
+
+def _with_memory(counts, calls):
+    return {**counts, "allocations": sum(calls.get(event, 0) for event in ALLOCATIONS)}
+
+
+class Output:
+    """What the VM left behind."""
+
+    def __init__(self, out, plan):
+        self._out = out
+        self._plan = plan
+        self._counted = profile.profiles(out)
+        fio = {driver: [self._counted[f"{FIO.name()}.{pair}.{driver}"].total()
+                        for pair in range(plan.pairs)] for driver in DRIVERS}
+        self._fio = {driver: statistics.median(totals) for driver, totals in fio.items()}
+
+    def runs(self, load):
+        """Those of one load by driver, a pair each time."""
+        return {driver: [self._run(f"{load.name()}.{pair}.{driver}", driver)
+                         for pair in range(self._plan.pairs)] for driver in DRIVERS}
+
+    def _run(self, label, driver):
+        ios = self._ios(label)
+        counted = self._counted[label]
+        modules = counted.modules()
+        return Run(whole=(counted.total() - self._fio[driver]) / (ios - 1),
+                   own=sum(modules[module] for module in DRIVERS[driver]) / ios,
+                   functions={function: count / ios for function, count in counted.counts.items()})
+
+    def _ios(self, label):
+        return self._jobs(label)["load"]
+
+    def _jobs(self, label):
+        """I/Os by the name of fio's job."""
+        ios = {}
+        for job in self._json(f"{label}.json")["jobs"]:
+            if job["error"]:
+                raise say.GroundError(f"fio failed with {job['error']}: {label}")
+            ios[job["jobname"]] = job["read"]["total_ios"] + job["write"]["total_ios"]
+        return ios
+
+    def counts(self, load):
+        """What each driver did for an I/O."""
+        name = load.name()
+        ios, calls = self._jobs(name), self._calls(name)
+        found = {driver: {event: count / ios[driver] for event, count in calls[driver].items()}
+                 for driver in DRIVERS}
+        return {"load": load.title, "rnvme": _with_memory(self._own_counts(name, ios["rnvme"]),
+                                                          found["rnvme"]),
+                "nvme": _with_memory(_deduced(found["nvme"]), found["nvme"])}
+
+    def _own_counts(self, name, ios):
+        """What rnvme itself has counted."""
+        before, after = (self._json(f"{name}.{when}")["controllers"][0]
+                         for when in ("before", "after"))
+        per_io = {counter: (after[counter] - before[counter]) / ios
+                  for counter in (*COUNTERS, "reads", "writes")}
+        return {"commands": per_io.pop("reads") + per_io.pop("writes"), **per_io}
+
+    def _calls(self, name):
+        """By driver and event: how often it came from the driver's own modules."""
+        found = {driver: collections.Counter() for driver in DRIVERS}
+        text = (self._out / f"{name}.calls").read_text(encoding="utf-8")
+        for event, module, times in map(str.split, text.splitlines()):
+            if module == "dropped":
+                raise say.GroundError(f"the kernel did not count all of {event}")
+            for driver, modules in DRIVERS.items():
+                if module in modules:
+                    found[driver][event] += int(times)
+        return found
+
+    def _json(self, name):
+        return json.loads((self._out / name).read_text(encoding="utf-8"))
+
+    def memory(self):
+        """KiB by driver of a controller with three I/O queues: the median, and all found."""
+        used = collections.defaultdict(list)
+        for line in (self._out / "memory").read_text(encoding="utf-8").splitlines():
+            driver, kib = line.split()
+            used[driver].append(int(kib) / CONTROLLERS)
+        return {driver: {"controller": statistics.median(kib), "found": kib}
+                for driver, kib in used.items()}
+
+    def step(self, name):
+        """What connecting, for example, took of the whole machine."""
+        costs = {driver: [self._step(name, driver, turn) for turn in range(self._plan.rounds)]
+                 for driver in DRIVERS}
+        return {"step": name, **{cost: compare({driver: [found[cost] for found in all_found]
+                                                for driver, all_found in costs.items()})
+                                 for cost in COSTS}}
+
+    def _step(self, name, driver, turn):
+        """Less what it takes to measure."""
+        found, nothing = ({"kernel": command.kernel() + rest.kernel(), "program": command.user(),
+                           "time": command.nanoseconds}
+                          for command, rest in ((self._counted[f"{of}.{turn}.{driver}.command"],
+                                                 self._counted[f"{of}.{turn}.{driver}.rest"])
+                                                for of in (name, "nothing")))
+        return {cost: found[cost] - nothing[cost] for cost in COSTS}
+
+
+def functions(runs, driver, number):
+    """Those of a driver's last run that took the most, with what they took."""
+    own = [(function, cost) for function, cost in runs[driver][-1].functions.items()
+           if function.module in DRIVERS[driver]]
+    return sorted(own, key=lambda pair: -pair[1])[:number]
+
+
+def measure(tree, plan, most=0):
+    """Run all in one VM; with `most` functions of each load and driver."""
+    with tempfile.TemporaryDirectory(dir=build.BUILD, prefix="bench.") as directory:
+        out = pathlib.Path(directory)
+        loads = [f"{FIO.name()}={FIO.of(1)}",
+                 *(f"{load.name()}={load.of(plan.ios)}" for load in plan.loads)]
+        settings = machine.Settings([GUEST, str(plan.pairs), str(plan.rounds), *loads], icount=True,
+                                    out=out, timeout=SECONDS, plugin=plugin.ensure())
+        status = launch.launch(tree, settings)
+        if status != 0:
+            raise say.GroundError(f"the VM's part ended with status {status}")
+        return _results(Output(out, plan), plan, most)
+
+
+def _results(output, plan, most):
+    found = {"pairs": plan.pairs, "rounds": plan.rounds, "ios": plan.ios, "loads": [], "counts": [],
+             "steps": [output.step(name) for name in STEPS if plan.rounds]}
+    if plan.rounds // 3:
+        found["memory"] = output.memory()
+    for load in plan.loads:
+        runs = output.runs(load)
+        cell = {"load": load.title, "polled": load.polled}
+        for what in ("whole", "own"):
+            cell[what] = compare({driver: [getattr(run, what) for run in runs[driver]]
+                                  for driver in DRIVERS})
+        if most:
+            cell["functions"] = {driver: [[function.module, function.name, cost] for function, cost
+                                          in functions(runs, driver, most)] for driver in DRIVERS}
+        found["loads"].append(cell)
+        if plan.rounds:
+            found["counts"].append(output.counts(load))
+    return found

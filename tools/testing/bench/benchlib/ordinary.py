@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the drivers get done in the same time, in VMs whose clock is the host's; and the size of
+their modules.
+
+What else the host does disturbs it. So the runs are short and alternate, and of the ratios of the
+pairs the median is told, with the interval in which the true median is with a confidence of 95 %.
+"""
+
+import collections
+import dataclasses
+import json
+import math
+import pathlib
+import statistics
+import tempfile
+
+from groundlib import build, launch, machine, root, say
+
+from . import loads
+
+GUEST = "/opt/rnvme/src/tools/testing/bench/side_by_side/ordinary.sh"
+SECONDS = 3600
+CONFIDENCE = 0.95
+MODULES = {"rnvme": ("rnvme", "rrdma"), "nvme": ("nvme-rdma", "nvme-fabrics", "nvme-core")}
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How much to measure."""
+
+    cpus: tuple = (1, 2, 4)
+    pairs: int = 24
+    milliseconds: int = 300
+
+
+def interval(values):
+    """The median's interval of confidence: two of the values, as far from the ends as the binomial
+    distribution lets them be. It asks nothing of how they are distributed."""
+    ordered, number = sorted(values), len(values)
+    outside, rank = 0.0, 0
+    while rank < number // 2:
+        outside += 2 * math.comb(number, rank) / 2 ** number
+        if outside > 1 - CONFIDENCE:
+            break
+        rank += 1
+    if rank == 0:
+        raise say.GroundError(f"{number} pairs are too few")
+    return ordered[rank - 1], ordered[-rank]
+
+
+def _throughput(path):
+    """By driver: I/Os a second, by pair."""
+    found = collections.defaultdict(dict)
+    for job in json.loads(path.read_text(encoding="utf-8"))["jobs"]:
+        if job["error"]:
+            raise say.GroundError(f"fio failed with {job['error']}: {path.name}")
+        pair, driver = job["jobname"].split(".")
+        found[driver][int(pair)] = job["read"]["iops"] + job["write"]["iops"]
+    return found
+
+
+def _load(path, load, cpus):
+    found = _throughput(path)
+    ratios = [found["rnvme"][pair] / rate for pair, rate in found["nvme"].items()]
+    low, high = interval(ratios)
+    return {"cpus": cpus, "load": load.title, "pairs": len(ratios),
+            "ratio": statistics.median(ratios), "low": low, "high": high}
+
+
+def _modules(tree):
+    """Bytes by driver and module."""
+    return {driver: {module: _size(tree, module) for module in modules}
+            for driver, modules in MODULES.items()}
+
+
+def _size(tree, module):
+    ours = build.output(tree.release) / f"{module}.ko"
+    path = ours if ours.exists() else next(tree.modules.rglob(f"{module}.ko"))
+    text, data, bss, *_ = root.quietly(["size", path]).splitlines()[1].split()
+    return {"text": int(text), "data": int(data) + int(bss)}
+
+
+def _boot(tree, plan, cpus, results):
+    """One VM."""
+    chosen = [loads.READ, loads.READS, loads.WRITES, *([loads.POLLED] if cpus > 1 else [])]
+    with tempfile.TemporaryDirectory(dir=build.BUILD, prefix="bench.") as directory:
+        out = pathlib.Path(directory)
+        command = [GUEST, str(plan.pairs), str(plan.milliseconds),
+                   *(f"{load.name()}={load.shape()}" for load in chosen)]
+        status = launch.launch(tree, machine.Settings(command, cpus=cpus, out=out, timeout=SECONDS))
+        if status != 0:
+            raise say.GroundError(f"the VM's part ended with status {status}")
+        results["throughput"] += [_load(out / f"{load.name()}.json", load, cpus) for load in chosen]
+
+
+def measure(tree, plan):
+    """All of it, a VM for each number of processors."""
+    results = {"throughput": [], "modules": _modules(tree)}
+    for cpus in plan.cpus:
+        _boot(tree, plan, cpus, results)
+    return results

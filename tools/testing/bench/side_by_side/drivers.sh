@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# In the VM: the two drivers, rnvme and the kernel's nvme-rdma, each by the name of its module, and one
+# target for both.
+
+# shellcheck source=tools/testing/selftests/drivers/block/rnvme/lib.sh
+. /opt/rnvme/selftests/drivers/block/rnvme/lib.sh
+
+DRIVERS=(rnvme nvme)
+NVME_HOST=nqn.2014-08.org.nvmexpress:uuid:5e1f7e57-0000-4000-8000-000000000002
+
+# The VM's time runs ahead while it waits for its image on the host, so that a program that is loaded
+# for the first time may take minutes of it. The host has a limit.
+# shellcheck disable=SC2034 # read by the harness
+COMMAND_SECONDS=3600
+
+# The disk of each driver.
+declare -A DISKS
+
+# The target's disk keeps no data, so that it costs little.
+set_up() {
+	requirements && need_modules nvme-rdma || exit 1
+	open_file
+	start_log bench
+	# With multipathing each I/O of nvme-rdma would go through one more block device.
+	modprobe nvme-core multipath=N && modprobe -a rnvme nvme-rdma && network_single &&
+		backend_memory bench 1024 512 memory_backed=0 && target_simple "$BACKEND"
+}
+
+# connect_DRIVER OPTION..., and what goes with it.
+
+connect_rnvme() {
+	run rnvme connect -t rdma -a "$TARGET4" -s 4420 -n "$NQN" -q "$HOSTNQN" "$@"
+}
+
+connect_nvme() {
+	run nvme connect -t rdma -a "$TARGET4" -s 4420 -n "$NQN" -q "$NVME_HOST" \
+		-I "${NVME_HOST##*:}" "$@"
+}
+
+reset_rnvme() {
+	run rnvme reset rnvme0
+}
+
+reset_nvme() {
+	run nvme reset /dev/nvme0
+}
+
+disconnect_rnvme() {
+	run rnvme disconnect-all
+}
+
+disconnect_nvme() {
+	run nvme disconnect -n "$NQN"
+}
+
+# has_disks DRIVER NUMBER: whether it has just so many.
+has_disks() {
+	local found=(/sys/block/"$1"[0-9]*n[0-9]*)
+	[ -e "${found[0]}" ] || found=()
+	[ ${#found[@]} = "$2" ]
+}
+
+# connect_both OPTION...: to one namespace, each driver in its usual state.
+connect_both() {
+	local driver
+	for driver in "${DRIVERS[@]}"; do
+		"connect_$driver" "$@"
+		wait_until 60 has_disks "$driver" 1 || fail "$driver has no disk"
+		DISKS[$driver]=$(echo "/dev/$driver"[0-9]*n[0-9]*)
+	done
+	alike
+}
+
+disconnect_both() {
+	local driver
+	for driver in "${DRIVERS[@]}"; do
+		"disconnect_$driver"
+		wait_until 60 has_disks "$driver" 0 || fail "$driver keeps its disk"
+	done
+}
+
+# What the block layer does must not tell the two apart.
+alike() {
+	local driver queue name
+	for driver in "${DRIVERS[@]}"; do
+		queue=/sys/block/${DISKS[$driver]##*/}/queue
+		echo none >"$queue/scheduler" || return 1
+		for name in scheduler nomerges rq_affinity iostats write_cache fua nr_requests \
+			max_sectors_kb; do
+			echo "$name $(<"$queue/$name")"
+		done >"$SCRATCH/$driver"
+	done
+	diff "$SCRATCH/rnvme" "$SCRATCH/nvme" >&2 || echo "bench: in this the queues differ" >&2
+}
