@@ -5,6 +5,7 @@ import concurrent.futures
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import threading
@@ -13,6 +14,7 @@ from . import build, ktap, launch, machine, neighbour, report
 from .say import GroundError, note
 
 RUNNER = "/opt/rnvme/src/tools/testing/vm/guest/selftests"
+GUARD = build.CHECKOUT / "tools/testing/bench/run"
 
 # Tests that share a boot: few, so that they disturb one another little.
 PER_VM = 6
@@ -104,6 +106,23 @@ class Crew:
             batches += [(str(directory), [test.name], True) for test in there if test in pairs]
         note(f"selftests on {tree.release}: {len(tests)}, in {len(batches)} VMs")
         self._batches += [self._pool.submit(self._run, tree, *batch) for batch in batches]
+
+    def add_guard(self, tree):
+        """Let the bench see whether an I/O costs what it did."""
+        self._batches.append(self._pool.submit(self._guard, tree))
+
+    def _guard(self, tree):
+        title = f"{tree.release} bench/guard"
+        note(f"{title} ...")
+        test, tally = ktap.Test(title), ktap.Tally()
+        result = subprocess.run([GUARD, "--guard", "--kernel", tree.release], check=False,
+                                stdout=subprocess.PIPE, text=True)
+        for line in result.stdout.splitlines():
+            test.see(line)
+        test.end(result.returncode, tally)
+        with self._lock:
+            print(result.stdout, end="", flush=True)
+            self._tally.add(tally)
 
     def _run(self, tree, directory, tests, two=False):
         """Run tests of a directory, in a new VM after one that took its VM along; or one that needs
