@@ -155,20 +155,24 @@ class Output:
 
     def step(self, name):
         """What connecting, for example, took of the whole machine."""
-        costs = {driver: [self._step(name, driver, turn) for turn in range(self._plan.rounds)]
-                 for driver in DRIVERS}
+        costs = {driver: self._less_measuring(name, driver) for driver in DRIVERS}
         return {"step": name, **{cost: compare({driver: [found[cost] for found in all_found]
                                                 for driver, all_found in costs.items()})
                                  for cost in COSTS}}
 
-    def _step(self, name, driver, turn):
-        """Less what it takes to measure."""
-        found, nothing = ({"kernel": command.kernel() + rest.kernel(), "program": command.user(),
-                           "time": command.nanoseconds}
-                          for command, rest in ((self._counted[f"{of}.{turn}.{driver}.command"],
-                                                 self._counted[f"{of}.{turn}.{driver}.rest"])
-                                                for of in (name, "nothing")))
-        return {cost: found[cost] - nothing[cost] for cost in COSTS}
+    def _less_measuring(self, name, driver):
+        """What a step took in each turn, less what it takes to measure, as it is in most turns."""
+        turns = range(self._plan.rounds)
+        nothing = [self._spent("nothing", driver, turn) for turn in turns]
+        measuring = {cost: statistics.median(found[cost] for found in nothing) for cost in COSTS}
+        return [{cost: found[cost] - measuring[cost] for cost in COSTS}
+                for found in (self._spent(name, driver, turn) for turn in turns)]
+
+    def _spent(self, name, driver, turn):
+        command, rest = (self._counted[f"{name}.{turn}.{driver}.{part}"]
+                         for part in ("command", "rest"))
+        return {"kernel": command.kernel() + rest.kernel(), "program": command.user(),
+                "time": command.nanoseconds}
 
 
 def functions(runs, driver, number):
