@@ -36,7 +36,10 @@ same_subsystem_from_both() {
 }
 
 events_are_heard_at_home_only() {
-	RNVME=(rnvme) start_monitor
+	local there=("${RNVME[@]}")
+	RNVME=(rnvme)
+	start_monitor
+	RNVME=("${there[@]}")
 	connect "$TARGET4"
 	disconnect "$CTRL"
 	run rnvme connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN.here"

@@ -147,7 +147,7 @@ while True:
             print(os.path.basename(path), error)
 END
 	defer end_process $!
-	wait_until 10 grep -qs ready "$told" || fail "the listener is not ready"
+	wait_until 40 grep -qs ready "$told" || fail "the listener is not ready"
 	connect "$TARGET4"
 	wait_until 10 grep -q "^${CTRL}n$NONE " "$told" || fail "not told of: $(<"$told")"
 	grep -qx "$CTRL $SERIAL" "$told" || fail "the controller is not as told: $(<"$told")"
