@@ -7,6 +7,7 @@
 #include <linux/percpu-refcount.h>
 #include <linux/rcupdate.h>
 #include <linux/scatterlist.h>
+#include <linux/sched/mm.h>
 
 /* A node that memory may be asked of: those online, and "no preference". */
 __rrdma_helper bool rrdma_helper_numa_node_usable(int node)
@@ -31,9 +32,13 @@ __rrdma_helper void rrdma_helper_sg_set_page(struct scatterlist *sg, struct page
 	sg_set_page(sg, page, length, offset);
 }
 
-__rrdma_helper unsigned int rrdma_helper_blk_mq_freeze_queue(struct request_queue *q)
+/* blk_mq_freeze_queue(), less the wait. */
+__rrdma_helper unsigned int rrdma_helper_blk_freeze_queue_begin(struct request_queue *q)
 {
-	return blk_mq_freeze_queue(q);
+	unsigned int memflags = memalloc_noio_save();
+
+	blk_freeze_queue_start(q);
+	return memflags;
 }
 
 __rrdma_helper void rrdma_helper_blk_mq_unfreeze_queue(struct request_queue *q,

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     bindings,
+    sync::Msecs,
     sysfs::{
         self,
         Attribute, //
@@ -239,14 +240,28 @@ impl<T: Operations> Disk<T> {
     ///
     /// Meanwhile this thread must not do I/O to the disk, nor wait for somebody who does.
     /// Sleeps; as long as a request takes, or a quiesced tag set stays so. C:
-    /// `blk_mq_freeze_queue`.
-    pub fn freeze(&self) -> Frozen<'_, T> {
-        Frozen {
+    /// `blk_mq_freeze_queue`, which cannot be interrupted.
+    ///
+    /// # Errors
+    ///
+    /// `EINTR` if the process has a signal: it is seen within a second.
+    pub fn freeze(&self) -> Result<Frozen<'_, T>> {
+        // SAFETY: By the invariants the queue is valid.
+        let memflags = unsafe { bindings::blk_freeze_queue_begin(self.queue()) };
+        // From here on it is thawed, whatever happens.
+        let frozen = Frozen {
             disk: self,
-            // SAFETY: By the invariants the queue is valid.
-            memflags: unsafe { bindings::blk_mq_freeze_queue(self.queue()) },
+            memflags,
             _not_send: NotThreadSafe,
+        };
+        let second = Msecs::from_secs(1).to_jiffies();
+        // SAFETY: As above; it is being frozen.
+        while unsafe { bindings::blk_mq_freeze_queue_wait_timeout(self.queue(), second) } == 0 {
+            if kernel::current!().signal_pending() {
+                return Err(EINTR);
+            }
         }
+        Ok(frozen)
     }
 }
 
@@ -340,8 +355,8 @@ pub struct Frozen<'a, T: Operations> {
 
 impl<T: Operations> Drop for Frozen<'_, T> {
     fn drop(&mut self) {
-        // SAFETY: By the invariants of `Disk` the queue is valid. It was frozen when we were
-        // made, by this thread, which is what the flags are of.
+        // SAFETY: By the invariants of `Disk` the queue is valid. Its freeze was begun when we
+        // were made, by this thread, which is what the flags are of.
         unsafe { bindings::blk_mq_unfreeze_queue(self.disk.queue(), self.memflags) };
     }
 }

@@ -25,6 +25,7 @@ mod life;
 mod recovery;
 mod session;
 mod setup;
+mod turn;
 mod watch;
 
 pub(crate) use admin::{
@@ -102,7 +103,6 @@ use rrdma::{
     },
     sync::{
         Deadline,
-        Flag,
         Msecs,
         TimedCompletion, //
     },
@@ -154,17 +154,14 @@ pub(crate) struct Controller {
     /// I/O, as it is locked while I/O waits.
     #[pin]
     namespaces: Mutex<KVec<Namespace>>,
-    /// Locked by who makes or removes disks, and by who needs them to stay.
-    #[pin]
-    disks: Mutex<()>,
-    /// Somebody waits for all I/O of the disks to end.
-    freezing: Flag,
     /// What the disks are made from, while the controller is or may be live again.
     #[pin]
     inventory: Mutex<Option<Arc<Inventory>>>,
-    /// What is done beside the controller's thread.
+    /// What is done beside the controller's thread, and whose [`turn`] it is to have it done.
     #[pin]
     errand: Mutex<Errand>,
+    #[pin]
+    turn_is_over: CondVar,
     #[pin]
     errand_work: Work<Controller>,
 }
@@ -273,10 +270,9 @@ impl Controller {
                 device <- new_mutex!(None, "rnvme::Controller::device"),
                 ledger <- new_mutex!(Ledger::new(), "rnvme::Controller::ledger"),
                 namespaces <- new_mutex!(KVec::new(), "rnvme::Controller::namespaces"),
-                disks <- new_mutex!((), "rnvme::Controller::disks"),
-                freezing: Flag::new(false),
                 inventory <- new_mutex!(None, "rnvme::Controller::inventory"),
                 errand <- new_mutex!(Errand::None, "rnvme::Controller::errand"),
+                turn_is_over <- new_condvar!("rnvme::Controller::turn_is_over"),
                 errand_work <- new_work!("rnvme::Controller::errand_work"),
             }),
             GFP_KERNEL,
@@ -481,7 +477,7 @@ impl Controller {
         memory::without_io(|| change(&mut self.namespaces.lock()))
     }
 
-    /// Removes all namespaces. For who has the disks locked. Sleeps, for I/O too.
+    /// Removes all namespaces. For who has the [`turn`]. Sleeps, for I/O too.
     fn remove_namespaces(&self) {
         while self.remove_namespace(|_| true) {}
     }

@@ -49,8 +49,8 @@ use rrdma::{
 
 impl Controller {
     /// Sends a command of a user, and sees to its effects. Sleeps, for I/O too, so that whoever
-    /// calls must not keep disks from being removed. A signal ends no more than the wait for the
-    /// disks that come of it.
+    /// calls must not keep disks from being removed. A signal ends the waits before the command
+    /// is sent, which then is not, with `EINTR`; and that for the disks that come of it.
     pub(crate) fn execute_for_user(
         &self,
         command: Command,
@@ -68,13 +68,18 @@ impl Controller {
         };
         let effects = admin.effects(&inventory, command.opcode())?;
         let reply = match effects.alone {
-            true => self.alone(|| {
-                let reply = self.desk.execute(command, data, limit)?;
-                if effects.changes_namespaces {
-                    self.look_again(&admin, &inventory);
-                }
-                Ok(reply)
-            }),
+            true => {
+                let reply = self.alone(|| {
+                    let reply = self.desk.execute(command, data, limit)?;
+                    if effects.changes_namespaces {
+                        self.look_again(&admin, &inventory);
+                    }
+                    Ok(reply)
+                });
+                // An errand may wait for its turn.
+                self.wake.complete();
+                reply
+            }
             false => self.desk.execute(command, data, limit),
         }?;
         if effects.changes_namespaces {
@@ -90,7 +95,7 @@ impl Controller {
     /// Does something without any I/O beside it.
     fn alone<R>(&self, act: impl FnOnce() -> Result<R, CommandError>) -> Result<R, CommandError> {
         // They are neither removed nor made meanwhile.
-        let _disks = self.disks.lock();
+        let _turn = self.await_turn().map_err(CommandError::Code)?;
         let disks = self.with_namespaces(|namespaces| {
             let mut disks = KVec::with_capacity(namespaces.len(), GFP_KERNEL)?;
             for namespace in namespaces {
@@ -156,18 +161,16 @@ struct Stillness<'a> {
 
 impl<'a> Stillness<'a> {
     /// Waits for what is under way. The controller's thread sees to that, also where a queue is
-    /// polled, and he who polls it does not.
+    /// polled, and he who polls it does not. Fails with `EINTR` if the process has a signal.
     fn begin(controller: &Controller, disks: &'a [Arc<Disk<Io>>]) -> Result<Self> {
         let mut still = Self {
             frozen: KVec::with_capacity(disks.len(), GFP_KERNEL)?,
         };
-        controller.freezing.set(true);
         controller.wake.complete();
         for disk in disks {
             // There is room.
-            let _ = still.frozen.push(disk.freeze(), GFP_KERNEL);
+            let _ = still.frozen.push(disk.freeze()?, GFP_KERNEL);
         }
-        controller.freezing.set(false);
         Ok(still)
     }
 }

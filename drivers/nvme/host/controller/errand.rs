@@ -37,9 +37,12 @@ use rrdma::{
     sync::Deadline, //
 };
 
-/// What is to be done, and what came of it.
+/// What is to be done to the disks, and what came of it.
 pub(super) enum Errand {
+    /// It is nobody's [turn](super::turn).
     None,
+    /// It is somebody's [turn](super::turn), who has not started an errand.
+    Reserved,
     /// The disks are to be in line with what was found.
     Follow(Found),
     /// And with what there is now.
@@ -56,7 +59,6 @@ impl WorkItem for Controller {
 
     fn run(this: Arc<Self>) {
         let errand = core::mem::replace(&mut *this.errand.lock(), Errand::Running);
-        let disks = this.disks.lock();
         let result = match errand {
             Errand::Follow(found) => this.follow(found),
             Errand::Scan(inventory) => this.scan(&inventory),
@@ -66,9 +68,8 @@ impl WorkItem for Controller {
                 Ok(())
             }
             // The work is queued with one of those above, and only then.
-            Errand::None | Errand::Running | Errand::Done(_) => Ok(()),
+            Errand::None | Errand::Reserved | Errand::Running | Errand::Done(_) => Ok(()),
         };
-        drop(disks);
         *this.errand.lock() = Errand::Done(result);
         this.wake.complete();
     }
@@ -125,37 +126,5 @@ impl Controller {
         let now = tag_set.set_queues(wanted).map_err(fail)?;
         self.log(format_args!("the disks had {before}, and have {now}"));
         Ok(())
-    }
-
-    /// Starts an errand; there is one at a time. Sleeps.
-    pub(super) fn start_errand(self: &Arc<Self>, errand: Errand) {
-        *self.errand.lock() = errand;
-        self.host.run_errand(self.clone());
-    }
-
-    /// Whether an errand is not done yet.
-    pub(super) fn is_errand_under_way(&self) -> bool {
-        !matches!(*self.errand.lock(), Errand::None | Errand::Done(_))
-    }
-
-    /// Whether an errand is not done yet; one that is, is forgotten.
-    pub(super) fn has_errand(&self) -> bool {
-        let mut errand = self.errand.lock();
-        if let Errand::Done(_) = *errand {
-            *errand = Errand::None;
-        }
-        !matches!(*errand, Errand::None)
-    }
-
-    /// What came of the errand, once it is done.
-    pub(super) fn take_errand(&self) -> Option<Result<(), Failure>> {
-        let mut errand = self.errand.lock();
-        match core::mem::replace(&mut *errand, Errand::None) {
-            Errand::Done(result) => Some(result),
-            other => {
-                *errand = other;
-                None
-            }
-        }
     }
 }

@@ -10,6 +10,7 @@ use super::{
         Session, //
     },
     setup,
+    turn::Turn,
     watch::Watch,
     Admin,
     Controller,
@@ -45,17 +46,20 @@ use rrdma::sync::{
 const POLL: Msecs = Msecs::new(10);
 
 /// What somebody wants of a controller that is live.
-enum Wish {
-    Removal,
+enum Wish<'a> {
+    /// For which it is our turn.
+    Removal(Turn<'a>),
     Reset,
 }
 
 impl Controller {
     /// From connecting to when nothing is left of it but references. Sleeps.
     pub(crate) fn run(this: &Arc<Self>) {
+        // Users with commands of their own find the first disks made.
+        let turn = this.own_turn();
         this.enter(State::Connecting, None);
         match setup::connect(this) {
-            Ok(session) => this.connected(session),
+            Ok(session) => this.connected(session, turn),
             Err(failure) => this.fail(&failure),
         }
         this.enter(State::Deleting, None);
@@ -66,10 +70,9 @@ impl Controller {
     }
 
     /// The queues are ready: the disks are next.
-    fn connected(self: &Arc<Self>, session: KBox<Session>) {
+    fn connected(self: &Arc<Self>, session: KBox<Session>, turn: Turn<'_>) {
         *self.inventory.lock() = Some(session.inventory.clone());
-        let disks = self.enter_sysfs().and_then(|()| self.make_disks(&session));
-        match disks {
+        match self.make_disks(&session, turn) {
             Ok(()) => self.live(session),
             Err(failure) => {
                 session.tear_down(Fate::Fail);
@@ -79,7 +82,9 @@ impl Controller {
         }
     }
 
-    fn make_disks(self: &Arc<Self>, session: &Session) -> Result<(), Failure> {
+    /// Shows the controller in sysfs, and has its first disks made.
+    fn make_disks(self: &Arc<Self>, session: &Session, turn: Turn<'_>) -> Result<(), Failure> {
+        self.enter_sysfs()?;
         let inventory = &*session.inventory;
         let admin = Admin {
             sender: Sender::Thread(&session.admin),
@@ -87,7 +92,7 @@ impl Controller {
             deadline: inventory.deadline,
         };
         let found = namespace::find(self, &admin, inventory)?;
-        self.start_errand(Errand::Follow(found));
+        self.start_errand(turn, Errand::Follow(found));
         self.serve(session, || {
             let stage = ErrorStage::Namespaces;
             if self.is_deleting() {
@@ -118,7 +123,7 @@ impl Controller {
             self.log(format_args!("connected to {}", self.options.subsystem()));
             watch.begin(session.events);
             let again = match self.serve_disks(&session, &mut found, &mut watch) {
-                Ok(Wish::Removal) => return self.remove_live(session),
+                Ok(Wish::Removal(turn)) => return self.remove_live(session, turn),
                 Ok(Wish::Reset) => self.reset(session, &first),
                 Err(failure) => self.recover(session, &first, failure),
             };
@@ -134,19 +139,19 @@ impl Controller {
 
     /// Removes the disks of a connection that is gone.
     fn end_disks(&self) {
-        self.finish_errand();
-        let _disks = self.disks.lock();
+        // The I/O that its holder waits for has ended.
+        let _turn = self.own_turn();
         self.remove_namespaces();
     }
 
     /// Serves until something is wished for. Meanwhile the disks follow what the connection is
     /// now, what was `found` after connecting again, and what the target then tells.
-    fn serve_disks(
-        self: &Arc<Self>,
+    fn serve_disks<'a>(
+        self: &'a Arc<Self>,
         session: &Session,
         found: &mut Option<Found>,
         watch: &mut Watch,
-    ) -> Result<Wish, Failure> {
+    ) -> Result<Wish<'a>, Failure> {
         // What does not work once is not tried again before the next connection.
         let mut queues = Some(session.queues());
         self.serve(session, || {
@@ -162,18 +167,18 @@ impl Controller {
             if self.is_resetting() && !self.is_deleting() {
                 return ControlFlow::Break(Wish::Reset);
             }
-            if self.has_errand() {
+            let Some(turn) = self.turn_now() else {
                 return ControlFlow::Continue(next);
-            }
+            };
             let tag_set = &session.tag_set;
             if let Some(queues) = queues.take().filter(|n| *n != tag_set.queues()) {
-                self.start_errand(Errand::SetQueues(tag_set.clone(), queues));
+                self.start_errand(turn, Errand::SetQueues(tag_set.clone(), queues));
             } else if let Some(found) = found.take() {
-                self.start_errand(Errand::Follow(found));
+                self.start_errand(turn, Errand::Follow(found));
             } else if self.is_deleting() {
-                return ControlFlow::Break(Wish::Removal);
+                return ControlFlow::Break(Wish::Removal(turn));
             } else if self.is_scan_due() {
-                self.start_errand(Errand::Scan(session.inventory.clone()));
+                self.start_errand(turn, Errand::Scan(session.inventory.clone()));
             }
             ControlFlow::Continue(next)
         })
@@ -181,10 +186,10 @@ impl Controller {
 
     /// Removes a controller whose connection works: its disks write back what
     /// they hold, and the target is told.
-    fn remove_live(self: &Arc<Self>, session: KBox<Session>) {
+    fn remove_live(self: &Arc<Self>, session: KBox<Session>, turn: Turn<'_>) {
         self.enter(State::Deleting, None);
         self.removing.store(true, ordering::Relaxed);
-        self.start_errand(Errand::DeleteDisks);
+        self.start_errand(turn, Errand::DeleteDisks);
         let disks = self.serve(&*session, || match self.take_errand() {
             Some(done) => ControlFlow::Break(done),
             None => ControlFlow::Continue(Deadline::NEVER),
@@ -194,7 +199,8 @@ impl Controller {
             Err(failure) => self.log(format_args!("{}", failure.message())),
         }
         session.tear_down(Fate::Fail);
-        self.finish_errand();
+        // After the errand, whose I/O was ended.
+        drop(self.own_turn());
         self.release_device();
     }
 
@@ -219,9 +225,8 @@ impl Controller {
             let left = next.left();
             if left > Msecs::new(0) {
                 let limit = left.min(moment.left());
-                // An errand waits for requests, also of who does not poll.
-                let waited_for = self.is_errand_under_way() || self.freezing.get();
-                let polls = waited_for && line.poll();
+                // Who has the turn waits for requests, also of who does not poll.
+                let polls = self.has_turn_taken() && line.poll();
                 self.wait(if polls { limit.min(POLL) } else { limit });
                 continue;
             }
@@ -243,13 +248,6 @@ impl Controller {
 
     fn await_removal(&self) {
         while !self.is_deleting() {
-            self.wait(IDLE);
-        }
-    }
-
-    /// Waits for an errand that may be under way, after its I/O was ended.
-    fn finish_errand(&self) {
-        while self.has_errand() {
             self.wait(IDLE);
         }
     }

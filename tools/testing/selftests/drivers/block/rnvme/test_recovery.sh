@@ -182,6 +182,34 @@ disconnect_while_a_command_waits_to_be_alone() {
 	thaw
 }
 
+# hangs: a thread of the kernel is in a function of ours, and not idle.
+hangs() {
+	local thread
+	for thread in /proc/[0-9]*; do
+		[ -e "$thread/exe" ] && continue
+		[[ $(cat "$thread/stack" 2>/dev/null) == *"[rnvme]"* ]] || continue
+		! grep -q '^State:.*disk sleep' "$thread/status" || return 0
+	done
+	return 1
+}
+
+# However long one waits to be alone, others are idle who wait for him, so that none is reported as
+# a hung task; and he can be interrupted.
+waits_to_be_alone_do_not_hang() {
+	start_alone
+	"${RNVME[@]}" rescan "$CTRL" >"$SCRATCH/rescan" 2>&1 &
+	local rescan=$!
+	defer end_process $rescan
+	! wait_until 3 hangs || fail "a thread hangs"
+	! process_ended $rescan || fail "it did not wait: $(<"$SCRATCH/rescan")"
+	kill -TERM $ALONE
+	wait_until "$SOON" process_ended $ALONE || fail "it cannot be interrupted"
+	wait_until "$SOON" process_ended $rescan || fail "the disks are not looked at"
+	! process_ended $IO || fail "the write has ended"
+	thaw
+	wait_until "$SOON" process_ended $IO || fail "the write still waits"
+}
+
 # How it goes on can be seen.
 attempts_are_told() {
 	start_pair
@@ -340,6 +368,7 @@ main setup \
 	unloads_while_it_tries \
 	lost_while_a_command_waits_to_be_alone \
 	disconnect_while_a_command_waits_to_be_alone \
+	waits_to_be_alone_do_not_hang \
 	another_namespace_is_another_disk \
 	new_size_is_taken_over \
 	queues_follow_what_is_granted \
