@@ -49,6 +49,7 @@ pub use operation::{
     Unposted, //
 };
 pub use payload::{
+    Headed,
     Inline,
     Payload, //
 };

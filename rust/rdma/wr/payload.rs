@@ -21,7 +21,12 @@ pub trait Payload<'a>: sealed::Gather<'a> {}
 #[derive(Clone, Copy)]
 pub struct Inline<'a>(pub &'a [u8]);
 
+/// A piece, and others behind it: less is done for these than for an iterator that is chained of
+/// both.
+pub struct Headed<'a, I>(pub Sge<'a>, pub I);
+
 impl<'a, I: IntoIterator<Item = Sge<'a>>> Payload<'a> for I {}
+impl<'a, I: IntoIterator<Item = Sge<'a>>> Payload<'a> for Headed<'a, I> {}
 impl<'a> Payload<'a> for Inline<'a> {}
 
 /// Pieces that a chain has gathered for a request.
@@ -47,6 +52,23 @@ impl<'a, I: IntoIterator<Item = Sge<'a>>> sealed::Gather<'a> for I {
     #[allow(private_interfaces)]
     fn gather<E: Context>(self, chain: &mut Chain<'a, '_, E>) -> Result<Gathered> {
         chain.gather(self, Sge::as_source)
+    }
+}
+
+impl<'a, I: IntoIterator<Item = Sge<'a>>> sealed::Gather<'a> for Headed<'a, I> {
+    #[inline]
+    #[allow(private_interfaces)]
+    fn gather<E: Context>(self, chain: &mut Chain<'a, '_, E>) -> Result<Gathered> {
+        let head = chain.gather([self.0], Sge::as_source)?;
+        // What is gathered next is next to it.
+        let others = chain.gather(self.1, Sge::as_source)?;
+        Ok(Gathered {
+            sg_list: head.sg_list,
+            // At most as many as there are places.
+            count: head.count.wrapping_add(others.count),
+            length: head.length.checked_add(others.length).ok_or(EINVAL)?,
+            flags: 0,
+        })
     }
 }
 

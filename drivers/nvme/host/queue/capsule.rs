@@ -31,6 +31,7 @@ use rrdma::{
         wr::{
             Chain,
             Complete,
+            Headed,
             Operation,
             Unposted, //
         },
@@ -97,10 +98,7 @@ impl<D: Cargo> Capsule<D> {
     pub(super) fn chain<'a>(&'a self, travel: Travel, chain: &mut Chain<'a, '_, Queue>) -> Result {
         match travel {
             Travel::Nothing => chain.send([self.command.sge()]),
-            Travel::InCapsule => {
-                let command = [self.command.sge()].into_iter();
-                chain.send(Iterator::chain(command, self.region.entries()))
-            }
+            Travel::InCapsule => chain.send(Headed(self.command.sge(), self.region.entries())),
             Travel::ByKey => {
                 chain.register(&self.region)?;
                 chain.send([self.command.sge()])
