@@ -37,19 +37,4 @@ impl Flag {
     pub fn set(&self, set: bool) {
         self.0.store(set, Ordering::Relaxed);
     }
-
-    /// Sets it, and writes only if it is not: for what is set again and again, and seldom reset.
-    /// Any context.
-    #[inline]
-    pub fn raise(&self) {
-        if !self.get() {
-            self.set(true);
-        }
-    }
-
-    /// Whether it was set; it is not any more. Any context.
-    #[inline]
-    pub fn take(&self) -> bool {
-        self.get() && self.0.swap(false, Ordering::Relaxed)
-    }
 }

@@ -87,6 +87,7 @@ use rrdma::{
     },
     scatter::Buffer,
     sync::{
+        Counter,
         Flag,
         IrqLock, //
     },
@@ -171,7 +172,8 @@ pub(crate) struct Queue {
     polled: Option<DirectQueue>,
     #[pin]
     reply: IrqLock<Option<Reply>>,
-    traffic: Flag,
+    /// Commands that had ended when somebody last asked for traffic.
+    seen: Counter,
     /// We end the connection: what comes of that is no trouble.
     ending: Flag,
     alarm: Arc<Alarm>,
@@ -208,7 +210,11 @@ impl Queue {
             guests: Self::guests(&plan, &pd, desks)?,
             polled,
             reply <- new_irq_lock!(None, "rnvme::Queue"),
-            traffic: Flag::new(false),
+            seen: {
+                let seen = Counter::new();
+                seen.set(stats.ended());
+                seen
+            },
             ending: Flag::new(false),
             alarm,
             stats,
@@ -326,9 +332,12 @@ impl Queue {
         self.polled.as_ref().map_or(0, |polled| polled.poll(BUDGET))
     }
 
-    /// Whether a command ended since this was asked last.
+    /// Whether a command ended since this was asked last. For one at a time to ask.
     pub(crate) fn take_traffic(&self) -> bool {
-        self.traffic.take()
+        let ended = self.stats.ended();
+        let before = self.seen.get();
+        self.seen.set(ended);
+        ended != before
     }
 
     /// Something that only the controller's thread can deal with. Any context.
@@ -363,7 +372,6 @@ impl Queue {
         completion: cqe::Completion,
         invalidation: Option<cq::Invalidation>,
     ) {
-        self.traffic.raise();
         let tag = completion.command_id().tag().get();
         if let Some(slot) = self.request_slot(tag) {
             return slot.answered(queue, completion, invalidation);

@@ -253,6 +253,11 @@ impl Stats {
         sum(self.all().filter_map(|ways| ways.get(travel as usize)))
     }
 
+    /// Commands that the target has answered.
+    pub(crate) fn ended(&self) -> u64 {
+        sum(self.commands.iter().flatten())
+    }
+
     /// Commands of a kind that are over.
     fn of_kind(&self, kind: Kind) -> u64 {
         let ways = self.commands.get(kind as usize);
