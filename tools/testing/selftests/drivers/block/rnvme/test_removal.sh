@@ -44,11 +44,17 @@ interface_deleted_under_io() {
 	owns_nothing || fail "RDMA objects are left of a deleted device"
 }
 
+# unloads MODULE
+unloads() {
+	rmmod "$1" 2>"$SCRATCH/errors"
+}
+
 device_driver_unloaded_under_io() {
 	start_pair
 	connect "$TARGET4"
 	start_io
-	run rmmod rdma_rxe
+	# While it has a packet in hand soft-RoCE is in use.
+	wait_until "$SOON" unloads rdma_rxe || fail "$(<"$SCRATCH/errors")"
 	io_fails
 	is_dead 'RDMA device|disconnected'
 }
