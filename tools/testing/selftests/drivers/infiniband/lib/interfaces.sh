@@ -43,10 +43,19 @@ rdma_is_up() {
 	read -r state <"/sys/class/infiniband/$1/ports/1/state" && [[ $state == *ACTIVE ]]
 }
 
-# rdma_delete DEVICE [NETNS]: a test may have done it before.
+# rdma_delete DEVICE [NETNS]: a test may have done it before, or removed what the device is on, and it
+# may just be going.
 rdma_delete() {
-	local where=(${2:+ip netns exec "$2"})
-	[ ! -e "/sys/class/infiniband/$1" ] || "${where[@]}" rdma link delete "$1"
+	local where=(${2:+ip netns exec "$2"}) said
+	rdma_is_gone "$1" || said=$("${where[@]}" rdma link delete "$1" 2>&1) ||
+		wait_until 10 rdma_is_gone "$1" || {
+		note "the RDMA device $1 stays: $said"
+		return 1
+	}
+}
+
+rdma_is_gone() {
+	[ ! -e "/sys/class/infiniband/$1" ]
 }
 
 interface_delete() {
