@@ -22,8 +22,12 @@ DRIVERS = {"rnvme": ("rnvme", "rrdma", "rust"), "nvme": ("nvme_rdma", "nvme_core
 # For the VM.
 SECONDS = 7200
 
-# What the guest connects at a time to see what memory they take.
+# What of the whole machine is told, less what fio takes for itself.
+WHOLE = {"whole": profile.Profile.total, "locks": profile.Profile.locks}
+
+# What the guest connects at a time to see what memory they take, with more or fewer I/O queues.
 CONTROLLERS = 8
+MORE, FEWER = 3, 1
 
 STEPS = ("connect", "reset", "disconnect")
 # What of a step's cost is told: in instructions, but for the time of its command in nanoseconds.
@@ -47,9 +51,10 @@ class Plan:
 
 @dataclasses.dataclass
 class Run:
-    """What a run cost, in instructions an I/O."""
+    """What a run cost, in instructions and locks an I/O."""
 
     whole: float
+    locks: float
     own: float
     functions: dict[profile.Function, float]
 
@@ -82,9 +87,11 @@ class Output:
         self._out = out
         self._plan = plan
         self._counted = profile.profiles(out)
-        fio = {driver: [self._counted[f"{FIO.name()}.{pair}.{driver}"].total()
-                        for pair in range(plan.pairs)] for driver in DRIVERS}
-        self._fio = {driver: statistics.median(totals) for driver, totals in fio.items()}
+        self._fio = {driver: self._of_fio(driver) for driver in DRIVERS}
+
+    def _of_fio(self, driver):
+        runs = [self._counted[f"{FIO.name()}.{pair}.{driver}"] for pair in range(self._plan.pairs)]
+        return {cost: statistics.median(map(of, runs)) for cost, of in WHOLE.items()}
 
     def runs(self, load):
         """Those of one load by driver, a pair each time."""
@@ -95,7 +102,9 @@ class Output:
         ios = self._ios(label)
         counted = self._counted[label]
         modules = counted.modules()
-        return Run(whole=(counted.total() - self._fio[driver]) / (ios - 1),
+        whole = {cost: (of(counted) - self._fio[driver][cost]) / (ios - 1)
+                 for cost, of in WHOLE.items()}
+        return Run(**whole,
                    own=sum(modules[module] for module in DRIVERS[driver]) / ios,
                    functions={function: count / ios for function, count in counted.counts.items()})
 
@@ -145,13 +154,13 @@ class Output:
         return json.loads((self._out / name).read_text(encoding="utf-8"))
 
     def memory(self):
-        """KiB by driver of a controller with three I/O queues: the median, and all found."""
-        used = collections.defaultdict(list)
+        """KiB by driver of a controller with MORE I/O queues, and of each of them, from one with
+        FEWER: of medians. And all found."""
+        used = {driver: collections.defaultdict(list) for driver in DRIVERS}
         for line in (self._out / "memory").read_text(encoding="utf-8").splitlines():
-            driver, kib = line.split()
-            used[driver].append(int(kib) / CONTROLLERS)
-        return {driver: {"controller": statistics.median(kib), "found": kib}
-                for driver, kib in used.items()}
+            driver, queues, kib = line.split()
+            used[driver][int(queues)].append(int(kib) / CONTROLLERS)
+        return {driver: _memory(found) for driver, found in used.items()}
 
     def step(self, name):
         """What connecting, for example, took of the whole machine."""
@@ -173,6 +182,11 @@ class Output:
                          for part in ("command", "rest"))
         return {"kernel": command.kernel() + rest.kernel(), "program": command.user(),
                 "time": command.nanoseconds}
+
+
+def _memory(found):
+    more, fewer = (statistics.median(found[queues]) for queues in (MORE, FEWER))
+    return {"controller": more, "queue": (more - fewer) / (MORE - FEWER), "found": found}
 
 
 def functions(runs, driver, number):
@@ -204,7 +218,7 @@ def _results(output, plan, most):
     for load in plan.loads:
         runs = output.runs(load)
         cell = {"load": load.title, "polled": load.polled}
-        for what in ("whole", "own"):
+        for what in (*WHOLE, "own"):
             cell[what] = compare({driver: [getattr(run, what) for run in runs[driver]]
                                   for driver in DRIVERS})
         if most:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the plugin of the emulator counted: instructions by module and function.
+"""What the plugin of the emulator counted: instructions by module and function, and calls.
 
 A bench leaves in one directory: profile.N, what was counted from mark N - 1 to mark N; marks, a
 line each mark, a label and the VM's time in nanoseconds; kallsyms, the symbols of the VM's kernel.
@@ -8,6 +8,7 @@ line each mark, a label and the VM's time in nanoseconds; kallsyms, the symbols 
 import bisect
 import collections
 import dataclasses
+import re
 
 from groundlib.say import GroundError
 
@@ -17,6 +18,9 @@ CHECK = ("check-begin", "check-end")
 CHECK_INSTRUCTIONS = 1000000
 # Beside the loop there is the way into and out of it.
 CHECK_SLACK = 2000
+
+# Functions of the kernel that take a lock: none of them is a part of its caller.
+_LOCK = re.compile(r"_raw_(spin|read|write)_(try)?lock|mutex_(try)?lock|down_(read|write)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +44,11 @@ class Symbols:
         self._starts = sorted(found)
         self._functions = [found[start] for start in self._starts]
 
+    def begins(self, address):
+        """Whether a function begins there."""
+        index = bisect.bisect(self._starts, address) - 1
+        return index >= 0 and self._starts[index] == address
+
     def at(self, address):
         """The function there."""
         if address == USER:
@@ -58,8 +67,9 @@ def _module(name, module):
 class Profile:
     """Instructions between two marks."""
 
-    def __init__(self, counts, nanoseconds):
+    def __init__(self, counts, calls, nanoseconds):
         self.counts = counts
+        self.calls = calls
         self.nanoseconds = nanoseconds
 
     def total(self):
@@ -74,6 +84,11 @@ class Profile:
         """Those of the kernel and its modules."""
         return self.total() - self.user()
 
+    def locks(self):
+        """Locks of the kernel that were taken, of whatever kind."""
+        return sum(times for function, times in self.calls.items()
+                   if function.module == "kernel" and _LOCK.match(function.name))
+
     def modules(self):
         """By module."""
         sums = collections.Counter()
@@ -84,8 +99,8 @@ class Profile:
 
 def _read(path):
     with open(path, encoding="utf-8") as file:
-        for address, count in map(str.split, file):
-            yield int(address, 16), int(count)
+        for address, count, times in map(str.split, file):
+            yield int(address, 16), int(count), int(times)
 
 
 def profiles(directory):
@@ -95,10 +110,12 @@ def profiles(directory):
     then = 0
     for number, line in enumerate((directory / "marks").read_text(encoding="utf-8").splitlines()):
         label, now = line.split()
-        by_function = collections.Counter()
-        for address, count in _read(directory / f"profile.{number}"):
+        by_function, calls = collections.Counter(), collections.Counter()
+        for address, count, times in _read(directory / f"profile.{number}"):
             by_function[symbols.at(address)] += count
-        found[label] = Profile(by_function, int(now) - then)
+            if symbols.begins(address):
+                calls[symbols.at(address)] += times
+        found[label] = Profile(by_function, calls, int(now) - then)
         then = int(now)
     _check(found)
     return found

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tables of what a bench found, for people."""
 
-TITLES = {"whole": "the whole machine", "own": "the driver's own"}
+TITLES = {"whole": "the whole machine", "own": "the driver's own",
+          "locks": "locks of the machine"}
+DIGITS = {"locks": 1}
 # Columns of the table of counts: what it is called, and its title.
 COUNTS = {"commands": "commands", "work_requests": "requests", "doorbells": "posts",
           "completions": "completions", "registrations": "regions", "allocations": "allocations",
@@ -13,11 +15,13 @@ def instructions(found):
     """What the I/Os cost."""
     yield f"instructions an I/O, {found['pairs']} pairs"
     for what, title in TITLES.items():
+        if what not in found["loads"][0]:
+            continue
         yield ""
         yield f"{title:22} {'nvme-rdma':>10} {'rnvme':>10} {'ratio':>7}  from .. to"
         for cell in found["loads"]:
-            row = cell[what]
-            yield (f"{cell['load']:22} {row['nvme']:10.0f} {row['rnvme']:10.0f}"
+            row, digits = cell[what], DIGITS.get(what, 0)
+            yield (f"{cell['load']:22} {row['nvme']:10.{digits}f} {row['rnvme']:10.{digits}f}"
                    f" {row['ratio']:7.4f}  {row['lowest']:.4f} .. {row['highest']:.4f}"
                    f"{'  looks in vain, too' * (cell['polled'] and what == 'own')}")
 
@@ -71,8 +75,11 @@ def memory(found):
     if "memory" in found:
         yield ""
         yield f"{'memory, KiB':22} {'nvme-rdma':>10} {'rnvme':>10} {'ratio':>7}"
-        theirs, ours = (found["memory"][driver]["controller"] for driver in NAMES)
-        yield f"{'a controller':22} {theirs:10.0f} {ours:10.0f} {ours / theirs:7.4f}"
+        for what, title in (("controller", "a controller"), ("queue", "of it, an I/O queue")):
+            if what not in found["memory"]["rnvme"]:
+                continue
+            theirs, ours = (found["memory"][driver][what] for driver in NAMES)
+            yield f"{title:22} {theirs:10.0f} {ours:10.0f} {ours / theirs:7.4f}"
 
 
 def modules(found):

@@ -5,7 +5,8 @@
  * Each place where a block of instructions begins has a counter; those of user space share one.
  * When the guest executes the marker (see mark.c), what was counted since the marker before is written
  * to the file DIRECTORY/profile.N, N counting the markers from 0: a line for each place, its address in
- * hexadecimal and instructions. Address 0 is user space, and 1 is all for which there was no counter left.
+ * hexadecimal, instructions, and how often a block was begun there. Address 0 is user space, and 1 is all
+ * for which there was no counter left.
  *
  * argument: out=DIRECTORY
  *
@@ -15,6 +16,7 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +78,11 @@ void *qemu_plugin_scoreboard_find(struct qemu_plugin_scoreboard *score, unsigned
 
 static const unsigned char marker[] = { 0x0f, 0x1f, 0x80, 'r', 'n', 'v', 'm' };
 
+struct counter {
+	uint64_t instructions;
+	uint64_t times;
+};
+
 static struct qemu_plugin_scoreboard *counters;
 /* The address of each counter: a table with open addressing, 0 is free. */
 static uint64_t addresses[PLACES];
@@ -104,8 +111,8 @@ static unsigned int place(uint64_t address)
 static void write_profile(unsigned int vcpu, void *unused)
 {
 	static unsigned int number;
-	static uint64_t written[PLACES];
-	const uint64_t *counts = qemu_plugin_scoreboard_find(counters, vcpu);
+	static struct counter written[PLACES];
+	const struct counter *counts = qemu_plugin_scoreboard_find(counters, vcpu);
 	char path[256];
 	unsigned int at;
 	FILE *file;
@@ -118,9 +125,11 @@ static void write_profile(unsigned int vcpu, void *unused)
 		return;
 	}
 	for (at = 0; at < PLACES; at++) {
-		if (counts[at] == written[at])
+		if (counts[at].times == written[at].times)
 			continue;
-		fprintf(file, "%" PRIx64 " %" PRIu64 "\n", addresses[at], counts[at] - written[at]);
+		fprintf(file, "%" PRIx64 " %" PRIu64 " %" PRIu64 "\n", addresses[at],
+			counts[at].instructions - written[at].instructions,
+			counts[at].times - written[at].times);
 		written[at] = counts[at];
 	}
 	fclose(file);
@@ -139,10 +148,15 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	size_t count = qemu_plugin_tb_n_insns(tb), i;
 	unsigned int at = place(qemu_plugin_tb_vaddr(tb));
-	qemu_plugin_u64 entry = { counters, at * sizeof(uint64_t) };
+	size_t counter = at * sizeof(struct counter);
+	qemu_plugin_u64 instructions = {
+		counters, counter + offsetof(struct counter, instructions)
+	};
+	qemu_plugin_u64 times = { counters, counter + offsetof(struct counter, times) };
 
 	(void)id;
-	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, INLINE_ADD_U64, entry, count);
+	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, INLINE_ADD_U64, instructions, count);
+	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, INLINE_ADD_U64, times, 1);
 	for (i = 0; at == USER && i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 
@@ -157,7 +171,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 		return -1;
 	directory = strdup(argv[0] + 4);
 	addresses[OTHER] = OTHER;
-	counters = qemu_plugin_scoreboard_new(PLACES * sizeof(uint64_t));
+	counters = qemu_plugin_scoreboard_new(PLACES * sizeof(struct counter));
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
 	return 0;
 }

@@ -8,7 +8,7 @@
 #	LOAD.PAIR.DRIVER.json		what fio says of a run
 #	LOAD.json			the same of one more run of both, which is not measured
 #	LOAD.calls			what was called in that: EVENT MODULE TIMES
-#	memory				DRIVER KIB: in use with CONTROLLERS more
+#	memory				DRIVER QUEUES KIB: in use with CONTROLLERS more of so many I/O queues
 #	LOAD.before, LOAD.after		what rnvme had counted itself before and after it
 #
 # usage: instructions.sh PAIRS ROUNDS LOAD=FIO-OPTIONS...
@@ -143,13 +143,13 @@ memory_used() {
 		/proc/meminfo /proc/slabinfo
 }
 
-# memory_of DRIVER: of so many controllers, and of what the target has for them, in USED.
+# memory_of DRIVER OPTION...: of so many controllers, and of what the target has for them, in USED.
 memory_of() {
 	local before after i objects
 	objects=$(rdma_objects)
 	before=$(memory_used)
 	for ((i = 0; i < CONTROLLERS; i++)); do
-		"connect_$1" -i 1 -W 1 -P 1 -D
+		"connect_$1" -D "${@:2}"
 	done
 	wait_until 60 has_disks "$1" $CONTROLLERS || fail "$1 has no $CONTROLLERS disks"
 	after=$(memory_used)
@@ -166,8 +166,10 @@ memory() {
 	local round driver
 	for ((round = 0; round <= rounds / 3; round++)); do
 		for driver in "${DRIVERS[@]}"; do
-			memory_of "$driver"
-			[ $round = 0 ] || echo "$driver $USED" >>$OUT/memory
+			memory_of "$driver" -i 1 -W 1 -P 1
+			[ $round = 0 ] || echo "$driver 3 $USED" >>$OUT/memory
+			memory_of "$driver" -i 1
+			[ $round = 0 ] || echo "$driver 1 $USED" >>$OUT/memory
 		done
 	done
 }
