@@ -77,7 +77,7 @@ resets() {
 resets_under_a_flood_of_admin_commands() {
 	local _ asked
 	start_pair
-	connect "$TARGET4"
+	connect "$TARGET4" --timeout $((10 * SLOWDOWN))
 	for _ in {1..6}; do
 		ask_all_the_time &
 		defer end_process $!
@@ -147,7 +147,7 @@ not_two_at_once() {
 
 target_goes_during_a_reset() {
 	start_pair
-	connect "$TARGET4" --timeout 2
+	connect "$TARGET4" --timeout $((2 * SLOWDOWN))
 	start_verify
 	start_reset
 	reset_ends 5 "reset $CTRL: .*; the kernel goes on to connect"
