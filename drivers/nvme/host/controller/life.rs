@@ -226,7 +226,7 @@ impl Controller {
             if left > Msecs::new(0) {
                 let limit = left.min(moment.left());
                 // Who has the turn waits for requests, also of who does not poll.
-                let polls = self.has_turn_taken() && line.poll();
+                let polls = self.is_turn_taken() && line.poll();
                 self.wait(if polls { limit.min(POLL) } else { limit });
                 continue;
             }

@@ -83,8 +83,8 @@ impl Controller {
         }
     }
 
-    /// Whether somebody may wait for I/O, who has the turn.
-    pub(super) fn has_turn_taken(&self) -> bool {
+    /// Whether somebody has the turn, who may wait for I/O.
+    pub(super) fn is_turn_taken(&self) -> bool {
         !matches!(*self.errand.lock(), Errand::None | Errand::Done(_))
     }
 }
