@@ -85,7 +85,7 @@ class Profile:
         return self.total() - self.user()
 
     def locks(self):
-        """Locks of the kernel that were taken, of whatever kind."""
+        """Locks of the kernel that were taken or tried, of whatever kind."""
         return sum(times for function, times in self.calls.items()
                    if function.module == "kernel" and _LOCK.match(function.name))
 
