@@ -79,13 +79,14 @@ pingpong_peer_is_missed() {
 
 # pingpong_tells_loss SERVICE ITERS SIZE MTU "PARAMETER...": of a program that would wait for ever
 # for a message that is lost. The sample sends another one, until the program has got and sent its
-# own; what of the program's is lost, stays so.
+# own; what of the program's is lost, stays so. After a message whose end is lost, soft-RoCE drops
+# the whole next one, too: in one game of 40, 8 in a row did not come back. There is time for 25.
 pingpong_tells_loss() {
 	local role
 	network_loss 1
 	for role in server client; do
-		pingpong_start "$1" "$role" 4 "$2" "$3" "$4" "$5 patience=3000" ""
-		sample_done 50
+		pingpong_start "$1" "$role" 4 "$2" "$3" "$4" "$5 patience=10000" ""
+		sample_done 60
 		has "$RESULT" "^[0-9]+ of $2 messages of $3 bytes in [0-9]+ us(, [0-9]+ lost, [0-9]+ sent again)?$"
 		[ "${RESULT%% *}" -ge $(($2 / 2)) ] || fail "$RESULT"
 		peer_end ping
