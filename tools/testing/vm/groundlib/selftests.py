@@ -16,8 +16,10 @@ from .say import GroundError, note
 RUNNER = "/opt/rnvme/src/tools/testing/vm/guest/selftests"
 GUARD = build.CHECKOUT / "tools/testing/bench/run"
 
-# Tests that share a boot: few, so that they disturb one another little.
+# Tests that share a boot: few, so that they disturb one another little. Of a slow kernel's fewer,
+# so that the last VM does not run long when the others are done.
 PER_VM = 6
+PER_SLOW_VM = 3
 # For all the tests of one VM with a stock kernel; each has a limit of its own besides.
 VM_SECONDS = 1800
 # By what that is multiplied in a long run, and the limit of each file, too.
@@ -98,11 +100,12 @@ class Crew:
         """Run selftests on a kernel, a few to a VM, when there is room."""
         batches = []
         pairs = two_machines()
+        few = PER_VM if tree.slowdown == 1 else PER_SLOW_VM
         for directory in dict.fromkeys(test.parent for test in tests):
             there = [test for test in tests if test.parent == directory]
             alone = [test.name for test in there if test not in pairs]
-            batches += [(str(directory), alone[first:first + PER_VM])
-                        for first in range(0, len(alone), PER_VM)]
+            batches += [(str(directory), alone[first:first + few])
+                        for first in range(0, len(alone), few)]
             batches += [(str(directory), [test.name], True) for test in there if test in pairs]
         note(f"selftests on {tree.release}: {len(tests)}, in {len(batches)} VMs")
         self._batches += [self._pool.submit(self._run, tree, *batch) for batch in batches]
