@@ -392,11 +392,10 @@ random_worker() {
 	mkdir "$SCRATCH"
 	hostile random "$1"
 	until [ -e "$2" ]; do
-		connects_at_random --ctrl-loss-tmo 60 -c 1 --fast_io_fail_tmo 1 || continue
+		connects_at_random --ctrl-loss-tmo 60 -c 1 --fast_io_fail_tmo 5 || continue
 		end=$(($(now) + 60000))
 		until [ -e "$2" ] || [ "$(now)" -gt $end ] || state_is "$CTRL" dead; do
-			reads_at_random 64
-			pause
+			reads_at_random 128
 		done
 		disconnects_at_once
 	done
@@ -424,10 +423,10 @@ connects_at_random() {
 	esac
 }
 
-# reads_at_random BLOCKS: if there is a disk, whatever comes of it.
+# reads_at_random BLOCKS: if there is a disk, one after the other, whatever comes of them.
 reads_at_random() {
 	[ ! -b "/dev/${CTRL}n1" ] ||
-		try dd if="/dev/${CTRL}n1" of=/dev/null bs=4k count="$1" iflag=direct
+		try dd if="/dev/${CTRL}n1" of=/dev/null bs=4k count="$1" iflag=direct conv=noerror
 }
 
 # A target that has stopped answers nothing any more, not even that it is disconnected.
