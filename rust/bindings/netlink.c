@@ -75,6 +75,12 @@ __rrdma_helper int rrdma_helper_genl_has_listeners(const struct genl_family *fam
 	return genl_has_listeners(family, net, group);
 }
 
+__rrdma_helper int rrdma_helper_genl_set_err(const struct genl_family *family, struct net *net,
+					     unsigned int group, int code)
+{
+	return genl_set_err(family, net, 0, group, code);
+}
+
 __rrdma_helper void rrdma_helper_genl_dump_check_consistent(struct netlink_callback *cb, void *hdr)
 {
 	genl_dump_check_consistent(cb, hdr);

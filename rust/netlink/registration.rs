@@ -10,7 +10,7 @@ use super::{
     sockets::Watch,
     Family, Message,
 };
-use crate::{bindings, net::Namespace};
+use crate::{bindings, errno::ENOBUFS, net::Namespace};
 use core::marker::PhantomPinned;
 use kernel::{error::to_result, prelude::*, sync::Arc};
 
@@ -65,10 +65,13 @@ impl<F: Family> Registration<F> {
     /// Sends a message that `build` fills, of about a page at most, to all who
     /// listen to a group in a namespace; if nobody does, does nothing.
     ///
+    /// Whoever misses it for want of memory, or because `build` fails, finds
+    /// `ENOBUFS` when it listens on, as for a message that it had no room for.
+    ///
     /// `group` is an index of [`Family::GROUPS`], or else it fails with `EINVAL`.
     /// It fails as `build` does; with `ENOMEM`; and with `ENOBUFS` if a listener
     /// who wants the sender to know has missed the message. Sleeps.
-    /// C: `genlmsg_multicast_netns`.
+    /// C: `genlmsg_multicast_netns`, `genl_set_err`.
     pub fn multicast(
         &self,
         net: &Namespace,
@@ -86,15 +89,23 @@ impl<F: Family> Registration<F> {
         if unsafe { bindings::genl_has_listeners(family, net.as_ptr(), group) } == 0 {
             return Ok(());
         }
-        let buffer = Buffer::new()?;
         let header = Header {
             portid: 0,
             seq: 0,
             flags: 0,
             command,
         };
-        // SAFETY: The buffer is ours, and the family registered.
-        unsafe { append(buffer.skb(), family, &header, |_| (), build)? };
+        let built = Buffer::new().and_then(|buffer| {
+            // SAFETY: The buffer is ours, and the family registered.
+            unsafe { append(buffer.skb(), family, &header, |_| (), build)? };
+            Ok(buffer)
+        });
+        let buffer = built.inspect_err(|_| {
+            // SAFETY: As for the listeners.
+            unsafe {
+                bindings::genl_set_err(family, net.as_ptr(), group, ENOBUFS.to_errno());
+            }
+        })?;
         // SAFETY: As for the listeners; the callee takes the buffer.
         let sent = to_result(unsafe {
             bindings::genlmsg_multicast_netns(

@@ -189,7 +189,7 @@ pub(crate) fn tell(family: &Registration<Family>, controller: &Controller, event
         _ => encode::controller(message, controller),
     });
     if let Err(error) = told {
-        // A listener that missed it finds that out by itself.
+        // Listeners find out that they missed it.
         pr_debug!(
             "rnvme{}: event not sent ({})\n",
             controller.id,
