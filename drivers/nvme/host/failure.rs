@@ -73,8 +73,9 @@ impl Failure {
     /// The kernel refused something that it is usually asked for in vain only
     /// when memory is short.
     pub(crate) fn kernel(stage: ErrorStage, error: Error, what: &str) -> Self {
-        // The network says so of the memory for a neighbour.
-        if error == ENOMEM || error == errno::ENOBUFS {
+        // The network says the second of the memory for a neighbour, and the third of that for a
+        // socket, which a queue pair of soft-RoCE has.
+        if error == ENOMEM || error == errno::ENOBUFS || error == ENFILE {
             return Self::new(stage, error, format_args!("{what}: out of memory"));
         }
         let number = error.to_errno();
