@@ -70,7 +70,7 @@ no_answer() {
 	began=$(now)
 	connect_fails 5 connect 'timed out after' -a "$NOBODY4" -n "$NQN" --timeout 2
 	took=$(($(now) - began))
-	[ $took -lt 15000 ] || fail "two attempts of two seconds took $took ms"
+	[ $took -lt $((15000 * SLOWDOWN)) ] || fail "two attempts of two seconds took $took ms"
 }
 
 no_rdma_device() {
@@ -140,7 +140,7 @@ interrupted_connect() {
 	took=$(($(now) - began))
 	same status 1 $status
 	has "$(<"$SCRATCH/connect")" '^rnvme: connect to .*: interrupted$'
-	[ $took -lt 5000 ] || fail "the interrupted connect took $took ms to end"
+	[ $took -lt $((5000 * SLOWDOWN)) ] || fail "the interrupted connect took $took ms to end"
 	nothing_left
 }
 

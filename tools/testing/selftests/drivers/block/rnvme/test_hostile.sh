@@ -409,7 +409,8 @@ broken_replies() {
 
 # connects_at_random OPTION...: whether it is connected; if it is not, it says why.
 connects_at_random() {
-	try rnvme connect -a "$TARGET4" -s "$SERVICE" -n "$NQN" --timeout 2 "$@" -o json
+	try rnvme connect -a "$TARGET4" -s "$SERVICE" -n "$NQN" \
+		--timeout $((2 * SLOWDOWN)) "$@" -o json
 	case $STATUS in
 	0)
 		[[ $OUTPUT =~ rnvme[0-9]+ ]] || fail "no device in: $OUTPUT"

@@ -213,7 +213,7 @@ leave() {
 	began=$(now)
 	disconnect "$CTRL"
 	took=$(($(now) - began))
-	[ $took -lt 6000 ] || fail "the disconnect took $took ms"
+	[ $took -lt $((6000 * SLOWDOWN)) ] || fail "the disconnect took $took ms"
 	gone
 }
 
@@ -301,7 +301,7 @@ disconnect_during_a_rescan() {
 	began=$(now)
 	disconnect "$CTRL"
 	took=$(($(now) - began))
-	[ $took -lt 3000 ] || fail "the disconnect took $took ms"
+	[ $took -lt $((3000 * SLOWDOWN)) ] || fail "the disconnect took $took ms"
 	wait $pid || status=$?
 	same "status of the rescan" 1 $status
 	has "$(<"$SCRATCH/rescan")" 'removed meanwhile'
@@ -315,7 +315,7 @@ listed() {
 # Nor does a loss, or what comes after it: then the look is due again.
 loss_during_a_rescan() {
 	EVENTS=0 AFTER=1 hostile list hang-up
-	SERVICE=$HOSTILE_PORT connect "$TARGET4" -c 1 --timeout 2
+	SERVICE=$HOSTILE_PORT connect "$TARGET4" -c 1 --timeout $((2 * SLOWDOWN))
 	expect 1 rnvme rescan "$CTRL"
 	has "$ERRORS" 'the kernel looks when it has connected again'
 	disconnect "$CTRL"

@@ -270,7 +270,7 @@ disconnect_while_it_tries() {
 	disconnect "$CTRL"
 	took=$(($(now) - began))
 	LOST+='|No space left' io_fails
-	[ $took -lt 5000 ] || fail "the disconnect took $took ms"
+	[ $took -lt $((5000 * SLOWDOWN)) ] || fail "the disconnect took $took ms"
 }
 
 unloads_while_it_tries() {

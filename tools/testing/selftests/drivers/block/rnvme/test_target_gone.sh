@@ -86,7 +86,7 @@ silence_while_idle() {
 	wait_until "$SOON" state_is "$CTRL" dead || fail "still $(ctrl_field "$CTRL" state)"
 	took=$(($(now) - began))
 	has "$(ctrl_field "$CTRL" stage)" 'keep-alive|transport'
-	[ $took -lt 10000 ] || fail "a keep-alive timeout of 2 s took $took ms"
+	[ $took -lt $((10000 * SLOWDOWN)) ] || fail "a keep-alive timeout of 2 s took $took ms"
 	is_dead '.'
 }
 
@@ -99,7 +99,7 @@ disconnect_in_silence() {
 	began=$(now)
 	disconnect "$CTRL"
 	took=$(($(now) - began))
-	[ $took -lt 10000 ] || fail "the disconnect took $took ms"
+	[ $took -lt $((10000 * SLOWDOWN)) ] || fail "the disconnect took $took ms"
 }
 
 # The user takes the disk away from under who uses it.
