@@ -33,7 +33,8 @@ refused() {
 	local status=$1 stage=$2 pattern=$3
 	shift 3
 	hostile "$@"
-	expect "$status" rnvme connect -a "$TARGET4" -s "$SERVICE" -n "$NQN" --timeout "${LIMIT:-5}" -o json
+	expect "$status" rnvme connect -a "$TARGET4" -s "$SERVICE" -n "$NQN" \
+		--timeout $((${LIMIT:-5} * SLOWDOWN)) -o json
 	has "$ERRORS" "\"message\":\"[^\"]*($pattern)"
 	has "$ERRORS" "\"stage\":\"$stage\""
 	gone
@@ -216,7 +217,7 @@ goes_and_is_back() {
 # A list of namespaces that goes on and on, of which only the first is one.
 endless_list() {
 	hostile list fill
-	connect "$TARGET4" --timeout 60
+	connect "$TARGET4" --timeout $((60 * SLOWDOWN))
 	same namespaces 1 "$(ctrl_field "$CTRL" nr_namespaces)"
 	has "$(kernel_log | tail -5)" 'more than 1024 namespaces'
 	same "namespaces looked at" 1024 "$(count namespace)"

@@ -46,7 +46,7 @@ is_dead() {
 	expect 1 dd if="$disk" of=/dev/null bs=4k count=1 iflag=direct
 	took=$(($(now) - began))
 	has "$ERRORS" "$LOST"
-	[ $took -lt 2000 ] || fail "the error took $took ms"
+	[ $took -lt $((2000 * SLOWDOWN)) ] || fail "the error took $took ms"
 	disconnect "$CTRL"
 	[ ! -e "$disk" ] || fail "$disk is still there after the disconnect"
 }

@@ -4,7 +4,7 @@
 # Programs at the other end of the cable.
 
 # A program that runs longer is ended, in seconds.
-PEER_SECONDS=60
+PEER_SECONDS=$((60 * SLOWDOWN))
 
 # peer_start NAME PROGRAM ARGUMENT...: start a program; the test ends it at its end.
 peer_start() {

@@ -30,7 +30,7 @@ ends_without_its_devices() {
 
 sample_has_queue_pairs() {
 	# Long names are cut off.
-	grep -qF "comm [${SAMPLE:0:15}" < <(rdma resource show qp)
+	[[ $(rdma resource show qp) == *"comm [${SAMPLE:0:15}"* ]]
 }
 
 # Each of these waits until the sample has let go.
@@ -43,7 +43,13 @@ lose_peer_device() {
 }
 
 lose_driver() {
-	run modprobe -r rdma_rxe
+	# While it has a packet in hand soft-RoCE is in use.
+	wait_until 15 driver_unloads || fail "$ERRORS"
+}
+
+driver_unloads() {
+	try modprobe -r rdma_rxe
+	[ "$STATUS" = 0 ]
 }
 
 # devices_again: those of the cable that are not there. They stay for the tests that follow.
