@@ -105,6 +105,10 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
 
     /// Registers a bound region: the peer may use its key in what follows.
     ///
+    /// When soft-RoCE sends a request again, it also does again the registrations
+    /// that follow it, and fails them, as a region can be registered once only:
+    /// there, a lost packet may cost the connection (`req_retry`, `rxe_reg_fast_mr`).
+    ///
     /// # Errors
     ///
     /// `EINVAL` if the region is not bound or of another domain, `ENOBUFS` if there
