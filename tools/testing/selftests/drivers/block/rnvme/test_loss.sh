@@ -67,7 +67,7 @@ some_are_damaged() {
 }
 
 some_are_late() {
-	verified_over delay 2ms reorder 1%
+	verified_over delay 2ms reorder 10%
 }
 
 # shellcheck disable=SC2046 # none, or several
