@@ -32,12 +32,14 @@ _END = re.compile(r"# status (\d+)$")
 
 
 class Reader:
-    """Keeps the runner's output and notes the results; the tests done are in `done`."""
+    """Notes the results in the runner's output, and shows what it says of a test when the test has
+    ended; the tests done are in `done`."""
 
-    def __init__(self, release, directory, tally, neighbour=None):
+    def __init__(self, release, directory, tally, show, neighbour=None):
         self.done = []
         self.test = None
-        self.output = []
+        self._show = show
+        self._output = []
         self._release = release
         self._directory = directory
         self._name = None
@@ -47,10 +49,16 @@ class Reader:
 
     def take(self, data):
         """Handle output of the runner."""
-        self.output.append(data)
         *lines, self._partial = (self._partial + data).split(b"\n")
         for line in lines:
+            self._output.append(line + b"\n")
             self._line(line.decode("utf-8", "replace"))
+
+    def end(self):
+        """The VM is over."""
+        if self.test:
+            self._finish(None)
+        self._show(b"".join(self._output) + self._partial)
 
     def _line(self, line):
         begin = _BEGIN.match(line)
@@ -61,22 +69,23 @@ class Reader:
             note(f"{title} ...")
             self.test = ktap.Test(title)
         elif end and self.test:
-            self.finish(int(end[1]))
+            self._finish(int(end[1]))
         elif self.test and line.startswith("# "):
             self.test.see(line[2:])
             if self._neighbour:
                 self._neighbour.see(line[2:])
 
-    def finish(self, status):
-        """The running test is over."""
+    def _finish(self, status):
         self.test.end(status, self._tally)
         self.done.append(self._name)
         self.test = None
+        self._show(b"".join(self._output))
+        self._output = []
 
 
 class Crew:
     """VMs that run selftests at the same time, of one kernel or more: the results are in the tally
-    at the end of a `with` block. What one VM says is shown when it has ended."""
+    at the end of a `with` block. What a VM says of a test is shown when the test has ended."""
 
     def __init__(self, tally, long=False):
         self._tally = tally
@@ -149,21 +158,22 @@ class Crew:
                     self._tally.failures += [f"{tree.release} {' '.join(tests)}: {what}"
                                              for what in failures]
 
+    def _show(self, output):
+        with self._lock:
+            sys.stdout.buffer.write(output)
+            sys.stdout.buffer.flush()
+
     def _boot(self, tree, directory, tests, wire=None, other=None):
         """Run tests in one VM as far as they get; return those that have a result."""
         tally = ktap.Tally()
-        reader = Reader(tree.release, directory, tally, other)
+        reader = Reader(tree.release, directory, tally, self._show, other)
         limit = VM_SECONDS * tree.slowdown * self._times
         settings = machine.Settings([RUNNER, directory, *tests], timeout=limit, wire=wire,
                                     times=self._times)
         watch = report.Watch()
         status = launch.launch(tree, settings, stdout=reader.take, watch=watch)
-        with self._lock:
-            sys.stdout.buffer.write(b"".join(reader.output))
-            sys.stdout.buffer.flush()
-        if reader.test:
-            reader.finish(None)
-        elif not reader.done:
+        reader.end()
+        if not reader.done:
             raise GroundError(f"kernel {tree.release}: the VM ran no test (status {status})")
         tally.failures += [f"{tree.release} {place}: the kernel reported a fault"
                            for place in watch.places]
