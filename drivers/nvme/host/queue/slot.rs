@@ -243,12 +243,11 @@ impl<D: Cargo> Slot<D> {
         completion: cqe::Completion,
         invalidation: Option<Invalidation>,
     ) {
-        let Some(mut body) = self.0.try_resume() else {
-            return self.uninvited(queue, completion.command_id());
-        };
-        if body.id != completion.command_id() {
+        // Of a tag that is free, or which somebody prepares a command of, none is in flight.
+        let body = self.0.try_resume();
+        let Some(mut body) = body.filter(|body| body.id == completion.command_id()) else {
             return queue.context().unknown(completion.command_id());
-        }
+        };
         let outcome = match &invalidation {
             None => body.take_note(Event::Response(RemoteInvalidation::None)),
             Some(i) if Some(i.rkey()) == body.rkey => {
@@ -263,19 +262,6 @@ impl<D: Cargo> Slot<D> {
                 if body.answer.is_none() {
                     body.answer = Some((completion, invalidation));
                 }
-                self.advance(queue, body, outcome);
-            }
-        }
-    }
-
-    /// A response to a command that is not in flight.
-    #[cold]
-    fn uninvited(&self, queue: &QueuePair<Queue>, id: CommandId) {
-        match self.0.try_claim() {
-            None => queue.context().post_failed("slot in use", EBUSY),
-            Some(body) if body.id != id => queue.context().unknown(id),
-            Some(mut body) => {
-                let outcome = body.take_note(Event::Response(RemoteInvalidation::None));
                 self.advance(queue, body, outcome);
             }
         }

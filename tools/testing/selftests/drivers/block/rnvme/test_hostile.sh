@@ -248,7 +248,7 @@ leaves_keys_alone() {
 broken_responses() {
 	refused 1 fabrics-connect 'not in flight' connect cid 0x0fff
 	refused 1 fabrics-connect 'not in flight' connect cid 0x1000
-	refused 1 enable 'not in flight|not posted|answered twice' capabilities twice
+	refused 1 enable 'not in flight|answered twice' capabilities twice
 	refused 1 enable 'response of 15 bytes' capabilities length 15
 	refused 1 enable 'response of 0 bytes' capabilities length 0
 	refused 1 enable 'receive failed' capabilities length 17
@@ -305,7 +305,7 @@ answers_io_twice() {
 	hostile trap-read twice
 	connect_hostile
 	trap_io read
-	is_dead 'answered command|not posted|answered twice'
+	is_dead 'answered command|answered twice'
 	gone
 }
 

@@ -285,7 +285,7 @@ tells_no_events() {
 answers_twice() {
 	EVENTS=2 AFTER=1 hostile event twice
 	connect_hostile
-	is_dead 'not in flight|not posted|answered'
+	is_dead 'not in flight|answered'
 	gone
 }
 
