@@ -109,7 +109,8 @@ enum Origin {
 ///
 /// Must be dropped where it may sleep. Who may call it when it dies: the device
 /// calls its monitor, until the queue is destroyed; completions cannot come, for
-/// queue pairs hold their queues.
+/// queue pairs hold their queues. A handler of the core that has just ended to
+/// complete is waited for.
 ///
 /// # Invariants
 ///
@@ -259,9 +260,12 @@ impl CompletionQueue {
 
     /// Whether nobody polls the queue but its owner, and whoever drains.
     pub(super) fn is_polled_by_owner(&self) -> bool {
+        self.poll_context() == bindings::ib_poll_context_IB_POLL_DIRECT
+    }
+
+    fn poll_context(&self) -> bindings::ib_poll_context {
         // SAFETY: By the type invariant; the context of polling is constant.
-        let context = unsafe { (*self.raw.as_ptr()).poll_ctx };
-        context == bindings::ib_poll_context_IB_POLL_DIRECT
+        unsafe { (*self.raw.as_ptr()).poll_ctx }
     }
 
     /// Polls for the owner.
@@ -304,6 +308,25 @@ impl CompletionQueue {
         }
     }
 
+    /// Waits until no softirq polls the queue, nor arms it again: the core's handler does
+    /// that, and more, when it has said already that it is over, so that what `ib_free_cq`
+    /// waits for itself is too little. Sleeps; nothing may complete in the queue any more.
+    fn wait_for_softirq(&self) {
+        if self.poll_context() != bindings::ib_poll_context_IB_POLL_SOFTIRQ {
+            return;
+        }
+        // SAFETY: By the type invariant. For this way of polling the core made `iop` of the
+        // union, which nobody else disables. May sleep here.
+        unsafe {
+            let iop = (&raw mut (*self.raw.as_ptr()).__bindgen_anon_1).cast::<bindings::irq_poll>();
+            bindings::irq_poll_disable(iop);
+            // A softirq is an RCU read-side critical section. Whoever is in the handler now
+            // cannot have it called again, for it is disabled.
+            bindings::synchronize_rcu_expedited();
+            bindings::irq_poll_enable(iop);
+        }
+    }
+
     pub(crate) fn as_raw(&self) -> *mut bindings::ib_cq {
         self.raw.as_ptr()
     }
@@ -330,7 +353,10 @@ impl Drop for CompletionQueue {
         unsafe {
             match self.origin {
                 Origin::Pool { entries } => bindings::ib_cq_pool_put(self.raw.as_ptr(), entries),
-                Origin::Allocated(_) => bindings::ib_free_cq(self.raw.as_ptr()),
+                Origin::Allocated(_) => {
+                    self.wait_for_softirq();
+                    bindings::ib_free_cq(self.raw.as_ptr());
+                }
                 Origin::Created(_) => bindings::ib_destroy_cq(self.raw.as_ptr()),
             }
         }

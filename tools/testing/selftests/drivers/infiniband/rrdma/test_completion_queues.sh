@@ -77,9 +77,58 @@ ends_with_its_devices() {
 	ends_without driver queues "$OWN4" messages=1000000
 }
 
+# The core arms a queue that it polls by softirq again when it has given up that it polls it: whoever
+# destroys it then must still wait. The kernel's probes make that last some milliseconds.
+none_is_freed_while_it_is_armed() {
+	local i round=2
+	mkdir "$ARMING"
+	defer end_arming
+	{
+		echo "p:arming/created rxe_create_cq cq=\$arg1"
+		echo "p:arming/freed rxe_destroy_cq cq=\$arg1"
+		for ((i = 0; i < 300; i++)); do
+			echo "p:arming/armed$i rxe_req_notify_cq cq=\$arg1"
+		done
+	} >>"$PROBES" || fail "the kernel has no such probes"
+	for ((i = 0; i < 300; i++)); do
+		echo 'stacktrace if common_flags & 16' >"$ARMING/events/arming/armed$i/trigger" || fail "no trigger $i"
+	done
+	echo 32768 >"$ARMING/buffer_size_kb"
+	echo 1 >"$ARMING/events/arming/enable"
+	while ((round-- > 0)); do
+		queues "$OWN4" messages=1
+		sample_done 60
+		sample_unload
+	done
+	echo 0 >"$ARMING/events/arming/enable"
+	same "queues that were armed after they were freed" "" "$(armed_when_freed)"
+	[ "$(grep -c ' freed: ' "$ARMING/trace")" -ge 4 ] || fail "no queue was freed: $(tail -3 "$ARMING/trace")"
+}
+
+ARMING=/sys/kernel/tracing/instances/arming
+PROBES=/sys/kernel/tracing/kprobe_events
+
+end_arming() {
+	echo 0 >"$ARMING/events/arming/enable"
+	rmdir "$ARMING"
+	echo >"$PROBES"
+}
+
+# A queue may get the address of one before.
+armed_when_freed() {
+	awk '
+		!match($0, /cq=0x[0-9a-f]+/) { next }
+		{ cq = substr($0, RSTART, RLENGTH) }
+		/ freed: / { freed[cq] = 1 }
+		/ created: / { delete freed[cq] }
+		/ armed[0-9]+: / && cq in freed { print cq; delete freed[cq] }
+	' "$ARMING/trace"
+}
+
 main setup \
 	all_kinds_deliver \
 	lost_completion_is_told \
 	queues_have_their_owner \
 	unloads_with_each_kind \
+	none_is_freed_while_it_is_armed \
 	ends_with_its_devices
