@@ -40,6 +40,7 @@ pub(crate) use discovery::{
 pub(crate) use recovery::Recovery;
 
 use setup::Agreement;
+use turn::Holder;
 
 use crate::{
     alarm::{
@@ -66,7 +67,6 @@ use crate::{
     trace, //
 };
 use core::cmp;
-use errand::Errand;
 use kernel::{
     impl_has_work, new_condvar, new_mutex, new_work,
     prelude::*,
@@ -157,9 +157,9 @@ pub(crate) struct Controller {
     /// What the disks are made from, while the controller is or may be live again.
     #[pin]
     inventory: Mutex<Option<Arc<Inventory>>>,
-    /// What is done beside the controller's thread, and whose [`turn`] it is to have it done.
+    /// Whose turn it is to change what disks there are, by an [`errand`] or without.
     #[pin]
-    errand: Mutex<Errand>,
+    turn: Mutex<Holder>,
     #[pin]
     turn_is_over: CondVar,
     #[pin]
@@ -271,7 +271,7 @@ impl Controller {
                 ledger <- new_mutex!(Ledger::new(), "rnvme::Controller::ledger"),
                 namespaces <- new_mutex!(KVec::new(), "rnvme::Controller::namespaces"),
                 inventory <- new_mutex!(None, "rnvme::Controller::inventory"),
-                errand <- new_mutex!(Errand::None, "rnvme::Controller::errand"),
+                turn <- new_mutex!(Holder::Nobody, "rnvme::Controller::turn"),
                 turn_is_over <- new_condvar!("rnvme::Controller::turn_is_over"),
                 errand_work <- new_work!("rnvme::Controller::errand_work"),
             }),
@@ -475,34 +475,6 @@ impl Controller {
     /// What is done to the controller's disks.
     pub(crate) fn with_namespaces_mut<R>(&self, change: impl FnOnce(&mut [Namespace]) -> R) -> R {
         memory::without_io(|| change(&mut self.namespaces.lock()))
-    }
-
-    /// Removes all namespaces. For who has the [`turn`]. Sleeps, for I/O too.
-    fn remove_namespaces(&self) {
-        while self.remove_namespace(|_| true) {}
-    }
-
-    /// Removes the namespaces that are not there any more.
-    fn remove_lost_namespaces(&self) {
-        while self.remove_namespace(Namespace::is_lost) {}
-    }
-
-    /// Removes one namespace of which `which` is true, and tells; `false` if there is none.
-    fn remove_namespace(&self, which: impl Fn(&Namespace) -> bool) -> bool {
-        let removed = {
-            let mut namespaces = self.namespaces.lock();
-            let place = namespaces.iter().position(which);
-            let removed = place.and_then(|place| namespaces.remove(place).ok());
-            self.shown.lock().namespaces = namespaces.len().try_into().unwrap_or(u32::MAX);
-            removed
-        };
-        let Some(namespace) = removed else {
-            return false;
-        };
-        self.host.tell(self, Event::NamespaceRemoved(&namespace));
-        // Deletes the disk, which waits for its I/O.
-        drop(namespace);
-        true
     }
 
     /// Tells that a namespace has another size or protection. May sleep.

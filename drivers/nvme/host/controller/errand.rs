@@ -9,6 +9,7 @@
 //! removal must not need memory.
 
 use super::{
+    turn::Turn,
     Admin,
     Controller,
     Inventory,
@@ -37,57 +38,52 @@ use rrdma::{
     sync::Deadline, //
 };
 
-/// What is to be done to the disks, and what came of it.
+/// What is to be done to the disks.
 pub(super) enum Errand {
-    /// It is nobody's [turn](super::turn).
-    None,
-    /// It is somebody's [turn](super::turn), who has not started an errand.
-    Reserved,
-    /// The disks are to be in line with what was found.
+    /// They are to be in line with what was found.
     Follow(Found),
     /// And with what there is now.
     Scan(Arc<Inventory>),
-    /// The disks are to have these hardware queues.
+    /// They are to have these hardware queues.
     SetQueues(Arc<TagSet<Io>>, QueueCounts),
     DeleteDisks,
-    Running,
-    Done(Result<(), Failure>),
 }
 
 impl WorkItem for Controller {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        let errand = core::mem::replace(&mut *this.errand.lock(), Errand::Running);
+        let Some((errand, turn)) = this.begin_errand() else {
+            return;
+        };
         let result = match errand {
-            Errand::Follow(found) => this.follow(found),
-            Errand::Scan(inventory) => this.scan(&inventory),
+            Errand::Follow(found) => this.follow(&turn, found),
+            Errand::Scan(inventory) => this.scan(&turn, &inventory),
             Errand::SetQueues(tag_set, queues) => this.set_queues(&tag_set, queues),
             Errand::DeleteDisks => {
-                this.remove_namespaces();
+                turn.remove_namespaces();
                 Ok(())
             }
-            // The work is queued with one of those above, and only then.
-            Errand::None | Errand::Reserved | Errand::Running | Errand::Done(_) => Ok(()),
         };
-        *this.errand.lock() = Errand::Done(result);
-        this.wake.complete();
+        turn.end_errand(result);
     }
 }
 
 impl Controller {
     /// Brings the disks in line with what was found. It may have been found on a connection
     /// that is gone, but what was found later is followed later.
-    fn follow(self: &Arc<Self>, found: Found) -> Result<(), Failure> {
+    fn follow(self: &Arc<Self>, turn: &Turn<'_>, found: Found) -> Result<(), Failure> {
         found.update_disks(self)?;
-        self.remove_lost_namespaces();
+        turn.remove_lost_namespaces();
         found.make_disks(self)
     }
 
     /// Brings the disks in line with what there is.
-    fn scan(self: &Arc<Self>, inventory: &Inventory) -> Result<(), Failure> {
+    fn scan(self: &Arc<Self>, turn: &Turn<'_>, inventory: &Inventory) -> Result<(), Failure> {
         let number = self.shown.lock().scans.asked;
-        let result = self.find(inventory).and_then(|found| self.follow(found));
+        let result = self
+            .find(inventory)
+            .and_then(|found| self.follow(turn, found));
         match &result {
             // The connection ended meanwhile, or there is to be none: then it is still due.
             Err(failure) if failure.error == errno::ECANCELED => return Ok(()),

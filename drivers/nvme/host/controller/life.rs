@@ -140,8 +140,8 @@ impl Controller {
     /// Removes the disks of a connection that is gone.
     fn end_disks(&self) {
         // The I/O that its holder waits for has ended.
-        let _turn = self.own_turn();
-        self.remove_namespaces();
+        let turn = self.own_turn();
+        turn.remove_namespaces();
     }
 
     /// Serves until something is wished for. Meanwhile the disks follow what the connection is

@@ -11,25 +11,40 @@ use super::{
     Controller,
     IDLE, //
 };
-use crate::failure::Failure;
+use crate::{
+    failure::Failure,
+    namespace::Namespace,
+    netlink::Event, //
+};
 use core::mem;
 use kernel::{
     prelude::*,
     sync::Arc, //
 };
 
+/// Whose turn it is.
+pub(super) enum Holder {
+    Nobody,
+    /// The owner of the [`Turn`].
+    Owner,
+    /// An errand that is to begin.
+    Errand(Errand),
+    /// What came of an errand, which is over.
+    Done(Result<(), Failure>),
+}
+
 /// The turn, until it is dropped, or an errand [started](Controller::start_errand).
 ///
 /// # Invariants
 ///
-/// The controller's errand is [`Errand::Reserved`], and it is ours to change that.
+/// The controller's turn is [`Holder::Owner`]'s, and it is ours to change that.
 #[must_use = "it is somebody else's turn at once if it is unused"]
 pub(super) struct Turn<'a>(&'a Controller);
 
 impl Controller {
     /// The turn, if nobody has it.
     pub(super) fn turn_now(&self) -> Option<Turn<'_>> {
-        reserve(&mut self.errand.lock()).then(|| Turn(self))
+        reserve(&mut self.turn.lock()).then(|| Turn(self))
     }
 
     /// Waits for the turn, in the controller's thread. What came of an errand is forgotten.
@@ -49,12 +64,12 @@ impl Controller {
     ///
     /// `EINTR` if it has a signal.
     pub(super) fn await_turn(&self) -> Result<Turn<'_>> {
-        let mut errand = self.errand.lock();
+        let mut holder = self.turn.lock();
         loop {
-            if reserve(&mut errand) {
+            if reserve(&mut holder) {
                 return Ok(Turn(self));
             }
-            if self.turn_is_over.wait_interruptible(&mut errand) {
+            if self.turn_is_over.wait_interruptible(&mut holder) {
                 return Err(EINTR);
             }
         }
@@ -63,21 +78,33 @@ impl Controller {
     /// Starts an errand, which has the turn until [what came of it](Self::take_errand) is taken.
     /// Sleeps.
     pub(super) fn start_errand(self: &Arc<Self>, turn: Turn<'_>, errand: Errand) {
-        mem::forget(turn);
-        *self.errand.lock() = errand;
+        turn.give(Holder::Errand(errand));
         self.host.run_errand(self.clone());
+    }
+
+    /// The errand that is to begin, and its turn.
+    pub(super) fn begin_errand(&self) -> Option<(Errand, Turn<'_>)> {
+        let mut holder = self.turn.lock();
+        match mem::replace(&mut *holder, Holder::Owner) {
+            // INVARIANT: It was the errand's until now.
+            Holder::Errand(errand) => Some((errand, Turn(self))),
+            other => {
+                *holder = other;
+                None
+            }
+        }
     }
 
     /// What came of the errand, once it is done.
     pub(super) fn take_errand(&self) -> Option<Result<(), Failure>> {
-        let mut errand = self.errand.lock();
-        match mem::replace(&mut *errand, Errand::None) {
-            Errand::Done(result) => {
+        let mut holder = self.turn.lock();
+        match mem::replace(&mut *holder, Holder::Nobody) {
+            Holder::Done(result) => {
                 self.turn_is_over.notify_all();
                 Some(result)
             }
             other => {
-                *errand = other;
+                *holder = other;
                 None
             }
         }
@@ -85,22 +112,66 @@ impl Controller {
 
     /// Whether somebody has the turn, who may wait for I/O.
     pub(super) fn is_turn_taken(&self) -> bool {
-        !matches!(*self.errand.lock(), Errand::None | Errand::Done(_))
+        !matches!(*self.turn.lock(), Holder::Nobody | Holder::Done(_))
     }
 }
 
 /// Takes the turn, if nobody has it.
-fn reserve(errand: &mut Errand) -> bool {
-    let free = matches!(errand, Errand::None);
+fn reserve(holder: &mut Holder) -> bool {
+    let free = matches!(holder, Holder::Nobody);
     if free {
-        *errand = Errand::Reserved;
+        *holder = Holder::Owner;
     }
     free
 }
 
+impl Turn<'_> {
+    /// Removes all namespaces. Sleeps, for I/O too.
+    pub(super) fn remove_namespaces(&self) {
+        while self.remove_namespace(|_| true) {}
+    }
+
+    /// Removes the namespaces that are not there any more. Likewise.
+    pub(super) fn remove_lost_namespaces(&self) {
+        while self.remove_namespace(Namespace::is_lost) {}
+    }
+
+    /// Removes one namespace of which `which` is true, and tells; `false` if there is none.
+    fn remove_namespace(&self, which: impl Fn(&Namespace) -> bool) -> bool {
+        let controller = self.0;
+        let removed = {
+            let mut namespaces = controller.namespaces.lock();
+            let place = namespaces.iter().position(which);
+            let removed = place.and_then(|place| namespaces.remove(place).ok());
+            controller.shown.lock().namespaces = namespaces.len().try_into().unwrap_or(u32::MAX);
+            removed
+        };
+        let Some(namespace) = removed else {
+            return false;
+        };
+        let event = Event::NamespaceRemoved(&namespace);
+        controller.host.tell(controller, event);
+        // Deletes the disk, which waits for its I/O.
+        drop(namespace);
+        true
+    }
+
+    /// The errand that has the turn is done; the controller's thread is to see what came of it.
+    pub(super) fn end_errand(self, result: Result<(), Failure>) {
+        let controller = self.0;
+        self.give(Holder::Done(result));
+        controller.wake.complete();
+    }
+
+    fn give(self, next: Holder) {
+        *self.0.turn.lock() = next;
+        mem::forget(self);
+    }
+}
+
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        *self.0.errand.lock() = Errand::None;
+        *self.0.turn.lock() = Holder::Nobody;
         self.0.turn_is_over.notify_all();
     }
 }
