@@ -4,10 +4,7 @@
 # What is there after a boot: an installed system, and the connections of a file.
 
 . "$(dirname "$0")/lib.sh"
-
-# Installed with the tests, or where our VM has the sources.
-INSTALL=$HERE/boot/install
-[ -e "$INSTALL" ] || INSTALL=/opt/rnvme/src/tools/boot/install
+. "$HERE/lib/installed.sh"
 
 requirements() {
 	need_root && need_modules rnvme rdma_rxe nvmet-rdma dummy null_blk &&
@@ -16,17 +13,7 @@ requirements() {
 
 setup() {
 	network_single && backend_memory disk 16 512 && target_simple "$BACKEND" && modprobe rnvme &&
-		ROOT=$SCRATCH/root && CONNECTIONS=$SCRATCH/connections.conf &&
-		RELEASE=$(uname -r) && MODULES=$(dirname "$(modinfo -n rnvme)")
-}
-
-installed() {
-	mkdir -p "$ROOT/lib/modules/$RELEASE"
-	run "$INSTALL" --root "$ROOT" "$RELEASE" "$MODULES" "$(command -v rnvme)"
-}
-
-removed() {
-	run "$INSTALL" --root "$ROOT" --remove "$RELEASE"
+		CONNECTIONS=$SCRATCH/connections.conf && installed_at "$SCRATCH/root"
 }
 
 installs_and_is_taken_away() {
@@ -103,7 +90,7 @@ units_are_right() {
 
 all_are_connected() {
 	local devices
-	connections "$TARGET4" "$TARGET6"
+	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN" "-a $TARGET6 -n $NQN"
 	connect_all 0
 	has "$OUTPUT" "connected to $NQN at .*"$'\n'".*connected to $NQN at "
 	devices=$(device_names)
@@ -116,7 +103,8 @@ all_are_connected() {
 # Others are tried at the same time, so that one that does not answer holds up none.
 one_that_fails_stops_no_other() {
 	local began took
-	connections "$NOBODY4 --timeout 3" "$TARGET4" "$NOBODY4 -s 4421 --timeout 3"
+	connections "$CONNECTIONS" "-a $NOBODY4 -n $NQN --timeout 3" "-a $TARGET4 -n $NQN" \
+		"-a $NOBODY4 -n $NQN -s 4421 --timeout 3"
 	began=$(now)
 	connect_all 1
 	took=$(($(now) - began))
@@ -128,21 +116,12 @@ one_that_fails_stops_no_other() {
 }
 
 wrong_file_connects_nothing() {
-	connections "$TARGET4" "$TARGET4 -s frob"
+	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN" "-a $TARGET4 -n $NQN -s frob"
 	connect_all 2
 	has "$ERRORS" "connections.conf:3: invalid value 'frob'"
 	same devices '' "$(device_names)"
 	expect 1 rnvme connect-all -f "$SCRATCH/none"
 	has "$ERRORS" 'none: No such file or directory'
-}
-
-# connections ADDRESS-AND-OPTIONS...: a file with these.
-connections() {
-	local each
-	echo '# the connections' >"$CONNECTIONS"
-	for each; do
-		echo "-a $each -n $NQN -q $HOSTNQN" >>"$CONNECTIONS"
-	done
 }
 
 # connect_all STATUS: connect those of the file, with this status.

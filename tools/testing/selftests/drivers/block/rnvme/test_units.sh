@@ -1,0 +1,175 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The installed units, in a systemd of the test's own: with its own processes, mounts and control
+# groups, and what is installed laid over the system.
+
+. "$(dirname "$0")/lib.sh"
+. "$HERE/lib/installed.sh"
+
+SYSTEMD=/usr/lib/systemd/systemd
+GROUP=/sys/fs/cgroup/rnvme_selftest
+UNITS=/usr/lib/systemd/system
+
+# A port that is not there at first.
+LATE=4422
+
+# Seconds until systemd has done what it is to do.
+DONE=60
+
+requirements() {
+	need_root && need_modules rnvme rdma_rxe nvmet-rdma dummy null_blk &&
+		need_programs rnvme rdma ip pgrep systemctl unshare nsenter && need_systemd
+}
+
+need_systemd() {
+	[[ -x $SYSTEMD && -e /sys/fs/cgroup/cgroup.procs ]] || {
+		ktap_skip_all "there is no systemd, or it has no control groups"
+		return 1
+	}
+}
+
+setup() {
+	network_single && backend_memory disk 16 512 && target_simple "$BACKEND" && modprobe rnvme &&
+		installed_at "$SCRATCH/root" && installed && configure
+}
+
+# Of the system's own units only what ours hang on. Ours try again after a second, not after ten.
+configure() {
+	CONNECTIONS=$ROOT/etc/rnvme/connections.conf
+	find "$UNITS" -maxdepth 1 -type f -exec cp -n -t "$ROOT$UNITS" {} + &&
+		systemctl --root "$ROOT" --quiet enable rnvme.service rnvme-follow.service &&
+		for unit in rnvme rnvme-follow; do
+			mkdir "$ROOT/etc/systemd/system/$unit.service.d" &&
+				printf '[Service]\nRestartSec=1\nStandardOutput=append:%s\nStandardError=inherit\n' \
+					"$SCRATCH/said" >"$ROOT/etc/systemd/system/$unit.service.d/test.conf"
+		done &&
+		tr -d - </proc/sys/kernel/random/uuid >"$ROOT/etc/machine-id"
+}
+
+# What becomes of the new namespaces before systemd is their first process.
+# shellcheck disable=SC2016 # its own argument
+BOOT='set -e
+mount -t cgroup2 none /sys/fs/cgroup
+mount -t tmpfs none /run
+mount -t overlay -o "lowerdir=$1/etc:/etc" none /etc
+mount -t overlay -o "lowerdir=$1/usr/sbin:/usr/sbin" none /usr/sbin
+mount --bind "$1/usr/lib/systemd/system" /usr/lib/systemd/system
+exec env container=selftest "$2" --system --unit=multi-user.target --log-target=console --show-status=no'
+
+boots() {
+	mkdir "$GROUP"
+	defer leave_group
+	(
+		echo $BASHPID >"$GROUP/cgroup.procs"
+		exec unshare --mount --pid --cgroup --fork --kill-child --mount-proc \
+			bash -c "$BOOT" - "$ROOT" "$SYSTEMD"
+	) <&- >"$SCRATCH/systemd" 2>&1 &
+	SYSTEM=$!
+	defer end_system
+	wait_until "$DONE" is_up || fail "systemd is not up: $(<"$SCRATCH/systemd")"
+}
+
+leave_group() {
+	find "$GROUP" -depth -type d -exec rmdir {} +
+}
+
+is_up() {
+	local first
+	first=$(pgrep -P "$SYSTEM") || return 1
+	INSIDE=(nsenter -t "$first" --mount --pid --)
+	[[ $("${INSIDE[@]}" systemctl is-system-running 2>&1) =~ ^(running|degraded)$ ]]
+}
+
+shuts_down() {
+	run "${INSIDE[@]}" systemctl exit
+	wait_until "$DONE" process_ended "$SYSTEM" || fail "systemd does not end: $(<"$SCRATCH/systemd")"
+}
+
+end_system() {
+	process_ended "$SYSTEM" || kill -KILL "$SYSTEM"
+	wait_until 10 process_ended "$SYSTEM"
+	rnvme disconnect-all >"$SCRATCH/ended" 2>&1
+}
+
+# unit UNIT PROPERTY: what systemd says of it.
+unit() {
+	"${INSIDE[@]}" systemctl show --value -p "$2" "$1"
+}
+
+is_active() {
+	[ "$(unit "$1" ActiveState)" = active ]
+}
+
+was_tried_again() {
+	[ "$(unit "$1" NRestarts)" -ge 1 ]
+}
+
+# connected NUMBER: there are so many live controllers, or soon will be.
+connected() {
+	wait_until "$DONE" is_connected "$1" ||
+		fail "not $1 are connected: $(rnvme show) $(<"$SCRATCH/said") $(<"$SCRATCH/systemd")"
+}
+
+is_connected() {
+	[ "$(rnvme show -o json | grep -o '"state":"live"' | wc -l)" = "$1" ]
+}
+
+connects_at_boot_and_disconnects_at_shutdown() {
+	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN" "-a $TARGET6 -n $NQN"
+	boots
+	is_active rnvme.service || fail "it is not active: $(<"$SCRATCH/systemd")"
+	connected 2
+	shuts_down
+	connected 0
+}
+
+target_may_be_late() {
+	connections "$CONNECTIONS" "-a $TARGET4 -s $LATE -n $NQN"
+	boots
+	wait_until "$DONE" was_tried_again rnvme.service || fail "it was not tried again"
+	connected 0
+	target_port $LATE "$TARGET4" $LATE
+	target_export $LATE "$NQN"
+	wait_until "$DONE" is_active rnvme.service || fail "it does not become active"
+	connected 1
+	shuts_down
+}
+
+wrong_file_stays_wrong() {
+	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN -s frob"
+	boots
+	sleep 3
+	same "state, status and times" $'failed\n2\n0' \
+		"$(unit rnvme.service ActiveState)"$'\n'"$(unit rnvme.service ExecMainStatus)"$'\n'"$(unit rnvme.service NRestarts)"
+	shuts_down
+}
+
+nothing_to_connect_is_no_failure() {
+	rm "$CONNECTIONS"
+	boots
+	same "state" inactive "$(unit rnvme.service ActiveState)"
+	same "what failed" '' "$("${INSIDE[@]}" systemctl list-units --failed --plain --no-legend)"
+	shuts_down
+}
+
+# What the target tells later is connected, too, until the connections are to be no more.
+follows_what_is_told() {
+	connections "$CONNECTIONS" "discover -a $TARGET4"
+	boots
+	connected 1
+	target_subsystem "$NQN-late"
+	target_export 4420 "$NQN-late"
+	connected 2
+	run "${INSIDE[@]}" systemctl stop rnvme.service
+	same "state of the other" inactive "$(unit rnvme-follow.service ActiveState)"
+	connected 0
+	shuts_down
+}
+
+main setup \
+	connects_at_boot_and_disconnects_at_shutdown \
+	target_may_be_late \
+	wrong_file_stays_wrong \
+	nothing_to_connect_is_no_failure \
+	follows_what_is_told
