@@ -53,6 +53,10 @@ device_driver_unloaded_under_io() {
 	start_pair
 	connect "$TARGET4"
 	start_io
+	if queue_pairs_hold_soft_roce; then
+		delete_host_device
+		run rdma link delete rnvme_rxe0
+	fi
 	# While it has a packet in hand soft-RoCE is in use.
 	wait_until "$SOON" unloads rdma_rxe || fail "$(<"$SCRATCH/errors")"
 	io_fails
