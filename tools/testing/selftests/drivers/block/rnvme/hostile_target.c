@@ -8,7 +8,8 @@
  * time otherwise; the same SEED is the same sequence of choices.
  * Whatever it is asked is printed, one line each, so that a test can count it.
  *
- * It is ended by a signal: what it has of the kernel goes with the process.
+ * What a queue has of the kernel goes with its connection, for a host may connect thousands of times;
+ * the rest goes with the process, which is ended by a signal.
  */
 #include <err.h>
 #include <errno.h>
@@ -36,6 +37,7 @@ unsigned long events;
 unsigned long logged = 6;
 
 static struct ibv_comp_channel *arrivals;
+static struct queue *queues;
 
 /* Verbs. */
 
@@ -206,8 +208,8 @@ static void take_arrivals(void)
 	}
 }
 
-/* False if the host has given up the connection meanwhile. */
-static bool make_queue(struct rdma_cm_id *id, unsigned int qid)
+/* It has ended already if the host has given up the connection meanwhile. */
+static struct queue *make_queue(struct rdma_cm_id *id, unsigned int qid)
 {
 	struct queue *queue = calloc(1, sizeof(*queue));
 	struct ibv_qp_init_attr attributes = {
@@ -222,6 +224,8 @@ static bool make_queue(struct rdma_cm_id *id, unsigned int qid)
 	if (!arrivals && !(arrivals = ibv_create_comp_channel(id->verbs)))
 		err(1, "ibv_create_comp_channel");
 	id->context = queue;
+	queue->next = queues;
+	queues = queue;
 	queue->id = id;
 	queue->qid = qid;
 	queue->receives = ibv_create_cq(id->verbs, RECEIVES, queue, arrivals, 0);
@@ -235,7 +239,8 @@ static bool make_queue(struct rdma_cm_id *id, unsigned int qid)
 	attributes.send_cq = queue->sends;
 	if (rdma_create_qp(id, NULL, &attributes)) {
 		warn("rdma_create_qp");
-		return false;
+		queue->ended = true;
+		return queue;
 	}
 	queue->mr = ibv_reg_mr(id->pd, queue->memory, sizeof(*queue->memory),
 			       IBV_ACCESS_LOCAL_WRITE);
@@ -243,7 +248,40 @@ static bool make_queue(struct rdma_cm_id *id, unsigned int qid)
 		err(1, "ibv_reg_mr");
 	for (number = 0; number < RECEIVES; number++)
 		post_receive(queue, number);
-	return true;
+	return queue;
+}
+
+static void free_queue(struct queue *queue)
+{
+	/* Neither is there if the host gave up before it was accepted. */
+	if (queue->id->qp)
+		rdma_destroy_qp(queue->id);
+	if (queue->mr && ibv_dereg_mr(queue->mr))
+		err(1, "ibv_dereg_mr");
+	if (ibv_destroy_cq(queue->sends) || ibv_destroy_cq(queue->receives))
+		err(1, "ibv_destroy_cq");
+	if (ibv_destroy_comp_channel(queue->departures))
+		err(1, "ibv_destroy_comp_channel");
+	if (rdma_destroy_id(queue->id))
+		err(1, "rdma_destroy_id");
+	free(queue->memory);
+	free(queue);
+}
+
+/* Not to be called while anything of a queue is being served, or an event of it is not acknowledged. */
+static void free_ended_queues(void)
+{
+	struct queue **at = &queues;
+	struct queue *queue;
+
+	while ((queue = *at)) {
+		if (queue->ended) {
+			*at = queue->next;
+			free_queue(queue);
+		} else {
+			at = &queue->next;
+		}
+	}
 }
 
 /* Rejects a connection for the reason that VALUE is, in as many bytes as OFFSET says. */
@@ -264,14 +302,18 @@ static void accept_queue(struct rdma_cm_id *id, const struct rdma_conn_param *re
 		.private_data = data, .private_data_len = sizeof(data),
 		.initiator_depth = 1, .rnr_retry_count = 7,
 	};
+	struct queue *queue;
 	unsigned int qid;
 
 	if (request->private_data_len < sizeof(data))
 		errx(1, "the host sent %u bytes of private data", request->private_data_len);
 	qid = get((const uint8_t *)request->private_data + 2, 2);
 	put(data + 2, MAX_ENTRIES, 2);
-	if (make_queue(id, qid) && rdma_accept(id, &parameters))
-		warn("rdma_accept");
+	queue = make_queue(id, qid);
+	if (queue->ended || !rdma_accept(id, &parameters))
+		return;
+	warn("rdma_accept");
+	queue->ended = true;
 }
 
 static void take_request(struct rdma_cm_id *id, const struct rdma_conn_param *request)
@@ -286,8 +328,8 @@ static void take_request(struct rdma_cm_id *id, const struct rdma_conn_param *re
 
 static void take_event(struct rdma_event_channel *channel)
 {
-	const struct queue *queue;
 	struct rdma_cm_event *event;
+	struct queue *queue;
 
 	if (rdma_get_cm_event(channel, &event))
 		err(1, "rdma_get_cm_event");
@@ -302,6 +344,14 @@ static void take_event(struct rdma_event_channel *channel)
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		rdma_disconnect(event->id);
+		queue->ended = true;
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		/* A request that was not answered has no queue. */
+		if (queue)
+			queue->ended = true;
 		break;
 	default:
 		break;
@@ -409,5 +459,6 @@ int main(int argc, char **argv)
 			take_event(channel);
 		if (sources[1].revents)
 			take_arrivals();
+		free_ended_queues();
 	}
 }

@@ -356,6 +356,7 @@ breaks_replies_at_random() {
 		fi
 	done
 	process_ended "$TARGET" && fail "the target ended: $(tail -3 "$SCRATCH/seen")"
+	wait_until 10 has_let_go || fail "the target has $(event_files) files of events"
 	gone
 	broken=$(broken_replies "$SCRATCH/seen")
 	note "$broken broken replies"
@@ -365,7 +366,7 @@ breaks_replies_at_random() {
 # The same with several targets at once, until there were very many; and the host tries again by
 # itself.
 breaks_replies_for_long() {
-	local seed worker workers=()
+	local broken seed told=500 worker workers=()
 	local enough=$SCRATCH/enough
 	defer rdma_objects_are_back
 	for seed in {1..6}; do
@@ -373,10 +374,14 @@ breaks_replies_for_long() {
 		workers+=($!)
 		defer end_process $!
 	done
-	until [ "$(broken_replies "$SCRATCH"/*/seen)" -ge 10000 ]; do
+	until broken=$(broken_replies "$SCRATCH"/*/seen) && [ "$broken" -ge 10000 ]; do
 		for worker in "${workers[@]}"; do
 			! process_ended "$worker" || fail "a worker ended"
 		done
+		if [ "$broken" -ge "$told" ]; then
+			note "$broken broken replies so far"
+			told=$((broken + 500))
+		fi
 		sleep 5
 	done
 	: >"$enough"

@@ -48,6 +48,7 @@ struct memory {
 };
 
 struct queue {
+	struct queue *next;
 	struct rdma_cm_id *id;
 	struct ibv_cq *receives;
 	struct ibv_cq *sends;
@@ -55,7 +56,10 @@ struct queue {
 	struct ibv_mr *mr;
 	struct memory *memory;
 	unsigned int qid;
+	/* It was hung up, perhaps before the connection is known to be established. */
 	bool over;
+	/* Its connection has ended: it is freed as soon as nothing of it is being served. */
+	bool ended;
 };
 
 struct reply {

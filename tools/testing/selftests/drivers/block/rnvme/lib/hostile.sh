@@ -29,6 +29,17 @@ hostile() {
 	wait_until 10 seen '- ready' || fail "the target does not start: $(<"$SCRATCH/seen")"
 }
 
+# event_files: how many files of events the target has open: two once it has served, and one for each of
+# its queues.
+event_files() {
+	readlink "/proc/$TARGET/fd"/* | grep -cxF 'anon_inode:[infinibandevent]' || true
+}
+
+# has_let_go: whether nothing is left of the queues of connections that have ended.
+has_let_go() {
+	[ "$(event_files)" -le 2 ]
+}
+
 # device_goes COMMAND...: the RDMA device goes, which COMMAND has to see, and comes back. For the last
 # test of a file, as the listeners of the kernel's target come back to the device late.
 #
