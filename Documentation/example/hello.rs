@@ -129,7 +129,6 @@ impl Caller {
         let patience = Patience {
             limit: STEP,
             deadline: Deadline::after(ALL),
-            total: ALL,
             cancelled: &stopped,
         };
         let namespace = Namespace::init();

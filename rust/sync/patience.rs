@@ -13,9 +13,7 @@ pub struct Patience<'a> {
     /// The longest that one step may take for which somebody else only has to answer:
     /// finding the address, or the route; each call of a TCP socket.
     pub limit: Msecs,
-    /// The longest that all steps may take.
-    pub total: Msecs,
-    /// When that is over.
+    /// When all steps must be over.
     pub deadline: Deadline,
     /// Asked whenever the caller's completion fires; `true` aborts.
     pub cancelled: &'a dyn Fn() -> bool,
@@ -26,7 +24,6 @@ impl<'a> Patience<'a> {
     pub fn new(total: Msecs, cancelled: &'a dyn Fn() -> bool) -> Self {
         Self {
             limit: total,
-            total,
             deadline: Deadline::after(total),
             cancelled,
         }

@@ -550,7 +550,6 @@ impl Controller {
     fn patience<'a>(&self, deadline: Deadline, cancelled: &'a dyn Fn() -> bool) -> Patience<'a> {
         Patience {
             limit: cmp::min(STEP, deadline.left()),
-            total: self.options.connect_timeout,
             deadline,
             cancelled,
         }

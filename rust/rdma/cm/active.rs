@@ -160,7 +160,7 @@ pub(crate) fn resolve(
             Err(error) if !error.cause.is_core_timeout() => return Err(error),
             Err(error) if end.left() == Msecs::new(0) => {
                 return Err(Error {
-                    cause: Cause::TimedOut(patience.limit.min(patience.total)),
+                    cause: Cause::TimedOut(end.span()),
                     ..error
                 })
             }

@@ -508,7 +508,7 @@ impl RawId {
         let fail = |cause| Error { stage, cause };
         let left = patience.deadline.left().min(patience.limit);
         if left == Msecs::new(0) {
-            return Err(fail(Cause::TimedOut(patience.total)));
+            return Err(fail(Cause::TimedOut(patience.deadline.span())));
         }
         let wake = {
             let mut heard = self.hearing.heard.lock();
@@ -533,8 +533,8 @@ impl RawId {
             let left = mine.left().min(patience.deadline.left());
             if left == Msecs::new(0) {
                 let over = patience.deadline.left() == left;
-                let limit = if over { patience.total } else { patience.limit };
-                return Err(fail(Cause::TimedOut(limit)));
+                let late = if over { patience.deadline } else { mine };
+                return Err(fail(Cause::TimedOut(late.span())));
             }
             // Fired or not, the loop looks again.
             let _ = wake.wait_timeout(left);

@@ -99,7 +99,7 @@ impl Controller {
                 return ControlFlow::Break(Err(Failure::cancelled(stage)));
             }
             if inventory.deadline.left() == Msecs::new(0) {
-                let limit = self.options.connect_timeout.get();
+                let limit = inventory.deadline.span().get();
                 return ControlFlow::Break(Err(Failure::new(
                     stage,
                     ETIMEDOUT,

@@ -107,7 +107,7 @@ impl Log {
     fn part(admin: &Admin<'_>, offset: u64, length: usize) -> Result<Buffer, Failure> {
         let what = "reading the discovery log";
         if admin.deadline.left() == Msecs::new(0) {
-            let limit = admin.controller.options.connect_timeout.get();
+            let limit = admin.deadline.span().get();
             return Err(Failure::new(
                 STAGE,
                 ETIMEDOUT,

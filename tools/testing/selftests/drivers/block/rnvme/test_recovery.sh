@@ -247,12 +247,14 @@ is_given_up() {
 
 io_fails_before_it_is_given_up() {
 	start_pair
-	connect "$TARGET4" -l 600 -F 1
+	connect "$TARGET4" -l 600 -F 3
 	start_io
 	silence
 	io_fails
 	is_not_live || fail "it is live"
 	! state_is "$CTRL" dead || fail "it is dead"
+	# The attempt that was under way had less time than the user gives to one.
+	has "$(ctrl_field "$CTRL" message)" 'timed out after ([0-2]?[0-9]{1,3} ms|[12] s)'
 	silence_ends
 	comes_back
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct
