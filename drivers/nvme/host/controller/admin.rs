@@ -49,6 +49,10 @@ use rrdma::{
 /// How long a command may take, as in the C host.
 pub(super) const COMMAND: Msecs = Msecs::from_secs(60);
 
+/// How long we wait for an answer to our taking leave. A peer that has gone gives none, and nobody
+/// may have noticed yet.
+const GOODBYE: Msecs = Msecs::new(500);
+
 /// Between two looks at a controller that is not there yet.
 const POLL: Msecs = Msecs::new(20);
 
@@ -228,9 +232,11 @@ impl Admin<'_> {
         }
     }
 
-    /// Shuts the controller down in good order, as far as the deadline allows.
+    /// Shuts the controller down in good order, as far as the deadline allows; who does not even
+    /// answer is not waited for.
     pub(super) fn shut_down(&self, configuration: Configuration) -> Result<(), Failure> {
-        self.configure(configuration.enabled().shut_down().get())?;
+        let deadline = self.deadline.min(Deadline::after(GOODBYE));
+        Admin { deadline, ..*self }.configure(configuration.enabled().shut_down().get())?;
         self.await_status(ControllerStatus::shutting_down, self.deadline)?;
         Ok(())
     }
