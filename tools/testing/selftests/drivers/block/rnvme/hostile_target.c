@@ -343,12 +343,11 @@ static void take_event(struct rdma_event_channel *channel)
 			rdma_disconnect(event->id);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		rdma_disconnect(event->id);
-		queue->ended = true;
-		break;
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
+		/* It ends what is being sent, too. */
+		rdma_disconnect(event->id);
 		/* A request that was not answered has no queue. */
 		if (queue)
 			queue->ended = true;
