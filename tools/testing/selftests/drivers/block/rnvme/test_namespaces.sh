@@ -77,7 +77,7 @@ logged() {
 come_and_go_under_io() {
 	connect_real
 	start_monitor
-	VERIFY_OPTIONS=(--size=4m)
+	VERIFY_OPTIONS=(--io_size=4m)
 	start_verify
 	target_namespace "$NQN" 2 "$TWO"
 	appears "${CTRL}n2"

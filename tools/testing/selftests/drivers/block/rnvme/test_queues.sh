@@ -93,7 +93,7 @@ as_many_as_processors() {
 
 # start_polled: as start_verify, by polled queues.
 start_polled() {
-	VERIFY_OPTIONS=("${POLLED[@]}" --size=6m --numjobs=2 --offset_increment=6m)
+	VERIFY_OPTIONS=("${POLLED[@]}" --io_size=6m --numjobs=2 --offset_increment=6m)
 	start_verify
 }
 
@@ -140,7 +140,7 @@ disconnect_under_polled_io() {
 queues_follow_what_is_granted() {
 	start_pair
 	connect "$TARGET4" "${KINDS[@]}"
-	VERIFY_OPTIONS=(--numjobs=2 --size=8m --offset_increment=8m)
+	VERIFY_OPTIONS=(--numjobs=2 --io_size=8m --offset_increment=8m)
 	start_verify
 	grants 2
 	queues_are 2 1 0

@@ -326,7 +326,7 @@ queues_follow_what_is_granted() {
 	connect "$TARGET4" -i 2
 	same queues 2 "$(ctrl_field "$CTRL" nr_io_queues)"
 	has_hardware_queues 2 || fail "the disk has other queues"
-	VERIFY_OPTIONS=(--numjobs=2 --size=6m --offset_increment=6m)
+	VERIFY_OPTIONS=(--numjobs=2 --io_size=6m --offset_increment=6m)
 	start_verify
 	# The target ends its controllers when this is written.
 	echo 1 >"$NVMET/subsystems/$NQN/attr_qid_max"

@@ -15,7 +15,7 @@ RESETS=$(in_a_long_run 200 25)
 NOISE=$((RESETS * 4 / 5))
 
 # Less than elsewhere, as there are many tests.
-VERIFY_OPTIONS=(--size=6m)
+VERIFY_OPTIONS=(--io_size=6m)
 
 setup() {
 	modprobe rnvme
@@ -49,7 +49,8 @@ target_is_told() {
 many_resets_without_growth() {
 	local objects
 	network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
-	connect "$TARGET4" -i 2 -Q 16
+	# Fewer tags than I/Os.
+	connect "$TARGET4" -i 1 -Q 16
 	# What is made once and kept is made now, and the backend has its pages.
 	run dd if=/dev/zero of="$BACKEND" bs=1M count=64 oflag=direct
 	resets 3
@@ -60,17 +61,30 @@ many_resets_without_growth() {
 # resets_and_back OBJECTS: under I/O, after which there are these RDMA objects again.
 resets_and_back() {
 	start_io
-	resets "$RESETS"
+	resets "$RESETS" all_tags_are_taken
 	end_process $IO
 	rdma_back_to "$1"
 }
 
-# resets COUNT
+# resets COUNT [CONDITION]: each when that is so.
 resets() {
 	local i
 	for ((i = 0; i < $1; i++)); do
+		[ $# = 1 ] || wait_until 10 "$2" || fail "reset $i: not yet $2: $(inflight)"
 		run rnvme reset "$CTRL"
 	done
+}
+
+# inflight: how many requests the controller has.
+inflight() {
+	local reads writes
+	read -r reads writes <"/sys/block/${CTRL}n1/inflight"
+	echo $((reads + writes))
+}
+
+# A queue of 16 entries holds 15 commands.
+all_tags_are_taken() {
+	[ "$(inflight)" -ge 15 ]
 }
 
 # Who asks all the time does not keep the host from asking what it must.

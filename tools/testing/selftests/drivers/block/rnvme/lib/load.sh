@@ -62,12 +62,13 @@ verify() {
 # More options of fio's for `start_verify`.
 VERIFY_OPTIONS=()
 
-# start_verify: writes for some seconds, and then reads all of it back; its process is in IO.
+# start_verify: writes for some seconds, each block again and again, and then reads all of it back: an
+# earlier write that comes late is seen, too. Its process is in IO.
 start_verify() {
 	fio --name=verify --filename="$(disk "$CTRL" 1)" --direct=1 --ioengine=libaio --rw=randwrite \
-		--bs=16k --size=12m --iodepth=4 --rate_iops=100 --verify=crc32c --verify_fatal=1 \
-		--verify_state_save=0 --output-format=terse "${VERIFY_OPTIONS[@]}" \
-		>"$SCRATCH/fio" 2>&1 &
+		--bs=16k --size=2m --io_size=12m --norandommap --serialize_overlap=1 --iodepth=4 \
+		--rate_iops=100 --verify=crc32c --verify_fatal=1 --verify_state_save=0 \
+		--verify_write_sequence=1 --output-format=terse "${VERIFY_OPTIONS[@]}" >"$SCRATCH/fio" 2>&1 &
 	IO=$!
 	defer end_process $IO
 	wait_until 20 writes_flow || fail "there is no I/O: $(<"$SCRATCH/fio")"
