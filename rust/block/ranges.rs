@@ -30,6 +30,8 @@ pub struct Range {
 pub struct Ranges<'a> {
     whole: Option<Range>,
     bio: *const bindings::bio,
+    /// So many more may follow.
+    left: u16,
     _request: PhantomData<&'a ()>,
 }
 
@@ -49,6 +51,7 @@ impl<'a> Ranges<'a> {
             Self {
                 whole: None,
                 bio,
+                left: max,
                 _request: PhantomData,
             }
         } else {
@@ -58,6 +61,7 @@ impl<'a> Ranges<'a> {
                     sectors: request.bytes() / SECTOR_SIZE,
                 }),
                 bio: core::ptr::null(),
+                left: 0,
                 _request: PhantomData,
             }
         }
@@ -71,6 +75,7 @@ impl Iterator for Ranges<'_> {
         if let Some(whole) = self.whole.take() {
             return Some(whole);
         }
+        self.left = self.left.checked_sub(1)?;
         if self.bio.is_null() {
             return None;
         }

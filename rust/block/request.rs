@@ -326,7 +326,8 @@ impl<T: Operations> Request<T> {
 
     /// The runs of sectors that a discard is about.
     ///
-    /// At most [`max_discard_segments`](super::Limits::max_discard_segments) of them. For
+    /// At most [`max_discard_segments`](super::Limits::max_discard_segments) of them: a request
+    /// that the block layer merged from others may have more, and a discard is only a hint. For
     /// any other operation it is the one that it is about.
     #[inline]
     pub fn ranges(&self) -> Ranges<'_> {
