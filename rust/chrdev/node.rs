@@ -159,10 +159,10 @@ fn add(
 
 impl Drop for Node {
     fn drop(&mut self) {
+        // Until it is deleted nobody takes its number: C would take the new one for it.
+        let mut nodes = NODES.lock();
         // No file finds it any more, and those that did are told.
-        NODES
-            .lock()
-            .retain(|other| !Arc::ptr_eq(other, &self.served));
+        nodes.retain(|other| !Arc::ptr_eq(other, &self.served));
         self.served.gone.set(true);
         // SAFETY: By the invariants, and this is our last use. Files that are open have a
         // reference of their own, and its memory is C's.
