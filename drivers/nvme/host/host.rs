@@ -87,9 +87,17 @@ pub(crate) struct Host {
 
 struct Controllers {
     list: KVec<Arc<Controller>>,
+    /// So many are off the list, which is yet to be told.
+    leaving: usize,
     /// Changes with the list.
     generation: u32,
     closed: bool,
+}
+
+impl Controllers {
+    fn is_empty(&self) -> bool {
+        self.list.is_empty() && self.leaving == 0
+    }
 }
 
 /// We as a client of RDMA devices.
@@ -125,6 +133,7 @@ impl Host {
                 family <- new_mutex!(None, "rnvme::Host::family"),
                 controllers <- new_mutex!(Controllers {
                     list: KVec::new(),
+                    leaving: 0,
                     generation: 1,
                     closed: false,
                 }, "rnvme::Host::controllers"),
@@ -147,15 +156,14 @@ impl Host {
 
     /// Removes all controllers and ends everything. Sleeps.
     pub(crate) fn stop(&self) {
-        let mut busy = false;
-        {
+        let busy = {
             let mut controllers = self.controllers.lock();
             controllers.closed = true;
             for controller in &controllers.list {
-                busy = true;
                 controller.delete();
             }
-        }
+            !controllers.is_empty()
+        };
         self.discoveries.close();
         // None is added any more, and the last one completes this. Who listens
         // hears of all of it.
@@ -276,11 +284,14 @@ impl Host {
         {
             let mut controllers = self.controllers.lock();
             controllers.list.retain(|c| !Arc::ptr_eq(c, controller));
+            controllers.leaving = controllers.leaving.saturating_add(1);
             controllers.generation = controllers.generation.wrapping_add(1).max(1);
         }
+        // Who tells has the family, and must not be the last who does: see [`Host::stop`].
         self.tell(controller, Event::Removed);
-        let controllers = self.controllers.lock();
-        if controllers.closed && controllers.list.is_empty() {
+        let mut controllers = self.controllers.lock();
+        controllers.leaving = controllers.leaving.saturating_sub(1);
+        if controllers.closed && controllers.is_empty() {
             self.empty.complete_all();
         }
     }
