@@ -49,6 +49,12 @@ pub(super) type IoctlFn = unsafe extern "C" fn(
     c_ulong,
 ) -> c_int;
 
+/// The `ioctl` for 32-bit processes: it makes an address of the argument, and calls the other.
+#[cfg(CONFIG_COMPAT)]
+const COMPAT_IOCTL: Option<IoctlFn> = Some(bindings::blkdev_compat_ptr_ioctl);
+#[cfg(not(CONFIG_COMPAT))]
+const COMPAT_IOCTL: Option<IoctlFn> = None;
+
 /// The number of tables.
 static TABLES: Atomic<u32> = Atomic::new(0);
 
@@ -63,6 +69,7 @@ impl DiskFops {
             owner: module.as_ptr(),
             free_disk: Some(free_disk),
             ioctl: Some(ioctl),
+            compat_ioctl: COMPAT_IOCTL,
             ..pin_init::zeroed()
         };
         let fops = KBox::pin_init(pin_init!(Self { table, gate <- Gate::new() }), GFP_KERNEL)?;

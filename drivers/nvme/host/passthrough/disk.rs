@@ -85,7 +85,11 @@ pub(crate) fn ioctl(call: Ioctl<'_, Io>) -> Result<c_int> {
             let call = call.leave();
             tell(&call, layout, admin(&call, on_partition, &controller)?)
         }
-        Call::Io(layout) => tell(&call, layout, io(&call, &read(&call)?)?),
+        Call::Io(layout) => {
+            // First, for the disk waits for who is here, and memory may make us wait as it likes.
+            allow(&call, call.on_partition(), Permission::Administrator)?;
+            tell(&call, layout, io(&call, &read(&call)?)?)
+        }
         Call::Reset | Call::SubsystemReset | Call::Rescan => Err(ENOTTY),
     }
 }
@@ -97,7 +101,6 @@ fn is_live(disk: &Blocks) -> bool {
 /// Sends a command to the namespace.
 fn io(call: &Ioctl<'_, Io>, user: &UserCommand) -> Result<Outcome> {
     let command = user.io(call.data().wwid.nsid).map_err(impossible)?;
-    allow(call, call.on_partition(), Permission::Administrator)?;
     if !is_live(call.data()) {
         return Ok(Outcome::no_path());
     }

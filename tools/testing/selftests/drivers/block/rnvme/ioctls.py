@@ -5,6 +5,8 @@
     ioctls.py refused DEVICE     calls that must be refused, each with its own error
     ioctls.py random DEVICE N    N calls with random arguments; any outcome but a hang is fine
     ioctls.py gone DEVICE        open it, say so, wait for a line, then ask: it must be gone
+    ioctls.py denied DISK        each call that takes a structure is denied before that is looked at
+    ioctls.py compat DEVICE      what 32-bit processes ask is answered
     ioctls.py call DEVICE NAME   one call without arguments: reset, rescan or subsystem-reset
 """
 
@@ -111,6 +113,43 @@ def refused(fd, nsid):
     print(len(cases), "refused")
 
 
+def denied(fd):
+    """Who may not is told so, whatever the argument: memory can make its reader wait."""
+    for number in (IO, IO64):
+        try:
+            fcntl.ioctl(fd, number, 8)
+            raise SystemExit(f"ioctl {number:#x} is allowed")
+        except OSError as error:
+            if error.errno != errno.EACCES:
+                raise SystemExit(f"ioctl {number:#x}: {error}") from error
+    print("denied")
+
+
+# long ioctl(int fd, unsigned int number, unsigned int argument), by the way of 32-bit processes:
+# push rbx; mov eax, 54; mov ebx, edi; mov ecx, esi; int 0x80; pop rbx; ret
+IOCTL32 = bytes.fromhex("53 b836000000 89fb 89f1 cd80 5b c3")
+
+# Which the module mmap does not have: memory that a 32-bit address reaches.
+MAP_32BIT = 0x40
+
+
+def compat(fd):
+    """Identifies the controller as a 32-bit process does."""
+    code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    code.write(IOCTL32)
+    low = mmap.mmap(-1, 8192, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_32BIT)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(low))
+    fields = {name: 0 for name in FIELDS}
+    fields |= {"opcode": IDENTIFY, "cdw10": 1, "addr": base + 4096, "data_len": 4096}
+    low.write(LAYOUT.pack(*fields.values()))
+    ioctl32 = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_uint, ctypes.c_uint)(
+        ctypes.addressof(ctypes.c_char.from_buffer(code)))
+    result = ioctl32(fd, ADMIN, base)
+    if result < 0:
+        raise SystemExit(f"identify: {errno.errorcode[-result]}")
+    print("status", result, "model", low[4096 + 24:4096 + 64].decode().strip())
+
+
 def anything(fd, nsid, count):
     """Calls with random arguments, of which some are right."""
     chance = random.Random(5)
@@ -158,6 +197,10 @@ def main():
         refused(fd, nsid)
     elif what == "random":
         anything(fd, nsid, int(sys.argv[3]))
+    elif what == "denied":
+        denied(fd)
+    elif what == "compat":
+        compat(fd)
     elif what == "call":
         result, _ = call(fd, PLAIN[sys.argv[3]])
         print(errno.errorcode[-result] if result < 0 else result)

@@ -217,6 +217,20 @@ others_may_only_ask_what_it_is() {
 		[ "$STATUS" != 0 ] || fail "nobody may: nvme $command"
 		has "$OUTPUT$ERRORS" 'Permission denied'
 	done
+	as_nobody python3 "$HERE/ioctls.py" denied "$disk"
+	same "output ($ERRORS)" denied "$OUTPUT"
+}
+
+answers_32_bit_processes() {
+	if ! grep -q ' blkdev_compat_ptr_ioctl$' /proc/kallsyms; then
+		note 'this kernel has no 32-bit processes'
+		return
+	fi
+	connect "$TARGET4"
+	run python3 "$HERE/ioctls.py" compat "/dev/$CTRL"
+	has "$OUTPUT" '^status 0 model Linux$'
+	run python3 "$HERE/ioctls.py" compat "$(disk "$CTRL" 1)"
+	has "$OUTPUT" '^status 0 model Linux$'
 }
 
 # No packet comes through any more, and nobody says so.
@@ -317,6 +331,7 @@ main setup \
 	what_would_do_harm_is_refused \
 	random_commands_do_no_harm \
 	others_may_only_ask_what_it_is \
+	answers_32_bit_processes \
 	ends_with_the_connection \
 	disks_go_while_they_are_asked \
 	controllers_go_while_they_are_asked
