@@ -105,6 +105,7 @@ fails() {
 	same status 1 "$STATUS"
 	has "$ERRORS" "$error"
 	same attempts "$count" "$(count "$1")"
+	has "$(rnvme stats "$CTRL" -o json)" "\"retries\":$((count - 1))[,}]"
 	same state live "$(ctrl_field "$CTRL" state)"
 	leave
 }

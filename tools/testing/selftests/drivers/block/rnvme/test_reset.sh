@@ -35,7 +35,8 @@ resets_under_io() {
 	is_verified
 }
 
-# The target hears of it in good order: its controller is disabled, and a new one enabled.
+# The target hears of it in good order: its controller is disabled, and a new one enabled; which is
+# shut down at last.
 target_is_told() {
 	network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
 	connect "$TARGET4"
@@ -44,6 +45,8 @@ target_is_told() {
 	# To disable and to configure it are the same.
 	same "times it was disabled or configured" 2 "$(traced 'ofst=0x14, value=0x460060')"
 	same "times it was enabled" 1 "$(traced 'ofst=0x14, value=0x460061')"
+	disconnect "$CTRL"
+	same "times it was shut down" 1 "$(traced 'ofst=0x14, value=0x464061')"
 }
 
 many_resets_without_growth() {

@@ -48,8 +48,13 @@ depths_1_to_64() {
 # Jobs on all processors use all queues, and the target sees them used.
 several_queues() {
 	local disk qid
+	trace_start rdma_core/cq_alloc
 	connect "$TARGET4"
 	disk=$(disk "$CTRL" 1)
+	# As far as there are completion vectors, no two share one; the target's are no SOFTIRQ.
+	for ((qid = 1; qid <= $(nproc); qid++)); do
+		trace_has "comp_vector=$((qid - 1)) poll_ctx=SOFTIRQ"
+	done
 	trace_start "$COMMANDS"
 	verify "$disk" --rw=randwrite --bs=4k --size=256k --iodepth=16 --numjobs=4 \
 		--offset_increment=8m --cpus_allowed="0-$(($(nproc) - 1))" --cpus_allowed_policy=split
