@@ -172,6 +172,7 @@ unusable_controllers() {
 	refused 1 enable 'configuring' configure status 0x4002
 	refused 1 identify 'connected to controller 1, identified 7' controller poke 7 78 2
 	refused 1 identify 'I/O controller' controller poke 2 111 1
+	refused 1 identify 'I/O controller' controller poke 3 111 1
 	refused 1 identify 'keep alive' controller poke 0 320 2
 	refused 1 identify 'keyed SGL' controller poke 1 536 4
 	refused 1 identify 'command capsules of 0 ' controller poke 0 1792 4
@@ -231,6 +232,9 @@ odd_but_allowed() {
 	works controller poke 31 77 1
 	# No room for data in capsules.
 	works controller poke 4 1792 4
+	works controller poke 0xffffffff 1792 4
+	works controller poke 0xffffffff 540 4
+	works controller poke 1 1800 2
 	works controller poke 0 514 2
 	works queues result 0
 	works queues result 0xffffffff
