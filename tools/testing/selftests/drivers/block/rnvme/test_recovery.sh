@@ -160,10 +160,14 @@ freezes() {
 
 # Who holds I/O back does not hold up the recovery that the I/O under way needs.
 lost_while_a_command_waits_to_be_alone() {
+	# The target must not hear of it: it would wait for its write, and answer nobody until then.
+	local CONNECT_OPTIONS=(-k 0 -c 1 --timeout $((5 * SLOWDOWN)))
 	start_alone
 	silence
+	run ip netns exec "$HOST_NETNS" rdma link delete rnvme_rxe1
 	loses
 	silence_ends
+	rdma_add "$HOST_NETNS" rnvme_rxe1 rnvme1
 	comes_back
 	thaw
 	wait_until "$SOON" process_ended $IO || fail "the write still waits"
