@@ -2,13 +2,15 @@
 
 //! One attribute.
 
+use crate::bindings;
 use kernel::{
     fmt,
+    prelude::*,
     str::CStr, //
 };
 
-/// A file in sysfs with one line of text, which everyone may read and nobody write, made
-/// from data of type `D`.
+/// A file in sysfs, of data of type `D`: with one line of text, which everyone may read and
+/// nobody write, or [the other way round](Self::action).
 ///
 /// ```ignore
 /// const ATTRIBUTES: &'static [Attribute<Self>] = &[
@@ -16,12 +18,31 @@ use kernel::{
 ///     Attribute::optional(c"label", |disk| disk.label.is_some(), |disk, f| {
 ///         f.write_str(disk.label.unwrap_or_default())
 ///     }),
+///     Attribute::action(c"rescan", |disk| disk.rescan()),
 /// ];
 /// ```
 pub struct Attribute<D: 'static> {
     pub(super) name: &'static CStr,
-    pub(super) show: fn(&D, &mut fmt::Formatter<'_>) -> fmt::Result,
+    pub(super) purpose: Purpose<D>,
     pub(super) visible: fn(&D) -> bool,
+}
+
+/// What an attribute is for.
+pub(super) enum Purpose<D: 'static> {
+    /// Writes the line that is read.
+    Show(fn(&D, &mut fmt::Formatter<'_>) -> fmt::Result),
+    /// Does what is asked for.
+    Act(fn(&D) -> Result),
+}
+
+impl<D> Purpose<D> {
+    /// Everyone may read: `0444`. Only root may ask: `0200`.
+    pub(super) const fn mode(&self) -> bindings::umode_t {
+        match self {
+            Self::Show(_) => 0o444,
+            Self::Act(_) => 0o200,
+        }
+    }
 }
 
 impl<D> Attribute<D> {
@@ -46,8 +67,20 @@ impl<D> Attribute<D> {
     ) -> Self {
         Self {
             name,
-            show,
+            purpose: Purpose::Show(show),
             visible,
+        }
+    }
+
+    /// A file that cannot be read, for root to write a `1` to: then `act` runs. It may sleep,
+    /// and may run any number of times at once; like who shows something, it must not wait for
+    /// the end of its disk or device, but may ask for it. Its error is that of the write;
+    /// whoever writes something else gets `EINVAL`.
+    pub const fn action(name: &'static CStr, act: fn(&D) -> Result) -> Self {
+        Self {
+            name,
+            purpose: Purpose::Act(act),
+            visible: |_| true,
         }
     }
 }

@@ -4,7 +4,10 @@
 //!
 //! C header: [`include/linux/sysfs.h`](srctree/include/linux/sysfs.h)
 
-use super::Attribute;
+use super::{
+    attribute::Purpose,
+    Attribute, //
+};
 use crate::bindings;
 use core::{
     fmt::Write,
@@ -22,16 +25,13 @@ use kernel::{
 /// The most attributes of one type.
 const MAX: usize = 32;
 
-/// Everyone may read: `0444`.
-const MODE: bindings::umode_t = 0o444;
-
 /// What has attributes.
 ///
 /// # Safety
 ///
 /// [`data`](Self::data) gives out what its requirements allow, and nothing that ends before.
 pub(crate) unsafe trait Owner: Sized + 'static {
-    /// What the attributes are made from, by any number of readers at once.
+    /// What the attributes are of, for any number of readers and writers at once.
     type Data: Sync + 'static;
 
     /// The attributes: at most 32.
@@ -103,8 +103,11 @@ impl<O: Owner> Table<O> {
             let entry = &mut entries[index];
 
             entry.raw.attr.name = attribute.name.to_bytes_with_nul().as_ptr().cast();
-            entry.raw.attr.mode = MODE;
-            entry.raw.__bindgen_anon_1.show = Some(Self::show);
+            entry.raw.attr.mode = attribute.purpose.mode();
+            match attribute.purpose {
+                Purpose::Show(_) => entry.raw.__bindgen_anon_1.show = Some(Self::show),
+                Purpose::Act(_) => entry.raw.__bindgen_anon_2.store = Some(Self::store),
+            }
             entry.attribute = Some(attribute);
             index += 1;
         }
@@ -150,7 +153,7 @@ impl<O: Owner> Table<O> {
         let (attribute, data) = unsafe { (Self::attribute(attr.cast()), O::data(dev)) };
 
         match attribute {
-            Some(attribute) if (attribute.visible)(data) => MODE,
+            Some(attribute) if (attribute.visible)(data) => attribute.purpose.mode(),
             _ => 0,
         }
     }
@@ -175,17 +178,48 @@ impl<O: Owner> Table<O> {
         // SAFETY: By the requirements of this function.
         let page = unsafe { slice::from_raw_parts_mut(buf.cast(), PAGE_SIZE - 1) };
         let mut line = Formatter::new(page);
-        let Some(attribute) = attribute else {
+        let Some(&Attribute {
+            purpose: Purpose::Show(show),
+            ..
+        }) = attribute
+        else {
             return EIO.to_errno() as isize;
         };
-        let text = Line {
-            show: attribute.show,
-            data,
-        };
+        let text = Line { show, data };
 
         match writeln!(line, "{text}") {
             Ok(()) => line.bytes_written() as isize,
             Err(_) => EFBIG.to_errno() as isize,
+        }
+    }
+
+    /// Called by C for a writer. As for [`show`](Self::show), C does not remove the device
+    /// before this returns.
+    ///
+    /// # Safety
+    ///
+    /// `dev` was added with the groups of this type and is not removed before this returns;
+    /// `attr` is from `LIST`; there are `count` bytes at `buf`.
+    unsafe extern "C" fn store(
+        dev: *mut bindings::device,
+        attr: *mut bindings::device_attribute,
+        buf: *const c_char,
+        count: usize,
+    ) -> isize {
+        // SAFETY: By the requirements of this function.
+        let (attribute, data) = unsafe { (Self::attribute(attr.cast()), O::data(dev)) };
+        // SAFETY: As above; they are a copy of what was written, which nobody changes.
+        let text: &[u8] = unsafe { slice::from_raw_parts(buf.cast(), count) };
+        let done = match attribute.map(|attribute| &attribute.purpose) {
+            Some(Purpose::Act(act)) if matches!(text, b"1" | b"1\n") => act(data),
+            Some(Purpose::Act(_)) => Err(EINVAL),
+            _ => Err(EIO),
+        };
+
+        match done {
+            // All of it was taken; C gives no more than a page.
+            Ok(()) => count as isize,
+            Err(error) => error.to_errno() as isize,
         }
     }
 }

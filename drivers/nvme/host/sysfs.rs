@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What udev and scripts read: attributes with the names and in the formats of the C host.
+//! What udev and scripts read and ask for: attributes with the names and in the formats of the C
+//! host.
 //!
 //! What the target says of itself was made printable when it was parsed.
 
@@ -12,7 +13,10 @@ use crate::{
     io::Blocks,
     options::Limit, //
 };
-use kernel::fmt;
+use kernel::{
+    fmt,
+    prelude::*, //
+};
 use nvme_wire::{
     identify::Hex,
     uuid::Uuid, //
@@ -92,6 +96,18 @@ impl Attributes for Controller {
         }),
         Attribute::new(c"fast_io_fail_tmo", |controller, f| {
             limit(controller.loss().fail_io, f)
+        }),
+        // What root may ask for, in whichever network namespace the controller is. Nobody
+        // waits for it to be done.
+        Attribute::action(c"delete_controller", |controller| {
+            controller.delete();
+            Ok(())
+        }),
+        Attribute::action(c"reset_controller", |controller| {
+            controller.ask_reset().map_err(|_| EBUSY)
+        }),
+        Attribute::action(c"rescan_controller", |controller| {
+            controller.ask_scan().map(drop).map_err(|_| EBUSY)
         }),
     ];
 }

@@ -189,6 +189,68 @@ read_all() {
 	done
 }
 
+# asks ACTION [TEXT]: writes to an attribute of the controller; what that failed with is in ERRORS.
+asks() {
+	printf '%s' "${2-1}" 2>"$SCRATCH/errors" >"/sys/class/rnvme/$CTRL/$1" && return
+	ERRORS=$(<"$SCRATCH/errors")
+	return 1
+}
+
+root_asks_for_actions() {
+	local action
+	connect "$TARGET4"
+	for action in delete reset rescan; do
+		same mode 200 "$(stat -c %a "/sys/class/rnvme/$CTRL/${action}_controller")"
+		! cat "/sys/class/rnvme/$CTRL/${action}_controller" >"$SCRATCH/read" 2>&1 ||
+			fail "${action}_controller can be read: $(<"$SCRATCH/read")"
+	done
+	start_monitor
+	asks reset_controller $'1\n' || fail "no reset: $ERRORS"
+	wait_until 10 grep -q 'resetting' "$SCRATCH/events" || fail "it was not reset"
+	wait_until "$SOON" state_is "$CTRL" live || fail "it is not live again"
+	echo 0 >"$NVMET/subsystems/$NQN/namespaces/$NONE/enable"
+	asks rescan_controller || fail "no rescan: $ERRORS"
+	wait_until 10 test ! -e "/sys/block/${CTRL}n$NONE" || fail "the disk is still there"
+	asks delete_controller || fail "not deleted: $ERRORS"
+	wait_until "$SOON" test ! -e "/sys/class/rnvme/$CTRL" || fail "the controller is still there"
+	echo 1 >"$NVMET/subsystems/$NQN/namespaces/$NONE/enable"
+}
+
+wrong_words_ask_for_nothing() {
+	local action word
+	connect "$TARGET4"
+	for action in delete reset rescan; do
+		for word in 0 2 -1 11 '1 ' ' 1' $'\n' $'1\n\n' yes "$(printf '1%.0s' {1..4095})"; do
+			! asks ${action}_controller "$word" || fail "'${word:0:5}' is an order to $action"
+			has "$ERRORS" 'Invalid argument'
+		done
+	done
+	same state live "$(ctrl_field "$CTRL" state)"
+}
+
+others_ask_for_nothing() {
+	connect "$TARGET4"
+	! setpriv --reuid 65534 --regid 65534 --clear-groups \
+		tee "/sys/class/rnvme/$CTRL/delete_controller" <<<1 >"$SCRATCH/tee" 2>&1 ||
+		fail "anyone may delete it"
+	has "$(<"$SCRATCH/tee")" 'Permission denied'
+	same state live "$(ctrl_field "$CTRL" state)"
+}
+
+# What is not live cannot be reset or looked at, and can be deleted.
+a_lost_one_is_only_deleted() {
+	connect "$TARGET4" -c 60
+	port_goes
+	wait_until "$SOON" state_is "$CTRL" connecting || fail "it is $(ctrl_field "$CTRL" state)"
+	! asks reset_controller || fail "what is lost was reset"
+	has "$ERRORS" 'busy'
+	! asks rescan_controller || fail "what is lost was looked at"
+	has "$ERRORS" 'busy'
+	asks delete_controller || fail "not deleted: $ERRORS"
+	wait_until "$SOON" test ! -e "/sys/class/rnvme/$CTRL" || fail "the controller is still there"
+	port_is_back
+}
+
 # udev_with_our_rules: udev answers to events of disks from now on, by our rules too.
 udev_with_our_rules() {
 	local rules=/run/udev/rules.d
@@ -235,4 +297,8 @@ main setup \
 	there_when_the_disk_is_told_of \
 	open_attributes_end \
 	readers_while_disks_come_and_go \
-	udev_gives_stable_names
+	udev_gives_stable_names \
+	root_asks_for_actions \
+	wrong_words_ask_for_nothing \
+	others_ask_for_nothing \
+	a_lost_one_is_only_deleted
