@@ -38,6 +38,7 @@ use super::device::{
 use crate::bindings;
 use core::{
     ffi::c_void,
+    mem::MaybeUninit,
     ptr::NonNull, //
 };
 use kernel::{
@@ -122,38 +123,36 @@ struct Attachment<C: Client> {
 }
 
 impl<C: Client> Attachment<C> {
-    /// Starts to hear of events. May sleep.
+    /// Starts to hear of events, with memory for the attachment. May sleep.
     ///
     /// # Safety
     ///
     /// `raw` must be the device of `presence`, and stay registered, and
     /// `registration` alive, until [`Attachment::detach`] has returned.
     unsafe fn attach(
+        memory: KBox<MaybeUninit<Self>>,
         raw: NonNull<bindings::ib_device>,
         presence: Arc<Presence>,
         registration: NonNull<Registration<C>>,
-    ) -> Result<Pin<KBox<Self>>> {
-        let attachment = KBox::pin_init(
-            pin_init!(Self {
-                handler <- Opaque::ffi_init(|handler: *mut bindings::ib_event_handler| {
-                    // SAFETY: `handler` is the memory of the field to be written.
-                    unsafe {
-                        handler.write(bindings::ib_event_handler {
-                            device: raw.as_ptr(),
-                            handler: Some(Self::event_callback),
-                            ..pin_init::zeroed()
-                        })
-                    }
-                }),
-                presence,
-                registration,
+    ) -> Pin<KBox<Self>> {
+        let Ok(attachment) = memory.write_pin_init(pin_init!(Self {
+            handler <- Opaque::ffi_init(|handler: *mut bindings::ib_event_handler| {
+                // SAFETY: `handler` is the memory of the field to be written.
+                unsafe {
+                    handler.write(bindings::ib_event_handler {
+                        device: raw.as_ptr(),
+                        handler: Some(Self::event_callback),
+                        ..pin_init::zeroed()
+                    })
+                }
             }),
-            GFP_KERNEL,
-        )?;
+            presence,
+            registration,
+        }));
         // INVARIANT: Registered here, and pinned.
         // SAFETY: The handler was written above; its device is registered.
         unsafe { bindings::ib_register_event_handler(attachment.handler.get()) };
-        Ok(attachment)
+        attachment
     }
 
     /// Ends the hearing of events: when this returns, the callback does not run, and
@@ -312,12 +311,13 @@ impl<C: Client> Registration<C> {
         let presence = unsafe { Presence::new(raw)? };
         let device = presence.acquire().ok_or(ENODEV)?;
         let client_data = self.client.get();
-        // Ahead of the first callback, which may ask for it.
+        let memory = KBox::new_uninit(GFP_KERNEL)?;
+        // Ahead of the first callback, which may ask for it. From here on it may be in use,
+        // so nothing may fail: of a device that was not added, no removal would be told.
         self.devices.lock().push(presence.clone(), GFP_KERNEL)?;
         // SAFETY: The device is that of `presence`, and `remove_callback` detaches;
         // until that has returned, the registration is alive.
-        let attachment = unsafe { Attachment::attach(raw, presence, self.into()) }
-            .inspect_err(|_| drop(self.forget(raw.as_ptr())))?;
+        let attachment = unsafe { Attachment::attach(memory, raw, presence, self.into()) };
         // SAFETY: The device is registered, and so is the client. Nobody moves what
         // is in the box, `remove_callback` takes it back.
         unsafe {
