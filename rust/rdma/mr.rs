@@ -78,7 +78,10 @@ use core::{
     },
 };
 use kernel::{
-    error::from_err_ptr,
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
     prelude::*,
     sync::Arc, //
 };
@@ -425,19 +428,27 @@ impl<D: Scatter> Region<D> {
     }
 
     /// Frees the region itself (`ib_dereg_mr`), after which no peer can reach the
-    /// data whatever happened before, and gives the data back. May sleep.
+    /// data whatever happened before, and gives the data back. A device that cannot free it is
+    /// warned of, and keeps what a peer may reach. May sleep.
     pub fn dismantle(mut self) -> Option<D> {
         self.deregister();
         self.release()
     }
 
     fn deregister(&mut self) {
+        let was_valid = self.is_valid();
         if let Some(mr) = self.mr.take() {
             // SAFETY: `mr` is ours by the type invariant; owning `self` means that
-            // no request that names it is posted. An error leaves nothing to do:
-            // the core frees the region in any case but one that a kernel
-            // consumer cannot cause (memory windows).
-            unsafe { bindings::ib_dereg_mr(mr.as_ptr()) };
+            // no request that names it is posted.
+            let gone = to_result(unsafe { bindings::ib_dereg_mr(mr.as_ptr()) });
+            if let Err(error) = gone {
+                let device = self.pd.device().name();
+                pr_err!("{device}: a memory region cannot be freed: {error:?}\n");
+                // A peer may still reach what it was registered for: nobody gets that again.
+                if was_valid {
+                    core::mem::forget(self.data.take());
+                }
+            }
         }
         self.state.set(State::Closed);
     }
