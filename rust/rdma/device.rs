@@ -104,6 +104,16 @@ impl Device {
         unsafe { u32::from((*self.as_raw()).node_type) == bindings::RDMA_NODE_RNIC }
     }
 
+    /// Whether it looks at the key that a peer's message invalidates. Soft-iWARP does at its upper
+    /// 24 bits only, and so a peer can end a registration ahead of its posting: that is open
+    /// again afterwards (`siw_invalidate_stag`).
+    pub(crate) fn checks_invalidated_keys(&self) -> bool {
+        // SAFETY: `self` is a valid device by the type invariant; its operations are
+        // constant.
+        let driver = unsafe { (*self.as_raw()).ops.driver_id };
+        driver != bindings::rdma_driver_id_RDMA_DRIVER_SIW
+    }
+
     /// Whether it is given addresses as the processor knows them, and there is nothing to map:
     /// C's `ib_uses_virt_dma`.
     #[inline]

@@ -402,6 +402,7 @@ impl<E: Context> QueuePair<E> {
             registrations: Registrations::new(
                 SERIAL.fetch_add(1, ordering::Relaxed),
                 parts.has_one_cq(),
+                parts.device().checks_invalidated_keys(),
             ),
             context <- context,
             // INVARIANT: Created with the address of this object as context.

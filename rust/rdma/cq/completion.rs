@@ -174,9 +174,14 @@ impl Received<'_> {
 
     /// The invalidation that the peer's message asked for, if it did. The device
     /// has done it.
+    ///
+    /// There is none where that proves nothing, as the device looks at no more than a part of
+    /// the key (soft-iWARP): who exposed the memory must invalidate it.
     #[inline]
     pub fn invalidation(&self) -> Option<Invalidation> {
-        if !self.has(bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE) {
+        if !self.has(bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE)
+            || !self.registrations.are_checked()
+        {
             return None;
         }
         // SAFETY: The flag says which member of the union is set.

@@ -19,15 +19,18 @@ pub(crate) struct Registrations {
     /// so it is where sends and receives complete in one queue, of which there is one
     /// poller at a time.
     in_order: bool,
+    /// Whether the device looks at which key a peer's message invalidates.
+    checked: bool,
     // Of `core`, as it is counted for each request and only Rust accesses it: no call.
     count: AtomicU64,
 }
 
 impl Registrations {
-    pub(crate) fn new(queue: u64, in_order: bool) -> Self {
+    pub(crate) fn new(queue: u64, in_order: bool, checked: bool) -> Self {
         Self {
             queue,
             in_order,
+            checked,
             count: AtomicU64::new(0),
         }
     }
@@ -36,6 +39,12 @@ impl Registrations {
     #[inline]
     pub(crate) fn queue(&self) -> u64 {
         self.queue
+    }
+
+    /// Whether what a peer invalidates is known to be a registration that there was.
+    #[inline]
+    pub(in crate::rdma) fn are_checked(&self) -> bool {
+        self.checked
     }
 
     /// One more, which is about to be posted.

@@ -37,6 +37,15 @@ data_of_all_sizes() {
 	verify "$disk" --rw=write --bs=2m --size=8m --iodepth=2
 }
 
+# A peer can end a registration there ahead of its time, so who registered ends it himself.
+target_is_not_believed_to_invalidate() {
+	connect "$TARGET4"
+	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=4 iflag=direct
+	run rnvme stats "$CTRL" -o json
+	has "$OUTPUT" '"local_invalidations":[1-9]'
+	[[ ! $OUTPUT =~ \"remote_invalidations\":[1-9] ]] || fail "the target is believed: $OUTPUT"
+}
+
 nobody_listens() {
 	SERVICE=4499
 	try rnvme connect -t rdma -a "$TARGET4" -s 4499 -n "$NQN" -q "$HOSTNQN"
@@ -54,4 +63,5 @@ main setup \
 	connects_and_disconnects \
 	connects_over_ipv6 \
 	data_of_all_sizes \
+	target_is_not_believed_to_invalidate \
 	nobody_listens
