@@ -371,11 +371,11 @@ breaks_replies_at_random() {
 # The same with several targets at once, until there were very many; and the host tries again by
 # itself.
 breaks_replies_for_long() {
-	local broken seed told=500 worker workers=()
+	local broken number told=500 worker workers=()
 	local enough=$SCRATCH/enough
 	defer rdma_objects_are_back
-	for seed in {1..6}; do
-		random_worker $((${RANDOM_SEED:-0} * 100 + seed)) "$enough" &
+	for number in {1..6}; do
+		random_worker "$number" $((${RANDOM_SEED:-0} * 100 + number)) "$enough" &
 		workers+=($!)
 		defer end_process $!
 	done
@@ -397,15 +397,15 @@ breaks_replies_for_long() {
 	has "$(rnvme show -o json)" '"controllers":\[\]'
 }
 
-# random_worker SEED FILE: with a target of its own, until there is such a file.
+# random_worker NUMBER SEED FILE: with a target of its own, until there is such a file.
 random_worker() {
 	local GUARDED=yes SERVICE=$((5000 + $1)) SCRATCH=$SCRATCH/$1 end
 	mkdir "$SCRATCH"
-	hostile random "$1"
-	until [ -e "$2" ]; do
+	hostile random "$2"
+	until [ -e "$3" ]; do
 		connects_at_random --ctrl-loss-tmo 60 -c 1 --fast_io_fail_tmo 5 || continue
 		end=$(($(now) + 60000))
-		until [ -e "$2" ] || [ "$(now)" -gt $end ] || state_is "$CTRL" dead; do
+		until [ -e "$3" ] || [ "$(now)" -gt $end ] || state_is "$CTRL" dead; do
 			reads_at_random 128
 		done
 		disconnects_at_once
