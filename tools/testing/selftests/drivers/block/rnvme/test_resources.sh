@@ -5,7 +5,7 @@
 
 . "$(dirname "$0")/lib.sh"
 
-ROUNDS=50
+ROUNDS=$(in_a_long_run 100 50)
 
 # What other activity may add to a kmalloc cache over the rounds; one object leaked a round is more.
 NOISE=$((ROUNDS * 4 / 5))
@@ -44,7 +44,7 @@ rounds() {
 	done
 }
 
-connects_50_times_without_growth() {
+connects_many_times_without_growth() {
 	local objects
 	# What is made once and kept is made now.
 	rounds 3
@@ -54,7 +54,7 @@ connects_50_times_without_growth() {
 
 # rounds_and_back OBJECTS: after which there are these RDMA objects again.
 rounds_and_back() {
-	rounds $ROUNDS
+	rounds "$ROUNDS"
 	rdma_back_to "$1"
 }
 
@@ -80,5 +80,5 @@ fail_to_connect() {
 
 main setup \
 	objects_name_their_owner \
-	connects_50_times_without_growth \
+	connects_many_times_without_growth \
 	failing_connects_leave_nothing

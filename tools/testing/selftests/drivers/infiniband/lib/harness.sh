@@ -102,6 +102,11 @@ now() {
 	echo $((10#${uptime/./} * 10))
 }
 
+# within WHAT LEAST MEASURED MOST: it was between the two, in milliseconds.
+within() {
+	(($3 >= $2 && $3 <= $4)) || fail "$1 $3 ms, which is not $2 to $4"
+}
+
 # Run a command that must not hang; its status is in STATUS, what it said in OUTPUT and ERRORS.
 try() {
 	STATUS=0
