@@ -3,7 +3,7 @@
 //! How a controller's thread learns that something is wrong.
 //!
 //! Completions, connection events, timeouts and device removal run in other
-//! contexts and may do nothing but raise the alarm. The first trouble is kept:
+//! contexts and may do nothing but raise the alarm. The first trouble that is a cause is kept:
 //! what follows it is its consequence.
 
 use kernel::{
@@ -51,6 +51,8 @@ pub(crate) enum Trouble {
     },
     /// A command was not answered in time.
     Timeout { qid: u16, tag: u32 },
+    /// The device has stopped a queue pair. That has a cause, which it may tell, too, or not.
+    Stopped { qid: u16 },
     /// A queue pair is at fault, without a work request that is.
     Fault { qid: u16, fault: qp::Fault },
     /// The connection of a queue is gone.
@@ -79,9 +81,14 @@ impl Alarm {
         )
     }
 
-    /// Tells the controller's thread, if nobody did before. Any context.
+    /// Tells the controller's thread, if nobody did before, or not why. Any context.
     pub(crate) fn raise(&self, trouble: Trouble) {
-        self.trouble.lock().get_or_insert(trouble);
+        {
+            let mut first = self.trouble.lock();
+            if matches!(*first, None | Some(Trouble::Stopped { .. })) {
+                *first = Some(trouble);
+            }
+        }
         self.wake.complete();
     }
 

@@ -286,6 +286,12 @@ impl From<Trouble> for Failure {
                 format_args!("command {tag} on queue {qid} was not answered in time"),
             )
             .on_queue(qid),
+            Trouble::Stopped { qid } => Self::new(
+                ErrorStage::Transport,
+                errno::ENOLINK,
+                format_args!("connection of queue {qid} lost: stopped by the RDMA device"),
+            )
+            .on_queue(qid),
             Trouble::Fault { qid, fault } => Self::new(
                 ErrorStage::Transport,
                 errno::ENOLINK,

@@ -174,6 +174,8 @@ pub(crate) struct Queue {
     reply: IrqLock<Option<Reply>>,
     /// Commands that had ended when somebody last asked for traffic.
     seen: Counter,
+    /// The connection stands.
+    connected: Flag,
     /// We end the connection: what comes of that is no trouble.
     ending: Flag,
     alarm: Arc<Alarm>,
@@ -215,6 +217,7 @@ impl Queue {
                 seen.set(stats.ended());
                 seen
             },
+            connected: Flag::new(false),
             ending: Flag::new(false),
             alarm,
             stats,
@@ -347,6 +350,11 @@ impl Queue {
         }
     }
 
+    /// The connection stands: who stops the queue pair now is at fault. Any context.
+    pub(crate) fn stands(&self) {
+        self.connected.set(true);
+    }
+
     /// Ends the connection, and gives what was in flight to `end`. Sleeps.
     pub(crate) fn end(connection: &Connected<Self>, end: impl Fn(Request<Io>)) {
         let this = connection.queue_pair().context();
@@ -437,15 +445,16 @@ impl cm::Endpoint for Queue {
 }
 
 impl Queue {
-    /// A work request failed. A flush is the consequence of another failure, or
-    /// of a teardown, and is not told.
+    /// A work request failed.
+    ///
+    /// That it was flushed says that its queue pair was stopped: by the connection manager, which
+    /// tells why, while the connection is made; and then by the device, which need not tell.
     fn request_failed(&self, what: &'static str, failure: cq::Failure) {
-        if !failure.is_flush() {
-            self.trouble(Trouble::WorkRequest {
-                qid: self.qid,
-                what,
-                failure,
-            });
+        let qid = self.qid;
+        match failure.is_flush() {
+            true if self.connected.get() => self.trouble(Trouble::Stopped { qid }),
+            true => {}
+            false => self.trouble(Trouble::WorkRequest { qid, what, failure }),
         }
     }
 }

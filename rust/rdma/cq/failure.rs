@@ -106,7 +106,9 @@ impl Failure {
         self.vendor
     }
 
-    /// The request did not fail by itself: its queue pair was stopped.
+    /// The request did not fail by itself: its queue pair was stopped. If nobody did that here,
+    /// it was the device, and not each tells why: soft-RoCE finds no way to send a packet, and
+    /// there is neither another status nor an event.
     #[inline]
     pub fn is_flush(self) -> bool {
         self.raw == bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR

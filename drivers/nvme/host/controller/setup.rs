@@ -463,9 +463,11 @@ impl<'a> Setup<'a> {
             retry_count: RETRIES,
             rnr_retry_count: RETRIES,
         };
-        prepared
+        let connection = prepared
             .connect(parameters, patience)
-            .map_err(|error| self.cm_failure(error, Some(device.as_str())))
+            .map_err(|error| self.cm_failure(error, Some(device.as_str())))?;
+        connection.queue_pair().context().stands();
+        Ok(connection)
     }
 
     /// The queue in what is traced of it.

@@ -1,0 +1,163 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# A cable that is pulled, at the host or at the target, for less and for more than each of the times
+# that the host has: the interfaces are up, and without a carrier.
+#
+# An interface that is taken down is another matter: soft-RoCE's general service stops for good if it
+# has a message to send then.
+
+. "$(dirname "$0")/lib.sh"
+
+# In seconds.
+BRIEFLY=0.4
+
+# A keep-alive that is not missed by then, in seconds.
+PATIENT=(-k $((10 * SLOWDOWN)) -c 1)
+
+# One that is missed soon.
+IMPATIENT=(-k "$SLOWDOWN" -c 1 --timeout $((5 * SLOWDOWN)))
+
+SWITCH=rnvme-switch
+
+setup() {
+	modprobe rnvme
+}
+
+# start_switched: host and target each at a port of a switch, and the subsystem $NQN with one disk.
+start_switched() {
+	network_switched && backend_memory disk 64 512 && target_simple "$BACKEND"
+}
+
+network_switched() {
+	rdma_load || return 1
+	RNVME=(ip netns exec "$HOST_NETNS" rnvme)
+	ip netns add "$HOST_NETNS" || return 1
+	defer netns_delete "$HOST_NETNS"
+	ip netns add "$SWITCH" || return 1
+	defer netns_delete "$SWITCH"
+	ip link add rnvme0 type veth peer name far netns "$SWITCH" || return 1
+	defer interface_delete rnvme0
+	ip -n "$HOST_NETNS" link add rnvme1 type veth peer name near netns "$SWITCH" &&
+		ip -n "$SWITCH" link add switch type bridge && interface_up "$SWITCH" switch "$MTU" &&
+		port_up near && port_up far &&
+		interface_up "" rnvme0 "$MTU" "$TARGET4/24" "$TARGET6/64" &&
+		interface_up "$HOST_NETNS" rnvme1 "$MTU" "$HOST4/24" "$HOST6/64" &&
+		rdma_add "" rnvme_rxe0 rnvme0 && rdma_add "$HOST_NETNS" rnvme_rxe1 rnvme1 &&
+		neighbours_meet
+}
+
+# port_up PORT
+port_up() {
+	ip -n "$SWITCH" link set "$1" master switch && interface_up "$SWITCH" "$1" "$MTU"
+}
+
+# cable END down|up
+cable() {
+	run ip -n "$SWITCH" link set "$1" "$2"
+}
+
+# down_for_less_than_a_keep_alive END: what was lost is sent again.
+down_for_less_than_a_keep_alive() {
+	start_switched
+	connect "$TARGET4" "${PATIENT[@]}"
+	start_verify
+	start_monitor
+	cable "$1" down
+	sleep "$BRIEFLY"
+	cable "$1" up
+	is_verified
+	same state live "$(ctrl_field "$CTRL" state)"
+}
+
+# Soft-RoCE stops a queue pair that has something to send meanwhile, and says so in nothing but
+# flushes: nobody waits for a time-out.
+near_end_down_for_less_than_a_keep_alive() {
+	down_for_less_than_a_keep_alive near
+	! grep 'not answered in time' "$SCRATCH/events" >"$SCRATCH/late" || fail "$(<"$SCRATCH/late")"
+}
+
+# It does so there, too, and Linux's target takes no notice of flushes: then there may be a time-out.
+far_end_down_for_less_than_a_keep_alive() {
+	down_for_less_than_a_keep_alive far
+}
+
+# down_for_longer_than_a_keep_alive END
+down_for_longer_than_a_keep_alive() {
+	start_switched
+	connect "$TARGET4" "${IMPATIENT[@]}"
+	start_verify
+	cable "$1" down
+	loses
+	sleep 1
+	! state_is "$CTRL" live || fail "it is live without a link"
+	cable "$1" up
+	comes_back
+	is_verified
+}
+
+far_end_down_for_longer_than_a_keep_alive() {
+	down_for_longer_than_a_keep_alive far
+}
+
+near_end_down_for_longer_than_a_keep_alive() {
+	down_for_longer_than_a_keep_alive near
+}
+
+# I/O fails when it was to, neither earlier nor much later; the controller goes on.
+down_for_longer_than_fast_io_fail_tmo() {
+	local began took
+	start_switched
+	connect "$TARGET4" "${IMPATIENT[@]}" -F 2 -l 600
+	start_io
+	began=$(now)
+	cable near down
+	io_fails
+	took=$(($(now) - began))
+	note "I/O failed after $took ms"
+	within "I/O waited" 2000 $took $((2000 + 8000 * SLOWDOWN))
+	cable near up
+	comes_back
+	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct
+}
+
+# It is given up when it was to; a link that is back then is too late.
+down_for_longer_than_ctrl_loss_tmo() {
+	local began took
+	start_switched
+	connect "$TARGET4" "${IMPATIENT[@]}" -l 2
+	start_io
+	began=$(now)
+	cable near down
+	io_fails
+	took=$(($(now) - began))
+	note "given up after $took ms"
+	within "I/O waited" 2000 $took $((2000 + 8000 * SLOWDOWN))
+	cable near up
+	is_dead .
+	connect "$TARGET4" "${IMPATIENT[@]}"
+	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct
+}
+
+# Who disconnects without a link does not wait for it; soft-RoCE waits for packets that wait for the
+# peer's link address, which takes three seconds.
+disconnect_without_a_link() {
+	local began took
+	start_switched
+	connect "$TARGET4" "${PATIENT[@]}"
+	cable far down
+	began=$(now)
+	disconnect "$CTRL"
+	took=$(($(now) - began))
+	note "disconnected after $took ms"
+	[ $took -lt $((5000 * SLOWDOWN)) ] || fail "the disconnect took $took ms"
+}
+
+main setup \
+	near_end_down_for_less_than_a_keep_alive \
+	far_end_down_for_less_than_a_keep_alive \
+	far_end_down_for_longer_than_a_keep_alive \
+	near_end_down_for_longer_than_a_keep_alive \
+	down_for_longer_than_fast_io_fail_tmo \
+	down_for_longer_than_ctrl_loss_tmo \
+	disconnect_without_a_link
