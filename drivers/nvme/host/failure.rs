@@ -102,7 +102,7 @@ impl Failure {
         Self::new(
             stage,
             errno::ECANCELED,
-            format_args!("cancelled by disconnect"),
+            format_args!("cancelled: the controller is being removed"),
         )
     }
 

@@ -48,7 +48,7 @@ events_are_heard_at_home_only() {
 	same "controllers made" 1 "$(grep -c ctrl-add "$SCRATCH/events")"
 }
 
-# Without its own namespace nobody can disconnect a controller: the module's end must.
+# Without a name for its namespace nobody can ask rnvme for a controller; the module's end is its own.
 unloads_after_the_namespace_went() {
 	connect "$TARGET4"
 	run ip netns del "$HOST_NETNS"
