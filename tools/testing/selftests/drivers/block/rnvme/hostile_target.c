@@ -35,6 +35,8 @@ const char *port;
 bool tells;
 unsigned long events;
 unsigned long logged = 6;
+/* What it says is the size of its queues: ENTRIES in the environment. */
+static unsigned long entries = MAX_ENTRIES;
 
 static struct ibv_comp_channel *arrivals;
 static struct queue *queues;
@@ -186,8 +188,52 @@ static void serve(struct queue *queue, const struct capsule *capsule)
 	deliver(queue, &reply);
 }
 
+/* From where on a command has nothing to say. */
+static unsigned int end_of(const struct queue *queue, const uint8_t *sqe)
+{
+	switch (step_of(queue, sqe)) {
+	case FLUSH:
+	case KEEP_ALIVE:
+	case EVENT:
+		return 40;
+	case CONTROLLER:
+	case LIST:
+	case NAMESPACE:
+	case DESCRIPTORS:
+		return 48;
+	case CONNECT_ADMIN:
+	case CONNECT_IO:
+		return 52;
+	case READ:
+	case WRITE:
+	case TRAP_READ:
+	case TRAP_WRITE:
+		return 56;
+	default:
+		return SQE_SIZE;
+	}
+}
+
+/* A host must not tell what its memory had before: in no byte that a command does not use. */
+static void check_capsule(const struct queue *queue, const uint8_t *sqe, unsigned int length)
+{
+	/* With a key the data is elsewhere. */
+	unsigned int data = sqe[39] >> 4 == 4 ? 0 : get(sqe + 32, 4);
+	unsigned int at;
+
+	if (length != SQE_SIZE + data)
+		errx(1, "a capsule of %u bytes, with %u of data", length, data);
+	for (at = 8; at < 24; at++)
+		if (sqe[at])
+			errx(1, "byte %u of command %#x is %#x", at, sqe[0], sqe[at]);
+	for (at = end_of(queue, sqe); at < SQE_SIZE; at++)
+		if (sqe[at])
+			errx(1, "byte %u of command %#x is %#x", at, sqe[0], sqe[at]);
+}
+
 static void take_arrivals(void)
 {
+	struct capsule *capsule;
 	struct ibv_wc completion;
 	struct queue *queue;
 	struct ibv_cq *cq;
@@ -203,7 +249,9 @@ static void take_arrivals(void)
 		/* Flushed, or a capsule that is too long: the connection is over. */
 		if (completion.status != IBV_WC_SUCCESS)
 			continue;
-		serve(queue, &queue->memory->capsules[completion.wr_id]);
+		capsule = &queue->memory->capsules[completion.wr_id];
+		check_capsule(queue, capsule->sqe, completion.byte_len);
+		serve(queue, capsule);
 		post_receive(queue, completion.wr_id);
 	}
 }
@@ -307,8 +355,10 @@ static void accept_queue(struct rdma_cm_id *id, const struct rdma_conn_param *re
 
 	if (request->private_data_len < sizeof(data))
 		errx(1, "the host sent %u bytes of private data", request->private_data_len);
+	if (memcmp((const uint8_t *)request->private_data + 10, data, sizeof(data) - 10))
+		errx(1, "the host's private data goes on");
 	qid = get((const uint8_t *)request->private_data + 2, 2);
-	put(data + 2, MAX_ENTRIES, 2);
+	put(data + 2, entries, 2);
 	queue = make_queue(id, qid);
 	if (queue->ended || !rdma_accept(id, &parameters))
 		return;
@@ -441,6 +491,7 @@ int main(int argc, char **argv)
 	events = tells ? number(getenv("EVENTS")) : 0;
 	spared = getenv("AFTER") ? number(getenv("AFTER")) : 0;
 	logged = getenv("LOGGED") ? number(getenv("LOGGED")) : logged;
+	entries = getenv("ENTRIES") ? number(getenv("ENTRIES")) : entries;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	address = argv[1];
 	port = argv[2];

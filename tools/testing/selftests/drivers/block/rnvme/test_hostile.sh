@@ -239,6 +239,9 @@ odd_but_allowed() {
 	works queues result 0
 	works queues result 0xffffffff
 	works descriptors status 0x4002
+	# The size that it says its queues have is for it to know.
+	ENTRIES=0 works queues result 0
+	ENTRIES=65535 works queues result 0
 }
 
 # It may leave it to the host to make its keys invalid.
@@ -303,6 +306,7 @@ broken_io() {
 	dies 'failed' trap-read key "$NO_KEY"
 	# Data goes to where it does not belong, and no answer comes.
 	dies 'accessed memory' trap-read move 0x100000
+	dies 'accessed memory' trap-write steal
 }
 
 # An answer that comes twice does no harm to the first; the second is one too many.

@@ -118,13 +118,19 @@ static void twist_move(struct queue *queue, struct reply *reply)
 	reply->address += value;
 }
 
+/* Writes to what is the target's to read. */
+static void twist_steal(struct queue *queue, struct reply *reply)
+{
+	reply->data_length = 8;
+}
+
 static const struct twist twists[] = {
 	{ "silent", twist_silent }, { "hang-up", twist_hang_up }, { "status", twist_status },
 	{ "result", twist_result }, { "poke", twist_poke }, { "fill", twist_fill },
 	{ "length", twist_length }, { "twice", twist_twice }, { "cid", twist_cid },
 	{ "keep", twist_keep }, { "key", twist_key }, { "swap", twist_swap },
 	{ "late", twist_late }, { "move", twist_move }, { "flood", twist_flood },
-	{ "drift", twist_drift }, { "short", twist_short },
+	{ "drift", twist_drift }, { "short", twist_short }, { "steal", twist_steal },
 };
 const struct twist *find_twist(const char *name)
 {
