@@ -37,7 +37,10 @@ pub(crate) use discovery::{
     Log,
     Outcome, //
 };
-pub(crate) use recovery::Recovery;
+pub(crate) use recovery::{
+    milliseconds,
+    Recovery, //
+};
 
 use setup::Agreement;
 use turn::Holder;

@@ -120,6 +120,9 @@ pub(crate) struct Controller {
     /// Milliseconds until the next attempt, while none is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next_attempt: Option<u32>,
+    /// Milliseconds until no more attempts are made, while it is lost and they have an end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) give_up: Option<u32>,
     /// Type of service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tos: Option<u8>,
@@ -177,6 +180,7 @@ impl Controller {
             fast_io_fail_tmo: from.u32(attribute::FAST_IO_FAIL_TMO)?.map(Limit),
             attempts: from.u32(attribute::ATTEMPTS)?,
             next_attempt: from.u32(attribute::NEXT_ATTEMPT)?,
+            give_up: from.u32(attribute::GIVE_UP)?,
             tos: from.u8(attribute::TOS)?,
             model: from.string(attribute::MODEL)?,
             serial: from.string(attribute::SERIAL)?,
@@ -235,6 +239,7 @@ pub(crate) mod tests {
             fast_io_fail_tmo: Some(Limit(LOSS_TMO_NEVER)),
             attempts: None,
             next_attempt: None,
+            give_up: None,
             tos: Some(0),
             model: Some("Linux".into()),
             serial: Some("0123456789".into()),
@@ -276,6 +281,7 @@ pub(crate) mod tests {
             error: Some(crate::failure::tests::rejected()),
             attempts: Some(3),
             next_attempt: Some(1900),
+            give_up: Some(597_001),
             ..live()
         }
     }

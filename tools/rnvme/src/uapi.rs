@@ -469,6 +469,10 @@ pub(crate) mod ctrl {
     /// Stay connected to the discovery controller, and follow its log.
     pub(crate) const PERSISTENT: u16 = 34;
 
+    /// Milliseconds until no more attempts are made, while the connection is lost; where it is
+    /// absent they have no end.
+    pub(crate) const GIVE_UP: u16 = 35;
+
     /// The name of an attribute of this set.
     pub(crate) fn name(id: u16) -> Option<&'static str> {
         match id {
@@ -506,6 +510,7 @@ pub(crate) mod ctrl {
             DISCOVERY_ID => Some("discovery-id"),
             SCAN => Some("scan"),
             PERSISTENT => Some("persistent"),
+            GIVE_UP => Some("give-up"),
             _ => None,
         }
     }

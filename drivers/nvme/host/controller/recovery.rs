@@ -50,8 +50,10 @@ use rrdma::{
 };
 
 /// How connecting again goes on, as others see it.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(crate) struct Recovery {
+    /// When the connection was lost.
+    pub(crate) began: Instant<Monotonic>,
     /// Attempts so far, the one under way included.
     pub(crate) attempts: u32,
     /// When the next one begins, if none is under way.
@@ -254,6 +256,7 @@ impl<'a> Outage<'a> {
     /// Lets others see how it goes on.
     fn show(&self, next: Option<Deadline>) {
         self.controller.shown.lock().recovery = Some(Recovery {
+            began: self.began,
             attempts: self.attempts,
             next,
         });
@@ -261,6 +264,6 @@ impl<'a> Outage<'a> {
 }
 
 /// In whole milliseconds, as policies count; the longest of them if it is longer.
-pub(super) fn milliseconds(span: Delta) -> u32 {
+pub(crate) fn milliseconds(span: Delta) -> u32 {
     span.as_millis().max(0).try_into().unwrap_or(u32::MAX)
 }

@@ -14,6 +14,7 @@ use super::uapi::{
 };
 use crate::{
     controller::{
+        milliseconds,
         Controller,
         Discovery,
         Facts,
@@ -59,7 +60,12 @@ pub(super) fn controller(message: &mut Message<'_>, controller: &Controller) -> 
     message.put_str(ctrl::NAME, text(&name(controller)?)?)?;
     options(message, &controller.options)?;
     loss(message, &controller.loss())?;
-    controller.shown(|shown| self::shown(message, shown))
+    controller.shown(|shown| {
+        if let Some(recovery) = &shown.recovery {
+            self::recovery(message, recovery, controller.loss().give_up)?;
+        }
+        self::shown(message, shown)
+    })
 }
 
 fn options(message: &mut Message<'_>, options: &Options) -> Result {
@@ -91,11 +97,18 @@ fn seconds(limit: Limit) -> u32 {
     }
 }
 
-fn recovery(message: &mut Message<'_>, recovery: &Recovery) -> Result {
+fn recovery(message: &mut Message<'_>, recovery: &Recovery, give_up: Limit) -> Result {
     message.put_u32(ctrl::ATTEMPTS, recovery.attempts)?;
-    match recovery.next {
-        Some(moment) => message.put_u32(ctrl::NEXT_ATTEMPT, moment.left().get()),
-        None => Ok(()),
+    if let Some(moment) = recovery.next {
+        message.put_u32(ctrl::NEXT_ATTEMPT, moment.left().get())?;
+    }
+    match give_up {
+        Limit::After(seconds) => {
+            let lost = milliseconds(recovery.began.elapsed());
+            let left = seconds.saturating_mul(1000).saturating_sub(lost);
+            message.put_u32(ctrl::GIVE_UP, left)
+        }
+        Limit::Never => Ok(()),
     }
 }
 
@@ -103,9 +116,6 @@ fn shown(message: &mut Message<'_>, shown: &Shown) -> Result {
     message.put_u32(ctrl::STATE, shown.state.to_u8().into())?;
     message.put_u32(ctrl::NR_NAMESPACES, shown.namespaces)?;
     message.put_u32(ctrl::SCAN, shown.scans.done)?;
-    if let Some(recovery) = &shown.recovery {
-        self::recovery(message, recovery)?;
-    }
     if let Some(facts) = &shown.facts {
         self::facts(message, facts)?;
     }

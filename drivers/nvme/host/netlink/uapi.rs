@@ -335,6 +335,10 @@ pub(crate) mod ctrl {
 
     /// Stay connected to the discovery controller, and follow its log.
     pub(crate) const PERSISTENT: u16 = 34;
+
+    /// Milliseconds until no more attempts are made, while the connection is lost; where it is
+    /// absent they have no end.
+    pub(crate) const GIVE_UP: u16 = 35;
 }
 
 /// A namespace that has a disk.

@@ -112,10 +112,14 @@ fn queues(controller: &Controller) -> Option<String> {
 /// How connecting again goes on.
 fn attempts(controller: &Controller) -> Option<String> {
     let attempts = controller.attempts?;
-    Some(match controller.next_attempt {
+    let mut text = match controller.next_attempt {
         Some(ms) => format!("{attempts}, next in {} s", ms.div_ceil(1000)),
         None => format!("{attempts}, the last one under way"),
-    })
+    };
+    if let Some(ms) = controller.give_up {
+        text.push_str(&format!(", given up in {} s", ms.div_ceil(1000)));
+    }
+    Some(text)
 }
 
 fn fact(name: &str, value: Option<impl Display>) -> Option<Vec<String>> {
@@ -212,11 +216,12 @@ mod tests {
     fn attempts_are_counted() {
         let text = detail(&recovering(), &[]);
         assert!(
-            text.contains("attempts to connect  3, next in 2 s\n"),
+            text.contains("attempts to connect  3, next in 2 s, given up in 598 s\n"),
             "{text}"
         );
         let under_way = Controller {
             next_attempt: None,
+            give_up: None,
             ..recovering()
         };
         let text = detail(&under_way, &[]);

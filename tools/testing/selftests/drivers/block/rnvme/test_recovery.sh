@@ -222,7 +222,10 @@ attempts_are_told() {
 	port_goes
 	wait_until "$SOON" tries_again || fail "no attempts: $OUTPUT"
 	run "${RNVME[@]}" show "$CTRL"
-	has "$OUTPUT" 'attempts to connect +[0-9]+, (next in [0-9]+ s|the last one under way)'
+	has "$OUTPUT" 'attempts to connect +[0-9]+, (next in [0-9]+ s|the last one under way), given up in (5[0-9][0-9]|600) s'
+	run "${RNVME[@]}" set "$CTRL" -l -1
+	run "${RNVME[@]}" show "$CTRL"
+	[[ $OUTPUT == *"attempts to connect"* && $OUTPUT != *"given up in"* ]] || fail "it has an end: $OUTPUT"
 	has "$OUTPUT" 'error +rejected: nobody listens'
 	has "$(<"$SCRATCH/events")" "ctrl-change $CTRL connecting .*: rejected: nobody listens"
 	port_is_back
