@@ -152,10 +152,10 @@ impl Operations for Io {
         guard: &rcu::Guard,
     ) -> Result<(), Refused<Self>> {
         let Some(queue) = place.queue.read(guard) else {
-            return Err(request.refuse(Status::Transport));
+            return Err(turn_away(request, Status::Transport));
         };
         if blocks.gone.get() {
-            return Err(request.refuse(Status::IoError));
+            return Err(turn_away(request, Status::IoError));
         }
         request.start();
         let (direction, way) = match request.op() {
@@ -164,7 +164,7 @@ impl Operations for Io {
             _ => return blocks.queue_other(guard, &queue, request, last),
         };
         let Some(range) = blocks.range(&request) else {
-            return Err(request.refuse(Status::IoError));
+            return Err(turn_away(request, Status::IoError));
         };
         let command = Command::transfer(direction, blocks.wwid.nsid, range, hints(&request));
         let length = request.bytes();
@@ -268,11 +268,20 @@ fn submit(
         .ok()
         .and_then(|tag| Carrier::slot(queue.context(), tag))
     else {
-        return Err(request.refuse(Status::IoError));
+        return Err(turn_away(request, Status::IoError));
     };
     let carrier = Carrier::new(request, payload);
     let sent = (command, (carrier, direction), length);
     Queue::submit(queue, guard, slot, sent, last, refuse)
+}
+
+/// Refuses a request. Unless it comes again, its memory begins anew with the next one of the tag.
+#[cold]
+fn turn_away(request: Request<Io>, status: Status) -> Refused<Io> {
+    if !matches!(status, Status::Resource) {
+        request.data().retries.set(0);
+    }
+    request.refuse(status)
 }
 
 /// The queue did not take a request, or did and cannot send it.
@@ -284,7 +293,7 @@ fn refuse(error: Error, carrier: Option<Carrier<Io>>) -> Result<(), Refused<Io>>
         _ => Status::IoError,
     };
     match carrier {
-        Some(carrier) => Err(carrier.into_request().refuse(status)),
+        Some(carrier) => Err(turn_away(carrier.into_request(), status)),
         None => Ok(()),
     }
 }
@@ -301,7 +310,7 @@ impl Blocks {
     ) -> Result<(), Refused<Io>> {
         let (command, payload) = match self.other(&request) {
             Ok(prepared) => prepared,
-            Err(status) => return Err(request.refuse(status)),
+            Err(status) => return Err(turn_away(request, status)),
         };
         let direction = match request.op() {
             Op::DriverIn => dma::Direction::FromDevice,
