@@ -14,8 +14,8 @@
 //!
 //! Removing a disk or a device first hides its files, then waits for those who use them.
 //! So `show` and `act` may run until the drop of the disk or device returns, and not any
-//! longer: they must not wait for a lock that is held while they are dropped. A file that is still open
-//! then gives `ENODEV`.
+//! longer: they must not wait for a lock that is held while they are dropped. A file that is
+//! still open then gives `ENODEV`.
 //!
 //! C headers: [`include/linux/sysfs.h`](srctree/include/linux/sysfs.h),
 //! [`include/linux/device.h`](srctree/include/linux/device.h)
