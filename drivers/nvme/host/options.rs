@@ -40,6 +40,8 @@ pub(crate) struct Options {
     /// How long connecting may take in all.
     pub(crate) connect_timeout: Msecs,
     pub(crate) tos: Option<u8>,
+    /// The target need not tell how far it is in its queues.
+    pub(crate) disable_sq_flow: bool,
 }
 
 /// What to do when the connection is lost. Times are in seconds.

@@ -255,6 +255,10 @@ pub(crate) struct Shape {
               .range(i64::from(QUEUE_SIZE_MIN)..=i64::from(QUEUE_SIZE_MAX)))]
     pub(crate) queue_size: Option<u32>,
 
+    /// Ask the target not to tell how far it is in its queues
+    #[arg(short = 'd', long)]
+    pub(crate) disable_sqflow: bool,
+
     /// Keep-alive timeout in seconds, 0 for none [default: 5]
     #[arg(short = 'k', long, value_name = "SECONDS",
           value_parser = value_parser!(u32).range(..=i64::from(KEEP_ALIVE_TMO_MAX)))]

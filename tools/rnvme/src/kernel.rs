@@ -55,6 +55,8 @@ pub(crate) struct Wish {
     pub(crate) queue_size: Option<u32>,
     /// Keep-alive timeout in seconds.
     pub(crate) keep_alive_tmo: Option<u32>,
+    /// The target need not tell how far it is in its queues.
+    pub(crate) disable_sqflow: bool,
     /// What to do when the connection is lost.
     pub(crate) loss: Loss,
     /// Connect even where the same controller exists.

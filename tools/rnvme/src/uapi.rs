@@ -473,6 +473,10 @@ pub(crate) mod ctrl {
     /// absent they have no end.
     pub(crate) const GIVE_UP: u16 = 35;
 
+    /// Ask the target not to tell how far it is in its queues. The host does not look at that in
+    /// any case.
+    pub(crate) const DISABLE_SQFLOW: u16 = 36;
+
     /// The name of an attribute of this set.
     pub(crate) fn name(id: u16) -> Option<&'static str> {
         match id {
@@ -511,6 +515,7 @@ pub(crate) mod ctrl {
             SCAN => Some("scan"),
             PERSISTENT => Some("persistent"),
             GIVE_UP => Some("give-up"),
+            DISABLE_SQFLOW => Some("disable-sqflow"),
             _ => None,
         }
     }

@@ -555,7 +555,7 @@ impl<'a> Setup<'a> {
             queue_id: qid,
             sq_size,
             keep_alive_ms: if qid == 0 { options.keep_alive_ms() } else { 0 },
-            disable_sq_flow: false,
+            disable_sq_flow: options.disable_sq_flow,
         });
         let reply = self
             .admin(queue)

@@ -381,6 +381,7 @@ fn options(request: &Request<'_>, subsystem: CString) -> Result<Options> {
         keep_alive: number(ctrl::KEEP_ALIVE_TMO, uapi::KEEP_ALIVE_TMO_DEFAULT),
         connect_timeout: Msecs::new(number(ctrl::CONNECT_TIMEOUT, uapi::CONNECT_TIMEOUT_DEFAULT)),
         tos: request.u8(ctrl::TOS),
+        disable_sq_flow: request.flag(ctrl::DISABLE_SQFLOW),
         namespace,
     })
 }

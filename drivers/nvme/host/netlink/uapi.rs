@@ -339,6 +339,10 @@ pub(crate) mod ctrl {
     /// Milliseconds until no more attempts are made, while the connection is lost; where it is
     /// absent they have no end.
     pub(crate) const GIVE_UP: u16 = 35;
+
+    /// Ask the target not to tell how far it is in its queues. The host does not look at that in
+    /// any case.
+    pub(crate) const DISABLE_SQFLOW: u16 = 36;
 }
 
 /// A namespace that has a disk.
@@ -622,6 +626,10 @@ pub(crate) const CONNECT_DO: &[Attribute] = &[
     Attribute {
         id: ctrl::NR_POLL_QUEUES,
         kind: Kind::U32 { min: 1, max: 65535 },
+    },
+    Attribute {
+        id: ctrl::DISABLE_SQFLOW,
+        kind: Kind::Flag,
     },
 ];
 

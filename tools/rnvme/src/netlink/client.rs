@@ -231,6 +231,7 @@ fn connect_request(wish: &Wish) -> Request {
         .with_some(ctrl::NR_POLL_QUEUES, wish.nr_poll_queues)
         .with_some(ctrl::QUEUE_SIZE, wish.queue_size)
         .with_some(ctrl::KEEP_ALIVE_TMO, wish.keep_alive_tmo)
+        .with_some(ctrl::DISABLE_SQFLOW, wish.disable_sqflow.then_some(()))
         .with_some(
             ctrl::DUPLICATE_CONNECT,
             wish.duplicate_connect.then_some(()),

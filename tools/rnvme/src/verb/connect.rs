@@ -70,6 +70,7 @@ pub(super) fn shaped(target: Target, shape: &Shape) -> Wish {
         nr_poll_queues: shape.nr_poll_queues,
         queue_size: shape.queue_size,
         keep_alive_tmo: shape.keep_alive_tmo,
+        disable_sqflow: shape.disable_sqflow,
         loss: loss(&shape.loss),
         duplicate_connect: false,
     }
@@ -464,6 +465,7 @@ mod tests {
             "-F",
             "5",
             "-D",
+            "-d",
             "--timeout",
             "7",
         ];
@@ -484,6 +486,7 @@ mod tests {
             nr_poll_queues: Some(1),
             queue_size: Some(64),
             keep_alive_tmo: Some(0),
+            disable_sqflow: true,
             loss: Loss {
                 reconnect_delay: Some(2),
                 ctrl_loss_tmo: Some(LOSS_TMO_NEVER),

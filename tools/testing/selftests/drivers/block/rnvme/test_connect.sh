@@ -122,6 +122,18 @@ asks_for_keep_alive() {
 	trace_has 'fabrics_type_connect.* qid=0,.* kato=0'
 }
 
+# Of each queue, and only if it is asked for.
+asks_for_no_flow_control() {
+	trace_start "$COMMANDS"
+	connect "$TARGET4" -i 2 --disable-sqflow
+	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=4 iflag=direct
+	same "queues without flow control" 3 "$(traced 'fabrics_type_connect.* cattr=4,')"
+	disconnect "$CTRL"
+	trace_clear
+	connect "$TARGET4" -i 2
+	same "queues with it" 3 "$(traced 'fabrics_type_connect.* cattr=0,')"
+}
+
 takes_type_of_service() {
 	connect "$TARGET4" -T 32
 	field_is tos 32
@@ -219,6 +231,7 @@ main setup \
 	asks_for_queues \
 	asks_for_queue_size \
 	asks_for_keep_alive \
+	asks_for_no_flow_control \
 	takes_type_of_service \
 	keeps_alive \
 	keeps_alive_under_full_queues \
