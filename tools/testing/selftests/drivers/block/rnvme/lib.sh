@@ -28,5 +28,5 @@ RDMA_LIB=$SELFTESTS/drivers/infiniband/lib
 
 requirements() {
 	need_root && need_modules rnvme rdma_rxe nvmet-rdma dummy veth null_blk loop &&
-		need_programs rnvme rdma ip fio nvme
+		need_programs rnvme rdma ip fio nvme nft
 }

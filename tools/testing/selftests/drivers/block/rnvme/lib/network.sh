@@ -64,13 +64,27 @@ neighbours_meet() {
 		ip netns exec "$HOST_NETNS" ping -q -c 1 -W 5 "$TARGET6" >"$SCRATCH/ping"
 }
 
-# No packet comes through any more, and nobody says so.
+# No packet comes through any more, and nobody says so. They are dropped where they arrive: an
+# interface that gets another queueing discipline refuses some for a moment, and then soft-RoCE stops
+# the queue pairs that sent them.
 silence() {
-	run tc qdisc add dev rnvme0 root netem loss 100%
-	run ip netns exec "$HOST_NETNS" tc qdisc add dev rnvme1 root netem loss 100%
+	defer silence_ends_here
+	hears_nothing rnvme0 nft
+	hears_nothing rnvme1 ip netns exec "$HOST_NETNS" nft
+}
+
+# hears_nothing INTERFACE NFT...
+hears_nothing() {
+	run "${@:2}" "table inet rnvme_silence { chain input {
+		type filter hook input priority 0; iifname $1 drop; }; }"
 }
 
 silence_ends() {
-	run tc qdisc delete dev rnvme0 root
-	run ip netns exec "$HOST_NETNS" tc qdisc delete dev rnvme1 root
+	run nft delete table inet rnvme_silence
+	run ip netns exec "$HOST_NETNS" nft delete table inet rnvme_silence
+}
+
+# The other end goes with its namespace.
+silence_ends_here() {
+	nft delete table inet rnvme_silence 2>"$SCRATCH/errors" || true
 }
