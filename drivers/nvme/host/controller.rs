@@ -37,10 +37,7 @@ pub(crate) use discovery::{
     Log,
     Outcome, //
 };
-pub(crate) use recovery::{
-    milliseconds,
-    Recovery, //
-};
+pub(crate) use recovery::Recovery;
 
 use setup::Agreement;
 use turn::Holder;

@@ -53,11 +53,18 @@ use rrdma::{
 #[derive(Clone, Copy)]
 pub(crate) struct Recovery {
     /// When the connection was lost.
-    pub(crate) began: Instant<Monotonic>,
+    began: Instant<Monotonic>,
     /// Attempts so far, the one under way included.
     pub(crate) attempts: u32,
     /// When the next one begins, if none is under way.
     pub(crate) next: Option<Deadline>,
+}
+
+impl Recovery {
+    /// For how long the connection is lost, in milliseconds.
+    pub(crate) fn lasts_ms(&self) -> u32 {
+        milliseconds(self.began.elapsed())
+    }
 }
 
 /// A connection, with what the target has now.
@@ -264,6 +271,6 @@ impl<'a> Outage<'a> {
 }
 
 /// In whole milliseconds, as policies count; the longest of them if it is longer.
-pub(crate) fn milliseconds(span: Delta) -> u32 {
+pub(super) fn milliseconds(span: Delta) -> u32 {
     span.as_millis().max(0).try_into().unwrap_or(u32::MAX)
 }

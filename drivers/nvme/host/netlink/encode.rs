@@ -14,7 +14,6 @@ use super::uapi::{
 };
 use crate::{
     controller::{
-        milliseconds,
         Controller,
         Discovery,
         Facts,
@@ -59,10 +58,11 @@ pub(super) fn controller(message: &mut Message<'_>, controller: &Controller) -> 
     message.put_u32(ctrl::CTRL_ID, controller.id)?;
     message.put_str(ctrl::NAME, text(&name(controller)?)?)?;
     options(message, &controller.options)?;
-    loss(message, &controller.loss())?;
+    let limits = controller.loss();
+    loss(message, &limits)?;
     controller.shown(|shown| {
         if let Some(recovery) = &shown.recovery {
-            self::recovery(message, recovery, controller.loss().give_up)?;
+            self::recovery(message, recovery, limits.give_up)?;
         }
         self::shown(message, shown)
     })
@@ -104,9 +104,8 @@ fn recovery(message: &mut Message<'_>, recovery: &Recovery, give_up: Limit) -> R
     }
     match give_up {
         Limit::After(seconds) => {
-            let lost = milliseconds(recovery.began.elapsed());
-            let left = seconds.saturating_mul(1000).saturating_sub(lost);
-            message.put_u32(ctrl::GIVE_UP, left)
+            let limit = seconds.saturating_mul(1000);
+            message.put_u32(ctrl::GIVE_UP, limit.saturating_sub(recovery.lasts_ms()))
         }
         Limit::Never => Ok(()),
     }
