@@ -214,21 +214,23 @@ static unsigned int end_of(const struct queue *queue, const uint8_t *sqe)
 	}
 }
 
+static void check_unused(const uint8_t *sqe, unsigned int at, unsigned int end)
+{
+	for (; at < end; at++)
+		if (sqe[at])
+			errx(1, "byte %u of command %#x is %#x", at, sqe[0], sqe[at]);
+}
+
 /* A host must not tell what its memory had before: in no byte that a command does not use. */
 static void check_capsule(const struct queue *queue, const uint8_t *sqe, unsigned int length)
 {
 	/* With a key the data is elsewhere. */
 	unsigned int data = sqe[39] >> 4 == 4 ? 0 : get(sqe + 32, 4);
-	unsigned int at;
 
 	if (length != SQE_SIZE + data)
 		errx(1, "a capsule of %u bytes, with %u of data", length, data);
-	for (at = 8; at < 24; at++)
-		if (sqe[at])
-			errx(1, "byte %u of command %#x is %#x", at, sqe[0], sqe[at]);
-	for (at = end_of(queue, sqe); at < SQE_SIZE; at++)
-		if (sqe[at])
-			errx(1, "byte %u of command %#x is %#x", at, sqe[0], sqe[at]);
+	check_unused(sqe, 8, 24);
+	check_unused(sqe, end_of(queue, sqe), SQE_SIZE);
 }
 
 static void take_arrivals(void)

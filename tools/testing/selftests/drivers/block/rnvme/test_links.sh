@@ -106,16 +106,13 @@ near_end_down_for_longer_than_a_keep_alive() {
 
 # I/O fails when it was to, neither earlier nor much later; the controller goes on.
 down_for_longer_than_fast_io_fail_tmo() {
-	local began took
+	local began
 	start_switched
 	connect "$TARGET4" "${IMPATIENT[@]}" -F 2 -l 600
 	start_io
 	began=$(now)
 	cable near down
-	io_fails
-	took=$(($(now) - began))
-	note "I/O failed after $took ms"
-	within "I/O waited" 2000 $took $((2000 + 8000 * SLOWDOWN))
+	io_fails_after 2 "$began"
 	cable near up
 	comes_back
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct
@@ -123,16 +120,13 @@ down_for_longer_than_fast_io_fail_tmo() {
 
 # It is given up when it was to; a link that is back then is too late.
 down_for_longer_than_ctrl_loss_tmo() {
-	local began took
+	local began
 	start_switched
 	connect "$TARGET4" "${IMPATIENT[@]}" -l 2
 	start_io
 	began=$(now)
 	cable near down
-	io_fails
-	took=$(($(now) - began))
-	note "given up after $took ms"
-	within "I/O waited" 2000 $took $((2000 + 8000 * SLOWDOWN))
+	io_fails_after 2 "$began"
 	cable near up
 	is_dead .
 	connect "$TARGET4" "${IMPATIENT[@]}"

@@ -240,28 +240,24 @@ tries_again() {
 }
 
 is_given_up() {
-	local began took
+	local began
 	start_pair
 	connect "$TARGET4" -l 3
 	start_io
 	began=$(now)
 	silence
-	io_fails
-	took=$(($(now) - began))
-	within "it was given up after" 3000 $took $((3000 + 8000 * SLOWDOWN))
+	io_fails_after 3 "$began"
 	is_dead '.'
 }
 
 io_fails_before_it_is_given_up() {
-	local began took
+	local began
 	start_pair
 	connect "$TARGET4" -l 600 -F 3
 	start_io
 	began=$(now)
 	silence
-	io_fails
-	took=$(($(now) - began))
-	within "I/O waited" 3000 $took $((3000 + 8000 * SLOWDOWN))
+	io_fails_after 3 "$began"
 	is_not_live || fail "it is live"
 	! state_is "$CTRL" dead || fail "it is dead"
 	# The attempt that was under way had less time than the user gives to one.

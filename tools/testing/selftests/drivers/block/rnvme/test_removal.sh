@@ -89,7 +89,7 @@ device_deleted_while_connecting() {
 	"${RNVME[@]}" connect -a "$NOBODY4" -n "$NQN" --timeout 60 >"$SCRATCH/connect" 2>&1 &
 	pid=$!
 	defer end_process $pid
-	wait_until 10 owns_something || fail "it does not even try: $(<"$SCRATCH/connect")"
+	wait_until 10 owns_queue_pair || fail "it does not even try: $(<"$SCRATCH/connect")"
 	delete_host_device
 	wait_until "$SOON" process_ended $pid || fail "the connect still waits"
 	wait $pid || status=$?
@@ -98,18 +98,9 @@ device_deleted_while_connecting() {
 	owns_nothing || fail "RDMA objects are left of a deleted device"
 }
 
-owns_something() {
-	grep -qF '[rnvme]' < <(rdma resource show qp)
-}
-
 # What has lost its connection tries again on the device that comes back.
 device_deleted_while_it_tries_again() {
-	start_pair
-	CONNECT_OPTIONS=(-c 1)
-	connect "$TARGET4"
-	start_verify
-	port_goes
-	loses
+	start_recovering
 	delete_host_device
 	owns_nothing || fail "RDMA objects are left of a deleted device"
 	port_is_back

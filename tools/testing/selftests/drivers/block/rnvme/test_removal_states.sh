@@ -81,10 +81,6 @@ start_connecting() {
 	wait_until 10 owns_queue_pair || fail "it does not even try: $(<"$SCRATCH/connect")"
 }
 
-owns_queue_pair() {
-	grep -qF '[rnvme]' < <(rdma resource show qp)
-}
-
 # connect_fails STATUS PATTERN: the connect ends soon, and says why.
 connect_fails() {
 	local status=0
@@ -92,16 +88,6 @@ connect_fails() {
 	wait "$CONNECT" || status=$?
 	same "status of the connect" "$1" $status
 	has "$(<"$SCRATCH/connect")" "^rnvme: connect to $NOBODY4:4420: .*$2"
-}
-
-# start_recovering: the target went under I/O; it is tried again.
-start_recovering() {
-	start_pair
-	CONNECT_OPTIONS=(-c 1)
-	connect "$TARGET4"
-	start_verify
-	port_goes
-	loses
 }
 
 # start_deleting: the target says nothing, so that it takes its time; its process is in DELETE.

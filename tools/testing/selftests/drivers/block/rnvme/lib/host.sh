@@ -123,3 +123,8 @@ no_disks() {
 unmount_if_mounted() {
 	! mountpoint -q "$1" || umount "$1"
 }
+
+# It has a queue pair: it is connecting, at least.
+owns_queue_pair() {
+	grep -qF '[rnvme]' < <(rdma resource show qp)
+}

@@ -34,6 +34,15 @@ io_fails() {
 	has "$(<"$SCRATCH/fio")" "$LOST"
 }
 
+# io_fails_after SECONDS BEGAN: it does so when it was to, since that moment, and not much later.
+io_fails_after() {
+	local took
+	io_fails
+	took=$(($(now) - $2))
+	note "I/O failed after $took ms"
+	within "I/O waited" $(($1 * 1000)) $took $(($1 * 1000 + 8000 * SLOWDOWN))
+}
+
 # is_dead PATTERN: the controller of CTRL is dead and says why; its disk is there and refuses I/O at
 # once; and it can be taken away.
 is_dead() {
@@ -86,4 +95,15 @@ is_verified() {
 	wait_until 60 process_ended "$IO" || fail "fio still waits; $CTRL is $(ctrl_field "$CTRL" state)"
 	wait "$IO" || status=$?
 	[ $status = 0 ] || fail "fio ended with status $status: $(<"$SCRATCH/fio")"
+}
+
+# start_recovering: the target went under verified I/O, on a cable of its own; it is tried again.
+start_recovering() {
+	start_pair
+	# shellcheck disable=SC2034 # read by connect
+	CONNECT_OPTIONS=(-c 1)
+	connect "$TARGET4"
+	start_verify
+	port_goes
+	loses
 }
