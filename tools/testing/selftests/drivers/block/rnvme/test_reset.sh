@@ -85,6 +85,10 @@ inflight() {
 	echo $((reads + writes))
 }
 
+no_tag_is_taken() {
+	[ "$(inflight)" = 0 ]
+}
+
 # A queue of 16 entries holds 15 commands.
 all_tags_are_taken() {
 	[ "$(inflight)" -ge 15 ]
@@ -135,12 +139,24 @@ only_a_live_one() {
 }
 
 # start_reset: one that cannot end, as nothing comes through; its process is in RESET.
+#
+# I/O has paused when the silence begins. Soft-RoCE registers memory a second time when it sends again
+# what was lost before: that fails and stops the queue pair, and the connection would be lost first.
 start_reset() {
+	if pkill -STOP -x fio; then
+		defer io_goes_on
+		wait_until 10 no_tag_is_taken || fail "I/O goes on: $(inflight)"
+	fi
 	silence
 	"${RNVME[@]}" reset "$CTRL" >"$SCRATCH/reset" 2>&1 &
 	RESET=$!
 	defer end_process $RESET
 	wait_until "$SOON" state_is "$CTRL" resetting || fail "it is $(ctrl_field "$CTRL" state)"
+	io_goes_on
+}
+
+io_goes_on() {
+	pkill -CONT -x fio || true
 }
 
 # reset_ends STATUS PATTERN
@@ -148,7 +164,7 @@ reset_ends() {
 	local status=0
 	wait_until 20 process_ended "$RESET" || fail "the reset does not end"
 	wait "$RESET" || status=$?
-	same "status of the reset" "$1" $status
+	same "status of the reset, which said: $(<"$SCRATCH/reset")" "$1" $status
 	has "$(<"$SCRATCH/reset")" "$2"
 }
 
