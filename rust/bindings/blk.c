@@ -32,6 +32,20 @@ __rrdma_helper void rrdma_helper_sg_set_page(struct scatterlist *sg, struct page
 	sg_set_page(sg, page, length, offset);
 }
 
+/* It locks q->limits_lock. */
+__rrdma_helper void rrdma_helper_queue_limits_start_update(struct request_queue *q,
+							   struct queue_limits *lim)
+	__acquires(&q->limits_lock)
+{
+	*lim = queue_limits_start_update(q);
+}
+
+__rrdma_helper void rrdma_helper_queue_limits_cancel_update(struct request_queue *q)
+	__releases(&q->limits_lock)
+{
+	queue_limits_cancel_update(q);
+}
+
 /* blk_mq_freeze_queue(), less the wait. */
 __rrdma_helper unsigned int rrdma_helper_blk_freeze_queue_begin(struct request_queue *q)
 {

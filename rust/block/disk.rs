@@ -129,7 +129,7 @@ impl<T: Operations> Disk<T> {
         if config.capacity_sectors > MAX_SECTORS {
             return Err(EINVAL);
         }
-        let mut limits = config.limits.to_raw()?;
+        let mut limits = config.limits.to_raw(Default::default())?;
         let data = ScopeGuard::new_with_data(
             KBox::into_raw(KBox::new(data, GFP_KERNEL)?),
             // SAFETY: If it comes to this there is no disk that would use it.
@@ -225,6 +225,30 @@ impl<T: Operations> Disk<T> {
     pub fn set_read_only(&self, read_only: bool) {
         // SAFETY: By the invariants `disk` is valid.
         unsafe { bindings::set_disk_ro(self.as_raw(), read_only) };
+    }
+
+    /// Changes what the disk can do; what users have set stays, as far as it can. Waits until all
+    /// requests have ended, and keeps new ones out meanwhile: as long as a request takes, or a
+    /// quiesced tag set stays so. The time that a request has stays as it was. Sleeps. C:
+    /// `queue_limits_start_update`, `queue_limits_commit_update`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the limits are not possible; as [`freeze`](Self::freeze).
+    pub fn set_limits(&self, limits: Limits) -> Result {
+        let mut raw = bindings::queue_limits::default();
+        // SAFETY: By the invariants the queue is valid. From here on its limits are locked.
+        unsafe { bindings::queue_limits_start_update(self.queue(), &mut raw) };
+        let cancel = ScopeGuard::new(|| {
+            // SAFETY: The limits are locked, by us.
+            unsafe { bindings::queue_limits_cancel_update(self.queue()) };
+        });
+        let mut raw = limits.to_raw(raw)?;
+        // C wants the limits locked before.
+        let _frozen = self.freeze()?;
+        cancel.dismiss();
+        // SAFETY: The limits are locked, by us; this unlocks them.
+        to_result(unsafe { bindings::queue_limits_commit_update(self.queue(), &mut raw) })
     }
 
     /// Tells the system that the disk is lost: from here on there are no new requests, and

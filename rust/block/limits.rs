@@ -68,13 +68,13 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits for C.
+    /// The limits for C, in place of those in `raw`, where there are more.
     ///
     /// # Errors
     ///
     /// `EINVAL` if they make no sense: what is checked here is what C warns of as a bug
     /// of the driver, or trusts it in, as the numbers may well be those of a device.
-    pub(super) fn to_raw(self) -> Result<bindings::queue_limits> {
+    pub(super) fn to_raw(self, raw: bindings::queue_limits) -> Result<bindings::queue_limits> {
         let block_sectors = self.logical_block_size / SECTOR_SIZE;
         let page = PAGE_SIZE as u32;
         let sane = (self.max_hw_sectors == 0
@@ -88,7 +88,7 @@ impl Limits {
             return Err(EINVAL);
         }
         Ok(bindings::queue_limits {
-            features: self.features(),
+            features: self.features(raw.features),
             logical_block_size: self.logical_block_size,
             physical_block_size: self.physical_block_size,
             io_min: self.io_min,
@@ -103,11 +103,12 @@ impl Limits {
             max_discard_segments: self.max_discard_segments,
             max_write_zeroes_sectors: self.max_write_zeroes_sectors,
             chunk_sectors: self.chunk_sectors,
-            ..Default::default()
+            ..raw
         })
     }
 
-    fn features(&self) -> bindings::blk_features_t {
+    /// The features that are ours to set, and what else there is.
+    fn features(&self, others: bindings::blk_features_t) -> bindings::blk_features_t {
         [
             (self.write_cache, bindings::rrdma_BLK_FEAT_WRITE_CACHE),
             (self.fua, bindings::rrdma_BLK_FEAT_FUA),
@@ -115,8 +116,10 @@ impl Limits {
             (self.stable_writes, bindings::rrdma_BLK_FEAT_STABLE_WRITES),
         ]
         .into_iter()
-        .filter(|(set, _)| *set)
-        .fold(0, |features, (_, feature)| features | feature)
+        .fold(others, |features, (set, feature)| match set {
+            true => features | feature,
+            false => features & !feature,
+        })
     }
 }
 
