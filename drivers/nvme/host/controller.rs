@@ -486,6 +486,8 @@ impl Controller {
     pub(crate) fn add_namespace(&self, namespace: Namespace) -> Result {
         memory::without_io(|| {
             let mut namespaces = self.namespaces.lock();
+            // If that fails, the disk goes without the lock, for which its I/O may have to wait.
+            namespaces.reserve(1, GFP_KERNEL)?;
             namespaces.push(namespace, GFP_KERNEL)?;
             self.shown.lock().namespaces = namespaces.len().try_into()?;
             if let Some(namespace) = namespaces.last() {

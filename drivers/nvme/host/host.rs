@@ -33,6 +33,7 @@ use kernel::{
 };
 use rrdma::{
     chrdev::Numbers,
+    memory,
     net,
     netlink::Registration,
     rdma::{
@@ -229,10 +230,11 @@ impl Host {
     }
 
     fn spawn(&self, life: impl FnOnce() + Send + 'static) -> Result {
-        match &*self.threads.lock() {
+        // An errand may want the lock that I/O waits for.
+        memory::without_io(|| match &*self.threads.lock() {
             Some(threads) => Ok(threads.try_spawn(GFP_KERNEL, life)?),
             None => Err(rrdma::errno::ESHUTDOWN),
-        }
+        })
     }
 
     fn enter(

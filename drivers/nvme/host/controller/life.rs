@@ -37,9 +37,12 @@ use nvme_wire::{
     keep_alive::KeepAlive,
     state::State, //
 };
-use rrdma::sync::{
-    Deadline,
-    Msecs, //
+use rrdma::{
+    memory,
+    sync::{
+        Deadline,
+        Msecs, //
+    },
 };
 
 /// How often we poll for others.
@@ -122,11 +125,16 @@ impl Controller {
             self.enter(State::Live, None);
             self.log(format_args!("connected to {}", self.options.subsystem()));
             watch.begin(session.events);
-            let again = match self.serve_disks(&session, &mut found, &mut watch) {
+            let ended = match self.serve_disks(&session, &mut found, &mut watch) {
                 Ok(Wish::Removal(turn)) => return self.remove_live(session, turn),
-                Ok(Wish::Reset) => self.reset(session, &first),
-                Err(failure) => self.recover(session, &first, failure),
+                Ok(Wish::Reset) => Ok(()),
+                Err(failure) => Err(failure),
             };
+            // I/O waits for it, also that by which memory is made free.
+            let again = memory::without_io(|| match ended {
+                Ok(()) => self.reset(session, &first),
+                Err(failure) => self.recover(session, &first, failure),
+            });
             match again {
                 Some((again, now)) => (session, found) = (again, Some(now)),
                 None => break,
