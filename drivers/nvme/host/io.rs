@@ -74,7 +74,8 @@ use rrdma::{
 /// A sector of the block layer, as a power of two.
 const SECTOR_SHIFT: u32 = 9;
 
-/// Attempts beyond the first, as the C host makes them.
+/// Attempts beyond the first, as the C host makes them, of a request that the target wants to come
+/// again, or does not answer.
 const MAX_RETRIES: u8 = 5;
 
 /// The disks of one controller.
@@ -112,6 +113,9 @@ pub(crate) struct Blocks {
 pub(crate) struct Attempt {
     /// Nobody but who has the request changes it.
     retries: Counter,
+    /// Its time was over. Left to the next request of the tag if it ends all the same, which then
+    /// may come again once less.
+    late: Flag,
     pub(crate) passage: Passage,
 }
 
@@ -120,6 +124,16 @@ impl Attempt {
     #[inline]
     fn retries(&self) -> u64 {
         self.retries.get()
+    }
+
+    /// Whether it may come again, when its connection has ended: that is an attempt of its own
+    /// only if it was not answered.
+    pub(crate) fn may_come_again(&self) -> bool {
+        if self.late.get() {
+            self.late.set(false);
+            self.retries.add(1);
+        }
+        self.retries() <= MAX_RETRIES.into()
     }
 }
 
@@ -139,6 +153,7 @@ impl Operations for Io {
     fn new_request_data(_set: &Queues, _queue: u32) -> impl PinInit<Attempt, Error> {
         Ok(Attempt {
             retries: Counter::new(),
+            late: Flag::new(false),
             passage: Passage::new(),
         })
     }
@@ -191,6 +206,7 @@ impl Operations for Io {
         if place.ends_by_polling(request) {
             return TimeoutAction::Done;
         }
+        request.data().late.set(true);
         let guard = rcu::read_lock();
         // Without a queue the teardown is under way already.
         if let Some(queue) = place.queue.read(&guard) {

@@ -246,15 +246,16 @@ impl Controller {
 pub(super) enum Fate {
     /// It ends with an error.
     Fail,
-    /// It comes again, unless its submitter wants no second attempt. Whether the target
-    /// carried it out already is not known; to do it twice is to do it once.
+    /// It comes again, unless its submitter wants no second attempt, or it was not answered too
+    /// often. Whether the target carried it out already is not known; to do it twice is to do it
+    /// once.
     Retry,
 }
 
 impl Fate {
     fn meet(self, request: Request<Io>, stats: &Stats) {
         match self {
-            Self::Retry if !request.no_retry() => {
+            Self::Retry if !request.no_retry() && request.data().may_come_again() => {
                 stats.retried();
                 request.requeue(None);
             }

@@ -384,6 +384,23 @@ breaks_replies_for_long() {
 		defer end_process $!
 	done
 	until broken=$(broken_replies "$SCRATCH"/*/seen) && [ "$broken" -ge 10000 ]; do
+# A request that is not answered comes again with each new connection, but not without end.
+never_answers_io_again_and_again() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1) reader
+	hostile trap-read silent
+	connect_hostile
+	echo 1000 >"/sys/block/${CTRL}n1/queue/io_timeout"
+	dd if="/dev/${CTRL}n1" of=/dev/null bs=4k skip=1024 count=1 iflag=direct 2>"$SCRATCH/reader" &
+	reader=$!
+	defer end_process "$reader"
+	wait_until $((60 * SLOWDOWN)) process_ended "$reader" ||
+		fail "it is sent again: $(count trap-read) times so far"
+	has "$(<"$SCRATCH/reader")" "$LOST"
+	same attempts $ATTEMPTS "$(count trap-read)"
+	comes_back
+	leave
+}
+
 		for worker in "${workers[@]}"; do
 			! process_ended "$worker" || fail "a worker ended"
 		done
@@ -492,3 +509,4 @@ main setup \
 	breaks_replies_at_random \
 	$(in_a_long_run breaks_replies_for_long) \
 	stops
+	never_answers_io_again_and_again \
