@@ -154,6 +154,9 @@ pub(crate) struct Controller {
     /// I/O, as it is locked while I/O waits.
     #[pin]
     namespaces: Mutex<KVec<Namespace>>,
+    /// When the target is to learn again that we live, for the controller's thread.
+    #[pin]
+    sign_of_life: Mutex<Deadline>,
     /// What the disks are made from, while the controller is or may be live again.
     #[pin]
     inventory: Mutex<Option<Arc<Inventory>>>,
@@ -270,6 +273,7 @@ impl Controller {
                 device <- new_mutex!(None, "rnvme::Controller::device"),
                 ledger <- new_mutex!(Ledger::new(), "rnvme::Controller::ledger"),
                 namespaces <- new_mutex!(KVec::new(), "rnvme::Controller::namespaces"),
+                sign_of_life <- new_mutex!(Deadline::NEVER, "rnvme::Controller::sign_of_life"),
                 inventory <- new_mutex!(None, "rnvme::Controller::inventory"),
                 turn <- new_mutex!(Holder::Nobody, "rnvme::Controller::turn"),
                 turn_is_over <- new_condvar!("rnvme::Controller::turn_is_over"),

@@ -221,7 +221,7 @@ impl Controller {
     ) -> Result<R, Failure> {
         let keep_alive = KeepAlive::new(self.options.keep_alive_ms(), line.traffic_keeps_alive());
         let period = keep_alive.map_or(IDLE, |k| Msecs::new(k.period_ms()));
-        let mut next = Deadline::after(period);
+        let mut next = Deadline::after(period).min(self.next_sign_of_life());
         loop {
             if let Some(trouble) = self.alarm.trouble() {
                 return Err(trouble.into());

@@ -31,6 +31,7 @@ use kernel::{
     sync::Arc, //
 };
 use nvme_wire::{
+    keep_alive::KeepAlive,
     limits::split::Split,
     property::Configuration, //
 };
@@ -222,8 +223,29 @@ impl Line for Connected<Queue> {
 }
 
 impl Controller {
+    /// The target has just learnt that we live.
+    pub(super) fn has_shown_life(&self) {
+        let keep_alive = KeepAlive::new(self.options.keep_alive_ms(), false);
+        let next = keep_alive.map(|k| Deadline::after(Msecs::new(k.period_ms())));
+        *self.sign_of_life.lock() = next.unwrap_or(Deadline::NEVER);
+    }
+
+    /// When the target is to learn again that we live.
+    pub(super) fn next_sign_of_life(&self) -> Deadline {
+        *self.sign_of_life.lock()
+    }
+
+    /// Tells the target that we live, if it is time, between other commands.
+    pub(super) fn stay_alive(&self, queue: &Connected<Queue>) -> Result<(), Failure> {
+        match self.next_sign_of_life().left() > Msecs::new(0) {
+            true => Ok(()),
+            false => self.keep_alive(queue, Msecs::new(self.options.keep_alive_ms())),
+        }
+    }
+
     /// Tells the target that we live; waits for its answer.
     pub(super) fn keep_alive(&self, queue: &Connected<Queue>, limit: Msecs) -> Result<(), Failure> {
+        self.has_shown_life();
         let admin = Admin {
             sender: Sender::Thread(queue),
             controller: self,

@@ -343,7 +343,7 @@ impl<'a> Setup<'a> {
         }
         let wish = before.map_or_else(|| self.wish(), |before| before.wish);
         let split = wish.of_granted(admin.request_queues(wish.total())?);
-        let io = self.connect_io(split, &agreement, &identity)?;
+        let io = self.connect_io(&queue, split, &agreement, &identity)?;
         let established = Established {
             admin: queue,
             io,
@@ -367,6 +367,7 @@ impl<'a> Setup<'a> {
         let granted = self.fabrics_connect(&admin, ADMIN_ENTRIES - 1, any)?;
         let capabilities = self.admin(&admin).capabilities()?;
         let configuration = self.admin(&admin).enable(capabilities)?;
+        self.controller.has_shown_life();
         Ok(Enabled {
             admin,
             controller_id: granted.controller_id,
@@ -645,6 +646,7 @@ impl<'a> Setup<'a> {
 
     fn connect_io(
         &mut self,
+        admin: &Connected<Queue>,
         split: Split,
         agreement: &Agreement,
         identity: &identify::Controller,
@@ -653,6 +655,8 @@ impl<'a> Setup<'a> {
         let mut queues = KVec::with_capacity(count.into(), GFP_KERNEL)
             .map_err(|_| Failure::kernel(ErrorStage::Queues, ENOMEM, "I/O queues"))?;
         for qid in 1..=count {
+            // There may be so many that it takes long.
+            self.controller.stay_alive(admin)?;
             let plan = Plan {
                 qid,
                 size: agreement.size.entries(),
