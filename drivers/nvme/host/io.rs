@@ -303,15 +303,20 @@ fn turn_away(request: Request<Io>, status: Status) -> Refused<Io> {
 /// The queue did not take a request, or did and cannot send it.
 #[cold]
 fn refuse(error: Error, carrier: Option<Carrier<Io>>) -> Result<(), Refused<Io>> {
+    let Some(carrier) = carrier else {
+        return Ok(());
+    };
+    let request = carrier.into_request();
     let status = match error {
         ENOMEM | EBUSY | EAGAIN => Status::Resource,
-        error if error == rrdma::errno::ENOTCONN => Status::Transport,
+        // Requests will be held back, or fail, as soon as that is seen to.
+        error if error == rrdma::errno::ENOTCONN => match request.no_retry() {
+            true => Status::Transport,
+            false => Status::Resource,
+        },
         _ => Status::IoError,
     };
-    match carrier {
-        Some(carrier) => Err(turn_away(carrier.into_request(), status)),
-        None => Ok(()),
-    }
+    Err(turn_away(request, status))
 }
 
 impl Blocks {

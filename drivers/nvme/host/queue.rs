@@ -285,7 +285,7 @@ impl Queue {
     ) -> Result<(), Refused<Io>> {
         let this = queue.context();
         let (command, data, length) = sent;
-        let (capsule, travel) = match slot.load(this, command, Some(data), length) {
+        let (capsule, travel, _) = match slot.load(this, command, Some(data), length) {
             Ok(loaded) => loaded,
             Err((error, data)) => return refuse(error, data),
         };

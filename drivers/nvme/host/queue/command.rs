@@ -94,8 +94,7 @@ impl Queue {
     /// Sends `command` and waits for its response, at most for `limit`, and while
     /// the controller's thread has nothing more urgent to do. Sleeps.
     ///
-    /// After an error the command may still be in flight: the queue must not be
-    /// used for another one.
+    /// After an error the command may still be in flight. The next one waits for its end.
     pub(crate) fn execute(
         queue: &QueuePair<Self>,
         controller: &Controller,
@@ -106,27 +105,41 @@ impl Queue {
         let this = queue.context();
         let length = data.as_ref().map_or(0, |(buffer, _)| buffer.bytes().len());
         let length = u32::try_from(length).map_err(|_| CommandError::Code(EINVAL))?;
-        this.reply.lock().take();
-        this.command
-            .submit(queue, command, data, length)
-            .map_err(|(error, _)| CommandError::Code(error))?;
         let deadline = Deadline::after(limit);
+        let (mut data, direction) = data.unzip();
+        let id = loop {
+            let payload = data.zip(direction);
+            match this.command.submit(queue, command, payload, length) {
+                Ok(id) => break id,
+                Err((EBUSY, back)) => data = back,
+                Err((error, _)) => return Err(CommandError::Code(error)),
+            }
+            this.pause(controller, deadline)?;
+        };
         loop {
-            if let Some(reply) = this.reply.lock().take() {
+            let reply = this.reply.lock().take();
+            // It may be of one before, which ended before it was told.
+            if let Some(reply) = reply.filter(|reply| reply.completion.command_id() == id) {
                 return Ok(reply);
             }
-            if let Some(error) = controller.interruption() {
-                return Err(error);
-            }
-            let left = deadline.left();
-            if left == Msecs::new(0) {
-                return Err(CommandError::TimedOut(limit));
-            }
-            match this.is_polled() {
-                true if this.poll() > 0 => {}
-                true => fsleep(POLL),
-                false => controller.wait(left),
-            }
+            this.pause(controller, deadline)?;
         }
+    }
+
+    /// Waits until there may be a response, unless there is no time left, or something more urgent.
+    fn pause(&self, controller: &Controller, deadline: Deadline) -> Result<(), CommandError> {
+        if let Some(error) = controller.interruption() {
+            return Err(error);
+        }
+        let left = deadline.left();
+        if left == Msecs::new(0) {
+            return Err(CommandError::TimedOut(deadline.span()));
+        }
+        match self.is_polled() {
+            true if self.poll() > 0 => {}
+            true => fsleep(POLL),
+            false => controller.wait(left),
+        }
+        Ok(())
     }
 }

@@ -147,12 +147,6 @@ impl Desk {
             return Err(CommandError::TimedOut(limit));
         }
         let _turn = ScopeGuard::new(|| self.turn.complete());
-        self.reply.lock().take();
-        self.done.reinit();
-        // After that: closing either is seen here, or ends the wait.
-        if self.closed.load(ordering::Relaxed) {
-            return Err(CommandError::Cancelled);
-        }
         self.submit(command, data)?;
         if !self.done.wait_timeout(limit) {
             self.raise();
@@ -170,13 +164,19 @@ impl Desk {
         let length = u32::try_from(length).map_err(|_| CommandError::Code(EINVAL))?;
         let guard = rcu::read_lock();
         let queue = self.queue.read(&guard).ok_or(CommandError::Cancelled)?;
+        // With a queue in hand: the one before has said its last word, and this one waits for us.
+        self.reply.lock().take();
+        self.done.reinit();
+        // After that: closing either is seen here, or ends the wait.
+        if self.closed.load(ordering::Relaxed) {
+            return Err(CommandError::Cancelled);
+        }
         let guest = self.guest(&queue).ok_or(CommandError::Cancelled)?;
-        let slot = &guest.slot;
-        slot.submit(&queue, command, data, length)
-            .map_err(|(error, _)| match error {
-                error if error == rrdma::errno::ENOTCONN => CommandError::Cancelled,
-                error => CommandError::Code(error),
-            })
+        match guest.slot.submit(&queue, command, data, length) {
+            Ok(_) => Ok(()),
+            Err((error, _)) if error == rrdma::errno::ENOTCONN => Err(CommandError::Cancelled),
+            Err((error, _)) => Err(CommandError::Code(error)),
+        }
     }
 
     /// The place of this desk.

@@ -51,6 +51,7 @@ use nvme_wire::{
     status::Status,
 };
 use rrdma::{
+    errno,
     rdma::{
         cq::{
             Failure,
@@ -91,8 +92,8 @@ struct Body<D: Cargo> {
     tally: Tally,
 }
 
-/// A capsule that is ready to be posted, and the way of its data.
-type Loaded<D> = (Operation<Capsule<D>>, Travel);
+/// A capsule that is ready to be posted, the way of its data, and the identifier of its command.
+type Loaded<D> = (Operation<Capsule<D>>, Travel, CommandId);
 
 impl<D: Cargo> Slot<D> {
     pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
@@ -107,7 +108,8 @@ impl<D: Cargo> Slot<D> {
         })))
     }
 
-    /// Sends `command` with its data, `length` bytes of it. Any context.
+    /// Sends `command` with its data, `length` bytes of it, and says by what its response is known.
+    /// Any context.
     ///
     /// # Errors
     ///
@@ -119,10 +121,13 @@ impl<D: Cargo> Slot<D> {
         command: Command,
         data: Option<(D, Direction)>,
         length: u32,
-    ) -> Result<(), (Error, Option<D>)> {
-        let (capsule, travel) = self.load(queue.context(), command, data, length)?;
+    ) -> Result<CommandId, (Error, Option<D>)> {
+        let (capsule, travel, id) = self.load(queue.context(), command, data, length)?;
         let posted = capsule::post(queue, &rcu::read_lock(), capsule, travel);
-        posted.map_err(|unposted| self.unposted(queue, unposted))
+        match posted {
+            Ok(()) => Ok(id),
+            Err(unposted) => Err(self.unposted(queue, unposted)),
+        }
     }
 
     /// Claims the tag for a command, and makes its capsule, which is to be posted next. Made part
@@ -159,12 +164,16 @@ impl<D: Cargo> Slot<D> {
             bytes: length,
             of_disk: D::OF_DISK,
         });
+        let id = body.id;
         // From here on completions may come.
         body.keep();
-        Ok((capsule, travel))
+        Ok((capsule, travel, id))
     }
 
     /// A command was not posted: why, and its data.
+    ///
+    /// A device that is at its end says `EIO`. The connection is lost with it, and so says what
+    /// this answers.
     #[cold]
     pub(super) fn unposted(
         &self,
@@ -181,7 +190,13 @@ impl<D: Cargo> Slot<D> {
         trace::complete_command(|| ended::<D>(this, command, retries, (Ended::NOT_POSTED, 0)));
         body.capsule = Some(unposted.operation);
         body.free();
-        (unposted.error, data)
+        match unposted.error {
+            EIO => {
+                this.post_failed("command", EIO);
+                (errno::ENOTCONN, data)
+            }
+            error => (error, data),
+        }
     }
 
     /// The command was sent.

@@ -48,9 +48,10 @@ impl Queue {
     pub(crate) fn ask_event(queue: &QueuePair<Self>) -> Result<(), CommandError> {
         let watch = queue.context().watch.as_ref();
         let watch = watch.ok_or(CommandError::Code(EINVAL))?;
-        watch
-            .submit(queue, Command::async_event_request(), None, 0)
-            .map_err(|(error, _)| CommandError::Code(error))
+        match watch.submit(queue, Command::async_event_request(), None, 0) {
+            Ok(_) => Ok(()),
+            Err((error, _)) => Err(CommandError::Code(error)),
+        }
     }
 
     /// The response to the request has arrived. Any context.

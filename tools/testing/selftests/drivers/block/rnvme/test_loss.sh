@@ -70,8 +70,24 @@ some_are_late() {
 	verified_over delay 2ms reorder 10%
 }
 
+# A disconnect that meets a keep-alive which is under way: the target is told all the same.
+disconnect_during_a_keep_alive() {
+	start_pair
+	run tc qdisc add dev rnvme0 root netem delay 400ms
+	connect "$TARGET4" --timeout $((60 * SLOWDOWN)) -k 5
+	trace_start "$COMMANDS"
+	wait_until 20 asked_for_life || fail "there is no keep-alive"
+	disconnect "$CTRL"
+	same "times it was shut down" 1 "$(traced 'ofst=0x14, value=0x464061')"
+}
+
+asked_for_life() {
+	[ "$(traced nvme_admin_keep_alive)" -gt 0 ]
+}
+
 # shellcheck disable=SC2046 # none, or several
 main setup \
 	some_are_lost_and_doubled \
 	some_are_damaged \
+	disconnect_during_a_keep_alive \
 	$(in_a_long_run "one_in_twenty_is_lost one_in_ten_is_lost some_are_late")
