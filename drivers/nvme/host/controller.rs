@@ -471,6 +471,14 @@ impl Controller {
         memory::without_io(|| look(&self.namespaces.lock()))
     }
 
+    /// The first namespace after this one that has a disk.
+    pub(crate) fn namespace_after(&self, nsid: u32) -> Option<u32> {
+        self.with_namespaces(|namespaces| {
+            let nsids = namespaces.iter().map(|namespace| namespace.nsid);
+            nsids.filter(|next| *next > nsid).min()
+        })
+    }
+
     /// Whether there is a disk for this namespace.
     pub(crate) fn has_namespace(&self, nsid: u32) -> bool {
         self.with_namespaces(|namespaces| namespaces.iter().any(|n| n.nsid == nsid))

@@ -86,10 +86,26 @@ impl Failure {
         )
     }
 
+    /// What the target said of a command.
+    fn status(&self) -> Option<Status> {
+        self.nvme_status
+            .map(|status| Status::from_wire(status << 1))
+    }
+
     /// Whether the target said that it will always be so.
     pub(crate) fn is_final(&self) -> bool {
-        self.nvme_status
-            .is_some_and(|status| Status::from_wire(status << 1).do_not_retry())
+        self.status().is_some_and(Status::do_not_retry)
+    }
+
+    /// Whether the target said that it has no such thing, and not that it cannot tell now.
+    pub(crate) fn is_lack(&self) -> bool {
+        self.is_final() || self.status().is_some_and(Status::is_unsupported)
+    }
+
+    /// The same failure, of a namespace.
+    pub(crate) fn of_namespace(self, nsid: u32) -> Self {
+        let message = Self::text(format_args!("namespace {nsid}: {}", self.message()));
+        Self { message, ..self }
     }
 
     pub(crate) fn on_queue(mut self, qid: u16) -> Self {

@@ -102,7 +102,7 @@ pub(crate) struct Blocks {
     /// Size of a block, as a power of two.
     pub(crate) shift: u8,
     /// Blocks that were deallocated read as zeroes.
-    pub(crate) deallocate_zeroes: bool,
+    pub(crate) deallocate_zeroes: Flag,
     /// The target has another namespace in this one's place, or none.
     pub(crate) gone: Flag,
     /// The disk goes before the controller does.
@@ -351,7 +351,7 @@ impl Blocks {
         let command = match request.op() {
             Op::Flush => Command::flush(nsid),
             Op::WriteZeroes => {
-                let deallocate = self.deallocate_zeroes && !request.no_unmap();
+                let deallocate = self.deallocate_zeroes.get() && !request.no_unmap();
                 let range = self.range(request).ok_or(Status::IoError)?;
                 Command::write_zeroes(nsid, range, deallocate)
             }

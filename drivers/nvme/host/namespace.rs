@@ -26,6 +26,7 @@ use kernel::{
 };
 use nvme_wire::{
     follow::{
+        self,
         Fate,
         Seen, //
     },
@@ -81,8 +82,8 @@ impl Namespace {
         self.disk.data().gone.get()
     }
 
-    /// Takes over what the target says of the namespace now, and says what that is. One that is
-    /// lost stays so: its disk refuses all I/O. Sleeps, but not for I/O.
+    /// Takes over what the target says of the namespace now, its abilities aside, and says what
+    /// that is. One that is lost stays so: its disk refuses all I/O. Sleeps, but not for I/O.
     fn update(&mut self, described: Option<&Described>) -> Result<Fate> {
         let before = Seen {
             wwid: &self.disk.data().wwid,
@@ -104,11 +105,15 @@ impl Namespace {
         if limits.capacity_sectors != self.limits.capacity_sectors {
             self.disk.set_capacity(limits.capacity_sectors)?;
         }
-        self.limits = *limits;
+        self.limits = BlockLimits {
+            capacity_sectors: limits.capacity_sectors,
+            read_only: limits.read_only,
+            ..self.limits
+        };
         Ok(())
     }
 
-    /// The disk, for who has the controller's disks locked.
+    /// The disk, for who has the controller's disks locked, or the turn to change them.
     pub(crate) fn disk(&self) -> Arc<Disk<Io>> {
         self.disk.clone()
     }
@@ -147,6 +152,7 @@ fn block_size(limits: &BlockLimits) -> u32 {
 /// The namespaces that can be disks, before they are.
 pub(crate) struct Found {
     list: KVec<Described>,
+    doubts: KVec<Doubt>,
     tag_set: Arc<TagSet<Io>>,
     max_segments: u16,
 }
@@ -155,6 +161,12 @@ pub(crate) struct Found {
 struct Described {
     wwid: Wwid,
     limits: BlockLimits,
+}
+
+/// A namespace of which the target cannot tell at the moment what it is, and what it said.
+struct Doubt {
+    nsid: u32,
+    failure: Failure,
 }
 
 impl Described {
@@ -166,82 +178,196 @@ impl Described {
     }
 }
 
-/// Finds the active namespaces of a controller. Sleeps, but not for I/O.
+/// Finds the active namespaces of a controller: as many as get disks, and those that have one.
+/// Sleeps, but not for I/O.
 pub(crate) fn find(
     controller: &Controller,
     admin: &Admin<'_>,
     inventory: &Inventory,
 ) -> Result<Found, Failure> {
-    let nvm = nvm_controller(admin, inventory.version)?;
-    let mut found = Found {
-        list: KVec::new(),
-        tag_set: inventory.tag_set.clone(),
-        max_segments: inventory.max_segments,
+    let mut search = Search {
+        controller,
+        admin,
+        inventory,
+        nvm: nvm_controller(admin, inventory.version)?,
+        seen: 0,
+        last: 0,
+        found: Found {
+            list: KVec::new(),
+            doubts: KVec::new(),
+            tag_set: inventory.tag_set.clone(),
+            max_segments: inventory.max_segments,
+        },
     };
-    let mut after = 0;
-    let mut seen = 0usize;
-    loop {
-        let what = Identify::ActiveNamespacesAfter(after);
-        let page = admin.identify(what, "identify active namespaces")?;
-        let list = ActiveNamespaces::parse(page.bytes(), after).map_err(|why| {
-            Failure::target(
-                ErrorStage::Namespaces,
-                format_args!("list of active namespaces: {why}"),
-            )
-        })?;
-        for nsid in list.iter() {
-            seen = seen.saturating_add(1);
-            if seen > MAX_NAMESPACES {
-                controller.log(format_args!(
-                    "more than {MAX_NAMESPACES} namespaces: the others get no disk"
-                ));
-                return Ok(found);
+    search.look_at_listed()?;
+    Ok(search.found)
+}
+
+/// A search for namespaces, in the order of their numbers.
+struct Search<'a> {
+    controller: &'a Controller,
+    admin: &'a Admin<'a>,
+    inventory: &'a Inventory,
+    nvm: NvmController,
+    /// How many were looked at.
+    seen: usize,
+    /// The last of them.
+    last: u32,
+    found: Found,
+}
+
+impl Search<'_> {
+    fn look_at_listed(&mut self) -> Result<(), Failure> {
+        loop {
+            let what = Identify::ActiveNamespacesAfter(self.last);
+            let page = self.admin.identify(what, "identify active namespaces")?;
+            let list = ActiveNamespaces::parse(page.bytes(), self.last).map_err(|why| {
+                Failure::target(
+                    ErrorStage::Namespaces,
+                    format_args!("list of active namespaces: {why}"),
+                )
+            })?;
+            for nsid in list.iter() {
+                if self.seen >= MAX_NAMESPACES {
+                    self.controller.log(format_args!(
+                        "more than {MAX_NAMESPACES} namespaces: the others get no disk"
+                    ));
+                    return self.look_at_disks();
+                }
+                self.look(nsid)?;
             }
-            match describe(admin, inventory, &nvm, nsid) {
-                Ok(Ok(described)) => found
-                    .list
-                    .push(described, GFP_KERNEL)
-                    .map_err(|_| Failure::kernel(ErrorStage::Namespaces, ENOMEM, "disk"))?,
-                // It does not keep the others from being disks.
-                Ok(Err(why)) => {
-                    controller.log(format_args!("namespace {nsid} has no disk: {why}"));
-                }
-                // It may have gone since it was listed.
-                Err(failure) if failure.is_final() => {
-                    let why = failure.message();
-                    controller.log(format_args!("namespace {nsid} has no disk: {why}"));
-                }
-                Err(failure) => return Err(failure),
+            if list.next_page().is_none() {
+                return Ok(());
             }
         }
-        match list.next_page() {
-            Some(next) => after = next,
-            None => return Ok(found),
+    }
+
+    /// Looks at those that have disks and were not listed yet: there may be many before them that
+    /// are new.
+    fn look_at_disks(&mut self) -> Result<(), Failure> {
+        while let Some(nsid) = self.controller.namespace_after(self.last) {
+            self.look(nsid)?;
         }
+        Ok(())
+    }
+
+    fn look(&mut self, nsid: u32) -> Result<(), Failure> {
+        self.seen = self.seen.saturating_add(1);
+        self.last = nsid;
+        self.admin.stay_alive()?;
+        let memory = |_| Failure::kernel(ErrorStage::Namespaces, ENOMEM, "disk");
+        match describe(self.admin, self.inventory, &self.nvm, nsid) {
+            Ok(Ok(described)) => {
+                let pushed = self.found.list.push(described, GFP_KERNEL);
+                pushed.map_err(memory)?;
+            }
+            // It does not keep the others from being disks.
+            Ok(Err(why)) => self.passes_over(nsid, format_args!("{why}")),
+            // It may have gone since it was listed.
+            Err(failure) if failure.is_final() => {
+                self.passes_over(nsid, format_args!("{}", failure.message()));
+            }
+            // It was answered, so the connection is fine.
+            Err(failure) if failure.nvme_status.is_some() => {
+                if !self.controller.has_namespace(nsid) {
+                    self.passes_over(nsid, format_args!("{}", failure.message()));
+                }
+                let failure = failure.of_namespace(nsid);
+                let pushed = self.found.doubts.push(Doubt { nsid, failure }, GFP_KERNEL);
+                pushed.map_err(memory)?;
+            }
+            Err(failure) => return Err(failure),
+        }
+        Ok(())
+    }
+
+    fn passes_over(&self, nsid: u32, why: core::fmt::Arguments<'_>) {
+        self.controller
+            .log(format_args!("namespace {nsid} has no disk: {why}"));
     }
 }
 
 impl Found {
     /// Brings the disks that are there in line with what was found; those that are lost are yet
-    /// to be removed. Sleeps, but not for I/O.
+    /// to be removed, and what takes their I/O to end is yet to be
+    /// [taken over](Self::take_over_abilities). Sleeps, but not for I/O.
+    ///
+    /// # Errors
+    ///
+    /// What the target said of a namespace that has a disk, if it could not tell what it is: that
+    /// disk stays as it is.
     pub(crate) fn update_disks(&self, controller: &Controller) -> Result<(), Failure> {
         controller.with_namespaces_mut(|namespaces| {
+            let mut result = Ok(());
             for namespace in namespaces {
-                let nsid = namespace.nsid;
-                let described = self.list.iter().find(|d| d.wwid.nsid == nsid);
-                let was_lost = namespace.is_lost();
-                let fate = namespace.update(described);
-                match fate.map_err(|e| Failure::kernel(ErrorStage::Namespaces, e, "disk"))? {
-                    Fate::Same => {}
-                    Fate::Lost(_) if was_lost => {}
-                    Fate::Lost(why) => {
-                        controller.log(format_args!("namespace {nsid} {why}: its disk goes"));
-                    }
-                    Fate::Changed => controller.namespace_changed(namespace),
+                match self.doubt(namespace.nsid) {
+                    Some(failure) => result = Err(failure.clone()),
+                    None => self.update_disk(controller, namespace)?,
                 }
             }
-            Ok(())
+            result
         })
+    }
+
+    fn update_disk(
+        &self,
+        controller: &Controller,
+        namespace: &mut Namespace,
+    ) -> Result<(), Failure> {
+        let nsid = namespace.nsid;
+        let was_lost = namespace.is_lost();
+        let fate = namespace.update(self.described(nsid));
+        match fate.map_err(|e| Failure::kernel(ErrorStage::Namespaces, e, "disk"))? {
+            Fate::Same => {}
+            Fate::Lost(_) if was_lost => {}
+            Fate::Lost(why) => {
+                controller.log(format_args!("namespace {nsid} {why}: its disk goes"));
+            }
+            Fate::Changed => controller.namespace_changed(namespace),
+        }
+        Ok(())
+    }
+
+    fn doubt(&self, nsid: u32) -> Option<&Failure> {
+        let doubt = self.doubts.iter().find(|doubt| doubt.nsid == nsid);
+        doubt.map(|doubt| &doubt.failure)
+    }
+
+    fn described(&self, nsid: u32) -> Option<&Described> {
+        self.list.iter().find(|d| d.wwid.nsid == nsid)
+    }
+
+    /// Has disks do what their namespaces can do now, if that is something else than before. For
+    /// who has the turn. Sleeps, for I/O too.
+    pub(crate) fn take_over_abilities(&self, controller: &Controller) -> Result<(), Failure> {
+        for described in &self.list {
+            let nsid = described.wwid.nsid;
+            let other = controller.with_namespaces(|namespaces| {
+                let namespace = namespaces.iter().find(|n| n.nsid == nsid)?;
+                let now = follow::abilities(&namespace.limits, &described.limits)?;
+                Some((namespace.disk(), now))
+            });
+            let Some((disk, now)) = other else {
+                continue;
+            };
+            // Without the lock: recovery wants it, for which I/O may have to wait.
+            block_limits(self.max_segments, &now)
+                .and_then(|limits| disk.set_limits(limits))
+                .map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "disk"))?;
+            disk.data()
+                .deallocate_zeroes
+                .set(now.write_zeroes_may_deallocate);
+            controller.with_namespaces_mut(|namespaces| {
+                let mut namespaces = namespaces.iter_mut();
+                if let Some(namespace) = namespaces.find(|n| n.nsid == nsid) {
+                    // Its size may be another one since.
+                    let before = namespace.limits;
+                    namespace.limits = follow::abilities(&before, &now).unwrap_or(before);
+                }
+            });
+            controller.log(format_args!("namespace {nsid}: other limits of its disk"));
+        }
+        Ok(())
     }
 
     /// Makes the disks that are not there. Sleeps, for I/O too: a disk is searched for
@@ -250,6 +376,10 @@ impl Found {
         for described in &self.list {
             if controller.has_namespace(described.wwid.nsid) {
                 continue;
+            }
+            // Those that have disks may be others than the first.
+            if controller.with_namespaces(|namespaces| namespaces.len() >= MAX_NAMESPACES) {
+                return Ok(());
             }
             let made = self.disk(controller, described).and_then(|disk| {
                 controller.add_namespace(Namespace {
@@ -279,7 +409,7 @@ impl Found {
         let blocks = Blocks {
             wwid: described.wwid,
             shift: limits.block_shift,
-            deallocate_zeroes: limits.write_zeroes_may_deallocate,
+            deallocate_zeroes: Flag::new(limits.write_zeroes_may_deallocate),
             gone: Flag::new(false),
             controller: controller.clone(),
         };

@@ -18,7 +18,7 @@ pub struct Seen<'a> {
 /// What becomes of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It stays as it is.
+    /// It stays as it is, its [abilities] aside.
     Same,
     /// It goes on, with another size or another protection against writes.
     Changed,
@@ -33,7 +33,8 @@ pub enum Loss {
     Gone,
     /// The target has another namespace under its number.
     Another,
-    /// It has another format, or can do other things than before.
+    /// Its blocks have another size, or a command moves less data than before: what is under way
+    /// was made for the other.
     Format,
 }
 
@@ -47,20 +48,29 @@ impl Fate {
         if !before.wwid.is_same_namespace(now.wwid) {
             return Self::Lost(Loss::Another);
         }
-        // All but what can change under a disk.
-        let as_before = BlockLimits {
-            capacity_sectors: before.limits.capacity_sectors,
-            read_only: before.limits.read_only,
-            ..*now.limits
-        };
-        if as_before != *before.limits {
+        let (before, now) = (before.limits, now.limits);
+        if now.block_shift != before.block_shift || now.max_sectors < before.max_sectors {
             return Self::Lost(Loss::Format);
         }
-        match now.limits == before.limits {
+        match (now.capacity_sectors, now.read_only) == (before.capacity_sectors, before.read_only) {
             true => Self::Same,
             false => Self::Changed,
         }
     }
+}
+
+/// What else a disk can do now whose namespace could do `before` what it is made for, if that is
+/// something else: to take it over, its I/O has to end. It moves no more data with a command than
+/// it was made for.
+#[must_use]
+pub fn abilities(before: &BlockLimits, now: &BlockLimits) -> Option<BlockLimits> {
+    let now = BlockLimits {
+        capacity_sectors: before.capacity_sectors,
+        read_only: before.read_only,
+        max_sectors: before.max_sectors,
+        ..*now
+    };
+    (now != *before).then_some(now)
 }
 
 impl fmt::Display for Loss {
@@ -141,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn all_else_is_another_format() {
+    fn what_is_under_way_must_fit() {
         for limits in [
             BlockLimits {
                 block_shift: 12,
@@ -151,18 +161,48 @@ mod tests {
                 max_sectors: 1024,
                 ..LIMITS
             },
+        ] {
+            assert_eq!(fate(1, limits), Fate::Lost(Loss::Format), "{limits:?}");
+        }
+    }
+
+    #[test]
+    fn abilities_change_under_a_disk() {
+        for limits in [
             BlockLimits {
                 write_cache: false,
                 ..LIMITS
             },
             BlockLimits {
-                capacity_sectors: 2000,
+                physical_block_size: 512,
+                io_min: 512,
+                ..LIMITS
+            },
+            BlockLimits {
+                max_write_zeroes_sectors: 8,
                 rotational: true,
                 ..LIMITS
             },
         ] {
-            assert_eq!(fate(1, limits), Fate::Lost(Loss::Format), "{limits:?}");
+            assert_eq!(fate(1, limits), Fate::Same, "{limits:?}");
+            assert_eq!(abilities(&LIMITS, &limits), Some(limits));
         }
+        let grown = BlockLimits {
+            capacity_sectors: 2000,
+            read_only: true,
+            ..LIMITS
+        };
+        assert_eq!(abilities(&LIMITS, &grown), None);
+    }
+
+    #[test]
+    fn more_than_a_disk_was_made_for_changes_nothing() {
+        let larger = BlockLimits {
+            max_sectors: 4096,
+            ..LIMITS
+        };
+        assert_eq!(fate(1, larger), Fate::Same);
+        assert_eq!(abilities(&LIMITS, &larger), None);
     }
 
     #[test]

@@ -71,6 +71,14 @@ impl Status {
         self.0 & Self::MORE != 0
     }
 
+    /// Whether there is no such command, or not with this parameter. There are targets that say so
+    /// without the advice not to retry.
+    #[inline]
+    #[must_use]
+    pub const fn is_unsupported(self) -> bool {
+        matches!(self.code(), Code::INVALID_OPCODE | Code::INVALID_FIELD)
+    }
+
     /// Whether the same command would fail again.
     #[inline]
     #[must_use]
@@ -107,6 +115,14 @@ mod tests {
             assert_eq!(status.retry_delay_index(), ((field >> 12) & 3) as u8);
             assert_eq!(status.has_more(), field & 0x4000 != 0);
             assert_eq!(status.do_not_retry(), field & 0x8000 != 0);
+        }
+    }
+
+    #[test]
+    fn unsupported_is_told_from_a_failure() {
+        for (field, unsupported) in [(0x4002, true), (0x2, true), (0x1, true), (0x6, false)] {
+            let status = Status::from_wire(field << 1);
+            assert_eq!(status.is_unsupported(), unsupported, "{field:#x}");
         }
     }
 

@@ -120,12 +120,11 @@ impl Admin<'_> {
         reply.data.ok_or_else(|| Failure::kernel(stage, EIO, of))
     }
 
-    /// Identifies something that a controller need not have; `None` if it refuses.
+    /// Identifies something that a controller need not have; `None` if it has none.
     pub(crate) fn identify_optional(&self, what: Identify) -> Result<Option<Buffer>, Failure> {
         match self.identify(what, "identify") {
             Ok(data) => Ok(Some(data)),
-            // It was answered, so the connection is fine.
-            Err(failure) if failure.nvme_status.is_some() => Ok(None),
+            Err(failure) if failure.is_lack() => Ok(None),
             Err(failure) => Err(failure),
         }
     }
@@ -182,6 +181,14 @@ impl Admin<'_> {
             // Who has no list may have told of a change all the same.
             Err(failure) if failure.nvme_status.is_none() => Err(failure),
             _ => Ok(()),
+        }
+    }
+
+    /// Tells the target that we live, if nobody else does so meanwhile and it is time.
+    pub(crate) fn stay_alive(&self) -> Result<(), Failure> {
+        match self.sender {
+            Sender::Thread(queue) => self.controller.stay_alive(queue),
+            Sender::Errand | Sender::User => Ok(()),
         }
     }
 

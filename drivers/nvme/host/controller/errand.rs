@@ -73,9 +73,11 @@ impl Controller {
     /// Brings the disks in line with what was found. It may have been found on a connection
     /// that is gone, but what was found later is followed later.
     fn follow(self: &Arc<Self>, turn: &Turn<'_>, found: Found) -> Result<(), Failure> {
-        found.update_disks(self)?;
+        let updated = found.update_disks(self);
         turn.remove_lost_namespaces();
-        found.make_disks(self)
+        found.take_over_abilities(self)?;
+        found.make_disks(self)?;
+        updated
     }
 
     /// Brings the disks in line with what there is.

@@ -201,25 +201,82 @@ comes_back_as_another() {
 	hostile descriptors status 0x4002
 	connect_hostile
 	first=$(disk_number)
-	goes_and_is_back
+	goes_and_is_back descriptors status 0x4002
 	same disk "$first" "$(disk_number)"
-	SERIAL=x goes_and_is_back
+	SERIAL=x goes_and_is_back descriptors status 0x4002
 	wait_until "$SOON" other_disk "$first" || fail "the disk is that of the other target"
 	leave
 }
 
-# The target ends, and there is one again; so is the connection.
+# goes_and_is_back [TARGET...]: the target ends, and there is one again; so is the connection.
 goes_and_is_back() {
 	end_process "$TARGET"
 	loses
-	hostile descriptors status 0x4002
+	hostile "$@"
 	comes_back
+}
+
+# What a namespace can do besides may change while its disk is used.
+comes_back_with_other_abilities() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1) first
+	hostile controller poke 0 525 1
+	connect_hostile
+	first=$(disk_number)
+	caches 'write through'
+	goes_and_is_back controller poke 1 525 1
+	caches 'write back'
+	# A preferred boundary of 64 blocks, which are sectors.
+	goes_and_is_back namespace poke 64 46 2
+	wait_until "$SOON" limit_is chunk_sectors 64 || fail "no chunks of 64 sectors"
+	same disk "$first" "$(disk_number)"
+	compare "$(disk "$CTRL" 1)" 65536
+	# Blocks of another size are another matter.
+	goes_and_is_back namespace poke 12 130 1
+	wait_until "$SOON" other_disk "$first" || fail "the disk is that with smaller blocks"
+	leave
+}
+
+caches() {
+	wait_until "$SOON" limit_is write_cache "$1" ||
+		fail "the cache is not '$1' but '$(queue_limit "$(disk "$CTRL" 1)" write_cache)'"
+}
+
+# limit_is NAME VALUE
+limit_is() {
+	[ "$(queue_limit "$(disk "$CTRL" 1)" "$1")" = "$2" ]
+}
+
+# A target that cannot tell at the moment what a namespace is may still have it.
+cannot_tell_for_a_moment() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1) first step
+	hostile
+	connect_hostile
+	first=$(disk_number)
+	for step in namespace descriptors; do
+		end_process "$TARGET"
+		loses
+		hostile $step status 0x6
+		wait_until "$SOON" says 'namespace 1: .*internal error' ||
+			fail "it says: $(ctrl_field "$CTRL" message)"
+		end_process "$TARGET"
+		hostile
+		comes_back
+		same disk "$first" "$(disk_number)"
+	done
+	compare "$(disk "$CTRL" 1)" 65536
+	leave
+}
+
+# says PATTERN: whether the controller has failed so.
+says() {
+	grep -qE -e "$1" <<<"$(ctrl_field "$CTRL" message)"
 }
 
 # A list of namespaces that goes on and on, of which only the first is one.
 endless_list() {
 	hostile list fill
-	connect "$TARGET4" --timeout $((60 * SLOWDOWN))
+	connect "$TARGET4" --timeout $((60 * SLOWDOWN)) -k 1
+	[ "$(count keep-alive)" -ge 2 ] || fail "the target heard nothing of the host for long"
 	same namespaces 1 "$(ctrl_field "$CTRL" nr_namespaces)"
 	has "$(kernel_log | tail -5)" 'more than 1024 namespaces'
 	same "namespaces looked at" 1024 "$(count namespace)"
@@ -327,6 +384,23 @@ data_after_the_answer() {
 	gone
 }
 
+# A request that is not answered comes again with each new connection, but not without end.
+never_answers_io_again_and_again() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1) reader
+	hostile trap-read silent
+	connect_hostile
+	echo 1000 >"/sys/block/${CTRL}n1/queue/io_timeout"
+	dd if="/dev/${CTRL}n1" of=/dev/null bs=4k skip=1024 count=1 iflag=direct 2>"$SCRATCH/reader" &
+	reader=$!
+	defer end_process "$reader"
+	wait_until $((60 * SLOWDOWN)) process_ended "$reader" ||
+		fail "it is sent again: $(count trap-read) times so far"
+	has "$(<"$SCRATCH/reader")" "$LOST"
+	same attempts $ATTEMPTS "$(count trap-read)"
+	comes_back
+	leave
+}
+
 never_answers_io() {
 	hostile trap-read silent
 	connect_hostile
@@ -384,23 +458,6 @@ breaks_replies_for_long() {
 		defer end_process $!
 	done
 	until broken=$(broken_replies "$SCRATCH"/*/seen) && [ "$broken" -ge 10000 ]; do
-# A request that is not answered comes again with each new connection, but not without end.
-never_answers_io_again_and_again() {
-	local CONNECT_OPTIONS=(--reconnect-delay 1) reader
-	hostile trap-read silent
-	connect_hostile
-	echo 1000 >"/sys/block/${CTRL}n1/queue/io_timeout"
-	dd if="/dev/${CTRL}n1" of=/dev/null bs=4k skip=1024 count=1 iflag=direct 2>"$SCRATCH/reader" &
-	reader=$!
-	defer end_process "$reader"
-	wait_until $((60 * SLOWDOWN)) process_ended "$reader" ||
-		fail "it is sent again: $(count trap-read) times so far"
-	has "$(<"$SCRATCH/reader")" "$LOST"
-	same attempts $ATTEMPTS "$(count trap-read)"
-	comes_back
-	leave
-}
-
 		for worker in "${workers[@]}"; do
 			! process_ended "$worker" || fail "a worker ended"
 		done
@@ -493,6 +550,8 @@ main setup \
 	unusable_controllers \
 	unusable_namespaces \
 	comes_back_as_another \
+	comes_back_with_other_abilities \
+	cannot_tell_for_a_moment \
 	endless_list \
 	odd_but_allowed \
 	leaves_keys_alone \
@@ -505,8 +564,8 @@ main setup \
 	answers_io_twice \
 	data_after_the_answer \
 	never_answers_io \
+	never_answers_io_again_and_again \
 	invalidates_another_key \
 	breaks_replies_at_random \
 	$(in_a_long_run breaks_replies_for_long) \
 	stops
-	never_answers_io_again_and_again \
