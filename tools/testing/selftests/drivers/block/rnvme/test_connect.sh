@@ -143,7 +143,7 @@ takes_type_of_service() {
 # An idle connection lives beyond its keep-alive timeout, for it is kept alive.
 keeps_alive() {
 	trace_start "$COMMANDS"
-	connect "$TARGET4" -k 1
+	connect "$TARGET4" -k "$SLOWDOWN"
 	wait_until 10 keep_alives 3 || fail "no three keep-alives in ten seconds"
 	field_is state live
 }
@@ -154,12 +154,13 @@ keep_alives() {
 
 # So does one whose commands all are taken, and whose target is slow.
 keeps_alive_under_full_queues() {
-	# Each I/O takes 0.7 s, and they come and go together: in between nothing else keeps it alive.
-	backend_memory slow 16 512 irqmode=2 completion_nsec=700000000
+	# Each I/O takes 0.7 of the timeout, and they come and go together: in between nothing else
+	# keeps it alive.
+	backend_memory slow 16 512 irqmode=2 completion_nsec=$((700000000 * SLOWDOWN))
 	target_subsystem "$NQN.slow"
 	target_namespace "$NQN.slow" 1 "$BACKEND"
 	target_export 4420 "$NQN.slow"
-	connect_to "$NQN.slow" "$TARGET4" -k 1 -i 1 -Q 16
+	connect_to "$NQN.slow" "$TARGET4" -k "$SLOWDOWN" -i 1 -Q 16
 	trace_start "$COMMANDS"
 	fio --name=load --filename="$(disk "$CTRL" 1)" --direct=1 --ioengine=libaio --rw=randread --bs=4k \
 		--iodepth=15 --iodepth_batch_submit=15 --iodepth_batch_complete_min=15 --time_based \
