@@ -339,7 +339,8 @@ silences() {
 
 no_keep_alive() {
 	hostile keep-alive silent
-	connect_hostile -k 1
+	# While it connects, half of this time must not pass.
+	connect_hostile -k $((5 * SLOWDOWN))
 	is_dead 'keep-alive'
 	gone
 }
