@@ -37,14 +37,25 @@ struct Words<Options: Args> {
 /// The connections of a file; a wrong line is as a wrong command line.
 pub(crate) fn read(path: &Path) -> Result<Vec<Line>, Error> {
     let name = path.display();
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MOST + 1).read_to_string(&mut text));
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes));
     let read = read.map_err(|error| Error::from(error).during(&name))?;
     if read as u64 > MOST {
         let why = format!("{name}: more than {MOST} bytes");
         return Err(Error::new(Status::Usage, why));
     }
-    parse(&text).map_err(|(line, why)| Error::new(Status::Usage, format!("{name}:{line}: {why}")))
+    text(&bytes)
+        .and_then(parse)
+        .map_err(|(line, why)| Error::new(Status::Usage, format!("{name}:{line}: {why}")))
+}
+
+/// What a file says; or the number of its first line that is no text.
+fn text(bytes: &[u8]) -> Result<&str, (usize, String)> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let before = bytes.iter().take(error.valid_up_to());
+        let line = 1 + before.filter(|byte| **byte == b'\n').count();
+        (line, "not UTF-8".to_owned())
+    })
 }
 
 /// The connections of a text; or the number of a line, and what is wrong with it.
@@ -80,6 +91,12 @@ fn understand<'a, Options: Args>(words: impl Iterator<Item = &'a str>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_text_is_known_by_its_line() {
+        assert_eq!(text(b"# good\n"), Ok("# good\n"));
+        assert_eq!(text(b"# good\n# B\xfcro\n"), Err((2, "not UTF-8".into())));
+    }
 
     #[test]
     fn lines_are_options_of_connect() {

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::render::json;
 use serde::Serialize;
 use std::fmt;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Exit statuses; 0 is success.
@@ -79,7 +80,8 @@ impl Error {
 
     /// Print the error to the standard error output, and give the exit status.
     pub(crate) fn report(&self, format: Format) -> ExitCode {
-        eprintln!("{}", self.render(format));
+        // There is nobody to tell that nobody listens; the status says that it failed.
+        let _ = writeln!(std::io::stderr(), "{}", self.render(format));
         ExitCode::from(self.status as u8)
     }
 

@@ -17,7 +17,8 @@ pub(crate) fn report(error: &clap::Error) -> ExitCode {
                 .report(Format::Normal),
         };
     }
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words = std::env::args_os().skip(1);
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into()).collect();
     Error::new(Status::Usage, explain(error, &words)).report(format(&words))
 }
 

@@ -3,7 +3,11 @@
 //! The program as a user runs it, as far as that needs no kernel module.
 
 use serde_json::Value;
-use std::process::{Command, Output};
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Output, Stdio};
 
 fn rnvme(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_rnvme"))
@@ -184,4 +188,27 @@ fn documents_need_no_kernel() {
         assert_eq!(output.status.code(), Some(0), "{words:?}");
         assert!(!output.stdout.is_empty());
     }
+}
+
+#[test]
+fn what_is_no_text_is_a_wrong_line() {
+    let output = Command::new(env!("CARGO_BIN_EXE_rnvme"))
+        .args(["show", "-x"])
+        .arg(OsStr::from_bytes(b"\xff"))
+        .output()
+        .expect("the program runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text(&output.stderr).lines().count(), 1);
+}
+
+#[test]
+fn nobody_need_listen_to_an_error() {
+    let (writer, reader) = UnixStream::pair().expect("a pair of sockets");
+    drop(reader);
+    let status = Command::new(env!("CARGO_BIN_EXE_rnvme"))
+        .arg("--frob")
+        .stderr(Stdio::from(OwnedFd::from(writer)))
+        .status()
+        .expect("the program runs");
+    assert_eq!(status.code(), Some(2));
 }
