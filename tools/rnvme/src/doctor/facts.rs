@@ -179,8 +179,6 @@ pub(crate) struct Chain {
 /// A rule of a chain, as far as it is about RoCE packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
-    /// Its number.
-    pub(crate) handle: u64,
     /// Whether it takes RoCE packets; none where that depends on more than can be seen.
     pub(crate) takes: Option<bool>,
     /// The interface that it is about.

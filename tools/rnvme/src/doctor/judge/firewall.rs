@@ -13,7 +13,7 @@ const CHECK: &str = "firewall";
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     Pass,
-    DroppedBy(u64),
+    DroppedByRule,
     DroppedAtEnd,
     Unclear,
 }
@@ -34,18 +34,16 @@ pub(super) fn judge(interface: &str, address: IpAddr, chains: &Seen<Vec<Chain>>)
         match fate(chain, interface) {
             Fate::Pass => (),
             Fate::Unclear => unclear = unclear.or(Some(path)),
-            Fate::DroppedBy(handle) => {
+            Fate::DroppedByRule => {
                 let text =
                     format!("a rule of {path} seems to drop UDP port {PORT}, which RoCE uses");
-                let fix = format!("nft delete rule {path} handle {handle}");
-                return Finding::fault(CHECK, text).fix(fix);
+                return Finding::fault(CHECK, text).fix(let_pass(path));
             }
             Fate::DroppedAtEnd => {
                 let text = format!(
                     "{path} seems to drop UDP port {PORT}, which RoCE uses, as no rule accepts it"
                 );
-                let fix = format!("nft insert rule {path} udp dport {PORT} accept");
-                return Finding::fault(CHECK, text).fix(fix);
+                return Finding::fault(CHECK, text).fix(let_pass(path));
             }
         }
     }
@@ -56,6 +54,11 @@ pub(super) fn judge(interface: &str, address: IpAddr, chains: &Seen<Vec<Chain>>)
         ),
         None => Finding::ok(CHECK, format!("no rule is seen to drop UDP port {PORT}")),
     }
+}
+
+/// A rule before all others. To take one away instead might open all that it is there for.
+fn let_pass(path: &str) -> String {
+    format!("nft insert rule {path} udp dport {PORT} accept")
 }
 
 fn fate(chain: &Chain, interface: &str) -> Fate {
@@ -69,7 +72,7 @@ fn fate(chain: &Chain, interface: &str) -> Fate {
         match (rule.takes, rule.verdict) {
             (Some(false), _) | (_, Verdict::None) => (),
             (Some(true), Verdict::Accept) if sure => return Fate::Pass,
-            (Some(true), Verdict::Drop) if sure => return Fate::DroppedBy(rule.handle),
+            (Some(true), Verdict::Drop) if sure => return Fate::DroppedByRule,
             (Some(true), Verdict::Accept | Verdict::Drop) => return Fate::Unclear,
             (None, _) | (_, Verdict::Other) => sure = false,
         }

@@ -79,7 +79,6 @@ fn path(from: &Value, name: &str) -> Option<String> {
 
 fn rule(from: &Value) -> Option<Rule> {
     let mut rule = Rule {
-        handle: from.get("handle")?.as_u64()?,
         takes: Some(true),
         interface: None,
         verdict: Verdict::None,
@@ -189,7 +188,7 @@ mod tests {
     use serde_json::json;
 
     fn only(expr: Value) -> Rule {
-        rule(&json!({ "handle": 7, "expr": expr })).unwrap()
+        rule(&json!({ "expr": expr })).unwrap()
     }
 
     fn matched(left: Value, op: &str, right: Value) -> Option<bool> {
@@ -253,7 +252,7 @@ mod tests {
             "left": { "payload": { "protocol": "udp", "field": "dport" } } } });
         let place = |chain: &str| {
             json!({ "rule": { "family": "inet", "table": "filter",
-            "chain": chain, "handle": 4, "expr": [port, { "drop": null }] } })
+            "chain": chain, "expr": [port, { "drop": null }] } })
         };
         let chain = |name: &str, hook: &str| {
             json!({ "chain": { "family": "inet",

@@ -107,18 +107,13 @@ rule_drops_roce() {
 	defer "${THERE[@]}" nft delete table inet rnvme
 	run "${THERE[@]}" nft "add rule $chain tcp dport 22 drop; add rule $chain udp dport { 53, 4791 } drop"
 	finds 1 fault firewall "a rule of $chain seems to drop UDP port 4791, which RoCE uses" \
-		"nft delete rule $chain handle $(handle)"
+		"nft insert rule $chain udp dport 4791 accept"
 	expect 5 "${RNVME[@]}" connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID" --timeout 2
 	mend
-	run "${THERE[@]}" nft "add chain $chain { policy drop; }"
+	run "${THERE[@]}" nft "flush chain $chain; add chain $chain { policy drop; }"
 	finds 1 fault firewall "$chain seems to drop UDP port 4791, which RoCE uses, as no rule accepts it" \
 		"nft insert rule $chain udp dport 4791 accept"
 	mend
-}
-
-# The number of the rule about RoCE.
-handle() {
-	"${THERE[@]}" nft --handle list table inet rnvme | sed -n 's/.*4791.*# handle //p'
 }
 
 subsystem_is_connected() {
