@@ -21,6 +21,8 @@ KERNEL_ARGUMENTS = [
     # An emulated processor that shares the host's may be away for long.
     "watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=100",
     "tsc=reliable", "no_timer_check", "random.trust_cpu=on",
+    # The others start when the devices have: see guest/main.
+    "maxcpus=1",
 ]
 
 
@@ -106,7 +108,8 @@ def _script(command):
 def _settings(tree, settings):
     """Variables for the guest's script; empty means no."""
     values = {"share": "yes" if settings.share else "", "out": "yes" if settings.out else "",
-              "slowdown": tree.slowdown, "times": settings.times, "interactive": ""}
+              "wire": "yes" if settings.wire else "", "slowdown": tree.slowdown,
+              "times": settings.times, "interactive": ""}
     if settings.interactive:
         columns, rows = shutil.get_terminal_size()
         values.update(interactive="yes", columns=columns, rows=rows,

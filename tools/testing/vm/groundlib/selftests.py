@@ -174,7 +174,9 @@ class Crew:
         status = launch.launch(tree, settings, stdout=reader.take, watch=watch)
         reader.end()
         if not reader.done:
-            raise GroundError(f"kernel {tree.release}: the VM ran no test (status {status})")
+            said = f": {watch.lines[0]}" if watch.lines else ""
+            raise GroundError(f"kernel {tree.release}: the VM of {' '.join(tests)} ran no test "
+                              f"(status {status}){said}")
         tally.failures += [f"{tree.release} {place}: the kernel reported a fault"
                            for place in watch.places]
         if status not in (0, launch.KERNEL_REPORT) and len(reader.done) == len(tests):
