@@ -163,7 +163,8 @@ struct Described {
     limits: BlockLimits,
 }
 
-/// A namespace of which the target cannot tell at the moment what it is, and what it said.
+/// A namespace with a disk of which the target cannot tell at the moment what it is, and what it
+/// said.
 struct Doubt {
     nsid: u32,
     failure: Failure,
@@ -263,20 +264,15 @@ impl Search<'_> {
             }
             // It does not keep the others from being disks.
             Ok(Err(why)) => self.passes_over(nsid, format_args!("{why}")),
-            // It may have gone since it was listed.
-            Err(failure) if failure.is_final() => {
-                self.passes_over(nsid, format_args!("{}", failure.message()));
-            }
+            Err(failure) if failure.nvme_status.is_none() => return Err(failure),
             // It was answered, so the connection is fine.
-            Err(failure) if failure.nvme_status.is_some() => {
-                if !self.controller.has_namespace(nsid) {
-                    self.passes_over(nsid, format_args!("{}", failure.message()));
-                }
+            Err(failure) if self.controller.has_namespace(nsid) && !failure.is_final() => {
                 let failure = failure.of_namespace(nsid);
                 let pushed = self.found.doubts.push(Doubt { nsid, failure }, GFP_KERNEL);
                 pushed.map_err(memory)?;
             }
-            Err(failure) => return Err(failure),
+            // It may have gone since it was listed.
+            Err(failure) => self.passes_over(nsid, format_args!("{}", failure.message())),
         }
         Ok(())
     }

@@ -73,7 +73,7 @@ some_are_late() {
 # A disconnect that meets a keep-alive which is under way: the target is told all the same.
 disconnect_during_a_keep_alive() {
 	start_pair
-	run tc qdisc add dev rnvme0 root netem delay 400ms
+	run tc qdisc add dev rnvme0 root netem delay 250ms
 	connect "$TARGET4" --timeout $((60 * SLOWDOWN)) -k 5
 	trace_start "$COMMANDS"
 	wait_until 20 asked_for_life || fail "there is no keep-alive"
