@@ -22,6 +22,7 @@ mod discovery;
 mod effects;
 mod errand;
 mod life;
+mod name;
 mod recovery;
 mod session;
 mod setup;
@@ -37,6 +38,7 @@ pub(crate) use discovery::{
     Log,
     Outcome, //
 };
+pub(crate) use name::Name;
 pub(crate) use recovery::Recovery;
 
 use setup::Agreement;
@@ -118,9 +120,9 @@ const IDLE: Msecs = Msecs::from_secs(3600);
 /// A controller.
 #[pin_data]
 pub(crate) struct Controller {
+    /// By which users ask for it, and which is not another one's as soon as it is gone.
     pub(crate) id: u32,
-    /// It is there for a discovery only, whose number it has.
-    discovery: bool,
+    pub(crate) name: Name,
     pub(crate) options: Options,
     host: Arc<Host>,
     wake: Arc<TimedCompletion>,
@@ -235,12 +237,11 @@ impl Inventory {
 }
 
 impl Controller {
-    /// A controller that does nothing yet: number `id`, which is of others if it is `discovery`.
-    /// May sleep.
+    /// A controller that does nothing yet. May sleep.
     pub(crate) fn new(
         host: Arc<Host>,
         id: u32,
-        discovery: bool,
+        name: Name,
         options: Options,
         loss: Loss,
     ) -> Result<Arc<Self>> {
@@ -250,7 +251,7 @@ impl Controller {
         Arc::pin_init(
             pin_init!(Self {
                 id,
-                discovery,
+                name,
                 options,
                 host,
                 wake,
@@ -285,10 +286,10 @@ impl Controller {
 
     /// Its number, as it is traced.
     fn trace_id(&self) -> i32 {
-        match self.discovery {
-            true => trace::DISCOVERY,
+        match self.name {
+            Name::Discovery(_) => trace::DISCOVERY,
             // There are 256 at most.
-            false => i32::try_from(self.id).unwrap_or(i32::MAX),
+            Name::Device(number) => i32::try_from(number).unwrap_or(i32::MAX),
         }
     }
 
@@ -517,9 +518,9 @@ impl Controller {
     }
 
     fn make_device(self: &Arc<Self>) -> Result<Arc<sysfs::Device>> {
-        let (host, id) = (&self.host, self.id);
-        let name = CString::try_from_fmt(fmt!("rnvme{id}"))?;
-        let node = chrdev::Node::new(host.numbers.clone(), id, host.module, self.clone())?;
+        let (host, number) = (&self.host, self.name.number());
+        let name = CString::try_from_fmt(fmt!("{}", self.name))?;
+        let node = chrdev::Node::new(host.numbers.clone(), number, host.module, self.clone())?;
         sysfs::Device::new(host.class.clone(), &name, self.clone(), Some(node))
     }
 
@@ -571,9 +572,6 @@ impl Controller {
 
     /// A line in the kernel's log.
     pub(crate) fn log(&self, message: core::fmt::Arguments<'_>) {
-        match self.discovery {
-            true => pr_info!("discovery {}: {}\n", self.id, message),
-            false => pr_info!("rnvme{}: {}\n", self.id, message),
-        }
+        pr_info!("{}: {}\n", self.name, message);
     }
 }

@@ -6,7 +6,8 @@ use crate::{
     alarm::Trouble,
     controller::{
         Controller,
-        Discovery, //
+        Discovery,
+        Name, //
     },
     discoveries::{
         Discoveries,
@@ -53,10 +54,10 @@ use rrdma::{
 };
 
 /// Most controllers: each is a thread.
-const MAX_CONTROLLERS: usize = 256;
+const MAX_CONTROLLERS: u32 = 256;
 
 /// A controller has a thread and an errand, a discovery has a thread.
-const THREADS: u32 = (2 * MAX_CONTROLLERS + MAX_DISCOVERIES) as u32;
+const THREADS: u32 = 2 * MAX_CONTROLLERS + MAX_DISCOVERIES as u32;
 
 /// The controllers, and what they need of the module.
 ///
@@ -87,7 +88,10 @@ pub(crate) struct Host {
 }
 
 struct Controllers {
+    /// In the order of their ids.
     list: KVec<Arc<Controller>>,
+    /// What the last one got.
+    last_id: u32,
     /// So many are off the list, which is yet to be told.
     leaving: usize,
     /// Changes with the list.
@@ -98,6 +102,23 @@ struct Controllers {
 impl Controllers {
     fn is_empty(&self) -> bool {
         self.list.is_empty() && self.leaving == 0
+    }
+
+    /// An id that was not given for long: who asks for one that is gone, or hears of it late, does
+    /// not get another one.
+    fn new_id(&mut self) -> u32 {
+        loop {
+            self.last_id = self.last_id.wrapping_add(1);
+            if self.list.iter().all(|c| c.id != self.last_id) {
+                return self.last_id;
+            }
+        }
+    }
+
+    /// The first number that is in no name, if there may be one more.
+    fn free_number(&self) -> Option<u32> {
+        let taken = |number| self.list.iter().any(|c| c.name.number() == number);
+        (0..MAX_CONTROLLERS).find(|number| !taken(*number))
     }
 }
 
@@ -128,12 +149,13 @@ impl Host {
             try_pin_init!(Self {
                 module,
                 class: Class::new(c"rnvme")?,
-                numbers: Numbers::new(c"rnvme", MAX_CONTROLLERS as u32)?,
+                numbers: Numbers::new(c"rnvme", MAX_CONTROLLERS)?,
                 threads <- new_mutex!(Some(threads), "rnvme::Host::threads"),
                 client <- new_mutex!(None, "rnvme::Host::client"),
                 family <- new_mutex!(None, "rnvme::Host::family"),
                 controllers <- new_mutex!(Controllers {
                     list: KVec::new(),
+                    last_id: 0,
                     leaving: 0,
                     generation: 1,
                     closed: false,
@@ -247,22 +269,15 @@ impl Host {
         if controllers.closed {
             return Err(rrdma::errno::ESHUTDOWN);
         }
-        if controllers.list.len() >= MAX_CONTROLLERS {
-            return Err(EBUSY);
-        }
+        let number = controllers.free_number().ok_or(EBUSY)?;
         let same = |c: &Arc<Controller>| c.options.same_connection(&options);
         if !duplicate && controllers.list.iter().any(same) {
             return Err(rrdma::errno::EALREADY);
         }
-        // The list is in the order of the numbers, so the first number that is
-        // not at its place is free.
-        let numbers = controllers.list.iter().zip(0..u32::MAX);
-        let place = numbers
-            .into_iter()
-            .position(|(controller, number)| controller.id != number)
-            .unwrap_or(controllers.list.len());
-        let controller =
-            Controller::new(self.clone(), u32::try_from(place)?, false, options, loss)?;
+        let id = controllers.new_id();
+        let controller = Controller::new(self.clone(), id, Name::Device(number), options, loss)?;
+        let after = controllers.list.iter().position(|c| c.id > id);
+        let place = after.unwrap_or(controllers.list.len());
         controllers.list.reserve(1, GFP_KERNEL)?;
         controllers
             .list
@@ -298,7 +313,7 @@ impl Host {
         }
     }
 
-    /// The controller of number `id` in a network namespace.
+    /// The controller with this id in a network namespace.
     pub(crate) fn find(&self, namespace: &net::Namespace, id: u32) -> Option<Arc<Controller>> {
         let controllers = self.controllers.lock();
         let mut list = controllers.list.iter();
@@ -306,7 +321,7 @@ impl Host {
             .cloned()
     }
 
-    /// The first controller in a network namespace whose number is `from` or
+    /// The first controller in a network namespace whose id is `from` or
     /// more, and the generation of the list that it is in.
     pub(crate) fn next(
         &self,

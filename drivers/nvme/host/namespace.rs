@@ -391,7 +391,7 @@ impl Found {
 
     fn disk(&self, controller: &Arc<Controller>, described: &Described) -> Result<Disk<Io>> {
         let limits = &described.limits;
-        let name = disk_name(controller.id, described.wwid.nsid);
+        let name = disk_name(controller.name.number(), described.wwid.nsid);
         let name = CString::try_from_fmt(fmt!("{name}"))?;
         let parent = controller.device_in_sysfs();
         let config = DiskConfig {

@@ -191,8 +191,8 @@ pub(crate) fn tell(family: &Registration<Family>, controller: &Controller, event
     if let Err(error) = told {
         // Listeners find out that they missed it.
         pr_debug!(
-            "rnvme{}: event not sent ({})\n",
-            controller.id,
+            "{}: event not sent ({})\n",
+            controller.name,
             error.to_errno()
         );
     }

@@ -63,7 +63,7 @@ impl Serialize for Limit {
 pub(crate) struct Controller {
     /// Name, such as rnvme0.
     pub(crate) device: String,
-    /// Number, the same as in the name.
+    /// Number, which is not the one in the name, and not another's as soon as it is gone.
     pub(crate) id: u32,
     /// State.
     pub(crate) state: State,
@@ -153,6 +153,16 @@ pub(crate) struct Controller {
 }
 
 impl Controller {
+    /// Where it is in a list of several: of two numbers the longer one is greater.
+    fn place(&self) -> (usize, &str) {
+        (self.device.len(), &self.device)
+    }
+
+    /// Put them in the order of their names.
+    pub(crate) fn sort(controllers: &mut [Self]) {
+        controllers.sort_by(|one, other| one.place().cmp(&other.place()));
+    }
+
     /// Read the attributes of a reply or an event.
     pub(crate) fn read(from: &Attributes) -> Result<Self, Malformed> {
         Ok(Self {
@@ -346,6 +356,18 @@ pub(crate) mod tests {
         assert_eq!(controller.state.known(), Some(CtrlState::Dead));
         assert_eq!(controller.endpoint().to_string(), "[fe80::1%eth0]:4421");
         assert_eq!(controller.error.unwrap().message, "no answer");
+    }
+
+    #[test]
+    fn ten_comes_after_two() {
+        let called = |device: &str| Controller {
+            device: device.into(),
+            ..live()
+        };
+        let mut all = ["rnvme10", "rnvme2", "rnvme1"].map(called);
+        Controller::sort(&mut all);
+        let names = all.map(|each| each.device);
+        assert_eq!(names, ["rnvme1", "rnvme2", "rnvme10"]);
     }
 
     #[test]

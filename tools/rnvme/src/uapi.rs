@@ -361,7 +361,8 @@ pub(crate) mod error {
 
 /// A controller, and what a connect asks of one.
 pub(crate) mod ctrl {
-    /// Number of the controller, unique while it exists.
+    /// Number of the controller, which is not the one in its name: no other controller gets it
+    /// until 2^32 more have been made.
     pub(crate) const CTRL_ID: u16 = 1;
 
     /// Name of the controller, such as rnvme0.

@@ -16,6 +16,7 @@ use super::{
     setup,
     Admin,
     Controller,
+    Name,
     Sender, //
 };
 use crate::{
@@ -108,7 +109,7 @@ impl Discovery {
         persistent: Option<Msecs>,
         owner: u32,
     ) -> Result<Arc<Self>> {
-        let controller = Controller::new(host, id, true, options, LOSS)?;
+        let controller = Controller::new(host, id, Name::Discovery(id), options, LOSS)?;
         Arc::pin_init(
             pin_init!(Self {
                 id,
@@ -213,7 +214,7 @@ impl Discovery {
         // It is a courtesy: what goes wrong changes nothing, the connection ends in any case.
         if let Err(failure) = admin(Deadline::after(SHUTDOWN)).shut_down(configuration) {
             let message = failure.message();
-            pr_debug!("discovery {}: shutdown: {}\n", controller.id, message);
+            pr_debug!("{}: shutdown: {}\n", controller.name, message);
         }
         Ok(log)
     }

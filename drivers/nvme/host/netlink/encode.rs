@@ -49,8 +49,7 @@ const SECTOR: u32 = 512;
 
 /// The name of a controller.
 pub(super) fn name(controller: &Controller) -> Result<CString> {
-    let id = controller.id;
-    CString::try_from_fmt(fmt!("rnvme{id}"))
+    CString::try_from_fmt(fmt!("{}", controller.name))
 }
 
 /// All that is known of a controller.

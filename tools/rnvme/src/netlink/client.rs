@@ -129,7 +129,9 @@ impl Kernel for Client {
     }
 
     fn controllers(&mut self) -> Result<Vec<Controller>, Error> {
-        self.dump(Request::new(Command::CtrlGet), Controller::read)
+        let mut all = self.dump(Request::new(Command::CtrlGet), Controller::read)?;
+        Controller::sort(&mut all);
+        Ok(all)
     }
 
     fn namespaces(&mut self) -> Result<Vec<Namespace>, Error> {

@@ -16,16 +16,17 @@ struct Disk<'a> {
 }
 
 fn disks<'a>(controllers: &'a [Controller], namespaces: &'a [Namespace]) -> Vec<Disk<'a>> {
-    let of = |id| controllers.iter().find(|each| each.id == id);
-    let mut disks: Vec<Disk<'_>> = namespaces
-        .iter()
-        .map(|namespace| Disk {
-            namespace,
-            controller: of(namespace.controller_id),
-        })
-        .collect();
-    disks.sort_by_key(|disk| (disk.namespace.controller_id, disk.namespace.nsid));
-    disks
+    let place = |namespace: &Namespace| {
+        let mut ids = controllers.iter().map(|each| each.id);
+        ids.position(|id| id == namespace.controller_id)
+    };
+    let mut namespaces: Vec<&Namespace> = namespaces.iter().collect();
+    namespaces.sort_by_key(|each| (place(each).unwrap_or(usize::MAX), each.nsid));
+    let disk = |namespace| Disk {
+        namespace,
+        controller: place(namespace).and_then(|at| controllers.get(at)),
+    };
+    namespaces.into_iter().map(disk).collect()
 }
 
 /// A table, or nothing where there are no disks.
@@ -112,6 +113,31 @@ mod tests {
             normal(&[live()], &[second, disk()]),
             include_str!("golden/list.txt")
         );
+    }
+
+    #[test]
+    fn disks_are_in_the_order_of_their_controllers() {
+        let called = |device: &str, id| Controller {
+            device: device.into(),
+            id,
+            ..live()
+        };
+        let of = |controller_id, nsid, name: &str| Namespace {
+            controller_id,
+            nsid,
+            name: name.into(),
+            ..disk()
+        };
+        let controllers = [called("rnvme2", 9), called("rnvme10", 4)];
+        let namespaces = [
+            of(4, 2, "rnvme10n2"),
+            of(4, 1, "rnvme10n1"),
+            of(9, 10, "rnvme2n10"),
+        ];
+        let text = normal(&controllers, &namespaces);
+        let nodes = text.lines().skip(1).map(|line| line.split(' ').next());
+        let expected = ["/dev/rnvme2n10", "/dev/rnvme10n1", "/dev/rnvme10n2"];
+        assert!(nodes.eq(expected.map(Some)), "{text}");
     }
 
     #[test]

@@ -152,6 +152,22 @@ def ynl_drives_every_operation(world):
     world.no_controllers()
 
 
+def a_number_is_not_given_again(world):
+    """Who means a controller that is gone does not get the next one, though it has the name."""
+    gone = world.connected()
+    name = world.ynl.do("ctrl-get", {"ctrl-id": gone})["name"]
+    world.remove(gone)
+    number = world.connected()
+    same("name", name, world.ynl.do("ctrl-get", {"ctrl-id": number})["name"])
+    request = world.spec.request("disconnect")
+    attribute = request.attributes["ctrl-id"]
+    refusal = world.refused(request, genl.attribute(attribute.number, attribute.scalar(gone)),
+                            "one that is gone")
+    same("error", errno.ENOENT, refusal.errno)
+    same("state", "live", world.ynl.do("ctrl-get", {"ctrl-id": number})["state"])
+    world.remove(number)
+
+
 def ynl_resets_and_sets(world):
     """A controller that lives is changed, and connected anew."""
     number = world.connected()
@@ -510,6 +526,7 @@ def operations_at_the_same_time(world):
 
 TESTS = [
     ynl_drives_every_operation,
+    a_number_is_not_given_again,
     ynl_resets_and_sets,
     ynl_discovers,
     discoveries_are_limited,
