@@ -11,14 +11,32 @@ use crate::error::Error;
 use crate::event::Notice;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use signal_hook::low_level::emulate_default_handler;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-type Item = Result<Notice, Error>;
+/// Most events that wait for a verb. More wait in the socket, and when that is full the kernel drops
+/// them and says so.
+const QUEUE: usize = 256;
+
+/// An item of the queue.
+enum Item {
+    /// Something was heard.
+    Heard(Result<Notice, Error>),
+    /// The user asks to stop: who waits looks at that.
+    Stop,
+}
 
 /// The queue.
-pub(super) struct Listener(Receiver<Item>);
+pub(super) struct Listener {
+    queue: Receiver<Item>,
+    /// The user asks to stop.
+    stop: Arc<AtomicBool>,
+}
 
 impl Listener {
     /// Start to queue events of a multicast group, and SIGINT and SIGTERM.
@@ -26,67 +44,87 @@ impl Listener {
         socket.join(group)?;
         let signals = Signals::new([SIGINT, SIGTERM])
             .map_err(|error| Error::from(error).during("signal handlers"))?;
-        let (sender, receiver) = channel();
-        let interrupts = sender.clone();
-        thread::spawn(move || wait_for_signals(signals, &interrupts));
+        let (sender, queue) = sync_channel(QUEUE);
+        let stop = Arc::new(AtomicBool::new(false));
+        let (waker, asked) = (sender.clone(), stop.clone());
+        thread::spawn(move || wait_for_signals(signals, &asked, &waker));
         thread::spawn(move || wait_for_events(socket, &sender));
-        Ok(Self(receiver))
+        Ok(Self { queue, stop })
     }
 
-    /// The next notice.
-    pub(super) fn next(&self, deadline: Option<Instant>) -> Item {
-        let received = match deadline {
-            Some(at) => self
-                .0
-                .recv_timeout(at.saturating_duration_since(Instant::now())),
-            None => self.0.recv().map_err(RecvTimeoutError::from),
-        };
-        match received {
-            Ok(item) => item,
-            Err(RecvTimeoutError::Timeout) => Ok(Notice::Deadline),
-            Err(RecvTimeoutError::Disconnected) => Err(Error::failed("no more events can come")),
-        }
-    }
-}
-
-// In both threads, a queue that nobody reads any more is the end of the program.
-
-fn wait_for_signals(mut signals: Signals, queue: &Sender<Item>) {
-    for _ in signals.forever() {
-        if queue.send(Ok(Notice::Interrupted)).is_err() {
-            return;
-        }
-    }
-}
-
-fn wait_for_events(mut socket: Socket, queue: &Sender<Item>) {
-    loop {
-        let items = receive(&mut socket);
-        let broken = items.iter().any(Result::is_err);
-        for item in items {
-            if queue.send(item).is_err() {
-                return;
+    /// The next notice; what the user asks comes before what was heard.
+    pub(super) fn next(&self, deadline: Option<Instant>) -> Result<Notice, Error> {
+        loop {
+            if self.stop.swap(false, Ordering::Relaxed) {
+                return Ok(Notice::Interrupted);
             }
-        }
-        if broken {
-            return;
+            let received = match deadline {
+                Some(at) => {
+                    let left = at.saturating_duration_since(Instant::now());
+                    self.queue.recv_timeout(left)
+                }
+                None => self.queue.recv().map_err(RecvTimeoutError::from),
+            };
+            return match received {
+                Ok(Item::Heard(heard)) => heard,
+                Ok(Item::Stop) => continue,
+                Err(RecvTimeoutError::Timeout) => Ok(Notice::Deadline),
+                Err(RecvTimeoutError::Disconnected) => {
+                    Err(Error::failed("no more events can come"))
+                }
+            };
         }
     }
 }
 
-/// The notices of one datagram; an error is the last that comes.
-fn receive(socket: &mut Socket) -> Vec<Item> {
-    let messages = match socket.receive(GENERIC_HEADER) {
-        Ok(Ok(messages)) => messages,
-        Ok(Err(malformed)) => return vec![Err(malformed)],
-        Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => return vec![Ok(Notice::Lost)],
-        Err(error) => return vec![Err(Error::from(error).during("netlink events"))],
-    };
-    messages.into_iter().filter_map(event).collect()
+/// A signal asks the verb to stop; if it has not come to that before the next one, because it waits
+/// for something else, that one ends the program.
+fn wait_for_signals(mut signals: Signals, asked: &AtomicBool, queue: &SyncSender<Item>) {
+    for signal in signals.forever() {
+        if asked.swap(true, Ordering::Relaxed) {
+            // It does not return for these two.
+            let _ = emulate_default_handler(signal);
+        }
+        // If the queue is full, nobody waits for it.
+        let _ = queue.try_send(Item::Stop);
+    }
+}
+
+/// Ends when the socket does, or when nobody reads the queue any more: the program is at its end.
+fn wait_for_events(mut socket: Socket, queue: &SyncSender<Item>) {
+    let mut lost = false;
+    loop {
+        let received = match lost {
+            false => socket.receive(GENERIC_HEADER),
+            true => socket.receive_now(GENERIC_HEADER),
+        };
+        let heard = match received {
+            Ok(Ok(messages)) => messages.into_iter().filter_map(event).collect(),
+            Ok(Err(malformed)) => vec![Err(malformed)],
+            // Until the socket is empty the kernel drops whatever comes, and does not say so again:
+            // who looked at the state now would miss that.
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+                lost = true;
+                continue;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                lost = false;
+                vec![Ok(Notice::Lost)]
+            }
+            Err(error) => vec![Err(Error::from(error).during("netlink events"))],
+        };
+        let broken = heard.iter().any(Result::is_err);
+        let told = heard
+            .into_iter()
+            .try_for_each(|each| queue.send(Item::Heard(each)));
+        if broken || told.is_err() {
+            return;
+        }
+    }
 }
 
 /// The event in a message, if there is one that this program knows.
-fn event(message: Message) -> Option<Item> {
+fn event(message: Message) -> Option<Result<Notice, Error>> {
     let Body::Data(data) = message.body else {
         return None;
     };
@@ -94,4 +132,45 @@ fn event(message: Message) -> Option<Item> {
     Notice::read(command, &data.attributes)
         .map_err(Error::from)
         .transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::attributes::tests::number;
+    use super::super::message::tests::data;
+    use super::*;
+    use crate::uapi::{discovery, Command};
+    use netlink_sys::protocols::NETLINK_USERSOCK;
+    use netlink_sys::SocketAddr;
+
+    // Of a protocol on which anyone may tell a group something.
+    const GROUP: u32 = 31;
+    const EVENTS: u32 = 1000;
+
+    #[test]
+    fn a_loss_is_told_when_all_that_is_queued_was() {
+        let mut socket = Socket::open(NETLINK_USERSOCK).unwrap();
+        socket.join(GROUP).unwrap();
+        let sender = netlink_sys::Socket::new(NETLINK_USERSOCK).unwrap();
+        for id in 0..EVENTS {
+            let attributes = [number(discovery::DISCOVERY_ID, id)];
+            let event = data(0, Command::DiscoverNtf as u8, &attributes);
+            let group = SocketAddr::new(0, 1 << (GROUP - 1));
+            // The group gets it, and the kernel, to whom it is sent too, does not listen.
+            let refused = sender.send_to(&event, &group, 0).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        }
+        let (queue, heard) = sync_channel(EVENTS as usize + 1);
+        thread::spawn(move || wait_for_events(socket, &queue));
+        let mut next = 0;
+        loop {
+            match heard.recv().unwrap() {
+                Item::Heard(Ok(Notice::Discovered(id, None))) => assert_eq!(id, next),
+                Item::Heard(Ok(Notice::Lost)) => break,
+                _ => panic!("that was not told"),
+            }
+            next += 1;
+        }
+        assert!(0 < next && next < EVENTS, "{next} of {EVENTS}");
+    }
 }

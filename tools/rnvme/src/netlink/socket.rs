@@ -82,12 +82,21 @@ impl Socket {
         Ok(())
     }
 
-    /// Wait for a datagram of messages with a header of so many bytes each. The outer error is the socket's, the inner one that of a
-    /// datagram which makes no sense.
+    /// Wait for a datagram of messages with a header of so many bytes each. The outer error is the
+    /// socket's, the inner one that of a datagram which makes no sense.
     pub(super) fn receive(&mut self, header: usize) -> io::Result<Result<Vec<Message>, Error>> {
+        self.read(header, 0)
+    }
+
+    /// The same, without waiting: `EAGAIN` if there is none.
+    pub(super) fn receive_now(&mut self, header: usize) -> io::Result<Result<Vec<Message>, Error>> {
+        self.read(header, libc::MSG_DONTWAIT)
+    }
+
+    fn read(&mut self, header: usize, flags: i32) -> io::Result<Result<Vec<Message>, Error>> {
         let length = loop {
             self.buffer.clear();
-            match self.inner.recv(&mut self.buffer, libc::MSG_TRUNC) {
+            match self.inner.recv(&mut self.buffer, libc::MSG_TRUNC | flags) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 other => break other?,
             }
