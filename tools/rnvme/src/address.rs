@@ -2,7 +2,7 @@
 
 //! Addresses: numeric ones as the kernel takes them, and names that stand for them.
 
-use crate::error::{describe, Error};
+use crate::error::{describe, Error, Status};
 use crate::uapi::TRADDR_MAX_LEN;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -78,6 +78,16 @@ impl Address {
         matches!(self.ip, IpAddr::V6(ip) if ip.is_unicast_link_local())
     }
 
+    /// Whether it may be the same as another one: the name of an interface may be that of any number.
+    pub(crate) fn may_be(&self, other: &Self) -> bool {
+        let is_number = |scope: &str| scope.parse::<u32>().is_ok();
+        let same_scope = match (self.scope(), other.scope()) {
+            (Some(one), Some(other)) => one == other || is_number(one) != is_number(other),
+            (one, other) => one == other,
+        };
+        self.ip == other.ip && same_scope
+    }
+
     /// The same address on the link of another one, if that is known.
     pub(crate) fn on_the_link_of(&self, other: &Self) -> Option<Self> {
         let scope = other.scope.clone().filter(|_| other.is_link_local())?;
@@ -91,8 +101,14 @@ impl Address {
 /// The address of a target: a numeric one as it is, a host name looked up. Of several addresses the
 /// first of the family of `from` is taken, or the first.
 pub(crate) fn resolve(host: &str, from: Option<&Address>) -> Result<Address, Error> {
-    if let Ok(address) = host.parse() {
-        return Ok(address);
+    match host.parse() {
+        Ok(address) => return Ok(address),
+        // No host name has these.
+        Err(why) if host.contains([':', '%']) => {
+            let text = format!("{host} is no address: {why}");
+            return Err(Error::new(Status::Usage, text));
+        }
+        Err(_) => (),
     }
     let cannot = |why: String| Error::failed(format!("cannot resolve host name {host}: {why}"));
     let found = (host, 0)

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 /// The subsystem of a target, and how it is reached; an option that is absent is left to the
 /// kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Target {
     /// Numeric address of the target.
     pub(crate) traddr: String,
@@ -107,7 +107,7 @@ pub(crate) trait Kernel {
     fn set(&mut self, id: u32, loss: &Loss) -> Result<(), Error>;
     /// Read a controller; none where there is no such.
     fn controller(&mut self, id: u32) -> Result<Option<Controller>, Error>;
-    /// Read all controllers.
+    /// Read all controllers, in the order of their names.
     fn controllers(&mut self) -> Result<Vec<Controller>, Error>;
     /// Read the namespaces of all controllers.
     fn namespaces(&mut self) -> Result<Vec<Namespace>, Error>;
@@ -149,6 +149,7 @@ pub(crate) mod tests {
         pub(crate) rescans: VecDeque<Result<u32, Error>>,
         pub(crate) settings: Vec<(u32, Loss)>,
         pub(crate) logs: VecDeque<Result<Option<Log>, Error>>,
+        pub(crate) refused: VecDeque<Error>,
         pub(crate) asked: Vec<Target>,
         pub(crate) followed: Vec<Follow>,
         pub(crate) forgotten: Vec<u32>,
@@ -175,6 +176,9 @@ pub(crate) mod tests {
 
         fn disconnect(&mut self, id: u32) -> Result<(), Error> {
             self.disconnected.push(id);
+            if let Some(error) = self.refused.pop_front() {
+                return Err(error);
+            }
             match self.controllers.iter().any(|each| each.id == id) {
                 true => Ok(()),
                 false => Err(Error::new(Status::NotFound, "no such controller")),
@@ -211,6 +215,9 @@ pub(crate) mod tests {
 
         fn discover(&mut self, target: &Target, follow: Option<Follow>) -> Result<u32, Error> {
             assert!(self.subscribed, "its end may be missed");
+            if let Some(error) = self.refused.pop_front() {
+                return Err(error);
+            }
             self.asked.push(target.clone());
             self.followed.extend(follow);
             Ok(self.asked.len() as u32 - 1)

@@ -17,6 +17,7 @@ use serde::Serialize;
 use std::io::Write;
 use std::slice;
 use std::time::{Duration, Instant};
+use uuid::Uuid;
 
 /// How much longer than the kernel's own timeout to wait for it to tell of it.
 const GRACE: Duration = Duration::from_secs(5);
@@ -164,6 +165,19 @@ impl Attempt {
         self.progress == Progress::Pending
     }
 
+    /// What it is at the deadline, which is beyond that of the kernel.
+    fn overdue(&self, now: Option<Controller>) -> Progress {
+        let Some(controller) = now else {
+            return Progress::Failed(removed(None));
+        };
+        match judge(&controller) {
+            // It was lost some time, and the kernel takes longer to connect again.
+            Progress::Pending if self.already => Progress::Failed(is_not_live(&controller)),
+            Progress::Pending => Progress::Failed(late()),
+            other => other,
+        }
+    }
+
     /// Have the kernel remove what failed, without waiting for it.
     pub(super) fn abandon(&self, kernel: &mut impl Kernel) {
         if let (Progress::Failed(_), false) = (&self.progress, self.already) {
@@ -206,10 +220,7 @@ pub(super) fn begin(
     }
     let progress = match judge(&existing) {
         // What it failed with is not what came of this connect.
-        Progress::Failed(error) => {
-            let (device, state) = (&existing.device, existing.state);
-            Progress::Failed(error.during(format_args!("{device} is there, and {state}")))
-        }
+        Progress::Failed(_) => Progress::Failed(is_not_live(&existing)),
         other => other,
     };
     Ok(Attempt {
@@ -268,10 +279,12 @@ pub(super) fn hear(
             Ok(())
         }
         Notice::Interrupted => Err(Error::failed("interrupted")),
-        Notice::Deadline => Err(Error::new(
-            Status::Timeout,
-            "the kernel did not finish in time",
-        )),
+        Notice::Deadline => {
+            for attempt in pending {
+                attempt.progress = attempt.overdue(kernel.controller(attempt.id)?);
+            }
+            Ok(())
+        }
     }
 }
 
@@ -284,6 +297,21 @@ fn judge(controller: &Controller) -> Progress {
         Some(CtrlState::New | CtrlState::Connecting | CtrlState::Resetting) | None => {
             Progress::Pending
         }
+    }
+}
+
+/// The deadline, which is beyond that of the kernel, has passed.
+pub(super) fn late() -> Error {
+    Error::new(Status::Timeout, "the kernel did not finish in time")
+}
+
+/// Why a controller that was there before will not do.
+fn is_not_live(controller: &Controller) -> Error {
+    let Controller { device, state, .. } = controller;
+    let there = format!("{device} is there, and {state}");
+    match controller.error.clone() {
+        Some(failure) => Error::from(failure).during(there),
+        None => Error::failed(there),
     }
 }
 
@@ -333,20 +361,44 @@ impl Error {
     }
 }
 
-/// The controller that stands in the way of a wish.
-fn find(wish: &Wish, controllers: Vec<Controller>) -> Option<Controller> {
+/// The controller that stands in the way of a wish: as the kernel compares them, one from and to the
+/// same addresses, of the same subsystem and host.
+fn find(wish: &Wish, mut same: Vec<Controller>) -> Option<Controller> {
     let wanted = &wish.target;
-    let same_address = |traddr: &str| match (traddr.parse(), wanted.traddr.parse()) {
-        (Ok::<Address, _>(one), Ok::<Address, _>(other)) => one == other,
-        _ => traddr == wanted.traddr,
+    let hostid = Uuid::from_bytes(wanted.hostid).to_string();
+    let address = |text: &String| text.parse::<Address>().ok();
+    let to = address(&wanted.traddr);
+    let from = wanted.host_traddr.as_ref().and_then(address);
+    let ends = |each: &Controller| {
+        let from = each.host_traddr.as_ref().and_then(address);
+        (address(&each.traddr), from)
     };
-    let same_host = |nqn: &String| *nqn == wanted.hostnqn;
-    controllers.into_iter().find(|each| {
+    same.retain(|each| {
+        let (its_to, its_from) = ends(each);
         each.subsysnqn == wanted.subsysnqn
             && each.trsvcid == wanted.trsvcid
-            && same_address(&each.traddr)
-            && each.hostnqn.as_ref().is_none_or(same_host)
-    })
+            && may_be_same(its_to.as_ref(), to.as_ref())
+            && may_be_same(its_from.as_ref(), from.as_ref())
+            && each
+                .hostnqn
+                .as_ref()
+                .is_none_or(|nqn| *nqn == wanted.hostnqn)
+            && each.hostid.as_ref().is_none_or(|id| *id == hostid)
+    });
+    let wanted = (to, from);
+    match same.iter().position(|each| ends(each) == wanted) {
+        Some(at) => Some(same.swap_remove(at)),
+        None if same.len() == 1 => same.pop(),
+        None => None,
+    }
+}
+
+/// Whether two ends of a connection may be the same one.
+fn may_be_same(one: Option<&Address>, other: Option<&Address>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.may_be(other),
+        (one, other) => one == other,
+    }
 }
 
 #[cfg(test)]
@@ -571,6 +623,14 @@ mod tests {
     }
 
     #[test]
+    fn at_the_deadline_it_may_be_live_after_all() {
+        let mut kernel = kernel(vec![live()]);
+        kernel.notices.push_back(Notice::Deadline);
+        assert!(play(&[], &mut kernel).is_ok());
+        assert!(kernel.disconnected.is_empty());
+    }
+
+    #[test]
     fn what_cannot_be_undone_is_named() {
         let mut kernel = kernel(vec![connecting()]);
         kernel.notices.push_back(Notice::Deadline);
@@ -589,9 +649,17 @@ mod tests {
         }
     }
 
+    /// One that is live, from any address.
+    fn there() -> Controller {
+        Controller {
+            host_traddr: None,
+            ..live()
+        }
+    }
+
     #[test]
     fn a_connected_one_is_an_error() {
-        let mut kernel = taken(vec![live()]);
+        let mut kernel = taken(vec![there()]);
         let error = play(&[], &mut kernel).unwrap_err();
         assert_eq!(error.status, Status::Exists);
         assert_eq!(
@@ -603,7 +671,7 @@ mod tests {
 
     #[test]
     fn or_none_if_that_is_wanted() {
-        let mut kernel = taken(vec![live()]);
+        let mut kernel = taken(vec![there()]);
         assert_eq!(
             play(&["--idempotent"], &mut kernel).unwrap(),
             "rnvme0: already connected\n"
@@ -630,23 +698,110 @@ mod tests {
     }
 
     #[test]
+    fn and_may_not_come() {
+        let late = |existing| {
+            let mut kernel = taken(vec![existing]);
+            kernel.notices.push_back(Notice::Deadline);
+            let error = play(&["--idempotent"], &mut kernel).unwrap_err();
+            assert!(kernel.disconnected.is_empty());
+            error.message
+        };
+        let lost = Controller {
+            error: Some(rejected()),
+            ..connecting()
+        };
+        assert_eq!(
+            late(lost),
+            "connect to 10.0.0.9:4420: rnvme0 is there, and connecting: \
+             rejected by target: no such subsystem nqn.x"
+        );
+        assert_eq!(
+            late(connecting()),
+            "connect to 10.0.0.9:4420: rnvme0 is there, and connecting"
+        );
+    }
+
+    #[test]
+    fn the_one_from_the_same_address_is_meant() {
+        let from = |device: &str, address: Option<&str>| Controller {
+            device: device.into(),
+            host_traddr: address.map(str::to_owned),
+            ..live()
+        };
+        let controllers = [
+            from("rnvme0", Some("10.0.0.1")),
+            from("rnvme1", Some("10.0.0.2")),
+            from("rnvme2", None),
+            from("rnvme3", None),
+        ];
+        for (more, device) in [
+            (&["-w", "10.0.0.1"][..], "rnvme0"),
+            (&["-w", "10.0.0.2"][..], "rnvme1"),
+            (&[], "rnvme2"),
+        ] {
+            let options = [&["--idempotent"], more].concat();
+            let mut kernel = taken(controllers.to_vec());
+            let told = play(&options, &mut kernel).unwrap();
+            assert_eq!(told, format!("{device}: already connected\n"));
+        }
+        let options = ["--idempotent", "-w", "10.0.0.3"];
+        assert!(play(&options, &mut taken(controllers.to_vec())).is_err());
+    }
+
+    #[test]
+    fn a_scope_has_a_name_and_a_number() {
+        let at = |traddr: &str| Controller {
+            traddr: traddr.into(),
+            ..there()
+        };
+        let found = |traddr: &str, controllers: &[&str]| {
+            let wish = wish(&options(&[]), &Places::default()).unwrap();
+            let target = Target {
+                traddr: traddr.into(),
+                ..wish.target
+            };
+            let wish = Wish { target, ..wish };
+            let controllers = controllers.iter().map(|traddr| at(traddr)).collect();
+            find(&wish, controllers).map(|each| each.traddr)
+        };
+        let eth0 = Some("fe80::1%eth0".to_owned());
+        assert_eq!(found("fe80::1%3", &["fe80::1%eth0"]), eth0);
+        assert_eq!(
+            found("fe80::1%eth0", &["fe80::1%eth1", "fe80::1%eth0"]),
+            eth0
+        );
+        // It could be either.
+        assert_eq!(found("fe80::1%3", &["fe80::1%eth1", "fe80::1%eth0"]), None);
+        assert_eq!(found("fe80::1%eth0", &["fe80::1%eth1"]), None);
+        assert_eq!(found("fe80::1%3", &["fe80::2%eth0"]), None);
+    }
+
+    #[test]
     fn another_controller_does_not_count() {
         for other in [
             Controller {
                 trsvcid: 1,
-                ..live()
+                ..there()
             },
             Controller {
                 subsysnqn: "nqn.y".into(),
-                ..live()
+                ..there()
             },
             Controller {
                 traddr: "10.0.0.8".into(),
-                ..live()
+                ..there()
             },
             Controller {
                 hostnqn: Some("nqn.h".into()),
-                ..live()
+                ..there()
+            },
+            Controller {
+                hostid: Some("00112233-4455-6677-8899-aabbccddee00".into()),
+                ..there()
+            },
+            Controller {
+                host_traddr: Some("10.0.0.1".into()),
+                ..there()
             },
         ] {
             let mut kernel = taken(vec![other]);

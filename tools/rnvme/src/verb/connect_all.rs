@@ -9,28 +9,34 @@ mod news;
 mod tests;
 
 use super::connect::{
-    begin, deadline, failed, give_up, hear, report, shaped, target, undo, wish, Attempt,
+    begin, deadline, failed, give_up, hear, late, report, shaped, target, undo, wish, Attempt,
 };
 use super::print;
-use crate::address::Endpoint;
+use crate::address::{Address, Endpoint};
 use crate::cli::{ConnectAll, DiscoveryController, Format, Seed};
 use crate::connections::{self, Line};
 use crate::discovery::{Entry, Log};
-use crate::error::{Error, Status};
+use crate::error::Error;
 use crate::event::Notice;
 use crate::host::Places;
 use crate::kernel::{Follow, Kernel, Target, Wish};
 use finding::{sort, Finding};
 use news::News;
+use std::collections::HashSet;
 use std::io::Write;
 use std::mem::take;
+use std::panic::resume_unwind;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Most discovery controllers that are asked: who follows referrals has to stop somewhere.
 const MOST_SEARCHES: usize = 32;
 
-/// When what a log names is tried again that could not be connected.
+/// When what could not be connected is tried again.
 const RETRY: Duration = Duration::from_secs(30);
+
+/// Names that are resolved at a time.
+const RESOLVERS: usize = 16;
 
 /// Connect what is not connected; print what came of each, and fail if one did.
 pub(super) fn run(
@@ -56,22 +62,95 @@ pub(super) fn run(
     kernel.subscribe()?;
     let mut work = Work {
         persistent: options.persistent,
+        aims: lines.iter().map(Aim::new).collect(),
         ..Work::default()
     };
-    for line in &lines {
-        work.begin(line, places, kernel);
-    }
-    while work.is_pending() {
-        work.next(kernel);
+    work.begin(places, kernel);
+    let mut told = Ok(());
+    while told.is_ok() && work.is_pending() {
+        work.next(places, kernel);
         // What it ends with is told below.
         if work.persistent && work.is_pending() {
             work.abandon(kernel);
-            work.tell(format, out, err)?;
+            told = work.tell(format, out, err);
         }
     }
+    if told.is_err() {
+        work.give_up(&Error::failed("nobody reads what is told"));
+    }
     undo(&mut work.attempts, kernel);
+    told?;
     work.tell(format, out, err)?;
     work.end()
+}
+
+/// A line of the file, and what it asks for.
+struct Aim<'a> {
+    line: &'a Line,
+    /// None until its name is resolved.
+    goal: Option<Goal<'a>>,
+    /// Why it could not be, as it was told last.
+    told: Option<String>,
+}
+
+/// What a line asks for.
+#[derive(Clone)]
+enum Goal<'a> {
+    Connect(Wish),
+    Search(Target, &'a Seed),
+}
+
+impl<'a> Aim<'a> {
+    fn new(line: &'a Line) -> Self {
+        Self {
+            line,
+            goal: None,
+            told: None,
+        }
+    }
+
+    /// Whether nobody has to be asked for its address.
+    fn is_numeric(&self) -> bool {
+        let traddr = match self.line {
+            Line::Connect(options) => &options.traddr,
+            Line::Discover(seed) => &seed.controller.traddr,
+        };
+        traddr.parse::<Address>().is_ok()
+    }
+}
+
+/// What a line asks for; that may take long, if its address is a name.
+fn resolve<'a>(line: &'a Line, places: &Places) -> Result<Goal<'a>, Error> {
+    match line {
+        Line::Connect(options) => wish(options, places).map(Goal::Connect),
+        Line::Discover(seed) => {
+            let DiscoveryController {
+                traddr,
+                nqn,
+                access,
+            } = &seed.controller;
+            match target(traddr, nqn, access, places) {
+                Ok(target) => Ok(Goal::Search(target, seed)),
+                Err(error) => Err(unfound(Endpoint::new(traddr, access.trsvcid), error)),
+            }
+        }
+    }
+}
+
+/// The same of several lines at the same time.
+fn resolve_all<'a>(
+    lines: impl Iterator<Item = &'a Line>,
+    places: &Places,
+) -> Vec<Result<Goal<'a>, Error>> {
+    thread::scope(|scope| {
+        let asked: Vec<_> = lines
+            .map(|line| scope.spawn(|| resolve(line, places)))
+            .collect();
+        let answers = asked.into_iter().map(|each| each.join());
+        answers
+            .map(|answer| answer.unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
+    })
 }
 
 /// A discovery controller that is being asked, or followed.
@@ -91,12 +170,12 @@ impl Search<'_> {
         self.log.as_ref().map_or(&[], |log| &log.entries)
     }
 
-    /// Whether its log has this, as a subsystem or as a discovery controller.
-    fn names(&self, target: &Target) -> bool {
-        let mut entries = self.entries().iter();
-        entries.any(|entry| match sort(entry, &self.target) {
-            Finding::Subsystem(named) | Finding::Referral(named) => named == *target,
-            Finding::Nothing | Finding::Skipped(_) => false,
+    /// What its log has, subsystems and discovery controllers.
+    fn names(&self) -> impl Iterator<Item = Target> + '_ {
+        let entries = self.entries().iter();
+        entries.filter_map(|entry| match sort(entry, &self.target) {
+            Finding::Subsystem(named) | Finding::Referral(named) => Some(named),
+            Finding::Nothing | Finding::Skipped(_) => None,
         })
     }
 }
@@ -107,6 +186,7 @@ struct Work<'a> {
     /// Discovery controllers are followed until the user asks to stop.
     persistent: bool,
     stopped: bool,
+    aims: Vec<Aim<'a>>,
     /// Of each attempt.
     wishes: Vec<Wish>,
     attempts: Vec<Attempt>,
@@ -126,37 +206,58 @@ struct Work<'a> {
     failed: usize,
     /// When all must have ended.
     last: Option<Instant>,
-    /// When what a log names is tried again.
+    /// When what has failed is tried again.
     retry: Option<Instant>,
 }
 
 impl<'a> Work<'a> {
-    fn begin(&mut self, line: &'a Line, places: &Places, kernel: &mut impl Kernel) {
-        match line {
-            Line::Connect(options) => match wish(options, places) {
-                Ok(wish) => self.connect(wish, kernel),
-                Err(error) => self.never_tried(error),
-            },
-            Line::Discover(seed) => {
-                let DiscoveryController {
-                    traddr,
-                    nqn,
-                    access,
-                } = &seed.controller;
-                match target(traddr, nqn, access, places) {
-                    Ok(target) => self.search(target, seed, false, kernel),
-                    Err(error) => {
-                        let place = Endpoint::new(traddr, access.trsvcid);
-                        self.never_tried(unfound(place, error));
-                    }
+    /// Begin with the lines that are not under way. Those with a name come last, as many at a time
+    /// as there are resolvers: a server of names that does not answer holds up nothing else.
+    fn begin(&mut self, places: &Places, kernel: &mut impl Kernel) {
+        let mut aims = take(&mut self.aims);
+        let (mut numeric, mut named): (Vec<_>, Vec<_>) = aims
+            .iter_mut()
+            .partition(|aim| aim.goal.is_some() || aim.is_numeric());
+        for aim in &mut numeric {
+            let goal = aim
+                .goal
+                .clone()
+                .map_or_else(|| resolve(aim.line, places), Ok);
+            self.aim(aim, goal, kernel);
+        }
+        for some in named.chunks_mut(RESOLVERS) {
+            let goals = resolve_all(some.iter().map(|aim| aim.line), places);
+            for (aim, goal) in some.iter_mut().zip(goals) {
+                self.aim(aim, goal, kernel);
+            }
+        }
+        self.aims = aims;
+    }
+
+    /// Begin with a line whose name is resolved, or could not be.
+    fn aim(&mut self, aim: &mut Aim<'a>, goal: Result<Goal<'a>, Error>, kernel: &mut impl Kernel) {
+        match goal {
+            Ok(goal) => {
+                aim.goal = Some(goal.clone());
+                match goal {
+                    Goal::Connect(wish) => self.connect(wish, kernel),
+                    Goal::Search(target, seed) => self.search(target, seed, false, kernel),
+                }
+            }
+            Err(error) => {
+                self.tried += 1;
+                self.later();
+                if aim.told.as_ref() != Some(&error.message) {
+                    aim.told = Some(error.message.clone());
+                    self.failures.push(error);
                 }
             }
         }
     }
 
-    fn never_tried(&mut self, error: Error) {
-        self.tried += 1;
-        self.failures.push(error);
+    /// What has failed is tried again, if this goes on.
+    fn later(&mut self) {
+        self.retry.get_or_insert_with(|| Instant::now() + RETRY);
     }
 
     /// Start with one connection; that it is there already is as good.
@@ -179,7 +280,7 @@ impl<'a> Work<'a> {
     /// A connection could not be made.
     fn not_connected(&mut self, wish: &Wish, error: Error) {
         self.wanted.retain(|target| *target != wish.target);
-        self.retry.get_or_insert_with(|| Instant::now() + RETRY);
+        self.later();
         self.trouble(&wish.target, failed(wish, error));
     }
 
@@ -228,8 +329,17 @@ impl<'a> Work<'a> {
                     log: None,
                 });
             }
-            Err(error) => self.trouble(&target, unfound(target.endpoint(), error)),
+            Err(error) => self.unasked(&target, unfound(target.endpoint(), error)),
         }
+    }
+
+    /// A discovery controller is not asked any more; it may be again.
+    fn unasked(&mut self, target: &Target, error: Error) {
+        if self.persistent {
+            self.asked.retain(|asked| asked != target);
+            self.later();
+        }
+        self.trouble(target, error);
     }
 
     fn is_connecting(&self) -> bool {
@@ -241,7 +351,7 @@ impl<'a> Work<'a> {
     }
 
     /// Wait for what is next, and do what it asks for.
-    fn next(&mut self, kernel: &mut impl Kernel) {
+    fn next(&mut self, places: &Places, kernel: &mut impl Kernel) {
         let limit = match self.persistent && !self.is_connecting() {
             true => self.retry,
             false => self.last,
@@ -253,7 +363,7 @@ impl<'a> Work<'a> {
                 Err(Error::failed("interrupted"))
             }
             Ok(Notice::Deadline) if self.persistent && !self.is_connecting() => {
-                self.try_again(kernel);
+                self.try_again(places, kernel);
                 Ok(())
             }
             Ok(notice) => hear(&mut self.attempts, &notice, kernel).map(|()| {
@@ -266,12 +376,9 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// What is under way has failed; who is followed goes on, unless nobody can hear of it.
+    /// What is under way has failed.
     fn give_up(&mut self, error: &Error) {
         give_up(&mut self.attempts, error);
-        if self.persistent && error.status == Status::Timeout {
-            return;
-        }
         for search in take(&mut self.searches) {
             let place = search.target.endpoint();
             self.failures.push(unfound(place, error.clone()));
@@ -287,10 +394,12 @@ impl<'a> Work<'a> {
 
     /// Look what searches have found.
     fn look(&mut self, notice: &Notice, kernel: &mut impl Kernel) {
+        // Who is followed may take as long as it likes.
+        let is_late = matches!(notice, Notice::Deadline) && !self.persistent;
         let is_meant = |search: &&Search<'_>| match notice {
             Notice::Discovered(id, _) => search.id == *id,
             Notice::Lost => true,
-            _ => false,
+            _ => is_late,
         };
         let meant: Vec<u32> = self
             .searches
@@ -308,6 +417,7 @@ impl<'a> Work<'a> {
                 continue;
             };
             match log {
+                Ok(None) if is_late => self.not_found(at, late(), kernel),
                 Ok(None) => {}
                 Ok(Some(log)) => self.found(at, log, kernel),
                 Err(error) => self.not_found(at, error, kernel),
@@ -319,11 +429,12 @@ impl<'a> Work<'a> {
     fn not_found(&mut self, at: usize, mut error: Error, kernel: &mut impl Kernel) {
         let target = self.searches[at].target.clone();
         let failure = error.failure.as_ref();
-        match failure.is_some_and(|failure| failure.next_attempt.is_some()) {
-            true => error.message.push_str("; it is tried again"),
-            false => kernel.forget(self.searches.remove(at).id),
+        if failure.is_some_and(|failure| failure.next_attempt.is_some()) {
+            error.message.push_str("; it is tried again");
+            return self.trouble(&target, unfound(target.endpoint(), error));
         }
-        self.trouble(&target, unfound(target.endpoint(), error));
+        kernel.forget(self.searches.remove(at).id);
+        self.unasked(&target, unfound(target.endpoint(), error));
     }
 
     /// Connect what a log has, and ask whom it refers to.
@@ -385,6 +496,7 @@ impl<'a> Work<'a> {
     /// Tell what a log has no more, and forget it, so that it is new if it comes back. What is
     /// connected stays so; a discovery controller that no log leads to is not followed any more.
     fn let_go(&mut self, by: &Target, before: Option<Log>, kernel: &mut impl Kernel) {
+        let named: HashSet<Target> = self.searches.iter().flat_map(Search::names).collect();
         for entry in before.into_iter().flat_map(|log| log.entries) {
             let mut searches = self.searches.iter();
             let now = searches.find(|search| search.target == *by);
@@ -397,7 +509,7 @@ impl<'a> Work<'a> {
                 self.news.push(News::Gone(entry));
             }
             if let Finding::Subsystem(gone) | Finding::Referral(gone) = finding {
-                if !self.searches.iter().any(|search| search.names(&gone)) {
+                if !named.contains(&gone) {
                     self.forget(&gone, kernel);
                 }
             }
@@ -406,18 +518,27 @@ impl<'a> Work<'a> {
 
     /// No log has this any more.
     fn forget(&mut self, gone: &Target, kernel: &mut impl Kernel) {
-        self.wanted.retain(|target| target != gone);
+        let is_of_a_line =
+            |aim: &Aim<'_>| matches!(&aim.goal, Some(Goal::Connect(wish)) if wish.target == *gone);
+        if !self.aims.iter().any(is_of_a_line) {
+            self.wanted.retain(|target| target != gone);
+        }
         self.untroubled(gone);
         let is_gone = |search: &Search<'_>| search.referred && search.target == *gone;
         if let Some(at) = self.searches.iter().position(is_gone) {
             kernel.forget(self.searches.remove(at).id);
-            self.asked.retain(|target| target != gone);
         }
+        // Who is asked yet was not found by a log alone.
+        let searches = &self.searches;
+        let is_asked = |target: &Target| searches.iter().any(|search| search.target == *target);
+        self.asked
+            .retain(|target| target != gone || is_asked(target));
     }
 
-    /// Connect what logs have that could not be connected before.
-    fn try_again(&mut self, kernel: &mut impl Kernel) {
+    /// Begin with what could not be connected before, of the lines and of what logs have.
+    fn try_again(&mut self, places: &Places, kernel: &mut impl Kernel) {
         self.retry = None;
+        self.begin(places, kernel);
         for at in 0..self.searches.len() {
             self.pursue(at, kernel);
         }
@@ -459,6 +580,11 @@ impl<'a> Work<'a> {
     fn end(self) -> Result<(), Error> {
         if self.stopped || self.failed == 0 {
             return Ok(());
+        }
+        if self.persistent {
+            return Err(Error::failed(
+                "connect-all: there is nothing left to follow",
+            ));
         }
         let (some, all) = (self.failed, self.tried);
         let text = format!("connect-all: {some} of {all} connections failed");

@@ -85,18 +85,21 @@ pub(super) fn not_found(name: &str) -> Error {
 fn remove(controllers: &[Controller], kernel: &mut impl Kernel) -> Result<(), Error> {
     let deadline = Instant::now() + PATIENCE;
     let mut left = Vec::new();
+    let mut refused = Ok(());
     for controller in controllers {
         match kernel.disconnect(controller.id) {
             Ok(()) => left.push(controller.id),
             // Gone since it was listed.
             Err(gone) if gone.status == Status::NotFound => (),
+            // The others are not kept for that.
             Err(error) => {
-                return Err(error.during(format_args!("disconnect {}", controller.device)))
+                let error = error.during(format_args!("disconnect {}", controller.device));
+                refused = refused.and(Err(error));
             }
         }
     }
     let (status, why) = match departure::wait(kernel, &mut left, deadline)? {
-        End::Gone => return Ok(()),
+        End::Gone => return refused,
         End::Interrupted => (Status::Failed, "interrupted"),
         End::Deadline => (Status::Timeout, "timed out"),
     };
@@ -224,6 +227,18 @@ mod tests {
                 format!("disconnect rnvme0: {why}; the kernel goes on to remove it")
             );
         }
+    }
+
+    #[test]
+    fn one_that_is_refused_keeps_no_other() {
+        let mut kernel = kernel();
+        let no = Error::failed("not permitted");
+        kernel.refused.push_back(no);
+        kernel.tell(Change::Removed, numbered(2));
+        let error = play(Some("nqn.0"), &[], Format::Normal, &mut kernel).unwrap_err();
+        assert_eq!(error.message, "disconnect rnvme0: not permitted");
+        assert_eq!(kernel.disconnected, [0, 2]);
+        assert!(kernel.notices.is_empty(), "it did not wait for the other");
     }
 
     #[test]

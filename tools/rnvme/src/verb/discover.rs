@@ -2,12 +2,12 @@
 
 //! `rnvme discover`: the kernel only starts to ask; an event tells when it has the log.
 
-use super::connect::{deadline, target};
+use super::connect::{deadline, late, target};
 use super::print;
 use crate::address::Endpoint;
 use crate::cli::{Discover, DiscoveryController, Format};
 use crate::discovery::Log;
-use crate::error::{Error, Status};
+use crate::error::Error;
 use crate::event::Notice;
 use crate::host::Places;
 use crate::kernel::{Kernel, Target};
@@ -57,10 +57,7 @@ fn ask(target: &Target, kernel: &mut impl Kernel) -> Result<Log, Error> {
             Notice::Event(_) => (),
             Notice::Interrupted => return Err(Error::failed("interrupted")),
             // The kernel's own limit did not hold.
-            Notice::Deadline => {
-                let why = "the kernel did not finish in time";
-                return Err(Error::new(Status::Timeout, why));
-            }
+            Notice::Deadline => return Err(late()),
         }
     }
 }

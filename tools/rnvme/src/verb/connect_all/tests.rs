@@ -7,6 +7,7 @@ use crate::controller::tests::{connecting, live};
 use crate::controller::{Controller, State};
 use crate::discovery::tests::{log, subsystem};
 use crate::discovery::{Flags, Kind, Transport};
+use crate::error::Status;
 use crate::event::{Change, Notice};
 use crate::failure::tests::rejected;
 use crate::failure::Failure;
@@ -61,6 +62,14 @@ fn made(id: u32) -> Result<Made, Error> {
     Ok(Made { id, name })
 }
 
+/// One that is live, from any address.
+fn there() -> Controller {
+    Controller {
+        host_traddr: None,
+        ..live()
+    }
+}
+
 fn numbered(id: u32, controller: Controller) -> Controller {
     Controller { id, ..controller }
 }
@@ -98,7 +107,7 @@ fn what_is_connected_stays_when_another_fails() {
     let exists = Err(Error::new(Status::Exists, "it exists"));
     let mut kernel = Script {
         connects: [exists, made(1)].into(),
-        controllers: vec![live()],
+        controllers: vec![there()],
         ..Script::default()
     };
     kernel.tell(Change::Changed, numbered(1, dead()));
@@ -289,6 +298,7 @@ fn a_discovery_that_fails_stops_no_other() {
 fn a_deadline_ends_discoveries() {
     let mut kernel = Script::default();
     kernel.notices.push_back(Notice::Deadline);
+    kernel.logs.push_back(Ok(None));
     let [_, err, end] = discover(vec![], &[], &mut kernel);
     assert_eq!(
         err,
@@ -388,7 +398,7 @@ fn what_a_log_names_later_is_connected_later() {
 fn what_comes_back_is_new() {
     let mut kernel = Script {
         connects: [made(0), Err(Error::new(Status::Exists, "it exists"))].into(),
-        controllers: vec![live()],
+        controllers: vec![there()],
         ..Script::default()
     };
     let entry = subsystem("nqn.2014-08.org.example:disk", "10.0.0.9");
@@ -432,7 +442,7 @@ fn it_ends_where_there_is_nothing_to_follow() {
     let message = "rnvme: discover at 10.0.0.9:4420: the discovery was cancelled\n";
     assert_eq!(err, message);
     let message = end.unwrap_err().message;
-    assert_eq!(message, "connect-all: 1 of 1 connections failed");
+    assert_eq!(message, "connect-all: there is nothing left to follow");
     assert_eq!(kernel.forgotten, [0]);
     let config = Config::new("persistent", "# none yet\n");
     let line = ["-p", "-f", config.0.to_str().unwrap()];
@@ -502,6 +512,7 @@ fn who_stops_it_leaves_nothing_half_made() {
 fn a_deadline_ends_attempts_only() {
     let mut kernel = Script {
         connects: [made(0)].into(),
+        controllers: vec![connecting()],
         ..Script::default()
     };
     kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
@@ -514,6 +525,144 @@ fn a_deadline_ends_attempts_only() {
     );
     let why = "the kernel did not finish in time";
     assert_eq!(err, format!("rnvme: connect to 10.0.0.9:4420: {why}\n"));
+}
+
+/// Follow what is in a file; then it is stopped.
+fn follow_lines(test: &str, lines: &[&str], kernel: &mut Script) -> (String, String) {
+    let identity = IDENTITY.join(" ");
+    let lines = lines.iter().map(|line| format!("{line} {identity}\n"));
+    let config = Config::new(test, &lines.collect::<String>());
+    kernel.notices.push_back(Notice::Interrupted);
+    let line = ["-p", "-k", "7", "-f", config.0.to_str().unwrap()];
+    let (out, err, end) = play_with(&line, kernel);
+    assert_eq!(end, Ok(()));
+    (out, err)
+}
+
+#[test]
+fn a_name_that_is_not_known_yet_holds_up_nothing_and_is_asked_for_again() {
+    let mut kernel = Script::default();
+    let lines = ["discover -a no..name", "discover -a 10.0.0.9"];
+    kernel.log_is(0, 1, vec![]);
+    kernel.notices.push_back(Notice::Deadline);
+    let (out, err) = follow_lines("unknown", &lines, &mut kernel);
+    assert_eq!(out, "following 10.0.0.9:4420: 0 records, generation 1\n");
+    let start = "rnvme: discover at no..name:4420: cannot resolve host name no..name: ";
+    assert!(err.starts_with(start), "{err}");
+    assert_eq!(err.lines().count(), 1, "{err}");
+    assert_eq!(kernel.asked.len(), 1);
+}
+
+#[test]
+fn what_the_kernel_cannot_begin_is_begun_later() {
+    let mut kernel = Script {
+        refused: [Error::failed("too many discoveries")].into(),
+        ..Script::default()
+    };
+    let lines = ["discover -a 10.0.0.8", "discover -a 10.0.0.9"];
+    kernel.log_is(0, 1, vec![]);
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.log_is(1, 1, vec![]);
+    let (out, err) = follow_lines("later", &lines, &mut kernel);
+    assert_eq!(
+        out,
+        "following 10.0.0.9:4420: 0 records, generation 1\n\
+         following 10.0.0.8:4420: 0 records, generation 1\n"
+    );
+    assert_eq!(
+        err,
+        "rnvme: discover at 10.0.0.8:4420: too many discoveries\n"
+    );
+}
+
+#[test]
+fn who_is_lost_for_good_is_asked_anew() {
+    let mut kernel = Script::default();
+    let lines = ["discover -a 10.0.0.8", "discover -a 10.0.0.9"];
+    kernel.failed(0, "the log changes", None);
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.log_is(2, 1, vec![]);
+    let (out, err) = follow_lines("anew", &lines, &mut kernel);
+    assert_eq!(out, "following 10.0.0.8:4420: 0 records, generation 1\n");
+    assert_eq!(err, "rnvme: discover at 10.0.0.8:4420: the log changes\n");
+    let asked: Vec<_> = kernel.asked.iter().map(|each| &each.traddr).collect();
+    assert_eq!(asked, ["10.0.0.8", "10.0.0.9", "10.0.0.8"]);
+}
+
+#[test]
+fn a_line_that_could_not_be_connected_is_tried_again() {
+    let mut kernel = Script {
+        connects: [made(1), made(2)].into(),
+        ..Script::default()
+    };
+    let lines = ["-a 10.0.0.9 -n nqn.x", "discover -a 10.0.0.8"];
+    kernel.tell(Change::Changed, numbered(1, dead()));
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.tell(Change::Changed, numbered(2, live()));
+    let (out, err) = follow_lines("again", &lines, &mut kernel);
+    assert_eq!(out, "rnvme2: connected to nqn.x at 10.0.0.9:4420\n");
+    assert_eq!(err.lines().count(), 1, "{err}");
+    assert_eq!(kernel.wishes.len(), 2);
+}
+
+#[test]
+fn what_a_line_names_stays_known_when_a_log_drops_it() {
+    let mut kernel = Script {
+        connects: [made(1)].into(),
+        ..Script::default()
+    };
+    let lines = [
+        "-a 10.0.0.9 -n nqn.x",
+        "discover -a 10.0.0.8",
+        "discover -a no..name",
+    ];
+    kernel.tell(Change::Changed, numbered(1, live()));
+    kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
+    kernel.log_is(0, 2, vec![]);
+    // The name makes it try again.
+    kernel.notices.push_back(Notice::Deadline);
+    let (out, _) = follow_lines("stays", &lines, &mut kernel);
+    assert!(out.contains("offered no more: nqn.x"), "{out}");
+    assert_eq!(kernel.wishes.len(), 1);
+}
+
+/// Nobody reads it.
+struct Closed;
+
+impl Write for Closed {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn who_cannot_tell_leaves_nothing_half_made() {
+    let mut kernel = Script {
+        connects: [made(0)].into(),
+        controllers: vec![connecting()],
+        ..Script::default()
+    };
+    kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
+    kernel.tell(Change::Removed, connecting());
+    let line = ["rnvme", "connect-all", "-a", "10.0.0.9", "-p"];
+    let line = [&line[..], &IDENTITY[..]].concat();
+    let options = match Arguments::try_parse_from(line).unwrap().verb {
+        Verb::ConnectAll(options) => options,
+        other => panic!("{other:?}"),
+    };
+    let end = run(
+        options,
+        &Places::default(),
+        &mut kernel,
+        &mut Closed,
+        &mut Closed,
+    );
+    assert!(end.is_err());
+    assert_eq!(kernel.disconnected, [0]);
 }
 
 #[test]
