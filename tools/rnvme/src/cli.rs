@@ -63,7 +63,7 @@ FINDINGS:
     fault    a connection cannot be made; the status is 1
     unknown  it could not be looked at
   and ends with the command that mends it, where there is one.
-  Nothing is changed, and nothing is sent.";
+  Nothing is changed, and nothing is sent, but for a question about a host name.";
 
 /// Connect and watch NVMe over RDMA block devices
 #[derive(Debug, Parser)]
@@ -284,7 +284,7 @@ pub(crate) struct Loss {
 
     /// Seconds after a loss that I/O waits before it fails; -1 for as long as attempts go on
     /// [default: -1]
-    #[arg(short = 'F', long, alias = "fast_io_fail_tmo", value_name = "SECONDS",
+    #[arg(short = 'F', long, visible_alias = "fast_io_fail_tmo", value_name = "SECONDS",
           allow_negative_numbers = true, value_parser = limit())]
     pub(crate) fast_io_fail_tmo: Option<i64>,
 }
@@ -405,7 +405,7 @@ pub(crate) struct Which {
     pub(crate) nqn: Option<String>,
 
     /// The controllers with these names, such as rnvme0
-    #[arg(short = 'd', long, value_name = "DEVICE", num_args = 1..)]
+    #[arg(short = 'd', long, value_name = "DEVICE", num_args = 1.., value_delimiter = ',')]
     pub(crate) device: Vec<String>,
 }
 
@@ -745,6 +745,17 @@ mod tests {
             &["rnvme1", "-c", "2"],
         ] {
             assert!(parse(options).is_err(), "{options:?}");
+        }
+    }
+
+    #[test]
+    fn devices_are_separated_by_commas_too() {
+        let line = ["rnvme", "disconnect", "-d", "rnvme0,rnvme1", "rnvme2"];
+        match Arguments::try_parse_from(line).unwrap().verb {
+            Verb::Disconnect(options) => {
+                assert_eq!(options.which.device, ["rnvme0", "rnvme1", "rnvme2"]);
+            }
+            other => panic!("{other:?}"),
         }
     }
 

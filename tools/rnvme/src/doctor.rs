@@ -8,6 +8,7 @@ pub(crate) mod judge;
 pub(crate) mod look;
 
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -32,6 +33,15 @@ impl Level {
             Self::Fault => "fault",
             Self::Unknown => "unknown",
         }
+    }
+}
+
+/// A name as a word of a command for a shell: an interface may be called almost anything.
+fn word(name: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-@:/".contains(c);
+    match !name.is_empty() && name.chars().all(is_plain) {
+        true => name.into(),
+        false => format!("'{}'", name.replace('\'', r"'\''")).into(),
     }
 }
 
@@ -79,6 +89,24 @@ impl Finding {
         Self {
             fix: Some(command.into()),
             ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::word;
+
+    #[test]
+    fn a_name_is_one_word() {
+        for (name, quoted) in [
+            ("eth0.7", "eth0.7"),
+            ("eth0;reboot", "'eth0;reboot'"),
+            ("a b", "'a b'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(word(name), quoted);
         }
     }
 }

@@ -16,6 +16,9 @@ const NQN_OF_UUID: &str = "nqn.2014-08.org.nvmexpress:uuid:";
 /// Name of the subsystem of every discovery controller.
 pub(crate) const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
 
+/// The identity that the firmware gives a machine.
+const PRODUCT_UUID: &str = "sys/class/dmi/id/product_uuid";
+
 /// Keeps the machine-id itself off the network, as machine-id(5) asks.
 const MACHINE_ID_USE: &[u8] = b"rnvme host identifier";
 
@@ -65,7 +68,7 @@ impl Places {
 
     /// A UUID that stays the same on this machine.
     fn machine(&self) -> Result<Uuid, Error> {
-        let product = self.read("sys/class/dmi/id/product_uuid")?;
+        let product = self.read(PRODUCT_UUID)?;
         if let Some(uuid) = product.and_then(|text| text.parse::<Uuid>().ok()) {
             // Some firmware has no UUID and says so with all zeros or all ones.
             if !uuid.is_nil() && !uuid.is_max() {
@@ -83,14 +86,17 @@ impl Places {
     }
 
     /// The text of a file without its white space; none where there is no file or no text.
-    fn read(&self, path: &str) -> Result<Option<String>, Error> {
-        let path: &Path = &self.0.join(path);
+    fn read(&self, file: &str) -> Result<Option<String>, Error> {
+        let path: &Path = &self.0.join(file);
         match std::fs::read_to_string(path) {
             Ok(text) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            // Only root may read the product UUID, and only root may connect: let the kernel be
-            // the one that says so.
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(None),
+            // Only root may read that, and only root may connect: let the kernel be the one that
+            // says so. A file of an administrator is not passed over: this host would be another
+            // one than it is to root.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied && file == PRODUCT_UUID => {
+                Ok(None)
+            }
             Err(error) => Err(Error::failed(format!(
                 "{}: {}",
                 path.display(),

@@ -97,6 +97,9 @@ fn normal(document: &Document<'_>) -> String {
             namespace.nsid,
             size(namespace.size)
         ));
+        if namespace.read_only {
+            text.push_str(", read-only");
+        }
     }
     text + "\n"
 }
@@ -135,6 +138,19 @@ mod tests {
         assert_eq!(
             every_line(Format::Normal),
             include_str!("golden/monitor.txt")
+        );
+    }
+
+    #[test]
+    fn protection_is_told() {
+        let protected = Namespace {
+            read_only: true,
+            ..disk()
+        };
+        let event = Event::Namespace(Change::Changed, Box::new(protected));
+        assert_eq!(
+            Line::Event(&event).render(Format::Normal),
+            "ns-change rnvme0n1 nsid 1 1.07 GB, read-only\n"
         );
     }
 

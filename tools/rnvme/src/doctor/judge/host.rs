@@ -2,6 +2,7 @@
 
 //! Who this host is, and whether it is connected already.
 
+use crate::address::Address;
 use crate::controller::Controller;
 use crate::doctor::facts::{Facts, Host, Unwritten};
 use crate::doctor::Finding;
@@ -52,7 +53,9 @@ fn connection(nqn: &str, host: &Host, facts: &Facts) -> Finding {
     };
     let there = |controller: &&Controller| {
         let at = facts.target.as_ref().is_none_or(|target| {
-            controller.traddr == target.address.to_string() && controller.trsvcid == target.service
+            let traddr = controller.traddr.parse::<Address>();
+            traddr.is_ok_and(|traddr| traddr.ip() == target.address)
+                && controller.trsvcid == target.service
         });
         at && controller.subsysnqn == nqn && controller.hostnqn.as_ref() == Some(&host.nqn)
     };

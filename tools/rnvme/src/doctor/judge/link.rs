@@ -4,7 +4,7 @@
 
 use super::firewall;
 use crate::doctor::facts::{Device, Facts, Gid, Interface, Module, Port, Protocol};
-use crate::doctor::Finding;
+use crate::doctor::{word, Finding};
 use std::net::{IpAddr, Ipv6Addr};
 
 const CHECK: &str = "link";
@@ -138,7 +138,10 @@ fn none(way: &Way<'_>, facts: &Facts, devices: &[Device], interfaces: &[Interfac
         .map(|number| format!("rxe{number}"))
         .find(|free| devices.iter().all(|device| device.name != *free))
         .unwrap_or_default();
-    Finding::fault(CHECK, text).fix(format!("rdma link add {free} type rxe netdev {below}"))
+    Finding::fault(CHECK, text).fix(format!(
+        "rdma link add {free} type rxe netdev {}",
+        word(below)
+    ))
 }
 
 type Judged = Result<Option<Finding>, Finding>;
@@ -190,7 +193,7 @@ fn kinds_of<'a>(port: &'a Port, address: Ipv6Addr, interface: &str) -> Vec<&'a s
 
 /// Soft-RoCE fills its table when it is made.
 fn again(finding: Finding, way: &Way<'_>, device: &Device) -> Finding {
-    let (name, interface) = (&device.name, &way.interface.name);
+    let (name, interface) = (word(&device.name), word(&way.interface.name));
     match device.soft && way.interface.vlan_of.is_none() {
         true => finding.fix(format!(
             "rdma link delete {name} && rdma link add {name} type rxe netdev {interface}"
@@ -207,7 +210,8 @@ fn default_type(_: &Way<'_>, device: &Device, port: &Port) -> Judged {
             let text = format!("connections of {name} use {kind}, and targets expect {ROCE_V2}");
             let file =
                 format!("/sys/kernel/config/rdma_cm/{name}/ports/{number}/default_roce_mode");
-            Err(Finding::fault("gid", text).fix(format!("echo '{ROCE_V2}' >{file}")))
+            let fix = format!("echo '{ROCE_V2}' >{}", word(&file));
+            Err(Finding::fault("gid", text).fix(fix))
         }
         _ => Ok(None),
     }
@@ -226,7 +230,7 @@ fn mtu(way: &Way<'_>, device: &Device, _: &Port) -> Judged {
     }
     let text =
         format!("{text}; it could be {LARGEST} where all on the way to the target takes that");
-    let fix = format!("ip link set {name} mtu {ROOMY}");
+    let fix = format!("ip link set {} mtu {ROOMY}", word(name));
     Ok(Some(Finding::warning(CHECK, text).fix(fix)))
 }
 

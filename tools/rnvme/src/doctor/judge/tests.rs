@@ -251,6 +251,16 @@ fn an_interface_that_is_down_has_taken_the_route_with_it() {
             route(facts).interface = 3;
         },
     );
+    // A spare one in the network of the one that is up is no fault.
+    for length in [24, 8] {
+        let spare = |facts: &mut Facts| {
+            let address = eth0(facts).addresses[0].address;
+            let mut other = interface(3, "eth1", address, length);
+            other.up = false;
+            facts.interfaces.as_mut().unwrap().push(other);
+        };
+        assert_eq!(found(spare), [], "/{length}");
+    }
     // One that is down and elsewhere is none of our business.
     let elsewhere = |facts: &mut Facts| {
         let mut other = interface(3, "eth1", [198, 51, 100, 2].into(), 24);

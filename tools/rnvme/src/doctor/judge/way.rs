@@ -4,7 +4,7 @@
 
 use super::link;
 use crate::doctor::facts::{Facts, Interface, Prefix, Route, Seen, Target};
-use crate::doctor::Finding;
+use crate::doctor::{word, Finding};
 use std::net::IpAddr;
 
 /// Follow the way, up to the first fault: what comes after is no wonder then.
@@ -49,8 +49,14 @@ fn route<'a>(target: &Target, interfaces: &'a [Interface]) -> Result<(Way<'a>, F
         let text = format!("{address} is not the address of a host on a network");
         return Err(Finding::fault(CHECK, text));
     }
-    // Its route is gone with it, and another may have taken its place.
-    if let Some(down) = interfaces.iter().find(|each| hides(each, address)) {
+    // An interface that is down has taken its route with it, and another one may be in its place.
+    let taken = match &target.route {
+        Ok(Ok(route)) => interfaces.iter().find(|each| each.index == route.interface),
+        _ => None,
+    };
+    let taken = taken.and_then(|interface| nearness(interface, address));
+    let hides = |each: &&Interface| !each.up && nearness(each, address) > taken;
+    if let Some(down) = interfaces.iter().find(hides) {
         return Err(is_down(down));
     }
     let found = reach(CHECK, target)?;
@@ -94,10 +100,13 @@ fn is_of_no_host(address: IpAddr) -> bool {
     broadcast || address.is_unspecified() || address.is_multicast() || address.is_loopback()
 }
 
-/// An interface that is down, and would be on the way.
-fn hides(interface: &Interface, address: IpAddr) -> bool {
-    let covers = |prefix: &Prefix| prefix.covers(address);
-    !interface.up && interface.addresses.iter().any(covers)
+/// The length of an interface's longest prefix that an address is in.
+fn nearness(interface: &Interface, address: IpAddr) -> Option<u8> {
+    let covering = interface
+        .addresses
+        .iter()
+        .filter(|prefix| prefix.covers(address));
+    covering.map(|prefix: &Prefix| prefix.length).max()
 }
 
 fn owner(address: IpAddr, interfaces: &[Interface]) -> Option<u32> {
@@ -108,7 +117,8 @@ fn owner(address: IpAddr, interfaces: &[Interface]) -> Option<u32> {
 
 fn is_down(interface: &Interface) -> Finding {
     let name = &interface.name;
-    Finding::fault("interface", format!("{name} is down")).fix(format!("ip link set {name} up"))
+    let fix = format!("ip link set {} up", word(name));
+    Finding::fault("interface", format!("{name} is down")).fix(fix)
 }
 
 /// Whether packets can leave by it.
