@@ -103,12 +103,16 @@ rrdma::parameters! {
     device: Text<63> = "", "RDMA device; empty: the first with an active port";
     gid_index: Number<0, 255> = 0, "which GID of its first port";
     nobody: Text<39> = "", "an address of its network that nobody has";
+    fill: Flag = false, "fill a queue, of which a device may complain";
 }
 
 const OWNER: &CStr = c"rrdma_qp_states";
 
 /// Receives that are posted to each queue pair.
 const RECEIVES: u32 = 4;
+
+/// Places of the completion queue.
+const COMPLETIONS: u32 = 32;
 
 fn run(job: &Arc<Job>) -> Result<Line, Failure> {
     let device = job.device(&parameters::device.get())?;
@@ -118,7 +122,7 @@ fn run(job: &Arc<Job>) -> Result<Line, Failure> {
         port,
         source: port.gid(parameters::gid_index.get()).step("GID")?,
         pd: ProtectionDomain::new(device.clone(), OWNER).step("protection domain")?,
-        cq: CompletionQueue::private(device.clone(), 32, 0, Poll::Workqueue, OWNER)
+        cq: CompletionQueue::private(device.clone(), COMPLETIONS, 0, Poll::Workqueue, OWNER)
             .step("completion queue")?,
         flushed: Arc::new(Atomic::new(0), GFP_KERNEL).step("counter")?,
     };
@@ -134,6 +138,9 @@ fn run(job: &Arc<Job>) -> Result<Line, Failure> {
         job.proceed("states")?;
         back = back.saturating_add(bench.walk::<Rc>("RC", last)?);
         back = back.saturating_add(bench.walk::<Uc>("UC", last)?);
+    }
+    if parameters::fill.get() {
+        bench.fill()?;
     }
     bench.refusals()?;
     bench.paths()?;
@@ -167,10 +174,10 @@ impl<S: Connected> Context for Walker<S> {
     }
 }
 
-/// Room for a message that never comes.
-struct Room(DmaBuffer);
+/// A message that nobody receives, or room for one that never comes.
+struct Letter(DmaBuffer);
 
-impl<S: Connected> Complete<Walker<S>> for Room {
+impl<S: Connected> Complete<Walker<S>> for Letter {
     fn complete(_: Operation<Self>, queue: &QueuePair<Walker<S>>, completion: &Completion<'_>) {
         if completion.result().is_err_and(|failure| failure.is_flush()) {
             queue.context().flushed.fetch_add(1, ordering::Relaxed);
@@ -178,7 +185,7 @@ impl<S: Connected> Complete<Walker<S>> for Room {
     }
 }
 
-impl<S: Connected> Receive<Walker<S>> for Room {
+impl<S: Connected> Receive<Walker<S>> for Letter {
     fn buffer(&self) -> Sge<'_> {
         self.0.sge()
     }
@@ -280,9 +287,14 @@ impl Bench<'_> {
         qp::create(parts, Ok(walker), OWNER).step("queue pair")
     }
 
-    fn receive(&self) -> Result<Operation<Room>, Failure> {
+    fn receive(&self) -> Result<Operation<Letter>, Failure> {
         let buffer = DmaBuffer::new(self.device().clone(), 64, Direction::FromDevice);
-        Operation::new(Room(buffer.step("receive")?)).step("receive")
+        Operation::new(Letter(buffer.step("receive")?)).step("receive")
+    }
+
+    fn message(&self) -> Result<Operation<Letter>, Failure> {
+        let buffer = DmaBuffer::new(self.device().clone(), 64, Direction::ToDevice);
+        Operation::new(Letter(buffer.step("message")?)).step("message")
     }
 
     fn to_self(&self) -> Result<Path<'_>, Failure> {
@@ -350,6 +362,35 @@ impl Bench<'_> {
             }
         }
         Ok(RECEIVES)
+    }
+
+    /// Gives up a queue pair with as many messages as the device takes, for which there are no
+    /// receives: that may be more than it was asked to have room for, and the room of the drain.
+    fn fill(&self) -> Result<(), Failure> {
+        let before = self.flushed.load(ordering::Relaxed);
+        let init = Rc::init(self.create()?, self.port).step("initialise")?;
+        let rtr = Rc::rtr(init, self.to_self()?).step("ready to receive")?;
+        let rts = Rc::rts(rtr).step("ready to send")?;
+        let mut posted = 0u32;
+        // Each takes a place of the completion queue.
+        while posted < COMPLETIONS / 2 {
+            let message = self.message()?;
+            let sent = rts
+                .queue_pair()
+                .post_send(message, |message, chain| chain.send([message.0.sge()]));
+            match sent {
+                Ok(()) => posted = posted.saturating_add(1),
+                Err(unposted) if unposted.error == ENOMEM => break,
+                Err(unposted) => return Err(unposted.error).step("message"),
+            }
+        }
+        drop(rts);
+        let back = self.flushed.load(ordering::Relaxed).wrapping_sub(before);
+        pr_info!("filled: {back} of {posted} messages came back\n");
+        match back == posted {
+            true => Ok(()),
+            false => Err(Failure::new("fill", fmt!("{back} of {posted} came back"))),
+        }
     }
 
     /// Compares what the device says of a queue pair with what it was told.

@@ -294,17 +294,20 @@ impl CompletionQueue {
     /// Waits for what a completion in this queue completes; if the queue is polled by
     /// its owner, polls meanwhile, within [`drain`](Self::drain). Sleeps.
     pub(super) fn wait(&self, done: &TimedCompletion) {
-        /// A device takes about as long to flush what was posted.
-        const ROUND: Delta = Delta::from_micros(200);
         if !self.is_polled_by_owner() {
             return done.wait();
         }
-        loop {
+        while !done.wait_timeout(Msecs::new(0)) {
+            self.pass_time();
+        }
+    }
+
+    /// Gives a device about as long as it takes to flush what was posted, and handles it if
+    /// nobody else does. Sleeps.
+    pub(super) fn pass_time(&self) {
+        fsleep(Delta::from_micros(200));
+        if self.is_polled_by_owner() {
             direct::process(self, u32::MAX);
-            if done.wait_timeout(Msecs::new(0)) {
-                return;
-            }
-            fsleep(ROUND);
         }
     }
 

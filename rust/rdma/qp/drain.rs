@@ -19,9 +19,10 @@
 //! poll until the queue is empty: that does not tell whether a handler is still at the
 //! last completion on another processor.
 //!
-//! Where the core does not poll, neither does its drain, but ten times a second: there the
-//! marker is one of ours, and we poll until it is back. A device that has a drain of its own
-//! knows why.
+//! A queue that was posted to beyond its [`Capacity`](super::Capacity), as devices that round it
+//! up allow, may be full. The core would say so, and drain nothing; here the marker is one of
+//! ours, and is posted when one of the others has completed. Where nobody polls but the owner,
+//! we do until the marker is back. A device that has a drain of its own knows why.
 
 mod marker;
 
@@ -37,6 +38,7 @@ use crate::{
         device::NodeType, //
     },
     sync::{
+        Deadline,
         Msecs,
         TimedCompletion, //
     }, //
@@ -54,6 +56,9 @@ use marker::Marker;
 /// How long a device may take to say that a queue pair takes no more receives; as long
 /// as the core gives it.
 const LAST_RECEIVE: Msecs = Msecs::from_secs(60);
+
+/// How long a full queue may take to have room for the marker.
+const ROOM: Msecs = Msecs::from_secs(60);
 
 /// How many sends have not completed, with a service that has no marker for them
 /// ([`Sealed::COUNTS_SENDS`]).
@@ -122,7 +127,7 @@ impl<E: Context> QueuePair<E> {
         if E::Service::COUNTS_SENDS {
             return self.wait_for_sends();
         }
-        if self.is_drained_by_polling(self.send_cq()) {
+        if !self.device().has_drain() {
             return self.drain_by_marker(self.send_cq(), Marker::post_send);
         }
         // SAFETY: By the type invariants. The completion queue has room for the
@@ -135,20 +140,15 @@ impl<E: Context> QueuePair<E> {
         if self.shared_receives().is_some() {
             return;
         }
-        if self.is_drained_by_polling(self.receive_cq()) {
+        if !self.device().has_drain() {
             return self.drain_by_marker(self.receive_cq(), Marker::post_receive);
         }
         // SAFETY: As in `drain_sends`.
         unsafe { bindings::ib_drain_rq(self.as_raw()) };
     }
 
-    /// Whether the core's drain would wait for us to poll `cq`.
-    fn is_drained_by_polling(&self, cq: &CompletionQueue) -> bool {
-        cq.is_polled_by_owner() && !self.device().has_drain()
-    }
-
     /// Stops the queue pair, posts a marker behind the requests of one direction, and waits
-    /// until it has completed in `cq`, which is this thread's to poll.
+    /// until it has completed in `cq`, which is this thread's to poll if it is the owner's.
     fn drain_by_marker(
         &self,
         cq: &CompletionQueue,
@@ -158,9 +158,17 @@ impl<E: Context> QueuePair<E> {
             return;
         }
         pin_init::stack_pin_init!(let marker = Marker::new());
-        // SAFETY: By the type invariants; it is stopped. The completion queue has room for
-        // the marker, see `Capacity::completions`, which is awaited below.
-        match unsafe { post(&marker, self.as_raw()) } {
+        let deadline = Deadline::after(ROOM);
+        let posted = loop {
+            // SAFETY: By the type invariants; it is stopped. The completion queue has room for
+            // the marker, see `Capacity::completions`, which is awaited below.
+            match unsafe { post(&marker, self.as_raw()) } {
+                // What is before it completes now.
+                Err(error) if error == ENOMEM && deadline.left() > Msecs::new(0) => cq.pass_time(),
+                other => break other,
+            }
+        };
+        match posted {
             Ok(()) => cq.wait(&marker.handled),
             Err(error) => pr_err!(
                 "{}: queue pair {}: cannot be drained: {error:?}\n",

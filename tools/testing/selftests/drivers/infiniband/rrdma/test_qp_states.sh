@@ -41,6 +41,14 @@ receives_come_back_from_every_state() {
 	done
 }
 
+# There is no room for the drain's own request then, until others have come back.
+a_full_queue_is_drained() {
+	walks "$OWN4" fill=1
+	explain 'rrdma_rxe0: qp#[0-9]* post_one_send: send queue full'
+	sample_says '^filled: ([0-9]+) of \1 messages came back$' || fail "$(sample_log)"
+	[ "$(sample_log | sed -n 's/^filled: \([0-9]*\) of.*/\1/p')" -gt 2 ] || fail "$(sample_log)"
+}
+
 refuses() {
 	sample_says "^refused: $1$" || fail "'$1' is not among: $(sample_log)"
 }
@@ -90,6 +98,7 @@ ends_with_the_driver() {
 
 main setup \
 	receives_come_back_from_every_state \
+	a_full_queue_is_drained \
 	what_cannot_be_is_refused_by_name \
 	paths_to_nowhere_are_refused \
 	ends_with_its_device \
