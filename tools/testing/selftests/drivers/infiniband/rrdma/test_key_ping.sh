@@ -27,7 +27,7 @@ with_packets_of_1024() {
 }
 
 under_loss() {
-	local STEP_MS=20000
+	local STEP_MS=$((20000 * SLOWDOWN))
 	network_loss 1
 	to_rping "$PEER4" 20000
 	from_rping "$OWN6" 20000

@@ -15,7 +15,7 @@ setup() {
 
 # receive [PARAMETER=VALUE...]: the sample receives.
 receive() {
-	sample_load multicast "group=$GROUP" "source=$OWN4" timeout=60000 "$@"
+	sample_load multicast "group=$GROUP" "source=$OWN4" timeout=$((60000 * SLOWDOWN)) "$@"
 	sample_waits '^receives$'
 }
 
@@ -178,7 +178,7 @@ interface_changes_its_address() {
 	done
 	interface_up "" "$bond" 1500 "$own/24"
 	rdma_add "" rrdma_rxe2 "$bond"
-	sample_load multicast "group=$GROUP" "source=$own" timeout=20000
+	sample_load multicast "group=$GROUP" "source=$own" timeout=$((20000 * SLOWDOWN))
 	sample_waits '^receives$'
 	run ip link set "$bond" type bond active_slave rrdma_slave1
 	sample_fails '^group: the address of the path changed$'

@@ -123,7 +123,7 @@ loses_the_first_of() {
 # what is lost of that, stays so.
 client_under_loss() {
 	program_listens "$PEER4" -C 60
-	loses_the_first_of sample_load ud_service "server=$PEER4" count=50 spare=30 timeout=60000
+	loses_the_first_of sample_load ud_service "server=$PEER4" count=50 spare=30 timeout=$((60000 * SLOWDOWN))
 	sample_done 60
 	same result "50 datagrams of 100 bytes in each direction, 30 more were sent" "$RESULT"
 	peer_end udaddy
@@ -133,7 +133,7 @@ client_under_loss() {
 
 # The answer is lost: the client asks again.
 server_under_loss() {
-	serve "$OWN4" count=50 spare=30 timeout=60000
+	serve "$OWN4" count=50 spare=30 timeout=$((60000 * SLOWDOWN))
 	loses_the_first_of peer_start udaddy udaddy -s "$OWN4" -C 60
 	sample_done 60
 	same result "50 datagrams of 100 bytes in each direction, 30 more were sent" "$RESULT"
@@ -144,7 +144,7 @@ server_under_loss() {
 
 unloads_while_its_question_is_lost() {
 	program_listens "$PEER4"
-	loses_the_first_of sample_load ud_service "server=$PEER4" timeout=60000
+	loses_the_first_of sample_load ud_service "server=$PEER4" timeout=$((60000 * SLOWDOWN))
 	sample_unload
 	sample_says '^stopped at service: the module is unloaded$' || fail "$(sample_log)"
 }
@@ -164,7 +164,7 @@ device_removed_while_it_listens() {
 }
 
 device_removed_while_it_waits_for_datagrams() {
-	serve "$OWN4" count=11 timeout=60000
+	serve "$OWN4" count=11 timeout=$((60000 * SLOWDOWN))
 	peer_start udaddy udaddy -s "$OWN4" -C 10
 	peer_waits udaddy 'receiving data transfers'
 	sample_loses_device datagrams

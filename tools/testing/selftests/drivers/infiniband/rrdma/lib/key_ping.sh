@@ -8,7 +8,7 @@ PORT=7174
 
 # Milliseconds that the sample waits for a step. The connection manager sends again what was lost
 # after more than 4 s: with loss the sample has to wait longer than that.
-STEP_MS=3000
+STEP_MS=$((3000 * SLOWDOWN))
 
 # serves ADDRESS [PARAMETER=VALUE...]: the sample is the server.
 serves() {

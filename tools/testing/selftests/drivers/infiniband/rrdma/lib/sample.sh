@@ -11,10 +11,20 @@ sample_load() {
 
 # sample_load_in NETNS NAME [PARAMETER=VALUE...]: the same, by who is in that network namespace.
 sample_load_in() {
-	local where=(${1:+ip netns exec "$1"})
+	local where=(${1:+ip netns exec "$1"}) limits
 	sample_mark "$2"
-	run "${where[@]}" modprobe "$SAMPLE" "${@:3}"
+	mapfile -t limits < <(sample_limits)
+	run "${where[@]}" modprobe "$SAMPLE" "${limits[@]}" "${@:3}"
 	defer sample_unload_if_loaded "$SAMPLE"
+}
+
+# The sample's own limits of time, if it has them: they are meant for a stock kernel.
+sample_limits() {
+	local limit
+	[ "$SLOWDOWN" -gt 1 ] || return 0
+	for limit in timeout patience; do
+		! grep -q "^$limit:" < <(modinfo -F parm "$SAMPLE") || echo "$limit=$((10000 * SLOWDOWN))"
+	done
 }
 
 # sample_refused NAME PARAMETER=VALUE...: loading it must fail for a value that is not allowed.
