@@ -496,7 +496,7 @@ pub(crate) struct Stats {
 
     /// Print how many a second, every so many seconds, until SIGINT or SIGTERM [default: 1]
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
-          value_parser = value_parser!(u32).range(1..=86400))]
+          value_parser = interval)]
     pub(crate) watch: Option<u32>,
 
     /// Print how long reads and writes took while that was measured
@@ -555,6 +555,15 @@ pub(crate) struct Doctor {
 pub(crate) struct Completion {
     /// The shell
     pub(crate) shell: Shell,
+}
+
+/// Seconds between two looks; they may be left out, so what follows may be meant as something else.
+fn interval(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(seconds @ 1..=86400) => Ok(seconds),
+        Ok(other) => Err(format!("{other} is not in 1..=86400")),
+        Err(_) => Err("not a number of seconds; a device comes before this option".into()),
+    }
 }
 
 /// Options of `man`.
@@ -746,6 +755,20 @@ mod tests {
         ] {
             assert!(parse(options).is_err(), "{options:?}");
         }
+    }
+
+    #[test]
+    fn a_device_is_no_interval() {
+        let parse = |more: &[&str]| {
+            let line = ["rnvme", "stats"].iter().chain(more);
+            Arguments::try_parse_from(line).map_err(|error| error.to_string())
+        };
+        assert!(parse(&["rnvme0", "--watch"]).is_ok());
+        assert!(parse(&["rnvme0", "--watch", "86400"]).is_ok());
+        let error = parse(&["--watch", "rnvme0"]).unwrap_err();
+        assert!(error.contains("a device comes before"), "{error}");
+        let error = parse(&["--watch", "86401"]).unwrap_err();
+        assert!(error.contains("not in 1..=86400"), "{error}");
     }
 
     #[test]
