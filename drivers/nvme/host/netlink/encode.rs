@@ -34,28 +34,29 @@ use crate::{
         Way, //
     },
 };
-use kernel::{
-    prelude::*,
-    str::CString, //
-};
+use kernel::prelude::*;
 use nvme_wire::{
     discovery::Entry,
     latency, //
 };
-use rrdma::netlink::Message;
+use rrdma::{
+    netlink::Message,
+    text::Message as Text, //
+};
 
 /// Bytes of a sector.
 const SECTOR: u32 = 512;
 
-/// The name of a controller.
-pub(super) fn name(controller: &Controller) -> Result<CString> {
-    CString::try_from_fmt(fmt!("{}", controller.name))
+/// The name of a controller. It takes no memory: who has none left asks what there is, and
+/// disconnects some of it.
+pub(super) fn name(controller: &Controller) -> Text<31> {
+    Text::new(fmt!("{}", controller.name))
 }
 
 /// All that is known of a controller.
 pub(super) fn controller(message: &mut Message<'_>, controller: &Controller) -> Result {
     message.put_u32(ctrl::CTRL_ID, controller.id)?;
-    message.put_str(ctrl::NAME, text(&name(controller)?)?)?;
+    message.put_str(ctrl::NAME, name(controller).as_str())?;
     options(message, &controller.options)?;
     let limits = controller.loss();
     loss(message, &limits)?;
@@ -262,7 +263,7 @@ pub(super) fn stats(
     numbers: &impl Numbers,
 ) -> Result {
     message.put_u32(stats::CTRL_ID, controller.id)?;
-    message.put_str(stats::NAME, text(&name(controller)?)?)?;
+    message.put_str(stats::NAME, name(controller).as_str())?;
     if let Some(qid) = qid {
         message.put_u16(stats::QID, qid)?;
     }
@@ -286,8 +287,4 @@ fn bucket(message: &mut Message<'_>, limit: Option<u64>, count: u64) -> Result {
         message.put_uint(latency_bucket::BELOW, limit)?;
     }
     message.put_uint(latency_bucket::COUNT, count)
-}
-
-pub(super) fn text(name: &CString) -> Result<&str> {
-    name.to_str().map_err(|_| EINVAL)
 }

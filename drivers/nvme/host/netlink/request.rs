@@ -81,7 +81,7 @@ pub(super) fn connect(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
     request
         .reply(Command::Connect as u8, |message| {
             message.put_u32(ctrl::CTRL_ID, controller.id)?;
-            message.put_str(ctrl::NAME, encode::text(&encode::name(&controller)?)?)
+            message.put_str(ctrl::NAME, encode::name(&controller).as_str())
         })
         // Who is not told of it cannot be expected to remove it.
         .inspect_err(|_| controller.delete())
