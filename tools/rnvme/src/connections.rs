@@ -3,11 +3,14 @@
 //! The file of connections that are to be there: in each line the options of one `rnvme connect`, or
 //! of a discovery controller that knows of several.
 
-use crate::cli::{Connect, Format, Seed};
+use crate::cli::{Connect, DiscoveryController, Format, Seed};
 use crate::error::{Error, Status};
 use crate::usage::complaint;
 use clap::{Args, Parser};
+use std::collections::hash_map::Entry::{Occupied, Vacant};
+use std::collections::HashMap;
 use std::fs::File;
+use std::hash::Hash;
 use std::io::Read;
 use std::path::Path;
 
@@ -61,10 +64,38 @@ fn text(bytes: &[u8]) -> Result<&str, (usize, String)> {
 /// The connections of a text; or the number of a line, and what is wrong with it.
 fn parse(text: &str) -> Result<Vec<Line>, (usize, String)> {
     let lines = (1..).zip(text.lines().map(str::trim));
+    let mut first = HashMap::new();
     lines
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
-        .map(|(number, line)| options(line).map_err(|why| (number, why)))
+        .map(|(number, line)| {
+            let line = options(line).map_err(|why| (number, why))?;
+            match first.entry(aim(&line)) {
+                Occupied(other) => Err((number, format!("the same as line {}", other.get()))),
+                Vacant(place) => {
+                    place.insert(number);
+                    Ok(line)
+                }
+            }
+        })
         .collect()
+}
+
+/// What only one line may lead to: the options of a second one would not be used.
+fn aim(line: &Line) -> impl Hash + Eq {
+    let (what, traddr, nqn, access) = match line {
+        Line::Connect(options) => ("", &options.traddr, &options.nqn, &options.access),
+        Line::Discover(seed) => {
+            let DiscoveryController {
+                traddr,
+                nqn,
+                access,
+            } = &seed.controller;
+            (DISCOVER, traddr, nqn, access)
+        }
+    };
+    let to = (what, traddr.to_lowercase(), access.trsvcid, nqn.clone());
+    let from = access.host_traddr.as_ref().map(ToString::to_string);
+    (to, from, access.hostnqn.clone(), access.hostid)
 }
 
 fn options(line: &str) -> Result<Line, String> {
@@ -127,6 +158,19 @@ mod tests {
     }
 
     #[test]
+    fn lines_differ_by_what_is_connected_to_what() {
+        for other in [
+            "-n nqn.y",
+            "-n nqn.x -s 4421",
+            "-n nqn.x -w 10.0.0.1",
+            "-n nqn.x -q nqn.h",
+        ] {
+            let text = format!("-a 10.0.0.9 -n nqn.x\n-a 10.0.0.9 {other}\ndiscover -a 10.0.0.9");
+            assert_eq!(parse(&text).unwrap().len(), 3, "{other}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_told_by_line() {
         for (text, line, why) in [
             (
@@ -160,6 +204,16 @@ mod tests {
                 "unexpected argument '--idempotent' found",
             ),
             ("--help", 1, "unexpected argument '--help' found"),
+            (
+                "-a a.example -n nqn.x\n\n-i 2 -a A.example -n nqn.x",
+                3,
+                "the same as line 1",
+            ),
+            (
+                "discover -a 10.0.0.9\ndiscover -a 10.0.0.9 -s 4420",
+                2,
+                "the same as line 1",
+            ),
         ] {
             let error = parse(text).unwrap_err();
             assert_eq!(error, (line, why.to_owned()));
