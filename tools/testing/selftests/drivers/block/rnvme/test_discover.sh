@@ -237,6 +237,57 @@ connects_all_of_a_file() {
 	has "$ERRORS" 'rnvme: connect-all: 1 of [0-9]+ connections failed$'
 }
 
+# A server of names that takes what it is asked and says nothing; whether it is there, and was asked,
+# is in SCRATCH.
+start_silent_names() {
+	python3 - "$SCRATCH/names" "$SCRATCH/asked" <<-'PYTHON' &
+		import socket, sys
+		server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+		server.bind(("127.0.0.1", 53))
+		open(sys.argv[1], "w").close()
+		while server.recv(512):
+		    open(sys.argv[2], "w").close()
+	PYTHON
+	defer end_process $!
+	wait_until 10 [ -e "$SCRATCH/names" ] || fail "there is no server of names"
+	[ ! -e /etc/resolv.conf ] || run mv /etc/resolv.conf "$SCRATCH/resolv.conf"
+	defer restore_names
+	printf 'nameserver 127.0.0.1\noptions timeout:30\n' >/etc/resolv.conf
+}
+
+restore_names() {
+	rm -f /etc/resolv.conf
+	[ ! -e "$SCRATCH/resolv.conf" ] || mv "$SCRATCH/resolv.conf" /etc/resolv.conf
+}
+
+# ended_by SIGNAL: CLIENT is sent one more, unless it has ended.
+ended_by() {
+	process_ended "$CLIENT" && return
+	kill -"$1" "$CLIENT"
+	return 1
+}
+
+# The first asks it to stop, which it cannot while it waits for somebody else; the next ends it.
+a_second_signal_ends_what_is_stuck() {
+	local signal status
+	start_silent_names
+	echo "-a target.example -n $NQN -q $HOSTNQN" >"$SCRATCH/connections.conf"
+	for signal in INT TERM; do
+		rm -f "$SCRATCH/asked"
+		env --default-signal=INT rnvme connect-all -f "$SCRATCH/connections.conf" &
+		CLIENT=$!
+		defer end_process $CLIENT
+		wait_until 10 [ -e "$SCRATCH/asked" ] || fail "nobody is asked for the name"
+		kill -$signal "$CLIENT"
+		sleep 1
+		! process_ended "$CLIENT" || fail "the first signal ends it"
+		wait_until "$SOON" ended_by $signal || fail "it is still stuck"
+		status=0
+		wait "$CLIENT" || status=$?
+		same "what ended it" $((128 + $(kill -l $signal))) $status
+	done
+}
+
 ends_with_its_device() {
 	local GUARDED=yes
 	run modprobe -r rnvme
@@ -258,4 +309,5 @@ main setup \
 	ends_with_its_module \
 	connects_all \
 	connects_all_of_a_file \
+	a_second_signal_ends_what_is_stuck \
 	ends_with_its_device
