@@ -28,7 +28,7 @@ FAULTS+='|Bad page state|kmemleak: [0-9]+ new'
 
 # What is known and not ours: after packets out of order, soft-RoCE ends a read without a status, and
 # warns of that once.
-KNOWN_FAULTS='WARNING: .*rxe_comp[.]c:[0-9]+.* rxe_completer[+]'
+KNOWN_FAULTS='WARNING: .*at rxe_completer[+]'
 
 # On a kernel that checks itself everything takes so many times longer.
 SLOWDOWN=${RNVME_SLOWDOWN:-1}
