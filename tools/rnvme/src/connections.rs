@@ -3,7 +3,7 @@
 //! The file of connections that are to be there: in each line the options of one `rnvme connect`, or
 //! of a discovery controller that knows of several.
 
-use crate::cli::{Connect, DiscoveryController, Format, Seed};
+use crate::cli::{Access, Connect, Format, Seed};
 use crate::error::{Error, Status};
 use crate::usage::complaint;
 use clap::{Args, Parser};
@@ -27,6 +27,19 @@ pub(crate) enum Line {
     Connect(Box<Connect>),
     /// All that a discovery controller knows of.
     Discover(Box<Seed>),
+}
+
+impl Line {
+    /// What it leads to: an address or a name, a subsystem, and the way there.
+    pub(crate) fn target(&self) -> (&str, &str, &Access) {
+        match self {
+            Self::Connect(options) => (&options.traddr, &options.nqn, &options.access),
+            Self::Discover(seed) => {
+                let controller = &seed.controller;
+                (&controller.traddr, &controller.nqn, &controller.access)
+            }
+        }
+    }
 }
 
 /// The words of a line.
@@ -82,18 +95,9 @@ fn parse(text: &str) -> Result<Vec<Line>, (usize, String)> {
 
 /// What only one line may lead to: the options of a second one would not be used.
 fn aim(line: &Line) -> impl Hash + Eq {
-    let (what, traddr, nqn, access) = match line {
-        Line::Connect(options) => ("", &options.traddr, &options.nqn, &options.access),
-        Line::Discover(seed) => {
-            let DiscoveryController {
-                traddr,
-                nqn,
-                access,
-            } = &seed.controller;
-            (DISCOVER, traddr, nqn, access)
-        }
-    };
-    let to = (what, traddr.to_lowercase(), access.trsvcid, nqn.clone());
+    let (traddr, nqn, access) = line.target();
+    let what = matches!(line, Line::Discover(_));
+    let to = (what, traddr.to_lowercase(), access.trsvcid, nqn.to_owned());
     let from = access.host_traddr.as_ref().map(ToString::to_string);
     (to, from, access.hostnqn.clone(), access.hostid)
 }

@@ -111,10 +111,7 @@ impl<'a> Aim<'a> {
 
     /// Whether nobody has to be asked for its address.
     fn is_numeric(&self) -> bool {
-        let traddr = match self.line {
-            Line::Connect(options) => &options.traddr,
-            Line::Discover(seed) => &seed.controller.traddr,
-        };
+        let (traddr, ..) = self.line.target();
         traddr.parse::<Address>().is_ok()
     }
 }
@@ -124,11 +121,7 @@ fn resolve<'a>(line: &'a Line, places: &Places) -> Result<Goal<'a>, Error> {
     match line {
         Line::Connect(options) => wish(options, places).map(Goal::Connect),
         Line::Discover(seed) => {
-            let DiscoveryController {
-                traddr,
-                nqn,
-                access,
-            } = &seed.controller;
+            let (traddr, nqn, access) = line.target();
             match target(traddr, nqn, access, places) {
                 Ok(target) => Ok(Goal::Search(target, seed)),
                 Err(error) => Err(unfound(Endpoint::new(traddr, access.trsvcid), error)),
