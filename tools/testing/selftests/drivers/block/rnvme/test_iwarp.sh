@@ -7,6 +7,12 @@ RDMA_TYPE=siw
 
 . "$(dirname "$0")/lib.sh"
 
+# A host that is quick to see a loss, and to try again.
+CONNECT_OPTIONS=(-k "$SLOWDOWN" -c 1 --timeout $((5 * SLOWDOWN)))
+
+# Less than elsewhere, as there are many tests.
+VERIFY_OPTIONS=(--io_size=6m)
+
 setup() {
 	modprobe rnvme && network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
 }
@@ -46,8 +52,139 @@ target_is_not_believed_to_invalidate() {
 	[[ ! $OUTPUT =~ \"remote_invalidations\":[1-9] ]] || fail "the target is believed: $OUTPUT"
 }
 
+# What is more than data: discards, zeroes, flushes.
+other_commands() {
+	local disk
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" 1)
+	run dd if=/dev/urandom of="$disk" bs=1M count=4 oflag=direct
+	run dd if="$disk" of="$SCRATCH/before" bs=1M count=4 iflag=direct
+	run blkdiscard -z -o 1M -l 1M "$disk"
+	run blkdiscard -o 2M -l 1M "$disk"
+	run dd if=/dev/zero of="$SCRATCH/before" bs=1M seek=1 count=2 conv=notrunc
+	run nvme flush "$disk"
+	run cmp -n 4194304 "$SCRATCH/before" "$disk"
+}
+
+commands_of_users() {
+	connect "$TARGET4"
+	run nvme id-ctrl "/dev/${CTRL}"
+	has "$OUTPUT" 'mn +: Linux'
+	run dd if=/dev/urandom of="$SCRATCH/data" bs=16k count=1
+	run nvme write "$(disk "$CTRL" 1)" -s 8 -c 31 -z 16384 -d "$SCRATCH/data"
+	run nvme read "$(disk "$CTRL" 1)" -s 8 -c 31 -z 16384 -d "$SCRATCH/read"
+	run cmp "$SCRATCH/data" "$SCRATCH/read"
+}
+
+each_kind_of_queue() {
+	connect "$TARGET4" -i 1 -W 1 -P 1
+	same "polled queues" 1 "$(ctrl_number nr_poll_queues)"
+	verify "$(disk "$CTRL" 1)" --rw=randwrite --bs=16k --size=1m --iodepth=8
+	verify "$(disk "$CTRL" 1)" --ioengine=io_uring --hipri=1 --rw=randrw --bs=4k-64k --size=1m \
+		--iodepth=8
+}
+
+resets_under_io() {
+	connect "$TARGET4"
+	start_verify
+	for _ in 1 2; do
+		run rnvme reset "$CTRL"
+		same state live "$(ctrl_field "$CTRL" state)"
+	done
+	is_verified
+}
+
+target_comes_back_under_io() {
+	connect "$TARGET4"
+	start_verify
+	port_goes
+	loses
+	port_is_back
+	comes_back
+	is_verified
+}
+
+# Nothing comes through any more: TCP would go on for a quarter of an hour, and keep-alives do not.
+silence_under_io() {
+	connect "$TARGET4"
+	start_verify
+	defer silence_ends_here
+	run nft "table inet rnvme_silence { chain input {
+		type filter hook input priority 0; tcp sport 4420 drop; tcp dport 4420 drop; }; }"
+	loses
+	has "$(ctrl_field "$CTRL" message)" 'in time|timed out|no response'
+	silence_ends_here
+	comes_back
+	is_verified
+}
+
+device_comes_back_under_io() {
+	connect "$TARGET4"
+	start_verify
+	run rdma link delete rnvme_rxe0
+	loses
+	! owns_queue_pair || fail "a queue pair is left of a deleted device"
+	rdma_add "" rnvme_rxe0 rnvme0
+	# The target listens on it again within five seconds.
+	comes_back
+	is_verified
+}
+
+is_given_up() {
+	connect "$TARGET4" -l 0
+	start_io
+	port_goes
+	io_fails
+	port_is_back
+	is_dead .
+}
+
+disconnect_under_io() {
+	local began took
+	connect "$TARGET4"
+	start_io
+	began=$(now)
+	disconnect "$CTRL"
+	took=$(($(now) - began))
+	LOST+='|No space left|No such device' io_fails
+	note "disconnected after $took ms"
+	[ $took -lt $((3000 * SLOWDOWN)) ] || fail "the disconnect took $took ms"
+}
+
+unloads_while_it_tries() {
+	connect "$TARGET4"
+	port_goes
+	loses
+	run rmmod rnvme
+	defer modprobe rnvme
+	no_disks || fail "a disk is left of an unloaded module"
+	port_is_back
+}
+
+namespaces_are_followed() {
+	connect "$TARGET4"
+	backend_memory other 16 4096
+	target_namespace "$NQN" 2 "$BACKEND"
+	wait_until "$SOON" [ -b "/dev/${CTRL}n2" ] || fail "there is no second disk"
+	run dd if="$(disk "$CTRL" 2)" of=/dev/null bs=64k count=1 iflag=direct
+	target_namespace_delete "$NQN" 2
+	wait_until "$SOON" is_gone "${CTRL}n2" || fail "there still is a second disk"
+}
+
+is_gone() {
+	[ ! -e "/sys/block/$1" ]
+}
+
+what_is_discovered_is_connected() {
+	run rnvme discover -a "$TARGET4" -q "$HOSTNQN" -o json
+	has "$OUTPUT" "\"subnqn\":\"$NQN\""
+	run rnvme connect-all -a "$TARGET4" -q "$HOSTNQN" "${CONNECT_OPTIONS[@]}"
+	CTRL=${OUTPUT%%:*}
+	defer disconnect_if_there "$CTRL"
+	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct
+}
+
 nobody_listens() {
-	SERVICE=4499
 	try rnvme connect -t rdma -a "$TARGET4" -s 4499 -n "$NQN" -q "$HOSTNQN"
 	same status 1 "$STATUS"
 	has "$ERRORS" '^rnvme: connect to .*: .+$'
@@ -64,4 +201,16 @@ main setup \
 	connects_over_ipv6 \
 	data_of_all_sizes \
 	target_is_not_believed_to_invalidate \
+	other_commands \
+	commands_of_users \
+	each_kind_of_queue \
+	resets_under_io \
+	target_comes_back_under_io \
+	silence_under_io \
+	device_comes_back_under_io \
+	is_given_up \
+	disconnect_under_io \
+	unloads_while_it_tries \
+	namespaces_are_followed \
+	what_is_discovered_is_connected \
 	nobody_listens

@@ -239,6 +239,20 @@ bpftrace_measures() {
 	[ "$count" = 20 ] || fail "$count and not 20 reads in: $(<"$SCRATCH/bpftrace")"
 }
 
+# perf reads the formats, and makes text of the events by itself.
+perf_records() {
+	command -v perf >"$SCRATCH/path" || { note "no perf" && return; }
+	connect_disk
+	run perf record -a -q -o "$SCRATCH/perf.data" -e 'rnvme:*' -- \
+		dd if="$DISK" of=/dev/null bs=4k count=20 iflag=direct
+	run perf script -i "$SCRATCH/perf.data"
+	same "reads that perf has seen" 20 "$(grep -cE "rnvme:rnvme_queue_command: $CTRL: disk=${CTRL}n1, qid=1, .*cmd=\(nvme_cmd_read slba=[0-9]+, blocks=8, " <<<"$OUTPUT")"
+	same "ends that perf has seen" 20 "$(grep -cE "rnvme:rnvme_complete_command: $CTRL: disk=${CTRL}n1, .* status=0" <<<"$OUTPUT")"
+	run perf stat -a -x , -o "$SCRATCH/perf.stat" -e rnvme:rnvme_complete_command -- \
+		dd if="$DISK" of=/dev/null bs=4k count=30 iflag=direct
+	has "$(<"$SCRATCH/perf.stat")" '30,,rnvme:rnvme_complete_command'
+}
+
 unloaded_while_traced() {
 	trace_start rnvme
 	connect_disk
@@ -274,4 +288,5 @@ main setup \
 	states \
 	connection_manager \
 	bpftrace_measures \
+	perf_records \
 	unloaded_while_traced
