@@ -56,6 +56,8 @@ struct queue {
 	struct ibv_mr *mr;
 	struct memory *memory;
 	unsigned int qid;
+	/* In the random mode one reply of so many is broken. */
+	unsigned int one_in;
 	/* It was hung up, perhaps before the connection is known to be established. */
 	bool over;
 	/* Its connection has ended: it is freed as soon as nothing of it is being served. */

@@ -152,8 +152,12 @@ void print_twists(FILE *out)
 
 /* The state of the random mode; 0 without it. */
 static uint64_t random_state;
-/* One reply of so many is broken in it. */
-#define RANDOM_ONE_IN	8
+/*
+ * One reply of so many is broken in it, by the connection: where many are, few connects come to
+ * their end, and where few are, there is I/O.
+ */
+#define RANDOM_MOST	2
+#define RANDOM_LEAST	9
 
 /* Seeds that differ little shall not. */
 void begin_random(uint64_t seed)
@@ -188,8 +192,10 @@ void break_at_random(struct queue *queue, enum step step, struct reply *reply)
 
 	if (!random_state)
 		return;
+	if (!queue->one_in)
+		queue->one_in = RANDOM_MOST + random_number() % (RANDOM_LEAST - RANDOM_MOST + 1);
 	each = find_twist(names[random_number() % ARRAY_SIZE(names)]);
-	if (random_number() % RANDOM_ONE_IN)
+	if (random_number() % queue->one_in)
 		return;
 	value = random_value();
 	size = 1 + random_number() % 8;
