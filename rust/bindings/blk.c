@@ -82,6 +82,29 @@ __rrdma_helper void rrdma_helper_blk_mq_unquiesce_tagset_quiesced(struct blk_mq_
 	rcu_read_unlock();
 }
 
+/*
+ * Requests that wait to come again do so now. A queue without any may be about to go, after which
+ * its work must not be started.
+ */
+__rrdma_helper void rrdma_helper_blk_mq_kick_tagset(struct blk_mq_tag_set *set)
+{
+	struct request_queue *q;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(q, &set->tag_list, tag_set_list) {
+		if (!percpu_ref_tryget(&q->q_usage_counter))
+			continue;
+		blk_mq_kick_requeue_list(q);
+		percpu_ref_put(&q->q_usage_counter);
+	}
+	rcu_read_unlock();
+}
+
+__rrdma_helper bool rrdma_helper_blk_queue_dying(struct request_queue *q)
+{
+	return blk_queue_dying(q);
+}
+
 __rrdma_helper bool rrdma_helper_blk_mq_tag_set_unused(struct blk_mq_tag_set *set)
 {
 	bool unused;

@@ -311,6 +311,13 @@ impl<T: Operations> Request<T> {
         self.flags() & NO_RETRY != 0
     }
 
+    /// Whether the disk is being removed, and nobody writes back to it any more: no use in another
+    /// attempt. C: `blk_queue_dying`.
+    pub fn is_disk_dying(&self) -> bool {
+        // SAFETY: By the invariants the request is valid, and so is its queue.
+        unsafe { bindings::blk_queue_dying((*self.as_raw()).q) }
+    }
+
     /// Whether it has pages that data is in, or is for. C: `blk_rq_has_data`.
     #[inline]
     pub(super) fn has_data(&self) -> bool {

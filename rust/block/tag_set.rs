@@ -348,6 +348,13 @@ impl<T: Operations> TagSet<T> {
         }
     }
 
+    /// Has requests that were [requeued](super::Request::requeue) with a delay come now, whatever
+    /// is left of it. Any context. C: `blk_mq_kick_requeue_list`.
+    pub fn kick_requeued(&self) {
+        // SAFETY: `inner` is valid.
+        unsafe { bindings::blk_mq_kick_tagset(self.as_raw()) };
+    }
+
     /// Brings a queue in line with the others, before its disk is added.
     ///
     /// # Safety

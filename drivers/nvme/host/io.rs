@@ -444,7 +444,8 @@ fn failed(queue: &Queue, status: nvme_wire::status::Status, request: Request<Io>
         delays: queue.retry_delays(),
     };
     let made = u8::try_from(request.data().retries()).unwrap_or(u8::MAX);
-    match policy.decide(status, made, !request.no_retry()) {
+    let may_retry = !request.no_retry() && !request.is_disk_dying();
+    match policy.decide(status, made, may_retry) {
         Disposition::Complete => end(request, block_status(BlockStatus::of(status))),
         Disposition::Retry { delay_ms } => {
             request.data().retries.add(1);

@@ -11,7 +11,7 @@ pub enum Disposition {
     Complete,
     /// Send it again.
     Retry {
-        /// After so many milliseconds, as the target asks.
+        /// After so many milliseconds, as the target asks within limits.
         delay_ms: u32,
     },
 }
@@ -27,6 +27,10 @@ pub struct RetryPolicy {
 
 impl RetryPolicy {
     const DELAY_UNIT_MS: u32 = 100;
+
+    /// The longest delay: who waits for the command cannot do anything about it, and the disk is
+    /// neither removed nor changed before.
+    const LONGEST_DELAY_MS: u32 = 10_000;
 
     /// Decides for a command that ended with `status` after `retries` retries
     /// were made; `may_retry` is false where its submitter wants none.
@@ -53,7 +57,9 @@ impl RetryPolicy {
             3 => self.delays[2],
             _ => 0,
         };
-        u32::from(units).saturating_mul(Self::DELAY_UNIT_MS)
+        u32::from(units)
+            .saturating_mul(Self::DELAY_UNIT_MS)
+            .min(Self::LONGEST_DELAY_MS)
     }
 }
 
@@ -102,9 +108,7 @@ mod tests {
                 0x1821,
                 0,
                 true,
-                Disposition::Retry {
-                    delay_ms: 6_553_500,
-                },
+                Disposition::Retry { delay_ms: 10_000 },
             ),
         ];
         for (name, field, retries, may_retry, expected) in cases {

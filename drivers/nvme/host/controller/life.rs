@@ -48,6 +48,10 @@ use rrdma::{
 /// How often we poll for others.
 const POLL: Msecs = Msecs::new(10);
 
+/// The longest that a request waits to be sent again, because the target wants so, while its disk
+/// is being deleted.
+const RETRY: Msecs = Msecs::from_secs(1);
+
 /// What somebody wants of a controller that is live.
 enum Wish<'a> {
     /// For which it is our turn.
@@ -198,9 +202,16 @@ impl Controller {
         self.enter(State::Deleting, None);
         self.removing.store(true, ordering::Relaxed);
         self.start_errand(turn, Errand::DeleteDisks);
-        let disks = self.serve(&*session, || match self.take_errand() {
-            Some(done) => ControlFlow::Break(done),
-            None => ControlFlow::Continue(Deadline::NEVER),
+        let mut retry = Deadline::after(RETRY);
+        let disks = self.serve(&*session, || {
+            if let Some(done) = self.take_errand() {
+                return ControlFlow::Break(done);
+            }
+            if retry.left() == Msecs::new(0) {
+                session.tag_set.kick_requeued();
+                retry = Deadline::after(RETRY);
+            }
+            ControlFlow::Continue(retry)
         });
         match disks {
             Ok(_) => session.shut_down(self),

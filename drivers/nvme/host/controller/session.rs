@@ -152,6 +152,8 @@ impl Session {
             let stats = connection.queue_pair().context().stats();
             Queue::end(connection, |request| fate.meet(request, stats));
         }
+        // What waits because the target wanted so fares as the others do.
+        self.tag_set.kick_requeued();
     }
 }
 

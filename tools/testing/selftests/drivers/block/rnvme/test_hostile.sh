@@ -406,6 +406,43 @@ never_answers_io_again_and_again() {
 	leave
 }
 
+# A target says when it wants a command again, but not as late as it likes; and that is not waited for
+# when the disk goes or the target is gone.
+wants_io_again_much_later() {
+	local RETRY_DELAY=0xffff
+	export RETRY_DELAY
+	hostile trap-read status 0x1821
+	connect_hostile
+	start_reader
+	wait_until $((20 * SLOWDOWN)) sent_again || fail "the read is not sent again"
+	disconnects_at_once
+	reader_ends
+	gone
+	hostile trap-read status 0x1821
+	connect_hostile
+	start_reader
+	end_process "$TARGET"
+	is_dead 'disconnected'
+	reader_ends
+	gone
+}
+
+# start_reader: a process, READER, that reads the block that the target waits for, and got so far.
+start_reader() {
+	dd if="/dev/${CTRL}n1" of=/dev/null bs=4k skip=1024 count=1 iflag=direct 2>"$SCRATCH/reader" &
+	READER=$!
+	defer end_process "$READER"
+	wait_until 10 count trap-read >"$SCRATCH/count" || fail "the target saw no read"
+}
+
+sent_again() {
+	[ "$(count trap-read)" -ge 2 ]
+}
+
+reader_ends() {
+	wait_until $((5 * SLOWDOWN)) process_ended "$READER" || fail "the read still waits"
+}
+
 never_answers_io() {
 	hostile trap-read silent
 	connect_hostile
@@ -570,6 +607,7 @@ main setup \
 	data_after_the_answer \
 	never_answers_io \
 	never_answers_io_again_and_again \
+	wants_io_again_much_later \
 	invalidates_another_key \
 	breaks_replies_at_random \
 	$(in_a_long_run breaks_replies_for_long) \

@@ -161,10 +161,15 @@ static void set_property(struct reply *reply)
 		fail(reply, INVALID_FIELD);
 }
 
-/* With another SERIAL in the environment, of a character, the target is another one. */
+/*
+ * With another SERIAL in the environment, of a character, the target is another one. RETRY_DELAY is
+ * that after which it wants commands again that fail with a status that says so.
+ */
 static void identify_controller(uint8_t *data)
 {
 	const char *serial = getenv("SERIAL");
+	const char *delay = getenv("RETRY_DELAY");
+	unsigned int at;
 
 	memcpy(data + 4, "serial              ", 20);
 	if (serial)
@@ -175,6 +180,8 @@ static void identify_controller(uint8_t *data)
 	put(data + 80, 0x00010300, 4);
 	/* Changes of namespaces, and of the discovery log. */
 	put(data + 92, tells ? 1 << 8 | 1U << 31 : 0, 4);
+	for (at = 128; delay && at < 134; at += 2)
+		put(data + at, strtoul(delay, NULL, 0), 2);
 	/* There is a log of effects. */
 	data[261] = 1 << 1;
 	put(data + 320, 10, 2);
