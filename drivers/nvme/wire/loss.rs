@@ -47,6 +47,53 @@ pub enum Action {
     },
 }
 
+/// What counts of earlier losses when a connection is lost.
+///
+/// A target may hang up whenever it gets a certain command, which comes again with each
+/// connection. So one that does not hold does not end what the loss before it began: pauses go on
+/// to grow, and there is an end to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Earlier {
+    /// How many attempts there were.
+    pub attempts: u32,
+    /// Milliseconds without a connection.
+    pub lost_ms: u32,
+    /// The loss is that of a connection that did not hold.
+    relapse: bool,
+}
+
+impl Earlier {
+    /// A connection that stands for so long holds.
+    const HOLDS_MS: u32 = 10_000;
+
+    /// When attempts to connect again have succeeded: so many, after so many milliseconds, with
+    /// what counted already.
+    #[must_use]
+    pub fn until_connected(self, attempts: u32, lost_ms: u32) -> Self {
+        Self {
+            attempts,
+            lost_ms,
+            ..self
+        }
+    }
+
+    /// When the connection that was made then is lost, after it stood for so long.
+    ///
+    /// The time counts from the first connection that did not hold, and not from the loss before
+    /// it: who comes back at the last moment, and stumbles once, has all the time again.
+    #[must_use]
+    pub fn until_lost(self, stood_ms: u32) -> Self {
+        if stood_ms >= Self::HOLDS_MS {
+            return Self::default();
+        }
+        Self {
+            attempts: self.attempts,
+            lost_ms: if self.relapse { self.lost_ms } else { 0 },
+            relapse: true,
+        }
+    }
+}
+
 impl Limits {
     /// Whether I/O is held back so long after a loss.
     #[must_use]
@@ -160,6 +207,50 @@ mod tests {
             ..LIMITS
         };
         assert!(!at_once.hold_io(0));
+    }
+
+    #[test]
+    fn a_connection_that_holds_begins_anew() {
+        let first = Earlier::default().until_connected(7, 50_000);
+        assert_eq!(first.until_lost(10_000), Earlier::default());
+        let again = first.until_lost(0).until_connected(9, 30_000);
+        assert_eq!(again.until_lost(10_000), Earlier::default());
+        assert_eq!(again.until_lost(u32::MAX), Earlier::default());
+    }
+
+    #[test]
+    fn one_that_does_not_hold_goes_on() {
+        let first = Earlier::default().until_connected(7, 59_999);
+        let second = first.until_lost(9999);
+        // The pauses grow at once, the time is a new one.
+        assert_eq!((second.attempts, second.lost_ms), (7, 0));
+        let third = second.until_connected(8, 20_000).until_lost(0);
+        assert_eq!((third.attempts, third.lost_ms), (8, 20_000));
+        let fourth = third.until_connected(9, 31_000).until_lost(0);
+        assert_eq!((fourth.attempts, fourth.lost_ms), (9, 31_000));
+    }
+
+    /// A target that always hangs up at once, without an end to the user's patience but this.
+    #[test]
+    fn connections_that_never_hold_are_given_up() {
+        let (mut earlier, mut attempts) = (Earlier::default(), 0);
+        loop {
+            let now = Moment {
+                since_loss_ms: earlier.lost_ms,
+                since_attempt_ms: u32::MAX,
+                attempts: earlier.attempts,
+                random: 0,
+            };
+            if LIMITS.action(now) == Action::GiveUp {
+                break;
+            }
+            attempts += 1;
+            let pause = Backoff::new(LIMITS.longest_pause_ms).pause_ms(earlier.attempts, 0);
+            earlier = earlier
+                .until_connected(earlier.attempts + 1, earlier.lost_ms + pause)
+                .until_lost(100);
+        }
+        assert_eq!(attempts, 62);
     }
 
     #[test]

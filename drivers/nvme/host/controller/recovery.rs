@@ -37,6 +37,7 @@ use kernel::{
 use nvme_wire::{
     loss::{
         Action,
+        Earlier,
         Moment, //
     },
     state::State, //
@@ -54,6 +55,8 @@ use rrdma::{
 pub(crate) struct Recovery {
     /// When the connection was lost.
     began: Instant<Monotonic>,
+    /// What counts besides.
+    earlier: Earlier,
     /// Attempts so far, the one under way included.
     pub(crate) attempts: u32,
     /// When the next one begins, if none is under way.
@@ -63,7 +66,7 @@ pub(crate) struct Recovery {
 impl Recovery {
     /// For how long the connection is lost, in milliseconds.
     pub(crate) fn lasts_ms(&self) -> u32 {
-        milliseconds(self.began.elapsed())
+        milliseconds(self.began.elapsed()).saturating_add(self.earlier.lost_ms)
     }
 }
 
@@ -74,10 +77,10 @@ pub(super) type Again = (KBox<Session>, Found);
 struct Outage<'a> {
     controller: &'a Controller,
     before: &'a Inventory,
-    began: Instant<Monotonic>,
     /// I/O is held back.
     held: bool,
-    attempts: u32,
+    /// How it goes on, as far as it did.
+    now: Recovery,
 }
 
 impl Controller {
@@ -96,9 +99,10 @@ impl Controller {
             return None;
         }
         self.log(format_args!("{}", failure.message()));
+        let earlier = session.earlier_losses();
         before.tag_set.quiesce();
         session.tear_down(Fate::Retry);
-        let again = Outage::new(self, before).last(failure);
+        let again = Outage::new(self, before, earlier).last(failure);
         self.resume(before, again)
     }
 
@@ -121,7 +125,7 @@ impl Controller {
             }
             self.log(format_args!("reset: {}", failure.message()));
             self.note(&failure);
-            Outage::new(self, before).last(failure)
+            Outage::new(self, before, Earlier::default()).last(failure)
         });
         self.resume(before, again)
     }
@@ -175,14 +179,18 @@ impl Controller {
 }
 
 impl<'a> Outage<'a> {
-    /// One that begins now, with I/O held back.
-    fn new(controller: &'a Controller, before: &'a Inventory) -> Self {
+    /// One that begins now, with I/O held back, or goes on.
+    fn new(controller: &'a Controller, before: &'a Inventory, earlier: Earlier) -> Self {
         Self {
             controller,
             before,
-            began: Instant::now(),
             held: true,
-            attempts: 0,
+            now: Recovery {
+                began: Instant::now(),
+                earlier,
+                attempts: earlier.attempts,
+                next: None,
+            },
         }
     }
 
@@ -194,18 +202,21 @@ impl<'a> Outage<'a> {
             let Some(limit) = self.pause() else {
                 return Err(latest);
             };
-            self.attempts = self.attempts.saturating_add(1);
+            self.now.attempts = self.now.attempts.saturating_add(1);
             self.show(None);
             controller.enter(State::Connecting, None);
             let deadline = Deadline::after(controller.options.connect_timeout).min(limit);
             match controller.attempt(self.before, deadline) {
-                Ok(again) => return Ok(again),
+                Ok((mut session, found)) => {
+                    session.after_loss = Some((self.over(), Instant::now()));
+                    return Ok((session, found));
+                }
                 Err(failure) if controller.is_over(&failure) => return Err(failure),
                 Err(failure) => latest = failure,
             }
             controller.log(format_args!(
                 "attempt {} to connect again: {}",
-                self.attempts,
+                self.now.attempts,
                 latest.message()
             ));
             controller.note(&latest);
@@ -221,12 +232,12 @@ impl<'a> Outage<'a> {
                 return None;
             }
             let limits = self.controller.loss().limits();
-            let since_loss_ms = milliseconds(self.began.elapsed());
+            let since_loss_ms = self.now.lasts_ms();
             self.hold(limits.hold_io(since_loss_ms));
             let now = Moment {
                 since_loss_ms,
                 since_attempt_ms: milliseconds(began.elapsed()),
-                attempts: self.attempts,
+                attempts: self.now.attempts,
                 random,
             };
             match limits.action(now) {
@@ -260,13 +271,17 @@ impl<'a> Outage<'a> {
         }
     }
 
+    /// What counts of it if the connection that was made does not hold.
+    fn over(&self) -> Earlier {
+        let Recovery {
+            earlier, attempts, ..
+        } = self.now;
+        earlier.until_connected(attempts, self.now.lasts_ms())
+    }
+
     /// Lets others see how it goes on.
     fn show(&self, next: Option<Deadline>) {
-        self.controller.shown.lock().recovery = Some(Recovery {
-            began: self.began,
-            attempts: self.attempts,
-            next,
-        });
+        self.controller.shown.lock().recovery = Some(Recovery { next, ..self.now });
     }
 }
 

@@ -8,6 +8,7 @@ use super::{
         Sender,
         COMMAND, //
     },
+    recovery::milliseconds,
     Controller,
     Inventory, //
 };
@@ -28,11 +29,16 @@ use crate::{
 };
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::Arc,
+    time::{
+        Instant,
+        Monotonic, //
+    },
 };
 use nvme_wire::{
     keep_alive::KeepAlive,
     limits::split::Split,
+    loss::Earlier,
     property::Configuration, //
 };
 use rrdma::{
@@ -71,9 +77,20 @@ pub(super) struct Session {
     pub(super) disable: Msecs,
     /// How long the controller may take to shut down.
     pub(super) shutdown: Msecs,
+    /// If it was made after a loss: what that was, and when I/O went on.
+    pub(super) after_loss: Option<(Earlier, Instant<Monotonic>)>,
 }
 
 impl Session {
+    /// What counts of earlier losses if the connection is lost now.
+    pub(super) fn earlier_losses(&self) -> Earlier {
+        let (earlier, since) = match self.after_loss {
+            Some(after_loss) => after_loss,
+            None => return Earlier::default(),
+        };
+        earlier.until_lost(milliseconds(since.elapsed()))
+    }
+
     /// The admin queue, for one command or what `limit` allows.
     fn command<'a>(&'a self, controller: &'a Controller, limit: Msecs) -> Admin<'a> {
         Admin {

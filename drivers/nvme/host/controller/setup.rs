@@ -290,6 +290,7 @@ impl Established {
             traffic_keeps_alive: identity.traffic_based_keep_alive(),
             disable: Msecs::new(this.capabilities.disable_timeout_ms()),
             shutdown: Msecs::new(identity.shutdown_timeout_ms()),
+            after_loss: None,
         };
         KBox::new(session, GFP_KERNEL).map_err(fail)
     }

@@ -349,6 +349,21 @@ no_keep_alive() {
 	gone
 }
 
+# It ends the connection each time that it gets a certain command, which comes again with the next one:
+# as long as none holds, that is one loss, with pauses that grow and an end.
+hangs_up_again_and_again() {
+	local CONNECT_OPTIONS=(--ctrl-loss-tmo $((10 * SLOWDOWN)))
+	hostile trap-read hang-up
+	connect_hostile
+	start_reader
+	wait_until 60 process_ended "$READER" || fail "it was sent $(count trap-read) times so far"
+	has "$(<"$SCRATCH/reader")" "$LOST"
+	is_dead 'disconnected'
+	# After a pause of a quarter of a second, and then of 0.5, 1, 2, ... up to 10, or a quarter less.
+	[ "$(count trap-read)" -le $((6 + 2 * SLOWDOWN)) ] || fail "it was sent $(count trap-read) times"
+	gone
+}
+
 failed_io() {
 	# Media and other errors, with the advice not to retry.
 	fails 1 'No data' trap-read status 0x4281
@@ -607,6 +622,7 @@ main setup \
 	data_after_the_answer \
 	never_answers_io \
 	never_answers_io_again_and_again \
+	hangs_up_again_and_again \
 	wants_io_again_much_later \
 	invalidates_another_key \
 	breaks_replies_at_random \
