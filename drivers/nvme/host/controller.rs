@@ -152,7 +152,7 @@ pub(crate) struct Controller {
     /// What its queues have done, whatever became of their connections.
     #[pin]
     ledger: Mutex<Ledger>,
-    /// The disks, which outlive a connection that is lost. Whoever has it locked allocates without
+    /// The disks, which outlive a connection that is lost, in the order of their numbers. Whoever has it locked allocates without
     /// I/O, as it is locked while I/O waits.
     #[pin]
     namespaces: Mutex<KVec<Namespace>>,
@@ -485,6 +485,12 @@ impl Controller {
         self.with_namespaces(|namespaces| namespaces.iter().any(|n| n.nsid == nsid))
     }
 
+    /// A generation of which disks there are, with that of a list of controllers. Does not change
+    /// while the controller's disks are looked at, if it is of them.
+    pub(crate) fn generation_of_disks(&self, list: u32) -> u32 {
+        self.host.generation_of_disks(list)
+    }
+
     /// What is done to the controller's disks.
     pub(crate) fn with_namespaces_mut<R>(&self, change: impl FnOnce(&mut [Namespace]) -> R) -> R {
         memory::without_io(|| change(&mut self.namespaces.lock()))
@@ -501,9 +507,14 @@ impl Controller {
             let mut namespaces = self.namespaces.lock();
             // If that fails, the disk goes without the lock, for which its I/O may have to wait.
             namespaces.reserve(1, GFP_KERNEL)?;
-            namespaces.push(namespace, GFP_KERNEL)?;
+            let after = namespaces.iter().position(|n| n.nsid > namespace.nsid);
+            let place = after.unwrap_or(namespaces.len());
+            namespaces
+                .insert_within_capacity(place, namespace)
+                .map_err(|_| ENOMEM)?;
+            self.host.disks_changed();
             self.shown.lock().namespaces = namespaces.len().try_into()?;
-            if let Some(namespace) = namespaces.last() {
+            if let Some(namespace) = namespaces.get(place) {
                 self.host.tell(self, Event::NamespaceAdded(namespace));
             }
             Ok(())

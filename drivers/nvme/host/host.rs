@@ -28,6 +28,10 @@ use kernel::{
     prelude::*,
     str::CStr,
     sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
         Arc,
         Mutex, //
     },
@@ -80,6 +84,8 @@ pub(crate) struct Host {
     family: Mutex<Option<Arc<Registration<Family>>>>,
     #[pin]
     controllers: Mutex<Controllers>,
+    /// Changes with which disks there are, and those of a controller only while they are locked.
+    disks: Atomic<u32>,
     #[pin]
     pub(crate) discoveries: Discoveries,
     /// The last controller is gone, and none comes.
@@ -160,6 +166,7 @@ impl Host {
                     generation: 1,
                     closed: false,
                 }, "rnvme::Host::controllers"),
+                disks: Atomic::new(0),
                 discoveries <- Discoveries::new(),
                 empty <- TimedCompletion::new(),
             }? Error),
@@ -332,6 +339,16 @@ impl Host {
         let mut list = controllers.list.iter();
         let next = list.find(|c| u64::from(c.id) >= from && c.options.namespace == *namespace);
         (controllers.generation, next.cloned())
+    }
+
+    /// A controller has another disk, or one less.
+    pub(crate) fn disks_changed(&self) {
+        self.disks.add(1, ordering::Relaxed);
+    }
+
+    /// A generation of the controllers and their disks: `list` is that of the controllers. Not 0.
+    pub(crate) fn generation_of_disks(&self, list: u32) -> u32 {
+        list.wrapping_add(self.disks.load(ordering::Relaxed)).max(1)
     }
 
     /// A use of `device`, unless it is going away.

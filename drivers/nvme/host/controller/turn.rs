@@ -143,6 +143,7 @@ impl Turn<'_> {
             let mut namespaces = controller.namespaces.lock();
             let place = namespaces.iter().position(which);
             let removed = place.and_then(|place| namespaces.remove(place).ok());
+            controller.host.disks_changed();
             controller.shown.lock().namespaces = namespaces.len().try_into().unwrap_or(u32::MAX);
             removed
         };

@@ -174,13 +174,13 @@ pub(super) fn dump_namespaces(host: &Arc<Host>, dump: &mut Dump<'_>) -> Result {
 }
 
 /// Dumps what belongs to controllers, of all or of the one that `attribute` names; the
-/// upper half of the cursor is the number of the controller. `dump_of` says whether all that
-/// were left of one fitted.
+/// upper half of the cursor is the number of the controller. `dump_of`, which gets the generation of
+/// the list of controllers, says whether all that were left of one fitted.
 fn dump_by_controller(
     host: &Arc<Host>,
     dump: &mut Dump<'_>,
     attribute: u16,
-    dump_of: fn(&Controller, &mut Dump<'_>) -> Result<bool>,
+    dump_of: fn(&Controller, &mut Dump<'_>, u32) -> Result<bool>,
 ) -> Result {
     let namespace = dump.net();
     let only = dump.u32(attribute);
@@ -192,12 +192,12 @@ fn dump_by_controller(
         dump.set_cursor(u64::from(id) << 32);
     }
     loop {
-        let (generation, next) = host.next(&namespace, dump.cursor() >> 32);
-        dump.set_generation(generation);
+        let (list, next) = host.next(&namespace, dump.cursor() >> 32);
+        dump.set_generation(host.generation_of_disks(list));
         let Some(controller) = next.filter(|c| only.is_none_or(|id| c.id == id)) else {
             return Ok(());
         };
-        if !dump_of(&controller, dump)? {
+        if !dump_of(&controller, dump, list)? {
             return Ok(());
         }
         dump.set_cursor(u64::from(controller.id).saturating_add(1) << 32);
@@ -205,10 +205,11 @@ fn dump_by_controller(
 }
 
 /// Whether all that were left fitted.
-fn dump_namespaces_of(controller: &Controller, dump: &mut Dump<'_>) -> Result<bool> {
+fn dump_namespaces_of(controller: &Controller, dump: &mut Dump<'_>, list: u32) -> Result<bool> {
     let base = u64::from(controller.id) << 32;
     let after = dump.cursor().saturating_sub(base);
     controller.with_namespaces(|namespaces| {
+        dump.set_generation(controller.generation_of_disks(list));
         for namespace in namespaces.iter().filter(|n| u64::from(n.nsid) > after) {
             let written = dump.message(Command::NsGet as u8, |message| {
                 encode::namespace(message, controller, namespace)
@@ -327,7 +328,7 @@ pub(super) fn dump_stats(host: &Arc<Host>, dump: &mut Dump<'_>) -> Result {
 }
 
 /// Whether all that were left fitted.
-fn dump_stats_of(controller: &Controller, dump: &mut Dump<'_>) -> Result<bool> {
+fn dump_stats_of(controller: &Controller, dump: &mut Dump<'_>, _list: u32) -> Result<bool> {
     let base = u64::from(controller.id) << 32;
     let after = dump.cursor().saturating_sub(base);
     controller.with_ledger(|ledger| {

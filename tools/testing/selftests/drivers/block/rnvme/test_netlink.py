@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """The netlink interface: every operation with the kernel's ynl client, and wrong."""
 
+import contextlib
 import errno
 import pathlib
+import struct
 import sys
 import threading
 import time
@@ -32,10 +34,29 @@ REQUIRED = {
 }
 NO_CONTROLLER = 0xfffffff0
 HOSTID = bytes(range(1, 17))
+TARGET = pathlib.Path("/sys/kernel/config/nvmet")
 # As the kernel has it.
 MOST_DISCOVERIES = 64
 # Longer than any operation here takes.
 SOON = 20
+
+
+class Dumps(genl.Socket):
+    """A connection for dumps in parts, as small as they come."""
+
+    ROOM = 4096
+
+    def begin(self, request, body):
+        """Begin a dump: its first part sees what there is now."""
+        self.send(struct.pack("=BBH", request.command, 1, 0) + body,
+                  genl.REQUEST | genl.ACK | genl.DUMP)
+
+    def dump(self, request, body):
+        """The messages of a dump while nothing changes."""
+        self.begin(request, body)
+        reply = self.replies()
+        check(not reply.interrupted, f"{request}: interrupted")
+        return reply.messages
 
 
 class World:
@@ -192,6 +213,38 @@ def ynl_resets_and_sets(world):
     scan = world.ynl.do("ctrl-rescan", {"ctrl-id": number})["scan"]
     world.wait(number, lambda ctrl: ctrl and ctrl["scan"] == scan)
     world.remove(number)
+
+
+def dumps_of_namespaces_are_whole(world):
+    """All of them, in their order, or the reader is told that they changed."""
+    namespaces = TARGET / "subsystems" / world.values["NQN"] / "namespaces"
+    request = world.spec.request("ns-get", "dump")
+    nsid = world.spec.sets[request.operation["attribute-set"]]["nsid"].number
+    count, first = 60, namespaces / "1/enable"
+    with contextlib.ExitStack() as undo:
+        for number in range(3, count + 1):
+            made = namespaces / str(number)
+            made.mkdir()
+            undo.callback(made.rmdir)
+            (made / "device_path").write_text((namespaces / "1/device_path").read_text().strip())
+            (made / "enable").write_text("1")
+        undo.callback(first.write_text, "1")
+        number = world.connected()
+        undo.callback(world.remove, number)
+        def becomes(path, enabled, left):
+            path.write_text(enabled)
+            world.wait(number, lambda ctrl: ctrl and ctrl["nr-namespaces"] == left)
+        dumps = Dumps("rnvme")
+        undo.callback(dumps.close)
+        # The first that there is was added last.
+        becomes(first, "0", count - 1)
+        becomes(first, "1", count)
+        same("namespaces", list(range(1, count + 1)),
+             [struct.unpack("=I", dict(genl.attributes(one))[nsid])[0]
+              for one in dumps.dump(request, b"")])
+        dumps.begin(request, b"")
+        becomes(first, "0", count - 1)
+        check(dumps.replies().interrupted, "a namespace went meanwhile, which is not told")
 
 
 def ynl_discovers(world):
@@ -528,6 +581,7 @@ TESTS = [
     ynl_drives_every_operation,
     a_number_is_not_given_again,
     ynl_resets_and_sets,
+    dumps_of_namespaces_are_whole,
     ynl_discovers,
     discoveries_are_limited,
     ynl_reads_statistics,

@@ -64,6 +64,10 @@ class Reply:
 class Socket:
     """A connection to a family."""
 
+    # Most that is read at once: the kernel makes the parts of a dump no larger than what was asked
+    # for so far.
+    ROOM = 1 << 17
+
     def __init__(self, family):
         self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, GENERIC)
         self.socket.settimeout(TIMEOUT)
@@ -81,19 +85,24 @@ class Socket:
 
     def message(self, body, flags=REQUEST | ACK):
         """Send a message; `body` is what follows the netlink header. Return the replies."""
+        self.send(body, flags)
+        return self.replies()
+
+    def send(self, body, flags):
+        """Send a message, the replies to which are yet to be read."""
         self.sequence += 1
         self.socket.send(struct.pack("=IHHII", 16 + len(body), self.family, flags,
                                      self.sequence, 0) + body)
-        return self._replies()
 
     def request(self, command, body=b"", flags=REQUEST | ACK):
         """Send a request with its attributes in `body`; return the replies."""
         return self.message(struct.pack("=BBH", command, 1, 0) + body, flags)
 
-    def _replies(self):
+    def replies(self):
+        """The replies to the last message."""
         reply = Reply()
         while True:
-            data = self.socket.recv(1 << 17)
+            data = self.socket.recv(self.ROOM)
             while data:
                 length, kind, flags, sequence, _ = struct.unpack_from("=IHHII", data)
                 body, data = data[16:length], data[(length + 3) & ~3:]
