@@ -187,7 +187,7 @@ impl Admin<'_> {
     /// Tells the target that we live, if nobody else does so meanwhile and it is time.
     pub(crate) fn stay_alive(&self) -> Result<(), Failure> {
         match self.sender {
-            Sender::Thread(queue) => self.controller.stay_alive(queue),
+            Sender::Thread(queue) => self.controller.stay_alive(queue, self.deadline),
             Sender::Errand | Sender::User => Ok(()),
         }
     }

@@ -100,7 +100,7 @@ impl Controller {
         };
         let found = namespace::find(self, &admin, inventory)?;
         self.start_errand(turn, Errand::Follow(found));
-        self.serve(session, || {
+        self.serve_until(session, inventory.deadline, || {
             let stage = ErrorStage::Namespaces;
             if self.is_deleting() {
                 return ControlFlow::Break(Err(Failure::cancelled(stage)));
@@ -228,6 +228,16 @@ impl Controller {
     pub(super) fn serve<R>(
         &self,
         line: &impl Line,
+        over: impl FnMut() -> ControlFlow<R, Deadline>,
+    ) -> Result<R, Failure> {
+        self.serve_until(line, Deadline::NEVER, over)
+    }
+
+    /// The same where it is over by the `deadline`: so long an answer is waited for at most.
+    fn serve_until<R>(
+        &self,
+        line: &impl Line,
+        deadline: Deadline,
         mut over: impl FnMut() -> ControlFlow<R, Deadline>,
     ) -> Result<R, Failure> {
         let keep_alive = KeepAlive::new(self.options.keep_alive_ms(), line.traffic_keeps_alive());
@@ -251,7 +261,8 @@ impl Controller {
             }
             if let Some(keep_alive) = keep_alive {
                 if keep_alive.is_due(line.take_traffic()) {
-                    self.keep_alive(line.admin(), Msecs::new(keep_alive.timeout_ms()))?;
+                    let limit = Msecs::new(keep_alive.timeout_ms());
+                    self.keep_alive(line.admin(), Deadline::after(limit).min(deadline))?;
                 }
             }
             next = Deadline::after(period);

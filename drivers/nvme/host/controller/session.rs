@@ -254,21 +254,33 @@ impl Controller {
         *self.sign_of_life.lock()
     }
 
-    /// Tells the target that we live, if it is time, between other commands.
-    pub(super) fn stay_alive(&self, queue: &Connected<Queue>) -> Result<(), Failure> {
+    /// Tells the target that we live, if it is time, between other commands, which must be over
+    /// by the `deadline`.
+    pub(super) fn stay_alive(
+        &self,
+        queue: &Connected<Queue>,
+        deadline: Deadline,
+    ) -> Result<(), Failure> {
         match self.next_sign_of_life().left() > Msecs::new(0) {
             true => Ok(()),
-            false => self.keep_alive(queue, Msecs::new(self.options.keep_alive_ms())),
+            false => {
+                let limit = Msecs::new(self.options.keep_alive_ms());
+                self.keep_alive(queue, Deadline::after(limit).min(deadline))
+            }
         }
     }
 
-    /// Tells the target that we live; waits for its answer.
-    pub(super) fn keep_alive(&self, queue: &Connected<Queue>, limit: Msecs) -> Result<(), Failure> {
+    /// Tells the target that we live; waits for its answer, until the `deadline` at most.
+    pub(super) fn keep_alive(
+        &self,
+        queue: &Connected<Queue>,
+        deadline: Deadline,
+    ) -> Result<(), Failure> {
         self.has_shown_life();
         let admin = Admin {
             sender: Sender::Thread(queue),
             controller: self,
-            deadline: Deadline::after(limit.min(COMMAND)),
+            deadline: Deadline::after(COMMAND).min(deadline),
         };
         match admin.keep_alive() {
             // Removal has been asked for, which the caller will see.

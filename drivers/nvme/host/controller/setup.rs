@@ -657,7 +657,7 @@ impl<'a> Setup<'a> {
             .map_err(|_| Failure::kernel(ErrorStage::Queues, ENOMEM, "I/O queues"))?;
         for qid in 1..=count {
             // There may be so many that it takes long.
-            self.controller.stay_alive(admin)?;
+            self.controller.stay_alive(admin, self.deadline)?;
             let plan = Plan {
                 qid,
                 size: agreement.size.entries(),

@@ -34,6 +34,7 @@ const char *address;
 const char *port;
 bool tells;
 unsigned long events;
+unsigned long slow;
 unsigned long logged = 6;
 /* What it says is the size of its queues: ENTRIES in the environment. */
 static unsigned long entries = MAX_ENTRIES;
@@ -492,6 +493,7 @@ int main(int argc, char **argv)
 	tells = getenv("EVENTS");
 	events = tells ? number(getenv("EVENTS")) : 0;
 	spared = getenv("AFTER") ? number(getenv("AFTER")) : 0;
+	slow = getenv("SLOW") ? number(getenv("SLOW")) : 0;
 	logged = getenv("LOGGED") ? number(getenv("LOGGED")) : logged;
 	entries = getenv("ENTRIES") ? number(getenv("ENTRIES")) : entries;
 	setvbuf(stdout, NULL, _IOLBF, 0);

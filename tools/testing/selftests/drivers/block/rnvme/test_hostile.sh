@@ -349,6 +349,17 @@ no_keep_alive() {
 	gone
 }
 
+# One that is due while it connects is not waited for any longer than for the attempt: the program
+# would have given up before that.
+no_keep_alive_while_it_connects() {
+	SLOW=$((2600 * SLOWDOWN)) hostile keep-alive silent
+	expect 5 rnvme connect -a "$TARGET4" -s "$SERVICE" -n "$NQN" -i 1 \
+		--timeout $((10 * SLOWDOWN)) -k $((10 * SLOWDOWN)) -o json
+	has "$ERRORS" '"stage":"keep-alive"'
+	same "signs of life" 1 "$(count keep-alive)"
+	gone
+}
+
 # It ends the connection each time that it gets a certain command, which comes again with the next one:
 # as long as none holds, that is one loss, with pauses that grow and an end.
 hangs_up_again_and_again() {
@@ -616,6 +627,7 @@ main setup \
 	disconnects \
 	silences \
 	no_keep_alive \
+	no_keep_alive_while_it_connects \
 	failed_io \
 	broken_io \
 	answers_io_twice \

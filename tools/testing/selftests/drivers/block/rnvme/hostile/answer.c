@@ -3,6 +3,7 @@
  * What a host asks for, and what a target answers that keeps to the protocol.
  */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "target.h"
 
@@ -362,8 +363,10 @@ void answer(struct queue *queue, const struct capsule *capsule, enum step step, 
 	case CONFIGURE:
 		return set_property(reply);
 	case CONTROLLER: case LIST: case NAMESPACE: case DESCRIPTORS:
+		usleep(1000 * slow);
 		return identify(queue, reply);
 	case LOG: case ENTRIES:
+		usleep(1000 * slow);
 		return discovery_log(queue, reply);
 	case READ: case WRITE: case TRAP_READ: case TRAP_WRITE:
 		return read_write(queue, capsule, reply);

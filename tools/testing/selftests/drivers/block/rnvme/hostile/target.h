@@ -98,6 +98,8 @@ extern const char *port;
  */
 extern bool tells;
 extern unsigned long events;
+/* Milliseconds until it says what it has: SLOW in the environment. */
+extern unsigned long slow;
 /* Entries of the discovery log: LOGGED in the environment. */
 extern unsigned long logged;
 
