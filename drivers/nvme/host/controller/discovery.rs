@@ -80,6 +80,8 @@ pub(crate) struct Discovery {
 struct Shown {
     /// What came of it last; `None` at first.
     latest: Option<Outcome>,
+    /// Changes with that; not 0.
+    generation: u32,
     /// Nothing comes any more.
     over: bool,
 }
@@ -118,6 +120,7 @@ impl Discovery {
                 controller,
                 shown <- new_mutex!(Shown {
                     latest: None,
+                    generation: 1,
                     over: false,
                 }, "rnvme::Discovery::shown"),
                 over <- TimedCompletion::new(),
@@ -166,9 +169,11 @@ impl Discovery {
         self.over.complete_all();
     }
 
-    /// What came of it last; `None` while nothing did.
-    pub(crate) fn outcome<R>(&self, look: impl FnOnce(Option<&Outcome>) -> R) -> R {
-        look(self.shown.lock().latest.as_ref())
+    /// What came of it last, `None` while nothing did, and a number that changes with that and is
+    /// not 0.
+    pub(crate) fn outcome<R>(&self, look: impl FnOnce(Option<&Outcome>, u32) -> R) -> R {
+        let shown = self.shown.lock();
+        look(shown.latest.as_ref(), shown.generation)
     }
 
     /// From connecting to when nothing is left of the connection. Sleeps.
@@ -194,10 +199,14 @@ impl Discovery {
 
     /// Keeps what came of it, and tells.
     fn show(&self, outcome: Outcome, over: bool) {
-        *self.shown.lock() = Shown {
-            latest: Some(outcome),
-            over,
-        };
+        {
+            let mut shown = self.shown.lock();
+            *shown = Shown {
+                latest: Some(outcome),
+                generation: shown.generation.wrapping_add(1).max(1),
+                over,
+            };
+        }
         self.controller.host.tell_discovery(self);
     }
 

@@ -189,7 +189,7 @@ pub(super) fn namespace(
 /// How a discovery went.
 pub(super) fn discovery(message: &mut Message<'_>, discovery: &Discovery) -> Result {
     message.put_u32(discovery::DISCOVERY_ID, discovery.id)?;
-    discovery.outcome(|outcome| match outcome {
+    discovery.outcome(|outcome, _| match outcome {
         None => Ok(()),
         Some(Outcome::Read(log)) => {
             message.put_uint(discovery::GENERATION, log.header.generation)?;

@@ -261,7 +261,8 @@ pub(super) fn get_discovery(host: &Arc<Host>, request: &mut Request<'_>) -> Resu
 pub(super) fn dump_entries(host: &Arc<Host>, dump: &mut Dump<'_>) -> Result {
     let (namespace, owner) = (dump.net(), dump.portid());
     let discovery = find_discovery(host, dump, &namespace, owner)?;
-    discovery.outcome(|outcome| {
+    discovery.outcome(|outcome, generation| {
+        dump.set_generation(generation);
         let why = match outcome {
             Some(Outcome::Read(log)) => return dump_log(log, dump),
             Some(Outcome::Failed(..)) => "the discovery failed",

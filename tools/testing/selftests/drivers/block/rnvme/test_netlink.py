@@ -247,6 +247,46 @@ def dumps_of_namespaces_are_whole(world):
         check(dumps.replies().interrupted, "a namespace went meanwhile, which is not told")
 
 
+def dumps_of_a_log_are_whole(world):
+    """Its entries are those of one log, or the reader is told that they are not."""
+    discover, request = world.spec.request("discover"), world.spec.request("discover-get", "dump")
+    links, count = TARGET / "ports/4420/subsystems", 40
+    listener = spec.ynl_family()
+    listener.ntf_subscribe("events")
+    with contextlib.ExitStack() as undo:
+        undo.callback(listener.close)
+        for number in range(count):
+            made = TARGET / "subsystems" / f"{world.values['NQN']}-{number}"
+            made.mkdir()
+            undo.callback(made.rmdir)
+            (made / "attr_allow_any_host").write_text("1")
+            link = links / made.name
+            link.symlink_to(made)
+            undo.callback(link.unlink, missing_ok=True)
+        def await_log(entries):
+            limit = time.monotonic() + SOON
+            while not any(one["msg"].get("nr-entries") == entries
+                          for one in listener.poll_ntf(duration=1)):
+                check(time.monotonic() < limit, f"no log of {entries} entries")
+        dumps = Dumps("rnvme")
+        undo.callback(dumps.close)
+        wish = {"traddr": world.values["TARGET4"].encode() + b"\0", "persistent": b"",
+                "hostnqn": world.values["HOSTNQN"].encode() + b"\0", "hostid": HOSTID}
+        made = dumps.request(discover.command, b"".join(
+            genl.attribute(discover.attributes[name].number, data)
+            for name, data in wish.items())).messages[0]
+        number = world.spec.sets[discover.operation["attribute-set"]]["discovery-id"].number
+        ours = genl.attribute(request.attributes["discovery-id"].number,
+                              dict(genl.attributes(made))[number])
+        # The target itself, and the subsystem that there is.
+        await_log(count + 2)
+        same("entries", count + 2, len(dumps.dump(request, ours)))
+        dumps.begin(request, ours)
+        link.unlink()
+        await_log(count + 1)
+        check(dumps.replies().interrupted, "the log changed meanwhile, which is not told")
+
+
 def ynl_discovers(world):
     """A discovery is of the socket that asked, and goes with it."""
     wish = {"traddr": world.values["TARGET4"], "hostnqn": world.values["HOSTNQN"],
@@ -582,6 +622,7 @@ TESTS = [
     a_number_is_not_given_again,
     ynl_resets_and_sets,
     dumps_of_namespaces_are_whole,
+    dumps_of_a_log_are_whole,
     ynl_discovers,
     discoveries_are_limited,
     ynl_reads_statistics,
