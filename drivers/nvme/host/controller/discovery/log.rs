@@ -114,6 +114,7 @@ impl Log {
                 format_args!("{what}: not done within {limit} ms"),
             ));
         }
+        admin.stay_alive()?;
         let page = LogPage::new(LogPage::DISCOVERY, offset, length as u64)
             .map_err(|why| Failure::new(STAGE, EINVAL, format_args!("{what}: {why}")))?;
         admin.log_page(STAGE, page, what)

@@ -198,6 +198,23 @@ falls_silent() {
 	end_process "$TARGET"
 }
 
+# Reading a long log takes longer than the target waits for a sign of life.
+is_kept_alive_while_it_reads() {
+	EVENTS=0 LOGGED=1024 SLOW=50 hostile
+	follow_hostile -k $((2 * SLOWDOWN))
+	wait_until 30 read_for_long || fail "only $(count entries) pieces of the log were read"
+	[ "$(count keep-alive)" -gt 0 ] || fail "there was no sign of life"
+	# Before it comes to connect to all of them.
+	kill -TERM "$FOLLOWER"
+	ends 0
+	end_process "$TARGET"
+}
+
+# For more than half of that time.
+read_for_long() {
+	[ "$(count entries)" -ge $((40 * SLOWDOWN)) ]
+}
+
 ends_with_its_module() {
 	EVENTS=0 hostile
 	follow_hostile
@@ -228,5 +245,6 @@ main setup \
 	tells_no_changes \
 	stops_telling \
 	falls_silent \
+	is_kept_alive_while_it_reads \
 	ends_with_its_module \
 	goes_on_with_another_device
