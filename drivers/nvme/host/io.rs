@@ -231,7 +231,10 @@ impl Place {
                 return;
             }
         }
-        drop(self.queue.publish(queue.clone()));
+        if let Some(old) = self.queue.publish(queue.clone()) {
+            // Whoever gathered commands there finds the other one when he wants them sent.
+            Queue::send_waiting(&old, refuse);
+        }
     }
 
     /// Whether a request whose time is over ends when its queue is polled: nobody may have
