@@ -107,10 +107,11 @@ enum Origin {
 /// A queue pair needs room for every work request that it can have posted, and
 /// one more a direction for its drain: an entry that finds the queue full is lost.
 ///
-/// Must be dropped where it may sleep. Who may call it when it dies: the device
-/// calls its monitor, until the queue is destroyed; completions cannot come, for
-/// queue pairs hold their queues. A handler of the core that has just ended to
-/// complete is waited for.
+/// Must be dropped where it may sleep, and not by what handles completions. Who may call
+/// it when it dies: the device calls its monitor, until the queue is destroyed; completions
+/// cannot come, for queue pairs hold their queues. A handler of the core that has just ended
+/// to complete is waited for, also where the queue goes back to a pool: it may be in the
+/// queue, and in the code of whoever is dropping it.
 ///
 /// # Invariants
 ///
@@ -311,6 +312,24 @@ impl CompletionQueue {
         }
     }
 
+    /// Waits until whoever handled the last of our completions, in a queue that is shared, is
+    /// out of it: the pool, which frees it when the device goes, does not. Others may use it
+    /// on, so that it is not disabled. Sleeps; nothing of ours may complete in it any more.
+    fn wait_for_shared_handler(&self) {
+        match self.poll_context() {
+            // SAFETY: May sleep here. A softirq is an RCU read-side critical section.
+            bindings::ib_poll_context_IB_POLL_SOFTIRQ => unsafe {
+                bindings::synchronize_rcu_expedited()
+            },
+            // SAFETY: By the type invariant. For the other ways of polling of a pool the core
+            // made `work` of the union, and nobody drops a queue in it. May sleep here.
+            _ => unsafe {
+                let work = &raw mut (*self.raw.as_ptr()).__bindgen_anon_1;
+                bindings::flush_work(work.cast::<bindings::work_struct>());
+            },
+        }
+    }
+
     /// Waits until no softirq polls the queue, nor arms it again: the core's handler does
     /// that, and more, when it has said already that it is over, so that what `ib_free_cq`
     /// waits for itself is too little. Sleeps; nothing may complete in the queue any more.
@@ -355,7 +374,10 @@ impl Drop for CompletionQueue {
         // none uses this one any more. The monitor lives longer than the queue.
         unsafe {
             match self.origin {
-                Origin::Pool { entries } => bindings::ib_cq_pool_put(self.raw.as_ptr(), entries),
+                Origin::Pool { entries } => {
+                    self.wait_for_shared_handler();
+                    bindings::ib_cq_pool_put(self.raw.as_ptr(), entries);
+                }
                 Origin::Allocated(_) => {
                     self.wait_for_softirq();
                     bindings::ib_free_cq(self.raw.as_ptr());

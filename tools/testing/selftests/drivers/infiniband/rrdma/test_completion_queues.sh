@@ -78,7 +78,8 @@ ends_with_its_devices() {
 }
 
 # The core arms a queue that it polls by softirq again when it has given up that it polls it: whoever
-# destroys it then must still wait. The kernel's probes make that last some milliseconds.
+# destroys it then must still wait, and whoever gives it back to the pool, which destroys it when the
+# device goes. The kernel's probes make that last some milliseconds.
 none_is_freed_while_it_is_armed() {
 	local i round=2
 	mkdir "$ARMING"
@@ -86,6 +87,8 @@ none_is_freed_while_it_is_armed() {
 	{
 		echo "p:arming/created rxe_create_cq cq=\$arg1"
 		echo "p:arming/freed rxe_destroy_cq cq=\$arg1"
+		echo "r:arming/taken ib_cq_pool_get cq=\$retval"
+		echo "p:arming/given ib_cq_pool_put cq=\$arg1"
 		for ((i = 0; i < 300; i++)); do
 			echo "p:arming/armed$i rxe_req_notify_cq cq=\$arg1"
 		done
@@ -103,6 +106,7 @@ none_is_freed_while_it_is_armed() {
 	echo 0 >"$ARMING/events/arming/enable"
 	same "queues that were armed after they were freed" "" "$(armed_when_freed)"
 	[ "$(grep -c ' freed: ' "$ARMING/trace")" -ge 4 ] || fail "no queue was freed: $(tail -3 "$ARMING/trace")"
+	[ "$(grep -c ' given: ' "$ARMING/trace")" -ge 2 ] || fail "no share was given back: $(tail -3 "$ARMING/trace")"
 }
 
 ARMING=/sys/kernel/tracing/instances/arming
@@ -119,8 +123,8 @@ armed_when_freed() {
 	awk '
 		!match($0, /cq=0x[0-9a-f]+/) { next }
 		{ cq = substr($0, RSTART, RLENGTH) }
-		/ freed: / { freed[cq] = 1 }
-		/ created: / { delete freed[cq] }
+		/ (freed|given): / { freed[cq] = 1 }
+		/ (created|taken): / { delete freed[cq] }
 		/ armed[0-9]+: / && cq in freed { print cq; delete freed[cq] }
 	' "$ARMING/trace"
 }
