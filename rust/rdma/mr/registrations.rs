@@ -4,12 +4,14 @@
 //!
 //! A region has the same key again after 256 registrations, as only 8 bits of it
 //! change. So that a key was invalidated says nothing of a registration that was made
-//! later: each is known by its number on the queue pair that it was posted to.
+//! later: each is known by its number on the queue pair that it was posted to, of which a
+//! region has one only.
 
 use core::sync::atomic::{
     AtomicU64,
     Ordering, //
 };
+use kernel::prelude::*;
 
 /// The registrations that a queue pair has been asked for.
 pub(crate) struct Registrations {
@@ -47,13 +49,22 @@ impl Registrations {
         self.checked
     }
 
-    /// One more, which is about to be posted.
+    /// One more, which is about to be posted, of a region of which `latest` was the latest.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if that was on another queue pair: what is received here is in no order with
+    /// what ended it there, and may be about a key that the region has had in the meantime.
     #[inline]
-    pub(in crate::rdma) fn begin(&self) -> Registered {
-        Registered {
+    pub(in crate::rdma) fn begin(&self, latest: Registered) -> Result<Registered> {
+        // Mostly one comparison: it is the queue pair.
+        if latest.queue != self.queue && latest.queue != Registered::NEVER.queue {
+            return Err(EINVAL);
+        }
+        Ok(Registered {
             queue: self.queue,
             number: self.count.fetch_add(1, Ordering::Relaxed),
-        }
+        })
     }
 
     /// Those that a message may be about whose completion is being handled.
