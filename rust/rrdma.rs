@@ -66,7 +66,14 @@ impl kernel::Module for Rrdma {
 impl Drop for Rrdma {
     fn drop(&mut self) {
         block::wait_for_released_disks();
-        rdma::cm::wait_for_handlers();
+        // Whoever waited for a callback that is code of this module, was told by it that it is
+        // as good as over: its task may have been preempted on the last steps out of it. It
+        // sleeps on none of them, so this, which waits until every task has slept or left the
+        // kernel, waits for them. The module loader does so for those only that are not
+        // preempted.
+        //
+        // SAFETY: The exit of a module may sleep.
+        unsafe { bindings::synchronize_rcu_tasks() };
         rdma::cm::forget_names();
         chrdev::forget();
     }

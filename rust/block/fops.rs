@@ -58,9 +58,6 @@ const COMPAT_IOCTL: Option<IoctlFn> = None;
 /// The number of tables.
 static TABLES: Atomic<u32> = Atomic::new(0);
 
-/// Whether [`free_disk`] was ever entered.
-static FREED_ANY: Atomic<bool> = Atomic::new(false);
-
 impl DiskFops {
     /// Makes the table for a disk of the driver in `module`.
     #[inline(never)]
@@ -126,7 +123,6 @@ impl DiskFops {
 /// `disk` is valid and has its table from [`DiskFops::attach`].
 #[inline(never)]
 unsafe extern "C" fn free_disk(disk: *mut bindings::gendisk) {
-    FREED_ANY.store(true, ordering::Relaxed);
     // SAFETY: By the requirements of this function; this is the last use of the table.
     unsafe {
         DiskFops::free(NonNull::new_unchecked(
@@ -135,19 +131,12 @@ unsafe extern "C" fn free_disk(disk: *mut bindings::gendisk) {
     };
 }
 
-/// Waits until [`free_disk`] has run for the last disk, and has returned.
+/// Waits until [`free_disk`] has run for the last disk; it may not have returned.
 ///
-/// For the exit of this crate's module: the drivers on it are gone, so what there is left
-/// of disks are the last steps of those who closed them. May sleep.
+/// For the exit of this crate's module, which waits for that as well: the drivers on it are
+/// gone, so what there is left of disks are the last steps of those who closed them. May sleep.
 pub(crate) fn wait_for_released_disks() {
     while TABLES.load(ordering::Acquire) != 0 {
         fsleep(Delta::from_millis(1));
-    }
-    if FREED_ANY.load(ordering::Relaxed) {
-        // A task may have counted its table off, and been preempted on its last steps out
-        // of `free_disk`. This waits until every task has slept or left the kernel.
-        //
-        // SAFETY: The exit of a module may sleep.
-        unsafe { bindings::synchronize_rcu_tasks() };
     }
 }

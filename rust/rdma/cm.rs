@@ -96,7 +96,4 @@ pub(crate) use name::{
     forget as forget_names,
     init, //
 };
-pub(crate) use raw::{
-    wait_for_handlers,
-    RawId, //
-};
+pub(crate) use raw::RawId;

@@ -10,7 +10,6 @@
 use super::{
     name,
     raw::{
-        gave_up,
         Hearing,
         RawId, //
     },
@@ -72,7 +71,6 @@ impl ListenId {
     /// Leaves the id to the connection manager, which destroys it when its handler
     /// returns.
     fn forget(self) {
-        gave_up();
         let _id = ManuallyDrop::new(self);
     }
 }

@@ -4,7 +4,8 @@
 //!
 //! Nothing here depends on the consumer's types, so the handler is code of this
 //! module, which outlives every consumer's: an id that ends while it is queued at
-//! a [`Backlog`] is given up by the handler itself, and nobody can wait for that.
+//! a [`Backlog`] is given up by the handler itself, and nobody can wait for that. It does
+//! not sleep any more on its way out, for which this module's exit waits.
 
 use super::{
     destination::Destination,
@@ -58,18 +59,11 @@ use kernel::{
     prelude::*,
     str::CStr,
     sync::{
-        atomic::{
-            ordering,
-            Atomic, //
-        },
         Arc,
         ArcBorrow,
         Mutex, //
     },
 };
-
-/// Whether a handler has ever given an id up.
-static GAVE_UP: Atomic<bool> = Atomic::new(false);
 
 /// A queue pair that can lose its connection, whatever its context is.
 pub(super) trait Losing: Send + Sync {
@@ -270,24 +264,6 @@ unsafe extern "C" fn handler(
     c_int::from(unsafe { hearing.hear(id, event) })
 }
 
-/// To be called by a handler that gives an id up, under the lock of where others look
-/// for the id: with the id gone, it is over only when [`wait_for_handlers`] is.
-pub(super) fn gave_up() {
-    GAVE_UP.store(true, ordering::Relaxed);
-}
-
-/// Waits until no handler is in the code of this module any more, provided that
-/// all ids are destroyed or given up; called once, when the module goes. Sleeps.
-///
-/// A handler that has given up an id does not sleep any more on its way out, so
-/// it is over when every task has done something else.
-pub(crate) fn wait_for_handlers() {
-    if GAVE_UP.load(ordering::Relaxed) {
-        // SAFETY: May sleep here.
-        unsafe { bindings::synchronize_rcu_tasks() };
-    }
-}
-
 /// Whether an id is one of datagrams.
 ///
 /// # Safety
@@ -384,7 +360,6 @@ impl RawId {
     /// Leaves the id to the connection manager, which destroys it when its handler
     /// returns.
     pub(super) fn forget(self) {
-        gave_up();
         let this = ManuallyDrop::new(self);
         // SAFETY: `this` is not used any more, and never dropped.
         drop(unsafe { ptr::read(&this.hearing) });
