@@ -43,12 +43,15 @@ impl Namespace {
     }
 
     /// Takes a reference to the network namespace of the thread that calls. Process
-    /// context; in a module's `init` it is that of who loads it.
+    /// context; in a module's `init` it is that of who loads it. `None` if the thread is
+    /// about to end, as who closes the last files of a process is: it has left its own.
     #[inline]
-    pub fn current() -> Self {
+    pub fn current() -> Option<Self> {
+        // SAFETY: Process context.
+        let net = NonNull::new(unsafe { bindings::current_net() })?;
         // SAFETY: The namespace of the current thread, which only that can change, is
         // valid and counted by it.
-        unsafe { Self::get(bindings::current_net()) }
+        Some(unsafe { Self::get(net.as_ptr()) })
     }
 
     /// Takes a reference to a namespace.

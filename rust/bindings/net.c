@@ -7,9 +7,10 @@
 #include <net/net_namespace.h>
 #include <net/sock.h>
 
+/* None of a process that has left its namespaces: its last files are closed after that. */
 __rrdma_helper struct net *rrdma_helper_current_net(void)
 {
-	return current->nsproxy->net_ns;
+	return current->nsproxy ? current->nsproxy->net_ns : NULL;
 }
 
 /* It keeps its network namespace, and its FIN is sent again if it is lost, like a user's. */

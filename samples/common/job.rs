@@ -140,9 +140,10 @@ impl kernel::Module for Handle {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         let queue = OwnedQueue::new(NAME, QueueFlags::UNBOUND, 1)?;
         let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
+        let namespace = Namespace::current().ok_or(ESRCH)?;
         let job = Arc::pin_init(
             pin_init!(Job {
-                namespace: Namespace::current(),
+                namespace,
                 wake,
                 stop: Atomic::new(Stop::Not as u32),
                 devices <- new_mutex!(KVec::new(), "samples::Job"),
