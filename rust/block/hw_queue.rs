@@ -6,45 +6,81 @@
 
 use super::Operations;
 use crate::bindings;
+use core::ptr::{
+    self,
+    NonNull, //
+};
 use kernel::prelude::*;
+
+/// Which hardware queue it is, of all those that a tag set has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    queue: *const bindings::request_queue,
+    index: u32,
+}
+
+impl Place {
+    /// That of a hardware queue.
+    ///
+    /// # Safety
+    ///
+    /// `hctx` is valid, and the hardware queue `index` of its disk.
+    pub(super) unsafe fn of(hctx: *const bindings::blk_mq_hw_ctx, index: u32) -> Self {
+        Self {
+            // SAFETY: By the requirements of this function.
+            queue: unsafe { (*hctx).queue },
+            index,
+        }
+    }
+}
 
 /// What the `driver_data` of a `struct blk_mq_hw_ctx` points to: the driver's data, and
 /// a link for when it has been taken off.
+///
+/// Others may read the data from when it is attached to when it is dropped: there is no
+/// reference to the whole in between.
 pub(super) struct HwQueue<T: Operations> {
     data: T::QueueData,
-    next: Option<KBox<Self>>,
+    place: Place,
+    next: *mut Self,
 }
 
 impl<T: Operations> HwQueue<T> {
-    /// Hangs the data on a hardware queue.
-    ///
-    /// # Safety
-    ///
-    /// `hctx` is valid, nobody else uses its `driver_data`, and it has no data.
-    pub(super) unsafe fn attach(hctx: *mut bindings::blk_mq_hw_ctx, data: T::QueueData) -> Result {
-        let queue = KBox::new(Self { data, next: None }, GFP_KERNEL)?;
+    /// Makes what is to be [attached](Self::attach) to a hardware queue.
+    pub(super) fn new(data: T::QueueData, place: Place) -> Result<NonNull<Self>> {
+        let next = ptr::null_mut();
+        let queue = KBox::new(Self { data, place, next }, GFP_KERNEL)?;
 
-        // SAFETY: By the requirements of this function.
-        unsafe { (*hctx).driver_data = KBox::into_raw(queue).cast() };
-        Ok(())
+        Ok(NonNull::from(KBox::leak(queue)))
     }
 
-    /// Takes the data off a hardware queue.
+    /// Hangs it on a hardware queue.
     ///
     /// # Safety
     ///
-    /// `hctx` is valid, nobody else changes its `driver_data`, and it has data. Who may
-    /// still use the data must be waited for before it is dropped.
-    pub(super) unsafe fn detach(hctx: *mut bindings::blk_mq_hw_ctx) -> KBox<Self> {
+    /// `hctx` is valid, nobody else uses its `driver_data`, and it has none. `queue` is from
+    /// [`new`](Self::new) or [`Retired::take_back`], and this owns it.
+    pub(super) unsafe fn attach(hctx: *mut bindings::blk_mq_hw_ctx, queue: NonNull<Self>) {
+        // SAFETY: By the requirements of this function.
+        unsafe { (*hctx).driver_data = queue.as_ptr().cast() };
+    }
+
+    /// Takes it off a hardware queue. Others may still read the data.
+    ///
+    /// # Safety
+    ///
+    /// `hctx` is valid, nobody else changes its `driver_data`, and it has something
+    /// attached, which is the caller's then.
+    pub(super) unsafe fn detach(hctx: *mut bindings::blk_mq_hw_ctx) -> NonNull<Self> {
         // SAFETY: By the requirements of this function `driver_data` is from `attach`.
-        unsafe { KBox::from_raw((*hctx).driver_data.cast()) }
+        unsafe { NonNull::new_unchecked((*hctx).driver_data.cast()) }
     }
 
     /// The driver's data.
     ///
     /// # Safety
     ///
-    /// `hctx` is valid and has data, which is not dropped for `'a`.
+    /// `hctx` is valid and has something attached, which is not dropped for `'a`.
     #[inline]
     pub(super) unsafe fn data<'a>(hctx: *const bindings::blk_mq_hw_ctx) -> &'a T::QueueData {
         // SAFETY: By the requirements of this function.
@@ -52,32 +88,66 @@ impl<T: Operations> HwQueue<T> {
     }
 }
 
-/// Hardware queues that have been taken off their disks.
-pub(super) struct Retired<T: Operations>(Option<KBox<HwQueue<T>>>);
+/// Hardware queues that have been taken off their disks, the latest first.
+///
+/// Who may still read their data must be waited for before this is dropped.
+///
+/// # Invariants
+///
+/// This is null or, as the `next` of each, an [`HwQueue`] that was detached, and is owned.
+pub(super) struct Retired<T: Operations>(*mut HwQueue<T>);
 
 impl<T: Operations> Retired<T> {
     /// None.
     pub(super) const fn new() -> Self {
-        Self(None)
+        // INVARIANT: It is null.
+        Self(ptr::null_mut())
     }
 
     /// Adds one.
-    pub(super) fn push(&mut self, mut queue: KBox<HwQueue<T>>) {
-        queue.next = self.0.take();
-        self.0 = Some(queue);
+    ///
+    /// # Safety
+    ///
+    /// It was [detached](HwQueue::detach), and is the caller's.
+    pub(super) unsafe fn push(&mut self, queue: NonNull<HwQueue<T>>) {
+        // SAFETY: By the requirements of this function it is valid, and nobody else gets at
+        // the link.
+        unsafe { (&raw mut (*queue.as_ptr()).next).write(self.0) };
+        // INVARIANT: By the requirements of this function.
+        self.0 = queue.as_ptr();
+    }
+
+    /// Takes back the latest that was at a place, which is the caller's then.
+    pub(super) fn take_back(&mut self, place: Place) -> Option<NonNull<HwQueue<T>>> {
+        let mut link = &raw mut self.0;
+
+        // SAFETY: By the type invariants each is valid, and nobody else gets at the links.
+        unsafe {
+            while !(*link).is_null() && (**link).place != place {
+                link = &raw mut (**link).next;
+            }
+            let found = NonNull::new(*link)?;
+            // INVARIANT: The rest of the list.
+            *link = (*found.as_ptr()).next;
+            Some(found)
+        }
     }
 
     /// Takes them all.
     pub(super) fn take(&mut self) -> Self {
-        Self(self.0.take())
+        // INVARIANT: They are that one's.
+        Self(core::mem::replace(&mut self.0, ptr::null_mut()))
     }
 }
 
 impl<T: Operations> Drop for Retired<T> {
-    /// One by one: left to itself the list would be dropped by recursion.
     fn drop(&mut self) {
-        while let Some(mut queue) = self.0.take() {
-            self.0 = queue.next.take();
+        while !self.0.is_null() {
+            // SAFETY: By the type invariants it is from a `KBox`, and owned; nobody reads the
+            // data any more.
+            let queue = unsafe { KBox::from_raw(self.0) };
+            // INVARIANT: The rest of the list.
+            self.0 = queue.next;
         }
     }
 }

@@ -5,7 +5,10 @@
 //! C header: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h)
 
 use super::{
-    hw_queue::HwQueue,
+    hw_queue::{
+        HwQueue,
+        Place, //
+    },
     request::{
         self,
         Pdu, //
@@ -66,9 +69,9 @@ pub trait Operations: Sized + 'static {
     ///
     /// Called once a disk and queue, in [`Disk::new`](super::Disk::new), before the
     /// disk gets its first request; and again, while it has none, in
-    /// [`TagSet::set_queues`](super::TagSet::set_queues), where it must not fail for a
-    /// queue that there was before: C cannot cope with that. May sleep, but must not
-    /// wait for I/O.
+    /// [`TagSet::set_queues`](super::TagSet::set_queues), where a queue that there was
+    /// before keeps its data if this fails: C cannot cope with an error there. May sleep,
+    /// but must not wait for I/O.
     fn new_queue(set: &Self::SetData, index: u32) -> Result<Self::QueueData>;
 
     /// Makes the data of a request that will be used on hardware queue `queue`.
@@ -264,7 +267,8 @@ impl<T: Operations> Vtable<T> {
 
     /// # Safety
     ///
-    /// `hctx` is valid and not set up; `set` is the `driver_data` of its tag set.
+    /// `hctx` is valid and not set up, but to be hardware queue `index`; `set` is the
+    /// `driver_data` of its tag set.
     unsafe extern "C" fn init_hctx(
         hctx: *mut bindings::blk_mq_hw_ctx,
         set: *mut c_void,
@@ -276,7 +280,14 @@ impl<T: Operations> Vtable<T> {
             let set = unsafe { TagSet::<T>::from_driver_data(set) };
 
             // SAFETY: By the requirements of this function.
-            unsafe { HwQueue::<T>::attach(hctx, T::new_queue(set.data(), index)?) }?;
+            let place = unsafe { Place::of(hctx, index) };
+            let queue = T::new_queue(set.data(), index)
+                .and_then(|data| HwQueue::<T>::new(data, place))
+                // C cannot cope with a hardware queue that there is no more.
+                .or_else(|error| set.take_back(place).ok_or(error))?;
+
+            // SAFETY: By the requirements of this function; it is ours.
+            unsafe { HwQueue::<T>::attach(hctx, queue) };
             Ok(0)
         })
     }
@@ -290,8 +301,8 @@ impl<T: Operations> Vtable<T> {
         // disk is on it: see `TagSet::drop`.
         let set = unsafe { TagSet::<T>::from_driver_data((*(*(*hctx).queue).tag_set).driver_data) };
 
-        // SAFETY: By the requirements of this function.
-        set.retire(unsafe { HwQueue::<T>::detach(hctx) });
+        // SAFETY: By the requirements of this function; what is detached is ours.
+        unsafe { set.retire(HwQueue::<T>::detach(hctx)) };
     }
 
     /// # Safety

@@ -7,6 +7,7 @@
 use super::{
     hw_queue::{
         HwQueue,
+        Place,
         Retired, //
     },
     operations::Vtable,
@@ -19,6 +20,7 @@ use crate::{
     bindings,
     sync::Msecs, //
 };
+use core::ptr::NonNull;
 use kernel::{
     error::to_result,
     new_mutex,
@@ -98,7 +100,8 @@ struct Layout {
     wanted: QueueCounts,
 }
 
-// SAFETY: All that is done with `inner` C serialises itself; the data is `Send`.
+// SAFETY: All that is done with `inner` C serialises itself; the data is `Send`, and so is that
+// of the hardware queues that were retired, which are owned.
 unsafe impl<T: Operations> Send for TagSet<T> {}
 
 // SAFETY: As above; the data is `Sync`.
@@ -372,9 +375,20 @@ impl<T: Operations> TagSet<T> {
         }
     }
 
-    /// Keeps the data of a hardware queue until [`reap`](Self::reap).
-    pub(super) fn retire(&self, queue: KBox<HwQueue<T>>) {
-        self.retired.lock().push(queue);
+    /// Keeps what was taken off a hardware queue until [`reap`](Self::reap).
+    ///
+    /// # Safety
+    ///
+    /// It was [detached](HwQueue::detach) from one of this set, and is the caller's.
+    pub(super) unsafe fn retire(&self, queue: NonNull<HwQueue<T>>) {
+        // SAFETY: By the requirements of this function.
+        unsafe { self.retired.lock().push(queue) };
+    }
+
+    /// Takes back what was taken off the hardware queue of a place, if it was since the last
+    /// [`reap`](Self::reap): while the layout changes, what it had before.
+    pub(super) fn take_back(&self, place: Place) -> Option<NonNull<HwQueue<T>>> {
+        self.retired.lock().take_back(place)
     }
 
     /// Waits for calls of [`queue_rq`](Operations::queue_rq) and
