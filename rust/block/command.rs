@@ -143,7 +143,8 @@ impl<'a, T: Operations> Command<'a, T> {
     /// # Errors
     ///
     /// - `EINVAL` if the command has data already, or the limits do not allow for so much.
-    /// - `EFAULT` if the memory is not the process's to use like that.
+    /// - `EFAULT` if the memory is not the process's to use like that, or the thread has none,
+    ///   as those of the kernel.
     /// - `ENOMEM`.
     pub fn map_user(&mut self, address: UserPtr, length: u32) -> Result {
         let rq = self.request.as_raw();
@@ -153,7 +154,11 @@ impl<'a, T: Operations> Command<'a, T> {
         if !self.bio.is_null() || length.div_ceil(super::SECTOR_SIZE) > sectors {
             return Err(EINVAL);
         }
-        // SAFETY: By the invariants `rq` is ours, and of `q`. C checks the address.
+        if kernel::current!().mm().is_none() {
+            return Err(EFAULT);
+        }
+        // SAFETY: By the invariants `rq` is ours, and of `q`. C checks the address, and expects
+        // that the thread has memory, as it has.
         to_result(unsafe {
             bindings::blk_rq_map_user(
                 q,
