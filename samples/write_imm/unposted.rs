@@ -227,7 +227,7 @@ fn push(
     batch: &mut Batch<Desk, Work>,
     end: &End,
     work: Operation<Work>,
-    build: impl for<'a> FnOnce(&'a Work, &mut Chain<'a, '_, Desk>) -> Result,
+    build: impl for<'a> FnOnce(&'a Work, &mut Chain<'a, '_, Desk>) -> Result + Send,
 ) -> Result<(), Failure> {
     let pushed = batch.push(end.queue(), work, build);
     pushed.map_err(|unposted| unposted.error).step("push")

@@ -75,7 +75,8 @@ pub struct Batch<E: Context, T: Complete<E>> {
     _context: PhantomData<fn(&QueuePair<E>)>,
 }
 
-// SAFETY: The members are owned, and what they and the requests point to is theirs.
+// SAFETY: The members are owned. What the requests point to is theirs, or was given to them in
+// `push` by what may be sent to another thread as well.
 unsafe impl<E: Context, T: Complete<E>> Send for Batch<E, T> {}
 
 fn places<T>(count: usize) -> Result<KVec<MaybeUninit<T>>> {
@@ -127,6 +128,9 @@ impl<E: Context, T: Complete<E>> Batch<E, T> {
 
     /// Adds the requests that `build` makes of `operation`, for `queue`. Any context.
     ///
+    /// The batch may be posted by another thread, and with it what `build` adds of its own: so
+    /// that is to be [`Send`].
+    ///
     /// # Errors
     ///
     /// Gives the operation back: `ENOBUFS` if there is no room left, so that the batch
@@ -138,7 +142,7 @@ impl<E: Context, T: Complete<E>> Batch<E, T> {
         &mut self,
         queue: &QueuePair<E>,
         operation: Operation<T>,
-        build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result,
+        build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result + Send,
     ) -> Result<(), Unposted<T>> {
         if let Err(error) = self.admit(queue) {
             return Err(Unposted { error, operation });
