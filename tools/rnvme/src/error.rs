@@ -30,6 +30,18 @@ pub(crate) enum Status {
     NoModule = 7,
 }
 
+impl Status {
+    /// What several errors together end with: what all of them end with, or that it failed; none if
+    /// there is none.
+    pub(crate) fn common(mut all: impl Iterator<Item = Self>) -> Option<Self> {
+        let first = all.next()?;
+        Some(match all.all(|each| each == first) {
+            true => first,
+            false => Self::Failed,
+        })
+    }
+}
+
 /// An error with the sentence that explains it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Error {
@@ -140,6 +152,19 @@ mod tests {
             error.render(Format::Json),
             r#"{"schema":1,"error":{"status":3,"message":"no controller \"x\""}}"#
         );
+    }
+
+    #[test]
+    fn several_errors_have_one_status() {
+        use Status::{Failed, NotFound, Permission};
+        for (all, status) in [
+            (&[][..], None),
+            (&[Permission], Some(Permission)),
+            (&[NotFound, NotFound], Some(NotFound)),
+            (&[NotFound, NotFound, Permission], Some(Failed)),
+        ] {
+            assert_eq!(Status::common(all.iter().copied()), status);
+        }
     }
 
     #[test]

@@ -27,11 +27,11 @@ pub(super) fn run(
     options: &Disconnect,
     kernel: &mut impl Kernel,
     out: &mut impl Write,
+    err: &mut impl Write,
 ) -> Result<(), Error> {
     kernel.subscribe()?;
     let chosen = choose(&options.which, kernel.controllers()?)?;
-    remove(&chosen, kernel)?;
-    print(out, &render(&chosen, options.output.format))
+    tell(remove(&chosen, kernel), options.output.format, out, err)
 }
 
 /// Disconnect every controller; that there is none is as good.
@@ -39,11 +39,11 @@ pub(super) fn all(
     options: &DisconnectAll,
     kernel: &mut impl Kernel,
     out: &mut impl Write,
+    err: &mut impl Write,
 ) -> Result<(), Error> {
     kernel.subscribe()?;
     let chosen = kernel.controllers()?;
-    remove(&chosen, kernel)?;
-    print(out, &render(&chosen, options.output.format))
+    tell(remove(&chosen, kernel), options.output.format, out, err)
 }
 
 fn choose(which: &Which, controllers: Vec<Controller>) -> Result<Vec<Controller>, Error> {
@@ -81,35 +81,79 @@ pub(super) fn not_found(name: &str) -> Error {
     )
 }
 
-/// Start to remove controllers, then wait for all of them.
-fn remove(controllers: &[Controller], kernel: &mut impl Kernel) -> Result<(), Error> {
+/// What came of removing controllers.
+struct Outcome<'a> {
+    gone: Vec<&'a Controller>,
+    /// How many are not gone.
+    left: usize,
+    /// Why: one for each that the kernel refused, and one for those that were not waited for.
+    errors: Vec<Error>,
+}
+
+/// Start to remove controllers, then wait for all of them. One that is refused keeps no other.
+fn remove<'a>(controllers: &'a [Controller], kernel: &mut impl Kernel) -> Outcome<'a> {
     let deadline = Instant::now() + PATIENCE;
-    let mut left = Vec::new();
-    let mut refused = Ok(());
+    let (mut left, mut refused, mut errors) = (Vec::new(), Vec::new(), Vec::new());
     for controller in controllers {
         match kernel.disconnect(controller.id) {
             Ok(()) => left.push(controller.id),
             // Gone since it was listed.
             Err(gone) if gone.status == Status::NotFound => (),
-            // The others are not kept for that.
             Err(error) => {
-                let error = error.during(format_args!("disconnect {}", controller.device));
-                refused = refused.and(Err(error));
+                refused.push(controller.id);
+                errors.push(error.during(format_args!("disconnect {}", controller.device)));
             }
         }
     }
-    let (status, why) = match departure::wait(kernel, &mut left, deadline)? {
-        End::Gone => return refused,
-        End::Interrupted => (Status::Failed, "interrupted"),
-        End::Deadline => (Status::Timeout, "timed out"),
+    let goes_on = "the kernel goes on to remove";
+    let why = match departure::wait(kernel, &mut left, deadline) {
+        Ok(End::Gone) => None,
+        Ok(End::Interrupted) => Some(Error::failed(format!("interrupted; {goes_on}"))),
+        Ok(End::Deadline) => Some(Error::new(Status::Timeout, format!("timed out; {goes_on}"))),
+        Err(error) => Some(Error {
+            message: format!("{}; {goes_on}", error.message),
+            ..error
+        }),
     };
-    let left = controllers.iter().filter(|each| left.contains(&each.id));
-    let names: Vec<&str> = left.map(|each| each.device.as_str()).collect();
-    let text = format!("{why}; the kernel goes on to remove it");
-    Err(Error::new(status, text).during(format_args!("disconnect {}", names.join(", "))))
+    if let Some(mut why) = why {
+        why.message += if left.len() == 1 { " it" } else { " them" };
+        let names = controllers.iter().filter(|each| left.contains(&each.id));
+        let names: Vec<&str> = names.map(|each| each.device.as_str()).collect();
+        errors.push(why.during(format_args!("disconnect {}", names.join(", "))));
+    }
+    left.append(&mut refused);
+    let is_gone = |each: &&Controller| !left.contains(&each.id);
+    Outcome {
+        gone: controllers.iter().filter(is_gone).collect(),
+        left: left.len(),
+        errors,
+    }
 }
 
-fn render(controllers: &[Controller], format: Format) -> String {
+/// Print what is gone, also if others are not; and if there is more than one reason for that, each.
+fn tell(
+    outcome: Outcome<'_>,
+    format: Format,
+    out: &mut impl Write,
+    err: &mut impl Write,
+) -> Result<(), Error> {
+    let Outcome { gone, left, errors } = outcome;
+    let printed = print(out, &render(&gone, format));
+    let Some(status) = Status::common(errors.iter().map(|error| error.status)) else {
+        return printed;
+    };
+    if let [error] = &errors[..] {
+        return Err(error.clone());
+    }
+    for error in &errors {
+        print(err, &(error.render(format) + "\n"))?;
+    }
+    let all = gone.len() + left;
+    let text = format!("disconnect: {left} of {all} controllers are left");
+    Err(Error::new(status, text))
+}
+
+fn render(controllers: &[&Controller], format: Format) -> String {
     let names = controllers.iter().map(|each| each.device.as_str());
     match format {
         Format::Json => {
@@ -159,9 +203,22 @@ mod tests {
             },
             output: Output { format },
         };
-        let mut out = Vec::new();
-        run(&options, kernel, &mut out)?;
-        Ok(String::from_utf8(out).unwrap())
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let end = run(&options, kernel, &mut out, &mut err);
+        assert_eq!(String::from_utf8(err).unwrap(), "");
+        end.map(|()| String::from_utf8(out).unwrap())
+    }
+
+    /// What is printed, to either output, and how it ends, where all three are to go.
+    fn play_all(kernel: &mut Script) -> (String, String, Error) {
+        let format = Format::Normal;
+        let options = DisconnectAll {
+            output: Output { format },
+        };
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let end = all(&options, kernel, &mut out, &mut err).unwrap_err();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (text(out), text(err), end)
     }
 
     #[test]
@@ -242,14 +299,68 @@ mod tests {
     }
 
     #[test]
+    fn what_is_gone_is_told_though_another_is_not() {
+        let mut kernel = kernel();
+        kernel.refused.push_back(Error::failed("a"));
+        kernel.tell(Change::Removed, numbered(2));
+        kernel.notices.push_back(Notice::Interrupted);
+        let (out, err, end) = play_all(&mut kernel);
+        assert_eq!(out, "rnvme2: disconnected\n");
+        assert_eq!(
+            err,
+            "rnvme: disconnect rnvme0: a\n\
+             rnvme: disconnect rnvme1: interrupted; the kernel goes on to remove it\n"
+        );
+        assert_eq!(end.message, "disconnect: 2 of 3 controllers are left");
+        assert_eq!(end.status, Status::Failed);
+    }
+
+    #[test]
+    fn each_refusal_is_told() {
+        for (last, notice, more, status) in [
+            (Status::Permission, None, "", Status::Permission),
+            (Status::Failed, None, "", Status::Failed),
+            (
+                Status::Permission,
+                Some(Notice::Deadline),
+                "rnvme: disconnect rnvme2: timed out; the kernel goes on to remove it\n",
+                Status::Failed,
+            ),
+        ] {
+            let mut kernel = kernel();
+            let first = Error::new(Status::Permission, "a");
+            kernel.refused = [first, Error::new(last, "b")].into();
+            let is_left = notice.is_some();
+            match notice {
+                Some(notice) => kernel.notices.push_back(notice),
+                None => kernel.tell(Change::Removed, numbered(2)),
+            }
+            let (out, err, end) = play_all(&mut kernel);
+            assert_eq!(
+                out,
+                if is_left {
+                    ""
+                } else {
+                    "rnvme2: disconnected\n"
+                }
+            );
+            let refused = "rnvme: disconnect rnvme0: a\nrnvme: disconnect rnvme1: b\n";
+            assert_eq!(err, format!("{refused}{more}"));
+            let left = if is_left { 3 } else { 2 };
+            let text = format!("disconnect: {left} of 3 controllers are left");
+            assert_eq!((end.status, end.message), (status, text));
+        }
+    }
+
+    #[test]
     fn all_may_be_none() {
         let options = DisconnectAll {
             output: Output {
                 format: Format::Json,
             },
         };
-        let mut out = Vec::new();
-        all(&options, &mut Script::default(), &mut out).unwrap();
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        all(&options, &mut Script::default(), &mut out, &mut err).unwrap();
         assert_eq!(out, b"{\"schema\":1,\"disconnected\":[]}\n");
     }
 }

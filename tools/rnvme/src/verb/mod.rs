@@ -26,21 +26,20 @@ use std::io::{stderr, stdout, Write};
 
 /// Do what the command line says.
 pub(crate) fn run(verb: Verb) -> Result<(), Error> {
-    let out = &mut stdout().lock();
+    let (out, err) = (&mut stdout().lock(), &mut stderr().lock());
     match verb {
         Verb::Connect(options) => {
             let wish = connect::wish(&options, &Places::default())?;
             connect::run(&options, &wish, &mut Client::open()?, out)
         }
         Verb::ConnectAll(options) => {
-            let (places, err) = (Places::default(), &mut stderr().lock());
-            connect_all::run(options, &places, &mut Client::open()?, out, err)
+            connect_all::run(options, &Places::default(), &mut Client::open()?, out, err)
         }
         Verb::Discover(options) => {
             discover::run(&options, &Places::default(), &mut Client::open()?, out)
         }
-        Verb::Disconnect(options) => disconnect::run(&options, &mut Client::open()?, out),
-        Verb::DisconnectAll(options) => disconnect::all(&options, &mut Client::open()?, out),
+        Verb::Disconnect(options) => disconnect::run(&options, &mut Client::open()?, out, err),
+        Verb::DisconnectAll(options) => disconnect::all(&options, &mut Client::open()?, out, err),
         Verb::Reset(options) => reset::run(&options, &mut Client::open()?, out),
         Verb::Rescan(options) => rescan::run(&options, &mut Client::open()?, out),
         Verb::Set(options) => set::run(&options, &mut Client::open()?, out),
