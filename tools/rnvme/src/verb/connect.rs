@@ -10,7 +10,7 @@ use crate::controller::Controller;
 use crate::error::{Error, Status};
 use crate::event::{Change, Event, Notice};
 use crate::host::Places;
-use crate::kernel::{Kernel, Loss, Target, Wish};
+use crate::kernel::{Kernel, Loss, Made, Target, Wish};
 use crate::render::json;
 use crate::uapi::{CtrlState, LOSS_TMO_NEVER};
 use serde::Serialize;
@@ -195,14 +195,37 @@ impl Attempt {
     }
 }
 
+/// What came of asking for a controller.
+enum Asked {
+    Made(Made),
+    /// The same is there.
+    There(Box<Controller>),
+}
+
+/// Ask for a controller; the error says that there is the same if that is all that is known of it.
+fn ask(wish: &Wish, kernel: &mut impl Kernel) -> Result<Asked, Error> {
+    let exists = match kernel.connect(wish) {
+        Ok(made) => return Ok(Asked::Made(made)),
+        Err(error) if error.status == Status::Exists => error,
+        Err(error) => return Err(error),
+    };
+    let existing = find(wish, kernel.controllers()?).map(Box::new);
+    existing.map(Asked::There).ok_or(exists)
+}
+
 /// Start to connect; one that is there already will do if that is wanted.
 pub(super) fn begin(
     idempotent: bool,
     wish: &Wish,
     kernel: &mut impl Kernel,
 ) -> Result<Attempt, Error> {
-    let error = match kernel.connect(wish) {
-        Ok(made) => {
+    let asked = match ask(wish, kernel) {
+        // It may have gone before it was looked for.
+        Err(error) if error.status == Status::Exists => ask(wish, kernel),
+        asked => asked,
+    };
+    let existing = match asked? {
+        Asked::Made(made) => {
             return Ok(Attempt {
                 id: made.id,
                 name: made.name,
@@ -210,13 +233,10 @@ pub(super) fn begin(
                 progress: Progress::Pending,
             })
         }
-        Err(error) if error.status == Status::Exists => error,
-        Err(error) => return Err(error),
+        Asked::There(existing) => *existing,
     };
-    let existing = find(wish, kernel.controllers()?).ok_or(error)?;
     if !idempotent {
-        let text = format!("already connected as {}", existing.device);
-        return Err(Error::new(Status::Exists, text));
+        return Err(is_there(&existing));
     }
     let progress = match judge(&existing) {
         // What it failed with is not what came of this connect.
@@ -305,14 +325,31 @@ pub(super) fn late() -> Error {
     Error::new(Status::Timeout, "the kernel did not finish in time")
 }
 
+/// Why there cannot be another one beside a controller.
+fn is_there(controller: &Controller) -> Error {
+    let error = match judge(controller) {
+        Progress::Live => Error::failed(format!("already connected as {}", controller.device)),
+        _ => is_not_live(controller),
+    };
+    Error {
+        status: Status::Exists,
+        ..error
+    }
+}
+
 /// Why a controller that was there before will not do.
 fn is_not_live(controller: &Controller) -> Error {
     let Controller { device, state, .. } = controller;
     let there = format!("{device} is there, and {state}");
-    match controller.error.clone() {
+    let mut error = match controller.error.clone() {
         Some(failure) => Error::from(failure).during(there),
         None => Error::failed(there),
+    };
+    if state.known() == Some(CtrlState::Dead) {
+        let text = format!("; disconnect it first: rnvme disconnect -d {device}");
+        error.message.push_str(&text);
     }
+    error
 }
 
 /// Why a controller that should have become live is gone.
@@ -409,7 +446,6 @@ mod tests {
     use crate::controller::State;
     use crate::failure::tests::rejected;
     use crate::kernel::tests::Script;
-    use crate::kernel::Made;
     use clap::Parser;
 
     fn options(more: &[&str]) -> Connect {
@@ -670,6 +706,34 @@ mod tests {
     }
 
     #[test]
+    fn one_that_is_not_live_is_not_connected() {
+        let error = play(&[], &mut taken(vec![dead()])).unwrap_err();
+        assert_eq!(error.status, Status::Exists);
+        assert_eq!(
+            error.message,
+            "connect to 10.0.0.9:4420: rnvme0 is there, and dead: \
+             rejected by target: no such subsystem nqn.x; \
+             disconnect it first: rnvme disconnect -d rnvme0"
+        );
+        let error = play(&[], &mut taken(vec![connecting()])).unwrap_err();
+        assert_eq!(error.status, Status::Exists);
+        assert_eq!(
+            error.message,
+            "connect to 10.0.0.9:4420: rnvme0 is there, and connecting"
+        );
+    }
+
+    #[test]
+    fn one_that_has_gone_meanwhile_is_not_in_the_way() {
+        let mut kernel = kernel(vec![]);
+        let exists = Error::new(Status::Exists, "it exists");
+        kernel.connects.push_front(Err(exists));
+        kernel.tell(Change::Changed, live());
+        assert!(play(&[], &mut kernel).is_ok());
+        assert_eq!(kernel.wishes.len(), 2);
+    }
+
+    #[test]
     fn or_none_if_that_is_wanted() {
         let mut kernel = taken(vec![there()]);
         assert_eq!(
@@ -691,7 +755,8 @@ mod tests {
                 .unwrap_err()
                 .message,
             "connect to 10.0.0.9:4420: rnvme0 is there, and dead: \
-             rejected by target: no such subsystem nqn.x"
+             rejected by target: no such subsystem nqn.x; \
+             disconnect it first: rnvme disconnect -d rnvme0"
         );
         // It is not ours to remove.
         assert!(kernel.disconnected.is_empty());
@@ -745,7 +810,9 @@ mod tests {
             assert_eq!(told, format!("{device}: already connected\n"));
         }
         let options = ["--idempotent", "-w", "10.0.0.3"];
-        assert!(play(&options, &mut taken(controllers.to_vec())).is_err());
+        let mut kernel = taken(controllers.to_vec());
+        kernel.connects.extend(kernel.connects.clone());
+        assert!(play(&options, &mut kernel).is_err());
     }
 
     #[test]
@@ -805,6 +872,7 @@ mod tests {
             },
         ] {
             let mut kernel = taken(vec![other]);
+            kernel.connects.extend(kernel.connects.clone());
             let error = play(&["--idempotent"], &mut kernel).unwrap_err();
             assert_eq!(error.status, Status::Exists);
             assert_eq!(error.message, "connect to 10.0.0.9:4420: it exists");
