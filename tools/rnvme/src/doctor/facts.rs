@@ -23,6 +23,8 @@ pub(crate) struct Facts {
     pub(crate) devices: Seen<Vec<Device>>,
     /// Chains of the packet filter.
     pub(crate) chains: Seen<Vec<Chain>>,
+    /// Whether there are tables of the one before, whose rules are not looked at.
+    pub(crate) legacy: Seen<bool>,
     /// Who this host is.
     pub(crate) host: Seen<Host>,
     /// Controllers of rnvme; none where its module is not loaded.

@@ -36,6 +36,7 @@ pub(crate) fn look(options: &cli::Doctor, address: Option<Address>) -> Facts {
         interfaces,
         devices: devices(),
         chains: firewall::look(),
+        legacy: firewall::legacy(),
         host: host(options),
         controllers: match rnvme {
             true => Client::open()

@@ -2,7 +2,7 @@
 
 //! Whether the packet filter drops RoCE packets: a guess, for its rules are read and not tried.
 
-use crate::doctor::facts::{Chain, Rule, Seen, Verdict};
+use crate::doctor::facts::{Chain, Facts, Rule, Verdict};
 use crate::doctor::look::firewall::PORT;
 use crate::doctor::Finding;
 use std::net::IpAddr;
@@ -18,9 +18,9 @@ enum Fate {
     Unclear,
 }
 
-/// Judge the chains, for an interface and the family of an address.
-pub(super) fn judge(interface: &str, address: IpAddr, chains: &Seen<Vec<Chain>>) -> Finding {
-    let chains = match chains {
+/// Judge the rules, for an interface and the family of an address.
+pub(super) fn judge(interface: &str, address: IpAddr, facts: &Facts) -> Finding {
+    let chains = match &facts.chains {
         Ok(chains) => chains,
         Err(why) => return Finding::unknown(CHECK, why),
     };
@@ -47,13 +47,20 @@ pub(super) fn judge(interface: &str, address: IpAddr, chains: &Seen<Vec<Chain>>)
             }
         }
     }
-    match unclear {
-        Some(path) => Finding::unknown(
-            CHECK,
-            format!("the rules of {path} are too involved to tell whether UDP port {PORT} passes"),
+    let text = match (unclear, &facts.legacy) {
+        (Some(path), _) => {
+            format!("the rules of {path} are too involved to tell whether UDP port {PORT} passes")
+        }
+        (None, Ok(false)) => {
+            let text = format!("no rule is seen to drop UDP port {PORT}");
+            return Finding::ok(CHECK, text);
+        }
+        (None, Ok(true)) => format!(
+            "there are rules that only iptables-legacy can list, and they may drop UDP port {PORT}"
         ),
-        None => Finding::ok(CHECK, format!("no rule is seen to drop UDP port {PORT}")),
-    }
+        (None, Err(why)) => why.clone(),
+    };
+    Finding::unknown(CHECK, text)
 }
 
 /// A rule before all others. To take one away instead might open all that it is there for.

@@ -57,7 +57,7 @@ pub(super) fn judge(way: &Way<'_>, facts: &Facts, interfaces: &[Interface]) -> V
     }
     // Only soft-RoCE's packets pass the packet filter.
     if device.soft {
-        findings.push(firewall::judge(name, way.target, &facts.chains));
+        findings.push(firewall::judge(name, way.target, facts));
     }
     findings
 }

@@ -88,6 +88,7 @@ fn healthy() -> Facts {
         interfaces: Ok(vec![loopback(), interface(2, "eth0", HOST.into(), 24)]),
         devices: Ok(vec![device()]),
         chains: Ok(Vec::new()),
+        legacy: Ok(false),
         host: Ok(Host {
             nqn: "nqn.host".into(),
             id: "00112233-4455-6677-8899-aabbccddeeff".into(),
@@ -489,6 +490,24 @@ fn a_subsystem_may_be_connected_already() {
         facts.host.as_mut().unwrap().nqn = "nqn.other".into();
     };
     assert_eq!(found(other_host), []);
+}
+
+#[test]
+fn some_rules_are_not_seen() {
+    let (level, check, text, _) = one(|facts| facts.legacy = Ok(true));
+    assert_eq!((level, check), (Level::Unknown, "firewall"));
+    assert!(text.contains("only iptables-legacy can list"), "{text}");
+    // One that is seen is told all the same.
+    let fix = "nft insert rule inet filter input udp dport 4791 accept";
+    fault(
+        "firewall",
+        "a rule of inet filter input seems",
+        fix,
+        |facts| {
+            facts.chains = Ok(vec![chain(false, &[(Some(true), Verdict::Drop)])]);
+            facts.legacy = Ok(true);
+        },
+    );
 }
 
 #[test]

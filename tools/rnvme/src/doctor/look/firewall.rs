@@ -3,10 +3,11 @@
 //! The packet filter, as the program `nft` lists it: to read its rules from the kernel would be to
 //! write that program again.
 
+use super::module;
 use crate::doctor::facts::{Chain, Rule, Seen, Verdict};
 use crate::error::describe;
 use serde_json::Value;
-use std::path::Path;
+use std::io::ErrorKind;
 use std::process::Command;
 
 /// The UDP port of RoCE v2.
@@ -20,7 +21,8 @@ const OTHERS: [&str; 6] = ["tcp", "icmp", "icmpv6", "sctp", "igmp", "dccp"];
 
 /// The chains.
 pub(super) fn look() -> Seen<Vec<Chain>> {
-    if !Path::new("/sys/module/nf_tables").exists() {
+    // To ask would load it.
+    if !module::is_there("nf_tables") {
         return Ok(Vec::new());
     }
     let listed = Command::new("nft")
@@ -33,6 +35,19 @@ pub(super) fn look() -> Seen<Vec<Chain>> {
         return Err(format!("the rules cannot be listed: {first}"));
     }
     read(&listed.stdout).ok_or_else(|| "the rules cannot be listed: nft made no sense".to_owned())
+}
+
+/// Whether the packet filter from before nftables has tables; `nft` does not list their rules.
+pub(super) fn legacy() -> Seen<bool> {
+    let mut some = false;
+    for file in ["/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"] {
+        match std::fs::read(file) {
+            Ok(names) => some |= !names.is_empty(),
+            Err(error) if error.kind() == ErrorKind::NotFound => (),
+            Err(error) => return Err(format!("{file}: {}", describe(&error))),
+        }
+    }
+    Ok(some)
 }
 
 /// Read what `nft` lists.
@@ -112,7 +127,7 @@ fn take(rule: &mut Rule, from: &Value) {
         return narrow(rule, None);
     };
     let op = from.get("op").and_then(Value::as_str);
-    let name = right.as_str().filter(|name| !name.ends_with('*'));
+    let name = plain(right).filter(|name| !name.ends_with('*'));
     match (meta(left), op, name) {
         (Some("iif" | "oif" | "iifname" | "oifname"), Some("=="), Some(name)) => {
             rule.interface = Some(name.to_owned());
@@ -137,48 +152,69 @@ fn is_ct_state(left: &Value) -> bool {
 /// Whether a RoCE packet has a value, if that can be told.
 fn answers(left: &Value, right: &Value) -> Option<bool> {
     if is_ct_state(left) {
-        // Each packet goes to the port of RoCE, and comes from one of its own: to conntrack none
-        // is an answer.
-        let new = ["new", "untracked"];
-        return match any(right, &|state| {
-            new.contains(&state.as_str().unwrap_or("new"))
-        }) {
-            true => None,
-            false => Some(false),
-        };
+        return any(right, &is_ours);
     }
     if meta(left) == Some("l4proto") {
-        return Some(any(right, &|each| each.as_str() == Some("udp")));
+        return any(right, &is_udp);
     }
     let payload = left.get("payload")?;
     let word = |key: &str| payload.get(key).and_then(Value::as_str);
     match (word("protocol"), word("field")) {
-        (Some("udp" | "th"), Some("dport")) => Some(any(right, &covers_port)),
+        (Some("udp" | "th"), Some("dport")) => any(right, &covers_port),
         (Some(other), _) if OTHERS.contains(&other) => Some(false),
-        (Some("ip" | "ip6"), Some("protocol" | "nexthdr")) => {
-            Some(any(right, &|each| each.as_str() == Some("udp")))
-        }
+        (Some("ip" | "ip6"), Some("protocol" | "nexthdr")) => any(right, &is_udp),
         _ => None,
     }
 }
 
 /// Whether a value, or one of a set, is right.
-fn any(value: &Value, right: &dyn Fn(&Value) -> bool) -> bool {
-    let set = value.get("set").or(Some(value)).and_then(Value::as_array);
-    match set {
-        Some(list) => list.iter().any(right),
-        None => right(value),
+fn any(value: &Value, right: &dyn Fn(&Value) -> Option<bool>) -> Option<bool> {
+    let list = value.get("set").or(Some(value)).and_then(Value::as_array);
+    let Some(list) = list else {
+        return right(bare(value));
+    };
+    let mut sure = true;
+    for each in list {
+        match right(bare(each)) {
+            Some(true) => return Some(true),
+            Some(false) => (),
+            None => sure = false,
+        }
+    }
+    sure.then_some(false)
+}
+
+/// A value without the counter, comment or time that an element of a set may have.
+fn bare(value: &Value) -> &Value {
+    let inner = value.get("elem").and_then(|elem| elem.get("val"));
+    inner.unwrap_or(value)
+}
+
+/// A name that stands for itself, and not for a set that has one.
+fn plain(value: &Value) -> Option<&str> {
+    value.as_str().filter(|name| !name.starts_with('@'))
+}
+
+/// Each packet goes to the port of RoCE, and comes from one of its own: to conntrack none is an
+/// answer. What it is otherwise cannot be told.
+fn is_ours(state: &Value) -> Option<bool> {
+    match plain(state)? {
+        "new" | "untracked" => None,
+        _ => Some(false),
     }
 }
 
-fn covers_port(value: &Value) -> bool {
-    match value
-        .get("range")
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-    {
-        Some([from, to]) => from.as_u64() <= Some(PORT) && Some(PORT) <= to.as_u64(),
-        _ => value.as_u64() == Some(PORT),
+fn is_udp(protocol: &Value) -> Option<bool> {
+    plain(protocol).map(|name| name == "udp")
+}
+
+fn covers_port(value: &Value) -> Option<bool> {
+    if let Some(port) = value.as_u64() {
+        return Some(port == PORT);
+    }
+    match value.get("range")?.as_array()?.as_slice() {
+        [from, to] => Some((from.as_u64()?..=to.as_u64()?).contains(&PORT)),
+        _ => None,
     }
 }
 
@@ -203,16 +239,53 @@ mod tests {
     #[test]
     fn ports_are_told() {
         for (right, takes) in [
-            (json!(4791), true),
-            (json!(4790), false),
-            (json!({ "set": [22, 4791] }), true),
-            (json!({ "set": [22, { "range": [4000, 5000] }] }), true),
-            (json!({ "range": [4000, 5000] }), true),
-            (json!({ "range": [4792, 5000] }), false),
+            (json!(4791), Some(true)),
+            (json!(4790), Some(false)),
+            (json!({ "set": [22, 4791] }), Some(true)),
+            (
+                json!({ "set": [22, { "range": [4000, 5000] }] }),
+                Some(true),
+            ),
+            (json!({ "range": [4000, 5000] }), Some(true)),
+            (json!({ "range": [4792, 5000] }), Some(false)),
+            (
+                json!({ "elem": { "val": 4791, "comment": "RoCE" } }),
+                Some(true),
+            ),
+            (
+                json!({ "set": [22, { "elem": { "val": 4791 } }] }),
+                Some(true),
+            ),
+            (
+                json!({ "set": [{ "elem": { "val": 22, "timeout": 9 } }] }),
+                Some(false),
+            ),
+            // What these have is not looked up.
+            (json!("@allowed"), None),
+            (json!({ "set": ["@allowed", 22] }), None),
+            (json!({ "set": ["@allowed", 4791] }), Some(true)),
+            (json!({ "elem": { "val": "@allowed" } }), None),
+            (json!({ "range": ["@from", 5000] }), None),
+            (json!({ "prefix": { "addr": 4791, "len": 3 } }), None),
         ] {
-            assert_eq!(dport("==", right.clone()), Some(takes), "{right}");
-            assert_eq!(dport("!=", right.clone()), Some(!takes), "{right}");
+            assert_eq!(dport("==", right.clone()), takes, "{right}");
+            let others = takes.map(|takes| !takes);
+            assert_eq!(dport("!=", right.clone()), others, "{right}");
         }
+    }
+
+    #[test]
+    fn named_sets_are_not_looked_up() {
+        let l4proto = json!({ "meta": { "key": "l4proto" } });
+        assert_eq!(matched(l4proto.clone(), "==", json!("@protos")), None);
+        let some = json!({ "set": ["tcp", "@protos"] });
+        assert_eq!(matched(l4proto, "==", some), None);
+        let state = json!({ "ct": { "key": "state" } });
+        assert_eq!(matched(state, "in", json!("@states")), None);
+        let iifname = json!({ "match": { "op": "==", "left": { "meta": { "key": "iifname" } },
+                                         "right": "@inner" } });
+        let found = only(json!([iifname, { "drop": null }]));
+        assert_eq!((found.interface, found.takes), (None, None));
     }
 
     #[test]

@@ -16,14 +16,24 @@ pub(super) fn look(name: &'static str) -> Module {
     }
 }
 
+/// Whether a module is loaded, or may be part of the kernel: one that is and has no parameters is not
+/// in sysfs.
+pub(super) fn is_there(name: &str) -> bool {
+    Path::new("/sys/module").join(name).exists() || is_listed("builtin", name) != Ok(false)
+}
+
 fn installed(name: &str) -> Seen<bool> {
+    Ok(is_listed("dep", name)? || is_listed("builtin", name)?)
+}
+
+/// Whether one of the lists of the kernel's modules has this one.
+fn is_listed(list: &str, name: &str) -> Seen<bool> {
     let read = |path: &str| {
         std::fs::read_to_string(path).map_err(|error| format!("{path}: {}", describe(&error)))
     };
     let release = read("/proc/sys/kernel/osrelease")?;
-    let directory = format!("/lib/modules/{}", release.trim());
-    let listed = lists(&read(&format!("{directory}/modules.dep"))?, name);
-    Ok(listed || lists(&read(&format!("{directory}/modules.builtin"))?, name))
+    let path = format!("/lib/modules/{}/modules.{list}", release.trim());
+    Ok(lists(&read(&path)?, name))
 }
 
 /// Whether a list of files has a module, compressed or not; the file's name may have hyphens.
