@@ -533,6 +533,10 @@ pub(crate) struct Doctor {
           value_parser = value_parser!(u16).range(1..))]
     pub(crate) trsvcid: u16,
 
+    /// Numeric address to connect from
+    #[arg(short = 'w', long, value_name = "ADDRESS", requires = "traddr")]
+    pub(crate) host_traddr: Option<Address>,
+
     /// NVMe Qualified Name of the subsystem to be connected
     #[arg(short = 'n', long, value_name = "NQN", value_parser = check_nqn)]
     pub(crate) nqn: Option<String>,

@@ -74,6 +74,7 @@ fn wrong_lines_are_one_line_and_status_2() {
         &["doctor", "10.0.0.9"],
         &["doctor", "-s", "0"],
         &["doctor", "-n", ""],
+        &["doctor", "-w", "10.0.0.1"],
         &["list", "-o", "xml"],
         &["completion", "csh"],
         &["man", "frob"],
@@ -175,6 +176,16 @@ fn the_doctor_needs_no_module() {
             "{check}"
         );
     }
+}
+
+#[test]
+fn a_name_that_does_not_resolve_is_a_finding() {
+    let output = rnvme(&["doctor", "-a", "no such name"]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output.stdout);
+    let fault = "fault    route      cannot resolve host name no such name: ";
+    assert!(told.contains(fault), "{told}");
+    assert!(told.contains("module"), "{told}");
 }
 
 #[test]

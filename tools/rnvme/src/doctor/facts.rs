@@ -11,8 +11,8 @@ pub(crate) type Seen<T> = Result<T, String>;
 /// All facts.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
-    /// What the user wants to connect to.
-    pub(crate) target: Option<Target>,
+    /// What the user wants to connect to, or why its name says nothing.
+    pub(crate) target: Option<Result<Target, String>>,
     /// Name of the subsystem to connect to.
     pub(crate) nqn: Option<String>,
     /// The modules of `MODULES`.
@@ -52,6 +52,8 @@ pub(crate) struct Target {
     pub(crate) address: IpAddr,
     /// Its port.
     pub(crate) service: u16,
+    /// The address to connect from, if one was chosen.
+    pub(crate) from: Option<IpAddr>,
     /// The way to it.
     pub(crate) route: Seen<Result<Route, NoRoute>>,
 }
@@ -92,6 +94,15 @@ pub(crate) struct Interface {
     pub(crate) vlan_of: Option<u32>,
     /// Its addresses.
     pub(crate) addresses: Vec<Prefix>,
+}
+
+impl Interface {
+    /// Whether an address is one of its own.
+    pub(crate) fn has(&self, address: IpAddr) -> bool {
+        self.addresses
+            .iter()
+            .any(|prefix| prefix.address == address)
+    }
 }
 
 /// An address, and how many bits of it are its network's.

@@ -19,13 +19,16 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 /// What there is, for the options of the verb and the target's address.
-pub(crate) fn look(options: &cli::Doctor, address: Option<Address>) -> Facts {
+pub(crate) fn look(options: &cli::Doctor, address: Option<Result<Address, String>>) -> Facts {
     let interfaces = route::interfaces().map_err(why);
-    let target = address.map(|address| Target {
-        route: way(&address, &interfaces),
+    let from = options.host_traddr.as_ref();
+    let target = |address: Address| Target {
+        route: way(&address, from, &interfaces),
         address: address.ip(),
         service: options.trsvcid,
-    });
+        from: from.map(Address::ip),
+    };
+    let target = address.map(|address| address.map(target));
     let modules: Vec<_> = MODULES.map(module::look).into();
     let rnvme = modules
         .iter()
@@ -53,15 +56,25 @@ fn why(error: Error) -> String {
     error.message
 }
 
-fn way(address: &Address, interfaces: &Seen<Vec<Interface>>) -> Seen<Result<Route, NoRoute>> {
-    let Some(scope) = address.scope() else {
-        return route::route(address.ip(), None).map_err(why);
-    };
-    let named = |each: &&Interface| each.name == scope || each.index.to_string() == scope;
-    match interfaces.as_ref()?.iter().find(named) {
-        Some(interface) => route::route(address.ip(), Some(interface.index)).map_err(why),
-        None => Ok(Err(NoRoute(format!("there is no interface {scope}")))),
+/// The route that a connection takes: from a chosen address it is by the interface that has it.
+fn way(
+    to: &Address,
+    from: Option<&Address>,
+    interfaces: &Seen<Vec<Interface>>,
+) -> Seen<Result<Route, NoRoute>> {
+    let interfaces = interfaces.as_ref()?;
+    let mut by = None;
+    if let Some(scope) = to.scope().or(from.and_then(Address::scope)) {
+        let named = |each: &&Interface| each.name == scope || each.index.to_string() == scope;
+        by = interfaces.iter().find(named);
+        if by.is_none() {
+            return Ok(Err(NoRoute(format!("there is no interface {scope}"))));
+        }
+    } else if let Some(from) = from {
+        by = interfaces.iter().find(|each| each.has(from.ip()));
     }
+    let by = by.map(|interface| interface.index);
+    route::route(to.ip(), from.map(Address::ip), by).map_err(why)
 }
 
 fn devices() -> Seen<Vec<Device>> {

@@ -33,10 +33,14 @@ pub(crate) fn interfaces() -> Result<Vec<Interface>, Error> {
     Ok(interfaces)
 }
 
-/// The route to an address, by an interface if that is given.
-pub(crate) fn route(to: IpAddr, interface: Option<u32>) -> Result<Result<Route, NoRoute>, Error> {
+/// The route to an address, from an address and by an interface if those are given.
+pub(crate) fn route(
+    to: IpAddr,
+    from: Option<IpAddr>,
+    interface: Option<u32>,
+) -> Result<Result<Route, NoRoute>, Error> {
     let mut socket = Socket::open(NETLINK_ROUTE)?;
-    let request = route_request(to, interface);
+    let request = route_request(to, from, interface);
     let replies = match socket.ask(libc::RTM_GETROUTE, &request) {
         Ok(replies) => replies,
         Err(Trouble::Refused(refusal)) => {
@@ -45,22 +49,35 @@ pub(crate) fn route(to: IpAddr, interface: Option<u32>) -> Result<Result<Route, 
         Err(trouble) => return Err(trouble.into()),
     };
     match replies.first() {
-        Some(reply) => Ok(read_route(reply)?),
+        Some(reply) => Ok(read_route(reply)?.map(|route| Route {
+            // The kernel does not repeat it.
+            source: route.source.or(from),
+            ..route
+        })),
         None => Err(Error::failed("the kernel did not describe the route")),
     }
 }
 
-fn route_request(to: IpAddr, interface: Option<u32>) -> Request {
+fn route_request(to: IpAddr, from: Option<IpAddr>, interface: Option<u32>) -> Request {
     let (family, bits) = match to {
         IpAddr::V4(_) => (libc::AF_INET, 32),
         IpAddr::V6(_) => (libc::AF_INET6, 128),
     };
     let mut header = vec![0; ROUTE_HEADER];
-    header[..2].copy_from_slice(&[family as u8, bits]);
+    let source_bits = if from.is_some() { bits } else { 0 };
+    header[..3].copy_from_slice(&[family as u8, bits, source_bits]);
     let request = Request::headed(header).with_some(libc::RTA_OIF, interface);
-    match to {
-        IpAddr::V4(v4) => request.with(libc::RTA_DST, v4.octets()),
-        IpAddr::V6(v6) => request.with(libc::RTA_DST, v6.octets()),
+    let request = with_address(request, libc::RTA_DST, to);
+    match from {
+        Some(from) => with_address(request, libc::RTA_SRC, from),
+        None => request,
+    }
+}
+
+fn with_address(request: Request, id: u16, address: IpAddr) -> Request {
+    match address {
+        IpAddr::V4(v4) => request.with(id, v4.octets()),
+        IpAddr::V6(v6) => request.with(id, v6.octets()),
     }
 }
 
@@ -218,8 +235,12 @@ mod tests {
         let loopback = interfaces.iter().find(|each| each.loopback).unwrap();
         assert_eq!(loopback.name, "lo");
         if loopback.up {
-            let route = route([127, 0, 0, 1].into(), None).unwrap().unwrap();
-            assert!(route.local, "{route:?}");
+            let to = [127, 0, 0, 1].into();
+            let local = route(to, None, None).unwrap().unwrap();
+            assert!(local.local, "{local:?}");
+            let from = [127, 0, 0, 2].into();
+            let chosen = route(to, Some(from), None).unwrap().unwrap();
+            assert_eq!(chosen.source, Some(from));
         }
     }
 }

@@ -8,16 +8,17 @@ use crate::cli::{Doctor, Format};
 use crate::doctor::judge::judge;
 use crate::doctor::look::look;
 use crate::doctor::{Finding, Level};
-use crate::error::Error;
+use crate::error::{Error, Status};
 use crate::render::doctor;
 use std::io::Write;
 
 /// Print what is found, and fail if there are faults.
 pub(super) fn run(options: &Doctor, out: &mut impl Write) -> Result<(), Error> {
-    let address = options.traddr.as_deref().map(|name| resolve(name, None));
-    let address = address
-        .transpose()
-        .map_err(|error| error.during("doctor"))?;
+    let from = options.host_traddr.as_ref();
+    let address = match options.traddr.as_deref().map(|name| resolve(name, from)) {
+        Some(Err(error)) if error.status == Status::Usage => return Err(error.during("doctor")),
+        address => address.map(|address| address.map_err(|error| error.message)),
+    };
     let findings = judge(&look(options, address));
     report(&findings, options.output.format, out)
 }

@@ -4,8 +4,11 @@
 
 use crate::address::Address;
 use crate::controller::Controller;
-use crate::doctor::facts::{Facts, Host, Unwritten};
+use crate::doctor::facts::{Facts, Host, Target, Unwritten};
 use crate::doctor::Finding;
+use crate::uapi::CtrlState;
+
+const CONTROLLER: &str = "controller";
 
 /// Judge the identity, and with a subsystem whether it is in use.
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
@@ -46,26 +49,49 @@ fn identity(host: &Host) -> Finding {
 }
 
 fn connection(nqn: &str, host: &Host, facts: &Facts) -> Finding {
-    const CHECK: &str = "controller";
     let controllers = match &facts.controllers {
         Ok(controllers) => controllers,
-        Err(why) => return Finding::unknown(CHECK, why),
+        Err(why) => return Finding::unknown(CONTROLLER, why),
     };
     let there = |controller: &&Controller| {
-        let at = facts.target.as_ref().is_none_or(|target| {
-            let traddr = controller.traddr.parse::<Address>();
-            traddr.is_ok_and(|traddr| traddr.ip() == target.address)
-                && controller.trsvcid == target.service
-        });
-        at && controller.subsysnqn == nqn && controller.hostnqn.as_ref() == Some(&host.nqn)
+        let target = facts
+            .target
+            .as_ref()
+            .and_then(|target| target.as_ref().ok());
+        target.is_none_or(|target| is_of(controller, target))
+            && controller.subsysnqn == nqn
+            && controller.hostnqn.as_ref() == Some(&host.nqn)
     };
     match controllers.iter().find(there) {
-        Some(controller) => {
-            let name = &controller.device;
-            let state = controller.state;
-            let text = format!("{nqn} is connected already as {name}, which is {state}");
-            Finding::warning(CHECK, text).fix(format!("rnvme disconnect -d {name}"))
-        }
-        None => Finding::ok(CHECK, format!("{nqn} is not connected yet")),
+        Some(controller) => in_use(nqn, controller),
+        None => Finding::ok(CONTROLLER, format!("{nqn} is not connected yet")),
     }
+}
+
+/// Whether a controller is where a connection would lead, from where it was chosen to come.
+fn is_of(controller: &Controller, target: &Target) -> bool {
+    let ip = |text: &String| text.parse::<Address>().ok().map(|address| address.ip());
+    let from = controller.host_traddr.as_ref().and_then(ip);
+    ip(&controller.traddr) == Some(target.address)
+        && controller.trsvcid == target.service
+        && (target.from.is_none() || target.from == from)
+}
+
+/// A controller that works is what is wanted. One that tries to does not need help, and what it fails
+/// with is told here; only one that is dead is in the way.
+fn in_use(nqn: &str, controller: &Controller) -> Finding {
+    let Controller { device, state, .. } = controller;
+    let known = state.known();
+    if known == Some(CtrlState::Live) {
+        return Finding::ok(CONTROLLER, format!("{nqn} is connected as {device}"));
+    }
+    let mut text = format!("{nqn} has {device}, which is {state}");
+    if let Some(failure) = &controller.error {
+        text.push_str(&format!(": {}", failure.message));
+    }
+    if known != Some(CtrlState::Dead) {
+        return Finding::warning(CONTROLLER, text);
+    }
+    text.push_str("; it is in the way of another connect");
+    Finding::fault(CONTROLLER, text).fix(format!("rnvme disconnect -d {device}"))
 }

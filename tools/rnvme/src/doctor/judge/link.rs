@@ -119,10 +119,19 @@ fn on<'a>(interface: &Interface, devices: &'a [Device]) -> Option<(&'a Device, &
 
 fn none(way: &Way<'_>, facts: &Facts, devices: &[Device], interfaces: &[Interface]) -> Finding {
     let name = &way.interface.name;
-    let text = format!(
+    let mut text = format!(
         "no RDMA device is on {name}, which the route to {} takes",
         way.target
     );
+    let elsewhere = elsewhere(devices, interfaces);
+    if !elsewhere.is_empty() {
+        let places = elsewhere.join(", ");
+        text.push_str(&format!("; {places}: see -w, the address to connect from"));
+    }
+    // Soft-RoCE beside an adapter is not what mends this.
+    if devices.iter().any(|device| !device.soft) {
+        return Finding::fault(CHECK, text);
+    }
     let lacks =
         |each: &Module| each.name == "rdma_rxe" && !each.loaded && each.installed == Ok(false);
     if facts.modules.iter().any(lacks) {
@@ -142,6 +151,20 @@ fn none(way: &Way<'_>, facts: &Facts, devices: &[Device], interfaces: &[Interfac
         "rdma link add {free} type rxe netdev {}",
         word(below)
     ))
+}
+
+/// Which device is on which interface.
+fn elsewhere(devices: &[Device], interfaces: &[Interface]) -> Vec<String> {
+    let ports = devices
+        .iter()
+        .flat_map(|device| device.ports.iter().map(move |port| (device, port)));
+    let place = |(device, port): (&Device, &Port)| {
+        let interface = interfaces
+            .iter()
+            .find(|each| port.interface == Some(each.index))?;
+        Some(format!("{} is on {}", device.name, interface.name))
+    };
+    ports.filter_map(place).collect()
 }
 
 type Judged = Result<Option<Finding>, Finding>;
@@ -228,10 +251,11 @@ fn mtu(way: &Way<'_>, device: &Device, _: &Port) -> Judged {
     if path == LARGEST {
         return Ok(Some(Finding::ok(CHECK, text)));
     }
-    let text =
-        format!("{text}; it could be {LARGEST} where all on the way to the target takes that");
-    let fix = format!("ip link set {} mtu {ROOMY}", word(name));
-    Ok(Some(Finding::warning(CHECK, text).fix(fix)))
+    // No fix: what is on the way may not take it, and then nothing passes that passes now.
+    let text = format!(
+        "{text}; it could be {LARGEST} with an MTU of {ROOMY}, where all on the way to the target takes that"
+    );
+    Ok(Some(Finding::warning(CHECK, text)))
 }
 
 /// Bytes of data of a packet on a RoCE device whose interface has this MTU, as the kernel has it in

@@ -5,12 +5,15 @@
 use super::judge;
 use crate::cli::Format;
 use crate::controller::tests::live;
+use crate::controller::{Controller, State};
 use crate::doctor::facts::{
     Chain, Device, Facts, Gid, Host, Interface, Module, NoRoute, Port, Prefix, Protocol, Route,
     Rule, Target, Unwritten, Verdict, MODULES,
 };
 use crate::doctor::{Finding, Level};
+use crate::failure::tests::rejected;
 use crate::render::doctor;
+use crate::uapi::CtrlState;
 use std::net::IpAddr;
 
 const HOST: [u8; 4] = [192, 0, 2, 2];
@@ -71,6 +74,7 @@ fn target(address: [u8; 4]) -> Target {
     Target {
         address: address.into(),
         service: 4420,
+        from: None,
         route: Ok(Ok(Route {
             local: false,
             interface: 2,
@@ -82,7 +86,7 @@ fn target(address: [u8; 4]) -> Target {
 /// Soft-RoCE on eth0, by which the target is reached.
 fn healthy() -> Facts {
     Facts {
-        target: Some(target([192, 0, 2, 1])),
+        target: Some(Ok(target([192, 0, 2, 1]))),
         nqn: Some("nqn.x".into()),
         modules: MODULES.map(module).into(),
         interfaces: Ok(vec![loopback(), interface(2, "eth0", HOST.into(), 24)]),
@@ -128,12 +132,17 @@ fn fault(check: &str, message: &str, fix: &str, change: impl FnOnce(&mut Facts))
     assert_eq!(mends, fix);
 }
 
+fn aim(facts: &mut Facts) -> &mut Target {
+    let target = facts.target.as_mut().unwrap();
+    target.as_mut().unwrap()
+}
+
 fn eth0(facts: &mut Facts) -> &mut Interface {
     &mut facts.interfaces.as_mut().unwrap()[1]
 }
 
 fn route(facts: &mut Facts) -> &mut Route {
-    let seen = &mut facts.target.as_mut().unwrap().route;
+    let seen = &mut aim(facts).route;
     seen.as_mut().unwrap().as_mut().unwrap()
 }
 
@@ -146,7 +155,7 @@ fn port(facts: &mut Facts) -> &mut Port {
 }
 
 fn no_route(facts: &mut Facts) {
-    facts.target.as_mut().unwrap().route = Ok(Err(NoRoute("Network is unreachable".into())));
+    aim(facts).route = Ok(Err(NoRoute("Network is unreachable".into())));
 }
 
 #[test]
@@ -167,7 +176,7 @@ fn a_healthy_set_up_has_nothing() {
 #[test]
 fn the_target_may_be_here() {
     let here = |facts: &mut Facts| {
-        let target = facts.target.as_mut().unwrap();
+        let target = aim(facts);
         target.address = HOST.into();
         target.route = Ok(Ok(Route {
             local: true,
@@ -214,7 +223,7 @@ fn an_address_must_be_of_a_host() {
         [255, 255, 255, 255],
     ] {
         fault("route", "is not the address of a host", "", |facts| {
-            facts.target = Some(target(address));
+            facts.target = Some(Ok(target(address)));
         });
     }
 }
@@ -226,6 +235,54 @@ fn there_must_be_a_route() {
         "no route to 192.0.2.1: Network is unreachable",
         "",
         no_route,
+    );
+}
+
+#[test]
+fn a_name_must_be_known() {
+    let why = "cannot resolve host name x: no such host";
+    fault("route", why, "", |facts| {
+        facts.target = Some(Err(why.into()))
+    });
+    // The rest is looked at all the same.
+    let findings = found(|facts| {
+        facts.target = Some(Err(why.into()));
+        facts.host.as_mut().unwrap().unwritten = vec![Unwritten::Name];
+        there(facts, CtrlState::Dead);
+    });
+    let checks: Vec<_> = findings.iter().map(|each| each.check).collect();
+    assert_eq!(checks, ["route", "host", "controller"]);
+}
+
+#[test]
+fn the_address_to_connect_from_must_be_here() {
+    assert_eq!(found(|facts| aim(facts).from = Some(HOST.into())), []);
+    let text = "198.51.100.9, to connect from, is not an address of this machine";
+    fault("route", text, "", |facts| {
+        aim(facts).from = Some([198, 51, 100, 9].into());
+    });
+    let text = "eth1 is down";
+    fault("interface", text, "ip link set eth1 up", |facts| {
+        let mut other = interface(3, "eth1", [198, 51, 100, 2].into(), 24);
+        other.up = false;
+        facts.interfaces.as_mut().unwrap().push(other);
+        aim(facts).from = Some([198, 51, 100, 2].into());
+    });
+    // What came from elsewhere is not in the way.
+    let elsewhere = |facts: &mut Facts| {
+        there(facts, CtrlState::Dead);
+        aim(facts).from = Some(HOST.into());
+    };
+    assert_eq!(found(elsewhere), []);
+    let same = |facts: &mut Facts| {
+        elsewhere(facts);
+        facts.controllers.as_mut().unwrap()[0].host_traddr = Some("192.0.2.2".into());
+    };
+    fault(
+        "controller",
+        "which is dead",
+        "rnvme disconnect -d rnvme0",
+        same,
     );
 }
 
@@ -277,14 +334,14 @@ fn an_interface_must_carry() {
         eth0(facts).carrier = false
     });
     fault("interface", "on lo, which has no RDMA", "", |facts| {
-        facts.target = Some(Target {
+        facts.target = Some(Ok(Target {
             route: Ok(Ok(Route {
                 local: true,
                 interface: 1,
                 source: None,
             })),
             ..target([198, 51, 100, 1])
-        });
+        }));
     });
 }
 
@@ -317,6 +374,25 @@ fn a_device_must_be_on_the_interface() {
         facts.devices = Ok(Vec::new());
         facts.modules[2].loaded = false;
         facts.modules[2].installed = Ok(false);
+    });
+}
+
+#[test]
+fn a_device_may_be_on_another_interface() {
+    let elsewhere = |facts: &mut Facts| {
+        let other = interface(3, "eth1", [198, 51, 100, 2].into(), 24);
+        facts.interfaces.as_mut().unwrap().push(other);
+        port(facts).interface = Some(3);
+        port(facts).gids.clear();
+    };
+    let text = "no RDMA device is on eth0, which the route to 192.0.2.1 takes; \
+                rxe0 is on eth1: see -w, the address to connect from";
+    let fix = "rdma link add rxe1 type rxe netdev eth0";
+    fault("link", text, fix, elsewhere);
+    // Who has an adapter does not want soft-RoCE beside it.
+    fault("link", text, "", |facts| {
+        elsewhere(facts);
+        rxe0(facts).soft = false;
     });
 }
 
@@ -381,7 +457,8 @@ fn a_small_mtu_is_slow() {
         text.contains("eth0 has 1280, so that a packet carries 1024 bytes"),
         "{text}"
     );
-    assert_eq!(fix, "ip link set eth0 mtu 4200");
+    assert!(text.contains("with an MTU of 4200, where all"), "{text}");
+    assert_eq!(fix, "");
 }
 
 fn chain(drops: bool, rules: &[(Option<bool>, Verdict)]) -> Chain {
@@ -432,6 +509,24 @@ fn a_rule_may_drop_roce() {
 }
 
 #[test]
+fn some_rules_are_not_seen() {
+    let (level, check, text, _) = one(|facts| facts.legacy = Ok(true));
+    assert_eq!((level, check), (Level::Unknown, "firewall"));
+    assert!(text.contains("only iptables-legacy can list"), "{text}");
+    // One that is seen is told all the same.
+    let fix = "nft insert rule inet filter input udp dport 4791 accept";
+    fault(
+        "firewall",
+        "a rule of inet filter input seems",
+        fix,
+        |facts| {
+            facts.chains = Ok(vec![chain(false, &[(Some(true), Verdict::Drop)])]);
+            facts.legacy = Ok(true);
+        },
+    );
+}
+
+#[test]
 fn rules_of_others_do_not_matter() {
     let drops = chain(false, &[(Some(true), Verdict::Drop)]);
     let family = Chain {
@@ -467,22 +562,40 @@ fn an_identity_should_be_written_down() {
     );
 }
 
+/// A controller of the subsystem in a state, which shows an error.
+fn there(facts: &mut Facts, state: CtrlState) {
+    facts.controllers = Ok(vec![Controller {
+        traddr: "192.0.2.1".into(),
+        subsysnqn: "nqn.x".into(),
+        hostnqn: Some("nqn.host".into()),
+        state: State(state as u32),
+        error: Some(rejected()),
+        ..live()
+    }]);
+}
+
 #[test]
 fn a_subsystem_may_be_connected_already() {
-    let connected = |facts: &mut Facts| {
-        let mut controller = live();
-        controller.traddr = "192.0.2.1".into();
-        controller.subsysnqn = "nqn.x".into();
-        controller.hostnqn = Some("nqn.host".into());
-        facts.controllers = Ok(vec![controller]);
-    };
-    let (level, check, text, fix) = one(connected);
-    assert_eq!((level, check), (Level::Warning, "controller"));
-    assert_eq!(text, "nqn.x is connected already as rnvme0, which is live");
-    assert_eq!(fix, "rnvme disconnect -d rnvme0");
+    assert_eq!(found(|facts| there(facts, CtrlState::Live)), []);
+    for (state, name) in [
+        (CtrlState::New, "new"),
+        (CtrlState::Connecting, "connecting"),
+        (CtrlState::Resetting, "resetting"),
+        (CtrlState::Deleting, "deleting"),
+    ] {
+        let (level, check, text, fix) = one(|facts| there(facts, state));
+        assert_eq!((level, check), (Level::Warning, "controller"));
+        let why = rejected().message;
+        let wanted = format!("nqn.x has rnvme0, which is {name}: {why}");
+        assert_eq!((text, fix), (wanted, String::new()));
+    }
+    let connected = |facts: &mut Facts| there(facts, CtrlState::Dead);
+    let text = "nqn.x has rnvme0, which is dead: rejected by target: no such subsystem nqn.x; \
+                it is in the way of another connect";
+    fault("controller", text, "rnvme disconnect -d rnvme0", connected);
     let elsewhere = |facts: &mut Facts| {
         connected(facts);
-        facts.target = Some(target([192, 0, 2, 3]));
+        facts.target = Some(Ok(target([192, 0, 2, 3])));
     };
     assert_eq!(found(elsewhere), []);
     let other_host = |facts: &mut Facts| {
@@ -490,24 +603,6 @@ fn a_subsystem_may_be_connected_already() {
         facts.host.as_mut().unwrap().nqn = "nqn.other".into();
     };
     assert_eq!(found(other_host), []);
-}
-
-#[test]
-fn some_rules_are_not_seen() {
-    let (level, check, text, _) = one(|facts| facts.legacy = Ok(true));
-    assert_eq!((level, check), (Level::Unknown, "firewall"));
-    assert!(text.contains("only iptables-legacy can list"), "{text}");
-    // One that is seen is told all the same.
-    let fix = "nft insert rule inet filter input udp dport 4791 accept";
-    fault(
-        "firewall",
-        "a rule of inet filter input seems",
-        fix,
-        |facts| {
-            facts.chains = Ok(vec![chain(false, &[(Some(true), Verdict::Drop)])]);
-            facts.legacy = Ok(true);
-        },
-    );
 }
 
 #[test]
@@ -520,11 +615,10 @@ fn what_cannot_be_seen_is_no_fault() {
         ),
         ("link", |facts, why| facts.devices = Err(why)),
         ("firewall", |facts, why| facts.chains = Err(why)),
+        ("firewall", |facts, why| facts.legacy = Err(why)),
         ("host", |facts, why| facts.host = Err(why)),
         ("controller", |facts, why| facts.controllers = Err(why)),
-        ("route", |facts, why| {
-            facts.target.as_mut().unwrap().route = Err(why)
-        }),
+        ("route", |facts, why| aim(facts).route = Err(why)),
     ] {
         let (level, at, text, _) = one(|facts| change(facts, cannot()));
         assert_eq!((level, at, text.as_str()), (Level::Unknown, check, "no"));

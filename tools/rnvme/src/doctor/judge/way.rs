@@ -7,14 +7,18 @@ use crate::doctor::facts::{Facts, Interface, Prefix, Route, Seen, Target};
 use crate::doctor::{word, Finding};
 use std::net::IpAddr;
 
+const ROUTE: &str = "route";
+
 /// Follow the way, up to the first fault: what comes after is no wonder then.
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     let interfaces = match &facts.interfaces {
         Ok(interfaces) => interfaces,
         Err(why) => return vec![Finding::unknown("interface", why)],
     };
-    let Some(target) = &facts.target else {
-        return link::all(facts, interfaces);
+    let target = match &facts.target {
+        Some(Ok(target)) => target,
+        Some(Err(why)) => return vec![Finding::fault(ROUTE, why)],
+        None => return link::all(facts, interfaces),
     };
     let mut findings = Vec::new();
     let (interface, source) = match route(target, interfaces) {
@@ -43,11 +47,13 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
 type Way<'a> = (&'a Interface, Option<IpAddr>);
 
 fn route<'a>(target: &Target, interfaces: &'a [Interface]) -> Result<(Way<'a>, Finding), Finding> {
-    const CHECK: &str = "route";
     let address = target.address;
     if is_of_no_host(address) {
         let text = format!("{address} is not the address of a host on a network");
-        return Err(Finding::fault(CHECK, text));
+        return Err(Finding::fault(ROUTE, text));
+    }
+    if let Some(from) = target.from {
+        starts(from, interfaces)?;
     }
     // An interface that is down has taken its route with it, and another one may be in its place.
     let taken = match &target.route {
@@ -59,7 +65,7 @@ fn route<'a>(target: &Target, interfaces: &'a [Interface]) -> Result<(Way<'a>, F
     if let Some(down) = interfaces.iter().find(hides) {
         return Err(is_down(down));
     }
-    let found = reach(CHECK, target)?;
+    let found = reach(target)?;
     let source = found.source;
     let by = if found.local {
         owner(address, interfaces).unwrap_or(found.interface)
@@ -68,7 +74,7 @@ fn route<'a>(target: &Target, interfaces: &'a [Interface]) -> Result<(Way<'a>, F
     };
     let Some(interface) = interfaces.iter().find(|each| each.index == by) else {
         let text = format!("the interface of the route to {address} went away meanwhile");
-        return Err(Finding::unknown(CHECK, text));
+        return Err(Finding::unknown(ROUTE, text));
     };
     let name = &interface.name;
     let text = match (found.local, source) {
@@ -77,10 +83,22 @@ fn route<'a>(target: &Target, interfaces: &'a [Interface]) -> Result<(Way<'a>, F
         (false, None) => format!("to {address} by {name}"),
     };
     let source = if found.local { Some(address) } else { source };
-    Ok(((interface, source), Finding::ok(CHECK, text)))
+    Ok(((interface, source), Finding::ok(ROUTE, text)))
 }
 
-fn reach<'a>(check: &'static str, target: &'a Target) -> Result<&'a Route, Finding> {
+/// Whether this host has the address to connect from, on an interface that is up.
+fn starts(from: IpAddr, interfaces: &[Interface]) -> Result<(), Finding> {
+    match interfaces.iter().find(|each| each.has(from)) {
+        Some(interface) if !interface.up => Err(is_down(interface)),
+        Some(_) => Ok(()),
+        None => {
+            let text = format!("{from}, to connect from, is not an address of this machine");
+            Err(Finding::fault(ROUTE, text))
+        }
+    }
+}
+
+fn reach(target: &Target) -> Result<&Route, Finding> {
     let seen: &Seen<_> = &target.route;
     match seen {
         Ok(Ok(route)) => Ok(route),
@@ -89,9 +107,9 @@ fn reach<'a>(check: &'static str, target: &'a Target) -> Result<&'a Route, Findi
                 "there is no route to {}: {}; give this host an address of that network, or add a route",
                 target.address, none.0
             );
-            Err(Finding::fault(check, text))
+            Err(Finding::fault(ROUTE, text))
         }
-        Err(why) => Err(Finding::unknown(check, why)),
+        Err(why) => Err(Finding::unknown(ROUTE, why)),
     }
 }
 
@@ -110,9 +128,8 @@ fn nearness(interface: &Interface, address: IpAddr) -> Option<u8> {
 }
 
 fn owner(address: IpAddr, interfaces: &[Interface]) -> Option<u32> {
-    let has = |prefix: &Prefix| prefix.address == address;
-    let owner = |each: &&Interface| each.addresses.iter().any(has);
-    interfaces.iter().find(owner).map(|each| each.index)
+    let owner = interfaces.iter().find(|each| each.has(address));
+    owner.map(|each| each.index)
 }
 
 fn is_down(interface: &Interface) -> Finding {

@@ -33,13 +33,13 @@ finds_nothing() {
 	[ "$STATUS" = 0 ] && ! grep -qv '^ok ' <<<"$OUTPUT"
 }
 
-# finds STATUS LEVEL CHECK TEXT FIX: just this.
+# finds STATUS LEVEL CHECK TEXT [FIX]: just this.
 finds() {
 	local wanted
 	doctor "$1" -a "$TARGET4"
-	printf -v wanted '%-8s %-10s %s; fix: %s' "${@:2}"
-	same finding "$wanted" "$FOUND"
-	FIX=$5
+	printf -v wanted '%-8s %-10s %s' "${@:2:3}"
+	FIX=${5:-}
+	same finding "$wanted${FIX:+; fix: $FIX}" "$FOUND"
 }
 
 # It mends.
@@ -57,6 +57,10 @@ healthy_is_healthy() {
 			has "$OUTPUT" "(^|"$'\n'")ok +$check "
 		done
 	done
+	doctor 0 -a "$TARGET4" -w "$HOST4"
+	same "findings from an address" '' "$FOUND"
+	has "$OUTPUT" "ok +route +to $TARGET4 by rnvme1, from $HOST4"
+	has "$OUTPUT" "ok +gid +rnvme_rxe1 has $HOST4 "
 	doctor 0
 	same "findings without a target" '' "$FOUND"
 	# The target itself: its address is one of this machine's.
@@ -95,8 +99,8 @@ interface_is_down() {
 
 mtu_is_small() {
 	run "${THERE[@]}" ip link set rnvme1 mtu 1280
-	finds 0 warning mtu 'rnvme1 has 1280, so that a packet carries 1024 bytes of data; it could be 4096 where all on the way to the target takes that' \
-		'ip link set rnvme1 mtu 4200'
+	finds 0 warning mtu 'rnvme1 has 1280, so that a packet carries 1024 bytes of data; it could be 4096 with an MTU of 4200, where all on the way to the target takes that'
+	FIX='ip link set rnvme1 mtu 4200'
 	mend
 }
 
@@ -114,12 +118,48 @@ rule_drops_roce() {
 	finds 1 fault firewall "$chain seems to drop UDP port 4791, which RoCE uses, as no rule accepts it" \
 		"nft insert rule $chain udp dport 4791 accept"
 	mend
+	# What is in a set that has a name is not looked up.
+	run "${THERE[@]}" nft "flush chain $chain; add set inet rnvme open { type inet_service; elements = { 4791 }; }"
+	run "${THERE[@]}" nft "add rule $chain udp dport @open accept"
+	finds 0 unknown firewall "the rules of $chain are too involved to tell whether UDP port 4791 passes"
+}
+
+# Rules of the packet filter from before nftables, which nft does not list.
+other_rules_are_not_seen() {
+	# The debug kernel has not got it.
+	modprobe -q iptable_filter || { note "there is no iptable_filter" && return; }
+	defer modprobe -r iptable_filter
+	# A table is made for who asks for it, and stays.
+	run "${THERE[@]}" python3 -c 'import ctypes, socket
+IPT_SO_GET_INFO = 64
+asker = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+table, length = ctypes.create_string_buffer(b"filter", 84), ctypes.c_uint32(84)
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.getsockopt(asker.fileno(), 0, IPT_SO_GET_INFO, table, ctypes.byref(length)):
+    raise OSError(ctypes.get_errno(), "getsockopt")'
+	finds 0 unknown firewall 'there are rules that only iptables-legacy can list, and they may drop UDP port 4791'
 }
 
 subsystem_is_connected() {
 	CONNECT_OPTIONS=(-I "$HOSTID")
 	connect "$TARGET4"
-	finds 0 warning controller "$NQN is connected already as $CTRL, which is live" \
+	doctor 0 -a "$TARGET4"
+	same findings '' "$FOUND"
+	has "$OUTPUT" "ok +controller +$NQN is connected as $CTRL"
+}
+
+# It keeps its name and its disks until it is disconnected.
+controller_is_dead() {
+	local why
+	CONNECT_OPTIONS=(-I "$HOSTID")
+	connect "$TARGET4" -l 0
+	defer port_is_back
+	port_goes
+	wait_until "$SOON" state_is "$CTRL" dead || fail "it is $(ctrl_field "$CTRL" state)"
+	why=$(ctrl_field "$CTRL" message)
+	expect 4 "${RNVME[@]}" connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID"
+	same error "rnvme: connect to $TARGET4:4420: $CTRL is there, and dead: $why; disconnect it first: rnvme disconnect -d $CTRL" "$ERRORS"
+	finds 1 fault controller "$NQN has $CTRL, which is dead: $why; it is in the way of another connect" \
 		"rnvme disconnect -d $CTRL"
 	mend
 }
@@ -148,7 +188,10 @@ address_is_wrong() {
 	doctor 1 -a 2001:db8:1::1
 	has "$FOUND" '^fault +route +there is no route to 2001:db8:1::1: '
 	expect 2 "${RNVME[@]}" doctor -s 0
-	expect 1 "${RNVME[@]}" doctor -a 'no such name'
+	doctor 1 -a 'no such name'
+	has "$FOUND" '^fault +route +cannot resolve host name no such name: '
+	doctor 1 -a "$TARGET4" -w 203.0.113.9
+	has "$FOUND" '^fault +route +203.0.113.9, to connect from, is not an address of this machine$'
 }
 
 # Who is not root is told what could not be looked at, and no more.
@@ -169,7 +212,9 @@ main setup \
 	interface_is_down \
 	mtu_is_small \
 	rule_drops_roce \
+	other_rules_are_not_seen \
 	subsystem_is_connected \
+	controller_is_dead \
 	identity_is_not_written_down \
 	address_is_wrong \
 	others_may_ask
