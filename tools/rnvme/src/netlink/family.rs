@@ -2,21 +2,32 @@
 
 //! The numbers that the kernel gave to the family and its multicast group.
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, Malformed};
 use super::request::Request;
 use super::socket::{Socket, Trouble};
 use crate::error::{Error, Status};
 use crate::uapi::{FAMILY, GROUP_EVENTS};
 
 // The family that describes families, from linux/genetlink.h.
-const CONTROLLER: u16 = libc::GENL_ID_CTRL as u16;
+pub(super) const CONTROLLER: u16 = libc::GENL_ID_CTRL as u16;
 const CONTROLLER_VERSION: u8 = 2;
 const GET_FAMILY: u8 = libc::CTRL_CMD_GETFAMILY as u8;
+const DELETE_FAMILY: u8 = libc::CTRL_CMD_DELFAMILY as u8;
 const FAMILY_ID: u16 = libc::CTRL_ATTR_FAMILY_ID as u16;
 const FAMILY_NAME: u16 = libc::CTRL_ATTR_FAMILY_NAME as u16;
 const GROUPS: u16 = libc::CTRL_ATTR_MCAST_GROUPS as u16;
 const GROUP_NAME: u16 = libc::CTRL_ATTR_MCAST_GRP_NAME as u16;
 const GROUP_ID: u16 = libc::CTRL_ATTR_MCAST_GRP_ID as u16;
+
+/// The multicast group in which it is told that families come and go. It is the first group of the first
+/// family, and has the number of that.
+pub(super) const FAMILIES: u32 = libc::GENL_ID_CTRL as u32;
+
+/// Whether this is the news that the family is gone, and that nothing more can come of it.
+pub(super) fn is_gone(kind: u16, command: u8, attributes: &Attributes) -> Result<bool, Malformed> {
+    let is_end = kind == CONTROLLER && command == DELETE_FAMILY;
+    Ok(is_end && attributes.string(FAMILY_NAME)?.as_deref() == Some(FAMILY))
+}
 
 /// The numbers of the family.
 #[derive(Debug, PartialEq, Eq)]

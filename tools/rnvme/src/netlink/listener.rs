@@ -5,9 +5,10 @@
 //! Two threads wait, one for the socket and one for signals, so that the verb waits for both and
 //! for its deadline at one place.
 
+use super::family::{is_gone, CONTROLLER, FAMILIES};
 use super::message::{Body, Message, GENERIC_HEADER};
 use super::socket::Socket;
-use crate::error::Error;
+use crate::error::{Error, Status};
 use crate::event::Notice;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -41,6 +42,8 @@ pub(super) struct Listener {
 impl Listener {
     /// Start to queue events of a multicast group, and SIGINT and SIGTERM.
     pub(super) fn start(mut socket: Socket, group: u32) -> Result<Self, Error> {
+        // Who is in a group is not told that it is gone; there is another group for that.
+        socket.join(FAMILIES)?;
         socket.join(group)?;
         let signals = Signals::new([SIGINT, SIGTERM])
             .map_err(|error| Error::from(error).during("signal handlers"))?;
@@ -129,19 +132,67 @@ fn event(message: Message) -> Option<Result<Notice, Error>> {
         return None;
     };
     let command = *data.header.first()?;
-    Notice::read(command, &data.attributes)
-        .map_err(Error::from)
-        .transpose()
+    let attributes = &data.attributes;
+    match is_gone(message.kind, command, attributes) {
+        Ok(true) => Some(Err(Error::new(
+            Status::NoModule,
+            "the rnvme module was unloaded",
+        ))),
+        // Of other families.
+        Ok(false) if message.kind == CONTROLLER => None,
+        Ok(false) => Notice::read(command, attributes)
+            .map_err(Error::from)
+            .transpose(),
+        Err(malformed) => Some(Err(malformed.into())),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::attributes::tests::number;
-    use super::super::message::tests::data;
+    use super::super::attributes::tests::{number, text};
+    use super::super::message::split;
+    use super::super::message::tests::{data, data_of};
+    use super::super::request::Request;
     use super::*;
     use crate::uapi::{discovery, Command};
-    use netlink_sys::protocols::NETLINK_USERSOCK;
+    use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_USERSOCK};
     use netlink_sys::SocketAddr;
+
+    /// What is heard in a message of the family of families.
+    fn told(command: i32, family: &str) -> Option<Result<Notice, Error>> {
+        let name = text(libc::CTRL_ATTR_FAMILY_NAME as u16, family);
+        let bytes = data_of(libc::GENL_ID_CTRL, 0, command as u8, &[name]);
+        event(split(&bytes, GENERIC_HEADER).unwrap().remove(0))
+    }
+
+    #[test]
+    fn the_end_of_the_family_is_the_end_of_events() {
+        let end = told(libc::CTRL_CMD_DELFAMILY, "rnvme")
+            .unwrap()
+            .unwrap_err();
+        assert_eq!(end.status, Status::NoModule);
+        assert_eq!(end.message, "the rnvme module was unloaded");
+        assert!(told(libc::CTRL_CMD_DELFAMILY, "nl80211").is_none());
+        // A command of it may have the number of one of ours.
+        for command in 0..=u8::MAX {
+            let command = i32::from(command);
+            assert!(command == libc::CTRL_CMD_DELFAMILY || told(command, "rnvme").is_none());
+        }
+    }
+
+    #[test]
+    fn families_have_the_group_that_is_joined() {
+        let mut socket = Socket::open(NETLINK_GENERIC).unwrap();
+        let name = libc::CTRL_ATTR_FAMILY_NAME as u16;
+        let request = Request::raw(libc::CTRL_CMD_GETFAMILY as u8, 2, |_| None);
+        let replies = socket.ask(CONTROLLER, &request.with(name, "nlctrl"));
+        let replies = replies.map_err(Error::from).unwrap();
+        let groups = libc::CTRL_ATTR_MCAST_GROUPS as u16;
+        let groups = replies[0].attributes.nest(groups).unwrap().unwrap();
+        let group = groups.entries().unwrap().remove(0);
+        let id = group.u32(libc::CTRL_ATTR_MCAST_GRP_ID as u16);
+        assert_eq!(id, Ok(Some(FAMILIES)));
+    }
 
     // Of a protocol on which anyone may tell a group something.
     const GROUP: u32 = 31;

@@ -12,6 +12,8 @@ pub(super) const GENERIC_HEADER: usize = 4;
 
 /// A message.
 pub(super) struct Message {
+    /// Its type, which of a generic netlink message is the number of its family.
+    pub(super) kind: u16,
     /// Number of the request that it answers.
     pub(super) sequence: u32,
     /// What it says.
@@ -61,10 +63,10 @@ pub(super) fn split(mut bytes: &[u8], header: usize) -> Result<Vec<Message>, Mal
 
 /// A message, as long as its header says.
 fn read(bytes: &[u8], header: usize) -> Result<Message, Malformed> {
-    let kind = i32::from(u16_at(bytes, 4)?);
+    let kind = u16_at(bytes, 4)?;
     let flags = i32::from(u16_at(bytes, 6)?);
     let payload = tail(bytes, NETLINK_HEADER)?;
-    let body = match kind {
+    let body = match i32::from(kind) {
         libc::NLMSG_ERROR => Body::End(verdict(payload, flags, echo(payload, flags)?)?),
         libc::NLMSG_DONE => Body::End(verdict(payload, flags, 0)?),
         kind if kind < libc::NLMSG_MIN_TYPE => Body::Nothing,
@@ -74,6 +76,7 @@ fn read(bytes: &[u8], header: usize) -> Result<Message, Malformed> {
         }),
     };
     Ok(Message {
+        kind,
         sequence: u32_at(bytes, 8)?,
         body,
     })
@@ -147,8 +150,18 @@ pub(super) mod tests {
 
     /// A reply or an event of a family.
     pub(in super::super) fn data(flags: i32, command: u8, attributes: &[Vec<u8>]) -> Vec<u8> {
+        data_of(FAMILY, flags, command, attributes)
+    }
+
+    /// The same of a certain family.
+    pub(in super::super) fn data_of(
+        family: i32,
+        flags: i32,
+        command: u8,
+        attributes: &[Vec<u8>],
+    ) -> Vec<u8> {
         let payload = [&[command, 1, 0, 0][..], &attributes.concat()].concat();
-        raw(FAMILY, flags, &payload)
+        raw(family, flags, &payload)
     }
 
     /// The end of a do, which repeats the request unless it succeeded.

@@ -116,14 +116,19 @@ told_all_or_lost() {
 	event_seen '"event":"lost"' || [ "$(grep -c '"event":"ctrl-del"' "$SCRATCH/events")" = 8 ]
 }
 
-# The module goes while someone listens: the controllers' end is told first.
+# The module goes while someone listens: the controllers' end is told first, and nothing comes after it.
 unloading_is_told() {
+	local status=0
 	monitor -o json
 	connect "$TARGET4"
 	run rmmod rnvme
 	defer modprobe rnvme
 	wait_event "\"event\":\"ns-del\",\"namespace\":\\{\"name\":\"${CTRL}n1\""
 	wait_event "\"event\":\"ctrl-del\",\"controller\":\\{\"device\":\"$CTRL\""
+	wait_until 10 process_ended "$MONITOR" || fail "the monitor waits for more"
+	wait "$MONITOR" || status=$?
+	same "status of the monitor" 7 $status
+	has "$(<"$SCRATCH/monitor-errors")" '"status":7,"message":"the rnvme module was unloaded"'
 }
 
 main setup \
