@@ -22,9 +22,10 @@ impl std::str::FromStr for Address {
             Some((ip, scope)) => (ip, Some(scope)),
             None => (text, None),
         };
-        let ip: IpAddr = ip
-            .parse()
-            .map_err(|_| "not a numeric IPv4 or IPv6 address")?;
+        let ip: IpAddr = ip.parse().map_err(|_| match text.starts_with('[') {
+            true => "it is written without brackets",
+            false => "not a numeric IPv4 or IPv6 address",
+        })?;
         match scope {
             Some("") => return Err("nothing follows the %".into()),
             Some(_) if ip.is_ipv4() => return Err("an IPv4 address has no scope".into()),
@@ -152,7 +153,8 @@ impl Endpoint {
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
+        // A wrong address may have them already.
+        if self.host.contains(':') && !self.host.starts_with('[') {
             write!(f, "[{}]:{}", self.host, self.port)
         } else {
             write!(f, "{}:{}", self.host, self.port)
@@ -186,6 +188,17 @@ mod tests {
         for text in ["", "10.0.0", "10.0.0.9%eth0", "fe80::1%", "[::1]", &long] {
             assert!(parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn brackets_are_of_endpoints_only() {
+        let error = resolve("[::1]", None).unwrap_err();
+        let text = "[::1] is no address: it is written without brackets";
+        assert_eq!(
+            (error.status, error.message.as_str()),
+            (Status::Usage, text)
+        );
+        assert_eq!(Endpoint::new("[::1]", 4420).to_string(), "[::1]:4420");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use crate::cli::{Arguments, Format};
 use crate::error::{Error, Status};
+use clap::error::ErrorKind;
 use clap::CommandFactory;
 use std::process::ExitCode;
 
@@ -32,6 +33,10 @@ fn explain(error: &clap::Error, words: &[String]) -> String {
 
 /// The first paragraph of what the parser says, in one line.
 pub(crate) fn complaint(error: &clap::Error) -> String {
+    // The parser would answer that with all of the help.
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "no verb is given".into();
+    }
     let text = error.render().to_string();
     let lines = text.trim_start_matches("error: ").lines();
     let paragraph: Vec<&str> = lines
@@ -82,6 +87,7 @@ mod tests {
                 "list --frob",
                 "unexpected argument '--frob' found; see rnvme list --help",
             ),
+            ("", "no verb is given; see rnvme --help"),
             ("frob", "unrecognized subcommand 'frob'; see rnvme --help"),
             (
                 "connect -a 10.0.0.9",

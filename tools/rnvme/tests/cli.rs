@@ -87,6 +87,23 @@ fn wrong_lines_are_one_line_and_status_2() {
 }
 
 #[test]
+fn what_is_wrong_is_told() {
+    for (words, message) in [
+        (&[] as &[&str], "no verb is given; see rnvme --help"),
+        (
+            &["connect", "-a", "[::1]", "-n", "nqn.x"],
+            "connect to [::1]:4420: [::1] is no address: it is written without brackets",
+        ),
+        (
+            &["doctor", "-a", "[::1]"],
+            "doctor: [::1] is no address: it is written without brackets",
+        ),
+    ] {
+        assert_eq!(fail(words), (Some(2), format!("rnvme: {message}")));
+    }
+}
+
+#[test]
 fn wrong_lines_are_json_where_json_is_wanted() {
     let (status, message) = fail(&["list", "--frob", "-o", "json"]);
     assert_eq!(status, Some(2));
