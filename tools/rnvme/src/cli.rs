@@ -23,7 +23,8 @@ EXIT STATUS:
   4  the controller exists already
   5  the operation took too long
   6  the caller may not do that
-  7  the kernel module is not loaded";
+  7  the kernel module is not loaded
+  141  nobody reads the output any more";
 
 const IDENTITY: &str = "\
 HOST IDENTITY:

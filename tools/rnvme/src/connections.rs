@@ -4,14 +4,14 @@
 //! of a discovery controller that knows of several.
 
 use crate::cli::{Access, Connect, Format, Seed};
-use crate::error::{Error, Status};
+use crate::error::{describe, Error, Status};
 use crate::usage::complaint;
 use clap::{Args, Parser};
 use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::collections::HashMap;
 use std::fs::File;
 use std::hash::Hash;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 /// A larger file is none of connections.
@@ -55,7 +55,10 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Line>, Error> {
     let name = path.display();
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes));
-    let read = read.map_err(|error| Error::from(error).during(&name))?;
+    let read = read.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Error::new(Status::Usage, format!("{name}: {}", describe(&error))),
+        _ => Error::from(error).during(&name),
+    })?;
     if read as u64 > MOST {
         let why = format!("{name}: more than {MOST} bytes");
         return Err(Error::new(Status::Usage, why));
@@ -231,6 +234,7 @@ mod tests {
             error.message,
             "/nowhere/connections.conf: No such file or directory"
         );
+        assert_eq!(error.status, Status::Usage);
         let error = read(Path::new("/dev/zero")).unwrap_err();
         assert_eq!(error.message, "/dev/zero: more than 1048576 bytes");
     }

@@ -5,9 +5,10 @@
 use crate::cli::Format;
 use crate::failure::Failure;
 use crate::render::json;
+use libc::SIGPIPE;
 use serde::Serialize;
 use std::fmt;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 /// Exit statuses; 0 is success.
@@ -28,6 +29,8 @@ pub(crate) enum Status {
     Permission = 6,
     /// The kernel module is not loaded.
     NoModule = 7,
+    /// Nobody reads what is printed: as of a program that SIGPIPE ends, and without a word.
+    NoReader = 128 + SIGPIPE as u8,
 }
 
 impl Status {
@@ -92,8 +95,10 @@ impl Error {
 
     /// Print the error to the standard error output, and give the exit status.
     pub(crate) fn report(&self, format: Format) -> ExitCode {
-        // There is nobody to tell that nobody listens; the status says that it failed.
-        let _ = writeln!(std::io::stderr(), "{}", self.render(format));
+        if self.status != Status::NoReader {
+            // There is nobody to tell that nobody listens; the status says that it failed.
+            let _ = writeln!(std::io::stderr(), "{}", self.render(format));
+        }
         ExitCode::from(self.status as u8)
     }
 
@@ -114,7 +119,12 @@ impl Error {
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
-        Self::failed(describe(&error))
+        let status = match error.kind() {
+            ErrorKind::PermissionDenied => Status::Permission,
+            ErrorKind::BrokenPipe => Status::NoReader,
+            _ => Status::Failed,
+        };
+        Self::new(status, describe(&error))
     }
 }
 
@@ -152,6 +162,18 @@ mod tests {
             error.render(Format::Json),
             r#"{"schema":1,"error":{"status":3,"message":"no controller \"x\""}}"#
         );
+    }
+
+    #[test]
+    fn errors_of_files_have_their_status() {
+        for (kind, status) in [
+            (ErrorKind::PermissionDenied, Status::Permission),
+            (ErrorKind::BrokenPipe, Status::NoReader),
+            (ErrorKind::NotFound, Status::Failed),
+        ] {
+            assert_eq!(Error::from(std::io::Error::from(kind)).status, status);
+        }
+        assert_eq!(Status::NoReader as u8, 141);
     }
 
     #[test]

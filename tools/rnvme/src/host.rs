@@ -4,7 +4,7 @@
 //!
 //! The files are nvme-cli's, so that a host is the same to a target whichever program connects.
 
-use crate::error::{describe, Error};
+use crate::error::Error;
 use crate::uapi::NQN_MAX_LEN;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -97,11 +97,7 @@ impl Places {
             Err(error) if error.kind() == ErrorKind::PermissionDenied && file == PRODUCT_UUID => {
                 Ok(None)
             }
-            Err(error) => Err(Error::failed(format!(
-                "{}: {}",
-                path.display(),
-                describe(&error)
-            ))),
+            Err(error) => Err(Error::from(error).during(path.display())),
         }
     }
 }

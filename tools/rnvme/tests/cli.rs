@@ -229,13 +229,31 @@ fn what_is_no_text_is_a_wrong_line() {
     assert_eq!(text(&output.stderr).lines().count(), 1);
 }
 
-#[test]
-fn nobody_need_listen_to_an_error() {
+/// An output that nobody reads.
+fn unread() -> Stdio {
     let (writer, reader) = UnixStream::pair().expect("a pair of sockets");
     drop(reader);
+    Stdio::from(OwnedFd::from(writer))
+}
+
+#[test]
+fn nobody_need_read_on() {
+    for words in [&["--help"] as &[&str], &["doctor"], &["man"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_rnvme"))
+            .args(words)
+            .stdout(unread())
+            .output()
+            .expect("the program runs");
+        assert_eq!(text(&output.stderr), "", "{words:?}");
+        assert_eq!(output.status.code(), Some(141), "{words:?}");
+    }
+}
+
+#[test]
+fn nobody_need_listen_to_an_error() {
     let status = Command::new(env!("CARGO_BIN_EXE_rnvme"))
         .arg("--frob")
-        .stderr(Stdio::from(OwnedFd::from(writer)))
+        .stderr(unread())
         .status()
         .expect("the program runs");
     assert_eq!(status.code(), Some(2));

@@ -16,7 +16,7 @@ use crate::address::{Address, Endpoint};
 use crate::cli::{ConnectAll, DiscoveryController, Format, Seed};
 use crate::connections::{self, Line};
 use crate::discovery::{Entry, Log};
-use crate::error::Error;
+use crate::error::{Error, Status};
 use crate::event::Notice;
 use crate::host::Places;
 use crate::kernel::{Follow, Kernel, Target, Wish};
@@ -197,6 +197,8 @@ struct Work<'a> {
     tried: usize,
     /// How often that failed.
     failed: usize,
+    /// How often because the caller may not do that.
+    denied: usize,
     /// When all must have ended.
     last: Option<Instant>,
     /// When what has failed is tried again.
@@ -564,6 +566,7 @@ impl<'a> Work<'a> {
         }
         for error in take(&mut self.failures) {
             self.failed += 1;
+            self.denied += usize::from(error.status == Status::Permission);
             print(err, &(error.render(format) + "\n"))?;
         }
         Ok(())
@@ -581,7 +584,12 @@ impl<'a> Work<'a> {
         }
         let (some, all) = (self.failed, self.tried);
         let text = format!("connect-all: {some} of {all} connections failed");
-        Err(Error::failed(text))
+        let status = match self.denied == some {
+            true => Status::Permission,
+            // However each failed: who starts this at boot has to know one status.
+            false => Status::Failed,
+        };
+        Err(Error::new(status, text))
     }
 }
 

@@ -83,6 +83,24 @@ fn dead() -> Controller {
 }
 
 #[test]
+fn who_may_do_nothing_is_told_so() {
+    let config = Config::new("denied", LINES);
+    let denied = || Err(Error::new(Status::Permission, "no"));
+    for (second, status) in [
+        (denied(), Status::Permission),
+        (Err(Error::new(Status::Timeout, "late")), Status::Failed),
+    ] {
+        let mut kernel = Script {
+            connects: [denied(), second].into(),
+            ..Script::default()
+        };
+        let end = play(&config, &mut kernel).2.unwrap_err();
+        assert_eq!(end.status, status);
+        assert_eq!(end.message, "connect-all: 2 of 2 connections failed");
+    }
+}
+
+#[test]
 fn all_connect_at_once() {
     let config = Config::new("all", LINES);
     let mut kernel = Script {

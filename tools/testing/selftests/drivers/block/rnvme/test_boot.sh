@@ -120,7 +120,7 @@ wrong_file_connects_nothing() {
 	connect_all 2
 	has "$ERRORS" "connections.conf:3: invalid value 'frob'"
 	same devices '' "$(device_names)"
-	expect 1 rnvme connect-all -f "$SCRATCH/none"
+	expect 2 rnvme connect-all -f "$SCRATCH/none"
 	has "$ERRORS" 'none: No such file or directory'
 }
 

@@ -173,6 +173,12 @@ without_privilege() {
 	has "$ERRORS" '^rnvme: .*permission denied'
 	expect 6 "${nobody[@]}" rnvme disconnect -n "$NQN"
 	expect 6 "${nobody[@]}" rnvme disconnect-all
+	# A file that they may not read, and one connection of one that they may not make.
+	install -m 600 /dev/null "$SCRATCH/connections"
+	expect 6 "${nobody[@]}" rnvme connect-all -f "$SCRATCH/connections"
+	has "$ERRORS" '/connections: Permission denied$'
+	expect 6 "${nobody[@]}" rnvme connect-all -a "$TARGET4"
+	has "$ERRORS" 'rnvme: connect-all: 1 of 1 connections failed$'
 	run "${nobody[@]}" rnvme list
 	has "$OUTPUT" "/dev/${CTRL}n1"
 	run "${nobody[@]}" rnvme show "$CTRL"
