@@ -70,6 +70,17 @@ struct Body<'a> {
     failure: Option<&'a Failure>,
 }
 
+/// The JSON form of a warning.
+#[derive(Serialize)]
+struct Caution<'a> {
+    warning: Message<'a>,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    message: &'a str,
+}
+
 impl Error {
     /// An error of the given status.
     pub(crate) fn new(status: Status, message: impl Into<String>) -> Self {
@@ -115,6 +126,18 @@ impl Error {
             }),
         }
     }
+}
+
+/// Print what a user should know though nothing failed, to the standard error output of a verb.
+pub(crate) fn warn(message: &str, format: Format, err: &mut impl Write) {
+    let text = match format {
+        Format::Normal => format!("rnvme: warning: {message}"),
+        Format::Json => json::line(&Caution {
+            warning: Message { message },
+        }),
+    };
+    // What was asked for is done, whoever listens.
+    let _ = writeln!(err, "{text}");
 }
 
 impl From<std::io::Error> for Error {

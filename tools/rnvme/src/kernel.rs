@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::event::Notice;
 use crate::namespace::Namespace;
 use crate::stats::Queue;
+use crate::uapi::LOSS_TMO_NEVER;
 use std::time::Instant;
 
 /// The subsystem of a target, and how it is reached; an option that is absent is left to the
@@ -73,6 +74,22 @@ pub(crate) struct Loss {
     pub(crate) ctrl_loss_tmo: Option<u32>,
     /// Seconds after a loss that I/O waits.
     pub(crate) fast_io_fail_tmo: Option<u32>,
+}
+
+impl Loss {
+    /// What of it has no effect, where `now` is what is left as it is: when no more attempts are made
+    /// I/O fails in any case.
+    pub(crate) fn vain(&self, now: &Self) -> Option<String> {
+        self.ctrl_loss_tmo.or(self.fast_io_fail_tmo)?;
+        let attempts = self.ctrl_loss_tmo.or(now.ctrl_loss_tmo)?;
+        let wait = self.fast_io_fail_tmo.or(now.fast_io_fail_tmo)?;
+        // No end is the highest number.
+        (attempts < wait && wait != LOSS_TMO_NEVER).then(|| {
+            format!(
+                "a --fast_io_fail_tmo of {wait} s has no effect, as --ctrl-loss-tmo is {attempts} s"
+            )
+        })
+    }
 }
 
 /// How a discovery controller is followed; an option that is absent is left to the kernel.
@@ -250,6 +267,46 @@ pub(crate) mod tests {
         fn next(&mut self, _deadline: Option<Instant>) -> Result<Notice, Error> {
             assert!(self.subscribed);
             Ok(self.notices.pop_front().expect("no more was foreseen"))
+        }
+    }
+
+    #[test]
+    fn io_does_not_wait_longer_than_attempts_go_on() {
+        let loss = |ctrl_loss_tmo, fast_io_fail_tmo| Loss {
+            reconnect_delay: Some(1),
+            ctrl_loss_tmo,
+            fast_io_fail_tmo,
+        };
+        let now = loss(Some(600), Some(LOSS_TMO_NEVER));
+        for (asked, now, text) in [
+            (
+                loss(None, Some(601)),
+                now,
+                "of 601 s has no effect, as --ctrl-loss-tmo is 600 s",
+            ),
+            (
+                loss(Some(1), Some(2)),
+                now,
+                "of 2 s has no effect, as --ctrl-loss-tmo is 1 s",
+            ),
+            (
+                loss(Some(1), None),
+                loss(Some(9), Some(9)),
+                "of 9 s has no effect, as --ctrl-loss-tmo is 1 s",
+            ),
+        ] {
+            let wanted = format!("a --fast_io_fail_tmo {text}");
+            assert_eq!(asked.vain(&now), Some(wanted));
+        }
+        for (asked, now) in [
+            (loss(None, Some(600)), now),
+            (loss(Some(5), None), now),
+            (loss(Some(5), Some(LOSS_TMO_NEVER)), now),
+            (loss(Some(LOSS_TMO_NEVER), Some(601)), now),
+            // It was so before.
+            (loss(None, None), loss(Some(1), Some(2))),
+        ] {
+            assert_eq!(asked.vain(&now), None, "{asked:?}");
         }
     }
 }

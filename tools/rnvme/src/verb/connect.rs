@@ -7,12 +7,12 @@ use super::print;
 use crate::address::{resolve, Address, Endpoint};
 use crate::cli::{self, Access, Connect, Format, Shape};
 use crate::controller::Controller;
-use crate::error::{Error, Status};
+use crate::error::{warn, Error, Status};
 use crate::event::{Change, Event, Notice};
 use crate::host::Places;
 use crate::kernel::{Kernel, Loss, Made, Target, Wish};
 use crate::render::json;
-use crate::uapi::{CtrlState, LOSS_TMO_NEVER};
+use crate::uapi::{CtrlState, CTRL_LOSS_TMO_DEFAULT, LOSS_TMO_NEVER, RECONNECT_DELAY_DEFAULT};
 use serde::Serialize;
 use std::io::Write;
 use std::slice;
@@ -21,6 +21,13 @@ use uuid::Uuid;
 
 /// How much longer than the kernel's own timeout to wait for it to tell of it.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// What the kernel takes where nothing is said.
+const DEFAULTS: Loss = Loss {
+    reconnect_delay: Some(RECONNECT_DELAY_DEFAULT),
+    ctrl_loss_tmo: Some(CTRL_LOSS_TMO_DEFAULT),
+    fast_io_fail_tmo: Some(LOSS_TMO_NEVER),
+};
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -93,9 +100,15 @@ pub(super) fn run(
     wish: &Wish,
     kernel: &mut impl Kernel,
     out: &mut impl Write,
+    err: &mut impl Write,
 ) -> Result<(), Error> {
+    let format = options.output.format;
     let (device, already) = connect(options, wish, kernel).map_err(|error| failed(wish, error))?;
-    print(out, &report(options.output.format, wish, &device, already))
+    // One that was there has kept what it had.
+    if let (Some(vain), false) = (wish.loss.vain(&DEFAULTS), already) {
+        warn(&vain, format, err);
+    }
+    print(out, &report(format, wish, &device, already))
 }
 
 /// What is said of a connect that did not work.
@@ -481,8 +494,9 @@ mod tests {
     fn play(more: &[&str], kernel: &mut Script) -> Result<String, Error> {
         let options = options(more);
         let wish = wish(&options, &Places::default()).unwrap();
-        let mut out = Vec::new();
-        run(&options, &wish, kernel, &mut out)?;
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        run(&options, &wish, kernel, &mut out, &mut err)?;
+        out.splice(..0, err);
         Ok(String::from_utf8(out).unwrap())
     }
 
@@ -513,6 +527,22 @@ mod tests {
             "rnvme0: connected to nqn.2014-08.org.example:disk at 10.0.0.9:4420\n"
         );
         assert!(kernel.disconnected.is_empty());
+    }
+
+    #[test]
+    fn what_has_no_effect_is_told() {
+        let mut kernel = kernel(vec![]);
+        kernel.tell(Change::Changed, live());
+        let told = play(&["-F", "601", "-o", "json"], &mut kernel).unwrap();
+        let text = "a --fast_io_fail_tmo of 601 s has no effect, as --ctrl-loss-tmo is 600 s";
+        let warning = format!("{{\"schema\":1,\"warning\":{{\"message\":\"{text}\"}}}}\n");
+        assert!(told.starts_with(&warning), "{told}");
+        // One that is there is not changed.
+        let mut kernel = taken(vec![there()]);
+        assert_eq!(
+            play(&["--idempotent", "-F", "601"], &mut kernel).unwrap(),
+            "rnvme0: already connected\n"
+        );
     }
 
     #[test]

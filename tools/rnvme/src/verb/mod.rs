@@ -30,7 +30,7 @@ pub(crate) fn run(verb: Verb) -> Result<(), Error> {
     match verb {
         Verb::Connect(options) => {
             let wish = connect::wish(&options, &Places::default())?;
-            connect::run(&options, &wish, &mut Client::open()?, out)
+            connect::run(&options, &wish, &mut Client::open()?, out, err)
         }
         Verb::ConnectAll(options) => {
             connect_all::run(options, &Places::default(), &mut Client::open()?, out, err)
@@ -42,7 +42,7 @@ pub(crate) fn run(verb: Verb) -> Result<(), Error> {
         Verb::DisconnectAll(options) => disconnect::all(&options, &mut Client::open()?, out, err),
         Verb::Reset(options) => reset::run(&options, &mut Client::open()?, out),
         Verb::Rescan(options) => rescan::run(&options, &mut Client::open()?, out),
-        Verb::Set(options) => set::run(&options, &mut Client::open()?, out),
+        Verb::Set(options) => set::run(&options, &mut Client::open()?, out, err),
         Verb::List(options) => list::run(&options, &mut Client::open()?, out),
         Verb::Show(options) => show::run(&options, &mut Client::open()?, out),
         Verb::Stats(options) => stats::run(&options, &mut Client::open()?, out),

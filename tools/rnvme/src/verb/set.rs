@@ -6,8 +6,8 @@ use super::connect::loss;
 use super::disconnect::{by_name, not_found};
 use super::print;
 use crate::cli::{Format, Set};
-use crate::error::Error;
-use crate::kernel::Kernel;
+use crate::error::{warn, Error};
+use crate::kernel::{Kernel, Loss};
 use crate::render::json;
 use serde::Serialize;
 use std::io::Write;
@@ -22,15 +22,25 @@ pub(super) fn run(
     options: &Set,
     kernel: &mut impl Kernel,
     out: &mut impl Write,
+    err: &mut impl Write,
 ) -> Result<(), Error> {
     let name = &options.device;
     let controllers = kernel.controllers()?;
     let controller = by_name(name, &controllers).ok_or_else(|| not_found(name).during("set"))?;
     let device = controller.device.as_str();
+    let (loss, format) = (loss(&options.loss), options.output.format);
     kernel
-        .set(controller.id, &loss(&options.loss))
+        .set(controller.id, &loss)
         .map_err(|error| error.during(format_args!("set {device}")))?;
-    let text = match options.output.format {
+    let now = Loss {
+        reconnect_delay: controller.reconnect_delay,
+        ctrl_loss_tmo: controller.ctrl_loss_tmo.map(|limit| limit.0),
+        fast_io_fail_tmo: controller.fast_io_fail_tmo.map(|limit| limit.0),
+    };
+    if let Some(vain) = loss.vain(&now) {
+        warn(&vain, format, err);
+    }
+    let text = match format {
         Format::Json => json::line(&Report { device }) + "\n",
         Format::Normal => format!("{device}: set\n"),
     };
@@ -42,26 +52,53 @@ mod tests {
     use super::*;
     use crate::cli::{self, Output};
     use crate::controller::tests::live;
+    use crate::controller::{Controller, Limit};
     use crate::error::Status;
     use crate::kernel::tests::Script;
-    use crate::kernel::Loss;
     use crate::uapi::LOSS_TMO_NEVER;
 
     fn play(device: &str, kernel: &mut Script) -> Result<String, Error> {
+        let (out, err) = play_with(device, Some(-1), Format::Json, kernel)?;
+        assert_eq!(err, "");
+        Ok(out)
+    }
+
+    /// What is printed, to either output.
+    fn play_with(
+        device: &str,
+        ctrl_loss_tmo: Option<i64>,
+        format: Format,
+        kernel: &mut Script,
+    ) -> Result<(String, String), Error> {
         let options = Set {
             device: device.into(),
             loss: cli::Loss {
                 reconnect_delay: None,
-                ctrl_loss_tmo: Some(-1),
+                ctrl_loss_tmo,
                 fast_io_fail_tmo: Some(5),
             },
-            output: Output {
-                format: Format::Json,
-            },
+            output: Output { format },
         };
-        let mut out = Vec::new();
-        run(&options, kernel, &mut out)?;
-        Ok(String::from_utf8(out).unwrap())
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        run(&options, kernel, &mut out, &mut err)?;
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Ok((text(out), text(err)))
+    }
+
+    #[test]
+    fn what_has_no_effect_is_told() {
+        let now = Controller {
+            ctrl_loss_tmo: Some(Limit(4)),
+            ..live()
+        };
+        let mut kernel = Script {
+            controllers: vec![now],
+            ..Script::default()
+        };
+        let told = play_with("rnvme0", None, Format::Normal, &mut kernel).unwrap();
+        let warning = "rnvme: warning: a --fast_io_fail_tmo of 5 s has no effect, \
+                       as --ctrl-loss-tmo is 4 s\n";
+        assert_eq!(told, ("rnvme0: set\n".into(), warning.into()));
     }
 
     #[test]

@@ -193,10 +193,20 @@ has_1_2_and_8_namespaces() {
 	no_disks || fail "a disk is left"
 }
 
+# I/O does not wait longer than attempts go on for.
+what_has_no_effect_is_told() {
+	connect "$TARGET4" -l 5 -F 6
+	same warning 'rnvme: warning: a --fast_io_fail_tmo of 6 s has no effect, as --ctrl-loss-tmo is 5 s' "$ERRORS"
+	run rnvme set "$CTRL" -l 6
+	same warning '' "$ERRORS"
+	run rnvme set "$CTRL" -F 7
+	same warning 'rnvme: warning: a --fast_io_fail_tmo of 7 s has no effect, as --ctrl-loss-tmo is 6 s' "$ERRORS"
+}
+
 refuses_a_duplicate() {
 	connect "$TARGET4"
 	expect 4 rnvme connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN"
-	has "$ERRORS" '^rnvme: .*(exists|already|connected)'
+	same error "rnvme: connect to $TARGET4:4420: already connected as $CTRL" "$ERRORS"
 	run rnvme connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" --idempotent
 	same output "$CTRL: already connected" "$OUTPUT"
 	connect "$TARGET4" -D
@@ -237,5 +247,6 @@ main setup \
 	keeps_alive \
 	keeps_alive_under_full_queues \
 	has_1_2_and_8_namespaces \
+	what_has_no_effect_is_told \
 	refuses_a_duplicate \
 	keeps_controllers_apart
