@@ -40,6 +40,7 @@ const blk_status_t rrdma_BLK_STS_RESOURCE = BLK_STS_RESOURCE;
 const blk_status_t rrdma_BLK_STS_IOERR = BLK_STS_IOERR;
 const blk_status_t rrdma_BLK_STS_OFFLINE = BLK_STS_OFFLINE;
 const blk_status_t rrdma_BLK_STS_INVAL = BLK_STS_INVAL;
+const blk_mode_t rrdma_BLK_OPEN_WRITE = BLK_OPEN_WRITE;
 const blk_features_t rrdma_BLK_FEAT_WRITE_CACHE = BLK_FEAT_WRITE_CACHE;
 const blk_features_t rrdma_BLK_FEAT_FUA = BLK_FEAT_FUA;
 const blk_features_t rrdma_BLK_FEAT_ROTATIONAL = BLK_FEAT_ROTATIONAL;

@@ -14,7 +14,10 @@ use super::{
 use crate::{
     bindings,
     ioctl::Call,
-    sync::Entered, //
+    sync::{
+        Entered,
+        Gate, //
+    },
 };
 use core::{
     marker::PhantomData,
@@ -33,15 +36,22 @@ use kernel::{
 pub struct Ioctl<'a, T: Operations> {
     call: Call,
     on_partition: bool,
+    for_writing: bool,
     q: *mut bindings::request_queue,
-    _inside: Entered<'a>,
+    gate: &'a Gate,
+    inside: Entered<'a>,
     _driver: PhantomData<T>,
 }
 
-impl<T: Operations> Ioctl<'_, T> {
+impl<'a, T: Operations> Ioctl<'a, T> {
     /// Whether the process may have opened no more than a partition of the disk.
     pub fn on_partition(&self) -> bool {
         self.on_partition
+    }
+
+    /// Whether the process has opened it to write to it.
+    pub fn for_writing(&self) -> bool {
+        self.for_writing
     }
 
     /// The data of the driver.
@@ -54,6 +64,22 @@ impl<T: Operations> Ioctl<'_, T> {
     /// calls that are not about the disk, or wait for what may remove it.
     pub fn leave(self) -> Call {
         self.call
+    }
+
+    /// Leaves the disk for as long as `act` takes, which may wait for memory of the process: that
+    /// can make who reads it wait as it likes.
+    ///
+    /// # Errors
+    ///
+    /// Those of `act`; `ENODEV` if the disk is gone meanwhile.
+    pub fn outside<R>(self, act: impl FnOnce(&Call) -> Result<R>) -> Result<(Self, R)> {
+        drop(self.inside);
+        let result = act(&self.call)?;
+        // It is gone only when nobody is inside, and then nobody comes in. C keeps `q`, as the disk
+        // is open.
+        let inside = self.gate.enter().ok_or(ENODEV)?;
+        // INVARIANT: As in `entry`.
+        Ok((Self { inside, ..self }, result))
     }
 
     /// A command to the disk: as [`Command::new`].
@@ -78,7 +104,7 @@ impl<T: Operations> Deref for Ioctl<'_, T> {
 /// `bdev` is that of a disk of a [`Disk<T>`](super::Disk), or of a partition of it, and is open.
 pub(super) unsafe extern "C" fn entry<T: Operations>(
     bdev: *mut bindings::block_device,
-    _mode: bindings::blk_mode_t,
+    mode: bindings::blk_mode_t,
     number: c_uint,
     argument: c_ulong,
 ) -> c_int {
@@ -95,9 +121,11 @@ pub(super) unsafe extern "C" fn entry<T: Operations>(
         call: Call::new(number, argument),
         // SAFETY: By the requirements of this function.
         on_partition: unsafe { bindings::bdev_is_partition(bdev) },
+        for_writing: mode & bindings::rrdma_BLK_OPEN_WRITE != 0,
         // SAFETY: As above.
         q: unsafe { (*disk).queue },
-        _inside: inside,
+        gate,
+        inside,
         _driver: PhantomData,
     };
     from_result(|| T::ioctl(call))

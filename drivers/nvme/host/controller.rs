@@ -85,6 +85,7 @@ use kernel::{
     workqueue::Work,
 };
 use nvme_wire::{
+    effects::IoPermissions,
     identify,
     limits::split::Split,
     property::Version,
@@ -218,6 +219,8 @@ pub(crate) struct Facts {
 pub(crate) struct Inventory {
     pub(crate) tag_set: Arc<TagSet<Io>>,
     pub(crate) identity: Arc<identify::Controller>,
+    /// What users may send to a namespace.
+    io_permissions: IoPermissions,
     pub(crate) version: Version,
     /// Of the controller's smallest page, as a power of two.
     pub(crate) min_page_shift: u8,

@@ -27,6 +27,7 @@ use nvme_wire::{
     passthrough::{
         Impossible,
         Layout,
+        Opened,
         Permission,
         UserCommand, //
     },
@@ -90,13 +91,25 @@ fn tell(call: &ioctl::Call, layout: Layout, outcome: Outcome) -> Result<c_int> {
     Ok(outcome.status.get().into())
 }
 
-fn allow(call: &ioctl::Call, on_partition: bool, permission: Permission) -> Result {
-    // Who may open a partition need not be allowed to see the rest of the disk.
-    let anyone = permission == Permission::Opener && !on_partition;
-    match anyone || call.by_administrator() {
+fn allow(call: &ioctl::Call, opened: Opened, permission: Permission) -> Result {
+    match permission.is_given(opened) || call.by_administrator() {
         true => Ok(()),
         false => Err(EACCES),
     }
+}
+
+/// What is asked for, of which a process that may not do it learns no more than that it makes no
+/// sense.
+fn check(
+    call: &ioctl::Call,
+    opened: Opened,
+    permission: Permission,
+    command: Result<sqe::Command, Impossible>,
+) -> Result<sqe::Command> {
+    if command != Err(Impossible::Invalid) {
+        allow(call, opened, permission)?;
+    }
+    command.map_err(impossible)
 }
 
 fn impossible(why: Impossible) -> Error {
@@ -116,10 +129,9 @@ fn memory(user: &UserCommand) -> Result<Option<UserPtr>> {
 }
 
 /// Sends a command to the controller.
-fn admin(call: &ioctl::Call, on_partition: bool, controller: &Controller) -> Result<Outcome> {
+fn admin(call: &ioctl::Call, opened: Opened, controller: &Controller) -> Result<Outcome> {
     let user = read(call)?;
-    let (command, permission) = user.admin().map_err(impossible)?;
-    allow(call, on_partition, permission)?;
+    let command = check(call, opened, user.admin_permission(), user.admin())?;
     let address = memory(&user)?;
     let direction = match command.direction() {
         sqe::Direction::FromTarget => dma::Direction::FromDevice,

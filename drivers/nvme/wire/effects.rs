@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a command to the controller does to others: the log of commands and their effects.
+//! What a command does to others: the log of commands and their effects.
 //!
 //! NVM Express Base Specification, "Commands Supported and Effects" log page; the decisions are
-//! those of the C host (`nvme_command_effects`, `nvme_init_known_nvm_effects`).
+//! those of the C host (`nvme_command_effects`, `nvme_init_known_nvm_effects`,
+//! `nvme_ns_cmd_allowed`).
+
+use crate::passthrough::Permission;
+use crate::sqe::Command;
 
 /// What has to be done about a command to the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -57,12 +61,84 @@ impl Effects {
     const SECURITY_RECEIVE: u8 = 0x82;
     const SANITIZE: u8 = 0x84;
 
-    /// The page begins with an entry of four bytes for each command to the controller.
+    /// The page begins with an entry for each command to the controller.
     fn entry(opcode: u8, log: &[u8]) -> u32 {
-        let at = usize::from(opcode).saturating_mul(4);
-        match log.get(at..).and_then(|tail| tail.first_chunk()) {
-            Some(entry) => u32::from_le_bytes(*entry),
-            None => 0,
+        entry_at(usize::from(opcode), log)
+    }
+}
+
+/// An entry of the page; they have four bytes each.
+fn entry_at(number: usize, log: &[u8]) -> u32 {
+    let at = number.saturating_mul(4);
+    match log.get(at..).and_then(|tail| tail.first_chunk()) {
+        Some(entry) => u32::from_le_bytes(*entry),
+        None => 0,
+    }
+}
+
+/// Who may send which command to a namespace, by the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct IoPermissions {
+    /// A bit for each opcode that who may open the disk may send.
+    openers: u128,
+    /// Likewise who may write to it.
+    writers: u128,
+}
+
+impl IoPermissions {
+    const SUPPORTED: u32 = 1 << 0;
+    const CHANGES_CONTENT: u32 = 1 << 1;
+    /// Others than that, but for restrictions of the execution, which are about commands to the
+    /// controller, the selection of a UUID, and the scope.
+    const INTRUSIVE: u32 = 0xfffc;
+    const WRITE: u8 = 0x01;
+    const WRITE_UNCORRECTABLE: u8 = 0x04;
+    const WRITE_ZEROES: u8 = 0x08;
+    /// From here on they are the vendors'.
+    const VENDOR: u8 = 0x80;
+    /// The entries of commands to a namespace come after those to the controller.
+    const FIRST: usize = 256;
+
+    /// What the page allows; what is not in it is not supported.
+    #[must_use]
+    pub fn of_log(log: &[u8]) -> Self {
+        let mut allowed = Self::default();
+        for opcode in 0..Self::VENDOR {
+            let bit = 1u128.wrapping_shl(opcode.into());
+            let said = entry_at(Self::FIRST.saturating_add(opcode.into()), log);
+            match Self::by_entry(opcode, said) {
+                Permission::Opener => allowed.openers |= bit,
+                Permission::Writer => allowed.writers |= bit,
+                Permission::Administrator => {}
+            }
+        }
+        allowed
+    }
+
+    fn by_entry(opcode: u8, said: u32) -> Permission {
+        if said & Self::SUPPORTED == 0 || said & Self::INTRUSIVE != 0 {
+            return Permission::Administrator;
+        }
+        let known_to_write = matches!(
+            opcode,
+            Self::WRITE | Self::WRITE_UNCORRECTABLE | Self::WRITE_ZEROES
+        );
+        // The lowest bit of an opcode says that data goes to the target.
+        match opcode & 1 != 0 || known_to_write || said & Self::CHANGES_CONTENT != 0 {
+            true => Permission::Writer,
+            false => Permission::Opener,
+        }
+    }
+
+    /// Who may send a command of this opcode.
+    #[must_use]
+    pub fn of(&self, opcode: u8) -> Permission {
+        let allows = |opcodes: u128| opcodes.wrapping_shr(opcode.into()) & 1 != 0;
+        match opcode {
+            Command::FABRICS | Self::VENDOR.. => Permission::Administrator,
+            _ if allows(self.openers) => Permission::Opener,
+            _ if allows(self.writers) => Permission::Writer,
+            _ => Permission::Administrator,
         }
     }
 }
@@ -146,6 +222,67 @@ mod tests {
         }
         for opcode in [0x09, 0x0d, 0x10, 0x15, 0x80, 0x84, 0xc0] {
             assert!(Effects::may_have(opcode));
+        }
+    }
+
+    /// A log that says `entry` of one command to a namespace.
+    fn io_log(opcode: u8, entry: u32) -> Vec<u8> {
+        let mut log = vec![0; 4096];
+        let at = 1024 + 4 * usize::from(opcode);
+        log[at..at + 4].copy_from_slice(&entry.to_le_bytes());
+        log
+    }
+
+    fn io_permission(opcode: u8, entry: u32) -> Permission {
+        IoPermissions::of_log(&io_log(opcode, entry)).of(opcode)
+    }
+
+    #[test]
+    fn who_may_send_what_is_supported() {
+        for opcode in 0..=u8::MAX {
+            let supported = match opcode {
+                0x7f.. => Permission::Administrator,
+                0x04 | 0x08 => Permission::Writer,
+                _ if opcode % 2 == 1 => Permission::Writer,
+                _ => Permission::Opener,
+            };
+            assert_eq!(io_permission(opcode, 1), supported, "{opcode:#x}");
+            // It changes blocks, too.
+            let changing = match opcode {
+                0x7f.. => Permission::Administrator,
+                _ => Permission::Writer,
+            };
+            assert_eq!(io_permission(opcode, 0b11), changing, "{opcode:#x}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_supported_or_more_than_io_is_not_for_all() {
+        for opcode in 0..=u8::MAX {
+            for entry in [0, 0b10, !1] {
+                let other = io_permission(opcode, entry);
+                assert_eq!(other, Permission::Administrator, "{opcode:#x}");
+            }
+        }
+        for bit in 2..32 {
+            let expected = match bit {
+                2..=15 => Permission::Administrator,
+                _ => Permission::Opener,
+            };
+            assert_eq!(io_permission(0x02, 1 | (1 << bit)), expected, "{bit}");
+        }
+    }
+
+    #[test]
+    fn entries_are_of_one_command_and_of_io() {
+        let one = IoPermissions::of_log(&io_log(0x02, 1));
+        let allowed = (0..=u8::MAX).filter(|opcode| one.of(*opcode) != Permission::Administrator);
+        assert_eq!(allowed.collect::<Vec<_>>(), [0x02]);
+        let admin = IoPermissions::of_log(&log(0x02, 1));
+        assert_eq!(admin, IoPermissions::default());
+        for short in [0, 1024, 1024 + 4 * 0x02 + 3] {
+            let short = IoPermissions::of_log(&io_log(0x02, !0)[..short]);
+            assert_eq!(short, IoPermissions::default());
         }
     }
 }

@@ -4,6 +4,7 @@
 //!
 //! C header: `include/uapi/linux/nvme_ioctl.h`.
 
+use crate::effects::IoPermissions;
 use crate::layout::Reader;
 use crate::sqe::{Command, ALL_NAMESPACES};
 
@@ -103,8 +104,33 @@ pub enum Impossible {
 pub enum Permission {
     /// Who may open the disk or controller.
     Opener,
+    /// Who may open the disk to write to it.
+    Writer,
     /// Who may administer the system.
     Administrator,
+}
+
+/// How a process that is no administrator has opened what it asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Opened {
+    /// No more than a partition of the disk.
+    pub partition: bool,
+    /// To write to it, too.
+    pub for_writing: bool,
+}
+
+impl Permission {
+    /// Whether it is given to who has opened it so. On a partition nothing is: its commands could be
+    /// about the rest of the disk, which its opener need not be allowed to see.
+    #[must_use]
+    pub const fn is_given(self, opened: Opened) -> bool {
+        match self {
+            _ if opened.partition => false,
+            Self::Opener => true,
+            Self::Writer => opened.for_writing,
+            Self::Administrator => false,
+        }
+    }
 }
 
 impl UserCommand {
@@ -136,20 +162,31 @@ impl UserCommand {
         }
     }
 
-    /// The command to send to the controller, and who may.
-    pub fn admin(&self) -> Result<(Command, Permission), Impossible> {
-        let command = self.command()?;
-        if changes_what_the_driver_relies_on(self.opcode, self.dwords_10_15[0]) {
-            return Err(Impossible::NotSupported);
-        }
-        let permission = match is_plain_identify(self.opcode, self.dwords_10_15[0]) {
+    /// Who may send it to the controller.
+    #[must_use]
+    pub fn admin_permission(&self) -> Permission {
+        match is_plain_identify(self.opcode, self.dwords_10_15[0]) {
             true => Permission::Opener,
             false => Permission::Administrator,
-        };
-        Ok((command, permission))
+        }
     }
 
-    /// The command to send to namespace `nsid`. Who may is the administrator.
+    /// Who may send it to a namespace of a controller that allows this.
+    #[must_use]
+    pub fn io_permission(&self, allowed: &IoPermissions) -> Permission {
+        allowed.of(self.opcode)
+    }
+
+    /// The command to send to the controller.
+    pub fn admin(&self) -> Result<Command, Impossible> {
+        let command = self.command()?;
+        match changes_what_the_driver_relies_on(self.opcode, self.dwords_10_15[0]) {
+            true => Err(Impossible::NotSupported),
+            false => Ok(command),
+        }
+    }
+
+    /// The command to send to namespace `nsid`.
     pub fn io(&self, nsid: u32) -> Result<Command, Impossible> {
         if self.nsid != nsid || nsid == ALL_NAMESPACES {
             return Err(Impossible::Invalid);
@@ -317,28 +354,62 @@ mod tests {
     }
 
     #[test]
-    fn who_may() {
-        for cns in [0, 1, 5, 6, 8] {
-            assert_eq!(user(6, cns).admin().unwrap().1, Permission::Opener);
+    fn who_may_ask_the_controller() {
+        for opcode in 0..=u8::MAX {
+            for cns in 0..=u8::MAX {
+                let expected = match (opcode, cns) {
+                    (0x06, 0x00 | 0x01 | 0x05 | 0x06 | 0x08) => Permission::Opener,
+                    _ => Permission::Administrator,
+                };
+                // What is above the byte is about something else.
+                for dword10 in [u32::from(cns), 0xffff_ff00 | u32::from(cns)] {
+                    let permission = user(opcode, dword10).admin_permission();
+                    assert_eq!(permission, expected, "{opcode:#x} {dword10:#x}");
+                }
+            }
         }
-        for (opcode, dword10) in [
-            (6, 2),
-            (6, 3),
-            (2, 2),
-            (0x0a, 6),
-            (9, 2),
-            (0x0d, 0),
-            (0x15, 0),
-            (0x80, 0),
-            (0x84, 0),
-            (0xc0, 0),
-        ] {
-            let allowed = user(opcode, dword10).admin().unwrap();
-            assert_eq!(allowed.1, Permission::Administrator, "{opcode:#x}");
+    }
+
+    #[test]
+    fn who_may_ask_a_namespace() {
+        let all = IoPermissions::of_log(&[1; 4096]);
+        for opcode in 0..=u8::MAX {
+            assert_eq!(user(opcode, 0).io_permission(&all), all.of(opcode));
         }
+    }
+
+    #[test]
+    fn to_whom_it_is_given() {
+        for for_writing in [false, true] {
+            let disk = Opened {
+                partition: false,
+                for_writing,
+            };
+            assert!(Permission::Opener.is_given(disk));
+            assert_eq!(Permission::Writer.is_given(disk), for_writing);
+            assert!(!Permission::Administrator.is_given(disk));
+            let partition = Opened {
+                partition: true,
+                for_writing,
+            };
+            for permission in [
+                Permission::Opener,
+                Permission::Writer,
+                Permission::Administrator,
+            ] {
+                assert!(!permission.is_given(partition));
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_driver_relies_on_is_left_alone() {
         for (opcode, dword10) in [(0x0c, 0), (9, 0x07), (9, 0x8000_000b), (9, 0x0f), (9, 0x16)] {
             let refused = user(opcode, dword10).admin();
             assert_eq!(refused, Err(Impossible::NotSupported), "{opcode:#x}");
+        }
+        for (opcode, dword10) in [(2, 2), (6, 2), (9, 2), (0x0a, 6), (0x15, 0), (0xc0, 0)] {
+            assert!(user(opcode, dword10).admin().is_ok(), "{opcode:#x}");
         }
     }
 }

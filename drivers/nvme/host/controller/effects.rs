@@ -27,7 +27,11 @@ use kernel::{
     sync::Arc, //
 };
 use nvme_wire::{
-    effects::Effects,
+    effects::{
+        Effects,
+        IoPermissions, //
+    },
+    identify,
     sqe::{
         Command,
         LogPage, //
@@ -92,6 +96,15 @@ impl Controller {
         Ok(reply)
     }
 
+    /// Who may send which command to a namespace.
+    pub(crate) fn io_permissions(&self) -> IoPermissions {
+        let inventory = self.inventory.lock();
+        match &*inventory {
+            Some(inventory) => inventory.io_permissions,
+            None => IoPermissions::default(),
+        }
+    }
+
     /// Does something without any I/O beside it.
     fn alone<R>(&self, act: impl FnOnce() -> Result<R, CommandError>) -> Result<R, CommandError> {
         // They are neither removed nor made meanwhile.
@@ -135,20 +148,44 @@ impl Controller {
 impl Admin<'_> {
     /// What a command does to others, by the target's log if it has one.
     fn effects(&self, inventory: &Inventory, opcode: u8) -> Result<Effects, CommandError> {
-        if !inventory.identity.has_effects_log() {
-            return Ok(Effects::of_admin(opcode, &[]));
-        }
-        let page = LogPage::new(LogPage::EFFECTS, 0, LogPage::EFFECTS_SIZE)
-            .map_err(|_| CommandError::Code(EINVAL))?;
-        let what = "log of commands and their effects";
-        match self.log_page(ErrorStage::Io, page, what) {
-            Ok(log) => Ok(Effects::of_admin(opcode, log.bytes())),
-            // It says that it has one, and then refuses to show it.
-            Err(failure) if failure.nvme_status.is_some() => Ok(Effects::of_admin(opcode, &[])),
+        match self.effects_log(ErrorStage::Io, &inventory.identity) {
+            Ok(Some(log)) => Ok(Effects::of_admin(opcode, log.bytes())),
+            Ok(None) => Ok(Effects::of_admin(opcode, &[])),
             Err(Failure { error, .. }) if error == rrdma::errno::ECANCELED => {
                 Err(CommandError::Cancelled)
             }
             Err(failure) => Err(CommandError::Code(failure.error)),
+        }
+    }
+
+    /// Who may send which command to a namespace, by the same log.
+    pub(super) fn io_permissions(
+        &self,
+        identity: &identify::Controller,
+    ) -> Result<IoPermissions, Failure> {
+        Ok(match self.effects_log(ErrorStage::Identify, identity)? {
+            Some(log) => IoPermissions::of_log(log.bytes()),
+            None => IoPermissions::default(),
+        })
+    }
+
+    /// The target's log of commands and their effects, if it has one.
+    fn effects_log(
+        &self,
+        stage: ErrorStage,
+        identity: &identify::Controller,
+    ) -> Result<Option<Buffer>, Failure> {
+        if !identity.has_effects_log() {
+            return Ok(None);
+        }
+        let what = "log of commands and their effects";
+        let page = LogPage::new(LogPage::EFFECTS, 0, LogPage::EFFECTS_SIZE)
+            .map_err(|why| Failure::new(stage, EINVAL, format_args!("{what}: {why}")))?;
+        match self.log_page(stage, page, what) {
+            Ok(log) => Ok(Some(log)),
+            // It says that it has one, and then refuses to show it.
+            Err(failure) if failure.nvme_status.is_some() => Ok(None),
+            Err(failure) => Err(failure),
         }
     }
 }

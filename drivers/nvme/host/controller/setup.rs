@@ -39,6 +39,7 @@ use nvme_wire::{
         ConnectError,
         Connected as Granted, //
     },
+    effects::IoPermissions,
     identify,
     limits::{
         self,
@@ -159,6 +160,7 @@ struct Established {
     configuration: Configuration,
     version: Version,
     identity: Arc<identify::Controller>,
+    io_permissions: IoPermissions,
     /// It tells of events.
     events: bool,
     agreement: Agreement,
@@ -272,6 +274,7 @@ impl Established {
         let inventory = Inventory {
             tag_set: tag_set.clone(),
             identity: identity.clone(),
+            io_permissions: this.io_permissions,
             version: this.version,
             min_page_shift: this.capabilities.min_page_shift(),
             max_segments: transfer::max_segments(agreement.max_sectors, agreement.pages),
@@ -332,6 +335,7 @@ impl<'a> Setup<'a> {
         let admin = self.admin(&queue);
         let version = admin.version()?;
         let identity = self.identify(&admin, controller_id)?;
+        let io_permissions = admin.io_permissions(&identity)?;
         // Before the namespaces are looked at: what changes after that is told.
         let events = self.listen(&queue, Events::from_supported(identity.async_events))?;
         let mut agreement = self.agree(&queue, &identity, capabilities)?;
@@ -352,6 +356,7 @@ impl<'a> Setup<'a> {
             configuration,
             version,
             identity,
+            io_permissions,
             events,
             agreement,
             wish,

@@ -12,6 +12,7 @@ use kernel::prelude::*;
 use nvme_wire::{
     passthrough::{
         Call,
+        Opened,
         Permission, //
     },
     state::State,
@@ -19,6 +20,12 @@ use nvme_wire::{
 use rrdma::{
     chrdev,
     ioctl, //
+};
+
+/// That it was opened for writing gives nothing.
+const OPENED: Opened = Opened {
+    partition: false,
+    for_writing: false,
 };
 
 impl chrdev::Operations for Controller {
@@ -33,12 +40,12 @@ impl chrdev::Operations for Controller {
     fn ioctl(&self, call: &ioctl::Call) -> Result<c_int> {
         let asked = Call::from_number(call.number()).ok_or(ENOTTY)?;
         match asked {
-            Call::Admin(layout) => return tell(call, layout, admin(call, false, self)?),
+            Call::Admin(layout) => return tell(call, layout, admin(call, OPENED, self)?),
             // Of which namespace?
             Call::NamespaceId | Call::Io(_) => return Err(ENOTTY),
             Call::Reset | Call::SubsystemReset | Call::Rescan => {}
         }
-        allow(call, false, Permission::Administrator)?;
+        allow(call, OPENED, Permission::Administrator)?;
         match asked {
             Call::Reset => {
                 self.ask_reset().map_err(|_| EBUSY)?;

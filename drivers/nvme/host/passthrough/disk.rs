@@ -4,8 +4,7 @@
 
 use super::{
     admin,
-    allow,
-    impossible,
+    check,
     memory,
     read,
     tell,
@@ -20,7 +19,7 @@ use nvme_wire::{
     cqe,
     passthrough::{
         Call,
-        Permission,
+        Opened,
         UserCommand, //
     },
     sqe,
@@ -77,18 +76,23 @@ impl Passage {
 
 /// Does what is asked of a disk; the result is 0 or an NVMe status, as with the C host.
 pub(crate) fn ioctl(call: Ioctl<'_, Io>) -> Result<c_int> {
+    let opened = Opened {
+        partition: call.on_partition(),
+        for_writing: call.for_writing(),
+    };
     match Call::from_number(call.number()).ok_or(ENOTTY)? {
         Call::NamespaceId => c_int::try_from(call.data().wwid.nsid).map_err(|_| EOVERFLOW),
         Call::Admin(layout) => {
-            let (controller, on_partition) = (call.data().controller.clone(), call.on_partition());
+            let controller = call.data().controller.clone();
             // What the command does may be the end of the disk.
             let call = call.leave();
-            tell(&call, layout, admin(&call, on_partition, &controller)?)
+            tell(&call, layout, admin(&call, opened, &controller)?)
         }
         Call::Io(layout) => {
-            // First, for the disk waits for who is here, and memory may make us wait as it likes.
-            allow(&call, call.on_partition(), Permission::Administrator)?;
-            tell(&call, layout, io(&call, &read(&call)?)?)
+            // The disk waits for who is here, and memory may make us wait as it likes.
+            let (call, user) = call.outside(read)?;
+            let outcome = io(&call, opened, &user)?;
+            tell(&call.leave(), layout, outcome)
         }
         Call::Reset | Call::SubsystemReset | Call::Rescan => Err(ENOTTY),
     }
@@ -99,8 +103,9 @@ fn is_live(disk: &Blocks) -> bool {
 }
 
 /// Sends a command to the namespace.
-fn io(call: &Ioctl<'_, Io>, user: &UserCommand) -> Result<Outcome> {
-    let command = user.io(call.data().wwid.nsid).map_err(impossible)?;
+fn io(call: &Ioctl<'_, Io>, opened: Opened, user: &UserCommand) -> Result<Outcome> {
+    let permission = user.io_permission(&call.data().controller.io_permissions());
+    let command = check(call, opened, permission, user.io(call.data().wwid.nsid))?;
     if !is_live(call.data()) {
         return Ok(Outcome::no_path());
     }

@@ -5,9 +5,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nvme_wire::effects::Effects;
+use nvme_wire::effects::{Effects, IoPermissions};
 use nvme_wire::nqn::Nqn;
-use nvme_wire::passthrough::{Call, UserCommand};
+use nvme_wire::passthrough::{Call, Permission, UserCommand};
 use nvme_wire::uuid::Uuid;
 
 /// Fabrics commands, and those that make and delete queues or abort.
@@ -39,6 +39,9 @@ fuzz_target!(|data: &[u8]| {
     let effects = Effects::of_admin(bytes[0], data);
     assert!(effects.alone || bytes[0] != FORMAT);
     assert!(admin.is_err() || !NEVER.contains(&bytes[0]), "{command:?}");
+    let allowed = command.io_permission(&IoPermissions::of_log(data));
+    assert!(allowed == Permission::Administrator || bytes[0] < 0x7f);
+    assert!(allowed != Permission::Opener || bytes[0] % 2 == 0);
     for nsid in [1, u32::MAX] {
         let io = command.io(nsid);
         assert!(io.is_err() || bytes[0] != 0x7f && nsid == 1);

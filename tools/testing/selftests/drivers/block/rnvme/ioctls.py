@@ -5,7 +5,10 @@
     ioctls.py refused DEVICE     calls that must be refused, each with its own error
     ioctls.py random DEVICE N    N calls with random arguments; any outcome but a hang is fine
     ioctls.py gone DEVICE        open it, say so, wait for a line, then ask: it must be gone
-    ioctls.py denied DISK        each call that takes a structure is denied before that is looked at
+    ioctls.py held DISK          ask with a command in memory that does not come, say so, wait for a
+                                 line, and let it come: the disk must be gone by then
+    ioctls.py may DEVICE MODE    which commands the process may send, opened to read (r) or also to
+                                 write (w): I/O by either call, Identify, others to the controller
     ioctls.py compat DEVICE      what 32-bit processes ask is answered
     ioctls.py call DEVICE NAME   one call without arguments: reset, rescan or subsystem-reset
 """
@@ -19,6 +22,7 @@ import random
 import stat
 import struct
 import sys
+import threading
 
 ID, ADMIN, IO = 0x4e40, 0xc0484e41, 0xc0484e43
 ADMIN64, IO64 = 0xc0504e47, 0xc0504e48
@@ -113,16 +117,60 @@ def refused(fd, nsid):
     print(len(cases), "refused")
 
 
-def denied(fd):
-    """Who may not is told so, whatever the argument: memory can make its reader wait."""
-    for number in (IO, IO64):
-        try:
-            fcntl.ioctl(fd, number, 8)
-            raise SystemExit(f"ioctl {number:#x} is allowed")
-        except OSError as error:
-            if error.errno != errno.EACCES:
-                raise SystemExit(f"ioctl {number:#x}: {error}") from error
-    print("denied")
+# Of userfaultfd, which the module fcntl does not have.
+SYS_USERFAULTFD = 323
+UFFDIO_API, UFFDIO_REGISTER, UFFDIO_ZEROPAGE = 0xc018aa3f, 0xc020aa00, 0xc020aa04
+UFFD_API, UFFD_MISSING = 0xaa, 1
+
+
+def held(fd):
+    """Asks with a command in memory that does not come before there is a line to read."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    area = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(area))
+    faults = libc.syscall(SYS_USERFAULTFD, os.O_CLOEXEC)
+    if faults < 0:
+        raise OSError(ctypes.get_errno(), "userfaultfd")
+    fcntl.ioctl(faults, UFFDIO_API, struct.pack("=QQQ", UFFD_API, 0, 0))
+    place = struct.pack("=QQQQ", address, mmap.PAGESIZE, UFFD_MISSING, 0)
+    fcntl.ioctl(faults, UFFDIO_REGISTER, place)
+    results = []
+
+    def ask():
+        result = libc.ioctl(fd, ctypes.c_ulong(IO), ctypes.c_void_p(address))
+        results.append(ctypes.get_errno() if result < 0 else 0)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    # It comes when somebody wants the memory.
+    os.read(faults, 32)
+    print("held", flush=True)
+    sys.stdin.readline()
+    fcntl.ioctl(faults, UFFDIO_ZEROPAGE, struct.pack("=QQQQ", address, mmap.PAGESIZE, 0, 0))
+    asking.join()
+    if results != [errno.ENODEV]:
+        raise SystemExit(f"a disk that is gone: {results}")
+
+
+def may(fd, nsid):
+    """Says of each command whether it is denied; those that are not are sent."""
+    _, good = memory(4096)
+    # The others are without data, which the target refuses of most.
+    data = {READ: {"addr": good, "data_len": 512}}
+    asked = [(f"{name} {opcode:#x}", number,
+              {"opcode": opcode, "nsid": nsid} | data.get(opcode, {}))
+             for name, number in (("io", IO), ("io64", IO64)) for opcode in range(256)]
+    asked += [(f"identify {cns:#x}", ADMIN, {"opcode": IDENTIFY, "nsid": nsid, "cdw10": cns,
+                                             "addr": good, "data_len": 4096}) for cns in range(256)]
+    asked += [(f"admin {opcode:#x}", ADMIN64, {"opcode": opcode, "nsid": nsid})
+              for opcode in range(256) if opcode != IDENTIFY]
+    asked += [("flags", IO, {"opcode": WRITE, "nsid": nsid, "flags": 1}),
+              ("another namespace", IO, {"opcode": WRITE, "nsid": nsid + 1})]
+    if is_controller(fd):
+        asked = [each for each in asked if each[1] in (ADMIN, ADMIN64)]
+    for name, number, fields in asked:
+        result, _ = call(fd, number, **fields)
+        print(name, "denied" if result == -errno.EACCES else "allowed")
 
 
 # long ioctl(int fd, unsigned int number, unsigned int argument), by the way of 32-bit processes:
@@ -191,14 +239,16 @@ def gone(fd):
 def main():
     """Parse and do it."""
     what, device = sys.argv[1:3]
-    fd = os.open(device, os.O_RDWR)
+    fd = os.open(device, os.O_RDONLY if sys.argv[3:] == ["r"] else os.O_RDWR)
     nsid = 1 if is_controller(fd) else fcntl.ioctl(fd, ID)
     if what == "refused":
         refused(fd, nsid)
     elif what == "random":
         anything(fd, nsid, int(sys.argv[3]))
-    elif what == "denied":
-        denied(fd)
+    elif what == "held":
+        held(fd)
+    elif what == "may":
+        may(fd, nsid)
     elif what == "compat":
         compat(fd)
     elif what == "call":

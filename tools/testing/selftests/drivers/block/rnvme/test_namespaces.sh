@@ -360,6 +360,31 @@ effects_are_followed() {
 	leave
 }
 
+# others_may TWIST...: what others than root may send to the disk of a target with such a log of effects;
+# it is left in MAY.
+others_may() {
+	hostile effects "$@"
+	connect_hostile
+	MAY=$(may "$(disk "$CTRL" 1)" w)
+	leave
+}
+
+# The log says of a read, which is the only command in it, that it is supported, and then more.
+what_others_may_send_is_in_the_log() {
+	local read=$((1024 + 4 * 2))
+	others_may poke 1 $read 4
+	may_is "$MAY" 'io 0x2' allowed
+	may_is "$MAY" 'io64 0x2' allowed
+	may_is "$MAY" 'io 0x1' denied
+	may_is "$MAY" 'io 0x0' denied
+	others_may poke $((1 | 1 << 2)) $read 4
+	may_is "$MAY" 'io 0x2' denied
+	# There is none to be seen.
+	others_may status 0x4002
+	may_is "$MAY" 'io 0x2' denied
+	may_is "$MAY" 'identify 0x1' allowed
+}
+
 # No I/O is beside a command that wants to be alone; both end with the controller, although it is
 # the disk that was asked.
 alone_without_io() {
@@ -402,6 +427,7 @@ main setup \
 	answers_twice \
 	formatted_is_another_disk \
 	effects_are_followed \
+	what_others_may_send_is_in_the_log \
 	alone_without_io \
 	disconnect_during_a_rescan \
 	loss_during_a_rescan

@@ -189,13 +189,8 @@ random_commands_do_no_harm() {
 	state_is "$CTRL" live || fail "it is $(ctrl_field "$CTRL" state)"
 }
 
-# as_nobody COMMAND...: not as root, but with access to the disk.
-as_nobody() {
-	try setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"
-}
-
-others_may_only_ask_what_it_is() {
-	local disk
+others_may_do_what_the_disk_is_for() {
+	local disk command
 	connect "$TARGET4"
 	disk=$(disk "$CTRL" 1)
 	as_nobody nvme id-ctrl "/dev/$CTRL"
@@ -210,15 +205,74 @@ others_may_only_ask_what_it_is() {
 		[ "$STATUS" != 0 ] || fail "nobody may: nvme $command of the controller"
 		has "$OUTPUT$ERRORS" 'Permission denied'
 	done
-	for command in 'smart-log' 'get-feature -f 7' 'list-ns' 'flush -n 1' \
-		'read -s 0 -c 0 -z 512 -d /dev/null' 'admin-passthru --opcode=0xc0'; do
+	for command in 'flush -n 1' 'read -s 0 -c 0 -z 512 -d /dev/null'; do
+		# shellcheck disable=SC2086
+		as_nobody nvme ${command%% *} "$disk" ${command#"${command%% *}"}
+		same "status of nvme $command ($ERRORS)" 0 "$STATUS"
+	done
+	# nvme-cli opens disks to read only.
+	for command in 'smart-log' 'get-feature -f 7' 'list-ns' 'admin-passthru --opcode=0xc0' \
+		'write-zeroes -s 0 -c 0' 'io-passthru --opcode=0x80 -n 1'; do
 		# shellcheck disable=SC2086
 		as_nobody nvme ${command%% *} "$disk" ${command#"${command%% *}"}
 		[ "$STATUS" != 0 ] || fail "nobody may: nvme $command"
 		has "$OUTPUT$ERRORS" 'Permission denied'
 	done
-	as_nobody python3 "$HERE/ioctls.py" denied "$disk"
-	same "output ($ERRORS)" denied "$OUTPUT"
+}
+
+# partition DISK: a table with one partition, of 64 blocks from block 8 on.
+partition() {
+	{
+		head -c 446 /dev/zero
+		printf '\0\0\0\0\x83\0\0\0\x08\0\0\0\x40\0\0\0'
+		head -c 48 /dev/zero
+		printf '\x55\xaa'
+	} >"$SCRATCH/table"
+	run dd if="$SCRATCH/table" of="$1" bs=512 oflag=direct
+}
+
+# What is denied is what the C host denies; each case stands for those who may open the disk so.
+permissions_are_those_of_the_c_host() {
+	local disk ours theirs mode
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" 1)
+	connect_with_c
+	for mode in r w; do
+		ours=$(may "$disk" $mode)
+		theirs=$(may "${THEIRS}n1" $mode)
+		same "commands to a disk opened $mode" "$theirs" "$ours"
+		may_is "$ours" 'io 0x2' allowed
+		may_is "$ours" 'io64 0x0' allowed
+		may_is "$ours" 'io 0x80' denied
+		may_is "$ours" 'io64 0x1' "$([ $mode = w ] && echo allowed || echo denied)"
+		same "commands to the controller" "$(may "$THEIRS" $mode)" "$(may "/dev/$CTRL" $mode)"
+	done
+	# A partition, of which it takes one call only for what it is.
+	partition "$disk"
+	defer dd if=/dev/zero of="$disk" bs=512 count=1 oflag=direct status=none
+	run blockdev --rereadpt "$disk"
+	run blockdev --rereadpt "${THEIRS}n1"
+	wait_until 10 test -b "${disk}p1" -a -b "${THEIRS}n1p1" || fail "there are no partitions"
+	ours=$(may "${disk}p1" w)
+	same "commands to a partition" "$(may "${THEIRS}n1p1" w | grep ^io64)" "$(grep ^io64 <<<"$ours")"
+	ours=$(grep -v -e ^flags -e ^another <<<"$ours")
+	[[ $ours != *allowed* ]] || fail "on a partition: $(grep allowed <<<"$ours")"
+}
+
+# Memory of a process that does not come holds up nobody else.
+memory_that_does_not_come_keeps_no_disk() {
+	local process asked
+	connect "$TARGET4"
+	mkfifo "$SCRATCH/come"
+	python3 "$HERE/ioctls.py" held "/dev/${CTRL}n1" <"$SCRATCH/come" >"$SCRATCH/held" 2>&1 &
+	process=$!
+	defer end_process $process
+	exec {asked}>"$SCRATCH/come"
+	wait_until "$SOON" grep -qs '^held$' "$SCRATCH/held" || fail "it does not wait: $(<"$SCRATCH/held")"
+	disconnect "$CTRL"
+	echo come >&"$asked"
+	exec {asked}>&-
+	wait "$process" || fail "$(<"$SCRATCH/held")"
 }
 
 answers_32_bit_processes() {
@@ -330,7 +384,9 @@ main setup \
 	resets_can_be_interrupted \
 	what_would_do_harm_is_refused \
 	random_commands_do_no_harm \
-	others_may_only_ask_what_it_is \
+	others_may_do_what_the_disk_is_for \
+	permissions_are_those_of_the_c_host \
+	memory_that_does_not_come_keeps_no_disk \
 	answers_32_bit_processes \
 	ends_with_the_connection \
 	disks_go_while_they_are_asked \

@@ -128,3 +128,21 @@ unmount_if_mounted() {
 owns_queue_pair() {
 	grep -qF '[rnvme]' < <(rdma resource show qp)
 }
+
+# as_nobody COMMAND...: not as root.
+as_nobody() {
+	try setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"
+}
+
+# may DEVICE r|w: of which commands nobody is denied who has it open so.
+may() {
+	chmod 666 "$1"
+	as_nobody python3 "$HERE/ioctls.py" may "$1" "$2"
+	same "status ($ERRORS)" 0 "$STATUS"
+	echo "$OUTPUT"
+}
+
+# may_is SAID COMMAND allowed|denied: what `may` says of a command.
+may_is() {
+	same "$2" "$3" "$(sed -n "s/^$2 //p" <<<"$1")"
+}
