@@ -19,11 +19,13 @@ use crate::{
         Family, //
     },
     options::{
+        Clash,
         Loss,
         Options, //
     },
 };
 use kernel::{
+    alloc::AllocError,
     new_mutex,
     prelude::*,
     str::CStr,
@@ -128,6 +130,25 @@ impl Controllers {
     }
 }
 
+/// Why a controller is not connected.
+pub(crate) enum Refusal {
+    /// Of the host's identity half is that of the controller of this name.
+    Clash(Clash, Name),
+    Other(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl From<AllocError> for Refusal {
+    fn from(error: AllocError) -> Self {
+        Self::Other(error.into())
+    }
+}
+
 /// We as a client of RDMA devices.
 struct Client;
 
@@ -214,20 +235,20 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// [`EALREADY`](rrdma::errno::EALREADY) if there is one of the same
+    /// [`Refusal::Clash`]; [`EALREADY`](rrdma::errno::EALREADY) if there is one of the same
     /// connection and `duplicate` is not set; `EBUSY` for too many; `ENOMEM`.
     pub(crate) fn connect(
         self: &Arc<Self>,
         options: Options,
         loss: Loss,
         duplicate: bool,
-    ) -> Result<Arc<Controller>> {
+    ) -> Result<Arc<Controller>, Refusal> {
         let controller = self.enter(options, loss, duplicate)?;
         self.tell(&controller, Event::Added);
         let life = controller.clone();
         if let Err(error) = self.spawn(move || Controller::run(&life)) {
             self.retire(&controller);
-            return Err(error);
+            return Err(error.into());
         }
         Ok(controller)
     }
@@ -271,15 +292,20 @@ impl Host {
         options: Options,
         loss: Loss,
         duplicate: bool,
-    ) -> Result<Arc<Controller>> {
+    ) -> Result<Arc<Controller>, Refusal> {
         let mut controllers = self.controllers.lock();
         if controllers.closed {
-            return Err(rrdma::errno::ESHUTDOWN);
+            return Err(rrdma::errno::ESHUTDOWN.into());
         }
         let number = controllers.free_number().ok_or(EBUSY)?;
         let same = |c: &Arc<Controller>| c.options.same_connection(&options);
         if !duplicate && controllers.list.iter().any(same) {
-            return Err(rrdma::errno::EALREADY);
+            return Err(rrdma::errno::EALREADY.into());
+        }
+        for other in &controllers.list {
+            if let Some(clash) = options.clash(&other.options) {
+                return Err(Refusal::Clash(clash, other.name));
+            }
         }
         let id = controllers.new_id();
         let controller = Controller::new(self.clone(), id, Name::Device(number), options, loss)?;

@@ -44,6 +44,14 @@ pub(crate) struct Options {
     pub(crate) disable_sq_flow: bool,
 }
 
+/// What of a host's identity is another than that of a controller that is there, while the rest is
+/// the same.
+#[derive(Clone, Copy)]
+pub(crate) enum Clash {
+    HostId,
+    HostName,
+}
+
 /// What to do when the connection is lost. Times are in seconds.
 #[derive(Clone, Copy)]
 pub(crate) struct Loss {
@@ -103,6 +111,17 @@ impl Options {
             && *self.subsystem == *other.subsystem
             && *self.host == *other.host
             && self.host_id == other.host_id
+    }
+
+    /// How a target that sees both would take two hosts for one, or one for two: the host is its
+    /// name and its identifier. Another network namespace is another host, as its addresses are.
+    pub(crate) fn clash(&self, other: &Self) -> Option<Clash> {
+        let (name, id) = (*self.host == *other.host, self.host_id == other.host_id);
+        match (self.namespace == other.namespace, name, id) {
+            (true, true, false) => Some(Clash::HostId),
+            (true, false, true) => Some(Clash::HostName),
+            _ => None,
+        }
     }
 
     pub(crate) fn subsystem(&self) -> &str {

@@ -30,8 +30,10 @@ const IDENTITY: &str = "\
 HOST IDENTITY:
   Without --hostnqn the name is that in /etc/nvme/hostnqn; else it is made of
   the UUID in /sys/class/dmi/id/product_uuid; else of /etc/machine-id.
-  Without --hostid the identifier is that in /etc/nvme/hostid; else the UUID
-  at the end of the host's name; else the same that the name is made of.";
+  Without --hostid the identifier is that in /etc/nvme/hostid, unless --hostnqn
+  is another name; else the UUID at the end of the host's name; else one that
+  is made of another name, or the same that the name is made of.
+  No two controllers may have only one of the two in common.";
 
 const CONNECTIONS: &str = "\
 FILE:

@@ -43,27 +43,41 @@ impl Default for Places {
 impl Places {
     /// Work out who this host is, beginning with what the user said.
     pub(crate) fn identify(&self, nqn: Option<&str>, id: Option<Uuid>) -> Result<Host, Error> {
-        let nqn = match nqn {
-            Some(nqn) => nqn.to_owned(),
-            None => match self.read("etc/nvme/hostnqn")? {
-                Some(text) => check_nqn(&text)
-                    .map_err(|why| Error::failed(format!("/etc/nvme/hostnqn: {why}")))?,
-                None => format!("{NQN_OF_UUID}{}", self.machine()?),
-            },
-        };
-        let id = match id {
-            Some(id) => id,
-            None => match self.read("etc/nvme/hostid")? {
-                Some(text) => text
-                    .parse()
-                    .map_err(|why| Error::failed(format!("/etc/nvme/hostid: {why}")))?,
-                None => match uuid_in(&nqn) {
-                    Some(id) => id,
-                    None => self.machine()?,
-                },
-            },
+        let (nqn, id) = match (nqn, id) {
+            (Some(nqn), Some(id)) => (nqn.to_owned(), id),
+            // The kernel refuses that two hosts have one identifier.
+            (Some(nqn), None) if self.name().map_or(true, |own| own != nqn) => {
+                (nqn.to_owned(), uuid_in(nqn).unwrap_or_else(|| uuid_of(nqn)))
+            }
+            (Some(nqn), None) => (nqn.to_owned(), self.id(nqn)?),
+            (None, Some(id)) => (self.name()?, id),
+            (None, None) => {
+                let nqn = self.name()?;
+                let id = self.id(&nqn)?;
+                (nqn, id)
+            }
         };
         Ok(Host { nqn, id })
+    }
+
+    /// The name of this machine.
+    fn name(&self) -> Result<String, Error> {
+        match self.read("etc/nvme/hostnqn")? {
+            Some(text) => {
+                check_nqn(&text).map_err(|why| Error::failed(format!("/etc/nvme/hostnqn: {why}")))
+            }
+            None => Ok(format!("{NQN_OF_UUID}{}", self.machine()?)),
+        }
+    }
+
+    /// The identifier of this machine, whose name this is.
+    fn id(&self, nqn: &str) -> Result<Uuid, Error> {
+        match self.read("etc/nvme/hostid")? {
+            Some(text) => text
+                .parse()
+                .map_err(|why| Error::failed(format!("/etc/nvme/hostid: {why}"))),
+            None => uuid_in(nqn).map_or_else(|| self.machine(), Ok),
+        }
     }
 
     /// A UUID that stays the same on this machine.
@@ -114,6 +128,11 @@ pub(crate) fn check_nqn(text: &str) -> Result<String, String> {
         return Err("an NQN has only printable ASCII characters".into());
     }
     Ok(text.to_owned())
+}
+
+/// Always the same for a name, so that it is the same host to a target each time.
+fn uuid_of(nqn: &str) -> Uuid {
+    Uuid::new_v5(&Uuid::NAMESPACE_URL, nqn.as_bytes())
 }
 
 fn uuid_in(nqn: &str) -> Option<Uuid> {
@@ -180,6 +199,34 @@ mod tests {
     }
 
     #[test]
+    fn the_identifier_in_a_file_is_of_the_name_of_the_machine() {
+        let files = [
+            ("etc/nvme/hostid", ID),
+            ("sys/class/dmi/id/product_uuid", OTHER),
+        ];
+        let root = Root::new("own", &files);
+        let own = format!("{NQN_OF_UUID}{OTHER}");
+        for nqn in [None, Some(own.as_str())] {
+            let host = root.0.identify(nqn, None).unwrap();
+            assert_eq!((host.nqn, host.id.to_string()), (own.clone(), ID.into()));
+        }
+        let other = format!("{NQN_OF_UUID}fbd3831b-8da6-59a6-a4e4-8ba822c494fb");
+        let host = root.0.identify(Some(&other), None).unwrap();
+        assert_eq!(host.id.to_string(), "fbd3831b-8da6-59a6-a4e4-8ba822c494fb");
+    }
+
+    #[test]
+    fn another_name_has_an_identifier_of_its_own() {
+        for files in [&[("etc/nvme/hostid", ID)][..], &[]] {
+            let root = Root::new("another", files);
+            let id = |nqn| root.0.identify(Some(nqn), None).unwrap().id.to_string();
+            // Fixed, likewise.
+            assert_eq!(id("nqn.x"), "c55f5398-9b3c-54b0-853a-29cd61286956");
+            assert_ne!(id("nqn.y"), id("nqn.x"));
+        }
+    }
+
+    #[test]
     fn then_the_firmware() {
         let root = Root::new(
             "firmware",
@@ -216,7 +263,10 @@ mod tests {
 
     #[test]
     fn a_broken_file_is_named() {
-        let root = Root::new("broken", &[("etc/nvme/hostid", "12")]);
+        let root = Root::new(
+            "broken",
+            &[("etc/nvme/hostnqn", "nqn.x"), ("etc/nvme/hostid", "12")],
+        );
         let error = root.0.identify(Some("nqn.x"), None).unwrap_err();
         assert!(error.message.starts_with("/etc/nvme/hostid: "));
         let long = "x".repeat(NQN_MAX_LEN + 1);

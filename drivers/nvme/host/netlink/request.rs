@@ -20,8 +20,12 @@ use crate::{
         Log,
         Outcome, //
     },
-    host::Host,
+    host::{
+        Host,
+        Refusal, //
+    },
     options::{
+        Clash,
         Limit,
         Loss,
         Options,
@@ -73,10 +77,20 @@ pub(super) fn connect(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
     let duplicate = request.flag(ctrl::DUPLICATE_CONNECT);
     let controller = host
         .connect(options, loss, duplicate)
-        .map_err(|error| match error {
-            e if e == errno::EALREADY => request.fail(e, format_args!("already connected")),
-            EBUSY => request.fail(EBUSY, format_args!("too many controllers")),
-            e => e,
+        .map_err(|refusal| match refusal {
+            Refusal::Clash(Clash::HostId, of) => request.refuse(
+                ctrl::HOSTID,
+                fmt!("{of} has the same hostnqn and another hostid"),
+            ),
+            Refusal::Clash(Clash::HostName, of) => request.refuse(
+                ctrl::HOSTNQN,
+                fmt!("{of} has the same hostid and another hostnqn"),
+            ),
+            Refusal::Other(e) if e == errno::EALREADY => {
+                request.fail(e, format_args!("already connected"))
+            }
+            Refusal::Other(EBUSY) => request.fail(EBUSY, format_args!("too many controllers")),
+            Refusal::Other(e) => e,
         })?;
     request
         .reply(Command::Connect as u8, |message| {

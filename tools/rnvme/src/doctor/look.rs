@@ -96,7 +96,8 @@ fn host(options: &cli::Doctor) -> Seen<Host> {
     if !given(name.is_some(), "/etc/nvme/hostnqn") {
         unwritten.push(Unwritten::Name);
     }
-    if !given(identifier.is_some(), "/etc/nvme/hostid") {
+    // Another name has an identifier of its own.
+    if !given(identifier.is_some() || name.is_some(), "/etc/nvme/hostid") {
         unwritten.push(Unwritten::Identifier);
     }
     let firmware = std::fs::read("/sys/class/dmi/id/product_uuid");

@@ -218,6 +218,25 @@ refuses_a_duplicate() {
 	has "$(rnvme show -o json)" '"controllers":\[\]'
 }
 
+# A target knows a host by its name and its identifier: one is not there without the other.
+a_host_is_its_name_and_its_identifier() {
+	local id=${HOSTNQN##*:} other=5e1f7e57-0000-4000-8000-0000000000ff first
+	connect "$TARGET4"
+	first=$CTRL
+	expect 1 rnvme connect -a "$TARGET6" -n "$NQN" -q "$HOSTNQN" -I $other
+	has "$ERRORS" "$first has the same hostnqn and another hostid \\(attribute hostid\\)"
+	expect 1 rnvme connect -a "$TARGET6" -n "$NQN" -q "$HOSTNQN.other" -I "$id"
+	has "$ERRORS" "$first has the same hostid and another hostnqn \\(attribute hostnqn\\)"
+	connect "$TARGET6" -I "$id"
+	disconnect "$CTRL"
+	# Those of other names that have none are all different.
+	run rnvme connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN.other"
+	run rnvme connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN.another"
+	run rnvme disconnect-all
+	# Who is gone has nothing in common with anybody.
+	connect "$TARGET4" -I $other
+}
+
 keeps_controllers_apart() {
 	local one two
 	connect_to "$NQN" "$TARGET4"
@@ -249,4 +268,5 @@ main setup \
 	has_1_2_and_8_namespaces \
 	what_has_no_effect_is_told \
 	refuses_a_duplicate \
+	a_host_is_its_name_and_its_identifier \
 	keeps_controllers_apart
