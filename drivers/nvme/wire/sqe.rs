@@ -10,7 +10,7 @@ use crate::cid::CommandId;
 use crate::layout::{Reader, Writer};
 use crate::sgl::Sgl;
 
-pub use self::admin::{Feature, FeatureId, Identify, InvalidLogPage, LogPage};
+pub use self::admin::{Feature, FeatureId, HostBehavior, Identify, InvalidLogPage, LogPage};
 pub use self::fabrics::Connect;
 pub use self::io::{BlockCount, BlockRange, Kind, ReadWrite};
 

@@ -30,6 +30,7 @@ use nvme_wire::{
     sqe::{
         Command,
         Feature,
+        HostBehavior,
         Identify,
         LogPage, //
     },
@@ -162,6 +163,29 @@ impl Admin<'_> {
             Err(failure) if failure.nvme_status.is_some() => {
                 self.controller.log(format_args!("{}", failure.message()));
                 Ok(false)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Says that commands are sent again after the delays that the controller asks for; one that
+    /// refuses asks for none, which is no failure.
+    pub(super) fn keep_retry_delays(&self) -> Result<(), Failure> {
+        let (stage, what) = (ErrorStage::Enable, "asking for delays of retries");
+        let fail = |error| Failure::kernel(stage, error, what);
+        let mut buffer = Buffer::new(HostBehavior::SIZE, GFP_KERNEL).map_err(fail)?;
+        let block: &mut [u8; HostBehavior::SIZE] =
+            buffer.bytes_mut().try_into().map_err(|_| fail(EINVAL))?;
+        HostBehavior {
+            keeps_retry_delays: true,
+        }
+        .encode(block);
+        let command = Command::set_feature(Feature::HostBehavior);
+        match self.command(stage, what, command, Some((buffer, Direction::ToDevice))) {
+            Ok(_) => Ok(()),
+            Err(failure) if failure.nvme_status.is_some() => {
+                self.controller.log(format_args!("{}", failure.message()));
+                Ok(())
             }
             Err(failure) => Err(failure),
         }

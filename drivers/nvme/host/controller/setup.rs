@@ -336,6 +336,9 @@ impl<'a> Setup<'a> {
         let version = admin.version()?;
         let identity = self.identify(&admin, controller_id)?;
         let io_permissions = admin.io_permissions(&identity)?;
+        if identity.has_retry_delays() {
+            admin.keep_retry_delays()?;
+        }
         // Before the namespaces are looked at: what changes after that is told.
         let events = self.listen(&queue, Events::from_supported(identity.async_events))?;
         let mut agreement = self.agree(&queue, &identity, capabilities)?;

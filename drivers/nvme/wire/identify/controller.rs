@@ -162,6 +162,12 @@ impl Controller {
         self.attributes & (1 << 6) != 0
     }
 
+    /// Whether it may ask for delays of retries.
+    #[must_use]
+    pub fn has_retry_delays(&self) -> bool {
+        self.retry_delays != [0; 3]
+    }
+
     /// Whether there is a log of commands and their effects: [`crate::effects`].
     #[must_use]
     pub const fn has_effects_log(&self) -> bool {

@@ -4,6 +4,7 @@
 
 use super::{Command, ALL_NAMESPACES};
 use crate::async_event::Events;
+use crate::layout::Writer;
 use core::fmt;
 use core::num::NonZeroU16;
 
@@ -56,6 +57,8 @@ pub enum FeatureId {
     AsyncEvents = 0x0b,
     /// The keep alive timer.
     KeepAliveTimer = 0x0f,
+    /// What the controller may count on of its host.
+    HostBehavior = 0x16,
 }
 
 /// A feature, and the value to set it to.
@@ -67,6 +70,8 @@ pub enum Feature {
     AsyncEvents(Events),
     /// Sets the keep alive timer, in milliseconds.
     KeepAliveTimer(u32),
+    /// Says what the controller may count on; the data is a [`HostBehavior`].
+    HostBehavior,
 }
 
 impl Feature {
@@ -80,7 +85,29 @@ impl Feature {
             }
             Self::AsyncEvents(events) => (FeatureId::AsyncEvents, events.bits()),
             Self::KeepAliveTimer(milliseconds) => (FeatureId::KeepAliveTimer, milliseconds),
+            Self::HostBehavior => (FeatureId::HostBehavior, 0),
         }
+    }
+}
+
+/// What a controller may count on of its host.
+///
+/// C structure: `struct nvme_feat_host_behavior`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HostBehavior {
+    /// A command is sent again after the delay that its status asks for: a controller asks for none
+    /// before it knows this.
+    pub keeps_retry_delays: bool,
+}
+
+impl HostBehavior {
+    /// Size in bytes.
+    pub const SIZE: usize = 512;
+
+    /// Writes it as it goes on the wire.
+    pub fn encode(&self, block: &mut [u8; Self::SIZE]) {
+        block.fill(0);
+        Writer::over(block).put::<0, 1>([self.keeps_retry_delays.into()]);
     }
 }
 
@@ -250,6 +277,7 @@ mod tests {
             (Feature::NumberOfQueues(NonZeroU16::MAX), 0x07, 0xfffe_fffe),
             (Feature::AsyncEvents(events), 0x0b, events.bits()),
             (Feature::KeepAliveTimer(5_000), 0x0f, 5_000),
+            (Feature::HostBehavior, 0x16, 0),
         ];
         for (feature, id, value) in cases {
             let set = Command::set_feature(feature);
@@ -263,6 +291,19 @@ mod tests {
             let get = Command::get_feature(id);
             assert_eq!(*get.as_bytes(), entry(0x0a, 0, [number, 0, 0, 0, 0, 0]));
         }
+    }
+
+    #[test]
+    fn behavior_of_the_host() {
+        for keeps_retry_delays in [false, true] {
+            let mut block = [0xff; HostBehavior::SIZE];
+            HostBehavior { keeps_retry_delays }.encode(&mut block);
+            let mut expected = [0; 512];
+            expected[0] = keeps_retry_delays.into();
+            assert_eq!(block, expected);
+        }
+        let set = Command::set_feature(Feature::HostBehavior);
+        assert_eq!(set.direction(), Direction::ToTarget);
     }
 
     #[test]

@@ -35,6 +35,8 @@ const char *port;
 bool tells;
 unsigned long events;
 unsigned long slow;
+unsigned long delay;
+bool keeps_delay;
 unsigned long logged = 6;
 /* What it says is the size of its queues: ENTRIES in the environment. */
 static unsigned long entries = MAX_ENTRIES;
@@ -494,6 +496,7 @@ int main(int argc, char **argv)
 	events = tells ? number(getenv("EVENTS")) : 0;
 	spared = getenv("AFTER") ? number(getenv("AFTER")) : 0;
 	slow = getenv("SLOW") ? number(getenv("SLOW")) : 0;
+	delay = getenv("DELAY") ? number(getenv("DELAY")) : 0;
 	logged = getenv("LOGGED") ? number(getenv("LOGGED")) : logged;
 	entries = getenv("ENTRIES") ? number(getenv("ENTRIES")) : entries;
 	setvbuf(stdout, NULL, _IOLBF, 0);

@@ -385,6 +385,22 @@ failed_io() {
 	fails $ATTEMPTS 'Input/output error' trap-write status 0x6
 }
 
+# The target may ask for a delay when it was told that we keep to it, and no sooner.
+retries_are_delayed() {
+	local began took
+	began=$(now)
+	DELAY=10 fails $ATTEMPTS 'Input/output error' trap-read status 0x0806
+	took=$(($(now) - began))
+	same "how often it was told" 1 "$(count behavior)"
+	[ $took -ge $((1000 * (ATTEMPTS - 1))) ] || fail "it took $took ms"
+	# Who has no delays, or does not want to know, is a good target all the same.
+	works
+	! seen '0 behavior' || fail "a target is told that has no delays"
+	DELAY=10 works behavior status 0x4002
+	same "how often it was told" 1 "$(count behavior)"
+	has "$(kernel_log | tail -20)" 'asking for delays of retries'
+}
+
 broken_io() {
 	dies 'answered command' trap-read cid 0x0fff
 	dies 'answered command' trap-write cid 0x1000
@@ -435,8 +451,8 @@ never_answers_io_again_and_again() {
 # A target says when it wants a command again, but not as late as it likes; and that is not waited for
 # when the disk goes or the target is gone.
 wants_io_again_much_later() {
-	local RETRY_DELAY=0xffff
-	export RETRY_DELAY
+	local DELAY=0xffff
+	export DELAY
 	hostile trap-read status 0x1821
 	connect_hostile
 	start_reader
@@ -629,6 +645,7 @@ main setup \
 	no_keep_alive \
 	no_keep_alive_while_it_connects \
 	failed_io \
+	retries_are_delayed \
 	broken_io \
 	answers_io_twice \
 	data_after_the_answer \

@@ -18,6 +18,9 @@
 /* The size of an entry of the discovery log, and of its header. */
 #define LOG_PART	1024
 
+/* The size of what the host says of its behavior. */
+#define BEHAVIOR_SIZE	512
+
 #define STATUS_DO_NOT_RETRY	0x4000
 #define INVALID_OPCODE		0x0001
 #define INVALID_FORMAT		0x010a
@@ -33,7 +36,7 @@ const char *const step_names[STEPS] = {
 	[KEEP_ALIVE] = "keep-alive", [EVENTS] = "events", [EVENT] = "event",
 	[CHANGED] = "changed", [READ] = "read", [WRITE] = "write", [FLUSH] = "flush",
 	[TRAP_READ] = "trap-read", [TRAP_WRITE] = "trap-write", [EFFECTS] = "effects",
-	[FORMAT] = "format", [OTHER] = "other",
+	[FORMAT] = "format", [BEHAVIOR] = "behavior", [OTHER] = "other",
 };
 static uint8_t disk[DISK_SIZE];
 static unsigned int block_shift = FORMAT_0;
@@ -76,6 +79,8 @@ static enum step admin_step(const uint8_t *sqe)
 	case 0x09:
 		if (sqe[40] == 0x0b)
 			return EVENTS;
+		if (sqe[40] == 0x16)
+			return BEHAVIOR;
 		return sqe[40] == 0x07 ? QUEUES : OTHER;
 	case 0x0c:
 		return EVENT;
@@ -162,14 +167,10 @@ static void set_property(struct reply *reply)
 		fail(reply, INVALID_FIELD);
 }
 
-/*
- * With another SERIAL in the environment, of a character, the target is another one. RETRY_DELAY is
- * that after which it wants commands again that fail with a status that says so.
- */
+/* With another SERIAL in the environment, of a character, the target is another one. */
 static void identify_controller(uint8_t *data)
 {
 	const char *serial = getenv("SERIAL");
-	const char *delay = getenv("RETRY_DELAY");
 	unsigned int at;
 
 	memcpy(data + 4, "serial              ", 20);
@@ -181,8 +182,8 @@ static void identify_controller(uint8_t *data)
 	put(data + 80, 0x00010300, 4);
 	/* Changes of namespaces, and of the discovery log. */
 	put(data + 92, tells ? 1 << 8 | 1U << 31 : 0, 4);
-	for (at = 128; delay && at < 134; at += 2)
-		put(data + at, strtoul(delay, NULL, 0), 2);
+	for (at = 128; at < 134; at += 2)
+		put(data + at, delay, 2);
 	/* There is a log of effects. */
 	data[261] = 1 << 1;
 	put(data + 320, 10, 2);
@@ -317,6 +318,21 @@ static void effects_log(struct queue *queue, struct reply *reply)
 	reply->data_length = IDENTIFY_SIZE;
 }
 
+static void take_behavior(struct queue *queue, struct reply *reply)
+{
+	const uint8_t *data = queue->memory->data;
+	unsigned int at;
+
+	if (!move(queue, IBV_WR_RDMA_READ, BEHAVIOR_SIZE, reply->address, reply->rkey)) {
+		reply->silent = true;
+		return;
+	}
+	for (at = 1; at < BEHAVIOR_SIZE; at++)
+		if (data[at])
+			return fail(reply, INVALID_FIELD);
+	keeps_delay = data[0] == 1;
+}
+
 static void format(struct reply *reply)
 {
 	static const unsigned int shifts[] = { FORMAT_0, FORMAT_1 };
@@ -382,6 +398,8 @@ void answer(struct queue *queue, const struct capsule *capsule, enum step step, 
 		return effects_log(queue, reply);
 	case FORMAT:
 		return format(reply);
+	case BEHAVIOR:
+		return take_behavior(queue, reply);
 	case KEEP_ALIVE: case EVENTS: case FLUSH:
 		return;
 	default:

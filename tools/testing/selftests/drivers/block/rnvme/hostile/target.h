@@ -32,7 +32,7 @@ enum step {
 	REQUEST, CONNECT_ADMIN, CONNECT_IO, CAPABILITIES, STATUS, PROPERTY, CONFIGURE,
 	CONTROLLER, LIST, NAMESPACE, DESCRIPTORS, LOG, ENTRIES, QUEUES, KEEP_ALIVE,
 	EVENTS, EVENT, CHANGED, READ, WRITE, FLUSH,
-	TRAP_READ, TRAP_WRITE, EFFECTS, FORMAT, OTHER,
+	TRAP_READ, TRAP_WRITE, EFFECTS, FORMAT, BEHAVIOR, OTHER,
 	STEPS,
 };
 struct capsule {
@@ -100,6 +100,10 @@ extern bool tells;
 extern unsigned long events;
 /* Milliseconds until it says what it has: SLOW in the environment. */
 extern unsigned long slow;
+/* Each delay of retries, in units of 100 ms: DELAY in the environment. */
+extern unsigned long delay;
+/* The host keeps to it: a status that asks for it does not before. */
+extern bool keeps_delay;
 /* Entries of the discovery log: LOGGED in the environment. */
 extern unsigned long logged;
 

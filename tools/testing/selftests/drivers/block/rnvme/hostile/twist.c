@@ -16,10 +16,13 @@ static void twist_hang_up(struct queue *queue, struct reply *reply)
 	reply->hang_up = true;
 }
 
+/* Where a status says how long to wait before another attempt. */
+#define STATUS_DELAY	0x1800
+
 /* An error of this status; with the result that OFFSET is. */
 static void twist_status(struct queue *queue, struct reply *reply)
 {
-	reply->status = value;
+	reply->status = keeps_delay ? value : value & ~(uint64_t)STATUS_DELAY;
 	reply->result = offset;
 	reply->data_length = 0;
 	reply->silent = false;
