@@ -195,6 +195,22 @@ unusable_namespaces() {
 	refused 1 namespaces 'wrong length 15' descriptors poke 0x0f03 0 4
 }
 
+# A namespace that is there and has no blocks is a disk without room: nothing is asked of the target.
+namespace_without_blocks() {
+	local path
+	hostile namespace poke 0 0 8
+	connect_hostile
+	path=$(disk "$CTRL" 1)
+	same size 0 "$(blockdev --getsize64 "$path")"
+	run dd if="$path" of="$SCRATCH/read" bs=4k count=1 iflag=direct
+	[ ! -s "$SCRATCH/read" ] || fail "something was read"
+	expect 1 dd if=/dev/zero of="$path" bs=4k count=1 oflag=direct
+	has "$ERRORS" 'No space left'
+	same "reads and writes" 0 "$(grep -cE ' (read|write)$' "$SCRATCH/seen" || true)"
+	same state live "$(ctrl_field "$CTRL" state)"
+	leave
+}
+
 # A namespace without identifiers is known by its controller: in another one it is another one.
 comes_back_as_another() {
 	local CONNECT_OPTIONS=(--reconnect-delay 1) first
@@ -633,6 +649,7 @@ main setup \
 	refused_connects \
 	unusable_controllers \
 	unusable_namespaces \
+	namespace_without_blocks \
 	comes_back_as_another \
 	comes_back_with_other_abilities \
 	cannot_tell_for_a_moment \
