@@ -14,8 +14,11 @@
 #include <err.h>
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+#include <sys/signalfd.h>
 
 #include "hostile/target.h"
 
@@ -142,6 +145,28 @@ static void post_receive(struct queue *queue, unsigned int number)
 	if (ibv_post_recv(queue->id->qp, &request, &bad))
 		err(1, "ibv_post_recv");
 }
+
+/* The receive of a command that was served. */
+static void give_back_receive(struct queue *queue, unsigned int number)
+{
+	if (queue->deaf)
+		queue->kept[queue->nr_kept++] = number;
+	else
+		post_receive(queue, number);
+}
+
+/* What was not heard meanwhile the host sends again. */
+static void hear_again(void)
+{
+	struct queue *queue;
+
+	for (queue = queues; queue; queue = queue->next) {
+		queue->deaf = false;
+		while (queue->nr_kept)
+			post_receive(queue, queue->kept[--queue->nr_kept]);
+	}
+	twist = NULL;
+}
 /* The queues. */
 
 /* A command can come before the connection is known to be established: then nobody is told. */
@@ -257,7 +282,7 @@ static void take_arrivals(void)
 		capsule = &queue->memory->capsules[completion.wr_id];
 		check_capsule(queue, capsule->sqe, completion.byte_len);
 		serve(queue, capsule);
-		post_receive(queue, completion.wr_id);
+		give_back_receive(queue, completion.wr_id);
 	}
 }
 
@@ -432,6 +457,31 @@ static struct rdma_event_channel *listen_at_address(void)
 	return channel;
 }
 
+/* From now on SIGUSR1 ends nothing, but can be read. */
+static int expect_signal(void)
+{
+	sigset_t signals;
+	int fd;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGUSR1);
+	if (sigprocmask(SIG_BLOCK, &signals, NULL))
+		err(1, "sigprocmask");
+	fd = signalfd(-1, &signals, 0);
+	if (fd < 0)
+		err(1, "signalfd");
+	return fd;
+}
+
+static void take_signal(int fd)
+{
+	struct signalfd_siginfo signal;
+
+	if (read(fd, &signal, sizeof(signal)) != sizeof(signal))
+		err(1, "signalfd");
+	hear_again();
+}
+
 static void usage(void)
 {
 	unsigned int n;
@@ -477,6 +527,7 @@ static unsigned long long number(const char *text)
 int main(int argc, char **argv)
 {
 	struct rdma_event_channel *channel;
+	int signals;
 
 	if (argc < 3 || argc == 4 || argc > 8)
 		usage();
@@ -502,16 +553,20 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	address = argv[1];
 	port = argv[2];
+	signals = expect_signal();
 	channel = listen_at_address();
 	printf("- ready\n");
 	for (;;) {
 		struct pollfd sources[] = {
 			{ .fd = channel->fd, .events = POLLIN },
 			{ .fd = arrivals ? arrivals->fd : -1, .events = POLLIN },
+			{ .fd = signals, .events = POLLIN },
 		};
 
 		if (poll(sources, ARRAY_SIZE(sources), -1) < 0)
 			err(1, "poll");
+		if (sources[2].revents)
+			take_signal(signals);
 		if (sources[0].revents)
 			take_event(channel);
 		if (sources[1].revents)

@@ -511,6 +511,59 @@ never_answers_io() {
 	gone
 }
 
+# start_deaf: the target serves writes and takes no more once its receives are used up; the host finds
+# that, as its device is told each time that there is no receive. The writer's process is in WRITER.
+start_deaf() {
+	local refused
+	hostile write deaf
+	connect_hostile
+	# With the data in the capsule: what soft-RoCE sends again must not register memory again.
+	refused=$(times_refused)
+	dd if=/dev/zero of="$(disk "$CTRL" 1)" bs=4k count=400 oflag=direct 2>"$SCRATCH/writer" &
+	WRITER=$!
+	defer end_process "$WRITER"
+	wait_until 20 was_refused "$refused" ||
+		fail "after $(count write) writes there still are receives: $(<"$SCRATCH/writer")"
+}
+
+# How often a device of ours was told that the other end has no receive.
+times_refused() {
+	cat /sys/class/infiniband/rnvme_rxe0/ports/1/hw_counters/rcvd_rnr_err
+}
+
+was_refused() {
+	[ "$(times_refused)" -gt "$1" ]
+}
+
+# A target without a receive for a command is waited for.
+waits_for_receives() {
+	local status=0
+	start_deaf
+	! process_ended "$WRITER" || fail "the writer ended: $(<"$SCRATCH/writer")"
+	kill -USR1 "$TARGET"
+	wait_until "$SOON" process_ended "$WRITER" || fail "it still waits after $(count write) writes"
+	wait "$WRITER" || status=$?
+	same "status of the writer, which said: $(<"$SCRATCH/writer")" 0 $status
+	same writes 400 "$(count write)"
+	same state live "$(ctrl_field "$CTRL" state)"
+	compare "$(disk "$CTRL" 1)" 65536
+	leave
+}
+
+# But not for longer than for an answer.
+waits_for_receives_in_vain() {
+	local status=0
+	start_deaf
+	echo 1000 >"/sys/block/${CTRL}n1/queue/io_timeout"
+	# The request that waits has the time that it began with.
+	wait_until 40 process_ended "$WRITER" || fail "the write still waits"
+	wait "$WRITER" || status=$?
+	same status 1 $status
+	has "$(<"$SCRATCH/writer")" "$LOST"
+	is_dead 'not answered in time'
+	gone
+}
+
 # The key of a command that is in flight, invalidated with the answer to another.
 invalidates_another_key() {
 	local first
@@ -670,6 +723,8 @@ main setup \
 	never_answers_io_again_and_again \
 	hangs_up_again_and_again \
 	wants_io_again_much_later \
+	waits_for_receives \
+	waits_for_receives_in_vain \
 	invalidates_another_key \
 	breaks_replies_at_random \
 	$(in_a_long_run breaks_replies_for_long) \

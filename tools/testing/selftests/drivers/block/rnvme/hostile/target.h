@@ -58,6 +58,10 @@ struct queue {
 	unsigned int qid;
 	/* In the random mode one reply of so many is broken. */
 	unsigned int one_in;
+	/* Where receives are that wait for a host to be heard again, and how many they are. */
+	bool deaf;
+	unsigned int kept[RECEIVES];
+	unsigned int nr_kept;
 	/* It was hung up, perhaps before the connection is known to be established. */
 	bool over;
 	/* Its connection has ended: it is freed as soon as nothing of it is being served. */

@@ -127,6 +127,12 @@ static void twist_steal(struct queue *queue, struct reply *reply)
 	reply->data_length = 8;
 }
 
+/* Posts no receive any more that was taken by a command, until SIGUSR1. */
+static void twist_deaf(struct queue *queue, struct reply *reply)
+{
+	queue->deaf = true;
+}
+
 static const struct twist twists[] = {
 	{ "silent", twist_silent }, { "hang-up", twist_hang_up }, { "status", twist_status },
 	{ "result", twist_result }, { "poke", twist_poke }, { "fill", twist_fill },
@@ -134,6 +140,7 @@ static const struct twist twists[] = {
 	{ "keep", twist_keep }, { "key", twist_key }, { "swap", twist_swap },
 	{ "late", twist_late }, { "move", twist_move }, { "flood", twist_flood },
 	{ "drift", twist_drift }, { "short", twist_short }, { "steal", twist_steal },
+	{ "deaf", twist_deaf },
 };
 const struct twist *find_twist(const char *name)
 {
