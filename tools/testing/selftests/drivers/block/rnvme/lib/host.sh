@@ -30,6 +30,15 @@ disconnect() {
 	run "${RNVME[@]}" disconnect -d "$1"
 }
 
+# timed_disconnect CONTROLLER: how many milliseconds it takes is left in TOOK.
+timed_disconnect() {
+	local began
+	began=$(now)
+	disconnect "$1"
+	TOOK=$(($(now) - began))
+	note "disconnected after $TOOK ms"
+}
+
 disconnect_if_there() {
 	timeout 60 "${RNVME[@]}" disconnect -d "$1" >"$SCRATCH/errors" 2>&1
 	case $? in
