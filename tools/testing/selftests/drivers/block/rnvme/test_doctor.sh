@@ -97,6 +97,46 @@ interface_is_down() {
 	mend
 }
 
+# The other end's interface is down: ours has been set up, and carries nothing.
+cable_is_pulled() {
+	run ip link set rnvme0 down
+	doctor 1 -a "$TARGET4"
+	has "$FOUND" '^fault +interface +rnvme1 has no carrier: look at its cable, and at the other end$'
+	same "number of findings" 1 "$(wc -l <<<"$FOUND")"
+	run ip link set rnvme0 up
+	wait_until 10 finds_nothing || fail "with the cable: $OUTPUT"
+}
+
+# Where there is no target to ask the way to, a device that is ready will do. The port follows its
+# interface a little later.
+ports_are_not_active() {
+	local device
+	run "${THERE[@]}" ip link add rnvme2 type dummy
+	defer "${THERE[@]}" ip link delete rnvme2
+	interface_up "$HOST_NETNS" rnvme2 "$MTU" 198.51.100.2/24
+	rdma_add "$HOST_NETNS" rnvme_rxe2 rnvme2
+	doctor 0
+	same "findings" '' "$FOUND"
+	run "${THERE[@]}" ip link set rnvme2 down
+	wait_until 10 rdma_is_down rnvme_rxe2 || fail "the port stays active"
+	doctor 0
+	same finding "warning  link       port 1 of rnvme_rxe2 is not active, on rnvme2" "$FOUND"
+	# Nor are both ends of a cable without the one.
+	run ip link set rnvme0 down
+	for device in rnvme_rxe0 rnvme_rxe1; do
+		wait_until 10 rdma_is_down $device || fail "the port of $device stays active"
+	done
+	doctor 1
+	has "$FOUND" $'(^|\n)fault +link +port 1 of rnvme_rxe1 is not active, on rnvme1($|\n)'
+	same "number of faults" 3 "$(grep -c '^fault ' <<<"$FOUND")"
+	run ip link set rnvme0 up
+	wait_until 10 finds_nothing || fail "with the cable: $OUTPUT"
+}
+
+rdma_is_down() {
+	! rdma_is_up "$1"
+}
+
 mtu_is_small() {
 	run "${THERE[@]}" ip link set rnvme1 mtu 1280
 	finds 0 warning mtu 'rnvme1 has 1280, so that a packet carries 1024 bytes of data; it could be 4096 with an MTU of 4200, where all on the way to the target takes that'
@@ -210,6 +250,8 @@ main setup \
 	module_is_not_loaded \
 	link_is_missing \
 	interface_is_down \
+	cable_is_pulled \
+	ports_are_not_active \
 	mtu_is_small \
 	rule_drops_roce \
 	other_rules_are_not_seen \
