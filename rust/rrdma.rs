@@ -10,6 +10,7 @@
 //! - [`chrdev`]: character devices.
 //! - [`cpu`]: the processors there are.
 //! - [`ioctl`]: what a process asks of a device.
+//! - [`log`]: how much goes into the kernel's log.
 //! - [`memory`]: how much of it is free.
 //! - [`net`]: network namespaces, TCP.
 //! - [`params`]: parameters of modules.
@@ -32,6 +33,7 @@ pub mod cpu;
 pub mod errno;
 mod fmt;
 pub mod ioctl;
+pub mod log;
 pub mod memory;
 pub mod net;
 pub mod netlink;

@@ -11,6 +11,7 @@
 #include <linux/completion.h>
 #include <linux/inet.h>
 #include <linux/random.h>
+#include <linux/ratelimit.h>
 #include <linux/scatterlist.h>
 #include <linux/workqueue.h>
 #include <net/genetlink.h>
@@ -41,6 +42,7 @@ const blk_status_t rrdma_BLK_STS_IOERR = BLK_STS_IOERR;
 const blk_status_t rrdma_BLK_STS_OFFLINE = BLK_STS_OFFLINE;
 const blk_status_t rrdma_BLK_STS_INVAL = BLK_STS_INVAL;
 const blk_mode_t rrdma_BLK_OPEN_WRITE = BLK_OPEN_WRITE;
+const req_flags_t rrdma_RQF_QUIET = RQF_QUIET;
 const blk_features_t rrdma_BLK_FEAT_WRITE_CACHE = BLK_FEAT_WRITE_CACHE;
 const blk_features_t rrdma_BLK_FEAT_FUA = BLK_FEAT_FUA;
 const blk_features_t rrdma_BLK_FEAT_ROTATIONAL = BLK_FEAT_ROTATIONAL;

@@ -11,6 +11,7 @@
 #include "addr.c"
 #include "blk.c"
 #include "fs.c"
+#include "log.c"
 #include "mm.c"
 #include "module.c"
 #include "net.c"

@@ -264,6 +264,14 @@ impl<T: Operations> Request<T> {
         ManuallyDrop::new(self).as_raw()
     }
 
+    /// The data of the driver of the disk that the request is for.
+    #[inline]
+    pub fn disk_data(&self) -> &T::DiskData {
+        // SAFETY: By the invariants the request is valid, and one of a `Disk<T>`, whose data stays
+        // until all its requests have been given back.
+        unsafe { &*(*(*self.as_raw()).q).queuedata.cast() }
+    }
+
     /// The first sector, in units of 512 bytes. Means nothing for a flush or a command of
     /// the driver, of which it may be any number. C: `blk_rq_pos`.
     #[inline]
@@ -316,6 +324,13 @@ impl<T: Operations> Request<T> {
     pub fn is_disk_dying(&self) -> bool {
         // SAFETY: By the invariants the request is valid, and so is its queue.
         unsafe { bindings::blk_queue_dying((*self.as_raw()).q) }
+    }
+
+    /// Whether nothing is to be logged of its failure: its submitter expects that it may fail.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        // SAFETY: By the invariants the request is valid, and nobody else changes it.
+        unsafe { (*self.as_raw()).rq_flags & bindings::rrdma_RQF_QUIET != 0 }
     }
 
     /// Whether it has pages that data is in, or is for. C: `blk_rq_has_data`.

@@ -95,6 +95,7 @@ use rrdma::{
     block::TagSet,
     chrdev,
     errno,
+    log::RateLimit,
     memory,
     rdma::{
         cm::Patience,
@@ -153,8 +154,11 @@ pub(crate) struct Controller {
     /// What its queues have done, whatever became of their connections.
     #[pin]
     ledger: Mutex<Ledger>,
-    /// The disks, which outlive a connection that is lost, in the order of their numbers. Whoever has it locked allocates without
-    /// I/O, as it is locked while I/O waits.
+    /// How often I/O that failed is logged.
+    #[pin]
+    pub(crate) failed_io: RateLimit,
+    /// The disks, which outlive a connection that is lost, in the order of their numbers. Whoever
+    /// has it locked allocates without I/O, as it is locked while I/O waits.
     #[pin]
     namespaces: Mutex<KVec<Namespace>>,
     /// When the target is to learn again that we live, for the controller's thread.
@@ -276,6 +280,7 @@ impl Controller {
                 loss <- new_mutex!(loss, "rnvme::Controller::loss"),
                 device <- new_mutex!(None, "rnvme::Controller::device"),
                 ledger <- new_mutex!(Ledger::new(), "rnvme::Controller::ledger"),
+                failed_io <- RateLimit::new(),
                 namespaces <- new_mutex!(KVec::new(), "rnvme::Controller::namespaces"),
                 sign_of_life <- new_mutex!(Deadline::NEVER, "rnvme::Controller::sign_of_life"),
                 inventory <- new_mutex!(None, "rnvme::Controller::inventory"),

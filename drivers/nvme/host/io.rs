@@ -5,6 +5,7 @@
 use crate::{
     alarm::Trouble,
     controller::Controller,
+    namespace,
     passthrough::disk::{
         self,
         Passage, //
@@ -16,6 +17,7 @@ use crate::{
     },
     sysfs, //
 };
+use core::fmt;
 use kernel::{
     prelude::*,
     sync::{
@@ -392,6 +394,25 @@ impl Blocks {
         })
     }
 
+    /// Logs that a request ends with a failure, of which the block layer knows less, unless there
+    /// were too many already.
+    #[cold]
+    fn tell_failure(&self, request: &Request<Io>, status: nvme_wire::status::Status, retries: u8) {
+        if request.is_quiet() || !self.controller.failed_io.allows(c"rnvme: failed I/O") {
+            return;
+        }
+        let name = namespace::disk_name(self.controller.name.number(), self.wwid.nsid);
+        let what = Asked {
+            blocks: self,
+            request,
+        };
+        let retries = Counted(retries.into(), "retry", "retries");
+        pr_warn!(
+            "{name}: {}\n",
+            format_args!("{what} failed: {status}, after {retries}")
+        );
+    }
+
     /// Sectors in blocks: the limits keep them whole.
     #[inline]
     fn block(&self, sectors: u64) -> u64 {
@@ -406,6 +427,40 @@ fn hints(request: &Request<Io>) -> ReadWrite {
         force_unit_access: request.is_fua(),
         limited_retry: request.no_retry(),
         prefetch: false,
+    }
+}
+
+/// What a request asks for, for a person to read.
+struct Asked<'a> {
+    blocks: &'a Blocks,
+    request: &'a Request<Io>,
+}
+
+impl fmt::Display for Asked<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.request.op() {
+            Op::Flush => return f.write_str("flush"),
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Discard => "discard",
+            Op::WriteZeroes => "zeroing",
+            _ => "request",
+        };
+        let bytes = self.request.bytes();
+        let blocks = bytes.checked_shr(self.blocks.shift.into()).unwrap_or(0);
+        let blocks = Counted(blocks, "block", "blocks");
+        let start = self.blocks.block(self.request.sector());
+        write!(f, "{what} of {blocks} at {start}")
+    }
+}
+
+/// How many there are of what, with the names of one and of more.
+struct Counted(u32, &'static str, &'static str);
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(count, one, more) = *self;
+        write!(f, "{count} {}", if count == 1 { one } else { more })
     }
 }
 
@@ -449,7 +504,10 @@ fn failed(queue: &Queue, status: nvme_wire::status::Status, request: Request<Io>
     let made = u8::try_from(request.data().retries()).unwrap_or(u8::MAX);
     let may_retry = !request.no_retry() && !request.is_disk_dying();
     match policy.decide(status, made, may_retry) {
-        Disposition::Complete => end(request, block_status(BlockStatus::of(status))),
+        Disposition::Complete => {
+            request.disk_data().tell_failure(&request, status, made);
+            end(request, block_status(BlockStatus::of(status)));
+        }
         Disposition::Retry { delay_ms } => {
             request.data().retries.add(1);
             queue.stats().retried();

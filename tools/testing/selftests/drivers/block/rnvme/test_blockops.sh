@@ -16,6 +16,9 @@ BROKEN=5
 BAD_START=$((1 << 20))
 BAD_SIZE=$((64 << 10))
 
+# What the target says of it.
+WHY='internal error \(sct 0x0, sc 0x06\), more in the error log, do not retry, after 0 retries$'
+
 setup() {
 	FILLED=$SCRATCH/filled
 	head -c 4M /dev/zero | tr '\0' x >"$FILLED" || return 1
@@ -169,6 +172,45 @@ reports_bad_blocks() {
 	same state live "$(ctrl_field "$CTRL" state)"
 }
 
+read_bad_block() {
+	expect 1 dd if="$1" of=/dev/null bs=512 skip=$((BAD_START / 512)) count=1 iflag=direct
+}
+
+# read_bad_blocks DISK: each of them with a request of its own, up to the first good one.
+read_bad_blocks() {
+	try dd if="$1" of=/dev/null bs=512 skip=$((BAD_START / 512)) count=1 iflag=direct conv=noerror
+	same "requests that failed" $((BAD_SIZE / 512)) "$(grep -c 'error reading' <<<"$ERRORS")"
+}
+
+# The kernel's log has what the target said, of each request that failed but not of very many, and
+# not of those that are a user's own commands.
+logs_why_a_request_failed() {
+	local disk name began lines most
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" $BROKEN)
+	name=${disk##*/}
+	try nvme read "$disk" -s $((BAD_START / 512)) -c 0 -z 512 -d "$SCRATCH/back"
+	[ "$STATUS" != 0 ] || fail "a bad block can be read"
+	same "lines of failures" 0 "$(logged "$name: .* failed: ")"
+	read_bad_block "$disk"
+	has "$(kernel_log | grep -F "$name: ")" \
+		"$name: read of 1 block at $((BAD_START / 512)) failed: $WHY"
+	began=$(now)
+	read_bad_blocks "$disk"
+	# Ten in five seconds.
+	most=$((10 * (($(now) - began) / 5000 + 2)))
+	lines=$(logged "$name: .* failed: ")
+	note "$lines lines of $((BAD_SIZE / 512)) failures"
+	[ "$lines" -le $most ] || fail "there are more than $most lines: $lines"
+	wait_until 15 tells_how_many "$disk" || fail "it is not told how many there were"
+}
+
+# tells_how_many DISK: which it does with the first failure of the next five seconds.
+tells_how_many() {
+	read_bad_block "$1"
+	[ "$(logged 'rnvme: failed I/O: [0-9]+ callbacks suppressed$')" -gt 0 ]
+}
+
 # limit DISK NAME VALUE
 limit() {
 	same "$2 of $1" "$3" "$(queue_limit "$1" "$2")"
@@ -228,5 +270,6 @@ main setup \
 	ends_where_it_ends \
 	reports_a_namespace_that_is_gone \
 	reports_bad_blocks \
+	logs_why_a_request_failed \
 	limits_are_the_targets \
 	respects_write_protection

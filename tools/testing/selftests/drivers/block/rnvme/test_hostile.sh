@@ -95,16 +95,20 @@ trap_io() {
 	esac
 }
 
-# fails COUNT ERROR STEP TWIST...: an I/O fails, sent so many times; the connection is fine.
+# fails COUNT ERROR CAUSE STEP TWIST...: an I/O fails, sent so many times, and the log has one line of
+# it; the connection is fine.
 fails() {
-	local count=$1 error=$2
-	shift 2
+	local count=$1 error=$2 cause=$3 lines
+	shift 3
 	hostile "$@"
 	connect_hostile
+	lines=$(logged "${CTRL}n1: .* failed: ")
 	trap_io "${1#trap-}"
 	same status 1 "$STATUS"
 	has "$ERRORS" "$error"
 	same attempts "$count" "$(count "$1")"
+	has "$(kernel_log | grep -F "${CTRL}n1: " | tail -1)" "${CTRL}n1: $cause"
+	same "lines of failures" $((lines + 1)) "$(logged "${CTRL}n1: .* failed: ")"
 	has "$(rnvme stats "$CTRL" -o json)" "\"retries\":$((count - 1))[,}]"
 	same state live "$(ctrl_field "$CTRL" state)"
 	leave
@@ -393,12 +397,17 @@ hangs_up_again_and_again() {
 
 failed_io() {
 	# Media and other errors, with the advice not to retry.
-	fails 1 'No data' trap-read status 0x4281
-	fails 1 'No space' trap-write status 0x4081
-	fails 1 'Input/output error|Remote I/O error' trap-read status 0x4080
+	local read='read of 8 blocks at 8192 failed' write='write of 128 blocks at 8192 failed'
+	local once='do not retry, after 0 retries$' again='after 5 retries$'
+	fails 1 'No data' "$read: unrecovered read error \(sct 0x2, sc 0x81\), $once" \
+		trap-read status 0x4281
+	fails 1 'No space' "$write: capacity exceeded \(sct 0x0, sc 0x81\), $once" \
+		trap-write status 0x4081
+	fails 1 'Input/output error|Remote I/O error' "$read: LBA out of range .*, $once" \
+		trap-read status 0x4080
 	# Without it.
-	fails $ATTEMPTS 'Input/output error' trap-read status 0x6
-	fails $ATTEMPTS 'Input/output error' trap-write status 0x6
+	fails $ATTEMPTS 'Input/output error' "$read: internal error .*, $again" trap-read status 0x6
+	fails $ATTEMPTS 'Input/output error' "$write: internal error .*, $again" trap-write status 0x6
 }
 
 # The target may ask for a delay when it was told that we keep to it, and no sooner.

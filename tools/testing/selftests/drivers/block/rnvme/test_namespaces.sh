@@ -68,11 +68,6 @@ becomes() {
 	wait_until "$FOLLOWED" attribute_is "$@" || fail "$2 of $1 is $(<"/sys/block/$1/$2"), not $3"
 }
 
-# logged PATTERN: how many lines of the kernel's log match.
-logged() {
-	kernel_log | grep -cE "$1" || true
-}
-
 # Namespaces come and go, and I/O to another one does not care.
 come_and_go_under_io() {
 	connect_real

@@ -174,6 +174,11 @@ kernel_log() {
 		END { if (trace == 1) printf "%s", kept }'
 }
 
+# logged PATTERN: how many of these lines match.
+logged() {
+	kernel_log | grep -cE "$1" || true
+}
+
 log_is_clean() {
 	local faults
 	faults=$(kernel_log | grep -E -A 30 "$FAULTS" | head -60) || true
