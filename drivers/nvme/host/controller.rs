@@ -589,8 +589,18 @@ impl Controller {
         }
     }
 
-    /// A line in the kernel's log.
+    /// A line in the kernel's log, of what is as it should be.
     pub(crate) fn log(&self, message: core::fmt::Arguments<'_>) {
         pr_info!("{}: {}\n", self.name, message);
+    }
+
+    /// Likewise, of what somebody may have to see to.
+    pub(crate) fn warn(&self, message: core::fmt::Arguments<'_>) {
+        pr_warn!("{}: {}\n", self.name, message);
+    }
+
+    /// Likewise, of what somebody has to see to: it does not get better by itself.
+    fn log_error(&self, message: core::fmt::Arguments<'_>) {
+        pr_err!("{}: {}\n", self.name, message);
     }
 }

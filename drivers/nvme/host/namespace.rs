@@ -230,7 +230,7 @@ impl Search<'_> {
             })?;
             for nsid in list.iter() {
                 if self.seen >= MAX_NAMESPACES {
-                    self.controller.log(format_args!(
+                    self.controller.warn(format_args!(
                         "more than {MAX_NAMESPACES} namespaces: the others get no disk"
                     ));
                     return self.look_at_disks();
@@ -279,7 +279,7 @@ impl Search<'_> {
 
     fn passes_over(&self, nsid: u32, why: core::fmt::Arguments<'_>) {
         self.controller
-            .log(format_args!("namespace {nsid} has no disk: {why}"));
+            .warn(format_args!("namespace {nsid} has no disk: {why}"));
     }
 }
 
@@ -317,7 +317,7 @@ impl Found {
             Fate::Same => {}
             Fate::Lost(_) if was_lost => {}
             Fate::Lost(why) => {
-                controller.log(format_args!("namespace {nsid} {why}: its disk goes"));
+                controller.warn(format_args!("namespace {nsid} {why}: its disk goes"));
             }
             Fate::Changed => controller.namespace_changed(namespace),
         }

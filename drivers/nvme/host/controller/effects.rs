@@ -126,7 +126,7 @@ impl Controller {
     fn look_again(&self, admin: &Admin<'_>, inventory: &Inventory) {
         let looked = namespace::find(self, admin, inventory);
         if let Err(failure) = looked.and_then(|found| found.update_disks(self)) {
-            self.log(format_args!("{}", failure.message()));
+            self.warn(format_args!("{}", failure.message()));
         }
     }
 

@@ -169,7 +169,7 @@ impl Controller {
         self.serve(session, || {
             if let Some(done) = self.take_errand() {
                 if let Err(failure) = done {
-                    self.log(format_args!("{}", failure.message()));
+                    self.warn(format_args!("{}", failure.message()));
                 }
                 // The disks may have other hardware queues now.
                 session.place();
@@ -215,7 +215,7 @@ impl Controller {
         });
         match disks {
             Ok(_) => session.shut_down(self),
-            Err(failure) => self.log(format_args!("{}", failure.message())),
+            Err(failure) => self.warn(format_args!("{}", failure.message())),
         }
         session.tear_down(Fate::Fail);
         // After the errand, whose I/O was ended.
@@ -273,7 +273,12 @@ impl Controller {
     pub(super) fn fail(&self, failure: &Failure) {
         self.release_device();
         self.enter(State::Dead, Some(failure));
-        self.log(format_args!("{}", failure.message()));
+        let message = failure.message();
+        match self.is_deleting() {
+            // Whoever wants that knows.
+            true => self.log(format_args!("{message}")),
+            false => self.log_error(format_args!("{message}")),
+        }
     }
 
     fn await_removal(&self) {

@@ -98,7 +98,7 @@ impl Controller {
             self.fail(&failure);
             return None;
         }
-        self.log(format_args!("{}", failure.message()));
+        self.warn(format_args!("{}", failure.message()));
         let earlier = session.earlier_losses();
         before.tag_set.quiesce();
         session.tear_down(Fate::Retry);
@@ -123,7 +123,7 @@ impl Controller {
             if self.is_over(&failure) {
                 return Err(failure);
             }
-            self.log(format_args!("reset: {}", failure.message()));
+            self.warn(format_args!("reset: {}", failure.message()));
             self.note(&failure);
             Outage::new(self, before, Earlier::default()).last(failure)
         });
@@ -214,7 +214,7 @@ impl<'a> Outage<'a> {
                 Err(failure) if controller.is_over(&failure) => return Err(failure),
                 Err(failure) => latest = failure,
             }
-            controller.log(format_args!(
+            controller.warn(format_args!(
                 "attempt {} to connect again: {}",
                 self.now.attempts,
                 latest.message()
@@ -267,7 +267,7 @@ impl<'a> Outage<'a> {
             controller.log(format_args!("I/O is held back again"));
         } else {
             tag_set.unquiesce();
-            controller.log(format_args!("I/O is not held back any longer, but fails"));
+            controller.warn(format_args!("I/O is not held back any longer, but fails"));
         }
     }
 

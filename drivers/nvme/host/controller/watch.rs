@@ -99,7 +99,7 @@ impl Controller {
         if let Err(error) = asked {
             let what = "asking for the next event";
             let failure = Failure::from_command(ErrorStage::Io, error, what);
-            self.log(format_args!("{}", failure.message()));
+            self.warn(format_args!("{}", failure.message()));
         }
         asked.is_ok()
     }

@@ -195,6 +195,7 @@ logs_why_a_request_failed() {
 	read_bad_block "$disk"
 	has "$(kernel_log | grep -F "$name: ")" \
 		"$name: read of 1 block at $((BAD_START / 512)) failed: $WHY"
+	same "warnings" 1 "$(logged_as warn "$name: .* failed: ")"
 	began=$(now)
 	read_bad_blocks "$disk"
 	# Ten in five seconds.

@@ -84,6 +84,7 @@ without_disk() {
 	connect_hostile
 	no_disks || fail "there is a disk"
 	has "$(kernel_log | tail -5)" "$pattern"
+	same warnings 1 "$(logged_as warn "$CTRL: namespace 1 has no disk: .*($pattern)")"
 	leave
 }
 

@@ -239,6 +239,22 @@ tries_again() {
 	[[ $OUTPUT =~ \"attempts\":[2-9] ]]
 }
 
+# What somebody may have to see to, and what somebody has to, can be told from the rest of the log.
+log_has_levels() {
+	start_pair
+	connect "$TARGET4"
+	port_goes
+	loses
+	wait_until "$SOON" tries_again || fail "no attempts: $OUTPUT"
+	same "lines of a connection" 1 "$(logged_as info "$CTRL: connected to $NQN")"
+	same "warnings of the loss" 1 "$(logged_as warn "$CTRL: connection of queue [0-9]+ lost: ")"
+	same "warnings of an attempt" 1 "$(logged_as warn "$CTRL: attempt 1 to connect again: ")"
+	same "errors so far" 0 "$(logged_as err "$CTRL: ")"
+	run "${RNVME[@]}" set "$CTRL" -l 0
+	is_dead 'nobody listens'
+	same "errors" 1 "$(logged_as err "$CTRL: rejected: nobody listens")"
+}
+
 is_given_up() {
 	local began
 	start_pair
@@ -378,6 +394,7 @@ main setup \
 	device_comes_back_under_io \
 	again_and_again \
 	attempts_are_told \
+	log_has_levels \
 	is_given_up \
 	io_fails_before_it_is_given_up \
 	disconnect_while_it_tries \

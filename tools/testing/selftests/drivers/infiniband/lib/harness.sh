@@ -179,6 +179,11 @@ logged() {
 	kernel_log | grep -cE "$1" || true
 }
 
+# logged_as LEVEL PATTERN: how many of the kernel's lines are of this level and match.
+logged_as() {
+	dmesg --decode | sed "1,/$LOG_MARK/d" | grep -cE "^kern *:$1 *: .*($2)" || true
+}
+
 log_is_clean() {
 	local faults
 	faults=$(kernel_log | grep -E -A 30 "$FAULTS" | head -60) || true
