@@ -65,6 +65,7 @@ use crate::{
         CommandError,
         Desk, //
     },
+    refusals::Refusals,
     stats::Ledger,
     trace, //
 };
@@ -187,6 +188,8 @@ pub(crate) struct Shown {
     pub(crate) facts: Option<Facts>,
     /// How many namespaces have a disk.
     pub(crate) namespaces: u32,
+    /// Which have none.
+    pub(crate) refusals: Refusals,
     /// How connecting again goes on, while it does.
     pub(crate) recovery: Option<Recovery>,
     pub(crate) scans: Scans,
@@ -272,6 +275,7 @@ impl Controller {
                     failure: None,
                     facts: None,
                     namespaces: 0,
+                    refusals: Refusals::new(),
                     recovery: None,
                     scans: Scans::default(),
                 }, "rnvme::Controller::shown"),
@@ -502,6 +506,14 @@ impl Controller {
     /// What is done to the controller's disks.
     pub(crate) fn with_namespaces_mut<R>(&self, change: impl FnOnce(&mut [Namespace]) -> R) -> R {
         memory::without_io(|| change(&mut self.namespaces.lock()))
+    }
+
+    /// Takes note of the namespaces that get no disk, of the first `most` namespaces, and logs what
+    /// was not known of that. It is told with what else the look at them brings. May sleep.
+    pub(crate) fn refuse(&self, refusals: Refusals, most: usize) {
+        let mut shown = self.shown.lock();
+        refusals.log_news(&shown.refusals, self, most);
+        shown.refusals = refusals;
     }
 
     /// Tells that a namespace has another size or protection. May sleep.

@@ -14,6 +14,7 @@ use crate::{
         Io, //
     },
     netlink::uapi::ErrorStage,
+    refusals::Refusals, //
 };
 use kernel::{
     page::PAGE_SHIFT,
@@ -199,8 +200,10 @@ pub(crate) fn find(
             tag_set: inventory.tag_set.clone(),
             max_segments: inventory.max_segments,
         },
+        refusals: Refusals::new(),
     };
     search.look_at_listed()?;
+    controller.refuse(search.refusals, MAX_NAMESPACES);
     Ok(search.found)
 }
 
@@ -215,6 +218,7 @@ struct Search<'a> {
     /// The last of them.
     last: u32,
     found: Found,
+    refusals: Refusals,
 }
 
 impl Search<'_> {
@@ -230,9 +234,7 @@ impl Search<'_> {
             })?;
             for nsid in list.iter() {
                 if self.seen >= MAX_NAMESPACES {
-                    self.controller.warn(format_args!(
-                        "more than {MAX_NAMESPACES} namespaces: the others get no disk"
-                    ));
+                    self.refusals.cut();
                     return self.look_at_disks();
                 }
                 self.look(nsid)?;
@@ -263,7 +265,7 @@ impl Search<'_> {
                 pushed.map_err(memory)?;
             }
             // It does not keep the others from being disks.
-            Ok(Err(why)) => self.passes_over(nsid, format_args!("{why}")),
+            Ok(Err(why)) => self.refusals.add(nsid, format_args!("{why}")),
             Err(failure) if failure.nvme_status.is_none() => return Err(failure),
             // It was answered, so the connection is fine.
             Err(failure) if self.controller.has_namespace(nsid) && !failure.is_final() => {
@@ -272,14 +274,11 @@ impl Search<'_> {
                 pushed.map_err(memory)?;
             }
             // It may have gone since it was listed.
-            Err(failure) => self.passes_over(nsid, format_args!("{}", failure.message())),
+            Err(failure) => self
+                .refusals
+                .add(nsid, format_args!("{}", failure.message())),
         }
         Ok(())
-    }
-
-    fn passes_over(&self, nsid: u32, why: core::fmt::Arguments<'_>) {
-        self.controller
-            .warn(format_args!("namespace {nsid} has no disk: {why}"));
     }
 }
 

@@ -7,6 +7,7 @@
 //! - [`queue`]: one queue: a connection with its commands in flight.
 //! - [`namespace`]: a namespace and its disk; [`io`]: its requests as commands;
 //!   [`passthrough`]: commands of users.
+//! - [`refusals`]: the namespaces that get no disk.
 //! - [`discoveries`]: the logs of discovery controllers that are being read.
 //! - [`options`]: what a user asks of a connection.
 //! - [`failure`]: why a controller failed; [`alarm`]: how its thread learns of it.
@@ -32,6 +33,7 @@ mod netlink;
 mod options;
 mod passthrough;
 mod queue;
+mod refusals;
 mod stats;
 mod sysfs;
 mod trace;

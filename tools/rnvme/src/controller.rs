@@ -5,7 +5,7 @@
 use crate::address::Endpoint;
 use crate::failure::Failure;
 use crate::netlink::attributes::{Attributes, Malformed};
-use crate::uapi::{ctrl as attribute, CtrlState, LOSS_TMO_NEVER};
+use crate::uapi::{ctrl as attribute, refusal, CtrlState, LOSS_TMO_NEVER};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use uuid::Uuid;
@@ -55,6 +55,35 @@ impl Serialize for Limit {
             LOSS_TMO_NEVER => serializer.serialize_i64(-1),
             seconds => serializer.serialize_u32(seconds),
         }
+    }
+}
+
+/// A namespace that has no disk, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Refusal {
+    /// Namespace identifier.
+    pub(crate) nsid: u32,
+    /// Why it has none.
+    pub(crate) reason: String,
+}
+
+impl Refusal {
+    fn read(from: &Attributes) -> Result<Self, Malformed> {
+        Ok(Self {
+            nsid: from.require("nsid", from.u32(refusal::NSID)?)?,
+            reason: from.require("reason", from.string(refusal::REASON)?)?,
+        })
+    }
+
+    /// Read those of a controller, in the order of their numbers.
+    fn read_all(from: &Attributes) -> Result<Vec<Self>, Malformed> {
+        let nests = from.nests(attribute::NO_DISK)?;
+        let mut all = nests
+            .iter()
+            .map(Self::read)
+            .collect::<Result<Vec<_>, _>>()?;
+        all.sort_by_key(|each| each.nsid);
+        Ok(all)
     }
 }
 
@@ -138,6 +167,12 @@ pub(crate) struct Controller {
     /// Number of namespaces that have a disk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) nr_namespaces: Option<u32>,
+    /// Number of namespaces that have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) nr_refused_namespaces: Option<u32>,
+    /// The first of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) refused_namespaces: Vec<Refusal>,
     /// Most bytes that one command may move.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_transfer: Option<u32>,
@@ -196,6 +231,8 @@ impl Controller {
             serial: from.string(attribute::SERIAL)?,
             firmware: from.string(attribute::FIRMWARE)?,
             nr_namespaces: from.u32(attribute::NR_NAMESPACES)?,
+            nr_refused_namespaces: from.u32(attribute::NR_NO_DISK)?,
+            refused_namespaces: Refusal::read_all(from)?,
             max_transfer: from.u32(attribute::MAX_TRANSFER)?,
             inline_size: from.u32(attribute::INLINE_SIZE)?,
             scan: from.u32(attribute::SCAN)?,
@@ -211,6 +248,22 @@ impl Controller {
         let others = [self.nr_write_queues, self.nr_poll_queues];
         let others = others.into_iter().flatten().map(u64::from);
         Some(u64::from(self.nr_io_queues?) + others.sum::<u64>())
+    }
+
+    /// What there is to say of each namespace that has no disk.
+    pub(crate) fn refusals(&self) -> Vec<String> {
+        let named = &self.refused_namespaces;
+        let mut lines: Vec<String> = named
+            .iter()
+            .map(|Refusal { nsid, reason }| format!("namespace {nsid}: {reason}"))
+            .collect();
+        let all = self.nr_refused_namespaces.unwrap_or(0) as usize;
+        match all.saturating_sub(named.len()) {
+            0 => (),
+            1 => lines.push("1 more namespace".into()),
+            more => lines.push(format!("{more} more namespaces")),
+        }
+        lines
     }
 
     /// The target's address and port.
@@ -255,6 +308,8 @@ pub(crate) mod tests {
             serial: Some("0123456789".into()),
             firmware: Some("7.3.4".into()),
             nr_namespaces: Some(1),
+            nr_refused_namespaces: Some(0),
+            refused_namespaces: Vec::new(),
             max_transfer: Some(1_048_576),
             inline_size: Some(16_384),
             scan: Some(3),
@@ -277,9 +332,26 @@ pub(crate) mod tests {
             serial: None,
             firmware: None,
             nr_namespaces: None,
+            nr_refused_namespaces: None,
             max_transfer: None,
             inline_size: None,
             scan: None,
+            ..live()
+        }
+    }
+
+    /// The same with namespaces that have no disk, one of which has no name.
+    pub(crate) fn refusing() -> Controller {
+        let refusal = |nsid, reason: &str| Refusal {
+            nsid,
+            reason: reason.into(),
+        };
+        Controller {
+            nr_refused_namespaces: Some(3),
+            refused_namespaces: vec![
+                refusal(2, "8 bytes of metadata a block are not supported"),
+                refusal(7, "not attached to the controller"),
+            ],
             ..live()
         }
     }
@@ -326,6 +398,7 @@ pub(crate) mod tests {
             text(attribute::SERIAL, "0123456789"),
             text(attribute::FIRMWARE, "7.3.4"),
             number(attribute::NR_NAMESPACES, 1u32),
+            number(attribute::NR_NO_DISK, 0u32),
             number(attribute::MAX_TRANSFER, 1_048_576u32),
             number(attribute::INLINE_SIZE, 16_384u32),
             number(attribute::SCAN, 3u32),
@@ -356,6 +429,39 @@ pub(crate) mod tests {
         assert_eq!(controller.state.known(), Some(CtrlState::Dead));
         assert_eq!(controller.endpoint().to_string(), "[fe80::1%eth0]:4421");
         assert_eq!(controller.error.unwrap().message, "no answer");
+    }
+
+    #[test]
+    fn reads_refusals() {
+        let refused = |nsid: u32, reason: &str| {
+            nest(
+                attribute::NO_DISK,
+                vec![number(refusal::NSID, nsid), text(refusal::REASON, reason)],
+            )
+        };
+        let message = attributes(vec![
+            number(attribute::CTRL_ID, 0u32),
+            text(attribute::NAME, "rnvme0"),
+            number(attribute::STATE, 2u32),
+            text(attribute::TRADDR, "10.0.0.9"),
+            number(attribute::TRSVCID, 4420u16),
+            text(attribute::SUBSYSNQN, "nqn.x"),
+            number(attribute::NR_NO_DISK, 3u32),
+            refused(7, "not attached to the controller"),
+            refused(2, "8 bytes of metadata a block are not supported"),
+        ]);
+        let controller = Controller::read(&message).unwrap();
+        assert_eq!(controller.refusals(), refusing().refusals());
+        assert_eq!(
+            controller.refusals(),
+            [
+                "namespace 2: 8 bytes of metadata a block are not supported",
+                "namespace 7: not attached to the controller",
+                "1 more namespace",
+            ]
+        );
+        assert!(live().refusals().is_empty());
+        assert!(connecting().refusals().is_empty());
     }
 
     #[test]

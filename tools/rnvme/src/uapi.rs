@@ -84,6 +84,12 @@ pub(crate) const CTRL_LOSS_TMO_DEFAULT: u32 = 600;
 /// Most entries of a discovery log that are read.
 pub(crate) const DISCOVERY_ENTRIES_MAX: u32 = 1024;
 
+/// Most namespaces without a disk that a controller names.
+pub(crate) const NO_DISK_MAX: u32 = 16;
+
+/// Longest text of why a namespace has no disk; what is longer is cut.
+pub(crate) const REASON_MAX_LEN: usize = 111;
+
 /// Commands of requests, replies and events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -478,6 +484,12 @@ pub(crate) mod ctrl {
     /// any case.
     pub(crate) const DISABLE_SQFLOW: u16 = 36;
 
+    /// Number of namespaces that have no disk, as they were found last.
+    pub(crate) const NR_NO_DISK: u16 = 37;
+
+    /// A namespace that has no disk. Of more than no-disk-max there are as many.
+    pub(crate) const NO_DISK: u16 = 38;
+
     /// The name of an attribute of this set.
     pub(crate) fn name(id: u16) -> Option<&'static str> {
         match id {
@@ -517,6 +529,8 @@ pub(crate) mod ctrl {
             PERSISTENT => Some("persistent"),
             GIVE_UP => Some("give-up"),
             DISABLE_SQFLOW => Some("disable-sqflow"),
+            NR_NO_DISK => Some("nr-no-disk"),
+            NO_DISK => Some("no-disk"),
             _ => None,
         }
     }
@@ -799,6 +813,24 @@ pub(crate) mod stats {
             LATENCY => Some("latency"),
             READ_LATENCY => Some("read-latency"),
             WRITE_LATENCY => Some("write-latency"),
+            _ => None,
+        }
+    }
+}
+
+/// A namespace that has no disk, and why.
+pub(crate) mod refusal {
+    /// Namespace identifier.
+    pub(crate) const NSID: u16 = 1;
+
+    /// The reason, for a person to read.
+    pub(crate) const REASON: u16 = 2;
+
+    /// The name of an attribute of this set.
+    pub(crate) fn name(id: u16) -> Option<&'static str> {
+        match id {
+            NSID => Some("nsid"),
+            REASON => Some("reason"),
             _ => None,
         }
     }

@@ -9,6 +9,7 @@ use super::uapi::{
     error,
     latency_bucket,
     ns,
+    refusal,
     stats,
     LOSS_TMO_NEVER, //
 };
@@ -27,6 +28,10 @@ use crate::{
         Limit,
         Loss,
         Options, //
+    },
+    refusals::{
+        Refusal,
+        Refusals, //
     },
     stats::{
         Count,
@@ -118,10 +123,22 @@ fn shown(message: &mut Message<'_>, shown: &Shown) -> Result {
     if let Some(facts) = &shown.facts {
         self::facts(message, facts)?;
     }
+    refusals(message, &shown.refusals)?;
     match &shown.failure {
         Some(failure) => message.nest(ctrl::ERROR, |nest| self::failure(nest, failure)),
         None => Ok(()),
     }
+}
+
+fn refusals(message: &mut Message<'_>, refusals: &Refusals) -> Result {
+    message.put_u32(ctrl::NR_NO_DISK, refusals.count())?;
+    for Refusal { nsid, reason } in refusals.kept() {
+        message.nest(ctrl::NO_DISK, |nest| {
+            nest.put_u32(refusal::NSID, *nsid)?;
+            nest.put_str(refusal::REASON, reason.as_str())
+        })?;
+    }
+    Ok(())
 }
 
 fn facts(message: &mut Message<'_>, facts: &Facts) -> Result {

@@ -86,6 +86,12 @@ pub(crate) const CTRL_LOSS_TMO_DEFAULT: u32 = 600;
 /// Most entries of a discovery log that are read.
 pub(crate) const DISCOVERY_ENTRIES_MAX: u32 = 1024;
 
+/// Most namespaces without a disk that a controller names.
+pub(crate) const NO_DISK_MAX: u32 = 16;
+
+/// Longest text of why a namespace has no disk; what is longer is cut.
+pub(crate) const REASON_MAX_LEN: usize = 111;
+
 /// Commands of requests, replies and events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -344,6 +350,12 @@ pub(crate) mod ctrl {
     /// Ask the target not to tell how far it is in its queues. The host does not look at that in
     /// any case.
     pub(crate) const DISABLE_SQFLOW: u16 = 36;
+
+    /// Number of namespaces that have no disk, as they were found last.
+    pub(crate) const NR_NO_DISK: u16 = 37;
+
+    /// A namespace that has no disk. Of more than no-disk-max there are as many.
+    pub(crate) const NO_DISK: u16 = 38;
 }
 
 /// A namespace that has a disk.
@@ -535,6 +547,15 @@ pub(crate) mod stats {
 
     /// Writes, likewise.
     pub(crate) const WRITE_LATENCY: u16 = 22;
+}
+
+/// A namespace that has no disk, and why.
+pub(crate) mod refusal {
+    /// Namespace identifier.
+    pub(crate) const NSID: u16 = 1;
+
+    /// The reason, for a person to read.
+    pub(crate) const REASON: u16 = 2;
 }
 
 /// What the do request of connect takes.

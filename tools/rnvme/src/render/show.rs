@@ -91,6 +91,8 @@ pub(crate) fn detail(controller: &Controller, namespaces: &[Namespace]) -> Strin
         ),
     ];
     rows.extend(of(controller, namespaces).map(disk).map(Some));
+    let refusals = controller.refusals().into_iter();
+    rows.extend(refusals.map(|refusal| fact("no disk", Some(refusal))));
     let rows: Vec<Vec<String>> = rows.into_iter().flatten().collect();
     table(&rows)
 }
@@ -179,7 +181,7 @@ pub(crate) fn json(controllers: &[Controller], namespaces: &[Namespace]) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::tests::{connecting, live, recovering};
+    use crate::controller::tests::{connecting, live, recovering, refusing};
     use crate::failure::tests::rejected;
     use crate::namespace::tests::disk;
 
@@ -213,6 +215,18 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_disk_is_told() {
+        assert_eq!(
+            detail(&refusing(), &[disk()]),
+            include_str!("golden/show-refusing.txt")
+        );
+        assert_eq!(
+            json(&[refusing()], &[]),
+            include_str!("golden/show-refusing.json")
+        );
+    }
+
+    #[test]
     fn attempts_are_counted() {
         let text = detail(&recovering(), &[]);
         assert!(
@@ -242,7 +256,7 @@ mod tests {
     #[test]
     fn every_member_is_documented() {
         let guide = include_str!("../../../../Documentation/interface.rst");
-        let text = json(&[live(), recovering(), dead()], &[disk()]);
+        let text = json(&[refusing(), recovering(), dead()], &[disk()]);
         let mut open = vec![serde_json::from_str::<serde_json::Value>(&text).unwrap()];
         while let Some(value) = open.pop() {
             match value {

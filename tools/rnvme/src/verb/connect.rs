@@ -6,7 +6,7 @@ use super::departure::{self, End};
 use super::print;
 use crate::address::{resolve, Address, Endpoint};
 use crate::cli::{self, Access, Connect, Format, Shape};
-use crate::controller::Controller;
+use crate::controller::{Controller, Refusal};
 use crate::error::{warn, Error, Status};
 use crate::event::{Change, Event, Notice};
 use crate::host::Places;
@@ -33,6 +33,8 @@ const DEFAULTS: Loss = Loss {
 struct Report<'a> {
     device: &'a str,
     already_connected: bool,
+    #[serde(skip_serializing_if = "<[Refusal]>::is_empty")]
+    refused_namespaces: &'a [Refusal],
 }
 
 /// What the options ask for, with names and defaults worked out.
@@ -103,12 +105,15 @@ pub(super) fn run(
     err: &mut impl Write,
 ) -> Result<(), Error> {
     let format = options.output.format;
-    let (device, already) = connect(options, wish, kernel).map_err(|error| failed(wish, error))?;
+    let connected = connect(options, wish, kernel).map_err(|error| failed(wish, error))?;
     // One that was there has kept what it had.
-    if let (Some(vain), false) = (wish.loss.vain(&DEFAULTS), already) {
+    if let (Some(vain), false) = (wish.loss.vain(&DEFAULTS), connected.already) {
         warn(&vain, format, err);
     }
-    print(out, &report(format, wish, &device, already))
+    print(out, &connected.report(format, wish))?;
+    // What was asked for is done, whoever listens.
+    let _ = err.write_all(connected.warnings(format).as_bytes());
+    Ok(())
 }
 
 /// What is said of a connect that did not work.
@@ -117,30 +122,52 @@ pub(super) fn failed(wish: &Wish, error: Error) -> Error {
     error.during(format_args!("connect to {target}"))
 }
 
-/// What is printed of a connect that worked.
-pub(super) fn report(format: Format, wish: &Wish, device: &str, already: bool) -> String {
-    match format {
-        Format::Json => {
-            json::line(&Report {
-                device,
-                already_connected: already,
-            }) + "\n"
+/// A connect that worked.
+pub(super) struct Connected {
+    /// The name of the controller.
+    device: String,
+    /// It was there before.
+    already: bool,
+    /// The controller when it was live.
+    controller: Option<Box<Controller>>,
+}
+
+impl Connected {
+    /// What is printed of it.
+    pub(super) fn report(&self, format: Format, wish: &Wish) -> String {
+        let device = &self.device;
+        let controller = self.controller.as_ref();
+        match format {
+            Format::Json => {
+                json::line(&Report {
+                    device,
+                    already_connected: self.already,
+                    refused_namespaces: controller.map_or(&[], |c| &c.refused_namespaces),
+                }) + "\n"
+            }
+            Format::Normal if self.already => format!("{device}: already connected\n"),
+            Format::Normal => {
+                let Target { subsysnqn, .. } = &wish.target;
+                let target = wish.target.endpoint();
+                format!("{device}: connected to {subsysnqn} at {target}\n")
+            }
         }
-        Format::Normal if already => format!("{device}: already connected\n"),
-        Format::Normal => {
-            let Target { subsysnqn, .. } = &wish.target;
-            let target = wish.target.endpoint();
-            format!("{device}: connected to {subsysnqn} at {target}\n")
-        }
+    }
+
+    /// A line for each namespace that has no disk; in JSON the report has them.
+    pub(super) fn warnings(&self, format: Format) -> String {
+        let Some(controller) = self.controller.as_ref().filter(|_| format != Format::Json) else {
+            return String::new();
+        };
+        let refusals = controller.refusals().into_iter();
+        refusals
+            .map(|refusal| ["rnvme: ", &self.device, ": no disk: ", &refusal, "\n"].concat())
+            .collect()
     }
 }
 
-/// The name of the live controller, and whether it was there before.
-fn connect(
-    options: &Connect,
-    wish: &Wish,
-    kernel: &mut impl Kernel,
-) -> Result<(String, bool), Error> {
+/// Connect, and wait until the controller is live.
+fn connect(options: &Connect, wish: &Wish, kernel: &mut impl Kernel) -> Result<Connected, Error> {
     // Before the connect, so that no event of it can be missed.
     kernel.subscribe()?;
     let mut attempt = begin(options.idempotent, wish, kernel)?;
@@ -169,7 +196,7 @@ pub(super) struct Attempt {
 #[derive(Debug, PartialEq, Eq)]
 enum Progress {
     Pending,
-    Live,
+    Live(Box<Controller>),
     Failed(Error),
 }
 
@@ -199,12 +226,18 @@ impl Attempt {
         }
     }
 
-    /// The name, and whether the controller was there before.
-    pub(super) fn end(self) -> Result<(String, bool), Error> {
-        match self.progress {
-            Progress::Failed(error) => Err(error),
-            Progress::Pending | Progress::Live => Ok((self.name, self.already)),
-        }
+    /// What came of it.
+    pub(super) fn end(self) -> Result<Connected, Error> {
+        let controller = match self.progress {
+            Progress::Failed(error) => return Err(error),
+            Progress::Pending => None,
+            Progress::Live(controller) => Some(controller),
+        };
+        Ok(Connected {
+            device: self.name,
+            already: self.already,
+            controller,
+        })
     }
 }
 
@@ -324,7 +357,7 @@ pub(super) fn hear(
 /// What the state of a controller that connects means.
 fn judge(controller: &Controller) -> Progress {
     match controller.state.known() {
-        Some(CtrlState::Live) => Progress::Live,
+        Some(CtrlState::Live) => Progress::Live(Box::new(controller.clone())),
         Some(CtrlState::Dead | CtrlState::Deleting) => Progress::Failed(removed(Some(controller))),
         // A state that is not known here is on the way to one that is.
         Some(CtrlState::New | CtrlState::Connecting | CtrlState::Resetting) | None => {
@@ -341,7 +374,7 @@ pub(super) fn late() -> Error {
 /// Why there cannot be another one beside a controller.
 fn is_there(controller: &Controller) -> Error {
     let error = match judge(controller) {
-        Progress::Live => Error::failed(format!("already connected as {}", controller.device)),
+        Progress::Live(_) => Error::failed(format!("already connected as {}", controller.device)),
         _ => is_not_live(controller),
     };
     Error {
@@ -455,7 +488,7 @@ fn may_be_same(one: Option<&Address>, other: Option<&Address>) -> bool {
 mod tests {
     use super::*;
     use crate::cli::{Arguments, Verb};
-    use crate::controller::tests::{connecting, live};
+    use crate::controller::tests::{connecting, live, refusing};
     use crate::controller::State;
     use crate::failure::tests::rejected;
     use crate::kernel::tests::Script;
@@ -492,12 +525,17 @@ mod tests {
     }
 
     fn play(more: &[&str], kernel: &mut Script) -> Result<String, Error> {
+        play_both(more, kernel).map(|(out, _)| out)
+    }
+
+    /// What is printed to either output.
+    fn play_both(more: &[&str], kernel: &mut Script) -> Result<(String, String), Error> {
         let options = options(more);
         let wish = wish(&options, &Places::default()).unwrap();
         let (mut out, mut err) = (Vec::new(), Vec::new());
         run(&options, &wish, kernel, &mut out, &mut err)?;
-        out.splice(..0, err);
-        Ok(String::from_utf8(out).unwrap())
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Ok((text(out), text(err)))
     }
 
     fn in_state(state: CtrlState) -> Controller {
@@ -533,15 +571,16 @@ mod tests {
     fn what_has_no_effect_is_told() {
         let mut kernel = kernel(vec![]);
         kernel.tell(Change::Changed, live());
-        let told = play(&["-F", "601", "-o", "json"], &mut kernel).unwrap();
+        let (_, told) = play_both(&["-F", "601", "-o", "json"], &mut kernel).unwrap();
         let text = "a --fast_io_fail_tmo of 601 s has no effect, as --ctrl-loss-tmo is 600 s";
         let warning = format!("{{\"schema\":1,\"warning\":{{\"message\":\"{text}\"}}}}\n");
-        assert!(told.starts_with(&warning), "{told}");
+        assert_eq!(told, warning);
         // One that is there is not changed.
         let mut kernel = taken(vec![there()]);
+        let (out, told) = play_both(&["--idempotent", "-F", "601"], &mut kernel).unwrap();
         assert_eq!(
-            play(&["--idempotent", "-F", "601"], &mut kernel).unwrap(),
-            "rnvme0: already connected\n"
+            (out.as_str(), told.as_str()),
+            ("rnvme0: already connected\n", "")
         );
     }
 
@@ -553,6 +592,34 @@ mod tests {
             play(&["-o", "json"], &mut kernel).unwrap(),
             "{\"schema\":1,\"device\":\"rnvme0\",\"already_connected\":false}\n"
         );
+    }
+
+    #[test]
+    fn namespaces_without_a_disk_are_told() {
+        let told = "rnvme0: connected to nqn.2014-08.org.example:disk at 10.0.0.9:4420\n";
+        let warned =
+            "rnvme: rnvme0: no disk: namespace 2: 8 bytes of metadata a block are not supported\n\
+                      rnvme: rnvme0: no disk: namespace 7: not attached to the controller\n\
+                      rnvme: rnvme0: no disk: 1 more namespace\n";
+        let mut kernel = kernel(vec![]);
+        kernel.tell(Change::Changed, refusing());
+        let (out, err) = play_both(&[], &mut kernel).unwrap();
+        assert_eq!((out.as_str(), err.as_str()), (told, warned));
+    }
+
+    #[test]
+    fn json_has_namespaces_without_a_disk() {
+        let mut kernel = kernel(vec![]);
+        kernel.tell(Change::Changed, refusing());
+        let (out, err) = play_both(&["-o", "json"], &mut kernel).unwrap();
+        assert_eq!(
+            out,
+            "{\"schema\":1,\"device\":\"rnvme0\",\"already_connected\":false,\
+             \"refused_namespaces\":[\
+             {\"nsid\":2,\"reason\":\"8 bytes of metadata a block are not supported\"},\
+             {\"nsid\":7,\"reason\":\"not attached to the controller\"}]}\n"
+        );
+        assert_eq!(err, "");
     }
 
     #[test]

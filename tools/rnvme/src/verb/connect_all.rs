@@ -9,7 +9,7 @@ mod news;
 mod tests;
 
 use super::connect::{
-    begin, deadline, failed, give_up, hear, late, report, shaped, target, undo, wish, Attempt,
+    begin, deadline, failed, give_up, hear, late, shaped, target, undo, wish, Attempt,
 };
 use super::print;
 use crate::address::{Address, Endpoint};
@@ -557,9 +557,10 @@ impl<'a> Work<'a> {
                 continue;
             }
             match attempt.end() {
-                Ok((device, already)) => {
+                Ok(connected) => {
                     self.untroubled(&wish.target);
-                    print(out, &report(format, &wish, &device, already))?;
+                    print(out, &connected.report(format, &wish))?;
+                    print(err, &connected.warnings(format))?;
                 }
                 Err(error) => self.not_connected(&wish, error),
             }

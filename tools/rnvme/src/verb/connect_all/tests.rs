@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::cli::{Arguments, Verb};
-use crate::controller::tests::{connecting, live};
+use crate::controller::tests::{connecting, live, refusing};
 use crate::controller::{Controller, State};
 use crate::discovery::tests::{log, subsystem};
 use crate::discovery::{Flags, Kind, Transport};
@@ -117,6 +117,25 @@ fn all_connect_at_once() {
     );
     assert_eq!((err.as_str(), end), ("", Ok(())));
     assert!(kernel.disconnected.is_empty());
+}
+
+#[test]
+fn namespaces_without_a_disk_are_told() {
+    let config = Config::new("refusing", LINES);
+    let mut kernel = Script {
+        connects: [made(0), made(1)].into(),
+        ..Script::default()
+    };
+    kernel.tell(Change::Changed, numbered(1, refusing()));
+    kernel.tell(Change::Changed, numbered(0, live()));
+    let (_, err, end) = play(&config, &mut kernel);
+    assert_eq!(
+        err,
+        "rnvme: rnvme1: no disk: namespace 2: 8 bytes of metadata a block are not supported\n\
+         rnvme: rnvme1: no disk: namespace 7: not attached to the controller\n\
+         rnvme: rnvme1: no disk: 1 more namespace\n"
+    );
+    assert_eq!(end, Ok(()));
 }
 
 #[test]

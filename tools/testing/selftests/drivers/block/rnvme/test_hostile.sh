@@ -76,16 +76,29 @@ works() {
 	leave
 }
 
-# without_disk PATTERN TARGET...: the namespace cannot be used, which the kernel's log explains.
+# without_disk PATTERN TARGET...: the namespace cannot be used, which is told to who connects, to who
+# asks, and in the kernel's log.
 without_disk() {
 	local pattern=$1
 	shift
 	hostile "$@"
 	connect_hostile
+	has "$ERRORS" "^rnvme: $CTRL: no disk: namespace 1: .*($pattern)"
 	no_disks || fail "there is a disk"
-	has "$(kernel_log | tail -5)" "$pattern"
-	same warnings 1 "$(logged_as warn "$CTRL: namespace 1 has no disk: .*($pattern)")"
+	refuses "$pattern"
+	# Nor is it one now, which is no news.
+	run "${RNVME[@]}" rescan "$CTRL"
+	refuses "$pattern"
 	leave
+}
+
+# refuses PATTERN: the only namespace has no disk, for a reason that was not known before.
+refuses() {
+	run "${RNVME[@]}" show "$CTRL" -o json
+	has "$OUTPUT" "\"nr_refused_namespaces\":1,\"refused_namespaces\":\[\{\"nsid\":1,\"reason\":\"[^\"]*($1)[^\"]*\"\}\]"
+	run "${RNVME[@]}" show "$CTRL"
+	has "$OUTPUT" "no disk +namespace 1: .*($1)"
+	same warnings 1 "$(logged_as warn "$CTRL: namespace 1 has no disk: .*($1)")"
 }
 
 # trap read|write: one command for the block that the target waits for.
@@ -267,6 +280,22 @@ limit_is() {
 	[ "$(queue_limit "$(disk "$CTRL" 1)" "$1")" = "$2" ]
 }
 
+# Why a namespace has no disk may change, until it has one.
+comes_back_with_another_refusal() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1)
+	hostile namespace poke 8 128 2
+	connect_hostile
+	refuses '8 bytes of metadata'
+	goes_and_is_back namespace poke 0 8 8
+	refuses 'not attached'
+	goes_and_is_back
+	wait_until "$SOON" test -b "/dev/${CTRL}n1" || fail "there is no disk"
+	same refusals 0 "$(ctrl_field "$CTRL" nr_refused_namespaces)"
+	run "${RNVME[@]}" show "$CTRL"
+	[[ $OUTPUT != *"no disk"* ]] || fail "it is said to have no disk: $OUTPUT"
+	leave
+}
+
 # A target that cannot tell at the moment what a namespace is may still have it.
 cannot_tell_for_a_moment() {
 	local CONNECT_OPTIONS=(--reconnect-delay 1) first step
@@ -302,8 +331,13 @@ endless_list() {
 	took=$(($(now) - began))
 	[ "$(count keep-alive)" -ge $((took / (2000 * SLOWDOWN))) ] ||
 		fail "in $took ms the target heard of the host $(count keep-alive) times"
+	has "$ERRORS" "no disk: 1007 more namespaces"
 	same namespaces 1 "$(ctrl_field "$CTRL" nr_namespaces)"
-	has "$(kernel_log | tail -5)" 'more than 1024 namespaces'
+	same refusals 1023 "$(ctrl_field "$CTRL" nr_refused_namespaces)"
+	same "refusals by name" 16 "$(rnvme show "$CTRL" -o json | grep -o '"reason":' | wc -l)"
+	same "warnings of one each" 16 "$(logged_as warn "$CTRL: namespace [0-9]+ has no disk: ")"
+	same "warnings of the others" 1 "$(logged_as warn "$CTRL: 1007 more namespaces have no disk")"
+	same "warnings of more" 1 "$(logged_as warn "$CTRL: more than 1024 namespaces")"
 	same "namespaces looked at" 1024 "$(count namespace)"
 	same "pages of the list" 2 "$(count list)"
 	leave
@@ -715,6 +749,7 @@ main setup \
 	namespace_without_blocks \
 	comes_back_as_another \
 	comes_back_with_other_abilities \
+	comes_back_with_another_refusal \
 	cannot_tell_for_a_moment \
 	endless_list \
 	odd_but_allowed \
