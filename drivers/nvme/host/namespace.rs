@@ -26,6 +26,10 @@ use kernel::{
     sync::Arc, //
 };
 use nvme_wire::{
+    duplicates::{
+        self,
+        Claim, //
+    },
     follow::{
         self,
         Fate,
@@ -203,6 +207,7 @@ pub(crate) fn find(
         refusals: Refusals::new(),
     };
     search.look_at_listed()?;
+    search.refuse_duplicates()?;
     controller.refuse(search.refusals, MAX_NAMESPACES);
     Ok(search.found)
 }
@@ -252,6 +257,50 @@ impl Search<'_> {
             self.look(nsid)?;
         }
         Ok(())
+    }
+
+    /// Refuses those that say that they are another one.
+    fn refuse_duplicates(&mut self) -> Result<(), Failure> {
+        let mut claims = self
+            .claims()
+            .map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "disk"))?;
+        duplicates::settle(&mut claims);
+        // Those of what was found come first, in its order.
+        let mut verdicts = claims.iter().map(|claim| (claim.nsid, claim.other()));
+        let refusals = &mut self.refusals;
+        self.found.list.retain(|_| match verdicts.next() {
+            Some((nsid, Some(other))) => {
+                refusals.add(
+                    nsid,
+                    format_args!("has the identifiers of namespace {other}"),
+                );
+                false
+            }
+            _ => true,
+        });
+        Ok(())
+    }
+
+    /// What those say they are that were found, and then what those were that cannot tell now.
+    fn claims(&self) -> Result<KVec<Claim>> {
+        let Found { list, doubts, .. } = &self.found;
+        let room = list.len().saturating_add(doubts.len());
+        let mut claims = KVec::with_capacity(room, GFP_KERNEL)?;
+        self.controller.with_namespaces(|namespaces| -> Result {
+            let disk = |nsid| namespaces.iter().find(|namespace| namespace.nsid == nsid);
+            for Described { wwid, .. } in list {
+                let is_same = |namespace: &Namespace| *namespace.ids() == wwid.ids;
+                let claim = Claim::new(wwid.nsid, wwid.ids, disk(wwid.nsid).is_some_and(is_same));
+                claims.push(claim, GFP_KERNEL)?;
+            }
+            for Doubt { nsid, .. } in doubts {
+                if let Some(namespace) = disk(*nsid) {
+                    claims.push(Claim::new(*nsid, *namespace.ids(), true), GFP_KERNEL)?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(claims)
     }
 
     fn look(&mut self, nsid: u32) -> Result<(), Failure> {

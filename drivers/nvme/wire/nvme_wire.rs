@@ -28,6 +28,7 @@ pub mod connect;
 pub mod cqe;
 pub mod discovery;
 pub mod dsm;
+pub mod duplicates;
 pub mod effects;
 pub mod follow;
 pub mod identify;

@@ -50,6 +50,17 @@ impl NamespaceIds {
         self.uuid.is_some() || self.nguid.is_some() || self.eui64.is_some()
     }
 
+    /// Whether an identifier of both is the same.
+    #[must_use]
+    pub fn shares_one_with(&self, other: &Self) -> bool {
+        fn same<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
+            one.is_some() && one == other
+        }
+        same(&self.uuid, &other.uuid)
+            || same(&self.nguid, &other.nguid)
+            || same(&self.eui64, &other.eui64)
+    }
+
     /// Takes the identifiers that Identify Namespace has, where the
     /// descriptors had none.
     #[must_use]

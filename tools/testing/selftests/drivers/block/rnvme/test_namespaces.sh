@@ -155,6 +155,32 @@ another_is_another_disk() {
 	becomes "${CTRL}n1" uuid "$uuid"
 }
 
+# Of two that say that they are the same one only one gets a disk, and keeps it.
+identifiers_of_another() {
+	connect_real
+	target_namespace "$NQN" 2 "$TWO"
+	appears "${CTRL}n2"
+	namespace 2 disable
+	namespace 2 device_uuid "$(<"$NVMET/subsystems/$NQN/namespaces/1/device_uuid")"
+	namespace 2 enable
+	wait_until "$FOLLOWED" is_said_to_be 2 1 || fail "no such line: $OUTPUT"
+	goes "${CTRL}n2"
+	namespace 1 disable
+	defer namespace 1 enable
+	goes "${CTRL}n1"
+	appears "${CTRL}n2"
+	namespace 1 enable
+	wait_until "$FOLLOWED" is_said_to_be 1 2 || fail "no such line: $OUTPUT"
+	is_gone "${CTRL}n1" || fail "both have a disk"
+	run dd if="/dev/${CTRL}n2" of=/dev/null bs=64k count=1 iflag=direct
+}
+
+# is_said_to_be NSID OTHER
+is_said_to_be() {
+	run rnvme show "$CTRL"
+	[[ $OUTPUT == *"namespace $1: has the identifiers of namespace $2"* ]]
+}
+
 # What changes while there is no connection is followed when there is one, and a rescan says so.
 rescan_while_connecting() {
 	own_port
@@ -412,6 +438,7 @@ main setup \
 	size_is_followed \
 	write_protection_is_followed \
 	another_is_another_disk \
+	identifiers_of_another \
 	rescan_while_connecting \
 	rescan_on_demand \
 	changes_of_all_kinds \
