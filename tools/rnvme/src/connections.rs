@@ -3,6 +3,7 @@
 //! The file of connections that are to be there: in each line the options of one `rnvme connect`, or
 //! of a discovery controller that knows of several.
 
+use crate::address::Address;
 use crate::cli::{Access, Connect, Format, Seed};
 use crate::error::{describe, Error, Status};
 use crate::usage::complaint;
@@ -100,7 +101,10 @@ fn parse(text: &str) -> Result<Vec<Line>, (usize, String)> {
 fn aim(line: &Line) -> impl Hash + Eq {
     let (traddr, nqn, access) = line.target();
     let what = matches!(line, Line::Discover(_));
-    let to = (what, traddr.to_lowercase(), access.trsvcid, nqn.to_owned());
+    // An address has many spellings.
+    let address = traddr.parse::<Address>();
+    let at = address.map_or_else(|_| traddr.to_lowercase(), |address| address.to_string());
+    let to = (what, at, access.trsvcid, nqn.to_owned());
     let from = access.host_traddr.as_ref().map(ToString::to_string);
     (to, from, access.hostnqn.clone(), access.hostid)
 }
@@ -214,6 +218,11 @@ mod tests {
             (
                 "-a a.example -n nqn.x\n\n-i 2 -a A.example -n nqn.x",
                 3,
+                "the same as line 1",
+            ),
+            (
+                "-a 2001:DB8::1 -n nqn.x\n-a 2001:db8:0::1 -n nqn.x -i 2",
+                2,
                 "the same as line 1",
             ),
             (
