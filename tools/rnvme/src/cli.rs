@@ -91,7 +91,7 @@ pub(crate) enum Verb {
     ConnectAll(ConnectAll),
     /// Disconnect controllers, and wait until they are gone
     Disconnect(Disconnect),
-    /// Disconnect every controller, and wait until they are gone
+    /// Disconnect every controller, or those that are not in use, and wait until they are gone
     DisconnectAll(DisconnectAll),
     /// Reset a controller: connect it anew, while the I/O of its disks waits
     Reset(Reset),
@@ -415,6 +415,10 @@ pub(crate) struct Which {
 /// Options of `disconnect-all`.
 #[derive(Debug, Args)]
 pub(crate) struct DisconnectAll {
+    /// Leave those that have a disk in use, as one that is mounted, or of LVM
+    #[arg(long)]
+    pub(crate) unused: bool,
+
     /// How to print.
     #[command(flatten)]
     pub(crate) output: Output,

@@ -9,6 +9,7 @@ use crate::cli::{Disconnect, DisconnectAll, Format, Which};
 use crate::controller::Controller;
 use crate::error::{Error, Status};
 use crate::kernel::Kernel;
+use crate::namespace::Namespace;
 use crate::render::json;
 use serde::Serialize;
 use std::io::Write;
@@ -20,6 +21,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Serialize)]
 struct Report<'a> {
     disconnected: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct InUse<'a> {
+    in_use: Vec<&'a str>,
 }
 
 /// Disconnect the chosen controllers.
@@ -34,16 +40,40 @@ pub(super) fn run(
     tell(remove(&chosen, kernel), options.output.format, out, err)
 }
 
-/// Disconnect every controller; that there is none is as good.
+/// Disconnect every controller, or every one without a disk that `is_used`; that there is none is as
+/// good.
 pub(super) fn all(
     options: &DisconnectAll,
     kernel: &mut impl Kernel,
+    is_used: &dyn Fn(&str) -> bool,
     out: &mut impl Write,
     err: &mut impl Write,
 ) -> Result<(), Error> {
+    let format = options.output.format;
     kernel.subscribe()?;
-    let chosen = kernel.controllers()?;
-    tell(remove(&chosen, kernel), options.output.format, out, err)
+    let mut chosen = kernel.controllers()?;
+    if options.unused {
+        let mut used = kernel.namespaces()?;
+        used.retain(|each| is_used(&each.name));
+        chosen.retain(|each| used.iter().all(|disk| disk.controller_id != each.id));
+        print(out, &in_use(&used, format))?;
+    }
+    tell(remove(&chosen, kernel), format, out, err)
+}
+
+/// What is printed of disks that keep their controllers; nothing if there are none.
+fn in_use(disks: &[Namespace], format: Format) -> String {
+    let names = disks.iter().map(|disk| disk.name.as_str());
+    match format {
+        Format::Json if disks.is_empty() => String::new(),
+        Format::Json => {
+            let in_use = names.collect();
+            json::line(&InUse { in_use }) + "\n"
+        }
+        Format::Normal => names
+            .flat_map(|name| ["/dev/", name, ": in use, stays connected\n"])
+            .collect(),
+    }
 }
 
 fn choose(which: &Which, controllers: Vec<Controller>) -> Result<Vec<Controller>, Error> {
@@ -172,6 +202,7 @@ mod tests {
     use crate::controller::tests::live;
     use crate::event::{Change, Notice};
     use crate::kernel::tests::Script;
+    use crate::namespace::tests::disk as namespace;
 
     fn numbered(id: u32) -> Controller {
         Controller {
@@ -213,10 +244,11 @@ mod tests {
     fn play_all(kernel: &mut Script) -> (String, String, Error) {
         let format = Format::Normal;
         let options = DisconnectAll {
+            unused: false,
             output: Output { format },
         };
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let end = all(&options, kernel, &mut out, &mut err).unwrap_err();
+        let end = all(&options, kernel, &|_| true, &mut out, &mut err).unwrap_err();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (text(out), text(err), end)
     }
@@ -354,13 +386,60 @@ mod tests {
 
     #[test]
     fn all_may_be_none() {
+        let out = play_unused(false, Format::Json, &mut Script::default());
+        assert_eq!(out, "{\"schema\":1,\"disconnected\":[]}\n");
+    }
+
+    fn play_unused(unused: bool, format: Format, kernel: &mut Script) -> String {
         let options = DisconnectAll {
-            output: Output {
-                format: Format::Json,
-            },
+            unused,
+            output: Output { format },
         };
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        all(&options, &mut Script::default(), &mut out, &mut err).unwrap();
-        assert_eq!(out, b"{\"schema\":1,\"disconnected\":[]}\n");
+        let is_used = |disk: &str| disk == "rnvme1n2";
+        all(&options, kernel, &is_used, &mut out, &mut err).unwrap();
+        assert_eq!(String::from_utf8(err).unwrap(), "");
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn one_that_is_in_use_may_be_left() {
+        let disk = |controller_id, nsid| Namespace {
+            controller_id,
+            name: format!("rnvme{controller_id}n{nsid}"),
+            ..namespace()
+        };
+        for (unused, format, line, gone) in [
+            (
+                true,
+                Format::Normal,
+                "/dev/rnvme1n2: in use, stays connected\n\
+                 rnvme0: disconnected\nrnvme2: disconnected\n",
+                &[0, 2][..],
+            ),
+            (
+                true,
+                Format::Json,
+                "{\"schema\":1,\"in_use\":[\"rnvme1n2\"]}\n\
+                 {\"schema\":1,\"disconnected\":[\"rnvme0\",\"rnvme2\"]}\n",
+                &[0, 2],
+            ),
+            (
+                false,
+                Format::Json,
+                "{\"schema\":1,\"disconnected\":[\"rnvme0\",\"rnvme1\",\"rnvme2\"]}\n",
+                &[0, 1, 2],
+            ),
+        ] {
+            let mut kernel = Script {
+                namespaces: vec![disk(0, 1), disk(1, 1), disk(1, 2)],
+                ..kernel()
+            };
+            for id in gone {
+                kernel.tell(Change::Removed, numbered(*id));
+            }
+            assert_eq!(play_unused(unused, format, &mut kernel), line);
+            assert_eq!(kernel.disconnected, gone);
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 //! The verbs: each asks the kernel and prints what it learned.
 
+mod claim;
 mod connect;
 mod connect_all;
 mod departure;
@@ -22,6 +23,7 @@ use crate::cli::Verb;
 use crate::error::Error;
 use crate::host::Places;
 use crate::netlink::Client;
+use claim::is_claimed;
 use std::io::{stderr, stdout, Write};
 
 /// Do what the command line says.
@@ -39,7 +41,9 @@ pub(crate) fn run(verb: Verb) -> Result<(), Error> {
             discover::run(&options, &Places::default(), &mut Client::open()?, out)
         }
         Verb::Disconnect(options) => disconnect::run(&options, &mut Client::open()?, out, err),
-        Verb::DisconnectAll(options) => disconnect::all(&options, &mut Client::open()?, out, err),
+        Verb::DisconnectAll(options) => {
+            disconnect::all(&options, &mut Client::open()?, &is_claimed, out, err)
+        }
         Verb::Reset(options) => reset::run(&options, &mut Client::open()?, out),
         Verb::Rescan(options) => rescan::run(&options, &mut Client::open()?, out),
         Verb::Set(options) => set::run(&options, &mut Client::open()?, out, err),
