@@ -5,6 +5,7 @@
 use crate::error::{describe, Error, Status};
 use crate::uapi::TRADDR_MAX_LEN;
 use std::fmt;
+use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 /// A numeric address, with the scope that a link-local one needs.
@@ -102,6 +103,15 @@ impl Address {
 /// The address of a target: a numeric one as it is, a host name looked up. Of several addresses the
 /// first of the family of `from` is taken, or the first.
 pub(crate) fn resolve(host: &str, from: Option<&Address>) -> Result<Address, Error> {
+    resolve_by(look_up, host, from)
+}
+
+/// The same, where host names are looked up otherwise.
+pub(crate) fn resolve_by(
+    look_up: impl Fn(&str) -> io::Result<Vec<Address>>,
+    host: &str,
+    from: Option<&Address>,
+) -> Result<Address, Error> {
     match host.parse() {
         Ok(address) => return Ok(address),
         // No host name has these.
@@ -112,13 +122,16 @@ pub(crate) fn resolve(host: &str, from: Option<&Address>) -> Result<Address, Err
         Err(_) => (),
     }
     let cannot = |why: String| Error::failed(format!("cannot resolve host name {host}: {why}"));
-    let found = (host, 0)
-        .to_socket_addrs()
-        .map_err(|error| cannot(lookup_error(&error)))?;
-    choose(found.map(Address::from), from).ok_or_else(|| match from {
+    let found = look_up(host).map_err(|error| cannot(lookup_error(&error)))?;
+    choose(found.into_iter(), from).ok_or_else(|| match from {
         Some(from) => cannot(format!("it has no address of the family of {from}")),
         None => cannot("it has no address".into()),
     })
+}
+
+/// What the system knows of a host name.
+pub(crate) fn look_up(host: &str) -> io::Result<Vec<Address>> {
+    Ok((host, 0).to_socket_addrs()?.map(Address::from).collect())
 }
 
 fn choose(mut found: impl Iterator<Item = Address>, from: Option<&Address>) -> Option<Address> {

@@ -96,6 +96,11 @@ impl Error {
         Self::new(Status::Failed, message)
     }
 
+    /// The kernel module is not there any more.
+    pub(crate) fn unloaded() -> Self {
+        Self::new(Status::NoModule, "the rnvme module was unloaded")
+    }
+
     /// Put what was being done before the cause.
     pub(crate) fn during(self, what: impl fmt::Display) -> Self {
         Self {

@@ -4,9 +4,10 @@
 //!
 //! The files are nvme-cli's, so that a host is the same to a target whichever program connects.
 
+use crate::address::{look_up, resolve_by, Address};
 use crate::error::Error;
 use crate::uapi::NQN_MAX_LEN;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
@@ -32,15 +33,42 @@ pub(crate) struct Host {
 }
 
 /// Where to look; tests look elsewhere.
-pub(crate) struct Places(PathBuf);
+pub(crate) struct Places {
+    root: PathBuf,
+    names: Box<Names>,
+}
+
+/// What looks host names up.
+pub(crate) type Names = dyn Fn(&str) -> io::Result<Vec<Address>> + Send + Sync;
 
 impl Default for Places {
     fn default() -> Self {
-        Self("/".into())
+        Self {
+            root: "/".into(),
+            names: Box::new(look_up),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Places {
+    /// Those of this system, but for host names.
+    pub(crate) fn with_names(
+        names: impl Fn(&str) -> io::Result<Vec<Address>> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            names: Box::new(names),
+            ..Self::default()
+        }
     }
 }
 
 impl Places {
+    /// The address of a target, as [`address::resolve`](crate::address::resolve) finds it.
+    pub(crate) fn resolve(&self, host: &str, from: Option<&Address>) -> Result<Address, Error> {
+        resolve_by(&self.names, host, from)
+    }
+
     /// Work out who this host is, beginning with what the user said.
     pub(crate) fn identify(&self, nqn: Option<&str>, id: Option<Uuid>) -> Result<Host, Error> {
         let (nqn, id) = match (nqn, id) {
@@ -101,7 +129,7 @@ impl Places {
 
     /// The text of a file without its white space; none where there is no file or no text.
     fn read(&self, file: &str) -> Result<Option<String>, Error> {
-        let path: &Path = &self.0.join(file);
+        let path: &Path = &self.root.join(file);
         match std::fs::read_to_string(path) {
             Ok(text) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -157,14 +185,17 @@ mod tests {
                 std::fs::create_dir_all(path.parent().unwrap()).unwrap();
                 std::fs::write(path, text).unwrap();
             }
-            Self(Places(top))
+            Self(Places {
+                root: top,
+                ..Places::default()
+            })
         }
     }
 
     impl Drop for Root {
         fn drop(&mut self) {
             // A test without files made no directory.
-            let _ = std::fs::remove_dir_all(&self.0 .0);
+            let _ = std::fs::remove_dir_all(&self.0.root);
         }
     }
 

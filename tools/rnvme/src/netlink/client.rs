@@ -7,7 +7,7 @@ use super::family::Family;
 use super::listener::Listener;
 use super::message::Data;
 use super::request::Request;
-use super::socket::Socket;
+use super::socket::{Socket, Trouble};
 use crate::controller::Controller;
 use crate::discovery::{Entry, Log};
 use crate::error::{Error, Status};
@@ -62,7 +62,7 @@ impl Client {
         let socket = socket.ok_or_else(|| Error::failed("there is no such discovery"))?;
         let request = Request::new(Command::DiscoverGet).with(discovery::DISCOVERY_ID, id);
         let request = if dump { request.dump() } else { request };
-        Ok(socket.ask(self.family.id, &request)?)
+        socket.ask(self.family.id, &request).map_err(missing)
     }
 
     /// What a discovery has found, but for the entries.
@@ -80,9 +80,18 @@ impl Client {
     }
 }
 
+/// Why something was refused that needs nothing to be there but the family.
+fn missing(trouble: Trouble) -> Error {
+    match trouble {
+        Trouble::Refused(refusal) if refusal.errno() == libc::ENOENT => Error::unloaded(),
+        other => other.into(),
+    }
+}
+
 impl Kernel for Client {
     fn connect(&mut self, wish: &Wish) -> Result<Made, Error> {
-        let replies = self.ask(&connect_request(wish))?;
+        let replies = self.socket.ask(self.family.id, &connect_request(wish));
+        let replies = replies.map_err(missing)?;
         let Some(Data { attributes, .. }) = replies.first() else {
             return Err(Error::failed("the kernel did not name the controller"));
         };
@@ -152,7 +161,7 @@ impl Kernel for Client {
                 .with_some(ctrl::RECONNECT_DELAY, follow.reconnect_delay);
         }
         let mut socket = Socket::open(NETLINK_GENERIC)?;
-        let replies = socket.ask(self.family.id, &request)?;
+        let replies = socket.ask(self.family.id, &request).map_err(missing)?;
         let Some(Data { attributes, .. }) = replies.first() else {
             return Err(Error::failed("the kernel did not number the discovery"));
         };

@@ -4,7 +4,7 @@
 
 use super::departure::{self, End};
 use super::print;
-use crate::address::{resolve, Address, Endpoint};
+use crate::address::{Address, Endpoint};
 use crate::cli::{self, Access, Connect, Format, Shape};
 use crate::controller::{Controller, Refusal};
 use crate::error::{warn, Error, Status};
@@ -57,7 +57,7 @@ pub(super) fn target(
     access: &Access,
     places: &Places,
 ) -> Result<Target, Error> {
-    let address = resolve(traddr, access.host_traddr.as_ref())?;
+    let address = places.resolve(traddr, access.host_traddr.as_ref())?;
     let host = places.identify(access.hostnqn.as_deref(), access.hostid)?;
     Ok(Target {
         traddr: address.to_string(),

@@ -3,40 +3,36 @@
 //! `rnvme connect-all`: the connections of a file, and what discovery controllers know of, all at
 //! once; and, if it is to be persistent, what they come to know of later.
 
+mod aim;
 mod finding;
 mod news;
 #[cfg(test)]
 mod tests;
 
-use super::connect::{
-    begin, deadline, failed, give_up, hear, late, shaped, target, undo, wish, Attempt,
-};
+use super::connect::{begin, deadline, failed, give_up, hear, late, shaped, undo, Attempt};
 use super::print;
-use crate::address::{Address, Endpoint};
 use crate::cli::{ConnectAll, DiscoveryController, Format, Seed};
 use crate::connections::{self, Line};
 use crate::discovery::{Entry, Log};
 use crate::error::{Error, Status};
 use crate::event::Notice;
+use crate::failure::Failure;
 use crate::host::Places;
 use crate::kernel::{Follow, Kernel, Target, Wish};
+use crate::uapi::ErrorStage;
+use aim::{resolve_all, unfound, Aim, Goal, RESOLVERS};
 use finding::{sort, Finding};
 use news::News;
 use std::collections::HashSet;
 use std::io::Write;
 use std::mem::take;
-use std::panic::resume_unwind;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Most discovery controllers that are asked: who follows referrals has to stop somewhere.
 const MOST_SEARCHES: usize = 32;
 
-/// When what could not be connected is tried again.
+/// When what could not be connected is tried again, and who does not tell of changes asked again.
 const RETRY: Duration = Duration::from_secs(30);
-
-/// Names that are resolved at a time.
-const RESOLVERS: usize = 16;
 
 /// Connect what is not connected; print what came of each, and fail if one did.
 pub(super) fn run(
@@ -70,7 +66,7 @@ pub(super) fn run(
     while told.is_ok() && work.is_pending() {
         work.next(places, kernel);
         // What it ends with is told below.
-        if work.persistent && work.is_pending() {
+        if work.goes_on() {
             work.abandon(kernel);
             told = work.tell(format, out, err);
         }
@@ -84,71 +80,12 @@ pub(super) fn run(
     work.end()
 }
 
-/// A line of the file, and what it asks for.
-struct Aim<'a> {
-    line: &'a Line,
-    /// None until its name is resolved.
-    goal: Option<Goal<'a>>,
-    /// Why it could not be, as it was told last.
-    told: Option<String>,
-}
-
-/// What a line asks for.
-#[derive(Clone)]
-enum Goal<'a> {
-    Connect(Wish),
-    Search(Target, &'a Seed),
-}
-
-impl<'a> Aim<'a> {
-    fn new(line: &'a Line) -> Self {
-        Self {
-            line,
-            goal: None,
-            told: None,
-        }
-    }
-
-    /// Whether nobody has to be asked for its address.
-    fn is_numeric(&self) -> bool {
-        let (traddr, ..) = self.line.target();
-        traddr.parse::<Address>().is_ok()
-    }
-}
-
-/// What a line asks for; that may take long, if its address is a name.
-fn resolve<'a>(line: &'a Line, places: &Places) -> Result<Goal<'a>, Error> {
-    match line {
-        Line::Connect(options) => wish(options, places).map(Goal::Connect),
-        Line::Discover(seed) => {
-            let (traddr, nqn, access) = line.target();
-            match target(traddr, nqn, access, places) {
-                Ok(target) => Ok(Goal::Search(target, seed)),
-                Err(error) => Err(unfound(Endpoint::new(traddr, access.trsvcid), error)),
-            }
-        }
-    }
-}
-
-/// The same of several lines at the same time.
-fn resolve_all<'a>(
-    lines: impl Iterator<Item = &'a Line>,
-    places: &Places,
-) -> Vec<Result<Goal<'a>, Error>> {
-    thread::scope(|scope| {
-        let asked: Vec<_> = lines
-            .map(|line| scope.spawn(|| resolve(line, places)))
-            .collect();
-        let answers = asked.into_iter().map(|each| each.join());
-        answers
-            .map(|answer| answer.unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect()
-    })
-}
-
-/// A discovery controller that is being asked, or followed.
+/// A discovery controller that was asked, or is, or is followed.
 struct Search<'a> {
-    id: u32,
+    /// Its number, while the kernel asks or follows it.
+    id: Option<u32>,
+    /// It does not tell of changes: it is asked, and never followed.
+    polled: bool,
     target: Target,
     /// Whose options are taken over.
     seed: &'a Seed,
@@ -179,15 +116,16 @@ struct Work<'a> {
     /// Discovery controllers are followed until the user asks to stop.
     persistent: bool,
     stopped: bool,
+    /// Why it cannot go on.
+    broken: Option<Error>,
     aims: Vec<Aim<'a>>,
     /// Of each attempt.
     wishes: Vec<Wish>,
     attempts: Vec<Attempt>,
     /// All that is connected, or is about to be.
     wanted: Vec<Target>,
+    /// All that were asked, each once.
     searches: Vec<Search<'a>>,
-    /// All that were asked.
-    asked: Vec<Target>,
     /// What is to be told.
     news: Vec<News>,
     failures: Vec<Error>,
@@ -210,34 +148,47 @@ impl<'a> Work<'a> {
     /// as there are resolvers: a server of names that does not answer holds up nothing else.
     fn begin(&mut self, places: &Places, kernel: &mut impl Kernel) {
         let mut aims = take(&mut self.aims);
-        let (mut numeric, mut named): (Vec<_>, Vec<_>) = aims
-            .iter_mut()
-            .partition(|aim| aim.goal.is_some() || aim.is_numeric());
-        for aim in &mut numeric {
-            let goal = aim
-                .goal
-                .clone()
-                .map_or_else(|| resolve(aim.line, places), Ok);
-            self.aim(aim, goal, kernel);
+        let (mut known, mut named): (Vec<_>, Vec<_>) = aims.iter_mut().partition(|aim| {
+            aim.is_numeric() || aim.goal.as_ref().is_some_and(|goal| self.is_well(goal))
+        });
+        let mut left = Vec::new();
+        for aim in &mut known {
+            let goal = aim.goal.clone().map_or_else(|| aim.resolve(places), Ok);
+            left.extend(self.aim(aim, goal, kernel));
         }
         for some in named.chunks_mut(RESOLVERS) {
-            let goals = resolve_all(some.iter().map(|aim| aim.line), places);
+            let goals = resolve_all(some, places);
             for (aim, goal) in some.iter_mut().zip(goals) {
-                self.aim(aim, goal, kernel);
+                left.extend(self.aim(aim, goal, kernel));
             }
         }
         self.aims = aims;
+        for target in left {
+            self.leave(&target, kernel);
+        }
     }
 
-    /// Begin with a line whose name is resolved, or could not be.
-    fn aim(&mut self, aim: &mut Aim<'a>, goal: Result<Goal<'a>, Error>, kernel: &mut impl Kernel) {
+    /// Whether nothing else is to be tried for this.
+    fn is_well(&self, goal: &Goal<'_>) -> bool {
+        match goal {
+            Goal::Connect(wish) => self.wanted.contains(&wish.target),
+            Goal::Search(target, _) => !self.is_troubled(target),
+        }
+    }
+
+    /// Begin with a line whose name is resolved, or could not be: then it leads where it did before.
+    /// The discovery controller that had the name before, if that is another one.
+    fn aim(
+        &mut self,
+        aim: &mut Aim<'a>,
+        goal: Result<Goal<'a>, Error>,
+        kernel: &mut impl Kernel,
+    ) -> Option<Target> {
+        let mut before = None;
         match goal {
             Ok(goal) => {
-                aim.goal = Some(goal.clone());
-                match goal {
-                    Goal::Connect(wish) => self.connect(wish, kernel),
-                    Goal::Search(target, seed) => self.search(target, seed, false, kernel),
-                }
+                aim.told = None;
+                before = aim.goal.replace(goal);
             }
             Err(error) => {
                 self.tried += 1;
@@ -248,6 +199,45 @@ impl<'a> Work<'a> {
                 }
             }
         }
+        match (before, aim.goal.clone()?) {
+            (_, Goal::Connect(wish)) => {
+                self.connect(wish, kernel);
+                None
+            }
+            (before, Goal::Search(target, seed)) => {
+                self.search(target.clone(), seed, false, kernel);
+                match before {
+                    Some(Goal::Search(before, _)) if before != target => Some(before),
+                    _ => None,
+                }
+            }
+        }
+    }
+
+    /// A discovery controller has its name no more: unless something else leads there, it is asked
+    /// no more.
+    fn leave(&mut self, target: &Target, kernel: &mut impl Kernel) {
+        let leads_there =
+            |aim: &Aim<'_>| matches!(&aim.goal, Some(Goal::Search(to, _)) if to == target);
+        if self.aims.iter().any(leads_there) {
+            return;
+        }
+        let mut others = self
+            .searches
+            .iter()
+            .filter(|search| search.target != *target);
+        let is_named = others.any(|search| search.names().any(|named| named == *target));
+        let Some(at) = self.position(target) else {
+            return;
+        };
+        if is_named {
+            self.searches[at].referred = true;
+            return;
+        }
+        self.rest(at, kernel);
+        let search = self.searches.remove(at);
+        self.untroubled(target);
+        self.let_go(target, search.log, kernel);
     }
 
     /// What has failed is tried again, if this goes on.
@@ -268,7 +258,11 @@ impl<'a> Work<'a> {
                 self.wishes.push(wish);
                 self.attempts.push(attempt);
             }
-            Err(error) => self.not_connected(&wish, error),
+            Err(error) => {
+                let gone = gone(&error);
+                self.not_connected(&wish, error);
+                self.end_if(gone);
+            }
         }
     }
 
@@ -290,6 +284,10 @@ impl<'a> Work<'a> {
         self.failures.push(error);
     }
 
+    fn is_troubled(&self, target: &Target) -> bool {
+        self.troubles.iter().any(|(of, _)| of == target)
+    }
+
     /// There is no trouble any more; whether there was.
     fn untroubled(&mut self, target: &Target) -> bool {
         let before = self.troubles.len();
@@ -299,42 +297,56 @@ impl<'a> Work<'a> {
 
     /// Ask a discovery controller, once however many refer to it.
     fn search(&mut self, target: Target, seed: &'a Seed, referred: bool, kernel: &mut impl Kernel) {
-        if self.asked.contains(&target) {
+        if let Some(at) = self.position(&target) {
+            self.searches[at].referred &= referred;
             return;
         }
         self.tried += 1;
-        if self.asked.len() >= MOST_SEARCHES {
+        if self.searches.len() >= MOST_SEARCHES {
             let why = format!("more than {MOST_SEARCHES} discovery controllers");
             let error = unfound(target.endpoint(), Error::failed(why));
             return self.trouble(&target, error);
         }
-        self.asked.push(target.clone());
-        let follow = self.persistent.then_some(Follow {
-            keep_alive_tmo: seed.shape.keep_alive_tmo,
-            reconnect_delay: seed.shape.loss.reconnect_delay,
+        self.searches.push(Search {
+            id: None,
+            polled: false,
+            target,
+            seed,
+            referred,
+            log: None,
         });
-        match kernel.discover(&target, follow) {
+        self.ask(self.searches.len() - 1, kernel);
+    }
+
+    /// Where a discovery controller is.
+    fn position(&self, target: &Target) -> Option<usize> {
+        self.searches
+            .iter()
+            .position(|search| search.target == *target)
+    }
+
+    /// Have the kernel ask a discovery controller, or follow it.
+    fn ask(&mut self, at: usize, kernel: &mut impl Kernel) {
+        let search = &mut self.searches[at];
+        let follow = (self.persistent && !search.polled).then_some(Follow {
+            keep_alive_tmo: search.seed.shape.keep_alive_tmo,
+            reconnect_delay: search.seed.shape.loss.reconnect_delay,
+        });
+        match kernel.discover(&search.target, follow) {
             Ok(id) => {
-                self.last = self.last.max(Some(deadline(&target)));
-                self.searches.push(Search {
-                    id,
-                    target,
-                    seed,
-                    referred,
-                    log: None,
-                });
+                search.id = Some(id);
+                self.last = self.last.max(Some(deadline(&search.target)));
             }
-            Err(error) => self.unasked(&target, unfound(target.endpoint(), error)),
+            Err(error) => self.not_found(at, error, kernel),
         }
     }
 
-    /// A discovery controller is not asked any more; it may be again.
-    fn unasked(&mut self, target: &Target, error: Error) {
-        if self.persistent {
-            self.asked.retain(|asked| asked != target);
-            self.later();
+    /// A discovery controller is not asked any more now.
+    fn rest(&mut self, at: usize, kernel: &mut impl Kernel) {
+        if let Some(id) = self.searches[at].id.take() {
+            kernel.forget(id);
         }
-        self.trouble(target, error);
+        self.later();
     }
 
     fn is_connecting(&self) -> bool {
@@ -342,7 +354,14 @@ impl<'a> Work<'a> {
     }
 
     fn is_pending(&self) -> bool {
-        !self.searches.is_empty() || self.is_connecting()
+        self.searches.iter().any(|search| search.id.is_some())
+            || self.is_connecting()
+            || self.goes_on() && self.retry.is_some()
+    }
+
+    /// What failed is not the end.
+    fn goes_on(&self) -> bool {
+        self.persistent && !self.stopped && self.broken.is_none()
     }
 
     /// Wait for what is next, and do what it asks for.
@@ -375,8 +394,18 @@ impl<'a> Work<'a> {
     fn give_up(&mut self, error: &Error) {
         give_up(&mut self.attempts, error);
         for search in take(&mut self.searches) {
-            let place = search.target.endpoint();
-            self.failures.push(unfound(place, error.clone()));
+            if search.id.is_some() {
+                let place = search.target.endpoint();
+                self.failures.push(unfound(place, error.clone()));
+            }
+        }
+        self.broken = Some(error.clone());
+    }
+
+    /// Give all up if there is a reason.
+    fn end_if(&mut self, reason: Option<Error>) {
+        if let Some(error) = reason {
+            self.give_up(&error);
         }
     }
 
@@ -392,23 +421,23 @@ impl<'a> Work<'a> {
         // Who is followed may take as long as it likes.
         let is_late = matches!(notice, Notice::Deadline) && !self.persistent;
         let is_meant = |search: &&Search<'_>| match notice {
-            Notice::Discovered(id, _) => search.id == *id,
+            Notice::Discovered(id, _) => search.id == Some(*id),
             Notice::Lost => true,
             _ => is_late,
         };
-        let meant: Vec<u32> = self
-            .searches
-            .iter()
-            .filter(is_meant)
-            .map(|s| s.id)
-            .collect();
+        let meant = self.searches.iter().filter(is_meant);
+        let meant: Vec<u32> = meant.filter_map(|search| search.id).collect();
         for id in meant {
             let log = match notice {
                 Notice::Discovered(_, Some(error)) => Err((**error).clone()),
                 _ => kernel.log(id),
             };
             // Another one's log may have been the end of this one.
-            let Some(at) = self.searches.iter().position(|search| search.id == id) else {
+            let Some(at) = self
+                .searches
+                .iter()
+                .position(|search| search.id == Some(id))
+            else {
                 continue;
             };
             match log {
@@ -420,16 +449,33 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// A search failed; one that is followed goes on, if the kernel does.
+    /// A search failed; one that is followed goes on, if the kernel does. What was known stays so.
     fn not_found(&mut self, at: usize, mut error: Error, kernel: &mut impl Kernel) {
-        let target = self.searches[at].target.clone();
-        let failure = error.failure.as_ref();
-        if failure.is_some_and(|failure| failure.next_attempt.is_some()) {
+        let search = &mut self.searches[at];
+        let target = search.target.clone();
+        let gone = gone(&error);
+        let failure = error.failure.as_deref();
+        let goes_on = failure.is_some_and(|failure| failure.next_attempt.is_some());
+        let is_polled = self.persistent && !search.polled && failure.is_some_and(tells_no_changes);
+        search.polled |= is_polled;
+        if goes_on {
             error.message.push_str("; it is tried again");
-            return self.trouble(&target, unfound(target.endpoint(), error));
+        } else if is_polled {
+            let every = RETRY.as_secs();
+            error
+                .message
+                .push_str(&format!("; it is asked every {every} s"));
         }
-        kernel.forget(self.searches.remove(at).id);
-        self.unasked(&target, unfound(target.endpoint(), error));
+        self.trouble(&target, unfound(target.endpoint(), error));
+        match goes_on {
+            // Its name may be that of another one meanwhile.
+            true => self.later(),
+            false => self.rest(at, kernel),
+        }
+        if is_polled {
+            self.ask(at, kernel);
+        }
+        self.end_if(gone);
     }
 
     /// Connect what a log has, and ask whom it refers to.
@@ -441,10 +487,12 @@ impl<'a> Work<'a> {
         if recovered || before.as_ref() != Some(&log) {
             self.announce(&target, &log, before.as_ref());
         }
+        if !self.persistent || self.searches[at].polled {
+            self.rest(at, kernel);
+        }
         self.pursue(at, kernel);
-        match self.persistent {
-            true => self.let_go(&target, before, kernel),
-            false => kernel.forget(self.searches.remove(at).id),
+        if self.persistent {
+            self.let_go(&target, before, kernel);
         }
     }
 
@@ -475,10 +523,13 @@ impl<'a> Work<'a> {
 
     /// Connect what a log has that is not wanted yet.
     fn pursue(&mut self, at: usize, kernel: &mut impl Kernel) {
-        let Search { target, seed, .. } = &self.searches[at];
-        let entries = self.searches[at].entries().iter();
-        let findings: Vec<Finding> = entries.map(|entry| sort(entry, target)).collect();
-        let seed = *seed;
+        // All may have been given up meanwhile.
+        let Some(search) = self.searches.get(at) else {
+            return;
+        };
+        let entries = search.entries().iter();
+        let findings: Vec<Finding> = entries.map(|entry| sort(entry, &search.target)).collect();
+        let seed = search.seed;
         for finding in findings {
             match finding {
                 Finding::Subsystem(found) => self.connect(shaped(found, &seed.shape), kernel),
@@ -521,21 +572,34 @@ impl<'a> Work<'a> {
         self.untroubled(gone);
         let is_gone = |search: &Search<'_>| search.referred && search.target == *gone;
         if let Some(at) = self.searches.iter().position(is_gone) {
-            kernel.forget(self.searches.remove(at).id);
+            if let Some(id) = self.searches.remove(at).id {
+                kernel.forget(id);
+            }
         }
-        // Who is asked yet was not found by a log alone.
-        let searches = &self.searches;
-        let is_asked = |target: &Target| searches.iter().any(|search| search.target == *target);
-        self.asked
-            .retain(|target| target != gone || is_asked(target));
     }
 
-    /// Begin with what could not be connected before, of the lines and of what logs have.
+    /// Begin with what could not be connected before, of the lines and of what logs have, and ask
+    /// the discovery controllers that are not followed.
     fn try_again(&mut self, places: &Places, kernel: &mut impl Kernel) {
         self.retry = None;
+        let rests = |search: &&Search<'_>| search.id.is_none();
+        let resting = self.searches.iter().filter(rests);
+        let resting: Vec<Target> = resting.map(|search| search.target.clone()).collect();
         self.begin(places, kernel);
-        for at in 0..self.searches.len() {
+        let mut at = 0;
+        while let Some(search) = self.searches.get(at) {
+            if resting.contains(&search.target) {
+                self.ask(at, kernel);
+            }
             self.pursue(at, kernel);
+            at += 1;
+        }
+        if self
+            .searches
+            .iter()
+            .any(|search| self.is_troubled(&search.target))
+        {
+            self.later();
         }
     }
 
@@ -575,25 +639,36 @@ impl<'a> Work<'a> {
 
     /// How it ends.
     fn end(self) -> Result<(), Error> {
-        if self.stopped || self.failed == 0 {
-            return Ok(());
+        match (self.stopped || self.failed == 0, self.persistent) {
+            (true, _) => Ok(()),
+            // What failed once was tried again, and all that there was to do is done.
+            (false, true) => self
+                .broken
+                .map_or(Ok(()), |why| Err(why.during("connect-all"))),
+            (false, false) => {
+                let (some, all) = (self.failed, self.tried);
+                let text = format!("connect-all: {some} of {all} connections failed");
+                let status = match self.denied == some {
+                    true => Status::Permission,
+                    // However each failed: who starts this at boot has to know one status.
+                    false => Status::Failed,
+                };
+                Err(Error::new(status, text))
+            }
         }
-        if self.persistent {
-            return Err(Error::failed(
-                "connect-all: there is nothing left to follow",
-            ));
-        }
-        let (some, all) = (self.failed, self.tried);
-        let text = format!("connect-all: {some} of {all} connections failed");
-        let status = match self.denied == some {
-            true => Status::Permission,
-            // However each failed: who starts this at boot has to know one status.
-            false => Status::Failed,
-        };
-        Err(Error::new(status, text))
     }
 }
 
-fn unfound(place: Endpoint, error: Error) -> Error {
-    error.during(format_args!("discover at {place}"))
+/// Why nothing can be asked of the kernel any more, if an error means that: the module goes, or is
+/// gone. To look for it again would load it.
+fn gone(error: &Error) -> Option<Error> {
+    let is_cancelled = |failure: &Failure| failure.errno == libc::ECANCELED;
+    let unloaded =
+        error.status == Status::NoModule || error.failure.as_deref().is_some_and(is_cancelled);
+    unloaded.then(Error::unloaded)
+}
+
+/// Whether a discovery controller failed because it can be asked only, and not be followed.
+fn tells_no_changes(failure: &Failure) -> bool {
+    failure.errno == libc::EOPNOTSUPP && failure.stage.0 == ErrorStage::Enable as u32
 }

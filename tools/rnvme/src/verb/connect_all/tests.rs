@@ -10,12 +10,15 @@ use crate::discovery::{Flags, Kind, Transport};
 use crate::error::Status;
 use crate::event::{Change, Notice};
 use crate::failure::tests::rejected;
-use crate::failure::Failure;
+use crate::failure::{Failure, Stage};
 use crate::kernel::tests::Script;
 use crate::kernel::Made;
 use crate::uapi::CtrlState;
+use crate::verb::connect::target;
 use clap::Parser;
+use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 const LINES: &str =
     "-a 10.0.0.9 -n nqn.2014-08.org.example:disk -q nqn.2014-08.org.example:host -I \
@@ -46,13 +49,21 @@ fn play(config: &Config, kernel: &mut Script) -> (String, String, Result<(), Err
 }
 
 fn play_with(more: &[&str], kernel: &mut Script) -> (String, String, Result<(), Error>) {
+    play_at(&Places::default(), more, kernel)
+}
+
+fn play_at(
+    places: &Places,
+    more: &[&str],
+    kernel: &mut Script,
+) -> (String, String, Result<(), Error>) {
     let line = ["rnvme", "connect-all"].iter().chain(more);
     let options = match Arguments::try_parse_from(line).unwrap().verb {
         Verb::ConnectAll(options) => options,
         other => panic!("{other:?}"),
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let end = run(options, &Places::default(), kernel, &mut out, &mut err);
+    let end = run(options, places, kernel, &mut out, &mut err);
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (text(out), text(err), end)
 }
@@ -386,6 +397,10 @@ impl Script {
             next_attempt,
             ..rejected()
         };
+        self.ends(id, failure);
+    }
+
+    fn ends(&mut self, id: u32, failure: Failure) {
         let error = Box::new(Error::from(failure));
         self.notices.push_back(Notice::Discovered(id, Some(error)));
     }
@@ -470,20 +485,210 @@ fn a_loss_is_told_once_and_its_end() {
     );
 }
 
+/// The kernel cannot follow who does not tell of changes.
+fn tells_no_changes() -> Failure {
+    Failure {
+        stage: Stage(ErrorStage::Enable as u32),
+        errno: libc::EOPNOTSUPP,
+        message: "the target does not tell".into(),
+        ..rejected()
+    }
+}
+
 #[test]
-fn it_ends_where_there_is_nothing_to_follow() {
+fn who_does_not_tell_of_changes_is_asked_again() {
+    let mut kernel = Script {
+        connects: [made(0), made(1)].into(),
+        ..Script::default()
+    };
+    let one = || vec![subsystem("nqn.x", "10.0.0.9")];
+    kernel.ends(0, tells_no_changes());
+    kernel.log_is(1, 1, one());
+    kernel.tell(Change::Changed, numbered(0, live()));
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.log_is(2, 1, one());
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.failed(3, "nobody listens there", None);
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.log_is(4, 2, vec![subsystem("nqn.y", "10.0.0.9")]);
+    kernel.tell(Change::Changed, numbered(1, live()));
+    let (out, err) = follow(&mut kernel);
+    assert_eq!(
+        out,
+        "following 10.0.0.9:4420: 1 record, generation 1\n\
+         rnvme0: connected to nqn.x at 10.0.0.9:4420\n\
+         following 10.0.0.9:4420: 1 record, generation 2\n\
+         offered no more: nqn.x at rdma 10.0.0.9:4420\n\
+         rnvme1: connected to nqn.y at 10.0.0.9:4420\n"
+    );
+    assert_eq!(
+        err,
+        "rnvme: discover at 10.0.0.9:4420: the target does not tell; it is asked every 30 s\n\
+         rnvme: discover at 10.0.0.9:4420: nobody listens there\n"
+    );
+    assert_eq!((kernel.asked.len(), kernel.followed.len()), (5, 1));
+    assert_eq!(kernel.forgotten, [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn who_refuses_for_good_is_asked_anew_if_there_is_no_other() {
     let mut kernel = Script::default();
-    kernel.failed(0, "the discovery was cancelled", None);
-    let line = [&["-a", "10.0.0.9", "-p"], &IDENTITY[..]].concat();
-    let (_, err, end) = play_with(&line, &mut kernel);
-    let message = "rnvme: discover at 10.0.0.9:4420: the discovery was cancelled\n";
-    assert_eq!(err, message);
-    let message = end.unwrap_err().message;
-    assert_eq!(message, "connect-all: there is nothing left to follow");
-    assert_eq!(kernel.forgotten, [0]);
+    kernel.failed(0, "no such subsystem", None);
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.failed(1, "no such subsystem", None);
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.log_is(2, 1, vec![]);
+    let (out, err) = follow(&mut kernel);
+    assert_eq!(out, "following 10.0.0.9:4420: 0 records, generation 1\n");
+    assert_eq!(err, "rnvme: discover at 10.0.0.9:4420: no such subsystem\n");
+    assert_eq!(kernel.followed.len(), 3);
+}
+
+#[test]
+fn it_ends_when_all_is_done() {
     let config = Config::new("persistent", "# none yet\n");
     let line = ["-p", "-f", config.0.to_str().unwrap()];
     assert_eq!(play_with(&line, &mut Script::default()).2, Ok(()));
+    let config = Config::new("plain", LINES);
+    let line = ["-p", "-f", config.0.to_str().unwrap()];
+    let mut kernel = Script {
+        connects: [made(0), made(1), made(2)].into(),
+        ..Script::default()
+    };
+    kernel.tell(Change::Changed, numbered(0, live()));
+    kernel.tell(Change::Changed, numbered(1, dead()));
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.tell(Change::Changed, numbered(2, live()));
+    let (out, err, end) = play_with(&line, &mut kernel);
+    assert!(
+        out.ends_with("rnvme2: connected to nqn.y at 10.0.0.9:4420\n"),
+        "{out}"
+    );
+    assert_eq!((err.lines().count(), end), (1, Ok(())));
+}
+
+#[test]
+fn it_ends_with_the_module() {
+    let identity = IDENTITY.join(" ");
+    let lines = [
+        "-a 10.0.0.7 -n nqn.x",
+        "discover -a 10.0.0.8",
+        "discover -a 10.0.0.9",
+    ];
+    let lines = lines.map(|line| format!("{line} {identity}\n"));
+    let config = Config::new("module", &lines.concat());
+    let line = ["-p", "-f", config.0.to_str().unwrap()];
+    let mut kernel = Script {
+        connects: [made(0)].into(),
+        ..Script::default()
+    };
+    let cancelled = Failure {
+        errno: libc::ECANCELED,
+        message: "the discovery was cancelled".into(),
+        ..rejected()
+    };
+    kernel.ends(0, cancelled);
+    let (_, err, end) = play_with(&line, &mut kernel);
+    assert_eq!(
+        err,
+        "rnvme: discover at 10.0.0.8:4420: the discovery was cancelled\n\
+         rnvme: discover at 10.0.0.9:4420: the rnvme module was unloaded\n\
+         rnvme: connect to 10.0.0.7:4420: the rnvme module was unloaded\n"
+    );
+    let error = end.unwrap_err();
+    assert_eq!(error.message, "connect-all: the rnvme module was unloaded");
+    assert_eq!(error.status, Status::NoModule);
+    // It may go while nobody is asked.
+    let mut kernel = Script::default();
+    kernel.ends(0, tells_no_changes());
+    kernel.log_is(1, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
+    kernel.connects = [Err(Error::unloaded())].into();
+    let line = [&["-a", "10.0.0.9", "-p"], &IDENTITY[..]].concat();
+    assert_eq!(play_with(&line, &mut kernel).2.unwrap_err(), error);
+}
+
+#[test]
+fn a_name_may_be_that_of_another_one_later() {
+    let (names, answers) = names(&["10.0.0.8", "10.0.0.8", "10.0.0.9"]);
+    let mut kernel = Script {
+        connects: [made(0)].into(),
+        ..Script::default()
+    };
+    kernel.log_is(
+        0,
+        1,
+        vec![subsystem("nqn.x", "10.0.0.8"), referral("10.0.0.7")],
+    );
+    kernel.tell(Change::Changed, numbered(0, live()));
+    kernel.failed(0, "the target disconnected", Some(250));
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.log_is(2, 1, vec![]);
+    // All is well: it is not looked for.
+    kernel.failed(2, "the target disconnected", Some(250));
+    kernel.log_is(2, 1, vec![]);
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.notices.push_back(Notice::Interrupted);
+    let line = [&["-a", "a.example", "-p"], &IDENTITY[..]].concat();
+    let (out, _, end) = play_at(&names, &line, &mut kernel);
+    assert!(
+        out.ends_with(
+            "offered no more: nqn.x at rdma 10.0.0.8:4420\n\
+             offered no more: nqn.2014-08.org.nvmexpress.discovery at rdma 10.0.0.7:4420\n\
+             following 10.0.0.9:4420: 0 records, generation 1\n\
+             following 10.0.0.9:4420: 0 records, generation 1\n"
+        ),
+        "{out}"
+    );
+    assert_eq!(end, Ok(()));
+    let asked: Vec<_> = kernel.asked.iter().map(|each| &each.traddr).collect();
+    assert_eq!(asked, ["10.0.0.8", "10.0.0.7", "10.0.0.9"]);
+    assert_eq!(kernel.forgotten, [0, 1]);
+    assert!(answers.lock().unwrap().is_empty());
+}
+
+#[test]
+fn where_a_name_leads_to_nothing_it_is_looked_for_again() {
+    let (names, _) = names(&["10.0.0.8", "", "10.0.0.9"]);
+    let mut kernel = Script {
+        connects: [made(0), made(1), made(2)].into(),
+        ..Script::default()
+    };
+    let config = Config::new(
+        "moved",
+        &format!("-a a.example -n nqn.x {}\n", IDENTITY.join(" ")),
+    );
+    for id in 0..2 {
+        kernel.tell(Change::Changed, numbered(id, dead()));
+        kernel.notices.push_back(Notice::Deadline);
+    }
+    kernel.tell(Change::Changed, numbered(2, live()));
+    let line = ["-p", "-f", config.0.to_str().unwrap()];
+    let (out, err, end) = play_at(&names, &line, &mut kernel);
+    assert_eq!(out, "rnvme2: connected to nqn.x at 10.0.0.9:4420\n");
+    let why = "connect to a.example:4420: cannot resolve host name a.example: it has no address";
+    assert!(err.ends_with(&format!("rnvme: {why}\n")), "{err}");
+    assert_eq!((err.lines().count(), end), (2, Ok(())));
+    let to: Vec<_> = kernel
+        .wishes
+        .iter()
+        .map(|each| &each.target.traddr)
+        .collect();
+    assert_eq!(to, ["10.0.0.8", "10.0.0.8", "10.0.0.9"]);
+}
+
+type Answers = Arc<Mutex<VecDeque<&'static str>>>;
+
+/// Host names have these addresses, one after the other, or none.
+fn names(answers: &[&'static str]) -> (Places, Answers) {
+    let answers = Arc::new(Mutex::new(answers.iter().copied().collect::<VecDeque<_>>()));
+    let left = answers.clone();
+    let names = move |_: &str| {
+        let answer = left.lock().unwrap().pop_front();
+        let answer = answer.expect("no name was to be looked for");
+        Ok(answer.parse().into_iter().collect())
+    };
+    (Places::with_names(names), answers)
 }
 
 #[test]
@@ -588,6 +793,14 @@ fn a_name_that_is_not_known_yet_holds_up_nothing_and_is_asked_for_again() {
     assert!(err.starts_with(start), "{err}");
     assert_eq!(err.lines().count(), 1, "{err}");
     assert_eq!(kernel.asked.len(), 1);
+}
+
+#[test]
+fn a_name_that_is_not_known_yet_is_asked_for_again_if_it_is_the_only_one() {
+    let mut kernel = Script::default();
+    kernel.notices.push_back(Notice::Deadline);
+    let (out, err) = follow_lines("only", &["discover -a no..name"], &mut kernel);
+    assert_eq!((out.as_str(), err.lines().count()), ("", 1), "{err}");
 }
 
 #[test]

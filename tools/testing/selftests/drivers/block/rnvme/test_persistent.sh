@@ -161,13 +161,26 @@ read_often() {
 	[ "$(count log)" -ge 8 ]
 }
 
-# There would be nothing to follow.
+# He is asked again from time to time, and what he has is connected.
 tells_no_changes() {
-	hostile
+	defer rnvme disconnect-all
+	LOGGED=1 hostile
 	follow_hostile
-	ends 1
-	complains 'the target does not tell when its discovery log changes$'
+	complains 'the target does not tell when its discovery log changes; it is asked every 30 s$'
+	follows "following $TARGET4:$SERVICE: 1 record, generation 1" \
+		"rnvme[0-9]+: connected to nqn.2014-08.org.example:hostile0 at $TARGET4:$SERVICE"
+	wait_until 60 was_polled || fail "the log was read only $(count log) times"
+	# It was the same.
+	same "what else is told" '' "$(<"$SCRATCH/told")$(<"$SCRATCH/complaints")"
+	kill -TERM "$FOLLOWER"
+	ends 0
+	run rnvme disconnect-all
 	end_process "$TARGET"
+}
+
+# Its header, its entry and its header again, and that twice.
+was_polled() {
+	[ "$(count log)" -ge 6 ]
 }
 
 # Whoever wants to tell no more is asked again with another connection, and not at once each time.
@@ -222,7 +235,7 @@ ends_with_its_module() {
 	run modprobe -r rnvme
 	defer modprobe rnvme
 	complains 'the discovery was cancelled$'
-	ends 1
+	ends 7
 	end_process "$TARGET"
 }
 
