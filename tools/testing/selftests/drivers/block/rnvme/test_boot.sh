@@ -83,7 +83,7 @@ units_are_right() {
 	installed
 	cp -r /usr/lib/systemd/system/. "$ROOT/usr/lib/systemd/system/"
 	run systemd-analyze verify --root "$ROOT" --man=no rnvme.service \
-		rnvme-follow.service
+		rnvme-late.service rnvme-follow.service
 	same complaints '' "$OUTPUT$ERRORS"
 	removed
 }

@@ -19,7 +19,7 @@ DONE=60
 
 requirements() {
 	need_root && need_modules rnvme rdma_rxe nvmet-rdma dummy null_blk &&
-		need_programs rnvme rdma ip pgrep systemctl unshare nsenter && need_systemd
+		need_programs rnvme rdma ip pgrep systemctl unshare nsenter mkfs.ext4 && need_systemd
 }
 
 need_systemd() {
@@ -34,15 +34,18 @@ setup() {
 		installed_at "$SCRATCH/root" && installed && configure
 }
 
-# Of the system's own units only what ours hang on. Ours try again after a second, not after ten.
+# Of the system's own units only what ours hang on. Ours try again after a second, not after ten, and
+# as often as they like.
 configure() {
 	CONNECTIONS=$ROOT/etc/rnvme/connections.conf
+	SAID=$SCRATCH/said
 	find "$UNITS" -maxdepth 1 -type f -exec cp -n -t "$ROOT$UNITS" {} + &&
 		systemctl --root "$ROOT" --quiet enable rnvme.service rnvme-follow.service &&
-		for unit in rnvme rnvme-follow; do
+		for unit in rnvme rnvme-late rnvme-follow; do
 			mkdir "$ROOT/etc/systemd/system/$unit.service.d" &&
-				printf '[Service]\nRestartSec=1\nStandardOutput=append:%s\nStandardError=inherit\n' \
-					"$SCRATCH/said" >"$ROOT/etc/systemd/system/$unit.service.d/test.conf"
+				printf '%s\n' '[Unit]' StartLimitIntervalSec=0 '[Service]' RestartSec=1 \
+					"StandardOutput=append:$SAID" StandardError=inherit \
+					>"$ROOT/etc/systemd/system/$unit.service.d/test.conf"
 		done &&
 		tr -d - </proc/sys/kernel/random/uuid >"$ROOT/etc/machine-id"
 }
@@ -108,7 +111,7 @@ was_tried_again() {
 # connected NUMBER: there are so many live controllers, or soon will be.
 connected() {
 	wait_until "$DONE" is_connected "$1" ||
-		fail "not $1 are connected: $(rnvme show) $(<"$SCRATCH/said") $(<"$SCRATCH/systemd")"
+		fail "not $1 are connected: $(rnvme show) $(<"$SAID") $(<"$SCRATCH/systemd")"
 }
 
 is_connected() {
@@ -125,14 +128,75 @@ connects_at_boot_and_disconnects_at_shutdown() {
 }
 
 target_may_be_late() {
-	connections "$CONNECTIONS" "-a $TARGET4 -s $LATE -n $NQN"
+	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN" "-a $TARGET4 -s $LATE -n $NQN"
 	boots
-	wait_until "$DONE" was_tried_again rnvme.service || fail "it was not tried again"
-	connected 0
+	is_active rnvme.service || fail "it is not active: $(<"$SCRATCH/systemd")"
+	wait_until "$DONE" was_tried_again rnvme-late.service || fail "it was not tried again"
+	connected 1
 	target_port $LATE "$TARGET4" $LATE
 	target_export $LATE "$NQN"
-	wait_until "$DONE" is_active rnvme.service || fail "it does not become active"
+	connected 2
+	wait_until "$DONE" is_done rnvme-late.service || fail "the unit for those that are late goes on"
+	shuts_down
+	connected 0
+}
+
+is_done() {
+	[ "$(unit "$1" ActiveState) $(unit "$1" Result)" = "inactive success" ]
+}
+
+# What is missing keeps nothing else connected, and takes nobody else away.
+target_may_never_come() {
+	connections "$CONNECTIONS" "discover -a $TARGET4" "-a $TARGET4 -s $LATE -n $NQN"
+	boots
 	connected 1
+	wait_until "$DONE" was_tried_again rnvme-late.service || fail "it was not tried again"
+	same "the one that follows, and its restarts" $'active\n0' \
+		"$(unit rnvme-follow.service ActiveState)"$'\n'"$(unit rnvme-follow.service NRestarts)"
+	run "${INSIDE[@]}" systemctl stop rnvme.service
+	same "states of the others" $'inactive\ninactive' \
+		"$(unit rnvme-follow.service ActiveState)"$'\n'"$(unit rnvme-late.service ActiveState)"
+	connected 0
+	shuts_down
+}
+
+# A file system keeps its disk when the unit is stopped.
+what_is_mounted_stays_connected() {
+	local disk
+	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN" "-a $TARGET6 -n $NQN"
+	boots
+	connected 2
+	disk=$(rnvme list -o json | grep -oE '/dev/rnvme[0-9]+n1' | head -n 1)
+	mkdir "$SCRATCH/mounted"
+	run mkfs.ext4 -q "$disk"
+	run mount "$disk" "$SCRATCH/mounted"
+	defer unmount_if_mounted "$SCRATCH/mounted"
+	run "${INSIDE[@]}" systemctl stop rnvme.service
+	connected 1
+	run dd if=/dev/zero of="$SCRATCH/mounted/file" bs=64k count=4 conv=fsync
+	has "$(<"$SAID")" "$disk: in use, stays connected"
+	run umount "$SCRATCH/mounted"
+	run "${INSIDE[@]}" systemctl start rnvme.service
+	connected 2
+	run "${INSIDE[@]}" systemctl stop rnvme.service
+	connected 0
+	shuts_down
+}
+
+# The file may change meanwhile; who follows goes on when the other one is started anew.
+is_reloaded_and_restarted() {
+	local before
+	connections "$CONNECTIONS" "discover -a $TARGET4"
+	boots
+	connected 1
+	connections "$CONNECTIONS" "discover -a $TARGET4" "-a $TARGET6 -n $NQN"
+	run "${INSIDE[@]}" systemctl reload rnvme.service
+	connected 2
+	before=$(unit rnvme-follow.service InvocationID)
+	run "${INSIDE[@]}" systemctl restart rnvme.service
+	wait_until "$DONE" is_active rnvme-follow.service || fail "nobody follows any more"
+	[ "$(unit rnvme-follow.service InvocationID)" != "$before" ] || fail "it was not stopped before"
+	connected 2
 	shuts_down
 }
 
@@ -149,6 +213,7 @@ nothing_to_connect_is_no_failure() {
 	rm "$CONNECTIONS"
 	boots
 	same "state" inactive "$(unit rnvme.service ActiveState)"
+	same "state of the other" inactive "$(unit rnvme-late.service ActiveState)"
 	same "what failed" '' "$("${INSIDE[@]}" systemctl list-units --failed --plain --no-legend)"
 	shuts_down
 }
@@ -170,6 +235,9 @@ follows_what_is_told() {
 main setup \
 	connects_at_boot_and_disconnects_at_shutdown \
 	target_may_be_late \
+	target_may_never_come \
+	what_is_mounted_stays_connected \
+	is_reloaded_and_restarted \
 	wrong_file_stays_wrong \
 	nothing_to_connect_is_no_failure \
 	follows_what_is_told
