@@ -8,7 +8,7 @@
 
 requirements() {
 	need_root && need_modules rnvme rdma_rxe nvmet-rdma dummy null_blk &&
-		need_programs rnvme rdma ip systemd-analyze
+		need_programs rnvme rdma ip systemctl systemd-analyze
 }
 
 setup() {
@@ -28,6 +28,7 @@ installs_and_is_taken_away() {
 	echo '# mine' >"$ROOT/etc/rnvme/connections.conf"
 	installed
 	same configuration '# mine' "$(<"$ROOT/etc/rnvme/connections.conf")"
+	run systemctl --root "$ROOT" --quiet enable rnvme.service rnvme-follow.service
 	removed
 	has "$OUTPUT" '^left: .*/etc/rnvme/connections.conf$'
 	same "what is left" '' "$(find "$ROOT" -name '*rnvme*' ! -path '*/etc/rnvme*')"
