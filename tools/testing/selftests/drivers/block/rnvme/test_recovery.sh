@@ -53,6 +53,29 @@ device_comes_back_under_io() {
 	is_verified
 }
 
+# target_is_at LINK_ADDRESS: the host takes it there from now on.
+target_is_at() {
+	run ip netns exec "$HOST_NETNS" ip neigh replace "$TARGET4" lladdr "$1" dev rnvme1 nud permanent
+}
+
+# The address of the target leads to another machine, of which the connection manager tells, and back.
+address_moves_under_io() {
+	# Nothing else tells of it that soon.
+	local CONNECT_OPTIONS=(-k $((10 * SOON)) -c 1 --timeout $((5 * SLOWDOWN)))
+	start_pair
+	connect "$TARGET4"
+	start_verify
+	target_is_at 02:00:00:00:00:99
+	loses
+	has "$(kernel_log)" "$CTRL: .*the target does not answer"
+	# That nobody is there ends each attempt.
+	wait_until "$SOON" tries_again || fail "no attempts: $OUTPUT"
+	is_not_live || fail "it is live"
+	target_is_at "$(</sys/class/net/rnvme0/address)"
+	comes_back
+	is_verified
+}
+
 again_and_again() {
 	local _
 	start_pair
@@ -392,6 +415,7 @@ main setup \
 	target_comes_back_under_io \
 	silence_under_io \
 	device_comes_back_under_io \
+	address_moves_under_io \
 	again_and_again \
 	attempts_are_told \
 	log_has_levels \
