@@ -48,6 +48,54 @@ events_are_heard_at_home_only() {
 	same "controllers made" 1 "$(grep -c ctrl-add "$SCRATCH/events")"
 }
 
+# count_classes: of the packets that reach the target, those of the class 8 and others.
+count_classes() {
+	local match='iifname "rnvme0" udp dport 4791'
+	run nft "table inet rnvme_tos {
+		counter marked { }
+		counter others { }
+		chain input {
+			type filter hook input priority 0;
+			$match ip dscp 8 counter name marked
+			$match ip dscp != 8 counter name others
+			$match ip6 dscp 8 counter name marked
+			$match ip6 dscp != 8 counter name others
+		}
+	}"
+}
+
+# Packets have the type of service that was asked for, with IPv4 as with IPv6: 32 is the class 8.
+packets_have_the_type_of_service() {
+	local target
+	count_classes
+	defer nft delete table inet rnvme_tos
+	for target in "$TARGET4" "$TARGET6"; do
+		connect "$target" -T 32
+		moves_packets
+		[ "$(packets marked)" -gt 0 ] || fail "no packet of $target is marked"
+		same "packets of $target that are not" 0 "$(packets others)"
+		disconnect "$CTRL"
+		connect "$target"
+		moves_packets
+		same "packets of $target without -T that are" 0 "$(packets marked)"
+		[ "$(packets others)" -gt 0 ] || fail "no packet of $target is counted"
+		disconnect "$CTRL"
+	done
+}
+
+# Counts those of a connection that is made.
+moves_packets() {
+	run nft reset counters table inet rnvme_tos
+	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=4 iflag=direct
+}
+
+# packets COUNTER
+packets() {
+	run nft list counter inet rnvme_tos "$1"
+	[[ $OUTPUT =~ packets\ ([0-9]+) ]] || fail "no count in: $OUTPUT"
+	echo "${BASH_REMATCH[1]}"
+}
+
 # Without a name for its namespace nobody can ask rnvme for a controller; the module's end is its own.
 unloads_after_the_namespace_went() {
 	connect "$TARGET4"
@@ -62,4 +110,5 @@ main setup \
 	controllers_are_seen_at_home_only \
 	same_subsystem_from_both \
 	events_are_heard_at_home_only \
+	packets_have_the_type_of_service \
 	unloads_after_the_namespace_went
