@@ -181,6 +181,57 @@ is_said_to_be() {
 	[[ $OUTPUT == *"namespace $1: has the identifiers of namespace $2"* ]]
 }
 
+# Namespaces come and go all the time, which the target tells, also while the host connects anew: I/O
+# to another one does not care, and in the end the disks are those that there are. The target may list a
+# namespace that it cannot identify any more: then the reset fails, and the host tries again.
+resets_under_a_flood_of_events() {
+	local flood scan _
+	target_namespace "$NQN" 2 "$TWO"
+	backend_file disk 8
+	target_namespace "$NQN" 3 "$BACKEND"
+	connect_real -c 1 --timeout $((10 * SLOWDOWN))
+	VERIFY_OPTIONS=(--io_size=4m)
+	start_verify
+	come_and_go_all_the_time &
+	flood=$!
+	defer end_process $flood
+	for _ in {1..10}; do
+		scan=$(ctrl_number scan)
+		wait_until 20 looked_since "$scan" || fail "nobody looks at the namespaces"
+		try rnvme reset "$CTRL"
+		[ "$STATUS" = 0 ] ||
+			has "$ERRORS" 'namespace [23]: .*internal path error.*; the kernel goes on to connect'
+		comes_back
+	done
+	! process_ended $flood || fail "the namespaces do not come and go any more"
+	end_process $flood
+	namespace 2 enable
+	namespace 3 disable
+	appears "${CTRL}n2"
+	goes "${CTRL}n3"
+	same state live "$(ctrl_field "$CTRL" state)"
+	same "namespaces" 2 "$(ctrl_number nr_namespaces)"
+	same "size of a block" 4096 "$(queue_limit "${CTRL}n2" logical_block_size)"
+	run dd if="/dev/${CTRL}n2" of=/dev/null bs=64k count=1 iflag=direct
+	is_verified
+}
+
+come_and_go_all_the_time() {
+	local step nsid
+	while true; do
+		for step in disable enable; do
+			for nsid in 2 3; do
+				namespace $nsid $step
+			done
+		done
+	done
+}
+
+# looked_since NUMBER: at the namespaces.
+looked_since() {
+	[ "$(ctrl_number scan)" -gt "$1" ]
+}
+
 # What changes while there is no connection is followed when there is one, and a rescan says so.
 rescan_while_connecting() {
 	own_port
@@ -439,6 +490,7 @@ main setup \
 	write_protection_is_followed \
 	another_is_another_disk \
 	identifiers_of_another \
+	resets_under_a_flood_of_events \
 	rescan_while_connecting \
 	rescan_on_demand \
 	changes_of_all_kinds \
