@@ -35,7 +35,10 @@ use super::device::{
     DeviceRef,
     Presence, //
 };
-use crate::bindings;
+use crate::{
+    bindings,
+    memory, //
+};
 use core::{
     ffi::c_void,
     mem::MaybeUninit,
@@ -314,7 +317,8 @@ impl<C: Client> Registration<C> {
         let memory = KBox::new_uninit(GFP_KERNEL)?;
         // Ahead of the first callback, which may ask for it. From here on it may be in use,
         // so nothing may fail: of a device that was not added, no removal would be told.
-        self.devices.lock().push(presence.clone(), GFP_KERNEL)?;
+        // The lock is also taken by who has to make a connection for I/O that waits.
+        memory::without_io(|| self.devices.lock().push(presence.clone(), GFP_KERNEL))?;
         // SAFETY: The device is that of `presence`, and `remove_callback` detaches;
         // until that has returned, the registration is alive.
         let attachment = unsafe { Attachment::attach(memory, raw, presence, self.into()) };

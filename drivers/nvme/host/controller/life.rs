@@ -66,7 +66,8 @@ impl Controller {
         let turn = this.own_turn();
         this.enter(State::Connecting, None);
         match setup::connect(this) {
-            Ok(session) => this.connected(session, turn),
+            // From here on I/O may wait for this thread, also that by which memory is made free.
+            Ok(session) => memory::without_io(|| this.connected(session, turn)),
             Err(failure) => this.fail(&failure),
         }
         this.enter(State::Deleting, None);
@@ -134,11 +135,10 @@ impl Controller {
                 Ok(Wish::Reset) => Ok(()),
                 Err(failure) => Err(failure),
             };
-            // I/O waits for it, also that by which memory is made free.
-            let again = memory::without_io(|| match ended {
+            let again = match ended {
                 Ok(()) => self.reset(session, &first),
                 Err(failure) => self.recover(session, &first, failure),
-            });
+            };
             match again {
                 Some((again, now)) => (session, found) = (again, Some(now)),
                 None => break,
