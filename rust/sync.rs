@@ -4,6 +4,7 @@
 //!
 //! - [`TimedCompletion`]: waits with a time limit, and can be used again.
 //! - [`OwnedQueue`]: a workqueue of one's own, drained when dropped.
+//! - [`Thread`]: a thread of one's own, waited for when dropped.
 //! - [`Claim`]: exclusive access to a value for whoever comes first.
 //! - [`Counter`]: a number that one adds to and anybody reads.
 //! - [`Flag`]: something that is so or not.
@@ -24,6 +25,7 @@ mod msecs;
 mod patience;
 mod published;
 mod queue;
+mod thread;
 
 pub use claim::{Claim, ClaimGuard};
 pub use completion::TimedCompletion;
@@ -36,5 +38,6 @@ pub use msecs::Msecs;
 pub use patience::Patience;
 pub use published::Published;
 pub use queue::{OwnedQueue, QueueFlags};
+pub use thread::Thread;
 
 pub use crate::new_irq_lock;

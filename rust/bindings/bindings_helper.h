@@ -10,6 +10,7 @@
 #include <linux/blkdev.h>
 #include <linux/completion.h>
 #include <linux/inet.h>
+#include <linux/kthread.h>
 #include <linux/random.h>
 #include <linux/ratelimit.h>
 #include <linux/scatterlist.h>

@@ -2,6 +2,7 @@
 
 #include <linux/cpumask.h>
 #include <linux/completion.h>
+#include <linux/kthread.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/swait.h>
@@ -35,6 +36,12 @@ __rrdma_helper void rrdma_helper_flush_workqueue(struct workqueue_struct *wq)
 {
 	/* The macro only adds a warning about the system's own queues. */
 	__flush_workqueue(wq);
+}
+
+__rrdma_helper struct task_struct *
+rrdma_helper_kthread_run(int (*threadfn)(void *data), void *data, const char *name)
+{
+	return kthread_run(threadfn, data, "%s", name);
 }
 
 /* TASK_IDLE: a wait that may last is neither load nor a hung task. */

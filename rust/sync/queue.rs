@@ -77,14 +77,22 @@ unsafe impl Send for OwnedQueue {}
 unsafe impl Sync for OwnedQueue {}
 
 impl OwnedQueue {
+    /// The most items that may run at a time. C: `WQ_MAX_ACTIVE`.
+    pub const MAX_ACTIVE: u32 = bindings::wq_consts_WQ_MAX_ACTIVE;
+
     /// Makes a queue, of which the kernel shows the first 31 bytes of the name.
     ///
     /// At most `max_active` items run at a time, on each CPU or, if unbound, in
-    /// all; 0 is the kernel's default. Fails with `EINVAL` if it is more than
-    /// 2048 (`WQ_MAX_ACTIVE`), with `ENOMEM` if the kernel made none. Sleeps.
-    /// C: `alloc_workqueue`.
+    /// all; 0 is the kernel's default. If unbound, each NUMA node has its share of
+    /// that by its CPUs, though 8 (`WQ_DFL_MIN_ACTIVE`) where that is less: items
+    /// queued on one node wait for each other earlier, so none may wait for one
+    /// that comes later. What lasts as long as its owner is a
+    /// [`Thread`](super::Thread).
+    ///
+    /// Fails with `EINVAL` if `max_active` is more than [`MAX_ACTIVE`](Self::MAX_ACTIVE),
+    /// with `ENOMEM` if the kernel made none. Sleeps. C: `alloc_workqueue`.
     pub fn new(name: &CStr, flags: QueueFlags, max_active: u32) -> Result<Self> {
-        if max_active > bindings::wq_consts_WQ_MAX_ACTIVE {
+        if max_active > Self::MAX_ACTIVE {
             return Err(EINVAL);
         }
         // SAFETY: `name` is a C string, which the callee copies.

@@ -22,7 +22,7 @@ use rrdma::{
 };
 
 /// Most discoveries: each is a thread, and keeps a log.
-pub(crate) const MAX_DISCOVERIES: usize = 64;
+const MAX_DISCOVERIES: usize = 64;
 
 /// The discoveries.
 #[pin_data]

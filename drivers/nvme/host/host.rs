@@ -9,10 +9,7 @@ use crate::{
         Discovery,
         Name, //
     },
-    discoveries::{
-        Discoveries,
-        MAX_DISCOVERIES, //
-    },
+    discoveries::Discoveries,
     netlink::{
         self,
         Event,
@@ -26,7 +23,7 @@ use crate::{
 };
 use kernel::{
     alloc::AllocError,
-    new_mutex,
+    fmt, new_mutex,
     prelude::*,
     str::CStr,
     sync::{
@@ -40,7 +37,6 @@ use kernel::{
 };
 use rrdma::{
     chrdev::Numbers,
-    memory,
     net,
     netlink::Registration,
     rdma::{
@@ -54,6 +50,7 @@ use rrdma::{
         Msecs,
         OwnedQueue,
         QueueFlags,
+        Thread,
         TimedCompletion, //
     },
     sysfs::Class, //
@@ -61,9 +58,6 @@ use rrdma::{
 
 /// Most controllers: each is a thread.
 const MAX_CONTROLLERS: u32 = 256;
-
-/// A controller has a thread and an errand, a discovery has a thread.
-const THREADS: u32 = 2 * MAX_CONTROLLERS + MAX_DISCOVERIES as u32;
 
 /// The controllers, and what they need of the module.
 ///
@@ -76,10 +70,13 @@ pub(crate) struct Host {
     pub(crate) class: Arc<Class>,
     /// Their device numbers.
     pub(crate) numbers: Arc<Numbers>,
-    /// The threads of the controllers run here, and their errands; it is taken to
-    /// end them.
+    /// The threads of the controllers and discoveries, and some that have ended; they are taken
+    /// to wait for their end.
     #[pin]
-    threads: Mutex<Option<OwnedQueue>>,
+    threads: Mutex<Option<KVec<Thread>>>,
+    /// The errands of the controllers run here; it is taken to end them.
+    #[pin]
+    errands: Mutex<Option<OwnedQueue>>,
     #[pin]
     client: Mutex<Option<Arc<client::Registration<Client>>>>,
     #[pin]
@@ -170,14 +167,17 @@ impl client::Client for Client {
 impl Host {
     /// Starts everything. May sleep.
     pub(crate) fn start(module: &'static ThisModule) -> Result<Arc<Self>> {
+        // A controller has one errand at a time, but each NUMA node has a share of the room only,
+        // and errands that wait for a target must not keep those of other controllers out.
         let flags = QueueFlags::UNBOUND | QueueFlags::MEM_RECLAIM;
-        let threads = OwnedQueue::new(c"rnvme", flags, THREADS)?;
+        let errands = OwnedQueue::new(c"rnvme", flags, OwnedQueue::MAX_ACTIVE)?;
         let host = Arc::pin_init(
             try_pin_init!(Self {
                 module,
                 class: Class::new(c"rnvme")?,
                 numbers: Numbers::new(c"rnvme", MAX_CONTROLLERS)?,
-                threads <- new_mutex!(Some(threads), "rnvme::Host::threads"),
+                threads <- new_mutex!(Some(KVec::new()), "rnvme::Host::threads"),
+                errands <- new_mutex!(Some(errands), "rnvme::Host::errands"),
                 client <- new_mutex!(None, "rnvme::Host::client"),
                 family <- new_mutex!(None, "rnvme::Host::family"),
                 controllers <- new_mutex!(Controllers {
@@ -227,6 +227,8 @@ impl Host {
         drop(family);
         let threads = self.threads.lock().take();
         drop(threads);
+        let errands = self.errands.lock().take();
+        drop(errands);
         let client = self.client.lock().take();
         drop(client);
     }
@@ -246,7 +248,8 @@ impl Host {
         let controller = self.enter(options, loss, duplicate)?;
         self.tell(&controller, Event::Added);
         let life = controller.clone();
-        if let Err(error) = self.spawn(move || Controller::run(&life)) {
+        let run = move || Controller::run(&life);
+        if let Err(error) = self.spawn(fmt!("{}", controller.name), run) {
             self.retire(&controller);
             return Err(error.into());
         }
@@ -270,7 +273,8 @@ impl Host {
             Discovery::new(self.clone(), id, options, persistent, owner)
         })?;
         let life = discovery.clone();
-        if let Err(error) = self.spawn(move || Discovery::run(&life)) {
+        let run = move || Discovery::run(&life);
+        if let Err(error) = self.spawn(fmt!("rnvme-log{}", discovery.id), run) {
             self.discoveries.leave(&discovery);
             // Who closes them all may wait for it.
             discovery.never_ran();
@@ -279,12 +283,15 @@ impl Host {
         Ok(discovery)
     }
 
-    fn spawn(&self, life: impl FnOnce() + Send + 'static) -> Result {
-        // An errand may want the lock that I/O waits for.
-        memory::without_io(|| match &*self.threads.lock() {
-            Some(threads) => Ok(threads.try_spawn(GFP_KERNEL, life)?),
-            None => Err(rrdma::errno::ESHUTDOWN),
-        })
+    fn spawn(&self, name: fmt::Arguments<'_>, life: impl FnOnce() + Send + 'static) -> Result {
+        let mut threads = self.threads.lock();
+        let Some(threads) = &mut *threads else {
+            return Err(rrdma::errno::ESHUTDOWN);
+        };
+        threads.retain(|thread| !thread.is_over());
+        threads.reserve(1, GFP_KERNEL)?;
+        threads.push(Thread::spawn(name, life)?, GFP_KERNEL)?;
+        Ok(())
     }
 
     fn enter(
@@ -324,8 +331,8 @@ impl Host {
     pub(crate) fn run_errand(&self, controller: Arc<Controller>) {
         // The queue is there as long as there are controllers, and a controller
         // has one errand at a time.
-        if let Some(threads) = &*self.threads.lock() {
-            let _ = threads.enqueue(controller);
+        if let Some(errands) = &*self.errands.lock() {
+            let _ = errands.enqueue(controller);
         }
     }
 

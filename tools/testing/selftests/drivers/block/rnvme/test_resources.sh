@@ -34,6 +34,38 @@ objects_name_their_owner() {
 	done
 }
 
+# Of a task, in linux/sched.h.
+PF_WQ_WORKER=0x20
+PF_MEMALLOC_NOIO=0x80000
+PF_KTHREAD=0x200000
+
+# thread_flags NAME: what the kernel thread of this name is.
+thread_flags() {
+	awk -v name="($1)" '$2 == name { print $9 }' < <(cat /proc/[0-9]*/stat 2>/dev/null)
+}
+
+# thread_is NAME FLAG: whether it is there and has that flag.
+thread_is() {
+	local flags
+	flags=$(thread_flags "$1")
+	[ -n "$flags" ] && ((flags & $2))
+}
+
+has_no_thread() {
+	[ -z "$(thread_flags "$1")" ]
+}
+
+# It is no worker of a workqueue, which has room for so many only; and as I/O may wait for it, also that
+# by which memory is made free, its allocations wait for none.
+has_a_thread_of_its_own() {
+	connect "$TARGET4"
+	thread_is "$CTRL" $PF_KTHREAD || fail "$CTRL has no thread"
+	thread_is "$CTRL" $PF_WQ_WORKER && fail "its thread is a worker"
+	thread_is "$CTRL" $PF_MEMALLOC_NOIO || fail "its thread waits for I/O when it allocates"
+	disconnect "$CTRL"
+	wait_until "$SOON" has_no_thread "$CTRL" || fail "its thread is still there"
+}
+
 # rounds COUNT: connect and disconnect, with a little I/O.
 rounds() {
 	local i
@@ -79,6 +111,7 @@ fail_to_connect() {
 }
 
 main setup \
+	has_a_thread_of_its_own \
 	objects_name_their_owner \
 	connects_many_times_without_growth \
 	failing_connects_leave_nothing
