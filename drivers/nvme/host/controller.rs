@@ -52,7 +52,10 @@ use crate::{
     failure::Failure,
     host::Host,
     io::Io,
-    namespace::Namespace,
+    namespace::{
+        Namespace,
+        Namespaces, //
+    },
     netlink::{
         uapi::ErrorStage,
         Event, //
@@ -161,7 +164,7 @@ pub(crate) struct Controller {
     /// The disks, which outlive a connection that is lost, in the order of their numbers. Whoever
     /// has it locked allocates without I/O, as it is locked while I/O waits.
     #[pin]
-    namespaces: Mutex<KVec<Namespace>>,
+    namespaces: Mutex<Namespaces>,
     /// When the target is to learn again that we live, for the controller's thread.
     #[pin]
     sign_of_life: Mutex<Deadline>,
@@ -285,7 +288,7 @@ impl Controller {
                 device <- new_mutex!(None, "rnvme::Controller::device"),
                 ledger <- new_mutex!(Ledger::new(), "rnvme::Controller::ledger"),
                 failed_io <- RateLimit::new(),
-                namespaces <- new_mutex!(KVec::new(), "rnvme::Controller::namespaces"),
+                namespaces <- new_mutex!(Namespaces::new(), "rnvme::Controller::namespaces"),
                 sign_of_life <- new_mutex!(Deadline::NEVER, "rnvme::Controller::sign_of_life"),
                 inventory <- new_mutex!(None, "rnvme::Controller::inventory"),
                 turn <- new_mutex!(Holder::Nobody, "rnvme::Controller::turn"),
@@ -480,21 +483,18 @@ impl Controller {
     }
 
     /// The controller's disks.
-    pub(crate) fn with_namespaces<R>(&self, look: impl FnOnce(&[Namespace]) -> R) -> R {
+    pub(crate) fn with_namespaces<R>(&self, look: impl FnOnce(&Namespaces) -> R) -> R {
         memory::without_io(|| look(&self.namespaces.lock()))
     }
 
-    /// The first namespace after this one that has a disk.
+    /// The first namespace after this one that has a disk, or is to have one.
     pub(crate) fn namespace_after(&self, nsid: u32) -> Option<u32> {
-        self.with_namespaces(|namespaces| {
-            let nsids = namespaces.iter().map(|namespace| namespace.nsid);
-            nsids.filter(|next| *next > nsid).min()
-        })
+        self.with_namespaces(|namespaces| namespaces.nsids().filter(|next| *next > nsid).min())
     }
 
-    /// Whether there is a disk for this namespace.
+    /// Whether there is a disk for this namespace, or one is being made.
     pub(crate) fn has_namespace(&self, nsid: u32) -> bool {
-        self.with_namespaces(|namespaces| namespaces.iter().any(|n| n.nsid == nsid))
+        self.with_namespaces(|namespaces| namespaces.nsids().any(|n| n == nsid))
     }
 
     /// A generation of which disks there are, with that of a list of controllers. Does not change
@@ -504,7 +504,7 @@ impl Controller {
     }
 
     /// What is done to the controller's disks.
-    pub(crate) fn with_namespaces_mut<R>(&self, change: impl FnOnce(&mut [Namespace]) -> R) -> R {
+    pub(crate) fn with_namespaces_mut<R>(&self, change: impl FnOnce(&mut Namespaces) -> R) -> R {
         memory::without_io(|| change(&mut self.namespaces.lock()))
     }
 
@@ -521,11 +521,14 @@ impl Controller {
         self.host.tell(self, Event::NamespaceChanged(namespace));
     }
 
-    /// Takes a namespace with its disk, and tells.
+    /// Takes a namespace with its disk, and tells, unless it was lost while that was made.
     pub(crate) fn add_namespace(&self, namespace: Namespace) -> Result {
         memory::without_io(|| {
             let mut namespaces = self.namespaces.lock();
-            // If that fails, the disk goes without the lock, for which its I/O may have to wait.
+            // If it fails, the disk goes without the lock, for which its I/O may have to wait.
+            if namespace.is_lost() {
+                return Err(errno::ECANCELED);
+            }
             namespaces.reserve(1, GFP_KERNEL)?;
             let after = namespaces.iter().position(|n| n.nsid > namespace.nsid);
             let place = after.unwrap_or(namespaces.len());

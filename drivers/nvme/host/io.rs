@@ -106,7 +106,7 @@ pub(crate) struct Blocks {
     /// Blocks that were deallocated read as zeroes.
     pub(crate) deallocate_zeroes: Flag,
     /// The target has another namespace in this one's place, or none.
-    pub(crate) gone: Flag,
+    pub(crate) gone: Arc<Flag>,
     /// The disk goes before the controller does.
     pub(crate) controller: Arc<Controller>,
 }

@@ -16,6 +16,10 @@ use crate::{
     netlink::uapi::ErrorStage,
     refusals::Refusals, //
 };
+use core::ops::{
+    Deref,
+    DerefMut, //
+};
 use kernel::{
     page::PAGE_SHIFT,
     prelude::*,
@@ -60,6 +64,7 @@ use rrdma::{
         Limits,
         TagSet, //
     },
+    errno,
     sync::Flag,
     text::Message,
 };
@@ -144,6 +149,93 @@ impl Namespace {
     }
 }
 
+/// A look at what namespaces there are; a later one is more.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Look(u64);
+
+/// The namespaces of a controller that have disks, and the one that is to have one.
+pub(crate) struct Namespaces {
+    list: KVec<Namespace>,
+    making: Option<Making>,
+    /// The latest look.
+    look: Look,
+    /// The latest that the disks were brought in line with.
+    followed: Look,
+}
+
+/// A namespace whose disk is being made: its I/O may go to the target already.
+struct Making {
+    wwid: Wwid,
+    limits: BlockLimits,
+    /// That of the disk.
+    gone: Arc<Flag>,
+}
+
+impl Namespaces {
+    /// None.
+    pub(crate) fn new() -> Self {
+        Self {
+            list: KVec::new(),
+            making: None,
+            look: Look(0),
+            followed: Look(0),
+        }
+    }
+
+    /// The numbers of those that have disks, or are to have one.
+    pub(crate) fn nsids(&self) -> impl Iterator<Item = u32> + '_ {
+        let made = self.list.iter().map(|namespace| namespace.nsid);
+        let making = self.making.iter().map(|making| making.wwid.nsid);
+        Iterator::chain(made, making)
+    }
+
+    /// What was seen is to be followed.
+    ///
+    /// # Errors
+    ///
+    /// [`ECANCELED`](errno::ECANCELED) if what was seen later was followed already.
+    fn follow(&mut self, look: Look) -> Result<(), Failure> {
+        if look < self.followed {
+            return Err(superseded());
+        }
+        self.followed = look;
+        Ok(())
+    }
+}
+
+/// What was found is not the latest that was.
+fn superseded() -> Failure {
+    let why = format_args!("the namespaces were looked at again meanwhile");
+    Failure::new(ErrorStage::Namespaces, errno::ECANCELED, why)
+}
+
+impl Deref for Namespaces {
+    type Target = KVec<Namespace>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.list
+    }
+}
+
+impl DerefMut for Namespaces {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.list
+    }
+}
+
+/// A disk is being made, until this is dropped.
+struct Birth<'a> {
+    controller: &'a Controller,
+    gone: Arc<Flag>,
+}
+
+impl Drop for Birth<'_> {
+    fn drop(&mut self) {
+        self.controller
+            .with_namespaces_mut(|namespaces| namespaces.making = None);
+    }
+}
+
 /// The name of the disk of a namespace.
 pub(crate) fn disk_name(controller: u32, nsid: u32) -> Message<31> {
     Message::new(format_args!("rnvme{controller}n{nsid}"))
@@ -156,6 +248,7 @@ fn block_size(limits: &BlockLimits) -> u32 {
 
 /// The namespaces that can be disks, before they are.
 pub(crate) struct Found {
+    look: Look,
     list: KVec<Described>,
     doubts: KVec<Doubt>,
     tag_set: Arc<TagSet<Io>>,
@@ -191,6 +284,10 @@ pub(crate) fn find(
     admin: &Admin<'_>,
     inventory: &Inventory,
 ) -> Result<Found, Failure> {
+    let look = controller.with_namespaces_mut(|namespaces| {
+        namespaces.look = Look(namespaces.look.0.wrapping_add(1));
+        namespaces.look
+    });
     let mut search = Search {
         controller,
         admin,
@@ -199,6 +296,7 @@ pub(crate) fn find(
         seen: 0,
         last: 0,
         found: Found {
+            look,
             list: KVec::new(),
             doubts: KVec::new(),
             tag_set: inventory.tag_set.clone(),
@@ -338,12 +436,21 @@ impl Found {
     ///
     /// # Errors
     ///
-    /// What the target said of a namespace that has a disk, if it could not tell what it is: that
-    /// disk stays as it is.
+    /// - What the target said of a namespace that has a disk, if it could not tell what it is: that
+    ///   disk stays as it is.
+    /// - [`ECANCELED`](errno::ECANCELED) if what was found later was followed already. So it is
+    ///   with all that follows what was found.
     pub(crate) fn update_disks(&self, controller: &Controller) -> Result<(), Failure> {
         controller.with_namespaces_mut(|namespaces| {
+            namespaces.follow(self.look)?;
             let mut result = Ok(());
-            for namespace in namespaces {
+            if let Some(making) = &namespaces.making {
+                match self.doubt(making.wwid.nsid) {
+                    Some(failure) => result = Err(failure.clone()),
+                    None => self.compare(controller, making),
+                }
+            }
+            for namespace in namespaces.iter_mut() {
                 match self.doubt(namespace.nsid) {
                     Some(failure) => result = Err(failure.clone()),
                     None => self.update_disk(controller, namespace)?,
@@ -351,6 +458,20 @@ impl Found {
             }
             result
         })
+    }
+
+    /// A disk that is being made for what is not there any more gets no I/O, and will not be. One
+    /// that should have another size is changed once it is there, by whoever follows this then.
+    fn compare(&self, controller: &Controller, making: &Making) {
+        let nsid = making.wwid.nsid;
+        let before = Seen {
+            wwid: &making.wwid,
+            limits: &making.limits,
+        };
+        if let Fate::Lost(why) = Fate::of(before, self.described(nsid).map(Described::seen)) {
+            making.gone.set(true);
+            controller.log(format_args!("namespace {nsid} {why}: its disk is not made"));
+        }
     }
 
     fn update_disk(
@@ -386,11 +507,14 @@ impl Found {
     pub(crate) fn take_over_abilities(&self, controller: &Controller) -> Result<(), Failure> {
         for described in &self.list {
             let nsid = described.wwid.nsid;
-            let other = controller.with_namespaces(|namespaces| {
-                let namespace = namespaces.iter().find(|n| n.nsid == nsid)?;
-                let now = follow::abilities(&namespace.limits, &described.limits)?;
-                Some((namespace.disk(), now))
-            });
+            let other = controller.with_namespaces_mut(|namespaces| -> Result<_, Failure> {
+                namespaces.follow(self.look)?;
+                let namespace = namespaces.iter().find(|n| n.nsid == nsid);
+                Ok(namespace.and_then(|namespace| {
+                    let now = follow::abilities(&namespace.limits, &described.limits)?;
+                    Some((namespace.disk(), now))
+                }))
+            })?;
             let Some((disk, now)) = other else {
                 continue;
             };
@@ -425,19 +549,47 @@ impl Found {
             if controller.with_namespaces(|namespaces| namespaces.len() >= MAX_NAMESPACES) {
                 return Ok(());
             }
-            let made = self.disk(controller, described).and_then(|disk| {
+            let birth = self.begin_disk(controller, described)?;
+            let made = self.disk(controller, described, &birth).and_then(|disk| {
                 controller.add_namespace(Namespace {
                     nsid: described.wwid.nsid,
                     limits: described.limits,
                     disk: Arc::new(disk, GFP_KERNEL)?,
                 })
             });
+            if birth.gone.get() {
+                return Err(superseded());
+            }
             made.map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "disk"))?;
         }
         Ok(())
     }
 
-    fn disk(&self, controller: &Arc<Controller>, described: &Described) -> Result<Disk<Io>> {
+    /// From here on whoever follows what is found later [compares](Self::compare) the disk too.
+    fn begin_disk<'a>(
+        &self,
+        controller: &'a Controller,
+        described: &Described,
+    ) -> Result<Birth<'a>, Failure> {
+        let gone = Arc::new(Flag::new(false), GFP_KERNEL)
+            .map_err(|_| Failure::kernel(ErrorStage::Namespaces, ENOMEM, "disk"))?;
+        controller.with_namespaces_mut(|namespaces| {
+            namespaces.follow(self.look)?;
+            namespaces.making = Some(Making {
+                wwid: described.wwid,
+                limits: described.limits,
+                gone: gone.clone(),
+            });
+            Ok(Birth { controller, gone })
+        })
+    }
+
+    fn disk(
+        &self,
+        controller: &Arc<Controller>,
+        described: &Described,
+        birth: &Birth<'_>,
+    ) -> Result<Disk<Io>> {
         let limits = &described.limits;
         let name = disk_name(controller.name.number(), described.wwid.nsid);
         let name = CString::try_from_fmt(fmt!("{name}"))?;
@@ -454,7 +606,7 @@ impl Found {
             wwid: described.wwid,
             shift: limits.block_shift,
             deallocate_zeroes: Flag::new(limits.write_zeroes_may_deallocate),
-            gone: Flag::new(false),
+            gone: birth.gone.clone(),
             controller: controller.clone(),
         };
         Disk::new(config, self.tag_set.clone(), blocks)

@@ -111,7 +111,7 @@ impl Controller {
         let _turn = self.await_turn().map_err(CommandError::Code)?;
         let disks = self.with_namespaces(|namespaces| {
             let mut disks = KVec::with_capacity(namespaces.len(), GFP_KERNEL)?;
-            for namespace in namespaces {
+            for namespace in namespaces.iter() {
                 disks.push(namespace.disk(), GFP_KERNEL)?;
             }
             Ok(disks)

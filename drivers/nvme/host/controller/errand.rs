@@ -57,7 +57,11 @@ impl WorkItem for Controller {
             return;
         };
         let result = match errand {
-            Errand::Follow(found) => this.follow(&turn, found),
+            Errand::Follow(found) => match this.follow(&turn, found) {
+                // Something later is followed, or nothing is to be.
+                Err(failure) if failure.error == errno::ECANCELED => Ok(()),
+                result => result,
+            },
             Errand::Scan(inventory) => this.scan(&turn, &inventory),
             Errand::SetQueues(tag_set, queues) => this.set_queues(&tag_set, queues),
             Errand::DeleteDisks => {
@@ -71,7 +75,7 @@ impl WorkItem for Controller {
 
 impl Controller {
     /// Brings the disks in line with what was found. It may have been found on a connection
-    /// that is gone, but what was found later is followed later.
+    /// that is gone: what was found later, and applies, is followed later.
     fn follow(self: &Arc<Self>, turn: &Turn<'_>, found: Found) -> Result<(), Failure> {
         let updated = found.update_disks(self);
         turn.remove_lost_namespaces();

@@ -2,7 +2,7 @@
 /*
  * An NVMe/RDMA target that keeps to the protocol but for one thing.
  *
- * It has one controller with one namespace in memory, and a discovery log. At one STEP of what a host
+ * It has one controller with its namespaces in memory, and a discovery log. At one STEP of what a host
  * asks of it, it does not answer as it should: a TWIST says what it does instead.
  * In the random mode it does so with some replies to whatever it is asked, each
  * time otherwise; the same SEED is the same sequence of choices.
@@ -40,6 +40,8 @@ unsigned long events;
 unsigned long slow;
 unsigned long delay;
 bool keeps_delay;
+unsigned long namespaces = 1;
+unsigned long other;
 unsigned long logged = 6;
 /* What it says is the size of its queues: ENTRIES in the environment. */
 static unsigned long entries = MAX_ENTRIES;
@@ -548,6 +550,10 @@ int main(int argc, char **argv)
 	spared = getenv("AFTER") ? number(getenv("AFTER")) : 0;
 	slow = getenv("SLOW") ? number(getenv("SLOW")) : 0;
 	delay = getenv("DELAY") ? number(getenv("DELAY")) : 0;
+	namespaces = getenv("NAMESPACES") ? number(getenv("NAMESPACES")) : namespaces;
+	other = getenv("OTHER") ? number(getenv("OTHER")) : 0;
+	if (namespaces > IDENTIFY_SIZE / 4)
+		usage();
 	logged = getenv("LOGGED") ? number(getenv("LOGGED")) : logged;
 	entries = getenv("ENTRIES") ? number(getenv("ENTRIES")) : entries;
 	setvbuf(stdout, NULL, _IOLBF, 0);

@@ -394,6 +394,52 @@ loss_during_a_rescan() {
 	gone
 }
 
+# A disk that is being made when the connection is lost is not made, nor gets any I/O, if there is
+# another namespace in its place when there is a connection again.
+another_while_its_disk_is_made() {
+	lost_while_made 2
+	has "$(kernel_log)" 'namespace 2 is another one now: its disk is not made'
+}
+
+# And what was found before a loss is not made after it.
+another_before_its_disk_is_made() {
+	lost_while_made 3
+}
+
+# lost_while_made NSID: the connection is lost while the disk of the second of three namespaces is
+# searched for partitions, before that of the third is made; after that this one is another one.
+lost_while_made() {
+	hostile
+	SERVICE=$HOSTILE_PORT connect "$TARGET4" -c 1
+	start_monitor
+	end_process "$TARGET"
+	loses
+	NAMESPACES=3 hostile read silent
+	wait_until "$SOON" is_read || fail "the second disk is not being made"
+	comes_back
+	same "disks" 1 "$(ctrl_number nr_namespaces)"
+	end_process "$TARGET"
+	loses
+	NAMESPACES=3 OTHER=$1 hostile
+	comes_back
+	wait_until "$SOON" disks_have_come || fail "they have not come: $(<"$SCRATCH/events")"
+	run rnvme rescan "$CTRL"
+	same "disks" 3 "$(ctrl_number nr_namespaces)"
+	has "$(<"/sys/block/${CTRL}n$1/uuid")" "$(printf '5f%02x$' $((0x5d + $1)))"
+	same "what came and went" "ns-add ${CTRL}n2 ns-add ${CTRL}n3" \
+		"$(grep -oE '^ns-(add|del) [^ ]+' "$SCRATCH/events" | paste -sd ' ')"
+	disconnect "$CTRL"
+	gone
+}
+
+is_read() {
+	[ "$(count read)" -ge 1 ]
+}
+
+disks_have_come() {
+	[ "$(grep -cE "^ns-add ${CTRL}n[23] " "$SCRATCH/events")" -ge 2 ] && [ -b "/dev/${CTRL}n3" ]
+}
+
 # block_is BYTES: of the first disk of CTRL, which is another one than NUMBER's.
 block_is() {
 	other_disk "$NUMBER" || fail "the disk is the one that it was"
@@ -504,4 +550,6 @@ main setup \
 	what_others_may_send_is_in_the_log \
 	alone_without_io \
 	disconnect_during_a_rescan \
-	loss_during_a_rescan
+	loss_during_a_rescan \
+	another_while_its_disk_is_made \
+	another_before_its_disk_is_made

@@ -211,11 +211,21 @@ static void identify_namespace(uint8_t *data)
 	data[134] = FORMAT_1;
 }
 
-static void identify_descriptors(uint8_t *data)
+static void identify_descriptors(uint8_t *data, uint32_t nsid)
 {
 	data[0] = 3;
 	data[1] = 16;
 	memset(data + 4, 0x5e, 16);
+	data[18] += nsid == other;
+	data[19] += nsid - 1;
+}
+
+static void list_namespaces(uint8_t *data, uint32_t after)
+{
+	while (after < namespaces) {
+		put(data, ++after, 4);
+		data += 4;
+	}
 }
 
 static void identify(struct queue *queue, struct reply *reply)
@@ -228,19 +238,18 @@ static void identify(struct queue *queue, struct reply *reply)
 	reply->data_length = IDENTIFY_SIZE;
 	switch (reply->sqe[40]) {
 	case 0x00:
-		if (nsid == 1)
+		if (nsid && nsid <= namespaces)
 			identify_namespace(data);
 		break;
 	case 0x01:
 		identify_controller(data);
 		break;
 	case 0x02:
-		if (!nsid)
-			put(data, 1, 4);
+		list_namespaces(data, nsid);
 		break;
 	case 0x03:
-		if (nsid == 1)
-			identify_descriptors(data);
+		if (nsid && nsid <= namespaces)
+			identify_descriptors(data, nsid);
 		break;
 	default:
 		fail(reply, INVALID_FIELD);

@@ -108,6 +108,12 @@ extern unsigned long slow;
 extern unsigned long delay;
 /* The host keeps to it: a status that asks for it does not before. */
 extern bool keeps_delay;
+/*
+ * So many namespaces there are, which show the same blocks: NAMESPACES in the environment; and with
+ * OTHER the one of this number is another one than without.
+ */
+extern unsigned long namespaces;
+extern unsigned long other;
 /* Entries of the discovery log: LOGGED in the environment. */
 extern unsigned long logged;
 
