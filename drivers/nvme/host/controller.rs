@@ -417,10 +417,15 @@ impl Controller {
         Ok(())
     }
 
-    /// Why the thread should stop waiting for the target. Any context.
+    /// Why the thread should stop waiting for the target. Sleeps.
     pub(crate) fn interruption(&self) -> Option<CommandError> {
-        // What the removal itself asks of the target is not cancelled by it.
-        if self.is_deleting() && !self.removing.load(ordering::Relaxed) {
+        // What the removal itself asks of the target is not cancelled by it, but that we live need
+        // not be known any more once the disks are gone.
+        let cancelled = match self.removing.load(ordering::Relaxed) {
+            true => self.is_errand_over(),
+            false => self.is_deleting(),
+        };
+        if cancelled {
             return Some(CommandError::Cancelled);
         }
         self.alarm.trouble().map(CommandError::Trouble)

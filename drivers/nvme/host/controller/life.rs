@@ -218,9 +218,10 @@ impl Controller {
             Err(failure) => self.warn(format_args!("{}", failure.message())),
         }
         session.tear_down(Fate::Fail);
+        // Nothing is left on it, and its removal need not wait for disks.
+        self.release_device();
         // After the errand, whose I/O was ended.
         drop(self.own_turn());
-        self.release_device();
     }
 
     /// Keeps a connection alive until `over` breaks, or trouble comes. `over` is asked

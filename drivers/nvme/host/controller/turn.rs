@@ -110,6 +110,11 @@ impl Controller {
         }
     }
 
+    /// Whether an errand is over, and nobody has [taken](Self::take_errand) what came of it.
+    pub(super) fn is_errand_over(&self) -> bool {
+        matches!(*self.turn.lock(), Holder::Done(_))
+    }
+
     /// Whether somebody has the turn, who may wait for I/O.
     pub(super) fn is_turn_taken(&self) -> bool {
         !matches!(*self.turn.lock(), Holder::Nobody | Holder::Done(_))

@@ -739,6 +739,27 @@ stops() {
 	gone
 }
 
+# Many disks take longer to go than it is until the target has to hear of us again; when they are gone,
+# its answer to that is not waited for.
+stops_while_disks_go() {
+	local disconnect began took
+	NAMESPACES=80 hostile
+	connect "$TARGET4" -k $((4 * SLOWDOWN)) --timeout $((60 * SLOWDOWN))
+	kill -STOP "$TARGET"
+	rnvme disconnect -d "$CTRL" >"$SCRATCH/disconnect" 2>&1 &
+	disconnect=$!
+	defer end_process $disconnect
+	wait_until 60 no_disks || fail "there still are disks"
+	began=$(now)
+	wait_until 60 process_ended $disconnect || fail "the disconnect still waits"
+	took=$(($(now) - began))
+	kill -CONT "$TARGET"
+	wait $disconnect || fail "the disconnect failed: $(<"$SCRATCH/disconnect")"
+	note "disconnected $took ms after the last disk"
+	[ $took -lt $((1500 * SLOWDOWN)) ] || fail "the disconnect took $took ms more"
+	gone
+}
+
 # shellcheck disable=SC2046 # none, where the run is not long
 main setup \
 	good_target \
@@ -773,4 +794,5 @@ main setup \
 	invalidates_another_key \
 	breaks_replies_at_random \
 	$(in_a_long_run breaks_replies_for_long) \
+	stops_while_disks_go \
 	stops
