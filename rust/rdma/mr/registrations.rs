@@ -57,9 +57,8 @@ impl Registrations {
     /// what ended it there, and may be about a key that the region has had in the meantime.
     #[inline]
     pub(in crate::rdma) fn begin(&self, latest: Registered) -> Result<Registered> {
-        // Mostly one comparison: it is the queue pair.
-        if latest.queue != self.queue && latest.queue != Registered::NEVER.queue {
-            return Err(EINVAL);
+        if latest.queue != self.queue {
+            latest.is_none()?;
         }
         Ok(Registered {
             queue: self.queue,
@@ -93,6 +92,16 @@ impl Registered {
         queue: u64::MAX,
         number: u64::MAX,
     };
+
+    // So that for each but the first registration it is one comparison that is made.
+    #[cold]
+    #[inline(never)]
+    fn is_none(self) -> Result {
+        match self.queue == Self::NEVER.queue {
+            true => Ok(()),
+            false => Err(EINVAL),
+        }
+    }
 }
 
 /// The registrations of a queue pair before some moment.

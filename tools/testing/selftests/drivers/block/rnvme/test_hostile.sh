@@ -449,7 +449,7 @@ failed_io() {
 retries_are_delayed() {
 	local began took
 	began=$(now)
-	DELAY=10 fails $ATTEMPTS 'Input/output error' trap-read status 0x0806
+	DELAY=10 fails $ATTEMPTS 'Input/output error' 'read of .* failed: internal error' trap-read status 0x0806
 	took=$(($(now) - began))
 	same "how often it was told" 1 "$(count behavior)"
 	[ $took -ge $((1000 * (ATTEMPTS - 1))) ] || fail "it took $took ms"
