@@ -89,6 +89,10 @@ link_is_missing() {
 	# The other end has one.
 	doctor 0
 	mend
+	# The next test finds the device that it knows.
+	run "${THERE[@]}" rdma link delete rxe0
+	run "${THERE[@]}" rdma link add rnvme_rxe1 type rxe netdev rnvme1
+	wait_until 10 rdma_is_up rnvme_rxe1 || fail "the device does not come up"
 }
 
 interface_is_down() {
@@ -99,6 +103,7 @@ interface_is_down() {
 
 # The other end's interface is down: ours has been set up, and carries nothing.
 cable_is_pulled() {
+	defer ip link set rnvme0 up
 	run ip link set rnvme0 down
 	doctor 1 -a "$TARGET4"
 	has "$FOUND" '^fault +interface +rnvme1 has no carrier: look at its cable, and at the other end$'
@@ -122,6 +127,7 @@ ports_are_not_active() {
 	doctor 0
 	same finding "warning  link       port 1 of rnvme_rxe2 is not active, on rnvme2" "$FOUND"
 	# Nor are both ends of a cable without the one.
+	defer ip link set rnvme0 up
 	run ip link set rnvme0 down
 	for device in rnvme_rxe0 rnvme_rxe1; do
 		wait_until 10 rdma_is_down $device || fail "the port of $device stays active"
@@ -205,18 +211,22 @@ controller_is_dead() {
 }
 
 identity_is_not_written_down() {
-	local pattern="warning +host .*; fix: (mkdir -p /etc/nvme && echo '(.*)' >/etc/nvme/hostid)" id
-	[ ! -e /etc/nvme/hostid ] || {
-		run mv /etc/nvme/hostid "$SCRATCH/hostid"
-		defer mv "$SCRATCH/hostid" /etc/nvme/hostid
-	}
-	defer rm -f /etc/nvme/hostid
-	run rnvme doctor -q "$HOSTNQN"
+	local pattern="warning +host .*; fix: (mkdir -p /etc/nvme && echo '(.*)' >/etc/nvme/hostid)" id file
+	for file in hostnqn hostid; do
+		[ ! -e /etc/nvme/$file ] || {
+			run mv /etc/nvme/$file "$SCRATCH/$file"
+			defer mv "$SCRATCH/$file" /etc/nvme/$file
+		}
+		defer rm -f /etc/nvme/$file
+	done
+	mkdir -p /etc/nvme
+	echo "$HOSTNQN" >/etc/nvme/hostnqn
+	run rnvme doctor
 	[[ $OUTPUT =~ $pattern ]] || fail "'$pattern' is not in: $OUTPUT"
 	id=${BASH_REMATCH[2]}
 	run bash -c "${BASH_REMATCH[1]}"
 	same "the file" "$id" "$(</etc/nvme/hostid)"
-	run rnvme doctor -q "$HOSTNQN"
+	run rnvme doctor
 	has "$OUTPUT" "ok +host +this host is $HOSTNQN"
 }
 
