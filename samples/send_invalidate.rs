@@ -6,8 +6,7 @@
 //! does, and says that it is done by a message that invalidates the key at the same time:
 //! when it arrives, the memory is the near end's again, without a request of its own. That
 //! the key is dead is shown by using it once more. A region has the same key again after 256
-//! registrations; that the message of the first one ends no later one is shown, too, and that
-//! a region stays with its queue pair, which is where such messages are known by their order.
+//! registrations; that the message of the first one ends no later one is shown, too.
 
 use common::{
     failure::{
@@ -128,7 +127,6 @@ fn run(job: &Arc<Job>) -> Result<Line, Failure> {
     for _ in 0..ELSEWHERE {
         elsewhere(&near, &far, mtu)?;
     }
-    stays(&near, &far, mtu)?;
     let iters = parameters::iters.get();
     Ok(Line::new(fmt!(
         "{iters} keys invalidated by the peer, {refused} once more in vain, and the last one is dead"
@@ -256,28 +254,6 @@ fn dead(
         Some(Ok(_)) => return Err(Failure::new("dead key", fmt!("it is alive"))),
         None => pr_info!("the refusal was lost\n"),
     }
-    Ok(())
-}
-
-/// A region is not registered on another queue pair, where a message about a key of long ago
-/// may wait.
-fn stays(near: &Place<'_>, far: &Place<'_>, mtu: Mtu) -> Result<(), Failure> {
-    let step = "registration elsewhere";
-    let memory = Work::with_region(near, 1)?;
-    let data = Buffer::new(1, GFP_KERNEL).step("data")?;
-    let (owner, _guest) = pair::connect(near, far, mtu, OWNER)?;
-    let (memory, _) = owner.open(memory, data, Direction::FromDevice)?;
-    let (mut memory, data) = owner.close(memory)?;
-    let region = memory.region.as_mut().ok_or(EINVAL).step("region")?;
-    let attached = region.attach(data, Direction::FromDevice);
-    attached.map_err(|(error, _)| error).step("region")?;
-    region.bind().step("region")?;
-    let (stranger, _peer) = pair::connect(near, far, mtu, OWNER)?;
-    let memory = stranger.refuses(step, memory, EINVAL, |memory, chain| {
-        chain.register(memory.region()?)
-    })?;
-    // It still is where it was.
-    owner.close(owner.register(memory)?)?;
     Ok(())
 }
 

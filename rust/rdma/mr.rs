@@ -19,8 +19,13 @@
 //!                                         Chain::invalidate + invalidated
 //! ```
 //!
-//! A region is used again and again, with a new key each time, on the queue pair that it
-//! was first registered on. Regions that a queue pair's operations share are in a [`Pool`].
+//! A region is used again and again, with a new key each time. Regions that a
+//! queue pair's operations share are in a [`Pool`].
+//!
+//! A region is for one queue pair. It has the same key again after 256 registrations, and
+//! what tells a peer's invalidation of that time from one of now is the order of the queue
+//! pair's completions. That is not checked: where a region moves to another queue pair, a
+//! message that waits there must not have been about it.
 //!
 //! Data goes in, is reached by its key, and comes out when nobody can:
 //!
@@ -151,16 +156,13 @@ pub(crate) enum State {
 /// - `mr` is a region of `pd`, owned by this object, unless it was deregistered.
 /// - The memory that `mr` describes is mapped in `map` and owned by `data` while
 ///   the state is not `Closed`.
-/// - All registrations were on the queue pair of `registered`.
 /// - While the state is `Closed` or `Bound`, the key of `mr` is one that the device
-///   never had, or had 255 registrations ago, each of which was invalidated since, as was
-///   told in the completion queue of that queue pair. So no peer can have invalidated it
-///   already, ahead of the registration to come, by a message that is still to be handled
-///   there.
+///   never had, or had 255 registrations ago, each of which was invalidated since. So no
+///   peer can have invalidated it already, ahead of the registration to come.
 pub struct Region<D: Scatter> {
     mr: Option<NonNull<bindings::ib_mr>>,
     state: Cell<State>,
-    /// The latest registration that was asked for.
+    /// The latest registration.
     registered: Cell<Registered>,
     /// What a peer may do, and the device for it; set by `bind`.
     access: bindings::ib_access_flags,
@@ -461,17 +463,10 @@ impl<D: Scatter> Region<D> {
         self.mr.map(|mr| unsafe { (*mr.as_ptr()).rkey })
     }
 
-    /// Takes note that the region is about to be registered on the queue pair of these.
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` if it was to be registered on another one before.
+    /// Takes note that the region is about to be registered.
     #[inline]
-    pub(in crate::rdma) fn begin_registration(&self, registrations: &Registrations) -> Result {
-        // INVARIANT: It is on the queue pair of the ones before, as `begin` sees to.
-        self.registered
-            .set(registrations.begin(self.registered.get())?);
-        Ok(())
+    pub(in crate::rdma) fn begin_registration(&self, registered: Registered) {
+        self.registered.set(registered);
     }
 
     /// The parts that a work request is made of: region, key, access, state.

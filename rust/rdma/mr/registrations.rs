@@ -4,14 +4,12 @@
 //!
 //! A region has the same key again after 256 registrations, as only 8 bits of it
 //! change. So that a key was invalidated says nothing of a registration that was made
-//! later: each is known by its number on the queue pair that it was posted to, of which a
-//! region has one only.
+//! later: each is known by its number on the queue pair that it was posted to.
 
 use core::sync::atomic::{
     AtomicU64,
     Ordering, //
 };
-use kernel::prelude::*;
 
 /// The registrations that a queue pair has been asked for.
 pub(crate) struct Registrations {
@@ -49,21 +47,13 @@ impl Registrations {
         self.checked
     }
 
-    /// One more, which is about to be posted, of a region of which `latest` was the latest.
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` if that was on another queue pair: what is received here is in no order with
-    /// what ended it there, and may be about a key that the region has had in the meantime.
+    /// One more, which is about to be posted.
     #[inline]
-    pub(in crate::rdma) fn begin(&self, latest: Registered) -> Result<Registered> {
-        if latest.queue != self.queue {
-            latest.is_none()?;
-        }
-        Ok(Registered {
+    pub(in crate::rdma) fn begin(&self) -> Registered {
+        Registered {
             queue: self.queue,
             number: self.count.fetch_add(1, Ordering::Relaxed),
-        })
+        }
     }
 
     /// Those that a message may be about whose completion is being handled.
@@ -92,16 +82,6 @@ impl Registered {
         queue: u64::MAX,
         number: u64::MAX,
     };
-
-    // So that for each but the first registration it is one comparison that is made.
-    #[cold]
-    #[inline(never)]
-    fn is_none(self) -> Result {
-        match self.queue == Self::NEVER.queue {
-            true => Ok(()),
-            false => Err(EINVAL),
-        }
-    }
 }
 
 /// The registrations of a queue pair before some moment.

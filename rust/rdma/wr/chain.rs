@@ -111,8 +111,8 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the region is not bound, of another domain, or was to be registered on
-    /// another queue pair before, `ENOBUFS` if there is no room for one more request.
+    /// `EINVAL` if the region is not bound or of another domain, `ENOBUFS` if there
+    /// is no room for one more request.
     #[inline]
     pub fn register<D: Scatter>(&mut self, region: &'a Region<D>) -> Result
     where
@@ -130,7 +130,7 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
         };
         request.wr.opcode = bindings::ib_wr_opcode_IB_WR_REG_MR;
         request.wr.send_flags = self.take_flags();
-        region.begin_registration(self.queue.registrations())?;
+        region.begin_registration(self.queue.registrations().begin());
         self.push_change(Request::register(request), state, State::Valid)
     }
 
