@@ -104,14 +104,27 @@ impl Device {
         unsafe { u32::from((*self.as_raw()).node_type) == bindings::RDMA_NODE_RNIC }
     }
 
+    /// Whether it is soft-iWARP.
+    fn is_siw(&self) -> bool {
+        // SAFETY: `self` is a valid device by the type invariant; its operations are
+        // constant.
+        let driver = unsafe { (*self.as_raw()).ops.driver_id };
+        driver == bindings::rdma_driver_id_RDMA_DRIVER_SIW
+    }
+
     /// Whether it looks at the key that a peer's message invalidates. Soft-iWARP does at its upper
     /// 24 bits only, and so a peer can end a registration ahead of its posting: that is open
     /// again afterwards (`siw_invalidate_stag`).
     pub(crate) fn checks_invalidated_keys(&self) -> bool {
-        // SAFETY: `self` is a valid device by the type invariant; its operations are
-        // constant.
-        let driver = unsafe { (*self.as_raw()).ops.driver_id };
-        driver != bindings::rdma_driver_id_RDMA_DRIVER_SIW
+        !self.is_siw()
+    }
+
+    /// Whether a queue pair whose connection the connection manager ends gives back all that is
+    /// posted. One of soft-iWARP does not: what is being sent then fails, and if that was the last
+    /// that was begun, the queue pair is taken for one that has nothing to do, and what waits behind
+    /// it never completes (`siw_qp_sq_process`, `siw_qp_nextstate_from_rts`).
+    pub(crate) fn flushes_what_closes(&self) -> bool {
+        !self.is_siw()
     }
 
     /// Whether it is given addresses as the processor knows them, and there is nothing to map:

@@ -98,6 +98,10 @@ impl<E: Endpoint> Connected<E> {
     /// [`drain`](QueuePair::drain). Sleeps; not from a completion or a connection event.
     pub fn disconnect(&self) {
         self.queue.close();
+        if !self.queue.device().flushes_what_closes() {
+            // The drain reports it if that is refused.
+            self.queue.stop();
+        }
         // SAFETY: The id is ours. An error means that it was not connected any
         // more, which is what is wanted.
         unsafe { bindings::rdma_disconnect(self.id.as_ptr()) };

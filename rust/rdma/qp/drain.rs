@@ -205,7 +205,7 @@ impl<E: Context> QueuePair<E> {
     }
 
     /// Moves the queue pair to its error state (`ib_modify_qp`); whether that worked. Sleeps.
-    fn stop(&self) -> bool {
+    pub(in crate::rdma) fn stop(&self) -> bool {
         let mut attributes = bindings::ib_qp_attr {
             qp_state: bindings::ib_qp_state_IB_QPS_ERR,
             ..pin_init::zeroed()
