@@ -52,10 +52,14 @@ target_namespace_delete() {
 
 # target_port PORT ADDRESS [SERVICE]: a listener. The numbers of ports are ours from 4420.
 target_port() {
+	defer target_port_delete "$1"
+	target_listen "$@"
+}
+
+target_listen() {
 	local path=$NVMET/ports/$1 family=ipv4
 	[[ $2 != *:* ]] || family=ipv6
 	mkdir "$path" || return 1
-	defer target_port_delete "$1"
 	echo rdma >"$path/addr_trtype" && echo "$family" >"$path/addr_adrfam" &&
 		echo "$2" >"$path/addr_traddr" && echo "${3:-4420}" >"$path/addr_trsvcid"
 }
@@ -66,8 +70,12 @@ target_port_delete() {
 
 # target_export PORT SUBSYSTEM
 target_export() {
-	ln -s "$NVMET/subsystems/$2" "$NVMET/ports/$1/subsystems/$2" || return 1
 	defer target_unexport "$1" "$2"
+	target_offer "$@"
+}
+
+target_offer() {
+	ln -s "$NVMET/subsystems/$2" "$NVMET/ports/$1/subsystems/$2"
 }
 
 target_unexport() {
@@ -107,9 +115,10 @@ port_goes() {
 	target_port_delete 4420
 }
 
+# It listens again, until whoever made it listen first undoes that.
 port_is_back() {
-	target_port 4420 "$TARGET4"
-	target_export 4420 "$NQN"
+	target_listen 4420 "$TARGET4"
+	target_offer 4420 "$NQN"
 }
 
 # start_pair: a cable, and the subsystem $NQN with one disk at its end: for a test that breaks some of
