@@ -646,8 +646,9 @@ breaks_replies_at_random() {
 # The same with several targets at once, until there were very many; and the host tries again by
 # itself.
 breaks_replies_for_long() {
-	local broken number told=500 worker workers=()
+	local broken number told worker workers=()
 	local enough=$SCRATCH/enough
+	told=$(now)
 	defer rdma_objects_are_back
 	for number in {1..6}; do
 		random_worker "$number" $((${RANDOM_SEED:-0} * 100 + number)) "$enough" &
@@ -658,9 +659,9 @@ breaks_replies_for_long() {
 		for worker in "${workers[@]}"; do
 			! process_ended "$worker" || fail "a worker ended"
 		done
-		if [ "$broken" -ge "$told" ]; then
+		if [ $(($(now) - told)) -ge 60000 ]; then
 			note "$broken broken replies so far"
-			told=$((broken + 500))
+			told=$(now)
 		fi
 		sleep 5
 	done
@@ -678,7 +679,7 @@ random_worker() {
 	mkdir "$SCRATCH"
 	hostile random "$2"
 	until [ -e "$3" ]; do
-		connects_at_random --ctrl-loss-tmo 60 -c 1 --fast_io_fail_tmo 5 || continue
+		connects_at_random -i 2 -Q 16 --ctrl-loss-tmo 60 -c 1 --fast_io_fail_tmo 5 || continue
 		end=$(($(now) + 60000))
 		until [ -e "$3" ] || [ "$(now)" -gt $end ] || state_is "$CTRL" dead; do
 			reads_at_random 128
