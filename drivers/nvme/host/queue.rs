@@ -397,6 +397,18 @@ impl Queue {
         });
     }
 
+    /// A device broke its word: it has a command although its queue pair is drained. Nobody may have
+    /// the data back, so a request of it never ends.
+    #[cold]
+    fn kept_by_device(&self, id: CommandId) {
+        pr_err!(
+            "rnvme{}: command {} on queue {} was never given back by the RDMA device, and cannot end\n",
+            self.origin.ctrl_id,
+            id.tag().get(),
+            self.qid
+        );
+    }
+
     /// Gives what is still in flight to `end`. The queue pair must be drained.
     /// Sleeps.
     fn reclaim(&self, end: impl Fn(Request<Io>)) {

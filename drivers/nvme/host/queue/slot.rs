@@ -351,14 +351,20 @@ impl<D: Cargo> Slot<D> {
         D::deliver(this, completion, cargo);
     }
 
-    /// Takes the data back from `queue`, which is drained, and counts what its command took.
-    /// Sleeps.
+    /// Takes the data back from `queue`, which is drained, and counts what its command took. What a
+    /// device keeps all the same stays with it. Sleeps.
     pub(super) fn reclaim(&self, queue: &Queue) -> Option<D> {
         let mut body = self.any()?;
         let was_in_flight = body.state != RequestState::Idle;
         body.state = body.state.after(Event::Drained).0;
         body.answer = None;
-        let mut capsule = body.capsule.take()?.into_inner();
+        let Some(capsule) = body.capsule.take() else {
+            if was_in_flight {
+                queue.kept_by_device(body.id);
+            }
+            return None;
+        };
+        let mut capsule = capsule.into_inner();
         if was_in_flight {
             queue.stats.lost(&body.tally, capsule.begins_call);
         }
