@@ -124,8 +124,11 @@ device_comes_back_under_io() {
 	run rdma link delete rnvme_rxe0
 	loses
 	! owns_queue_pair || fail "a queue pair is left of a deleted device"
-	rdma_add "" rnvme_rxe0 rnvme0
-	# The target listens on it again within five seconds.
+	run rdma link add rnvme_rxe0 type siw netdev rnvme0
+	wait_until 10 rdma_is_up rnvme_rxe0
+	# The target does not listen again by itself.
+	port_goes
+	port_is_back
 	comes_back
 	is_verified
 }
