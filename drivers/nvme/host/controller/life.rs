@@ -34,15 +34,17 @@ use kernel::{
     },
 };
 use nvme_wire::{
+    backoff::Backoff,
     keep_alive::KeepAlive,
     state::State, //
 };
 use rrdma::{
     memory,
+    random,
     sync::{
         Deadline,
         Msecs, //
-    },
+    }, //
 };
 
 /// How often we poll for others.
@@ -52,11 +54,51 @@ const POLL: Msecs = Msecs::new(10);
 /// is being deleted.
 const RETRY: Msecs = Msecs::from_secs(1);
 
+/// The longest pause before the namespaces are looked at again, because something went wrong.
+const LONGEST_PAUSE: Msecs = Msecs::from_secs(60);
+
 /// What somebody wants of a controller that is live.
 enum Wish<'a> {
     /// For which it is our turn.
     Removal(Turn<'a>),
     Reset,
+}
+
+/// When the disks are brought in line again with what there is, as that failed.
+struct Again {
+    /// How often it failed in a row.
+    failed: u32,
+    next: Deadline,
+}
+
+impl Default for Again {
+    fn default() -> Self {
+        Self {
+            failed: 0,
+            next: Deadline::NEVER,
+        }
+    }
+}
+
+impl Again {
+    /// Takes note of how an errand ended. The target may want no other attempt; one at the hardware
+    /// queues is for the next connection.
+    fn note(&mut self, done: &Result<(), Failure>) {
+        match done {
+            Ok(()) => *self = Self::default(),
+            Err(failure) if failure.is_final() || failure.stage == ErrorStage::Queues => {}
+            Err(_) => {
+                let backoff = Backoff::new(LONGEST_PAUSE.get());
+                let pause = backoff.pause_ms(self.failed, random::number());
+                self.failed = self.failed.saturating_add(1);
+                self.next = Deadline::after(Msecs::new(pause));
+            }
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.next.left() == Msecs::new(0)
+    }
 }
 
 impl Controller {
@@ -166,8 +208,10 @@ impl Controller {
     ) -> Result<Wish<'a>, Failure> {
         // What does not work once is not tried again before the next connection.
         let mut queues = Some(session.queues());
+        let mut again = Again::default();
         self.serve(session, || {
             if let Some(done) = self.take_errand() {
+                again.note(&done);
                 if let Err(failure) = done {
                     self.warn(format_args!("{}", failure.message()));
                 }
@@ -179,6 +223,7 @@ impl Controller {
             if self.is_resetting() && !self.is_deleting() {
                 return ControlFlow::Break(Wish::Reset);
             }
+            let next = next.min(again.next);
             let Some(turn) = self.turn_now() else {
                 return ControlFlow::Continue(next);
             };
@@ -189,7 +234,8 @@ impl Controller {
                 self.start_errand(turn, Errand::Follow(found));
             } else if self.is_deleting() {
                 return ControlFlow::Break(Wish::Removal(turn));
-            } else if self.is_scan_due() {
+            } else if self.is_scan_due() || again.is_due() {
+                again.next = Deadline::NEVER;
                 self.start_errand(turn, Errand::Scan(session.inventory.clone()));
             }
             ControlFlow::Continue(next)

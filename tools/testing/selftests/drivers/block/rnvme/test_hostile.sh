@@ -317,6 +317,28 @@ cannot_tell_for_a_moment() {
 	leave
 }
 
+# Where a look at the namespaces fails another one follows, after ever longer pauses.
+looks_again_by_itself() {
+	AFTER=1 hostile list status 0x6
+	connect_hostile
+	expect 1 "${RNVME[@]}" rescan "$CTRL"
+	has "$ERRORS" 'internal error'
+	wait_until "$SOON" has_listed 6 || fail "after $(count list) looks there is no other"
+	# The next pause is more than three seconds.
+	kill -USR1 "$TARGET"
+	wait_until "$SOON" has_listed 7 || fail "the target can tell, and nobody asks"
+	sleep 2
+	same "looks, of which the last found out" 7 "$(count list)"
+	same state live "$(ctrl_field "$CTRL" state)"
+	compare "$(disk "$CTRL" 1)" 65536
+	leave
+}
+
+# has_listed TIMES: whether the target was asked so often what namespaces there are.
+has_listed() {
+	[ "$(count list)" -ge "$1" ]
+}
+
 # says PATTERN: whether the controller has failed so.
 says() {
 	grep -qE -e "$1" <<<"$(ctrl_field "$CTRL" message)"
@@ -773,6 +795,7 @@ main setup \
 	comes_back_with_other_abilities \
 	comes_back_with_another_refusal \
 	cannot_tell_for_a_moment \
+	looks_again_by_itself \
 	endless_list \
 	odd_but_allowed \
 	leaves_keys_alone \
