@@ -521,6 +521,12 @@ impl Controller {
         shown.refusals = refusals;
     }
 
+    /// Whether a namespace that was refused when they were looked at last may be a disk the next
+    /// time, though nothing changes.
+    fn may_refusals_pass(&self) -> bool {
+        self.shown.lock().refusals.may_pass()
+    }
+
     /// Tells that a namespace has another size or protection. May sleep.
     pub(crate) fn namespace_changed(&self, namespace: &Namespace) {
         self.host.tell(self, Event::NamespaceChanged(namespace));

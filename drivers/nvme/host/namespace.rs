@@ -420,10 +420,14 @@ impl Search<'_> {
                 let pushed = self.found.doubts.push(Doubt { nsid, failure }, GFP_KERNEL);
                 pushed.map_err(memory)?;
             }
-            // It may have gone since it was listed.
-            Err(failure) => self
-                .refusals
-                .add(nsid, format_args!("{}", failure.message())),
+            // It may have gone since it was listed, or be a disk the next time.
+            Err(failure) => {
+                if !failure.is_final() {
+                    self.refusals.pass();
+                }
+                self.refusals
+                    .add(nsid, format_args!("{}", failure.message()));
+            }
         }
         Ok(())
     }

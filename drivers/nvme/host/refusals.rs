@@ -25,6 +25,8 @@ pub(crate) struct Refusals {
     count: u32,
     /// There are namespaces besides that were not looked at.
     cut: bool,
+    /// Some may be disks when they are looked at again.
+    pass: bool,
 }
 
 impl Refusals {
@@ -34,6 +36,7 @@ impl Refusals {
             kept: KVec::new(),
             count: 0,
             cut: false,
+            pass: false,
         }
     }
 
@@ -56,6 +59,16 @@ impl Refusals {
         let reason = Message::new(reason);
         // Without memory it is one that is not kept.
         let _ = self.kept.push(Refusal { nsid, reason }, GFP_KERNEL);
+    }
+
+    /// What keeps one of them from being a disk may pass by itself.
+    pub(crate) fn pass(&mut self) {
+        self.pass = true;
+    }
+
+    /// Whether there is such a one.
+    pub(crate) fn may_pass(&self) -> bool {
+        self.pass
     }
 
     /// There are more namespaces than are looked at.

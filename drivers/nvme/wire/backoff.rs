@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How long to wait between attempts to connect again.
+//! How long to wait between attempts.
 
 /// Pauses that double up to a longest one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

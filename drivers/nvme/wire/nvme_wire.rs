@@ -20,6 +20,7 @@
     )
 )]
 
+pub mod again;
 pub mod async_event;
 pub mod backoff;
 pub mod block_status;

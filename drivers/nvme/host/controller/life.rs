@@ -34,7 +34,10 @@ use kernel::{
     },
 };
 use nvme_wire::{
-    backoff::Backoff,
+    again::{
+        Looks,
+        Outcome, //
+    },
     keep_alive::KeepAlive,
     state::State, //
 };
@@ -54,9 +57,6 @@ const POLL: Msecs = Msecs::new(10);
 /// is being deleted.
 const RETRY: Msecs = Msecs::from_secs(1);
 
-/// The longest pause before the namespaces are looked at again, because something went wrong.
-const LONGEST_PAUSE: Msecs = Msecs::from_secs(60);
-
 /// What somebody wants of a controller that is live.
 enum Wish<'a> {
     /// For which it is our turn.
@@ -64,38 +64,34 @@ enum Wish<'a> {
     Reset,
 }
 
-/// When the disks are brought in line again with what there is, as that failed.
+/// When the disks are brought in line again with what there is, as something of it is missing.
 struct Again {
-    /// How often it failed in a row.
-    failed: u32,
+    looks: Looks,
     next: Deadline,
 }
 
-impl Default for Again {
-    fn default() -> Self {
+impl Again {
+    fn new() -> Self {
         Self {
-            failed: 0,
+            looks: Looks::default(),
             next: Deadline::NEVER,
         }
     }
-}
 
-impl Again {
-    /// Takes note of how an errand ended. The target may want no other attempt; one at the hardware
-    /// queues is for the next connection.
-    fn note(&mut self, done: &Result<(), Failure>) {
-        match done {
-            Ok(()) => *self = Self::default(),
-            Err(failure) if failure.is_final() || failure.stage == ErrorStage::Queues => {}
-            Err(_) => {
-                let backoff = Backoff::new(LONGEST_PAUSE.get());
-                let pause = backoff.pause_ms(self.failed, random::number());
-                self.failed = self.failed.saturating_add(1);
-                self.next = Deadline::after(Msecs::new(pause));
-            }
-        }
+    /// Takes note of how an errand ended; another attempt at the hardware queues is for the next
+    /// connection.
+    fn note(&mut self, done: &Result<(), Failure>, controller: &Controller) {
+        let outcome = match done {
+            Err(failure) if failure.stage == ErrorStage::Queues => return,
+            Err(failure) if failure.is_final() => Outcome::Lasting,
+            Ok(()) if !controller.may_refusals_pass() => Outcome::Done,
+            _ => Outcome::Passing,
+        };
+        let pause = self.looks.after(outcome, random::number());
+        self.next = pause.map_or(Deadline::NEVER, |ms| Deadline::after(Msecs::new(ms)));
     }
 
+    /// Whether a look is due.
     fn is_due(&self) -> bool {
         self.next.left() == Msecs::new(0)
     }
@@ -208,10 +204,14 @@ impl Controller {
     ) -> Result<Wish<'a>, Failure> {
         // What does not work once is not tried again before the next connection.
         let mut queues = Some(session.queues());
-        let mut again = Again::default();
+        let mut again = Again::new();
+        if found.is_none() {
+            // The first disks are made.
+            again.note(&Ok(()), self);
+        }
         self.serve(session, || {
             if let Some(done) = self.take_errand() {
-                again.note(&done);
+                again.note(&done, self);
                 if let Err(failure) = done {
                     self.warn(format_args!("{}", failure.message()));
                 }
@@ -223,8 +223,8 @@ impl Controller {
             if self.is_resetting() && !self.is_deleting() {
                 return ControlFlow::Break(Wish::Reset);
             }
-            let next = next.min(again.next);
             let Some(turn) = self.turn_now() else {
+                // Whoever has it wakes us when it is over.
                 return ControlFlow::Continue(next);
             };
             let tag_set = &session.tag_set;
@@ -238,7 +238,7 @@ impl Controller {
                 again.next = Deadline::NEVER;
                 self.start_errand(turn, Errand::Scan(session.inventory.clone()));
             }
-            ControlFlow::Continue(next)
+            ControlFlow::Continue(next.min(again.next))
         })
     }
 

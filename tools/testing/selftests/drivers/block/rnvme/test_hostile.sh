@@ -334,6 +334,52 @@ looks_again_by_itself() {
 	leave
 }
 
+# A namespace that is new gets its disk once the target can tell what it is: nobody has to ask.
+new_disks_come_by_themselves() {
+	NAMESPACES=2 AFTER=1 hostile namespace status 0x6
+	connect_hostile
+	has "$ERRORS" "^rnvme: $CTRL: no disk: namespace 2: .*internal error"
+	comes_by_itself
+	leave
+	# But nobody asks again who was told that it is in vain.
+	NAMESPACES=2 AFTER=1 hostile namespace status 0x4006
+	connect_hostile
+	sleep 2
+	same looks 1 "$(count list)"
+	leave
+	# A disconnect does not wait for the next look.
+	NAMESPACES=2 AFTER=1 hostile namespace status 0x6
+	connect_hostile
+	wait_until "$SOON" has_listed 3 || fail "after $(count list) looks there is no other"
+	leave
+}
+
+new_disks_come_by_themselves_after_a_loss() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1)
+	hostile
+	connect_hostile
+	NAMESPACES=2 AFTER=1 goes_and_is_back namespace status 0x6
+	comes_by_itself
+	leave
+}
+
+# comes_by_itself: the second namespace has no disk, until the target can tell.
+comes_by_itself() {
+	same refusals 1 "$(ctrl_field "$CTRL" nr_refused_namespaces)"
+	[ ! -e "/dev/${CTRL}n2" ] || fail "the target cannot tell, and there is a disk"
+	kill -USR1 "$TARGET"
+	wait_until "$SOON" test -b "/dev/${CTRL}n2" ||
+		fail "after $(count list) looks there is no disk: $(ctrl_field "$CTRL" reason)"
+	compare "$(disk "$CTRL" 2)" 65536
+	wait_until "$SOON" no_refusals || fail "it is said to have no disk"
+	same state live "$(ctrl_field "$CTRL" state)"
+	compare "$(disk "$CTRL" 1)" 65536
+}
+
+no_refusals() {
+	[ "$(ctrl_field "$CTRL" nr_refused_namespaces)" = 0 ]
+}
+
 # has_listed TIMES: whether the target was asked so often what namespaces there are.
 has_listed() {
 	[ "$(count list)" -ge "$1" ]
@@ -796,6 +842,8 @@ main setup \
 	comes_back_with_another_refusal \
 	cannot_tell_for_a_moment \
 	looks_again_by_itself \
+	new_disks_come_by_themselves \
+	new_disks_come_by_themselves_after_a_loss \
 	endless_list \
 	odd_but_allowed \
 	leaves_keys_alone \
