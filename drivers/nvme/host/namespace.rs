@@ -440,8 +440,9 @@ impl Found {
     ///
     /// # Errors
     ///
-    /// - What the target said of a namespace that has a disk, if it could not tell what it is: that
-    ///   disk stays as it is.
+    /// - What the target said of the first namespace that has a disk of which it could not tell
+    ///   what it is, or why that disk could not be changed: it stays as it is, and the others are
+    ///   brought in line.
     /// - [`ECANCELED`](errno::ECANCELED) if what was found later was followed already. So it is
     ///   with all that follows what was found.
     pub(crate) fn update_disks(&self, controller: &Controller) -> Result<(), Failure> {
@@ -455,10 +456,11 @@ impl Found {
                 }
             }
             for namespace in namespaces.iter_mut() {
-                match self.doubt(namespace.nsid) {
-                    Some(failure) => result = Err(failure.clone()),
-                    None => self.update_disk(controller, namespace)?,
-                }
+                let updated = match self.doubt(namespace.nsid) {
+                    Some(failure) => Err(failure.clone()),
+                    None => self.update_disk(controller, namespace),
+                };
+                result = result.and(updated);
             }
             result
         })
@@ -508,65 +510,97 @@ impl Found {
 
     /// Has disks do what their namespaces can do now, if that is something else than before. For
     /// who has the turn. Sleeps, for I/O too.
+    ///
+    /// # Errors
+    ///
+    /// - Why the first disk that could not be changed could not; the others are.
+    /// - [`ECANCELED`](errno::ECANCELED) if what was found later was followed already.
     pub(crate) fn take_over_abilities(&self, controller: &Controller) -> Result<(), Failure> {
-        for described in &self.list {
-            let nsid = described.wwid.nsid;
-            let other = controller.with_namespaces_mut(|namespaces| -> Result<_, Failure> {
-                namespaces.follow(self.look)?;
-                let namespace = namespaces.iter().find(|n| n.nsid == nsid);
-                Ok(namespace.and_then(|namespace| {
-                    let now = follow::abilities(&namespace.limits, &described.limits)?;
-                    Some((namespace.disk(), now))
-                }))
-            })?;
-            let Some((disk, now)) = other else {
-                continue;
-            };
-            // Without the lock: recovery wants it, for which I/O may have to wait.
-            block_limits(self.max_segments, &now)
-                .and_then(|limits| disk.set_limits(limits))
-                .map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "disk"))?;
-            disk.data()
-                .deallocate_zeroes
-                .set(now.write_zeroes_may_deallocate);
-            controller.with_namespaces_mut(|namespaces| {
-                let mut namespaces = namespaces.iter_mut();
-                if let Some(namespace) = namespaces.find(|n| n.nsid == nsid) {
-                    // Its size may be another one since.
-                    let before = namespace.limits;
-                    namespace.limits = follow::abilities(&before, &now).unwrap_or(before);
-                }
-            });
-            controller.log(format_args!("namespace {nsid}: other limits of its disk"));
-        }
+        self.for_each(|described| self.take_over(controller, described))
+    }
+
+    fn take_over(&self, controller: &Controller, described: &Described) -> Result<(), Failure> {
+        let nsid = described.wwid.nsid;
+        let other = controller.with_namespaces_mut(|namespaces| -> Result<_, Failure> {
+            namespaces.follow(self.look)?;
+            let namespace = namespaces.iter().find(|n| n.nsid == nsid);
+            Ok(namespace.and_then(|namespace| {
+                let now = follow::abilities(&namespace.limits, &described.limits)?;
+                Some((namespace.disk(), now))
+            }))
+        })?;
+        let Some((disk, now)) = other else {
+            return Ok(());
+        };
+        // Without the lock: recovery wants it, for which I/O may have to wait.
+        block_limits(self.max_segments, &now)
+            .and_then(|limits| disk.set_limits(limits))
+            .map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "disk"))?;
+        disk.data()
+            .deallocate_zeroes
+            .set(now.write_zeroes_may_deallocate);
+        controller.with_namespaces_mut(|namespaces| {
+            let mut namespaces = namespaces.iter_mut();
+            if let Some(namespace) = namespaces.find(|n| n.nsid == nsid) {
+                // Its size may be another one since.
+                let before = namespace.limits;
+                namespace.limits = follow::abilities(&before, &now).unwrap_or(before);
+            }
+        });
+        controller.log(format_args!("namespace {nsid}: other limits of its disk"));
         Ok(())
     }
 
-    /// Makes the disks that are not there. Sleeps, for I/O too: a disk is searched for
-    /// partitions.
-    pub(crate) fn make_disks(self, controller: &Arc<Controller>) -> Result<(), Failure> {
-        for described in &self.list {
-            if controller.has_namespace(described.wwid.nsid) {
-                continue;
-            }
-            // Those that have disks may be others than the first.
-            if controller.with_namespaces(|namespaces| namespaces.len() >= MAX_NAMESPACES) {
-                return Ok(());
-            }
-            let birth = self.begin_disk(controller, described)?;
-            let made = self.disk(controller, described, &birth).and_then(|disk| {
-                controller.add_namespace(Namespace {
-                    nsid: described.wwid.nsid,
-                    limits: described.limits,
-                    disk: Arc::new(disk, GFP_KERNEL)?,
-                })
-            });
-            if birth.gone.get() {
-                return Err(superseded());
-            }
-            made.map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "disk"))?;
+    /// Makes the disks that are not there. For who has the turn. Sleeps, for I/O too: a disk is
+    /// searched for partitions.
+    ///
+    /// # Errors
+    ///
+    /// - Why the first disk that could not be made could not; the others are.
+    /// - [`ECANCELED`](errno::ECANCELED) if what was found later was followed already.
+    pub(crate) fn make_disks(&self, controller: &Arc<Controller>) -> Result<(), Failure> {
+        self.for_each(|described| self.make_disk(controller, described))
+    }
+
+    fn make_disk(
+        &self,
+        controller: &Arc<Controller>,
+        described: &Described,
+    ) -> Result<(), Failure> {
+        if controller.has_namespace(described.wwid.nsid) {
+            return Ok(());
         }
-        Ok(())
+        // Those that have disks may be others than the first.
+        if controller.with_namespaces(|namespaces| namespaces.len() >= MAX_NAMESPACES) {
+            return Ok(());
+        }
+        let birth = self.begin_disk(controller, described)?;
+        let made = self.disk(controller, described, &birth).and_then(|disk| {
+            controller.add_namespace(Namespace {
+                nsid: described.wwid.nsid,
+                limits: described.limits,
+                disk: Arc::new(disk, GFP_KERNEL)?,
+            })
+        });
+        if birth.gone.get() {
+            return Err(superseded());
+        }
+        made.map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "disk"))
+    }
+
+    /// Does something to each, and fails as it first does; but what is superseded ends at once.
+    fn for_each(
+        &self,
+        mut act: impl FnMut(&Described) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut result = Ok(());
+        for described in &self.list {
+            match act(described) {
+                Err(failure) if failure.error == errno::ECANCELED => return Err(failure),
+                done => result = result.and(done),
+            }
+        }
+        result
     }
 
     /// From here on whoever follows what is found later [compares](Self::compare) the disk too.
