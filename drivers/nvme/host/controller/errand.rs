@@ -99,6 +99,10 @@ impl Controller {
         }
         {
             let mut shown = self.shown.lock();
+            // Who asked meanwhile is told what came of the next one, and nothing of this one.
+            if result.is_err() && shown.scans.asked != number {
+                return result;
+            }
             shown.scans.done = number;
             if let Err(failure) = &result {
                 shown.failure = Some(failure.clone());

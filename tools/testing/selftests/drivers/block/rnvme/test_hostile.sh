@@ -380,6 +380,19 @@ no_refusals() {
 	[ "$(ctrl_field "$CTRL" nr_refused_namespaces)" = 0 ]
 }
 
+# Who asks while a look is under way is told what comes of the next one, and not that this one failed.
+asked_for_during_a_look() {
+	SLOW=2000 AFTER=1 hostile list status 0x6
+	connect "$TARGET4" --timeout $((30 * SLOWDOWN))
+	expect 1 "${RNVME[@]}" rescan "$CTRL"
+	wait_until "$SOON" has_listed 3 || fail "after $(count list) looks there is no other"
+	# It answers this one as it did before.
+	kill -USR1 "$TARGET"
+	run "${RNVME[@]}" rescan "$CTRL"
+	same looks 4 "$(count list)"
+	leave
+}
+
 # has_listed TIMES: whether the target was asked so often what namespaces there are.
 has_listed() {
 	[ "$(count list)" -ge "$1" ]
@@ -844,6 +857,7 @@ main setup \
 	looks_again_by_itself \
 	new_disks_come_by_themselves \
 	new_disks_come_by_themselves_after_a_loss \
+	asked_for_during_a_look \
 	endless_list \
 	odd_but_allowed \
 	leaves_keys_alone \
