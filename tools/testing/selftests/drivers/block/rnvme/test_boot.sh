@@ -38,7 +38,7 @@ installs_and_is_taken_away() {
 installs_for_dkms() {
 	local version sources named
 	# Where the tests were installed there is nothing to build.
-	[ -e /opt/rnvme/src/Kbuild ] || return 0
+	[ -e /opt/rnvme/src/Kbuild ] || skip "there is no tree of sources"
 	run /opt/rnvme/src/tools/boot/install --root "$ROOT" --dkms "$(command -v rnvme)"
 	version=$(rnvme --version)
 	sources=$ROOT/usr/src/rnvme-${version##* }

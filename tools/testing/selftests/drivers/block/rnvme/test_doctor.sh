@@ -173,7 +173,7 @@ rule_drops_roce() {
 # Rules of the packet filter from before nftables, which nft does not list.
 other_rules_are_not_seen() {
 	# The debug kernel has not got it.
-	modprobe -q iptable_filter || { note "there is no iptable_filter" && return; }
+	modprobe -q iptable_filter || skip "there is no module iptable_filter"
 	defer modprobe -r iptable_filter
 	# A table is made for who asks for it, and stays.
 	run "${THERE[@]}" python3 -c 'import ctypes, socket

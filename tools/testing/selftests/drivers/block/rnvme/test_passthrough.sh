@@ -276,10 +276,7 @@ memory_that_does_not_come_keeps_no_disk() {
 }
 
 answers_32_bit_processes() {
-	if ! grep -q ' blkdev_compat_ptr_ioctl$' /proc/kallsyms; then
-		note 'this kernel has no 32-bit processes'
-		return
-	fi
+	grep -q ' blkdev_compat_ptr_ioctl$' /proc/kallsyms || skip 'the kernel has no 32-bit processes'
 	connect "$TARGET4"
 	run python3 "$HERE/ioctls.py" compat "/dev/$CTRL"
 	has "$OUTPUT" '^status 0 model Linux$'

@@ -219,8 +219,8 @@ bpftrace_is_ready() {
 # Who traces by way of perf_event_open() holds the module, too.
 bpftrace_measures() {
 	local tracer count
-	command -v bpftrace >"$SCRATCH/path" || { note "no bpftrace" && return; }
-	[ -e /sys/kernel/btf/vmlinux ] || { note "the kernel has no BTF" && return; }
+	command -v bpftrace >"$SCRATCH/path" || skip "there is no program bpftrace"
+	[ -e /sys/kernel/btf/vmlinux ] || skip "the kernel has no BTF"
 	connect_disk
 	bpftrace -B line -e "$LATENCY BEGIN { printf(\"ready\\n\"); } END { clear(@start); }" \
 		>"$SCRATCH/bpftrace" 2>&1 &
@@ -241,7 +241,7 @@ bpftrace_measures() {
 
 # perf reads the formats, and makes text of the events by itself.
 perf_records() {
-	command -v perf >"$SCRATCH/path" || { note "no perf" && return; }
+	command -v perf >"$SCRATCH/path" || skip "there is no program perf"
 	connect_disk
 	run perf record -a -q -o "$SCRATCH/perf.data" -e 'rnvme:*' -- \
 		dd if="$DISK" of=/dev/null bs=4k count=20 iflag=direct

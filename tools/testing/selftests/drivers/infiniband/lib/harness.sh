@@ -5,7 +5,7 @@
 #
 # A test is a function. It runs in a subshell of its own under `set -e`: a command that fails, and
 # that no one asked about, fails the test, and the report names the command and its line. `fail`
-# says why. What a test or the set-up makes, it gives to `defer` to undo: the last made is undone
+# says why; `skip` says why it cannot be done here. What a test or the set-up makes, it gives to `defer` to undo: the last made is undone
 # first, however the test ends. A test also fails when undoing fails, and when the kernel reported a
 # fault meanwhile. Who uses this defines `requirements` of what follows at the end, and may define
 # `after_test`, which runs when all has been undone, and without which nothing more is asked. SCRATCH
@@ -57,6 +57,12 @@ note() {
 fail() {
 	note "$*"
 	exit "$KSFT_FAIL"
+}
+
+# End the test that runs: it needs what this machine has not got, for this reason.
+skip() {
+	printf '%s\n' "$*" >"$SKIPPED"
+	exit "$KSFT_SKIP"
 }
 
 # Undo something when the test, or the file, ends: the arguments are a command.
@@ -206,9 +212,16 @@ end_test() {
 	trap '' TERM INT
 	trap - EXIT ERR
 	set +e
-	undo || [ $status != 0 ] || status=$KSFT_FAIL
-	after_test || [ "$status" != 0 ] || status=$KSFT_FAIL
+	undo || spoiled
+	after_test || spoiled
 	exit "$status"
+}
+
+# spoiled: what comes after a test that did not fail makes it fail.
+spoiled() {
+	case $status in
+	0 | "$KSFT_SKIP") status=$KSFT_FAIL ;;
+	esac
 }
 
 after_test() {
@@ -217,8 +230,9 @@ after_test() {
 
 run_test() {
 	# What an earlier test wrote must not look like what this one waits for.
-	local status=0 SCRATCH=$SCRATCH/$1
+	local status=0 SKIPPED=$SCRATCH/skipped SCRATCH=$SCRATCH/$1
 	start_log "$1"
+	rm -f "$SKIPPED"
 	mkdir "$SCRATCH"
 	(
 		DEFERRED=()
@@ -232,17 +246,23 @@ run_test() {
 	wait "$CURRENT" || status=$?
 	CURRENT=
 	rm -rf "$SCRATCH"
+	# Other commands end with that status, too.
+	[ "$status" != "$KSFT_SKIP" ] || [ -e "$SKIPPED" ] || status=$KSFT_FAIL
 	log_is_clean || status=$KSFT_FAIL
 	report "$1" "$status"
 }
 
 # report TEST STATUS
 report() {
-	if [ "$2" = 0 ]; then
-		ktap_test_pass "$1"
-	else
-		ktap_test_fail "$1"
-	fi
+	case $2 in
+	0) ktap_test_pass "$1" ;;
+	"$KSFT_SKIP")
+		# Not by ktap_test_skip, which has no place for the reason.
+		__ktap_test ok "$1" "SKIP $(<"$SKIPPED")"
+		KTAP_CNT_SKIP=$((KTAP_CNT_SKIP + 1))
+		;;
+	*) ktap_test_fail "$1" ;;
+	esac
 }
 
 # The kselftest runner ends a test that takes too long with SIGTERM.

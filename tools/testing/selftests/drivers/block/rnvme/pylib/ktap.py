@@ -11,6 +11,10 @@ class Failure(Exception):
     """The test failed, for this reason."""
 
 
+class Skip(Exception):
+    """The test needs what this machine has not got, for this reason."""
+
+
 def note(text):
     """Say something about the test that runs."""
     for line in str(text).splitlines():
@@ -35,11 +39,14 @@ def skip_all(reason):
 
 
 def _outcome(test, world):
+    """What comes of a test: "ok", "not ok", or the directive of one that is skipped."""
     try:
         try:
             test(world)
         finally:
             world.clean_up()
+    except Skip as skip:
+        return f"# SKIP {skip}"
     except Failure as failure:
         note(failure)
         return "not ok"
@@ -54,11 +61,15 @@ def run(tests, world, only):
     leaves; return the exit status."""
     chosen = [test for test in tests if not only or test.__name__ in only]
     print(f"TAP version 13\n1..{len(chosen)}", flush=True)
-    failed = 0
+    failed = skipped = 0
     for number, test in enumerate(chosen, 1):
         result = _outcome(test, world)
+        if result.startswith("#"):
+            skipped += 1
+            print(f"ok {number} {test.__name__} {result}", flush=True)
+            continue
         failed += result != "ok"
         print(f"{result} {number} {test.__name__}", flush=True)
-    print(f"# Totals: pass:{len(chosen) - failed} fail:{failed} xfail:0 xpass:0 skip:0 error:0",
-          flush=True)
+    print(f"# Totals: pass:{len(chosen) - failed - skipped} fail:{failed} xfail:0 xpass:0 "
+          f"skip:{skipped} error:0", flush=True)
     return FAIL if failed else PASS
