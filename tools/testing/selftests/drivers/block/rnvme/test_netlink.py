@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The netlink interface: every operation with the kernel's ynl client, and wrong."""
+"""The netlink interface: every operation with the kernel's ynl client, and wrong.
+
+What several do at the same time, and who is in another namespace, is in test_netlink_others.py.
+"""
 
 import contextlib
 import errno
 import pathlib
 import struct
 import sys
-import threading
 import time
 
 sys.dont_write_bytecode = True
@@ -550,73 +552,6 @@ def privilege_is_needed(world):
         same(f"{request} as nobody", wanted, found)
 
 
-def waiting(world, index):
-    """Start a connect that no one answers; return its number."""
-    return world.ynl.do("connect", {
-        "traddr": world.values["NOBODY4"], "trsvcid": 5000 + index, "hostid": HOSTID.hex(),
-        "subsysnqn": world.values["NQN"], "hostnqn": world.values["HOSTNQN"],
-        "connect-timeout": 120000})["ctrl-id"]
-
-
-def dump_while_deleting(world):
-    """A dump of what is being deleted ends, and does not lose what stays."""
-    numbers = [waiting(world, index) for index in range(48)]
-    stay, go = set(numbers[::2]), numbers[1::2]
-    id_number = world.spec.sets["ctrl"]["ctrl-id"].number
-    request = world.spec.request("ctrl-get", "dump")
-
-    def delete():
-        client = spec.ynl_family()
-        for number in go:
-            client.do("disconnect", {"ctrl-id": number})
-        client.close()
-
-    worker = threading.Thread(target=delete)
-    worker.start()
-    while worker.is_alive():
-        reply = world.send(request, b"")
-        found = [int.from_bytes(dict(genl.attributes(body))[id_number], "little")
-                 for body in reply.messages]
-        same("controllers found twice", len(found), len(set(found)))
-        # An interrupted dump says so, and is asked for again.
-        check(reply.interrupted or stay <= set(found),
-              f"the dump lost {sorted(stay - set(found))}, and does not say so")
-    worker.join()
-    for number in go:
-        world.wait(number, lambda ctrl: ctrl is None)
-    same("what stayed", stay, {ctrl["ctrl-id"] for ctrl in world.ynl.dump("ctrl-get", {})})
-
-
-def operations_at_the_same_time(world):
-    """Several clients connect, look and disconnect at once."""
-    problems = []
-
-    def work(index):
-        try:
-            client = spec.ynl_family()
-            for _ in range(10):
-                made = client.do("connect", {
-                    "traddr": world.values["NOBODY4"], "trsvcid": 6000 + index,
-                    "subsysnqn": world.values["NQN"], "hostnqn": world.values["HOSTNQN"],
-                    "hostid": HOSTID.hex(), "connect-timeout": 120000,
-                    "duplicate-connect": True})
-                client.dump("ctrl-get", {})
-                found = client.do("ctrl-get", {"ctrl-id": made["ctrl-id"]})
-                same("port", 6000 + index, found["trsvcid"])
-                client.dump("ns-get", {})
-                client.do("disconnect", {"ctrl-id": made["ctrl-id"]})
-            client.close()
-        except Exception as problem:  # pylint: disable=broad-exception-caught
-            problems.append(f"client {index}: {problem!r}")
-
-    workers = [threading.Thread(target=work, args=(index,)) for index in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    same("problems", [], problems)
-
-
 TESTS = [
     ynl_drives_every_operation,
     a_number_is_not_given_again,
@@ -638,12 +573,10 @@ TESTS = [
     unknown_commands,
     objects_that_are_not,
     privilege_is_needed,
-    dump_while_deleting,
-    operations_at_the_same_time,
 ]
 
 
-def main():
+def main(tests):
     """Run all tests, or those that the arguments name."""
     base = fixture.Fixture()
     try:
@@ -657,8 +590,8 @@ def main():
         base.close()
 
     only = sys.argv[1:] and {*sys.argv[1:], "leaves_nothing_behind"}
-    return ktap.run([*TESTS, leaves_nothing_behind], world, only)
+    return ktap.run([*tests, leaves_nothing_behind], world, only)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(TESTS))

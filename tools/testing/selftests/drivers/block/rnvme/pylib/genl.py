@@ -62,14 +62,15 @@ class Reply:
 
 
 class Socket:
-    """A connection to a family."""
+    """A connection to a family, from a port of its own, or from one that is named."""
 
     # Most that is read at once: the kernel makes the parts of a dump no larger than what was asked
     # for so far.
     ROOM = 1 << 17
 
-    def __init__(self, family):
+    def __init__(self, family, port=0):
         self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, GENERIC)
+        self.socket.bind((port, 0))
         self.socket.settimeout(TIMEOUT)
         for option in (CAP_ACK, EXT_ACK, STRICT_CHECK):
             self.socket.setsockopt(SOL_NETLINK, option, 1)
@@ -101,18 +102,24 @@ class Socket:
     def replies(self):
         """The replies to the last message."""
         reply = Reply()
-        while True:
-            data = self.socket.recv(self.ROOM)
-            while data:
-                length, kind, flags, sequence, _ = struct.unpack_from("=IHHII", data)
-                body, data = data[16:length], data[(length + 3) & ~3:]
-                if sequence != self.sequence:
-                    continue
-                reply.interrupted |= bool(flags & DUMP_INTERRUPTED)
-                if kind in (ERROR, DONE):
-                    self._finish(body, flags, kind)
-                    return reply
-                reply.messages.append(body[4:])
+        while not self.part(reply):
+            pass
+        return reply
+
+    def part(self, reply):
+        """Add the next replies to those that came before; return whether they are all."""
+        data = self.socket.recv(self.ROOM)
+        while data:
+            length, kind, flags, sequence, _ = struct.unpack_from("=IHHII", data)
+            body, data = data[16:length], data[(length + 3) & ~3:]
+            if sequence != self.sequence:
+                continue
+            reply.interrupted |= bool(flags & DUMP_INTERRUPTED)
+            if kind in (ERROR, DONE):
+                self._finish(body, flags, kind)
+                return True
+            reply.messages.append(body[4:])
+        return False
 
     @staticmethod
     def _finish(body, flags, kind):
