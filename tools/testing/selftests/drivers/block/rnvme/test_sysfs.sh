@@ -13,6 +13,9 @@ NONE=3
 UUID=5e1f7e57-0001-4000-8000-0000000000aa
 NGUID=5e1f7e57-0002-4000-8000-0000000000bb
 OTHER_NGUID=5e1f7e57-0002-4000-8000-0000000000cc
+# Of a partition.
+PART_UUID=5e1f7e57-0003-4000-8000-0000000000dd
+PART_NAME=rnvme-part
 NIL=00000000-0000-0000-0000-000000000000
 
 # Installed beside this file, or where the machine for tests has the checkout.
@@ -289,6 +292,42 @@ udev_gives_stable_names() {
 	wait_until 10 test ! -e "/dev/disk/by-id/nvme-uuid.$UUID" || fail "the link stays"
 }
 
+# links_of_the_partition DISK: those of its disk with a suffix, and those of what is on it.
+links_of_the_partition() {
+	link "by-id/nvme-uuid.$UUID" "$1"
+	link "by-id/nvme-uuid.$UUID-part1" "${1}p1"
+	link "by-id/nvme-Self_test__disk_${SERIAL}_$BOTH-part1" "${1}p1"
+	link "by-partuuid/$PART_UUID" "${1}p1"
+	link "by-partlabel/$PART_NAME" "${1}p1"
+	link by-label/rnvme-inside "${1}p1"
+}
+
+# has_partition DISK: the kernel reads the table again. udev may be just doing that, too.
+has_partition() {
+	[ -b "${1}p1" ] || { blockdev --rereadpt "$1" 2>/dev/null && [ -b "${1}p1" ]; }
+}
+
+udev_gives_names_to_partitions() {
+	local disk
+	udev_with_our_rules
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" $BOTH)
+	run python3 "$HERE/gpt.py" "$disk" $((16 << 20)) 512 "$PART_UUID" "$PART_NAME"
+	wait_until 10 has_partition "$disk" || fail "there is no ${disk}p1"
+	# From then on udev sees what is written to it.
+	run udevadm settle
+	run mkfs.ext4 -q -L rnvme-inside "${disk}p1"
+	links_of_the_partition "$disk"
+	disconnect "$CTRL"
+	wait_until 10 test ! -e "/dev/disk/by-partuuid/$PART_UUID" || fail "the link stays"
+	# Here the kernel has found it by itself, before the disk was told of.
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" $BOTH)
+	links_of_the_partition "$disk"
+	run wipefs -qaf "${disk}p1"
+	run wipefs -qaf "$disk"
+}
+
 main setup \
 	namespaces_show_what_they_have \
 	as_the_c_host_shows_it \
@@ -298,6 +337,7 @@ main setup \
 	open_attributes_end \
 	readers_while_disks_come_and_go \
 	udev_gives_stable_names \
+	udev_gives_names_to_partitions \
 	root_asks_for_actions \
 	wrong_words_ask_for_nothing \
 	others_ask_for_nothing \
