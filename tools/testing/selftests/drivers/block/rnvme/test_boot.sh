@@ -34,6 +34,45 @@ installs_and_is_taken_away() {
 	same "what is left" '' "$(find "$ROOT" -name '*rnvme*' ! -path '*/etc/rnvme*')"
 }
 
+# makes TARGET VARIABLE...: in the tree, into ROOT.
+makes() {
+	run make --no-print-directory -C "$TREE" DESTDIR="$ROOT" "$@"
+}
+
+# The targets of the Makefile, of what was built in the tree.
+make_installs() {
+	local version
+	TREE=/opt/rnvme/src
+	[ -e "$TREE/build/$RELEASE/rnvme.ko" ] || skip "there is no tree that was built"
+	command -v make >"$SCRATCH/path" || skip "there is no program make"
+	mkdir -p "$ROOT/lib/modules/$RELEASE"
+	# For the kernel that runs.
+	makes install
+	run cmp "$TREE/build/$RELEASE/rnvme.ko" "$ROOT/lib/modules/$RELEASE/updates/rnvme.ko"
+	run modprobe -d "$ROOT" --show-depends rnvme
+	run cmp "$TREE/build/cargo/release/rnvme" "$ROOT/usr/sbin/rnvme"
+	[ -s "$ROOT/etc/rnvme/connections.conf" ] || fail "no file of connections"
+	makes uninstall
+	same "what is left" '' "$(find "$ROOT" -name '*rnvme*' ! -path '*/etc/rnvme*')"
+	# For one that is named.
+	mkdir -p "$ROOT/lib/modules/none"
+	expect 2 make -C "$TREE" DESTDIR="$ROOT" RELEASE=none install
+	has "$ERRORS" 'there is no build/none/rrdma.ko: it has to be built first'
+	run rm -r "$ROOT/lib/modules/none"
+	makes install RELEASE="$RELEASE"
+	[ -e "$ROOT/lib/modules/$RELEASE/updates/rnvme.ko" ] || fail "not installed for RELEASE"
+	makes uninstall RELEASE="$RELEASE"
+	makes install-dkms
+	version=$(rnvme --version)
+	[ -s "$ROOT/usr/src/rnvme-${version##* }/dkms.conf" ] || fail "no sources for DKMS: $OUTPUT"
+	[ ! -e "$ROOT/lib/modules/$RELEASE/updates/rnvme.ko" ] || fail "modules that DKMS is to build"
+	makes uninstall
+	same "what is left" '' "$(find "$ROOT" -name '*rnvme*' ! -path '*/etc/rnvme*')"
+	# Into this system, and nothing is done.
+	run make --no-print-directory -n -C "$TREE" install
+	same "command" "tools/boot/install  $RELEASE build/$RELEASE build/cargo/release/rnvme" "$OUTPUT"
+}
+
 # The sources that DKMS builds are all there, under the version that its configuration has.
 installs_for_dkms() {
 	local version sources named
@@ -138,6 +177,7 @@ device_names() {
 
 main setup \
 	installs_and_is_taken_away \
+	make_installs \
 	installs_for_dkms \
 	wrong_installs_are_refused \
 	units_are_right \
