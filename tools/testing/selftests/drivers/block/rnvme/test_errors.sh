@@ -186,6 +186,7 @@ without_privilege() {
 	has "$ERRORS" '^rnvme: .*permission denied'
 	expect 6 "${nobody[@]}" rnvme disconnect -n "$NQN"
 	expect 6 "${nobody[@]}" rnvme disconnect-all
+	changes_nothing "${nobody[@]}"
 	# A file that they may not read, and one connection of one that they may not make.
 	install -m 600 /dev/null "$SCRATCH/connections"
 	expect 6 "${nobody[@]}" rnvme connect-all -f "$SCRATCH/connections"
@@ -198,6 +199,22 @@ without_privilege() {
 	same state live "$(ctrl_field "$CTRL" state)"
 	# Root without the capability is no better.
 	expect 6 setpriv --bounding-set -net_admin --inh-caps -net_admin rnvme disconnect -d "$CTRL"
+	changes_nothing setpriv --bounding-set -net_admin --inh-caps -net_admin
+}
+
+# changes_nothing PREFIX...: who runs commands so may not change what is connected.
+changes_nothing() {
+	local verb before
+	before=$(rnvme show "$CTRL")
+	for verb in "reset $CTRL" "rescan $CTRL" "set $CTRL --reconnect-delay 3" \
+		"stats $CTRL --latency on"; do
+		# shellcheck disable=SC2086 # words of a command
+		expect 6 "$@" rnvme $verb
+		has "$ERRORS" "^rnvme: .*$CTRL.*: permission denied"
+		same "number of lines" 1 "$(wc -l <"$SCRATCH/errors")"
+	done
+	same "what is connected" "$before" "$(rnvme show "$CTRL")"
+	has "$(rnvme stats "$CTRL" -o json)" '"measured":false'
 }
 
 # A module that is neither there nor to be had.
