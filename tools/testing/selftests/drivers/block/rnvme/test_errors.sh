@@ -67,13 +67,15 @@ no_route() {
 # The network takes the packets, and nobody answers: for as long as the user says, or ten seconds.
 no_answer() {
 	local began took
-	connect_fails 5 connect 'timed out after' -a "$NOBODY4" -n "$NQN" --timeout 2
+	connect_fails 5 connect 'timed out after 2 s: no answer through' \
+		-a "$NOBODY4" -n "$NQN" --timeout 2
 	began=$(now)
 	expect 5 rnvme connect -a "$NOBODY4" -n "$NQN" --timeout 2
 	took=$(($(now) - began))
 	within "an attempt of two seconds took" 2000 $took $((2000 + 2000 * SLOWDOWN))
 	began=$(now)
 	expect 5 rnvme connect -a "$NOBODY4" -n "$NQN"
+	has "$ERRORS" 'timed out after 10 s: '
 	took=$(($(now) - began))
 	within "an attempt took" 10000 $took $((10000 + 2000 * SLOWDOWN))
 	nothing_left

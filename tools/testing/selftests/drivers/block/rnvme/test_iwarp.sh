@@ -139,7 +139,7 @@ is_given_up() {
 	port_goes
 	io_fails
 	port_is_back
-	is_dead .
+	is_dead 'disconnected|nobody listens'
 }
 
 disconnect_under_io() {
@@ -149,7 +149,7 @@ disconnect_under_io() {
 	began=$(now)
 	disconnect "$CTRL"
 	took=$(($(now) - began))
-	LOST+='|No space left|No such device' io_fails
+	LOST=$REMOVED io_fails
 	note "disconnected after $took ms"
 	[ $took -lt $((3000 * SLOWDOWN)) ] || fail "the disconnect took $took ms"
 }

@@ -18,6 +18,9 @@ PATIENT=(-k $((10 * SLOWDOWN)) -c 1)
 # One that is missed soon.
 IMPATIENT=(-k "$SLOWDOWN" -c 1 --timeout $((5 * SLOWDOWN)))
 
+# What an attempt to connect ends with, or what the loss was.
+LINK_DOWN='timed out after|does not answer|stopped by the RDMA device'
+
 SWITCH=rnvme-switch
 
 setup() {
@@ -128,7 +131,7 @@ down_for_longer_than_ctrl_loss_tmo() {
 	cable near down
 	io_fails_after 2 "$began"
 	cable near up
-	is_dead .
+	is_dead "$LINK_DOWN"
 	connect "$TARGET4" "${IMPATIENT[@]}"
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct
 }

@@ -101,7 +101,7 @@ goes_under_io() {
 	namespace 1 disable
 	defer namespace 1 enable
 	goes "${CTRL}n1"
-	LOST+='|No space left' io_fails
+	LOST=$REMOVED io_fails
 	same state live "$(ctrl_field "$CTRL" state)"
 	run dd if="/dev/${CTRL}n2" of=/dev/null bs=64k count=1 iflag=direct
 }

@@ -124,7 +124,7 @@ device_deleted_while_disconnecting() {
 	wait $pid || fail "the disconnect failed"
 	owns_nothing || fail "RDMA objects are left of a deleted device"
 	no_disks || fail "a disk is left"
-	LOST+='|No space left' io_fails
+	LOST=$REMOVED io_fails
 }
 
 # A discovery keeps its namespace, which has no name any more, for as long as its program lives, and

@@ -210,7 +210,7 @@ resets_and_disconnects() {
 	start_io
 	start_reset
 	timed_disconnect "$CTRL"
-	LOST+='|No space left' io_fails
+	LOST=$REMOVED io_fails
 	reset_ends 1 'the controller was removed meanwhile'
 	silence_ends
 }

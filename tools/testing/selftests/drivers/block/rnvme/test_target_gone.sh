@@ -130,8 +130,7 @@ disconnect_under_io() {
 	disk=$(disk "$CTRL" 1)
 	start_io
 	disconnect "$CTRL"
-	# A disk that is taken away has no room either: the errors may be of both kinds.
-	LOST+='|No space left' io_fails
+	LOST=$REMOVED io_fails
 	[ ! -e "$disk" ] || fail "$disk is still there"
 }
 

@@ -6,8 +6,12 @@
 # An I/O that cannot be done any more must end within this time, in seconds.
 SOON=15
 
-# What an I/O ends with when its connection is lost.
-LOST='Input/output error|Link has been severed'
+# What an I/O ends with when its connection is lost: ENOLINK.
+LOST='Link has been severed'
+
+# ... and when its disk is taken away, for good: such a disk has no room either.
+# shellcheck disable=SC2034 # read by the tests
+REMOVED="$LOST|Input/output error|No space left|No such device"
 
 # start_io: I/O without end on the first disk of CTRL; its process is in IO.
 start_io() {
@@ -40,7 +44,7 @@ io_fails_after() {
 	io_fails
 	took=$(($(now) - $2))
 	note "I/O failed after $took ms"
-	within "I/O waited" $(($1 * 1000)) $took $(($1 * 1000 + 8000 * SLOWDOWN))
+	within "I/O waited" $(($1 * 1000)) $took $(($1 * 1000 + 6000 * SLOWDOWN))
 }
 
 # is_dead PATTERN: the controller of CTRL is dead and says why; its disk is there and refuses I/O at
