@@ -6,6 +6,9 @@
 
 . "$(dirname "$0")/lib.sh"
 
+# What a silence is found out by: an answer that does not come, or the device that sends in vain.
+NO_ANSWER='keep-alive: no response|transport retry counter exceeded|stopped by the RDMA device'
+
 # A loss is for good here.
 CONNECT_OPTIONS=(--ctrl-loss-tmo 0)
 
@@ -67,32 +70,42 @@ namespace_disabled_under_io() {
 	disconnect "$CTRL"
 }
 
+# A host finds out by its keep-alive: by twice its time and a second. With I/O under way its device
+# may know before.
 silence_under_io() {
 	start_pair
-	connect "$TARGET4" -k 2
-	start_io
-	silence
-	io_fails
-	is_dead '.'
+	one_takes 5000 finds_out_under_io
 }
 
-# An idle host finds out by its keep-alive: by twice its time and a second.
+finds_out_under_io() {
+	connect "$TARGET4" -k 2
+	start_io
+	finds_out_in_silence
+	io_fails
+	is_dead "$NO_ANSWER"
+	silence_ends
+}
+
 silence_while_idle() {
 	start_pair
-	one_takes 5000 finds_out_in_silence
+	one_takes 5000 finds_out_while_idle
+}
+
+finds_out_while_idle() {
+	connect "$TARGET4" -k 2
+	finds_out_in_silence
+	is_dead "$NO_ANSWER"
+	silence_ends
 }
 
 finds_out_in_silence() {
 	local began
-	connect "$TARGET4" -k 2
 	began=$(now)
 	silence
 	wait_until "$SOON" state_is "$CTRL" dead || fail "still $(ctrl_field "$CTRL" state)"
 	TOOK=$(($(now) - began))
-	note "found out after $TOOK ms"
-	has "$(ctrl_field "$CTRL" stage)" 'keep-alive|transport'
-	is_dead '.'
-	silence_ends
+	note "found out after $TOOK ms: $(ctrl_field "$CTRL" message)"
+	has "$(ctrl_field "$CTRL" stage)" '^(keep-alive|transport)$'
 }
 
 # Taking away what is already cut off must not wait for the other side for long.
