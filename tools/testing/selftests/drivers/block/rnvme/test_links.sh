@@ -107,6 +107,58 @@ near_end_down_for_longer_than_a_keep_alive() {
 	down_for_longer_than_a_keep_alive near
 }
 
+# I/O waits for as long as it is to, and not one fails.
+down_for_less_than_fast_io_fail_tmo() {
+	start_switched
+	connect "$TARGET4" "${IMPATIENT[@]}" -F $((10 * SLOWDOWN)) -l 600
+	start_verify
+	cable near down
+	loses
+	sleep 3
+	is_not_live || fail "it is live without a link"
+	cable near up
+	comes_back
+	same "times that I/O was let go" 0 "$(logged "$CTRL: I/O is not held back")"
+	is_verified
+}
+
+# io_timeout MILLISECONDS: what a command on the first disk may take.
+io_timeout() {
+	echo $(($1 * SLOWDOWN)) >"/sys/block/${CTRL}n1/queue/io_timeout"
+}
+
+# What is sent again is answered before the time-out, and not one I/O fails.
+down_for_less_than_io_timeout() {
+	start_switched
+	connect "$TARGET4" "${PATIENT[@]}"
+	io_timeout 2000
+	start_verify
+	start_monitor
+	cable near down
+	sleep "$BRIEFLY"
+	cable near up
+	is_verified
+	! grep 'not answered in time' "$SCRATCH/events" >"$SCRATCH/late" || fail "$(<"$SCRATCH/late")"
+	same state live "$(ctrl_field "$CTRL" state)"
+}
+
+# Nobody but the time-out tells of it: what was sent comes again on another connection.
+down_for_longer_than_io_timeout() {
+	start_switched
+	connect "$TARGET4" "${PATIENT[@]}"
+	io_timeout 1000
+	start_verify
+	start_monitor
+	cable far down
+	loses
+	sleep 2
+	is_not_live || fail "it is live without a link"
+	cable far up
+	comes_back
+	is_verified
+	grep 'not answered in time' "$SCRATCH/events" >"$SCRATCH/late" || fail "$(<"$SCRATCH/events")"
+}
+
 # I/O fails when it was to, neither earlier nor much later; the controller goes on.
 down_for_longer_than_fast_io_fail_tmo() {
 	local began
@@ -116,6 +168,7 @@ down_for_longer_than_fast_io_fail_tmo() {
 	began=$(now)
 	cable near down
 	io_fails_after 2 "$began"
+	same "times that I/O was let go" 1 "$(logged "$CTRL: I/O is not held back")"
 	cable near up
 	comes_back
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct
@@ -167,6 +220,9 @@ main setup \
 	far_end_down_for_less_than_a_keep_alive \
 	far_end_down_for_longer_than_a_keep_alive \
 	near_end_down_for_longer_than_a_keep_alive \
+	down_for_less_than_io_timeout \
+	down_for_longer_than_io_timeout \
+	down_for_less_than_fast_io_fail_tmo \
 	down_for_longer_than_fast_io_fail_tmo \
 	down_for_longer_than_ctrl_loss_tmo \
 	disconnect_without_a_link \
