@@ -5,7 +5,7 @@
 use crate::address::Address;
 use crate::controller::Controller;
 use crate::doctor::facts::{Facts, Host, Target, Unwritten};
-use crate::doctor::Finding;
+use crate::doctor::{word, Finding};
 use crate::uapi::CtrlState;
 
 const CONTROLLER: &str = "controller";
@@ -17,10 +17,37 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
         Err(why) => return vec![Finding::unknown("host", why)],
     };
     let mut findings = vec![identity(host)];
-    if let Some(nqn) = &facts.nqn {
-        findings.push(connection(nqn, host, facts));
+    let clashes = clashes(host, facts);
+    match &facts.nqn {
+        Some(nqn) if clashes.is_empty() => findings.push(connection(nqn, host, facts)),
+        _ => findings.extend(clashes),
     }
     findings
+}
+
+/// Controllers that have half of this host's identity: the kernel makes no connection beside them.
+fn clashes(host: &Host, facts: &Facts) -> Vec<Finding> {
+    let clash = |controller: &Controller| {
+        let (nqn, id) = controller
+            .hostnqn
+            .as_ref()
+            .zip(controller.hostid.as_ref())?;
+        let (halves, option, other) = match (*nqn == host.nqn, *id == host.id) {
+            (true, false) => ("name and another identifier", "-I", id),
+            (false, true) => ("identifier and another name", "-q", nqn),
+            _ => return None,
+        };
+        let device = &controller.device;
+        let text = format!(
+            "{device} has this host's {halves}, and beside it a connect is refused; \
+             with {option} {} it is the same host",
+            word(other)
+        );
+        let fix = format!("rnvme disconnect -d {device}");
+        Some(Finding::fault(CONTROLLER, text).fix(fix))
+    };
+    let controllers = facts.controllers.iter().flatten();
+    controllers.filter_map(clash).collect()
 }
 
 /// A name that is made of the machine changes with it, and a copy of the machine has the same.

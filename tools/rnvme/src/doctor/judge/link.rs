@@ -83,18 +83,27 @@ pub(super) fn all(facts: &Facts, interfaces: &[Interface]) -> Vec<Finding> {
     for (device, port) in other {
         let text = describe(device, port, interfaces);
         // That one of several is not used is usual.
-        findings.push(match active.is_empty() {
+        let finding = match active.is_empty() {
             true => Finding::fault(CHECK, text),
             false => Finding::warning(CHECK, text),
+        };
+        findings.push(match below(port, interfaces) {
+            Some(down) if !down.up => finding.fix(format!("ip link set {} up", word(&down.name))),
+            _ => finding,
         });
     }
     findings
 }
 
-fn describe(device: &Device, port: &Port, interfaces: &[Interface]) -> String {
-    let named = interfaces
+/// The interface that a port is on.
+fn below<'a>(port: &Port, interfaces: &'a [Interface]) -> Option<&'a Interface> {
+    interfaces
         .iter()
-        .find(|each| port.interface == Some(each.index));
+        .find(|each| port.interface == Some(each.index))
+}
+
+fn describe(device: &Device, port: &Port, interfaces: &[Interface]) -> String {
+    let named = below(port, interfaces);
     let place = named.map_or(String::new(), |each| format!(", on {}", each.name));
     let state = if port.state == ACTIVE {
         "active"
@@ -159,9 +168,7 @@ fn elsewhere(devices: &[Device], interfaces: &[Interface]) -> Vec<String> {
         .iter()
         .flat_map(|device| device.ports.iter().map(move |port| (device, port)));
     let place = |(device, port): (&Device, &Port)| {
-        let interface = interfaces
-            .iter()
-            .find(|each| port.interface == Some(each.index))?;
+        let interface = below(port, interfaces)?;
         Some(format!("{} is on {}", device.name, interface.name))
     };
     ports.filter_map(place).collect()
@@ -177,7 +184,7 @@ fn active(way: &Way<'_>, device: &Device, port: &Port) -> Judged {
         "port {} of {} is not active, though {} is up",
         port.number, device.name, way.interface.name
     );
-    Err(Finding::fault(CHECK, text))
+    Err(again(Finding::fault(CHECK, text), way, device))
 }
 
 /// Connections are made from an address that the device has.
@@ -201,10 +208,11 @@ fn gid(way: &Way<'_>, device: &Device, port: &Port) -> Judged {
         return Err(again(Finding::fault(CHECK, text), way, device));
     }
     let text = format!(
-        "{name} has {source} as {} only, and not as {ROCE_V2}",
+        "{name} has {source} as {} only, and not as {ROCE_V2}: \
+         see -w, the address to connect from, for one of a device that has it",
         kinds.join(", ")
     );
-    Err(Finding::fault(CHECK, text))
+    Err(again(Finding::fault(CHECK, text), way, device))
 }
 
 fn kinds_of<'a>(port: &'a Port, address: Ipv6Addr, interface: &str) -> Vec<&'a str> {
@@ -214,7 +222,7 @@ fn kinds_of<'a>(port: &'a Port, address: Ipv6Addr, interface: &str) -> Vec<&'a s
         .collect()
 }
 
-/// Soft-RoCE fills its table when it is made.
+/// Soft-RoCE fills its table, and looks at its interface, when it is made.
 fn again(finding: Finding, way: &Way<'_>, device: &Device) -> Finding {
     let (name, interface) = (word(&device.name), word(&way.interface.name));
     match device.soft && way.interface.vlan_of.is_none() {
@@ -251,11 +259,16 @@ fn mtu(way: &Way<'_>, device: &Device, _: &Port) -> Judged {
     if path == LARGEST {
         return Ok(Some(Finding::ok(CHECK, text)));
     }
-    // No fix: what is on the way may not take it, and then nothing passes that passes now.
+    // What is on the way may not take it, and then nothing passes that passes now.
     let text = format!(
         "{text}; it could be {LARGEST} with an MTU of {ROOMY}, where all on the way to the target takes that"
     );
-    Ok(Some(Finding::warning(CHECK, text)))
+    let finding = Finding::warning(CHECK, text);
+    // A VLAN has at most what is below it has.
+    Ok(Some(match way.interface.vlan_of {
+        None => finding.fix(format!("ip link set {} mtu {ROOMY}", word(name))),
+        Some(_) => finding,
+    }))
 }
 
 /// Bytes of data of a packet on a RoCE device whose interface has this MTU, as the kernel has it in

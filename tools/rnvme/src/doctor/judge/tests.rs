@@ -398,17 +398,22 @@ fn a_device_may_be_on_another_interface() {
 
 #[test]
 fn a_port_must_be_active() {
-    fault(
-        "link",
-        "port 1 of rxe0 is not active, though eth0 is up",
-        "",
-        |facts| {
-            port(facts).state = 1;
-        },
-    );
+    let text = "port 1 of rxe0 is not active, though eth0 is up";
+    let fix = "rdma link delete rxe0 && rdma link add rxe0 type rxe netdev eth0";
+    fault("link", text, fix, |facts| port(facts).state = 1);
+    fault("link", text, "", |facts| {
+        rxe0(facts).soft = false;
+        port(facts).state = 1;
+    });
     // Without a target one that is will do.
     fault("link", "port 1 of rxe0 is not active", "", |facts| {
         facts.target = None;
+        port(facts).state = 1;
+    });
+    let fix = "ip link set eth0 up";
+    fault("link", "port 1 of rxe0 is not active", fix, |facts| {
+        facts.target = None;
+        eth0(facts).up = false;
         port(facts).state = 1;
     });
     let (level, ..) = one(|facts| {
@@ -436,7 +441,12 @@ fn the_source_must_be_a_roce_v2_address_of_the_device() {
         rxe0(facts).soft = false;
         port(facts).gids.clear();
     });
-    fault("gid", "as IB/RoCE v1 only", "", |facts| {
+    let text = "as IB/RoCE v1 only, and not as RoCE v2: see -w, the address to connect from";
+    fault("gid", text, fix, |facts| {
+        port(facts).gids = vec![gid("IB/RoCE v1", "eth0")];
+    });
+    fault("gid", text, "", |facts| {
+        rxe0(facts).soft = false;
         port(facts).gids = vec![gid("IB/RoCE v1", "eth0")];
     });
     let both = |facts: &mut Facts| port(facts).gids.push(gid("IB/RoCE v1", "eth0"));
@@ -458,7 +468,13 @@ fn a_small_mtu_is_slow() {
         "{text}"
     );
     assert!(text.contains("with an MTU of 4200, where all"), "{text}");
-    assert_eq!(fix, "");
+    assert_eq!(fix, "ip link set eth0 mtu 4200");
+    // What is below a VLAN has to have it first.
+    let (level, _, _, fix) = one(|facts| {
+        eth0(facts).mtu = 1280;
+        eth0(facts).vlan_of = Some(3);
+    });
+    assert_eq!((level, fix), (Level::Warning, String::new()));
 }
 
 fn chain(drops: bool, rules: &[(Option<bool>, Verdict)]) -> Chain {
@@ -600,9 +616,56 @@ fn a_subsystem_may_be_connected_already() {
     assert_eq!(found(elsewhere), []);
     let other_host = |facts: &mut Facts| {
         connected(facts);
-        facts.host.as_mut().unwrap().nqn = "nqn.other".into();
+        let host = facts.host.as_mut().unwrap();
+        host.nqn = "nqn.other".into();
+        host.id = "00112233-4455-6677-8899-aabbccddee00".into();
     };
     assert_eq!(found(other_host), []);
+}
+
+#[test]
+fn half_of_an_identity_is_in_the_way() {
+    let fix = "rnvme disconnect -d rnvme0";
+    // Whatever that is connected to, and in which state, and whatever is wanted.
+    for state in [CtrlState::Live, CtrlState::Connecting, CtrlState::Dead] {
+        for nqn in [Some("nqn.x"), Some("nqn.y"), None] {
+            let text = "rnvme0 has this host's name and another identifier, and beside it a \
+                        connect is refused; with -I 00112233-4455-6677-8899-aabbccddeeff it is \
+                        the same host";
+            fault("controller", text, fix, |facts| {
+                there(facts, state);
+                facts.nqn = nqn.map(Into::into);
+                let host = facts.host.as_mut().unwrap();
+                host.id = "00112233-4455-6677-8899-aabbccddee00".into();
+            });
+            let text = "rnvme0 has this host's identifier and another name, and beside it a \
+                        connect is refused; with -q nqn.host it is the same host";
+            fault("controller", text, fix, |facts| {
+                there(facts, state);
+                facts.nqn = nqn.map(Into::into);
+                facts.host.as_mut().unwrap().nqn = "nqn.other".into();
+            });
+        }
+    }
+    // Each of them is.
+    let findings = found(|facts| {
+        there(facts, CtrlState::Live);
+        let controllers = facts.controllers.as_mut().unwrap();
+        controllers.push(Controller {
+            device: "rnvme1".into(),
+            ..controllers[0].clone()
+        });
+        facts.host.as_mut().unwrap().nqn = "nqn.other".into();
+    });
+    let fixes: Vec<_> = findings.into_iter().filter_map(|each| each.fix).collect();
+    assert_eq!(fixes, [fix, "rnvme disconnect -d rnvme1"]);
+    // What an older kernel does not tell of may be anything.
+    let untold = |facts: &mut Facts| {
+        there(facts, CtrlState::Live);
+        facts.controllers.as_mut().unwrap()[0].hostid = None;
+        facts.host.as_mut().unwrap().id = "00112233-4455-6677-8899-aabbccddee00".into();
+    };
+    assert_eq!(found(untold), []);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # `rnvme doctor`: where nothing is wrong it finds nothing; where something is, it finds just that, and
-# the command that it names mends it when it is typed as it is printed.
+# the command that it names mends it when it is typed as it is printed. What soft-RoCE cannot show,
+# such as an address of RoCE v1 only, is left to cargo's tests.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -125,7 +126,9 @@ ports_are_not_active() {
 	run "${THERE[@]}" ip link set rnvme2 down
 	wait_until 10 rdma_is_down rnvme_rxe2 || fail "the port stays active"
 	doctor 0
-	same finding "warning  link       port 1 of rnvme_rxe2 is not active, on rnvme2" "$FOUND"
+	FIX='ip link set rnvme2 up'
+	same finding "warning  link       port 1 of rnvme_rxe2 is not active, on rnvme2; fix: $FIX" \
+		"$FOUND"
 	# Nor are both ends of a cable without the one.
 	defer ip link set rnvme0 up
 	run ip link set rnvme0 down
@@ -136,7 +139,9 @@ ports_are_not_active() {
 	has "$FOUND" $'(^|\n)fault +link +port 1 of rnvme_rxe1 is not active, on rnvme1($|\n)'
 	same "number of faults" 3 "$(grep -c '^fault ' <<<"$FOUND")"
 	run ip link set rnvme0 up
-	wait_until 10 finds_nothing || fail "with the cable: $OUTPUT"
+	mend
+	doctor 0
+	same "findings after $FIX" '' "$FOUND"
 }
 
 rdma_is_down() {
@@ -145,8 +150,8 @@ rdma_is_down() {
 
 mtu_is_small() {
 	run "${THERE[@]}" ip link set rnvme1 mtu 1280
-	finds 0 warning mtu 'rnvme1 has 1280, so that a packet carries 1024 bytes of data; it could be 4096 with an MTU of 4200, where all on the way to the target takes that'
-	FIX='ip link set rnvme1 mtu 4200'
+	finds 0 warning mtu 'rnvme1 has 1280, so that a packet carries 1024 bytes of data; it could be 4096 with an MTU of 4200, where all on the way to the target takes that' \
+		'ip link set rnvme1 mtu 4200'
 	mend
 }
 
@@ -210,6 +215,27 @@ controller_is_dead() {
 	mend
 }
 
+# The kernel makes no connection beside it, until the one command that is named.
+half_of_the_identity_is_connected() {
+	local other=5e1f7e57-0000-4000-8000-0000000000ff
+	connect "$TARGET4" -I "$other"
+	is_in_the_way 'hostnqn and another hostid' "name and another identifier" "-I $other"
+	HOSTNQN=$HOSTNQN.other connect "$TARGET4" -I "$HOSTID"
+	is_in_the_way 'hostid and another hostnqn' "identifier and another name" "-q $HOSTNQN.other"
+}
+
+# is_in_the_way REASON HALVES OPTION
+is_in_the_way() {
+	expect 1 "${RNVME[@]}" connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID"
+	has "$ERRORS" "$CTRL has the same $1"
+	local text="$CTRL has this host's $2, and beside it a connect is refused; "
+	text+="with $3 it is the same host"
+	finds 1 fault controller "$text" "rnvme disconnect -d $CTRL"
+	mend
+	connect "$TARGET4" -I "$HOSTID"
+	disconnect "$CTRL"
+}
+
 identity_is_not_written_down() {
 	local pattern="warning +host .*; fix: (mkdir -p /etc/nvme && echo '(.*)' >/etc/nvme/hostid)" id file
 	for file in hostnqn hostid; do
@@ -267,6 +293,7 @@ main setup \
 	other_rules_are_not_seen \
 	subsystem_is_connected \
 	controller_is_dead \
+	half_of_the_identity_is_connected \
 	identity_is_not_written_down \
 	address_is_wrong \
 	others_may_ask
