@@ -320,6 +320,11 @@ impl Controller {
         self.deleting.load(ordering::Relaxed)
     }
 
+    /// Whether there is a connection, and nobody wants it to end. Any context.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.errand_desk.is_open()
+    }
+
     /// Asks for a reset of a controller that is live: it is in the state resetting at once,
     /// and either live again later, or has a failure. May sleep.
     ///

@@ -209,6 +209,12 @@ fn superseded() -> Failure {
     Failure::new(ErrorStage::Namespaces, errno::ECANCELED, why)
 }
 
+/// What was found is of no use any more.
+fn unwanted() -> Failure {
+    let why = format_args!("the connection is over");
+    Failure::new(ErrorStage::Namespaces, errno::ECANCELED, why)
+}
+
 impl Deref for Namespaces {
     type Target = KVec<Namespace>;
 
@@ -557,7 +563,8 @@ impl Found {
     /// # Errors
     ///
     /// - Why the first disk that could not be made could not; the others are.
-    /// - [`ECANCELED`](errno::ECANCELED) if what was found later was followed already.
+    /// - [`ECANCELED`](errno::ECANCELED) if what was found later was followed already, or the
+    ///   connection is over, or is to be: then the others are not.
     pub(crate) fn make_disks(&self, controller: &Arc<Controller>) -> Result<(), Failure> {
         self.for_each(|described| self.make_disk(controller, described))
     }
@@ -567,6 +574,10 @@ impl Found {
         controller: &Arc<Controller>,
         described: &Described,
     ) -> Result<(), Failure> {
+        // There may be very many, and who waits for the turn would wait for all of them.
+        if !controller.is_connected() {
+            return Err(unwanted());
+        }
         if controller.has_namespace(described.wwid.nsid) {
             return Ok(());
         }

@@ -112,6 +112,12 @@ impl Desk {
         drop(self.queue.retract());
     }
 
+    /// Whether commands can be sent. Any context.
+    pub(crate) fn is_open(&self) -> bool {
+        let guard = rcu::read_lock();
+        self.queue.read(&guard).is_some() && !self.closed.load(ordering::Relaxed)
+    }
+
     /// Sends them away, for good. What they sent may be in flight yet. Any context.
     pub(crate) fn close(&self) {
         self.closed.store(true, ordering::Relaxed);

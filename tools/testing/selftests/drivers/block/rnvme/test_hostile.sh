@@ -843,6 +843,26 @@ stops_while_disks_go() {
 	gone
 }
 
+# Of very many disks those are not made that nobody wants any more.
+goes_while_disks_come() {
+	local connect began took made
+	NAMESPACES=250 hostile
+	start_monitor
+	"${RNVME[@]}" connect -a "$TARGET4" -s "$SERVICE" -n "$NQN" --timeout $((300 * SLOWDOWN)) \
+		>"$SCRATCH/connect" 2>&1 &
+	connect=$!
+	defer end_process $connect
+	wait_until 60 test -b /dev/rnvme0n3 || fail "there are no disks: $(<"$SCRATCH/connect")"
+	began=$(now)
+	disconnect rnvme0
+	took=$(($(now) - began))
+	wait_until "$SOON" process_ended $connect || fail "the connect still waits"
+	made=$(grep -c '^ns-add' "$SCRATCH/events")
+	note "disconnected after $took ms; $made disks were made"
+	[ "$made" -lt 125 ] || fail "$made disks were made"
+	gone
+}
+
 # shellcheck disable=SC2046 # none, where the run is not long
 main setup \
 	good_target \
@@ -882,4 +902,5 @@ main setup \
 	breaks_replies_at_random \
 	$(in_a_long_run breaks_replies_for_long) \
 	stops_while_disks_go \
+	goes_while_disks_come \
 	stops
