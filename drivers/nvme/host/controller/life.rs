@@ -330,6 +330,8 @@ impl Controller {
 
     fn await_removal(&self) {
         while !self.is_deleting() {
+            // Nobody needs to know any more how an errand ended, and others may have the turn.
+            let _ = self.take_errand();
             self.wait(IDLE);
         }
     }

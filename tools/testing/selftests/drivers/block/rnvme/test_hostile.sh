@@ -843,6 +843,24 @@ stops_while_disks_go() {
 	gone
 }
 
+# Nothing is left of what was done to the disks of a controller when it died: a command that has to be
+# alone is told so at once.
+alone_with_the_dead() {
+	local scan
+	# Without a log of effects nothing is asked of the target before that.
+	SLOW=1000 hostile controller poke 0 261 1
+	connect "$TARGET4" --timeout $((30 * SLOWDOWN))
+	rnvme rescan "$CTRL" >"$SCRATCH/rescan" 2>&1 &
+	scan=$!
+	defer end_process $scan
+	wait_until "$SOON" has_listed 2 || fail "nobody looks at the namespaces"
+	end_process "$TARGET"
+	wait_until "$SOON" state_is "$CTRL" dead || fail "it is $(ctrl_field "$CTRL" state)"
+	try timeout $((5 * SLOWDOWN)) nvme admin-passthru "/dev/${CTRL}n1" --opcode=0x80 -n 1
+	has "$OUTPUT$ERRORS" 'Host Path|HOST_PATH|0x370'
+	leave
+}
+
 # Of very many disks those are not made that nobody wants any more.
 goes_while_disks_come() {
 	local connect began took made
@@ -903,4 +921,5 @@ main setup \
 	$(in_a_long_run breaks_replies_for_long) \
 	stops_while_disks_go \
 	goes_while_disks_come \
+	alone_with_the_dead \
 	stops
