@@ -371,13 +371,17 @@ impl Controller {
     ///
     /// As of [`ask_reset`](Self::ask_reset).
     pub(crate) fn ask_scan(&self) -> Result<u32, State> {
-        self.while_live(|shown| shown.failure = None)?;
-        self.want_scan()
+        self.number_scan(|shown| shown.failure = None)
     }
 
     /// The same when it is the target that asks: what failed before is still to be seen.
     fn want_scan(&self) -> Result<u32, State> {
+        self.number_scan(|_| ())
+    }
+
+    fn number_scan(&self, prepare: impl FnOnce(&mut Shown)) -> Result<u32, State> {
         let number = self.while_live(|shown| {
+            prepare(shown);
             shown.scans.asked = shown.scans.asked.wrapping_add(1);
             shown.scans.asked
         })?;
