@@ -189,6 +189,14 @@ impl Namespaces {
         Iterator::chain(made, making)
     }
 
+    /// Whether this one has a disk, or is to have one, that is not lost.
+    fn keep(&self, nsid: u32) -> bool {
+        let mut made = self.list.iter();
+        let mut making = self.making.iter();
+        made.any(|namespace| namespace.nsid == nsid && !namespace.is_lost())
+            || making.any(|making| making.wwid.nsid == nsid && !making.gone.get())
+    }
+
     /// What was seen is to be followed.
     ///
     /// # Errors
@@ -267,8 +275,8 @@ struct Described {
     limits: BlockLimits,
 }
 
-/// A namespace with a disk of which the target cannot tell at the moment what it is, and what it
-/// said.
+/// A namespace with a disk, not lost, of which the target cannot tell at the moment what it is, and
+/// what it said.
 struct Doubt {
     nsid: u32,
     failure: Failure,
@@ -412,6 +420,10 @@ impl Search<'_> {
         self.last = nsid;
         self.admin.stay_alive()?;
         let memory = |_| Failure::kernel(ErrorStage::Namespaces, ENOMEM, "disk");
+        let has_disk = || {
+            self.controller
+                .with_namespaces(|namespaces| namespaces.keep(nsid))
+        };
         match describe(self.admin, self.inventory, &self.nvm, nsid) {
             Ok(Ok(described)) => {
                 let pushed = self.found.list.push(described, GFP_KERNEL);
@@ -421,7 +433,7 @@ impl Search<'_> {
             Ok(Err(why)) => self.refusals.add(nsid, format_args!("{why}")),
             Err(failure) if failure.nvme_status.is_none() => return Err(failure),
             // It was answered, so the connection is fine.
-            Err(failure) if self.controller.has_namespace(nsid) && !failure.is_final() => {
+            Err(failure) if has_disk() && !failure.is_final() => {
                 let failure = failure.of_namespace(nsid);
                 let pushed = self.found.doubts.push(Doubt { nsid, failure }, GFP_KERNEL);
                 pushed.map_err(memory)?;

@@ -7,6 +7,7 @@
     ioctls.py gone DEVICE        open it, say so, wait for a line, then ask: it must be gone
     ioctls.py held DISK          ask with a command in memory that does not come, say so, wait for a
                                  line, and let it come: the disk must be gone by then
+    ioctls.py keeping DISK       likewise with data, whatever comes of it: it keeps the disk
     ioctls.py may DEVICE MODE    which commands the process may send, opened to read (r) or also to
                                  write (w): I/O by either call, Identify, others to the controller
     ioctls.py compat DEVICE      what 32-bit processes ask is answered
@@ -123,8 +124,8 @@ UFFDIO_API, UFFDIO_REGISTER, UFFDIO_ZEROPAGE = 0xc018aa3f, 0xc020aa00, 0xc020aa0
 UFFD_API, UFFD_MISSING = 0xaa, 1
 
 
-def held(fd):
-    """Asks with a command in memory that does not come before there is a line to read."""
+def late_memory():
+    """Memory that does not come, its address, what waits until it is wanted and what lets it."""
     libc = ctypes.CDLL(None, use_errno=True)
     area = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     address = ctypes.addressof(ctypes.c_char.from_buffer(area))
@@ -134,6 +135,18 @@ def held(fd):
     fcntl.ioctl(faults, UFFDIO_API, struct.pack("=QQQ", UFFD_API, 0, 0))
     place = struct.pack("=QQQQ", address, mmap.PAGESIZE, UFFD_MISSING, 0)
     fcntl.ioctl(faults, UFFDIO_REGISTER, place)
+
+    def come():
+        fcntl.ioctl(faults, UFFDIO_ZEROPAGE,
+                    struct.pack("=QQQQ", address, mmap.PAGESIZE, 0, 0))
+
+    return area, address, lambda: os.read(faults, 32), come
+
+
+def held(fd):
+    """Asks with a command in memory that does not come before there is a line to read."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    _late, address, wanted, come = late_memory()
     results = []
 
     def ask():
@@ -142,14 +155,26 @@ def held(fd):
 
     asking = threading.Thread(target=ask)
     asking.start()
-    # It comes when somebody wants the memory.
-    os.read(faults, 32)
+    wanted()
     print("held", flush=True)
     sys.stdin.readline()
-    fcntl.ioctl(faults, UFFDIO_ZEROPAGE, struct.pack("=QQQQ", address, mmap.PAGESIZE, 0, 0))
+    come()
     asking.join()
     if results != [errno.ENODEV]:
         raise SystemExit(f"a disk that is gone: {results}")
+
+
+def keeping(fd, nsid):
+    """Asks for data in memory that does not come before there is a line to read."""
+    _late, address, wanted, come = late_memory()
+    read = {"opcode": READ, "nsid": nsid, "addr": address, "data_len": 512}
+    asking = threading.Thread(target=call, args=(fd, IO), kwargs=read)
+    asking.start()
+    wanted()
+    print("keeping", flush=True)
+    sys.stdin.readline()
+    come()
+    asking.join()
 
 
 def may(fd, nsid):
@@ -247,6 +272,8 @@ def main():
         anything(fd, nsid, int(sys.argv[3]))
     elif what == "held":
         held(fd)
+    elif what == "keeping":
+        keeping(fd, nsid)
     elif what == "may":
         may(fd, nsid)
     elif what == "compat":

@@ -317,6 +317,36 @@ cannot_tell_for_a_moment() {
 	leave
 }
 
+# What the target cannot tell of a disk that is lost already, and only waits to go, does not matter.
+cannot_tell_of_what_is_lost() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1) process asked
+	NAMESPACES=2 hostile
+	connect_hostile
+	mkfifo "$SCRATCH/come"
+	python3 "$HERE/ioctls.py" keeping "/dev/${CTRL}n2" <"$SCRATCH/come" >"$SCRATCH/keeping" 2>&1 &
+	process=$!
+	defer end_process $process
+	exec {asked}>"$SCRATCH/come"
+	wait_until "$SOON" grep -qs '^keeping$' "$SCRATCH/keeping" ||
+		fail "it does not wait: $(<"$SCRATCH/keeping")"
+	NAMESPACES=2 OTHER=2 goes_and_is_back
+	wait_until "$SOON" logged_once "$CTRL: namespace 2 is another one now" ||
+		fail "the disk is that of another namespace"
+	NAMESPACES=2 OTHER=2 AFTER=1 goes_and_is_back namespace status 0x6
+	compare "$(disk "$CTRL" 1)" 65536
+	echo come >&"$asked"
+	exec {asked}>&-
+	wait "$process" || fail "$(<"$SCRATCH/keeping")"
+	kill -USR1 "$TARGET"
+	wait_until "$SOON" no_refusals || fail "it is said to have no disk"
+	compare "$(disk "$CTRL" 2)" 65536
+	leave
+}
+
+logged_once() {
+	[ "$(logged "$1")" = 1 ]
+}
+
 # Where a look at the namespaces fails another one follows, after ever longer pauses.
 looks_again_by_itself() {
 	AFTER=1 hostile list status 0x6
@@ -893,6 +923,7 @@ main setup \
 	comes_back_with_other_abilities \
 	comes_back_with_another_refusal \
 	cannot_tell_for_a_moment \
+	cannot_tell_of_what_is_lost \
 	looks_again_by_itself \
 	new_disks_come_by_themselves \
 	new_disks_come_by_themselves_after_a_loss \
