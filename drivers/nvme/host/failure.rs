@@ -225,7 +225,7 @@ impl Failure {
                 stage,
                 ..Self::from(trouble)
             },
-            CommandError::Cancelled => Self::cancelled(stage),
+            CommandError::Cancelled | CommandError::Unanswered => Self::cancelled(stage),
         }
     }
 

@@ -92,6 +92,11 @@ impl Namespace {
         self.disk.data().gone.get()
     }
 
+    /// Its disk refuses all I/O from here on.
+    pub(crate) fn lose(&self) {
+        self.disk.data().gone.set(true);
+    }
+
     /// Takes over what the target says of the namespace now, its abilities aside, and says what
     /// that is. One that is lost stays so: its disk refuses all I/O. Sleeps, but not for I/O.
     fn update(&mut self, described: Option<&Described>) -> Result<Fate> {
@@ -101,7 +106,7 @@ impl Namespace {
         };
         let fate = Fate::of(before, described.map(Described::seen));
         match (fate, described) {
-            (Fate::Lost(_), _) => self.disk.data().gone.set(true),
+            (Fate::Lost(_), _) => self.lose(),
             (Fate::Changed, Some(described)) => self.change(&described.limits)?,
             _ => {}
         }

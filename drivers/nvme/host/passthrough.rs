@@ -149,7 +149,9 @@ fn admin(call: &ioctl::Call, opened: Opened, controller: &Controller) -> Result<
         Ok(reply) => reply,
         Err(CommandError::Code(error)) => return Err(error),
         Err(CommandError::TimedOut(_)) => return Err(EBUSY),
-        Err(CommandError::Trouble(_) | CommandError::Cancelled) => return Ok(Outcome::no_path()),
+        Err(CommandError::Trouble(_) | CommandError::Cancelled | CommandError::Unanswered) => {
+            return Ok(Outcome::no_path())
+        }
     };
     if let (Some(address), Some(buffer), dma::Direction::FromDevice) =
         (address, &reply.data, direction)

@@ -34,7 +34,8 @@ use nvme_wire::{
     identify,
     sqe::{
         Command,
-        LogPage, //
+        LogPage,
+        ALL_NAMESPACES, //
     },
     state::State,
 };
@@ -74,11 +75,19 @@ impl Controller {
         let reply = match effects.alone {
             true => {
                 let reply = self.alone(|| {
-                    let reply = self.desk.execute(command, data, limit)?;
-                    if effects.changes_namespaces {
-                        self.look_again(&admin, &inventory);
+                    let namespace = command.namespace();
+                    let reply = self.desk.execute(command, data, limit);
+                    match &reply {
+                        Ok(_) if effects.changes_namespaces => {
+                            self.look_again(&admin, &inventory);
+                        }
+                        // There may be a connection yet, for what is to be written back.
+                        Err(CommandError::Unanswered) if effects.changes_namespaces => {
+                            self.lose_if_deleting(namespace);
+                        }
+                        _ => {}
                     }
-                    Ok(reply)
+                    reply
                 });
                 // An errand may wait for its turn.
                 self.wake.complete();
@@ -128,6 +137,24 @@ impl Controller {
         if let Err(failure) = looked.and_then(|found| found.update_disks(self)) {
             self.warn(format_args!("{}", failure.message()));
         }
+    }
+
+    /// Keeps what a disk has to write from a namespace that may be changing, which nobody looks at
+    /// again as the controller is to be removed.
+    fn lose_if_deleting(&self, nsid: Option<u32>) {
+        if !self.is_deleting() {
+            return;
+        }
+        self.with_namespaces(|namespaces| {
+            let all = nsid == Some(ALL_NAMESPACES);
+            for namespace in namespaces.iter().filter(|n| all || nsid == Some(n.nsid)) {
+                namespace.lose();
+                self.warn(format_args!(
+                    "namespace {} may be changing: its disk goes",
+                    namespace.nsid
+                ));
+            }
+        });
     }
 
     /// Brings the disks in line with what there is, and waits for it as long as the controller is

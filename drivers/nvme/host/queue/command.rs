@@ -55,6 +55,8 @@ pub(crate) enum CommandError {
     Trouble(Trouble),
     /// The controller is to be removed.
     Cancelled,
+    /// Likewise, or its connection ended; and it was sent, so that the target may be at it yet.
+    Unanswered,
 }
 
 /// A response, and the data that was sent or came with it.

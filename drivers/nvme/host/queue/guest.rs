@@ -141,7 +141,8 @@ impl Desk {
     /// # Errors
     ///
     /// - [`CommandError::TimedOut`] if it did not become the caller's turn.
-    /// - [`CommandError::Cancelled`] if there is no connection, or it ended meanwhile.
+    /// - [`CommandError::Cancelled`] if there is no connection.
+    /// - [`CommandError::Unanswered`] if that ended meanwhile, or the desk was closed.
     /// - [`CommandError::Code`] if the command could not be sent.
     pub(crate) fn execute(
         &self,
@@ -158,7 +159,7 @@ impl Desk {
             self.raise();
             self.done.wait();
         }
-        self.reply.lock().take().ok_or(CommandError::Cancelled)
+        self.reply.lock().take().ok_or(CommandError::Unanswered)
     }
 
     fn submit(

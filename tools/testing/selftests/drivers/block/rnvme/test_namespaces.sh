@@ -525,6 +525,27 @@ alone_without_io() {
 	gone
 }
 
+# What is being formatted when the controller goes is not written to any more: nobody knows by then how
+# large its blocks are.
+goes_while_it_formats() {
+	local disk asked fd
+	hostile format silent
+	connect_hostile
+	disk=$(disk "$CTRL" 1)
+	exec {fd}<>"$disk"
+	head -c 65536 /dev/urandom >&"$fd"
+	nvme admin-passthru "/dev/$CTRL" --opcode=0x80 -n 1 >"$SCRATCH/format" 2>&1 &
+	asked=$!
+	defer end_process $asked
+	wait_until "$SOON" seen '0 format' || fail "the target is not asked: $(<"$SCRATCH/format")"
+	disconnect "$CTRL"
+	exec {fd}>&-
+	wait_until "$SOON" process_ended $asked || fail "the command is waited for yet"
+	same "writes" 0 "$(grep -c ' write$' "$SCRATCH/seen" || true)"
+	has "$(kernel_log)" "$CTRL: namespace 1 may be changing: its disk goes"
+	gone
+}
+
 waits_for_thaw() {
 	grep -qs queue_enter "/proc/$1/stack"
 }
@@ -549,6 +570,7 @@ main setup \
 	effects_are_followed \
 	what_others_may_send_is_in_the_log \
 	alone_without_io \
+	goes_while_it_formats \
 	disconnect_during_a_rescan \
 	loss_during_a_rescan \
 	another_while_its_disk_is_made \
