@@ -42,6 +42,7 @@ unsigned long delay;
 bool keeps_delay;
 unsigned long namespaces = 1;
 unsigned long other;
+uint64_t eui;
 unsigned long logged = 6;
 /* What it says is the size of its queues: ENTRIES in the environment. */
 static unsigned long entries = MAX_ENTRIES;
@@ -52,6 +53,23 @@ static struct queue *queues;
 /* Verbs. */
 
 static void take_event(struct rdma_event_channel *channel);
+
+/* The completion queue that has something. Of a device that has gone none ever has. */
+static struct ibv_cq *next_event(struct ibv_comp_channel *channel)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	if (!ibv_get_cq_event(channel, &cq, &context)) {
+		ibv_ack_cq_events(cq, 1);
+		return cq;
+	}
+	if (errno != EIO)
+		err(1, "ibv_get_cq_event");
+	printf("- the device is gone\n");
+	for (;;)
+		pause();
+}
 
 /*
  * Waits for the end of a work request. A host that has gone leaves soft-RoCE sending for ever, as it
@@ -83,8 +101,6 @@ static bool transfer(struct queue *queue, struct ibv_send_wr *request)
 {
 	struct ibv_send_wr *bad;
 	struct ibv_wc completion;
-	struct ibv_cq *cq;
-	void *context;
 
 	request->send_flags = IBV_SEND_SIGNALED;
 	if (ibv_req_notify_cq(queue->sends, 0))
@@ -92,10 +108,7 @@ static bool transfer(struct queue *queue, struct ibv_send_wr *request)
 	if (ibv_post_send(queue->id->qp, request, &bad))
 		return false;
 	await_departure(queue);
-	if (ibv_get_cq_event(queue->departures, &cq, &context))
-		err(1, "ibv_get_cq_event");
-	ibv_ack_cq_events(cq, 1);
-	if (ibv_poll_cq(cq, 1, &completion) != 1)
+	if (ibv_poll_cq(next_event(queue->departures), 1, &completion) != 1)
 		errx(1, "queue %u: an event without a completion", queue->qid);
 	if (completion.status != IBV_WC_SUCCESS)
 		printf("%u failed: %s\n", queue->qid, ibv_wc_status_str(completion.status));
@@ -195,8 +208,10 @@ static void deliver(struct queue *queue, struct reply *reply)
 		/* A key can be invalidated once. */
 		reply->invalidate = 0;
 	}
-	if (reply->data_last)
+	if (reply->data_last) {
+		usleep(1000 * reply->pause);
 		move(queue, IBV_WR_RDMA_WRITE, reply->data_length, reply->address, reply->rkey);
+	}
 }
 
 static void serve(struct queue *queue, const struct capsule *capsule)
@@ -208,7 +223,6 @@ static void serve(struct queue *queue, const struct capsule *capsule)
 	enum step step = step_of(queue, capsule->sqe);
 
 	printf("%u %s\n", queue->qid, step_names[step]);
-	/* The data of a Connect is not looked at: whoever comes is welcome. */
 	answer(queue, capsule, step, &reply);
 	if (twist && step == twisted && !spared)
 		twist->apply(queue, &reply);
@@ -218,65 +232,15 @@ static void serve(struct queue *queue, const struct capsule *capsule)
 	deliver(queue, &reply);
 }
 
-/* From where on a command has nothing to say. */
-static unsigned int end_of(const struct queue *queue, const uint8_t *sqe)
-{
-	switch (step_of(queue, sqe)) {
-	case FLUSH:
-	case KEEP_ALIVE:
-	case EVENT:
-		return 40;
-	case CONTROLLER:
-	case LIST:
-	case NAMESPACE:
-	case DESCRIPTORS:
-		return 48;
-	case CONNECT_ADMIN:
-	case CONNECT_IO:
-		return 52;
-	case READ:
-	case WRITE:
-	case TRAP_READ:
-	case TRAP_WRITE:
-		return 56;
-	default:
-		return SQE_SIZE;
-	}
-}
-
-static void check_unused(const uint8_t *sqe, unsigned int at, unsigned int end)
-{
-	for (; at < end; at++)
-		if (sqe[at])
-			errx(1, "byte %u of command %#x is %#x", at, sqe[0], sqe[at]);
-}
-
-/* A host must not tell what its memory had before: in no byte that a command does not use. */
-static void check_capsule(const struct queue *queue, const uint8_t *sqe, unsigned int length)
-{
-	/* With a key the data is elsewhere. */
-	unsigned int data = sqe[39] >> 4 == 4 ? 0 : get(sqe + 32, 4);
-
-	if (length != SQE_SIZE + data)
-		errx(1, "a capsule of %u bytes, with %u of data", length, data);
-	check_unused(sqe, 8, 24);
-	check_unused(sqe, end_of(queue, sqe), SQE_SIZE);
-}
-
 static void take_arrivals(void)
 {
 	struct capsule *capsule;
 	struct ibv_wc completion;
-	struct queue *queue;
-	struct ibv_cq *cq;
-	void *context;
+	struct ibv_cq *cq = next_event(arrivals);
+	struct queue *queue = cq->cq_context;
 
-	if (ibv_get_cq_event(arrivals, &cq, &context))
-		err(1, "ibv_get_cq_event");
-	ibv_ack_cq_events(cq, 1);
 	if (ibv_req_notify_cq(cq, 0))
 		err(1, "ibv_req_notify_cq");
-	queue = context;
 	while (ibv_poll_cq(cq, 1, &completion) > 0) {
 		/* Flushed, or a capsule that is too long: the connection is over. */
 		if (completion.status != IBV_WC_SUCCESS)
@@ -318,7 +282,7 @@ static struct queue *make_queue(struct rdma_cm_id *id, unsigned int qid)
 	attributes.recv_cq = queue->receives;
 	attributes.send_cq = queue->sends;
 	if (rdma_create_qp(id, NULL, &attributes)) {
-		warn("rdma_create_qp");
+		printf("- no queue pair: %s\n", strerror(errno));
 		queue->ended = true;
 		return queue;
 	}
@@ -370,8 +334,9 @@ static void reject(struct rdma_cm_id *id)
 	uint8_t data[4] = {};
 
 	put(data + 2, value, 2);
+	/* The host may have given up meanwhile. */
 	if (rdma_reject(id, data, offset))
-		err(1, "rdma_reject");
+		printf("- not rejected: %s\n", strerror(errno));
 	rdma_destroy_id(id);
 }
 
@@ -386,26 +351,42 @@ static void accept_queue(struct rdma_cm_id *id, const struct rdma_conn_param *re
 	unsigned int qid;
 
 	if (request->private_data_len < sizeof(data))
-		errx(1, "the host sent %u bytes of private data", request->private_data_len);
-	if (memcmp((const uint8_t *)request->private_data + 10, data, sizeof(data) - 10))
-		errx(1, "the host's private data goes on");
+		accuse("%u bytes of private data", request->private_data_len);
+	check_zeroes("the private data", request->private_data, 10, sizeof(data));
 	qid = get((const uint8_t *)request->private_data + 2, 2);
 	put(data + 2, entries, 2);
 	queue = make_queue(id, qid);
 	if (queue->ended || !rdma_accept(id, &parameters))
 		return;
-	warn("rdma_accept");
+	printf("- not accepted: %s\n", strerror(errno));
 	queue->ended = true;
+}
+
+/* What comes of a connection that is asked for. */
+enum fate { ACCEPTED, REJECTED, IGNORED };
+
+static enum fate fate(void)
+{
+	if (twisted != REQUEST)
+		return ACCEPTED;
+	if (spared) {
+		spared--;
+		return ACCEPTED;
+	}
+	return twist ? IGNORED : REJECTED;
 }
 
 static void take_request(struct rdma_cm_id *id, const struct rdma_conn_param *request)
 {
 	printf("- request\n");
-	if (twisted != REQUEST)
-		accept_queue(id, request);
-	else if (!twist)
-		reject(id);
-	/* Else the host waits for an answer. */
+	switch (fate()) {
+	case ACCEPTED:
+		return accept_queue(id, request);
+	case REJECTED:
+		return reject(id);
+	case IGNORED:
+		/* The host waits for an answer. */
+	}
 }
 
 static void take_event(struct rdma_event_channel *channel)
@@ -554,6 +535,7 @@ int main(int argc, char **argv)
 	other = getenv("OTHER") ? number(getenv("OTHER")) : 0;
 	if (namespaces > IDENTIFY_SIZE / 4)
 		usage();
+	eui = getenv("EUI") ? number(getenv("EUI")) : 0;
 	logged = getenv("LOGGED") ? number(getenv("LOGGED")) : logged;
 	entries = getenv("ENTRIES") ? number(getenv("ENTRIES")) : entries;
 	setvbuf(stdout, NULL, _IOLBF, 0);

@@ -164,6 +164,50 @@ rejected_requests() {
 	refused 1 connect 'rejected' request reject 0 0
 }
 
+# The admin queue stands, and perhaps one for I/O, when another is not to be.
+rejected_io_queues() {
+	AFTER=1 refused 1 connect 'rejected by target: .*no resources' request reject 6 4
+	has "$ERRORS" '"qid":1'
+	AFTER=2 refused 1 connect 'rejected by target: .*send queue size' request reject 4 4
+	has "$ERRORS" '"qid":2'
+	LIMIT=2 AFTER=1 refused 5 connect 'timed out after' request silent
+	has "$ERRORS" '"qid":1'
+	LIMIT=2 AFTER=2 refused 5 connect 'timed out after' request silent
+	has "$ERRORS" '"qid":2'
+}
+
+# The same, of a controller that had its queues before.
+comes_back_without_io_queues() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1) first
+	hostile
+	connect "$TARGET4" --timeout $((2 * SLOWDOWN))
+	first=$(disk_number)
+	SEES='0 queues' comes_back_after 'rejected by target: .*no resources' 1 request reject 6 4
+	same disk "$first" "$(disk_number)"
+	SEES='0 queues' comes_back_after 'timed out after' 1 request silent
+	same disk "$first" "$(disk_number)"
+	SEES='1 connect-io' comes_back_after 'rejected by target: .*send queue size' 2 request reject 4 4
+	same disk "$first" "$(disk_number)"
+	compare "$(disk "$CTRL" 1)" 65536
+	leave
+}
+
+# comes_back_after PATTERN AFTER TARGET...: the target ends, and the next one is not used, for this
+# reason, though it SEES so much; but a good one is.
+comes_back_after() {
+	local pattern=$1 after=$2
+	shift 2
+	end_process "$TARGET"
+	loses
+	AFTER=$after hostile "$@"
+	wait_until "$SOON" says "$pattern" || fail "it says: $(ctrl_field "$CTRL" message)"
+	is_not_live || fail "it is live"
+	seen "${SEES:-0 controller}" || fail "it got no further than: $(tail -1 "$SCRATCH/seen")"
+	end_process "$TARGET"
+	hostile
+	comes_back
+}
+
 refused_connects() {
 	local stage=fabrics-connect data=0x10000
 	refused 1 $stage 'connect format' connect status 0x180
@@ -278,6 +322,23 @@ caches() {
 # limit_is NAME VALUE
 limit_is() {
 	[ "$(queue_limit "$(disk "$CTRL" 1)" "$1")" = "$2" ]
+}
+
+# Less than the disks were made for is not enough: a smaller room for data in capsules, transfers of
+# 8 KiB, queues of 32 entries.
+comes_back_with_less() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1) first less
+	hostile
+	connect_hostile
+	first=$(disk_number)
+	for less in 'controller poke 4 1792 4' 'controller poke 1 77 1' \
+		'capabilities result 0x200101001f'; do
+		# shellcheck disable=SC2086 # words of a command line
+		comes_back_after 'the target allows less than the disks were made for' 0 $less
+		same disk "$first" "$(disk_number)"
+		compare "$(disk "$CTRL" 1)" 65536
+	done
+	leave
 }
 
 # Why a namespace has no disk may change, until it has one.
@@ -602,6 +663,42 @@ data_after_the_answer() {
 	gone
 }
 
+# The same where the target leaves it to the host to make the key invalid, which it does before it
+# takes the answer for the end of the command.
+data_after_the_answer_that_keeps_the_key() {
+	hostile trap-read keep-late $((500 * SLOWDOWN))
+	connect_hostile
+	trap_io read
+	same "status of the read" 0 "$STATUS"
+	has "$(rnvme stats "$CTRL" -o json)" '"local_invalidations":[1-9]'
+	is_dead 'accessed memory'
+	gone
+}
+
+# What a host says of blocks that it does not need any more, or wants to be zero, is what it means.
+discards_and_zeroes() {
+	hostile controller poke 0x0c 520 2
+	connect_hostile
+	run blkdiscard "$(disk "$CTRL" 1)"
+	run blkdiscard --zeroout --offset 4096 --length 65536 "$(disk "$CTRL" 1)"
+	count discard >"$SCRATCH/count" || fail "the target saw no discard"
+	count zeroes >"$SCRATCH/count" || fail "the target saw no command that writes zeroes"
+	leave
+}
+
+# What is known of a namespace by its EUI-64.
+knows_an_eui() {
+	local sysfs
+	EUI=0x1122334455667788 hostile
+	connect_hostile
+	sysfs=/sys/block/${CTRL}n1
+	same eui '11 22 33 44 55 66 77 88' "$(<"$sysfs/eui")"
+	same wwid eui.1122334455667788 "$(<"$sysfs/wwid")"
+	[ ! -e "$sysfs/uuid" ] || fail "it has a UUID: $(<"$sysfs/uuid")"
+	has "$(rnvme list -o json)" '"eui64":"1122334455667788"'
+	leave
+}
+
 # A request that is not answered comes again with each new connection, but not without end.
 never_answers_io_again_and_again() {
 	local CONNECT_OPTIONS=(--reconnect-delay 1) reader
@@ -915,12 +1012,15 @@ goes_while_disks_come() {
 main setup \
 	good_target \
 	rejected_requests \
+	rejected_io_queues \
+	comes_back_without_io_queues \
 	refused_connects \
 	unusable_controllers \
 	unusable_namespaces \
 	namespace_without_blocks \
 	comes_back_as_another \
 	comes_back_with_other_abilities \
+	comes_back_with_less \
 	comes_back_with_another_refusal \
 	cannot_tell_for_a_moment \
 	cannot_tell_of_what_is_lost \
@@ -941,6 +1041,9 @@ main setup \
 	broken_io \
 	answers_io_twice \
 	data_after_the_answer \
+	data_after_the_answer_that_keeps_the_key \
+	discards_and_zeroes \
+	knows_an_eui \
 	never_answers_io \
 	never_answers_io_again_and_again \
 	hangs_up_again_and_again \

@@ -21,6 +21,16 @@
 /* The size of what the host says of its behavior. */
 #define BEHAVIOR_SIZE	512
 
+/* The data of a Connect, and where its parts begin. */
+#define CONNECT_SIZE	1024
+#define CONNECT_SUBSYSTEM	256
+#define CONNECT_HOST	512
+#define CONNECT_END	768
+
+/* The ranges of a discard. */
+#define RANGES_SIZE	4096
+#define RANGE_SIZE	16
+
 #define STATUS_DO_NOT_RETRY	0x4000
 #define INVALID_OPCODE		0x0001
 #define INVALID_FORMAT		0x010a
@@ -35,6 +45,7 @@ const char *const step_names[STEPS] = {
 	[ENTRIES] = "entries", [QUEUES] = "queues",
 	[KEEP_ALIVE] = "keep-alive", [EVENTS] = "events", [EVENT] = "event",
 	[CHANGED] = "changed", [READ] = "read", [WRITE] = "write", [FLUSH] = "flush",
+	[DISCARD] = "discard", [ZEROES] = "zeroes",
 	[TRAP_READ] = "trap-read", [TRAP_WRITE] = "trap-write", [EFFECTS] = "effects",
 	[FORMAT] = "format", [BEHAVIOR] = "behavior", [OTHER] = "other",
 };
@@ -103,6 +114,10 @@ static enum step io_step(const uint8_t *sqe)
 		return trap ? TRAP_WRITE : WRITE;
 	case 0x02:
 		return trap ? TRAP_READ : READ;
+	case 0x08:
+		return ZEROES;
+	case 0x09:
+		return DISCARD;
 	}
 	return OTHER;
 }
@@ -132,9 +147,43 @@ static void read_sgl(struct reply *reply)
 		reply->invalidate = reply->rkey;
 }
 
-static void connect_queue(struct reply *reply)
+/* Fetches the data of a command, from its capsule or from the host. */
+static bool fetch(struct queue *queue, const struct capsule *capsule, struct reply *reply,
+		  unsigned int length)
 {
+	check_length(reply->sqe, length);
+	if (reply->rkey)
+		reply->silent = !move(queue, IBV_WR_RDMA_READ, length, reply->address, reply->rkey);
+	else
+		memcpy(queue->memory->data, capsule->data, length);
+	return !reply->silent;
+}
+
+/* A name ends before its room does, and after it there is nothing. */
+static void check_name(const uint8_t *data, unsigned int at, unsigned int end)
+{
+	unsigned int length = strnlen((const char *)data + at, end - at);
+
+	if (at + length == end)
+		accuse("a name of a Connect does not end");
+	check_zeroes("the data of a Connect", data, at + length, end);
+}
+
+/* Whoever comes is welcome, if what he says of himself is well-formed. */
+static void connect_queue(struct queue *queue, const struct capsule *capsule,
+			  struct reply *reply)
+{
+	const uint8_t *data = queue->memory->data;
+
 	reply->result = CONTROLLER_ID;
+	if (!fetch(queue, capsule, reply, CONNECT_SIZE))
+		return;
+	check_zeroes("the data of a Connect", data, 18, CONNECT_SUBSYSTEM);
+	check_name(data, CONNECT_SUBSYSTEM, CONNECT_HOST);
+	check_name(data, CONNECT_HOST, CONNECT_END);
+	if (!queue->qid)
+		printf("- subsystem %s\n", data + CONNECT_SUBSYSTEM);
+	check_zeroes("the data of a Connect", data, CONNECT_END, CONNECT_SIZE);
 }
 
 static void get_property(struct reply *reply)
@@ -209,10 +258,17 @@ static void identify_namespace(uint8_t *data)
 	data[26] = block_shift == FORMAT_1;
 	data[130] = FORMAT_0;
 	data[134] = FORMAT_1;
+	put(data + 120, htobe64(eui), 8);
 }
 
 static void identify_descriptors(uint8_t *data, uint32_t nsid)
 {
+	if (eui) {
+		data[0] = 1;
+		data[1] = 8;
+		put(data + 4, htobe64(eui), 8);
+		return;
+	}
 	data[0] = 3;
 	data[1] = 16;
 	memset(data + 4, 0x5e, 16);
@@ -233,6 +289,7 @@ static void identify(struct queue *queue, struct reply *reply)
 	uint8_t *data = queue->memory->data;
 	uint32_t nsid = get(reply->sqe + 4, 4);
 
+	check_length(reply->sqe, IDENTIFY_SIZE);
 	/* Of namespaces that are not there it says nothing but zeroes. */
 	memset(data, 0, IDENTIFY_SIZE);
 	reply->data_length = IDENTIFY_SIZE;
@@ -288,6 +345,7 @@ static void discovery_log(struct queue *queue, struct reply *reply)
 
 	if (length > MAX_TRANSFER || start % LOG_PART || length % LOG_PART)
 		return fail(reply, INVALID_FIELD);
+	check_length(reply->sqe, length);
 	memset(data, 0, length);
 	for (at = 0; at < length; at += LOG_PART) {
 		if (start + at)
@@ -327,19 +385,25 @@ static void effects_log(struct queue *queue, struct reply *reply)
 	reply->data_length = IDENTIFY_SIZE;
 }
 
-static void take_behavior(struct queue *queue, struct reply *reply)
+static void take_behavior(struct queue *queue, const struct capsule *capsule,
+			  struct reply *reply)
 {
 	const uint8_t *data = queue->memory->data;
-	unsigned int at;
 
-	if (!move(queue, IBV_WR_RDMA_READ, BEHAVIOR_SIZE, reply->address, reply->rkey)) {
-		reply->silent = true;
+	if (!fetch(queue, capsule, reply, BEHAVIOR_SIZE))
 		return;
-	}
-	for (at = 1; at < BEHAVIOR_SIZE; at++)
-		if (data[at])
-			return fail(reply, INVALID_FIELD);
+	check_zeroes("the behavior", data, 1, BEHAVIOR_SIZE);
 	keeps_delay = data[0] == 1;
+}
+
+/* The host says which blocks it does not need any more, in as many ranges as its command says. */
+static void discard(struct queue *queue, const struct capsule *capsule, struct reply *reply)
+{
+	unsigned int end = (reply->sqe[40] + 1) * RANGE_SIZE;
+	const uint8_t *data = queue->memory->data;
+
+	if (fetch(queue, capsule, reply, RANGES_SIZE))
+		check_zeroes("the ranges", data, end, RANGES_SIZE);
 }
 
 static void format(struct reply *reply)
@@ -382,7 +446,7 @@ void answer(struct queue *queue, const struct capsule *capsule, enum step step, 
 	read_sgl(reply);
 	switch (step) {
 	case CONNECT_ADMIN: case CONNECT_IO:
-		return connect_queue(reply);
+		return connect_queue(queue, capsule, reply);
 	case CAPABILITIES: case STATUS: case PROPERTY:
 		return get_property(reply);
 	case CONFIGURE:
@@ -408,8 +472,10 @@ void answer(struct queue *queue, const struct capsule *capsule, enum step step, 
 	case FORMAT:
 		return format(reply);
 	case BEHAVIOR:
-		return take_behavior(queue, reply);
-	case KEEP_ALIVE: case EVENTS: case FLUSH:
+		return take_behavior(queue, capsule, reply);
+	case DISCARD:
+		return discard(queue, capsule, reply);
+	case KEEP_ALIVE: case EVENTS: case FLUSH: case ZEROES:
 		return;
 	default:
 		return fail(reply, INVALID_OPCODE);

@@ -31,10 +31,11 @@
 enum step {
 	REQUEST, CONNECT_ADMIN, CONNECT_IO, CAPABILITIES, STATUS, PROPERTY, CONFIGURE,
 	CONTROLLER, LIST, NAMESPACE, DESCRIPTORS, LOG, ENTRIES, QUEUES, KEEP_ALIVE,
-	EVENTS, EVENT, CHANGED, READ, WRITE, FLUSH,
+	EVENTS, EVENT, CHANGED, READ, WRITE, FLUSH, DISCARD, ZEROES,
 	TRAP_READ, TRAP_WRITE, EFFECTS, FORMAT, BEHAVIOR, OTHER,
 	STEPS,
 };
+
 struct capsule {
 	uint8_t sqe[SQE_SIZE];
 	uint8_t data[INLINE_SIZE];
@@ -84,6 +85,8 @@ struct reply {
 	bool silent;
 	bool hang_up;
 	bool data_last;
+	/* Milliseconds between the reply and such data. */
+	unsigned int pause;
 };
 
 struct twist {
@@ -114,6 +117,8 @@ extern bool keeps_delay;
  */
 extern unsigned long namespaces;
 extern unsigned long other;
+/* The namespaces have this EUI-64 instead of a UUID: EUI in the environment. */
+extern uint64_t eui;
 /* Entries of the discovery log: LOGGED in the environment. */
 extern unsigned long logged;
 
@@ -133,6 +138,20 @@ enum step step_of(const struct queue *queue, const uint8_t *sqe);
 /* What a target answers that keeps to the protocol. */
 void answer(struct queue *queue, const struct capsule *capsule, enum step step,
 	    struct reply *reply);
+
+/* hostile/check.c */
+
+/* Ends the target, which fails the test: the host sent what no host may. */
+void accuse(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+/* Looks at a command for what a host must not send, such as what its memory had before. */
+void check_capsule(const struct queue *queue, const uint8_t *sqe, unsigned int length);
+
+/* The command's data is so many bytes. */
+void check_length(const uint8_t *sqe, unsigned int length);
+
+/* These bytes of what the host sent are zero. */
+void check_zeroes(const char *what, const uint8_t *bytes, unsigned int at, unsigned int end);
 
 /* hostile/twist.c */
 

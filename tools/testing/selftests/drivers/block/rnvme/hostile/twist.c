@@ -115,6 +115,14 @@ static void twist_late(struct queue *queue, struct reply *reply)
 	reply->data_last = true;
 }
 
+/* The same VALUE milliseconds later, and it leaves it to the host to make the key invalid. */
+static void twist_keep_late(struct queue *queue, struct reply *reply)
+{
+	reply->invalidate = 0;
+	reply->data_last = true;
+	reply->pause = value;
+}
+
 /* Writes the data to where it does not belong: so many bytes from where it does. */
 static void twist_move(struct queue *queue, struct reply *reply)
 {
@@ -140,7 +148,7 @@ static const struct twist twists[] = {
 	{ "keep", twist_keep }, { "key", twist_key }, { "swap", twist_swap },
 	{ "late", twist_late }, { "move", twist_move }, { "flood", twist_flood },
 	{ "drift", twist_drift }, { "short", twist_short }, { "steal", twist_steal },
-	{ "deaf", twist_deaf },
+	{ "deaf", twist_deaf }, { "keep-late", twist_keep_late },
 };
 const struct twist *find_twist(const char *name)
 {

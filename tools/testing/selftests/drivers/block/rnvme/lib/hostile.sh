@@ -15,7 +15,8 @@ hostile_build() {
 	gcc -O2 -Wall -Werror -o "$HOSTILE" "$HERE"/hostile_target.c "$HERE"/hostile/*.c -lrdmacm -libverbs
 }
 
-# hostile [STEP TWIST [VALUE [OFFSET SIZE]]]: starts the target; what it sees goes to a file.
+# hostile [STEP TWIST [VALUE [OFFSET SIZE]]]: starts the target; what it sees goes to a file. What it
+# finds wrong with the host, or with itself, fails the test at its end.
 hostile() {
 	note "target: ${*:-good}"
 	# What is left of the RDMA objects is told once a test, at its end, for it takes its time.
@@ -23,10 +24,21 @@ hostile() {
 	GUARDED=yes
 	: >"$SCRATCH/seen"
 	# shellcheck disable=SC2153 # of the network
-	"$HOSTILE" "$TARGET4" "$SERVICE" "$@" >"$SCRATCH/seen" 2>&1 &
+	"$HOSTILE" "$TARGET4" "$SERVICE" "$@" >"$SCRATCH/seen" 2>>"$SCRATCH/found" &
 	TARGET=$!
+	defer ended_well "$TARGET"
 	defer end_process "$TARGET"
-	wait_until 10 seen '- ready' || fail "the target does not start: $(<"$SCRATCH/seen")"
+	wait_until 10 seen '- ready' ||
+		fail "the target does not start: $(<"$SCRATCH/seen")$(<"$SCRATCH/found")"
+}
+
+# ended_well PID: a target ends when it is told to, and not because of what the host does.
+ended_well() {
+	local status=0
+	wait "$1" || status=$?
+	[ ! -s "$SCRATCH/found" ] && { [ $status = 143 ] || [ $status = 137 ]; } && return 0
+	note "a target ended with status $status: $(<"$SCRATCH/found")"
+	return 1
 }
 
 # event_files: how many files of events the target has open: two once it has served, and one for each of
