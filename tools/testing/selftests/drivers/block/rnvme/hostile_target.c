@@ -362,13 +362,10 @@ static void accept_queue(struct rdma_cm_id *id, const struct rdma_conn_param *re
 	queue->ended = true;
 }
 
-/* What comes of a connection that is asked for. */
-enum fate { ACCEPTED, REJECTED, IGNORED };
-
 static enum fate fate(void)
 {
 	if (twisted != REQUEST)
-		return ACCEPTED;
+		return fate_at_random();
 	if (spared) {
 		spared--;
 		return ACCEPTED;

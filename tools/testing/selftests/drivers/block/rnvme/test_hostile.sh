@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # A target that breaks the protocol: the connection ends with a reason, and nothing is left of it.
+# Replies that are broken at random are for test_hostile_random.sh.
 #
 # The target is hostile_target.c. What it shall do is the end of each line below: the step at which
 # it misbehaves, how, and with which value.
@@ -832,108 +833,6 @@ invalidates_another_key() {
 	gone
 }
 
-# A target that breaks replies at random: a connect succeeds, or says why not; so does a read; and it
-# can be disconnected at once. RANDOM_SEED in the environment is for other runs.
-breaks_replies_at_random() {
-	local broken _
-	hostile random "${RANDOM_SEED:-1}"
-	for _ in {1..10}; do
-		if connects_at_random --ctrl-loss-tmo 0; then
-			reads_at_random 4
-			disconnects_at_once
-		fi
-	done
-	process_ended "$TARGET" && fail "the target ended: $(tail -3 "$SCRATCH/seen")"
-	wait_until 10 has_let_go || fail "the target has $(event_files) files of events"
-	gone
-	broken=$(broken_replies "$SCRATCH/seen")
-	note "$broken broken replies"
-	[ "$broken" -ge 5 ] || fail "only $broken replies were broken"
-}
-
-# The same with several targets at once, until there were very many; and the host tries again by
-# itself.
-breaks_replies_for_long() {
-	local broken number told worker workers=()
-	local enough=$SCRATCH/enough
-	told=$(now)
-	defer rdma_objects_are_back
-	for number in {1..6}; do
-		random_worker "$number" $((${RANDOM_SEED:-0} * 100 + number)) "$enough" &
-		workers+=($!)
-		defer end_process $!
-	done
-	until broken=$(broken_replies "$SCRATCH"/*/seen) && [ "$broken" -ge 10000 ]; do
-		for worker in "${workers[@]}"; do
-			! process_ended "$worker" || fail "a worker ended"
-		done
-		if [ $(($(now) - told)) -ge 60000 ]; then
-			note "$broken broken replies so far"
-			told=$(now)
-		fi
-		sleep 5
-	done
-	: >"$enough"
-	for worker in "${workers[@]}"; do
-		wait "$worker" || fail "a worker failed"
-	done
-	note "$(broken_replies "$SCRATCH"/*/seen) broken replies"
-	has "$(rnvme show -o json)" '"controllers":\[\]'
-}
-
-# random_worker NUMBER SEED FILE: with a target of its own, until there is such a file.
-random_worker() {
-	local GUARDED=yes SERVICE=$((5000 + $1)) SCRATCH=$SCRATCH/$1 end
-	mkdir "$SCRATCH"
-	hostile random "$2"
-	until [ -e "$3" ]; do
-		connects_at_random -i 2 -Q 16 --ctrl-loss-tmo 60 -c 1 --fast_io_fail_tmo 5 || continue
-		end=$(($(now) + 60000))
-		until [ -e "$3" ] || [ "$(now)" -gt $end ] || state_is "$CTRL" dead; do
-			reads_at_random 128
-		done
-		disconnects_at_once
-	done
-	end_process "$TARGET"
-}
-
-# broken_replies FILE...: how many there are in what targets have seen.
-broken_replies() {
-	cat "$@" 2>/dev/null | grep -c '^- broken ' || true
-}
-
-# connects_at_random OPTION...: whether it is connected; if it is not, it says why.
-connects_at_random() {
-	try rnvme connect -a "$TARGET4" -s "$SERVICE" -n "$NQN" \
-		--timeout $((2 * SLOWDOWN)) "$@" -o json
-	case $STATUS in
-	0)
-		[[ $OUTPUT =~ rnvme[0-9]+ ]] || fail "no device in: $OUTPUT"
-		CTRL=${BASH_REMATCH[0]}
-		;;
-	5)
-		# Six at once may keep a slow kernel from ending the attempt in time. It is taken back.
-		[[ $SLOWDOWN -gt 1 && $ERRORS == *'did not finish in time"'* ]] || says_why
-		return 1
-		;;
-	1)
-		says_why
-		return 1
-		;;
-	*) fail "status $STATUS from a connect: $ERRORS" ;;
-	esac
-}
-
-says_why() {
-	has "$ERRORS" '"failure":\{"stage":"[a-z-]+","errno":[0-9]+,"message":"[^"]+"'
-}
-
-# reads_at_random BLOCKS: if there is a disk, one after the other, whatever comes of them.
-reads_at_random() {
-	[ ! -b "/dev/${CTRL}n1" ] ||
-		try dd if="/dev/${CTRL}n1" of=/dev/null bs=4k count="$1" iflag=direct conv=noerror
-}
-
 # A target that has stopped answers nothing any more, not even that it is disconnected.
 stops() {
 	local began took
@@ -1008,7 +907,6 @@ goes_while_disks_come() {
 	gone
 }
 
-# shellcheck disable=SC2046 # none, where the run is not long
 main setup \
 	good_target \
 	rejected_requests \
@@ -1051,8 +949,6 @@ main setup \
 	waits_for_receives \
 	waits_for_receives_in_vain \
 	invalidates_another_key \
-	breaks_replies_at_random \
-	$(in_a_long_run breaks_replies_for_long) \
 	stops_while_disks_go \
 	goes_while_disks_come \
 	alone_with_the_dead \

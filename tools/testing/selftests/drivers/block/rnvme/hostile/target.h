@@ -167,6 +167,10 @@ void begin_random(uint64_t seed);
 /* Breaks a reply in a way of its own, or leaves it as it is, as it always is without a seed. */
 void break_at_random(struct queue *queue, enum step step, struct reply *reply);
 
+/* What comes of a connection that is asked for, by the same sequence. */
+enum fate { ACCEPTED, REJECTED, IGNORED };
+enum fate fate_at_random(void);
+
 /* Numbers as they are on the wire. */
 
 static inline void put(uint8_t *at, uint64_t number, unsigned int bytes)

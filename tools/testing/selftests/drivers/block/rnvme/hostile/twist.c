@@ -39,10 +39,12 @@ static void twist_poke(struct queue *queue, struct reply *reply)
 	put(queue->memory->data + offset, value, size);
 }
 
+#define LONGEST_POKE	256
+
 /* One byte over and over, as much as a text has room for. */
 static void twist_flood(struct queue *queue, struct reply *reply)
 {
-	memset(queue->memory->data + offset, value, 256);
+	memset(queue->memory->data + offset, value, LONGEST_POKE);
 }
 
 /* Another number each time. */
@@ -97,6 +99,17 @@ static void twist_key(struct queue *queue, struct reply *reply)
 	reply->invalidate = reply->rkey ^ value;
 }
 
+/* Invalidates the key of a command that came before, of whichever connection. */
+static void twist_stale(struct queue *queue, struct reply *reply)
+{
+	static uint32_t keys[8];
+	unsigned int at = value % ARRAY_SIZE(keys);
+
+	if (keys[at])
+		reply->invalidate = keys[at];
+	keys[at] = reply->rkey;
+}
+
 /* Keeps a first command, and invalidates its key with the answer to the second. */
 static void twist_swap(struct queue *queue, struct reply *reply)
 {
@@ -148,7 +161,7 @@ static const struct twist twists[] = {
 	{ "keep", twist_keep }, { "key", twist_key }, { "swap", twist_swap },
 	{ "late", twist_late }, { "move", twist_move }, { "flood", twist_flood },
 	{ "drift", twist_drift }, { "short", twist_short }, { "steal", twist_steal },
-	{ "deaf", twist_deaf }, { "keep-late", twist_keep_late },
+	{ "deaf", twist_deaf }, { "stale", twist_stale }, { "keep-late", twist_keep_late },
 };
 const struct twist *find_twist(const char *name)
 {
@@ -176,6 +189,11 @@ static uint64_t random_state;
  */
 #define RANDOM_MOST	2
 #define RANDOM_LEAST	9
+/* And so is one request for a connection. */
+#define REFUSED_ONE_IN	24
+
+/* Milliseconds. */
+#define LONGEST_PAUSE	50
 
 /* Seeds that differ little shall not. */
 void begin_random(uint64_t seed)
@@ -199,28 +217,69 @@ static uint64_t random_value(void)
 	return random_number() >> shift;
 }
 
+/* Whether a host waits for the answer no longer than a test has the patience for. */
+static bool may_be_silent(enum step step)
+{
+	switch (step) {
+	case LIST: case NAMESPACE: case DESCRIPTORS: case CHANGED: case EFFECTS:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* Most are lies. Silence is seldom, for each takes as long as a time limit. */
+#define SILENCE_ONE_IN	8
+
+static const char *const random_names[] = {
+	"poke", "poke", "poke", "poke", "poke", "result", "result", "status", "status", "fill",
+	"flood", "drift", "length", "short", "twice", "cid", "keep", "key", "stale", "late",
+	"keep-late", "move", "steal", "deaf", "hang-up", "silent",
+};
+
+/* What a twist is done with. */
+static void choose_numbers(const struct twist *each, const struct reply *reply)
+{
+	value = random_value();
+	size = 1 + random_number() % 8;
+	offset = random_number() % (IDENTIFY_SIZE - LONGEST_POKE);
+	if (each->apply == twist_length)
+		value %= LONGEST_REPLY + 1;
+	else if (each->apply == twist_short)
+		value %= reply->data_length + 1;
+	else if (each->apply == twist_keep_late)
+		value %= LONGEST_PAUSE + 1;
+}
+
 void break_at_random(struct queue *queue, enum step step, struct reply *reply)
 {
-	/* Silence is not among them: each takes as long as a time limit. Most are lies. */
-	static const char *const names[] = {
-		"poke", "poke", "poke", "poke", "result", "status", "fill", "length", "twice",
-		"cid", "keep", "key", "late", "move", "hang-up",
-	};
 	const struct twist *each;
 
 	if (!random_state)
 		return;
 	if (!queue->one_in)
 		queue->one_in = RANDOM_MOST + random_number() % (RANDOM_LEAST - RANDOM_MOST + 1);
-	each = find_twist(names[random_number() % ARRAY_SIZE(names)]);
+	each = find_twist(random_names[random_number() % ARRAY_SIZE(random_names)]);
 	if (random_number() % queue->one_in)
 		return;
-	value = random_value();
-	size = 1 + random_number() % 8;
-	offset = random_number() % (IDENTIFY_SIZE - 8);
-	if (each->apply == twist_length)
-		value %= LONGEST_REPLY + 1;
+	if (each->apply == twist_silent && (random_number() % SILENCE_ONE_IN || !may_be_silent(step)))
+		each = find_twist("hang-up");
+	choose_numbers(each, reply);
 	printf("- broken %s %s %#llx %u %u\n", step_names[step], each->name,
 	       (unsigned long long)value, offset, size);
 	each->apply(queue, reply);
+}
+
+enum fate fate_at_random(void)
+{
+	if (!random_state || random_number() % REFUSED_ONE_IN)
+		return ACCEPTED;
+	if (!(random_number() % SILENCE_ONE_IN)) {
+		printf("- broken request silent\n");
+		return IGNORED;
+	}
+	value = random_number() % 12;
+	offset = random_number() % 5;
+	printf("- broken request reject %#llx %u\n", (unsigned long long)value, offset);
+	return REJECTED;
 }
