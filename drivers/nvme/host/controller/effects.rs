@@ -71,7 +71,11 @@ impl Controller {
             controller: self,
             deadline: Deadline::NEVER,
         };
-        let effects = admin.effects(&inventory, command.opcode())?;
+        let asked = Admin {
+            deadline: Deadline::after(limit),
+            ..admin
+        };
+        let effects = asked.effects(&inventory, command.opcode(), limit)?;
         let reply = match effects.alone {
             true => {
                 let reply = self.alone(|| {
@@ -173,14 +177,22 @@ impl Controller {
 }
 
 impl Admin<'_> {
-    /// What a command does to others, by the target's log if it has one.
-    fn effects(&self, inventory: &Inventory, opcode: u8) -> Result<Effects, CommandError> {
+    /// What a command does to others, by the target's log if it has one. It may take as long as
+    /// the command, whose `limit` this is.
+    fn effects(
+        &self,
+        inventory: &Inventory,
+        opcode: u8,
+        limit: Msecs,
+    ) -> Result<Effects, CommandError> {
         match self.effects_log(ErrorStage::Io, &inventory.identity) {
             Ok(Some(log)) => Ok(Effects::of_admin(opcode, log.bytes())),
             Ok(None) => Ok(Effects::of_admin(opcode, &[])),
             Err(Failure { error, .. }) if error == rrdma::errno::ECANCELED => {
                 Err(CommandError::Cancelled)
             }
+            // It was not the user's turn.
+            Err(Failure { error, .. }) if error == ETIMEDOUT => Err(CommandError::TimedOut(limit)),
             Err(failure) => Err(CommandError::Code(failure.error)),
         }
     }

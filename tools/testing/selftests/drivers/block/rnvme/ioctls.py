@@ -12,6 +12,11 @@
                                  write (w): I/O by either call, Identify, others to the controller
     ioctls.py compat DEVICE      what 32-bit processes ask is answered
     ioctls.py call DEVICE NAME   one call without arguments: reset, rescan or subsystem-reset
+    ioctls.py open DEVICE NAME   open it, say so, wait for a line, then the same
+    ioctls.py signal DEVICE NAME the same as call, or a command without data of this opcode, to the
+                                 controller, until SIGUSR1 comes
+    ioctls.py send DEVICE OPCODE MS
+                                 a command without data to the controller, which may take so long
 """
 
 import ctypes
@@ -20,6 +25,7 @@ import fcntl
 import mmap
 import os
 import random
+import signal
 import stat
 import struct
 import sys
@@ -249,6 +255,32 @@ def anything(fd, nsid, count):
     print(outcomes)
 
 
+def told(result):
+    """An outcome in words."""
+    return errno.errorcode[-result] if result < 0 else hex(result)
+
+
+def opened(fd, name):
+    """A call to what was opened before something happened."""
+    print("opened", flush=True)
+    sys.stdin.readline()
+    print(told(call(fd, PLAIN[name])[0]))
+
+
+def signalled(fd, name):
+    """A call that a signal may end. Python would begin those of its own anew."""
+    signal.signal(signal.SIGUSR1, lambda *_: None)
+    libc = ctypes.CDLL(None, use_errno=True)
+    number, command = PLAIN.get(name), None
+    if number is None:
+        fields = {each: 0 for each in FIELDS} | {"opcode": int(name, 0)}
+        number = ADMIN
+        command = ctypes.create_string_buffer(LAYOUT.pack(*fields.values()) + bytes(12))
+    print("asks", flush=True)
+    result = libc.ioctl(fd, ctypes.c_ulong(number), command)
+    print(told(-ctypes.get_errno() if result < 0 else result))
+
+
 def gone(fd):
     """A device that goes while it is open."""
     _, good = memory(4096)
@@ -281,8 +313,16 @@ def main():
     elif what == "call":
         result, _ = call(fd, PLAIN[sys.argv[3]])
         print(errno.errorcode[-result] if result < 0 else result)
+    elif what == "open":
+        opened(fd, sys.argv[3])
+    elif what == "signal":
+        signalled(fd, sys.argv[3])
+    elif what == "send":
+        fields = {"opcode": int(sys.argv[3], 0), "timeout_ms": int(sys.argv[4])}
+        print(told(call(fd, ADMIN, **fields)[0]))
     else:
         gone(fd)
 
 
-main()
+if __name__ == "__main__":
+    main()

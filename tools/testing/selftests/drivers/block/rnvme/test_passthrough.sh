@@ -5,11 +5,18 @@
 # command that a program may send, by mistake or on purpose, does harm.
 
 . "$(dirname "$0")/lib.sh"
+. "$HERE/lib/hostile.sh"
+
+# The port of the kernel's target is that of all connects but a few.
+HOSTILE_PORT=$SERVICE
+SERVICE=4420
 
 CONNECT_OPTIONS=(-k "$SLOWDOWN" -c 1 --timeout $((5 * SLOWDOWN)))
 
 setup() {
-	modprobe rnvme && network_pair && backend_memory disk 16 512 && target_simple "$BACKEND"
+	modprobe rnvme && modprobe rdma_ucm && hostile_build && network_pair &&
+		backend_memory disk 16 512 && target_simple "$BACKEND" || return 1
+	OBJECTS=$(rdma_objects)
 }
 
 # connect_with_c: the kernel's own host; its controller is left in THEIRS.
@@ -309,10 +316,144 @@ ends_with_the_connection() {
 		wait_until "$SOON" process_ended "$process" || fail "nvme waits for a connection that is lost"
 	done
 	has "$(<"$SCRATCH/id")" 'Host Path|HOST_PATH|0x370'
+	has "$(<"$SCRATCH/read")" 'Host Path|HOST_PATH|0x370'
 	silence_ends
 	wait_until "$SOON" state_is "$CTRL" live || fail "it is $(ctrl_field "$CTRL" state)"
 	run nvme id-ctrl "$disk"
 	run nvme flush "$disk"
+}
+
+# connect_hostile TARGET...: to the hostile target, which no loss is the end of.
+connect_hostile() {
+	local SERVICE=$HOSTILE_PORT
+	local CONNECT_OPTIONS=(-k $((5 * SLOWDOWN)) -c 1 --timeout $((5 * SLOWDOWN)))
+	hostile "$@"
+	connect "$TARGET4"
+}
+
+# send DEVICE OPCODE MS: what comes of a command to the controller that may take so long.
+send() {
+	run python3 "$HERE/ioctls.py" send "$@"
+	echo "$OUTPUT"
+}
+
+# A command that is not answered in time is the end of the connection, and others wait for it no longer
+# than they may.
+commands_may_take_as_long_as_they_say() {
+	local first opcode status=0
+	connect_hostile other silent
+	python3 "$HERE/ioctls.py" send "/dev/$CTRL" 0xc5 $((6000 * SLOWDOWN)) >"$SCRATCH/first" 2>&1 &
+	first=$!
+	defer end_process $first
+	wait_until "$SOON" count other >"$SCRATCH/count" || fail "the target saw no command"
+	# One that asks, and one whose effects have to be looked up before.
+	for opcode in 0x06 0xc5; do
+		same "outcome of $opcode meanwhile" EBUSY "$(send "/dev/$CTRL" $opcode 200)"
+	done
+	same "state meanwhile" live "$(ctrl_field "$CTRL" state)"
+	wait $first || status=$?
+	same "status of the first" 0 $status
+	same "outcome of the first" 0x370 "$(<"$SCRATCH/first")"
+	has "$(kernel_log)" "$CTRL: .*not answered in time"
+	comes_back
+	same "commands" 1 "$(count other)"
+	leave
+}
+
+# The same of one to the disk.
+io_may_take_as_long_as_it_says() {
+	connect_hostile trap-read silent
+	try nvme io-passthru "/dev/${CTRL}n1" --opcode=2 -n 1 --cdw10=8192 -l 512 -r \
+		--timeout=$((1000 * SLOWDOWN))
+	[ "$STATUS" != 0 ] || fail "a read without an answer succeeds"
+	has "$OUTPUT$ERRORS" 'Host Path|HOST_PATH|0x370'
+	has "$(kernel_log)" "$CTRL: .*not answered in time"
+	comes_back
+	# It is not for us to send it again.
+	same "reads" 1 "$(count trap-read)"
+	run nvme read "/dev/${CTRL}n1" -s 0 -c 0 -z 512 -d "$SCRATCH/back"
+	leave
+}
+
+# Without a connection there is nothing to be reset, nor to be looked at, for who has it open.
+what_is_not_live_is_busy() {
+	local name process asked
+	for name in reset rescan; do
+		connect_hostile
+		mkfifo "$SCRATCH/$name"
+		python3 "$HERE/ioctls.py" open "/dev/$CTRL" $name <"$SCRATCH/$name" >"$SCRATCH/said" 2>&1 &
+		process=$!
+		defer end_process $process
+		exec {asked}>"$SCRATCH/$name"
+		wait_until 10 grep -qsx opened "$SCRATCH/said" || fail "it says: $(<"$SCRATCH/said")"
+		end_process "$TARGET"
+		loses
+		echo now >&"$asked"
+		exec {asked}>&-
+		wait $process || fail "$(<"$SCRATCH/said")"
+		same "outcome of a $name" $'opened\nEBUSY' "$(<"$SCRATCH/said")"
+		leave
+	done
+}
+
+# A signal ends the wait for a reset, which goes on.
+waits_for_a_reset_end_with_a_signal() {
+	AFTER=1 connect_hostile connect silent
+	start_asking reset
+	wait_until "$SOON" is_not_live || fail "it is $(ctrl_field "$CTRL" state)"
+	ends_with_a_signal
+	is_not_live || fail "the reset was over"
+	kill -USR1 "$TARGET"
+	comes_back
+	leave
+}
+
+# A signal ends the wait to be alone, and what would have been alone is not sent: there is a read that
+# is not answered.
+waits_to_be_alone_end_with_a_signal() {
+	local reader
+	connect_hostile trap-read silent
+	dd if="/dev/${CTRL}n1" of=/dev/null bs=4k skip=1024 count=1 iflag=direct 2>/dev/null &
+	reader=$!
+	defer end_process $reader
+	wait_until 10 count trap-read >"$SCRATCH/count" || fail "the target saw no read"
+	# It looks up what the command does, and then it waits.
+	start_asking 0xc1
+	wait_until 10 looked_up 2 || fail "it does not look up what the command does"
+	wait_until 10 sleeps "$ASKING" || fail "it does not wait"
+	ends_with_a_signal
+	same "commands" 0 "$(count other || true)"
+	leave
+}
+
+# looked_up TIMES: how often the target was asked for its log of effects, of which once is when it is
+# connected.
+looked_up() {
+	[ "$(count effects)" -ge "$1" ]
+}
+
+# sleeps PROCESS: whether it waits for something. (The wait to be alone looks for signals now and then.)
+sleeps() {
+	[[ $(<"/proc/$1/stat") =~ \)\ [SD]\  ]]
+}
+
+# start_asking CALL: a call that a signal is to end; its process is in ASKING.
+start_asking() {
+	python3 "$HERE/ioctls.py" signal "/dev/$CTRL" "$1" >"$SCRATCH/asking" 2>&1 &
+	ASKING=$!
+	defer end_process "$ASKING"
+	wait_until 10 grep -qsx asks "$SCRATCH/asking" || fail "it says: $(<"$SCRATCH/asking")"
+}
+
+ends_with_a_signal() {
+	kill -USR1 "$ASKING"
+	wait_until 10 process_ended "$ASKING" || fail "it waits on after the signal"
+	same outcome $'asks\nEINTR' "$(<"$SCRATCH/asking")"
+}
+
+leave() {
+	disconnect "$CTRL"
+	gone
 }
 
 # A disk that is open while it goes is gone for who asks.
@@ -386,5 +527,10 @@ main setup \
 	memory_that_does_not_come_keeps_no_disk \
 	answers_32_bit_processes \
 	ends_with_the_connection \
+	commands_may_take_as_long_as_they_say \
+	io_may_take_as_long_as_it_says \
+	what_is_not_live_is_busy \
+	waits_for_a_reset_end_with_a_signal \
+	waits_to_be_alone_end_with_a_signal \
 	disks_go_while_they_are_asked \
 	controllers_go_while_they_are_asked
