@@ -117,6 +117,40 @@ names_what_is_wrong() {
 	rdma_back_to "$OBJECTS"
 }
 
+# A discovery subsystem may have a name of its own.
+by_a_name_of_its_own() {
+	hostile
+	run rnvme discover -a "$TARGET4" -s "$SERVICE" -n nqn.2014-08.org.example:own \
+		"${IDENTITY[@]}" -o json
+	has "$OUTPUT" '"genctr":1,"numrec":6,"records":\[\{"trtype":"rdma"'
+	asked_for nqn.2014-08.org.example:own
+	LOGGED=1 hostile_again
+	defer rnvme disconnect-all
+	run rnvme connect-all -a "$TARGET4" -s "$SERVICE" -n nqn.2014-08.org.example:own "${IDENTITY[@]}"
+	has "$OUTPUT" "^rnvme[0-9]+: connected to nqn.2014-08.org.example:hostile0 at $TARGET4:$SERVICE\$"
+	asked_for nqn.2014-08.org.example:own
+	run rnvme disconnect-all
+	end_process "$TARGET"
+}
+
+hostile_again() {
+	end_process "$TARGET"
+	hostile
+}
+
+# asked_for NQN: the first queue was that of this subsystem.
+asked_for() {
+	same subsystem "- subsystem $1" "$(grep -m 1 '^- subsystem ' "$SCRATCH/seen")"
+}
+
+# A discovery controller has no disks, so it is none for `connect`.
+is_nothing_to_connect() {
+	expect 1 rnvme connect -a "$TARGET4" -n "$DISCOVERY" "${IDENTITY[@]}" -o json
+	has "$ERRORS" '"message":"[^"]*discovery'
+	has "$(rnvme show -o json)" '"controllers":\[\]'
+	rdma_back_to "$OBJECTS"
+}
+
 # lies STATUS PATTERN TARGET...: reading its log ends so, and says why.
 lies() {
 	local status=$1 pattern=$2
@@ -302,7 +336,9 @@ main setup \
 	over_ipv6 \
 	over_link_local_ipv6 \
 	names_what_is_wrong \
+	is_nothing_to_connect \
 	good_log \
+	by_a_name_of_its_own \
 	lying_logs \
 	endless_log \
 	ends_with_its_program \
