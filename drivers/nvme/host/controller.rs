@@ -196,6 +196,10 @@ pub(crate) struct Shown {
     /// How connecting again goes on, while it does.
     pub(crate) recovery: Option<Recovery>,
     pub(crate) scans: Scans,
+    /// How often it was connected anew by a reset.
+    pub(crate) resets: u32,
+    /// And after a loss.
+    pub(crate) reconnects: u32,
 }
 
 /// Looks at the namespaces of a controller that is live, by their numbers.
@@ -281,6 +285,8 @@ impl Controller {
                     refusals: Refusals::new(),
                     recovery: None,
                     scans: Scans::default(),
+                    resets: 0,
+                    reconnects: 0,
                 }, "rnvme::Controller::shown"),
                 change <- new_condvar!("rnvme::Controller::change"),
                 in_sysfs <- new_mutex!(None, "rnvme::Controller::in_sysfs"),

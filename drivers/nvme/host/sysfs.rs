@@ -81,6 +81,12 @@ impl Attributes for Controller {
         Attribute::new(c"queue_count", |controller, f| {
             fact(controller, f, |facts| facts.split.total().saturating_add(1))
         }),
+        Attribute::new(c"nr_write_queues", |controller, f| {
+            fact(controller, f, |facts| facts.split.write())
+        }),
+        Attribute::new(c"nr_poll_queues", |controller, f| {
+            fact(controller, f, |facts| facts.split.poll())
+        }),
         Attribute::new(c"sqsize", |controller, f| {
             fact(controller, f, |facts| facts.queue_size.saturating_sub(1))
         }),
@@ -96,6 +102,13 @@ impl Attributes for Controller {
         }),
         Attribute::new(c"fast_io_fail_tmo", |controller, f| {
             limit(controller.loss().fail_io, f)
+        }),
+        // How often it was connected anew.
+        Attribute::new(c"reset_count", |controller, f| {
+            write!(f, "{}", controller.shown(|shown| shown.resets))
+        }),
+        Attribute::new(c"reconnect_count", |controller, f| {
+            write!(f, "{}", controller.shown(|shown| shown.reconnects))
         }),
         // What root may ask for, in whichever network namespace the controller is. Nobody
         // waits for it to be done.

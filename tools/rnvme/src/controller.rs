@@ -152,6 +152,12 @@ pub(crate) struct Controller {
     /// Milliseconds until no more attempts are made, while it is lost and they have an end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) give_up: Option<u32>,
+    /// How often it was connected anew by a reset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) nr_resets: Option<u32>,
+    /// And after a loss.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) nr_reconnects: Option<u32>,
     /// Type of service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tos: Option<u8>,
@@ -226,6 +232,8 @@ impl Controller {
             attempts: from.u32(attribute::ATTEMPTS)?,
             next_attempt: from.u32(attribute::NEXT_ATTEMPT)?,
             give_up: from.u32(attribute::GIVE_UP)?,
+            nr_resets: from.u32(attribute::NR_RESETS)?,
+            nr_reconnects: from.u32(attribute::NR_RECONNECTS)?,
             tos: from.u8(attribute::TOS)?,
             model: from.string(attribute::MODEL)?,
             serial: from.string(attribute::SERIAL)?,
@@ -303,6 +311,8 @@ pub(crate) mod tests {
             attempts: None,
             next_attempt: None,
             give_up: None,
+            nr_resets: Some(2),
+            nr_reconnects: Some(1),
             tos: Some(0),
             model: Some("Linux".into()),
             serial: Some("0123456789".into()),
@@ -328,6 +338,8 @@ pub(crate) mod tests {
             nr_write_queues: None,
             nr_poll_queues: None,
             queue_size: None,
+            nr_resets: Some(0),
+            nr_reconnects: Some(0),
             model: None,
             serial: None,
             firmware: None,
@@ -402,6 +414,8 @@ pub(crate) mod tests {
             number(attribute::MAX_TRANSFER, 1_048_576u32),
             number(attribute::INLINE_SIZE, 16_384u32),
             number(attribute::SCAN, 3u32),
+            number(attribute::NR_RESETS, 2u32),
+            number(attribute::NR_RECONNECTS, 1u32),
             number(1000, 1u32),
         ]);
         assert_eq!(Controller::read(&message).unwrap(), live());

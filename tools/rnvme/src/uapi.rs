@@ -490,6 +490,14 @@ pub(crate) mod ctrl {
     /// A namespace that has no disk. Of more than no-disk-max there are as many.
     pub(crate) const NO_DISK: u16 = 38;
 
+    /// How often the controller was connected anew by a reset, at its first attempt. It counts up
+    /// from 0, and wraps around.
+    pub(crate) const NR_RESETS: u16 = 39;
+
+    /// How often it was connected anew after a loss, or after a reset whose first attempt failed,
+    /// likewise.
+    pub(crate) const NR_RECONNECTS: u16 = 40;
+
     /// The name of an attribute of this set.
     pub(crate) fn name(id: u16) -> Option<&'static str> {
         match id {
@@ -531,6 +539,8 @@ pub(crate) mod ctrl {
             DISABLE_SQFLOW => Some("disable-sqflow"),
             NR_NO_DISK => Some("nr-no-disk"),
             NO_DISK => Some("no-disk"),
+            NR_RESETS => Some("nr-resets"),
+            NR_RECONNECTS => Some("nr-reconnects"),
             _ => None,
         }
     }

@@ -15,7 +15,8 @@ use super::{
     Admin,
     Controller,
     Inventory,
-    Sender, //
+    Sender,
+    Shown, //
 };
 use crate::{
     failure::Failure,
@@ -119,6 +120,9 @@ impl Controller {
             true => Err(Failure::cancelled(ErrorStage::Connect)),
             false => self.attempt(before, deadline),
         };
+        if again.is_ok() {
+            self.count(|shown| &mut shown.resets);
+        }
         let again = again.or_else(|failure| {
             if self.is_over(&failure) {
                 return Err(failure);
@@ -171,6 +175,13 @@ impl Controller {
         failure.is_final() || self.is_deleting()
     }
 
+    /// Counts that it is connected anew. It is told with the state.
+    fn count(&self, which: fn(&mut Shown) -> &mut u32) {
+        let mut shown = self.shown.lock();
+        let count = which(&mut shown);
+        *count = count.wrapping_add(1);
+    }
+
     /// Lets go of what is left of a connection that is gone.
     pub(super) fn forget_connection(&self) {
         self.release_device();
@@ -209,6 +220,7 @@ impl<'a> Outage<'a> {
             match controller.attempt(self.before, deadline) {
                 Ok((mut session, found)) => {
                     session.after_loss = Some((self.over(), Instant::now()));
+                    controller.count(|shown| &mut shown.reconnects);
                     return Ok((session, found));
                 }
                 Err(failure) if controller.is_over(&failure) => return Err(failure),

@@ -120,6 +120,8 @@ fn shown(message: &mut Message<'_>, shown: &Shown) -> Result {
     message.put_u32(ctrl::STATE, shown.state.to_u8().into())?;
     message.put_u32(ctrl::NR_NAMESPACES, shown.namespaces)?;
     message.put_u32(ctrl::SCAN, shown.scans.done)?;
+    message.put_u32(ctrl::NR_RESETS, shown.resets)?;
+    message.put_u32(ctrl::NR_RECONNECTS, shown.reconnects)?;
     if let Some(facts) = &shown.facts {
         self::facts(message, facts)?;
     }

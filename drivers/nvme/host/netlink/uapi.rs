@@ -356,6 +356,14 @@ pub(crate) mod ctrl {
 
     /// A namespace that has no disk. Of more than no-disk-max there are as many.
     pub(crate) const NO_DISK: u16 = 38;
+
+    /// How often the controller was connected anew by a reset, at its first attempt. It counts up
+    /// from 0, and wraps around.
+    pub(crate) const NR_RESETS: u16 = 39;
+
+    /// How often it was connected anew after a loss, or after a reset whose first attempt failed,
+    /// likewise.
+    pub(crate) const NR_RECONNECTS: u16 = 40;
 }
 
 /// A namespace that has a disk.

@@ -77,6 +77,8 @@ pub(crate) fn detail(controller: &Controller, namespaces: &[Namespace]) -> Strin
         ),
         fact("given up after", controller.ctrl_loss_tmo),
         fact("I/O fails after", controller.fast_io_fail_tmo),
+        fact("resets", controller.nr_resets),
+        fact("reconnects", controller.nr_reconnects),
         fact("type of service", controller.tos),
         fact("model", controller.model.as_ref()),
         fact("serial", controller.serial.as_ref()),

@@ -211,7 +211,8 @@ def ynl_resets_and_sets(world):
             same(f"{name} = {value}: offset", genl.HEADERS + len(ours), refusal.offset)
     same("after what was refused", ctrl, world.ynl.do("ctrl-get", {"ctrl-id": number}))
     world.ynl.do("ctrl-reset", {"ctrl-id": number})
-    world.wait(number, lambda ctrl: ctrl and ctrl["state"] == "live")
+    ctrl = world.wait(number, lambda ctrl: ctrl and ctrl["state"] == "live")
+    same("connected anew", (1, 0), (ctrl["nr-resets"], ctrl["nr-reconnects"]))
     scan = world.ynl.do("ctrl-rescan", {"ctrl-id": number})["scan"]
     world.wait(number, lambda ctrl: ctrl and ctrl["scan"] == scan)
     world.remove(number)

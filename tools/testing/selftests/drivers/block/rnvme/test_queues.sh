@@ -28,6 +28,8 @@ queues_are() {
 	same "queues for writes" "$2" "$(ctrl_number nr_write_queues)"
 	same "polled queues" "$3" "$(ctrl_number nr_poll_queues)"
 	same "all queues" "$1" "$(($(<"/sys/class/rnvme/$CTRL/queue_count") - 1))"
+	same "queues for writes in sysfs" "$2" "$(<"/sys/class/rnvme/$CTRL/nr_write_queues")"
+	same "polled queues in sysfs" "$3" "$(<"/sys/class/rnvme/$CTRL/nr_poll_queues")"
 	same "hardware queues" "$1" "$(hardware_queues)"
 }
 

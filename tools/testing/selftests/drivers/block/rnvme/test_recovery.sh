@@ -251,8 +251,10 @@ attempts_are_told() {
 	[[ $OUTPUT == *"attempts to connect"* && $OUTPUT != *"given up in"* ]] || fail "it has an end: $OUTPUT"
 	has "$OUTPUT" 'error +rejected: nobody listens'
 	has "$(<"$SCRATCH/events")" "ctrl-change $CTRL connecting .*: rejected: nobody listens"
+	connected_anew 0 0
 	port_is_back
 	comes_back
+	connected_anew 0 1
 	run "${RNVME[@]}" show "$CTRL"
 	[[ $OUTPUT != *"attempts to connect"* ]] || fail "attempts of a live controller: $OUTPUT"
 }

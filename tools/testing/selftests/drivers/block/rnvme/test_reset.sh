@@ -33,6 +33,7 @@ resets_under_io() {
 	done
 	has "$("${RNVME[@]}" reset "$CTRL" -o json)" "\"device\":\"$CTRL\""
 	is_verified
+	connected_anew 3 0
 }
 
 # The target hears of it in good order: its controller is disabled, and a new one enabled; which is
@@ -187,6 +188,7 @@ target_goes_during_a_reset() {
 	silence_ends
 	comes_back
 	is_verified
+	connected_anew 0 1
 }
 
 target_refuses_after_a_reset() {

@@ -73,6 +73,13 @@ ctrl_number() {
 	echo "${BASH_REMATCH[1]}"
 }
 
+# connected_anew RESETS RECONNECTS: so often the controller of CTRL was, as the program and sysfs tell.
+connected_anew() {
+	local controller=/sys/class/rnvme/$CTRL
+	same "resets and reconnects" "$1 $2" "$(ctrl_number nr_resets) $(ctrl_number nr_reconnects)"
+	same "the same in sysfs" "$1 $2" "$(<"$controller/reset_count") $(<"$controller/reconnect_count")"
+}
+
 # start_monitor: what happens from now on goes to $SCRATCH/events.
 start_monitor() {
 	: >"$SCRATCH/events"
