@@ -61,8 +61,8 @@ use crate::{
         Event, //
     },
     options::{
-        Loss,
-        Options, //
+        Options,
+        Settings, //
     },
     queue::{
         CommandError,
@@ -149,9 +149,9 @@ pub(crate) struct Controller {
     /// What others see of it in sysfs, once it is connected.
     #[pin]
     in_sysfs: Mutex<Option<Arc<sysfs::Device>>>,
-    /// What to do when the connection is lost, as it was set last.
+    /// What can be changed of it, as it was set last.
     #[pin]
-    loss: Mutex<Loss>,
+    settings: Mutex<Settings>,
     /// The device, while the controller has anything on it.
     #[pin]
     device: Mutex<Option<DeviceRef>>,
@@ -260,7 +260,7 @@ impl Controller {
         id: u32,
         name: Name,
         options: Options,
-        loss: Loss,
+        settings: Settings,
     ) -> Result<Arc<Self>> {
         let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
         let alarm = Alarm::new(wake.clone())?;
@@ -290,7 +290,7 @@ impl Controller {
                 }, "rnvme::Controller::shown"),
                 change <- new_condvar!("rnvme::Controller::change"),
                 in_sysfs <- new_mutex!(None, "rnvme::Controller::in_sysfs"),
-                loss <- new_mutex!(loss, "rnvme::Controller::loss"),
+                settings <- new_mutex!(settings, "rnvme::Controller::settings"),
                 device <- new_mutex!(None, "rnvme::Controller::device"),
                 ledger <- new_mutex!(Ledger::new(), "rnvme::Controller::ledger"),
                 failed_io <- RateLimit::new(),
@@ -416,16 +416,16 @@ impl Controller {
         self.shown.lock().state == State::Resetting
     }
 
-    /// What to do when the connection is lost.
-    pub(crate) fn loss(&self) -> Loss {
-        *self.loss.lock()
+    /// What can be changed of it.
+    pub(crate) fn settings(&self) -> Settings {
+        *self.settings.lock()
     }
 
-    /// Changes what to do when the connection is lost, also if it is, and tells. May sleep.
-    pub(crate) fn set_loss(&self, change: impl FnOnce(Loss) -> Result<Loss>) -> Result {
+    /// Changes that, also while the connection is lost, and tells. May sleep.
+    pub(crate) fn set(&self, change: impl FnOnce(Settings) -> Result<Settings>) -> Result {
         {
-            let mut loss = self.loss.lock();
-            *loss = change(*loss)?;
+            let mut settings = self.settings.lock();
+            *settings = change(*settings)?;
         }
         self.wake.complete();
         self.tell_change();

@@ -17,8 +17,8 @@ use crate::{
     },
     options::{
         Clash,
-        Loss,
-        Options, //
+        Options,
+        Settings, //
     },
 };
 use kernel::{
@@ -242,10 +242,10 @@ impl Host {
     pub(crate) fn connect(
         self: &Arc<Self>,
         options: Options,
-        loss: Loss,
+        settings: Settings,
         duplicate: bool,
     ) -> Result<Arc<Controller>, Refusal> {
-        let controller = self.enter(options, loss, duplicate)?;
+        let controller = self.enter(options, settings, duplicate)?;
         self.tell(&controller, Event::Added);
         let life = controller.clone();
         let run = move || Controller::run(&life);
@@ -265,12 +265,20 @@ impl Host {
     pub(crate) fn discover(
         self: &Arc<Self>,
         options: Options,
+        connect_timeout: Msecs,
         persistent: Option<Msecs>,
         owner: u32,
     ) -> Result<Arc<Discovery>> {
         let namespace = options.namespace.clone();
         let discovery = self.discoveries.enter(&namespace, owner, |id| {
-            Discovery::new(self.clone(), id, options, persistent, owner)
+            Discovery::new(
+                self.clone(),
+                id,
+                options,
+                connect_timeout,
+                persistent,
+                owner,
+            )
         })?;
         let life = discovery.clone();
         let run = move || Discovery::run(&life);
@@ -297,7 +305,7 @@ impl Host {
     fn enter(
         self: &Arc<Self>,
         options: Options,
-        loss: Loss,
+        settings: Settings,
         duplicate: bool,
     ) -> Result<Arc<Controller>, Refusal> {
         let mut controllers = self.controllers.lock();
@@ -315,7 +323,8 @@ impl Host {
             }
         }
         let id = controllers.new_id();
-        let controller = Controller::new(self.clone(), id, Name::Device(number), options, loss)?;
+        let controller =
+            Controller::new(self.clone(), id, Name::Device(number), options, settings)?;
         let after = controllers.list.iter().position(|c| c.id > id);
         let place = after.unwrap_or(controllers.list.len());
         controllers.list.reserve(1, GFP_KERNEL)?;

@@ -37,8 +37,6 @@ pub(crate) struct Options {
     pub(crate) queue_size: u16,
     /// Seconds; 0 for no keep-alive.
     pub(crate) keep_alive: u32,
-    /// How long connecting may take in all.
-    pub(crate) connect_timeout: Msecs,
     pub(crate) tos: Option<u8>,
     /// The target need not tell how far it is in its queues.
     pub(crate) disable_sq_flow: bool,
@@ -52,9 +50,12 @@ pub(crate) enum Clash {
     HostName,
 }
 
-/// What to do when the connection is lost. Times are in seconds.
+/// What of a controller can be changed while it is there: what to do when the connection is lost.
+/// Numbers are seconds.
 #[derive(Clone, Copy)]
-pub(crate) struct Loss {
+pub(crate) struct Settings {
+    /// How long an attempt to connect may take in all, the first one too.
+    pub(crate) connect_timeout: Msecs,
     /// The longest pause between attempts to connect again.
     pub(crate) reconnect_delay: u32,
     /// How long attempts go on: 0 for not at all.
@@ -70,7 +71,7 @@ pub(crate) enum Limit {
     Never,
 }
 
-impl Loss {
+impl Settings {
     /// The same in milliseconds, to decide with.
     pub(crate) fn limits(&self) -> Limits {
         Limits {

@@ -95,13 +95,13 @@ impl Attributes for Controller {
             write!(f, "{}", controller.options.keep_alive)
         }),
         Attribute::new(c"reconnect_delay", |controller, f| {
-            write!(f, "{}", controller.loss().reconnect_delay)
+            write!(f, "{}", controller.settings().reconnect_delay)
         }),
         Attribute::new(c"ctrl_loss_tmo", |controller, f| {
-            limit(controller.loss().give_up, f)
+            limit(controller.settings().give_up, f)
         }),
         Attribute::new(c"fast_io_fail_tmo", |controller, f| {
-            limit(controller.loss().fail_io, f)
+            limit(controller.settings().fail_io, f)
         }),
         // How often it was connected anew.
         Attribute::new(c"reset_count", |controller, f| {

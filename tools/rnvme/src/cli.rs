@@ -230,7 +230,7 @@ pub(crate) struct Access {
 
     /// Seconds that connecting may take, 1 to 600
     #[arg(long, value_name = "SECONDS", default_value_t = CONNECT_TIMEOUT_DEFAULT / 1000,
-          value_parser = value_parser!(u32).range(1..=i64::from(CONNECT_TIMEOUT_MAX / 1000)))]
+          value_parser = timeout())]
     pub(crate) timeout: u32,
 }
 
@@ -295,6 +295,11 @@ pub(crate) struct Loss {
 /// Seconds after a loss, or -1.
 fn limit() -> RangedI64ValueParser<i64> {
     value_parser!(i64).range(-1..=i64::from(LOSS_TMO_MAX))
+}
+
+/// Seconds that connecting may take.
+fn timeout() -> RangedI64ValueParser<u32> {
+    value_parser!(u32).range(1..=i64::from(CONNECT_TIMEOUT_MAX / 1000))
 }
 
 /// A discovery controller.
@@ -449,7 +454,7 @@ pub(crate) struct Rescan {
 /// Options of `set`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("settings").required(true).multiple(true)
-    .args(["reconnect_delay", "ctrl_loss_tmo", "fast_io_fail_tmo"]))]
+    .args(["reconnect_delay", "ctrl_loss_tmo", "fast_io_fail_tmo", "timeout"]))]
 pub(crate) struct Set {
     /// Name of the controller, such as rnvme0
     pub(crate) device: String,
@@ -457,6 +462,10 @@ pub(crate) struct Set {
     /// What to change.
     #[command(flatten)]
     pub(crate) loss: Loss,
+
+    /// Seconds that an attempt to connect may take, from the next one on, 1 to 600 [default: 10]
+    #[arg(long, value_name = "SECONDS", value_parser = timeout())]
+    pub(crate) timeout: Option<u32>,
 
     /// How to print.
     #[command(flatten)]
@@ -751,8 +760,12 @@ mod tests {
                 assert_eq!(options.loss.reconnect_delay, Some(2));
                 assert_eq!(options.loss.ctrl_loss_tmo, Some(-1));
                 assert_eq!(options.loss.fast_io_fail_tmo, Some(5));
+                assert_eq!(options.timeout, None);
             }
             other => panic!("{other:?}"),
+        }
+        for seconds in ["1", "600"] {
+            assert!(parse(&["--timeout", seconds]).is_ok(), "{seconds}");
         }
         for options in [
             &[] as &[&str],
@@ -761,6 +774,9 @@ mod tests {
             &["-l", "-2"],
             &["-F", "4294968"],
             &["-k", "5"],
+            &["--timeout", "0"],
+            &["--timeout", "601"],
+            &["--timeout", "-1"],
             &["--nr-io-queues", "2"],
             &["rnvme1", "-c", "2"],
         ] {

@@ -134,6 +134,9 @@ pub(crate) struct Controller {
     /// Keep-alive timeout in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) keep_alive_tmo: Option<u32>,
+    /// Milliseconds that an attempt to connect may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) connect_timeout: Option<u32>,
     /// Longest pause between attempts to connect again, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reconnect_delay: Option<u32>,
@@ -226,6 +229,7 @@ impl Controller {
             nr_poll_queues: from.u32(attribute::NR_POLL_QUEUES)?,
             queue_size: from.u32(attribute::QUEUE_SIZE)?,
             keep_alive_tmo: from.u32(attribute::KEEP_ALIVE_TMO)?,
+            connect_timeout: from.u32(attribute::CONNECT_TIMEOUT)?,
             reconnect_delay: from.u32(attribute::RECONNECT_DELAY)?,
             ctrl_loss_tmo: from.u32(attribute::CTRL_LOSS_TMO)?.map(Limit),
             fast_io_fail_tmo: from.u32(attribute::FAST_IO_FAIL_TMO)?.map(Limit),
@@ -305,6 +309,7 @@ pub(crate) mod tests {
             nr_poll_queues: Some(0),
             queue_size: Some(128),
             keep_alive_tmo: Some(5),
+            connect_timeout: Some(10_000),
             reconnect_delay: Some(10),
             ctrl_loss_tmo: Some(Limit(600)),
             fast_io_fail_tmo: Some(Limit(LOSS_TMO_NEVER)),
@@ -400,6 +405,7 @@ pub(crate) mod tests {
             number(attribute::NR_POLL_QUEUES, 0u32),
             number(attribute::QUEUE_SIZE, 128u32),
             number(attribute::KEEP_ALIVE_TMO, 5u32),
+            number(attribute::CONNECT_TIMEOUT, 10_000u32),
             number(attribute::RECONNECT_DELAY, 10u32),
             number(attribute::CTRL_LOSS_TMO, 600u32),
             number(attribute::FAST_IO_FAIL_TMO, LOSS_TMO_NEVER),

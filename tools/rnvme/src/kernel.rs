@@ -92,6 +92,15 @@ impl Loss {
     }
 }
 
+/// What can be changed of a controller; what is absent stays as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// What to do when the connection is lost.
+    pub(crate) loss: Loss,
+    /// Milliseconds that an attempt to connect may take.
+    pub(crate) connect_timeout: Option<u32>,
+}
+
 /// How a discovery controller is followed; an option that is absent is left to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Follow {
@@ -121,7 +130,7 @@ pub(crate) trait Kernel {
     /// Start to look at the namespaces, and get the number of that look; then there is no error.
     fn rescan(&mut self, id: u32) -> Result<u32, Error>;
     /// Change settings.
-    fn set(&mut self, id: u32, loss: &Loss) -> Result<(), Error>;
+    fn set(&mut self, id: u32, settings: &Settings) -> Result<(), Error>;
     /// Read a controller; none where there is no such.
     fn controller(&mut self, id: u32) -> Result<Option<Controller>, Error>;
     /// Read all controllers, in the order of their names.
@@ -164,7 +173,7 @@ pub(crate) mod tests {
         pub(crate) disconnected: Vec<u32>,
         pub(crate) reset: Vec<u32>,
         pub(crate) rescans: VecDeque<Result<u32, Error>>,
-        pub(crate) settings: Vec<(u32, Loss)>,
+        pub(crate) settings: Vec<(u32, Settings)>,
         pub(crate) logs: VecDeque<Result<Option<Log>, Error>>,
         pub(crate) refused: VecDeque<Error>,
         pub(crate) asked: Vec<Target>,
@@ -213,8 +222,8 @@ pub(crate) mod tests {
             self.rescans.pop_front().expect("no rescan was foreseen")
         }
 
-        fn set(&mut self, id: u32, loss: &Loss) -> Result<(), Error> {
-            self.settings.push((id, *loss));
+        fn set(&mut self, id: u32, settings: &Settings) -> Result<(), Error> {
+            self.settings.push((id, *settings));
             Ok(())
         }
 

@@ -25,8 +25,8 @@ use crate::{
     netlink::uapi::ErrorStage,
     options::{
         Limit,
-        Loss,
-        Options, //
+        Options,
+        Settings, //
     },
 };
 use kernel::{
@@ -53,13 +53,6 @@ const STAGE: ErrorStage = ErrorStage::Discovery;
 
 /// How long the controller may take to shut down.
 const SHUTDOWN: Msecs = Msecs::from_secs(5);
-
-/// Recovery is for controllers with disks: see [`follow`] for what is done here.
-const LOSS: Loss = Loss {
-    reconnect_delay: 1,
-    give_up: Limit::After(0),
-    fail_io: Limit::After(0),
-};
 
 /// A discovery.
 #[pin_data]
@@ -108,10 +101,18 @@ impl Discovery {
         host: Arc<Host>,
         id: u32,
         options: Options,
+        connect_timeout: Msecs,
         persistent: Option<Msecs>,
         owner: u32,
     ) -> Result<Arc<Self>> {
-        let controller = Controller::new(host, id, Name::Discovery(id), options, LOSS)?;
+        // Recovery is for controllers with disks: see [`follow`] for what is done here.
+        let settings = Settings {
+            connect_timeout,
+            reconnect_delay: 1,
+            give_up: Limit::After(0),
+            fail_io: Limit::After(0),
+        };
+        let controller = Controller::new(host, id, Name::Discovery(id), options, settings)?;
         Arc::pin_init(
             pin_init!(Self {
                 id,
@@ -212,7 +213,7 @@ impl Discovery {
 
     #[inline(never)]
     fn read(controller: &Controller) -> Result<Log, Failure> {
-        let deadline = Deadline::after(controller.options.connect_timeout);
+        let deadline = Deadline::after(controller.settings().connect_timeout);
         let (queue, configuration) = setup::connect_admin(controller, deadline)?;
         let admin = |deadline| Admin {
             sender: Sender::Thread(&queue),

@@ -94,7 +94,7 @@ impl Controller {
         failure: Failure,
     ) -> Option<Again> {
         self.enter(State::Resetting, Some(&failure));
-        if matches!(self.loss().give_up, Limit::After(0)) {
+        if matches!(self.settings().give_up, Limit::After(0)) {
             session.tear_down(Fate::Fail);
             self.fail(&failure);
             return None;
@@ -115,7 +115,7 @@ impl Controller {
         session.disable(self);
         self.forget_connection();
         self.enter(State::Connecting, None);
-        let deadline = Deadline::after(self.options.connect_timeout);
+        let deadline = Deadline::after(self.settings().connect_timeout);
         let again = match self.is_deleting() {
             true => Err(Failure::cancelled(ErrorStage::Connect)),
             false => self.attempt(before, deadline),
@@ -216,7 +216,7 @@ impl<'a> Outage<'a> {
             self.now.attempts = self.now.attempts.saturating_add(1);
             self.show(None);
             controller.enter(State::Connecting, None);
-            let deadline = Deadline::after(controller.options.connect_timeout).min(limit);
+            let deadline = Deadline::after(controller.settings().connect_timeout).min(limit);
             match controller.attempt(self.before, deadline) {
                 Ok((mut session, found)) => {
                     session.after_loss = Some((self.over(), Instant::now()));
@@ -243,7 +243,7 @@ impl<'a> Outage<'a> {
             if self.controller.is_deleting() {
                 return None;
             }
-            let limits = self.controller.loss().limits();
+            let limits = self.controller.settings().limits();
             let since_loss_ms = self.now.lasts_ms();
             self.hold(limits.hold_io(since_loss_ms));
             let now = Moment {

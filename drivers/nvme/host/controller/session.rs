@@ -150,7 +150,7 @@ impl Session {
     /// is disabled when no I/O can reach it any more. What goes wrong changes nothing. Sleeps.
     pub(super) fn disable(self: KBox<Self>, controller: &Controller) {
         self.end_io(Fate::Retry);
-        let limit = self.disable.min(controller.options.connect_timeout);
+        let limit = self.disable.min(controller.settings().connect_timeout);
         let admin = self.command(controller, limit);
         if let Err(failure) = admin.disable(self.configuration) {
             controller.log(format_args!("reset: {}", failure.message()));

@@ -174,7 +174,7 @@ struct Established {
 /// it for its disks is known. Sleeps.
 #[inline(never)]
 pub(super) fn connect(controller: &Controller) -> Result<KBox<Session>, Failure> {
-    let deadline = Deadline::after(controller.options.connect_timeout);
+    let deadline = Deadline::after(controller.settings().connect_timeout);
     let established = Setup::new(controller, deadline).establish(None)?;
     let tag_set = tag_set(&established)
         .map_err(|error| Failure::kernel(ErrorStage::Queues, error, "tag set"))?;

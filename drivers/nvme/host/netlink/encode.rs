@@ -26,8 +26,8 @@ use crate::{
     namespace::Namespace,
     options::{
         Limit,
-        Loss,
-        Options, //
+        Options,
+        Settings, //
     },
     refusals::{
         Refusal,
@@ -63,11 +63,11 @@ pub(super) fn controller(message: &mut Message<'_>, controller: &Controller) -> 
     message.put_u32(ctrl::CTRL_ID, controller.id)?;
     message.put_str(ctrl::NAME, name(controller).as_str())?;
     options(message, &controller.options)?;
-    let limits = controller.loss();
-    loss(message, &limits)?;
+    let settings = controller.settings();
+    self::settings(message, &settings)?;
     controller.shown(|shown| {
         if let Some(recovery) = &shown.recovery {
-            self::recovery(message, recovery, limits.give_up)?;
+            self::recovery(message, recovery, settings.give_up)?;
         }
         self::shown(message, shown)
     })
@@ -89,10 +89,11 @@ fn options(message: &mut Message<'_>, options: &Options) -> Result {
     Ok(())
 }
 
-fn loss(message: &mut Message<'_>, loss: &Loss) -> Result {
-    message.put_u32(ctrl::RECONNECT_DELAY, loss.reconnect_delay)?;
-    message.put_u32(ctrl::CTRL_LOSS_TMO, seconds(loss.give_up))?;
-    message.put_u32(ctrl::FAST_IO_FAIL_TMO, seconds(loss.fail_io))
+fn settings(message: &mut Message<'_>, settings: &Settings) -> Result {
+    message.put_u32(ctrl::CONNECT_TIMEOUT, settings.connect_timeout.get())?;
+    message.put_u32(ctrl::RECONNECT_DELAY, settings.reconnect_delay)?;
+    message.put_u32(ctrl::CTRL_LOSS_TMO, seconds(settings.give_up))?;
+    message.put_u32(ctrl::FAST_IO_FAIL_TMO, seconds(settings.fail_io))
 }
 
 fn seconds(limit: Limit) -> u32 {

@@ -27,9 +27,9 @@ use crate::{
     options::{
         Clash,
         Limit,
-        Loss,
         Options,
-        Place, //
+        Place,
+        Settings, //
     },
 };
 use core::num::NonZeroU16;
@@ -56,15 +56,17 @@ use rrdma::{
     sync::Msecs,
 };
 
-/// What a connect gets that says nothing of losses.
-const DEFAULT_LOSS: Loss = Loss {
+/// What a connect gets that says nothing of it.
+const DEFAULTS: Settings = Settings {
+    connect_timeout: Msecs::new(uapi::CONNECT_TIMEOUT_DEFAULT),
     reconnect_delay: uapi::RECONNECT_DELAY_DEFAULT,
     give_up: Limit::After(uapi::CTRL_LOSS_TMO_DEFAULT),
     fail_io: Limit::Never,
 };
 
 /// What of a controller can be changed.
-const SETTABLE: [u16; 3] = [
+const SETTABLE: [u16; 4] = [
+    ctrl::CONNECT_TIMEOUT,
     ctrl::RECONNECT_DELAY,
     ctrl::CTRL_LOSS_TMO,
     ctrl::FAST_IO_FAIL_TMO,
@@ -73,25 +75,25 @@ const SETTABLE: [u16; 3] = [
 /// Starts to connect a controller, and replies with its number and name.
 pub(super) fn connect(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
     let options = options(request, nqn(request, ctrl::SUBSYSNQN)?)?;
-    let loss = loss(request, DEFAULT_LOSS)?;
+    let settings = settings(request, DEFAULTS)?;
     let duplicate = request.flag(ctrl::DUPLICATE_CONNECT);
-    let controller = host
-        .connect(options, loss, duplicate)
-        .map_err(|refusal| match refusal {
-            Refusal::Clash(Clash::HostId, of) => request.refuse(
-                ctrl::HOSTID,
-                fmt!("{of} has the same hostnqn and another hostid"),
-            ),
-            Refusal::Clash(Clash::HostName, of) => request.refuse(
-                ctrl::HOSTNQN,
-                fmt!("{of} has the same hostid and another hostnqn"),
-            ),
-            Refusal::Other(e) if e == errno::EALREADY => {
-                request.fail(e, format_args!("already connected"))
-            }
-            Refusal::Other(EBUSY) => request.fail(EBUSY, format_args!("too many controllers")),
-            Refusal::Other(e) => e,
-        })?;
+    let controller =
+        host.connect(options, settings, duplicate)
+            .map_err(|refusal| match refusal {
+                Refusal::Clash(Clash::HostId, of) => request.refuse(
+                    ctrl::HOSTID,
+                    fmt!("{of} has the same hostnqn and another hostid"),
+                ),
+                Refusal::Clash(Clash::HostName, of) => request.refuse(
+                    ctrl::HOSTNQN,
+                    fmt!("{of} has the same hostid and another hostnqn"),
+                ),
+                Refusal::Other(e) if e == errno::EALREADY => {
+                    request.fail(e, format_args!("already connected"))
+                }
+                Refusal::Other(EBUSY) => request.fail(EBUSY, format_args!("too many controllers")),
+                Refusal::Other(e) => e,
+            })?;
     request
         .reply(Command::Connect as u8, |message| {
             message.put_u32(ctrl::CTRL_ID, controller.id)?;
@@ -138,7 +140,7 @@ pub(super) fn set(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
     if SETTABLE.iter().all(|id| request.u32(*id).is_none()) {
         return Err(request.fail(EINVAL, format_args!("nothing to set")));
     }
-    controller.set_loss(|now| loss(request, now))
+    controller.set(|now| settings(request, now))
 }
 
 pub(super) fn get_controller(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
@@ -247,13 +249,14 @@ pub(super) fn discover(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
     let delay = delay.unwrap_or(uapi::RECONNECT_DELAY_DEFAULT);
     let persistent = request.flag(ctrl::PERSISTENT);
     let persistent = persistent.then(|| Msecs::from_secs(delay));
+    let connect_timeout = connect_timeout(request, DEFAULTS.connect_timeout);
     let mut options = options(request, subsystem)?;
     // What is over soon is not kept alive.
     if persistent.is_none() {
         options.keep_alive = 0;
     }
     let discovery = host
-        .discover(options, persistent, request.portid())
+        .discover(options, connect_timeout, persistent, request.portid())
         .map_err(|error| match error {
             EBUSY => request.fail(EBUSY, format_args!("too many discoveries")),
             e => e,
@@ -395,22 +398,27 @@ fn options(request: &Request<'_>, subsystem: CString) -> Result<Options> {
         poll_queues: queues(ctrl::NR_POLL_QUEUES),
         queue_size: number(ctrl::QUEUE_SIZE, uapi::QUEUE_SIZE_DEFAULT).try_into()?,
         keep_alive: number(ctrl::KEEP_ALIVE_TMO, uapi::KEEP_ALIVE_TMO_DEFAULT),
-        connect_timeout: Msecs::new(number(ctrl::CONNECT_TIMEOUT, uapi::CONNECT_TIMEOUT_DEFAULT)),
         tos: request.u8(ctrl::TOS),
         disable_sq_flow: request.flag(ctrl::DISABLE_SQFLOW),
         namespace,
     })
 }
 
-/// What a request says of losses, and for the rest what there is.
-fn loss(request: &Request<'_>, rest: Loss) -> Result<Loss> {
-    Ok(Loss {
+/// What a request says of the settings, and for the rest what there is.
+fn settings(request: &Request<'_>, rest: Settings) -> Result<Settings> {
+    Ok(Settings {
+        connect_timeout: connect_timeout(request, rest.connect_timeout),
         reconnect_delay: request
             .u32(ctrl::RECONNECT_DELAY)
             .unwrap_or(rest.reconnect_delay),
         give_up: limit(request, ctrl::CTRL_LOSS_TMO, rest.give_up)?,
         fail_io: limit(request, ctrl::FAST_IO_FAIL_TMO, rest.fail_io)?,
     })
+}
+
+/// How long an attempt to connect may take.
+fn connect_timeout(request: &Request<'_>, rest: Msecs) -> Msecs {
+    request.u32(ctrl::CONNECT_TIMEOUT).map_or(rest, Msecs::new)
 }
 
 fn limit(request: &Request<'_>, attribute: u16, rest: Limit) -> Result<Limit> {

@@ -123,8 +123,8 @@ pub(crate) enum Command {
     /// was reset, and an error that it could not be connected at once, and why.
     CtrlReset = 10,
     /// Change what a controller does when its connection is lost, at least one of the attributes.
-    /// It counts at once, also while the controller connects again. The event ctrl-change-ntf tells
-    /// of it.
+    /// It counts at once, also while the controller connects again; connect-timeout does for
+    /// attempts that begin from then on. The event ctrl-change-ntf tells of it.
     CtrlSet = 11,
     /// Start to ask a discovery controller, and reply with a number at once. The kernel connects to
     /// it, reads its log and disconnects. The event discover-ntf tells when that is done. The
@@ -273,7 +273,8 @@ pub(crate) mod ctrl {
     /// Keep-alive timeout in seconds; 0 switches keep-alive off.
     pub(crate) const KEEP_ALIVE_TMO: u16 = 12;
 
-    /// Milliseconds after which a connect that has not made it fails.
+    /// Milliseconds that an attempt to connect may take, the first as well as those after a loss or
+    /// a reset.
     pub(crate) const CONNECT_TIMEOUT: u16 = 13;
 
     /// Type of service of the connections, as the connection manager takes it.
@@ -727,6 +728,13 @@ pub(crate) const CTRL_SET_DO: &[Attribute] = &[
         kind: Kind::U32 {
             min: 0,
             max: u32::MAX,
+        },
+    },
+    Attribute {
+        id: ctrl::CONNECT_TIMEOUT,
+        kind: Kind::U32 {
+            min: 1,
+            max: 600_000,
         },
     },
     Attribute {

@@ -12,7 +12,7 @@ use crate::controller::Controller;
 use crate::discovery::{Entry, Log};
 use crate::error::{Error, Status};
 use crate::event::Notice;
-use crate::kernel::{Follow, Kernel, Loss, Made, Target, Wish};
+use crate::kernel::{Follow, Kernel, Loss, Made, Settings, Target, Wish};
 use crate::namespace::Namespace;
 use crate::stats::Queue;
 use crate::uapi::{ctrl, discovery, stats, Command};
@@ -120,9 +120,11 @@ impl Kernel for Client {
         Ok(attributes.require("scan", attributes.u32(ctrl::SCAN)?)?)
     }
 
-    fn set(&mut self, id: u32, loss: &Loss) -> Result<(), Error> {
-        let request = Request::new(Command::CtrlSet).with(ctrl::CTRL_ID, id);
-        self.ask(&with_loss(request, loss)).map(|_| ())
+    fn set(&mut self, id: u32, settings: &Settings) -> Result<(), Error> {
+        let request = Request::new(Command::CtrlSet)
+            .with(ctrl::CTRL_ID, id)
+            .with_some(ctrl::CONNECT_TIMEOUT, settings.connect_timeout);
+        self.ask(&with_loss(request, &settings.loss)).map(|_| ())
     }
 
     fn controller(&mut self, id: u32) -> Result<Option<Controller>, Error> {

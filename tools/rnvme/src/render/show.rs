@@ -72,6 +72,13 @@ pub(crate) fn detail(controller: &Controller, namespaces: &[Namespace]) -> Strin
             controller.keep_alive_tmo.map(|s| format!("{s} s")),
         ),
         fact(
+            "time to connect",
+            controller.connect_timeout.map(|ms| match ms % 1000 {
+                0 => format!("{} s", ms / 1000),
+                _ => format!("{ms} ms"),
+            }),
+        ),
+        fact(
             "longest pause",
             controller.reconnect_delay.map(|s| format!("{s} s")),
         ),

@@ -7,7 +7,7 @@ use super::disconnect::{by_name, not_found};
 use super::print;
 use crate::cli::{Format, Set};
 use crate::error::{warn, Error};
-use crate::kernel::{Kernel, Loss};
+use crate::kernel::{Kernel, Loss, Settings};
 use crate::render::json;
 use serde::Serialize;
 use std::io::Write;
@@ -29,8 +29,12 @@ pub(super) fn run(
     let controller = by_name(name, &controllers).ok_or_else(|| not_found(name).during("set"))?;
     let device = controller.device.as_str();
     let (loss, format) = (loss(&options.loss), options.output.format);
+    let settings = Settings {
+        loss,
+        connect_timeout: options.timeout.map(|seconds| seconds * 1000),
+    };
     kernel
-        .set(controller.id, &loss)
+        .set(controller.id, &settings)
         .map_err(|error| error.during(format_args!("set {device}")))?;
     let now = Loss {
         reconnect_delay: controller.reconnect_delay,
@@ -77,6 +81,7 @@ mod tests {
                 ctrl_loss_tmo,
                 fast_io_fail_tmo: Some(5),
             },
+            timeout: Some(2),
             output: Output { format },
         };
         let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -116,7 +121,11 @@ mod tests {
             ctrl_loss_tmo: Some(LOSS_TMO_NEVER),
             fast_io_fail_tmo: Some(5),
         };
-        assert_eq!(kernel.settings, [(0, loss)]);
+        let settings = Settings {
+            loss,
+            connect_timeout: Some(2000),
+        };
+        assert_eq!(kernel.settings, [(0, settings)]);
     }
 
     #[test]

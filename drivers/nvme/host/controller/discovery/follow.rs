@@ -60,7 +60,7 @@ impl Discovery {
         let controller = &*self.controller;
         let (mut watch, mut attempts) = (Watch::new(), 0_u32);
         loop {
-            let limit = Deadline::after(controller.options.connect_timeout);
+            let limit = Deadline::after(controller.settings().connect_timeout);
             let queue = setup::connect_watched(controller, limit);
             let began = Instant::<Monotonic>::now();
             let failure = match queue {
@@ -112,7 +112,7 @@ impl Discovery {
             })?;
             self.show(Outcome::Read(log), false);
             self.await_change(queue, watch)?;
-            deadline = Deadline::after(controller.options.connect_timeout);
+            deadline = Deadline::after(controller.settings().connect_timeout);
         }
     }
 

@@ -195,17 +195,20 @@ def ynl_resets_and_sets(world):
     """A controller that lives is changed, and connected anew."""
     number = world.connected()
     world.ynl.do("ctrl-set", {"ctrl-id": number, "reconnect-delay": 3, "fast-io-fail-tmo": 7})
+    world.ynl.do("ctrl-set", {"ctrl-id": number, "connect-timeout": 1500})
     ctrl = world.ynl.do("ctrl-get", {"ctrl-id": number})
-    same("settings", (3, 600, 7), tuple(ctrl[name] for name in (
-        "reconnect-delay", "ctrl-loss-tmo", "fast-io-fail-tmo")))
+    same("settings", (3, 600, 7, 1500), tuple(ctrl[name] for name in (
+        "reconnect-delay", "ctrl-loss-tmo", "fast-io-fail-tmo", "connect-timeout")))
     request = world.spec.request("ctrl-set")
     ours = genl.attribute(request.attributes["ctrl-id"].number,
                           request.attributes["ctrl-id"].scalar(number))
     same("error", errno.EINVAL, world.refused(request, ours, "nothing to set").errno)
-    for name in ("ctrl-loss-tmo", "fast-io-fail-tmo"):
-        # Between the longest time and never.
+    # Between the longest time and never.
+    wrong = {"ctrl-loss-tmo": (4294968, 0xfffffffe), "fast-io-fail-tmo": (4294968, 0xfffffffe),
+             "connect-timeout": (0, 600001)}
+    for name, values in wrong.items():
         attribute = request.attributes[name]
-        for value in (4294968, 0xfffffffe):
+        for value in values:
             data = genl.attribute(attribute.number, attribute.scalar(value))
             refusal = world.refused(request, ours + data, f"{name} = {value}")
             same(f"{name} = {value}: offset", genl.HEADERS + len(ours), refusal.offset)

@@ -308,6 +308,31 @@ io_fails_before_it_is_given_up() {
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct
 }
 
+# What is set while it tries counts for the attempts that begin from then on.
+attempts_take_as_long_as_is_set() {
+	local seconds
+	start_pair
+	connect "$TARGET4"
+	silence
+	loses
+	for seconds in $((2 * SLOWDOWN)) $((4 * SLOWDOWN)); do
+		run "${RNVME[@]}" set "$CTRL" --timeout "$seconds"
+		wait_until "$SOON" attempt_took "$seconds" ||
+			fail "no attempt of $seconds s, but: $(ctrl_field "$CTRL" message)"
+	done
+	silence_ends
+	comes_back
+}
+
+# attempt_took SECONDS: the last one failed then. Its last step has less, as the others took their time.
+attempt_took() {
+	local took
+	[[ $(ctrl_field "$CTRL" message) =~ timed\ out\ after\ ([0-9]+)\ (ms|s) ]] || return
+	took=${BASH_REMATCH[1]}
+	[ "${BASH_REMATCH[2]}" = ms ] || took=$((took * 1000))
+	[ "$took" -gt $((($1 - 1) * 1000)) ] && [ "$took" -le $(($1 * 1000)) ]
+}
+
 disconnect_while_it_tries() {
 	start_pair
 	one_takes 1000 tries_and_disconnects
@@ -423,6 +448,7 @@ main setup \
 	log_has_levels \
 	is_given_up \
 	io_fails_before_it_is_given_up \
+	attempts_take_as_long_as_is_set \
 	disconnect_while_it_tries \
 	unloads_while_it_tries \
 	lost_while_a_command_waits_to_be_alone \

@@ -230,9 +230,11 @@ unload_during_a_reset() {
 settings_are_shown() {
 	start_pair
 	connect "$TARGET4"
-	run "${RNVME[@]}" set "$CTRL" --reconnect-delay 3 --ctrl-loss-tmo 100 --fast_io_fail_tmo 7
+	run "${RNVME[@]}" set "$CTRL" --reconnect-delay 3 --ctrl-loss-tmo 100 --fast_io_fail_tmo 7 \
+		--timeout 20
 	same output "$CTRL: set" "$OUTPUT"
 	run "${RNVME[@]}" show "$CTRL"
+	has "$OUTPUT" 'time to connect +20 s'
 	has "$OUTPUT" 'longest pause +3 s'
 	has "$OUTPUT" 'given up after +100 s'
 	has "$OUTPUT" 'I/O fails after +7 s'
@@ -240,12 +242,15 @@ settings_are_shown() {
 	run "${RNVME[@]}" set "$CTRL" -l -1 -o json
 	has "$OUTPUT" "\"device\":\"$CTRL\""
 	run "${RNVME[@]}" show "$CTRL" -o json
-	has "$OUTPUT" '"reconnect_delay":3,"ctrl_loss_tmo":-1,"fast_io_fail_tmo":7'
+	has "$OUTPUT" '"connect_timeout":20000,"reconnect_delay":3,"ctrl_loss_tmo":-1,"fast_io_fail_tmo":7'
 	same "pause in sysfs" 3 "$(<"/sys/class/rnvme/$CTRL/reconnect_delay")"
 	expect 2 "${RNVME[@]}" set "$CTRL"
 	expect 2 "${RNVME[@]}" set "$CTRL" -k 5
 	has "$ERRORS" "unexpected argument '-k'"
 	expect 2 "${RNVME[@]}" set "$CTRL" -c 0
+	expect 2 "${RNVME[@]}" set "$CTRL" --timeout 0
+	has "$ERRORS" "invalid value '0' for '--timeout"
+	expect 2 "${RNVME[@]}" set "$CTRL" --timeout 601
 	expect 3 "${RNVME[@]}" set rnvme77 -c 1
 	run "${RNVME[@]}" reset "$CTRL"
 	same "pause after a reset" 3 "$(ctrl_number reconnect_delay)"
