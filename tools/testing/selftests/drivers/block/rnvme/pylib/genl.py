@@ -8,7 +8,7 @@ import struct
 
 GENERIC = 16
 SOL_NETLINK = 270
-CAP_ACK, EXT_ACK, STRICT_CHECK = 10, 11, 12
+ADD_MEMBERSHIP, CAP_ACK, EXT_ACK, STRICT_CHECK = 1, 10, 11, 12
 
 ERROR, DONE = 2, 3
 REQUEST, ACK, DUMP = 0x1, 0x4, 0x300
@@ -16,7 +16,8 @@ DUMP_INTERRUPTED = 0x10
 ACK_TLVS = 0x200
 EXTACK_MESSAGE, EXTACK_OFFSET, EXTACK_POLICY, EXTACK_MISSING = 1, 2, 4, 5
 
-CONTROL, GET_FAMILY, FAMILY_NAME, FAMILY_ID = 16, 3, 2, 1
+CONTROL, GET_FAMILY, FAMILY_NAME, FAMILY_ID, FAMILY_GROUPS = 16, 3, 2, 1, 7
+GROUP_NAME, GROUP_ID = 1, 2
 
 HEADERS = 20
 TIMEOUT = 20
@@ -77,12 +78,28 @@ class Socket:
         self.sequence = 0
         self.family = CONTROL
         name = attribute(FAMILY_NAME, family.encode() + b"\0")
-        reply = self.request(GET_FAMILY, name).messages[0]
-        self.family = struct.unpack("=H", dict(attributes(reply))[FAMILY_ID])[0]
+        found = dict(attributes(self.request(GET_FAMILY, name).messages[0]))
+        self.family = struct.unpack("=H", found[FAMILY_ID])[0]
+        groups = [dict(attributes(one)) for _, one in attributes(found.get(FAMILY_GROUPS, b""))]
+        self.groups = {one[GROUP_NAME].rstrip(b"\0").decode(): one[GROUP_ID] for one in groups}
 
     def close(self):
         """End the connection."""
         self.socket.close()
+
+    def subscribe(self, group):
+        """Hear what a group of the family is told, and ask nothing any more."""
+        self.socket.setsockopt(SOL_NETLINK, ADD_MEMBERSHIP, self.groups[group])
+        self.socket.setblocking(False)
+
+    def told(self):
+        """What is next of what a group was told: the command, and the attributes; None if that is
+        all so far. ENOBUFS is raised where something was missed."""
+        try:
+            data = self.socket.recv(self.ROOM)
+        except BlockingIOError:
+            return None
+        return data[16], data[HEADERS:]
 
     def message(self, body, flags=REQUEST | ACK):
         """Send a message; `body` is what follows the netlink header. Return the replies."""

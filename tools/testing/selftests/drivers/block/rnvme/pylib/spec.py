@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The specification of the family: where it is, and what a request may carry."""
+"""The specification of the family: where it is, what a request may carry, what a message says."""
 
 import importlib
 import pathlib
@@ -7,6 +7,8 @@ import struct
 import sys
 
 import yaml
+
+from . import genl
 
 HERE = pathlib.Path(__file__).resolve().parents[1]
 SCALARS = {"u8": "=B", "u16": "=H", "u32": "=I", "s32": "=i", "uint": "=Q"}
@@ -41,16 +43,34 @@ def ynl_family():
 class Attribute:
     """An attribute of a set."""
 
-    def __init__(self, number, yaml_entry, constants):
+    def __init__(self, number, yaml_entry, constants, enums):
         self.number = number
         self.name = yaml_entry["name"]
         self.type = yaml_entry["type"]
+        self.nested = yaml_entry.get("nested-attributes")
+        self.is_list = yaml_entry.get("multi-attr", False)
+        self.words = enums.get(yaml_entry.get("enum"))
         checks = yaml_entry.get("checks", {})
         self.checks = {key: constants.get(value, value) for key, value in checks.items()}
 
     def scalar(self, value):
         """The payload of a number."""
         return struct.pack(SCALARS[self.type], value)
+
+    def payload(self, value):
+        """The payload of a value; that of a flag does not matter."""
+        if self.type in SCALARS:
+            return self.scalar(value)
+        return {"string": lambda: value.encode() + b"\0", "binary": lambda: value,
+                "flag": lambda: b""}[self.type]()
+
+    def value(self, payload):
+        """The value of a payload that is no nest."""
+        if self.type in SCALARS:
+            number = int.from_bytes(payload, sys.byteorder, signed=self.type.startswith("s"))
+            return self.words[number] if self.words else number
+        return {"string": lambda: payload.rstrip(b"\0").decode(), "binary": lambda: payload,
+                "flag": lambda: True}[self.type]()
 
     def limits(self):
         """The smallest and the largest value of a number."""
@@ -81,13 +101,20 @@ class Spec:
         tree = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         constants = {one["name"]: one["value"] for one in tree["definitions"]
                      if one["type"] == "const"}
+        enums = {one["name"]: [entry["name"] for entry in one["entries"]]
+                 for one in tree["definitions"] if one["type"] == "enum"}
         self.sets = {}
         for each in tree["attribute-sets"]:
             entries = enumerate(each["attributes"], 1)
-            self.sets[each["name"]] = {entry["name"]: Attribute(number, entry, constants)
+            self.sets[each["name"]] = {entry["name"]: Attribute(number, entry, constants, enums)
                                        for number, entry in entries}
-        self.requests = list(self._requests(tree["operations"]["list"]))
-        self.commands = len(tree["operations"]["list"])
+        operations = tree["operations"]["list"]
+        self.requests = list(self._requests(operations))
+        self.commands = len(operations)
+        named = {one["name"]: one for one in operations}
+        # By its command: the name of an event, and what its attributes are of.
+        self.events = {command: (one["name"], named[one["notify"]]["attribute-set"])
+                       for command, one in enumerate(operations, 1) if "notify" in one}
 
     def _requests(self, operations):
         for command, operation in enumerate(operations, 1):
@@ -101,3 +128,16 @@ class Spec:
         """A request by the name of its operation."""
         return next(one for one in self.requests
                     if (one.operation["name"], one.mode) == (name, mode))
+
+    def values(self, attribute_set, data):
+        """What the attributes of a set say: values by name."""
+        known = {one.number: one for one in self.sets[attribute_set].values()}
+        found = {}
+        for number, payload in genl.attributes(data):
+            one = known[number]
+            value = self.values(one.nested, payload) if one.nested else one.value(payload)
+            if one.is_list:
+                found.setdefault(one.name, []).append(value)
+            else:
+                found[one.name] = value
+        return found
