@@ -18,7 +18,10 @@ use core::{
     ptr::NonNull, //
 };
 use kernel::{
-    error::from_err_ptr,
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
     prelude::*,
     str::CStr,
     sync::Arc, //
@@ -87,7 +90,8 @@ impl Drop for Class {
 
 /// A device of a [`Class`], `/sys/class/CLASS/NAME`, which shows the attributes of its data.
 ///
-/// User space hears of it when it is made and when it goes. It has no driver and no power
+/// User space hears of it when it is made, when it goes, and when the driver
+/// [says so](Self::tell_change). It has no driver and no power
 /// management: it is there to be looked at, to be the parent of disks
 /// ([`DiskConfig::parent`](crate::block::DiskConfig::parent)), which hold a reference, and to
 /// show under which number a character device can be opened.
@@ -148,6 +152,31 @@ impl Device {
             _class: class,
         };
         Ok(Arc::new(device, GFP_KERNEL)?)
+    }
+
+    /// Tells user space, and so udev, that something of the device changed: an event `change`,
+    /// with a variable, `KEY=value`, beside those that every event has.
+    ///
+    /// Sleeps, and may wait for any I/O, also in [`without_io`](crate::memory::without_io): others
+    /// who send an event take memory with a lock that this needs. So it is not for who I/O waits
+    /// for. C: `kobject_uevent_env`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, also if it is too long for an event, which has 2048 bytes for all its variables.
+    /// That a listener had no room is none: it is told so.
+    pub fn tell_change(&self, variable: &CStr) -> Result {
+        let mut variables = [variable.as_char_ptr().cast_mut(), core::ptr::null_mut()];
+
+        // SAFETY: By the invariants the device was added, and it is not removed before we are
+        // dropped. C copies the variables, up to the null pointer.
+        to_result(unsafe {
+            bindings::kobject_uevent_env(
+                &raw mut (*self.device.as_ptr()).kobj,
+                bindings::kobject_action_KOBJ_CHANGE,
+                variables.as_mut_ptr(),
+            )
+        })
     }
 
     /// The device for C.

@@ -23,6 +23,7 @@ mod effects;
 mod errand;
 mod life;
 mod name;
+mod presence;
 mod recovery;
 mod session;
 mod setup;
@@ -39,6 +40,7 @@ pub(crate) use discovery::{
     Outcome, //
 };
 pub(crate) use name::Name;
+pub(crate) use presence::Presence;
 pub(crate) use recovery::Recovery;
 
 use setup::Agreement;
@@ -148,7 +150,7 @@ pub(crate) struct Controller {
     change: CondVar,
     /// What others see of it in sysfs, once it is connected.
     #[pin]
-    in_sysfs: Mutex<Option<Arc<sysfs::Device>>>,
+    in_sysfs: Mutex<Option<Arc<Presence>>>,
     /// What can be changed of it, as it was set last.
     #[pin]
     settings: Mutex<Settings>,
@@ -473,6 +475,16 @@ impl Controller {
             }
         }
         self.tell_change();
+        self.tell_udev(state);
+    }
+
+    /// Has udev told of a state that is another one than before, in the controller's thread: who
+    /// uses sysfs must not have the last reference to the device.
+    fn tell_udev(&self, state: State) {
+        let presence = self.in_sysfs.lock().clone();
+        if let Some(presence) = presence.filter(|presence| presence.note(state)) {
+            self.host.tell_udev(presence);
+        }
     }
 
     /// Tells that what others see has changed.
@@ -573,27 +585,31 @@ impl Controller {
     /// Shows the controller in sysfs, for its disks to belong to, and under `/dev`. Sleeps.
     fn enter_sysfs(self: &Arc<Self>) -> Result<(), Failure> {
         let fail = |error| Failure::kernel(ErrorStage::Namespaces, error, "sysfs");
-        *self.in_sysfs.lock() = Some(self.make_device().map_err(fail)?);
+        *self.in_sysfs.lock() = Some(self.make_presence().map_err(fail)?);
         Ok(())
     }
 
-    fn make_device(self: &Arc<Self>) -> Result<Arc<sysfs::Device>> {
+    fn make_presence(self: &Arc<Self>) -> Result<Arc<Presence>> {
         let (host, number) = (&self.host, self.name.number());
         let name = CString::try_from_fmt(fmt!("{}", self.name))?;
         let node = chrdev::Node::new(host.numbers.clone(), number, host.module, self.clone())?;
-        sysfs::Device::new(host.class.clone(), &name, self.clone(), Some(node))
+        let device = sysfs::Device::new(host.class.clone(), &name, self.clone(), Some(node))?;
+        let state = self.shown(|shown| shown.state);
+        Presence::new(self.name, self.wake.clone(), device, state)
     }
 
-    /// The controller in sysfs goes when its disks do, which went before. Sleeps.
+    /// The controller in sysfs goes when its disks do, which went before, and udev has heard of
+    /// what it was told. Sleeps.
     fn leave_sysfs(&self) {
-        // Its readers are waited for without the lock.
-        let device = self.in_sysfs.lock().take();
-        drop(device);
+        let presence = self.in_sysfs.lock().take();
+        while presence.as_ref().is_some_and(|presence| !presence.leave()) {
+            self.wait(IDLE);
+        }
     }
 
     /// The controller in sysfs, to which its disks belong.
     pub(crate) fn device_in_sysfs(&self) -> Option<Arc<sysfs::Device>> {
-        self.in_sysfs.lock().clone()
+        self.in_sysfs.lock().as_ref()?.device()
     }
 
     /// The module, which open disks keep loaded.

@@ -7,7 +7,8 @@ use crate::{
     controller::{
         Controller,
         Discovery,
-        Name, //
+        Name,
+        Presence, //
     },
     discoveries::Discoveries,
     netlink::{
@@ -74,7 +75,7 @@ pub(crate) struct Host {
     /// to wait for their end.
     #[pin]
     threads: Mutex<Option<KVec<Thread>>>,
-    /// The errands of the controllers run here; it is taken to end them.
+    /// The errands of the controllers run here, and udev is told; it is taken to end them.
     #[pin]
     errands: Mutex<Option<OwnedQueue>>,
     #[pin]
@@ -342,6 +343,14 @@ impl Host {
         // has one errand at a time.
         if let Some(errands) = &*self.errands.lock() {
             let _ = errands.enqueue(controller);
+        }
+    }
+
+    /// Has udev told what is to be told of a controller. May sleep.
+    pub(crate) fn tell_udev(&self, presence: Arc<Presence>) {
+        if let Some(errands) = &*self.errands.lock() {
+            // If it is queued already it has not begun.
+            let _ = errands.enqueue(presence);
         }
     }
 

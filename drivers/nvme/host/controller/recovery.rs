@@ -111,6 +111,8 @@ impl Controller {
     /// a loss. `None` as with [`Controller::recover`]. Sleeps.
     pub(super) fn reset(&self, session: KBox<Session>, before: &Inventory) -> Option<Again> {
         self.log(format_args!("reset"));
+        // Who asked for it has told the others.
+        self.tell_udev(State::Resetting);
         before.tag_set.quiesce();
         session.disable(self);
         self.forget_connection();

@@ -259,11 +259,6 @@ attempts_are_told() {
 	[[ $OUTPUT != *"attempts to connect"* ]] || fail "attempts of a live controller: $OUTPUT"
 }
 
-tries_again() {
-	try "${RNVME[@]}" show "$CTRL" -o json
-	[[ $OUTPUT =~ \"attempts\":[2-9] ]]
-}
-
 # What somebody may have to see to, and what somebody has to, can be told from the rest of the log.
 log_has_levels() {
 	start_pair

@@ -130,31 +130,82 @@ disks_belong_to_their_controller() {
 	[ ! -e "$controller" ] || fail "$controller is still there"
 }
 
-# Who is told of a disk, reads at once.
-there_when_the_disk_is_told_of() {
-	local told=$SCRATCH/told
-	python3 -u - >"$told" <<'END' &
+# start_listener: what the kernel tells udev of controllers and disks from now on is in $SCRATCH/told: of
+# what is new a fact that is read at once, of a controller that changed the state.
+start_listener() {
+	python3 -u - >"$SCRATCH/told" <<'END' &
 import os, socket
 NETLINK_KOBJECT_UEVENT = 15
 events = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, NETLINK_KOBJECT_UEVENT)
 events.bind((0, 1))
 print("ready")
 while True:
-    what, _, path = events.recv(8192).split(b"\0")[0].decode().partition("@")
-    if what == "add" and "/rnvme" in path and "/virtual/rnvme/" in path:
-        name = "wwid" if path.split("/")[-2] != "rnvme" else "serial"
+    first, *variables = events.recv(8192).decode(errors="replace").split("\0")
+    what, _, path = first.partition("@")
+    if "/virtual/rnvme/" not in path:
+        continue
+    name = os.path.basename(path)
+    state = dict(one.partition("=")[::2] for one in variables).get("RNVME_STATE")
+    if what == "add":
+        fact = "wwid" if path.split("/")[-2] != "rnvme" else "serial"
         try:
-            with open(f"/sys{path}/{name}", encoding="ascii") as file:
-                print(os.path.basename(path), file.read().strip())
+            with open(f"/sys{path}/{fact}", encoding="ascii") as file:
+                print(name, file.read().strip())
         except OSError as error:
-            print(os.path.basename(path), error)
+            print(name, error)
+    elif what == "remove" or state:
+        print(name, state or what)
 END
 	defer end_process $!
-	wait_until 40 grep -qs ready "$told" || fail "the listener is not ready"
+	wait_until 40 grep -qs ready "$SCRATCH/told" || fail "the listener is not ready"
+}
+
+# Who is told of a disk, reads at once.
+there_when_the_disk_is_told_of() {
+	local told=$SCRATCH/told
+	start_listener
 	connect "$TARGET4"
 	wait_until 10 grep -q "^${CTRL}n$NONE " "$told" || fail "not told of: $(<"$told")"
 	grep -qx "$CTRL $SERIAL" "$told" || fail "the controller is not as told: $(<"$told")"
 	grep -qx "${CTRL}n$BOTH uuid.$UUID" "$told" || fail "the disk is not as told: $(<"$told")"
+}
+
+# udev_hears STATE...: of the controller of CTRL, these and no others since it was made, in this order.
+udev_hears() {
+	wait_until "$SOON" states_told "$*" ||
+		fail "udev does not hear '$*', but: $(<"$SCRATCH/told")"
+}
+
+states_told() {
+	[ "$(sed -n "s/^$CTRL //p" "$SCRATCH/told" | tail -n +2 | paste -sd ' ')" = "$1" ]
+}
+
+udev_hears_of_states() {
+	local heard=(live)
+	start_listener
+	connect "$TARGET4" -c 1
+	udev_hears "${heard[@]}"
+	run rnvme reset "$CTRL"
+	heard+=(resetting connecting live)
+	udev_hears "${heard[@]}"
+	port_goes
+	# It is not told of each attempt.
+	wait_until "$SOON" tries_again || fail "no attempts: $OUTPUT"
+	heard+=(resetting connecting)
+	udev_hears "${heard[@]}"
+	port_is_back
+	heard+=(live)
+	udev_hears "${heard[@]}"
+	port_goes
+	heard+=(resetting connecting)
+	udev_hears "${heard[@]}"
+	run rnvme set "$CTRL" -l 0
+	heard+=(dead)
+	udev_hears "${heard[@]}"
+	disconnect "$CTRL"
+	heard+=(deleting remove)
+	udev_hears "${heard[@]}"
+	port_is_back
 }
 
 # An attribute that is open when its disk goes is not there any more, and nobody waits.
@@ -334,6 +385,7 @@ main setup \
 	no_limits_are_off \
 	disks_belong_to_their_controller \
 	there_when_the_disk_is_told_of \
+	udev_hears_of_states \
 	open_attributes_end \
 	readers_while_disks_come_and_go \
 	udev_gives_stable_names \

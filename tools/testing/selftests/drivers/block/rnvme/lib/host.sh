@@ -115,6 +115,12 @@ loses() {
 	wait_until "$SOON" is_not_live || fail "the loss is not seen"
 }
 
+# tries_again: the first attempt to connect again has failed.
+tries_again() {
+	try "${RNVME[@]}" show "$CTRL" -o json
+	[[ $OUTPUT =~ \"attempts\":[2-9] ]]
+}
+
 # comes_back: it is live again.
 comes_back() {
 	wait_until "$SOON" state_is "$CTRL" live ||

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A controller in sysfs, and its events for udev.
+//!
+//! Who sends an event takes memory, and waits for others who send one and may wait for memory
+//! meanwhile. So he may wait for I/O, and I/O may wait for the controller's thread: it says what is
+//! to be told, and a work item tells it.
+
+use super::Name;
+use kernel::{
+    impl_has_work, new_mutex, new_work,
+    prelude::*,
+    str::CString,
+    sync::{
+        Arc,
+        Mutex, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    },
+};
+use nvme_wire::state::State;
+use rrdma::{
+    sync::TimedCompletion,
+    sysfs::Device, //
+};
+
+/// The most states that wait to be told.
+const MOST: usize = 8;
+
+/// A controller in sysfs.
+#[pin_data]
+pub(crate) struct Presence {
+    name: Name,
+    /// Wakes the controller's thread.
+    wake: Arc<TimedCompletion>,
+    #[pin]
+    news: Mutex<News>,
+    #[pin]
+    work: Work<Presence>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Presence { self.work }
+}
+
+/// What is told, and of what.
+struct News {
+    /// Until it [leaves](Presence::leave).
+    device: Option<Arc<Device>>,
+    /// The state that came last.
+    latest: State,
+    /// States to be told, the first of them at the moment.
+    due: KVec<State>,
+}
+
+impl Presence {
+    /// That of a controller which is in this state, as who looks at the device sees. May sleep.
+    pub(super) fn new(
+        name: Name,
+        wake: Arc<TimedCompletion>,
+        device: Arc<Device>,
+        state: State,
+    ) -> Result<Arc<Self>> {
+        let news = News {
+            device: Some(device),
+            latest: state,
+            due: KVec::with_capacity(MOST, GFP_KERNEL)?,
+        };
+        Arc::pin_init(
+            pin_init!(Self {
+                name,
+                wake,
+                news <- new_mutex!(news, "rnvme::Presence::news"),
+                work <- new_work!("rnvme::Presence::work"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// The device, to which the controller's disks belong. May sleep.
+    pub(super) fn device(&self) -> Option<Arc<Device>> {
+        self.news.lock().device.clone()
+    }
+
+    /// Takes note of a state; whether the work item is to tell it. Of more states than can wait
+    /// the latest is told. May sleep.
+    pub(super) fn note(&self, state: State) -> bool {
+        let mut news = self.news.lock();
+        if news.latest == state {
+            return false;
+        }
+        news.latest = state;
+        if news.due.push_within_capacity(state).is_err() {
+            if let Some(last) = news.due.last_mut() {
+                *last = state;
+            }
+        }
+        true
+    }
+
+    /// Takes the device out of sysfs if all was told of it; otherwise the thread is woken when it
+    /// was. Sleeps.
+    pub(super) fn leave(&self) -> bool {
+        let device = {
+            let mut news = self.news.lock();
+            if !news.due.is_empty() {
+                return false;
+            }
+            news.device.take()
+        };
+        // Its readers are waited for without the lock.
+        drop(device);
+        true
+    }
+
+    /// What is to be told now.
+    fn next(&self) -> Option<(Arc<Device>, State)> {
+        let news = self.news.lock();
+        Some((news.device.clone()?, *news.due.first()?))
+    }
+}
+
+impl WorkItem for Presence {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        while let Some((device, state)) = this.next() {
+            let state = state.name();
+            let told = CString::try_from_fmt(fmt!("RNVME_STATE={state}"))
+                .and_then(|variable| device.tell_change(&variable));
+            if let Err(error) = told {
+                let errno = error.to_errno();
+                pr_warn!("{}: udev is not told: {} ({})\n", this.name, state, errno);
+            }
+            // Ours must not be the last reference when the thread takes the device out.
+            drop(device);
+            let _ = this.news.lock().due.remove(0);
+        }
+        this.wake.complete();
+    }
+}
