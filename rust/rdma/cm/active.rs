@@ -143,10 +143,11 @@ pub(crate) fn resolve(
     let from = from.map_or(ptr::null_mut(), Address::as_raw);
     let end = Deadline::after(patience.limit).min(patience.deadline);
     loop {
-        let limit = end.left().min(ATTEMPT);
-        // The core answers in time by itself, so its answer is waited for.
+        let left = end.left();
+        let limit = left.min(ATTEMPT);
+        // The core answers by itself, if late where the machine is busy: that is waited for.
         let longer = Patience {
-            limit: Msecs::new(limit.get().saturating_add(ATTEMPT.get())),
+            limit: Msecs::new(left.get().saturating_add(ATTEMPT.get())),
             ..patience
         };
         let answer = id.step(Stage::Address, longer, |_| {
