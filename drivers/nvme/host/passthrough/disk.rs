@@ -128,6 +128,8 @@ fn io(call: &Ioctl<'_, Io>, opened: Opened, user: &UserCommand) -> Result<Outcom
             Ok(Outcome::of(completion))
         }
         (None, block::Status::Transport) => Ok(Outcome::no_path()),
+        // Its namespace is, and the disk just about to go.
+        (None, _) if call.data().gone.get() => Err(ENODEV),
         (None, _) => Err(EIO),
     }
 }
