@@ -38,9 +38,11 @@ BLOCK = pathlib.Path("/sys/block")
 LOADED = pathlib.Path("/sys/module/rnvme")
 HOSTID = bytes(range(1, 17))
 # Each entry of a queue is some allocations more, and each queue some hundred. Attempts after a loss
-# are quick, and a keep-alive is not the next thing to fail.
+# are quick, and a keep-alive is not the next thing to fail. Losses that come one after the other
+# add up, and there are many: attempts have no end.
 OPTIONS = {"nr_io_queues": 1 if LONG else 2, "queue_size": 16, "keep_alive_tmo": 60,
-           "reconnect_delay": 1, "connect_timeout": 5000 * SLOWDOWN}
+           "reconnect_delay": 1, "ctrl_loss_tmo": 0xffffffff,
+           "connect_timeout": 5000 * SLOWDOWN}
 
 # How a failure is told. But for the name of a disk: add_disk does not look whether it could be
 # made, and device_add misses it.
