@@ -206,7 +206,9 @@ impl<T: Operations> Disk<T> {
     }
 
     /// Changes the size, in sectors of 512 bytes, and tells user space. Not for a disk that
-    /// is [dead](Self::mark_dead). May sleep. C: `set_capacity_and_notify`.
+    /// is [dead](Self::mark_dead). Sleeps, and may wait for any I/O, as
+    /// [`Device::tell_change`](crate::sysfs::Device::tell_change) does and for the same reason: not
+    /// for who I/O waits for. C: `set_capacity_and_notify`.
     ///
     /// # Errors
     ///
@@ -220,8 +222,8 @@ impl<T: Operations> Disk<T> {
         Ok(())
     }
 
-    /// Changes whether the disk can only be read, and tells user space. May sleep. C:
-    /// `set_disk_ro`.
+    /// Changes whether the disk can only be read, and tells user space. Sleeps, and may wait for
+    /// any I/O, as [`set_capacity`](Self::set_capacity). C: `set_disk_ro`.
     pub fn set_read_only(&self, read_only: bool) {
         // SAFETY: By the invariants `disk` is valid.
         unsafe { bindings::set_disk_ro(self.as_raw(), read_only) };

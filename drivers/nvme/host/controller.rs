@@ -56,7 +56,8 @@ use crate::{
     io::Io,
     namespace::{
         Namespace,
-        Namespaces, //
+        Namespaces,
+        Portrait, //
     },
     netlink::{
         uapi::ErrorStage,
@@ -555,8 +556,8 @@ impl Controller {
     }
 
     /// Tells that a namespace has another size or protection. May sleep.
-    pub(crate) fn namespace_changed(&self, namespace: &Namespace) {
-        self.host.tell(self, Event::NamespaceChanged(namespace));
+    pub(crate) fn namespace_changed(&self, portrait: &Portrait) {
+        self.host.tell(self, Event::NamespaceChanged(portrait));
     }
 
     /// Takes a namespace with its disk, and tells, unless it was lost while that was made.
@@ -576,7 +577,8 @@ impl Controller {
             self.host.disks_changed();
             self.shown.lock().namespaces = namespaces.len().try_into()?;
             if let Some(namespace) = namespaces.get(place) {
-                self.host.tell(self, Event::NamespaceAdded(namespace));
+                let portrait = namespace.portrait();
+                self.host.tell(self, Event::NamespaceAdded(&portrait));
             }
             Ok(())
         })

@@ -23,10 +23,7 @@ use core::ops::{
 use kernel::{
     page::PAGE_SHIFT,
     prelude::*,
-    str::{
-        CStr,
-        CString, //
-    },
+    str::CString,
     sync::Arc, //
 };
 use nvme_wire::{
@@ -97,35 +94,13 @@ impl Namespace {
         self.disk.data().gone.set(true);
     }
 
-    /// Takes over what the target says of the namespace now, its abilities aside, and says what
-    /// that is. One that is lost stays so: its disk refuses all I/O. Sleeps, but not for I/O.
-    fn update(&mut self, described: Option<&Described>) -> Result<Fate> {
+    /// What becomes of its disk by what the target says of it now.
+    fn fate(&self, described: Option<&Described>) -> Fate {
         let before = Seen {
             wwid: &self.disk.data().wwid,
             limits: &self.limits,
         };
-        let fate = Fate::of(before, described.map(Described::seen));
-        match (fate, described) {
-            (Fate::Lost(_), _) => self.lose(),
-            (Fate::Changed, Some(described)) => self.change(&described.limits)?,
-            _ => {}
-        }
-        Ok(fate)
-    }
-
-    fn change(&mut self, limits: &BlockLimits) -> Result {
-        if limits.read_only != self.limits.read_only {
-            self.disk.set_read_only(limits.read_only);
-        }
-        if limits.capacity_sectors != self.limits.capacity_sectors {
-            self.disk.set_capacity(limits.capacity_sectors)?;
-        }
-        self.limits = BlockLimits {
-            capacity_sectors: limits.capacity_sectors,
-            read_only: limits.read_only,
-            ..self.limits
-        };
-        Ok(())
+        Fate::of(before, described.map(Described::seen))
     }
 
     /// The disk, for who has the controller's disks locked, or the turn to change them.
@@ -138,19 +113,33 @@ impl Namespace {
         &self.disk.data().wwid.ids
     }
 
-    /// The name of the disk.
-    pub(crate) fn name(&self) -> &CStr {
-        self.disk.name()
+    /// What is told of it.
+    pub(crate) fn portrait(&self) -> Portrait {
+        Portrait {
+            nsid: self.nsid,
+            name: disk_name(self.disk.data().controller.name.number(), self.nsid),
+            size: self.disk.capacity().saturating_mul(512),
+            ids: *self.ids(),
+            limits: self.limits,
+        }
     }
+}
 
+/// What is told of a namespace, which stays when the disk is gone.
+pub(crate) struct Portrait {
+    pub(crate) nsid: u32,
+    /// The name of the disk.
+    pub(crate) name: Message<31>,
+    /// Bytes of the disk.
+    pub(crate) size: u64,
+    pub(crate) ids: NamespaceIds,
+    pub(crate) limits: BlockLimits,
+}
+
+impl Portrait {
     /// Bytes of a block.
     pub(crate) fn block_size(&self) -> u32 {
         block_size(&self.limits)
-    }
-
-    /// Bytes of the disk.
-    pub(crate) fn size(&self) -> u64 {
-        self.disk.capacity().saturating_mul(512)
     }
 }
 
@@ -457,18 +446,16 @@ impl Search<'_> {
 }
 
 impl Found {
-    /// Brings the disks that are there in line with what was found; those that are lost are yet
-    /// to be removed, and what takes their I/O to end is yet to be
-    /// [taken over](Self::take_over_abilities). Sleeps, but not for I/O.
+    /// Has disks refuse all I/O that would reach something else by what was found; they are yet to
+    /// be removed, and what else it says is yet to be taken over. Sleeps, but not for I/O.
     ///
     /// # Errors
     ///
     /// - What the target said of the first namespace that has a disk of which it could not tell
-    ///   what it is, or why that disk could not be changed: it stays as it is, and the others are
-    ///   brought in line.
+    ///   what it is: that disk stays as it is.
     /// - [`ECANCELED`](errno::ECANCELED) if what was found later was followed already. So it is
     ///   with all that follows what was found.
-    pub(crate) fn update_disks(&self, controller: &Controller) -> Result<(), Failure> {
+    pub(crate) fn lose_disks(&self, controller: &Controller) -> Result<(), Failure> {
         controller.with_namespaces_mut(|namespaces| {
             namespaces.follow(self.look)?;
             let mut result = Ok(());
@@ -478,12 +465,11 @@ impl Found {
                     None => self.compare(controller, making),
                 }
             }
-            for namespace in namespaces.iter_mut() {
-                let updated = match self.doubt(namespace.nsid) {
-                    Some(failure) => Err(failure.clone()),
-                    None => self.update_disk(controller, namespace),
-                };
-                result = result.and(updated);
+            for namespace in namespaces.iter() {
+                match self.doubt(namespace.nsid) {
+                    Some(failure) => result = result.and(Err(failure.clone())),
+                    None => self.lose_disk(controller, namespace),
+                }
             }
             result
         })
@@ -503,23 +489,15 @@ impl Found {
         }
     }
 
-    fn update_disk(
-        &self,
-        controller: &Controller,
-        namespace: &mut Namespace,
-    ) -> Result<(), Failure> {
+    /// One that is lost stays so.
+    fn lose_disk(&self, controller: &Controller, namespace: &Namespace) {
         let nsid = namespace.nsid;
-        let was_lost = namespace.is_lost();
-        let fate = namespace.update(self.described(nsid));
-        match fate.map_err(|e| Failure::kernel(ErrorStage::Namespaces, e, "disk"))? {
-            Fate::Same => {}
-            Fate::Lost(_) if was_lost => {}
-            Fate::Lost(why) => {
+        if let Fate::Lost(why) = namespace.fate(self.described(nsid)) {
+            if !namespace.is_lost() {
                 controller.warn(format_args!("namespace {nsid} {why}: its disk goes"));
             }
-            Fate::Changed => controller.namespace_changed(namespace),
+            namespace.lose();
         }
-        Ok(())
     }
 
     fn doubt(&self, nsid: u32) -> Option<&Failure> {
@@ -529,6 +507,52 @@ impl Found {
 
     fn described(&self, nsid: u32) -> Option<&Described> {
         self.list.iter().find(|d| d.wwid.nsid == nsid)
+    }
+
+    /// Gives disks the size of their namespaces, and their protection against writes, and tells.
+    /// For who has the turn. Sleeps, for I/O too: user space is told by the kernel as well.
+    ///
+    /// # Errors
+    ///
+    /// As [`take_over_abilities`](Self::take_over_abilities).
+    pub(crate) fn take_over_sizes(&self, controller: &Controller) -> Result<(), Failure> {
+        self.for_each(|described| self.take_over_size(controller, described))
+    }
+
+    fn take_over_size(
+        &self,
+        controller: &Controller,
+        described: &Described,
+    ) -> Result<(), Failure> {
+        let (nsid, now) = (described.wwid.nsid, &described.limits);
+        let other = controller.with_namespaces_mut(|namespaces| -> Result<_, Failure> {
+            namespaces.follow(self.look)?;
+            let mut namespaces = namespaces.iter();
+            let changed =
+                |n: &&Namespace| n.nsid == nsid && n.fate(Some(described)) == Fate::Changed;
+            Ok(namespaces.find(changed).map(|n| (n.disk(), n.limits)))
+        })?;
+        let Some((disk, before)) = other else {
+            return Ok(());
+        };
+        // Without the lock: recovery wants it, for which I/O may have to wait.
+        if now.read_only != before.read_only {
+            disk.set_read_only(now.read_only);
+        }
+        if now.capacity_sectors != before.capacity_sectors {
+            disk.set_capacity(now.capacity_sectors)
+                .map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "disk"))?;
+        }
+        let changed = controller.with_namespaces_mut(|namespaces| {
+            let namespace = namespaces.iter_mut().find(|n| n.nsid == nsid)?;
+            namespace.limits.capacity_sectors = now.capacity_sectors;
+            namespace.limits.read_only = now.read_only;
+            Some(namespace.portrait())
+        });
+        if let Some(portrait) = changed {
+            controller.namespace_changed(&portrait);
+        }
+        Ok(())
     }
 
     /// Has disks do what their namespaces can do now, if that is something else than before. For

@@ -15,7 +15,7 @@ use crate::{
         Discovery, //
     },
     host::Host,
-    namespace::Namespace, //
+    namespace::Portrait, //
 };
 use kernel::{
     prelude::*,
@@ -160,9 +160,9 @@ pub(crate) enum Event<'a> {
     Added,
     Changed,
     Removed,
-    NamespaceAdded(&'a Namespace),
-    NamespaceChanged(&'a Namespace),
-    NamespaceRemoved(&'a Namespace),
+    NamespaceAdded(&'a Portrait),
+    NamespaceChanged(&'a Portrait),
+    NamespaceRemoved(&'a Portrait),
 }
 
 impl Event<'_> {

@@ -44,6 +44,7 @@ use rrdma::{
         Disk,
         Frozen, //
     },
+    errno,
     rdma::dma::Direction,
     scatter::Buffer,
     sync::{
@@ -83,11 +84,13 @@ impl Controller {
                     let reply = self.desk.execute(command, data, limit);
                     match &reply {
                         Ok(_) if effects.changes_namespaces => {
-                            self.look_again(&admin, &inventory);
+                            self.look_again(&admin, &inventory, namespace);
                         }
                         // There may be a connection yet, for what is to be written back.
-                        Err(CommandError::Unanswered) if effects.changes_namespaces => {
-                            self.lose_if_deleting(namespace);
+                        Err(CommandError::Unanswered)
+                            if effects.changes_namespaces && self.is_deleting() =>
+                        {
+                            self.lose_disks(namespace);
                         }
                         _ => {}
                     }
@@ -134,21 +137,23 @@ impl Controller {
         act()
     }
 
-    /// Makes the disks refuse I/O that would reach something else. What cannot be seen now is
-    /// looked at when the disks follow, or when there is a connection again.
-    fn look_again(&self, admin: &Admin<'_>, inventory: &Inventory) {
+    /// Makes the disks refuse I/O that would reach something else. Where that cannot be seen now,
+    /// that is those of the namespaces that the command named.
+    fn look_again(&self, admin: &Admin<'_>, inventory: &Inventory, named: Option<u32>) {
         let looked = namespace::find(self, admin, inventory);
-        if let Err(failure) = looked.and_then(|found| found.update_disks(self)) {
-            self.warn(format_args!("{}", failure.message()));
+        match looked.and_then(|found| found.lose_disks(self)) {
+            Ok(()) => {}
+            // The connection ended, and on the next one they are looked at before there is I/O.
+            Err(failure) if failure.error == errno::ECANCELED && !self.is_deleting() => {}
+            Err(failure) => {
+                self.warn(format_args!("{}", failure.message()));
+                self.lose_disks(named);
+            }
         }
     }
 
-    /// Keeps what a disk has to write from a namespace that may be changing, which nobody looks at
-    /// again as the controller is to be removed.
-    fn lose_if_deleting(&self, nsid: Option<u32>) {
-        if !self.is_deleting() {
-            return;
-        }
+    /// Keeps I/O from a namespace that may be another one, or all of them.
+    fn lose_disks(&self, nsid: Option<u32>) {
         self.with_namespaces(|namespaces| {
             let all = nsid == Some(ALL_NAMESPACES);
             for namespace in namespaces.iter().filter(|n| all || nsid == Some(n.nsid)) {
@@ -188,9 +193,7 @@ impl Admin<'_> {
         match self.effects_log(ErrorStage::Io, &inventory.identity) {
             Ok(Some(log)) => Ok(Effects::of_admin(opcode, log.bytes())),
             Ok(None) => Ok(Effects::of_admin(opcode, &[])),
-            Err(Failure { error, .. }) if error == rrdma::errno::ECANCELED => {
-                Err(CommandError::Cancelled)
-            }
+            Err(Failure { error, .. }) if error == errno::ECANCELED => Err(CommandError::Cancelled),
             // It was not the user's turn.
             Err(Failure { error, .. }) if error == ETIMEDOUT => Err(CommandError::TimedOut(limit)),
             Err(failure) => Err(CommandError::Code(failure.error)),

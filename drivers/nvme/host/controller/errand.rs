@@ -78,12 +78,13 @@ impl Controller {
     /// that is gone: what was found later, and applies, is followed later.
     fn follow(self: &Arc<Self>, turn: &Turn<'_>, found: Found) -> Result<(), Failure> {
         // What cannot be done to one disk does not keep others from following.
-        let updated = found.update_disks(self);
+        let lost = found.lose_disks(self);
         turn.remove_lost_namespaces();
+        let resized = found.take_over_sizes(self);
         let changed = found.take_over_abilities(self);
         let made = found.make_disks(self);
         // The latest first: that something else is followed by now says more than the others.
-        made.and(changed).and(updated)
+        made.and(changed).and(resized).and(lost)
     }
 
     /// Brings the disks in line with what there is.

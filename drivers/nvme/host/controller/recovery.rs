@@ -161,8 +161,9 @@ impl Controller {
             controller: self,
             deadline,
         };
+        // What changes besides is for an errand: here I/O is held back, and must not be waited for.
         let found = namespace::find(self, &admin, &session.inventory)
-            .and_then(|found| found.update_disks(self).map(|()| found));
+            .and_then(|found| found.lose_disks(self).map(|()| found));
         match found {
             Ok(found) => Ok((session, found)),
             Err(failure) => {

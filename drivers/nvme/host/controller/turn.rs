@@ -141,7 +141,7 @@ impl Turn<'_> {
         while self.remove_namespace(Namespace::is_lost) {}
     }
 
-    /// Removes one namespace of which `which` is true, and tells; `false` if there is none.
+    /// Removes one namespace of which `which` is true, and then tells; `false` if there is none.
     fn remove_namespace(&self, which: impl Fn(&Namespace) -> bool) -> bool {
         let controller = self.0;
         let removed = {
@@ -155,10 +155,11 @@ impl Turn<'_> {
         let Some(namespace) = removed else {
             return false;
         };
-        let event = Event::NamespaceRemoved(&namespace);
-        controller.host.tell(controller, event);
+        let portrait = namespace.portrait();
         // Deletes the disk, which waits for its I/O.
         drop(namespace);
+        let event = Event::NamespaceRemoved(&portrait);
+        controller.host.tell(controller, event);
         true
     }
 

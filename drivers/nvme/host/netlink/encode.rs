@@ -23,7 +23,7 @@ use crate::{
         Shown, //
     },
     failure::Failure,
-    namespace::Namespace,
+    namespace::Portrait,
     options::{
         Limit,
         Options,
@@ -181,18 +181,18 @@ fn failure(message: &mut Message<'_>, failure: &Failure) -> Result {
 pub(super) fn namespace(
     message: &mut Message<'_>,
     controller: &Controller,
-    namespace: &Namespace,
+    namespace: &Portrait,
 ) -> Result {
     message.put_u32(ns::CTRL_ID, controller.id)?;
     message.put_u32(ns::NSID, namespace.nsid)?;
-    message.put_str(ns::NAME, namespace.name().to_str()?)?;
-    message.put_uint(ns::SIZE, namespace.size())?;
+    message.put_str(ns::NAME, namespace.name.as_str())?;
+    message.put_uint(ns::SIZE, namespace.size)?;
     message.put_u32(ns::BLOCK_SIZE, namespace.block_size())?;
     message.put_u32(
         ns::PHYSICAL_BLOCK_SIZE,
         namespace.limits.physical_block_size,
     )?;
-    let ids = namespace.ids();
+    let ids = &namespace.ids;
     if let Some(nguid) = &ids.nguid {
         message.put_bytes(ns::NGUID, nguid)?;
     }

@@ -179,7 +179,7 @@ pub(super) fn get_namespace(host: &Arc<Host>, request: &mut Request<'_>) -> Resu
             return Err(ENOENT);
         };
         request.reply(Command::NsGet as u8, |message| {
-            encode::namespace(message, &controller, namespace)
+            encode::namespace(message, &controller, &namespace.portrait())
         })
     })
 }
@@ -228,7 +228,7 @@ fn dump_namespaces_of(controller: &Controller, dump: &mut Dump<'_>, list: u32) -
         dump.set_generation(controller.generation_of_disks(list));
         for namespace in namespaces.iter().filter(|n| u64::from(n.nsid) > after) {
             let written = dump.message(Command::NsGet as u8, |message| {
-                encode::namespace(message, controller, namespace)
+                encode::namespace(message, controller, &namespace.portrait())
             })?;
             if !written {
                 return Ok(false);

@@ -380,10 +380,12 @@ cannot_tell_for_a_moment() {
 }
 
 # What the target cannot tell of a disk that is lost already, and only waits to go, does not matter.
+# That it is gone is told when it is.
 cannot_tell_of_what_is_lost() {
 	local CONNECT_OPTIONS=(--reconnect-delay 1) process asked
 	NAMESPACES=2 hostile
 	connect_hostile
+	start_monitor
 	mkfifo "$SCRATCH/come"
 	python3 "$HERE/ioctls.py" keeping "/dev/${CTRL}n2" <"$SCRATCH/come" >"$SCRATCH/keeping" 2>&1 &
 	process=$!
@@ -396,9 +398,12 @@ cannot_tell_of_what_is_lost() {
 		fail "the disk is that of another namespace"
 	NAMESPACES=2 OTHER=2 AFTER=1 goes_and_is_back namespace status 0x6
 	compare "$(disk "$CTRL" 1)" 65536
+	! grep "^ns-del" "$SCRATCH/events" >&2 || fail "it is said to be gone, and is not"
 	echo come >&"$asked"
 	exec {asked}>&-
 	wait "$process" || fail "$(<"$SCRATCH/keeping")"
+	wait_until "$SOON" grep -q "^ns-del ${CTRL}n2 nsid 2 " "$SCRATCH/events" ||
+		fail "it is not told that it is gone"
 	kill -USR1 "$TARGET"
 	wait_until "$SOON" no_refusals || fail "it is said to have no disk"
 	compare "$(disk "$CTRL" 2)" 65536

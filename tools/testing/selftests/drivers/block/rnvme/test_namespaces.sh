@@ -525,25 +525,60 @@ alone_without_io() {
 	gone
 }
 
+# start_format STEP TWIST...: a disk that has something to write yet, which DIRTY is, is formatted; the
+# process that asked for it is ASKED.
+start_format() {
+	hostile "$@"
+	connect_hostile
+	exec {DIRTY}<>"$(disk "$CTRL" 1)"
+	head -c 65536 /dev/urandom >&"$DIRTY"
+	nvme admin-passthru "/dev/$CTRL" --opcode=0x80 -n 1 >"$SCRATCH/format" 2>&1 &
+	ASKED=$!
+	defer end_process "$ASKED"
+}
+
+# goes_unwritten: the controller goes, and what there is to write with it.
+goes_unwritten() {
+	disconnect "$CTRL"
+	exec {DIRTY}>&-
+	wait_until "$SOON" process_ended "$ASKED" || fail "the command is waited for yet"
+	same writes 0 "$(count write || true)"
+	has "$(kernel_log)" "$CTRL: namespace 1 may be changing: its disk goes"
+	gone
+}
+
 # What is being formatted when the controller goes is not written to any more: nobody knows by then how
 # large its blocks are.
 goes_while_it_formats() {
-	local disk asked fd
-	hostile format silent
-	connect_hostile
-	disk=$(disk "$CTRL" 1)
-	exec {fd}<>"$disk"
-	head -c 65536 /dev/urandom >&"$fd"
-	nvme admin-passthru "/dev/$CTRL" --opcode=0x80 -n 1 >"$SCRATCH/format" 2>&1 &
-	asked=$!
-	defer end_process $asked
+	start_format format silent
 	wait_until "$SOON" seen '0 format' || fail "the target is not asked: $(<"$SCRATCH/format")"
-	disconnect "$CTRL"
-	exec {fd}>&-
-	wait_until "$SOON" process_ended $asked || fail "the command is waited for yet"
-	same "writes" 0 "$(grep -c ' write$' "$SCRATCH/seen" || true)"
+	goes_unwritten
+}
+
+# So it is where that is over, and nobody has looked at what came of it.
+goes_when_it_was_formatted() {
+	AFTER=1 start_format namespace silent
+	wait_until "$SOON" looked_twice || fail "nobody looks at what it is: $(<"$SCRATCH/format")"
+	goes_unwritten
+}
+
+looked_twice() {
+	[ "$(count namespace)" -ge 2 ]
+}
+
+# What was formatted, or may have been, and cannot be looked at is not written to any more. Once it can be
+# there is a disk for what it is now.
+formatted_and_not_to_be_seen() {
+	local before
+	AFTER=1 start_format namespace status 0x82
+	before=$(disk_number || true)
+	wait_until "$SOON" process_ended "$ASKED" || fail "the command is waited for yet"
 	has "$(kernel_log)" "$CTRL: namespace 1 may be changing: its disk goes"
-	gone
+	exec {DIRTY}>&-
+	kill -USR1 "$TARGET"
+	wait_until "$FOLLOWED" other_disk "$before" || fail "there is no other disk"
+	same writes 0 "$(count write || true)"
+	leave
 }
 
 waits_for_thaw() {
@@ -571,6 +606,8 @@ main setup \
 	what_others_may_send_is_in_the_log \
 	alone_without_io \
 	goes_while_it_formats \
+	goes_when_it_was_formatted \
+	formatted_and_not_to_be_seen \
 	disconnect_during_a_rescan \
 	loss_during_a_rescan \
 	another_while_its_disk_is_made \

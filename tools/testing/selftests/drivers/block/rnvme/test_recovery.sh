@@ -379,7 +379,8 @@ another_namespace_is_another_disk() {
 	run cmp -n 1048576 "$(disk "$CTRL" 1)" /dev/zero
 }
 
-# A disk goes on with the size that its namespace has now.
+# A disk goes on with the size that its namespace has now. User space is told of it by the kernel, with a
+# lock that others have who wait for I/O: so not by the thread that lets I/O go on.
 new_size_is_taken_over() {
 	network_pair
 	backend_file disk 64
@@ -389,9 +390,27 @@ new_size_is_taken_over() {
 	port_goes
 	loses
 	truncate -s 96M "$BACKEND"
+	trace_resizes
 	port_is_back
 	comes_back
-	same size 100663296 "$(blockdev --getsize64 "$(disk "$CTRL" 1)")"
+	wait_until "$SOON" size_is 100663296 || fail "its size is another one"
+	trace_has ' rnvme_resize: '
+	trace_lacks "^ *$CTRL-[0-9]+ .* rnvme_resize: "
+}
+
+# trace_resizes: who has the kernel tell user space of another size.
+trace_resizes() {
+	echo 'p:rnvme_resize set_capacity_and_notify' >>/sys/kernel/tracing/kprobe_events
+	defer forget_resizes
+	trace_start kprobes/rnvme_resize
+}
+
+forget_resizes() {
+	echo '-:rnvme_resize' >>/sys/kernel/tracing/kprobe_events
+}
+
+size_is() {
+	[ "$(blockdev --getsize64 "$(disk "$CTRL" 1)")" = "$1" ]
 }
 
 # The disks follow the number of queues that the target grants, fewer and then more, and what was
