@@ -502,6 +502,8 @@ impl<'a> Setup<'a> {
     }
 
     /// Makes the objects of a queue on the device that its address led to.
+    // What that takes of the stack is free again while the queue is connected.
+    #[inline(never)]
     fn prepare(
         &mut self,
         addressed: Addressed<Queue>,

@@ -58,6 +58,8 @@ pub(crate) trait Cargo: Scatter + Send + Sized + 'static {
 /// What of a capsule is posted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Posted {
+    /// The command could not be, and has ended.
+    Nothing,
     Command,
     Invalidation,
 }
@@ -65,6 +67,7 @@ pub(super) enum Posted {
 impl Posted {
     pub(super) fn name(self) -> &'static str {
         match self {
+            Self::Nothing => "nothing",
             Self::Command => "send",
             Self::Invalidation => "invalidation",
         }
@@ -143,7 +146,7 @@ impl<D: Cargo> Complete<Queue> for Capsule<D> {
             return misplaced(operation);
         };
         match (completion.result(), operation.posted) {
-            (Ok(()), Posted::Command) => slot.sent(queue, operation),
+            (Ok(()), Posted::Command | Posted::Nothing) => slot.sent(queue, operation),
             (Ok(()), Posted::Invalidation) => {
                 operation.region.invalidated(completion);
                 slot.invalidated(queue, operation);

@@ -75,9 +75,15 @@ use rrdma::{
     },
 };
 
-/// A tag. The submitter claims it, and keeps it for the completions of the command, which
-/// resume the claim one at a time; the last one frees it.
-pub(crate) struct Slot<D: Cargo>(Claim<Body<D>>);
+/// A tag.
+pub(crate) struct Slot<D: Cargo> {
+    /// The submitter claims it, and keeps it for the completions of the command, which resume the
+    /// claim one at a time; the last one frees it.
+    body: Claim<Body<D>>,
+    /// The capsule, if somebody else had the claim when it came back: it stays until the queue is
+    /// drained, as not everybody who has one may sleep, which its end takes.
+    astray: Claim<Option<Operation<Capsule<D>>>>,
+}
 
 struct Body<D: Cargo> {
     id: CommandId,
@@ -98,14 +104,17 @@ type Loaded<D> = (Operation<Capsule<D>>, Travel, CommandId);
 impl<D: Cargo> Slot<D> {
     pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
         let tag_number = Tag::new(tag.into()).ok_or(EINVAL)?;
-        Ok(Self(Claim::new(Body {
-            id: CommandId::new(tag_number, Generation::default()),
-            state: RequestState::Idle,
-            capsule: Some(Operation::new(Capsule::new(tag, pd, pages)?)?),
-            rkey: None,
-            answer: None,
-            tally: Tally::default(),
-        })))
+        Ok(Self {
+            body: Claim::new(Body {
+                id: CommandId::new(tag_number, Generation::default()),
+                state: RequestState::Idle,
+                capsule: Some(Operation::new(Capsule::new(tag, pd, pages)?)?),
+                rkey: None,
+                answer: None,
+                tally: Tally::default(),
+            }),
+            astray: Claim::new(None),
+        })
     }
 
     /// Sends `command` with its data, `length` bytes of it, and says by what its response is known.
@@ -144,7 +153,7 @@ impl<D: Cargo> Slot<D> {
         data: Option<(D, Direction)>,
         length: u32,
     ) -> Result<Loaded<D>, (Error, Option<D>)> {
-        let Some(mut body) = self.0.try_claim() else {
+        let Some(mut body) = self.body.try_claim() else {
             return Err((EBUSY, data.map(|(d, _)| d)));
         };
         let Some(mut capsule) = body.capsule.take() else {
@@ -173,22 +182,31 @@ impl<D: Cargo> Slot<D> {
     /// A command was not posted: why, and its data.
     ///
     /// A device that is at its end says `EIO`. The connection is lost with it, and so says what
-    /// this answers.
+    /// this answers. So it is where a target has answered what it was not sent: then the tag stays
+    /// as it is until the queue is drained.
     #[cold]
     pub(super) fn unposted(
         &self,
         queue: &QueuePair<Queue>,
         mut unposted: Unposted<Capsule<D>>,
     ) -> (Error, Option<D>) {
-        let Some(mut body) = self.0.try_resume() else {
-            return (EBUSY, None);
-        };
-        body.state = body.state.after(Event::PostFailed).0;
         let capsule = &mut unposted.operation;
+        capsule.posted = Posted::Nothing;
         let data = capsule.region.release();
         let (this, command, retries) = (queue.context(), &mut capsule.command, retries(&data));
         trace::complete_command(|| ended::<D>(this, command, retries, (Ended::NOT_POSTED, 0)));
+        let Some(mut body) = self.body.try_resume() else {
+            // The answer is being looked at right now.
+            self.stranded(unposted.operation);
+            this.post_failed("command", unposted.error);
+            return (errno::ENOTCONN, data);
+        };
         body.capsule = Some(unposted.operation);
+        body.state = body.state.after(Event::PostFailed).0;
+        if body.state != RequestState::Idle {
+            this.post_failed("command", unposted.error);
+            return (errno::ENOTCONN, data);
+        }
         body.free();
         match unposted.error {
             EIO => {
@@ -215,13 +233,10 @@ impl<D: Cargo> Slot<D> {
     #[inline(always)]
     fn returned(&self, queue: &QueuePair<Queue>, capsule: Operation<Capsule<D>>, event: Event) {
         // Who submitted the command keeps the claim until it is over.
-        let Some(mut body) = self.0.try_resume() else {
-            return in_use(queue, capsule);
+        let body = self.body.try_resume();
+        let Some(mut body) = body.filter(|body| body.capsule.is_none()) else {
+            return self.in_use(queue, capsule);
         };
-        if body.capsule.is_some() {
-            drop(body);
-            return in_use(queue, capsule);
-        }
         body.capsule = Some(capsule);
         match body.take_note(event) {
             Outcome::Wait => {}
@@ -245,9 +260,20 @@ impl<D: Cargo> Slot<D> {
 
     /// Puts the capsule of a command aside that stays until the queue is drained.
     pub(super) fn stranded(&self, capsule: Operation<Capsule<D>>) {
-        if let Some(mut body) = self.0.try_resume() {
+        let body = self.body.try_resume();
+        if let Some(mut body) = body.filter(|body| body.capsule.is_none()) {
             body.capsule = Some(capsule);
+        } else if let Some(mut astray) = self.astray.try_claim() {
+            *astray = Some(capsule);
         }
+    }
+
+    /// A capsule comes back to a slot that somebody else uses, which cannot be.
+    #[cold]
+    #[inline(never)]
+    fn in_use(&self, queue: &QueuePair<Queue>, capsule: Operation<Capsule<D>>) {
+        self.stranded(capsule);
+        queue.context().post_failed("slot in use", EBUSY);
     }
 
     /// The response has arrived.
@@ -259,7 +285,7 @@ impl<D: Cargo> Slot<D> {
         invalidation: Option<Invalidation>,
     ) {
         // Of a tag that is free, or which somebody prepares a command of, none is in flight.
-        let body = self.0.try_resume();
+        let body = self.body.try_resume();
         let Some(mut body) = body.filter(|body| body.id == completion.command_id()) else {
             return queue.context().unknown(completion.command_id());
         };
@@ -358,13 +384,15 @@ impl<D: Cargo> Slot<D> {
         let was_in_flight = body.state != RequestState::Idle;
         body.state = body.state.after(Event::Drained).0;
         body.answer = None;
-        let Some(capsule) = body.capsule.take() else {
+        let astray = self.astray.try_claim().and_then(|mut astray| astray.take());
+        let Some(capsule) = body.capsule.take().or(astray) else {
             if was_in_flight {
                 queue.kept_by_device(body.id);
             }
             return None;
         };
         let mut capsule = capsule.into_inner();
+        let was_in_flight = was_in_flight && capsule.posted != Posted::Nothing;
         if was_in_flight {
             queue.stats.lost(&body.tally, capsule.begins_call);
         }
@@ -380,15 +408,8 @@ impl<D: Cargo> Slot<D> {
     /// The slot's contents, whether a command is in flight or not.
     #[inline]
     fn any(&self) -> Option<ClaimGuard<'_, Body<D>>> {
-        self.0.try_resume().or_else(|| self.0.try_claim())
+        self.body.try_resume().or_else(|| self.body.try_claim())
     }
-}
-
-/// A capsule comes back to a slot that somebody else uses, which cannot be.
-#[cold]
-#[inline(never)]
-fn in_use<D: Cargo>(queue: &QueuePair<Queue>, _: Operation<Capsule<D>>) {
-    queue.context().post_failed("slot in use", EBUSY);
 }
 
 /// What is traced of a command that is over, with this status and result.
