@@ -84,6 +84,10 @@ pub(crate) struct Host {
     family: Mutex<Option<Arc<Registration<Family>>>>,
     #[pin]
     controllers: Mutex<Controllers>,
+    /// Held by who puts a controller on the list, or takes it off and tells: no name is given again
+    /// before everybody was told that it is free.
+    #[pin]
+    naming: Mutex<()>,
     /// Changes with which disks there are, and those of a controller only while they are locked.
     disks: Atomic<u32>,
     #[pin]
@@ -188,6 +192,7 @@ impl Host {
                     generation: 1,
                     closed: false,
                 }, "rnvme::Host::controllers"),
+                naming <- new_mutex!((), "rnvme::Host::naming"),
                 disks: Atomic::new(0),
                 discoveries <- Discoveries::new(),
                 empty <- TimedCompletion::new(),
@@ -309,6 +314,7 @@ impl Host {
         settings: Settings,
         duplicate: bool,
     ) -> Result<Arc<Controller>, Refusal> {
+        let _naming = self.naming.lock();
         let mut controllers = self.controllers.lock();
         if controllers.closed {
             return Err(rrdma::errno::ESHUTDOWN.into());
@@ -356,6 +362,7 @@ impl Host {
 
     /// Takes a controller off the list, and tells.
     pub(crate) fn retire(&self, controller: &Arc<Controller>) {
+        let naming = self.naming.lock();
         {
             let mut controllers = self.controllers.lock();
             controllers.list.retain(|c| !Arc::ptr_eq(c, controller));
@@ -364,6 +371,7 @@ impl Host {
         }
         // Who tells has the family, and must not be the last who does: see [`Host::stop`].
         self.tell(controller, Event::Removed);
+        drop(naming);
         let mut controllers = self.controllers.lock();
         controllers.leaving = controllers.leaving.saturating_sub(1);
         if controllers.closed && controllers.is_empty() {
