@@ -122,6 +122,8 @@ impl Controller {
             Ok(()) => self.live(session),
             Err(failure) => {
                 session.tear_down(Fate::Fail);
+                // Nothing is left on it, and its removal need not wait for disks.
+                self.release_device();
                 self.end_disks();
                 self.fail(&failure);
             }
