@@ -114,8 +114,11 @@ fn io(call: &Ioctl<'_, Io>, opened: Opened, user: &UserCommand) -> Result<Outcom
         sqe::Direction::ToTarget => Direction::Out,
     })?;
     request.set_no_retry();
-    if user.timeout_ms != 0 {
-        request.set_timeout(Msecs::new(user.timeout_ms));
+    // Who removes the disk waits for it.
+    match Msecs::new(user.timeout_ms) {
+        limit if limit == Msecs::new(0) => {}
+        limit if call.by_administrator() => request.set_timeout(limit),
+        limit => request.shorten_timeout(limit),
     }
     if let Some(address) = memory(user)? {
         request.map_user(address, user.length)?;

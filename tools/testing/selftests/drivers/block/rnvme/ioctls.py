@@ -10,6 +10,7 @@
     ioctls.py keeping DISK       likewise with data, whatever comes of it: it keeps the disk
     ioctls.py may DEVICE MODE    which commands the process may send, opened to read (r) or also to
                                  write (w): I/O by either call, Identify, others to the controller
+    ioctls.py patient DISK       a read that may take longer than anybody waits
     ioctls.py compat DEVICE      what 32-bit processes ask is answered
     ioctls.py call DEVICE NAME   one call without arguments: reset, rescan or subsystem-reset
     ioctls.py open DEVICE NAME   open it, say so, wait for a line, then the same
@@ -267,6 +268,13 @@ def opened(fd, name):
     print(told(call(fd, PLAIN[name])[0]))
 
 
+def patient(fd, nsid):
+    """A read that may take seven weeks."""
+    _kept, good = memory(4096)
+    print(told(call(fd, IO, opcode=READ, nsid=nsid, addr=good, data_len=512,
+                    timeout_ms=0xffffffff)[0]))
+
+
 def signalled(fd, name):
     """A call that a signal may end. Python would begin those of its own anew."""
     signal.signal(signal.SIGUSR1, lambda *_: None)
@@ -308,6 +316,8 @@ def main():
         keeping(fd, nsid)
     elif what == "may":
         may(fd, nsid)
+    elif what == "patient":
+        patient(fd, nsid)
     elif what == "compat":
         compat(fd)
     elif what == "call":

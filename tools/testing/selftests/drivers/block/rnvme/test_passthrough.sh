@@ -301,6 +301,22 @@ silence_ends() {
 	tc qdisc delete dev rnvme0 root 2>/dev/null || true
 }
 
+# Who is no administrator gets no more time for a command than the disk gives everybody: who removes the
+# disk waits for it.
+others_are_no_more_patient_than_the_disk() {
+	local CONNECT_OPTIONS=(-k 600) disk
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" 1)
+	echo 1000 >"/sys/block/${disk##*/}/queue/io_timeout"
+	chmod 666 "$disk"
+	silence
+	as_nobody python3 "$HERE/ioctls.py" patient "$disk"
+	silence_ends
+	same "status ($ERRORS)" 0 "$STATUS"
+	same outcome 0x370 "$OUTPUT"
+	has "$(kernel_log)" 'was not answered in time'
+}
+
 # What is asked while the connection is lost ends when that is seen; afterwards all is well.
 ends_with_the_connection() {
 	local disk asked=()
@@ -526,6 +542,7 @@ main setup \
 	permissions_are_those_of_the_c_host \
 	memory_that_does_not_come_keeps_no_disk \
 	answers_32_bit_processes \
+	others_are_no_more_patient_than_the_disk \
 	ends_with_the_connection \
 	commands_may_take_as_long_as_they_say \
 	io_may_take_as_long_as_it_says \
