@@ -898,7 +898,7 @@ goes_while_disks_come() {
 	local connect began took made
 	NAMESPACES=250 hostile
 	start_monitor
-	"${RNVME[@]}" connect -a "$TARGET4" -s "$SERVICE" -n "$NQN" --timeout $((300 * SLOWDOWN)) \
+	"${RNVME[@]}" connect -a "$TARGET4" -s "$SERVICE" -n "$NQN" --timeout 600 \
 		>"$SCRATCH/connect" 2>&1 &
 	connect=$!
 	defer end_process $connect
