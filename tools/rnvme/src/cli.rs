@@ -24,6 +24,7 @@ EXIT STATUS:
   5  the operation took too long
   6  the caller may not do that
   7  the kernel module is not loaded
+  130, 143  SIGINT or SIGTERM ended it, before all was done
   141  nobody reads the output any more";
 
 const IDENTITY: &str = "\

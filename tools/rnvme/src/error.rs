@@ -5,7 +5,7 @@
 use crate::cli::Format;
 use crate::failure::Failure;
 use crate::render::json;
-use libc::SIGPIPE;
+use libc::{SIGINT, SIGPIPE, SIGTERM};
 use serde::Serialize;
 use std::fmt;
 use std::io::{ErrorKind, Write};
@@ -29,6 +29,10 @@ pub(crate) enum Status {
     Permission = 6,
     /// The kernel module is not loaded.
     NoModule = 7,
+    /// SIGINT asked it to stop, and ends it when all is undone and told.
+    Interrupted = 128 + SIGINT as u8,
+    /// SIGTERM did.
+    Terminated = 128 + SIGTERM as u8,
     /// Nobody reads what is printed: as of a program that SIGPIPE ends, and without a word.
     NoReader = 128 + SIGPIPE as u8,
 }
@@ -107,6 +111,16 @@ impl Error {
             message: format!("{what}: {}", self.message),
             ..self
         }
+    }
+
+    /// What a verb ends with that was asked to stop by a signal, and did not do all that it should.
+    pub(crate) fn stopped_by(self, signal: i32) -> Self {
+        let status = match (self.status, signal) {
+            (Status::NoReader, _) => Status::NoReader,
+            (_, SIGINT) => Status::Interrupted,
+            _ => Status::Terminated,
+        };
+        Self { status, ..self }
     }
 
     /// Print the error to the standard error output, and give the exit status.
@@ -215,6 +229,18 @@ mod tests {
         ] {
             assert_eq!(Status::common(all.iter().copied()), status);
         }
+    }
+
+    #[test]
+    fn who_is_asked_to_stop_ends_as_by_the_signal() {
+        let failed = || Error::failed("connect-all: 1 of 2 connections failed");
+        for (signal, status) in [(SIGINT, 130), (SIGTERM, 143)] {
+            let stopped = failed().stopped_by(signal);
+            assert_eq!(stopped.status as u8, status);
+            assert_eq!(stopped.message, failed().message);
+        }
+        let unread = Error::new(Status::NoReader, "Broken pipe");
+        assert_eq!(unread.clone().stopped_by(SIGINT), unread);
     }
 
     #[test]

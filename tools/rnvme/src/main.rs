@@ -26,6 +26,7 @@ mod usage;
 mod verb;
 
 use clap::Parser;
+use signal_hook::low_level::emulate_default_handler;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -34,8 +35,15 @@ fn main() -> ExitCode {
         Err(error) => return usage::report(&error),
     };
     let format = arguments.verb.format();
-    match verb::run(arguments.verb) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(format),
-    }
+    let Err(error) = verb::run(arguments.verb) else {
+        return ExitCode::SUCCESS;
+    };
+    let Some(signal) = netlink::asked_to_stop() else {
+        return error.report(format);
+    };
+    let status = error.stopped_by(signal).report(format);
+    // Shells and systemd look at what ended a program, to know whether it is what they asked for. It does
+    // not return.
+    let _ = emulate_default_handler(signal);
+    status
 }

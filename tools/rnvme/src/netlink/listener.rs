@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::Arc;
 use std::thread;
@@ -23,6 +23,15 @@ use std::time::Instant;
 /// Most events that wait for a verb. More wait in the socket, and when that is full the kernel drops
 /// them and says so.
 const QUEUE: usize = 256;
+
+/// The last signal that asked the program to stop; none is 0.
+static ASKED: AtomicI32 = AtomicI32::new(0);
+
+/// The signal that asked the program to stop, if one did, whether a verb waited for something then or
+/// not.
+pub(crate) fn asked_to_stop() -> Option<i32> {
+    Some(ASKED.load(Ordering::Relaxed)).filter(|&signal| signal != 0)
+}
 
 /// An item of the queue.
 enum Item {
@@ -58,7 +67,7 @@ impl Listener {
     /// The next notice; what the user asks comes before what was heard.
     pub(super) fn next(&self, deadline: Option<Instant>) -> Result<Notice, Error> {
         loop {
-            if self.stop.swap(false, Ordering::Relaxed) {
+            if self.stop.swap(false, Ordering::Acquire) {
                 return Ok(Notice::Interrupted);
             }
             let received = match deadline {
@@ -84,7 +93,9 @@ impl Listener {
 /// for something else, that one ends the program.
 fn wait_for_signals(mut signals: Signals, asked: &AtomicBool, queue: &SyncSender<Item>) {
     for signal in signals.forever() {
-        if asked.swap(true, Ordering::Relaxed) {
+        ASKED.store(signal, Ordering::Relaxed);
+        // Who sees that he is asked sees the signal.
+        if asked.swap(true, Ordering::AcqRel) {
             // It does not return for these two.
             let _ = emulate_default_handler(signal);
         }
@@ -157,6 +168,24 @@ mod tests {
     use crate::uapi::{discovery, Command};
     use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_USERSOCK};
     use netlink_sys::SocketAddr;
+    use signal_hook::consts::SIGUSR1;
+    use signal_hook::low_level::raise;
+
+    #[test]
+    fn who_was_asked_to_stop_knows_by_which_signal() {
+        let signals = Signals::new([SIGUSR1]).unwrap();
+        let handle = signals.handle();
+        let (queue, heard) = sync_channel(1);
+        let asked = AtomicBool::new(false);
+        assert_eq!(asked_to_stop(), None);
+        raise(SIGUSR1).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| wait_for_signals(signals, &asked, &queue));
+            assert!(matches!(heard.recv(), Ok(Item::Stop)));
+            handle.close();
+        });
+        assert_eq!(asked_to_stop(), Some(SIGUSR1));
+    }
 
     /// What is heard in a message of the family of families.
     fn told(command: i32, family: &str) -> Option<Result<Notice, Error>> {

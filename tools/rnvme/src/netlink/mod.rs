@@ -15,3 +15,4 @@ pub(crate) mod route;
 mod socket;
 
 pub(crate) use client::Client;
+pub(crate) use listener::asked_to_stop;

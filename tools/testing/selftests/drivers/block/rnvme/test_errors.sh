@@ -144,24 +144,28 @@ start_connect() {
 	wait_until 10 state_is rnvme0 connecting || fail "it does not even try to connect"
 }
 
-# connect_ends PATTERN: it fails, and says why.
+# connect_ends STATUS PATTERN: it fails so, and says why.
 connect_ends() {
 	local status=0
 	wait "$CONNECT" || status=$?
-	same status 1 $status
-	has "$(<"$SCRATCH/connect")" "$1"
+	same status "$1" $status
+	has "$(<"$SCRATCH/connect")" "$2"
 }
 
 interrupted_connect() {
-	one_takes 1000 interrupts_a_connect
+	local signal
+	for signal in INT TERM; do
+		one_takes 1000 interrupts_a_connect $signal
+	done
 }
 
+# interrupts_a_connect SIGNAL: it is that which ends it.
 interrupts_a_connect() {
 	local began
 	start_connect
 	began=$(now)
-	kill -INT "$CONNECT"
-	connect_ends '^rnvme: connect to .*: interrupted$'
+	kill -"$1" "$CONNECT"
+	connect_ends $((128 + $(kill -l "$1"))) '^rnvme: connect to .*: interrupted$'
 	TOOK=$(($(now) - began))
 	note "the connect ended after $TOOK ms"
 	nothing_left
@@ -174,7 +178,7 @@ disconnected_while_connecting() {
 disconnects_a_connect() {
 	start_connect
 	timed_disconnect rnvme0
-	connect_ends '^rnvme: connect to '
+	connect_ends 1 '^rnvme: connect to '
 	nothing_left
 }
 

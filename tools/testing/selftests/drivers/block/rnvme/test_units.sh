@@ -160,6 +160,32 @@ target_may_never_come() {
 	shuts_down
 }
 
+# Who stops it while it tries has met no failure, whether it is the unit for those that are late that
+# tries, or the other one.
+is_stopped_while_it_tries() {
+	local unit
+	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN"
+	boots
+	connected 1
+	wait_until "$DONE" is_done rnvme-late.service || fail "the unit for those that are late goes on"
+	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN" "-a $NOBODY4 -n $NQN --timeout 600"
+	for unit in rnvme-late rnvme; do
+		run "${INSIDE[@]}" systemctl --no-block start $unit.service
+		wait_until "$DONE" is_trying || fail "it does not even try: $(<"$SAID")"
+		run "${INSIDE[@]}" systemctl stop rnvme.service
+		is_done rnvme.service || fail "it is $(unit rnvme.service ActiveState)"
+		is_done rnvme-late.service || fail "the other is $(unit rnvme-late.service ActiveState)"
+		! is_trying || fail "it still tries: $(rnvme show)"
+	done
+	same "what failed" '' "$("${INSIDE[@]}" systemctl list-units --failed --plain --no-legend)"
+	has "$(<"$SAID")" "connect to $NOBODY4:4420: interrupted"
+	shuts_down
+}
+
+is_trying() {
+	[[ $(rnvme show -o json) == *'"state":"connecting"'* ]]
+}
+
 # A file system keeps its disk when the unit is stopped.
 what_is_mounted_stays_connected() {
 	local disk
@@ -236,6 +262,7 @@ main setup \
 	connects_at_boot_and_disconnects_at_shutdown \
 	target_may_be_late \
 	target_may_never_come \
+	is_stopped_while_it_tries \
 	what_is_mounted_stays_connected \
 	is_reloaded_and_restarted \
 	wrong_file_stays_wrong \
