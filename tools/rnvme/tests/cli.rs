@@ -152,6 +152,22 @@ fn the_module_is_missed_or_used() {
     }
 }
 
+/// Also where there is no module.
+#[test]
+fn a_file_of_connections_is_read_first() {
+    let wrong = concat!(env!("CARGO_TARGET_TMPDIR"), "/wrong.conf");
+    std::fs::write(wrong, "-a 10.0.0.9 -n nqn.x -s frob\n").expect("a file");
+    for (file, why) in [
+        ("/nowhere/connections.conf", ": No such file or directory"),
+        (wrong, ":1: invalid value 'frob' for '--trsvcid <PORT>'"),
+    ] {
+        let (status, message) = fail(&["connect-all", "-f", file]);
+        assert_eq!(status, Some(2), "{message}");
+        let start = format!("rnvme: {file}{why}");
+        assert!(message.starts_with(&start), "{message}");
+    }
+}
+
 #[test]
 fn a_name_that_does_not_resolve_is_a_failure() {
     let words = ["connect", "-a", "no such name", "-n", "nqn.x"];

@@ -34,15 +34,15 @@ const MOST_SEARCHES: usize = 32;
 /// When what could not be connected is tried again, and who does not tell of changes asked again.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// Connect what is not connected; print what came of each, and fail if one did.
-pub(super) fn run(
-    options: ConnectAll,
-    places: &Places,
-    kernel: &mut impl Kernel,
-    out: &mut impl Write,
-    err: &mut impl Write,
-) -> Result<(), Error> {
-    let format = options.output.format;
+/// What is to be done.
+pub(super) struct Orders {
+    lines: Vec<Line>,
+    persistent: bool,
+    format: Format,
+}
+
+/// What the options ask for, and the file.
+pub(super) fn orders(options: ConnectAll) -> Result<Orders, Error> {
     let lines = match options.traddr {
         Some(traddr) => vec![Line::Discover(Box::new(Seed {
             controller: DiscoveryController {
@@ -54,11 +54,27 @@ pub(super) fn run(
         }))],
         None => connections::read(&options.config)?,
     };
+    Ok(Orders {
+        lines,
+        persistent: options.persistent,
+        format: options.output.format,
+    })
+}
+
+/// Connect what is not connected; print what came of each, and fail if one did.
+pub(super) fn run(
+    orders: &Orders,
+    places: &Places,
+    kernel: &mut impl Kernel,
+    out: &mut impl Write,
+    err: &mut impl Write,
+) -> Result<(), Error> {
+    let format = orders.format;
     // Before the connects, so that no event of them can be missed.
     kernel.subscribe()?;
     let mut work = Work {
-        persistent: options.persistent,
-        aims: lines.iter().map(Aim::new).collect(),
+        persistent: orders.persistent,
+        aims: orders.lines.iter().map(Aim::new).collect(),
         ..Work::default()
     };
     work.begin(places, kernel);

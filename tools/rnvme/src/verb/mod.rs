@@ -35,7 +35,9 @@ pub(crate) fn run(verb: Verb) -> Result<(), Error> {
             connect::run(&options, &wish, &mut Client::open()?, out, err)
         }
         Verb::ConnectAll(options) => {
-            connect_all::run(options, &Places::default(), &mut Client::open()?, out, err)
+            // Before the module, which is not to be loaded for a file that is wrong.
+            let orders = connect_all::orders(options)?;
+            connect_all::run(&orders, &Places::default(), &mut Client::open()?, out, err)
         }
         Verb::Discover(options) => {
             discover::run(&options, &Places::default(), &mut Client::open()?, out)

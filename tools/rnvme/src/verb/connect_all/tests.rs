@@ -63,7 +63,7 @@ fn play_at(
         other => panic!("{other:?}"),
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let end = run(options, places, kernel, &mut out, &mut err);
+    let end = orders(options).and_then(|orders| run(&orders, places, kernel, &mut out, &mut err));
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (text(out), text(err), end)
 }
@@ -905,7 +905,7 @@ fn who_cannot_tell_leaves_nothing_half_made() {
         other => panic!("{other:?}"),
     };
     let end = run(
-        options,
+        &orders(options).unwrap(),
         &Places::default(),
         &mut kernel,
         &mut Closed,

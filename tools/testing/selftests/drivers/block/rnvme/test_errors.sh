@@ -236,6 +236,9 @@ without_module() {
 		expect 7 rnvme $verb
 		has "$ERRORS" '^rnvme: .*module is not loaded.*modprobe rnvme'
 	done
+	# What is wrong in any case is told before that.
+	expect 2 rnvme connect-all -f "$SCRATCH/none"
+	has "$ERRORS" 'none: No such file or directory$'
 }
 
 # The module is loaded when the program asks for it.
