@@ -11,6 +11,8 @@ KDIR ?=
 # The kernel to install for, and the system that it is in if that is not this one.
 RELEASE ?= $(shell uname -r)
 DESTDIR ?=
+# The program to install, if it is not the one that was built here.
+PROGRAM ?= build/cargo/release/rnvme
 # For `make bench`: less of it.
 QUICK ?=
 LONG ?=
@@ -43,7 +45,8 @@ help:
 #: KERNEL=7.3 chooses the stock kernel; without it the newest one is taken.
 #: make test KERNEL="newest 7.2" runs the selftests on each,
 #: TESTS="test_load.sh test_fs.sh" only these; LONG=1 lets those that repeat go on for longer.
-#: make install RELEASE=7.3.4 DESTDIR=/mnt is for another kernel, and another system.
+#: make install RELEASE=7.3.4 DESTDIR=/mnt is for another kernel, and another system;
+#: PROGRAM=tools/rnvme/target/release/rnvme installs a program that you built yourself.
 #: `tools/testing/vm/ground list` names those on offer; `tools/testing/vm/run --help`
 #: tells how to run any command in a VM.
 
@@ -77,10 +80,10 @@ check:
 install-command := tools/boot/install $(if $(DESTDIR),--root $(DESTDIR))
 
 install:
-	@$(install-command) $(RELEASE) build/$(RELEASE) build/cargo/release/rnvme
+	@$(install-command) $(RELEASE) build/$(RELEASE) $(PROGRAM)
 
 install-dkms:
-	@$(install-command) --dkms build/cargo/release/rnvme
+	@$(install-command) --dkms $(PROGRAM)
 
 uninstall:
 	@$(install-command) --remove $(RELEASE)

@@ -71,6 +71,9 @@ make_installs() {
 	# Into this system, and nothing is done.
 	run make --no-print-directory -n -C "$TREE" install
 	same "command" "tools/boot/install  $RELEASE build/$RELEASE build/cargo/release/rnvme" "$OUTPUT"
+	run make --no-print-directory -n -C "$TREE" PROGRAM=mine install install-dkms
+	same "commands" "tools/boot/install  $RELEASE build/$RELEASE mine"$'\n'"tools/boot/install  --dkms mine" \
+		"$OUTPUT"
 }
 
 # The sources that DKMS builds are all there, under the version that its configuration has.
@@ -115,7 +118,16 @@ wrong_installs_are_refused() {
 	expect 1 env PATH="$SCRATCH/bin" \
 		"$INSTALL" --root "$ROOT" "$RELEASE" "$MODULES" "$(command -v rnvme)"
 	has "$ERRORS" 'depmod .* is not in PATH'
-	same "what was put there" '' "$(find "$ROOT/lib/modules" -name '*.ko')"
+	# As one that was built for newer libraries.
+	printf '%s\n' '#!/bin/sh' 'echo it does not run >&2' 'exit 127' >"$SCRATCH/rnvme"
+	chmod +x "$SCRATCH/rnvme"
+	expect 1 "$INSTALL" --root "$ROOT" "$RELEASE" "$MODULES" "$SCRATCH/rnvme"
+	has "$ERRORS" $'it does not run\n.*/rnvme does not run here'
+	if [ -e /opt/rnvme/src/Kbuild ]; then
+		expect 1 /opt/rnvme/src/tools/boot/install --root "$ROOT" --dkms "$SCRATCH/rnvme"
+		has "$ERRORS" '/rnvme does not run here'
+	fi
+	same "what was put there" '' "$(find "$ROOT" -name '*.ko' -o -path "$ROOT/usr/*rnvme*")"
 }
 
 # By systemd, for which the units that it names are put beside it.
