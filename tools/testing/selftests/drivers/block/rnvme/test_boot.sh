@@ -34,6 +34,18 @@ installs_and_is_taken_away() {
 	same "what is left" '' "$(find "$ROOT" -name '*rnvme*' ! -path '*/etc/rnvme*')"
 }
 
+# Whatever the umask of root is.
+is_for_everybody() {
+	installed_at "$SCRATCH/root"
+	mkdir -p "$ROOT/lib/modules/$RELEASE"
+	umask 077
+	installed
+	same "what not everybody may read" "$ROOT/etc/rnvme/connections.conf" \
+		"$(find "$ROOT" -type d ! -perm -555 -o -type f ! -perm -444)"
+	same "mode of the file of connections" 600 \
+		"$(stat -c %a "$ROOT/etc/rnvme/connections.conf")"
+}
+
 # makes TARGET VARIABLE...: in the tree, into ROOT.
 makes() {
 	run make --no-print-directory -C "$TREE" DESTDIR="$ROOT" "$@"
@@ -189,6 +201,7 @@ device_names() {
 
 main setup \
 	installs_and_is_taken_away \
+	is_for_everybody \
 	make_installs \
 	installs_for_dkms \
 	wrong_installs_are_refused \
