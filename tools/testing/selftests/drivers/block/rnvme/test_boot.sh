@@ -142,10 +142,11 @@ wrong_installs_are_refused() {
 	same "what was put there" '' "$(find "$ROOT" -name '*.ko' -o -path "$ROOT/usr/*rnvme*")"
 }
 
-# By systemd, for which the units that it names are put beside it.
+# By systemd, for which the units that it names are put beside it, and the program of systemd's own.
 units_are_right() {
 	installed
 	cp -r /usr/lib/systemd/system/. "$ROOT/usr/lib/systemd/system/"
+	install -D -t "$ROOT/usr/bin" "$(command -v systemctl)"
 	run systemd-analyze verify --root "$ROOT" --man=no rnvme.service \
 		rnvme-late.service rnvme-follow.service
 	same complaints '' "$OUTPUT$ERRORS"

@@ -127,10 +127,8 @@ connects_at_boot_and_disconnects_at_shutdown() {
 	connected 0
 }
 
-target_may_be_late() {
-	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN" "-a $TARGET4 -s $LATE -n $NQN"
-	boots
-	is_active rnvme.service || fail "it is not active: $(<"$SCRATCH/systemd")"
+# comes_late: the second of two connections is tried until its target is there.
+comes_late() {
 	wait_until "$DONE" was_tried_again rnvme-late.service || fail "it was not tried again"
 	connected 1
 	target_port $LATE "$TARGET4" $LATE
@@ -139,6 +137,29 @@ target_may_be_late() {
 	wait_until "$DONE" is_done rnvme-late.service || fail "the unit for those that are late goes on"
 	shuts_down
 	connected 0
+}
+
+target_may_be_late() {
+	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN" "-a $TARGET4 -s $LATE -n $NQN"
+	boots
+	is_active rnvme.service || fail "it is not active: $(<"$SCRATCH/systemd")"
+	comes_late
+}
+
+# The unit for those that are late has ended long ago when the file changes.
+target_may_be_late_at_a_reload() {
+	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN"
+	boots
+	connected 1
+	wait_until "$DONE" is_done rnvme-late.service || fail "the unit for those that are late goes on"
+	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN -s frob"
+	expect 1 "${INSIDE[@]}" systemctl reload rnvme.service
+	sleep 1
+	is_active rnvme.service || fail "a wrong file makes it $(unit rnvme.service ActiveState)"
+	is_done rnvme-late.service || fail "a wrong file is tried"
+	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN" "-a $TARGET4 -s $LATE -n $NQN"
+	run "${INSIDE[@]}" systemctl reload rnvme.service
+	comes_late
 }
 
 is_done() {
@@ -261,6 +282,7 @@ follows_what_is_told() {
 main setup \
 	connects_at_boot_and_disconnects_at_shutdown \
 	target_may_be_late \
+	target_may_be_late_at_a_reload \
 	target_may_never_come \
 	is_stopped_while_it_tries \
 	what_is_mounted_stays_connected \
