@@ -260,7 +260,7 @@ pub(crate) struct Shape {
     pub(crate) queue_size: Option<u32>,
 
     /// Ask the target not to tell how far it is in its queues
-    #[arg(short = 'd', long)]
+    #[arg(long)]
     pub(crate) disable_sqflow: bool,
 
     /// Keep-alive timeout in seconds, 0 for none [default: 5]
@@ -658,6 +658,13 @@ mod tests {
         assert_eq!(options.shape.loss.ctrl_loss_tmo, Some(-1));
         assert_eq!(options.shape.loss.fast_io_fail_tmo, Some(5));
         assert!(options.duplicate_connect);
+    }
+
+    /// In nvme-cli 2 it is that of --device.
+    #[test]
+    fn the_letter_d_is_for_devices() {
+        assert!(connect(&["-d"]).is_err());
+        assert!(connect(&["--disable-sqflow"]).unwrap().shape.disable_sqflow);
     }
 
     #[test]

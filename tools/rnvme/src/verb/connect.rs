@@ -650,7 +650,7 @@ mod tests {
             "-F",
             "5",
             "-D",
-            "-d",
+            "--disable-sqflow",
             "--timeout",
             "7",
         ];
