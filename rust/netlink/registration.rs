@@ -10,22 +10,22 @@ use super::{
     sockets::Watch,
     Family, Message,
 };
-use crate::{bindings, errno::ENOBUFS, net::Namespace};
+use crate::{bindings, errno::ENOBUFS, net::Namespace, sync::Gate};
 use core::marker::PhantomPinned;
 use kernel::{error::to_result, prelude::*, sync::Arc};
 
 /// A registered family, with what its handlers work on.
 ///
-/// Dropping it unregisters the family, and waits for handlers that are running;
-/// readers in the middle of a dump get `ENODEV`. Not for a handler to do: it would
-/// wait for itself.
+/// Dropping it [unregisters](Self::unregister) the family, if that was not done.
 ///
 /// A module drops it before what its handlers need, and registers last: its
 /// initialisation must not fail once user space can begin to use the family, any
 /// more than that of a module in C.
-#[pin_data]
+#[pin_data(PinnedDrop)]
 pub struct Registration<F: Family> {
-    // Dropped before the context: no handler runs after that.
+    /// Whoever multicasts is inside; closed when the family is unregistered, or about to be.
+    #[pin]
+    senders: Gate,
     live: Live,
     #[pin]
     context: F::Context,
@@ -44,13 +44,14 @@ impl<F: Family> Registration<F> {
         module: &'static ThisModule,
     ) -> impl PinInit<Self, Error> {
         try_pin_init!(&this in Self {
+            senders <- Gate::new(),
             context <- context,
             live: {
                 // SAFETY: `this` is what is being initialised.
                 let context = unsafe { &raw const (*this.as_ptr()).context };
-                // SAFETY: The context has been initialised and is pinned. It is
-                // dropped after `live`, by what drops either all fields of a value
-                // in their order, or those initialised so far.
+                // SAFETY: The context has been initialised and is pinned. Nothing
+                // fails after this, so it is dropped with the registration, after
+                // the family is unregistered and after `live`.
                 unsafe { Live::new::<F>(context, module)? }
             },
             _pin: PhantomPinned,
@@ -62,8 +63,29 @@ impl<F: Family> Registration<F> {
         &self.context
     }
 
+    /// Unregisters the family, and waits for handlers that are running; readers in the
+    /// middle of a dump get `ENODEV`. What is to be multicast from then on is not. Once
+    /// it is under way, another call does nothing. Sleeps.
+    ///
+    /// Not for a handler to do: it would wait for itself. So where handlers have
+    /// references to this, another one has to be kept until this has returned.
+    /// C: `genl_unregister_family`.
+    pub fn unregister(&self) {
+        if !self.senders.close() {
+            return;
+        }
+        // The family has its groups only while it is registered.
+        self.senders.wait();
+        // SAFETY: The family is registered, and this is only done once, so there is no
+        // failure to return. It waits for all `doit` and first `dumpit` calls.
+        unsafe { bindings::genl_unregister_family(Shared::family(&self.live.shared)) };
+        // Later parts of a dump come by the reader's socket, and only know `shared`.
+        self.live.shared.close();
+    }
+
     /// Sends a message that `build` fills, of about a page at most, to all who
-    /// listen to a group in a namespace; if nobody does, does nothing.
+    /// listen to a group in a namespace; if nobody does, or the family is not
+    /// registered any more, does nothing.
     ///
     /// Whoever misses it for want of memory, or because `build` fails, finds
     /// `ENOBUFS` when it listens on, as for a message that it had no room for.
@@ -83,9 +105,12 @@ impl<F: Family> Registration<F> {
             return Err(EINVAL);
         }
         let group = group.try_into()?;
+        let Some(_sending) = self.senders.enter() else {
+            return Ok(());
+        };
         let family = Shared::family(&self.live.shared);
-        // SAFETY: The family is registered, the namespace alive, the group one of
-        // the family's.
+        // SAFETY: The family is registered as long as this is inside, the namespace
+        // alive, the group one of the family's.
         if unsafe { bindings::genl_has_listeners(family, net.as_ptr(), group) } == 0 {
             return Ok(());
         }
@@ -124,7 +149,14 @@ impl<F: Family> Registration<F> {
     }
 }
 
-/// A family that is registered until this is dropped.
+#[pinned_drop]
+impl<F: Family> PinnedDrop for Registration<F> {
+    fn drop(self: Pin<&mut Self>) {
+        self.unregister();
+    }
+}
+
+/// A family that was registered, and is kept at least until it is not.
 struct Live {
     shared: Arc<Shared>,
     /// After the family, none of whose handlers can then keep anything for a socket.
@@ -134,7 +166,8 @@ struct Live {
 impl Live {
     /// # Safety
     ///
-    /// `context` must be valid until what is returned has been dropped.
+    /// `context` must be valid until what is returned has been dropped, and that only once
+    /// the family is unregistered.
     unsafe fn new<F: Family>(context: *const F::Context, module: &ThisModule) -> Result<Self> {
         // First, so that no socket which the family hears from is closed unheard.
         // SAFETY: The caller says that the context is valid until this is dropped.
@@ -147,15 +180,5 @@ impl Live {
             shared,
             _watch: watch,
         })
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        // SAFETY: The family is registered, so there is no failure to return.
-        // It waits for all `doit` and first `dumpit` calls.
-        unsafe { bindings::genl_unregister_family(Shared::family(&self.shared)) };
-        // Later parts of a dump come by the reader's socket, and only know `shared`.
-        self.shared.close();
     }
 }

@@ -28,11 +28,26 @@ struct Inside {
     closed: bool,
 }
 
+impl Inside {
+    /// Of an open gate. Not inlined into drivers, where its name would be another one, and lockdep
+    /// wants that of a class to be at one address.
+    #[inline(never)]
+    fn lock() -> impl PinInit<IrqLock<Self>> {
+        new_irq_lock!(
+            Self {
+                count: 0,
+                closed: false
+            },
+            "rrdma::Gate"
+        )
+    }
+}
+
 impl Gate {
     /// An open gate.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            inside <- new_irq_lock!(Inside { count: 0, closed: false }, "rrdma::Gate"),
+            inside <- Inside::lock(),
             empty <- TimedCompletion::new(),
         })
     }
@@ -47,13 +62,14 @@ impl Gate {
         Some(Entered(self))
     }
 
-    /// Keeps new ones out.
-    pub(crate) fn close(&self) {
+    /// Keeps new ones out; whether it was open. Any context.
+    pub(crate) fn close(&self) -> bool {
         let mut inside = self.inside.lock();
-        inside.closed = true;
+        let was_open = !core::mem::replace(&mut inside.closed, true);
         if inside.count == 0 {
             self.empty.complete_all();
         }
+        was_open
     }
 
     /// Waits until nobody is inside of a gate that was closed. Sleeps.

@@ -230,7 +230,10 @@ impl Host {
         // Each is taken out first and dropped without its lock, which whoever is
         // waited for may want: requests under way, threads on their last lines.
         let family = self.family.lock().take();
-        drop(family);
+        if let Some(family) = family {
+            // A request that tells something has it, too, and must not be the one who ends it.
+            family.unregister();
+        }
         let threads = self.threads.lock().take();
         drop(threads);
         let errands = self.errands.lock().take();
@@ -369,7 +372,6 @@ impl Host {
             controllers.leaving = controllers.leaving.saturating_add(1);
             controllers.generation = controllers.generation.wrapping_add(1).max(1);
         }
-        // Who tells has the family, and must not be the last who does: see [`Host::stop`].
         self.tell(controller, Event::Removed);
         drop(naming);
         let mut controllers = self.controllers.lock();

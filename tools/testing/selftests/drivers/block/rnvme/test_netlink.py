@@ -67,6 +67,11 @@ class World:
     def __init__(self, values):
         self.values = values
         self.spec = spec.Spec()
+        self.socket = self.ynl = None
+        self.open()
+
+    def open(self):
+        """Begin to ask; anew, where the module was unloaded."""
         self.socket = genl.Socket("rnvme")
         self.ynl = spec.ynl_family()
 

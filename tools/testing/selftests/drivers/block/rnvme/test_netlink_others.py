@@ -9,7 +9,9 @@ import json
 import os
 import pathlib
 import re
+import signal
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -31,6 +33,9 @@ MOST_CONTROLLERS = 256
 PORT = 0x70000001
 # Between two requests, so that others get the processor.
 PAUSE = 0.005
+# Times that the module is unloaded while somebody is in it, and processes that are.
+UNLOADS = 10
+SETTERS = 4
 
 
 def body(request, **values):
@@ -485,6 +490,62 @@ def controllers_are_limited(world):
     remove_all(world, numbers)
 
 
+def sets_now_and_then(world, number):
+    """Set something of a controller all the time, in a process of its own that hardly gets a
+    processor where others want it, until it is refused; return its number."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(writing)
+        with open(reading, "rb") as ready:
+            same("how it begins", b"+", ready.read(1))
+        return pid
+    try:
+        request = world.spec.request("ctrl-set")
+        wish = body(request, ctrl_id=number, reconnect_delay=3)
+        with contextlib.closing(genl.Socket("rnvme")) as socket:
+            socket.request(request.command, wish)
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+            os.write(writing, b"+")
+            while True:
+                socket.request(request.command, wish)
+    except (genl.Refusal, OSError):
+        # The controller is gone, or the family.
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def unloads_while_it_is_asked(world, hogs):
+    """Unload the module, and load it again."""
+    limit = SOON * SLOWDOWN
+    with contextlib.ExitStack() as undo:
+        undo.callback(subprocess.run, ["modprobe", "rnvme"], check=True, timeout=limit)
+        ears = undo.enter_context(contextlib.closing(genl.Socket("rnvme")))
+        ears.subscribe("events")
+        [number] = waiting(world, 1)
+        setters = [sets_now_and_then(world, number) for _ in range(SETTERS)]
+        for hog in hogs:
+            hog.send_signal(signal.SIGCONT)
+            undo.callback(hog.send_signal, signal.SIGSTOP)
+        time.sleep(0.1)
+        subprocess.run(["rmmod", "rnvme"], check=True, timeout=limit)
+    for setter in setters:
+        same("status of who sets", 0, os.waitstatus_to_exitcode(os.waitpid(setter, 0)[1]))
+
+
+def is_unloaded_while_it_is_asked(world):
+    """Whoever tells of what was set, and is slow at that, does not end up to wait for himself."""
+    with contextlib.ExitStack() as undo:
+        undo.callback(world.open)
+        hog = ["sh", "-c", "kill -STOP $$; while :; do :; done"]
+        hogs = [undo.enter_context(subprocess.Popen(hog)) for _ in range(os.cpu_count())]
+        for each in hogs:
+            undo.callback(each.kill)
+        for _ in range(UNLOADS):
+            unloads_while_it_is_asked(world, hogs)
+
+
 TESTS = [
     not_from_another_network_namespace,
     not_by_root_of_a_user_namespace,
@@ -494,6 +555,7 @@ TESTS = [
     connects_at_the_same_time,
     operations_on_a_live_controller_at_the_same_time,
     controllers_are_limited,
+    is_unloaded_while_it_is_asked,
 ]
 
 

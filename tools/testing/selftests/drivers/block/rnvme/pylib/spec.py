@@ -36,6 +36,9 @@ def ynl_family():
         HERE.parents[2] / "net/lib/ynl/pyynl",
         pathlib.Path(f"/lib/modules/{release}/build/tools/net/ynl/pyynl"),
         pathlib.Path("/opt/rnvme/kernel/tools/net/ynl/pyynl")])))
+    # It keeps the numbers of families, which are others when the module is loaded again.
+    for name in [name for name in sys.modules if name.partition(".")[0] == "lib"]:
+        del sys.modules[name]
     # Without a schema, which takes long to check.
     return importlib.import_module("lib").YnlFamily(str(path()), schema="")
 
