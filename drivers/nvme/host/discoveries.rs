@@ -17,6 +17,7 @@ use kernel::{
 };
 use rrdma::{
     errno,
+    memory,
     net::Namespace,
     rdma::device::Device, //
 };
@@ -62,18 +63,21 @@ impl Discoveries {
         owner: u32,
         make: impl FnOnce(u32) -> Result<Arc<Discovery>>,
     ) -> Result<Arc<Discovery>> {
-        let mut list = self.list.lock();
-        if list.closed {
-            return Err(errno::ESHUTDOWN);
-        }
-        list.forget(|discovery| discovery.is_of(namespace, owner));
-        if list.all.len() >= MAX_DISCOVERIES {
-            return Err(EBUSY);
-        }
-        let discovery = make(list.next)?;
-        list.all.push(discovery.clone(), GFP_KERNEL)?;
-        list.next = list.next.wrapping_add(1);
-        Ok(discovery)
+        // I/O that memory waits for may be ended by who removes a device, or by a program that ends.
+        memory::without_io(|| {
+            let mut list = self.list.lock();
+            if list.closed {
+                return Err(errno::ESHUTDOWN);
+            }
+            list.forget(|discovery| discovery.is_of(namespace, owner));
+            if list.all.len() >= MAX_DISCOVERIES {
+                return Err(EBUSY);
+            }
+            let discovery = make(list.next)?;
+            list.all.push(discovery.clone(), GFP_KERNEL)?;
+            list.next = list.next.wrapping_add(1);
+            Ok(discovery)
+        })
     }
 
     /// Forgets one that never ran.

@@ -38,6 +38,7 @@ use kernel::{
 };
 use rrdma::{
     chrdev::Numbers,
+    memory,
     net,
     netlink::Registration,
     rdma::{
@@ -317,33 +318,36 @@ impl Host {
         settings: Settings,
         duplicate: bool,
     ) -> Result<Arc<Controller>, Refusal> {
-        let _naming = self.naming.lock();
-        let mut controllers = self.controllers.lock();
-        if controllers.closed {
-            return Err(rrdma::errno::ESHUTDOWN.into());
-        }
-        let number = controllers.free_number().ok_or(EBUSY)?;
-        let same = |c: &Arc<Controller>| c.options.same_connection(&options);
-        if !duplicate && controllers.list.iter().any(same) {
-            return Err(rrdma::errno::EALREADY.into());
-        }
-        for other in &controllers.list {
-            if let Some(clash) = options.clash(&other.options) {
-                return Err(Refusal::Clash(clash, other.name));
+        // I/O that memory waits for may be let go by who asks for a controller.
+        memory::without_io(|| {
+            let _naming = self.naming.lock();
+            let mut controllers = self.controllers.lock();
+            if controllers.closed {
+                return Err(rrdma::errno::ESHUTDOWN.into());
             }
-        }
-        let id = controllers.new_id();
-        let controller =
-            Controller::new(self.clone(), id, Name::Device(number), options, settings)?;
-        let after = controllers.list.iter().position(|c| c.id > id);
-        let place = after.unwrap_or(controllers.list.len());
-        controllers.list.reserve(1, GFP_KERNEL)?;
-        controllers
-            .list
-            .insert_within_capacity(place, controller.clone())
-            .map_err(|_| ENOMEM)?;
-        controllers.generation = controllers.generation.wrapping_add(1).max(1);
-        Ok(controller)
+            let number = controllers.free_number().ok_or(EBUSY)?;
+            let same = |c: &Arc<Controller>| c.options.same_connection(&options);
+            if !duplicate && controllers.list.iter().any(same) {
+                return Err(rrdma::errno::EALREADY.into());
+            }
+            for other in &controllers.list {
+                if let Some(clash) = options.clash(&other.options) {
+                    return Err(Refusal::Clash(clash, other.name));
+                }
+            }
+            let id = controllers.new_id();
+            let controller =
+                Controller::new(self.clone(), id, Name::Device(number), options, settings)?;
+            let after = controllers.list.iter().position(|c| c.id > id);
+            let place = after.unwrap_or(controllers.list.len());
+            controllers.list.reserve(1, GFP_KERNEL)?;
+            controllers
+                .list
+                .insert_within_capacity(place, controller.clone())
+                .map_err(|_| ENOMEM)?;
+            controllers.generation = controllers.generation.wrapping_add(1).max(1);
+            Ok(controller)
+        })
     }
 
     /// Runs a controller's errand beside its thread. May sleep.
