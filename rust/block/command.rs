@@ -128,17 +128,6 @@ impl<'a, T: Operations> Command<'a, T> {
         }
     }
 
-    /// Likewise, if that is less than it would have otherwise.
-    pub fn shorten_timeout(&mut self, timeout: Msecs) {
-        // SAFETY: By the invariants it is ours, and its queue is that of a disk that stays. An
-        // administrator may change the time just now: it is read once, as C does.
-        let otherwise =
-            unsafe { ptr::read_volatile(&raw const (*(*self.request.as_raw()).q).rq_timeout) };
-        let wanted = c_uint::try_from(timeout.to_jiffies()).unwrap_or(c_uint::MAX);
-        // SAFETY: As above.
-        unsafe { (*self.request.as_raw()).timeout = wanted.min(otherwise) };
-    }
-
     /// It fails rather than be tried again: [`Request::no_retry`](super::Request::no_retry).
     pub fn set_no_retry(&mut self) {
         // SAFETY: By the invariants it is ours.

@@ -128,6 +128,14 @@ fn memory(user: &UserCommand) -> Result<Option<UserPtr>> {
     }
 }
 
+/// How long a command may take, if that is for the process to say. Whoever may only open the device
+/// may neither hold up a disconnect, which waits for commands to a disk, nor end the connection,
+/// as a command does that is late.
+fn patience(call: &ioctl::Call, user: &UserCommand) -> Option<Msecs> {
+    let says = user.timeout_ms != 0 && call.by_administrator();
+    says.then(|| Msecs::new(user.timeout_ms))
+}
+
 /// Sends a command to the controller.
 fn admin(call: &ioctl::Call, opened: Opened, controller: &Controller) -> Result<Outcome> {
     let user = read(call)?;
@@ -141,10 +149,7 @@ fn admin(call: &ioctl::Call, opened: Opened, controller: &Controller) -> Result<
         Some(address) => Some((fetch(address, user.length, direction)?, direction)),
         None => None,
     };
-    let limit = match user.timeout_ms {
-        0 => ADMIN,
-        milliseconds => Msecs::new(milliseconds),
-    };
+    let limit = patience(call, &user).unwrap_or(ADMIN);
     let reply = match controller.execute_for_user(command, data, limit) {
         Ok(reply) => reply,
         Err(CommandError::Code(error)) => return Err(error),

@@ -6,6 +6,7 @@ use super::{
     admin,
     check,
     memory,
+    patience,
     read,
     tell,
     Outcome, //
@@ -31,10 +32,7 @@ use rrdma::{
         Direction,
         Ioctl, //
     },
-    sync::{
-        Claim,
-        Msecs, //
-    },
+    sync::Claim, //
 };
 
 /// A command with a request of the block layer that is its own, and how it ended.
@@ -114,11 +112,8 @@ fn io(call: &Ioctl<'_, Io>, opened: Opened, user: &UserCommand) -> Result<Outcom
         sqe::Direction::ToTarget => Direction::Out,
     })?;
     request.set_no_retry();
-    // Who removes the disk waits for it.
-    match Msecs::new(user.timeout_ms) {
-        limit if limit == Msecs::new(0) => {}
-        limit if call.by_administrator() => request.set_timeout(limit),
-        limit => request.shorten_timeout(limit),
+    if let Some(limit) = patience(call, user) {
+        request.set_timeout(limit);
     }
     if let Some(address) = memory(user)? {
         request.map_user(address, user.length)?;

@@ -11,6 +11,7 @@
     ioctls.py may DEVICE MODE    which commands the process may send, opened to read (r) or also to
                                  write (w): I/O by either call, Identify, others to the controller
     ioctls.py patient DISK       a read that may take longer than anybody waits
+    ioctls.py hasty DISK         a read and an Identify that may take no time at all
     ioctls.py compat DEVICE      what 32-bit processes ask is answered
     ioctls.py call DEVICE NAME   one call without arguments: reset, rescan or subsystem-reset
     ioctls.py open DEVICE NAME   open it, say so, wait for a line, then the same
@@ -275,6 +276,14 @@ def patient(fd, nsid):
                     timeout_ms=0xffffffff)[0]))
 
 
+def hasty(fd, nsid):
+    """Commands that may take a millisecond."""
+    _kept, good = memory(4096)
+    print(told(call(fd, IO, opcode=READ, nsid=nsid, addr=good, data_len=512, timeout_ms=1)[0]),
+          told(call(fd, ADMIN, opcode=IDENTIFY, cdw10=1, addr=good, data_len=4096,
+                    timeout_ms=1)[0]))
+
+
 def signalled(fd, name):
     """A call that a signal may end. Python would begin those of its own anew."""
     signal.signal(signal.SIGUSR1, lambda *_: None)
@@ -306,18 +315,14 @@ def main():
     what, device = sys.argv[1:3]
     fd = os.open(device, os.O_RDONLY if sys.argv[3:] == ["r"] else os.O_RDWR)
     nsid = 1 if is_controller(fd) else fcntl.ioctl(fd, ID)
-    if what == "refused":
-        refused(fd, nsid)
+    of_namespace = {"refused": refused, "keeping": keeping, "may": may, "patient": patient,
+                    "hasty": hasty}
+    if what in of_namespace:
+        of_namespace[what](fd, nsid)
     elif what == "random":
         anything(fd, nsid, int(sys.argv[3]))
     elif what == "held":
         held(fd)
-    elif what == "keeping":
-        keeping(fd, nsid)
-    elif what == "may":
-        may(fd, nsid)
-    elif what == "patient":
-        patient(fd, nsid)
     elif what == "compat":
         compat(fd)
     elif what == "call":

@@ -317,6 +317,27 @@ others_are_no_more_patient_than_the_disk() {
 	has "$(kernel_log)" 'was not answered in time'
 }
 
+# Nor less, or he would end the connection of all.
+others_are_no_less_patient() {
+	local CONNECT_OPTIONS=(-k 600) disk asking status=0
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" 1)
+	chmod 666 "$disk"
+	silence
+	setpriv --reuid=65534 --regid=65534 --clear-groups -- python3 "$HERE/ioctls.py" hasty "$disk" \
+		>"$SCRATCH/hasty" 2>&1 &
+	asking=$!
+	defer end_process $asking
+	sleep $((3 * SLOWDOWN))
+	! process_ended $asking || fail "it is not waited for: $(<"$SCRATCH/hasty")"
+	silence_ends
+	wait_until 30 process_ended $asking || fail "it has no answer"
+	wait $asking || status=$?
+	same "status ($(<"$SCRATCH/hasty"))" 0 $status
+	same state live "$(ctrl_field "$CTRL" state)"
+	connected_anew 0 0
+}
+
 # What is asked while the connection is lost ends when that is seen; afterwards all is well.
 ends_with_the_connection() {
 	local disk asked=()
@@ -543,6 +564,7 @@ main setup \
 	memory_that_does_not_come_keeps_no_disk \
 	answers_32_bit_processes \
 	others_are_no_more_patient_than_the_disk \
+	others_are_no_less_patient \
 	ends_with_the_connection \
 	commands_may_take_as_long_as_they_say \
 	io_may_take_as_long_as_it_says \
