@@ -344,6 +344,12 @@ impl ScatterMap {
         self.table.as_mut().clear();
     }
 
+    /// Leaves what is mapped so for good, for a device that may use it whenever it likes. Any
+    /// context.
+    pub(crate) fn abandon(&mut self) {
+        self.mapped = 0;
+    }
+
     #[inline(never)]
     fn unmap_of_device(&self) {
         // The C call wants the count that was given to map, not its answer.

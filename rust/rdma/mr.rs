@@ -451,6 +451,7 @@ impl<D: Scatter> Region<D> {
                 pr_err!("{device}: a memory region cannot be freed: {error:?}\n");
                 // A peer may still reach what it was registered for: nobody gets that again.
                 if was_valid {
+                    self.map.abandon();
                     core::mem::forget(self.data.take());
                 }
             }
