@@ -5,8 +5,12 @@
 use crate::error::{describe, Error, Status};
 use crate::uapi::TRADDR_MAX_LEN;
 use std::fmt;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::sync::mpsc::sync_channel;
+use std::thread;
+use std::time::Duration;
 
 /// A numeric address, with the scope that a link-local one needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,17 +104,18 @@ impl Address {
     }
 }
 
-/// The address of a target: a numeric one as it is, a host name looked up. Of several addresses the
-/// first of the family of `from` is taken, or the first.
-pub(crate) fn resolve(host: &str, from: Option<&Address>) -> Result<Address, Error> {
-    resolve_by(look_up, host, from)
+/// The address of a target: a numeric one as it is, a host name looked up, which may take so many
+/// seconds. Of several addresses the first of the family of `from` is taken, or the first.
+pub(crate) fn resolve(host: &str, from: Option<&Address>, seconds: u32) -> Result<Address, Error> {
+    resolve_by(look_up, host, from, seconds)
 }
 
 /// The same, where host names are looked up otherwise.
 pub(crate) fn resolve_by(
-    look_up: impl Fn(&str) -> io::Result<Vec<Address>>,
+    look_up: impl FnOnce(&str) -> io::Result<Vec<Address>> + Send + 'static,
     host: &str,
     from: Option<&Address>,
+    seconds: u32,
 ) -> Result<Address, Error> {
     match host.parse() {
         Ok(address) => return Ok(address),
@@ -122,7 +127,14 @@ pub(crate) fn resolve_by(
         Err(_) => (),
     }
     let cannot = |why: String| Error::failed(format!("cannot resolve host name {host}: {why}"));
-    let found = look_up(host).map_err(|error| cannot(lookup_error(&error)))?;
+    let name = host.to_owned();
+    let found = within(seconds, move || look_up(&name)).map_err(|error| match error.kind() {
+        ErrorKind::TimedOut => Error {
+            status: Status::Timeout,
+            ..cannot(error.to_string())
+        },
+        _ => cannot(lookup_error(&error)),
+    })?;
     choose(found.into_iter(), from).ok_or_else(|| match from {
         Some(from) => cannot(format!("it has no address of the family of {from}")),
         None => cannot("it has no address".into()),
@@ -132,6 +144,26 @@ pub(crate) fn resolve_by(
 /// What the system knows of a host name.
 pub(crate) fn look_up(host: &str) -> io::Result<Vec<Address>> {
     Ok((host, 0).to_socket_addrs()?.map(Address::from).collect())
+}
+
+/// What `act` returns, if that does not take longer. The system may be configured to wait for an
+/// answer for minutes, and nothing ends that.
+fn within<T: Send + 'static>(
+    seconds: u32,
+    act: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let (answer, answered) = sync_channel(1);
+    thread::Builder::new().spawn(move || {
+        // Who does not wait any more does not listen.
+        let _ = answer.send(catch_unwind(AssertUnwindSafe(act)));
+    })?;
+    match answered.recv_timeout(Duration::from_secs(seconds.into())) {
+        Ok(result) => result.unwrap_or_else(|panic| resume_unwind(panic)),
+        Err(_) => {
+            let text = format!("no answer within {seconds} s");
+            Err(io::Error::new(ErrorKind::TimedOut, text))
+        }
+    }
 }
 
 fn choose(mut found: impl Iterator<Item = Address>, from: Option<&Address>) -> Option<Address> {
@@ -186,7 +218,7 @@ mod tests {
     #[test]
     fn numeric_addresses_need_no_resolver() {
         for text in ["10.0.0.9", "fe80::1%eth0", "fe80::1%3", "2001:db8::1"] {
-            assert_eq!(resolve(text, None).unwrap().to_string(), text);
+            assert_eq!(resolve(text, None, 10).unwrap().to_string(), text);
         }
     }
 
@@ -205,7 +237,7 @@ mod tests {
 
     #[test]
     fn brackets_are_of_endpoints_only() {
-        let error = resolve("[::1]", None).unwrap_err();
+        let error = resolve("[::1]", None, 10).unwrap_err();
         let text = "[::1] is no address: it is written without brackets";
         assert_eq!(
             (error.status, error.message.as_str()),
@@ -231,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_name_that_is_none_fails_with_a_reason() {
-        let error = resolve("no such name", None).unwrap_err();
+        let error = resolve("no such name", None, 10).unwrap_err();
         assert!(
             error
                 .message
@@ -239,6 +271,22 @@ mod tests {
             "{}",
             error.message
         );
+    }
+
+    #[test]
+    fn who_does_not_answer_in_time_is_not_waited_for() {
+        let (hold, held) = sync_channel::<()>(0);
+        let silent = move |_: &str| {
+            let _ = held.recv();
+            Ok(vec![])
+        };
+        let error = resolve_by(silent, "a.example", None, 1).unwrap_err();
+        let text = "cannot resolve host name a.example: no answer within 1 s";
+        assert_eq!(
+            (error.status, error.message.as_str()),
+            (Status::Timeout, text)
+        );
+        drop(hold);
     }
 
     #[test]

@@ -229,7 +229,7 @@ pub(crate) struct Access {
     #[arg(short = 'T', long, value_name = "TOS")]
     pub(crate) tos: Option<u8>,
 
-    /// Seconds that connecting may take, 1 to 600
+    /// Seconds that connecting may take, and finding a host name before, 1 to 600
     #[arg(long, value_name = "SECONDS", default_value_t = CONNECT_TIMEOUT_DEFAULT / 1000,
           value_parser = timeout())]
     pub(crate) timeout: u32,

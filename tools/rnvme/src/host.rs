@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::uapi::NQN_MAX_LEN;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// What the name of a host is made of where it is made of a UUID.
@@ -35,7 +36,7 @@ pub(crate) struct Host {
 /// Where to look; tests look elsewhere.
 pub(crate) struct Places {
     root: PathBuf,
-    names: Box<Names>,
+    names: Arc<Names>,
 }
 
 /// What looks host names up.
@@ -45,7 +46,7 @@ impl Default for Places {
     fn default() -> Self {
         Self {
             root: "/".into(),
-            names: Box::new(look_up),
+            names: Arc::new(look_up),
         }
     }
 }
@@ -57,7 +58,7 @@ impl Places {
         names: impl Fn(&str) -> io::Result<Vec<Address>> + Send + Sync + 'static,
     ) -> Self {
         Self {
-            names: Box::new(names),
+            names: Arc::new(names),
             ..Self::default()
         }
     }
@@ -65,8 +66,14 @@ impl Places {
 
 impl Places {
     /// The address of a target, as [`address::resolve`](crate::address::resolve) finds it.
-    pub(crate) fn resolve(&self, host: &str, from: Option<&Address>) -> Result<Address, Error> {
-        resolve_by(&self.names, host, from)
+    pub(crate) fn resolve(
+        &self,
+        host: &str,
+        from: Option<&Address>,
+        seconds: u32,
+    ) -> Result<Address, Error> {
+        let names = self.names.clone();
+        resolve_by(move |host| names(host), host, from, seconds)
     }
 
     /// Work out who this host is, beginning with what the user said.

@@ -57,7 +57,7 @@ pub(super) fn target(
     access: &Access,
     places: &Places,
 ) -> Result<Target, Error> {
-    let address = places.resolve(traddr, access.host_traddr.as_ref())?;
+    let address = places.resolve(traddr, access.host_traddr.as_ref(), access.timeout)?;
     let host = places.identify(access.hostnqn.as_deref(), access.hostid)?;
     Ok(Target {
         traddr: address.to_string(),

@@ -10,12 +10,15 @@ use crate::doctor::look::look;
 use crate::doctor::{Finding, Level};
 use crate::error::{Error, Status};
 use crate::render::doctor;
+use crate::uapi::CONNECT_TIMEOUT_DEFAULT;
 use std::io::Write;
 
 /// Print what is found, and fail if there are faults.
 pub(super) fn run(options: &Doctor, out: &mut impl Write) -> Result<(), Error> {
     let from = options.host_traddr.as_ref();
-    let address = match options.traddr.as_deref().map(|name| resolve(name, from)) {
+    let found = options.traddr.as_deref();
+    let found = found.map(|name| resolve(name, from, CONNECT_TIMEOUT_DEFAULT / 1000));
+    let address = match found {
         Some(Err(error)) if error.status == Status::Usage => return Err(error.during("doctor")),
         address => address.map(|address| address.map_err(|error| error.message)),
     };

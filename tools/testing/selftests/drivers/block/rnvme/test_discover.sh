@@ -70,7 +70,7 @@ is_for_people() {
 	has "$OUTPUT" 'transport  tcp, which rnvme cannot connect'
 	run rnvme show
 	same controllers '' "$OUTPUT"
-	discover -s $ELSEWHERE
+	discover -s $ELSEWHERE -w "$HOST4" -T 32
 	has "$OUTPUT" '^3 records, generation [0-9]+'$'\n'
 	same text "$(printf '%s\n' '' 'record 0' "  subsystem  $DISCOVERY" '  type       current discovery subsystem' \
 		"  address    $TARGET4:$ELSEWHERE" '  transport  rdma, not specified' \
@@ -252,11 +252,13 @@ connected_all() {
 
 connects_all() {
 	defer rnvme disconnect-all
-	run rnvme connect-all -a "$TARGET4" "${IDENTITY[@]}" -k 7 -i 1
+	run rnvme connect-all -a "$TARGET4" "${IDENTITY[@]}" -w "$HOST4" -T 32 -k 7 -i 1
 	connected_all
 	same keep-alive 7 "$(ctrl_field rnvme1 keep_alive_tmo)"
 	same queues 1 "$(ctrl_field rnvme1 nr_io_queues)"
-	run rnvme connect-all -a "$TARGET4" "${IDENTITY[@]}"
+	same "where it connects from" "$HOST4" "$(ctrl_field rnvme1 host_traddr)"
+	same "type of service" 32 "$(ctrl_field rnvme1 tos)"
+	run rnvme connect-all -a "$TARGET4" "${IDENTITY[@]}" -w "$HOST4"
 	same "connections that were there" 2 "$(grep -c 'already connected' <<<"$OUTPUT")"
 }
 
@@ -299,6 +301,19 @@ ended_by() {
 	process_ended "$CLIENT" && return
 	kill -"$1" "$CLIENT"
 	return 1
+}
+
+# The time that connecting may take is for its name, too.
+a_name_that_nobody_answers() {
+	local began verb why='cannot resolve host name target.example: no answer within 2 s'
+	start_silent_names
+	for verb in "connect -n $NQN" discover; do
+		began=$(now)
+		# shellcheck disable=SC2086 # words of a command
+		expect 5 rnvme $verb -a target.example -q "$HOSTNQN" --timeout 2
+		within "it took" 2000 $(($(now) - began)) $((8000 * SLOWDOWN))
+		has "$ERRORS" "^rnvme: [^:]* target.example:[0-9]*: $why\$"
+	done
 }
 
 # The first asks it to stop, which it cannot while it waits for somebody else; the next ends it.
@@ -345,5 +360,6 @@ main setup \
 	ends_with_its_module \
 	connects_all \
 	connects_all_of_a_file \
+	a_name_that_nobody_answers \
 	a_second_signal_ends_what_is_stuck \
 	ends_with_its_device
