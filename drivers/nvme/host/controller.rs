@@ -133,7 +133,7 @@ pub(crate) struct Controller {
     pub(crate) id: u32,
     pub(crate) name: Name,
     pub(crate) options: Options,
-    host: Arc<Host>,
+    pub(crate) host: Arc<Host>,
     wake: Arc<TimedCompletion>,
     pub(crate) alarm: Arc<Alarm>,
     /// Where users send commands of their own.

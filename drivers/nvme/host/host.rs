@@ -11,6 +11,7 @@ use crate::{
         Presence, //
     },
     discoveries::Discoveries,
+    identities::Identities,
     netlink::{
         self,
         Event,
@@ -91,6 +92,8 @@ pub(crate) struct Host {
     naming: Mutex<()>,
     /// Changes with which disks there are, and those of a controller only while they are locked.
     disks: Atomic<u32>,
+    #[pin]
+    pub(crate) identities: Identities,
     #[pin]
     pub(crate) discoveries: Discoveries,
     /// The last controller is gone, and none comes.
@@ -195,6 +198,7 @@ impl Host {
                 }, "rnvme::Host::controllers"),
                 naming <- new_mutex!((), "rnvme::Host::naming"),
                 disks: Atomic::new(0),
+                identities <- Identities::new(),
                 discoveries <- Discoveries::new(),
                 empty <- TimedCompletion::new(),
             }? Error),

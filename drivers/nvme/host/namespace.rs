@@ -9,6 +9,7 @@ use crate::{
         Inventory, //
     },
     failure::Failure,
+    identities::Identity,
     io::{
         Blocks,
         Io, //
@@ -81,6 +82,8 @@ pub(crate) struct Namespace {
     pub(crate) limits: BlockLimits,
     /// Others have it only while the controller's disks stay.
     disk: Arc<Disk<Io>>,
+    /// Free for others when there is no disk any more, so below that.
+    _identity: Identity,
 }
 
 impl Namespace {
@@ -313,6 +316,7 @@ pub(crate) fn find(
         refusals: Refusals::new(),
     };
     search.look_at_listed()?;
+    search.refuse_taken();
     search.refuse_duplicates()?;
     controller.refuse(search.refusals, MAX_NAMESPACES);
     Ok(search.found)
@@ -363,6 +367,22 @@ impl Search<'_> {
             self.look(nsid)?;
         }
         Ok(())
+    }
+
+    /// Refuses those that say that they are one of another subsystem, as long as that has a disk.
+    fn refuse_taken(&mut self) {
+        let (controller, refusals) = (self.controller, &mut self.refusals);
+        self.found.list.retain(|Described { wwid, .. }| {
+            let Some(holder) = controller.host.identities.holder(controller, &wwid.ids) else {
+                return true;
+            };
+            refusals.pass();
+            refusals.add(
+                wwid.nsid,
+                format_args!("has the identifiers of {holder}, which is of another subsystem"),
+            );
+            false
+        });
     }
 
     /// Refuses those that say that they are another one.
@@ -626,12 +646,19 @@ impl Found {
         if controller.with_namespaces(|namespaces| namespaces.len() >= MAX_NAMESPACES) {
             return Ok(());
         }
+        // Another subsystem's may have come since this one was looked at: the next look says so.
+        let identity = controller
+            .host
+            .identities
+            .take(controller, &described.wwid)
+            .map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "disk"))?;
         let birth = self.begin_disk(controller, described)?;
         let made = self.disk(controller, described, &birth).and_then(|disk| {
             controller.add_namespace(Namespace {
                 nsid: described.wwid.nsid,
                 limits: described.limits,
                 disk: Arc::new(disk, GFP_KERNEL)?,
+                _identity: identity,
             })
         });
         if birth.gone.get() {

@@ -7,7 +7,7 @@
 //! - [`queue`]: one queue: a connection with its commands in flight.
 //! - [`namespace`]: a namespace and its disk; [`io`]: its requests as commands;
 //!   [`passthrough`]: commands of users.
-//! - [`refusals`]: the namespaces that get no disk.
+//! - [`refusals`]: the namespaces that get no disk; [`identities`]: what identifies those that have.
 //! - [`discoveries`]: the logs of discovery controllers that are being read.
 //! - [`options`]: what a user asks of a connection.
 //! - [`failure`]: why a controller failed; [`alarm`]: how its thread learns of it.
@@ -27,6 +27,7 @@ mod controller;
 mod discoveries;
 mod failure;
 mod host;
+mod identities;
 mod io;
 mod namespace;
 mod netlink;

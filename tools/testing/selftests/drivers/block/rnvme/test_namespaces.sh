@@ -181,6 +181,34 @@ is_said_to_be() {
 	[[ $OUTPUT == *"namespace $1: has the identifiers of namespace $2"* ]]
 }
 
+# Nor have two subsystems disks of the same identifiers: by one of them the same data is found, whoever
+# came last. When the disk is gone, the other one has one without being asked to look.
+identifiers_of_another_subsystem() {
+	local other=$NQN-other first second uuid
+	connect_real
+	first=$CTRL
+	target_subsystem "$other"
+	target_namespace "$other" 7 "$TWO"
+	NQN=$other namespace 7 disable
+	uuid=$(<"$NVMET/subsystems/$NQN/namespaces/1/device_uuid")
+	NQN=$other namespace 7 device_uuid "$uuid"
+	NQN=$other namespace 7 enable
+	target_export 4420 "$other"
+	SERVICE=$REAL connect_to "$other" "$TARGET4"
+	second=$CTRL
+	run rnvme show "$second"
+	has "$OUTPUT" "namespace 7: has the identifiers of ${first}n1, which is of another subsystem"
+	is_gone "${second}n7" || fail "both have a disk"
+	disconnect "$first"
+	wait_until $((6 * FOLLOWED)) [ -b "/dev/${second}n7" ] || fail "there is no ${second}n7"
+	run rnvme show "$second"
+	[[ $OUTPUT != *"has the identifiers"* ]] || fail "it is still said: $OUTPUT"
+	connect_real
+	run rnvme show "$CTRL"
+	has "$OUTPUT" "namespace 1: has the identifiers of ${second}n7, which is of another subsystem"
+	is_gone "${CTRL}n1" || fail "both have a disk"
+}
+
 # Namespaces come and go all the time, which the target tells, also while the host connects anew: I/O
 # to another one does not care, and in the end the disks are those that there are. The target may list a
 # namespace that it cannot identify any more: then the reset fails, and the host tries again.
@@ -592,6 +620,7 @@ main setup \
 	write_protection_is_followed \
 	another_is_another_disk \
 	identifiers_of_another \
+	identifiers_of_another_subsystem \
 	resets_under_a_flood_of_events \
 	rescan_while_connecting \
 	rescan_on_demand \

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What identifies the namespaces that have disks, of all controllers.
+//!
+//! Whoever looks for a disk by an identifier, as in `/dev/disk/by-id`, must not find another
+//! subsystem's data. So of two subsystems that have a namespace of the same identifier only one
+//! has a disk of it: that which had it first. Disks of one subsystem, by whatever controllers, are
+//! the same data; that one controller has no two of them is settled by
+//! [`nvme_wire::duplicates`].
+
+use crate::{
+    controller::Controller,
+    namespace::disk_name, //
+};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    },
+};
+use nvme_wire::identify::{
+    NamespaceIds,
+    Wwid, //
+};
+use rrdma::{
+    memory,
+    text::Message, //
+};
+
+/// The identifiers that are taken.
+///
+/// The lock is the innermost, and who has it does not wait for I/O: recovery looks at them.
+#[pin_data]
+pub(crate) struct Identities {
+    #[pin]
+    taken: Mutex<KVec<Taken>>,
+}
+
+struct Taken {
+    controller: Arc<Controller>,
+    nsid: u32,
+    ids: NamespaceIds,
+}
+
+/// The identifiers of a namespace are taken, until this is dropped.
+pub(crate) struct Identity {
+    controller: Arc<Controller>,
+    nsid: u32,
+}
+
+impl Drop for Identity {
+    fn drop(&mut self) {
+        self.controller.host.identities.release(self);
+    }
+}
+
+impl Identities {
+    /// None is.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            taken <- new_mutex!(KVec::new(), "rnvme::Identities::taken"),
+        })
+    }
+
+    /// The disk of another subsystem than the controller's that has one of these. Sleeps, but not
+    /// for I/O.
+    pub(crate) fn holder(
+        &self,
+        controller: &Controller,
+        ids: &NamespaceIds,
+    ) -> Option<Message<31>> {
+        memory::without_io(|| holder(&self.taken.lock(), controller, ids))
+    }
+
+    /// Takes those of a namespace that has none taken. Sleeps, but not for I/O.
+    ///
+    /// # Errors
+    ///
+    /// `EEXIST` if there is a [`holder`](Self::holder); `ENOMEM`.
+    pub(crate) fn take(&self, controller: &Arc<Controller>, wwid: &Wwid) -> Result<Identity> {
+        let nsid = wwid.nsid;
+        memory::without_io(|| {
+            let mut taken = self.taken.lock();
+            if holder(&taken, controller, &wwid.ids).is_some() {
+                return Err(EEXIST);
+            }
+            let one = Taken {
+                controller: controller.clone(),
+                nsid,
+                ids: wwid.ids,
+            };
+            taken.push(one, GFP_KERNEL)?;
+            Ok(Identity {
+                controller: controller.clone(),
+                nsid,
+            })
+        })
+    }
+
+    fn release(&self, identity: &Identity) {
+        let Identity { controller, nsid } = identity;
+        memory::without_io(|| {
+            let mut taken = self.taken.lock();
+            taken.retain(|one| one.nsid != *nsid || !Arc::ptr_eq(&one.controller, controller));
+        });
+    }
+}
+
+fn holder(taken: &[Taken], controller: &Controller, ids: &NamespaceIds) -> Option<Message<31>> {
+    let subsystem = controller.options.subsystem();
+    let mut others = taken
+        .iter()
+        .filter(|one| one.controller.options.subsystem() != subsystem);
+    let other = others.find(|one| one.ids.shares_one_with(ids))?;
+    Some(disk_name(other.controller.name.number(), other.nsid))
+}
