@@ -115,12 +115,12 @@ within() {
 }
 
 # one_takes MOST TRY [ARGUMENT...]: TRY, which leaves in TOOK how long something took, finds three
-# times that it takes no more than so many milliseconds, before it has found seven times that it takes
-# more. What else a machine does may hold it up, even often, but not nearly each time.
+# times that it takes no more than so many milliseconds, before it has found three times that it takes
+# more. What else a machine does may hold it up, but not more often than not.
 one_takes() {
 	local most=$(($1 * SLOWDOWN)) tries=() within=0 beyond=0
 	shift
-	while [ $within -lt 3 ] && [ $beyond -lt 7 ]; do
+	while [ $within -lt 3 ] && [ $beyond -lt 3 ]; do
 		"$@"
 		tries+=("$TOOK")
 		if [ "$TOOK" -le $most ]; then
