@@ -344,12 +344,6 @@ tries_and_disconnects() {
 	silence_ends
 }
 
-# An attempt is under way.
-is_trying() {
-	try "${RNVME[@]}" show "$CTRL"
-	[[ $OUTPUT == *"the last one under way"* ]]
-}
-
 unloads_while_it_tries() {
 	start_pair
 	connect "$TARGET4"

@@ -109,7 +109,20 @@ start_deleting() {
 	"${RNVME[@]}" disconnect -d "$CTRL" >"$SCRATCH/delete" 2>&1 &
 	DELETE=$!
 	defer end_process $DELETE
-	wait_until 10 state_is "$CTRL" deleting || fail "it is not being deleted"
+	wait_until 10 is_deleting || fail "it is not being deleted"
+}
+
+# start_trying [START]: an attempt to connect again is under way, to a target that says nothing, and
+# some I/O waits for that.
+start_trying() {
+	start_pair
+	CONNECT_OPTIONS=(-c 1)
+	connect "$TARGET4" --timeout $((5 * SLOWDOWN))
+	"$@"
+	silence
+	loses
+	wait_until "$SOON" is_trying || fail "it does not try: $OUTPUT"
+	wait_until "$SOON" owns_queue_pair || fail "it has nothing to try with"
 }
 
 delete_ends() {
@@ -197,6 +210,30 @@ interface_while_recovering() {
 	is_verified
 }
 
+# The same, with the objects of an attempt.
+interface_while_trying() {
+	start_trying start_verify
+	interface_removed
+	wait_until "$SOON" owns_nothing || fail "RDMA objects are left of a deleted device"
+	cable_is_back
+	silence_ends
+	# Its listener went with its end of the cable.
+	port_goes
+	port_is_back
+	comes_back
+	is_verified
+}
+
+device_while_trying() {
+	start_trying start_verify
+	removed ip netns exec "$HOST_NETNS" rdma link delete rnvme_rxe1
+	owns_nothing || fail "RDMA objects are left of a deleted device"
+	silence_ends
+	rdma_add "$HOST_NETNS" rnvme_rxe1 rnvme1
+	comes_back
+	is_verified
+}
+
 cable_is_back() {
 	wait_until 10 cable_is_gone || fail "the other end is still there"
 	wait_until 10 rdma_is_gone rnvme_rxe0 || fail "the target's device is still there"
@@ -233,6 +270,13 @@ module_under_io() {
 	end_process "$IO"
 	module_ends
 	owns_nothing || fail "RDMA objects are left of an unloaded module"
+}
+
+module_while_trying() {
+	start_trying
+	module_removed
+	owns_nothing || fail "RDMA objects are left of an unloaded module"
+	works_again
 }
 
 module_while_deleting() {
@@ -288,6 +332,15 @@ namespace_while_recovering() {
 	namespace_is_gone
 }
 
+namespace_while_trying() {
+	start_trying start_io
+	namespace_removed
+	deleted_in_sysfs
+	LOST=$REMOVED io_fails
+	nothing_is_left
+	namespace_is_gone
+}
+
 namespace_while_deleting() {
 	start_deleting
 	namespace_removed
@@ -302,12 +355,16 @@ main setup \
 	interface_while_resolving \
 	interface_while_connecting \
 	interface_while_recovering \
+	device_while_trying \
+	interface_while_trying \
 	interface_while_deleting \
 	module_while_resolving \
 	module_under_io \
+	module_while_trying \
 	module_while_deleting \
 	namespace_while_resolving \
 	namespace_while_connecting \
 	namespace_under_io \
 	namespace_while_recovering \
+	namespace_while_trying \
 	namespace_while_deleting

@@ -106,6 +106,11 @@ state_is() {
 	[[ $STATUS = 0 && $OUTPUT == *"\"state\":\"$2\""* ]]
 }
 
+# The controller of CTRL is being removed; sysfs says so without delay, and in whatever namespace it is.
+is_deleting() {
+	[ "$(cat "/sys/class/rnvme/$CTRL/state" 2>/dev/null)" = deleting ]
+}
+
 is_not_live() {
 	! state_is "$CTRL" live
 }
@@ -153,7 +158,7 @@ unmount_if_mounted() {
 
 # It has a queue pair: it is connecting, at least.
 owns_queue_pair() {
-	grep -qF '[rnvme]' < <(rdma resource show qp)
+	[[ $(rdma resource show qp) == *'[rnvme]'* ]]
 }
 
 # as_nobody COMMAND...: not as root.

@@ -111,3 +111,9 @@ start_recovering() {
 	port_goes
 	loses
 }
+
+# An attempt to connect again is under way.
+is_trying() {
+	try "${RNVME[@]}" show "$CTRL"
+	[[ $OUTPUT == *"the last one under way"* ]]
+}
