@@ -115,6 +115,25 @@ near_end_down_for_longer_than_a_keep_alive() {
 	down_for_longer_than_a_keep_alive near
 }
 
+# Attempts end when they are to, and so do the pauses between them, and I/O waits for one that works.
+down_for_longer_than_attempts_and_pauses() {
+	start_switched
+	connect "$TARGET4" -k "$SLOWDOWN" -c 1 --timeout $((2 * SLOWDOWN))
+	start_verify
+	cable far down
+	wait_until $((2 * SOON)) tried_twice || fail "it does not try: $OUTPUT"
+	has "$(ctrl_field "$CTRL" message)" 'timed out after|does not answer'
+	cable far up
+	comes_back
+	is_verified
+}
+
+# Two attempts to connect again have failed.
+tried_twice() {
+	try "${RNVME[@]}" show "$CTRL" -o json
+	[[ $OUTPUT =~ \"attempts\":[3-9] ]]
+}
+
 # I/O waits for as long as it is to, and not one fails.
 down_for_less_than_fast_io_fail_tmo() {
 	start_switched
@@ -231,6 +250,7 @@ main setup \
 	far_end_down_for_less_than_a_keep_alive \
 	far_end_down_for_longer_than_a_keep_alive \
 	near_end_down_for_longer_than_a_keep_alive \
+	down_for_longer_than_attempts_and_pauses \
 	down_for_less_than_io_timeout \
 	down_for_longer_than_io_timeout \
 	down_for_less_than_fast_io_fail_tmo \
