@@ -145,6 +145,7 @@ static bool respond(struct queue *queue, const struct reply *reply)
 
 	memset(cqe, 0, LONGEST_REPLY);
 	put(cqe, reply->result, 8);
+	put(cqe + 8, reply->head, 2);
 	put(cqe + 10, queue->qid, 2);
 	put(cqe + 12, reply->cid, 2);
 	put(cqe + 14, reply->status << 1, 2);

@@ -534,9 +534,35 @@ odd_but_allowed() {
 	works queues result 0
 	works queues result 0xffffffff
 	works descriptors status 0x4002
+	# Where it is in a queue: commands in flight are counted by their answers.
+	works controller head 0xffff
+	works read head 0xffff
+	works write head 1
 	# The size that it says its queues have is for it to know.
 	ENTRIES=0 works queues result 0
 	ENTRIES=65535 works queues result 0
+}
+
+# As many requests as a listener has room for wait until it gets to them, and of others nobody hears: the
+# end is the same for all.
+more_requests_than_there_is_room_for() {
+	local pids=() pid status
+	hostile
+	kill -STOP "$TARGET"
+	for _ in {1..10}; do
+		rnvme connect -D -a "$TARGET4" -s "$SERVICE" -n "$NQN" --timeout $((3 * SLOWDOWN)) \
+			>>"$SCRATCH/connects" 2>&1 &
+		pids+=($!)
+		defer end_process $!
+	done
+	for pid in "${pids[@]}"; do
+		wait_until "$SOON" process_ended "$pid" || fail "a connect still waits"
+		status=0
+		wait "$pid" || status=$?
+		same "status ($(<"$SCRATCH/connects"))" 5 $status
+	done
+	kill -KILL "$TARGET"
+	gone
 }
 
 # It may leave it to the host to make its keys invalid.
@@ -934,6 +960,7 @@ main setup \
 	asked_for_during_a_look \
 	endless_list \
 	odd_but_allowed \
+	more_requests_than_there_is_room_for \
 	leaves_keys_alone \
 	broken_responses \
 	disconnects \

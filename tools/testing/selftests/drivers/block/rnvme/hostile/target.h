@@ -72,6 +72,8 @@ struct queue {
 struct reply {
 	const uint8_t *sqe;
 	uint64_t result;
+	/* Where the target is in the submission queue, which it may not tell the truth of. */
+	uint16_t head;
 	uint16_t cid;
 	uint16_t status;
 	unsigned int length;

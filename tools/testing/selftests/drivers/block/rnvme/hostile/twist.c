@@ -34,6 +34,11 @@ static void twist_result(struct queue *queue, struct reply *reply)
 	reply->silent = false;
 }
 
+static void twist_head(struct queue *queue, struct reply *reply)
+{
+	reply->head = value;
+}
+
 static void twist_poke(struct queue *queue, struct reply *reply)
 {
 	put(queue->memory->data + offset, value, size);
@@ -162,6 +167,7 @@ static const struct twist twists[] = {
 	{ "late", twist_late }, { "move", twist_move }, { "flood", twist_flood },
 	{ "drift", twist_drift }, { "short", twist_short }, { "steal", twist_steal },
 	{ "deaf", twist_deaf }, { "stale", twist_stale }, { "keep-late", twist_keep_late },
+	{ "head", twist_head },
 };
 const struct twist *find_twist(const char *name)
 {
