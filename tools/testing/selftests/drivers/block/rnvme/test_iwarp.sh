@@ -133,13 +133,14 @@ device_comes_back_under_io() {
 	is_verified
 }
 
+# When the stream ends the device stops the queue pair, and its connection manager says why only then.
 is_given_up() {
 	connect "$TARGET4" -l 0
 	start_io
 	port_goes
 	io_fails
 	port_is_back
-	is_dead 'disconnected|nobody listens'
+	is_dead 'disconnected|nobody listens|stopped by the RDMA device'
 }
 
 disconnect_under_io() {
