@@ -344,8 +344,10 @@ def discovers(world):
         except genl.Refusal as refusal:
             world.refused(refusal)
             return
+        # Should all that is told of it be missed, it is looked at.
+        told.discoveries[number] = {}
         told.wait("the log, or not",
-                  lambda: told.discoveries.get(number, {}).keys() & {"generation", "error"})
+                  lambda: told.discoveries[number].keys() & {"generation", "error"})
         # One that nobody could be told of may be over only now.
         world.look_at_errors(CANCELLED)
         if "error" not in told.discoveries.pop(number):
