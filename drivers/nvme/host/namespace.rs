@@ -790,7 +790,7 @@ fn describe(
             namespace: &namespace,
             nvm: nvm_namespace,
             independent,
-            command_set: ids.command_set.unwrap_or(0),
+            command_set: ids.command_set,
         },
     );
     let wwid = Wwid {

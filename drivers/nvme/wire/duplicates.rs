@@ -72,7 +72,7 @@ mod tests {
             eui64: one(eui64).map(|byte| [byte; 8]),
             nguid: one(nguid).map(|byte| [byte; 16]),
             uuid: one(uuid).map(|byte| Uuid::from_bytes([byte; 16])),
-            command_set: Some(0),
+            command_set: 0,
         }
     }
 

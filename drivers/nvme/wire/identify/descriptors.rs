@@ -17,8 +17,8 @@ pub struct NamespaceIds {
     pub nguid: Option<[u8; 16]>,
     /// UUID.
     pub uuid: Option<Uuid>,
-    /// Command set: 0 for NVM.
-    pub command_set: Option<u8>,
+    /// Command set: 0 for NVM, also where nothing is said of it.
+    pub command_set: u8,
 }
 
 impl NamespaceIds {
@@ -82,7 +82,7 @@ impl NamespaceIds {
             3 => self.uuid = non_zero(value.try_into().map_err(|_| wrong)?).map(Uuid::from_bytes),
             4 => {
                 let [set]: [u8; 1] = value.try_into().map_err(|_| wrong)?;
-                self.command_set = Some(set);
+                self.command_set = set;
             }
             _ => {}
         }
@@ -155,13 +155,13 @@ mod tests {
             (9, &[1; 200]),
             (1, &[1; 8]),
             (2, &[2; 16]),
-            (4, &[0]),
+            (4, &[7]),
         ]);
         let expected = NamespaceIds {
             eui64: Some([1; 8]),
             nguid: Some([2; 16]),
             uuid: Some(Uuid::from_bytes([3; 16])),
-            command_set: Some(0),
+            command_set: 7,
         };
         assert_eq!(NamespaceIds::parse(&data), Ok(expected));
         // What follows the list is not part of it.
@@ -169,6 +169,15 @@ mod tests {
             NamespaceIds::parse(&[data, vec![0xff; 9]].concat()),
             Ok(expected)
         );
+    }
+
+    /// A target that learns to tell has no other namespaces than before.
+    #[test]
+    fn a_command_set_that_is_not_told_is_nvm() {
+        let silent = NamespaceIds::parse(&list(&[(3, &[3; 16])]));
+        let told = |set: u8| NamespaceIds::parse(&list(&[(3, &[3; 16]), (4, &[set])]));
+        assert_eq!(silent, told(0));
+        assert_ne!(silent, told(2));
     }
 
     #[test]

@@ -132,13 +132,14 @@ mod tests {
         };
         let anonymous = NamespaceIds::default();
         let command_set = NamespaceIds {
-            command_set: Some(0),
+            command_set: 2,
             ..anonymous
         };
         for ids in [anonymous, command_set] {
             assert!(here(ids).is_same_namespace(&here(ids)));
             assert!(!here(ids).is_same_namespace(&elsewhere(ids)));
         }
+        assert!(!here(anonymous).is_same_namespace(&here(command_set)));
         let identified = NamespaceIds {
             nguid: Some([0xab; 16]),
             ..anonymous

@@ -35,7 +35,7 @@ pub struct NamespaceInputs<'a> {
     pub nvm: NvmNamespace,
     /// What it is for any; the default where its controller does not say.
     pub independent: IndependentNamespace,
-    /// Its command set: [`crate::identify::NamespaceIds::command_set`], or 0.
+    /// Its command set: [`crate::identify::NamespaceIds::command_set`].
     pub command_set: u8,
 }
 
