@@ -20,10 +20,7 @@ use kernel::{
         Mutex, //
     },
 };
-use nvme_wire::identify::{
-    NamespaceIds,
-    Wwid, //
-};
+use nvme_wire::identify::Wwid;
 use rrdma::{
     memory,
     text::Message, //
@@ -40,8 +37,7 @@ pub(crate) struct Identities {
 
 struct Taken {
     controller: Arc<Controller>,
-    nsid: u32,
-    ids: NamespaceIds,
+    wwid: Wwid,
 }
 
 /// The identifiers of a namespace are taken, until this is dropped.
@@ -66,12 +62,8 @@ impl Identities {
 
     /// The disk of another subsystem than the controller's that has one of these. Sleeps, but not
     /// for I/O.
-    pub(crate) fn holder(
-        &self,
-        controller: &Controller,
-        ids: &NamespaceIds,
-    ) -> Option<Message<31>> {
-        memory::without_io(|| holder(&self.taken.lock(), controller, ids))
+    pub(crate) fn holder(&self, controller: &Controller, wwid: &Wwid) -> Option<Message<31>> {
+        memory::without_io(|| holder(&self.taken.lock(), controller, wwid))
     }
 
     /// Takes those of a namespace that has none taken. Sleeps, but not for I/O.
@@ -80,21 +72,19 @@ impl Identities {
     ///
     /// `EEXIST` if there is a [`holder`](Self::holder); `ENOMEM`.
     pub(crate) fn take(&self, controller: &Arc<Controller>, wwid: &Wwid) -> Result<Identity> {
-        let nsid = wwid.nsid;
         memory::without_io(|| {
             let mut taken = self.taken.lock();
-            if holder(&taken, controller, &wwid.ids).is_some() {
+            if holder(&taken, controller, wwid).is_some() {
                 return Err(EEXIST);
             }
             let one = Taken {
                 controller: controller.clone(),
-                nsid,
-                ids: wwid.ids,
+                wwid: *wwid,
             };
             taken.push(one, GFP_KERNEL)?;
             Ok(Identity {
                 controller: controller.clone(),
-                nsid,
+                nsid: wwid.nsid,
             })
         })
     }
@@ -103,16 +93,16 @@ impl Identities {
         let Identity { controller, nsid } = identity;
         memory::without_io(|| {
             let mut taken = self.taken.lock();
-            taken.retain(|one| one.nsid != *nsid || !Arc::ptr_eq(&one.controller, controller));
+            taken.retain(|one| one.wwid.nsid != *nsid || !Arc::ptr_eq(&one.controller, controller));
         });
     }
 }
 
-fn holder(taken: &[Taken], controller: &Controller, ids: &NamespaceIds) -> Option<Message<31>> {
+fn holder(taken: &[Taken], controller: &Controller, wwid: &Wwid) -> Option<Message<31>> {
     let subsystem = controller.options.subsystem();
     let mut others = taken
         .iter()
         .filter(|one| one.controller.options.subsystem() != subsystem);
-    let other = others.find(|one| one.ids.shares_one_with(ids))?;
-    Some(disk_name(other.controller.name.number(), other.nsid))
+    let other = others.find(|one| one.wwid.shares_one_with(wwid))?;
+    Some(disk_name(other.controller.name.number(), other.wwid.nsid))
 }

@@ -373,7 +373,7 @@ impl Search<'_> {
     fn refuse_taken(&mut self) {
         let (controller, refusals) = (self.controller, &mut self.refusals);
         self.found.list.retain(|Described { wwid, .. }| {
-            let Some(holder) = controller.host.identities.holder(controller, &wwid.ids) else {
+            let Some(holder) = controller.host.identities.holder(controller, wwid) else {
                 return true;
             };
             refusals.pass();

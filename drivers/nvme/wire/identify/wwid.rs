@@ -34,6 +34,12 @@ impl Wwid {
             false => self == other,
         }
     }
+
+    /// Whether who looks for one of them by an identifier may find the other one.
+    #[must_use]
+    pub fn shares_one_with(&self, other: &Self) -> bool {
+        self.ids.shares_one_with(&other.ids) || self.is_same_namespace(other)
+    }
 }
 
 impl fmt::Display for Wwid {
@@ -147,6 +153,35 @@ mod tests {
         assert!(here(identified).is_same_namespace(&elsewhere(identified)));
         assert!(!here(identified).is_same_namespace(&here(anonymous)));
         assert!(!here(anonymous).is_same_namespace(&here(identified)));
+    }
+
+    #[test]
+    fn one_may_be_found_for_another() {
+        let anonymous = NamespaceIds::default();
+        let eui64 = NamespaceIds {
+            eui64: Some([1; 8]),
+            ..anonymous
+        };
+        let both = NamespaceIds {
+            nguid: Some([2; 16]),
+            ..eui64
+        };
+        let elsewhere = |ids| Wwid {
+            nsid: 2,
+            ..wwid(ids)
+        };
+        for (one, other) in [
+            (wwid(anonymous), wwid(anonymous)),
+            (wwid(eui64), elsewhere(both)),
+        ] {
+            assert!(one.shares_one_with(&other) && other.shares_one_with(&one));
+        }
+        for (one, other) in [
+            (wwid(anonymous), elsewhere(anonymous)),
+            (wwid(anonymous), wwid(eui64)),
+        ] {
+            assert!(!one.shares_one_with(&other) && !other.shares_one_with(&one));
+        }
     }
 
     #[test]
