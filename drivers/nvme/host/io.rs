@@ -314,6 +314,14 @@ fn refuse(error: Error, carrier: Option<Carrier<Io>>) -> Result<(), Refused<Io>>
     let request = carrier.into_request();
     let status = match error {
         ENOMEM | EBUSY | EAGAIN => Status::Resource,
+        // It cannot be mapped for the device, most often because others are.
+        EIO => match !request.no_retry() && request.data().retries() < MAX_RETRIES.into() {
+            true => {
+                request.data().retries.add(1);
+                Status::Resource
+            }
+            false => Status::Transport,
+        },
         // Requests will be held back, or fail, as soon as that is seen to.
         error if error == rrdma::errno::ENOTCONN => match request.no_retry() {
             true => Status::Transport,
