@@ -2,12 +2,15 @@
 
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
+#include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/nodemask.h>
 #include <linux/percpu-refcount.h>
 #include <linux/rcupdate.h>
 #include <linux/scatterlist.h>
 #include <linux/sched/mm.h>
+#include <linux/timer.h>
+#include <linux/workqueue.h>
 
 /* A node that memory may be asked of: those online, and "no preference". */
 __rrdma_helper bool rrdma_helper_numa_node_usable(int node)
@@ -98,6 +101,21 @@ __rrdma_helper void rrdma_helper_blk_mq_kick_tagset(struct blk_mq_tag_set *set)
 		percpu_ref_put(&q->q_usage_counter);
 	}
 	rcu_read_unlock();
+}
+
+/*
+ * Like blk_mq_delay_kick_requeue_list(), but who waits already does not wait longer for this one: the
+ * list has one timer, and comes as a whole.
+ */
+__rrdma_helper void rrdma_helper_blk_mq_kick_within(struct request_queue *q, unsigned int msecs)
+{
+	struct delayed_work *work = &q->requeue_work;
+	unsigned long due = jiffies + msecs_to_jiffies(msecs);
+
+	if (delayed_work_pending(work) &&
+	    (!timer_pending(&work->timer) || time_before_eq(READ_ONCE(work->timer.expires), due)))
+		return;
+	blk_mq_delay_kick_requeue_list(q, msecs);
 }
 
 __rrdma_helper bool rrdma_helper_blk_queue_dying(struct request_queue *q)

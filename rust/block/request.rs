@@ -396,7 +396,7 @@ impl<T: Operations> Request<T> {
     }
 
     /// Gives the request back, to come to [`queue_rq`](Operations::queue_rq) again: at
-    /// once, or not before `delay`.
+    /// once, or after `delay`, or before that with another one of the disk that was to come earlier.
     ///
     /// By then it may have grown by others that adjoin it. Any context. C:
     /// `blk_mq_requeue_request`.
@@ -413,7 +413,7 @@ impl<T: Operations> Request<T> {
             bindings::blk_queue_usage_get(q);
             bindings::blk_mq_requeue_request(rq, delay.is_none());
             if let Some(delay) = delay {
-                bindings::blk_mq_delay_kick_requeue_list(q, delay.get() as c_ulong);
+                bindings::blk_mq_kick_within(q, delay.get());
             }
             bindings::blk_queue_usage_put(q);
         }

@@ -666,6 +666,35 @@ retries_are_delayed() {
 	has "$(kernel_log | tail -20)" 'asking for delays of retries'
 }
 
+# However many others fail meanwhile: each of the first one's five delays is of a second.
+retries_are_not_put_off() {
+	local began took others
+	DELAY=10 hostile trap-read status 0x0806
+	connect_hostile
+	touch "$SCRATCH/goes-on"
+	fail_again_and_again &
+	others=$!
+	defer end_process $others
+	wait_until 10 grep -q ' trap-read$' "$SCRATCH/seen" || fail "nothing is read"
+	began=$(now)
+	trap_io read
+	took=$(($(now) - began))
+	note "it was told after $took ms"
+	[ $took -ge 4000 ] && [ $took -lt $((8000 * SLOWDOWN)) ] || fail "it took $took ms"
+	rm "$SCRATCH/goes-on"
+	wait_until 60 process_ended $others || fail "the others have not ended"
+	leave
+}
+
+# Some reads a second, for as long as there is a file.
+fail_again_and_again() {
+	while [ -e "$SCRATCH/goes-on" ]; do
+		dd if="/dev/${CTRL}n1" of=/dev/null bs=4k skip=1024 count=1 iflag=direct 2>"$SCRATCH/others" &
+		sleep 0.3
+	done
+	wait
+}
+
 broken_io() {
 	dies 'answered command' trap-read cid 0x0fff
 	dies 'answered command' trap-write cid 0x1000
@@ -969,6 +998,7 @@ main setup \
 	no_keep_alive_while_it_connects \
 	failed_io \
 	retries_are_delayed \
+	retries_are_not_put_off \
 	broken_io \
 	answers_io_twice \
 	data_after_the_answer \
