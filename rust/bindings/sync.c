@@ -55,7 +55,13 @@ __rrdma_helper void rrdma_helper_wait_for_completion_idle(struct completion *x)
 __rrdma_helper bool
 rrdma_helper_wait_for_completion_idle_timeout(struct completion *x, unsigned long timeout)
 {
-	return swait_event_idle_timeout_exclusive(x->wait, try_wait_for_completion(x), timeout);
+	bool done;
+
+	done = swait_event_idle_timeout_exclusive(x->wait, try_wait_for_completion(x), timeout);
+	/* Between its last look and its leave it may have been woken instead of another one. */
+	if (!done && completion_done(x))
+		swake_up_one(&x->wait);
+	return done;
 }
 
 /* reinit_completion() that may run against complete(). */
