@@ -302,7 +302,7 @@ impl<T: Operations> TagSet<T> {
         // ours with a request; for who is still in `queue_rq` with one that has ended, what
         // is taken off stays until it is reaped below.
         unsafe { bindings::blk_mq_update_nr_hw_queues(self.as_raw(), total.try_into()?) };
-        self.reap();
+        self.drop_unused(self.retired.lock().take());
         Ok(self.queues())
     }
 
@@ -375,7 +375,8 @@ impl<T: Operations> TagSet<T> {
         }
     }
 
-    /// Keeps what was taken off a hardware queue until [`reap`](Self::reap).
+    /// Keeps what was taken off a hardware queue until [`reap`](Self::reap), or a change of the layout
+    /// that is under way is over.
     ///
     /// # Safety
     ///
@@ -385,18 +386,25 @@ impl<T: Operations> TagSet<T> {
         unsafe { self.retired.lock().push(queue) };
     }
 
-    /// Takes back what was taken off the hardware queue of a place, if it was since the last
-    /// [`reap`](Self::reap): while the layout changes, what it had before.
+    /// Takes back what was taken off the hardware queue of a place, if it is still there: while the
+    /// layout changes, what it had before.
     pub(super) fn take_back(&self, place: Place) -> Option<NonNull<HwQueue<T>>> {
         self.retired.lock().take_back(place)
     }
 
     /// Waits for calls of [`queue_rq`](Operations::queue_rq) and
     /// [`commit_rqs`](Operations::commit_rqs) that are under way, then drops the data of the
-    /// hardware queues that were retired before.
+    /// hardware queues that were retired before. While the layout changes, which may need that data
+    /// again, it is dropped only then.
     pub(super) fn reap(&self) {
-        let retired = self.retired.lock().take();
+        let retired = match self.changing.try_lock() {
+            Some(_no_change) => self.retired.lock().take(),
+            None => Retired::new(),
+        };
+        self.drop_unused(retired);
+    }
 
+    fn drop_unused(&self, retired: Retired<T>) {
         // SAFETY: The callers may sleep. The calls are RCU read-side critical sections.
         unsafe { bindings::synchronize_rcu() };
         drop(retired);
