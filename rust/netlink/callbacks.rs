@@ -74,14 +74,17 @@ impl<F: Family> Callbacks<F> {
     }
 
     /// The handler of a command that `handler` picks, of the one or two operations
-    /// that the command has.
-    fn find<H>(info: &bindings::genl_info, handler: fn(&Operation<F>) -> Option<H>) -> Result<H> {
+    /// that the command has, and that operation.
+    fn find<H>(
+        info: &bindings::genl_info,
+        handler: fn(&Operation<F>) -> Option<H>,
+    ) -> Result<(&'static Operation<F>, H)> {
         // SAFETY: C has checked that the message has this header.
         let command = unsafe { (*info.genlhdr).cmd };
         F::OPERATIONS
             .iter()
             .filter(|operation| operation.command == command)
-            .find_map(handler)
+            .find_map(|operation| Some((operation, handler(operation)?)))
             .ok_or(EOPNOTSUPP)
     }
 
@@ -91,12 +94,19 @@ impl<F: Family> Callbacks<F> {
     /// with a request that it has validated, and waits for it to return before the
     /// family is unregistered.
     unsafe extern "C" fn doit(
-        _skb: *mut bindings::sk_buff,
+        skb: *mut bindings::sk_buff,
         info: *mut bindings::genl_info,
     ) -> c_int {
         from_result(|| {
             // SAFETY: C says that `info` is valid.
-            let handler = Self::find(unsafe { &*info }, |operation| operation.doit)?;
+            let (operation, handler) = Self::find(unsafe { &*info }, |operation| operation.doit)?;
+            // C has looked for CAP_NET_ADMIN.
+            // SAFETY: C passed the request, with its sender's socket, and calls this in its process.
+            if operation.admin
+                && !unsafe { bindings::netlink_capable(skb, bindings::CAP_SYS_ADMIN as c_int) }
+            {
+                return Err(EPERM);
+            }
             // SAFETY: C says that the family is registered, which it stays until
             // this returns.
             let shared = unsafe { Shared::of((*info).family) };
@@ -156,7 +166,7 @@ impl<F: Family> Callbacks<F> {
         let shared = unsafe { &*state.shared };
         from_result(|| {
             // SAFETY: As above.
-            let handler = Self::find(unsafe { &*info }, |operation| operation.dumpit)?;
+            let (_, handler) = Self::find(unsafe { &*info }, |operation| operation.dumpit)?;
             let open = shared.open.lock();
             if !*open {
                 return Err(ENODEV);

@@ -46,7 +46,9 @@ pub struct Operation<F: Family> {
     /// Number of the command.
     pub command: u8,
 
-    /// Whether it needs `CAP_NET_ADMIN` in the initial user namespace.
+    /// Whether it needs `CAP_NET_ADMIN` and, as a device is more than the network's, `CAP_SYS_ADMIN`
+    /// in the initial user namespace, of the caller and of who opened the socket. One that does has
+    /// no dump.
     pub admin: bool,
 
     /// The attributes that it takes; all others are refused.
@@ -76,6 +78,10 @@ pub(super) const fn check<F: Family>() {
         assert!(
             operation.doit.is_some() || operation.dumpit.is_some(),
             "an operation without a handler"
+        );
+        assert!(
+            !operation.admin || operation.dumpit.is_none(),
+            "a dump that needs a privilege"
         );
         if i > 0 {
             check_order(&F::OPERATIONS[i - 1], operation);

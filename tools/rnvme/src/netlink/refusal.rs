@@ -61,7 +61,7 @@ impl From<Refusal> for Error {
         let mut text = match refusal.message {
             Some(message) => message,
             None if status == Status::Permission => {
-                "permission denied: run as root (CAP_NET_ADMIN is needed)".into()
+                "permission denied: run as root (CAP_NET_ADMIN and CAP_SYS_ADMIN are needed)".into()
             }
             None => describe_errno(refusal.errno),
         };
@@ -131,7 +131,7 @@ mod tests {
     fn permission_says_what_to_do() {
         assert_eq!(
             refuse(libc::EPERM, vec![]).message,
-            "permission denied: run as root (CAP_NET_ADMIN is needed)"
+            "permission denied: run as root (CAP_NET_ADMIN and CAP_SYS_ADMIN are needed)"
         );
     }
 }

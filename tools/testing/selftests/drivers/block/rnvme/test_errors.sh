@@ -203,9 +203,15 @@ without_privilege() {
 	has "$OUTPUT" "/dev/${CTRL}n1"
 	run "${nobody[@]}" rnvme show "$CTRL"
 	same state live "$(ctrl_field "$CTRL" state)"
-	# Root without the capability is no better.
-	expect 6 setpriv --bounding-set -net_admin --inh-caps -net_admin rnvme disconnect -d "$CTRL"
-	changes_nothing setpriv --bounding-set -net_admin --inh-caps -net_admin
+	# Root without one of the capabilities is no better: a disk is more than the network's.
+	local capability without
+	for capability in net_admin sys_admin; do
+		without=(setpriv --bounding-set -$capability --inh-caps -$capability)
+		expect 6 "${without[@]}" rnvme connect -a "$TARGET4" -n "$NQN" -D
+		expect 6 "${without[@]}" rnvme disconnect -d "$CTRL"
+		expect 6 "${without[@]}" rnvme discover -a "$TARGET4"
+		changes_nothing "${without[@]}"
+	done
 }
 
 # changes_nothing PREFIX...: who runs commands so may not change what is connected.
