@@ -547,7 +547,7 @@ pub(crate) struct Doctor {
 
     /// Port of the target
     #[arg(short = 's', long, value_name = "PORT", default_value_t = 4420,
-          value_parser = value_parser!(u16).range(1..))]
+          requires = "traddr", value_parser = value_parser!(u16).range(1..))]
     pub(crate) trsvcid: u16,
 
     /// Numeric address to connect from
