@@ -3,6 +3,7 @@
 //! Addresses: numeric ones as the kernel takes them, and names that stand for them.
 
 use crate::error::{describe, Error, Status};
+use crate::netlink::asked_to_stop;
 use crate::uapi::TRADDR_MAX_LEN;
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -10,7 +11,10 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::mpsc::sync_channel;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How often who waits for an answer looks whether he is to stop.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A numeric address, with the scope that a link-local one needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +83,11 @@ impl From<SocketAddr> for Address {
 }
 
 impl Address {
+    /// Whether it is of IP version 4, and not of 6.
+    pub(crate) fn is_ipv4(&self) -> bool {
+        self.ip.is_ipv4()
+    }
+
     /// Whether it means something on one link only.
     pub(crate) fn is_link_local(&self) -> bool {
         matches!(self.ip, IpAddr::V6(ip) if ip.is_unicast_link_local())
@@ -128,7 +137,9 @@ pub(crate) fn resolve_by(
     }
     let cannot = |why: String| Error::failed(format!("cannot resolve host name {host}: {why}"));
     let name = host.to_owned();
-    let found = within(seconds, move || look_up(&name)).map_err(|error| match error.kind() {
+    let stopped = || asked_to_stop().is_some();
+    let found = within(seconds, stopped, move || look_up(&name));
+    let found = found.map_err(|error| match error.kind() {
         ErrorKind::TimedOut => Error {
             status: Status::Timeout,
             ..cannot(error.to_string())
@@ -146,10 +157,11 @@ pub(crate) fn look_up(host: &str) -> io::Result<Vec<Address>> {
     Ok((host, 0).to_socket_addrs()?.map(Address::from).collect())
 }
 
-/// What `act` returns, if that does not take longer. The system may be configured to wait for an
-/// answer for minutes, and nothing ends that.
+/// What `act` returns, if that does not take longer, and nobody stops it meanwhile. The system may be
+/// configured to wait for an answer for minutes, and nothing ends that.
 fn within<T: Send + 'static>(
     seconds: u32,
+    stopped: impl Fn() -> bool,
     act: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     let (answer, answered) = sync_channel(1);
@@ -157,17 +169,24 @@ fn within<T: Send + 'static>(
         // Who does not wait any more does not listen.
         let _ = answer.send(catch_unwind(AssertUnwindSafe(act)));
     })?;
-    match answered.recv_timeout(Duration::from_secs(seconds.into())) {
-        Ok(result) => result.unwrap_or_else(|panic| resume_unwind(panic)),
-        Err(_) => {
+    let end = Instant::now() + Duration::from_secs(seconds.into());
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if let Ok(result) = answered.recv_timeout(left.min(LOOK)) {
+            return result.unwrap_or_else(|panic| resume_unwind(panic));
+        }
+        if stopped() {
+            return Err(io::Error::new(ErrorKind::Interrupted, "interrupted"));
+        }
+        if left.is_zero() {
             let text = format!("no answer within {seconds} s");
-            Err(io::Error::new(ErrorKind::TimedOut, text))
+            return Err(io::Error::new(ErrorKind::TimedOut, text));
         }
     }
 }
 
 fn choose(mut found: impl Iterator<Item = Address>, from: Option<&Address>) -> Option<Address> {
-    found.find(|each| from.is_none_or(|from| each.ip.is_ipv4() == from.ip.is_ipv4()))
+    found.find(|each| from.is_none_or(|from| each.is_ipv4() == from.is_ipv4()))
 }
 
 /// What the resolver said, without the standard library's words around it.
@@ -296,5 +315,17 @@ mod tests {
             "[fe80::1%eth0]:4420"
         );
         assert_eq!(Endpoint::new("10.0.0.9", 4420).to_string(), "10.0.0.9:4420");
+    }
+
+    #[test]
+    fn who_is_to_stop_waits_for_no_answer() {
+        let began = Instant::now();
+        let look_up = || {
+            thread::sleep(Duration::from_secs(5));
+            Ok(())
+        };
+        let error = within(600, || true, look_up).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Interrupted);
+        assert!(began.elapsed() < Duration::from_secs(4));
     }
 }

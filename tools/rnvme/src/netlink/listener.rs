@@ -30,7 +30,11 @@ static ASKED: AtomicI32 = AtomicI32::new(0);
 /// The signal that asked the program to stop, if one did, whether a verb waited for something then or
 /// not.
 pub(crate) fn asked_to_stop() -> Option<i32> {
-    Some(ASKED.load(Ordering::Relaxed)).filter(|&signal| signal != 0)
+    signal_in(&ASKED)
+}
+
+fn signal_in(last: &AtomicI32) -> Option<i32> {
+    Some(last.load(Ordering::Relaxed)).filter(|&signal| signal != 0)
 }
 
 /// An item of the queue.
@@ -59,7 +63,7 @@ impl Listener {
         let (sender, queue) = sync_channel(QUEUE);
         let stop = Arc::new(AtomicBool::new(false));
         let (waker, asked) = (sender.clone(), stop.clone());
-        thread::spawn(move || wait_for_signals(signals, &asked, &waker));
+        thread::spawn(move || wait_for_signals(signals, &ASKED, &asked, &waker));
         thread::spawn(move || wait_for_events(socket, &sender));
         Ok(Self { queue, stop })
     }
@@ -91,9 +95,14 @@ impl Listener {
 
 /// A signal asks the verb to stop; if it has not come to that before the next one, because it waits
 /// for something else, that one ends the program.
-fn wait_for_signals(mut signals: Signals, asked: &AtomicBool, queue: &SyncSender<Item>) {
+fn wait_for_signals(
+    mut signals: Signals,
+    last: &AtomicI32,
+    asked: &AtomicBool,
+    queue: &SyncSender<Item>,
+) {
     for signal in signals.forever() {
-        ASKED.store(signal, Ordering::Relaxed);
+        last.store(signal, Ordering::Relaxed);
         // Who sees that he is asked sees the signal.
         if asked.swap(true, Ordering::AcqRel) {
             // It does not return for these two.
@@ -176,15 +185,15 @@ mod tests {
         let signals = Signals::new([SIGUSR1]).unwrap();
         let handle = signals.handle();
         let (queue, heard) = sync_channel(1);
-        let asked = AtomicBool::new(false);
-        assert_eq!(asked_to_stop(), None);
+        let (last, asked) = (AtomicI32::new(0), AtomicBool::new(false));
+        assert_eq!(signal_in(&last), None);
         raise(SIGUSR1).unwrap();
         thread::scope(|scope| {
-            scope.spawn(|| wait_for_signals(signals, &asked, &queue));
+            scope.spawn(|| wait_for_signals(signals, &last, &asked, &queue));
             assert!(matches!(heard.recv(), Ok(Item::Stop)));
             handle.close();
         });
-        assert_eq!(asked_to_stop(), Some(SIGUSR1));
+        assert_eq!(signal_in(&last), Some(SIGUSR1));
     }
 
     /// What is heard in a message of the family of families.

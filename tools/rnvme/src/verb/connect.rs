@@ -304,16 +304,21 @@ pub(super) fn settle(attempts: &mut [Attempt], deadline: Instant, kernel: &mut i
             .next(Some(deadline))
             .and_then(|notice| hear(attempts, &notice, kernel));
         if let Err(error) = heard {
-            give_up(attempts, &error);
+            give_up(attempts, &error, kernel);
         }
     }
     undo(attempts, kernel);
 }
 
-/// What is pending has failed.
-pub(super) fn give_up(attempts: &mut [Attempt], error: &Error) {
+/// What is pending has failed, unless it is live by now, though nobody has heard of it: its disk may
+/// be in use.
+pub(super) fn give_up(attempts: &mut [Attempt], error: &Error, kernel: &mut impl Kernel) {
     for attempt in attempts.iter_mut().filter(|each| each.is_pending()) {
-        attempt.progress = Progress::Failed(error.clone());
+        let now = kernel.controller(attempt.id).ok().flatten();
+        attempt.progress = match now.as_ref().map(judge) {
+            Some(live @ Progress::Live(_)) => live,
+            _ => Progress::Failed(error.clone()),
+        };
     }
 }
 

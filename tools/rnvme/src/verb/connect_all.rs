@@ -79,16 +79,19 @@ pub(super) fn run(
     };
     work.begin(places, kernel);
     let mut told = Ok(());
-    while told.is_ok() && work.is_pending() {
-        work.next(places, kernel);
+    loop {
         // What it ends with is told below.
         if work.goes_on() {
             work.abandon(kernel);
             told = work.tell(format, out, err);
         }
+        if told.is_err() || !work.is_pending() {
+            break;
+        }
+        work.next(places, kernel);
     }
     if told.is_err() {
-        work.give_up(&Error::failed("nobody reads what is told"));
+        work.give_up(&Error::failed("nobody reads what is told"), kernel);
     }
     undo(&mut work.attempts, kernel);
     told?;
@@ -161,7 +164,8 @@ struct Work<'a> {
 
 impl<'a> Work<'a> {
     /// Begin with the lines that are not under way. Those with a name come last, as many at a time
-    /// as there are resolvers: a server of names that does not answer holds up nothing else.
+    /// as there are resolvers: a server of names that does not answer holds up the beginning of
+    /// nothing else.
     fn begin(&mut self, places: &Places, kernel: &mut impl Kernel) {
         let mut aims = take(&mut self.aims);
         let (mut known, mut named): (Vec<_>, Vec<_>) = aims.iter_mut().partition(|aim| {
@@ -238,16 +242,11 @@ impl<'a> Work<'a> {
         if self.aims.iter().any(leads_there) {
             return;
         }
-        let mut others = self
-            .searches
-            .iter()
-            .filter(|search| search.target != *target);
-        let is_named = others.any(|search| search.names().any(|named| named == *target));
         let Some(at) = self.position(target) else {
             return;
         };
-        if is_named {
-            self.searches[at].referred = true;
+        self.searches[at].referred = true;
+        if self.offered().contains(target) {
             return;
         }
         self.rest(at, kernel);
@@ -277,7 +276,7 @@ impl<'a> Work<'a> {
             Err(error) => {
                 let gone = gone(&error);
                 self.not_connected(&wish, error);
-                self.end_if(gone);
+                self.end_if(gone, kernel);
             }
         }
     }
@@ -377,7 +376,12 @@ impl<'a> Work<'a> {
 
     /// What failed is not the end.
     fn goes_on(&self) -> bool {
-        self.persistent && !self.stopped && self.broken.is_none()
+        self.persistent && !self.stopped && self.broken.is_none() && !self.is_denied()
+    }
+
+    /// The caller may do nothing of what there is to do.
+    fn is_denied(&self) -> bool {
+        self.denied > 0 && self.denied == self.tried
     }
 
     /// Wait for what is next, and do what it asks for.
@@ -402,13 +406,13 @@ impl<'a> Work<'a> {
             Err(error) => Err(error),
         };
         if let Err(error) = heard {
-            self.give_up(&error);
+            self.give_up(&error, kernel);
         }
     }
 
     /// What is under way has failed.
-    fn give_up(&mut self, error: &Error) {
-        give_up(&mut self.attempts, error);
+    fn give_up(&mut self, error: &Error, kernel: &mut impl Kernel) {
+        give_up(&mut self.attempts, error, kernel);
         for search in take(&mut self.searches) {
             if search.id.is_some() {
                 let place = search.target.endpoint();
@@ -419,9 +423,9 @@ impl<'a> Work<'a> {
     }
 
     /// Give all up if there is a reason.
-    fn end_if(&mut self, reason: Option<Error>) {
+    fn end_if(&mut self, reason: Option<Error>, kernel: &mut impl Kernel) {
         if let Some(error) = reason {
-            self.give_up(&error);
+            self.give_up(&error, kernel);
         }
     }
 
@@ -491,7 +495,7 @@ impl<'a> Work<'a> {
         if is_polled {
             self.ask(at, kernel);
         }
-        self.end_if(gone);
+        self.end_if(gone, kernel);
     }
 
     /// Connect what a log has, and ask whom it refers to.
@@ -555,10 +559,27 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// What logs have, of the discovery controllers that lines or such logs lead to: two may refer to
+    /// each other that nothing leads to any more.
+    fn offered(&self) -> HashSet<Target> {
+        let mut offered = HashSet::new();
+        let of_lines = self.searches.iter().filter(|search| !search.referred);
+        let mut left: Vec<_> = of_lines.collect();
+        while let Some(search) = left.pop() {
+            for named in search.names() {
+                if !offered.contains(&named) {
+                    left.extend(self.position(&named).map(|at| &self.searches[at]));
+                    offered.insert(named);
+                }
+            }
+        }
+        offered
+    }
+
     /// Tell what a log has no more, and forget it, so that it is new if it comes back. What is
     /// connected stays so; a discovery controller that no log leads to is not followed any more.
     fn let_go(&mut self, by: &Target, before: Option<Log>, kernel: &mut impl Kernel) {
-        let named: HashSet<Target> = self.searches.iter().flat_map(Search::names).collect();
+        let offered = self.offered();
         for entry in before.into_iter().flat_map(|log| log.entries) {
             let mut searches = self.searches.iter();
             let now = searches.find(|search| search.target == *by);
@@ -571,14 +592,14 @@ impl<'a> Work<'a> {
                 self.news.push(News::Gone(entry));
             }
             if let Finding::Subsystem(gone) | Finding::Referral(gone) = finding {
-                if !named.contains(&gone) {
+                if !offered.contains(&gone) {
                     self.forget(&gone, kernel);
                 }
             }
         }
     }
 
-    /// No log has this any more.
+    /// No log has this any more; nor, if it is a discovery controller, what only its own log has.
     fn forget(&mut self, gone: &Target, kernel: &mut impl Kernel) {
         let is_of_a_line =
             |aim: &Aim<'_>| matches!(&aim.goal, Some(Goal::Connect(wish)) if wish.target == *gone);
@@ -588,9 +609,11 @@ impl<'a> Work<'a> {
         self.untroubled(gone);
         let is_gone = |search: &Search<'_>| search.referred && search.target == *gone;
         if let Some(at) = self.searches.iter().position(is_gone) {
-            if let Some(id) = self.searches.remove(at).id {
+            let search = self.searches.remove(at);
+            if let Some(id) = search.id {
                 kernel.forget(id);
             }
+            self.let_go(gone, search.log, kernel);
         }
     }
 
@@ -655,17 +678,20 @@ impl<'a> Work<'a> {
 
     /// How it ends.
     fn end(self) -> Result<(), Error> {
+        let is_denied = self.is_denied();
+        let unloaded = self.broken.as_ref().is_some_and(is_unloaded);
         match (self.stopped || self.failed == 0, self.persistent) {
             (true, _) => Ok(()),
             // What failed once was tried again, and all that there was to do is done.
-            (false, true) => self
+            (false, true) if !is_denied => self
                 .broken
                 .map_or(Ok(()), |why| Err(why.during("connect-all"))),
-            (false, false) => {
+            (false, _) => {
                 let (some, all) = (self.failed, self.tried);
                 let text = format!("connect-all: {some} of {all} connections failed");
                 let status = match self.denied == some {
                     true => Status::Permission,
+                    false if unloaded => Status::NoModule,
                     // However each failed: who starts this at boot has to know one status.
                     false => Status::Failed,
                 };
@@ -679,9 +705,12 @@ impl<'a> Work<'a> {
 /// gone. To look for it again would load it.
 fn gone(error: &Error) -> Option<Error> {
     let is_cancelled = |failure: &Failure| failure.errno == libc::ECANCELED;
-    let unloaded =
-        error.status == Status::NoModule || error.failure.as_deref().is_some_and(is_cancelled);
+    let unloaded = is_unloaded(error) || error.failure.as_deref().is_some_and(is_cancelled);
     unloaded.then(Error::unloaded)
+}
+
+fn is_unloaded(error: &Error) -> bool {
+    error.status == Status::NoModule
 }
 
 /// Whether a discovery controller failed because it can be asked only, and not be followed.

@@ -41,8 +41,13 @@ fn target(entry: &Entry, by: &Target) -> Result<Target, &'static str> {
         return Err("an address that is not one of IP");
     }
     let port = entry.trsvcid.parse().ok().filter(|port| *port != 0);
+    let traddr = address(&entry.traddr, by)?;
+    let from = by.host_traddr.as_ref().and_then(|from| from.parse().ok());
+    if from.is_some_and(|from: Address| from.is_ipv4() != traddr.is_ipv4()) {
+        return Err("an address of another family than the host's is to be");
+    }
     Ok(Target {
-        traddr: address(&entry.traddr, by)?,
+        traddr: traddr.to_string(),
         trsvcid: port.ok_or("the service is no port")?,
         subsysnqn: entry.subnqn.clone(),
         ..by.clone()
@@ -51,14 +56,13 @@ fn target(entry: &Entry, by: &Target) -> Result<Target, &'static str> {
 
 /// An address of a log. The scope of a link-local one is that of the link on which the log came: an
 /// interface is of who looks at it, and what the target calls its own means nothing here.
-fn address(text: &str, by: &Target) -> Result<String, &'static str> {
+fn address(text: &str, by: &Target) -> Result<Address, &'static str> {
     let address: Address = text.parse().map_err(|_| "the address is none of IP")?;
     if !address.is_link_local() {
-        return Ok(address.to_string());
+        return Ok(address);
     }
     let by: Option<Address> = by.traddr.parse().ok();
     by.and_then(|by| address.on_the_link_of(&by))
-        .map(|address| address.to_string())
         .ok_or("a link-local address, whose link only a discovery at such an address can tell")
 }
 
@@ -116,8 +120,9 @@ mod tests {
             ("fe80::9", "2001:db8::1", None),
             ("fe80::9%eth7", "10.0.0.9", None),
         ] {
-            let found = found.map(str::to_owned);
-            assert_eq!(address(traddr, &by(by_address)).ok(), found, "{traddr}");
+            let address = address(traddr, &by(by_address)).ok();
+            let address = address.map(|address| address.to_string());
+            assert_eq!(address.as_deref(), found, "{traddr}");
         }
     }
 
@@ -142,6 +147,8 @@ mod tests {
                 ..good()
             },
             subsystem("nqn.x", "nn-0x1:pn-0x2"),
+            // The host has an address of the other family.
+            subsystem("nqn.x", "2001:db8::9"),
         ] {
             let sorted = sort(&entry, &by("10.0.0.9"));
             assert!(matches!(sorted, Finding::Skipped(_)), "{entry:?}");

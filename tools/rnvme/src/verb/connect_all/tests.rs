@@ -111,6 +111,20 @@ fn who_may_do_nothing_is_told_so() {
     }
 }
 
+/// Nor does he wait for it.
+#[test]
+fn who_may_do_nothing_follows_nobody() {
+    let mut kernel = Script {
+        refused: [Error::new(Status::Permission, "permission denied")].into(),
+        ..Script::default()
+    };
+    let line = [&["-a", "10.0.0.9", "-p"], &IDENTITY[..]].concat();
+    let (_, err, end) = play_with(&line, &mut kernel);
+    let denied = "rnvme: discover at 10.0.0.9:4420: permission denied\n";
+    assert_eq!(err, denied);
+    assert_eq!(end.unwrap_err().status, Status::Permission);
+}
+
 #[test]
 fn all_connect_at_once() {
     let config = Config::new("all", LINES);
@@ -180,6 +194,24 @@ fn an_interrupt_undoes_what_is_pending_only() {
         ..Script::default()
     };
     kernel.tell(Change::Changed, numbered(0, live()));
+    kernel.notices.push_back(Notice::Interrupted);
+    kernel.tell(Change::Removed, numbered(1, connecting()));
+    let (out, err, end) = play(&config, &mut kernel);
+    assert!(out.starts_with("rnvme0: connected"), "{out}");
+    assert_eq!(err, "rnvme: connect to 10.0.0.9:4420: interrupted\n");
+    assert!(end.is_err());
+    assert_eq!(kernel.disconnected, [1]);
+}
+
+/// Its disk may be in use, though nobody has heard of it yet.
+#[test]
+fn an_interrupt_undoes_nothing_that_is_live() {
+    let config = Config::new("live", LINES);
+    let mut kernel = Script {
+        connects: [made(0), made(1)].into(),
+        controllers: vec![numbered(0, live()), numbered(1, connecting())],
+        ..Script::default()
+    };
     kernel.notices.push_back(Notice::Interrupted);
     kernel.tell(Change::Removed, numbered(1, connecting()));
     let (out, err, end) = play(&config, &mut kernel);
@@ -598,6 +630,17 @@ fn it_ends_with_the_module() {
     let error = end.unwrap_err();
     assert_eq!(error.message, "connect-all: the rnvme module was unloaded");
     assert_eq!(error.status, Status::NoModule);
+    // Who does not follow knows it by the status, too.
+    let mut kernel = Script {
+        connects: [made(0)].into(),
+        logs: [Err(Error::unloaded())].into(),
+        ..Script::default()
+    };
+    kernel.notices.push_back(Notice::Discovered(0, None));
+    assert_eq!(
+        play_with(&line[1..], &mut kernel).2.unwrap_err().status,
+        error.status
+    );
     // It may go while nobody is asked.
     let mut kernel = Script::default();
     kernel.ends(0, tells_no_changes());
@@ -707,6 +750,32 @@ fn referrals_come_and_go() {
     let asked: Vec<_> = kernel.asked.iter().map(|each| &each.traddr).collect();
     assert_eq!(asked, ["10.0.0.9", "10.0.0.8", "10.0.0.8"]);
     assert_eq!(kernel.forgotten, [1]);
+}
+
+/// What only the log of a forgotten one led to is forgotten, too, also where two refer to each other.
+#[test]
+fn whoever_a_dropped_referral_led_to_goes_with_it() {
+    let mut kernel = Script {
+        connects: [made(0), made(1)].into(),
+        ..Script::default()
+    };
+    let disk = || subsystem("nqn.x", "10.0.0.6");
+    kernel.log_is(0, 1, vec![referral("10.0.0.8")]);
+    kernel.log_is(1, 1, vec![referral("10.0.0.7"), disk()]);
+    kernel.log_is(2, 1, vec![referral("10.0.0.8")]);
+    kernel.tell(Change::Changed, live());
+    kernel.log_is(0, 2, vec![]);
+    // Of those that come back all is new.
+    kernel.log_is(0, 3, vec![referral("10.0.0.8")]);
+    kernel.log_is(3, 1, vec![disk()]);
+    kernel.tell(Change::Changed, numbered(1, live()));
+    let (out, err) = follow(&mut kernel);
+    assert_eq!(err, "");
+    assert!(out.contains("offered no more: nqn.x at rdma"), "{out}");
+    let asked: Vec<_> = kernel.asked.iter().map(|each| &each.traddr).collect();
+    assert_eq!(asked, ["10.0.0.9", "10.0.0.8", "10.0.0.7", "10.0.0.8"]);
+    assert_eq!(kernel.forgotten, [1, 2]);
+    assert_eq!(kernel.wishes.len(), 2);
 }
 
 #[test]
@@ -913,6 +982,30 @@ fn who_cannot_tell_leaves_nothing_half_made() {
     );
     assert!(end.is_err());
     assert_eq!(kernel.disconnected, [0]);
+}
+
+#[test]
+fn what_cannot_begin_is_told_at_once() {
+    let config = Config::new(
+        "typo",
+        &format!("discover -a typo {}\n", IDENTITY.join(" ")),
+    );
+    let line = [
+        "rnvme",
+        "connect-all",
+        "-p",
+        "-f",
+        config.0.to_str().unwrap(),
+    ];
+    let options = match Arguments::try_parse_from(line).unwrap().verb {
+        Verb::ConnectAll(options) => options,
+        other => panic!("{other:?}"),
+    };
+    let places = names(&["no address"]).0;
+    // It hears nothing before.
+    let mut kernel = Script::default();
+    let orders = orders(options).unwrap();
+    assert!(run(&orders, &places, &mut kernel, &mut Closed, &mut Closed).is_err());
 }
 
 #[test]

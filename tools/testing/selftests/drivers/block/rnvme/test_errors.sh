@@ -203,6 +203,8 @@ without_privilege() {
 	has "$OUTPUT" "/dev/${CTRL}n1"
 	run "${nobody[@]}" rnvme show "$CTRL"
 	same state live "$(ctrl_field "$CTRL" state)"
+	# Nor is there anything to wait for.
+	expect 6 "${nobody[@]}" timeout 20 rnvme connect-all -p -a "$TARGET4"
 	# Root without one of the capabilities is no better: a disk is more than the network's.
 	local capability without
 	for capability in net_admin sys_admin; do
