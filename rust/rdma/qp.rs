@@ -93,6 +93,7 @@ use super::{
     mr::Registrations,
     pd::ProtectionDomain,
     rw::{
+        Kept,
         Room,
         Transfers, //
     },
@@ -354,6 +355,9 @@ pub struct QueuePair<E: Context> {
     last_receive: TimedCompletion,
     /// Free places of the send queue that are for transfers.
     transfers: Room,
+    /// Dropped when the queue pair is destroyed.
+    #[pin]
+    kept: Kept,
     #[pin]
     stranded: Stranded,
     #[pin]
@@ -397,6 +401,7 @@ impl<E: Context> QueuePair<E> {
             sends <- Sends::new(),
             last_receive <- TimedCompletion::new(),
             transfers: Room::new(parts.transfers.as_ref(), parts.device(), parts.capacity),
+            kept <- Kept::new(),
             stranded <- Stranded::new(),
             groups <- Groups::new(),
             registrations: Registrations::new(
@@ -492,6 +497,10 @@ impl<E: Context> QueuePair<E> {
     #[inline]
     pub(super) fn transfers(&self) -> &Room {
         &self.transfers
+    }
+
+    pub(super) fn kept(&self) -> &Kept {
+        &self.kept
     }
 
     #[inline]
@@ -625,6 +634,8 @@ impl<E: Context> QueuePair<E> {
 impl<E: Context> PinnedDrop for QueuePair<E> {
     fn drop(self: Pin<&mut Self>) {
         self.drain();
+        // SAFETY: They are of this queue pair, which is destroyed now.
+        unsafe { self.kept.release(&self) };
         // SAFETY: By the type invariants; drained, so nothing is posted, and whoever
         // knew the queue pair has forgotten it: groups too, which keep those that are
         // attached to them.

@@ -36,13 +36,16 @@
 //! moved.into_inner().0.finish().ok_or_else(nothing)
 //! ```
 
+mod kept;
 mod room;
 
 pub use room::Transfers;
 
+pub(super) use kept::Kept;
 pub(super) use room::Room;
 
 use super::{
+    device::NodeType,
     dma::Direction,
     mr::RemoteKey,
     qp::{
@@ -67,6 +70,7 @@ use core::{
     cell::Cell,
     ptr, //
 };
+use kept::Parcel;
 use kernel::{
     error::to_result,
     prelude::*,
@@ -84,6 +88,55 @@ struct Work {
     context: Opaque<bindings::rdma_rw_ctx>,
     #[pin]
     table: ScatterTable,
+    #[pin]
+    report: Report,
+}
+
+/// What the last request completes with. The entry comes first, so its address is that of the whole.
+#[pin_data]
+#[repr(C)]
+struct Report {
+    #[pin]
+    entry: Opaque<bindings::ib_cqe>,
+    /// The entry of the operation, which is told next; null if nothing was posted.
+    operation: Cell<*mut bindings::ib_cqe>,
+    /// All of it was carried out.
+    moved: Cell<bool>,
+}
+
+impl Report {
+    fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            entry <- Opaque::ffi_init(|entry: *mut bindings::ib_cqe| {
+                // SAFETY: `entry` is the memory of the field to be written.
+                unsafe { (*entry).done = Some(Self::completed) }
+            }),
+            operation: Cell::new(ptr::null_mut()),
+            moved: Cell::new(false),
+        })
+    }
+
+    /// The last request has completed.
+    ///
+    /// # Safety
+    ///
+    /// Called by the core with a completion whose `wr_cqe` is that of a report, after
+    /// [`Transfer::post`], once.
+    unsafe extern "C" fn completed(cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
+        // SAFETY: By the contract: the report stays until the operation is told, whose entry has its
+        // function as it was posted.
+        unsafe {
+            let report = &*(*wc).__bindgen_anon_1.wr_cqe.cast::<Self>();
+            report
+                .moved
+                .set((*wc).status == bindings::ib_wc_status_IB_WC_SUCCESS);
+            let operation = report.operation.get();
+            (*wc).__bindgen_anon_1.wr_cqe = operation;
+            if let Some(done) = (*operation).done {
+                done(cq, wc);
+            }
+        }
+    }
 }
 
 /// Data on its way between us and the memory of a peer.
@@ -93,23 +146,21 @@ struct Work {
 ///
 /// # Invariants
 ///
-/// - `work.context` is initialised for `queue`, with the memory that `work.table`
-///   lists in `direction`, which is that of `data`, while `data` is there.
+/// - The `context` of the parcel's work is initialised for `queue`, with the memory that its `table`
+///   lists in the parcel's direction, which is that of its data, while the parcel is there.
 /// - `requests` places of the queue pair's room are ours as long.
-pub struct Transfer<D: Scatter, E: Context> {
-    work: Pin<KBox<Work>>,
-    direction: Direction,
+pub struct Transfer<D: Scatter + Send + 'static, E: Context> {
+    parcel: Option<KBox<Parcel<D>>>,
     requests: u32,
     /// It cannot be posted again, even if nothing could be.
     posted: Cell<bool>,
-    data: Option<D>,
     queue: Arc<QueuePair<E>>,
 }
 
 // SAFETY: What the core works on is owned by this object, and tied to no thread.
-unsafe impl<D: Scatter + Send, E: Context> Send for Transfer<D, E> {}
+unsafe impl<D: Scatter + Send + 'static, E: Context> Send for Transfer<D, E> {}
 
-impl<D: Scatter, E: Context> Transfer<D, E>
+impl<D: Scatter + Send + 'static, E: Context> Transfer<D, E>
 where
     E::Service: Reliable,
 {
@@ -150,18 +201,26 @@ where
         remote: &RemoteKey,
         direction: Direction,
     ) -> Result<Self, (Error, D)> {
-        match Self::prepare(queue, &mut data, remote, direction) {
-            // INVARIANT: Prepared for the memory of `data`, with so many places.
-            Ok((work, requests)) => Ok(Self {
-                work,
-                direction,
-                requests,
-                posted: Cell::new(false),
-                data: Some(data),
-                queue: queue.clone(),
-            }),
-            Err(error) => Err((error, data)),
-        }
+        let Ok(place) = KBox::new_uninit(GFP_KERNEL) else {
+            return Err((ENOMEM, data));
+        };
+        let (work, requests) = match Self::prepare(queue, &mut data, remote, direction) {
+            Ok(prepared) => prepared,
+            Err(error) => return Err((error, data)),
+        };
+        let parcel = Parcel {
+            next: None,
+            work,
+            direction,
+            data,
+        };
+        // INVARIANT: Prepared for the memory of the data, with so many places.
+        Ok(Self {
+            parcel: Some(KBox::write(place, parcel)),
+            requests,
+            posted: Cell::new(false),
+            queue: queue.clone(),
+        })
     }
 
     fn prepare(
@@ -174,6 +233,7 @@ where
             pin_init!(Work {
                 context: Opaque::zeroed(),
                 table: ScatterTable::new(),
+                report <- Report::new(),
             }),
             GFP_KERNEL,
         )?;
@@ -209,7 +269,7 @@ where
     }
 }
 
-impl<D: Scatter, E: Context> Transfer<D, E> {
+impl<D: Scatter + Send + 'static, E: Context> Transfer<D, E> {
     /// The requests that it takes: what the device makes of it.
     pub fn requests(&self) -> u32 {
         self.requests
@@ -218,17 +278,34 @@ impl<D: Scatter, E: Context> Transfer<D, E> {
     /// Unmaps the data and gives it back, be it moved or never posted
     /// (`rdma_rw_ctx_destroy`). Any context in which a reference to the queue pair may be
     /// dropped.
+    ///
+    /// Of a read that failed on iWARP it does not come back: it is dropped when the queue pair is gone.
     pub fn finish(mut self) -> Option<D> {
-        self.end()
+        self.end().map(|parcel| KBox::into_inner(parcel).data)
     }
 
-    fn end(&mut self) -> Option<D> {
-        let data = self.data.take()?;
-        // SAFETY: By the type invariants, which end here. Nothing is posted: the
-        // transfer is in our hands, so it completed or was never posted.
-        unsafe { destroy(&self.work, &self.queue, self.direction) };
+    fn end(&mut self) -> Option<KBox<Parcel<D>>> {
+        let parcel = self.parcel.take()?;
+        // Nothing is posted: the transfer is in our hands, so it completed or was never posted.
+        if self.is_exposed(&parcel) {
+            // SAFETY: By the type invariants, which end here.
+            unsafe { self.queue.kept().add(parcel) };
+            return None;
+        }
+        // SAFETY: As above.
+        unsafe { destroy(&parcel.work, &self.queue, parcel.direction) };
         self.queue.transfers().put(self.requests);
-        Some(data)
+        Some(parcel)
+    }
+
+    /// Whether the peer may still write to the data: for iWARP it has a key to it, which only the
+    /// success of the read makes invalid, or the end of the region, which is the queue pair's.
+    fn is_exposed(&self, parcel: &Parcel<D>) -> bool {
+        let report = &parcel.work.report;
+        parcel.direction == Direction::FromDevice
+            && !report.operation.get().is_null()
+            && !report.moved.get()
+            && self.queue.device().attributes().node_type == NodeType::Rnic
     }
 
     /// Posts all requests, the last one with the entry `cqe`; on error says whether
@@ -242,18 +319,22 @@ impl<D: Scatter, E: Context> Transfer<D, E> {
         queue: &QueuePair<E>,
         cqe: *mut bindings::ib_cqe,
     ) -> Result<(), (Error, bool)> {
-        if !ptr::eq(queue, &*self.queue) || self.posted.get() {
-            return Err((EINVAL, false));
-        }
+        let Work {
+            context, report, ..
+        } = match &self.parcel {
+            Some(parcel) if ptr::eq(queue, &*self.queue) && !self.posted.get() => &*parcel.work,
+            _ => return Err((EINVAL, false)),
+        };
         self.posted.set(true);
+        report.operation.set(cqe);
         // SAFETY: By the type invariants and the contract. Called once, as each
         // call counts registrations.
         let first = unsafe {
             bindings::rdma_rw_ctx_wrs(
-                self.work.context.get(),
+                context.get(),
                 queue.as_raw(),
                 queue.port(),
-                cqe,
+                report.entry.get(),
                 ptr::null_mut(),
             )
         };
@@ -262,6 +343,11 @@ impl<D: Scatter, E: Context> Transfer<D, E> {
         // SAFETY: The list is well-formed, and what it names stays by the contract.
         unsafe { queue.post_raw_send(first, &rcu::read_lock()) }
             .map_err(|(error, bad)| (error, !ptr::eq(bad, first)))
+            .inspect_err(|(_, some)| {
+                if !some {
+                    report.operation.set(ptr::null_mut());
+                }
+            })
     }
 }
 
@@ -302,7 +388,7 @@ unsafe fn destroy<E: Context>(work: &Work, queue: &QueuePair<E>, direction: Dire
     }
 }
 
-impl<D: Scatter, E: Context> Drop for Transfer<D, E> {
+impl<D: Scatter + Send + 'static, E: Context> Drop for Transfer<D, E> {
     fn drop(&mut self) {
         self.end();
     }
@@ -311,7 +397,7 @@ impl<D: Scatter, E: Context> Drop for Transfer<D, E> {
 /// An operation that moves data.
 pub trait Move<E: Context>: Complete<E> {
     /// What the data is in.
-    type Data: Scatter;
+    type Data: Scatter + Send + 'static;
 
     /// The transfer.
     fn transfer(&self) -> &Transfer<Self::Data, E>;
