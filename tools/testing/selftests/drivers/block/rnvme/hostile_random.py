@@ -274,7 +274,8 @@ class Host:
             wrong_unless("nr_namespaces" in json.loads(said.output), "rescan", said)
             self.note("rescan", "looked")
             return
-        wrong_unless(said.status == 1, "rescan", said)
+        # The target may be too late, too.
+        wrong_unless(said.status in (1, 5), "rescan", said)
         wrong_unless(NO_LOOK.search(self.error(said)["message"]), "rescan", said)
         self.note("rescan", "refused or failed")
 
