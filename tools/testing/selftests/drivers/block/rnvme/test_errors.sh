@@ -208,7 +208,7 @@ without_privilege() {
 	# Root without one of the capabilities is no better: a disk is more than the network's.
 	local capability without
 	for capability in net_admin sys_admin; do
-		without=(setpriv --bounding-set -$capability --inh-caps -$capability)
+		without=(setpriv --bounding-set "-$capability" --inh-caps "-$capability")
 		expect 6 "${without[@]}" rnvme connect -a "$TARGET4" -n "$NQN" -D
 		expect 6 "${without[@]}" rnvme disconnect -d "$CTRL"
 		expect 6 "${without[@]}" rnvme discover -a "$TARGET4"

@@ -680,7 +680,7 @@ retries_are_not_put_off() {
 	trap_io read
 	took=$(($(now) - began))
 	note "it was told after $took ms"
-	[ $took -ge 4000 ] && [ $took -lt $((8000 * SLOWDOWN)) ] || fail "it took $took ms"
+	within "it took" 4000 $took $((8000 * SLOWDOWN))
 	rm "$SCRATCH/goes-on"
 	wait_until 60 process_ended $others || fail "the others have not ended"
 	leave
