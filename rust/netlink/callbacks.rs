@@ -102,9 +102,11 @@ impl<F: Family> Callbacks<F> {
             let (operation, handler) = Self::find(unsafe { &*info }, |operation| operation.doit)?;
             // C has looked for CAP_NET_ADMIN.
             // SAFETY: C passed the request, with its sender's socket, and calls this in its process.
-            if operation.admin
-                && !unsafe { bindings::netlink_capable(skb, bindings::CAP_SYS_ADMIN as c_int) }
-            {
+            let may = || unsafe {
+                bindings::netlink_capable(skb, bindings::CAP_SYS_ADMIN as c_int)
+                //
+            };
+            if operation.admin && !may() {
                 return Err(EPERM);
             }
             // SAFETY: C says that the family is registered, which it stays until
