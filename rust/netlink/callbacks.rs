@@ -100,14 +100,15 @@ impl<F: Family> Callbacks<F> {
         from_result(|| {
             // SAFETY: C says that `info` is valid.
             let (operation, handler) = Self::find(unsafe { &*info }, |operation| operation.doit)?;
-            // C has looked for CAP_NET_ADMIN.
-            // SAFETY: C passed the request, with its sender's socket, and calls this in its process.
-            let may = || unsafe {
-                bindings::netlink_capable(skb, bindings::CAP_SYS_ADMIN as c_int)
-                //
-            };
-            if operation.admin && !may() {
-                return Err(EPERM);
+            // Nobody else is asked about: a refusal is told to the audit system.
+            if operation.admin {
+                // SAFETY: C passed the request, with its sender's socket, and calls this in its
+                // process.
+                let may =
+                    unsafe { bindings::netlink_capable(skb, bindings::CAP_SYS_ADMIN as c_int) };
+                if !may {
+                    return Err(EPERM);
+                }
             }
             // SAFETY: C says that the family is registered, which it stays until
             // this returns.
