@@ -45,19 +45,22 @@ impl<F: Family> Callbacks<F> {
             ..Default::default()
         };
         [
-            operation
-                .doit
-                .map(|_| entry(bindings::GENL_CMD_CAP_DO, Self::do_callbacks())),
+            operation.doit.map(|_| {
+                entry(
+                    bindings::GENL_CMD_CAP_DO,
+                    Self::do_callbacks(operation.admin),
+                )
+            }),
             operation
                 .dumpit
                 .map(|_| entry(bindings::GENL_CMD_CAP_DUMP, Self::dump_callbacks())),
         ]
     }
 
-    fn do_callbacks() -> bindings::genl_split_ops__bindgen_ty_1 {
+    fn do_callbacks(admin: bool) -> bindings::genl_split_ops__bindgen_ty_1 {
         bindings::genl_split_ops__bindgen_ty_1 {
             __bindgen_anon_1: bindings::genl_split_ops__bindgen_ty_1__bindgen_ty_1 {
-                doit: Some(Self::doit),
+                doit: Some(if admin { Self::administer } else { Self::doit }),
                 ..Default::default()
             },
         }
@@ -74,18 +77,33 @@ impl<F: Family> Callbacks<F> {
     }
 
     /// The handler of a command that `handler` picks, of the one or two operations
-    /// that the command has, and that operation.
-    fn find<H>(
-        info: &bindings::genl_info,
-        handler: fn(&Operation<F>) -> Option<H>,
-    ) -> Result<(&'static Operation<F>, H)> {
+    /// that the command has.
+    fn find<H>(info: &bindings::genl_info, handler: fn(&Operation<F>) -> Option<H>) -> Result<H> {
         // SAFETY: C has checked that the message has this header.
         let command = unsafe { (*info.genlhdr).cmd };
         F::OPERATIONS
             .iter()
             .filter(|operation| operation.command == command)
-            .find_map(|operation| Some((operation, handler(operation)?)))
+            .find_map(handler)
             .ok_or(EOPNOTSUPP)
+    }
+
+    /// C has looked for `CAP_NET_ADMIN`, as `GENL_ADMIN_PERM` says; there is no flag for more.
+    ///
+    /// # Safety
+    ///
+    /// As [`doit`](Self::doit), with the message of the request in `skb`.
+    unsafe extern "C" fn administer(
+        skb: *mut bindings::sk_buff,
+        info: *mut bindings::genl_info,
+    ) -> c_int {
+        // SAFETY: C passed the message, with its sender's socket, and calls this in his process.
+        let may = unsafe { bindings::netlink_capable(skb, bindings::CAP_SYS_ADMIN as c_int) };
+        if !may {
+            return EPERM.to_errno();
+        }
+        // SAFETY: By the contract.
+        unsafe { Self::doit(skb, info) }
     }
 
     /// # Safety
@@ -94,22 +112,12 @@ impl<F: Family> Callbacks<F> {
     /// with a request that it has validated, and waits for it to return before the
     /// family is unregistered.
     unsafe extern "C" fn doit(
-        skb: *mut bindings::sk_buff,
+        _skb: *mut bindings::sk_buff,
         info: *mut bindings::genl_info,
     ) -> c_int {
         from_result(|| {
             // SAFETY: C says that `info` is valid.
-            let (operation, handler) = Self::find(unsafe { &*info }, |operation| operation.doit)?;
-            // Nobody else is asked about: a refusal is told to the audit system.
-            if operation.admin {
-                // SAFETY: C passed the request, with its sender's socket, and calls this in its
-                // process.
-                let may =
-                    unsafe { bindings::netlink_capable(skb, bindings::CAP_SYS_ADMIN as c_int) };
-                if !may {
-                    return Err(EPERM);
-                }
-            }
+            let handler = Self::find(unsafe { &*info }, |operation| operation.doit)?;
             // SAFETY: C says that the family is registered, which it stays until
             // this returns.
             let shared = unsafe { Shared::of((*info).family) };
@@ -169,7 +177,7 @@ impl<F: Family> Callbacks<F> {
         let shared = unsafe { &*state.shared };
         from_result(|| {
             // SAFETY: As above.
-            let (_, handler) = Self::find(unsafe { &*info }, |operation| operation.dumpit)?;
+            let handler = Self::find(unsafe { &*info }, |operation| operation.dumpit)?;
             let open = shared.open.lock();
             if !*open {
                 return Err(ENODEV);
