@@ -119,7 +119,7 @@ device_deleted_while_disconnecting() {
 	"${RNVME[@]}" disconnect -d "$CTRL" &
 	pid=$!
 	defer end_process $pid
-	wait_until 10 is_deleting || fail "it is not being deleted"
+	sees_deleting || fail "it is not being deleted"
 	delete_host_device
 	wait_until "$SOON" process_ended $pid || fail "the disconnect still waits"
 	wait $pid || fail "the disconnect failed"

@@ -109,7 +109,7 @@ start_deleting() {
 	"${RNVME[@]}" disconnect -d "$CTRL" >"$SCRATCH/delete" 2>&1 &
 	DELETE=$!
 	defer end_process $DELETE
-	wait_until 10 is_deleting || fail "it is not being deleted"
+	sees_deleting || fail "it is not being deleted"
 }
 
 # start_trying [START]: an attempt to connect again is under way, to a target that says nothing, and

@@ -106,9 +106,15 @@ state_is() {
 	[[ $STATUS = 0 && $OUTPUT == *"\"state\":\"$2\""* ]]
 }
 
-# The controller of CTRL is being removed; sysfs says so without delay, and in whatever namespace it is.
-is_deleting() {
-	[ "$(cat "/sys/class/rnvme/$CTRL/state" 2>/dev/null)" = deleting ]
+# sees_deleting: looks until the controller of CTRL is being removed. As that may take no longer than half a
+# second it neither pauses nor starts a process. sysfs says so in whatever namespace the controller is.
+sees_deleting() {
+	local state end=$((SECONDS + 10 * SLOWDOWN))
+	while [ $SECONDS -lt $end ]; do
+		{ read -r state <"/sys/class/rnvme/$CTRL/state"; } 2>/dev/null || return 1
+		[ "$state" != deleting ] || return 0
+	done
+	return 1
 }
 
 is_not_live() {
