@@ -55,7 +55,7 @@ queues_have_their_owner() {
 }
 
 owned() {
-	grep -qF 'comm [rrdma_completion' < <(rdma resource show cq)
+	[[ $(rdma resource show cq) == *'comm [rrdma_completion'* ]]
 }
 
 # It is unloaded while it waits for messages on the kind of queue after this one.
