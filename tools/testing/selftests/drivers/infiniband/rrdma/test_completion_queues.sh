@@ -13,6 +13,7 @@ polled by the consumer
 polled by the consumer when it is woken'
 
 setup() {
+	explain "$MEETS_THE_DRAIN"
 	network
 }
 

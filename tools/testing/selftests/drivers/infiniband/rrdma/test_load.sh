@@ -6,6 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 
 setup() {
+	explain "$MEETS_THE_DRAIN"
 	network
 }
 
