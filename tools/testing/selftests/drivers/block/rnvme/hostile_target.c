@@ -47,6 +47,8 @@ unsigned long logged = 6;
 /* What it says is the size of its queues: ENTRIES in the environment. */
 static unsigned long entries = MAX_ENTRIES;
 
+/* Where SIGUSR1 is read. */
+static int signals;
 static struct ibv_comp_channel *arrivals;
 static struct queue *queues;
 
@@ -183,6 +185,21 @@ static void hear_again(void)
 	}
 	twist = NULL;
 }
+
+/*
+ * A signal, if one came. Whoever sends it, and has the host ask then, counts on it: it is looked for
+ * before each command.
+ */
+static void take_signal(void)
+{
+	struct signalfd_siginfo signal;
+
+	if (read(signals, &signal, sizeof(signal)) == sizeof(signal))
+		hear_again();
+	else if (errno != EAGAIN)
+		err(1, "signalfd");
+}
+
 /* The queues. */
 
 /* A command can come before the connection is known to be established: then nobody is told. */
@@ -246,6 +263,7 @@ static void take_arrivals(void)
 		/* Flushed, or a capsule that is too long: the connection is over. */
 		if (completion.status != IBV_WC_SUCCESS)
 			continue;
+		take_signal();
 		capsule = &queue->memory->capsules[completion.wr_id];
 		check_capsule(queue, capsule->sqe, completion.byte_len);
 		serve(queue, capsule);
@@ -439,28 +457,17 @@ static struct rdma_event_channel *listen_at_address(void)
 }
 
 /* From now on SIGUSR1 ends nothing, but can be read. */
-static int expect_signal(void)
+static void expect_signal(void)
 {
-	sigset_t signals;
-	int fd;
+	sigset_t set;
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGUSR1);
-	if (sigprocmask(SIG_BLOCK, &signals, NULL))
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	if (sigprocmask(SIG_BLOCK, &set, NULL))
 		err(1, "sigprocmask");
-	fd = signalfd(-1, &signals, 0);
-	if (fd < 0)
+	signals = signalfd(-1, &set, SFD_NONBLOCK);
+	if (signals < 0)
 		err(1, "signalfd");
-	return fd;
-}
-
-static void take_signal(int fd)
-{
-	struct signalfd_siginfo signal;
-
-	if (read(fd, &signal, sizeof(signal)) != sizeof(signal))
-		err(1, "signalfd");
-	hear_again();
 }
 
 static void usage(void)
@@ -508,7 +515,6 @@ static unsigned long long number(const char *text)
 int main(int argc, char **argv)
 {
 	struct rdma_event_channel *channel;
-	int signals;
 
 	if (argc < 3 || argc == 4 || argc > 8)
 		usage();
@@ -539,7 +545,7 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	address = argv[1];
 	port = argv[2];
-	signals = expect_signal();
+	expect_signal();
 	channel = listen_at_address();
 	printf("- ready\n");
 	for (;;) {
@@ -552,7 +558,7 @@ int main(int argc, char **argv)
 		if (poll(sources, ARRAY_SIZE(sources), -1) < 0)
 			err(1, "poll");
 		if (sources[2].revents)
-			take_signal(signals);
+			take_signal();
 		if (sources[0].revents)
 			take_event(channel);
 		if (sources[1].revents)
