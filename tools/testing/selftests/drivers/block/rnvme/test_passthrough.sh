@@ -301,41 +301,55 @@ silence_ends() {
 	tc qdisc delete dev rnvme0 root 2>/dev/null || true
 }
 
+# connect_idle: to a target that lets everybody read, takes what it is told, and does not answer before it
+# works again. (Its packets are not lost: soft-RoCE may give up what it sends again and again.)
+connect_idle() {
+	local SERVICE=$HOSTILE_PORT CONNECT_OPTIONS=(-k 600)
+	hostile effects poke 1 $((1024 + 4 * 2)) 4
+	connect "$TARGET4"
+	kill -STOP "$TARGET"
+	defer works_again
+}
+
+works_again() {
+	process_ended "$TARGET" || kill -CONT "$TARGET"
+}
+
 # Who is no administrator gets no more time for a command than the disk gives everybody: who removes the
 # disk waits for it.
 others_are_no_more_patient_than_the_disk() {
-	local CONNECT_OPTIONS=(-k 600) disk
-	connect "$TARGET4"
+	local disk
+	connect_idle
 	disk=$(disk "$CTRL" 1)
 	echo 1000 >"/sys/block/${disk##*/}/queue/io_timeout"
 	chmod 666 "$disk"
-	silence
 	as_nobody python3 "$HERE/ioctls.py" patient "$disk"
-	silence_ends
 	same "status ($ERRORS)" 0 "$STATUS"
 	same outcome 0x370 "$OUTPUT"
 	has "$(kernel_log)" 'was not answered in time'
+	works_again
+	leave
 }
 
 # Nor less, or he would end the connection of all.
 others_are_no_less_patient() {
-	local CONNECT_OPTIONS=(-k 600) disk asking status=0
-	connect "$TARGET4"
+	local disk asking status=0
+	connect_idle
 	disk=$(disk "$CTRL" 1)
 	chmod 666 "$disk"
-	silence
 	setpriv --reuid=65534 --regid=65534 --clear-groups -- python3 "$HERE/ioctls.py" hasty "$disk" \
 		>"$SCRATCH/hasty" 2>&1 &
 	asking=$!
 	defer end_process $asking
 	sleep $((3 * SLOWDOWN))
 	! process_ended $asking || fail "it is not waited for: $(<"$SCRATCH/hasty")"
-	silence_ends
+	works_again
 	wait_until 30 process_ended $asking || fail "it has no answer"
 	wait $asking || status=$?
 	same "status ($(<"$SCRATCH/hasty"))" 0 $status
 	same state live "$(ctrl_field "$CTRL" state)"
 	connected_anew 0 0
+	leave
 }
 
 # What is asked while the connection is lost ends when that is seen; afterwards all is well.
