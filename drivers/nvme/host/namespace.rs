@@ -28,6 +28,7 @@ use kernel::{
     sync::Arc, //
 };
 use nvme_wire::{
+    changed_namespaces::changed_namespaces,
     duplicates::{
         self,
         Claim, //
@@ -290,10 +291,15 @@ impl Described {
 
 /// Finds the active namespaces of a controller: as many as get disks, and those that have one.
 /// Sleeps, but not for I/O.
+///
+/// `told` is the page in which the target said what changed, or nothing. A namespace that it names and
+/// that is not there may be there soon, and is looked for again: Linux's target tells of one just
+/// before it lists it.
 pub(crate) fn find(
     controller: &Controller,
     admin: &Admin<'_>,
     inventory: &Inventory,
+    told: &[u8],
 ) -> Result<Found, Failure> {
     let look = controller.with_namespaces_mut(|namespaces| {
         namespaces.look = Look(namespaces.look.0.wrapping_add(1));
@@ -306,6 +312,7 @@ pub(crate) fn find(
         nvm: nvm_controller(admin, inventory.version)?,
         seen: 0,
         last: 0,
+        awaited: told_of(told)?,
         found: Found {
             look,
             list: KVec::new(),
@@ -316,10 +323,23 @@ pub(crate) fn find(
         refusals: Refusals::new(),
     };
     search.look_at_listed()?;
+    if !search.awaited.is_empty() {
+        search.refusals.pass();
+    }
     search.refuse_taken();
     search.refuse_duplicates()?;
     controller.refuse(search.refusals, MAX_NAMESPACES);
     Ok(search.found)
+}
+
+/// Those of which the target told.
+fn told_of(page: &[u8]) -> Result<KVec<u32>, Failure> {
+    let mut told = KVec::new();
+    for nsid in changed_namespaces(page) {
+        told.push(nsid, GFP_KERNEL)
+            .map_err(|_| Failure::kernel(ErrorStage::Namespaces, ENOMEM, "disk"))?;
+    }
+    Ok(told)
 }
 
 /// A search for namespaces, in the order of their numbers.
@@ -332,6 +352,8 @@ struct Search<'a> {
     seen: usize,
     /// The last of them.
     last: u32,
+    /// Those of which the target told, and that were not looked at.
+    awaited: KVec<u32>,
     found: Found,
     refusals: Refusals,
 }
@@ -432,6 +454,7 @@ impl Search<'_> {
     fn look(&mut self, nsid: u32) -> Result<(), Failure> {
         self.seen = self.seen.saturating_add(1);
         self.last = nsid;
+        self.awaited.retain(|awaited| *awaited != nsid);
         self.admin.stay_alive()?;
         let memory = |_| Failure::kernel(ErrorStage::Namespaces, ENOMEM, "disk");
         let has_disk = || {

@@ -24,6 +24,7 @@ pub mod again;
 pub mod async_event;
 pub mod backoff;
 pub mod block_status;
+pub mod changed_namespaces;
 pub mod cid;
 pub mod connect;
 pub mod cqe;

@@ -191,9 +191,9 @@ impl Admin<'_> {
         }
     }
 
-    /// Reads which namespaces changed, so that the next change is an event again. What it says
-    /// does not matter, as all of them are looked at: a list that lies hides nothing.
-    pub(super) fn clear_changed_namespaces(&self) -> Result<(), Failure> {
+    /// Reads which namespaces changed, so that the next change is an event again; `None` from who
+    /// has no such list. All namespaces are looked at anyway: a list that lies hides nothing.
+    pub(super) fn take_changed_namespaces(&self) -> Result<Option<Buffer>, Failure> {
         let (stage, what) = (ErrorStage::Namespaces, "list of changed namespaces");
         let page = LogPage::new(
             LogPage::CHANGED_NAMESPACES,
@@ -202,9 +202,10 @@ impl Admin<'_> {
         )
         .map_err(|why| Failure::new(stage, EINVAL, format_args!("{what}: {why}")))?;
         match self.log_page(stage, page, what) {
-            // Who has no list may have told of a change all the same.
-            Err(failure) if failure.nvme_status.is_none() => Err(failure),
-            _ => Ok(()),
+            Ok(list) => Ok(Some(list)),
+            // Who has none may have told of a change all the same.
+            Err(failure) if failure.nvme_status.is_some() => Ok(None),
+            Err(failure) => Err(failure),
         }
     }
 

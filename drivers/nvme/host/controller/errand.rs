@@ -13,6 +13,7 @@ use super::{
     Admin,
     Controller,
     Inventory,
+    Scans,
     Sender, //
 };
 use crate::{
@@ -35,6 +36,7 @@ use rrdma::{
         TagSet, //
     },
     errno,
+    scatter::Buffer,
     sync::Deadline, //
 };
 
@@ -89,9 +91,12 @@ impl Controller {
 
     /// Brings the disks in line with what there is.
     fn scan(self: &Arc<Self>, turn: &Turn<'_>, inventory: &Inventory) -> Result<(), Failure> {
-        let number = self.shown.lock().scans.asked;
+        let Scans {
+            asked: number,
+            done,
+        } = self.shown.lock().scans;
         let result = self
-            .find(inventory)
+            .find(inventory, number != done)
             .and_then(|found| self.follow(turn, found));
         match &result {
             // The connection ended meanwhile, or there is to be none: then it is still due.
@@ -113,7 +118,8 @@ impl Controller {
         result
     }
 
-    fn find(&self, inventory: &Inventory) -> Result<Found, Failure> {
+    /// Finds what namespaces there are; `asked` if somebody asked for it, and no look has come of it.
+    fn find(&self, inventory: &Inventory, asked: bool) -> Result<Found, Failure> {
         let admin = Admin {
             sender: Sender::Errand,
             controller: self,
@@ -121,8 +127,11 @@ impl Controller {
             deadline: Deadline::NEVER,
         };
         // First: what changes from here on is told again.
-        admin.clear_changed_namespaces()?;
-        namespace::find(self, &admin, inventory)
+        let list = admin.take_changed_namespaces()?;
+        // Who goes on to tell of a namespace that is not there has us look for it once, not again
+        // and again.
+        let told = list.as_ref().filter(|_| asked);
+        namespace::find(self, &admin, inventory, told.map_or(&[], Buffer::bytes))
     }
 
     /// Brings the disks' hardware queues in line with ours. Requests that were on more of them

@@ -139,7 +139,7 @@ impl Controller {
             controller: self,
             deadline: inventory.deadline,
         };
-        let found = namespace::find(self, &admin, inventory)?;
+        let found = namespace::find(self, &admin, inventory, &[])?;
         self.start_errand(turn, Errand::Follow(found));
         self.serve_until(session, inventory.deadline, || {
             let stage = ErrorStage::Namespaces;

@@ -162,7 +162,7 @@ impl Controller {
             deadline,
         };
         // What changes besides is for an errand: here I/O is held back, and must not be waited for.
-        let found = namespace::find(self, &admin, &session.inventory)
+        let found = namespace::find(self, &admin, &session.inventory, &[])
             .and_then(|found| found.lose_disks(self).map(|()| found));
         match found {
             Ok(found) => Ok((session, found)),

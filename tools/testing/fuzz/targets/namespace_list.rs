@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A page of the list of active namespaces, which may not be endless.
+//! A page of the list of active namespaces, which may not be endless, or of those that changed.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use nvme_wire::changed_namespaces::changed_namespaces;
 use nvme_wire::identify::ActiveNamespaces;
+use nvme_wire::sqe::ALL_NAMESPACES;
 
 fuzz_target!(|data: &[u8]| {
     let Some((after, list)) = data.split_first_chunk() else {
@@ -21,6 +23,8 @@ fuzz_target!(|data: &[u8]| {
     }
     assert!(number == 0 || number == page.len());
     for data in [&page[..], list] {
+        assert!(changed_namespaces(data).count() <= data.len() / 4);
+        assert!(changed_namespaces(data).all(|nsid| nsid != 0 && nsid != ALL_NAMESPACES));
         match ActiveNamespaces::parse(data, after) {
             Ok(list) => {
                 let mut last = after;

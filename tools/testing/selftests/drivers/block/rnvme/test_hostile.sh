@@ -490,11 +490,6 @@ asked_for_during_a_look() {
 	leave
 }
 
-# has_listed TIMES: whether the target was asked so often what namespaces there are.
-has_listed() {
-	[ "$(count list)" -ge "$1" ]
-}
-
 # says PATTERN: whether the controller has failed so.
 says() {
 	grep -qE -e "$1" <<<"$(ctrl_field "$CTRL" message)"

@@ -238,6 +238,8 @@ resets_under_a_flood_of_events() {
 	appears "${CTRL}n2"
 	goes "${CTRL}n3"
 	same state live "$(ctrl_field "$CTRL" state)"
+	# The disk may be one that is about to go, by a look at what there was before.
+	run rnvme rescan "$CTRL"
 	same "namespaces" 2 "$(ctrl_number nr_namespaces)"
 	same "size of a block" 4096 "$(queue_limit "${CTRL}n2" logical_block_size)"
 	run dd if="/dev/${CTRL}n2" of=/dev/null bs=64k count=1 iflag=direct
@@ -297,6 +299,35 @@ rescan_on_demand() {
 	expect 3 rnvme rescan no-such
 	disconnect "$CTRL"
 	gone
+}
+
+# Linux's target tells of a namespace before it lists it: a look may come in between.
+told_of_before_it_is_listed() {
+	local asked
+	SLOW=1000 AFTER=1 hostile list poke 0 0 4
+	connect "$TARGET4" --timeout $((30 * SLOWDOWN))
+	NUMBER=$(disk_number)
+	rnvme rescan "$CTRL" >"$SCRATCH/rescan" 2>&1 &
+	asked=$!
+	defer end_process $asked
+	wait_until "$SOON" has_listed 2 || fail "nobody looks: $(<"$SCRATCH/rescan")"
+	# This look sees none, and the next ones all.
+	kill -USR1 "$TARGET"
+	wait $asked || fail "$(<"$SCRATCH/rescan")"
+	wait_until "$FOLLOWED" other_disk "$NUMBER" || fail "after $(count list) looks there is no disk"
+	same looks 3 "$(count list)"
+	leave
+}
+
+# Of what does not come at all only the first look after it was told is followed by another one.
+told_of_and_never_listed() {
+	hostile changed poke 7 0 4
+	connect_hostile
+	run rnvme rescan "$CTRL"
+	wait_until "$SOON" has_listed 3 || fail "nobody looks for what was told"
+	sleep 1
+	same looks 3 "$(count list)"
+	leave
 }
 
 # looks_again TARGET...: the target is as it says from the second look on, which the user asks for.
@@ -397,7 +428,7 @@ disconnect_during_a_rescan() {
 	rnvme rescan "$CTRL" >"$SCRATCH/rescan" 2>&1 &
 	pid=$!
 	defer end_process $pid
-	wait_until "$FOLLOWED" listed 2 || fail "nobody looked"
+	wait_until "$FOLLOWED" has_listed 2 || fail "nobody looked"
 	began=$(now)
 	disconnect "$CTRL"
 	took=$(($(now) - began))
@@ -406,10 +437,6 @@ disconnect_during_a_rescan() {
 	same "status of the rescan" 1 $status
 	has "$(<"$SCRATCH/rescan")" 'removed meanwhile'
 	gone
-}
-
-listed() {
-	[ "$(count list)" -ge "$1" ]
 }
 
 # Nor does a loss, or what comes after it: then the look is due again.
@@ -624,6 +651,8 @@ main setup \
 	resets_under_a_flood_of_events \
 	rescan_while_connecting \
 	rescan_on_demand \
+	told_of_before_it_is_listed \
+	told_of_and_never_listed \
 	changes_of_all_kinds \
 	unreadable_list \
 	floods_with_events \

@@ -79,6 +79,11 @@ count() {
 	grep -c " $1\$" "$SCRATCH/seen"
 }
 
+# has_listed TIMES: whether the target was asked so often what namespaces there are.
+has_listed() {
+	[ "$(count list)" -ge "$1" ]
+}
+
 # gone: nothing of the controller is left, and the target is not needed any more.
 gone() {
 	no_disks || fail "a disk is left"
