@@ -28,7 +28,7 @@ use kernel::{
     sync::Arc, //
 };
 use nvme_wire::{
-    changed_namespaces::changed_namespaces,
+    changed_namespaces::ChangedNamespaces,
     duplicates::{
         self,
         Claim, //
@@ -292,14 +292,13 @@ impl Described {
 /// Finds the active namespaces of a controller: as many as get disks, and those that have one.
 /// Sleeps, but not for I/O.
 ///
-/// `told` is the page in which the target said what changed, or nothing. A namespace that it names and
-/// that is not there may be there soon, and is looked for again: Linux's target tells of one just
-/// before it lists it.
+/// A namespace that is among those of which the target `told`, and is not there, may be there soon, and
+/// is looked for again: Linux's target tells of one just before it lists it.
 pub(crate) fn find(
     controller: &Controller,
     admin: &Admin<'_>,
     inventory: &Inventory,
-    told: &[u8],
+    told: ChangedNamespaces<'_>,
 ) -> Result<Found, Failure> {
     let look = controller.with_namespaces_mut(|namespaces| {
         namespaces.look = Look(namespaces.look.0.wrapping_add(1));
@@ -312,7 +311,7 @@ pub(crate) fn find(
         nvm: nvm_controller(admin, inventory.version)?,
         seen: 0,
         last: 0,
-        awaited: told_of(told)?,
+        awaited: collect(told)?,
         found: Found {
             look,
             list: KVec::new(),
@@ -332,14 +331,14 @@ pub(crate) fn find(
     Ok(search.found)
 }
 
-/// Those of which the target told.
-fn told_of(page: &[u8]) -> Result<KVec<u32>, Failure> {
-    let mut told = KVec::new();
-    for nsid in changed_namespaces(page) {
-        told.push(nsid, GFP_KERNEL)
+fn collect(told: ChangedNamespaces<'_>) -> Result<KVec<u32>, Failure> {
+    let mut nsids = KVec::new();
+    for nsid in told.iter() {
+        nsids
+            .push(nsid, GFP_KERNEL)
             .map_err(|_| Failure::kernel(ErrorStage::Namespaces, ENOMEM, "disk"))?;
     }
-    Ok(told)
+    Ok(nsids)
 }
 
 /// A search for namespaces, in the order of their numbers.

@@ -2,14 +2,24 @@
 
 //! Changed Namespace List: the log page in which a target says where to look.
 
+use crate::layout::numbers;
 use crate::sqe::ALL_NAMESPACES;
 
-/// The namespaces that a page of the log names. Of more than it has room for it names none.
-pub fn changed_namespaces(page: &[u8]) -> impl Iterator<Item = u32> + '_ {
-    page.chunks_exact(4)
-        .filter_map(|entry| entry.first_chunk().copied())
-        .map(u32::from_le_bytes)
-        .take_while(|nsid| ![0, ALL_NAMESPACES].contains(nsid))
+/// The namespaces that changed, as a page of the log has them; by default none.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct ChangedNamespaces<'a>(&'a [u8]);
+
+impl<'a> ChangedNamespaces<'a> {
+    /// Those of this page. Any bytes are one.
+    #[must_use]
+    pub const fn new(page: &'a [u8]) -> Self {
+        Self(page)
+    }
+
+    /// Those that it names. Of more than it has room for it names none.
+    pub fn iter(self) -> impl Iterator<Item = u32> + 'a {
+        numbers(self.0).take_while(|nsid| ![0, ALL_NAMESPACES].contains(nsid))
+    }
 }
 
 #[cfg(test)]
@@ -18,7 +28,7 @@ mod tests {
 
     fn named(entries: &[u32]) -> Vec<u32> {
         let page: Vec<u8> = entries.iter().flat_map(|nsid| nsid.to_le_bytes()).collect();
-        changed_namespaces(&page).collect()
+        ChangedNamespaces::new(&page).iter().collect()
     }
 
     #[test]
@@ -32,9 +42,8 @@ mod tests {
 
     #[test]
     fn what_is_no_entry_names_none() {
-        assert_eq!(
-            changed_namespaces(&[1, 0, 0, 0, 9, 9, 9]).collect::<Vec<_>>(),
-            [1]
-        );
+        let odd = ChangedNamespaces::new(&[1, 0, 0, 0, 9, 9, 9]);
+        assert_eq!(odd.iter().collect::<Vec<_>>(), [1]);
+        assert_eq!(ChangedNamespaces::default().iter().count(), 0);
     }
 }

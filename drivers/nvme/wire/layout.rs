@@ -5,6 +5,13 @@
 //! Offsets are constants: one that does not fit its block fails to compile,
 //! so that neither reading nor writing a field has an error to report.
 
+/// A list of numbers of 32 bits; bytes after the last whole one are none.
+pub(crate) fn numbers(list: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    list.chunks_exact(4)
+        .filter_map(|entry| entry.first_chunk().copied())
+        .map(u32::from_le_bytes)
+}
+
 /// A block of `N` bytes to read fields from.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a, const N: usize>(&'a [u8; N]);

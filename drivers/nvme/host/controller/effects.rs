@@ -27,6 +27,7 @@ use kernel::{
     sync::Arc, //
 };
 use nvme_wire::{
+    changed_namespaces::ChangedNamespaces,
     effects::{
         Effects,
         IoPermissions, //
@@ -140,7 +141,7 @@ impl Controller {
     /// Makes the disks refuse I/O that would reach something else. Where that cannot be seen now,
     /// that is those of the namespaces that the command named.
     fn look_again(&self, admin: &Admin<'_>, inventory: &Inventory, named: Option<u32>) {
-        let looked = namespace::find(self, admin, inventory, &[]);
+        let looked = namespace::find(self, admin, inventory, ChangedNamespaces::default());
         match looked.and_then(|found| found.lose_disks(self)) {
             Ok(()) => {}
             // The connection ended, and on the next one they are looked at before there is I/O.

@@ -30,13 +30,13 @@ use kernel::{
     sync::Arc,
     workqueue::WorkItem, //
 };
+use nvme_wire::changed_namespaces::ChangedNamespaces;
 use rrdma::{
     block::{
         QueueCounts,
         TagSet, //
     },
     errno,
-    scatter::Buffer,
     sync::Deadline, //
 };
 
@@ -118,7 +118,7 @@ impl Controller {
         result
     }
 
-    /// Finds what namespaces there are; `asked` if somebody asked for it, and no look has come of it.
+    /// Finds what namespaces there are, because somebody `asked`, or because something was missing.
     fn find(&self, inventory: &Inventory, asked: bool) -> Result<Found, Failure> {
         let admin = Admin {
             sender: Sender::Errand,
@@ -130,8 +130,11 @@ impl Controller {
         let list = admin.take_changed_namespaces()?;
         // Who goes on to tell of a namespace that is not there has us look for it once, not again
         // and again.
-        let told = list.as_ref().filter(|_| asked);
-        namespace::find(self, &admin, inventory, told.map_or(&[], Buffer::bytes))
+        let told = match &list {
+            Some(page) if asked => ChangedNamespaces::new(page.bytes()),
+            _ => ChangedNamespaces::default(),
+        };
+        namespace::find(self, &admin, inventory, told)
     }
 
     /// Brings the disks' hardware queues in line with ours. Requests that were on more of them

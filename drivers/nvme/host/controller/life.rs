@@ -38,6 +38,7 @@ use nvme_wire::{
         Looks,
         Outcome, //
     },
+    changed_namespaces::ChangedNamespaces,
     keep_alive::KeepAlive,
     state::State, //
 };
@@ -139,7 +140,7 @@ impl Controller {
             controller: self,
             deadline: inventory.deadline,
         };
-        let found = namespace::find(self, &admin, inventory, &[])?;
+        let found = namespace::find(self, &admin, inventory, ChangedNamespaces::default())?;
         self.start_errand(turn, Errand::Follow(found));
         self.serve_until(session, inventory.deadline, || {
             let stage = ErrorStage::Namespaces;

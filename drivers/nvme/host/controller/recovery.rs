@@ -36,6 +36,7 @@ use kernel::{
     },
 };
 use nvme_wire::{
+    changed_namespaces::ChangedNamespaces,
     loss::{
         Action,
         Earlier,
@@ -162,8 +163,13 @@ impl Controller {
             deadline,
         };
         // What changes besides is for an errand: here I/O is held back, and must not be waited for.
-        let found = namespace::find(self, &admin, &session.inventory, &[])
-            .and_then(|found| found.lose_disks(self).map(|()| found));
+        let found = namespace::find(
+            self,
+            &admin,
+            &session.inventory,
+            ChangedNamespaces::default(),
+        )
+        .and_then(|found| found.lose_disks(self).map(|()| found));
         match found {
             Ok(found) => Ok((session, found)),
             Err(failure) => {

@@ -3,6 +3,7 @@
 //! Identify Active Namespace List.
 
 use super::ShortData;
+use crate::layout::numbers;
 use crate::sqe::{Identify, ALL_NAMESPACES};
 use core::fmt;
 
@@ -27,7 +28,7 @@ impl<'a> ActiveNamespaces<'a> {
             len: 0,
             last: after,
         };
-        for nsid in entries(page).take_while(|nsid| *nsid != 0) {
+        for nsid in numbers(page).take_while(|nsid| *nsid != 0) {
             // Else a peer could make the list endless.
             if nsid <= list.last || nsid == ALL_NAMESPACES {
                 return Err(InvalidList::Order {
@@ -43,7 +44,7 @@ impl<'a> ActiveNamespaces<'a> {
 
     /// The namespaces' identifiers.
     pub fn iter(&self) -> impl Iterator<Item = u32> + 'a {
-        entries(self.page).take(self.len)
+        numbers(self.page).take(self.len)
     }
 
     /// Whether there may be more: after which namespace to ask for the next
@@ -59,12 +60,6 @@ impl<'a> ActiveNamespaces<'a> {
             None
         }
     }
-}
-
-fn entries(page: &[u8; Identify::DATA_SIZE]) -> impl Iterator<Item = u32> + '_ {
-    page.chunks_exact(ActiveNamespaces::ENTRY_SIZE)
-        .filter_map(|entry| entry.first_chunk().copied())
-        .map(u32::from_le_bytes)
 }
 
 /// Why a list cannot be used.

@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nvme_wire::changed_namespaces::changed_namespaces;
+use nvme_wire::changed_namespaces::ChangedNamespaces;
 use nvme_wire::identify::ActiveNamespaces;
 use nvme_wire::sqe::ALL_NAMESPACES;
 
@@ -23,8 +23,11 @@ fuzz_target!(|data: &[u8]| {
     }
     assert!(number == 0 || number == page.len());
     for data in [&page[..], list] {
-        assert!(changed_namespaces(data).count() <= data.len() / 4);
-        assert!(changed_namespaces(data).all(|nsid| nsid != 0 && nsid != ALL_NAMESPACES));
+        let changed = ChangedNamespaces::new(data);
+        assert!(changed.iter().count() <= data.len() / 4);
+        assert!(changed
+            .iter()
+            .all(|nsid| nsid != 0 && nsid != ALL_NAMESPACES));
         match ActiveNamespaces::parse(data, after) {
             Ok(list) => {
                 let mut last = after;
