@@ -12,7 +12,7 @@ KDIR ?=
 RELEASE ?= $(shell uname -r)
 DESTDIR ?=
 # The program to install, if it is not the one that was built here.
-PROGRAM ?= build/cargo/release/rnvme
+PROGRAM ?= build/cargo/release/rnvmf
 # For `make bench`: less of it.
 QUICK ?=
 LONG ?=
@@ -34,9 +34,9 @@ help:
 #: make bench QUICK=1      less of it, in some minutes
 #: make check              format, lints, documents, compile-fail tests
 #: make shell              a shell in a VM with the modules and the program
-#: make modules            build rrdma.ko, rnvme.ko and the samples for the stock kernel
+#: make modules            build rrdma.ko, rnvmf.ko and the samples for the stock kernel
 #: make modules KDIR=DIR   build them for a kernel build directory of yours
-#: make program            build the program rnvme
+#: make program            build the program rnvmf
 #: make install            put what was built for the running kernel into this system
 #: make install-dkms       the same, but for DKMS to build the modules
 #: make uninstall          take it away again
@@ -46,7 +46,7 @@ help:
 #: make test KERNEL="newest 7.2" runs the selftests on each,
 #: TESTS="test_load.sh test_fs.sh" only these; LONG=1 lets those that repeat go on for longer.
 #: make install RELEASE=7.3.4 DESTDIR=/mnt is for another kernel, and another system;
-#: PROGRAM=tools/rnvme/target/release/rnvme installs a program that you built yourself.
+#: PROGRAM=tools/rnvmf/target/release/rnvmf installs a program that you built yourself.
 #: `tools/testing/vm/ground list` names those on offer; `tools/testing/vm/run --help`
 #: tells how to run any command in a VM.
 
@@ -60,7 +60,7 @@ build:
 	+@$(vm)/ground build $(kernel-option)
 
 run: build
-	@$(vm)/run $(kernel-option) -- /opt/rnvme/src/$(vm)/demo.sh
+	@$(vm)/run $(kernel-option) -- /opt/rnvmf/src/$(vm)/demo.sh
 
 shell: build
 	@$(vm)/run $(kernel-option) --timeout 0 --interactive -- bash -l

@@ -49,7 +49,7 @@ pub mod trace;
 module! {
     type: Rrdma,
     name: "rrdma",
-    authors: ["The rnvme developers"],
+    authors: ["The rnvmf developers"],
     description: "Rust layer over RDMA verbs, the connection manager, blk-mq and genetlink",
     license: "GPL",
 }

@@ -21,10 +21,10 @@
 //! ```ignore
 //! // drivers/nvme/host/trace.rs
 //! rrdma::tracepoints! {
-//!     bindings: concat!(env!("RNVME_GENERATED"), "/trace_generated.rs");
+//!     bindings: concat!(env!("RNVMF_GENERATED"), "/trace_generated.rs");
 //!
 //!     /// A command is about to go to the target.
-//!     fn rnvme_queue_command(rnvme_trace_command);
+//!     fn rnvmf_queue_command(rnvmf_trace_command);
 //! }
 //! ```
 //!

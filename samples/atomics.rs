@@ -55,7 +55,7 @@ mod pair;
 module! {
     type: job::Handle,
     name: "rrdma_atomics",
-    authors: ["The rnvme developers"],
+    authors: ["The rnvmf developers"],
     description: "Sample: atomic operations on memory of a peer",
     license: "GPL",
 }

@@ -92,7 +92,7 @@ mod overrun;
 module! {
     type: job::Handle,
     name: "rrdma_completion_queues",
-    authors: ["The rnvme developers"],
+    authors: ["The rnvmf developers"],
     description: "Sample: the kinds of completion queues, and who polls them",
     license: "GPL",
 }

@@ -37,7 +37,7 @@ use rrdma::{
 module! {
     type: DeviceInfo,
     name: "rrdma_device_info",
-    authors: ["The rnvme developers"],
+    authors: ["The rnvmf developers"],
     description: "Sample: RDMA devices, their ports and addresses, and what happens to them",
     license: "GPL",
 }

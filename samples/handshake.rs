@@ -28,7 +28,7 @@ mod common;
 module! {
     type: job::Handle,
     name: "rrdma_handshake",
-    authors: ["The rnvme developers"],
+    authors: ["The rnvmf developers"],
     description: "Sample: how two ends learn of each other's queue pair",
     license: "GPL",
 }

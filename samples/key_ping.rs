@@ -56,7 +56,7 @@ use link::Link;
 module! {
     type: job::Handle,
     name: "rrdma_key_ping",
-    authors: ["The rnvme developers"],
+    authors: ["The rnvmf developers"],
     description: "Sample: memory that a peer reads and writes by its key, a peer of rping",
     license: "GPL",
 }

@@ -87,7 +87,7 @@ mod common;
 module! {
     type: job::Handle,
     name: "rrdma_many_peers",
-    authors: ["The rnvme developers"],
+    authors: ["The rnvmf developers"],
     description: "Sample: what a full mesh costs, with shared receives and without",
     license: "GPL",
 }

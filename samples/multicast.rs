@@ -39,7 +39,7 @@ use party::{
 module! {
     type: job::Handle,
     name: "rrdma_multicast",
-    authors: ["The rnvme developers"],
+    authors: ["The rnvmf developers"],
     description: "Sample: datagrams to a multicast group, a peer of mckey",
     license: "GPL",
 }

@@ -94,7 +94,7 @@ mod common;
 module! {
     type: job::Handle,
     name: "rrdma_qp_states",
-    authors: ["The rnvme developers"],
+    authors: ["The rnvmf developers"],
     description: "Sample: the states of queue pairs, and what they refuse",
     license: "GPL",
 }

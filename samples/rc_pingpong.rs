@@ -45,7 +45,7 @@ mod pingpong;
 module! {
     type: job::Handle,
     name: "rrdma_rc_pingpong",
-    authors: ["The rnvme developers"],
+    authors: ["The rnvmf developers"],
     description: "Sample: ping-pong over a reliable connection made by hand",
     license: "GPL",
 }

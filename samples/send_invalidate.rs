@@ -56,7 +56,7 @@ mod pair;
 module! {
     type: job::Handle,
     name: "rrdma_send_invalidate",
-    authors: ["The rnvme developers"],
+    authors: ["The rnvmf developers"],
     description: "Sample: a message that ends the access of its sender",
     license: "GPL",
 }

@@ -74,7 +74,7 @@ mod game;
 module! {
     type: job::Handle,
     name: "rrdma_srq_pingpong",
-    authors: ["The rnvme developers"],
+    authors: ["The rnvmf developers"],
     description: "Sample: ping-pong on queue pairs that share their receives",
     license: "GPL",
 }

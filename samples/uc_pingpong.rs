@@ -45,7 +45,7 @@ mod pingpong;
 module! {
     type: job::Handle,
     name: "rrdma_uc_pingpong",
-    authors: ["The rnvme developers"],
+    authors: ["The rnvmf developers"],
     description: "Sample: ping-pong over an unreliable connection made by hand",
     license: "GPL",
 }

@@ -62,7 +62,7 @@ mod pingpong;
 module! {
     type: job::Handle,
     name: "rrdma_ud_pingpong",
-    authors: ["The rnvme developers"],
+    authors: ["The rnvmf developers"],
     description: "Sample: ping-pong of datagrams",
     license: "GPL",
 }

@@ -47,7 +47,7 @@ use party::{
 module! {
     type: job::Handle,
     name: "rrdma_ud_service",
-    authors: ["The rnvme developers"],
+    authors: ["The rnvmf developers"],
     description: "Sample: datagrams to a service at an address, a peer of udaddy",
     license: "GPL",
 }

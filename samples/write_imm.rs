@@ -59,7 +59,7 @@ mod unposted;
 module! {
     type: job::Handle,
     name: "rrdma_write_imm",
-    authors: ["The rnvme developers"],
+    authors: ["The rnvmf developers"],
     description: "Sample: writes to memory of a peer, with immediate data",
     license: "GPL",
 }

@@ -84,7 +84,7 @@ const ALL: Msecs = Msecs::from_secs(10);
 module! {
     type: Hello,
     name: "rrdma_hello",
-    authors: ["The rnvme developers"],
+    authors: ["The rnvmf developers"],
     description: "Says hello over RDMA",
     license: "GPL",
 }

@@ -7,7 +7,7 @@ import textwrap
 
 from spec import Attribute, AttributeSet, Constant, Enumeration, Request, Specification
 
-SOURCE = "Documentation/netlink/specs/rnvme.yaml"
+SOURCE = "Documentation/netlink/specs/rnvmf.yaml"
 GENERATOR = "tools/netlink/gen-uapi"
 
 # rustfmt's widths of a line and of a struct literal that stays on its line.

@@ -74,7 +74,7 @@ impl Alarm {
     pub(crate) fn new(wake: Arc<TimedCompletion>) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                trouble <- new_irq_lock!(None, "rnvme::Alarm"),
+                trouble <- new_irq_lock!(None, "rnvmf::Alarm"),
                 wake,
             }),
             GFP_KERNEL,

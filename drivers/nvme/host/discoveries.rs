@@ -47,7 +47,7 @@ impl Discoveries {
                 all: KVec::new(),
                 next: 0,
                 closed: false,
-            }, "rnvme::Discoveries::list"),
+            }, "rnvmf::Discoveries::list"),
         })
     }
 

@@ -159,7 +159,7 @@ impl From<AllocError> for Refusal {
 struct Client;
 
 impl client::Client for Client {
-    const NAME: &'static CStr = c"rnvme";
+    const NAME: &'static CStr = c"rnvmf";
 
     type Context = Arc<Host>;
 
@@ -179,24 +179,24 @@ impl Host {
         // A controller has one errand at a time, but each NUMA node has a share of the room only,
         // and errands that wait for a target must not keep those of other controllers out.
         let flags = QueueFlags::UNBOUND | QueueFlags::MEM_RECLAIM;
-        let errands = OwnedQueue::new(c"rnvme", flags, OwnedQueue::MAX_ACTIVE)?;
+        let errands = OwnedQueue::new(c"rnvmf", flags, OwnedQueue::MAX_ACTIVE)?;
         let host = Arc::pin_init(
             try_pin_init!(Self {
                 module,
-                class: Class::new(c"rnvme")?,
-                numbers: Numbers::new(c"rnvme", MAX_CONTROLLERS)?,
-                threads <- new_mutex!(Some(KVec::new()), "rnvme::Host::threads"),
-                errands <- new_mutex!(Some(errands), "rnvme::Host::errands"),
-                client <- new_mutex!(None, "rnvme::Host::client"),
-                family <- new_mutex!(None, "rnvme::Host::family"),
+                class: Class::new(c"rnvmf")?,
+                numbers: Numbers::new(c"rnvmf", MAX_CONTROLLERS)?,
+                threads <- new_mutex!(Some(KVec::new()), "rnvmf::Host::threads"),
+                errands <- new_mutex!(Some(errands), "rnvmf::Host::errands"),
+                client <- new_mutex!(None, "rnvmf::Host::client"),
+                family <- new_mutex!(None, "rnvmf::Host::family"),
                 controllers <- new_mutex!(Controllers {
                     list: KVec::new(),
                     last_id: 0,
                     leaving: 0,
                     generation: 1,
                     closed: false,
-                }, "rnvme::Host::controllers"),
-                naming <- new_mutex!((), "rnvme::Host::naming"),
+                }, "rnvmf::Host::controllers"),
+                naming <- new_mutex!((), "rnvmf::Host::naming"),
                 disks: Atomic::new(0),
                 identities <- Identities::new(),
                 discoveries <- Discoveries::new(),
@@ -296,7 +296,7 @@ impl Host {
         })?;
         let life = discovery.clone();
         let run = move || Discovery::run(&life);
-        if let Err(error) = self.spawn(fmt!("rnvme-log{}", discovery.id), run) {
+        if let Err(error) = self.spawn(fmt!("rnvmf-log{}", discovery.id), run) {
             self.discoveries.leave(&discovery);
             // Who closes them all may wait for it.
             discovery.never_ran();

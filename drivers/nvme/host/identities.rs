@@ -56,7 +56,7 @@ impl Identities {
     /// None is.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            taken <- new_mutex!(KVec::new(), "rnvme::Identities::taken"),
+            taken <- new_mutex!(KVec::new(), "rnvmf::Identities::taken"),
         })
     }
 

@@ -406,7 +406,7 @@ impl Blocks {
     /// were too many already.
     #[cold]
     fn tell_failure(&self, request: &Request<Io>, status: nvme_wire::status::Status, retries: u8) {
-        if request.is_quiet() || !self.controller.failed_io.allows(c"rnvme: failed I/O") {
+        if request.is_quiet() || !self.controller.failed_io.allows(c"rnvmf: failed I/O") {
             return;
         }
         let name = namespace::disk_name(self.controller.name.number(), self.wwid.nsid);

@@ -250,7 +250,7 @@ impl Drop for Birth<'_> {
 
 /// The name of the disk of a namespace.
 pub(crate) fn disk_name(controller: u32, nsid: u32) -> Message<31> {
-    Message::new(format_args!("rnvme{controller}n{nsid}"))
+    Message::new(format_args!("rnvmf{controller}n{nsid}"))
 }
 
 fn block_size(limits: &BlockLimits) -> u32 {

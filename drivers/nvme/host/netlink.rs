@@ -2,7 +2,7 @@
 
 //! The interface to user space: a generic netlink family.
 //!
-//! Specification: `Documentation/netlink/specs/rnvme.yaml`, of which [`uapi`] is
+//! Specification: `Documentation/netlink/specs/rnvmf.yaml`, of which [`uapi`] is
 //! made. A request sees the controllers of its own network namespace.
 
 mod encode;

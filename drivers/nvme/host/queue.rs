@@ -208,10 +208,10 @@ impl Queue {
                 Some(_) => Some(Slot::new(Self::watch_tag(&plan), &pd, watch::PAGES)?),
                 None => None,
             },
-            event <- new_irq_lock!(None, "rnvme::Queue::event"),
+            event <- new_irq_lock!(None, "rnvmf::Queue::event"),
             guests: Self::guests(&plan, &pd, desks)?,
             polled,
-            reply <- new_irq_lock!(None, "rnvme::Queue"),
+            reply <- new_irq_lock!(None, "rnvmf::Queue"),
             seen: {
                 let seen = Counter::new();
                 seen.set(stats.ended());
@@ -402,7 +402,7 @@ impl Queue {
     #[cold]
     fn kept_by_device(&self, id: CommandId) {
         pr_err!(
-            "rnvme{}: command {} on queue {} was never given back by the RDMA device, and cannot end\n",
+            "rnvmf{}: command {} on queue {} was never given back by the RDMA device, and cannot end\n",
             self.origin.ctrl_id,
             id.tag().get(),
             self.qid

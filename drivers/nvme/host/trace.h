@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The tracepoints of rnvme.
+ * The tracepoints of rnvmf.
  *
  * Each takes a structure that Rust made and that lives as long as the call: copy what is needed, and
  * read no more than the structure. bindgen reads this, too. Fields that the events of nvme and
@@ -8,10 +8,10 @@
  */
 
 #undef TRACE_SYSTEM
-#define TRACE_SYSTEM rnvme
+#define TRACE_SYSTEM rnvmf
 
-#if !defined(_RNVME_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
-#define _RNVME_TRACE_H
+#if !defined(_RNVMF_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define _RNVMF_TRACE_H
 
 #include <linux/blkdev.h>
 #include <linux/nvme.h>
@@ -23,7 +23,7 @@
 #ifndef TRACE_HEADER_MULTI_READ
 
 /* A command. */
-struct rnvme_trace_command {
+struct rnvmf_trace_command {
 	/* Its controller, or -1 if that is there for a discovery only. */
 	s32 ctrl_id;
 	u16 qid;
@@ -45,7 +45,7 @@ struct rnvme_trace_command {
 };
 
 /* The end of a command, with its response or without. */
-struct rnvme_trace_completion {
+struct rnvmf_trace_completion {
 	s32 ctrl_id;
 	u16 qid;
 	u16 cid;
@@ -59,7 +59,7 @@ struct rnvme_trace_completion {
 };
 
 /* A change of a controller's state. */
-struct rnvme_trace_state {
+struct rnvmf_trace_state {
 	s32 ctrl_id;
 	/* Of the failure behind it; or 0, and no reason. */
 	s32 error;
@@ -69,7 +69,7 @@ struct rnvme_trace_state {
 };
 
 /* An event of the connection manager. */
-struct rnvme_trace_cm_event {
+struct rnvmf_trace_cm_event {
 	s32 ctrl_id;
 	u16 qid;
 	/* enum rdma_cm_event_type */
@@ -130,8 +130,8 @@ TRACE_DEFINE_ENUM(nvme_fabrics_type_property_get);
 TRACE_DEFINE_ENUM(nvme_fabrics_type_auth_send);
 TRACE_DEFINE_ENUM(nvme_fabrics_type_auth_receive);
 
-TRACE_EVENT(rnvme_queue_command,
-	TP_PROTO(const struct rnvme_trace_command *command),
+TRACE_EVENT(rnvmf_queue_command,
+	TP_PROTO(const struct rnvmf_trace_command *command),
 	TP_ARGS(command),
 	TP_STRUCT__entry(
 		__array(char, disk, DISK_NAME_LEN)
@@ -161,7 +161,7 @@ TRACE_EVENT(rnvme_queue_command,
 		__entry->bytes = command->bytes;
 		memcpy(__entry->cdw10, command->cdw10, sizeof(__entry->cdw10));
 	),
-	TP_printk("rnvme%d: disk=%s, qid=%u, cmdid=%u, nsid=%u, flags=0x%x, bytes=%u, cmd=(%s slba=%llu, blocks=%u, cdw10=%s)",
+	TP_printk("rnvmf%d: disk=%s, qid=%u, cmdid=%u, nsid=%u, flags=0x%x, bytes=%u, cmd=(%s slba=%llu, blocks=%u, cdw10=%s)",
 		__entry->ctrl_id, __entry->disk, __entry->qid, __entry->cid, __entry->nsid,
 		__entry->flags, __entry->bytes,
 		show_opcode_name(__entry->qid, __entry->opcode, __entry->fctype),
@@ -169,8 +169,8 @@ TRACE_EVENT(rnvme_queue_command,
 	)
 );
 
-TRACE_EVENT(rnvme_complete_command,
-	TP_PROTO(const struct rnvme_trace_completion *completion),
+TRACE_EVENT(rnvmf_complete_command,
+	TP_PROTO(const struct rnvmf_trace_completion *completion),
 	TP_ARGS(completion),
 	TP_STRUCT__entry(
 		__array(char, disk, DISK_NAME_LEN)
@@ -192,14 +192,14 @@ TRACE_EVENT(rnvme_complete_command,
 		__entry->retries = completion->retries;
 		__entry->status = completion->status;
 	),
-	TP_printk("rnvme%d: disk=%s, qid=%u, cmdid=%u, opcode=0x%x, res=%#llx, retries=%u, status=%#x",
+	TP_printk("rnvmf%d: disk=%s, qid=%u, cmdid=%u, opcode=0x%x, res=%#llx, retries=%u, status=%#x",
 		__entry->ctrl_id, __entry->disk, __entry->qid, __entry->cid, __entry->opcode,
 		__entry->result, __entry->retries, __entry->status
 	)
 );
 
-TRACE_EVENT(rnvme_controller_state,
-	TP_PROTO(const struct rnvme_trace_state *state),
+TRACE_EVENT(rnvmf_controller_state,
+	TP_PROTO(const struct rnvmf_trace_state *state),
 	TP_ARGS(state),
 	TP_STRUCT__entry(
 		__field(int, ctrl_id)
@@ -215,13 +215,13 @@ TRACE_EVENT(rnvme_controller_state,
 		strscpy_pad(__entry->to, state->to, sizeof(__entry->to));
 		__assign_str(reason);
 	),
-	TP_printk("rnvme%d: from=%s, to=%s, error=%d, reason=%s",
+	TP_printk("rnvmf%d: from=%s, to=%s, error=%d, reason=%s",
 		__entry->ctrl_id, __entry->from, __entry->to, __entry->error, __get_str(reason)
 	)
 );
 
-TRACE_EVENT(rnvme_cm_event,
-	TP_PROTO(const struct rnvme_trace_cm_event *event),
+TRACE_EVENT(rnvmf_cm_event,
+	TP_PROTO(const struct rnvmf_trace_cm_event *event),
 	TP_ARGS(event),
 	TP_STRUCT__entry(
 		__field(int, ctrl_id)
@@ -235,12 +235,12 @@ TRACE_EVENT(rnvme_cm_event,
 		__entry->event = event->event;
 		__entry->status = event->status;
 	),
-	TP_printk("rnvme%d: qid=%u, event=%s, status=%d",
+	TP_printk("rnvmf%d: qid=%u, event=%s, status=%d",
 		__entry->ctrl_id, __entry->qid, rdma_show_cm_event(__entry->event), __entry->status
 	)
 );
 
-#endif /* _RNVME_TRACE_H */
+#endif /* _RNVMF_TRACE_H */
 
 #undef TRACE_INCLUDE_PATH
 #define TRACE_INCLUDE_PATH .

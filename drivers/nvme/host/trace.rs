@@ -21,16 +21,16 @@ use nvme_wire::{
 use rrdma::rdma::cm;
 
 rrdma::tracepoints! {
-    bindings: concat!(env!("RNVME_GENERATED"), "/trace_generated.rs");
+    bindings: concat!(env!("RNVMF_GENERATED"), "/trace_generated.rs");
 
     /// A command is about to go to the target.
-    fn rnvme_queue_command(rnvme_trace_command);
+    fn rnvmf_queue_command(rnvmf_trace_command);
     /// A command is over.
-    fn rnvme_complete_command(rnvme_trace_completion);
+    fn rnvmf_complete_command(rnvmf_trace_completion);
     /// A controller is in another state.
-    fn rnvme_controller_state(rnvme_trace_state);
+    fn rnvmf_controller_state(rnvmf_trace_state);
     /// The connection manager tells something.
-    fn rnvme_cm_event(rnvme_trace_cm_event);
+    fn rnvmf_cm_event(rnvmf_trace_cm_event);
 }
 
 /// What there is instead of the number of a controller for a discovery: its numbers are others.
@@ -78,7 +78,7 @@ impl Ended {
 /// Traces a command that is about to go to the target. Any context.
 #[inline(always)]
 pub(crate) fn queue_command(queued: impl FnOnce() -> Queued) {
-    rnvme_queue_command(|| {
+    rnvmf_queue_command(|| {
         let Queued {
             origin,
             command,
@@ -86,7 +86,7 @@ pub(crate) fn queue_command(queued: impl FnOnce() -> Queued) {
             of_disk,
         } = queued();
         let range = command.range(origin.qid);
-        bindings::rnvme_trace_command {
+        bindings::rnvmf_trace_command {
             ctrl_id: origin.ctrl_id,
             qid: origin.qid,
             cid: command.command_id().get(),
@@ -106,7 +106,7 @@ pub(crate) fn queue_command(queued: impl FnOnce() -> Queued) {
 /// Traces the end of a command. Any context.
 #[inline(always)]
 pub(crate) fn complete_command(ended: impl FnOnce() -> Ended) {
-    rnvme_complete_command(|| {
+    rnvmf_complete_command(|| {
         let Ended {
             origin,
             command,
@@ -115,7 +115,7 @@ pub(crate) fn complete_command(ended: impl FnOnce() -> Ended) {
             of_disk,
             retries,
         } = ended();
-        bindings::rnvme_trace_completion {
+        bindings::rnvmf_trace_completion {
             ctrl_id: origin.ctrl_id,
             qid: origin.qid,
             cid: command.command_id().get(),
@@ -132,7 +132,7 @@ pub(crate) fn complete_command(ended: impl FnOnce() -> Ended) {
 /// context.
 #[inline(always)]
 pub(crate) fn controller_state(ctrl_id: i32, from: State, to: State, failure: Option<&Failure>) {
-    rnvme_controller_state(|| bindings::rnvme_trace_state {
+    rnvmf_controller_state(|| bindings::rnvmf_trace_state {
         ctrl_id,
         error: failure.map_or(0, |failure| failure.error.to_errno()),
         from: text(from.name()),
@@ -144,7 +144,7 @@ pub(crate) fn controller_state(ctrl_id: i32, from: State, to: State, failure: Op
 /// The queue whose connection it is hears what the connection manager tells.
 impl cm::Observer for Origin {
     fn heard(&self, event: cm::Event) {
-        rnvme_cm_event(|| bindings::rnvme_trace_cm_event {
+        rnvmf_cm_event(|| bindings::rnvmf_trace_cm_event {
             ctrl_id: self.ctrl_id,
             qid: self.qid,
             event: event.number,

@@ -4,7 +4,7 @@
 //!
 //! Nothing here knows the kernel, allocates, or can panic on any input: all
 //! bytes and numbers that a peer or a user controls are checked as they are
-//! read. The crate is part of `rnvme.ko`, and an ordinary crate for tests.
+//! read. The crate is part of `rnvmf.ko`, and an ordinary crate for tests.
 
 // The kernel's build has it on the command line; tests have the library.
 #![cfg_attr(not(any(MODULE, test)), no_std)]

@@ -1,29 +1,29 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What rnvme is for, from nothing to unloaded modules; run by `make run` inside the VM.
+# What rnvmf is for, from nothing to unloaded modules; run by `make run` inside the VM.
 #
 # A soft-RoCE device carries NVMe/RDMA between the host driver and the kernel's own target, whose
 # namespace is a RAM disk. Data is written and verified through the block device, then through a
 # file system on it.
 #
-# usage: demo.sh [rnvme|nvme]	the host driver; `nvme` is the kernel's own, for comparison
+# usage: demo.sh [rnvmf|nvme]	the host driver; `nvme` is the kernel's own, for comparison
 
 set -Eeuo pipefail
 
-host=${1:-rnvme}
+host=${1:-rnvmf}
 case $host in
-rnvme) modules=(rrdma rnvme) disk=/dev/rnvme0n1 ;;
+rnvmf) modules=(rrdma rnvmf) disk=/dev/rnvmf0n1 ;;
 nvme) modules=(nvme-rdma) disk=/dev/nvme0n1 ;;
 *)
-	echo "demo.sh: '$host' is neither rnvme nor nvme" >&2
+	echo "demo.sh: '$host' is neither rnvmf nor nvme" >&2
 	exit 2
 	;;
 esac
 
 address=192.0.2.1
 service=4420
-nqn=nqn.2026-11.org.rnvme:demo
+nqn=nqn.2026-11.org.rnvmf:demo
 subsystem=/sys/kernel/config/nvmet/subsystems/$nqn
 port=/sys/kernel/config/nvmet/ports/1
 megabytes=256
@@ -140,5 +140,5 @@ part "disconnect" disconnect
 part "remove target and device, unload" remove
 
 echo
-echo "kernel $RNVME_KERNEL, host driver $host, disk $disk: all verified"
+echo "kernel $RNVMF_KERNEL, host driver $host, disk $disk: all verified"
 printf '  %s\n' "${summary[@]}"

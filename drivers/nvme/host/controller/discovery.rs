@@ -123,7 +123,7 @@ impl Discovery {
                     latest: None,
                     generation: 1,
                     over: false,
-                }, "rnvme::Discovery::shown"),
+                }, "rnvmf::Discovery::shown"),
                 over <- TimedCompletion::new(),
             }),
             GFP_KERNEL,

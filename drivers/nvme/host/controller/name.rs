@@ -7,7 +7,7 @@ use kernel::fmt;
 /// The name of a controller, as in `/dev` and in the kernel's log.
 #[derive(Clone, Copy)]
 pub(crate) enum Name {
-    /// `rnvme` and this number, which its device has, too: the next controller gets it as soon as
+    /// `rnvmf` and this number, which its device has, too: the next controller gets it as soon as
     /// this one is gone.
     Device(u32),
     /// It is there for the discovery of this number only.
@@ -26,7 +26,7 @@ impl Name {
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Device(number) => write!(f, "rnvme{number}"),
+            Self::Device(number) => write!(f, "rnvmf{number}"),
             Self::Discovery(number) => write!(f, "discovery {number}"),
         }
     }

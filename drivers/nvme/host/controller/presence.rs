@@ -72,8 +72,8 @@ impl Presence {
             pin_init!(Self {
                 name,
                 wake,
-                news <- new_mutex!(news, "rnvme::Presence::news"),
-                work <- new_work!("rnvme::Presence::work"),
+                news <- new_mutex!(news, "rnvmf::Presence::news"),
+                work <- new_work!("rnvmf::Presence::work"),
             }),
             GFP_KERNEL,
         )
@@ -128,7 +128,7 @@ impl WorkItem for Presence {
     fn run(this: Arc<Self>) {
         while let Some((device, state)) = this.next() {
             let state = state.name();
-            let told = CString::try_from_fmt(fmt!("RNVME_STATE={state}"))
+            let told = CString::try_from_fmt(fmt!("RNVMF_STATE={state}"))
                 .and_then(|variable| device.tell_change(&variable));
             if let Err(error) = told {
                 let errno = error.to_errno();

@@ -103,7 +103,7 @@ use rrdma::{
 };
 
 /// What `rdma res show` calls us.
-const OWNER: &CStr = c"rnvme";
+const OWNER: &CStr = c"rnvmf";
 
 /// How long a request of the block layer may take, as in the C host.
 const REQUEST: Msecs = Msecs::from_secs(30);

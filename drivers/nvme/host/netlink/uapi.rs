@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// Made by tools/netlink/gen-uapi from Documentation/netlink/specs/rnvme.yaml; do not edit.
+// Made by tools/netlink/gen-uapi from Documentation/netlink/specs/rnvmf.yaml; do not edit.
 
 //! Numbers and policies of the generic netlink family, as data.
 
@@ -9,7 +9,7 @@
 use rrdma::netlink::{Attribute, Kind};
 
 /// Name of the family.
-pub(crate) const FAMILY: &core::ffi::CStr = c"rnvme";
+pub(crate) const FAMILY: &core::ffi::CStr = c"rnvmf";
 
 /// Version of the family.
 pub(crate) const VERSION: u8 = 1;
@@ -238,7 +238,7 @@ pub(crate) mod ctrl {
     /// until 2^32 more have been made.
     pub(crate) const CTRL_ID: u16 = 1;
 
-    /// Name of the controller, such as rnvme0.
+    /// Name of the controller, such as rnvmf0.
     pub(crate) const NAME: u16 = 2;
 
     /// State of the controller.
@@ -375,7 +375,7 @@ pub(crate) mod ns {
     /// Namespace identifier.
     pub(crate) const NSID: u16 = 2;
 
-    /// Name of the disk, such as rnvme0n1.
+    /// Name of the disk, such as rnvmf0n1.
     pub(crate) const NAME: u16 = 3;
 
     /// Capacity in bytes.
@@ -494,7 +494,7 @@ pub(crate) mod stats {
     /// Controller of the queue.
     pub(crate) const CTRL_ID: u16 = 1;
 
-    /// Name of the controller, such as rnvme0.
+    /// Name of the controller, such as rnvmf0.
     pub(crate) const NAME: u16 = 2;
 
     /// Number of the queue, 0 is the admin queue; not there for all together.

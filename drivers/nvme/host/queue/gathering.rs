@@ -69,7 +69,7 @@ impl Gathering {
         try_pin_init!(Self {
             waiting <- {
                 let waiting = Batch::new(room)?;
-                new_irq_lock!(waiting, "rnvme::Gathering")
+                new_irq_lock!(waiting, "rnvmf::Gathering")
             },
             any: Flag::new(false),
         }? Error)

@@ -91,7 +91,7 @@ impl Desk {
             pin_init!(Self {
                 turn <- TimedCompletion::new(),
                 done <- TimedCompletion::new(),
-                reply <- new_irq_lock!(None, "rnvme::Desk"),
+                reply <- new_irq_lock!(None, "rnvmf::Desk"),
                 queue: Published::new(),
                 closed: AtomicFlag::new(false),
             }),

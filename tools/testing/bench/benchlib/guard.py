@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests: rnvme's own instructions for a read are no more of nvme-rdma's than was recorded, and a
+"""Tests: rnvmf's own instructions for a read are no more of nvme-rdma's than was recorded, and a
 live controller with a disk is disconnected in time."""
 
 from . import instructions, loads, record
@@ -18,8 +18,8 @@ def _own(results):
 
 
 def _disconnect(results):
-    """The median of the milliseconds that rnvme takes."""
-    return next(step["time"]["rnvme"] / 1e6 for step in results["instructions"]["steps"]
+    """The median of the milliseconds that rnvmf takes."""
+    return next(step["time"]["rnvmf"] / 1e6 for step in results["instructions"]["steps"]
                 if step["step"] == "disconnect")
 
 

@@ -16,9 +16,9 @@ from groundlib import build, launch, machine, say
 from . import plugin, profile
 from .loads import FIO
 
-GUEST = "/opt/rnvme/src/tools/testing/bench/side_by_side/instructions.sh"
+GUEST = "/opt/rnvmf/src/tools/testing/bench/side_by_side/instructions.sh"
 # The modules that are a driver's own.
-DRIVERS = {"rnvme": ("rnvme", "rrdma", "rust"), "nvme": ("nvme_rdma", "nvme_core", "nvme_fabrics")}
+DRIVERS = {"rnvmf": ("rnvmf", "rrdma", "rust"), "nvme": ("nvme_rdma", "nvme_core", "nvme_fabrics")}
 # For the VM.
 SECONDS = 7200
 
@@ -32,7 +32,7 @@ MORE, FEWER = 3, 1
 STEPS = ("connect", "reset", "disconnect")
 # What of a step's cost is told: in instructions, but for the time of its command in nanoseconds.
 COSTS = ("kernel", "program", "time")
-# Of `rnvme stats`, what is counted with each I/O.
+# Of `rnvmf stats`, what is counted with each I/O.
 COUNTERS = ("doorbells", "work_requests", "completions", "polls", "registrations",
             "local_invalidations")
 ALLOCATIONS = ("kmalloc", "kmem_cache_alloc")
@@ -61,7 +61,7 @@ class Run:
 
 def compare(costs):
     """Of costs by driver, as many of each: the medians, and of the ratios of each pair."""
-    ratios = [ours / theirs for ours, theirs in zip(costs["rnvme"], costs["nvme"])]
+    ratios = [ours / theirs for ours, theirs in zip(costs["rnvmf"], costs["nvme"])]
     return {**{driver: statistics.median(cost) for driver, cost in costs.items()},
             "ratio": statistics.median(ratios), "lowest": min(ratios), "highest": max(ratios)}
 
@@ -126,12 +126,12 @@ class Output:
         ios, calls = self._jobs(name), self._calls(name)
         found = {driver: {event: count / ios[driver] for event, count in calls[driver].items()}
                  for driver in DRIVERS}
-        return {"load": load.title, "rnvme": _with_memory(self._own_counts(name, ios["rnvme"]),
-                                                          found["rnvme"]),
+        return {"load": load.title, "rnvmf": _with_memory(self._own_counts(name, ios["rnvmf"]),
+                                                          found["rnvmf"]),
                 "nvme": _with_memory(_deduced(found["nvme"]), found["nvme"])}
 
     def _own_counts(self, name, ios):
-        """What rnvme itself has counted."""
+        """What rnvmf itself has counted."""
         before, after = (self._json(f"{name}.{when}")["controllers"][0]
                          for when in ("before", "after"))
         per_io = {counter: (after[counter] - before[counter]) / ios

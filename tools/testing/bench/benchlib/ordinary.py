@@ -18,10 +18,10 @@ from groundlib import build, launch, machine, root, say
 
 from . import loads
 
-GUEST = "/opt/rnvme/src/tools/testing/bench/side_by_side/ordinary.sh"
+GUEST = "/opt/rnvmf/src/tools/testing/bench/side_by_side/ordinary.sh"
 SECONDS = 3600
 CONFIDENCE = 0.95
-MODULES = {"rnvme": ("rnvme", "rrdma"), "nvme": ("nvme-rdma", "nvme-fabrics", "nvme-core")}
+MODULES = {"rnvmf": ("rnvmf", "rrdma"), "nvme": ("nvme-rdma", "nvme-fabrics", "nvme-core")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +61,7 @@ def _throughput(path):
 
 def _load(path, load, cpus):
     found = _throughput(path)
-    ratios = [found["rnvme"][pair] / rate for pair, rate in found["nvme"].items()]
+    ratios = [found["rnvmf"][pair] / rate for pair, rate in found["nvme"].items()]
     low, high = interval(ratios)
     return {"cpus": cpus, "load": load.title, "pairs": len(ratios),
             "ratio": statistics.median(ratios), "low": low, "high": high}

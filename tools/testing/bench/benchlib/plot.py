@@ -46,14 +46,14 @@ def panels(results):
     found = results.get("instructions", {"loads": [], "steps": []})
     for what, title in (("whole", "Instructions an I/O, the whole machine"),
                         ("own", "Instructions an I/O, the driver's own")):
-        yield Panel(f"{title}: rnvme / nvme-rdma",
+        yield Panel(f"{title}: rnvmf / nvme-rdma",
                     [(cell["load"], *(cell[what][key] for key in ("ratio", "lowest", "highest")))
                      for cell in found["loads"] if what == "whole" or not cell["polled"]])
     for cost, title in (("kernel", "Instructions of the kernel"), ("time", "Time of the command")):
-        yield Panel(f"{title}: rnvme / nvme-rdma",
+        yield Panel(f"{title}: rnvmf / nvme-rdma",
                     [(row["step"], *(row[cost][key] for key in ("ratio", "lowest", "highest")))
                      for row in found["steps"]])
-    yield Panel("Time an I/O by the host's clock, 95 % confidence: rnvme / nvme-rdma",
+    yield Panel("Time an I/O by the host's clock, 95 % confidence: rnvmf / nvme-rdma",
                 [(f"{row['load']}, {row['cpus']} CPU", 1 / row["ratio"], 1 / row["high"],
                   1 / row["low"]) for row in results.get("throughput", [])])
 

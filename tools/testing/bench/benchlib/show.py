@@ -8,7 +8,7 @@ DIGITS = {"locks": 1}
 COUNTS = {"commands": "commands", "work_requests": "requests", "doorbells": "posts",
           "completions": "completions", "registrations": "regions", "allocations": "allocations",
           "polls": "polls"}
-NAMES = {"nvme": "nvme-rdma", "rnvme": "rnvme"}
+NAMES = {"nvme": "nvme-rdma", "rnvmf": "rnvmf"}
 
 
 def instructions(found):
@@ -18,10 +18,10 @@ def instructions(found):
         if what not in found["loads"][0]:
             continue
         yield ""
-        yield f"{title:22} {'nvme-rdma':>10} {'rnvme':>10} {'ratio':>7}  from .. to"
+        yield f"{title:22} {'nvme-rdma':>10} {'rnvmf':>10} {'ratio':>7}  from .. to"
         for cell in found["loads"]:
             row, digits = cell[what], DIGITS.get(what, 0)
-            yield (f"{cell['load']:22} {row['nvme']:10.{digits}f} {row['rnvme']:10.{digits}f}"
+            yield (f"{cell['load']:22} {row['nvme']:10.{digits}f} {row['rnvmf']:10.{digits}f}"
                    f" {row['ratio']:7.4f}  {row['lowest']:.4f} .. {row['highest']:.4f}"
                    f"{'  looks in vain, too' * (cell['polled'] and what == 'own')}")
 
@@ -43,12 +43,12 @@ def steps(found):
     for cost, (title, unit) in units.items():
         if cost != "kernel":
             yield ""
-        yield f"{title:22} {'nvme-rdma':>12} {'rnvme':>12} {'ratio':>7}  from .. to"
+        yield f"{title:22} {'nvme-rdma':>12} {'rnvmf':>12} {'ratio':>7}  from .. to"
         for row in found["steps"]:
             one = row[cost]
             digits = 0 if unit == 1 else 2
             yield (f"{row['step']:22} {one['nvme'] / unit:12.{digits}f}"
-                   f" {one['rnvme'] / unit:12.{digits}f} {one['ratio']:7.4f}"
+                   f" {one['rnvmf'] / unit:12.{digits}f} {one['ratio']:7.4f}"
                    f"  {one['lowest']:.4f} .. {one['highest']:.4f}")
 
 
@@ -74,9 +74,9 @@ def memory(found):
     """What controllers take."""
     if "memory" in found:
         yield ""
-        yield f"{'memory, KiB':22} {'nvme-rdma':>10} {'rnvme':>10} {'ratio':>7}"
+        yield f"{'memory, KiB':22} {'nvme-rdma':>10} {'rnvmf':>10} {'ratio':>7}"
         for what, title in (("controller", "a controller"), ("queue", "of it, an I/O queue")):
-            if what not in found["memory"]["rnvme"]:
+            if what not in found["memory"]["rnvmf"]:
                 continue
             theirs, ours = (found["memory"][driver][what] for driver in NAMES)
             yield f"{title:22} {theirs:10.0f} {ours:10.0f} {ours / theirs:7.4f}"

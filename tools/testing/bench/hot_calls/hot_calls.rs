@@ -76,7 +76,7 @@ mod common;
 module! {
     type: job::Handle,
     name: "bench_hot_calls",
-    authors: ["The rnvme developers"],
+    authors: ["The rnvmf developers"],
     description: "What the hot calls of verbs cost, in Rust",
     license: "GPL",
 }

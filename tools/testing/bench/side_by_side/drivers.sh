@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# In the VM: the two drivers, rnvme and the kernel's nvme-rdma, each by the name of its module, and one
+# In the VM: the two drivers, rnvmf and the kernel's nvme-rdma, each by the name of its module, and one
 # target for both.
 
-# shellcheck source=tools/testing/selftests/drivers/block/rnvme/lib.sh
-. /opt/rnvme/selftests/drivers/block/rnvme/lib.sh
+# shellcheck source=tools/testing/selftests/drivers/block/rnvmf/lib.sh
+. /opt/rnvmf/selftests/drivers/block/rnvmf/lib.sh
 
-DRIVERS=(rnvme nvme)
+DRIVERS=(rnvmf nvme)
 NVME_HOST=nqn.2014-08.org.nvmexpress:uuid:5e1f7e57-0000-4000-8000-000000000002
 
 # The VM's time runs ahead while it waits for its image on the host, so that a program that is loaded
@@ -24,14 +24,14 @@ set_up() {
 	open_file
 	start_log bench
 	# With multipathing each I/O of nvme-rdma would go through one more block device.
-	modprobe nvme-core multipath=N && modprobe -a rnvme nvme-rdma && network_single &&
+	modprobe nvme-core multipath=N && modprobe -a rnvmf nvme-rdma && network_single &&
 		backend_memory bench 1024 512 memory_backed=0 && target_simple "$BACKEND"
 }
 
 # connect_DRIVER OPTION..., and what goes with it.
 
-connect_rnvme() {
-	run rnvme connect -t rdma -a "$TARGET4" -s 4420 -n "$NQN" -q "$HOSTNQN" "$@"
+connect_rnvmf() {
+	run rnvmf connect -t rdma -a "$TARGET4" -s 4420 -n "$NQN" -q "$HOSTNQN" "$@"
 }
 
 connect_nvme() {
@@ -39,16 +39,16 @@ connect_nvme() {
 		-I "${NVME_HOST##*:}" "$@"
 }
 
-reset_rnvme() {
-	run rnvme reset rnvme0
+reset_rnvmf() {
+	run rnvmf reset rnvmf0
 }
 
 reset_nvme() {
 	run nvme reset /dev/nvme0
 }
 
-disconnect_rnvme() {
-	run rnvme disconnect-all
+disconnect_rnvmf() {
+	run rnvmf disconnect-all
 }
 
 disconnect_nvme() {
@@ -92,5 +92,5 @@ alike() {
 			echo "$name $(<"$queue/$name")"
 		done >"$SCRATCH/$driver"
 	done
-	diff "$SCRATCH/rnvme" "$SCRATCH/nvme" >&2 || echo "bench: in this the queues differ" >&2
+	diff "$SCRATCH/rnvmf" "$SCRATCH/nvme" >&2 || echo "bench: in this the queues differ" >&2
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# In the VM whose clock counts instructions: rnvme and the kernel's nvme-rdma are connected to one
+# In the VM whose clock counts instructions: rnvmf and the kernel's nvme-rdma are connected to one
 # namespace at once, and what they do is measured in turn. After each thing that is measured there is a
 # mark of its name (see benchlib/profile.py). To /mnt/out go
 #
@@ -9,7 +9,7 @@
 #	LOAD.json			the same of one more run of both, which is not measured
 #	LOAD.calls			what was called in that: EVENT MODULE TIMES
 #	memory				DRIVER QUEUES KIB: in use with CONTROLLERS more of so many I/O queues
-#	LOAD.before, LOAD.after		what rnvme had counted itself before and after it
+#	LOAD.before, LOAD.after		what rnvmf had counted itself before and after it
 #
 # usage: instructions.sh PAIRS ROUNDS LOAD=FIO-OPTIONS...
 #
@@ -19,7 +19,7 @@
 # shellcheck source=tools/testing/bench/side_by_side/drivers.sh
 . "$(dirname "$0")/drivers.sh"
 
-MARK=/opt/rnvme/src/build/bench/mark
+MARK=/opt/rnvmf/src/build/bench/mark
 OUT=/mnt/out
 CONTROLLERS=8
 
@@ -88,11 +88,11 @@ counting_ends() {
 count_calls() {
 	local name=$1 event
 	shift
-	rnvme stats rnvme0 -o json >"$OUT/$name.before"
+	rnvmf stats rnvmf0 -o json >"$OUT/$name.before"
 	callers_clear "${EVENTS[@]}"
 	run fio --direct=1 --ioengine=libaio --thread --norandommap --gtod_reduce=1 \
 		--output-format=json --output="$OUT/$name.json" \
-		--name=rnvme --filename="${DISKS[rnvme]}" "$@" \
+		--name=rnvmf --filename="${DISKS[rnvmf]}" "$@" \
 		--name=nvme --stonewall --filename="${DISKS[nvme]}" "$@"
 	for event in "${EVENTS[@]}"; do
 		# A call of the layers below belongs to who called them, but their memory does not.
@@ -101,7 +101,7 @@ count_calls() {
 		*) callers "$event" ;;
 		esac | sed "s/^/${event#*/} /"
 	done >"$OUT/$name.calls"
-	rnvme stats rnvme0 -o json >"$OUT/$name.after"
+	rnvmf stats rnvmf0 -o json >"$OUT/$name.after"
 }
 
 # step NAME.ROUND DRIVER NUMBER COMMAND...: measure the command, after which the driver has so many

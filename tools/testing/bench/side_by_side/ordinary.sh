@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# In a VM whose clock is the host's: what rnvme and the kernel's nvme-rdma get done in the same time, with
+# In a VM whose clock is the host's: what rnvmf and the kernel's nvme-rdma get done in the same time, with
 # a queue and a process for each processor. To /mnt/out goes LOAD.json, what fio says of all its jobs,
 # PAIR.DRIVER.
 #

@@ -5,14 +5,14 @@
 //! refused: E0308: mismatched types
 
 rrdma::tracepoints! { //~
-    bindings: concat!(env!("RNVME_GENERATED"), "/trace_generated.rs");
+    bindings: concat!(env!("RNVMF_GENERATED"), "/trace_generated.rs");
 
     #[cfg(not(misuse))]
-    fn rnvme_cm_event(rnvme_trace_cm_event);
+    fn rnvmf_cm_event(rnvmf_trace_cm_event);
     #[cfg(misuse)]
-    fn rnvme_cm_event(rnvme_trace_state);
+    fn rnvmf_cm_event(rnvmf_trace_state);
 }
 
 pub(crate) fn trace() {
-    rnvme_cm_event(Default::default);
+    rnvmf_cm_event(Default::default);
 }

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The ground: what it takes to build rnvme and to run it on a stock kernel in a VM."""
+"""The ground: what it takes to build rnvmf and to run it on a stock kernel in a VM."""

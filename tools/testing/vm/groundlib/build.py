@@ -11,11 +11,11 @@ from .say import GroundError
 
 CHECKOUT = root.CHECKOUT
 BUILD = CHECKOUT / "build"
-PROGRAM = BUILD / "cargo/release/rnvme"
+PROGRAM = BUILD / "cargo/release/rnvmf"
 SELFTESTS = CHECKOUT / "tools/testing/selftests"
 
 # Crates that cargo knows.
-CRATES = ["drivers/nvme/wire", "samples/common/formats", "tools/rnvme"]
+CRATES = ["drivers/nvme/wire", "samples/common/formats", "tools/rnvmf"]
 
 
 def output(release):
@@ -75,7 +75,7 @@ def cargo(verb, crate):
 
 def program():
     """Build the user program."""
-    if root.call([*cargo("build", "tools/rnvme"), "--release"]) != 0:
+    if root.call([*cargo("build", "tools/rnvmf"), "--release"]) != 0:
         raise GroundError("the program did not build")
 
 

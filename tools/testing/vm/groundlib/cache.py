@@ -21,7 +21,7 @@ from .say import note
 def directory():
     """The cache directory of this user, made when it is missing."""
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    path = pathlib.Path(base).absolute() / "rnvme"
+    path = pathlib.Path(base).absolute() / "rnvmf"
     path.mkdir(parents=True, exist_ok=True)
     return path
 

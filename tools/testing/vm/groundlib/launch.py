@@ -33,7 +33,7 @@ KEPT_CONSOLES = 20
 _NUMBERS = itertools.count(1)
 
 PORTS = ("console", "status", "stdout", "stderr")
-END_OF_RUN = "rnvme-vm: end of run"
+END_OF_RUN = "rnvmf-vm: end of run"
 
 
 class Run:

@@ -88,11 +88,11 @@ def _payload(tree, settings):
     """The part of the initramfs that belongs to this run."""
     archive = cpio.Archive()
     archive.file("init", (GUEST / "init").read_bytes(), 0o755)
-    contents = {"rnvme/main": ((GUEST / "main").read_bytes(), 0o755),
-                "rnvme/command": (_script(settings.command), 0o755),
-                "rnvme/settings": (_settings(tree, settings), 0o644)}
+    contents = {"rnvmf/main": ((GUEST / "main").read_bytes(), 0o755),
+                "rnvmf/command": (_script(settings.command), 0o755),
+                "rnvmf/settings": (_settings(tree, settings), 0o644)}
     if build.PROGRAM.exists():
-        contents["usr/local/bin/rnvme"] = (build.PROGRAM.read_bytes(), 0o755)
+        contents["usr/local/bin/rnvmf"] = (build.PROGRAM.read_bytes(), 0o755)
     for path, source in stage.files(tree).items():
         contents[path] = (source.read_bytes(), 0o644)
     for path, (data, mode) in contents.items():

@@ -6,7 +6,7 @@ import threading
 from . import launch, machine, report
 
 # Beside the test, whose directory is below this one.
-SELFTESTS = "/opt/rnvme/selftests"
+SELFTESTS = "/opt/rnvmf/selftests"
 SCRIPT = "neighbour.sh"
 
 START = "# neighbour: start"

@@ -140,7 +140,7 @@ def main():
     kdir = pathlib.Path(sys.argv[1])
     reasons = tree(kdir) + toolchain(kdir)
     for reason in reasons:
-        print(f"rnvme cannot be built: {reason}")
+        print(f"rnvmf cannot be built: {reason}")
     return 1 if reasons else 0
 
 

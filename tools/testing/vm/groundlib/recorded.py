@@ -31,7 +31,7 @@ class Compilation:
         # What make exports, and so does not record: see the kernel's Makefile and our Kbuild.
         self.environment["RUSTC_BOOTSTRAP"] = "1"
         self.environment["RRDMA_GENERATED"] = str(directory / "rust/bindings")
-        self.environment["RNVME_GENERATED"] = str(directory / "drivers/nvme/host")
+        self.environment["RNVMF_GENERATED"] = str(directory / "drivers/nvme/host")
         self.flags = list(_without_files(words))
 
 

@@ -30,11 +30,11 @@ _REPORT = re.compile("|".join([
     r"suspicious RCU usage",
     r"kmemleak: \d+ new suspected memory leaks",
     r"kmemleak: .* disabled",
-    r"rnvme-vm: kmemleak does not scan",
+    r"rnvmf-vm: kmemleak does not scan",
     r"rust_kernel: panicked",
     r"Bad page state",
     r"Workqueue .* lockup",
-    r"rnvme-vm: process \d+ .* cannot be killed",
+    r"rnvmf-vm: process \d+ .* cannot be killed",
 ]))
 
 # But for these, which are known and not ours:
@@ -48,7 +48,7 @@ FOLLOWING = 40
 
 
 # Guests say on the console where they are, for a report to have a place.
-_PLACE = re.compile(r"rnvme-vm: at (\S+)$")
+_PLACE = re.compile(r"rnvmf-vm: at (\S+)$")
 
 
 class Watch:

@@ -13,7 +13,7 @@ import threading
 from . import build, ktap, launch, machine, neighbour, report
 from .say import GroundError, note
 
-RUNNER = "/opt/rnvme/src/tools/testing/vm/guest/selftests"
+RUNNER = "/opt/rnvmf/src/tools/testing/vm/guest/selftests"
 GUARD = build.CHECKOUT / "tools/testing/bench/run"
 
 # Tests that share a boot: few, so that they disturb one another little. Of a slow kernel's fewer,

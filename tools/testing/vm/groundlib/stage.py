@@ -23,7 +23,7 @@ def files(tree):
             shutil.rmtree(stage, ignore_errors=True)
             _fill(tree, modules, staged)
             stamp.write_text(wanted, encoding="utf-8")
-    found = {f"opt/rnvme/{path.name}": path for path in (staged / "updates").iterdir()}
+    found = {f"opt/rnvmf/{path.name}": path for path in (staged / "updates").iterdir()}
     for path in staged.rglob("*"):
         if path.is_file():
             found[f"usr/lib/modules/{tree.release}/{path.relative_to(staged)}"] = path

@@ -3,7 +3,7 @@
 #
 # Which modules an event of the kernel comes from, counted by the kernel itself.
 
-CALLERS=/sys/kernel/tracing/instances/rnvme_callers
+CALLERS=/sys/kernel/tracing/instances/rnvmf_callers
 
 # What allocates memory. What a slab takes from the pages for its objects counts twice.
 # shellcheck disable=SC2034 # read by the tests

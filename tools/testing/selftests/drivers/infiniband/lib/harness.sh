@@ -32,11 +32,11 @@ FAULTS+='|Bad page state|kmemleak: [0-9]+ new'
 KNOWN_FAULTS='WARNING: .*at rxe_completer[+]'
 
 # On a kernel that checks itself everything takes so many times longer.
-SLOWDOWN=${RNVME_SLOWDOWN:-1}
+SLOWDOWN=${RNVMF_SLOWDOWN:-1}
 
 # A file may take so many times longer. If that is more than once, what is repeated is repeated more
 # often.
-TIMES=${RNVME_TIMES:-1}
+TIMES=${RNVMF_TIMES:-1}
 
 # in_a_long_run THIS [OTHERWISE]: says what is for such a run, or what is for others.
 in_a_long_run() {

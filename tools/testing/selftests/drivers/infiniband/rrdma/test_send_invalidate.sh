@@ -58,9 +58,9 @@ under_loss() {
 # The device refuses once; then its queue pair answers no more. It is the acknowledgement, of
 # operation code 17, with the syndrome of a remote access error.
 refusal_is_lost() {
-	defer nft delete table inet rnvme_test
+	defer nft delete table inet rnvmf_test
 	run nft -f - <<-END
-		table inet rnvme_test {
+		table inet rnvmf_test {
 			chain out {
 				type filter hook output priority 0;
 				udp dport 4791 @th,64,8 17 @th,160,8 0x62 drop

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! rnvmf: an NVMe over Fabrics host for RDMA.
+//!
+//! - [`host`]: the controllers there are, and what the module holds for all.
+//! - [`controller`]: one controller, from connect to removal, in a thread of its own.
+//! - [`queue`]: one queue: a connection with its commands in flight.
+//! - [`namespace`]: a namespace and its disk; [`io`]: its requests as commands;
+//!   [`passthrough`]: commands of users.
+//! - [`refusals`]: the namespaces that get no disk; [`identities`]: what identifies those that have.
+//! - [`discoveries`]: the logs of discovery controllers that are being read.
+//! - [`options`]: what a user asks of a connection.
+//! - [`failure`]: why a controller failed; [`alarm`]: how its thread learns of it.
+//! - [`stats`]: what the queues have done; [`trace`]: events to trace.
+//! - [`netlink`]: the interface to user space; [`sysfs`]: what udev and scripts read.
+//!
+//! Formats and decisions without I/O are in the crate `nvme_wire`.
+
+use host::Host;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+mod alarm;
+mod controller;
+mod discoveries;
+mod failure;
+mod host;
+mod identities;
+mod io;
+mod namespace;
+mod netlink;
+mod options;
+mod passthrough;
+mod queue;
+mod refusals;
+mod stats;
+mod sysfs;
+mod trace;
+
+module! {
+    type: Rnvmf,
+    name: "rnvmf",
+    authors: ["The rnvmf developers"],
+    description: "NVMe over Fabrics host for RDMA",
+    license: "GPL",
+    alias: ["net-pf-16-proto-16-family-rnvmf"],
+}
+
+struct Rnvmf {
+    host: Arc<Host>,
+}
+
+impl kernel::Module for Rnvmf {
+    fn init(module: &'static ThisModule) -> Result<Self> {
+        Ok(Self {
+            host: Host::start(module)?,
+        })
+    }
+}
+
+impl Drop for Rnvmf {
+    fn drop(&mut self) {
+        self.host.stop();
+    }
+}

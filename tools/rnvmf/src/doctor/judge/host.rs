@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Who this host is, and whether it is connected already.
+
+use crate::address::Address;
+use crate::controller::Controller;
+use crate::doctor::facts::{Facts, Host, Target, Unwritten};
+use crate::doctor::{word, Finding};
+use crate::uapi::CtrlState;
+
+const CONTROLLER: &str = "controller";
+
+/// Judge the identity, and with a subsystem whether it is in use.
+pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
+    let host = match &facts.host {
+        Ok(host) => host,
+        Err(why) => return vec![Finding::unknown("host", why)],
+    };
+    let mut findings = vec![identity(host)];
+    let clashes = clashes(host, facts);
+    match &facts.nqn {
+        Some(nqn) if clashes.is_empty() => findings.push(connection(nqn, host, facts)),
+        _ => findings.extend(clashes),
+    }
+    findings
+}
+
+/// Controllers that have half of this host's identity: the kernel makes no connection beside them.
+fn clashes(host: &Host, facts: &Facts) -> Vec<Finding> {
+    let clash = |controller: &Controller| {
+        let (nqn, id) = controller
+            .hostnqn
+            .as_ref()
+            .zip(controller.hostid.as_ref())?;
+        let (halves, option, other) = match (*nqn == host.nqn, *id == host.id) {
+            (true, false) => ("name and another identifier", "-I", id),
+            (false, true) => ("identifier and another name", "-q", nqn),
+            _ => return None,
+        };
+        let device = &controller.device;
+        let text = format!(
+            "{device} has this host's {halves}, and beside it a connect is refused; \
+             with {option} {} it is the same host",
+            word(other)
+        );
+        let fix = format!("rnvmf disconnect -d {device}");
+        Some(Finding::fault(CONTROLLER, text).fix(fix))
+    };
+    let controllers = facts.controllers.iter().flatten();
+    controllers.filter_map(clash).collect()
+}
+
+/// A name that is made of the machine changes with it, and a copy of the machine has the same.
+fn identity(host: &Host) -> Finding {
+    const CHECK: &str = "host";
+    if host.unwritten.is_empty() {
+        return Finding::ok(CHECK, format!("this host is {}", host.nqn));
+    }
+    let file = |each: &Unwritten| match each {
+        Unwritten::Name => ("/etc/nvme/hostnqn", &host.nqn),
+        Unwritten::Identifier => ("/etc/nvme/hostid", &host.id),
+    };
+    let files: Vec<_> = host.unwritten.iter().map(file).collect();
+    let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+    let writes: Vec<String> = files
+        .iter()
+        .map(|(name, text)| format!("echo '{}' >{name}", text.replace('\'', r"'\''")))
+        .collect();
+    let text = format!(
+        "this host is {}, but not by {}: it may change with the machine",
+        host.nqn,
+        names.join(" and ")
+    );
+    let fix = format!("mkdir -p /etc/nvme && {}", writes.join(" && "));
+    Finding::warning(CHECK, text).fix(fix)
+}
+
+fn connection(nqn: &str, host: &Host, facts: &Facts) -> Finding {
+    let controllers = match &facts.controllers {
+        Ok(controllers) => controllers,
+        Err(why) => return Finding::unknown(CONTROLLER, why),
+    };
+    let there = |controller: &&Controller| {
+        let target = facts
+            .target
+            .as_ref()
+            .and_then(|target| target.as_ref().ok());
+        target.is_none_or(|target| is_of(controller, target))
+            && controller.subsysnqn == nqn
+            && controller.hostnqn.as_ref() == Some(&host.nqn)
+    };
+    match controllers.iter().find(there) {
+        Some(controller) => in_use(nqn, controller),
+        None => Finding::ok(CONTROLLER, format!("{nqn} is not connected yet")),
+    }
+}
+
+/// Whether a controller is where a connection would lead, from where it was chosen to come.
+fn is_of(controller: &Controller, target: &Target) -> bool {
+    let ip = |text: &String| text.parse::<Address>().ok().map(|address| address.ip());
+    let from = controller.host_traddr.as_ref().and_then(ip);
+    ip(&controller.traddr) == Some(target.address)
+        && controller.trsvcid == target.service
+        && (target.from.is_none() || target.from == from)
+}
+
+/// A controller that works is what is wanted. One that tries to does not need help, and what it fails
+/// with is told here; only one that is dead is in the way.
+fn in_use(nqn: &str, controller: &Controller) -> Finding {
+    let Controller { device, state, .. } = controller;
+    let known = state.known();
+    if known == Some(CtrlState::Live) {
+        return Finding::ok(CONTROLLER, format!("{nqn} is connected as {device}"));
+    }
+    let mut text = format!("{nqn} has {device}, which is {state}");
+    if let Some(failure) = &controller.error {
+        text.push_str(&format!(": {}", failure.message));
+    }
+    if known != Some(CtrlState::Dead) {
+        return Finding::warning(CONTROLLER, text);
+    }
+    text.push_str("; it is in the way of another connect");
+    Finding::fault(CONTROLLER, text).fix(format!("rnvmf disconnect -d {device}"))
+}

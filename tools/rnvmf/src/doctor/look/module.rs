@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Modules of the kernel.
+
+use crate::doctor::facts::{Module, Seen};
+use crate::error::describe;
+use std::path::Path;
+
+/// Look for a module.
+pub(super) fn look(name: &'static str) -> Module {
+    let loaded = Path::new("/sys/module").join(name).exists();
+    Module {
+        name,
+        loaded,
+        installed: installed(name),
+    }
+}
+
+/// Whether a module is loaded, or may be part of the kernel: one that is and has no parameters is not
+/// in sysfs.
+pub(super) fn is_there(name: &str) -> bool {
+    Path::new("/sys/module").join(name).exists() || is_listed("builtin", name) != Ok(false)
+}
+
+fn installed(name: &str) -> Seen<bool> {
+    Ok(is_listed("dep", name)? || is_listed("builtin", name)?)
+}
+
+/// Whether one of the lists of the kernel's modules has this one.
+fn is_listed(list: &str, name: &str) -> Seen<bool> {
+    let read = |path: &str| {
+        std::fs::read_to_string(path).map_err(|error| format!("{path}: {}", describe(&error)))
+    };
+    let release = read("/proc/sys/kernel/osrelease")?;
+    let path = format!("/lib/modules/{}/modules.{list}", release.trim());
+    Ok(lists(&read(&path)?, name))
+}
+
+/// Whether a list of files has a module, compressed or not; the file's name may have hyphens.
+fn lists(text: &str, name: &str) -> bool {
+    let files = text.lines().map(|line| match line.split_once(':') {
+        Some((file, _)) => file,
+        None => line,
+    });
+    let stem = |path: &str| -> Option<String> {
+        let file = path.rsplit('/').next()?;
+        Some(file.split_once(".ko")?.0.replace('-', "_"))
+    };
+    files.filter_map(stem).any(|each| each == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lists;
+
+    #[test]
+    fn a_module_is_found_in_a_list() {
+        let text = "kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko.xz: kernel/a/ib_core.ko.xz\n\
+                    updates/rnvmf.ko: updates/rrdma.ko\nkernel/x/nvme-rdma.ko\n";
+        for name in ["rdma_rxe", "rnvmf", "nvme_rdma"] {
+            assert!(lists(text, name), "{name}");
+        }
+        // What others depend on is not there for that.
+        for name in ["ib_core", "rrdma", "rdma", "xnvme"] {
+            assert!(!lists(text, name), "{name}");
+        }
+    }
+}

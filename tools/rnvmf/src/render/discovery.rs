@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `rnvmf discover`: the entries of a log.
+
+use super::json;
+use super::table::{row, table};
+use crate::discovery::{Entry, Flags, Log, Transport};
+
+/// A block of lines for each entry.
+pub(crate) fn normal(log: &Log) -> String {
+    let (found, all) = (log.entries.len(), log.numrec);
+    let records = if all == 1 { "record" } else { "records" };
+    let mut text = format!("{all} {records}, generation {}\n", log.genctr);
+    for (number, entry) in log.entries.iter().enumerate() {
+        text.push_str(&format!("\nrecord {number}\n"));
+        text.push_str(&block(entry));
+    }
+    if found as u64 != all {
+        text.push_str(&format!("\nonly the first {found} of {all} were read\n"));
+    }
+    text
+}
+
+fn block(entry: &Entry) -> String {
+    let transport = match (entry.rdma_prtype, entry.trtype) {
+        (Some(provider), _) => format!("rdma, {provider}"),
+        (None, Transport::RDMA) => "rdma".into(),
+        (None, other) => format!("{other}, which rnvmf cannot connect"),
+    };
+    let mut rows = vec![
+        row(["  subsystem", &entry.subnqn]),
+        row(["  type", &entry.subtype.to_string()]),
+        row(["  address", &entry.endpoint().to_string()]),
+        row(["  transport", &transport]),
+    ];
+    if entry.treq.0 & 3 != 0 {
+        let text = format!("secure channel {}", entry.treq);
+        rows.push(row(["  requirement", &text]));
+    }
+    if entry.eflags != Flags(0) {
+        rows.push(row(["  flags", &entry.eflags.to_string()]));
+    }
+    table(&rows)
+}
+
+/// One line.
+pub(crate) fn json(log: &Log) -> String {
+    json::line(log) + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discovery::tests::{log, subsystem};
+    use crate::discovery::{Kind, Requirements};
+
+    fn three() -> Log {
+        let tcp = Entry {
+            trtype: Transport(3),
+            treq: Requirements(1),
+            rdma_prtype: None,
+            rdma_qptype: None,
+            rdma_cms: None,
+            rdma_pkey: None,
+            ..subsystem("nqn.y", "10.0.0.8")
+        };
+        let referral = Entry {
+            subtype: Kind::REFERRAL,
+            eflags: Flags(1),
+            ..subsystem("nqn.2014-08.org.nvmexpress.discovery", "2001:db8::9")
+        };
+        log(vec![subsystem("nqn.x", "10.0.0.9"), tcp, referral])
+    }
+
+    #[test]
+    fn a_block_for_each_entry() {
+        assert_eq!(normal(&three()), include_str!("golden/discover.txt"));
+    }
+
+    #[test]
+    fn json_is_stable() {
+        assert_eq!(json(&three()), include_str!("golden/discover.json"));
+    }
+
+    #[test]
+    fn what_was_not_read_is_told() {
+        let cut = Log {
+            numrec: u64::MAX,
+            ..three()
+        };
+        let end = "\nonly the first 3 of 18446744073709551615 were read\n";
+        assert!(normal(&cut).ends_with(end));
+        assert_eq!(normal(&log(vec![])), "0 records, generation 5\n");
+    }
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `rnvmf monitor`: a line for each thing that happens.
+
+use super::json;
+use super::size::size;
+use crate::cli::Format;
+use crate::controller::Controller;
+use crate::event::{Change, Event};
+use crate::namespace::Namespace;
+use crate::uapi::CtrlState;
+use serde::Serialize;
+
+/// What a line is about.
+pub(crate) enum Line<'a> {
+    /// From here on nothing is missed.
+    Ready,
+    /// Events were lost: what there is now follows.
+    Lost,
+    /// A controller that there is.
+    Controller(&'a Controller),
+    /// A namespace that there is.
+    Namespace(&'a Namespace),
+    /// Something happened.
+    Event(&'a Event),
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    event: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    controller: Option<&'a Controller>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<&'a Namespace>,
+}
+
+impl<'a> Line<'a> {
+    fn document(&self) -> Document<'a> {
+        let (event, controller, namespace) = match *self {
+            Line::Ready => ("ready".to_owned(), None, None),
+            Line::Lost => ("lost".to_owned(), None, None),
+            Line::Controller(controller) => ("ctrl".to_owned(), Some(controller), None),
+            Line::Namespace(namespace) => ("ns".to_owned(), None, Some(namespace)),
+            Line::Event(Event::Controller(change, controller)) => {
+                (format!("ctrl-{}", name(*change)), Some(&**controller), None)
+            }
+            Line::Event(Event::Namespace(change, namespace)) => {
+                (format!("ns-{}", name(*change)), None, Some(&**namespace))
+            }
+        };
+        Document {
+            event,
+            controller,
+            namespace,
+        }
+    }
+
+    /// The line, with its end.
+    pub(crate) fn render(&self, format: Format) -> String {
+        let document = self.document();
+        match format {
+            Format::Json => json::line(&document) + "\n",
+            Format::Normal => normal(&document),
+        }
+    }
+}
+
+/// A change, as the specification names it.
+fn name(change: Change) -> &'static str {
+    match change {
+        Change::Added => "add",
+        Change::Changed => "change",
+        Change::Removed => "del",
+    }
+}
+
+fn normal(document: &Document<'_>) -> String {
+    let mut text = document.event.clone();
+    if let Some(controller) = document.controller {
+        text.push_str(&format!(
+            " {} {} {} {}",
+            controller.device,
+            controller.state,
+            controller.endpoint(),
+            controller.subsysnqn
+        ));
+        // What a live one has is over.
+        let is_live = controller.state.known() == Some(CtrlState::Live);
+        if let Some(error) = controller.error.as_ref().filter(|_| !is_live) {
+            text.push_str(&format!(": {}", error.message));
+        }
+    }
+    if let Some(namespace) = document.namespace {
+        text.push_str(&format!(
+            " {} nsid {} {}",
+            namespace.name,
+            namespace.nsid,
+            size(namespace.size)
+        ));
+        if namespace.read_only {
+            text.push_str(", read-only");
+        }
+    }
+    text + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::tests::{connecting, live};
+    use crate::failure::tests::rejected;
+    use crate::namespace::tests::disk;
+
+    fn every_line(format: Format) -> String {
+        let dead = Controller {
+            state: crate::controller::State(5),
+            error: Some(rejected()),
+            ..connecting()
+        };
+        let events = [
+            Event::Controller(Change::Added, Box::new(connecting())),
+            Event::Controller(Change::Changed, Box::new(dead)),
+            Event::Namespace(Change::Added, Box::new(disk())),
+            Event::Namespace(Change::Changed, Box::new(disk())),
+            Event::Namespace(Change::Removed, Box::new(disk())),
+            Event::Controller(Change::Removed, Box::new(live())),
+        ];
+        let mut text = Line::Ready.render(format);
+        text.extend(events.iter().map(|event| Line::Event(event).render(format)));
+        text += &Line::Lost.render(format);
+        text += &Line::Controller(&live()).render(format);
+        text += &Line::Namespace(&disk()).render(format);
+        text
+    }
+
+    #[test]
+    fn one_line_each() {
+        assert_eq!(
+            every_line(Format::Normal),
+            include_str!("golden/monitor.txt")
+        );
+    }
+
+    #[test]
+    fn protection_is_told() {
+        let protected = Namespace {
+            read_only: true,
+            ..disk()
+        };
+        let event = Event::Namespace(Change::Changed, Box::new(protected));
+        assert_eq!(
+            Line::Event(&event).render(Format::Normal),
+            "ns-change rnvmf0n1 nsid 1 1.07 GB, read-only\n"
+        );
+    }
+
+    #[test]
+    fn json_is_stable() {
+        assert_eq!(
+            every_line(Format::Json),
+            include_str!("golden/monitor.json")
+        );
+    }
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `rnvmf stats`: what controllers have done.
+
+use super::json;
+use super::size::size;
+use super::table::table;
+use crate::cli::{Format, Switch};
+use crate::stats::{Bucket, Counts, Histogram, Stats};
+use serde::Serialize;
+use std::time::Duration;
+
+/// The columns that are numbers, but for those of bytes.
+const COLUMNS: [&str; 16] = [
+    "READS",
+    "WRITES",
+    "FLUSHES",
+    "OTHERS",
+    "READ",
+    "WRITTEN",
+    "ERRORS",
+    "RETRIES",
+    "IN-CAPSULE",
+    "REGISTERED",
+    "REMOTE-INV",
+    "LOCAL-INV",
+    "DOORBELLS",
+    "REQUESTS",
+    "COMPLETIONS",
+    "PER-POLL",
+];
+
+/// The length of the bar of all commands.
+const BAR: f64 = 40.0;
+
+/// What numbers are about.
+#[derive(Clone, Copy)]
+pub(crate) enum Span {
+    /// All the time that there is.
+    Always,
+    /// This long, of which the rate in a second is to be shown.
+    For(Duration),
+}
+
+/// A table with a row for each controller, or for each queue; nothing where there are none.
+pub(crate) fn normal(stats: &[Stats], by_queue: bool, span: Span) -> String {
+    let mut rows = Vec::new();
+    for each in stats {
+        match by_queue {
+            false => rows.push(cells(&each.device, None, &each.counts, span)),
+            true => rows.extend((each.queues.iter()).map(|queue| {
+                cells(&each.device, Some(queue.qid), &queue.counts, span) //
+            })),
+        }
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    rows.insert(0, head(by_queue, span));
+    table(&rows)
+}
+
+fn head(by_queue: bool, span: Span) -> Vec<String> {
+    let mut cells = vec!["DEVICE".to_owned()];
+    cells.extend(by_queue.then(|| "QUEUE".to_owned()));
+    let rate = |name: &&str| match (span, *name) {
+        (Span::For(_), name) if name != "PER-POLL" => format!("{name}/S"),
+        (_, name) => name.to_owned(),
+    };
+    cells.extend(COLUMNS.iter().map(rate));
+    cells
+}
+
+fn cells(device: &str, qid: Option<u16>, counts: &Counts, span: Span) -> Vec<String> {
+    let number = |count| rate(count, span).to_string();
+    let bytes = |count| size(rate(count, span));
+    let mut cells = vec![device.to_owned()];
+    cells.extend(qid.map(|qid| qid.to_string()));
+    cells.extend([
+        number(counts.reads),
+        number(counts.writes),
+        number(counts.flushes),
+        number(counts.others),
+        bytes(counts.read_bytes),
+        bytes(counts.written_bytes),
+        number(counts.errors),
+        number(counts.retries),
+        number(counts.in_capsule),
+        number(counts.registrations),
+        number(counts.remote_invalidations),
+        number(counts.local_invalidations),
+        number(counts.doorbells),
+        number(counts.work_requests),
+        number(counts.completions),
+        match counts.polls {
+            0 => "-".to_owned(),
+            polls => format!("{:.1}", counts.completions as f64 / polls as f64),
+        },
+    ]);
+    cells
+}
+
+fn rate(count: u64, span: Span) -> u64 {
+    match span {
+        Span::Always => count,
+        Span::For(time) => (count as f64 / time.as_secs_f64()).round() as u64,
+    }
+}
+
+/// How long commands took, of all queues of each controller; nothing where nothing was measured.
+pub(crate) fn histograms(stats: &[Stats]) -> String {
+    let mut text = String::new();
+    for each in stats {
+        let times = [
+            ("reads", &each.latency.read_latency),
+            ("writes", &each.latency.write_latency),
+        ];
+        for (what, times) in times.iter().filter(|(_, times)| times.total() != 0) {
+            text.push_str(&histogram(&each.device, what, times));
+        }
+    }
+    text
+}
+
+fn histogram(device: &str, what: &str, times: &Histogram) -> String {
+    let limit = |thousandths| times.percentile(thousandths).map_or("-".into(), below);
+    let head = format!(
+        "{device} {what}: {}, p50 {}, p99 {}, p99.9 {}, max {}\n",
+        times.total(),
+        limit(500),
+        limit(990),
+        limit(999),
+        limit(1000)
+    );
+    let rows: Vec<Vec<String>> = (times.0.iter())
+        .map(|each| {
+            let share = each.count as f64 / times.total() as f64;
+            let bar = "#".repeat((share * BAR).round() as usize);
+            vec![format!("  {}", below(*each)), each.count.to_string(), bar]
+        })
+        .collect();
+    head + &table(&rows)
+}
+
+fn below(bucket: Bucket) -> String {
+    match bucket.below {
+        Some(ns) => format!("< {}", time(ns)),
+        None => "longer".to_owned(),
+    }
+}
+
+/// A time, rounded to four digits.
+fn time(ns: u64) -> String {
+    let (value, unit) = match ns {
+        0..1_000_000 => (ns as f64 / 1e3, "us"),
+        1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
+        _ => (ns as f64 / 1e9, "s"),
+    };
+    match value {
+        v if v < 10.0 => format!("{v:.3} {unit}"),
+        v if v < 100.0 => format!("{v:.2} {unit}"),
+        v => format!("{v:.1} {unit}"),
+    }
+}
+
+#[derive(Serialize)]
+struct Set<'a> {
+    device: &'a str,
+}
+
+/// What was chosen.
+pub(crate) fn set(device: &str, switch: Switch, format: Format) -> String {
+    match (format, switch) {
+        (Format::Json, _) => json::line(&Set { device }) + "\n",
+        (Format::Normal, Switch::On) => format!("{device}: latency on\n"),
+        (Format::Normal, Switch::Off) => format!("{device}: latency off\n"),
+    }
+}
+
+#[derive(Serialize)]
+struct Listing<'a> {
+    controllers: &'a [Stats],
+}
+
+/// One line, with each queue.
+pub(crate) fn json(controllers: &[Stats]) -> String {
+    json::line(&Listing { controllers }) + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::tests::live;
+    use crate::stats::tests::queue;
+
+    fn stats() -> Vec<Stats> {
+        vec![Stats::of(&live(), &[queue(0), queue(1)])]
+    }
+
+    #[test]
+    fn a_row_a_controller_or_queue() {
+        assert_eq!(
+            normal(&stats(), false, Span::Always),
+            include_str!("golden/stats.txt")
+        );
+        assert_eq!(
+            normal(&stats(), true, Span::Always),
+            include_str!("golden/stats-queues.txt")
+        );
+        assert_eq!(normal(&[], true, Span::Always), "");
+    }
+
+    #[test]
+    fn rates_are_of_a_second() {
+        assert_eq!(
+            normal(&stats(), true, Span::For(Duration::from_millis(500))),
+            include_str!("golden/stats-rates.txt")
+        );
+    }
+
+    #[test]
+    fn times_are_lines() {
+        assert_eq!(
+            histograms(&stats()),
+            include_str!("golden/stats-histogram.txt")
+        );
+        assert_eq!(histograms(&[]), "");
+    }
+
+    #[test]
+    fn times_have_four_digits() {
+        assert_eq!(time(1024), "1.024 us");
+        assert_eq!(time(98_304), "98.30 us");
+        assert_eq!(time(786_432), "786.4 us");
+        assert_eq!(time(1 << 20), "1.049 ms");
+        assert_eq!(time(1 << 35), "34.36 s");
+    }
+
+    #[test]
+    fn json_is_stable() {
+        assert_eq!(json(&stats()), include_str!("golden/stats.json"));
+    }
+
+    #[test]
+    fn every_member_is_documented() {
+        let guide = include_str!("../../../../Documentation/interface.rst");
+        let text = json(&stats());
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let controller = document["controllers"][0].as_object().unwrap();
+        let queue = controller["queues"][0].as_object().unwrap();
+        for name in controller.keys().chain(queue.keys()) {
+            assert!(guide.contains(&format!("``{name}``")), "{name}");
+        }
+    }
+}

@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: GPL-2.0
+//! One connection: what is told of it, and what is left of one that fails.
+
+use super::*;
+use crate::cli::{Arguments, Verb};
+use crate::controller::tests::{connecting, live, refusing};
+use crate::controller::State;
+use crate::failure::tests::rejected;
+use crate::kernel::tests::Script;
+use clap::Parser;
+
+fn options(more: &[&str]) -> Connect {
+    let line = ["rnvmf", "connect", "-a", "10.0.0.9"];
+    let identity = [
+        "-n",
+        "nqn.2014-08.org.example:disk",
+        "-q",
+        "nqn.2014-08.org.example:host",
+        "-I",
+        "00112233-4455-6677-8899-aabbccddeeff",
+    ];
+    let line = line.iter().chain(&identity).chain(more);
+    match Arguments::try_parse_from(line).unwrap().verb {
+        Verb::Connect(options) => options,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A kernel that makes rnvmf0, where the given controllers exist.
+fn kernel(controllers: Vec<Controller>) -> Script {
+    Script {
+        connects: [Ok(Made {
+            id: 0,
+            name: "rnvmf0".into(),
+        })]
+        .into(),
+        controllers,
+        ..Script::default()
+    }
+}
+
+fn play(more: &[&str], kernel: &mut Script) -> Result<String, Error> {
+    play_both(more, kernel).map(|(out, _)| out)
+}
+
+/// What is printed to either output.
+fn play_both(more: &[&str], kernel: &mut Script) -> Result<(String, String), Error> {
+    let options = options(more);
+    let wish = wish(&options, &Places::default()).unwrap();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    run(&options, &wish, kernel, &mut out, &mut err)?;
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ok((text(out), text(err)))
+}
+
+fn in_state(state: CtrlState) -> Controller {
+    Controller {
+        state: State(state as u32),
+        ..connecting()
+    }
+}
+
+fn dead() -> Controller {
+    Controller {
+        error: Some(rejected()),
+        ..in_state(CtrlState::Dead)
+    }
+}
+
+#[test]
+fn live_is_success() {
+    let mut kernel = kernel(vec![]);
+    let other = Controller { id: 7, ..dead() };
+    kernel.tell(Change::Added, in_state(CtrlState::New));
+    kernel.tell(Change::Changed, connecting());
+    kernel.tell(Change::Changed, other);
+    kernel.tell(Change::Changed, in_state(CtrlState::Live));
+    assert_eq!(
+        play(&[], &mut kernel).unwrap(),
+        "rnvmf0: connected to nqn.2014-08.org.example:disk at 10.0.0.9:4420\n"
+    );
+    assert!(kernel.disconnected.is_empty());
+}
+
+#[test]
+fn what_has_no_effect_is_told() {
+    let mut kernel = kernel(vec![]);
+    kernel.tell(Change::Changed, live());
+    let (_, told) = play_both(&["-F", "601", "-o", "json"], &mut kernel).unwrap();
+    let text = "a --fast_io_fail_tmo of 601 s has no effect, as --ctrl-loss-tmo is 600 s";
+    let warning = format!("{{\"schema\":1,\"warning\":{{\"message\":\"{text}\"}}}}\n");
+    assert_eq!(told, warning);
+    // One that is there is not changed.
+    let mut kernel = taken(vec![there()]);
+    let (out, told) = play_both(&["--idempotent", "-F", "601"], &mut kernel).unwrap();
+    assert_eq!(
+        (out.as_str(), told.as_str()),
+        ("rnvmf0: already connected\n", "")
+    );
+}
+
+#[test]
+fn json_names_the_device() {
+    let mut kernel = kernel(vec![]);
+    kernel.tell(Change::Changed, live());
+    assert_eq!(
+        play(&["-o", "json"], &mut kernel).unwrap(),
+        "{\"schema\":1,\"device\":\"rnvmf0\",\"already_connected\":false}\n"
+    );
+}
+
+#[test]
+fn namespaces_without_a_disk_are_told() {
+    let told = "rnvmf0: connected to nqn.2014-08.org.example:disk at 10.0.0.9:4420\n";
+    let warned =
+        "rnvmf: rnvmf0: no disk: namespace 2: 8 bytes of metadata a block are not supported\n\
+                  rnvmf: rnvmf0: no disk: namespace 7: not attached to the controller\n\
+                  rnvmf: rnvmf0: no disk: 1 more namespace\n";
+    let mut kernel = kernel(vec![]);
+    kernel.tell(Change::Changed, refusing());
+    let (out, err) = play_both(&[], &mut kernel).unwrap();
+    assert_eq!((out.as_str(), err.as_str()), (told, warned));
+}
+
+#[test]
+fn json_has_namespaces_without_a_disk() {
+    let mut kernel = kernel(vec![]);
+    kernel.tell(Change::Changed, refusing());
+    let (out, err) = play_both(&["-o", "json"], &mut kernel).unwrap();
+    assert_eq!(
+        out,
+        "{\"schema\":1,\"device\":\"rnvmf0\",\"already_connected\":false,\
+         \"refused_namespaces\":[\
+         {\"nsid\":2,\"reason\":\"8 bytes of metadata a block are not supported\"},\
+         {\"nsid\":7,\"reason\":\"not attached to the controller\"}]}\n"
+    );
+    assert_eq!(err, "");
+}
+
+#[test]
+fn options_reach_the_kernel() {
+    let mut kernel = kernel(vec![]);
+    kernel.tell(Change::Changed, live());
+    let more = [
+        "-s",
+        "4421",
+        "-w",
+        "10.0.0.1",
+        "-i",
+        "3",
+        "-W",
+        "2",
+        "-P",
+        "1",
+        "-Q",
+        "64",
+        "-k",
+        "0",
+        "-T",
+        "9",
+        "-c",
+        "2",
+        "-l",
+        "-1",
+        "-F",
+        "5",
+        "-D",
+        "--disable-sqflow",
+        "--timeout",
+        "7",
+    ];
+    play(&more, &mut kernel).unwrap();
+    let expected = Wish {
+        target: Target {
+            traddr: "10.0.0.9".into(),
+            trsvcid: 4421,
+            subsysnqn: "nqn.2014-08.org.example:disk".into(),
+            hostnqn: "nqn.2014-08.org.example:host".into(),
+            hostid: std::array::from_fn(|i| i as u8 * 0x11),
+            host_traddr: Some("10.0.0.1".into()),
+            connect_timeout: 7000,
+            tos: Some(9),
+        },
+        nr_io_queues: Some(3),
+        nr_write_queues: Some(2),
+        nr_poll_queues: Some(1),
+        queue_size: Some(64),
+        keep_alive_tmo: Some(0),
+        disable_sqflow: true,
+        loss: Loss {
+            reconnect_delay: Some(2),
+            ctrl_loss_tmo: Some(LOSS_TMO_NEVER),
+            fast_io_fail_tmo: Some(5),
+        },
+        duplicate_connect: true,
+    };
+    assert_eq!(kernel.wishes, [expected]);
+}
+
+#[test]
+fn dead_is_failure_and_leaves_nothing() {
+    let mut kernel = kernel(vec![dead()]);
+    kernel.tell(Change::Changed, dead());
+    kernel.tell(Change::Changed, in_state(CtrlState::Deleting));
+    kernel.tell(Change::Removed, in_state(CtrlState::Deleting));
+    let error = play(&[], &mut kernel).unwrap_err();
+    assert_eq!(
+        error.message,
+        "connect to 10.0.0.9:4420: rejected by target: no such subsystem nqn.x"
+    );
+    assert_eq!(error.status, Status::Failed);
+    assert_eq!(error.failure.as_deref(), Some(&rejected()));
+    assert_eq!(kernel.disconnected, [0]);
+    assert!(
+        kernel.notices.is_empty(),
+        "it did not wait until it was gone"
+    );
+}
+
+#[test]
+fn gone_is_failure_even_without_a_reason() {
+    let mut kernel = kernel(vec![]);
+    kernel.tell(Change::Removed, in_state(CtrlState::Deleting));
+    assert_eq!(
+        play(&[], &mut kernel).unwrap_err().message,
+        "connect to 10.0.0.9:4420: the controller was removed while it connected"
+    );
+}
+
+#[test]
+fn lost_events_are_made_up_for() {
+    for (now, live) in [(vec![live()], true), (vec![dead()], false), (vec![], false)] {
+        let mut kernel = kernel(now);
+        kernel.notices.push_back(Notice::Lost);
+        kernel.tell(Change::Removed, dead());
+        assert_eq!(play(&[], &mut kernel).is_ok(), live);
+    }
+}
+
+#[test]
+fn lost_events_may_leave_it_pending() {
+    let mut kernel = kernel(vec![connecting()]);
+    kernel.notices.push_back(Notice::Lost);
+    kernel.tell(Change::Changed, live());
+    assert!(play(&[], &mut kernel).is_ok());
+}
+
+#[test]
+fn an_interrupt_undoes() {
+    let mut kernel = kernel(vec![connecting()]);
+    kernel.notices.push_back(Notice::Interrupted);
+    kernel.tell(Change::Removed, in_state(CtrlState::Deleting));
+    let error = play(&[], &mut kernel).unwrap_err();
+    assert_eq!(error.message, "connect to 10.0.0.9:4420: interrupted");
+    assert_eq!(error.status, Status::Failed);
+    assert_eq!(kernel.disconnected, [0]);
+}
+
+#[test]
+fn the_deadline_undoes() {
+    let mut kernel = kernel(vec![connecting()]);
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.tell(Change::Removed, in_state(CtrlState::Deleting));
+    let error = play(&[], &mut kernel).unwrap_err();
+    assert_eq!(error.status, Status::Timeout);
+    assert_eq!(
+        error.message,
+        "connect to 10.0.0.9:4420: the kernel did not finish in time"
+    );
+    assert_eq!(kernel.disconnected, [0]);
+}
+
+#[test]
+fn at_the_deadline_it_may_be_live_after_all() {
+    let mut kernel = kernel(vec![live()]);
+    kernel.notices.push_back(Notice::Deadline);
+    assert!(play(&[], &mut kernel).is_ok());
+    assert!(kernel.disconnected.is_empty());
+}
+
+#[test]
+fn what_cannot_be_undone_is_named() {
+    let mut kernel = kernel(vec![connecting()]);
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.notices.push_back(Notice::Deadline);
+    assert_eq!(
+        play(&[], &mut kernel).unwrap_err().message,
+        "connect to 10.0.0.9:4420: the kernel did not finish in time; \
+         rnvmf0 remains: the kernel goes on to remove it"
+    );
+}
+
+fn taken(controllers: Vec<Controller>) -> Script {
+    Script {
+        connects: [Err(Error::new(Status::Exists, "it exists"))].into(),
+        ..kernel(controllers)
+    }
+}
+
+/// One that is live, from any address.
+fn there() -> Controller {
+    Controller {
+        host_traddr: None,
+        ..live()
+    }
+}
+
+#[test]
+fn a_connected_one_is_an_error() {
+    let mut kernel = taken(vec![there()]);
+    let error = play(&[], &mut kernel).unwrap_err();
+    assert_eq!(error.status, Status::Exists);
+    assert_eq!(
+        error.message,
+        "connect to 10.0.0.9:4420: already connected as rnvmf0"
+    );
+    assert!(kernel.disconnected.is_empty());
+}
+
+#[test]
+fn one_that_is_not_live_is_not_connected() {
+    let error = play(&[], &mut taken(vec![dead()])).unwrap_err();
+    assert_eq!(error.status, Status::Exists);
+    assert_eq!(
+        error.message,
+        "connect to 10.0.0.9:4420: rnvmf0 is there, and dead: \
+         rejected by target: no such subsystem nqn.x; \
+         disconnect it first: rnvmf disconnect -d rnvmf0"
+    );
+    let error = play(&[], &mut taken(vec![connecting()])).unwrap_err();
+    assert_eq!(error.status, Status::Exists);
+    assert_eq!(
+        error.message,
+        "connect to 10.0.0.9:4420: rnvmf0 is there, and connecting"
+    );
+}
+
+#[test]
+fn one_that_has_gone_meanwhile_is_not_in_the_way() {
+    let mut kernel = kernel(vec![]);
+    let exists = Error::new(Status::Exists, "it exists");
+    kernel.connects.push_front(Err(exists));
+    kernel.tell(Change::Changed, live());
+    assert!(play(&[], &mut kernel).is_ok());
+    assert_eq!(kernel.wishes.len(), 2);
+}
+
+#[test]
+fn or_none_if_that_is_wanted() {
+    let mut kernel = taken(vec![there()]);
+    assert_eq!(
+        play(&["--idempotent"], &mut kernel).unwrap(),
+        "rnvmf0: already connected\n"
+    );
+}
+
+#[test]
+fn which_may_have_to_be_waited_for() {
+    let mut kernel = taken(vec![connecting()]);
+    kernel.tell(Change::Changed, live());
+    assert!(play(&["--idempotent"], &mut kernel).is_ok());
+    let mut kernel = taken(vec![connecting()]);
+    kernel.tell(Change::Changed, dead());
+    assert!(play(&["--idempotent"], &mut kernel).is_err());
+    assert_eq!(
+        play(&["--idempotent"], &mut taken(vec![dead()]))
+            .unwrap_err()
+            .message,
+        "connect to 10.0.0.9:4420: rnvmf0 is there, and dead: \
+         rejected by target: no such subsystem nqn.x; \
+         disconnect it first: rnvmf disconnect -d rnvmf0"
+    );
+    // It is not ours to remove.
+    assert!(kernel.disconnected.is_empty());
+}
+
+#[test]
+fn and_may_not_come() {
+    let late = |existing| {
+        let mut kernel = taken(vec![existing]);
+        kernel.notices.push_back(Notice::Deadline);
+        let error = play(&["--idempotent"], &mut kernel).unwrap_err();
+        assert!(kernel.disconnected.is_empty());
+        error.message
+    };
+    let lost = Controller {
+        error: Some(rejected()),
+        ..connecting()
+    };
+    assert_eq!(
+        late(lost),
+        "connect to 10.0.0.9:4420: rnvmf0 is there, and connecting: \
+         rejected by target: no such subsystem nqn.x"
+    );
+    assert_eq!(
+        late(connecting()),
+        "connect to 10.0.0.9:4420: rnvmf0 is there, and connecting"
+    );
+}
+
+#[test]
+fn the_one_from_the_same_address_is_meant() {
+    let from = |device: &str, address: Option<&str>| Controller {
+        device: device.into(),
+        host_traddr: address.map(str::to_owned),
+        ..live()
+    };
+    let controllers = [
+        from("rnvmf0", Some("10.0.0.1")),
+        from("rnvmf1", Some("10.0.0.2")),
+        from("rnvmf2", None),
+        from("rnvmf3", None),
+    ];
+    for (more, device) in [
+        (&["-w", "10.0.0.1"][..], "rnvmf0"),
+        (&["-w", "10.0.0.2"][..], "rnvmf1"),
+        (&[], "rnvmf2"),
+    ] {
+        let options = [&["--idempotent"], more].concat();
+        let mut kernel = taken(controllers.to_vec());
+        let told = play(&options, &mut kernel).unwrap();
+        assert_eq!(told, format!("{device}: already connected\n"));
+    }
+    let options = ["--idempotent", "-w", "10.0.0.3"];
+    let mut kernel = taken(controllers.to_vec());
+    kernel.connects.extend(kernel.connects.clone());
+    assert!(play(&options, &mut kernel).is_err());
+}
+
+#[test]
+fn a_scope_has_a_name_and_a_number() {
+    let at = |traddr: &str| Controller {
+        traddr: traddr.into(),
+        ..there()
+    };
+    let found = |traddr: &str, controllers: &[&str]| {
+        let wish = wish(&options(&[]), &Places::default()).unwrap();
+        let target = Target {
+            traddr: traddr.into(),
+            ..wish.target
+        };
+        let wish = Wish { target, ..wish };
+        let controllers = controllers.iter().map(|traddr| at(traddr)).collect();
+        find(&wish, controllers).map(|each| each.traddr)
+    };
+    let eth0 = Some("fe80::1%eth0".to_owned());
+    assert_eq!(found("fe80::1%3", &["fe80::1%eth0"]), eth0);
+    assert_eq!(
+        found("fe80::1%eth0", &["fe80::1%eth1", "fe80::1%eth0"]),
+        eth0
+    );
+    // It could be either.
+    assert_eq!(found("fe80::1%3", &["fe80::1%eth1", "fe80::1%eth0"]), None);
+    assert_eq!(found("fe80::1%eth0", &["fe80::1%eth1"]), None);
+    assert_eq!(found("fe80::1%3", &["fe80::2%eth0"]), None);
+}
+
+#[test]
+fn another_controller_does_not_count() {
+    for other in [
+        Controller {
+            trsvcid: 1,
+            ..there()
+        },
+        Controller {
+            subsysnqn: "nqn.y".into(),
+            ..there()
+        },
+        Controller {
+            traddr: "10.0.0.8".into(),
+            ..there()
+        },
+        Controller {
+            hostnqn: Some("nqn.h".into()),
+            ..there()
+        },
+        Controller {
+            hostid: Some("00112233-4455-6677-8899-aabbccddee00".into()),
+            ..there()
+        },
+        Controller {
+            host_traddr: Some("10.0.0.1".into()),
+            ..there()
+        },
+    ] {
+        let mut kernel = taken(vec![other]);
+        kernel.connects.extend(kernel.connects.clone());
+        let error = play(&["--idempotent"], &mut kernel).unwrap_err();
+        assert_eq!(error.status, Status::Exists);
+        assert_eq!(error.message, "connect to 10.0.0.9:4420: it exists");
+    }
+}

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Many connections at once: what is told of each, and what one that fails does to the others.
+
+mod persistent;
+
+use super::*;
+use crate::cli::{Arguments, Verb};
+use crate::controller::tests::{connecting, live, refusing};
+use crate::controller::{Controller, State};
+use crate::discovery::tests::{log, subsystem};
+use crate::discovery::{Flags, Kind, Transport};
+use crate::error::Status;
+use crate::event::{Change, Notice};
+use crate::failure::tests::rejected;
+use crate::failure::{Failure, Stage};
+use crate::kernel::tests::Script;
+use crate::kernel::Made;
+use crate::uapi::CtrlState;
+use crate::verb::connect::target;
+use clap::Parser;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+const LINES: &str =
+    "-a 10.0.0.9 -n nqn.2014-08.org.example:disk -q nqn.2014-08.org.example:host -I \
+    00112233-4455-6677-8899-aabbccddeeff\n-a 10.0.0.9 -n nqn.y -q nqn.2014-08.org.example:host -I \
+    00112233-4455-6677-8899-aabbccddeeff\n";
+
+/// A file that goes with the value.
+struct Config(PathBuf);
+
+impl Config {
+    fn new(test: &str, text: &str) -> Self {
+        let name = format!("rnvmf-{}-{test}.conf", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, text).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Config {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).unwrap();
+    }
+}
+
+/// What is printed, to either output, and how it ends.
+fn play(config: &Config, kernel: &mut Script) -> (String, String, Result<(), Error>) {
+    play_with(&["-f", config.0.to_str().unwrap()], kernel)
+}
+
+fn play_with(more: &[&str], kernel: &mut Script) -> (String, String, Result<(), Error>) {
+    play_at(&Places::default(), more, kernel)
+}
+
+fn play_at(
+    places: &Places,
+    more: &[&str],
+    kernel: &mut Script,
+) -> (String, String, Result<(), Error>) {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let end =
+        orders(options(more)).and_then(|orders| run(&orders, places, kernel, &mut out, &mut err));
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(out), text(err), end)
+}
+
+/// The options of `rnvmf connect-all` with these.
+fn options(more: &[&str]) -> ConnectAll {
+    let line = ["rnvmf", "connect-all"].iter().chain(more);
+    match Arguments::try_parse_from(line).unwrap().verb {
+        Verb::ConnectAll(options) => options,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn made(id: u32) -> Result<Made, Error> {
+    let name = format!("rnvmf{id}");
+    Ok(Made { id, name })
+}
+
+/// One that is live, from any address.
+fn there() -> Controller {
+    Controller {
+        host_traddr: None,
+        ..live()
+    }
+}
+
+fn numbered(id: u32, controller: Controller) -> Controller {
+    Controller { id, ..controller }
+}
+
+fn dead() -> Controller {
+    Controller {
+        state: State(CtrlState::Dead as u32),
+        error: Some(rejected()),
+        ..connecting()
+    }
+}
+
+#[test]
+fn who_may_do_nothing_is_told_so() {
+    let config = Config::new("denied", LINES);
+    let denied = || Err(Error::new(Status::Permission, "no"));
+    for (second, status) in [
+        (denied(), Status::Permission),
+        (Err(Error::new(Status::Timeout, "late")), Status::Failed),
+    ] {
+        let mut kernel = Script {
+            connects: [denied(), second].into(),
+            ..Script::default()
+        };
+        let end = play(&config, &mut kernel).2.unwrap_err();
+        assert_eq!(end.status, status);
+        assert_eq!(end.message, "connect-all: 2 of 2 connections failed");
+    }
+}
+
+/// Nor does he wait for it.
+#[test]
+fn who_may_do_nothing_follows_nobody() {
+    let mut kernel = Script {
+        refused: [Error::new(Status::Permission, "permission denied")].into(),
+        ..Script::default()
+    };
+    let line = [&["-a", "10.0.0.9", "-p"], &IDENTITY[..]].concat();
+    let (_, err, end) = play_with(&line, &mut kernel);
+    let denied = "rnvmf: discover at 10.0.0.9:4420: permission denied\n";
+    assert_eq!(err, denied);
+    assert_eq!(end.unwrap_err().status, Status::Permission);
+}
+
+#[test]
+fn all_connect_at_once() {
+    let config = Config::new("all", LINES);
+    let mut kernel = Script {
+        connects: [made(0), made(1)].into(),
+        ..Script::default()
+    };
+    kernel.tell(Change::Changed, numbered(1, live()));
+    kernel.tell(Change::Changed, numbered(0, live()));
+    let (out, err, end) = play(&config, &mut kernel);
+    assert_eq!(
+        out,
+        "rnvmf0: connected to nqn.2014-08.org.example:disk at 10.0.0.9:4420\n\
+         rnvmf1: connected to nqn.y at 10.0.0.9:4420\n"
+    );
+    assert_eq!((err.as_str(), end), ("", Ok(())));
+    assert!(kernel.disconnected.is_empty());
+}
+
+#[test]
+fn namespaces_without_a_disk_are_told() {
+    let config = Config::new("refusing", LINES);
+    let mut kernel = Script {
+        connects: [made(0), made(1)].into(),
+        ..Script::default()
+    };
+    kernel.tell(Change::Changed, numbered(1, refusing()));
+    kernel.tell(Change::Changed, numbered(0, live()));
+    let (_, err, end) = play(&config, &mut kernel);
+    assert_eq!(
+        err,
+        "rnvmf: rnvmf1: no disk: namespace 2: 8 bytes of metadata a block are not supported\n\
+         rnvmf: rnvmf1: no disk: namespace 7: not attached to the controller\n\
+         rnvmf: rnvmf1: no disk: 1 more namespace\n"
+    );
+    assert_eq!(end, Ok(()));
+}
+
+#[test]
+fn what_is_connected_stays_when_another_fails() {
+    let config = Config::new("another", LINES);
+    let exists = Err(Error::new(Status::Exists, "it exists"));
+    let mut kernel = Script {
+        connects: [exists, made(1)].into(),
+        controllers: vec![there()],
+        ..Script::default()
+    };
+    kernel.tell(Change::Changed, numbered(1, dead()));
+    kernel.tell(Change::Removed, numbered(1, dead()));
+    let (out, err, end) = play(&config, &mut kernel);
+    assert_eq!(out, "rnvmf0: already connected\n");
+    assert_eq!(
+        err,
+        "rnvmf: connect to 10.0.0.9:4420: rejected by target: no such subsystem nqn.x\n"
+    );
+    let error = end.unwrap_err();
+    assert_eq!(error.message, "connect-all: 1 of 2 connections failed");
+    assert_eq!(error.status, Status::Failed);
+    assert_eq!(kernel.disconnected, [1]);
+}
+
+#[test]
+fn an_interrupt_undoes_what_is_pending_only() {
+    let config = Config::new("interrupt", LINES);
+    let mut kernel = Script {
+        connects: [made(0), made(1)].into(),
+        ..Script::default()
+    };
+    kernel.tell(Change::Changed, numbered(0, live()));
+    interrupted_before_the_second(&config, &mut kernel);
+}
+
+/// The first is live by the interrupt, and stays; the second is undone.
+fn interrupted_before_the_second(config: &Config, kernel: &mut Script) {
+    kernel.notices.push_back(Notice::Interrupted);
+    kernel.tell(Change::Removed, numbered(1, connecting()));
+    let (out, err, end) = play(config, kernel);
+    assert!(out.starts_with("rnvmf0: connected"), "{out}");
+    assert_eq!(err, "rnvmf: connect to 10.0.0.9:4420: interrupted\n");
+    assert!(end.is_err());
+    assert_eq!(kernel.disconnected, [1]);
+}
+
+/// Its disk may be in use, though nobody has heard of it yet.
+#[test]
+fn an_interrupt_undoes_nothing_that_is_live() {
+    let config = Config::new("live", LINES);
+    let mut kernel = Script {
+        connects: [made(0), made(1)].into(),
+        controllers: vec![numbered(0, live()), numbered(1, connecting())],
+        ..Script::default()
+    };
+    interrupted_before_the_second(&config, &mut kernel);
+}
+
+#[test]
+fn nothing_is_tried_where_a_line_is_wrong() {
+    let config = Config::new("wrong", &format!("{LINES}-a 10.0.0.9\n"));
+    let mut kernel = Script::default();
+    let (_, _, end) = play(&config, &mut kernel);
+    let error = end.unwrap_err();
+    assert_eq!(error.status, Status::Usage);
+    assert!(error.message.contains(".conf:3: the following required"));
+    assert!(kernel.wishes.is_empty());
+}
+
+#[test]
+fn nothing_to_connect_is_no_error() {
+    let config = Config::new("nothing", "# none yet\n");
+    let (out, err, end) = play(&config, &mut Script::default());
+    assert_eq!((out.as_str(), err.as_str(), end), ("", "", Ok(())));
+}
+
+const IDENTITY: [&str; 4] = [
+    "-q",
+    "nqn.2014-08.org.example:host",
+    "-I",
+    "00112233-4455-6677-8899-aabbccddeeff",
+];
+
+/// Discover at 10.0.0.9, where the logs are these, one after the other.
+fn discover(logs: Vec<Vec<Entry>>, more: &[&str], kernel: &mut Script) -> [String; 3] {
+    for (id, entries) in (0..).zip(logs) {
+        kernel.logs.push_back(Ok(Some(log(entries))));
+        kernel.notices.push_back(Notice::Discovered(id, None));
+    }
+    let line = [&["-a", "10.0.0.9"], &IDENTITY[..], more].concat();
+    let (out, err, end) = play_with(&line, kernel);
+    [
+        out,
+        err,
+        end.map_or_else(|error| error.message, |()| String::new()),
+    ]
+}
+
+fn referral(traddr: &str) -> Entry {
+    Entry {
+        subtype: Kind::REFERRAL,
+        ..subsystem("nqn.2014-08.org.nvmexpress.discovery", traddr)
+    }
+}
+
+#[test]
+fn what_a_log_has_is_connected_with_the_options_of_the_line() {
+    let mut kernel = Script {
+        connects: [made(0), made(1)].into(),
+        ..Script::default()
+    };
+    let current = Entry {
+        subtype: Kind::CURRENT,
+        ..referral("10.0.0.9")
+    };
+    let entries = vec![
+        current,
+        subsystem("nqn.x", "10.0.0.9"),
+        subsystem("nqn.x", "10.0.0.9"),
+        subsystem("nqn.y", "10.0.1.9"),
+    ];
+    // Events come when they are asked for: the discovery is first.
+    let more = ["-k", "7", "-l", "-1", "--timeout", "3"];
+    kernel.logs.push_back(Ok(Some(log(entries))));
+    kernel.notices.push_back(Notice::Discovered(0, None));
+    kernel.tell(Change::Changed, numbered(1, live()));
+    kernel.tell(Change::Changed, numbered(0, live()));
+    let [out, err, end] = discover(vec![], &more, &mut kernel);
+    assert_eq!(
+        out,
+        "rnvmf0: connected to nqn.x at 10.0.0.9:4420\n\
+         rnvmf1: connected to nqn.y at 10.0.1.9:4420\n"
+    );
+    assert_eq!((err.as_str(), end.as_str()), ("", ""));
+    for wish in &kernel.wishes {
+        assert_eq!(wish.keep_alive_tmo, Some(7));
+        assert_eq!(wish.target.connect_timeout, 3000);
+        assert_eq!(wish.target.hostnqn, "nqn.2014-08.org.example:host");
+    }
+}
+
+#[test]
+fn referrals_are_followed_once() {
+    let mut kernel = Script::default();
+    let same = Entry {
+        eflags: Flags(1),
+        ..referral("10.0.0.7")
+    };
+    let first = vec![referral("10.0.0.8"), same];
+    let second = vec![referral("10.0.0.9"), referral("10.0.0.8")];
+    let told = discover(vec![first, second], &[], &mut kernel);
+    assert_eq!(told, ["", "", ""]);
+    let asked: Vec<_> = kernel.asked.iter().map(|each| &each.traddr).collect();
+    assert_eq!(asked, ["10.0.0.9", "10.0.0.8"]);
+}
+
+#[test]
+fn referrals_end_somewhere() {
+    let mut kernel = Script::default();
+    let logs = (0..MOST_SEARCHES).map(|n| vec![referral(&format!("10.0.1.{n}"))]);
+    let [out, err, end] = discover(logs.collect(), &[], &mut kernel);
+    assert_eq!(out, "");
+    assert_eq!(
+        err,
+        "rnvmf: discover at 10.0.1.31:4420: more than 32 discovery controllers\n"
+    );
+    assert_eq!(end, "connect-all: 1 of 33 connections failed");
+    assert_eq!(kernel.asked.len(), MOST_SEARCHES);
+}
+
+#[test]
+fn what_cannot_be_connected_is_named() {
+    let tcp = Entry {
+        trtype: Transport(3),
+        ..subsystem("nqn.y", "10.0.0.8")
+    };
+    let mut kernel = Script::default();
+    let told = discover(vec![vec![tcp.clone()]], &[], &mut kernel);
+    let line = "not connected: nqn.y at tcp 10.0.0.8:4420: rnvmf connects with RDMA only\n";
+    assert_eq!(told, [line, "", ""]);
+    let mut kernel = Script::default();
+    let [out, ..] = discover(vec![vec![tcp]], &["-o", "json"], &mut kernel);
+    assert!(
+        out.starts_with("{\"schema\":1,\"skipped\":{\"trtype\":\"tcp\""),
+        "{out}"
+    );
+}
+
+#[test]
+fn a_discovery_that_fails_stops_no_other() {
+    let identity = IDENTITY.join(" ");
+    let text = format!("discover -a 10.0.0.8 {identity}\ndiscover -a 10.0.0.9 {identity}\n");
+    let config = Config::new("discover", &text);
+    let mut kernel = Script {
+        connects: [made(0)].into(),
+        logs: [
+            Err(Error::failed("rejected")),
+            Ok(Some(log(vec![subsystem("nqn.x", "10.0.0.9")]))),
+        ]
+        .into(),
+        ..Script::default()
+    };
+    kernel.notices.push_back(Notice::Lost);
+    kernel.tell(Change::Changed, numbered(0, live()));
+    let (out, err, end) = play(&config, &mut kernel);
+    assert_eq!(out, "rnvmf0: connected to nqn.x at 10.0.0.9:4420\n");
+    assert_eq!(err, "rnvmf: discover at 10.0.0.8:4420: rejected\n");
+    let message = end.unwrap_err().message;
+    assert_eq!(message, "connect-all: 1 of 3 connections failed");
+}
+
+#[test]
+fn a_deadline_ends_discoveries() {
+    let mut kernel = Script::default();
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.logs.push_back(Ok(None));
+    let [_, err, end] = discover(vec![], &[], &mut kernel);
+    assert_eq!(
+        err,
+        "rnvmf: discover at 10.0.0.9:4420: the kernel did not finish in time\n"
+    );
+    assert_eq!(end, "connect-all: 1 of 1 connections failed");
+}
+
+#[test]
+fn what_was_not_read_is_a_failure() {
+    let mut kernel = Script::default();
+    let cut = Log {
+        numrec: 2000,
+        ..log(vec![])
+    };
+    kernel.logs.push_back(Ok(Some(cut)));
+    kernel.notices.push_back(Notice::Discovered(0, None));
+    let [_, err, _] = discover(vec![], &[], &mut kernel);
+    assert_eq!(
+        err,
+        "rnvmf: discover at 10.0.0.9:4420: only the first 0 of 2000 records were read\n"
+    );
+}
+#[test]
+fn programs_are_told_in_json() {
+    let target = |options: &ConnectAll| {
+        let (access, nqn) = (&options.access, &options.nqn);
+        target("10.0.0.9", nqn, access, &Places::default()).unwrap()
+    };
+    let line = [&["rnvmf", "connect-all", "-a", "10.0.0.9"], &IDENTITY[..]].concat();
+    let target = match Arguments::try_parse_from(line).unwrap().verb {
+        Verb::ConnectAll(options) => target(&options),
+        other => panic!("{other:?}"),
+    };
+    let read = News::Read {
+        target,
+        genctr: 5,
+        numrec: 2,
+    };
+    assert_eq!(
+        read.render(Format::Json),
+        "{\"schema\":1,\"followed\":{\"traddr\":\"10.0.0.9\",\"trsvcid\":4420,\
+         \"subsysnqn\":\"nqn.2014-08.org.nvmexpress.discovery\"},\"genctr\":5,\"numrec\":2}\n"
+    );
+    let gone = News::Gone(subsystem("nqn.x", "10.0.0.9")).render(Format::Json);
+    assert!(
+        gone.starts_with("{\"schema\":1,\"gone\":{\"trtype\":\"rdma\""),
+        "{gone}"
+    );
+}

@@ -1,0 +1,592 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `--persistent`: what changes later, and what is told of it.
+
+use super::*;
+
+/// What is told when `rnvmf connect-all -a 10.0.0.9 --persistent` hears these, and is stopped.
+fn follow(kernel: &mut Script) -> (String, String) {
+    kernel.notices.push_back(Notice::Interrupted);
+    let line = [&["-a", "10.0.0.9", "-p", "-k", "7"], &IDENTITY[..]].concat();
+    let (out, err, end) = play_with(&line, kernel);
+    assert_eq!(end, Ok(()));
+    (out, err)
+}
+
+impl Script {
+    /// The log of a discovery is this from now on.
+    fn log_is(&mut self, id: u32, genctr: u64, entries: Vec<Entry>) {
+        let log = Log {
+            genctr,
+            ..log(entries)
+        };
+        self.logs.push_back(Ok(Some(log)));
+        self.notices.push_back(Notice::Discovered(id, None));
+    }
+
+    /// A discovery failed; the kernel goes on with it or not.
+    fn failed(&mut self, id: u32, message: &str, next_attempt: Option<u32>) {
+        let failure = Failure {
+            message: message.into(),
+            next_attempt,
+            ..rejected()
+        };
+        self.ends(id, failure);
+    }
+
+    fn ends(&mut self, id: u32, failure: Failure) {
+        let error = Box::new(Error::from(failure));
+        self.notices.push_back(Notice::Discovered(id, Some(error)));
+    }
+}
+
+#[test]
+fn what_a_log_names_later_is_connected_later() {
+    let mut kernel = Script {
+        connects: [made(0), made(1)].into(),
+        ..Script::default()
+    };
+    let (one, two) = (
+        subsystem("nqn.x", "10.0.0.9"),
+        subsystem("nqn.y", "10.0.0.9"),
+    );
+    kernel.log_is(0, 1, vec![one.clone()]);
+    kernel.tell(Change::Changed, numbered(0, live()));
+    // Another program's, and one that says nothing new.
+    kernel.notices.push_back(Notice::Discovered(9, None));
+    kernel.log_is(0, 1, vec![one.clone()]);
+    kernel.log_is(0, 2, vec![one, two.clone()]);
+    kernel.tell(Change::Changed, numbered(1, live()));
+    kernel.log_is(0, 3, vec![two]);
+    let (out, err) = follow(&mut kernel);
+    assert_eq!(
+        out,
+        "following 10.0.0.9:4420: 1 record, generation 1\n\
+         rnvmf0: connected to nqn.x at 10.0.0.9:4420\n\
+         following 10.0.0.9:4420: 2 records, generation 2\n\
+         rnvmf1: connected to nqn.y at 10.0.0.9:4420\n\
+         following 10.0.0.9:4420: 1 record, generation 3\n\
+         offered no more: nqn.x at rdma 10.0.0.9:4420\n"
+    );
+    assert_eq!(err, "");
+    // What is connected stays so.
+    assert!(kernel.disconnected.is_empty());
+    let [follow] = &kernel.followed[..] else {
+        panic!("{:?}", kernel.followed);
+    };
+    assert_eq!(
+        (follow.keep_alive_tmo, follow.reconnect_delay),
+        (Some(7), None)
+    );
+}
+
+#[test]
+fn what_comes_back_is_new() {
+    let mut kernel = Script {
+        connects: [made(0), Err(Error::new(Status::Exists, "it exists"))].into(),
+        controllers: vec![there()],
+        ..Script::default()
+    };
+    let entry = subsystem("nqn.2014-08.org.example:disk", "10.0.0.9");
+    kernel.log_is(0, 1, vec![entry.clone()]);
+    kernel.tell(Change::Changed, live());
+    kernel.log_is(0, 2, vec![]);
+    kernel.log_is(0, 3, vec![entry]);
+    let (out, _) = follow(&mut kernel);
+    assert!(
+        out.ends_with("generation 3\nrnvmf0: already connected\n"),
+        "{out}"
+    );
+}
+
+#[test]
+fn a_loss_is_told_once_and_its_end() {
+    let mut kernel = Script::default();
+    kernel.failed(0, "nobody listens there", Some(250));
+    kernel.failed(0, "nobody listens there", Some(500));
+    kernel.log_is(0, 1, vec![]);
+    kernel.failed(0, "the target disconnected", Some(250));
+    kernel.notices.push_back(Notice::Lost);
+    kernel.logs.push_back(Ok(None));
+    kernel.log_is(0, 1, vec![]);
+    let (out, err) = follow(&mut kernel);
+    let line = "following 10.0.0.9:4420: 0 records, generation 1\n";
+    assert_eq!(out, [line, line].concat());
+    assert_eq!(
+        err,
+        "rnvmf: discover at 10.0.0.9:4420: nobody listens there; it is tried again\n\
+         rnvmf: discover at 10.0.0.9:4420: the target disconnected; it is tried again\n"
+    );
+}
+
+/// The kernel cannot follow who does not tell of changes.
+fn tells_no_changes() -> Failure {
+    Failure {
+        stage: Stage(ErrorStage::Enable as u32),
+        errno: libc::EOPNOTSUPP,
+        message: "the target does not tell".into(),
+        ..rejected()
+    }
+}
+
+#[test]
+fn who_does_not_tell_of_changes_is_asked_again() {
+    let mut kernel = Script {
+        connects: [made(0), made(1)].into(),
+        ..Script::default()
+    };
+    let one = || vec![subsystem("nqn.x", "10.0.0.9")];
+    kernel.ends(0, tells_no_changes());
+    kernel.log_is(1, 1, one());
+    kernel.tell(Change::Changed, numbered(0, live()));
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.log_is(2, 1, one());
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.failed(3, "nobody listens there", None);
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.log_is(4, 2, vec![subsystem("nqn.y", "10.0.0.9")]);
+    kernel.tell(Change::Changed, numbered(1, live()));
+    let (out, err) = follow(&mut kernel);
+    assert_eq!(
+        out,
+        "following 10.0.0.9:4420: 1 record, generation 1\n\
+         rnvmf0: connected to nqn.x at 10.0.0.9:4420\n\
+         following 10.0.0.9:4420: 1 record, generation 2\n\
+         offered no more: nqn.x at rdma 10.0.0.9:4420\n\
+         rnvmf1: connected to nqn.y at 10.0.0.9:4420\n"
+    );
+    assert_eq!(
+        err,
+        "rnvmf: discover at 10.0.0.9:4420: the target does not tell; it is asked every 30 s\n\
+         rnvmf: discover at 10.0.0.9:4420: nobody listens there\n"
+    );
+    assert_eq!((kernel.asked.len(), kernel.followed.len()), (5, 1));
+    assert_eq!(kernel.forgotten, [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn who_refuses_for_good_is_asked_anew_if_there_is_no_other() {
+    let mut kernel = Script::default();
+    kernel.failed(0, "no such subsystem", None);
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.failed(1, "no such subsystem", None);
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.log_is(2, 1, vec![]);
+    let (out, err) = follow(&mut kernel);
+    assert_eq!(out, "following 10.0.0.9:4420: 0 records, generation 1\n");
+    assert_eq!(err, "rnvmf: discover at 10.0.0.9:4420: no such subsystem\n");
+    assert_eq!(kernel.followed.len(), 3);
+}
+
+#[test]
+fn it_ends_when_all_is_done() {
+    let config = Config::new("persistent", "# none yet\n");
+    let line = ["-p", "-f", config.0.to_str().unwrap()];
+    assert_eq!(play_with(&line, &mut Script::default()).2, Ok(()));
+    let config = Config::new("plain", LINES);
+    let line = ["-p", "-f", config.0.to_str().unwrap()];
+    let mut kernel = Script {
+        connects: [made(0), made(1), made(2)].into(),
+        ..Script::default()
+    };
+    kernel.tell(Change::Changed, numbered(0, live()));
+    kernel.tell(Change::Changed, numbered(1, dead()));
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.tell(Change::Changed, numbered(2, live()));
+    let (out, err, end) = play_with(&line, &mut kernel);
+    assert!(
+        out.ends_with("rnvmf2: connected to nqn.y at 10.0.0.9:4420\n"),
+        "{out}"
+    );
+    assert_eq!((err.lines().count(), end), (1, Ok(())));
+}
+
+#[test]
+fn it_ends_with_the_module() {
+    let identity = IDENTITY.join(" ");
+    let lines = [
+        "-a 10.0.0.7 -n nqn.x",
+        "discover -a 10.0.0.8",
+        "discover -a 10.0.0.9",
+    ];
+    let lines = lines.map(|line| format!("{line} {identity}\n"));
+    let config = Config::new("module", &lines.concat());
+    let line = ["-p", "-f", config.0.to_str().unwrap()];
+    let mut kernel = Script {
+        connects: [made(0)].into(),
+        ..Script::default()
+    };
+    let cancelled = Failure {
+        errno: libc::ECANCELED,
+        message: "the discovery was cancelled".into(),
+        ..rejected()
+    };
+    kernel.ends(0, cancelled);
+    let (_, err, end) = play_with(&line, &mut kernel);
+    assert_eq!(
+        err,
+        "rnvmf: discover at 10.0.0.8:4420: the discovery was cancelled\n\
+         rnvmf: discover at 10.0.0.9:4420: the rnvmf module was unloaded\n\
+         rnvmf: connect to 10.0.0.7:4420: the rnvmf module was unloaded\n"
+    );
+    let error = end.unwrap_err();
+    assert_eq!(error.message, "connect-all: the rnvmf module was unloaded");
+    assert_eq!(error.status, Status::NoModule);
+    // Who does not follow knows it by the status, too.
+    let mut kernel = Script {
+        connects: [made(0)].into(),
+        logs: [Err(Error::unloaded())].into(),
+        ..Script::default()
+    };
+    kernel.notices.push_back(Notice::Discovered(0, None));
+    assert_eq!(
+        play_with(&line[1..], &mut kernel).2.unwrap_err().status,
+        error.status
+    );
+    // It may go while nobody is asked.
+    let mut kernel = Script::default();
+    kernel.ends(0, tells_no_changes());
+    kernel.log_is(1, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
+    kernel.connects = [Err(Error::unloaded())].into();
+    let line = [&["-a", "10.0.0.9", "-p"], &IDENTITY[..]].concat();
+    assert_eq!(play_with(&line, &mut kernel).2.unwrap_err(), error);
+}
+
+#[test]
+fn a_name_may_be_that_of_another_one_later() {
+    let (names, answers) = names(&["10.0.0.8", "10.0.0.8", "10.0.0.9"]);
+    let mut kernel = Script {
+        connects: [made(0)].into(),
+        ..Script::default()
+    };
+    kernel.log_is(
+        0,
+        1,
+        vec![subsystem("nqn.x", "10.0.0.8"), referral("10.0.0.7")],
+    );
+    kernel.tell(Change::Changed, numbered(0, live()));
+    kernel.failed(0, "the target disconnected", Some(250));
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.log_is(2, 1, vec![]);
+    // All is well: it is not looked for.
+    kernel.failed(2, "the target disconnected", Some(250));
+    kernel.log_is(2, 1, vec![]);
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.notices.push_back(Notice::Interrupted);
+    let line = [&["-a", "a.example", "-p"], &IDENTITY[..]].concat();
+    let (out, _, end) = play_at(&names, &line, &mut kernel);
+    assert!(
+        out.ends_with(
+            "offered no more: nqn.x at rdma 10.0.0.8:4420\n\
+             offered no more: nqn.2014-08.org.nvmexpress.discovery at rdma 10.0.0.7:4420\n\
+             following 10.0.0.9:4420: 0 records, generation 1\n\
+             following 10.0.0.9:4420: 0 records, generation 1\n"
+        ),
+        "{out}"
+    );
+    assert_eq!(end, Ok(()));
+    let asked: Vec<_> = kernel.asked.iter().map(|each| &each.traddr).collect();
+    assert_eq!(asked, ["10.0.0.8", "10.0.0.7", "10.0.0.9"]);
+    assert_eq!(kernel.forgotten, [0, 1]);
+    assert!(answers.lock().unwrap().is_empty());
+}
+
+#[test]
+fn where_a_name_leads_to_nothing_it_is_looked_for_again() {
+    let (names, _) = names(&["10.0.0.8", "", "10.0.0.9"]);
+    let mut kernel = Script {
+        connects: [made(0), made(1), made(2)].into(),
+        ..Script::default()
+    };
+    let config = Config::new(
+        "moved",
+        &format!("-a a.example -n nqn.x {}\n", IDENTITY.join(" ")),
+    );
+    for id in 0..2 {
+        kernel.tell(Change::Changed, numbered(id, dead()));
+        kernel.notices.push_back(Notice::Deadline);
+    }
+    kernel.tell(Change::Changed, numbered(2, live()));
+    let line = ["-p", "-f", config.0.to_str().unwrap()];
+    let (out, err, end) = play_at(&names, &line, &mut kernel);
+    assert_eq!(out, "rnvmf2: connected to nqn.x at 10.0.0.9:4420\n");
+    let why = "connect to a.example:4420: cannot resolve host name a.example: it has no address";
+    assert!(err.ends_with(&format!("rnvmf: {why}\n")), "{err}");
+    assert_eq!((err.lines().count(), end), (2, Ok(())));
+    let to: Vec<_> = kernel
+        .wishes
+        .iter()
+        .map(|each| &each.target.traddr)
+        .collect();
+    assert_eq!(to, ["10.0.0.8", "10.0.0.8", "10.0.0.9"]);
+}
+
+type Answers = Arc<Mutex<VecDeque<&'static str>>>;
+
+/// Host names have these addresses, one after the other, or none.
+fn names(answers: &[&'static str]) -> (Places, Answers) {
+    let answers = Arc::new(Mutex::new(answers.iter().copied().collect::<VecDeque<_>>()));
+    let left = answers.clone();
+    let names = move |_: &str| {
+        let answer = left.lock().unwrap().pop_front();
+        let answer = answer.expect("no name was to be looked for");
+        Ok(answer.parse().into_iter().collect())
+    };
+    (Places::with_names(names), answers)
+}
+
+#[test]
+fn referrals_come_and_go() {
+    let mut kernel = Script::default();
+    kernel.log_is(0, 1, vec![referral("10.0.0.8")]);
+    kernel.log_is(1, 1, vec![referral("10.0.0.9")]);
+    kernel.log_is(0, 2, vec![]);
+    kernel.log_is(0, 3, vec![referral("10.0.0.8")]);
+    let (out, err) = follow(&mut kernel);
+    assert_eq!(err, "");
+    assert!(
+        out.contains("offered no more: nqn.2014-08.org.nvmexpress.discovery at rdma 10.0.0.8"),
+        "{out}"
+    );
+    let asked: Vec<_> = kernel.asked.iter().map(|each| &each.traddr).collect();
+    assert_eq!(asked, ["10.0.0.9", "10.0.0.8", "10.0.0.8"]);
+    assert_eq!(kernel.forgotten, [1]);
+}
+
+/// What only the log of a forgotten one led to is forgotten, too, also where two refer to each other.
+#[test]
+fn whoever_a_dropped_referral_led_to_goes_with_it() {
+    let mut kernel = Script {
+        connects: [made(0), made(1)].into(),
+        ..Script::default()
+    };
+    let disk = || subsystem("nqn.x", "10.0.0.6");
+    kernel.log_is(0, 1, vec![referral("10.0.0.8")]);
+    kernel.log_is(1, 1, vec![referral("10.0.0.7"), disk()]);
+    kernel.log_is(2, 1, vec![referral("10.0.0.8")]);
+    kernel.tell(Change::Changed, live());
+    kernel.log_is(0, 2, vec![]);
+    // Of those that come back all is new.
+    kernel.log_is(0, 3, vec![referral("10.0.0.8")]);
+    kernel.log_is(3, 1, vec![disk()]);
+    kernel.tell(Change::Changed, numbered(1, live()));
+    let (out, err) = follow(&mut kernel);
+    assert_eq!(err, "");
+    assert!(out.contains("offered no more: nqn.x at rdma"), "{out}");
+    let asked: Vec<_> = kernel.asked.iter().map(|each| &each.traddr).collect();
+    assert_eq!(asked, ["10.0.0.9", "10.0.0.8", "10.0.0.7", "10.0.0.8"]);
+    assert_eq!(kernel.forgotten, [1, 2]);
+    assert_eq!(kernel.wishes.len(), 2);
+}
+
+#[test]
+fn what_could_not_be_connected_is_tried_again() {
+    let mut kernel = Script {
+        connects: [made(0), made(0), made(0)].into(),
+        ..Script::default()
+    };
+    kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
+    for _ in 0..2 {
+        kernel.tell(Change::Changed, dead());
+        kernel.notices.push_back(Notice::Deadline);
+    }
+    kernel.tell(Change::Changed, live());
+    let (out, err) = follow(&mut kernel);
+    assert!(
+        out.ends_with("rnvmf0: connected to nqn.x at 10.0.0.9:4420\n"),
+        "{out}"
+    );
+    // The same reason is not told twice.
+    assert_eq!(
+        err,
+        "rnvmf: connect to 10.0.0.9:4420: rejected by target: no such subsystem nqn.x\n"
+    );
+    assert_eq!(kernel.disconnected, [0, 0]);
+}
+
+#[test]
+fn who_stops_it_leaves_nothing_half_made() {
+    let mut kernel = Script {
+        connects: [made(0)].into(),
+        controllers: vec![connecting()],
+        ..Script::default()
+    };
+    kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
+    kernel.notices.push_back(Notice::Interrupted);
+    kernel.tell(Change::Removed, connecting());
+    let line = [&["-a", "10.0.0.9", "-p"], &IDENTITY[..]].concat();
+    let (_, err, end) = play_with(&line, &mut kernel);
+    assert_eq!(err, "rnvmf: connect to 10.0.0.9:4420: interrupted\n");
+    assert_eq!((end, &kernel.disconnected[..]), (Ok(()), &[0][..]));
+}
+
+#[test]
+fn a_deadline_ends_attempts_only() {
+    let mut kernel = Script {
+        connects: [made(0)].into(),
+        controllers: vec![connecting()],
+        ..Script::default()
+    };
+    kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.log_is(0, 2, vec![]);
+    let (out, err) = follow(&mut kernel);
+    assert!(
+        out.ends_with("offered no more: nqn.x at rdma 10.0.0.9:4420\n"),
+        "{out}"
+    );
+    let why = "the kernel did not finish in time";
+    assert_eq!(err, format!("rnvmf: connect to 10.0.0.9:4420: {why}\n"));
+}
+
+/// Follow what is in a file; then it is stopped.
+fn follow_lines(test: &str, lines: &[&str], kernel: &mut Script) -> (String, String) {
+    let identity = IDENTITY.join(" ");
+    let lines = lines.iter().map(|line| format!("{line} {identity}\n"));
+    let config = Config::new(test, &lines.collect::<String>());
+    kernel.notices.push_back(Notice::Interrupted);
+    let line = ["-p", "-k", "7", "-f", config.0.to_str().unwrap()];
+    let (out, err, end) = play_with(&line, kernel);
+    assert_eq!(end, Ok(()));
+    (out, err)
+}
+
+#[test]
+fn a_name_that_is_not_known_yet_holds_up_nothing_and_is_asked_for_again() {
+    let mut kernel = Script::default();
+    let lines = ["discover -a no..name", "discover -a 10.0.0.9"];
+    kernel.log_is(0, 1, vec![]);
+    kernel.notices.push_back(Notice::Deadline);
+    let (out, err) = follow_lines("unknown", &lines, &mut kernel);
+    assert_eq!(out, "following 10.0.0.9:4420: 0 records, generation 1\n");
+    let start = "rnvmf: discover at no..name:4420: cannot resolve host name no..name: ";
+    assert!(err.starts_with(start), "{err}");
+    assert_eq!(err.lines().count(), 1, "{err}");
+    assert_eq!(kernel.asked.len(), 1);
+}
+
+#[test]
+fn a_name_that_is_not_known_yet_is_asked_for_again_if_it_is_the_only_one() {
+    let mut kernel = Script::default();
+    kernel.notices.push_back(Notice::Deadline);
+    let (out, err) = follow_lines("only", &["discover -a no..name"], &mut kernel);
+    assert_eq!((out.as_str(), err.lines().count()), ("", 1), "{err}");
+}
+
+#[test]
+fn what_the_kernel_cannot_begin_is_begun_later() {
+    let mut kernel = Script {
+        refused: [Error::failed("too many discoveries")].into(),
+        ..Script::default()
+    };
+    let lines = ["discover -a 10.0.0.8", "discover -a 10.0.0.9"];
+    kernel.log_is(0, 1, vec![]);
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.log_is(1, 1, vec![]);
+    let (out, err) = follow_lines("later", &lines, &mut kernel);
+    assert_eq!(
+        out,
+        "following 10.0.0.9:4420: 0 records, generation 1\n\
+         following 10.0.0.8:4420: 0 records, generation 1\n"
+    );
+    assert_eq!(
+        err,
+        "rnvmf: discover at 10.0.0.8:4420: too many discoveries\n"
+    );
+}
+
+#[test]
+fn who_is_lost_for_good_is_asked_anew() {
+    let mut kernel = Script::default();
+    let lines = ["discover -a 10.0.0.8", "discover -a 10.0.0.9"];
+    kernel.failed(0, "the log changes", None);
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.log_is(2, 1, vec![]);
+    let (out, err) = follow_lines("anew", &lines, &mut kernel);
+    assert_eq!(out, "following 10.0.0.8:4420: 0 records, generation 1\n");
+    assert_eq!(err, "rnvmf: discover at 10.0.0.8:4420: the log changes\n");
+    let asked: Vec<_> = kernel.asked.iter().map(|each| &each.traddr).collect();
+    assert_eq!(asked, ["10.0.0.8", "10.0.0.9", "10.0.0.8"]);
+}
+
+#[test]
+fn a_line_that_could_not_be_connected_is_tried_again() {
+    let mut kernel = Script {
+        connects: [made(1), made(2)].into(),
+        ..Script::default()
+    };
+    let lines = ["-a 10.0.0.9 -n nqn.x", "discover -a 10.0.0.8"];
+    kernel.tell(Change::Changed, numbered(1, dead()));
+    kernel.notices.push_back(Notice::Deadline);
+    kernel.tell(Change::Changed, numbered(2, live()));
+    let (out, err) = follow_lines("again", &lines, &mut kernel);
+    assert_eq!(out, "rnvmf2: connected to nqn.x at 10.0.0.9:4420\n");
+    assert_eq!(err.lines().count(), 1, "{err}");
+    assert_eq!(kernel.wishes.len(), 2);
+}
+
+#[test]
+fn what_a_line_names_stays_known_when_a_log_drops_it() {
+    let mut kernel = Script {
+        connects: [made(1)].into(),
+        ..Script::default()
+    };
+    let lines = [
+        "-a 10.0.0.9 -n nqn.x",
+        "discover -a 10.0.0.8",
+        "discover -a no..name",
+    ];
+    kernel.tell(Change::Changed, numbered(1, live()));
+    kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
+    kernel.log_is(0, 2, vec![]);
+    // The name makes it try again.
+    kernel.notices.push_back(Notice::Deadline);
+    let (out, _) = follow_lines("stays", &lines, &mut kernel);
+    assert!(out.contains("offered no more: nqn.x"), "{out}");
+    assert_eq!(kernel.wishes.len(), 1);
+}
+
+/// Nobody reads it.
+struct Closed;
+
+impl Write for Closed {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How it ends where nobody reads what is told.
+fn play_to_nobody(places: &Places, more: &[&str], kernel: &mut Script) -> Result<(), Error> {
+    let orders = orders(options(more)).unwrap();
+    run(&orders, places, kernel, &mut Closed, &mut Closed)
+}
+
+#[test]
+fn who_cannot_tell_leaves_nothing_half_made() {
+    let mut kernel = Script {
+        connects: [made(0)].into(),
+        controllers: vec![connecting()],
+        ..Script::default()
+    };
+    kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
+    kernel.tell(Change::Removed, connecting());
+    let line = [&["-a", "10.0.0.9", "-p"], &IDENTITY[..]].concat();
+    assert!(play_to_nobody(&Places::default(), &line, &mut kernel).is_err());
+    assert_eq!(kernel.disconnected, [0]);
+}
+
+#[test]
+fn what_cannot_begin_is_told_at_once() {
+    let config = Config::new(
+        "typo",
+        &format!("discover -a typo {}\n", IDENTITY.join(" ")),
+    );
+    let line = ["-p", "-f", config.0.to_str().unwrap()];
+    let places = names(&["no address"]).0;
+    // It hears nothing before.
+    assert!(play_to_nobody(&places, &line, &mut Script::default()).is_err());
+}

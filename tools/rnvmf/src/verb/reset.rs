@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `rnvmf reset`: the kernel only starts it; its state and its events tell how it went.
+
+use super::disconnect::{by_name, not_found};
+use super::errand::{failure, finish, gone};
+use super::print;
+use crate::cli::{Format, Reset};
+use crate::controller::Controller;
+use crate::error::Error;
+use crate::kernel::Kernel;
+use crate::render::json;
+use crate::uapi::CtrlState;
+use serde::Serialize;
+use std::io::Write;
+
+#[derive(Serialize)]
+struct Report<'a> {
+    device: &'a str,
+}
+
+/// Reset a controller, and wait until it is live again.
+pub(super) fn run(
+    options: &Reset,
+    kernel: &mut impl Kernel,
+    out: &mut impl Write,
+) -> Result<(), Error> {
+    let name = &options.device;
+    let controllers = kernel.controllers()?;
+    let controller = by_name(name, &controllers).ok_or_else(|| not_found(name).during("reset"))?;
+    let device = controller.device.as_str();
+    reset(controller.id, kernel).map_err(|error| error.during(format_args!("reset {device}")))?;
+    let text = match options.output.format {
+        Format::Json => json::line(&Report { device }) + "\n",
+        Format::Normal => format!("{device}: reset\n"),
+    };
+    print(out, &text)
+}
+
+/// The kernel bounds how long this takes by the time that it has to connect.
+fn reset(id: u32, kernel: &mut impl Kernel) -> Result<(), Error> {
+    kernel.reset(id)?;
+    // Only now, so that all that is heard and read is of what came of the reset.
+    kernel.subscribe()?;
+    finish(id, kernel, is_over).map(|_| ())
+}
+
+/// Whether the reset is over, and went well.
+fn is_over(controller: &Controller) -> Result<bool, Error> {
+    match controller.state.known() {
+        Some(CtrlState::Live) => Ok(true),
+        Some(CtrlState::Deleting) => Err(gone()),
+        Some(CtrlState::Dead) => Err(failure(controller, "")),
+        // A state that is not known here is on the way to one that is.
+        Some(CtrlState::New | CtrlState::Connecting | CtrlState::Resetting) | None => {
+            match controller.error {
+                Some(_) => Err(failure(controller, "; the kernel goes on to connect")),
+                None => Ok(false),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Output;
+    use crate::controller::tests::{connecting, live, recovering};
+    use crate::controller::State;
+    use crate::error::Status;
+    use crate::event::{Change, Notice};
+    use crate::kernel::tests::Script;
+
+    fn in_state(state: CtrlState, controller: Controller) -> Controller {
+        Controller {
+            state: State(state as u32),
+            ..controller
+        }
+    }
+
+    fn play(format: Format, kernel: &mut Script) -> Result<String, Error> {
+        let options = Reset {
+            device: "rnvmf0".into(),
+            output: Output { format },
+        };
+        let mut out = Vec::new();
+        run(&options, kernel, &mut out)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    fn kernel() -> Script {
+        Script {
+            controllers: vec![in_state(CtrlState::Resetting, live())],
+            ..Script::default()
+        }
+    }
+
+    #[test]
+    fn live_is_the_end() {
+        let mut kernel = kernel();
+        kernel.tell(Change::Changed, connecting());
+        kernel.tell(Change::Changed, Controller { id: 7, ..live() });
+        kernel.tell(Change::Changed, in_state(CtrlState::Connecting, live()));
+        kernel.tell(Change::Changed, live());
+        let text = play(Format::Normal, &mut kernel).unwrap();
+        assert_eq!(text, "rnvmf0: reset\n");
+        assert_eq!(kernel.reset, [0]);
+        assert!(kernel.notices.is_empty());
+    }
+
+    #[test]
+    fn lost_events_are_made_up_for() {
+        let mut kernel = Script {
+            controllers: vec![in_state(CtrlState::Resetting, live())],
+            ..Script::default()
+        };
+        kernel.notices.push_back(Notice::Lost);
+        kernel.tell(Change::Changed, live());
+        assert_eq!(
+            play(Format::Json, &mut kernel).unwrap(),
+            "{\"schema\":1,\"device\":\"rnvmf0\"}\n"
+        );
+    }
+
+    #[test]
+    fn a_failure_is_told_though_the_kernel_goes_on() {
+        let mut kernel = kernel();
+        kernel.tell(Change::Changed, recovering());
+        let error = play(Format::Normal, &mut kernel).unwrap_err();
+        assert_eq!(error.status, Status::Failed);
+        assert_eq!(
+            error.message,
+            "reset rnvmf0: rejected by target: no such subsystem nqn.x; \
+             the kernel goes on to connect"
+        );
+        assert!(error.failure.is_some());
+    }
+
+    #[test]
+    fn a_dead_one_and_a_removed_one_are_failures() {
+        for (change, state, message) in [
+            (
+                Change::Changed,
+                CtrlState::Dead,
+                "reset rnvmf0: rejected by target: no such subsystem nqn.x",
+            ),
+            (
+                Change::Changed,
+                CtrlState::Deleting,
+                "reset rnvmf0: the controller was removed meanwhile",
+            ),
+            (
+                Change::Removed,
+                CtrlState::Deleting,
+                "reset rnvmf0: the controller was removed meanwhile",
+            ),
+        ] {
+            let mut kernel = kernel();
+            kernel.tell(change, in_state(state, recovering()));
+            let error = play(Format::Normal, &mut kernel).unwrap_err();
+            assert_eq!(error.message, message);
+        }
+    }
+
+    #[test]
+    fn an_unknown_one_is_not_found() {
+        let mut kernel = Script::default();
+        let error = play(Format::Normal, &mut kernel).unwrap_err();
+        assert_eq!(error.status, Status::NotFound);
+        assert!(kernel.reset.is_empty());
+    }
+
+    #[test]
+    fn it_can_be_left_alone() {
+        let mut kernel = kernel();
+        kernel.notices.push_back(Notice::Interrupted);
+        let error = play(Format::Normal, &mut kernel).unwrap_err();
+        assert!(error.message.contains("goes on"), "{}", error.message);
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `rnvmf set`.
+
+use super::connect::loss;
+use super::disconnect::{by_name, not_found};
+use super::print;
+use crate::cli::{Format, Set};
+use crate::error::{warn, Error};
+use crate::kernel::{Kernel, Loss, Settings};
+use crate::render::json;
+use serde::Serialize;
+use std::io::Write;
+
+#[derive(Serialize)]
+struct Report<'a> {
+    device: &'a str,
+}
+
+/// Change settings of a controller.
+pub(super) fn run(
+    options: &Set,
+    kernel: &mut impl Kernel,
+    out: &mut impl Write,
+    err: &mut impl Write,
+) -> Result<(), Error> {
+    let name = &options.device;
+    let controllers = kernel.controllers()?;
+    let controller = by_name(name, &controllers).ok_or_else(|| not_found(name).during("set"))?;
+    let device = controller.device.as_str();
+    let (loss, format) = (loss(&options.loss), options.output.format);
+    let settings = Settings {
+        loss,
+        connect_timeout: options.timeout.map(|seconds| seconds * 1000),
+    };
+    kernel
+        .set(controller.id, &settings)
+        .map_err(|error| error.during(format_args!("set {device}")))?;
+    let now = Loss {
+        reconnect_delay: controller.reconnect_delay,
+        ctrl_loss_tmo: controller.ctrl_loss_tmo.map(|limit| limit.0),
+        fast_io_fail_tmo: controller.fast_io_fail_tmo.map(|limit| limit.0),
+    };
+    if let Some(vain) = loss.vain(&now) {
+        warn(&vain, format, err);
+    }
+    let text = match format {
+        Format::Json => json::line(&Report { device }) + "\n",
+        Format::Normal => format!("{device}: set\n"),
+    };
+    print(out, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{self, Output};
+    use crate::controller::tests::live;
+    use crate::controller::{Controller, Limit};
+    use crate::error::Status;
+    use crate::kernel::tests::Script;
+    use crate::uapi::LOSS_TMO_NEVER;
+
+    fn play(device: &str, kernel: &mut Script) -> Result<String, Error> {
+        let (out, err) = play_with(device, Some(-1), Format::Json, kernel)?;
+        assert_eq!(err, "");
+        Ok(out)
+    }
+
+    /// What is printed, to either output.
+    fn play_with(
+        device: &str,
+        ctrl_loss_tmo: Option<i64>,
+        format: Format,
+        kernel: &mut Script,
+    ) -> Result<(String, String), Error> {
+        let options = Set {
+            device: device.into(),
+            loss: cli::Loss {
+                reconnect_delay: None,
+                ctrl_loss_tmo,
+                fast_io_fail_tmo: Some(5),
+            },
+            timeout: Some(2),
+            output: Output { format },
+        };
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        run(&options, kernel, &mut out, &mut err)?;
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Ok((text(out), text(err)))
+    }
+
+    #[test]
+    fn what_has_no_effect_is_told() {
+        let now = Controller {
+            ctrl_loss_tmo: Some(Limit(4)),
+            ..live()
+        };
+        let mut kernel = Script {
+            controllers: vec![now],
+            ..Script::default()
+        };
+        let told = play_with("rnvmf0", None, Format::Normal, &mut kernel).unwrap();
+        let warning = "rnvmf: warning: a --fast_io_fail_tmo of 5 s has no effect, \
+                       as --ctrl-loss-tmo is 4 s\n";
+        assert_eq!(told, ("rnvmf0: set\n".into(), warning.into()));
+    }
+
+    #[test]
+    fn what_is_not_named_stays() {
+        let mut kernel = Script {
+            controllers: vec![live()],
+            ..Script::default()
+        };
+        assert_eq!(
+            play("/dev/rnvmf0", &mut kernel).unwrap(),
+            "{\"schema\":1,\"device\":\"rnvmf0\"}\n"
+        );
+        let loss = Loss {
+            reconnect_delay: None,
+            ctrl_loss_tmo: Some(LOSS_TMO_NEVER),
+            fast_io_fail_tmo: Some(5),
+        };
+        let settings = Settings {
+            loss,
+            connect_timeout: Some(2000),
+        };
+        assert_eq!(kernel.settings, [(0, settings)]);
+    }
+
+    #[test]
+    fn an_unknown_one_is_not_found() {
+        let mut kernel = Script::default();
+        let error = play("rnvmf9", &mut kernel).unwrap_err();
+        assert_eq!(error.status, Status::NotFound);
+        assert!(kernel.settings.is_empty());
+    }
+}

@@ -1,0 +1,363 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""A host whose target breaks replies at random: everything that is done ends as it is documented.
+
+    hostile_random.py ADDRESS PORT SEED STOP [COUNT]
+
+It connects, does this and that with disk and controller, and disconnects: COUNT times, or until
+the file STOP is there. The first outcome that is none is the end, with a status of 1; else what has
+been done is printed, with how often and what came of it.
+"""
+
+import collections
+import ctypes
+import errno
+import json
+import mmap
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+
+from ioctls import ADMIN, IO, call
+
+SLOWDOWN = int(os.environ.get("RNVMF_SLOWDOWN", "1"))
+
+# The longest that anything may take, in seconds.
+PATIENCE = 60 * SLOWDOWN
+
+# For a disconnect.
+AT_ONCE = 6 * SLOWDOWN
+
+# How long a command may take that the target may leave unanswered, in milliseconds.
+COMMAND_MS = 1000 * SLOWDOWN
+
+# What is done with one connection: the most.
+MOST = 40
+
+# Bytes that are moved at once: in a capsule, in one region, in several commands.
+SIZES = (4096, 16384, 65536, 1 << 18)
+
+DISK_SIZE = 8 << 20
+
+# What I/O may end with: a status of the target, by its kind; a connection that is lost; a disk that
+# went meanwhile.
+IO_ERRORS = {errno.ENOSPC, errno.EREMOTEIO, errno.EOPNOTSUPP, errno.ENODATA, errno.EILSEQ,
+             errno.EBADE, errno.EIO, errno.ENOLINK, errno.ENODEV, errno.ENXIO}
+
+# What opening a disk or a controller may: it is gone, or is not live.
+OPEN_ERRORS = {errno.ENOENT, errno.ENXIO, errno.ENODEV, errno.EAGAIN}
+
+# What an ioctl may, of commands that are well-formed.
+IOCTL_ERRORS = {errno.EBUSY, errno.ENODEV, errno.EINVAL}
+
+STATES = {"live", "connecting", "resetting", "dead"}
+
+# What a rescan says that did not come to its end.
+NO_LOOK = re.compile("rescan|looks? at|removed meanwhile|no controller")
+
+Said = collections.namedtuple("Said", "status output errors")
+
+
+class Wrong(Exception):
+    """An outcome that is none."""
+
+
+def wrong_unless(good, *what):
+    """Ends it all if something is not as it must be."""
+    if not good:
+        raise Wrong(" ".join(str(each) for each in what))
+
+
+def name(number):
+    """The name of an error number."""
+    return errno.errorcode.get(number, str(number))
+
+
+class Host:
+    """Whoever uses the target."""
+
+    def __init__(self, address, port, seed):
+        self.address, self.port = address, port
+        self.chance = random.Random(seed)
+        self.area = mmap.mmap(-1, max(SIZES))
+        self.controller = None
+        self.began = 0
+        self.outcomes = collections.Counter()
+
+    def note(self, what, outcome):
+        """Something came to this end."""
+        self.outcomes[f"{what}: {outcome}"] += 1
+
+    def rnvmf(self, *arguments):
+        """What the program says, which must not hang."""
+        try:
+            done = subprocess.run(("rnvmf", *arguments), capture_output=True, text=True,
+                                  timeout=PATIENCE, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise Wrong(f"it takes longer than {PATIENCE} s: {error.cmd}") from error
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    def at(self):
+        """The options that say where the target is."""
+        return ("-a", self.address, "-s", str(self.port), "--timeout", str(2 * SLOWDOWN),
+                "-o", "json")
+
+    def failed(self, what, said):
+        """Which failure is told, of a command that may fail: by its stage, and in words."""
+        wrong_unless(said.status in (1, 5), what, "ends with", said)
+        failure = self.error(said).get("failure")
+        if not failure:
+            # Very many at once may keep a slow kernel from ending an attempt in time.
+            wrong_unless(SLOWDOWN > 1 and "did not finish in time" in said.errors, what, said)
+            return "late"
+        wrong_unless(failure["stage"] and failure["errno"] > 0 and failure["message"], what, said)
+        return failure["stage"]
+
+    @staticmethod
+    def error(said):
+        """The error of a command, which it tells last."""
+        try:
+            return json.loads(said.errors.splitlines()[-1])["error"]
+        except (IndexError, KeyError, ValueError) as error:
+            raise Wrong(f"no error in {said}") from error
+
+    def shown(self):
+        """The controllers at the target."""
+        said = self.rnvmf("show", "-o", "json")
+        wrong_unless(said.status == 0, "show", said)
+        return [each for each in json.loads(said.output)["controllers"]
+                if each["trsvcid"] == self.port]
+
+    def left_nothing(self):
+        """There is no controller any more, which is not looked at each time."""
+        if self.chance.random() < 0.25:
+            left = self.shown()
+            wrong_unless(not left, "left:", left)
+
+    def connect(self):
+        """Whether it is connected; if it is not, nothing is left of it."""
+        said = self.rnvmf("connect", "-n", "nqn.2014-08.org.example:hostile", "-i", "2", "-Q", "16",
+                          "--ctrl-loss-tmo", "60", "-c", "1", "--fast_io_fail_tmo",
+                          str(2 * SLOWDOWN), *self.at())
+        if said.status:
+            self.note("connect", self.failed("connect", said))
+            self.left_nothing()
+            return False
+        self.controller = json.loads(said.output)["device"]
+        self.note("connect", "connected")
+        return True
+
+    def disk(self):
+        """The path of the only disk that there should be."""
+        return f"/dev/{self.controller}n1"
+
+    def opened(self, path, flags):
+        """A file, or None where there is none."""
+        try:
+            return os.open(path, flags)
+        except OSError as error:
+            wrong_unless(error.errno in OPEN_ERRORS, "open", path, error)
+            return None
+
+    def limit(self):
+        """What is not answered is missed soon."""
+        try:
+            with open(f"/sys/block/{self.controller}n1/queue/io_timeout", "w",
+                      encoding="ascii") as limit:
+                limit.write(str(COMMAND_MS))
+        except OSError as error:
+            wrong_unless(error.errno in OPEN_ERRORS, "the time-out of I/O:", error)
+
+    def transfer(self, what, act):
+        """Some reads or writes, one after the other, wherever they are."""
+        disk = self.opened(self.disk(), os.O_RDWR | os.O_DIRECT)
+        if disk is None:
+            self.note(what, "no disk")
+            return
+        self.limit()
+        try:
+            for _ in range(self.chance.randrange(1, 33)):
+                size = self.chance.choice(SIZES[:-1] * 4 + SIZES[-1:])
+                at = self.chance.randrange(DISK_SIZE // size) * size
+                # Each of the others might wait as long for a connection that is lost.
+                if self.move(what, lambda size=size, at=at: act(
+                        disk, [memoryview(self.area)[:size]], at), size, at) == errno.ENOLINK:
+                    break
+        finally:
+            os.close(disk)
+
+    def move(self, what, act, size, at):
+        """One of them: all of it, or an error, which it returns; or less, where the disk ends."""
+        try:
+            moved = act()
+        except OSError as error:
+            wrong_unless(error.errno in IO_ERRORS, what, error)
+            self.note(what, name(error.errno))
+            return error.errno
+        wrong_unless(moved == size or self.ends_before(at + size), what, "of", size, "at", at,
+                     "moves", moved)
+        self.note(what, "moved" if moved == size else "short")
+        return 0
+
+    def ends_before(self, end):
+        """Whether the target has ever said that the disk has no room for so much."""
+        return any(0 <= size < end for size in self.sizes(end))
+
+    def sizes(self, end):
+        """The disk's size; less where it is not known, as of a disk that went or was another."""
+        try:
+            with open(f"/sys/class/block/{self.controller}n1/size", encoding="ascii") as size:
+                yield int(size.read()) * 512
+        except OSError:
+            yield 0
+        # It may have been smaller for a while only: then the target lied about it.
+        with open(os.environ["SEEN"], encoding="utf-8", errors="replace") as seen:
+            for line in seen:
+                if line.startswith(("- broken namespace ", "- broken trap", "- broken format ")):
+                    yield end - 1
+                    return
+
+    def read(self):
+        """Reads."""
+        self.transfer("read", os.preadv)
+
+    def write(self):
+        """Writes."""
+        self.transfer("write", os.pwritev)
+
+    def ask(self, what, path, number, **fields):
+        """A command of a user."""
+        node = self.opened(path, os.O_RDWR)
+        if node is None:
+            self.note(what, "cannot be asked")
+            return
+        try:
+            result, _ = call(node, number, timeout_ms=COMMAND_MS, **fields)
+        finally:
+            os.close(node)
+        if result < 0:
+            wrong_unless(-result in IOCTL_ERRORS, what, name(-result))
+        # A status is of 15 bits, of which the last is the advice not to retry.
+        wrong_unless(result < 1 << 15, what, hex(result))
+        self.note(what, name(-result) if result < 0 else "status" if result else "success")
+
+    def memory(self, size):
+        """Where data is to come to."""
+        return {"addr": ctypes.addressof(ctypes.c_char.from_buffer(self.area)), "data_len": size}
+
+    def passthrough(self):
+        """A command to the disk or to the controller."""
+        disk, controller = self.disk(), f"/dev/{self.controller}"
+        what, path, number, fields = self.chance.choice((
+            ("flush", disk, IO, {"opcode": 0x00, "nsid": 1}),
+            ("flush", disk, IO, {"opcode": 0x00, "nsid": 1}),
+            ("user's read", disk, IO, {"opcode": 0x02, "nsid": 1} | self.memory(512)),
+            ("user's write", disk, IO, {"opcode": 0x01, "nsid": 1} | self.memory(512)),
+            ("identify", disk, ADMIN, {"opcode": 0x06, "cdw10": 1} | self.memory(4096)),
+            ("log", controller, ADMIN,
+             {"opcode": 0x02, "cdw10": 0x03ff0005} | self.memory(4096)),
+            ("vendor's", controller, ADMIN, {"opcode": 0xc5}),
+            ("lonely", controller, ADMIN, {"opcode": 0xc1}),
+            ("changing", controller, ADMIN, {"opcode": 0xc0}),
+            ("format", controller, ADMIN,
+             {"opcode": 0x80, "nsid": 1, "cdw10": self.chance.randrange(2)}),
+        ))
+        self.ask(what, path, number, **fields)
+
+    def rescan(self):
+        """A look at the namespaces."""
+        said = self.rnvmf("rescan", self.controller, "-o", "json")
+        if said.status == 0:
+            wrong_unless("nr_namespaces" in json.loads(said.output), "rescan", said)
+            self.note("rescan", "looked")
+            return
+        # The target may be too late, too.
+        wrong_unless(said.status in (1, 5), "rescan", said)
+        wrong_unless(NO_LOOK.search(self.error(said)["message"]), "rescan", said)
+        self.note("rescan", "refused or failed")
+
+    def discover(self):
+        """The log of the target, by a connection of its own."""
+        said = self.rnvmf("discover", *self.at())
+        if said.status:
+            self.note("discover", self.failed("discover", said))
+            return
+        log = json.loads(said.output)
+        wrong_unless(len(log["records"]) == min(log["numrec"], 1024), "discover", said)
+        self.note("discover", "log")
+
+    def state(self):
+        """The controller's state, which is one, with a reason where it is not live."""
+        try:
+            with open(f"/sys/class/rnvmf/{self.controller}/state", encoding="ascii") as state:
+                if state.read() == "live\n":
+                    self.note("state", "live")
+                    return "live"
+        except OSError as error:
+            raise Wrong(f"the state of {self.controller}: {error}") from error
+        shown = self.shown()
+        wrong_unless(len(shown) == 1 and shown[0]["device"] == self.controller, "shown:", shown)
+        now = shown[0]
+        wrong_unless(now["state"] in STATES, now)
+        if now["state"] in ("connecting", "dead"):
+            error = now.get("error", {})
+            wrong_unless(error.get("message") and error.get("stage"), "no reason:", now)
+        self.note("state", now["state"])
+        return now["state"]
+
+    def disconnect(self):
+        """At once, and nothing is left."""
+        began = time.monotonic()
+        said = self.rnvmf("disconnect", "-d", self.controller)
+        took = time.monotonic() - began
+        wrong_unless(said.status == 0, "disconnect", said)
+        wrong_unless(took < AT_ONCE, "the disconnect took", took, "s")
+        wrong_unless(not os.path.exists(self.disk()), self.disk(), "is left")
+        self.left_nothing()
+
+    def use(self):
+        """This and that, as long as it is worth it."""
+        deeds = (self.read, self.read, self.write, self.write, self.passthrough, self.passthrough,
+                 self.passthrough, self.rescan, self.discover)
+        for _ in range(self.chance.randrange(1, MOST)):
+            self.timed(self.chance.choice(deeds))
+            if self.timed(self.state) == "dead":
+                break
+        self.timed(self.disconnect)
+
+    def timed(self, deed):
+        """Nothing takes very long."""
+        began = time.monotonic()
+        result = deed()
+        took = time.monotonic() - began
+        wrong_unless(took < 2 * PATIENCE, deed.__name__, "took", took, "s")
+        return result
+
+    def once(self):
+        """One connection, or none, but another attempt at the log."""
+        if self.timed(self.connect):
+            self.use()
+        elif self.chance.random() < 0.2:
+            self.timed(self.discover)
+
+
+def main():
+    """Parse and do it."""
+    address, port, seed, stop = sys.argv[1:5]
+    count = int(sys.argv[5]) if len(sys.argv) > 5 else None
+    host = Host(address, int(port), int(seed))
+    done = 0
+    try:
+        while done != count and not os.path.exists(stop):
+            host.once()
+            done += 1
+    except Wrong as why:
+        raise SystemExit(f"{why}; so far: {dict(host.outcomes)}") from why
+    for outcome, times in sorted(host.outcomes.items()):
+        print(times, outcome)
+
+
+main()

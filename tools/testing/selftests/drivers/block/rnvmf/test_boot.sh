@@ -1,0 +1,212 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What is there after a boot: an installed system, and the connections of a file.
+
+. "$(dirname "$0")/lib.sh"
+. "$HERE/lib/installed.sh"
+
+requirements() {
+	need_root && need_modules rnvmf rdma_rxe nvmet-rdma dummy null_blk &&
+		need_programs rnvmf rdma ip systemctl systemd-analyze
+}
+
+setup() {
+	network_single && backend_memory disk 16 512 && target_simple "$BACKEND" && modprobe rnvmf &&
+		CONNECTIONS=$SCRATCH/connections.conf && installed_at "$SCRATCH/root"
+}
+
+installs_and_is_taken_away() {
+	installed
+	run modprobe -d "$ROOT" --show-depends rnvmf
+	has "$OUTPUT" "/updates/rrdma.ko.*"$'\n'".*/updates/rnvmf.ko"
+	run "$ROOT/usr/sbin/rnvmf" --version
+	[ -s "$ROOT/usr/share/bash-completion/completions/rnvmf" ] || fail "no completion"
+	grep -q '^.TH rnvmf-connect-all 1' "$ROOT/usr/share/man/man1/rnvmf-connect-all.1" ||
+		fail "no page of connect-all"
+	[ -s "$ROOT/usr/lib/udev/rules.d/60-rnvmf.rules" ] || fail "no rules"
+	echo '# mine' >"$ROOT/etc/rnvmf/connections.conf"
+	installed
+	same configuration '# mine' "$(<"$ROOT/etc/rnvmf/connections.conf")"
+	run systemctl --root "$ROOT" --quiet enable rnvmf.service rnvmf-follow.service
+	removed
+	has "$OUTPUT" '^left: .*/etc/rnvmf/connections.conf$'
+	same "what is left" '' "$(find "$ROOT" -name '*rnvmf*' ! -path '*/etc/rnvmf*')"
+}
+
+# Whatever the umask of root is.
+is_for_everybody() {
+	installed_at "$SCRATCH/root"
+	mkdir -p "$ROOT/lib/modules/$RELEASE"
+	umask 077
+	installed
+	same "what not everybody may read" "$ROOT/etc/rnvmf/connections.conf" \
+		"$(find "$ROOT" -type d ! -perm -555 -o -type f ! -perm -444)"
+	same "mode of the file of connections" 600 \
+		"$(stat -c %a "$ROOT/etc/rnvmf/connections.conf")"
+}
+
+# makes TARGET VARIABLE...: in the tree, into ROOT.
+makes() {
+	run make --no-print-directory -C "$TREE" DESTDIR="$ROOT" "$@"
+}
+
+# The targets of the Makefile, of what was built in the tree.
+make_installs() {
+	local version
+	TREE=/opt/rnvmf/src
+	[ -e "$TREE/build/$RELEASE/rnvmf.ko" ] || skip "there is no tree that was built"
+	command -v make >"$SCRATCH/path" || skip "there is no program make"
+	mkdir -p "$ROOT/lib/modules/$RELEASE"
+	# For the kernel that runs.
+	makes install
+	run cmp "$TREE/build/$RELEASE/rnvmf.ko" "$ROOT/lib/modules/$RELEASE/updates/rnvmf.ko"
+	run modprobe -d "$ROOT" --show-depends rnvmf
+	run cmp "$TREE/build/cargo/release/rnvmf" "$ROOT/usr/sbin/rnvmf"
+	[ -s "$ROOT/etc/rnvmf/connections.conf" ] || fail "no file of connections"
+	makes uninstall
+	same "what is left" '' "$(find "$ROOT" -name '*rnvmf*' ! -path '*/etc/rnvmf*')"
+	# For one that is named.
+	mkdir -p "$ROOT/lib/modules/none"
+	expect 2 make -C "$TREE" DESTDIR="$ROOT" RELEASE=none install
+	has "$ERRORS" 'there is no build/none/rrdma.ko: it has to be built first'
+	run rm -r "$ROOT/lib/modules/none"
+	makes install RELEASE="$RELEASE"
+	[ -e "$ROOT/lib/modules/$RELEASE/updates/rnvmf.ko" ] || fail "not installed for RELEASE"
+	makes uninstall RELEASE="$RELEASE"
+	makes install-dkms
+	version=$(rnvmf --version)
+	[ -s "$ROOT/usr/src/rnvmf-${version##* }/dkms.conf" ] || fail "no sources for DKMS: $OUTPUT"
+	[ ! -e "$ROOT/lib/modules/$RELEASE/updates/rnvmf.ko" ] || fail "modules that DKMS is to build"
+	makes uninstall
+	same "what is left" '' "$(find "$ROOT" -name '*rnvmf*' ! -path '*/etc/rnvmf*')"
+	# Into this system, and nothing is done.
+	run make --no-print-directory -n -C "$TREE" install
+	same "command" "tools/boot/install  $RELEASE build/$RELEASE build/cargo/release/rnvmf" "$OUTPUT"
+	run make --no-print-directory -n -C "$TREE" PROGRAM=mine install install-dkms
+	same "commands" "tools/boot/install  $RELEASE build/$RELEASE mine"$'\n'"tools/boot/install  --dkms mine" \
+		"$OUTPUT"
+}
+
+# The sources that DKMS builds are all there, under the version that its configuration has.
+installs_for_dkms() {
+	local version sources named
+	# Where the tests were installed there is nothing to build.
+	[ -e /opt/rnvmf/src/Kbuild ] || skip "there is no tree of sources"
+	run /opt/rnvmf/src/tools/boot/install --root "$ROOT" --dkms "$(command -v rnvmf)"
+	version=$(rnvmf --version)
+	sources=$ROOT/usr/src/rnvmf-${version##* }
+	has "$OUTPUT" "dkms install rnvmf/${version##* }\$"
+	named=$(bash -uc 'kernel_source_dir=/headers dkms_tree=/tree; . "$1"
+		echo "$PACKAGE_NAME-$PACKAGE_VERSION ${BUILT_MODULE_NAME[*]} $PRE_BUILD"' - "$sources/dkms.conf")
+	same "what it builds" "${sources##*/} rrdma rnvmf probe.py /headers" "$named"
+	run diff -r /opt/rnvmf/src/rust "$sources/rust"
+	run diff -r /opt/rnvmf/src/drivers "$sources/drivers"
+	mkdir -p "$SCRATCH/headers/include/config"
+	echo CONFIG_RUST=y >"$SCRATCH/headers/.config"
+	touch "$SCRATCH/headers/Makefile"
+	echo "$RELEASE" >"$SCRATCH/headers/include/config/kernel.release"
+	expect 1 "$sources/probe.py" "$SCRATCH/headers"
+	has "$OUTPUT" 'rnvmf cannot be built: no Rust metadata: libcore.rmeta'
+	mkdir -p "$ROOT/lib/modules/$RELEASE"
+	removed
+	[ ! -e "$sources" ] || fail "the sources are left"
+}
+
+wrong_installs_are_refused() {
+	expect 2 "$INSTALL" --dkms
+	expect 2 "$INSTALL" --dkms --remove "$RELEASE"
+	expect 2 "$INSTALL"
+	expect 2 "$INSTALL" --root
+	expect 2 "$INSTALL" --frob "$RELEASE"
+	expect 2 "$INSTALL" --remove
+	expect 1 "$INSTALL" --root "$SCRATCH/nowhere" "$RELEASE" "$MODULES" "$(command -v rnvmf)"
+	has "$ERRORS" 'there is no kernel'
+	mkdir -p "$ROOT/lib/modules/$RELEASE"
+	expect 1 "$INSTALL" --root "$ROOT" "$RELEASE" "$SCRATCH" "$(command -v rnvmf)"
+	has "$ERRORS" 'has to be built first'
+	mkdir "$SCRATCH/bin"
+	ln -s "$(command -v dirname)" "$SCRATCH/bin"
+	expect 1 env PATH="$SCRATCH/bin" \
+		"$INSTALL" --root "$ROOT" "$RELEASE" "$MODULES" "$(command -v rnvmf)"
+	has "$ERRORS" 'depmod .* is not in PATH'
+	# As one that was built for newer libraries.
+	printf '%s\n' '#!/bin/sh' 'echo it does not run >&2' 'exit 127' >"$SCRATCH/rnvmf"
+	chmod +x "$SCRATCH/rnvmf"
+	expect 1 "$INSTALL" --root "$ROOT" "$RELEASE" "$MODULES" "$SCRATCH/rnvmf"
+	has "$ERRORS" $'it does not run\n.*/rnvmf does not run here'
+	if [ -e /opt/rnvmf/src/Kbuild ]; then
+		expect 1 /opt/rnvmf/src/tools/boot/install --root "$ROOT" --dkms "$SCRATCH/rnvmf"
+		has "$ERRORS" '/rnvmf does not run here'
+	fi
+	same "what was put there" '' "$(find "$ROOT" -name '*.ko' -o -path "$ROOT/usr/*rnvmf*")"
+}
+
+# By systemd, for which the units that it names are put beside it, and the program of systemd's own.
+units_are_right() {
+	installed
+	cp -r /usr/lib/systemd/system/. "$ROOT/usr/lib/systemd/system/"
+	install -D -t "$ROOT/usr/bin" "$(command -v systemctl)"
+	run systemd-analyze verify --root "$ROOT" --man=no rnvmf.service \
+		rnvmf-late.service rnvmf-follow.service
+	same complaints '' "$OUTPUT$ERRORS"
+	removed
+}
+
+all_are_connected() {
+	local devices
+	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN" "-a $TARGET6 -n $NQN"
+	connect_all 0
+	has "$OUTPUT" "connected to $NQN at .*"$'\n'".*connected to $NQN at "
+	devices=$(device_names)
+	connect_all 0
+	has "$OUTPUT" $'already connected\n.*already connected$'
+	same devices "$devices" "$(device_names)"
+	run rnvmf disconnect-all
+}
+
+# Others are tried at the same time, so that one that does not answer holds up none.
+one_that_fails_stops_no_other() {
+	local began took
+	connections "$CONNECTIONS" "-a $NOBODY4 -n $NQN --timeout 3" "-a $TARGET4 -n $NQN" \
+		"-a $NOBODY4 -n $NQN -s 4421 --timeout 3"
+	began=$(now)
+	connect_all 1
+	took=$(($(now) - began))
+	has "$OUTPUT" "^rnvmf[0-9]+: connected to $NQN at $TARGET4:4420\$"
+	has "$ERRORS" "connect to $NOBODY4:4420: .*"$'\n'".*connect to $NOBODY4:4421: "
+	has "$ERRORS" 'rnvmf: connect-all: 2 of 3 connections failed$'
+	[ $took -lt $((6000 * SLOWDOWN)) ] || fail "it took $took ms"
+	run rnvmf disconnect-all
+}
+
+wrong_file_connects_nothing() {
+	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN" "-a $TARGET4 -n $NQN -s frob"
+	connect_all 2
+	has "$ERRORS" "connections.conf:3: invalid value 'frob'"
+	same devices '' "$(device_names)"
+	expect 2 rnvmf connect-all -f "$SCRATCH/none"
+	has "$ERRORS" 'none: No such file or directory'
+}
+
+# connect_all STATUS: connect those of the file, with this status.
+connect_all() {
+	defer rnvmf disconnect-all
+	expect "$1" rnvmf connect-all -f "$CONNECTIONS"
+}
+
+device_names() {
+	run rnvmf show -o json
+	grep -o '"device":"rnvmf[0-9]*"' <<<"$OUTPUT" || true
+}
+
+main setup \
+	installs_and_is_taken_away \
+	is_for_everybody \
+	make_installs \
+	installs_for_dkms \
+	wrong_installs_are_refused \
+	units_are_right \
+	all_are_connected \
+	one_that_fails_stops_no_other \
+	wrong_file_connects_nothing

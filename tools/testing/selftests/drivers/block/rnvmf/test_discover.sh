@@ -1,0 +1,356 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Discovery: what the kernel's target tells is what nvme-cli reads of it, all of it can be connected,
+# and a discovery controller that lies is found out. Nothing is left of any of it.
+
+. "$(dirname "$0")/lib.sh"
+. "$HERE/lib/hostile.sh"
+
+OTHER=$NQN-other
+DISCOVERY=nqn.2014-08.org.nvmexpress.discovery
+
+# Where another discovery controller is.
+ELSEWHERE=4430
+
+IDENTITY=(-q "$HOSTNQN")
+
+requirements() {
+	need_root && need_modules rnvmf rdma_rxe rdma_ucm nvmet-rdma nvme-rdma dummy null_blk &&
+		need_programs rnvmf rdma ip nvme python3
+}
+
+setup() {
+	modprobe rnvmf && modprobe rdma_ucm && modprobe nvme-rdma && network_single &&
+		hostile_build || return 1
+	backend_memory one 16 512 && target_simple "$BACKEND" &&
+		target_subsystem "$OTHER" && target_port $ELSEWHERE "$TARGET4" $ELSEWHERE &&
+		target_export $ELSEWHERE "$OTHER" || return 1
+	target_referral 4420 elsewhere rdma "$TARGET4" $ELSEWHERE &&
+		target_referral 4420 itself rdma "$TARGET4" 4420 &&
+		target_referral 4420 tcp tcp "$TARGET4" 8009 &&
+		target_referral $ELSEWHERE back rdma "$TARGET4" 4420 || return 1
+	OBJECTS=$(rdma_objects)
+}
+
+# discover [OPTION...]: at the target's first port, unless the options say otherwise.
+discover() {
+	run rnvmf discover -a "$TARGET4" "${IDENTITY[@]}" "$@"
+}
+
+# same_records THEIRS OURS: the records of two logs, the second of which may tell more.
+same_records() {
+	python3 - "$1" "$2" <<-'PYTHON'
+		import json, sys
+		theirs, ours = (json.loads(text)["records"] for text in sys.argv[1:])
+		assert len(theirs) == len(ours) > 0, (theirs, ours)
+		for one, other in zip(theirs, ours):
+		    # What is particular to TCP is not for us.
+		    for name in one.keys() - {"sectype"}:
+		        assert one[name] == other[name], (name, one, other)
+	PYTHON
+}
+
+is_what_nvme_cli_reads() {
+	local port theirs
+	for port in 4420 $ELSEWHERE; do
+		run nvme discover -t rdma -a "$TARGET4" -s "$port" "${IDENTITY[@]}" -o json
+		theirs=$OUTPUT
+		discover -s "$port" -o json
+		same_records "$theirs" "$OUTPUT"
+	done
+	rdma_back_to "$OBJECTS"
+}
+
+is_for_people() {
+	discover
+	has "$OUTPUT" '^5 records, generation [0-9]+'$'\n'
+	has "$OUTPUT" 'subsystem  '"$NQN"$'\n  type       nvme subsystem\n  address    '"$TARGET4:4420"
+	has "$OUTPUT" 'type       discovery subsystem referral'$'\n'"  address    $TARGET4:$ELSEWHERE"
+	has "$OUTPUT" 'transport  tcp, which rnvmf cannot connect'
+	run rnvmf show
+	same controllers '' "$OUTPUT"
+	discover -s $ELSEWHERE -w "$HOST4" -T 32
+	has "$OUTPUT" '^3 records, generation [0-9]+'$'\n'
+	same text "$(printf '%s\n' '' 'record 0' "  subsystem  $DISCOVERY" '  type       current discovery subsystem' \
+		"  address    $TARGET4:$ELSEWHERE" '  transport  rdma, not specified' \
+		'' 'record 1' "  subsystem  $OTHER" '  type       nvme subsystem' \
+		"  address    $TARGET4:$ELSEWHERE" '  transport  rdma, not specified' \
+		'' 'record 2' "  subsystem  $DISCOVERY" '  type       discovery subsystem referral' \
+		"  address    $TARGET4:4420" '  transport  rdma, not specified')" \
+		"${OUTPUT#*$'\n'}"
+}
+
+over_ipv6() {
+	run rnvmf discover -a "$TARGET6" "${IDENTITY[@]}" -o json
+	has "$OUTPUT" "\"trsvcid\":\"4420\",\"subnqn\":\"$NQN\",\"traddr\":\"$TARGET6\""
+}
+
+# A link-local address means something on its link only, so the log's is taken to be on the link that
+# it came by.
+over_link_local_ipv6() {
+	local address
+	address=$(ip -6 -o addr show dev rnvmf0 scope link | sed -n 's/.* inet6 \(fe80[^/]*\).*/\1/p')
+	target_port 4431 "$address%rnvmf0" 4431
+	target_export 4431 "$OTHER"
+	run rnvmf discover -a "$address%rnvmf0" -s 4431 "${IDENTITY[@]}"
+	has "$OUTPUT" "$OTHER"
+	defer rnvmf disconnect-all
+	run rnvmf connect-all -a "$address%rnvmf0" -s 4431 "${IDENTITY[@]}"
+	has "$OUTPUT" "^rnvmf0: connected to $OTHER at \[$address%rnvmf0\]:4431\$"
+}
+
+names_what_is_wrong() {
+	expect 1 rnvmf discover -a "$TARGET4" -s 4499 "${IDENTITY[@]}"
+	has "$ERRORS" "^rnvmf: discover at $TARGET4:4499: rejected: nobody listens there"
+	expect 5 rnvmf discover -a "$NOBODY4" --timeout 2 "${IDENTITY[@]}" -o json
+	has "$ERRORS" '"failure":\{"stage":"connect"'
+	expect 1 rnvmf discover -a "$TARGET4" -n "$NQN-none" "${IDENTITY[@]}"
+	has "$ERRORS" 'rejected by target: no such subsystem'
+	expect 1 rnvmf discover -a "no such name"
+	has "$ERRORS" 'discover at no such name:4420: cannot resolve host name'
+	expect 6 setpriv --reuid 65534 --regid 65534 --clear-groups \
+		rnvmf discover -a "$TARGET4" "${IDENTITY[@]}"
+	has "$ERRORS" 'permission denied'
+	expect 2 rnvmf discover
+	expect 2 rnvmf connect-all -s 4420
+	rdma_back_to "$OBJECTS"
+}
+
+# A discovery subsystem may have a name of its own.
+by_a_name_of_its_own() {
+	hostile
+	run rnvmf discover -a "$TARGET4" -s "$SERVICE" -n nqn.2014-08.org.example:own \
+		"${IDENTITY[@]}" -o json
+	has "$OUTPUT" '"genctr":1,"numrec":6,"records":\[\{"trtype":"rdma"'
+	asked_for nqn.2014-08.org.example:own
+	LOGGED=1 hostile_again
+	defer rnvmf disconnect-all
+	run rnvmf connect-all -a "$TARGET4" -s "$SERVICE" -n nqn.2014-08.org.example:own "${IDENTITY[@]}"
+	has "$OUTPUT" "^rnvmf[0-9]+: connected to nqn.2014-08.org.example:hostile0 at $TARGET4:$SERVICE\$"
+	asked_for nqn.2014-08.org.example:own
+	run rnvmf disconnect-all
+	end_process "$TARGET"
+}
+
+hostile_again() {
+	end_process "$TARGET"
+	hostile
+}
+
+# asked_for NQN: the first queue was that of this subsystem.
+asked_for() {
+	same subsystem "- subsystem $1" "$(grep -m 1 '^- subsystem ' "$SCRATCH/seen")"
+}
+
+# A discovery controller has no disks, so it is none for `connect`.
+is_nothing_to_connect() {
+	expect 1 rnvmf connect -a "$TARGET4" -n "$DISCOVERY" "${IDENTITY[@]}" -o json
+	has "$ERRORS" '"message":"[^"]*discovery'
+	has "$(rnvmf show -o json)" '"controllers":\[\]'
+	rdma_back_to "$OBJECTS"
+}
+
+# lies STATUS PATTERN TARGET...: reading its log ends so, and says why.
+lies() {
+	local status=$1 pattern=$2
+	shift 2
+	hostile "$@"
+	expect "$status" rnvmf discover -a "$TARGET4" -s "$SERVICE" --timeout "${LIMIT:-10}" \
+		"${IDENTITY[@]}" -o json
+	has "$ERRORS" "\"message\":\"[^\"]*($pattern)"
+	end_process "$TARGET"
+}
+
+# But for its lies its log is a good one.
+good_log() {
+	hostile
+	run rnvmf discover -a "$TARGET4" -s "$SERVICE" "${IDENTITY[@]}" -o json
+	has "$OUTPUT" '"genctr":1,"numrec":6,"records":\[\{"trtype":"rdma"'
+	has "$OUTPUT" '"subnqn":"nqn.2014-08.org.example:hostile5"'
+	same "parts of the log" 2 "$(count entries)"
+	same "readings of its header" 2 "$(count log)"
+	end_process "$TARGET"
+}
+
+lying_logs() {
+	lies 1 'unknown format 7' log poke 7 16 2
+	lies 1 'changed 10 times' log drift 0 0
+	same "readings of its header" 11 "$(count log)"
+	lies 1 'entry 0 of the discovery log: the service does not end' entries flood 0x31 32
+	lies 1 'the name of the subsystem does not end' entries flood 0x6e 256
+	lies 1 'the address does not end' entries flood 0x31 512
+	lies 1 'entry 3 of .*: the address is not printable' entries poke 0x1b 3584 1
+	lies 1 'the subsystem: 255 bytes are more than 223' entries flood 0x6e 255
+	# Nothing is where entries should be.
+	lies 1 'entry 0 of .*: the subsystem: the name is empty' entries short 0
+	lies 1 'entry 2 of .*: the subsystem: the name is empty' entries short 2048
+	lies 1 'reading the discovery log: ' log status 0x4002
+	lies 1 'not in flight' log cid 0x0fff
+	lies 1 'target disconnected' entries hang-up
+	LIMIT=2 lies 5 'reading the discovery log: no response' log silent
+}
+
+# It says that it has as many as there are numbers: only so many are read, and nobody is told that
+# these are all.
+endless_log() {
+	hostile log poke 0xffffffffffffffff 8 8
+	run rnvmf discover -a "$TARGET4" -s "$SERVICE" --timeout 60 "${IDENTITY[@]}"
+	has "$OUTPUT" 'only the first 1024 of 18446744073709551615 were read$'
+	same "parts of the log" 256 "$(count entries)"
+	end_process "$TARGET"
+}
+
+# start_discover: one that the target does not answer any more; its process is in CLIENT.
+start_discover() {
+	hostile log silent
+	# Nothing started by the shell in the background minds SIGINT, unless told to.
+	env --default-signal=INT rnvmf discover -a "$TARGET4" -s "$SERVICE" --timeout 600 \
+		"${IDENTITY[@]}" >"$SCRATCH/discover" 2>&1 &
+	CLIENT=$!
+	defer end_process $CLIENT
+	wait_until 10 seen '0 log' || fail "it does not ask: $(<"$SCRATCH/discover")"
+}
+
+# ends_with PATTERN: the program ends soon, and says why.
+ends_with() {
+	wait_until "$SOON" process_ended "$CLIENT" || fail "it still waits"
+	has "$(<"$SCRATCH/discover")" "$1"
+}
+
+no_queue_pairs() {
+	[[ $(rdma resource show qp) != *'[rnvmf]'* ]]
+}
+
+# Its connection does not outlive the program that asked, in whatever way that ends.
+ends_with_its_program() {
+	local signal
+	for signal in KILL INT; do
+		start_discover
+		! no_queue_pairs || fail "there is no queue pair of ours"
+		kill -$signal "$CLIENT"
+		wait_until 5 no_queue_pairs || fail "the connection outlives its program"
+		end_process "$CLIENT"
+		end_process "$TARGET"
+	done
+}
+
+ends_with_its_module() {
+	start_discover
+	run modprobe -r rnvmf
+	defer modprobe rnvmf
+	ends_with 'the discovery was cancelled'
+}
+
+# connected_all: all that there is, once, however the logs refer to each other.
+connected_all() {
+	same "connections" 2 "$(grep -c ': connected to ' <<<"$OUTPUT")"
+	has "$OUTPUT" "rnvmf[01]: connected to $NQN at $TARGET4:4420"
+	has "$OUTPUT" "rnvmf[01]: connected to $OTHER at $TARGET4:$ELSEWHERE"
+	has "$OUTPUT" "not connected: $DISCOVERY at tcp $TARGET4:8009: rnvmf connects with RDMA only"
+}
+
+connects_all() {
+	defer rnvmf disconnect-all
+	run rnvmf connect-all -a "$TARGET4" "${IDENTITY[@]}" -w "$HOST4" -T 32 -k 7 -i 1
+	connected_all
+	same keep-alive 7 "$(ctrl_field rnvmf1 keep_alive_tmo)"
+	same queues 1 "$(ctrl_field rnvmf1 nr_io_queues)"
+	same "where it connects from" "$HOST4" "$(ctrl_field rnvmf1 host_traddr)"
+	same "type of service" 32 "$(ctrl_field rnvmf1 tos)"
+	run rnvmf connect-all -a "$TARGET4" "${IDENTITY[@]}" -w "$HOST4"
+	same "connections that were there" 2 "$(grep -c 'already connected' <<<"$OUTPUT")"
+}
+
+connects_all_of_a_file() {
+	local file=$SCRATCH/connections.conf
+	printf 'discover -a %s -q %s\ndiscover -a %s -q %s --timeout 2\n' "$TARGET4" "$HOSTNQN" \
+		"$NOBODY4" "$HOSTNQN" >"$file"
+	defer rnvmf disconnect-all
+	expect 1 rnvmf connect-all -f "$file"
+	connected_all
+	has "$ERRORS" "^rnvmf: discover at $NOBODY4:4420: "
+	has "$ERRORS" 'rnvmf: connect-all: 1 of [0-9]+ connections failed$'
+}
+
+# A server of names that takes what it is asked and says nothing; whether it is there, and was asked,
+# is in SCRATCH.
+start_silent_names() {
+	python3 - "$SCRATCH/names" "$SCRATCH/asked" <<-'PYTHON' &
+		import socket, sys
+		server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+		server.bind(("127.0.0.1", 53))
+		open(sys.argv[1], "w").close()
+		while server.recv(512):
+		    open(sys.argv[2], "w").close()
+	PYTHON
+	defer end_process $!
+	wait_until 10 [ -e "$SCRATCH/names" ] || fail "there is no server of names"
+	[ ! -e /etc/resolv.conf ] || run mv /etc/resolv.conf "$SCRATCH/resolv.conf"
+	defer restore_names
+	printf 'nameserver 127.0.0.1\noptions timeout:30\n' >/etc/resolv.conf
+}
+
+restore_names() {
+	rm -f /etc/resolv.conf
+	[ ! -e "$SCRATCH/resolv.conf" ] || mv "$SCRATCH/resolv.conf" /etc/resolv.conf
+}
+
+# The time that connecting may take is for its name, too.
+a_name_that_nobody_answers() {
+	local began verb why='cannot resolve host name target.example: no answer within 2 s'
+	start_silent_names
+	for verb in "connect -n $NQN" discover; do
+		began=$(now)
+		# shellcheck disable=SC2086 # words of a command
+		expect 5 rnvmf $verb -a target.example -q "$HOSTNQN" --timeout 2
+		within "it took" 2000 $(($(now) - began)) $((8000 * SLOWDOWN))
+		has "$ERRORS" "^rnvmf: [^:]* target.example:[0-9]*: $why\$"
+	done
+}
+
+# Who waits for a name is not deaf.
+a_signal_ends_the_wait_for_a_name() {
+	local signal status
+	start_silent_names
+	echo "-a target.example -n $NQN -q $HOSTNQN" >"$SCRATCH/connections.conf"
+	for signal in INT TERM; do
+		rm -f "$SCRATCH/asked"
+		env --default-signal=INT rnvmf connect-all -f "$SCRATCH/connections.conf" &
+		CLIENT=$!
+		defer end_process $CLIENT
+		wait_until 10 [ -e "$SCRATCH/asked" ] || fail "nobody is asked for the name"
+		kill -$signal "$CLIENT"
+		wait_until 5 process_ended "$CLIENT" || fail "it still waits for an answer"
+		status=0
+		wait "$CLIENT" || status=$?
+		same "what ended it" $((128 + $(kill -l $signal))) $status
+	done
+}
+
+ends_with_its_device() {
+	local GUARDED=yes
+	run modprobe -r rnvmf
+	run modprobe rnvmf
+	start_discover
+	device_goes ends_with 'the RDMA device was removed'
+}
+
+main setup \
+	is_what_nvme_cli_reads \
+	is_for_people \
+	over_ipv6 \
+	over_link_local_ipv6 \
+	names_what_is_wrong \
+	is_nothing_to_connect \
+	good_log \
+	by_a_name_of_its_own \
+	lying_logs \
+	endless_log \
+	ends_with_its_program \
+	ends_with_its_module \
+	connects_all \
+	connects_all_of_a_file \
+	a_name_that_nobody_answers \
+	a_signal_ends_the_wait_for_a_name \
+	ends_with_its_device

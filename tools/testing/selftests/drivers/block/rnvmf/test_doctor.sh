@@ -1,0 +1,299 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# `rnvmf doctor`: where nothing is wrong it finds nothing; where something is, it finds just that, and
+# the command that it names mends it when it is typed as it is printed. What soft-RoCE cannot show,
+# such as an address of RoCE v1 only, is left to cargo's tests.
+
+. "$(dirname "$0")/lib.sh"
+
+HOSTID=5e1f7e57-0000-4000-8000-000000000001
+
+requirements() {
+	need_root && need_modules rnvmf rdma_rxe nvmet-rdma veth null_blk &&
+		need_programs rnvmf rdma ip nft setpriv
+}
+
+setup() {
+	modprobe rnvmf && start_pair
+}
+
+# Where the host is.
+THERE=(ip netns exec "$HOST_NETNS")
+
+# doctor STATUS [OPTION...]: what is not as it should be is left in FOUND.
+doctor() {
+	local status=$1
+	shift
+	expect "$status" "${RNVMF[@]}" doctor -n "$NQN" -q "$HOSTNQN" -I "$HOSTID" "$@"
+	FOUND=$(grep -v '^ok ' <<<"$OUTPUT") || true
+}
+
+finds_nothing() {
+	try "${RNVMF[@]}" doctor -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID"
+	[ "$STATUS" = 0 ] && ! grep -qv '^ok ' <<<"$OUTPUT"
+}
+
+# finds STATUS LEVEL CHECK TEXT [FIX]: just this.
+finds() {
+	local wanted
+	doctor "$1" -a "$TARGET4"
+	printf -v wanted '%-8s %-10s %s' "${@:2:3}"
+	FIX=${5:-}
+	same finding "$wanted${FIX:+; fix: $FIX}" "$FOUND"
+}
+
+# It mends.
+mend() {
+	run "${THERE[@]}" bash -c "$FIX"
+	wait_until 10 finds_nothing || fail "after $FIX: $OUTPUT"
+}
+
+healthy_is_healthy() {
+	local address check
+	for address in "$TARGET4" "$TARGET6"; do
+		doctor 0 -a "$address"
+		same findings '' "$FOUND"
+		for check in module route interface link gid mtu firewall host controller; do
+			has "$OUTPUT" "(^|"$'\n'")ok +$check "
+		done
+	done
+	doctor 0 -a "$TARGET4" -w "$HOST4"
+	same "findings from an address" '' "$FOUND"
+	has "$OUTPUT" "ok +route +to $TARGET4 by rnvmf1, from $HOST4"
+	has "$OUTPUT" "ok +gid +rnvmf_rxe1 has $HOST4 "
+	doctor 0
+	same "findings without a target" '' "$FOUND"
+	# The target itself: its address is one of this machine's.
+	run rnvmf doctor -a "$TARGET4" -q "$HOSTNQN" -I "$HOSTID"
+	has "$OUTPUT" "ok +route +$TARGET4 is an address of this machine, on rnvmf0"
+	run "${RNVMF[@]}" doctor -a "$TARGET4" -q "$HOSTNQN" -I "$HOSTID" -o json
+	python3 -c 'import json, sys
+document = json.loads(sys.argv[1])
+assert document["schema"] == 1
+assert {each["level"] for each in document["findings"]} == {"ok"}, document' "$OUTPUT"
+}
+
+# Asking does not load it.
+module_is_not_loaded() {
+	run rmmod rnvmf
+	finds 0 warning module 'rnvmf is not loaded; the first connect loads it' 'modprobe rnvmf'
+	[ ! -e /sys/module/rnvmf ] || fail "the doctor has loaded the module"
+	mend
+}
+
+link_is_missing() {
+	run "${THERE[@]}" rdma link delete rnvmf_rxe1
+	finds 1 fault link "no RDMA device is on rnvmf1, which the route to $TARGET4 takes" \
+		'rdma link add rxe0 type rxe netdev rnvmf1'
+	same error 'rnvmf: doctor: 1 fault' "$ERRORS"
+	# The other end has one.
+	doctor 0
+	mend
+	# The next test finds the device that it knows.
+	run "${THERE[@]}" rdma link delete rxe0
+	run "${THERE[@]}" rdma link add rnvmf_rxe1 type rxe netdev rnvmf1
+	wait_until 10 rdma_is_up rnvmf_rxe1 || fail "the device does not come up"
+}
+
+interface_is_down() {
+	run "${THERE[@]}" ip link set rnvmf1 down
+	finds 1 fault interface 'rnvmf1 is down' 'ip link set rnvmf1 up'
+	mend
+}
+
+# The other end's interface is down: ours has been set up, and carries nothing.
+cable_is_pulled() {
+	defer ip link set rnvmf0 up
+	run ip link set rnvmf0 down
+	doctor 1 -a "$TARGET4"
+	has "$FOUND" '^fault +interface +rnvmf1 has no carrier: look at its cable, and at the other end$'
+	same "number of findings" 1 "$(wc -l <<<"$FOUND")"
+	run ip link set rnvmf0 up
+	wait_until 10 finds_nothing || fail "with the cable: $OUTPUT"
+}
+
+# Where there is no target to ask the way to, a device that is ready will do. The port follows its
+# interface a little later.
+ports_are_not_active() {
+	local device
+	run "${THERE[@]}" ip link add rnvmf2 type dummy
+	defer "${THERE[@]}" ip link delete rnvmf2
+	interface_up "$HOST_NETNS" rnvmf2 "$MTU" 198.51.100.2/24
+	rdma_add "$HOST_NETNS" rnvmf_rxe2 rnvmf2
+	doctor 0
+	same "findings" '' "$FOUND"
+	run "${THERE[@]}" ip link set rnvmf2 down
+	wait_until 10 rdma_is_down rnvmf_rxe2 || fail "the port stays active"
+	doctor 0
+	FIX='ip link set rnvmf2 up'
+	same finding "warning  link       port 1 of rnvmf_rxe2 is not active, on rnvmf2; fix: $FIX" \
+		"$FOUND"
+	# Nor are both ends of a cable without the one.
+	defer ip link set rnvmf0 up
+	run ip link set rnvmf0 down
+	for device in rnvmf_rxe0 rnvmf_rxe1; do
+		wait_until 10 rdma_is_down $device || fail "the port of $device stays active"
+	done
+	doctor 1
+	has "$FOUND" $'(^|\n)fault +link +port 1 of rnvmf_rxe1 is not active, on rnvmf1($|\n)'
+	same "number of faults" 3 "$(grep -c '^fault ' <<<"$FOUND")"
+	run ip link set rnvmf0 up
+	mend
+	doctor 0
+	same "findings after $FIX" '' "$FOUND"
+}
+
+rdma_is_down() {
+	! rdma_is_up "$1"
+}
+
+mtu_is_small() {
+	run "${THERE[@]}" ip link set rnvmf1 mtu 1280
+	finds 0 warning mtu 'rnvmf1 has 1280, so that a packet carries 1024 bytes of data; it could be 4096 with an MTU of 4200, where all on the way to the target takes that' \
+		'ip link set rnvmf1 mtu 4200'
+	mend
+}
+
+# The rule does what the doctor guesses: nothing connects.
+rule_drops_roce() {
+	local chain='inet rnvmf input'
+	run "${THERE[@]}" nft "add table inet rnvmf; add chain $chain { type filter hook input priority 0; }"
+	defer "${THERE[@]}" nft delete table inet rnvmf
+	run "${THERE[@]}" nft "add rule $chain tcp dport 22 drop; add rule $chain udp dport { 53, 4791 } drop"
+	finds 1 fault firewall "a rule of $chain seems to drop UDP port 4791, which RoCE uses" \
+		"nft insert rule $chain udp dport 4791 accept"
+	expect 5 "${RNVMF[@]}" connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID" --timeout 2
+	mend
+	run "${THERE[@]}" nft "flush chain $chain; add chain $chain { policy drop; }"
+	finds 1 fault firewall "$chain seems to drop UDP port 4791, which RoCE uses, as no rule accepts it" \
+		"nft insert rule $chain udp dport 4791 accept"
+	mend
+	# What is in a set that has a name is not looked up.
+	run "${THERE[@]}" nft "flush chain $chain; add set inet rnvmf open { type inet_service; elements = { 4791 }; }"
+	run "${THERE[@]}" nft "add rule $chain udp dport @open accept"
+	finds 0 unknown firewall "the rules of $chain are too involved to tell whether UDP port 4791 passes"
+}
+
+# Rules of the packet filter from before nftables, which nft does not list.
+other_rules_are_not_seen() {
+	# The debug kernel has not got it.
+	modprobe -q iptable_filter || skip "there is no module iptable_filter"
+	defer modprobe -r iptable_filter
+	# A table is made for who asks for it, and stays.
+	run "${THERE[@]}" python3 -c 'import ctypes, socket
+IPT_SO_GET_INFO = 64
+asker = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+table, length = ctypes.create_string_buffer(b"filter", 84), ctypes.c_uint32(84)
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.getsockopt(asker.fileno(), 0, IPT_SO_GET_INFO, table, ctypes.byref(length)):
+    raise OSError(ctypes.get_errno(), "getsockopt")'
+	finds 0 unknown firewall 'there are rules that only iptables-legacy can list, and they may drop UDP port 4791'
+}
+
+subsystem_is_connected() {
+	CONNECT_OPTIONS=(-I "$HOSTID")
+	connect "$TARGET4"
+	doctor 0 -a "$TARGET4"
+	same findings '' "$FOUND"
+	has "$OUTPUT" "ok +controller +$NQN is connected as $CTRL"
+}
+
+# It keeps its name and its disks until it is disconnected.
+controller_is_dead() {
+	local why
+	CONNECT_OPTIONS=(-I "$HOSTID")
+	connect "$TARGET4" -l 0
+	defer port_is_back
+	port_goes
+	wait_until "$SOON" state_is "$CTRL" dead || fail "it is $(ctrl_field "$CTRL" state)"
+	why=$(ctrl_field "$CTRL" message)
+	expect 4 "${RNVMF[@]}" connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID"
+	same error "rnvmf: connect to $TARGET4:4420: $CTRL is there, and dead: $why; disconnect it first: rnvmf disconnect -d $CTRL" "$ERRORS"
+	finds 1 fault controller "$NQN has $CTRL, which is dead: $why; it is in the way of another connect" \
+		"rnvmf disconnect -d $CTRL"
+	mend
+}
+
+# The kernel makes no connection beside it, until the one command that is named.
+half_of_the_identity_is_connected() {
+	local other=5e1f7e57-0000-4000-8000-0000000000ff
+	connect "$TARGET4" -I "$other"
+	is_in_the_way 'hostnqn and another hostid' "name and another identifier" "-I $other"
+	HOSTNQN=$HOSTNQN.other connect "$TARGET4" -I "$HOSTID"
+	is_in_the_way 'hostid and another hostnqn' "identifier and another name" "-q $HOSTNQN.other"
+}
+
+# is_in_the_way REASON HALVES OPTION
+is_in_the_way() {
+	expect 1 "${RNVMF[@]}" connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID"
+	has "$ERRORS" "$CTRL has the same $1"
+	local text="$CTRL has this host's $2, and beside it a connect is refused; "
+	text+="with $3 it is the same host"
+	finds 1 fault controller "$text" "rnvmf disconnect -d $CTRL"
+	mend
+	connect "$TARGET4" -I "$HOSTID"
+	disconnect "$CTRL"
+}
+
+identity_is_not_written_down() {
+	local pattern="warning +host .*; fix: (mkdir -p /etc/nvme && echo '(.*)' >/etc/nvme/hostid)" id file
+	for file in hostnqn hostid; do
+		[ ! -e /etc/nvme/$file ] || {
+			run mv /etc/nvme/$file "$SCRATCH/$file"
+			defer mv "$SCRATCH/$file" /etc/nvme/$file
+		}
+		defer rm -f /etc/nvme/$file
+	done
+	mkdir -p /etc/nvme
+	echo "$HOSTNQN" >/etc/nvme/hostnqn
+	run rnvmf doctor
+	[[ $OUTPUT =~ $pattern ]] || fail "'$pattern' is not in: $OUTPUT"
+	id=${BASH_REMATCH[2]}
+	run bash -c "${BASH_REMATCH[1]}"
+	same "the file" "$id" "$(</etc/nvme/hostid)"
+	run rnvmf doctor
+	has "$OUTPUT" "ok +host +this host is $HOSTNQN"
+}
+
+address_is_wrong() {
+	doctor 1 -a 203.0.113.1
+	has "$FOUND" '^fault +route +there is no route to 203.0.113.1: Network is unreachable; '
+	doctor 1 -a 127.0.0.1
+	has "$FOUND" '^fault +route +127.0.0.1 is not the address of a host on a network'
+	doctor 1 -a 2001:db8:1::1
+	has "$FOUND" '^fault +route +there is no route to 2001:db8:1::1: '
+	expect 2 "${RNVMF[@]}" doctor -s 0
+	doctor 1 -a 'no such name'
+	has "$FOUND" '^fault +route +cannot resolve host name no such name: '
+	doctor 1 -a "$TARGET4" -w 203.0.113.9
+	has "$FOUND" '^fault +route +203.0.113.9, to connect from, is not an address of this machine$'
+}
+
+# Who is not root is told what could not be looked at, and no more.
+others_may_ask() {
+	run "${THERE[@]}" nft 'add table inet rnvmf'
+	defer "${THERE[@]}" nft delete table inet rnvmf
+	expect 0 "${THERE[@]}" setpriv --reuid 65534 --regid 65534 --clear-groups \
+		rnvmf doctor -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID"
+	FOUND=$(grep -v '^ok ' <<<"$OUTPUT") || true
+	has "$FOUND" '^unknown +firewall +the rules cannot be listed: '
+	same "number of findings" 1 "$(wc -l <<<"$FOUND")"
+}
+
+main setup \
+	healthy_is_healthy \
+	module_is_not_loaded \
+	link_is_missing \
+	interface_is_down \
+	cable_is_pulled \
+	ports_are_not_active \
+	mtu_is_small \
+	rule_drops_roce \
+	other_rules_are_not_seen \
+	subsystem_is_connected \
+	controller_is_dead \
+	half_of_the_identity_is_connected \
+	identity_is_not_written_down \
+	address_is_wrong \
+	others_may_ask

@@ -1,0 +1,1013 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# A target that breaks the protocol: the connection ends with a reason, and nothing is left of it.
+# Replies that are broken at random are for test_hostile_random.sh.
+#
+# The target is hostile_target.c. What it shall do is the end of each line below: the step at which
+# it misbehaves, how, and with which value.
+
+. "$(dirname "$0")/lib.sh"
+. "$HERE/lib/hostile.sh"
+
+# A loss is for good here.
+CONNECT_OPTIONS=(--ctrl-loss-tmo 0)
+
+# The most that a disconnect may take, in milliseconds.
+AT_ONCE=$((6000 * SLOWDOWN))
+
+# What makes of a region's key one that no region can have: soft-RoCE numbers its regions below
+# 2^20, and the number is in the upper 24 bits. A lower bit would make it the neighbour's key as
+# soon as their lower bytes, which are random at first, agree.
+NO_KEY=0x80000000
+
+# How often a command is sent in all: once, and five times again.
+ATTEMPTS=6
+
+setup() {
+	modprobe rnvmf && modprobe rdma_ucm && network_single && hostile_build || return 1
+	OBJECTS=$(rdma_objects)
+}
+
+# refused STATUS STAGE PATTERN TARGET...: connecting ends so, and says why.
+refused() {
+	local status=$1 stage=$2 pattern=$3
+	shift 3
+	hostile "$@"
+	expect "$status" rnvmf connect -a "$TARGET4" -s "$SERVICE" -n "$NQN" \
+		--timeout $((${LIMIT:-5} * SLOWDOWN)) -o json
+	has "$ERRORS" "\"message\":\"[^\"]*($pattern)"
+	has "$ERRORS" "\"stage\":\"$stage\""
+	gone
+}
+
+connect_hostile() {
+	connect "$TARGET4" --timeout $((5 * SLOWDOWN)) "$@"
+}
+
+disconnects_at_once() {
+	local began took
+	began=$(now)
+	disconnect "$CTRL"
+	took=$(($(now) - began))
+	[ $took -lt $AT_ONCE ] || fail "the disconnect took $took ms: $(tail -3 "$SCRATCH/seen")"
+}
+
+leave() {
+	disconnects_at_once
+	gone
+}
+
+# compare DISK SIZE: writes and reads so much at once.
+compare() {
+	local path=$1
+	head -c "$2" /dev/urandom >"$SCRATCH/wrote"
+	run dd if="$SCRATCH/wrote" of="$path" bs="$2" oflag=direct
+	run dd if="$path" of="$SCRATCH/read" bs="$2" count=1 iflag=direct
+	cmp "$SCRATCH/wrote" "$SCRATCH/read" || fail "what was read is not what was written"
+}
+
+# works TARGET...: what may look odd, and is allowed.
+works() {
+	hostile "$@"
+	connect_hostile
+	compare "$(disk "$CTRL" 1)" "${BYTES:-65536}"
+	run "${RNVMF[@]}" stats "$CTRL" -o json
+	STATS=$OUTPUT
+	leave
+}
+
+# without_disk PATTERN TARGET...: the namespace cannot be used, which is told to who connects, to who
+# asks, and in the kernel's log.
+without_disk() {
+	local pattern=$1
+	shift
+	hostile "$@"
+	connect_hostile
+	has "$ERRORS" "^rnvmf: $CTRL: no disk: namespace 1: .*($pattern)"
+	no_disks || fail "there is a disk"
+	refuses "$pattern"
+	# Nor is it one now, which is no news.
+	run "${RNVMF[@]}" rescan "$CTRL"
+	refuses "$pattern"
+	leave
+}
+
+# refuses PATTERN: the only namespace has no disk, for a reason that was not known before.
+refuses() {
+	run "${RNVMF[@]}" show "$CTRL" -o json
+	has "$OUTPUT" "\"nr_refused_namespaces\":1,\"refused_namespaces\":\[\{\"nsid\":1,\"reason\":\"[^\"]*($1)[^\"]*\"\}\]"
+	run "${RNVMF[@]}" show "$CTRL"
+	has "$OUTPUT" "no disk +namespace 1: .*($1)"
+	same warnings 1 "$(logged_as warn "$CTRL: namespace 1 has no disk: .*($1)")"
+}
+
+# trap read|write: one command for the block that the target waits for.
+trap_io() {
+	case $1 in
+	read) try dd if="/dev/${CTRL}n1" of=/dev/null bs=4k skip=1024 count=1 iflag=direct ;;
+	write) try dd if=/dev/zero of="/dev/${CTRL}n1" bs=64k seek=64 count=1 oflag=direct ;;
+	esac
+}
+
+# fails COUNT ERROR CAUSE STEP TWIST...: an I/O fails, sent so many times, and the log has one line of
+# it; the connection is fine.
+fails() {
+	local count=$1 error=$2 cause=$3 lines
+	shift 3
+	hostile "$@"
+	connect_hostile
+	lines=$(logged "${CTRL}n1: .* failed: ")
+	trap_io "${1#trap-}"
+	same status 1 "$STATUS"
+	has "$ERRORS" "$error"
+	same attempts "$count" "$(count "$1")"
+	has "$(kernel_log | grep -F "${CTRL}n1: " | tail -1)" "${CTRL}n1: $cause"
+	same "lines of failures" $((lines + 1)) "$(logged "${CTRL}n1: .* failed: ")"
+	has "$(rnvmf stats "$CTRL" -o json)" "\"retries\":$((count - 1))[,}]"
+	same state live "$(ctrl_field "$CTRL" state)"
+	leave
+}
+
+# dies PATTERN STEP TWIST...: an I/O fails, and so does the controller.
+dies() {
+	local pattern=$1
+	shift
+	hostile "$@"
+	connect_hostile
+	trap_io "${1#trap-}"
+	same status 1 "$STATUS"
+	has "$ERRORS" "$LOST"
+	is_dead "$pattern"
+	gone
+}
+
+# But for its misbehaviour the target is a good one, else the tests would be worth nothing.
+good_target() {
+	local path size
+	hostile
+	connect_hostile
+	path=$(disk "$CTRL" 1)
+	# In a capsule, in a region, and in more than one command.
+	for size in 4096 65536 2097152; do
+		compare "$path" $size
+	done
+	leave
+}
+
+rejected_requests() {
+	refused 1 connect 'rejected by target: .*length of private data' request reject 1 4
+	refused 1 connect 'rejected by target: .*send queue size' request reject 4 4
+	refused 1 connect 'rejected by target: .*no resources' request reject 6 4
+	refused 1 connect 'rejected by target: .*controller identifier' request reject 9 4
+	refused 1 connect 'rejected by target: .*0x77' request reject 0x77 4
+	refused 1 connect 'rejected' request reject 3 2
+	refused 1 connect 'rejected' request reject 0 0
+}
+
+# The admin queue stands, and perhaps one for I/O, when another is not to be.
+rejected_io_queues() {
+	AFTER=1 refused 1 connect 'rejected by target: .*no resources' request reject 6 4
+	has "$ERRORS" '"qid":1'
+	AFTER=2 refused 1 connect 'rejected by target: .*send queue size' request reject 4 4
+	has "$ERRORS" '"qid":2'
+	LIMIT=2 AFTER=1 refused 5 connect 'timed out after' request silent
+	has "$ERRORS" '"qid":1'
+	LIMIT=2 AFTER=2 refused 5 connect 'timed out after' request silent
+	has "$ERRORS" '"qid":2'
+}
+
+# The same, of a controller that had its queues before.
+comes_back_without_io_queues() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1) first
+	hostile
+	connect "$TARGET4" --timeout $((2 * SLOWDOWN))
+	first=$(disk_number)
+	SEES='0 queues' comes_back_after 'rejected by target: .*no resources' 1 request reject 6 4
+	same disk "$first" "$(disk_number)"
+	SEES='0 queues' comes_back_after 'timed out after' 1 request silent
+	same disk "$first" "$(disk_number)"
+	SEES='1 connect-io' comes_back_after 'rejected by target: .*send queue size' 2 request reject 4 4
+	same disk "$first" "$(disk_number)"
+	compare "$(disk "$CTRL" 1)" 65536
+	leave
+}
+
+# comes_back_after PATTERN AFTER TARGET...: the target ends, and the next one is not used, for this
+# reason, though it SEES so much; but a good one is.
+comes_back_after() {
+	local pattern=$1 after=$2
+	shift 2
+	end_process "$TARGET"
+	loses
+	AFTER=$after hostile "$@"
+	wait_until "$SOON" says "$pattern" || fail "it says: $(ctrl_field "$CTRL" message)"
+	is_not_live || fail "it is live"
+	seen "${SEES:-0 controller}" || fail "it got no further than: $(tail -1 "$SCRATCH/seen")"
+	end_process "$TARGET"
+	hostile
+	comes_back
+}
+
+refused_connects() {
+	local stage=fabrics-connect data=0x10000
+	refused 1 $stage 'connect format' connect status 0x180
+	refused 1 $stage 'busy' connect status 0x181
+	refused 1 $stage 'invalid queue identifier' connect status 0x182 42
+	refused 1 $stage 'byte 7 of the command' connect status 0x182 7
+	refused 1 $stage 'invalid host identifier' connect status 0x182 $((data))
+	refused 1 $stage 'no such subsystem' connect status 0x182 $((data + 256))
+	refused 1 $stage 'byte 9 of the connect data' connect status 0x182 $((data + 9))
+	refused 1 $stage 'discovery' connect status 0x183
+	refused 1 $stage 'host is not allowed' connect status 0x184
+	refused 1 $stage 'authentication' connect status 0x191
+	refused 1 $stage 'authentication' connect result 0x20001
+	refused 1 $stage 'rejected by target: ' connect status 0x6
+	refused 1 $stage 'rejected by target: ' connect-io status 0x182 42
+}
+
+unusable_controllers() {
+	refused 1 enable 'queue|command set' capabilities result 0
+	refused 1 enable 'page' capabilities result 0x000f0020000f003f
+	refused 1 queues 'queue size of the controller 1 ' capabilities result 0x2001010000
+	refused 5 enable 'become ready within 500 ms' status result 0
+	refused 1 enable 'fatal' status result 3
+	refused 1 enable 'configuring' configure status 0x4002
+	refused 1 identify 'connected to controller 1, identified 7' controller poke 7 78 2
+	refused 1 identify 'I/O controller' controller poke 2 111 1
+	refused 1 identify 'I/O controller' controller poke 3 111 1
+	refused 1 identify 'keep alive' controller poke 0 320 2
+	refused 1 identify 'keyed SGL' controller poke 1 536 4
+	refused 1 identify 'command capsules of 0 ' controller poke 0 1792 4
+	refused 1 identify 'response capsules of 0 ' controller poke 0 1796 4
+	refused 1 queues 'commands that the controller takes 1 ' controller poke 1 514 2
+	refused 1 queues 'asking for I/O queues' queues status 0x4006
+}
+
+unusable_namespaces() {
+	without_disk 'not attached' namespace poke 0 8 8
+	without_disk '9223372036854775808 blocks' namespace poke 0x8000000000000000 0 8
+	without_disk 'blocks of 2.0 ' namespace poke 0 130 1
+	without_disk 'blocks of 2.8 ' namespace poke 8 130 1
+	without_disk 'blocks of 2.63 ' namespace poke 63 130 1
+	without_disk '8 bytes of metadata' namespace poke 8 128 2
+	without_disk 'command set 2' descriptors poke 0x0200000104 0 8
+	refused 1 namespaces 'listed after' list poke 0x100000001 0 8
+	refused 1 namespaces 'listed after' list poke 0xffffffff 0 4
+	refused 1 namespaces 'wrong length 15' descriptors poke 0x0f01 0 4
+	refused 1 namespaces 'wrong length 15' descriptors poke 0x0f03 0 4
+}
+
+# A namespace that is there and has no blocks is a disk without room: nothing is asked of the target.
+namespace_without_blocks() {
+	local path
+	hostile namespace poke 0 0 8
+	connect_hostile
+	path=$(disk "$CTRL" 1)
+	same size 0 "$(blockdev --getsize64 "$path")"
+	run dd if="$path" of="$SCRATCH/read" bs=4k count=1 iflag=direct
+	[ ! -s "$SCRATCH/read" ] || fail "something was read"
+	expect 1 dd if=/dev/zero of="$path" bs=4k count=1 oflag=direct
+	has "$ERRORS" 'No space left'
+	same "reads and writes" 0 "$(grep -cE ' (read|write)$' "$SCRATCH/seen" || true)"
+	same state live "$(ctrl_field "$CTRL" state)"
+	leave
+}
+
+# A namespace without identifiers is known by its controller: in another one it is another one.
+comes_back_as_another() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1) first
+	hostile descriptors status 0x4002
+	connect_hostile
+	first=$(disk_number)
+	goes_and_is_back descriptors status 0x4002
+	same disk "$first" "$(disk_number)"
+	SERIAL=x goes_and_is_back descriptors status 0x4002
+	wait_until "$SOON" other_disk "$first" || fail "the disk is that of the other target"
+	leave
+}
+
+# goes_and_is_back [TARGET...]: the target ends, and there is one again; so is the connection.
+goes_and_is_back() {
+	end_process "$TARGET"
+	loses
+	hostile "$@"
+	comes_back
+}
+
+# What a namespace can do besides may change while its disk is used.
+comes_back_with_other_abilities() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1) first
+	hostile controller poke 0 525 1
+	connect_hostile
+	first=$(disk_number)
+	caches 'write through'
+	goes_and_is_back controller poke 1 525 1
+	caches 'write back'
+	# A preferred boundary of 64 blocks, which are sectors.
+	goes_and_is_back namespace poke 64 46 2
+	wait_until "$SOON" limit_is chunk_sectors 64 || fail "no chunks of 64 sectors"
+	same disk "$first" "$(disk_number)"
+	compare "$(disk "$CTRL" 1)" 65536
+	# Blocks of another size are another matter.
+	goes_and_is_back namespace poke 12 130 1
+	wait_until "$SOON" other_disk "$first" || fail "the disk is that with smaller blocks"
+	leave
+}
+
+caches() {
+	wait_until "$SOON" limit_is write_cache "$1" ||
+		fail "the cache is not '$1' but '$(queue_limit "$(disk "$CTRL" 1)" write_cache)'"
+}
+
+# limit_is NAME VALUE
+limit_is() {
+	[ "$(queue_limit "$(disk "$CTRL" 1)" "$1")" = "$2" ]
+}
+
+# Less than the disks were made for is not enough: a smaller room for data in capsules, transfers of
+# 8 KiB, queues of 32 entries.
+comes_back_with_less() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1) first less
+	hostile
+	connect_hostile
+	first=$(disk_number)
+	for less in 'controller poke 4 1792 4' 'controller poke 1 77 1' \
+		'capabilities result 0x200101001f'; do
+		# shellcheck disable=SC2086 # words of a command line
+		comes_back_after 'the target allows less than the disks were made for' 0 $less
+		same disk "$first" "$(disk_number)"
+		compare "$(disk "$CTRL" 1)" 65536
+	done
+	leave
+}
+
+# Why a namespace has no disk may change, until it has one.
+comes_back_with_another_refusal() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1)
+	hostile namespace poke 8 128 2
+	connect_hostile
+	refuses '8 bytes of metadata'
+	goes_and_is_back namespace poke 0 8 8
+	refuses 'not attached'
+	goes_and_is_back
+	wait_until "$SOON" test -b "/dev/${CTRL}n1" || fail "there is no disk"
+	same refusals 0 "$(ctrl_field "$CTRL" nr_refused_namespaces)"
+	run "${RNVMF[@]}" show "$CTRL"
+	[[ $OUTPUT != *"no disk"* ]] || fail "it is said to have no disk: $OUTPUT"
+	leave
+}
+
+# A target that cannot tell at the moment what a namespace is may still have it.
+cannot_tell_for_a_moment() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1) first step
+	hostile
+	connect_hostile
+	first=$(disk_number)
+	for step in namespace descriptors; do
+		end_process "$TARGET"
+		loses
+		hostile $step status 0x6
+		wait_until "$SOON" says 'namespace 1: .*internal error' ||
+			fail "it says: $(ctrl_field "$CTRL" message)"
+		end_process "$TARGET"
+		hostile
+		comes_back
+		same disk "$first" "$(disk_number)"
+	done
+	compare "$(disk "$CTRL" 1)" 65536
+	leave
+}
+
+# What the target cannot tell of a disk that is lost already, and only waits to go, does not matter.
+# That it is gone is told when it is.
+cannot_tell_of_what_is_lost() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1) process asked
+	NAMESPACES=2 hostile
+	connect_hostile
+	start_monitor
+	mkfifo "$SCRATCH/come"
+	python3 "$HERE/ioctls.py" keeping "/dev/${CTRL}n2" <"$SCRATCH/come" >"$SCRATCH/keeping" 2>&1 &
+	process=$!
+	defer end_process $process
+	exec {asked}>"$SCRATCH/come"
+	wait_until "$SOON" grep -qs '^keeping$' "$SCRATCH/keeping" ||
+		fail "it does not wait: $(<"$SCRATCH/keeping")"
+	NAMESPACES=2 OTHER=2 goes_and_is_back
+	wait_until "$SOON" logged_once "$CTRL: namespace 2 is another one now" ||
+		fail "the disk is that of another namespace"
+	NAMESPACES=2 OTHER=2 AFTER=1 goes_and_is_back namespace status 0x6
+	compare "$(disk "$CTRL" 1)" 65536
+	! grep "^ns-del" "$SCRATCH/events" >&2 || fail "it is said to be gone, and is not"
+	echo come >&"$asked"
+	exec {asked}>&-
+	wait "$process" || fail "$(<"$SCRATCH/keeping")"
+	wait_until "$SOON" grep -q "^ns-del ${CTRL}n2 nsid 2 " "$SCRATCH/events" ||
+		fail "it is not told that it is gone"
+	kill -USR1 "$TARGET"
+	wait_until "$SOON" no_refusals || fail "it is said to have no disk"
+	compare "$(disk "$CTRL" 2)" 65536
+	leave
+}
+
+logged_once() {
+	[ "$(logged "$1")" = 1 ]
+}
+
+# Where a look at the namespaces fails another one follows, after ever longer pauses.
+looks_again_by_itself() {
+	AFTER=1 hostile list status 0x6
+	connect_hostile
+	expect 1 "${RNVMF[@]}" rescan "$CTRL"
+	has "$ERRORS" 'internal error'
+	wait_until "$SOON" has_listed 6 || fail "after $(count list) looks there is no other"
+	# The next pause is more than three seconds.
+	kill -USR1 "$TARGET"
+	wait_until "$SOON" has_listed 7 || fail "the target can tell, and nobody asks"
+	sleep 2
+	same "looks, of which the last found out" 7 "$(count list)"
+	same state live "$(ctrl_field "$CTRL" state)"
+	compare "$(disk "$CTRL" 1)" 65536
+	leave
+}
+
+# A namespace that is new gets its disk once the target can tell what it is: nobody has to ask.
+new_disks_come_by_themselves() {
+	NAMESPACES=2 AFTER=1 hostile namespace status 0x6
+	connect_hostile
+	has "$ERRORS" "^rnvmf: $CTRL: no disk: namespace 2: .*internal error"
+	comes_by_itself
+	leave
+	# But nobody asks again who was told that it is in vain.
+	NAMESPACES=2 AFTER=1 hostile namespace status 0x4006
+	connect_hostile
+	sleep 2
+	same looks 1 "$(count list)"
+	leave
+	# A disconnect does not wait for the next look.
+	NAMESPACES=2 AFTER=1 hostile namespace status 0x6
+	connect_hostile
+	wait_until "$SOON" has_listed 3 || fail "after $(count list) looks there is no other"
+	leave
+}
+
+new_disks_come_by_themselves_after_a_loss() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1)
+	hostile
+	connect_hostile
+	NAMESPACES=2 AFTER=1 goes_and_is_back namespace status 0x6
+	comes_by_itself
+	leave
+}
+
+# comes_by_itself: the second namespace has no disk, until the target can tell.
+comes_by_itself() {
+	same refusals 1 "$(ctrl_field "$CTRL" nr_refused_namespaces)"
+	[ ! -e "/dev/${CTRL}n2" ] || fail "the target cannot tell, and there is a disk"
+	kill -USR1 "$TARGET"
+	wait_until "$SOON" test -b "/dev/${CTRL}n2" ||
+		fail "after $(count list) looks there is no disk: $(ctrl_field "$CTRL" reason)"
+	compare "$(disk "$CTRL" 2)" 65536
+	wait_until "$SOON" no_refusals || fail "it is said to have no disk"
+	same state live "$(ctrl_field "$CTRL" state)"
+	compare "$(disk "$CTRL" 1)" 65536
+}
+
+no_refusals() {
+	[ "$(ctrl_field "$CTRL" nr_refused_namespaces)" = 0 ]
+}
+
+# Who asks while a look is under way is told what comes of the next one, and not that this one failed.
+asked_for_during_a_look() {
+	SLOW=2000 AFTER=1 hostile list status 0x6
+	connect "$TARGET4" --timeout $((30 * SLOWDOWN))
+	expect 1 "${RNVMF[@]}" rescan "$CTRL"
+	wait_until "$SOON" has_listed 3 || fail "after $(count list) looks there is no other"
+	# It answers this one as it did before.
+	kill -USR1 "$TARGET"
+	run "${RNVMF[@]}" rescan "$CTRL"
+	same looks 4 "$(count list)"
+	leave
+}
+
+# says PATTERN: whether the controller has failed so.
+says() {
+	grep -qE -e "$1" <<<"$(ctrl_field "$CTRL" message)"
+}
+
+# A list of namespaces that goes on and on, of which only the first is one.
+endless_list() {
+	local began took
+	hostile list fill
+	began=$(now)
+	connect "$TARGET4" --timeout $((60 * SLOWDOWN)) -k $((2 * SLOWDOWN))
+	took=$(($(now) - began))
+	[ "$(count keep-alive)" -ge $((took / (2000 * SLOWDOWN))) ] ||
+		fail "in $took ms the target heard of the host $(count keep-alive) times"
+	has "$ERRORS" "no disk: 1007 more namespaces"
+	same namespaces 1 "$(ctrl_field "$CTRL" nr_namespaces)"
+	same refusals 1023 "$(ctrl_field "$CTRL" nr_refused_namespaces)"
+	same "refusals by name" 16 "$(rnvmf show "$CTRL" -o json | grep -o '"reason":' | wc -l)"
+	same "warnings of one each" 16 "$(logged_as warn "$CTRL: namespace [0-9]+ has no disk: ")"
+	same "warnings of the others" 1 "$(logged_as warn "$CTRL: 1007 more namespaces have no disk")"
+	same "warnings of more" 1 "$(logged_as warn "$CTRL: more than 1024 namespaces")"
+	same "namespaces looked at" 1024 "$(count namespace)"
+	same "pages of the list" 2 "$(count list)"
+	leave
+}
+
+odd_but_allowed() {
+	works controller poke 0 77 1
+	works controller poke 31 77 1
+	# No room for data in capsules.
+	works controller poke 4 1792 4
+	# More room than there is, which it gets to feel if the pages of 64 KiB happen to be neighbours.
+	BYTES=4096 works controller poke 0xffffffff 1792 4
+	works controller poke 0xffffffff 540 4
+	works controller poke 1 1800 2
+	works controller poke 0 514 2
+	works queues result 0
+	works queues result 0xffffffff
+	works descriptors status 0x4002
+	# Where it is in a queue: commands in flight are counted by their answers.
+	works controller head 0xffff
+	works read head 0xffff
+	works write head 1
+	# The size that it says its queues have is for it to know.
+	ENTRIES=0 works queues result 0
+	ENTRIES=65535 works queues result 0
+}
+
+# As many requests as a listener has room for wait until it gets to them, and of others nobody hears: the
+# end is the same for all.
+more_requests_than_there_is_room_for() {
+	local pids=() pid status
+	hostile
+	kill -STOP "$TARGET"
+	for _ in {1..10}; do
+		rnvmf connect -D -a "$TARGET4" -s "$SERVICE" -n "$NQN" --timeout $((3 * SLOWDOWN)) \
+			>>"$SCRATCH/connects" 2>&1 &
+		pids+=($!)
+		defer end_process $!
+	done
+	for pid in "${pids[@]}"; do
+		wait_until "$SOON" process_ended "$pid" || fail "a connect still waits"
+		status=0
+		wait "$pid" || status=$?
+		same "status ($(<"$SCRATCH/connects"))" 5 $status
+	done
+	kill -KILL "$TARGET"
+	gone
+}
+
+# It may leave it to the host to make its keys invalid.
+leaves_keys_alone() {
+	works controller keep
+	works read keep
+	has "$STATS" '"local_invalidations":[1-9]'
+	works write keep
+	has "$STATS" '"local_invalidations":[1-9]'
+}
+
+broken_responses() {
+	refused 1 fabrics-connect 'not in flight' connect cid 0x0fff
+	refused 1 fabrics-connect 'not in flight' connect cid 0x1000
+	refused 1 enable 'not in flight|answered twice' capabilities twice
+	refused 1 enable 'response of 15 bytes' capabilities length 15
+	refused 1 enable 'response of 0 bytes' capabilities length 0
+	refused 1 enable 'receive failed' capabilities length 17
+	refused 1 identify 'receive failed' controller length 64
+	refused 1 enable 'failed' capabilities key "$NO_KEY"
+	refused 1 identify 'failed' controller key "$NO_KEY"
+}
+
+disconnects() {
+	local step
+	for step in connect configure controller connect-io descriptors read; do
+		refused 1 '[a-z-]+' 'target disconnected' $step hang-up
+	done
+}
+
+silences() {
+	local step LIMIT=1
+	refused 5 connect 'timed out after' request silent
+	for step in connect capabilities controller connect-io read; do
+		refused 5 '[a-z-]+' 'no response|could not be read|become ready' $step silent
+	done
+}
+
+no_keep_alive() {
+	hostile keep-alive silent
+	# While it connects, half of this time must not pass.
+	connect_hostile -k $((5 * SLOWDOWN))
+	is_dead 'keep-alive'
+	gone
+}
+
+# One that is due while it connects is not waited for any longer than for the attempt: the program
+# would have given up before that.
+no_keep_alive_while_it_connects() {
+	SLOW=$((2600 * SLOWDOWN)) hostile keep-alive silent
+	expect 5 rnvmf connect -a "$TARGET4" -s "$SERVICE" -n "$NQN" -i 1 \
+		--timeout $((10 * SLOWDOWN)) -k $((10 * SLOWDOWN)) -o json
+	has "$ERRORS" '"stage":"keep-alive"'
+	same "signs of life" 1 "$(count keep-alive)"
+	gone
+}
+
+# It ends the connection each time that it gets a certain command, which comes again with the next one:
+# as long as none holds, that is one loss, with pauses that grow and an end.
+hangs_up_again_and_again() {
+	local CONNECT_OPTIONS=(--ctrl-loss-tmo $((10 * SLOWDOWN)))
+	hostile trap-read hang-up
+	connect_hostile
+	start_reader
+	wait_until 60 process_ended "$READER" || fail "it was sent $(count trap-read) times so far"
+	has "$(<"$SCRATCH/reader")" "$LOST"
+	is_dead 'disconnected'
+	# After a pause of a quarter of a second, and then of 0.5, 1, 2, ... up to 10, or a quarter less.
+	[ "$(count trap-read)" -le $((6 + 2 * SLOWDOWN)) ] || fail "it was sent $(count trap-read) times"
+	gone
+}
+
+failed_io() {
+	# Media and other errors, with the advice not to retry.
+	local read='read of 8 blocks at 8192 failed' write='write of 128 blocks at 8192 failed'
+	local once='do not retry, after 0 retries$' again='after 5 retries$'
+	fails 1 'No data' "$read: unrecovered read error \(sct 0x2, sc 0x81\), $once" \
+		trap-read status 0x4281
+	fails 1 'No space' "$write: capacity exceeded \(sct 0x0, sc 0x81\), $once" \
+		trap-write status 0x4081
+	fails 1 'Input/output error|Remote I/O error' "$read: LBA out of range .*, $once" \
+		trap-read status 0x4080
+	# Without it.
+	fails $ATTEMPTS 'Input/output error' "$read: internal error .*, $again" trap-read status 0x6
+	fails $ATTEMPTS 'Input/output error' "$write: internal error .*, $again" trap-write status 0x6
+}
+
+# The target may ask for a delay when it was told that we keep to it, and no sooner.
+retries_are_delayed() {
+	local began took
+	began=$(now)
+	DELAY=10 fails $ATTEMPTS 'Input/output error' 'read of .* failed: internal error' trap-read status 0x0806
+	took=$(($(now) - began))
+	same "how often it was told" 1 "$(count behavior)"
+	[ $took -ge $((1000 * (ATTEMPTS - 1))) ] || fail "it took $took ms"
+	# Who has no delays, or does not want to know, is a good target all the same.
+	works
+	! seen '0 behavior' || fail "a target is told that has no delays"
+	DELAY=10 works behavior status 0x4002
+	same "how often it was told" 1 "$(count behavior)"
+	has "$(kernel_log | tail -20)" 'asking for delays of retries'
+}
+
+# However many others fail meanwhile: each of the first one's five delays is of a second.
+retries_are_not_put_off() {
+	local began took others
+	DELAY=10 hostile trap-read status 0x0806
+	connect_hostile
+	touch "$SCRATCH/goes-on"
+	fail_again_and_again &
+	others=$!
+	defer end_process $others
+	wait_until 10 grep -q ' trap-read$' "$SCRATCH/seen" || fail "nothing is read"
+	began=$(now)
+	trap_io read
+	took=$(($(now) - began))
+	note "it was told after $took ms"
+	within "it took" 4000 $took $((8000 * SLOWDOWN))
+	rm "$SCRATCH/goes-on"
+	wait_until 60 process_ended $others || fail "the others have not ended"
+	leave
+}
+
+# Some reads a second, for as long as there is a file.
+fail_again_and_again() {
+	while [ -e "$SCRATCH/goes-on" ]; do
+		dd if="/dev/${CTRL}n1" of=/dev/null bs=4k skip=1024 count=1 iflag=direct 2>"$SCRATCH/others" &
+		sleep 0.3
+	done
+	wait
+}
+
+broken_io() {
+	dies 'answered command' trap-read cid 0x0fff
+	dies 'answered command' trap-write cid 0x1000
+	dies 'response of 15 bytes' trap-read length 15
+	dies 'receive failed' trap-write length 17
+	dies 'disconnected' trap-write hang-up
+	dies 'failed' trap-read key "$NO_KEY"
+	# Data goes to where it does not belong, and no answer comes.
+	dies 'accessed memory' trap-read move 0x100000
+	dies 'accessed memory' trap-write steal
+}
+
+# An answer that comes twice does no harm to the first; the second is one too many.
+answers_io_twice() {
+	hostile trap-read twice
+	connect_hostile
+	trap_io read
+	is_dead 'answered command|answered twice'
+	gone
+}
+
+# The data comes once its memory is no longer the target's to write to.
+data_after_the_answer() {
+	hostile trap-read late
+	connect_hostile
+	trap_io read
+	is_dead 'accessed memory'
+	gone
+}
+
+# The same where the target leaves it to the host to make the key invalid, which it does before it
+# takes the answer for the end of the command.
+data_after_the_answer_that_keeps_the_key() {
+	hostile trap-read keep-late $((500 * SLOWDOWN))
+	connect_hostile
+	trap_io read
+	same "status of the read" 0 "$STATUS"
+	has "$(rnvmf stats "$CTRL" -o json)" '"local_invalidations":[1-9]'
+	is_dead 'accessed memory'
+	gone
+}
+
+# What a host says of blocks that it does not need any more, or wants to be zero, is what it means.
+discards_and_zeroes() {
+	hostile controller poke 0x0c 520 2
+	connect_hostile
+	run blkdiscard "$(disk "$CTRL" 1)"
+	run blkdiscard --zeroout --offset 4096 --length 65536 "$(disk "$CTRL" 1)"
+	count discard >"$SCRATCH/count" || fail "the target saw no discard"
+	count zeroes >"$SCRATCH/count" || fail "the target saw no command that writes zeroes"
+	leave
+}
+
+# What is known of a namespace by its EUI-64.
+knows_an_eui() {
+	local sysfs
+	EUI=0x1122334455667788 hostile
+	connect_hostile
+	sysfs=/sys/block/${CTRL}n1
+	same eui '11 22 33 44 55 66 77 88' "$(<"$sysfs/eui")"
+	same wwid eui.1122334455667788 "$(<"$sysfs/wwid")"
+	[ ! -e "$sysfs/uuid" ] || fail "it has a UUID: $(<"$sysfs/uuid")"
+	has "$(rnvmf list -o json)" '"eui64":"1122334455667788"'
+	leave
+}
+
+# A request that is not answered comes again with each new connection, but not without end.
+never_answers_io_again_and_again() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1) reader
+	hostile trap-read silent
+	connect_hostile
+	echo 1000 >"/sys/block/${CTRL}n1/queue/io_timeout"
+	dd if="/dev/${CTRL}n1" of=/dev/null bs=4k skip=1024 count=1 iflag=direct 2>"$SCRATCH/reader" &
+	reader=$!
+	defer end_process "$reader"
+	wait_until $((60 * SLOWDOWN)) process_ended "$reader" ||
+		fail "it is sent again: $(count trap-read) times so far"
+	has "$(<"$SCRATCH/reader")" "$LOST"
+	same attempts $ATTEMPTS "$(count trap-read)"
+	comes_back
+	leave
+}
+
+# A target says when it wants a command again, but not as late as it likes; and that is not waited for
+# when the disk goes or the target is gone.
+wants_io_again_much_later() {
+	local DELAY=0xffff
+	export DELAY
+	hostile trap-read status 0x1821
+	connect_hostile
+	start_reader
+	wait_until $((20 * SLOWDOWN)) sent_again || fail "the read is not sent again"
+	disconnects_at_once
+	reader_ends
+	gone
+	hostile trap-read status 0x1821
+	connect_hostile
+	start_reader
+	end_process "$TARGET"
+	is_dead 'disconnected'
+	reader_ends
+	gone
+}
+
+# start_reader: a process, READER, that reads the block that the target waits for, and got so far.
+start_reader() {
+	dd if="/dev/${CTRL}n1" of=/dev/null bs=4k skip=1024 count=1 iflag=direct 2>"$SCRATCH/reader" &
+	READER=$!
+	defer end_process "$READER"
+	wait_until 10 count trap-read >"$SCRATCH/count" || fail "the target saw no read"
+}
+
+sent_again() {
+	[ "$(count trap-read)" -ge 2 ]
+}
+
+reader_ends() {
+	wait_until $((5 * SLOWDOWN)) process_ended "$READER" || fail "the read still waits"
+}
+
+never_answers_io() {
+	hostile trap-read silent
+	connect_hostile
+	echo 1000 >"/sys/block/${CTRL}n1/queue/io_timeout"
+	trap_io read
+	same status 1 "$STATUS"
+	is_dead 'not answered in time'
+	gone
+}
+
+# start_deaf: the target serves writes and takes no more once its receives are used up; the host finds
+# that, as its device is told each time that there is no receive. The writer's process is in WRITER.
+start_deaf() {
+	local refused
+	hostile write deaf
+	connect_hostile
+	# With the data in the capsule: what soft-RoCE sends again must not register memory again.
+	refused=$(times_refused)
+	dd if=/dev/zero of="$(disk "$CTRL" 1)" bs=4k count=400 oflag=direct 2>"$SCRATCH/writer" &
+	WRITER=$!
+	defer end_process "$WRITER"
+	wait_until 20 was_refused "$refused" ||
+		fail "after $(count write) writes there still are receives: $(<"$SCRATCH/writer")"
+}
+
+# How often a device of ours was told that the other end has no receive.
+times_refused() {
+	cat /sys/class/infiniband/rnvmf_rxe0/ports/1/hw_counters/rcvd_rnr_err
+}
+
+was_refused() {
+	[ "$(times_refused)" -gt "$1" ]
+}
+
+# A target without a receive for a command is waited for.
+waits_for_receives() {
+	local status=0
+	start_deaf
+	! process_ended "$WRITER" || fail "the writer ended: $(<"$SCRATCH/writer")"
+	kill -USR1 "$TARGET"
+	wait_until "$SOON" process_ended "$WRITER" || fail "it still waits after $(count write) writes"
+	wait "$WRITER" || status=$?
+	same "status of the writer, which said: $(<"$SCRATCH/writer")" 0 $status
+	same writes 400 "$(count write)"
+	same state live "$(ctrl_field "$CTRL" state)"
+	compare "$(disk "$CTRL" 1)" 65536
+	leave
+}
+
+# But not for longer than for an answer.
+waits_for_receives_in_vain() {
+	local status=0
+	start_deaf
+	echo 1000 >"/sys/block/${CTRL}n1/queue/io_timeout"
+	# The request that waits has the time that it began with.
+	wait_until 40 process_ended "$WRITER" || fail "the write still waits"
+	wait "$WRITER" || status=$?
+	same status 1 $status
+	has "$(<"$SCRATCH/writer")" "$LOST"
+	is_dead 'not answered in time'
+	gone
+}
+
+# The key of a command that is in flight, invalidated with the answer to another.
+invalidates_another_key() {
+	local first
+	hostile trap-read swap
+	connect_hostile
+	dd if="/dev/${CTRL}n1" of=/dev/null bs=4k skip=1024 count=1 iflag=direct 2>/dev/null &
+	first=$!
+	defer end_process "$first"
+	wait_until 10 count trap-read >"$SCRATCH/count" || fail "the target saw no read"
+	trap_io read
+	same status 1 "$STATUS"
+	wait_until "$SOON" process_ended "$first" || fail "the first read still waits"
+	is_dead 'another request'
+	gone
+}
+
+# A target that has stopped answers nothing any more, not even that it is disconnected.
+stops() {
+	local began took
+	hostile
+	connect_hostile -k 0
+	kill -STOP "$TARGET"
+	began=$(now)
+	disconnect "$CTRL"
+	took=$(($(now) - began))
+	kill -CONT "$TARGET"
+	note "disconnected after $took ms"
+	[ $took -lt $((1500 * SLOWDOWN)) ] || fail "the disconnect took $took ms"
+	gone
+}
+
+# Many disks take longer to go than it is until the target has to hear of us again; when they are gone,
+# its answer to that is not waited for.
+stops_while_disks_go() {
+	local disconnect began took
+	NAMESPACES=80 hostile
+	connect "$TARGET4" -k $((4 * SLOWDOWN)) --timeout $((60 * SLOWDOWN))
+	kill -STOP "$TARGET"
+	rnvmf disconnect -d "$CTRL" >"$SCRATCH/disconnect" 2>&1 &
+	disconnect=$!
+	defer end_process $disconnect
+	wait_until 60 no_disks || fail "there still are disks"
+	began=$(now)
+	wait_until 60 process_ended $disconnect || fail "the disconnect still waits"
+	took=$(($(now) - began))
+	kill -CONT "$TARGET"
+	wait $disconnect || fail "the disconnect failed: $(<"$SCRATCH/disconnect")"
+	note "disconnected $took ms after the last disk"
+	[ $took -lt $((1500 * SLOWDOWN)) ] || fail "the disconnect took $took ms more"
+	gone
+}
+
+# Nothing is left of what was done to the disks of a controller when it died: a command that has to be
+# alone is told so at once.
+alone_with_the_dead() {
+	local scan
+	# Without a log of effects nothing is asked of the target before that.
+	SLOW=1000 hostile controller poke 0 261 1
+	connect "$TARGET4" --timeout $((30 * SLOWDOWN))
+	rnvmf rescan "$CTRL" >"$SCRATCH/rescan" 2>&1 &
+	scan=$!
+	defer end_process $scan
+	wait_until "$SOON" has_listed 2 || fail "nobody looks at the namespaces"
+	end_process "$TARGET"
+	wait_until "$SOON" state_is "$CTRL" dead || fail "it is $(ctrl_field "$CTRL" state)"
+	try timeout $((5 * SLOWDOWN)) nvme admin-passthru "/dev/${CTRL}n1" --opcode=0x80 -n 1
+	has "$OUTPUT$ERRORS" 'Host Path|HOST_PATH|0x370'
+	leave
+}
+
+# Of very many disks those are not made that nobody wants any more.
+goes_while_disks_come() {
+	local connect began took made
+	NAMESPACES=250 hostile
+	start_monitor
+	"${RNVMF[@]}" connect -a "$TARGET4" -s "$SERVICE" -n "$NQN" --timeout 600 \
+		>"$SCRATCH/connect" 2>&1 &
+	connect=$!
+	defer end_process $connect
+	wait_until 60 test -b /dev/rnvmf0n3 || fail "there are no disks: $(<"$SCRATCH/connect")"
+	began=$(now)
+	disconnect rnvmf0
+	took=$(($(now) - began))
+	wait_until "$SOON" process_ended $connect || fail "the connect still waits"
+	made=$(grep -c '^ns-add' "$SCRATCH/events")
+	note "disconnected after $took ms; $made disks were made"
+	[ "$made" -lt 125 ] || fail "$made disks were made"
+	gone
+}
+
+main setup \
+	good_target \
+	rejected_requests \
+	rejected_io_queues \
+	comes_back_without_io_queues \
+	refused_connects \
+	unusable_controllers \
+	unusable_namespaces \
+	namespace_without_blocks \
+	comes_back_as_another \
+	comes_back_with_other_abilities \
+	comes_back_with_less \
+	comes_back_with_another_refusal \
+	cannot_tell_for_a_moment \
+	cannot_tell_of_what_is_lost \
+	looks_again_by_itself \
+	new_disks_come_by_themselves \
+	new_disks_come_by_themselves_after_a_loss \
+	asked_for_during_a_look \
+	endless_list \
+	odd_but_allowed \
+	more_requests_than_there_is_room_for \
+	leaves_keys_alone \
+	broken_responses \
+	disconnects \
+	silences \
+	no_keep_alive \
+	no_keep_alive_while_it_connects \
+	failed_io \
+	retries_are_delayed \
+	retries_are_not_put_off \
+	broken_io \
+	answers_io_twice \
+	data_after_the_answer \
+	data_after_the_answer_that_keeps_the_key \
+	discards_and_zeroes \
+	knows_an_eui \
+	never_answers_io \
+	never_answers_io_again_and_again \
+	hangs_up_again_and_again \
+	wants_io_again_much_later \
+	waits_for_receives \
+	waits_for_receives_in_vain \
+	invalidates_another_key \
+	stops_while_disks_go \
+	goes_while_disks_come \
+	alone_with_the_dead \
+	stops

@@ -1,0 +1,106 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Loading and unloading of the modules, in every state.
+
+. "$(dirname "$0")/lib.sh"
+
+setup() {
+	network_single && backend_memory disk 16 512 && target_simple "$BACKEND"
+}
+
+load() {
+	run modprobe rnvmf
+	[[ -d /sys/module/rnvmf && -d /sys/module/rrdma ]] || fail "the modules are not there"
+}
+
+unload() {
+	run modprobe -r rnvmf
+	[[ ! -d /sys/module/rnvmf && ! -d /sys/module/rrdma ]] ||
+		fail "the modules are still there"
+}
+
+loads_and_unloads_20_times() {
+	local _
+	for _ in {1..20}; do
+		load
+		unload
+	done
+}
+
+depends_on_rrdma() {
+	unload
+	has ",$(modinfo -F depends rnvmf)," ',rrdma,'
+	expect 1 insmod "$(modinfo -n rnvmf)"
+	has "$ERRORS" 'Unknown symbol'
+	[ ! -d /sys/module/rnvmf ] || fail "rnvmf was loaded without rrdma"
+}
+
+unloads_in_order_only() {
+	load
+	expect 1 rmmod rrdma
+	has "$ERRORS" 'in use'
+	run rmmod rnvmf
+	run rmmod rrdma
+}
+
+takes_devices_that_come_and_go() {
+	load
+	ip link add rnvmf2 type dummy
+	defer interface_delete rnvmf2
+	interface_up "" rnvmf2 "$MTU" 198.51.100.1/24
+	rdma_add "" rnvmf_rxe2 rnvmf2
+	rdma_delete rnvmf_rxe2
+	unload
+}
+
+unloads_while_connected() {
+	local before
+	before=$(rdma_objects)
+	load
+	connect "$TARGET4"
+	disk "$CTRL" 1 >/dev/null
+	run rmmod rnvmf
+	no_disks || fail "a disk is left of an unloaded module"
+	rdma_back_to "$before"
+}
+
+# Here a connect waits for an answer that does not come: nobody is at that address.
+unloads_while_connecting() {
+	local before began took
+	before=$(rdma_objects)
+	load
+	rnvmf connect -t rdma -a "$NOBODY4" -n "$NQN" -q "$HOSTNQN" --timeout 60 \
+		>"$SCRATCH/connect" 2>&1 &
+	local pid=$!
+	defer end_process $pid
+	wait_until 10 state_is rnvmf0 connecting || fail "it does not even try to connect"
+	began=$(now)
+	run rmmod rnvmf
+	took=$(($(now) - began))
+	[ $took -lt $((5000 * SLOWDOWN)) ] || fail "unloading took $took ms"
+	wait_until 10 process_ended $pid || fail "the program did not notice: $(<"$SCRATCH/connect")"
+	rdma_back_to "$before"
+}
+
+stays_while_a_disk_is_open() {
+	local disk
+	load
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" 1)
+	exec 7<"$disk"
+	expect 1 rmmod rnvmf
+	has "$ERRORS" 'in use|busy'
+	run dd if="$disk" of=/dev/null bs=4k count=1 iflag=direct
+	exec 7<&-
+	run rmmod rnvmf
+}
+
+main setup \
+	loads_and_unloads_20_times \
+	depends_on_rrdma \
+	unloads_in_order_only \
+	takes_devices_that_come_and_go \
+	unloads_while_connected \
+	unloads_while_connecting \
+	stays_while_a_disk_is_open

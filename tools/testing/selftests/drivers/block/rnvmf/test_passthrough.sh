@@ -1,0 +1,589 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The ioctls of NVMe disks and controllers: nvme-cli works on ours as on the kernel's own, and no
+# command that a program may send, by mistake or on purpose, does harm.
+
+. "$(dirname "$0")/lib.sh"
+. "$HERE/lib/hostile.sh"
+
+# The port of the kernel's target is that of all connects but a few.
+HOSTILE_PORT=$SERVICE
+SERVICE=4420
+
+CONNECT_OPTIONS=(-k "$SLOWDOWN" -c 1 --timeout $((5 * SLOWDOWN)))
+
+setup() {
+	modprobe rnvmf && modprobe rdma_ucm && hostile_build && network_pair &&
+		backend_memory disk 16 512 && target_simple "$BACKEND" || return 1
+	OBJECTS=$(rdma_objects)
+}
+
+# connect_with_c: the kernel's own host; its controller is left in THEIRS.
+connect_with_c() {
+	modprobe nvme-rdma
+	run nvme connect -t rdma -a "$TARGET4" -s 4420 -n "$NQN" -q "$HOSTNQN" -o json
+	[[ $OUTPUT =~ nvme[0-9]+ ]] || fail "no controller in: $OUTPUT"
+	THEIRS=/dev/${BASH_REMATCH[0]}
+	defer nvme disconnect -d "${BASH_REMATCH[0]}"
+	wait_until 10 test -b "${THEIRS}n1" || fail "${THEIRS}n1 is not there"
+}
+
+# said COMMAND DEVICE OPTION...: what nvme-cli says about a device, less what is another with each
+# controller.
+said() {
+	local command=$1 device=$2
+	shift 2
+	run nvme "$command" "$device" "$@"
+	grep -Ev '"?cntlid"?' <<<"$OUTPUT" | sed "s/${device##*/}/DEVICE/g"
+}
+
+# same_answers OURS THEIRS QUERY...: nvme-cli says the same about both devices.
+same_answers() {
+	local our=$1 their=$2 ours theirs query
+	shift 2
+	for query; do
+		# shellcheck disable=SC2086 # words of a command line
+		ours=$(said ${query%% *} "$our" ${query#"${query%% *}"})
+		# shellcheck disable=SC2086
+		theirs=$(said ${query%% *} "$their" ${query#"${query%% *}"})
+		[ -n "$ours" ] || fail "nvme $query says nothing"
+		same "nvme $query" "$theirs" "$ours"
+	done
+}
+
+programs_see_what_they_see_of_the_c_host() {
+	local disk
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" 1)
+	connect_with_c
+	same_answers "$disk" "${THEIRS}n1" 'id-ctrl' 'id-ns' 'id-ns -o json' 'ns-descs' 'list-ns' \
+		'get-ns-id' 'effects-log --csi=0' 'error-log' 'get-feature -f 7' \
+		'get-log --log-id=5 --log-len=4096'
+	same_answers "/dev/$CTRL" "$THEIRS" 'id-ctrl' 'id-ns -n 1' 'list-ns' 'get-feature -f 7' \
+		'get-log --log-id=5 --log-len=4096'
+	same "the node" "$(stat -c '%F %a %U %G' "$THEIRS")" "$(stat -c '%F %a %U %G' "/dev/$CTRL")"
+	run nvme smart-log "/dev/$CTRL"
+	has "$OUTPUT" 'critical_warning'
+	# The C host asks to be told of paths, too.
+	has "$(said get-feature "$disk" -f 0xb)" 'value:0x0*100$'
+	run nvme smart-log "$disk"
+	has "$OUTPUT" 'critical_warning'
+	# What is found by /sys/class/nvme are not ours.
+	run nvme list
+	[[ $OUTPUT != *rnvmf* ]] || fail "nvme list knows our disks: $OUTPUT"
+}
+
+programs_move_data() {
+	local disk data=$SCRATCH/data back=$SCRATCH/back
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" 1)
+	dd if=/dev/urandom of="$data" bs=4096 count=16 status=none
+	run nvme write "$disk" -s 8 -c 127 -z 65536 -d "$data"
+	run nvme read "$disk" -s 8 -c 127 -z 65536 -d "$back"
+	run cmp "$data" "$back"
+	run cmp "$data" <(dd if="$disk" bs=4096 skip=1 count=16 iflag=direct status=none)
+	run nvme flush "$disk"
+	run nvme write-zeroes "$disk" -s 8 -c 7
+	run nvme read "$disk" -s 8 -c 7 -z 4096 -d "$back"
+	run cmp -n 4096 "$back" /dev/zero
+	run nvme dsm "$disk" -d -s 16 -b 8
+}
+
+errors_are_the_targets() {
+	local disk
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" 1)
+	try nvme read "$disk" -s 0xffffffff -c 0 -z 512 -d "$SCRATCH/back"
+	[ "$STATUS" != 0 ] || fail "a read after the end succeeds"
+	has "$OUTPUT$ERRORS" 'LBA Out of Range|Internal Error'
+	try nvme admin-passthru "$disk" --opcode=0xc0
+	has "$OUTPUT$ERRORS" 'Invalid Command Opcode'
+}
+
+# The target knows neither, but while it is asked no I/O is under way, and after it all goes on.
+commands_that_want_to_be_alone_do_no_harm() {
+	local i
+	connect "$TARGET4"
+	start_verify
+	for i in {1..4}; do
+		try nvme admin-passthru "/dev/$CTRL" --opcode=0x80 -n 1
+		has "$OUTPUT$ERRORS" 'Invalid Command Opcode'
+		try nvme admin-passthru "$(disk "$CTRL" 1)" --opcode=0x84
+		has "$OUTPUT$ERRORS" 'Invalid Command Opcode'
+	done
+	is_verified
+}
+
+# plain CALL: what is said of a call to the controller that has no arguments.
+plain() {
+	run python3 "$HERE/ioctls.py" call "/dev/$CTRL" "$1"
+	echo "$OUTPUT"
+}
+
+controllers_are_reset_and_looked_at() {
+	local number
+	connect "$TARGET4"
+	run nvme reset "/dev/$CTRL"
+	same "state after the reset" live "$(ctrl_field "$CTRL" state)"
+	has "$(kernel_log)" "$CTRL: reset"
+	number=$(ctrl_number scan)
+	run nvme ns-rescan "/dev/$CTRL"
+	wait_until "$SOON" scanned $((number + 1)) || fail "nobody looked at the namespaces"
+	# Our target cannot, as the C host knows, too.
+	same "reset of the subsystem" ENOTTY "$(plain subsystem-reset)"
+	# The reset fails for good.
+	echo 0 >"$NVMET/subsystems/$NQN/attr_allow_any_host"
+	defer allow_all
+	same "reset" ENETRESET "$(plain reset)"
+	try nvme id-ctrl "/dev/$CTRL"
+	[ "$STATUS" != 0 ] || fail "a controller that is dead answers"
+	has "$OUTPUT$ERRORS" 'Resource temporarily unavailable'
+}
+
+allow_all() {
+	echo 1 >"$NVMET/subsystems/$NQN/attr_allow_any_host"
+}
+
+scanned() {
+	[ "$(ctrl_number scan)" = "$1" ]
+}
+
+# Who waits for a reset need not wait for its end.
+resets_can_be_interrupted() {
+	local process status=0
+	# Nothing but the reset ends the connection.
+	local CONNECT_OPTIONS=(-k 30 -c 1 --timeout $((5 * SLOWDOWN)))
+	connect "$TARGET4"
+	silence
+	python3 "$HERE/ioctls.py" call "/dev/$CTRL" reset >"$SCRATCH/reset" 2>&1 &
+	process=$!
+	defer end_process $process
+	wait_until "$SOON" state_is "$CTRL" resetting || fail "it is $(ctrl_field "$CTRL" state)"
+	kill -KILL $process
+	wait_until "$SOON" process_ended $process || fail "it waits for the reset"
+	wait $process || status=$?
+	same "status of who was killed" 137 $status
+	is_not_live || fail "the reset was over"
+	silence_ends
+	comes_back
+}
+
+what_would_do_harm_is_refused() {
+	local disk
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" 1)
+	run python3 "$HERE/ioctls.py" refused "$disk"
+	has "$OUTPUT" '^[1-9][0-9]* refused$'
+	run python3 "$HERE/ioctls.py" refused "/dev/$CTRL"
+	has "$OUTPUT" '^[1-9][0-9]* refused$'
+	state_is "$CTRL" live || fail "it is $(ctrl_field "$CTRL" state)"
+}
+
+random_commands_do_no_harm() {
+	local disk
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" 1)
+	run python3 "$HERE/ioctls.py" random "$disk" 2000
+	has "$OUTPUT" success
+	has "$OUTPUT" status
+	has "$OUTPUT" EINVAL
+	run python3 "$HERE/ioctls.py" random "/dev/$CTRL" 500
+	has "$OUTPUT" success
+	has "$OUTPUT" status
+	has "$OUTPUT" ENOTTY
+	run dd if="$disk" of=/dev/null bs=64k count=4 iflag=direct
+	state_is "$CTRL" live || fail "it is $(ctrl_field "$CTRL" state)"
+}
+
+others_may_do_what_the_disk_is_for() {
+	local disk command
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" 1)
+	as_nobody nvme id-ctrl "/dev/$CTRL"
+	[ "$STATUS" != 0 ] || fail "nobody may open the controller"
+	chmod 666 "$disk" "/dev/$CTRL"
+	as_nobody nvme id-ctrl "$disk"
+	same "status of id-ctrl" 0 "$STATUS"
+	as_nobody nvme id-ctrl "/dev/$CTRL"
+	same "status of id-ctrl of the controller" 0 "$STATUS"
+	for command in smart-log reset ns-rescan subsystem-reset; do
+		as_nobody nvme $command "/dev/$CTRL"
+		[ "$STATUS" != 0 ] || fail "nobody may: nvme $command of the controller"
+		has "$OUTPUT$ERRORS" 'Permission denied'
+	done
+	for command in 'flush -n 1' 'read -s 0 -c 0 -z 512 -d /dev/null'; do
+		# shellcheck disable=SC2086
+		as_nobody nvme ${command%% *} "$disk" ${command#"${command%% *}"}
+		same "status of nvme $command ($ERRORS)" 0 "$STATUS"
+	done
+	# nvme-cli opens disks to read only.
+	for command in 'smart-log' 'get-feature -f 7' 'list-ns' 'admin-passthru --opcode=0xc0' \
+		'write-zeroes -s 0 -c 0' 'io-passthru --opcode=0x80 -n 1'; do
+		# shellcheck disable=SC2086
+		as_nobody nvme ${command%% *} "$disk" ${command#"${command%% *}"}
+		[ "$STATUS" != 0 ] || fail "nobody may: nvme $command"
+		has "$OUTPUT$ERRORS" 'Permission denied'
+	done
+}
+
+# partition DISK: a table with one partition, of 64 blocks from block 8 on.
+partition() {
+	{
+		head -c 446 /dev/zero
+		printf '\0\0\0\0\x83\0\0\0\x08\0\0\0\x40\0\0\0'
+		head -c 48 /dev/zero
+		printf '\x55\xaa'
+	} >"$SCRATCH/table"
+	run dd if="$SCRATCH/table" of="$1" bs=512 oflag=direct
+}
+
+# What is denied is what the C host denies; each case stands for those who may open the disk so.
+permissions_are_those_of_the_c_host() {
+	local disk ours theirs mode
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" 1)
+	connect_with_c
+	for mode in r w; do
+		ours=$(may "$disk" $mode)
+		theirs=$(may "${THEIRS}n1" $mode)
+		same "commands to a disk opened $mode" "$theirs" "$ours"
+		may_is "$ours" 'io 0x2' allowed
+		may_is "$ours" 'io64 0x0' allowed
+		may_is "$ours" 'io 0x80' denied
+		may_is "$ours" 'io64 0x1' "$([ $mode = w ] && echo allowed || echo denied)"
+		same "commands to the controller" "$(may "$THEIRS" $mode)" "$(may "/dev/$CTRL" $mode)"
+	done
+	# A partition, of which it takes one call only for what it is.
+	partition "$disk"
+	defer dd if=/dev/zero of="$disk" bs=512 count=1 oflag=direct status=none
+	run blockdev --rereadpt "$disk"
+	run blockdev --rereadpt "${THEIRS}n1"
+	wait_until 10 test -b "${disk}p1" -a -b "${THEIRS}n1p1" || fail "there are no partitions"
+	ours=$(may "${disk}p1" w)
+	same "commands to a partition" "$(may "${THEIRS}n1p1" w | grep ^io64)" "$(grep ^io64 <<<"$ours")"
+	ours=$(grep -v -e ^flags -e ^another <<<"$ours")
+	[[ $ours != *allowed* ]] || fail "on a partition: $(grep allowed <<<"$ours")"
+}
+
+# Memory of a process that does not come holds up nobody else.
+memory_that_does_not_come_keeps_no_disk() {
+	local process asked
+	connect "$TARGET4"
+	mkfifo "$SCRATCH/come"
+	python3 "$HERE/ioctls.py" held "/dev/${CTRL}n1" <"$SCRATCH/come" >"$SCRATCH/held" 2>&1 &
+	process=$!
+	defer end_process $process
+	exec {asked}>"$SCRATCH/come"
+	wait_until "$SOON" grep -qs '^held$' "$SCRATCH/held" || fail "it does not wait: $(<"$SCRATCH/held")"
+	disconnect "$CTRL"
+	echo come >&"$asked"
+	exec {asked}>&-
+	wait "$process" || fail "$(<"$SCRATCH/held")"
+}
+
+answers_32_bit_processes() {
+	grep -q ' blkdev_compat_ptr_ioctl$' /proc/kallsyms || skip 'the kernel has no 32-bit processes'
+	connect "$TARGET4"
+	run python3 "$HERE/ioctls.py" compat "/dev/$CTRL"
+	has "$OUTPUT" '^status 0 model Linux$'
+	run python3 "$HERE/ioctls.py" compat "$(disk "$CTRL" 1)"
+	has "$OUTPUT" '^status 0 model Linux$'
+}
+
+# No packet comes through any more, and nobody says so.
+silence() {
+	run tc qdisc add dev rnvmf0 root netem loss 100%
+	defer silence_ends
+}
+
+silence_ends() {
+	tc qdisc delete dev rnvmf0 root 2>/dev/null || true
+}
+
+# connect_idle: to a target that lets everybody read, takes what it is told, and does not answer before it
+# works again. (Its packets are not lost: soft-RoCE may give up what it sends again and again.)
+connect_idle() {
+	local SERVICE=$HOSTILE_PORT CONNECT_OPTIONS=(-k 600)
+	hostile effects poke 1 $((1024 + 4 * 2)) 4
+	connect "$TARGET4"
+	kill -STOP "$TARGET"
+	defer works_again
+}
+
+works_again() {
+	process_ended "$TARGET" || kill -CONT "$TARGET"
+}
+
+# Who is no administrator gets no more time for a command than the disk gives everybody: who removes the
+# disk waits for it.
+others_are_no_more_patient_than_the_disk() {
+	local disk
+	connect_idle
+	disk=$(disk "$CTRL" 1)
+	echo 1000 >"/sys/block/${disk##*/}/queue/io_timeout"
+	chmod 666 "$disk"
+	as_nobody python3 "$HERE/ioctls.py" patient "$disk"
+	same "status ($ERRORS)" 0 "$STATUS"
+	same outcome 0x370 "$OUTPUT"
+	has "$(kernel_log)" 'was not answered in time'
+	works_again
+	leave
+}
+
+# Nor less, or he would end the connection of all.
+others_are_no_less_patient() {
+	local disk asking status=0
+	connect_idle
+	disk=$(disk "$CTRL" 1)
+	chmod 666 "$disk"
+	setpriv --reuid=65534 --regid=65534 --clear-groups -- python3 "$HERE/ioctls.py" hasty "$disk" \
+		>"$SCRATCH/hasty" 2>&1 &
+	asking=$!
+	defer end_process $asking
+	sleep $((3 * SLOWDOWN))
+	! process_ended $asking || fail "it is not waited for: $(<"$SCRATCH/hasty")"
+	works_again
+	wait_until 30 process_ended $asking || fail "it has no answer"
+	wait $asking || status=$?
+	same "status ($(<"$SCRATCH/hasty"))" 0 $status
+	same state live "$(ctrl_field "$CTRL" state)"
+	connected_anew 0 0
+	leave
+}
+
+# What is asked while the connection is lost ends when that is seen; afterwards all is well.
+ends_with_the_connection() {
+	local disk asked=()
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" 1)
+	silence
+	nvme id-ctrl "$disk" >"$SCRATCH/id" 2>&1 &
+	asked+=($!)
+	nvme read "$disk" -s 0 -c 0 -z 512 -d "$SCRATCH/back" >"$SCRATCH/read" 2>&1 &
+	asked+=($!)
+	for process in "${asked[@]}"; do
+		defer end_process "$process"
+		wait_until "$SOON" process_ended "$process" || fail "nvme waits for a connection that is lost"
+	done
+	has "$(<"$SCRATCH/id")" 'Host Path|HOST_PATH|0x370'
+	has "$(<"$SCRATCH/read")" 'Host Path|HOST_PATH|0x370'
+	silence_ends
+	wait_until "$SOON" state_is "$CTRL" live || fail "it is $(ctrl_field "$CTRL" state)"
+	run nvme id-ctrl "$disk"
+	run nvme flush "$disk"
+}
+
+# connect_hostile TARGET...: to the hostile target, which no loss is the end of.
+connect_hostile() {
+	local SERVICE=$HOSTILE_PORT
+	local CONNECT_OPTIONS=(-k $((5 * SLOWDOWN)) -c 1 --timeout $((5 * SLOWDOWN)))
+	hostile "$@"
+	connect "$TARGET4"
+}
+
+# send DEVICE OPCODE MS: what comes of a command to the controller that may take so long.
+send() {
+	run python3 "$HERE/ioctls.py" send "$@"
+	echo "$OUTPUT"
+}
+
+# A command that is not answered in time is the end of the connection, and others wait for it no longer
+# than they may.
+commands_may_take_as_long_as_they_say() {
+	local first opcode status=0
+	connect_hostile other silent
+	python3 "$HERE/ioctls.py" send "/dev/$CTRL" 0xc5 $((6000 * SLOWDOWN)) >"$SCRATCH/first" 2>&1 &
+	first=$!
+	defer end_process $first
+	wait_until "$SOON" count other >"$SCRATCH/count" || fail "the target saw no command"
+	# One that asks, and one whose effects have to be looked up before.
+	for opcode in 0x06 0xc5; do
+		same "outcome of $opcode meanwhile" EBUSY "$(send "/dev/$CTRL" $opcode 200)"
+	done
+	same "state meanwhile" live "$(ctrl_field "$CTRL" state)"
+	wait $first || status=$?
+	same "status of the first" 0 $status
+	same "outcome of the first" 0x370 "$(<"$SCRATCH/first")"
+	has "$(kernel_log)" "$CTRL: .*not answered in time"
+	comes_back
+	same "commands" 1 "$(count other)"
+	leave
+}
+
+# The same of one to the disk.
+io_may_take_as_long_as_it_says() {
+	connect_hostile trap-read silent
+	try nvme io-passthru "/dev/${CTRL}n1" --opcode=2 -n 1 --cdw10=8192 -l 512 -r \
+		--timeout=$((1000 * SLOWDOWN))
+	[ "$STATUS" != 0 ] || fail "a read without an answer succeeds"
+	has "$OUTPUT$ERRORS" 'Host Path|HOST_PATH|0x370'
+	has "$(kernel_log)" "$CTRL: .*not answered in time"
+	comes_back
+	# It is not for us to send it again.
+	same "reads" 1 "$(count trap-read)"
+	run nvme read "/dev/${CTRL}n1" -s 0 -c 0 -z 512 -d "$SCRATCH/back"
+	leave
+}
+
+# Without a connection there is nothing to be reset, nor to be looked at, for who has it open.
+what_is_not_live_is_busy() {
+	local name process asked
+	for name in reset rescan; do
+		connect_hostile
+		mkfifo "$SCRATCH/$name"
+		python3 "$HERE/ioctls.py" open "/dev/$CTRL" $name <"$SCRATCH/$name" >"$SCRATCH/said" 2>&1 &
+		process=$!
+		defer end_process $process
+		exec {asked}>"$SCRATCH/$name"
+		wait_until 10 grep -qsx opened "$SCRATCH/said" || fail "it says: $(<"$SCRATCH/said")"
+		end_process "$TARGET"
+		loses
+		echo now >&"$asked"
+		exec {asked}>&-
+		wait $process || fail "$(<"$SCRATCH/said")"
+		same "outcome of a $name" $'opened\nEBUSY' "$(<"$SCRATCH/said")"
+		leave
+	done
+}
+
+# A signal ends the wait for a reset, which goes on.
+waits_for_a_reset_end_with_a_signal() {
+	AFTER=1 connect_hostile connect silent
+	start_asking reset
+	wait_until "$SOON" is_not_live || fail "it is $(ctrl_field "$CTRL" state)"
+	ends_with_a_signal
+	is_not_live || fail "the reset was over"
+	kill -USR1 "$TARGET"
+	comes_back
+	leave
+}
+
+# A signal ends the wait to be alone, and what would have been alone is not sent: there is a read that
+# is not answered.
+waits_to_be_alone_end_with_a_signal() {
+	local reader
+	connect_hostile trap-read silent
+	dd if="/dev/${CTRL}n1" of=/dev/null bs=4k skip=1024 count=1 iflag=direct 2>/dev/null &
+	reader=$!
+	defer end_process $reader
+	wait_until 10 count trap-read >"$SCRATCH/count" || fail "the target saw no read"
+	# It looks up what the command does, and then it waits.
+	start_asking 0xc1
+	wait_until 10 looked_up 2 || fail "it does not look up what the command does"
+	wait_until 10 sleeps "$ASKING" || fail "it does not wait"
+	ends_with_a_signal
+	same "commands" 0 "$(count other || true)"
+	leave
+}
+
+# looked_up TIMES: how often the target was asked for its log of effects, of which once is when it is
+# connected.
+looked_up() {
+	[ "$(count effects)" -ge "$1" ]
+}
+
+# sleeps PROCESS: whether it waits for something. (The wait to be alone looks for signals now and then.)
+sleeps() {
+	[[ $(<"/proc/$1/stat") =~ \)\ [SD]\  ]]
+}
+
+# start_asking CALL: a call that a signal is to end; its process is in ASKING.
+start_asking() {
+	python3 "$HERE/ioctls.py" signal "/dev/$CTRL" "$1" >"$SCRATCH/asking" 2>&1 &
+	ASKING=$!
+	defer end_process "$ASKING"
+	wait_until 10 grep -qsx asks "$SCRATCH/asking" || fail "it says: $(<"$SCRATCH/asking")"
+}
+
+ends_with_a_signal() {
+	kill -USR1 "$ASKING"
+	wait_until 10 process_ended "$ASKING" || fail "it waits on after the signal"
+	same outcome $'asks\nEINTR' "$(<"$SCRATCH/asking")"
+}
+
+leave() {
+	disconnect "$CTRL"
+	gone
+}
+
+# A disk that is open while it goes is gone for who asks.
+disks_go_while_they_are_asked() {
+	local i asked
+	for i in {1..4}; do
+		connect "$TARGET4"
+		ask_all_the_time "/dev/${CTRL}n1" &
+		asked=$!
+		defer end_process $asked
+		wait_until 10 test -s "$SCRATCH/asked" || fail "nothing is asked in round $i"
+		disconnect "$CTRL"
+		wait_until "$SOON" process_ended $asked || fail "a disk that is gone is asked on"
+		rm "$SCRATCH/asked"
+	done
+	connect "$TARGET4"
+	open_while_it_goes "/dev/${CTRL}n1"
+}
+
+# The same of a controller; its file keeps the module.
+controllers_go_while_they_are_asked() {
+	connect "$TARGET4"
+	open_while_it_goes "/dev/$CTRL" is_in_use
+	[ ! -e "/dev/$CTRL" ] || fail "/dev/$CTRL is there yet"
+	run modprobe -r rnvmf
+	run modprobe rnvmf
+	connect "$TARGET4"
+	run nvme id-ctrl "/dev/$CTRL"
+}
+
+is_in_use() {
+	try rmmod rnvmf
+	has "$ERRORS" 'in use'
+}
+
+# open_while_it_goes DEVICE [COMMAND...]: it is open when the controller goes, and while COMMAND
+# runs; who asks then is told.
+open_while_it_goes() {
+	local process asked
+	rm -f "$SCRATCH/go" "$SCRATCH/asked"
+	mkfifo "$SCRATCH/go"
+	python3 "$HERE/ioctls.py" gone "$1" <"$SCRATCH/go" >"$SCRATCH/asked" 2>&1 &
+	process=$!
+	defer end_process $process
+	exec {asked}>"$SCRATCH/go"
+	wait_until 10 grep -qs '^0$' "$SCRATCH/asked" || fail "identify says: $(<"$SCRATCH/asked")"
+	disconnect "$CTRL"
+	"${@:2}"
+	echo go >&"$asked"
+	exec {asked}>&-
+	wait "$process" || fail "$(<"$SCRATCH/asked")"
+}
+
+ask_all_the_time() {
+	while nvme id-ctrl "$1" >>"$SCRATCH/asked" 2>&1 && nvme flush "$1" >>"$SCRATCH/asked" 2>&1; do
+		:
+	done
+}
+
+main setup \
+	programs_see_what_they_see_of_the_c_host \
+	programs_move_data \
+	errors_are_the_targets \
+	commands_that_want_to_be_alone_do_no_harm \
+	controllers_are_reset_and_looked_at \
+	resets_can_be_interrupted \
+	what_would_do_harm_is_refused \
+	random_commands_do_no_harm \
+	others_may_do_what_the_disk_is_for \
+	permissions_are_those_of_the_c_host \
+	memory_that_does_not_come_keeps_no_disk \
+	answers_32_bit_processes \
+	others_are_no_more_patient_than_the_disk \
+	others_are_no_less_patient \
+	ends_with_the_connection \
+	commands_may_take_as_long_as_they_say \
+	io_may_take_as_long_as_it_says \
+	what_is_not_live_is_busy \
+	waits_for_a_reset_end_with_a_signal \
+	waits_to_be_alone_end_with_a_signal \
+	disks_go_while_they_are_asked \
+	controllers_go_while_they_are_asked

@@ -1,0 +1,228 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Queues for writes only, and queues that are polled: what goes by which, and that all of it ends
+# also where nobody is interrupted.
+
+. "$(dirname "$0")/lib.sh"
+
+# Each kind; no command of ours is on its way meanwhile, and a loss is seen by who does I/O.
+KINDS=(-i 1 -W 1 -P 1)
+CONNECT_OPTIONS=(-k 0 -c 1 --timeout $((5 * SLOWDOWN)))
+
+POLLED=(--ioengine=io_uring --hipri=1)
+
+# What is taken out of completion queues.
+COMPLETIONS=rdma_core/cq_poll
+
+setup() {
+	modprobe rnvmf
+}
+
+single() {
+	network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
+}
+
+# queues_are ALL WRITE POLLED: as the program and sysfs tell.
+queues_are() {
+	same "queues for writes" "$2" "$(ctrl_number nr_write_queues)"
+	same "polled queues" "$3" "$(ctrl_number nr_poll_queues)"
+	same "all queues" "$1" "$(($(<"/sys/class/rnvmf/$CTRL/queue_count") - 1))"
+	same "queues for writes in sysfs" "$2" "$(<"/sys/class/rnvmf/$CTRL/nr_write_queues")"
+	same "polled queues in sysfs" "$3" "$(<"/sys/class/rnvmf/$CTRL/nr_poll_queues")"
+	same "hardware queues" "$1" "$(hardware_queues)"
+}
+
+hardware_queues() {
+	local queues=("/sys/block/${CTRL}n1/mq/"*)
+	echo ${#queues[@]}
+}
+
+has_hardware_queues() {
+	[ "$(hardware_queues)" = "$1" ]
+}
+
+# The completion queues of the host, in their order: the admin queue's is the first one.
+host_cqs() {
+	rdma resource show cq | grep -F '[rnvmf]' | sed 's/.* cqn \([0-9]*\) .*/\1/' | sort -n
+}
+
+# only_by QUEUE COMMAND...: it finds completions in this queue, and none in another one for I/O.
+only_by() {
+	local queue=$1 cqns qid found
+	shift
+	trace_start $COMPLETIONS
+	echo 'rc > 0' >"$TRACE/events/$COMPLETIONS/filter"
+	"$@"
+	mapfile -t cqns < <(host_cqs)
+	same "completion queues" 4 ${#cqns[@]}
+	for qid in 1 2 3; do
+		found=$(traced "cq.id=${cqns[qid]} .*returned [1-9]")
+		if [ $qid = "$queue" ]; then
+			[ "$found" -ge 20 ] || fail "queue $qid was used $found times"
+		else
+			same "times that queue $qid was used" 0 "$found"
+		fi
+	done
+}
+
+each_kind_of_io_has_its_queue() {
+	local disk
+	single
+	connect "$TARGET4" "${KINDS[@]}"
+	queues_are 3 1 1
+	run rnvmf show "$CTRL"
+	has "$OUTPUT" 'I/O queues +3, 1 for writes, 1 polled'
+	disk=$(disk "$CTRL" 1)
+	only_by 1 run dd if=/dev/zero of="$disk" bs=16k count=100 oflag=direct
+	only_by 2 run dd if="$disk" of=/dev/null bs=16k count=100 iflag=direct
+	only_by 3 verify "$disk" "${POLLED[@]}" --rw=randrw --bs=4k-64k --size=2m --iodepth=8
+}
+
+# The processors share what there is of each kind, and none has more of one than there are processors.
+as_many_as_processors() {
+	local cpus
+	cpus=$(nproc)
+	single
+	connect "$TARGET4" -P 1
+	queues_are $((cpus + 1)) 0 1
+	disconnect "$CTRL"
+	connect "$TARGET4" -i 9 -W 9 -P 9
+	queues_are $((3 * cpus)) "$cpus" "$cpus"
+	verify "$(disk "$CTRL" 1)" "${POLLED[@]}" --rw=randwrite --bs=16k --size=1m --iodepth=4 \
+		--numjobs=4 --offset_increment=1m
+}
+
+# start_polled: as start_verify, by polled queues.
+start_polled() {
+	VERIFY_OPTIONS=("${POLLED[@]}" --io_size=6m --numjobs=2 --offset_increment=6m)
+	start_verify
+}
+
+comes_back_under_polled_io() {
+	start_pair
+	connect "$TARGET4" "${KINDS[@]}"
+	start_polled
+	run "${RNVMF[@]}" reset "$CTRL"
+	port_goes
+	loses
+	port_is_back
+	comes_back
+	run ip netns exec "$HOST_NETNS" rdma link delete rnvmf_rxe1
+	loses
+	rdma_add "$HOST_NETNS" rnvmf_rxe1 rnvmf1
+	comes_back
+	is_verified
+}
+
+fails_when_polled_io_is_given_up() {
+	CONNECT_OPTIONS=(-k 1 -c 1 -l 1)
+	start_pair
+	connect "$TARGET4" "${KINDS[@]}"
+	start_polled
+	silence
+	io_fails
+	is_dead 'timed out after|does not answer|keep-alive: no response'
+}
+
+disconnect_under_polled_io() {
+	local began took
+	start_pair
+	connect "$TARGET4" "${KINDS[@]}"
+	start_polled
+	began=$(now)
+	disconnect "$CTRL"
+	took=$(($(now) - began))
+	LOST=$REMOVED io_fails
+	[ $took -lt $((3000 * SLOWDOWN)) ] || fail "the disconnect took $took ms"
+}
+
+# What is on its way when the queues are fewer, and more again, gets there; polled I/O is refused
+# while there is no queue for it.
+queues_follow_what_is_granted() {
+	start_pair
+	connect "$TARGET4" "${KINDS[@]}"
+	VERIFY_OPTIONS=(--numjobs=2 --io_size=8m --offset_increment=8m)
+	start_verify
+	grants 2
+	queues_are 2 1 0
+	expect 1 fio --name=poll "--filename=$(disk "$CTRL" 1)" --direct=1 "${POLLED[@]}" --size=64k
+	has "$ERRORS$OUTPUT" 'Operation not supported'
+	grants 1
+	queues_are 1 0 0
+	grants 3
+	queues_are 3 1 1
+	is_verified
+	verify "$(disk "$CTRL" 1)" "${POLLED[@]}" --rw=randwrite --bs=16k --size=1m
+}
+
+# grants COUNT: the target ends its controllers when this is written.
+grants() {
+	echo "$1" >"$NVMET/subsystems/$NQN/attr_qid_max"
+	wait_until "$SOON" has_hardware_queues "$1" || fail "the disk has $(hardware_queues) queues"
+	comes_back
+}
+
+# start_unpolled: a polled read that nobody polls for; a line to the file descriptor POLL is what
+# its process waits for to do so.
+start_unpolled() {
+	mkfifo "$SCRATCH/poll"
+	python3 "$HERE/unpolled.py" "$(disk "$CTRL" 1)" <>"$SCRATCH/poll" >"$SCRATCH/unpolled" 2>&1 &
+	IO=$!
+	defer rm "$SCRATCH/poll"
+	defer end_process $IO
+	wait_until 20 grep -qs sent "$SCRATCH/unpolled" || fail "$(<"$SCRATCH/unpolled")"
+}
+
+polls() {
+	echo >"$SCRATCH/poll"
+	wait_until "$SOON" process_ended "$IO" || fail "the process still polls"
+	same result "sent $1" "$(tr '\n' ' ' <"$SCRATCH/unpolled" | sed 's/ $//')"
+}
+
+nothing_in_flight() {
+	[ "$(tr -d ' \n' <"/sys/block/${CTRL}n1/inflight")" = 00 ]
+}
+
+# A time-out looks before it says that there is no answer.
+timeout_polls_first() {
+	single
+	connect "$TARGET4" "${KINDS[@]}"
+	echo 500 >"/sys/block/${CTRL}n1/queue/io_timeout"
+	start_unpolled
+	wait_until "$SOON" nothing_in_flight || fail "it is not polled"
+	polls 4096
+	[[ $(kernel_log) != *"not answered"* ]] || fail "the connection ended: $(kernel_log)"
+}
+
+disconnect_does_not_wait_for_who_polls() {
+	local began took
+	single
+	connect "$TARGET4" "${KINDS[@]}"
+	start_unpolled
+	began=$(now)
+	disconnect "$CTRL"
+	took=$(($(now) - began))
+	[ $took -lt $((3000 * SLOWDOWN)) ] || fail "the disconnect took $took ms"
+	polls 4096
+}
+
+wrong_numbers_are_refused() {
+	single
+	for option in -W -P; do
+		for number in 0 -1 65536 x; do
+			expect 2 rnvmf connect -a "$TARGET4" -n "$NQN" $option $number
+		done
+	done
+}
+
+main setup \
+	each_kind_of_io_has_its_queue \
+	as_many_as_processors \
+	comes_back_under_polled_io \
+	fails_when_polled_io_is_given_up \
+	disconnect_under_polled_io \
+	queues_follow_what_is_granted \
+	timeout_polls_first \
+	disconnect_does_not_wait_for_who_polls \
+	wrong_numbers_are_refused

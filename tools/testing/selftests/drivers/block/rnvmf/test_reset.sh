@@ -1,0 +1,300 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# A controller that is reset comes back with its disks, and the I/O of those waits; and what is set
+# while it is connected counts at once.
+
+. "$(dirname "$0")/lib.sh"
+
+# A host that is quick to try again, and does not find out by itself that nothing comes through.
+CONNECT_OPTIONS=(-c 1 -k 0)
+
+RESETS=$(in_a_long_run 200 25)
+
+# What other activity may add to a kmalloc cache meanwhile; one object leaked a reset is more.
+NOISE=$((RESETS * 4 / 5))
+
+# Less than elsewhere, as there are many tests.
+VERIFY_OPTIONS=(--io_size=6m)
+
+setup() {
+	modprobe rnvmf
+}
+
+resets_under_io() {
+	local _
+	start_pair
+	connect "$TARGET4"
+	start_verify
+	for _ in 1 2; do
+		run "${RNVMF[@]}" reset "$CTRL"
+		same output "$CTRL: reset" "$OUTPUT"
+		same state live "$(ctrl_field "$CTRL" state)"
+	done
+	has "$("${RNVMF[@]}" reset "$CTRL" -o json)" "\"device\":\"$CTRL\""
+	is_verified
+	connected_anew 3 0
+}
+
+# The target hears of it in good order: its controller is disabled, and a new one enabled; which is
+# shut down at last.
+target_is_told() {
+	network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
+	connect "$TARGET4"
+	trace_start "$COMMANDS"
+	run rnvmf reset "$CTRL"
+	# To disable and to configure it are the same.
+	same "times it was disabled or configured" 2 "$(traced 'ofst=0x14, value=0x460060')"
+	same "times it was enabled" 1 "$(traced 'ofst=0x14, value=0x460061')"
+	disconnect "$CTRL"
+	same "times it was shut down" 1 "$(traced 'ofst=0x14, value=0x464061')"
+}
+
+many_resets_without_growth() {
+	local objects
+	network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
+	# Fewer tags than I/Os.
+	connect "$TARGET4" -i 1 -Q 16
+	# What is made once and kept is made now, and the backend has its pages.
+	run dd if=/dev/zero of="$BACKEND" bs=1M count=64 oflag=direct
+	resets 3
+	objects=$(rdma_objects)
+	slab_steady_while "$NOISE" resets_and_back "$objects"
+}
+
+# resets_and_back OBJECTS: under I/O, after which there are these RDMA objects again.
+resets_and_back() {
+	start_io
+	resets "$RESETS" all_tags_are_taken
+	end_process $IO
+	rdma_back_to "$1"
+}
+
+# resets COUNT [CONDITION]: each when that is so.
+resets() {
+	local i
+	for ((i = 0; i < $1; i++)); do
+		[ $# = 1 ] || wait_until 10 "$2" || fail "reset $i: not yet $2: $(inflight)"
+		run rnvmf reset "$CTRL"
+	done
+}
+
+# inflight: how many requests the controller has.
+inflight() {
+	local reads writes
+	read -r reads writes <"/sys/block/${CTRL}n1/inflight"
+	echo $((reads + writes))
+}
+
+no_tag_is_taken() {
+	[ "$(inflight)" = 0 ]
+}
+
+# A queue of 16 entries holds 15 commands.
+all_tags_are_taken() {
+	[ "$(inflight)" -ge 15 ]
+}
+
+# Who asks all the time does not keep the host from asking what it must.
+resets_under_a_flood_of_admin_commands() {
+	local _ asked
+	start_pair
+	connect "$TARGET4" --timeout $((10 * SLOWDOWN))
+	for _ in {1..6}; do
+		ask_all_the_time &
+		defer end_process $!
+	done
+	for _ in 1 2 3; do
+		asked=$(wc -l <"$SCRATCH/asked")
+		wait_until 20 asked_since "$asked" || fail "nothing is asked"
+		run "${RNVMF[@]}" reset "$CTRL"
+	done
+}
+
+ask_all_the_time() {
+	while [ -b "/dev/${CTRL}n1" ]; do
+		if nvme id-ctrl "/dev/${CTRL}n1" >/dev/null 2>&1; then
+			echo answered
+		fi >>"$SCRATCH/asked"
+	done
+}
+
+# asked_since NUMBER: there are ten answers more.
+asked_since() {
+	[ "$(wc -l <"$SCRATCH/asked")" -ge $(($1 + 10)) ]
+}
+
+only_a_live_one() {
+	start_pair
+	expect 3 "${RNVMF[@]}" reset rnvmf77
+	has "$ERRORS" 'no controller rnvmf77'
+	connect "$TARGET4"
+	port_goes
+	wait_until "$SOON" state_is "$CTRL" connecting || fail "it does not connect"
+	expect 1 "${RNVMF[@]}" reset "$CTRL"
+	has "$ERRORS" "reset $CTRL: the controller is connecting, and only a live one can be reset"
+	run "${RNVMF[@]}" set "$CTRL" -l 0
+	wait_until "$SOON" state_is "$CTRL" dead || fail "it is not given up"
+	expect 1 "${RNVMF[@]}" reset "$CTRL"
+	has "$ERRORS" 'the controller is dead'
+}
+
+# start_reset: one that cannot end, as nothing comes through; its process is in RESET.
+#
+# I/O has paused when the silence begins. Soft-RoCE registers memory a second time when it sends again
+# what was lost before: that fails and stops the queue pair, and the connection would be lost first.
+start_reset() {
+	if pkill -STOP -x fio; then
+		defer io_goes_on
+		wait_until 10 no_tag_is_taken || fail "I/O goes on: $(inflight)"
+	fi
+	silence
+	"${RNVMF[@]}" reset "$CTRL" >"$SCRATCH/reset" 2>&1 &
+	RESET=$!
+	defer end_process $RESET
+	wait_until "$SOON" state_is "$CTRL" resetting || fail "it is $(ctrl_field "$CTRL" state)"
+	io_goes_on
+}
+
+io_goes_on() {
+	pkill -CONT -x fio || true
+}
+
+# reset_ends STATUS PATTERN
+reset_ends() {
+	local status=0
+	wait_until 20 process_ended "$RESET" || fail "the reset does not end"
+	wait "$RESET" || status=$?
+	same "status of the reset, which said: $(<"$SCRATCH/reset")" "$1" $status
+	has "$(<"$SCRATCH/reset")" "$2"
+}
+
+not_two_at_once() {
+	start_pair
+	connect "$TARGET4"
+	start_reset
+	expect 1 "${RNVMF[@]}" reset "$CTRL"
+	has "$ERRORS" 'the controller is resetting'
+	silence_ends
+	comes_back
+}
+
+target_goes_during_a_reset() {
+	start_pair
+	connect "$TARGET4" --timeout $((2 * SLOWDOWN))
+	start_verify
+	start_reset
+	reset_ends 5 "reset $CTRL: .*; the kernel goes on to connect"
+	silence_ends
+	comes_back
+	is_verified
+	connected_anew 0 1
+}
+
+target_refuses_after_a_reset() {
+	start_pair
+	connect "$TARGET4"
+	start_io
+	echo 0 >"$NVMET/subsystems/$NQN/attr_allow_any_host"
+	expect 1 "${RNVMF[@]}" reset "$CTRL" -o json
+	has "$ERRORS" 'this host is not allowed.*"stage":"fabrics-connect"'
+	io_fails
+	is_dead 'not allowed'
+}
+
+disconnect_during_a_reset() {
+	start_pair
+	one_takes 1000 resets_and_disconnects
+}
+
+resets_and_disconnects() {
+	connect "$TARGET4"
+	start_io
+	start_reset
+	timed_disconnect "$CTRL"
+	LOST=$REMOVED io_fails
+	reset_ends 1 'the controller was removed meanwhile'
+	silence_ends
+}
+
+unload_during_a_reset() {
+	start_pair
+	connect "$TARGET4"
+	start_reset
+	run rmmod rnvmf
+	defer modprobe rnvmf
+	no_disks || fail "a disk is left of an unloaded module"
+	reset_ends 1 'the controller was removed meanwhile'
+}
+
+settings_are_shown() {
+	start_pair
+	connect "$TARGET4"
+	run "${RNVMF[@]}" set "$CTRL" --reconnect-delay 3 --ctrl-loss-tmo 100 --fast_io_fail_tmo 7 \
+		--timeout 20
+	same output "$CTRL: set" "$OUTPUT"
+	run "${RNVMF[@]}" show "$CTRL"
+	has "$OUTPUT" 'time to connect +20 s'
+	has "$OUTPUT" 'longest pause +3 s'
+	has "$OUTPUT" 'given up after +100 s'
+	has "$OUTPUT" 'I/O fails after +7 s'
+	# What is not named stays.
+	run "${RNVMF[@]}" set "$CTRL" -l -1 -o json
+	has "$OUTPUT" "\"device\":\"$CTRL\""
+	run "${RNVMF[@]}" show "$CTRL" -o json
+	has "$OUTPUT" '"connect_timeout":20000,"reconnect_delay":3,"ctrl_loss_tmo":-1,"fast_io_fail_tmo":7'
+	same "pause in sysfs" 3 "$(<"/sys/class/rnvmf/$CTRL/reconnect_delay")"
+	expect 2 "${RNVMF[@]}" set "$CTRL"
+	expect 2 "${RNVMF[@]}" set "$CTRL" -k 5
+	has "$ERRORS" "unexpected argument '-k'"
+	expect 2 "${RNVMF[@]}" set "$CTRL" -c 0
+	expect 2 "${RNVMF[@]}" set "$CTRL" --timeout 0
+	has "$ERRORS" "invalid value '0' for '--timeout"
+	expect 2 "${RNVMF[@]}" set "$CTRL" --timeout 601
+	expect 3 "${RNVMF[@]}" set rnvmf77 -c 1
+	run "${RNVMF[@]}" reset "$CTRL"
+	same "pause after a reset" 3 "$(ctrl_number reconnect_delay)"
+}
+
+# What is set while the connection is lost counts from the loss, at once.
+settings_count_while_it_tries() {
+	start_pair
+	connect "$TARGET4"
+	start_io
+	port_goes
+	loses
+	run "${RNVMF[@]}" set "$CTRL" -F 0
+	io_fails
+	! state_is "$CTRL" dead || fail "it is given up"
+	# Held back again, a read ends only when the target is back.
+	run "${RNVMF[@]}" set "$CTRL" -F -1
+	wait_until "$SOON" is_held_again || fail "I/O is not held back again"
+	dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct 2>"$SCRATCH/dd" &
+	IO=$!
+	defer end_process $IO
+	port_is_back
+	comes_back
+	wait $IO || fail "a read failed: $(<"$SCRATCH/dd")"
+	port_goes
+	loses
+	run "${RNVMF[@]}" set "$CTRL" -l 0
+	is_dead 'nobody listens|disconnected'
+}
+
+is_held_again() {
+	[[ $(kernel_log) == *"I/O is held back again"* ]]
+}
+
+main setup \
+	resets_under_io \
+	target_is_told \
+	many_resets_without_growth \
+	resets_under_a_flood_of_admin_commands \
+	only_a_live_one \
+	not_two_at_once \
+	target_goes_during_a_reset \
+	target_refuses_after_a_reset \
+	disconnect_during_a_reset \
+	unload_during_a_reset \
+	settings_are_shown \
+	settings_count_while_it_tries
