@@ -10,7 +10,7 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-use nvme_wire::request_state::ProtocolError;
+use nvme_proto::policy::request_state::ProtocolError;
 use rrdma::{
     new_irq_lock,
     rdma::{

@@ -91,12 +91,9 @@ use kernel::{
     },
     workqueue::Work,
 };
-use nvme_wire::{
-    effects::IoPermissions,
-    identify,
-    limits::split::Split,
-    property::Version,
-    state::State, //
+use nvme_proto::{
+    format::{identify, property::Version},
+    policy::{effects::IoPermissions, limits::split::Split, state::State},
 };
 use rrdma::{
     block::TagSet,

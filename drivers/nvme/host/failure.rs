@@ -12,11 +12,7 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-use nvme_wire::{
-    connect::ConnectError,
-    private_data::RejectReason,
-    status::Status, //
-};
+use nvme_proto::format::{connect::ConnectError, private_data::RejectReason, status::Status};
 use rrdma::{
     errno,
     rdma::cm,
@@ -238,7 +234,7 @@ impl Failure {
 
     /// The target refused a Connect.
     pub(crate) fn from_connect(error: ConnectError, status: Status, nqn: &str) -> Self {
-        use nvme_wire::connect::Parameter;
+        use nvme_proto::format::connect::Parameter;
         let stage = ErrorStage::FabricsConnect;
         let errno = errno::ECONNREFUSED;
         let mut failure = match error {

@@ -6,7 +6,7 @@
 //! subsystem's data. So of two subsystems that have a namespace of the same identifier only one
 //! has a disk of it: that which had it first. Disks of one subsystem, by whatever controllers, are
 //! the same data; that one controller has no two of them is settled by
-//! [`nvme_wire::duplicates`].
+//! [`nvme_proto::policy::duplicates`].
 
 use crate::{
     controller::Controller,
@@ -20,7 +20,7 @@ use kernel::{
         Mutex, //
     },
 };
-use nvme_wire::identify::Wwid;
+use nvme_proto::format::identify::Wwid;
 use rrdma::{
     memory,
     text::Message, //

@@ -29,21 +29,25 @@ use kernel::{
         Delta, //
     },
 };
-use nvme_wire::{
-    block_status::BlockStatus,
-    cqe, dsm,
-    identify::Wwid,
-    limits::split::Split,
-    retry::{
-        Disposition,
-        RetryPolicy, //
+use nvme_proto::{
+    format::{
+        cqe, dsm,
+        identify::Wwid,
+        sqe::{
+            BlockCount,
+            BlockRange,
+            Command,
+            Direction,
+            ReadWrite, //
+        },
     },
-    sqe::{
-        BlockCount,
-        BlockRange,
-        Command,
-        Direction,
-        ReadWrite, //
+    policy::{
+        block_status::BlockStatus,
+        limits::split::Split,
+        retry::{
+            Disposition,
+            RetryPolicy, //
+        },
     },
 };
 use rrdma::{
@@ -405,7 +409,12 @@ impl Blocks {
     /// Logs that a request ends with a failure, of which the block layer knows less, unless there
     /// were too many already.
     #[cold]
-    fn tell_failure(&self, request: &Request<Io>, status: nvme_wire::status::Status, retries: u8) {
+    fn tell_failure(
+        &self,
+        request: &Request<Io>,
+        status: nvme_proto::format::status::Status,
+        retries: u8,
+    ) {
         if request.is_quiet() || !self.controller.failed_io.allows(c"rnvmf: failed I/O") {
             return;
         }
@@ -504,7 +513,7 @@ impl Cargo for Carrier<Io> {
 
 /// Ends a request that failed, or has it come again.
 #[cold]
-fn failed(queue: &Queue, status: nvme_wire::status::Status, request: Request<Io>) {
+fn failed(queue: &Queue, status: nvme_proto::format::status::Status, request: Request<Io>) {
     let policy = RetryPolicy {
         max_retries: MAX_RETRIES,
         delays: queue.retry_delays(),

@@ -27,34 +27,38 @@ use kernel::{
     str::CString,
     sync::Arc, //
 };
-use nvme_wire::{
-    changed_namespaces::ChangedNamespaces,
-    duplicates::{
-        self,
-        Claim, //
+use nvme_proto::{
+    format::{
+        changed_namespaces::ChangedNamespaces,
+        identify::{
+            self,
+            ActiveNamespaces,
+            IndependentNamespace,
+            NamespaceIds,
+            NvmController,
+            NvmNamespace,
+            Wwid, //
+        },
+        property::Version,
+        sqe::Identify,
     },
-    follow::{
-        self,
-        Fate,
-        Seen, //
+    policy::{
+        duplicates::{
+            self,
+            Claim, //
+        },
+        limits::block::{
+            BlockLimits,
+            ControllerInputs,
+            NamespaceInputs,
+            Refusal, //
+        },
+        revalidate::{
+            self,
+            Fate,
+            Seen, //
+        },
     },
-    identify::{
-        self,
-        ActiveNamespaces,
-        IndependentNamespace,
-        NamespaceIds,
-        NvmController,
-        NvmNamespace,
-        Wwid, //
-    },
-    limits::block::{
-        BlockLimits,
-        ControllerInputs,
-        NamespaceInputs,
-        Refusal, //
-    },
-    property::Version,
-    sqe::Identify,
 };
 use rrdma::{
     block::{
@@ -614,7 +618,7 @@ impl Found {
             namespaces.follow(self.look)?;
             let namespace = namespaces.iter().find(|n| n.nsid == nsid);
             Ok(namespace.and_then(|namespace| {
-                let now = follow::abilities(&namespace.limits, &described.limits)?;
+                let now = revalidate::abilities(&namespace.limits, &described.limits)?;
                 Some((namespace.disk(), now))
             }))
         })?;
@@ -633,7 +637,7 @@ impl Found {
             if let Some(namespace) = namespaces.find(|n| n.nsid == nsid) {
                 // Its size may be another one since.
                 let before = namespace.limits;
-                namespace.limits = follow::abilities(&before, &now).unwrap_or(before);
+                namespace.limits = revalidate::abilities(&before, &now).unwrap_or(before);
             }
         });
         controller.log(format_args!("namespace {nsid}: other limits of its disk"));

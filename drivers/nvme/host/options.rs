@@ -7,10 +7,7 @@ use kernel::{
     prelude::*,
     str::CString, //
 };
-use nvme_wire::{
-    loss::Limits,
-    uuid::Uuid, //
-};
+use nvme_proto::{format::uuid::Uuid, policy::reconnect_policy::Limits};
 use rrdma::{
     net::Namespace,
     rdma::cm::Address,

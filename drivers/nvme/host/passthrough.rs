@@ -22,19 +22,20 @@ use kernel::{
         UserSlice, //
     },
 };
-use nvme_wire::{
-    cqe,
-    passthrough::{
+use nvme_proto::{
+    format::{
+        cqe, sqe,
+        status::{
+            Code,
+            Status, //
+        },
+    },
+    policy::passthrough::{
         Impossible,
         Layout,
         Opened,
         Permission,
         UserCommand, //
-    },
-    sqe,
-    status::{
-        Code,
-        Status, //
     },
 };
 use rrdma::{

@@ -4,7 +4,7 @@
 //!
 //! Each tag has a [`Slot`], which has the tag's
 //! [`Capsule`](capsule::Capsule) whenever no work request does. A command goes
-//! through the states of [`nvme_wire::request_state`]; it ends, and the block
+//! through the states of [`nvme_proto::policy::request_state`]; it ends, and the block
 //! layer gets its request back, only when its capsule was sent, its response is
 //! there and its region is closed.
 //!
@@ -51,11 +51,9 @@ use kernel::{
         Arc, //
     },
 };
-use nvme_wire::{
-    cid::CommandId,
-    cqe,
-    limits::transfer::InlineLimit,
-    sqe::Command, //
+use nvme_proto::{
+    format::{cid::CommandId, cqe, sqe::Command},
+    policy::limits::transfer::InlineLimit,
 };
 use response::Response;
 use rrdma::{

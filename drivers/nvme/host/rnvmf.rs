@@ -14,7 +14,7 @@
 //! - [`stats`]: what the queues have done; [`trace`]: events to trace.
 //! - [`netlink`]: the interface to user space; [`sysfs`]: what udev and scripts read.
 //!
-//! Formats and decisions without I/O are in the crate `nvme_wire`.
+//! Formats and decisions without I/O are in the crate `nvme_proto`.
 
 use host::Host;
 use kernel::{

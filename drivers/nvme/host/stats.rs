@@ -26,13 +26,12 @@ use kernel::{
         Monotonic, //
     },
 };
-use nvme_wire::{
-    cqe,
-    latency::{
+use nvme_proto::{
+    format::{cqe, sqe::Kind},
+    policy::latency::{
         self,
         BUCKETS, //
     },
-    sqe::Kind, //
 };
 use rrdma::{
     rdma::cq::Completion,

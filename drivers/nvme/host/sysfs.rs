@@ -17,10 +17,7 @@ use kernel::{
     fmt,
     prelude::*, //
 };
-use nvme_wire::{
-    identify::Hex,
-    uuid::Uuid, //
-};
+use nvme_proto::format::{identify::Hex, uuid::Uuid};
 use rrdma::sysfs::{
     Attribute,
     Attributes, //

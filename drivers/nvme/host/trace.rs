@@ -10,13 +10,15 @@ use crate::{
     failure::Failure,
     namespace::disk_name, //
 };
-use nvme_wire::{
-    sqe::Command,
-    state::State,
-    status::{
-        Code,
-        Status, //
+use nvme_proto::{
+    format::{
+        sqe::Command,
+        status::{
+            Code,
+            Status, //
+        },
     },
+    policy::state::State,
 };
 use rrdma::rdma::cm;
 

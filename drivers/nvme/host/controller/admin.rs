@@ -15,25 +15,27 @@ use crate::{
 };
 use core::num::NonZeroU16;
 use kernel::prelude::*;
-use nvme_wire::{
-    async_event::Events,
-    limits::queue,
-    property::{
-        Capabilities,
-        Configuration,
-        ControllerStatus,
-        Progress,
-        Property,
-        ReadyTimeouts,
-        Version, //
+use nvme_proto::{
+    format::{
+        async_event::Events,
+        property::{
+            Capabilities,
+            Configuration,
+            ControllerStatus,
+            Progress,
+            Property,
+            ReadyTimeouts,
+            Version, //
+        },
+        sqe::{
+            Command,
+            Feature,
+            HostBehavior,
+            Identify,
+            LogPage, //
+        },
     },
-    sqe::{
-        Command,
-        Feature,
-        HostBehavior,
-        Identify,
-        LogPage, //
-    },
+    policy::limits::queue,
 };
 use rrdma::{
     rdma::{

@@ -26,19 +26,23 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-use nvme_wire::{
-    changed_namespaces::ChangedNamespaces,
-    effects::{
-        Effects,
-        IoPermissions, //
+use nvme_proto::{
+    format::{
+        changed_namespaces::ChangedNamespaces,
+        identify,
+        sqe::{
+            Command,
+            LogPage,
+            ALL_NAMESPACES, //
+        },
     },
-    identify,
-    sqe::{
-        Command,
-        LogPage,
-        ALL_NAMESPACES, //
+    policy::{
+        effects::{
+            Effects,
+            IoPermissions, //
+        },
+        state::State,
     },
-    state::State,
 };
 use rrdma::{
     block::{

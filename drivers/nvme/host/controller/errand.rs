@@ -30,7 +30,7 @@ use kernel::{
     sync::Arc,
     workqueue::WorkItem, //
 };
-use nvme_wire::changed_namespaces::ChangedNamespaces;
+use nvme_proto::format::changed_namespaces::ChangedNamespaces;
 use rrdma::{
     block::{
         QueueCounts,

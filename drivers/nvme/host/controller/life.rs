@@ -33,14 +33,16 @@ use kernel::{
         Arc, //
     },
 };
-use nvme_wire::{
-    again::{
-        Looks,
-        Outcome, //
+use nvme_proto::{
+    format::changed_namespaces::ChangedNamespaces,
+    policy::{
+        keep_alive::KeepAlive,
+        rescan_backoff::{
+            Looks,
+            Outcome, //
+        },
+        state::State,
     },
-    changed_namespaces::ChangedNamespaces,
-    keep_alive::KeepAlive,
-    state::State, //
 };
 use rrdma::{
     memory,

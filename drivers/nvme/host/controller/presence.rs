@@ -20,7 +20,7 @@ use kernel::{
         WorkItem, //
     },
 };
-use nvme_wire::state::State;
+use nvme_proto::policy::state::State;
 use rrdma::{
     sync::TimedCompletion,
     sysfs::Device, //

@@ -35,14 +35,16 @@ use kernel::{
         Monotonic, //
     },
 };
-use nvme_wire::{
-    changed_namespaces::ChangedNamespaces,
-    loss::{
-        Action,
-        Earlier,
-        Moment, //
+use nvme_proto::{
+    format::changed_namespaces::ChangedNamespaces,
+    policy::{
+        reconnect_policy::{
+            Action,
+            Earlier,
+            Moment, //
+        },
+        state::State,
     },
-    state::State, //
 };
 use rrdma::{
     random,

@@ -35,11 +35,9 @@ use kernel::{
         Monotonic, //
     },
 };
-use nvme_wire::{
-    keep_alive::KeepAlive,
-    limits::split::Split,
-    loss::Earlier,
-    property::Configuration, //
+use nvme_proto::{
+    format::property::Configuration,
+    policy::{keep_alive::KeepAlive, limits::split::Split, reconnect_policy::Earlier},
 };
 use rrdma::{
     block::{

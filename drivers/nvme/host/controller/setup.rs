@@ -32,39 +32,43 @@ use kernel::{
     str::CStr,
     sync::Arc, //
 };
-use nvme_wire::{
-    async_event::Events,
-    connect::{
-        ConnectData,
-        ConnectError,
-        Connected as Granted, //
-    },
-    effects::IoPermissions,
-    identify,
-    limits::{
-        self,
-        queue::{
-            QueueSize,
-            SizeInputs,
-            ADMIN_ENTRIES, //
+use nvme_proto::{
+    format::{
+        async_event::Events,
+        connect::{
+            ConnectData,
+            ConnectError,
+            Connected as Granted, //
         },
-        split::Split,
-        transfer::{
+        identify,
+        nqn::Nqn,
+        private_data,
+        property::{
+            Capabilities,
+            Configuration,
+            Version, //
+        },
+        sqe::{
+            Command,
+            Connect,
+            Identify, //
+        },
+    },
+    policy::{
+        effects::IoPermissions,
+        limits::{
             self,
-            InlineLimit, //
+            queue::{
+                QueueSize,
+                SizeInputs,
+                ADMIN_ENTRIES, //
+            },
+            split::Split,
+            transfer::{
+                self,
+                InlineLimit, //
+            },
         },
-    },
-    nqn::Nqn,
-    private_data,
-    property::{
-        Capabilities,
-        Configuration,
-        Version, //
-    },
-    sqe::{
-        Command,
-        Connect,
-        Identify, //
     },
 };
 use rrdma::{

@@ -15,7 +15,7 @@ use kernel::time::{
     Instant,
     Monotonic, //
 };
-use nvme_wire::{
+use nvme_proto::format::{
     async_event::{
         AsyncEvent,
         Pace, //

@@ -40,10 +40,7 @@ use crate::{
     },
 };
 use kernel::prelude::*;
-use nvme_wire::{
-    discovery::Entry,
-    latency, //
-};
+use nvme_proto::{format::discovery::Entry, policy::latency};
 use rrdma::{
     netlink::Message,
     text::Message as Text, //

@@ -38,12 +38,12 @@ use kernel::{
     str::CString,
     sync::Arc, //
 };
-use nvme_wire::{
+use nvme_proto::format::{
     nqn::{
         self,
         Nqn, //
     },
-    uuid::Uuid, //
+    uuid::Uuid,
 };
 use rrdma::{
     errno,

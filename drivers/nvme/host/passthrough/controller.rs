@@ -9,7 +9,7 @@ use super::{
 };
 use crate::controller::Controller;
 use kernel::prelude::*;
-use nvme_wire::{
+use nvme_proto::policy::{
     passthrough::{
         Call,
         Opened,

@@ -16,15 +16,16 @@ use crate::io::{
     Io, //
 };
 use kernel::prelude::*;
-use nvme_wire::{
-    cqe,
-    passthrough::{
-        Call,
-        Opened,
-        UserCommand, //
+use nvme_proto::{
+    format::{cqe, sqe},
+    policy::{
+        passthrough::{
+            Call,
+            Opened,
+            UserCommand, //
+        },
+        state::State,
     },
-    sqe,
-    state::State, //
 };
 use rrdma::{
     block::{

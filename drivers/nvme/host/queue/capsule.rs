@@ -14,10 +14,7 @@ use kernel::{
         Arc, //
     },
 };
-use nvme_wire::{
-    cqe,
-    sqe::Command, //
-};
+use nvme_proto::format::{cqe, sqe::Command};
 use rrdma::{
     rdma::{
         cq::Completion,

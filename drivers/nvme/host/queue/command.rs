@@ -22,10 +22,7 @@ use kernel::{
         Delta, //
     },
 };
-use nvme_wire::{
-    cqe,
-    sqe::Command, //
-};
+use nvme_proto::format::{cqe, sqe::Command};
 use rrdma::{
     rdma::{
         dma::Direction,

@@ -27,7 +27,7 @@ use kernel::{
     },
     types::ScopeGuard,
 };
-use nvme_wire::sqe::Command;
+use nvme_proto::format::sqe::Command;
 use rrdma::{
     new_irq_lock,
     rdma::{

@@ -5,7 +5,7 @@
 use super::Queue;
 use crate::alarm::Trouble;
 use kernel::prelude::*;
-use nvme_wire::cqe;
+use nvme_proto::format::cqe;
 use rrdma::rdma::{
     cq::Completion,
     device::DeviceRef,

@@ -30,25 +30,27 @@ use kernel::{
         Arc, //
     },
 };
-use nvme_wire::{
-    cid::{
-        CommandId,
-        Generation,
-        Tag, //
+use nvme_proto::{
+    format::{
+        cid::{
+            CommandId,
+            Generation,
+            Tag, //
+        },
+        cqe,
+        sgl::{
+            Invalidate,
+            Sgl, //
+        },
+        sqe::Command,
+        status::Status,
     },
-    cqe,
-    request_state::{
+    policy::request_state::{
         Event,
         Outcome,
         RemoteInvalidation,
         RequestState, //
     },
-    sgl::{
-        Invalidate,
-        Sgl, //
-    },
-    sqe::Command,
-    status::Status,
 };
 use rrdma::{
     errno,

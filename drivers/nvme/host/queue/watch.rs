@@ -18,10 +18,7 @@ use kernel::{
         Monotonic, //
     },
 };
-use nvme_wire::{
-    cqe,
-    sqe::Command, //
-};
+use nvme_proto::format::{cqe, sqe::Command};
 use rrdma::rdma::qp::QueuePair;
 
 /// Pages of the region of its slot, which it does not use: it has no data.

@@ -5,14 +5,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nvme_wire::async_event::{AsyncEvent, Events};
-use nvme_wire::block_status::BlockStatus;
-use nvme_wire::cid::{CommandId, Generation};
-use nvme_wire::connect::{ConnectError, Connected};
-use nvme_wire::cqe::Completion;
-use nvme_wire::limits::queue::granted;
-use nvme_wire::retry::{Disposition, RetryPolicy};
-use nvme_wire::status::Status;
+use nvme_proto::format::async_event::{AsyncEvent, Events};
+use nvme_proto::format::cid::{CommandId, Generation};
+use nvme_proto::format::connect::{ConnectError, Connected};
+use nvme_proto::format::cqe::Completion;
+use nvme_proto::format::status::Status;
+use nvme_proto::policy::block_status::BlockStatus;
+use nvme_proto::policy::limits::queue::granted;
+use nvme_proto::policy::retry::{Disposition, RetryPolicy};
 use std::num::NonZeroU16;
 
 fn decide(status: Status) {

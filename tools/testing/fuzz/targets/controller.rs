@@ -5,11 +5,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nvme_wire::identify::{Controller, NvmController};
-use nvme_wire::limits::controller::check;
-use nvme_wire::limits::queue::{QueueSize, SizeInputs};
-use nvme_wire::limits::transfer::{max_sectors, max_segments, region_pages, InlineLimit};
-use nvme_wire::sgl::Sgl;
+use nvme_proto::format::identify::{Controller, NvmController};
+use nvme_proto::format::sgl::Sgl;
+use nvme_proto::policy::limits::controller::check;
+use nvme_proto::policy::limits::queue::{QueueSize, SizeInputs};
+use nvme_proto::policy::limits::transfer::{max_sectors, max_segments, region_pages, InlineLimit};
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(nvm) = NvmController::parse(data) {

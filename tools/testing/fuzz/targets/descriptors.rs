@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nvme_wire::identify::NamespaceIds;
+use nvme_proto::format::identify::NamespaceIds;
 
 fuzz_target!(|data: &[u8]| {
     // What the fuzzer need not say is zero.

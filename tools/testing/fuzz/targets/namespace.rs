@@ -5,11 +5,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nvme_wire::identify::{
+use nvme_proto::format::identify::{
     Controller, IndependentNamespace, Namespace, NamespaceIds, NvmController, NvmNamespace, Wwid,
 };
-use nvme_wire::limits::block::{BlockLimits, ControllerInputs, NamespaceInputs};
-use nvme_wire::property::Version;
+use nvme_proto::format::property::Version;
+use nvme_proto::policy::limits::block::{BlockLimits, ControllerInputs, NamespaceInputs};
 
 /// Bytes that are taken of each page, its first; the rest is zero.
 const TAKEN: usize = 600;

@@ -5,9 +5,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nvme_wire::changed_namespaces::ChangedNamespaces;
-use nvme_wire::identify::ActiveNamespaces;
-use nvme_wire::sqe::ALL_NAMESPACES;
+use nvme_proto::format::changed_namespaces::ChangedNamespaces;
+use nvme_proto::format::identify::ActiveNamespaces;
+use nvme_proto::format::sqe::ALL_NAMESPACES;
 
 fuzz_target!(|data: &[u8]| {
     let Some((after, list)) = data.split_first_chunk() else {

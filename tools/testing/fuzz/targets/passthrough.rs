@@ -5,10 +5,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nvme_wire::effects::{Effects, IoPermissions};
-use nvme_wire::nqn::Nqn;
-use nvme_wire::passthrough::{Call, Permission, UserCommand};
-use nvme_wire::uuid::Uuid;
+use nvme_proto::format::nqn::Nqn;
+use nvme_proto::format::uuid::Uuid;
+use nvme_proto::policy::effects::{Effects, IoPermissions};
+use nvme_proto::policy::passthrough::{Call, Permission, UserCommand};
 
 /// Fabrics commands, and those that make and delete queues or abort.
 const NEVER: [u8; 6] = [0x7f, 0x00, 0x01, 0x04, 0x05, 0x08];

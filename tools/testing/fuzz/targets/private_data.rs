@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nvme_wire::private_data::{RejectReason, Reply, Request};
+use nvme_proto::format::private_data::{RejectReason, Reply, Request};
 
 fuzz_target!(|data: &[u8]| {
     match Request::parse(data) {

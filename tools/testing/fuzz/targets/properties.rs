@@ -5,7 +5,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nvme_wire::property::{Capabilities, ControllerStatus, Progress, ReadyTimeouts, Version};
+use nvme_proto::format::property::{
+    Capabilities, ControllerStatus, Progress, ReadyTimeouts, Version,
+};
 
 /// Half a second for each of the 65535 units that there can be at most.
 const LONGEST_MS: u32 = 65535 * 500;

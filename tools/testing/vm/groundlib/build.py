@@ -15,7 +15,7 @@ PROGRAM = BUILD / "cargo/release/rnvmf"
 SELFTESTS = CHECKOUT / "tools/testing/selftests"
 
 # Crates that cargo knows.
-CRATES = ["drivers/nvme/wire", "samples/common/formats", "tools/rnvmf"]
+CRATES = ["drivers/nvme/proto", "samples/common/formats", "tools/rnvmf"]
 
 
 def output(release):

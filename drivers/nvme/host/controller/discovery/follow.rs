@@ -35,10 +35,7 @@ use kernel::{
         Monotonic, //
     },
 };
-use nvme_wire::{
-    async_event::AsyncEvent,
-    backoff::Backoff, //
-};
+use nvme_proto::{format::async_event::AsyncEvent, policy::backoff::Backoff};
 use rrdma::{
     errno, random,
     rdma::cm::Connected,

@@ -11,7 +11,7 @@ use crate::{
     netlink::uapi::DISCOVERY_ENTRIES_MAX, //
 };
 use kernel::prelude::*;
-use nvme_wire::{
+use nvme_proto::format::{
     discovery::{
         Entry,
         Header, //

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Asynchronous events: what a controller tells in its own time, as the response to a request
+//! that it keeps until then.
+
+use core::fmt;
+
+/// A set of events to be told of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Events(u32);
+
+impl Events {
+    const NAMESPACE_ATTRIBUTES: u32 = 1 << 8;
+    const DISCOVERY_LOG: u32 = 1 << 31;
+
+    /// The events that a host acts on, of those that the controller supports:
+    /// `oaes` of [`crate::format::identify::Controller`]. `None` where that is none.
+    ///
+    /// That firmware is about to be activated is not among them: what the controller
+    /// holds back meanwhile is waited for as any other command is.
+    #[must_use]
+    pub const fn from_supported(oaes: u32) -> Option<Self> {
+        Self::among(oaes, Self::NAMESPACE_ATTRIBUTES)
+    }
+
+    /// The same of a discovery controller: that its log changed.
+    #[must_use]
+    pub const fn of_discovery(oaes: u32) -> Option<Self> {
+        Self::among(oaes, Self::DISCOVERY_LOG)
+    }
+
+    const fn among(oaes: u32, wanted: u32) -> Option<Self> {
+        match oaes & wanted {
+            0 => None,
+            bits => Some(Self(bits)),
+        }
+    }
+
+    /// The set as the feature has it.
+    #[inline]
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+/// An event, from the result of an asynchronous event request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AsyncEvent {
+    /// Namespaces came, went or changed.
+    NamespacesChanged,
+    /// What a discovery controller knows of is another: its log is to be read again.
+    DiscoveryChanged,
+    /// The controller has an internal error that only a reset can clear.
+    PersistentError,
+    /// Any other.
+    Other {
+        /// Kind of event: 0 error, 1 health, 2 notice, 6 command set, 7 vendor.
+        kind: u8,
+        /// Which event of its kind.
+        information: u8,
+        /// The log page to read, which lets the next event of the kind come.
+        log_page: u8,
+    },
+}
+
+impl AsyncEvent {
+    /// Reads an event from the 32-bit result of a successful request.
+    #[must_use]
+    pub const fn from_result(result: u32) -> Self {
+        let [kind, information, log_page, _] = result.to_le_bytes();
+        let kind = kind & 7;
+        match (kind, information) {
+            (0, 0x03) => Self::PersistentError,
+            (2, 0x00) => Self::NamespacesChanged,
+            (2, 0xf0) => Self::DiscoveryChanged,
+            _ => Self::Other {
+                kind,
+                information,
+                log_page,
+            },
+        }
+    }
+}
+
+impl fmt::Display for AsyncEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, information, log_page) = match *self {
+            Self::NamespacesChanged => return f.write_str("namespaces changed"),
+            Self::DiscoveryChanged => return f.write_str("discovery log changed"),
+            Self::PersistentError => return f.write_str("persistent internal error"),
+            Self::Other {
+                kind,
+                information,
+                log_page,
+            } => (kind, information, log_page),
+        };
+        match (kind, information) {
+            (0, 0x02) => f.write_str("diagnostic failure")?,
+            (0, 0x04) => f.write_str("transient internal error")?,
+            (0, 0x05) => f.write_str("firmware image load error")?,
+            (0, _) => write!(f, "error {information:#x}")?,
+            (1, 0x00) => f.write_str("health: the subsystem is not reliable")?,
+            (1, 0x01) => f.write_str("health: a temperature is beyond its threshold")?,
+            (1, 0x02) => f.write_str("health: spare capacity is below its threshold")?,
+            (1, _) => write!(f, "health {information:#x}")?,
+            (2, 0x01) => f.write_str("firmware is about to be activated")?,
+            (_, _) => write!(f, "event {information:#x} of kind {kind}")?,
+        }
+        write!(f, " (log page {log_page:#04x})")
+    }
+}
+
+/// How long the host waits before it asks for the next event.
+///
+/// A controller that has one ready each time it is asked would keep the host busy for as long
+/// as it likes: each such pause is twice as long as the one before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pace {
+    pause_ms: u32,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            pause_ms: Self::SHORTEST_MS,
+        }
+    }
+}
+
+impl Pace {
+    const SHORTEST_MS: u32 = 100;
+    const LONGEST_MS: u32 = 5000;
+
+    /// An event that came after so long was not ready.
+    const QUIET_MS: u32 = 1000;
+
+    /// The pause before the next request, in milliseconds.
+    #[must_use]
+    pub const fn pause_ms(self) -> u32 {
+        self.pause_ms
+    }
+
+    /// After a request that was answered so many milliseconds after it was sent.
+    #[must_use]
+    pub fn after(self, unanswered_ms: u32) -> Self {
+        let pause_ms = match unanswered_ms >= Self::QUIET_MS {
+            true => Self::SHORTEST_MS,
+            false => self.pause_ms.saturating_mul(2).min(Self::LONGEST_MS),
+        };
+        Self { pause_ms }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_always_has_an_event_is_asked_seldom() {
+        let mut pace = Pace::default();
+        let mut pauses = vec![pace.pause_ms()];
+        for _ in 0..7 {
+            pace = pace.after(999);
+            pauses.push(pace.pause_ms());
+        }
+        assert_eq!(pauses, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
+        assert_eq!(pace.after(1000), Pace::default());
+        assert_eq!(pace.after(u32::MAX), Pace::default());
+    }
+
+    #[test]
+    fn events_have_words() {
+        let cases = [
+            (0x0004_0002, "namespaces changed"),
+            (0x0001_0300, "persistent internal error"),
+            (0x0001_0400, "transient internal error (log page 0x01)"),
+            (0x0001_0900, "error 0x9 (log page 0x01)"),
+            (
+                0x0002_0101,
+                "health: a temperature is beyond its threshold (log page 0x02)",
+            ),
+            (
+                0x0003_0102,
+                "firmware is about to be activated (log page 0x03)",
+            ),
+            (0x0070_f002, "discovery log changed"),
+            (0x0070_f102, "event 0xf1 of kind 2 (log page 0x70)"),
+        ];
+        for (result, words) in cases {
+            assert_eq!(AsyncEvent::from_result(result).to_string(), words);
+        }
+    }
+
+    #[test]
+    fn only_supported_events_are_asked_for() {
+        assert_eq!(Events::from_supported(0), None);
+        assert_eq!(Events::from_supported(!0x100), None);
+        assert_eq!(Events::from_supported(0x8000_0900).unwrap().bits(), 0x100);
+        assert_eq!(Events::of_discovery(!0x8000_0000), None);
+        let events = Events::of_discovery(0x8000_0900).unwrap();
+        assert_eq!(events.bits(), 0x8000_0000);
+    }
+
+    #[test]
+    fn results() {
+        let cases = [
+            (0x0004_0002, AsyncEvent::NamespacesChanged),
+            (
+                0x0003_0102,
+                AsyncEvent::Other {
+                    kind: 2,
+                    information: 1,
+                    log_page: 3,
+                },
+            ),
+            (0x0001_0300, AsyncEvent::PersistentError),
+            (0xff04_00fa, AsyncEvent::NamespacesChanged),
+            (0x0070_f002, AsyncEvent::DiscoveryChanged),
+            (
+                0x0070_f001,
+                AsyncEvent::Other {
+                    kind: 1,
+                    information: 0xf0,
+                    log_page: 0x70,
+                },
+            ),
+            (
+                0x0002_0101,
+                AsyncEvent::Other {
+                    kind: 1,
+                    information: 1,
+                    log_page: 2,
+                },
+            ),
+            (
+                0x0000_0000,
+                AsyncEvent::Other {
+                    kind: 0,
+                    information: 0,
+                    log_page: 0,
+                },
+            ),
+            (
+                0x0004_0307,
+                AsyncEvent::Other {
+                    kind: 7,
+                    information: 3,
+                    log_page: 4,
+                },
+            ),
+        ];
+        for (result, event) in cases {
+            assert_eq!(AsyncEvent::from_result(result), event, "{result:#x}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Changed Namespace List: the log page in which a target says where to look.
+
+use crate::format::layout::numbers;
+use crate::format::sqe::ALL_NAMESPACES;
+
+/// The namespaces that changed, as a page of the log has them; by default none.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct ChangedNamespaces<'a>(&'a [u8]);
+
+impl<'a> ChangedNamespaces<'a> {
+    /// Those of this page. Any bytes are one.
+    #[must_use]
+    pub const fn new(page: &'a [u8]) -> Self {
+        Self(page)
+    }
+
+    /// Those that it names. Of more than it has room for it names none.
+    pub fn iter(self) -> impl Iterator<Item = u32> + 'a {
+        numbers(self.0).take_while(|nsid| ![0, ALL_NAMESPACES].contains(nsid))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(entries: &[u32]) -> Vec<u32> {
+        let page: Vec<u8> = entries.iter().flat_map(|nsid| nsid.to_le_bytes()).collect();
+        ChangedNamespaces::new(&page).iter().collect()
+    }
+
+    #[test]
+    fn names_some_or_none() {
+        assert_eq!(named(&[]), []);
+        assert_eq!(named(&[0, 7]), []);
+        assert_eq!(named(&[7, 3, 0, 5]), [7, 3]);
+        assert_eq!(named(&[7; 1024]), [7; 1024]);
+        assert_eq!(named(&[ALL_NAMESPACES, 0]), []);
+    }
+
+    #[test]
+    fn what_is_no_entry_names_none() {
+        let odd = ChangedNamespaces::new(&[1, 0, 0, 0, 9, 9, 9]);
+        assert_eq!(odd.iter().collect::<Vec<_>>(), [1]);
+        assert_eq!(ChangedNamespaces::default().iter().count(), 0);
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Completion queue entries: the responses of a target.
+
+use crate::format::cid::CommandId;
+use crate::format::layout::Reader;
+use crate::format::status::Status;
+use core::fmt;
+
+/// A completion queue entry: two words, as it is handed from place to place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Completion {
+    /// What the command returns; see also [`Completion::result32`].
+    pub result: u64,
+    rest: u64,
+}
+
+impl Completion {
+    /// Size of an entry in bytes.
+    pub const SIZE: usize = 16;
+
+    /// Reads an entry from the start of what was received.
+    #[inline]
+    pub fn parse(bytes: &[u8]) -> Result<Self, ShortCompletion> {
+        let entry = Reader::<{ Self::SIZE }>::new(bytes).ok_or(ShortCompletion(bytes.len()))?;
+        Ok(Self {
+            result: entry.u64::<0>(),
+            rest: entry.u64::<8>(),
+        })
+    }
+
+    /// Head of the submission queue; without meaning where flow control is off.
+    #[inline]
+    #[must_use]
+    pub const fn sq_head(&self) -> u16 {
+        (self.rest & 0xffff) as u16
+    }
+
+    /// The submission queue that the command came from.
+    #[inline]
+    #[must_use]
+    pub const fn sq_id(&self) -> u16 {
+        ((self.rest >> 16) & 0xffff) as u16
+    }
+
+    /// The command that this completes. It is the peer's word only.
+    #[inline]
+    #[must_use]
+    pub const fn command_id(&self) -> CommandId {
+        CommandId::from_wire(((self.rest >> 32) & 0xffff) as u16)
+    }
+
+    /// How the command ended.
+    #[inline]
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        Status::from_wire((self.rest >> 48) as u16)
+    }
+
+    /// What the command returns, where that is 32 bits.
+    #[inline]
+    #[must_use]
+    pub const fn result32(&self) -> u32 {
+        (self.result & 0xffff_ffff) as u32
+    }
+}
+
+/// A response of fewer bytes than a completion queue entry has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ShortCompletion(pub usize);
+
+impl fmt::Display for ShortCompletion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "a response of {} bytes is shorter than {}",
+            self.0,
+            Completion::SIZE
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENTRY: [u8; 16] = [
+        0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, // result
+        0x34, 0x12, 0x02, 0x00, // head, queue
+        0x1f, 0xa0, // identifier
+        0x05, 0x43, // phase, then 0x2182
+    ];
+
+    #[test]
+    fn layout() {
+        let completion = Completion::parse(&ENTRY).unwrap();
+        assert_eq!(completion.result, 0x8877_6655_4433_2211);
+        assert_eq!(completion.result32(), 0x4433_2211);
+        assert_eq!(completion.sq_head(), 0x1234);
+        assert_eq!(completion.sq_id(), 2);
+        assert_eq!(completion.command_id().get(), 0xa01f);
+        assert_eq!(completion.status().get(), 0x2182);
+    }
+
+    #[test]
+    fn every_length() {
+        for len in 0..ENTRY.len() {
+            assert_eq!(Completion::parse(&ENTRY[..len]), Err(ShortCompletion(len)));
+        }
+        let mut longer = ENTRY.to_vec();
+        longer.extend([0xff; 48]);
+        assert_eq!(Completion::parse(&longer), Completion::parse(&ENTRY));
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Ranges of the Dataset Management command.
+
+use crate::format::layout::Writer;
+use core::fmt;
+
+/// A range of blocks to deallocate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Range {
+    /// The first block.
+    pub start: u64,
+    /// How many there are.
+    pub count: u32,
+}
+
+impl Range {
+    /// Size of a range in bytes.
+    pub const SIZE: usize = 16;
+
+    fn to_bytes(self) -> [u8; Self::SIZE] {
+        // The first four bytes are attributes; deallocation has none.
+        let mut bytes = [0; Self::SIZE];
+        let mut block = Writer::over(&mut bytes);
+        block.put::<4, 4>(self.count.to_le_bytes());
+        block.put::<8, 8>(self.start.to_le_bytes());
+        bytes
+    }
+}
+
+/// How many ranges a command has: 1 to 256.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RangeCount(u8);
+
+impl RangeCount {
+    /// The most ranges that one command can have.
+    pub const MAX: usize = 256;
+
+    /// Takes a count; `None` where a command cannot have it.
+    #[must_use]
+    pub fn new(ranges: usize) -> Option<Self> {
+        u8::try_from(ranges.checked_sub(1)?).ok().map(Self)
+    }
+
+    /// The count as commands have it, where 0 is one range.
+    #[inline]
+    pub(crate) const fn zero_based(self) -> u8 {
+        self.0
+    }
+}
+
+/// Size of what is transferred however few the ranges are: there are
+/// controllers that read room for all of them.
+pub const PAYLOAD_SIZE: usize = Range::SIZE * RangeCount::MAX;
+
+/// Writes `ranges` to `payload`, and zeroes after them.
+pub fn encode(
+    payload: &mut [u8; PAYLOAD_SIZE],
+    ranges: impl IntoIterator<Item = Range>,
+) -> Result<RangeCount, EncodeError> {
+    *payload = [0; PAYLOAD_SIZE];
+    let mut places = payload.chunks_exact_mut(Range::SIZE);
+    let mut count = 0usize;
+    for range in ranges {
+        let place = places.next().ok_or(EncodeError::TooMany)?;
+        place.copy_from_slice(&range.to_bytes());
+        count = count.saturating_add(1);
+    }
+    RangeCount::new(count).ok_or(EncodeError::None)
+}
+
+/// Why ranges cannot be the payload of a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EncodeError {
+    /// There are none.
+    None,
+    /// There are more than [`RangeCount::MAX`].
+    TooMany,
+}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("no range to deallocate"),
+            Self::TooMany => write!(f, "more than {} ranges to deallocate", RangeCount::MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranges(count: u32) -> impl Iterator<Item = Range> {
+        (0..count).map(|index| Range {
+            start: u64::from(index) << 40,
+            count: index + 1,
+        })
+    }
+
+    #[test]
+    fn layout() {
+        // struct nvme_dsm_range: cattr, nlb, slba.
+        let range = Range {
+            start: 0x1122_3344_5566_7788,
+            count: 0xaabb_ccdd,
+        };
+        assert_eq!(
+            range.to_bytes(),
+            [0, 0, 0, 0, 0xdd, 0xcc, 0xbb, 0xaa, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11]
+        );
+        assert_eq!(PAYLOAD_SIZE, 4096);
+    }
+
+    #[test]
+    fn every_count() {
+        let mut payload = [0xff; PAYLOAD_SIZE];
+        assert_eq!(encode(&mut payload, ranges(0)), Err(EncodeError::None));
+        for count in 1..=256 {
+            payload.fill(0xff);
+            let encoded = encode(&mut payload, ranges(count)).unwrap();
+            assert_eq!(u32::from(encoded.zero_based()) + 1, count);
+            let (used, rest) = payload.split_at(16 * count as usize);
+            for (bytes, range) in used.chunks(16).zip(ranges(count)) {
+                assert_eq!(bytes, range.to_bytes());
+            }
+            assert!(rest.iter().all(|byte| *byte == 0));
+        }
+        assert_eq!(encode(&mut payload, ranges(257)), Err(EncodeError::TooMany));
+    }
+
+    #[test]
+    fn counts() {
+        assert_eq!(RangeCount::new(0), None);
+        assert_eq!(RangeCount::new(257), None);
+        assert_eq!(RangeCount::new(usize::MAX), None);
+        assert_eq!(RangeCount::new(256), Some(RangeCount(255)));
+    }
+}

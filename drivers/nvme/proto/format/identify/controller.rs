@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Identify Controller.
+
+use super::{ShortData, Text};
+use crate::format::layout::Reader;
+use crate::format::property::Version;
+use crate::format::sqe::Identify;
+use core::fmt;
+
+/// What a controller says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Controller {
+    /// PCI vendor identifier.
+    pub vendor_id: u16,
+    /// Serial number.
+    pub serial: Text<20>,
+    /// Model.
+    pub model: Text<40>,
+    /// Firmware revision.
+    pub firmware: Text<8>,
+    /// Largest transfer, as a power of two of the smallest memory page; 0 for
+    /// any.
+    pub max_transfer_shift: u8,
+    /// Controller identifier.
+    pub controller_id: u16,
+    /// Version of NVMe.
+    pub version: Version,
+    /// How long a shutdown may take, in microseconds; 0 for unknown.
+    pub shutdown_time_us: u32,
+    /// Asynchronous events that it can tell: see
+    /// [`crate::format::async_event::Events::from_supported`].
+    pub async_events: u32,
+    /// Attributes: see [`Self::traffic_based_keep_alive`].
+    pub attributes: u32,
+    /// What kind of controller it is.
+    pub kind: ControllerType,
+    /// Delays before retries, in units of 100 ms.
+    pub retry_delays: [u16; 3],
+    /// Log pages: see [`Self::has_effects_log`].
+    pub log_pages: u8,
+    /// Granularity of the keep alive timer in units of 100 ms; 0 for no timer.
+    pub keep_alive_granularity: u16,
+    /// Sizes of submission queue entries: required, and largest << 4, as powers
+    /// of two.
+    pub sq_entry_sizes: u8,
+    /// Sizes of completion queue entries, likewise.
+    pub cq_entry_sizes: u8,
+    /// Most commands outstanding in a queue; 0 for unknown.
+    pub max_commands: u16,
+    /// Greatest namespace identifier.
+    pub max_nsid: u32,
+    /// Optional commands: see [`Self::has_dataset_management`] and
+    /// [`Self::has_write_zeroes`].
+    pub optional_commands: u16,
+    /// Volatile write cache: see [`Self::has_write_cache`].
+    pub write_cache: u8,
+    /// SGL support: see [`Self::has_keyed_sgl`] and [`Self::has_sgl_offset`].
+    pub sgl_support: u32,
+    /// Most namespaces; 0 for unknown.
+    pub max_namespaces: u32,
+    /// NQN of the subsystem.
+    pub subsystem: Text<256>,
+    /// Size of I/O command capsules, in units of 16 bytes.
+    pub io_command_capsule_size: u32,
+    /// Size of I/O response capsules, in units of 16 bytes.
+    pub io_response_capsule_size: u32,
+    /// Where data in a capsule begins after the command, in units of 16 bytes.
+    pub in_capsule_data_offset: u16,
+    /// Most SGL descriptors in a capsule; 0 for no limit.
+    pub max_capsule_descriptors: u8,
+}
+
+/// What kind of controller one is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ControllerType {
+    /// Not reported, as before NVMe 1.4.
+    Unknown,
+    /// One with namespaces and I/O queues.
+    Io,
+    /// One that tells where subsystems are.
+    Discovery,
+    /// One without I/O queues.
+    Administrative,
+    /// A reserved value.
+    Reserved(u8),
+}
+
+impl ControllerType {
+    const fn from_wire(value: u8) -> Self {
+        match value {
+            0 => Self::Unknown,
+            1 => Self::Io,
+            2 => Self::Discovery,
+            3 => Self::Administrative,
+            _ => Self::Reserved(value),
+        }
+    }
+}
+
+impl fmt::Display for ControllerType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unknown => "a controller of unknown type",
+            Self::Io => "an I/O controller",
+            Self::Discovery => "a discovery controller",
+            Self::Administrative => "an administrative controller",
+            Self::Reserved(kind) => return write!(f, "a controller of type {kind}"),
+        })
+    }
+}
+
+impl Controller {
+    /// Reads what an Identify Controller command returned.
+    pub fn parse(data: &[u8]) -> Result<Self, ShortData> {
+        let fields = Reader::<{ Identify::DATA_SIZE }>::new(data).ok_or(ShortData(data.len()))?;
+        Ok(Self {
+            vendor_id: fields.u16::<0>(),
+            serial: Text::new(fields.bytes::<4, 20>()),
+            model: Text::new(fields.bytes::<24, 40>()),
+            firmware: Text::new(fields.bytes::<64, 8>()),
+            max_transfer_shift: fields.u8::<77>(),
+            controller_id: fields.u16::<78>(),
+            version: Version(fields.u32::<80>()),
+            shutdown_time_us: fields.u32::<88>(),
+            async_events: fields.u32::<92>(),
+            attributes: fields.u32::<96>(),
+            kind: ControllerType::from_wire(fields.u8::<111>()),
+            retry_delays: [
+                fields.u16::<128>(),
+                fields.u16::<130>(),
+                fields.u16::<132>(),
+            ],
+            log_pages: fields.u8::<261>(),
+            keep_alive_granularity: fields.u16::<320>(),
+            sq_entry_sizes: fields.u8::<512>(),
+            cq_entry_sizes: fields.u8::<513>(),
+            max_commands: fields.u16::<514>(),
+            max_nsid: fields.u32::<516>(),
+            optional_commands: fields.u16::<520>(),
+            write_cache: fields.u8::<525>(),
+            sgl_support: fields.u32::<536>(),
+            max_namespaces: fields.u32::<540>(),
+            subsystem: Text::new(fields.bytes::<768, 256>()),
+            io_command_capsule_size: fields.u32::<1792>(),
+            io_response_capsule_size: fields.u32::<1796>(),
+            in_capsule_data_offset: fields.u16::<1800>(),
+            max_capsule_descriptors: fields.u8::<1803>(),
+        })
+    }
+
+    /// How long to wait for a shutdown, in milliseconds: what the controller
+    /// asks for, but 5 s at least and a minute at most.
+    #[must_use]
+    pub fn shutdown_timeout_ms(&self) -> u32 {
+        (self.shutdown_time_us / 1000).clamp(5_000, 60_000)
+    }
+
+    /// Whether any command, not only Keep Alive, restarts the keep alive timer.
+    #[must_use]
+    pub const fn traffic_based_keep_alive(&self) -> bool {
+        self.attributes & (1 << 6) != 0
+    }
+
+    /// Whether it may ask for delays of retries.
+    #[must_use]
+    pub fn has_retry_delays(&self) -> bool {
+        self.retry_delays != [0; 3]
+    }
+
+    /// Whether there is a log of commands and their effects: [`crate::policy::effects`].
+    #[must_use]
+    pub const fn has_effects_log(&self) -> bool {
+        self.log_pages & (1 << 1) != 0
+    }
+
+    /// Whether there is the Dataset Management command.
+    #[must_use]
+    pub const fn has_dataset_management(&self) -> bool {
+        self.optional_commands & (1 << 2) != 0
+    }
+
+    /// Whether there is the Write Zeroes command.
+    #[must_use]
+    pub const fn has_write_zeroes(&self) -> bool {
+        self.optional_commands & (1 << 3) != 0
+    }
+
+    /// Whether written data may be lost with the power before it is flushed.
+    #[must_use]
+    pub const fn has_write_cache(&self) -> bool {
+        self.write_cache & 1 != 0
+    }
+
+    /// Whether there are keyed data block descriptors.
+    #[must_use]
+    pub const fn has_keyed_sgl(&self) -> bool {
+        self.sgl_support & (1 << 2) != 0
+    }
+
+    /// Whether a descriptor can name an offset into the capsule.
+    #[must_use]
+    pub const fn has_sgl_offset(&self) -> bool {
+        self.sgl_support & (1 << 20) != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Random;
+
+    /// Writes `value` at each of the offsets that the kernel's
+    /// `struct nvme_id_ctrl` has.
+    fn block(fields: &[(usize, &[u8])]) -> Vec<u8> {
+        let mut data = vec![0; 4096];
+        for (at, value) in fields {
+            data[*at..*at + value.len()].copy_from_slice(value);
+        }
+        data
+    }
+
+    #[test]
+    fn layout() {
+        let data = block(&[
+            (0, &[0x4d, 0x14]),
+            (4, b"0123456789abcdef0123"),
+            (24, b"Linux                                   "),
+            (64, b"6.1.0-7 "),
+            (77, &[5]),
+            (78, &[0xef, 0xff]),
+            (80, &[0, 1, 2, 0]),
+            (88, &[1, 2, 3, 4]),
+            (92, &[0, 9, 0, 0x80]),
+            (96, &[0x41, 0, 0, 0]),
+            (111, &[1]),
+            (128, &[1, 0, 2, 0, 3, 1]),
+            (261, &[0x02]),
+            (320, &[10, 0]),
+            (512, &[0x66, 0x44, 0x00, 0x01]),
+            (516, &[0, 4, 0, 0]),
+            (520, &[0x0c, 0]),
+            (525, &[1]),
+            (536, &[0x05, 0, 0x10, 0]),
+            (540, &[0, 4, 0, 1]),
+            (768, b"nqn.test\0"),
+            (1792, &[4, 1, 0, 0]),
+            (1796, &[1, 0, 0, 0]),
+            (1800, &[3, 1]),
+            (1803, &[1]),
+        ]);
+        let controller = Controller::parse(&data).unwrap();
+        assert_eq!(controller.vendor_id, 0x144d);
+        assert_eq!(controller.serial.as_str(), "0123456789abcdef0123");
+        assert_eq!(controller.model.as_str(), "Linux");
+        assert_eq!(controller.firmware.as_str(), "6.1.0-7");
+        assert_eq!(controller.max_transfer_shift, 5);
+        assert_eq!(controller.controller_id, 0xffef);
+        assert_eq!(controller.version, Version::new(2, 1, 0));
+        assert_eq!(controller.shutdown_time_us, 0x0403_0201);
+        assert_eq!(controller.async_events, 0x8000_0900);
+        assert!(controller.traffic_based_keep_alive());
+        assert_eq!(controller.kind, ControllerType::Io);
+        assert_eq!(controller.retry_delays, [1, 2, 0x103]);
+        assert!(controller.has_effects_log());
+        assert_eq!(controller.keep_alive_granularity, 10);
+        assert_eq!(
+            (controller.sq_entry_sizes, controller.cq_entry_sizes),
+            (0x66, 0x44)
+        );
+        assert_eq!(controller.max_commands, 256);
+        assert_eq!(controller.max_nsid, 1024);
+        assert!(controller.has_dataset_management() && controller.has_write_zeroes());
+        assert!(controller.has_write_cache());
+        assert!(controller.has_keyed_sgl() && controller.has_sgl_offset());
+        assert_eq!(controller.max_namespaces, 0x0100_0400);
+        assert_eq!(controller.subsystem.as_str(), "nqn.test");
+        assert_eq!(controller.io_command_capsule_size, 0x104);
+        assert_eq!(controller.io_response_capsule_size, 1);
+        assert_eq!(controller.in_capsule_data_offset, 0x103);
+        assert_eq!(controller.max_capsule_descriptors, 1);
+    }
+
+    #[test]
+    fn nothing_is_claimed_by_zeroes() {
+        let controller = Controller::parse(&[0; 4096]).unwrap();
+        assert!(!controller.traffic_based_keep_alive());
+        assert!(!controller.has_dataset_management() && !controller.has_write_zeroes());
+        assert!(!controller.has_write_cache());
+        assert!(!controller.has_keyed_sgl() && !controller.has_sgl_offset());
+        assert_eq!(controller.kind, ControllerType::Unknown);
+    }
+
+    #[test]
+    fn shutdown_timeouts() {
+        for (us, ms) in [
+            (0, 5_000),
+            (7_500_999, 7_500),
+            (60_000_000, 60_000),
+            (u32::MAX, 60_000),
+        ] {
+            let mut controller = Controller::parse(&[0; 4096]).unwrap();
+            controller.shutdown_time_us = us;
+            assert_eq!(controller.shutdown_timeout_ms(), ms);
+        }
+    }
+
+    #[test]
+    fn any_bytes() {
+        let mut random = Random::new(4);
+        let mut data = [0; 4096];
+        for _ in 0..200 {
+            random.fill(&mut data);
+            assert!(Controller::parse(&data).is_ok());
+            let len = random.below(data.len());
+            assert_eq!(Controller::parse(&data[..len]), Err(ShortData(len)));
+        }
+    }
+}

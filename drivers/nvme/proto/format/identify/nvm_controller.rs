@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Identify Controller for the NVM command set.
+
+use super::ShortData;
+use crate::format::layout::Reader;
+use crate::format::sqe::Identify;
+
+/// Limits of commands that transfer no blocks. Zeroes stand for no limit
+/// of their own, so that [`NvmController::default`] is that of a controller
+/// that does not know the structure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NvmController {
+    /// Largest Write Zeroes, as a power of two of the smallest memory page.
+    pub write_zeroes_shift: u8,
+    /// Most ranges of a Dataset Management command.
+    pub dataset_management_ranges: u8,
+    /// Most blocks of one of its ranges.
+    pub dataset_management_range_blocks: u32,
+    /// Most blocks of all its ranges.
+    pub dataset_management_blocks: u64,
+}
+
+impl NvmController {
+    /// Reads what the Identify command returned.
+    pub fn parse(data: &[u8]) -> Result<Self, ShortData> {
+        let fields = Reader::<{ Identify::DATA_SIZE }>::new(data).ok_or(ShortData(data.len()))?;
+        Ok(Self {
+            write_zeroes_shift: fields.u8::<1>(),
+            dataset_management_ranges: fields.u8::<3>(),
+            dataset_management_range_blocks: fields.u32::<4>(),
+            dataset_management_blocks: fields.u64::<8>(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layout() {
+        let mut data = [0; 4096];
+        data[..16].copy_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
+        let expected = NvmController {
+            write_zeroes_shift: 2,
+            dataset_management_ranges: 4,
+            dataset_management_range_blocks: 0x0807_0605,
+            dataset_management_blocks: 0x100f_0e0d_0c0b_0a09,
+        };
+        assert_eq!(NvmController::parse(&data), Ok(expected));
+        assert_eq!(NvmController::parse(&data[..4095]), Err(ShortData(4095)));
+        assert_eq!(
+            NvmController::parse(&[0; 4096]),
+            Ok(NvmController::default())
+        );
+    }
+}

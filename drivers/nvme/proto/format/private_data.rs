@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Private data of the RDMA connection manager's messages.
+
+use crate::format::layout::{Reader, Writer};
+use core::fmt;
+
+/// The only record format there is.
+const FORMAT: u16 = 0;
+
+/// What a host asks for with a queue: private data of the connection request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// The queue: 0 for the admin queue.
+    pub queue_id: u16,
+    /// Responses that the host has receives for.
+    pub receive_queue_size: u16,
+    /// Size of the submission queue, less one.
+    pub send_queue_size: u16,
+    /// The controller, for I/O queues; 0 for the admin queue.
+    pub controller_id: u16,
+}
+
+impl Request {
+    /// Size in bytes.
+    pub const SIZE: usize = 32;
+
+    /// Makes the private data.
+    #[must_use]
+    pub fn encode(&self) -> [u8; Self::SIZE] {
+        let mut data = [0; Self::SIZE];
+        let mut block = Writer::over(&mut data);
+        block.put::<0, 2>(FORMAT.to_le_bytes());
+        block.put::<2, 2>(self.queue_id.to_le_bytes());
+        block.put::<4, 2>(self.receive_queue_size.to_le_bytes());
+        block.put::<6, 2>(self.send_queue_size.to_le_bytes());
+        block.put::<8, 2>(self.controller_id.to_le_bytes());
+        data
+    }
+
+    /// Reads the private data; the error is what to reject the request with.
+    pub fn parse(data: &[u8]) -> Result<Self, RejectReason> {
+        let fields = Reader::<{ Self::SIZE }>::new(data).ok_or(RejectReason::InvalidLength)?;
+        if fields.u16::<0>() != FORMAT {
+            return Err(RejectReason::InvalidFormat);
+        }
+        Ok(Self {
+            queue_id: fields.u16::<2>(),
+            receive_queue_size: fields.u16::<4>(),
+            send_queue_size: fields.u16::<6>(),
+            controller_id: fields.u16::<8>(),
+        })
+    }
+}
+
+/// What a target grants: private data of the connection reply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reply {
+    /// Commands that the controller has receives for.
+    pub receive_queue_size: u16,
+}
+
+impl Reply {
+    /// Size in bytes.
+    pub const SIZE: usize = 32;
+
+    /// Reads the private data; `None` where a target sent something else.
+    #[must_use]
+    pub fn parse(data: &[u8]) -> Option<Self> {
+        let fields = Reader::<{ Self::SIZE }>::new(data)?;
+        (fields.u16::<0>() == FORMAT).then(|| Self {
+            receive_queue_size: fields.u16::<2>(),
+        })
+    }
+}
+
+/// Why a target rejects a connection request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RejectReason {
+    /// The request's private data is too short.
+    InvalidLength,
+    /// The request's record format is unknown.
+    InvalidFormat,
+    /// The queue identifier is out of range, or in use.
+    InvalidQueueId,
+    /// The host's send queue size is out of range.
+    InvalidSendQueueSize,
+    /// The host's receive queue size is out of range.
+    InvalidReceiveQueueSize,
+    /// The target is short of something.
+    NoResources,
+    /// The host accepts too few or too many RDMA reads.
+    InvalidReadsAccepted,
+    /// The host starts too few or too many RDMA reads.
+    InvalidReadsStarted,
+    /// The controller identifier is not that of a controller of the host.
+    InvalidControllerId,
+    /// Something that this host does not know.
+    Unknown(u16),
+}
+
+impl RejectReason {
+    const SIZE: usize = 4;
+
+    /// Reads the private data of a rejection; `None` where it is not from an
+    /// NVMe target, but from the connection manager or something else.
+    #[must_use]
+    pub fn parse(data: &[u8]) -> Option<Self> {
+        let fields = Reader::<{ Self::SIZE }>::new(data)?;
+        (fields.u16::<0>() == FORMAT).then(|| Self::from_wire(fields.u16::<2>()))
+    }
+
+    /// The reason's number.
+    #[must_use]
+    pub const fn to_wire(self) -> u16 {
+        match self {
+            Self::InvalidLength => 0x01,
+            Self::InvalidFormat => 0x02,
+            Self::InvalidQueueId => 0x03,
+            Self::InvalidSendQueueSize => 0x04,
+            Self::InvalidReceiveQueueSize => 0x05,
+            Self::NoResources => 0x06,
+            Self::InvalidReadsAccepted => 0x07,
+            Self::InvalidReadsStarted => 0x08,
+            Self::InvalidControllerId => 0x09,
+            Self::Unknown(status) => status,
+        }
+    }
+
+    const fn from_wire(status: u16) -> Self {
+        match status {
+            0x01 => Self::InvalidLength,
+            0x02 => Self::InvalidFormat,
+            0x03 => Self::InvalidQueueId,
+            0x04 => Self::InvalidSendQueueSize,
+            0x05 => Self::InvalidReceiveQueueSize,
+            0x06 => Self::NoResources,
+            0x07 => Self::InvalidReadsAccepted,
+            0x08 => Self::InvalidReadsStarted,
+            0x09 => Self::InvalidControllerId,
+            _ => Self::Unknown(status),
+        }
+    }
+}
+
+impl fmt::Display for RejectReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::InvalidLength => "invalid length of private data",
+            Self::InvalidFormat => "invalid record format",
+            Self::InvalidQueueId => "invalid queue identifier",
+            Self::InvalidSendQueueSize => "invalid host send queue size",
+            Self::InvalidReceiveQueueSize => "invalid host receive queue size",
+            Self::NoResources => "target has no resources",
+            Self::InvalidReadsAccepted => "invalid number of RDMA reads accepted",
+            Self::InvalidReadsStarted => "invalid number of RDMA reads started",
+            Self::InvalidControllerId => "invalid controller identifier",
+            Self::Unknown(status) => return write!(f, "unknown reason {status:#x}"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Random;
+
+    const REQUEST: Request = Request {
+        queue_id: 0x0102,
+        receive_queue_size: 0x0304,
+        send_queue_size: 0x0506,
+        controller_id: 0x0708,
+    };
+
+    #[test]
+    fn request_layout() {
+        // struct nvme_rdma_cm_req: recfmt, qid, hrqsize, hsqsize, cntlid.
+        let mut expected = [0; 32];
+        expected[..10].copy_from_slice(&[0, 0, 2, 1, 4, 3, 6, 5, 8, 7]);
+        assert_eq!(REQUEST.encode(), expected);
+        assert_eq!(Request::parse(&expected), Ok(REQUEST));
+    }
+
+    #[test]
+    fn bad_requests() {
+        let mut data = REQUEST.encode();
+        for len in 0..data.len() {
+            assert_eq!(
+                Request::parse(&data[..len]),
+                Err(RejectReason::InvalidLength)
+            );
+        }
+        for at in 0..2 {
+            data[at] = 1;
+            assert_eq!(Request::parse(&data), Err(RejectReason::InvalidFormat));
+            data[at] = 0;
+        }
+        // The connection manager hands out longer buffers than were sent.
+        assert_eq!(Request::parse(&[data, [0xff; 32]].concat()), Ok(REQUEST));
+    }
+
+    #[test]
+    fn requests_round_trip() {
+        let mut random = Random::new(2);
+        for _ in 0..1000 {
+            let [a, b, c, d, ..] = random.next().to_le_bytes().map(u16::from);
+            let request = Request {
+                queue_id: (a << 8) | b,
+                receive_queue_size: (b << 8) | c,
+                send_queue_size: (c << 8) | d,
+                controller_id: (d << 8) | a,
+            };
+            assert_eq!(Request::parse(&request.encode()), Ok(request));
+        }
+    }
+
+    #[test]
+    fn replies() {
+        let mut data = [0; 32];
+        data[2..4].copy_from_slice(&[0x80, 0x01]);
+        assert_eq!(
+            Reply::parse(&data),
+            Some(Reply {
+                receive_queue_size: 0x0180
+            })
+        );
+        for len in 0..data.len() {
+            assert_eq!(Reply::parse(&data[..len]), None);
+        }
+        data[1] = 1;
+        assert_eq!(Reply::parse(&data), None);
+    }
+
+    #[test]
+    fn rejections() {
+        let texts: std::collections::BTreeSet<_> = (0..=0xff)
+            .map(|status| RejectReason::parse(&[0, 0, status, 0]).unwrap().to_string())
+            .collect();
+        assert_eq!(texts.len(), 256);
+        assert_eq!(
+            RejectReason::parse(&[0, 0, 6, 0]),
+            Some(RejectReason::NoResources)
+        );
+        assert_eq!(
+            RejectReason::parse(&[0, 0, 9, 0, 7]),
+            Some(RejectReason::InvalidControllerId)
+        );
+        assert_eq!(
+            RejectReason::parse(&[0, 0, 10, 1]),
+            Some(RejectReason::Unknown(0x10a))
+        );
+        assert_eq!(RejectReason::parse(&[0, 1, 6, 0]), None);
+        assert_eq!(RejectReason::parse(&[0, 0, 6]), None);
+        assert_eq!(RejectReason::parse(&[]), None);
+    }
+
+    #[test]
+    fn reject_reasons_keep_their_numbers() {
+        for number in 0..=u16::MAX {
+            let reason = RejectReason::from_wire(number);
+            assert_eq!(reason.to_wire(), number);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Scatter-gather list descriptors: where the data of a command is.
+
+use crate::format::layout::Writer;
+use core::fmt;
+
+/// An SGL descriptor, as a command carries one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sgl {
+    /// Where the data is.
+    address: u64,
+    /// Its length, its key if it has one, and the kind of the descriptor in the highest byte.
+    rest: u64,
+}
+
+/// Who makes the key of a keyed descriptor invalid once the command is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Invalidate {
+    /// The host, by a local invalidation.
+    ByHost,
+    /// The target, if it will: it may invalidate the key as it responds.
+    ByTarget,
+}
+
+impl Sgl {
+    /// Size of a descriptor in bytes.
+    pub const SIZE: usize = 16;
+
+    /// Most bytes that a keyed descriptor can name: its length has 24 bits.
+    pub const MAX_KEYED_LEN: u32 = (1 << 24) - 1;
+
+    /// Keyed data block, addressed absolutely.
+    const KEYED_DATA_BLOCK: u8 = 0x40;
+
+    /// As [`Self::KEYED_DATA_BLOCK`], with the key to be invalidated remotely.
+    const KEYED_DATA_BLOCK_INVALIDATE: u8 = 0x4f;
+
+    /// Data block at an offset into the capsule.
+    const DATA_BLOCK_OFFSET: u8 = 0x01;
+
+    /// Describes no data: a keyed data block without length.
+    #[inline]
+    #[must_use]
+    pub const fn null() -> Self {
+        Self::new(0, 0, Self::KEYED_DATA_BLOCK)
+    }
+
+    #[inline]
+    const fn new(address: u64, rest: u64, kind: u8) -> Self {
+        Self {
+            address,
+            rest: rest | ((kind as u64) << 56),
+        }
+    }
+
+    /// Describes `len` bytes of host memory at `addr` that the target reaches
+    /// with `key`.
+    #[inline]
+    pub fn keyed(addr: u64, len: u32, key: u32, invalidate: Invalidate) -> Result<Self, TooLong> {
+        if len > Self::MAX_KEYED_LEN {
+            return Err(TooLong(len));
+        }
+        let kind = match invalidate {
+            Invalidate::ByHost => Self::KEYED_DATA_BLOCK,
+            Invalidate::ByTarget => Self::KEYED_DATA_BLOCK_INVALIDATE,
+        };
+        // The length has 24 bits, and the key follows it.
+        let length_and_key = u64::from(len) | (u64::from(key) << 24);
+        Ok(Self::new(addr, length_and_key, kind))
+    }
+
+    /// Describes `len` bytes that follow the command in its capsule, from
+    /// `offset` bytes after the command on.
+    #[inline]
+    #[must_use]
+    pub const fn in_capsule(offset: u64, len: u32) -> Self {
+        Self::new(offset, len as u64, Self::DATA_BLOCK_OFFSET)
+    }
+
+    /// The descriptor as it goes on the wire.
+    #[inline]
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        let mut block = Writer::over(&mut bytes);
+        block.put::<0, 8>(self.address.to_le_bytes());
+        block.put::<8, 8>(self.rest.to_le_bytes());
+        bytes
+    }
+}
+
+/// More bytes than one keyed descriptor can name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TooLong(pub u32);
+
+impl fmt::Display for TooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} bytes are more than the {} of a keyed descriptor",
+            self.0,
+            Sgl::MAX_KEYED_LEN
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts() {
+        // struct nvme_keyed_sgl_desc: addr, length[3], key[4], type.
+        let keyed = Sgl::keyed(
+            0x1122_3344_5566_7788,
+            0x00ab_cdef,
+            0xdead_beef,
+            Invalidate::ByHost,
+        );
+        assert_eq!(
+            keyed.unwrap().to_bytes(),
+            [
+                0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0xef, 0xcd, 0xab, 0xef, 0xbe, 0xad,
+                0xde, 0x40
+            ]
+        );
+        let invalidate = Sgl::keyed(0, 1, 0xff, Invalidate::ByTarget).unwrap();
+        assert_eq!(
+            invalidate.to_bytes(),
+            [0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0xff, 0, 0, 0, 0x4f]
+        );
+        // struct nvme_sgl_desc: addr, length, rsvd[3], type.
+        assert_eq!(
+            Sgl::in_capsule(0x10, 0x0102_0304).to_bytes(),
+            [0x10, 0, 0, 0, 0, 0, 0, 0, 4, 3, 2, 1, 0, 0, 0, 0x01]
+        );
+        assert_eq!(
+            Sgl::null().to_bytes(),
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x40]
+        );
+    }
+
+    #[test]
+    fn keyed_length_has_24_bits() {
+        for len in [0, 1, Sgl::MAX_KEYED_LEN] {
+            assert!(Sgl::keyed(0, len, 0, Invalidate::ByHost).is_ok());
+        }
+        for len in [Sgl::MAX_KEYED_LEN + 1, u32::MAX] {
+            let refused = Sgl::keyed(0, len, 0, Invalidate::ByTarget);
+            assert_eq!(refused, Err(TooLong(len)));
+        }
+    }
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Submission queue entries: the commands of a host.
+
+mod admin;
+mod fabrics;
+mod io;
+
+use crate::format::cid::CommandId;
+use crate::format::layout::{Reader, Writer};
+use crate::format::sgl::Sgl;
+
+pub use self::admin::{Feature, FeatureId, HostBehavior, Identify, InvalidLogPage, LogPage};
+pub use self::fabrics::Connect;
+pub use self::io::{BlockCount, BlockRange, Kind, ReadWrite};
+
+/// Addresses all namespaces of a controller.
+pub const ALL_NAMESPACES: u32 = 0xffff_ffff;
+
+/// A submission queue entry.
+///
+/// Each is made with a null data pointer and command identifier 0; the
+/// transport sets both.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(transparent)]
+pub struct Command([u8; Command::SIZE]);
+
+/// Which way the data of a command goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// From the host to the target, or there is none.
+    ToTarget,
+    /// From the target to the host, or there is none.
+    FromTarget,
+}
+
+impl Command {
+    /// Size of an entry in bytes.
+    pub const SIZE: usize = 64;
+
+    /// Over fabrics data is always described by an SGL descriptor in the
+    /// command, and metadata by none.
+    const FLAG_SGL: u8 = 0x40;
+
+    /// Opcode of all Fabrics commands.
+    pub(crate) const FABRICS: u8 = 0x7f;
+
+    /// An entry of nothing but an opcode.
+    #[inline]
+    fn with_opcode(opcode: u8) -> Self {
+        let mut command = Self([0; Self::SIZE]);
+        command.put::<0, 1>([opcode]);
+        command.put::<1, 1>([Self::FLAG_SGL]);
+        // Of zeroes anyway, but in words an entry can be kept in registers.
+        command.put::<8, 8>([0; 8]);
+        command.put::<16, 8>([0; 8]);
+        command.set_sgl(Sgl::null());
+        command
+    }
+
+    /// An entry of an opcode and a namespace.
+    #[inline]
+    fn with_namespace(opcode: u8, nsid: u32) -> Self {
+        let mut command = Self::with_opcode(opcode);
+        command.put::<4, 4>(nsid.to_le_bytes());
+        command
+    }
+
+    /// An entry of a Fabrics command, whose type is where others have the
+    /// namespace.
+    #[inline]
+    fn with_fabrics_type(kind: u8) -> Self {
+        let mut command = Self::with_opcode(Self::FABRICS);
+        command.put::<4, 1>([kind]);
+        command
+    }
+
+    /// An entry of which the user composed all but the pointers.
+    pub(crate) fn of_user(
+        opcode: u8,
+        nsid: u32,
+        dwords_2_3: [u32; 2],
+        dwords_10_15: [u32; 6],
+    ) -> Self {
+        let mut command = Self::with_namespace(opcode, nsid);
+        let [dword2, dword3] = dwords_2_3.map(u32::to_le_bytes);
+        let [dword10, dword11, dword12, dword13, dword14, dword15] =
+            dwords_10_15.map(u32::to_le_bytes);
+        command.put::<8, 4>(dword2);
+        command.put::<12, 4>(dword3);
+        command.put::<40, 4>(dword10);
+        command.put::<44, 4>(dword11);
+        command.put::<48, 4>(dword12);
+        command.put::<52, 4>(dword13);
+        command.put::<56, 4>(dword14);
+        command.put::<60, 4>(dword15);
+        command
+    }
+
+    #[inline]
+    fn put<const AT: usize, const LEN: usize>(&mut self, field: [u8; LEN]) {
+        Writer::over(&mut self.0).put::<AT, LEN>(field);
+    }
+
+    #[inline]
+    fn fields(&self) -> Reader<'_, { Self::SIZE }> {
+        Reader::over(&self.0)
+    }
+
+    /// Sets the identifier that the completion will carry.
+    #[inline]
+    pub fn set_command_id(&mut self, id: CommandId) {
+        self.put::<2, 2>(id.get().to_le_bytes());
+    }
+
+    /// Sets where the data is.
+    #[inline]
+    pub fn set_sgl(&mut self, sgl: Sgl) {
+        Self::set_sgl_of(&mut self.0, sgl);
+    }
+
+    /// Writes the entry as it goes on the wire: word by word, so that what is constant of it
+    /// need not be in memory before.
+    #[inline(always)]
+    pub fn write_to(&self, entry: &mut [u8; Self::SIZE]) {
+        let (from, mut to) = (self.fields(), Writer::over(entry));
+        to.put::<0, 8>(from.u64::<0>().to_le_bytes());
+        to.put::<8, 8>(from.u64::<8>().to_le_bytes());
+        to.put::<16, 8>(from.u64::<16>().to_le_bytes());
+        to.put::<24, 8>(from.u64::<24>().to_le_bytes());
+        to.put::<32, 8>(from.u64::<32>().to_le_bytes());
+        to.put::<40, 8>(from.u64::<40>().to_le_bytes());
+        to.put::<48, 8>(from.u64::<48>().to_le_bytes());
+        to.put::<56, 8>(from.u64::<56>().to_le_bytes());
+    }
+
+    /// Sets where the data is in an entry as it goes on the wire.
+    #[inline(always)]
+    pub fn set_sgl_of(entry: &mut [u8; Self::SIZE], sgl: Sgl) {
+        Writer::over(entry).put::<24, { Sgl::SIZE }>(sgl.to_bytes());
+    }
+
+    /// The opcode; that of all Fabrics commands is the same.
+    #[inline]
+    #[must_use]
+    pub fn opcode(&self) -> u8 {
+        self.fields().u8::<0>()
+    }
+
+    /// The identifier that the completion will carry.
+    #[inline]
+    #[must_use]
+    pub fn command_id(&self) -> CommandId {
+        CommandId::from_wire(self.fields().u16::<2>())
+    }
+
+    /// How its data is described, and whether it is one of two that are fused.
+    #[inline]
+    #[must_use]
+    pub fn flags(&self) -> u8 {
+        self.fields().u8::<1>()
+    }
+
+    /// The namespace; `None` for a Fabrics command, which has none.
+    #[inline]
+    #[must_use]
+    pub fn namespace(&self) -> Option<u32> {
+        (self.opcode() != Self::FABRICS).then(|| self.fields().u32::<4>())
+    }
+
+    /// The dwords whose meaning depends on the opcode, as they go on the wire.
+    #[inline]
+    #[must_use]
+    pub fn dwords_10_15(&self) -> [u8; 24] {
+        self.fields().bytes::<40, 24>()
+    }
+
+    /// The type of a Fabrics command; `None` for any other.
+    #[inline]
+    #[must_use]
+    pub fn fabrics_type(&self) -> Option<u8> {
+        (self.opcode() == Self::FABRICS).then(|| self.fields().u8::<4>())
+    }
+
+    /// Which way the data goes, if there is any.
+    #[inline]
+    #[must_use]
+    pub fn direction(&self) -> Direction {
+        let code = self.fabrics_type().unwrap_or(self.opcode());
+        if code & 1 == 0 {
+            Direction::FromTarget
+        } else {
+            Direction::ToTarget
+        }
+    }
+
+    /// An entry that was sent, as [`Command::as_bytes`] had it.
+    #[inline]
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; Self::SIZE]) -> Self {
+        Self(bytes)
+    }
+
+    /// The entry as it goes on the wire.
+    #[inline]
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; Self::SIZE] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod testing {
+    /// An entry with the null SGL, its second dword, and those from 10 on.
+    pub(super) fn entry(opcode: u8, dword1: u32, dwords: [u32; 6]) -> [u8; 64] {
+        let mut bytes = [0; 64];
+        bytes[0] = opcode;
+        bytes[1] = 0x40;
+        bytes[4..8].copy_from_slice(&dword1.to_le_bytes());
+        bytes[39] = 0x40;
+        for (place, dword) in bytes[40..].chunks_mut(4).zip(dwords) {
+            place.copy_from_slice(&dword.to_le_bytes());
+        }
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::cid::{Generation, Tag};
+    use crate::format::sgl::Invalidate;
+
+    #[test]
+    fn common_fields() {
+        let mut command = Command::flush(0x0102_0304);
+        let id = CommandId::new(Tag::new(0x123).unwrap(), Generation::from_counter(0xb));
+        let sgl = Sgl::keyed(0x1000, 0x2000, 0x3000, Invalidate::ByTarget).unwrap();
+        command.set_command_id(id);
+        command.set_sgl(sgl);
+        assert_eq!(command.command_id(), id);
+        let mut expected = [0; 64];
+        expected[..8].copy_from_slice(&[0x00, 0x40, 0x23, 0xb1, 4, 3, 2, 1]);
+        expected[24..40].copy_from_slice(&sgl.to_bytes());
+        assert_eq!(*command.as_bytes(), expected);
+        assert_eq!(Command::from_bytes(expected), command);
+        let mut written = [0xaa; 64];
+        command.write_to(&mut written);
+        assert_eq!(written, expected);
+        Command::set_sgl_of(&mut written, Sgl::null());
+        command.set_sgl(Sgl::null());
+        assert_eq!(written, *command.as_bytes());
+    }
+
+    #[test]
+    fn fields_of_an_entry() {
+        let command = Command::of_user(0x02, 7, [0; 2], [1, 2, 3, 4, 5, 0x0600_0000]);
+        assert_eq!(command.flags(), 0x40);
+        assert_eq!(command.namespace(), Some(7));
+        let mut dwords = [0; 24];
+        for (place, value) in [(0, 1), (4, 2), (8, 3), (12, 4), (16, 5), (23, 6)] {
+            dwords[place] = value;
+        }
+        assert_eq!(command.dwords_10_15(), dwords);
+        assert_eq!(Command::with_fabrics_type(1).namespace(), None);
+    }
+
+    #[test]
+    fn direction_is_the_lowest_bit_of_the_opcode_or_fabrics_type() {
+        for opcode in 0..=u8::MAX {
+            let command = Command::with_namespace(opcode, 1);
+            let write = if opcode == 0x7f { 1 } else { opcode & 1 };
+            assert_eq!(command.direction() == Direction::ToTarget, write == 1);
+            assert_eq!(command.fabrics_type(), (opcode == 0x7f).then_some(1));
+
+            let fabrics = Command::with_fabrics_type(opcode);
+            assert_eq!(fabrics.direction() == Direction::ToTarget, opcode & 1 == 1);
+            assert_eq!(fabrics.fabrics_type(), Some(opcode));
+        }
+    }
+}

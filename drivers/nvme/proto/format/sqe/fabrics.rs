@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Commands of the Fabrics command set.
+
+use super::Command;
+use crate::format::property::Property;
+
+/// Makes the controller's end of a queue. Its data is
+/// [`crate::format::connect::ConnectData`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Connect {
+    /// The queue: 0 for the admin queue.
+    pub queue_id: u16,
+    /// Size of the submission queue, less one.
+    pub sq_size: u16,
+    /// Keep alive timeout in milliseconds, 0 for none. Of the admin queue only.
+    pub keep_alive_ms: u32,
+    /// Whether the target shall not tell how far it is in the queue.
+    pub disable_sq_flow: bool,
+}
+
+impl Connect {
+    pub(crate) const QUEUE_ID_AT: usize = 42;
+    pub(crate) const SQ_SIZE_AT: usize = 44;
+    pub(crate) const KEEP_ALIVE_AT: usize = 48;
+
+    const DISABLE_SQ_FLOW: u8 = 1 << 2;
+}
+
+impl Command {
+    const PROPERTY_SET: u8 = 0x00;
+    const CONNECT: u8 = 0x01;
+    const PROPERTY_GET: u8 = 0x04;
+
+    /// Connects a queue.
+    #[must_use]
+    pub fn connect(connect: Connect) -> Self {
+        let attributes = if connect.disable_sq_flow {
+            Connect::DISABLE_SQ_FLOW
+        } else {
+            0
+        };
+        let mut command = Self::with_fabrics_type(Self::CONNECT);
+        command.put::<{ Connect::QUEUE_ID_AT }, 2>(connect.queue_id.to_le_bytes());
+        command.put::<{ Connect::SQ_SIZE_AT }, 2>(connect.sq_size.to_le_bytes());
+        command.put::<46, 1>([attributes]);
+        command.put::<{ Connect::KEEP_ALIVE_AT }, 4>(connect.keep_alive_ms.to_le_bytes());
+        command
+    }
+
+    /// Reads a property of the controller.
+    #[must_use]
+    pub fn property_get(property: Property) -> Self {
+        Self::property(Self::PROPERTY_GET, property)
+    }
+
+    /// Writes a property of the controller.
+    #[must_use]
+    pub fn property_set(property: Property, value: u64) -> Self {
+        let mut command = Self::property(Self::PROPERTY_SET, property);
+        command.put::<48, 8>(value.to_le_bytes());
+        command
+    }
+
+    fn property(kind: u8, property: Property) -> Self {
+        let mut command = Self::with_fabrics_type(kind);
+        command.put::<40, 1>([property.size_attribute()]);
+        command.put::<44, 4>(property.offset().to_le_bytes());
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::sqe::testing::entry;
+    use crate::format::sqe::Direction;
+
+    #[test]
+    fn connect() {
+        let admin = Connect {
+            queue_id: 0,
+            sq_size: 31,
+            keep_alive_ms: 5_000,
+            disable_sq_flow: false,
+        };
+        let io = Connect {
+            queue_id: 0x0102,
+            sq_size: 127,
+            keep_alive_ms: 0,
+            disable_sq_flow: true,
+        };
+        let command = Command::connect(admin);
+        assert_eq!(*command.as_bytes(), entry(0x7f, 1, [0, 31, 5_000, 0, 0, 0]));
+        assert_eq!(command.direction(), Direction::ToTarget);
+        assert_eq!(
+            *Command::connect(io).as_bytes(),
+            entry(0x7f, 1, [0x0102_0000, 0x0004_007f, 0, 0, 0, 0])
+        );
+    }
+
+    #[test]
+    fn properties() {
+        assert_eq!(
+            *Command::property_get(Property::Capabilities).as_bytes(),
+            entry(0x7f, 4, [1, 0, 0, 0, 0, 0])
+        );
+        assert_eq!(
+            *Command::property_get(Property::Status).as_bytes(),
+            entry(0x7f, 4, [0, 0x1c, 0, 0, 0, 0])
+        );
+        assert_eq!(
+            *Command::property_set(Property::Configuration, 0x0046_0001).as_bytes(),
+            entry(0x7f, 0, [0, 0x14, 0x0046_0001, 0, 0, 0])
+        );
+    }
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Commands of the NVM command set.
+
+use super::{Command, Direction};
+use crate::format::dsm::RangeCount;
+
+/// How many blocks a command is about: 1 to 65536.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct BlockCount(u16);
+
+impl BlockCount {
+    /// The most blocks that one command can be about.
+    pub const MAX: u32 = 1 << 16;
+
+    /// Takes a count; `None` where a command cannot have it.
+    #[inline]
+    #[must_use]
+    pub fn new(blocks: u32) -> Option<Self> {
+        u16::try_from(blocks.checked_sub(1)?).ok().map(Self)
+    }
+
+    /// The count.
+    #[inline]
+    #[must_use]
+    pub fn get(self) -> u32 {
+        u32::from(self.0).saturating_add(1)
+    }
+
+    /// The count as commands have it, where 0 is one block.
+    #[inline]
+    fn to_le_bytes(self) -> [u8; 2] {
+        self.0.to_le_bytes()
+    }
+}
+
+/// The blocks of a namespace that a command is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockRange {
+    /// The first block.
+    pub start: u64,
+    /// How many there are.
+    pub count: BlockCount,
+}
+
+/// What a read or write asks for besides its data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReadWrite {
+    /// Written data shall be on the medium, and be read from there.
+    pub force_unit_access: bool,
+    /// The controller shall not try long to recover from errors.
+    pub limited_retry: bool,
+    /// The data will probably be asked for soon.
+    pub prefetch: bool,
+}
+
+impl ReadWrite {
+    const LIMITED_RETRY: u16 = 1 << 15;
+    const FORCE_UNIT_ACCESS: u16 = 1 << 14;
+    const FREQUENCY_PREFETCH: u32 = 7;
+
+    #[inline]
+    const fn control(self) -> u16 {
+        let mut control = 0;
+        if self.limited_retry {
+            control |= Self::LIMITED_RETRY;
+        }
+        if self.force_unit_access {
+            control |= Self::FORCE_UNIT_ACCESS;
+        }
+        control
+    }
+
+    #[inline]
+    const fn dataset_management(self) -> u32 {
+        if self.prefetch {
+            Self::FREQUENCY_PREFETCH
+        } else {
+            0
+        }
+    }
+}
+
+/// What a command of an I/O queue does, as far as it is told apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Kind {
+    /// Reads blocks.
+    Read,
+    /// Writes blocks.
+    Write,
+    /// Puts what the volatile write cache holds on the medium.
+    Flush,
+    /// Anything else, Fabrics commands included.
+    #[default]
+    Other,
+}
+
+impl Kind {
+    /// How many kinds there are.
+    pub const COUNT: usize = Self::Other as usize + 1;
+}
+
+impl Command {
+    const FLUSH: u8 = 0x00;
+    const WRITE: u8 = 0x01;
+    const READ: u8 = 0x02;
+    const WRITE_UNCORRECTABLE: u8 = 0x04;
+    const COMPARE: u8 = 0x05;
+    const WRITE_ZEROES: u8 = 0x08;
+    const DATASET_MANAGEMENT: u8 = 0x09;
+    const VERIFY: u8 = 0x0c;
+
+    const WRITE_ZEROES_DEALLOCATE: u16 = 1 << 9;
+    const ATTRIBUTE_DEALLOCATE: u32 = 1 << 2;
+
+    /// Reads blocks.
+    #[inline]
+    #[must_use]
+    pub fn read(nsid: u32, range: BlockRange, hints: ReadWrite) -> Self {
+        Self::transfer(Direction::FromTarget, nsid, range, hints)
+    }
+
+    /// Writes blocks.
+    #[inline]
+    #[must_use]
+    pub fn write(nsid: u32, range: BlockRange, hints: ReadWrite) -> Self {
+        Self::transfer(Direction::ToTarget, nsid, range, hints)
+    }
+
+    /// Reads or writes blocks.
+    #[inline]
+    #[must_use]
+    pub fn transfer(direction: Direction, nsid: u32, range: BlockRange, hints: ReadWrite) -> Self {
+        let opcode = match direction {
+            Direction::FromTarget => Self::READ,
+            Direction::ToTarget => Self::WRITE,
+        };
+        let mut command = Self::with_range(opcode, nsid, range, hints.control());
+        command.put::<52, 4>(hints.dataset_management().to_le_bytes());
+        command
+    }
+
+    /// Puts what the volatile write cache holds on the medium.
+    #[inline]
+    #[must_use]
+    pub fn flush(nsid: u32) -> Self {
+        Self::with_namespace(Self::FLUSH, nsid)
+    }
+
+    /// The blocks that the command is about on queue `queue_id`; `None` for one that is about
+    /// something else, or several ranges.
+    #[must_use]
+    pub fn range(&self, queue_id: u16) -> Option<BlockRange> {
+        let one_range = matches!(
+            self.opcode(),
+            Self::WRITE
+                | Self::READ
+                | Self::WRITE_UNCORRECTABLE
+                | Self::COMPARE
+                | Self::WRITE_ZEROES
+                | Self::VERIFY
+        );
+        (queue_id != 0 && one_range).then(|| BlockRange {
+            start: self.fields().u64::<40>(),
+            count: BlockCount(self.fields().u16::<48>()),
+        })
+    }
+
+    /// What the command does on queue `queue_id`. The opcodes of the admin queue, 0, are others.
+    #[inline]
+    #[must_use]
+    pub fn kind(&self, queue_id: u16) -> Kind {
+        match (queue_id, self.opcode()) {
+            (0, _) => Kind::Other,
+            (_, Self::READ) => Kind::Read,
+            (_, Self::WRITE) => Kind::Write,
+            (_, Self::FLUSH) => Kind::Flush,
+            _ => Kind::Other,
+        }
+    }
+
+    /// Makes blocks read as zeroes, and allows to deallocate them.
+    #[inline]
+    #[must_use]
+    pub fn write_zeroes(nsid: u32, range: BlockRange, deallocate: bool) -> Self {
+        let control = if deallocate {
+            Self::WRITE_ZEROES_DEALLOCATE
+        } else {
+            0
+        };
+        Self::with_range(Self::WRITE_ZEROES, nsid, range, control)
+    }
+
+    /// Deallocates the ranges that the data describes: see [`crate::format::dsm`].
+    #[inline]
+    #[must_use]
+    pub fn deallocate(nsid: u32, ranges: RangeCount) -> Self {
+        let mut command = Self::with_namespace(Self::DATASET_MANAGEMENT, nsid);
+        command.put::<40, 4>(u32::from(ranges.zero_based()).to_le_bytes());
+        command.put::<44, 4>(Self::ATTRIBUTE_DEALLOCATE.to_le_bytes());
+        command
+    }
+
+    #[inline]
+    fn with_range(opcode: u8, nsid: u32, range: BlockRange, control: u16) -> Self {
+        let mut command = Self::with_namespace(opcode, nsid);
+        command.put::<40, 8>(range.start.to_le_bytes());
+        command.put::<48, 2>(range.count.to_le_bytes());
+        command.put::<50, 2>(control.to_le_bytes());
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::sqe::testing::entry;
+    use crate::format::sqe::Direction;
+
+    const RANGE: BlockRange = BlockRange {
+        start: 0x1122_3344_5566_7788,
+        count: BlockCount(0xff),
+    };
+
+    #[test]
+    fn kinds_are_of_io_queues() {
+        let range = RANGE;
+        let hints = ReadWrite::default();
+        let commands = [
+            (Command::read(1, range, hints), Kind::Read),
+            (Command::write(1, range, hints), Kind::Write),
+            (Command::flush(1), Kind::Flush),
+            (Command::write_zeroes(1, range, true), Kind::Other),
+        ];
+        for (command, kind) in commands {
+            assert_eq!(command.kind(1), kind);
+            assert_eq!(command.kind(u16::MAX), kind);
+            assert_eq!(command.kind(0), Kind::Other);
+        }
+        let connect = Command::with_fabrics_type(1);
+        assert_eq!(connect.kind(1), Kind::Other);
+    }
+
+    #[test]
+    fn block_counts() {
+        assert_eq!(BlockCount::new(0), None);
+        assert_eq!(BlockCount::new(1), Some(BlockCount(0)));
+        assert_eq!(BlockCount::new(65536), Some(BlockCount(0xffff)));
+        assert_eq!(BlockCount::new(65537), None);
+        assert_eq!(BlockCount::new(u32::MAX), None);
+        for count in [1, 2, 255, 256, 65535, 65536] {
+            assert_eq!(BlockCount::new(count).unwrap().get(), count);
+        }
+    }
+
+    #[test]
+    fn read_and_write() {
+        let plain = ReadWrite::default();
+        let all = ReadWrite {
+            force_unit_access: true,
+            limited_retry: true,
+            prefetch: true,
+        };
+        let fua = ReadWrite {
+            force_unit_access: true,
+            ..plain
+        };
+        let cases = [
+            (Command::read(7, RANGE, plain), 0x02, 0x0000_00ff, 0),
+            (Command::read(7, RANGE, all), 0x02, 0xc000_00ff, 7),
+            (Command::write(7, RANGE, plain), 0x01, 0x0000_00ff, 0),
+            (Command::write(7, RANGE, fua), 0x01, 0x4000_00ff, 0),
+        ];
+        for (command, opcode, dword12, dword13) in cases {
+            let dwords = [0x5566_7788, 0x1122_3344, dword12, dword13, 0, 0];
+            assert_eq!(*command.as_bytes(), entry(opcode, 7, dwords));
+        }
+        assert_eq!(
+            Command::read(1, RANGE, plain).direction(),
+            Direction::FromTarget
+        );
+        assert_eq!(
+            Command::write(1, RANGE, plain).direction(),
+            Direction::ToTarget
+        );
+    }
+
+    #[test]
+    fn without_data() {
+        assert_eq!(*Command::flush(9).as_bytes(), entry(0x00, 9, [0; 6]));
+        for (deallocate, dword12) in [(false, 0x0000_00ff), (true, 0x0200_00ff)] {
+            assert_eq!(
+                *Command::write_zeroes(9, RANGE, deallocate).as_bytes(),
+                entry(0x08, 9, [0x5566_7788, 0x1122_3344, dword12, 0, 0, 0])
+            );
+        }
+    }
+
+    #[test]
+    fn range_of_a_command() {
+        let plain = ReadWrite::default();
+        let commands = [
+            Command::read(1, RANGE, plain),
+            Command::write(1, RANGE, plain),
+            Command::write_zeroes(1, RANGE, true),
+        ];
+        for command in commands {
+            assert_eq!(command.range(1), Some(RANGE));
+            assert_eq!(command.range(0), None);
+        }
+        for opcode in 0..=u8::MAX {
+            let command = Command::with_namespace(opcode, 1);
+            let has_range = [0x01, 0x02, 0x04, 0x05, 0x08, 0x0c].contains(&opcode);
+            assert_eq!(command.range(1).is_some(), has_range, "{opcode:#x}");
+        }
+    }
+
+    #[test]
+    fn deallocate() {
+        let ranges = RangeCount::new(256).unwrap();
+        let command = Command::deallocate(9, ranges);
+        assert_eq!(*command.as_bytes(), entry(0x09, 9, [255, 4, 0, 0, 0, 0]));
+        assert_eq!(command.direction(), Direction::ToTarget);
+    }
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Policies: decisions that need no more than formats and numbers.
+
+pub mod backoff;
+pub mod block_status;
+pub mod duplicates;
+pub mod effects;
+pub mod keep_alive;
+pub mod latency;
+pub mod limits;
+pub mod passthrough;
+pub mod reconnect_policy;
+pub mod request_state;
+pub mod rescan_backoff;
+pub mod retry;
+pub mod revalidate;
+pub mod state;

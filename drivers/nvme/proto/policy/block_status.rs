@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a failed command means to the block layer.
+
+use crate::format::status::{Code, Status};
+
+/// Classes of the block layer's status codes, without the kernel's numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BlockStatus {
+    /// Success.
+    Ok,
+    /// Out of space.
+    NoSpace,
+    /// The target cannot do this now.
+    Target,
+    /// The target does not do this.
+    NotSupported,
+    /// The medium failed.
+    Medium,
+    /// Data integrity checks failed.
+    Protection,
+    /// Another host's reservation forbids it.
+    ReservationConflict,
+    /// The way to the target failed.
+    Transport,
+    /// Too many active zones.
+    ZoneActiveResource,
+    /// Too many open zones.
+    ZoneOpenResource,
+    /// Any other error.
+    Io,
+}
+
+impl BlockStatus {
+    /// Classifies how a command ended, as Linux's NVMe host does.
+    #[must_use]
+    pub const fn of(status: Status) -> Self {
+        match status.code() {
+            Code::SUCCESS => Self::Ok,
+            Code::CAPACITY_EXCEEDED => Self::NoSpace,
+            Code::LBA_OUT_OF_RANGE | Code::COMMAND_INTERRUPTED | Code::NAMESPACE_NOT_READY => {
+                Self::Target
+            }
+            Code::CONFLICTING_ATTRIBUTES
+            | Code::INVALID_OPCODE
+            | Code::INVALID_FIELD
+            | Code::INVALID_NAMESPACE => Self::NotSupported,
+            Code::WRITE_FAULT
+            | Code::UNRECOVERED_READ_ERROR
+            | Code::UNWRITTEN_BLOCK
+            | Code::ACCESS_DENIED
+            | Code::READ_ONLY_RANGE
+            | Code::COMPARE_FAILURE => Self::Medium,
+            Code::GUARD_CHECK_ERROR
+            | Code::APPLICATION_TAG_CHECK_ERROR
+            | Code::REFERENCE_TAG_CHECK_ERROR
+            | Code::INVALID_PROTECTION_INFORMATION => Self::Protection,
+            Code::RESERVATION_CONFLICT => Self::ReservationConflict,
+            Code::HOST_PATH_ERROR => Self::Transport,
+            Code::ZONE_TOO_MANY_ACTIVE => Self::ZoneActiveResource,
+            Code::ZONE_TOO_MANY_OPEN => Self::ZoneOpenResource,
+            _ => Self::Io,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By number, from the Linux host's table: every other code is `Io`.
+    const NOT_IO: &[(u16, BlockStatus)] = &[
+        (0x000, BlockStatus::Ok),
+        (0x001, BlockStatus::NotSupported),
+        (0x002, BlockStatus::NotSupported),
+        (0x00b, BlockStatus::NotSupported),
+        (0x021, BlockStatus::Target),
+        (0x080, BlockStatus::Target),
+        (0x081, BlockStatus::NoSpace),
+        (0x082, BlockStatus::Target),
+        (0x083, BlockStatus::ReservationConflict),
+        (0x180, BlockStatus::NotSupported),
+        (0x181, BlockStatus::Protection),
+        (0x182, BlockStatus::Medium),
+        (0x1bd, BlockStatus::ZoneActiveResource),
+        (0x1be, BlockStatus::ZoneOpenResource),
+        (0x280, BlockStatus::Medium),
+        (0x281, BlockStatus::Medium),
+        (0x282, BlockStatus::Protection),
+        (0x283, BlockStatus::Protection),
+        (0x284, BlockStatus::Protection),
+        (0x285, BlockStatus::Medium),
+        (0x286, BlockStatus::Medium),
+        (0x287, BlockStatus::Medium),
+        (0x370, BlockStatus::Transport),
+    ];
+
+    #[test]
+    fn every_status() {
+        for field in 0..=u16::MAX {
+            let status = Status::from_wire(field);
+            let expected = NOT_IO
+                .iter()
+                .find(|(code, _)| *code == status.get() & 0x7ff)
+                .map_or(BlockStatus::Io, |(_, class)| *class);
+            assert_eq!(BlockStatus::of(status), expected, "{status:?}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Namespaces of one controller that say that they are the same one.
+//!
+//! Whoever looks for a disk by an identifier could find either, and it is not the same data: so only
+//! one of them gets a disk.
+
+use crate::format::identify::NamespaceIds;
+
+/// What a namespace that was found says it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Claim {
+    /// Its number.
+    pub nsid: u32,
+    /// What identifies it.
+    pub ids: NamespaceIds,
+    /// There is a disk of it, by these identifiers.
+    pub has_disk: bool,
+    /// The namespace that has the identifiers, once that is settled.
+    holder: Option<u32>,
+}
+
+impl Claim {
+    /// Of a namespace.
+    #[must_use]
+    pub const fn new(nsid: u32, ids: NamespaceIds, has_disk: bool) -> Self {
+        Self {
+            nsid,
+            ids,
+            has_disk,
+            holder: None,
+        }
+    }
+
+    /// The other namespace that has an identifier of this one, once that is settled.
+    #[must_use]
+    pub fn other(&self) -> Option<u32> {
+        self.holder.filter(|holder| *holder != self.nsid)
+    }
+
+    fn is_good(&self) -> bool {
+        self.holder == Some(self.nsid)
+    }
+}
+
+/// Settles which claims are good: those of disks that are there come before others, and then those
+/// that come first. No two have the same number.
+pub fn settle(claims: &mut [Claim]) {
+    for has_disk in [true, false] {
+        for at in 0..claims.len() {
+            let Some(claim) = claims.get(at).filter(|claim| claim.has_disk == has_disk) else {
+                continue;
+            };
+            let mut good = claims.iter().filter(|other| other.is_good());
+            let other = good.find(|other| other.ids.shares_one_with(&claim.ids));
+            let holder = other.unwrap_or(claim).nsid;
+            if let Some(claim) = claims.get_mut(at) {
+                claim.holder = Some(holder);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::uuid::Uuid;
+
+    fn ids(eui64: u8, nguid: u8, uuid: u8) -> NamespaceIds {
+        let one = |byte| (byte != 0).then_some(byte);
+        NamespaceIds {
+            eui64: one(eui64).map(|byte| [byte; 8]),
+            nguid: one(nguid).map(|byte| [byte; 16]),
+            uuid: one(uuid).map(|byte| Uuid::from_bytes([byte; 16])),
+            command_set: 0,
+        }
+    }
+
+    /// The other namespaces of claims with these identifiers and disks, numbered from 1.
+    fn others(claims: &[(NamespaceIds, bool)]) -> Vec<u32> {
+        let claims = (1..).zip(claims);
+        let mut claims: Vec<Claim> = claims
+            .map(|(nsid, (ids, has_disk))| Claim::new(nsid, *ids, *has_disk))
+            .collect();
+        assert!(claims.iter().all(|claim| claim.other().is_none()));
+        settle(&mut claims);
+        claims
+            .iter()
+            .map(|claim| claim.other().unwrap_or(0))
+            .collect()
+    }
+
+    #[test]
+    fn each_kind_of_identifier_counts() {
+        for twin in [ids(1, 0, 0), ids(0, 2, 0), ids(0, 0, 3), ids(9, 2, 9)] {
+            assert_eq!(others(&[(ids(1, 2, 3), false), (twin, false)]), [0, 1]);
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_the_same() {
+        let (none, own) = (ids(0, 0, 0), ids(4, 5, 6));
+        // The same bytes as identifiers of different kinds, too.
+        let list = [none, none, ids(1, 2, 0), ids(0, 1, 2), own];
+        assert_eq!(others(&list.map(|ids| (ids, false))), [0; 5]);
+        assert_eq!(others(&[]), []);
+    }
+
+    #[test]
+    fn who_has_a_disk_keeps_it() {
+        let same = ids(0, 1, 0);
+        assert_eq!(others(&[(same, false), (same, true)]), [2, 0]);
+        assert_eq!(others(&[(same, true), (same, true)]), [0, 1]);
+        let list = [(same, false), (same, false), (same, true), (same, false)];
+        assert_eq!(others(&list), [3, 3, 0, 3]);
+    }
+
+    #[test]
+    fn who_is_refused_takes_nothing() {
+        // The second is as the first and as the third, which are not alike.
+        let list = [ids(0, 1, 0), ids(0, 1, 2), ids(0, 0, 2)];
+        assert_eq!(others(&list.map(|ids| (ids, false))), [0, 1, 0]);
+    }
+}

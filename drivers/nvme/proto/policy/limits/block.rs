@@ -1,0 +1,685 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a disk of a namespace can do.
+
+use super::transfer::{sectors_of_pages, SECTOR_SHIFT};
+use crate::format::identify::{
+    Controller, IndependentNamespace, Namespace, NvmController, NvmNamespace,
+};
+use crate::format::property::Version;
+use crate::format::sqe::BlockCount;
+use core::fmt;
+
+/// What is the same for all disks of a controller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ControllerInputs<'a> {
+    /// What the controller is.
+    pub controller: &'a Controller,
+    /// What it is for the NVM command set; the default where it does not say.
+    pub nvm: NvmController,
+    /// [`crate::format::property::Property::Version`].
+    pub version: Version,
+    /// [`crate::format::property::Capabilities::min_page_shift`].
+    pub min_page_shift: u8,
+    /// [`super::transfer::max_sectors`].
+    pub max_sectors: u32,
+    /// Largest block that the block layer can have, as a power of two.
+    pub max_block_shift: u8,
+}
+
+/// What the disk's own namespace is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NamespaceInputs<'a> {
+    /// What the namespace is.
+    pub namespace: &'a Namespace,
+    /// What it is for the NVM command set; the default where its controller
+    /// does not say.
+    pub nvm: NvmNamespace,
+    /// What it is for any; the default where its controller does not say.
+    pub independent: IndependentNamespace,
+    /// Its command set: [`crate::format::identify::NamespaceIds::command_set`].
+    pub command_set: u8,
+}
+
+/// Limits and features of a disk. Sizes are in bytes, and a sector has 512.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockLimits {
+    /// Size of a block, as a power of two.
+    pub block_shift: u8,
+    /// Size of the disk.
+    pub capacity_sectors: u64,
+    /// What is written as a whole or not at all: a power of two.
+    pub physical_block_size: u32,
+    /// Preferred least size of a write.
+    pub io_min: u32,
+    /// Preferred size of a write; 0 for unknown.
+    pub io_opt: u32,
+    /// Most sectors of a read or write.
+    pub max_sectors: u32,
+    /// A read or write should not cross a multiple of this, which is a power
+    /// of two; 0 for none.
+    pub chunk_sectors: u32,
+    /// What can be discarded; `None` where nothing can.
+    pub discard: Option<DiscardLimits>,
+    /// Most sectors of a Write Zeroes; 0 where there is no such command.
+    pub max_write_zeroes_sectors: u32,
+    /// Whether blocks that Write Zeroes deallocates read as zeroes.
+    pub write_zeroes_may_deallocate: bool,
+    /// Whether writes are safe only once flushed, or with force unit access.
+    pub write_cache: bool,
+    /// Whether the medium rotates.
+    pub rotational: bool,
+    /// Whether nothing can be written.
+    pub read_only: bool,
+}
+
+/// What can be discarded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DiscardLimits {
+    /// Discards of less, or not aligned to it, may do nothing.
+    pub granularity: u32,
+    /// Most sectors, of all ranges.
+    pub max_sectors: u32,
+    /// Most ranges: 1 to 256.
+    pub max_ranges: u16,
+}
+
+/// Why a namespace cannot be a disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// It has another command set than NVM.
+    CommandSet(u8),
+    /// It has no capacity, as one that is not attached to the controller.
+    NotAttached,
+    /// Its blocks are smaller than a sector, or larger than the block layer
+    /// can have: the power of two.
+    BlockShift(u8),
+    /// It has so many bytes of metadata for each block, which would be lost.
+    Metadata(u16),
+    /// Its size, in blocks, is more than the block layer can have.
+    Size(u64),
+    /// A block is more than a command can transfer: the power of two.
+    Transfer(u8),
+}
+
+impl BlockLimits {
+    /// The limits of the disk of a namespace.
+    pub fn agree(
+        controller: &ControllerInputs<'_>,
+        inputs: &NamespaceInputs<'_>,
+    ) -> Result<Self, Refusal> {
+        let blocks = Blocks::of(controller, inputs)?;
+        let namespace = inputs.namespace;
+        let write = WriteSizes::of(controller, namespace, blocks);
+        let write_zeroes = write_zeroes_sectors(controller, blocks);
+        Ok(Self {
+            block_shift: blocks.shift,
+            capacity_sectors: blocks.capacity_sectors(namespace.size)?,
+            physical_block_size: write.physical,
+            io_min: write.least,
+            io_opt: write.optimal,
+            max_sectors: blocks.transfer_sectors(controller.max_sectors)?,
+            chunk_sectors: chunk_sectors(namespace, blocks),
+            discard: discard(controller, inputs, blocks),
+            max_write_zeroes_sectors: write_zeroes,
+            write_zeroes_may_deallocate: write_zeroes > 0 && namespace.deallocated_reads_zero(),
+            write_cache: controller.controller.has_write_cache()
+                && !inputs.independent.no_write_cache,
+            rotational: inputs.independent.rotational,
+            read_only: namespace.write_protected,
+        })
+    }
+}
+
+/// The blocks of a namespace: of 512 bytes, and of 1 GiB at most.
+#[derive(Clone, Copy)]
+struct Blocks {
+    shift: u8,
+    size: u32,
+}
+
+impl Blocks {
+    const MAX_SHIFT: u8 = 30;
+
+    /// The most sectors that have byte offsets of 63 bits.
+    const MAX_SECTORS: u64 = i64::MAX.unsigned_abs() >> SECTOR_SHIFT;
+
+    fn of(
+        controller: &ControllerInputs<'_>,
+        inputs: &NamespaceInputs<'_>,
+    ) -> Result<Self, Refusal> {
+        let format = inputs.namespace.format;
+        let shift = format.data_shift;
+        if inputs.command_set != 0 {
+            return Err(Refusal::CommandSet(inputs.command_set));
+        }
+        if inputs.namespace.capacity == 0 {
+            return Err(Refusal::NotAttached);
+        }
+        if shift < SECTOR_SHIFT || shift > controller.max_block_shift.min(Self::MAX_SHIFT) {
+            return Err(Refusal::BlockShift(shift));
+        }
+        if format.metadata_size != 0 {
+            return Err(Refusal::Metadata(format.metadata_size));
+        }
+        Ok(Self {
+            shift,
+            size: 1u32.checked_shl(shift.into()).unwrap_or(u32::MAX),
+        })
+    }
+
+    /// Sectors of a block.
+    const fn sectors(self) -> u32 {
+        self.size >> SECTOR_SHIFT
+    }
+
+    fn capacity_sectors(self, blocks: u64) -> Result<u64, Refusal> {
+        blocks
+            .checked_mul(u64::from(self.sectors()))
+            .filter(|sectors| *sectors <= Self::MAX_SECTORS)
+            .ok_or(Refusal::Size(blocks))
+    }
+
+    /// What of a command's most sectors are whole blocks.
+    fn transfer_sectors(self, most: u32) -> Result<u32, Refusal> {
+        match self.whole(most) {
+            0 => Err(Refusal::Transfer(self.shift)),
+            sectors => Ok(sectors),
+        }
+    }
+
+    /// `sectors`, less those of a block that is not whole.
+    const fn whole(self, sectors: u32) -> u32 {
+        // The size is a power of two.
+        sectors & !self.sectors().wrapping_sub(1)
+    }
+
+    /// Sectors of `blocks`, as far as they can be counted.
+    fn limit_sectors(self, blocks: u64) -> u32 {
+        let sectors = blocks.saturating_mul(u64::from(self.sectors()));
+        self.whole(u32::try_from(sectors).unwrap_or(u32::MAX))
+    }
+
+    /// Bytes of `blocks`, or of one where they cannot be counted.
+    fn bytes(self, blocks: u32) -> u32 {
+        self.size.checked_mul(blocks).unwrap_or(self.size)
+    }
+}
+
+/// Takes a count that is stored less one.
+fn from_zero_based(count: u16) -> u32 {
+    u32::from(count).saturating_add(1)
+}
+
+/// Sizes in bytes that writes should have.
+struct WriteSizes {
+    physical: u32,
+    least: u32,
+    optimal: u32,
+}
+
+impl WriteSizes {
+    fn of(controller: &ControllerInputs<'_>, namespace: &Namespace, blocks: Blocks) -> Self {
+        let mut least = blocks.size;
+        let mut optimal = 0;
+        if namespace.performance(controller.version).any() {
+            least = blocks.bytes(from_zero_based(namespace.write_granularity_zero_based));
+            if namespace.optimal_write_zero_based != 0 {
+                optimal = blocks.bytes(from_zero_based(namespace.optimal_write_zero_based));
+            }
+        }
+        // File systems take it that a physical block is written as a whole.
+        let physical = least.min(Self::atomic(namespace, blocks));
+        Self {
+            physical: power_of_two_within(physical),
+            least,
+            optimal,
+        }
+    }
+
+    /// What is written as a whole if the power fails. The controller's own
+    /// value is not for namespaces of another format; boundaries at an offset
+    /// are nothing that the block layer knows.
+    fn atomic(namespace: &Namespace, blocks: Blocks) -> u32 {
+        if namespace.has_own_atomicity() && namespace.atomic_boundary_offset == 0 {
+            blocks.bytes(from_zero_based(namespace.atomic_write_zero_based))
+        } else {
+            blocks.size
+        }
+    }
+}
+
+/// The greatest power of two that is not more than `size`, which is not 0.
+fn power_of_two_within(size: u32) -> u32 {
+    1u32.checked_shl(size.checked_ilog2().unwrap_or(0))
+        .unwrap_or(1)
+}
+
+/// A boundary is for the block layer only if it is a power of two.
+fn chunk_sectors(namespace: &Namespace, blocks: Blocks) -> u32 {
+    let sectors = u32::from(namespace.io_boundary).checked_mul(blocks.sectors());
+    sectors
+        .filter(|sectors| sectors.is_power_of_two())
+        .unwrap_or(0)
+}
+
+/// The size of a Write Zeroes, where it has no limit of its own, is taken to
+/// have that of a write. Its blocks are counted in 16 bits.
+fn write_zeroes_sectors(inputs: &ControllerInputs<'_>, blocks: Blocks) -> u32 {
+    if !inputs.controller.has_write_zeroes() {
+        return 0;
+    }
+    let most = match inputs.nvm.write_zeroes_shift {
+        0 => inputs.max_sectors,
+        shift => sectors_of_pages(shift, inputs.min_page_shift),
+    };
+    blocks.whole(most.min(blocks.limit_sectors(BlockCount::MAX.into())))
+}
+
+fn discard(
+    controller: &ControllerInputs<'_>,
+    inputs: &NamespaceInputs<'_>,
+    blocks: Blocks,
+) -> Option<DiscardLimits> {
+    /// What a limit of 0 stands for.
+    const NONE: u64 = u64::MAX;
+    if !controller.controller.has_dataset_management() {
+        return None;
+    }
+    let nvm = &controller.nvm;
+    let range = match nvm.dataset_management_range_blocks {
+        0 => NONE,
+        most => u64::from(most),
+    };
+    let all = match nvm.dataset_management_blocks {
+        0 => NONE,
+        most => most,
+    };
+    let max_ranges = match nvm.dataset_management_ranges {
+        0 => 256,
+        most => u16::from(most),
+    };
+    // A discard may be all in one range.
+    let max_sectors = blocks.limit_sectors(range.min(all));
+    let granularity = discard_granularity(controller.version, inputs, blocks);
+    Some(DiscardLimits {
+        granularity,
+        max_sectors,
+        max_ranges,
+    })
+}
+
+/// The block layer has one number for granularity and alignment, so it gets
+/// the greater one. Where a namespace tells one of them twice, that which can
+/// be larger counts.
+fn discard_granularity(version: Version, inputs: &NamespaceInputs<'_>, blocks: Blocks) -> u32 {
+    let namespace = inputs.namespace;
+    let hints = namespace.performance(version);
+    let granularity = match inputs.nvm.deallocate_granularity {
+        large if hints.extended && large != 0 => large,
+        _ if hints.base => from_zero_based(namespace.deallocate_granularity_zero_based),
+        _ => 1,
+    };
+    let alignment = match inputs.nvm.deallocate_alignment {
+        large if hints.extended && large != 0 => large,
+        _ if hints.any() => from_zero_based(namespace.deallocate_alignment_zero_based),
+        _ => 1,
+    };
+    blocks.bytes(granularity.max(alignment))
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CommandSet(set) => write!(f, "command set {set} is not supported"),
+            Self::NotAttached => f.write_str("not attached to the controller"),
+            Self::BlockShift(shift) => write!(f, "blocks of 2^{shift} bytes are not supported"),
+            Self::Metadata(size) => write!(f, "{size} bytes of metadata a block are not supported"),
+            Self::Size(blocks) => write!(f, "{blocks} blocks are more than a disk can have"),
+            Self::Transfer(shift) => write!(f, "a block of 2^{shift} bytes exceeds a transfer"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Random;
+
+    /// What the limits follow from, for tests to change.
+    struct World {
+        controller: Controller,
+        nvm: NvmController,
+        version: Version,
+        max_sectors: u32,
+        max_block_shift: u8,
+        namespace: Namespace,
+        nvm_namespace: NvmNamespace,
+        independent: IndependentNamespace,
+        command_set: u8,
+    }
+
+    impl World {
+        /// A namespace of 1 GiB in blocks of 4 KiB; the controller has all
+        /// optional commands and says no more of them.
+        fn new() -> Self {
+            let mut controller = Controller::parse(&[0; 4096]).unwrap();
+            controller.optional_commands = (1 << 2) | (1 << 3);
+            let mut namespace = Namespace::parse(&[0; 4096]).unwrap();
+            namespace.format.data_shift = 12;
+            (namespace.size, namespace.capacity) = (1 << 18, 1 << 18);
+            Self {
+                controller,
+                nvm: NvmController::default(),
+                version: Version::new(2, 1, 0),
+                max_sectors: 2048,
+                max_block_shift: 12,
+                namespace,
+                nvm_namespace: NvmNamespace::parse(&[0; 4096]).unwrap(),
+                independent: IndependentNamespace::default(),
+                command_set: 0,
+            }
+        }
+
+        fn with(change: impl FnOnce(&mut Self)) -> Result<BlockLimits, Refusal> {
+            let mut world = Self::new();
+            change(&mut world);
+            world.agree()
+        }
+
+        fn agree(&self) -> Result<BlockLimits, Refusal> {
+            let controller = ControllerInputs {
+                controller: &self.controller,
+                nvm: self.nvm,
+                version: self.version,
+                min_page_shift: 12,
+                max_sectors: self.max_sectors,
+                max_block_shift: self.max_block_shift,
+            };
+            let inputs = NamespaceInputs {
+                namespace: &self.namespace,
+                nvm: self.nvm_namespace,
+                independent: self.independent,
+                command_set: self.command_set,
+            };
+            BlockLimits::agree(&controller, &inputs)
+        }
+    }
+
+    #[test]
+    fn plain_namespace() {
+        let expected = BlockLimits {
+            block_shift: 12,
+            capacity_sectors: 1 << 21,
+            physical_block_size: 4096,
+            io_min: 4096,
+            io_opt: 0,
+            max_sectors: 2048,
+            chunk_sectors: 0,
+            discard: Some(DiscardLimits {
+                granularity: 4096,
+                max_sectors: 0xffff_fff8,
+                max_ranges: 256,
+            }),
+            max_write_zeroes_sectors: 2048,
+            write_zeroes_may_deallocate: false,
+            write_cache: false,
+            rotational: false,
+            read_only: false,
+        };
+        assert_eq!(World::with(|_| ()), Ok(expected));
+    }
+
+    #[test]
+    fn refusals() {
+        let cases = [
+            (World::with(|w| w.command_set = 2), Refusal::CommandSet(2)),
+            (
+                World::with(|w| w.namespace.capacity = 0),
+                Refusal::NotAttached,
+            ),
+            (
+                World::with(|w| w.namespace.format.data_shift = 0),
+                Refusal::BlockShift(0),
+            ),
+            (
+                World::with(|w| w.namespace.format.data_shift = 8),
+                Refusal::BlockShift(8),
+            ),
+            (
+                World::with(|w| w.namespace.format.data_shift = 13),
+                Refusal::BlockShift(13),
+            ),
+            (
+                World::with(|w| w.namespace.format.data_shift = 255),
+                Refusal::BlockShift(255),
+            ),
+            (
+                World::with(|w| (w.namespace.format.data_shift, w.max_block_shift) = (255, 255)),
+                Refusal::BlockShift(255),
+            ),
+            (
+                World::with(|w| w.namespace.format.metadata_size = 8),
+                Refusal::Metadata(8),
+            ),
+            (
+                World::with(|w| w.namespace.size = u64::MAX),
+                Refusal::Size(u64::MAX),
+            ),
+            (
+                World::with(|w| w.namespace.size = 1 << 51),
+                Refusal::Size(1 << 51),
+            ),
+            (World::with(|w| w.max_sectors = 7), Refusal::Transfer(12)),
+            (World::with(|w| w.max_sectors = 0), Refusal::Transfer(12)),
+        ];
+        for (refused, refusal) in cases {
+            assert_eq!(refused, Err(refusal));
+            assert!(!refusal.to_string().is_empty());
+        }
+    }
+
+    #[test]
+    fn block_sizes_and_capacity() {
+        for (shift, size, sectors) in [
+            (9, 1, 1),
+            (9, i64::MAX as u64 >> 9, i64::MAX as u64 >> 9),
+            (12, (1 << 51) - 1, ((1 << 51) - 1) << 3),
+            (12, 0, 0),
+        ] {
+            let limits = World::with(|w| {
+                (w.namespace.format.data_shift, w.namespace.size) = (shift, size);
+            });
+            let limits = limits.unwrap();
+            assert_eq!(
+                (limits.block_shift, limits.capacity_sectors),
+                (shift, sectors)
+            );
+        }
+        let large = World::with(|w| (w.namespace.format.data_shift, w.max_block_shift) = (16, 16));
+        assert_eq!(large.unwrap().max_sectors, 2048);
+        let uneven = World::with(|w| w.max_sectors = 2047);
+        assert_eq!(uneven.unwrap().max_sectors, 2040);
+    }
+
+    #[test]
+    fn write_sizes() {
+        // Features, granularity, optimal, atomic, boundary offset.
+        let cases = [
+            ((0x00, 15, 31, 15, 0), (4096, 4096, 0)),
+            ((0x10, 15, 31, 15, 0), (4096, 65536, 131_072)),
+            ((0x12, 15, 31, 15, 0), (65536, 65536, 131_072)),
+            ((0x12, 15, 0, 3, 0), (16384, 65536, 0)),
+            ((0x12, 15, 0, 15, 1), (4096, 65536, 0)),
+            ((0x12, 4, 0, 15, 0), (16384, 20480, 0)),
+            ((0x02, 15, 0, 15, 0), (4096, 4096, 0)),
+            ((0x20, 15, 31, 0, 0), (4096, 65536, 131_072)),
+        ];
+        for ((features, granularity, optimal, atomic, offset), (physical, least, best)) in cases {
+            let limits = World::with(|w| {
+                w.namespace.features = features;
+                w.namespace.write_granularity_zero_based = granularity;
+                w.namespace.optimal_write_zero_based = optimal;
+                w.namespace.atomic_write_zero_based = atomic;
+                w.namespace.atomic_boundary_offset = offset;
+            });
+            let limits = limits.unwrap();
+            let actual = (limits.physical_block_size, limits.io_min, limits.io_opt);
+            assert_eq!(actual, (physical, least, best), "{features:#x}");
+        }
+    }
+
+    #[test]
+    fn boundaries() {
+        for (boundary, sectors) in [(0, 0), (1, 8), (256, 2048), (255, 0), (0x8000, 0x4_0000)] {
+            let limits = World::with(|w| w.namespace.io_boundary = boundary).unwrap();
+            assert_eq!(limits.chunk_sectors, sectors);
+        }
+    }
+
+    #[test]
+    fn discards() {
+        let discard = |ranges, range_blocks, blocks| {
+            let limits = World::with(|w| {
+                w.nvm.dataset_management_ranges = ranges;
+                w.nvm.dataset_management_range_blocks = range_blocks;
+                w.nvm.dataset_management_blocks = blocks;
+            });
+            let discard = limits.unwrap().discard.unwrap();
+            (discard.max_ranges, discard.max_sectors)
+        };
+        assert_eq!(discard(0, 0, 0), (256, 0xffff_fff8));
+        assert_eq!(discard(255, 1, 0), (255, 8));
+        assert_eq!(discard(1, 100, 10), (1, 80));
+        assert_eq!(discard(1, 10, 100), (1, 80));
+        assert_eq!(discard(1, u32::MAX, u64::MAX), (1, 0xffff_fff8));
+        let none = World::with(|w| w.controller.optional_commands = !(1 << 2)).unwrap();
+        assert_eq!(none.discard, None);
+    }
+
+    #[test]
+    fn discard_granularities() {
+        // Features, the four hints (granularity, alignment; small, large).
+        let cases = [
+            (0x00, (7, 3, 32, 64), 1),
+            (0x10, (7, 3, 32, 64), 8),
+            (0x10, (3, 7, 32, 64), 8),
+            (0x20, (7, 3, 32, 16), 32),
+            (0x20, (7, 3, 0, 0), 4),
+            (0x20, (7, 3, 0, 64), 64),
+            (0x30, (7, 3, 0, 0), 8),
+            (0x30, (7, 3, 2, 2), 2),
+            (0x30, (7, 3, u32::MAX, 2), 1),
+        ];
+        for (features, (granularity, alignment, large, large_alignment), blocks) in cases {
+            let limits = World::with(|w| {
+                w.namespace.features = features;
+                w.namespace.deallocate_granularity_zero_based = granularity;
+                w.namespace.deallocate_alignment_zero_based = alignment;
+                w.nvm_namespace.deallocate_granularity = large;
+                w.nvm_namespace.deallocate_alignment = large_alignment;
+            });
+            let discard = limits.unwrap().discard.unwrap();
+            assert_eq!(discard.granularity, 4096 * blocks, "{features:#x} {large}");
+        }
+    }
+
+    #[test]
+    fn write_zeroes() {
+        for (shift, block_shift, sectors) in [
+            (0, 12, 2048),
+            (1, 12, 16),
+            (13, 12, 65536),
+            (255, 12, 65536 * 8),
+            (255, 9, 65536),
+            (20, 9, 65536),
+        ] {
+            let limits = World::with(|w| {
+                w.nvm.write_zeroes_shift = shift;
+                w.namespace.format.data_shift = block_shift;
+            });
+            assert_eq!(limits.unwrap().max_write_zeroes_sectors, sectors, "{shift}");
+        }
+        let none = World::with(|w| {
+            w.controller.optional_commands = !(1 << 3);
+            w.namespace.deallocation = 0x09;
+        });
+        let none = none.unwrap();
+        assert_eq!(none.max_write_zeroes_sectors, 0);
+        assert!(!none.write_zeroes_may_deallocate);
+        let deallocate = World::with(|w| w.namespace.deallocation = 0x09).unwrap();
+        assert!(deallocate.write_zeroes_may_deallocate);
+    }
+
+    #[test]
+    fn features() {
+        let cached = World::with(|w| w.controller.write_cache = 1).unwrap();
+        assert!(cached.write_cache);
+        let uncached = World::with(|w| {
+            w.controller.write_cache = 1;
+            w.independent.no_write_cache = true;
+        });
+        assert!(!uncached.unwrap().write_cache);
+        assert!(
+            World::with(|w| w.namespace.write_protected = true)
+                .unwrap()
+                .read_only
+        );
+        assert!(
+            World::with(|w| w.independent.rotational = true)
+                .unwrap()
+                .rotational
+        );
+    }
+
+    /// What the block layer refuses or miscounts must not come out of any
+    /// bytes that go in.
+    #[test]
+    fn any_namespace() {
+        let mut random = Random::new(8);
+        let mut data = [0; 4096];
+        let mut disks = 0;
+        for _ in 0..3000 {
+            let mut world = World::new();
+            random.fill(&mut data);
+            world.namespace = Namespace::parse(&data).unwrap();
+            world.namespace.format.data_shift = 7 + random.below(12) as u8;
+            world.namespace.format.metadata_size = 0;
+            world.namespace.size >>= random.below(64);
+            world.max_block_shift = 16;
+            world.nvm = NvmController::parse(&data).unwrap();
+            world.nvm_namespace = NvmNamespace::parse(&data).unwrap();
+            world.controller = Controller::parse(&data).unwrap();
+            world.max_sectors = random.below(32768) as u32;
+            if let Ok(limits) = world.agree() {
+                check(&limits);
+                disks += 1;
+            }
+        }
+        assert!(disks > 500, "{disks}");
+    }
+
+    fn check(limits: &BlockLimits) {
+        let block = 1u32 << limits.block_shift;
+        let sectors = block >> 9;
+        assert!((9..=16).contains(&limits.block_shift));
+        assert!(limits.physical_block_size.is_power_of_two());
+        assert!(limits.physical_block_size >= block && limits.physical_block_size <= limits.io_min);
+        assert!(limits.io_min % block == 0 && limits.io_opt % block == 0);
+        assert!(limits.max_sectors >= sectors && limits.max_sectors % sectors == 0);
+        assert!(limits.max_sectors / sectors <= BlockCount::MAX);
+        assert!(limits.chunk_sectors == 0 || limits.chunk_sectors.is_power_of_two());
+        assert!(limits.chunk_sectors % sectors == 0);
+        assert!(limits.max_write_zeroes_sectors % sectors == 0);
+        assert!(limits.max_write_zeroes_sectors / sectors <= BlockCount::MAX);
+        assert!(limits
+            .capacity_sectors
+            .checked_mul(512)
+            .is_some_and(|n| i64::try_from(n).is_ok()));
+        if let Some(discard) = limits.discard {
+            assert!(discard.max_sectors >= sectors && discard.max_sectors % sectors == 0);
+            assert!(discard.granularity >= block && discard.granularity % block == 0);
+            assert!((1..=256).contains(&discard.max_ranges));
+        }
+    }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Whether a controller can be used at all.
+
+use crate::format::identify::{Controller, ControllerType};
+use core::fmt;
+
+/// Why a controller cannot be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// It is another one than Connect has returned.
+    ControllerId {
+        /// Returned by Connect.
+        connected: u16,
+        /// Returned by Identify.
+        identified: u16,
+    },
+    /// It has no I/O queues: what kind it is.
+    Kind(ControllerType),
+    /// It has no keep alive timer.
+    NoKeepAlive,
+    /// It has no keyed data block descriptors.
+    NoKeyedSgl,
+    /// Its I/O commands do not fit capsules, of so many units of 16 bytes.
+    CommandCapsule(u32),
+    /// Its I/O responses do not fit capsules, of so many units of 16 bytes.
+    ResponseCapsule(u32),
+}
+
+/// Checks that a controller can be used for I/O over RDMA.
+pub fn check(controller: &Controller, connected: u16) -> Result<(), Refusal> {
+    let identified = controller.controller_id;
+    if identified != connected {
+        return Err(Refusal::ControllerId {
+            connected,
+            identified,
+        });
+    }
+    if !matches!(
+        controller.kind,
+        ControllerType::Unknown | ControllerType::Io
+    ) {
+        return Err(Refusal::Kind(controller.kind));
+    }
+    if controller.keep_alive_granularity == 0 {
+        return Err(Refusal::NoKeepAlive);
+    }
+    if !controller.has_keyed_sgl() {
+        return Err(Refusal::NoKeyedSgl);
+    }
+    check_sizes(controller)
+}
+
+fn check_sizes(controller: &Controller) -> Result<(), Refusal> {
+    const COMMAND_UNITS: u32 = 4;
+    const RESPONSE_UNITS: u32 = 1;
+    if controller.io_command_capsule_size < COMMAND_UNITS {
+        return Err(Refusal::CommandCapsule(controller.io_command_capsule_size));
+    }
+    if controller.io_response_capsule_size < RESPONSE_UNITS {
+        return Err(Refusal::ResponseCapsule(
+            controller.io_response_capsule_size,
+        ));
+    }
+    Ok(())
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ControllerId {
+                connected,
+                identified,
+            } => {
+                write!(
+                    f,
+                    "connected to controller {connected}, identified {identified}"
+                )
+            }
+            Self::Kind(kind) => write!(f, "not an I/O controller but {kind}"),
+            Self::NoKeepAlive => f.write_str("no keep alive timer"),
+            Self::NoKeyedSgl => f.write_str("no keyed SGL data block descriptors"),
+            Self::CommandCapsule(units) => {
+                write!(f, "I/O command capsules of {units} units are too small")
+            }
+            Self::ResponseCapsule(units) => {
+                write!(f, "I/O response capsules of {units} units are too small")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usable() -> Controller {
+        let mut controller = Controller::parse(&[0; 4096]).unwrap();
+        controller.controller_id = 7;
+        controller.kind = ControllerType::Io;
+        controller.keep_alive_granularity = 10;
+        controller.sgl_support = 1 << 2;
+        controller.io_command_capsule_size = 4;
+        controller.io_response_capsule_size = 1;
+        controller
+    }
+
+    #[test]
+    fn usable_controllers() {
+        assert_eq!(check(&usable(), 7), Ok(()));
+        let older = Controller {
+            kind: ControllerType::Unknown,
+            ..usable()
+        };
+        assert_eq!(check(&older, 7), Ok(()));
+    }
+
+    #[test]
+    fn refusals() {
+        let discovery = ControllerType::Discovery;
+        let cases = [
+            (
+                Controller {
+                    controller_id: 8,
+                    ..usable()
+                },
+                Refusal::ControllerId {
+                    connected: 7,
+                    identified: 8,
+                },
+            ),
+            (
+                Controller {
+                    kind: discovery,
+                    ..usable()
+                },
+                Refusal::Kind(discovery),
+            ),
+            (
+                Controller {
+                    keep_alive_granularity: 0,
+                    ..usable()
+                },
+                Refusal::NoKeepAlive,
+            ),
+            (
+                Controller {
+                    sgl_support: !(1 << 2),
+                    ..usable()
+                },
+                Refusal::NoKeyedSgl,
+            ),
+            (
+                Controller {
+                    io_command_capsule_size: 3,
+                    ..usable()
+                },
+                Refusal::CommandCapsule(3),
+            ),
+            (
+                Controller {
+                    io_response_capsule_size: 0,
+                    ..usable()
+                },
+                Refusal::ResponseCapsule(0),
+            ),
+        ];
+        for (controller, refusal) in cases {
+            assert_eq!(check(&controller, 7), Err(refusal));
+            assert!(!refusal.to_string().is_empty());
+        }
+    }
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How many queues there are, and how large.
+
+use core::fmt;
+use core::num::NonZeroU16;
+
+/// Entries of the admin queue.
+pub const ADMIN_ENTRIES: u16 = 32;
+
+/// Most entries of an I/O queue over RDMA.
+pub const MAX_ENTRIES: u16 = 256;
+
+/// Least entries of an I/O queue: one stays empty, one is for Connect, one for
+/// I/O.
+pub const MIN_ENTRIES: u16 = 3;
+
+/// Size of an I/O queue.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct QueueSize(u16);
+
+/// What the size of an I/O queue follows from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SizeInputs {
+    /// What the user asks for.
+    pub requested: u16,
+    /// What the RDMA device can have: see [`device_entries`].
+    pub device: u16,
+    /// [`crate::format::property::Capabilities::max_queue_entries_zero_based`].
+    pub max_entries_zero_based: u16,
+    /// [`crate::format::identify::Controller::max_commands`]. Targets have to tell it,
+    /// but 0 is known to occur: it is no limit.
+    pub max_commands: u16,
+}
+
+impl QueueSize {
+    /// The greatest size that all allow.
+    pub fn agree(inputs: &SizeInputs) -> Result<Self, TooSmall> {
+        let controller = inputs.max_entries_zero_based.saturating_add(1);
+        let commands = if inputs.max_commands == 0 {
+            u16::MAX
+        } else {
+            inputs.max_commands
+        };
+        let limits = [
+            (inputs.requested, SizeLimit::Requested),
+            (inputs.device, SizeLimit::Device),
+            (controller, SizeLimit::Controller),
+            (commands, SizeLimit::Commands),
+        ];
+        if let Some((entries, limit)) = limits.into_iter().find(|(n, _)| *n < MIN_ENTRIES) {
+            return Err(TooSmall { entries, limit });
+        }
+        let least = limits.into_iter().map(|(entries, _)| entries).min();
+        Ok(Self(least.unwrap_or(MAX_ENTRIES).min(MAX_ENTRIES)))
+    }
+
+    /// Entries of the queue.
+    #[must_use]
+    pub const fn entries(self) -> u16 {
+        self.0
+    }
+
+    /// The size as Connect and private data have it, which is also the number
+    /// of commands that can be outstanding.
+    #[must_use]
+    pub const fn zero_based(self) -> u16 {
+        self.0.saturating_sub(1)
+    }
+}
+
+/// What limits the size of a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SizeLimit {
+    /// The user's wish.
+    Requested,
+    /// The RDMA device.
+    Device,
+    /// The size of the controller's queues.
+    Controller,
+    /// The number of commands that the controller takes.
+    Commands,
+}
+
+/// A queue that would be too small for I/O.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TooSmall {
+    /// Entries that it could have.
+    pub entries: u16,
+    /// What allows no more.
+    pub limit: SizeLimit,
+}
+
+impl fmt::Display for TooSmall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limit = match self.limit {
+            SizeLimit::Requested => "requested queue size",
+            SizeLimit::Device => "queue size of the RDMA device",
+            SizeLimit::Controller => "queue size of the controller",
+            SizeLimit::Commands => "number of commands that the controller takes",
+        };
+        write!(f, "{limit} {} is less than {MIN_ENTRIES}", self.entries)
+    }
+}
+
+/// Entries of a queue that an RDMA device has room for, of which each needs
+/// three sends (registration, command, invalidation) and four completions
+/// (those and the response's), and a queue one of each to be drained with.
+#[must_use]
+pub fn device_entries(max_send_requests: u32, max_completions: u32) -> u16 {
+    let sends = max_send_requests.saturating_sub(1) / 3;
+    let completions = max_completions.saturating_sub(1) / 4;
+    u16::try_from(sends.min(completions)).unwrap_or(u16::MAX)
+}
+
+/// How many of the I/O queues asked for a controller grants, from the result
+/// of [`crate::format::sqe::Feature::NumberOfQueues`]: it may offer more.
+#[must_use]
+pub fn granted(requested: NonZeroU16, result: u32) -> NonZeroU16 {
+    let [low0, low1, high0, high1] = result.to_le_bytes();
+    let submission = u16::from_le_bytes([low0, low1]);
+    let completion = u16::from_le_bytes([high0, high1]);
+    // Both are less one.
+    requested.min(NonZeroU16::MIN.saturating_add(submission.min(completion)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INPUTS: SizeInputs = SizeInputs {
+        requested: 128,
+        device: 1000,
+        max_entries_zero_based: 1023,
+        max_commands: 0,
+    };
+
+    #[test]
+    fn sizes() {
+        let cases = [
+            (INPUTS, 128),
+            (
+                SizeInputs {
+                    requested: 1024,
+                    ..INPUTS
+                },
+                256,
+            ),
+            (
+                SizeInputs {
+                    device: 100,
+                    ..INPUTS
+                },
+                100,
+            ),
+            (
+                SizeInputs {
+                    max_entries_zero_based: 63,
+                    ..INPUTS
+                },
+                64,
+            ),
+            (
+                SizeInputs {
+                    max_entries_zero_based: u16::MAX,
+                    ..INPUTS
+                },
+                128,
+            ),
+            (
+                SizeInputs {
+                    max_commands: 32,
+                    ..INPUTS
+                },
+                32,
+            ),
+            (
+                SizeInputs {
+                    max_commands: 3,
+                    ..INPUTS
+                },
+                3,
+            ),
+        ];
+        for (inputs, entries) in cases {
+            let size = QueueSize::agree(&inputs).unwrap();
+            assert_eq!((size.entries(), size.zero_based()), (entries, entries - 1));
+        }
+    }
+
+    #[test]
+    fn too_small_sizes() {
+        let cases = [
+            (
+                SizeInputs {
+                    requested: 0,
+                    ..INPUTS
+                },
+                0,
+                SizeLimit::Requested,
+            ),
+            (
+                SizeInputs {
+                    device: 2,
+                    ..INPUTS
+                },
+                2,
+                SizeLimit::Device,
+            ),
+            (
+                SizeInputs {
+                    max_entries_zero_based: 1,
+                    ..INPUTS
+                },
+                2,
+                SizeLimit::Controller,
+            ),
+            (
+                SizeInputs {
+                    max_entries_zero_based: 0,
+                    ..INPUTS
+                },
+                1,
+                SizeLimit::Controller,
+            ),
+            (
+                SizeInputs {
+                    max_commands: 1,
+                    ..INPUTS
+                },
+                1,
+                SizeLimit::Commands,
+            ),
+        ];
+        for (inputs, entries, limit) in cases {
+            let refused = TooSmall { entries, limit };
+            assert_eq!(QueueSize::agree(&inputs), Err(refused));
+            assert!(refused.to_string().contains(&format!(" {entries} ")));
+        }
+    }
+
+    #[test]
+    fn device_room() {
+        for (sends, completions, entries) in [
+            (0, 0, 0),
+            (1, 1, 0),
+            (385, 513, 128),
+            (384, 513, 127),
+            (385, 512, 127),
+            (u32::MAX, u32::MAX, u16::MAX),
+        ] {
+            assert_eq!(device_entries(sends, completions), entries);
+            if entries < u16::MAX {
+                let entries = u32::from(entries);
+                assert!(3 * entries < sends.max(1) && 4 * entries < completions.max(1));
+            }
+        }
+    }
+
+    #[test]
+    fn granted_queues() {
+        for (requested, result, expected) in [
+            (4, 0x0003_0003, 4),
+            (4, 0x0001_0003, 2),
+            (4, 0x0003_0000, 1),
+            (4, 0xffff_ffff, 4),
+            (65535, 0xffff_ffff, 65535),
+            (65535, 0xfffe_fffd, 65534),
+        ] {
+            let requested = NonZeroU16::new(requested).unwrap();
+            assert_eq!(granted(requested, result).get(), expected, "{result:#x}");
+        }
+    }
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What becomes of a controller and its I/O after a loss, as time goes by.
+
+use crate::policy::backoff::Backoff;
+
+/// What a user allows after a loss. Times are in milliseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// The longest pause between attempts to connect again.
+    pub longest_pause_ms: u32,
+    /// How long attempts go on; `None` for no end.
+    pub give_up_ms: Option<u32>,
+    /// How long I/O is held back; `None` for as long as attempts go on.
+    pub fail_io_ms: Option<u32>,
+}
+
+/// A moment between two attempts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Moment {
+    /// Milliseconds since the loss.
+    pub since_loss_ms: u32,
+    /// Milliseconds since the pause began.
+    pub since_attempt_ms: u32,
+    /// How many attempts there were.
+    pub attempts: u32,
+    /// Any number, the same for the whole pause.
+    pub random: u32,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// No more attempts.
+    GiveUp,
+    /// The next attempt, which must be over within this time.
+    Attempt {
+        /// Milliseconds; `None` if nothing limits it.
+        within_ms: Option<u32>,
+    },
+    /// Nothing, for a while.
+    Wait {
+        /// Milliseconds until something is to be done.
+        ms: u32,
+        /// Milliseconds until the next attempt.
+        attempt_ms: u32,
+    },
+}
+
+/// What counts of earlier losses when a connection is lost.
+///
+/// A target may hang up whenever it gets a certain command, which comes again with each
+/// connection. So one that does not hold does not end what the loss before it began: pauses go on
+/// to grow, and there is an end to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Earlier {
+    /// How many attempts there were.
+    pub attempts: u32,
+    /// Milliseconds without a connection.
+    pub lost_ms: u32,
+    /// The loss is that of a connection that did not hold.
+    relapse: bool,
+}
+
+impl Earlier {
+    /// A connection that stands for so long holds.
+    const HOLDS_MS: u32 = 10_000;
+
+    /// When attempts to connect again have succeeded: so many, after so many milliseconds, with
+    /// what counted already.
+    #[must_use]
+    pub fn until_connected(self, attempts: u32, lost_ms: u32) -> Self {
+        Self {
+            attempts,
+            lost_ms,
+            ..self
+        }
+    }
+
+    /// When the connection that was made then is lost, after it stood for so long.
+    ///
+    /// The time counts from the first connection that did not hold, and not from the loss before
+    /// it: who comes back at the last moment, and stumbles once, has all the time again.
+    #[must_use]
+    pub fn until_lost(self, stood_ms: u32) -> Self {
+        if stood_ms >= Self::HOLDS_MS {
+            return Self::default();
+        }
+        Self {
+            attempts: self.attempts,
+            lost_ms: if self.relapse { self.lost_ms } else { 0 },
+            relapse: true,
+        }
+    }
+}
+
+impl Limits {
+    /// Whether I/O is held back so long after a loss.
+    #[must_use]
+    pub fn hold_io(&self, since_loss_ms: u32) -> bool {
+        self.fail_io_ms.is_none_or(|limit| since_loss_ms < limit)
+    }
+
+    /// What is to be done at a moment between two attempts.
+    #[must_use]
+    pub fn action(&self, now: Moment) -> Action {
+        if self
+            .give_up_ms
+            .is_some_and(|limit| now.since_loss_ms >= limit)
+        {
+            return Action::GiveUp;
+        }
+        let pause = Backoff::new(self.longest_pause_ms).pause_ms(now.attempts, now.random);
+        let change = self.change_ms(now.since_loss_ms);
+        match pause.saturating_sub(now.since_attempt_ms) {
+            0 => Action::Attempt { within_ms: change },
+            attempt_ms => Action::Wait {
+                ms: change.map_or(attempt_ms, |change| change.min(attempt_ms)),
+                attempt_ms,
+            },
+        }
+    }
+
+    /// How long it is until a limit that has not passed does.
+    fn change_ms(&self, since_loss_ms: u32) -> Option<u32> {
+        [self.give_up_ms, self.fail_io_ms]
+            .into_iter()
+            .flatten()
+            .filter_map(|limit| limit.checked_sub(since_loss_ms))
+            .filter(|left| *left > 0)
+            .min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        longest_pause_ms: 1000,
+        give_up_ms: Some(60_000),
+        fail_io_ms: Some(5000),
+    };
+
+    fn at(since_loss_ms: u32, since_attempt_ms: u32) -> Moment {
+        Moment {
+            since_loss_ms,
+            since_attempt_ms,
+            attempts: 4,
+            random: 0,
+        }
+    }
+
+    #[test]
+    fn a_pause_ends_with_an_attempt() {
+        let wait = |ms, attempt_ms| Action::Wait { ms, attempt_ms };
+        assert_eq!(LIMITS.action(at(100, 0)), wait(1000, 1000));
+        assert_eq!(LIMITS.action(at(100, 999)), wait(1, 1));
+        // I/O is to fail before.
+        assert_eq!(LIMITS.action(at(4900, 100)), wait(100, 900));
+        assert_eq!(LIMITS.action(at(5000, 200)), wait(800, 800));
+        assert_eq!(
+            LIMITS.action(at(5000, 1000)),
+            Action::Attempt {
+                within_ms: Some(55_000)
+            }
+        );
+        assert_eq!(
+            LIMITS.action(at(4000, u32::MAX)),
+            Action::Attempt {
+                within_ms: Some(1000)
+            }
+        );
+    }
+
+    #[test]
+    fn attempts_end() {
+        assert_eq!(LIMITS.action(at(60_000, 1000)), Action::GiveUp);
+        assert_eq!(LIMITS.action(at(u32::MAX, 0)), Action::GiveUp);
+        let none = Limits {
+            give_up_ms: Some(0),
+            ..LIMITS
+        };
+        assert_eq!(none.action(at(0, 0)), Action::GiveUp);
+    }
+
+    #[test]
+    fn or_go_on_for_ever() {
+        let for_ever = Limits {
+            give_up_ms: None,
+            fail_io_ms: None,
+            ..LIMITS
+        };
+        assert_eq!(
+            for_ever.action(at(u32::MAX, 1000)),
+            Action::Attempt { within_ms: None }
+        );
+        assert!(for_ever.hold_io(u32::MAX));
+    }
+
+    #[test]
+    fn io_is_held_until_its_time_is_over() {
+        assert!(LIMITS.hold_io(4999));
+        assert!(!LIMITS.hold_io(5000));
+        let at_once = Limits {
+            fail_io_ms: Some(0),
+            ..LIMITS
+        };
+        assert!(!at_once.hold_io(0));
+    }
+
+    #[test]
+    fn a_connection_that_holds_begins_anew() {
+        let first = Earlier::default().until_connected(7, 50_000);
+        assert_eq!(first.until_lost(10_000), Earlier::default());
+        let again = first.until_lost(0).until_connected(9, 30_000);
+        assert_eq!(again.until_lost(10_000), Earlier::default());
+        assert_eq!(again.until_lost(u32::MAX), Earlier::default());
+    }
+
+    #[test]
+    fn one_that_does_not_hold_goes_on() {
+        let first = Earlier::default().until_connected(7, 59_999);
+        let second = first.until_lost(9999);
+        // The pauses grow at once, the time is a new one.
+        assert_eq!((second.attempts, second.lost_ms), (7, 0));
+        let third = second.until_connected(8, 20_000).until_lost(0);
+        assert_eq!((third.attempts, third.lost_ms), (8, 20_000));
+        let fourth = third.until_connected(9, 31_000).until_lost(0);
+        assert_eq!((fourth.attempts, fourth.lost_ms), (9, 31_000));
+    }
+
+    /// A target that always hangs up at once, without an end to the user's patience but this.
+    #[test]
+    fn connections_that_never_hold_are_given_up() {
+        let (mut earlier, mut attempts) = (Earlier::default(), 0);
+        loop {
+            let now = Moment {
+                since_loss_ms: earlier.lost_ms,
+                since_attempt_ms: u32::MAX,
+                attempts: earlier.attempts,
+                random: 0,
+            };
+            if LIMITS.action(now) == Action::GiveUp {
+                break;
+            }
+            attempts += 1;
+            let pause = Backoff::new(LIMITS.longest_pause_ms).pause_ms(earlier.attempts, 0);
+            earlier = earlier
+                .until_connected(earlier.attempts + 1, earlier.lost_ms + pause)
+                .until_lost(100);
+        }
+        assert_eq!(attempts, 62);
+    }
+
+    #[test]
+    fn what_is_set_meanwhile_counts_from_the_loss() {
+        let longer = Limits {
+            longest_pause_ms: 10_000,
+            fail_io_ms: None,
+            ..LIMITS
+        };
+        // The pause that is under way grows, and I/O is held again.
+        assert_eq!(
+            longer.action(at(6000, 900)),
+            Action::Wait {
+                ms: 3100,
+                attempt_ms: 3100
+            }
+        );
+        assert!(longer.hold_io(6000));
+        let over = Limits {
+            give_up_ms: Some(6000),
+            ..LIMITS
+        };
+        assert_eq!(over.action(at(6000, 900)), Action::GiveUp);
+    }
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Whether a failed command is worth another attempt.
+
+use crate::format::status::{Code, Status};
+
+/// What to do with a command that has got its status.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Disposition {
+    /// Complete it with that status.
+    Complete,
+    /// Send it again.
+    Retry {
+        /// After so many milliseconds, as the target asks within limits.
+        delay_ms: u32,
+    },
+}
+
+/// What a host lets a command have of attempts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RetryPolicy {
+    /// Retries a command may have in all.
+    pub max_retries: u8,
+    /// The controller's command retry delay times, in units of 100 ms.
+    pub delays: [u16; 3],
+}
+
+impl RetryPolicy {
+    const DELAY_UNIT_MS: u32 = 100;
+
+    /// The longest delay: who waits for the command cannot do anything about it, and the disk is
+    /// neither removed nor changed before.
+    const LONGEST_DELAY_MS: u32 = 10_000;
+
+    /// Decides for a command that ended with `status` after `retries` retries
+    /// were made; `may_retry` is false where its submitter wants none.
+    ///
+    /// A host without authentication cannot do anything about a command that
+    /// requires it: that one completes.
+    #[must_use]
+    pub fn decide(&self, status: Status, retries: u8, may_retry: bool) -> Disposition {
+        let final_status = status.is_success()
+            || status.do_not_retry()
+            || status.code() == Code::AUTHENTICATION_REQUIRED;
+        if final_status || !may_retry || retries >= self.max_retries {
+            return Disposition::Complete;
+        }
+        Disposition::Retry {
+            delay_ms: self.delay_ms(status),
+        }
+    }
+
+    fn delay_ms(&self, status: Status) -> u32 {
+        let units = match status.retry_delay_index() {
+            1 => self.delays[0],
+            2 => self.delays[1],
+            3 => self.delays[2],
+            _ => 0,
+        };
+        u32::from(units)
+            .saturating_mul(Self::DELAY_UNIT_MS)
+            .min(Self::LONGEST_DELAY_MS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICY: RetryPolicy = RetryPolicy {
+        max_retries: 5,
+        delays: [1, 20, u16::MAX],
+    };
+    const RETRY_AT_ONCE: Disposition = Disposition::Retry { delay_ms: 0 };
+
+    fn status(field: u16) -> Status {
+        Status::from_wire(field << 1)
+    }
+
+    #[test]
+    fn cases() {
+        let cases = [
+            ("success", 0x0000, 0, true, Disposition::Complete),
+            ("error", 0x0006, 0, true, RETRY_AT_ONCE),
+            ("last retry", 0x0006, 4, true, RETRY_AT_ONCE),
+            ("no retry left", 0x0006, 5, true, Disposition::Complete),
+            ("far too many", 0x0006, 255, true, Disposition::Complete),
+            ("unwanted", 0x0006, 0, false, Disposition::Complete),
+            ("do not retry", 0x4006, 0, true, Disposition::Complete),
+            ("authentication", 0x0191, 0, true, Disposition::Complete),
+            ("path error", 0x0370, 0, true, RETRY_AT_ONCE),
+            (
+                "first delay",
+                0x0821,
+                0,
+                true,
+                Disposition::Retry { delay_ms: 100 },
+            ),
+            (
+                "second delay",
+                0x1021,
+                0,
+                true,
+                Disposition::Retry { delay_ms: 2_000 },
+            ),
+            (
+                "third delay",
+                0x1821,
+                0,
+                true,
+                Disposition::Retry { delay_ms: 10_000 },
+            ),
+        ];
+        for (name, field, retries, may_retry, expected) in cases {
+            assert_eq!(
+                POLICY.decide(status(field), retries, may_retry),
+                expected,
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_status_is_retried_for_ever() {
+        for field in 0..=0x7fff {
+            let decision = POLICY.decide(status(field), POLICY.max_retries, true);
+            assert_eq!(decision, Disposition::Complete);
+        }
+    }
+}

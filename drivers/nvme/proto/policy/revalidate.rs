@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What becomes of a disk when its namespace is looked at again.
+
+use crate::format::identify::Wwid;
+use crate::policy::limits::block::BlockLimits;
+use core::fmt;
+
+/// A namespace, as its disk was made for it or as the target has it now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seen<'a> {
+    /// Which it is.
+    pub wwid: &'a Wwid,
+    /// What its disk can do.
+    pub limits: &'a BlockLimits,
+}
+
+/// What becomes of a disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It stays as it is, its [abilities] aside.
+    Same,
+    /// It goes on, with another size or another protection against writes.
+    Changed,
+    /// It must get no more I/O, which is not meant for what is there now.
+    Lost(Loss),
+}
+
+/// Why a disk cannot go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loss {
+    /// The target has no such namespace any more, or none that can be a disk.
+    Gone,
+    /// The target has another namespace under its number.
+    Another,
+    /// Its blocks have another size, or a command moves less data than before: what is under way
+    /// was made for the other.
+    Format,
+}
+
+impl Fate {
+    /// Of the disk of a namespace that was `before` and is `now`, if it is there at all.
+    #[must_use]
+    pub fn of(before: Seen<'_>, now: Option<Seen<'_>>) -> Self {
+        let Some(now) = now else {
+            return Self::Lost(Loss::Gone);
+        };
+        if !before.wwid.is_same_namespace(now.wwid) {
+            return Self::Lost(Loss::Another);
+        }
+        let (before, now) = (before.limits, now.limits);
+        if now.block_shift != before.block_shift || now.max_sectors < before.max_sectors {
+            return Self::Lost(Loss::Format);
+        }
+        match (now.capacity_sectors, now.read_only) == (before.capacity_sectors, before.read_only) {
+            true => Self::Same,
+            false => Self::Changed,
+        }
+    }
+}
+
+/// What else a disk can do now whose namespace could do `before` what it is made for, if that is
+/// something else: to take it over, its I/O has to end. It moves no more data with a command than
+/// it was made for.
+#[must_use]
+pub fn abilities(before: &BlockLimits, now: &BlockLimits) -> Option<BlockLimits> {
+    let now = BlockLimits {
+        capacity_sectors: before.capacity_sectors,
+        read_only: before.read_only,
+        max_sectors: before.max_sectors,
+        ..*now
+    };
+    (now != *before).then_some(now)
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gone => "is gone",
+            Self::Another => "is another one now",
+            Self::Format => "has another format now",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::identify::{NamespaceIds, Text};
+
+    fn wwid(nguid: u8) -> Wwid {
+        Wwid {
+            nsid: 1,
+            ids: NamespaceIds {
+                nguid: Some([nguid; 16]),
+                ..NamespaceIds::default()
+            },
+            vendor_id: 1,
+            serial: Text::new([b's'; 20]),
+            model: Text::new([b'm'; 40]),
+        }
+    }
+
+    const LIMITS: BlockLimits = BlockLimits {
+        block_shift: 9,
+        capacity_sectors: 1000,
+        physical_block_size: 4096,
+        io_min: 4096,
+        io_opt: 0,
+        max_sectors: 2048,
+        chunk_sectors: 0,
+        discard: None,
+        max_write_zeroes_sectors: 0,
+        write_zeroes_may_deallocate: false,
+        write_cache: true,
+        rotational: false,
+        read_only: false,
+    };
+
+    fn fate(id: u8, limits: BlockLimits) -> Fate {
+        let before = Seen {
+            wwid: &wwid(1),
+            limits: &LIMITS,
+        };
+        let now = Seen {
+            wwid: &wwid(id),
+            limits: &limits,
+        };
+        Fate::of(before, Some(now))
+    }
+
+    #[test]
+    fn size_and_protection_change_under_a_disk() {
+        assert_eq!(fate(1, LIMITS), Fate::Same);
+        for limits in [
+            BlockLimits {
+                capacity_sectors: 0,
+                ..LIMITS
+            },
+            BlockLimits {
+                capacity_sectors: u64::MAX,
+                ..LIMITS
+            },
+            BlockLimits {
+                read_only: true,
+                ..LIMITS
+            },
+        ] {
+            assert_eq!(fate(1, limits), Fate::Changed, "{limits:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_under_way_must_fit() {
+        for limits in [
+            BlockLimits {
+                block_shift: 12,
+                ..LIMITS
+            },
+            BlockLimits {
+                max_sectors: 1024,
+                ..LIMITS
+            },
+        ] {
+            assert_eq!(fate(1, limits), Fate::Lost(Loss::Format), "{limits:?}");
+        }
+    }
+
+    #[test]
+    fn abilities_change_under_a_disk() {
+        for limits in [
+            BlockLimits {
+                write_cache: false,
+                ..LIMITS
+            },
+            BlockLimits {
+                physical_block_size: 512,
+                io_min: 512,
+                ..LIMITS
+            },
+            BlockLimits {
+                max_write_zeroes_sectors: 8,
+                rotational: true,
+                ..LIMITS
+            },
+        ] {
+            assert_eq!(fate(1, limits), Fate::Same, "{limits:?}");
+            assert_eq!(abilities(&LIMITS, &limits), Some(limits));
+        }
+        let grown = BlockLimits {
+            capacity_sectors: 2000,
+            read_only: true,
+            ..LIMITS
+        };
+        assert_eq!(abilities(&LIMITS, &grown), None);
+    }
+
+    #[test]
+    fn more_than_a_disk_was_made_for_changes_nothing() {
+        let larger = BlockLimits {
+            max_sectors: 4096,
+            ..LIMITS
+        };
+        assert_eq!(fate(1, larger), Fate::Same);
+        assert_eq!(abilities(&LIMITS, &larger), None);
+    }
+
+    #[test]
+    fn another_identity_is_lost_whatever_else_is_the_same() {
+        assert_eq!(fate(2, LIMITS), Fate::Lost(Loss::Another));
+        let grown = BlockLimits {
+            capacity_sectors: 2000,
+            ..LIMITS
+        };
+        assert_eq!(fate(2, grown), Fate::Lost(Loss::Another));
+    }
+
+    #[test]
+    fn what_is_not_there_is_lost() {
+        let before = Seen {
+            wwid: &wwid(1),
+            limits: &LIMITS,
+        };
+        assert_eq!(Fate::of(before, None), Fate::Lost(Loss::Gone));
+        assert_eq!(Loss::Gone.to_string(), "is gone");
+    }
+}
