@@ -2,7 +2,7 @@
 #
 # For people: `make help`. The kernel's build system reads Kbuild instead of this file.
 
-# The stock kernel to build for and to run: KERNEL=7.3, or a release of `ground list`.
+# The stock kernel to build for and to run: KERNEL=7.3, or a release of `buildenv list`.
 KERNEL ?=
 # Selftests to run, by the names of their files, instead of all tests.
 TESTS ?=
@@ -47,17 +47,17 @@ help:
 #: TESTS="test_load.sh test_fs.sh" only these; LONG=1 lets those that repeat go on for longer.
 #: make install RELEASE=7.3.4 DESTDIR=/mnt is for another kernel, and another system;
 #: PROGRAM=tools/rnvmf/target/release/rnvmf installs a program that you built yourself.
-#: `tools/testing/vm/ground list` names those on offer; `tools/testing/vm/run --help`
+#: `tools/testing/vm/buildenv list` names those on offer; `tools/testing/vm/run --help`
 #: tells how to run any command in a VM.
 
 modules:
-	+@$(vm)/ground modules $(kernel-option) $(if $(KDIR),--kdir $(KDIR))
+	+@$(vm)/buildenv modules $(kernel-option) $(if $(KDIR),--kdir $(KDIR))
 
 program:
-	+@$(vm)/ground program
+	+@$(vm)/buildenv program
 
 build:
-	+@$(vm)/ground build $(kernel-option)
+	+@$(vm)/buildenv build $(kernel-option)
 
 run: build
 	@$(vm)/run $(kernel-option) -- /opt/rnvmf/src/$(vm)/demo.sh

@@ -11,7 +11,7 @@ import pathlib
 import statistics
 import tempfile
 
-from groundlib import build, launch, machine, say
+from vmlib import build, launch, log, machine
 
 from . import plugin, profile
 from .loads import FIO
@@ -116,7 +116,7 @@ class Output:
         ios = {}
         for job in self._json(f"{label}.json")["jobs"]:
             if job["error"]:
-                raise say.GroundError(f"fio failed with {job['error']}: {label}")
+                raise log.ToolError(f"fio failed with {job['error']}: {label}")
             ios[job["jobname"]] = job["read"]["total_ios"] + job["write"]["total_ios"]
         return ios
 
@@ -144,7 +144,7 @@ class Output:
         text = (self._out / f"{name}.calls").read_text(encoding="utf-8")
         for event, module, times in map(str.split, text.splitlines()):
             if module == "dropped":
-                raise say.GroundError(f"the kernel did not count all of {event}")
+                raise log.ToolError(f"the kernel did not count all of {event}")
             for driver, modules in DRIVERS.items():
                 if module in modules:
                     found[driver][event] += int(times)
@@ -206,7 +206,7 @@ def measure(tree, plan, most=0):
                                     out=out, timeout=SECONDS, plugin=plugin.ensure())
         status = launch.launch(tree, settings)
         if status != 0:
-            raise say.GroundError(f"the VM's part ended with status {status}")
+            raise log.ToolError(f"the VM's part ended with status {status}")
         return _results(Output(out, plan), plan, most)
 
 

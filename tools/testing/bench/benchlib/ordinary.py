@@ -14,7 +14,7 @@ import pathlib
 import statistics
 import tempfile
 
-from groundlib import build, launch, machine, root, say
+from vmlib import build, launch, log, machine, root
 
 from . import loads
 
@@ -44,7 +44,7 @@ def interval(values):
             break
         rank += 1
     if rank == 0:
-        raise say.GroundError(f"{number} pairs are too few")
+        raise log.ToolError(f"{number} pairs are too few")
     return ordered[rank - 1], ordered[-rank]
 
 
@@ -53,7 +53,7 @@ def _throughput(path):
     found = collections.defaultdict(dict)
     for job in json.loads(path.read_text(encoding="utf-8"))["jobs"]:
         if job["error"]:
-            raise say.GroundError(f"fio failed with {job['error']}: {path.name}")
+            raise log.ToolError(f"fio failed with {job['error']}: {path.name}")
         pair, driver = job["jobname"].split(".")
         found[driver][int(pair)] = job["read"]["iops"] + job["write"]["iops"]
     return found
@@ -89,7 +89,7 @@ def _boot(tree, plan, cpus, results):
                    *(f"{load.name()}={load.shape()}" for load in chosen)]
         status = launch.launch(tree, machine.Settings(command, cpus=cpus, out=out, timeout=SECONDS))
         if status != 0:
-            raise say.GroundError(f"the VM's part ended with status {status}")
+            raise log.ToolError(f"the VM's part ended with status {status}")
         results["throughput"] += [_load(out / f"{load.name()}.json", load, cpus) for load in chosen]
 
 

@@ -3,7 +3,7 @@
 
 import pathlib
 
-from groundlib import build, root
+from vmlib import build, root
 
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "plugin"
 OUTPUT = build.BUILD / "bench"

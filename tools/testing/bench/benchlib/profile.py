@@ -10,7 +10,7 @@ import collections
 import dataclasses
 import re
 
-from groundlib.say import GroundError
+from vmlib.log import ToolError
 
 USER = 0
 # What mark.c executes between the marks of these labels, in user space.
@@ -126,8 +126,8 @@ def _check(found):
     check = found[CHECK[1]]
     loop = check.modules()["user"]
     if not 0 <= loop - CHECK_INSTRUCTIONS <= CHECK_SLACK:
-        raise GroundError(f"the plugin counted {loop} instructions of {CHECK_INSTRUCTIONS}")
+        raise ToolError(f"the plugin counted {loop} instructions of {CHECK_INSTRUCTIONS}")
     # An interrupt may come meanwhile, which both count.
     if abs(check.total() - check.nanoseconds) > CHECK_SLACK:
-        raise GroundError(f"the plugin counted {check.total()} instructions, "
+        raise ToolError(f"the plugin counted {check.total()} instructions, "
                           f"and the clock {check.nanoseconds}")

@@ -5,7 +5,7 @@ import json
 import pathlib
 import subprocess
 
-from groundlib import root
+from vmlib import root
 
 from . import plot, show
 

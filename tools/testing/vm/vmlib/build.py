@@ -7,7 +7,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 from . import cache, kernel, probe, root
-from .say import GroundError
+from .log import ToolError
 
 CHECKOUT = root.CHECKOUT
 BUILD = CHECKOUT / "build"
@@ -45,7 +45,7 @@ def make(kdir, directory, *variables):
 
 
 def modules(wanted=None, kdir=None):
-    """Build the modules for a kernel of the ground, or for the user's own with their toolchain."""
+    """Build the modules for a kernel of the cache, or for the user's own with their toolchain."""
     if kdir is not None:
         status = _modules_for(kdir)
     else:
@@ -55,13 +55,13 @@ def modules(wanted=None, kdir=None):
         with cache.lock(f"build-{cache.key(str(directory))}"):
             status = root.call(make(tree.build, directory))
     if status != 0:
-        raise GroundError("the modules did not build")
+        raise ToolError("the modules did not build")
 
 
 def _modules_for(kdir):
     reasons = probe.tree(kdir) + probe.toolchain(kdir)
     if reasons:
-        raise GroundError("\n  ".join([f"cannot build for {kdir}:", *reasons]))
+        raise ToolError("\n  ".join([f"cannot build for {kdir}:", *reasons]))
     release = (kdir / "include/config/kernel.release").read_text(encoding="utf-8").strip()
     command = make(kdir, output(release))
     return subprocess.run([str(word) for word in command], check=False).returncode
@@ -76,7 +76,7 @@ def cargo(verb, crate):
 def program():
     """Build the user program."""
     if root.call([*cargo("build", "tools/rnvmf"), "--release"]) != 0:
-        raise GroundError("the program did not build")
+        raise ToolError("the program did not build")
 
 
 def listed(makefile, variable):
@@ -95,7 +95,7 @@ def selftests():
             built_program.parent.mkdir(parents=True, exist_ok=True)
             if root.call(["gcc", "-O2", "-Wall", "-Werror", "-o", built_program, *sources,
                           "-lrdmacm", "-libverbs"], cwd=makefile.parent) != 0:
-                raise GroundError(f"{name} did not build")
+                raise ToolError(f"{name} did not build")
 
 
 def everything(wanted=None):

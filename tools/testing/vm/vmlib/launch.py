@@ -12,7 +12,7 @@ import threading
 import time
 
 from . import build, machine, report
-from .say import note
+from .log import note
 
 # Statuses of the launcher's own; COMMAND's are passed on as they are.
 KERNEL_REPORT = 123

@@ -10,11 +10,11 @@ import time
 STILL_SECONDS = 20
 
 
-class GroundError(Exception):
+class ToolError(Exception):
     """A failure with a message for the user; no traceback is wanted."""
 
 
-class UsageError(GroundError):
+class UsageError(ToolError):
     """A mistake in how a program was called."""
 
 
@@ -52,7 +52,7 @@ def main(function):
     except UsageError as error:
         note(f"{sys.argv[0]}: {error}")
         sys.exit(2)
-    except GroundError as error:
+    except ToolError as error:
         note(f"{sys.argv[0]}: {error}")
         sys.exit(1)
     except KeyboardInterrupt:

@@ -3,7 +3,7 @@
 
 import subprocess
 
-from .say import GroundError
+from .log import ToolError
 
 # A failing program shows this many of its last lines.
 TAIL_LINES = 40
@@ -17,7 +17,7 @@ def run(argv, **options):
                             **options)
     if result.returncode != 0:
         lines = (result.stdout + result.stderr).strip().splitlines()[-TAIL_LINES:]
-        raise GroundError("\n".join([f"failed with status {result.returncode}: {' '.join(argv)}",
+        raise ToolError("\n".join([f"failed with status {result.returncode}: {' '.join(argv)}",
                                      *(f"  | {line}" for line in lines)]))
     return result.stdout
 
@@ -36,4 +36,4 @@ def pipe(*stages):
         running.append((argv, process))
     failed = [argv for argv, process in running if process.wait() != 0]
     if failed:
-        raise GroundError("failed: " + " | ".join(str(argv[0]) for argv in failed))
+        raise ToolError("failed: " + " | ".join(str(argv[0]) for argv in failed))

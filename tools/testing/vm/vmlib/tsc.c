@@ -11,7 +11,7 @@
 #define NS_PER_MS	1000000
 
 struct moment {
-	uint64_t ticks, ns;
+	uint64_t tsc, ns;
 };
 
 static uint64_t now_ns(void)
@@ -25,17 +25,17 @@ static uint64_t now_ns(void)
 /* By both clocks: of several times that in which the least passed between the two. */
 static struct moment now(void)
 {
-	uint64_t least = UINT64_MAX, before, ticks, after;
+	uint64_t least = UINT64_MAX, before, tsc, after;
 	struct moment best = { 0 };
 	int n;
 
 	for (n = 0; n < 100; n++) {
 		before = now_ns();
-		ticks = __rdtsc();
+		tsc = __rdtsc();
 		after = now_ns();
 		if (after - before < least) {
 			least = after - before;
-			best = (struct moment) { ticks, before };
+			best = (struct moment) { tsc, before };
 		}
 	}
 	return best;
@@ -48,6 +48,6 @@ int main(void)
 	do
 		end = now();
 	while (end.ns - begin.ns < INTERVAL_NS);
-	printf("%" PRIu64 "\n", (end.ticks - begin.ticks) * NS_PER_MS / (end.ns - begin.ns));
+	printf("%" PRIu64 "\n", (end.tsc - begin.tsc) * NS_PER_MS / (end.ns - begin.ns));
 	return 0;
 }

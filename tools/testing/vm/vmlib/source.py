@@ -6,8 +6,8 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 from . import index, mirror, root
+from .log import step
 from .process import pipe, run
-from .say import step
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ OPTIONS = {
     "INFINIBAND": "no RDMA",
     "INFINIBAND_ADDR_TRANS": "no RDMA connection manager",
 }
-GROUND_OPTIONS = {
+VM_OPTIONS = {
     "RDMA_RXE": "no soft-RoCE, which the VM needs",
     "NVME_TARGET_RDMA": "no NVMe/RDMA target, which the VM needs",
 }
@@ -129,10 +129,10 @@ def toolchain(kdir):
     return _compiler(kdir, config) if config is not None else []
 
 
-def ground(kdir):
+def vm(kdir):
     """Reasons why the VM cannot run the tests on this kernel."""
     config = _read(kdir / ".config")
-    return _configuration(config, GROUND_OPTIONS) if config is not None else []
+    return _configuration(config, VM_OPTIONS) if config is not None else []
 
 
 def main():

@@ -9,8 +9,8 @@ import pathlib
 import subprocess
 
 from . import cache, host, index, mirror
+from .log import step
 from .process import pipe, run
-from .say import step
 
 HERE = pathlib.Path(__file__).resolve().parent
 CHECKOUT = HERE.parents[3]

@@ -2,7 +2,7 @@
 """Python programs that Debian stable does not have, at fixed versions, in the cache."""
 
 from . import cache, root
-from .say import step
+from .log import step
 
 # Debian has no package of ruff.
 RUFF = "ruff==0.17.5"

@@ -10,7 +10,7 @@ import pathlib
 import re
 
 from . import boot, cache, probe, root, source
-from .say import GroundError, step
+from .log import ToolError, step
 from .tree import Tree
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -112,22 +112,22 @@ def _configure(tree):
     refused = [option for option, value in _options().items()
                if found.get(option, "n") != value and (value, found.get(option)) != ("m", "y")]
     if refused:
-        raise GroundError(f"the kernel's configuration does not take {' '.join(refused)}")
+        raise ToolError(f"the kernel's configuration does not take {' '.join(refused)}")
 
 
 def _build(tree):
     with step(f"build of kernel {tree.release}"):
         _make(tree, "vmlinux", "modules")
     if source.release(tree.build) != tree.release:
-        raise GroundError(f"the source of {tree.release} calls itself {source.release(tree.build)}")
+        raise ToolError(f"the source of {tree.release} calls itself {source.release(tree.build)}")
     with step(f"installation of kernel {tree.release}"):
         _make(tree, f"INSTALL_MOD_PATH={tree.path}", "INSTALL_MOD_STRIP=1", "modules_install")
         for link in ("build", "source"):
             (tree.modules / link).unlink(missing_ok=True)
         root.quietly(["strip", "-o", tree.unpacked_image, tree.build / "vmlinux"])
-        reasons = probe.tree(tree.build) + probe.ground(tree.build)
+        reasons = probe.tree(tree.build) + probe.vm(tree.build)
         if reasons:
-            raise GroundError("; ".join(reasons))
+            raise ToolError("; ".join(reasons))
         _prune(tree.build)
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the command lines of the ground's programs have in common."""
+"""What the command lines of the programs here have in common."""
 
 import argparse
 import pathlib
 
-from .say import UsageError
+from .log import UsageError
 
 
 class Parser(argparse.ArgumentParser):

@@ -14,8 +14,8 @@ import os
 import pathlib
 import threading
 
+from .log import note
 from .process import run
-from .say import note
 
 
 def directory():

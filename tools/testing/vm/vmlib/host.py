@@ -4,8 +4,8 @@
 import os
 import shutil
 
+from .log import ToolError, step
 from .process import run
-from .say import GroundError, step
 
 # program -> the Debian package that has it
 PROGRAMS = {
@@ -26,7 +26,7 @@ def ensure():
         return
     install = ["apt-get", "install", "--yes", "--no-install-recommends", *missing]
     if os.geteuid() != 0:
-        raise GroundError(f"programs are missing; run: sudo {' '.join(install)}")
+        raise ToolError(f"programs are missing; run: sudo {' '.join(install)}")
     with step(f"installing {' '.join(missing)} on this machine"):
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         run(["apt-get", "-qq", "update"], env=environment)

@@ -5,7 +5,7 @@ import itertools
 import re
 import shlex
 
-from .say import GroundError
+from .log import ToolError
 
 # The command of a target, as Kbuild keeps it beside the target.
 _SAVED = re.compile(r"^savedcmd_\S+ := (.*)$", re.MULTILINE)
@@ -41,9 +41,9 @@ def _words(target):
     try:
         found = _SAVED.search(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise GroundError(f"no record of how {target} was built: {error.strerror}") from error
+        raise ToolError(f"no record of how {target} was built: {error.strerror}") from error
     if found is None:
-        raise GroundError(f"{file} holds no command")
+        raise ToolError(f"{file} holds no command")
     lexer = shlex.shlex(found[1].replace("$(pound)", "#").replace("$$", "$"), posix=True,
                         punctuation_chars=";")
     lexer.whitespace_split = True

@@ -7,8 +7,8 @@ import re
 import shutil
 import tempfile
 
+from .log import ToolError
 from .process import run
-from .say import GroundError
 
 APT_HELPER = "/usr/lib/apt/apt-helper"
 FORMAT = "$(REPO_URI)|$(ORIGIN)|$(LABEL)|$(COMPONENT)"
@@ -57,10 +57,10 @@ def private_state(path):
 def uri():
     """The address of the mirror: the first Debian main archive that apt knows."""
     if not shutil.which("apt-get"):
-        raise GroundError("there is no apt-get here: the ground needs a Debian machine")
+        raise ToolError("there is no apt-get here: a Debian machine is needed")
     found = _debian(_targets()) or _debian(_fresh_targets())
     if not found:
-        raise GroundError("apt on this machine has no Debian archive in its sources")
+        raise ToolError("apt on this machine has no Debian archive in its sources")
     return found
 
 

@@ -5,7 +5,7 @@ import pathlib
 import re
 
 from . import cpio, root
-from .say import GroundError, step
+from .log import ToolError, step
 
 # What the initramfs loads, dependencies aside.
 MODULES = ["virtio_blk", "erofs", "overlay", "9p", "9pnet_virtio", "configfs"]
@@ -42,5 +42,5 @@ def _load_order(tree, names):
             file = by_name[name]
             order += [one for one in (*reversed(dependencies[file]), file) if one not in order]
         elif not re.search(rf"/{name.replace('_', '[-_]')}\.ko$", builtin, re.MULTILINE):
-            raise GroundError(f"kernel {tree.release} lacks the module {name}")
+            raise ToolError(f"kernel {tree.release} lacks the module {name}")
     return [tree.modules / file for file in order]

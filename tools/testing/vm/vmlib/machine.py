@@ -9,7 +9,7 @@ import shlex
 import shutil
 import typing
 
-from . import build, cpio, image, root, stage, ticks
+from . import build, cpio, image, root, stage, tsc
 
 HERE = pathlib.Path(__file__).resolve().parent
 GUEST = HERE.parent / "guest"
@@ -122,7 +122,7 @@ def _kernel_arguments(settings):
     if not settings.icount and not hardware_virtualisation():
         # The kernel would measure it by a timer, and believe what it measured while the host was
         # busy elsewhere: the clock of one VM ran 38 times as fast as it should.
-        arguments.append(f"tsc_early_khz={ticks.khz()}")
+        arguments.append(f"tsc_early_khz={tsc.khz()}")
     return " ".join(arguments)
 
 

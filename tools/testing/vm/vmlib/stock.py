@@ -13,8 +13,8 @@ import struct
 from concurrent.futures import ThreadPoolExecutor
 
 from . import boot, cache, probe, root, source
+from .log import ToolError, step
 from .process import run
-from .say import GroundError, step
 from .tree import Tree
 
 # To be raised whenever make() makes something else than before.
@@ -90,7 +90,7 @@ def _arrange(tree, unpacked):
         if (tree.modules / name).exists():
             (tree.modules / name).rename(tree.image)
     if not tree.image.exists():
-        raise GroundError(f"the packages of kernel {tree.release} hold no kernel image")
+        raise ToolError(f"the packages of kernel {tree.release} hold no kernel image")
     for link in ("build", "source"):
         (tree.modules / link).unlink(missing_ok=True)
     headers = unpacked / f"src/linux-headers-{tree.release}"
@@ -109,13 +109,13 @@ def _prepare(tree):
         root.quietly(["make", f"-j{os.cpu_count()}", f"LOCALVERSION={suffix}",
                       *PREPARATION, "prepare", "modules_prepare"], cwd=tree.build)
     if (tree.build / ".config").read_text(encoding="utf-8") != stock:
-        raise GroundError(f"the tools of the root change the configuration of {tree.release}: "
+        raise ToolError(f"the tools of the root change the configuration of {tree.release}: "
                           "they are not those that the kernel was built with")
     if source.release(tree.build) != tree.release:
-        raise GroundError(f"the source of {tree.release} calls itself {source.release(tree.build)}")
-    reasons = probe.tree(tree.build) + probe.ground(tree.build)
+        raise ToolError(f"the source of {tree.release} calls itself {source.release(tree.build)}")
+    reasons = probe.tree(tree.build) + probe.vm(tree.build)
     if reasons:
-        raise GroundError("; ".join(reasons))
+        raise ToolError("; ".join(reasons))
 
 
 def _images(tree):

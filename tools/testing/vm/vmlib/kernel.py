@@ -4,7 +4,7 @@
 import re
 
 from . import cache, debug, index, stock
-from .say import UsageError, note
+from .log import UsageError, note
 from .tree import Tree
 
 # The name of the newest kernel on offer.

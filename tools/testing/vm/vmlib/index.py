@@ -11,8 +11,8 @@ import re
 import time
 
 from . import cache, mirror
+from .log import ToolError, note, step
 from .process import run
-from .say import GroundError, note, step
 
 KEPT_SECONDS = 24 * 3600
 # Young enough to be trusted even by those who download.
@@ -127,7 +127,7 @@ def refresh():
             return
         index = _fetch()
         if not index.kernels:
-            raise GroundError(f"{index.codename}-backports has no complete kernel from "
+            raise ToolError(f"{index.codename}-backports has no complete kernel from "
                               f"{OLDEST[0]}.{OLDEST[1]} on")
         temporary = _path().with_suffix(".tmp")
         temporary.write_text(json.dumps(dataclasses.asdict(index), indent=1), encoding="utf-8")
@@ -139,7 +139,7 @@ def load():
     if not _young(KEPT_SECONDS):
         try:
             refresh()
-        except GroundError as error:
+        except ToolError as error:
             if not _path().exists():
                 raise
             note(f"  using what the mirror offered before: {error}")

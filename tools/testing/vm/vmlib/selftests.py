@@ -11,7 +11,7 @@ import tempfile
 import threading
 
 from . import build, ktap, launch, machine, neighbour, report
-from .say import GroundError, note
+from .log import ToolError, note
 
 RUNNER = "/opt/rnvmf/src/tools/testing/vm/guest/selftests"
 GUARD = build.CHECKOUT / "tools/testing/bench/run"
@@ -102,7 +102,7 @@ class Crew:
         for batch in self._batches:
             try:
                 batch.result()
-            except GroundError as error:
+            except ToolError as error:
                 self._tally.failures.append(str(error))
 
     def add(self, tree, tests):
@@ -175,7 +175,7 @@ class Crew:
         reader.end()
         if not reader.done:
             said = f": {watch.lines[0]}" if watch.lines else ""
-            raise GroundError(f"kernel {tree.release}: the VM of {' '.join(tests)} ran no test "
+            raise ToolError(f"kernel {tree.release}: the VM of {' '.join(tests)} ran no test "
                               f"(status {status}){said}")
         tally.failures += [f"{tree.release} {place}: the kernel reported a fault"
                            for place in watch.places]
@@ -204,7 +204,7 @@ def listed():
     """All selftests, by their path from the directory of all."""
     found = _in("TEST_PROGS") + two_machines()
     if not found:
-        raise GroundError(f"there are no selftests in {build.SELFTESTS}")
+        raise ToolError(f"there are no selftests in {build.SELFTESTS}")
     return found
 
 

@@ -2,7 +2,7 @@
 """The VM's file system: what the root has, without the toolchain, in one read-only image."""
 
 from . import cache, root
-from .say import step
+from .log import step
 
 # Regular expressions of paths in the root that no VM reads.
 LEFT_OUT = [

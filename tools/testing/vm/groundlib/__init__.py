@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: GPL-2.0
-"""The ground: what it takes to build rnvmf and to run it on a stock kernel in a VM."""
