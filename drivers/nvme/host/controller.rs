@@ -4,10 +4,10 @@
 //!
 //! A controller has a thread of its own, [`Controller::run`], and only this
 //! thread makes and destroys what belongs to the connection, which it owns as a
-//! [`session::Session`]. Everything else raises the alarm or asks for
+//! [`association::Association`]. Everything else raises the alarm or asks for
 //! removal, and wakes the thread. So there is one setup and one teardown, and
 //! neither can meet the other. The thread never waits for the disks' I/O, which
-//! may need it: making and deleting disks is an [`errand`] beside it.
+//! may need it: making and deleting disks is a [`scan_work`] beside it.
 //!
 //! ```text
 //!             ┌────────────────────┐
@@ -18,61 +18,61 @@
 //! ```
 
 mod admin;
+mod aen;
+mod association;
+mod ctrl_device;
 mod discovery;
-mod effects;
-mod errand;
-mod life;
 mod name;
-mod presence;
-mod recovery;
-mod session;
+mod passthru;
+mod reconnect;
+mod scan_guard;
+mod scan_work;
 mod setup;
-mod turn;
-mod watch;
+mod thread;
 
 pub(crate) use admin::{
     Admin,
     Sender, //
 };
+pub(crate) use ctrl_device::CtrlDevice;
 pub(crate) use discovery::{
     Discovery,
+    DiscoveryResult, //
     Log,
-    Outcome, //
 };
 pub(crate) use name::Name;
-pub(crate) use presence::Presence;
-pub(crate) use recovery::Recovery;
+pub(crate) use reconnect::ReconnectStatus;
 
-use setup::Agreement;
-use turn::Holder;
+use scan_guard::ScanOwner;
+use setup::IoQueueParams;
 
 use crate::{
-    alarm::{
-        Alarm,
-        Trouble, //
+    ctrl_error::CtrlError,
+    error_notifier::{
+        ConnError, //
+        ErrorNotifier,
     },
-    failure::Failure,
     host::Host,
     io::Io,
     namespace::{
         Namespace,
         Namespaces,
-        Portrait, //
+        NsInfo, //
     },
     netlink::{
         uapi::ErrorStage,
         Event, //
     },
+    ns_rejections::NsRejections,
     options::{
         Options,
         Settings, //
     },
     queue::{
+        AdminChannel, //
         CommandError,
-        Desk, //
     },
-    refusals::Refusals,
-    stats::Ledger,
+    stats::CtrlStats,
     trace, //
 };
 use core::cmp;
@@ -132,23 +132,23 @@ pub(crate) struct Controller {
     pub(crate) options: Options,
     pub(crate) host: Arc<Host>,
     wake: Arc<TimedCompletion>,
-    pub(crate) alarm: Arc<Alarm>,
+    pub(crate) notifier: Arc<ErrorNotifier>,
     /// Where users send commands of their own.
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) user_channel: Arc<AdminChannel>,
     /// Where errands send theirs.
-    errand_desk: Arc<Desk>,
+    scan_channel: Arc<AdminChannel>,
     /// Removal is asked for.
     deleting: AtomicFlag,
     /// Removal is under way.
     removing: AtomicFlag,
     #[pin]
-    shown: Mutex<Shown>,
+    status: Mutex<CtrlStatus>,
     /// What others see has changed.
     #[pin]
     change: CondVar,
     /// What others see of it in sysfs, once it is connected.
     #[pin]
-    in_sysfs: Mutex<Option<Arc<Presence>>>,
+    ctrl_device: Mutex<Option<Arc<CtrlDevice>>>,
     /// What can be changed of it, as it was set last.
     #[pin]
     settings: Mutex<Settings>,
@@ -157,7 +157,7 @@ pub(crate) struct Controller {
     device: Mutex<Option<DeviceRef>>,
     /// What its queues have done, whatever became of their connections.
     #[pin]
-    ledger: Mutex<Ledger>,
+    ctrl_stats: Mutex<CtrlStats>,
     /// How often I/O that failed is logged.
     #[pin]
     pub(crate) failed_io: RateLimit,
@@ -167,34 +167,34 @@ pub(crate) struct Controller {
     namespaces: Mutex<Namespaces>,
     /// When the target is to learn again that we live, for the controller's thread.
     #[pin]
-    sign_of_life: Mutex<Deadline>,
+    keep_alive_deadline: Mutex<Deadline>,
     /// What the disks are made from, while the controller is or may be live again.
     #[pin]
-    inventory: Mutex<Option<Arc<Inventory>>>,
-    /// Whose turn it is to change what disks there are, by an [`errand`] or without.
+    scan_context: Mutex<Option<Arc<ScanContext>>>,
+    /// Whose turn it is to change what disks there are, by a [`scan_work`] or without.
     #[pin]
-    turn: Mutex<Holder>,
+    scan_owner: Mutex<ScanOwner>,
     #[pin]
-    turn_is_over: CondVar,
+    scan_unlocked: CondVar,
     #[pin]
-    errand_work: Work<Controller>,
+    scan_work: Work<Controller>,
 }
 
 impl_has_work! {
-    impl HasWork<Self> for Controller { self.errand_work }
+    impl HasWork<Self> for Controller { self.scan_work }
 }
 
 /// What others see of a controller.
-pub(crate) struct Shown {
+pub(crate) struct CtrlStatus {
     pub(crate) state: State,
-    pub(crate) failure: Option<Failure>,
-    pub(crate) facts: Option<Facts>,
+    pub(crate) failure: Option<CtrlError>,
+    pub(crate) info: Option<CtrlInfo>,
     /// How many namespaces have a disk.
     pub(crate) namespaces: u32,
     /// Which have none.
-    pub(crate) refusals: Refusals,
+    pub(crate) rejections: NsRejections,
     /// How connecting again goes on, while it does.
-    pub(crate) recovery: Option<Recovery>,
+    pub(crate) reconnect: Option<ReconnectStatus>,
     pub(crate) scans: Scans,
     /// How often it was connected anew by a reset.
     pub(crate) resets: u32,
@@ -220,7 +220,7 @@ impl Scans {
 }
 
 /// What is known of a controller once it is connected.
-pub(crate) struct Facts {
+pub(crate) struct CtrlInfo {
     pub(crate) device: device::Name,
     pub(crate) identity: Arc<identify::Controller>,
     pub(crate) split: Split,
@@ -230,7 +230,7 @@ pub(crate) struct Facts {
 }
 
 /// What the disks of a controller are made from.
-pub(crate) struct Inventory {
+pub(crate) struct ScanContext {
     pub(crate) tag_set: Arc<TagSet<Io>>,
     pub(crate) identity: Arc<identify::Controller>,
     /// What users may send to a namespace.
@@ -239,17 +239,17 @@ pub(crate) struct Inventory {
     /// Of the controller's smallest page, as a power of two.
     pub(crate) min_page_shift: u8,
     pub(crate) max_segments: u16,
-    agreement: Agreement,
+    params: IoQueueParams,
     /// The I/O queues that are asked for: the disks have a place for each.
-    wish: Split,
+    requested_queues: Split,
     /// When connecting must be over.
     pub(crate) deadline: Deadline,
 }
 
-impl Inventory {
+impl ScanContext {
     /// The most sectors of a command.
     pub(crate) fn max_sectors(&self) -> u32 {
-        self.agreement.max_sectors()
+        self.params.max_sectors()
     }
 }
 
@@ -263,8 +263,8 @@ impl Controller {
         settings: Settings,
     ) -> Result<Arc<Self>> {
         let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
-        let alarm = Alarm::new(wake.clone())?;
-        let (desk, errand_desk) = (Desk::new()?, Desk::new()?);
+        let notifier = ErrorNotifier::new(wake.clone())?;
+        let (user_channel, scan_channel) = (AdminChannel::new()?, AdminChannel::new()?);
         Arc::pin_init(
             pin_init!(Self {
                 id,
@@ -272,34 +272,34 @@ impl Controller {
                 options,
                 host,
                 wake,
-                alarm,
-                desk,
-                errand_desk,
+                notifier,
+                user_channel,
+                scan_channel,
                 deleting: AtomicFlag::new(false),
                 removing: AtomicFlag::new(false),
-                shown <- new_mutex!(Shown {
+                status <- new_mutex!(CtrlStatus {
                     state: State::New,
                     failure: None,
-                    facts: None,
+                    info: None,
                     namespaces: 0,
-                    refusals: Refusals::new(),
-                    recovery: None,
+                    rejections: NsRejections::new(),
+                    reconnect: None,
                     scans: Scans::default(),
                     resets: 0,
                     reconnects: 0,
-                }, "rnvmf::Controller::shown"),
+                }, "rnvmf::Controller::status"),
                 change <- new_condvar!("rnvmf::Controller::change"),
-                in_sysfs <- new_mutex!(None, "rnvmf::Controller::in_sysfs"),
+                ctrl_device <- new_mutex!(None, "rnvmf::Controller::ctrl_device"),
                 settings <- new_mutex!(settings, "rnvmf::Controller::settings"),
                 device <- new_mutex!(None, "rnvmf::Controller::device"),
-                ledger <- new_mutex!(Ledger::new(), "rnvmf::Controller::ledger"),
+                ctrl_stats <- new_mutex!(CtrlStats::new(), "rnvmf::Controller::ctrl_stats"),
                 failed_io <- RateLimit::new(),
                 namespaces <- new_mutex!(Namespaces::new(), "rnvmf::Controller::namespaces"),
-                sign_of_life <- new_mutex!(Deadline::NEVER, "rnvmf::Controller::sign_of_life"),
-                inventory <- new_mutex!(None, "rnvmf::Controller::inventory"),
-                turn <- new_mutex!(Holder::Nobody, "rnvmf::Controller::turn"),
-                turn_is_over <- new_condvar!("rnvmf::Controller::turn_is_over"),
-                errand_work <- new_work!("rnvmf::Controller::errand_work"),
+                keep_alive_deadline <- new_mutex!(Deadline::NEVER, "rnvmf::Controller::keep_alive_deadline"),
+                scan_context <- new_mutex!(None, "rnvmf::Controller::scan_context"),
+                scan_owner <- new_mutex!(ScanOwner::Nobody, "rnvmf::Controller::scan_owner"),
+                scan_unlocked <- new_condvar!("rnvmf::Controller::scan_unlocked"),
+                scan_work <- new_work!("rnvmf::Controller::scan_work"),
             }),
             GFP_KERNEL,
         )
@@ -317,8 +317,8 @@ impl Controller {
     /// Asks for removal. Any context.
     pub(crate) fn delete(&self) {
         self.deleting.store(true, ordering::Relaxed);
-        self.desk.close();
-        self.errand_desk.close();
+        self.user_channel.close();
+        self.scan_channel.close();
         self.wake.complete();
     }
 
@@ -328,7 +328,7 @@ impl Controller {
 
     /// Whether there is a connection, and nobody wants it to end. Any context.
     pub(crate) fn is_connected(&self) -> bool {
-        self.errand_desk.is_open()
+        self.scan_channel.is_open()
     }
 
     /// Asks for a reset of a controller that is live: it is in the state resetting at once,
@@ -338,10 +338,10 @@ impl Controller {
     ///
     /// The state that the controller is in, if it is another one.
     pub(crate) fn ask_reset(&self) -> Result<(), State> {
-        self.while_live(|shown| {
+        self.while_live(|status| {
             trace::controller_state(self.trace_id(), State::Live, State::Resetting, None);
-            shown.state = State::Resetting;
-            shown.failure = None;
+            status.state = State::Resetting;
+            status.failure = None;
         })?;
         self.wake.complete();
         self.tell_change();
@@ -356,14 +356,14 @@ impl Controller {
     ///   after which there may be others, or it is to be removed.
     /// - `EINTR` if the process has a signal.
     pub(crate) fn await_reset(&self) -> Result {
-        let mut shown = self.shown.lock();
+        let mut status = self.status.lock();
         loop {
-            match (shown.state, &shown.failure) {
+            match (status.state, &status.failure) {
                 (State::Live, _) => return Ok(()),
                 (State::Dead | State::Deleting, _) | (_, Some(_)) => return Err(errno::ENETRESET),
                 (_, None) => {}
             }
-            if self.change.wait_interruptible(&mut shown) {
+            if self.change.wait_interruptible(&mut status) {
                 return Err(EINTR);
             }
         }
@@ -377,7 +377,7 @@ impl Controller {
     ///
     /// As of [`ask_reset`](Self::ask_reset).
     pub(crate) fn ask_scan(&self) -> Result<u32, State> {
-        self.number_scan(|shown| shown.failure = None)
+        self.number_scan(|status| status.failure = None)
     }
 
     /// The same when it is the target that asks: what failed before is still to be seen.
@@ -385,21 +385,21 @@ impl Controller {
         self.number_scan(|_| ())
     }
 
-    fn number_scan(&self, prepare: impl FnOnce(&mut Shown)) -> Result<u32, State> {
-        let number = self.while_live(|shown| {
-            prepare(shown);
-            shown.scans.asked = shown.scans.asked.wrapping_add(1);
-            shown.scans.asked
+    fn number_scan(&self, prepare: impl FnOnce(&mut CtrlStatus)) -> Result<u32, State> {
+        let number = self.while_live(|status| {
+            prepare(status);
+            status.scans.asked = status.scans.asked.wrapping_add(1);
+            status.scans.asked
         })?;
         self.wake.complete();
         Ok(number)
     }
 
     /// Does something at a moment when the controller is live, and is to stay so.
-    fn while_live<R>(&self, act: impl FnOnce(&mut Shown) -> R) -> Result<R, State> {
-        let mut shown = self.shown.lock();
-        match shown.state {
-            State::Live if !self.is_deleting() => Ok(act(&mut shown)),
+    fn while_live<R>(&self, act: impl FnOnce(&mut CtrlStatus) -> R) -> Result<R, State> {
+        let mut status = self.status.lock();
+        match status.state {
+            State::Live if !self.is_deleting() => Ok(act(&mut status)),
             State::Live => Err(State::Deleting),
             state => Err(state),
         }
@@ -407,13 +407,13 @@ impl Controller {
 
     /// Whether a look at the namespaces was asked for, and none is over that was begun since.
     fn is_scan_due(&self) -> bool {
-        let scans = self.shown.lock().scans;
+        let scans = self.status.lock().scans;
         scans.asked != scans.done
     }
 
     /// Whether a reset was asked for, if the controller was live.
     fn is_resetting(&self) -> bool {
-        self.shown.lock().state == State::Resetting
+        self.status.lock().state == State::Resetting
     }
 
     /// What can be changed of it.
@@ -437,13 +437,13 @@ impl Controller {
         // What the removal itself asks of the target is not cancelled by it, but that we live need
         // not be known any more once the disks are gone.
         let cancelled = match self.removing.load(ordering::Relaxed) {
-            true => self.is_errand_over(),
+            true => self.is_scan_work_done(),
             false => self.is_deleting(),
         };
         if cancelled {
             return Some(CommandError::Cancelled);
         }
-        self.alarm.trouble().map(CommandError::Trouble)
+        self.notifier.error().map(CommandError::ConnError)
     }
 
     /// Sleeps until there is something to look at, or `limit` is over.
@@ -454,34 +454,34 @@ impl Controller {
 
     /// Enters `state`, and tells, unless it is in that state and there is no failure to tell
     /// of. A change that may not be is a removal that came first.
-    fn enter(&self, state: State, failure: Option<&Failure>) {
+    fn enter(&self, state: State, failure: Option<&CtrlError>) {
         {
-            let mut shown = self.shown.lock();
-            let may_be = match shown.state == state {
+            let mut status = self.status.lock();
+            let may_be = match status.state == state {
                 true => failure.is_some(),
-                false => shown.state.may_become(state),
+                false => status.state.may_become(state),
             };
             if !may_be {
                 return;
             }
-            if shown.state != state {
-                trace::controller_state(self.trace_id(), shown.state, state, failure);
+            if status.state != state {
+                trace::controller_state(self.trace_id(), status.state, state, failure);
             }
-            shown.state = state;
+            status.state = state;
             if let Some(failure) = failure {
-                shown.failure = Some(failure.clone());
+                status.failure = Some(failure.clone());
             }
         }
         self.tell_change();
-        self.tell_udev(state);
+        self.queue_uevent(state);
     }
 
     /// Has udev told of a state that is another one than before, in the controller's thread: who
     /// uses sysfs must not have the last reference to the device.
-    fn tell_udev(&self, state: State) {
-        let presence = self.in_sysfs.lock().clone();
-        if let Some(presence) = presence.filter(|presence| presence.note(state)) {
-            self.host.tell_udev(presence);
+    fn queue_uevent(&self, state: State) {
+        let ctrl_device = self.ctrl_device.lock().clone();
+        if let Some(ctrl_device) = ctrl_device.filter(|ctrl_device| ctrl_device.note(state)) {
+            self.host.queue_uevent(ctrl_device);
         }
     }
 
@@ -492,24 +492,24 @@ impl Controller {
     }
 
     /// Takes note of a failure that changes nothing, and tells.
-    fn note(&self, failure: &Failure) {
-        self.shown.lock().failure = Some(failure.clone());
+    fn note(&self, failure: &CtrlError) {
+        self.status.lock().failure = Some(failure.clone());
         self.tell_change();
     }
 
     /// What others see of the controller.
-    pub(crate) fn shown<R>(&self, look: impl FnOnce(&Shown) -> R) -> R {
-        look(&self.shown.lock())
+    pub(crate) fn status<R>(&self, look: impl FnOnce(&CtrlStatus) -> R) -> R {
+        look(&self.status.lock())
     }
 
     /// What its queues have done.
-    pub(crate) fn with_ledger<R>(&self, look: impl FnOnce(&Ledger) -> R) -> R {
-        look(&self.ledger.lock())
+    pub(crate) fn with_stats<R>(&self, look: impl FnOnce(&CtrlStats) -> R) -> R {
+        look(&self.ctrl_stats.lock())
     }
 
     /// Takes the time of commands from now on, or does not any more. May sleep.
     pub(crate) fn set_timed(&self, timed: bool) {
-        self.ledger.lock().set_timed(timed);
+        self.ctrl_stats.lock().set_timed(timed);
     }
 
     /// The controller's disks.
@@ -540,21 +540,21 @@ impl Controller {
 
     /// Takes note of the namespaces that get no disk, of the first `most` namespaces, and logs what
     /// was not known of that. It is told with what else the look at them brings. May sleep.
-    pub(crate) fn refuse(&self, refusals: Refusals, most: usize) {
-        let mut shown = self.shown.lock();
-        refusals.log_news(&shown.refusals, self, most);
-        shown.refusals = refusals;
+    pub(crate) fn refuse(&self, rejections: NsRejections, most: usize) {
+        let mut status = self.status.lock();
+        rejections.log_news(&status.rejections, self, most);
+        status.rejections = rejections;
     }
 
     /// Whether a namespace that was refused when they were looked at last may be a disk the next
     /// time, though nothing changes.
     fn may_refusals_pass(&self) -> bool {
-        self.shown.lock().refusals.may_pass()
+        self.status.lock().rejections.may_pass()
     }
 
     /// Tells that a namespace has another size or protection. May sleep.
-    pub(crate) fn namespace_changed(&self, portrait: &Portrait) {
-        self.host.tell(self, Event::NamespaceChanged(portrait));
+    pub(crate) fn namespace_changed(&self, info: &NsInfo) {
+        self.host.tell(self, Event::NamespaceChanged(info));
     }
 
     /// Takes a namespace with its disk, and tells, unless it was lost while that was made.
@@ -572,43 +572,46 @@ impl Controller {
                 .insert_within_capacity(place, namespace)
                 .map_err(|_| ENOMEM)?;
             self.host.disks_changed();
-            self.shown.lock().namespaces = namespaces.len().try_into()?;
+            self.status.lock().namespaces = namespaces.len().try_into()?;
             if let Some(namespace) = namespaces.get(place) {
-                let portrait = namespace.portrait();
-                self.host.tell(self, Event::NamespaceAdded(&portrait));
+                let info = namespace.info();
+                self.host.tell(self, Event::NamespaceAdded(&info));
             }
             Ok(())
         })
     }
 
     /// Shows the controller in sysfs, for its disks to belong to, and under `/dev`. Sleeps.
-    fn enter_sysfs(self: &Arc<Self>) -> Result<(), Failure> {
-        let fail = |error| Failure::kernel(ErrorStage::Namespaces, error, "sysfs");
-        *self.in_sysfs.lock() = Some(self.make_presence().map_err(fail)?);
+    fn add_device(self: &Arc<Self>) -> Result<(), CtrlError> {
+        let fail = |error| CtrlError::kernel(ErrorStage::Namespaces, error, "sysfs");
+        *self.ctrl_device.lock() = Some(self.make_device().map_err(fail)?);
         Ok(())
     }
 
-    fn make_presence(self: &Arc<Self>) -> Result<Arc<Presence>> {
+    fn make_device(self: &Arc<Self>) -> Result<Arc<CtrlDevice>> {
         let (host, number) = (&self.host, self.name.number());
         let name = CString::try_from_fmt(fmt!("{}", self.name))?;
         let node = chrdev::Node::new(host.numbers.clone(), number, host.module, self.clone())?;
         let device = sysfs::Device::new(host.class.clone(), &name, self.clone(), Some(node))?;
-        let state = self.shown(|shown| shown.state);
-        Presence::new(self.name, self.wake.clone(), device, state)
+        let state = self.status(|status| status.state);
+        CtrlDevice::new(self.name, self.wake.clone(), device, state)
     }
 
     /// The controller in sysfs goes when its disks do, which went before, and udev has heard of
     /// what it was told. Sleeps.
-    fn leave_sysfs(&self) {
-        let presence = self.in_sysfs.lock().take();
-        while presence.as_ref().is_some_and(|presence| !presence.leave()) {
+    fn remove_device(&self) {
+        let ctrl_device = self.ctrl_device.lock().take();
+        while ctrl_device
+            .as_ref()
+            .is_some_and(|ctrl_device| !ctrl_device.leave())
+        {
             self.wait(IDLE);
         }
     }
 
     /// The controller in sysfs, to which its disks belong.
-    pub(crate) fn device_in_sysfs(&self) -> Option<Arc<sysfs::Device>> {
-        self.in_sysfs.lock().as_ref()?.device()
+    pub(crate) fn parent_device(&self) -> Option<Arc<sysfs::Device>> {
+        self.ctrl_device.lock().as_ref()?.device()
     }
 
     /// The module, which open disks keep loaded.
@@ -617,11 +620,11 @@ impl Controller {
     }
 
     /// Takes note of the device, unless it is already going away.
-    fn use_device(&self, device: &DeviceRef) -> Result<(), Failure> {
+    fn use_device(&self, device: &DeviceRef) -> Result<(), CtrlError> {
         *self.device.lock() = Some(device.clone());
         // A removal that began before this could see it has set its mark.
         if device.is_removing() {
-            return Err(Trouble::DeviceRemoved.into());
+            return Err(ConnError::DeviceRemoved.into());
         }
         Ok(())
     }

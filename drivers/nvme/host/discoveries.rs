@@ -4,8 +4,8 @@
 //! has ended.
 
 use crate::{
-    alarm::Trouble,
     controller::Discovery, //
+    error_notifier::ConnError,
 };
 use kernel::{
     new_mutex,
@@ -57,7 +57,7 @@ impl Discoveries {
     /// # Errors
     ///
     /// As `make`; `EBUSY` for too many; [`ESHUTDOWN`](errno::ESHUTDOWN); `ENOMEM`.
-    pub(crate) fn enter(
+    pub(crate) fn insert(
         &self,
         namespace: &Namespace,
         owner: u32,
@@ -116,7 +116,7 @@ impl Discoveries {
     pub(crate) fn removing(&self, device: &Device) {
         let list = self.list.lock();
         for controller in list.all.iter().filter_map(|one| one.controller_on(device)) {
-            controller.alarm.raise(Trouble::DeviceRemoved);
+            controller.notifier.report(ConnError::DeviceRemoved);
         }
     }
 

@@ -3,22 +3,22 @@
 //! What the module has for all controllers.
 
 use crate::{
-    alarm::Trouble,
     controller::{
         Controller,
+        CtrlDevice, //
         Discovery,
         Name,
-        Presence, //
     },
     discoveries::Discoveries,
-    identities::Identities,
+    error_notifier::ConnError,
+    id_registry::IdRegistry,
     netlink::{
         self,
         Event,
         Family, //
     },
     options::{
-        Clash,
+        HostIdConflict,
         Options,
         Settings, //
     },
@@ -79,7 +79,7 @@ pub(crate) struct Host {
     threads: Mutex<Option<KVec<Thread>>>,
     /// The errands of the controllers run here, and udev is told; it is taken to end them.
     #[pin]
-    errands: Mutex<Option<OwnedQueue>>,
+    scan_queue: Mutex<Option<OwnedQueue>>,
     #[pin]
     client: Mutex<Option<Arc<client::Registration<Client>>>>,
     #[pin]
@@ -89,11 +89,11 @@ pub(crate) struct Host {
     /// Held by who puts a controller on the list, or takes it off and tells: no name is given again
     /// before everybody was told that it is free.
     #[pin]
-    naming: Mutex<()>,
+    name_lock: Mutex<()>,
     /// Changes with which disks there are, and those of a controller only while they are locked.
     disks: Atomic<u32>,
     #[pin]
-    pub(crate) identities: Identities,
+    pub(crate) ids: IdRegistry,
     #[pin]
     pub(crate) discoveries: Discoveries,
     /// The last controller is gone, and none comes.
@@ -137,19 +137,19 @@ impl Controllers {
 }
 
 /// Why a controller is not connected.
-pub(crate) enum Refusal {
+pub(crate) enum InsertError {
     /// Of the host's identity half is that of the controller of this name.
-    Clash(Clash, Name),
+    HostIdConflict(HostIdConflict, Name),
     Other(Error),
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for InsertError {
     fn from(error: Error) -> Self {
         Self::Other(error)
     }
 }
 
-impl From<AllocError> for Refusal {
+impl From<AllocError> for InsertError {
     fn from(error: AllocError) -> Self {
         Self::Other(error.into())
     }
@@ -166,7 +166,7 @@ impl client::Client for Client {
     fn removing(host: &Arc<Host>, device: &Device) {
         for controller in &host.controllers.lock().list {
             if controller.uses(device) {
-                controller.alarm.raise(Trouble::DeviceRemoved);
+                controller.notifier.report(ConnError::DeviceRemoved);
             }
         }
         host.discoveries.removing(device);
@@ -179,14 +179,14 @@ impl Host {
         // A controller has one errand at a time, but each NUMA node has a share of the room only,
         // and errands that wait for a target must not keep those of other controllers out.
         let flags = QueueFlags::UNBOUND | QueueFlags::MEM_RECLAIM;
-        let errands = OwnedQueue::new(c"rnvmf", flags, OwnedQueue::MAX_ACTIVE)?;
+        let scan_queue = OwnedQueue::new(c"rnvmf", flags, OwnedQueue::MAX_ACTIVE)?;
         let host = Arc::pin_init(
             try_pin_init!(Self {
                 module,
                 class: Class::new(c"rnvmf")?,
                 numbers: Numbers::new(c"rnvmf", MAX_CONTROLLERS)?,
                 threads <- new_mutex!(Some(KVec::new()), "rnvmf::Host::threads"),
-                errands <- new_mutex!(Some(errands), "rnvmf::Host::errands"),
+                scan_queue <- new_mutex!(Some(scan_queue), "rnvmf::Host::scan_queue"),
                 client <- new_mutex!(None, "rnvmf::Host::client"),
                 family <- new_mutex!(None, "rnvmf::Host::family"),
                 controllers <- new_mutex!(Controllers {
@@ -196,9 +196,9 @@ impl Host {
                     generation: 1,
                     closed: false,
                 }, "rnvmf::Host::controllers"),
-                naming <- new_mutex!((), "rnvmf::Host::naming"),
+                name_lock <- new_mutex!((), "rnvmf::Host::name_lock"),
                 disks: Atomic::new(0),
-                identities <- Identities::new(),
+                ids <- IdRegistry::new(),
                 discoveries <- Discoveries::new(),
                 empty <- TimedCompletion::new(),
             }? Error),
@@ -241,8 +241,8 @@ impl Host {
         }
         let threads = self.threads.lock().take();
         drop(threads);
-        let errands = self.errands.lock().take();
-        drop(errands);
+        let scan_queue = self.scan_queue.lock().take();
+        drop(scan_queue);
         let client = self.client.lock().take();
         drop(client);
     }
@@ -251,20 +251,20 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Clash`]; [`EALREADY`](rrdma::errno::EALREADY) if there is one of the same
+    /// [`InsertError::HostIdConflict`]; [`EALREADY`](rrdma::errno::EALREADY) if there is one of the same
     /// connection and `duplicate` is not set; `EBUSY` for too many; `ENOMEM`.
     pub(crate) fn connect(
         self: &Arc<Self>,
         options: Options,
         settings: Settings,
         duplicate: bool,
-    ) -> Result<Arc<Controller>, Refusal> {
-        let controller = self.enter(options, settings, duplicate)?;
+    ) -> Result<Arc<Controller>, InsertError> {
+        let controller = self.insert(options, settings, duplicate)?;
         self.tell(&controller, Event::Added);
         let life = controller.clone();
         let run = move || Controller::run(&life);
         if let Err(error) = self.spawn(fmt!("{}", controller.name), run) {
-            self.retire(&controller);
+            self.remove(&controller);
             return Err(error.into());
         }
         Ok(controller)
@@ -284,7 +284,7 @@ impl Host {
         owner: u32,
     ) -> Result<Arc<Discovery>> {
         let namespace = options.namespace.clone();
-        let discovery = self.discoveries.enter(&namespace, owner, |id| {
+        let discovery = self.discoveries.insert(&namespace, owner, |id| {
             Discovery::new(
                 self.clone(),
                 id,
@@ -316,15 +316,15 @@ impl Host {
         Ok(())
     }
 
-    fn enter(
+    fn insert(
         self: &Arc<Self>,
         options: Options,
         settings: Settings,
         duplicate: bool,
-    ) -> Result<Arc<Controller>, Refusal> {
+    ) -> Result<Arc<Controller>, InsertError> {
         // I/O that memory waits for may be let go by who asks for a controller.
         memory::without_io(|| {
-            let _naming = self.naming.lock();
+            let _naming = self.name_lock.lock();
             let mut controllers = self.controllers.lock();
             if controllers.closed {
                 return Err(rrdma::errno::ESHUTDOWN.into());
@@ -336,7 +336,7 @@ impl Host {
             }
             for other in &controllers.list {
                 if let Some(clash) = options.clash(&other.options) {
-                    return Err(Refusal::Clash(clash, other.name));
+                    return Err(InsertError::HostIdConflict(clash, other.name));
                 }
             }
             let id = controllers.new_id();
@@ -355,25 +355,25 @@ impl Host {
     }
 
     /// Runs a controller's errand beside its thread. May sleep.
-    pub(crate) fn run_errand(&self, controller: Arc<Controller>) {
+    pub(crate) fn queue_scan_work(&self, controller: Arc<Controller>) {
         // The queue is there as long as there are controllers, and a controller
         // has one errand at a time.
-        if let Some(errands) = &*self.errands.lock() {
-            let _ = errands.enqueue(controller);
+        if let Some(scan_queue) = &*self.scan_queue.lock() {
+            let _ = scan_queue.enqueue(controller);
         }
     }
 
     /// Has udev told what is to be told of a controller. May sleep.
-    pub(crate) fn tell_udev(&self, presence: Arc<Presence>) {
-        if let Some(errands) = &*self.errands.lock() {
+    pub(crate) fn queue_uevent(&self, ctrl_device: Arc<CtrlDevice>) {
+        if let Some(scan_queue) = &*self.scan_queue.lock() {
             // If it is queued already it has not begun.
-            let _ = errands.enqueue(presence);
+            let _ = scan_queue.enqueue(ctrl_device);
         }
     }
 
     /// Takes a controller off the list, and tells.
-    pub(crate) fn retire(&self, controller: &Arc<Controller>) {
-        let naming = self.naming.lock();
+    pub(crate) fn remove(&self, controller: &Arc<Controller>) {
+        let name_lock = self.name_lock.lock();
         {
             let mut controllers = self.controllers.lock();
             controllers.list.retain(|c| !Arc::ptr_eq(c, controller));
@@ -381,7 +381,7 @@ impl Host {
             controllers.generation = controllers.generation.wrapping_add(1).max(1);
         }
         self.tell(controller, Event::Removed);
-        drop(naming);
+        drop(name_lock);
         let mut controllers = self.controllers.lock();
         controllers.leaving = controllers.leaving.saturating_sub(1);
         if controllers.closed && controllers.is_empty() {

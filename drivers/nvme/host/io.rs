@@ -3,15 +3,15 @@
 //! The block layer's requests as NVMe commands.
 
 use crate::{
-    alarm::Trouble,
     controller::Controller,
+    error_notifier::ConnError,
     namespace,
-    passthrough::disk::{
+    passthru::disk::{
         self,
-        Passage, //
+        PassthruCmd, //
     },
     queue::{
-        Cargo,
+        Payload,
         Queue,
         Slot, //
     },
@@ -88,21 +88,21 @@ const MAX_RETRIES: u8 = 5;
 pub(crate) struct Io;
 
 /// What all queues of the disks share.
-pub(crate) struct Queues {
-    pub(crate) places: Places,
+pub(crate) struct HctxSetData {
+    pub(crate) places: HctxQueues,
 }
 
 /// A place for each hardware queue.
-pub(crate) type Places = KVec<Arc<Place>>;
+pub(crate) type HctxQueues = KVec<Arc<HctxQueue>>;
 
 /// Where a hardware queue finds its queue pair, while there is one.
 #[derive(Default)]
-pub(crate) struct Place {
+pub(crate) struct HctxQueue {
     pub(crate) queue: Published<QueuePair<Queue>>,
 }
 
 /// What a request needs to know of its namespace, and what the disk shows of it.
-pub(crate) struct Blocks {
+pub(crate) struct NsDisk {
     /// Which namespace it is; its number is in every command.
     pub(crate) wwid: Wwid,
     /// Size of a block, as a power of two.
@@ -116,16 +116,16 @@ pub(crate) struct Blocks {
 }
 
 /// What we keep with a request.
-pub(crate) struct Attempt {
+pub(crate) struct RequestPdu {
     /// Nobody but who has the request changes it.
     retries: Counter,
     /// Its time was over. Left to the next request of the tag if it ends all the same, which then
     /// may come again once less.
-    late: Flag,
-    pub(crate) passage: Passage,
+    timed_out: Flag,
+    pub(crate) passthru: PassthruCmd,
 }
 
-impl Attempt {
+impl RequestPdu {
     /// How often the request was sent before.
     #[inline]
     fn retries(&self) -> u64 {
@@ -135,8 +135,8 @@ impl Attempt {
     /// Whether it may come again, when its connection has ended: that is an attempt of its own
     /// only if it was not answered.
     pub(crate) fn may_come_again(&self) -> bool {
-        if self.late.get() {
-            self.late.set(false);
+        if self.timed_out.get() {
+            self.timed_out.set(false);
             self.retries.add(1);
         }
         self.retries() <= MAX_RETRIES.into()
@@ -144,39 +144,39 @@ impl Attempt {
 }
 
 impl Operations for Io {
-    type SetData = Queues;
-    type QueueData = Arc<Place>;
-    type DiskData = Blocks;
-    type RequestData = Attempt;
+    type SetData = HctxSetData;
+    type QueueData = Arc<HctxQueue>;
+    type DiskData = NsDisk;
+    type RequestData = RequestPdu;
 
-    const ATTRIBUTES: &'static [Attribute<Blocks>] = sysfs::DISK;
+    const ATTRIBUTES: &'static [Attribute<NsDisk>] = sysfs::DISK;
 
-    fn new_queue(set: &Queues, index: u32) -> Result<Arc<Place>> {
+    fn new_queue(set: &HctxSetData, index: u32) -> Result<Arc<HctxQueue>> {
         let place = set.places.get(usize::try_from(index)?);
         place.cloned().ok_or(EINVAL)
     }
 
-    fn new_request_data(_set: &Queues, _queue: u32) -> impl PinInit<Attempt, Error> {
-        Ok(Attempt {
+    fn new_request_data(_set: &HctxSetData, _queue: u32) -> impl PinInit<RequestPdu, Error> {
+        Ok(RequestPdu {
             retries: Counter::new(),
-            late: Flag::new(false),
-            passage: Passage::new(),
+            timed_out: Flag::new(false),
+            passthru: PassthruCmd::new(),
         })
     }
 
     #[inline]
     fn queue_rq(
-        place: &Arc<Place>,
-        blocks: &Blocks,
+        place: &Arc<HctxQueue>,
+        blocks: &NsDisk,
         request: Request<Self>,
         last: bool,
         guard: &rcu::Guard,
     ) -> Result<(), Refused<Self>> {
         let Some(queue) = place.queue.read(guard) else {
-            return Err(turn_away(request, Status::Transport));
+            return Err(reject(request, Status::Transport));
         };
         if blocks.gone.get() {
-            return Err(turn_away(request, Status::IoError));
+            return Err(reject(request, Status::IoError));
         }
         request.start();
         let (direction, way) = match request.op() {
@@ -185,14 +185,14 @@ impl Operations for Io {
             _ => return blocks.queue_other(guard, &queue, request, last),
         };
         let Some(range) = blocks.range(&request) else {
-            return Err(turn_away(request, Status::IoError));
+            return Err(reject(request, Status::IoError));
         };
         let command = Command::transfer(direction, blocks.wwid.nsid, range, hints(&request));
         let length = request.bytes();
         submit(guard, &queue, (request, None), (command, way, length), last)
     }
 
-    fn commit_rqs(place: &Arc<Place>, guard: &rcu::Guard) {
+    fn commit_rqs(place: &Arc<HctxQueue>, guard: &rcu::Guard) {
         if let Some(queue) = place.queue.read(guard) {
             Queue::send_waiting(&queue, refuse);
         }
@@ -202,22 +202,22 @@ impl Operations for Io {
         disk::ioctl(call)
     }
 
-    fn poll(place: &Arc<Place>) -> u32 {
+    fn poll(place: &Arc<HctxQueue>) -> u32 {
         let guard = rcu::read_lock();
         let queue = place.queue.read(&guard);
         queue.map_or(0, |queue| queue.context().poll())
     }
 
-    fn timeout(place: &Arc<Place>, request: &RequestRef<Self>) -> TimeoutAction {
+    fn timeout(place: &Arc<HctxQueue>, request: &RequestRef<Self>) -> TimeoutAction {
         if place.ends_by_polling(request) {
             return TimeoutAction::Done;
         }
-        request.data().late.set(true);
+        request.data().timed_out.set(true);
         let guard = rcu::read_lock();
         // Without a queue the teardown is under way already.
         if let Some(queue) = place.queue.read(&guard) {
             let queue = queue.context();
-            queue.trouble(Trouble::Timeout {
+            queue.report_error(ConnError::Timeout {
                 qid: queue.qid(),
                 tag: request.tag(),
             });
@@ -227,7 +227,7 @@ impl Operations for Io {
     }
 }
 
-impl Place {
+impl HctxQueue {
     /// Puts a queue pair here, in the place of another one. Sleeps, if there is one.
     pub(crate) fn put(&self, queue: &Arc<QueuePair<Queue>>) {
         {
@@ -293,7 +293,7 @@ fn submit(
         .ok()
         .and_then(|tag| Carrier::slot(queue.context(), tag))
     else {
-        return Err(turn_away(request, Status::IoError));
+        return Err(reject(request, Status::IoError));
     };
     let carrier = Carrier::new(request, payload);
     let sent = (command, (carrier, direction), length);
@@ -302,7 +302,7 @@ fn submit(
 
 /// Refuses a request. Unless it comes again, its memory begins anew with the next one of the tag.
 #[cold]
-fn turn_away(request: Request<Io>, status: Status) -> Refused<Io> {
+fn reject(request: Request<Io>, status: Status) -> Refused<Io> {
     if !matches!(status, Status::Resource) {
         request.data().retries.set(0);
     }
@@ -333,10 +333,10 @@ fn refuse(error: Error, carrier: Option<Carrier<Io>>) -> Result<(), Refused<Io>>
         },
         _ => Status::IoError,
     };
-    Err(turn_away(request, status))
+    Err(reject(request, status))
 }
 
-impl Blocks {
+impl NsDisk {
     /// Takes a request that is neither a read nor a write.
     #[inline(never)]
     fn queue_other(
@@ -348,7 +348,7 @@ impl Blocks {
     ) -> Result<(), Refused<Io>> {
         let (command, payload) = match self.other(&request) {
             Ok(prepared) => prepared,
-            Err(status) => return Err(turn_away(request, status)),
+            Err(status) => return Err(reject(request, status)),
         };
         let direction = match request.op() {
             Op::DriverIn => dma::Direction::FromDevice,
@@ -374,7 +374,7 @@ impl Blocks {
             }
             Op::Discard => return self.discard(request),
             Op::DriverIn | Op::DriverOut => {
-                request.data().passage.command().ok_or(Status::IoError)?
+                request.data().passthru.command().ok_or(Status::IoError)?
             }
             _ => return Err(Status::NotSupported),
         };
@@ -449,7 +449,7 @@ fn hints(request: &Request<Io>) -> ReadWrite {
 
 /// What a request asks for, for a person to read.
 struct Asked<'a> {
-    blocks: &'a Blocks,
+    blocks: &'a NsDisk,
     request: &'a Request<Io>,
 }
 
@@ -481,7 +481,7 @@ impl fmt::Display for Counted {
     }
 }
 
-impl Cargo for Carrier<Io> {
+impl Payload for Carrier<Io> {
     const OF_DISK: bool = true;
 
     #[inline]
@@ -495,13 +495,13 @@ impl Cargo for Carrier<Io> {
     }
 
     #[inline(always)]
-    fn deliver(queue: &Queue, completion: cqe::Completion, cargo: Option<Self>) {
-        let Some(carrier) = cargo else {
+    fn deliver(queue: &Queue, completion: cqe::Completion, payload: Option<Self>) {
+        let Some(carrier) = payload else {
             return;
         };
         let request = carrier.into_request();
         if matches!(request.op(), Op::DriverIn | Op::DriverOut) {
-            request.data().passage.answered(completion);
+            request.data().passthru.answered(completion);
             return end(request, block_status(BlockStatus::of(completion.status())));
         }
         match completion.status().is_success() {

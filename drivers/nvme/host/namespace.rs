@@ -6,16 +6,16 @@ use crate::{
     controller::{
         Admin,
         Controller,
-        Inventory, //
+        ScanContext, //
     },
-    failure::Failure,
-    identities::Identity,
+    ctrl_error::CtrlError,
+    id_registry::IdReservation,
     io::{
-        Blocks,
         Io, //
+        NsDisk,
     },
     netlink::uapi::ErrorStage,
-    refusals::Refusals, //
+    ns_rejections::NsRejections, //
 };
 use core::ops::{
     Deref,
@@ -88,7 +88,7 @@ pub(crate) struct Namespace {
     /// Others have it only while the controller's disks stay.
     disk: Arc<Disk<Io>>,
     /// Free for others when there is no disk any more, so below that.
-    _identity: Identity,
+    _identity: IdReservation,
 }
 
 impl Namespace {
@@ -103,12 +103,12 @@ impl Namespace {
     }
 
     /// What becomes of its disk by what the target says of it now.
-    fn fate(&self, described: Option<&Described>) -> Fate {
+    fn fate(&self, scanned: Option<&ScannedNs>) -> Fate {
         let before = Seen {
             wwid: &self.disk.data().wwid,
             limits: &self.limits,
         };
-        Fate::of(before, described.map(Described::seen))
+        Fate::of(before, scanned.map(ScannedNs::seen))
     }
 
     /// The disk, for who has the controller's disks locked, or the turn to change them.
@@ -122,8 +122,8 @@ impl Namespace {
     }
 
     /// What is told of it.
-    pub(crate) fn portrait(&self) -> Portrait {
-        Portrait {
+    pub(crate) fn info(&self) -> NsInfo {
+        NsInfo {
             nsid: self.nsid,
             name: disk_name(self.disk.data().controller.name.number(), self.nsid),
             size: self.disk.capacity().saturating_mul(512),
@@ -134,7 +134,7 @@ impl Namespace {
 }
 
 /// What is told of a namespace, which stays when the disk is gone.
-pub(crate) struct Portrait {
+pub(crate) struct NsInfo {
     pub(crate) nsid: u32,
     /// The name of the disk.
     pub(crate) name: Message<31>,
@@ -144,7 +144,7 @@ pub(crate) struct Portrait {
     pub(crate) limits: BlockLimits,
 }
 
-impl Portrait {
+impl NsInfo {
     /// Bytes of a block.
     pub(crate) fn block_size(&self) -> u32 {
         block_size(&self.limits)
@@ -153,20 +153,20 @@ impl Portrait {
 
 /// A look at what namespaces there are; a later one is more.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Look(u64);
+pub(crate) struct ScanSeq(u64);
 
 /// The namespaces of a controller that have disks, and the one that is to have one.
 pub(crate) struct Namespaces {
     list: KVec<Namespace>,
-    making: Option<Making>,
+    pending: Option<PendingDisk>,
     /// The latest look.
-    look: Look,
+    scan_one: ScanSeq,
     /// The latest that the disks were brought in line with.
-    followed: Look,
+    followed: ScanSeq,
 }
 
 /// A namespace whose disk is being made: its I/O may go to the target already.
-struct Making {
+struct PendingDisk {
     wwid: Wwid,
     limits: BlockLimits,
     /// That of the disk.
@@ -178,25 +178,25 @@ impl Namespaces {
     pub(crate) fn new() -> Self {
         Self {
             list: KVec::new(),
-            making: None,
-            look: Look(0),
-            followed: Look(0),
+            pending: None,
+            scan_one: ScanSeq(0),
+            followed: ScanSeq(0),
         }
     }
 
     /// The numbers of those that have disks, or are to have one.
     pub(crate) fn nsids(&self) -> impl Iterator<Item = u32> + '_ {
         let made = self.list.iter().map(|namespace| namespace.nsid);
-        let making = self.making.iter().map(|making| making.wwid.nsid);
-        Iterator::chain(made, making)
+        let pending = self.pending.iter().map(|pending| pending.wwid.nsid);
+        Iterator::chain(made, pending)
     }
 
     /// Whether this one has a disk, or is to have one, that is not lost.
     fn keep(&self, nsid: u32) -> bool {
         let mut made = self.list.iter();
-        let mut making = self.making.iter();
+        let mut pending = self.pending.iter();
         made.any(|namespace| namespace.nsid == nsid && !namespace.is_lost())
-            || making.any(|making| making.wwid.nsid == nsid && !making.gone.get())
+            || pending.any(|pending| pending.wwid.nsid == nsid && !pending.gone.get())
     }
 
     /// What was seen is to be followed.
@@ -204,25 +204,25 @@ impl Namespaces {
     /// # Errors
     ///
     /// [`ECANCELED`](errno::ECANCELED) if what was seen later was followed already.
-    fn follow(&mut self, look: Look) -> Result<(), Failure> {
-        if look < self.followed {
+    fn follow(&mut self, scan_one: ScanSeq) -> Result<(), CtrlError> {
+        if scan_one < self.followed {
             return Err(superseded());
         }
-        self.followed = look;
+        self.followed = scan_one;
         Ok(())
     }
 }
 
 /// What was found is not the latest that was.
-fn superseded() -> Failure {
+fn superseded() -> CtrlError {
     let why = format_args!("the namespaces were looked at again meanwhile");
-    Failure::new(ErrorStage::Namespaces, errno::ECANCELED, why)
+    CtrlError::new(ErrorStage::Namespaces, errno::ECANCELED, why)
 }
 
 /// What was found is of no use any more.
-fn unwanted() -> Failure {
+fn unwanted() -> CtrlError {
     let why = format_args!("the connection is over");
-    Failure::new(ErrorStage::Namespaces, errno::ECANCELED, why)
+    CtrlError::new(ErrorStage::Namespaces, errno::ECANCELED, why)
 }
 
 impl Deref for Namespaces {
@@ -240,15 +240,15 @@ impl DerefMut for Namespaces {
 }
 
 /// A disk is being made, until this is dropped.
-struct Birth<'a> {
+struct PendingDiskGuard<'a> {
     controller: &'a Controller,
     gone: Arc<Flag>,
 }
 
-impl Drop for Birth<'_> {
+impl Drop for PendingDiskGuard<'_> {
     fn drop(&mut self) {
         self.controller
-            .with_namespaces_mut(|namespaces| namespaces.making = None);
+            .with_namespaces_mut(|namespaces| namespaces.pending = None);
     }
 }
 
@@ -263,28 +263,28 @@ fn block_size(limits: &BlockLimits) -> u32 {
 }
 
 /// The namespaces that can be disks, before they are.
-pub(crate) struct Found {
-    look: Look,
-    list: KVec<Described>,
-    doubts: KVec<Doubt>,
+pub(crate) struct ScanResult {
+    scan_one: ScanSeq,
+    list: KVec<ScannedNs>,
+    failed: KVec<IdentifyFailed>,
     tag_set: Arc<TagSet<Io>>,
     max_segments: u16,
 }
 
 /// What a namespace is, and what its disk can do.
-struct Described {
+struct ScannedNs {
     wwid: Wwid,
     limits: BlockLimits,
 }
 
 /// A namespace with a disk, not lost, of which the target cannot tell at the moment what it is, and
 /// what it said.
-struct Doubt {
+struct IdentifyFailed {
     nsid: u32,
-    failure: Failure,
+    failure: CtrlError,
 }
 
-impl Described {
+impl ScannedNs {
     fn seen(&self) -> Seen<'_> {
         Seen {
             wwid: &self.wwid,
@@ -296,60 +296,60 @@ impl Described {
 /// Finds the active namespaces of a controller: as many as get disks, and those that have one.
 /// Sleeps, but not for I/O.
 ///
-/// A namespace that is among those of which the target `told`, and is not there, may be there soon, and
+/// A namespace that is among those of which the target `aer_done`, and is not there, may be there soon, and
 /// is looked for again: Linux's target tells of one just before it lists it.
 pub(crate) fn find(
     controller: &Controller,
     admin: &Admin<'_>,
-    inventory: &Inventory,
-    told: ChangedNamespaces<'_>,
-) -> Result<Found, Failure> {
-    let look = controller.with_namespaces_mut(|namespaces| {
-        namespaces.look = Look(namespaces.look.0.wrapping_add(1));
-        namespaces.look
+    scan_context: &ScanContext,
+    aer_done: ChangedNamespaces<'_>,
+) -> Result<ScanResult, CtrlError> {
+    let scan_one = controller.with_namespaces_mut(|namespaces| {
+        namespaces.scan_one = ScanSeq(namespaces.scan_one.0.wrapping_add(1));
+        namespaces.scan_one
     });
-    let mut search = Search {
+    let mut search = Scanner {
         controller,
         admin,
-        inventory,
-        nvm: nvm_controller(admin, inventory.version)?,
+        scan_context,
+        nvm: nvm_controller(admin, scan_context.version)?,
         seen: 0,
         last: 0,
-        awaited: collect(told)?,
-        found: Found {
-            look,
+        awaited: collect(aer_done)?,
+        found: ScanResult {
+            scan_one,
             list: KVec::new(),
-            doubts: KVec::new(),
-            tag_set: inventory.tag_set.clone(),
-            max_segments: inventory.max_segments,
+            failed: KVec::new(),
+            tag_set: scan_context.tag_set.clone(),
+            max_segments: scan_context.max_segments,
         },
-        refusals: Refusals::new(),
+        rejections: NsRejections::new(),
     };
     search.look_at_listed()?;
     if !search.awaited.is_empty() {
-        search.refusals.pass();
+        search.rejections.pass();
     }
     search.refuse_taken();
     search.refuse_duplicates()?;
-    controller.refuse(search.refusals, MAX_NAMESPACES);
+    controller.refuse(search.rejections, MAX_NAMESPACES);
     Ok(search.found)
 }
 
-fn collect(told: ChangedNamespaces<'_>) -> Result<KVec<u32>, Failure> {
+fn collect(aer_done: ChangedNamespaces<'_>) -> Result<KVec<u32>, CtrlError> {
     let mut nsids = KVec::new();
-    for nsid in told.iter() {
+    for nsid in aer_done.iter() {
         nsids
             .push(nsid, GFP_KERNEL)
-            .map_err(|_| Failure::kernel(ErrorStage::Namespaces, ENOMEM, "disk"))?;
+            .map_err(|_| CtrlError::kernel(ErrorStage::Namespaces, ENOMEM, "disk"))?;
     }
     Ok(nsids)
 }
 
 /// A search for namespaces, in the order of their numbers.
-struct Search<'a> {
+struct Scanner<'a> {
     controller: &'a Controller,
     admin: &'a Admin<'a>,
-    inventory: &'a Inventory,
+    scan_context: &'a ScanContext,
     nvm: NvmController,
     /// How many were looked at.
     seen: usize,
@@ -357,27 +357,27 @@ struct Search<'a> {
     last: u32,
     /// Those of which the target told, and that were not looked at.
     awaited: KVec<u32>,
-    found: Found,
-    refusals: Refusals,
+    found: ScanResult,
+    rejections: NsRejections,
 }
 
-impl Search<'_> {
-    fn look_at_listed(&mut self) -> Result<(), Failure> {
+impl Scanner<'_> {
+    fn look_at_listed(&mut self) -> Result<(), CtrlError> {
         loop {
             let what = Identify::ActiveNamespacesAfter(self.last);
             let page = self.admin.identify(what, "identify active namespaces")?;
             let list = ActiveNamespaces::parse(page.bytes(), self.last).map_err(|why| {
-                Failure::target(
+                CtrlError::target(
                     ErrorStage::Namespaces,
                     format_args!("list of active namespaces: {why}"),
                 )
             })?;
             for nsid in list.iter() {
                 if self.seen >= MAX_NAMESPACES {
-                    self.refusals.cut();
+                    self.rejections.cut();
                     return self.look_at_disks();
                 }
-                self.look(nsid)?;
+                self.scan_one(nsid)?;
             }
             if list.next_page().is_none() {
                 return Ok(());
@@ -387,22 +387,22 @@ impl Search<'_> {
 
     /// Looks at those that have disks and were not listed yet: there may be many before them that
     /// are new.
-    fn look_at_disks(&mut self) -> Result<(), Failure> {
+    fn look_at_disks(&mut self) -> Result<(), CtrlError> {
         while let Some(nsid) = self.controller.namespace_after(self.last) {
-            self.look(nsid)?;
+            self.scan_one(nsid)?;
         }
         Ok(())
     }
 
     /// Refuses those that say that they are one of another subsystem, as long as that has a disk.
     fn refuse_taken(&mut self) {
-        let (controller, refusals) = (self.controller, &mut self.refusals);
-        self.found.list.retain(|Described { wwid, .. }| {
-            let Some(holder) = controller.host.identities.holder(controller, wwid) else {
+        let (controller, rejections) = (self.controller, &mut self.rejections);
+        self.found.list.retain(|ScannedNs { wwid, .. }| {
+            let Some(holder) = controller.host.ids.holder(controller, wwid) else {
                 return true;
             };
-            refusals.pass();
-            refusals.add(
+            rejections.pass();
+            rejections.add(
                 wwid.nsid,
                 format_args!("has the identifiers of {holder}, which is of another subsystem"),
             );
@@ -411,17 +411,17 @@ impl Search<'_> {
     }
 
     /// Refuses those that say that they are another one.
-    fn refuse_duplicates(&mut self) -> Result<(), Failure> {
+    fn refuse_duplicates(&mut self) -> Result<(), CtrlError> {
         let mut claims = self
             .claims()
-            .map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "disk"))?;
+            .map_err(|error| CtrlError::kernel(ErrorStage::Namespaces, error, "disk"))?;
         duplicates::settle(&mut claims);
         // Those of what was found come first, in its order.
         let mut verdicts = claims.iter().map(|claim| (claim.nsid, claim.other()));
-        let refusals = &mut self.refusals;
+        let rejections = &mut self.rejections;
         self.found.list.retain(|_| match verdicts.next() {
             Some((nsid, Some(other))) => {
-                refusals.add(
+                rejections.add(
                     nsid,
                     format_args!("has the identifiers of namespace {other}"),
                 );
@@ -434,17 +434,17 @@ impl Search<'_> {
 
     /// What those say they are that were found, and then what those were that cannot tell now.
     fn claims(&self) -> Result<KVec<Claim>> {
-        let Found { list, doubts, .. } = &self.found;
-        let room = list.len().saturating_add(doubts.len());
+        let ScanResult { list, failed, .. } = &self.found;
+        let room = list.len().saturating_add(failed.len());
         let mut claims = KVec::with_capacity(room, GFP_KERNEL)?;
         self.controller.with_namespaces(|namespaces| -> Result {
             let disk = |nsid| namespaces.iter().find(|namespace| namespace.nsid == nsid);
-            for Described { wwid, .. } in list {
+            for ScannedNs { wwid, .. } in list {
                 let is_same = |namespace: &Namespace| *namespace.ids() == wwid.ids;
                 let claim = Claim::new(wwid.nsid, wwid.ids, disk(wwid.nsid).is_some_and(is_same));
                 claims.push(claim, GFP_KERNEL)?;
             }
-            for Doubt { nsid, .. } in doubts {
+            for IdentifyFailed { nsid, .. } in failed {
                 if let Some(namespace) = disk(*nsid) {
                     claims.push(Claim::new(*nsid, *namespace.ids(), true), GFP_KERNEL)?;
                 }
@@ -454,36 +454,39 @@ impl Search<'_> {
         Ok(claims)
     }
 
-    fn look(&mut self, nsid: u32) -> Result<(), Failure> {
+    fn scan_one(&mut self, nsid: u32) -> Result<(), CtrlError> {
         self.seen = self.seen.saturating_add(1);
         self.last = nsid;
         self.awaited.retain(|awaited| *awaited != nsid);
-        self.admin.stay_alive()?;
-        let memory = |_| Failure::kernel(ErrorStage::Namespaces, ENOMEM, "disk");
+        self.admin.keep_alive_if_due()?;
+        let memory = |_| CtrlError::kernel(ErrorStage::Namespaces, ENOMEM, "disk");
         let has_disk = || {
             self.controller
                 .with_namespaces(|namespaces| namespaces.keep(nsid))
         };
-        match describe(self.admin, self.inventory, &self.nvm, nsid) {
-            Ok(Ok(described)) => {
-                let pushed = self.found.list.push(described, GFP_KERNEL);
+        match describe(self.admin, self.scan_context, &self.nvm, nsid) {
+            Ok(Ok(scanned)) => {
+                let pushed = self.found.list.push(scanned, GFP_KERNEL);
                 pushed.map_err(memory)?;
             }
             // It does not keep the others from being disks.
-            Ok(Err(why)) => self.refusals.add(nsid, format_args!("{why}")),
+            Ok(Err(why)) => self.rejections.add(nsid, format_args!("{why}")),
             Err(failure) if failure.nvme_status.is_none() => return Err(failure),
             // It was answered, so the connection is fine.
             Err(failure) if has_disk() && !failure.is_final() => {
                 let failure = failure.of_namespace(nsid);
-                let pushed = self.found.doubts.push(Doubt { nsid, failure }, GFP_KERNEL);
+                let pushed = self
+                    .found
+                    .failed
+                    .push(IdentifyFailed { nsid, failure }, GFP_KERNEL);
                 pushed.map_err(memory)?;
             }
             // It may have gone since it was listed, or be a disk the next time.
             Err(failure) => {
                 if !failure.is_final() {
-                    self.refusals.pass();
+                    self.rejections.pass();
                 }
-                self.refusals
+                self.rejections
                     .add(nsid, format_args!("{}", failure.message()));
             }
         }
@@ -491,7 +494,7 @@ impl Search<'_> {
     }
 }
 
-impl Found {
+impl ScanResult {
     /// Has disks refuse all I/O that would reach something else by what was found; they are yet to
     /// be removed, and what else it says is yet to be taken over. Sleeps, but not for I/O.
     ///
@@ -501,18 +504,18 @@ impl Found {
     ///   what it is: that disk stays as it is.
     /// - [`ECANCELED`](errno::ECANCELED) if what was found later was followed already. So it is
     ///   with all that follows what was found.
-    pub(crate) fn lose_disks(&self, controller: &Controller) -> Result<(), Failure> {
+    pub(crate) fn mark_gone(&self, controller: &Controller) -> Result<(), CtrlError> {
         controller.with_namespaces_mut(|namespaces| {
-            namespaces.follow(self.look)?;
+            namespaces.follow(self.scan_one)?;
             let mut result = Ok(());
-            if let Some(making) = &namespaces.making {
-                match self.doubt(making.wwid.nsid) {
+            if let Some(pending) = &namespaces.pending {
+                match self.failed(pending.wwid.nsid) {
                     Some(failure) => result = Err(failure.clone()),
-                    None => self.compare(controller, making),
+                    None => self.compare(controller, pending),
                 }
             }
             for namespace in namespaces.iter() {
-                match self.doubt(namespace.nsid) {
+                match self.failed(namespace.nsid) {
                     Some(failure) => result = result.and(Err(failure.clone())),
                     None => self.lose_disk(controller, namespace),
                 }
@@ -523,14 +526,14 @@ impl Found {
 
     /// A disk that is being made for what is not there any more gets no I/O, and will not be. One
     /// that should have another size is changed once it is there, by whoever follows this then.
-    fn compare(&self, controller: &Controller, making: &Making) {
-        let nsid = making.wwid.nsid;
+    fn compare(&self, controller: &Controller, pending: &PendingDisk) {
+        let nsid = pending.wwid.nsid;
         let before = Seen {
-            wwid: &making.wwid,
-            limits: &making.limits,
+            wwid: &pending.wwid,
+            limits: &pending.limits,
         };
-        if let Fate::Lost(why) = Fate::of(before, self.described(nsid).map(Described::seen)) {
-            making.gone.set(true);
+        if let Fate::Lost(why) = Fate::of(before, self.scanned(nsid).map(ScannedNs::seen)) {
+            pending.gone.set(true);
             controller.log(format_args!("namespace {nsid} {why}: its disk is not made"));
         }
     }
@@ -538,7 +541,7 @@ impl Found {
     /// One that is lost stays so.
     fn lose_disk(&self, controller: &Controller, namespace: &Namespace) {
         let nsid = namespace.nsid;
-        if let Fate::Lost(why) = namespace.fate(self.described(nsid)) {
+        if let Fate::Lost(why) = namespace.fate(self.scanned(nsid)) {
             if !namespace.is_lost() {
                 controller.warn(format_args!("namespace {nsid} {why}: its disk goes"));
             }
@@ -546,12 +549,12 @@ impl Found {
         }
     }
 
-    fn doubt(&self, nsid: u32) -> Option<&Failure> {
-        let doubt = self.doubts.iter().find(|doubt| doubt.nsid == nsid);
-        doubt.map(|doubt| &doubt.failure)
+    fn failed(&self, nsid: u32) -> Option<&CtrlError> {
+        let failed = self.failed.iter().find(|failed| failed.nsid == nsid);
+        failed.map(|failed| &failed.failure)
     }
 
-    fn described(&self, nsid: u32) -> Option<&Described> {
+    fn scanned(&self, nsid: u32) -> Option<&ScannedNs> {
         self.list.iter().find(|d| d.wwid.nsid == nsid)
     }
 
@@ -560,22 +563,21 @@ impl Found {
     ///
     /// # Errors
     ///
-    /// As [`take_over_abilities`](Self::take_over_abilities).
-    pub(crate) fn take_over_sizes(&self, controller: &Controller) -> Result<(), Failure> {
-        self.for_each(|described| self.take_over_size(controller, described))
+    /// As [`update_limits`](Self::update_limits).
+    pub(crate) fn update_capacities(&self, controller: &Controller) -> Result<(), CtrlError> {
+        self.for_each(|scanned| self.update_capacity(controller, scanned))
     }
 
-    fn take_over_size(
+    fn update_capacity(
         &self,
         controller: &Controller,
-        described: &Described,
-    ) -> Result<(), Failure> {
-        let (nsid, now) = (described.wwid.nsid, &described.limits);
-        let other = controller.with_namespaces_mut(|namespaces| -> Result<_, Failure> {
-            namespaces.follow(self.look)?;
+        scanned: &ScannedNs,
+    ) -> Result<(), CtrlError> {
+        let (nsid, now) = (scanned.wwid.nsid, &scanned.limits);
+        let other = controller.with_namespaces_mut(|namespaces| -> Result<_, CtrlError> {
+            namespaces.follow(self.scan_one)?;
             let mut namespaces = namespaces.iter();
-            let changed =
-                |n: &&Namespace| n.nsid == nsid && n.fate(Some(described)) == Fate::Changed;
+            let changed = |n: &&Namespace| n.nsid == nsid && n.fate(Some(scanned)) == Fate::Changed;
             Ok(namespaces.find(changed).map(|n| (n.disk(), n.limits)))
         })?;
         let Some((disk, before)) = other else {
@@ -587,16 +589,16 @@ impl Found {
         }
         if now.capacity_sectors != before.capacity_sectors {
             disk.set_capacity(now.capacity_sectors)
-                .map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "disk"))?;
+                .map_err(|error| CtrlError::kernel(ErrorStage::Namespaces, error, "disk"))?;
         }
         let changed = controller.with_namespaces_mut(|namespaces| {
             let namespace = namespaces.iter_mut().find(|n| n.nsid == nsid)?;
             namespace.limits.capacity_sectors = now.capacity_sectors;
             namespace.limits.read_only = now.read_only;
-            Some(namespace.portrait())
+            Some(namespace.info())
         });
-        if let Some(portrait) = changed {
-            controller.namespace_changed(&portrait);
+        if let Some(info) = changed {
+            controller.namespace_changed(&info);
         }
         Ok(())
     }
@@ -608,17 +610,21 @@ impl Found {
     ///
     /// - Why the first disk that could not be changed could not; the others are.
     /// - [`ECANCELED`](errno::ECANCELED) if what was found later was followed already.
-    pub(crate) fn take_over_abilities(&self, controller: &Controller) -> Result<(), Failure> {
-        self.for_each(|described| self.take_over(controller, described))
+    pub(crate) fn update_limits(&self, controller: &Controller) -> Result<(), CtrlError> {
+        self.for_each(|scanned| self.update_limits_of(controller, scanned))
     }
 
-    fn take_over(&self, controller: &Controller, described: &Described) -> Result<(), Failure> {
-        let nsid = described.wwid.nsid;
-        let other = controller.with_namespaces_mut(|namespaces| -> Result<_, Failure> {
-            namespaces.follow(self.look)?;
+    fn update_limits_of(
+        &self,
+        controller: &Controller,
+        scanned: &ScannedNs,
+    ) -> Result<(), CtrlError> {
+        let nsid = scanned.wwid.nsid;
+        let other = controller.with_namespaces_mut(|namespaces| -> Result<_, CtrlError> {
+            namespaces.follow(self.scan_one)?;
             let namespace = namespaces.iter().find(|n| n.nsid == nsid);
             Ok(namespace.and_then(|namespace| {
-                let now = revalidate::abilities(&namespace.limits, &described.limits)?;
+                let now = revalidate::abilities(&namespace.limits, &scanned.limits)?;
                 Some((namespace.disk(), now))
             }))
         })?;
@@ -628,7 +634,7 @@ impl Found {
         // Without the lock: recovery wants it, for which I/O may have to wait.
         block_limits(self.max_segments, &now)
             .and_then(|limits| disk.set_limits(limits))
-            .map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "disk"))?;
+            .map_err(|error| CtrlError::kernel(ErrorStage::Namespaces, error, "disk"))?;
         disk.data()
             .deallocate_zeroes
             .set(now.write_zeroes_may_deallocate);
@@ -652,20 +658,20 @@ impl Found {
     /// - Why the first disk that could not be made could not; the others are.
     /// - [`ECANCELED`](errno::ECANCELED) if what was found later was followed already, or the
     ///   connection is over, or is to be: then the others are not.
-    pub(crate) fn make_disks(&self, controller: &Arc<Controller>) -> Result<(), Failure> {
-        self.for_each(|described| self.make_disk(controller, described))
+    pub(crate) fn make_disks(&self, controller: &Arc<Controller>) -> Result<(), CtrlError> {
+        self.for_each(|scanned| self.make_disk(controller, scanned))
     }
 
     fn make_disk(
         &self,
         controller: &Arc<Controller>,
-        described: &Described,
-    ) -> Result<(), Failure> {
+        scanned: &ScannedNs,
+    ) -> Result<(), CtrlError> {
         // There may be very many, and who waits for the turn would wait for all of them.
         if !controller.is_connected() {
             return Err(unwanted());
         }
-        if controller.has_namespace(described.wwid.nsid) {
+        if controller.has_namespace(scanned.wwid.nsid) {
             return Ok(());
         }
         // Those that have disks may be others than the first.
@@ -675,32 +681,32 @@ impl Found {
         // Another subsystem's may have come since this one was looked at: the next look says so.
         let identity = controller
             .host
-            .identities
-            .take(controller, &described.wwid)
-            .map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "disk"))?;
-        let birth = self.begin_disk(controller, described)?;
-        let made = self.disk(controller, described, &birth).and_then(|disk| {
+            .ids
+            .insert(controller, &scanned.wwid)
+            .map_err(|error| CtrlError::kernel(ErrorStage::Namespaces, error, "disk"))?;
+        let pending = self.begin_pending(controller, scanned)?;
+        let made = self.disk(controller, scanned, &pending).and_then(|disk| {
             controller.add_namespace(Namespace {
-                nsid: described.wwid.nsid,
-                limits: described.limits,
+                nsid: scanned.wwid.nsid,
+                limits: scanned.limits,
                 disk: Arc::new(disk, GFP_KERNEL)?,
                 _identity: identity,
             })
         });
-        if birth.gone.get() {
+        if pending.gone.get() {
             return Err(superseded());
         }
-        made.map_err(|error| Failure::kernel(ErrorStage::Namespaces, error, "disk"))
+        made.map_err(|error| CtrlError::kernel(ErrorStage::Namespaces, error, "disk"))
     }
 
     /// Does something to each, and fails as it first does; but what is superseded ends at once.
     fn for_each(
         &self,
-        mut act: impl FnMut(&Described) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        mut act: impl FnMut(&ScannedNs) -> Result<(), CtrlError>,
+    ) -> Result<(), CtrlError> {
         let mut result = Ok(());
-        for described in &self.list {
-            match act(described) {
+        for scanned in &self.list {
+            match act(scanned) {
                 Err(failure) if failure.error == errno::ECANCELED => return Err(failure),
                 done => result = result.and(done),
             }
@@ -709,34 +715,34 @@ impl Found {
     }
 
     /// From here on whoever follows what is found later [compares](Self::compare) the disk too.
-    fn begin_disk<'a>(
+    fn begin_pending<'a>(
         &self,
         controller: &'a Controller,
-        described: &Described,
-    ) -> Result<Birth<'a>, Failure> {
+        scanned: &ScannedNs,
+    ) -> Result<PendingDiskGuard<'a>, CtrlError> {
         let gone = Arc::new(Flag::new(false), GFP_KERNEL)
-            .map_err(|_| Failure::kernel(ErrorStage::Namespaces, ENOMEM, "disk"))?;
+            .map_err(|_| CtrlError::kernel(ErrorStage::Namespaces, ENOMEM, "disk"))?;
         controller.with_namespaces_mut(|namespaces| {
-            namespaces.follow(self.look)?;
-            namespaces.making = Some(Making {
-                wwid: described.wwid,
-                limits: described.limits,
+            namespaces.follow(self.scan_one)?;
+            namespaces.pending = Some(PendingDisk {
+                wwid: scanned.wwid,
+                limits: scanned.limits,
                 gone: gone.clone(),
             });
-            Ok(Birth { controller, gone })
+            Ok(PendingDiskGuard { controller, gone })
         })
     }
 
     fn disk(
         &self,
         controller: &Arc<Controller>,
-        described: &Described,
-        birth: &Birth<'_>,
+        scanned: &ScannedNs,
+        pending: &PendingDiskGuard<'_>,
     ) -> Result<Disk<Io>> {
-        let limits = &described.limits;
-        let name = disk_name(controller.name.number(), described.wwid.nsid);
+        let limits = &scanned.limits;
+        let name = disk_name(controller.name.number(), scanned.wwid.nsid);
         let name = CString::try_from_fmt(fmt!("{name}"))?;
-        let parent = controller.device_in_sysfs();
+        let parent = controller.parent_device();
         let config = DiskConfig {
             name: &name,
             limits: block_limits(self.max_segments, limits)?,
@@ -745,25 +751,25 @@ impl Found {
             module: controller.module(),
             parent: parent.as_ref(),
         };
-        let blocks = Blocks {
-            wwid: described.wwid,
+        let blocks = NsDisk {
+            wwid: scanned.wwid,
             shift: limits.block_shift,
             deallocate_zeroes: Flag::new(limits.write_zeroes_may_deallocate),
-            gone: birth.gone.clone(),
+            gone: pending.gone.clone(),
             controller: controller.clone(),
         };
         Disk::new(config, self.tag_set.clone(), blocks)
     }
 }
 
-fn nvm_controller(admin: &Admin<'_>, version: Version) -> Result<NvmController, Failure> {
+fn nvm_controller(admin: &Admin<'_>, version: Version) -> Result<NvmController, CtrlError> {
     // The structure came with version 1.4, as an option.
     if version < Version::new(1, 4, 0) {
         return Ok(NvmController::default());
     }
     match admin.identify_optional(Identify::NvmController)? {
         Some(data) => NvmController::parse(data.bytes()).map_err(|why| {
-            Failure::target(
+            CtrlError::target(
                 ErrorStage::Identify,
                 format_args!("identify NVM controller: {why}"),
             )
@@ -775,12 +781,12 @@ fn nvm_controller(admin: &Admin<'_>, version: Version) -> Result<NvmController, 
 /// What a namespace is, and what its disk can do.
 fn describe(
     admin: &Admin<'_>,
-    inventory: &Inventory,
+    scan_context: &ScanContext,
     nvm: &NvmController,
     nsid: u32,
-) -> Result<Result<Described, Refusal>, Failure> {
+) -> Result<Result<ScannedNs, Refusal>, CtrlError> {
     let target = |why: &dyn core::fmt::Display| {
-        Failure::target(
+        CtrlError::target(
             ErrorStage::Namespaces,
             format_args!("namespace {nsid}: {why}"),
         )
@@ -791,10 +797,10 @@ fn describe(
         Some(data) => NamespaceIds::parse(data.bytes()).map_err(|e| target(&e))?,
         None => NamespaceIds::default(),
     };
-    let ids = ids.or_from(&namespace, inventory.version);
+    let ids = ids.or_from(&namespace, scan_context.version);
     // Later structures are options before version 2.0, and with many targets.
     let (mut independent, mut nvm_namespace) = Default::default();
-    if inventory.version >= Version::new(2, 0, 0) {
+    if scan_context.version >= Version::new(2, 0, 0) {
         if let Some(data) = admin.identify_optional(Identify::NamespaceIndependent(nsid))? {
             independent = IndependentNamespace::parse(data.bytes()).map_err(|e| target(&e))?;
         }
@@ -802,14 +808,14 @@ fn describe(
             nvm_namespace = NvmNamespace::parse(data.bytes()).map_err(|e| target(&e))?;
         }
     }
-    let identity = &*inventory.identity;
+    let identity = &*scan_context.identity;
     let limits = BlockLimits::agree(
         &ControllerInputs {
             controller: identity,
             nvm: *nvm,
-            version: inventory.version,
-            min_page_shift: inventory.min_page_shift,
-            max_sectors: inventory.max_sectors(),
+            version: scan_context.version,
+            min_page_shift: scan_context.min_page_shift,
+            max_sectors: scan_context.max_sectors(),
             max_block_shift: MAX_BLOCK_SHIFT,
         },
         &NamespaceInputs {
@@ -826,7 +832,7 @@ fn describe(
         serial: identity.serial,
         model: identity.model,
     };
-    Ok(limits.map(|limits| Described { wwid, limits }))
+    Ok(limits.map(|limits| ScannedNs { wwid, limits }))
 }
 
 fn block_limits(max_segments: u16, limits: &BlockLimits) -> Result<Limits> {

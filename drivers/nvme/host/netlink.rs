@@ -15,7 +15,7 @@ use crate::{
         Discovery, //
     },
     host::Host,
-    namespace::Portrait, //
+    namespace::NsInfo, //
 };
 use kernel::{
     prelude::*,
@@ -160,9 +160,9 @@ pub(crate) enum Event<'a> {
     Added,
     Changed,
     Removed,
-    NamespaceAdded(&'a Portrait),
-    NamespaceChanged(&'a Portrait),
-    NamespaceRemoved(&'a Portrait),
+    NamespaceAdded(&'a NsInfo),
+    NamespaceChanged(&'a NsInfo),
+    NamespaceRemoved(&'a NsInfo),
 }
 
 impl Event<'_> {
@@ -182,13 +182,13 @@ impl Event<'_> {
 pub(crate) fn tell(family: &Registration<Family>, controller: &Controller, event: Event<'_>) {
     let namespace = &controller.options.namespace;
     let command = event.command() as u8;
-    let told = family.multicast(namespace, EVENTS, command, |message| match event {
+    let aer_done = family.multicast(namespace, EVENTS, command, |message| match event {
         Event::NamespaceAdded(namespace)
         | Event::NamespaceChanged(namespace)
         | Event::NamespaceRemoved(namespace) => encode::namespace(message, controller, namespace),
         _ => encode::controller(message, controller),
     });
-    if let Err(error) = told {
+    if let Err(error) = aer_done {
         // Listeners find out that they missed it.
         pr_debug!(
             "{}: event not sent ({})\n",
@@ -201,10 +201,10 @@ pub(crate) fn tell(family: &Registration<Family>, controller: &Controller, event
 /// Tells who listens in the network namespace of a discovery what came of it. May sleep.
 pub(crate) fn tell_discovery(family: &Registration<Family>, discovery: &Discovery) {
     let command = Command::DiscoverNtf as u8;
-    let told = family.multicast(discovery.namespace(), EVENTS, command, |message| {
+    let aer_done = family.multicast(discovery.namespace(), EVENTS, command, |message| {
         encode::discovery(message, discovery)
     });
-    if let Err(error) = told {
+    if let Err(error) = aer_done {
         let error = error.to_errno();
         pr_debug!("discovery {}: event not sent ({})\n", discovery.id, error);
     }

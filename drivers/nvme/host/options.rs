@@ -19,9 +19,9 @@ pub(crate) struct Options {
     /// The network namespace that the connections are made in.
     pub(crate) namespace: Namespace,
     /// The target's address as the user gave it, and what it means.
-    pub(crate) target: Place,
+    pub(crate) target: TransportAddr,
     /// The address to connect from.
-    pub(crate) source: Option<Place>,
+    pub(crate) source: Option<TransportAddr>,
     pub(crate) subsystem: CString,
     pub(crate) host: CString,
     pub(crate) host_id: Uuid,
@@ -42,7 +42,7 @@ pub(crate) struct Options {
 /// What of a host's identity is another than that of a controller that is there, while the rest is
 /// the same.
 #[derive(Clone, Copy)]
-pub(crate) enum Clash {
+pub(crate) enum HostIdConflict {
     HostId,
     HostName,
 }
@@ -89,7 +89,7 @@ impl Limit {
 }
 
 /// An address in words and in bytes.
-pub(crate) struct Place {
+pub(crate) struct TransportAddr {
     pub(crate) text: CString,
     pub(crate) port: u16,
     pub(crate) address: Address,
@@ -113,11 +113,11 @@ impl Options {
 
     /// How a target that sees both would take two hosts for one, or one for two: the host is its
     /// name and its identifier. Another network namespace is another host, as its addresses are.
-    pub(crate) fn clash(&self, other: &Self) -> Option<Clash> {
+    pub(crate) fn clash(&self, other: &Self) -> Option<HostIdConflict> {
         let (name, id) = (*self.host == *other.host, self.host_id == other.host_id);
         match (self.namespace == other.namespace, name, id) {
-            (true, true, false) => Some(Clash::HostId),
-            (true, false, true) => Some(Clash::HostName),
+            (true, true, false) => Some(HostIdConflict::HostId),
+            (true, false, true) => Some(HostIdConflict::HostName),
             _ => None,
         }
     }
@@ -136,7 +136,7 @@ impl Options {
     }
 }
 
-impl Place {
+impl TransportAddr {
     /// Parses a numeric address. May sleep.
     ///
     /// # Errors

@@ -13,37 +13,36 @@
 //! last; connection events, which end with the id. Then
 //! [`Queue::reclaim`] ends what was left in flight.
 
+mod admin_channel;
+mod aer;
 mod capsule;
 mod command;
-mod gathering;
-mod guest;
 mod response;
+mod send_batch;
 mod slot;
-mod watch;
 
-pub(crate) use capsule::Cargo;
+pub(crate) use admin_channel::{
+    AdminChannel,
+    MAX_DATA, //
+};
+pub(crate) use aer::Event;
+pub(crate) use capsule::Payload;
 pub(crate) use command::{
     CommandError,
     Reply, //
 };
-pub(crate) use guest::{
-    Desk,
-    MAX_DATA, //
-};
 pub(crate) use slot::Slot;
-pub(crate) use watch::Event;
 
 use crate::{
-    alarm::{
-        Alarm,
-        Trouble, //
+    error_notifier::{
+        ConnError, //
+        ErrorNotifier,
     },
     io::Io,
-    stats::Stats,
-    trace::Origin, //
+    stats::QueueStats,
+    trace::QueueId, //
 };
-use gathering::Gathering;
-use guest::Guest;
+use admin_channel::AdminSlot;
 use kernel::{
     prelude::*,
     sync::{
@@ -90,35 +89,36 @@ use rrdma::{
         IrqLock, //
     },
 };
+use send_batch::SendBatch;
 
 /// The desks of an admin queue: one for users, one for errands.
 pub(crate) const DESKS: u32 = 2;
 
 /// Whose a command is that is not a request of the block layer, each with a slot.
-enum Owner<'a> {
+enum TagKind<'a> {
     /// The controller's thread.
     Thread(&'a Slot<Buffer>),
     /// Whoever's turn it is at a desk.
-    Guest(&'a Guest),
+    AdminSlot(&'a AdminSlot),
     /// The controller's thread, to be told of events.
-    Watch(&'a Slot<Buffer>),
+    Aer(&'a Slot<Buffer>),
 }
 
-impl<'a> Owner<'a> {
+impl<'a> TagKind<'a> {
     fn slot(self) -> &'a Slot<Buffer> {
         match self {
-            Self::Thread(slot) | Self::Watch(slot) => slot,
-            Self::Guest(guest) => &guest.slot,
+            Self::Thread(slot) | Self::Aer(slot) => slot,
+            Self::AdminSlot(admin_slot) => &admin_slot.slot,
         }
     }
 }
 
 /// Says what becomes of a request that cannot be sent, and why; of none, if it is reclaimed.
-pub(crate) type Refuse = fn(Error, Option<Carrier<Io>>) -> Result<(), Refused<Io>>;
+pub(crate) type PostErrorFn = fn(Error, Option<Carrier<Io>>) -> Result<(), Refused<Io>>;
 
 /// What a queue is to be.
 #[derive(Clone, Copy)]
-pub(crate) struct Plan {
+pub(crate) struct QueueConfig {
     /// Its number; 0 is the admin queue.
     pub(crate) qid: u16,
     /// Its size, counted from 1: so many responses, and one command less.
@@ -135,7 +135,7 @@ pub(crate) struct Plan {
     pub(crate) retry_delays: [u16; 3],
 }
 
-impl Plan {
+impl QueueConfig {
     /// Room that the queue pair must have.
     pub(crate) fn capacity(&self) -> Capacity {
         // A registration and a send for each command; an invalidation is posted
@@ -155,15 +155,15 @@ impl Plan {
 #[pin_data]
 pub(crate) struct Queue {
     qid: u16,
-    origin: Origin,
+    origin: QueueId,
     inline: InlineLimit,
     retry_delays: [u16; 3],
     requests: KVec<Slot<Carrier<Io>>>,
     #[pin]
-    gathering: Gathering,
+    batch: SendBatch,
     command: Slot<Buffer>,
-    guests: KVec<Guest>,
-    watch: Option<Slot<Buffer>>,
+    admin_slots: KVec<AdminSlot>,
+    aer: Option<Slot<Buffer>>,
     /// The response to a request for events.
     #[pin]
     event: IrqLock<Option<Event>>,
@@ -176,38 +176,38 @@ pub(crate) struct Queue {
     connected: Flag,
     /// We end the connection: what comes of that is no trouble.
     ending: Flag,
-    alarm: Arc<Alarm>,
-    stats: Arc<Stats>,
+    notifier: Arc<ErrorNotifier>,
+    stats: Arc<QueueStats>,
 }
 
 impl Queue {
     /// Allocates the queue with all that its commands need; it is traced as `origin`, counts in
-    /// `stats`, and its completions come by `polled`, if they do. The admin queue has `desks`, at
+    /// `stats`, and its completions come by `polled`, if they do. The admin queue has `admin_channels`, at
     /// which others than the controller's thread are served, and a request for events. May sleep.
     pub(crate) fn new(
-        plan: Plan,
-        origin: Origin,
+        config: QueueConfig,
+        origin: QueueId,
         pd: Arc<ProtectionDomain>,
-        alarm: Arc<Alarm>,
-        stats: Arc<Stats>,
-        desks: Option<[Arc<Desk>; DESKS as usize]>,
+        notifier: Arc<ErrorNotifier>,
+        stats: Arc<QueueStats>,
+        admin_channels: Option<[Arc<AdminChannel>; DESKS as usize]>,
         polled: Option<DirectQueue>,
     ) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            qid: plan.qid,
+            qid: config.qid,
             origin,
-            inline: plan.inline,
-            retry_delays: plan.retry_delays,
-            requests: Self::slots(&plan, &pd)?,
-            gathering <- Gathering::new(&plan),
+            inline: config.inline,
+            retry_delays: config.retry_delays,
+            requests: Self::slots(&config, &pd)?,
+            batch <- SendBatch::new(&config),
             // Its tag is the one after those of the requests.
-            command: Slot::new(plan.requests, &pd, command::PAGES)?,
-            watch: match desks {
-                Some(_) => Some(Slot::new(Self::watch_tag(&plan), &pd, watch::PAGES)?),
+            command: Slot::new(config.requests, &pd, command::PAGES)?,
+            aer: match admin_channels {
+                Some(_) => Some(Slot::new(Self::aer_tag(&config), &pd, aer::PAGES)?),
                 None => None,
             },
             event <- new_irq_lock!(None, "rnvmf::Queue::event"),
-            guests: Self::guests(&plan, &pd, desks)?,
+            admin_slots: Self::admin_slots(&config, &pd, admin_channels)?,
             polled,
             reply <- new_irq_lock!(None, "rnvmf::Queue"),
             seen: {
@@ -217,31 +217,31 @@ impl Queue {
             },
             connected: Flag::new(false),
             ending: Flag::new(false),
-            alarm,
+            notifier,
             stats,
         }? Error)
     }
 
-    fn slots(plan: &Plan, pd: &Arc<ProtectionDomain>) -> Result<KVec<Slot<Carrier<Io>>>> {
-        let mut slots = KVec::with_capacity(plan.requests.into(), GFP_KERNEL)?;
-        for tag in 0..plan.requests {
-            slots.push(Slot::new(tag, pd, plan.pages)?, GFP_KERNEL)?;
+    fn slots(config: &QueueConfig, pd: &Arc<ProtectionDomain>) -> Result<KVec<Slot<Carrier<Io>>>> {
+        let mut slots = KVec::with_capacity(config.requests.into(), GFP_KERNEL)?;
+        for tag in 0..config.requests {
+            slots.push(Slot::new(tag, pd, config.pages)?, GFP_KERNEL)?;
         }
         Ok(slots)
     }
 
     /// A place for each desk; their tags come after that of the thread's command.
-    fn guests(
-        plan: &Plan,
+    fn admin_slots(
+        config: &QueueConfig,
         pd: &Arc<ProtectionDomain>,
-        desks: Option<[Arc<Desk>; DESKS as usize]>,
-    ) -> Result<KVec<Guest>> {
-        let mut guests = KVec::new();
-        let tags = plan.requests.saturating_add(1)..u16::MAX;
-        for (desk, tag) in desks.into_iter().flatten().zip(tags) {
-            guests.push(Guest::new(tag, pd, desk)?, GFP_KERNEL)?;
+        admin_channels: Option<[Arc<AdminChannel>; DESKS as usize]>,
+    ) -> Result<KVec<AdminSlot>> {
+        let mut admin_slots = KVec::new();
+        let tags = config.requests.saturating_add(1)..u16::MAX;
+        for (user_channel, tag) in admin_channels.into_iter().flatten().zip(tags) {
+            admin_slots.push(AdminSlot::new(tag, pd, user_channel)?, GFP_KERNEL)?;
         }
-        Ok(guests)
+        Ok(admin_slots)
     }
 
     /// The number of the queue.
@@ -250,7 +250,7 @@ impl Queue {
     }
 
     /// What the queue has done.
-    pub(crate) fn stats(&self) -> &Stats {
+    pub(crate) fn stats(&self) -> &QueueStats {
         &self.stats
     }
 
@@ -279,17 +279,17 @@ impl Queue {
         slot: &Slot<Carrier<Io>>,
         sent: (Command, (Carrier<Io>, Direction), u32),
         last: bool,
-        refuse: Refuse,
+        refuse: PostErrorFn,
     ) -> Result<(), Refused<Io>> {
         let this = queue.context();
         let (command, data, length) = sent;
-        let (capsule, travel, _) = match slot.load(this, command, Some(data), length) {
+        let (capsule, data_mode, _) = match slot.load(this, command, Some(data), length) {
             Ok(loaded) => loaded,
             Err((error, data)) => return refuse(error, data),
         };
-        let sent = match last && !this.gathering.is_waiting() {
-            true => capsule::post(queue, guard, capsule, travel),
-            false => this.gathering.add(queue, capsule, travel, last, refuse),
+        let sent = match last && !this.batch.is_waiting() {
+            true => capsule::post(queue, guard, capsule, data_mode),
+            false => this.batch.add(queue, capsule, data_mode, last, refuse),
         };
         sent.or_else(|unposted| {
             let (error, data) = slot.unposted(queue, unposted);
@@ -298,26 +298,28 @@ impl Queue {
     }
 
     /// Sends what waits for others. What cannot be sent goes to `refuse`. Any context.
-    pub(crate) fn send_waiting(queue: &QueuePair<Self>, refuse: Refuse) {
-        queue.context().gathering.send(queue, refuse);
+    pub(crate) fn send_waiting(queue: &QueuePair<Self>, refuse: PostErrorFn) {
+        queue.context().batch.send(queue, refuse);
     }
 
     /// Whose the commands of a tag are that is not the block layer's.
-    fn owner(&self, tag: u16) -> Option<Owner<'_>> {
+    fn owner(&self, tag: u16) -> Option<TagKind<'_>> {
         let place = usize::from(tag).checked_sub(self.requests.len())?;
         let Some(place) = place.checked_sub(1) else {
-            return Some(Owner::Thread(&self.command));
+            return Some(TagKind::Thread(&self.command));
         };
-        match self.guests.get(place) {
-            Some(guest) => Some(Owner::Guest(guest)),
-            None if place == self.guests.len() => self.watch.as_ref().map(Owner::Watch),
+        match self.admin_slots.get(place) {
+            Some(admin_slot) => Some(TagKind::AdminSlot(admin_slot)),
+            None if place == self.admin_slots.len() => self.aer.as_ref().map(TagKind::Aer),
             None => None,
         }
     }
 
     /// Where others than the controller's thread are served.
-    pub(crate) fn desks(&self) -> impl Iterator<Item = &Desk> {
-        self.guests.iter().map(|guest| &*guest.desk)
+    pub(crate) fn admin_channels(&self) -> impl Iterator<Item = &AdminChannel> {
+        self.admin_slots
+            .iter()
+            .map(|admin_slot| &*admin_slot.user_channel)
     }
 
     /// Whether nobody is interrupted for its completions.
@@ -342,14 +344,14 @@ impl Queue {
     }
 
     /// Something that only the controller's thread can deal with. Any context.
-    pub(crate) fn trouble(&self, trouble: Trouble) {
+    pub(crate) fn report_error(&self, trouble: ConnError) {
         if !self.ending.get() {
-            self.alarm.raise(trouble);
+            self.notifier.report(trouble);
         }
     }
 
     /// The connection stands: who stops the queue pair now is at fault. Any context.
-    pub(crate) fn stands(&self) {
+    pub(crate) fn set_connected(&self) {
         self.connected.set(true);
     }
 
@@ -389,7 +391,7 @@ impl Queue {
     }
 
     fn unknown(&self, id: CommandId) {
-        self.trouble(Trouble::UnknownCommand {
+        self.report_error(ConnError::UnknownCommand {
             qid: self.qid,
             command_id: id.get(),
         });
@@ -410,7 +412,7 @@ impl Queue {
     /// Gives what is still in flight to `end`. The queue pair must be drained.
     /// Sleeps.
     fn reclaim(&self, end: impl Fn(Request<Io>)) {
-        self.gathering.abandon(self);
+        self.batch.abandon(self);
         for slot in &self.requests {
             if let Some(carrier) = slot.reclaim(self) {
                 end(carrier.into_request());
@@ -418,12 +420,12 @@ impl Queue {
         }
         // The buffer of our own command goes with it.
         drop(self.command.reclaim(self));
-        for guest in &self.guests {
-            drop(guest.slot.reclaim(self));
-            guest.desk.lost();
+        for admin_slot in &self.admin_slots {
+            drop(admin_slot.slot.reclaim(self));
+            admin_slot.user_channel.lost();
         }
-        if let Some(watch) = &self.watch {
-            drop(watch.reclaim(self));
+        if let Some(aer) = &self.aer {
+            drop(aer.reclaim(self));
         }
     }
 }
@@ -437,7 +439,7 @@ impl Context for Queue {
 
     fn faulted(queue: &QueuePair<Self>, fault: Fault) {
         let this = queue.context();
-        this.trouble(Trouble::Fault {
+        this.report_error(ConnError::Fault {
             qid: this.qid,
             fault,
         });
@@ -447,7 +449,7 @@ impl Context for Queue {
 impl cm::Endpoint for Queue {
     fn lost(queue: &QueuePair<Self>, cause: cm::Lost) {
         let this = queue.context();
-        this.trouble(Trouble::Lost {
+        this.report_error(ConnError::Lost {
             qid: this.qid,
             cause,
         });
@@ -462,9 +464,9 @@ impl Queue {
     fn request_failed(&self, what: &'static str, failure: cq::Failure) {
         let qid = self.qid;
         match failure.is_flush() {
-            true if self.connected.get() => self.trouble(Trouble::Stopped { qid }),
+            true if self.connected.get() => self.report_error(ConnError::Stopped { qid }),
             true => {}
-            false => self.trouble(Trouble::WorkRequest { qid, what, failure }),
+            false => self.report_error(ConnError::WorkRequest { qid, what, failure }),
         }
     }
 }

@@ -7,10 +7,10 @@
 //! - [`queue`]: one queue: a connection with its commands in flight.
 //! - [`namespace`]: a namespace and its disk; [`io`]: its requests as commands;
 //!   [`passthrough`]: commands of users.
-//! - [`refusals`]: the namespaces that get no disk; [`identities`]: what identifies those that have.
+//! - [`rejections`]: the namespaces that get no disk; [`ids`]: what identifies those that have.
 //! - [`discoveries`]: the logs of discovery controllers that are being read.
 //! - [`options`]: what a user asks of a connection.
-//! - [`failure`]: why a controller failed; [`alarm`]: how its thread learns of it.
+//! - [`failure`]: why a controller failed; [`notifier`]: how its thread learns of it.
 //! - [`stats`]: what the queues have done; [`trace`]: events to trace.
 //! - [`netlink`]: the interface to user space; [`sysfs`]: what udev and scripts read.
 //!
@@ -22,19 +22,19 @@ use kernel::{
     sync::Arc, //
 };
 
-mod alarm;
 mod controller;
+mod ctrl_error;
 mod discoveries;
-mod failure;
+mod error_notifier;
 mod host;
-mod identities;
+mod id_registry;
 mod io;
 mod namespace;
 mod netlink;
+mod ns_rejections;
 mod options;
-mod passthrough;
+mod passthru;
 mod queue;
-mod refusals;
 mod stats;
 mod sysfs;
 mod trace;

@@ -6,7 +6,7 @@
 //! own, that only handlers of its completions change. These run one after the other, on the
 //! processor of the queue's completion vector, or of whoever polls a queue that is polled, and
 //! so need no locked instruction ([`Counter`]). What a command takes on its way there is noted
-//! in its slot ([`Tally`]), which one context has at a time, and added when the command is
+//! in its slot ([`CommandStats`]), which one context has at a time, and added when the command is
 //! over. When the queue is drained its controller's thread adds what is left: no handler runs
 //! any more, and those of the next queue of that number do not run yet.
 //!
@@ -63,7 +63,7 @@ pub(crate) enum Count {
 }
 
 /// Commands, by the way of their data.
-type Ways = [Counter; Travel::COUNT];
+type DataModeCounters = [Counter; DataMode::COUNT];
 
 /// Commands whose time is taken.
 #[derive(Clone, Copy)]
@@ -89,11 +89,11 @@ pub(crate) trait Numbers {
 
 /// What one queue has done.
 #[repr(C, align(64))]
-pub(crate) struct Stats {
+pub(crate) struct QueueStats {
     /// Those that are over, by their kind. What can be had by adding is not counted by itself.
-    commands: [Ways; Kind::COUNT],
+    commands: [DataModeCounters; Kind::COUNT],
     /// Those that were posted, and had no end but that of the queue.
-    lost: Ways,
+    lost: DataModeCounters,
     /// Of commands that succeeded, by their kind.
     bytes: [Counter; Kind::COUNT],
     errors: Counter,
@@ -112,46 +112,46 @@ pub(crate) struct Stats {
 
 /// How a command's data travels.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Travel {
+pub(crate) enum DataMode {
     #[default]
     Nothing,
     InCapsule,
     ByKey,
 }
 
-impl Travel {
+impl DataMode {
     const COUNT: usize = Self::ByKey as usize + 1;
 }
 
 /// What one command takes, until it is over.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Tally {
+pub(crate) struct CommandStats {
     kind: Kind,
     /// Known when the data is mapped.
-    pub(crate) travel: Travel,
+    pub(crate) data_mode: DataMode,
     bytes: u32,
     /// When it was posted, if its time is taken.
     began: Option<Instant<Monotonic>>,
 }
 
-impl Tally {
+impl CommandStats {
     /// A command that is about to be posted.
     #[inline]
-    pub(crate) fn new(stats: &Stats, kind: Kind, bytes: u32) -> Self {
+    pub(crate) fn new(stats: &QueueStats, kind: Kind, bytes: u32) -> Self {
         Self {
             began: stats.is_timed().then(Instant::now),
             kind,
-            travel: Travel::Nothing,
+            data_mode: DataMode::Nothing,
             bytes,
         }
     }
 }
 
-const fn ways() -> Ways {
-    [const { Counter::new() }; Travel::COUNT]
+const fn ways() -> DataModeCounters {
+    [const { Counter::new() }; DataMode::COUNT]
 }
 
-impl Stats {
+impl QueueStats {
     fn new(qid: u16, timed: bool) -> impl Init<Self> {
         init!(Self {
             commands: [const { ways() }; Kind::COUNT],
@@ -203,7 +203,7 @@ impl Stats {
     #[inline]
     pub(crate) fn answered(
         &self,
-        tally: &Tally,
+        tally: &CommandStats,
         begins_call: bool,
         completion: cqe::Completion,
         by_target: bool,
@@ -214,7 +214,7 @@ impl Stats {
         self.doorbells.add(begins_call.into());
         self.remote_invalidations.add(by_target.into());
         if let Some(ways) = self.commands.get(tally.kind as usize) {
-            count_way(ways, tally.travel);
+            count_way(ways, tally.data_mode);
         }
         match self.bytes.get(tally.kind as usize) {
             Some(bytes) if completion.status().is_success() => bytes.add(tally.bytes.into()),
@@ -223,9 +223,9 @@ impl Stats {
     }
 
     /// A command was posted, and ends with the queue.
-    pub(crate) fn lost(&self, tally: &Tally, begins_call: bool) {
+    pub(crate) fn lost(&self, tally: &CommandStats, begins_call: bool) {
         self.doorbells.add(begins_call.into());
-        count_way(&self.lost, tally.travel);
+        count_way(&self.lost, tally.data_mode);
     }
 
     /// A command is over that was timed.
@@ -243,13 +243,13 @@ impl Stats {
     }
 
     /// Commands that are not under way any more, of all kinds.
-    fn all(&self) -> impl Iterator<Item = &Ways> {
+    fn all(&self) -> impl Iterator<Item = &DataModeCounters> {
         Iterator::chain(self.commands.iter(), [&self.lost])
     }
 
     /// Those of them whose data took this way.
-    fn by(&self, travel: Travel) -> u64 {
-        sum(self.all().filter_map(|ways| ways.get(travel as usize)))
+    fn by(&self, data_mode: DataMode) -> u64 {
+        sum(self.all().filter_map(|ways| ways.get(data_mode as usize)))
     }
 
     /// Commands that the target has answered.
@@ -271,14 +271,14 @@ impl Stats {
     /// A send of each command, and a registration of each that has one; and invalidations.
     fn work_requests(&self) -> u64 {
         sum(self.all().flatten())
-            .wrapping_add(self.by(Travel::ByKey))
+            .wrapping_add(self.by(DataMode::ByKey))
             .wrapping_add(self.local_invalidations.get())
     }
 }
 
 #[inline]
-fn count_way(ways: &Ways, travel: Travel) {
-    if let Some(counter) = ways.get(travel as usize) {
+fn count_way(ways: &DataModeCounters, data_mode: DataMode) {
+    if let Some(counter) = ways.get(data_mode as usize) {
         counter.add(1);
     }
 }
@@ -287,7 +287,7 @@ fn sum<'a>(counters: impl Iterator<Item = &'a Counter>) -> u64 {
     counters.map(Counter::get).fold(0, u64::wrapping_add)
 }
 
-impl Numbers for Stats {
+impl Numbers for QueueStats {
     fn count(&self, count: Count) -> u64 {
         match count {
             Count::Reads => self.of_kind(Kind::Read),
@@ -298,8 +298,8 @@ impl Numbers for Stats {
             Count::WrittenBytes => self.bytes(Kind::Write),
             Count::Errors => self.errors.get(),
             Count::Retries => self.retries.get(),
-            Count::InCapsule => self.by(Travel::InCapsule),
-            Count::Registrations => self.by(Travel::ByKey),
+            Count::InCapsule => self.by(DataMode::InCapsule),
+            Count::Registrations => self.by(DataMode::ByKey),
             Count::RemoteInvalidations => self.remote_invalidations.get(),
             Count::LocalInvalidations => self.local_invalidations.get(),
             Count::Doorbells => self.doorbells.get(),
@@ -324,12 +324,12 @@ impl Numbers for Stats {
 }
 
 /// What the queues of a controller have done, those that it has no more included.
-pub(crate) struct Ledger {
-    queues: KVec<Arc<Stats>>,
+pub(crate) struct CtrlStats {
+    queues: KVec<Arc<QueueStats>>,
     timed: bool,
 }
 
-impl Ledger {
+impl CtrlStats {
     pub(crate) const fn new() -> Self {
         Self {
             queues: KVec::new(),
@@ -338,17 +338,17 @@ impl Ledger {
     }
 
     /// The numbers of a queue, which begin at 0 if it is the first of its number. May sleep.
-    pub(crate) fn of(&mut self, qid: u16) -> Result<Arc<Stats>> {
+    pub(crate) fn of(&mut self, qid: u16) -> Result<Arc<QueueStats>> {
         if let Some(stats) = self.queues.iter().find(|stats| stats.qid == qid) {
             return Ok(stats.clone());
         }
-        let stats = Arc::init(Stats::new(qid, self.timed), GFP_KERNEL)?;
+        let stats = Arc::init(QueueStats::new(qid, self.timed), GFP_KERNEL)?;
         self.queues.push(stats.clone(), GFP_KERNEL)?;
         Ok(stats)
     }
 
     /// The queues that there are, or were, in the order of their numbers.
-    pub(crate) fn queues(&self) -> &[Arc<Stats>] {
+    pub(crate) fn queues(&self) -> &[Arc<QueueStats>] {
         &self.queues
     }
 
@@ -360,14 +360,14 @@ impl Ledger {
         }
     }
 
-    fn sum(&self, number: impl Fn(&Stats) -> u64) -> u64 {
+    fn sum(&self, number: impl Fn(&QueueStats) -> u64) -> u64 {
         let numbers = self.queues.iter().map(|stats| number(stats));
         numbers.fold(0, u64::wrapping_add)
     }
 }
 
 /// All queues together.
-impl Numbers for Ledger {
+impl Numbers for CtrlStats {
     fn count(&self, count: Count) -> u64 {
         self.sum(|stats| stats.count(count))
     }

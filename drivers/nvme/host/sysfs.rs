@@ -8,9 +8,9 @@
 use crate::{
     controller::{
         Controller,
-        Facts, //
+        CtrlInfo, //
     },
-    io::Blocks,
+    io::NsDisk,
     options::Limit, //
 };
 use kernel::{
@@ -24,7 +24,7 @@ use rrdma::sysfs::{
 };
 
 /// What a disk shows: who its namespace is.
-pub(crate) const DISK: &[Attribute<Blocks>] = &[
+pub(crate) const DISK: &[Attribute<NsDisk>] = &[
     Attribute::new(c"wwid", |disk, f| write!(f, "{}", disk.wwid)),
     Attribute::new(c"nsid", |disk, f| write!(f, "{}", disk.wwid.nsid)),
     Attribute::optional(
@@ -48,7 +48,7 @@ impl Attributes for Controller {
     const ATTRIBUTES: &'static [Attribute<Self>] = &[
         // The connection.
         Attribute::new(c"state", |controller, f| {
-            controller.shown(|shown| f.write_str(shown.state.name()))
+            controller.status(|status| f.write_str(status.state.name()))
         }),
         Attribute::new(c"transport", |_, f| f.write_str("rdma")),
         Attribute::new(c"address", address),
@@ -63,29 +63,29 @@ impl Attributes for Controller {
         }),
         // The target.
         Attribute::new(c"cntlid", |controller, f| {
-            fact(controller, f, |facts| facts.identity.controller_id)
+            fact(controller, f, |info| info.identity.controller_id)
         }),
         Attribute::new(c"model", |controller, f| {
-            fact(controller, f, |facts| facts.identity.model)
+            fact(controller, f, |info| info.identity.model)
         }),
         Attribute::new(c"serial", |controller, f| {
-            fact(controller, f, |facts| facts.identity.serial)
+            fact(controller, f, |info| info.identity.serial)
         }),
         Attribute::new(c"firmware_rev", |controller, f| {
-            fact(controller, f, |facts| facts.identity.firmware)
+            fact(controller, f, |info| info.identity.firmware)
         }),
         // The queues: the admin queue is counted, and sizes are counted from 0.
         Attribute::new(c"queue_count", |controller, f| {
-            fact(controller, f, |facts| facts.split.total().saturating_add(1))
+            fact(controller, f, |info| info.split.total().saturating_add(1))
         }),
         Attribute::new(c"nr_write_queues", |controller, f| {
-            fact(controller, f, |facts| facts.split.write())
+            fact(controller, f, |info| info.split.write())
         }),
         Attribute::new(c"nr_poll_queues", |controller, f| {
-            fact(controller, f, |facts| facts.split.poll())
+            fact(controller, f, |info| info.split.poll())
         }),
         Attribute::new(c"sqsize", |controller, f| {
-            fact(controller, f, |facts| facts.queue_size.saturating_sub(1))
+            fact(controller, f, |info| info.queue_size.saturating_sub(1))
         }),
         // Times, in seconds.
         Attribute::new(c"kato", |controller, f| {
@@ -102,10 +102,10 @@ impl Attributes for Controller {
         }),
         // How often it was connected anew.
         Attribute::new(c"reset_count", |controller, f| {
-            write!(f, "{}", controller.shown(|shown| shown.resets))
+            write!(f, "{}", controller.status(|status| status.resets))
         }),
         Attribute::new(c"reconnect_count", |controller, f| {
-            write!(f, "{}", controller.shown(|shown| shown.reconnects))
+            write!(f, "{}", controller.status(|status| status.reconnects))
         }),
         // What root may ask for, in whichever network namespace the controller is. Nobody
         // waits for it to be done.
@@ -134,9 +134,12 @@ fn show(f: &mut fmt::Formatter<'_>, value: Option<impl core::fmt::Display>) -> f
 fn fact<T: core::fmt::Display>(
     controller: &Controller,
     f: &mut fmt::Formatter<'_>,
-    which: fn(&Facts) -> T,
+    which: fn(&CtrlInfo) -> T,
 ) -> fmt::Result {
-    show(f, controller.shown(|shown| shown.facts.as_ref().map(which)))
+    show(
+        f,
+        controller.status(|status| status.info.as_ref().map(which)),
+    )
 }
 
 fn address(controller: &Controller, f: &mut fmt::Formatter<'_>) -> fmt::Result {

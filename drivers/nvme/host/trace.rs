@@ -7,7 +7,7 @@
 //! nobody traces, nothing of an event is made; what it costs is in Documentation/tracing.rst.
 
 use crate::{
-    failure::Failure,
+    ctrl_error::CtrlError,
     namespace::disk_name, //
 };
 use nvme_proto::{
@@ -40,15 +40,15 @@ pub(crate) const DISCOVERY: i32 = -1;
 
 /// The queue that an event is of.
 #[derive(Clone, Copy)]
-pub(crate) struct Origin {
+pub(crate) struct QueueId {
     /// The number of the controller, or [`DISCOVERY`].
     pub(crate) ctrl_id: i32,
     pub(crate) qid: u16,
 }
 
 /// A command, as it is sent.
-pub(crate) struct Queued {
-    pub(crate) origin: Origin,
+pub(crate) struct QueuedCommand {
+    pub(crate) origin: QueueId,
     pub(crate) command: Command,
     /// Bytes of its data.
     pub(crate) bytes: u32,
@@ -57,8 +57,8 @@ pub(crate) struct Queued {
 }
 
 /// A command that is over.
-pub(crate) struct Ended {
-    pub(crate) origin: Origin,
+pub(crate) struct EndedCommand {
+    pub(crate) origin: QueueId,
     /// As it was sent.
     pub(crate) command: Command,
     /// What the target answered, or what stands for that.
@@ -69,7 +69,7 @@ pub(crate) struct Ended {
     pub(crate) retries: u8,
 }
 
-impl Ended {
+impl EndedCommand {
     /// The status of a command that could not be posted.
     pub(crate) const NOT_POSTED: Status = Status::from_code(Code::HOST_PATH_ERROR);
 
@@ -79,9 +79,9 @@ impl Ended {
 
 /// Traces a command that is about to go to the target. Any context.
 #[inline(always)]
-pub(crate) fn queue_command(queued: impl FnOnce() -> Queued) {
+pub(crate) fn queue_command(queued: impl FnOnce() -> QueuedCommand) {
     rnvmf_queue_command(|| {
-        let Queued {
+        let QueuedCommand {
             origin,
             command,
             bytes,
@@ -107,9 +107,9 @@ pub(crate) fn queue_command(queued: impl FnOnce() -> Queued) {
 
 /// Traces the end of a command. Any context.
 #[inline(always)]
-pub(crate) fn complete_command(ended: impl FnOnce() -> Ended) {
+pub(crate) fn complete_command(ended: impl FnOnce() -> EndedCommand) {
     rnvmf_complete_command(|| {
-        let Ended {
+        let EndedCommand {
             origin,
             command,
             status,
@@ -133,18 +133,18 @@ pub(crate) fn complete_command(ended: impl FnOnce() -> Ended) {
 /// Traces that a controller goes from a state to another, and why if it is for a failure. Any
 /// context.
 #[inline(always)]
-pub(crate) fn controller_state(ctrl_id: i32, from: State, to: State, failure: Option<&Failure>) {
+pub(crate) fn controller_state(ctrl_id: i32, from: State, to: State, failure: Option<&CtrlError>) {
     rnvmf_controller_state(|| bindings::rnvmf_trace_state {
         ctrl_id,
         error: failure.map_or(0, |failure| failure.error.to_errno()),
         from: text(from.name()),
         to: text(to.name()),
-        reason: text(failure.map_or("", Failure::message)),
+        reason: text(failure.map_or("", CtrlError::message)),
     });
 }
 
 /// The queue whose connection it is hears what the connection manager tells.
-impl cm::Observer for Origin {
+impl cm::Observer for QueueId {
     fn heard(&self, event: cm::Event) {
         rnvmf_cm_event(|| bindings::rnvmf_trace_cm_event {
             ctrl_id: self.ctrl_id,
@@ -156,7 +156,7 @@ impl cm::Observer for Origin {
 }
 
 /// The name of the disk that a command is of, or nothing.
-fn disk<const BYTES: usize>(origin: Origin, command: &Command, of_disk: bool) -> [u8; BYTES] {
+fn disk<const BYTES: usize>(origin: QueueId, command: &Command, of_disk: bool) -> [u8; BYTES] {
     match (of_disk, u32::try_from(origin.ctrl_id), command.namespace()) {
         (true, Ok(controller), Some(nsid)) => text(disk_name(controller, nsid).as_str()),
         _ => [0; BYTES],

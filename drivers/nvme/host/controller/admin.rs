@@ -5,7 +5,7 @@
 
 use super::Controller;
 use crate::{
-    failure::Failure,
+    ctrl_error::CtrlError,
     netlink::uapi::ErrorStage,
     queue::{
         CommandError,
@@ -54,7 +54,7 @@ pub(super) const COMMAND: Msecs = Msecs::from_secs(60);
 
 /// How long we wait for an answer to our taking leave. A peer that has gone gives none, and nobody
 /// may have noticed yet.
-const GOODBYE: Msecs = Msecs::new(500);
+const SHUTDOWN_TIMEOUT: Msecs = Msecs::new(500);
 
 /// Between two looks at a controller that is not there yet.
 const POLL: Msecs = Msecs::new(20);
@@ -65,7 +65,7 @@ pub(crate) enum Sender<'a> {
     /// The controller's thread, which has the connection.
     Thread(&'a Connected<Queue>),
     /// An errand, which may find that there is none.
-    Errand,
+    ScanWork,
     /// A user, likewise.
     User,
 }
@@ -91,8 +91,8 @@ impl Admin<'_> {
             Sender::Thread(queue) => {
                 Queue::execute(queue.queue_pair(), controller, command, data, limit)
             }
-            Sender::Errand => controller.errand_desk.execute(command, data, limit),
-            Sender::User => controller.desk.execute(command, data, limit),
+            Sender::ScanWork => controller.scan_channel.execute(command, data, limit),
+            Sender::User => controller.user_channel.execute(command, data, limit),
         }
     }
 
@@ -103,28 +103,28 @@ impl Admin<'_> {
         what: &str,
         command: Command,
         data: Option<(Buffer, Direction)>,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, CtrlError> {
         let reply = self
             .send(command, data)
-            .map_err(|error| Failure::from_command(stage, error, what))?;
+            .map_err(|error| CtrlError::from_command(stage, error, what))?;
         match reply.completion.status() {
             status if status.is_success() => Ok(reply),
-            status => Err(Failure::from_status(stage, status, what)),
+            status => Err(CtrlError::from_status(stage, status, what)),
         }
     }
 
     /// Identifies something: 4096 bytes.
-    pub(crate) fn identify(&self, what: Identify, of: &str) -> Result<Buffer, Failure> {
+    pub(crate) fn identify(&self, what: Identify, of: &str) -> Result<Buffer, CtrlError> {
         let stage = ErrorStage::Identify;
         let buffer = Buffer::new(Identify::DATA_SIZE, GFP_KERNEL)
-            .map_err(|error| Failure::kernel(stage, error, of))?;
+            .map_err(|error| CtrlError::kernel(stage, error, of))?;
         let data = Some((buffer, Direction::FromDevice));
         let reply = self.command(stage, of, Command::identify(what), data)?;
-        reply.data.ok_or_else(|| Failure::kernel(stage, EIO, of))
+        reply.data.ok_or_else(|| CtrlError::kernel(stage, EIO, of))
     }
 
     /// Identifies something that a controller need not have; `None` if it has none.
-    pub(crate) fn identify_optional(&self, what: Identify) -> Result<Option<Buffer>, Failure> {
+    pub(crate) fn identify_optional(&self, what: Identify) -> Result<Option<Buffer>, CtrlError> {
         match self.identify(what, "identify") {
             Ok(data) => Ok(Some(data)),
             Err(failure) if failure.is_lack() => Ok(None),
@@ -138,18 +138,20 @@ impl Admin<'_> {
         stage: ErrorStage,
         page: LogPage,
         what: &str,
-    ) -> Result<Buffer, Failure> {
+    ) -> Result<Buffer, CtrlError> {
         let buffer = usize::try_from(page.length())
             .map_err(Error::from)
             .and_then(|length| Buffer::new(length, GFP_KERNEL))
-            .map_err(|error| Failure::kernel(stage, error, what))?;
+            .map_err(|error| CtrlError::kernel(stage, error, what))?;
         let data = Some((buffer, Direction::FromDevice));
         let reply = self.command(stage, what, Command::get_log_page(page), data)?;
-        reply.data.ok_or_else(|| Failure::kernel(stage, EIO, what))
+        reply
+            .data
+            .ok_or_else(|| CtrlError::kernel(stage, EIO, what))
     }
 
     /// Asks for I/O queues, and answers how many there may be.
-    pub(super) fn request_queues(&self, wanted: NonZeroU16) -> Result<NonZeroU16, Failure> {
+    pub(super) fn request_queues(&self, wanted: NonZeroU16) -> Result<NonZeroU16, CtrlError> {
         let command = Command::set_feature(Feature::NumberOfQueues(wanted));
         let what = "asking for I/O queues";
         let reply = self.command(ErrorStage::Queues, what, command, None)?;
@@ -157,7 +159,7 @@ impl Admin<'_> {
     }
 
     /// Asks to be told of events; `false` if the controller refuses, which is no failure.
-    pub(super) fn enable_events(&self, events: Events) -> Result<bool, Failure> {
+    pub(super) fn enable_events(&self, events: Events) -> Result<bool, CtrlError> {
         let command = Command::set_feature(Feature::AsyncEvents(events));
         let what = "asking for events";
         match self.command(ErrorStage::Enable, what, command, None) {
@@ -172,9 +174,9 @@ impl Admin<'_> {
 
     /// Says that commands are sent again after the delays that the controller asks for; one that
     /// refuses asks for none, which is no failure.
-    pub(super) fn keep_retry_delays(&self) -> Result<(), Failure> {
+    pub(super) fn keep_retry_delays(&self) -> Result<(), CtrlError> {
         let (stage, what) = (ErrorStage::Enable, "asking for delays of retries");
-        let fail = |error| Failure::kernel(stage, error, what);
+        let fail = |error| CtrlError::kernel(stage, error, what);
         let mut buffer = Buffer::new(HostBehavior::SIZE, GFP_KERNEL).map_err(fail)?;
         let block: &mut [u8; HostBehavior::SIZE] =
             buffer.bytes_mut().try_into().map_err(|_| fail(EINVAL))?;
@@ -195,14 +197,14 @@ impl Admin<'_> {
 
     /// Reads which namespaces changed, so that the next change is an event again; `None` from who
     /// has no such list. All namespaces are looked at anyway: a list that lies hides nothing.
-    pub(super) fn take_changed_namespaces(&self) -> Result<Option<Buffer>, Failure> {
+    pub(super) fn take_changed_namespaces(&self) -> Result<Option<Buffer>, CtrlError> {
         let (stage, what) = (ErrorStage::Namespaces, "list of changed namespaces");
         let page = LogPage::new(
             LogPage::CHANGED_NAMESPACES,
             0,
             LogPage::CHANGED_NAMESPACES_SIZE,
         )
-        .map_err(|why| Failure::new(stage, EINVAL, format_args!("{what}: {why}")))?;
+        .map_err(|why| CtrlError::new(stage, EINVAL, format_args!("{what}: {why}")))?;
         match self.log_page(stage, page, what) {
             Ok(list) => Ok(Some(list)),
             // Who has none may have told of a change all the same.
@@ -212,10 +214,10 @@ impl Admin<'_> {
     }
 
     /// Tells the target that we live, if nobody else does so meanwhile and it is time.
-    pub(crate) fn stay_alive(&self) -> Result<(), Failure> {
+    pub(crate) fn keep_alive_if_due(&self) -> Result<(), CtrlError> {
         match self.sender {
-            Sender::Thread(queue) => self.controller.stay_alive(queue, self.deadline),
-            Sender::Errand | Sender::User => Ok(()),
+            Sender::Thread(queue) => self.controller.keep_alive_if_due(queue, self.deadline),
+            Sender::ScanWork | Sender::User => Ok(()),
         }
     }
 
@@ -228,20 +230,20 @@ impl Admin<'_> {
         }
     }
 
-    pub(super) fn capabilities(&self) -> Result<Capabilities, Failure> {
+    pub(super) fn capabilities(&self) -> Result<Capabilities, CtrlError> {
         Ok(Capabilities(self.property(Property::Capabilities)?))
     }
 
-    pub(super) fn version(&self) -> Result<Version, Failure> {
+    pub(super) fn version(&self) -> Result<Version, CtrlError> {
         Ok(Version(self.property32(Property::Version)?))
     }
 
     /// Configures and enables the controller, and waits until it is ready.
-    pub(super) fn enable(&self, capabilities: Capabilities) -> Result<Configuration, Failure> {
+    pub(super) fn enable(&self, capabilities: Capabilities) -> Result<Configuration, CtrlError> {
         let stage = ErrorStage::Enable;
         let configuration = capabilities
             .configure()
-            .map_err(|why| Failure::target(stage, format_args!("unusable controller: {why}")))?;
+            .map_err(|why| CtrlError::target(stage, format_args!("unusable controller: {why}")))?;
         self.configure(configuration.get())?;
         let timeouts = match capabilities.has_ready_timeouts() {
             true => Some(ReadyTimeouts(self.property32(Property::ReadyTimeouts)?)),
@@ -251,13 +253,13 @@ impl Admin<'_> {
         let limit = Msecs::new(capabilities.ready_timeout_ms(timeouts));
         match self.await_status(ControllerStatus::enabling, Deadline::after(limit))? {
             Progress::Done => Ok(configuration),
-            Progress::Failed => Err(Failure::target(
+            Progress::Failed => Err(CtrlError::target(
                 stage,
                 format_args!("the controller reports a fatal status"),
             )),
             Progress::Wait => {
                 let limit = limit.get();
-                Err(Failure::new(
+                Err(CtrlError::new(
                     stage,
                     ETIMEDOUT,
                     format_args!("the controller did not become ready within {limit} ms"),
@@ -268,26 +270,26 @@ impl Admin<'_> {
 
     /// Shuts the controller down in good order, as far as the deadline allows; who does not even
     /// answer is not waited for.
-    pub(super) fn shut_down(&self, configuration: Configuration) -> Result<(), Failure> {
-        let deadline = self.deadline.min(Deadline::after(GOODBYE));
+    pub(super) fn shut_down(&self, configuration: Configuration) -> Result<(), CtrlError> {
+        let deadline = self.deadline.min(Deadline::after(SHUTDOWN_TIMEOUT));
         Admin { deadline, ..*self }.configure(configuration.enabled().shut_down().get())?;
         self.await_status(ControllerStatus::shutting_down, self.deadline)?;
         Ok(())
     }
 
     /// Disables the controller, which ends all that it has of us, and waits until it is.
-    pub(super) fn disable(&self, configuration: Configuration) -> Result<(), Failure> {
+    pub(super) fn disable(&self, configuration: Configuration) -> Result<(), CtrlError> {
         self.configure(configuration.disabled().get())?;
         match self.await_status(ControllerStatus::disabling, self.deadline)? {
             Progress::Done => Ok(()),
-            Progress::Wait | Progress::Failed => Err(Failure::target(
+            Progress::Wait | Progress::Failed => Err(CtrlError::target(
                 ErrorStage::Enable,
                 format_args!("the controller is still enabled"),
             )),
         }
     }
 
-    fn configure(&self, value: u64) -> Result<(), Failure> {
+    fn configure(&self, value: u64) -> Result<(), CtrlError> {
         let command = Command::property_set(Property::Configuration, value);
         let what = "configuring the controller";
         self.command(ErrorStage::Enable, what, command, None)?;
@@ -299,7 +301,7 @@ impl Admin<'_> {
         &self,
         progress: fn(ControllerStatus) -> Progress,
         deadline: Deadline,
-    ) -> Result<Progress, Failure> {
+    ) -> Result<Progress, CtrlError> {
         let deadline = deadline.min(self.deadline);
         loop {
             let status = ControllerStatus(self.property32(Property::Status)?);
@@ -312,14 +314,14 @@ impl Admin<'_> {
         }
     }
 
-    fn property(&self, property: Property) -> Result<u64, Failure> {
+    fn property(&self, property: Property) -> Result<u64, CtrlError> {
         let command = Command::property_get(property);
         let what = "reading a property";
         let reply = self.command(ErrorStage::Enable, what, command, None)?;
         Ok(reply.completion.result)
     }
 
-    fn property32(&self, property: Property) -> Result<u32, Failure> {
+    fn property32(&self, property: Property) -> Result<u32, CtrlError> {
         Ok((self.property(property)? & 0xffff_ffff) as u32)
     }
 }

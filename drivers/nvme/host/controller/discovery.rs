@@ -7,8 +7,8 @@
 //! it is [followed](follow), when that is not wanted any more. What was read is kept for the
 //! socket that asked.
 
-mod follow;
 mod log;
+mod persistent;
 
 pub(crate) use log::Log;
 
@@ -20,7 +20,7 @@ use super::{
     Sender, //
 };
 use crate::{
-    failure::Failure,
+    ctrl_error::CtrlError,
     host::Host,
     netlink::uapi::ErrorStage,
     options::{
@@ -64,15 +64,15 @@ pub(crate) struct Discovery {
     persistent: Option<Msecs>,
     controller: Arc<Controller>,
     #[pin]
-    shown: Mutex<Shown>,
+    status: Mutex<CtrlStatus>,
     #[pin]
     over: TimedCompletion,
 }
 
 /// What others see of a discovery.
-struct Shown {
+struct CtrlStatus {
     /// What came of it last; `None` at first.
-    latest: Option<Outcome>,
+    latest: Option<DiscoveryResult>,
     /// Changes with that; not 0.
     generation: u32,
     /// Nothing comes any more.
@@ -80,14 +80,14 @@ struct Shown {
 }
 
 /// What came of a discovery.
-pub(crate) enum Outcome {
+pub(crate) enum DiscoveryResult {
     Read(Log),
     /// And when it goes on, if it does.
-    Failed(Failure, Option<Deadline>),
+    Failed(CtrlError, Option<Deadline>),
 }
 
-impl From<Result<Log, Failure>> for Outcome {
-    fn from(result: Result<Log, Failure>) -> Self {
+impl From<Result<Log, CtrlError>> for DiscoveryResult {
+    fn from(result: Result<Log, CtrlError>) -> Self {
         match result {
             Ok(log) => Self::Read(log),
             Err(failure) => Self::Failed(failure, None),
@@ -105,7 +105,7 @@ impl Discovery {
         persistent: Option<Msecs>,
         owner: u32,
     ) -> Result<Arc<Self>> {
-        // Recovery is for controllers with disks: see [`follow`] for what is done here.
+        // ReconnectStatus is for controllers with disks: see [`follow`] for what is done here.
         let settings = Settings {
             connect_timeout,
             reconnect_delay: 1,
@@ -119,11 +119,11 @@ impl Discovery {
                 owner,
                 persistent,
                 controller,
-                shown <- new_mutex!(Shown {
+                status <- new_mutex!(CtrlStatus {
                     latest: None,
                     generation: 1,
                     over: false,
-                }, "rnvmf::Discovery::shown"),
+                }, "rnvmf::Discovery::status"),
                 over <- TimedCompletion::new(),
             }),
             GFP_KERNEL,
@@ -157,7 +157,7 @@ impl Discovery {
 
     /// Whether nothing comes of it any more. May sleep.
     pub(crate) fn is_over(&self) -> bool {
-        self.shown.lock().over
+        self.status.lock().over
     }
 
     /// Waits until it is over. Sleeps.
@@ -172,9 +172,9 @@ impl Discovery {
 
     /// What came of it last, `None` while nothing did, and a number that changes with that and is
     /// not 0.
-    pub(crate) fn outcome<R>(&self, look: impl FnOnce(Option<&Outcome>, u32) -> R) -> R {
-        let shown = self.shown.lock();
-        look(shown.latest.as_ref(), shown.generation)
+    pub(crate) fn outcome<R>(&self, look: impl FnOnce(Option<&DiscoveryResult>, u32) -> R) -> R {
+        let status = self.status.lock();
+        look(status.latest.as_ref(), status.generation)
     }
 
     /// From connecting to when nothing is left of the connection. Sleeps.
@@ -185,7 +185,7 @@ impl Discovery {
             None => Self::read(controller),
         };
         let last = last.map_err(|failure| match controller.is_deleting() {
-            true => Failure::new(
+            true => CtrlError::new(
                 failure.stage,
                 errno::ECANCELED,
                 format_args!("the discovery was cancelled"),
@@ -199,12 +199,12 @@ impl Discovery {
     }
 
     /// Keeps what came of it, and tells.
-    fn show(&self, outcome: Outcome, over: bool) {
+    fn show(&self, outcome: DiscoveryResult, over: bool) {
         {
-            let mut shown = self.shown.lock();
-            *shown = Shown {
+            let mut status = self.status.lock();
+            *status = CtrlStatus {
                 latest: Some(outcome),
-                generation: shown.generation.wrapping_add(1).max(1),
+                generation: status.generation.wrapping_add(1).max(1),
                 over,
             };
         }
@@ -212,7 +212,7 @@ impl Discovery {
     }
 
     #[inline(never)]
-    fn read(controller: &Controller) -> Result<Log, Failure> {
+    fn read(controller: &Controller) -> Result<Log, CtrlError> {
         let deadline = Deadline::after(controller.settings().connect_timeout);
         let (queue, configuration) = setup::connect_admin(controller, deadline)?;
         let admin = |deadline| Admin {

@@ -7,25 +7,25 @@ use super::{
         Admin,
         Sender, //
     },
-    session::Session,
+    association::Association,
     Controller,
-    Facts,
-    Inventory, //
+    CtrlInfo,
+    ScanContext, //
 };
 use crate::{
-    failure::Failure,
+    ctrl_error::CtrlError,
     io::{
         self,
+        HctxQueue,
+        HctxSetData, //
         Io,
-        Place,
-        Queues, //
     },
     netlink::uapi::ErrorStage,
     queue::{
-        Plan,
         Queue, //
+        QueueConfig,
     },
-    trace::Origin,
+    trace::QueueId,
 };
 use kernel::{
     prelude::*,
@@ -126,14 +126,14 @@ struct Setup<'a> {
 
 /// What the I/O queues are to be.
 #[derive(Clone, Copy)]
-pub(super) struct Agreement {
+pub(super) struct IoQueueParams {
     size: QueueSize,
     pages: u32,
     max_sectors: u32,
     inline: InlineLimit,
 }
 
-impl Agreement {
+impl IoQueueParams {
     /// The most sectors of a command.
     pub(super) fn max_sectors(&self) -> u32 {
         self.max_sectors
@@ -157,7 +157,7 @@ struct Enabled {
 }
 
 /// Queues that are connected, and what was learnt on the way.
-struct Established {
+struct ConnectedQueues {
     admin: Connected<Queue>,
     io: KVec<Connected<Queue>>,
     capabilities: Capabilities,
@@ -167,9 +167,9 @@ struct Established {
     io_permissions: IoPermissions,
     /// It tells of events.
     events: bool,
-    agreement: Agreement,
+    params: IoQueueParams,
     /// The I/O queues that were asked for: the most that there can ever be.
-    wish: Split,
+    requested_queues: Split,
     /// What those are for that were granted.
     split: Split,
 }
@@ -177,26 +177,26 @@ struct Established {
 /// Connects the controller: its queues are ready, and what there is to know of
 /// it for its disks is known. Sleeps.
 #[inline(never)]
-pub(super) fn connect(controller: &Controller) -> Result<KBox<Session>, Failure> {
+pub(super) fn connect(controller: &Controller) -> Result<KBox<Association>, CtrlError> {
     let deadline = Deadline::after(controller.settings().connect_timeout);
-    let established = Setup::new(controller, deadline).establish(None)?;
-    let tag_set = tag_set(&established)
-        .map_err(|error| Failure::kernel(ErrorStage::Queues, error, "tag set"))?;
-    let session = established.equip(controller, tag_set, deadline)?;
-    session.publish();
-    Ok(session)
+    let queues = Setup::new(controller, deadline).establish(None)?;
+    let tag_set = tag_set(&queues)
+        .map_err(|error| CtrlError::kernel(ErrorStage::Queues, error, "tag set"))?;
+    let association = queues.into_association(controller, tag_set, deadline)?;
+    association.publish();
+    Ok(association)
 }
 
 /// Connects a controller again whose disks are there. They do not find its queues before
-/// [`Session::publish`]. Sleeps.
+/// [`Association::publish`]. Sleeps.
 #[inline(never)]
 pub(super) fn reconnect(
     controller: &Controller,
-    before: &Inventory,
+    before: &ScanContext,
     deadline: Deadline,
-) -> Result<KBox<Session>, Failure> {
-    let established = Setup::new(controller, deadline).establish(Some(before))?;
-    established.equip(controller, before.tag_set.clone(), deadline)
+) -> Result<KBox<Association>, CtrlError> {
+    let queues = Setup::new(controller, deadline).establish(Some(before))?;
+    queues.into_association(controller, before.tag_set.clone(), deadline)
 }
 
 /// Connects the admin queue and enables the controller, and no more. Sleeps.
@@ -204,7 +204,7 @@ pub(super) fn reconnect(
 pub(super) fn connect_admin(
     controller: &Controller,
     deadline: Deadline,
-) -> Result<(Connected<Queue>, Configuration), Failure> {
+) -> Result<(Connected<Queue>, Configuration), CtrlError> {
     let enabled = Setup::new(controller, deadline).enable()?;
     Ok((enabled.admin, enabled.configuration))
 }
@@ -219,12 +219,12 @@ pub(super) fn connect_admin(
 pub(super) fn connect_watched(
     controller: &Controller,
     deadline: Deadline,
-) -> Result<Connected<Queue>, Failure> {
+) -> Result<Connected<Queue>, CtrlError> {
     let mut setup = Setup::new(controller, deadline);
     let queue = setup.enable()?.admin;
     let identity = Setup::identity(&setup.admin(&queue))?;
-    if !setup.listen(&queue, Events::of_discovery(identity.async_events))? {
-        return Err(Failure::new(
+    if !setup.enable_aen(&queue, Events::of_discovery(identity.async_events))? {
+        return Err(CtrlError::new(
             ErrorStage::Enable,
             rrdma::errno::EOPNOTSUPP,
             format_args!("the target does not tell when its discovery log changes"),
@@ -234,64 +234,64 @@ pub(super) fn connect_watched(
 }
 
 /// Makes the tag set that all disks share, with a place for each queue pair that there may be.
-fn tag_set(established: &Established) -> Result<Arc<TagSet<Io>>> {
-    let wish = established.wish;
-    let most = wish.total().get();
+fn tag_set(queues: &ConnectedQueues) -> Result<Arc<TagSet<Io>>> {
+    let requested_queues = queues.requested_queues;
+    let most = requested_queues.total().get();
     let mut places = KVec::with_capacity(most.into(), GFP_KERNEL)?;
     for _ in 0..most {
-        places.push(Arc::new(Place::default(), GFP_KERNEL)?, GFP_KERNEL)?;
+        places.push(Arc::new(HctxQueue::default(), GFP_KERNEL)?, GFP_KERNEL)?;
     }
     let config = TagSetConfig {
-        queues: io::counts(established.split),
-        kinds: match (wish.write(), wish.poll()) {
+        queues: io::counts(queues.split),
+        kinds: match (requested_queues.write(), requested_queues.poll()) {
             (0, 0) => QueueKinds::Default,
             (_, 0) => QueueKinds::Read,
             _ => QueueKinds::Poll,
         },
-        depth: established.agreement.size.zero_based().into(),
+        depth: queues.params.size.zero_based().into(),
         reserved_tags: 0,
         numa_node: TagSetConfig::NO_NODE,
         timeout: REQUEST,
     };
-    TagSet::new(config, Queues { places })
+    TagSet::new(config, HctxSetData { places })
 }
 
-impl Established {
+impl ConnectedQueues {
     /// What the controller and its disks have of it, off the stack.
-    fn equip(
+    fn into_association(
         self: KBox<Self>,
         controller: &Controller,
         tag_set: Arc<TagSet<Io>>,
         deadline: Deadline,
-    ) -> Result<KBox<Session>, Failure> {
+    ) -> Result<KBox<Association>, CtrlError> {
         let this = KBox::into_inner(self);
-        let (identity, agreement) = (this.identity, this.agreement);
-        controller.shown.lock().facts = Some(Facts {
+        let (identity, params) = (this.identity, this.params);
+        controller.status.lock().info = Some(CtrlInfo {
             device: this.admin.queue_pair().device().name(),
             identity: identity.clone(),
             split: this.split,
-            queue_size: agreement.size.entries(),
-            max_sectors: agreement.max_sectors,
-            inline_size: agreement.inline.bytes(),
+            queue_size: params.size.entries(),
+            max_sectors: params.max_sectors,
+            inline_size: params.inline.bytes(),
         });
-        let fail = |_| Failure::kernel(ErrorStage::Queues, ENOMEM, "controller");
-        let inventory = Inventory {
+        let fail = |_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "controller");
+        let scan_context = ScanContext {
             tag_set: tag_set.clone(),
             identity: identity.clone(),
             io_permissions: this.io_permissions,
             version: this.version,
             min_page_shift: this.capabilities.min_page_shift(),
-            max_segments: transfer::max_segments(agreement.max_sectors, agreement.pages),
-            agreement,
-            wish: this.wish,
+            max_segments: transfer::max_segments(params.max_sectors, params.pages),
+            params,
+            requested_queues: this.requested_queues,
             deadline,
         };
-        let session = Session {
+        let association = Association {
             admin: this.admin,
             io: this.io,
             split: this.split,
             tag_set,
-            inventory: Arc::new(inventory, GFP_KERNEL).map_err(fail)?,
+            scan_context: Arc::new(scan_context, GFP_KERNEL).map_err(fail)?,
             events: this.events,
             configuration: this.configuration,
             traffic_keeps_alive: identity.traffic_based_keep_alive(),
@@ -299,11 +299,11 @@ impl Established {
             shutdown: Msecs::new(identity.shutdown_timeout_ms()),
             after_loss: None,
         };
-        KBox::new(session, GFP_KERNEL).map_err(fail)
+        KBox::new(association, GFP_KERNEL).map_err(fail)
     }
 }
 
-impl Plan {
+impl QueueConfig {
     /// The admin queue has no requests of the block layer, and no data in capsules.
     fn admin() -> Self {
         Self {
@@ -329,7 +329,10 @@ impl<'a> Setup<'a> {
 
     /// Connects the queues, as large as they were `before` if they were.
     #[inline(never)]
-    fn establish(&mut self, before: Option<&Inventory>) -> Result<KBox<Established>, Failure> {
+    fn establish(
+        &mut self,
+        before: Option<&ScanContext>,
+    ) -> Result<KBox<ConnectedQueues>, CtrlError> {
         let Enabled {
             admin: queue,
             controller_id,
@@ -344,19 +347,20 @@ impl<'a> Setup<'a> {
             admin.keep_retry_delays()?;
         }
         // Before the namespaces are looked at: what changes after that is told.
-        let events = self.listen(&queue, Events::from_supported(identity.async_events))?;
-        let mut agreement = self.agree(&queue, &identity, capabilities)?;
+        let events = self.enable_aen(&queue, Events::from_supported(identity.async_events))?;
+        let mut params = self.agree(&queue, &identity, capabilities)?;
         if let Some(before) = before {
-            if !agreement.covers(&before.agreement) {
+            if !params.covers(&before.params) {
                 let why = "the target allows less than the disks were made for";
-                return Err(Failure::target(ErrorStage::Queues, format_args!("{why}")));
+                return Err(CtrlError::target(ErrorStage::Queues, format_args!("{why}")));
             }
-            agreement = before.agreement;
+            params = before.params;
         }
-        let wish = before.map_or_else(|| self.wish(), |before| before.wish);
-        let split = wish.of_granted(admin.request_queues(wish.total())?);
-        let io = self.connect_io(&queue, split, &agreement, &identity)?;
-        let established = Established {
+        let requested_queues =
+            before.map_or_else(|| self.requested_queues(), |before| before.requested_queues);
+        let split = requested_queues.of_granted(admin.request_queues(requested_queues.total())?);
+        let io = self.connect_io(&queue, split, &params, &identity)?;
+        let queues = ConnectedQueues {
             admin: queue,
             io,
             capabilities,
@@ -365,22 +369,22 @@ impl<'a> Setup<'a> {
             identity,
             io_permissions,
             events,
-            agreement,
-            wish,
+            params,
+            requested_queues,
             split,
         };
-        KBox::new(established, GFP_KERNEL)
-            .map_err(|_| Failure::kernel(ErrorStage::Queues, ENOMEM, "controller"))
+        KBox::new(queues, GFP_KERNEL)
+            .map_err(|_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "controller"))
     }
 
     /// Connects the admin queue, and enables the controller.
-    fn enable(&mut self) -> Result<Enabled, Failure> {
-        let admin = self.connect_queue(Plan::admin(), 0)?;
+    fn enable(&mut self) -> Result<Enabled, CtrlError> {
+        let admin = self.connect_queue(QueueConfig::admin(), 0)?;
         let any = ConnectData::ANY_CONTROLLER;
         let granted = self.fabrics_connect(&admin, ADMIN_ENTRIES - 1, any)?;
         let capabilities = self.admin(&admin).capabilities()?;
         let configuration = self.admin(&admin).enable(capabilities)?;
-        self.controller.has_shown_life();
+        self.controller.keep_alive_sent();
         Ok(Enabled {
             admin,
             controller_id: granted.controller_id,
@@ -390,21 +394,25 @@ impl<'a> Setup<'a> {
     }
 
     /// Asks to be told of events, if there are some; whether the target will.
-    fn listen(&self, queue: &Connected<Queue>, events: Option<Events>) -> Result<bool, Failure> {
+    fn enable_aen(
+        &self,
+        queue: &Connected<Queue>,
+        events: Option<Events>,
+    ) -> Result<bool, CtrlError> {
         let tells = match events {
             Some(events) => self.admin(queue).enable_events(events)?,
             None => false,
         };
         if tells {
             let (stage, what) = (ErrorStage::Enable, "asking for the first event");
-            Queue::ask_event(queue.queue_pair())
-                .map_err(|error| Failure::from_command(stage, error, what))?;
+            Queue::submit_aer(queue.queue_pair())
+                .map_err(|error| CtrlError::from_command(stage, error, what))?;
         }
         Ok(tells)
     }
 
     /// The I/O queues to ask for.
-    fn wish(&self) -> Split {
+    fn requested_queues(&self) -> Split {
         let options = &self.controller.options;
         Split::to_request(
             rrdma::cpu::online(),
@@ -428,30 +436,30 @@ impl<'a> Setup<'a> {
     /// Connects a queue pair: the target then waits for a Connect command.
     fn connect_queue(
         &mut self,
-        plan: Plan,
+        config: QueueConfig,
         controller_id: u16,
-    ) -> Result<Connected<Queue>, Failure> {
-        let qid = plan.qid;
-        self.try_connect_queue(plan, controller_id)
+    ) -> Result<Connected<Queue>, CtrlError> {
+        let qid = config.qid;
+        self.try_connect_queue(config, controller_id)
             .map_err(|failure| failure.on_queue(qid))
     }
 
     fn try_connect_queue(
         &mut self,
-        plan: Plan,
+        config: QueueConfig,
         controller_id: u16,
-    ) -> Result<Connected<Queue>, Failure> {
+    ) -> Result<Connected<Queue>, CtrlError> {
         let controller = self.controller;
         let options = &controller.options;
         let cancelled = || controller.interruption().is_some();
         let patience = controller.patience(self.deadline, &cancelled);
-        let origin = self.origin(&plan);
+        let origin = self.origin(&config);
         let id = Id::new(&options.namespace, controller.wake.clone(), OWNER)
             .and_then(|id| {
                 id.observe(Arc::new(origin, GFP_KERNEL)?);
                 Ok(id)
             })
-            .map_err(|error| Failure::kernel(ErrorStage::Address, error, "connection id"))?;
+            .map_err(|error| CtrlError::kernel(ErrorStage::Address, error, "connection id"))?;
         let source = options.source.as_ref().map(|source| &source.address);
         let addressed = id
             .resolve(source, &options.target.address, patience)
@@ -462,12 +470,12 @@ impl<'a> Setup<'a> {
         let device = addressed.device().name();
         let reads = addressed.device().attributes().max_qp_rd_atom;
         let prepared = self
-            .prepare(addressed, plan)
+            .prepare(addressed, config)
             .map_err(|error| self.interrupted(error))?;
         let request = private_data::Request {
-            queue_id: plan.qid,
-            receive_queue_size: plan.size,
-            send_queue_size: plan.size.saturating_sub(1),
+            queue_id: config.qid,
+            receive_queue_size: config.size,
+            send_queue_size: config.size.saturating_sub(1),
             controller_id,
         };
         let parameters = Parameters {
@@ -480,27 +488,27 @@ impl<'a> Setup<'a> {
         let connection = prepared
             .connect(parameters, patience)
             .map_err(|error| self.cm_failure(error, Some(device.as_str())))?;
-        connection.queue_pair().context().stands();
+        connection.queue_pair().context().set_connected();
         Ok(connection)
     }
 
     /// The queue in what is traced of it.
-    fn origin(&self, plan: &Plan) -> Origin {
-        Origin {
+    fn origin(&self, config: &QueueConfig) -> QueueId {
+        QueueId {
             ctrl_id: self.controller.trace_id(),
-            qid: plan.qid,
+            qid: config.qid,
         }
     }
 
     /// A failed step; if it was interrupted, then by what.
-    fn cm_failure(&self, error: rrdma::rdma::cm::Error, device: Option<&str>) -> Failure {
-        self.interrupted(Failure::from_cm(error, device))
+    fn cm_failure(&self, error: rrdma::rdma::cm::Error, device: Option<&str>) -> CtrlError {
+        self.interrupted(CtrlError::from_cm(error, device))
     }
 
     /// If there was trouble, it is the cause of `failure`.
-    fn interrupted(&self, failure: Failure) -> Failure {
-        match self.controller.alarm.trouble() {
-            Some(trouble) => Failure::from(trouble),
+    fn interrupted(&self, failure: CtrlError) -> CtrlError {
+        match self.controller.notifier.error() {
+            Some(trouble) => CtrlError::from(trouble),
             None => failure,
         }
     }
@@ -511,16 +519,16 @@ impl<'a> Setup<'a> {
     fn prepare(
         &mut self,
         addressed: Addressed<Queue>,
-        plan: Plan,
-    ) -> Result<Prepared<Queue>, Failure> {
-        let fail = |error, what| Failure::kernel(ErrorStage::Device, error, what);
+        config: QueueConfig,
+    ) -> Result<Prepared<Queue>, CtrlError> {
+        let fail = |error, what| CtrlError::kernel(ErrorStage::Device, error, what);
         let name = addressed.device().name();
         let Some(device) = self.controller.host.acquire(addressed.device()) else {
-            return Err(crate::alarm::Trouble::DeviceRemoved.into());
+            return Err(crate::error_notifier::ConnError::DeviceRemoved.into());
         };
         let capabilities = device.attributes().capabilities;
         if !capabilities.contains(device::Capabilities::MEM_MGT_EXTENSIONS) {
-            return Err(Failure::new(
+            return Err(CtrlError::new(
                 ErrorStage::Device,
                 rrdma::errno::EOPNOTSUPP,
                 format_args!("{name} has no fast memory registration"),
@@ -535,20 +543,28 @@ impl<'a> Setup<'a> {
                 self.pd.insert(pd).clone()
             }
         };
-        let capacity = plan.capacity();
-        let (cq, polled) = completion_queue(device, &plan, capacity.completions())
+        let capacity = config.capacity();
+        let (cq, polled) = completion_queue(device, &config, capacity.completions())
             .map_err(|error| fail(error, "completion queue"))?;
-        let desks = [&self.controller.desk, &self.controller.errand_desk];
-        let desks = (plan.qid == 0).then(|| desks.map(Arc::clone));
-        let stats = self.controller.ledger.lock().of(plan.qid);
+        let admin_channels = [&self.controller.user_channel, &self.controller.scan_channel];
+        let admin_channels = (config.qid == 0).then(|| admin_channels.map(Arc::clone));
+        let stats = self.controller.ctrl_stats.lock().of(config.qid);
         let stats = stats.map_err(|error| fail(error, "statistics"))?;
-        let alarm = self.controller.alarm.clone();
-        let origin = self.origin(&plan);
-        let queue = Queue::new(plan, origin, pd.clone(), alarm, stats, desks, polled);
+        let notifier = self.controller.notifier.clone();
+        let origin = self.origin(&config);
+        let queue = Queue::new(
+            config,
+            origin,
+            pd.clone(),
+            notifier,
+            stats,
+            admin_channels,
+            polled,
+        );
         let prepared = addressed
             .create_queue_pair(Parts::new(pd, cq, capacity), queue, OWNER)
             .map_err(|error| fail(error, "queue pair"))?;
-        Queue::post_receives(prepared.queue_pair(), plan.size)
+        Queue::post_receives(prepared.queue_pair(), config.size)
             .map_err(|error| fail(error, "receives"))?;
         Ok(prepared)
     }
@@ -559,14 +575,14 @@ impl<'a> Setup<'a> {
         queue: &Connected<Queue>,
         sq_size: u16,
         controller_id: u16,
-    ) -> Result<Granted, Failure> {
+    ) -> Result<Granted, CtrlError> {
         let stage = ErrorStage::FabricsConnect;
         let options = &self.controller.options;
         let qid = queue.queue_pair().context().qid();
         let what = "connect command";
         let data = self
             .connect_data(controller_id)
-            .map_err(|error| Failure::kernel(stage, error, what))?;
+            .map_err(|error| CtrlError::kernel(stage, error, what))?;
         let command = Command::connect(Connect {
             queue_id: qid,
             sq_size,
@@ -576,15 +592,15 @@ impl<'a> Setup<'a> {
         let reply = self
             .admin(queue)
             .send(command, Some((data, Direction::ToDevice)))
-            .map_err(|error| Failure::from_command(stage, error, what).on_queue(qid))?;
+            .map_err(|error| CtrlError::from_command(stage, error, what).on_queue(qid))?;
         let (status, result) = (reply.completion.status(), reply.completion.result32());
         if let Some(error) = ConnectError::from_completion(status, result) {
             let subsystem = options.subsystem();
-            return Err(Failure::from_connect(error, status, subsystem).on_queue(qid));
+            return Err(CtrlError::from_connect(error, status, subsystem).on_queue(qid));
         }
         let granted = Granted::from_result(result);
         if granted.authentication_required {
-            return Err(Failure::target(
+            return Err(CtrlError::target(
                 stage,
                 format_args!("the target requires authentication, which is not supported"),
             ));
@@ -608,24 +624,24 @@ impl<'a> Setup<'a> {
     }
 
     /// What the controller says of itself.
-    fn identity(admin: &Admin<'_>) -> Result<identify::Controller, Failure> {
+    fn identity(admin: &Admin<'_>) -> Result<identify::Controller, CtrlError> {
         let what = "identify controller";
         let data = admin.identify(Identify::Controller, what)?;
         identify::Controller::parse(data.bytes())
-            .map_err(|why| Failure::target(ErrorStage::Identify, format_args!("{what}: {why}")))
+            .map_err(|why| CtrlError::target(ErrorStage::Identify, format_args!("{what}: {why}")))
     }
 
     fn identify(
         &self,
         admin: &Admin<'_>,
         controller_id: u16,
-    ) -> Result<Arc<identify::Controller>, Failure> {
+    ) -> Result<Arc<identify::Controller>, CtrlError> {
         let stage = ErrorStage::Identify;
         let identity = Self::identity(admin)?;
         limits::controller::check(&identity, controller_id)
-            .map_err(|why| Failure::target(stage, format_args!("unusable controller: {why}")))?;
+            .map_err(|why| CtrlError::target(stage, format_args!("unusable controller: {why}")))?;
         Arc::new(identity, GFP_KERNEL)
-            .map_err(|_| Failure::kernel(stage, ENOMEM, "identify controller"))
+            .map_err(|_| CtrlError::kernel(stage, ENOMEM, "identify controller"))
     }
 
     /// What we, the device and the target can do together.
@@ -634,11 +650,11 @@ impl<'a> Setup<'a> {
         queue: &Connected<Queue>,
         identity: &identify::Controller,
         capabilities: Capabilities,
-    ) -> Result<Agreement, Failure> {
+    ) -> Result<IoQueueParams, CtrlError> {
         let stage = ErrorStage::Queues;
         let device: Attributes = queue.queue_pair().device().attributes();
         let pages = transfer::region_pages(device.max_fast_reg_page_list_len).ok_or_else(|| {
-            Failure::new(
+            CtrlError::new(
                 stage,
                 rrdma::errno::EOPNOTSUPP,
                 format_args!("the RDMA device cannot register memory"),
@@ -650,8 +666,8 @@ impl<'a> Setup<'a> {
             max_entries_zero_based: capabilities.max_queue_entries_zero_based(),
             max_commands: identity.max_commands,
         })
-        .map_err(|why| Failure::target(stage, format_args!("I/O queues: {why}")))?;
-        Ok(Agreement {
+        .map_err(|why| CtrlError::target(stage, format_args!("I/O queues: {why}")))?;
+        Ok(IoQueueParams {
             size,
             pages,
             max_sectors: transfer::max_sectors(identity, capabilities.min_page_shift(), pages),
@@ -663,30 +679,30 @@ impl<'a> Setup<'a> {
         &mut self,
         admin: &Connected<Queue>,
         split: Split,
-        agreement: &Agreement,
+        params: &IoQueueParams,
         identity: &identify::Controller,
-    ) -> Result<KVec<Connected<Queue>>, Failure> {
+    ) -> Result<KVec<Connected<Queue>>, CtrlError> {
         let count = split.total().get();
         let mut queues = KVec::with_capacity(count.into(), GFP_KERNEL)
-            .map_err(|_| Failure::kernel(ErrorStage::Queues, ENOMEM, "I/O queues"))?;
+            .map_err(|_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "I/O queues"))?;
         for qid in 1..=count {
             // There may be so many that it takes long.
-            self.controller.stay_alive(admin, self.deadline)?;
-            let plan = Plan {
+            self.controller.keep_alive_if_due(admin, self.deadline)?;
+            let config = QueueConfig {
                 qid,
-                size: agreement.size.entries(),
-                requests: agreement.size.zero_based(),
+                size: params.size.entries(),
+                requests: params.size.zero_based(),
                 polled: split.is_polled(qid.saturating_sub(1)),
                 // A transfer that begins within a page reaches into one more.
-                pages: agreement.pages.saturating_add(1),
-                inline: agreement.inline,
+                pages: params.pages.saturating_add(1),
+                inline: params.inline,
                 retry_delays: identity.retry_delays,
             };
-            let queue = self.connect_queue(plan, identity.controller_id)?;
-            self.fabrics_connect(&queue, agreement.size.zero_based(), identity.controller_id)?;
+            let queue = self.connect_queue(config, identity.controller_id)?;
+            self.fabrics_connect(&queue, params.size.zero_based(), identity.controller_id)?;
             queues
                 .push(queue, GFP_KERNEL)
-                .map_err(|_| Failure::kernel(ErrorStage::Queues, ENOMEM, "I/O queues"))?;
+                .map_err(|_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "I/O queues"))?;
         }
         Ok(queues)
     }
@@ -696,11 +712,11 @@ impl<'a> Setup<'a> {
 /// same to poll it by, if nobody else does.
 fn completion_queue(
     device: DeviceRef,
-    plan: &Plan,
+    config: &QueueConfig,
     entries: u32,
 ) -> Result<(Arc<CompletionQueue>, Option<DirectQueue>)> {
-    let vector = u32::from(plan.qid.saturating_sub(1));
-    if plan.polled {
+    let vector = u32::from(config.qid.saturating_sub(1));
+    if config.polled {
         let polled = DirectQueue::new(device, entries, vector, OWNER)?;
         return Ok((polled.completion_queue().clone(), Some(polled)));
     }

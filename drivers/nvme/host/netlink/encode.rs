@@ -16,22 +16,22 @@ use super::uapi::{
 use crate::{
     controller::{
         Controller,
+        CtrlInfo,
+        CtrlStatus, //
         Discovery,
-        Facts,
-        Outcome,
-        Recovery,
-        Shown, //
+        DiscoveryResult,
+        ReconnectStatus,
     },
-    failure::Failure,
-    namespace::Portrait,
+    ctrl_error::CtrlError,
+    namespace::NsInfo,
+    ns_rejections::{
+        NsRejection,
+        NsRejections, //
+    },
     options::{
         Limit,
         Options,
         Settings, //
-    },
-    refusals::{
-        Refusal,
-        Refusals, //
     },
     stats::{
         Count,
@@ -62,11 +62,11 @@ pub(super) fn controller(message: &mut Message<'_>, controller: &Controller) -> 
     options(message, &controller.options)?;
     let settings = controller.settings();
     self::settings(message, &settings)?;
-    controller.shown(|shown| {
-        if let Some(recovery) = &shown.recovery {
-            self::recovery(message, recovery, settings.give_up)?;
+    controller.status(|status| {
+        if let Some(reconnect) = &status.reconnect {
+            self::reconnect(message, reconnect, settings.give_up)?;
         }
-        self::shown(message, shown)
+        self::status(message, status)
     })
 }
 
@@ -100,39 +100,39 @@ fn seconds(limit: Limit) -> u32 {
     }
 }
 
-fn recovery(message: &mut Message<'_>, recovery: &Recovery, give_up: Limit) -> Result {
-    message.put_u32(ctrl::ATTEMPTS, recovery.attempts)?;
-    if let Some(moment) = recovery.next {
+fn reconnect(message: &mut Message<'_>, reconnect: &ReconnectStatus, give_up: Limit) -> Result {
+    message.put_u32(ctrl::ATTEMPTS, reconnect.attempts)?;
+    if let Some(moment) = reconnect.next {
         message.put_u32(ctrl::NEXT_ATTEMPT, moment.left().get())?;
     }
     match give_up {
         Limit::After(seconds) => {
             let limit = seconds.saturating_mul(1000);
-            message.put_u32(ctrl::GIVE_UP, limit.saturating_sub(recovery.lasts_ms()))
+            message.put_u32(ctrl::GIVE_UP, limit.saturating_sub(reconnect.lasts_ms()))
         }
         Limit::Never => Ok(()),
     }
 }
 
-fn shown(message: &mut Message<'_>, shown: &Shown) -> Result {
-    message.put_u32(ctrl::STATE, shown.state.to_u8().into())?;
-    message.put_u32(ctrl::NR_NAMESPACES, shown.namespaces)?;
-    message.put_u32(ctrl::SCAN, shown.scans.done)?;
-    message.put_u32(ctrl::NR_RESETS, shown.resets)?;
-    message.put_u32(ctrl::NR_RECONNECTS, shown.reconnects)?;
-    if let Some(facts) = &shown.facts {
-        self::facts(message, facts)?;
+fn status(message: &mut Message<'_>, status: &CtrlStatus) -> Result {
+    message.put_u32(ctrl::STATE, status.state.to_u8().into())?;
+    message.put_u32(ctrl::NR_NAMESPACES, status.namespaces)?;
+    message.put_u32(ctrl::SCAN, status.scans.done)?;
+    message.put_u32(ctrl::NR_RESETS, status.resets)?;
+    message.put_u32(ctrl::NR_RECONNECTS, status.reconnects)?;
+    if let Some(info) = &status.info {
+        self::info(message, info)?;
     }
-    refusals(message, &shown.refusals)?;
-    match &shown.failure {
+    rejections(message, &status.rejections)?;
+    match &status.failure {
         Some(failure) => message.nest(ctrl::ERROR, |nest| self::failure(nest, failure)),
         None => Ok(()),
     }
 }
 
-fn refusals(message: &mut Message<'_>, refusals: &Refusals) -> Result {
-    message.put_u32(ctrl::NR_NO_DISK, refusals.count())?;
-    for Refusal { nsid, reason } in refusals.kept() {
+fn rejections(message: &mut Message<'_>, rejections: &NsRejections) -> Result {
+    message.put_u32(ctrl::NR_NO_DISK, rejections.count())?;
+    for NsRejection { nsid, reason } in rejections.kept() {
         message.nest(ctrl::NO_DISK, |nest| {
             nest.put_u32(refusal::NSID, *nsid)?;
             nest.put_str(refusal::REASON, reason.as_str())
@@ -141,22 +141,22 @@ fn refusals(message: &mut Message<'_>, refusals: &Refusals) -> Result {
     Ok(())
 }
 
-fn facts(message: &mut Message<'_>, facts: &Facts) -> Result {
-    let identity = &facts.identity;
+fn info(message: &mut Message<'_>, info: &CtrlInfo) -> Result {
+    let identity = &info.identity;
     message.put_u16(ctrl::CNTLID, identity.controller_id)?;
-    message.put_str(ctrl::RDMA_DEVICE, facts.device.as_str())?;
+    message.put_str(ctrl::RDMA_DEVICE, info.device.as_str())?;
     message.put_str(ctrl::MODEL, identity.model.as_str())?;
     message.put_str(ctrl::SERIAL, identity.serial.as_str())?;
     message.put_str(ctrl::FIRMWARE, identity.firmware.as_str())?;
-    message.put_u32(ctrl::NR_IO_QUEUES, facts.split.io().into())?;
-    message.put_u32(ctrl::NR_WRITE_QUEUES, facts.split.write().into())?;
-    message.put_u32(ctrl::NR_POLL_QUEUES, facts.split.poll().into())?;
-    message.put_u32(ctrl::QUEUE_SIZE, facts.queue_size.into())?;
-    message.put_u32(ctrl::MAX_TRANSFER, facts.max_sectors.saturating_mul(SECTOR))?;
-    message.put_u32(ctrl::INLINE_SIZE, facts.inline_size)
+    message.put_u32(ctrl::NR_IO_QUEUES, info.split.io().into())?;
+    message.put_u32(ctrl::NR_WRITE_QUEUES, info.split.write().into())?;
+    message.put_u32(ctrl::NR_POLL_QUEUES, info.split.poll().into())?;
+    message.put_u32(ctrl::QUEUE_SIZE, info.queue_size.into())?;
+    message.put_u32(ctrl::MAX_TRANSFER, info.max_sectors.saturating_mul(SECTOR))?;
+    message.put_u32(ctrl::INLINE_SIZE, info.inline_size)
 }
 
-fn failure(message: &mut Message<'_>, failure: &Failure) -> Result {
+fn failure(message: &mut Message<'_>, failure: &CtrlError) -> Result {
     message.put_u32(error::STAGE, failure.stage as u32)?;
     message.put_i32(error::ERRNO, failure.error.to_errno().saturating_neg())?;
     if let Some(reason) = failure.reject_reason {
@@ -178,7 +178,7 @@ fn failure(message: &mut Message<'_>, failure: &Failure) -> Result {
 pub(super) fn namespace(
     message: &mut Message<'_>,
     controller: &Controller,
-    namespace: &Portrait,
+    namespace: &NsInfo,
 ) -> Result {
     message.put_u32(ns::CTRL_ID, controller.id)?;
     message.put_u32(ns::NSID, namespace.nsid)?;
@@ -208,11 +208,11 @@ pub(super) fn discovery(message: &mut Message<'_>, discovery: &Discovery) -> Res
     message.put_u32(discovery::DISCOVERY_ID, discovery.id)?;
     discovery.outcome(|outcome, _| match outcome {
         None => Ok(()),
-        Some(Outcome::Read(log)) => {
+        Some(DiscoveryResult::Read(log)) => {
             message.put_uint(discovery::GENERATION, log.header.generation)?;
             message.put_uint(discovery::NR_ENTRIES, log.header.entries)
         }
-        Some(Outcome::Failed(error, next)) => {
+        Some(DiscoveryResult::Failed(error, next)) => {
             message.nest(discovery::ERROR, |nest| failure(nest, error))?;
             match next {
                 Some(moment) => message.put_u32(discovery::NEXT_ATTEMPT, moment.left().get()),

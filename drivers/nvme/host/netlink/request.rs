@@ -17,19 +17,19 @@ use crate::{
     controller::{
         Controller,
         Discovery,
+        DiscoveryResult, //
         Log,
-        Outcome, //
     },
     host::{
         Host,
-        Refusal, //
+        InsertError, //
     },
     options::{
-        Clash,
+        HostIdConflict,
         Limit,
         Options,
-        Place,
         Settings, //
+        TransportAddr,
     },
 };
 use core::num::NonZeroU16;
@@ -80,19 +80,21 @@ pub(super) fn connect(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
     let controller =
         host.connect(options, settings, duplicate)
             .map_err(|refusal| match refusal {
-                Refusal::Clash(Clash::HostId, of) => request.refuse(
+                InsertError::HostIdConflict(HostIdConflict::HostId, of) => request.refuse(
                     ctrl::HOSTID,
                     fmt!("{of} has the same hostnqn and another hostid"),
                 ),
-                Refusal::Clash(Clash::HostName, of) => request.refuse(
+                InsertError::HostIdConflict(HostIdConflict::HostName, of) => request.refuse(
                     ctrl::HOSTNQN,
                     fmt!("{of} has the same hostid and another hostnqn"),
                 ),
-                Refusal::Other(e) if e == errno::EALREADY => {
+                InsertError::Other(e) if e == errno::EALREADY => {
                     request.fail(e, format_args!("already connected"))
                 }
-                Refusal::Other(EBUSY) => request.fail(EBUSY, format_args!("too many controllers")),
-                Refusal::Other(e) => e,
+                InsertError::Other(EBUSY) => {
+                    request.fail(EBUSY, format_args!("too many controllers"))
+                }
+                InsertError::Other(e) => e,
             })?;
     request
         .reply(Command::Connect as u8, |message| {
@@ -179,7 +181,7 @@ pub(super) fn get_namespace(host: &Arc<Host>, request: &mut Request<'_>) -> Resu
             return Err(ENOENT);
         };
         request.reply(Command::NsGet as u8, |message| {
-            encode::namespace(message, &controller, &namespace.portrait())
+            encode::namespace(message, &controller, &namespace.info())
         })
     })
 }
@@ -228,7 +230,7 @@ fn dump_namespaces_of(controller: &Controller, dump: &mut Dump<'_>, list: u32) -
         dump.set_generation(controller.generation_of_disks(list));
         for namespace in namespaces.iter().filter(|n| u64::from(n.nsid) > after) {
             let written = dump.message(Command::NsGet as u8, |message| {
-                encode::namespace(message, controller, &namespace.portrait())
+                encode::namespace(message, controller, &namespace.info())
             })?;
             if !written {
                 return Ok(false);
@@ -281,8 +283,8 @@ pub(super) fn dump_entries(host: &Arc<Host>, dump: &mut Dump<'_>) -> Result {
     discovery.outcome(|outcome, generation| {
         dump.set_generation(generation);
         let why = match outcome {
-            Some(Outcome::Read(log)) => return dump_log(log, dump),
-            Some(Outcome::Failed(..)) => "the discovery failed",
+            Some(DiscoveryResult::Read(log)) => return dump_log(log, dump),
+            Some(DiscoveryResult::Failed(..)) => "the discovery failed",
             None => "the discovery is not over yet",
         };
         Err(dump.refuse(discovery::DISCOVERY_ID, format_args!("{why}")))
@@ -326,7 +328,7 @@ fn find_discovery(
 pub(super) fn get_stats(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
     let controller = find(host, request, stats::CTRL_ID)?;
     request.reply(Command::StatsGet as u8, |message| {
-        controller.with_ledger(|ledger| encode::stats(message, &controller, None, ledger))
+        controller.with_stats(|ctrl_stats| encode::stats(message, &controller, None, ctrl_stats))
     })
 }
 
@@ -349,8 +351,8 @@ pub(super) fn dump_stats(host: &Arc<Host>, dump: &mut Dump<'_>) -> Result {
 fn dump_stats_of(controller: &Controller, dump: &mut Dump<'_>, _list: u32) -> Result<bool> {
     let base = u64::from(controller.id) << 32;
     let after = dump.cursor().saturating_sub(base);
-    controller.with_ledger(|ledger| {
-        for (queue, place) in ledger.queues().iter().zip(1_u64..) {
+    controller.with_stats(|ctrl_stats| {
+        for (queue, place) in ctrl_stats.queues().iter().zip(1_u64..) {
             if place <= after {
                 continue;
             }
@@ -433,7 +435,7 @@ fn limit(request: &Request<'_>, attribute: u16, rest: Limit) -> Result<Limit> {
     }
 }
 
-fn target(request: &Request<'_>, namespace: &Namespace) -> Result<Place> {
+fn target(request: &Request<'_>, namespace: &Namespace) -> Result<TransportAddr> {
     let default = u16::try_from(uapi::TRSVCID_DEFAULT)?;
     let port = request.u16(ctrl::TRSVCID).unwrap_or(default);
     place(
@@ -445,7 +447,11 @@ fn target(request: &Request<'_>, namespace: &Namespace) -> Result<Place> {
     )
 }
 
-fn source(request: &Request<'_>, namespace: &Namespace, target: &Place) -> Result<Option<Place>> {
+fn source(
+    request: &Request<'_>,
+    namespace: &Namespace,
+    target: &TransportAddr,
+) -> Result<Option<TransportAddr>> {
     let Some(text) = request.str(ctrl::HOST_TRADDR)? else {
         return Ok(None);
     };
@@ -463,8 +469,8 @@ fn place(
     attribute: u16,
     text: &str,
     port: u16,
-) -> Result<Place> {
-    Place::parse(namespace, text, port).map_err(|error| match error {
+) -> Result<TransportAddr> {
+    TransportAddr::parse(namespace, text, port).map_err(|error| match error {
         ENOMEM => ENOMEM,
         _ => request.refuse(
             attribute,

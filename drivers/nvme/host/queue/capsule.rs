@@ -6,7 +6,7 @@ use super::{
     slot::Slot,
     Queue, //
 };
-use crate::stats::Travel;
+use crate::stats::DataMode;
 use kernel::{
     prelude::*,
     sync::{
@@ -37,7 +37,7 @@ use rrdma::{
 };
 
 /// What a command's data is, and where it goes when the command has ended.
-pub(crate) trait Cargo: Scatter + Send + Sized + 'static {
+pub(crate) trait Payload: Scatter + Send + Sized + 'static {
     /// Whether it belongs to a request of a disk.
     const OF_DISK: bool;
 
@@ -47,21 +47,21 @@ pub(crate) trait Cargo: Scatter + Send + Sized + 'static {
     /// The slot of `tag`, which is that of a capsule of this queue.
     fn slot(queue: &Queue, tag: u16) -> Option<&Slot<Self>>;
 
-    /// The command has ended with `completion`; `cargo` is its data, out of the
+    /// The command has ended with `completion`; `payload` is its data, out of the
     /// target's reach. Softirq.
-    fn deliver(queue: &Queue, completion: cqe::Completion, cargo: Option<Self>);
+    fn deliver(queue: &Queue, completion: cqe::Completion, payload: Option<Self>);
 }
 
 /// What of a capsule is posted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Posted {
+pub(super) enum InFlightWr {
     /// The command could not be, and has ended.
     Nothing,
     Command,
     Invalidation,
 }
 
-impl Posted {
+impl InFlightWr {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Nothing => "nothing",
@@ -72,21 +72,21 @@ impl Posted {
 }
 
 /// A command with its data.
-pub(super) struct Capsule<D: Cargo> {
+pub(super) struct Capsule<D: Payload> {
     pub(super) tag: u16,
-    pub(super) posted: Posted,
+    pub(super) posted: InFlightWr,
     /// It is the first that the call which posts it posts.
     pub(super) begins_call: bool,
     pub(super) command: DmaBuffer,
     pub(super) region: Region<D>,
 }
 
-impl<D: Cargo> Capsule<D> {
+impl<D: Payload> Capsule<D> {
     pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
         let device = pd.device().clone();
         Ok(Self {
             tag,
-            posted: Posted::Command,
+            posted: InFlightWr::Command,
             begins_call: true,
             command: DmaBuffer::new(device, Command::SIZE, Direction::ToDevice)?,
             region: Region::new(pd.clone(), pages)?,
@@ -95,11 +95,15 @@ impl<D: Cargo> Capsule<D> {
 
     /// Makes the requests that send it.
     #[inline(always)]
-    pub(super) fn chain<'a>(&'a self, travel: Travel, chain: &mut Chain<'a, '_, Queue>) -> Result {
-        match travel {
-            Travel::Nothing => chain.send([self.command.sge()]),
-            Travel::InCapsule => chain.send(Headed(self.command.sge(), self.region.entries())),
-            Travel::ByKey => {
+    pub(super) fn chain<'a>(
+        &'a self,
+        data_mode: DataMode,
+        chain: &mut Chain<'a, '_, Queue>,
+    ) -> Result {
+        match data_mode {
+            DataMode::Nothing => chain.send([self.command.sge()]),
+            DataMode::InCapsule => chain.send(Headed(self.command.sge(), self.region.entries())),
+            DataMode::ByKey => {
                 chain.register(&self.region)?;
                 chain.send([self.command.sge()])
             }
@@ -113,23 +117,23 @@ impl<D: Cargo> Capsule<D> {
 ///
 /// As [`QueuePair::post_send`].
 #[inline(never)]
-pub(super) fn post<D: Cargo>(
+pub(super) fn post<D: Payload>(
     queue: &QueuePair<Queue>,
     grace: &rcu::Guard,
     capsule: Operation<Capsule<D>>,
-    travel: Travel,
+    data_mode: DataMode,
 ) -> Result<(), Unposted<Capsule<D>>> {
     queue.post_send_within(grace, capsule, |capsule, chain| {
-        capsule.chain(travel, chain)
+        capsule.chain(data_mode, chain)
     })
 }
 
 /// A capsule that no slot is for, which cannot be.
 #[cold]
 #[inline(never)]
-fn misplaced<D: Cargo>(_: Operation<Capsule<D>>) {}
+fn misplaced<D: Payload>(_: Operation<Capsule<D>>) {}
 
-impl<D: Cargo> Complete<Queue> for Capsule<D> {
+impl<D: Payload> Complete<Queue> for Capsule<D> {
     #[inline]
     fn complete(
         mut operation: Operation<Self>,
@@ -143,8 +147,8 @@ impl<D: Cargo> Complete<Queue> for Capsule<D> {
             return misplaced(operation);
         };
         match (completion.result(), operation.posted) {
-            (Ok(()), Posted::Command | Posted::Nothing) => slot.sent(queue, operation),
-            (Ok(()), Posted::Invalidation) => {
+            (Ok(()), InFlightWr::Command | InFlightWr::Nothing) => slot.sent(queue, operation),
+            (Ok(()), InFlightWr::Invalidation) => {
                 operation.region.invalidated(completion);
                 slot.invalidated(queue, operation);
             }

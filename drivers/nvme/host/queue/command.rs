@@ -6,14 +6,14 @@
 //! of their own, so that they pass however busy the queue is.
 
 use super::{
-    capsule::Cargo,
+    capsule::Payload,
     slot::Slot,
-    Owner,
     Queue, //
+    TagKind,
 };
 use crate::{
-    alarm::Trouble,
     controller::Controller, //
+    error_notifier::ConnError,
 };
 use kernel::{
     prelude::*,
@@ -49,7 +49,7 @@ pub(crate) enum CommandError {
     /// It was not answered within this time.
     TimedOut(Msecs),
     /// Something else went wrong meanwhile.
-    Trouble(Trouble),
+    ConnError(ConnError),
     /// The controller is to be removed.
     Cancelled,
     /// Likewise, or its connection ended; and it was sent, so that the target may be at it yet.
@@ -62,7 +62,7 @@ pub(crate) struct Reply {
     pub(crate) data: Option<Buffer>,
 }
 
-impl Cargo for Buffer {
+impl Payload for Buffer {
     const OF_DISK: bool = false;
 
     fn retries(&self) -> u64 {
@@ -70,20 +70,20 @@ impl Cargo for Buffer {
     }
 
     fn slot(queue: &Queue, tag: u16) -> Option<&Slot<Self>> {
-        queue.owner(tag).map(Owner::slot)
+        queue.owner(tag).map(TagKind::slot)
     }
 
-    fn deliver(queue: &Queue, completion: cqe::Completion, cargo: Option<Self>) {
+    fn deliver(queue: &Queue, completion: cqe::Completion, payload: Option<Self>) {
         let reply = Reply {
             completion,
-            data: cargo,
+            data: payload,
         };
         match queue.owner(completion.command_id().tag().get()) {
-            Some(Owner::Guest(guest)) => guest.desk.deliver(reply),
-            Some(Owner::Watch(_)) => queue.told(completion),
-            Some(Owner::Thread(_)) | None => {
+            Some(TagKind::AdminSlot(admin_slot)) => admin_slot.user_channel.deliver(reply),
+            Some(TagKind::Aer(_)) => queue.aer_done(completion),
+            Some(TagKind::Thread(_)) | None => {
                 *queue.reply.lock() = Some(reply);
-                queue.alarm.nudge();
+                queue.notifier.wake();
             }
         }
     }

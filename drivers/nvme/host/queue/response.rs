@@ -3,7 +3,7 @@
 //! The memory that a response is received into.
 
 use super::Queue;
-use crate::alarm::Trouble;
+use crate::error_notifier::ConnError;
 use kernel::prelude::*;
 use nvme_proto::format::cqe;
 use rrdma::rdma::{
@@ -62,7 +62,7 @@ impl Complete<Queue> for Response {
                 let invalidation = received.and_then(|received| received.invalidation());
                 context.answered(queue, response, invalidation)
             }
-            Err(_) => context.trouble(Trouble::ShortResponse {
+            Err(_) => context.report_error(ConnError::ShortResponse {
                 qid: context.qid(),
                 length,
             }),

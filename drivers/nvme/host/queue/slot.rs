@@ -6,21 +6,21 @@ use super::{
     capsule::{
         self,
         Capsule,
-        Cargo,
-        Posted, //
+        InFlightWr, //
+        Payload,
     },
     Queue,
 };
 use crate::{
-    alarm::Trouble,
+    error_notifier::ConnError,
     stats::{
-        Tally,
-        Travel, //
+        CommandStats,
+        DataMode, //
     },
     trace::{
         self,
-        Ended,
-        Queued, //
+        EndedCommand,
+        QueuedCommand, //
     },
 };
 use kernel::{
@@ -78,16 +78,16 @@ use rrdma::{
 };
 
 /// A tag.
-pub(crate) struct Slot<D: Cargo> {
+pub(crate) struct Slot<D: Payload> {
     /// The submitter claims it, and keeps it for the completions of the command, which resume the
     /// claim one at a time; the last one frees it.
-    body: Claim<Body<D>>,
+    body: Claim<SlotState<D>>,
     /// The capsule, if somebody else had the claim when it came back: it stays until the queue is
     /// drained, as not everybody who has one may sleep, which its end takes.
-    astray: Claim<Option<Operation<Capsule<D>>>>,
+    orphan: Claim<Option<Operation<Capsule<D>>>>,
 }
 
-struct Body<D: Cargo> {
+struct SlotState<D: Payload> {
     id: CommandId,
     state: RequestState,
     /// The capsule, while no work request has it.
@@ -97,25 +97,25 @@ struct Body<D: Cargo> {
     /// The response, once it is there, with what the target invalidated.
     answer: Option<(cqe::Completion, Option<Invalidation>)>,
     /// What the command takes.
-    tally: Tally,
+    stats: CommandStats,
 }
 
 /// A capsule that is ready to be posted, the way of its data, and the identifier of its command.
-type Loaded<D> = (Operation<Capsule<D>>, Travel, CommandId);
+type Loaded<D> = (Operation<Capsule<D>>, DataMode, CommandId);
 
-impl<D: Cargo> Slot<D> {
+impl<D: Payload> Slot<D> {
     pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
         let tag_number = Tag::new(tag.into()).ok_or(EINVAL)?;
         Ok(Self {
-            body: Claim::new(Body {
+            body: Claim::new(SlotState {
                 id: CommandId::new(tag_number, Generation::default()),
                 state: RequestState::Idle,
                 capsule: Some(Operation::new(Capsule::new(tag, pd, pages)?)?),
                 rkey: None,
                 answer: None,
-                tally: Tally::default(),
+                stats: CommandStats::default(),
             }),
-            astray: Claim::new(None),
+            orphan: Claim::new(None),
         })
     }
 
@@ -133,8 +133,8 @@ impl<D: Cargo> Slot<D> {
         data: Option<(D, Direction)>,
         length: u32,
     ) -> Result<CommandId, (Error, Option<D>)> {
-        let (capsule, travel, id) = self.load(queue.context(), command, data, length)?;
-        let posted = capsule::post(queue, &rcu::read_lock(), capsule, travel);
+        let (capsule, data_mode, id) = self.load(queue.context(), command, data, length)?;
+        let posted = capsule::post(queue, &rcu::read_lock(), capsule, data_mode);
         match posted {
             Ok(()) => Ok(id),
             Err(unposted) => Err(self.unposted(queue, unposted)),
@@ -161,15 +161,15 @@ impl<D: Cargo> Slot<D> {
         let Some(mut capsule) = body.capsule.take() else {
             return Err((EBUSY, data.map(|(d, _)| d)));
         };
-        let travel = match body.prepare(this, &mut capsule, command, data, length) {
-            Ok(travel) => travel,
+        let data_mode = match body.prepare(this, &mut capsule, command, data, length) {
+            Ok(data_mode) => data_mode,
             Err(refused) => {
                 body.capsule = Some(capsule);
                 return Err(refused);
             }
         };
         let sent = &mut capsule.command;
-        trace::queue_command(move || Queued {
+        trace::queue_command(move || QueuedCommand {
             origin: this.origin,
             command: written(sent),
             bytes: length,
@@ -178,7 +178,7 @@ impl<D: Cargo> Slot<D> {
         let id = body.id;
         // From here on completions may come.
         body.keep();
-        Ok((capsule, travel, id))
+        Ok((capsule, data_mode, id))
     }
 
     /// A command was not posted: why, and its data.
@@ -193,10 +193,12 @@ impl<D: Cargo> Slot<D> {
         mut unposted: Unposted<Capsule<D>>,
     ) -> (Error, Option<D>) {
         let capsule = &mut unposted.operation;
-        capsule.posted = Posted::Nothing;
+        capsule.posted = InFlightWr::Nothing;
         let data = capsule.region.release();
         let (this, command, retries) = (queue.context(), &mut capsule.command, retries(&data));
-        trace::complete_command(|| ended::<D>(this, command, retries, (Ended::NOT_POSTED, 0)));
+        trace::complete_command(|| {
+            ended::<D>(this, command, retries, (EndedCommand::NOT_POSTED, 0))
+        });
         let Some(mut body) = self.body.try_resume() else {
             // The answer is being looked at right now.
             self.stranded(unposted.operation);
@@ -265,8 +267,8 @@ impl<D: Cargo> Slot<D> {
         let body = self.body.try_resume();
         if let Some(mut body) = body.filter(|body| body.capsule.is_none()) {
             body.capsule = Some(capsule);
-        } else if let Some(mut astray) = self.astray.try_claim() {
-            *astray = Some(capsule);
+        } else if let Some(mut orphan) = self.orphan.try_claim() {
+            *orphan = Some(capsule);
         }
     }
 
@@ -315,7 +317,7 @@ impl<D: Cargo> Slot<D> {
     fn advance(
         &self,
         queue: &QueuePair<Queue>,
-        mut body: ClaimGuard<'_, Body<D>>,
+        mut body: ClaimGuard<'_, SlotState<D>>,
         outcome: Outcome,
     ) {
         match outcome {
@@ -326,7 +328,7 @@ impl<D: Cargo> Slot<D> {
                     self.end(queue, body, completion, invalidation);
                 }
             }
-            Outcome::ProtocolError(error) => queue.context().trouble(Trouble::Protocol {
+            Outcome::ProtocolError(error) => queue.context().report_error(ConnError::Protocol {
                 qid: queue.context().qid(),
                 command_id: body.id.get(),
                 error,
@@ -335,12 +337,12 @@ impl<D: Cargo> Slot<D> {
     }
 
     /// The target left the key alone, so we end its access ourselves.
-    fn invalidate(&self, queue: &QueuePair<Queue>, mut body: ClaimGuard<'_, Body<D>>) {
+    fn invalidate(&self, queue: &QueuePair<Queue>, mut body: ClaimGuard<'_, SlotState<D>>) {
         let Some(mut capsule) = body.capsule.take() else {
             return;
         };
         drop(body);
-        capsule.posted = Posted::Invalidation;
+        capsule.posted = InFlightWr::Invalidation;
         let posted = queue.post_send(capsule, |capsule, chain| chain.invalidate(&capsule.region));
         match posted {
             Ok(()) => queue.context().stats.invalidated(),
@@ -356,7 +358,7 @@ impl<D: Cargo> Slot<D> {
     fn end(
         &self,
         queue: &QueuePair<Queue>,
-        mut body: ClaimGuard<'_, Body<D>>,
+        mut body: ClaimGuard<'_, SlotState<D>>,
         completion: cqe::Completion,
         invalidation: Option<Invalidation>,
     ) {
@@ -367,16 +369,16 @@ impl<D: Cargo> Slot<D> {
         if let Some(invalidation) = invalidation {
             capsule.region.invalidated_by(invalidation);
         }
-        let cargo = capsule.region.release();
+        let payload = capsule.region.release();
         let (status, result) = (completion.status(), completion.result);
-        let (this, command, retries) = (queue.context(), &mut capsule.command, retries(&cargo));
+        let (this, command, retries) = (queue.context(), &mut capsule.command, retries(&payload));
         trace::complete_command(move || ended::<D>(this, command, retries, (status, result)));
         let begins_call = capsule.begins_call;
         this.stats
-            .answered(&body.tally, begins_call, completion, by_target);
+            .answered(&body.stats, begins_call, completion, by_target);
         // The tag may be used again from here on.
         body.free();
-        D::deliver(this, completion, cargo);
+        D::deliver(this, completion, payload);
     }
 
     /// Takes the data back from `queue`, which is drained, and counts what its command took. What a
@@ -386,42 +388,44 @@ impl<D: Cargo> Slot<D> {
         let was_in_flight = body.state != RequestState::Idle;
         body.state = body.state.after(Event::Drained).0;
         body.answer = None;
-        let astray = self.astray.try_claim().and_then(|mut astray| astray.take());
-        let Some(capsule) = body.capsule.take().or(astray) else {
+        let orphan = self.orphan.try_claim().and_then(|mut orphan| orphan.take());
+        let Some(capsule) = body.capsule.take().or(orphan) else {
             if was_in_flight {
                 queue.kept_by_device(body.id);
             }
             return None;
         };
         let mut capsule = capsule.into_inner();
-        let was_in_flight = was_in_flight && capsule.posted != Posted::Nothing;
+        let was_in_flight = was_in_flight && capsule.posted != InFlightWr::Nothing;
         if was_in_flight {
-            queue.stats.lost(&body.tally, capsule.begins_call);
+            queue.stats.lost(&body.stats, capsule.begins_call);
         }
         // The region goes, too: whatever the target knows of it is void.
         let data = capsule.region.dismantle();
         if was_in_flight {
             let (command, retries) = (&mut capsule.command, retries(&data));
-            trace::complete_command(|| ended::<D>(queue, command, retries, (Ended::QUEUE_GONE, 0)));
+            trace::complete_command(|| {
+                ended::<D>(queue, command, retries, (EndedCommand::QUEUE_GONE, 0))
+            });
         }
         data
     }
 
     /// The slot's contents, whether a command is in flight or not.
     #[inline]
-    fn any(&self) -> Option<ClaimGuard<'_, Body<D>>> {
+    fn any(&self) -> Option<ClaimGuard<'_, SlotState<D>>> {
         self.body.try_resume().or_else(|| self.body.try_claim())
     }
 }
 
 /// What is traced of a command that is over, with this status and result.
-fn ended<D: Cargo>(
+fn ended<D: Payload>(
     queue: &Queue,
     command: &mut DmaBuffer,
     retries: u64,
     (status, result): (Status, u64),
-) -> Ended {
-    Ended {
+) -> EndedCommand {
+    EndedCommand {
         origin: queue.origin,
         command: written(command),
         status,
@@ -433,8 +437,8 @@ fn ended<D: Cargo>(
 
 /// How often the command of this data was sent before.
 #[inline]
-fn retries<D: Cargo>(cargo: &Option<D>) -> u64 {
-    cargo.as_ref().map_or(0, D::retries)
+fn retries<D: Payload>(payload: &Option<D>) -> u64 {
+    payload.as_ref().map_or(0, D::retries)
 }
 
 /// The command in a capsule that no work request has, for a trace.
@@ -445,7 +449,7 @@ fn written(command: &mut DmaBuffer) -> Command {
     sent
 }
 
-impl<D: Cargo> Body<D> {
+impl<D: Payload> SlotState<D> {
     /// An event has happened to the command: what is to be done.
     #[inline(always)]
     fn take_note(&mut self, event: Event) -> Outcome {
@@ -464,11 +468,11 @@ impl<D: Cargo> Body<D> {
         mut command: Command,
         data: Option<(D, Direction)>,
         length: u32,
-    ) -> Result<Travel, (Error, Option<D>)> {
+    ) -> Result<DataMode, (Error, Option<D>)> {
         self.id = CommandId::new(self.id.tag(), self.id.generation().next());
-        self.tally = Tally::new(&queue.stats, command.kind(queue.qid), length);
+        self.stats = CommandStats::new(&queue.stats, command.kind(queue.qid), length);
         command.set_command_id(self.id);
-        capsule.posted = Posted::Command;
+        capsule.posted = InFlightWr::Command;
         capsule.begins_call = true;
         let Capsule {
             command: buffer,
@@ -485,8 +489,8 @@ impl<D: Cargo> Body<D> {
             let attached = region.attach(data, direction);
             attached.map_err(|(error, data)| (error, Some(data)))?;
         }
-        let travel = queue.travel(goes_to_target, region.segments(), length);
-        match self.expose(region, travel, length) {
+        let data_mode = queue.data_mode(goes_to_target, region.segments(), length);
+        match self.expose(region, data_mode, length) {
             Ok(sgl) => {
                 if let (Some(sgl), Some(entry)) = (sgl, entry.first_chunk_mut()) {
                     Command::set_sgl_of(entry, sgl);
@@ -494,8 +498,8 @@ impl<D: Cargo> Body<D> {
             }
             Err(error) => return Err((error, region.release())),
         }
-        self.tally.travel = travel;
-        Ok(travel)
+        self.stats.data_mode = data_mode;
+        Ok(data_mode)
     }
 
     /// Lets the target have the data, and says where it is.
@@ -503,13 +507,13 @@ impl<D: Cargo> Body<D> {
     fn expose(
         &mut self,
         region: &mut Region<D>,
-        travel: Travel,
+        data_mode: DataMode,
         length: u32,
     ) -> Result<Option<Sgl>> {
-        let (rkey, sgl) = match travel {
-            Travel::Nothing => (None, None),
-            Travel::InCapsule => (None, Some(Sgl::in_capsule(0, length))),
-            Travel::ByKey => {
+        let (rkey, sgl) = match data_mode {
+            DataMode::Nothing => (None, None),
+            DataMode::InCapsule => (None, Some(Sgl::in_capsule(0, length))),
+            DataMode::ByKey => {
                 let key = region.bind()?;
                 let sgl = Sgl::keyed(key.address, key.length, key.rkey, Invalidate::ByTarget);
                 (Some(key.rkey), Some(sgl.map_err(|_| EINVAL)?))
@@ -517,7 +521,7 @@ impl<D: Cargo> Body<D> {
         };
         self.rkey = rkey;
         self.state = match self.state.after(Event::Post {
-            region: travel == Travel::ByKey,
+            region: data_mode == DataMode::ByKey,
         }) {
             (state, Outcome::Wait) => state,
             _ => return Err(EBUSY),
@@ -530,16 +534,16 @@ impl Queue {
     /// The way that the data of a command takes: in the capsule if it is sent and
     /// fits there; the admin queue has no room for that.
     #[inline]
-    fn travel(&self, goes_to_target: bool, segments: u32, length: u32) -> Travel {
+    fn data_mode(&self, goes_to_target: bool, segments: u32, length: u32) -> DataMode {
         match segments {
-            0 => Travel::Nothing,
-            _ if goes_to_target && self.inline.allows(length, segments) => Travel::InCapsule,
-            _ => Travel::ByKey,
+            0 => DataMode::Nothing,
+            _ if goes_to_target && self.inline.allows(length, segments) => DataMode::InCapsule,
+            _ => DataMode::ByKey,
         }
     }
 
     pub(super) fn post_failed(&self, what: &'static str, error: Error) {
-        self.trouble(Trouble::Post {
+        self.report_error(ConnError::Post {
             qid: self.qid,
             what,
             error,

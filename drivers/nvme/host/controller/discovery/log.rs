@@ -7,7 +7,7 @@ use super::{
     STAGE, //
 };
 use crate::{
-    failure::Failure,
+    ctrl_error::CtrlError,
     netlink::uapi::DISCOVERY_ENTRIES_MAX, //
 };
 use kernel::prelude::*;
@@ -49,7 +49,7 @@ impl Log {
     }
 
     /// Reads the log until it does not change meanwhile.
-    pub(super) fn read(admin: &Admin<'_>) -> Result<Self, Failure> {
+    pub(super) fn read(admin: &Admin<'_>) -> Result<Self, CtrlError> {
         let mut header = Self::header(admin)?;
         for _ in 0..ATTEMPTS {
             let pieces = Self::entries(admin, &header)?;
@@ -59,21 +59,21 @@ impl Log {
             }
             header = now;
         }
-        Err(Failure::new(
+        Err(CtrlError::new(
             STAGE,
             EAGAIN,
             format_args!("the discovery log changed {ATTEMPTS} times while it was read"),
         ))
     }
 
-    fn header(admin: &Admin<'_>) -> Result<Header, Failure> {
+    fn header(admin: &Admin<'_>) -> Result<Header, CtrlError> {
         let data = Self::part(admin, 0, Header::SIZE)?;
         Header::parse(data.bytes())
-            .map_err(|why| Failure::target(STAGE, format_args!("the discovery log: {why}")))
+            .map_err(|why| CtrlError::target(STAGE, format_args!("the discovery log: {why}")))
     }
 
     /// As many entries as the header says, and we take.
-    fn entries(admin: &Admin<'_>, header: &Header) -> Result<KVec<Buffer>, Failure> {
+    fn entries(admin: &Admin<'_>, header: &Header) -> Result<KVec<Buffer>, CtrlError> {
         let count = header.entries.min(DISCOVERY_ENTRIES_MAX.into());
         let mut pieces = KVec::new();
         let (mut number, mut offset) = (0u64, Header::SIZE as u64);
@@ -84,7 +84,7 @@ impl Log {
             Self::check(number, piece.bytes())?;
             pieces
                 .push(piece, GFP_KERNEL)
-                .map_err(|_| Failure::kernel(STAGE, ENOMEM, "discovery log"))?;
+                .map_err(|_| CtrlError::kernel(STAGE, ENOMEM, "discovery log"))?;
             number = number.saturating_add(entries);
             offset = offset.saturating_add(length as u64);
         }
@@ -92,10 +92,10 @@ impl Log {
     }
 
     /// Looks at entries, of which the first has this number.
-    fn check(first: u64, data: &[u8]) -> Result<(), Failure> {
+    fn check(first: u64, data: &[u8]) -> Result<(), CtrlError> {
         for (number, entry) in (first..u64::MAX).zip(data.chunks_exact(Entry::SIZE)) {
             Entry::parse(entry).map_err(|why| {
-                Failure::target(
+                CtrlError::target(
                     STAGE,
                     format_args!("entry {number} of the discovery log: {why}"),
                 )
@@ -104,19 +104,19 @@ impl Log {
         Ok(())
     }
 
-    fn part(admin: &Admin<'_>, offset: u64, length: usize) -> Result<Buffer, Failure> {
+    fn part(admin: &Admin<'_>, offset: u64, length: usize) -> Result<Buffer, CtrlError> {
         let what = "reading the discovery log";
         if admin.deadline.left() == Msecs::new(0) {
             let limit = admin.deadline.span().get();
-            return Err(Failure::new(
+            return Err(CtrlError::new(
                 STAGE,
                 ETIMEDOUT,
                 format_args!("{what}: not done within {limit} ms"),
             ));
         }
-        admin.stay_alive()?;
+        admin.keep_alive_if_due()?;
         let page = LogPage::new(LogPage::DISCOVERY, offset, length as u64)
-            .map_err(|why| Failure::new(STAGE, EINVAL, format_args!("{what}: {why}")))?;
+            .map_err(|why| CtrlError::new(STAGE, EINVAL, format_args!("{what}: {why}")))?;
         admin.log_page(STAGE, page, what)
     }
 }

@@ -3,11 +3,11 @@
 //! What a target tells in its own time, while it is connected.
 
 use super::{
-    recovery::milliseconds,
+    reconnect::milliseconds,
     Controller, //
 };
 use crate::{
-    failure::Failure,
+    ctrl_error::CtrlError,
     netlink::uapi::ErrorStage,
     queue::Queue, //
 };
@@ -31,7 +31,7 @@ use rrdma::{
 };
 
 /// How the target is listened to.
-pub(super) struct Watch {
+pub(super) struct AenHandler {
     pace: Pace,
     /// When it was asked for its next event; `None` if it is not.
     asked: Option<Instant<Monotonic>>,
@@ -39,7 +39,7 @@ pub(super) struct Watch {
     next: Deadline,
 }
 
-impl Watch {
+impl AenHandler {
     /// Nothing is known of the target yet.
     pub(super) fn new() -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Watch {
 
     /// Gives what was told to `act`, and asks again. Answers when it wants to be called at the
     /// latest. Sleeps, but not for the target.
-    pub(super) fn attend(
+    pub(super) fn poll(
         &mut self,
         controller: &Controller,
         queue: &QueuePair<Queue>,
@@ -95,10 +95,10 @@ impl Watch {
 impl Controller {
     /// Whether the target was asked for its next event.
     fn ask_again(&self, queue: &QueuePair<Queue>) -> bool {
-        let asked = Queue::ask_event(queue);
+        let asked = Queue::submit_aer(queue);
         if let Err(error) = asked {
             let what = "asking for the next event";
-            let failure = Failure::from_command(ErrorStage::Io, error, what);
+            let failure = CtrlError::from_command(ErrorStage::Io, error, what);
             self.warn(format_args!("{}", failure.message()));
         }
         asked.is_ok()

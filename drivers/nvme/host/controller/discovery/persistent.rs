@@ -9,19 +9,19 @@
 
 use super::{
     super::{
-        session,
+        aen::AenHandler,
+        association,
         setup,
-        watch::Watch,
         Admin,
         Sender, //
     },
     Discovery,
+    DiscoveryResult,
     Log,
-    Outcome,
     STAGE, //
 };
 use crate::{
-    failure::Failure,
+    ctrl_error::CtrlError,
     queue::Queue, //
 };
 use core::{
@@ -53,18 +53,18 @@ const SETTLE: Msecs = Msecs::new(200);
 impl Discovery {
     /// Follows the log until that is not wanted any more, or of no use, and answers why. Pauses
     /// between attempts to connect are up to `longest`. Sleeps.
-    pub(super) fn follow(&self, longest: Msecs) -> Failure {
+    pub(super) fn follow(&self, longest: Msecs) -> CtrlError {
         let controller = &*self.controller;
-        let (mut watch, mut attempts) = (Watch::new(), 0_u32);
+        let (mut aer, mut attempts) = (AenHandler::new(), 0_u32);
         loop {
             let limit = Deadline::after(controller.settings().connect_timeout);
             let queue = setup::connect_watched(controller, limit);
             let began = Instant::<Monotonic>::now();
             let failure = match queue {
-                Ok(queue) => self.follow_on(queue, &mut watch, limit),
+                Ok(queue) => self.follow_on(queue, &mut aer, limit),
                 Err(failure) => failure,
             };
-            controller.forget_connection();
+            controller.reset_connection();
             if controller.is_over(&failure) || failure.error == errno::EOPNOTSUPP {
                 return failure;
             }
@@ -75,7 +75,7 @@ impl Discovery {
             let pause = Backoff::new(longest.get()).pause_ms(attempts, random::number());
             attempts = attempts.saturating_add(1);
             let next = Deadline::after(Msecs::new(pause));
-            self.show(Outcome::Failed(failure, Some(next)), false);
+            self.show(DiscoveryResult::Failed(failure, Some(next)), false);
             while next.left() > Msecs::new(0) && !self.is_cancelled() {
                 controller.wait(next.left());
             }
@@ -85,10 +85,15 @@ impl Discovery {
     /// The same with one connection, by which the log is to be read for the first time until
     /// `limit`.
     #[inline(never)]
-    fn follow_on(&self, queue: Connected<Queue>, watch: &mut Watch, limit: Deadline) -> Failure {
-        watch.begin(true);
-        let Err(failure) = self.read_on(&queue, watch, limit);
-        session::end_admin(&queue);
+    fn follow_on(
+        &self,
+        queue: Connected<Queue>,
+        aer: &mut AenHandler,
+        limit: Deadline,
+    ) -> CtrlError {
+        aer.begin(true);
+        let Err(failure) = self.read_on(&queue, aer, limit);
+        association::end_admin(&queue);
         failure
     }
 
@@ -96,9 +101,9 @@ impl Discovery {
     fn read_on(
         &self,
         queue: &Connected<Queue>,
-        watch: &mut Watch,
+        aer: &mut AenHandler,
         limit: Deadline,
-    ) -> Result<Infallible, Failure> {
+    ) -> Result<Infallible, CtrlError> {
         let controller = &*self.controller;
         let mut deadline = limit;
         loop {
@@ -107,28 +112,32 @@ impl Discovery {
                 controller,
                 deadline,
             })?;
-            self.show(Outcome::Read(log), false);
-            self.await_change(queue, watch)?;
+            self.show(DiscoveryResult::Read(log), false);
+            self.await_change(queue, aer)?;
             deadline = Deadline::after(controller.settings().connect_timeout);
         }
     }
 
     /// Keeps the connection alive until the target says that the log changed.
-    fn await_change(&self, queue: &Connected<Queue>, watch: &mut Watch) -> Result<(), Failure> {
+    fn await_change(
+        &self,
+        queue: &Connected<Queue>,
+        aer: &mut AenHandler,
+    ) -> Result<(), CtrlError> {
         let controller = &*self.controller;
         let mut due = Deadline::NEVER;
         controller.serve(queue, || {
             if self.is_cancelled() {
-                return ControlFlow::Break(Err(Failure::cancelled(STAGE)));
+                return ControlFlow::Break(Err(CtrlError::cancelled(STAGE)));
             }
-            let next = watch.attend(controller, queue.queue_pair(), |event| {
+            let next = aer.poll(controller, queue.queue_pair(), |event| {
                 if event == AsyncEvent::DiscoveryChanged {
                     due = due.min(Deadline::after(SETTLE));
                 }
             });
-            if !watch.is_open() {
+            if !aer.is_open() {
                 let why = format_args!("the target tells of no more changes");
-                return ControlFlow::Break(Err(Failure::target(STAGE, why)));
+                return ControlFlow::Break(Err(CtrlError::target(STAGE, why)));
             }
             match due.left() > Msecs::new(0) {
                 true => ControlFlow::Continue(next.min(due)),

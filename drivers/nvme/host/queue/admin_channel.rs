@@ -14,7 +14,7 @@ use super::{
     Queue,
     Reply, //
 };
-use crate::alarm::Trouble;
+use crate::error_notifier::ConnError;
 use kernel::{
     prelude::*,
     sync::{
@@ -51,29 +51,33 @@ pub(crate) const MAX_DATA: usize = 64 << 10;
 const PAGES: u32 = (MAX_DATA / 4096) as u32 + 1;
 
 /// The place of a desk in the admin queue.
-pub(super) struct Guest {
+pub(super) struct AdminSlot {
     tag: u16,
     pub(super) slot: Slot<Buffer>,
-    pub(super) desk: Arc<Desk>,
+    pub(super) user_channel: Arc<AdminChannel>,
 }
 
-impl Guest {
+impl AdminSlot {
     /// Allocates what commands need. May sleep.
-    pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>, desk: Arc<Desk>) -> Result<Self> {
+    pub(super) fn new(
+        tag: u16,
+        pd: &Arc<ProtectionDomain>,
+        user_channel: Arc<AdminChannel>,
+    ) -> Result<Self> {
         Ok(Self {
             tag,
             slot: Slot::new(tag, pd, PAGES)?,
-            desk,
+            user_channel,
         })
     }
 }
 
 /// Where those take turns who have commands for a controller.
 #[pin_data]
-pub(crate) struct Desk {
+pub(crate) struct AdminChannel {
     /// Completed once for who comes next.
     #[pin]
-    turn: TimedCompletion,
+    guard: TimedCompletion,
     /// There is a response, or there will be none.
     #[pin]
     done: TimedCompletion,
@@ -84,21 +88,21 @@ pub(crate) struct Desk {
     closed: AtomicFlag,
 }
 
-impl Desk {
+impl AdminChannel {
     /// An open desk. May sleep.
     pub(crate) fn new() -> Result<Arc<Self>> {
-        let desk = Arc::pin_init(
+        let user_channel = Arc::pin_init(
             pin_init!(Self {
-                turn <- TimedCompletion::new(),
+                guard <- TimedCompletion::new(),
                 done <- TimedCompletion::new(),
-                reply <- new_irq_lock!(None, "rnvmf::Desk"),
+                reply <- new_irq_lock!(None, "rnvmf::AdminChannel"),
                 queue: Published::new(),
                 closed: AtomicFlag::new(false),
             }),
             GFP_KERNEL,
         )?;
-        desk.turn.complete();
-        Ok(desk)
+        user_channel.guard.complete();
+        Ok(user_channel)
     }
 
     /// Lets them send commands on `queue`. Sleeps.
@@ -150,13 +154,13 @@ impl Desk {
         data: Option<(Buffer, Direction)>,
         limit: Msecs,
     ) -> Result<Reply, CommandError> {
-        if !self.turn.wait_timeout(limit) {
+        if !self.guard.wait_timeout(limit) {
             return Err(CommandError::TimedOut(limit));
         }
-        let _turn = ScopeGuard::new(|| self.turn.complete());
+        let _turn = ScopeGuard::new(|| self.guard.complete());
         self.submit(command, data)?;
         if !self.done.wait_timeout(limit) {
-            self.raise();
+            self.report();
             self.done.wait();
         }
         self.reply.lock().take().ok_or(CommandError::Unanswered)
@@ -178,8 +182,8 @@ impl Desk {
         if self.closed.load(ordering::Relaxed) {
             return Err(CommandError::Cancelled);
         }
-        let guest = self.guest(&queue).ok_or(CommandError::Cancelled)?;
-        match guest.slot.submit(&queue, command, data, length) {
+        let admin_slot = self.admin_slot(&queue).ok_or(CommandError::Cancelled)?;
+        match admin_slot.slot.submit(&queue, command, data, length) {
             Ok(_) => Ok(()),
             Err((error, _)) if error == rrdma::errno::ENOTCONN => Err(CommandError::Cancelled),
             Err((error, _)) => Err(CommandError::Code(error)),
@@ -187,22 +191,22 @@ impl Desk {
     }
 
     /// The place of this desk.
-    fn guest<'a>(&self, queue: &'a QueuePair<Queue>) -> Option<&'a Guest> {
-        let mut guests = queue.context().guests.iter();
-        guests.find(|guest| core::ptr::eq(&*guest.desk, self))
+    fn admin_slot<'a>(&self, queue: &'a QueuePair<Queue>) -> Option<&'a AdminSlot> {
+        let mut admin_slots = queue.context().admin_slots.iter();
+        admin_slots.find(|admin_slot| core::ptr::eq(&*admin_slot.user_channel, self))
     }
 
     /// There was no response in time.
-    fn raise(&self) {
+    fn report(&self) {
         let guard = rcu::read_lock();
         // Without a queue the teardown is under way already.
         let Some(queue) = self.queue.read(&guard) else {
             return;
         };
-        if let Some(guest) = self.guest(&queue) {
-            queue.context().trouble(Trouble::Timeout {
+        if let Some(admin_slot) = self.admin_slot(&queue) {
+            queue.context().report_error(ConnError::Timeout {
                 qid: queue.context().qid(),
-                tag: guest.tag.into(),
+                tag: admin_slot.tag.into(),
             });
         }
     }

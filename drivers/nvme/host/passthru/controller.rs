@@ -30,7 +30,7 @@ const OPENED: Opened = Opened {
 
 impl chrdev::Operations for Controller {
     fn open(&self) -> Result {
-        match self.shown(|shown| shown.state) {
+        match self.status(|status| status.state) {
             State::Live => Ok(()),
             // The C host's error, as are those below.
             _ => Err(EAGAIN),

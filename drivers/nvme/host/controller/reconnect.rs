@@ -7,22 +7,22 @@
 //! again, or, to fail, when the user's time for them is over or nobody tries any more.
 
 use super::{
-    session::{
-        Fate,
-        Session, //
+    association::{
+        Association, //
+        InflightPolicy,
     },
     setup,
     Admin,
     Controller,
-    Inventory,
+    CtrlStatus, //
+    ScanContext,
     Sender,
-    Shown, //
 };
 use crate::{
-    failure::Failure,
+    ctrl_error::CtrlError,
     namespace::{
         self,
-        Found, //
+        ScanResult, //
     },
     netlink::uapi::ErrorStage,
     options::Limit, //
@@ -56,7 +56,7 @@ use rrdma::{
 
 /// How connecting again goes on, as others see it.
 #[derive(Clone, Copy)]
-pub(crate) struct Recovery {
+pub(crate) struct ReconnectStatus {
     /// When the connection was lost.
     began: Instant<Monotonic>,
     /// What counts besides.
@@ -67,7 +67,7 @@ pub(crate) struct Recovery {
     pub(crate) next: Option<Deadline>,
 }
 
-impl Recovery {
+impl ReconnectStatus {
     /// For how long the connection is lost, in milliseconds.
     pub(crate) fn lasts_ms(&self) -> u32 {
         milliseconds(self.began.elapsed()).saturating_add(self.earlier.lost_ms)
@@ -75,16 +75,16 @@ impl Recovery {
 }
 
 /// A connection, with what the target has now.
-pub(super) type Again = (KBox<Session>, Found);
+pub(super) type Reconnected = (KBox<Association>, ScanResult);
 
 /// A loss that lasts.
-struct Outage<'a> {
+struct Reconnect<'a> {
     controller: &'a Controller,
-    before: &'a Inventory,
+    before: &'a ScanContext,
     /// I/O is held back.
     held: bool,
     /// How it goes on, as far as it did.
-    now: Recovery,
+    now: ReconnectStatus,
 }
 
 impl Controller {
@@ -92,41 +92,45 @@ impl Controller {
     /// controller is to be removed: then the disks refuse I/O. Sleeps.
     pub(super) fn recover(
         &self,
-        session: KBox<Session>,
-        before: &Inventory,
-        failure: Failure,
-    ) -> Option<Again> {
+        association: KBox<Association>,
+        before: &ScanContext,
+        failure: CtrlError,
+    ) -> Option<Reconnected> {
         self.enter(State::Resetting, Some(&failure));
         if matches!(self.settings().give_up, Limit::After(0)) {
-            session.tear_down(Fate::Fail);
+            association.tear_down(InflightPolicy::Fail);
             self.fail(&failure);
             return None;
         }
         self.warn(format_args!("{}", failure.message()));
-        let earlier = session.earlier_losses();
+        let earlier = association.earlier_losses();
         before.tag_set.quiesce();
-        session.tear_down(Fate::Retry);
-        let again = Outage::new(self, before, earlier).last(failure);
+        association.tear_down(InflightPolicy::Retry);
+        let again = Reconnect::new(self, before, earlier).last(failure);
         self.resume(before, again)
     }
 
     /// Ends a session in good order, and connects again: at once, and if that fails, as after
     /// a loss. `None` as with [`Controller::recover`]. Sleeps.
-    pub(super) fn reset(&self, session: KBox<Session>, before: &Inventory) -> Option<Again> {
+    pub(super) fn reset(
+        &self,
+        association: KBox<Association>,
+        before: &ScanContext,
+    ) -> Option<Reconnected> {
         self.log(format_args!("reset"));
         // Who asked for it has told the others.
-        self.tell_udev(State::Resetting);
+        self.queue_uevent(State::Resetting);
         before.tag_set.quiesce();
-        session.disable(self);
-        self.forget_connection();
+        association.disable(self);
+        self.reset_connection();
         self.enter(State::Connecting, None);
         let deadline = Deadline::after(self.settings().connect_timeout);
         let again = match self.is_deleting() {
-            true => Err(Failure::cancelled(ErrorStage::Connect)),
+            true => Err(CtrlError::cancelled(ErrorStage::Connect)),
             false => self.attempt(before, deadline),
         };
         if again.is_ok() {
-            self.count(|shown| &mut shown.resets);
+            self.count(|status| &mut status.resets);
         }
         let again = again.or_else(|failure| {
             if self.is_over(&failure) {
@@ -134,18 +138,22 @@ impl Controller {
             }
             self.warn(format_args!("reset: {}", failure.message()));
             self.note(&failure);
-            Outage::new(self, before, Earlier::default()).last(failure)
+            Reconnect::new(self, before, Earlier::default()).last(failure)
         });
         self.resume(before, again)
     }
 
     /// Lets I/O through again, to the new connection or to fail.
-    fn resume(&self, before: &Inventory, again: Result<Again, Failure>) -> Option<Again> {
-        if let Ok((session, _)) = &again {
-            session.publish();
+    fn resume(
+        &self,
+        before: &ScanContext,
+        again: Result<Reconnected, CtrlError>,
+    ) -> Option<Reconnected> {
+        if let Ok((association, _)) = &again {
+            association.publish();
         }
         before.tag_set.unquiesce();
-        self.shown.lock().recovery = None;
+        self.status.lock().reconnect = None;
         match again {
             Ok(again) => return Some(again),
             // Nothing failed: nobody wants it any more.
@@ -157,10 +165,10 @@ impl Controller {
 
     /// One attempt, which nothing is left of if it fails.
     #[inline(never)]
-    fn attempt(&self, before: &Inventory, deadline: Deadline) -> Result<Again, Failure> {
-        let session = setup::reconnect(self, before, deadline)?;
+    fn attempt(&self, before: &ScanContext, deadline: Deadline) -> Result<Reconnected, CtrlError> {
+        let association = setup::reconnect(self, before, deadline)?;
         let admin = Admin {
-            sender: Sender::Thread(&session.admin),
+            sender: Sender::Thread(&association.admin),
             controller: self,
             deadline,
         };
@@ -168,46 +176,46 @@ impl Controller {
         let found = namespace::find(
             self,
             &admin,
-            &session.inventory,
+            &association.scan_context,
             ChangedNamespaces::default(),
         )
-        .and_then(|found| found.lose_disks(self).map(|()| found));
+        .and_then(|found| found.mark_gone(self).map(|()| found));
         match found {
-            Ok(found) => Ok((session, found)),
+            Ok(found) => Ok((association, found)),
             Err(failure) => {
-                session.tear_down(Fate::Fail);
+                association.tear_down(InflightPolicy::Fail);
                 Err(failure)
             }
         }
     }
 
     /// Whether there is no use in another attempt.
-    pub(super) fn is_over(&self, failure: &Failure) -> bool {
+    pub(super) fn is_over(&self, failure: &CtrlError) -> bool {
         failure.is_final() || self.is_deleting()
     }
 
     /// Counts that it is connected anew. It is told with the state.
-    fn count(&self, which: fn(&mut Shown) -> &mut u32) {
-        let mut shown = self.shown.lock();
-        let count = which(&mut shown);
+    fn count(&self, which: fn(&mut CtrlStatus) -> &mut u32) {
+        let mut status = self.status.lock();
+        let count = which(&mut status);
         *count = count.wrapping_add(1);
     }
 
     /// Lets go of what is left of a connection that is gone.
-    pub(super) fn forget_connection(&self) {
+    pub(super) fn reset_connection(&self) {
         self.release_device();
-        self.alarm.reset();
+        self.notifier.reset();
     }
 }
 
-impl<'a> Outage<'a> {
+impl<'a> Reconnect<'a> {
     /// One that begins now, with I/O held back, or goes on.
-    fn new(controller: &'a Controller, before: &'a Inventory, earlier: Earlier) -> Self {
+    fn new(controller: &'a Controller, before: &'a ScanContext, earlier: Earlier) -> Self {
         Self {
             controller,
             before,
             held: true,
-            now: Recovery {
+            now: ReconnectStatus {
                 began: Instant::now(),
                 earlier,
                 attempts: earlier.attempts,
@@ -217,10 +225,10 @@ impl<'a> Outage<'a> {
     }
 
     /// Tries until it works, or nobody wants it any more; then the latest failure.
-    fn last(mut self, mut latest: Failure) -> Result<Again, Failure> {
+    fn last(mut self, mut latest: CtrlError) -> Result<Reconnected, CtrlError> {
         let controller = self.controller;
         loop {
-            controller.forget_connection();
+            controller.reset_connection();
             let Some(limit) = self.pause() else {
                 return Err(latest);
             };
@@ -229,10 +237,10 @@ impl<'a> Outage<'a> {
             controller.enter(State::Connecting, None);
             let deadline = Deadline::after(controller.settings().connect_timeout).min(limit);
             match controller.attempt(self.before, deadline) {
-                Ok((mut session, found)) => {
-                    session.after_loss = Some((self.over(), Instant::now()));
-                    controller.count(|shown| &mut shown.reconnects);
-                    return Ok((session, found));
+                Ok((mut association, found)) => {
+                    association.after_loss = Some((self.over(), Instant::now()));
+                    controller.count(|status| &mut status.reconnects);
+                    return Ok((association, found));
                 }
                 Err(failure) if controller.is_over(&failure) => return Err(failure),
                 Err(failure) => latest = failure,
@@ -296,7 +304,7 @@ impl<'a> Outage<'a> {
 
     /// What counts of it if the connection that was made does not hold.
     fn over(&self) -> Earlier {
-        let Recovery {
+        let ReconnectStatus {
             earlier, attempts, ..
         } = self.now;
         earlier.until_connected(attempts, self.now.lasts_ms())
@@ -304,7 +312,7 @@ impl<'a> Outage<'a> {
 
     /// Lets others see how it goes on.
     fn show(&self, next: Option<Deadline>) {
-        self.controller.shown.lock().recovery = Some(Recovery { next, ..self.now });
+        self.controller.status.lock().reconnect = Some(ReconnectStatus { next, ..self.now });
     }
 }
 

@@ -30,40 +30,40 @@ use rrdma::{
 ///
 /// The lock is the innermost, and who has it does not wait for I/O: recovery looks at them.
 #[pin_data]
-pub(crate) struct Identities {
+pub(crate) struct IdRegistry {
     #[pin]
-    taken: Mutex<KVec<Taken>>,
+    entries: Mutex<KVec<IdEntry>>,
 }
 
-struct Taken {
+struct IdEntry {
     controller: Arc<Controller>,
     wwid: Wwid,
 }
 
 /// The identifiers of a namespace are taken, until this is dropped.
-pub(crate) struct Identity {
+pub(crate) struct IdReservation {
     controller: Arc<Controller>,
     nsid: u32,
 }
 
-impl Drop for Identity {
+impl Drop for IdReservation {
     fn drop(&mut self) {
-        self.controller.host.identities.release(self);
+        self.controller.host.ids.remove(self);
     }
 }
 
-impl Identities {
+impl IdRegistry {
     /// None is.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            taken <- new_mutex!(KVec::new(), "rnvmf::Identities::taken"),
+            entries <- new_mutex!(KVec::new(), "rnvmf::IdRegistry::entries"),
         })
     }
 
     /// The disk of another subsystem than the controller's that has one of these. Sleeps, but not
     /// for I/O.
     pub(crate) fn holder(&self, controller: &Controller, wwid: &Wwid) -> Option<Message<31>> {
-        memory::without_io(|| holder(&self.taken.lock(), controller, wwid))
+        memory::without_io(|| holder(&self.entries.lock(), controller, wwid))
     }
 
     /// Takes those of a namespace that has none taken. Sleeps, but not for I/O.
@@ -71,36 +71,41 @@ impl Identities {
     /// # Errors
     ///
     /// `EEXIST` if there is a [`holder`](Self::holder); `ENOMEM`.
-    pub(crate) fn take(&self, controller: &Arc<Controller>, wwid: &Wwid) -> Result<Identity> {
+    pub(crate) fn insert(
+        &self,
+        controller: &Arc<Controller>,
+        wwid: &Wwid,
+    ) -> Result<IdReservation> {
         memory::without_io(|| {
-            let mut taken = self.taken.lock();
-            if holder(&taken, controller, wwid).is_some() {
+            let mut entries = self.entries.lock();
+            if holder(&entries, controller, wwid).is_some() {
                 return Err(EEXIST);
             }
-            let one = Taken {
+            let one = IdEntry {
                 controller: controller.clone(),
                 wwid: *wwid,
             };
-            taken.push(one, GFP_KERNEL)?;
-            Ok(Identity {
+            entries.push(one, GFP_KERNEL)?;
+            Ok(IdReservation {
                 controller: controller.clone(),
                 nsid: wwid.nsid,
             })
         })
     }
 
-    fn release(&self, identity: &Identity) {
-        let Identity { controller, nsid } = identity;
+    fn remove(&self, identity: &IdReservation) {
+        let IdReservation { controller, nsid } = identity;
         memory::without_io(|| {
-            let mut taken = self.taken.lock();
-            taken.retain(|one| one.wwid.nsid != *nsid || !Arc::ptr_eq(&one.controller, controller));
+            let mut entries = self.entries.lock();
+            entries
+                .retain(|one| one.wwid.nsid != *nsid || !Arc::ptr_eq(&one.controller, controller));
         });
     }
 }
 
-fn holder(taken: &[Taken], controller: &Controller, wwid: &Wwid) -> Option<Message<31>> {
+fn holder(entries: &[IdEntry], controller: &Controller, wwid: &Wwid) -> Option<Message<31>> {
     let subsystem = controller.options.subsystem();
-    let mut others = taken
+    let mut others = entries
         .iter()
         .filter(|one| one.controller.options.subsystem() != subsystem);
     let other = others.find(|one| one.wwid.shares_one_with(wwid))?;

@@ -9,11 +9,11 @@
 use super::{
     Admin,
     Controller,
-    Inventory,
+    ScanContext,
     Sender, //
 };
 use crate::{
-    failure::Failure,
+    ctrl_error::CtrlError,
     io::Io,
     namespace,
     netlink::uapi::ErrorStage,
@@ -68,9 +68,9 @@ impl Controller {
         data: Option<(Buffer, Direction)>,
         limit: Msecs,
     ) -> Result<Reply, CommandError> {
-        let inventory = self.inventory.lock().clone();
-        let (Some(inventory), true) = (inventory, Effects::may_have(command.opcode())) else {
-            return self.desk.execute(command, data, limit);
+        let scan_context = self.scan_context.lock().clone();
+        let (Some(scan_context), true) = (scan_context, Effects::may_have(command.opcode())) else {
+            return self.user_channel.execute(command, data, limit);
         };
         let admin = Admin {
             sender: Sender::User,
@@ -81,21 +81,21 @@ impl Controller {
             deadline: Deadline::after(limit),
             ..admin
         };
-        let effects = asked.effects(&inventory, command.opcode(), limit)?;
+        let effects = asked.effects(&scan_context, command.opcode(), limit)?;
         let reply = match effects.alone {
             true => {
-                let reply = self.alone(|| {
+                let reply = self.with_io_frozen(|| {
                     let namespace = command.namespace();
-                    let reply = self.desk.execute(command, data, limit);
+                    let reply = self.user_channel.execute(command, data, limit);
                     match &reply {
                         Ok(_) if effects.changes_namespaces => {
-                            self.look_again(&admin, &inventory, namespace);
+                            self.rescan_frozen(&admin, &scan_context, namespace);
                         }
                         // There may be a connection yet, for what is to be written back.
                         Err(CommandError::Unanswered)
                             if effects.changes_namespaces && self.is_deleting() =>
                         {
-                            self.lose_disks(namespace);
+                            self.mark_gone(namespace);
                         }
                         _ => {}
                     }
@@ -105,10 +105,10 @@ impl Controller {
                 self.wake.complete();
                 reply
             }
-            false => self.desk.execute(command, data, limit),
+            false => self.user_channel.execute(command, data, limit),
         }?;
         if effects.changes_namespaces {
-            self.follow_now();
+            self.rescan_and_wait();
         }
         if effects.changes_controller {
             let what = "a user's command changed what the target can do";
@@ -119,17 +119,20 @@ impl Controller {
 
     /// Who may send which command to a namespace.
     pub(crate) fn io_permissions(&self) -> IoPermissions {
-        let inventory = self.inventory.lock();
-        match &*inventory {
-            Some(inventory) => inventory.io_permissions,
+        let scan_context = self.scan_context.lock();
+        match &*scan_context {
+            Some(scan_context) => scan_context.io_permissions,
             None => IoPermissions::default(),
         }
     }
 
     /// Does something without any I/O beside it.
-    fn alone<R>(&self, act: impl FnOnce() -> Result<R, CommandError>) -> Result<R, CommandError> {
+    fn with_io_frozen<R>(
+        &self,
+        act: impl FnOnce() -> Result<R, CommandError>,
+    ) -> Result<R, CommandError> {
         // They are neither removed nor made meanwhile.
-        let _turn = self.await_turn().map_err(CommandError::Code)?;
+        let _turn = self.lock_scan_interruptible().map_err(CommandError::Code)?;
         let disks = self.with_namespaces(|namespaces| {
             let mut disks = KVec::with_capacity(namespaces.len(), GFP_KERNEL)?;
             for namespace in namespaces.iter() {
@@ -138,27 +141,27 @@ impl Controller {
             Ok(disks)
         });
         let disks = disks.map_err(CommandError::Code)?;
-        let _still = Stillness::begin(self, &disks).map_err(CommandError::Code)?;
+        let _still = FrozenDisks::begin(self, &disks).map_err(CommandError::Code)?;
         act()
     }
 
     /// Makes the disks refuse I/O that would reach something else. Where that cannot be seen now,
     /// that is those of the namespaces that the command named.
-    fn look_again(&self, admin: &Admin<'_>, inventory: &Inventory, named: Option<u32>) {
-        let looked = namespace::find(self, admin, inventory, ChangedNamespaces::default());
-        match looked.and_then(|found| found.lose_disks(self)) {
+    fn rescan_frozen(&self, admin: &Admin<'_>, scan_context: &ScanContext, named: Option<u32>) {
+        let looked = namespace::find(self, admin, scan_context, ChangedNamespaces::default());
+        match looked.and_then(|found| found.mark_gone(self)) {
             Ok(()) => {}
             // The connection ended, and on the next one they are looked at before there is I/O.
             Err(failure) if failure.error == errno::ECANCELED && !self.is_deleting() => {}
             Err(failure) => {
                 self.warn(format_args!("{}", failure.message()));
-                self.lose_disks(named);
+                self.mark_gone(named);
             }
         }
     }
 
     /// Keeps I/O from a namespace that may be another one, or all of them.
-    fn lose_disks(&self, nsid: Option<u32>) {
+    fn mark_gone(&self, nsid: Option<u32>) {
         self.with_namespaces(|namespaces| {
             let all = nsid == Some(ALL_NAMESPACES);
             for namespace in namespaces.iter().filter(|n| all || nsid == Some(n.nsid)) {
@@ -173,13 +176,13 @@ impl Controller {
 
     /// Brings the disks in line with what there is, and waits for it as long as the controller is
     /// live and the process has no signal.
-    fn follow_now(&self) {
+    fn rescan_and_wait(&self) {
         let Ok(number) = self.want_scan() else {
             return;
         };
-        let mut shown = self.shown.lock();
-        while shown.state == State::Live && !shown.scans.are_done_to(number) {
-            if self.change.wait_interruptible(&mut shown) {
+        let mut status = self.status.lock();
+        while status.state == State::Live && !status.scans.are_done_to(number) {
+            if self.change.wait_interruptible(&mut status) {
                 return;
             }
         }
@@ -191,16 +194,20 @@ impl Admin<'_> {
     /// the command, whose `limit` this is.
     fn effects(
         &self,
-        inventory: &Inventory,
+        scan_context: &ScanContext,
         opcode: u8,
         limit: Msecs,
     ) -> Result<Effects, CommandError> {
-        match self.effects_log(ErrorStage::Io, &inventory.identity) {
+        match self.effects_log(ErrorStage::Io, &scan_context.identity) {
             Ok(Some(log)) => Ok(Effects::of_admin(opcode, log.bytes())),
             Ok(None) => Ok(Effects::of_admin(opcode, &[])),
-            Err(Failure { error, .. }) if error == errno::ECANCELED => Err(CommandError::Cancelled),
+            Err(CtrlError { error, .. }) if error == errno::ECANCELED => {
+                Err(CommandError::Cancelled)
+            }
             // It was not the user's turn.
-            Err(Failure { error, .. }) if error == ETIMEDOUT => Err(CommandError::TimedOut(limit)),
+            Err(CtrlError { error, .. }) if error == ETIMEDOUT => {
+                Err(CommandError::TimedOut(limit))
+            }
             Err(failure) => Err(CommandError::Code(failure.error)),
         }
     }
@@ -209,7 +216,7 @@ impl Admin<'_> {
     pub(super) fn io_permissions(
         &self,
         identity: &identify::Controller,
-    ) -> Result<IoPermissions, Failure> {
+    ) -> Result<IoPermissions, CtrlError> {
         Ok(match self.effects_log(ErrorStage::Identify, identity)? {
             Some(log) => IoPermissions::of_log(log.bytes()),
             None => IoPermissions::default(),
@@ -221,13 +228,13 @@ impl Admin<'_> {
         &self,
         stage: ErrorStage,
         identity: &identify::Controller,
-    ) -> Result<Option<Buffer>, Failure> {
+    ) -> Result<Option<Buffer>, CtrlError> {
         if !identity.has_effects_log() {
             return Ok(None);
         }
         let what = "log of commands and their effects";
         let page = LogPage::new(LogPage::EFFECTS, 0, LogPage::EFFECTS_SIZE)
-            .map_err(|why| Failure::new(stage, EINVAL, format_args!("{what}: {why}")))?;
+            .map_err(|why| CtrlError::new(stage, EINVAL, format_args!("{what}: {why}")))?;
         match self.log_page(stage, page, what) {
             Ok(log) => Ok(Some(log)),
             // It says that it has one, and then refuses to show it.
@@ -238,12 +245,12 @@ impl Admin<'_> {
 }
 
 /// As long as it is there, no I/O of these disks is under way.
-struct Stillness<'a> {
+struct FrozenDisks<'a> {
     /// Thawed in the other order, as each has what the thread's flags were before.
     frozen: KVec<Frozen<'a, Io>>,
 }
 
-impl<'a> Stillness<'a> {
+impl<'a> FrozenDisks<'a> {
     /// Waits for what is under way. The controller's thread sees to that, also where a queue is
     /// polled, and he who polls it does not. Fails with `EINTR` if the process has a signal.
     fn begin(controller: &Controller, disks: &'a [Arc<Disk<Io>>]) -> Result<Self> {
@@ -259,7 +266,7 @@ impl<'a> Stillness<'a> {
     }
 }
 
-impl Drop for Stillness<'_> {
+impl Drop for FrozenDisks<'_> {
     fn drop(&mut self) {
         while self.frozen.pop().is_some() {}
     }

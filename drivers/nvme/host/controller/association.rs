@@ -8,12 +8,12 @@ use super::{
         Sender,
         COMMAND, //
     },
-    recovery::milliseconds,
+    reconnect::milliseconds,
     Controller,
-    Inventory, //
+    ScanContext, //
 };
 use crate::{
-    failure::Failure,
+    ctrl_error::CtrlError,
     io::{
         self,
         Io, //
@@ -24,7 +24,7 @@ use crate::{
         Queue, //
     },
     stats::{
-        Stats, //
+        QueueStats, //
     },
 };
 use kernel::{
@@ -56,17 +56,17 @@ use rrdma::{
 /// The connections of a controller.
 ///
 /// Their queue pairs hold the protection domain, completion queues and device:
-/// all of it goes with [`Session::tear_down`]. What the disks need stays with
-/// the disks, which find in their [`Place`](crate::io::Place)s that there is no queue any
+/// all of it goes with [`Association::tear_down`]. What the disks need stays with
+/// the disks, which find in their [`HctxQueue`](crate::io::HctxQueue)s that there is no queue any
 /// more.
-pub(super) struct Session {
+pub(super) struct Association {
     pub(super) admin: Connected<Queue>,
     pub(super) io: KVec<Connected<Queue>>,
     /// What the I/O queues are for.
     pub(super) split: Split,
     pub(super) tag_set: Arc<TagSet<Io>>,
     /// What disks are made from that are found on it.
-    pub(super) inventory: Arc<Inventory>,
+    pub(super) scan_context: Arc<ScanContext>,
     /// The target tells of events.
     pub(super) events: bool,
     pub(super) configuration: Configuration,
@@ -79,7 +79,7 @@ pub(super) struct Session {
     pub(super) after_loss: Option<(Earlier, Instant<Monotonic>)>,
 }
 
-impl Session {
+impl Association {
     /// What counts of earlier losses if the connection is lost now.
     pub(super) fn earlier_losses(&self) -> Earlier {
         let (earlier, since) = match self.after_loss {
@@ -110,23 +110,23 @@ impl Session {
     /// Lets the disks, users and errands find the queues.
     pub(super) fn publish(&self) {
         let admin = self.admin.queue_pair();
-        for desk in admin.context().desks() {
-            desk.open(admin.clone());
+        for user_channel in admin.context().admin_channels() {
+            user_channel.open(admin.clone());
         }
-        self.place();
+        self.map_hctxs();
     }
 
     /// Gives every place a queue, so that none is without one while the disks' hardware queues
     /// [follow](Self::queues) ours; and again when they have. Until then some share one, and
     /// a place has a queue that is polled only if its requests are, before and after. Sleeps.
-    pub(super) fn place(&self) {
+    pub(super) fn map_hctxs(&self) {
         let (now, then) = (self.tag_set.queues(), self.queues());
-        for (index, place) in self.tag_set.data().places.iter().enumerate() {
+        for (index, map_hctxs) in self.tag_set.data().places.iter().enumerate() {
             let index = u16::try_from(index).unwrap_or(u16::MAX);
             let polls = now.is_polled(index.into()) && then.is_polled(index.into());
             let serving = self.io.get(usize::from(self.split.serving(index, polls)));
             if let Some(connection) = serving {
-                place.put(connection.queue_pair());
+                map_hctxs.put(connection.queue_pair());
             }
         }
     }
@@ -139,7 +139,7 @@ impl Session {
     /// Ends the connections, and what is in flight on them as `fate` says. The
     /// order is that of [`crate::queue`]: nothing finds the queues any more, the
     /// queue pairs are drained, the requests end, everything is freed. Sleeps.
-    pub(super) fn tear_down(self: KBox<Self>, fate: Fate) {
+    pub(super) fn tear_down(self: KBox<Self>, fate: InflightPolicy) {
         self.end_io(fate);
         end_admin(&self.admin);
     }
@@ -147,7 +147,7 @@ impl Session {
     /// Ends the connections of a controller that is asked to forget all that it had of us: it
     /// is disabled when no I/O can reach it any more. What goes wrong changes nothing. Sleeps.
     pub(super) fn disable(self: KBox<Self>, controller: &Controller) {
-        self.end_io(Fate::Retry);
+        self.end_io(InflightPolicy::Retry);
         let limit = self.disable.min(controller.settings().connect_timeout);
         let admin = self.command(controller, limit);
         if let Err(failure) = admin.disable(self.configuration) {
@@ -156,16 +156,16 @@ impl Session {
         end_admin(&self.admin);
     }
 
-    fn end_io(&self, fate: Fate) {
-        for place in &self.tag_set.data().places {
-            drop(place.queue.retract());
+    fn end_io(&self, fate: InflightPolicy) {
+        for map_hctxs in &self.tag_set.data().places {
+            drop(map_hctxs.queue.retract());
         }
-        for desk in self.admin.queue_pair().context().desks() {
-            desk.pause();
+        for user_channel in self.admin.queue_pair().context().admin_channels() {
+            user_channel.pause();
         }
         for connection in &self.io {
             let stats = connection.queue_pair().context().stats();
-            Queue::end(connection, |request| fate.meet(request, stats));
+            Queue::end(connection, |request| fate.apply(request, stats));
         }
         // What waits because the target wanted so fares as the others do.
         self.tag_set.kick_requeued();
@@ -176,11 +176,11 @@ impl Session {
 pub(super) fn end_admin(admin: &Connected<Queue>) {
     // It has no requests of the block layer.
     let stats = admin.queue_pair().context().stats();
-    Queue::end(admin, |request| Fate::Fail.meet(request, stats));
+    Queue::end(admin, |request| InflightPolicy::Fail.apply(request, stats));
 }
 
 /// A connection that can be kept alive.
-pub(super) trait Line {
+pub(super) trait KeepAliveQueue {
     /// Whether any I/O command ended since this was asked last.
     fn take_traffic(&self) -> bool;
 
@@ -195,7 +195,7 @@ pub(super) trait Line {
     fn admin(&self) -> &Connected<Queue>;
 }
 
-impl Line for Session {
+impl KeepAliveQueue for Association {
     fn take_traffic(&self) -> bool {
         let mut any = false;
         for connection in &self.io {
@@ -221,7 +221,7 @@ impl Line for Session {
 }
 
 /// An admin queue without I/O queues.
-impl Line for Connected<Queue> {
+impl KeepAliveQueue for Connected<Queue> {
     fn take_traffic(&self) -> bool {
         false
     }
@@ -241,25 +241,25 @@ impl Line for Connected<Queue> {
 
 impl Controller {
     /// The target has just learnt that we live.
-    pub(super) fn has_shown_life(&self) {
+    pub(super) fn keep_alive_sent(&self) {
         let keep_alive = KeepAlive::new(self.options.keep_alive_ms(), false);
         let next = keep_alive.map(|k| Deadline::after(Msecs::new(k.period_ms())));
-        *self.sign_of_life.lock() = next.unwrap_or(Deadline::NEVER);
+        *self.keep_alive_deadline.lock() = next.unwrap_or(Deadline::NEVER);
     }
 
     /// When the target is to learn again that we live.
-    pub(super) fn next_sign_of_life(&self) -> Deadline {
-        *self.sign_of_life.lock()
+    pub(super) fn next_keep_alive(&self) -> Deadline {
+        *self.keep_alive_deadline.lock()
     }
 
     /// Tells the target that we live, if it is time, between other commands, which must be over
     /// by the `deadline`.
-    pub(super) fn stay_alive(
+    pub(super) fn keep_alive_if_due(
         &self,
         queue: &Connected<Queue>,
         deadline: Deadline,
-    ) -> Result<(), Failure> {
-        match self.next_sign_of_life().left() > Msecs::new(0) {
+    ) -> Result<(), CtrlError> {
+        match self.next_keep_alive().left() > Msecs::new(0) {
             true => Ok(()),
             false => {
                 let limit = Msecs::new(self.options.keep_alive_ms());
@@ -273,8 +273,8 @@ impl Controller {
         &self,
         queue: &Connected<Queue>,
         deadline: Deadline,
-    ) -> Result<(), Failure> {
-        self.has_shown_life();
+    ) -> Result<(), CtrlError> {
+        self.keep_alive_sent();
         let admin = Admin {
             sender: Sender::Thread(queue),
             controller: self,
@@ -283,10 +283,10 @@ impl Controller {
         match admin.keep_alive() {
             // Removal has been asked for, which the caller will see.
             Ok(()) | Err(CommandError::Cancelled) => Ok(()),
-            Err(CommandError::Trouble(trouble)) => Err(trouble.into()),
+            Err(CommandError::ConnError(trouble)) => Err(trouble.into()),
             Err(error) => {
                 let what = "keep-alive";
-                Err(Failure::from_command(ErrorStage::KeepAlive, error, what))
+                Err(CtrlError::from_command(ErrorStage::KeepAlive, error, what))
             }
         }
     }
@@ -294,7 +294,7 @@ impl Controller {
 
 /// What becomes of a request that was in flight when its connection ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum InflightPolicy {
     /// It ends with an error.
     Fail,
     /// It comes again, unless its submitter wants no second attempt, or it was not answered too
@@ -303,8 +303,8 @@ pub(super) enum Fate {
     Retry,
 }
 
-impl Fate {
-    fn meet(self, request: Request<Io>, stats: &Stats) {
+impl InflightPolicy {
+    fn apply(self, request: Request<Io>, stats: &QueueStats) {
         match self {
             Self::Retry if !request.no_retry() && request.data().may_come_again() => {
                 stats.retried();

@@ -26,7 +26,7 @@ use rrdma::{
 
 /// What went wrong, and on which queue.
 #[derive(Clone, Copy)]
-pub(crate) enum Trouble {
+pub(crate) enum ConnError {
     /// A work request failed.
     WorkRequest {
         qid: u16,
@@ -63,18 +63,18 @@ pub(crate) enum Trouble {
 
 /// A controller's alarm.
 #[pin_data]
-pub(crate) struct Alarm {
+pub(crate) struct ErrorNotifier {
     #[pin]
-    trouble: IrqLock<Option<Trouble>>,
+    trouble: IrqLock<Option<ConnError>>,
     wake: Arc<TimedCompletion>,
 }
 
-impl Alarm {
+impl ErrorNotifier {
     /// An alarm that wakes who waits for `wake`. May sleep.
     pub(crate) fn new(wake: Arc<TimedCompletion>) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                trouble <- new_irq_lock!(None, "rnvmf::Alarm"),
+                trouble <- new_irq_lock!(None, "rnvmf::ErrorNotifier"),
                 wake,
             }),
             GFP_KERNEL,
@@ -82,10 +82,10 @@ impl Alarm {
     }
 
     /// Tells the controller's thread, if nobody did before, or not why. Any context.
-    pub(crate) fn raise(&self, trouble: Trouble) {
+    pub(crate) fn report(&self, trouble: ConnError) {
         {
             let mut first = self.trouble.lock();
-            if matches!(*first, None | Some(Trouble::Stopped { .. })) {
+            if matches!(*first, None | Some(ConnError::Stopped { .. })) {
                 *first = Some(trouble);
             }
         }
@@ -93,7 +93,7 @@ impl Alarm {
     }
 
     /// The first trouble. Any context.
-    pub(crate) fn trouble(&self) -> Option<Trouble> {
+    pub(crate) fn error(&self) -> Option<ConnError> {
         *self.trouble.lock()
     }
 
@@ -103,7 +103,7 @@ impl Alarm {
     }
 
     /// Makes the controller's thread look around. Any context.
-    pub(crate) fn nudge(&self) {
+    pub(crate) fn wake(&self) {
         self.wake.complete();
     }
 }

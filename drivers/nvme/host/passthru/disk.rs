@@ -9,11 +9,11 @@ use super::{
     patience,
     read,
     tell,
-    Outcome, //
+    PassthruResult, //
 };
 use crate::io::{
-    Blocks,
     Io, //
+    NsDisk,
 };
 use kernel::prelude::*;
 use nvme_proto::{
@@ -39,29 +39,29 @@ use rrdma::{
 /// A command with a request of the block layer that is its own, and how it ended.
 ///
 /// Who has the request has this, too, so that nobody is ever turned away.
-pub(crate) struct Passage(Claim<(Option<sqe::Command>, Option<cqe::Completion>)>);
+pub(crate) struct PassthruCmd(Claim<(Option<sqe::Command>, Option<cqe::Completion>)>);
 
-impl Passage {
+impl PassthruCmd {
     pub(crate) const fn new() -> Self {
         Self(Claim::new((None, None)))
     }
 
     /// Takes a command.
     fn begin(&self, command: sqe::Command) {
-        if let Some(mut passage) = self.0.try_claim() {
-            *passage = (Some(command), None);
+        if let Some(mut passthru) = self.0.try_claim() {
+            *passthru = (Some(command), None);
         }
     }
 
     /// The command.
     pub(crate) fn command(&self) -> Option<sqe::Command> {
-        self.0.try_claim().and_then(|passage| passage.0)
+        self.0.try_claim().and_then(|passthru| passthru.0)
     }
 
     /// Takes note of the response.
     pub(crate) fn answered(&self, completion: cqe::Completion) {
-        if let Some(mut passage) = self.0.try_claim() {
-            passage.1 = Some(completion);
+        if let Some(mut passthru) = self.0.try_claim() {
+            passthru.1 = Some(completion);
         }
     }
 
@@ -69,7 +69,7 @@ impl Passage {
     fn end(&self) -> Option<cqe::Completion> {
         self.0
             .try_claim()
-            .and_then(|mut passage| core::mem::take(&mut *passage).1)
+            .and_then(|mut passthru| core::mem::take(&mut *passthru).1)
     }
 }
 
@@ -97,16 +97,16 @@ pub(crate) fn ioctl(call: Ioctl<'_, Io>) -> Result<c_int> {
     }
 }
 
-fn is_live(disk: &Blocks) -> bool {
-    disk.controller.shown(|shown| shown.state) == State::Live
+fn is_live(disk: &NsDisk) -> bool {
+    disk.controller.status(|status| status.state) == State::Live
 }
 
 /// Sends a command to the namespace.
-fn io(call: &Ioctl<'_, Io>, opened: Opened, user: &UserCommand) -> Result<Outcome> {
+fn io(call: &Ioctl<'_, Io>, opened: Opened, user: &UserCommand) -> Result<PassthruResult> {
     let permission = user.io_permission(&call.data().controller.io_permissions());
     let command = check(call, opened, permission, user.io(call.data().wwid.nsid))?;
     if !is_live(call.data()) {
-        return Ok(Outcome::no_path());
+        return Ok(PassthruResult::no_path());
     }
     let mut request = call.command(match command.direction() {
         sqe::Direction::FromTarget => Direction::In,
@@ -119,14 +119,14 @@ fn io(call: &Ioctl<'_, Io>, opened: Opened, user: &UserCommand) -> Result<Outcom
     if let Some(address) = memory(user)? {
         request.map_user(address, user.length)?;
     }
-    request.data().passage.begin(command);
+    request.data().passthru.begin(command);
     let executed = request.execute();
-    match (executed.data().passage.end(), executed.status()) {
+    match (executed.data().passthru.end(), executed.status()) {
         (Some(completion), _) => {
             executed.copied()?;
-            Ok(Outcome::of(completion))
+            Ok(PassthruResult::of(completion))
         }
-        (None, block::Status::Transport) => Ok(Outcome::no_path()),
+        (None, block::Status::Transport) => Ok(PassthruResult::no_path()),
         // Its namespace is, and the disk just about to go.
         (None, _) if call.data().gone.get() => Err(ENODEV),
         (None, _) => Err(EIO),

@@ -3,7 +3,7 @@
 //! Commands that users compose themselves: the ioctls of NVMe disks and controllers.
 //!
 //! Those to a namespace are requests of the block layer: [`disk`]. Those to the controller go by
-//! its [`Desk`](crate::queue::Desk), whether it is the disk that is asked or the [`controller`].
+//! its [`AdminChannel`](crate::queue::AdminChannel), whether it is the disk that is asked or the [`controller`].
 
 mod controller;
 pub(crate) mod disk;
@@ -49,12 +49,12 @@ use rrdma::{
 const ADMIN: Msecs = Msecs::from_secs(60);
 
 /// How a command ended, for the user.
-struct Outcome {
+struct PassthruResult {
     status: Status,
     result: u64,
 }
 
-impl Outcome {
+impl PassthruResult {
     fn of(completion: cqe::Completion) -> Self {
         Self {
             status: completion.status(),
@@ -79,7 +79,7 @@ fn read(call: &ioctl::Call) -> Result<UserCommand> {
     Ok(UserCommand::parse(&bytes))
 }
 
-fn tell(call: &ioctl::Call, layout: Layout, outcome: Outcome) -> Result<c_int> {
+fn tell(call: &ioctl::Call, layout: Layout, outcome: PassthruResult) -> Result<c_int> {
     let place = call.argument().wrapping_byte_add(layout.result_offset());
     let mut writer = UserSlice::new(place, layout.result_size()).writer();
     match layout {
@@ -138,7 +138,7 @@ fn patience(call: &ioctl::Call, user: &UserCommand) -> Option<Msecs> {
 }
 
 /// Sends a command to the controller.
-fn admin(call: &ioctl::Call, opened: Opened, controller: &Controller) -> Result<Outcome> {
+fn admin(call: &ioctl::Call, opened: Opened, controller: &Controller) -> Result<PassthruResult> {
     let user = read(call)?;
     let command = check(call, opened, user.admin_permission(), user.admin())?;
     let address = memory(&user)?;
@@ -155,8 +155,8 @@ fn admin(call: &ioctl::Call, opened: Opened, controller: &Controller) -> Result<
         Ok(reply) => reply,
         Err(CommandError::Code(error)) => return Err(error),
         Err(CommandError::TimedOut(_)) => return Err(EBUSY),
-        Err(CommandError::Trouble(_) | CommandError::Cancelled | CommandError::Unanswered) => {
-            return Ok(Outcome::no_path())
+        Err(CommandError::ConnError(_) | CommandError::Cancelled | CommandError::Unanswered) => {
+            return Ok(PassthruResult::no_path())
         }
     };
     if let (Some(address), Some(buffer), dma::Direction::FromDevice) =
@@ -167,7 +167,7 @@ fn admin(call: &ioctl::Call, opened: Opened, controller: &Controller) -> Result<
             .writer()
             .write_slice(bytes)?;
     }
-    Ok(Outcome::of(reply.completion))
+    Ok(PassthruResult::of(reply.completion))
 }
 
 /// Memory for the data of a command to the controller, with the user's data if it is sent.

@@ -9,19 +9,19 @@
 //! removal must not need memory.
 
 use super::{
-    turn::Turn,
+    scan_guard::ScanGuard,
     Admin,
     Controller,
-    Inventory,
+    ScanContext,
     Scans,
     Sender, //
 };
 use crate::{
-    failure::Failure,
+    ctrl_error::CtrlError,
     io::Io,
     namespace::{
         self,
-        Found, //
+        ScanResult, //
     },
     netlink::uapi::ErrorStage, //
 };
@@ -41,11 +41,11 @@ use rrdma::{
 };
 
 /// What is to be done to the disks.
-pub(super) enum Errand {
+pub(super) enum ScanWork {
     /// They are to be in line with what was found.
-    Follow(Found),
+    Follow(ScanResult),
     /// And with what there is now.
-    Scan(Arc<Inventory>),
+    Scan(Arc<ScanContext>),
     /// They are to have these hardware queues.
     SetQueues(Arc<TagSet<Io>>, QueueCounts),
     DeleteDisks,
@@ -55,63 +55,67 @@ impl WorkItem for Controller {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        let Some((errand, turn)) = this.begin_errand() else {
+        let Some((work, guard)) = this.begin_scan_work() else {
             return;
         };
-        let result = match errand {
-            Errand::Follow(found) => match this.follow(&turn, found) {
+        let result = match work {
+            ScanWork::Follow(found) => match this.follow(&guard, found) {
                 // Something later is followed, or nothing is to be.
                 Err(failure) if failure.error == errno::ECANCELED => Ok(()),
                 result => result,
             },
-            Errand::Scan(inventory) => this.scan(&turn, &inventory),
-            Errand::SetQueues(tag_set, queues) => this.set_queues(&tag_set, queues),
-            Errand::DeleteDisks => {
-                turn.remove_namespaces();
+            ScanWork::Scan(scan_context) => this.scan(&guard, &scan_context),
+            ScanWork::SetQueues(tag_set, queues) => this.set_queues(&tag_set, queues),
+            ScanWork::DeleteDisks => {
+                guard.remove_namespaces();
                 Ok(())
             }
         };
-        turn.end_errand(result);
+        guard.finish_scan_work(result);
     }
 }
 
 impl Controller {
     /// Brings the disks in line with what was found. It may have been found on a connection
     /// that is gone: what was found later, and applies, is followed later.
-    fn follow(self: &Arc<Self>, turn: &Turn<'_>, found: Found) -> Result<(), Failure> {
+    fn follow(self: &Arc<Self>, guard: &ScanGuard<'_>, found: ScanResult) -> Result<(), CtrlError> {
         // What cannot be done to one disk does not keep others from following.
-        let lost = found.lose_disks(self);
-        turn.remove_lost_namespaces();
-        let resized = found.take_over_sizes(self);
-        let changed = found.take_over_abilities(self);
+        let lost = found.mark_gone(self);
+        guard.remove_lost_namespaces();
+        let resized = found.update_capacities(self);
+        let changed = found.update_limits(self);
         let made = found.make_disks(self);
         // The latest first: that something else is followed by now says more than the others.
         made.and(changed).and(resized).and(lost)
     }
 
     /// Brings the disks in line with what there is.
-    fn scan(self: &Arc<Self>, turn: &Turn<'_>, inventory: &Inventory) -> Result<(), Failure> {
+    fn scan(
+        self: &Arc<Self>,
+        guard: &ScanGuard<'_>,
+        scan_context: &ScanContext,
+    ) -> Result<(), CtrlError> {
         let Scans {
             asked: number,
             done,
-        } = self.shown.lock().scans;
+        } = self.status.lock().scans;
         let result = self
-            .find(inventory, number != done)
-            .and_then(|found| self.follow(turn, found));
+            .find(scan_context, number != done)
+            .and_then(|found| self.follow(guard, found));
         match &result {
             // The connection ended meanwhile, or there is to be none: then it is still due.
             Err(failure) if failure.error == errno::ECANCELED => return Ok(()),
             _ => {}
         }
         {
-            let mut shown = self.shown.lock();
+            let mut status = self.status.lock();
             // Who asked meanwhile is told what came of the next one, and nothing of this one.
-            if result.is_err() && shown.scans.asked != number {
+            if result.is_err() && status.scans.asked != number {
                 return result;
             }
-            shown.scans.done = number;
+            status.scans.done = number;
             if let Err(failure) = &result {
-                shown.failure = Some(failure.clone());
+                status.failure = Some(failure.clone());
             }
         }
         self.tell_change();
@@ -119,9 +123,9 @@ impl Controller {
     }
 
     /// Finds what namespaces there are, because somebody `asked`, or because something was missing.
-    fn find(&self, inventory: &Inventory, asked: bool) -> Result<Found, Failure> {
+    fn find(&self, scan_context: &ScanContext, asked: bool) -> Result<ScanResult, CtrlError> {
         let admin = Admin {
-            sender: Sender::Errand,
+            sender: Sender::ScanWork,
             controller: self,
             // Each command has its time. What is found meanwhile is none of our users' haste.
             deadline: Deadline::NEVER,
@@ -130,20 +134,20 @@ impl Controller {
         let list = admin.take_changed_namespaces()?;
         // Who goes on to tell of a namespace that is not there has us look for it once, not again
         // and again.
-        let told = match &list {
+        let aer_done = match &list {
             Some(page) if asked => ChangedNamespaces::new(page.bytes()),
             _ => ChangedNamespaces::default(),
         };
-        namespace::find(self, &admin, inventory, told)
+        namespace::find(self, &admin, scan_context, aer_done)
     }
 
     /// Brings the disks' hardware queues in line with ours. Requests that were on more of them
-    /// than there are now share what there is until they end: see [`Session::place`].
+    /// than there are now share what there is until they end: see [`Association::place`].
     ///
-    /// [`Session::place`]: super::session::Session::place
-    fn set_queues(&self, tag_set: &TagSet<Io>, wanted: QueueCounts) -> Result<(), Failure> {
+    /// [`Association::place`]: super::session::Association::place
+    fn set_queues(&self, tag_set: &TagSet<Io>, wanted: QueueCounts) -> Result<(), CtrlError> {
         let before = tag_set.queues();
-        let fail = |error| Failure::kernel(ErrorStage::Queues, error, "hardware queues");
+        let fail = |error| CtrlError::kernel(ErrorStage::Queues, error, "hardware queues");
         let now = tag_set.set_queues(wanted).map_err(fail)?;
         self.log(format_args!("the disks had {before}, and have {now}"));
         Ok(())

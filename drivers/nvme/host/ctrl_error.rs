@@ -3,7 +3,7 @@
 //! Why a controller failed: the stage, the codes, and a sentence for a person.
 
 use crate::{
-    alarm::Trouble,
+    error_notifier::ConnError,
     netlink::uapi::ErrorStage,
     queue::CommandError, //
 };
@@ -24,7 +24,7 @@ const MESSAGE: usize = 255;
 
 /// A failure, as it is shown to user space.
 #[derive(Clone)]
-pub(crate) struct Failure {
+pub(crate) struct CtrlError {
     pub(crate) stage: ErrorStage,
     pub(crate) error: Error,
     pub(crate) qid: Option<u16>,
@@ -38,7 +38,7 @@ pub(crate) struct Failure {
     message: Option<Arc<Message<MESSAGE>>>,
 }
 
-impl Failure {
+impl CtrlError {
     /// A failure of `stage` with an error number and a message.
     pub(crate) fn new(stage: ErrorStage, error: Error, message: fmt::Arguments<'_>) -> Self {
         Self {
@@ -217,7 +217,7 @@ impl Failure {
                     format_args!("{what}: no response from the target in {limit}"),
                 )
             }
-            CommandError::Trouble(trouble) => Self {
+            CommandError::ConnError(trouble) => Self {
                 stage,
                 ..Self::from(trouble)
             },
@@ -255,10 +255,10 @@ impl Failure {
     }
 }
 
-impl From<Trouble> for Failure {
-    fn from(trouble: Trouble) -> Self {
+impl From<ConnError> for CtrlError {
+    fn from(trouble: ConnError) -> Self {
         match trouble {
-            Trouble::WorkRequest { qid, what, failure } => {
+            ConnError::WorkRequest { qid, what, failure } => {
                 let message = failure.message();
                 Self::new(
                     ErrorStage::Transport,
@@ -267,15 +267,15 @@ impl From<Trouble> for Failure {
                 )
                 .on_queue(qid)
             }
-            Trouble::Post { qid, what, error } => {
+            ConnError::Post { qid, what, error } => {
                 Self::kernel(ErrorStage::Transport, error, what).on_queue(qid)
             }
-            Trouble::ShortResponse { qid, length } => Self::target(
+            ConnError::ShortResponse { qid, length } => Self::target(
                 ErrorStage::Io,
                 format_args!("the target sent a response of {length} bytes on queue {qid}"),
             )
             .on_queue(qid),
-            Trouble::UnknownCommand { qid, command_id } => Self::target(
+            ConnError::UnknownCommand { qid, command_id } => Self::target(
                 ErrorStage::Io,
                 format_args!(
                     "the target answered command {command_id:#06x} on queue {qid}, \
@@ -283,7 +283,7 @@ impl From<Trouble> for Failure {
                 ),
             )
             .on_queue(qid),
-            Trouble::Protocol {
+            ConnError::Protocol {
                 qid,
                 command_id,
                 error,
@@ -292,25 +292,25 @@ impl From<Trouble> for Failure {
                 format_args!("command {command_id:#06x} on queue {qid}: {error}"),
             )
             .on_queue(qid),
-            Trouble::Timeout { qid, tag } => Self::new(
+            ConnError::Timeout { qid, tag } => Self::new(
                 ErrorStage::Io,
                 ETIMEDOUT,
                 format_args!("command {tag} on queue {qid} was not answered in time"),
             )
             .on_queue(qid),
-            Trouble::Stopped { qid } => Self::new(
+            ConnError::Stopped { qid } => Self::new(
                 ErrorStage::Transport,
                 errno::ENOLINK,
                 format_args!("connection of queue {qid} lost: stopped by the RDMA device"),
             )
             .on_queue(qid),
-            Trouble::Fault { qid, fault } => Self::new(
+            ConnError::Fault { qid, fault } => Self::new(
                 ErrorStage::Transport,
                 errno::ENOLINK,
                 format_args!("connection of queue {qid} lost: {fault}"),
             )
             .on_queue(qid),
-            Trouble::Lost { qid, cause } => {
+            ConnError::Lost { qid, cause } => {
                 let why = match cause {
                     cm::Lost::Disconnected => "the target disconnected",
                     cm::Lost::AddressChanged => "the address of the path changed",
@@ -324,7 +324,7 @@ impl From<Trouble> for Failure {
                 )
                 .on_queue(qid)
             }
-            Trouble::DeviceRemoved => Self::new(
+            ConnError::DeviceRemoved => Self::new(
                 ErrorStage::Removal,
                 ENODEV,
                 format_args!("the RDMA device was removed"),

@@ -3,25 +3,25 @@
 //! The life of a controller, in its own thread.
 
 use super::{
-    errand::Errand,
-    session::{
-        Fate,
-        Line,
-        Session, //
+    aen::AenHandler,
+    association::{
+        Association, //
+        InflightPolicy,
+        KeepAliveQueue,
     },
+    scan_guard::ScanGuard,
+    scan_work::ScanWork,
     setup,
-    turn::Turn,
-    watch::Watch,
     Admin,
     Controller,
     Sender,
     IDLE, //
 };
 use crate::{
-    failure::Failure,
+    ctrl_error::CtrlError,
     namespace::{
         self,
-        Found, //
+        ScanResult, //
     },
     netlink::uapi::ErrorStage, //
 };
@@ -61,19 +61,19 @@ const POLL: Msecs = Msecs::new(10);
 const RETRY: Msecs = Msecs::from_secs(1);
 
 /// What somebody wants of a controller that is live.
-enum Wish<'a> {
+enum LiveExit<'a> {
     /// For which it is our turn.
-    Removal(Turn<'a>),
+    Removal(ScanGuard<'a>),
     Reset,
 }
 
 /// When the disks are brought in line again with what there is, as something of it is missing.
-struct Again {
+struct RescanTimer {
     looks: Looks,
     next: Deadline,
 }
 
-impl Again {
+impl RescanTimer {
     fn new() -> Self {
         Self {
             looks: Looks::default(),
@@ -83,7 +83,7 @@ impl Again {
 
     /// Takes note of how an errand ended; another attempt at the hardware queues is for the next
     /// connection.
-    fn note(&mut self, done: &Result<(), Failure>, controller: &Controller) {
+    fn note(&mut self, done: &Result<(), CtrlError>, controller: &Controller) {
         let outcome = match done {
             Err(failure) if failure.stage == ErrorStage::Queues => return,
             Err(failure) if failure.is_final() => Outcome::Lasting,
@@ -104,27 +104,27 @@ impl Controller {
     /// From connecting to when nothing is left of it but references. Sleeps.
     pub(crate) fn run(this: &Arc<Self>) {
         // Users with commands of their own find the first disks made.
-        let turn = this.own_turn();
+        let guard = this.lock_scan();
         this.enter(State::Connecting, None);
         match setup::connect(this) {
             // From here on I/O may wait for this thread, also that by which memory is made free.
-            Ok(session) => memory::without_io(|| this.connected(session, turn)),
+            Ok(association) => memory::without_io(|| this.connected(association, guard)),
             Err(failure) => this.fail(&failure),
         }
         this.enter(State::Deleting, None);
-        let inventory = this.inventory.lock().take();
-        drop(inventory);
-        this.leave_sysfs();
-        this.host.retire(this);
+        let scan_context = this.scan_context.lock().take();
+        drop(scan_context);
+        this.remove_device();
+        this.host.remove(this);
     }
 
     /// The queues are ready: the disks are next.
-    fn connected(self: &Arc<Self>, session: KBox<Session>, turn: Turn<'_>) {
-        *self.inventory.lock() = Some(session.inventory.clone());
-        match self.make_disks(&session, turn) {
-            Ok(()) => self.live(session),
+    fn connected(self: &Arc<Self>, association: KBox<Association>, guard: ScanGuard<'_>) {
+        *self.scan_context.lock() = Some(association.scan_context.clone());
+        match self.make_disks(&association, guard) {
+            Ok(()) => self.live(association),
             Err(failure) => {
-                session.tear_down(Fate::Fail);
+                association.tear_down(InflightPolicy::Fail);
                 // Nothing is left on it, and its removal need not wait for disks.
                 self.release_device();
                 self.end_disks();
@@ -134,56 +134,60 @@ impl Controller {
     }
 
     /// Shows the controller in sysfs, and has its first disks made.
-    fn make_disks(self: &Arc<Self>, session: &Session, turn: Turn<'_>) -> Result<(), Failure> {
-        self.enter_sysfs()?;
-        let inventory = &*session.inventory;
+    fn make_disks(
+        self: &Arc<Self>,
+        association: &Association,
+        guard: ScanGuard<'_>,
+    ) -> Result<(), CtrlError> {
+        self.add_device()?;
+        let scan_context = &*association.scan_context;
         let admin = Admin {
-            sender: Sender::Thread(&session.admin),
+            sender: Sender::Thread(&association.admin),
             controller: self,
-            deadline: inventory.deadline,
+            deadline: scan_context.deadline,
         };
-        let found = namespace::find(self, &admin, inventory, ChangedNamespaces::default())?;
-        self.start_errand(turn, Errand::Follow(found));
-        self.serve_until(session, inventory.deadline, || {
+        let found = namespace::find(self, &admin, scan_context, ChangedNamespaces::default())?;
+        self.start_scan_work(guard, ScanWork::Follow(found));
+        self.serve_until(association, scan_context.deadline, || {
             let stage = ErrorStage::Namespaces;
             if self.is_deleting() {
-                return ControlFlow::Break(Err(Failure::cancelled(stage)));
+                return ControlFlow::Break(Err(CtrlError::cancelled(stage)));
             }
-            if inventory.deadline.left() == Msecs::new(0) {
-                let limit = inventory.deadline.span().get();
-                return ControlFlow::Break(Err(Failure::new(
+            if scan_context.deadline.left() == Msecs::new(0) {
+                let limit = scan_context.deadline.span().get();
+                return ControlFlow::Break(Err(CtrlError::new(
                     stage,
                     ETIMEDOUT,
                     format_args!("the disks could not be read within {limit} ms"),
                 )));
             }
-            match self.take_errand() {
+            match self.take_scan_result() {
                 Some(done) => ControlFlow::Break(done),
-                None => ControlFlow::Continue(inventory.deadline),
+                None => ControlFlow::Continue(scan_context.deadline),
             }
         })?
     }
 
     /// From the first moment of being connected to removal.
-    fn live(self: &Arc<Self>, mut session: KBox<Session>) {
-        let first = session.inventory.clone();
-        let (mut found, mut watch) = (None, Watch::new());
+    fn live(self: &Arc<Self>, mut association: KBox<Association>) {
+        let first = association.scan_context.clone();
+        let (mut found, mut aer) = (None, AenHandler::new());
         loop {
-            *self.inventory.lock() = Some(session.inventory.clone());
+            *self.scan_context.lock() = Some(association.scan_context.clone());
             self.enter(State::Live, None);
             self.log(format_args!("connected to {}", self.options.subsystem()));
-            watch.begin(session.events);
-            let ended = match self.serve_disks(&session, &mut found, &mut watch) {
-                Ok(Wish::Removal(turn)) => return self.remove_live(session, turn),
-                Ok(Wish::Reset) => Ok(()),
+            aer.begin(association.events);
+            let ended = match self.serve_disks(&association, &mut found, &mut aer) {
+                Ok(LiveExit::Removal(guard)) => return self.remove_live(association, guard),
+                Ok(LiveExit::Reset) => Ok(()),
                 Err(failure) => Err(failure),
             };
-            let again = match ended {
-                Ok(()) => self.reset(session, &first),
-                Err(failure) => self.recover(session, &first, failure),
+            let rescan = match ended {
+                Ok(()) => self.reset(association, &first),
+                Err(failure) => self.recover(association, &first, failure),
             };
-            match again {
-                Some((again, now)) => (session, found) = (again, Some(now)),
+            match rescan {
+                Some((rescan, now)) => (association, found) = (rescan, Some(now)),
                 None => break,
             }
         }
@@ -195,108 +199,108 @@ impl Controller {
     /// Removes the disks of a connection that is gone.
     fn end_disks(&self) {
         // The I/O that its holder waits for has ended.
-        let turn = self.own_turn();
-        turn.remove_namespaces();
+        let guard = self.lock_scan();
+        guard.remove_namespaces();
     }
 
     /// Serves until something is wished for. Meanwhile the disks follow what the connection is
     /// now, what was `found` after connecting again, and what the target then tells.
     fn serve_disks<'a>(
         self: &'a Arc<Self>,
-        session: &Session,
-        found: &mut Option<Found>,
-        watch: &mut Watch,
-    ) -> Result<Wish<'a>, Failure> {
+        association: &Association,
+        found: &mut Option<ScanResult>,
+        aer: &mut AenHandler,
+    ) -> Result<LiveExit<'a>, CtrlError> {
         // What does not work once is not tried again before the next connection.
-        let mut queues = Some(session.queues());
-        let mut again = Again::new();
+        let mut queues = Some(association.queues());
+        let mut rescan = RescanTimer::new();
         if found.is_none() {
             // The first disks are made.
-            again.note(&Ok(()), self);
+            rescan.note(&Ok(()), self);
         }
-        self.serve(session, || {
-            if let Some(done) = self.take_errand() {
-                again.note(&done, self);
+        self.serve(association, || {
+            if let Some(done) = self.take_scan_result() {
+                rescan.note(&done, self);
                 if let Err(failure) = done {
                     self.warn(format_args!("{}", failure.message()));
                 }
                 // The disks may have other hardware queues now.
-                session.place();
+                association.map_hctxs();
             }
-            let queue = session.admin.queue_pair();
-            let next = watch.attend(self, queue, |event| self.act(event));
+            let queue = association.admin.queue_pair();
+            let next = aer.poll(self, queue, |event| self.act(event));
             if self.is_resetting() && !self.is_deleting() {
-                return ControlFlow::Break(Wish::Reset);
+                return ControlFlow::Break(LiveExit::Reset);
             }
-            let Some(turn) = self.turn_now() else {
+            let Some(guard) = self.try_lock_scan() else {
                 // Whoever has it wakes us when it is over.
                 return ControlFlow::Continue(next);
             };
-            let tag_set = &session.tag_set;
+            let tag_set = &association.tag_set;
             if let Some(queues) = queues.take().filter(|n| *n != tag_set.queues()) {
-                self.start_errand(turn, Errand::SetQueues(tag_set.clone(), queues));
+                self.start_scan_work(guard, ScanWork::SetQueues(tag_set.clone(), queues));
             } else if let Some(found) = found.take() {
-                self.start_errand(turn, Errand::Follow(found));
+                self.start_scan_work(guard, ScanWork::Follow(found));
             } else if self.is_deleting() {
-                return ControlFlow::Break(Wish::Removal(turn));
-            } else if self.is_scan_due() || again.is_due() {
-                again.next = Deadline::NEVER;
-                self.start_errand(turn, Errand::Scan(session.inventory.clone()));
+                return ControlFlow::Break(LiveExit::Removal(guard));
+            } else if self.is_scan_due() || rescan.is_due() {
+                rescan.next = Deadline::NEVER;
+                self.start_scan_work(guard, ScanWork::Scan(association.scan_context.clone()));
             }
-            ControlFlow::Continue(next.min(again.next))
+            ControlFlow::Continue(next.min(rescan.next))
         })
     }
 
     /// Removes a controller whose connection works: its disks write back what
     /// they hold, and the target is told.
-    fn remove_live(self: &Arc<Self>, session: KBox<Session>, turn: Turn<'_>) {
+    fn remove_live(self: &Arc<Self>, association: KBox<Association>, guard: ScanGuard<'_>) {
         self.enter(State::Deleting, None);
         self.removing.store(true, ordering::Relaxed);
-        self.start_errand(turn, Errand::DeleteDisks);
+        self.start_scan_work(guard, ScanWork::DeleteDisks);
         let mut retry = Deadline::after(RETRY);
-        let disks = self.serve(&*session, || {
-            if let Some(done) = self.take_errand() {
+        let disks = self.serve(&*association, || {
+            if let Some(done) = self.take_scan_result() {
                 return ControlFlow::Break(done);
             }
             if retry.left() == Msecs::new(0) {
-                session.tag_set.kick_requeued();
+                association.tag_set.kick_requeued();
                 retry = Deadline::after(RETRY);
             }
             ControlFlow::Continue(retry)
         });
         match disks {
-            Ok(_) => session.shut_down(self),
+            Ok(_) => association.shut_down(self),
             Err(failure) => self.warn(format_args!("{}", failure.message())),
         }
-        session.tear_down(Fate::Fail);
+        association.tear_down(InflightPolicy::Fail);
         // Nothing is left on it, and its removal need not wait for disks.
         self.release_device();
         // After the errand, whose I/O was ended.
-        drop(self.own_turn());
+        drop(self.lock_scan());
     }
 
     /// Keeps a connection alive until `over` breaks, or trouble comes. `over` is asked
     /// whenever the thread is woken, and at the moment that it says.
     pub(super) fn serve<R>(
         &self,
-        line: &impl Line,
+        line: &impl KeepAliveQueue,
         over: impl FnMut() -> ControlFlow<R, Deadline>,
-    ) -> Result<R, Failure> {
+    ) -> Result<R, CtrlError> {
         self.serve_until(line, Deadline::NEVER, over)
     }
 
     /// The same where it is over by the `deadline`: so long an answer is waited for at most.
     fn serve_until<R>(
         &self,
-        line: &impl Line,
+        line: &impl KeepAliveQueue,
         deadline: Deadline,
         mut over: impl FnMut() -> ControlFlow<R, Deadline>,
-    ) -> Result<R, Failure> {
+    ) -> Result<R, CtrlError> {
         let keep_alive = KeepAlive::new(self.options.keep_alive_ms(), line.traffic_keeps_alive());
         let period = keep_alive.map_or(IDLE, |k| Msecs::new(k.period_ms()));
-        let mut next = Deadline::after(period).min(self.next_sign_of_life());
+        let mut next = Deadline::after(period).min(self.next_keep_alive());
         loop {
-            if let Some(trouble) = self.alarm.trouble() {
+            if let Some(trouble) = self.notifier.error() {
                 return Err(trouble.into());
             }
             let moment = match over() {
@@ -307,7 +311,7 @@ impl Controller {
             if left > Msecs::new(0) {
                 let limit = left.min(moment.left());
                 // Who has the turn waits for requests, also of who does not poll.
-                let polls = self.is_turn_taken() && line.poll();
+                let polls = self.is_scan_locked() && line.poll();
                 self.wait(if polls { limit.min(POLL) } else { limit });
                 continue;
             }
@@ -322,7 +326,7 @@ impl Controller {
     }
 
     /// The connection failed, for good.
-    pub(super) fn fail(&self, failure: &Failure) {
+    pub(super) fn fail(&self, failure: &CtrlError) {
         self.release_device();
         self.enter(State::Dead, Some(failure));
         let message = failure.message();
@@ -336,7 +340,7 @@ impl Controller {
     fn await_removal(&self) {
         while !self.is_deleting() {
             // Nobody needs to know any more how an errand ended, and others may have the turn.
-            let _ = self.take_errand();
+            let _ = self.take_scan_result();
             self.wait(IDLE);
         }
     }

@@ -14,14 +14,14 @@ use kernel::prelude::*;
 use rrdma::text::Message;
 
 /// A namespace that gets no disk.
-pub(crate) struct Refusal {
+pub(crate) struct NsRejection {
     pub(crate) nsid: u32,
     pub(crate) reason: Message<REASON_MAX_LEN>,
 }
 
 /// All of them, as they were found last; of very many a target can have not each is kept.
-pub(crate) struct Refusals {
-    kept: KVec<Refusal>,
+pub(crate) struct NsRejections {
+    kept: KVec<NsRejection>,
     count: u32,
     /// There are namespaces besides that were not looked at.
     cut: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Refusals {
     pass: bool,
 }
 
-impl Refusals {
+impl NsRejections {
     /// None.
     pub(crate) const fn new() -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Refusals {
     }
 
     /// Those that are kept.
-    pub(crate) fn kept(&self) -> &[Refusal] {
+    pub(crate) fn kept(&self) -> &[NsRejection] {
         &self.kept
     }
 
@@ -58,7 +58,7 @@ impl Refusals {
         }
         let reason = Message::new(reason);
         // Without memory it is one that is not kept.
-        let _ = self.kept.push(Refusal { nsid, reason }, GFP_KERNEL);
+        let _ = self.kept.push(NsRejection { nsid, reason }, GFP_KERNEL);
     }
 
     /// What keeps one of them from being a disk may pass by itself.
@@ -78,7 +78,7 @@ impl Refusals {
 
     /// Logs what was not so `before`.
     pub(crate) fn log_news(&self, before: &Self, controller: &Controller, most: usize) {
-        for Refusal { nsid, reason } in &self.kept {
+        for NsRejection { nsid, reason } in &self.kept {
             if !before.has(*nsid, reason) {
                 controller.warn(format_args!("namespace {nsid} has no disk: {reason}"));
             }

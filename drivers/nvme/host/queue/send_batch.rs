@@ -12,15 +12,15 @@
 use super::{
     capsule::{
         Capsule,
-        Cargo, //
+        Payload, //
     },
-    Plan,
+    PostErrorFn, //
     Queue,
-    Refuse, //
+    QueueConfig,
 };
 use crate::{
     io::Io,
-    stats::Travel, //
+    stats::DataMode, //
 };
 use kernel::prelude::*;
 use rrdma::{
@@ -48,18 +48,18 @@ type Waiting = Batch<Queue, Capsule<Carrier<Io>>>;
 
 /// The commands of a queue that wait to be sent.
 #[pin_data]
-pub(super) struct Gathering {
+pub(super) struct SendBatch {
     #[pin]
     waiting: IrqLock<Waiting>,
     /// Whether there are any. Who adds one sends it later, or somebody else does before.
     any: Flag,
 }
 
-impl Gathering {
+impl SendBatch {
     /// May sleep.
-    pub(super) fn new(plan: &Plan) -> impl PinInit<Self, Error> {
-        let commands = usize::from(plan.requests.min(COMMANDS));
-        let pieces = plan.inline.segments().saturating_add(1);
+    pub(super) fn new(config: &QueueConfig) -> impl PinInit<Self, Error> {
+        let commands = usize::from(config.requests.min(COMMANDS));
+        let pieces = config.inline.segments().saturating_add(1);
         let room = BatchRoom {
             operations: commands,
             // A registration and a send.
@@ -69,7 +69,7 @@ impl Gathering {
         try_pin_init!(Self {
             waiting <- {
                 let waiting = Batch::new(room)?;
-                new_irq_lock!(waiting, "rnvmf::Gathering")
+                new_irq_lock!(waiting, "rnvmf::SendBatch")
             },
             any: Flag::new(false),
         }? Error)
@@ -92,9 +92,9 @@ impl Gathering {
         &self,
         queue: &QueuePair<Queue>,
         mut capsule: Operation<Capsule<Carrier<Io>>>,
-        travel: Travel,
+        data_mode: DataMode,
         last: bool,
-        refuse: Refuse,
+        refuse: PostErrorFn,
     ) -> Result<(), Unposted<Capsule<Carrier<Io>>>> {
         let mut waiting = self.waiting.lock();
         if waiting.is_full() {
@@ -102,7 +102,7 @@ impl Gathering {
         }
         capsule.begins_call = waiting.is_empty();
         let added = waiting.push(queue, capsule, |capsule, chain| {
-            capsule.chain(travel, chain)
+            capsule.chain(data_mode, chain)
         });
         if last {
             post(queue, &mut waiting, refuse);
@@ -112,7 +112,7 @@ impl Gathering {
     }
 
     /// Sends what waits. Any context.
-    pub(super) fn send(&self, queue: &QueuePair<Queue>, refuse: Refuse) {
+    pub(super) fn send(&self, queue: &QueuePair<Queue>, refuse: PostErrorFn) {
         let mut waiting = self.waiting.lock();
         post(queue, &mut waiting, refuse);
         self.any.set(false);
@@ -129,7 +129,7 @@ impl Gathering {
     }
 }
 
-fn post(queue: &QueuePair<Queue>, waiting: &mut Waiting, refuse: Refuse) {
+fn post(queue: &QueuePair<Queue>, waiting: &mut Waiting, refuse: PostErrorFn) {
     let Err(error) = waiting.post(queue) else {
         return;
     };

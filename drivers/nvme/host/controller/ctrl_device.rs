@@ -31,23 +31,23 @@ const MOST: usize = 8;
 
 /// A controller in sysfs.
 #[pin_data]
-pub(crate) struct Presence {
+pub(crate) struct CtrlDevice {
     name: Name,
     /// Wakes the controller's thread.
     wake: Arc<TimedCompletion>,
     #[pin]
-    news: Mutex<News>,
+    queue: Mutex<UeventQueue>,
     #[pin]
-    work: Work<Presence>,
+    work: Work<CtrlDevice>,
 }
 
 impl_has_work! {
-    impl HasWork<Self> for Presence { self.work }
+    impl HasWork<Self> for CtrlDevice { self.work }
 }
 
 /// What is told, and of what.
-struct News {
-    /// Until it [leaves](Presence::leave).
+struct UeventQueue {
+    /// Until it [leaves](CtrlDevice::leave).
     device: Option<Arc<Device>>,
     /// The state that came last.
     latest: State,
@@ -55,7 +55,7 @@ struct News {
     due: KVec<State>,
 }
 
-impl Presence {
+impl CtrlDevice {
     /// That of a controller which is in this state, as who looks at the device sees. May sleep.
     pub(super) fn new(
         name: Name,
@@ -63,7 +63,7 @@ impl Presence {
         device: Arc<Device>,
         state: State,
     ) -> Result<Arc<Self>> {
-        let news = News {
+        let queue = UeventQueue {
             device: Some(device),
             latest: state,
             due: KVec::with_capacity(MOST, GFP_KERNEL)?,
@@ -72,8 +72,8 @@ impl Presence {
             pin_init!(Self {
                 name,
                 wake,
-                news <- new_mutex!(news, "rnvmf::Presence::news"),
-                work <- new_work!("rnvmf::Presence::work"),
+                queue <- new_mutex!(queue, "rnvmf::CtrlDevice::queue"),
+                work <- new_work!("rnvmf::CtrlDevice::work"),
             }),
             GFP_KERNEL,
         )
@@ -81,19 +81,19 @@ impl Presence {
 
     /// The device, to which the controller's disks belong. May sleep.
     pub(super) fn device(&self) -> Option<Arc<Device>> {
-        self.news.lock().device.clone()
+        self.queue.lock().device.clone()
     }
 
     /// Takes note of a state; whether the work item is to tell it. Of more states than can wait
     /// the latest is told. May sleep.
     pub(super) fn note(&self, state: State) -> bool {
-        let mut news = self.news.lock();
-        if news.latest == state {
+        let mut queue = self.queue.lock();
+        if queue.latest == state {
             return false;
         }
-        news.latest = state;
-        if news.due.push_within_capacity(state).is_err() {
-            if let Some(last) = news.due.last_mut() {
+        queue.latest = state;
+        if queue.due.push_within_capacity(state).is_err() {
+            if let Some(last) = queue.due.last_mut() {
                 *last = state;
             }
         }
@@ -104,11 +104,11 @@ impl Presence {
     /// was. Sleeps.
     pub(super) fn leave(&self) -> bool {
         let device = {
-            let mut news = self.news.lock();
-            if !news.due.is_empty() {
+            let mut queue = self.queue.lock();
+            if !queue.due.is_empty() {
                 return false;
             }
-            news.device.take()
+            queue.device.take()
         };
         // Its readers are waited for without the lock.
         drop(device);
@@ -117,26 +117,26 @@ impl Presence {
 
     /// What is to be told now.
     fn next(&self) -> Option<(Arc<Device>, State)> {
-        let news = self.news.lock();
-        Some((news.device.clone()?, *news.due.first()?))
+        let queue = self.queue.lock();
+        Some((queue.device.clone()?, *queue.due.first()?))
     }
 }
 
-impl WorkItem for Presence {
+impl WorkItem for CtrlDevice {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
         while let Some((device, state)) = this.next() {
             let state = state.name();
-            let told = CString::try_from_fmt(fmt!("RNVMF_STATE={state}"))
+            let aer_done = CString::try_from_fmt(fmt!("RNVMF_STATE={state}"))
                 .and_then(|variable| device.tell_change(&variable));
-            if let Err(error) = told {
+            if let Err(error) = aer_done {
                 let errno = error.to_errno();
                 pr_warn!("{}: udev is not told: {} ({})\n", this.name, state, errno);
             }
             // Ours must not be the last reference when the thread takes the device out.
             drop(device);
-            let _ = this.news.lock().due.remove(0);
+            let _ = this.queue.lock().due.remove(0);
         }
         this.wake.complete();
     }

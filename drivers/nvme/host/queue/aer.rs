@@ -8,8 +8,8 @@
 
 use super::{
     CommandError,
-    Plan,
     Queue, //
+    QueueConfig,
 };
 use kernel::{
     prelude::*,
@@ -32,8 +32,8 @@ pub(crate) struct Event {
 
 impl Queue {
     /// The last tag: it comes after those of the guests.
-    pub(super) fn watch_tag(plan: &Plan) -> u16 {
-        plan.requests.saturating_add(1 + super::DESKS as u16)
+    pub(super) fn aer_tag(config: &QueueConfig) -> u16 {
+        config.requests.saturating_add(1 + super::DESKS as u16)
     }
 
     /// Asks to be told of the next event; the response is for [`take_event`](Self::take_event).
@@ -42,22 +42,22 @@ impl Queue {
     /// # Errors
     ///
     /// [`CommandError::Code`] if it could not be sent, or the one before was not answered.
-    pub(crate) fn ask_event(queue: &QueuePair<Self>) -> Result<(), CommandError> {
-        let watch = queue.context().watch.as_ref();
-        let watch = watch.ok_or(CommandError::Code(EINVAL))?;
-        match watch.submit(queue, Command::async_event_request(), None, 0) {
+    pub(crate) fn submit_aer(queue: &QueuePair<Self>) -> Result<(), CommandError> {
+        let aer = queue.context().aer.as_ref();
+        let aer = aer.ok_or(CommandError::Code(EINVAL))?;
+        match aer.submit(queue, Command::async_event_request(), None, 0) {
             Ok(_) => Ok(()),
             Err((error, _)) => Err(CommandError::Code(error)),
         }
     }
 
     /// The response to the request has arrived. Any context.
-    pub(super) fn told(&self, completion: cqe::Completion) {
+    pub(super) fn aer_done(&self, completion: cqe::Completion) {
         *self.event.lock() = Some(Event {
             completion,
             moment: Instant::now(),
         });
-        self.alarm.nudge();
+        self.notifier.wake();
     }
 
     /// The response to the request, once. Any context.
