@@ -93,7 +93,7 @@ use kernel::{
 };
 use nvme_proto::{
     format::{identify, property::Version},
-    policy::{effects::IoPermissions, limits::split::Split, state::State},
+    policy::{ctrl_state::CtrlState, effects::IoPermissions, limits::queue_counts::IoQueueCounts},
 };
 use rrdma::{
     block::TagSet,
@@ -186,7 +186,7 @@ impl_has_work! {
 
 /// What others see of a controller.
 pub(crate) struct CtrlStatus {
-    pub(crate) state: State,
+    pub(crate) state: CtrlState,
     pub(crate) failure: Option<CtrlError>,
     pub(crate) info: Option<CtrlInfo>,
     /// How many namespaces have a disk.
@@ -223,7 +223,7 @@ impl Scans {
 pub(crate) struct CtrlInfo {
     pub(crate) device: device::Name,
     pub(crate) identity: Arc<identify::Controller>,
-    pub(crate) split: Split,
+    pub(crate) split: IoQueueCounts,
     pub(crate) queue_size: u16,
     pub(crate) max_sectors: u32,
     pub(crate) inline_size: u32,
@@ -241,7 +241,7 @@ pub(crate) struct ScanContext {
     pub(crate) max_segments: u16,
     params: IoQueueParams,
     /// The I/O queues that are asked for: the disks have a place for each.
-    requested_queues: Split,
+    requested_queues: IoQueueCounts,
     /// When connecting must be over.
     pub(crate) deadline: Deadline,
 }
@@ -278,7 +278,7 @@ impl Controller {
                 deleting: AtomicFlag::new(false),
                 removing: AtomicFlag::new(false),
                 status <- new_mutex!(CtrlStatus {
-                    state: State::New,
+                    state: CtrlState::New,
                     failure: None,
                     info: None,
                     namespaces: 0,
@@ -337,10 +337,10 @@ impl Controller {
     /// # Errors
     ///
     /// The state that the controller is in, if it is another one.
-    pub(crate) fn ask_reset(&self) -> Result<(), State> {
+    pub(crate) fn ask_reset(&self) -> Result<(), CtrlState> {
         self.while_live(|status| {
-            trace::controller_state(self.trace_id(), State::Live, State::Resetting, None);
-            status.state = State::Resetting;
+            trace::controller_state(self.trace_id(), CtrlState::Live, CtrlState::Resetting, None);
+            status.state = CtrlState::Resetting;
             status.failure = None;
         })?;
         self.wake.complete();
@@ -359,8 +359,10 @@ impl Controller {
         let mut status = self.status.lock();
         loop {
             match (status.state, &status.failure) {
-                (State::Live, _) => return Ok(()),
-                (State::Dead | State::Deleting, _) | (_, Some(_)) => return Err(errno::ENETRESET),
+                (CtrlState::Live, _) => return Ok(()),
+                (CtrlState::Dead | CtrlState::Deleting, _) | (_, Some(_)) => {
+                    return Err(errno::ENETRESET)
+                }
                 (_, None) => {}
             }
             if self.change.wait_interruptible(&mut status) {
@@ -376,16 +378,16 @@ impl Controller {
     /// # Errors
     ///
     /// As of [`ask_reset`](Self::ask_reset).
-    pub(crate) fn ask_scan(&self) -> Result<u32, State> {
+    pub(crate) fn ask_scan(&self) -> Result<u32, CtrlState> {
         self.number_scan(|status| status.failure = None)
     }
 
     /// The same when it is the target that asks: what failed before is still to be seen.
-    fn want_scan(&self) -> Result<u32, State> {
+    fn want_scan(&self) -> Result<u32, CtrlState> {
         self.number_scan(|_| ())
     }
 
-    fn number_scan(&self, prepare: impl FnOnce(&mut CtrlStatus)) -> Result<u32, State> {
+    fn number_scan(&self, prepare: impl FnOnce(&mut CtrlStatus)) -> Result<u32, CtrlState> {
         let number = self.while_live(|status| {
             prepare(status);
             status.scans.asked = status.scans.asked.wrapping_add(1);
@@ -396,11 +398,11 @@ impl Controller {
     }
 
     /// Does something at a moment when the controller is live, and is to stay so.
-    fn while_live<R>(&self, act: impl FnOnce(&mut CtrlStatus) -> R) -> Result<R, State> {
+    fn while_live<R>(&self, act: impl FnOnce(&mut CtrlStatus) -> R) -> Result<R, CtrlState> {
         let mut status = self.status.lock();
         match status.state {
-            State::Live if !self.is_deleting() => Ok(act(&mut status)),
-            State::Live => Err(State::Deleting),
+            CtrlState::Live if !self.is_deleting() => Ok(act(&mut status)),
+            CtrlState::Live => Err(CtrlState::Deleting),
             state => Err(state),
         }
     }
@@ -413,7 +415,7 @@ impl Controller {
 
     /// Whether a reset was asked for, if the controller was live.
     fn is_resetting(&self) -> bool {
-        self.status.lock().state == State::Resetting
+        self.status.lock().state == CtrlState::Resetting
     }
 
     /// What can be changed of it.
@@ -454,7 +456,7 @@ impl Controller {
 
     /// Enters `state`, and tells, unless it is in that state and there is no failure to tell
     /// of. A change that may not be is a removal that came first.
-    fn enter(&self, state: State, failure: Option<&CtrlError>) {
+    fn enter(&self, state: CtrlState, failure: Option<&CtrlError>) {
         {
             let mut status = self.status.lock();
             let may_be = match status.state == state {
@@ -478,7 +480,7 @@ impl Controller {
 
     /// Has udev told of a state that is another one than before, in the controller's thread: who
     /// uses sysfs must not have the last reference to the device.
-    fn queue_uevent(&self, state: State) {
+    fn queue_uevent(&self, state: CtrlState) {
         let ctrl_device = self.ctrl_device.lock().clone();
         if let Some(ctrl_device) = ctrl_device.filter(|ctrl_device| ctrl_device.note(state)) {
             self.host.queue_uevent(ctrl_device);

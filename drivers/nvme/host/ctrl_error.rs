@@ -12,7 +12,7 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-use nvme_proto::format::{connect::ConnectError, private_data::RejectReason, status::Status};
+use nvme_proto::format::{connect::ConnectError, private_data::CmStatus, status::Status};
 use rrdma::{
     errno,
     rdma::cm,
@@ -178,8 +178,8 @@ impl CtrlError {
         // which is no reason of NVMe's.
         let nvme = rejection
             .private_data()
-            .and_then(RejectReason::parse)
-            .filter(|reason| *reason != RejectReason::Unknown(0));
+            .and_then(CmStatus::parse)
+            .filter(|reason| *reason != CmStatus::Unknown(0));
         let mut failure = match nvme {
             Some(reason) => Self::new(stage, errno, format_args!("rejected by target: {reason}")),
             None if rejection.is_no_listener() => {
@@ -196,7 +196,7 @@ impl CtrlError {
             }
         };
         failure.reject_reason = u32::try_from(rejection.reason).ok();
-        failure.cm_status = nvme.map(RejectReason::to_wire);
+        failure.cm_status = nvme.map(CmStatus::to_wire);
         failure
     }
 

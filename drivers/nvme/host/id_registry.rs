@@ -6,7 +6,7 @@
 //! subsystem's data. So of two subsystems that have a namespace of the same identifier only one
 //! has a disk of it: that which had it first. Disks of one subsystem, by whatever controllers, are
 //! the same data; that one controller has no two of them is settled by
-//! [`nvme_proto::policy::duplicates`].
+//! [`nvme_proto::policy::duplicate_ids`].
 
 use crate::{
     controller::Controller,
@@ -108,6 +108,6 @@ fn holder(entries: &[IdEntry], controller: &Controller, wwid: &Wwid) -> Option<M
     let mut others = entries
         .iter()
         .filter(|one| one.controller.options.subsystem() != subsystem);
-    let other = others.find(|one| one.wwid.shares_one_with(wwid))?;
+    let other = others.find(|one| one.wwid.shares_id_with(wwid))?;
     Some(disk_name(other.controller.name.number(), other.wwid.nsid))
 }

@@ -38,12 +38,12 @@ use nvme_proto::{
             BlockRange,
             Command,
             Direction,
-            ReadWrite, //
+            RwFlags, //
         },
     },
     policy::{
         block_status::BlockStatus,
-        limits::split::Split,
+        limits::queue_counts::IoQueueCounts,
         retry::{
             Disposition,
             RetryPolicy, //
@@ -266,7 +266,7 @@ impl HctxQueue {
 }
 
 /// The hardware queues for these I/O queues, in their order.
-pub(crate) fn counts(split: Split) -> QueueCounts {
+pub(crate) fn counts(split: IoQueueCounts) -> QueueCounts {
     let (default, read) = match split.write() {
         0 => (split.io(), 0),
         write => (write, split.io()),
@@ -389,7 +389,7 @@ impl NsDisk {
             .bytes_mut()
             .try_into()
             .map_err(|_| Status::IoError)?;
-        let ranges = request.ranges().map(|range| dsm::Range {
+        let ranges = request.ranges().map(|range| dsm::DsmRange {
             start: self.block(range.sector),
             count: u32::try_from(self.block(range.sectors.into())).unwrap_or(u32::MAX),
         });
@@ -439,8 +439,8 @@ impl NsDisk {
 }
 
 #[inline]
-fn hints(request: &Request<Io>) -> ReadWrite {
-    ReadWrite {
+fn hints(request: &Request<Io>) -> RwFlags {
+    RwFlags {
         force_unit_access: request.is_fua(),
         limited_retry: request.no_retry(),
         prefetch: false,

@@ -43,20 +43,20 @@ use nvme_proto::{
         sqe::Identify,
     },
     policy::{
-        duplicates::{
+        duplicate_ids::{
             self,
-            Claim, //
+            IdCheck, //
         },
         limits::block::{
             BlockLimits,
             ControllerInputs,
             NamespaceInputs,
-            Refusal, //
+            UnsupportedNamespace, //
         },
         revalidate::{
             self,
-            Fate,
-            Seen, //
+            NsAttributes, //
+            Revalidation,
         },
     },
 };
@@ -103,12 +103,12 @@ impl Namespace {
     }
 
     /// What becomes of its disk by what the target says of it now.
-    fn fate(&self, scanned: Option<&ScannedNs>) -> Fate {
-        let before = Seen {
+    fn fate(&self, scanned: Option<&ScannedNs>) -> Revalidation {
+        let before = NsAttributes {
             wwid: &self.disk.data().wwid,
             limits: &self.limits,
         };
-        Fate::of(before, scanned.map(ScannedNs::seen))
+        Revalidation::of(before, scanned.map(ScannedNs::seen))
     }
 
     /// The disk, for who has the controller's disks locked, or the turn to change them.
@@ -285,8 +285,8 @@ struct IdentifyFailed {
 }
 
 impl ScannedNs {
-    fn seen(&self) -> Seen<'_> {
-        Seen {
+    fn seen(&self) -> NsAttributes<'_> {
+        NsAttributes {
             wwid: &self.wwid,
             limits: &self.limits,
         }
@@ -415,9 +415,11 @@ impl Scanner<'_> {
         let mut claims = self
             .claims()
             .map_err(|error| CtrlError::kernel(ErrorStage::Namespaces, error, "disk"))?;
-        duplicates::settle(&mut claims);
+        duplicate_ids::check_duplicate_ids(&mut claims);
         // Those of what was found come first, in its order.
-        let mut verdicts = claims.iter().map(|claim| (claim.nsid, claim.other()));
+        let mut verdicts = claims
+            .iter()
+            .map(|claim| (claim.nsid, claim.duplicate_of()));
         let rejections = &mut self.rejections;
         self.found.list.retain(|_| match verdicts.next() {
             Some((nsid, Some(other))) => {
@@ -433,7 +435,7 @@ impl Scanner<'_> {
     }
 
     /// What those say they are that were found, and then what those were that cannot tell now.
-    fn claims(&self) -> Result<KVec<Claim>> {
+    fn claims(&self) -> Result<KVec<IdCheck>> {
         let ScanResult { list, failed, .. } = &self.found;
         let room = list.len().saturating_add(failed.len());
         let mut claims = KVec::with_capacity(room, GFP_KERNEL)?;
@@ -441,12 +443,12 @@ impl Scanner<'_> {
             let disk = |nsid| namespaces.iter().find(|namespace| namespace.nsid == nsid);
             for ScannedNs { wwid, .. } in list {
                 let is_same = |namespace: &Namespace| *namespace.ids() == wwid.ids;
-                let claim = Claim::new(wwid.nsid, wwid.ids, disk(wwid.nsid).is_some_and(is_same));
+                let claim = IdCheck::new(wwid.nsid, wwid.ids, disk(wwid.nsid).is_some_and(is_same));
                 claims.push(claim, GFP_KERNEL)?;
             }
             for IdentifyFailed { nsid, .. } in failed {
                 if let Some(namespace) = disk(*nsid) {
-                    claims.push(Claim::new(*nsid, *namespace.ids(), true), GFP_KERNEL)?;
+                    claims.push(IdCheck::new(*nsid, *namespace.ids(), true), GFP_KERNEL)?;
                 }
             }
             Ok(())
@@ -528,11 +530,13 @@ impl ScanResult {
     /// that should have another size is changed once it is there, by whoever follows this then.
     fn compare(&self, controller: &Controller, pending: &PendingDisk) {
         let nsid = pending.wwid.nsid;
-        let before = Seen {
+        let before = NsAttributes {
             wwid: &pending.wwid,
             limits: &pending.limits,
         };
-        if let Fate::Lost(why) = Fate::of(before, self.scanned(nsid).map(ScannedNs::seen)) {
+        if let Revalidation::Remove(why) =
+            Revalidation::of(before, self.scanned(nsid).map(ScannedNs::seen))
+        {
             pending.gone.set(true);
             controller.log(format_args!("namespace {nsid} {why}: its disk is not made"));
         }
@@ -541,7 +545,7 @@ impl ScanResult {
     /// One that is lost stays so.
     fn lose_disk(&self, controller: &Controller, namespace: &Namespace) {
         let nsid = namespace.nsid;
-        if let Fate::Lost(why) = namespace.fate(self.scanned(nsid)) {
+        if let Revalidation::Remove(why) = namespace.fate(self.scanned(nsid)) {
             if !namespace.is_lost() {
                 controller.warn(format_args!("namespace {nsid} {why}: its disk goes"));
             }
@@ -577,7 +581,8 @@ impl ScanResult {
         let other = controller.with_namespaces_mut(|namespaces| -> Result<_, CtrlError> {
             namespaces.follow(self.scan_one)?;
             let mut namespaces = namespaces.iter();
-            let changed = |n: &&Namespace| n.nsid == nsid && n.fate(Some(scanned)) == Fate::Changed;
+            let changed =
+                |n: &&Namespace| n.nsid == nsid && n.fate(Some(scanned)) == Revalidation::Update;
             Ok(namespaces.find(changed).map(|n| (n.disk(), n.limits)))
         })?;
         let Some((disk, before)) = other else {
@@ -624,7 +629,7 @@ impl ScanResult {
             namespaces.follow(self.scan_one)?;
             let namespace = namespaces.iter().find(|n| n.nsid == nsid);
             Ok(namespace.and_then(|namespace| {
-                let now = revalidate::abilities(&namespace.limits, &scanned.limits)?;
+                let now = revalidate::updated_limits(&namespace.limits, &scanned.limits)?;
                 Some((namespace.disk(), now))
             }))
         })?;
@@ -643,7 +648,7 @@ impl ScanResult {
             if let Some(namespace) = namespaces.find(|n| n.nsid == nsid) {
                 // Its size may be another one since.
                 let before = namespace.limits;
-                namespace.limits = revalidate::abilities(&before, &now).unwrap_or(before);
+                namespace.limits = revalidate::updated_limits(&before, &now).unwrap_or(before);
             }
         });
         controller.log(format_args!("namespace {nsid}: other limits of its disk"));
@@ -784,7 +789,7 @@ fn describe(
     scan_context: &ScanContext,
     nvm: &NvmController,
     nsid: u32,
-) -> Result<Result<ScannedNs, Refusal>, CtrlError> {
+) -> Result<Result<ScannedNs, UnsupportedNamespace>, CtrlError> {
     let target = |why: &dyn core::fmt::Display| {
         CtrlError::target(
             ErrorStage::Namespaces,
@@ -809,7 +814,7 @@ fn describe(
         }
     }
     let identity = &*scan_context.identity;
-    let limits = BlockLimits::agree(
+    let limits = BlockLimits::from_identify(
         &ControllerInputs {
             controller: identity,
             nvm: *nvm,

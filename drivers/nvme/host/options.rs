@@ -7,7 +7,7 @@ use kernel::{
     prelude::*,
     str::CString, //
 };
-use nvme_proto::{format::uuid::Uuid, policy::reconnect_policy::Limits};
+use nvme_proto::{format::uuid::Uuid, policy::reconnect_policy::ReconnectLimits};
 use rrdma::{
     net::Namespace,
     rdma::cm::Address,
@@ -70,11 +70,11 @@ pub(crate) enum Limit {
 
 impl Settings {
     /// The same in milliseconds, to decide with.
-    pub(crate) fn limits(&self) -> Limits {
-        Limits {
-            longest_pause_ms: self.reconnect_delay.saturating_mul(1000),
-            give_up_ms: self.give_up.ms(),
-            fail_io_ms: self.fail_io.ms(),
+    pub(crate) fn limits(&self) -> ReconnectLimits {
+        ReconnectLimits {
+            max_reconnect_delay_ms: self.reconnect_delay.saturating_mul(1000),
+            ctrl_loss_tmo_ms: self.give_up.ms(),
+            fast_io_fail_tmo_ms: self.fail_io.ms(),
         }
     }
 }

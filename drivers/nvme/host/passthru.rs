@@ -30,10 +30,10 @@ use nvme_proto::{
             Status, //
         },
     },
-    policy::passthrough::{
-        Impossible,
-        Layout,
-        Opened,
+    policy::passthru::{
+        OpenMode,
+        PassthruError,
+        PassthruLayout,
         Permission,
         UserCommand, //
     },
@@ -79,21 +79,21 @@ fn read(call: &ioctl::Call) -> Result<UserCommand> {
     Ok(UserCommand::parse(&bytes))
 }
 
-fn tell(call: &ioctl::Call, layout: Layout, outcome: PassthruResult) -> Result<c_int> {
+fn tell(call: &ioctl::Call, layout: PassthruLayout, outcome: PassthruResult) -> Result<c_int> {
     let place = call.argument().wrapping_byte_add(layout.result_offset());
     let mut writer = UserSlice::new(place, layout.result_size()).writer();
     match layout {
-        Layout::Result32 => {
+        PassthruLayout::Result32 => {
             let low = (outcome.result & 0xffff_ffff) as u32;
             writer.write_slice(&low.to_ne_bytes())?;
         }
-        Layout::Result64 => writer.write_slice(&outcome.result.to_ne_bytes())?,
+        PassthruLayout::Result64 => writer.write_slice(&outcome.result.to_ne_bytes())?,
     }
     Ok(outcome.status.get().into())
 }
 
-fn allow(call: &ioctl::Call, opened: Opened, permission: Permission) -> Result {
-    match permission.is_given(opened) || call.by_administrator() {
+fn allow(call: &ioctl::Call, opened: OpenMode, permission: Permission) -> Result {
+    match permission.is_granted_to(opened) || call.by_administrator() {
         true => Ok(()),
         false => Err(EACCES),
     }
@@ -103,20 +103,20 @@ fn allow(call: &ioctl::Call, opened: Opened, permission: Permission) -> Result {
 /// sense.
 fn check(
     call: &ioctl::Call,
-    opened: Opened,
+    opened: OpenMode,
     permission: Permission,
-    command: Result<sqe::Command, Impossible>,
+    command: Result<sqe::Command, PassthruError>,
 ) -> Result<sqe::Command> {
-    if command != Err(Impossible::Invalid) {
+    if command != Err(PassthruError::Invalid) {
         allow(call, opened, permission)?;
     }
     command.map_err(impossible)
 }
 
-fn impossible(why: Impossible) -> Error {
+fn impossible(why: PassthruError) -> Error {
     match why {
-        Impossible::Invalid => EINVAL,
-        Impossible::NotSupported => rrdma::errno::EOPNOTSUPP,
+        PassthruError::Invalid => EINVAL,
+        PassthruError::NotSupported => rrdma::errno::EOPNOTSUPP,
     }
 }
 
@@ -138,7 +138,7 @@ fn patience(call: &ioctl::Call, user: &UserCommand) -> Option<Msecs> {
 }
 
 /// Sends a command to the controller.
-fn admin(call: &ioctl::Call, opened: Opened, controller: &Controller) -> Result<PassthruResult> {
+fn admin(call: &ioctl::Call, opened: OpenMode, controller: &Controller) -> Result<PassthruResult> {
     let user = read(call)?;
     let command = check(call, opened, user.admin_permission(), user.admin())?;
     let address = memory(&user)?;

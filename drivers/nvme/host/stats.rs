@@ -27,7 +27,7 @@ use kernel::{
     },
 };
 use nvme_proto::{
-    format::{cqe, sqe::Kind},
+    format::{cqe, sqe::IoOp},
     policy::latency::{
         self,
         BUCKETS, //
@@ -91,11 +91,11 @@ pub(crate) trait Numbers {
 #[repr(C, align(64))]
 pub(crate) struct QueueStats {
     /// Those that are over, by their kind. What can be had by adding is not counted by itself.
-    commands: [DataModeCounters; Kind::COUNT],
+    commands: [DataModeCounters; IoOp::COUNT],
     /// Those that were posted, and had no end but that of the queue.
     lost: DataModeCounters,
     /// Of commands that succeeded, by their kind.
-    bytes: [Counter; Kind::COUNT],
+    bytes: [Counter; IoOp::COUNT],
     errors: Counter,
     retries: Counter,
     remote_invalidations: Counter,
@@ -126,7 +126,7 @@ impl DataMode {
 /// What one command takes, until it is over.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct CommandStats {
-    kind: Kind,
+    kind: IoOp,
     /// Known when the data is mapped.
     pub(crate) data_mode: DataMode,
     bytes: u32,
@@ -137,7 +137,7 @@ pub(crate) struct CommandStats {
 impl CommandStats {
     /// A command that is about to be posted.
     #[inline]
-    pub(crate) fn new(stats: &QueueStats, kind: Kind, bytes: u32) -> Self {
+    pub(crate) fn new(stats: &QueueStats, kind: IoOp, bytes: u32) -> Self {
         Self {
             began: stats.is_timed().then(Instant::now),
             kind,
@@ -154,9 +154,9 @@ const fn ways() -> DataModeCounters {
 impl QueueStats {
     fn new(qid: u16, timed: bool) -> impl Init<Self> {
         init!(Self {
-            commands: [const { ways() }; Kind::COUNT],
+            commands: [const { ways() }; IoOp::COUNT],
             lost: ways(),
-            bytes: [const { Counter::new() }; Kind::COUNT],
+            bytes: [const { Counter::new() }; IoOp::COUNT],
             errors: Counter::new(),
             retries: Counter::new(),
             remote_invalidations: Counter::new(),
@@ -230,11 +230,11 @@ impl QueueStats {
 
     /// A command is over that was timed.
     #[cold]
-    fn took(&self, kind: Kind, began: Instant<Monotonic>) {
+    fn took(&self, kind: IoOp, began: Instant<Monotonic>) {
         let times = match kind {
-            Kind::Read => &self.reads,
-            Kind::Write => &self.writes,
-            Kind::Flush | Kind::Other => return,
+            IoOp::Read => &self.reads,
+            IoOp::Write => &self.writes,
+            IoOp::Flush | IoOp::Other => return,
         };
         let ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(0);
         if let Some(counter) = times.get(latency::bucket(ns)) {
@@ -258,13 +258,13 @@ impl QueueStats {
     }
 
     /// Commands of a kind that are over.
-    fn of_kind(&self, kind: Kind) -> u64 {
+    fn of_kind(&self, kind: IoOp) -> u64 {
         let ways = self.commands.get(kind as usize);
         ways.map_or(0, |ways| sum(ways.iter()))
     }
 
     /// The bytes of commands of a kind.
-    fn bytes(&self, kind: Kind) -> u64 {
+    fn bytes(&self, kind: IoOp) -> u64 {
         self.bytes.get(kind as usize).map_or(0, Counter::get)
     }
 
@@ -290,12 +290,12 @@ fn sum<'a>(counters: impl Iterator<Item = &'a Counter>) -> u64 {
 impl Numbers for QueueStats {
     fn count(&self, count: Count) -> u64 {
         match count {
-            Count::Reads => self.of_kind(Kind::Read),
-            Count::Writes => self.of_kind(Kind::Write),
-            Count::Flushes => self.of_kind(Kind::Flush),
-            Count::Others => self.of_kind(Kind::Other),
-            Count::ReadBytes => self.bytes(Kind::Read),
-            Count::WrittenBytes => self.bytes(Kind::Write),
+            Count::Reads => self.of_kind(IoOp::Read),
+            Count::Writes => self.of_kind(IoOp::Write),
+            Count::Flushes => self.of_kind(IoOp::Flush),
+            Count::Others => self.of_kind(IoOp::Other),
+            Count::ReadBytes => self.bytes(IoOp::Read),
+            Count::WrittenBytes => self.bytes(IoOp::Write),
             Count::Errors => self.errors.get(),
             Count::Retries => self.retries.get(),
             Count::InCapsule => self.by(DataMode::InCapsule),

@@ -18,7 +18,7 @@ use nvme_proto::{
             Status, //
         },
     },
-    policy::state::State,
+    policy::ctrl_state::CtrlState,
 };
 use rrdma::rdma::cm;
 
@@ -133,7 +133,12 @@ pub(crate) fn complete_command(ended: impl FnOnce() -> EndedCommand) {
 /// Traces that a controller goes from a state to another, and why if it is for a failure. Any
 /// context.
 #[inline(always)]
-pub(crate) fn controller_state(ctrl_id: i32, from: State, to: State, failure: Option<&CtrlError>) {
+pub(crate) fn controller_state(
+    ctrl_id: i32,
+    from: CtrlState,
+    to: CtrlState,
+    failure: Option<&CtrlError>,
+) {
     rnvmf_controller_state(|| bindings::rnvmf_trace_state {
         ctrl_id,
         error: failure.map_or(0, |failure| failure.error.to_errno()),

@@ -4,15 +4,15 @@
 
 pub mod backoff;
 pub mod block_status;
-pub mod duplicates;
+pub mod ctrl_state;
+pub mod duplicate_ids;
 pub mod effects;
 pub mod keep_alive;
 pub mod latency;
 pub mod limits;
-pub mod passthrough;
+pub mod passthru;
 pub mod reconnect_policy;
 pub mod request_state;
 pub mod rescan_backoff;
 pub mod retry;
 pub mod revalidate;
-pub mod state;

@@ -17,7 +17,7 @@ use core::num::NonZeroU16;
 use kernel::prelude::*;
 use nvme_proto::{
     format::{
-        async_event::Events,
+        async_event::AsyncEventConfig,
         property::{
             Capabilities,
             Configuration,
@@ -159,7 +159,7 @@ impl Admin<'_> {
     }
 
     /// Asks to be told of events; `false` if the controller refuses, which is no failure.
-    pub(super) fn enable_events(&self, events: Events) -> Result<bool, CtrlError> {
+    pub(super) fn enable_events(&self, events: AsyncEventConfig) -> Result<bool, CtrlError> {
         let command = Command::set_feature(Feature::AsyncEvents(events));
         let what = "asking for events";
         match self.command(ErrorStage::Enable, what, command, None) {
@@ -181,7 +181,7 @@ impl Admin<'_> {
         let block: &mut [u8; HostBehavior::SIZE] =
             buffer.bytes_mut().try_into().map_err(|_| fail(EINVAL))?;
         HostBehavior {
-            keeps_retry_delays: true,
+            advanced_retry: true,
         }
         .encode(block);
         let command = Command::set_feature(Feature::HostBehavior);

@@ -17,8 +17,8 @@ use kernel::time::{
 };
 use nvme_proto::format::{
     async_event::{
+        AenRateLimit, //
         AsyncEvent,
-        Pace, //
     },
     cqe,
 };
@@ -32,7 +32,7 @@ use rrdma::{
 
 /// How the target is listened to.
 pub(super) struct AenHandler {
-    pace: Pace,
+    pace: AenRateLimit,
     /// When it was asked for its next event; `None` if it is not.
     asked: Option<Instant<Monotonic>>,
     /// What it tells is heard no sooner.
@@ -43,7 +43,7 @@ impl AenHandler {
     /// Nothing is known of the target yet.
     pub(super) fn new() -> Self {
         Self {
-            pace: Pace::default(),
+            pace: AenRateLimit::default(),
             asked: None,
             next: Deadline::NEVER,
         }

@@ -37,7 +37,9 @@ use kernel::{
 };
 use nvme_proto::{
     format::property::Configuration,
-    policy::{keep_alive::KeepAlive, limits::split::Split, reconnect_policy::Earlier},
+    policy::{
+        keep_alive::KeepAlive, limits::queue_counts::IoQueueCounts, reconnect_policy::FlapHistory,
+    },
 };
 use rrdma::{
     block::{
@@ -63,7 +65,7 @@ pub(super) struct Association {
     pub(super) admin: Connected<Queue>,
     pub(super) io: KVec<Connected<Queue>>,
     /// What the I/O queues are for.
-    pub(super) split: Split,
+    pub(super) split: IoQueueCounts,
     pub(super) tag_set: Arc<TagSet<Io>>,
     /// What disks are made from that are found on it.
     pub(super) scan_context: Arc<ScanContext>,
@@ -76,17 +78,17 @@ pub(super) struct Association {
     /// How long the controller may take to shut down.
     pub(super) shutdown: Msecs,
     /// If it was made after a loss: what that was, and when I/O went on.
-    pub(super) after_loss: Option<(Earlier, Instant<Monotonic>)>,
+    pub(super) after_loss: Option<(FlapHistory, Instant<Monotonic>)>,
 }
 
 impl Association {
     /// What counts of earlier losses if the connection is lost now.
-    pub(super) fn earlier_losses(&self) -> Earlier {
+    pub(super) fn earlier_losses(&self) -> FlapHistory {
         let (earlier, since) = match self.after_loss {
             Some(after_loss) => after_loss,
-            None => return Earlier::default(),
+            None => return FlapHistory::default(),
         };
-        earlier.until_lost(milliseconds(since.elapsed()))
+        earlier.record_loss(milliseconds(since.elapsed()))
     }
 
     /// The admin queue, for one command or what `limit` allows.
@@ -124,7 +126,7 @@ impl Association {
         for (index, map_hctxs) in self.tag_set.data().places.iter().enumerate() {
             let index = u16::try_from(index).unwrap_or(u16::MAX);
             let polls = now.is_polled(index.into()) && then.is_polled(index.into());
-            let serving = self.io.get(usize::from(self.split.serving(index, polls)));
+            let serving = self.io.get(usize::from(self.split.map_hctx(index, polls)));
             if let Some(connection) = serving {
                 map_hctxs.put(connection.queue_pair());
             }

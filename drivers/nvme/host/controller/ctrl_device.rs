@@ -20,7 +20,7 @@ use kernel::{
         WorkItem, //
     },
 };
-use nvme_proto::policy::state::State;
+use nvme_proto::policy::ctrl_state::CtrlState;
 use rrdma::{
     sync::TimedCompletion,
     sysfs::Device, //
@@ -50,9 +50,9 @@ struct UeventQueue {
     /// Until it [leaves](CtrlDevice::leave).
     device: Option<Arc<Device>>,
     /// The state that came last.
-    latest: State,
+    latest: CtrlState,
     /// States to be told, the first of them at the moment.
-    due: KVec<State>,
+    due: KVec<CtrlState>,
 }
 
 impl CtrlDevice {
@@ -61,7 +61,7 @@ impl CtrlDevice {
         name: Name,
         wake: Arc<TimedCompletion>,
         device: Arc<Device>,
-        state: State,
+        state: CtrlState,
     ) -> Result<Arc<Self>> {
         let queue = UeventQueue {
             device: Some(device),
@@ -86,7 +86,7 @@ impl CtrlDevice {
 
     /// Takes note of a state; whether the work item is to tell it. Of more states than can wait
     /// the latest is told. May sleep.
-    pub(super) fn note(&self, state: State) -> bool {
+    pub(super) fn note(&self, state: CtrlState) -> bool {
         let mut queue = self.queue.lock();
         if queue.latest == state {
             return false;
@@ -116,7 +116,7 @@ impl CtrlDevice {
     }
 
     /// What is to be told now.
-    fn next(&self) -> Option<(Arc<Device>, State)> {
+    fn next(&self) -> Option<(Arc<Device>, CtrlState)> {
         let queue = self.queue.lock();
         Some((queue.device.clone()?, *queue.due.first()?))
     }

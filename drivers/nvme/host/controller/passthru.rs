@@ -37,11 +37,11 @@ use nvme_proto::{
         },
     },
     policy::{
+        ctrl_state::CtrlState,
         effects::{
-            Effects,
+            CommandEffects,
             IoPermissions, //
         },
-        state::State,
     },
 };
 use rrdma::{
@@ -69,7 +69,8 @@ impl Controller {
         limit: Msecs,
     ) -> Result<Reply, CommandError> {
         let scan_context = self.scan_context.lock().clone();
-        let (Some(scan_context), true) = (scan_context, Effects::may_have(command.opcode())) else {
+        let (Some(scan_context), true) = (scan_context, CommandEffects::may_have(command.opcode()))
+        else {
             return self.user_channel.execute(command, data, limit);
         };
         let admin = Admin {
@@ -82,7 +83,7 @@ impl Controller {
             ..admin
         };
         let effects = asked.effects(&scan_context, command.opcode(), limit)?;
-        let reply = match effects.alone {
+        let reply = match effects.exclusive {
             true => {
                 let reply = self.with_io_frozen(|| {
                     let namespace = command.namespace();
@@ -181,7 +182,7 @@ impl Controller {
             return;
         };
         let mut status = self.status.lock();
-        while status.state == State::Live && !status.scans.are_done_to(number) {
+        while status.state == CtrlState::Live && !status.scans.are_done_to(number) {
             if self.change.wait_interruptible(&mut status) {
                 return;
             }
@@ -197,10 +198,10 @@ impl Admin<'_> {
         scan_context: &ScanContext,
         opcode: u8,
         limit: Msecs,
-    ) -> Result<Effects, CommandError> {
+    ) -> Result<CommandEffects, CommandError> {
         match self.effects_log(ErrorStage::Io, &scan_context.identity) {
-            Ok(Some(log)) => Ok(Effects::of_admin(opcode, log.bytes())),
-            Ok(None) => Ok(Effects::of_admin(opcode, &[])),
+            Ok(Some(log)) => Ok(CommandEffects::of_admin(opcode, log.bytes())),
+            Ok(None) => Ok(CommandEffects::of_admin(opcode, &[])),
             Err(CtrlError { error, .. }) if error == errno::ECANCELED => {
                 Err(CommandError::Cancelled)
             }

@@ -38,12 +38,12 @@ use kernel::{
 use nvme_proto::{
     format::changed_namespaces::ChangedNamespaces,
     policy::{
+        ctrl_state::CtrlState,
         reconnect_policy::{
-            Action,
-            Earlier,
-            Moment, //
+            FlapHistory,
+            ReconnectAction,
+            ReconnectState, //
         },
-        state::State,
     },
 };
 use rrdma::{
@@ -60,7 +60,7 @@ pub(crate) struct ReconnectStatus {
     /// When the connection was lost.
     began: Instant<Monotonic>,
     /// What counts besides.
-    earlier: Earlier,
+    earlier: FlapHistory,
     /// Attempts so far, the one under way included.
     pub(crate) attempts: u32,
     /// When the next one begins, if none is under way.
@@ -70,7 +70,7 @@ pub(crate) struct ReconnectStatus {
 impl ReconnectStatus {
     /// For how long the connection is lost, in milliseconds.
     pub(crate) fn lasts_ms(&self) -> u32 {
-        milliseconds(self.began.elapsed()).saturating_add(self.earlier.lost_ms)
+        milliseconds(self.began.elapsed()).saturating_add(self.earlier.outage_ms)
     }
 }
 
@@ -96,7 +96,7 @@ impl Controller {
         before: &ScanContext,
         failure: CtrlError,
     ) -> Option<Reconnected> {
-        self.enter(State::Resetting, Some(&failure));
+        self.enter(CtrlState::Resetting, Some(&failure));
         if matches!(self.settings().give_up, Limit::After(0)) {
             association.tear_down(InflightPolicy::Fail);
             self.fail(&failure);
@@ -119,11 +119,11 @@ impl Controller {
     ) -> Option<Reconnected> {
         self.log(format_args!("reset"));
         // Who asked for it has told the others.
-        self.queue_uevent(State::Resetting);
+        self.queue_uevent(CtrlState::Resetting);
         before.tag_set.quiesce();
         association.disable(self);
         self.reset_connection();
-        self.enter(State::Connecting, None);
+        self.enter(CtrlState::Connecting, None);
         let deadline = Deadline::after(self.settings().connect_timeout);
         let again = match self.is_deleting() {
             true => Err(CtrlError::cancelled(ErrorStage::Connect)),
@@ -138,7 +138,7 @@ impl Controller {
             }
             self.warn(format_args!("reset: {}", failure.message()));
             self.note(&failure);
-            Reconnect::new(self, before, Earlier::default()).last(failure)
+            Reconnect::new(self, before, FlapHistory::default()).last(failure)
         });
         self.resume(before, again)
     }
@@ -210,7 +210,7 @@ impl Controller {
 
 impl<'a> Reconnect<'a> {
     /// One that begins now, with I/O held back, or goes on.
-    fn new(controller: &'a Controller, before: &'a ScanContext, earlier: Earlier) -> Self {
+    fn new(controller: &'a Controller, before: &'a ScanContext, earlier: FlapHistory) -> Self {
         Self {
             controller,
             before,
@@ -234,7 +234,7 @@ impl<'a> Reconnect<'a> {
             };
             self.now.attempts = self.now.attempts.saturating_add(1);
             self.show(None);
-            controller.enter(State::Connecting, None);
+            controller.enter(CtrlState::Connecting, None);
             let deadline = Deadline::after(controller.settings().connect_timeout).min(limit);
             match controller.attempt(self.before, deadline) {
                 Ok((mut association, found)) => {
@@ -265,20 +265,20 @@ impl<'a> Reconnect<'a> {
             let limits = self.controller.settings().limits();
             let since_loss_ms = self.now.lasts_ms();
             self.hold(limits.hold_io(since_loss_ms));
-            let now = Moment {
+            let now = ReconnectState {
                 since_loss_ms,
                 since_attempt_ms: milliseconds(began.elapsed()),
                 attempts: self.now.attempts,
                 random,
             };
             match limits.action(now) {
-                Action::GiveUp => return None,
-                Action::Attempt { within_ms } => {
+                ReconnectAction::GiveUp => return None,
+                ReconnectAction::Attempt { within_ms } => {
                     return Some(within_ms.map_or(Deadline::NEVER, |ms| {
                         Deadline::after(Msecs::new(ms)) //
                     }));
                 }
-                Action::Wait { ms, attempt_ms } => {
+                ReconnectAction::Wait { ms, attempt_ms } => {
                     self.show(Some(Deadline::after(Msecs::new(attempt_ms))));
                     self.controller.wait(Msecs::new(ms));
                 }
@@ -303,11 +303,11 @@ impl<'a> Reconnect<'a> {
     }
 
     /// What counts of it if the connection that was made does not hold.
-    fn over(&self) -> Earlier {
+    fn over(&self) -> FlapHistory {
         let ReconnectStatus {
             earlier, attempts, ..
         } = self.now;
-        earlier.until_connected(attempts, self.now.lasts_ms())
+        earlier.record_reconnect(attempts, self.now.lasts_ms())
     }
 
     /// Lets others see how it goes on.

@@ -34,11 +34,11 @@ use kernel::{
 };
 use nvme_proto::{
     format::{
-        async_event::Events,
+        async_event::AsyncEventConfig,
         connect::{
             ConnectData,
             ConnectError,
-            Connected as Granted, //
+            ConnectResponse, //
         },
         identify,
         nqn::Nqn,
@@ -63,7 +63,7 @@ use nvme_proto::{
                 SizeInputs,
                 ADMIN_ENTRIES, //
             },
-            split::Split,
+            queue_counts::IoQueueCounts,
             transfer::{
                 self,
                 InlineLimit, //
@@ -169,9 +169,9 @@ struct ConnectedQueues {
     events: bool,
     params: IoQueueParams,
     /// The I/O queues that were asked for: the most that there can ever be.
-    requested_queues: Split,
+    requested_queues: IoQueueCounts,
     /// What those are for that were granted.
-    split: Split,
+    split: IoQueueCounts,
 }
 
 /// Connects the controller: its queues are ready, and what there is to know of
@@ -223,7 +223,10 @@ pub(super) fn connect_watched(
     let mut setup = Setup::new(controller, deadline);
     let queue = setup.enable()?.admin;
     let identity = Setup::identity(&setup.admin(&queue))?;
-    if !setup.enable_aen(&queue, Events::of_discovery(identity.async_events))? {
+    if !setup.enable_aen(
+        &queue,
+        AsyncEventConfig::for_discovery(identity.async_events),
+    )? {
         return Err(CtrlError::new(
             ErrorStage::Enable,
             rrdma::errno::EOPNOTSUPP,
@@ -347,7 +350,7 @@ impl<'a> Setup<'a> {
             admin.keep_retry_delays()?;
         }
         // Before the namespaces are looked at: what changes after that is told.
-        let events = self.enable_aen(&queue, Events::from_supported(identity.async_events))?;
+        let events = self.enable_aen(&queue, AsyncEventConfig::for_io(identity.async_events))?;
         let mut params = self.agree(&queue, &identity, capabilities)?;
         if let Some(before) = before {
             if !params.covers(&before.params) {
@@ -358,7 +361,7 @@ impl<'a> Setup<'a> {
         }
         let requested_queues =
             before.map_or_else(|| self.requested_queues(), |before| before.requested_queues);
-        let split = requested_queues.of_granted(admin.request_queues(requested_queues.total())?);
+        let split = requested_queues.granted(admin.request_queues(requested_queues.total())?);
         let io = self.connect_io(&queue, split, &params, &identity)?;
         let queues = ConnectedQueues {
             admin: queue,
@@ -397,7 +400,7 @@ impl<'a> Setup<'a> {
     fn enable_aen(
         &self,
         queue: &Connected<Queue>,
-        events: Option<Events>,
+        events: Option<AsyncEventConfig>,
     ) -> Result<bool, CtrlError> {
         let tells = match events {
             Some(events) => self.admin(queue).enable_events(events)?,
@@ -412,9 +415,9 @@ impl<'a> Setup<'a> {
     }
 
     /// The I/O queues to ask for.
-    fn requested_queues(&self) -> Split {
+    fn requested_queues(&self) -> IoQueueCounts {
         let options = &self.controller.options;
-        Split::to_request(
+        IoQueueCounts::requested(
             rrdma::cpu::online(),
             options.io_queues,
             options.write_queues,
@@ -472,7 +475,7 @@ impl<'a> Setup<'a> {
         let prepared = self
             .prepare(addressed, config)
             .map_err(|error| self.interrupted(error))?;
-        let request = private_data::Request {
+        let request = private_data::CmRequest {
             queue_id: config.qid,
             receive_queue_size: config.size,
             send_queue_size: config.size.saturating_sub(1),
@@ -575,7 +578,7 @@ impl<'a> Setup<'a> {
         queue: &Connected<Queue>,
         sq_size: u16,
         controller_id: u16,
-    ) -> Result<Granted, CtrlError> {
+    ) -> Result<ConnectResponse, CtrlError> {
         let stage = ErrorStage::FabricsConnect;
         let options = &self.controller.options;
         let qid = queue.queue_pair().context().qid();
@@ -598,7 +601,7 @@ impl<'a> Setup<'a> {
             let subsystem = options.subsystem();
             return Err(CtrlError::from_connect(error, status, subsystem).on_queue(qid));
         }
-        let granted = Granted::from_result(result);
+        let granted = ConnectResponse::from_result(result);
         if granted.authentication_required {
             return Err(CtrlError::target(
                 stage,
@@ -660,7 +663,7 @@ impl<'a> Setup<'a> {
                 format_args!("the RDMA device cannot register memory"),
             )
         })?;
-        let size = QueueSize::agree(&SizeInputs {
+        let size = QueueSize::negotiate(&SizeInputs {
             requested: self.controller.options.queue_size,
             device: limits::queue::device_entries(device.max_qp_wr, device.max_cqe),
             max_entries_zero_based: capabilities.max_queue_entries_zero_based(),
@@ -671,14 +674,14 @@ impl<'a> Setup<'a> {
             size,
             pages,
             max_sectors: transfer::max_sectors(identity, capabilities.min_page_shift(), pages),
-            inline: InlineLimit::agree(identity, device.max_send_sge),
+            inline: InlineLimit::negotiate(identity, device.max_send_sge),
         })
     }
 
     fn connect_io(
         &mut self,
         admin: &Connected<Queue>,
-        split: Split,
+        split: IoQueueCounts,
         params: &IoQueueParams,
         identity: &identify::Controller,
     ) -> Result<KVec<Connected<Queue>>, CtrlError> {

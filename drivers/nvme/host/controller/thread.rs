@@ -36,12 +36,12 @@ use kernel::{
 use nvme_proto::{
     format::changed_namespaces::ChangedNamespaces,
     policy::{
+        ctrl_state::CtrlState,
         keep_alive::KeepAlive,
         rescan_backoff::{
-            Looks,
-            Outcome, //
+            RescanBackoff,
+            ScanStatus, //
         },
-        state::State,
     },
 };
 use rrdma::{
@@ -69,14 +69,14 @@ enum LiveExit<'a> {
 
 /// When the disks are brought in line again with what there is, as something of it is missing.
 struct RescanTimer {
-    looks: Looks,
+    looks: RescanBackoff,
     next: Deadline,
 }
 
 impl RescanTimer {
     fn new() -> Self {
         Self {
-            looks: Looks::default(),
+            looks: RescanBackoff::default(),
             next: Deadline::NEVER,
         }
     }
@@ -86,11 +86,11 @@ impl RescanTimer {
     fn note(&mut self, done: &Result<(), CtrlError>, controller: &Controller) {
         let outcome = match done {
             Err(failure) if failure.stage == ErrorStage::Queues => return,
-            Err(failure) if failure.is_final() => Outcome::Lasting,
-            Ok(()) if !controller.may_refusals_pass() => Outcome::Done,
-            _ => Outcome::Passing,
+            Err(failure) if failure.is_final() => ScanStatus::Permanent,
+            Ok(()) if !controller.may_refusals_pass() => ScanStatus::Complete,
+            _ => ScanStatus::Transient,
         };
-        let pause = self.looks.after(outcome, random::number());
+        let pause = self.looks.next_delay_ms(outcome, random::number());
         self.next = pause.map_or(Deadline::NEVER, |ms| Deadline::after(Msecs::new(ms)));
     }
 
@@ -105,13 +105,13 @@ impl Controller {
     pub(crate) fn run(this: &Arc<Self>) {
         // Users with commands of their own find the first disks made.
         let guard = this.lock_scan();
-        this.enter(State::Connecting, None);
+        this.enter(CtrlState::Connecting, None);
         match setup::connect(this) {
             // From here on I/O may wait for this thread, also that by which memory is made free.
             Ok(association) => memory::without_io(|| this.connected(association, guard)),
             Err(failure) => this.fail(&failure),
         }
-        this.enter(State::Deleting, None);
+        this.enter(CtrlState::Deleting, None);
         let scan_context = this.scan_context.lock().take();
         drop(scan_context);
         this.remove_device();
@@ -174,7 +174,7 @@ impl Controller {
         let (mut found, mut aer) = (None, AenHandler::new());
         loop {
             *self.scan_context.lock() = Some(association.scan_context.clone());
-            self.enter(State::Live, None);
+            self.enter(CtrlState::Live, None);
             self.log(format_args!("connected to {}", self.options.subsystem()));
             aer.begin(association.events);
             let ended = match self.serve_disks(&association, &mut found, &mut aer) {
@@ -192,7 +192,7 @@ impl Controller {
             }
         }
         self.await_removal();
-        self.enter(State::Deleting, None);
+        self.enter(CtrlState::Deleting, None);
         self.end_disks();
     }
 
@@ -254,7 +254,7 @@ impl Controller {
     /// Removes a controller whose connection works: its disks write back what
     /// they hold, and the target is told.
     fn remove_live(self: &Arc<Self>, association: KBox<Association>, guard: ScanGuard<'_>) {
-        self.enter(State::Deleting, None);
+        self.enter(CtrlState::Deleting, None);
         self.removing.store(true, ordering::Relaxed);
         self.start_scan_work(guard, ScanWork::DeleteDisks);
         let mut retry = Deadline::after(RETRY);
@@ -328,7 +328,7 @@ impl Controller {
     /// The connection failed, for good.
     pub(super) fn fail(&self, failure: &CtrlError) {
         self.release_device();
-        self.enter(State::Dead, Some(failure));
+        self.enter(CtrlState::Dead, Some(failure));
         let message = failure.message();
         match self.is_deleting() {
             // Whoever wants that knows.

@@ -10,12 +10,12 @@ use super::{
 use crate::controller::Controller;
 use kernel::prelude::*;
 use nvme_proto::policy::{
-    passthrough::{
-        Call,
-        Opened,
+    ctrl_state::CtrlState,
+    passthru::{
+        NvmeIoctl,
+        OpenMode,
         Permission, //
     },
-    state::State,
 };
 use rrdma::{
     chrdev,
@@ -23,7 +23,7 @@ use rrdma::{
 };
 
 /// That it was opened for writing gives nothing.
-const OPENED: Opened = Opened {
+const OPEN_MODE: OpenMode = OpenMode {
     partition: false,
     for_writing: false,
 };
@@ -31,27 +31,27 @@ const OPENED: Opened = Opened {
 impl chrdev::Operations for Controller {
     fn open(&self) -> Result {
         match self.status(|status| status.state) {
-            State::Live => Ok(()),
+            CtrlState::Live => Ok(()),
             // The C host's error, as are those below.
             _ => Err(EAGAIN),
         }
     }
 
     fn ioctl(&self, call: &ioctl::Call) -> Result<c_int> {
-        let asked = Call::from_number(call.number()).ok_or(ENOTTY)?;
+        let asked = NvmeIoctl::from_number(call.number()).ok_or(ENOTTY)?;
         match asked {
-            Call::Admin(layout) => return tell(call, layout, admin(call, OPENED, self)?),
+            NvmeIoctl::Admin(layout) => return tell(call, layout, admin(call, OPEN_MODE, self)?),
             // Of which namespace?
-            Call::NamespaceId | Call::Io(_) => return Err(ENOTTY),
-            Call::Reset | Call::SubsystemReset | Call::Rescan => {}
+            NvmeIoctl::NamespaceId | NvmeIoctl::Io(_) => return Err(ENOTTY),
+            NvmeIoctl::Reset | NvmeIoctl::SubsystemReset | NvmeIoctl::Rescan => {}
         }
-        allow(call, OPENED, Permission::Administrator)?;
+        allow(call, OPEN_MODE, Permission::SysAdmin)?;
         match asked {
-            Call::Reset => {
+            NvmeIoctl::Reset => {
                 self.ask_reset().map_err(|_| EBUSY)?;
                 self.await_reset()?;
             }
-            Call::Rescan => {
+            NvmeIoctl::Rescan => {
                 self.ask_scan().map_err(|_| EBUSY)?;
             }
             // It takes other hosts' controllers, too. We never ask for that.

@@ -19,12 +19,12 @@ use kernel::prelude::*;
 use nvme_proto::{
     format::{cqe, sqe},
     policy::{
-        passthrough::{
-            Call,
-            Opened,
+        ctrl_state::CtrlState,
+        passthru::{
+            NvmeIoctl,
+            OpenMode,
             UserCommand, //
         },
-        state::State,
     },
 };
 use rrdma::{
@@ -75,34 +75,34 @@ impl PassthruCmd {
 
 /// Does what is asked of a disk; the result is 0 or an NVMe status, as with the C host.
 pub(crate) fn ioctl(call: Ioctl<'_, Io>) -> Result<c_int> {
-    let opened = Opened {
+    let opened = OpenMode {
         partition: call.on_partition(),
         for_writing: call.for_writing(),
     };
-    match Call::from_number(call.number()).ok_or(ENOTTY)? {
-        Call::NamespaceId => c_int::try_from(call.data().wwid.nsid).map_err(|_| EOVERFLOW),
-        Call::Admin(layout) => {
+    match NvmeIoctl::from_number(call.number()).ok_or(ENOTTY)? {
+        NvmeIoctl::NamespaceId => c_int::try_from(call.data().wwid.nsid).map_err(|_| EOVERFLOW),
+        NvmeIoctl::Admin(layout) => {
             let controller = call.data().controller.clone();
             // What the command does may be the end of the disk.
             let call = call.leave();
             tell(&call, layout, admin(&call, opened, &controller)?)
         }
-        Call::Io(layout) => {
+        NvmeIoctl::Io(layout) => {
             // The disk waits for who is here, and memory may make us wait as it likes.
             let (call, user) = call.outside(read)?;
             let outcome = io(&call, opened, &user)?;
             tell(&call.leave(), layout, outcome)
         }
-        Call::Reset | Call::SubsystemReset | Call::Rescan => Err(ENOTTY),
+        NvmeIoctl::Reset | NvmeIoctl::SubsystemReset | NvmeIoctl::Rescan => Err(ENOTTY),
     }
 }
 
 fn is_live(disk: &NsDisk) -> bool {
-    disk.controller.status(|status| status.state) == State::Live
+    disk.controller.status(|status| status.state) == CtrlState::Live
 }
 
 /// Sends a command to the namespace.
-fn io(call: &Ioctl<'_, Io>, opened: Opened, user: &UserCommand) -> Result<PassthruResult> {
+fn io(call: &Ioctl<'_, Io>, opened: OpenMode, user: &UserCommand) -> Result<PassthruResult> {
     let permission = user.io_permission(&call.data().controller.io_permissions());
     let command = check(call, opened, permission, user.io(call.data().wwid.nsid))?;
     if !is_live(call.data()) {

@@ -46,9 +46,9 @@ use nvme_proto::{
         status::Status,
     },
     policy::request_state::{
-        Event,
-        Outcome,
         RemoteInvalidation,
+        RequestAction,
+        RequestEvent,
         RequestState, //
     },
 };
@@ -206,7 +206,7 @@ impl<D: Payload> Slot<D> {
             return (errno::ENOTCONN, data);
         };
         body.capsule = Some(unposted.operation);
-        body.state = body.state.after(Event::PostFailed).0;
+        body.state = body.state.after(RequestEvent::PostFailed).0;
         if body.state != RequestState::Idle {
             this.post_failed("command", unposted.error);
             return (errno::ENOTCONN, data);
@@ -224,18 +224,23 @@ impl<D: Payload> Slot<D> {
     /// The command was sent.
     #[inline(always)]
     pub(super) fn sent(&self, queue: &QueuePair<Queue>, capsule: Operation<Capsule<D>>) {
-        self.returned(queue, capsule, Event::SendDone);
+        self.returned(queue, capsule, RequestEvent::SendDone);
     }
 
     /// The invalidation is over.
     #[inline(never)]
     pub(super) fn invalidated(&self, queue: &QueuePair<Queue>, capsule: Operation<Capsule<D>>) {
-        self.returned(queue, capsule, Event::LocalInvalidateDone);
+        self.returned(queue, capsule, RequestEvent::LocalInvalidateDone);
     }
 
     /// A work request gave the capsule back; `event` says which.
     #[inline(always)]
-    fn returned(&self, queue: &QueuePair<Queue>, capsule: Operation<Capsule<D>>, event: Event) {
+    fn returned(
+        &self,
+        queue: &QueuePair<Queue>,
+        capsule: Operation<Capsule<D>>,
+        event: RequestEvent,
+    ) {
         // Who submitted the command keeps the claim until it is over.
         let body = self.body.try_resume();
         let Some(mut body) = body.filter(|body| body.capsule.is_none()) else {
@@ -243,7 +248,7 @@ impl<D: Payload> Slot<D> {
         };
         body.capsule = Some(capsule);
         match body.take_note(event) {
-            Outcome::Wait => {}
+            RequestAction::Wait => {}
             outcome => self.advance(queue, body, outcome),
         }
     }
@@ -294,15 +299,15 @@ impl<D: Payload> Slot<D> {
             return queue.context().unknown(completion.command_id());
         };
         let outcome = match &invalidation {
-            None => body.take_note(Event::Response(RemoteInvalidation::None)),
+            None => body.take_note(RequestEvent::Response(RemoteInvalidation::None)),
             Some(i) if Some(i.rkey()) == body.rkey => {
-                body.take_note(Event::Response(RemoteInvalidation::Own))
+                body.take_note(RequestEvent::Response(RemoteInvalidation::Own))
             }
-            Some(_) => body.take_note(Event::Response(RemoteInvalidation::Foreign)),
+            Some(_) => body.take_note(RequestEvent::Response(RemoteInvalidation::Foreign)),
         };
         match outcome {
             // Nearly always the response comes last.
-            Outcome::Complete => self.end(queue, body, completion, invalidation),
+            RequestAction::Complete => self.end(queue, body, completion, invalidation),
             outcome => {
                 if body.answer.is_none() {
                     body.answer = Some((completion, invalidation));
@@ -318,21 +323,23 @@ impl<D: Payload> Slot<D> {
         &self,
         queue: &QueuePair<Queue>,
         mut body: ClaimGuard<'_, SlotState<D>>,
-        outcome: Outcome,
+        outcome: RequestAction,
     ) {
         match outcome {
-            Outcome::Wait => {}
-            Outcome::PostLocalInvalidate => self.invalidate(queue, body),
-            Outcome::Complete => {
+            RequestAction::Wait => {}
+            RequestAction::PostLocalInvalidate => self.invalidate(queue, body),
+            RequestAction::Complete => {
                 if let Some((completion, invalidation)) = body.answer.take() {
                     self.end(queue, body, completion, invalidation);
                 }
             }
-            Outcome::ProtocolError(error) => queue.context().report_error(ConnError::Protocol {
-                qid: queue.context().qid(),
-                command_id: body.id.get(),
-                error,
-            }),
+            RequestAction::ProtocolError(error) => {
+                queue.context().report_error(ConnError::Protocol {
+                    qid: queue.context().qid(),
+                    command_id: body.id.get(),
+                    error,
+                })
+            }
         }
     }
 
@@ -386,7 +393,7 @@ impl<D: Payload> Slot<D> {
     pub(super) fn reclaim(&self, queue: &Queue) -> Option<D> {
         let mut body = self.any()?;
         let was_in_flight = body.state != RequestState::Idle;
-        body.state = body.state.after(Event::Drained).0;
+        body.state = body.state.after(RequestEvent::Drained).0;
         body.answer = None;
         let orphan = self.orphan.try_claim().and_then(|mut orphan| orphan.take());
         let Some(capsule) = body.capsule.take().or(orphan) else {
@@ -452,7 +459,7 @@ fn written(command: &mut DmaBuffer) -> Command {
 impl<D: Payload> SlotState<D> {
     /// An event has happened to the command: what is to be done.
     #[inline(always)]
-    fn take_note(&mut self, event: Event) -> Outcome {
+    fn take_note(&mut self, event: RequestEvent) -> RequestAction {
         let (state, outcome) = self.state.after(event);
         self.state = state;
         outcome
@@ -470,7 +477,7 @@ impl<D: Payload> SlotState<D> {
         length: u32,
     ) -> Result<DataMode, (Error, Option<D>)> {
         self.id = CommandId::new(self.id.tag(), self.id.generation().next());
-        self.stats = CommandStats::new(&queue.stats, command.kind(queue.qid), length);
+        self.stats = CommandStats::new(&queue.stats, command.io_op(queue.qid), length);
         command.set_command_id(self.id);
         capsule.posted = InFlightWr::Command;
         capsule.begins_call = true;
@@ -520,10 +527,10 @@ impl<D: Payload> SlotState<D> {
             }
         };
         self.rkey = rkey;
-        self.state = match self.state.after(Event::Post {
+        self.state = match self.state.after(RequestEvent::Post {
             region: data_mode == DataMode::ByKey,
         }) {
-            (state, Outcome::Wait) => state,
+            (state, RequestAction::Wait) => state,
             _ => return Err(EBUSY),
         };
         Ok(sgl)

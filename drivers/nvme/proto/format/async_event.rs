@@ -7,9 +7,9 @@ use core::fmt;
 
 /// A set of events to be told of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Events(u32);
+pub struct AsyncEventConfig(u32);
 
-impl Events {
+impl AsyncEventConfig {
     const NAMESPACE_ATTRIBUTES: u32 = 1 << 8;
     const DISCOVERY_LOG: u32 = 1 << 31;
 
@@ -19,13 +19,13 @@ impl Events {
     /// That firmware is about to be activated is not among them: what the controller
     /// holds back meanwhile is waited for as any other command is.
     #[must_use]
-    pub const fn from_supported(oaes: u32) -> Option<Self> {
+    pub const fn for_io(oaes: u32) -> Option<Self> {
         Self::among(oaes, Self::NAMESPACE_ATTRIBUTES)
     }
 
     /// The same of a discovery controller: that its log changed.
     #[must_use]
-    pub const fn of_discovery(oaes: u32) -> Option<Self> {
+    pub const fn for_discovery(oaes: u32) -> Option<Self> {
         Self::among(oaes, Self::DISCOVERY_LOG)
     }
 
@@ -116,11 +116,11 @@ impl fmt::Display for AsyncEvent {
 /// A controller that has one ready each time it is asked would keep the host busy for as long
 /// as it likes: each such pause is twice as long as the one before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Pace {
+pub struct AenRateLimit {
     pause_ms: u32,
 }
 
-impl Default for Pace {
+impl Default for AenRateLimit {
     fn default() -> Self {
         Self {
             pause_ms: Self::SHORTEST_MS,
@@ -128,7 +128,7 @@ impl Default for Pace {
     }
 }
 
-impl Pace {
+impl AenRateLimit {
     const SHORTEST_MS: u32 = 100;
     const LONGEST_MS: u32 = 5000;
 
@@ -158,15 +158,15 @@ mod tests {
 
     #[test]
     fn who_always_has_an_event_is_asked_seldom() {
-        let mut pace = Pace::default();
-        let mut pauses = vec![pace.pause_ms()];
+        let mut limit = AenRateLimit::default();
+        let mut pauses = vec![limit.pause_ms()];
         for _ in 0..7 {
-            pace = pace.after(999);
-            pauses.push(pace.pause_ms());
+            limit = limit.after(999);
+            pauses.push(limit.pause_ms());
         }
         assert_eq!(pauses, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
-        assert_eq!(pace.after(1000), Pace::default());
-        assert_eq!(pace.after(u32::MAX), Pace::default());
+        assert_eq!(limit.after(1000), AenRateLimit::default());
+        assert_eq!(limit.after(u32::MAX), AenRateLimit::default());
     }
 
     #[test]
@@ -194,11 +194,11 @@ mod tests {
 
     #[test]
     fn only_supported_events_are_asked_for() {
-        assert_eq!(Events::from_supported(0), None);
-        assert_eq!(Events::from_supported(!0x100), None);
-        assert_eq!(Events::from_supported(0x8000_0900).unwrap().bits(), 0x100);
-        assert_eq!(Events::of_discovery(!0x8000_0000), None);
-        let events = Events::of_discovery(0x8000_0900).unwrap();
+        assert_eq!(AsyncEventConfig::for_io(0), None);
+        assert_eq!(AsyncEventConfig::for_io(!0x100), None);
+        assert_eq!(AsyncEventConfig::for_io(0x8000_0900).unwrap().bits(), 0x100);
+        assert_eq!(AsyncEventConfig::for_discovery(!0x8000_0000), None);
+        let events = AsyncEventConfig::for_discovery(0x8000_0900).unwrap();
         assert_eq!(events.bits(), 0x8000_0000);
     }
 

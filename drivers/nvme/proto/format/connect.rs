@@ -57,14 +57,14 @@ fn padded(name: Nqn<'_>) -> [u8; 256] {
 
 /// What a successful Connect returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Connected {
+pub struct ConnectResponse {
     /// The controller that the queue belongs to.
     pub controller_id: u16,
     /// Whether the host has to authenticate before anything else.
     pub authentication_required: bool,
 }
 
-impl Connected {
+impl ConnectResponse {
     /// Authentication, alone or with a secure channel after it.
     const AUTHENTICATION: u32 = (1 << 17) | (1 << 18);
 
@@ -110,11 +110,15 @@ mod tests {
             (0xfff9_0007, 7, false),
         ];
         for (result, controller_id, authentication_required) in cases {
-            let connected = Connected {
+            let connected = ConnectResponse {
                 controller_id,
                 authentication_required,
             };
-            assert_eq!(Connected::from_result(result), connected, "{result:#x}");
+            assert_eq!(
+                ConnectResponse::from_result(result),
+                connected,
+                "{result:#x}"
+            );
         }
     }
 }

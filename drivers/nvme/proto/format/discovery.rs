@@ -63,12 +63,12 @@ pub struct Entry<'a> {
     /// The address.
     pub address: &'a str,
     /// What is particular to RDMA, if that is the transport.
-    pub rdma: Option<Rdma>,
+    pub rdma: Option<RdmaTsas>,
 }
 
 /// What an entry says of RDMA in particular.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Rdma {
+pub struct RdmaTsas {
     /// Type of the queue pairs.
     pub queue_pairs: u8,
     /// The protocol: InfiniBand, RoCE or iWARP.
@@ -111,7 +111,7 @@ impl<'a> Entry<'a> {
             service: text(field(32, Self::SERVICE), Field::Service)?,
             subsystem: name(field(256, Self::TEXT))?,
             address: text(field(512, Self::TEXT), Field::Address)?,
-            rdma: (transport == Self::RDMA).then(|| Rdma {
+            rdma: (transport == Self::RDMA).then(|| RdmaTsas {
                 queue_pairs: reader.u8::<768>(),
                 provider: reader.u8::<769>(),
                 connections: reader.u8::<770>(),

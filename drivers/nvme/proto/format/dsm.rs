@@ -7,14 +7,14 @@ use core::fmt;
 
 /// A range of blocks to deallocate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Range {
+pub struct DsmRange {
     /// The first block.
     pub start: u64,
     /// How many there are.
     pub count: u32,
 }
 
-impl Range {
+impl DsmRange {
     /// Size of a range in bytes.
     pub const SIZE: usize = 16;
 
@@ -51,15 +51,15 @@ impl RangeCount {
 
 /// Size of what is transferred however few the ranges are: there are
 /// controllers that read room for all of them.
-pub const PAYLOAD_SIZE: usize = Range::SIZE * RangeCount::MAX;
+pub const PAYLOAD_SIZE: usize = DsmRange::SIZE * RangeCount::MAX;
 
 /// Writes `ranges` to `payload`, and zeroes after them.
 pub fn encode(
     payload: &mut [u8; PAYLOAD_SIZE],
-    ranges: impl IntoIterator<Item = Range>,
+    ranges: impl IntoIterator<Item = DsmRange>,
 ) -> Result<RangeCount, EncodeError> {
     *payload = [0; PAYLOAD_SIZE];
-    let mut places = payload.chunks_exact_mut(Range::SIZE);
+    let mut places = payload.chunks_exact_mut(DsmRange::SIZE);
     let mut count = 0usize;
     for range in ranges {
         let place = places.next().ok_or(EncodeError::TooMany)?;
@@ -91,8 +91,8 @@ impl fmt::Display for EncodeError {
 mod tests {
     use super::*;
 
-    fn ranges(count: u32) -> impl Iterator<Item = Range> {
-        (0..count).map(|index| Range {
+    fn ranges(count: u32) -> impl Iterator<Item = DsmRange> {
+        (0..count).map(|index| DsmRange {
             start: u64::from(index) << 40,
             count: index + 1,
         })
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn layout() {
         // struct nvme_dsm_range: cattr, nlb, slba.
-        let range = Range {
+        let range = DsmRange {
             start: 0x1122_3344_5566_7788,
             count: 0xaabb_ccdd,
         };

@@ -18,7 +18,7 @@ pub use self::active_namespaces::{ActiveNamespaces, InvalidList};
 pub use self::controller::{Controller, ControllerType};
 pub use self::descriptors::{InvalidDescriptors, NamespaceIds};
 pub use self::independent::IndependentNamespace;
-pub use self::namespace::{LbaFormat, Namespace, Performance};
+pub use self::namespace::{LbaFormat, Namespace, PerformanceHints};
 pub use self::nvm_controller::NvmController;
 pub use self::nvm_namespace::NvmNamespace;
 pub use self::text::Text;

@@ -10,7 +10,7 @@ const FORMAT: u16 = 0;
 
 /// What a host asks for with a queue: private data of the connection request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Request {
+pub struct CmRequest {
     /// The queue: 0 for the admin queue.
     pub queue_id: u16,
     /// Responses that the host has receives for.
@@ -21,7 +21,7 @@ pub struct Request {
     pub controller_id: u16,
 }
 
-impl Request {
+impl CmRequest {
     /// Size in bytes.
     pub const SIZE: usize = 32;
 
@@ -39,10 +39,10 @@ impl Request {
     }
 
     /// Reads the private data; the error is what to reject the request with.
-    pub fn parse(data: &[u8]) -> Result<Self, RejectReason> {
-        let fields = Reader::<{ Self::SIZE }>::new(data).ok_or(RejectReason::InvalidLength)?;
+    pub fn parse(data: &[u8]) -> Result<Self, CmStatus> {
+        let fields = Reader::<{ Self::SIZE }>::new(data).ok_or(CmStatus::InvalidLength)?;
         if fields.u16::<0>() != FORMAT {
-            return Err(RejectReason::InvalidFormat);
+            return Err(CmStatus::InvalidFormat);
         }
         Ok(Self {
             queue_id: fields.u16::<2>(),
@@ -55,12 +55,12 @@ impl Request {
 
 /// What a target grants: private data of the connection reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Reply {
+pub struct CmReply {
     /// Commands that the controller has receives for.
     pub receive_queue_size: u16,
 }
 
-impl Reply {
+impl CmReply {
     /// Size in bytes.
     pub const SIZE: usize = 32;
 
@@ -76,7 +76,7 @@ impl Reply {
 
 /// Why a target rejects a connection request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RejectReason {
+pub enum CmStatus {
     /// The request's private data is too short.
     InvalidLength,
     /// The request's record format is unknown.
@@ -99,7 +99,7 @@ pub enum RejectReason {
     Unknown(u16),
 }
 
-impl RejectReason {
+impl CmStatus {
     const SIZE: usize = 4;
 
     /// Reads the private data of a rejection; `None` where it is not from an
@@ -143,7 +143,7 @@ impl RejectReason {
     }
 }
 
-impl fmt::Display for RejectReason {
+impl fmt::Display for CmStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::InvalidLength => "invalid length of private data",
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use crate::testing::Random;
 
-    const REQUEST: Request = Request {
+    const REQUEST: CmRequest = CmRequest {
         queue_id: 0x0102,
         receive_queue_size: 0x0304,
         send_queue_size: 0x0506,
@@ -178,25 +178,22 @@ mod tests {
         let mut expected = [0; 32];
         expected[..10].copy_from_slice(&[0, 0, 2, 1, 4, 3, 6, 5, 8, 7]);
         assert_eq!(REQUEST.encode(), expected);
-        assert_eq!(Request::parse(&expected), Ok(REQUEST));
+        assert_eq!(CmRequest::parse(&expected), Ok(REQUEST));
     }
 
     #[test]
     fn bad_requests() {
         let mut data = REQUEST.encode();
         for len in 0..data.len() {
-            assert_eq!(
-                Request::parse(&data[..len]),
-                Err(RejectReason::InvalidLength)
-            );
+            assert_eq!(CmRequest::parse(&data[..len]), Err(CmStatus::InvalidLength));
         }
         for at in 0..2 {
             data[at] = 1;
-            assert_eq!(Request::parse(&data), Err(RejectReason::InvalidFormat));
+            assert_eq!(CmRequest::parse(&data), Err(CmStatus::InvalidFormat));
             data[at] = 0;
         }
         // The connection manager hands out longer buffers than were sent.
-        assert_eq!(Request::parse(&[data, [0xff; 32]].concat()), Ok(REQUEST));
+        assert_eq!(CmRequest::parse(&[data, [0xff; 32]].concat()), Ok(REQUEST));
     }
 
     #[test]
@@ -204,13 +201,13 @@ mod tests {
         let mut random = Random::new(2);
         for _ in 0..1000 {
             let [a, b, c, d, ..] = random.next().to_le_bytes().map(u16::from);
-            let request = Request {
+            let request = CmRequest {
                 queue_id: (a << 8) | b,
                 receive_queue_size: (b << 8) | c,
                 send_queue_size: (c << 8) | d,
                 controller_id: (d << 8) | a,
             };
-            assert_eq!(Request::parse(&request.encode()), Ok(request));
+            assert_eq!(CmRequest::parse(&request.encode()), Ok(request));
         }
     }
 
@@ -219,45 +216,42 @@ mod tests {
         let mut data = [0; 32];
         data[2..4].copy_from_slice(&[0x80, 0x01]);
         assert_eq!(
-            Reply::parse(&data),
-            Some(Reply {
+            CmReply::parse(&data),
+            Some(CmReply {
                 receive_queue_size: 0x0180
             })
         );
         for len in 0..data.len() {
-            assert_eq!(Reply::parse(&data[..len]), None);
+            assert_eq!(CmReply::parse(&data[..len]), None);
         }
         data[1] = 1;
-        assert_eq!(Reply::parse(&data), None);
+        assert_eq!(CmReply::parse(&data), None);
     }
 
     #[test]
     fn rejections() {
         let texts: std::collections::BTreeSet<_> = (0..=0xff)
-            .map(|status| RejectReason::parse(&[0, 0, status, 0]).unwrap().to_string())
+            .map(|status| CmStatus::parse(&[0, 0, status, 0]).unwrap().to_string())
             .collect();
         assert_eq!(texts.len(), 256);
+        assert_eq!(CmStatus::parse(&[0, 0, 6, 0]), Some(CmStatus::NoResources));
         assert_eq!(
-            RejectReason::parse(&[0, 0, 6, 0]),
-            Some(RejectReason::NoResources)
+            CmStatus::parse(&[0, 0, 9, 0, 7]),
+            Some(CmStatus::InvalidControllerId)
         );
         assert_eq!(
-            RejectReason::parse(&[0, 0, 9, 0, 7]),
-            Some(RejectReason::InvalidControllerId)
+            CmStatus::parse(&[0, 0, 10, 1]),
+            Some(CmStatus::Unknown(0x10a))
         );
-        assert_eq!(
-            RejectReason::parse(&[0, 0, 10, 1]),
-            Some(RejectReason::Unknown(0x10a))
-        );
-        assert_eq!(RejectReason::parse(&[0, 1, 6, 0]), None);
-        assert_eq!(RejectReason::parse(&[0, 0, 6]), None);
-        assert_eq!(RejectReason::parse(&[]), None);
+        assert_eq!(CmStatus::parse(&[0, 1, 6, 0]), None);
+        assert_eq!(CmStatus::parse(&[0, 0, 6]), None);
+        assert_eq!(CmStatus::parse(&[]), None);
     }
 
     #[test]
     fn reject_reasons_keep_their_numbers() {
         for number in 0..=u16::MAX {
-            let reason = RejectReason::from_wire(number);
+            let reason = CmStatus::from_wire(number);
             assert_eq!(reason.to_wire(), number);
         }
     }

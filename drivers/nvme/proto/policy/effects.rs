@@ -7,20 +7,20 @@
 //! `nvme_ns_cmd_allowed`).
 
 use crate::format::sqe::Command;
-use crate::policy::passthrough::Permission;
+use crate::policy::passthru::Permission;
 
 /// What has to be done about a command to the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Effects {
+pub struct CommandEffects {
     /// No I/O may be under way while it is.
-    pub alone: bool,
+    pub exclusive: bool,
     /// Namespaces may not be afterwards what they were.
     pub changes_namespaces: bool,
     /// What the controller can do may not be, either.
     pub changes_controller: bool,
 }
 
-impl Effects {
+impl CommandEffects {
     const NAMESPACE_CAPABILITY: u32 = 1 << 2;
     const NAMESPACE_INVENTORY: u32 = 1 << 3;
     const CONTROLLER_CAPABILITY: u32 = 1 << 4;
@@ -48,7 +48,7 @@ impl Effects {
         };
         let namespaces = Self::NAMESPACE_CAPABILITY | Self::NAMESPACE_INVENTORY;
         Self {
-            alone: execution != 0 || matches!(opcode, Self::FORMAT | Self::SANITIZE),
+            exclusive: execution != 0 || matches!(opcode, Self::FORMAT | Self::SANITIZE),
             changes_namespaces: said & namespaces != 0
                 || matches!(opcode, Self::FORMAT | Self::MANAGEMENT | Self::ATTACHMENT),
             changes_controller: said & Self::CONTROLLER_CAPABILITY != 0,
@@ -109,7 +109,7 @@ impl IoPermissions {
             match Self::by_entry(opcode, said) {
                 Permission::Opener => allowed.openers |= bit,
                 Permission::Writer => allowed.writers |= bit,
-                Permission::Administrator => {}
+                Permission::SysAdmin => {}
             }
         }
         allowed
@@ -117,7 +117,7 @@ impl IoPermissions {
 
     fn by_entry(opcode: u8, said: u32) -> Permission {
         if said & Self::SUPPORTED == 0 || said & Self::INTRUSIVE != 0 {
-            return Permission::Administrator;
+            return Permission::SysAdmin;
         }
         let known_to_write = matches!(
             opcode,
@@ -135,10 +135,10 @@ impl IoPermissions {
     pub fn of(&self, opcode: u8) -> Permission {
         let allows = |opcodes: u128| opcodes.wrapping_shr(opcode.into()) & 1 != 0;
         match opcode {
-            Command::FABRICS | Self::VENDOR.. => Permission::Administrator,
+            Command::FABRICS | Self::VENDOR.. => Permission::SysAdmin,
             _ if allows(self.openers) => Permission::Opener,
             _ if allows(self.writers) => Permission::Writer,
-            _ => Permission::Administrator,
+            _ => Permission::SysAdmin,
         }
     }
 }
@@ -147,8 +147,8 @@ impl IoPermissions {
 mod tests {
     use super::*;
 
-    const NOTHING: Effects = Effects {
-        alone: false,
+    const NOTHING: CommandEffects = CommandEffects {
+        exclusive: false,
         changes_namespaces: false,
         changes_controller: false,
     };
@@ -163,65 +163,68 @@ mod tests {
 
     #[test]
     fn what_is_known_without_a_log() {
-        let format = Effects {
-            alone: true,
+        let format = CommandEffects {
+            exclusive: true,
             changes_namespaces: true,
             ..NOTHING
         };
-        assert_eq!(Effects::of_admin(0x80, &[]), format);
-        let sanitize = Effects {
-            alone: true,
+        assert_eq!(CommandEffects::of_admin(0x80, &[]), format);
+        let sanitize = CommandEffects {
+            exclusive: true,
             ..NOTHING
         };
-        assert_eq!(Effects::of_admin(0x84, &[]), sanitize);
+        assert_eq!(CommandEffects::of_admin(0x84, &[]), sanitize);
         for opcode in [0x0d, 0x15] {
-            let managed = Effects {
+            let managed = CommandEffects {
                 changes_namespaces: true,
                 ..NOTHING
             };
-            assert_eq!(Effects::of_admin(opcode, &[]), managed);
+            assert_eq!(CommandEffects::of_admin(opcode, &[]), managed);
         }
-        assert_eq!(Effects::of_admin(0xc0, &[]), NOTHING);
+        assert_eq!(CommandEffects::of_admin(0xc0, &[]), NOTHING);
     }
 
     #[test]
     fn what_the_log_says() {
         for opcode in [0x00, 0x09, 0xc0, 0xff] {
-            let said = |entry| Effects::of_admin(opcode, &log(opcode, entry));
+            let said = |entry| CommandEffects::of_admin(opcode, &log(opcode, entry));
             // Supported, changes the contents of blocks.
             assert_eq!(said(0b11), NOTHING);
             assert!(said(1 << 2).changes_namespaces);
             assert!(said(1 << 3).changes_namespaces);
             assert!(said(1 << 4).changes_controller);
             for execution in 1..8 {
-                assert!(said(execution << 16).alone);
-                assert!(!said((execution << 16) | (1 << 14)).alone);
-                assert!(!said((execution << 16) | (1 << 15)).alone);
+                assert!(said(execution << 16).exclusive);
+                assert!(!said((execution << 16) | (1 << 14)).exclusive);
+                assert!(!said((execution << 16) | (1 << 15)).exclusive);
             }
-            assert_eq!(Effects::of_admin(opcode ^ 1, &log(opcode, !0)), NOTHING);
+            assert_eq!(
+                CommandEffects::of_admin(opcode ^ 1, &log(opcode, !0)),
+                NOTHING
+            );
         }
     }
 
     #[test]
     fn known_effects_stay() {
-        assert!(Effects::of_admin(0x80, &log(0x80, 1 << 14)).alone);
-        assert!(!Effects::of_admin(0x82, &log(0x82, 1 << 16)).alone);
+        assert!(CommandEffects::of_admin(0x80, &log(0x80, 1 << 14)).exclusive);
+        assert!(!CommandEffects::of_admin(0x82, &log(0x82, 1 << 16)).exclusive);
     }
 
     #[test]
     fn a_log_that_is_cut_short_says_less() {
         let mut short = log(0xc0, !0);
         short.truncate(4 * 0xc0 + 3);
-        assert_eq!(Effects::of_admin(0xc0, &short), NOTHING);
+        assert_eq!(CommandEffects::of_admin(0xc0, &short), NOTHING);
     }
 
     #[test]
     fn who_only_asks_has_none() {
         for opcode in [0x02, 0x06, 0x0a, 0x18] {
-            assert!(!Effects::may_have(opcode));
+            assert!(!CommandEffects::may_have(opcode));
         }
         for opcode in [0x09, 0x0d, 0x10, 0x15, 0x80, 0x84, 0xc0] {
-            assert!(Effects::may_have(opcode));
+            assert!(CommandEffects::may_have(opcode));
         }
     }
 
@@ -241,7 +244,7 @@ mod tests {
     fn who_may_send_what_is_supported() {
         for opcode in 0..=u8::MAX {
             let supported = match opcode {
-                0x7f.. => Permission::Administrator,
+                0x7f.. => Permission::SysAdmin,
                 0x04 | 0x08 => Permission::Writer,
                 _ if opcode % 2 == 1 => Permission::Writer,
                 _ => Permission::Opener,
@@ -249,7 +252,7 @@ mod tests {
             assert_eq!(io_permission(opcode, 1), supported, "{opcode:#x}");
             // It changes blocks, too.
             let changing = match opcode {
-                0x7f.. => Permission::Administrator,
+                0x7f.. => Permission::SysAdmin,
                 _ => Permission::Writer,
             };
             assert_eq!(io_permission(opcode, 0b11), changing, "{opcode:#x}");
@@ -261,12 +264,12 @@ mod tests {
         for opcode in 0..=u8::MAX {
             for entry in [0, 0b10, !1] {
                 let other = io_permission(opcode, entry);
-                assert_eq!(other, Permission::Administrator, "{opcode:#x}");
+                assert_eq!(other, Permission::SysAdmin, "{opcode:#x}");
             }
         }
         for bit in 2..32 {
             let expected = match bit {
-                2..=15 => Permission::Administrator,
+                2..=15 => Permission::SysAdmin,
                 _ => Permission::Opener,
             };
             assert_eq!(io_permission(0x02, 1 | (1 << bit)), expected, "{bit}");
@@ -276,7 +279,7 @@ mod tests {
     #[test]
     fn entries_are_of_one_command_and_of_io() {
         let one = IoPermissions::of_log(&io_log(0x02, 1));
-        let allowed = (0..=u8::MAX).filter(|opcode| one.of(*opcode) != Permission::Administrator);
+        let allowed = (0..=u8::MAX).filter(|opcode| one.of(*opcode) != Permission::SysAdmin);
         assert_eq!(allowed.collect::<Vec<_>>(), [0x02]);
         let admin = IoPermissions::of_log(&log(0x02, 1));
         assert_eq!(admin, IoPermissions::default());

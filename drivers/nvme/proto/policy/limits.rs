@@ -5,5 +5,5 @@
 pub mod block;
 pub mod controller;
 pub mod queue;
-pub mod split;
+pub mod queue_counts;
 pub mod transfer;

@@ -6,18 +6,18 @@ use crate::policy::backoff::Backoff;
 
 /// What a user allows after a loss. Times are in milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
+pub struct ReconnectLimits {
     /// The longest pause between attempts to connect again.
-    pub longest_pause_ms: u32,
+    pub max_reconnect_delay_ms: u32,
     /// How long attempts go on; `None` for no end.
-    pub give_up_ms: Option<u32>,
+    pub ctrl_loss_tmo_ms: Option<u32>,
     /// How long I/O is held back; `None` for as long as attempts go on.
-    pub fail_io_ms: Option<u32>,
+    pub fast_io_fail_tmo_ms: Option<u32>,
 }
 
 /// A moment between two attempts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Moment {
+pub struct ReconnectState {
     /// Milliseconds since the loss.
     pub since_loss_ms: u32,
     /// Milliseconds since the pause began.
@@ -30,7 +30,7 @@ pub struct Moment {
 
 /// What is to be done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Action {
+pub enum ReconnectAction {
     /// No more attempts.
     GiveUp,
     /// The next attempt, which must be over within this time.
@@ -53,26 +53,26 @@ pub enum Action {
 /// connection. So one that does not hold does not end what the loss before it began: pauses go on
 /// to grow, and there is an end to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Earlier {
+pub struct FlapHistory {
     /// How many attempts there were.
     pub attempts: u32,
     /// Milliseconds without a connection.
-    pub lost_ms: u32,
+    pub outage_ms: u32,
     /// The loss is that of a connection that did not hold.
-    relapse: bool,
+    flapping: bool,
 }
 
-impl Earlier {
+impl FlapHistory {
     /// A connection that stands for so long holds.
-    const HOLDS_MS: u32 = 10_000;
+    const STABLE_MS: u32 = 10_000;
 
     /// When attempts to connect again have succeeded: so many, after so many milliseconds, with
     /// what counted already.
     #[must_use]
-    pub fn until_connected(self, attempts: u32, lost_ms: u32) -> Self {
+    pub fn record_reconnect(self, attempts: u32, outage_ms: u32) -> Self {
         Self {
             attempts,
-            lost_ms,
+            outage_ms,
             ..self
         }
     }
@@ -82,39 +82,40 @@ impl Earlier {
     /// The time counts from the first connection that did not hold, and not from the loss before
     /// it: who comes back at the last moment, and stumbles once, has all the time again.
     #[must_use]
-    pub fn until_lost(self, stood_ms: u32) -> Self {
-        if stood_ms >= Self::HOLDS_MS {
+    pub fn record_loss(self, uptime_ms: u32) -> Self {
+        if uptime_ms >= Self::STABLE_MS {
             return Self::default();
         }
         Self {
             attempts: self.attempts,
-            lost_ms: if self.relapse { self.lost_ms } else { 0 },
-            relapse: true,
+            outage_ms: if self.flapping { self.outage_ms } else { 0 },
+            flapping: true,
         }
     }
 }
 
-impl Limits {
+impl ReconnectLimits {
     /// Whether I/O is held back so long after a loss.
     #[must_use]
     pub fn hold_io(&self, since_loss_ms: u32) -> bool {
-        self.fail_io_ms.is_none_or(|limit| since_loss_ms < limit)
+        self.fast_io_fail_tmo_ms
+            .is_none_or(|limit| since_loss_ms < limit)
     }
 
     /// What is to be done at a moment between two attempts.
     #[must_use]
-    pub fn action(&self, now: Moment) -> Action {
+    pub fn action(&self, now: ReconnectState) -> ReconnectAction {
         if self
-            .give_up_ms
+            .ctrl_loss_tmo_ms
             .is_some_and(|limit| now.since_loss_ms >= limit)
         {
-            return Action::GiveUp;
+            return ReconnectAction::GiveUp;
         }
-        let pause = Backoff::new(self.longest_pause_ms).pause_ms(now.attempts, now.random);
+        let pause = Backoff::new(self.max_reconnect_delay_ms).pause_ms(now.attempts, now.random);
         let change = self.change_ms(now.since_loss_ms);
         match pause.saturating_sub(now.since_attempt_ms) {
-            0 => Action::Attempt { within_ms: change },
-            attempt_ms => Action::Wait {
+            0 => ReconnectAction::Attempt { within_ms: change },
+            attempt_ms => ReconnectAction::Wait {
                 ms: change.map_or(attempt_ms, |change| change.min(attempt_ms)),
                 attempt_ms,
             },
@@ -123,7 +124,7 @@ impl Limits {
 
     /// How long it is until a limit that has not passed does.
     fn change_ms(&self, since_loss_ms: u32) -> Option<u32> {
-        [self.give_up_ms, self.fail_io_ms]
+        [self.ctrl_loss_tmo_ms, self.fast_io_fail_tmo_ms]
             .into_iter()
             .flatten()
             .filter_map(|limit| limit.checked_sub(since_loss_ms))
@@ -136,14 +137,14 @@ impl Limits {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits {
-        longest_pause_ms: 1000,
-        give_up_ms: Some(60_000),
-        fail_io_ms: Some(5000),
+    const LIMITS: ReconnectLimits = ReconnectLimits {
+        max_reconnect_delay_ms: 1000,
+        ctrl_loss_tmo_ms: Some(60_000),
+        fast_io_fail_tmo_ms: Some(5000),
     };
 
-    fn at(since_loss_ms: u32, since_attempt_ms: u32) -> Moment {
-        Moment {
+    fn at(since_loss_ms: u32, since_attempt_ms: u32) -> ReconnectState {
+        ReconnectState {
             since_loss_ms,
             since_attempt_ms,
             attempts: 4,
@@ -153,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_pause_ends_with_an_attempt() {
-        let wait = |ms, attempt_ms| Action::Wait { ms, attempt_ms };
+        let wait = |ms, attempt_ms| ReconnectAction::Wait { ms, attempt_ms };
         assert_eq!(LIMITS.action(at(100, 0)), wait(1000, 1000));
         assert_eq!(LIMITS.action(at(100, 999)), wait(1, 1));
         // I/O is to fail before.
@@ -161,13 +162,13 @@ mod tests {
         assert_eq!(LIMITS.action(at(5000, 200)), wait(800, 800));
         assert_eq!(
             LIMITS.action(at(5000, 1000)),
-            Action::Attempt {
+            ReconnectAction::Attempt {
                 within_ms: Some(55_000)
             }
         );
         assert_eq!(
             LIMITS.action(at(4000, u32::MAX)),
-            Action::Attempt {
+            ReconnectAction::Attempt {
                 within_ms: Some(1000)
             }
         );
@@ -175,25 +176,25 @@ mod tests {
 
     #[test]
     fn attempts_end() {
-        assert_eq!(LIMITS.action(at(60_000, 1000)), Action::GiveUp);
-        assert_eq!(LIMITS.action(at(u32::MAX, 0)), Action::GiveUp);
-        let none = Limits {
-            give_up_ms: Some(0),
+        assert_eq!(LIMITS.action(at(60_000, 1000)), ReconnectAction::GiveUp);
+        assert_eq!(LIMITS.action(at(u32::MAX, 0)), ReconnectAction::GiveUp);
+        let none = ReconnectLimits {
+            ctrl_loss_tmo_ms: Some(0),
             ..LIMITS
         };
-        assert_eq!(none.action(at(0, 0)), Action::GiveUp);
+        assert_eq!(none.action(at(0, 0)), ReconnectAction::GiveUp);
     }
 
     #[test]
     fn or_go_on_for_ever() {
-        let for_ever = Limits {
-            give_up_ms: None,
-            fail_io_ms: None,
+        let for_ever = ReconnectLimits {
+            ctrl_loss_tmo_ms: None,
+            fast_io_fail_tmo_ms: None,
             ..LIMITS
         };
         assert_eq!(
             for_ever.action(at(u32::MAX, 1000)),
-            Action::Attempt { within_ms: None }
+            ReconnectAction::Attempt { within_ms: None }
         );
         assert!(for_ever.hold_io(u32::MAX));
     }
@@ -202,8 +203,8 @@ mod tests {
     fn io_is_held_until_its_time_is_over() {
         assert!(LIMITS.hold_io(4999));
         assert!(!LIMITS.hold_io(5000));
-        let at_once = Limits {
-            fail_io_ms: Some(0),
+        let at_once = ReconnectLimits {
+            fast_io_fail_tmo_ms: Some(0),
             ..LIMITS
         };
         assert!(!at_once.hold_io(0));
@@ -211,68 +212,68 @@ mod tests {
 
     #[test]
     fn a_connection_that_holds_begins_anew() {
-        let first = Earlier::default().until_connected(7, 50_000);
-        assert_eq!(first.until_lost(10_000), Earlier::default());
-        let again = first.until_lost(0).until_connected(9, 30_000);
-        assert_eq!(again.until_lost(10_000), Earlier::default());
-        assert_eq!(again.until_lost(u32::MAX), Earlier::default());
+        let first = FlapHistory::default().record_reconnect(7, 50_000);
+        assert_eq!(first.record_loss(10_000), FlapHistory::default());
+        let again = first.record_loss(0).record_reconnect(9, 30_000);
+        assert_eq!(again.record_loss(10_000), FlapHistory::default());
+        assert_eq!(again.record_loss(u32::MAX), FlapHistory::default());
     }
 
     #[test]
     fn one_that_does_not_hold_goes_on() {
-        let first = Earlier::default().until_connected(7, 59_999);
-        let second = first.until_lost(9999);
+        let first = FlapHistory::default().record_reconnect(7, 59_999);
+        let second = first.record_loss(9999);
         // The pauses grow at once, the time is a new one.
-        assert_eq!((second.attempts, second.lost_ms), (7, 0));
-        let third = second.until_connected(8, 20_000).until_lost(0);
-        assert_eq!((third.attempts, third.lost_ms), (8, 20_000));
-        let fourth = third.until_connected(9, 31_000).until_lost(0);
-        assert_eq!((fourth.attempts, fourth.lost_ms), (9, 31_000));
+        assert_eq!((second.attempts, second.outage_ms), (7, 0));
+        let third = second.record_reconnect(8, 20_000).record_loss(0);
+        assert_eq!((third.attempts, third.outage_ms), (8, 20_000));
+        let fourth = third.record_reconnect(9, 31_000).record_loss(0);
+        assert_eq!((fourth.attempts, fourth.outage_ms), (9, 31_000));
     }
 
     /// A target that always hangs up at once, without an end to the user's patience but this.
     #[test]
     fn connections_that_never_hold_are_given_up() {
-        let (mut earlier, mut attempts) = (Earlier::default(), 0);
+        let (mut history, mut attempts) = (FlapHistory::default(), 0);
         loop {
-            let now = Moment {
-                since_loss_ms: earlier.lost_ms,
+            let now = ReconnectState {
+                since_loss_ms: history.outage_ms,
                 since_attempt_ms: u32::MAX,
-                attempts: earlier.attempts,
+                attempts: history.attempts,
                 random: 0,
             };
-            if LIMITS.action(now) == Action::GiveUp {
+            if LIMITS.action(now) == ReconnectAction::GiveUp {
                 break;
             }
             attempts += 1;
-            let pause = Backoff::new(LIMITS.longest_pause_ms).pause_ms(earlier.attempts, 0);
-            earlier = earlier
-                .until_connected(earlier.attempts + 1, earlier.lost_ms + pause)
-                .until_lost(100);
+            let pause = Backoff::new(LIMITS.max_reconnect_delay_ms).pause_ms(history.attempts, 0);
+            history = history
+                .record_reconnect(history.attempts + 1, history.outage_ms + pause)
+                .record_loss(100);
         }
         assert_eq!(attempts, 62);
     }
 
     #[test]
     fn what_is_set_meanwhile_counts_from_the_loss() {
-        let longer = Limits {
-            longest_pause_ms: 10_000,
-            fail_io_ms: None,
+        let longer = ReconnectLimits {
+            max_reconnect_delay_ms: 10_000,
+            fast_io_fail_tmo_ms: None,
             ..LIMITS
         };
         // The pause that is under way grows, and I/O is held again.
         assert_eq!(
             longer.action(at(6000, 900)),
-            Action::Wait {
+            ReconnectAction::Wait {
                 ms: 3100,
                 attempt_ms: 3100
             }
         );
         assert!(longer.hold_io(6000));
-        let over = Limits {
-            give_up_ms: Some(6000),
+        let over = ReconnectLimits {
+            ctrl_loss_tmo_ms: Some(6000),
             ..LIMITS
         };
-        assert_eq!(over.action(at(6000, 900)), Action::GiveUp);
+        assert_eq!(over.action(at(6000, 900)), ReconnectAction::GiveUp);
     }
 }

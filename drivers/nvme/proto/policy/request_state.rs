@@ -12,7 +12,7 @@
 //! what the peer still accesses.
 //!
 //! Completions that failed are no events here: they end the queue, and all its
-//! requests with it, by [`Event::Drained`].
+//! requests with it, by [`RequestEvent::Drained`].
 
 use core::fmt;
 
@@ -45,7 +45,7 @@ pub enum RequestState {
 
 /// What happens to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum RequestEvent {
     /// It is about to be posted, and is Idle; from then on all others may come.
     Post {
         /// Whether with a memory region that the peer may access.
@@ -77,7 +77,7 @@ pub enum RemoteInvalidation {
 
 /// What to do about an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum RequestAction {
     /// Nothing: other events have to come first.
     Wait,
     /// Post a local invalidation of the region.
@@ -150,54 +150,54 @@ impl RequestState {
     // Of an event that is known where it is called, a few instructions are left.
     #[inline(always)]
     #[must_use]
-    pub const fn after(self, event: Event) -> (Self, Outcome) {
+    pub const fn after(self, event: RequestEvent) -> (Self, RequestAction) {
         match (self, event) {
             // Nearly always: the send is over first, and the target ends its access.
-            (Self::PostedRegion, Event::SendDone) => (Self::SentRegion, Outcome::Wait),
-            (Self::SentRegion, Event::Response(RemoteInvalidation::Own)) => {
-                (Self::Idle, Outcome::Complete)
+            (Self::PostedRegion, RequestEvent::SendDone) => (Self::SentRegion, RequestAction::Wait),
+            (Self::SentRegion, RequestEvent::Response(RemoteInvalidation::Own)) => {
+                (Self::Idle, RequestAction::Complete)
             }
-            (_, Event::Drained) => self.drained(),
-            (_, Event::Post { region }) => self.post(region),
+            (_, RequestEvent::Drained) => self.drained(),
+            (_, RequestEvent::Post { region }) => self.post(region),
             // What is broken stays so, whatever still arrives of it.
-            (Self::Broken, _) => (Self::Broken, Outcome::Wait),
-            (_, Event::PostFailed) => self.post_failed(),
-            (_, Event::SendDone) => self.send_done(),
-            (_, Event::Response(invalidation)) => self.response(invalidation),
-            (_, Event::LocalInvalidateDone) => self.local_invalidate_done(),
+            (Self::Broken, _) => (Self::Broken, RequestAction::Wait),
+            (_, RequestEvent::PostFailed) => self.post_failed(),
+            (_, RequestEvent::SendDone) => self.send_done(),
+            (_, RequestEvent::Response(invalidation)) => self.response(invalidation),
+            (_, RequestEvent::LocalInvalidateDone) => self.local_invalidate_done(),
         }
     }
 
     #[inline]
-    const fn post(self, region: bool) -> (Self, Outcome) {
+    const fn post(self, region: bool) -> (Self, RequestAction) {
         match (self, region) {
-            (Self::Idle, false) => (Self::Posted, Outcome::Wait),
-            (Self::Idle, true) => (Self::PostedRegion, Outcome::Wait),
+            (Self::Idle, false) => (Self::Posted, RequestAction::Wait),
+            (Self::Idle, true) => (Self::PostedRegion, RequestAction::Wait),
             _ => self.broken(ProtocolError::AlreadyPosted),
         }
     }
 
     #[inline]
-    const fn post_failed(self) -> (Self, Outcome) {
+    const fn post_failed(self) -> (Self, RequestAction) {
         match self {
-            Self::Posted | Self::PostedRegion => (Self::Idle, Outcome::Wait),
+            Self::Posted | Self::PostedRegion => (Self::Idle, RequestAction::Wait),
             _ => self.broken(ProtocolError::AlreadySent),
         }
     }
 
     #[inline]
-    const fn send_done(self) -> (Self, Outcome) {
+    const fn send_done(self) -> (Self, RequestAction) {
         match self {
-            Self::Posted => (Self::Sent, Outcome::Wait),
-            Self::PostedRegion => (Self::SentRegion, Outcome::Wait),
-            Self::Answered => (Self::Idle, Outcome::Complete),
-            Self::AnsweredRegion => (Self::Invalidating, Outcome::PostLocalInvalidate),
+            Self::Posted => (Self::Sent, RequestAction::Wait),
+            Self::PostedRegion => (Self::SentRegion, RequestAction::Wait),
+            Self::Answered => (Self::Idle, RequestAction::Complete),
+            Self::AnsweredRegion => (Self::Invalidating, RequestAction::PostLocalInvalidate),
             _ => self.broken(ProtocolError::AlreadySent),
         }
     }
 
     #[inline]
-    const fn response(self, invalidation: RemoteInvalidation) -> (Self, Outcome) {
+    const fn response(self, invalidation: RemoteInvalidation) -> (Self, RequestAction) {
         match self {
             Self::Posted | Self::Sent => match invalidation {
                 RemoteInvalidation::None => self.answered(),
@@ -215,44 +215,47 @@ impl RequestState {
     }
 
     #[inline]
-    const fn answered(self) -> (Self, Outcome) {
+    const fn answered(self) -> (Self, RequestAction) {
         match self {
-            Self::Sent | Self::SentRegion => (Self::Idle, Outcome::Complete),
-            _ => (Self::Answered, Outcome::Wait),
+            Self::Sent | Self::SentRegion => (Self::Idle, RequestAction::Complete),
+            _ => (Self::Answered, RequestAction::Wait),
         }
     }
 
     #[inline]
-    const fn answered_region(self) -> (Self, Outcome) {
+    const fn answered_region(self) -> (Self, RequestAction) {
         match self {
-            Self::SentRegion => (Self::Invalidating, Outcome::PostLocalInvalidate),
-            _ => (Self::AnsweredRegion, Outcome::Wait),
+            Self::SentRegion => (Self::Invalidating, RequestAction::PostLocalInvalidate),
+            _ => (Self::AnsweredRegion, RequestAction::Wait),
         }
     }
 
     #[inline]
-    const fn local_invalidate_done(self) -> (Self, Outcome) {
+    const fn local_invalidate_done(self) -> (Self, RequestAction) {
         match self {
-            Self::Invalidating => (Self::Idle, Outcome::Complete),
+            Self::Invalidating => (Self::Idle, RequestAction::Complete),
             _ => self.broken(ProtocolError::NotInvalidating),
         }
     }
 
     /// Ends whatever is posted; a request that is not has ended before.
     #[inline]
-    const fn drained(self) -> (Self, Outcome) {
+    const fn drained(self) -> (Self, RequestAction) {
         match self {
-            Self::Idle => (Self::Idle, Outcome::Wait),
-            _ => (Self::Idle, Outcome::Complete),
+            Self::Idle => (Self::Idle, RequestAction::Wait),
+            _ => (Self::Idle, RequestAction::Complete),
         }
     }
 
     /// An idle tag stays idle: there is nothing that could end.
     #[inline]
-    const fn broken(self, error: ProtocolError) -> (Self, Outcome) {
+    const fn broken(self, error: ProtocolError) -> (Self, RequestAction) {
         match self {
-            Self::Idle => (Self::Idle, Outcome::ProtocolError(ProtocolError::NotPosted)),
-            _ => (Self::Broken, Outcome::ProtocolError(error)),
+            Self::Idle => (
+                Self::Idle,
+                RequestAction::ProtocolError(ProtocolError::NotPosted),
+            ),
+            _ => (Self::Broken, RequestAction::ProtocolError(error)),
         }
     }
 }
@@ -276,16 +279,16 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    const EVENTS: [Event; 9] = [
-        Event::Post { region: false },
-        Event::Post { region: true },
-        Event::PostFailed,
-        Event::SendDone,
-        Event::Response(RemoteInvalidation::None),
-        Event::Response(RemoteInvalidation::Own),
-        Event::Response(RemoteInvalidation::Foreign),
-        Event::LocalInvalidateDone,
-        Event::Drained,
+    const EVENTS: [RequestEvent; 9] = [
+        RequestEvent::Post { region: false },
+        RequestEvent::Post { region: true },
+        RequestEvent::PostFailed,
+        RequestEvent::SendDone,
+        RequestEvent::Response(RemoteInvalidation::None),
+        RequestEvent::Response(RemoteInvalidation::Own),
+        RequestEvent::Response(RemoteInvalidation::Foreign),
+        RequestEvent::LocalInvalidateDone,
+        RequestEvent::Drained,
     ];
 
     /// The whole table, written down apart from the code: for each state, in
@@ -306,12 +309,12 @@ mod tests {
         "8p 8p 8. 8. 8. 8. 8. 8. 0C", // broken
     ];
 
-    fn letter(outcome: Outcome) -> char {
+    fn letter(outcome: RequestAction) -> char {
         match outcome {
-            Outcome::Wait => '.',
-            Outcome::PostLocalInvalidate => 'I',
-            Outcome::Complete => 'C',
-            Outcome::ProtocolError(error) => match error {
+            RequestAction::Wait => '.',
+            RequestAction::PostLocalInvalidate => 'I',
+            RequestAction::Complete => 'C',
+            RequestAction::ProtocolError(error) => match error {
                 ProtocolError::NotPosted => 'n',
                 ProtocolError::AlreadyPosted => 'p',
                 ProtocolError::AlreadySent => 's',
@@ -338,7 +341,7 @@ mod tests {
 
     /// What a request truly is, counted by other means than the machine's.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-    struct Truth {
+    struct Model {
         posted: bool,
         send_pending: bool,
         answer_pending: bool,
@@ -346,10 +349,10 @@ mod tests {
         broken: bool,
     }
 
-    impl Truth {
-        fn apply(mut self, event: Event, outcome: Outcome) -> Self {
+    impl Model {
+        fn apply(mut self, event: RequestEvent, outcome: RequestAction) -> Self {
             match event {
-                Event::Post { region } if !self.posted => {
+                RequestEvent::Post { region } if !self.posted => {
                     return Self {
                         posted: true,
                         send_pending: true,
@@ -358,18 +361,18 @@ mod tests {
                         broken: false,
                     };
                 }
-                Event::PostFailed | Event::Drained => return Self::default(),
-                Event::SendDone => self.send_pending = false,
-                Event::Response(invalidation) => {
+                RequestEvent::PostFailed | RequestEvent::Drained => return Self::default(),
+                RequestEvent::SendDone => self.send_pending = false,
+                RequestEvent::Response(invalidation) => {
                     self.answer_pending = false;
                     if invalidation == RemoteInvalidation::Own {
                         self.region_valid = false;
                     }
                 }
-                Event::LocalInvalidateDone => self.region_valid = false,
-                Event::Post { .. } => {}
+                RequestEvent::LocalInvalidateDone => self.region_valid = false,
+                RequestEvent::Post { .. } => {}
             }
-            self.broken |= matches!(outcome, Outcome::ProtocolError(_));
+            self.broken |= matches!(outcome, RequestAction::ProtocolError(_));
             self
         }
     }
@@ -378,22 +381,22 @@ mod tests {
     #[test]
     fn completes_only_when_all_is_over() {
         let mut seen = BTreeSet::new();
-        let mut todo = vec![(RequestState::Idle, Truth::default())];
-        while let Some((state, truth)) = todo.pop() {
-            if !seen.insert((state.to_u8(), truth)) {
+        let mut todo = vec![(RequestState::Idle, Model::default())];
+        while let Some((state, model)) = todo.pop() {
+            if !seen.insert((state.to_u8(), model)) {
                 continue;
             }
             for event in EVENTS {
                 let (after, outcome) = state.after(event);
-                let mut real = truth;
-                if state != RequestState::Idle || outcome == Outcome::Wait {
-                    real = truth.apply(event, outcome);
+                let mut real = model;
+                if state != RequestState::Idle || outcome == RequestAction::Wait {
+                    real = model.apply(event, outcome);
                 }
-                if outcome == Outcome::Complete {
+                if outcome == RequestAction::Complete {
                     let over = !real.send_pending && !real.answer_pending && !real.region_valid;
                     assert!(over && !real.broken, "{state:?} {event:?} {real:?}");
                     assert_eq!(after, RequestState::Idle);
-                    real = Truth::default();
+                    real = Model::default();
                 }
                 todo.push((after, real));
             }

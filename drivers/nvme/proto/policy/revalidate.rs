@@ -8,7 +8,7 @@ use core::fmt;
 
 /// A namespace, as its disk was made for it or as the target has it now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Seen<'a> {
+pub struct NsAttributes<'a> {
     /// Which it is.
     pub wwid: &'a Wwid,
     /// What its disk can do.
@@ -17,44 +17,44 @@ pub struct Seen<'a> {
 
 /// What becomes of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
+pub enum Revalidation {
     /// It stays as it is, its [abilities] aside.
-    Same,
+    Unchanged,
     /// It goes on, with another size or another protection against writes.
-    Changed,
+    Update,
     /// It must get no more I/O, which is not meant for what is there now.
-    Lost(Loss),
+    Remove(RemoveReason),
 }
 
 /// Why a disk cannot go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Loss {
+pub enum RemoveReason {
     /// The target has no such namespace any more, or none that can be a disk.
     Gone,
     /// The target has another namespace under its number.
-    Another,
+    IdsChanged,
     /// Its blocks have another size, or a command moves less data than before: what is under way
     /// was made for the other.
-    Format,
+    FormatChanged,
 }
 
-impl Fate {
+impl Revalidation {
     /// Of the disk of a namespace that was `before` and is `now`, if it is there at all.
     #[must_use]
-    pub fn of(before: Seen<'_>, now: Option<Seen<'_>>) -> Self {
+    pub fn of(before: NsAttributes<'_>, now: Option<NsAttributes<'_>>) -> Self {
         let Some(now) = now else {
-            return Self::Lost(Loss::Gone);
+            return Self::Remove(RemoveReason::Gone);
         };
         if !before.wwid.is_same_namespace(now.wwid) {
-            return Self::Lost(Loss::Another);
+            return Self::Remove(RemoveReason::IdsChanged);
         }
         let (before, now) = (before.limits, now.limits);
         if now.block_shift != before.block_shift || now.max_sectors < before.max_sectors {
-            return Self::Lost(Loss::Format);
+            return Self::Remove(RemoveReason::FormatChanged);
         }
         match (now.capacity_sectors, now.read_only) == (before.capacity_sectors, before.read_only) {
-            true => Self::Same,
-            false => Self::Changed,
+            true => Self::Unchanged,
+            false => Self::Update,
         }
     }
 }
@@ -63,7 +63,7 @@ impl Fate {
 /// something else: to take it over, its I/O has to end. It moves no more data with a command than
 /// it was made for.
 #[must_use]
-pub fn abilities(before: &BlockLimits, now: &BlockLimits) -> Option<BlockLimits> {
+pub fn updated_limits(before: &BlockLimits, now: &BlockLimits) -> Option<BlockLimits> {
     let now = BlockLimits {
         capacity_sectors: before.capacity_sectors,
         read_only: before.read_only,
@@ -73,12 +73,12 @@ pub fn abilities(before: &BlockLimits, now: &BlockLimits) -> Option<BlockLimits>
     (now != *before).then_some(now)
 }
 
-impl fmt::Display for Loss {
+impl fmt::Display for RemoveReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Gone => "is gone",
-            Self::Another => "is another one now",
-            Self::Format => "has another format now",
+            Self::IdsChanged => "is another one now",
+            Self::FormatChanged => "has another format now",
         })
     }
 }
@@ -117,21 +117,21 @@ mod tests {
         read_only: false,
     };
 
-    fn fate(id: u8, limits: BlockLimits) -> Fate {
-        let before = Seen {
+    fn revalidate(id: u8, limits: BlockLimits) -> Revalidation {
+        let before = NsAttributes {
             wwid: &wwid(1),
             limits: &LIMITS,
         };
-        let now = Seen {
+        let now = NsAttributes {
             wwid: &wwid(id),
             limits: &limits,
         };
-        Fate::of(before, Some(now))
+        Revalidation::of(before, Some(now))
     }
 
     #[test]
     fn size_and_protection_change_under_a_disk() {
-        assert_eq!(fate(1, LIMITS), Fate::Same);
+        assert_eq!(revalidate(1, LIMITS), Revalidation::Unchanged);
         for limits in [
             BlockLimits {
                 capacity_sectors: 0,
@@ -146,7 +146,7 @@ mod tests {
                 ..LIMITS
             },
         ] {
-            assert_eq!(fate(1, limits), Fate::Changed, "{limits:?}");
+            assert_eq!(revalidate(1, limits), Revalidation::Update, "{limits:?}");
         }
     }
 
@@ -162,7 +162,11 @@ mod tests {
                 ..LIMITS
             },
         ] {
-            assert_eq!(fate(1, limits), Fate::Lost(Loss::Format), "{limits:?}");
+            assert_eq!(
+                revalidate(1, limits),
+                Revalidation::Remove(RemoveReason::FormatChanged),
+                "{limits:?}"
+            );
         }
     }
 
@@ -184,15 +188,15 @@ mod tests {
                 ..LIMITS
             },
         ] {
-            assert_eq!(fate(1, limits), Fate::Same, "{limits:?}");
-            assert_eq!(abilities(&LIMITS, &limits), Some(limits));
+            assert_eq!(revalidate(1, limits), Revalidation::Unchanged, "{limits:?}");
+            assert_eq!(updated_limits(&LIMITS, &limits), Some(limits));
         }
         let grown = BlockLimits {
             capacity_sectors: 2000,
             read_only: true,
             ..LIMITS
         };
-        assert_eq!(abilities(&LIMITS, &grown), None);
+        assert_eq!(updated_limits(&LIMITS, &grown), None);
     }
 
     #[test]
@@ -201,27 +205,36 @@ mod tests {
             max_sectors: 4096,
             ..LIMITS
         };
-        assert_eq!(fate(1, larger), Fate::Same);
-        assert_eq!(abilities(&LIMITS, &larger), None);
+        assert_eq!(revalidate(1, larger), Revalidation::Unchanged);
+        assert_eq!(updated_limits(&LIMITS, &larger), None);
     }
 
     #[test]
     fn another_identity_is_lost_whatever_else_is_the_same() {
-        assert_eq!(fate(2, LIMITS), Fate::Lost(Loss::Another));
+        assert_eq!(
+            revalidate(2, LIMITS),
+            Revalidation::Remove(RemoveReason::IdsChanged)
+        );
         let grown = BlockLimits {
             capacity_sectors: 2000,
             ..LIMITS
         };
-        assert_eq!(fate(2, grown), Fate::Lost(Loss::Another));
+        assert_eq!(
+            revalidate(2, grown),
+            Revalidation::Remove(RemoveReason::IdsChanged)
+        );
     }
 
     #[test]
     fn what_is_not_there_is_lost() {
-        let before = Seen {
+        let before = NsAttributes {
             wwid: &wwid(1),
             limits: &LIMITS,
         };
-        assert_eq!(Fate::of(before, None), Fate::Lost(Loss::Gone));
-        assert_eq!(Loss::Gone.to_string(), "is gone");
+        assert_eq!(
+            Revalidation::of(before, None),
+            Revalidation::Remove(RemoveReason::Gone)
+        );
+        assert_eq!(RemoveReason::Gone.to_string(), "is gone");
     }
 }

@@ -5,9 +5,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nvme_proto::format::async_event::{AsyncEvent, Events};
+use nvme_proto::format::async_event::{AsyncEvent, AsyncEventConfig};
 use nvme_proto::format::cid::{CommandId, Generation};
-use nvme_proto::format::connect::{ConnectError, Connected};
+use nvme_proto::format::connect::{ConnectError, ConnectResponse};
 use nvme_proto::format::cqe::Completion;
 use nvme_proto::format::status::Status;
 use nvme_proto::policy::block_status::BlockStatus;
@@ -49,10 +49,13 @@ fuzz_target!(|data: &[u8]| {
     if let Some(error) = failed {
         assert!(!error.to_string().is_empty());
     }
-    let _ = Connected::from_result(result);
+    let _ = ConnectResponse::from_result(result);
     assert!(!AsyncEvent::from_result(result).to_string().is_empty());
-    for events in [Events::from_supported(result), Events::of_discovery(result)] {
-        assert_eq!(events.map_or(0, Events::bits) & !result, 0);
+    for events in [
+        AsyncEventConfig::for_io(result),
+        AsyncEventConfig::for_discovery(result),
+    ] {
+        assert_eq!(events.map_or(0, AsyncEventConfig::bits) & !result, 0);
     }
     // No target can make the host have more queues than it asked for.
     for asked in [NonZeroU16::MIN, NonZeroU16::MAX] {

@@ -19,8 +19,8 @@ fuzz_target!(|data: &[u8]| {
         assert!(data.len() < 4096);
         return;
     };
-    if let Err(refusal) = check(&controller, controller.controller_id) {
-        assert!(!refusal.to_string().is_empty());
+    if let Err(reason) = check(&controller, controller.controller_id) {
+        assert!(!reason.to_string().is_empty());
     }
     for text in [controller.serial.as_str(), controller.model.as_str()] {
         assert!(
@@ -35,7 +35,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(u32::from(max_segments(sectors, pages)) <= pages);
     }
     for entries in [0, 1, 2, u32::MAX] {
-        let inline = InlineLimit::agree(&controller, entries);
+        let inline = InlineLimit::negotiate(&controller, entries);
         assert!(
             inline.segments() < entries.max(1),
             "no room for the command"
@@ -47,7 +47,7 @@ fuzz_target!(|data: &[u8]| {
         max_entries_zero_based: u16::MAX,
         max_commands: controller.max_commands,
     };
-    match QueueSize::agree(&inputs) {
+    match QueueSize::negotiate(&inputs) {
         Ok(size) => assert!((3..=128).contains(&size.entries())),
         Err(small) => assert!(!small.to_string().is_empty()),
     }

@@ -75,9 +75,9 @@ fuzz_target!(|data: &[u8]| {
         independent,
         command_set: if choice >> 31 == 0 { 0 } else { 2 },
     };
-    match BlockLimits::agree(&inputs, &disk) {
+    match BlockLimits::from_identify(&inputs, &disk) {
         Ok(limits) => is_sound(&limits, max_sectors),
-        Err(refusal) => assert!(!refusal.to_string().is_empty()),
+        Err(reason) => assert!(!reason.to_string().is_empty()),
     }
     let wwid = Wwid {
         nsid: choice,

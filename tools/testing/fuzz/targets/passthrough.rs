@@ -7,8 +7,8 @@
 use libfuzzer_sys::fuzz_target;
 use nvme_proto::format::nqn::Nqn;
 use nvme_proto::format::uuid::Uuid;
-use nvme_proto::policy::effects::{Effects, IoPermissions};
-use nvme_proto::policy::passthrough::{Call, Permission, UserCommand};
+use nvme_proto::policy::effects::{CommandEffects, IoPermissions};
+use nvme_proto::policy::passthru::{NvmeIoctl, Permission, UserCommand};
 
 /// Fabrics commands, and those that make and delete queues or abort.
 const NEVER: [u8; 6] = [0x7f, 0x00, 0x01, 0x04, 0x05, 0x08];
@@ -29,18 +29,18 @@ fuzz_target!(|data: &[u8]| {
         );
     }
     if let Some(number) = data.first_chunk() {
-        let _ = Call::from_number(u32::from_le_bytes(*number));
+        let _ = NvmeIoctl::from_number(u32::from_le_bytes(*number));
     }
     let Some(bytes) = data.first_chunk() else {
         return;
     };
     let command = UserCommand::parse(bytes);
     let admin = command.admin();
-    let effects = Effects::of_admin(bytes[0], data);
-    assert!(effects.alone || bytes[0] != FORMAT);
+    let effects = CommandEffects::of_admin(bytes[0], data);
+    assert!(effects.exclusive || bytes[0] != FORMAT);
     assert!(admin.is_err() || !NEVER.contains(&bytes[0]), "{command:?}");
     let allowed = command.io_permission(&IoPermissions::of_log(data));
-    assert!(allowed == Permission::Administrator || bytes[0] < 0x7f);
+    assert!(allowed == Permission::SysAdmin || bytes[0] < 0x7f);
     assert!(allowed != Permission::Opener || bytes[0] % 2 == 0);
     for nsid in [1, u32::MAX] {
         let io = command.io(nsid);

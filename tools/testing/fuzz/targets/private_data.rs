@@ -5,17 +5,17 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nvme_proto::format::private_data::{RejectReason, Reply, Request};
+use nvme_proto::format::private_data::{CmReply, CmRequest, CmStatus};
 
 fuzz_target!(|data: &[u8]| {
-    match Request::parse(data) {
-        Ok(request) => assert_eq!(Request::parse(&request.encode()), Ok(request)),
+    match CmRequest::parse(data) {
+        Ok(request) => assert_eq!(CmRequest::parse(&request.encode()), Ok(request)),
         Err(reason) => assert!(!reason.to_string().is_empty()),
     }
-    if Reply::parse(data).is_some() {
-        assert!(data.len() >= Reply::SIZE && data[..2] == [0, 0]);
+    if CmReply::parse(data).is_some() {
+        assert!(data.len() >= CmReply::SIZE && data[..2] == [0, 0]);
     }
-    if let Some(reason) = RejectReason::parse(data) {
+    if let Some(reason) = CmStatus::parse(data) {
         assert_eq!(reason.to_wire().to_le_bytes(), data[2..4]);
         assert!(!reason.to_string().is_empty());
     }

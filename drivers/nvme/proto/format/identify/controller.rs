@@ -29,7 +29,7 @@ pub struct Controller {
     /// How long a shutdown may take, in microseconds; 0 for unknown.
     pub shutdown_time_us: u32,
     /// Asynchronous events that it can tell: see
-    /// [`crate::format::async_event::Events::from_supported`].
+    /// [`crate::format::async_event::AsyncEventConfig::for_io`].
     pub async_events: u32,
     /// Attributes: see [`Self::traffic_based_keep_alive`].
     pub attributes: u32,

@@ -52,7 +52,7 @@ impl NamespaceIds {
 
     /// Whether an identifier of both is the same.
     #[must_use]
-    pub fn shares_one_with(&self, other: &Self) -> bool {
+    pub fn shares_id_with(&self, other: &Self) -> bool {
         fn same<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
             one.is_some() && one == other
         }

@@ -85,7 +85,7 @@ impl LbaFormat {
 
 /// Which hints for good performance a namespace gives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Performance {
+pub struct PerformanceHints {
     /// Those of [`Namespace`] alone.
     pub base: bool,
     /// Those of [`super::NvmNamespace`] too, and of [`Namespace`] all but
@@ -93,7 +93,7 @@ pub struct Performance {
     pub extended: bool,
 }
 
-impl Performance {
+impl PerformanceHints {
     /// Whether there are hints.
     #[must_use]
     pub const fn any(self) -> bool {
@@ -148,8 +148,8 @@ impl Namespace {
 
     /// Which hints it gives. Before version 2.1 there was one bit to say so.
     #[must_use]
-    pub fn performance(&self, version: Version) -> Performance {
-        Performance {
+    pub fn performance(&self, version: Version) -> PerformanceHints {
+        PerformanceHints {
             base: self.features & (1 << 4) != 0,
             extended: self.features & (1 << 5) != 0 && version >= Version::new(2, 1, 0),
         }
@@ -269,7 +269,11 @@ mod tests {
         ] {
             let namespace = Namespace::parse(&block(&[(24, &[features])])).unwrap();
             let performance = namespace.performance(version);
-            assert_eq!(performance, Performance { base, extended }, "{features:#x}");
+            assert_eq!(
+                performance,
+                PerformanceHints { base, extended },
+                "{features:#x}"
+            );
             assert_eq!(performance.any(), base || extended);
         }
     }

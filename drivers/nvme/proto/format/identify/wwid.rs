@@ -37,8 +37,8 @@ impl Wwid {
 
     /// Whether who looks for one of them by an identifier may find the other one.
     #[must_use]
-    pub fn shares_one_with(&self, other: &Self) -> bool {
-        self.ids.shares_one_with(&other.ids) || self.is_same_namespace(other)
+    pub fn shares_id_with(&self, other: &Self) -> bool {
+        self.ids.shares_id_with(&other.ids) || self.is_same_namespace(other)
     }
 }
 
@@ -174,13 +174,13 @@ mod tests {
             (wwid(anonymous), wwid(anonymous)),
             (wwid(eui64), elsewhere(both)),
         ] {
-            assert!(one.shares_one_with(&other) && other.shares_one_with(&one));
+            assert!(one.shares_id_with(&other) && other.shares_id_with(&one));
         }
         for (one, other) in [
             (wwid(anonymous), elsewhere(anonymous)),
             (wwid(anonymous), wwid(eui64)),
         ] {
-            assert!(!one.shares_one_with(&other) && !other.shares_one_with(&one));
+            assert!(!one.shares_id_with(&other) && !other.shares_id_with(&one));
         }
     }
 

@@ -3,7 +3,7 @@
 //! Admin commands.
 
 use super::{Command, ALL_NAMESPACES};
-use crate::format::async_event::Events;
+use crate::format::async_event::AsyncEventConfig;
 use crate::format::layout::Writer;
 use core::fmt;
 use core::num::NonZeroU16;
@@ -67,7 +67,7 @@ pub enum Feature {
     /// Asks for so many I/O queues; see [`crate::policy::limits::queue::granted`].
     NumberOfQueues(NonZeroU16),
     /// Asks to be told of these events.
-    AsyncEvents(Events),
+    AsyncEvents(AsyncEventConfig),
     /// Sets the keep alive timer, in milliseconds.
     KeepAliveTimer(u32),
     /// Says what the controller may count on; the data is a [`HostBehavior`].
@@ -97,7 +97,7 @@ impl Feature {
 pub struct HostBehavior {
     /// A command is sent again after the delay that its status asks for: a controller asks for none
     /// before it knows this.
-    pub keeps_retry_delays: bool,
+    pub advanced_retry: bool,
 }
 
 impl HostBehavior {
@@ -107,7 +107,7 @@ impl HostBehavior {
     /// Writes it as it goes on the wire.
     pub fn encode(&self, block: &mut [u8; Self::SIZE]) {
         block.fill(0);
-        Writer::over(block).put::<0, 1>([self.keeps_retry_delays.into()]);
+        Writer::over(block).put::<0, 1>([self.advanced_retry.into()]);
     }
 }
 
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn features() {
-        let events = Events::from_supported(u32::MAX).unwrap();
+        let events = AsyncEventConfig::for_io(u32::MAX).unwrap();
         let cases = [
             (Feature::NumberOfQueues(NonZeroU16::MIN), 0x07, 0),
             (
@@ -295,11 +295,11 @@ mod tests {
 
     #[test]
     fn behavior_of_the_host() {
-        for keeps_retry_delays in [false, true] {
+        for advanced_retry in [false, true] {
             let mut block = [0xff; HostBehavior::SIZE];
-            HostBehavior { keeps_retry_delays }.encode(&mut block);
+            HostBehavior { advanced_retry }.encode(&mut block);
             let mut expected = [0; 512];
-            expected[0] = keeps_retry_delays.into();
+            expected[0] = advanced_retry.into();
             assert_eq!(block, expected);
         }
         let set = Command::set_feature(Feature::HostBehavior);

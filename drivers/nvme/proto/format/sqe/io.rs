@@ -45,7 +45,7 @@ pub struct BlockRange {
 
 /// What a read or write asks for besides its data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ReadWrite {
+pub struct RwFlags {
     /// Written data shall be on the medium, and be read from there.
     pub force_unit_access: bool,
     /// The controller shall not try long to recover from errors.
@@ -54,7 +54,7 @@ pub struct ReadWrite {
     pub prefetch: bool,
 }
 
-impl ReadWrite {
+impl RwFlags {
     const LIMITED_RETRY: u16 = 1 << 15;
     const FORCE_UNIT_ACCESS: u16 = 1 << 14;
     const FREQUENCY_PREFETCH: u32 = 7;
@@ -83,7 +83,7 @@ impl ReadWrite {
 
 /// What a command of an I/O queue does, as far as it is told apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Kind {
+pub enum IoOp {
     /// Reads blocks.
     Read,
     /// Writes blocks.
@@ -95,7 +95,7 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
+impl IoOp {
     /// How many kinds there are.
     pub const COUNT: usize = Self::Other as usize + 1;
 }
@@ -116,21 +116,21 @@ impl Command {
     /// Reads blocks.
     #[inline]
     #[must_use]
-    pub fn read(nsid: u32, range: BlockRange, hints: ReadWrite) -> Self {
+    pub fn read(nsid: u32, range: BlockRange, hints: RwFlags) -> Self {
         Self::transfer(Direction::FromTarget, nsid, range, hints)
     }
 
     /// Writes blocks.
     #[inline]
     #[must_use]
-    pub fn write(nsid: u32, range: BlockRange, hints: ReadWrite) -> Self {
+    pub fn write(nsid: u32, range: BlockRange, hints: RwFlags) -> Self {
         Self::transfer(Direction::ToTarget, nsid, range, hints)
     }
 
     /// Reads or writes blocks.
     #[inline]
     #[must_use]
-    pub fn transfer(direction: Direction, nsid: u32, range: BlockRange, hints: ReadWrite) -> Self {
+    pub fn transfer(direction: Direction, nsid: u32, range: BlockRange, hints: RwFlags) -> Self {
         let opcode = match direction {
             Direction::FromTarget => Self::READ,
             Direction::ToTarget => Self::WRITE,
@@ -169,13 +169,13 @@ impl Command {
     /// What the command does on queue `queue_id`. The opcodes of the admin queue, 0, are others.
     #[inline]
     #[must_use]
-    pub fn kind(&self, queue_id: u16) -> Kind {
+    pub fn io_op(&self, queue_id: u16) -> IoOp {
         match (queue_id, self.opcode()) {
-            (0, _) => Kind::Other,
-            (_, Self::READ) => Kind::Read,
-            (_, Self::WRITE) => Kind::Write,
-            (_, Self::FLUSH) => Kind::Flush,
-            _ => Kind::Other,
+            (0, _) => IoOp::Other,
+            (_, Self::READ) => IoOp::Read,
+            (_, Self::WRITE) => IoOp::Write,
+            (_, Self::FLUSH) => IoOp::Flush,
+            _ => IoOp::Other,
         }
     }
 
@@ -225,20 +225,20 @@ mod tests {
     #[test]
     fn kinds_are_of_io_queues() {
         let range = RANGE;
-        let hints = ReadWrite::default();
+        let hints = RwFlags::default();
         let commands = [
-            (Command::read(1, range, hints), Kind::Read),
-            (Command::write(1, range, hints), Kind::Write),
-            (Command::flush(1), Kind::Flush),
-            (Command::write_zeroes(1, range, true), Kind::Other),
+            (Command::read(1, range, hints), IoOp::Read),
+            (Command::write(1, range, hints), IoOp::Write),
+            (Command::flush(1), IoOp::Flush),
+            (Command::write_zeroes(1, range, true), IoOp::Other),
         ];
         for (command, kind) in commands {
-            assert_eq!(command.kind(1), kind);
-            assert_eq!(command.kind(u16::MAX), kind);
-            assert_eq!(command.kind(0), Kind::Other);
+            assert_eq!(command.io_op(1), kind);
+            assert_eq!(command.io_op(u16::MAX), kind);
+            assert_eq!(command.io_op(0), IoOp::Other);
         }
         let connect = Command::with_fabrics_type(1);
-        assert_eq!(connect.kind(1), Kind::Other);
+        assert_eq!(connect.io_op(1), IoOp::Other);
     }
 
     #[test]
@@ -255,13 +255,13 @@ mod tests {
 
     #[test]
     fn read_and_write() {
-        let plain = ReadWrite::default();
-        let all = ReadWrite {
+        let plain = RwFlags::default();
+        let all = RwFlags {
             force_unit_access: true,
             limited_retry: true,
             prefetch: true,
         };
-        let fua = ReadWrite {
+        let fua = RwFlags {
             force_unit_access: true,
             ..plain
         };
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn range_of_a_command() {
-        let plain = ReadWrite::default();
+        let plain = RwFlags::default();
         let commands = [
             Command::read(1, RANGE, plain),
             Command::write(1, RANGE, plain),

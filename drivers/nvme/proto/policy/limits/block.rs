@@ -86,7 +86,7 @@ pub struct DiscardLimits {
 
 /// Why a namespace cannot be a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
+pub enum UnsupportedNamespace {
     /// It has another command set than NVM.
     CommandSet(u8),
     /// It has no capacity, as one that is not attached to the controller.
@@ -104,11 +104,11 @@ pub enum Refusal {
 
 impl BlockLimits {
     /// The limits of the disk of a namespace.
-    pub fn agree(
+    pub fn from_identify(
         controller: &ControllerInputs<'_>,
         inputs: &NamespaceInputs<'_>,
-    ) -> Result<Self, Refusal> {
-        let blocks = Blocks::of(controller, inputs)?;
+    ) -> Result<Self, UnsupportedNamespace> {
+        let blocks = BlockSize::of(controller, inputs)?;
         let namespace = inputs.namespace;
         let write = WriteSizes::of(controller, namespace, blocks);
         let write_zeroes = write_zeroes_sectors(controller, blocks);
@@ -133,12 +133,12 @@ impl BlockLimits {
 
 /// The blocks of a namespace: of 512 bytes, and of 1 GiB at most.
 #[derive(Clone, Copy)]
-struct Blocks {
+struct BlockSize {
     shift: u8,
     size: u32,
 }
 
-impl Blocks {
+impl BlockSize {
     const MAX_SHIFT: u8 = 30;
 
     /// The most sectors that have byte offsets of 63 bits.
@@ -147,20 +147,20 @@ impl Blocks {
     fn of(
         controller: &ControllerInputs<'_>,
         inputs: &NamespaceInputs<'_>,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, UnsupportedNamespace> {
         let format = inputs.namespace.format;
         let shift = format.data_shift;
         if inputs.command_set != 0 {
-            return Err(Refusal::CommandSet(inputs.command_set));
+            return Err(UnsupportedNamespace::CommandSet(inputs.command_set));
         }
         if inputs.namespace.capacity == 0 {
-            return Err(Refusal::NotAttached);
+            return Err(UnsupportedNamespace::NotAttached);
         }
         if shift < SECTOR_SHIFT || shift > controller.max_block_shift.min(Self::MAX_SHIFT) {
-            return Err(Refusal::BlockShift(shift));
+            return Err(UnsupportedNamespace::BlockShift(shift));
         }
         if format.metadata_size != 0 {
-            return Err(Refusal::Metadata(format.metadata_size));
+            return Err(UnsupportedNamespace::Metadata(format.metadata_size));
         }
         Ok(Self {
             shift,
@@ -173,17 +173,17 @@ impl Blocks {
         self.size >> SECTOR_SHIFT
     }
 
-    fn capacity_sectors(self, blocks: u64) -> Result<u64, Refusal> {
+    fn capacity_sectors(self, blocks: u64) -> Result<u64, UnsupportedNamespace> {
         blocks
             .checked_mul(u64::from(self.sectors()))
             .filter(|sectors| *sectors <= Self::MAX_SECTORS)
-            .ok_or(Refusal::Size(blocks))
+            .ok_or(UnsupportedNamespace::Size(blocks))
     }
 
     /// What of a command's most sectors are whole blocks.
-    fn transfer_sectors(self, most: u32) -> Result<u32, Refusal> {
+    fn transfer_sectors(self, most: u32) -> Result<u32, UnsupportedNamespace> {
         match self.whole(most) {
-            0 => Err(Refusal::Transfer(self.shift)),
+            0 => Err(UnsupportedNamespace::Transfer(self.shift)),
             sectors => Ok(sectors),
         }
     }
@@ -219,7 +219,7 @@ struct WriteSizes {
 }
 
 impl WriteSizes {
-    fn of(controller: &ControllerInputs<'_>, namespace: &Namespace, blocks: Blocks) -> Self {
+    fn of(controller: &ControllerInputs<'_>, namespace: &Namespace, blocks: BlockSize) -> Self {
         let mut least = blocks.size;
         let mut optimal = 0;
         if namespace.performance(controller.version).any() {
@@ -240,7 +240,7 @@ impl WriteSizes {
     /// What is written as a whole if the power fails. The controller's own
     /// value is not for namespaces of another format; boundaries at an offset
     /// are nothing that the block layer knows.
-    fn atomic(namespace: &Namespace, blocks: Blocks) -> u32 {
+    fn atomic(namespace: &Namespace, blocks: BlockSize) -> u32 {
         if namespace.has_own_atomicity() && namespace.atomic_boundary_offset == 0 {
             blocks.bytes(from_zero_based(namespace.atomic_write_zero_based))
         } else {
@@ -256,7 +256,7 @@ fn power_of_two_within(size: u32) -> u32 {
 }
 
 /// A boundary is for the block layer only if it is a power of two.
-fn chunk_sectors(namespace: &Namespace, blocks: Blocks) -> u32 {
+fn chunk_sectors(namespace: &Namespace, blocks: BlockSize) -> u32 {
     let sectors = u32::from(namespace.io_boundary).checked_mul(blocks.sectors());
     sectors
         .filter(|sectors| sectors.is_power_of_two())
@@ -265,7 +265,7 @@ fn chunk_sectors(namespace: &Namespace, blocks: Blocks) -> u32 {
 
 /// The size of a Write Zeroes, where it has no limit of its own, is taken to
 /// have that of a write. Its blocks are counted in 16 bits.
-fn write_zeroes_sectors(inputs: &ControllerInputs<'_>, blocks: Blocks) -> u32 {
+fn write_zeroes_sectors(inputs: &ControllerInputs<'_>, blocks: BlockSize) -> u32 {
     if !inputs.controller.has_write_zeroes() {
         return 0;
     }
@@ -279,7 +279,7 @@ fn write_zeroes_sectors(inputs: &ControllerInputs<'_>, blocks: Blocks) -> u32 {
 fn discard(
     controller: &ControllerInputs<'_>,
     inputs: &NamespaceInputs<'_>,
-    blocks: Blocks,
+    blocks: BlockSize,
 ) -> Option<DiscardLimits> {
     /// What a limit of 0 stands for.
     const NONE: u64 = u64::MAX;
@@ -312,7 +312,7 @@ fn discard(
 /// The block layer has one number for granularity and alignment, so it gets
 /// the greater one. Where a namespace tells one of them twice, that which can
 /// be larger counts.
-fn discard_granularity(version: Version, inputs: &NamespaceInputs<'_>, blocks: Blocks) -> u32 {
+fn discard_granularity(version: Version, inputs: &NamespaceInputs<'_>, blocks: BlockSize) -> u32 {
     let namespace = inputs.namespace;
     let hints = namespace.performance(version);
     let granularity = match inputs.nvm.deallocate_granularity {
@@ -328,7 +328,7 @@ fn discard_granularity(version: Version, inputs: &NamespaceInputs<'_>, blocks: B
     blocks.bytes(granularity.max(alignment))
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for UnsupportedNamespace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CommandSet(set) => write!(f, "command set {set} is not supported"),
@@ -347,7 +347,7 @@ mod tests {
     use crate::testing::Random;
 
     /// What the limits follow from, for tests to change.
-    struct World {
+    struct TestInputs {
         controller: Controller,
         nvm: NvmController,
         version: Version,
@@ -359,7 +359,7 @@ mod tests {
         command_set: u8,
     }
 
-    impl World {
+    impl TestInputs {
         /// A namespace of 1 GiB in blocks of 4 KiB; the controller has all
         /// optional commands and says no more of them.
         fn new() -> Self {
@@ -381,13 +381,13 @@ mod tests {
             }
         }
 
-        fn with(change: impl FnOnce(&mut Self)) -> Result<BlockLimits, Refusal> {
-            let mut world = Self::new();
-            change(&mut world);
-            world.agree()
+        fn with(change: impl FnOnce(&mut Self)) -> Result<BlockLimits, UnsupportedNamespace> {
+            let mut inputs = Self::new();
+            change(&mut inputs);
+            inputs.limits()
         }
 
-        fn agree(&self) -> Result<BlockLimits, Refusal> {
+        fn limits(&self) -> Result<BlockLimits, UnsupportedNamespace> {
             let controller = ControllerInputs {
                 controller: &self.controller,
                 nvm: self.nvm,
@@ -402,7 +402,7 @@ mod tests {
                 independent: self.independent,
                 command_set: self.command_set,
             };
-            BlockLimits::agree(&controller, &inputs)
+            BlockLimits::from_identify(&controller, &inputs)
         }
     }
 
@@ -427,55 +427,66 @@ mod tests {
             rotational: false,
             read_only: false,
         };
-        assert_eq!(World::with(|_| ()), Ok(expected));
+        assert_eq!(TestInputs::with(|_| ()), Ok(expected));
     }
 
     #[test]
-    fn refusals() {
+    fn unsupported_namespaces() {
         let cases = [
-            (World::with(|w| w.command_set = 2), Refusal::CommandSet(2)),
             (
-                World::with(|w| w.namespace.capacity = 0),
-                Refusal::NotAttached,
+                TestInputs::with(|w| w.command_set = 2),
+                UnsupportedNamespace::CommandSet(2),
             ),
             (
-                World::with(|w| w.namespace.format.data_shift = 0),
-                Refusal::BlockShift(0),
+                TestInputs::with(|w| w.namespace.capacity = 0),
+                UnsupportedNamespace::NotAttached,
             ),
             (
-                World::with(|w| w.namespace.format.data_shift = 8),
-                Refusal::BlockShift(8),
+                TestInputs::with(|w| w.namespace.format.data_shift = 0),
+                UnsupportedNamespace::BlockShift(0),
             ),
             (
-                World::with(|w| w.namespace.format.data_shift = 13),
-                Refusal::BlockShift(13),
+                TestInputs::with(|w| w.namespace.format.data_shift = 8),
+                UnsupportedNamespace::BlockShift(8),
             ),
             (
-                World::with(|w| w.namespace.format.data_shift = 255),
-                Refusal::BlockShift(255),
+                TestInputs::with(|w| w.namespace.format.data_shift = 13),
+                UnsupportedNamespace::BlockShift(13),
             ),
             (
-                World::with(|w| (w.namespace.format.data_shift, w.max_block_shift) = (255, 255)),
-                Refusal::BlockShift(255),
+                TestInputs::with(|w| w.namespace.format.data_shift = 255),
+                UnsupportedNamespace::BlockShift(255),
             ),
             (
-                World::with(|w| w.namespace.format.metadata_size = 8),
-                Refusal::Metadata(8),
+                TestInputs::with(|w| {
+                    (w.namespace.format.data_shift, w.max_block_shift) = (255, 255)
+                }),
+                UnsupportedNamespace::BlockShift(255),
             ),
             (
-                World::with(|w| w.namespace.size = u64::MAX),
-                Refusal::Size(u64::MAX),
+                TestInputs::with(|w| w.namespace.format.metadata_size = 8),
+                UnsupportedNamespace::Metadata(8),
             ),
             (
-                World::with(|w| w.namespace.size = 1 << 51),
-                Refusal::Size(1 << 51),
+                TestInputs::with(|w| w.namespace.size = u64::MAX),
+                UnsupportedNamespace::Size(u64::MAX),
             ),
-            (World::with(|w| w.max_sectors = 7), Refusal::Transfer(12)),
-            (World::with(|w| w.max_sectors = 0), Refusal::Transfer(12)),
+            (
+                TestInputs::with(|w| w.namespace.size = 1 << 51),
+                UnsupportedNamespace::Size(1 << 51),
+            ),
+            (
+                TestInputs::with(|w| w.max_sectors = 7),
+                UnsupportedNamespace::Transfer(12),
+            ),
+            (
+                TestInputs::with(|w| w.max_sectors = 0),
+                UnsupportedNamespace::Transfer(12),
+            ),
         ];
-        for (refused, refusal) in cases {
-            assert_eq!(refused, Err(refusal));
-            assert!(!refusal.to_string().is_empty());
+        for (refused, reason) in cases {
+            assert_eq!(refused, Err(reason));
+            assert!(!reason.to_string().is_empty());
         }
     }
 
@@ -487,7 +498,7 @@ mod tests {
             (12, (1 << 51) - 1, ((1 << 51) - 1) << 3),
             (12, 0, 0),
         ] {
-            let limits = World::with(|w| {
+            let limits = TestInputs::with(|w| {
                 (w.namespace.format.data_shift, w.namespace.size) = (shift, size);
             });
             let limits = limits.unwrap();
@@ -496,9 +507,10 @@ mod tests {
                 (shift, sectors)
             );
         }
-        let large = World::with(|w| (w.namespace.format.data_shift, w.max_block_shift) = (16, 16));
+        let large =
+            TestInputs::with(|w| (w.namespace.format.data_shift, w.max_block_shift) = (16, 16));
         assert_eq!(large.unwrap().max_sectors, 2048);
-        let uneven = World::with(|w| w.max_sectors = 2047);
+        let uneven = TestInputs::with(|w| w.max_sectors = 2047);
         assert_eq!(uneven.unwrap().max_sectors, 2040);
     }
 
@@ -516,7 +528,7 @@ mod tests {
             ((0x20, 15, 31, 0, 0), (4096, 65536, 131_072)),
         ];
         for ((features, granularity, optimal, atomic, offset), (physical, least, best)) in cases {
-            let limits = World::with(|w| {
+            let limits = TestInputs::with(|w| {
                 w.namespace.features = features;
                 w.namespace.write_granularity_zero_based = granularity;
                 w.namespace.optimal_write_zero_based = optimal;
@@ -532,7 +544,7 @@ mod tests {
     #[test]
     fn boundaries() {
         for (boundary, sectors) in [(0, 0), (1, 8), (256, 2048), (255, 0), (0x8000, 0x4_0000)] {
-            let limits = World::with(|w| w.namespace.io_boundary = boundary).unwrap();
+            let limits = TestInputs::with(|w| w.namespace.io_boundary = boundary).unwrap();
             assert_eq!(limits.chunk_sectors, sectors);
         }
     }
@@ -540,7 +552,7 @@ mod tests {
     #[test]
     fn discards() {
         let discard = |ranges, range_blocks, blocks| {
-            let limits = World::with(|w| {
+            let limits = TestInputs::with(|w| {
                 w.nvm.dataset_management_ranges = ranges;
                 w.nvm.dataset_management_range_blocks = range_blocks;
                 w.nvm.dataset_management_blocks = blocks;
@@ -553,7 +565,7 @@ mod tests {
         assert_eq!(discard(1, 100, 10), (1, 80));
         assert_eq!(discard(1, 10, 100), (1, 80));
         assert_eq!(discard(1, u32::MAX, u64::MAX), (1, 0xffff_fff8));
-        let none = World::with(|w| w.controller.optional_commands = !(1 << 2)).unwrap();
+        let none = TestInputs::with(|w| w.controller.optional_commands = !(1 << 2)).unwrap();
         assert_eq!(none.discard, None);
     }
 
@@ -572,7 +584,7 @@ mod tests {
             (0x30, (7, 3, u32::MAX, 2), 1),
         ];
         for (features, (granularity, alignment, large, large_alignment), blocks) in cases {
-            let limits = World::with(|w| {
+            let limits = TestInputs::with(|w| {
                 w.namespace.features = features;
                 w.namespace.deallocate_granularity_zero_based = granularity;
                 w.namespace.deallocate_alignment_zero_based = alignment;
@@ -594,39 +606,39 @@ mod tests {
             (255, 9, 65536),
             (20, 9, 65536),
         ] {
-            let limits = World::with(|w| {
+            let limits = TestInputs::with(|w| {
                 w.nvm.write_zeroes_shift = shift;
                 w.namespace.format.data_shift = block_shift;
             });
             assert_eq!(limits.unwrap().max_write_zeroes_sectors, sectors, "{shift}");
         }
-        let none = World::with(|w| {
+        let none = TestInputs::with(|w| {
             w.controller.optional_commands = !(1 << 3);
             w.namespace.deallocation = 0x09;
         });
         let none = none.unwrap();
         assert_eq!(none.max_write_zeroes_sectors, 0);
         assert!(!none.write_zeroes_may_deallocate);
-        let deallocate = World::with(|w| w.namespace.deallocation = 0x09).unwrap();
+        let deallocate = TestInputs::with(|w| w.namespace.deallocation = 0x09).unwrap();
         assert!(deallocate.write_zeroes_may_deallocate);
     }
 
     #[test]
     fn features() {
-        let cached = World::with(|w| w.controller.write_cache = 1).unwrap();
+        let cached = TestInputs::with(|w| w.controller.write_cache = 1).unwrap();
         assert!(cached.write_cache);
-        let uncached = World::with(|w| {
+        let uncached = TestInputs::with(|w| {
             w.controller.write_cache = 1;
             w.independent.no_write_cache = true;
         });
         assert!(!uncached.unwrap().write_cache);
         assert!(
-            World::with(|w| w.namespace.write_protected = true)
+            TestInputs::with(|w| w.namespace.write_protected = true)
                 .unwrap()
                 .read_only
         );
         assert!(
-            World::with(|w| w.independent.rotational = true)
+            TestInputs::with(|w| w.independent.rotational = true)
                 .unwrap()
                 .rotational
         );
@@ -640,18 +652,18 @@ mod tests {
         let mut data = [0; 4096];
         let mut disks = 0;
         for _ in 0..3000 {
-            let mut world = World::new();
+            let mut inputs = TestInputs::new();
             random.fill(&mut data);
-            world.namespace = Namespace::parse(&data).unwrap();
-            world.namespace.format.data_shift = 7 + random.below(12) as u8;
-            world.namespace.format.metadata_size = 0;
-            world.namespace.size >>= random.below(64);
-            world.max_block_shift = 16;
-            world.nvm = NvmController::parse(&data).unwrap();
-            world.nvm_namespace = NvmNamespace::parse(&data).unwrap();
-            world.controller = Controller::parse(&data).unwrap();
-            world.max_sectors = random.below(32768) as u32;
-            if let Ok(limits) = world.agree() {
+            inputs.namespace = Namespace::parse(&data).unwrap();
+            inputs.namespace.format.data_shift = 7 + random.below(12) as u8;
+            inputs.namespace.format.metadata_size = 0;
+            inputs.namespace.size >>= random.below(64);
+            inputs.max_block_shift = 16;
+            inputs.nvm = NvmController::parse(&data).unwrap();
+            inputs.nvm_namespace = NvmNamespace::parse(&data).unwrap();
+            inputs.controller = Controller::parse(&data).unwrap();
+            inputs.max_sectors = random.below(32768) as u32;
+            if let Ok(limits) = inputs.limits() {
                 check(&limits);
                 disks += 1;
             }

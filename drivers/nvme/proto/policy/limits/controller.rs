@@ -7,7 +7,7 @@ use core::fmt;
 
 /// Why a controller cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
+pub enum UnsupportedController {
     /// It is another one than Connect has returned.
     ControllerId {
         /// Returned by Connect.
@@ -28,10 +28,10 @@ pub enum Refusal {
 }
 
 /// Checks that a controller can be used for I/O over RDMA.
-pub fn check(controller: &Controller, connected: u16) -> Result<(), Refusal> {
+pub fn check(controller: &Controller, connected: u16) -> Result<(), UnsupportedController> {
     let identified = controller.controller_id;
     if identified != connected {
-        return Err(Refusal::ControllerId {
+        return Err(UnsupportedController::ControllerId {
             connected,
             identified,
         });
@@ -40,32 +40,34 @@ pub fn check(controller: &Controller, connected: u16) -> Result<(), Refusal> {
         controller.kind,
         ControllerType::Unknown | ControllerType::Io
     ) {
-        return Err(Refusal::Kind(controller.kind));
+        return Err(UnsupportedController::Kind(controller.kind));
     }
     if controller.keep_alive_granularity == 0 {
-        return Err(Refusal::NoKeepAlive);
+        return Err(UnsupportedController::NoKeepAlive);
     }
     if !controller.has_keyed_sgl() {
-        return Err(Refusal::NoKeyedSgl);
+        return Err(UnsupportedController::NoKeyedSgl);
     }
     check_sizes(controller)
 }
 
-fn check_sizes(controller: &Controller) -> Result<(), Refusal> {
+fn check_sizes(controller: &Controller) -> Result<(), UnsupportedController> {
     const COMMAND_UNITS: u32 = 4;
     const RESPONSE_UNITS: u32 = 1;
     if controller.io_command_capsule_size < COMMAND_UNITS {
-        return Err(Refusal::CommandCapsule(controller.io_command_capsule_size));
+        return Err(UnsupportedController::CommandCapsule(
+            controller.io_command_capsule_size,
+        ));
     }
     if controller.io_response_capsule_size < RESPONSE_UNITS {
-        return Err(Refusal::ResponseCapsule(
+        return Err(UnsupportedController::ResponseCapsule(
             controller.io_response_capsule_size,
         ));
     }
     Ok(())
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for UnsupportedController {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ControllerId {
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn unsupported_controllers() {
         let discovery = ControllerType::Discovery;
         let cases = [
             (
@@ -124,7 +126,7 @@ mod tests {
                     controller_id: 8,
                     ..usable()
                 },
-                Refusal::ControllerId {
+                UnsupportedController::ControllerId {
                     connected: 7,
                     identified: 8,
                 },
@@ -134,40 +136,40 @@ mod tests {
                     kind: discovery,
                     ..usable()
                 },
-                Refusal::Kind(discovery),
+                UnsupportedController::Kind(discovery),
             ),
             (
                 Controller {
                     keep_alive_granularity: 0,
                     ..usable()
                 },
-                Refusal::NoKeepAlive,
+                UnsupportedController::NoKeepAlive,
             ),
             (
                 Controller {
                     sgl_support: !(1 << 2),
                     ..usable()
                 },
-                Refusal::NoKeyedSgl,
+                UnsupportedController::NoKeyedSgl,
             ),
             (
                 Controller {
                     io_command_capsule_size: 3,
                     ..usable()
                 },
-                Refusal::CommandCapsule(3),
+                UnsupportedController::CommandCapsule(3),
             ),
             (
                 Controller {
                     io_response_capsule_size: 0,
                     ..usable()
                 },
-                Refusal::ResponseCapsule(0),
+                UnsupportedController::ResponseCapsule(0),
             ),
         ];
-        for (controller, refusal) in cases {
-            assert_eq!(check(&controller, 7), Err(refusal));
-            assert!(!refusal.to_string().is_empty());
+        for (controller, reason) in cases {
+            assert_eq!(check(&controller, 7), Err(reason));
+            assert!(!reason.to_string().is_empty());
         }
     }
 }

@@ -35,7 +35,7 @@ pub struct SizeInputs {
 
 impl QueueSize {
     /// The greatest size that all allow.
-    pub fn agree(inputs: &SizeInputs) -> Result<Self, TooSmall> {
+    pub fn negotiate(inputs: &SizeInputs) -> Result<Self, QueueTooSmall> {
         let controller = inputs.max_entries_zero_based.saturating_add(1);
         let commands = if inputs.max_commands == 0 {
             u16::MAX
@@ -49,7 +49,7 @@ impl QueueSize {
             (commands, SizeLimit::Commands),
         ];
         if let Some((entries, limit)) = limits.into_iter().find(|(n, _)| *n < MIN_ENTRIES) {
-            return Err(TooSmall { entries, limit });
+            return Err(QueueTooSmall { entries, limit });
         }
         let least = limits.into_iter().map(|(entries, _)| entries).min();
         Ok(Self(least.unwrap_or(MAX_ENTRIES).min(MAX_ENTRIES)))
@@ -84,14 +84,14 @@ pub enum SizeLimit {
 
 /// A queue that would be too small for I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TooSmall {
+pub struct QueueTooSmall {
     /// Entries that it could have.
     pub entries: u16,
     /// What allows no more.
     pub limit: SizeLimit,
 }
 
-impl fmt::Display for TooSmall {
+impl fmt::Display for QueueTooSmall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let limit = match self.limit {
             SizeLimit::Requested => "requested queue size",
@@ -183,7 +183,7 @@ mod tests {
             ),
         ];
         for (inputs, entries) in cases {
-            let size = QueueSize::agree(&inputs).unwrap();
+            let size = QueueSize::negotiate(&inputs).unwrap();
             assert_eq!((size.entries(), size.zero_based()), (entries, entries - 1));
         }
     }
@@ -233,8 +233,8 @@ mod tests {
             ),
         ];
         for (inputs, entries, limit) in cases {
-            let refused = TooSmall { entries, limit };
-            assert_eq!(QueueSize::agree(&inputs), Err(refused));
+            let refused = QueueTooSmall { entries, limit };
+            assert_eq!(QueueSize::negotiate(&inputs), Err(refused));
             assert!(refused.to_string().contains(&format!(" {entries} ")));
         }
     }

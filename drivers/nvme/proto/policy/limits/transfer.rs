@@ -83,7 +83,7 @@ impl InlineLimit {
     /// The room has to begin at once after the command: where it begins later
     /// nothing goes there.
     #[must_use]
-    pub fn agree(controller: &Controller, max_send_entries: u32) -> Self {
+    pub fn negotiate(controller: &Controller, max_send_entries: u32) -> Self {
         let units = controller
             .io_command_capsule_size
             .saturating_sub(Self::COMMAND_UNITS);
@@ -193,7 +193,7 @@ mod tests {
             (room(u32::MAX), 32, u32::MAX, 4),
         ];
         for (controller, entries, bytes, segments) in cases {
-            let limit = InlineLimit::agree(&controller, entries);
+            let limit = InlineLimit::negotiate(&controller, entries);
             assert_eq!((limit.bytes(), limit.segments()), (bytes, segments));
         }
         let unable = [
@@ -201,14 +201,17 @@ mod tests {
             controller(|c| (c.io_command_capsule_size, c.in_capsule_data_offset) = (260, 1)),
         ];
         for controller in unable {
-            assert_eq!(InlineLimit::agree(&controller, 8), InlineLimit::default());
+            assert_eq!(
+                InlineLimit::negotiate(&controller, 8),
+                InlineLimit::default()
+            );
         }
     }
 
     #[test]
     fn inline_data() {
         let capsules = controller(|c| c.io_command_capsule_size = 260);
-        let limit = InlineLimit::agree(&capsules, 8);
+        let limit = InlineLimit::negotiate(&capsules, 8);
         assert!(limit.allows(4096, 4));
         assert!(!limit.allows(4097, 1));
         assert!(!limit.allows(512, 5));

@@ -10,17 +10,17 @@ use core::num::NonZeroU16;
 /// So many I/O queues for what. By their number, those for writes come first, and those that
 /// are polled last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Split {
+pub struct IoQueueCounts {
     io: NonZeroU16,
     write: u16,
     poll: u16,
 }
 
-impl Split {
+impl IoQueueCounts {
     /// What to ask for: of each kind one for each CPU at most, and that many of the first
     /// where no number was asked for.
     #[must_use]
-    pub fn to_request(
+    pub fn requested(
         online_cpus: u32,
         io: Option<NonZeroU16>,
         write: Option<NonZeroU16>,
@@ -41,7 +41,7 @@ impl Split {
     /// there are queues for writes only if those for reads are complete, and polled ones if
     /// some are left.
     #[must_use]
-    pub fn of_granted(self, granted: NonZeroU16) -> Self {
+    pub fn granted(self, granted: NonZeroU16) -> Self {
         let io = self.io.min(granted);
         let left = granted.get().saturating_sub(io.get());
         let write = self.write.min(left);
@@ -52,7 +52,7 @@ impl Split {
     /// How many there are in all.
     #[must_use]
     pub fn total(&self) -> NonZeroU16 {
-        self.interrupting().saturating_add(self.poll)
+        self.non_polled().saturating_add(self.poll)
     }
 
     /// Queues for all but what the others are for.
@@ -76,7 +76,7 @@ impl Split {
     /// Whether the queue `index`, counted from 0, is polled.
     #[must_use]
     pub fn is_polled(&self, index: u16) -> bool {
-        index >= self.interrupting().get()
+        index >= self.non_polled().get()
     }
 
     /// Which of the queues, counted from 0, serves the disks' queue `index`, whose requests
@@ -85,8 +85,8 @@ impl Split {
     /// That is the one of the same number, if the disks have the same queues. If they do not
     /// yet, several share one, and what nobody polls for goes by one that interrupts.
     #[must_use]
-    pub fn serving(&self, index: u16, polls: bool) -> u16 {
-        let first = self.interrupting().get();
+    pub fn map_hctx(&self, index: u16, polls: bool) -> u16 {
+        let first = self.non_polled().get();
         let polled = index.saturating_sub(first).checked_rem(self.poll);
         match polled {
             Some(polled) if polls => first.saturating_add(polled),
@@ -95,7 +95,7 @@ impl Split {
     }
 
     /// Queues that are not polled, which come first.
-    fn interrupting(&self) -> NonZeroU16 {
+    fn non_polled(&self) -> NonZeroU16 {
         self.io.saturating_add(self.write)
     }
 }
@@ -108,8 +108,8 @@ mod tests {
         NonZeroU16::new(count)
     }
 
-    fn split(io: u16, write: u16, poll: u16) -> Split {
-        Split {
+    fn counts(io: u16, write: u16, poll: u16) -> IoQueueCounts {
+        IoQueueCounts {
             io: queues(io).unwrap(),
             write,
             poll,
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn to_request() {
+    fn requested() {
         for (cpus, io, write, poll, expected) in [
             (4, 0, 0, 0, (4, 0, 0)),
             (4, 2, 0, 0, (2, 0, 0)),
@@ -130,7 +130,7 @@ mod tests {
             (100_000, 0, 7, 7, (65535, 0, 0)),
             (100_000, 65530, 3, 7, (65530, 3, 2)),
         ] {
-            let request = Split::to_request(cpus, queues(io), queues(write), queues(poll));
+            let request = IoQueueCounts::requested(cpus, queues(io), queues(write), queues(poll));
             assert_eq!(
                 (request.io(), request.write(), request.poll()),
                 expected,
@@ -159,7 +159,7 @@ mod tests {
             ((1, 1, 1), 9, (1, 1, 1)),
         ] {
             let (io, write, poll) = wish;
-            let now = split(io, write, poll).of_granted(queues(granted).unwrap());
+            let now = counts(io, write, poll).granted(queues(granted).unwrap());
             assert_eq!(
                 (now.io(), now.write(), now.poll()),
                 expected,
@@ -171,28 +171,28 @@ mod tests {
 
     #[test]
     fn polled_ones_come_last() {
-        let all = split(2, 1, 2);
+        let all = counts(2, 1, 2);
         let polled: Vec<bool> = (0..5).map(|index| all.is_polled(index)).collect();
         assert_eq!(polled, [false, false, false, true, true]);
     }
 
     #[test]
     fn disks_that_have_the_same_queues_have_their_own() {
-        for all in [split(1, 0, 0), split(2, 1, 2), split(3, 0, 1)] {
+        for all in [counts(1, 0, 0), counts(2, 1, 2), counts(3, 0, 1)] {
             for index in 0..all.total().get() {
-                assert_eq!(all.serving(index, all.is_polled(index)), index);
+                assert_eq!(all.map_hctx(index, all.is_polled(index)), index);
             }
         }
     }
 
     #[test]
     fn what_nobody_polls_for_interrupts() {
-        let splits = [split(1, 0, 0), split(2, 1, 2), split(1, 1, 1)];
-        for now in splits {
+        let all_counts = [counts(1, 0, 0), counts(2, 1, 2), counts(1, 1, 1)];
+        for now in all_counts {
             for index in 0..300 {
-                let queue = now.serving(index, false);
+                let queue = now.map_hctx(index, false);
                 assert!(queue < now.total().get() && !now.is_polled(queue));
-                let queue = now.serving(index, true);
+                let queue = now.map_hctx(index, true);
                 assert!(queue < now.total().get());
                 assert_eq!(now.is_polled(queue), now.poll() > 0);
             }

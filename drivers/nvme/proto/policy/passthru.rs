@@ -10,13 +10,13 @@ use crate::policy::effects::IoPermissions;
 
 /// What an ioctl asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Call {
+pub enum NvmeIoctl {
     /// The number of the disk's namespace.
     NamespaceId,
     /// A command to the controller.
-    Admin(Layout),
+    Admin(PassthruLayout),
     /// A command to the disk's namespace.
-    Io(Layout),
+    Io(PassthruLayout),
     /// A reset of the controller.
     Reset,
     /// A reset of all controllers of the subsystem.
@@ -27,32 +27,32 @@ pub enum Call {
 
 /// Which structure user space passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Layout {
+pub enum PassthruLayout {
     /// `struct nvme_passthru_cmd`, with a result of 32 bits.
     Result32,
     /// `struct nvme_passthru_cmd64`, with a result of 64 bits.
     Result64,
 }
 
-impl Call {
+impl NvmeIoctl {
     /// The call that has this number, if there is one.
     #[must_use]
     pub const fn from_number(number: u32) -> Option<Self> {
         match number {
             0x4e40 => Some(Self::NamespaceId),
-            0xc048_4e41 => Some(Self::Admin(Layout::Result32)),
-            0xc048_4e43 => Some(Self::Io(Layout::Result32)),
+            0xc048_4e41 => Some(Self::Admin(PassthruLayout::Result32)),
+            0xc048_4e43 => Some(Self::Io(PassthruLayout::Result32)),
             0x4e44 => Some(Self::Reset),
             0x4e45 => Some(Self::SubsystemReset),
             0x4e46 => Some(Self::Rescan),
-            0xc050_4e47 => Some(Self::Admin(Layout::Result64)),
-            0xc050_4e48 => Some(Self::Io(Layout::Result64)),
+            0xc050_4e47 => Some(Self::Admin(PassthruLayout::Result64)),
+            0xc050_4e48 => Some(Self::Io(PassthruLayout::Result64)),
             _ => None,
         }
     }
 }
 
-impl Layout {
+impl PassthruLayout {
     /// Where in the structure the result goes.
     #[must_use]
     pub const fn result_offset(self) -> usize {
@@ -92,7 +92,7 @@ pub struct UserCommand {
 
 /// Why there can be no such command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Impossible {
+pub enum PassthruError {
     /// Fields are set that mean nothing here, or it is about another namespace.
     Invalid,
     /// It would change the controller behind the driver's back.
@@ -107,12 +107,12 @@ pub enum Permission {
     /// Who may open the disk to write to it.
     Writer,
     /// Who may administer the system.
-    Administrator,
+    SysAdmin,
 }
 
 /// How a process that is no administrator has opened what it asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Opened {
+pub struct OpenMode {
     /// No more than a partition of the disk.
     pub partition: bool,
     /// To write to it, too.
@@ -123,12 +123,12 @@ impl Permission {
     /// Whether it is given to who has opened it so. On a partition nothing is: its commands could be
     /// about the rest of the disk, which its opener need not be allowed to see.
     #[must_use]
-    pub const fn is_given(self, opened: Opened) -> bool {
+    pub const fn is_granted_to(self, opened: OpenMode) -> bool {
         match self {
             _ if opened.partition => false,
             Self::Opener => true,
             Self::Writer => opened.for_writing,
-            Self::Administrator => false,
+            Self::SysAdmin => false,
         }
     }
 }
@@ -167,7 +167,7 @@ impl UserCommand {
     pub fn admin_permission(&self) -> Permission {
         match is_plain_identify(self.opcode, self.dwords_10_15[0]) {
             true => Permission::Opener,
-            false => Permission::Administrator,
+            false => Permission::SysAdmin,
         }
     }
 
@@ -178,29 +178,29 @@ impl UserCommand {
     }
 
     /// The command to send to the controller.
-    pub fn admin(&self) -> Result<Command, Impossible> {
+    pub fn admin(&self) -> Result<Command, PassthruError> {
         let command = self.command()?;
         match changes_what_the_driver_relies_on(self.opcode, self.dwords_10_15[0]) {
-            true => Err(Impossible::NotSupported),
+            true => Err(PassthruError::NotSupported),
             false => Ok(command),
         }
     }
 
     /// The command to send to namespace `nsid`.
-    pub fn io(&self, nsid: u32) -> Result<Command, Impossible> {
+    pub fn io(&self, nsid: u32) -> Result<Command, PassthruError> {
         if self.nsid != nsid || nsid == ALL_NAMESPACES {
-            return Err(Impossible::Invalid);
+            return Err(PassthruError::Invalid);
         }
         if self.opcode == Command::FABRICS {
-            return Err(Impossible::NotSupported);
+            return Err(PassthruError::NotSupported);
         }
         self.command()
     }
 
     /// The command: neither its flags nor metadata are the user's.
-    fn command(&self) -> Result<Command, Impossible> {
+    fn command(&self) -> Result<Command, PassthruError> {
         if self.flags != 0 || self.metadata != 0 || self.metadata_length != 0 {
-            return Err(Impossible::Invalid);
+            return Err(PassthruError::Invalid);
         }
         Ok(Command::of_user(
             self.opcode,
@@ -255,23 +255,23 @@ mod tests {
             let size = u32::try_from(size).unwrap();
             (3 << 30) | (size << 16) | (u32::from(b'N') << 8) | number
         };
-        let (short, long) = (Layout::Result32, Layout::Result64);
-        let size = |layout: Layout| layout.result_offset() + layout.result_size();
+        let (short, long) = (PassthruLayout::Result32, PassthruLayout::Result64);
+        let size = |layout: PassthruLayout| layout.result_offset() + layout.result_size();
         let calls = [
-            (io(0x40), Call::NamespaceId),
-            (iowr(0x41, size(short)), Call::Admin(short)),
-            (iowr(0x43, size(short)), Call::Io(short)),
-            (io(0x44), Call::Reset),
-            (io(0x45), Call::SubsystemReset),
-            (io(0x46), Call::Rescan),
-            (iowr(0x47, size(long)), Call::Admin(long)),
-            (iowr(0x48, size(long)), Call::Io(long)),
+            (io(0x40), NvmeIoctl::NamespaceId),
+            (iowr(0x41, size(short)), NvmeIoctl::Admin(short)),
+            (iowr(0x43, size(short)), NvmeIoctl::Io(short)),
+            (io(0x44), NvmeIoctl::Reset),
+            (io(0x45), NvmeIoctl::SubsystemReset),
+            (io(0x46), NvmeIoctl::Rescan),
+            (iowr(0x47, size(long)), NvmeIoctl::Admin(long)),
+            (iowr(0x48, size(long)), NvmeIoctl::Io(long)),
         ];
         for (number, call) in calls {
-            assert_eq!(Call::from_number(number), Some(call));
+            assert_eq!(NvmeIoctl::from_number(number), Some(call));
         }
-        assert_eq!(Call::from_number(0), None);
-        assert_eq!(Call::from_number(iowr(0x41, 80)), None);
+        assert_eq!(NvmeIoctl::from_number(0), None);
+        assert_eq!(NvmeIoctl::from_number(iowr(0x41, 80)), None);
     }
 
     #[test]
@@ -329,15 +329,15 @@ mod tests {
                 ..user(2, 0)
             },
         ] {
-            assert_eq!(wrong.io(1), Err(Impossible::Invalid));
-            assert_eq!(wrong.admin(), Err(Impossible::Invalid));
+            assert_eq!(wrong.io(1), Err(PassthruError::Invalid));
+            assert_eq!(wrong.admin(), Err(PassthruError::Invalid));
         }
-        assert_eq!(user(2, 0).io(2), Err(Impossible::Invalid));
+        assert_eq!(user(2, 0).io(2), Err(PassthruError::Invalid));
         let all = UserCommand {
             nsid: ALL_NAMESPACES,
             ..user(2, 0)
         };
-        assert_eq!(all.io(ALL_NAMESPACES), Err(Impossible::Invalid));
+        assert_eq!(all.io(ALL_NAMESPACES), Err(PassthruError::Invalid));
     }
 
     #[test]
@@ -359,7 +359,7 @@ mod tests {
             for cns in 0..=u8::MAX {
                 let expected = match (opcode, cns) {
                     (0x06, 0x00 | 0x01 | 0x05 | 0x06 | 0x08) => Permission::Opener,
-                    _ => Permission::Administrator,
+                    _ => Permission::SysAdmin,
                 };
                 // What is above the byte is about something else.
                 for dword10 in [u32::from(cns), 0xffff_ff00 | u32::from(cns)] {
@@ -381,23 +381,19 @@ mod tests {
     #[test]
     fn to_whom_it_is_given() {
         for for_writing in [false, true] {
-            let disk = Opened {
+            let disk = OpenMode {
                 partition: false,
                 for_writing,
             };
-            assert!(Permission::Opener.is_given(disk));
-            assert_eq!(Permission::Writer.is_given(disk), for_writing);
-            assert!(!Permission::Administrator.is_given(disk));
-            let partition = Opened {
+            assert!(Permission::Opener.is_granted_to(disk));
+            assert_eq!(Permission::Writer.is_granted_to(disk), for_writing);
+            assert!(!Permission::SysAdmin.is_granted_to(disk));
+            let partition = OpenMode {
                 partition: true,
                 for_writing,
             };
-            for permission in [
-                Permission::Opener,
-                Permission::Writer,
-                Permission::Administrator,
-            ] {
-                assert!(!permission.is_given(partition));
+            for permission in [Permission::Opener, Permission::Writer, Permission::SysAdmin] {
+                assert!(!permission.is_granted_to(partition));
             }
         }
     }
@@ -406,7 +402,7 @@ mod tests {
     fn what_the_driver_relies_on_is_left_alone() {
         for (opcode, dword10) in [(0x0c, 0), (9, 0x07), (9, 0x8000_000b), (9, 0x0f), (9, 0x16)] {
             let refused = user(opcode, dword10).admin();
-            assert_eq!(refused, Err(Impossible::NotSupported), "{opcode:#x}");
+            assert_eq!(refused, Err(PassthruError::NotSupported), "{opcode:#x}");
         }
         for (opcode, dword10) in [(2, 2), (6, 2), (9, 2), (0x0a, 6), (0x15, 0), (0xc0, 0)] {
             assert!(user(opcode, dword10).admin().is_ok(), "{opcode:#x}");

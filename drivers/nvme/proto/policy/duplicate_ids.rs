@@ -9,7 +9,7 @@ use crate::format::identify::NamespaceIds;
 
 /// What a namespace that was found says it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Claim {
+pub struct IdCheck {
     /// Its number.
     pub nsid: u32,
     /// What identifies it.
@@ -17,10 +17,10 @@ pub struct Claim {
     /// There is a disk of it, by these identifiers.
     pub has_disk: bool,
     /// The namespace that has the identifiers, once that is settled.
-    holder: Option<u32>,
+    owner: Option<u32>,
 }
 
-impl Claim {
+impl IdCheck {
     /// Of a namespace.
     #[must_use]
     pub const fn new(nsid: u32, ids: NamespaceIds, has_disk: bool) -> Self {
@@ -28,34 +28,34 @@ impl Claim {
             nsid,
             ids,
             has_disk,
-            holder: None,
+            owner: None,
         }
     }
 
     /// The other namespace that has an identifier of this one, once that is settled.
     #[must_use]
-    pub fn other(&self) -> Option<u32> {
-        self.holder.filter(|holder| *holder != self.nsid)
+    pub fn duplicate_of(&self) -> Option<u32> {
+        self.owner.filter(|owner| *owner != self.nsid)
     }
 
-    fn is_good(&self) -> bool {
-        self.holder == Some(self.nsid)
+    fn owns_ids(&self) -> bool {
+        self.owner == Some(self.nsid)
     }
 }
 
 /// Settles which claims are good: those of disks that are there come before others, and then those
 /// that come first. No two have the same number.
-pub fn settle(claims: &mut [Claim]) {
+pub fn check_duplicate_ids(claims: &mut [IdCheck]) {
     for has_disk in [true, false] {
         for at in 0..claims.len() {
             let Some(claim) = claims.get(at).filter(|claim| claim.has_disk == has_disk) else {
                 continue;
             };
-            let mut good = claims.iter().filter(|other| other.is_good());
-            let other = good.find(|other| other.ids.shares_one_with(&claim.ids));
-            let holder = other.unwrap_or(claim).nsid;
+            let mut good = claims.iter().filter(|other| other.owns_ids());
+            let other = good.find(|other| other.ids.shares_id_with(&claim.ids));
+            let owner = other.unwrap_or(claim).nsid;
             if let Some(claim) = claims.get_mut(at) {
-                claim.holder = Some(holder);
+                claim.owner = Some(owner);
             }
         }
     }
@@ -79,14 +79,14 @@ mod tests {
     /// The other namespaces of claims with these identifiers and disks, numbered from 1.
     fn others(claims: &[(NamespaceIds, bool)]) -> Vec<u32> {
         let claims = (1..).zip(claims);
-        let mut claims: Vec<Claim> = claims
-            .map(|(nsid, (ids, has_disk))| Claim::new(nsid, *ids, *has_disk))
+        let mut claims: Vec<IdCheck> = claims
+            .map(|(nsid, (ids, has_disk))| IdCheck::new(nsid, *ids, *has_disk))
             .collect();
-        assert!(claims.iter().all(|claim| claim.other().is_none()));
-        settle(&mut claims);
+        assert!(claims.iter().all(|claim| claim.duplicate_of().is_none()));
+        check_duplicate_ids(&mut claims);
         claims
             .iter()
-            .map(|claim| claim.other().unwrap_or(0))
+            .map(|claim| claim.duplicate_of().unwrap_or(0))
             .collect()
     }
 

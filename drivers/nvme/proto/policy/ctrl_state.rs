@@ -8,7 +8,7 @@ use core::fmt;
 /// interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum State {
+pub enum CtrlState {
     /// Made; nothing has been sent to the target yet.
     New = 0,
     /// Its queues are being connected and set up.
@@ -23,7 +23,7 @@ pub enum State {
     Dead = 5,
 }
 
-impl State {
+impl CtrlState {
     /// All states, in order of their numbers.
     pub const ALL: [Self; 6] = [
         Self::New,
@@ -88,7 +88,7 @@ impl State {
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for CtrlState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -109,8 +109,8 @@ mod tests {
             [0, 0, 0, 0, 0, 0], // deleting
             [0, 0, 0, 0, 1, 0], // dead
         ];
-        for (from, row) in State::ALL.into_iter().zip(allowed) {
-            for (to, allowed) in State::ALL.into_iter().zip(row) {
+        for (from, row) in CtrlState::ALL.into_iter().zip(allowed) {
+            for (to, allowed) in CtrlState::ALL.into_iter().zip(row) {
                 assert_eq!(from.may_become(to), allowed == 1, "{from} to {to}");
             }
         }
@@ -119,13 +119,13 @@ mod tests {
     #[test]
     fn numbers_and_names() {
         for number in 0..=u8::MAX {
-            match State::from_u8(number) {
+            match CtrlState::from_u8(number) {
                 Some(state) => assert_eq!(state.to_u8(), number),
-                None => assert!(usize::from(number) >= State::ALL.len()),
+                None => assert!(usize::from(number) >= CtrlState::ALL.len()),
             }
         }
         assert_eq!(
-            State::ALL.map(|state| state.to_string()),
+            CtrlState::ALL.map(|state| state.to_string()),
             ["new", "connecting", "live", "resetting", "deleting", "dead"]
         );
     }
