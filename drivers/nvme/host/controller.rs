@@ -22,7 +22,6 @@ mod aen;
 mod association;
 mod ctrl_device;
 mod discovery;
-mod name;
 mod passthru;
 mod reconnect;
 mod scan_guard;
@@ -40,7 +39,6 @@ pub(crate) use discovery::{
     DiscoveryResult, //
     Log,
 };
-pub(crate) use name::Name;
 pub(crate) use reconnect::ReconnectStatus;
 
 use scan_guard::ScanOwner;
@@ -52,17 +50,14 @@ use crate::{
         ConnError, //
         ErrorNotifier,
     },
-    host::Host,
-    io::Io,
-    namespace::{
-        Namespace,
-        Namespaces,
+    event::{
+        Event,
         NsInfo, //
     },
-    netlink::{
-        uapi::ErrorStage,
-        Event, //
-    },
+    host::Host,
+    io::Io,
+    name::CtrlName,
+    namespace::{Namespace, Namespaces},
     ns_rejections::NsRejections,
     options::{
         Options,
@@ -74,6 +69,7 @@ use crate::{
     },
     stats::CtrlStats,
     trace, //
+    uapi::ErrorStage,
 };
 use core::cmp;
 use kernel::{
@@ -128,7 +124,7 @@ const IDLE: Msecs = Msecs::from_secs(3600);
 pub(crate) struct Controller {
     /// By which users ask for it, and which is not another one's as soon as it is gone.
     pub(crate) id: u32,
-    pub(crate) name: Name,
+    pub(crate) name: CtrlName,
     pub(crate) options: Options,
     pub(crate) host: Arc<Host>,
     wake: Arc<TimedCompletion>,
@@ -258,7 +254,7 @@ impl Controller {
     pub(crate) fn new(
         host: Arc<Host>,
         id: u32,
-        name: Name,
+        name: CtrlName,
         options: Options,
         settings: Settings,
     ) -> Result<Arc<Self>> {
@@ -308,9 +304,9 @@ impl Controller {
     /// Its number, as it is traced.
     fn trace_id(&self) -> i32 {
         match self.name {
-            Name::Discovery(_) => trace::DISCOVERY,
+            CtrlName::Discovery(_) => trace::DISCOVERY,
             // There are 256 at most.
-            Name::Device(number) => i32::try_from(number).unwrap_or(i32::MAX),
+            CtrlName::Device(number) => i32::try_from(number).unwrap_or(i32::MAX),
         }
     }
 

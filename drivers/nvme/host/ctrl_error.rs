@@ -4,8 +4,8 @@
 
 use crate::{
     error_notifier::ConnError,
-    netlink::uapi::ErrorStage,
     queue::CommandError, //
+    uapi::ErrorStage,
 };
 use core::fmt;
 use kernel::{

@@ -7,14 +7,14 @@ use crate::{
         Controller,
         CtrlDevice, //
         Discovery,
-        Name,
     },
     discoveries::Discoveries,
     error_notifier::ConnError,
+    event::Event,
     id_registry::IdRegistry,
+    name::CtrlName,
     netlink::{
         self,
-        Event,
         Family, //
     },
     options::{
@@ -139,7 +139,7 @@ impl Controllers {
 /// Why a controller is not connected.
 pub(crate) enum InsertError {
     /// Of the host's identity half is that of the controller of this name.
-    HostIdConflict(HostIdConflict, Name),
+    HostIdConflict(HostIdConflict, CtrlName),
     Other(Error),
 }
 
@@ -340,8 +340,13 @@ impl Host {
                 }
             }
             let id = controllers.new_id();
-            let controller =
-                Controller::new(self.clone(), id, Name::Device(number), options, settings)?;
+            let controller = Controller::new(
+                self.clone(),
+                id,
+                CtrlName::Device(number),
+                options,
+                settings,
+            )?;
             let after = controllers.list.iter().position(|c| c.id > id);
             let place = after.unwrap_or(controllers.list.len());
             controllers.list.reserve(1, GFP_KERNEL)?;

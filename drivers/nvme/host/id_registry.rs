@@ -10,7 +10,7 @@
 
 use crate::{
     controller::Controller,
-    namespace::disk_name, //
+    name::disk_name, //
 };
 use kernel::{
     new_mutex,

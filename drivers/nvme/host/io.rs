@@ -5,7 +5,7 @@
 use crate::{
     controller::Controller,
     error_notifier::ConnError,
-    namespace,
+    name::disk_name,
     passthru::disk::{
         self,
         PassthruCmd, //
@@ -418,7 +418,7 @@ impl NsDisk {
         if request.is_quiet() || !self.controller.failed_io.allows(c"rnvmf: failed I/O") {
             return;
         }
-        let name = namespace::disk_name(self.controller.name.number(), self.wwid.nsid);
+        let name = disk_name(self.controller.name.number(), self.wwid.nsid);
         let what = Asked {
             blocks: self,
             request,

@@ -9,13 +9,15 @@ use crate::{
         ScanContext, //
     },
     ctrl_error::CtrlError,
+    event::NsInfo,
     id_registry::IdReservation,
     io::{
         Io, //
         NsDisk,
     },
-    netlink::uapi::ErrorStage,
+    name::disk_name,
     ns_rejections::NsRejections, //
+    uapi::ErrorStage,
 };
 use core::ops::{
     Deref,
@@ -69,7 +71,6 @@ use rrdma::{
     },
     errno,
     sync::Flag,
-    text::Message,
 };
 
 /// Most namespaces that get disks: what a hostile target can make us allocate.
@@ -130,24 +131,6 @@ impl Namespace {
             ids: *self.ids(),
             limits: self.limits,
         }
-    }
-}
-
-/// What is told of a namespace, which stays when the disk is gone.
-pub(crate) struct NsInfo {
-    pub(crate) nsid: u32,
-    /// The name of the disk.
-    pub(crate) name: Message<31>,
-    /// Bytes of the disk.
-    pub(crate) size: u64,
-    pub(crate) ids: NamespaceIds,
-    pub(crate) limits: BlockLimits,
-}
-
-impl NsInfo {
-    /// Bytes of a block.
-    pub(crate) fn block_size(&self) -> u32 {
-        block_size(&self.limits)
     }
 }
 
@@ -250,11 +233,6 @@ impl Drop for PendingDiskGuard<'_> {
         self.controller
             .with_namespaces_mut(|namespaces| namespaces.pending = None);
     }
-}
-
-/// The name of the disk of a namespace.
-pub(crate) fn disk_name(controller: u32, nsid: u32) -> Message<31> {
-    Message::new(format_args!("rnvmf{controller}n{nsid}"))
 }
 
 fn block_size(limits: &BlockLimits) -> u32 {

@@ -7,15 +7,18 @@
 
 mod encode;
 mod request;
-pub(crate) mod uapi;
 
 use crate::{
     controller::{
         Controller,
         Discovery, //
     },
+    event::Event,
     host::Host,
-    namespace::NsInfo, //
+    uapi::{
+        self,
+        Command, //
+    },
 };
 use kernel::{
     prelude::*,
@@ -29,7 +32,6 @@ use rrdma::{
         Registration, //
     },
 };
-use uapi::Command;
 
 /// The family.
 pub(crate) struct Family;
@@ -154,34 +156,22 @@ pub(crate) fn register(
     Arc::pin_init(Registration::new(Ok(host), module), GFP_KERNEL)
 }
 
-/// What is told of a controller.
-#[derive(Clone, Copy)]
-pub(crate) enum Event<'a> {
-    Added,
-    Changed,
-    Removed,
-    NamespaceAdded(&'a NsInfo),
-    NamespaceChanged(&'a NsInfo),
-    NamespaceRemoved(&'a NsInfo),
-}
-
-impl Event<'_> {
-    fn command(&self) -> Command {
-        match self {
-            Event::Added => Command::CtrlAddNtf,
-            Event::Changed => Command::CtrlChangeNtf,
-            Event::Removed => Command::CtrlDelNtf,
-            Event::NamespaceAdded(_) => Command::NsAddNtf,
-            Event::NamespaceChanged(_) => Command::NsChangeNtf,
-            Event::NamespaceRemoved(_) => Command::NsDelNtf,
-        }
+/// The message that tells an event.
+fn command(event: &Event<'_>) -> Command {
+    match event {
+        Event::Added => Command::CtrlAddNtf,
+        Event::Changed => Command::CtrlChangeNtf,
+        Event::Removed => Command::CtrlDelNtf,
+        Event::NamespaceAdded(_) => Command::NsAddNtf,
+        Event::NamespaceChanged(_) => Command::NsChangeNtf,
+        Event::NamespaceRemoved(_) => Command::NsDelNtf,
     }
 }
 
 /// Tells who listens in the controller's network namespace. May sleep.
 pub(crate) fn tell(family: &Registration<Family>, controller: &Controller, event: Event<'_>) {
     let namespace = &controller.options.namespace;
-    let command = event.command() as u8;
+    let command = command(&event) as u8;
     let aer_done = family.multicast(namespace, EVENTS, command, |message| match event {
         Event::NamespaceAdded(namespace)
         | Event::NamespaceChanged(namespace)

@@ -4,7 +4,7 @@
 
 use crate::{
     controller::Controller,
-    netlink::uapi::{
+    uapi::{
         NO_DISK_MAX,
         REASON_MAX_LEN, //
     },

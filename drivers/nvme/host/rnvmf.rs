@@ -26,9 +26,11 @@ mod controller;
 mod ctrl_error;
 mod discoveries;
 mod error_notifier;
+mod event;
 mod host;
 mod id_registry;
 mod io;
+mod name;
 mod namespace;
 mod netlink;
 mod ns_rejections;
@@ -38,6 +40,7 @@ mod queue;
 mod stats;
 mod sysfs;
 mod trace;
+mod uapi;
 
 module! {
     type: Rnvmf,

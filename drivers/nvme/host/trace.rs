@@ -8,7 +8,7 @@
 
 use crate::{
     ctrl_error::CtrlError,
-    namespace::disk_name, //
+    name::disk_name, //
 };
 use nvme_proto::{
     format::{

@@ -6,12 +6,12 @@
 use super::Controller;
 use crate::{
     ctrl_error::CtrlError,
-    netlink::uapi::ErrorStage,
     queue::{
         CommandError,
         Queue,
         Reply, //
     },
+    uapi::ErrorStage,
 };
 use core::num::NonZeroU16;
 use kernel::prelude::*;

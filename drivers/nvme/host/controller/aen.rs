@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{
     ctrl_error::CtrlError,
-    netlink::uapi::ErrorStage,
     queue::Queue, //
+    uapi::ErrorStage,
 };
 use kernel::time::{
     Instant,

@@ -18,7 +18,6 @@ use crate::{
         self,
         Io, //
     },
-    netlink::uapi::ErrorStage,
     queue::{
         CommandError,
         Queue, //
@@ -26,6 +25,7 @@ use crate::{
     stats::{
         QueueStats, //
     },
+    uapi::ErrorStage,
 };
 use kernel::{
     prelude::*,

@@ -6,7 +6,7 @@
 //! meanwhile. So he may wait for I/O, and I/O may wait for the controller's thread: it says what is
 //! to be told, and a work item tells it.
 
-use super::Name;
+use crate::name::CtrlName;
 use kernel::{
     impl_has_work, new_mutex, new_work,
     prelude::*,
@@ -32,7 +32,7 @@ const MOST: usize = 8;
 /// A controller in sysfs.
 #[pin_data]
 pub(crate) struct CtrlDevice {
-    name: Name,
+    name: CtrlName,
     /// Wakes the controller's thread.
     wake: Arc<TimedCompletion>,
     #[pin]
@@ -58,7 +58,7 @@ struct UeventQueue {
 impl CtrlDevice {
     /// That of a controller which is in this state, as who looks at the device sees. May sleep.
     pub(super) fn new(
-        name: Name,
+        name: CtrlName,
         wake: Arc<TimedCompletion>,
         device: Arc<Device>,
         state: CtrlState,

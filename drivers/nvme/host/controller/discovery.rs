@@ -16,18 +16,18 @@ use super::{
     setup,
     Admin,
     Controller,
-    Name,
     Sender, //
 };
 use crate::{
     ctrl_error::CtrlError,
     host::Host,
-    netlink::uapi::ErrorStage,
+    name::CtrlName,
     options::{
         Limit,
         Options,
         Settings, //
     },
+    uapi::ErrorStage,
 };
 use kernel::{
     new_mutex,
@@ -112,7 +112,7 @@ impl Discovery {
             give_up: Limit::After(0),
             fail_io: Limit::After(0),
         };
-        let controller = Controller::new(host, id, Name::Discovery(id), options, settings)?;
+        let controller = Controller::new(host, id, CtrlName::Discovery(id), options, settings)?;
         Arc::pin_init(
             pin_init!(Self {
                 id,

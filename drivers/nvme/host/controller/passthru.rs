@@ -16,11 +16,11 @@ use crate::{
     ctrl_error::CtrlError,
     io::Io,
     namespace,
-    netlink::uapi::ErrorStage,
     queue::{
         CommandError,
         Reply, //
     },
+    uapi::ErrorStage,
 };
 use kernel::{
     prelude::*,

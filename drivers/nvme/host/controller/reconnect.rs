@@ -24,8 +24,8 @@ use crate::{
         self,
         ScanResult, //
     },
-    netlink::uapi::ErrorStage,
     options::Limit, //
+    uapi::ErrorStage,
 };
 use kernel::{
     prelude::*,

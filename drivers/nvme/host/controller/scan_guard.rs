@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     ctrl_error::CtrlError,
+    event::Event, //
     namespace::Namespace,
-    netlink::Event, //
 };
 use core::mem;
 use kernel::{

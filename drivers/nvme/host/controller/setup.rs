@@ -20,12 +20,12 @@ use crate::{
         HctxSetData, //
         Io,
     },
-    netlink::uapi::ErrorStage,
     queue::{
         Queue, //
         QueueConfig,
     },
     trace::QueueId,
+    uapi::ErrorStage,
 };
 use kernel::{
     prelude::*,

@@ -23,7 +23,7 @@ use crate::{
         self,
         ScanResult, //
     },
-    netlink::uapi::ErrorStage, //
+    uapi::ErrorStage, //
 };
 use core::ops::ControlFlow;
 use kernel::{

@@ -2,7 +2,7 @@
 
 //! Controllers and namespaces as attributes.
 
-use super::uapi::{
+use crate::uapi::{
     ctrl,
     discovery,
     entry,
@@ -23,7 +23,7 @@ use crate::{
         ReconnectStatus,
     },
     ctrl_error::CtrlError,
-    namespace::NsInfo,
+    event::NsInfo,
     ns_rejections::{
         NsRejection,
         NsRejections, //

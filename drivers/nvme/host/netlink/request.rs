@@ -2,17 +2,7 @@
 
 //! What user space asks for.
 
-use super::{
-    encode,
-    uapi::{
-        self,
-        ctrl,
-        discovery,
-        ns,
-        stats,
-        Command, //
-    },
-};
+use super::encode;
 use crate::{
     controller::{
         Controller,
@@ -30,6 +20,14 @@ use crate::{
         Options,
         Settings, //
         TransportAddr,
+    },
+    uapi::{
+        self,
+        ctrl,
+        discovery,
+        ns,
+        stats,
+        Command, //
     },
 };
 use core::num::NonZeroU16;

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     ctrl_error::CtrlError,
-    netlink::uapi::DISCOVERY_ENTRIES_MAX, //
+    uapi::DISCOVERY_ENTRIES_MAX, //
 };
 use kernel::prelude::*;
 use nvme_proto::format::{

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Events that user space is told.
+
+use crate::name::DiskName;
+use nvme_proto::{format::identify::NamespaceIds, policy::limits::block::BlockLimits};
+
+/// A change of a controller or of one of its namespaces.
+#[derive(Clone, Copy)]
+pub(crate) enum Event<'a> {
+    Added,
+    Changed,
+    Removed,
+    NamespaceAdded(&'a NsInfo),
+    NamespaceChanged(&'a NsInfo),
+    NamespaceRemoved(&'a NsInfo),
+}
+
+/// What is shown of a namespace; outlives its disk.
+pub(crate) struct NsInfo {
+    pub(crate) nsid: u32,
+    pub(crate) name: DiskName,
+    /// Capacity of the disk, in bytes.
+    pub(crate) size: u64,
+    pub(crate) ids: NamespaceIds,
+    pub(crate) limits: BlockLimits,
+}
+
+impl NsInfo {
+    /// Size of a logical block, in bytes.
+    pub(crate) fn block_size(&self) -> u32 {
+        1_u32
+            .checked_shl(self.limits.block_shift.into())
+            .unwrap_or(u32::MAX)
+    }
+}
