@@ -2,8 +2,8 @@
 
 //! Addresses: numeric ones as the kernel takes them, and names that stand for them.
 
-use crate::error::{describe, Error, Status};
-use crate::netlink::asked_to_stop;
+use crate::error::{io_message, Error, Status};
+use crate::netlink::stop_signal;
 use crate::uapi::TRADDR_MAX_LEN;
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How often who waits for an answer looks whether he is to stop.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A numeric address, with the scope that a link-local one needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl Address {
     }
 
     /// Whether it may be the same as another one: the name of an interface may be that of any number.
-    pub(crate) fn may_be(&self, other: &Self) -> bool {
+    pub(crate) fn may_equal(&self, other: &Self) -> bool {
         let is_number = |scope: &str| scope.parse::<u32>().is_ok();
         let same_scope = match (self.scope(), other.scope()) {
             (Some(one), Some(other)) => one == other || is_number(one) != is_number(other),
@@ -104,7 +104,7 @@ impl Address {
     }
 
     /// The same address on the link of another one, if that is known.
-    pub(crate) fn on_the_link_of(&self, other: &Self) -> Option<Self> {
+    pub(crate) fn with_scope_of(&self, other: &Self) -> Option<Self> {
         let scope = other.scope.clone().filter(|_| other.is_link_local())?;
         Some(Self {
             ip: self.ip,
@@ -116,12 +116,12 @@ impl Address {
 /// The address of a target: a numeric one as it is, a host name looked up, which may take so many
 /// seconds. Of several addresses the first of the family of `from` is taken, or the first.
 pub(crate) fn resolve(host: &str, from: Option<&Address>, seconds: u32) -> Result<Address, Error> {
-    resolve_by(look_up, host, from, seconds)
+    resolve_with(lookup, host, from, seconds)
 }
 
 /// The same, where host names are looked up otherwise.
-pub(crate) fn resolve_by(
-    look_up: impl FnOnce(&str) -> io::Result<Vec<Address>> + Send + 'static,
+pub(crate) fn resolve_with(
+    lookup: impl FnOnce(&str) -> io::Result<Vec<Address>> + Send + 'static,
     host: &str,
     from: Option<&Address>,
     seconds: u32,
@@ -137,8 +137,8 @@ pub(crate) fn resolve_by(
     }
     let cannot = |why: String| Error::failed(format!("cannot resolve host name {host}: {why}"));
     let name = host.to_owned();
-    let stopped = || asked_to_stop().is_some();
-    let found = within(seconds, stopped, move || look_up(&name));
+    let stopped = || stop_signal().is_some();
+    let found = within(seconds, stopped, move || lookup(&name));
     let found = found.map_err(|error| match error.kind() {
         ErrorKind::TimedOut => Error {
             status: Status::Timeout,
@@ -153,7 +153,7 @@ pub(crate) fn resolve_by(
 }
 
 /// What the system knows of a host name.
-pub(crate) fn look_up(host: &str) -> io::Result<Vec<Address>> {
+pub(crate) fn lookup(host: &str) -> io::Result<Vec<Address>> {
     Ok((host, 0).to_socket_addrs()?.map(Address::from).collect())
 }
 
@@ -172,7 +172,7 @@ fn within<T: Send + 'static>(
     let end = Instant::now() + Duration::from_secs(seconds.into());
     loop {
         let left = end.saturating_duration_since(Instant::now());
-        if let Ok(result) = answered.recv_timeout(left.min(LOOK)) {
+        if let Ok(result) = answered.recv_timeout(left.min(POLL_INTERVAL)) {
             return result.unwrap_or_else(|panic| resume_unwind(panic));
         }
         if stopped() {
@@ -191,7 +191,7 @@ fn choose(mut found: impl Iterator<Item = Address>, from: Option<&Address>) -> O
 
 /// What the resolver said, without the standard library's words around it.
 fn lookup_error(error: &std::io::Error) -> String {
-    let text = describe(error);
+    let text = io_message(error);
     match text.strip_prefix("failed to lookup address information: ") {
         Some(cause) => cause.to_owned(),
         None => text,
@@ -299,7 +299,7 @@ mod tests {
             let _ = held.recv();
             Ok(vec![])
         };
-        let error = resolve_by(silent, "a.example", None, 1).unwrap_err();
+        let error = resolve_with(silent, "a.example", None, 1).unwrap_err();
         let text = "cannot resolve host name a.example: no answer within 1 s";
         assert_eq!(
             (error.status, error.message.as_str()),
@@ -320,11 +320,11 @@ mod tests {
     #[test]
     fn who_is_to_stop_waits_for_no_answer() {
         let began = Instant::now();
-        let look_up = || {
+        let lookup = || {
             thread::sleep(Duration::from_secs(5));
             Ok(())
         };
-        let error = within(600, || true, look_up).unwrap_err();
+        let error = within(600, || true, lookup).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Interrupted);
         assert!(began.elapsed() < Duration::from_secs(4));
     }

@@ -14,7 +14,7 @@ use clap_complete::Shell;
 use std::path::PathBuf;
 use uuid::Uuid;
 
-const STATUSES: &str = "\
+const EXIT_STATUS: &str = "\
 EXIT STATUS:
   0  success
   1  the operation failed
@@ -27,7 +27,7 @@ EXIT STATUS:
   130, 143  SIGINT or SIGTERM ended it, before all was done
   141  nobody reads the output any more";
 
-const IDENTITY: &str = "\
+const HOST_IDENTITY: &str = "\
 HOST IDENTITY:
   Without --hostnqn the name is that in /etc/nvme/hostnqn; else it is made of
   the UUID in /sys/class/dmi/id/product_uuid; else of /etc/machine-id.
@@ -36,7 +36,7 @@ HOST IDENTITY:
   is made of another name, or the same that the name is made of.
   No two controllers may have only one of the two in common.";
 
-const CONNECTIONS: &str = "\
+const CONFIG_FILE: &str = "\
 FILE:
   Each line has the options of one rnvmf connect, but neither -D nor -o:
     -a 10.0.0.9 -n nqn.2014-08.org.example:disk --ctrl-loss-tmo -1
@@ -71,7 +71,7 @@ FINDINGS:
 
 /// Connect and watch NVMe over RDMA block devices
 #[derive(Debug, Parser)]
-#[command(name = "rnvmf", version, after_long_help = STATUSES)]
+#[command(name = "rnvmf", version, after_long_help = EXIT_STATUS)]
 pub(crate) struct Arguments {
     /// What to do.
     #[command(subcommand)]
@@ -82,13 +82,13 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Connect a controller, and wait until its disks are there
-    #[command(after_long_help = IDENTITY)]
+    #[command(after_long_help = HOST_IDENTITY)]
     Connect(Connect),
     /// Print what a discovery controller knows of
-    #[command(after_long_help = IDENTITY)]
+    #[command(after_long_help = HOST_IDENTITY)]
     Discover(Discover),
     /// Connect what a file lists, or a discovery controller knows of, and is not connected
-    #[command(after_long_help = CONNECTIONS)]
+    #[command(after_long_help = CONFIG_FILE)]
     ConnectAll(ConnectAll),
     /// Disconnect controllers, and wait until they are gone
     Disconnect(Disconnect),
@@ -182,11 +182,11 @@ pub(crate) struct Connect {
 
     /// How the target is reached.
     #[command(flatten)]
-    pub(crate) access: Access,
+    pub(crate) fabrics: FabricsArgs,
 
     /// What the controller is to be.
     #[command(flatten)]
-    pub(crate) shape: Shape,
+    pub(crate) ctrl: CtrlArgs,
 
     /// Connect even where the same controller exists
     #[arg(short = 'D', long, conflicts_with = "idempotent")]
@@ -203,7 +203,7 @@ pub(crate) struct Connect {
 
 /// How a target is reached, and as whom.
 #[derive(Debug, Args)]
-pub(crate) struct Access {
+pub(crate) struct FabricsArgs {
     /// Transport, always rdma
     #[arg(short, long, default_value = "rdma")]
     pub(crate) transport: Transport,
@@ -237,7 +237,7 @@ pub(crate) struct Access {
 
 /// What a controller is to be.
 #[derive(Debug, Args)]
-pub(crate) struct Shape {
+pub(crate) struct CtrlArgs {
     /// Number of I/O queues [default: one for each online CPU]
     #[arg(short = 'i', long, value_name = "N",
           value_parser = value_parser!(u32).range(1..=i64::from(NR_IO_QUEUES_MAX)))]
@@ -270,12 +270,12 @@ pub(crate) struct Shape {
 
     /// What to do when the connection is lost.
     #[command(flatten)]
-    pub(crate) loss: Loss,
+    pub(crate) reconnect: ReconnectArgs,
 }
 
 /// What a controller does when its connection is lost.
 #[derive(Debug, Args)]
-pub(crate) struct Loss {
+pub(crate) struct ReconnectArgs {
     /// Longest pause between attempts to connect again, 1 to 3600 seconds [default: 10]
     #[arg(short = 'c', long, value_name = "SECONDS",
           value_parser = value_parser!(u32).range(1..=i64::from(RECONNECT_DELAY_MAX)))]
@@ -305,7 +305,7 @@ fn timeout() -> RangedI64ValueParser<u32> {
 
 /// A discovery controller.
 #[derive(Debug, Args)]
-pub(crate) struct DiscoveryController {
+pub(crate) struct DiscoveryCtrlArgs {
     /// Address of the target: IPv4, IPv6 (with %scope where it needs one) or a host name
     #[arg(short = 'a', long, value_name = "ADDRESS")]
     pub(crate) traddr: String,
@@ -317,7 +317,7 @@ pub(crate) struct DiscoveryController {
 
     /// How the target is reached.
     #[command(flatten)]
-    pub(crate) access: Access,
+    pub(crate) fabrics: FabricsArgs,
 }
 
 /// Options of `discover`.
@@ -325,7 +325,7 @@ pub(crate) struct DiscoveryController {
 pub(crate) struct Discover {
     /// Whose log to print.
     #[command(flatten)]
-    pub(crate) controller: DiscoveryController,
+    pub(crate) controller: DiscoveryCtrlArgs,
 
     /// How to print.
     #[command(flatten)]
@@ -334,19 +334,19 @@ pub(crate) struct Discover {
 
 /// A discovery controller, all of whose subsystems are to be connected.
 #[derive(Debug, Args)]
-pub(crate) struct Seed {
+pub(crate) struct DiscoverArgs {
     /// Where to ask for them.
     #[command(flatten)]
-    pub(crate) controller: DiscoveryController,
+    pub(crate) controller: DiscoveryCtrlArgs,
 
     /// What the controllers are to be.
     #[command(flatten)]
-    pub(crate) shape: Shape,
+    pub(crate) ctrl: CtrlArgs,
 }
 
 /// Options of `connect-all`.
 #[derive(Debug, Args)]
-#[command(mut_args(of_a_discovery))]
+#[command(mut_args(requires_discovery))]
 pub(crate) struct ConnectAll {
     /// The file
     #[arg(
@@ -374,11 +374,11 @@ pub(crate) struct ConnectAll {
 
     /// How the targets are reached.
     #[command(flatten)]
-    pub(crate) access: Access,
+    pub(crate) fabrics: FabricsArgs,
 
     /// What the controllers are to be.
     #[command(flatten)]
-    pub(crate) shape: Shape,
+    pub(crate) ctrl: CtrlArgs,
 
     /// How to print.
     #[command(flatten)]
@@ -386,7 +386,7 @@ pub(crate) struct ConnectAll {
 }
 
 /// All but these say something of a discovery controller, and need one.
-fn of_a_discovery(option: Arg) -> Arg {
+fn requires_discovery(option: Arg) -> Arg {
     match option.get_id().as_str() {
         "config" | "traddr" | "persistent" | "format" => option,
         _ => option.requires("traddr"),
@@ -398,7 +398,7 @@ fn of_a_discovery(option: Arg) -> Arg {
 pub(crate) struct Disconnect {
     /// Which controllers.
     #[command(flatten)]
-    pub(crate) which: Which,
+    pub(crate) selection: Selection,
 
     /// How to print.
     #[command(flatten)]
@@ -408,7 +408,7 @@ pub(crate) struct Disconnect {
 /// Controllers by subsystem or by name.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-pub(crate) struct Which {
+pub(crate) struct Selection {
     /// Every controller of the subsystem with this NVMe Qualified Name
     #[arg(short = 'n', long, value_name = "NQN", value_parser = check_nqn)]
     pub(crate) nqn: Option<String>,
@@ -462,7 +462,7 @@ pub(crate) struct Set {
 
     /// What to change.
     #[command(flatten)]
-    pub(crate) loss: Loss,
+    pub(crate) reconnect: ReconnectArgs,
 
     /// Seconds that an attempt to connect may take, from the next one on, 1 to 600 [default: 10]
     #[arg(long, value_name = "SECONDS", value_parser = timeout())]
@@ -647,16 +647,16 @@ mod tests {
             "00112233-4455-6677-8899-aabbccddeeff",
         ])
         .unwrap();
-        assert_eq!(options.access.trsvcid, 4421);
-        assert_eq!(options.access.tos, Some(8));
-        assert_eq!(options.shape.nr_io_queues, Some(4));
-        assert_eq!(options.shape.nr_write_queues, Some(2));
-        assert_eq!(options.shape.nr_poll_queues, Some(1));
-        assert_eq!(options.shape.queue_size, Some(64));
-        assert_eq!(options.shape.keep_alive_tmo, Some(30));
-        assert_eq!(options.shape.loss.reconnect_delay, Some(2));
-        assert_eq!(options.shape.loss.ctrl_loss_tmo, Some(-1));
-        assert_eq!(options.shape.loss.fast_io_fail_tmo, Some(5));
+        assert_eq!(options.fabrics.trsvcid, 4421);
+        assert_eq!(options.fabrics.tos, Some(8));
+        assert_eq!(options.ctrl.nr_io_queues, Some(4));
+        assert_eq!(options.ctrl.nr_write_queues, Some(2));
+        assert_eq!(options.ctrl.nr_poll_queues, Some(1));
+        assert_eq!(options.ctrl.queue_size, Some(64));
+        assert_eq!(options.ctrl.keep_alive_tmo, Some(30));
+        assert_eq!(options.ctrl.reconnect.reconnect_delay, Some(2));
+        assert_eq!(options.ctrl.reconnect.ctrl_loss_tmo, Some(-1));
+        assert_eq!(options.ctrl.reconnect.fast_io_fail_tmo, Some(5));
         assert!(options.duplicate_connect);
     }
 
@@ -664,16 +664,16 @@ mod tests {
     #[test]
     fn the_letter_d_is_for_devices() {
         assert!(connect(&["-d"]).is_err());
-        assert!(connect(&["--disable-sqflow"]).unwrap().shape.disable_sqflow);
+        assert!(connect(&["--disable-sqflow"]).unwrap().ctrl.disable_sqflow);
     }
 
     #[test]
     fn defaults_are_those_of_the_interface() {
         let options = connect(&[]).unwrap();
-        let access = &options.access;
-        assert_eq!(u32::from(access.trsvcid), crate::uapi::TRSVCID_DEFAULT);
-        assert_eq!(access.timeout, 10);
-        assert_eq!(options.shape.queue_size, None);
+        let fabrics = &options.fabrics;
+        assert_eq!(u32::from(fabrics.trsvcid), crate::uapi::TRSVCID_DEFAULT);
+        assert_eq!(fabrics.timeout, 10);
+        assert_eq!(options.ctrl.queue_size, None);
         assert_eq!(options.output.format, Format::Normal);
     }
 
@@ -765,9 +765,9 @@ mod tests {
             Ok(Arguments {
                 verb: Verb::Set(options),
             }) => {
-                assert_eq!(options.loss.reconnect_delay, Some(2));
-                assert_eq!(options.loss.ctrl_loss_tmo, Some(-1));
-                assert_eq!(options.loss.fast_io_fail_tmo, Some(5));
+                assert_eq!(options.reconnect.reconnect_delay, Some(2));
+                assert_eq!(options.reconnect.ctrl_loss_tmo, Some(-1));
+                assert_eq!(options.reconnect.fast_io_fail_tmo, Some(5));
                 assert_eq!(options.timeout, None);
             }
             other => panic!("{other:?}"),
@@ -811,7 +811,7 @@ mod tests {
         let line = ["rnvmf", "disconnect", "-d", "rnvmf0,rnvmf1", "rnvmf2"];
         match Arguments::try_parse_from(line).unwrap().verb {
             Verb::Disconnect(options) => {
-                assert_eq!(options.which.device, ["rnvmf0", "rnvmf1", "rnvmf2"]);
+                assert_eq!(options.selection.device, ["rnvmf0", "rnvmf1", "rnvmf2"]);
             }
             other => panic!("{other:?}"),
         }

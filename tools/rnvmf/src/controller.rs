@@ -3,7 +3,7 @@
 //! A controller, as the kernel describes it.
 
 use crate::address::Endpoint;
-use crate::failure::Failure;
+use crate::ctrl_error::CtrlError;
 use crate::netlink::attributes::{Attributes, Malformed};
 use crate::uapi::{ctrl as attribute, refusal, CtrlState, LOSS_TMO_NEVER};
 use serde::{Serialize, Serializer};
@@ -38,9 +38,9 @@ impl Serialize for State {
 
 /// Seconds after a loss, as the kernel has them. In JSON -1 is never, as on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limit(pub(crate) u32);
+pub(crate) struct LossTmo(pub(crate) u32);
 
-impl fmt::Display for Limit {
+impl fmt::Display for LossTmo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             LOSS_TMO_NEVER => f.write_str("never"),
@@ -49,7 +49,7 @@ impl fmt::Display for Limit {
     }
 }
 
-impl Serialize for Limit {
+impl Serialize for LossTmo {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             LOSS_TMO_NEVER => serializer.serialize_i64(-1),
@@ -60,14 +60,14 @@ impl Serialize for Limit {
 
 /// A namespace that has no disk, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Refusal {
+pub(crate) struct NsRejection {
     /// Namespace identifier.
     pub(crate) nsid: u32,
     /// Why it has none.
     pub(crate) reason: String,
 }
 
-impl Refusal {
+impl NsRejection {
     fn read(from: &Attributes) -> Result<Self, Malformed> {
         Ok(Self {
             nsid: from.require("nsid", from.u32(refusal::NSID)?)?,
@@ -142,10 +142,10 @@ pub(crate) struct Controller {
     pub(crate) reconnect_delay: Option<u32>,
     /// Seconds after a loss that attempts go on for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) ctrl_loss_tmo: Option<Limit>,
+    pub(crate) ctrl_loss_tmo: Option<LossTmo>,
     /// Seconds after a loss that I/O waits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) fast_io_fail_tmo: Option<Limit>,
+    pub(crate) fast_io_fail_tmo: Option<LossTmo>,
     /// Attempts to connect again since the loss, while they go on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) attempts: Option<u32>,
@@ -181,7 +181,7 @@ pub(crate) struct Controller {
     pub(crate) nr_refused_namespaces: Option<u32>,
     /// The first of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) refused_namespaces: Vec<Refusal>,
+    pub(crate) refused_namespaces: Vec<NsRejection>,
     /// Most bytes that one command may move.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_transfer: Option<u32>,
@@ -193,7 +193,7 @@ pub(crate) struct Controller {
     pub(crate) scan: Option<u32>,
     /// The last error.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) error: Option<Failure>,
+    pub(crate) error: Option<CtrlError>,
 }
 
 impl Controller {
@@ -231,8 +231,8 @@ impl Controller {
             keep_alive_tmo: from.u32(attribute::KEEP_ALIVE_TMO)?,
             connect_timeout: from.u32(attribute::CONNECT_TIMEOUT)?,
             reconnect_delay: from.u32(attribute::RECONNECT_DELAY)?,
-            ctrl_loss_tmo: from.u32(attribute::CTRL_LOSS_TMO)?.map(Limit),
-            fast_io_fail_tmo: from.u32(attribute::FAST_IO_FAIL_TMO)?.map(Limit),
+            ctrl_loss_tmo: from.u32(attribute::CTRL_LOSS_TMO)?.map(LossTmo),
+            fast_io_fail_tmo: from.u32(attribute::FAST_IO_FAIL_TMO)?.map(LossTmo),
             attempts: from.u32(attribute::ATTEMPTS)?,
             next_attempt: from.u32(attribute::NEXT_ATTEMPT)?,
             give_up: from.u32(attribute::GIVE_UP)?,
@@ -244,12 +244,12 @@ impl Controller {
             firmware: from.string(attribute::FIRMWARE)?,
             nr_namespaces: from.u32(attribute::NR_NAMESPACES)?,
             nr_refused_namespaces: from.u32(attribute::NR_NO_DISK)?,
-            refused_namespaces: Refusal::read_all(from)?,
+            refused_namespaces: NsRejection::read_all(from)?,
             max_transfer: from.u32(attribute::MAX_TRANSFER)?,
             inline_size: from.u32(attribute::INLINE_SIZE)?,
             scan: from.u32(attribute::SCAN)?,
             error: match from.nest(attribute::ERROR)? {
-                Some(nest) => Some(Failure::read(&nest)?),
+                Some(nest) => Some(CtrlError::read(&nest)?),
                 None => None,
             },
         })
@@ -263,11 +263,11 @@ impl Controller {
     }
 
     /// What there is to say of each namespace that has no disk.
-    pub(crate) fn refusals(&self) -> Vec<String> {
+    pub(crate) fn rejection_lines(&self) -> Vec<String> {
         let named = &self.refused_namespaces;
         let mut lines: Vec<String> = named
             .iter()
-            .map(|Refusal { nsid, reason }| format!("namespace {nsid}: {reason}"))
+            .map(|NsRejection { nsid, reason }| format!("namespace {nsid}: {reason}"))
             .collect();
         let all = self.nr_refused_namespaces.unwrap_or(0) as usize;
         match all.saturating_sub(named.len()) {
@@ -311,8 +311,8 @@ pub(crate) mod tests {
             keep_alive_tmo: Some(5),
             connect_timeout: Some(10_000),
             reconnect_delay: Some(10),
-            ctrl_loss_tmo: Some(Limit(600)),
-            fast_io_fail_tmo: Some(Limit(LOSS_TMO_NEVER)),
+            ctrl_loss_tmo: Some(LossTmo(600)),
+            fast_io_fail_tmo: Some(LossTmo(LOSS_TMO_NEVER)),
             attempts: None,
             next_attempt: None,
             give_up: None,
@@ -358,8 +358,8 @@ pub(crate) mod tests {
     }
 
     /// The same with namespaces that have no disk, one of which has no name.
-    pub(crate) fn refusing() -> Controller {
-        let refusal = |nsid, reason: &str| Refusal {
+    pub(crate) fn rejecting() -> Controller {
+        let refusal = |nsid, reason: &str| NsRejection {
             nsid,
             reason: reason.into(),
         };
@@ -377,7 +377,7 @@ pub(crate) mod tests {
     pub(crate) fn recovering() -> Controller {
         Controller {
             state: State(CtrlState::Connecting as u32),
-            error: Some(crate::failure::tests::rejected()),
+            error: Some(crate::ctrl_error::tests::rejected()),
             attempts: Some(3),
             next_attempt: Some(1900),
             give_up: Some(597_001),
@@ -471,17 +471,17 @@ pub(crate) mod tests {
             refused(2, "8 bytes of metadata a block are not supported"),
         ]);
         let controller = Controller::read(&message).unwrap();
-        assert_eq!(controller.refusals(), refusing().refusals());
+        assert_eq!(controller.rejection_lines(), rejecting().rejection_lines());
         assert_eq!(
-            controller.refusals(),
+            controller.rejection_lines(),
             [
                 "namespace 2: 8 bytes of metadata a block are not supported",
                 "namespace 7: not attached to the controller",
                 "1 more namespace",
             ]
         );
-        assert!(live().refusals().is_empty());
-        assert!(connecting().refusals().is_empty());
+        assert!(live().rejection_lines().is_empty());
+        assert!(connecting().rejection_lines().is_empty());
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! What a discovery controller knows of, as the kernel describes it.
 
 use crate::address::Endpoint;
+use crate::ctrl_error::CtrlError;
 use crate::error::Error;
-use crate::failure::Failure;
 use crate::netlink::attributes::{Attributes, Malformed};
 use crate::uapi::{discovery as attribute, entry as field};
 use serde::{Serialize, Serializer};
@@ -12,23 +12,23 @@ use std::fmt;
 
 /// A log of a discovery controller. The names in JSON are nvme-cli's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Log {
+pub(crate) struct DiscoveryLog {
     /// Changes with the log.
     pub(crate) genctr: u64,
     /// How many entries there are, of which the kernel reads no more than the first.
     pub(crate) numrec: u64,
     /// The entries that were read.
     #[serde(rename = "records")]
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<LogEntry>,
 }
 
-impl Log {
+impl DiscoveryLog {
     /// Read how a discovery went, but for the entries; none if it is under way.
     pub(crate) fn read(from: &Attributes) -> Result<Option<Self>, Error> {
         if let Some(nest) = from.nest(attribute::ERROR)? {
-            return Err(Failure {
+            return Err(CtrlError {
                 next_attempt: from.u32(attribute::NEXT_ATTEMPT)?,
-                ..Failure::read(&nest)?
+                ..CtrlError::read(&nest)?
             }
             .into());
         }
@@ -46,15 +46,15 @@ impl Log {
 
 /// An entry: a way to a subsystem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Entry {
+pub(crate) struct LogEntry {
     /// Type of the transport.
-    pub(crate) trtype: Transport,
+    pub(crate) trtype: TrType,
     /// Family of the address.
-    pub(crate) adrfam: Family,
+    pub(crate) adrfam: AdrFam,
     /// Type of the subsystem.
-    pub(crate) subtype: Kind,
+    pub(crate) subtype: SubType,
     /// What the transport must or may do.
-    pub(crate) treq: Requirements,
+    pub(crate) treq: Treq,
     /// Number of the target's port.
     pub(crate) portid: u16,
     /// Port at the address.
@@ -64,22 +64,22 @@ pub(crate) struct Entry {
     /// The address.
     pub(crate) traddr: String,
     /// What else there is to say.
-    pub(crate) eflags: Flags,
+    pub(crate) eflags: EFlags,
     /// Protocol of RDMA.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rdma_prtype: Option<Provider>,
+    pub(crate) rdma_prtype: Option<PrType>,
     /// Type of the queue pairs of RDMA.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rdma_qptype: Option<QueuePairs>,
+    pub(crate) rdma_qptype: Option<QpType>,
     /// How connections of RDMA are managed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rdma_cms: Option<Connections>,
+    pub(crate) rdma_cms: Option<Cms>,
     /// Key of the partition of RDMA.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rdma_pkey: Option<u16>,
 }
 
-impl Entry {
+impl LogEntry {
     /// Read a message of the dump.
     pub(crate) fn read(from: &Attributes) -> Result<Self, Malformed> {
         let nest = from.nest(attribute::ENTRY)?;
@@ -88,24 +88,24 @@ impl Entry {
         let byte = |id, name| from.require(name, from.u8(id)?);
         let eflags = from.u16(field::EFLAGS)?;
         Ok(Self {
-            trtype: Transport(byte(field::TRTYPE, "trtype")?),
-            adrfam: Family(byte(field::ADRFAM, "adrfam")?),
-            subtype: Kind(byte(field::SUBTYPE, "subtype")?),
-            treq: Requirements(byte(field::TREQ, "treq")?),
+            trtype: TrType(byte(field::TRTYPE, "trtype")?),
+            adrfam: AdrFam(byte(field::ADRFAM, "adrfam")?),
+            subtype: SubType(byte(field::SUBTYPE, "subtype")?),
+            treq: Treq(byte(field::TREQ, "treq")?),
             portid: from.require("portid", from.u16(field::PORTID)?)?,
             trsvcid: text(field::TRSVCID, "trsvcid")?,
             subnqn: text(field::SUBNQN, "subnqn")?,
             traddr: text(field::TRADDR, "traddr")?,
-            eflags: Flags(from.require("eflags", eflags)?),
-            rdma_prtype: from.u8(field::RDMA_PRTYPE)?.map(Provider),
-            rdma_qptype: from.u8(field::RDMA_QPTYPE)?.map(QueuePairs),
-            rdma_cms: from.u8(field::RDMA_CMS)?.map(Connections),
+            eflags: EFlags(from.require("eflags", eflags)?),
+            rdma_prtype: from.u8(field::RDMA_PRTYPE)?.map(PrType),
+            rdma_qptype: from.u8(field::RDMA_QPTYPE)?.map(QpType),
+            rdma_cms: from.u8(field::RDMA_CMS)?.map(Cms),
             rdma_pkey: from.u16(field::RDMA_PKEY)?,
         })
     }
 
     /// Whether both are the same way to the same subsystem, whatever else they say of it.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    pub(crate) fn same_path(&self, other: &Self) -> bool {
         let way = |entry: &Self| (entry.subtype, entry.trtype, entry.adrfam);
         way(self) == way(other)
             && self.traddr == other.traddr
@@ -114,17 +114,17 @@ impl Entry {
     }
 
     /// Where it leads to.
-    pub(crate) fn endpoint(&self) -> Place<'_> {
-        Place(self)
+    pub(crate) fn endpoint(&self) -> EntryAddr<'_> {
+        EntryAddr(self)
     }
 }
 
 /// The address of an entry, which need not be one of IP.
-pub(crate) struct Place<'a>(&'a Entry);
+pub(crate) struct EntryAddr<'a>(&'a LogEntry);
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for EntryAddr<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Entry {
+        let LogEntry {
             traddr, trsvcid, ..
         } = self.0;
         match trsvcid.parse() {
@@ -163,14 +163,14 @@ macro_rules! named {
 
 named! {
     /// Type of a transport.
-    Transport(u8) = "trtype" {
+    TrType(u8) = "trtype" {
         1 => "rdma",
         2 => "fc",
         3 => "tcp",
         254 => "loop",
     }
     /// Family of an address.
-    Family(u8) = "adrfam" {
+    AdrFam(u8) = "adrfam" {
         0 => "pci",
         1 => "ipv4",
         2 => "ipv6",
@@ -178,13 +178,13 @@ named! {
         4 => "fibre-channel",
     }
     /// Type of a subsystem.
-    Kind(u8) = "subtype" {
+    SubType(u8) = "subtype" {
         1 => "discovery subsystem referral",
         2 => "nvme subsystem",
         3 => "current discovery subsystem",
     }
     /// What a transport must or may do.
-    Requirements(u8) = "treq" {
+    Treq(u8) = "treq" {
         0 => "not specified",
         1 => "required",
         2 => "not required",
@@ -193,14 +193,14 @@ named! {
         6 => "not required, sq flow control disable supported",
     }
     /// What else there is to say of an entry.
-    Flags(u16) = "eflags" {
+    EFlags(u16) = "eflags" {
         0 => "none",
         1 => "duplicate discovery information",
         2 => "explicit discovery connections",
         3 => "explicit discovery connections, duplicate discovery information",
     }
     /// Protocol of RDMA.
-    Provider(u8) = "prtype" {
+    PrType(u8) = "prtype" {
         1 => "not specified",
         2 => "infiniband",
         3 => "roce",
@@ -208,29 +208,29 @@ named! {
         5 => "iwarp",
     }
     /// Type of queue pairs.
-    QueuePairs(u8) = "qptype" {
+    QpType(u8) = "qptype" {
         1 => "connected",
         2 => "datagram",
     }
     /// How connections are managed.
-    Connections(u8) = "cms" {
+    Cms(u8) = "cms" {
         1 => "rdma-cm",
     }
 }
 
-impl Transport {
+impl TrType {
     /// The only one that is connected here.
     pub(crate) const RDMA: Self = Self(1);
 }
 
-impl Family {
+impl AdrFam {
     /// Whether addresses are those of IP.
     pub(crate) fn is_ip(self) -> bool {
         matches!(self.0, 1 | 2)
     }
 }
 
-impl Kind {
+impl SubType {
     /// Another discovery controller.
     pub(crate) const REFERRAL: Self = Self(1);
     /// A subsystem with disks.
@@ -239,7 +239,7 @@ impl Kind {
     pub(crate) const CURRENT: Self = Self(3);
 }
 
-impl Flags {
+impl EFlags {
     /// Whether the log of the referral is the same as this one.
     pub(crate) fn is_duplicate(self) -> bool {
         self.0 & 1 != 0
@@ -253,27 +253,27 @@ pub(crate) mod tests {
     use crate::uapi::error;
 
     /// An NVM subsystem at an address of RDMA.
-    pub(crate) fn subsystem(subnqn: &str, traddr: &str) -> Entry {
-        Entry {
-            trtype: Transport::RDMA,
-            adrfam: Family(1),
-            subtype: Kind::NVM,
-            treq: Requirements(4),
+    pub(crate) fn subsystem(subnqn: &str, traddr: &str) -> LogEntry {
+        LogEntry {
+            trtype: TrType::RDMA,
+            adrfam: AdrFam(1),
+            subtype: SubType::NVM,
+            treq: Treq(4),
             portid: 1,
             trsvcid: "4420".into(),
             subnqn: subnqn.into(),
             traddr: traddr.into(),
-            eflags: Flags(0),
-            rdma_prtype: Some(Provider(4)),
-            rdma_qptype: Some(QueuePairs(1)),
-            rdma_cms: Some(Connections(1)),
+            eflags: EFlags(0),
+            rdma_prtype: Some(PrType(4)),
+            rdma_qptype: Some(QpType(1)),
+            rdma_cms: Some(Cms(1)),
             rdma_pkey: Some(0),
         }
     }
 
     /// A log with these entries.
-    pub(crate) fn log(entries: Vec<Entry>) -> Log {
-        Log {
+    pub(crate) fn log(entries: Vec<LogEntry>) -> DiscoveryLog {
+        DiscoveryLog {
             genctr: 5,
             numrec: entries.len() as u64,
             entries,
@@ -300,22 +300,22 @@ pub(crate) mod tests {
                 number(field::RDMA_PKEY, 0u16),
             ],
         )]);
-        let entry = Entry::read(&message).unwrap();
+        let entry = LogEntry::read(&message).unwrap();
         assert_eq!(entry, subsystem("nqn.x", "10.0.0.9"));
-        assert!(Entry::read(&attributes(vec![])).is_err());
-        assert!(Entry::read(&attributes(vec![nest(attribute::ENTRY, vec![])])).is_err());
+        assert!(LogEntry::read(&attributes(vec![])).is_err());
+        assert!(LogEntry::read(&attributes(vec![nest(attribute::ENTRY, vec![])])).is_err());
     }
 
     #[test]
     fn a_discovery_is_under_way_or_over_or_failed() {
         let id = || number(attribute::DISCOVERY_ID, 3u32);
-        assert_eq!(Log::read(&attributes(vec![id()])).unwrap(), None);
+        assert_eq!(DiscoveryLog::read(&attributes(vec![id()])).unwrap(), None);
         let over = attributes(vec![
             id(),
             number(attribute::GENERATION, 5u32),
             bytes(attribute::NR_ENTRIES, &u64::MAX.to_ne_bytes()),
         ]);
-        let log = Log::read(&over).unwrap().unwrap();
+        let log = DiscoveryLog::read(&over).unwrap().unwrap();
         assert_eq!((log.genctr, log.numrec), (5, u64::MAX));
         let nest = nest(
             attribute::ERROR,
@@ -325,21 +325,21 @@ pub(crate) mod tests {
                 text(error::MESSAGE, "no answer"),
             ],
         );
-        let failed = Log::read(&attributes(vec![id(), nest])).unwrap_err();
+        let failed = DiscoveryLog::read(&attributes(vec![id(), nest])).unwrap_err();
         assert_eq!(failed.message, "no answer");
-        assert!(failed.failure.is_some());
+        assert!(failed.ctrl_error.is_some());
     }
 
     #[test]
     fn what_is_not_known_has_its_number() {
-        assert_eq!(Transport(9).to_string(), "trtype-9");
-        assert_eq!(Flags(0x8001).to_string(), "eflags-32769");
+        assert_eq!(TrType(9).to_string(), "trtype-9");
+        assert_eq!(EFlags(0x8001).to_string(), "eflags-32769");
     }
 
     #[test]
     fn places_are_those_of_any_transport() {
         let place = |traddr: &str, trsvcid: &str| {
-            let entry = Entry {
+            let entry = LogEntry {
                 trsvcid: trsvcid.into(),
                 ..subsystem("nqn.x", traddr)
             };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What stands in the way of a connection, and what to do about it: facts (`facts`) that are looked
-//! up (`look`), and what they mean (`judge`), which needs no kernel.
+//! What stands in the way of a connection, and what to do about it: facts (`snapshot`) that are looked
+//! up (`probe`), and what they mean (`diagnose`), which needs no kernel.
 
-pub(crate) mod facts;
-pub(crate) mod judge;
-pub(crate) mod look;
+pub(crate) mod diagnose;
+pub(crate) mod probe;
+pub(crate) mod snapshot;
 
 use serde::Serialize;
 use std::borrow::Cow;

@@ -3,7 +3,7 @@
 //! What goes wrong, as the user sees it: one line and an exit status.
 
 use crate::cli::Format;
-use crate::failure::Failure;
+use crate::ctrl_error::CtrlError;
 use crate::render::json;
 use libc::{SIGINT, SIGPIPE, SIGTERM};
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub(crate) enum Status {
     /// SIGTERM did.
     Terminated = 128 + SIGTERM as u8,
     /// Nobody reads what is printed: as of a program that SIGPIPE ends, and without a word.
-    NoReader = 128 + SIGPIPE as u8,
+    BrokenPipe = 128 + SIGPIPE as u8,
 }
 
 impl Status {
@@ -57,31 +57,31 @@ pub(crate) struct Error {
     /// The cause and, where there is something to do, what.
     pub(crate) message: String,
     /// What the kernel said of a controller that failed.
-    pub(crate) failure: Option<Box<Failure>>,
+    pub(crate) ctrl_error: Option<Box<CtrlError>>,
 }
 
 /// The JSON form of an error.
 #[derive(Serialize)]
-struct Report<'a> {
-    error: Body<'a>,
+struct ErrorDocument<'a> {
+    error: ErrorBody<'a>,
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct ErrorBody<'a> {
     status: u8,
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    failure: Option<&'a Failure>,
+    failure: Option<&'a CtrlError>,
 }
 
 /// The JSON form of a warning.
 #[derive(Serialize)]
-struct Caution<'a> {
-    warning: Message<'a>,
+struct WarningDocument<'a> {
+    warning: WarningBody<'a>,
 }
 
 #[derive(Serialize)]
-struct Message<'a> {
+struct WarningBody<'a> {
     message: &'a str,
 }
 
@@ -91,7 +91,7 @@ impl Error {
         Self {
             status,
             message: message.into(),
-            failure: None,
+            ctrl_error: None,
         }
     }
 
@@ -106,7 +106,7 @@ impl Error {
     }
 
     /// Put what was being done before the cause.
-    pub(crate) fn during(self, what: impl fmt::Display) -> Self {
+    pub(crate) fn context(self, what: impl fmt::Display) -> Self {
         Self {
             message: format!("{what}: {}", self.message),
             ..self
@@ -116,7 +116,7 @@ impl Error {
     /// What a verb ends with that was asked to stop by a signal, and did not do all that it should.
     pub(crate) fn stopped_by(self, signal: i32) -> Self {
         let status = match (self.status, signal) {
-            (Status::NoReader, _) => Status::NoReader,
+            (Status::BrokenPipe, _) => Status::BrokenPipe,
             (_, SIGINT) => Status::Interrupted,
             _ => Status::Terminated,
         };
@@ -125,7 +125,7 @@ impl Error {
 
     /// Print the error to the standard error output, and give the exit status.
     pub(crate) fn report(&self, format: Format) -> ExitCode {
-        if self.status != Status::NoReader {
+        if self.status != Status::BrokenPipe {
             // There is nobody to tell that nobody listens; the status says that it failed.
             let _ = writeln!(std::io::stderr(), "{}", self.render(format));
         }
@@ -136,11 +136,11 @@ impl Error {
     pub(crate) fn render(&self, format: Format) -> String {
         match format {
             Format::Normal => format!("rnvmf: {}", self.message),
-            Format::Json => json::line(&Report {
-                error: Body {
+            Format::Json => json::line(&ErrorDocument {
+                error: ErrorBody {
                     status: self.status as u8,
                     message: &self.message,
-                    failure: self.failure.as_deref(),
+                    failure: self.ctrl_error.as_deref(),
                 },
             }),
         }
@@ -151,8 +151,8 @@ impl Error {
 pub(crate) fn warn(message: &str, format: Format, err: &mut impl Write) {
     let text = match format {
         Format::Normal => format!("rnvmf: warning: {message}"),
-        Format::Json => json::line(&Caution {
-            warning: Message { message },
+        Format::Json => json::line(&WarningDocument {
+            warning: WarningBody { message },
         }),
     };
     // What was asked for is done, whoever listens.
@@ -163,15 +163,15 @@ impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
         let status = match error.kind() {
             ErrorKind::PermissionDenied => Status::Permission,
-            ErrorKind::BrokenPipe => Status::NoReader,
+            ErrorKind::BrokenPipe => Status::BrokenPipe,
             _ => Status::Failed,
         };
-        Self::new(status, describe(&error))
+        Self::new(status, io_message(&error))
     }
 }
 
 /// The text of an I/O error without the number that the standard library appends.
-pub(crate) fn describe(error: &std::io::Error) -> String {
+pub(crate) fn io_message(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
         Some(end) => text[..end].to_owned(),
@@ -180,8 +180,8 @@ pub(crate) fn describe(error: &std::io::Error) -> String {
 }
 
 /// The text of an error number.
-pub(crate) fn describe_errno(errno: i32) -> String {
-    describe(&std::io::Error::from_raw_os_error(errno))
+pub(crate) fn strerror(errno: i32) -> String {
+    io_message(&std::io::Error::from_raw_os_error(errno))
 }
 
 #[cfg(test)]
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn normal_is_one_prefixed_line() {
-        let error = Error::new(Status::Timeout, "no answer").during("connect to 10.0.0.9:4420");
+        let error = Error::new(Status::Timeout, "no answer").context("connect to 10.0.0.9:4420");
         assert_eq!(
             error.render(Format::Normal),
             "rnvmf: connect to 10.0.0.9:4420: no answer"
@@ -210,12 +210,12 @@ mod tests {
     fn errors_of_files_have_their_status() {
         for (kind, status) in [
             (ErrorKind::PermissionDenied, Status::Permission),
-            (ErrorKind::BrokenPipe, Status::NoReader),
+            (ErrorKind::BrokenPipe, Status::BrokenPipe),
             (ErrorKind::NotFound, Status::Failed),
         ] {
             assert_eq!(Error::from(std::io::Error::from(kind)).status, status);
         }
-        assert_eq!(Status::NoReader as u8, 141);
+        assert_eq!(Status::BrokenPipe as u8, 141);
     }
 
     #[test]
@@ -239,12 +239,12 @@ mod tests {
             assert_eq!(stopped.status as u8, status);
             assert_eq!(stopped.message, failed().message);
         }
-        let unread = Error::new(Status::NoReader, "Broken pipe");
+        let unread = Error::new(Status::BrokenPipe, "Broken pipe");
         assert_eq!(unread.clone().stopped_by(SIGINT), unread);
     }
 
     #[test]
     fn errno_text_has_no_number() {
-        assert_eq!(describe_errno(111), "Connection refused");
+        assert_eq!(strerror(111), "Connection refused");
     }
 }

@@ -3,7 +3,7 @@
 //! What the kernel multicasts.
 
 use crate::controller::Controller;
-use crate::discovery::Log;
+use crate::discovery::DiscoveryLog;
 use crate::error::Error;
 use crate::namespace::Namespace;
 use crate::netlink::attributes::{Attributes, Malformed};
@@ -51,11 +51,11 @@ impl Event {
 
 /// What waiting for an event ends with.
 #[derive(Debug)]
-pub(crate) enum Notice {
+pub(crate) enum WaitResult {
     /// An event came.
     Event(Event),
     /// The discovery of this number, which may be another program's, has a log, or failed.
-    Discovered(u32, Option<Box<Error>>),
+    Discovery(u32, Option<Box<Error>>),
     /// The kernel dropped events: what is known must be read again.
     Lost,
     /// The user asked to stop.
@@ -64,14 +64,14 @@ pub(crate) enum Notice {
     Deadline,
 }
 
-impl Notice {
+impl WaitResult {
     /// Read a notification; one that a newer kernel added is none.
     pub(crate) fn read(command: u8, attributes: &Attributes) -> Result<Option<Self>, Malformed> {
         if command == Command::DiscoverNtf as u8 {
             let id = attributes.u32(discovery::DISCOVERY_ID)?;
             let id = attributes.require("discovery-id", id)?;
-            let failed = Log::read(attributes).err();
-            return Ok(Some(Self::Discovered(id, failed.map(Box::new))));
+            let failed = DiscoveryLog::read(attributes).err();
+            return Ok(Some(Self::Discovery(id, failed.map(Box::new))));
         }
         Ok(Event::read(command, attributes)?.map(Self::Event))
     }
@@ -115,8 +115,8 @@ mod tests {
         let read = |more| {
             let id = number(discovery::DISCOVERY_ID, 7u32);
             let message = attributes([vec![id], more].concat());
-            match Notice::read(Command::DiscoverNtf as u8, &message).unwrap() {
-                Some(Notice::Discovered(7, error)) => error,
+            match WaitResult::read(Command::DiscoverNtf as u8, &message).unwrap() {
+                Some(WaitResult::Discovery(7, error)) => error,
                 other => panic!("{other:?}"),
             }
         };
@@ -128,7 +128,7 @@ mod tests {
                 number(error::ERRNO, libc::ENOLINK),
             ],
         );
-        let next = |more| read(more).unwrap().failure.unwrap().next_attempt;
+        let next = |more| read(more).unwrap().ctrl_error.unwrap().next_attempt;
         assert_eq!(next(vec![failed.clone()]), None);
         let soon = number(discovery::NEXT_ATTEMPT, 250u32);
         assert_eq!(next(vec![failed, soon]), Some(250));
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_broken_event_is_an_error() {
         for command in [Command::CtrlAddNtf, Command::DiscoverNtf] {
-            assert!(Notice::read(command as u8, &attributes(vec![])).is_err());
+            assert!(WaitResult::read(command as u8, &attributes(vec![])).is_err());
         }
     }
 }

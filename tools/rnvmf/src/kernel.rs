@@ -4,11 +4,11 @@
 
 use crate::address::Endpoint;
 use crate::controller::Controller;
-use crate::discovery::Log;
+use crate::discovery::DiscoveryLog;
 use crate::error::Error;
-use crate::event::Notice;
+use crate::event::WaitResult;
 use crate::namespace::Namespace;
-use crate::stats::Queue;
+use crate::stats::QueueStats;
 use crate::uapi::LOSS_TMO_NEVER;
 use std::time::Instant;
 
@@ -43,7 +43,7 @@ impl Target {
 
 /// What a connect asks for; an option that is absent is left to the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct ConnectArgs {
     /// Of what.
     pub(crate) target: Target,
     /// Number of I/O queues.
@@ -59,7 +59,7 @@ pub(crate) struct Wish {
     /// The target need not tell how far it is in its queues.
     pub(crate) disable_sqflow: bool,
     /// What to do when the connection is lost.
-    pub(crate) loss: Loss,
+    pub(crate) reconnect: ReconnectOptions,
     /// Connect even where the same controller exists.
     pub(crate) duplicate_connect: bool,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Wish {
 /// What a controller does when its connection is lost; an option that is absent is as it was, or
 /// left to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Loss {
+pub(crate) struct ReconnectOptions {
     /// Longest pause between attempts to connect again, in seconds.
     pub(crate) reconnect_delay: Option<u32>,
     /// Seconds after a loss that attempts go on for.
@@ -76,10 +76,10 @@ pub(crate) struct Loss {
     pub(crate) fast_io_fail_tmo: Option<u32>,
 }
 
-impl Loss {
+impl ReconnectOptions {
     /// What of it has no effect, where `now` is what is left as it is: when no more attempts are made
     /// I/O fails in any case.
-    pub(crate) fn vain(&self, now: &Self) -> Option<String> {
+    pub(crate) fn ineffective(&self, now: &Self) -> Option<String> {
         self.ctrl_loss_tmo.or(self.fast_io_fail_tmo)?;
         let attempts = self.ctrl_loss_tmo.or(now.ctrl_loss_tmo)?;
         let wait = self.fast_io_fail_tmo.or(now.fast_io_fail_tmo)?;
@@ -96,14 +96,14 @@ impl Loss {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// What to do when the connection is lost.
-    pub(crate) loss: Loss,
+    pub(crate) reconnect: ReconnectOptions,
     /// Milliseconds that an attempt to connect may take.
     pub(crate) connect_timeout: Option<u32>,
 }
 
 /// How a discovery controller is followed; an option that is absent is left to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Follow {
+pub(crate) struct PersistentArgs {
     /// Keep-alive timeout in seconds.
     pub(crate) keep_alive_tmo: Option<u32>,
     /// Longest pause between attempts to connect, in seconds.
@@ -112,7 +112,7 @@ pub(crate) struct Follow {
 
 /// A controller that a connect made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Made {
+pub(crate) struct NewController {
     /// Its number.
     pub(crate) id: u32,
     /// Its name.
@@ -122,7 +122,7 @@ pub(crate) struct Made {
 /// The operations of the family and its events.
 pub(crate) trait Kernel {
     /// Start to connect.
-    fn connect(&mut self, wish: &Wish) -> Result<Made, Error>;
+    fn connect(&mut self, connect_args: &ConnectArgs) -> Result<NewController, Error>;
     /// Start to disconnect; the status is `NotFound` where the controller is gone already.
     fn disconnect(&mut self, id: u32) -> Result<(), Error>;
     /// Start to reset; then the state is no longer live, and there is no error.
@@ -138,19 +138,19 @@ pub(crate) trait Kernel {
     /// Read the namespaces of all controllers.
     fn namespaces(&mut self) -> Result<Vec<Namespace>, Error>;
     /// Start to ask a discovery controller, once or from now on.
-    fn discover(&mut self, target: &Target, follow: Option<Follow>) -> Result<u32, Error>;
+    fn discover(&mut self, target: &Target, follow: Option<PersistentArgs>) -> Result<u32, Error>;
     /// Read what a discovery has found; none while it is under way.
-    fn log(&mut self, id: u32) -> Result<Option<Log>, Error>;
+    fn log(&mut self, id: u32) -> Result<Option<DiscoveryLog>, Error>;
     /// End a discovery.
     fn forget(&mut self, id: u32);
     /// Read what the queues of a controller have done, or those of all.
-    fn stats(&mut self, id: Option<u32>) -> Result<Vec<Queue>, Error>;
+    fn stats(&mut self, id: Option<u32>) -> Result<Vec<QueueStats>, Error>;
     /// Measure the time that a controller's commands take, or do not.
     fn measure(&mut self, id: u32, on: bool) -> Result<(), Error>;
     /// Queue events and requests to stop from now on, for `next`.
     fn subscribe(&mut self) -> Result<(), Error>;
     /// Wait for an event, until the deadline if there is one.
-    fn next(&mut self, deadline: Option<Instant>) -> Result<Notice, Error>;
+    fn next(&mut self, deadline: Option<Instant>) -> Result<WaitResult, Error>;
 }
 
 #[cfg(test)]
@@ -162,41 +162,41 @@ pub(crate) mod tests {
 
     /// A kernel that says what a test wrote down, and remembers what it was asked.
     #[derive(Default)]
-    pub(crate) struct Script {
-        pub(crate) connects: VecDeque<Result<Made, Error>>,
-        pub(crate) notices: VecDeque<Notice>,
+    pub(crate) struct MockKernel {
+        pub(crate) connects: VecDeque<Result<NewController, Error>>,
+        pub(crate) wait_results: VecDeque<WaitResult>,
         pub(crate) controllers: Vec<Controller>,
         pub(crate) namespaces: Vec<Namespace>,
-        pub(crate) queues: Vec<Queue>,
+        pub(crate) queues: Vec<QueueStats>,
         pub(crate) measured: Vec<(u32, bool)>,
-        pub(crate) wishes: Vec<Wish>,
+        pub(crate) connect_requests: Vec<ConnectArgs>,
         pub(crate) disconnected: Vec<u32>,
         pub(crate) reset: Vec<u32>,
         pub(crate) rescans: VecDeque<Result<u32, Error>>,
         pub(crate) settings: Vec<(u32, Settings)>,
-        pub(crate) logs: VecDeque<Result<Option<Log>, Error>>,
+        pub(crate) logs: VecDeque<Result<Option<DiscoveryLog>, Error>>,
         pub(crate) refused: VecDeque<Error>,
         pub(crate) asked: Vec<Target>,
-        pub(crate) followed: Vec<Follow>,
+        pub(crate) followed: Vec<PersistentArgs>,
         pub(crate) forgotten: Vec<u32>,
         pub(crate) subscribed: bool,
     }
 
-    impl Script {
+    impl MockKernel {
         /// Queue an event of a controller.
         pub(crate) fn tell(&mut self, change: Change, controller: Controller) {
             let event = Event::Controller(change, Box::new(controller));
-            self.notices.push_back(Notice::Event(event));
+            self.wait_results.push_back(WaitResult::Event(event));
         }
     }
 
-    impl Kernel for Script {
-        fn connect(&mut self, wish: &Wish) -> Result<Made, Error> {
+    impl Kernel for MockKernel {
+        fn connect(&mut self, connect_args: &ConnectArgs) -> Result<NewController, Error> {
             assert!(
                 self.subscribed,
                 "events may be missed: subscribe comes first"
             );
-            self.wishes.push(wish.clone());
+            self.connect_requests.push(connect_args.clone());
             self.connects.pop_front().expect("no connect was foreseen")
         }
 
@@ -239,7 +239,11 @@ pub(crate) mod tests {
             Ok(self.namespaces.clone())
         }
 
-        fn discover(&mut self, target: &Target, follow: Option<Follow>) -> Result<u32, Error> {
+        fn discover(
+            &mut self,
+            target: &Target,
+            follow: Option<PersistentArgs>,
+        ) -> Result<u32, Error> {
             assert!(self.subscribed, "its end may be missed");
             if let Some(error) = self.refused.pop_front() {
                 return Err(error);
@@ -249,7 +253,7 @@ pub(crate) mod tests {
             Ok(self.asked.len() as u32 - 1)
         }
 
-        fn log(&mut self, _id: u32) -> Result<Option<Log>, Error> {
+        fn log(&mut self, _id: u32) -> Result<Option<DiscoveryLog>, Error> {
             self.logs.pop_front().expect("no log was foreseen")
         }
 
@@ -257,7 +261,7 @@ pub(crate) mod tests {
             self.forgotten.push(id);
         }
 
-        fn stats(&mut self, id: Option<u32>) -> Result<Vec<Queue>, Error> {
+        fn stats(&mut self, id: Option<u32>) -> Result<Vec<QueueStats>, Error> {
             let queues = self.queues.iter();
             let wanted = queues.filter(|each| id.is_none_or(|id| each.controller_id == id));
             Ok(wanted.cloned().collect())
@@ -273,49 +277,49 @@ pub(crate) mod tests {
             Ok(())
         }
 
-        fn next(&mut self, _deadline: Option<Instant>) -> Result<Notice, Error> {
+        fn next(&mut self, _deadline: Option<Instant>) -> Result<WaitResult, Error> {
             assert!(self.subscribed);
-            Ok(self.notices.pop_front().expect("no more was foreseen"))
+            Ok(self.wait_results.pop_front().expect("no more was foreseen"))
         }
     }
 
     #[test]
     fn io_does_not_wait_longer_than_attempts_go_on() {
-        let loss = |ctrl_loss_tmo, fast_io_fail_tmo| Loss {
+        let reconnect = |ctrl_loss_tmo, fast_io_fail_tmo| ReconnectOptions {
             reconnect_delay: Some(1),
             ctrl_loss_tmo,
             fast_io_fail_tmo,
         };
-        let now = loss(Some(600), Some(LOSS_TMO_NEVER));
+        let now = reconnect(Some(600), Some(LOSS_TMO_NEVER));
         for (asked, now, text) in [
             (
-                loss(None, Some(601)),
+                reconnect(None, Some(601)),
                 now,
                 "of 601 s has no effect, as --ctrl-loss-tmo is 600 s",
             ),
             (
-                loss(Some(1), Some(2)),
+                reconnect(Some(1), Some(2)),
                 now,
                 "of 2 s has no effect, as --ctrl-loss-tmo is 1 s",
             ),
             (
-                loss(Some(1), None),
-                loss(Some(9), Some(9)),
+                reconnect(Some(1), None),
+                reconnect(Some(9), Some(9)),
                 "of 9 s has no effect, as --ctrl-loss-tmo is 1 s",
             ),
         ] {
             let wanted = format!("a --fast_io_fail_tmo {text}");
-            assert_eq!(asked.vain(&now), Some(wanted));
+            assert_eq!(asked.ineffective(&now), Some(wanted));
         }
         for (asked, now) in [
-            (loss(None, Some(600)), now),
-            (loss(Some(5), None), now),
-            (loss(Some(5), Some(LOSS_TMO_NEVER)), now),
-            (loss(Some(LOSS_TMO_NEVER), Some(601)), now),
+            (reconnect(None, Some(600)), now),
+            (reconnect(Some(5), None), now),
+            (reconnect(Some(5), Some(LOSS_TMO_NEVER)), now),
+            (reconnect(Some(LOSS_TMO_NEVER), Some(601)), now),
             // It was so before.
-            (loss(None, None), loss(Some(1), Some(2))),
+            (reconnect(None, None), reconnect(Some(1), Some(2))),
         ] {
-            assert_eq!(asked.vain(&now), None, "{asked:?}");
+            assert_eq!(asked.ineffective(&now), None, "{asked:?}");
         }
     }
 }

@@ -8,13 +8,13 @@
 
 mod address;
 mod cli;
-mod connections;
+mod config;
 mod controller;
+mod ctrl_error;
 mod discovery;
 mod doctor;
 mod error;
 mod event;
-mod failure;
 mod host;
 mod kernel;
 mod namespace;
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     let Err(error) = verb::run(arguments.verb) else {
         return ExitCode::SUCCESS;
     };
-    let Some(signal) = netlink::asked_to_stop() else {
+    let Some(signal) = netlink::stop_signal() else {
         return error.report(format);
     };
     let status = error.stopped_by(signal).report(format);

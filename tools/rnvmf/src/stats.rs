@@ -8,15 +8,15 @@ use crate::uapi::{latency_bucket, stats as attribute};
 use serde::Serialize;
 
 /// Defines the numbers, each with the attribute that it is in.
-macro_rules! counts {
+macro_rules! counters {
     ($($(#[$doc:meta])* $field:ident: $attribute:ident, $name:literal;)*) => {
         /// The numbers of a queue, or of several together.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-        pub(crate) struct Counts {
+        pub(crate) struct Counters {
             $($(#[$doc])* pub(crate) $field: u64,)*
         }
 
-        impl Counts {
+        impl Counters {
             /// Read the attributes of a reply.
             fn read(from: &Attributes) -> Result<Self, Malformed> {
                 Ok(Self {
@@ -41,7 +41,7 @@ macro_rules! counts {
     };
 }
 
-counts! {
+counters! {
     /// Read commands.
     reads: READS, "reads";
     /// Write commands.
@@ -167,7 +167,7 @@ impl Latency {
 
 /// What a queue has done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Queue {
+pub(crate) struct QueueStats {
     /// Number of its controller.
     #[serde(skip)]
     pub(crate) controller_id: u32,
@@ -175,19 +175,19 @@ pub(crate) struct Queue {
     pub(crate) qid: u16,
     /// The numbers.
     #[serde(flatten)]
-    pub(crate) counts: Counts,
+    pub(crate) counters: Counters,
     /// How long it took.
     #[serde(flatten)]
     pub(crate) latency: Latency,
 }
 
-impl Queue {
+impl QueueStats {
     /// Read the attributes of a reply.
     pub(crate) fn read(from: &Attributes) -> Result<Self, Malformed> {
         Ok(Self {
             controller_id: from.require("ctrl-id", from.u32(attribute::CTRL_ID)?)?,
             qid: from.require("qid", from.u16(attribute::QID)?)?,
-            counts: Counts::read(from)?,
+            counters: Counters::read(from)?,
             latency: Latency::read(from)?,
         })
     }
@@ -195,35 +195,35 @@ impl Queue {
 
 /// What the queues of a controller have done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Stats {
+pub(crate) struct CtrlStats {
     /// Name of the controller.
     pub(crate) device: String,
     /// Its number.
     pub(crate) id: u32,
     /// All queues together.
     #[serde(flatten)]
-    pub(crate) counts: Counts,
+    pub(crate) counters: Counters,
     /// How long it took.
     #[serde(flatten)]
     pub(crate) latency: Latency,
     /// Each queue.
-    pub(crate) queues: Vec<Queue>,
+    pub(crate) queues: Vec<QueueStats>,
 }
 
-impl Stats {
+impl CtrlStats {
     /// What is known of a controller.
-    pub(crate) fn of(controller: &Controller, queues: &[Queue]) -> Self {
-        let queues: Vec<Queue> = queues
+    pub(crate) fn of(controller: &Controller, queues: &[QueueStats]) -> Self {
+        let queues: Vec<QueueStats> = queues
             .iter()
             .filter(|each| each.controller_id == controller.id)
             .cloned()
             .collect();
-        let counts = queues.iter().map(|each| each.counts);
+        let counters = queues.iter().map(|each| each.counters);
         let latencies = queues.iter().map(|each| &each.latency);
         Self {
             device: controller.device.clone(),
             id: controller.id,
-            counts: counts.fold(Counts::default(), Counts::plus),
+            counters: counters.fold(Counters::default(), Counters::plus),
             latency: latencies.fold(Latency::default(), Latency::plus),
             queues,
         }
@@ -235,16 +235,18 @@ impl Stats {
         let queue = |qid| {
             let queues = before.into_iter().flat_map(|each| &each.queues);
             let mut same = queues.filter(|each| each.qid == qid);
-            same.next().map_or(Counts::default(), |each| each.counts)
+            same.next()
+                .map_or(Counters::default(), |each| each.counters)
         };
         Self {
             device: self.device.clone(),
             id: self.id,
             latency: self.latency.clone(),
-            counts: (self.counts).since(before.map_or(Counts::default(), |each| each.counts)),
+            counters: (self.counters)
+                .since(before.map_or(Counters::default(), |each| each.counters)),
             queues: (self.queues.iter())
-                .map(|each| Queue {
-                    counts: each.counts.since(queue(each.qid)),
+                .map(|each| QueueStats {
+                    counters: each.counters.since(queue(each.qid)),
                     ..each.clone()
                 })
                 .collect(),
@@ -268,12 +270,12 @@ pub(crate) mod tests {
     }
 
     /// A queue that has done a little, in numbers that differ.
-    pub(crate) fn queue(qid: u16) -> Queue {
+    pub(crate) fn queue(qid: u16) -> QueueStats {
         let n = u64::from(qid) * 100;
-        Queue {
+        QueueStats {
             controller_id: 0,
             qid,
-            counts: Counts {
+            counters: Counters {
                 reads: n + 1,
                 writes: n + 2,
                 flushes: n + 3,
@@ -354,38 +356,38 @@ pub(crate) mod tests {
             bucket(attribute::READ_LATENCY, Some(131_072), 88),
             bucket(attribute::WRITE_LATENCY, None, 1),
         ]);
-        assert_eq!(Queue::read(&message).unwrap(), queue(1));
+        assert_eq!(QueueStats::read(&message).unwrap(), queue(1));
         let message = attributes(vec![
             number(attribute::CTRL_ID, 0u32),
             number(attribute::QID, 1u16),
         ]);
         assert_eq!(
-            Queue::read(&message).unwrap_err().to_string(),
+            QueueStats::read(&message).unwrap_err().to_string(),
             "the kernel left out the attribute reads"
         );
     }
 
     #[test]
     fn queues_add_up() {
-        let foreign = Queue {
+        let foreign = QueueStats {
             controller_id: 1,
             ..queue(1)
         };
-        let stats = Stats::of(&live(), &[queue(0), foreign, queue(2)]);
+        let stats = CtrlStats::of(&live(), &[queue(0), foreign, queue(2)]);
         assert_eq!(stats.queues, [queue(0), queue(2)]);
-        assert_eq!(stats.counts.reads, 1 + 201);
-        assert_eq!(stats.counts.polls, 130 + 2130);
+        assert_eq!(stats.counters.reads, 1 + 201);
+        assert_eq!(stats.counters.polls, 130 + 2130);
     }
 
     #[test]
     fn what_came_to_it() {
-        let before = Stats::of(&live(), &[queue(0)]);
-        let now = Stats::of(&live(), &[queue(1), queue(0)]);
+        let before = CtrlStats::of(&live(), &[queue(0)]);
+        let now = CtrlStats::of(&live(), &[queue(1), queue(0)]);
         let came = now.since(&[before]);
         // The first queue was not there before.
-        assert_eq!(came.queues[0].counts, queue(1).counts);
-        assert_eq!(came.queues[1].counts, Counts::default());
-        assert_eq!(came.counts.reads, 101);
+        assert_eq!(came.queues[0].counters, queue(1).counters);
+        assert_eq!(came.queues[1].counters, Counters::default());
+        assert_eq!(came.counters.reads, 101);
         assert_eq!(now.since(&[]), now);
     }
 }

@@ -14,7 +14,7 @@ pub(crate) fn report(error: &clap::Error) -> ExitCode {
         return match error.print() {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => Error::from(error)
-                .during("standard output")
+                .context("standard output")
                 .report(Format::Normal),
         };
     }

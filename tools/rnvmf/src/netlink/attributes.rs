@@ -27,7 +27,7 @@ pub(crate) enum Malformed {
     /// The lengths in a message do not fit.
     Message,
     /// An attribute has a value that its type does not allow.
-    Value(u16),
+    AttrValue(u16),
     /// An attribute that is always there is not.
     Missing(&'static str),
 }
@@ -36,7 +36,7 @@ impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Message => write!(f, "the kernel sent a malformed message"),
-            Self::Value(id) => write!(f, "the kernel sent a malformed attribute {id}"),
+            Self::AttrValue(id) => write!(f, "the kernel sent a malformed attribute {id}"),
             Self::Missing(name) => write!(f, "the kernel left out the attribute {name}"),
         }
     }
@@ -101,7 +101,7 @@ impl Attributes {
     /// Bytes, exactly as many.
     pub(crate) fn array<const N: usize>(&self, id: u16) -> Result<Option<[u8; N]>, Malformed> {
         self.find(id)
-            .map(|bytes| bytes.try_into().map_err(|_| Malformed::Value(id)))
+            .map(|bytes| bytes.try_into().map_err(|_| Malformed::AttrValue(id)))
             .transpose()
     }
 
@@ -112,7 +112,7 @@ impl Attributes {
             return Ok(None);
         };
         let [text @ .., 0] = bytes else {
-            return Err(Malformed::Value(id));
+            return Err(Malformed::AttrValue(id));
         };
         let text = String::from_utf8_lossy(text);
         let printable = |c: char| if c.is_control() { '\u{fffd}' } else { c };
@@ -148,7 +148,7 @@ impl Attributes {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::request::Value;
+    use super::super::request::AttrValue;
     use super::*;
 
     /// An attribute with its header and padding, written out by hand.
@@ -161,7 +161,7 @@ pub(crate) mod tests {
     }
 
     /// A number, in as many bytes as its type has.
-    pub(crate) fn number(id: u16, value: impl Value) -> Vec<u8> {
+    pub(crate) fn number(id: u16, value: impl AttrValue) -> Vec<u8> {
         let mut raw = Vec::new();
         value.put(&mut raw);
         bytes(id, &raw)
@@ -193,7 +193,7 @@ pub(crate) mod tests {
         assert_eq!(message.u8(1), Ok(Some(7)));
         assert_eq!(message.u16(2), Ok(Some(7)));
         assert_eq!(message.u32(3), Ok(Some(7)));
-        assert_eq!(message.u32(2), Err(Malformed::Value(2)));
+        assert_eq!(message.u32(2), Err(Malformed::AttrValue(2)));
         assert_eq!(message.u32(4), Ok(None));
     }
 
@@ -206,7 +206,7 @@ pub(crate) mod tests {
         ]);
         assert_eq!(message.uint(1), Ok(Some(7)));
         assert_eq!(message.uint(2), Ok(Some(1 << 40)));
-        assert_eq!(message.uint(3), Err(Malformed::Value(3)));
+        assert_eq!(message.uint(3), Err(Malformed::AttrValue(3)));
         assert_eq!(message.uint(4), Ok(None));
     }
 
@@ -214,8 +214,8 @@ pub(crate) mod tests {
     fn a_string_ends_in_a_nul_and_cannot_drive_a_terminal() {
         let message = attributes(vec![text(1, "a\x1b[2Jb"), bytes(2, b"ab"), flag(3)]);
         assert_eq!(message.string(1).unwrap().unwrap(), "a\u{fffd}[2Jb");
-        assert_eq!(message.string(2), Err(Malformed::Value(2)));
-        assert_eq!(message.string(3), Err(Malformed::Value(3)));
+        assert_eq!(message.string(2), Err(Malformed::AttrValue(2)));
+        assert_eq!(message.string(3), Err(Malformed::AttrValue(3)));
     }
 
     #[test]

@@ -5,16 +5,18 @@
 use super::attributes::{Attributes, Malformed};
 use super::family::Family;
 use super::listener::Listener;
-use super::message::Data;
+use super::message::Payload;
 use super::request::Request;
-use super::socket::{Socket, Trouble};
+use super::socket::{RequestError, Socket};
 use crate::controller::Controller;
-use crate::discovery::{Entry, Log};
+use crate::discovery::{DiscoveryLog, LogEntry};
 use crate::error::{Error, Status};
-use crate::event::Notice;
-use crate::kernel::{Follow, Kernel, Loss, Made, Settings, Target, Wish};
+use crate::event::WaitResult;
+use crate::kernel::{
+    ConnectArgs, Kernel, NewController, PersistentArgs, ReconnectOptions, Settings, Target,
+};
 use crate::namespace::Namespace;
-use crate::stats::Queue;
+use crate::stats::QueueStats;
 use crate::uapi::{ctrl, discovery, stats, Command};
 use netlink_sys::protocols::NETLINK_GENERIC;
 use std::collections::HashMap;
@@ -42,7 +44,7 @@ impl Client {
         })
     }
 
-    fn ask(&mut self, request: &Request) -> Result<Vec<Data>, Error> {
+    fn ask(&mut self, request: &Request) -> Result<Vec<Payload>, Error> {
         Ok(self.socket.ask(self.family.id, request)?)
     }
 
@@ -57,7 +59,7 @@ impl Client {
     }
 
     /// Ask the socket of a discovery about it.
-    fn ask_of(&mut self, id: u32, dump: bool) -> Result<Vec<Data>, Error> {
+    fn ask_of(&mut self, id: u32, dump: bool) -> Result<Vec<Payload>, Error> {
         let socket = self.discoveries.get_mut(&id);
         let socket = socket.ok_or_else(|| Error::failed("there is no such discovery"))?;
         let request = Request::new(Command::DiscoverGet).with(discovery::DISCOVERY_ID, id);
@@ -66,36 +68,38 @@ impl Client {
     }
 
     /// What a discovery has found, but for the entries.
-    fn discovered(&mut self, id: u32) -> Result<Option<Log>, Error> {
+    fn discovered(&mut self, id: u32) -> Result<Option<DiscoveryLog>, Error> {
         match self.ask_of(id, false)?.first() {
-            Some(Data { attributes, .. }) => Log::read(attributes),
+            Some(Payload { attributes, .. }) => DiscoveryLog::read(attributes),
             None => Err(Error::failed("the kernel did not describe the discovery")),
         }
     }
 
-    fn entries(&mut self, id: u32) -> Result<Vec<Entry>, Error> {
+    fn entries(&mut self, id: u32) -> Result<Vec<LogEntry>, Error> {
         let replies = self.ask_of(id, true)?;
-        let entries = replies.iter().map(|each| Entry::read(&each.attributes));
+        let entries = replies.iter().map(|each| LogEntry::read(&each.attributes));
         Ok(entries.collect::<Result<_, _>>()?)
     }
 }
 
 /// Why something was refused that needs nothing to be there but the family.
-fn missing(trouble: Trouble) -> Error {
+fn missing(trouble: RequestError) -> Error {
     match trouble {
-        Trouble::Refused(refusal) if refusal.errno() == libc::ENOENT => Error::unloaded(),
+        RequestError::Rejected(nl_error) if nl_error.errno() == libc::ENOENT => Error::unloaded(),
         other => other.into(),
     }
 }
 
 impl Kernel for Client {
-    fn connect(&mut self, wish: &Wish) -> Result<Made, Error> {
-        let replies = self.socket.ask(self.family.id, &connect_request(wish));
+    fn connect(&mut self, connect_args: &ConnectArgs) -> Result<NewController, Error> {
+        let replies = self
+            .socket
+            .ask(self.family.id, &connect_request(connect_args));
         let replies = replies.map_err(missing)?;
-        let Some(Data { attributes, .. }) = replies.first() else {
+        let Some(Payload { attributes, .. }) = replies.first() else {
             return Err(Error::failed("the kernel did not name the controller"));
         };
-        Ok(Made {
+        Ok(NewController {
             id: attributes.require("ctrl-id", attributes.u32(ctrl::CTRL_ID)?)?,
             name: attributes.require("name", attributes.string(ctrl::NAME)?)?,
         })
@@ -114,7 +118,7 @@ impl Kernel for Client {
     fn rescan(&mut self, id: u32) -> Result<u32, Error> {
         let request = Request::new(Command::CtrlRescan).with(ctrl::CTRL_ID, id);
         let replies = self.ask(&request)?;
-        let Some(Data { attributes, .. }) = replies.first() else {
+        let Some(Payload { attributes, .. }) = replies.first() else {
             return Err(Error::failed("the kernel did not number the rescan"));
         };
         Ok(attributes.require("scan", attributes.u32(ctrl::SCAN)?)?)
@@ -124,7 +128,8 @@ impl Kernel for Client {
         let request = Request::new(Command::CtrlSet)
             .with(ctrl::CTRL_ID, id)
             .with_some(ctrl::CONNECT_TIMEOUT, settings.connect_timeout);
-        self.ask(&with_loss(request, &settings.loss)).map(|_| ())
+        self.ask(&with_loss(request, &settings.reconnect))
+            .map(|_| ())
     }
 
     fn controller(&mut self, id: u32) -> Result<Option<Controller>, Error> {
@@ -149,12 +154,12 @@ impl Kernel for Client {
         self.dump(Request::new(Command::NsGet), Namespace::read)
     }
 
-    fn stats(&mut self, id: Option<u32>) -> Result<Vec<Queue>, Error> {
+    fn stats(&mut self, id: Option<u32>) -> Result<Vec<QueueStats>, Error> {
         let request = Request::new(Command::StatsGet).with_some(stats::CTRL_ID, id);
-        self.dump(request, Queue::read)
+        self.dump(request, QueueStats::read)
     }
 
-    fn discover(&mut self, target: &Target, follow: Option<Follow>) -> Result<u32, Error> {
+    fn discover(&mut self, target: &Target, follow: Option<PersistentArgs>) -> Result<u32, Error> {
         let mut request = with_target(Request::new(Command::Discover), target);
         if let Some(follow) = follow {
             request = request
@@ -164,7 +169,7 @@ impl Kernel for Client {
         }
         let mut socket = Socket::open(NETLINK_GENERIC)?;
         let replies = socket.ask(self.family.id, &request).map_err(missing)?;
-        let Some(Data { attributes, .. }) = replies.first() else {
+        let Some(Payload { attributes, .. }) = replies.first() else {
             return Err(Error::failed("the kernel did not number the discovery"));
         };
         let id = attributes.u32(ctrl::DISCOVERY_ID)?;
@@ -173,7 +178,7 @@ impl Kernel for Client {
         Ok(id)
     }
 
-    fn log(&mut self, id: u32) -> Result<Option<Log>, Error> {
+    fn log(&mut self, id: u32) -> Result<Option<DiscoveryLog>, Error> {
         // One that is followed may have found another log, or nothing, between any two questions.
         const ATTEMPTS: u32 = 10;
         let mut found = self.discovered(id)?;
@@ -185,7 +190,7 @@ impl Kernel for Client {
             found = self.discovered(id)?;
             if found.as_ref() == Some(&log) {
                 let entries = entries?;
-                return Ok(Some(Log { entries, ..log }));
+                return Ok(Some(DiscoveryLog { entries, ..log }));
             }
         }
         let why = "the discovery log changes faster than it can be read";
@@ -209,7 +214,7 @@ impl Kernel for Client {
         Ok(())
     }
 
-    fn next(&mut self, deadline: Option<Instant>) -> Result<Notice, Error> {
+    fn next(&mut self, deadline: Option<Instant>) -> Result<WaitResult, Error> {
         match &self.listener {
             Some(listener) => listener.next(deadline),
             None => Err(Error::failed("no events were asked for")),
@@ -217,11 +222,11 @@ impl Kernel for Client {
     }
 }
 
-fn with_loss(request: Request, loss: &Loss) -> Request {
+fn with_loss(request: Request, reconnect: &ReconnectOptions) -> Request {
     request
-        .with_some(ctrl::RECONNECT_DELAY, loss.reconnect_delay)
-        .with_some(ctrl::CTRL_LOSS_TMO, loss.ctrl_loss_tmo)
-        .with_some(ctrl::FAST_IO_FAIL_TMO, loss.fast_io_fail_tmo)
+        .with_some(ctrl::RECONNECT_DELAY, reconnect.reconnect_delay)
+        .with_some(ctrl::CTRL_LOSS_TMO, reconnect.ctrl_loss_tmo)
+        .with_some(ctrl::FAST_IO_FAIL_TMO, reconnect.fast_io_fail_tmo)
 }
 
 fn with_target(request: Request, target: &Target) -> Request {
@@ -236,17 +241,20 @@ fn with_target(request: Request, target: &Target) -> Request {
         .with_some(ctrl::TOS, target.tos)
 }
 
-fn connect_request(wish: &Wish) -> Request {
-    let request = with_target(Request::new(Command::Connect), &wish.target);
-    with_loss(request, &wish.loss)
-        .with_some(ctrl::NR_IO_QUEUES, wish.nr_io_queues)
-        .with_some(ctrl::NR_WRITE_QUEUES, wish.nr_write_queues)
-        .with_some(ctrl::NR_POLL_QUEUES, wish.nr_poll_queues)
-        .with_some(ctrl::QUEUE_SIZE, wish.queue_size)
-        .with_some(ctrl::KEEP_ALIVE_TMO, wish.keep_alive_tmo)
-        .with_some(ctrl::DISABLE_SQFLOW, wish.disable_sqflow.then_some(()))
+fn connect_request(connect_args: &ConnectArgs) -> Request {
+    let request = with_target(Request::new(Command::Connect), &connect_args.target);
+    with_loss(request, &connect_args.reconnect)
+        .with_some(ctrl::NR_IO_QUEUES, connect_args.nr_io_queues)
+        .with_some(ctrl::NR_WRITE_QUEUES, connect_args.nr_write_queues)
+        .with_some(ctrl::NR_POLL_QUEUES, connect_args.nr_poll_queues)
+        .with_some(ctrl::QUEUE_SIZE, connect_args.queue_size)
+        .with_some(ctrl::KEEP_ALIVE_TMO, connect_args.keep_alive_tmo)
+        .with_some(
+            ctrl::DISABLE_SQFLOW,
+            connect_args.disable_sqflow.then_some(()),
+        )
         .with_some(
             ctrl::DUPLICATE_CONNECT,
-            wish.duplicate_connect.then_some(()),
+            connect_args.duplicate_connect.then_some(()),
         )
 }

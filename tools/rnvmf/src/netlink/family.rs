@@ -4,13 +4,13 @@
 
 use super::attributes::{Attributes, Malformed};
 use super::request::Request;
-use super::socket::{Socket, Trouble};
+use super::socket::{RequestError, Socket};
 use crate::error::{Error, Status};
 use crate::uapi::{FAMILY, GROUP_EVENTS};
 
 // The family that describes families, from linux/genetlink.h.
-pub(super) const CONTROLLER: u16 = libc::GENL_ID_CTRL as u16;
-const CONTROLLER_VERSION: u8 = 2;
+pub(super) const NLCTRL: u16 = libc::GENL_ID_CTRL as u16;
+const NLCTRL_VERSION: u8 = 2;
 const GET_FAMILY: u8 = libc::CTRL_CMD_GETFAMILY as u8;
 const DELETE_FAMILY: u8 = libc::CTRL_CMD_DELFAMILY as u8;
 const FAMILY_ID: u16 = libc::CTRL_ATTR_FAMILY_ID as u16;
@@ -21,11 +21,15 @@ const GROUP_ID: u16 = libc::CTRL_ATTR_MCAST_GRP_ID as u16;
 
 /// The multicast group in which it is told that families come and go. It is the first group of the first
 /// family, and has the number of that.
-pub(super) const FAMILIES: u32 = libc::GENL_ID_CTRL as u32;
+pub(super) const NLCTRL_NOTIFY: u32 = libc::GENL_ID_CTRL as u32;
 
 /// Whether this is the news that the family is gone, and that nothing more can come of it.
-pub(super) fn is_gone(kind: u16, command: u8, attributes: &Attributes) -> Result<bool, Malformed> {
-    let is_end = kind == CONTROLLER && command == DELETE_FAMILY;
+pub(super) fn is_family_removed(
+    kind: u16,
+    command: u8,
+    attributes: &Attributes,
+) -> Result<bool, Malformed> {
+    let is_end = kind == NLCTRL && command == DELETE_FAMILY;
     Ok(is_end && attributes.string(FAMILY_NAME)?.as_deref() == Some(FAMILY))
 }
 
@@ -41,19 +45,20 @@ pub(super) struct Family {
 impl Family {
     /// Ask the kernel, which may load the module for it.
     pub(super) fn resolve(socket: &mut Socket) -> Result<Self, Error> {
-        let request =
-            Request::raw(GET_FAMILY, CONTROLLER_VERSION, |_| None).with(FAMILY_NAME, FAMILY);
-        match socket.ask(CONTROLLER, &request) {
+        let request = Request::raw(GET_FAMILY, NLCTRL_VERSION, |_| None).with(FAMILY_NAME, FAMILY);
+        match socket.ask(NLCTRL, &request) {
             Ok(replies) => match replies.first() {
                 Some(reply) => Self::read(&reply.attributes),
                 None => Err(Error::failed(
                     "the kernel did not describe the family rnvmf",
                 )),
             },
-            Err(Trouble::Refused(refusal)) if refusal.errno() == libc::ENOENT => Err(Error::new(
-                Status::NoModule,
-                "the rnvmf module is not loaded: modprobe rnvmf",
-            )),
+            Err(RequestError::Rejected(nl_error)) if nl_error.errno() == libc::ENOENT => {
+                Err(Error::new(
+                    Status::NoModule,
+                    "the rnvmf module is not loaded: modprobe rnvmf",
+                ))
+            }
             Err(trouble) => Err(trouble.into()),
         }
     }

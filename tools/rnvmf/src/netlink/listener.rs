@@ -5,11 +5,11 @@
 //! Two threads wait, one for the socket and one for signals, so that the verb waits for both and
 //! for its deadline at one place.
 
-use super::family::{is_gone, CONTROLLER, FAMILIES};
-use super::message::{Body, Message, GENERIC_HEADER};
+use super::family::{is_family_removed, NLCTRL, NLCTRL_NOTIFY};
+use super::message::{Message, MessageBody, GENERIC_HEADER};
 use super::socket::Socket;
 use crate::error::{Error, Status};
-use crate::event::Notice;
+use crate::event::WaitResult;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -29,7 +29,7 @@ static ASKED: AtomicI32 = AtomicI32::new(0);
 
 /// The signal that asked the program to stop, if one did, whether a verb waited for something then or
 /// not.
-pub(crate) fn asked_to_stop() -> Option<i32> {
+pub(crate) fn stop_signal() -> Option<i32> {
     signal_in(&ASKED)
 }
 
@@ -38,16 +38,16 @@ fn signal_in(last: &AtomicI32) -> Option<i32> {
 }
 
 /// An item of the queue.
-enum Item {
+enum QueueItem {
     /// Something was heard.
-    Heard(Result<Notice, Error>),
+    Event(Result<WaitResult, Error>),
     /// The user asks to stop: who waits looks at that.
     Stop,
 }
 
 /// The queue.
 pub(super) struct Listener {
-    queue: Receiver<Item>,
+    queue: Receiver<QueueItem>,
     /// The user asks to stop.
     stop: Arc<AtomicBool>,
 }
@@ -56,10 +56,10 @@ impl Listener {
     /// Start to queue events of a multicast group, and SIGINT and SIGTERM.
     pub(super) fn start(mut socket: Socket, group: u32) -> Result<Self, Error> {
         // Who is in a group is not told that it is gone; there is another group for that.
-        socket.join(FAMILIES)?;
+        socket.join(NLCTRL_NOTIFY)?;
         socket.join(group)?;
         let signals = Signals::new([SIGINT, SIGTERM])
-            .map_err(|error| Error::from(error).during("signal handlers"))?;
+            .map_err(|error| Error::from(error).context("signal handlers"))?;
         let (sender, queue) = sync_channel(QUEUE);
         let stop = Arc::new(AtomicBool::new(false));
         let (waker, asked) = (sender.clone(), stop.clone());
@@ -69,10 +69,10 @@ impl Listener {
     }
 
     /// The next notice; what the user asks comes before what was heard.
-    pub(super) fn next(&self, deadline: Option<Instant>) -> Result<Notice, Error> {
+    pub(super) fn next(&self, deadline: Option<Instant>) -> Result<WaitResult, Error> {
         loop {
             if self.stop.swap(false, Ordering::Acquire) {
-                return Ok(Notice::Interrupted);
+                return Ok(WaitResult::Interrupted);
             }
             let received = match deadline {
                 Some(at) => {
@@ -82,9 +82,9 @@ impl Listener {
                 None => self.queue.recv().map_err(RecvTimeoutError::from),
             };
             return match received {
-                Ok(Item::Heard(heard)) => heard,
-                Ok(Item::Stop) => continue,
-                Err(RecvTimeoutError::Timeout) => Ok(Notice::Deadline),
+                Ok(QueueItem::Event(heard)) => heard,
+                Ok(QueueItem::Stop) => continue,
+                Err(RecvTimeoutError::Timeout) => Ok(WaitResult::Deadline),
                 Err(RecvTimeoutError::Disconnected) => {
                     Err(Error::failed("no more events can come"))
                 }
@@ -99,7 +99,7 @@ fn wait_for_signals(
     mut signals: Signals,
     last: &AtomicI32,
     asked: &AtomicBool,
-    queue: &SyncSender<Item>,
+    queue: &SyncSender<QueueItem>,
 ) {
     for signal in signals.forever() {
         last.store(signal, Ordering::Relaxed);
@@ -109,12 +109,12 @@ fn wait_for_signals(
             let _ = emulate_default_handler(signal);
         }
         // If the queue is full, nobody waits for it.
-        let _ = queue.try_send(Item::Stop);
+        let _ = queue.try_send(QueueItem::Stop);
     }
 }
 
 /// Ends when the socket does, or when nobody reads the queue any more: the program is at its end.
-fn wait_for_events(mut socket: Socket, queue: &SyncSender<Item>) {
+fn wait_for_events(mut socket: Socket, queue: &SyncSender<QueueItem>) {
     let mut lost = false;
     loop {
         let received = match lost {
@@ -132,14 +132,14 @@ fn wait_for_events(mut socket: Socket, queue: &SyncSender<Item>) {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 lost = false;
-                vec![Ok(Notice::Lost)]
+                vec![Ok(WaitResult::Lost)]
             }
-            Err(error) => vec![Err(Error::from(error).during("netlink events"))],
+            Err(error) => vec![Err(Error::from(error).context("netlink events"))],
         };
         let broken = heard.iter().any(Result::is_err);
         let told = heard
             .into_iter()
-            .try_for_each(|each| queue.send(Item::Heard(each)));
+            .try_for_each(|each| queue.send(QueueItem::Event(each)));
         if broken || told.is_err() {
             return;
         }
@@ -147,20 +147,20 @@ fn wait_for_events(mut socket: Socket, queue: &SyncSender<Item>) {
 }
 
 /// The event in a message, if there is one that this program knows.
-fn event(message: Message) -> Option<Result<Notice, Error>> {
-    let Body::Data(data) = message.body else {
+fn event(message: Message) -> Option<Result<WaitResult, Error>> {
+    let MessageBody::Payload(data) = message.body else {
         return None;
     };
     let command = *data.header.first()?;
     let attributes = &data.attributes;
-    match is_gone(message.kind, command, attributes) {
+    match is_family_removed(message.kind, command, attributes) {
         Ok(true) => Some(Err(Error::new(
             Status::NoModule,
             "the rnvmf module was unloaded",
         ))),
         // Of other families.
-        Ok(false) if message.kind == CONTROLLER => None,
-        Ok(false) => Notice::read(command, attributes)
+        Ok(false) if message.kind == NLCTRL => None,
+        Ok(false) => WaitResult::read(command, attributes)
             .map_err(Error::from)
             .transpose(),
         Err(malformed) => Some(Err(malformed.into())),
@@ -190,14 +190,14 @@ mod tests {
         raise(SIGUSR1).unwrap();
         thread::scope(|scope| {
             scope.spawn(|| wait_for_signals(signals, &last, &asked, &queue));
-            assert!(matches!(heard.recv(), Ok(Item::Stop)));
+            assert!(matches!(heard.recv(), Ok(QueueItem::Stop)));
             handle.close();
         });
         assert_eq!(signal_in(&last), Some(SIGUSR1));
     }
 
     /// What is heard in a message of the family of families.
-    fn told(command: i32, family: &str) -> Option<Result<Notice, Error>> {
+    fn told(command: i32, family: &str) -> Option<Result<WaitResult, Error>> {
         let name = text(libc::CTRL_ATTR_FAMILY_NAME as u16, family);
         let bytes = data_of(libc::GENL_ID_CTRL, 0, command as u8, &[name]);
         event(split(&bytes, GENERIC_HEADER).unwrap().remove(0))
@@ -223,13 +223,13 @@ mod tests {
         let mut socket = Socket::open(NETLINK_GENERIC).unwrap();
         let name = libc::CTRL_ATTR_FAMILY_NAME as u16;
         let request = Request::raw(libc::CTRL_CMD_GETFAMILY as u8, 2, |_| None);
-        let replies = socket.ask(CONTROLLER, &request.with(name, "nlctrl"));
+        let replies = socket.ask(NLCTRL, &request.with(name, "nlctrl"));
         let replies = replies.map_err(Error::from).unwrap();
         let groups = libc::CTRL_ATTR_MCAST_GROUPS as u16;
         let groups = replies[0].attributes.nest(groups).unwrap().unwrap();
         let group = groups.entries().unwrap().remove(0);
         let id = group.u32(libc::CTRL_ATTR_MCAST_GRP_ID as u16);
-        assert_eq!(id, Ok(Some(FAMILIES)));
+        assert_eq!(id, Ok(Some(NLCTRL_NOTIFY)));
     }
 
     // Of a protocol on which anyone may tell a group something.
@@ -254,8 +254,8 @@ mod tests {
         let mut next = 0;
         loop {
             match heard.recv().unwrap() {
-                Item::Heard(Ok(Notice::Discovered(id, None))) => assert_eq!(id, next),
-                Item::Heard(Ok(Notice::Lost)) => break,
+                QueueItem::Event(Ok(WaitResult::Discovery(id, None))) => assert_eq!(id, next),
+                QueueItem::Event(Ok(WaitResult::Lost)) => break,
                 _ => panic!("that was not told"),
             }
             next += 1;

@@ -17,21 +17,21 @@ pub(super) struct Message {
     /// Number of the request that it answers.
     pub(super) sequence: u32,
     /// What it says.
-    pub(super) body: Body,
+    pub(super) body: MessageBody,
 }
 
 /// What a message says.
-pub(super) enum Body {
+pub(super) enum MessageBody {
     /// A reply or an event.
-    Data(Data),
+    Payload(Payload),
     /// The end of an answer.
-    End(Verdict),
+    Ack(Ack),
     /// Nothing that matters here.
-    Nothing,
+    Ignored,
 }
 
 /// A reply or an event.
-pub(super) struct Data {
+pub(super) struct Payload {
     /// The header of its family.
     pub(super) header: Vec<u8>,
     /// Its attributes.
@@ -39,7 +39,7 @@ pub(super) struct Data {
 }
 
 /// How a request ended.
-pub(super) struct Verdict {
+pub(super) struct Ack {
     /// Zero, or an error number, which is negative.
     pub(super) error: i32,
     /// The extended acknowledgement.
@@ -67,10 +67,10 @@ fn read(bytes: &[u8], header: usize) -> Result<Message, Malformed> {
     let flags = i32::from(u16_at(bytes, 6)?);
     let payload = tail(bytes, NETLINK_HEADER)?;
     let body = match i32::from(kind) {
-        libc::NLMSG_ERROR => Body::End(verdict(payload, flags, echo(payload, flags)?)?),
-        libc::NLMSG_DONE => Body::End(verdict(payload, flags, 0)?),
-        kind if kind < libc::NLMSG_MIN_TYPE => Body::Nothing,
-        _ => Body::Data(Data {
+        libc::NLMSG_ERROR => MessageBody::Ack(ack(payload, flags, echo(payload, flags)?)?),
+        libc::NLMSG_DONE => MessageBody::Ack(ack(payload, flags, 0)?),
+        kind if kind < libc::NLMSG_MIN_TYPE => MessageBody::Ignored,
+        _ => MessageBody::Payload(Payload {
             attributes: Attributes::parse(tail(payload, header)?)?,
             header: payload.get(..header).unwrap_or_default().to_vec(),
         }),
@@ -91,12 +91,12 @@ fn echo(payload: &[u8], flags: i32) -> Result<usize, Malformed> {
 }
 
 /// An error number, `skip` bytes, and an extended acknowledgement if the flags say so.
-fn verdict(payload: &[u8], flags: i32, skip: usize) -> Result<Verdict, Malformed> {
+fn ack(payload: &[u8], flags: i32, skip: usize) -> Result<Ack, Malformed> {
     let extack = match flags & libc::NLM_F_ACK_TLVS {
         0 => &[],
         _ => tail(payload, 4 + skip)?,
     };
-    Ok(Verdict {
+    Ok(Ack {
         error: i32::from_ne_bytes(u32_at(payload, 0)?.to_ne_bytes()),
         extack: Attributes::parse(extack)?,
     })
@@ -184,11 +184,11 @@ pub(super) mod tests {
         raw(libc::NLMSG_DONE, libc::NLM_F_MULTI, &(-errno).to_ne_bytes())
     }
 
-    fn verdict_of(datagram: &[u8]) -> Verdict {
+    fn verdict_of(datagram: &[u8]) -> Ack {
         let message = split(datagram).unwrap().remove(0);
         assert_eq!(message.sequence, 1);
         match message.body {
-            Body::End(verdict) => verdict,
+            MessageBody::Ack(ack) => ack,
             _ => panic!("no end"),
         }
     }
@@ -198,8 +198,8 @@ pub(super) mod tests {
         let first = data(0, 7, &[number(1, 5u8)]);
         let second = data(0, 8, &[text(2, "x")]);
         let messages = split(&[first, second].concat()).unwrap();
-        let read = |body: &Body| match body {
-            Body::Data(data) => (
+        let read = |body: &MessageBody| match body {
+            MessageBody::Payload(data) => (
                 data.header[0],
                 data.attributes.u8(1),
                 data.attributes.string(2),
@@ -219,9 +219,9 @@ pub(super) mod tests {
     #[test]
     fn an_extended_acknowledgement_follows_the_request() {
         for echo in [&[][..], &[1, 2, 3, 4], &[1, 2, 3]] {
-            let verdict = verdict_of(&error(34, echo, &[text(1, "too small")]));
-            assert_eq!(verdict.error, -34);
-            assert_eq!(verdict.extack.string(1), Ok(Some("too small".into())));
+            let ack = verdict_of(&error(34, echo, &[text(1, "too small")]));
+            assert_eq!(ack.error, -34);
+            assert_eq!(ack.extack.string(1), Ok(Some("too small".into())));
         }
     }
 
@@ -234,8 +234,8 @@ pub(super) mod tests {
             &text(1, "no"),
         ];
         let flags = libc::NLM_F_CAPPED | libc::NLM_F_ACK_TLVS;
-        let verdict = verdict_of(&raw(libc::NLMSG_ERROR, flags, &payload.concat()));
-        assert_eq!(verdict.extack.string(1), Ok(Some("no".into())));
+        let ack = verdict_of(&raw(libc::NLMSG_ERROR, flags, &payload.concat()));
+        assert_eq!(ack.extack.string(1), Ok(Some("no".into())));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use super::attributes::{Attributes, Malformed};
 use super::request::Request;
 use super::socket::Socket;
-use crate::doctor::facts::{Device, Port, Protocol};
+use crate::doctor::snapshot::{Device, Port, Protocol};
 use crate::error::Error;
 use netlink_sys::protocols::NETLINK_RDMA;
 
@@ -28,9 +28,11 @@ const fn kind(command: u16) -> u16 {
 pub(crate) fn devices() -> Result<Vec<Device>, Error> {
     let mut socket = Socket::open(NETLINK_RDMA)?;
     let mut devices = Vec::new();
-    for reply in socket.ask(kind(GET), &Request::headed(Vec::new()).dump())? {
+    for reply in socket.ask(kind(GET), &Request::with_header(Vec::new()).dump())? {
         let (index, mut device) = device(&reply.attributes)?;
-        let ports = Request::headed(Vec::new()).with(DEV_INDEX, index).dump();
+        let ports = Request::with_header(Vec::new())
+            .with(DEV_INDEX, index)
+            .dump();
         for reply in socket.ask(kind(PORT_GET), &ports)? {
             device.ports.push(port(&reply.attributes)?);
         }

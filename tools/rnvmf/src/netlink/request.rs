@@ -7,14 +7,14 @@ use super::message::NETLINK_HEADER;
 use crate::uapi::{ctrl, discovery, ns, stats, Command, VERSION};
 
 /// What an attribute can hold.
-pub(crate) trait Value {
+pub(crate) trait AttrValue {
     /// Append it as the kernel reads it.
     fn put(&self, out: &mut Vec<u8>);
 }
 
 macro_rules! numbers {
     ($($kind:ty),*) => {
-        $(impl Value for $kind {
+        $(impl AttrValue for $kind {
             fn put(&self, out: &mut Vec<u8>) {
                 out.extend(self.to_ne_bytes());
             }
@@ -27,7 +27,7 @@ numbers!(u8, u16, u32);
 numbers!(i32);
 
 /// A string, with its NUL.
-impl Value for &str {
+impl AttrValue for &str {
     fn put(&self, out: &mut Vec<u8>) {
         out.extend(self.as_bytes());
         out.push(0);
@@ -35,14 +35,14 @@ impl Value for &str {
 }
 
 /// Bytes.
-impl<const N: usize> Value for [u8; N] {
+impl<const N: usize> AttrValue for [u8; N] {
     fn put(&self, out: &mut Vec<u8>) {
         out.extend(self);
     }
 }
 
 /// A flag.
-impl Value for () {
+impl AttrValue for () {
     fn put(&self, _: &mut Vec<u8>) {}
 }
 
@@ -72,12 +72,12 @@ impl Request {
     pub(super) fn raw(command: u8, version: u8, name: fn(u16) -> Option<&'static str>) -> Self {
         Self {
             name,
-            ..Self::headed([command, version, 0, 0].into())
+            ..Self::with_header([command, version, 0, 0].into())
         }
     }
 
     /// A request with the header of a family that is not a generic one.
-    pub(super) fn headed(header: Vec<u8>) -> Self {
+    pub(super) fn with_header(header: Vec<u8>) -> Self {
         Self {
             header,
             dump: false,
@@ -93,7 +93,7 @@ impl Request {
     }
 
     /// Add an attribute.
-    pub(super) fn with(mut self, id: u16, value: impl Value) -> Self {
+    pub(super) fn with(mut self, id: u16, value: impl AttrValue) -> Self {
         let start = self.attributes.len();
         self.attributes.extend([0; HEADER]);
         value.put(&mut self.attributes);
@@ -107,7 +107,7 @@ impl Request {
     }
 
     /// Add an attribute if there is a value for it.
-    pub(super) fn with_some(self, id: u16, value: Option<impl Value>) -> Self {
+    pub(super) fn with_some(self, id: u16, value: Option<impl AttrValue>) -> Self {
         match value {
             Some(value) => self.with(id, value),
             None => self,

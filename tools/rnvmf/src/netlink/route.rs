@@ -3,11 +3,11 @@
 //! What the kernel says of network interfaces and routes: rtnetlink.
 
 use super::attributes::{Attributes, Malformed};
-use super::message::Data;
+use super::message::Payload;
 use super::request::Request;
-use super::socket::{Socket, Trouble};
-use crate::doctor::facts::{Interface, NoRoute, Prefix, Route};
-use crate::error::{describe_errno, Error};
+use super::socket::{RequestError, Socket};
+use crate::doctor::snapshot::{Interface, NoRoute, Prefix, Route};
+use crate::error::{strerror, Error};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use std::net::IpAddr;
 
@@ -19,10 +19,10 @@ const ROUTE_HEADER: usize = 12;
 /// The interfaces of this network namespace, with their addresses.
 pub(crate) fn interfaces() -> Result<Vec<Interface>, Error> {
     let mut socket = Socket::open(NETLINK_ROUTE)?;
-    let links = Request::headed(vec![0; LINK_HEADER]).dump();
+    let links = Request::with_header(vec![0; LINK_HEADER]).dump();
     let links = socket.ask(libc::RTM_GETLINK, &links)?;
     let mut interfaces: Vec<Interface> = links.iter().map(interface).collect::<Result<_, _>>()?;
-    let addresses = Request::headed(vec![0; ADDRESS_HEADER]).dump();
+    let addresses = Request::with_header(vec![0; ADDRESS_HEADER]).dump();
     for reply in socket.ask(libc::RTM_GETADDR, &addresses)? {
         let (index, prefix) = address(&reply)?;
         let owner = interfaces.iter_mut().find(|each| each.index == index);
@@ -43,8 +43,8 @@ pub(crate) fn route(
     let request = route_request(to, from, interface);
     let replies = match socket.ask(libc::RTM_GETROUTE, &request) {
         Ok(replies) => replies,
-        Err(Trouble::Refused(refusal)) => {
-            return Ok(Err(NoRoute(describe_errno(refusal.errno()))));
+        Err(RequestError::Rejected(nl_error)) => {
+            return Ok(Err(NoRoute(strerror(nl_error.errno()))));
         }
         Err(trouble) => return Err(trouble.into()),
     };
@@ -66,7 +66,7 @@ fn route_request(to: IpAddr, from: Option<IpAddr>, interface: Option<u32>) -> Re
     let mut header = vec![0; ROUTE_HEADER];
     let source_bits = if from.is_some() { bits } else { 0 };
     header[..3].copy_from_slice(&[family as u8, bits, source_bits]);
-    let request = Request::headed(header).with_some(libc::RTA_OIF, interface);
+    let request = Request::with_header(header).with_some(libc::RTA_OIF, interface);
     let request = with_address(request, libc::RTA_DST, to);
     match from {
         Some(from) => with_address(request, libc::RTA_SRC, from),
@@ -81,7 +81,7 @@ fn with_address(request: Request, id: u16, address: IpAddr) -> Request {
     }
 }
 
-fn read_route(reply: &Data) -> Result<Result<Route, NoRoute>, Malformed> {
+fn read_route(reply: &Payload) -> Result<Result<Route, NoRoute>, Malformed> {
     let from = &reply.attributes;
     // What IPv4 refuses, IPv6 answers with a route of a kind that leads nowhere.
     let kind = *reply.header.get(7).ok_or(Malformed::Message)?;
@@ -90,7 +90,7 @@ fn read_route(reply: &Data) -> Result<Result<Route, NoRoute>, Malformed> {
         libc::RTN_LOCAL => true,
         libc::RTN_BLACKHOLE => return Ok(Err(NoRoute("the route drops all".into()))),
         libc::RTN_PROHIBIT => return Ok(Err(NoRoute("the route prohibits it".into()))),
-        libc::RTN_UNREACHABLE => return Ok(Err(NoRoute(describe_errno(libc::ENETUNREACH)))),
+        libc::RTN_UNREACHABLE => return Ok(Err(NoRoute(strerror(libc::ENETUNREACH)))),
         _ => return Ok(Err(NoRoute("the route is to no single host".into()))),
     };
     Ok(Ok(Route {
@@ -100,7 +100,7 @@ fn read_route(reply: &Data) -> Result<Result<Route, NoRoute>, Malformed> {
     }))
 }
 
-fn interface(reply: &Data) -> Result<Interface, Malformed> {
+fn interface(reply: &Payload) -> Result<Interface, Malformed> {
     let (header, from) = (&reply.header, &reply.attributes);
     let flags = word(header, 8)?;
     let has = |flag: i32| flags & flag as u32 != 0;
@@ -123,7 +123,7 @@ fn interface(reply: &Data) -> Result<Interface, Malformed> {
     })
 }
 
-fn address(reply: &Data) -> Result<(u32, Option<Prefix>), Malformed> {
+fn address(reply: &Payload) -> Result<(u32, Option<Prefix>), Malformed> {
     let (header, from) = (&reply.header, &reply.attributes);
     let length = *header.get(1).ok_or(Malformed::Message)?;
     // Where there is a peer, IFA_ADDRESS is the peer's.
@@ -156,8 +156,8 @@ mod tests {
     use super::super::attributes::tests::{attributes, nest, number, text};
     use super::*;
 
-    fn reply(header: Vec<u8>, list: Vec<Vec<u8>>) -> Data {
-        Data {
+    fn reply(header: Vec<u8>, list: Vec<Vec<u8>>) -> Payload {
+        Payload {
             header,
             attributes: attributes(list),
         }

@@ -2,8 +2,8 @@
 
 //! A netlink socket: whole messages out and in.
 
-use super::message::{split, Body, Data, Message, Verdict};
-use super::refusal::Refusal;
+use super::message::{split, Ack, Message, MessageBody, Payload};
+use super::nl_error::NlError;
 use super::request::Request;
 use crate::error::Error;
 use std::io;
@@ -12,24 +12,24 @@ use std::io;
 const BUFFER: usize = 32 * 1024;
 
 /// How a request failed.
-pub(super) enum Trouble {
+pub(super) enum RequestError {
     /// The kernel refused it.
-    Refused(Refusal),
+    Rejected(NlError),
     /// It did not get that far.
-    Broken(Error),
+    Other(Error),
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for RequestError {
     fn from(error: Error) -> Self {
-        Self::Broken(error)
+        Self::Other(error)
     }
 }
 
-impl From<Trouble> for Error {
-    fn from(trouble: Trouble) -> Self {
+impl From<RequestError> for Error {
+    fn from(trouble: RequestError) -> Self {
         match trouble {
-            Trouble::Refused(refusal) => refusal.into(),
-            Trouble::Broken(error) => error,
+            RequestError::Rejected(nl_error) => nl_error.into(),
+            RequestError::Other(error) => error,
         }
     }
 }
@@ -51,7 +51,7 @@ impl Socket {
             Ok(socket)
         };
         Ok(Self {
-            inner: open().map_err(|error| Error::from(error).during("netlink socket"))?,
+            inner: open().map_err(|error| Error::from(error).context("netlink socket"))?,
             buffer: Vec::with_capacity(BUFFER),
             sequence: 0,
         })
@@ -60,11 +60,15 @@ impl Socket {
     /// Join a multicast group.
     pub(super) fn join(&mut self, group: u32) -> Result<(), Error> {
         let joined = self.inner.add_membership(group);
-        joined.map_err(|error| Error::from(error).during("netlink multicast group"))
+        joined.map_err(|error| Error::from(error).context("netlink multicast group"))
     }
 
     /// Send a request to a family, or of a kind, and gather what it is answered.
-    pub(super) fn ask(&mut self, family: u16, request: &Request) -> Result<Vec<Data>, Trouble> {
+    pub(super) fn ask(
+        &mut self,
+        family: u16,
+        request: &Request,
+    ) -> Result<Vec<Payload>, RequestError> {
         self.sequence = self.sequence.wrapping_add(1);
         self.send(&request.message(family, self.sequence))?;
         let mut replies = Vec::new();
@@ -109,15 +113,19 @@ impl Socket {
 }
 
 /// Take a message of an answer; true if it is the last.
-fn take(message: Message, request: &Request, replies: &mut Vec<Data>) -> Result<bool, Trouble> {
+fn take(
+    message: Message,
+    request: &Request,
+    replies: &mut Vec<Payload>,
+) -> Result<bool, RequestError> {
     match message.body {
-        Body::Data(data) => replies.push(data),
-        Body::End(Verdict { error: 0, .. }) => return Ok(true),
-        Body::End(verdict) => {
-            let refusal = Refusal::read(&verdict, request).map_err(Error::from)?;
-            return Err(Trouble::Refused(refusal));
+        MessageBody::Payload(data) => replies.push(data),
+        MessageBody::Ack(Ack { error: 0, .. }) => return Ok(true),
+        MessageBody::Ack(ack) => {
+            let nl_error = NlError::read(&ack, request).map_err(Error::from)?;
+            return Err(RequestError::Rejected(nl_error));
         }
-        Body::Nothing => (),
+        MessageBody::Ignored => (),
     }
     Ok(false)
 }
@@ -188,7 +196,7 @@ mod tests {
     const FAMILY_ID: u16 = libc::CTRL_ATTR_FAMILY_ID as u16;
     const FAMILY_NAME: u16 = libc::CTRL_ATTR_FAMILY_NAME as u16;
 
-    fn family(name: &str) -> Result<Vec<Data>, Trouble> {
+    fn family(name: &str) -> Result<Vec<Payload>, RequestError> {
         let request = Request::raw(GETFAMILY, 2, |_| Some("family-name")).with(FAMILY_NAME, name);
         Socket::open(NETLINK_GENERIC)?.ask(CTRL, &request)
     }
@@ -207,7 +215,7 @@ mod tests {
         // Twice, for the second answer must not be taken for the first.
         for _ in 0..2 {
             let replies = socket.ask(CTRL, &request).map_err(Error::from).unwrap();
-            let name = |reply: &Data| reply.attributes.string(FAMILY_NAME);
+            let name = |reply: &Payload| reply.attributes.string(FAMILY_NAME);
             let nlctrl = Ok(Some("nlctrl".to_owned()));
             assert!(replies.iter().any(|reply| name(reply) == nlctrl));
         }
@@ -215,10 +223,10 @@ mod tests {
 
     #[test]
     fn the_kernel_refuses() {
-        let Err(Trouble::Refused(refusal)) = family("no-such") else {
+        let Err(RequestError::Rejected(nl_error)) = family("no-such") else {
             panic!("not refused");
         };
-        assert_eq!(refusal.errno(), libc::ENOENT);
+        assert_eq!(nl_error.errno(), libc::ENOENT);
         // Longer than the policy allows: the kernel points at the attribute.
         let failed = family(&"x".repeat(100)).map_err(Error::from).err();
         let message = failed.unwrap().message;

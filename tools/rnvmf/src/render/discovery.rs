@@ -4,10 +4,10 @@
 
 use super::json;
 use super::table::{row, table};
-use crate::discovery::{Entry, Flags, Log, Transport};
+use crate::discovery::{DiscoveryLog, EFlags, LogEntry, TrType};
 
 /// A block of lines for each entry.
-pub(crate) fn normal(log: &Log) -> String {
+pub(crate) fn normal(log: &DiscoveryLog) -> String {
     let (found, all) = (log.entries.len(), log.numrec);
     let records = if all == 1 { "record" } else { "records" };
     let mut text = format!("{all} {records}, generation {}\n", log.genctr);
@@ -21,10 +21,10 @@ pub(crate) fn normal(log: &Log) -> String {
     text
 }
 
-fn block(entry: &Entry) -> String {
+fn block(entry: &LogEntry) -> String {
     let transport = match (entry.rdma_prtype, entry.trtype) {
         (Some(provider), _) => format!("rdma, {provider}"),
-        (None, Transport::RDMA) => "rdma".into(),
+        (None, TrType::RDMA) => "rdma".into(),
         (None, other) => format!("{other}, which rnvmf cannot connect"),
     };
     let mut rows = vec![
@@ -37,14 +37,14 @@ fn block(entry: &Entry) -> String {
         let text = format!("secure channel {}", entry.treq);
         rows.push(row(["  requirement", &text]));
     }
-    if entry.eflags != Flags(0) {
+    if entry.eflags != EFlags(0) {
         rows.push(row(["  flags", &entry.eflags.to_string()]));
     }
     table(&rows)
 }
 
 /// One line.
-pub(crate) fn json(log: &Log) -> String {
+pub(crate) fn json(log: &DiscoveryLog) -> String {
     json::line(log) + "\n"
 }
 
@@ -52,21 +52,21 @@ pub(crate) fn json(log: &Log) -> String {
 mod tests {
     use super::*;
     use crate::discovery::tests::{log, subsystem};
-    use crate::discovery::{Kind, Requirements};
+    use crate::discovery::{SubType, Treq};
 
-    fn three() -> Log {
-        let tcp = Entry {
-            trtype: Transport(3),
-            treq: Requirements(1),
+    fn three() -> DiscoveryLog {
+        let tcp = LogEntry {
+            trtype: TrType(3),
+            treq: Treq(1),
             rdma_prtype: None,
             rdma_qptype: None,
             rdma_cms: None,
             rdma_pkey: None,
             ..subsystem("nqn.y", "10.0.0.8")
         };
-        let referral = Entry {
-            subtype: Kind::REFERRAL,
-            eflags: Flags(1),
+        let referral = LogEntry {
+            subtype: SubType::REFERRAL,
+            eflags: EFlags(1),
             ..subsystem("nqn.2014-08.org.nvmexpress.discovery", "2001:db8::9")
         };
         log(vec![subsystem("nqn.x", "10.0.0.9"), tcp, referral])
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn what_was_not_read_is_told() {
-        let cut = Log {
+        let cut = DiscoveryLog {
             numrec: u64::MAX,
             ..three()
         };

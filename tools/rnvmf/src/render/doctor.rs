@@ -7,7 +7,7 @@ use crate::doctor::Finding;
 use serde::Serialize;
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct Document<'a> {
     findings: &'a [Finding],
 }
 
@@ -26,5 +26,5 @@ fn line(finding: &Finding) -> String {
 
 /// One document.
 pub(crate) fn json(findings: &[Finding]) -> String {
-    json::line(&Report { findings }) + "\n"
+    json::line(&Document { findings }) + "\n"
 }

@@ -12,7 +12,7 @@ use crate::uapi::CtrlState;
 use serde::Serialize;
 
 /// What a line is about.
-pub(crate) enum Line<'a> {
+pub(crate) enum MonitorLine<'a> {
     /// From here on nothing is missed.
     Ready,
     /// Events were lost: what there is now follows.
@@ -34,17 +34,17 @@ struct Document<'a> {
     namespace: Option<&'a Namespace>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> MonitorLine<'a> {
     fn document(&self) -> Document<'a> {
         let (event, controller, namespace) = match *self {
-            Line::Ready => ("ready".to_owned(), None, None),
-            Line::Lost => ("lost".to_owned(), None, None),
-            Line::Controller(controller) => ("ctrl".to_owned(), Some(controller), None),
-            Line::Namespace(namespace) => ("ns".to_owned(), None, Some(namespace)),
-            Line::Event(Event::Controller(change, controller)) => {
+            MonitorLine::Ready => ("ready".to_owned(), None, None),
+            MonitorLine::Lost => ("lost".to_owned(), None, None),
+            MonitorLine::Controller(controller) => ("ctrl".to_owned(), Some(controller), None),
+            MonitorLine::Namespace(namespace) => ("ns".to_owned(), None, Some(namespace)),
+            MonitorLine::Event(Event::Controller(change, controller)) => {
                 (format!("ctrl-{}", name(*change)), Some(&**controller), None)
             }
-            Line::Event(Event::Namespace(change, namespace)) => {
+            MonitorLine::Event(Event::Namespace(change, namespace)) => {
                 (format!("ns-{}", name(*change)), None, Some(&**namespace))
             }
         };
@@ -108,7 +108,7 @@ fn normal(document: &Document<'_>) -> String {
 mod tests {
     use super::*;
     use crate::controller::tests::{connecting, live};
-    use crate::failure::tests::rejected;
+    use crate::ctrl_error::tests::rejected;
     use crate::namespace::tests::disk;
 
     fn every_line(format: Format) -> String {
@@ -125,11 +125,15 @@ mod tests {
             Event::Namespace(Change::Removed, Box::new(disk())),
             Event::Controller(Change::Removed, Box::new(live())),
         ];
-        let mut text = Line::Ready.render(format);
-        text.extend(events.iter().map(|event| Line::Event(event).render(format)));
-        text += &Line::Lost.render(format);
-        text += &Line::Controller(&live()).render(format);
-        text += &Line::Namespace(&disk()).render(format);
+        let mut text = MonitorLine::Ready.render(format);
+        text.extend(
+            events
+                .iter()
+                .map(|event| MonitorLine::Event(event).render(format)),
+        );
+        text += &MonitorLine::Lost.render(format);
+        text += &MonitorLine::Controller(&live()).render(format);
+        text += &MonitorLine::Namespace(&disk()).render(format);
         text
     }
 
@@ -149,7 +153,7 @@ mod tests {
         };
         let event = Event::Namespace(Change::Changed, Box::new(protected));
         assert_eq!(
-            Line::Event(&event).render(Format::Normal),
+            MonitorLine::Event(&event).render(Format::Normal),
             "ns-change rnvmf0n1 nsid 1 1.07 GB, read-only\n"
         );
     }

@@ -70,12 +70,12 @@ fn cells(disk: &Disk<'_>) -> Vec<String> {
 }
 
 #[derive(Serialize)]
-struct Listing<'a> {
-    namespaces: Vec<Entry<'a>>,
+struct Document<'a> {
+    namespaces: Vec<DiskDocument<'a>>,
 }
 
 #[derive(Serialize)]
-struct Entry<'a> {
+struct DiskDocument<'a> {
     node: String,
     #[serde(flatten)]
     namespace: &'a Namespace,
@@ -86,12 +86,12 @@ struct Entry<'a> {
 /// One line.
 pub(crate) fn json(controllers: &[Controller], namespaces: &[Namespace]) -> String {
     let disks = disks(controllers, namespaces);
-    let entries = disks.into_iter().map(|disk| Entry {
+    let entries = disks.into_iter().map(|disk| DiskDocument {
         node: format!("/dev/{}", disk.namespace.name),
         namespace: disk.namespace,
         controller: disk.controller,
     });
-    json::line(&Listing {
+    json::line(&Document {
         namespaces: entries.collect(),
     }) + "\n"
 }

@@ -100,8 +100,8 @@ pub(crate) fn detail(controller: &Controller, namespaces: &[Namespace]) -> Strin
         ),
     ];
     rows.extend(of(controller, namespaces).map(disk).map(Some));
-    let refusals = controller.refusals().into_iter();
-    rows.extend(refusals.map(|refusal| fact("no disk", Some(refusal))));
+    let rejection_lines = controller.rejection_lines().into_iter();
+    rows.extend(rejection_lines.map(|refusal| fact("no disk", Some(refusal))));
     let rows: Vec<Vec<String>> = rows.into_iter().flatten().collect();
     table(&rows)
 }
@@ -165,12 +165,12 @@ fn of<'a>(
 }
 
 #[derive(Serialize)]
-struct Listing<'a> {
-    controllers: Vec<Entry<'a>>,
+struct Document<'a> {
+    controllers: Vec<ControllerDocument<'a>>,
 }
 
 #[derive(Serialize)]
-struct Entry<'a> {
+struct ControllerDocument<'a> {
     #[serde(flatten)]
     controller: &'a Controller,
     namespaces: Vec<&'a Namespace>,
@@ -178,11 +178,11 @@ struct Entry<'a> {
 
 /// One line, the same for one controller and for all.
 pub(crate) fn json(controllers: &[Controller], namespaces: &[Namespace]) -> String {
-    let entries = controllers.iter().map(|controller| Entry {
+    let entries = controllers.iter().map(|controller| ControllerDocument {
         controller,
         namespaces: of(controller, namespaces).collect(),
     });
-    json::line(&Listing {
+    json::line(&Document {
         controllers: entries.collect(),
     }) + "\n"
 }
@@ -190,8 +190,8 @@ pub(crate) fn json(controllers: &[Controller], namespaces: &[Namespace]) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::tests::{connecting, live, recovering, refusing};
-    use crate::failure::tests::rejected;
+    use crate::controller::tests::{connecting, live, recovering, rejecting};
+    use crate::ctrl_error::tests::rejected;
     use crate::namespace::tests::disk;
 
     fn dead() -> Controller {
@@ -226,11 +226,11 @@ mod tests {
     #[test]
     fn what_has_no_disk_is_told() {
         assert_eq!(
-            detail(&refusing(), &[disk()]),
+            detail(&rejecting(), &[disk()]),
             include_str!("golden/show-refusing.txt")
         );
         assert_eq!(
-            json(&[refusing()], &[]),
+            json(&[rejecting()], &[]),
             include_str!("golden/show-refusing.json")
         );
     }
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn every_member_is_documented() {
         let guide = include_str!("../../../../Documentation/interface.rst");
-        let text = json(&[refusing(), recovering(), dead()], &[disk()]);
+        let text = json(&[rejecting(), recovering(), dead()], &[disk()]);
         let mut open = vec![serde_json::from_str::<serde_json::Value>(&text).unwrap()];
         while let Some(value) = open.pop() {
             match value {

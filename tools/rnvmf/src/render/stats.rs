@@ -6,7 +6,7 @@ use super::json;
 use super::size::size;
 use super::table::table;
 use crate::cli::{Format, Switch};
-use crate::stats::{Bucket, Counts, Histogram, Stats};
+use crate::stats::{Bucket, Counters, CtrlStats, Histogram};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ const BAR: f64 = 40.0;
 
 /// What numbers are about.
 #[derive(Clone, Copy)]
-pub(crate) enum Span {
+pub(crate) enum Period {
     /// All the time that there is.
     Always,
     /// This long, of which the rate in a second is to be shown.
@@ -43,72 +43,72 @@ pub(crate) enum Span {
 }
 
 /// A table with a row for each controller, or for each queue; nothing where there are none.
-pub(crate) fn normal(stats: &[Stats], by_queue: bool, span: Span) -> String {
+pub(crate) fn normal(stats: &[CtrlStats], by_queue: bool, period: Period) -> String {
     let mut rows = Vec::new();
     for each in stats {
         match by_queue {
-            false => rows.push(cells(&each.device, None, &each.counts, span)),
+            false => rows.push(cells(&each.device, None, &each.counters, period)),
             true => rows.extend((each.queues.iter()).map(|queue| {
-                cells(&each.device, Some(queue.qid), &queue.counts, span) //
+                cells(&each.device, Some(queue.qid), &queue.counters, period) //
             })),
         }
     }
     if rows.is_empty() {
         return String::new();
     }
-    rows.insert(0, head(by_queue, span));
+    rows.insert(0, head(by_queue, period));
     table(&rows)
 }
 
-fn head(by_queue: bool, span: Span) -> Vec<String> {
+fn head(by_queue: bool, period: Period) -> Vec<String> {
     let mut cells = vec!["DEVICE".to_owned()];
     cells.extend(by_queue.then(|| "QUEUE".to_owned()));
-    let rate = |name: &&str| match (span, *name) {
-        (Span::For(_), name) if name != "PER-POLL" => format!("{name}/S"),
+    let rate = |name: &&str| match (period, *name) {
+        (Period::For(_), name) if name != "PER-POLL" => format!("{name}/S"),
         (_, name) => name.to_owned(),
     };
     cells.extend(COLUMNS.iter().map(rate));
     cells
 }
 
-fn cells(device: &str, qid: Option<u16>, counts: &Counts, span: Span) -> Vec<String> {
-    let number = |count| rate(count, span).to_string();
-    let bytes = |count| size(rate(count, span));
+fn cells(device: &str, qid: Option<u16>, counters: &Counters, period: Period) -> Vec<String> {
+    let number = |count| rate(count, period).to_string();
+    let bytes = |count| size(rate(count, period));
     let mut cells = vec![device.to_owned()];
     cells.extend(qid.map(|qid| qid.to_string()));
     cells.extend([
-        number(counts.reads),
-        number(counts.writes),
-        number(counts.flushes),
-        number(counts.others),
-        bytes(counts.read_bytes),
-        bytes(counts.written_bytes),
-        number(counts.errors),
-        number(counts.retries),
-        number(counts.in_capsule),
-        number(counts.registrations),
-        number(counts.remote_invalidations),
-        number(counts.local_invalidations),
-        number(counts.doorbells),
-        number(counts.work_requests),
-        number(counts.completions),
-        match counts.polls {
+        number(counters.reads),
+        number(counters.writes),
+        number(counters.flushes),
+        number(counters.others),
+        bytes(counters.read_bytes),
+        bytes(counters.written_bytes),
+        number(counters.errors),
+        number(counters.retries),
+        number(counters.in_capsule),
+        number(counters.registrations),
+        number(counters.remote_invalidations),
+        number(counters.local_invalidations),
+        number(counters.doorbells),
+        number(counters.work_requests),
+        number(counters.completions),
+        match counters.polls {
             0 => "-".to_owned(),
-            polls => format!("{:.1}", counts.completions as f64 / polls as f64),
+            polls => format!("{:.1}", counters.completions as f64 / polls as f64),
         },
     ]);
     cells
 }
 
-fn rate(count: u64, span: Span) -> u64 {
-    match span {
-        Span::Always => count,
-        Span::For(time) => (count as f64 / time.as_secs_f64()).round() as u64,
+fn rate(count: u64, period: Period) -> u64 {
+    match period {
+        Period::Always => count,
+        Period::For(time) => (count as f64 / time.as_secs_f64()).round() as u64,
     }
 }
 
 /// How long commands took, of all queues of each controller; nothing where nothing was measured.
-pub(crate) fn histograms(stats: &[Stats]) -> String {
+pub(crate) fn histograms(stats: &[CtrlStats]) -> String {
     let mut text = String::new();
     for each in stats {
         let times = [
@@ -164,27 +164,27 @@ fn time(ns: u64) -> String {
 }
 
 #[derive(Serialize)]
-struct Set<'a> {
+struct SetDocument<'a> {
     device: &'a str,
 }
 
 /// What was chosen.
 pub(crate) fn set(device: &str, switch: Switch, format: Format) -> String {
     match (format, switch) {
-        (Format::Json, _) => json::line(&Set { device }) + "\n",
+        (Format::Json, _) => json::line(&SetDocument { device }) + "\n",
         (Format::Normal, Switch::On) => format!("{device}: latency on\n"),
         (Format::Normal, Switch::Off) => format!("{device}: latency off\n"),
     }
 }
 
 #[derive(Serialize)]
-struct Listing<'a> {
-    controllers: &'a [Stats],
+struct Document<'a> {
+    controllers: &'a [CtrlStats],
 }
 
 /// One line, with each queue.
-pub(crate) fn json(controllers: &[Stats]) -> String {
-    json::line(&Listing { controllers }) + "\n"
+pub(crate) fn json(controllers: &[CtrlStats]) -> String {
+    json::line(&Document { controllers }) + "\n"
 }
 
 #[cfg(test)]
@@ -193,27 +193,27 @@ mod tests {
     use crate::controller::tests::live;
     use crate::stats::tests::queue;
 
-    fn stats() -> Vec<Stats> {
-        vec![Stats::of(&live(), &[queue(0), queue(1)])]
+    fn stats() -> Vec<CtrlStats> {
+        vec![CtrlStats::of(&live(), &[queue(0), queue(1)])]
     }
 
     #[test]
     fn a_row_a_controller_or_queue() {
         assert_eq!(
-            normal(&stats(), false, Span::Always),
+            normal(&stats(), false, Period::Always),
             include_str!("golden/stats.txt")
         );
         assert_eq!(
-            normal(&stats(), true, Span::Always),
+            normal(&stats(), true, Period::Always),
             include_str!("golden/stats-queues.txt")
         );
-        assert_eq!(normal(&[], true, Span::Always), "");
+        assert_eq!(normal(&[], true, Period::Always), "");
     }
 
     #[test]
     fn rates_are_of_a_second() {
         assert_eq!(
-            normal(&stats(), true, Span::For(Duration::from_millis(500))),
+            normal(&stats(), true, Period::For(Duration::from_millis(500))),
             include_str!("golden/stats-rates.txt")
         );
     }

@@ -5,15 +5,15 @@
 #[cfg(test)]
 mod tests;
 
-use super::departure::{self, End};
 use super::print;
+use super::wait_removed::{self, RemoveResult};
 use crate::address::{Address, Endpoint};
-use crate::cli::{self, Access, Connect, Format, Shape};
-use crate::controller::{Controller, Refusal};
+use crate::cli::{self, Connect, CtrlArgs, FabricsArgs, Format};
+use crate::controller::{Controller, NsRejection};
 use crate::error::{warn, Error, Status};
-use crate::event::{Change, Event, Notice};
-use crate::host::Places;
-use crate::kernel::{Kernel, Loss, Made, Target, Wish};
+use crate::event::{Change, Event, WaitResult};
+use crate::host::SystemEnv;
+use crate::kernel::{ConnectArgs, Kernel, NewController, ReconnectOptions, Target};
 use crate::render::json;
 use crate::uapi::{CtrlState, CTRL_LOSS_TMO_DEFAULT, LOSS_TMO_NEVER, RECONNECT_DELAY_DEFAULT};
 use serde::Serialize;
@@ -23,33 +23,35 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 /// How much longer than the kernel's own timeout to wait for it to tell of it.
-const GRACE: Duration = Duration::from_secs(5);
+const KERNEL_MARGIN: Duration = Duration::from_secs(5);
 
 /// What the kernel takes where nothing is said.
-const DEFAULTS: Loss = Loss {
+const DEFAULTS: ReconnectOptions = ReconnectOptions {
     reconnect_delay: Some(RECONNECT_DELAY_DEFAULT),
     ctrl_loss_tmo: Some(CTRL_LOSS_TMO_DEFAULT),
     fast_io_fail_tmo: Some(LOSS_TMO_NEVER),
 };
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct Document<'a> {
     device: &'a str,
     already_connected: bool,
-    #[serde(skip_serializing_if = "<[Refusal]>::is_empty")]
-    refused_namespaces: &'a [Refusal],
+    #[serde(skip_serializing_if = "<[NsRejection]>::is_empty")]
+    refused_namespaces: &'a [NsRejection],
 }
 
 /// What the options ask for, with names and defaults worked out.
-pub(super) fn wish(options: &Connect, places: &Places) -> Result<Wish, Error> {
-    let Connect { traddr, access, .. } = options;
-    let target = target(traddr, &options.nqn, access, places).map_err(|error| {
-        let target = Endpoint::new(traddr, access.trsvcid);
-        error.during(format_args!("connect to {target}"))
+pub(super) fn connect_args(options: &Connect, env: &SystemEnv) -> Result<ConnectArgs, Error> {
+    let Connect {
+        traddr, fabrics, ..
+    } = options;
+    let target = target(traddr, &options.nqn, fabrics, env).map_err(|error| {
+        let target = Endpoint::new(traddr, fabrics.trsvcid);
+        error.context(format_args!("connect to {target}"))
     })?;
-    Ok(Wish {
+    Ok(ConnectArgs {
         duplicate_connect: options.duplicate_connect,
-        ..shaped(target, &options.shape)
+        ..shaped(target, &options.ctrl)
     })
 }
 
@@ -57,42 +59,42 @@ pub(super) fn wish(options: &Connect, places: &Places) -> Result<Wish, Error> {
 pub(super) fn target(
     traddr: &str,
     nqn: &str,
-    access: &Access,
-    places: &Places,
+    fabrics: &FabricsArgs,
+    env: &SystemEnv,
 ) -> Result<Target, Error> {
-    let address = places.resolve(traddr, access.host_traddr.as_ref(), access.timeout)?;
-    let host = places.identify(access.hostnqn.as_deref(), access.hostid)?;
+    let address = env.resolve(traddr, fabrics.host_traddr.as_ref(), fabrics.timeout)?;
+    let host = env.identify(fabrics.hostnqn.as_deref(), fabrics.hostid)?;
     Ok(Target {
         traddr: address.to_string(),
-        trsvcid: access.trsvcid,
+        trsvcid: fabrics.trsvcid,
         subsysnqn: nqn.to_owned(),
         hostnqn: host.nqn,
         hostid: host.id.into_bytes(),
-        host_traddr: access.host_traddr.as_ref().map(Address::to_string),
-        connect_timeout: access.timeout * 1000,
-        tos: access.tos,
+        host_traddr: fabrics.host_traddr.as_ref().map(Address::to_string),
+        connect_timeout: fabrics.timeout * 1000,
+        tos: fabrics.tos,
     })
 }
 
 /// A connect to a target.
-pub(super) fn shaped(target: Target, shape: &Shape) -> Wish {
-    Wish {
+pub(super) fn shaped(target: Target, ctrl: &CtrlArgs) -> ConnectArgs {
+    ConnectArgs {
         target,
-        nr_io_queues: shape.nr_io_queues,
-        nr_write_queues: shape.nr_write_queues,
-        nr_poll_queues: shape.nr_poll_queues,
-        queue_size: shape.queue_size,
-        keep_alive_tmo: shape.keep_alive_tmo,
-        disable_sqflow: shape.disable_sqflow,
-        loss: loss(&shape.loss),
+        nr_io_queues: ctrl.nr_io_queues,
+        nr_write_queues: ctrl.nr_write_queues,
+        nr_poll_queues: ctrl.nr_poll_queues,
+        queue_size: ctrl.queue_size,
+        keep_alive_tmo: ctrl.keep_alive_tmo,
+        disable_sqflow: ctrl.disable_sqflow,
+        reconnect: reconnect(&ctrl.reconnect),
         duplicate_connect: false,
     }
 }
 
 /// The options of a loss as the kernel takes them; the command line lets -1 through for never.
-pub(super) fn loss(options: &cli::Loss) -> Loss {
+pub(super) fn reconnect(options: &cli::ReconnectArgs) -> ReconnectOptions {
     let limit = |seconds: i64| u32::try_from(seconds).unwrap_or(LOSS_TMO_NEVER);
-    Loss {
+    ReconnectOptions {
         reconnect_delay: options.reconnect_delay,
         ctrl_loss_tmo: options.ctrl_loss_tmo.map(limit),
         fast_io_fail_tmo: options.fast_io_fail_tmo.map(limit),
@@ -102,27 +104,31 @@ pub(super) fn loss(options: &cli::Loss) -> Loss {
 /// Connect, and print the name of the controller.
 pub(super) fn run(
     options: &Connect,
-    wish: &Wish,
+    connect_args: &ConnectArgs,
     kernel: &mut impl Kernel,
     out: &mut impl Write,
     err: &mut impl Write,
 ) -> Result<(), Error> {
     let format = options.output.format;
-    let connected = connect(options, wish, kernel).map_err(|error| failed(wish, error))?;
+    let connected =
+        connect(options, connect_args, kernel).map_err(|error| failed(connect_args, error))?;
     // One that was there has kept what it had.
-    if let (Some(vain), false) = (wish.loss.vain(&DEFAULTS), connected.already) {
-        warn(&vain, format, err);
+    if let (Some(ineffective), false) = (
+        connect_args.reconnect.ineffective(&DEFAULTS),
+        connected.already,
+    ) {
+        warn(&ineffective, format, err);
     }
-    print(out, &connected.report(format, wish))?;
+    print(out, &connected.report(format, connect_args))?;
     // What was asked for is done, whoever listens.
     let _ = err.write_all(connected.warnings(format).as_bytes());
     Ok(())
 }
 
 /// What is said of a connect that did not work.
-pub(super) fn failed(wish: &Wish, error: Error) -> Error {
-    let target = wish.target.endpoint();
-    error.during(format_args!("connect to {target}"))
+pub(super) fn failed(connect_args: &ConnectArgs, error: Error) -> Error {
+    let target = connect_args.target.endpoint();
+    error.context(format_args!("connect to {target}"))
 }
 
 /// A connect that worked.
@@ -137,12 +143,12 @@ pub(super) struct Connected {
 
 impl Connected {
     /// What is printed of it.
-    pub(super) fn report(&self, format: Format, wish: &Wish) -> String {
+    pub(super) fn report(&self, format: Format, connect_args: &ConnectArgs) -> String {
         let device = &self.device;
         let controller = self.controller.as_ref();
         match format {
             Format::Json => {
-                json::line(&Report {
+                json::line(&Document {
                     device,
                     already_connected: self.already,
                     refused_namespaces: controller.map_or(&[], |c| &c.refused_namespaces),
@@ -150,8 +156,8 @@ impl Connected {
             }
             Format::Normal if self.already => format!("{device}: already connected\n"),
             Format::Normal => {
-                let Target { subsysnqn, .. } = &wish.target;
-                let target = wish.target.endpoint();
+                let Target { subsysnqn, .. } = &connect_args.target;
+                let target = connect_args.target.endpoint();
                 format!("{device}: connected to {subsysnqn} at {target}\n")
             }
         }
@@ -162,21 +168,25 @@ impl Connected {
         let Some(controller) = self.controller.as_ref().filter(|_| format != Format::Json) else {
             return String::new();
         };
-        let refusals = controller.refusals().into_iter();
-        refusals
+        let rejection_lines = controller.rejection_lines().into_iter();
+        rejection_lines
             .map(|refusal| ["rnvmf: ", &self.device, ": no disk: ", &refusal, "\n"].concat())
             .collect()
     }
 }
 
 /// Connect, and wait until the controller is live.
-fn connect(options: &Connect, wish: &Wish, kernel: &mut impl Kernel) -> Result<Connected, Error> {
+fn connect(
+    options: &Connect,
+    connect_args: &ConnectArgs,
+    kernel: &mut impl Kernel,
+) -> Result<Connected, Error> {
     // Before the connect, so that no event of it can be missed.
     kernel.subscribe()?;
-    let mut attempt = begin(options.idempotent, wish, kernel)?;
-    settle(
+    let mut attempt = begin(options.idempotent, connect_args, kernel)?;
+    wait_all(
         slice::from_mut(&mut attempt),
-        deadline(&wish.target),
+        deadline(&connect_args.target),
         kernel,
     );
     attempt.end()
@@ -184,46 +194,46 @@ fn connect(options: &Connect, wish: &Wish, kernel: &mut impl Kernel) -> Result<C
 
 /// When a connect that begins now must have ended in the kernel.
 pub(super) fn deadline(target: &Target) -> Instant {
-    Instant::now() + Duration::from_millis(u64::from(target.connect_timeout)) + GRACE
+    Instant::now() + Duration::from_millis(u64::from(target.connect_timeout)) + KERNEL_MARGIN
 }
 
 /// A controller that is to become live.
-pub(super) struct Attempt {
+pub(super) struct ConnectAttempt {
     id: u32,
     name: String,
     /// It was there before, and is not ours to remove.
     already: bool,
-    progress: Progress,
+    progress: AttemptState,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Progress {
+enum AttemptState {
     Pending,
     Live(Box<Controller>),
     Failed(Error),
 }
 
-impl Attempt {
+impl ConnectAttempt {
     pub(super) fn is_pending(&self) -> bool {
-        self.progress == Progress::Pending
+        self.progress == AttemptState::Pending
     }
 
     /// What it is at the deadline, which is beyond that of the kernel.
-    fn overdue(&self, now: Option<Controller>) -> Progress {
+    fn overdue(&self, now: Option<Controller>) -> AttemptState {
         let Some(controller) = now else {
-            return Progress::Failed(removed(None));
+            return AttemptState::Failed(removed(None));
         };
         match judge(&controller) {
             // It was lost some time, and the kernel takes longer to connect again.
-            Progress::Pending if self.already => Progress::Failed(is_not_live(&controller)),
-            Progress::Pending => Progress::Failed(late()),
+            AttemptState::Pending if self.already => AttemptState::Failed(is_not_live(&controller)),
+            AttemptState::Pending => AttemptState::Failed(late()),
             other => other,
         }
     }
 
     /// Have the kernel remove what failed, without waiting for it.
     pub(super) fn abandon(&self, kernel: &mut impl Kernel) {
-        if let (Progress::Failed(_), false) = (&self.progress, self.already) {
+        if let (AttemptState::Failed(_), false) = (&self.progress, self.already) {
             // Most often the kernel is removing it already.
             let _ = kernel.disconnect(self.id);
         }
@@ -232,9 +242,9 @@ impl Attempt {
     /// What came of it.
     pub(super) fn end(self) -> Result<Connected, Error> {
         let controller = match self.progress {
-            Progress::Failed(error) => return Err(error),
-            Progress::Pending => None,
-            Progress::Live(controller) => Some(controller),
+            AttemptState::Failed(error) => return Err(error),
+            AttemptState::Pending => None,
+            AttemptState::Live(controller) => Some(controller),
         };
         Ok(Connected {
             device: self.name,
@@ -245,54 +255,54 @@ impl Attempt {
 }
 
 /// What came of asking for a controller.
-enum Asked {
-    Made(Made),
+enum ConnectReply {
+    NewController(NewController),
     /// The same is there.
-    There(Box<Controller>),
+    Exists(Box<Controller>),
 }
 
 /// Ask for a controller; the error says that there is the same if that is all that is known of it.
-fn ask(wish: &Wish, kernel: &mut impl Kernel) -> Result<Asked, Error> {
-    let exists = match kernel.connect(wish) {
-        Ok(made) => return Ok(Asked::Made(made)),
+fn ask(connect_args: &ConnectArgs, kernel: &mut impl Kernel) -> Result<ConnectReply, Error> {
+    let exists = match kernel.connect(connect_args) {
+        Ok(made) => return Ok(ConnectReply::NewController(made)),
         Err(error) if error.status == Status::Exists => error,
         Err(error) => return Err(error),
     };
-    let existing = find(wish, kernel.controllers()?).map(Box::new);
-    existing.map(Asked::There).ok_or(exists)
+    let existing = find(connect_args, kernel.controllers()?).map(Box::new);
+    existing.map(ConnectReply::Exists).ok_or(exists)
 }
 
 /// Start to connect; one that is there already will do if that is wanted.
 pub(super) fn begin(
     idempotent: bool,
-    wish: &Wish,
+    connect_args: &ConnectArgs,
     kernel: &mut impl Kernel,
-) -> Result<Attempt, Error> {
-    let asked = match ask(wish, kernel) {
+) -> Result<ConnectAttempt, Error> {
+    let asked = match ask(connect_args, kernel) {
         // It may have gone before it was looked for.
-        Err(error) if error.status == Status::Exists => ask(wish, kernel),
+        Err(error) if error.status == Status::Exists => ask(connect_args, kernel),
         asked => asked,
     };
     let existing = match asked? {
-        Asked::Made(made) => {
-            return Ok(Attempt {
+        ConnectReply::NewController(made) => {
+            return Ok(ConnectAttempt {
                 id: made.id,
                 name: made.name,
                 already: false,
-                progress: Progress::Pending,
+                progress: AttemptState::Pending,
             })
         }
-        Asked::There(existing) => *existing,
+        ConnectReply::Exists(existing) => *existing,
     };
     if !idempotent {
         return Err(is_there(&existing));
     }
     let progress = match judge(&existing) {
         // What it failed with is not what came of this connect.
-        Progress::Failed(_) => Progress::Failed(is_not_live(&existing)),
+        AttemptState::Failed(_) => AttemptState::Failed(is_not_live(&existing)),
         other => other,
     };
-    Ok(Attempt {
+    Ok(ConnectAttempt {
         id: existing.id,
         progress,
         name: existing.device,
@@ -301,11 +311,15 @@ pub(super) fn begin(
 }
 
 /// Wait until every attempt has ended, and leave nothing of those that failed.
-pub(super) fn settle(attempts: &mut [Attempt], deadline: Instant, kernel: &mut impl Kernel) {
-    while attempts.iter().any(Attempt::is_pending) {
+pub(super) fn wait_all(
+    attempts: &mut [ConnectAttempt],
+    deadline: Instant,
+    kernel: &mut impl Kernel,
+) {
+    while attempts.iter().any(ConnectAttempt::is_pending) {
         let heard = kernel
             .next(Some(deadline))
-            .and_then(|notice| hear(attempts, &notice, kernel));
+            .and_then(|result| hear(attempts, &result, kernel));
         if let Err(error) = heard {
             give_up(attempts, &error, kernel);
         }
@@ -315,45 +329,45 @@ pub(super) fn settle(attempts: &mut [Attempt], deadline: Instant, kernel: &mut i
 
 /// What is pending has failed, unless it is live by now, though nobody has heard of it: its disk may
 /// be in use.
-pub(super) fn give_up(attempts: &mut [Attempt], error: &Error, kernel: &mut impl Kernel) {
+pub(super) fn give_up(attempts: &mut [ConnectAttempt], error: &Error, kernel: &mut impl Kernel) {
     for attempt in attempts.iter_mut().filter(|each| each.is_pending()) {
         let now = kernel.controller(attempt.id).ok().flatten();
         attempt.progress = match now.as_ref().map(judge) {
-            Some(live @ Progress::Live(_)) => live,
-            _ => Progress::Failed(error.clone()),
+            Some(live @ AttemptState::Live(_)) => live,
+            _ => AttemptState::Failed(error.clone()),
         };
     }
 }
 
 /// Look what a notice means for the attempts; an error ends all of them.
 pub(super) fn hear(
-    attempts: &mut [Attempt],
-    notice: &Notice,
+    attempts: &mut [ConnectAttempt],
+    result: &WaitResult,
     kernel: &mut impl Kernel,
 ) -> Result<(), Error> {
     let pending = attempts.iter_mut().filter(|each| each.is_pending());
-    match notice {
-        Notice::Event(Event::Controller(change, controller)) => {
+    match result {
+        WaitResult::Event(Event::Controller(change, controller)) => {
             for attempt in pending.filter(|each| each.id == controller.id) {
                 attempt.progress = match change {
-                    Change::Removed => Progress::Failed(removed(Some(controller))),
+                    Change::Removed => AttemptState::Failed(removed(Some(controller))),
                     _ => judge(controller),
                 };
             }
             Ok(())
         }
-        Notice::Event(_) | Notice::Discovered(..) => Ok(()),
-        Notice::Lost => {
+        WaitResult::Event(_) | WaitResult::Discovery(..) => Ok(()),
+        WaitResult::Lost => {
             for attempt in pending {
                 attempt.progress = match kernel.controller(attempt.id)? {
                     Some(controller) => judge(&controller),
-                    None => Progress::Failed(removed(None)),
+                    None => AttemptState::Failed(removed(None)),
                 };
             }
             Ok(())
         }
-        Notice::Interrupted => Err(Error::failed("interrupted")),
-        Notice::Deadline => {
+        WaitResult::Interrupted => Err(Error::failed("interrupted")),
+        WaitResult::Deadline => {
             for attempt in pending {
                 attempt.progress = attempt.overdue(kernel.controller(attempt.id)?);
             }
@@ -363,13 +377,15 @@ pub(super) fn hear(
 }
 
 /// What the state of a controller that connects means.
-fn judge(controller: &Controller) -> Progress {
+fn judge(controller: &Controller) -> AttemptState {
     match controller.state.known() {
-        Some(CtrlState::Live) => Progress::Live(Box::new(controller.clone())),
-        Some(CtrlState::Dead | CtrlState::Deleting) => Progress::Failed(removed(Some(controller))),
+        Some(CtrlState::Live) => AttemptState::Live(Box::new(controller.clone())),
+        Some(CtrlState::Dead | CtrlState::Deleting) => {
+            AttemptState::Failed(removed(Some(controller)))
+        }
         // A state that is not known here is on the way to one that is.
         Some(CtrlState::New | CtrlState::Connecting | CtrlState::Resetting) | None => {
-            Progress::Pending
+            AttemptState::Pending
         }
     }
 }
@@ -382,7 +398,9 @@ pub(super) fn late() -> Error {
 /// Why there cannot be another one beside a controller.
 fn is_there(controller: &Controller) -> Error {
     let error = match judge(controller) {
-        Progress::Live(_) => Error::failed(format!("already connected as {}", controller.device)),
+        AttemptState::Live(_) => {
+            Error::failed(format!("already connected as {}", controller.device))
+        }
         _ => is_not_live(controller),
     };
     Error {
@@ -396,7 +414,7 @@ fn is_not_live(controller: &Controller) -> Error {
     let Controller { device, state, .. } = controller;
     let there = format!("{device} is there, and {state}");
     let mut error = match controller.error.clone() {
-        Some(failure) => Error::from(failure).during(there),
+        Some(ctrl_error) => Error::from(ctrl_error).context(there),
         None => Error::failed(there),
     };
     if state.known() == Some(CtrlState::Dead) {
@@ -409,18 +427,18 @@ fn is_not_live(controller: &Controller) -> Error {
 /// Why a controller that should have become live is gone.
 fn removed(controller: Option<&Controller>) -> Error {
     match controller.and_then(|controller| controller.error.clone()) {
-        Some(failure) => failure.into(),
+        Some(ctrl_error) => ctrl_error.into(),
         None => Error::failed("the controller was removed while it connected"),
     }
 }
 
 /// Leave nothing half-made behind. A second connect must not find the first in its way, so this
 /// waits until the controllers are gone; one that remains is named in its error.
-pub(super) fn undo(attempts: &mut [Attempt], kernel: &mut impl Kernel) {
-    let deadline = Instant::now() + GRACE;
+pub(super) fn undo(attempts: &mut [ConnectAttempt], kernel: &mut impl Kernel) {
+    let deadline = Instant::now() + KERNEL_MARGIN;
     let mut leaving = Vec::new();
     for attempt in attempts.iter_mut().filter(|each| !each.already) {
-        let Progress::Failed(error) = &mut attempt.progress else {
+        let AttemptState::Failed(error) = &mut attempt.progress else {
             continue;
         };
         match kernel.disconnect(attempt.id) {
@@ -430,16 +448,18 @@ pub(super) fn undo(attempts: &mut [Attempt], kernel: &mut impl Kernel) {
             Err(left) => error.remains(&attempt.name, &left.message),
         }
     }
-    let left = match departure::wait(kernel, &mut leaving, deadline) {
-        Ok(End::Gone) => return,
-        Ok(End::Interrupted | End::Deadline) => "the kernel goes on to remove it".into(),
+    let left = match wait_removed::wait(kernel, &mut leaving, deadline) {
+        Ok(RemoveResult::Gone) => return,
+        Ok(RemoveResult::Interrupted | RemoveResult::Deadline) => {
+            "the kernel goes on to remove it".into()
+        }
         Err(left) => left.message,
     };
     for attempt in attempts
         .iter_mut()
         .filter(|each| leaving.contains(&each.id))
     {
-        if let Progress::Failed(error) = &mut attempt.progress {
+        if let AttemptState::Failed(error) = &mut attempt.progress {
             error.remains(&attempt.name, &left);
         }
     }
@@ -454,8 +474,8 @@ impl Error {
 
 /// The controller that stands in the way of a wish: as the kernel compares them, one from and to the
 /// same addresses, of the same subsystem and host.
-fn find(wish: &Wish, mut same: Vec<Controller>) -> Option<Controller> {
-    let wanted = &wish.target;
+fn find(connect_args: &ConnectArgs, mut same: Vec<Controller>) -> Option<Controller> {
+    let wanted = &connect_args.target;
     let hostid = Uuid::from_bytes(wanted.hostid).to_string();
     let address = |text: &String| text.parse::<Address>().ok();
     let to = address(&wanted.traddr);
@@ -487,7 +507,7 @@ fn find(wish: &Wish, mut same: Vec<Controller>) -> Option<Controller> {
 /// Whether two ends of a connection may be the same one.
 fn may_be_same(one: Option<&Address>, other: Option<&Address>) -> bool {
     match (one, other) {
-        (Some(one), Some(other)) => one.may_be(other),
+        (Some(one), Some(other)) => one.may_equal(other),
         (one, other) => one == other,
     }
 }

@@ -3,58 +3,58 @@
 //! `rnvmf connect-all`: the connections of a file, and what discovery controllers know of, all at
 //! once; and, if it is to be persistent, what they come to know of later.
 
-mod aim;
-mod finding;
-mod news;
+mod classify;
+mod entry;
+mod log_event;
 #[cfg(test)]
 mod tests;
 
-use super::connect::{begin, deadline, failed, give_up, hear, late, shaped, undo, Attempt};
+use super::connect::{begin, deadline, failed, give_up, hear, late, shaped, undo, ConnectAttempt};
 use super::print;
-use crate::cli::{ConnectAll, DiscoveryController, Format, Seed};
-use crate::connections::{self, Line};
-use crate::discovery::{Entry, Log};
+use crate::cli::{ConnectAll, DiscoverArgs, DiscoveryCtrlArgs, Format};
+use crate::config::{self, ConfigLine};
+use crate::ctrl_error::CtrlError;
+use crate::discovery::{DiscoveryLog, LogEntry};
 use crate::error::{Error, Status};
-use crate::event::Notice;
-use crate::failure::Failure;
-use crate::host::Places;
-use crate::kernel::{Follow, Kernel, Target, Wish};
+use crate::event::WaitResult;
+use crate::host::SystemEnv;
+use crate::kernel::{ConnectArgs, Kernel, PersistentArgs, Target};
 use crate::uapi::ErrorStage;
-use aim::{resolve_all, unfound, Aim, Goal, RESOLVERS};
-use finding::{sort, Finding};
-use news::News;
+use classify::{sort, LogEntryClass};
+use entry::{discover_error, resolve_all, Action, Entry, RESOLVERS};
+use log_event::LogEvent;
 use std::collections::HashSet;
 use std::io::Write;
 use std::mem::take;
 use std::time::{Duration, Instant};
 
 /// Most discovery controllers that are asked: who follows referrals has to stop somewhere.
-const MOST_SEARCHES: usize = 32;
+const MAX_DISCOVERIES: usize = 32;
 
 /// When what could not be connected is tried again, and who does not tell of changes asked again.
 const RETRY: Duration = Duration::from_secs(30);
 
 /// What is to be done.
-pub(super) struct Orders {
-    lines: Vec<Line>,
+pub(super) struct Config {
+    lines: Vec<ConfigLine>,
     persistent: bool,
     format: Format,
 }
 
 /// What the options ask for, and the file.
-pub(super) fn orders(options: ConnectAll) -> Result<Orders, Error> {
+pub(super) fn config(options: ConnectAll) -> Result<Config, Error> {
     let lines = match options.traddr {
-        Some(traddr) => vec![Line::Discover(Box::new(Seed {
-            controller: DiscoveryController {
+        Some(traddr) => vec![ConfigLine::Discover(Box::new(DiscoverArgs {
+            controller: DiscoveryCtrlArgs {
                 traddr,
                 nqn: options.nqn,
-                access: options.access,
+                fabrics: options.fabrics,
             },
-            shape: options.shape,
+            ctrl: options.ctrl,
         }))],
-        None => connections::read(&options.config)?,
+        None => config::read(&options.config)?,
     };
-    Ok(Orders {
+    Ok(Config {
         lines,
         persistent: options.persistent,
         format: options.output.format,
@@ -63,59 +63,59 @@ pub(super) fn orders(options: ConnectAll) -> Result<Orders, Error> {
 
 /// Connect what is not connected; print what came of each, and fail if one did.
 pub(super) fn run(
-    orders: &Orders,
-    places: &Places,
+    config: &Config,
+    env: &SystemEnv,
     kernel: &mut impl Kernel,
     out: &mut impl Write,
     err: &mut impl Write,
 ) -> Result<(), Error> {
-    let format = orders.format;
+    let format = config.format;
     // Before the connects, so that no event of them can be missed.
     kernel.subscribe()?;
-    let mut work = Work {
-        persistent: orders.persistent,
-        aims: orders.lines.iter().map(Aim::new).collect(),
-        ..Work::default()
+    let mut state = RunState {
+        persistent: config.persistent,
+        entries: config.lines.iter().map(Entry::new).collect(),
+        ..RunState::default()
     };
-    work.begin(places, kernel);
+    state.begin(env, kernel);
     let mut told = Ok(());
     loop {
         // What it ends with is told below.
-        if work.goes_on() {
-            work.abandon(kernel);
-            told = work.tell(format, out, err);
+        if state.goes_on() {
+            state.abandon(kernel);
+            told = state.tell(format, out, err);
         }
-        if told.is_err() || !work.is_pending() {
+        if told.is_err() || !state.is_pending() {
             break;
         }
-        work.next(places, kernel);
+        state.next(env, kernel);
     }
     if told.is_err() {
-        work.give_up(&Error::failed("nobody reads what is told"), kernel);
+        state.give_up(&Error::failed("nobody reads what is told"), kernel);
     }
-    undo(&mut work.attempts, kernel);
+    undo(&mut state.attempts, kernel);
     told?;
-    work.tell(format, out, err)?;
-    work.end()
+    state.tell(format, out, err)?;
+    state.end()
 }
 
 /// A discovery controller that was asked, or is, or is followed.
-struct Search<'a> {
+struct Discovery<'a> {
     /// Its number, while the kernel asks or follows it.
     id: Option<u32>,
     /// It does not tell of changes: it is asked, and never followed.
     polled: bool,
     target: Target,
     /// Whose options are taken over.
-    seed: &'a Seed,
+    discover_args: &'a DiscoverArgs,
     /// A log led to it.
     referred: bool,
     /// What it knew of last.
-    log: Option<Log>,
+    log: Option<DiscoveryLog>,
 }
 
-impl Search<'_> {
-    fn entries(&self) -> &[Entry] {
+impl Discovery<'_> {
+    fn entries(&self) -> &[LogEntry] {
         self.log.as_ref().map_or(&[], |log| &log.entries)
     }
 
@@ -123,30 +123,30 @@ impl Search<'_> {
     fn names(&self) -> impl Iterator<Item = Target> + '_ {
         let entries = self.entries().iter();
         entries.filter_map(|entry| match sort(entry, &self.target) {
-            Finding::Subsystem(named) | Finding::Referral(named) => Some(named),
-            Finding::Nothing | Finding::Skipped(_) => None,
+            LogEntryClass::Subsystem(named) | LogEntryClass::Referral(named) => Some(named),
+            LogEntryClass::Nothing | LogEntryClass::Skipped(_) => None,
         })
     }
 }
 
 /// What is under way, and what came of it.
 #[derive(Default)]
-struct Work<'a> {
+struct RunState<'a> {
     /// Discovery controllers are followed until the user asks to stop.
     persistent: bool,
     stopped: bool,
     /// Why it cannot go on.
     broken: Option<Error>,
-    aims: Vec<Aim<'a>>,
+    entries: Vec<Entry<'a>>,
     /// Of each attempt.
-    wishes: Vec<Wish>,
-    attempts: Vec<Attempt>,
+    connect_requests: Vec<ConnectArgs>,
+    attempts: Vec<ConnectAttempt>,
     /// All that is connected, or is about to be.
     wanted: Vec<Target>,
     /// All that were asked, each once.
-    searches: Vec<Search<'a>>,
+    discoveries: Vec<Discovery<'a>>,
     /// What is to be told.
-    news: Vec<News>,
+    log_event: Vec<LogEvent>,
     failures: Vec<Error>,
     /// What was told last of each that is in trouble.
     troubles: Vec<(Target, String)>,
@@ -162,72 +162,72 @@ struct Work<'a> {
     retry: Option<Instant>,
 }
 
-impl<'a> Work<'a> {
+impl<'a> RunState<'a> {
     /// Begin with the lines that are not under way. Those with a name come last, as many at a time
     /// as there are resolvers: a server of names that does not answer holds up the beginning of
     /// nothing else.
-    fn begin(&mut self, places: &Places, kernel: &mut impl Kernel) {
-        let mut aims = take(&mut self.aims);
-        let (mut known, mut named): (Vec<_>, Vec<_>) = aims.iter_mut().partition(|aim| {
-            aim.is_numeric() || aim.goal.as_ref().is_some_and(|goal| self.is_well(goal))
+    fn begin(&mut self, env: &SystemEnv, kernel: &mut impl Kernel) {
+        let mut entries = take(&mut self.entries);
+        let (mut known, mut named): (Vec<_>, Vec<_>) = entries.iter_mut().partition(|entry| {
+            entry.is_numeric() || entry.goal.as_ref().is_some_and(|goal| self.is_well(goal))
         });
         let mut left = Vec::new();
-        for aim in &mut known {
-            let goal = aim.goal.clone().map_or_else(|| aim.resolve(places), Ok);
-            left.extend(self.aim(aim, goal, kernel));
+        for entry in &mut known {
+            let goal = entry.goal.clone().map_or_else(|| entry.resolve(env), Ok);
+            left.extend(self.entry(entry, goal, kernel));
         }
         for some in named.chunks_mut(RESOLVERS) {
-            let goals = resolve_all(some, places);
-            for (aim, goal) in some.iter_mut().zip(goals) {
-                left.extend(self.aim(aim, goal, kernel));
+            let goals = resolve_all(some, env);
+            for (entry, goal) in some.iter_mut().zip(goals) {
+                left.extend(self.entry(entry, goal, kernel));
             }
         }
-        self.aims = aims;
+        self.entries = entries;
         for target in left {
             self.leave(&target, kernel);
         }
     }
 
     /// Whether nothing else is to be tried for this.
-    fn is_well(&self, goal: &Goal<'_>) -> bool {
+    fn is_well(&self, goal: &Action<'_>) -> bool {
         match goal {
-            Goal::Connect(wish) => self.wanted.contains(&wish.target),
-            Goal::Search(target, _) => !self.is_troubled(target),
+            Action::Connect(connect_args) => self.wanted.contains(&connect_args.target),
+            Action::Discovery(target, _) => !self.is_troubled(target),
         }
     }
 
     /// Begin with a line whose name is resolved, or could not be: then it leads where it did before.
     /// The discovery controller that had the name before, if that is another one.
-    fn aim(
+    fn entry(
         &mut self,
-        aim: &mut Aim<'a>,
-        goal: Result<Goal<'a>, Error>,
+        entry: &mut Entry<'a>,
+        goal: Result<Action<'a>, Error>,
         kernel: &mut impl Kernel,
     ) -> Option<Target> {
         let mut before = None;
         match goal {
             Ok(goal) => {
-                aim.told = None;
-                before = aim.goal.replace(goal);
+                entry.told = None;
+                before = entry.goal.replace(goal);
             }
             Err(error) => {
                 self.tried += 1;
                 self.later();
-                if aim.told.as_ref() != Some(&error.message) {
-                    aim.told = Some(error.message.clone());
+                if entry.told.as_ref() != Some(&error.message) {
+                    entry.told = Some(error.message.clone());
                     self.failures.push(error);
                 }
             }
         }
-        match (before, aim.goal.clone()?) {
-            (_, Goal::Connect(wish)) => {
-                self.connect(wish, kernel);
+        match (before, entry.goal.clone()?) {
+            (_, Action::Connect(connect_args)) => {
+                self.connect(connect_args, kernel);
                 None
             }
-            (before, Goal::Search(target, seed)) => {
-                self.search(target.clone(), seed, false, kernel);
+            (before, Action::Discovery(target, discover_args)) => {
+                self.search(target.clone(), discover_args, false, kernel);
                 match before {
-                    Some(Goal::Search(before, _)) if before != target => Some(before),
+                    Some(Action::Discovery(before, _)) if before != target => Some(before),
                     _ => None,
                 }
             }
@@ -237,20 +237,19 @@ impl<'a> Work<'a> {
     /// A discovery controller has its name no more: unless something else leads there, it is asked
     /// no more.
     fn leave(&mut self, target: &Target, kernel: &mut impl Kernel) {
-        let leads_there =
-            |aim: &Aim<'_>| matches!(&aim.goal, Some(Goal::Search(to, _)) if to == target);
-        if self.aims.iter().any(leads_there) {
+        let leads_there = |entry: &Entry<'_>| matches!(&entry.goal, Some(Action::Discovery(to, _)) if to == target);
+        if self.entries.iter().any(leads_there) {
             return;
         }
         let Some(at) = self.position(target) else {
             return;
         };
-        self.searches[at].referred = true;
+        self.discoveries[at].referred = true;
         if self.offered().contains(target) {
             return;
         }
         self.rest(at, kernel);
-        let search = self.searches.remove(at);
+        let search = self.discoveries.remove(at);
         self.untroubled(target);
         self.let_go(target, search.log, kernel);
     }
@@ -261,31 +260,31 @@ impl<'a> Work<'a> {
     }
 
     /// Start with one connection; that it is there already is as good.
-    fn connect(&mut self, wish: Wish, kernel: &mut impl Kernel) {
-        if self.wanted.contains(&wish.target) {
+    fn connect(&mut self, connect_args: ConnectArgs, kernel: &mut impl Kernel) {
+        if self.wanted.contains(&connect_args.target) {
             return;
         }
         self.tried += 1;
-        self.wanted.push(wish.target.clone());
-        match begin(true, &wish, kernel) {
+        self.wanted.push(connect_args.target.clone());
+        match begin(true, &connect_args, kernel) {
             Ok(attempt) => {
-                self.last = self.last.max(Some(deadline(&wish.target)));
-                self.wishes.push(wish);
+                self.last = self.last.max(Some(deadline(&connect_args.target)));
+                self.connect_requests.push(connect_args);
                 self.attempts.push(attempt);
             }
             Err(error) => {
                 let gone = gone(&error);
-                self.not_connected(&wish, error);
+                self.not_connected(&connect_args, error);
                 self.end_if(gone, kernel);
             }
         }
     }
 
     /// A connection could not be made.
-    fn not_connected(&mut self, wish: &Wish, error: Error) {
-        self.wanted.retain(|target| *target != wish.target);
+    fn not_connected(&mut self, connect_args: &ConnectArgs, error: Error) {
+        self.wanted.retain(|target| *target != connect_args.target);
         self.later();
-        self.trouble(&wish.target, failed(wish, error));
+        self.trouble(&connect_args.target, failed(connect_args, error));
     }
 
     /// Tell of a trouble, unless it is the one that was told before.
@@ -311,41 +310,47 @@ impl<'a> Work<'a> {
     }
 
     /// Ask a discovery controller, once however many refer to it.
-    fn search(&mut self, target: Target, seed: &'a Seed, referred: bool, kernel: &mut impl Kernel) {
+    fn search(
+        &mut self,
+        target: Target,
+        discover_args: &'a DiscoverArgs,
+        referred: bool,
+        kernel: &mut impl Kernel,
+    ) {
         if let Some(at) = self.position(&target) {
-            self.searches[at].referred &= referred;
+            self.discoveries[at].referred &= referred;
             return;
         }
         self.tried += 1;
-        if self.searches.len() >= MOST_SEARCHES {
-            let why = format!("more than {MOST_SEARCHES} discovery controllers");
-            let error = unfound(target.endpoint(), Error::failed(why));
+        if self.discoveries.len() >= MAX_DISCOVERIES {
+            let why = format!("more than {MAX_DISCOVERIES} discovery controllers");
+            let error = discover_error(target.endpoint(), Error::failed(why));
             return self.trouble(&target, error);
         }
-        self.searches.push(Search {
+        self.discoveries.push(Discovery {
             id: None,
             polled: false,
             target,
-            seed,
+            discover_args,
             referred,
             log: None,
         });
-        self.ask(self.searches.len() - 1, kernel);
+        self.ask(self.discoveries.len() - 1, kernel);
     }
 
     /// Where a discovery controller is.
     fn position(&self, target: &Target) -> Option<usize> {
-        self.searches
+        self.discoveries
             .iter()
             .position(|search| search.target == *target)
     }
 
     /// Have the kernel ask a discovery controller, or follow it.
     fn ask(&mut self, at: usize, kernel: &mut impl Kernel) {
-        let search = &mut self.searches[at];
-        let follow = (self.persistent && !search.polled).then_some(Follow {
-            keep_alive_tmo: search.seed.shape.keep_alive_tmo,
-            reconnect_delay: search.seed.shape.loss.reconnect_delay,
+        let search = &mut self.discoveries[at];
+        let follow = (self.persistent && !search.polled).then_some(PersistentArgs {
+            keep_alive_tmo: search.discover_args.ctrl.keep_alive_tmo,
+            reconnect_delay: search.discover_args.ctrl.reconnect.reconnect_delay,
         });
         match kernel.discover(&search.target, follow) {
             Ok(id) => {
@@ -358,18 +363,18 @@ impl<'a> Work<'a> {
 
     /// A discovery controller is not asked any more now.
     fn rest(&mut self, at: usize, kernel: &mut impl Kernel) {
-        if let Some(id) = self.searches[at].id.take() {
+        if let Some(id) = self.discoveries[at].id.take() {
             kernel.forget(id);
         }
         self.later();
     }
 
     fn is_connecting(&self) -> bool {
-        self.attempts.iter().any(Attempt::is_pending)
+        self.attempts.iter().any(ConnectAttempt::is_pending)
     }
 
     fn is_pending(&self) -> bool {
-        self.searches.iter().any(|search| search.id.is_some())
+        self.discoveries.iter().any(|search| search.id.is_some())
             || self.is_connecting()
             || self.goes_on() && self.retry.is_some()
     }
@@ -385,23 +390,23 @@ impl<'a> Work<'a> {
     }
 
     /// Wait for what is next, and do what it asks for.
-    fn next(&mut self, places: &Places, kernel: &mut impl Kernel) {
+    fn next(&mut self, env: &SystemEnv, kernel: &mut impl Kernel) {
         let limit = match self.persistent && !self.is_connecting() {
             true => self.retry,
             false => self.last,
         };
         let heard = match kernel.next(limit) {
-            Ok(Notice::Interrupted) if self.persistent => {
+            Ok(WaitResult::Interrupted) if self.persistent => {
                 self.stopped = true;
-                self.searches.clear();
+                self.discoveries.clear();
                 Err(Error::failed("interrupted"))
             }
-            Ok(Notice::Deadline) if self.persistent && !self.is_connecting() => {
-                self.try_again(places, kernel);
+            Ok(WaitResult::Deadline) if self.persistent && !self.is_connecting() => {
+                self.try_again(env, kernel);
                 Ok(())
             }
-            Ok(notice) => hear(&mut self.attempts, &notice, kernel).map(|()| {
-                self.look(&notice, kernel);
+            Ok(result) => hear(&mut self.attempts, &result, kernel).map(|()| {
+                self.look(&result, kernel);
             }),
             Err(error) => Err(error),
         };
@@ -413,10 +418,10 @@ impl<'a> Work<'a> {
     /// What is under way has failed.
     fn give_up(&mut self, error: &Error, kernel: &mut impl Kernel) {
         give_up(&mut self.attempts, error, kernel);
-        for search in take(&mut self.searches) {
+        for search in take(&mut self.discoveries) {
             if search.id.is_some() {
                 let place = search.target.endpoint();
-                self.failures.push(unfound(place, error.clone()));
+                self.failures.push(discover_error(place, error.clone()));
             }
         }
         self.broken = Some(error.clone());
@@ -437,24 +442,24 @@ impl<'a> Work<'a> {
     }
 
     /// Look what searches have found.
-    fn look(&mut self, notice: &Notice, kernel: &mut impl Kernel) {
+    fn look(&mut self, result: &WaitResult, kernel: &mut impl Kernel) {
         // Who is followed may take as long as it likes.
-        let is_late = matches!(notice, Notice::Deadline) && !self.persistent;
-        let is_meant = |search: &&Search<'_>| match notice {
-            Notice::Discovered(id, _) => search.id == Some(*id),
-            Notice::Lost => true,
+        let is_late = matches!(result, WaitResult::Deadline) && !self.persistent;
+        let is_meant = |search: &&Discovery<'_>| match result {
+            WaitResult::Discovery(id, _) => search.id == Some(*id),
+            WaitResult::Lost => true,
             _ => is_late,
         };
-        let meant = self.searches.iter().filter(is_meant);
+        let meant = self.discoveries.iter().filter(is_meant);
         let meant: Vec<u32> = meant.filter_map(|search| search.id).collect();
         for id in meant {
-            let log = match notice {
-                Notice::Discovered(_, Some(error)) => Err((**error).clone()),
+            let log = match result {
+                WaitResult::Discovery(_, Some(error)) => Err((**error).clone()),
                 _ => kernel.log(id),
             };
             // Another one's log may have been the end of this one.
             let Some(at) = self
-                .searches
+                .discoveries
                 .iter()
                 .position(|search| search.id == Some(id))
             else {
@@ -471,12 +476,13 @@ impl<'a> Work<'a> {
 
     /// A search failed; one that is followed goes on, if the kernel does. What was known stays so.
     fn not_found(&mut self, at: usize, mut error: Error, kernel: &mut impl Kernel) {
-        let search = &mut self.searches[at];
+        let search = &mut self.discoveries[at];
         let target = search.target.clone();
         let gone = gone(&error);
-        let failure = error.failure.as_deref();
-        let goes_on = failure.is_some_and(|failure| failure.next_attempt.is_some());
-        let is_polled = self.persistent && !search.polled && failure.is_some_and(tells_no_changes);
+        let ctrl_error = error.ctrl_error.as_deref();
+        let goes_on = ctrl_error.is_some_and(|ctrl_error| ctrl_error.next_attempt.is_some());
+        let is_polled =
+            self.persistent && !search.polled && ctrl_error.is_some_and(tells_no_changes);
         search.polled |= is_polled;
         if goes_on {
             error.message.push_str("; it is tried again");
@@ -486,7 +492,7 @@ impl<'a> Work<'a> {
                 .message
                 .push_str(&format!("; it is asked every {every} s"));
         }
-        self.trouble(&target, unfound(target.endpoint(), error));
+        self.trouble(&target, discover_error(target.endpoint(), error));
         match goes_on {
             // Its name may be that of another one meanwhile.
             true => self.later(),
@@ -499,15 +505,15 @@ impl<'a> Work<'a> {
     }
 
     /// Connect what a log has, and ask whom it refers to.
-    fn found(&mut self, at: usize, log: Log, kernel: &mut impl Kernel) {
-        let search = &mut self.searches[at];
+    fn found(&mut self, at: usize, log: DiscoveryLog, kernel: &mut impl Kernel) {
+        let search = &mut self.discoveries[at];
         let before = search.log.replace(log.clone());
         let target = search.target.clone();
         let recovered = self.untroubled(&target);
         if recovered || before.as_ref() != Some(&log) {
             self.announce(&target, &log, before.as_ref());
         }
-        if !self.persistent || self.searches[at].polled {
+        if !self.persistent || self.discoveries[at].polled {
             self.rest(at, kernel);
         }
         self.pursue(at, kernel);
@@ -517,9 +523,9 @@ impl<'a> Work<'a> {
     }
 
     /// Tell of a log that is another one than before.
-    fn announce(&mut self, target: &Target, log: &Log, before: Option<&Log>) {
+    fn announce(&mut self, target: &Target, log: &DiscoveryLog, before: Option<&DiscoveryLog>) {
         if self.persistent {
-            self.news.push(News::Read {
+            self.log_event.push(LogEvent::Read {
                 target: target.clone(),
                 genctr: log.genctr,
                 numrec: log.numrec,
@@ -528,14 +534,14 @@ impl<'a> Work<'a> {
         if log.entries.len() as u64 != log.numrec {
             let (some, all) = (log.entries.len(), log.numrec);
             let why = format!("only the first {some} of {all} records were read");
-            let error = unfound(target.endpoint(), Error::failed(why));
+            let error = discover_error(target.endpoint(), Error::failed(why));
             self.failures.push(error);
         }
         let before = before.map_or(&[][..], |log| &log.entries);
         for entry in &log.entries {
-            if let Finding::Skipped(why) = sort(entry, target) {
-                if !before.iter().any(|old| old.is_same(entry)) {
-                    self.news.push(News::Skipped(entry.clone(), why));
+            if let LogEntryClass::Skipped(why) = sort(entry, target) {
+                if !before.iter().any(|old| old.same_path(entry)) {
+                    self.log_event.push(LogEvent::Skipped(entry.clone(), why));
                 }
             }
         }
@@ -544,17 +550,20 @@ impl<'a> Work<'a> {
     /// Connect what a log has that is not wanted yet.
     fn pursue(&mut self, at: usize, kernel: &mut impl Kernel) {
         // All may have been given up meanwhile.
-        let Some(search) = self.searches.get(at) else {
+        let Some(search) = self.discoveries.get(at) else {
             return;
         };
         let entries = search.entries().iter();
-        let findings: Vec<Finding> = entries.map(|entry| sort(entry, &search.target)).collect();
-        let seed = search.seed;
-        for finding in findings {
-            match finding {
-                Finding::Subsystem(found) => self.connect(shaped(found, &seed.shape), kernel),
-                Finding::Referral(found) => self.search(found, seed, true, kernel),
-                Finding::Nothing | Finding::Skipped(_) => (),
+        let findings: Vec<LogEntryClass> =
+            entries.map(|entry| sort(entry, &search.target)).collect();
+        let discover_args = search.discover_args;
+        for classify in findings {
+            match classify {
+                LogEntryClass::Subsystem(found) => {
+                    self.connect(shaped(found, &discover_args.ctrl), kernel)
+                }
+                LogEntryClass::Referral(found) => self.search(found, discover_args, true, kernel),
+                LogEntryClass::Nothing | LogEntryClass::Skipped(_) => (),
             }
         }
     }
@@ -563,12 +572,12 @@ impl<'a> Work<'a> {
     /// each other that nothing leads to any more.
     fn offered(&self) -> HashSet<Target> {
         let mut offered = HashSet::new();
-        let of_lines = self.searches.iter().filter(|search| !search.referred);
+        let of_lines = self.discoveries.iter().filter(|search| !search.referred);
         let mut left: Vec<_> = of_lines.collect();
         while let Some(search) = left.pop() {
             for named in search.names() {
                 if !offered.contains(&named) {
-                    left.extend(self.position(&named).map(|at| &self.searches[at]));
+                    left.extend(self.position(&named).map(|at| &self.discoveries[at]));
                     offered.insert(named);
                 }
             }
@@ -578,20 +587,21 @@ impl<'a> Work<'a> {
 
     /// Tell what a log has no more, and forget it, so that it is new if it comes back. What is
     /// connected stays so; a discovery controller that no log leads to is not followed any more.
-    fn let_go(&mut self, by: &Target, before: Option<Log>, kernel: &mut impl Kernel) {
+    fn let_go(&mut self, by: &Target, before: Option<DiscoveryLog>, kernel: &mut impl Kernel) {
         let offered = self.offered();
         for entry in before.into_iter().flat_map(|log| log.entries) {
-            let mut searches = self.searches.iter();
-            let now = searches.find(|search| search.target == *by);
-            let stays = |search: &Search<'_>| search.entries().iter().any(|e| e.is_same(&entry));
+            let mut discoveries = self.discoveries.iter();
+            let now = discoveries.find(|search| search.target == *by);
+            let stays =
+                |search: &Discovery<'_>| search.entries().iter().any(|e| e.same_path(&entry));
             if now.is_some_and(stays) {
                 continue;
             }
-            let finding = sort(&entry, by);
-            if finding != Finding::Nothing {
-                self.news.push(News::Gone(entry));
+            let classify = sort(&entry, by);
+            if classify != LogEntryClass::Nothing {
+                self.log_event.push(LogEvent::Gone(entry));
             }
-            if let Finding::Subsystem(gone) | Finding::Referral(gone) = finding {
+            if let LogEntryClass::Subsystem(gone) | LogEntryClass::Referral(gone) = classify {
                 if !offered.contains(&gone) {
                     self.forget(&gone, kernel);
                 }
@@ -601,15 +611,14 @@ impl<'a> Work<'a> {
 
     /// No log has this any more; nor, if it is a discovery controller, what only its own log has.
     fn forget(&mut self, gone: &Target, kernel: &mut impl Kernel) {
-        let is_of_a_line =
-            |aim: &Aim<'_>| matches!(&aim.goal, Some(Goal::Connect(wish)) if wish.target == *gone);
-        if !self.aims.iter().any(is_of_a_line) {
+        let is_of_a_line = |entry: &Entry<'_>| matches!(&entry.goal, Some(Action::Connect(connect_args)) if connect_args.target == *gone);
+        if !self.entries.iter().any(is_of_a_line) {
             self.wanted.retain(|target| target != gone);
         }
         self.untroubled(gone);
-        let is_gone = |search: &Search<'_>| search.referred && search.target == *gone;
-        if let Some(at) = self.searches.iter().position(is_gone) {
-            let search = self.searches.remove(at);
+        let is_gone = |search: &Discovery<'_>| search.referred && search.target == *gone;
+        if let Some(at) = self.discoveries.iter().position(is_gone) {
+            let search = self.discoveries.remove(at);
             if let Some(id) = search.id {
                 kernel.forget(id);
             }
@@ -619,14 +628,14 @@ impl<'a> Work<'a> {
 
     /// Begin with what could not be connected before, of the lines and of what logs have, and ask
     /// the discovery controllers that are not followed.
-    fn try_again(&mut self, places: &Places, kernel: &mut impl Kernel) {
+    fn try_again(&mut self, env: &SystemEnv, kernel: &mut impl Kernel) {
         self.retry = None;
-        let rests = |search: &&Search<'_>| search.id.is_none();
-        let resting = self.searches.iter().filter(rests);
+        let rests = |search: &&Discovery<'_>| search.id.is_none();
+        let resting = self.discoveries.iter().filter(rests);
         let resting: Vec<Target> = resting.map(|search| search.target.clone()).collect();
-        self.begin(places, kernel);
+        self.begin(env, kernel);
         let mut at = 0;
-        while let Some(search) = self.searches.get(at) {
+        while let Some(search) = self.discoveries.get(at) {
             if resting.contains(&search.target) {
                 self.ask(at, kernel);
             }
@@ -634,7 +643,7 @@ impl<'a> Work<'a> {
             at += 1;
         }
         if self
-            .searches
+            .discoveries
             .iter()
             .any(|search| self.is_troubled(&search.target))
         {
@@ -649,23 +658,23 @@ impl<'a> Work<'a> {
         out: &mut impl Write,
         err: &mut impl Write,
     ) -> Result<(), Error> {
-        for news in take(&mut self.news) {
-            print(out, &news.render(format))?;
+        for log_event in take(&mut self.log_event) {
+            print(out, &log_event.render(format))?;
         }
         let attempts = take(&mut self.attempts);
-        for (wish, attempt) in take(&mut self.wishes).into_iter().zip(attempts) {
+        for (connect_args, attempt) in take(&mut self.connect_requests).into_iter().zip(attempts) {
             if attempt.is_pending() {
-                self.wishes.push(wish);
+                self.connect_requests.push(connect_args);
                 self.attempts.push(attempt);
                 continue;
             }
             match attempt.end() {
                 Ok(connected) => {
-                    self.untroubled(&wish.target);
-                    print(out, &connected.report(format, &wish))?;
+                    self.untroubled(&connect_args.target);
+                    print(out, &connected.report(format, &connect_args))?;
                     print(err, &connected.warnings(format))?;
                 }
-                Err(error) => self.not_connected(&wish, error),
+                Err(error) => self.not_connected(&connect_args, error),
             }
         }
         for error in take(&mut self.failures) {
@@ -685,7 +694,7 @@ impl<'a> Work<'a> {
             // What failed once was tried again, and all that there was to do is done.
             (false, true) if !is_denied => self
                 .broken
-                .map_or(Ok(()), |why| Err(why.during("connect-all"))),
+                .map_or(Ok(()), |why| Err(why.context("connect-all"))),
             (false, _) => {
                 let (some, all) = (self.failed, self.tried);
                 let text = format!("connect-all: {some} of {all} connections failed");
@@ -704,8 +713,8 @@ impl<'a> Work<'a> {
 /// Why nothing can be asked of the kernel any more, if an error means that: the module goes, or is
 /// gone. To look for it again would load it.
 fn gone(error: &Error) -> Option<Error> {
-    let is_cancelled = |failure: &Failure| failure.errno == libc::ECANCELED;
-    let unloaded = is_unloaded(error) || error.failure.as_deref().is_some_and(is_cancelled);
+    let is_cancelled = |ctrl_error: &CtrlError| ctrl_error.errno == libc::ECANCELED;
+    let unloaded = is_unloaded(error) || error.ctrl_error.as_deref().is_some_and(is_cancelled);
     unloaded.then(Error::unloaded)
 }
 
@@ -714,6 +723,6 @@ fn is_unloaded(error: &Error) -> bool {
 }
 
 /// Whether a discovery controller failed because it can be asked only, and not be followed.
-fn tells_no_changes(failure: &Failure) -> bool {
-    failure.errno == libc::EOPNOTSUPP && failure.stage.0 == ErrorStage::Enable as u32
+fn tells_no_changes(ctrl_error: &CtrlError) -> bool {
+    ctrl_error.errno == libc::EOPNOTSUPP && ctrl_error.stage.0 == ErrorStage::Enable as u32
 }

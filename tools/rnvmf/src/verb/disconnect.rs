@@ -3,9 +3,9 @@
 //! `rnvmf disconnect` and `rnvmf disconnect-all`: the kernel only starts to remove a controller; its
 //! last event tells that it is gone.
 
-use super::departure::{self, End};
 use super::print;
-use crate::cli::{Disconnect, DisconnectAll, Format, Which};
+use super::wait_removed::{self, RemoveResult};
+use crate::cli::{Disconnect, DisconnectAll, Format, Selection};
 use crate::controller::Controller;
 use crate::error::{Error, Status};
 use crate::kernel::Kernel;
@@ -16,15 +16,15 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// Removing a controller is bounded in the kernel; this is far beyond that bound.
-const PATIENCE: Duration = Duration::from_secs(60);
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct Document<'a> {
     disconnected: Vec<&'a str>,
 }
 
 #[derive(Serialize)]
-struct InUse<'a> {
+struct InUseDocument<'a> {
     in_use: Vec<&'a str>,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn run(
     err: &mut impl Write,
 ) -> Result<(), Error> {
     kernel.subscribe()?;
-    let chosen = choose(&options.which, kernel.controllers()?)?;
+    let chosen = choose(&options.selection, kernel.controllers()?)?;
     tell(remove(&chosen, kernel), options.output.format, out, err)
 }
 
@@ -68,7 +68,7 @@ fn in_use(disks: &[Namespace], format: Format) -> String {
         Format::Json if disks.is_empty() => String::new(),
         Format::Json => {
             let in_use = names.collect();
-            json::line(&InUse { in_use }) + "\n"
+            json::line(&InUseDocument { in_use }) + "\n"
         }
         Format::Normal => names
             .flat_map(|name| ["/dev/", name, ": in use, stays connected\n"])
@@ -76,8 +76,8 @@ fn in_use(disks: &[Namespace], format: Format) -> String {
     }
 }
 
-fn choose(which: &Which, controllers: Vec<Controller>) -> Result<Vec<Controller>, Error> {
-    if let Some(nqn) = &which.nqn {
+fn choose(selection: &Selection, controllers: Vec<Controller>) -> Result<Vec<Controller>, Error> {
+    if let Some(nqn) = &selection.nqn {
         let same = |each: &Controller| each.subsysnqn == *nqn;
         let chosen: Vec<_> = controllers.into_iter().filter(same).collect();
         if chosen.is_empty() {
@@ -87,9 +87,9 @@ fn choose(which: &Which, controllers: Vec<Controller>) -> Result<Vec<Controller>
         return Ok(chosen);
     }
     let mut chosen: Vec<Controller> = Vec::new();
-    for device in &which.device {
+    for device in &selection.device {
         let controller =
-            by_name(device, &controllers).ok_or_else(|| not_found(device).during("disconnect"))?;
+            by_name(device, &controllers).ok_or_else(|| not_found(device).context("disconnect"))?;
         if chosen.iter().all(|each| each.id != controller.id) {
             chosen.push(controller.clone());
         }
@@ -112,7 +112,7 @@ pub(super) fn not_found(name: &str) -> Error {
 }
 
 /// What came of removing controllers.
-struct Outcome<'a> {
+struct Removal<'a> {
     gone: Vec<&'a Controller>,
     /// How many are not gone.
     left: usize,
@@ -121,8 +121,8 @@ struct Outcome<'a> {
 }
 
 /// Start to remove controllers, then wait for all of them. One that is refused keeps no other.
-fn remove<'a>(controllers: &'a [Controller], kernel: &mut impl Kernel) -> Outcome<'a> {
-    let deadline = Instant::now() + PATIENCE;
+fn remove<'a>(controllers: &'a [Controller], kernel: &mut impl Kernel) -> Removal<'a> {
+    let deadline = Instant::now() + REMOVE_TIMEOUT;
     let (mut left, mut refused, mut errors) = (Vec::new(), Vec::new(), Vec::new());
     for controller in controllers {
         match kernel.disconnect(controller.id) {
@@ -131,15 +131,17 @@ fn remove<'a>(controllers: &'a [Controller], kernel: &mut impl Kernel) -> Outcom
             Err(gone) if gone.status == Status::NotFound => (),
             Err(error) => {
                 refused.push(controller.id);
-                errors.push(error.during(format_args!("disconnect {}", controller.device)));
+                errors.push(error.context(format_args!("disconnect {}", controller.device)));
             }
         }
     }
     let goes_on = "the kernel goes on to remove";
-    let why = match departure::wait(kernel, &mut left, deadline) {
-        Ok(End::Gone) => None,
-        Ok(End::Interrupted) => Some(Error::failed(format!("interrupted; {goes_on}"))),
-        Ok(End::Deadline) => Some(Error::new(Status::Timeout, format!("timed out; {goes_on}"))),
+    let why = match wait_removed::wait(kernel, &mut left, deadline) {
+        Ok(RemoveResult::Gone) => None,
+        Ok(RemoveResult::Interrupted) => Some(Error::failed(format!("interrupted; {goes_on}"))),
+        Ok(RemoveResult::Deadline) => {
+            Some(Error::new(Status::Timeout, format!("timed out; {goes_on}")))
+        }
         Err(error) => Some(Error {
             message: format!("{}; {goes_on}", error.message),
             ..error
@@ -149,11 +151,11 @@ fn remove<'a>(controllers: &'a [Controller], kernel: &mut impl Kernel) -> Outcom
         why.message += if left.len() == 1 { " it" } else { " them" };
         let names = controllers.iter().filter(|each| left.contains(&each.id));
         let names: Vec<&str> = names.map(|each| each.device.as_str()).collect();
-        errors.push(why.during(format_args!("disconnect {}", names.join(", "))));
+        errors.push(why.context(format_args!("disconnect {}", names.join(", "))));
     }
     left.append(&mut refused);
     let is_gone = |each: &&Controller| !left.contains(&each.id);
-    Outcome {
+    Removal {
         gone: controllers.iter().filter(is_gone).collect(),
         left: left.len(),
         errors,
@@ -162,12 +164,12 @@ fn remove<'a>(controllers: &'a [Controller], kernel: &mut impl Kernel) -> Outcom
 
 /// Print what is gone, also if others are not; and if there is more than one reason for that, each.
 fn tell(
-    outcome: Outcome<'_>,
+    outcome: Removal<'_>,
     format: Format,
     out: &mut impl Write,
     err: &mut impl Write,
 ) -> Result<(), Error> {
-    let Outcome { gone, left, errors } = outcome;
+    let Removal { gone, left, errors } = outcome;
     let printed = print(out, &render(&gone, format));
     let Some(status) = Status::common(errors.iter().map(|error| error.status)) else {
         return printed;
@@ -187,7 +189,7 @@ fn render(controllers: &[&Controller], format: Format) -> String {
     let names = controllers.iter().map(|each| each.device.as_str());
     match format {
         Format::Json => {
-            json::line(&Report {
+            json::line(&Document {
                 disconnected: names.collect(),
             }) + "\n"
         }
@@ -200,8 +202,8 @@ mod tests {
     use super::*;
     use crate::cli::Output;
     use crate::controller::tests::live;
-    use crate::event::{Change, Notice};
-    use crate::kernel::tests::Script;
+    use crate::event::{Change, WaitResult};
+    use crate::kernel::tests::MockKernel;
     use crate::namespace::tests::disk as namespace;
 
     fn numbered(id: u32) -> Controller {
@@ -214,10 +216,10 @@ mod tests {
     }
 
     /// A kernel with three controllers, two of nqn.0.
-    fn kernel() -> Script {
-        Script {
+    fn kernel() -> MockKernel {
+        MockKernel {
             controllers: (0..3).map(numbered).collect(),
-            ..Script::default()
+            ..MockKernel::default()
         }
     }
 
@@ -225,10 +227,10 @@ mod tests {
         nqn: Option<&str>,
         device: &[&str],
         format: Format,
-        kernel: &mut Script,
+        kernel: &mut MockKernel,
     ) -> Result<String, Error> {
         let options = Disconnect {
-            which: Which {
+            selection: Selection {
                 nqn: nqn.map(str::to_owned),
                 device: device.iter().map(|&name| name.into()).collect(),
             },
@@ -241,7 +243,7 @@ mod tests {
     }
 
     /// What is printed, to either output, and how it ends, where all three are to go.
-    fn play_all(kernel: &mut Script) -> (String, String, Error) {
+    fn play_all(kernel: &mut MockKernel) -> (String, String, Error) {
         let format = Format::Normal;
         let options = DisconnectAll {
             unused: false,
@@ -294,21 +296,21 @@ mod tests {
     #[test]
     fn lost_events_are_made_up_for() {
         let mut kernel = kernel();
-        kernel.notices.push_back(Notice::Lost);
+        kernel.wait_results.push_back(WaitResult::Lost);
         kernel.tell(Change::Removed, numbered(0));
         // Still there after the loss, so its event is waited for.
         assert!(play(None, &["rnvmf0"], Format::Normal, &mut kernel).is_ok());
-        assert!(kernel.notices.is_empty());
+        assert!(kernel.wait_results.is_empty());
     }
 
     #[test]
     fn giving_up_tells_what_is_left() {
-        for (notice, status, why) in [
-            (Notice::Interrupted, Status::Failed, "interrupted"),
-            (Notice::Deadline, Status::Timeout, "timed out"),
+        for (result, status, why) in [
+            (WaitResult::Interrupted, Status::Failed, "interrupted"),
+            (WaitResult::Deadline, Status::Timeout, "timed out"),
         ] {
             let mut kernel = kernel();
-            kernel.notices.push_back(notice);
+            kernel.wait_results.push_back(result);
             let error = play(None, &["rnvmf0"], Format::Normal, &mut kernel).unwrap_err();
             assert_eq!(error.status, status);
             assert_eq!(
@@ -327,7 +329,10 @@ mod tests {
         let error = play(Some("nqn.0"), &[], Format::Normal, &mut kernel).unwrap_err();
         assert_eq!(error.message, "disconnect rnvmf0: not permitted");
         assert_eq!(kernel.disconnected, [0, 2]);
-        assert!(kernel.notices.is_empty(), "it did not wait for the other");
+        assert!(
+            kernel.wait_results.is_empty(),
+            "it did not wait for the other"
+        );
     }
 
     #[test]
@@ -335,7 +340,7 @@ mod tests {
         let mut kernel = kernel();
         kernel.refused.push_back(Error::failed("a"));
         kernel.tell(Change::Removed, numbered(2));
-        kernel.notices.push_back(Notice::Interrupted);
+        kernel.wait_results.push_back(WaitResult::Interrupted);
         let (out, err, end) = play_all(&mut kernel);
         assert_eq!(out, "rnvmf2: disconnected\n");
         assert_eq!(
@@ -349,12 +354,12 @@ mod tests {
 
     #[test]
     fn each_refusal_is_told() {
-        for (last, notice, more, status) in [
+        for (last, result, more, status) in [
             (Status::Permission, None, "", Status::Permission),
             (Status::Failed, None, "", Status::Failed),
             (
                 Status::Permission,
-                Some(Notice::Deadline),
+                Some(WaitResult::Deadline),
                 "rnvmf: disconnect rnvmf2: timed out; the kernel goes on to remove it\n",
                 Status::Failed,
             ),
@@ -362,9 +367,9 @@ mod tests {
             let mut kernel = kernel();
             let first = Error::new(Status::Permission, "a");
             kernel.refused = [first, Error::new(last, "b")].into();
-            let is_left = notice.is_some();
-            match notice {
-                Some(notice) => kernel.notices.push_back(notice),
+            let is_left = result.is_some();
+            match result {
+                Some(result) => kernel.wait_results.push_back(result),
                 None => kernel.tell(Change::Removed, numbered(2)),
             }
             let (out, err, end) = play_all(&mut kernel);
@@ -386,11 +391,11 @@ mod tests {
 
     #[test]
     fn all_may_be_none() {
-        let out = play_unused(false, Format::Json, &mut Script::default());
+        let out = play_unused(false, Format::Json, &mut MockKernel::default());
         assert_eq!(out, "{\"schema\":1,\"disconnected\":[]}\n");
     }
 
-    fn play_unused(unused: bool, format: Format, kernel: &mut Script) -> String {
+    fn play_unused(unused: bool, format: Format, kernel: &mut MockKernel) -> String {
         let options = DisconnectAll {
             unused,
             output: Output { format },
@@ -431,7 +436,7 @@ mod tests {
                 &[0, 1, 2],
             ),
         ] {
-            let mut kernel = Script {
+            let mut kernel = MockKernel {
                 namespaces: vec![disk(0, 1), disk(1, 1), disk(1, 2)],
                 ..kernel()
             };

@@ -5,11 +5,11 @@
 use super::connect::{deadline, late, target};
 use super::print;
 use crate::address::Endpoint;
-use crate::cli::{Discover, DiscoveryController, Format};
-use crate::discovery::Log;
+use crate::cli::{Discover, DiscoveryCtrlArgs, Format};
+use crate::discovery::DiscoveryLog;
 use crate::error::Error;
-use crate::event::Notice;
-use crate::host::Places;
+use crate::event::WaitResult;
+use crate::host::SystemEnv;
 use crate::kernel::{Kernel, Target};
 use crate::render::discovery;
 use std::io::Write;
@@ -17,20 +17,20 @@ use std::io::Write;
 /// Print the log of a discovery controller.
 pub(super) fn run(
     options: &Discover,
-    places: &Places,
+    env: &SystemEnv,
     kernel: &mut impl Kernel,
     out: &mut impl Write,
 ) -> Result<(), Error> {
-    let DiscoveryController {
+    let DiscoveryCtrlArgs {
         traddr,
         nqn,
-        access,
+        fabrics,
     } = &options.controller;
-    let log = target(traddr, nqn, access, places)
+    let log = target(traddr, nqn, fabrics, env)
         .and_then(|target| ask(&target, kernel))
         .map_err(|error| {
-            let place = Endpoint::new(traddr, access.trsvcid);
-            error.during(format_args!("discover at {place}"))
+            let place = Endpoint::new(traddr, fabrics.trsvcid);
+            error.context(format_args!("discover at {place}"))
         })?;
     let text = match options.output.format {
         Format::Normal => discovery::normal(&log),
@@ -40,24 +40,24 @@ pub(super) fn run(
 }
 
 /// The kernel bounds how long this takes; it ends what it does when the program does.
-fn ask(target: &Target, kernel: &mut impl Kernel) -> Result<Log, Error> {
+fn ask(target: &Target, kernel: &mut impl Kernel) -> Result<DiscoveryLog, Error> {
     // Before the discovery, so that its end cannot be missed.
     kernel.subscribe()?;
     let id = kernel.discover(target, None)?;
     let deadline = deadline(target);
     loop {
         match kernel.next(Some(deadline))? {
-            Notice::Discovered(over, _) if over != id => (),
-            Notice::Discovered(_, Some(error)) => return Err(*error),
-            Notice::Discovered(_, None) | Notice::Lost => {
+            WaitResult::Discovery(over, _) if over != id => (),
+            WaitResult::Discovery(_, Some(error)) => return Err(*error),
+            WaitResult::Discovery(_, None) | WaitResult::Lost => {
                 if let Some(log) = kernel.log(id)? {
                     return Ok(log);
                 }
             }
-            Notice::Event(_) => (),
-            Notice::Interrupted => return Err(Error::failed("interrupted")),
+            WaitResult::Event(_) => (),
+            WaitResult::Interrupted => return Err(Error::failed("interrupted")),
             // The kernel's own limit did not hold.
-            Notice::Deadline => return Err(late()),
+            WaitResult::Deadline => return Err(late()),
         }
     }
 }
@@ -67,10 +67,10 @@ mod tests {
     use super::*;
     use crate::cli::{Arguments, Verb};
     use crate::discovery::tests::{log, subsystem};
-    use crate::kernel::tests::Script;
+    use crate::kernel::tests::MockKernel;
     use clap::Parser;
 
-    fn play(kernel: &mut Script, more: &[&str]) -> Result<String, Error> {
+    fn play(kernel: &mut MockKernel, more: &[&str]) -> Result<String, Error> {
         let line = ["rnvmf", "discover", "-a", "10.0.0.9", "-q", "nqn.h", "-I"];
         let line = line
             .iter()
@@ -81,30 +81,33 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let mut out = Vec::new();
-        run(&options, &Places::default(), kernel, &mut out)?;
+        run(&options, &SystemEnv::default(), kernel, &mut out)?;
         Ok(String::from_utf8(out).unwrap())
     }
 
-    fn kernel(notices: Vec<Notice>, logs: Vec<Result<Option<Log>, Error>>) -> Script {
-        Script {
-            notices: notices.into(),
+    fn kernel(
+        wait_results: Vec<WaitResult>,
+        logs: Vec<Result<Option<DiscoveryLog>, Error>>,
+    ) -> MockKernel {
+        MockKernel {
+            wait_results: wait_results.into(),
             logs: logs.into(),
-            ..Script::default()
+            ..MockKernel::default()
         }
     }
 
-    fn found() -> Result<Option<Log>, Error> {
+    fn found() -> Result<Option<DiscoveryLog>, Error> {
         Ok(Some(log(vec![subsystem("nqn.x", "10.0.0.9")])))
     }
 
     #[test]
     fn the_log_is_printed_when_it_is_there() {
-        let notices = vec![
-            Notice::Discovered(7, None),
-            Notice::Lost,
-            Notice::Discovered(0, None),
+        let wait_results = vec![
+            WaitResult::Discovery(7, None),
+            WaitResult::Lost,
+            WaitResult::Discovery(0, None),
         ];
-        let mut kernel = kernel(notices, vec![Ok(None), found()]);
+        let mut kernel = kernel(wait_results, vec![Ok(None), found()]);
         let text = play(&mut kernel, &[]).unwrap();
         assert!(
             text.starts_with("1 record, generation 5\n\nrecord 0\n"),
@@ -119,7 +122,7 @@ mod tests {
 
     #[test]
     fn options_reach_the_kernel() {
-        let mut kernel = kernel(vec![Notice::Discovered(0, None)], vec![found()]);
+        let mut kernel = kernel(vec![WaitResult::Discovery(0, None)], vec![found()]);
         let more = [
             "-s",
             "8009",
@@ -141,18 +144,18 @@ mod tests {
     fn what_goes_wrong_is_told_with_the_place() {
         let refused = Err(Error::failed("rejected"));
         // After it the kernel may not be there any more to be asked.
-        let failed = Notice::Discovered(0, Some(Error::failed("cancelled").into()));
-        for (notice, log, message) in [
+        let failed = WaitResult::Discovery(0, Some(Error::failed("cancelled").into()));
+        for (result, log, message) in [
             (failed, found(), "cancelled"),
-            (Notice::Discovered(0, None), refused, "rejected"),
-            (Notice::Interrupted, found(), "interrupted"),
+            (WaitResult::Discovery(0, None), refused, "rejected"),
+            (WaitResult::Interrupted, found(), "interrupted"),
             (
-                Notice::Deadline,
+                WaitResult::Deadline,
                 found(),
                 "the kernel did not finish in time",
             ),
         ] {
-            let mut kernel = kernel(vec![notice], vec![log]);
+            let mut kernel = kernel(vec![result], vec![log]);
             let error = play(&mut kernel, &[]).unwrap_err();
             assert_eq!(
                 error.message,

@@ -5,8 +5,8 @@
 use super::print;
 use crate::address::resolve;
 use crate::cli::{Doctor, Format};
-use crate::doctor::judge::judge;
-use crate::doctor::look::look;
+use crate::doctor::diagnose::diagnose;
+use crate::doctor::probe::look;
 use crate::doctor::{Finding, Level};
 use crate::error::{Error, Status};
 use crate::render::doctor;
@@ -19,10 +19,10 @@ pub(super) fn run(options: &Doctor, out: &mut impl Write) -> Result<(), Error> {
     let found = options.traddr.as_deref();
     let found = found.map(|name| resolve(name, from, CONNECT_TIMEOUT_DEFAULT / 1000));
     let address = match found {
-        Some(Err(error)) if error.status == Status::Usage => return Err(error.during("doctor")),
+        Some(Err(error)) if error.status == Status::Usage => return Err(error.context("doctor")),
         address => address.map(|address| address.map_err(|error| error.message)),
     };
-    let findings = judge(&look(options, address));
+    let findings = diagnose(&look(options, address));
     report(&findings, options.output.format, out)
 }
 

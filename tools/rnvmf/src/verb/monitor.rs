@@ -5,9 +5,9 @@
 use super::print;
 use crate::cli::Monitor;
 use crate::error::Error;
-use crate::event::Notice;
+use crate::event::WaitResult;
 use crate::kernel::Kernel;
-use crate::render::event::Line;
+use crate::render::event::MonitorLine;
 use std::io::Write;
 
 /// Print events until the user stops it.
@@ -18,22 +18,22 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let format = options.output.format;
     kernel.subscribe()?;
-    print(out, &Line::Ready.render(format))?;
+    print(out, &MonitorLine::Ready.render(format))?;
     loop {
         match kernel.next(None)? {
-            Notice::Event(event) => print(out, &Line::Event(&event).render(format))?,
-            Notice::Lost => {
-                print(out, &Line::Lost.render(format))?;
+            WaitResult::Event(event) => print(out, &MonitorLine::Event(&event).render(format))?,
+            WaitResult::Lost => {
+                print(out, &MonitorLine::Lost.render(format))?;
                 for controller in &kernel.controllers()? {
-                    print(out, &Line::Controller(controller).render(format))?;
+                    print(out, &MonitorLine::Controller(controller).render(format))?;
                 }
                 for namespace in &kernel.namespaces()? {
-                    print(out, &Line::Namespace(namespace).render(format))?;
+                    print(out, &MonitorLine::Namespace(namespace).render(format))?;
                 }
             }
-            Notice::Interrupted => return Ok(()),
+            WaitResult::Interrupted => return Ok(()),
             // Without a deadline there is none to pass.
-            Notice::Discovered(..) | Notice::Deadline => (),
+            WaitResult::Discovery(..) | WaitResult::Deadline => (),
         }
     }
 }
@@ -44,19 +44,19 @@ mod tests {
     use crate::cli::{Format, Output};
     use crate::controller::tests::{connecting, live};
     use crate::event::Change;
-    use crate::kernel::tests::Script;
+    use crate::kernel::tests::MockKernel;
     use crate::namespace::tests::disk;
 
     #[test]
     fn tells_what_happens_and_makes_up_for_what_is_lost() {
-        let mut kernel = Script {
+        let mut kernel = MockKernel {
             controllers: vec![live()],
             namespaces: vec![disk()],
-            ..Script::default()
+            ..MockKernel::default()
         };
         kernel.tell(Change::Added, connecting());
-        kernel.notices.push_back(Notice::Lost);
-        kernel.notices.push_back(Notice::Interrupted);
+        kernel.wait_results.push_back(WaitResult::Lost);
+        kernel.wait_results.push_back(WaitResult::Interrupted);
         let options = Monitor {
             output: Output {
                 format: Format::Normal,

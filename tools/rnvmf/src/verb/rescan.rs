@@ -3,8 +3,8 @@
 //! `rnvmf rescan`: the kernel numbers what it is asked for, and tells when that is over.
 
 use super::disconnect::{by_name, not_found};
-use super::errand::{failure, finish, gone};
 use super::print;
+use super::wait_op::{ctrl_error, finish, gone};
 use crate::cli::{Format, Rescan};
 use crate::controller::Controller;
 use crate::error::Error;
@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::io::Write;
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct Document<'a> {
     device: &'a str,
     nr_namespaces: u32,
 }
@@ -28,12 +28,13 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let name = &options.device;
     let controllers = kernel.controllers()?;
-    let controller = by_name(name, &controllers).ok_or_else(|| not_found(name).during("rescan"))?;
+    let controller =
+        by_name(name, &controllers).ok_or_else(|| not_found(name).context("rescan"))?;
     let device = controller.device.as_str();
     let now = rescan(controller.id, kernel)
-        .map_err(|error| error.during(format_args!("rescan {device}")))?;
+        .map_err(|error| error.context(format_args!("rescan {device}")))?;
     let nr_namespaces = now.nr_namespaces.unwrap_or(0);
-    let report = Report {
+    let report = Document {
         device,
         nr_namespaces,
     };
@@ -57,9 +58,9 @@ fn rescan(id: u32, kernel: &mut impl Kernel) -> Result<Controller, Error> {
 fn is_over(controller: &Controller, number: u32) -> Result<bool, Error> {
     match controller.state.known() {
         Some(CtrlState::Deleting) => return Err(gone()),
-        Some(CtrlState::Dead) => return Err(failure(controller, "")),
+        Some(CtrlState::Dead) => return Err(ctrl_error(controller, "")),
         Some(CtrlState::Connecting | CtrlState::Resetting) if controller.error.is_some() => {
-            return Err(failure(
+            return Err(ctrl_error(
                 controller,
                 "; the kernel looks when it has connected again",
             ))
@@ -68,7 +69,7 @@ fn is_over(controller: &Controller, number: u32) -> Result<bool, Error> {
     }
     match controller.scan {
         Some(done) if done >= number => match controller.error {
-            Some(_) => Err(failure(controller, "")),
+            Some(_) => Err(ctrl_error(controller, "")),
             None => Ok(true),
         },
         _ => Ok(false),
@@ -81,12 +82,12 @@ mod tests {
     use crate::cli::Output;
     use crate::controller::tests::{live, recovering};
     use crate::controller::State;
+    use crate::ctrl_error::tests::rejected;
     use crate::error::Status;
-    use crate::event::{Change, Notice};
-    use crate::failure::tests::rejected;
-    use crate::kernel::tests::Script;
+    use crate::event::{Change, WaitResult};
+    use crate::kernel::tests::MockKernel;
 
-    fn play(format: Format, kernel: &mut Script) -> Result<String, Error> {
+    fn play(format: Format, kernel: &mut MockKernel) -> Result<String, Error> {
         let options = Rescan {
             device: "rnvmf0".into(),
             output: Output { format },
@@ -97,11 +98,11 @@ mod tests {
     }
 
     /// One of which three looks are over, and the fourth is asked for.
-    fn kernel() -> Script {
-        Script {
+    fn kernel() -> MockKernel {
+        MockKernel {
             controllers: vec![live()],
             rescans: [Ok(4)].into(),
-            ..Script::default()
+            ..MockKernel::default()
         }
     }
 
@@ -123,12 +124,12 @@ mod tests {
             play(Format::Normal, &mut kernel).unwrap(),
             "rnvmf0: 2 disks\n"
         );
-        assert!(kernel.notices.is_empty());
+        assert!(kernel.wait_results.is_empty());
     }
 
     #[test]
     fn lost_events_are_made_up_for() {
-        let mut kernel = Script {
+        let mut kernel = MockKernel {
             controllers: vec![Controller {
                 nr_namespaces: Some(1),
                 ..looked(5)
@@ -173,7 +174,7 @@ mod tests {
 
     #[test]
     fn an_unknown_one_is_not_found() {
-        let mut kernel = Script::default();
+        let mut kernel = MockKernel::default();
         let error = play(Format::Normal, &mut kernel).unwrap_err();
         assert_eq!(error.status, Status::NotFound);
     }
@@ -181,7 +182,7 @@ mod tests {
     #[test]
     fn it_can_be_left_alone() {
         let mut kernel = kernel();
-        kernel.notices.push_back(Notice::Interrupted);
+        kernel.wait_results.push_back(WaitResult::Interrupted);
         let error = play(Format::Normal, &mut kernel).unwrap_err();
         assert!(error.message.contains("goes on"), "{}", error.message);
     }

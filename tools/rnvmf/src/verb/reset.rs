@@ -3,8 +3,8 @@
 //! `rnvmf reset`: the kernel only starts it; its state and its events tell how it went.
 
 use super::disconnect::{by_name, not_found};
-use super::errand::{failure, finish, gone};
 use super::print;
+use super::wait_op::{ctrl_error, finish, gone};
 use crate::cli::{Format, Reset};
 use crate::controller::Controller;
 use crate::error::Error;
@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::io::Write;
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct Document<'a> {
     device: &'a str,
 }
 
@@ -27,11 +27,11 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let name = &options.device;
     let controllers = kernel.controllers()?;
-    let controller = by_name(name, &controllers).ok_or_else(|| not_found(name).during("reset"))?;
+    let controller = by_name(name, &controllers).ok_or_else(|| not_found(name).context("reset"))?;
     let device = controller.device.as_str();
-    reset(controller.id, kernel).map_err(|error| error.during(format_args!("reset {device}")))?;
+    reset(controller.id, kernel).map_err(|error| error.context(format_args!("reset {device}")))?;
     let text = match options.output.format {
-        Format::Json => json::line(&Report { device }) + "\n",
+        Format::Json => json::line(&Document { device }) + "\n",
         Format::Normal => format!("{device}: reset\n"),
     };
     print(out, &text)
@@ -50,11 +50,11 @@ fn is_over(controller: &Controller) -> Result<bool, Error> {
     match controller.state.known() {
         Some(CtrlState::Live) => Ok(true),
         Some(CtrlState::Deleting) => Err(gone()),
-        Some(CtrlState::Dead) => Err(failure(controller, "")),
+        Some(CtrlState::Dead) => Err(ctrl_error(controller, "")),
         // A state that is not known here is on the way to one that is.
         Some(CtrlState::New | CtrlState::Connecting | CtrlState::Resetting) | None => {
             match controller.error {
-                Some(_) => Err(failure(controller, "; the kernel goes on to connect")),
+                Some(_) => Err(ctrl_error(controller, "; the kernel goes on to connect")),
                 None => Ok(false),
             }
         }
@@ -68,8 +68,8 @@ mod tests {
     use crate::controller::tests::{connecting, live, recovering};
     use crate::controller::State;
     use crate::error::Status;
-    use crate::event::{Change, Notice};
-    use crate::kernel::tests::Script;
+    use crate::event::{Change, WaitResult};
+    use crate::kernel::tests::MockKernel;
 
     fn in_state(state: CtrlState, controller: Controller) -> Controller {
         Controller {
@@ -78,7 +78,7 @@ mod tests {
         }
     }
 
-    fn play(format: Format, kernel: &mut Script) -> Result<String, Error> {
+    fn play(format: Format, kernel: &mut MockKernel) -> Result<String, Error> {
         let options = Reset {
             device: "rnvmf0".into(),
             output: Output { format },
@@ -88,10 +88,10 @@ mod tests {
         Ok(String::from_utf8(out).unwrap())
     }
 
-    fn kernel() -> Script {
-        Script {
+    fn kernel() -> MockKernel {
+        MockKernel {
             controllers: vec![in_state(CtrlState::Resetting, live())],
-            ..Script::default()
+            ..MockKernel::default()
         }
     }
 
@@ -105,16 +105,16 @@ mod tests {
         let text = play(Format::Normal, &mut kernel).unwrap();
         assert_eq!(text, "rnvmf0: reset\n");
         assert_eq!(kernel.reset, [0]);
-        assert!(kernel.notices.is_empty());
+        assert!(kernel.wait_results.is_empty());
     }
 
     #[test]
     fn lost_events_are_made_up_for() {
-        let mut kernel = Script {
+        let mut kernel = MockKernel {
             controllers: vec![in_state(CtrlState::Resetting, live())],
-            ..Script::default()
+            ..MockKernel::default()
         };
-        kernel.notices.push_back(Notice::Lost);
+        kernel.wait_results.push_back(WaitResult::Lost);
         kernel.tell(Change::Changed, live());
         assert_eq!(
             play(Format::Json, &mut kernel).unwrap(),
@@ -133,7 +133,7 @@ mod tests {
             "reset rnvmf0: rejected by target: no such subsystem nqn.x; \
              the kernel goes on to connect"
         );
-        assert!(error.failure.is_some());
+        assert!(error.ctrl_error.is_some());
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn an_unknown_one_is_not_found() {
-        let mut kernel = Script::default();
+        let mut kernel = MockKernel::default();
         let error = play(Format::Normal, &mut kernel).unwrap_err();
         assert_eq!(error.status, Status::NotFound);
         assert!(kernel.reset.is_empty());
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn it_can_be_left_alone() {
         let mut kernel = kernel();
-        kernel.notices.push_back(Notice::Interrupted);
+        kernel.wait_results.push_back(WaitResult::Interrupted);
         let error = play(Format::Normal, &mut kernel).unwrap_err();
         assert!(error.message.contains("goes on"), "{}", error.message);
     }

@@ -2,18 +2,18 @@
 
 //! `rnvmf set`.
 
-use super::connect::loss;
+use super::connect::reconnect;
 use super::disconnect::{by_name, not_found};
 use super::print;
 use crate::cli::{Format, Set};
 use crate::error::{warn, Error};
-use crate::kernel::{Kernel, Loss, Settings};
+use crate::kernel::{Kernel, ReconnectOptions, Settings};
 use crate::render::json;
 use serde::Serialize;
 use std::io::Write;
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct Document<'a> {
     device: &'a str,
 }
 
@@ -26,26 +26,26 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let name = &options.device;
     let controllers = kernel.controllers()?;
-    let controller = by_name(name, &controllers).ok_or_else(|| not_found(name).during("set"))?;
+    let controller = by_name(name, &controllers).ok_or_else(|| not_found(name).context("set"))?;
     let device = controller.device.as_str();
-    let (loss, format) = (loss(&options.loss), options.output.format);
+    let (reconnect, format) = (reconnect(&options.reconnect), options.output.format);
     let settings = Settings {
-        loss,
+        reconnect,
         connect_timeout: options.timeout.map(|seconds| seconds * 1000),
     };
     kernel
         .set(controller.id, &settings)
-        .map_err(|error| error.during(format_args!("set {device}")))?;
-    let now = Loss {
+        .map_err(|error| error.context(format_args!("set {device}")))?;
+    let now = ReconnectOptions {
         reconnect_delay: controller.reconnect_delay,
         ctrl_loss_tmo: controller.ctrl_loss_tmo.map(|limit| limit.0),
         fast_io_fail_tmo: controller.fast_io_fail_tmo.map(|limit| limit.0),
     };
-    if let Some(vain) = loss.vain(&now) {
-        warn(&vain, format, err);
+    if let Some(ineffective) = reconnect.ineffective(&now) {
+        warn(&ineffective, format, err);
     }
     let text = match format {
-        Format::Json => json::line(&Report { device }) + "\n",
+        Format::Json => json::line(&Document { device }) + "\n",
         Format::Normal => format!("{device}: set\n"),
     };
     print(out, &text)
@@ -56,12 +56,12 @@ mod tests {
     use super::*;
     use crate::cli::{self, Output};
     use crate::controller::tests::live;
-    use crate::controller::{Controller, Limit};
+    use crate::controller::{Controller, LossTmo};
     use crate::error::Status;
-    use crate::kernel::tests::Script;
+    use crate::kernel::tests::MockKernel;
     use crate::uapi::LOSS_TMO_NEVER;
 
-    fn play(device: &str, kernel: &mut Script) -> Result<String, Error> {
+    fn play(device: &str, kernel: &mut MockKernel) -> Result<String, Error> {
         let (out, err) = play_with(device, Some(-1), Format::Json, kernel)?;
         assert_eq!(err, "");
         Ok(out)
@@ -72,11 +72,11 @@ mod tests {
         device: &str,
         ctrl_loss_tmo: Option<i64>,
         format: Format,
-        kernel: &mut Script,
+        kernel: &mut MockKernel,
     ) -> Result<(String, String), Error> {
         let options = Set {
             device: device.into(),
-            loss: cli::Loss {
+            reconnect: cli::ReconnectArgs {
                 reconnect_delay: None,
                 ctrl_loss_tmo,
                 fast_io_fail_tmo: Some(5),
@@ -93,12 +93,12 @@ mod tests {
     #[test]
     fn what_has_no_effect_is_told() {
         let now = Controller {
-            ctrl_loss_tmo: Some(Limit(4)),
+            ctrl_loss_tmo: Some(LossTmo(4)),
             ..live()
         };
-        let mut kernel = Script {
+        let mut kernel = MockKernel {
             controllers: vec![now],
-            ..Script::default()
+            ..MockKernel::default()
         };
         let told = play_with("rnvmf0", None, Format::Normal, &mut kernel).unwrap();
         let warning = "rnvmf: warning: a --fast_io_fail_tmo of 5 s has no effect, \
@@ -108,21 +108,21 @@ mod tests {
 
     #[test]
     fn what_is_not_named_stays() {
-        let mut kernel = Script {
+        let mut kernel = MockKernel {
             controllers: vec![live()],
-            ..Script::default()
+            ..MockKernel::default()
         };
         assert_eq!(
             play("/dev/rnvmf0", &mut kernel).unwrap(),
             "{\"schema\":1,\"device\":\"rnvmf0\"}\n"
         );
-        let loss = Loss {
+        let reconnect = ReconnectOptions {
             reconnect_delay: None,
             ctrl_loss_tmo: Some(LOSS_TMO_NEVER),
             fast_io_fail_tmo: Some(5),
         };
         let settings = Settings {
-            loss,
+            reconnect,
             connect_timeout: Some(2000),
         };
         assert_eq!(kernel.settings, [(0, settings)]);
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn an_unknown_one_is_not_found() {
-        let mut kernel = Script::default();
+        let mut kernel = MockKernel::default();
         let error = play("rnvmf9", &mut kernel).unwrap_err();
         assert_eq!(error.status, Status::NotFound);
         assert!(kernel.settings.is_empty());

@@ -38,7 +38,7 @@ mod tests {
     use crate::cli::Output;
     use crate::controller::tests::live;
     use crate::error::Status;
-    use crate::kernel::tests::Script;
+    use crate::kernel::tests::MockKernel;
     use crate::namespace::tests::disk;
 
     fn play(device: Option<&str>, format: Format) -> Result<String, Error> {
@@ -47,10 +47,10 @@ mod tests {
             device: "rnvmf1".into(),
             ..live()
         };
-        let mut kernel = Script {
+        let mut kernel = MockKernel {
             controllers: vec![live(), other],
             namespaces: vec![disk()],
-            ..Script::default()
+            ..MockKernel::default()
         };
         let options = Show {
             device: device.map(str::to_owned),

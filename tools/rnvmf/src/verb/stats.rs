@@ -6,10 +6,10 @@ use super::disconnect::{by_name, not_found};
 use super::print;
 use crate::cli::{Format, Stats as Options, Switch};
 use crate::error::{Error, Status};
-use crate::event::Notice;
+use crate::event::WaitResult;
 use crate::kernel::Kernel;
-use crate::render::stats::{self, Span};
-use crate::stats::Stats;
+use crate::render::stats::{self, Period};
+use crate::stats::CtrlStats;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,10 @@ pub(super) fn run(
         return set(options, device, switch, kernel, out);
     }
     let Some(seconds) = options.watch else {
-        return print(out, &render(options, &read(options, kernel)?, Span::Always));
+        return print(
+            out,
+            &render(options, &read(options, kernel)?, Period::Always),
+        );
     };
     kernel.subscribe()?;
     let (mut before, mut began) = (read(options, kernel)?, Instant::now());
@@ -35,8 +38,8 @@ pub(super) fn run(
         let text = match options.output.format {
             Format::Json => stats::json(&now),
             Format::Normal => {
-                let came: Vec<Stats> = now.iter().map(|each| each.since(&before)).collect();
-                render(options, &came, Span::For(ended - began))
+                let came: Vec<CtrlStats> = now.iter().map(|each| each.since(&before)).collect();
+                render(options, &came, Period::For(ended - began))
             }
         };
         print(out, &text)?;
@@ -57,19 +60,19 @@ fn set(
     let name = &controller.device;
     kernel
         .measure(controller.id, switch == Switch::On)
-        .map_err(|error| error.during(format_args!("stats {name}")))?;
+        .map_err(|error| error.context(format_args!("stats {name}")))?;
     print(out, &stats::set(name, switch, options.output.format))
 }
 
-fn render(options: &Options, all: &[Stats], span: Span) -> String {
+fn render(options: &Options, all: &[CtrlStats], period: Period) -> String {
     match options.output.format {
         Format::Json => stats::json(all),
         Format::Normal if options.histogram => stats::histograms(all),
-        Format::Normal => stats::normal(all, options.queues, span),
+        Format::Normal => stats::normal(all, options.queues, period),
     }
 }
 
-fn read(options: &Options, kernel: &mut impl Kernel) -> Result<Vec<Stats>, Error> {
+fn read(options: &Options, kernel: &mut impl Kernel) -> Result<Vec<CtrlStats>, Error> {
     let mut controllers = kernel.controllers()?;
     let mut only = None;
     if let Some(device) = &options.device {
@@ -84,7 +87,7 @@ fn read(options: &Options, kernel: &mut impl Kernel) -> Result<Vec<Stats>, Error
         }
         (queues, _) => queues?,
     };
-    let all = controllers.iter().map(|each| Stats::of(each, &queues));
+    let all = controllers.iter().map(|each| CtrlStats::of(each, &queues));
     Ok(all.collect())
 }
 
@@ -92,9 +95,9 @@ fn read(options: &Options, kernel: &mut impl Kernel) -> Result<Vec<Stats>, Error
 fn sleep_until(kernel: &mut impl Kernel, moment: Instant) -> Result<bool, Error> {
     loop {
         match kernel.next(Some(moment))? {
-            Notice::Deadline => return Ok(true),
-            Notice::Interrupted => return Ok(false),
-            Notice::Event(_) | Notice::Discovered(..) | Notice::Lost => (),
+            WaitResult::Deadline => return Ok(true),
+            WaitResult::Interrupted => return Ok(false),
+            WaitResult::Event(_) | WaitResult::Discovery(..) | WaitResult::Lost => (),
         }
     }
 }
@@ -105,7 +108,7 @@ mod tests {
     use crate::cli::Output;
     use crate::controller::tests::live;
     use crate::controller::Controller;
-    use crate::kernel::tests::Script;
+    use crate::kernel::tests::MockKernel;
     use crate::stats::tests::queue;
 
     fn options(device: Option<&str>, watch: Option<u32>, format: Format) -> Options {
@@ -119,17 +122,17 @@ mod tests {
         }
     }
 
-    fn play(options: &Options, notices: Vec<Notice>) -> Result<String, Error> {
+    fn play(options: &Options, wait_results: Vec<WaitResult>) -> Result<String, Error> {
         let other = Controller {
             id: 1,
             device: "rnvmf1".into(),
             ..live()
         };
-        let mut kernel = Script {
+        let mut kernel = MockKernel {
             controllers: vec![live(), other],
             queues: vec![queue(0), queue(1)],
-            notices: notices.into(),
-            ..Script::default()
+            wait_results: wait_results.into(),
+            ..MockKernel::default()
         };
         let mut out = Vec::new();
         run(options, &mut kernel, &mut out)?;
@@ -151,9 +154,9 @@ mod tests {
 
     #[test]
     fn measures_if_asked_to() {
-        let mut kernel = Script {
+        let mut kernel = MockKernel {
             controllers: vec![live()],
-            ..Script::default()
+            ..MockKernel::default()
         };
         let mut out = Vec::new();
         for (switch, format) in [(Switch::On, Format::Normal), (Switch::Off, Format::Json)] {
@@ -172,17 +175,17 @@ mod tests {
 
     #[test]
     fn watches_until_interrupted() {
-        let notices = || {
+        let wait_results = || {
             vec![
-                Notice::Deadline,
-                Notice::Lost,
-                Notice::Deadline,
-                Notice::Interrupted,
+                WaitResult::Deadline,
+                WaitResult::Lost,
+                WaitResult::Deadline,
+                WaitResult::Interrupted,
             ]
         };
-        let text = play(&options(None, Some(1), Format::Normal), notices()).unwrap();
+        let text = play(&options(None, Some(1), Format::Normal), wait_results()).unwrap();
         assert_eq!(text.matches("READS/S").count(), 2, "{text}");
-        let text = play(&options(None, Some(1), Format::Json), notices()).unwrap();
+        let text = play(&options(None, Some(1), Format::Json), wait_results()).unwrap();
         assert_eq!(text.lines().count(), 2, "{text}");
     }
 }

@@ -3,10 +3,10 @@
 
 use super::*;
 use crate::cli::{Arguments, Verb};
-use crate::controller::tests::{connecting, live, refusing};
+use crate::controller::tests::{connecting, live, rejecting};
 use crate::controller::State;
-use crate::failure::tests::rejected;
-use crate::kernel::tests::Script;
+use crate::ctrl_error::tests::rejected;
+use crate::kernel::tests::MockKernel;
 use clap::Parser;
 
 fn options(more: &[&str]) -> Connect {
@@ -27,28 +27,28 @@ fn options(more: &[&str]) -> Connect {
 }
 
 /// A kernel that makes rnvmf0, where the given controllers exist.
-fn kernel(controllers: Vec<Controller>) -> Script {
-    Script {
-        connects: [Ok(Made {
+fn kernel(controllers: Vec<Controller>) -> MockKernel {
+    MockKernel {
+        connects: [Ok(NewController {
             id: 0,
             name: "rnvmf0".into(),
         })]
         .into(),
         controllers,
-        ..Script::default()
+        ..MockKernel::default()
     }
 }
 
-fn play(more: &[&str], kernel: &mut Script) -> Result<String, Error> {
+fn play(more: &[&str], kernel: &mut MockKernel) -> Result<String, Error> {
     play_both(more, kernel).map(|(out, _)| out)
 }
 
 /// What is printed to either output.
-fn play_both(more: &[&str], kernel: &mut Script) -> Result<(String, String), Error> {
+fn play_both(more: &[&str], kernel: &mut MockKernel) -> Result<(String, String), Error> {
     let options = options(more);
-    let wish = wish(&options, &Places::default()).unwrap();
+    let connect_args = connect_args(&options, &SystemEnv::default()).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    run(&options, &wish, kernel, &mut out, &mut err)?;
+    run(&options, &connect_args, kernel, &mut out, &mut err)?;
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Ok((text(out), text(err)))
 }
@@ -117,7 +117,7 @@ fn namespaces_without_a_disk_are_told() {
                   rnvmf: rnvmf0: no disk: namespace 7: not attached to the controller\n\
                   rnvmf: rnvmf0: no disk: 1 more namespace\n";
     let mut kernel = kernel(vec![]);
-    kernel.tell(Change::Changed, refusing());
+    kernel.tell(Change::Changed, rejecting());
     let (out, err) = play_both(&[], &mut kernel).unwrap();
     assert_eq!((out.as_str(), err.as_str()), (told, warned));
 }
@@ -125,7 +125,7 @@ fn namespaces_without_a_disk_are_told() {
 #[test]
 fn json_has_namespaces_without_a_disk() {
     let mut kernel = kernel(vec![]);
-    kernel.tell(Change::Changed, refusing());
+    kernel.tell(Change::Changed, rejecting());
     let (out, err) = play_both(&["-o", "json"], &mut kernel).unwrap();
     assert_eq!(
         out,
@@ -170,7 +170,7 @@ fn options_reach_the_kernel() {
         "7",
     ];
     play(&more, &mut kernel).unwrap();
-    let expected = Wish {
+    let expected = ConnectArgs {
         target: Target {
             traddr: "10.0.0.9".into(),
             trsvcid: 4421,
@@ -187,14 +187,14 @@ fn options_reach_the_kernel() {
         queue_size: Some(64),
         keep_alive_tmo: Some(0),
         disable_sqflow: true,
-        loss: Loss {
+        reconnect: ReconnectOptions {
             reconnect_delay: Some(2),
             ctrl_loss_tmo: Some(LOSS_TMO_NEVER),
             fast_io_fail_tmo: Some(5),
         },
         duplicate_connect: true,
     };
-    assert_eq!(kernel.wishes, [expected]);
+    assert_eq!(kernel.connect_requests, [expected]);
 }
 
 #[test]
@@ -209,10 +209,10 @@ fn dead_is_failure_and_leaves_nothing() {
         "connect to 10.0.0.9:4420: rejected by target: no such subsystem nqn.x"
     );
     assert_eq!(error.status, Status::Failed);
-    assert_eq!(error.failure.as_deref(), Some(&rejected()));
+    assert_eq!(error.ctrl_error.as_deref(), Some(&rejected()));
     assert_eq!(kernel.disconnected, [0]);
     assert!(
-        kernel.notices.is_empty(),
+        kernel.wait_results.is_empty(),
         "it did not wait until it was gone"
     );
 }
@@ -231,7 +231,7 @@ fn gone_is_failure_even_without_a_reason() {
 fn lost_events_are_made_up_for() {
     for (now, live) in [(vec![live()], true), (vec![dead()], false), (vec![], false)] {
         let mut kernel = kernel(now);
-        kernel.notices.push_back(Notice::Lost);
+        kernel.wait_results.push_back(WaitResult::Lost);
         kernel.tell(Change::Removed, dead());
         assert_eq!(play(&[], &mut kernel).is_ok(), live);
     }
@@ -240,7 +240,7 @@ fn lost_events_are_made_up_for() {
 #[test]
 fn lost_events_may_leave_it_pending() {
     let mut kernel = kernel(vec![connecting()]);
-    kernel.notices.push_back(Notice::Lost);
+    kernel.wait_results.push_back(WaitResult::Lost);
     kernel.tell(Change::Changed, live());
     assert!(play(&[], &mut kernel).is_ok());
 }
@@ -248,7 +248,7 @@ fn lost_events_may_leave_it_pending() {
 #[test]
 fn an_interrupt_undoes() {
     let mut kernel = kernel(vec![connecting()]);
-    kernel.notices.push_back(Notice::Interrupted);
+    kernel.wait_results.push_back(WaitResult::Interrupted);
     kernel.tell(Change::Removed, in_state(CtrlState::Deleting));
     let error = play(&[], &mut kernel).unwrap_err();
     assert_eq!(error.message, "connect to 10.0.0.9:4420: interrupted");
@@ -259,7 +259,7 @@ fn an_interrupt_undoes() {
 #[test]
 fn the_deadline_undoes() {
     let mut kernel = kernel(vec![connecting()]);
-    kernel.notices.push_back(Notice::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.tell(Change::Removed, in_state(CtrlState::Deleting));
     let error = play(&[], &mut kernel).unwrap_err();
     assert_eq!(error.status, Status::Timeout);
@@ -273,7 +273,7 @@ fn the_deadline_undoes() {
 #[test]
 fn at_the_deadline_it_may_be_live_after_all() {
     let mut kernel = kernel(vec![live()]);
-    kernel.notices.push_back(Notice::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
     assert!(play(&[], &mut kernel).is_ok());
     assert!(kernel.disconnected.is_empty());
 }
@@ -281,8 +281,8 @@ fn at_the_deadline_it_may_be_live_after_all() {
 #[test]
 fn what_cannot_be_undone_is_named() {
     let mut kernel = kernel(vec![connecting()]);
-    kernel.notices.push_back(Notice::Deadline);
-    kernel.notices.push_back(Notice::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
     assert_eq!(
         play(&[], &mut kernel).unwrap_err().message,
         "connect to 10.0.0.9:4420: the kernel did not finish in time; \
@@ -290,8 +290,8 @@ fn what_cannot_be_undone_is_named() {
     );
 }
 
-fn taken(controllers: Vec<Controller>) -> Script {
-    Script {
+fn taken(controllers: Vec<Controller>) -> MockKernel {
+    MockKernel {
         connects: [Err(Error::new(Status::Exists, "it exists"))].into(),
         ..kernel(controllers)
     }
@@ -342,7 +342,7 @@ fn one_that_has_gone_meanwhile_is_not_in_the_way() {
     kernel.connects.push_front(Err(exists));
     kernel.tell(Change::Changed, live());
     assert!(play(&[], &mut kernel).is_ok());
-    assert_eq!(kernel.wishes.len(), 2);
+    assert_eq!(kernel.connect_requests.len(), 2);
 }
 
 #[test]
@@ -378,7 +378,7 @@ fn which_may_have_to_be_waited_for() {
 fn and_may_not_come() {
     let late = |existing| {
         let mut kernel = taken(vec![existing]);
-        kernel.notices.push_back(Notice::Deadline);
+        kernel.wait_results.push_back(WaitResult::Deadline);
         let error = play(&["--idempotent"], &mut kernel).unwrap_err();
         assert!(kernel.disconnected.is_empty());
         error.message
@@ -434,14 +434,17 @@ fn a_scope_has_a_name_and_a_number() {
         ..there()
     };
     let found = |traddr: &str, controllers: &[&str]| {
-        let wish = wish(&options(&[]), &Places::default()).unwrap();
+        let connect_args = connect_args(&options(&[]), &SystemEnv::default()).unwrap();
         let target = Target {
             traddr: traddr.into(),
-            ..wish.target
+            ..connect_args.target
         };
-        let wish = Wish { target, ..wish };
+        let connect_args = ConnectArgs {
+            target,
+            ..connect_args
+        };
         let controllers = controllers.iter().map(|traddr| at(traddr)).collect();
-        find(&wish, controllers).map(|each| each.traddr)
+        find(&connect_args, controllers).map(|each| each.traddr)
     };
     let eth0 = Some("fe80::1%eth0".to_owned());
     assert_eq!(found("fe80::1%3", &["fe80::1%eth0"]), eth0);

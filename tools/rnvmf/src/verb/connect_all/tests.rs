@@ -5,16 +5,16 @@ mod persistent;
 
 use super::*;
 use crate::cli::{Arguments, Verb};
-use crate::controller::tests::{connecting, live, refusing};
+use crate::controller::tests::{connecting, live, rejecting};
 use crate::controller::{Controller, State};
+use crate::ctrl_error::tests::rejected;
+use crate::ctrl_error::{CtrlError, Stage};
 use crate::discovery::tests::{log, subsystem};
-use crate::discovery::{Flags, Kind, Transport};
+use crate::discovery::{EFlags, SubType, TrType};
 use crate::error::Status;
-use crate::event::{Change, Notice};
-use crate::failure::tests::rejected;
-use crate::failure::{Failure, Stage};
-use crate::kernel::tests::Script;
-use crate::kernel::Made;
+use crate::event::{Change, WaitResult};
+use crate::kernel::tests::MockKernel;
+use crate::kernel::NewController;
 use crate::uapi::CtrlState;
 use crate::verb::connect::target;
 use clap::Parser;
@@ -46,22 +46,22 @@ impl Drop for Config {
 }
 
 /// What is printed, to either output, and how it ends.
-fn play(config: &Config, kernel: &mut Script) -> (String, String, Result<(), Error>) {
+fn play(config: &Config, kernel: &mut MockKernel) -> (String, String, Result<(), Error>) {
     play_with(&["-f", config.0.to_str().unwrap()], kernel)
 }
 
-fn play_with(more: &[&str], kernel: &mut Script) -> (String, String, Result<(), Error>) {
-    play_at(&Places::default(), more, kernel)
+fn play_with(more: &[&str], kernel: &mut MockKernel) -> (String, String, Result<(), Error>) {
+    play_at(&SystemEnv::default(), more, kernel)
 }
 
 fn play_at(
-    places: &Places,
+    env: &SystemEnv,
     more: &[&str],
-    kernel: &mut Script,
+    kernel: &mut MockKernel,
 ) -> (String, String, Result<(), Error>) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let end =
-        orders(options(more)).and_then(|orders| run(&orders, places, kernel, &mut out, &mut err));
+        config(options(more)).and_then(|config| run(&config, env, kernel, &mut out, &mut err));
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (text(out), text(err), end)
 }
@@ -75,9 +75,9 @@ fn options(more: &[&str]) -> ConnectAll {
     }
 }
 
-fn made(id: u32) -> Result<Made, Error> {
+fn made(id: u32) -> Result<NewController, Error> {
     let name = format!("rnvmf{id}");
-    Ok(Made { id, name })
+    Ok(NewController { id, name })
 }
 
 /// One that is live, from any address.
@@ -108,9 +108,9 @@ fn who_may_do_nothing_is_told_so() {
         (denied(), Status::Permission),
         (Err(Error::new(Status::Timeout, "late")), Status::Failed),
     ] {
-        let mut kernel = Script {
+        let mut kernel = MockKernel {
             connects: [denied(), second].into(),
-            ..Script::default()
+            ..MockKernel::default()
         };
         let end = play(&config, &mut kernel).2.unwrap_err();
         assert_eq!(end.status, status);
@@ -121,9 +121,9 @@ fn who_may_do_nothing_is_told_so() {
 /// Nor does he wait for it.
 #[test]
 fn who_may_do_nothing_follows_nobody() {
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         refused: [Error::new(Status::Permission, "permission denied")].into(),
-        ..Script::default()
+        ..MockKernel::default()
     };
     let line = [&["-a", "10.0.0.9", "-p"], &IDENTITY[..]].concat();
     let (_, err, end) = play_with(&line, &mut kernel);
@@ -135,9 +135,9 @@ fn who_may_do_nothing_follows_nobody() {
 #[test]
 fn all_connect_at_once() {
     let config = Config::new("all", LINES);
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(0), made(1)].into(),
-        ..Script::default()
+        ..MockKernel::default()
     };
     kernel.tell(Change::Changed, numbered(1, live()));
     kernel.tell(Change::Changed, numbered(0, live()));
@@ -154,11 +154,11 @@ fn all_connect_at_once() {
 #[test]
 fn namespaces_without_a_disk_are_told() {
     let config = Config::new("refusing", LINES);
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(0), made(1)].into(),
-        ..Script::default()
+        ..MockKernel::default()
     };
-    kernel.tell(Change::Changed, numbered(1, refusing()));
+    kernel.tell(Change::Changed, numbered(1, rejecting()));
     kernel.tell(Change::Changed, numbered(0, live()));
     let (_, err, end) = play(&config, &mut kernel);
     assert_eq!(
@@ -174,10 +174,10 @@ fn namespaces_without_a_disk_are_told() {
 fn what_is_connected_stays_when_another_fails() {
     let config = Config::new("another", LINES);
     let exists = Err(Error::new(Status::Exists, "it exists"));
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [exists, made(1)].into(),
         controllers: vec![there()],
-        ..Script::default()
+        ..MockKernel::default()
     };
     kernel.tell(Change::Changed, numbered(1, dead()));
     kernel.tell(Change::Removed, numbered(1, dead()));
@@ -196,17 +196,17 @@ fn what_is_connected_stays_when_another_fails() {
 #[test]
 fn an_interrupt_undoes_what_is_pending_only() {
     let config = Config::new("interrupt", LINES);
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(0), made(1)].into(),
-        ..Script::default()
+        ..MockKernel::default()
     };
     kernel.tell(Change::Changed, numbered(0, live()));
     interrupted_before_the_second(&config, &mut kernel);
 }
 
 /// The first is live by the interrupt, and stays; the second is undone.
-fn interrupted_before_the_second(config: &Config, kernel: &mut Script) {
-    kernel.notices.push_back(Notice::Interrupted);
+fn interrupted_before_the_second(config: &Config, kernel: &mut MockKernel) {
+    kernel.wait_results.push_back(WaitResult::Interrupted);
     kernel.tell(Change::Removed, numbered(1, connecting()));
     let (out, err, end) = play(config, kernel);
     assert!(out.starts_with("rnvmf0: connected"), "{out}");
@@ -219,10 +219,10 @@ fn interrupted_before_the_second(config: &Config, kernel: &mut Script) {
 #[test]
 fn an_interrupt_undoes_nothing_that_is_live() {
     let config = Config::new("live", LINES);
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(0), made(1)].into(),
         controllers: vec![numbered(0, live()), numbered(1, connecting())],
-        ..Script::default()
+        ..MockKernel::default()
     };
     interrupted_before_the_second(&config, &mut kernel);
 }
@@ -230,18 +230,18 @@ fn an_interrupt_undoes_nothing_that_is_live() {
 #[test]
 fn nothing_is_tried_where_a_line_is_wrong() {
     let config = Config::new("wrong", &format!("{LINES}-a 10.0.0.9\n"));
-    let mut kernel = Script::default();
+    let mut kernel = MockKernel::default();
     let (_, _, end) = play(&config, &mut kernel);
     let error = end.unwrap_err();
     assert_eq!(error.status, Status::Usage);
     assert!(error.message.contains(".conf:3: the following required"));
-    assert!(kernel.wishes.is_empty());
+    assert!(kernel.connect_requests.is_empty());
 }
 
 #[test]
 fn nothing_to_connect_is_no_error() {
     let config = Config::new("nothing", "# none yet\n");
-    let (out, err, end) = play(&config, &mut Script::default());
+    let (out, err, end) = play(&config, &mut MockKernel::default());
     assert_eq!((out.as_str(), err.as_str(), end), ("", "", Ok(())));
 }
 
@@ -253,10 +253,12 @@ const IDENTITY: [&str; 4] = [
 ];
 
 /// Discover at 10.0.0.9, where the logs are these, one after the other.
-fn discover(logs: Vec<Vec<Entry>>, more: &[&str], kernel: &mut Script) -> [String; 3] {
+fn discover(logs: Vec<Vec<LogEntry>>, more: &[&str], kernel: &mut MockKernel) -> [String; 3] {
     for (id, entries) in (0..).zip(logs) {
         kernel.logs.push_back(Ok(Some(log(entries))));
-        kernel.notices.push_back(Notice::Discovered(id, None));
+        kernel
+            .wait_results
+            .push_back(WaitResult::Discovery(id, None));
     }
     let line = [&["-a", "10.0.0.9"], &IDENTITY[..], more].concat();
     let (out, err, end) = play_with(&line, kernel);
@@ -267,21 +269,21 @@ fn discover(logs: Vec<Vec<Entry>>, more: &[&str], kernel: &mut Script) -> [Strin
     ]
 }
 
-fn referral(traddr: &str) -> Entry {
-    Entry {
-        subtype: Kind::REFERRAL,
+fn referral(traddr: &str) -> LogEntry {
+    LogEntry {
+        subtype: SubType::REFERRAL,
         ..subsystem("nqn.2014-08.org.nvmexpress.discovery", traddr)
     }
 }
 
 #[test]
 fn what_a_log_has_is_connected_with_the_options_of_the_line() {
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(0), made(1)].into(),
-        ..Script::default()
+        ..MockKernel::default()
     };
-    let current = Entry {
-        subtype: Kind::CURRENT,
+    let current = LogEntry {
+        subtype: SubType::CURRENT,
         ..referral("10.0.0.9")
     };
     let entries = vec![
@@ -293,7 +295,9 @@ fn what_a_log_has_is_connected_with_the_options_of_the_line() {
     // Events come when they are asked for: the discovery is first.
     let more = ["-k", "7", "-l", "-1", "--timeout", "3"];
     kernel.logs.push_back(Ok(Some(log(entries))));
-    kernel.notices.push_back(Notice::Discovered(0, None));
+    kernel
+        .wait_results
+        .push_back(WaitResult::Discovery(0, None));
     kernel.tell(Change::Changed, numbered(1, live()));
     kernel.tell(Change::Changed, numbered(0, live()));
     let [out, err, end] = discover(vec![], &more, &mut kernel);
@@ -303,18 +307,18 @@ fn what_a_log_has_is_connected_with_the_options_of_the_line() {
          rnvmf1: connected to nqn.y at 10.0.1.9:4420\n"
     );
     assert_eq!((err.as_str(), end.as_str()), ("", ""));
-    for wish in &kernel.wishes {
-        assert_eq!(wish.keep_alive_tmo, Some(7));
-        assert_eq!(wish.target.connect_timeout, 3000);
-        assert_eq!(wish.target.hostnqn, "nqn.2014-08.org.example:host");
+    for connect_args in &kernel.connect_requests {
+        assert_eq!(connect_args.keep_alive_tmo, Some(7));
+        assert_eq!(connect_args.target.connect_timeout, 3000);
+        assert_eq!(connect_args.target.hostnqn, "nqn.2014-08.org.example:host");
     }
 }
 
 #[test]
 fn referrals_are_followed_once() {
-    let mut kernel = Script::default();
-    let same = Entry {
-        eflags: Flags(1),
+    let mut kernel = MockKernel::default();
+    let same = LogEntry {
+        eflags: EFlags(1),
         ..referral("10.0.0.7")
     };
     let first = vec![referral("10.0.0.8"), same];
@@ -327,8 +331,8 @@ fn referrals_are_followed_once() {
 
 #[test]
 fn referrals_end_somewhere() {
-    let mut kernel = Script::default();
-    let logs = (0..MOST_SEARCHES).map(|n| vec![referral(&format!("10.0.1.{n}"))]);
+    let mut kernel = MockKernel::default();
+    let logs = (0..MAX_DISCOVERIES).map(|n| vec![referral(&format!("10.0.1.{n}"))]);
     let [out, err, end] = discover(logs.collect(), &[], &mut kernel);
     assert_eq!(out, "");
     assert_eq!(
@@ -336,20 +340,20 @@ fn referrals_end_somewhere() {
         "rnvmf: discover at 10.0.1.31:4420: more than 32 discovery controllers\n"
     );
     assert_eq!(end, "connect-all: 1 of 33 connections failed");
-    assert_eq!(kernel.asked.len(), MOST_SEARCHES);
+    assert_eq!(kernel.asked.len(), MAX_DISCOVERIES);
 }
 
 #[test]
 fn what_cannot_be_connected_is_named() {
-    let tcp = Entry {
-        trtype: Transport(3),
+    let tcp = LogEntry {
+        trtype: TrType(3),
         ..subsystem("nqn.y", "10.0.0.8")
     };
-    let mut kernel = Script::default();
+    let mut kernel = MockKernel::default();
     let told = discover(vec![vec![tcp.clone()]], &[], &mut kernel);
     let line = "not connected: nqn.y at tcp 10.0.0.8:4420: rnvmf connects with RDMA only\n";
     assert_eq!(told, [line, "", ""]);
-    let mut kernel = Script::default();
+    let mut kernel = MockKernel::default();
     let [out, ..] = discover(vec![vec![tcp]], &["-o", "json"], &mut kernel);
     assert!(
         out.starts_with("{\"schema\":1,\"skipped\":{\"trtype\":\"tcp\""),
@@ -362,16 +366,16 @@ fn a_discovery_that_fails_stops_no_other() {
     let identity = IDENTITY.join(" ");
     let text = format!("discover -a 10.0.0.8 {identity}\ndiscover -a 10.0.0.9 {identity}\n");
     let config = Config::new("discover", &text);
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(0)].into(),
         logs: [
             Err(Error::failed("rejected")),
             Ok(Some(log(vec![subsystem("nqn.x", "10.0.0.9")]))),
         ]
         .into(),
-        ..Script::default()
+        ..MockKernel::default()
     };
-    kernel.notices.push_back(Notice::Lost);
+    kernel.wait_results.push_back(WaitResult::Lost);
     kernel.tell(Change::Changed, numbered(0, live()));
     let (out, err, end) = play(&config, &mut kernel);
     assert_eq!(out, "rnvmf0: connected to nqn.x at 10.0.0.9:4420\n");
@@ -382,8 +386,8 @@ fn a_discovery_that_fails_stops_no_other() {
 
 #[test]
 fn a_deadline_ends_discoveries() {
-    let mut kernel = Script::default();
-    kernel.notices.push_back(Notice::Deadline);
+    let mut kernel = MockKernel::default();
+    kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.logs.push_back(Ok(None));
     let [_, err, end] = discover(vec![], &[], &mut kernel);
     assert_eq!(
@@ -395,13 +399,15 @@ fn a_deadline_ends_discoveries() {
 
 #[test]
 fn what_was_not_read_is_a_failure() {
-    let mut kernel = Script::default();
-    let cut = Log {
+    let mut kernel = MockKernel::default();
+    let cut = DiscoveryLog {
         numrec: 2000,
         ..log(vec![])
     };
     kernel.logs.push_back(Ok(Some(cut)));
-    kernel.notices.push_back(Notice::Discovered(0, None));
+    kernel
+        .wait_results
+        .push_back(WaitResult::Discovery(0, None));
     let [_, err, _] = discover(vec![], &[], &mut kernel);
     assert_eq!(
         err,
@@ -411,15 +417,15 @@ fn what_was_not_read_is_a_failure() {
 #[test]
 fn programs_are_told_in_json() {
     let target = |options: &ConnectAll| {
-        let (access, nqn) = (&options.access, &options.nqn);
-        target("10.0.0.9", nqn, access, &Places::default()).unwrap()
+        let (fabrics, nqn) = (&options.fabrics, &options.nqn);
+        target("10.0.0.9", nqn, fabrics, &SystemEnv::default()).unwrap()
     };
     let line = [&["rnvmf", "connect-all", "-a", "10.0.0.9"], &IDENTITY[..]].concat();
     let target = match Arguments::try_parse_from(line).unwrap().verb {
         Verb::ConnectAll(options) => target(&options),
         other => panic!("{other:?}"),
     };
-    let read = News::Read {
+    let read = LogEvent::Read {
         target,
         genctr: 5,
         numrec: 2,
@@ -429,7 +435,7 @@ fn programs_are_told_in_json() {
         "{\"schema\":1,\"followed\":{\"traddr\":\"10.0.0.9\",\"trsvcid\":4420,\
          \"subsysnqn\":\"nqn.2014-08.org.nvmexpress.discovery\"},\"genctr\":5,\"numrec\":2}\n"
     );
-    let gone = News::Gone(subsystem("nqn.x", "10.0.0.9")).render(Format::Json);
+    let gone = LogEvent::Gone(subsystem("nqn.x", "10.0.0.9")).render(Format::Json);
     assert!(
         gone.starts_with("{\"schema\":1,\"gone\":{\"trtype\":\"rdma\""),
         "{gone}"

@@ -4,46 +4,47 @@
 use super::*;
 
 /// What is told when `rnvmf connect-all -a 10.0.0.9 --persistent` hears these, and is stopped.
-fn follow(kernel: &mut Script) -> (String, String) {
-    kernel.notices.push_back(Notice::Interrupted);
+fn follow(kernel: &mut MockKernel) -> (String, String) {
+    kernel.wait_results.push_back(WaitResult::Interrupted);
     let line = [&["-a", "10.0.0.9", "-p", "-k", "7"], &IDENTITY[..]].concat();
     let (out, err, end) = play_with(&line, kernel);
     assert_eq!(end, Ok(()));
     (out, err)
 }
 
-impl Script {
+impl MockKernel {
     /// The log of a discovery is this from now on.
-    fn log_is(&mut self, id: u32, genctr: u64, entries: Vec<Entry>) {
-        let log = Log {
+    fn log_is(&mut self, id: u32, genctr: u64, entries: Vec<LogEntry>) {
+        let log = DiscoveryLog {
             genctr,
             ..log(entries)
         };
         self.logs.push_back(Ok(Some(log)));
-        self.notices.push_back(Notice::Discovered(id, None));
+        self.wait_results.push_back(WaitResult::Discovery(id, None));
     }
 
     /// A discovery failed; the kernel goes on with it or not.
     fn failed(&mut self, id: u32, message: &str, next_attempt: Option<u32>) {
-        let failure = Failure {
+        let ctrl_error = CtrlError {
             message: message.into(),
             next_attempt,
             ..rejected()
         };
-        self.ends(id, failure);
+        self.ends(id, ctrl_error);
     }
 
-    fn ends(&mut self, id: u32, failure: Failure) {
-        let error = Box::new(Error::from(failure));
-        self.notices.push_back(Notice::Discovered(id, Some(error)));
+    fn ends(&mut self, id: u32, ctrl_error: CtrlError) {
+        let error = Box::new(Error::from(ctrl_error));
+        self.wait_results
+            .push_back(WaitResult::Discovery(id, Some(error)));
     }
 }
 
 #[test]
 fn what_a_log_names_later_is_connected_later() {
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(0), made(1)].into(),
-        ..Script::default()
+        ..MockKernel::default()
     };
     let (one, two) = (
         subsystem("nqn.x", "10.0.0.9"),
@@ -52,7 +53,9 @@ fn what_a_log_names_later_is_connected_later() {
     kernel.log_is(0, 1, vec![one.clone()]);
     kernel.tell(Change::Changed, numbered(0, live()));
     // Another program's, and one that says nothing new.
-    kernel.notices.push_back(Notice::Discovered(9, None));
+    kernel
+        .wait_results
+        .push_back(WaitResult::Discovery(9, None));
     kernel.log_is(0, 1, vec![one.clone()]);
     kernel.log_is(0, 2, vec![one, two.clone()]);
     kernel.tell(Change::Changed, numbered(1, live()));
@@ -81,10 +84,10 @@ fn what_a_log_names_later_is_connected_later() {
 
 #[test]
 fn what_comes_back_is_new() {
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(0), Err(Error::new(Status::Exists, "it exists"))].into(),
         controllers: vec![there()],
-        ..Script::default()
+        ..MockKernel::default()
     };
     let entry = subsystem("nqn.2014-08.org.example:disk", "10.0.0.9");
     kernel.log_is(0, 1, vec![entry.clone()]);
@@ -100,12 +103,12 @@ fn what_comes_back_is_new() {
 
 #[test]
 fn a_loss_is_told_once_and_its_end() {
-    let mut kernel = Script::default();
+    let mut kernel = MockKernel::default();
     kernel.failed(0, "nobody listens there", Some(250));
     kernel.failed(0, "nobody listens there", Some(500));
     kernel.log_is(0, 1, vec![]);
     kernel.failed(0, "the target disconnected", Some(250));
-    kernel.notices.push_back(Notice::Lost);
+    kernel.wait_results.push_back(WaitResult::Lost);
     kernel.logs.push_back(Ok(None));
     kernel.log_is(0, 1, vec![]);
     let (out, err) = follow(&mut kernel);
@@ -119,8 +122,8 @@ fn a_loss_is_told_once_and_its_end() {
 }
 
 /// The kernel cannot follow who does not tell of changes.
-fn tells_no_changes() -> Failure {
-    Failure {
+fn tells_no_changes() -> CtrlError {
+    CtrlError {
         stage: Stage(ErrorStage::Enable as u32),
         errno: libc::EOPNOTSUPP,
         message: "the target does not tell".into(),
@@ -130,19 +133,19 @@ fn tells_no_changes() -> Failure {
 
 #[test]
 fn who_does_not_tell_of_changes_is_asked_again() {
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(0), made(1)].into(),
-        ..Script::default()
+        ..MockKernel::default()
     };
     let one = || vec![subsystem("nqn.x", "10.0.0.9")];
     kernel.ends(0, tells_no_changes());
     kernel.log_is(1, 1, one());
     kernel.tell(Change::Changed, numbered(0, live()));
-    kernel.notices.push_back(Notice::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.log_is(2, 1, one());
-    kernel.notices.push_back(Notice::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.failed(3, "nobody listens there", None);
-    kernel.notices.push_back(Notice::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.log_is(4, 2, vec![subsystem("nqn.y", "10.0.0.9")]);
     kernel.tell(Change::Changed, numbered(1, live()));
     let (out, err) = follow(&mut kernel);
@@ -165,11 +168,11 @@ fn who_does_not_tell_of_changes_is_asked_again() {
 
 #[test]
 fn who_refuses_for_good_is_asked_anew_if_there_is_no_other() {
-    let mut kernel = Script::default();
+    let mut kernel = MockKernel::default();
     kernel.failed(0, "no such subsystem", None);
-    kernel.notices.push_back(Notice::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.failed(1, "no such subsystem", None);
-    kernel.notices.push_back(Notice::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.log_is(2, 1, vec![]);
     let (out, err) = follow(&mut kernel);
     assert_eq!(out, "following 10.0.0.9:4420: 0 records, generation 1\n");
@@ -181,16 +184,16 @@ fn who_refuses_for_good_is_asked_anew_if_there_is_no_other() {
 fn it_ends_when_all_is_done() {
     let config = Config::new("persistent", "# none yet\n");
     let line = ["-p", "-f", config.0.to_str().unwrap()];
-    assert_eq!(play_with(&line, &mut Script::default()).2, Ok(()));
+    assert_eq!(play_with(&line, &mut MockKernel::default()).2, Ok(()));
     let config = Config::new("plain", LINES);
     let line = ["-p", "-f", config.0.to_str().unwrap()];
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(0), made(1), made(2)].into(),
-        ..Script::default()
+        ..MockKernel::default()
     };
     kernel.tell(Change::Changed, numbered(0, live()));
     kernel.tell(Change::Changed, numbered(1, dead()));
-    kernel.notices.push_back(Notice::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.tell(Change::Changed, numbered(2, live()));
     let (out, err, end) = play_with(&line, &mut kernel);
     assert!(
@@ -211,11 +214,11 @@ fn it_ends_with_the_module() {
     let lines = lines.map(|line| format!("{line} {identity}\n"));
     let config = Config::new("module", &lines.concat());
     let line = ["-p", "-f", config.0.to_str().unwrap()];
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(0)].into(),
-        ..Script::default()
+        ..MockKernel::default()
     };
-    let cancelled = Failure {
+    let cancelled = CtrlError {
         errno: libc::ECANCELED,
         message: "the discovery was cancelled".into(),
         ..rejected()
@@ -232,18 +235,20 @@ fn it_ends_with_the_module() {
     assert_eq!(error.message, "connect-all: the rnvmf module was unloaded");
     assert_eq!(error.status, Status::NoModule);
     // Who does not follow knows it by the status, too.
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(0)].into(),
         logs: [Err(Error::unloaded())].into(),
-        ..Script::default()
+        ..MockKernel::default()
     };
-    kernel.notices.push_back(Notice::Discovered(0, None));
+    kernel
+        .wait_results
+        .push_back(WaitResult::Discovery(0, None));
     assert_eq!(
         play_with(&line[1..], &mut kernel).2.unwrap_err().status,
         error.status
     );
     // It may go while nobody is asked.
-    let mut kernel = Script::default();
+    let mut kernel = MockKernel::default();
     kernel.ends(0, tells_no_changes());
     kernel.log_is(1, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
     kernel.connects = [Err(Error::unloaded())].into();
@@ -254,9 +259,9 @@ fn it_ends_with_the_module() {
 #[test]
 fn a_name_may_be_that_of_another_one_later() {
     let (names, answers) = names(&["10.0.0.8", "10.0.0.8", "10.0.0.9"]);
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(0)].into(),
-        ..Script::default()
+        ..MockKernel::default()
     };
     kernel.log_is(
         0,
@@ -265,14 +270,14 @@ fn a_name_may_be_that_of_another_one_later() {
     );
     kernel.tell(Change::Changed, numbered(0, live()));
     kernel.failed(0, "the target disconnected", Some(250));
-    kernel.notices.push_back(Notice::Deadline);
-    kernel.notices.push_back(Notice::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.log_is(2, 1, vec![]);
     // All is well: it is not looked for.
     kernel.failed(2, "the target disconnected", Some(250));
     kernel.log_is(2, 1, vec![]);
-    kernel.notices.push_back(Notice::Deadline);
-    kernel.notices.push_back(Notice::Interrupted);
+    kernel.wait_results.push_back(WaitResult::Deadline);
+    kernel.wait_results.push_back(WaitResult::Interrupted);
     let line = [&["-a", "a.example", "-p"], &IDENTITY[..]].concat();
     let (out, _, end) = play_at(&names, &line, &mut kernel);
     assert!(
@@ -294,9 +299,9 @@ fn a_name_may_be_that_of_another_one_later() {
 #[test]
 fn where_a_name_leads_to_nothing_it_is_looked_for_again() {
     let (names, _) = names(&["10.0.0.8", "", "10.0.0.9"]);
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(0), made(1), made(2)].into(),
-        ..Script::default()
+        ..MockKernel::default()
     };
     let config = Config::new(
         "moved",
@@ -304,7 +309,7 @@ fn where_a_name_leads_to_nothing_it_is_looked_for_again() {
     );
     for id in 0..2 {
         kernel.tell(Change::Changed, numbered(id, dead()));
-        kernel.notices.push_back(Notice::Deadline);
+        kernel.wait_results.push_back(WaitResult::Deadline);
     }
     kernel.tell(Change::Changed, numbered(2, live()));
     let line = ["-p", "-f", config.0.to_str().unwrap()];
@@ -314,7 +319,7 @@ fn where_a_name_leads_to_nothing_it_is_looked_for_again() {
     assert!(err.ends_with(&format!("rnvmf: {why}\n")), "{err}");
     assert_eq!((err.lines().count(), end), (2, Ok(())));
     let to: Vec<_> = kernel
-        .wishes
+        .connect_requests
         .iter()
         .map(|each| &each.target.traddr)
         .collect();
@@ -324,7 +329,7 @@ fn where_a_name_leads_to_nothing_it_is_looked_for_again() {
 type Answers = Arc<Mutex<VecDeque<&'static str>>>;
 
 /// Host names have these addresses, one after the other, or none.
-fn names(answers: &[&'static str]) -> (Places, Answers) {
+fn names(answers: &[&'static str]) -> (SystemEnv, Answers) {
     let answers = Arc::new(Mutex::new(answers.iter().copied().collect::<VecDeque<_>>()));
     let left = answers.clone();
     let names = move |_: &str| {
@@ -332,12 +337,12 @@ fn names(answers: &[&'static str]) -> (Places, Answers) {
         let answer = answer.expect("no name was to be looked for");
         Ok(answer.parse().into_iter().collect())
     };
-    (Places::with_names(names), answers)
+    (SystemEnv::with_resolver(names), answers)
 }
 
 #[test]
 fn referrals_come_and_go() {
-    let mut kernel = Script::default();
+    let mut kernel = MockKernel::default();
     kernel.log_is(0, 1, vec![referral("10.0.0.8")]);
     kernel.log_is(1, 1, vec![referral("10.0.0.9")]);
     kernel.log_is(0, 2, vec![]);
@@ -356,9 +361,9 @@ fn referrals_come_and_go() {
 /// What only the log of a forgotten one led to is forgotten, too, also where two refer to each other.
 #[test]
 fn whoever_a_dropped_referral_led_to_goes_with_it() {
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(0), made(1)].into(),
-        ..Script::default()
+        ..MockKernel::default()
     };
     let disk = || subsystem("nqn.x", "10.0.0.6");
     kernel.log_is(0, 1, vec![referral("10.0.0.8")]);
@@ -376,19 +381,19 @@ fn whoever_a_dropped_referral_led_to_goes_with_it() {
     let asked: Vec<_> = kernel.asked.iter().map(|each| &each.traddr).collect();
     assert_eq!(asked, ["10.0.0.9", "10.0.0.8", "10.0.0.7", "10.0.0.8"]);
     assert_eq!(kernel.forgotten, [1, 2]);
-    assert_eq!(kernel.wishes.len(), 2);
+    assert_eq!(kernel.connect_requests.len(), 2);
 }
 
 #[test]
 fn what_could_not_be_connected_is_tried_again() {
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(0), made(0), made(0)].into(),
-        ..Script::default()
+        ..MockKernel::default()
     };
     kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
     for _ in 0..2 {
         kernel.tell(Change::Changed, dead());
-        kernel.notices.push_back(Notice::Deadline);
+        kernel.wait_results.push_back(WaitResult::Deadline);
     }
     kernel.tell(Change::Changed, live());
     let (out, err) = follow(&mut kernel);
@@ -406,13 +411,13 @@ fn what_could_not_be_connected_is_tried_again() {
 
 #[test]
 fn who_stops_it_leaves_nothing_half_made() {
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(0)].into(),
         controllers: vec![connecting()],
-        ..Script::default()
+        ..MockKernel::default()
     };
     kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
-    kernel.notices.push_back(Notice::Interrupted);
+    kernel.wait_results.push_back(WaitResult::Interrupted);
     kernel.tell(Change::Removed, connecting());
     let line = [&["-a", "10.0.0.9", "-p"], &IDENTITY[..]].concat();
     let (_, err, end) = play_with(&line, &mut kernel);
@@ -422,13 +427,13 @@ fn who_stops_it_leaves_nothing_half_made() {
 
 #[test]
 fn a_deadline_ends_attempts_only() {
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(0)].into(),
         controllers: vec![connecting()],
-        ..Script::default()
+        ..MockKernel::default()
     };
     kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
-    kernel.notices.push_back(Notice::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.log_is(0, 2, vec![]);
     let (out, err) = follow(&mut kernel);
     assert!(
@@ -440,11 +445,11 @@ fn a_deadline_ends_attempts_only() {
 }
 
 /// Follow what is in a file; then it is stopped.
-fn follow_lines(test: &str, lines: &[&str], kernel: &mut Script) -> (String, String) {
+fn follow_lines(test: &str, lines: &[&str], kernel: &mut MockKernel) -> (String, String) {
     let identity = IDENTITY.join(" ");
     let lines = lines.iter().map(|line| format!("{line} {identity}\n"));
     let config = Config::new(test, &lines.collect::<String>());
-    kernel.notices.push_back(Notice::Interrupted);
+    kernel.wait_results.push_back(WaitResult::Interrupted);
     let line = ["-p", "-k", "7", "-f", config.0.to_str().unwrap()];
     let (out, err, end) = play_with(&line, kernel);
     assert_eq!(end, Ok(()));
@@ -453,10 +458,10 @@ fn follow_lines(test: &str, lines: &[&str], kernel: &mut Script) -> (String, Str
 
 #[test]
 fn a_name_that_is_not_known_yet_holds_up_nothing_and_is_asked_for_again() {
-    let mut kernel = Script::default();
+    let mut kernel = MockKernel::default();
     let lines = ["discover -a no..name", "discover -a 10.0.0.9"];
     kernel.log_is(0, 1, vec![]);
-    kernel.notices.push_back(Notice::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
     let (out, err) = follow_lines("unknown", &lines, &mut kernel);
     assert_eq!(out, "following 10.0.0.9:4420: 0 records, generation 1\n");
     let start = "rnvmf: discover at no..name:4420: cannot resolve host name no..name: ";
@@ -467,21 +472,21 @@ fn a_name_that_is_not_known_yet_holds_up_nothing_and_is_asked_for_again() {
 
 #[test]
 fn a_name_that_is_not_known_yet_is_asked_for_again_if_it_is_the_only_one() {
-    let mut kernel = Script::default();
-    kernel.notices.push_back(Notice::Deadline);
+    let mut kernel = MockKernel::default();
+    kernel.wait_results.push_back(WaitResult::Deadline);
     let (out, err) = follow_lines("only", &["discover -a no..name"], &mut kernel);
     assert_eq!((out.as_str(), err.lines().count()), ("", 1), "{err}");
 }
 
 #[test]
 fn what_the_kernel_cannot_begin_is_begun_later() {
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         refused: [Error::failed("too many discoveries")].into(),
-        ..Script::default()
+        ..MockKernel::default()
     };
     let lines = ["discover -a 10.0.0.8", "discover -a 10.0.0.9"];
     kernel.log_is(0, 1, vec![]);
-    kernel.notices.push_back(Notice::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.log_is(1, 1, vec![]);
     let (out, err) = follow_lines("later", &lines, &mut kernel);
     assert_eq!(
@@ -497,10 +502,10 @@ fn what_the_kernel_cannot_begin_is_begun_later() {
 
 #[test]
 fn who_is_lost_for_good_is_asked_anew() {
-    let mut kernel = Script::default();
+    let mut kernel = MockKernel::default();
     let lines = ["discover -a 10.0.0.8", "discover -a 10.0.0.9"];
     kernel.failed(0, "the log changes", None);
-    kernel.notices.push_back(Notice::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.log_is(2, 1, vec![]);
     let (out, err) = follow_lines("anew", &lines, &mut kernel);
     assert_eq!(out, "following 10.0.0.8:4420: 0 records, generation 1\n");
@@ -511,25 +516,25 @@ fn who_is_lost_for_good_is_asked_anew() {
 
 #[test]
 fn a_line_that_could_not_be_connected_is_tried_again() {
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(1), made(2)].into(),
-        ..Script::default()
+        ..MockKernel::default()
     };
     let lines = ["-a 10.0.0.9 -n nqn.x", "discover -a 10.0.0.8"];
     kernel.tell(Change::Changed, numbered(1, dead()));
-    kernel.notices.push_back(Notice::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.tell(Change::Changed, numbered(2, live()));
     let (out, err) = follow_lines("again", &lines, &mut kernel);
     assert_eq!(out, "rnvmf2: connected to nqn.x at 10.0.0.9:4420\n");
     assert_eq!(err.lines().count(), 1, "{err}");
-    assert_eq!(kernel.wishes.len(), 2);
+    assert_eq!(kernel.connect_requests.len(), 2);
 }
 
 #[test]
 fn what_a_line_names_stays_known_when_a_log_drops_it() {
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(1)].into(),
-        ..Script::default()
+        ..MockKernel::default()
     };
     let lines = [
         "-a 10.0.0.9 -n nqn.x",
@@ -540,10 +545,10 @@ fn what_a_line_names_stays_known_when_a_log_drops_it() {
     kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
     kernel.log_is(0, 2, vec![]);
     // The name makes it try again.
-    kernel.notices.push_back(Notice::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
     let (out, _) = follow_lines("stays", &lines, &mut kernel);
     assert!(out.contains("offered no more: nqn.x"), "{out}");
-    assert_eq!(kernel.wishes.len(), 1);
+    assert_eq!(kernel.connect_requests.len(), 1);
 }
 
 /// Nobody reads it.
@@ -560,22 +565,22 @@ impl Write for Closed {
 }
 
 /// How it ends where nobody reads what is told.
-fn play_to_nobody(places: &Places, more: &[&str], kernel: &mut Script) -> Result<(), Error> {
-    let orders = orders(options(more)).unwrap();
-    run(&orders, places, kernel, &mut Closed, &mut Closed)
+fn play_to_nobody(env: &SystemEnv, more: &[&str], kernel: &mut MockKernel) -> Result<(), Error> {
+    let config = config(options(more)).unwrap();
+    run(&config, env, kernel, &mut Closed, &mut Closed)
 }
 
 #[test]
 fn who_cannot_tell_leaves_nothing_half_made() {
-    let mut kernel = Script {
+    let mut kernel = MockKernel {
         connects: [made(0)].into(),
         controllers: vec![connecting()],
-        ..Script::default()
+        ..MockKernel::default()
     };
     kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
     kernel.tell(Change::Removed, connecting());
     let line = [&["-a", "10.0.0.9", "-p"], &IDENTITY[..]].concat();
-    assert!(play_to_nobody(&Places::default(), &line, &mut kernel).is_err());
+    assert!(play_to_nobody(&SystemEnv::default(), &line, &mut kernel).is_err());
     assert_eq!(kernel.disconnected, [0]);
 }
 
@@ -586,7 +591,7 @@ fn what_cannot_begin_is_told_at_once() {
         &format!("discover -a typo {}\n", IDENTITY.join(" ")),
     );
     let line = ["-p", "-f", config.0.to_str().unwrap()];
-    let places = names(&["no address"]).0;
+    let env = names(&["no address"]).0;
     // It hears nothing before.
-    assert!(play_to_nobody(&places, &line, &mut Script::default()).is_err());
+    assert!(play_to_nobody(&env, &line, &mut MockKernel::default()).is_err());
 }

@@ -2,8 +2,8 @@
 
 //! Modules of the kernel.
 
-use crate::doctor::facts::{Module, Seen};
-use crate::error::describe;
+use crate::doctor::snapshot::{Module, Probed};
+use crate::error::io_message;
 use std::path::Path;
 
 /// Look for a module.
@@ -22,14 +22,14 @@ pub(super) fn is_there(name: &str) -> bool {
     Path::new("/sys/module").join(name).exists() || is_listed("builtin", name) != Ok(false)
 }
 
-fn installed(name: &str) -> Seen<bool> {
+fn installed(name: &str) -> Probed<bool> {
     Ok(is_listed("dep", name)? || is_listed("builtin", name)?)
 }
 
 /// Whether one of the lists of the kernel's modules has this one.
-fn is_listed(list: &str, name: &str) -> Seen<bool> {
+fn is_listed(list: &str, name: &str) -> Probed<bool> {
     let read = |path: &str| {
-        std::fs::read_to_string(path).map_err(|error| format!("{path}: {}", describe(&error)))
+        std::fs::read_to_string(path).map_err(|error| format!("{path}: {}", io_message(&error)))
     };
     let release = read("/proc/sys/kernel/osrelease")?;
     let path = format!("/lib/modules/{}/modules.{list}", release.trim());

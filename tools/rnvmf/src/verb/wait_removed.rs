@@ -3,13 +3,13 @@
 //! Waiting until controllers that are being removed are gone.
 
 use crate::error::Error;
-use crate::event::{Change, Event, Notice};
+use crate::event::{Change, Event, WaitResult};
 use crate::kernel::Kernel;
 use std::time::Instant;
 
 /// How the waiting ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum RemoveResult {
     /// All are gone.
     Gone,
     /// The user stopped it.
@@ -24,20 +24,20 @@ pub(super) fn wait(
     kernel: &mut impl Kernel,
     left: &mut Vec<u32>,
     deadline: Instant,
-) -> Result<End, Error> {
+) -> Result<RemoveResult, Error> {
     while !left.is_empty() {
         match kernel.next(Some(deadline))? {
-            Notice::Event(Event::Controller(Change::Removed, gone)) => {
+            WaitResult::Event(Event::Controller(Change::Removed, gone)) => {
                 left.retain(|&id| id != gone.id);
             }
-            Notice::Event(_) | Notice::Discovered(..) => (),
-            Notice::Lost => {
+            WaitResult::Event(_) | WaitResult::Discovery(..) => (),
+            WaitResult::Lost => {
                 let now = kernel.controllers()?;
                 left.retain(|&id| now.iter().any(|each| each.id == id));
             }
-            Notice::Interrupted => return Ok(End::Interrupted),
-            Notice::Deadline => return Ok(End::Deadline),
+            WaitResult::Interrupted => return Ok(RemoveResult::Interrupted),
+            WaitResult::Deadline => return Ok(RemoveResult::Deadline),
         }
     }
-    Ok(End::Gone)
+    Ok(RemoveResult::Gone)
 }

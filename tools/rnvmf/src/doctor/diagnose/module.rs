@@ -2,13 +2,13 @@
 
 //! Modules of the kernel.
 
-use crate::doctor::facts::Module;
+use crate::doctor::snapshot::Module;
 use crate::doctor::Finding;
 
 const CHECK: &str = "module";
 
 /// rnvmf, and where it is not there what it needs.
-pub(super) fn judge(modules: &[Module]) -> Vec<Finding> {
+pub(super) fn diagnose(modules: &[Module]) -> Vec<Finding> {
     let ours = modules.iter().filter(|each| each.name != "rdma_rxe");
     if ours.clone().all(|each| each.loaded) {
         return vec![Finding::ok(CHECK, "rnvmf and rrdma are loaded")];

@@ -8,11 +8,11 @@ mod client;
 mod family;
 mod listener;
 mod message;
+mod nl_error;
 pub(crate) mod rdma;
-mod refusal;
 mod request;
 pub(crate) mod route;
 mod socket;
 
 pub(crate) use client::Client;
-pub(crate) use listener::asked_to_stop;
+pub(crate) use listener::stop_signal;

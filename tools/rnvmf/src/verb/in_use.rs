@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Whether somebody has a disk, or a partition of it, for himself: a file system, the device mapper,
 /// swap. Who has only opened it is not seen.
-pub(super) fn is_claimed(disk: &str) -> bool {
+pub(super) fn in_use(disk: &str) -> bool {
     let mut open = OpenOptions::new();
     open.read(true).custom_flags(libc::O_EXCL);
     let opened = open.open(Path::new("/dev").join(disk));

@@ -2,7 +2,7 @@
 
 //! What only sysfs and configfs tell of an RDMA device: its table of addresses.
 
-use crate::doctor::facts::{Device, Gid};
+use crate::doctor::snapshot::{Device, Gid};
 use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 

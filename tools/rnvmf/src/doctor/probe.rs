@@ -3,26 +3,27 @@
 //! Looks facts up. What cannot be looked up does not stop the rest.
 
 pub(crate) mod firewall;
+mod gid_table;
 mod module;
-mod table;
 
-use super::facts::{
-    Device, Facts, Host, Interface, NoRoute, Route, Seen, Target, Unwritten, MODULES,
+use super::snapshot::{
+    Destination, Device, HostInfo, IdentityFile, Interface, NoRoute, Probed, Route, Snapshot,
+    MODULES,
 };
 use crate::address::Address;
 use crate::cli;
-use crate::error::{describe, Error};
-use crate::host::Places;
+use crate::error::{io_message, Error};
+use crate::host::SystemEnv;
 use crate::kernel::Kernel;
 use crate::netlink::{rdma, route, Client};
 use std::io::ErrorKind;
 use std::path::Path;
 
 /// What there is, for the options of the verb and the target's address.
-pub(crate) fn look(options: &cli::Doctor, address: Option<Result<Address, String>>) -> Facts {
+pub(crate) fn look(options: &cli::Doctor, address: Option<Result<Address, String>>) -> Snapshot {
     let interfaces = route::interfaces().map_err(why);
     let from = options.host_traddr.as_ref();
-    let target = |address: Address| Target {
+    let target = |address: Address| Destination {
         route: way(&address, from, &interfaces),
         address: address.ip(),
         service: options.trsvcid,
@@ -33,7 +34,7 @@ pub(crate) fn look(options: &cli::Doctor, address: Option<Result<Address, String
     let rnvmf = modules
         .iter()
         .any(|each| each.name == "rnvmf" && each.loaded);
-    Facts {
+    Snapshot {
         target,
         nqn: options.nqn.clone(),
         interfaces,
@@ -60,8 +61,8 @@ fn why(error: Error) -> String {
 fn way(
     to: &Address,
     from: Option<&Address>,
-    interfaces: &Seen<Vec<Interface>>,
-) -> Seen<Result<Route, NoRoute>> {
+    interfaces: &Probed<Vec<Interface>>,
+) -> Probed<Result<Route, NoRoute>> {
     let interfaces = interfaces.as_ref()?;
     let mut by = None;
     if let Some(scope) = to.scope().or(from.and_then(Address::scope)) {
@@ -77,40 +78,43 @@ fn way(
     route::route(to.ip(), from.map(Address::ip), by).map_err(why)
 }
 
-fn devices() -> Seen<Vec<Device>> {
+fn devices() -> Probed<Vec<Device>> {
     // Where the kernel has no RDMA, it does not know its netlink either.
     if !Path::new("/sys/class/infiniband").exists() {
         return Ok(Vec::new());
     }
     let mut devices = rdma::devices().map_err(why)?;
-    devices.iter_mut().for_each(table::read);
+    devices.iter_mut().for_each(gid_table::read);
     Ok(devices)
 }
 
 /// Who this host is to a target.
-fn host(options: &cli::Doctor) -> Seen<Host> {
-    let places = Places::default();
+fn host(options: &cli::Doctor) -> Probed<HostInfo> {
+    let env = SystemEnv::default();
     let (name, identifier) = (options.hostnqn.as_deref(), options.hostid);
     let given = |given: bool, file: &str| given || Path::new(file).exists();
-    let mut unwritten = Vec::new();
+    let mut generated = Vec::new();
     if !given(name.is_some(), "/etc/nvme/hostnqn") {
-        unwritten.push(Unwritten::Name);
+        generated.push(IdentityFile::HostNqn);
     }
     // Another name has an identifier of its own.
     if !given(identifier.is_some() || name.is_some(), "/etc/nvme/hostid") {
-        unwritten.push(Unwritten::Identifier);
+        generated.push(IdentityFile::HostId);
     }
     let firmware = std::fs::read("/sys/class/dmi/id/product_uuid");
     if let Err(error) = firmware {
-        if !unwritten.is_empty() && error.kind() == ErrorKind::PermissionDenied {
-            let text = format!("only root can tell who this host is: {}", describe(&error));
+        if !generated.is_empty() && error.kind() == ErrorKind::PermissionDenied {
+            let text = format!(
+                "only root can tell who this host is: {}",
+                io_message(&error)
+            );
             return Err(text);
         }
     }
-    let host = places.identify(name, identifier).map_err(why)?;
-    Ok(Host {
+    let host = env.identify(name, identifier).map_err(why)?;
+    Ok(HostInfo {
         nqn: host.nqn,
         id: host.id.to_string(),
-        unwritten,
+        generated,
     })
 }

@@ -3,9 +3,9 @@
 //! Why the kernel refused a request: the error number and the extended acknowledgement.
 
 use super::attributes::Malformed;
-use super::message::Verdict;
+use super::message::Ack;
 use super::request::Request;
-use crate::error::{describe_errno, Error, Status};
+use crate::error::{strerror, Error, Status};
 
 // Attributes of an extended acknowledgement, from linux/netlink.h.
 const MESSAGE: u16 = 1;
@@ -14,7 +14,7 @@ const MISS_TYPE: u16 = 5;
 
 /// A refusal.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct NlError {
     errno: i32,
     message: Option<String>,
     /// The attribute that the kernel points at.
@@ -23,14 +23,14 @@ pub(super) struct Refusal {
     missing: Option<&'static str>,
 }
 
-impl Refusal {
+impl NlError {
     /// Read how `request` ended.
-    pub(super) fn read(verdict: &Verdict, request: &Request) -> Result<Self, Malformed> {
-        let extack = &verdict.extack;
+    pub(super) fn read(ack: &Ack, request: &Request) -> Result<Self, Malformed> {
+        let extack = &ack.extack;
         let offset = extack.u32(OFFSET)?;
         let miss = extack.u32(MISS_TYPE)?;
         Ok(Self {
-            errno: verdict.error.wrapping_neg(),
+            errno: ack.error.wrapping_neg(),
             message: extack.string(MESSAGE)?,
             bad: offset.and_then(|offset| request.attribute_at(offset as usize)),
             missing: miss
@@ -55,19 +55,19 @@ impl Refusal {
     }
 }
 
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
-        let status = refusal.status();
-        let mut text = match refusal.message {
+impl From<NlError> for Error {
+    fn from(nl_error: NlError) -> Self {
+        let status = nl_error.status();
+        let mut text = match nl_error.message {
             Some(message) => message,
             None if status == Status::Permission => {
                 "permission denied: run as root (CAP_NET_ADMIN and CAP_SYS_ADMIN are needed)".into()
             }
-            None => describe_errno(refusal.errno),
+            None => strerror(nl_error.errno),
         };
-        if let Some(name) = refusal.missing {
+        if let Some(name) = nl_error.missing {
             text = format!("{text} (attribute {name} is missing)");
-        } else if let Some(name) = refusal.bad {
+        } else if let Some(name) = nl_error.bad {
             text = format!("{text} (attribute {name})");
         }
         Self::new(status, text)
@@ -84,11 +84,11 @@ mod tests {
         let request = Request::new(Command::Connect)
             .with(ctrl::TRSVCID, 0u16)
             .with(ctrl::QUEUE_SIZE, 3u32);
-        let verdict = Verdict {
+        let ack = Ack {
             error: -errno,
             extack: attributes(extack),
         };
-        Refusal::read(&verdict, &request).unwrap().into()
+        NlError::read(&ack, &request).unwrap().into()
     }
 
     #[test]

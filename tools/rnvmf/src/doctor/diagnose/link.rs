@@ -3,7 +3,7 @@
 //! The RDMA device on an interface: its port, its addresses, its MTU.
 
 use super::firewall;
-use crate::doctor::facts::{Device, Facts, Gid, Interface, Module, Port, Protocol};
+use crate::doctor::snapshot::{Device, Gid, Interface, Module, Port, Protocol, Snapshot};
 use crate::doctor::{word, Finding};
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -16,13 +16,13 @@ const ACTIVE: u8 = 4;
 const ROCE_V2: &str = "RoCE v2";
 
 /// Largest packet that RDMA knows.
-const LARGEST: u32 = 4096;
+const MAX_PATH_MTU: u32 = 4096;
 
 /// An MTU that has room for it, with some to spare.
-const ROOMY: u32 = 4200;
+const MTU_FOR_4K: u32 = 4200;
 
 /// What leads to the target.
-pub(super) struct Way<'a> {
+pub(super) struct Egress<'a> {
     /// The target's address.
     pub(super) target: IpAddr,
     /// The interface.
@@ -32,8 +32,12 @@ pub(super) struct Way<'a> {
 }
 
 /// Judge what is on the interface of a way.
-pub(super) fn judge(way: &Way<'_>, facts: &Facts, interfaces: &[Interface]) -> Vec<Finding> {
-    let devices = match &facts.devices {
+pub(super) fn diagnose(
+    way: &Egress<'_>,
+    snapshot: &Snapshot,
+    interfaces: &[Interface],
+) -> Vec<Finding> {
+    let devices = match &snapshot.devices {
         Ok(devices) => devices,
         Err(why) => return vec![Finding::unknown(CHECK, why)],
     };
@@ -43,7 +47,7 @@ pub(super) fn judge(way: &Way<'_>, facts: &Facts, interfaces: &[Interface]) -> V
         return vec![Finding::unknown(CHECK, text)];
     }
     let Some((device, port)) = on(way.interface, devices) else {
-        return vec![none(way, facts, devices, interfaces)];
+        return vec![none(way, snapshot, devices, interfaces)];
     };
     let mut findings = vec![Finding::ok(CHECK, format!("{} is on {name}", device.name))];
     for check in [active, gid, default_type, mtu] {
@@ -57,14 +61,14 @@ pub(super) fn judge(way: &Way<'_>, facts: &Facts, interfaces: &[Interface]) -> V
     }
     // Only soft-RoCE's packets pass the packet filter.
     if device.soft {
-        findings.push(firewall::judge(name, way.target, facts));
+        findings.push(firewall::diagnose(name, way.target, snapshot));
     }
     findings
 }
 
 /// Judge all devices, for want of a target.
-pub(super) fn all(facts: &Facts, interfaces: &[Interface]) -> Vec<Finding> {
-    let devices = match &facts.devices {
+pub(super) fn all(snapshot: &Snapshot, interfaces: &[Interface]) -> Vec<Finding> {
+    let devices = match &snapshot.devices {
         Ok(devices) => devices,
         Err(why) => return vec![Finding::unknown(CHECK, why)],
     };
@@ -78,10 +82,10 @@ pub(super) fn all(facts: &Facts, interfaces: &[Interface]) -> Vec<Finding> {
     let (active, other): (Vec<_>, Vec<_>) = ports.partition(|(_, port)| port.state == ACTIVE);
     let mut findings = Vec::new();
     for (device, port) in &active {
-        findings.push(Finding::ok(CHECK, describe(device, port, interfaces)));
+        findings.push(Finding::ok(CHECK, port_text(device, port, interfaces)));
     }
     for (device, port) in other {
-        let text = describe(device, port, interfaces);
+        let text = port_text(device, port, interfaces);
         // That one of several is not used is usual.
         let finding = match active.is_empty() {
             true => Finding::fault(CHECK, text),
@@ -102,7 +106,7 @@ fn below<'a>(port: &Port, interfaces: &'a [Interface]) -> Option<&'a Interface> 
         .find(|each| port.interface == Some(each.index))
 }
 
-fn describe(device: &Device, port: &Port, interfaces: &[Interface]) -> String {
+fn port_text(device: &Device, port: &Port, interfaces: &[Interface]) -> String {
     let named = below(port, interfaces);
     let place = named.map_or(String::new(), |each| format!(", on {}", each.name));
     let state = if port.state == ACTIVE {
@@ -126,7 +130,12 @@ fn on<'a>(interface: &Interface, devices: &'a [Device]) -> Option<(&'a Device, &
         .find_map(|device| Some((device, device.ports.iter().find(here)?)))
 }
 
-fn none(way: &Way<'_>, facts: &Facts, devices: &[Device], interfaces: &[Interface]) -> Finding {
+fn none(
+    way: &Egress<'_>,
+    snapshot: &Snapshot,
+    devices: &[Device],
+    interfaces: &[Interface],
+) -> Finding {
     let name = &way.interface.name;
     let mut text = format!(
         "no RDMA device is on {name}, which the route to {} takes",
@@ -143,7 +152,7 @@ fn none(way: &Way<'_>, facts: &Facts, devices: &[Device], interfaces: &[Interfac
     }
     let lacks =
         |each: &Module| each.name == "rdma_rxe" && !each.loaded && each.installed == Ok(false);
-    if facts.modules.iter().any(lacks) {
+    if snapshot.modules.iter().any(lacks) {
         let text = format!("{text}, and this kernel has no soft-RoCE (the module rdma_rxe)");
         return Finding::fault(CHECK, text);
     }
@@ -174,9 +183,9 @@ fn elsewhere(devices: &[Device], interfaces: &[Interface]) -> Vec<String> {
     ports.filter_map(place).collect()
 }
 
-type Judged = Result<Option<Finding>, Finding>;
+type CheckResult = Result<Option<Finding>, Finding>;
 
-fn active(way: &Way<'_>, device: &Device, port: &Port) -> Judged {
+fn active(way: &Egress<'_>, device: &Device, port: &Port) -> CheckResult {
     if port.state == ACTIVE {
         return Ok(None);
     }
@@ -188,7 +197,7 @@ fn active(way: &Way<'_>, device: &Device, port: &Port) -> Judged {
 }
 
 /// Connections are made from an address that the device has.
-fn gid(way: &Way<'_>, device: &Device, port: &Port) -> Judged {
+fn gid(way: &Egress<'_>, device: &Device, port: &Port) -> CheckResult {
     const CHECK: &str = "gid";
     let Some(source) = way.source.filter(|_| device.protocol == Protocol::Roce) else {
         return Ok(None);
@@ -223,7 +232,7 @@ fn kinds_of<'a>(port: &'a Port, address: Ipv6Addr, interface: &str) -> Vec<&'a s
 }
 
 /// Soft-RoCE fills its table, and looks at its interface, when it is made.
-fn again(finding: Finding, way: &Way<'_>, device: &Device) -> Finding {
+fn again(finding: Finding, way: &Egress<'_>, device: &Device) -> Finding {
     let (name, interface) = (word(&device.name), word(&way.interface.name));
     match device.soft && way.interface.vlan_of.is_none() {
         true => finding.fix(format!(
@@ -234,7 +243,7 @@ fn again(finding: Finding, way: &Way<'_>, device: &Device) -> Finding {
 }
 
 /// An administrator may have chosen what connections use.
-fn default_type(_: &Way<'_>, device: &Device, port: &Port) -> Judged {
+fn default_type(_: &Egress<'_>, device: &Device, port: &Port) -> CheckResult {
     match &port.default_type {
         Some(kind) if kind != ROCE_V2 => {
             let (name, number) = (&device.name, port.number);
@@ -248,7 +257,7 @@ fn default_type(_: &Way<'_>, device: &Device, port: &Port) -> Judged {
     }
 }
 
-fn mtu(way: &Way<'_>, device: &Device, _: &Port) -> Judged {
+fn mtu(way: &Egress<'_>, device: &Device, _: &Port) -> CheckResult {
     const CHECK: &str = "mtu";
     if device.protocol != Protocol::Roce {
         return Ok(None);
@@ -256,17 +265,17 @@ fn mtu(way: &Way<'_>, device: &Device, _: &Port) -> Judged {
     let (name, mtu) = (&way.interface.name, way.interface.mtu);
     let path = path_mtu(mtu, device.soft);
     let text = format!("{name} has {mtu}, so that a packet carries {path} bytes of data");
-    if path == LARGEST {
+    if path == MAX_PATH_MTU {
         return Ok(Some(Finding::ok(CHECK, text)));
     }
     // What is on the way may not take it, and then nothing passes that passes now.
     let text = format!(
-        "{text}; it could be {LARGEST} with an MTU of {ROOMY}, where all on the way to the target takes that"
+        "{text}; it could be {MAX_PATH_MTU} with an MTU of {MTU_FOR_4K}, where all on the way to the target takes that"
     );
     let finding = Finding::warning(CHECK, text);
     // A VLAN has at most what is below it has.
     Ok(Some(match way.interface.vlan_of {
-        None => finding.fix(format!("ip link set {} mtu {ROOMY}", word(name))),
+        None => finding.fix(format!("ip link set {} mtu {MTU_FOR_4K}", word(name))),
         Some(_) => finding,
     }))
 }
@@ -276,7 +285,7 @@ fn mtu(way: &Way<'_>, device: &Device, _: &Port) -> Judged {
 fn path_mtu(mtu: u32, soft: bool) -> u32 {
     let headers = if soft { 80 } else { 96 };
     let room = mtu.saturating_sub(headers);
-    let sizes = [LARGEST, 2048, 1024, 512];
+    let sizes = [MAX_PATH_MTU, 2048, 1024, 512];
     sizes.into_iter().find(|size| *size <= room).unwrap_or(256)
 }
 

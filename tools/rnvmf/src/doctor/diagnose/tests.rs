@@ -2,16 +2,16 @@
 
 //! A set-up that is as it should be, and what is found where something is not.
 
-use super::judge;
+use super::diagnose;
 use crate::cli::Format;
 use crate::controller::tests::live;
 use crate::controller::{Controller, State};
-use crate::doctor::facts::{
-    Chain, Device, Facts, Gid, Host, Interface, Module, NoRoute, Port, Prefix, Protocol, Route,
-    Rule, Target, Unwritten, Verdict, MODULES,
+use crate::ctrl_error::tests::rejected;
+use crate::doctor::snapshot::{
+    Chain, Destination, Device, Gid, HostInfo, IdentityFile, Interface, Module, NoRoute, Port,
+    Prefix, Protocol, Route, Rule, Snapshot, Verdict, MODULES,
 };
 use crate::doctor::{Finding, Level};
-use crate::failure::tests::rejected;
 use crate::render::doctor;
 use crate::uapi::CtrlState;
 use std::net::IpAddr;
@@ -70,8 +70,8 @@ fn module(name: &'static str) -> Module {
     }
 }
 
-fn target(address: [u8; 4]) -> Target {
-    Target {
+fn target(address: [u8; 4]) -> Destination {
+    Destination {
         address: address.into(),
         service: 4420,
         from: None,
@@ -84,8 +84,8 @@ fn target(address: [u8; 4]) -> Target {
 }
 
 /// Soft-RoCE on eth0, by which the target is reached.
-fn healthy() -> Facts {
-    Facts {
+fn healthy() -> Snapshot {
+    Snapshot {
         target: Some(Ok(target([192, 0, 2, 1]))),
         nqn: Some("nqn.x".into()),
         modules: MODULES.map(module).into(),
@@ -93,26 +93,26 @@ fn healthy() -> Facts {
         devices: Ok(vec![device()]),
         chains: Ok(Vec::new()),
         legacy: Ok(false),
-        host: Ok(Host {
+        host: Ok(HostInfo {
             nqn: "nqn.host".into(),
             id: "00112233-4455-6677-8899-aabbccddeeff".into(),
-            unwritten: Vec::new(),
+            generated: Vec::new(),
         }),
         controllers: Ok(Vec::new()),
     }
 }
 
 /// What is found that is not as it should be, where a healthy set-up is changed.
-fn found(change: impl FnOnce(&mut Facts)) -> Vec<Finding> {
-    let mut facts = healthy();
-    change(&mut facts);
-    let mut findings = judge(&facts);
+fn found(change: impl FnOnce(&mut Snapshot)) -> Vec<Finding> {
+    let mut snapshot = healthy();
+    change(&mut snapshot);
+    let mut findings = diagnose(&snapshot);
     findings.retain(|each| each.level != Level::Ok);
     findings
 }
 
 /// The one finding that a change leads to: its level, its check, its text and its fix.
-fn one(change: impl FnOnce(&mut Facts)) -> (Level, &'static str, String, String) {
+fn one(change: impl FnOnce(&mut Snapshot)) -> (Level, &'static str, String, String) {
     let findings = found(change);
     assert_eq!(findings.len(), 1, "{findings:#?}");
     let finding = findings.into_iter().next().unwrap();
@@ -125,58 +125,58 @@ fn one(change: impl FnOnce(&mut Facts)) -> (Level, &'static str, String, String)
 }
 
 /// A change with one fault, which has this fix.
-fn fault(check: &str, message: &str, fix: &str, change: impl FnOnce(&mut Facts)) {
+fn fault(check: &str, message: &str, fix: &str, change: impl FnOnce(&mut Snapshot)) {
     let (level, at, text, mends) = one(change);
     assert_eq!((level, at), (Level::Fault, check), "{text}");
     assert!(text.contains(message), "{text}");
     assert_eq!(mends, fix);
 }
 
-fn aim(facts: &mut Facts) -> &mut Target {
-    let target = facts.target.as_mut().unwrap();
+fn aim(snapshot: &mut Snapshot) -> &mut Destination {
+    let target = snapshot.target.as_mut().unwrap();
     target.as_mut().unwrap()
 }
 
-fn eth0(facts: &mut Facts) -> &mut Interface {
-    &mut facts.interfaces.as_mut().unwrap()[1]
+fn eth0(snapshot: &mut Snapshot) -> &mut Interface {
+    &mut snapshot.interfaces.as_mut().unwrap()[1]
 }
 
-fn route(facts: &mut Facts) -> &mut Route {
-    let seen = &mut aim(facts).route;
+fn route(snapshot: &mut Snapshot) -> &mut Route {
+    let seen = &mut aim(snapshot).route;
     seen.as_mut().unwrap().as_mut().unwrap()
 }
 
-fn rxe0(facts: &mut Facts) -> &mut Device {
-    &mut facts.devices.as_mut().unwrap()[0]
+fn rxe0(snapshot: &mut Snapshot) -> &mut Device {
+    &mut snapshot.devices.as_mut().unwrap()[0]
 }
 
-fn port(facts: &mut Facts) -> &mut Port {
-    &mut rxe0(facts).ports[0]
+fn port(snapshot: &mut Snapshot) -> &mut Port {
+    &mut rxe0(snapshot).ports[0]
 }
 
-fn no_route(facts: &mut Facts) {
-    aim(facts).route = Ok(Err(NoRoute("Network is unreachable".into())));
+fn no_route(snapshot: &mut Snapshot) {
+    aim(snapshot).route = Ok(Err(NoRoute("Network is unreachable".into())));
 }
 
 #[test]
 fn a_healthy_set_up_has_nothing() {
     assert_eq!(found(|_| ()), []);
     // Nor has one with hardware, without a target, or without a subsystem.
-    assert_eq!(found(|facts| rxe0(facts).soft = false), []);
-    assert_eq!(found(|facts| facts.target = None), []);
-    assert_eq!(found(|facts| facts.nqn = None), []);
+    assert_eq!(found(|snapshot| rxe0(snapshot).soft = false), []);
+    assert_eq!(found(|snapshot| snapshot.target = None), []);
+    assert_eq!(found(|snapshot| snapshot.nqn = None), []);
     // iWARP has no RoCE addresses.
-    let iwarp = |facts: &mut Facts| {
-        rxe0(facts).protocol = Protocol::Iwarp;
-        port(facts).gids.clear();
+    let iwarp = |snapshot: &mut Snapshot| {
+        rxe0(snapshot).protocol = Protocol::Iwarp;
+        port(snapshot).gids.clear();
     };
     assert_eq!(found(iwarp), []);
 }
 
 #[test]
 fn the_target_may_be_here() {
-    let here = |facts: &mut Facts| {
-        let target = aim(facts);
+    let here = |snapshot: &mut Snapshot| {
+        let target = aim(snapshot);
         target.address = HOST.into();
         target.route = Ok(Ok(Route {
             local: true,
@@ -189,29 +189,29 @@ fn the_target_may_be_here() {
 
 #[test]
 fn addresses_on_a_vlan_or_a_bond_are_in_the_devices_table() {
-    let bond = |facts: &mut Facts| {
-        eth0(facts).index = 7;
-        route(facts).interface = 7;
+    let bond = |snapshot: &mut Snapshot| {
+        eth0(snapshot).index = 7;
+        route(snapshot).interface = 7;
     };
     assert_eq!(found(bond), []);
 }
 
 #[test]
 fn modules_are_missed() {
-    let (level, check, _, fix) = one(|facts| facts.modules[1].loaded = false);
+    let (level, check, _, fix) = one(|snapshot| snapshot.modules[1].loaded = false);
     assert_eq!((level, check), (Level::Warning, "module"));
     assert_eq!(fix, "modprobe rnvmf");
-    fault("module", "rnvmf is not installed", "", |facts| {
-        facts.modules[1].loaded = false;
-        facts.modules[1].installed = Ok(false);
+    fault("module", "rnvmf is not installed", "", |snapshot| {
+        snapshot.modules[1].loaded = false;
+        snapshot.modules[1].installed = Ok(false);
     });
-    let (level, ..) = one(|facts| {
-        facts.modules[1].loaded = false;
-        facts.modules[1].installed = Err("no list".into());
+    let (level, ..) = one(|snapshot| {
+        snapshot.modules[1].loaded = false;
+        snapshot.modules[1].installed = Err("no list".into());
     });
     assert_eq!(level, Level::Unknown);
     // Others serve where hardware does.
-    assert_eq!(found(|facts| facts.modules[2].loaded = false), []);
+    assert_eq!(found(|snapshot| snapshot.modules[2].loaded = false), []);
 }
 
 #[test]
@@ -222,8 +222,8 @@ fn an_address_must_be_of_a_host() {
         [224, 0, 0, 1],
         [255, 255, 255, 255],
     ] {
-        fault("route", "is not the address of a host", "", |facts| {
-            facts.target = Some(Ok(target(address)));
+        fault("route", "is not the address of a host", "", |snapshot| {
+            snapshot.target = Some(Ok(target(address)));
         });
     }
 }
@@ -241,14 +241,14 @@ fn there_must_be_a_route() {
 #[test]
 fn a_name_must_be_known() {
     let why = "cannot resolve host name x: no such host";
-    fault("route", why, "", |facts| {
-        facts.target = Some(Err(why.into()))
+    fault("route", why, "", |snapshot| {
+        snapshot.target = Some(Err(why.into()))
     });
     // The rest is looked at all the same.
-    let findings = found(|facts| {
-        facts.target = Some(Err(why.into()));
-        facts.host.as_mut().unwrap().unwritten = vec![Unwritten::Name];
-        there(facts, CtrlState::Dead);
+    let findings = found(|snapshot| {
+        snapshot.target = Some(Err(why.into()));
+        snapshot.host.as_mut().unwrap().generated = vec![IdentityFile::HostNqn];
+        there(snapshot, CtrlState::Dead);
     });
     let checks: Vec<_> = findings.iter().map(|each| each.check).collect();
     assert_eq!(checks, ["route", "host", "controller"]);
@@ -256,27 +256,27 @@ fn a_name_must_be_known() {
 
 #[test]
 fn the_address_to_connect_from_must_be_here() {
-    assert_eq!(found(|facts| aim(facts).from = Some(HOST.into())), []);
+    assert_eq!(found(|snapshot| aim(snapshot).from = Some(HOST.into())), []);
     let text = "198.51.100.9, to connect from, is not an address of this machine";
-    fault("route", text, "", |facts| {
-        aim(facts).from = Some([198, 51, 100, 9].into());
+    fault("route", text, "", |snapshot| {
+        aim(snapshot).from = Some([198, 51, 100, 9].into());
     });
     let text = "eth1 is down";
-    fault("interface", text, "ip link set eth1 up", |facts| {
+    fault("interface", text, "ip link set eth1 up", |snapshot| {
         let mut other = interface(3, "eth1", [198, 51, 100, 2].into(), 24);
         other.up = false;
-        facts.interfaces.as_mut().unwrap().push(other);
-        aim(facts).from = Some([198, 51, 100, 2].into());
+        snapshot.interfaces.as_mut().unwrap().push(other);
+        aim(snapshot).from = Some([198, 51, 100, 2].into());
     });
     // What came from elsewhere is not in the way.
-    let elsewhere = |facts: &mut Facts| {
-        there(facts, CtrlState::Dead);
-        aim(facts).from = Some(HOST.into());
+    let elsewhere = |snapshot: &mut Snapshot| {
+        there(snapshot, CtrlState::Dead);
+        aim(snapshot).from = Some(HOST.into());
     };
     assert_eq!(found(elsewhere), []);
-    let same = |facts: &mut Facts| {
-        elsewhere(facts);
-        facts.controllers.as_mut().unwrap()[0].host_traddr = Some("192.0.2.2".into());
+    let same = |snapshot: &mut Snapshot| {
+        elsewhere(snapshot);
+        snapshot.controllers.as_mut().unwrap()[0].host_traddr = Some("192.0.2.2".into());
     };
     fault(
         "controller",
@@ -292,9 +292,9 @@ fn an_interface_that_is_down_has_taken_the_route_with_it() {
         "interface",
         "eth0 is down",
         "ip link set eth0 up",
-        |facts| {
-            eth0(facts).up = false;
-            no_route(facts);
+        |snapshot| {
+            eth0(snapshot).up = false;
+            no_route(snapshot);
         },
     );
     // Another route may have taken its place.
@@ -302,39 +302,39 @@ fn an_interface_that_is_down_has_taken_the_route_with_it() {
         "interface",
         "eth0 is down",
         "ip link set eth0 up",
-        |facts| {
-            eth0(facts).up = false;
+        |snapshot| {
+            eth0(snapshot).up = false;
             let other = interface(3, "eth1", [198, 51, 100, 2].into(), 24);
-            facts.interfaces.as_mut().unwrap().push(other);
-            route(facts).interface = 3;
+            snapshot.interfaces.as_mut().unwrap().push(other);
+            route(snapshot).interface = 3;
         },
     );
     // A spare one in the network of the one that is up is no fault.
     for length in [24, 8] {
-        let spare = |facts: &mut Facts| {
-            let address = eth0(facts).addresses[0].address;
+        let spare = |snapshot: &mut Snapshot| {
+            let address = eth0(snapshot).addresses[0].address;
             let mut other = interface(3, "eth1", address, length);
             other.up = false;
-            facts.interfaces.as_mut().unwrap().push(other);
+            snapshot.interfaces.as_mut().unwrap().push(other);
         };
         assert_eq!(found(spare), [], "/{length}");
     }
     // One that is down and elsewhere is none of our business.
-    let elsewhere = |facts: &mut Facts| {
+    let elsewhere = |snapshot: &mut Snapshot| {
         let mut other = interface(3, "eth1", [198, 51, 100, 2].into(), 24);
         other.up = false;
-        facts.interfaces.as_mut().unwrap().push(other);
+        snapshot.interfaces.as_mut().unwrap().push(other);
     };
     assert_eq!(found(elsewhere), []);
 }
 
 #[test]
 fn an_interface_must_carry() {
-    fault("interface", "no carrier", "", |facts| {
-        eth0(facts).carrier = false
+    fault("interface", "no carrier", "", |snapshot| {
+        eth0(snapshot).carrier = false
     });
-    fault("interface", "on lo, which has no RDMA", "", |facts| {
-        facts.target = Some(Ok(Target {
+    fault("interface", "on lo, which has no RDMA", "", |snapshot| {
+        snapshot.target = Some(Ok(Destination {
             route: Ok(Ok(Route {
                 local: true,
                 interface: 1,
@@ -349,50 +349,54 @@ fn an_interface_must_carry() {
 fn a_device_must_be_on_the_interface() {
     let text = "no RDMA device is on eth0, which the route to 192.0.2.1 takes";
     let fix = "rdma link add rxe0 type rxe netdev eth0";
-    fault("link", text, fix, |facts| facts.devices = Ok(Vec::new()));
+    fault("link", text, fix, |snapshot| {
+        snapshot.devices = Ok(Vec::new())
+    });
     // Another one is of no use, and has the first name.
     let fix = "rdma link add rxe1 type rxe netdev eth0";
-    fault("link", text, fix, |facts| {
-        port(facts).interface = Some(3);
-        port(facts).gids.clear();
+    fault("link", text, fix, |snapshot| {
+        port(snapshot).interface = Some(3);
+        port(snapshot).gids.clear();
     });
     // One of another network namespace may be on an interface of the same name.
-    fault("link", text, fix, |facts| port(facts).interface = None);
+    fault("link", text, fix, |snapshot| {
+        port(snapshot).interface = None
+    });
     // Soft-RoCE is not on a VLAN.
     fault(
         "link",
         text,
         "rdma link add rxe0 type rxe netdev eth1",
-        |facts| {
-            facts.devices = Ok(Vec::new());
+        |snapshot| {
+            snapshot.devices = Ok(Vec::new());
             let below = interface(3, "eth1", [198, 51, 100, 2].into(), 24);
-            facts.interfaces.as_mut().unwrap().push(below);
-            eth0(facts).vlan_of = Some(3);
+            snapshot.interfaces.as_mut().unwrap().push(below);
+            eth0(snapshot).vlan_of = Some(3);
         },
     );
-    fault("link", "this kernel has no soft-RoCE", "", |facts| {
-        facts.devices = Ok(Vec::new());
-        facts.modules[2].loaded = false;
-        facts.modules[2].installed = Ok(false);
+    fault("link", "this kernel has no soft-RoCE", "", |snapshot| {
+        snapshot.devices = Ok(Vec::new());
+        snapshot.modules[2].loaded = false;
+        snapshot.modules[2].installed = Ok(false);
     });
 }
 
 #[test]
 fn a_device_may_be_on_another_interface() {
-    let elsewhere = |facts: &mut Facts| {
+    let elsewhere = |snapshot: &mut Snapshot| {
         let other = interface(3, "eth1", [198, 51, 100, 2].into(), 24);
-        facts.interfaces.as_mut().unwrap().push(other);
-        port(facts).interface = Some(3);
-        port(facts).gids.clear();
+        snapshot.interfaces.as_mut().unwrap().push(other);
+        port(snapshot).interface = Some(3);
+        port(snapshot).gids.clear();
     };
     let text = "no RDMA device is on eth0, which the route to 192.0.2.1 takes; \
                 rxe0 is on eth1: see -w, the address to connect from";
     let fix = "rdma link add rxe1 type rxe netdev eth0";
     fault("link", text, fix, elsewhere);
     // Who has an adapter does not want soft-RoCE beside it.
-    fault("link", text, "", |facts| {
-        elsewhere(facts);
-        rxe0(facts).soft = false;
+    fault("link", text, "", |snapshot| {
+        elsewhere(snapshot);
+        rxe0(snapshot).soft = false;
     });
 }
 
@@ -400,32 +404,32 @@ fn a_device_may_be_on_another_interface() {
 fn a_port_must_be_active() {
     let text = "port 1 of rxe0 is not active, though eth0 is up";
     let fix = "rdma link delete rxe0 && rdma link add rxe0 type rxe netdev eth0";
-    fault("link", text, fix, |facts| port(facts).state = 1);
-    fault("link", text, "", |facts| {
-        rxe0(facts).soft = false;
-        port(facts).state = 1;
+    fault("link", text, fix, |snapshot| port(snapshot).state = 1);
+    fault("link", text, "", |snapshot| {
+        rxe0(snapshot).soft = false;
+        port(snapshot).state = 1;
     });
     // Without a target one that is will do.
-    fault("link", "port 1 of rxe0 is not active", "", |facts| {
-        facts.target = None;
-        port(facts).state = 1;
+    fault("link", "port 1 of rxe0 is not active", "", |snapshot| {
+        snapshot.target = None;
+        port(snapshot).state = 1;
     });
     let fix = "ip link set eth0 up";
-    fault("link", "port 1 of rxe0 is not active", fix, |facts| {
-        facts.target = None;
-        eth0(facts).up = false;
-        port(facts).state = 1;
+    fault("link", "port 1 of rxe0 is not active", fix, |snapshot| {
+        snapshot.target = None;
+        eth0(snapshot).up = false;
+        port(snapshot).state = 1;
     });
-    let (level, ..) = one(|facts| {
-        facts.target = None;
-        let mut second = port(facts).clone();
+    let (level, ..) = one(|snapshot| {
+        snapshot.target = None;
+        let mut second = port(snapshot).clone();
         second.state = 1;
-        rxe0(facts).ports.push(second);
+        rxe0(snapshot).ports.push(second);
     });
     assert_eq!(level, Level::Warning);
-    fault("link", "there is no RDMA device", "", |facts| {
-        facts.target = None;
-        facts.devices = Ok(Vec::new());
+    fault("link", "there is no RDMA device", "", |snapshot| {
+        snapshot.target = None;
+        snapshot.devices = Ok(Vec::new());
     });
 }
 
@@ -433,35 +437,40 @@ fn a_port_must_be_active() {
 fn the_source_must_be_a_roce_v2_address_of_the_device() {
     let fix = "rdma link delete rxe0 && rdma link add rxe0 type rxe netdev eth0";
     let text = "rxe0 does not have 192.0.2.2";
-    fault("gid", text, fix, |facts| port(facts).gids.clear());
-    fault("gid", text, fix, |facts| {
-        port(facts).gids = vec![gid("RoCE v2", "eth1")]
+    fault("gid", text, fix, |snapshot| port(snapshot).gids.clear());
+    fault("gid", text, fix, |snapshot| {
+        port(snapshot).gids = vec![gid("RoCE v2", "eth1")]
     });
-    fault("gid", text, "", |facts| {
-        rxe0(facts).soft = false;
-        port(facts).gids.clear();
+    fault("gid", text, "", |snapshot| {
+        rxe0(snapshot).soft = false;
+        port(snapshot).gids.clear();
     });
     let text = "as IB/RoCE v1 only, and not as RoCE v2: see -w, the address to connect from";
-    fault("gid", text, fix, |facts| {
-        port(facts).gids = vec![gid("IB/RoCE v1", "eth0")];
+    fault("gid", text, fix, |snapshot| {
+        port(snapshot).gids = vec![gid("IB/RoCE v1", "eth0")];
     });
-    fault("gid", text, "", |facts| {
-        rxe0(facts).soft = false;
-        port(facts).gids = vec![gid("IB/RoCE v1", "eth0")];
+    fault("gid", text, "", |snapshot| {
+        rxe0(snapshot).soft = false;
+        port(snapshot).gids = vec![gid("IB/RoCE v1", "eth0")];
     });
-    let both = |facts: &mut Facts| port(facts).gids.push(gid("IB/RoCE v1", "eth0"));
+    let both = |snapshot: &mut Snapshot| port(snapshot).gids.push(gid("IB/RoCE v1", "eth0"));
     assert_eq!(found(both), []);
     let fix = "echo 'RoCE v2' >/sys/kernel/config/rdma_cm/rxe0/ports/1/default_roce_mode";
-    fault("gid", "connections of rxe0 use IB/RoCE v1", fix, |facts| {
-        port(facts).default_type = Some("IB/RoCE v1".into());
-    });
-    let chosen = |facts: &mut Facts| port(facts).default_type = Some("RoCE v2".into());
+    fault(
+        "gid",
+        "connections of rxe0 use IB/RoCE v1",
+        fix,
+        |snapshot| {
+            port(snapshot).default_type = Some("IB/RoCE v1".into());
+        },
+    );
+    let chosen = |snapshot: &mut Snapshot| port(snapshot).default_type = Some("RoCE v2".into());
     assert_eq!(found(chosen), []);
 }
 
 #[test]
 fn a_small_mtu_is_slow() {
-    let (level, check, text, fix) = one(|facts| eth0(facts).mtu = 1280);
+    let (level, check, text, fix) = one(|snapshot| eth0(snapshot).mtu = 1280);
     assert_eq!((level, check), (Level::Warning, "mtu"));
     assert!(
         text.contains("eth0 has 1280, so that a packet carries 1024 bytes"),
@@ -470,16 +479,16 @@ fn a_small_mtu_is_slow() {
     assert!(text.contains("with an MTU of 4200, where all"), "{text}");
     assert_eq!(fix, "ip link set eth0 mtu 4200");
     // What is below a VLAN has to have it first.
-    let (level, _, _, fix) = one(|facts| {
-        eth0(facts).mtu = 1280;
-        eth0(facts).vlan_of = Some(3);
+    let (level, _, _, fix) = one(|snapshot| {
+        eth0(snapshot).mtu = 1280;
+        eth0(snapshot).vlan_of = Some(3);
     });
     assert_eq!((level, fix), (Level::Warning, String::new()));
 }
 
 fn chain(drops: bool, rules: &[(Option<bool>, Verdict)]) -> Chain {
-    let rule = |(takes, verdict): &(Option<bool>, Verdict)| Rule {
-        takes: *takes,
+    let rule = |(matches_roce, verdict): &(Option<bool>, Verdict)| Rule {
+        matches_roce: *matches_roce,
         interface: None,
         verdict: *verdict,
     };
@@ -497,12 +506,12 @@ fn a_rule_may_drop_roce() {
     let fix = "nft insert rule inet filter input udp dport 4791 accept";
     let text = "a rule of inet filter input seems to drop UDP port 4791";
     let rules = [(Some(false), Accept), (Some(true), Drop)];
-    fault("firewall", text, fix, |facts| {
-        facts.chains = Ok(vec![chain(false, &rules)])
+    fault("firewall", text, fix, |snapshot| {
+        snapshot.chains = Ok(vec![chain(false, &rules)])
     });
     let rules = [(Some(false), Accept), (Some(true), Nothing)];
-    fault("firewall", "as no rule accepts it", fix, |facts| {
-        facts.chains = Ok(vec![chain(true, &rules)]);
+    fault("firewall", "as no rule accepts it", fix, |snapshot| {
+        snapshot.chains = Ok(vec![chain(true, &rules)]);
     });
     for (drops, rules) in [
         (false, &[][..]),
@@ -511,7 +520,7 @@ fn a_rule_may_drop_roce() {
         (false, &[(Some(false), Drop), (Some(false), Other)]),
     ] {
         assert_eq!(
-            found(|facts| facts.chains = Ok(vec![chain(drops, rules)])),
+            found(|snapshot| snapshot.chains = Ok(vec![chain(drops, rules)])),
             []
         );
     }
@@ -519,14 +528,14 @@ fn a_rule_may_drop_roce() {
         [(None, Accept), (Some(true), Drop)],
         [(Some(true), Other), (None, Nothing)],
     ] {
-        let (level, check, ..) = one(|facts| facts.chains = Ok(vec![chain(true, &rules)]));
+        let (level, check, ..) = one(|snapshot| snapshot.chains = Ok(vec![chain(true, &rules)]));
         assert_eq!((level, check), (Level::Unknown, "firewall"));
     }
 }
 
 #[test]
 fn some_rules_are_not_seen() {
-    let (level, check, text, _) = one(|facts| facts.legacy = Ok(true));
+    let (level, check, text, _) = one(|snapshot| snapshot.legacy = Ok(true));
     assert_eq!((level, check), (Level::Unknown, "firewall"));
     assert!(text.contains("only iptables-legacy can list"), "{text}");
     // One that is seen is told all the same.
@@ -535,9 +544,9 @@ fn some_rules_are_not_seen() {
         "firewall",
         "a rule of inet filter input seems",
         fix,
-        |facts| {
-            facts.chains = Ok(vec![chain(false, &[(Some(true), Verdict::Drop)])]);
-            facts.legacy = Ok(true);
+        |snapshot| {
+            snapshot.chains = Ok(vec![chain(false, &[(Some(true), Verdict::Drop)])]);
+            snapshot.legacy = Ok(true);
         },
     );
 }
@@ -549,22 +558,23 @@ fn rules_of_others_do_not_matter() {
         family: "ip6".into(),
         ..drops.clone()
     };
-    assert_eq!(found(|facts| facts.chains = Ok(vec![family])), []);
+    assert_eq!(found(|snapshot| snapshot.chains = Ok(vec![family])), []);
     let mut other = drops.clone();
     other.rules[0].interface = Some("eth1".into());
-    assert_eq!(found(|facts| facts.chains = Ok(vec![other])), []);
+    assert_eq!(found(|snapshot| snapshot.chains = Ok(vec![other])), []);
     // What a device sends does not pass the packet filter.
-    let device = |facts: &mut Facts| {
-        rxe0(facts).soft = false;
-        facts.chains = Ok(vec![drops]);
+    let device = |snapshot: &mut Snapshot| {
+        rxe0(snapshot).soft = false;
+        snapshot.chains = Ok(vec![drops]);
     };
     assert_eq!(found(device), []);
 }
 
 #[test]
 fn an_identity_should_be_written_down() {
-    let (level, check, text, fix) = one(|facts| {
-        facts.host.as_mut().unwrap().unwritten = vec![Unwritten::Name, Unwritten::Identifier];
+    let (level, check, text, fix) = one(|snapshot| {
+        snapshot.host.as_mut().unwrap().generated =
+            vec![IdentityFile::HostNqn, IdentityFile::HostId];
     });
     assert_eq!((level, check), (Level::Warning, "host"));
     assert!(
@@ -579,8 +589,8 @@ fn an_identity_should_be_written_down() {
 }
 
 /// A controller of the subsystem in a state, which shows an error.
-fn there(facts: &mut Facts, state: CtrlState) {
-    facts.controllers = Ok(vec![Controller {
+fn there(snapshot: &mut Snapshot, state: CtrlState) {
+    snapshot.controllers = Ok(vec![Controller {
         traddr: "192.0.2.1".into(),
         subsysnqn: "nqn.x".into(),
         hostnqn: Some("nqn.host".into()),
@@ -592,31 +602,31 @@ fn there(facts: &mut Facts, state: CtrlState) {
 
 #[test]
 fn a_subsystem_may_be_connected_already() {
-    assert_eq!(found(|facts| there(facts, CtrlState::Live)), []);
+    assert_eq!(found(|snapshot| there(snapshot, CtrlState::Live)), []);
     for (state, name) in [
         (CtrlState::New, "new"),
         (CtrlState::Connecting, "connecting"),
         (CtrlState::Resetting, "resetting"),
         (CtrlState::Deleting, "deleting"),
     ] {
-        let (level, check, text, fix) = one(|facts| there(facts, state));
+        let (level, check, text, fix) = one(|snapshot| there(snapshot, state));
         assert_eq!((level, check), (Level::Warning, "controller"));
         let why = rejected().message;
         let wanted = format!("nqn.x has rnvmf0, which is {name}: {why}");
         assert_eq!((text, fix), (wanted, String::new()));
     }
-    let connected = |facts: &mut Facts| there(facts, CtrlState::Dead);
+    let connected = |snapshot: &mut Snapshot| there(snapshot, CtrlState::Dead);
     let text = "nqn.x has rnvmf0, which is dead: rejected by target: no such subsystem nqn.x; \
                 it is in the way of another connect";
     fault("controller", text, "rnvmf disconnect -d rnvmf0", connected);
-    let elsewhere = |facts: &mut Facts| {
-        connected(facts);
-        facts.target = Some(Ok(target([192, 0, 2, 3])));
+    let elsewhere = |snapshot: &mut Snapshot| {
+        connected(snapshot);
+        snapshot.target = Some(Ok(target([192, 0, 2, 3])));
     };
     assert_eq!(found(elsewhere), []);
-    let other_host = |facts: &mut Facts| {
-        connected(facts);
-        let host = facts.host.as_mut().unwrap();
+    let other_host = |snapshot: &mut Snapshot| {
+        connected(snapshot);
+        let host = snapshot.host.as_mut().unwrap();
         host.nqn = "nqn.other".into();
         host.id = "00112233-4455-6677-8899-aabbccddee00".into();
     };
@@ -632,38 +642,38 @@ fn half_of_an_identity_is_in_the_way() {
             let text = "rnvmf0 has this host's name and another identifier, and beside it a \
                         connect is refused; with -I 00112233-4455-6677-8899-aabbccddeeff it is \
                         the same host";
-            fault("controller", text, fix, |facts| {
-                there(facts, state);
-                facts.nqn = nqn.map(Into::into);
-                let host = facts.host.as_mut().unwrap();
+            fault("controller", text, fix, |snapshot| {
+                there(snapshot, state);
+                snapshot.nqn = nqn.map(Into::into);
+                let host = snapshot.host.as_mut().unwrap();
                 host.id = "00112233-4455-6677-8899-aabbccddee00".into();
             });
             let text = "rnvmf0 has this host's identifier and another name, and beside it a \
                         connect is refused; with -q nqn.host it is the same host";
-            fault("controller", text, fix, |facts| {
-                there(facts, state);
-                facts.nqn = nqn.map(Into::into);
-                facts.host.as_mut().unwrap().nqn = "nqn.other".into();
+            fault("controller", text, fix, |snapshot| {
+                there(snapshot, state);
+                snapshot.nqn = nqn.map(Into::into);
+                snapshot.host.as_mut().unwrap().nqn = "nqn.other".into();
             });
         }
     }
     // Each of them is.
-    let findings = found(|facts| {
-        there(facts, CtrlState::Live);
-        let controllers = facts.controllers.as_mut().unwrap();
+    let findings = found(|snapshot| {
+        there(snapshot, CtrlState::Live);
+        let controllers = snapshot.controllers.as_mut().unwrap();
         controllers.push(Controller {
             device: "rnvmf1".into(),
             ..controllers[0].clone()
         });
-        facts.host.as_mut().unwrap().nqn = "nqn.other".into();
+        snapshot.host.as_mut().unwrap().nqn = "nqn.other".into();
     });
     let fixes: Vec<_> = findings.into_iter().filter_map(|each| each.fix).collect();
     assert_eq!(fixes, [fix, "rnvmf disconnect -d rnvmf1"]);
     // What an older kernel does not tell of may be anything.
-    let untold = |facts: &mut Facts| {
-        there(facts, CtrlState::Live);
-        facts.controllers.as_mut().unwrap()[0].hostid = None;
-        facts.host.as_mut().unwrap().id = "00112233-4455-6677-8899-aabbccddee00".into();
+    let untold = |snapshot: &mut Snapshot| {
+        there(snapshot, CtrlState::Live);
+        snapshot.controllers.as_mut().unwrap()[0].hostid = None;
+        snapshot.host.as_mut().unwrap().id = "00112233-4455-6677-8899-aabbccddee00".into();
     };
     assert_eq!(found(untold), []);
 }
@@ -674,29 +684,31 @@ fn what_cannot_be_seen_is_no_fault() {
     for (check, change) in [
         (
             "interface",
-            (|facts, why| facts.interfaces = Err(why)) as fn(&mut Facts, String),
+            (|snapshot, why| snapshot.interfaces = Err(why)) as fn(&mut Snapshot, String),
         ),
-        ("link", |facts, why| facts.devices = Err(why)),
-        ("firewall", |facts, why| facts.chains = Err(why)),
-        ("firewall", |facts, why| facts.legacy = Err(why)),
-        ("host", |facts, why| facts.host = Err(why)),
-        ("controller", |facts, why| facts.controllers = Err(why)),
-        ("route", |facts, why| aim(facts).route = Err(why)),
+        ("link", |snapshot, why| snapshot.devices = Err(why)),
+        ("firewall", |snapshot, why| snapshot.chains = Err(why)),
+        ("firewall", |snapshot, why| snapshot.legacy = Err(why)),
+        ("host", |snapshot, why| snapshot.host = Err(why)),
+        ("controller", |snapshot, why| {
+            snapshot.controllers = Err(why)
+        }),
+        ("route", |snapshot, why| aim(snapshot).route = Err(why)),
     ] {
-        let (level, at, text, _) = one(|facts| change(facts, cannot()));
+        let (level, at, text, _) = one(|snapshot| change(snapshot, cannot()));
         assert_eq!((level, at, text.as_str()), (Level::Unknown, check, "no"));
     }
-    let (level, ..) = one(|facts| eth0(facts).infiniband = true);
+    let (level, ..) = one(|snapshot| eth0(snapshot).infiniband = true);
     assert_eq!(level, Level::Unknown);
 }
 
 fn printed(format: Format) -> String {
-    let mut facts = healthy();
-    eth0(&mut facts).mtu = 1280;
-    facts.devices.as_mut().unwrap()[0].ports[0].gids.clear();
-    facts.modules[1].loaded = false;
-    facts.controllers = Err("no".into());
-    let findings = judge(&facts);
+    let mut snapshot = healthy();
+    eth0(&mut snapshot).mtu = 1280;
+    snapshot.devices.as_mut().unwrap()[0].ports[0].gids.clear();
+    snapshot.modules[1].loaded = false;
+    snapshot.controllers = Err("no".into());
+    let findings = diagnose(&snapshot);
     match format {
         Format::Normal => doctor::normal(&findings),
         Format::Json => doctor::json(&findings),

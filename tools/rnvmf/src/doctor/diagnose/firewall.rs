@@ -2,8 +2,8 @@
 
 //! Whether the packet filter drops RoCE packets: a guess, for its rules are read and not tried.
 
-use crate::doctor::facts::{Chain, Facts, Rule, Verdict};
-use crate::doctor::look::firewall::PORT;
+use crate::doctor::probe::firewall::PORT;
+use crate::doctor::snapshot::{Chain, Rule, Snapshot, Verdict};
 use crate::doctor::Finding;
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ const CHECK: &str = "firewall";
 
 /// What becomes of RoCE packets in a chain.
 #[derive(Debug, PartialEq, Eq)]
-enum Fate {
+enum ChainResult {
     Pass,
     DroppedByRule,
     DroppedAtEnd,
@@ -19,8 +19,8 @@ enum Fate {
 }
 
 /// Judge the rules, for an interface and the family of an address.
-pub(super) fn judge(interface: &str, address: IpAddr, facts: &Facts) -> Finding {
-    let chains = match &facts.chains {
+pub(super) fn diagnose(interface: &str, address: IpAddr, snapshot: &Snapshot) -> Finding {
+    let chains = match &snapshot.chains {
         Ok(chains) => chains,
         Err(why) => return Finding::unknown(CHECK, why),
     };
@@ -31,15 +31,15 @@ pub(super) fn judge(interface: &str, address: IpAddr, facts: &Facts) -> Finding 
         if chain.family != "inet" && chain.family != family {
             continue;
         }
-        match fate(chain, interface) {
-            Fate::Pass => (),
-            Fate::Unclear => unclear = unclear.or(Some(path)),
-            Fate::DroppedByRule => {
+        match chain_result(chain, interface) {
+            ChainResult::Pass => (),
+            ChainResult::Unclear => unclear = unclear.or(Some(path)),
+            ChainResult::DroppedByRule => {
                 let text =
                     format!("a rule of {path} seems to drop UDP port {PORT}, which RoCE uses");
                 return Finding::fault(CHECK, text).fix(let_pass(path));
             }
-            Fate::DroppedAtEnd => {
+            ChainResult::DroppedAtEnd => {
                 let text = format!(
                     "{path} seems to drop UDP port {PORT}, which RoCE uses, as no rule accepts it"
                 );
@@ -47,7 +47,7 @@ pub(super) fn judge(interface: &str, address: IpAddr, facts: &Facts) -> Finding 
             }
         }
     }
-    let text = match (unclear, &facts.legacy) {
+    let text = match (unclear, &snapshot.legacy) {
         (Some(path), _) => {
             format!("the rules of {path} are too involved to tell whether UDP port {PORT} passes")
         }
@@ -68,7 +68,7 @@ fn let_pass(path: &str) -> String {
     format!("nft insert rule {path} udp dport {PORT} accept")
 }
 
-fn fate(chain: &Chain, interface: &str) -> Fate {
+fn chain_result(chain: &Chain, interface: &str) -> ChainResult {
     let about = |rule: &&Rule| {
         rule.interface
             .as_deref()
@@ -76,17 +76,17 @@ fn fate(chain: &Chain, interface: &str) -> Fate {
     };
     let mut sure = true;
     for rule in chain.rules.iter().filter(about) {
-        match (rule.takes, rule.verdict) {
+        match (rule.matches_roce, rule.verdict) {
             (Some(false), _) | (_, Verdict::None) => (),
-            (Some(true), Verdict::Accept) if sure => return Fate::Pass,
-            (Some(true), Verdict::Drop) if sure => return Fate::DroppedByRule,
-            (Some(true), Verdict::Accept | Verdict::Drop) => return Fate::Unclear,
+            (Some(true), Verdict::Accept) if sure => return ChainResult::Pass,
+            (Some(true), Verdict::Drop) if sure => return ChainResult::DroppedByRule,
+            (Some(true), Verdict::Accept | Verdict::Drop) => return ChainResult::Unclear,
             (None, _) | (_, Verdict::Other) => sure = false,
         }
     }
     match (sure, chain.drops) {
-        (true, true) => Fate::DroppedAtEnd,
-        (true, false) => Fate::Pass,
-        (false, _) => Fate::Unclear,
+        (true, true) => ChainResult::DroppedAtEnd,
+        (true, false) => ChainResult::Pass,
+        (false, _) => ChainResult::Unclear,
     }
 }

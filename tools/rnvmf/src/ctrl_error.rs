@@ -2,7 +2,7 @@
 
 //! Why the kernel gave a controller up.
 
-use crate::error::{describe_errno, Error, Status};
+use crate::error::{strerror, Error, Status};
 use crate::netlink::attributes::{Attributes, Malformed};
 use crate::uapi::{error as attribute, ErrorStage};
 use serde::{Serialize, Serializer};
@@ -29,7 +29,7 @@ impl Serialize for Stage {
 
 /// The last error of a controller, or of a discovery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Failure {
+pub(crate) struct CtrlError {
     /// Where it failed.
     pub(crate) stage: Stage,
     /// The error number, positive.
@@ -53,14 +53,14 @@ pub(crate) struct Failure {
     pub(crate) next_attempt: Option<u32>,
 }
 
-impl Failure {
+impl CtrlError {
     /// Read the nest that the kernel sends.
     pub(crate) fn read(attributes: &Attributes) -> Result<Self, Malformed> {
         let stage = Stage(attributes.require("stage", attributes.u32(attribute::STAGE)?)?);
         let errno = attributes.require("errno", attributes.s32(attribute::ERRNO)?)?;
         let message = match attributes.string(attribute::MESSAGE)? {
             Some(text) if !text.is_empty() => text,
-            _ => format!("{stage} failed: {}", describe_errno(errno)),
+            _ => format!("{stage} failed: {}", strerror(errno)),
         };
         Ok(Self {
             stage,
@@ -75,16 +75,16 @@ impl Failure {
     }
 }
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
-        let status = match failure.errno {
+impl From<CtrlError> for Error {
+    fn from(ctrl_error: CtrlError) -> Self {
+        let status = match ctrl_error.errno {
             libc::ETIMEDOUT => Status::Timeout,
             _ => Status::Failed,
         };
         Self {
             status,
-            message: failure.message.clone(),
-            failure: Some(Box::new(failure)),
+            message: ctrl_error.message.clone(),
+            ctrl_error: Some(Box::new(ctrl_error)),
         }
     }
 }
@@ -95,8 +95,8 @@ pub(crate) mod tests {
     use crate::netlink::attributes::tests::{attributes, number, text};
 
     /// A failure as a target that does not know the subsystem causes it.
-    pub(crate) fn rejected() -> Failure {
-        Failure {
+    pub(crate) fn rejected() -> CtrlError {
+        CtrlError {
             stage: Stage(ErrorStage::FabricsConnect as u32),
             errno: 2,
             message: "rejected by target: no such subsystem nqn.x".into(),
@@ -121,7 +121,7 @@ pub(crate) mod tests {
                 "rejected by target: no such subsystem nqn.x",
             ),
         ]);
-        assert_eq!(Failure::read(&nest).unwrap(), rejected());
+        assert_eq!(CtrlError::read(&nest).unwrap(), rejected());
     }
 
     #[test]
@@ -130,23 +130,23 @@ pub(crate) mod tests {
             number(attribute::STAGE, 77u32),
             number(attribute::ERRNO, 5i32),
         ]);
-        let failure = Failure::read(&nest).unwrap();
-        assert_eq!(failure.stage.to_string(), "stage-77");
-        assert_eq!(failure.message, "stage-77 failed: Input/output error");
+        let ctrl_error = CtrlError::read(&nest).unwrap();
+        assert_eq!(ctrl_error.stage.to_string(), "stage-77");
+        assert_eq!(ctrl_error.message, "stage-77 failed: Input/output error");
     }
 
     #[test]
     fn a_stage_and_an_errno_are_needed() {
         let nest = attributes(vec![number(attribute::STAGE, 1u32)]);
         assert_eq!(
-            Failure::read(&nest).unwrap_err().to_string(),
+            CtrlError::read(&nest).unwrap_err().to_string(),
             "the kernel left out the attribute errno"
         );
     }
 
     #[test]
     fn only_a_timeout_ends_as_one() {
-        let late = Failure {
+        let late = CtrlError {
             errno: libc::ETIMEDOUT,
             ..rejected()
         };

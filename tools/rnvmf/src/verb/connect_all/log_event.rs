@@ -3,13 +3,13 @@
 //! What is printed of discovery controllers and their logs, a line each.
 
 use crate::cli::Format;
-use crate::discovery::Entry;
+use crate::discovery::LogEntry;
 use crate::kernel::Target;
 use crate::render::json;
 use serde::Serialize;
 
 /// Something that is to be told.
-pub(super) enum News {
+pub(super) enum LogEvent {
     /// A log that is followed was read.
     Read {
         /// Whose it is.
@@ -20,9 +20,9 @@ pub(super) enum News {
         numrec: u64,
     },
     /// An entry is not connected, for this reason.
-    Skipped(Entry, &'static str),
+    Skipped(LogEntry, &'static str),
     /// An entry is in the log no more.
-    Gone(Entry),
+    Gone(LogEntry),
 }
 
 #[derive(Serialize)]
@@ -42,14 +42,14 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     numrec: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    skipped: Option<&'a Entry>,
+    skipped: Option<&'a LogEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    gone: Option<&'a Entry>,
+    gone: Option<&'a LogEntry>,
 }
 
-impl News {
+impl LogEvent {
     /// The line, with its end.
     pub(super) fn render(&self, format: Format) -> String {
         match format {
@@ -88,7 +88,7 @@ impl News {
     }
 
     fn normal(&self) -> String {
-        let way = |entry: &Entry| {
+        let way = |entry: &LogEntry| {
             let (nqn, place) = (&entry.subnqn, entry.endpoint());
             format!("{nqn} at {} {place}", entry.trtype)
         };

@@ -4,8 +4,8 @@
 //! of a discovery controller that knows of several.
 
 use crate::address::Address;
-use crate::cli::{Access, Connect, Format, Seed};
-use crate::error::{describe, Error, Status};
+use crate::cli::{Connect, DiscoverArgs, FabricsArgs, Format};
+use crate::error::{io_message, Error, Status};
 use crate::usage::complaint;
 use clap::{Args, Parser};
 use std::collections::hash_map::Entry::{Occupied, Vacant};
@@ -16,28 +16,28 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 /// A larger file is none of connections.
-const MOST: u64 = 1 << 20;
+const MAX_SIZE: u64 = 1 << 20;
 
 /// The word that a line of a discovery controller begins with.
 const DISCOVER: &str = "discover";
 
 /// A line of the file.
 #[derive(Debug)]
-pub(crate) enum Line {
+pub(crate) enum ConfigLine {
     /// One connection.
     Connect(Box<Connect>),
     /// All that a discovery controller knows of.
-    Discover(Box<Seed>),
+    Discover(Box<DiscoverArgs>),
 }
 
-impl Line {
+impl ConfigLine {
     /// What it leads to: an address or a name, a subsystem, and the way there.
-    pub(crate) fn target(&self) -> (&str, &str, &Access) {
+    pub(crate) fn target(&self) -> (&str, &str, &FabricsArgs) {
         match self {
-            Self::Connect(options) => (&options.traddr, &options.nqn, &options.access),
-            Self::Discover(seed) => {
-                let controller = &seed.controller;
-                (&controller.traddr, &controller.nqn, &controller.access)
+            Self::Connect(options) => (&options.traddr, &options.nqn, &options.fabrics),
+            Self::Discover(discover_args) => {
+                let controller = &discover_args.controller;
+                (&controller.traddr, &controller.nqn, &controller.fabrics)
             }
         }
     }
@@ -46,22 +46,22 @@ impl Line {
 /// The words of a line.
 #[derive(Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
-struct Words<Options: Args> {
+struct LineParser<Options: Args> {
     #[command(flatten)]
     options: Options,
 }
 
 /// The connections of a file; a wrong line is as a wrong command line.
-pub(crate) fn read(path: &Path) -> Result<Vec<Line>, Error> {
+pub(crate) fn read(path: &Path) -> Result<Vec<ConfigLine>, Error> {
     let name = path.display();
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes));
+    let read = File::open(path).and_then(|file| file.take(MAX_SIZE + 1).read_to_end(&mut bytes));
     let read = read.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Error::new(Status::Usage, format!("{name}: {}", describe(&error))),
-        _ => Error::from(error).during(&name),
+        ErrorKind::NotFound => Error::new(Status::Usage, format!("{name}: {}", io_message(&error))),
+        _ => Error::from(error).context(&name),
     })?;
-    if read as u64 > MOST {
-        let why = format!("{name}: more than {MOST} bytes");
+    if read as u64 > MAX_SIZE {
+        let why = format!("{name}: more than {MAX_SIZE} bytes");
         return Err(Error::new(Status::Usage, why));
     }
     text(&bytes)
@@ -79,7 +79,7 @@ fn text(bytes: &[u8]) -> Result<&str, (usize, String)> {
 }
 
 /// The connections of a text; or the number of a line, and what is wrong with it.
-fn parse(text: &str) -> Result<Vec<Line>, (usize, String)> {
+fn parse(text: &str) -> Result<Vec<ConfigLine>, (usize, String)> {
     let lines = (1..).zip(text.lines().map(str::trim));
     let mut first = HashMap::new();
     lines
@@ -98,35 +98,35 @@ fn parse(text: &str) -> Result<Vec<Line>, (usize, String)> {
 }
 
 /// What only one line may lead to: the options of a second one would not be used.
-fn aim(line: &Line) -> impl Hash + Eq {
-    let (traddr, nqn, access) = line.target();
-    let what = matches!(line, Line::Discover(_));
+fn aim(line: &ConfigLine) -> impl Hash + Eq {
+    let (traddr, nqn, fabrics) = line.target();
+    let what = matches!(line, ConfigLine::Discover(_));
     // An address has many spellings.
     let address = traddr.parse::<Address>();
     let at = address.map_or_else(|_| traddr.to_lowercase(), |address| address.to_string());
-    let to = (what, at, access.trsvcid, nqn.to_owned());
-    let from = access.host_traddr.as_ref().map(ToString::to_string);
-    (to, from, access.hostnqn.clone(), access.hostid)
+    let to = (what, at, fabrics.trsvcid, nqn.to_owned());
+    let from = fabrics.host_traddr.as_ref().map(ToString::to_string);
+    (to, from, fabrics.hostnqn.clone(), fabrics.hostid)
 }
 
-fn options(line: &str) -> Result<Line, String> {
+fn options(line: &str) -> Result<ConfigLine, String> {
     let mut words = line.split_whitespace().peekable();
     if words.next_if_eq(&DISCOVER).is_some() {
-        let seed: Seed = understand(words)?;
-        return Ok(Line::Discover(seed.into()));
+        let discover_args: DiscoverArgs = parse_args(words)?;
+        return Ok(ConfigLine::Discover(discover_args.into()));
     }
-    let connect: Connect = understand(words)?;
+    let connect: Connect = parse_args(words)?;
     if connect.duplicate_connect {
         return Err("--duplicate-connect would connect one more each time".into());
     }
     if connect.output.format != Format::Normal {
         return Err("--output-format is for the command line".into());
     }
-    Ok(Line::Connect(connect.into()))
+    Ok(ConfigLine::Connect(connect.into()))
 }
 
-fn understand<'a, Options: Args>(words: impl Iterator<Item = &'a str>) -> Result<Options, String> {
-    let understood = Words::try_parse_from(words).map_err(|error| complaint(&error))?;
+fn parse_args<'a, Options: Args>(words: impl Iterator<Item = &'a str>) -> Result<Options, String> {
+    let understood = LineParser::try_parse_from(words).map_err(|error| complaint(&error))?;
     Ok(understood.options)
 }
 
@@ -144,13 +144,16 @@ mod tests {
     fn lines_are_options_of_connect() {
         let text = "# the first\n\n  -a 10.0.0.9 -n nqn.x\n\t# and\n-a fe80::1%rxe0\t-n  nqn.y -l -1 -s 4421";
         let read = parse(text).unwrap();
-        let [Line::Connect(first), Line::Connect(second)] = &read[..] else {
+        let [ConfigLine::Connect(first), ConfigLine::Connect(second)] = &read[..] else {
             panic!("{read:?}");
         };
         assert_eq!((&*first.traddr, &*first.nqn), ("10.0.0.9", "nqn.x"));
         assert_eq!((&*second.traddr, &*second.nqn), ("fe80::1%rxe0", "nqn.y"));
-        assert_eq!((first.access.trsvcid, second.access.trsvcid), (4420, 4421));
-        assert_eq!(second.shape.loss.ctrl_loss_tmo, Some(-1));
+        assert_eq!(
+            (first.fabrics.trsvcid, second.fabrics.trsvcid),
+            (4420, 4421)
+        );
+        assert_eq!(second.ctrl.reconnect.ctrl_loss_tmo, Some(-1));
         assert!(parse("").unwrap().is_empty());
     }
 
@@ -158,12 +161,12 @@ mod tests {
     fn a_line_may_be_of_a_discovery_controller() {
         let read = parse("discover -a 10.0.0.9 -s 8009 -k 30\n\tdiscover -a 10.0.0.8 -n nqn.own");
         let read = read.unwrap();
-        let [Line::Discover(first), Line::Discover(second)] = &read[..] else {
+        let [ConfigLine::Discover(first), ConfigLine::Discover(second)] = &read[..] else {
             panic!("{read:?}");
         };
-        let (at, shape) = (&first.controller, &first.shape);
+        let (at, ctrl) = (&first.controller, &first.ctrl);
         assert_eq!(at.nqn, "nqn.2014-08.org.nvmexpress.discovery");
-        assert_eq!((at.access.trsvcid, shape.keep_alive_tmo), (8009, Some(30)));
+        assert_eq!((at.fabrics.trsvcid, ctrl.keep_alive_tmo), (8009, Some(30)));
         let at = &second.controller;
         assert_eq!((&*at.traddr, &*at.nqn), ("10.0.0.8", "nqn.own"));
     }

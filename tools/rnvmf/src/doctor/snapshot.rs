@@ -6,29 +6,29 @@ use crate::controller::Controller;
 use std::net::{IpAddr, Ipv6Addr};
 
 /// A fact, or why it could not be looked up.
-pub(crate) type Seen<T> = Result<T, String>;
+pub(crate) type Probed<T> = Result<T, String>;
 
 /// All facts.
 #[derive(Clone, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct Snapshot {
     /// What the user wants to connect to, or why its name says nothing.
-    pub(crate) target: Option<Result<Target, String>>,
+    pub(crate) target: Option<Result<Destination, String>>,
     /// Name of the subsystem to connect to.
     pub(crate) nqn: Option<String>,
     /// The modules of `MODULES`.
     pub(crate) modules: Vec<Module>,
     /// Network interfaces of this network namespace.
-    pub(crate) interfaces: Seen<Vec<Interface>>,
+    pub(crate) interfaces: Probed<Vec<Interface>>,
     /// RDMA devices that can be used in it.
-    pub(crate) devices: Seen<Vec<Device>>,
+    pub(crate) devices: Probed<Vec<Device>>,
     /// Chains of the packet filter.
-    pub(crate) chains: Seen<Vec<Chain>>,
+    pub(crate) chains: Probed<Vec<Chain>>,
     /// Whether there are tables of the one before, whose rules are not looked at.
-    pub(crate) legacy: Seen<bool>,
+    pub(crate) legacy: Probed<bool>,
     /// Who this host is.
-    pub(crate) host: Seen<Host>,
+    pub(crate) host: Probed<HostInfo>,
     /// Controllers of rnvmf; none where its module is not loaded.
-    pub(crate) controllers: Seen<Vec<Controller>>,
+    pub(crate) controllers: Probed<Vec<Controller>>,
 }
 
 /// What modules are looked for.
@@ -42,12 +42,12 @@ pub(crate) struct Module {
     /// It is loaded, or built in.
     pub(crate) loaded: bool,
     /// It is installed for the kernel that runs.
-    pub(crate) installed: Seen<bool>,
+    pub(crate) installed: Probed<bool>,
 }
 
 /// Where to connect to.
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
+pub(crate) struct Destination {
     /// Its address.
     pub(crate) address: IpAddr,
     /// Its port.
@@ -55,7 +55,7 @@ pub(crate) struct Target {
     /// The address to connect from, if one was chosen.
     pub(crate) from: Option<IpAddr>,
     /// The way to it.
-    pub(crate) route: Seen<Result<Route, NoRoute>>,
+    pub(crate) route: Probed<Result<Route, NoRoute>>,
 }
 
 /// A route to an address.
@@ -193,7 +193,7 @@ pub(crate) struct Chain {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
     /// Whether it takes RoCE packets; none where that depends on more than can be seen.
-    pub(crate) takes: Option<bool>,
+    pub(crate) matches_roce: Option<bool>,
     /// The interface that it is about.
     pub(crate) interface: Option<String>,
     /// What it does with them.
@@ -215,20 +215,20 @@ pub(crate) enum Verdict {
 
 /// Who this host is.
 #[derive(Clone, Debug)]
-pub(crate) struct Host {
+pub(crate) struct HostInfo {
     /// NVMe Qualified Name.
     pub(crate) nqn: String,
     /// Identifier, a UUID.
     pub(crate) id: String,
     /// Which of them is not in a file.
-    pub(crate) unwritten: Vec<Unwritten>,
+    pub(crate) generated: Vec<IdentityFile>,
 }
 
 /// What is not in a file, and where it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unwritten {
+pub(crate) enum IdentityFile {
     /// /etc/nvme/hostnqn.
-    Name,
+    HostNqn,
     /// /etc/nvme/hostid.
-    Identifier,
+    HostId,
 }

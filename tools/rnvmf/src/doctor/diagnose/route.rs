@@ -3,22 +3,22 @@
 //! The way to the target: the address, the route, the network interface, and the RDMA device on it.
 
 use super::link;
-use crate::doctor::facts::{Facts, Interface, Prefix, Route, Seen, Target};
+use crate::doctor::snapshot::{Destination, Interface, Prefix, Probed, Route, Snapshot};
 use crate::doctor::{word, Finding};
 use std::net::IpAddr;
 
 const ROUTE: &str = "route";
 
 /// Follow the way, up to the first fault: what comes after is no wonder then.
-pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
-    let interfaces = match &facts.interfaces {
+pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Finding> {
+    let interfaces = match &snapshot.interfaces {
         Ok(interfaces) => interfaces,
         Err(why) => return vec![Finding::unknown("interface", why)],
     };
-    let target = match &facts.target {
+    let target = match &snapshot.target {
         Some(Ok(target)) => target,
         Some(Err(why)) => return vec![Finding::fault(ROUTE, why)],
-        None => return link::all(facts, interfaces),
+        None => return link::all(snapshot, interfaces),
     };
     let mut findings = Vec::new();
     let (interface, source) = match route(target, interfaces) {
@@ -35,18 +35,21 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
             return findings;
         }
     }
-    let end = link::Way {
+    let end = link::Egress {
         target: target.address,
         interface,
         source,
     };
-    findings.extend(link::judge(&end, facts, interfaces));
+    findings.extend(link::diagnose(&end, snapshot, interfaces));
     findings
 }
 
-type Way<'a> = (&'a Interface, Option<IpAddr>);
+type Egress<'a> = (&'a Interface, Option<IpAddr>);
 
-fn route<'a>(target: &Target, interfaces: &'a [Interface]) -> Result<(Way<'a>, Finding), Finding> {
+fn route<'a>(
+    target: &Destination,
+    interfaces: &'a [Interface],
+) -> Result<(Egress<'a>, Finding), Finding> {
     let address = target.address;
     if is_of_no_host(address) {
         let text = format!("{address} is not the address of a host on a network");
@@ -98,8 +101,8 @@ fn starts(from: IpAddr, interfaces: &[Interface]) -> Result<(), Finding> {
     }
 }
 
-fn reach(target: &Target) -> Result<&Route, Finding> {
-    let seen: &Seen<_> = &target.route;
+fn reach(target: &Destination) -> Result<&Route, Finding> {
+    let seen: &Probed<_> = &target.route;
     match seen {
         Ok(Ok(route)) => Ok(route),
         Ok(Err(none)) => {

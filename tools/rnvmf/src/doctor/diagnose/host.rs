@@ -4,29 +4,29 @@
 
 use crate::address::Address;
 use crate::controller::Controller;
-use crate::doctor::facts::{Facts, Host, Target, Unwritten};
+use crate::doctor::snapshot::{Destination, HostInfo, IdentityFile, Snapshot};
 use crate::doctor::{word, Finding};
 use crate::uapi::CtrlState;
 
 const CONTROLLER: &str = "controller";
 
 /// Judge the identity, and with a subsystem whether it is in use.
-pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
-    let host = match &facts.host {
+pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Finding> {
+    let host = match &snapshot.host {
         Ok(host) => host,
         Err(why) => return vec![Finding::unknown("host", why)],
     };
     let mut findings = vec![identity(host)];
-    let clashes = clashes(host, facts);
-    match &facts.nqn {
-        Some(nqn) if clashes.is_empty() => findings.push(connection(nqn, host, facts)),
+    let clashes = clashes(host, snapshot);
+    match &snapshot.nqn {
+        Some(nqn) if clashes.is_empty() => findings.push(connection(nqn, host, snapshot)),
         _ => findings.extend(clashes),
     }
     findings
 }
 
 /// Controllers that have half of this host's identity: the kernel makes no connection beside them.
-fn clashes(host: &Host, facts: &Facts) -> Vec<Finding> {
+fn clashes(host: &HostInfo, snapshot: &Snapshot) -> Vec<Finding> {
     let clash = |controller: &Controller| {
         let (nqn, id) = controller
             .hostnqn
@@ -46,21 +46,21 @@ fn clashes(host: &Host, facts: &Facts) -> Vec<Finding> {
         let fix = format!("rnvmf disconnect -d {device}");
         Some(Finding::fault(CONTROLLER, text).fix(fix))
     };
-    let controllers = facts.controllers.iter().flatten();
+    let controllers = snapshot.controllers.iter().flatten();
     controllers.filter_map(clash).collect()
 }
 
 /// A name that is made of the machine changes with it, and a copy of the machine has the same.
-fn identity(host: &Host) -> Finding {
+fn identity(host: &HostInfo) -> Finding {
     const CHECK: &str = "host";
-    if host.unwritten.is_empty() {
+    if host.generated.is_empty() {
         return Finding::ok(CHECK, format!("this host is {}", host.nqn));
     }
-    let file = |each: &Unwritten| match each {
-        Unwritten::Name => ("/etc/nvme/hostnqn", &host.nqn),
-        Unwritten::Identifier => ("/etc/nvme/hostid", &host.id),
+    let file = |each: &IdentityFile| match each {
+        IdentityFile::HostNqn => ("/etc/nvme/hostnqn", &host.nqn),
+        IdentityFile::HostId => ("/etc/nvme/hostid", &host.id),
     };
-    let files: Vec<_> = host.unwritten.iter().map(file).collect();
+    let files: Vec<_> = host.generated.iter().map(file).collect();
     let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
     let writes: Vec<String> = files
         .iter()
@@ -75,13 +75,13 @@ fn identity(host: &Host) -> Finding {
     Finding::warning(CHECK, text).fix(fix)
 }
 
-fn connection(nqn: &str, host: &Host, facts: &Facts) -> Finding {
-    let controllers = match &facts.controllers {
+fn connection(nqn: &str, host: &HostInfo, snapshot: &Snapshot) -> Finding {
+    let controllers = match &snapshot.controllers {
         Ok(controllers) => controllers,
         Err(why) => return Finding::unknown(CONTROLLER, why),
     };
     let there = |controller: &&Controller| {
-        let target = facts
+        let target = snapshot
             .target
             .as_ref()
             .and_then(|target| target.as_ref().ok());
@@ -96,7 +96,7 @@ fn connection(nqn: &str, host: &Host, facts: &Facts) -> Finding {
 }
 
 /// Whether a controller is where a connection would lead, from where it was chosen to come.
-fn is_of(controller: &Controller, target: &Target) -> bool {
+fn is_of(controller: &Controller, target: &Destination) -> bool {
     let ip = |text: &String| text.parse::<Address>().ok().map(|address| address.ip());
     let from = controller.host_traddr.as_ref().and_then(ip);
     ip(&controller.traddr) == Some(target.address)
@@ -113,8 +113,8 @@ fn in_use(nqn: &str, controller: &Controller) -> Finding {
         return Finding::ok(CONTROLLER, format!("{nqn} is connected as {device}"));
     }
     let mut text = format!("{nqn} has {device}, which is {state}");
-    if let Some(failure) = &controller.error {
-        text.push_str(&format!(": {}", failure.message));
+    if let Some(ctrl_error) = &controller.error {
+        text.push_str(&format!(": {}", ctrl_error.message));
     }
     if known != Some(CtrlState::Dead) {
         return Finding::warning(CONTROLLER, text);

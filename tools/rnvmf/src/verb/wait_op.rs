@@ -5,7 +5,7 @@
 
 use crate::controller::Controller;
 use crate::error::Error;
-use crate::event::{Change, Event, Notice};
+use crate::event::{Change, Event, WaitResult};
 use crate::kernel::Kernel;
 
 /// Waits until the controller is as `is_over` says, and returns it as it is then. The caller has
@@ -18,13 +18,13 @@ pub(super) fn finish(
     let mut now = kernel.controller(id)?.ok_or_else(gone)?;
     while !is_over(&now)? {
         match kernel.next(None)? {
-            Notice::Event(Event::Controller(Change::Removed, each)) if each.id == id => {
+            WaitResult::Event(Event::Controller(Change::Removed, each)) if each.id == id => {
                 return Err(gone())
             }
-            Notice::Event(Event::Controller(_, each)) if each.id == id => now = *each,
-            Notice::Lost => now = kernel.controller(id)?.ok_or_else(gone)?,
-            Notice::Event(_) | Notice::Discovered(..) | Notice::Deadline => (),
-            Notice::Interrupted => {
+            WaitResult::Event(Event::Controller(_, each)) if each.id == id => now = *each,
+            WaitResult::Lost => now = kernel.controller(id)?.ok_or_else(gone)?,
+            WaitResult::Event(_) | WaitResult::Discovery(..) | WaitResult::Deadline => (),
+            WaitResult::Interrupted => {
                 return Err(Error::failed("interrupted; the kernel goes on with it"))
             }
         }
@@ -33,10 +33,10 @@ pub(super) fn finish(
 }
 
 /// Why it failed, and what comes of that.
-pub(super) fn failure(controller: &Controller, more: &str) -> Error {
+pub(super) fn ctrl_error(controller: &Controller, more: &str) -> Error {
     match controller.error.clone() {
-        Some(failure) => {
-            let error = Error::from(failure);
+        Some(ctrl_error) => {
+            let error = Error::from(ctrl_error);
             let message = format!("{}{more}", error.message);
             Error { message, ..error }
         }

@@ -3,12 +3,12 @@
 //! What an entry of a discovery log means to who connects all that it has.
 
 use crate::address::Address;
-use crate::discovery::{Entry, Kind, Transport};
+use crate::discovery::{LogEntry, SubType, TrType};
 use crate::kernel::Target;
 
 /// What is to be done about an entry.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Finding {
+pub(super) enum LogEntryClass {
     /// Connect it.
     Subsystem(Target),
     /// Ask this discovery controller.
@@ -20,21 +20,21 @@ pub(super) enum Finding {
 }
 
 /// Sort an entry of the log of a discovery controller, by which its address may have to be reached.
-pub(super) fn sort(entry: &Entry, by: &Target) -> Finding {
+pub(super) fn sort(entry: &LogEntry, by: &Target) -> LogEntryClass {
     let make = match entry.subtype {
-        Kind::NVM => Finding::Subsystem,
-        Kind::REFERRAL if !entry.eflags.is_duplicate() => Finding::Referral,
-        Kind::REFERRAL | Kind::CURRENT => return Finding::Nothing,
-        _ => return Finding::Skipped("a type of subsystem that is not known"),
+        SubType::NVM => LogEntryClass::Subsystem,
+        SubType::REFERRAL if !entry.eflags.is_duplicate() => LogEntryClass::Referral,
+        SubType::REFERRAL | SubType::CURRENT => return LogEntryClass::Nothing,
+        _ => return LogEntryClass::Skipped("a type of subsystem that is not known"),
     };
     match target(entry, by) {
         Ok(target) => make(target),
-        Err(why) => Finding::Skipped(why),
+        Err(why) => LogEntryClass::Skipped(why),
     }
 }
 
-fn target(entry: &Entry, by: &Target) -> Result<Target, &'static str> {
-    if entry.trtype != Transport::RDMA {
+fn target(entry: &LogEntry, by: &Target) -> Result<Target, &'static str> {
+    if entry.trtype != TrType::RDMA {
         return Err("rnvmf connects with RDMA only");
     }
     if !entry.adrfam.is_ip() {
@@ -62,7 +62,7 @@ fn address(text: &str, by: &Target) -> Result<Address, &'static str> {
         return Ok(address);
     }
     let by: Option<Address> = by.traddr.parse().ok();
-    by.and_then(|by| address.on_the_link_of(&by))
+    by.and_then(|by| address.with_scope_of(&by))
         .ok_or("a link-local address, whose link only a discovery at such an address can tell")
 }
 
@@ -70,7 +70,7 @@ fn address(text: &str, by: &Target) -> Result<Address, &'static str> {
 mod tests {
     use super::*;
     use crate::discovery::tests::subsystem;
-    use crate::discovery::{Family, Flags};
+    use crate::discovery::{AdrFam, EFlags};
 
     fn by(traddr: &str) -> Target {
         Target {
@@ -94,21 +94,27 @@ mod tests {
             subsysnqn: "nqn.x".into(),
             ..by("10.0.0.9")
         };
-        assert_eq!(sort(&entry, &by("10.0.0.9")), Finding::Subsystem(expected));
+        assert_eq!(
+            sort(&entry, &by("10.0.0.9")),
+            LogEntryClass::Subsystem(expected)
+        );
     }
 
     #[test]
     fn a_referral_is_followed_unless_it_leads_to_the_same() {
-        let entry = |subtype, eflags| Entry {
+        let entry = |subtype, eflags| LogEntry {
             subtype,
-            eflags: Flags(eflags),
+            eflags: EFlags(eflags),
             ..subsystem("nqn.x", "10.0.1.9")
         };
         let sorted = |subtype, eflags| sort(&entry(subtype, eflags), &by("10.0.0.9"));
-        assert!(matches!(sorted(Kind::REFERRAL, 0), Finding::Referral(_)));
-        assert_eq!(sorted(Kind::REFERRAL, 1), Finding::Nothing);
-        assert_eq!(sorted(Kind::CURRENT, 0), Finding::Nothing);
-        assert!(matches!(sorted(Kind(9), 0), Finding::Skipped(_)));
+        assert!(matches!(
+            sorted(SubType::REFERRAL, 0),
+            LogEntryClass::Referral(_)
+        ));
+        assert_eq!(sorted(SubType::REFERRAL, 1), LogEntryClass::Nothing);
+        assert_eq!(sorted(SubType::CURRENT, 0), LogEntryClass::Nothing);
+        assert!(matches!(sorted(SubType(9), 0), LogEntryClass::Skipped(_)));
     }
 
     #[test]
@@ -130,19 +136,19 @@ mod tests {
     fn what_cannot_be_reached_has_a_reason() {
         let good = || subsystem("nqn.x", "10.0.1.9");
         for entry in [
-            Entry {
-                trtype: Transport(3),
+            LogEntry {
+                trtype: TrType(3),
                 ..good()
             },
-            Entry {
-                adrfam: Family(3),
+            LogEntry {
+                adrfam: AdrFam(3),
                 ..good()
             },
-            Entry {
+            LogEntry {
                 trsvcid: "none".into(),
                 ..good()
             },
-            Entry {
+            LogEntry {
                 trsvcid: "0".into(),
                 ..good()
             },
@@ -151,7 +157,7 @@ mod tests {
             subsystem("nqn.x", "2001:db8::9"),
         ] {
             let sorted = sort(&entry, &by("10.0.0.9"));
-            assert!(matches!(sorted, Finding::Skipped(_)), "{entry:?}");
+            assert!(matches!(sorted, LogEntryClass::Skipped(_)), "{entry:?}");
         }
     }
 }

@@ -4,8 +4,8 @@
 //! write that program again.
 
 use super::module;
-use crate::doctor::facts::{Chain, Rule, Seen, Verdict};
-use crate::error::describe;
+use crate::doctor::snapshot::{Chain, Probed, Rule, Verdict};
+use crate::error::io_message;
 use serde_json::Value;
 use std::io::ErrorKind;
 use std::process::Command;
@@ -20,7 +20,7 @@ const HOOKS: [&str; 4] = ["prerouting", "input", "output", "postrouting"];
 const OTHERS: [&str; 6] = ["tcp", "icmp", "icmpv6", "sctp", "igmp", "dccp"];
 
 /// The chains.
-pub(super) fn look() -> Seen<Vec<Chain>> {
+pub(super) fn look() -> Probed<Vec<Chain>> {
     // To ask would load it.
     if !module::is_there("nf_tables") {
         return Ok(Vec::new());
@@ -28,7 +28,7 @@ pub(super) fn look() -> Seen<Vec<Chain>> {
     let listed = Command::new("nft")
         .args(["--json", "list", "ruleset"])
         .output()
-        .map_err(|error| format!("the rules cannot be listed: nft: {}", describe(&error)))?;
+        .map_err(|error| format!("the rules cannot be listed: nft: {}", io_message(&error)))?;
     if !listed.status.success() {
         let text = String::from_utf8_lossy(&listed.stderr);
         let first = text.lines().next().unwrap_or("nft failed");
@@ -38,13 +38,13 @@ pub(super) fn look() -> Seen<Vec<Chain>> {
 }
 
 /// Whether the packet filter from before nftables has tables; `nft` does not list their rules.
-pub(super) fn legacy() -> Seen<bool> {
+pub(super) fn legacy() -> Probed<bool> {
     let mut some = false;
     for file in ["/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"] {
         match std::fs::read(file) {
             Ok(names) => some |= !names.is_empty(),
             Err(error) if error.kind() == ErrorKind::NotFound => (),
-            Err(error) => return Err(format!("{file}: {}", describe(&error))),
+            Err(error) => return Err(format!("{file}: {}", io_message(&error))),
         }
     }
     Ok(some)
@@ -94,7 +94,7 @@ fn path(from: &Value, name: &str) -> Option<String> {
 
 fn rule(from: &Value) -> Option<Rule> {
     let mut rule = Rule {
-        takes: Some(true),
+        matches_roce: Some(true),
         interface: None,
         verdict: Verdict::None,
     };
@@ -114,8 +114,8 @@ fn rule(from: &Value) -> Option<Rule> {
 }
 
 /// A rule takes what all its matches take.
-fn narrow(rule: &mut Rule, takes: Option<bool>) {
-    rule.takes = match (rule.takes, takes) {
+fn narrow(rule: &mut Rule, matches_roce: Option<bool>) {
+    rule.matches_roce = match (rule.matches_roce, matches_roce) {
         (Some(false), _) | (_, Some(false)) => Some(false),
         (Some(true), Some(true)) => Some(true),
         _ => None,
@@ -134,7 +134,7 @@ fn take(rule: &mut Rule, from: &Value) {
         }
         (_, Some("==" | "in"), _) => narrow(rule, answers(left, right)),
         (_, Some("!="), _) if !is_ct_state(left) => {
-            narrow(rule, answers(left, right).map(|takes| !takes));
+            narrow(rule, answers(left, right).map(|matches_roce| !matches_roce));
         }
         _ => narrow(rule, None),
     }
@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn matched(left: Value, op: &str, right: Value) -> Option<bool> {
-        only(json!([{ "match": { "op": op, "left": left, "right": right } }])).takes
+        only(json!([{ "match": { "op": op, "left": left, "right": right } }])).matches_roce
     }
 
     fn dport(op: &str, right: Value) -> Option<bool> {
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn ports_are_told() {
-        for (right, takes) in [
+        for (right, matches_roce) in [
             (json!(4791), Some(true)),
             (json!(4790), Some(false)),
             (json!({ "set": [22, 4791] }), Some(true)),
@@ -268,8 +268,8 @@ mod tests {
             (json!({ "range": ["@from", 5000] }), None),
             (json!({ "prefix": { "addr": 4791, "len": 3 } }), None),
         ] {
-            assert_eq!(dport("==", right.clone()), takes, "{right}");
-            let others = takes.map(|takes| !takes);
+            assert_eq!(dport("==", right.clone()), matches_roce, "{right}");
+            let others = matches_roce.map(|matches_roce| !matches_roce);
             assert_eq!(dport("!=", right.clone()), others, "{right}");
         }
     }
@@ -285,7 +285,7 @@ mod tests {
         let iifname = json!({ "match": { "op": "==", "left": { "meta": { "key": "iifname" } },
                                          "right": "@inner" } });
         let found = only(json!([iifname, { "drop": null }]));
-        assert_eq!((found.interface, found.takes), (None, None));
+        assert_eq!((found.interface, found.matches_roce), (None, None));
     }
 
     #[test]
@@ -312,7 +312,10 @@ mod tests {
                                       "right": "lo" } });
         let found = only(json!([name, { "counter": null }, { "accept": null }]));
         assert_eq!(found.interface.as_deref(), Some("lo"));
-        assert_eq!((found.takes, found.verdict), (Some(true), Verdict::Accept));
+        assert_eq!(
+            (found.matches_roce, found.verdict),
+            (Some(true), Verdict::Accept)
+        );
         // Which interfaces these are is not worked out.
         let left = json!({ "meta": { "key": "iifname" } });
         assert_eq!(matched(left.clone(), "==", json!("eth*")), None);
