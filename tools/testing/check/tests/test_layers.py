@@ -124,15 +124,15 @@ class Ours(unittest.TestCase):
             shutil.copytree(TOP / area.directory, top / area.directory,
                             ignore=lambda *_: ["target"])
             before = set(layers.layers(area, top, layers.table.sources(top)))
-            for file, line in (("cqe", "use crate::policy::state::State;"),
-                               ("status", "use super::cqe::Planted;")):
+            for file, line in (("cqe", "use crate::policy::Planted;"),
+                               ("status", "use super::cqe::Circle;")):
                 with open(top / area.directory / f"format/{file}.rs", "a", encoding="utf-8") as out:
                     out.write(line)
             after = set(layers.layers(area, top, layers.table.sources(top)))
         circle, upward = sorted(after - before, key=lambda line: " circle " not in line)
-        self.assertRegex(upward, r"format/cqe\.rs:\d+: layer \d .* State of policy/state\.rs, ")
-        self.assertRegex(circle, r"format/cqe\.rs:\d+ \(Status\) -> format/status\.rs:\d+ "
-                                 r"\(Planted\) -> format/cqe\.rs: ")
+        self.assertRegex(upward, r"format/cqe\.rs:\d+: layer \d .* Planted of policy\.rs, ")
+        self.assertRegex(circle, r"format/cqe\.rs:\d+ \(\w+\) -> format/status\.rs:\d+ "
+                                 r"\(Circle\) -> format/cqe\.rs: ")
 
 
 if __name__ == "__main__":
