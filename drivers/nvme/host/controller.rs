@@ -26,6 +26,7 @@ mod passthru;
 mod reconnect;
 mod scan_guard;
 mod scan_work;
+mod services;
 mod setup;
 mod thread;
 
@@ -40,6 +41,11 @@ pub(crate) use discovery::{
     Log,
 };
 pub(crate) use reconnect::ReconnectStatus;
+pub(crate) use services::{
+    DeviceRemoval,
+    EventSink,
+    Services, //
+};
 
 use scan_guard::ScanOwner;
 use setup::IoQueueParams;
@@ -54,7 +60,6 @@ use crate::{
         Event,
         NsInfo, //
     },
-    host::Host,
     io::Io,
     name::CtrlName,
     namespace::{Namespace, Namespaces},
@@ -126,7 +131,7 @@ pub(crate) struct Controller {
     pub(crate) id: u32,
     pub(crate) name: CtrlName,
     pub(crate) options: Options,
-    pub(crate) host: Arc<Host>,
+    pub(crate) services: Arc<Services>,
     wake: Arc<TimedCompletion>,
     pub(crate) notifier: Arc<ErrorNotifier>,
     /// Where users send commands of their own.
@@ -252,7 +257,7 @@ impl ScanContext {
 impl Controller {
     /// A controller that does nothing yet. May sleep.
     pub(crate) fn new(
-        host: Arc<Host>,
+        services: Arc<Services>,
         id: u32,
         name: CtrlName,
         options: Options,
@@ -266,7 +271,7 @@ impl Controller {
                 id,
                 name,
                 options,
-                host,
+                services,
                 wake,
                 notifier,
                 user_channel,
@@ -479,14 +484,14 @@ impl Controller {
     fn queue_uevent(&self, state: CtrlState) {
         let ctrl_device = self.ctrl_device.lock().clone();
         if let Some(ctrl_device) = ctrl_device.filter(|ctrl_device| ctrl_device.note(state)) {
-            self.host.queue_uevent(ctrl_device);
+            self.services.queue_uevent(ctrl_device);
         }
     }
 
     /// Tells that what others see has changed.
     fn tell_change(&self) {
         self.change.notify_all();
-        self.host.tell(self, Event::Changed);
+        self.services.events.notify(self, Event::Changed);
     }
 
     /// Takes note of a failure that changes nothing, and tells.
@@ -528,7 +533,7 @@ impl Controller {
     /// A generation of which disks there are, with that of a list of controllers. Does not change
     /// while the controller's disks are looked at, if it is of them.
     pub(crate) fn generation_of_disks(&self, list: u32) -> u32 {
-        self.host.generation_of_disks(list)
+        self.services.generation_of_disks(list)
     }
 
     /// What is done to the controller's disks.
@@ -552,7 +557,9 @@ impl Controller {
 
     /// Tells that a namespace has another size or protection. May sleep.
     pub(crate) fn namespace_changed(&self, info: &NsInfo) {
-        self.host.tell(self, Event::NamespaceChanged(info));
+        self.services
+            .events
+            .notify(self, Event::NamespaceChanged(info));
     }
 
     /// Takes a namespace with its disk, and tells, unless it was lost while that was made.
@@ -569,11 +576,13 @@ impl Controller {
             namespaces
                 .insert_within_capacity(place, namespace)
                 .map_err(|_| ENOMEM)?;
-            self.host.disks_changed();
+            self.services.disks_changed();
             self.status.lock().namespaces = namespaces.len().try_into()?;
             if let Some(namespace) = namespaces.get(place) {
                 let info = namespace.info();
-                self.host.tell(self, Event::NamespaceAdded(&info));
+                self.services
+                    .events
+                    .notify(self, Event::NamespaceAdded(&info));
             }
             Ok(())
         })
@@ -587,10 +596,15 @@ impl Controller {
     }
 
     fn make_device(self: &Arc<Self>) -> Result<Arc<CtrlDevice>> {
-        let (host, number) = (&self.host, self.name.number());
+        let (services, number) = (&self.services, self.name.number());
         let name = CString::try_from_fmt(fmt!("{}", self.name))?;
-        let node = chrdev::Node::new(host.numbers.clone(), number, host.module, self.clone())?;
-        let device = sysfs::Device::new(host.class.clone(), &name, self.clone(), Some(node))?;
+        let node = chrdev::Node::new(
+            services.numbers.clone(),
+            number,
+            services.module,
+            self.clone(),
+        )?;
+        let device = sysfs::Device::new(services.class.clone(), &name, self.clone(), Some(node))?;
         let state = self.status(|status| status.state);
         CtrlDevice::new(self.name, self.wake.clone(), device, state)
     }
@@ -614,7 +628,7 @@ impl Controller {
 
     /// The module, which open disks keep loaded.
     pub(crate) fn module(&self) -> &'static ThisModule {
-        self.host.module
+        self.services.module
     }
 
     /// Takes note of the device, unless it is already going away.

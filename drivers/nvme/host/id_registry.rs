@@ -48,7 +48,7 @@ pub(crate) struct IdReservation {
 
 impl Drop for IdReservation {
     fn drop(&mut self) {
-        self.controller.host.ids.remove(self);
+        self.controller.services.ids.remove(self);
     }
 }
 

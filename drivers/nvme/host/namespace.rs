@@ -376,7 +376,7 @@ impl Scanner<'_> {
     fn refuse_taken(&mut self) {
         let (controller, rejections) = (self.controller, &mut self.rejections);
         self.found.list.retain(|ScannedNs { wwid, .. }| {
-            let Some(holder) = controller.host.ids.holder(controller, wwid) else {
+            let Some(holder) = controller.services.ids.holder(controller, wwid) else {
                 return true;
             };
             rejections.pass();
@@ -663,7 +663,7 @@ impl ScanResult {
         }
         // Another subsystem's may have come since this one was looked at: the next look says so.
         let identity = controller
-            .host
+            .services
             .ids
             .insert(controller, &scanned.wwid)
             .map_err(|error| CtrlError::kernel(ErrorStage::Namespaces, error, "disk"))?;

@@ -11,19 +11,24 @@ mod request;
 use crate::{
     controller::{
         Controller,
-        Discovery, //
+        Discovery,
+        EventSink, //
     },
     event::Event,
-    host::Host,
+    registry::Registry,
     uapi::{
         self,
         Command, //
     },
 };
 use kernel::{
+    new_mutex,
     prelude::*,
     str::CStr,
-    sync::Arc, //
+    sync::{
+        Arc,
+        Mutex, //
+    },
 };
 use rrdma::{
     net,
@@ -39,7 +44,7 @@ pub(crate) struct Family;
 impl rrdma::netlink::Family for Family {
     const NAME: &'static CStr = uapi::FAMILY;
     const VERSION: u8 = uapi::VERSION;
-    type Context = Arc<Host>;
+    type Context = Arc<Registry>;
     const OPERATIONS: &'static [Operation<Self>] = &[
         Operation {
             command: Command::Connect as u8,
@@ -141,19 +146,66 @@ impl rrdma::netlink::Family for Family {
         },
     ];
     const GROUPS: &'static [&'static CStr] = &[uapi::GROUP_EVENTS];
-    const CLOSED: Option<fn(&Arc<Host>, &net::Namespace, u32)> =
-        Some(|host, namespace, port| host.discoveries.forget(namespace, port));
+    const CLOSED: Option<fn(&Arc<Registry>, &net::Namespace, u32)> =
+        Some(|registry, namespace, port| registry.discoveries.forget(namespace, port));
 }
 
 /// The only multicast group.
 const EVENTS: usize = 0;
 
-/// Makes the family known. May sleep.
-pub(crate) fn register(
-    module: &'static ThisModule,
-    host: Arc<Host>,
-) -> Result<Arc<Registration<Family>>> {
-    Arc::pin_init(Registration::new(Ok(host), module), GFP_KERNEL)
+/// The family, and the sink of events that are multicast by it.
+#[pin_data]
+pub(crate) struct NetlinkEvents {
+    /// `None` until [`start`](Self::start), and once stopped.
+    #[pin]
+    family: Mutex<Option<Arc<Registration<Family>>>>,
+}
+
+impl NetlinkEvents {
+    /// Allocates it. May sleep.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                family <- new_mutex!(None, "rnvmf::NetlinkEvents::family"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Registers the family. May sleep.
+    pub(crate) fn start(&self, module: &'static ThisModule, registry: Arc<Registry>) -> Result {
+        let family = Arc::pin_init(Registration::new(Ok(registry), module), GFP_KERNEL)?;
+        *self.family.lock() = Some(family);
+        Ok(())
+    }
+
+    /// Unregisters the family, and waits for its requests. Sleeps.
+    pub(crate) fn stop(&self) {
+        // Taken out first: requests may want the lock.
+        let family = self.family.lock().take();
+        if let Some(family) = family {
+            // A request that sends an event holds a reference, and must not be the one to wait.
+            family.unregister();
+        }
+    }
+
+    fn family(&self) -> Option<Arc<Registration<Family>>> {
+        self.family.lock().clone()
+    }
+}
+
+impl EventSink for NetlinkEvents {
+    fn notify(&self, controller: &Controller, event: Event<'_>) {
+        if let Some(family) = self.family() {
+            notify(&family, controller, event);
+        }
+    }
+
+    fn notify_discovery(&self, discovery: &Discovery) {
+        if let Some(family) = self.family() {
+            notify_discovery(&family, discovery);
+        }
+    }
 }
 
 /// The message that tells an event.
@@ -169,16 +221,16 @@ fn command(event: &Event<'_>) -> Command {
 }
 
 /// Tells who listens in the controller's network namespace. May sleep.
-pub(crate) fn tell(family: &Registration<Family>, controller: &Controller, event: Event<'_>) {
+fn notify(family: &Registration<Family>, controller: &Controller, event: Event<'_>) {
     let namespace = &controller.options.namespace;
     let command = command(&event) as u8;
-    let aer_done = family.multicast(namespace, EVENTS, command, |message| match event {
+    let sent = family.multicast(namespace, EVENTS, command, |message| match event {
         Event::NamespaceAdded(namespace)
         | Event::NamespaceChanged(namespace)
         | Event::NamespaceRemoved(namespace) => encode::namespace(message, controller, namespace),
         _ => encode::controller(message, controller),
     });
-    if let Err(error) = aer_done {
+    if let Err(error) = sent {
         // Listeners find out that they missed it.
         pr_debug!(
             "{}: event not sent ({})\n",
@@ -189,12 +241,12 @@ pub(crate) fn tell(family: &Registration<Family>, controller: &Controller, event
 }
 
 /// Tells who listens in the network namespace of a discovery what came of it. May sleep.
-pub(crate) fn tell_discovery(family: &Registration<Family>, discovery: &Discovery) {
+fn notify_discovery(family: &Registration<Family>, discovery: &Discovery) {
     let command = Command::DiscoverNtf as u8;
-    let aer_done = family.multicast(discovery.namespace(), EVENTS, command, |message| {
+    let sent = family.multicast(discovery.namespace(), EVENTS, command, |message| {
         encode::discovery(message, discovery)
     });
-    if let Err(error) = aer_done {
+    if let Err(error) = sent {
         let error = error.to_errno();
         pr_debug!("discovery {}: event not sent ({})\n", discovery.id, error);
     }

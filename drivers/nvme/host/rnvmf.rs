@@ -2,7 +2,7 @@
 
 //! rnvmf: an NVMe over Fabrics host for RDMA.
 //!
-//! - [`host`]: the controllers there are, and what the module holds for all.
+//! - [`registry`]: the controllers and discoveries of the module.
 //! - [`controller`]: one controller, from connect to removal, in a thread of its own.
 //! - [`queue`]: one queue: a connection with its commands in flight.
 //! - [`namespace`]: a namespace and its disk; [`io`]: its requests as commands;
@@ -16,18 +16,17 @@
 //!
 //! Formats and decisions without I/O are in the crate `nvme_proto`.
 
-use host::Host;
 use kernel::{
     prelude::*,
     sync::Arc, //
 };
+use registry::Registry;
 
 mod controller;
 mod ctrl_error;
 mod discoveries;
 mod error_notifier;
 mod event;
-mod host;
 mod id_registry;
 mod io;
 mod name;
@@ -37,6 +36,7 @@ mod ns_rejections;
 mod options;
 mod passthru;
 mod queue;
+mod registry;
 mod stats;
 mod sysfs;
 mod trace;
@@ -52,19 +52,19 @@ module! {
 }
 
 struct Rnvmf {
-    host: Arc<Host>,
+    registry: Arc<Registry>,
 }
 
 impl kernel::Module for Rnvmf {
     fn init(module: &'static ThisModule) -> Result<Self> {
         Ok(Self {
-            host: Host::start(module)?,
+            registry: Registry::start(module)?,
         })
     }
 }
 
 impl Drop for Rnvmf {
     fn drop(&mut self) {
-        self.host.stop();
+        self.registry.stop();
     }
 }

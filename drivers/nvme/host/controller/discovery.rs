@@ -17,10 +17,10 @@ use super::{
     Admin,
     Controller,
     Sender, //
+    Services,
 };
 use crate::{
     ctrl_error::CtrlError,
-    host::Host,
     name::CtrlName,
     options::{
         Limit,
@@ -98,7 +98,7 @@ impl From<Result<Log, CtrlError>> for DiscoveryResult {
 impl Discovery {
     /// A discovery that does nothing yet; for whether it is `persistent` see the field. May sleep.
     pub(crate) fn new(
-        host: Arc<Host>,
+        services: Arc<Services>,
         id: u32,
         options: Options,
         connect_timeout: Msecs,
@@ -112,7 +112,7 @@ impl Discovery {
             give_up: Limit::After(0),
             fail_io: Limit::After(0),
         };
-        let controller = Controller::new(host, id, CtrlName::Discovery(id), options, settings)?;
+        let controller = Controller::new(services, id, CtrlName::Discovery(id), options, settings)?;
         Arc::pin_init(
             pin_init!(Self {
                 id,
@@ -165,8 +165,8 @@ impl Discovery {
         self.over.wait();
     }
 
-    /// It got no thread, so it is over.
-    pub(crate) fn never_ran(&self) {
+    /// Its thread ends here, or there is none: ends [`wait`](Self::wait). Any context.
+    pub(crate) fn complete(&self) {
         self.over.complete_all();
     }
 
@@ -194,8 +194,6 @@ impl Discovery {
         });
         controller.release_device();
         this.show(last.into(), true);
-        controller.host.discoveries.over(this);
-        this.over.complete_all();
     }
 
     /// Keeps what came of it, and tells.
@@ -208,7 +206,7 @@ impl Discovery {
                 over,
             };
         }
-        self.controller.host.tell_discovery(self);
+        self.controller.services.events.notify_discovery(self);
     }
 
     #[inline(never)]

@@ -79,7 +79,7 @@ impl Controller {
     /// Sleeps.
     pub(super) fn start_scan_work(self: &Arc<Self>, guard: ScanGuard<'_>, work: ScanWork) {
         guard.hand_over(ScanOwner::ScanWork(work));
-        self.host.queue_scan_work(self.clone());
+        self.services.queue_scan_work(self.clone());
     }
 
     /// The errand that is to begin, and its turn.
@@ -151,7 +151,7 @@ impl ScanGuard<'_> {
             let mut namespaces = controller.namespaces.lock();
             let place = namespaces.iter().position(which);
             let removed = place.and_then(|place| namespaces.remove(place).ok());
-            controller.host.disks_changed();
+            controller.services.disks_changed();
             controller.status.lock().namespaces = namespaces.len().try_into().unwrap_or(u32::MAX);
             removed
         };
@@ -162,7 +162,7 @@ impl ScanGuard<'_> {
         // Deletes the disk, which waits for its I/O.
         drop(namespace);
         let event = Event::NamespaceRemoved(&info);
-        controller.host.tell(controller, event);
+        controller.services.events.notify(controller, event);
         true
     }
 

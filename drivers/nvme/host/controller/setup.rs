@@ -526,7 +526,7 @@ impl<'a> Setup<'a> {
     ) -> Result<Prepared<Queue>, CtrlError> {
         let fail = |error, what| CtrlError::kernel(ErrorStage::Device, error, what);
         let name = addressed.device().name();
-        let Some(device) = self.controller.host.acquire(addressed.device()) else {
+        let Some(device) = self.controller.services.acquire(addressed.device()) else {
             return Err(crate::error_notifier::ConnError::DeviceRemoved.into());
         };
         let capabilities = device.attributes().capabilities;

@@ -115,7 +115,6 @@ impl Controller {
         let scan_context = this.scan_context.lock().take();
         drop(scan_context);
         this.remove_device();
-        this.host.remove(this);
     }
 
     /// The queues are ready: the disks are next.

@@ -10,16 +10,16 @@ use crate::{
         DiscoveryResult, //
         Log,
     },
-    host::{
-        Host,
-        InsertError, //
-    },
     options::{
         HostIdConflict,
         Limit,
         Options,
         Settings, //
         TransportAddr,
+    },
+    registry::{
+        InsertError, //
+        Registry,
     },
     uapi::{
         self,
@@ -71,12 +71,13 @@ const SETTABLE: [u16; 4] = [
 ];
 
 /// Starts to connect a controller, and replies with its number and name.
-pub(super) fn connect(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
+pub(super) fn connect(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
     let options = options(request, nqn(request, ctrl::SUBSYSNQN)?)?;
     let settings = settings(request, DEFAULTS)?;
     let duplicate = request.flag(ctrl::DUPLICATE_CONNECT);
     let controller =
-        host.connect(options, settings, duplicate)
+        registry
+            .connect(options, settings, duplicate)
             .map_err(|refusal| match refusal {
                 InsertError::HostIdConflict(HostIdConflict::HostId, of) => request.refuse(
                     ctrl::HOSTID,
@@ -104,14 +105,14 @@ pub(super) fn connect(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
 }
 
 /// Starts to remove a controller.
-pub(super) fn disconnect(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
-    find(host, request, ctrl::CTRL_ID)?.delete();
+pub(super) fn disconnect(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
+    find(registry, request, ctrl::CTRL_ID)?.delete();
     Ok(())
 }
 
 /// Starts to reset a controller.
-pub(super) fn reset(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
-    let controller = find(host, request, ctrl::CTRL_ID)?;
+pub(super) fn reset(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
+    let controller = find(registry, request, ctrl::CTRL_ID)?;
     controller.ask_reset().map_err(|state| {
         request.fail(
             EBUSY,
@@ -121,8 +122,8 @@ pub(super) fn reset(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
 }
 
 /// Starts to look at the namespaces of a controller, and replies with the number of that look.
-pub(super) fn rescan(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
-    let controller = find(host, request, ctrl::CTRL_ID)?;
+pub(super) fn rescan(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
+    let controller = find(registry, request, ctrl::CTRL_ID)?;
     let number = controller.ask_scan().map_err(|state| {
         request.fail(
             EBUSY,
@@ -135,25 +136,25 @@ pub(super) fn rescan(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
 }
 
 /// Changes what can be changed of a controller.
-pub(super) fn set(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
-    let controller = find(host, request, ctrl::CTRL_ID)?;
+pub(super) fn set(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
+    let controller = find(registry, request, ctrl::CTRL_ID)?;
     if SETTABLE.iter().all(|id| request.u32(*id).is_none()) {
         return Err(request.fail(EINVAL, format_args!("nothing to set")));
     }
     controller.set(|now| settings(request, now))
 }
 
-pub(super) fn get_controller(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
-    let controller = find(host, request, ctrl::CTRL_ID)?;
+pub(super) fn get_controller(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
+    let controller = find(registry, request, ctrl::CTRL_ID)?;
     request.reply(Command::CtrlGet as u8, |message| {
         encode::controller(message, &controller)
     })
 }
 
-pub(super) fn dump_controllers(host: &Arc<Host>, dump: &mut Dump<'_>) -> Result {
+pub(super) fn dump_controllers(registry: &Arc<Registry>, dump: &mut Dump<'_>) -> Result {
     let namespace = dump.net();
     loop {
-        let (generation, next) = host.next(&namespace, dump.cursor());
+        let (generation, next) = registry.next(&namespace, dump.cursor());
         dump.set_generation(generation);
         let Some(controller) = next else {
             return Ok(());
@@ -168,11 +169,11 @@ pub(super) fn dump_controllers(host: &Arc<Host>, dump: &mut Dump<'_>) -> Result 
     }
 }
 
-pub(super) fn get_namespace(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
+pub(super) fn get_namespace(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
     // What is missing is told before what is not there.
     request.required_u32(ns::CTRL_ID)?;
     let nsid = request.required_u32(ns::NSID)?;
-    let controller = find(host, request, ns::CTRL_ID)?;
+    let controller = find(registry, request, ns::CTRL_ID)?;
     controller.with_namespaces(|namespaces| {
         let Some(namespace) = namespaces.iter().find(|n| n.nsid == nsid) else {
             request.refuse(ns::NSID, format_args!("no such namespace"));
@@ -185,15 +186,15 @@ pub(super) fn get_namespace(host: &Arc<Host>, request: &mut Request<'_>) -> Resu
 }
 
 /// The cursor is the number of the controller and that of the namespace.
-pub(super) fn dump_namespaces(host: &Arc<Host>, dump: &mut Dump<'_>) -> Result {
-    dump_by_controller(host, dump, ns::CTRL_ID, dump_namespaces_of)
+pub(super) fn dump_namespaces(registry: &Arc<Registry>, dump: &mut Dump<'_>) -> Result {
+    dump_by_controller(registry, dump, ns::CTRL_ID, dump_namespaces_of)
 }
 
 /// Dumps what belongs to controllers, of all or of the one that `attribute` names; the
 /// upper half of the cursor is the number of the controller. `dump_of`, which gets the generation of
 /// the list of controllers, says whether all that were left of one fitted.
 fn dump_by_controller(
-    host: &Arc<Host>,
+    registry: &Arc<Registry>,
     dump: &mut Dump<'_>,
     attribute: u16,
     dump_of: fn(&Controller, &mut Dump<'_>, u32) -> Result<bool>,
@@ -201,15 +202,15 @@ fn dump_by_controller(
     let namespace = dump.net();
     let only = dump.u32(attribute);
     if let (Some(id), 0) = (only, dump.cursor()) {
-        if host.find(&namespace, id).is_none() {
+        if registry.find(&namespace, id).is_none() {
             dump.refuse(attribute, format_args!("no such controller"));
             return Err(ENOENT);
         }
         dump.set_cursor(u64::from(id) << 32);
     }
     loop {
-        let (list, next) = host.next(&namespace, dump.cursor() >> 32);
-        dump.set_generation(host.generation_of_disks(list));
+        let (list, next) = registry.next(&namespace, dump.cursor() >> 32);
+        dump.set_generation(registry.services.generation_of_disks(list));
         let Some(controller) = next.filter(|c| only.is_none_or(|id| c.id == id)) else {
             return Ok(());
         };
@@ -240,7 +241,7 @@ fn dump_namespaces_of(controller: &Controller, dump: &mut Dump<'_>, list: u32) -
 }
 
 /// Starts to read or to follow the log of a discovery controller, and replies with a number.
-pub(super) fn discover(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
+pub(super) fn discover(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
     let subsystem = match request.str(ctrl::SUBSYSNQN)? {
         Some(_) => nqn(request, ctrl::SUBSYSNQN)?,
         None => CString::try_from_fmt(fmt!("{}", nqn::DISCOVERY))?,
@@ -255,7 +256,7 @@ pub(super) fn discover(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
     if persistent.is_none() {
         options.keep_alive = 0;
     }
-    let discovery = host
+    let discovery = registry
         .discover(options, connect_timeout, persistent, request.portid())
         .map_err(|error| match error {
             EBUSY => request.fail(EBUSY, format_args!("too many discoveries")),
@@ -266,18 +267,18 @@ pub(super) fn discover(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
     })
 }
 
-pub(super) fn get_discovery(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
+pub(super) fn get_discovery(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
     let (namespace, owner) = (request.net(), request.portid());
-    let discovery = find_discovery(host, request, &namespace, owner)?;
+    let discovery = find_discovery(registry, request, &namespace, owner)?;
     request.reply(Command::DiscoverGet as u8, |message| {
         encode::discovery(message, &discovery)
     })
 }
 
 /// The cursor is the number of the entry.
-pub(super) fn dump_entries(host: &Arc<Host>, dump: &mut Dump<'_>) -> Result {
+pub(super) fn dump_entries(registry: &Arc<Registry>, dump: &mut Dump<'_>) -> Result {
     let (namespace, owner) = (dump.net(), dump.portid());
-    let discovery = find_discovery(host, dump, &namespace, owner)?;
+    let discovery = find_discovery(registry, dump, &namespace, owner)?;
     discovery.outcome(|outcome, generation| {
         dump.set_generation(generation);
         let why = match outcome {
@@ -307,32 +308,35 @@ fn dump_log(log: &Log, dump: &mut Dump<'_>) -> Result {
 
 /// The discovery of a socket that its request names.
 fn find_discovery(
-    host: &Arc<Host>,
+    registry: &Arc<Registry>,
     request: &Attributes<'_>,
     namespace: &Namespace,
     owner: u32,
 ) -> Result<Arc<Discovery>> {
     let id = request.required_u32(discovery::DISCOVERY_ID)?;
-    host.discoveries.find(namespace, owner, id).ok_or_else(|| {
-        request.refuse(
-            discovery::DISCOVERY_ID,
-            format_args!("this socket has no such discovery"),
-        );
-        ENOENT
-    })
+    registry
+        .discoveries
+        .find(namespace, owner, id)
+        .ok_or_else(|| {
+            request.refuse(
+                discovery::DISCOVERY_ID,
+                format_args!("this socket has no such discovery"),
+            );
+            ENOENT
+        })
 }
 
 /// What all queues of a controller have done together.
-pub(super) fn get_stats(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
-    let controller = find(host, request, stats::CTRL_ID)?;
+pub(super) fn get_stats(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
+    let controller = find(registry, request, stats::CTRL_ID)?;
     request.reply(Command::StatsGet as u8, |message| {
         controller.with_stats(|ctrl_stats| encode::stats(message, &controller, None, ctrl_stats))
     })
 }
 
 /// Changes what is measured.
-pub(super) fn set_stats(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
-    let controller = find(host, request, stats::CTRL_ID)?;
+pub(super) fn set_stats(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
+    let controller = find(registry, request, stats::CTRL_ID)?;
     let Some(timed) = request.u8(stats::LATENCY) else {
         return Err(request.fail(EINVAL, format_args!("nothing to set")));
     };
@@ -341,8 +345,8 @@ pub(super) fn set_stats(host: &Arc<Host>, request: &mut Request<'_>) -> Result {
 }
 
 /// The cursor is the number of the controller and, from 1, the place of the queue.
-pub(super) fn dump_stats(host: &Arc<Host>, dump: &mut Dump<'_>) -> Result {
-    dump_by_controller(host, dump, stats::CTRL_ID, dump_stats_of)
+pub(super) fn dump_stats(registry: &Arc<Registry>, dump: &mut Dump<'_>) -> Result {
+    dump_by_controller(registry, dump, stats::CTRL_ID, dump_stats_of)
 }
 
 /// Whether all that were left fitted.
@@ -367,9 +371,13 @@ fn dump_stats_of(controller: &Controller, dump: &mut Dump<'_>, _list: u32) -> Re
 }
 
 /// The controller that a request names.
-fn find(host: &Arc<Host>, request: &Request<'_>, attribute: u16) -> Result<Arc<Controller>> {
+fn find(
+    registry: &Arc<Registry>,
+    request: &Request<'_>,
+    attribute: u16,
+) -> Result<Arc<Controller>> {
     let id = request.required_u32(attribute)?;
-    host.find(&request.net(), id).ok_or_else(|| {
+    registry.find(&request.net(), id).ok_or_else(|| {
         request.refuse(attribute, format_args!("no such controller"));
         ENOENT
     })

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the module has for all controllers.
+//! The controllers and discoveries of the module.
 
 use crate::{
     controller::{
         Controller,
-        CtrlDevice, //
+        DeviceRemoval,
         Discovery,
+        EventSink,
+        Services, //
     },
     discoveries::Discoveries,
     error_notifier::ConnError,
     event::Event,
-    id_registry::IdRegistry,
     name::CtrlName,
-    netlink::{
-        self,
-        Family, //
-    },
+    netlink::NetlinkEvents,
     options::{
         HostIdConflict,
         Options,
@@ -27,73 +25,43 @@ use kernel::{
     alloc::AllocError,
     fmt, new_mutex,
     prelude::*,
-    str::CStr,
     sync::{
-        atomic::{
-            ordering,
-            Atomic, //
-        },
         Arc,
         Mutex, //
     },
 };
 use rrdma::{
     chrdev::Numbers,
-    memory,
-    net,
-    netlink::Registration,
-    rdma::{
-        client,
-        device::{
-            Device,
-            DeviceRef, //
-        },
-    },
+    memory, net,
+    rdma::device::Device,
     sync::{
         Msecs,
-        OwnedQueue,
-        QueueFlags,
         Thread,
         TimedCompletion, //
     },
-    sysfs::Class, //
 };
 
 /// Most controllers: each is a thread.
 const MAX_CONTROLLERS: u32 = 256;
 
-/// The controllers, and what they need of the module.
+/// The controllers and discoveries of the module.
 ///
-/// Ends in this order, see [`Host::stop`]: no more controllers, no more requests
-/// of users, no more devices.
+/// They end in this order, see [`Registry::stop`]: controllers, requests of users, threads,
+/// devices.
 #[pin_data]
-pub(crate) struct Host {
-    pub(crate) module: &'static ThisModule,
-    /// The controllers in sysfs.
-    pub(crate) class: Arc<Class>,
-    /// Their device numbers.
-    pub(crate) numbers: Arc<Numbers>,
-    /// The threads of the controllers and discoveries, and some that have ended; they are taken
-    /// to wait for their end.
+pub(crate) struct Registry {
+    pub(crate) services: Arc<Services>,
+    events: Arc<NetlinkEvents>,
+    /// The threads of the controllers and discoveries, and some that have ended. `None` once all
+    /// are waited for.
     #[pin]
     threads: Mutex<Option<KVec<Thread>>>,
-    /// The errands of the controllers run here, and udev is told; it is taken to end them.
-    #[pin]
-    scan_queue: Mutex<Option<OwnedQueue>>,
-    #[pin]
-    client: Mutex<Option<Arc<client::Registration<Client>>>>,
-    #[pin]
-    family: Mutex<Option<Arc<Registration<Family>>>>,
     #[pin]
     controllers: Mutex<Controllers>,
-    /// Held by who puts a controller on the list, or takes it off and tells: no name is given again
-    /// before everybody was told that it is free.
+    /// Held while a controller is put on the list, or taken off it and that is told: no name is
+    /// given again before everybody was told that it is free.
     #[pin]
     name_lock: Mutex<()>,
-    /// Changes with which disks there are, and those of a controller only while they are locked.
-    disks: Atomic<u32>,
-    #[pin]
-    pub(crate) ids: IdRegistry,
     #[pin]
     pub(crate) discoveries: Discoveries,
     /// The last controller is gone, and none comes.
@@ -155,65 +123,47 @@ impl From<AllocError> for InsertError {
     }
 }
 
-/// We as a client of RDMA devices.
-struct Client;
-
-impl client::Client for Client {
-    const NAME: &'static CStr = c"rnvmf";
-
-    type Context = Arc<Host>;
-
-    fn removing(host: &Arc<Host>, device: &Device) {
-        for controller in &host.controllers.lock().list {
+impl DeviceRemoval for Registry {
+    fn removing(&self, device: &Device) {
+        for controller in &self.controllers.lock().list {
             if controller.uses(device) {
                 controller.notifier.report(ConnError::DeviceRemoved);
             }
         }
-        host.discoveries.removing(device);
+        self.discoveries.removing(device);
     }
 }
 
-impl Host {
+impl Registry {
     /// Starts everything. May sleep.
     pub(crate) fn start(module: &'static ThisModule) -> Result<Arc<Self>> {
-        // A controller has one errand at a time, but each NUMA node has a share of the room only,
-        // and errands that wait for a target must not keep those of other controllers out.
-        let flags = QueueFlags::UNBOUND | QueueFlags::MEM_RECLAIM;
-        let scan_queue = OwnedQueue::new(c"rnvmf", flags, OwnedQueue::MAX_ACTIVE)?;
-        let host = Arc::pin_init(
-            try_pin_init!(Self {
-                module,
-                class: Class::new(c"rnvmf")?,
-                numbers: Numbers::new(c"rnvmf", MAX_CONTROLLERS)?,
-                threads <- new_mutex!(Some(KVec::new()), "rnvmf::Host::threads"),
-                scan_queue <- new_mutex!(Some(scan_queue), "rnvmf::Host::scan_queue"),
-                client <- new_mutex!(None, "rnvmf::Host::client"),
-                family <- new_mutex!(None, "rnvmf::Host::family"),
+        let events = NetlinkEvents::new()?;
+        let numbers = Numbers::new(c"rnvmf", MAX_CONTROLLERS)?;
+        let services = Services::new(module, numbers, events.clone())?;
+        let registry = Arc::pin_init(
+            pin_init!(Self {
+                services,
+                events,
+                threads <- new_mutex!(Some(KVec::new()), "rnvmf::Registry::threads"),
                 controllers <- new_mutex!(Controllers {
                     list: KVec::new(),
                     last_id: 0,
                     leaving: 0,
                     generation: 1,
                     closed: false,
-                }, "rnvmf::Host::controllers"),
-                name_lock <- new_mutex!((), "rnvmf::Host::name_lock"),
-                disks: Atomic::new(0),
-                ids <- IdRegistry::new(),
+                }, "rnvmf::Registry::controllers"),
+                name_lock <- new_mutex!((), "rnvmf::Registry::name_lock"),
                 discoveries <- Discoveries::new(),
                 empty <- TimedCompletion::new(),
-            }? Error),
+            }),
             GFP_KERNEL,
         )?;
-        host.register().inspect_err(|_| host.stop())?;
-        Ok(host)
-    }
-
-    fn register(self: &Arc<Self>) -> Result {
-        let client = Arc::pin_init(client::Registration::new(self.clone()), GFP_KERNEL)?;
-        *self.client.lock() = Some(client);
-        let family = netlink::register(self.module, self.clone())?;
-        *self.family.lock() = Some(family);
-        Ok(())
+        registry
+            .services
+            .start(registry.clone())
+            .and_then(|()| registry.events.start(module, registry.clone()))
+            .inspect_err(|_| registry.stop())?;
+        Ok(registry)
     }
 
     /// Removes all controllers and ends everything. Sleeps.
@@ -232,19 +182,11 @@ impl Host {
         if busy {
             self.empty.wait();
         }
-        // Each is taken out first and dropped without its lock, which whoever is
-        // waited for may want: requests under way, threads on their last lines.
-        let family = self.family.lock().take();
-        if let Some(family) = family {
-            // A request that tells something has it, too, and must not be the one who ends it.
-            family.unregister();
-        }
+        self.events.stop();
+        // Taken out first: threads on their last lines may want the lock.
         let threads = self.threads.lock().take();
         drop(threads);
-        let scan_queue = self.scan_queue.lock().take();
-        drop(scan_queue);
-        let client = self.client.lock().take();
-        drop(client);
+        self.services.stop();
     }
 
     /// Makes a controller and starts to connect it. May sleep.
@@ -260,9 +202,12 @@ impl Host {
         duplicate: bool,
     ) -> Result<Arc<Controller>, InsertError> {
         let controller = self.insert(options, settings, duplicate)?;
-        self.tell(&controller, Event::Added);
-        let life = controller.clone();
-        let run = move || Controller::run(&life);
+        self.events.notify(&controller, Event::Added);
+        let (this, running) = (self.clone(), controller.clone());
+        let run = move || {
+            Controller::run(&running);
+            this.remove(&running);
+        };
         if let Err(error) = self.spawn(fmt!("{}", controller.name), run) {
             self.remove(&controller);
             return Err(error.into());
@@ -286,7 +231,7 @@ impl Host {
         let namespace = options.namespace.clone();
         let discovery = self.discoveries.insert(&namespace, owner, |id| {
             Discovery::new(
-                self.clone(),
+                self.services.clone(),
                 id,
                 options,
                 connect_timeout,
@@ -294,25 +239,29 @@ impl Host {
                 owner,
             )
         })?;
-        let life = discovery.clone();
-        let run = move || Discovery::run(&life);
+        let (this, running) = (self.clone(), discovery.clone());
+        let run = move || {
+            Discovery::run(&running);
+            this.discoveries.over(&running);
+            running.complete();
+        };
         if let Err(error) = self.spawn(fmt!("rnvmf-log{}", discovery.id), run) {
             self.discoveries.leave(&discovery);
-            // Who closes them all may wait for it.
-            discovery.never_ran();
+            // Discoveries::close() may wait for it.
+            discovery.complete();
             return Err(error);
         }
         Ok(discovery)
     }
 
-    fn spawn(&self, name: fmt::Arguments<'_>, life: impl FnOnce() + Send + 'static) -> Result {
+    fn spawn(&self, name: fmt::Arguments<'_>, run: impl FnOnce() + Send + 'static) -> Result {
         let mut threads = self.threads.lock();
         let Some(threads) = &mut *threads else {
             return Err(rrdma::errno::ESHUTDOWN);
         };
         threads.retain(|thread| !thread.is_over());
         threads.reserve(1, GFP_KERNEL)?;
-        threads.push(Thread::spawn(name, life)?, GFP_KERNEL)?;
+        threads.push(Thread::spawn(name, run)?, GFP_KERNEL)?;
         Ok(())
     }
 
@@ -341,7 +290,7 @@ impl Host {
             }
             let id = controllers.new_id();
             let controller = Controller::new(
-                self.clone(),
+                self.services.clone(),
                 id,
                 CtrlName::Device(number),
                 options,
@@ -359,25 +308,8 @@ impl Host {
         })
     }
 
-    /// Runs a controller's errand beside its thread. May sleep.
-    pub(crate) fn queue_scan_work(&self, controller: Arc<Controller>) {
-        // The queue is there as long as there are controllers, and a controller
-        // has one errand at a time.
-        if let Some(scan_queue) = &*self.scan_queue.lock() {
-            let _ = scan_queue.enqueue(controller);
-        }
-    }
-
-    /// Has udev told what is to be told of a controller. May sleep.
-    pub(crate) fn queue_uevent(&self, ctrl_device: Arc<CtrlDevice>) {
-        if let Some(scan_queue) = &*self.scan_queue.lock() {
-            // If it is queued already it has not begun.
-            let _ = scan_queue.enqueue(ctrl_device);
-        }
-    }
-
     /// Takes a controller off the list, and tells.
-    pub(crate) fn remove(&self, controller: &Arc<Controller>) {
+    fn remove(&self, controller: &Arc<Controller>) {
         let name_lock = self.name_lock.lock();
         {
             let mut controllers = self.controllers.lock();
@@ -385,7 +317,7 @@ impl Host {
             controllers.leaving = controllers.leaving.saturating_add(1);
             controllers.generation = controllers.generation.wrapping_add(1).max(1);
         }
-        self.tell(controller, Event::Removed);
+        self.events.notify(controller, Event::Removed);
         drop(name_lock);
         let mut controllers = self.controllers.lock();
         controllers.leaving = controllers.leaving.saturating_sub(1);
@@ -413,37 +345,5 @@ impl Host {
         let mut list = controllers.list.iter();
         let next = list.find(|c| u64::from(c.id) >= from && c.options.namespace == *namespace);
         (controllers.generation, next.cloned())
-    }
-
-    /// A controller has another disk, or one less.
-    pub(crate) fn disks_changed(&self) {
-        self.disks.add(1, ordering::Relaxed);
-    }
-
-    /// A generation of the controllers and their disks: `list` is that of the controllers. Not 0.
-    pub(crate) fn generation_of_disks(&self, list: u32) -> u32 {
-        list.wrapping_add(self.disks.load(ordering::Relaxed)).max(1)
-    }
-
-    /// A use of `device`, unless it is going away.
-    pub(crate) fn acquire(&self, device: &Device) -> Option<DeviceRef> {
-        let client = self.client.lock().clone();
-        client?.acquire(device)
-    }
-
-    /// Tells who listens.
-    pub(crate) fn tell(&self, controller: &Controller, event: Event<'_>) {
-        let family = self.family.lock().clone();
-        if let Some(family) = family {
-            netlink::tell(&family, controller, event);
-        }
-    }
-
-    /// Tells who listens what came of a discovery.
-    pub(crate) fn tell_discovery(&self, discovery: &Discovery) {
-        let family = self.family.lock().clone();
-        if let Some(family) = family {
-            netlink::tell_discovery(&family, discovery);
-        }
     }
 }
