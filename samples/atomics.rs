@@ -11,13 +11,13 @@ use common::{
         Failure,
         Step, //
     },
-    job::{
+    port_gid::PortGid,
+    requirement::DeviceRequirement,
+    task::{
         self,
-        Job,
-        Line, //
+        SampleTask,
+        Summary, //
     },
-    need::Need,
-    place::Place, //
 };
 use kernel::{
     prelude::*,
@@ -25,8 +25,8 @@ use kernel::{
     sync::Arc, //
 };
 use pair::{
-    End,
-    Returned,
+    CompletedWork,
+    ConnectedQp,
     Work, //
 };
 use rrdma::{
@@ -53,7 +53,7 @@ mod common;
 mod pair;
 
 module! {
-    type: job::Handle,
+    type: task::Handle,
     name: "rrdma_atomics",
     authors: ["The rnvmf developers"],
     description: "Sample: atomic operations on memory of a peer",
@@ -78,12 +78,12 @@ const WORD: usize = ATOMIC_BYTES as usize;
 /// The longest that an operation may take.
 const LIMIT: Msecs = Msecs::new(10_000);
 
-fn run(job: &Arc<Job>) -> Result<Line, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let (device, peer_device) =
-        job.devices(&parameters::device.get(), &parameters::peer_device.get())?;
-    Need::Atomics.of(&device)?;
-    let near = Place::new(job, &device, parameters::gid_index.get(), OWNER)?;
-    let far = Place::new(job, &peer_device, parameters::peer_gid_index.get(), OWNER)?;
+        task.devices(&parameters::device.get(), &parameters::peer_device.get())?;
+    DeviceRequirement::Atomics.check(&device)?;
+    let near = PortGid::new(task, &device, parameters::gid_index.get(), OWNER)?;
+    let far = PortGid::new(task, &peer_device, parameters::peer_gid_index.get(), OWNER)?;
     let (holder, counter) = pair::connect(&near, &far, Mtu::Bytes256, OWNER)?;
     let (memory, key) = expose(&far, &counter)?;
     let spare = Work::new(&device, WORD, Direction::FromDevice)?;
@@ -99,21 +99,21 @@ fn run(job: &Arc<Job>) -> Result<Line, Failure> {
         workers.push(worker, GFP_KERNEL).step("worker")?;
         ends.push(other, GFP_KERNEL).step("worker")?;
     }
-    let retries = work(job, &mut workers)?;
-    let (_, word) = counter.close(memory)?;
+    let retries = work(task, &mut workers)?;
+    let (_, word) = counter.invalidate(memory)?;
     let sum = value(word.bytes())?;
     let adds = u64::from(parameters::workers.get()).wrapping_mul(parameters::adds.get().into());
     let expected = adds.wrapping_mul(parameters::step.get().into());
     if sum != expected {
         return Err(Failure::new("counter", fmt!("{sum} and not {expected}")));
     }
-    Ok(Line::new(fmt!(
+    Ok(Summary::new(fmt!(
         "{adds} additions make {sum}, {retries} swaps were too late"
     )))
 }
 
 /// Registers a counter, which is 0, and answers what others need to change it.
-fn expose(far: &Place<'_>, end: &End) -> Result<(Operation<Work>, RemoteKey), Failure> {
+fn expose(far: &PortGid<'_>, end: &ConnectedQp) -> Result<(Operation<Work>, RemoteKey), Failure> {
     let mut work = Work::new(far.device(), WORD, Direction::Both)?;
     let mut region = Region::new(far.pd.clone(), 1).step("region")?;
     let word = Buffer::new(WORD, GFP_KERNEL).step("counter")?;
@@ -131,7 +131,7 @@ fn value(bytes: &[u8]) -> Result<u64, Failure> {
 
 /// Who adds to the counter.
 struct Worker {
-    end: End,
+    end: ConnectedQp,
     key: RemoteKey,
     /// By compare-and-swap.
     swaps: bool,
@@ -142,7 +142,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(number: usize, end: End, key: RemoteKey) -> Self {
+    fn new(number: usize, end: ConnectedQp, key: RemoteKey) -> Self {
         Self {
             end,
             key,
@@ -164,7 +164,7 @@ impl Worker {
     }
 
     /// Looks at what was in the counter, and adds again.
-    fn again(&mut self, returned: Returned) -> Result<(), Failure> {
+    fn again(&mut self, returned: CompletedWork) -> Result<(), Failure> {
         if let Err(failure) = returned.result {
             return Err(Failure::new("addition", fmt!("{failure}")));
         }
@@ -186,9 +186,9 @@ impl Worker {
 }
 
 /// Lets the workers work; answers how often a swap came too late.
-fn work(job: &Job, workers: &mut [Worker]) -> Result<u32, Failure> {
+fn work(task: &SampleTask, workers: &mut [Worker]) -> Result<u32, Failure> {
     while workers.iter().any(|worker| worker.left != 0) {
-        let (number, returned) = job.wait_for("additions", LIMIT, || {
+        let (number, returned) = task.wait_for("additions", LIMIT, || {
             workers
                 .iter()
                 .enumerate()
@@ -204,7 +204,7 @@ fn work(job: &Job, workers: &mut [Worker]) -> Result<u32, Failure> {
 }
 
 /// Asks for what cannot be.
-fn refusals(end: &End, word: Operation<Work>, key: RemoteKey) -> Result<(), Failure> {
+fn refusals(end: &ConnectedQp, word: Operation<Work>, key: RemoteKey) -> Result<(), Failure> {
     let crooked = RemoteKey {
         address: key.address.wrapping_add(1),
         ..key

@@ -11,12 +11,12 @@ use common::{
         Failure,
         Step, //
     },
-    job::{
+    port_gid::PortGid,
+    task::{
         self,
-        Job,
-        Line, //
+        SampleTask,
+        Summary, //
     },
-    place::Place, //
 };
 use kernel::{
     prelude::*,
@@ -82,15 +82,15 @@ use rrdma::{
 
 #[path = "common/common.rs"]
 mod common;
-#[path = "completion_queues/half.rs"]
-mod half;
 #[path = "completion_queues/one_poller.rs"]
 mod one_poller;
 #[path = "completion_queues/overrun.rs"]
 mod overrun;
+#[path = "completion_queues/partial_post.rs"]
+mod partial_post;
 
 module! {
-    type: job::Handle,
+    type: task::Handle,
     name: "rrdma_completion_queues",
     authors: ["The rnvmf developers"],
     description: "Sample: the kinds of completion queues, and who polls them",
@@ -122,43 +122,43 @@ const CAPACITY: Capacity = Capacity {
     send_sges: 1,
 };
 
-fn run(job: &Arc<Job>) -> Result<Line, Failure> {
-    let device = job.device(&parameters::device.get())?;
-    let place = Place::new(job, &device, parameters::gid_index.get(), OWNER)?;
-    let bench = Bench { place };
+fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+    let device = task.device(&parameters::device.get())?;
+    let port_gid = PortGid::new(task, &device, parameters::gid_index.get(), OWNER)?;
+    let env = TestEnv { port_gid };
     for poll in [Poll::SoftIrq, Poll::Workqueue, Poll::UnboundWorkqueue] {
-        bench.by_core(poll)?;
+        env.by_core(poll)?;
     }
-    half::run(&bench)?;
-    bench.pooled()?;
-    bench.direct()?;
-    bench.notified()?;
-    bench.solicited()?;
-    bench.refusals()?;
+    partial_post::run(&env)?;
+    env.pooled()?;
+    env.direct()?;
+    env.notified()?;
+    env.solicited()?;
+    env.refusals()?;
     if parameters::overrun.get() {
-        overrun::run(&bench)?;
+        overrun::run(&env)?;
     }
     let messages = parameters::messages.get();
-    Ok(Line::new(fmt!("6 kinds, {messages} messages each")))
+    Ok(Summary::new(fmt!("6 kinds, {messages} messages each")))
 }
 
 /// What is back of what was posted.
 #[derive(Default)]
-struct Returned {
-    sent: Option<Operation<Note>>,
-    received: Option<Operation<Note>>,
+struct CompletedMessages {
+    sent: Option<Operation<Message>>,
+    received: Option<Operation<Message>>,
     failed: Option<cq::Failure>,
 }
 
 /// The context of a queue pair: where completions leave what they bring.
 #[pin_data]
-struct Desk {
+struct CompletionSink {
     #[pin]
-    returned: IrqLock<Returned>,
+    returned: IrqLock<CompletedMessages>,
     wake: Arc<TimedCompletion>,
 }
 
-impl Context for Desk {
+impl Context for CompletionSink {
     type Service = Rc;
 
     fn failed(_: &QueuePair<Self>, failure: cq::Failure) {
@@ -171,66 +171,70 @@ impl Context for Desk {
 }
 
 /// A message, in either direction.
-struct Note {
+struct Message {
     buffer: DmaBuffer,
     direction: Direction,
 }
 
-impl Complete<Desk> for Note {
+impl Complete<CompletionSink> for Message {
     /// Called in softirq with some of the queues: it does not sleep, nor free anything.
-    fn complete(note: Operation<Self>, queue: &QueuePair<Desk>, completion: &Completion<'_>) {
-        let desk = queue.context();
-        let mut returned = desk.returned.lock();
+    fn complete(
+        message: Operation<Self>,
+        queue: &QueuePair<CompletionSink>,
+        completion: &Completion<'_>,
+    ) {
+        let sink = queue.context();
+        let mut returned = sink.returned.lock();
         returned.failed = completion.result().err();
-        match note.direction.is_to_device() {
-            true => returned.sent = Some(note),
-            false => returned.received = Some(note),
+        match message.direction.is_to_device() {
+            true => returned.sent = Some(message),
+            false => returned.received = Some(message),
         }
         drop(returned);
-        desk.wake.complete();
+        sink.wake.complete();
     }
 }
 
-impl Receive<Desk> for Note {
+impl Receive<CompletionSink> for Message {
     fn buffer(&self) -> Sge<'_> {
         self.buffer.sge()
     }
 }
 
 /// Room for a message that never comes.
-struct Counted {
-    note: Note,
+struct CountedReceive {
+    message: Message,
     back: Arc<Atomic<u32>>,
 }
 
-impl Complete<Desk> for Counted {
+impl Complete<CompletionSink> for CountedReceive {
     /// Called where one may sleep: whoever polls may, and so may a drain.
-    fn complete(receive: Operation<Self>, _: &QueuePair<Desk>, _: &Completion<'_>) {
+    fn complete(receive: Operation<Self>, _: &QueuePair<CompletionSink>, _: &Completion<'_>) {
         receive.back.fetch_add(1, ordering::Release);
     }
 }
 
-impl Receive<Desk> for Counted {
+impl Receive<CompletionSink> for CountedReceive {
     fn buffer(&self) -> Sge<'_> {
-        self.note.buffer()
+        self.message.buffer()
     }
 }
 
 /// Where all queue pairs are.
-struct Bench<'a> {
-    place: Place<'a>,
+struct TestEnv<'a> {
+    port_gid: PortGid<'a>,
 }
 
-impl Bench<'_> {
+impl TestEnv<'_> {
     fn device(&self) -> DeviceRef {
-        self.place.device().clone()
+        self.port_gid.device().clone()
     }
 
     /// The core polls a queue of our own.
     fn by_core(&self, poll: Poll) -> Result<(), Failure> {
         let cq = CompletionQueue::private(self.device(), CAPACITY.completions(), 0, poll, OWNER)
             .step("completion queue")?;
-        self.talk(cq, |returned| self.wait_for_core(returned))?;
+        self.exchange_messages(cq, |returned| self.wait_for_core(returned))?;
         pr_info!("polled by the core, {poll:?}\n");
         Ok(())
     }
@@ -239,15 +243,15 @@ impl Bench<'_> {
     fn pooled(&self) -> Result<(), Failure> {
         let cq = CompletionQueue::pooled(self.device(), CAPACITY.completions(), 0, Poll::SoftIrq)
             .step("share of a completion queue")?;
-        self.talk(cq, |returned| self.wait_for_core(returned))?;
+        self.exchange_messages(cq, |returned| self.wait_for_core(returned))?;
         pr_info!("polled by the core, shared\n");
         Ok(())
     }
 
-    /// Whoever polls wakes the job when it has handled a completion.
+    /// Whoever polls wakes the task when it has handled a completion.
     fn wait_for_core(&self, returned: &dyn Fn() -> bool) -> Result<(), Failure> {
-        self.place
-            .job
+        self.port_gid
+            .task
             .wait_for("completions", LIMIT, || returned().then_some(()))
     }
 
@@ -256,10 +260,10 @@ impl Bench<'_> {
         let queue = DirectQueue::new(self.device(), CAPACITY.completions(), 0, OWNER)
             .step("direct queue")?;
         let cq = queue.completion_queue().clone();
-        self.talk(cq, |returned| {
+        self.exchange_messages(cq, |returned| {
             let deadline = Deadline::after(LIMIT);
             while !returned() {
-                self.place.job.proceed("completions")?;
+                self.port_gid.task.proceed("completions")?;
                 if deadline.left() == Msecs::new(0) {
                     return Err(Failure::new("completions", fmt!("none to poll")));
                 }
@@ -283,10 +287,10 @@ impl Bench<'_> {
         let others = OwnedQueue::new(OWNER, QueueFlags::UNBOUND, 1).step("workqueue")?;
         let back = Arc::new(Atomic::new(0), GFP_KERNEL).step("counter")?;
         for _ in 0..QUEUE_PAIRS {
-            self.place.job.proceed("queue pairs")?;
+            self.port_gid.task.proceed("queue pairs")?;
             let ready = self.connect(queue.completion_queue().clone())?;
-            let receive = Counted {
-                note: self.note(Direction::FromDevice)?.into_inner(),
+            let receive = CountedReceive {
+                message: self.message(Direction::FromDevice)?.into_inner(),
                 back: back.clone(),
             };
             let posted = ready
@@ -316,14 +320,14 @@ impl Bench<'_> {
 
     /// We poll when we are woken.
     fn notified(&self) -> Result<(), Failure> {
-        let wake = self.place.job.wake().clone();
+        let wake = self.port_gid.task.wake().clone();
         let entries = CAPACITY.completions();
         let mut queue =
             NotifiedQueue::new(self.device(), entries, 0, wake, OWNER).step("notified queue")?;
         let cq = queue.completion_queue().clone();
-        self.talk(cq, |returned| {
-            self.place
-                .job
+        self.exchange_messages(cq, |returned| {
+            self.port_gid
+                .task
                 .wait_for("completions", LIMIT, || {
                     loop {
                         while queue.poll(BUDGET) == BUDGET {}
@@ -353,27 +357,27 @@ impl Bench<'_> {
             .step("notified queue")?;
         let ready = self.connect(queue.completion_queue().clone())?;
         let pair = ready.queue_pair();
-        let mut notes = (
-            self.note(Direction::ToDevice)?,
-            self.note(Direction::FromDevice)?,
+        let mut messages = (
+            self.message(Direction::ToDevice)?,
+            self.message(Direction::FromDevice)?,
         );
         if queue.arm(Arm::Solicited).step("arm")? {
             return Err(Failure::new("arm", fmt!("something is there")));
         }
         for solicited in [false, true] {
-            let (send, receive) = notes;
+            let (send, receive) = messages;
             let posted = pair.post_receive(receive);
             posted.map_err(|unposted| unposted.error).step("receive")?;
-            let posted = pair.post_send(send, |note, chain| {
+            let posted = pair.post_send(send, |message, chain| {
                 if solicited {
                     chain.solicited();
                 }
-                chain.send([note.buffer.sge()])
+                chain.send([message.buffer.sge()])
             });
             posted.map_err(|unposted| unposted.error).step("send")?;
             let deadline = Deadline::after(LIMIT);
             while !is_back(pair) {
-                self.place.job.proceed("completions")?;
+                self.port_gid.task.proceed("completions")?;
                 if deadline.left() == Msecs::new(0) {
                     return Err(Failure::new("completions", fmt!("none to poll")));
                 }
@@ -383,7 +387,7 @@ impl Bench<'_> {
             if bell.wait_timeout(limit) != solicited {
                 return Err(Failure::new("bell", fmt!("solicited is {solicited}")));
             }
-            notes = take(pair)?;
+            messages = take(pair)?;
         }
         pr_info!("woken for what is solicited\n");
         Ok(())
@@ -391,19 +395,19 @@ impl Bench<'_> {
 
     /// Sends messages, one after the other, through a queue pair on `cq`; `wait` is to
     /// return when the closure that it is given says so.
-    fn talk(
+    fn exchange_messages(
         &self,
         cq: Arc<CompletionQueue>,
         mut wait: impl FnMut(&dyn Fn() -> bool) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let ready = self.connect(cq)?;
         let queue = ready.queue_pair();
-        let mut notes = (
-            self.note(Direction::ToDevice)?,
-            self.note(Direction::FromDevice)?,
+        let mut messages = (
+            self.message(Direction::ToDevice)?,
+            self.message(Direction::FromDevice)?,
         );
         for number in 0..u64::from(parameters::messages.get()) {
-            let (mut send, receive) = notes;
+            let (mut send, receive) = messages;
             let text = number.to_ne_bytes();
             for (to, from) in send.buffer.write().iter_mut().zip(text) {
                 *to = from;
@@ -416,10 +420,10 @@ impl Bench<'_> {
                 return Err(Failure::new("message", fmt!("{is:?} and not {text:?}")));
             }
             received.buffer.give_back();
-            notes = (sent, received);
+            messages = (sent, received);
         }
         // The drain polls a queue that nobody else does.
-        queue.post_receive(notes.1).step("receive")?;
+        queue.post_receive(messages.1).step("receive")?;
         queue.drain();
         let returned = queue.context().returned.lock();
         let flushed = returned.failed.is_some_and(|failure| failure.is_flush());
@@ -429,39 +433,43 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn note(&self, direction: Direction) -> Result<Operation<Note>, Failure> {
+    fn message(&self, direction: Direction) -> Result<Operation<Message>, Failure> {
         let buffer = DmaBuffer::new(self.device(), SIZE, direction).step("buffer")?;
-        Operation::new(Note { buffer, direction }).step("operation")
+        Operation::new(Message { buffer, direction }).step("operation")
     }
 
     /// A queue pair that is its own peer.
-    fn connect(&self, cq: Arc<CompletionQueue>) -> Result<Rts<Desk>, Failure> {
-        let init = self.begin(Parts::new(self.place.pd.clone(), cq, CAPACITY))?;
+    fn connect(&self, cq: Arc<CompletionQueue>) -> Result<Rts<CompletionSink>, Failure> {
+        let init = self.begin(Parts::new(self.port_gid.pd.clone(), cq, CAPACITY))?;
         let number = init.number();
         self.finish(init, number)
     }
 
     /// A queue pair without a peer.
-    fn begin(&self, parts: Parts<Desk>) -> Result<Init<Desk>, Failure> {
-        let wake = self.place.job.wake().clone();
-        let desk = try_pin_init!(Desk {
-            returned <- new_irq_lock!(Returned::default(), "rrdma_completion_queues::Desk"),
+    fn begin(&self, parts: Parts<CompletionSink>) -> Result<Init<CompletionSink>, Failure> {
+        let wake = self.port_gid.task.wake().clone();
+        let sink = try_pin_init!(CompletionSink {
+            returned <- new_irq_lock!(CompletedMessages::default(), "rrdma_completion_queues::CompletionSink"),
             wake,
         }? Error);
-        let reset = qp::create(parts, desk, OWNER).step("queue pair")?;
-        self.place.put(reset, rc::Access::NONE)
+        let reset = qp::create(parts, sink, OWNER).step("queue pair")?;
+        self.port_gid.init_qp(reset, rc::Access::NONE)
     }
 
     /// Connects it with the one of this number, on the same port.
-    fn finish(&self, init: Init<Desk>, number: Qpn) -> Result<Rts<Desk>, Failure> {
-        self.place
-            .connect(init, &self.place, number, Mtu::Bytes256, 0)
+    fn finish(
+        &self,
+        init: Init<CompletionSink>,
+        number: Qpn,
+    ) -> Result<Rts<CompletionSink>, Failure> {
+        self.port_gid
+            .connect(init, &self.port_gid, number, Mtu::Bytes256, 0)
     }
 
     /// Asks for queues that cannot be.
     fn refusals(&self) -> Result<(), Failure> {
         let most = self.device().attributes().max_cqe;
-        let wake = self.place.job.wake();
+        let wake = self.port_gid.task.wake();
         for entries in [0, most.saturating_add(1)] {
             let poll = Poll::SoftIrq;
             refused(CompletionQueue::private(
@@ -488,23 +496,25 @@ impl Bench<'_> {
 
 /// Posts a message, and what it is to be received into before.
 fn post(
-    queue: &QueuePair<Desk>,
-    send: Operation<Note>,
-    receive: Operation<Note>,
+    queue: &QueuePair<CompletionSink>,
+    send: Operation<Message>,
+    receive: Operation<Message>,
 ) -> Result<(), Failure> {
     queue.post_receive(receive).step("receive")?;
     queue
-        .post_send(send, |note, chain| chain.send([note.buffer.sge()]))
+        .post_send(send, |message, chain| chain.send([message.buffer.sge()]))
         .step("send")
 }
 
 /// Whether both of what was posted are back.
-fn is_back(queue: &QueuePair<Desk>) -> bool {
+fn is_back(queue: &QueuePair<CompletionSink>) -> bool {
     let returned = queue.context().returned.lock();
     returned.sent.is_some() && returned.received.is_some()
 }
 
-fn take(queue: &QueuePair<Desk>) -> Result<(Operation<Note>, Operation<Note>), Failure> {
+fn take(
+    queue: &QueuePair<CompletionSink>,
+) -> Result<(Operation<Message>, Operation<Message>), Failure> {
     let mut returned = queue.context().returned.lock();
     if let Some(failure) = returned.failed {
         return Err(Failure::new("message", fmt!("{failure}")));

@@ -82,11 +82,11 @@ impl Client for Observer {
             return;
         };
         pr_info!("{name}/{port}: event: {event}\n");
-        // Events come with locks held, and asking a port may sleep. The job has a use
+        // Events come with locks held, and asking a port may sleep. The work item has a use
         // of the device of its own, for which a removal waits.
         let device = device.clone();
-        let job = move || device.port(port).into_iter().for_each(log_port_changes);
-        if observer.queue.try_spawn(GFP_KERNEL, job).is_err() {
+        let work = move || device.port(port).into_iter().for_each(log_port_changes);
+        if observer.queue.try_spawn(GFP_KERNEL, work).is_err() {
             pr_err!("{name}/{port}: no memory to look at it\n");
         }
     }

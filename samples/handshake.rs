@@ -8,11 +8,11 @@ use common::{
         Failure,
         Step, //
     },
-    formats::handshake::End,
-    job::{
+    formats::handshake::PingpongDest,
+    task::{
         self,
-        Job,
-        Line, //
+        SampleTask,
+        Summary, //
     },
 };
 use kernel::{
@@ -26,7 +26,7 @@ use rrdma::rdma::device::Gid;
 mod common;
 
 module! {
-    type: job::Handle,
+    type: task::Handle,
     name: "rrdma_handshake",
     authors: ["The rnvmf developers"],
     description: "Sample: how two ends learn of each other's queue pair",
@@ -42,16 +42,16 @@ rrdma::parameters! {
     port: Number<1, 65535> = 18515, "TCP port of the server";
 }
 
-fn run(job: &Arc<Job>) -> Result<Line, Failure> {
-    let device = job.device(&parameters::device.get())?;
+fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+    let device = task.device(&parameters::device.get())?;
     let port = device.port(1).ok_or(ENODEV).step("port")?;
     let source = port.gid(parameters::gid_index.get()).step("GID")?;
-    let mine = exchange::end(port, &source, parameters::qpn.get(), parameters::psn.get())?;
-    let mut theirs = [End::default()];
+    let mine = exchange::local_dest(port, &source, parameters::qpn.get(), parameters::psn.get())?;
+    let mut theirs = [PingpongDest::default()];
     let server = parameters::server.get();
     let tcp_port = parameters::port.get() as u16;
-    exchange::exchange(job, &server, tcp_port, &[mine], &mut theirs, |_| Ok(()))?;
+    exchange::exchange(task, &server, tcp_port, &[mine], &mut theirs, |_| Ok(()))?;
     let [theirs] = theirs;
     let gid = Gid::from_bytes(theirs.gid);
-    Ok(Line::new(fmt!("shook hands with {gid}")))
+    Ok(Summary::new(fmt!("shook hands with {gid}")))
 }

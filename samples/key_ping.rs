@@ -29,14 +29,14 @@ use rrdma::rdma::{
 mod client;
 #[path = "common/common.rs"]
 mod common;
+#[path = "key_ping/connection.rs"]
+mod connection;
 #[path = "key_ping/iwarp.rs"]
 mod iwarp;
-#[path = "key_ping/link.rs"]
-mod link;
-#[path = "manager/manager.rs"]
-mod manager;
 #[path = "key_ping/private.rs"]
 mod private;
+#[path = "rdma_cm/rdma_cm.rs"]
+mod rdma_cm;
 #[path = "key_ping/server.rs"]
 mod server;
 
@@ -45,16 +45,16 @@ use common::{
         Failure,
         Step, //
     },
-    job::{
+    task::{
         self,
-        Job,
-        Line, //
+        SampleTask,
+        Summary, //
     },
 };
-use link::Link;
+use connection::RcContext;
 
 module! {
-    type: job::Handle,
+    type: task::Handle,
     name: "rrdma_key_ping",
     authors: ["The rnvmf developers"],
     description: "Sample: memory that a peer reads and writes by its key, a peer of rping",
@@ -83,16 +83,16 @@ const CAPACITY: Capacity = Capacity {
     send_sges: 1,
 };
 
-fn run(job: &Arc<Job>) -> Result<Line, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     match &*parameters::server.get() {
-        "" => server::run(job),
-        server => client::run(job, server),
+        "" => server::run(task),
+        server => client::run(task, server),
     }
 }
 
 /// What the queue pair is made of. Completions are handled where one may sleep, so
 /// that what they drop may be anything.
-fn parts(device: &DeviceRef, transfers: Option<Transfers>) -> Result<Parts<Link>, Failure> {
+fn parts(device: &DeviceRef, transfers: Option<Transfers>) -> Result<Parts<RcContext>, Failure> {
     let pd = ProtectionDomain::new(device.clone(), NAME).step("protection domain")?;
     let needed = transfers.map_or(0, |transfers| transfers.requests(device, CAPACITY));
     let entries = CAPACITY.completions().saturating_add(needed);

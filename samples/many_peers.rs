@@ -12,12 +12,12 @@ use common::{
         Failure,
         Step, //
     },
-    job::{
+    port_gid::PortGid,
+    task::{
         self,
-        Job,
-        Line, //
+        SampleTask,
+        Summary, //
     },
-    place::Place, //
 };
 use kernel::{
     fmt,
@@ -36,8 +36,7 @@ use kernel::{
     },
 };
 use rrdma::{
-    memory, //
-    new_irq_lock,
+    memory, new_irq_lock,
     rdma::{
         cq::{
             self,
@@ -85,7 +84,7 @@ use rrdma::{
 mod common;
 
 module! {
-    type: job::Handle,
+    type: task::Handle,
     name: "rrdma_many_peers",
     authors: ["The rnvmf developers"],
     description: "Sample: what a full mesh costs, with shared receives and without",
@@ -111,11 +110,11 @@ const STEPS: [u32; 4] = [1, 4, 16, 64];
 /// The longest that all messages of a round may take, with all that is sent again.
 const LIMIT: Msecs = Msecs::new(30_000);
 
-fn run(job: &Arc<Job>) -> Result<Line, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let (device, peer_device) =
-        job.devices(&parameters::device.get(), &parameters::peer_device.get())?;
-    let near = Place::new(job, &device, parameters::gid_index.get(), OWNER)?;
-    let far = Place::new(job, &peer_device, parameters::peer_gid_index.get(), OWNER)?;
+        task.devices(&parameters::device.get(), &parameters::peer_device.get())?;
+    let near = PortGid::new(task, &device, parameters::gid_index.get(), OWNER)?;
+    let far = PortGid::new(task, &peer_device, parameters::peer_gid_index.get(), OWNER)?;
     let peers = parameters::peers.get();
     pr_info!("receives peers  posted     bytes memory_KiB KiB/peer completions/peer connect_us\n");
     let [own, shared] = [
@@ -124,13 +123,18 @@ fn run(job: &Arc<Job>) -> Result<Line, Failure> {
     ];
     let own = rows(&near, &far, peers, own)?;
     let shared = rows(&near, &far, peers, shared)?;
-    Ok(Line::new(fmt!(
+    Ok(Summary::new(fmt!(
         "{peers} peers, {own} receives of their own or {shared} shared"
     )))
 }
 
 /// The rows of one kind; answers how many receives were posted for the last.
-fn rows(near: &Place<'_>, far: &Place<'_>, peers: u32, receives: Receives) -> Result<u32, Failure> {
+fn rows(
+    near: &PortGid<'_>,
+    far: &PortGid<'_>,
+    peers: u32,
+    receives: Receives,
+) -> Result<u32, Failure> {
     let below = STEPS.into_iter().filter(|step| *step < peers);
     let mut posted = 0;
     for count in below.chain([peers]) {
@@ -184,16 +188,16 @@ impl fmt::Display for Row {
 
 /// Connects a member with so many peers; then each sends a message to the other.
 fn measure(
-    near: &Place<'_>,
-    far: &Place<'_>,
+    near: &PortGid<'_>,
+    far: &PortGid<'_>,
     peers: u32,
     receives: Receives,
 ) -> Result<Row, Failure> {
     let mtu = near.mtu()?.min(far.mtu()?);
-    let others = Side::new(far, peers, Receives::Own(1))?;
-    let numbers = others.numbers()?;
+    let peers_group = QpGroup::new(far, peers, Receives::Own(1))?;
+    let numbers = peers_group.numbers()?;
     let before = memory::free();
-    let member = Side::new(near, peers, receives)?;
+    let member = QpGroup::new(near, peers, receives)?;
     let (posted, bytes) = (member.posted, member.bytes);
     let answers = member.numbers()?;
     let began = Instant::<Monotonic>::now();
@@ -201,40 +205,40 @@ fn measure(
     let connect = began.elapsed().as_micros_ceil();
     // Nothing of the peers is in between.
     let after = memory::free();
-    let others = others.connect(near, &answers, mtu)?;
-    others.send(far)?;
+    let peers_group = peers_group.connect(near, &answers, mtu)?;
+    peers_group.send(far)?;
     member.send(near)?;
-    let outcome = || match member.tally.outcome(peers)? {
-        Ok(()) => others.tally.outcome(peers),
+    let outcome = || match member.counters.outcome(peers)? {
+        Ok(()) => peers_group.counters.outcome(peers),
         failed => Some(failed),
     };
-    near.job.wait_for("messages", LIMIT, outcome)??;
+    near.task.wait_for("messages", LIMIT, outcome)??;
     Ok(Row {
         receives,
         peers,
         posted,
         bytes,
         memory: before.wrapping_sub(after) as i64,
-        completions: member.tally.handled(),
+        completions: member.counters.handled(),
         connect,
     })
 }
 
-fn incoming(place: &Place<'_>) -> Result<Operation<Incoming>, Failure> {
+fn recv_buf(port_gid: &PortGid<'_>) -> Result<Operation<RecvBuf>, Failure> {
     let size = parameters::size.get() as usize;
-    let buffer = DmaBuffer::new(place.device().clone(), size, Direction::FromDevice);
-    Operation::new(Incoming(buffer.step("receive")?)).step("receive")
+    let buffer = DmaBuffer::new(port_gid.device().clone(), size, Direction::FromDevice);
+    Operation::new(RecvBuf(buffer.step("receive")?)).step("receive")
 }
 
-fn outgoing(place: &Place<'_>) -> Result<Operation<Outgoing>, Failure> {
+fn send_buf(port_gid: &PortGid<'_>) -> Result<Operation<SendBuf>, Failure> {
     let size = parameters::size.get() as usize;
-    let buffer = DmaBuffer::new(place.device().clone(), size, Direction::ToDevice);
-    Operation::new(Outgoing(buffer.step("message")?)).step("message")
+    let buffer = DmaBuffer::new(port_gid.device().clone(), size, Direction::ToDevice);
+    Operation::new(SendBuf(buffer.step("message")?)).step("message")
 }
 
-/// What has become of the requests of all queue pairs of a side.
+/// What has become of the requests of all queue pairs of a group.
 #[pin_data]
-struct Tally {
+struct MessageCounters {
     wake: Arc<TimedCompletion>,
     /// Bytes that a message must have. Kept here, as reading a parameter may sleep.
     size: usize,
@@ -244,16 +248,16 @@ struct Tally {
     failure: IrqLock<Option<Failure>>,
 }
 
-impl Tally {
-    fn new(job: &Job) -> Result<Arc<Self>, Failure> {
+impl MessageCounters {
+    fn new(task: &SampleTask) -> Result<Arc<Self>, Failure> {
         let init = pin_init!(Self {
-            wake: job.wake().clone(),
+            wake: task.wake().clone(),
             size: parameters::size.get() as usize,
             sent: Atomic::new(0),
             received: Atomic::new(0),
-            failure <- new_irq_lock!(None, "rrdma_many_peers::Tally"),
+            failure <- new_irq_lock!(None, "rrdma_many_peers::MessageCounters"),
         });
-        Arc::pin_init(init, GFP_KERNEL).step("tally")
+        Arc::pin_init(init, GFP_KERNEL).step("counters")
     }
 
     /// A message is sent or received.
@@ -294,45 +298,45 @@ impl Tally {
 }
 
 /// The context of a queue pair.
-struct Link {
-    tally: Arc<Tally>,
+struct QpCtx {
+    counters: Arc<MessageCounters>,
 }
 
-impl Context for Link {
+impl Context for QpCtx {
     type Service = Rc;
 
     fn failed(queue: &QueuePair<Self>, failure: cq::Failure) {
-        queue.context().tally.failed("request", failure);
+        queue.context().counters.failed("request", failure);
     }
 
     fn faulted(queue: &QueuePair<Self>, fault: Fault) {
-        let tally = &queue.context().tally;
-        tally.fail(Failure::new("queue pair", fmt!("{fault}")));
+        let counters = &queue.context().counters;
+        counters.fail(Failure::new("queue pair", fmt!("{fault}")));
     }
 }
 
 /// Room for a message.
-struct Incoming(DmaBuffer);
+struct RecvBuf(DmaBuffer);
 
-impl Receive<Link> for Incoming {
+impl Receive<QpCtx> for RecvBuf {
     fn buffer(&self) -> Sge<'_> {
         self.0.sge()
     }
 }
 
-impl Complete<Link> for Incoming {
+impl Complete<QpCtx> for RecvBuf {
     /// Goes back to where it was posted, for the next message.
-    fn complete(receive: Operation<Self>, queue: &QueuePair<Link>, completion: &Completion<'_>) {
-        let tally = &queue.context().tally;
+    fn complete(receive: Operation<Self>, queue: &QueuePair<QpCtx>, completion: &Completion<'_>) {
+        let counters = &queue.context().counters;
         if let Err(failure) = completion.result() {
-            return tally.failed("receive", failure);
+            return counters.failed("receive", failure);
         }
         let length = completion
             .received()
             .map_or(0, |received| received.byte_len());
-        let wanted = tally.size;
+        let wanted = counters.size;
         if length != wanted {
-            return tally.fail(Failure::new(
+            return counters.fail(Failure::new(
                 "message",
                 fmt!("{length} bytes and not {wanted}"),
             ));
@@ -342,43 +346,43 @@ impl Complete<Link> for Incoming {
             None => queue.post_receive(receive),
         };
         if let Err(unposted) = posted {
-            tally.fail(Failure::new("receive", fmt!("{:?}", unposted.error)));
+            counters.fail(Failure::new("receive", fmt!("{:?}", unposted.error)));
         }
-        tally.count(&tally.received);
+        counters.count(&counters.received);
     }
 }
 
 /// A message.
-struct Outgoing(DmaBuffer);
+struct SendBuf(DmaBuffer);
 
-impl Complete<Link> for Outgoing {
-    fn complete(_: Operation<Self>, queue: &QueuePair<Link>, completion: &Completion<'_>) {
-        let tally = &queue.context().tally;
+impl Complete<QpCtx> for SendBuf {
+    fn complete(_: Operation<Self>, queue: &QueuePair<QpCtx>, completion: &Completion<'_>) {
+        let counters = &queue.context().counters;
         match completion.result() {
-            Ok(()) => tally.count(&tally.sent),
-            Err(failure) => tally.failed("send", failure),
+            Ok(()) => counters.count(&counters.sent),
+            Err(failure) => counters.failed("send", failure),
         }
     }
 }
 
 /// The queue pairs of the member, one a peer; or those of its peers, one each.
-struct Side<'a> {
-    place: &'a Place<'a>,
-    pairs: KVec<Init<Link>>,
-    tally: Arc<Tally>,
+struct QpGroup<'a> {
+    port_gid: &'a PortGid<'a>,
+    pairs: KVec<Init<QpCtx>>,
+    counters: Arc<MessageCounters>,
     /// Receives that were posted.
     posted: u32,
     /// Bytes of their buffers.
     bytes: u64,
 }
 
-impl<'a> Side<'a> {
+impl<'a> QpGroup<'a> {
     /// Makes so many queue pairs with their receives.
-    fn new(place: &'a Place<'a>, count: u32, receives: Receives) -> Result<Self, Failure> {
-        let mut side = Self {
-            place,
+    fn new(port_gid: &'a PortGid<'a>, count: u32, receives: Receives) -> Result<Self, Failure> {
+        let mut group = Self {
+            port_gid,
             pairs: KVec::with_capacity(count as usize, GFP_KERNEL).step("queue pairs")?,
-            tally: Tally::new(place.job)?,
+            counters: MessageCounters::new(port_gid.task)?,
             posted: 0,
             bytes: 0,
         };
@@ -393,37 +397,38 @@ impl<'a> Side<'a> {
         };
         let shared = match receives {
             Receives::Own(_) => None,
-            Receives::Shared(shared) => Some(side.share(shared)?),
+            Receives::Shared(shared) => Some(group.share(shared)?),
         };
         let entries = capacity.completions().saturating_mul(count);
-        let entries = entries.saturating_add(shared.as_ref().map_or(0, |_| side.posted));
-        let cq = CompletionQueue::private(place.device().clone(), entries, 0, Poll::SoftIrq, OWNER)
-            .step("completion queue")?;
+        let entries = entries.saturating_add(shared.as_ref().map_or(0, |_| group.posted));
+        let cq =
+            CompletionQueue::private(port_gid.device().clone(), entries, 0, Poll::SoftIrq, OWNER)
+                .step("completion queue")?;
         for _ in 0..count {
-            place.job.proceed("queue pairs")?;
-            let mut parts = Parts::new(place.pd.clone(), cq.clone(), capacity);
+            port_gid.task.proceed("queue pairs")?;
+            let mut parts = Parts::new(port_gid.pd.clone(), cq.clone(), capacity);
             if let Some(shared) = &shared {
                 parts = parts.with_shared_receives(shared.clone());
             }
-            side.add(parts, own)?;
+            group.add(parts, own)?;
         }
-        Ok(side)
+        Ok(group)
     }
 
     /// A queue of so many receives for all queue pairs.
-    fn share(&mut self, count: u32) -> Result<Arc<SharedReceiveQueue<Link>>, Failure> {
-        let tally = self.tally.clone();
-        let told = move |event| match event {
+    fn share(&mut self, count: u32) -> Result<Arc<SharedReceiveQueue<QpCtx>>, Failure> {
+        let counters = self.counters.clone();
+        let on_event = move |event| match event {
             Event::LimitReached => {}
-            Event::Broken => tally.fail(Failure::new(
+            Event::Broken => counters.fail(Failure::new(
                 "shared receive queue",
                 fmt!("the device gave it up"),
             )),
         };
-        let shared = SharedReceiveQueue::new(self.place.pd.clone(), count, told)
+        let shared = SharedReceiveQueue::new(self.port_gid.pd.clone(), count, on_event)
             .step("shared receive queue")?;
         for _ in 0..count {
-            let receive = incoming(self.place)?;
+            let receive = recv_buf(self.port_gid)?;
             shared.post(receive).step("receive")?;
             self.count_receive();
         }
@@ -431,14 +436,14 @@ impl<'a> Side<'a> {
     }
 
     /// A queue pair with so many receives of its own.
-    fn add(&mut self, parts: Parts<Link>, receives: u32) -> Result<(), Failure> {
-        let link = Link {
-            tally: self.tally.clone(),
+    fn add(&mut self, parts: Parts<QpCtx>, receives: u32) -> Result<(), Failure> {
+        let ctx = QpCtx {
+            counters: self.counters.clone(),
         };
-        let reset = qp::create(parts, Ok(link), OWNER).step("queue pair")?;
-        let pair = self.place.put(reset, rc::Access::NONE)?;
+        let reset = qp::create(parts, Ok(ctx), OWNER).step("queue pair")?;
+        let pair = self.port_gid.init_qp(reset, rc::Access::NONE)?;
         for _ in 0..receives {
-            let receive = incoming(self.place)?;
+            let receive = recv_buf(self.port_gid)?;
             pair.post_receive(receive).step("receive")?;
             self.count_receive();
         }
@@ -450,7 +455,7 @@ impl<'a> Side<'a> {
         self.bytes = self.bytes.saturating_add(parameters::size.get().into());
     }
 
-    /// What the other side has to know.
+    /// What the other group has to know.
     fn numbers(&self) -> Result<KVec<Qpn>, Failure> {
         let mut numbers = KVec::with_capacity(self.pairs.len(), GFP_KERNEL).step("numbers")?;
         for pair in &self.pairs {
@@ -460,33 +465,38 @@ impl<'a> Side<'a> {
     }
 
     /// Connects each queue pair with the one there that has the same place.
-    fn connect(self, peer: &Place<'_>, numbers: &[Qpn], mtu: Mtu) -> Result<Connected, Failure> {
+    fn connect(
+        self,
+        peer: &PortGid<'_>,
+        numbers: &[Qpn],
+        mtu: Mtu,
+    ) -> Result<ConnectedGroup, Failure> {
         let mut pairs = KVec::with_capacity(self.pairs.len(), GFP_KERNEL).step("connections")?;
         for (pair, number) in self.pairs.into_iter().zip(numbers) {
-            self.place.job.proceed("connect")?;
-            let ready = self.place.connect(pair, peer, *number, mtu, 0)?;
+            self.port_gid.task.proceed("connect")?;
+            let ready = self.port_gid.connect(pair, peer, *number, mtu, 0)?;
             pairs.push(ready, GFP_KERNEL).step("connections")?;
         }
-        Ok(Connected {
+        Ok(ConnectedGroup {
             pairs,
-            tally: self.tally,
+            counters: self.counters,
         })
     }
 }
 
-/// A side that is connected with the other.
-struct Connected {
-    pairs: KVec<Rts<Link>>,
-    tally: Arc<Tally>,
+/// A group that is connected with the other.
+struct ConnectedGroup {
+    pairs: KVec<Rts<QpCtx>>,
+    counters: Arc<MessageCounters>,
 }
 
-impl Connected {
+impl ConnectedGroup {
     /// Sends a message through each queue pair.
-    fn send(&self, place: &Place<'_>) -> Result<(), Failure> {
+    fn send(&self, port_gid: &PortGid<'_>) -> Result<(), Failure> {
         for pair in &self.pairs {
-            place.job.proceed("send")?;
+            port_gid.task.proceed("send")?;
             pair.queue_pair()
-                .post_send(outgoing(place)?, |message, chain| {
+                .post_send(send_buf(port_gid)?, |message, chain| {
                     chain.send([message.0.sge()])
                 })
                 .step("send")?;

@@ -15,29 +15,29 @@ use rrdma::rdma::multicast::{
 
 #[path = "common/common.rs"]
 mod common;
-#[path = "manager/manager.rs"]
-mod manager;
-#[path = "datagram/party.rs"]
-mod party;
+#[path = "rdma_cm/rdma_cm.rs"]
+mod rdma_cm;
+#[path = "datagram/ud_endpoint.rs"]
+mod ud_endpoint;
 
 use common::{
     failure::{
         Failure,
         Step, //
     },
-    job::{
+    task::{
         self,
-        Job,
-        Line, //
+        SampleTask,
+        Summary, //
     },
 };
-use party::{
-    Party,
-    Plan, //
+use ud_endpoint::{
+    UdConfig,
+    UdEndpoint, //
 };
 
 module! {
-    type: job::Handle,
+    type: task::Handle,
     name: "rrdma_multicast",
     authors: ["The rnvmf developers"],
     description: "Sample: datagrams to a multicast group, a peer of mckey",
@@ -56,54 +56,56 @@ rrdma::parameters! {
 /// What `rdma res` names as the owner of what the sample makes.
 const NAME: &CStr = c"rrdma_multicast";
 
-fn run(job: &Arc<Job>) -> Result<Line, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let (count, size) = (parameters::count.get(), parameters::size.get());
     let sends = parameters::send.get();
-    let mut membership = join(job, if sends { Role::SendOnly } else { Role::Full })?;
-    let device = job.acquire(membership.device())?;
-    let plan = Plan {
+    let mut membership = join(task, if sends { Role::SendOnly } else { Role::Full })?;
+    let device = task.acquire(membership.device())?;
+    let config = UdConfig {
         owner: NAME,
         key: membership.qkey(),
         receives: if sends { 0 } else { count },
         size,
     };
-    let party = Party::new(job, &device, membership.port(), &plan)?;
+    let endpoint = UdEndpoint::new(task, &device, membership.port(), &config)?;
     if sends {
         let group = membership
-            .address_handle(party.domain())
+            .address_handle(endpoint.domain())
             .step("address handle")?;
-        party.send(count, group, membership.number(), membership.qkey())?;
-        return Ok(Line::new(fmt!("{count} datagrams of {size} bytes sent")));
+        endpoint.send(count, group, membership.number(), membership.qkey())?;
+        return Ok(Summary::new(fmt!("{count} datagrams of {size} bytes sent")));
     }
-    membership.attach(party.queue().clone()).step("attach")?;
+    membership.attach(endpoint.queue().clone()).step("attach")?;
     if parameters::twice.get() {
-        let mut other = join(job, Role::Full)?;
-        other.attach(party.queue().clone()).step("attach twice")?;
+        let mut other = join(task, Role::Full)?;
+        other
+            .attach(endpoint.queue().clone())
+            .step("attach twice")?;
     }
     pr_info!("receives\n");
     let ended = || Some(Failure::new("group", fmt!("{}", membership.ended()?)));
-    let first = party.receive(count, ended)?.number();
-    Ok(Line::new(fmt!(
+    let first = endpoint.receive(count, ended)?.number();
+    Ok(Summary::new(fmt!(
         "{count} datagrams of {size} bytes received, the first from queue pair {first}"
     )))
 }
 
-fn join(job: &Job, role: Role) -> Result<Membership, Failure> {
-    let cancelled = || job.is_stopped();
-    let group = manager::address(job, &parameters::group.get(), 0)?;
+fn join(task: &SampleTask, role: Role) -> Result<Membership, Failure> {
+    let cancelled = || task.is_stopped();
+    let group = rdma_cm::address(task, &parameters::group.get(), 0)?;
     let source = match &*parameters::source.get() {
         "" => None,
-        source => Some(manager::address(job, source, 0)?),
+        source => Some(rdma_cm::address(task, source, 0)?),
     };
-    let wake = job.wake().clone();
+    let wake = task.wake().clone();
     Membership::join(
-        job.namespace(),
+        task.namespace(),
         source.as_ref(),
         &group,
         role,
         wake,
         NAME,
-        manager::patience(&cancelled),
+        rdma_cm::patience(&cancelled),
     )
     .step("group")
 }

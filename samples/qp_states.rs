@@ -11,12 +11,12 @@ use common::{
         Failure,
         Step, //
     },
-    job::{
+    requirement::DeviceRequirement,
+    task::{
         self,
-        Job,
-        Line, //
+        SampleTask,
+        Summary, //
     },
-    need::Need,
 };
 use core::marker::PhantomData;
 use kernel::{
@@ -92,7 +92,7 @@ use rrdma::{
 mod common;
 
 module! {
-    type: job::Handle,
+    type: task::Handle,
     name: "rrdma_qp_states",
     authors: ["The rnvmf developers"],
     description: "Sample: the states of queue pairs, and what they refuse",
@@ -114,11 +114,11 @@ const RECEIVES: u32 = 4;
 /// Places of the completion queue.
 const COMPLETIONS: u32 = 32;
 
-fn run(job: &Arc<Job>) -> Result<Line, Failure> {
-    let device = job.device(&parameters::device.get())?;
-    Need::ConnectionsByHand.of(&device)?;
+fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+    let device = task.device(&parameters::device.get())?;
+    DeviceRequirement::ConnectionsByHand.check(&device)?;
     let port = device.port(1).ok_or(ENODEV).step("port")?;
-    let bench = Bench {
+    let env = TestEnv {
         port,
         source: port.gid(parameters::gid_index.get()).step("GID")?,
         pd: ProtectionDomain::new(device.clone(), OWNER).step("protection domain")?,
@@ -126,7 +126,7 @@ fn run(job: &Arc<Job>) -> Result<Line, Failure> {
             .step("completion queue")?,
         flushed: Arc::new(Atomic::new(0), GFP_KERNEL).step("counter")?,
     };
-    bench.tables()?;
+    env.tables()?;
     let mut back = 0u32;
     for last in [
         State::Reset,
@@ -135,20 +135,22 @@ fn run(job: &Arc<Job>) -> Result<Line, Failure> {
         State::Rts,
         State::Error,
     ] {
-        job.proceed("states")?;
-        back = back.saturating_add(bench.walk::<Rc>("RC", last)?);
-        back = back.saturating_add(bench.walk::<Uc>("UC", last)?);
+        task.proceed("states")?;
+        back = back.saturating_add(env.walk::<Rc>("RC", last)?);
+        back = back.saturating_add(env.walk::<Uc>("UC", last)?);
     }
     if parameters::fill.get() {
-        bench.fill()?;
+        env.fill()?;
     }
-    bench.refusals()?;
-    bench.paths()?;
-    Ok(Line::new(fmt!("10 queue pairs, {back} receives came back")))
+    env.refusals()?;
+    env.paths()?;
+    Ok(Summary::new(fmt!(
+        "10 queue pairs, {back} receives came back"
+    )))
 }
 
 /// What the queue pairs are made of.
-struct Bench<'a> {
+struct TestEnv<'a> {
     port: Port<'a>,
     source: GidEntry<'a>,
     pd: Arc<ProtectionDomain>,
@@ -157,12 +159,12 @@ struct Bench<'a> {
 }
 
 /// The context of a queue pair.
-struct Walker<S> {
+struct QpCtx<S> {
     flushed: Arc<Atomic<u32>>,
     _service: PhantomData<S>,
 }
 
-impl<S: Connected> Context for Walker<S> {
+impl<S: Connected> Context for QpCtx<S> {
     type Service = S;
 
     fn failed(_: &QueuePair<Self>, failure: cq::Failure) {
@@ -175,29 +177,29 @@ impl<S: Connected> Context for Walker<S> {
 }
 
 /// A message that nobody receives, or room for one that never comes.
-struct Letter(DmaBuffer);
+struct MessageBuf(DmaBuffer);
 
-impl<S: Connected> Complete<Walker<S>> for Letter {
-    fn complete(_: Operation<Self>, queue: &QueuePair<Walker<S>>, completion: &Completion<'_>) {
+impl<S: Connected> Complete<QpCtx<S>> for MessageBuf {
+    fn complete(_: Operation<Self>, queue: &QueuePair<QpCtx<S>>, completion: &Completion<'_>) {
         if completion.result().is_err_and(|failure| failure.is_flush()) {
             queue.context().flushed.fetch_add(1, ordering::Relaxed);
         }
     }
 }
 
-impl<S: Connected> Receive<Walker<S>> for Letter {
+impl<S: Connected> Receive<QpCtx<S>> for MessageBuf {
     fn buffer(&self) -> Sge<'_> {
         self.0.sge()
     }
 }
 
-type Reached<T> = Result<T, TransitionError>;
+type Transition<T> = Result<T, TransitionError>;
 
 /// How a queue pair of a service is connected with itself.
-trait Loop: Connected + Sized {
-    fn init(reset: Reset<Walker<Self>>, port: Port<'_>) -> Reached<Init<Walker<Self>>>;
-    fn rtr(init: Init<Walker<Self>>, path: Path<'_>) -> Reached<Rtr<Walker<Self>>>;
-    fn rts(rtr: Rtr<Walker<Self>>) -> Reached<Rts<Walker<Self>>>;
+trait SelfConnect: Connected + Sized {
+    fn init(reset: Reset<QpCtx<Self>>, port: Port<'_>) -> Transition<Init<QpCtx<Self>>>;
+    fn rtr(init: Init<QpCtx<Self>>, path: Path<'_>) -> Transition<Rtr<QpCtx<Self>>>;
+    fn rts(rtr: Rtr<QpCtx<Self>>) -> Transition<Rts<QpCtx<Self>>>;
 }
 
 const PSN: Psn = Psn::truncate(0x123456);
@@ -229,23 +231,23 @@ const RC_RTS: rc::Rts = rc::Rts {
     max_rd_atomic: 1,
 };
 
-impl Loop for Rc {
-    fn init(reset: Reset<Walker<Rc>>, port: Port<'_>) -> Reached<Init<Walker<Rc>>> {
+impl SelfConnect for Rc {
+    fn init(reset: Reset<QpCtx<Rc>>, port: Port<'_>) -> Transition<Init<QpCtx<Rc>>> {
         reset.into_init(rc_init(port))
     }
 
-    fn rtr(init: Init<Walker<Rc>>, path: Path<'_>) -> Reached<Rtr<Walker<Rc>>> {
+    fn rtr(init: Init<QpCtx<Rc>>, path: Path<'_>) -> Transition<Rtr<QpCtx<Rc>>> {
         let own = init.number();
         init.into_rtr(rc_rtr(path, own))
     }
 
-    fn rts(rtr: Rtr<Walker<Rc>>) -> Reached<Rts<Walker<Rc>>> {
+    fn rts(rtr: Rtr<QpCtx<Rc>>) -> Transition<Rts<QpCtx<Rc>>> {
         rtr.into_rts(RC_RTS)
     }
 }
 
-impl Loop for Uc {
-    fn init(reset: Reset<Walker<Uc>>, port: Port<'_>) -> Reached<Init<Walker<Uc>>> {
+impl SelfConnect for Uc {
+    fn init(reset: Reset<QpCtx<Uc>>, port: Port<'_>) -> Transition<Init<QpCtx<Uc>>> {
         reset.into_init(uc::Init {
             port,
             pkey_index: 0,
@@ -253,7 +255,7 @@ impl Loop for Uc {
         })
     }
 
-    fn rtr(init: Init<Walker<Uc>>, path: Path<'_>) -> Reached<Rtr<Walker<Uc>>> {
+    fn rtr(init: Init<QpCtx<Uc>>, path: Path<'_>) -> Transition<Rtr<QpCtx<Uc>>> {
         let dest_qpn = init.number();
         init.into_rtr(uc::Rtr {
             path,
@@ -263,38 +265,38 @@ impl Loop for Uc {
         })
     }
 
-    fn rts(rtr: Rtr<Walker<Uc>>) -> Reached<Rts<Walker<Uc>>> {
+    fn rts(rtr: Rtr<QpCtx<Uc>>) -> Transition<Rts<QpCtx<Uc>>> {
         rtr.into_rts(uc::Rts { sq_psn: PSN })
     }
 }
 
-impl Bench<'_> {
+impl TestEnv<'_> {
     fn device(&self) -> &DeviceRef {
         self.pd.device()
     }
 
-    fn create<S: Connected>(&self) -> Result<Reset<Walker<S>>, Failure> {
+    fn create<S: Connected>(&self) -> Result<Reset<QpCtx<S>>, Failure> {
         let capacity = Capacity {
             sends: 1,
             receives: RECEIVES,
             send_sges: 1,
         };
-        let walker = Walker {
+        let ctx = QpCtx {
             flushed: self.flushed.clone(),
             _service: PhantomData,
         };
         let parts = Parts::new(self.pd.clone(), self.cq.clone(), capacity);
-        qp::create(parts, Ok(walker), OWNER).step("queue pair")
+        qp::create(parts, Ok(ctx), OWNER).step("queue pair")
     }
 
-    fn receive(&self) -> Result<Operation<Letter>, Failure> {
+    fn receive(&self) -> Result<Operation<MessageBuf>, Failure> {
         let buffer = DmaBuffer::new(self.device().clone(), 64, Direction::FromDevice);
-        Operation::new(Letter(buffer.step("receive")?)).step("receive")
+        Operation::new(MessageBuf(buffer.step("receive")?)).step("receive")
     }
 
-    fn message(&self) -> Result<Operation<Letter>, Failure> {
+    fn message(&self) -> Result<Operation<MessageBuf>, Failure> {
         let buffer = DmaBuffer::new(self.device().clone(), 64, Direction::ToDevice);
-        Operation::new(Letter(buffer.step("message")?)).step("message")
+        Operation::new(MessageBuf(buffer.step("message")?)).step("message")
     }
 
     fn to_self(&self) -> Result<Path<'_>, Failure> {
@@ -319,7 +321,7 @@ impl Bench<'_> {
 
     /// Takes a queue pair to its last state and gives it up there; says how many of its
     /// receives came back.
-    fn walk<S: Loop>(&self, service: &str, last: State) -> Result<u32, Failure> {
+    fn walk<S: SelfConnect>(&self, service: &str, last: State) -> Result<u32, Failure> {
         let before = self.flushed.load(ordering::Relaxed);
         let posted = self.take_to::<S>(last)?;
         let back = self.flushed.load(ordering::Relaxed).wrapping_sub(before);
@@ -334,7 +336,7 @@ impl Bench<'_> {
     }
 
     /// Says how many receives were posted.
-    fn take_to<S: Loop>(&self, last: State) -> Result<u32, Failure> {
+    fn take_to<S: SelfConnect>(&self, last: State) -> Result<u32, Failure> {
         let reset = self.create::<S>()?;
         if last == State::Reset {
             return Ok(0);
@@ -394,7 +396,11 @@ impl Bench<'_> {
     }
 
     /// Compares what the device says of a queue pair with what it was told.
-    fn compare<S: Loop>(&self, queue: &QueuePair<Walker<S>>, state: State) -> Result<(), Failure> {
+    fn compare<S: SelfConnect>(
+        &self,
+        queue: &QueuePair<QpCtx<S>>,
+        state: State,
+    ) -> Result<(), Failure> {
         let is = queue.query().step("query")?;
         let same = is.state == state
             && is.path_mtu == Some(Mtu::Bytes1024)
@@ -464,7 +470,7 @@ impl Bench<'_> {
 }
 
 /// Logs how a transition was refused, which it must be.
-fn refused<T>(result: Reached<T>) -> Result<(), Failure> {
+fn refused<T>(result: Transition<T>) -> Result<(), Failure> {
     match result {
         Ok(_) => Err(Failure::new("refusals", fmt!("it was done"))),
         Err(error) => {

@@ -5,20 +5,20 @@
 
 use common::{
     failure::Failure,
-    job::{
-        self,
-        Job,
-        Line, //
-    },
-    need::Need,
     peer::Peer,
+    requirement::DeviceRequirement,
+    task::{
+        self,
+        SampleTask,
+        Summary, //
+    },
 };
 use kernel::{
     prelude::*,
     sync::Arc, //
 };
 use pingpong::{
-    rally::Player,
+    engine::QpCtx,
     Transport, //
 };
 use rrdma::rdma::{
@@ -43,15 +43,15 @@ mod common;
 mod pingpong;
 
 module! {
-    type: job::Handle,
+    type: task::Handle,
     name: "rrdma_rc_pingpong",
     authors: ["The rnvmf developers"],
     description: "Sample: ping-pong over a reliable connection made by hand",
     license: "GPL",
 }
 
-fn run(job: &Arc<Job>) -> Result<Line, Failure> {
-    pingpong::play::<Reliable>(job)
+fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+    pingpong::run::<Reliable>(task)
 }
 
 /// 67 ms, and 640 us.
@@ -66,14 +66,14 @@ impl Transport for Reliable {
 
     type Route = ();
 
-    const NEED: Need = Need::ConnectionsByHand;
+    const REQUIREMENT: DeviceRequirement = DeviceRequirement::ConnectionsByHand;
 
-    const SERVES_AGAIN: bool = false;
+    const RESENDS: bool = false;
 
     fn initialise(
-        reset: Reset<Player<Self>>,
+        reset: Reset<QpCtx<Self>>,
         port: Port<'_>,
-    ) -> Result<Init<Player<Self>>, TransitionError> {
+    ) -> Result<Init<QpCtx<Self>>, TransitionError> {
         reset.into_init(rc::Init {
             port,
             pkey_index: 0,
@@ -82,10 +82,10 @@ impl Transport for Reliable {
     }
 
     fn connect(
-        init: Init<Player<Self>>,
+        init: Init<QpCtx<Self>>,
         peer: Peer<'_>,
         psn: Psn,
-    ) -> Result<Rts<Player<Self>>, TransitionError> {
+    ) -> Result<Rts<QpCtx<Self>>, TransitionError> {
         let rtr = init.into_rtr(rc::Rtr {
             path: peer.path,
             path_mtu: peer.mtu,

@@ -13,12 +13,12 @@ use common::{
         Failure,
         Step, //
     },
-    job::{
+    port_gid::PortGid,
+    task::{
         self,
-        Job,
-        Line, //
+        SampleTask,
+        Summary, //
     },
-    place::Place, //
 };
 use kernel::{
     prelude::*,
@@ -26,8 +26,8 @@ use kernel::{
     sync::Arc, //
 };
 use pair::{
-    Desk,
-    End,
+    CompletionSink,
+    ConnectedQp,
     Work, //
 };
 use rrdma::{
@@ -54,7 +54,7 @@ mod common;
 mod pair;
 
 module! {
-    type: job::Handle,
+    type: task::Handle,
     name: "rrdma_send_invalidate",
     authors: ["The rnvmf developers"],
     description: "Sample: a message that ends the access of its sender",
@@ -78,18 +78,18 @@ const OWNER: &CStr = c"rrdma_send_invalidate";
 /// same memory.
 const ELSEWHERE: u32 = 4;
 
-fn run(job: &Arc<Job>) -> Result<Line, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let (device, peer_device) =
-        job.devices(&parameters::device.get(), &parameters::peer_device.get())?;
-    let near = Place::new(job, &device, parameters::gid_index.get(), OWNER)?;
-    let far = Place::new(job, &peer_device, parameters::peer_gid_index.get(), OWNER)?;
+        task.devices(&parameters::device.get(), &parameters::peer_device.get())?;
+    let near = PortGid::new(task, &device, parameters::gid_index.get(), OWNER)?;
+    let far = PortGid::new(task, &peer_device, parameters::peer_gid_index.get(), OWNER)?;
     let mtu = Mtu::from_bytes(parameters::mtu.get())
         .ok_or(EINVAL)
         .step("mtu")?;
     let size = parameters::size.get() as usize;
     // It goes after the connection does: nobody writes to it any more by then.
     let mut memory = Work::with_region(&near, size)?;
-    let (owner, guest) = pair::connect(&near, &far, mtu, OWNER)?;
+    let (owner, peer) = pair::connect(&near, &far, mtu, OWNER)?;
     let mut data = Buffer::new(size, GFP_KERNEL).step("data")?;
     let mut notice = Work::new(&device, 1, Direction::FromDevice)?;
     let reads = parameters::read.get();
@@ -109,11 +109,11 @@ fn run(job: &Arc<Job>) -> Result<Line, Failure> {
             false => work.buffer.write().fill(byte),
         }
         let key;
-        (memory, key) = owner.open(memory, data, exposed)?;
+        (memory, key) = owner.expose(memory, data, exposed)?;
         last = Some(key);
         refused = refused.saturating_add(u32::from(refuses(&mut memory, key, first)?));
         owner.post_receive(notice)?;
-        work = visit(&guest, work, key, reads)?;
+        work = visit(&peer, work, key, reads)?;
         let invalidation;
         (notice, data, invalidation) = close(&owner, &mut memory, key)?;
         first.get_or_insert(invalidation);
@@ -123,12 +123,12 @@ fn run(job: &Arc<Job>) -> Result<Line, Failure> {
         }
         work.buffer.give_back();
     }
-    dead(&owner, &guest, work, last, reads)?;
+    dead(&owner, &peer, work, last, reads)?;
     for _ in 0..ELSEWHERE {
         elsewhere(&near, &far, mtu)?;
     }
     let iters = parameters::iters.get();
-    Ok(Line::new(fmt!(
+    Ok(Summary::new(fmt!(
         "{iters} keys invalidated by the peer, {refused} once more in vain, and the last one is dead"
     )))
 }
@@ -157,25 +157,25 @@ fn bound_only(memory: &mut Operation<Work>, mut data: Buffer) -> Result<Buffer, 
 /// A message may start before the answer to the read ahead of it is there. If that is lost
 /// the read is sent again, and would find the key dead: so it is fenced.
 fn visit(
-    guest: &End,
+    peer: &ConnectedQp,
     work: Operation<Work>,
     key: RemoteKey,
     reads: bool,
 ) -> Result<Operation<Work>, Failure> {
-    guest.post("visit", work, |work, chain| {
+    peer.post("visit", work, |work, chain| {
         reach(work, chain, key, reads)?;
         if reads {
             chain.fenced();
         }
         chain.send_with_invalidate([], key.rkey)
     })?;
-    Ok(guest.done("visit")?.0)
+    Ok(peer.done("visit")?.0)
 }
 
 /// Reads the memory, or writes to it.
 fn reach<'a>(
     work: &'a Work,
-    chain: &mut Chain<'a, '_, Desk>,
+    chain: &mut Chain<'a, '_, CompletionSink>,
     key: RemoteKey,
     reads: bool,
 ) -> Result {
@@ -195,13 +195,13 @@ fn compare(bytes: &[u8], wanted: u8) -> Result<(), Failure> {
 
 /// Waits for the message, and takes the data back.
 fn close(
-    owner: &End,
+    owner: &ConnectedQp,
     memory: &mut Operation<Work>,
     key: RemoteKey,
 ) -> Result<(Operation<Work>, Buffer, Invalidation), Failure> {
     let (notice, done) = owner.done("message")?;
-    let arrival = done.received.ok_or(EINVAL).step("message")?;
-    let invalidation = arrival.invalidation.ok_or(EINVAL).step("invalidation")?;
+    let info = done.received.ok_or(EINVAL).step("message")?;
+    let invalidation = info.invalidation.ok_or(EINVAL).step("invalidation")?;
     let region = memory.region.as_mut().ok_or(EINVAL).step("region")?;
     if invalidation.rkey() != key.rkey || region.release().is_some() {
         return Err(Failure::new("invalidation", fmt!("of another key")));
@@ -237,18 +237,18 @@ fn refuses(
 
 /// Uses a key that is dead: the peer's device refuses, and the connection is broken.
 fn dead(
-    owner: &End,
-    guest: &End,
+    owner: &ConnectedQp,
+    peer: &ConnectedQp,
     work: Operation<Work>,
     key: Option<RemoteKey>,
     reads: bool,
 ) -> Result<(), Failure> {
     let key = key.ok_or(EINVAL).step("key")?;
-    guest.post("dead key", work, |work, chain| {
+    peer.post("dead key", work, |work, chain| {
         reach(work, chain, key, reads)
     })?;
     owner.refused("dead key")?;
-    match guest.take_refused("dead key").map(|back| back.result) {
+    match peer.take_refused("dead key").map(|back| back.result) {
         Some(Err(failure)) if failure.status() == Status::RemoteAccess => {}
         Some(Err(failure)) => return Err(Failure::new("dead key", fmt!("{failure}"))),
         Some(Ok(_)) => return Err(Failure::new("dead key", fmt!("it is alive"))),
@@ -259,12 +259,12 @@ fn dead(
 
 /// An invalidation that its queue pair did not get to is not done by what the operation
 /// completes on another one, wherever in memory that is.
-fn elsewhere(near: &Place<'_>, far: &Place<'_>, mtu: Mtu) -> Result<(), Failure> {
+fn elsewhere(near: &PortGid<'_>, far: &PortGid<'_>, mtu: Mtu) -> Result<(), Failure> {
     let step = "invalidation elsewhere";
     let memory = Work::with_region(near, 1)?;
     let data = Buffer::new(1, GFP_KERNEL).step("data")?;
-    let (owner, guest) = pair::connect(near, far, mtu, OWNER)?;
-    let (memory, _) = owner.open(memory, data, Direction::FromDevice)?;
+    let (owner, peer) = pair::connect(near, far, mtu, OWNER)?;
+    let (memory, _) = owner.expose(memory, data, Direction::FromDevice)?;
     // There is no receive for the message, and what is behind it waits.
     owner.post(step, memory, |memory, chain| {
         chain.send([])?;
@@ -277,11 +277,11 @@ fn elsewhere(near: &Place<'_>, far: &Place<'_>, mtu: Mtu) -> Result<(), Failure>
         return Err(Failure::new(step, fmt!("nothing was waited for")));
     }
     // The one that goes last is the first one whose memory is used again.
-    drop(guest);
+    drop(peer);
     drop(owner);
 
-    let (owner, guest) = pair::connect(near, far, mtu, OWNER)?;
-    guest.post_receive(Work::new(far.device(), 1, Direction::FromDevice)?)?;
+    let (owner, peer) = pair::connect(near, far, mtu, OWNER)?;
+    peer.post_receive(Work::new(far.device(), 1, Direction::FromDevice)?)?;
     owner.post(step, back.work, |_, chain| chain.send([]))?;
     let (mut memory, _) = owner.done(step)?;
     let region = memory.region.as_mut().ok_or(EINVAL).step("region")?;

@@ -13,20 +13,20 @@ use common::{
         Failure,
         Step, //
     },
-    formats::handshake::End,
-    job::{
-        self,
-        Job,
-        Line, //
-    },
-    need::Need,
+    formats::handshake::PingpongDest,
     peer::Peer,
+    requirement::DeviceRequirement,
+    task::{
+        self,
+        SampleTask,
+        Summary, //
+    },
 };
-use game::{
-    Game,
-    Incoming,
-    News,
-    Player, //
+use engine::{
+    Progress,
+    QpCtx,
+    RecvBuf,
+    SrqPingPong, //
 };
 use kernel::{
     fmt,
@@ -68,11 +68,11 @@ use rrdma::{
 
 #[path = "common/common.rs"]
 mod common;
-#[path = "srq_pingpong/game.rs"]
-mod game;
+#[path = "srq_pingpong/engine.rs"]
+mod engine;
 
 module! {
-    type: job::Handle,
+    type: task::Handle,
     name: "rrdma_srq_pingpong",
     authors: ["The rnvmf developers"],
     description: "Sample: ping-pong on queue pairs that share their receives",
@@ -99,19 +99,19 @@ rrdma::parameters! {
 const NAME: &CStr = c"rrdma_srq_pingpong";
 
 /// The program tells of as many queue pairs, those that it does not have included.
-const ENDS: usize = 256;
+const DEST_COUNT: usize = 256;
 
 /// Bytes that the receives may have, all together.
 const MOST: u32 = 64 << 20;
 
-/// How long the queue pairs stay when all is done: if the peer has not heard our last
+/// How long the queue pairs stay when all is done: if the peer has not got our last
 /// acknowledgement, it sends again and has to be answered.
 const LINGER: Msecs = Msecs::new(300);
 
-fn run(job: &Arc<Job>) -> Result<Line, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let mtu = check()?;
-    let device = job.device(&parameters::device.get())?;
-    Need::ConnectionsByHand.of(&device)?;
+    let device = task.device(&parameters::device.get())?;
+    DeviceRequirement::ConnectionsByHand.check(&device)?;
     let port = device.port(parameters::ib_port.get());
     let port = port.ok_or(ENODEV).step("port")?;
     let source = port.gid(parameters::gid_index.get()).step("GID")?;
@@ -120,32 +120,32 @@ fn run(job: &Arc<Job>) -> Result<Line, Failure> {
         .get()
         .saturating_add(parameters::extra.get());
     let iters = parameters::iters.get();
-    let game = Game::new(job, iters, receives, !server.is_empty())?;
-    let (shared, pairs) = set(&game, &device, port)?;
-    let mut mine = ends()?;
+    let engine = SrqPingPong::new(task, iters, receives, !server.is_empty())?;
+    let (shared, pairs) = set(&engine, &device, port)?;
+    let mut mine = empty_dests()?;
     for (end, (pair, psn)) in mine.iter_mut().zip(&pairs) {
-        *end = exchange::end(port, &source, pair.number().get(), psn.get())?;
+        *end = exchange::local_dest(port, &source, pair.number().get(), psn.get())?;
     }
-    let mut theirs = ends()?;
+    let mut theirs = empty_dests()?;
     let mut ready = None;
     let tcp = u16::try_from(parameters::port.get()).unwrap_or_default();
-    exchange::exchange(job, &server, tcp, &mine, &mut theirs, |theirs| {
+    exchange::exchange(task, &server, tcp, &mine, &mut theirs, |theirs| {
         ready = Some(connect(pairs, theirs, mtu, port, &source)?);
         Ok(())
     })?;
     let ready = ready.ok_or(EINVAL).step("connection")?;
     let start = Instant::<Monotonic>::now();
-    let score = play(job, &game, &device, &shared, &ready)?;
+    let round = run_rounds(task, &engine, &device, &shared, &ready)?;
     let time = start.elapsed().as_micros_ceil();
-    // Nothing is to come, so this fails when it is time, or when the job is stopped.
-    let _ = job.wait_for("end", LINGER, || None::<()>);
+    // Nothing is to come, so this fails when it is time, or when the task is stopped.
+    let _ = task.wait_for("end", LINGER, || None::<()>);
     let size = parameters::size.get();
-    let (pairs, refills) = (ready.len(), score.refills);
-    let end = match score.unacknowledged {
+    let (pairs, refills) = (ready.len(), round.refills);
+    let end = match round.unacknowledged {
         true => ", the last one not acknowledged",
         false => "",
     };
-    Ok(Line::new(fmt!(
+    Ok(Summary::new(fmt!(
         "{iters} messages of {size} bytes on {pairs} queue pairs in {time} us, \
          {refills} times short of receives{end}"
     )))
@@ -169,19 +169,23 @@ fn check() -> Result<Mtu, Failure> {
 }
 
 /// Room for as many ends as the program tells of, none of which is there.
-fn ends() -> Result<KVec<End>, Failure> {
-    KVec::from_elem(End::default(), ENDS, GFP_KERNEL).step("handshake")
+fn empty_dests() -> Result<KVec<PingpongDest>, Failure> {
+    KVec::from_elem(PingpongDest::default(), DEST_COUNT, GFP_KERNEL).step("handshake")
 }
 
-type Shared = Arc<SharedReceiveQueue<Player>>;
-type Pairs = KVec<(Init<Player>, Psn)>;
+type Shared = Arc<SharedReceiveQueue<QpCtx>>;
+type Pairs = KVec<(Init<QpCtx>, Psn)>;
 
 /// The shared queue with its receives, and the queue pairs.
-fn set(game: &Arc<Game>, device: &DeviceRef, port: Port<'_>) -> Result<(Shared, Pairs), Failure> {
+fn set(
+    engine: &Arc<SrqPingPong>,
+    device: &DeviceRef,
+    port: Port<'_>,
+) -> Result<(Shared, Pairs), Failure> {
     let (count, depth) = (parameters::num_qp.get(), parameters::rx_depth.get());
     let pd = ProtectionDomain::new(device.clone(), NAME).step("protection domain")?;
-    let teller = game.clone();
-    let shared = SharedReceiveQueue::new(pd.clone(), depth, move |event| teller.tell(event))
+    let teller = engine.clone();
+    let shared = SharedReceiveQueue::new(pd.clone(), depth, move |event| teller.on_event(event))
         .step("shared receive queue")?;
     fill(&shared, device, depth)?;
     shared.arm_limit(parameters::limit.get()).step("limit")?;
@@ -201,8 +205,8 @@ fn set(game: &Arc<Game>, device: &DeviceRef, port: Port<'_>) -> Result<(Shared, 
     for _ in 0..count {
         let parts = Parts::new(pd.clone(), cq.clone(), capacity);
         let parts = parts.with_shared_receives(shared.clone());
-        let player = Player::new(game, device, parameters::size.get() as usize)?;
-        let reset = qp::create(parts, player, NAME).step("queue pair")?;
+        let ctx = QpCtx::new(engine, device, parameters::size.get() as usize)?;
+        let reset = qp::create(parts, ctx, NAME).step("queue pair")?;
         let init = reset.into_init(rc::Init {
             port,
             pkey_index: 0,
@@ -217,18 +221,18 @@ fn set(game: &Arc<Game>, device: &DeviceRef, port: Port<'_>) -> Result<(Shared, 
 /// Posts so many new receives.
 fn fill(shared: &Shared, device: &DeviceRef, count: u32) -> Result<(), Failure> {
     for _ in 0..count {
-        let receive = Incoming::new(device, parameters::size.get() as usize).step("receive")?;
+        let receive = RecvBuf::new(device, parameters::size.get() as usize).step("receive")?;
         shared.post(receive).step("receive")?;
     }
     Ok(())
 }
 
-type Ready = KVec<Arc<QueuePair<Player>>>;
+type Ready = KVec<Arc<QueuePair<QpCtx>>>;
 
 /// Connects each queue pair with the one of the peer that has the same place.
 fn connect(
     pairs: Pairs,
-    theirs: &[End],
+    theirs: &[PingpongDest],
     mtu: Mtu,
     port: Port<'_>,
     source: &GidEntry<'_>,
@@ -250,55 +254,55 @@ fn connect(
 }
 
 /// How it went.
-struct Score {
+struct RoundResult {
     refills: u32,
     unacknowledged: bool,
 }
 
 /// Plays to the end; meanwhile fills the shared queue whenever it says that it is
 /// short.
-fn play(
-    job: &Job,
-    game: &Game,
+fn run_rounds(
+    task: &SampleTask,
+    engine: &SrqPingPong,
     device: &DeviceRef,
     shared: &Shared,
     pairs: &Ready,
-) -> Result<Score, Failure> {
+) -> Result<RoundResult, Failure> {
     let limit = parameters::limit.get();
-    let mut score = Score {
+    let mut round = RoundResult {
         refills: 0,
         unacknowledged: false,
     };
     let mut known = 0;
     for pair in pairs {
-        Player::begin(pair);
+        QpCtx::begin(pair);
     }
     loop {
         let patience = Msecs::new(parameters::patience.get());
-        let news = match job.wait_for("messages", patience, || game.news(known)) {
+        let progress = match task.wait_for("messages", patience, || engine.progress(known)) {
             // Some devices send 7 retries for ever: soft-RoCE does.
-            Err(_) if game.has_all() && !job.is_stopped() => News::Done {
+            Err(_) if engine.has_all() && !task.is_stopped() => Progress::Done {
                 unacknowledged: true,
             },
-            heard => heard??,
+            progress => progress??,
         };
-        match news {
-            News::Received(received) => known = received,
-            News::Short => {
-                if score.refills == 0 && parameters::extra.get() != 0 {
+        match progress {
+            Progress::Received(received) => known = received,
+            Progress::Short => {
+                if round.refills == 0 && parameters::extra.get() != 0 {
                     shared.grow(parameters::extra.get()).step("grow")?;
                     fill(shared, device, parameters::extra.get())?;
                 }
-                score.refills = score.refills.saturating_add(1);
+                round.refills = round.refills.saturating_add(1);
                 // First, so that no message takes the last receive unnoticed.
                 shared.arm_limit(limit).step("limit")?;
-                game.refill(shared)?;
+                engine.refill(shared)?;
             }
-            News::Done { unacknowledged } => {
-                score.unacknowledged = unacknowledged;
+            Progress::Done { unacknowledged } => {
+                round.unacknowledged = unacknowledged;
                 let room = shared.query().step("shared receive queue")?;
                 pr_info!("the shared queue has room for {} receives\n", room.max_wr);
-                return Ok(score);
+                return Ok(round);
             }
         }
     }

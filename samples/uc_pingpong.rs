@@ -8,20 +8,20 @@
 
 use common::{
     failure::Failure,
-    job::{
-        self,
-        Job,
-        Line, //
-    },
-    need::Need,
     peer::Peer,
+    requirement::DeviceRequirement,
+    task::{
+        self,
+        SampleTask,
+        Summary, //
+    },
 };
 use kernel::{
     prelude::*,
     sync::Arc, //
 };
 use pingpong::{
-    rally::Player,
+    engine::QpCtx,
     Transport, //
 };
 use rrdma::rdma::{
@@ -43,15 +43,15 @@ mod common;
 mod pingpong;
 
 module! {
-    type: job::Handle,
+    type: task::Handle,
     name: "rrdma_uc_pingpong",
     authors: ["The rnvmf developers"],
     description: "Sample: ping-pong over an unreliable connection made by hand",
     license: "GPL",
 }
 
-fn run(job: &Arc<Job>) -> Result<Line, Failure> {
-    pingpong::play::<Unreliable>(job)
+fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+    pingpong::run::<Unreliable>(task)
 }
 
 /// The service; there is nothing about it to be chosen.
@@ -62,14 +62,14 @@ impl Transport for Unreliable {
 
     type Route = ();
 
-    const NEED: Need = Need::UnreliableConnections;
+    const REQUIREMENT: DeviceRequirement = DeviceRequirement::UnreliableConnections;
 
-    const SERVES_AGAIN: bool = true;
+    const RESENDS: bool = true;
 
     fn initialise(
-        reset: Reset<Player<Self>>,
+        reset: Reset<QpCtx<Self>>,
         port: Port<'_>,
-    ) -> Result<Init<Player<Self>>, TransitionError> {
+    ) -> Result<Init<QpCtx<Self>>, TransitionError> {
         reset.into_init(uc::Init {
             port,
             pkey_index: 0,
@@ -78,10 +78,10 @@ impl Transport for Unreliable {
     }
 
     fn connect(
-        init: Init<Player<Self>>,
+        init: Init<QpCtx<Self>>,
         peer: Peer<'_>,
         psn: Psn,
-    ) -> Result<Rts<Player<Self>>, TransitionError> {
+    ) -> Result<Rts<QpCtx<Self>>, TransitionError> {
         let rtr = init.into_rtr(uc::Rtr {
             path: peer.path,
             path_mtu: peer.mtu,

@@ -11,20 +11,20 @@ use common::{
         Failure,
         Step, //
     },
-    job::{
-        self,
-        Job,
-        Line, //
-    },
-    need::Need,
     peer::Peer,
+    requirement::DeviceRequirement,
+    task::{
+        self,
+        SampleTask,
+        Summary, //
+    },
 };
 use kernel::{
     prelude::*,
     sync::Arc, //
 };
 use pingpong::{
-    rally::Player,
+    engine::QpCtx,
     settings::Settings,
     Transport, //
 };
@@ -60,15 +60,15 @@ mod common;
 mod pingpong;
 
 module! {
-    type: job::Handle,
+    type: task::Handle,
     name: "rrdma_ud_pingpong",
     authors: ["The rnvmf developers"],
     description: "Sample: ping-pong of datagrams",
     license: "GPL",
 }
 
-fn run(job: &Arc<Job>) -> Result<Line, Failure> {
-    pingpong::play::<Datagrams>(job)
+fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+    pingpong::run::<Datagrams>(task)
 }
 
 /// The Q_Key of the program, for both ends.
@@ -90,11 +90,7 @@ impl pingpong::Route<Datagrams> for Route {
         Ok(Self { address, number })
     }
 
-    fn send<'a>(
-        &'a self,
-        message: Sge<'a>,
-        chain: &mut Chain<'a, '_, Player<Datagrams>>,
-    ) -> Result {
+    fn send<'a>(&'a self, message: Sge<'a>, chain: &mut Chain<'a, '_, QpCtx<Datagrams>>) -> Result {
         chain.send_datagram(&self.address, self.number, QKEY, [message])
     }
 }
@@ -103,9 +99,9 @@ impl Transport for Datagrams {
     type Service = Ud;
     type Route = Route;
 
-    const NEED: Need = Need::Datagrams;
+    const REQUIREMENT: DeviceRequirement = DeviceRequirement::Datagrams;
 
-    const SERVES_AGAIN: bool = true;
+    const RESENDS: bool = true;
     const HEADER: usize = GRH_BYTES;
     const MARKS_PAGES: bool = false;
 
@@ -124,9 +120,9 @@ impl Transport for Datagrams {
     }
 
     fn initialise(
-        reset: Reset<Player<Self>>,
+        reset: Reset<QpCtx<Self>>,
         port: Port<'_>,
-    ) -> Result<Init<Player<Self>>, TransitionError> {
+    ) -> Result<Init<QpCtx<Self>>, TransitionError> {
         reset.into_init(ud::Init {
             port,
             pkey_index: 0,
@@ -135,10 +131,10 @@ impl Transport for Datagrams {
     }
 
     fn connect(
-        init: Init<Player<Self>>,
+        init: Init<QpCtx<Self>>,
         _peer: Peer<'_>,
         psn: Psn,
-    ) -> Result<Rts<Player<Self>>, TransitionError> {
+    ) -> Result<Rts<QpCtx<Self>>, TransitionError> {
         init.into_rtr(ud::Rtr)?.into_rts(ud::Rts { sq_psn: psn })
     }
 }

@@ -23,29 +23,29 @@ use rrdma::rdma::{
 
 #[path = "common/common.rs"]
 mod common;
-#[path = "manager/manager.rs"]
-mod manager;
-#[path = "datagram/party.rs"]
-mod party;
+#[path = "rdma_cm/rdma_cm.rs"]
+mod rdma_cm;
+#[path = "datagram/ud_endpoint.rs"]
+mod ud_endpoint;
 
 use common::{
     failure::{
         Failure,
         Step, //
     },
-    job::{
+    task::{
         self,
-        Job,
-        Line, //
+        SampleTask,
+        Summary, //
     },
 };
-use party::{
-    Party,
-    Plan, //
+use ud_endpoint::{
+    UdConfig,
+    UdEndpoint, //
 };
 
 module! {
-    type: job::Handle,
+    type: task::Handle,
     name: "rrdma_ud_service",
     authors: ["The rnvmf developers"],
     description: "Sample: datagrams to a service at an address, a peer of udaddy",
@@ -64,37 +64,37 @@ rrdma::parameters! {
 /// What `rdma res` names as the owner of what the sample makes.
 const NAME: &CStr = c"rrdma_ud_service";
 
-fn run(job: &Arc<Job>) -> Result<Line, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     match &*parameters::server.get() {
-        "" => serve(job)?,
-        server => ask(job, server)?,
+        "" => serve(task)?,
+        server => ask(task, server)?,
     }
     let (count, size) = (parameters::count.get(), parameters::size.get());
     Ok(match parameters::spare.get() {
-        0 => Line::new(fmt!("{count} datagrams of {size} bytes in each direction")),
-        spare => Line::new(fmt!(
+        0 => Summary::new(fmt!("{count} datagrams of {size} bytes in each direction")),
+        spare => Summary::new(fmt!(
             "{count} datagrams of {size} bytes in each direction, {spare} more were sent"
         )),
     })
 }
 
 /// Tells clients where the service is, and answers what the first one sends there.
-fn serve(job: &Job) -> Result<(), Failure> {
-    let at = manager::address(job, &parameters::listen.get(), parameters::port.get())?;
-    let wake = job.wake().clone();
-    let listener = ServiceListener::new(job.namespace(), &at, 1, wake, NAME).step("listen")?;
+fn serve(task: &SampleTask) -> Result<(), Failure> {
+    let at = rdma_cm::address(task, &parameters::listen.get(), parameters::port.get())?;
+    let wake = task.wake().clone();
+    let listener = ServiceListener::new(task.namespace(), &at, 1, wake, NAME).step("listen")?;
     pr_info!("listens\n");
-    let query = job
-        .wait_for("client", manager::EVER, || listener.next().transpose())?
+    let query = task
+        .wait_for("client", rdma_cm::EVER, || listener.next().transpose())?
         .map_err(gone)?;
-    let device = job.acquire(query.device())?;
-    let party = Party::new(job, &device, query.port(), &plan())?;
-    let own = number(party.number())?;
+    let device = task.acquire(query.device())?;
+    let endpoint = UdEndpoint::new(task, &device, query.port(), &config())?;
+    let own = number(endpoint.number())?;
     query.answer(own, QKEY, &[]).step("answer")?;
     let meanwhile = || answer_again(&listener, &device, own).err();
-    let letter = party.receive(parameters::count.get(), meanwhile)?;
-    let back = AddressHandle::reply(party.domain(), &letter.sender).step("address handle")?;
-    party.send(sends(), back, letter.number(), QKEY)
+    let datagram = endpoint.receive(parameters::count.get(), meanwhile)?;
+    let back = AddressHandle::reply(endpoint.domain(), &datagram.sender).step("address handle")?;
+    endpoint.send(sends(), back, datagram.number(), QKEY)
 }
 
 /// Answers the next one who asks. A client that has not heard the answer asks again,
@@ -115,20 +115,20 @@ fn gone(lost: Lost) -> Failure {
 }
 
 /// Asks where the service is, sends it datagrams, and waits for as many answers.
-fn ask(job: &Job, server: &str) -> Result<(), Failure> {
-    let cancelled = || job.is_stopped();
-    let patience = manager::patience(&cancelled);
-    let to = manager::address(job, server, parameters::port.get())?;
-    let wake = job.wake().clone();
+fn ask(task: &SampleTask, server: &str) -> Result<(), Failure> {
+    let cancelled = || task.is_stopped();
+    let patience = rdma_cm::patience(&cancelled);
+    let to = rdma_cm::address(task, server, parameters::port.get())?;
+    let wake = task.wake().clone();
     let service =
-        Service::find(job.namespace(), None, &to, &[], wake, NAME, patience).step("service")?;
-    let device = job.acquire(service.device())?;
-    let party = Party::new(job, &device, service.port(), &plan())?;
+        Service::find(task.namespace(), None, &to, &[], wake, NAME, patience).step("service")?;
+    let device = task.acquire(service.device())?;
+    let endpoint = UdEndpoint::new(task, &device, service.port(), &config())?;
     let there = service
-        .address_handle(party.domain())
+        .address_handle(endpoint.domain())
         .step("address handle")?;
-    party.send(sends(), there, service.number(), service.qkey())?;
-    party.receive(parameters::count.get(), || None)?;
+    endpoint.send(sends(), there, service.number(), service.qkey())?;
+    endpoint.receive(parameters::count.get(), || None)?;
     Ok(())
 }
 
@@ -139,8 +139,8 @@ fn sends() -> u32 {
         .saturating_add(parameters::spare.get())
 }
 
-fn plan() -> Plan {
-    Plan {
+fn config() -> UdConfig {
+    UdConfig {
         owner: NAME,
         key: QKEY,
         receives: parameters::count.get(),

@@ -12,13 +12,13 @@ use common::{
         Failure,
         Step, //
     },
-    job::{
+    port_gid::PortGid,
+    requirement::DeviceRequirement,
+    task::{
         self,
-        Job,
-        Line, //
+        SampleTask,
+        Summary, //
     },
-    need::Need,
-    place::Place, //
 };
 use core::num::NonZero;
 use kernel::{
@@ -27,8 +27,8 @@ use kernel::{
     sync::Arc, //
 };
 use pair::{
-    Desk,
-    End,
+    CompletionSink,
+    ConnectedQp,
     Work, //
 };
 use rrdma::{
@@ -57,7 +57,7 @@ mod pair;
 mod unposted;
 
 module! {
-    type: job::Handle,
+    type: task::Handle,
     name: "rrdma_write_imm",
     authors: ["The rnvmf developers"],
     description: "Sample: writes to memory of a peer, with immediate data",
@@ -77,12 +77,12 @@ rrdma::parameters! {
 
 const OWNER: &CStr = c"rrdma_write_imm";
 
-fn run(job: &Arc<Job>) -> Result<Line, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let (device, peer_device) =
-        job.devices(&parameters::device.get(), &parameters::peer_device.get())?;
-    Need::ImmediateData.of(&device)?;
-    let near = Place::new(job, &device, parameters::gid_index.get(), OWNER)?;
-    let far = Place::new(job, &peer_device, parameters::peer_gid_index.get(), OWNER)?;
+        task.devices(&parameters::device.get(), &parameters::peer_device.get())?;
+    DeviceRequirement::ImmediateData.check(&device)?;
+    let near = PortGid::new(task, &device, parameters::gid_index.get(), OWNER)?;
+    let far = PortGid::new(task, &peer_device, parameters::peer_gid_index.get(), OWNER)?;
     let mtu = Mtu::from_bytes(parameters::mtu.get())
         .ok_or(EINVAL)
         .step("mtu")?;
@@ -99,7 +99,7 @@ fn run(job: &Arc<Job>) -> Result<Line, Failure> {
     inline(&far, &writer, &reader, &near)?;
     unposted::run(&near, &far, mtu)?;
     let (iters, size) = (parameters::iters.get(), parameters::size.get());
-    Ok(Line::new(fmt!(
+    Ok(Summary::new(fmt!(
         "{iters} messages of {size} bytes, in {} writes each",
         writing.parts.len()
     )))
@@ -112,14 +112,14 @@ fn byte_at(number: u32, place: u32) -> u8 {
 
 /// The end that writes.
 struct Writing<'a> {
-    end: &'a End,
+    end: &'a ConnectedQp,
     /// Each with its place in the message.
     parts: KVec<(u32, Option<Operation<Work>>)>,
-    batch: Batch<Desk, Work>,
+    batch: Batch<CompletionSink, Work>,
 }
 
 impl<'a> Writing<'a> {
-    fn new(near: &Place<'_>, end: &'a End) -> Result<Self, Failure> {
+    fn new(near: &PortGid<'_>, end: &'a ConnectedQp) -> Result<Self, Failure> {
         let size = parameters::size.get();
         let pieces = NonZero::new(parameters::pieces.get())
             .ok_or(EINVAL)
@@ -196,7 +196,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(far: &Place<'_>) -> Result<Self, Failure> {
+    fn new(far: &PortGid<'_>) -> Result<Self, Failure> {
         let size = parameters::size.get() as usize;
         Ok(Self {
             notice: Some(Work::new(far.device(), 1, Direction::FromDevice)?),
@@ -206,35 +206,35 @@ impl Reading {
     }
 
     /// Lets the other end write.
-    fn open(&mut self, end: &End) -> Result<RemoteKey, Failure> {
+    fn open(&mut self, end: &ConnectedQp) -> Result<RemoteKey, Failure> {
         let notice = self.notice.take().ok_or(EBUSY).step("notice")?;
         end.post_receive(notice)?;
         let memory = self.memory.take().ok_or(EBUSY).step("memory")?;
         let data = self.data.take().ok_or(EBUSY).step("data")?;
-        let (memory, key) = end.open(memory, data, Direction::FromDevice)?;
+        let (memory, key) = end.expose(memory, data, Direction::FromDevice)?;
         self.memory = Some(memory);
         Ok(key)
     }
 
     /// Waits until it has.
-    fn receive(&mut self, end: &End, number: u32) -> Result<(), Failure> {
+    fn receive(&mut self, end: &ConnectedQp, number: u32) -> Result<(), Failure> {
         let (notice, done) = end.done("notice")?;
         self.notice = Some(notice);
-        let arrival = done.received.ok_or(EINVAL).step("notice")?;
+        let info = done.received.ok_or(EINVAL).step("notice")?;
         // What the last of the writes wrote.
-        if !arrival.is_write || arrival.immediate != Some(number) || arrival.length == 0 {
+        if !info.is_write || info.immediate != Some(number) || info.length == 0 {
             return Err(Failure::new(
                 "notice",
-                fmt!("{:?} of {} bytes", arrival.immediate, arrival.length),
+                fmt!("{:?} of {} bytes", info.immediate, info.length),
             ));
         }
         Ok(())
     }
 
     /// Ends its access, and looks at what it wrote.
-    fn close(&mut self, end: &End, number: u32) -> Result<(), Failure> {
+    fn close(&mut self, end: &ConnectedQp, number: u32) -> Result<(), Failure> {
         let memory = self.memory.take().ok_or(EBUSY).step("memory")?;
-        let (memory, mut data) = end.close(memory)?;
+        let (memory, mut data) = end.invalidate(memory)?;
         let mut places = data.bytes().iter().zip(0..parameters::size.get());
         if let Some((byte, place)) = places.find(|(byte, place)| **byte != byte_at(number, *place))
         {
@@ -249,7 +249,12 @@ impl Reading {
 
 /// What is short goes in the request itself, if the queue pair was made for it; and
 /// what cannot be is refused.
-fn inline(far: &Place<'_>, writer: &End, reader: &End, near: &Place<'_>) -> Result<(), Failure> {
+fn inline(
+    far: &PortGid<'_>,
+    writer: &ConnectedQp,
+    reader: &ConnectedQp,
+    near: &PortGid<'_>,
+) -> Result<(), Failure> {
     const BYTES: &[u8] = b"in the request itself";
     let notice = Work::new(far.device(), BYTES.len(), Direction::FromDevice)?;
     reader.post_receive(notice)?;
@@ -273,8 +278,8 @@ fn inline(far: &Place<'_>, writer: &End, reader: &End, near: &Place<'_>) -> Resu
     })?;
     writer.done("inline")?;
     let (mut notice, done) = reader.done("inline")?;
-    let arrival = done.received.ok_or(EINVAL).step("inline")?;
-    let right = arrival.immediate == Some(7) && !arrival.is_write;
+    let info = done.received.ok_or(EINVAL).step("inline")?;
+    let right = info.immediate == Some(7) && !info.is_write;
     if !right || notice.buffer.read() != BYTES {
         return Err(Failure::new("inline", fmt!("something else arrived")));
     }

@@ -23,10 +23,10 @@
 //!
 //! ```ignore
 //! // samples/key_ping/server.rs
-//! let incoming = job
+//! let incoming = task
 //!     .wait_for("client", EVER, || listener.next().transpose())?
 //!     .map_err(|lost| Failure::new("client", fmt!("{lost}")))?;
-//! let accepting = prepare(job, incoming)?;
+//! let accepting = prepare(task, incoming)?;
 //! // ...
 //! let connected = accepting
 //!     .accept(accepted, patience(&cancelled))

@@ -11,7 +11,7 @@
 //!
 //! ```ignore
 //! // samples/key_ping/client.rs
-//! let mut message = link::message(queue.device(), Direction::ToDevice)?;
+//! let mut message = connection::message(queue.device(), Direction::ToDevice)?;
 //! for (to, from) in message.write().iter_mut().zip(Advert::from(key).encode()) {
 //!     *to = from;
 //! }

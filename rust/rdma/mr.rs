@@ -39,7 +39,7 @@
 //! // The server learns the key, and no address of this kernel.
 //! let key = region.bind_zero_based().step(step)?;
 //! // ...
-//! let Exposed { mut region, .. } = exposed.into_inner();
+//! let AdvertisedRegion { mut region, .. } = advertised.into_inner();
 //! region.release().ok_or_else(reached)
 //! ```
 

@@ -13,10 +13,10 @@
 //! ```ignore
 //! // samples/multicast.rs
 //! let group = membership
-//!     .address_handle(party.domain())
+//!     .address_handle(endpoint.domain())
 //!     .step("address handle")?;
 //! // ...
-//! membership.attach(party.queue().clone()).step("attach")?;
+//! membership.attach(endpoint.queue().clone()).step("attach")?;
 //! ```
 
 use super::{

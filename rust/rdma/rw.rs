@@ -25,15 +25,20 @@
 //!
 //! ```ignore
 //! // samples/key_ping/server.rs
-//! let read = Transfer::read(self.session.queue(), data, &source.into())
+//! let read = Transfer::read(self.connection.queue(), data, &source.into())
 //!     .map_err(|(error, _)| error)
 //!     .step("read")?;
 //! // ...
-//! let moved = Operation::new(Moved(transfer)).step(step)?;
-//! self.session.queue().post_transfer(moved).step(step)?;
-//! let moved = self.session.wait(step, |heard| heard.moved.take())?;
+//! let transferred = Operation::new(RwTransfer(transfer)).step(step)?;
+//! self.connection
+//!     .queue()
+//!     .post_transfer(transferred)
+//!     .step(step)?;
+//! let transferred = self
+//!     .connection
+//!     .wait(step, |events| events.transferred.take())?;
 //! let nothing = || Failure::new(step, fmt!("no data"));
-//! moved.into_inner().0.finish().ok_or_else(nothing)
+//! transferred.into_inner().0.finish().ok_or_else(nothing)
 //! ```
 
 mod kept;

@@ -12,7 +12,7 @@
 //!
 //! ```ignore
 //! // samples/srq_pingpong.rs
-//! let shared = SharedReceiveQueue::new(pd.clone(), depth, move |event| teller.tell(event))
+//! let shared = SharedReceiveQueue::new(pd.clone(), depth, move |event| teller.on_event(event))
 //!     .step("shared receive queue")?;
 //! fill(&shared, device, depth)?;
 //! shared.arm_limit(parameters::limit.get()).step("limit")?;

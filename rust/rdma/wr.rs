@@ -14,11 +14,11 @@
 //!
 //! ```ignore
 //! // samples/key_ping/client.rs
-//! let exposed = Operation::new(Exposed { region, message }).step(step)?;
+//! let advertised = Operation::new(AdvertisedRegion { region, message }).step(step)?;
 //! queue
-//!     .post_send(exposed, |exposed, chain| {
-//!         chain.register(&exposed.region)?;
-//!         chain.send([exposed.message.sge()])
+//!     .post_send(advertised, |advertised, chain| {
+//!         chain.register(&advertised.region)?;
+//!         chain.send([advertised.message.sge()])
 //!     })
 //!     .step(step)?;
 //! ```

@@ -2,12 +2,12 @@
 
 //! What the samples share.
 //!
-//! - [`job`]: the life of a sample.
+//! - [`task`]: the life of a sample.
 //! - [`failure`]: why one failed.
-//! - [`need`]: what a device must be able to do.
+//! - [`requirement`]: what a device must be able to do.
 //! - [`exchange`]: how two ends learn of each other out of band.
 //! - [`peer`]: whom a queue pair is connected with.
-//! - [`place`]: where queue pairs are that are connected with one another.
+//! - [`port_gid`]: where queue pairs are that are connected with one another.
 //! - [`formats`]: what they and their peers say to each other, as bytes.
 
 // A sample uses a part of it. The formats are a crate for cargo.
@@ -17,7 +17,7 @@ pub(crate) mod exchange;
 pub(crate) mod failure;
 #[path = "formats/formats.rs"]
 pub(crate) mod formats;
-pub(crate) mod job;
-pub(crate) mod need;
 pub(crate) mod peer;
-pub(crate) mod place;
+pub(crate) mod port_gid;
+pub(crate) mod requirement;
+pub(crate) mod task;

@@ -4,9 +4,9 @@
 //! it: over TCP, in the words of [`handshake`](super::formats::handshake).
 //!
 //! ```text
-//! client                        server
-//!    ── an End for each queue pair ─▶   makes its queue pairs ready to send
-//!    ◀─ an End for each queue pair ──
+//! client                              server
+//!    ── a PingpongDest for each queue pair ─▶   makes its queue pairs ready to send
+//!    ◀─ a PingpongDest for each queue pair ──
 //!    ── "done" ─▶
 //! makes its queue pairs ready to send
 //! ```
@@ -19,11 +19,11 @@ use super::{
         Step, //
     },
     formats::handshake::{
-        End,
-        DONE,
-        END_BYTES, //
+        PingpongDest,
+        DEST_BYTES,
+        DONE, //
     },
-    job::Job,
+    task::SampleTask,
 };
 use kernel::prelude::*;
 use rrdma::{
@@ -59,25 +59,25 @@ const STEP: &str = "handshake";
 /// has `connect` make the queue pairs ready when it is time. Sleeps.
 ///
 /// The peer is the server at this address, or, if it is empty, the first client that
-/// comes to that port. A server waits for it until the job is stopped.
+/// comes to that port. A server waits for it until the task is stopped.
 ///
 /// # Errors
 ///
 /// A failure of `listen`, `accept`, `connect` or `handshake`; or that of `connect`.
 pub(crate) fn exchange(
-    job: &Job,
+    task: &SampleTask,
     server: &str,
     port: u16,
-    mine: &[End],
-    theirs: &mut [End],
-    connect: impl FnOnce(&[End]) -> Result<(), Failure>,
+    mine: &[PingpongDest],
+    theirs: &mut [PingpongDest],
+    connect: impl FnOnce(&[PingpongDest]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    for end in mine.iter().filter(|end| is_there(end)) {
+    for end in mine.iter().filter(|end| is_present(end)) {
         pr_info!("local address: {}\n", format_args!("{end}"));
     }
-    let cancelled = || job.is_stopped();
+    let cancelled = || task.is_stopped();
     if server.is_empty() {
-        let stream = accept(job, port, &cancelled)?;
+        let stream = accept(task, port, &cancelled)?;
         let patience = Patience::new(LIMIT, &cancelled);
         receive(&stream, theirs, &patience)?;
         connect(theirs)?;
@@ -92,10 +92,10 @@ pub(crate) fn exchange(
         }
         return Ok(());
     }
-    let address = Address::parse(job.namespace(), server, port)
+    let address = Address::parse(task.namespace(), server, port)
         .map_err(|_| Failure::new("server", fmt!("{server} is no address")))?;
     let patience = Patience::new(LIMIT, &cancelled);
-    let stream = Stream::connect(job.namespace(), &address, job.wake().clone(), &patience);
+    let stream = Stream::connect(task.namespace(), &address, task.wake().clone(), &patience);
     let stream = stream.step("connect")?;
     send(&stream, mine, &patience)?;
     receive(&stream, theirs, &patience)?;
@@ -105,13 +105,13 @@ pub(crate) fn exchange(
 }
 
 /// What the peer is to know of a queue pair on a port, with a GID of it.
-pub(crate) fn end(
+pub(crate) fn local_dest(
     port: Port<'_>,
     source: &GidEntry<'_>,
     qpn: u32,
     psn: u32,
-) -> Result<End, Failure> {
-    Ok(End {
+) -> Result<PingpongDest, Failure> {
+    Ok(PingpongDest {
         lid: port.attributes().step("port")?.lid.try_into().step("LID")?,
         qpn,
         psn,
@@ -120,10 +120,10 @@ pub(crate) fn end(
 }
 
 /// Waits for a client, of IPv6 or IPv4.
-fn accept(job: &Job, port: u16, cancelled: &dyn Fn() -> bool) -> Result<Stream, Failure> {
+fn accept(task: &SampleTask, port: u16, cancelled: &dyn Fn() -> bool) -> Result<Stream, Failure> {
     let listen = |any: &str| {
-        let address = Address::parse(job.namespace(), any, port).map_err(tcp::Error::Code)?;
-        Listener::new(job.namespace(), &address, 1, job.wake().clone())
+        let address = Address::parse(task.namespace(), any, port).map_err(tcp::Error::Code)?;
+        Listener::new(task.namespace(), &address, 1, task.wake().clone())
     };
     let listener = match listen("::") {
         Err(tcp::Error::Code(EAFNOSUPPORT)) => listen("0.0.0.0"),
@@ -133,19 +133,23 @@ fn accept(job: &Job, port: u16, cancelled: &dyn Fn() -> bool) -> Result<Stream, 
     listener.step("listen")?.accept(&patience).step("accept")
 }
 
-fn send(stream: &Stream, mine: &[End], patience: &Patience<'_>) -> Result<(), Failure> {
+fn send(stream: &Stream, mine: &[PingpongDest], patience: &Patience<'_>) -> Result<(), Failure> {
     for end in mine {
         stream.write_all(&end.encode(), patience).step(STEP)?;
     }
     Ok(())
 }
 
-fn receive(stream: &Stream, theirs: &mut [End], patience: &Patience<'_>) -> Result<(), Failure> {
+fn receive(
+    stream: &Stream,
+    theirs: &mut [PingpongDest],
+    patience: &Patience<'_>,
+) -> Result<(), Failure> {
     for end in theirs {
-        let mut bytes = [0; END_BYTES];
+        let mut bytes = [0; DEST_BYTES];
         stream.read_exact(&mut bytes, patience).step(STEP)?;
-        *end = End::decode(&bytes).step(STEP)?;
-        if is_there(end) {
+        *end = PingpongDest::decode(&bytes).step(STEP)?;
+        if is_present(end) {
             pr_info!("remote address: {}\n", format_args!("{end}"));
         }
     }
@@ -154,6 +158,6 @@ fn receive(stream: &Stream, theirs: &mut [End], patience: &Patience<'_>) -> Resu
 
 /// Whether it is a queue pair's: a program that could have more tells of them, too, as
 /// nothing but zeros.
-fn is_there(end: &End) -> bool {
-    *end != End::default()
+fn is_present(end: &PingpongDest) -> bool {
+    *end != PingpongDest::default()
 }

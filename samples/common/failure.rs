@@ -24,7 +24,7 @@ use rrdma::{
 /// Room for a cause: a sentence without its subject.
 const CAUSE: usize = 96;
 
-/// A step that failed. What it was about is told in the line that the job logs:
+/// A step that failed. What it was about is told in the line that the task logs:
 /// `failed: STEP: CAUSE`.
 pub(crate) struct Failure {
     step: &'static str,

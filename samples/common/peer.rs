@@ -7,7 +7,7 @@ use super::{
         Failure,
         Step, //
     },
-    formats::handshake::End,
+    formats::handshake::PingpongDest,
 };
 use kernel::prelude::*;
 use rrdma::rdma::{
@@ -53,7 +53,7 @@ pub(crate) struct Peer<'a> {
 impl<'a> Peer<'a> {
     /// The peer that has told of itself, as it is reached from a port and a GID of it.
     pub(crate) fn told(
-        theirs: &End,
+        theirs: &PingpongDest,
         mtu: Mtu,
         port: Port<'a>,
         source: GidEntry<'a>,

@@ -9,9 +9,9 @@ use crate::{
         Failure,
         Step, //
     },
-    Bench,
-    Desk,
-    Note,
+    CompletionSink,
+    Message,
+    TestEnv,
     CAPACITY,
     LIMIT,
     OWNER, //
@@ -60,7 +60,7 @@ const MESSAGES: u32 = 4;
 /// How long the first handler gives the others to handle the next completion.
 const CHANCE: Msecs = Msecs::new(200);
 
-/// What handlers have seen.
+/// What the handlers have seen.
 #[pin_data]
 struct Handlers {
     begun: Atomic<u32>,
@@ -73,15 +73,15 @@ struct Handlers {
 }
 
 /// A message, in either direction.
-struct Seen {
-    note: Note,
+struct ObservedMessage {
+    message: Message,
     handlers: Arc<Handlers>,
 }
 
-impl Complete<Desk> for Seen {
+impl Complete<CompletionSink> for ObservedMessage {
     /// Called where one may sleep: whoever polls may, and so may a drain.
-    fn complete(seen: Operation<Self>, _: &QueuePair<Desk>, _: &Completion<'_>) {
-        let handlers = &seen.handlers;
+    fn complete(observed: Operation<Self>, _: &QueuePair<CompletionSink>, _: &Completion<'_>) {
+        let handlers = &observed.handlers;
         if handlers.begun.fetch_add(1, ordering::Full) > 0 {
             return handlers.next.complete();
         }
@@ -92,15 +92,15 @@ impl Complete<Desk> for Seen {
     }
 }
 
-impl Receive<Desk> for Seen {
+impl Receive<CompletionSink> for ObservedMessage {
     fn buffer(&self) -> Sge<'_> {
-        self.note.buffer()
+        self.message.buffer()
     }
 }
 
 /// Polls while others do. The handlers of all completions must have run,
 /// one after the other.
-pub(crate) fn run(bench: &Bench<'_>) -> Result<(), Failure> {
+pub(crate) fn run(env: &TestEnv<'_>) -> Result<(), Failure> {
     let capacity = Capacity {
         sends: MESSAGES,
         receives: MESSAGES,
@@ -109,14 +109,14 @@ pub(crate) fn run(bench: &Bench<'_>) -> Result<(), Failure> {
     let entries = capacity
         .completions()
         .saturating_add(CAPACITY.completions());
-    let queue = DirectQueue::new(bench.device(), entries, 0, OWNER)
+    let queue = DirectQueue::new(env.device(), entries, 0, OWNER)
         .and_then(|queue| Ok(Arc::new(queue, GFP_KERNEL)?))
         .step("direct queue")?;
     let cq = queue.completion_queue().clone();
-    let drained = bench.connect(cq.clone())?;
-    let busy = bench.begin(Parts::new(bench.place.pd.clone(), cq, capacity))?;
+    let drained = env.connect(cq.clone())?;
+    let busy = env.begin(Parts::new(env.port_gid.pd.clone(), cq, capacity))?;
     let number = busy.number();
-    let busy = bench.finish(busy, number)?;
+    let busy = env.finish(busy, number)?;
     let handlers = Arc::pin_init(
         pin_init!(Handlers {
             begun: Atomic::new(0),
@@ -128,13 +128,13 @@ pub(crate) fn run(bench: &Bench<'_>) -> Result<(), Failure> {
     );
     let handlers = handlers.step("handlers")?;
     for _ in 0..MESSAGES {
-        let receive = seen(bench, Direction::FromDevice, &handlers)?;
+        let receive = observed(env, Direction::FromDevice, &handlers)?;
         let posted = busy.queue_pair().post_receive(receive);
         posted.map_err(|unposted| unposted.error).step("receive")?;
-        let send = seen(bench, Direction::ToDevice, &handlers)?;
+        let send = observed(env, Direction::ToDevice, &handlers)?;
         let posted = busy
             .queue_pair()
-            .post_send(send, |seen, chain| chain.send([seen.buffer()]));
+            .post_send(send, |observed, chain| chain.send([observed.buffer()]));
         posted.map_err(|unposted| unposted.error).step("send")?;
     }
 
@@ -148,7 +148,7 @@ pub(crate) fn run(bench: &Bench<'_>) -> Result<(), Failure> {
         told.complete();
     };
     others.try_spawn(GFP_KERNEL, drain).step("work item")?;
-    let polled = poll(bench, &queue, &handlers, &gone);
+    let polled = poll(env, &queue, &handlers, &gone);
     // Nobody polls any more, and nothing else lets it go on.
     handlers.first.complete();
     polled?;
@@ -163,7 +163,7 @@ pub(crate) fn run(bench: &Bench<'_>) -> Result<(), Failure> {
 
 /// Polls until all completions are handled, and the other queue pair is gone.
 fn poll(
-    bench: &Bench<'_>,
+    env: &TestEnv<'_>,
     queue: &DirectQueue,
     handlers: &Handlers,
     gone: &TimedCompletion,
@@ -172,7 +172,7 @@ fn poll(
     let wanted = MESSAGES.saturating_mul(2);
     let mut is_gone = false;
     while !is_gone || handlers.begun.load(ordering::Acquire) < wanted {
-        bench.place.job.proceed("completions")?;
+        env.port_gid.task.proceed("completions")?;
         if deadline.left() == Msecs::new(0) {
             return Err(Failure::new("completions", fmt!("none to poll")));
         }
@@ -182,14 +182,14 @@ fn poll(
     Ok(())
 }
 
-fn seen(
-    bench: &Bench<'_>,
+fn observed(
+    env: &TestEnv<'_>,
     direction: Direction,
     handlers: &Arc<Handlers>,
-) -> Result<Operation<Seen>, Failure> {
-    let seen = Seen {
-        note: bench.note(direction)?.into_inner(),
+) -> Result<Operation<ObservedMessage>, Failure> {
+    let observed = ObservedMessage {
+        message: env.message(direction)?.into_inner(),
         handlers: handlers.clone(),
     };
-    Operation::new(seen).step("operation")
+    Operation::new(observed).step("operation")
 }

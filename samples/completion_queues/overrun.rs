@@ -12,8 +12,8 @@ use crate::{
         Step, //
     },
     nothing_left,
-    Bench,
-    Desk,
+    CompletionSink,
+    TestEnv,
     CAPACITY,
     LIMIT,
     OWNER, //
@@ -34,45 +34,46 @@ use rrdma::rdma::{
 const MESSAGES: u32 = 128;
 
 /// Sends messages to a queue pair whose completions nobody polls, until one is lost.
-pub(crate) fn run(bench: &Bench<'_>) -> Result<(), Failure> {
-    let shared = SharedReceiveQueue::<Desk>::new(bench.place.pd.clone(), MESSAGES, |_| {})
-        .step("shared receive queue")?;
+pub(crate) fn run(env: &TestEnv<'_>) -> Result<(), Failure> {
+    let shared =
+        SharedReceiveQueue::<CompletionSink>::new(env.port_gid.pd.clone(), MESSAGES, |_| {})
+            .step("shared receive queue")?;
     let entries = CAPACITY.completions();
-    let sends = CompletionQueue::private(bench.device(), entries, 0, Poll::SoftIrq, OWNER)
+    let sends = CompletionQueue::private(env.device(), entries, 0, Poll::SoftIrq, OWNER)
         .step("completion queue")?;
-    // The job is woken when it breaks, although it is not armed.
-    let wake = bench.place.job.wake().clone();
+    // The task is woken when it breaks, although it is not armed.
+    let wake = env.port_gid.task.wake().clone();
     let mut small =
-        NotifiedQueue::new(bench.device(), 1, 0, wake, OWNER).step("completion queue of one")?;
+        NotifiedQueue::new(env.device(), 1, 0, wake, OWNER).step("completion queue of one")?;
     let cq = small.completion_queue().clone();
 
-    let receiver = Parts::new(bench.place.pd.clone(), cq.clone(), CAPACITY);
-    let receiver = bench.begin(receiver.with_shared_receives(shared.clone()))?;
-    let sender = bench.begin(Parts::new(bench.place.pd.clone(), sends, CAPACITY))?;
+    let receiver = Parts::new(env.port_gid.pd.clone(), cq.clone(), CAPACITY);
+    let receiver = env.begin(receiver.with_shared_receives(shared.clone()))?;
+    let sender = env.begin(Parts::new(env.port_gid.pd.clone(), sends, CAPACITY))?;
     let (here, there) = (sender.number(), receiver.number());
-    let receiver = bench.finish(receiver, here)?;
-    let sender = bench.finish(sender, there)?;
+    let receiver = env.finish(receiver, here)?;
+    let sender = env.finish(sender, there)?;
 
     let sent = &sender.queue_pair().context().returned;
-    let mut note = bench.note(Direction::ToDevice)?;
+    let mut message = env.message(Direction::ToDevice)?;
     let mut messages = 0u32;
     loop {
         if messages == MESSAGES {
             return Err(Failure::new("overrun", fmt!("none in {MESSAGES} messages")));
         }
-        let posted = shared.post(bench.note(Direction::FromDevice)?);
+        let posted = shared.post(env.message(Direction::FromDevice)?);
         posted.map_err(|unposted| unposted.error).step("receive")?;
         let posted = sender
             .queue_pair()
-            .post_send(note, |note, chain| chain.send([note.buffer.sge()]));
+            .post_send(message, |message, chain| chain.send([message.buffer.sge()]));
         posted.map_err(|unposted| unposted.error).step("send")?;
         messages = messages.saturating_add(1);
-        let back = bench.place.job.wait_for("overrun", LIMIT, || {
+        let back = env.port_gid.task.wait_for("overrun", LIMIT, || {
             let back = sent.lock().sent.take();
             (back.is_some() || cq.is_broken()).then_some(back)
         })?;
         match back {
-            Some(back) if !cq.is_broken() => note = back,
+            Some(back) if !cq.is_broken() => message = back,
             _ => break,
         }
     }

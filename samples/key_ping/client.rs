@@ -12,25 +12,25 @@ use crate::{
             self,
             Advert, //
         },
-        job::{
-            Job,
-            Line, //
+        task::{
+            SampleTask,
+            Summary, //
         },
     },
-    link::{
+    connection::{
         self,
-        Exposed,
-        Link,
-        Session, //
-    },
-    manager::{
-        address,
-        limit,
-        patience, //
+        AdvertisedRegion,
+        Connection,
+        RcContext, //
     },
     parameters,
     parts,
     private,
+    rdma_cm::{
+        address,
+        limit,
+        patience, //
+    },
     NAME, //
 };
 use kernel::{
@@ -64,25 +64,25 @@ const REGIONS: u32 = 2;
 /// Connects to the server, and pings.
 // The stack that this takes is not also the server's.
 #[inline(never)]
-pub(crate) fn run(job: &Arc<Job>, server: &str) -> Result<Line, Failure> {
-    let cancelled = || job.is_stopped();
-    let server = address(job, server, parameters::port.get())?;
-    let id = Id::<Link>::new(job.namespace(), job.wake().clone(), NAME).step("id")?;
+pub(crate) fn run(task: &Arc<SampleTask>, server: &str) -> Result<Summary, Failure> {
+    let cancelled = || task.is_stopped();
+    let server = address(task, server, parameters::port.get())?;
+    let id = Id::<RcContext>::new(task.namespace(), task.wake().clone(), NAME).step("id")?;
     let id = id
         .resolve(None, &server, patience(&cancelled))
         .step("resolve")?;
-    let device = job.acquire(id.device())?;
+    let device = task.acquire(id.device())?;
 
     let parts = parts(&device, None)?;
     let prepared = id
-        .create_queue_pair(parts, Link::new(job), NAME)
+        .create_queue_pair(parts, RcContext::new(task), NAME)
         .step("queue pair")?;
     let queue = prepared.queue_pair();
     let size = parameters::size.get();
     let pages = size.div_ceil(mr::PAGE_SIZE);
     let regions = Pool::new(queue.protection_domain(), REGIONS, pages).step("regions")?;
     lends(&regions, REGIONS)?;
-    link::post_receive(queue)?;
+    connection::post_receive(queue)?;
     let asked = Parameters {
         // Without it the server's read would be refused.
         responder_resources: 1,
@@ -96,20 +96,20 @@ pub(crate) fn run(job: &Arc<Job>, server: &str) -> Result<Line, Failure> {
     private::check(connected.peer())?;
 
     let client = Client {
-        session: Session::new(job, connected),
+        connection: Connection::new(task, connected),
         regions,
     };
     client.pings(size as usize)
 }
 
 struct Client<'a> {
-    session: Session<'a>,
-    /// Dropped after the session: the peer may reach them until it has ended.
+    connection: Connection<'a>,
+    /// Dropped after the connection: the peer may reach them until it has ended.
     regions: Arc<Pool<Pages>>,
 }
 
 impl Client<'_> {
-    fn pings(&self, size: usize) -> Result<Line, Failure> {
+    fn pings(&self, size: usize) -> Result<Summary, Failure> {
         let count = parameters::count.get();
         let mut source = Pages::new(size).step("memory")?;
         let mut sink = Pages::new(size).step("memory")?;
@@ -123,20 +123,22 @@ impl Client<'_> {
                 compare(number, source.bytes(), sink.bytes())?;
             }
         }
-        Ok(Line::new(fmt!("{count} pings of {size} bytes")))
+        Ok(Summary::new(fmt!("{count} pings of {size} bytes")))
     }
 
     /// Gives a region back that a peer with its key can still reach: the pool does not
     /// lend that one again.
     fn retire(&self, step: &'static str) -> Result<(), Failure> {
-        let (session, queue) = (&self.session, self.session.queue());
+        let (connection, queue) = (&self.connection, self.connection.queue());
         let data = Pages::new(1).step("memory")?;
         let (region, message) = self.attach(step, data, Direction::ToDevice)?;
-        let exposed = Operation::new(Exposed { region, message }).step(step)?;
+        let advertised = Operation::new(AdvertisedRegion { region, message }).step(step)?;
         queue
-            .post_send(exposed, |exposed, chain| chain.register(&exposed.region))
+            .post_send(advertised, |advertised, chain| {
+                chain.register(&advertised.region)
+            })
             .step(step)?;
-        drop(session.wait(step, |heard| heard.exposed.take())?);
+        drop(connection.wait(step, |events| events.advertised.take())?);
         lends(&self.regions, REGIONS - 1)
     }
 
@@ -147,7 +149,7 @@ impl Client<'_> {
         data: Pages,
         direction: Direction,
     ) -> Result<(Loan<Pages>, DmaBuffer), Failure> {
-        let queue = self.session.queue();
+        let queue = self.connection.queue();
         let none = || Failure::new(step, fmt!("no region left"));
         let mut region = self.regions.take().ok_or_else(none)?;
         region
@@ -156,7 +158,7 @@ impl Client<'_> {
             .step(step)?;
         // The server learns the key, and no address of this kernel.
         let key = region.bind_zero_based().step(step)?;
-        let mut message = link::message(queue.device(), Direction::ToDevice)?;
+        let mut message = connection::message(queue.device(), Direction::ToDevice)?;
         for (to, from) in message.write().iter_mut().zip(Advert::from(key).encode()) {
             *to = from;
         }
@@ -171,25 +173,27 @@ impl Client<'_> {
         data: Pages,
         direction: Direction,
     ) -> Result<Pages, Failure> {
-        let (session, queue) = (&self.session, self.session.queue());
+        let (connection, queue) = (&self.connection, self.connection.queue());
         let (region, message) = self.attach(step, data, direction)?;
-        let exposed = Operation::new(Exposed { region, message }).step(step)?;
+        let advertised = Operation::new(AdvertisedRegion { region, message }).step(step)?;
         queue
-            .post_send(exposed, |exposed, chain| {
-                chain.register(&exposed.region)?;
-                chain.send([exposed.message.sge()])
+            .post_send(advertised, |advertised, chain| {
+                chain.register(&advertised.region)?;
+                chain.send([advertised.message.sge()])
             })
             .step(step)?;
-        session.next(step, limit())?;
-        let exposed = session.wait(step, |heard| heard.exposed.take())?;
+        connection.next(step, limit())?;
+        let advertised = connection.wait(step, |events| events.advertised.take())?;
 
         // The server has said that it is done; that it cannot go on is better proved.
         queue
-            .post_send(exposed, |exposed, chain| chain.invalidate(&exposed.region))
+            .post_send(advertised, |advertised, chain| {
+                chain.invalidate(&advertised.region)
+            })
             .step(step)?;
-        let exposed = session.wait(step, |heard| heard.exposed.take())?;
+        let advertised = connection.wait(step, |events| events.advertised.take())?;
         let reached = || Failure::new(step, fmt!("the region is valid still"));
-        let Exposed { mut region, .. } = exposed.into_inner();
+        let AdvertisedRegion { mut region, .. } = advertised.into_inner();
         region.release().ok_or_else(reached)
     }
 }

@@ -9,12 +9,12 @@ use crate::{
             Failure,
             Step, //
         },
-        need::Need, //
+        requirement::DeviceRequirement, //
     },
-    link::{
+    connection::{
         self,
-        Link,
-        Outbox, //
+        RcContext,
+        SendBuf, //
     },
 };
 use kernel::prelude::*;
@@ -39,31 +39,34 @@ const NOWHERE: RemoteKey = RemoteKey {
 
 /// Asks for what there is not on a device of iWARP; each time the operation has to come
 /// back.
-pub(crate) fn run(queue: &QueuePair<Link>) -> Result<(), Failure> {
-    if Need::ImmediateData.of(queue.device()).is_ok() {
+pub(crate) fn run(queue: &QueuePair<RcContext>) -> Result<(), Failure> {
+    if DeviceRequirement::ImmediateData
+        .check(queue.device())
+        .is_ok()
+    {
         return Ok(());
     }
-    let outbox = link::outbox(queue.device())?;
-    let outbox = refused(queue, outbox, |outbox, chain| {
-        chain.send_with_immediate([outbox.sge()], 1)
+    let send_buf = connection::send_buf(queue.device())?;
+    let send_buf = refused(queue, send_buf, |send_buf, chain| {
+        chain.send_with_immediate([send_buf.sge()], 1)
     })?;
-    let outbox = refused(queue, outbox, |outbox, chain| {
-        chain.write_with_immediate([outbox.sge()], NOWHERE, 1)
+    let send_buf = refused(queue, send_buf, |send_buf, chain| {
+        chain.write_with_immediate([send_buf.sge()], NOWHERE, 1)
     })?;
-    refused(queue, outbox, |outbox, chain| {
-        chain.read([outbox.sge()], NOWHERE)
+    refused(queue, send_buf, |send_buf, chain| {
+        chain.read([send_buf.sge()], NOWHERE)
     })?;
     pr_info!("refused: immediate data, reads into memory that is not registered\n");
     Ok(())
 }
 
 fn refused(
-    queue: &QueuePair<Link>,
-    outbox: Operation<Outbox>,
-    build: impl for<'a> FnOnce(&'a Outbox, &mut Chain<'a, '_, Link>) -> Result,
-) -> Result<Operation<Outbox>, Failure> {
+    queue: &QueuePair<RcContext>,
+    send_buf: Operation<SendBuf>,
+    build: impl for<'a> FnOnce(&'a SendBuf, &mut Chain<'a, '_, RcContext>) -> Result,
+) -> Result<Operation<SendBuf>, Failure> {
     let step = "iWARP";
-    match queue.post_send(outbox, build) {
+    match queue.post_send(send_buf, build) {
         Err(unposted) if unposted.error == EOPNOTSUPP => Ok(unposted.operation),
         Err(unposted) => Err(unposted.error).step(step),
         Ok(()) => Err(Failure::new(step, fmt!("it was posted"))),

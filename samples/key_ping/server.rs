@@ -9,28 +9,28 @@ use crate::{
             Step, //
         },
         formats::ping::Advert,
-        job::{
-            Job,
-            Line, //
+        task::{
+            SampleTask,
+            Summary, //
         },
     },
-    iwarp,
-    link::{
+    connection::{
         self,
-        Link,
-        Moved,
-        Outbox,
-        Session, //
+        Connection,
+        RcContext,
+        RwTransfer,
+        SendBuf, //
     },
-    manager::{
+    iwarp,
+    parameters,
+    parts,
+    private,
+    rdma_cm::{
         address,
         limit,
         patience,
         EVER, //
     },
-    parameters,
-    parts,
-    private,
     CAPACITY,
     NAME, //
 };
@@ -63,27 +63,27 @@ use rrdma::{
 /// Takes one client, and does what it asks for until it goes.
 // The stack that this takes is not also the client's.
 #[inline(never)]
-pub(crate) fn run(job: &Arc<Job>) -> Result<Line, Failure> {
-    let at = address(job, &parameters::listen.get(), parameters::port.get())?;
-    let listener =
-        Listener::<Link>::new(job.namespace(), &at, 1, job.wake().clone(), NAME).step("listen")?;
+pub(crate) fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+    let at = address(task, &parameters::listen.get(), parameters::port.get())?;
+    let listener = Listener::<RcContext>::new(task.namespace(), &at, 1, task.wake().clone(), NAME)
+        .step("listen")?;
     pr_info!("listens\n");
-    let connected = client(job, &listener)?;
+    let connected = client(task, &listener)?;
     let queue = connected.queue_pair();
     let mut server = Server {
-        outbox: Some(link::outbox(queue.device())?),
-        session: Session::new(job, connected),
+        send_buf: Some(connection::send_buf(queue.device())?),
+        connection: Connection::new(task, connected),
         requests: 0,
     };
     server.fills_its_room()?;
-    iwarp::run(server.session.queue())?;
+    iwarp::run(server.connection.queue())?;
     let (mut pings, mut bytes) = (0u32, 0);
     while let Some(advert) = server.next_ping()? {
         bytes = server.pong(advert)?;
         pings = pings.saturating_add(1);
     }
     let requests = server.requests;
-    Ok(Line::new(fmt!(
+    Ok(Summary::new(fmt!(
         "{pings} pings, the last of {bytes} bytes, read in {requests} requests"
     )))
 }
@@ -91,12 +91,15 @@ pub(crate) fn run(job: &Arc<Job>) -> Result<Line, Failure> {
 /// Waits for a client, and connects with it.
 // The stack that this takes is free again for the pings.
 #[inline(never)]
-fn client(job: &Job, listener: &Listener<Link>) -> Result<Connected<Link>, Failure> {
-    let cancelled = || job.is_stopped();
-    let incoming = job
+fn client(
+    task: &SampleTask,
+    listener: &Listener<RcContext>,
+) -> Result<Connected<RcContext>, Failure> {
+    let cancelled = || task.is_stopped();
+    let incoming = task
         .wait_for("client", EVER, || listener.next().transpose())?
         .map_err(|lost| Failure::new("client", fmt!("{lost}")))?;
-    let accepting = prepare(job, incoming)?;
+    let accepting = prepare(task, incoming)?;
     let accepted = Parameters {
         responder_resources: 1,
         initiator_depth: 1,
@@ -124,24 +127,27 @@ fn transfers() -> Transfers {
 /// tell what is demanded of it.
 // What the client told is hundreds of bytes, which are free again afterwards.
 #[inline(never)]
-fn prepare(job: &Job, incoming: Incoming<Link>) -> Result<Accepting<Link>, Failure> {
+fn prepare(
+    task: &SampleTask,
+    incoming: Incoming<RcContext>,
+) -> Result<Accepting<RcContext>, Failure> {
     if let Err(failure) = private::check(incoming.peer()) {
         incoming.reject(private::told()).step("reject")?;
         return Err(failure);
     }
-    let device = job.acquire(incoming.device())?;
+    let device = task.acquire(incoming.device())?;
     let parts = parts(&device, Some(transfers()))?;
     let accepting = incoming
-        .create_queue_pair(parts, Link::new(job), NAME)
+        .create_queue_pair(parts, RcContext::new(task), NAME)
         .step("queue pair")?;
-    link::post_receive(accepting.queue_pair())?;
+    connection::post_receive(accepting.queue_pair())?;
     Ok(accepting)
 }
 
 struct Server<'a> {
-    session: Session<'a>,
+    connection: Connection<'a>,
     /// The answer, while it is not on its way.
-    outbox: Option<Operation<Outbox>>,
+    send_buf: Option<Operation<SendBuf>>,
     /// What the last read took.
     requests: u32,
 }
@@ -151,7 +157,7 @@ impl Server<'_> {
     /// forgets them: then there is room again.
     fn fills_its_room(&self) -> Result<(), Failure> {
         let step = "room";
-        let queue = self.session.queue();
+        let queue = self.connection.queue();
         let most = transfers().requests(queue.device(), CAPACITY);
         // Nobody is asked for it: the transfers are not posted.
         let nowhere = RemoteKey {
@@ -187,9 +193,9 @@ impl Server<'_> {
 
     /// The source of the next ping; `None` if the client has had enough.
     fn next_ping(&self) -> Result<Option<Advert>, Failure> {
-        match self.session.next("source", EVER) {
+        match self.connection.next("source", EVER) {
             Ok(advert) => Ok(Some(advert)),
-            Err(_) if self.session.link().is_gone() => Ok(None),
+            Err(_) if self.connection.context().is_disconnected() => Ok(None),
             Err(failure) => Err(failure),
         }
     }
@@ -206,19 +212,19 @@ impl Server<'_> {
             ));
         }
         let data = Pages::new(source.length as usize).step("memory")?;
-        let read = Transfer::read(self.session.queue(), data, &source.into())
+        let read = Transfer::read(self.connection.queue(), data, &source.into())
             .map_err(|(error, _)| error)
             .step("read")?;
         self.requests = read.requests();
         let data = self.carry_out("read", read)?;
         self.answer("read")?;
 
-        let sink = self.session.next("sink", limit())?;
+        let sink = self.connection.next("sink", limit())?;
         if sink.length < source.length {
             let (length, needed) = (sink.length, source.length);
             return Err(Failure::new("sink", fmt!("{length} bytes for {needed}")));
         }
-        let write = Transfer::write(self.session.queue(), data, &sink.into())
+        let write = Transfer::write(self.connection.queue(), data, &sink.into())
             .map_err(|(error, _)| error)
             .step("write")?;
         self.carry_out("write", write)?;
@@ -230,25 +236,30 @@ impl Server<'_> {
     fn carry_out(
         &self,
         step: &'static str,
-        transfer: Transfer<Pages, Link>,
+        transfer: Transfer<Pages, RcContext>,
     ) -> Result<Pages, Failure> {
-        let moved = Operation::new(Moved(transfer)).step(step)?;
-        self.session.queue().post_transfer(moved).step(step)?;
-        let moved = self.session.wait(step, |heard| heard.moved.take())?;
+        let transferred = Operation::new(RwTransfer(transfer)).step(step)?;
+        self.connection
+            .queue()
+            .post_transfer(transferred)
+            .step(step)?;
+        let transferred = self
+            .connection
+            .wait(step, |events| events.transferred.take())?;
         let nothing = || Failure::new(step, fmt!("no data"));
-        moved.into_inner().0.finish().ok_or_else(nothing)
+        transferred.into_inner().0.finish().ok_or_else(nothing)
     }
 
     /// Tells the client that its memory is its own again.
     fn answer(&mut self, step: &'static str) -> Result<(), Failure> {
-        let session = &self.session;
-        let outbox = match self.outbox.take() {
-            Some(outbox) => outbox,
-            None => session.wait(step, |heard| heard.sent.take())?,
+        let connection = &self.connection;
+        let send_buf = match self.send_buf.take() {
+            Some(send_buf) => send_buf,
+            None => connection.wait(step, |events| events.sent.take())?,
         };
-        session
+        connection
             .queue()
-            .post_send(outbox, |outbox, chain| chain.send([outbox.sge()]))
+            .post_send(send_buf, |send_buf, chain| chain.send([send_buf.sge()]))
             .step(step)
     }
 }

@@ -7,8 +7,8 @@ use crate::common::{
         Failure,
         Step, //
     },
-    job::Job,
-    place::Place, //
+    port_gid::PortGid,
+    task::SampleTask, //
 };
 use kernel::{
     prelude::*,
@@ -117,14 +117,14 @@ impl Work {
 
     /// An operation with a region for data of `length` bytes.
     pub(crate) fn with_region(
-        place: &Place<'_>,
+        port_gid: &PortGid<'_>,
         length: usize,
     ) -> Result<Operation<Self>, Failure> {
-        let mut work = Self::new(place.device(), 1, Direction::FromDevice)?;
+        let mut work = Self::new(port_gid.device(), 1, Direction::FromDevice)?;
         // The data need not begin with a page.
         let pages = length.div_ceil(4096).saturating_add(1);
         let pages = pages.try_into().step("region")?;
-        work.region = Some(Region::new(place.pd.clone(), pages).step("region")?);
+        work.region = Some(Region::new(port_gid.pd.clone(), pages).step("region")?);
         Ok(work)
     }
 
@@ -135,19 +135,19 @@ impl Work {
 }
 
 /// What has become of an operation.
-pub(crate) struct Returned {
+pub(crate) struct CompletedWork {
     pub(crate) work: Operation<Work>,
-    pub(crate) result: Result<Done, cq::Failure>,
+    pub(crate) result: Result<WorkCompletion, cq::Failure>,
 }
 
 /// What a request did.
-pub(crate) struct Done {
+pub(crate) struct WorkCompletion {
     pub(crate) opcode: Option<Opcode>,
-    pub(crate) received: Option<Arrival>,
+    pub(crate) received: Option<ReceiveInfo>,
 }
 
 /// What a receive tells.
-pub(crate) struct Arrival {
+pub(crate) struct ReceiveInfo {
     pub(crate) is_write: bool,
     pub(crate) length: usize,
     pub(crate) immediate: Option<u32>,
@@ -156,15 +156,15 @@ pub(crate) struct Arrival {
 
 /// Where completions leave what they bring: the context of a queue pair.
 #[pin_data]
-pub(crate) struct Desk {
+pub(crate) struct CompletionSink {
     #[pin]
-    returned: IrqLock<KVec<Returned>>,
+    returned: IrqLock<KVec<CompletedWork>>,
     /// The other end was refused access to memory.
     refused: AtomicFlag,
     wake: Arc<TimedCompletion>,
 }
 
-impl Context for Desk {
+impl Context for CompletionSink {
     type Service = Rc;
 
     fn failed(_: &QueuePair<Self>, failure: cq::Failure) {
@@ -176,81 +176,90 @@ impl Context for Desk {
     fn faulted(queue: &QueuePair<Self>, fault: Fault) {
         pr_info!("queue pair: {fault}\n");
         if fault == Fault::Access {
-            let desk = queue.context();
-            desk.refused.store(true, ordering::Release);
-            desk.wake.complete();
+            let sink = queue.context();
+            sink.refused.store(true, ordering::Release);
+            sink.wake.complete();
         }
     }
 }
 
-impl Complete<Desk> for Work {
+impl Complete<CompletionSink> for Work {
     /// Called in softirq: it does not sleep, nor free anything.
-    fn complete(mut work: Operation<Self>, queue: &QueuePair<Desk>, completion: &Completion<'_>) {
+    fn complete(
+        mut work: Operation<Self>,
+        queue: &QueuePair<CompletionSink>,
+        completion: &Completion<'_>,
+    ) {
         if let Some(region) = work.region.as_mut() {
             // Says no of anything but the completion of an invalidation.
             region.invalidated(completion);
         }
-        let received = completion.received().map(|received| Arrival {
+        let received = completion.received().map(|received| ReceiveInfo {
             is_write: received.is_write(),
             length: received.byte_len(),
             immediate: received.immediate(),
             invalidation: received.invalidation(),
         });
         let opcode = completion.opcode();
-        let result = completion.result().map(|()| Done { opcode, received });
-        let desk = queue.context();
+        let result = completion
+            .result()
+            .map(|()| WorkCompletion { opcode, received });
+        let sink = queue.context();
         // There is room for all that can be posted.
-        let _ = desk
+        let _ = sink
             .returned
             .lock()
-            .push_within_capacity(Returned { work, result });
-        desk.wake.complete();
+            .push_within_capacity(CompletedWork { work, result });
+        sink.wake.complete();
     }
 }
 
-impl Receive<Desk> for Work {
+impl Receive<CompletionSink> for Work {
     fn buffer(&self) -> Sge<'_> {
         self.buffer.sge()
     }
 }
 
-fn end(place: &Place<'_>, owner: &'static CStr) -> Result<Init<Desk>, Failure> {
+fn init_qp(port_gid: &PortGid<'_>, owner: &'static CStr) -> Result<Init<CompletionSink>, Failure> {
     let entries = CAPACITY.completions();
     let room = CAPACITY.sends.saturating_add(CAPACITY.receives) as usize;
-    let cq = CompletionQueue::private(place.device().clone(), entries, 0, Poll::SoftIrq, owner)
+    let cq = CompletionQueue::private(port_gid.device().clone(), entries, 0, Poll::SoftIrq, owner)
         .step("completion queue")?;
-    let returned = KVec::with_capacity(room, GFP_KERNEL).step("desk")?;
-    let wake = place.job.wake().clone();
-    let desk = try_pin_init!(Desk {
-        returned <- new_irq_lock!(returned, "samples::Desk"),
+    let returned = KVec::with_capacity(room, GFP_KERNEL).step("sink")?;
+    let wake = port_gid.task.wake().clone();
+    let sink = try_pin_init!(CompletionSink {
+        returned <- new_irq_lock!(returned, "samples::CompletionSink"),
         refused: AtomicFlag::new(false),
         wake,
     }? Error);
-    let parts = Parts::new(place.pd.clone(), cq, CAPACITY).with_inline(INLINE);
-    let reset = qp::create(parts, desk, owner).step("queue pair")?;
+    let parts = Parts::new(port_gid.pd.clone(), cq, CAPACITY).with_inline(INLINE);
+    let reset = qp::create(parts, sink, owner).step("queue pair")?;
     let access = rc::Access::WRITE | rc::Access::READ | rc::Access::ATOMIC;
-    place.put(reset, access)
+    port_gid.init_qp(reset, access)
 }
 
 /// Connects two ends.
 pub(crate) fn connect(
-    near: &Place<'_>,
-    far: &Place<'_>,
+    near: &PortGid<'_>,
+    far: &PortGid<'_>,
     mtu: Mtu,
     owner: &'static CStr,
-) -> Result<(End, End), Failure> {
-    let (one, other) = (end(near, owner)?, end(far, owner)?);
+) -> Result<(ConnectedQp, ConnectedQp), Failure> {
+    let (one, other) = (init_qp(near, owner)?, init_qp(far, owner)?);
     let (here, there) = (one.number(), other.number());
     let one = near.connect(one, far, there, mtu, READS)?;
     let other = far.connect(other, near, here, mtu, READS)?;
-    Ok((End(near.job.clone(), one), End(far.job.clone(), other)))
+    Ok((
+        ConnectedQp(near.task.clone(), one),
+        ConnectedQp(far.task.clone(), other),
+    ))
 }
 
 /// One end of a connection.
-pub(crate) struct End(Arc<Job>, Rts<Desk>);
+pub(crate) struct ConnectedQp(Arc<SampleTask>, Rts<CompletionSink>);
 
-impl End {
-    pub(crate) fn queue(&self) -> &Arc<QueuePair<Desk>> {
+impl ConnectedQp {
+    pub(crate) fn queue(&self) -> &Arc<QueuePair<CompletionSink>> {
         self.1.queue_pair()
     }
 
@@ -259,14 +268,14 @@ impl End {
         &self,
         step: &'static str,
         work: Operation<Work>,
-        build: impl for<'a> FnOnce(&'a Work, &mut Chain<'a, '_, Desk>) -> Result,
+        build: impl for<'a> FnOnce(&'a Work, &mut Chain<'a, '_, CompletionSink>) -> Result,
     ) -> Result<(), Failure> {
         self.queue().post_send(work, build).step(step)
     }
 
     /// Lets the other end read the data or write to it, as the direction says, by a new
     /// key, and waits until it can.
-    pub(crate) fn open(
+    pub(crate) fn expose(
         &self,
         mut memory: Operation<Work>,
         data: Buffer,
@@ -288,7 +297,7 @@ impl End {
     }
 
     /// Ends the access of the other end to a region, and takes the data back.
-    pub(crate) fn close(
+    pub(crate) fn invalidate(
         &self,
         memory: Operation<Work>,
     ) -> Result<(Operation<Work>, Buffer), Failure> {
@@ -311,7 +320,7 @@ impl End {
         why: &'static str,
         work: Operation<Work>,
         error: Error,
-        build: impl for<'a> FnOnce(&'a Work, &mut Chain<'a, '_, Desk>) -> Result,
+        build: impl for<'a> FnOnce(&'a Work, &mut Chain<'a, '_, CompletionSink>) -> Result,
     ) -> Result<Operation<Work>, Failure> {
         match self.queue().post_send(work, build) {
             Err(unposted) if unposted.error == error => Ok(unposted.operation),
@@ -324,30 +333,33 @@ impl End {
     }
 
     /// An operation that is back, if there is one.
-    pub(crate) fn try_take(&self) -> Option<Returned> {
+    pub(crate) fn try_take(&self) -> Option<CompletedWork> {
         self.queue().context().returned.lock().remove(0).ok()
     }
 
     /// Waits for an operation to come back, whatever became of it.
-    pub(crate) fn take(&self, step: &'static str) -> Result<Returned, Failure> {
+    pub(crate) fn take(&self, step: &'static str) -> Result<CompletedWork, Failure> {
         self.0.wait_for(step, LIMIT, || self.try_take())
     }
 
     /// Waits for an operation that the other end has [refused](Self::refused). It says so
     /// once: if that is lost, this end asks for ever, and gets no answer; then `None`.
-    pub(crate) fn take_refused(&self, step: &'static str) -> Option<Returned> {
+    pub(crate) fn take_refused(&self, step: &'static str) -> Option<CompletedWork> {
         self.0.wait_for(step, ANSWER, || self.try_take()).ok()
     }
 
     /// Waits until the other end was refused access to memory of this one.
     pub(crate) fn refused(&self, step: &'static str) -> Result<(), Failure> {
-        let desk = self.queue().context();
-        let refused = || desk.refused.load(ordering::Acquire).then_some(());
+        let sink = self.queue().context();
+        let refused = || sink.refused.load(ordering::Acquire).then_some(());
         self.0.wait_for(step, LIMIT, refused)
     }
 
     /// Waits for an operation that has to succeed.
-    pub(crate) fn done(&self, step: &'static str) -> Result<(Operation<Work>, Done), Failure> {
+    pub(crate) fn done(
+        &self,
+        step: &'static str,
+    ) -> Result<(Operation<Work>, WorkCompletion), Failure> {
         let returned = self.take(step)?;
         match returned.result {
             Ok(done) => Ok((returned.work, done)),

@@ -7,13 +7,13 @@
 //! there and back so many times. The client begins; each answers when it has got a
 //! message and its own last one is off its hands.
 //!
-//! - [`rally`]: the messages, from the first to the last.
-//! - [`table`]: the objects that they are played on.
+//! - [`engine`]: the messages, from the first to the last.
+//! - [`qp_setup`]: the objects that they use.
 //! - [`settings`]: the parameters, the ones of the programs.
 
-pub(crate) mod rally;
+pub(crate) mod engine;
+mod qp_setup;
 pub(crate) mod settings;
-mod table;
 
 use crate::common::{
     exchange,
@@ -21,14 +21,15 @@ use crate::common::{
         Failure,
         Step, //
     },
-    formats::handshake::End,
-    job::{
-        Job,
-        Line, //
-    },
-    need::Need,
+    formats::handshake::PingpongDest,
     peer::Peer,
+    requirement::DeviceRequirement,
+    task::{
+        SampleTask,
+        Summary, //
+    },
 };
+use engine::QpCtx;
 use kernel::{
     prelude::*,
     sync::Arc,
@@ -37,7 +38,7 @@ use kernel::{
         Monotonic, //
     }, //
 };
-use rally::Player;
+use qp_setup::QpSetup;
 use rrdma::{
     rdma::{
         device::Port,
@@ -59,7 +60,6 @@ use rrdma::{
     sync::Msecs,
 };
 use settings::Settings;
-use table::Table;
 
 /// A service, and how a queue pair of it is connected.
 pub(crate) trait Transport: Send + Sync + Sized + 'static {
@@ -70,7 +70,7 @@ pub(crate) trait Transport: Send + Sync + Sized + 'static {
     type Route: Route<Self>;
 
     /// What the device must be able to do.
-    const NEED: Need;
+    const REQUIREMENT: DeviceRequirement;
 
     /// Bytes of a header ahead of each message that is received.
     const HEADER: usize = 0;
@@ -80,7 +80,7 @@ pub(crate) trait Transport: Send + Sync + Sized + 'static {
 
     /// Whether what is not acknowledged in some time has to be sent again by us,
     /// because the service does not.
-    const SERVES_AGAIN: bool;
+    const RESENDS: bool;
 
     /// Checks what the service limits.
     fn check(_settings: &Settings, _port: Port<'_>) -> Result<(), Failure> {
@@ -89,16 +89,16 @@ pub(crate) trait Transport: Send + Sync + Sized + 'static {
 
     /// Puts the queue pair on a port.
     fn initialise(
-        reset: Reset<Player<Self>>,
+        reset: Reset<QpCtx<Self>>,
         port: Port<'_>,
-    ) -> Result<Init<Player<Self>>, TransitionError>;
+    ) -> Result<Init<QpCtx<Self>>, TransitionError>;
 
     /// Connects it with the peer.
     fn connect(
-        init: Init<Player<Self>>,
+        init: Init<QpCtx<Self>>,
         peer: Peer<'_>,
         psn: Psn,
-    ) -> Result<Rts<Player<Self>>, TransitionError>;
+    ) -> Result<Rts<QpCtx<Self>>, TransitionError>;
 }
 
 /// The way of a message to the peer.
@@ -107,7 +107,7 @@ pub(crate) trait Route<T: Transport>: Sized + Send {
     fn find(pd: &Arc<ProtectionDomain>, peer: &Peer<'_>) -> Result<Self>;
 
     /// Sends a message.
-    fn send<'a>(&'a self, message: Sge<'a>, chain: &mut Chain<'a, '_, Player<T>>) -> Result;
+    fn send<'a>(&'a self, message: Sge<'a>, chain: &mut Chain<'a, '_, QpCtx<T>>) -> Result;
 }
 
 /// A queue pair that is connected knows it.
@@ -116,34 +116,34 @@ impl<T: Transport<Service: Connected>> Route<T> for () {
         Ok(())
     }
 
-    fn send<'a>(&'a self, message: Sge<'a>, chain: &mut Chain<'a, '_, Player<T>>) -> Result {
+    fn send<'a>(&'a self, message: Sge<'a>, chain: &mut Chain<'a, '_, QpCtx<T>>) -> Result {
         chain.send([message])
     }
 }
 
-/// How long the queue pair stays when all is done: if the peer has not heard our last
+/// How long the queue pair stays when all is done: if the peer has not got our last
 /// acknowledgement, it sends again and has to be answered.
 const LINGER: Msecs = Msecs::new(300);
 
-/// Plays. This is the job of the sample.
-pub(crate) fn play<T: Transport>(job: &Arc<Job>) -> Result<Line, Failure> {
+/// Runs the ping-pong. This is the task of the sample.
+pub(crate) fn run<T: Transport>(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let settings = Settings::get()?;
-    let device = job.device(&settings.device)?;
-    T::NEED.of(&device)?;
+    let device = task.device(&settings.device)?;
+    T::REQUIREMENT.check(&device)?;
     settings.check(&device)?;
     let port = device.port(settings.ib_port).ok_or(ENODEV).step("port")?;
     let source = port.gid(settings.gid_index).step("GID")?;
     T::check(&settings, port)?;
-    let Table {
+    let QpSetup {
         pd,
         init,
         mut queue,
-    } = Table::<T>::set(job, &settings, &device, port)?;
+    } = QpSetup::<T>::new(task, &settings, &device, port)?;
     let psn = Psn::random();
-    let mine = exchange::end(port, &source, init.number().get(), psn.get())?;
+    let mine = exchange::local_dest(port, &source, init.number().get(), psn.get())?;
     let mut ready = None;
     let mut route = None;
-    let connect = |theirs: &[End]| {
+    let connect = |theirs: &[PingpongDest]| {
         if let [theirs] = theirs {
             let mut peer = Peer::told(theirs, settings.mtu, port, source.clone())?;
             peer.path = peer.path.with_service_level(settings.service_level);
@@ -154,13 +154,13 @@ pub(crate) fn play<T: Transport>(job: &Arc<Job>) -> Result<Line, Failure> {
     };
     let mut theirs = [mine];
     let server = &settings.server;
-    exchange::exchange(job, server, settings.port, &[mine], &mut theirs, connect)?;
+    exchange::exchange(task, server, settings.port, &[mine], &mut theirs, connect)?;
     let ready = ready.ok_or(EINVAL).step("connection")?;
     ready.queue_pair().context().set_route(route);
     let start = Instant::<Monotonic>::now();
-    let score = rally::play(job, &settings, &mut queue, ready.queue_pair())?;
+    let round = engine::run(task, &settings, &mut queue, ready.queue_pair())?;
     let time = start.elapsed().as_micros_ceil();
-    // Nothing is to come, so this fails when it is time, or when the job is stopped.
-    let _ = job.wait_for("end", LINGER, || None::<()>);
-    Ok(score.line(&settings, time))
+    // Nothing is to come, so this fails when it is time, or when the task is stopped.
+    let _ = task.wait_for("end", LINGER, || None::<()>);
+    Ok(round.line(&settings, time))
 }

@@ -12,13 +12,13 @@ use crate::{
             Failure,
             Step, //
         },
-        place::Place, //
+        port_gid::PortGid, //
     },
     pair::{
         self,
-        Desk,
-        End,
-        Returned,
+        CompletedWork,
+        CompletionSink,
+        ConnectedQp,
         Work, //
     },
     OWNER, //
@@ -49,29 +49,29 @@ use rrdma::{
 const BYTES: usize = 256;
 
 /// Makes the device refuse operations, in all the ways that there are.
-pub(crate) fn run(near: &Place<'_>, far: &Place<'_>, mtu: Mtu) -> Result<(), Failure> {
-    let bench = Bench {
+pub(crate) fn run(near: &PortGid<'_>, far: &PortGid<'_>, mtu: Mtu) -> Result<(), Failure> {
+    let env = TestEnv {
         near,
         far,
         mtu,
         pieces: near.device().attributes().max_send_sge.saturating_add(1),
     };
-    bench.whole()?;
-    bench.part()?;
-    bench.part_alone()
+    env.whole()?;
+    env.part()?;
+    env.part_alone()
 }
 
-struct Bench<'a> {
-    near: &'a Place<'a>,
-    far: &'a Place<'a>,
+struct TestEnv<'a> {
+    near: &'a PortGid<'a>,
+    far: &'a PortGid<'a>,
     mtu: Mtu,
     /// More than a request can have.
     pieces: u32,
 }
 
-impl Bench<'_> {
+impl TestEnv<'_> {
     /// Two ends; the far one is ready for three messages.
-    fn connect(&self) -> Result<(End, End), Failure> {
+    fn connect(&self) -> Result<(ConnectedQp, ConnectedQp), Failure> {
         let (end, peer) = pair::connect(self.near, self.far, self.mtu, OWNER)?;
         for _ in 0..3 {
             let device = self.far.device();
@@ -80,7 +80,11 @@ impl Bench<'_> {
         Ok((end, peer))
     }
 
-    fn batch(&self, operations: usize, requests: usize) -> Result<Batch<Desk, Work>, Failure> {
+    fn batch(
+        &self,
+        operations: usize,
+        requests: usize,
+    ) -> Result<Batch<CompletionSink, Work>, Failure> {
         let room = BatchRoom {
             operations,
             requests,
@@ -211,23 +215,27 @@ impl Bench<'_> {
     }
 }
 
-fn send<'a>(work: &'a Work, chain: &mut Chain<'a, '_, Desk>) -> Result {
+fn send<'a>(work: &'a Work, chain: &mut Chain<'a, '_, CompletionSink>) -> Result {
     chain.send([work.buffer.sge()])
 }
 
-fn send_pieces<'a>(work: &'a Work, chain: &mut Chain<'a, '_, Desk>, pieces: u32) -> Result {
+fn send_pieces<'a>(
+    work: &'a Work,
+    chain: &mut Chain<'a, '_, CompletionSink>,
+    pieces: u32,
+) -> Result {
     chain.send((0..pieces).map(|_| work.buffer.sge()))
 }
 
-fn register<'a>(work: &'a Work, chain: &mut Chain<'a, '_, Desk>) -> Result {
+fn register<'a>(work: &'a Work, chain: &mut Chain<'a, '_, CompletionSink>) -> Result {
     chain.register(work.region()?)
 }
 
 fn push(
-    batch: &mut Batch<Desk, Work>,
-    end: &End,
+    batch: &mut Batch<CompletionSink, Work>,
+    end: &ConnectedQp,
     work: Operation<Work>,
-    build: impl for<'a> FnOnce(&'a Work, &mut Chain<'a, '_, Desk>) -> Result + Send,
+    build: impl for<'a> FnOnce(&'a Work, &mut Chain<'a, '_, CompletionSink>) -> Result + Send,
 ) -> Result<(), Failure> {
     let pushed = batch.push(end.queue(), work, build);
     pushed.map_err(|unposted| unposted.error).step("push")
@@ -257,7 +265,10 @@ fn is(what: &'static str, number: usize, wanted: usize) -> Result<(), Failure> {
 }
 
 /// What comes back first, which must be this operation.
-fn taken(batch: &mut Batch<Desk, Work>, owner: usize) -> Result<Operation<Work>, Failure> {
+fn taken(
+    batch: &mut Batch<CompletionSink, Work>,
+    owner: usize,
+) -> Result<Operation<Work>, Failure> {
     let nothing = || Failure::new("taken back", fmt!("nothing, and not operation {owner}"));
     let work = batch.take_back().ok_or_else(nothing)?;
     is("taken back", work.owner, owner)?;
@@ -265,7 +276,7 @@ fn taken(batch: &mut Batch<Desk, Work>, owner: usize) -> Result<Operation<Work>,
 }
 
 /// Nothing more comes back.
-fn empty(batch: &mut Batch<Desk, Work>) -> Result<(), Failure> {
+fn empty(batch: &mut Batch<CompletionSink, Work>) -> Result<(), Failure> {
     is("left", batch.len(), 0)?;
     match batch.take_back() {
         None => Ok(()),
@@ -284,7 +295,7 @@ fn is_valid(work: &Operation<Work>, wanted: bool) -> Result<(), Failure> {
 }
 
 /// The operation must not be back before the queue pair is drained, and be then.
-fn comes_back_by_the_drain(end: &End, owner: usize) -> Result<Returned, Failure> {
+fn comes_back_by_the_drain(end: &ConnectedQp, owner: usize) -> Result<CompletedWork, Failure> {
     if let Some(early) = end.try_take() {
         let owner = early.work.owner;
         return Err(Failure::new("half", fmt!("{owner} came back early")));

@@ -17,8 +17,8 @@ use core::{
     net::Ipv6Addr, //
 };
 
-/// Bytes of an [`End`] as it is sent, the NUL included.
-pub const END_BYTES: usize = 52;
+/// Bytes of a [`PingpongDest`] as it is sent, the NUL included.
+pub const DEST_BYTES: usize = 52;
 
 /// What the client says when it is ready for data, the NUL included.
 pub const DONE: &[u8; 5] = b"done\0";
@@ -27,7 +27,7 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// One end of a connection: what the other has to know of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct End {
+pub struct PingpongDest {
     /// The LID of the port; zero with RoCE.
     pub lid: u16,
     /// The number of the queue pair, 24 bits.
@@ -38,7 +38,7 @@ pub struct End {
     pub gid: [u8; 16],
 }
 
-impl fmt::Display for End {
+impl fmt::Display for PingpongDest {
     /// As the programs print it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { lid, qpn, psn, gid } = self;
@@ -50,10 +50,10 @@ impl fmt::Display for End {
     }
 }
 
-/// What is wrong with bytes that should be an [`End`].
+/// What is wrong with bytes that should be a [`PingpongDest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// There are so many, and not [`END_BYTES`].
+    /// There are so many, and not [`DEST_BYTES`].
     Length(usize),
     /// There is no colon between the fields, or no NUL at the end, at this byte.
     Separator(usize),
@@ -64,19 +64,19 @@ pub enum Malformed {
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Length(length) => write!(f, "{length} bytes and not {END_BYTES}"),
+            Self::Length(length) => write!(f, "{length} bytes and not {DEST_BYTES}"),
             Self::Separator(place) => write!(f, "the field does not end at byte {place}"),
             Self::Digit(place) => write!(f, "no hexadecimal digit at byte {place}"),
         }
     }
 }
 
-impl End {
+impl PingpongDest {
     /// The bytes to send. Of the numbers only the lower 24 bits count.
-    pub fn encode(&self) -> [u8; END_BYTES] {
+    pub fn encode(&self) -> [u8; DEST_BYTES] {
         let [_, qpn @ ..] = self.qpn.to_be_bytes();
         let [_, psn @ ..] = self.psn.to_be_bytes();
-        let mut bytes = [0; END_BYTES];
+        let mut bytes = [0; DEST_BYTES];
         let mut rest = bytes.iter_mut();
         put(&mut rest, &self.lid.to_be_bytes(), b':');
         put(&mut rest, &qpn, b':');
@@ -91,10 +91,10 @@ impl End {
     ///
     /// The first thing that is wrong with the bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        if bytes.len() != END_BYTES {
+        if bytes.len() != DEST_BYTES {
             return Err(Malformed::Length(bytes.len()));
         }
-        let mut rest = (0..END_BYTES).zip(bytes.iter().copied());
+        let mut rest = (0..DEST_BYTES).zip(bytes.iter().copied());
         let lid = take(&mut rest, b':')?;
         let [qpn_high, qpn_middle, qpn_low] = take(&mut rest, b':')?;
         let [psn_high, psn_middle, psn_low] = take(&mut rest, b':')?;
@@ -137,7 +137,7 @@ fn take<const N: usize>(
     match rest.next() {
         Some((_, text)) if text == end => Ok(field),
         Some((place, _)) => Err(Malformed::Separator(place)),
-        None => Err(Malformed::Separator(END_BYTES)),
+        None => Err(Malformed::Separator(DEST_BYTES)),
     }
 }
 
@@ -145,10 +145,10 @@ fn take<const N: usize>(
 mod tests {
     use super::*;
 
-    const TEXT: &[u8; END_BYTES] = b"0012:0000ab:3f60a5:20010db8000000000000ffffc0000201\0";
+    const TEXT: &[u8; DEST_BYTES] = b"0012:0000ab:3f60a5:20010db8000000000000ffffc0000201\0";
 
-    fn end() -> End {
-        End {
+    fn end() -> PingpongDest {
+        PingpongDest {
             lid: 0x12,
             qpn: 0xab,
             psn: 0x3f60a5,
@@ -157,18 +157,18 @@ mod tests {
     }
 
     /// `TEXT` with the bytes from `place` on replaced.
-    fn with(place: usize, bytes: &[u8]) -> Result<End, Malformed> {
+    fn with(place: usize, bytes: &[u8]) -> Result<PingpongDest, Malformed> {
         let mut text = *TEXT;
         for (text, byte) in text[place..].iter_mut().zip(bytes) {
             *text = *byte;
         }
-        End::decode(&text)
+        PingpongDest::decode(&text)
     }
 
     #[test]
     fn is_written_as_sprintf_does() {
         assert_eq!(end().encode(), *TEXT);
-        let ones = End {
+        let ones = PingpongDest {
             lid: u16::MAX,
             qpn: 0xffffff,
             psn: 0xffffff,
@@ -176,34 +176,37 @@ mod tests {
         };
         let text = b"ffff:ffffff:ffffff:ffffffffffffffffffffffffffffffff\0";
         assert_eq!(ones.encode(), *text);
-        assert_eq!(End::decode(text), Ok(ones));
+        assert_eq!(PingpongDest::decode(text), Ok(ones));
     }
 
     #[test]
     fn numbers_have_24_bits() {
-        let large = End {
+        let large = PingpongDest {
             qpn: 0xff00_0001,
             psn: u32::MAX,
             ..end()
         };
-        let read = End::decode(&large.encode());
+        let read = PingpongDest::decode(&large.encode());
         assert_eq!(read.map(|end| (end.qpn, end.psn)), Ok((1, 0xffffff)));
     }
 
     #[test]
     fn is_read_back() {
-        assert_eq!(End::decode(TEXT), Ok(end()));
-        assert_eq!(End::decode(&TEXT.to_ascii_uppercase()), Ok(end()));
+        assert_eq!(PingpongDest::decode(TEXT), Ok(end()));
+        assert_eq!(PingpongDest::decode(&TEXT.to_ascii_uppercase()), Ok(end()));
     }
 
     #[test]
     fn short_and_long_is_refused() {
-        for length in [0, 1, 5, END_BYTES - 1] {
+        for length in [0, 1, 5, DEST_BYTES - 1] {
             let wrong = Err(Malformed::Length(length));
-            assert_eq!(End::decode(&TEXT[..length]), wrong);
+            assert_eq!(PingpongDest::decode(&TEXT[..length]), wrong);
         }
         let long = [&TEXT[..], b"\0"].concat();
-        assert_eq!(End::decode(&long), Err(Malformed::Length(END_BYTES + 1)));
+        assert_eq!(
+            PingpongDest::decode(&long),
+            Err(Malformed::Length(DEST_BYTES + 1))
+        );
     }
 
     #[test]
@@ -227,7 +230,7 @@ mod tests {
 
     #[test]
     fn is_shown_as_the_programs_do() {
-        let end = End {
+        let end = PingpongDest {
             gid: 0xffff_c000_0201_u128.to_be_bytes(),
             ..end()
         };

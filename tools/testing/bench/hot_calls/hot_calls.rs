@@ -12,12 +12,12 @@ use common::{
         Failure,
         Step, //
     },
-    job::{
+    port_gid::PortGid,
+    task::{
         self,
-        Job,
-        Line, //
+        SampleTask,
+        Summary, //
     },
-    place::Place, //
 };
 use kernel::{
     prelude::*,
@@ -74,7 +74,7 @@ use rrdma::{
 mod common;
 
 module! {
-    type: job::Handle,
+    type: task::Handle,
     name: "bench_hot_calls",
     authors: ["The rnvmf developers"],
     description: "What the hot calls of verbs cost, in Rust",
@@ -101,7 +101,7 @@ const OWNER: &CStr = c"bench_hot_calls";
 
 /// The operations that are over.
 #[pin_data]
-struct Bench {
+struct QpCtx {
     #[pin]
     sends: IrqLock<KVec<Operation<Outgoing>>>,
     #[pin]
@@ -117,7 +117,7 @@ struct Incoming {
     buffer: DmaBuffer,
 }
 
-impl Context for Bench {
+impl Context for QpCtx {
     type Service = Rc;
 
     fn failed(_queue: &QueuePair<Self>, failure: Failed) {
@@ -131,10 +131,10 @@ impl Context for Bench {
 
 // An operation that failed is not kept, and so missed.
 
-impl Complete<Bench> for Outgoing {
+impl Complete<QpCtx> for Outgoing {
     fn complete(
         mut operation: Operation<Self>,
-        queue: &QueuePair<Bench>,
+        queue: &QueuePair<QpCtx>,
         completion: &Completion<'_>,
     ) {
         if operation.region.is_valid() {
@@ -146,8 +146,8 @@ impl Complete<Bench> for Outgoing {
     }
 }
 
-impl Complete<Bench> for Incoming {
-    fn complete(operation: Operation<Self>, queue: &QueuePair<Bench>, completion: &Completion<'_>) {
+impl Complete<QpCtx> for Incoming {
+    fn complete(operation: Operation<Self>, queue: &QueuePair<QpCtx>, completion: &Completion<'_>) {
         if completion.result().is_ok() {
             let _ = queue
                 .context()
@@ -158,19 +158,19 @@ impl Complete<Bench> for Incoming {
     }
 }
 
-impl Receive<Bench> for Incoming {
+impl Receive<QpCtx> for Incoming {
     fn buffer(&self) -> Sge<'_> {
         self.buffer.sge()
     }
 }
 
-impl Bench {
+impl QpCtx {
     fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            sends <- new_irq_lock!(KVec::with_capacity(OPERATIONS, GFP_KERNEL)?, "Bench::sends"),
+            sends <- new_irq_lock!(KVec::with_capacity(OPERATIONS, GFP_KERNEL)?, "hot_calls::sends"),
             receives <- new_irq_lock!(
                 KVec::with_capacity(OPERATIONS, GFP_KERNEL)?,
-                "Bench::receives"
+                "hot_calls::receives"
             ),
         }? Error)
     }
@@ -186,9 +186,9 @@ struct Counts {
     invalidate: i64,
 }
 
-fn run(job: &Arc<Job>) -> Result<Line, Failure> {
-    let device = job.device(&parameters::device.get())?;
-    let place = Place::new(job, &device, parameters::gid_index.get(), OWNER)?;
+fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+    let device = task.device(&parameters::device.get())?;
+    let port_gid = PortGid::new(task, &device, parameters::gid_index.get(), OWNER)?;
     let capacity = Capacity {
         sends: 2 * OPERATIONS as u32,
         receives: OPERATIONS as u32,
@@ -196,26 +196,26 @@ fn run(job: &Arc<Job>) -> Result<Line, Failure> {
     };
     let cq = DirectQueue::new(device.clone(), 4 * OPERATIONS as u32, 0, OWNER)
         .step("completion queue")?;
-    let parts = Parts::new(place.pd.clone(), cq.completion_queue().clone(), capacity);
-    let reset = qp::create(parts, Bench::new(), OWNER).step("queue pair")?;
+    let parts = Parts::new(port_gid.pd.clone(), cq.completion_queue().clone(), capacity);
+    let reset = qp::create(parts, QpCtx::new(), OWNER).step("queue pair")?;
     let number = reset.number();
-    let init = place.put(reset, rc::Access::READ | rc::Access::WRITE)?;
-    let rts = place.connect(init, &place, number, Mtu::Bytes1024, 1)?;
+    let init = port_gid.init_qp(reset, rc::Access::READ | rc::Access::WRITE)?;
+    let rts = port_gid.connect(init, &port_gid, number, Mtu::Bytes1024, 1)?;
     let queue = rts.queue_pair();
-    fill(queue, &place.pd, &device).step("memory")?;
+    fill(queue, &port_gid.pd, &device).step("memory")?;
     // The first round fills pools.
     round(queue, &cq, &mut Counts::default())?;
     let mut counts = Counts::default();
     for _ in 0..ROUNDS {
-        job.proceed("round")?;
+        task.proceed("round")?;
         round(queue, &cq, &mut counts)?;
     }
     report(&counts);
-    Ok(Line::new(fmt!("{ROUNDS} rounds")))
+    Ok(Summary::new(fmt!("{ROUNDS} rounds")))
 }
 
 /// Makes the operations of a queue pair.
-fn fill(queue: &QueuePair<Bench>, pd: &Arc<ProtectionDomain>, device: &DeviceRef) -> Result {
+fn fill(queue: &QueuePair<QpCtx>, pd: &Arc<ProtectionDomain>, device: &DeviceRef) -> Result {
     for _ in 0..OPERATIONS {
         let mut region = Region::new(pd.clone(), PAGES)?;
         let data = Buffer::new(REGION, GFP_KERNEL)?;
@@ -226,9 +226,9 @@ fn fill(queue: &QueuePair<Bench>, pd: &Arc<ProtectionDomain>, device: &DeviceRef
         let send = Operation::new(Outgoing { buffer, region })?;
         let buffer = DmaBuffer::new(device.clone(), MESSAGE, Direction::FromDevice)?;
         let receive = Operation::new(Incoming { buffer })?;
-        let bench = queue.context();
-        let kept = bench.sends.lock().push_within_capacity(send).is_ok()
-            && bench.receives.lock().push_within_capacity(receive).is_ok();
+        let ctx = queue.context();
+        let kept = ctx.sends.lock().push_within_capacity(send).is_ok()
+            && ctx.receives.lock().push_within_capacity(receive).is_ok();
         if !kept {
             return Err(ENOMEM);
         }
@@ -236,18 +236,18 @@ fn fill(queue: &QueuePair<Bench>, pd: &Arc<ProtectionDomain>, device: &DeviceRef
     Ok(())
 }
 
-fn round(queue: &QueuePair<Bench>, cq: &DirectQueue, counts: &mut Counts) -> Result<(), Failure> {
-    let bench = queue.context();
+fn round(queue: &QueuePair<QpCtx>, cq: &DirectQueue, counts: &mut Counts) -> Result<(), Failure> {
+    let ctx = queue.context();
     let receive = |operation| queue.post_receive(operation);
 
-    post_all(&bench.receives, receive, &mut counts.post_receive)?;
+    post_all(&ctx.receives, receive, &mut counts.post_receive)?;
     let send = |operation: Operation<Outgoing>| {
         queue.post_send(operation, |o, chain| chain.send([o.buffer.sge()]))
     };
-    post_all(&bench.sends, send, &mut counts.post_send)?;
+    post_all(&ctx.sends, send, &mut counts.post_send)?;
     settle(queue, cq, &mut counts.poll)?;
 
-    post_all(&bench.receives, receive, &mut 0)?;
+    post_all(&ctx.receives, receive, &mut 0)?;
     let register = |mut operation: Operation<Outgoing>| {
         if let Err(error) = operation.region.bind() {
             return Err(Unposted { error, operation });
@@ -257,12 +257,12 @@ fn round(queue: &QueuePair<Bench>, cq: &DirectQueue, counts: &mut Counts) -> Res
             chain.send([o.buffer.sge()])
         })
     };
-    post_all(&bench.sends, register, &mut counts.register)?;
+    post_all(&ctx.sends, register, &mut counts.register)?;
     settle(queue, cq, &mut 0)?;
     let invalidate = |operation: Operation<Outgoing>| {
         queue.post_send(operation, |o, chain| chain.invalidate(&o.region))
     };
-    post_all(&bench.sends, invalidate, &mut counts.invalidate)?;
+    post_all(&ctx.sends, invalidate, &mut counts.invalidate)?;
     settle(queue, cq, &mut 0)
 }
 
@@ -289,7 +289,7 @@ fn post_all<T>(
 
 /// Handles what has completed by now, which must be everything.
 fn settle(
-    queue: &QueuePair<Bench>,
+    queue: &QueuePair<QpCtx>,
     cq: &DirectQueue,
     nanoseconds: &mut i64,
 ) -> Result<(), Failure> {
@@ -297,8 +297,8 @@ fn settle(
     let start = Instant::<Monotonic>::now();
     cq.poll(u32::MAX);
     *nanoseconds = nanoseconds.saturating_add(start.elapsed().as_nanos());
-    let bench = queue.context();
-    let (sends, receives) = (bench.sends.lock().len(), bench.receives.lock().len());
+    let ctx = queue.context();
+    let (sends, receives) = (ctx.sends.lock().len(), ctx.receives.lock().len());
     if (sends, receives) != (OPERATIONS, OPERATIONS) {
         return Err(Failure::new(
             "completion",

@@ -68,7 +68,7 @@ sample_waits() {
 	wait_until 15 sample_says "$1" || fail "$SAMPLE does not say '$1' but: $(sample_log | tail -5)"
 }
 
-# sample_result [SECONDS]: wait for the end of its job; the line of it is in RESULT, beginning with
+# sample_result [SECONDS]: wait for the end of its task; the line of it is in RESULT, beginning with
 # "done: ", "failed: " or "stopped at ".
 sample_result() {
 	wait_until "${1:-30}" sample_says '^(done|failed|stopped)' ||
@@ -76,21 +76,21 @@ sample_result() {
 	RESULT=$(sample_log | grep -E '^(done|failed|stopped)')
 }
 
-# sample_done [SECONDS]: its job must end well; what it has to say is in RESULT.
+# sample_done [SECONDS]: its task must end well; what it has to say is in RESULT.
 sample_done() {
 	sample_result "$@"
 	[[ $RESULT == "done: "* ]] || fail "$SAMPLE says: $RESULT"
 	RESULT=${RESULT#done: }
 }
 
-# sample_fails PATTERN [SECONDS]: its job must fail, with "STEP: CAUSE" like this.
+# sample_fails PATTERN [SECONDS]: its task must fail, with "STEP: CAUSE" like this.
 sample_fails() {
 	sample_result "${@:2}"
 	[[ $RESULT == "failed: "* ]] || fail "$SAMPLE says: $RESULT"
 	has "${RESULT#failed: }" "$1"
 }
 
-# sample_loses_device STEP [DEVICE]: when its device is removed, its job must end at this step.
+# sample_loses_device STEP [DEVICE]: when its device is removed, its task must end at this step.
 # DEVICE, unless it is another one, comes back when the test ends.
 sample_loses_device() {
 	local device=${2:-$DEVICE}

@@ -9,13 +9,13 @@ use crate::{
             Failure,
             Step, //
         },
-        job::Job,
-        need::Need, //
+        requirement::DeviceRequirement,
+        task::SampleTask, //
     },
-    manager::{
-        ear::{
-            Ear,
-            Good, //
+    rdma_cm::{
+        event_sink::{
+            EventData,
+            EventSink, //
         },
         limit, //
     },
@@ -68,30 +68,30 @@ use rrdma::rdma::{
 };
 
 /// The context of the queue pair.
-pub(crate) type Mailbox = Ear<Mail>;
+pub(crate) type UdContext = EventSink<UdEvents>;
 
 /// What came in.
 #[derive(Default)]
-pub(crate) struct Mail {
+pub(crate) struct UdEvents {
     /// Datagrams.
     received: u32,
     /// The first datagram's, to whom to answer.
-    first: Option<Letter>,
-    sent: Option<Operation<Outbox>>,
+    first: Option<Datagram>,
+    sent: Option<Operation<SendBuf>>,
 }
 
-impl Good for Mail {
+impl EventData for UdEvents {
     type Service = Ud;
 }
 
 /// What is to be known of a datagram beside its data.
 #[derive(Clone, Copy)]
-pub(crate) struct Letter {
+pub(crate) struct Datagram {
     pub(crate) sender: Sender,
     immediate: Option<u32>,
 }
 
-impl Letter {
+impl Datagram {
     /// The queue pair that wants the answer. The sender's own word goes before that of
     /// its device: it may want the answer at another one than it sent from.
     pub(crate) fn number(&self) -> Qpn {
@@ -101,24 +101,24 @@ impl Letter {
 }
 
 /// Room for a datagram, and for the header ahead of it.
-struct Inbox(DmaBuffer);
+struct RecvBuf(DmaBuffer);
 
-impl Receive<Mailbox> for Inbox {
+impl Receive<UdContext> for RecvBuf {
     fn buffer(&self) -> Sge<'_> {
         self.0.sge()
     }
 }
 
-impl Complete<Mailbox> for Inbox {
+impl Complete<UdContext> for RecvBuf {
     fn complete(
         mut operation: Operation<Self>,
-        queue: &QueuePair<Mailbox>,
+        queue: &QueuePair<UdContext>,
         completion: &Completion<'_>,
     ) {
-        let mailbox = queue.context();
+        let ctx = queue.context();
         let Some(received) = completion.received() else {
             let failure = completion.result().err();
-            return failure.map_or((), |failure| mailbox.failed("receive", failure));
+            return failure.map_or((), |failure| ctx.failed("receive", failure));
         };
         let bytes = operation.0.read();
         let wanted = bytes.len().saturating_sub(GRH_BYTES);
@@ -127,40 +127,40 @@ impl Complete<Mailbox> for Inbox {
             (Some(payload), Some(sender)) => {
                 let (length, immediate) = (payload.len(), received.immediate());
                 if length != wanted {
-                    return mailbox.trouble(fmt!("{length} bytes and not {wanted}"));
+                    return ctx.fail(fmt!("{length} bytes and not {wanted}"));
                 }
-                mailbox.hear(|mail| {
-                    mail.received = mail.received.saturating_add(1);
-                    mail.first.get_or_insert(Letter { sender, immediate });
+                ctx.update(|events| {
+                    events.received = events.received.saturating_add(1);
+                    events.first.get_or_insert(Datagram { sender, immediate });
                 });
             }
-            _ => mailbox.trouble(fmt!("a datagram longer than its buffer")),
+            _ => ctx.fail(fmt!("a datagram longer than its buffer")),
         }
     }
 }
 
 /// A datagram on its way, and where it goes.
-struct Outbox {
+struct SendBuf {
     buffer: DmaBuffer,
     address: Arc<AddressHandle>,
 }
 
-impl Complete<Mailbox> for Outbox {
+impl Complete<UdContext> for SendBuf {
     fn complete(
         operation: Operation<Self>,
-        queue: &QueuePair<Mailbox>,
+        queue: &QueuePair<UdContext>,
         completion: &Completion<'_>,
     ) {
-        let mailbox = queue.context();
+        let ctx = queue.context();
         match completion.result() {
-            Ok(()) => mailbox.hear(|mail| mail.sent = Some(operation)),
-            Err(failure) => mailbox.failed("send", failure),
+            Ok(()) => ctx.update(|events| events.sent = Some(operation)),
+            Err(failure) => ctx.failed("send", failure),
         }
     }
 }
 
 /// What a queue pair is to be.
-pub(crate) struct Plan {
+pub(crate) struct UdConfig {
     /// What `rdma res` names as the owner of what is made.
     pub(crate) owner: &'static CStr,
     /// What datagrams to it must bear.
@@ -172,61 +172,66 @@ pub(crate) struct Plan {
 }
 
 /// Who sends and receives datagrams.
-pub(crate) struct Party<'a> {
-    job: &'a Job,
-    queue: Rts<Mailbox>,
+pub(crate) struct UdEndpoint<'a> {
+    task: &'a SampleTask,
+    queue: Rts<UdContext>,
     size: usize,
 }
 
-impl<'a> Party<'a> {
+impl<'a> UdEndpoint<'a> {
     /// Makes the queue pair on `port`, with all receives posted.
     pub(crate) fn new(
-        job: &'a Job,
+        task: &'a SampleTask,
         device: &DeviceRef,
         port: Option<Port<'_>>,
-        plan: &Plan,
+        config: &UdConfig,
     ) -> Result<Self, Failure> {
-        Need::Datagrams.of(device)?;
+        DeviceRequirement::Datagrams.check(device)?;
         let step = "queue pair";
         let port = port.ok_or_else(|| Failure::new(step, fmt!("the device has no such port")))?;
         let capacity = Capacity {
             sends: 1,
-            receives: plan.receives,
+            receives: config.receives,
             send_sges: 1,
         };
-        let pd = ProtectionDomain::new(device.clone(), plan.owner).step("protection domain")?;
+        let pd = ProtectionDomain::new(device.clone(), config.owner).step("protection domain")?;
         // Completions drop what they bring, so they are handled where one may sleep.
         let entries = capacity.completions();
-        let cq = CompletionQueue::private(device.clone(), entries, 0, Poll::Workqueue, plan.owner)
-            .step("completion queue")?;
-        let size = plan.size as usize;
+        let cq =
+            CompletionQueue::private(device.clone(), entries, 0, Poll::Workqueue, config.owner)
+                .step("completion queue")?;
+        let size = config.size as usize;
         let attributes = ud::Init {
             port,
             pkey_index: 0,
-            qkey: plan.key,
+            qkey: config.key,
         };
-        let queue = qp::create(Parts::new(pd, cq, capacity), Mailbox::new(job), plan.owner)
-            .step(step)?
-            .into_init(attributes)
-            .step(step)?;
-        for _ in 0..plan.receives {
+        let queue = qp::create(
+            Parts::new(pd, cq, capacity),
+            UdContext::new(task),
+            config.owner,
+        )
+        .step(step)?
+        .into_init(attributes)
+        .step(step)?;
+        for _ in 0..config.receives {
             let room = size.saturating_add(GRH_BYTES);
             let buffer =
                 DmaBuffer::new(device.clone(), room, Direction::FromDevice).step("buffer")?;
-            let inbox = Operation::new(Inbox(buffer)).step("buffer")?;
-            queue.post_receive(inbox).step("receive")?;
+            let recv_buf = Operation::new(RecvBuf(buffer)).step("buffer")?;
+            queue.post_receive(recv_buf).step("receive")?;
         }
         let queue = queue.into_rtr(ud::Rtr).step(step)?;
         let sq_psn = Psn::truncate(0);
         Ok(Self {
-            job,
+            task,
             queue: queue.into_rts(ud::Rts { sq_psn }).step(step)?,
             size,
         })
     }
 
     /// The queue pair.
-    pub(crate) fn queue(&self) -> &Arc<QueuePair<Mailbox>> {
+    pub(crate) fn queue(&self) -> &Arc<QueuePair<UdContext>> {
         self.queue.queue_pair()
     }
 
@@ -244,28 +249,28 @@ impl<'a> Party<'a> {
     fn wait<R>(
         &self,
         step: &'static str,
-        take: impl FnMut(&mut Mail) -> Option<R>,
+        take: impl FnMut(&mut UdEvents) -> Option<R>,
     ) -> Result<R, Failure> {
-        let mailbox = self.queue().context();
-        mailbox.wait(self.job, step, limit(), take)
+        let ctx = self.queue().context();
+        ctx.wait(self.task, step, limit(), take)
     }
 
     /// Waits until `count` datagrams have come, or `ended` says why they will not; the
-    /// first one's letter.
+    /// first one.
     pub(crate) fn receive(
         &self,
         count: u32,
         ended: impl Fn() -> Option<Failure>,
-    ) -> Result<Letter, Failure> {
+    ) -> Result<Datagram, Failure> {
         let step = "datagrams";
-        let mailbox = self.queue().context();
+        let ctx = self.queue().context();
         let mut received = 0;
-        let waited = self.job.wait_for(step, limit(), || {
-            let first = |mail: &mut Mail| {
-                received = mail.received;
-                mail.first.filter(|_| received >= count)
+        let waited = self.task.wait_for(step, limit(), || {
+            let first = |events: &mut UdEvents| {
+                received = events.received;
+                events.first.filter(|_| received >= count)
             };
-            mailbox.look(step, first).or_else(|| ended().map(Err))
+            ctx.poll(step, first).or_else(|| ended().map(Err))
         });
         // Whatever ends the wait: how many were lost is what one wants to know.
         waited.unwrap_or_else(|_| {
@@ -290,16 +295,16 @@ impl<'a> Party<'a> {
         let address = Arc::new(address, GFP_KERNEL).step(step)?;
         let device = self.queue().device().clone();
         let buffer = DmaBuffer::new(device, self.size, Direction::ToDevice).step("buffer")?;
-        let mut outbox = Operation::new(Outbox { buffer, address }).step(step)?;
+        let mut send_buf = Operation::new(SendBuf { buffer, address }).step(step)?;
         let own = self.number();
         for _ in 0..count {
             self.queue()
-                .post_send(outbox, |outbox, chain| {
-                    let pieces = [outbox.buffer.sge()];
-                    chain.send_datagram_with_immediate(&outbox.address, number, key, pieces, own)
+                .post_send(send_buf, |send_buf, chain| {
+                    let pieces = [send_buf.buffer.sge()];
+                    chain.send_datagram_with_immediate(&send_buf.address, number, key, pieces, own)
                 })
                 .step(step)?;
-            outbox = self.wait(step, |mail| mail.sent.take())?;
+            send_buf = self.wait(step, |events| events.sent.take())?;
         }
         Ok(())
     }

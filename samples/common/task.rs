@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The life of a sample: one job, done once in a thread of its own.
+//! The life of a sample: one task, done once in a thread of its own.
 //!
 //! ```ignore
 //! module! {
-//!     type: job::Handle,
+//!     type: task::Handle,
 //!     name: "rrdma_rc_pingpong",
 //!     ...
 //! }
 //!
-//! fn run(job: &Arc<Job>) -> Result<Line, Failure> {
-//!     let device = job.device(&parameters::device.get())?;
+//! fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+//!     let device = task.device(&parameters::device.get())?;
 //!     let pd = ProtectionDomain::new(device, OWNER).step("protection domain")?;
 //!     ...
-//!     job.wait_for("last message", LIMIT, || counters.done())?;
-//!     Ok(Line::new(fmt!("{} iterations in {} us", iterations, time)))
+//!     task.wait_for("last message", LIMIT, || counters.done())?;
+//!     Ok(Summary::new(fmt!("{} iterations in {} us", iterations, time)))
 //! }
 //! ```
 //!
-//! The module is the [`Handle`] of its job, and loading it returns at once. The job is
+//! The module is the [`Handle`] of its task, and loading it returns at once. The task is
 //! the `run` of the crate. It runs on a queue of the sample's own, where it may sleep,
 //! and when it returns the log has one line of it:
 //!
@@ -29,21 +29,21 @@
 //! The module stays loaded until it is unloaded; a sample that is to run again is
 //! loaded again.
 //!
-//! The job can be stopped at any moment, by `rmmod` and by the removal of a device
+//! The task can be stopped at any moment, by `rmmod` and by the removal of a device
 //! that it uses: both then wait for it to return. So every wait of it is one of
 //! these, and no other:
 //!
-//! - [`Job::wait_for`], with a limit. Callbacks of queue pairs and completions, which
-//!   run in other contexts, leave what they have to say where the job looks, and
-//!   complete [`Job::wake`].
-//! - Those of the connection manager and of TCP: they take [`Job::wake`] too, and ask
-//!   [`Job::is_stopped`] by their `Patience`.
+//! - [`SampleTask::wait_for`], with a limit. Callbacks of queue pairs and completions, which
+//!   run in other contexts, leave what they have to say where the task looks, and
+//!   complete [`SampleTask::wake`].
+//! - Those of the connection manager and of TCP: they take [`SampleTask::wake`] too, and ask
+//!   [`SampleTask::is_stopped`] by their `Patience`.
 //!
-//! A loop that does not wait asks [`Job::is_stopped`] in every round.
+//! A loop that does not wait asks [`SampleTask::is_stopped`] in every round.
 //!
-//! Devices: [`Job::device`] chooses one by name, or else the first one that has an
-//! active port, and [`Job::devices`] two; [`Job::acquire`] is for the one that the
-//! connection manager found. Each stops the job when the device is to go. What the job
+//! Devices: [`SampleTask::device`] chooses one by name, or else the first one that has an
+//! active port, and [`SampleTask::devices`] two; [`SampleTask::acquire`] is for the one that the
+//! connection manager found. Each stops the task when the device is to go. What the task
 //! made is dropped when it returns, which lets the device go.
 
 use super::failure::Failure;
@@ -88,7 +88,7 @@ use rrdma::{
 };
 
 /// What a sample has to say at its end.
-pub(crate) type Line = Message<256>;
+pub(crate) type Summary = Message<256>;
 
 /// The name of the module, as `module!` has it.
 const NAME: &CStr = match CStr::from_bytes_with_nul(crate::__LOG_PREFIX) {
@@ -96,43 +96,43 @@ const NAME: &CStr = match CStr::from_bytes_with_nul(crate::__LOG_PREFIX) {
     Err(_) => panic!("the name of the module has a NUL in it"),
 };
 
-/// Why a job is to end.
+/// Why a task is to end.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stop {
+enum StopReason {
     Not,
     Unload,
     DeviceRemoved,
 }
 
-/// A job, as it sees itself.
+/// A task, as it sees itself.
 #[pin_data]
-pub(crate) struct Job {
+pub(crate) struct SampleTask {
     namespace: Namespace,
     wake: Arc<TimedCompletion>,
     stop: Atomic<u32>,
     /// The devices there are, in the order of their coming. Each goes from the list
     /// when it is to go.
     #[pin]
-    devices: Mutex<KVec<Known>>,
+    devices: Mutex<KVec<TrackedDevice>>,
 }
 
-struct Known {
+struct TrackedDevice {
     device: DeviceRef,
-    /// The job has it.
+    /// The task has it.
     used: bool,
 }
 
-/// A job that was started; dropping it stops the job and waits for its end.
+/// A task that was started; dropping it stops the task and waits for its end.
 pub(crate) struct Handle {
-    job: Arc<Job>,
-    /// The job runs here. It is dropped first: while the job runs, it is told when a
+    task: Arc<SampleTask>,
+    /// The task runs here. It is dropped first: while the task runs, it is told when a
     /// device goes.
     queue: Option<OwnedQueue>,
     _client: Pin<KBox<Registration<Client>>>,
 }
 
 impl kernel::Module for Handle {
-    /// Starts the job, once all parameters have been checked. May sleep.
+    /// Starts the task, once all parameters have been checked. May sleep.
     ///
     /// # Errors
     ///
@@ -141,81 +141,81 @@ impl kernel::Module for Handle {
         let queue = OwnedQueue::new(NAME, QueueFlags::UNBOUND, 1)?;
         let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
         let namespace = Namespace::current().ok_or(ESRCH)?;
-        let job = Arc::pin_init(
-            pin_init!(Job {
+        let task = Arc::pin_init(
+            pin_init!(SampleTask {
                 namespace,
                 wake,
-                stop: Atomic::new(Stop::Not as u32),
-                devices <- new_mutex!(KVec::new(), "samples::Job"),
+                stop: Atomic::new(StopReason::Not as u32),
+                devices <- new_mutex!(KVec::new(), "samples::SampleTask"),
             }),
             GFP_KERNEL,
         )?;
-        let client = KBox::pin_init(Registration::new(job.clone()), GFP_KERNEL)?;
-        let own = job.clone();
-        let run = pin_init!(Run {
-            job: own,
-            work <- new_work!("samples::Run"),
+        let client = KBox::pin_init(Registration::new(task.clone()), GFP_KERNEL)?;
+        let own = task.clone();
+        let run = pin_init!(TaskWork {
+            task: own,
+            work <- new_work!("samples::TaskWork"),
         });
         queue.enqueue(KBox::pin_init(run, GFP_KERNEL)?);
         Ok(Self {
-            job,
+            task,
             queue: Some(queue),
             _client: client,
         })
     }
 }
 
-/// A job as work. It may have a queue of its own for closures, and wait for them; lockdep
-/// takes all closures for one, so a job that were one would seem to wait for itself.
+/// A task as work. It may have a queue of its own for closures, and wait for them; lockdep
+/// takes all closures for one, so a task that were one would seem to wait for itself.
 #[pin_data]
-struct Run {
-    job: Arc<Job>,
+struct TaskWork {
+    task: Arc<SampleTask>,
     #[pin]
-    work: Work<Run>,
+    work: Work<TaskWork>,
 }
 
 impl_has_work! {
-    impl HasWork<Self> for Run { self.work }
+    impl HasWork<Self> for TaskWork { self.work }
 }
 
-impl WorkItem for Run {
+impl WorkItem for TaskWork {
     type Pointer = Pin<KBox<Self>>;
 
     fn run(this: Pin<KBox<Self>>) {
-        let result = crate::run(&this.job);
-        this.job.report(result);
+        let result = crate::run(&this.task);
+        this.task.report(result);
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.job.stop(Stop::Unload);
+        self.task.stop(StopReason::Unload);
         drop(self.queue.take());
     }
 }
 
-impl Job {
+impl SampleTask {
     /// The network namespace of who loaded the module.
     pub(crate) fn namespace(&self) -> &Namespace {
         &self.namespace
     }
 
-    /// What wakes the job: to be completed by whoever has something for it, in any
+    /// What wakes the task: to be completed by whoever has something for it, in any
     /// context, and given to the connection manager.
     pub(crate) fn wake(&self) -> &Arc<TimedCompletion> {
         &self.wake
     }
 
-    /// Whether the job is to end. Any context.
+    /// Whether the task is to end. Any context.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.why() != Stop::Not
+        self.stop_reason() != StopReason::Not
     }
 
-    /// Waits until `ready` answers, which is asked whenever the job is woken. Sleeps.
+    /// Waits until `ready` answers, which is asked whenever the task is woken. Sleeps.
     ///
     /// # Errors
     ///
-    /// A failure of `step` if the job is stopped, or if `limit` has passed.
+    /// A failure of `step` if the task is stopped, or if `limit` has passed.
     pub(crate) fn wait_for<R>(
         &self,
         step: &'static str,
@@ -239,7 +239,7 @@ impl Job {
         }
     }
 
-    /// Fails if the job is stopped. Any context.
+    /// Fails if the task is stopped. Any context.
     pub(crate) fn proceed(&self, step: &'static str) -> Result<(), Failure> {
         if self.is_stopped() {
             return Err(Failure::new(step, fmt!("stopped")));
@@ -289,41 +289,41 @@ impl Job {
     ///
     /// A failure of `device` if it is going away.
     pub(crate) fn acquire(&self, device: &Device) -> Result<DeviceRef, Failure> {
-        self.take(|known| **known == *device)
+        self.take(|tracked| **tracked == *device)
             .ok_or_else(|| Failure::new("device", fmt!("{} is going away", device.name())))
     }
 
     fn take(&self, wanted: impl Fn(&DeviceRef) -> bool) -> Option<DeviceRef> {
         let mut devices = self.devices.lock();
-        let known = devices.iter_mut().find(|known| wanted(&known.device))?;
-        known.used = true;
-        Some(known.device.clone())
+        let tracked = devices.iter_mut().find(|tracked| wanted(&tracked.device))?;
+        tracked.used = true;
+        Some(tracked.device.clone())
     }
 
-    fn why(&self) -> Stop {
+    fn stop_reason(&self) -> StopReason {
         match self.stop.load(ordering::Acquire) {
-            stop if stop == Stop::Unload as u32 => Stop::Unload,
-            stop if stop == Stop::DeviceRemoved as u32 => Stop::DeviceRemoved,
-            _ => Stop::Not,
+            stop if stop == StopReason::Unload as u32 => StopReason::Unload,
+            stop if stop == StopReason::DeviceRemoved as u32 => StopReason::DeviceRemoved,
+            _ => StopReason::Not,
         }
     }
 
     /// The first reason stays.
-    fn stop(&self, why: Stop) {
+    fn stop(&self, stop_reason: StopReason) {
         let _ = self
             .stop
-            .cmpxchg(Stop::Not as u32, why as u32, ordering::Full);
+            .cmpxchg(StopReason::Not as u32, stop_reason as u32, ordering::Full);
         self.wake.complete_all();
     }
 
-    fn report(&self, result: Result<Line, Failure>) {
-        match (result, self.why()) {
+    fn report(&self, result: Result<Summary, Failure>) {
+        match (result, self.stop_reason()) {
             (Ok(line), _) => pr_info!("done: {line}\n"),
-            (Err(failure), Stop::Not) => pr_err!("failed: {failure}\n"),
-            (Err(failure), Stop::Unload) => {
+            (Err(failure), StopReason::Not) => pr_err!("failed: {failure}\n"),
+            (Err(failure), StopReason::Unload) => {
                 pr_info!("stopped at {}: the module is unloaded\n", failure.step());
             }
-            (Err(failure), Stop::DeviceRemoved) => {
+            (Err(failure), StopReason::DeviceRemoved) => {
                 pr_info!("stopped at {}: the device is removed\n", failure.step());
             }
         }
@@ -334,33 +334,33 @@ fn has_active_port(device: &DeviceRef) -> bool {
     device.ports().any(|port| port.state() == State::Active)
 }
 
-/// The job as a client of RDMA devices.
+/// The task as a client of RDMA devices.
 struct Client;
 
 impl client::Client for Client {
     const NAME: &'static CStr = NAME;
 
-    type Context = Arc<Job>;
+    type Context = Arc<SampleTask>;
 
-    fn added(job: &Arc<Job>, device: &DeviceRef) {
-        let known = Known {
+    fn added(task: &Arc<SampleTask>, device: &DeviceRef) {
+        let tracked = TrackedDevice {
             device: device.clone(),
             used: false,
         };
-        if job.devices.lock().push(known, GFP_KERNEL).is_err() {
+        if task.devices.lock().push(tracked, GFP_KERNEL).is_err() {
             pr_warn!("no memory to know of {}\n", device.name());
         }
     }
 
-    fn removing(job: &Arc<Job>, device: &Device) {
+    fn removing(task: &Arc<SampleTask>, device: &Device) {
         let mut used = false;
-        job.devices.lock().retain(|known| {
-            let going = *known.device == *device;
-            used |= going && known.used;
+        task.devices.lock().retain(|tracked| {
+            let going = *tracked.device == *device;
+            used |= going && tracked.used;
             !going
         });
         if used {
-            job.stop(Stop::DeviceRemoved);
+            task.stop(StopReason::DeviceRemoved);
         }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The connection, and what was heard of it.
+//! The connection and its events.
 
 use crate::{
     common::{
@@ -12,12 +12,12 @@ use crate::{
             Advert,
             MESSAGE_BYTES, //
         },
-        job::Job, //
+        task::SampleTask, //
     },
-    manager::{
-        ear::{
-            Ear,
-            Good, //
+    rdma_cm::{
+        event_sink::{
+            EventData,
+            EventSink, //
         },
         limit, //
     },
@@ -63,139 +63,147 @@ use rrdma::{
 };
 
 /// The context of the queue pair.
-pub(crate) type Link = Ear<Heard>;
+pub(crate) type RcContext = EventSink<RcEvents>;
 
 /// Operations that are back.
 #[derive(Default)]
-pub(crate) struct Heard {
-    pub(crate) received: Option<Operation<Inbox>>,
-    pub(crate) sent: Option<Operation<Outbox>>,
-    pub(crate) exposed: Option<Operation<Exposed>>,
-    pub(crate) moved: Option<Operation<Moved>>,
+pub(crate) struct RcEvents {
+    pub(crate) received: Option<Operation<RecvBuf>>,
+    pub(crate) sent: Option<Operation<SendBuf>>,
+    pub(crate) advertised: Option<Operation<AdvertisedRegion>>,
+    pub(crate) transferred: Option<Operation<RwTransfer>>,
 }
 
-impl Good for Heard {
+impl EventData for RcEvents {
     type Service = Rc;
 }
 
-impl Endpoint for Link {
+impl Endpoint for RcContext {
     fn lost(queue: &QueuePair<Self>, cause: Lost) {
         match cause {
-            Lost::Disconnected => queue.context().leave(),
-            _ => queue.context().trouble(fmt!("{cause}")),
+            Lost::Disconnected => queue.context().set_disconnected(),
+            _ => queue.context().fail(fmt!("{cause}")),
         }
     }
 }
 
 /// A message from the peer.
-pub(crate) struct Inbox {
+pub(crate) struct RecvBuf {
     buffer: DmaBuffer,
     length: usize,
 }
 
-impl Receive<Link> for Inbox {
+impl Receive<RcContext> for RecvBuf {
     fn buffer(&self) -> Sge<'_> {
         self.buffer.sge()
     }
 }
 
-impl Complete<Link> for Inbox {
+impl Complete<RcContext> for RecvBuf {
     fn complete(
         mut operation: Operation<Self>,
-        queue: &QueuePair<Link>,
+        queue: &QueuePair<RcContext>,
         completion: &Completion<'_>,
     ) {
-        let link = queue.context();
+        let ctx = queue.context();
         if let Err(failure) = completion.result() {
-            return link.failed("receive", failure);
+            return ctx.failed("receive", failure);
         }
         operation.length = completion
             .received()
             .map_or(0, |message| message.byte_len());
-        link.hear(|heard| heard.received = Some(operation));
+        ctx.update(|events| events.received = Some(operation));
     }
 }
 
 /// A message to the peer.
-pub(crate) struct Outbox(DmaBuffer);
+pub(crate) struct SendBuf(DmaBuffer);
 
-impl Complete<Link> for Outbox {
-    fn complete(operation: Operation<Self>, queue: &QueuePair<Link>, completion: &Completion<'_>) {
-        let link = queue.context();
+impl Complete<RcContext> for SendBuf {
+    fn complete(
+        operation: Operation<Self>,
+        queue: &QueuePair<RcContext>,
+        completion: &Completion<'_>,
+    ) {
+        let ctx = queue.context();
         match completion.result() {
-            Ok(()) => link.hear(|heard| heard.sent = Some(operation)),
-            Err(failure) => link.failed("send", failure),
+            Ok(()) => ctx.update(|events| events.sent = Some(operation)),
+            Err(failure) => ctx.failed("send", failure),
         }
     }
 }
 
 /// Memory that the peer may reach, and the message that tells it so.
-pub(crate) struct Exposed {
+pub(crate) struct AdvertisedRegion {
     pub(crate) region: Loan<Pages>,
     pub(crate) message: DmaBuffer,
 }
 
-impl Complete<Link> for Exposed {
+impl Complete<RcContext> for AdvertisedRegion {
     fn complete(
         mut operation: Operation<Self>,
-        queue: &QueuePair<Link>,
+        queue: &QueuePair<RcContext>,
         completion: &Completion<'_>,
     ) {
-        let link = queue.context();
+        let ctx = queue.context();
         // The message that was sent proves nothing; the invalidation does.
         operation.region.invalidated(completion);
         match completion.result() {
-            Ok(()) => link.hear(|heard| heard.exposed = Some(operation)),
-            Err(failure) => link.failed("message or invalidation", failure),
+            Ok(()) => ctx.update(|events| events.advertised = Some(operation)),
+            Err(failure) => ctx.failed("message or invalidation", failure),
         }
     }
 }
 
 /// Data on its way from or to the peer's memory.
-pub(crate) struct Moved(pub(crate) Transfer<Pages, Link>);
+pub(crate) struct RwTransfer(pub(crate) Transfer<Pages, RcContext>);
 
-impl Move<Link> for Moved {
+impl Move<RcContext> for RwTransfer {
     type Data = Pages;
 
-    fn transfer(&self) -> &Transfer<Pages, Link> {
+    fn transfer(&self) -> &Transfer<Pages, RcContext> {
         &self.0
     }
 }
 
-impl Complete<Link> for Moved {
-    fn complete(operation: Operation<Self>, queue: &QueuePair<Link>, completion: &Completion<'_>) {
-        let link = queue.context();
+impl Complete<RcContext> for RwTransfer {
+    fn complete(
+        operation: Operation<Self>,
+        queue: &QueuePair<RcContext>,
+        completion: &Completion<'_>,
+    ) {
+        let ctx = queue.context();
         match completion.result() {
-            Ok(()) => link.hear(|heard| heard.moved = Some(operation)),
-            Err(failure) => link.failed("read or write", failure),
+            Ok(()) => ctx.update(|events| events.transferred = Some(operation)),
+            Err(failure) => ctx.failed("read or write", failure),
         }
     }
 }
 
 /// An established connection.
-pub(crate) struct Session<'a> {
-    job: &'a Job,
-    connected: Connected<Link>,
+pub(crate) struct Connection<'a> {
+    task: &'a SampleTask,
+    connected: Connected<RcContext>,
 }
 
-impl Drop for Session<'_> {
+impl Drop for Connection<'_> {
     fn drop(&mut self) {
         self.connected.disconnect();
-        // Nothing more will be heard.
-        self.link().forget();
+        // No more events are read.
+        self.context().clear();
     }
 }
 
-impl<'a> Session<'a> {
-    pub(crate) fn new(job: &'a Job, connected: Connected<Link>) -> Self {
-        Self { job, connected }
+impl<'a> Connection<'a> {
+    pub(crate) fn new(task: &'a SampleTask, connected: Connected<RcContext>) -> Self {
+        Self { task, connected }
     }
 
-    pub(crate) fn queue(&self) -> &Arc<QueuePair<Link>> {
+    pub(crate) fn queue(&self) -> &Arc<QueuePair<RcContext>> {
         self.connected.queue_pair()
     }
 
-    pub(crate) fn link(&self) -> &Link {
+    pub(crate) fn context(&self) -> &RcContext {
         self.queue().context()
     }
 
@@ -203,23 +211,23 @@ impl<'a> Session<'a> {
     pub(crate) fn wait<R>(
         &self,
         step: &'static str,
-        take: impl FnMut(&mut Heard) -> Option<R>,
+        take: impl FnMut(&mut RcEvents) -> Option<R>,
     ) -> Result<R, Failure> {
-        self.link().wait(self.job, step, limit(), take)
+        self.context().wait(self.task, step, limit(), take)
     }
 
     /// What the peer says next, within `limit`; the receive is posted again, so that
     /// it can go on once it is answered.
     pub(crate) fn next(&self, step: &'static str, limit: Msecs) -> Result<Advert, Failure> {
-        let job = self.job;
-        let mut inbox = self
-            .link()
-            .wait(job, step, limit, |heard| heard.received.take())?;
-        let length = inbox.length;
-        let bytes = inbox.buffer.read();
+        let task = self.task;
+        let mut recv_buf = self
+            .context()
+            .wait(task, step, limit, |events| events.received.take())?;
+        let length = recv_buf.length;
+        let bytes = recv_buf.buffer.read();
         let advert = bytes.get(..length).and_then(Advert::decode);
-        inbox.buffer.give_back();
-        self.queue().post_receive(inbox).step(step)?;
+        recv_buf.buffer.give_back();
+        self.queue().post_receive(recv_buf).step(step)?;
         let wrong = || Failure::new(step, fmt!("{length} bytes and not {MESSAGE_BYTES}"));
         advert.ok_or_else(wrong)
     }
@@ -231,11 +239,11 @@ pub(crate) fn message(device: &DeviceRef, direction: Direction) -> Result<DmaBuf
 }
 
 /// A buffer for the server's answer, of which only the length means something.
-pub(crate) fn outbox(device: &DeviceRef) -> Result<Operation<Outbox>, Failure> {
-    Operation::new(Outbox(message(device, Direction::ToDevice)?)).step("buffer")
+pub(crate) fn send_buf(device: &DeviceRef) -> Result<Operation<SendBuf>, Failure> {
+    Operation::new(SendBuf(message(device, Direction::ToDevice)?)).step("buffer")
 }
 
-impl Outbox {
+impl SendBuf {
     pub(crate) fn sge(&self) -> Sge<'_> {
         self.0.sge()
     }
@@ -243,8 +251,8 @@ impl Outbox {
 
 /// Posts the one receive. Before the peer knows of the connection, so that none of
 /// its messages can come too early.
-pub(crate) fn post_receive(queue: &QueuePair<Link>) -> Result<(), Failure> {
-    let inbox = Inbox {
+pub(crate) fn post_receive(queue: &QueuePair<RcContext>) -> Result<(), Failure> {
+    let recv_buf = RecvBuf {
         // One byte more than a message shows one that is too long as such.
         buffer: DmaBuffer::new(
             queue.device().clone(),
@@ -254,8 +262,8 @@ pub(crate) fn post_receive(queue: &QueuePair<Link>) -> Result<(), Failure> {
         .step("buffer")?,
         length: 0,
     };
-    let inbox = Operation::new(inbox).step("buffer")?;
-    queue.post_receive(inbox).step("receive")
+    let recv_buf = Operation::new(recv_buf).step("buffer")?;
+    queue.post_receive(recv_buf).step("receive")
 }
 
 impl From<RemoteKey> for Advert {

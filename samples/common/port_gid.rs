@@ -10,9 +10,9 @@ use super::{
         Failure,
         Step, //
     },
-    job::Job,
-    need::Need,
-    peer::Peer, //
+    peer::Peer,
+    requirement::DeviceRequirement,
+    task::SampleTask, //
 };
 use kernel::{
     prelude::*,
@@ -41,25 +41,25 @@ use rrdma::rdma::{
 };
 
 /// A port, and the GID that queue pairs are known by there.
-pub(crate) struct Place<'a> {
-    pub(crate) job: &'a Arc<Job>,
+pub(crate) struct PortGid<'a> {
+    pub(crate) task: &'a Arc<SampleTask>,
     port: Port<'a>,
     source: GidEntry<'a>,
     pub(crate) pd: Arc<ProtectionDomain>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> PortGid<'a> {
     /// The first port of `device`, and its GID of a number.
     pub(crate) fn new(
-        job: &'a Arc<Job>,
+        task: &'a Arc<SampleTask>,
         device: &'a DeviceRef,
         gid_index: u32,
         owner: &'static CStr,
     ) -> Result<Self, Failure> {
-        Need::ConnectionsByHand.of(device)?;
+        DeviceRequirement::ConnectionsByHand.check(device)?;
         let port = device.port(1).ok_or(ENODEV).step("port")?;
         Ok(Self {
-            job,
+            task,
             port,
             source: port.gid(gid_index).step("GID")?,
             pd: ProtectionDomain::new(device.clone(), owner).step("protection domain")?,
@@ -78,7 +78,7 @@ impl<'a> Place<'a> {
     }
 
     /// Puts a queue pair here.
-    pub(crate) fn put<C: Context<Service = Rc>>(
+    pub(crate) fn init_qp<C: Context<Service = Rc>>(
         &self,
         pair: Reset<C>,
         access: rc::Access,
@@ -96,7 +96,7 @@ impl<'a> Place<'a> {
     pub(crate) fn connect<C: Context<Service = Rc>>(
         &self,
         pair: Init<C>,
-        there: &Place<'_>,
+        there: &PortGid<'_>,
         number: Qpn,
         mtu: Mtu,
         reads: u8,

@@ -9,9 +9,9 @@ use crate::{
         Failure,
         Step, //
     },
-    Bench,
-    Desk,
-    Note,
+    CompletionSink,
+    Message,
+    TestEnv,
     CAPACITY,
     OWNER, //
 };
@@ -50,41 +50,41 @@ use rrdma::rdma::{
 
 /// Two messages, of which the second is in more pieces than the queue pair has room
 /// for.
-struct Half {
-    note: Note,
+struct PartialPost {
+    message: Message,
     back: Arc<Atomic<u32>>,
 }
 
-impl Complete<Desk> for Half {
+impl Complete<CompletionSink> for PartialPost {
     /// Called where one may sleep, and sleeps.
-    fn complete(half: Operation<Self>, _: &QueuePair<Desk>, _: &Completion<'_>) {
+    fn complete(partial_post: Operation<Self>, _: &QueuePair<CompletionSink>, _: &Completion<'_>) {
         fsleep(Delta::from_millis(1));
-        half.back.fetch_add(1, ordering::Release);
+        partial_post.back.fetch_add(1, ordering::Release);
     }
 }
 
 /// Posts such an operation, and drains the queue pair, after which it must be back.
-pub(crate) fn run(bench: &Bench<'_>) -> Result<(), Failure> {
+pub(crate) fn run(env: &TestEnv<'_>) -> Result<(), Failure> {
     let capacity = Capacity {
         sends: 2,
         ..CAPACITY
     };
     let entries = capacity.completions();
-    let cq = CompletionQueue::private(bench.device(), entries, 0, Poll::Workqueue, OWNER)
+    let cq = CompletionQueue::private(env.device(), entries, 0, Poll::Workqueue, OWNER)
         .step("completion queue")?;
-    let init = bench.begin(Parts::new(bench.place.pd.clone(), cq, capacity))?;
+    let init = env.begin(Parts::new(env.port_gid.pd.clone(), cq, capacity))?;
     let number = init.number();
-    let ready = bench.finish(init, number)?;
+    let ready = env.finish(init, number)?;
     let queue = ready.queue_pair();
     let back = Arc::new(Atomic::new(0), GFP_KERNEL).step("counter")?;
-    let half = Half {
-        note: bench.note(Direction::ToDevice)?.into_inner(),
+    let partial_post = PartialPost {
+        message: env.message(Direction::ToDevice)?.into_inner(),
         back: back.clone(),
     };
-    let half = Operation::new(half).step("operation")?;
-    let posted = queue.post_send(half, |half, chain| {
-        chain.send([half.note.buffer.sge()])?;
-        chain.send((1..MAX_SGE).map(|_| half.note.buffer.sge()))
+    let partial_post = Operation::new(partial_post).step("operation")?;
+    let posted = queue.post_send(partial_post, |partial_post, chain| {
+        chain.send([partial_post.message.buffer.sge()])?;
+        chain.send((1..MAX_SGE).map(|_| partial_post.message.buffer.sge()))
     });
     posted.map_err(|unposted| unposted.error).step("half")?;
     queue.drain();

@@ -7,7 +7,7 @@ use crate::common::{
         Failure,
         Step, //
     },
-    job::Job, //
+    task::SampleTask, //
 };
 use kernel::{
     prelude::*,
@@ -55,16 +55,16 @@ const FILL: u8 = 0x7b;
 const SEND: &str = "send";
 
 /// The message of a queue pair.
-pub(crate) struct Outgoing {
+pub(crate) struct SendBuf {
     buffer: DmaBuffer,
 }
 
 /// Room for a message of any of them.
-pub(crate) struct Incoming {
+pub(crate) struct RecvBuf {
     buffer: DmaBuffer,
 }
 
-impl Incoming {
+impl RecvBuf {
     pub(crate) fn new(device: &DeviceRef, size: usize) -> Result<Operation<Self>> {
         let buffer = DmaBuffer::new(device.clone(), size, Direction::FromDevice)?;
         Operation::new(Self { buffer })
@@ -73,26 +73,26 @@ impl Incoming {
 
 /// What all queue pairs have in common.
 #[pin_data]
-pub(crate) struct Game {
+pub(crate) struct SrqPingPong {
     wake: Arc<TimedCompletion>,
     iters: u32,
     begins: bool,
     #[pin]
-    totals: IrqLock<Totals>,
+    counters: IrqLock<Counters>,
 }
 
-struct Totals {
+struct Counters {
     sent: u32,
     received: u32,
     /// The shared queue has said that it is short of receives.
     short: bool,
     /// The receives that were used, with room for all.
-    used: KVec<Operation<Incoming>>,
+    used: KVec<Operation<RecvBuf>>,
     failure: Option<Failure>,
 }
 
-/// What has happened since the job looked last.
-pub(crate) enum News {
+/// What has happened since the task looked last.
+pub(crate) enum Progress {
     /// So many messages have arrived now.
     Received(u32),
     /// There are few receives left.
@@ -104,15 +104,15 @@ pub(crate) enum News {
     },
 }
 
-impl Game {
-    /// A game of so many messages in each direction, with so many receives.
+impl SrqPingPong {
+    /// An engine for so many messages in each direction, with so many receives.
     pub(crate) fn new(
-        job: &Job,
+        task: &SampleTask,
         iters: u32,
         receives: u32,
         begins: bool,
     ) -> Result<Arc<Self>, Failure> {
-        let totals = Totals {
+        let counters = Counters {
             sent: 0,
             received: 0,
             short: false,
@@ -120,19 +120,19 @@ impl Game {
             failure: None,
         };
         let init = pin_init!(Self {
-            wake: job.wake().clone(),
+            wake: task.wake().clone(),
             iters,
             begins,
-            totals <- new_irq_lock!(totals, "samples::Totals"),
+            counters <- new_irq_lock!(counters, "samples::Counters"),
         });
-        Arc::pin_init(init, GFP_KERNEL).step("game")
+        Arc::pin_init(init, GFP_KERNEL).step("engine")
     }
 
     /// Hears what the device says of the shared queue. Any context.
-    pub(crate) fn tell(&self, event: Event) {
+    pub(crate) fn on_event(&self, event: Event) {
         match event {
             Event::LimitReached => {
-                self.totals.lock().short = true;
+                self.counters.lock().short = true;
                 self.wake.complete();
             }
             Event::Broken => self.end(Failure::new(
@@ -143,41 +143,41 @@ impl Game {
     }
 
     /// What is new to who knows of `known` messages; or why it is over.
-    pub(crate) fn news(&self, known: u32) -> Option<Result<News, Failure>> {
-        let mut totals = self.totals.lock();
-        let received = totals.received;
-        if let Some(failure) = totals.failure.take() {
+    pub(crate) fn progress(&self, known: u32) -> Option<Result<Progress, Failure>> {
+        let mut counters = self.counters.lock();
+        let received = counters.received;
+        if let Some(failure) = counters.failure.take() {
             // See `has_all`.
             let unacknowledged = received >= self.iters && failure.step() == SEND;
             return Some(
                 unacknowledged
-                    .then_some(News::Done { unacknowledged })
+                    .then_some(Progress::Done { unacknowledged })
                     .ok_or(failure),
             );
         }
-        if received >= self.iters && totals.sent >= self.iters {
-            return Some(Ok(News::Done {
+        if received >= self.iters && counters.sent >= self.iters {
+            return Some(Ok(Progress::Done {
                 unacknowledged: false,
             }));
         }
         // The device says so before the receive that it took last is completed.
-        if totals.short && !totals.used.is_empty() {
-            totals.short = false;
-            return Some(Ok(News::Short));
+        if counters.short && !counters.used.is_empty() {
+            counters.short = false;
+            return Some(Ok(Progress::Short));
         }
-        (received > known).then_some(Ok(News::Received(received)))
+        (received > known).then_some(Ok(Progress::Received(received)))
     }
 
     /// Whether all messages of the peer have arrived. It may stop as soon as it has all
     /// of ours; whether it has the last ones, is then not to be known.
     pub(crate) fn has_all(&self) -> bool {
-        self.totals.lock().received >= self.iters
+        self.counters.lock().received >= self.iters
     }
 
     /// Posts again what was used.
-    pub(crate) fn refill(&self, shared: &SharedReceiveQueue<Player>) -> Result<(), Failure> {
+    pub(crate) fn refill(&self, shared: &SharedReceiveQueue<QpCtx>) -> Result<(), Failure> {
         // The lock is not to be held while it is posted.
-        let next = || self.totals.lock().used.pop();
+        let next = || self.counters.lock().used.pop();
         while let Some(receive) = next() {
             shared.post(receive).step("receive")?;
         }
@@ -186,7 +186,7 @@ impl Game {
 
     /// The first failure is the one that counts.
     fn end(&self, failure: Failure) {
-        self.totals.lock().failure.get_or_insert(failure);
+        self.counters.lock().failure.get_or_insert(failure);
         self.wake.complete();
     }
 
@@ -200,36 +200,36 @@ impl Game {
 
 /// The context of a queue pair: who has its message.
 #[pin_data]
-pub(crate) struct Player {
-    game: Arc<Game>,
+pub(crate) struct QpCtx {
+    engine: Arc<SrqPingPong>,
     #[pin]
-    turn: IrqLock<Turn>,
+    send_state: IrqLock<SendState>,
 }
 
-struct Turn {
+struct SendState {
     /// The message, when it is ours.
-    outgoing: Option<Operation<Outgoing>>,
+    send_buf: Option<Operation<SendBuf>>,
     /// The peer has answered.
     ours: bool,
 }
 
-impl Player {
+impl QpCtx {
     pub(crate) fn new(
-        game: &Arc<Game>,
+        engine: &Arc<SrqPingPong>,
         device: &DeviceRef,
         size: usize,
     ) -> Result<impl PinInit<Self, Error>, Failure> {
         let mut buffer =
             DmaBuffer::new(device.clone(), size, Direction::ToDevice).step("message")?;
         buffer.write().fill(FILL);
-        let turn = Turn {
-            outgoing: Some(Operation::new(Outgoing { buffer }).step("message")?),
-            ours: game.begins,
+        let send_state = SendState {
+            send_buf: Some(Operation::new(SendBuf { buffer }).step("message")?),
+            ours: engine.begins,
         };
-        let game = game.clone();
+        let engine = engine.clone();
         Ok(try_pin_init!(Self {
-            game,
-            turn <- new_irq_lock!(turn, "samples::Turn"),
+            engine,
+            send_state <- new_irq_lock!(send_state, "samples::SendState"),
         }? Error))
     }
 
@@ -240,80 +240,75 @@ impl Player {
 
     /// Sends the message if it is ours, and our turn, and not the end.
     fn advance(queue: &QueuePair<Self>) {
-        let player = queue.context();
-        let outgoing = {
-            let mut turn = player.turn.lock();
-            if !turn.ours {
+        let ctx = queue.context();
+        let send_buf = {
+            let mut send_state = ctx.send_state.lock();
+            if !send_state.ours {
                 return;
             }
-            let Some(outgoing) = turn.outgoing.take() else {
+            let Some(send_buf) = send_state.send_buf.take() else {
                 return;
             };
-            turn.ours = false;
-            outgoing
+            send_state.ours = false;
+            send_buf
         };
-        if player.game.totals.lock().sent >= player.game.iters {
+        if ctx.engine.counters.lock().sent >= ctx.engine.iters {
             return;
         }
-        let posted = queue.post_send(outgoing, |message, chain| {
+        let posted = queue.post_send(send_buf, |message, chain| {
             chain.send([message.buffer.sge()])
         });
         if let Err(unposted) = posted {
-            player
-                .game
+            ctx.engine
                 .end(Failure::new(SEND, fmt!("{:?}", unposted.error)));
         }
     }
 }
 
-impl Context for Player {
+impl Context for QpCtx {
     type Service = Rc;
 
     fn failed(queue: &QueuePair<Self>, failure: cq::Failure) {
-        queue.context().game.failed("request", failure);
+        queue.context().engine.failed("request", failure);
     }
 
     fn faulted(queue: &QueuePair<Self>, fault: Fault) {
-        let game = &queue.context().game;
-        game.end(Failure::new("queue pair", fmt!("{fault}")));
+        let engine = &queue.context().engine;
+        engine.end(Failure::new("queue pair", fmt!("{fault}")));
     }
 }
 
-impl Complete<Player> for Outgoing {
-    fn complete(
-        operation: Operation<Self>,
-        queue: &QueuePair<Player>,
-        completion: &Completion<'_>,
-    ) {
-        let player = queue.context();
+impl Complete<QpCtx> for SendBuf {
+    fn complete(operation: Operation<Self>, queue: &QueuePair<QpCtx>, completion: &Completion<'_>) {
+        let ctx = queue.context();
         if let Err(failure) = completion.result() {
-            return player.game.failed(SEND, failure);
+            return ctx.engine.failed(SEND, failure);
         }
-        player.turn.lock().outgoing = Some(operation);
+        ctx.send_state.lock().send_buf = Some(operation);
         {
-            let mut totals = player.game.totals.lock();
-            totals.sent = totals.sent.saturating_add(1);
+            let mut counters = ctx.engine.counters.lock();
+            counters.sent = counters.sent.saturating_add(1);
         }
-        Player::advance(queue);
-        player.game.wake.complete();
+        QpCtx::advance(queue);
+        ctx.engine.wake.complete();
     }
 }
 
-impl Receive<Player> for Incoming {
+impl Receive<QpCtx> for RecvBuf {
     fn buffer(&self) -> Sge<'_> {
         self.buffer.sge()
     }
 }
 
-impl Complete<Player> for Incoming {
+impl Complete<QpCtx> for RecvBuf {
     fn complete(
         mut operation: Operation<Self>,
-        queue: &QueuePair<Player>,
+        queue: &QueuePair<QpCtx>,
         completion: &Completion<'_>,
     ) {
-        let player = queue.context();
+        let ctx = queue.context();
         if let Err(failure) = completion.result() {
-            return player.game.failed("receive", failure);
+            return ctx.engine.failed("receive", failure);
         }
         let length = completion
             .received()
@@ -321,21 +316,21 @@ impl Complete<Player> for Incoming {
         let wanted = operation.buffer.read().len();
         operation.buffer.give_back();
         if length != wanted {
-            return player.game.end(Failure::new(
+            return ctx.engine.end(Failure::new(
                 "message",
                 fmt!("{length} bytes and not {wanted}"),
             ));
         }
         {
-            let mut totals = player.game.totals.lock();
-            totals.received = totals.received.saturating_add(1);
-            if totals.used.push_within_capacity(operation).is_err() {
+            let mut counters = ctx.engine.counters.lock();
+            counters.received = counters.received.saturating_add(1);
+            if counters.used.push_within_capacity(operation).is_err() {
                 let failure = Failure::new("receive", fmt!("there are more than were posted"));
-                totals.failure.get_or_insert(failure);
+                counters.failure.get_or_insert(failure);
             }
         }
-        player.turn.lock().ours = true;
-        Player::advance(queue);
-        player.game.wake.complete();
+        ctx.send_state.lock().ours = true;
+        QpCtx::advance(queue);
+        ctx.engine.wake.complete();
     }
 }

@@ -3,8 +3,8 @@
 //! The messages, from the first to the last.
 
 use super::{
+    qp_setup::Queue,
     settings::Settings,
-    table::Queue,
     Route,
     Transport, //
 };
@@ -13,9 +13,9 @@ use crate::common::{
         Failure,
         Step, //
     },
-    job::{
-        Job,
-        Line, //
+    task::{
+        SampleTask,
+        Summary, //
     },
 };
 use kernel::{
@@ -76,17 +76,17 @@ fn byte_at<T: Transport>(place: usize) -> u8 {
 }
 
 /// The message that is sent.
-pub(crate) struct Outgoing<T: Transport> {
+pub(crate) struct SendBuf<T: Transport> {
     buffer: DmaBuffer,
     route: Option<T::Route>,
 }
 
 /// Room for a message.
-pub(crate) struct Incoming {
+pub(crate) struct RecvBuf {
     buffer: DmaBuffer,
 }
 
-impl Incoming {
+impl RecvBuf {
     pub(super) fn new<T: Transport>(
         device: &DeviceRef,
         settings: &Settings,
@@ -99,16 +99,16 @@ impl Incoming {
 
 /// The context of the queue pair: who has the message.
 #[pin_data]
-pub(crate) struct Player<T: Transport> {
+pub(crate) struct QpCtx<T: Transport> {
     wake: Arc<TimedCompletion>,
     check: bool,
     #[pin]
-    rally: IrqLock<Rally<T>>,
+    state: IrqLock<PingPong<T>>,
 }
 
-struct Rally<T: Transport> {
+struct PingPong<T: Transport> {
     /// The message, when it is ours.
-    outgoing: Option<Operation<Outgoing<T>>>,
+    send_buf: Option<Operation<SendBuf<T>>>,
     /// It is our turn.
     turn: bool,
     /// Messages that are still to be sent.
@@ -120,8 +120,8 @@ struct Rally<T: Transport> {
     failure: Option<Failure>,
 }
 
-/// What has happened since the job looked last.
-enum News {
+/// What has happened since the task looked last.
+enum Progress {
     /// So many messages have arrived now.
     Received(u32),
     /// All is done.
@@ -130,9 +130,9 @@ enum News {
     Unacknowledged,
 }
 
-impl<T: Transport> Player<T> {
+impl<T: Transport> QpCtx<T> {
     pub(super) fn new(
-        job: &Job,
+        task: &SampleTask,
         settings: &Settings,
         device: &DeviceRef,
     ) -> Result<impl PinInit<Self, Error>, Failure> {
@@ -141,60 +141,60 @@ impl<T: Transport> Player<T> {
         for (place, byte) in buffer.write().iter_mut().enumerate() {
             *byte = byte_at::<T>(place);
         }
-        let outgoing = Outgoing {
+        let send_buf = SendBuf {
             buffer,
             route: None,
         };
-        let rally = Rally {
-            outgoing: Some(Operation::new(outgoing).step(MESSAGE)?),
+        let state = PingPong {
+            send_buf: Some(Operation::new(send_buf).step(MESSAGE)?),
             turn: settings.is_client(),
             left: settings.iters,
             sent: 0,
             received: 0,
             failure: None,
         };
-        let (wake, check) = (job.wake().clone(), settings.check);
+        let (wake, check) = (task.wake().clone(), settings.check);
         Ok(try_pin_init!(Self {
             wake,
             check,
-            rally <- new_irq_lock!(rally, "samples::Rally"),
+            state <- new_irq_lock!(state, "samples::PingPong"),
         }? Error))
     }
 
     /// Tells the message the way, before it is sent for the first time.
     pub(super) fn set_route(&self, route: Option<T::Route>) {
-        if let Some(outgoing) = &mut self.rally.lock().outgoing {
-            outgoing.route = route;
+        if let Some(send_buf) = &mut self.state.lock().send_buf {
+            send_buf.route = route;
         }
     }
 
     /// Sends the message if it is ours, and our turn, and not the end.
     fn advance(queue: &QueuePair<Self>) {
-        let player = queue.context();
-        let outgoing = {
-            let mut rally = player.rally.lock();
-            if !rally.turn || rally.left == 0 {
+        let ctx = queue.context();
+        let send_buf = {
+            let mut state = ctx.state.lock();
+            if !state.turn || state.left == 0 {
                 return;
             }
-            let Some(outgoing) = rally.outgoing.take() else {
+            let Some(send_buf) = state.send_buf.take() else {
                 return;
             };
-            rally.turn = false;
-            rally.left = rally.left.saturating_sub(1);
-            outgoing
+            state.turn = false;
+            state.left = state.left.saturating_sub(1);
+            send_buf
         };
-        let posted = queue.post_send(outgoing, |message, chain| {
+        let posted = queue.post_send(send_buf, |message, chain| {
             let route = message.route.as_ref().ok_or(EINVAL)?;
             route.send(message.buffer.sge(), chain)
         });
         if let Err(unposted) = posted {
-            player.end(Failure::new(SEND, fmt!("{:?}", unposted.error)));
+            ctx.end(Failure::new(SEND, fmt!("{:?}", unposted.error)));
         }
     }
 
     /// The first failure is the one that counts.
     fn end(&self, failure: Failure) {
-        self.rally.lock().failure.get_or_insert(failure);
+        self.state.lock().failure.get_or_insert(failure);
         self.wake.complete();
     }
 
@@ -236,7 +236,7 @@ impl<T: Transport> Player<T> {
     }
 }
 
-impl<T: Transport> Context for Player<T> {
+impl<T: Transport> Context for QpCtx<T> {
     type Service = T::Service;
 
     fn failed(queue: &QueuePair<Self>, failure: cq::Failure) {
@@ -250,60 +250,60 @@ impl<T: Transport> Context for Player<T> {
     }
 }
 
-impl<T: Transport> Complete<Player<T>> for Outgoing<T> {
+impl<T: Transport> Complete<QpCtx<T>> for SendBuf<T> {
     fn complete(
         operation: Operation<Self>,
-        queue: &QueuePair<Player<T>>,
+        queue: &QueuePair<QpCtx<T>>,
         completion: &Completion<'_>,
     ) {
-        let player = queue.context();
+        let ctx = queue.context();
         if let Err(failure) = completion.result() {
-            return player.failed(SEND, failure);
+            return ctx.failed(SEND, failure);
         }
         {
-            let mut rally = player.rally.lock();
-            rally.sent = rally.sent.saturating_add(1);
-            rally.outgoing = Some(operation);
+            let mut state = ctx.state.lock();
+            state.sent = state.sent.saturating_add(1);
+            state.send_buf = Some(operation);
         }
-        Player::advance(queue);
+        QpCtx::advance(queue);
     }
 }
 
-impl<T: Transport> Receive<Player<T>> for Incoming {
+impl<T: Transport> Receive<QpCtx<T>> for RecvBuf {
     fn buffer(&self) -> Sge<'_> {
         self.buffer.sge()
     }
 }
 
-impl<T: Transport> Complete<Player<T>> for Incoming {
+impl<T: Transport> Complete<QpCtx<T>> for RecvBuf {
     fn complete(
         mut operation: Operation<Self>,
-        queue: &QueuePair<Player<T>>,
+        queue: &QueuePair<QpCtx<T>>,
         completion: &Completion<'_>,
     ) {
-        let player = queue.context();
+        let ctx = queue.context();
         if let Err(failure) = completion.result() {
-            return player.failed("receive", failure);
+            return ctx.failed("receive", failure);
         }
         let length = completion
             .received()
             .map_or(0, |received| received.byte_len());
-        if let Err(failure) = player.accept(&mut operation.buffer, length) {
-            return player.end(failure);
+        if let Err(failure) = ctx.accept(&mut operation.buffer, length) {
+            return ctx.end(failure);
         }
         if let Err(unposted) = queue.post_receive(operation) {
-            return player.end(Failure::new("receive", fmt!("{:?}", unposted.error)));
+            return ctx.end(Failure::new("receive", fmt!("{:?}", unposted.error)));
         }
         {
-            let mut rally = player.rally.lock();
-            rally.received = rally.received.saturating_add(1);
-            rally.turn = true;
+            let mut state = ctx.state.lock();
+            state.received = state.received.saturating_add(1);
+            state.turn = true;
         }
-        Player::advance(queue);
+        QpCtx::advance(queue);
     }
 }
 
-impl<T: Transport> Rally<T> {
+impl<T: Transport> PingPong<T> {
     /// Nothing is missing but the peer's acknowledgement of our last message. It may stop as
     /// soon as it has all messages; whether it has the last one, is then not to be known.
     fn is_last(&self, iters: u32) -> bool {
@@ -311,42 +311,42 @@ impl<T: Transport> Rally<T> {
     }
 }
 
-impl<T: Transport> Player<T> {
+impl<T: Transport> QpCtx<T> {
     /// Whether nothing is missing but the end of our last message.
     fn is_last(&self, iters: u32) -> bool {
-        self.rally.lock().is_last(iters)
+        self.state.lock().is_last(iters)
     }
 
     /// What is new to who knows of `known` messages; or why it is over.
-    fn news(&self, iters: u32, known: u32) -> Option<Result<News, Failure>> {
-        let mut rally = self.rally.lock();
-        if let Some(failure) = rally.failure.take() {
-            let unacknowledged = rally.is_last(iters) && failure.step() == SEND;
+    fn progress(&self, iters: u32, known: u32) -> Option<Result<Progress, Failure>> {
+        let mut state = self.state.lock();
+        if let Some(failure) = state.failure.take() {
+            let unacknowledged = state.is_last(iters) && failure.step() == SEND;
             return Some(
                 unacknowledged
-                    .then_some(News::Unacknowledged)
+                    .then_some(Progress::Unacknowledged)
                     .ok_or(failure),
             );
         }
-        if rally.received >= iters && rally.sent >= iters {
-            return Some(Ok(News::Done));
+        if state.received >= iters && state.sent >= iters {
+            return Some(Ok(Progress::Done));
         }
-        (rally.received > known).then_some(Ok(News::Received(rally.received)))
+        (state.received > known).then_some(Ok(Progress::Received(state.received)))
     }
 
     /// Puts a new message into play, whoever had the last one.
-    fn serve_again(queue: &QueuePair<Self>) {
+    fn resend(queue: &QueuePair<Self>) {
         {
-            let mut rally = queue.context().rally.lock();
-            rally.turn = true;
-            rally.left = rally.left.saturating_add(1);
+            let mut state = queue.context().state.lock();
+            state.turn = true;
+            state.left = state.left.saturating_add(1);
         }
         Self::advance(queue);
     }
 }
 
 /// How it went.
-pub(super) struct Score {
+pub(super) struct RoundResult {
     received: u32,
     /// Messages that were sent once more.
     again: u32,
@@ -359,51 +359,47 @@ pub(super) struct Score {
 /// # Errors
 ///
 /// What failed, or that the peer is silent.
-pub(super) fn play<T: Transport>(
-    job: &Job,
+pub(super) fn run<T: Transport>(
+    task: &SampleTask,
     settings: &Settings,
     queue: &mut Queue,
-    pair: &QueuePair<Player<T>>,
-) -> Result<Score, Failure> {
-    let mut score = Score {
+    pair: &QueuePair<QpCtx<T>>,
+) -> Result<RoundResult, Failure> {
+    let mut round = RoundResult {
         received: 0,
         again: 0,
         unacknowledged: false,
     };
     let mut over = Deadline::after(settings.patience);
-    Player::advance(pair);
+    QpCtx::advance(pair);
     loop {
-        let limit = if T::SERVES_AGAIN {
-            LOST
-        } else {
-            settings.patience
-        };
-        let player = pair.context();
-        let news = hear(job, queue, limit, || {
-            player.news(settings.iters, score.received)
+        let limit = if T::RESENDS { LOST } else { settings.patience };
+        let ctx = pair.context();
+        let progress = wait_progress(task, queue, limit, || {
+            ctx.progress(settings.iters, round.received)
         })?;
-        match news.transpose()? {
-            Some(News::Received(received)) => {
-                score.received = received;
+        match progress.transpose()? {
+            Some(Progress::Received(received)) => {
+                round.received = received;
                 over = Deadline::after(settings.patience);
             }
             Some(done) => {
-                score.received = settings.iters;
-                score.unacknowledged = matches!(done, News::Unacknowledged);
-                return Ok(score);
+                round.received = settings.iters;
+                round.unacknowledged = matches!(done, Progress::Unacknowledged);
+                return Ok(round);
             }
             None if over.left() != Msecs::new(0) => {
-                score.again = score.again.saturating_add(1);
-                Player::serve_again(pair);
+                round.again = round.again.saturating_add(1);
+                QpCtx::resend(pair);
             }
-            None if T::SERVES_AGAIN && score.received != 0 => return Ok(score),
+            None if T::RESENDS && round.received != 0 => return Ok(round),
             // Some devices send 7 retries for ever: soft-RoCE does.
-            None if player.is_last(settings.iters) => {
-                score.unacknowledged = true;
-                return Ok(score);
+            None if ctx.is_last(settings.iters) => {
+                round.unacknowledged = true;
+                return Ok(round);
             }
             None => {
-                let (received, iters) = (score.received, settings.iters);
+                let (received, iters) = (round.received, settings.iters);
                 return Err(Failure::new(
                     "peer",
                     fmt!("silent after {received} of {iters} messages"),
@@ -414,26 +410,26 @@ pub(super) fn play<T: Transport>(
 }
 
 /// Handles completions until `ready` answers; `None` if it does not within `limit`.
-fn hear<R>(
-    job: &Job,
+fn wait_progress<R>(
+    task: &SampleTask,
     queue: &mut Queue,
     limit: Msecs,
     mut ready: impl FnMut() -> Option<R>,
 ) -> Result<Option<R>, Failure> {
     if !queue.is_polled() {
-        let heard = job.wait_for(STEP, limit, || match queue.handle() {
+        let progress = task.wait_for(STEP, limit, || match queue.handle() {
             Ok(()) => ready().map(Ok),
             Err(error) => Some(Err(error)),
         });
-        return match heard {
+        return match progress {
             Ok(answer) => answer.step(STEP).map(Some),
-            Err(stopped) if job.is_stopped() => Err(stopped),
+            Err(stopped) if task.is_stopped() => Err(stopped),
             Err(_) => Ok(None),
         };
     }
     let deadline = Deadline::after(limit);
     loop {
-        job.proceed(STEP)?;
+        task.proceed(STEP)?;
         queue.handle().step(STEP)?;
         if let Some(answer) = ready() {
             return Ok(Some(answer));
@@ -445,18 +441,18 @@ fn hear<R>(
     }
 }
 
-impl Score {
+impl RoundResult {
     /// The result of a game that took so many microseconds.
-    pub(super) fn line(&self, settings: &Settings, time: i64) -> Line {
+    pub(super) fn line(&self, settings: &Settings, time: i64) -> Summary {
         let (iters, size) = (settings.iters, settings.size);
         let lost = iters.saturating_sub(self.received);
         let end = match (lost, self.again, self.unacknowledged) {
-            (0, 0, false) => Line::new(fmt!("")),
-            (0, 0, true) => Line::new(fmt!(", the last one not acknowledged")),
-            (lost, again, _) => Line::new(fmt!(", {lost} lost, {again} sent again")),
+            (0, 0, false) => Summary::new(fmt!("")),
+            (0, 0, true) => Summary::new(fmt!(", the last one not acknowledged")),
+            (lost, again, _) => Summary::new(fmt!(", {lost} lost, {again} sent again")),
         };
         let received = self.received;
-        Line::new(fmt!(
+        Summary::new(fmt!(
             "{received} of {iters} messages of {size} bytes in {time} us{end}"
         ))
     }

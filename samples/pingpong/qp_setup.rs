@@ -3,9 +3,9 @@
 //! The objects that the messages are played on, up to a queue pair that receives.
 
 use super::{
-    rally::{
-        Incoming,
-        Player, //
+    engine::{
+        QpCtx,
+        RecvBuf, //
     },
     settings::Settings,
     Transport, //
@@ -15,7 +15,7 @@ use crate::common::{
         Failure,
         Step, //
     },
-    job::Job, //
+    task::SampleTask, //
 };
 use kernel::{
     prelude::*,
@@ -49,16 +49,16 @@ const OWNER: &CStr = c"rrdma_pingpong";
 const BUDGET: u32 = 16;
 
 /// A queue pair with receives posted, and where its requests complete.
-pub(super) struct Table<T: Transport> {
+pub(super) struct QpSetup<T: Transport> {
     pub(super) pd: Arc<ProtectionDomain>,
-    pub(super) init: Init<Player<T>>,
+    pub(super) init: Init<QpCtx<T>>,
     pub(super) queue: Queue,
 }
 
-impl<T: Transport> Table<T> {
+impl<T: Transport> QpSetup<T> {
     /// Makes it all.
-    pub(super) fn set(
-        job: &Arc<Job>,
+    pub(super) fn new(
+        task: &Arc<SampleTask>,
         settings: &Settings,
         device: &DeviceRef,
         port: Port<'_>,
@@ -70,30 +70,35 @@ impl<T: Transport> Table<T> {
             send_sges: 1,
         };
         let queue =
-            Queue::new(job, settings, device, capacity.completions()).step("completion queue")?;
-        let player = Player::new(job, settings, device)?;
+            Queue::new(task, settings, device, capacity.completions()).step("completion queue")?;
+        let ctx = QpCtx::new(task, settings, device)?;
         let parts = Parts::new(pd.clone(), queue.completion_queue().clone(), capacity);
-        let reset = qp::create(parts, player, OWNER).step("queue pair")?;
+        let reset = qp::create(parts, ctx, OWNER).step("queue pair")?;
         let init = T::initialise(reset, port).step("queue pair")?;
         for _ in 0..settings.rx_depth {
-            let receive = Incoming::new::<T>(device, settings).step("receive")?;
+            let receive = RecvBuf::new::<T>(device, settings).step("receive")?;
             init.post_receive(receive).step("receive")?;
         }
         Ok(Self { pd, init, queue })
     }
 }
 
-/// A completion queue that the job polls, or sleeps for.
+/// A completion queue that the task polls, or sleeps for.
 pub(super) enum Queue {
     Polled(DirectQueue),
     Events(NotifiedQueue),
 }
 
 impl Queue {
-    fn new(job: &Job, settings: &Settings, device: &DeviceRef, entries: u32) -> Result<Self> {
+    fn new(
+        task: &SampleTask,
+        settings: &Settings,
+        device: &DeviceRef,
+        entries: u32,
+    ) -> Result<Self> {
         let device = device.clone();
         Ok(if settings.events {
-            let wake = job.wake().clone();
+            let wake = task.wake().clone();
             Self::Events(NotifiedQueue::new(device, entries, 0, wake, OWNER)?)
         } else {
             Self::Polled(DirectQueue::new(device, entries, 0, OWNER)?)
@@ -112,7 +117,7 @@ impl Queue {
         matches!(self, Self::Polled(_))
     }
 
-    /// Handles what has completed; afterwards a queue with events wakes the job when
+    /// Handles what has completed; afterwards a queue with events wakes the task when
     /// there is more.
     pub(super) fn handle(&mut self) -> Result {
         match self {

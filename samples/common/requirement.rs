@@ -13,7 +13,7 @@ use rrdma::rdma::device::{
 
 /// A capability, by its name.
 #[derive(Clone, Copy)]
-pub(crate) enum Need {
+pub(crate) enum DeviceRequirement {
     /// Compare-and-swap, fetch-and-add.
     Atomics,
     /// Queue pairs that are connected without the connection manager.
@@ -26,9 +26,9 @@ pub(crate) enum Need {
     UnreliableConnections,
 }
 
-impl Need {
+impl DeviceRequirement {
     /// Checks that `device` has it.
-    pub(crate) fn of(self, device: &Device) -> Result<(), Failure> {
+    pub(crate) fn check(self, device: &Device) -> Result<(), Failure> {
         let has = match self {
             Self::Atomics => device.attributes().atomics != AtomicScope::None,
             // All of these are of InfiniBand's transport, and iWARP is another.
@@ -46,7 +46,7 @@ impl Need {
     }
 }
 
-impl fmt::Display for Need {
+impl fmt::Display for DeviceRequirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Atomics => "atomic operations",

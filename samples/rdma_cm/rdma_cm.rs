@@ -2,16 +2,16 @@
 
 //! What samples share that the connection manager leads to their peer.
 //!
-//! - [`ear`]: what is heard of a queue pair, and of the peer.
+//! - [`event_sink`]: events of a queue pair, kept for the task.
 
 // A sample uses a part of it.
 #![allow(dead_code)]
 
-pub(crate) mod ear;
+pub(crate) mod event_sink;
 
 use crate::common::{
     failure::Failure,
-    job::Job, //
+    task::SampleTask, //
 };
 use kernel::prelude::*;
 use rrdma::{
@@ -30,9 +30,9 @@ rrdma::parameters! {
 pub(crate) const EVER: Msecs = Msecs::new(u32::MAX);
 
 /// The address that a parameter is.
-pub(crate) fn address(job: &Job, text: &str, port: u32) -> Result<Address, Failure> {
+pub(crate) fn address(task: &SampleTask, text: &str, port: u32) -> Result<Address, Failure> {
     let port = u16::try_from(port).unwrap_or_default();
-    Address::parse(job.namespace(), text, port)
+    Address::parse(task.namespace(), text, port)
         .map_err(|_| Failure::new("address", fmt!("{text} is none")))
 }
 
