@@ -94,7 +94,9 @@ use kernel::{
 };
 use nvme_proto::{
     format::{identify, property::Version},
-    policy::{ctrl_state::CtrlState, effects::IoPermissions, limits::queue_counts::IoQueueCounts},
+    policy::{
+        ctrl_state::CtrlState, limits::queue_counts::IoQueueCounts, permission::IoPermissions,
+    },
 };
 use rrdma::{
     block::TagSet,

@@ -24,18 +24,27 @@ use kernel::{
 };
 use nvme_proto::{
     format::{
-        cqe, sqe,
+        cqe,
+        passthru::{
+            PassthruLayout,
+            UserCommand, //
+        },
+        sqe,
         status::{
             Code,
             Status, //
         },
     },
-    policy::passthru::{
-        OpenMode,
-        PassthruError,
-        PassthruLayout,
-        Permission,
-        UserCommand, //
+    policy::{
+        passthru::{
+            admin_command,
+            admin_permission,
+            PassthruError, //
+        },
+        permission::{
+            OpenMode,
+            Permission, //
+        },
     },
 };
 use rrdma::{
@@ -140,7 +149,7 @@ fn patience(call: &ioctl::Call, user: &UserCommand) -> Option<Msecs> {
 /// Sends a command to the controller.
 fn admin(call: &ioctl::Call, opened: OpenMode, controller: &Controller) -> Result<PassthruResult> {
     let user = read(call)?;
-    let command = check(call, opened, user.admin_permission(), user.admin())?;
+    let command = check(call, opened, admin_permission(&user), admin_command(&user))?;
     let address = memory(&user)?;
     let direction = match command.direction() {
         sqe::Direction::FromTarget => dma::Direction::FromDevice,

@@ -11,6 +11,7 @@ pub mod keep_alive;
 pub mod latency;
 pub mod limits;
 pub mod passthru;
+pub mod permission;
 pub mod reconnect_policy;
 pub mod request_state;
 pub mod rescan_backoff;

@@ -29,6 +29,7 @@ use kernel::{
 use nvme_proto::{
     format::{
         changed_namespaces::ChangedNamespaces,
+        effects_log::EffectsLog,
         identify,
         sqe::{
             Command,
@@ -38,10 +39,8 @@ use nvme_proto::{
     },
     policy::{
         ctrl_state::CtrlState,
-        effects::{
-            CommandEffects,
-            IoPermissions, //
-        },
+        effects::CommandEffects,
+        permission::IoPermissions, //
     },
 };
 use rrdma::{
@@ -200,8 +199,11 @@ impl Admin<'_> {
         limit: Msecs,
     ) -> Result<CommandEffects, CommandError> {
         match self.effects_log(ErrorStage::Io, &scan_context.identity) {
-            Ok(Some(log)) => Ok(CommandEffects::of_admin(opcode, log.bytes())),
-            Ok(None) => Ok(CommandEffects::of_admin(opcode, &[])),
+            Ok(Some(log)) => Ok(CommandEffects::of_admin(
+                opcode,
+                EffectsLog::new(log.bytes()),
+            )),
+            Ok(None) => Ok(CommandEffects::of_admin(opcode, EffectsLog::default())),
             Err(CtrlError { error, .. }) if error == errno::ECANCELED => {
                 Err(CommandError::Cancelled)
             }
@@ -219,7 +221,7 @@ impl Admin<'_> {
         identity: &identify::Controller,
     ) -> Result<IoPermissions, CtrlError> {
         Ok(match self.effects_log(ErrorStage::Identify, identity)? {
-            Some(log) => IoPermissions::of_log(log.bytes()),
+            Some(log) => IoPermissions::from_log(EffectsLog::new(log.bytes())),
             None => IoPermissions::default(),
         })
     }

@@ -55,7 +55,6 @@ use nvme_proto::{
         },
     },
     policy::{
-        effects::IoPermissions,
         limits::{
             self,
             queue::{
@@ -69,6 +68,7 @@ use nvme_proto::{
                 InlineLimit, //
             },
         },
+        permission::IoPermissions, //
     },
 };
 use rrdma::{

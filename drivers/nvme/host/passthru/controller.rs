@@ -9,12 +9,14 @@ use super::{
 };
 use crate::controller::Controller;
 use kernel::prelude::*;
-use nvme_proto::policy::{
-    ctrl_state::CtrlState,
-    passthru::{
-        NvmeIoctl,
-        OpenMode,
-        Permission, //
+use nvme_proto::{
+    format::passthru::NvmeIoctl,
+    policy::{
+        ctrl_state::CtrlState,
+        permission::{
+            OpenMode,
+            Permission, //
+        },
     },
 };
 use rrdma::{

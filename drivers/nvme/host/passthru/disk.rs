@@ -17,14 +17,18 @@ use crate::io::{
 };
 use kernel::prelude::*;
 use nvme_proto::{
-    format::{cqe, sqe},
-    policy::{
-        ctrl_state::CtrlState,
+    format::{
+        cqe,
         passthru::{
             NvmeIoctl,
-            OpenMode,
             UserCommand, //
         },
+        sqe, //
+    },
+    policy::{
+        ctrl_state::CtrlState,
+        passthru::io_command,
+        permission::OpenMode, //
     },
 };
 use rrdma::{
@@ -103,8 +107,10 @@ fn is_live(disk: &NsDisk) -> bool {
 
 /// Sends a command to the namespace.
 fn io(call: &Ioctl<'_, Io>, opened: OpenMode, user: &UserCommand) -> Result<PassthruResult> {
-    let permission = user.io_permission(&call.data().controller.io_permissions());
-    let command = check(call, opened, permission, user.io(call.data().wwid.nsid))?;
+    let permissions = call.data().controller.io_permissions();
+    let permission = permissions.required_for(user.opcode);
+    let command = io_command(user, call.data().wwid.nsid);
+    let command = check(call, opened, permission, command)?;
     if !is_live(call.data()) {
         return Ok(PassthruResult::no_path());
     }

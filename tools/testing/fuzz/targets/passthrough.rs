@@ -5,10 +5,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use nvme_proto::format::effects_log::EffectsLog;
 use nvme_proto::format::nqn::Nqn;
+use nvme_proto::format::passthru::{NvmeIoctl, UserCommand};
 use nvme_proto::format::uuid::Uuid;
-use nvme_proto::policy::effects::{CommandEffects, IoPermissions};
-use nvme_proto::policy::passthru::{NvmeIoctl, Permission, UserCommand};
+use nvme_proto::policy::effects::CommandEffects;
+use nvme_proto::policy::passthru::{admin_command, io_command};
+use nvme_proto::policy::permission::{IoPermissions, Permission};
 
 /// Fabrics commands, and those that make and delete queues or abort.
 const NEVER: [u8; 6] = [0x7f, 0x00, 0x01, 0x04, 0x05, 0x08];
@@ -35,15 +38,16 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let command = UserCommand::parse(bytes);
-    let admin = command.admin();
-    let effects = CommandEffects::of_admin(bytes[0], data);
+    let admin = admin_command(&command);
+    let log = EffectsLog::new(data);
+    let effects = CommandEffects::of_admin(bytes[0], log);
     assert!(effects.exclusive || bytes[0] != FORMAT);
     assert!(admin.is_err() || !NEVER.contains(&bytes[0]), "{command:?}");
-    let allowed = command.io_permission(&IoPermissions::of_log(data));
+    let allowed = IoPermissions::from_log(log).required_for(command.opcode);
     assert!(allowed == Permission::SysAdmin || bytes[0] < 0x7f);
-    assert!(allowed != Permission::Opener || bytes[0] % 2 == 0);
+    assert!(allowed != Permission::Open || bytes[0] % 2 == 0);
     for nsid in [1, u32::MAX] {
-        let io = command.io(nsid);
+        let io = io_command(&command, nsid);
         assert!(io.is_err() || bytes[0] != 0x7f && nsid == 1);
         assert!(io.is_err() || bytes[4..8] == [1, 0, 0, 0] && bytes[1] == 0);
     }

@@ -168,7 +168,7 @@ impl Controller {
         self.retry_delays != [0; 3]
     }
 
-    /// Whether there is a log of commands and their effects: [`crate::policy::effects`].
+    /// Whether there is a log of [commands and their effects](crate::format::effects_log).
     #[must_use]
     pub const fn has_effects_log(&self) -> bool {
         self.log_pages & (1 << 1) != 0

@@ -64,7 +64,7 @@ pub enum FeatureId {
 /// A feature, and the value to set it to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Feature {
-    /// Asks for so many I/O queues; see [`crate::policy::limits::queue::granted`].
+    /// Asks for so many I/O queues. The result has the number that the controller grants.
     NumberOfQueues(NonZeroU16),
     /// Asks to be told of these events.
     AsyncEvents(AsyncEventConfig),
@@ -134,7 +134,7 @@ impl LogPage {
     pub const CHANGED_NAMESPACES: u8 = 0x04;
     /// Bytes of that list.
     pub const CHANGED_NAMESPACES_SIZE: u64 = 4096;
-    /// Which commands there are, and what they do to others: see [`crate::policy::effects`].
+    /// Commands Supported and Effects: see [`crate::format::effects_log`].
     pub const EFFECTS: u8 = 0x05;
     /// Bytes of that page.
     pub const EFFECTS_SIZE: u64 = 4096;

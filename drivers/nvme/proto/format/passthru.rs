@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The ioctls of NVMe disks and controllers, with which user space sends commands.
+//!
+//! C header: `include/uapi/linux/nvme_ioctl.h`.
+
+use crate::format::layout::Reader;
+use crate::format::sqe::Command;
+
+/// An ioctl of `nvme_ioctl.h`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NvmeIoctl {
+    /// Return the namespace identifier of the disk.
+    NamespaceId,
+    /// Send an admin command.
+    Admin(PassthruLayout),
+    /// Send an I/O command.
+    Io(PassthruLayout),
+    /// Reset the controller.
+    Reset,
+    /// Reset the NVM subsystem.
+    SubsystemReset,
+    /// Scan the namespaces.
+    Rescan,
+}
+
+/// The structure that an ioctl points to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PassthruLayout {
+    /// `struct nvme_passthru_cmd`, with a result of 32 bits.
+    Result32,
+    /// `struct nvme_passthru_cmd64`, with a result of 64 bits.
+    Result64,
+}
+
+impl NvmeIoctl {
+    /// The ioctl of a command number.
+    #[must_use]
+    pub const fn from_number(number: u32) -> Option<Self> {
+        match number {
+            0x4e40 => Some(Self::NamespaceId),
+            0xc048_4e41 => Some(Self::Admin(PassthruLayout::Result32)),
+            0xc048_4e43 => Some(Self::Io(PassthruLayout::Result32)),
+            0x4e44 => Some(Self::Reset),
+            0x4e45 => Some(Self::SubsystemReset),
+            0x4e46 => Some(Self::Rescan),
+            0xc050_4e47 => Some(Self::Admin(PassthruLayout::Result64)),
+            0xc050_4e48 => Some(Self::Io(PassthruLayout::Result64)),
+            _ => None,
+        }
+    }
+}
+
+impl PassthruLayout {
+    /// Offset of the result in the structure.
+    #[must_use]
+    pub const fn result_offset(self) -> usize {
+        match self {
+            Self::Result32 => 68,
+            Self::Result64 => 72,
+        }
+    }
+
+    /// Size of the result in bytes.
+    #[must_use]
+    pub const fn result_size(self) -> usize {
+        match self {
+            Self::Result32 => 4,
+            Self::Result64 => 8,
+        }
+    }
+}
+
+/// A command of user space. Nothing of it is checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UserCommand {
+    /// Opcode.
+    pub opcode: u8,
+    /// Flags; the host sets its own.
+    pub flags: u8,
+    /// Namespace identifier.
+    pub nsid: u32,
+    /// Command dwords 2 and 3.
+    pub dwords_2_3: [u32; 2],
+    /// Command dwords 10 to 15.
+    pub dwords_10_15: [u32; 6],
+    /// Address of the metadata in the memory of the process.
+    pub metadata: u64,
+    /// Size of the metadata in bytes.
+    pub metadata_length: u32,
+    /// Address of the data in the memory of the process.
+    pub address: u64,
+    /// Size of the data in bytes.
+    pub length: u32,
+    /// Time-out in milliseconds; 0 for the default.
+    pub timeout_ms: u32,
+}
+
+impl UserCommand {
+    /// Bytes that both layouts begin with; the result follows.
+    pub const SIZE: usize = 68;
+
+    /// Reads a structure of either layout.
+    #[must_use]
+    pub fn parse(bytes: &[u8; Self::SIZE]) -> Self {
+        let fields = Reader::over(bytes);
+        Self {
+            opcode: fields.u8::<0>(),
+            flags: fields.u8::<1>(),
+            nsid: fields.u32::<4>(),
+            dwords_2_3: [fields.u32::<8>(), fields.u32::<12>()],
+            metadata: fields.u64::<16>(),
+            address: fields.u64::<24>(),
+            metadata_length: fields.u32::<32>(),
+            length: fields.u32::<36>(),
+            dwords_10_15: [
+                fields.u32::<40>(),
+                fields.u32::<44>(),
+                fields.u32::<48>(),
+                fields.u32::<52>(),
+                fields.u32::<56>(),
+                fields.u32::<60>(),
+            ],
+            timeout_ms: fields.u32::<64>(),
+        }
+    }
+
+    /// The submission queue entry, without data and with the flags of the host.
+    pub(crate) fn to_command(self) -> Command {
+        Command::of_user(self.opcode, self.nsid, self.dwords_2_3, self.dwords_10_15)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_the_header() {
+        // _IO('N', number) and _IOWR('N', number, bytes).
+        let io = |number: u32| (u32::from(b'N') << 8) | number;
+        let iowr = |number: u32, size: usize| {
+            let size = u32::try_from(size).unwrap();
+            (3 << 30) | (size << 16) | (u32::from(b'N') << 8) | number
+        };
+        let (short, long) = (PassthruLayout::Result32, PassthruLayout::Result64);
+        let size = |layout: PassthruLayout| layout.result_offset() + layout.result_size();
+        let calls = [
+            (io(0x40), NvmeIoctl::NamespaceId),
+            (iowr(0x41, size(short)), NvmeIoctl::Admin(short)),
+            (iowr(0x43, size(short)), NvmeIoctl::Io(short)),
+            (io(0x44), NvmeIoctl::Reset),
+            (io(0x45), NvmeIoctl::SubsystemReset),
+            (io(0x46), NvmeIoctl::Rescan),
+            (iowr(0x47, size(long)), NvmeIoctl::Admin(long)),
+            (iowr(0x48, size(long)), NvmeIoctl::Io(long)),
+        ];
+        for (number, call) in calls {
+            assert_eq!(NvmeIoctl::from_number(number), Some(call));
+        }
+        assert_eq!(NvmeIoctl::from_number(0), None);
+        assert_eq!(NvmeIoctl::from_number(iowr(0x41, 80)), None);
+    }
+
+    #[test]
+    fn fields_are_where_the_header_has_them() {
+        let mut bytes = [0; UserCommand::SIZE];
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::try_from(at).unwrap();
+        }
+        let user = UserCommand::parse(&bytes);
+        assert_eq!((user.opcode, user.flags, user.nsid), (0, 1, 0x0706_0504));
+        assert_eq!(user.dwords_2_3, [0x0b0a_0908, 0x0f0e_0d0c]);
+        assert_eq!(user.metadata, 0x1716_1514_1312_1110);
+        assert_eq!(user.address, 0x1f1e_1d1c_1b1a_1918);
+        assert_eq!(
+            (user.metadata_length, user.length),
+            (0x2322_2120, 0x2726_2524)
+        );
+        assert_eq!(user.dwords_10_15[0], 0x2b2a_2928);
+        assert_eq!(user.dwords_10_15[5], 0x3f3e_3d3c);
+        assert_eq!(user.timeout_ms, 0x4342_4140);
+    }
+}
