@@ -25,7 +25,7 @@ def pattern(glob):
 
 
 def sources(top, suffixes=(".rs",)):
-    """The files of a checkout with one of the suffixes, less what was built: paths from its top."""
+    """The files of a checkout, with one of the suffixes, that were not built: paths from its top."""
     found, waiting = [], [top]
     while waiting:
         for path in waiting.pop().iterdir():
@@ -33,7 +33,7 @@ def sources(top, suffixes=(".rs",)):
                 continue
             if path.is_dir():
                 waiting.append(path)
-            elif path.suffix in suffixes:
+            elif suffixes is None or path.suffix in suffixes:
                 found.append(str(path.relative_to(top)))
     return sorted(found)
 

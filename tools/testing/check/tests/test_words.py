@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of words."""
+
+import pathlib
+import tempfile
+import unittest
+
+from . import program, write
+
+words = program("words")
+
+LIST = """
+# A list.
+in rust/** drivers/*.rs
+type Desk: AdminChannel
+part ear: EventSink
+text errand: ScanWork
+fn,mod open: access
+name rcuslot: Rundown
+file gate: Rundown
+"""
+
+
+class Planted(unittest.TestCase):
+    """A source with one word."""
+
+    def findings(self, file, text, listed=LIST):
+        """What is found in a file, less where the word is listed."""
+        with tempfile.TemporaryDirectory() as scratch:
+            top = pathlib.Path(scratch)
+            write(top, {file: text, "words.list": listed})
+            return [line.partition(" (words.list:")[0]
+                    for line in words.findings(top, top / "words.list")]
+
+    def test_refused(self):
+        for file, text, found in (
+                ("rust/a.rs", "\npub(crate) struct Desk<T>(T);", "2: type `Desk` is called Admin"),
+                ("drivers/a.rs", "type Desk = u8;", "1: type `Desk` is called AdminChannel"),
+                ("rust/a.rs", "mod b {\n enum Desk {} }", "2: type `Desk` is called AdminChannel"),
+                ("rust/a.rs", "let x = ear_of(y);", "1: part `ear` is called EventSink"),
+                ("rust/a.rs", "use crate::ClosedEar;", "1: part `ear` is called EventSink"),
+                ("rust/a.rs", "// An Errand.", "1: text `errand` is called ScanWork"),
+                ("rust/a.rs", "fn f() { fn open() {} }", "1: fn `open` is called access"),
+                ("rust/a.rs", "mod open;", "1: mod `open` is called access"),
+                ("rust/rcu_slot.rs", "", "1: name `rcuslot` is called Rundown"),
+                ("rust/a.rs", "\ntrait RcuSlot {}", "2: name `rcuslot` is called Rundown"),
+                ("rust/gate/a.c", "", "1: file `gate` is called Rundown"),
+                ("rust/a/gate.rs", "", "1: file `gate` is called Rundown")):
+            with self.subTest(text or file):
+                complaint, = self.findings(file, text)
+                self.assertEqual(complaint[:len(file) + 1 + len(found)], f"{file}:{found}")
+
+    def test_allowed(self):
+        for file, text in (
+                ("rust/a.rs", "struct AdminDesk; // Desk"), ("rust/a.rs", "struct Bear; // ear"),
+                ("rust/a.rs", "type Ring = u8; fn earn() {}"), ("rust/a.rs", "file.open();"),
+                ("rust/a.rs", "let at: *const Desk = fn(Desk);"), ("rust/a.rs", "enum Open {}"),
+                ("samples/a.rs", "struct Desk;"), ("drivers/b/a.rs", "struct Desk;"),
+                ("rust/floodgate.rs", ""), ("rust/a.c", "struct Desk errand;")):
+            with self.subTest(text or file):
+                self.assertEqual(self.findings(file, text), [])
+
+    def test_list(self):
+        for wrong in ("type Desk", "in rust/**\ntype Desk", "in rust/**\nstruct Desk: x",
+                      "in rust/**\ntype: x", "type Desk: x"):
+            with self.subTest(wrong), self.assertRaises(words.table.TableError):
+                self.findings("rust/a.rs", "", wrong)
+
+
+if __name__ == "__main__":
+    unittest.main()
