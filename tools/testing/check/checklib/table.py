@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the data files of the checks have in common: lines, errors, patterns of paths."""
 
+import functools
 import re
 import sys
 
@@ -17,6 +18,7 @@ def lines(path):
             yield f"{path.name}:{number}", text
 
 
+@functools.lru_cache(None)
 def pattern(glob):
     """The expression of a glob: `*` stays inside of a directory, `**` does not."""
     words = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
@@ -25,7 +27,7 @@ def pattern(glob):
 
 
 def sources(top, suffixes=(".rs",)):
-    """The files of a checkout, with one of the suffixes, that were not built: paths from its top."""
+    """The sources of a checkout, with one of the suffixes: paths from its top."""
     found, waiting = [], [top]
     while waiting:
         for path in waiting.pop().iterdir():
