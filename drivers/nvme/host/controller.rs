@@ -52,6 +52,7 @@ use setup::IoQueueParams;
 
 use crate::{
     ctrl_error::CtrlError,
+    disk::Io,
     error_notifier::{
         ConnError, //
         ErrorNotifier,
@@ -60,7 +61,6 @@ use crate::{
         Event,
         NsInfo, //
     },
-    io::Io,
     name::CtrlName,
     namespace::{Namespace, Namespaces},
     ns_rejections::NsRejections,

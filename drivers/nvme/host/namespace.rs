@@ -9,12 +9,12 @@ use crate::{
         ScanContext, //
     },
     ctrl_error::CtrlError,
-    event::NsInfo,
-    id_registry::IdReservation,
-    io::{
+    disk::{
         Io, //
         NsDisk,
     },
+    event::NsInfo,
+    id_registry::IdReservation,
     name::disk_name,
     ns_rejections::NsRejections, //
     uapi::ErrorStage,
@@ -126,7 +126,7 @@ impl Namespace {
     pub(crate) fn info(&self) -> NsInfo {
         NsInfo {
             nsid: self.nsid,
-            name: disk_name(self.disk.data().controller.name.number(), self.nsid),
+            name: self.disk.data().name,
             size: self.disk.capacity().saturating_mul(512),
             ids: *self.ids(),
             limits: self.limits,
@@ -723,8 +723,8 @@ impl ScanResult {
         pending: &PendingDiskGuard<'_>,
     ) -> Result<Disk<Io>> {
         let limits = &scanned.limits;
-        let name = disk_name(controller.name.number(), scanned.wwid.nsid);
-        let name = CString::try_from_fmt(fmt!("{name}"))?;
+        let disk_name = disk_name(controller.name.number(), scanned.wwid.nsid);
+        let name = CString::try_from_fmt(fmt!("{disk_name}"))?;
         let parent = controller.parent_device();
         let config = DiskConfig {
             name: &name,
@@ -735,6 +735,7 @@ impl ScanResult {
             parent: parent.as_ref(),
         };
         let blocks = NsDisk {
+            name: disk_name,
             wwid: scanned.wwid,
             shift: limits.block_shift,
             deallocate_zeroes: Flag::new(limits.write_zeroes_may_deallocate),

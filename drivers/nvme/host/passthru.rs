@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Commands that users compose themselves: the ioctls of NVMe disks and controllers.
+//! Commands that users compose themselves: what the ioctls of disks and of controllers share.
 //!
-//! Those to a namespace are requests of the block layer: [`disk`]. Those to the controller go by
-//! its [`AdminChannel`](crate::queue::AdminChannel), whether it is the disk that is asked or the [`controller`].
-
-mod controller;
-pub(crate) mod disk;
+//! A command to a namespace is a request of the block layer: see [`crate::disk`]. An admin command
+//! goes through the controller's [`AdminChannel`](crate::queue::AdminChannel), whether the user
+//! calls the disk or the controller.
 
 use crate::{
-    controller::Controller,
+    disk::DiskController,
     queue::{
         CommandError,
         MAX_DATA, //
@@ -54,17 +52,18 @@ use rrdma::{
     sync::Msecs, //
 };
 
-/// How long a command to the controller may take, if the user does not say, as in the C host.
-const ADMIN: Msecs = Msecs::from_secs(60);
+/// Time-out of an admin command if the user sets none, as in the C host.
+const ADMIN_TIMEOUT: Msecs = Msecs::from_secs(60);
 
-/// How a command ended, for the user.
-struct PassthruResult {
+/// How a user's command ended.
+pub(crate) struct PassthruResult {
     status: Status,
     result: u64,
 }
 
 impl PassthruResult {
-    fn of(completion: cqe::Completion) -> Self {
+    /// The target completed the command.
+    pub(crate) fn of(completion: cqe::Completion) -> Self {
         Self {
             status: completion.status(),
             result: completion.result,
@@ -72,15 +71,31 @@ impl PassthruResult {
     }
 
     /// There is no connection, or it ended.
-    fn no_path() -> Self {
+    pub(crate) fn no_path() -> Self {
         Self {
             status: Status::from_code(Code::HOST_PATH_ERROR),
             result: 0,
         }
     }
+
+    /// Writes the result to the user's structure, and returns the NVMe status: the result of the
+    /// ioctl.
+    pub(crate) fn write(self, call: &ioctl::Call, layout: PassthruLayout) -> Result<c_int> {
+        let place = call.argument().wrapping_byte_add(layout.result_offset());
+        let mut writer = UserSlice::new(place, layout.result_size()).writer();
+        match layout {
+            PassthruLayout::Result32 => {
+                let low = (self.result & 0xffff_ffff) as u32;
+                writer.write_slice(&low.to_ne_bytes())?;
+            }
+            PassthruLayout::Result64 => writer.write_slice(&self.result.to_ne_bytes())?,
+        }
+        Ok(self.status.get().into())
+    }
 }
 
-fn read(call: &ioctl::Call) -> Result<UserCommand> {
+/// Reads the user's structure.
+pub(crate) fn read_command(call: &ioctl::Call) -> Result<UserCommand> {
     let mut bytes = [0; UserCommand::SIZE];
     UserSlice::new(call.argument(), bytes.len())
         .reader()
@@ -88,49 +103,42 @@ fn read(call: &ioctl::Call) -> Result<UserCommand> {
     Ok(UserCommand::parse(&bytes))
 }
 
-fn tell(call: &ioctl::Call, layout: PassthruLayout, outcome: PassthruResult) -> Result<c_int> {
-    let place = call.argument().wrapping_byte_add(layout.result_offset());
-    let mut writer = UserSlice::new(place, layout.result_size()).writer();
-    match layout {
-        PassthruLayout::Result32 => {
-            let low = (outcome.result & 0xffff_ffff) as u32;
-            writer.write_slice(&low.to_ne_bytes())?;
-        }
-        PassthruLayout::Result64 => writer.write_slice(&outcome.result.to_ne_bytes())?,
-    }
-    Ok(outcome.status.get().into())
-}
-
-fn allow(call: &ioctl::Call, opened: OpenMode, permission: Permission) -> Result {
-    match permission.is_granted_to(opened) || call.by_administrator() {
-        true => Ok(()),
-        false => Err(EACCES),
-    }
-}
-
-/// What is asked for, of which a process that may not do it learns no more than that it makes no
-/// sense.
-fn check(
+/// Checks that the process has the permission.
+///
+/// # Errors
+///
+/// `EACCES`.
+pub(crate) fn check_permission(
     call: &ioctl::Call,
-    opened: OpenMode,
+    mode: OpenMode,
+    permission: Permission,
+) -> Result {
+    if permission.is_granted_to(mode) || call.by_administrator() {
+        Ok(())
+    } else {
+        Err(EACCES)
+    }
+}
+
+/// The command, if the process may send it. Without the permission a process learns only whether
+/// the command is malformed.
+pub(crate) fn permitted(
+    call: &ioctl::Call,
+    mode: OpenMode,
     permission: Permission,
     command: Result<sqe::Command, PassthruError>,
 ) -> Result<sqe::Command> {
     if command != Err(PassthruError::Invalid) {
-        allow(call, opened, permission)?;
+        check_permission(call, mode, permission)?;
     }
-    command.map_err(impossible)
-}
-
-fn impossible(why: PassthruError) -> Error {
-    match why {
+    command.map_err(|why| match why {
         PassthruError::Invalid => EINVAL,
         PassthruError::NotSupported => rrdma::errno::EOPNOTSUPP,
-    }
+    })
 }
 
-/// The memory of the user; `None` for a command without data.
-fn memory(user: &UserCommand) -> Result<Option<UserPtr>> {
+/// The user's buffer; `None` for a command without data.
+pub(crate) fn user_buffer(user: &UserCommand) -> Result<Option<UserPtr>> {
     match (usize::try_from(user.address), user.length) {
         (Ok(0), _) | (_, 0) => Ok(None),
         (Ok(address), _) => Ok(Some(UserPtr::from_addr(address))),
@@ -138,28 +146,32 @@ fn memory(user: &UserCommand) -> Result<Option<UserPtr>> {
     }
 }
 
-/// How long a command may take, if that is for the process to say. Whoever may only open the device
-/// may neither hold up a disconnect, which waits for commands to a disk, nor end the connection,
-/// as a command does that is late.
-fn patience(call: &ioctl::Call, user: &UserCommand) -> Option<Msecs> {
-    let says = user.timeout_ms != 0 && call.by_administrator();
-    says.then(|| Msecs::new(user.timeout_ms))
+/// The user's time-out, if the process may set one. Without `CAP_SYS_ADMIN` it must neither hold
+/// up a disconnect, which waits for the commands of a disk, nor end the connection, as a command
+/// does that times out.
+pub(crate) fn user_timeout(call: &ioctl::Call, user: &UserCommand) -> Option<Msecs> {
+    let may_set = user.timeout_ms != 0 && call.by_administrator();
+    may_set.then(|| Msecs::new(user.timeout_ms))
 }
 
-/// Sends a command to the controller.
-fn admin(call: &ioctl::Call, opened: OpenMode, controller: &Controller) -> Result<PassthruResult> {
-    let user = read(call)?;
-    let command = check(call, opened, admin_permission(&user), admin_command(&user))?;
-    let address = memory(&user)?;
+/// Sends a user's admin command. Sleeps, for I/O too.
+pub(crate) fn admin(
+    call: &ioctl::Call,
+    mode: OpenMode,
+    controller: &dyn DiskController,
+) -> Result<PassthruResult> {
+    let user = read_command(call)?;
+    let command = permitted(call, mode, admin_permission(&user), admin_command(&user))?;
+    let address = user_buffer(&user)?;
     let direction = match command.direction() {
         sqe::Direction::FromTarget => dma::Direction::FromDevice,
         sqe::Direction::ToTarget => dma::Direction::ToDevice,
     };
     let data = match address {
-        Some(address) => Some((fetch(address, user.length, direction)?, direction)),
+        Some(address) => Some((copy_in(address, user.length, direction)?, direction)),
         None => None,
     };
-    let limit = patience(call, &user).unwrap_or(ADMIN);
+    let limit = user_timeout(call, &user).unwrap_or(ADMIN_TIMEOUT);
     let reply = match controller.execute_for_user(command, data, limit) {
         Ok(reply) => reply,
         Err(CommandError::Code(error)) => return Err(error),
@@ -179,8 +191,8 @@ fn admin(call: &ioctl::Call, opened: OpenMode, controller: &Controller) -> Resul
     Ok(PassthruResult::of(reply.completion))
 }
 
-/// Memory for the data of a command to the controller, with the user's data if it is sent.
-fn fetch(address: UserPtr, length: u32, direction: dma::Direction) -> Result<Buffer> {
+/// A buffer for the data of an admin command; holds the user's data if that is sent.
+fn copy_in(address: UserPtr, length: u32, direction: dma::Direction) -> Result<Buffer> {
     let length = usize::try_from(length).map_err(|_| EINVAL)?;
     if length > MAX_DATA {
         return Err(EINVAL);

@@ -34,11 +34,11 @@ pub(crate) use command::{
 pub(crate) use slot::Slot;
 
 use crate::{
+    disk::Io,
     error_notifier::{
         ConnError, //
         ErrorNotifier,
     },
-    io::Io,
     stats::QueueStats,
     trace::QueueId, //
 };

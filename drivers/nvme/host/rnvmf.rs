@@ -5,14 +5,16 @@
 //! - [`registry`]: the controllers and discoveries of the module.
 //! - [`controller`]: one controller, from connect to removal, in a thread of its own.
 //! - [`queue`]: one queue: a connection with its commands in flight.
-//! - [`namespace`]: a namespace and its disk; [`io`]: its requests as commands;
-//!   [`passthrough`]: commands of users.
-//! - [`rejections`]: the namespaces that get no disk; [`ids`]: what identifies those that have.
+//! - [`disk`]: requests of the block layer as commands; [`passthru`]: commands of users.
+//! - [`namespace`]: a namespace and its disk.
+//! - [`ns_rejections`]: the namespaces that get no disk; [`id_registry`]: the identifiers of those
+//!   that have one.
 //! - [`discoveries`]: the logs of discovery controllers that are being read.
 //! - [`options`]: what a user asks of a connection.
 //! - [`failure`]: why a controller failed; [`notifier`]: how its thread learns of it.
 //! - [`stats`]: what the queues have done; [`trace`]: events to trace.
-//! - [`netlink`]: the interface to user space; [`sysfs`]: what udev and scripts read.
+//! - [`netlink`]: the interface to user space; [`sysfs`]: what udev and scripts read; [`ioctl`]:
+//!   the ioctls of controllers.
 //!
 //! Formats and decisions without I/O are in the crate `nvme_proto`.
 
@@ -25,10 +27,11 @@ use registry::Registry;
 mod controller;
 mod ctrl_error;
 mod discoveries;
+mod disk;
 mod error_notifier;
 mod event;
 mod id_registry;
-mod io;
+mod ioctl;
 mod name;
 mod namespace;
 mod netlink;

@@ -10,39 +10,16 @@ use crate::{
         Controller,
         CtrlInfo, //
     },
-    io::NsDisk,
     options::Limit, //
 };
 use kernel::{
     fmt,
     prelude::*, //
 };
-use nvme_proto::format::{identify::Hex, uuid::Uuid};
 use rrdma::sysfs::{
     Attribute,
     Attributes, //
 };
-
-/// What a disk shows: who its namespace is.
-pub(crate) const DISK: &[Attribute<NsDisk>] = &[
-    Attribute::new(c"wwid", |disk, f| write!(f, "{}", disk.wwid)),
-    Attribute::new(c"nsid", |disk, f| write!(f, "{}", disk.wwid.nsid)),
-    Attribute::optional(
-        c"uuid",
-        |disk| disk.wwid.ids.uuid.is_some(),
-        |disk, f| show(f, disk.wwid.ids.uuid),
-    ),
-    Attribute::optional(
-        c"nguid",
-        |disk| disk.wwid.ids.nguid.is_some(),
-        |disk, f| show(f, disk.wwid.ids.nguid.map(Uuid::from_bytes)),
-    ),
-    Attribute::optional(
-        c"eui",
-        |disk| disk.wwid.ids.eui64.is_some(),
-        |disk, f| show(f, disk.wwid.ids.eui64.as_ref().map(|eui64| Hex(eui64, " "))),
-    ),
-];
 
 impl Attributes for Controller {
     const ATTRIBUTES: &'static [Attribute<Self>] = &[
@@ -122,24 +99,16 @@ impl Attributes for Controller {
     ];
 }
 
-/// Writes what is there.
-fn show(f: &mut fmt::Formatter<'_>, value: Option<impl core::fmt::Display>) -> fmt::Result {
-    match value {
-        Some(value) => write!(f, "{value}"),
-        None => Ok(()),
-    }
-}
-
 /// Writes what is known since the controller is connected.
 fn fact<T: core::fmt::Display>(
     controller: &Controller,
     f: &mut fmt::Formatter<'_>,
     which: fn(&CtrlInfo) -> T,
 ) -> fmt::Result {
-    show(
-        f,
-        controller.status(|status| status.info.as_ref().map(which)),
-    )
+    match controller.status(|status| status.info.as_ref().map(which)) {
+        Some(value) => write!(f, "{value}"),
+        None => Ok(()),
+    }
 }
 
 fn address(controller: &Controller, f: &mut fmt::Formatter<'_>) -> fmt::Result {

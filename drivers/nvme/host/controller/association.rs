@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     ctrl_error::CtrlError,
-    io::{
+    disk::{
         self,
         Io, //
     },
@@ -59,7 +59,7 @@ use rrdma::{
 ///
 /// Their queue pairs hold the protection domain, completion queues and device:
 /// all of it goes with [`Association::tear_down`]. What the disks need stays with
-/// the disks, which find in their [`HctxQueue`](crate::io::HctxQueue)s that there is no queue any
+/// the disks, which find in their [`HctxQueue`](crate::disk::HctxQueue)s that there is no queue any
 /// more.
 pub(super) struct Association {
     pub(super) admin: Connected<Queue>,
@@ -123,7 +123,7 @@ impl Association {
     /// a place has a queue that is polled only if its requests are, before and after. Sleeps.
     pub(super) fn map_hctxs(&self) {
         let (now, then) = (self.tag_set.queues(), self.queues());
-        for (index, map_hctxs) in self.tag_set.data().places.iter().enumerate() {
+        for (index, map_hctxs) in self.tag_set.data().hctxs.iter().enumerate() {
             let index = u16::try_from(index).unwrap_or(u16::MAX);
             let polls = now.is_polled(index.into()) && then.is_polled(index.into());
             let serving = self.io.get(usize::from(self.split.map_hctx(index, polls)));
@@ -135,7 +135,7 @@ impl Association {
 
     /// The hardware queues that the disks should have.
     pub(super) fn queues(&self) -> QueueCounts {
-        io::counts(self.split)
+        disk::hctx_counts(self.split)
     }
 
     /// Ends the connections, and what is in flight on them as `fate` says. The
@@ -159,7 +159,7 @@ impl Association {
     }
 
     fn end_io(&self, fate: InflightPolicy) {
-        for map_hctxs in &self.tag_set.data().places {
+        for map_hctxs in &self.tag_set.data().hctxs {
             drop(map_hctxs.queue.retract());
         }
         for user_channel in self.admin.queue_pair().context().admin_channels() {
@@ -308,11 +308,11 @@ pub(super) enum InflightPolicy {
 impl InflightPolicy {
     fn apply(self, request: Request<Io>, stats: &QueueStats) {
         match self {
-            Self::Retry if !request.no_retry() && request.data().may_come_again() => {
+            Self::Retry if !request.no_retry() && request.data().may_retry_on_reconnect() => {
                 stats.retried();
                 request.requeue(None);
             }
-            _ => io::end(request, Status::Transport),
+            _ => disk::end(request, Status::Transport),
         }
     }
 }

@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
     ctrl_error::CtrlError,
-    io::Io,
+    disk::{
+        DiskController,
+        Io, //
+    },
     namespace,
     queue::{
         CommandError,
@@ -57,11 +60,38 @@ use rrdma::{
     },
 };
 
+impl DiskController for Controller {
+    fn is_live(&self) -> bool {
+        self.status(|status| status.state) == CtrlState::Live
+    }
+
+    fn io_permissions(&self) -> IoPermissions {
+        let scan_context = self.scan_context.lock();
+        match &*scan_context {
+            Some(scan_context) => scan_context.io_permissions,
+            None => IoPermissions::default(),
+        }
+    }
+
+    fn execute_for_user(
+        &self,
+        command: Command,
+        data: Option<(Buffer, Direction)>,
+        limit: Msecs,
+    ) -> Result<Reply, CommandError> {
+        self.execute_with_effects(command, data, limit)
+    }
+
+    fn may_log_failed_io(&self) -> bool {
+        self.failed_io.allows(c"rnvmf: failed I/O")
+    }
+}
+
 impl Controller {
     /// Sends a command of a user, and sees to its effects. Sleeps, for I/O too, so that whoever
     /// calls must not keep disks from being removed. A signal ends the waits before the command
     /// is sent, which then is not, with `EINTR`; and that for the disks that come of it.
-    pub(crate) fn execute_for_user(
+    fn execute_with_effects(
         &self,
         command: Command,
         data: Option<(Buffer, Direction)>,
@@ -115,15 +145,6 @@ impl Controller {
             self.log(format_args!("{what}: a reset brings it to light"));
         }
         Ok(reply)
-    }
-
-    /// Who may send which command to a namespace.
-    pub(crate) fn io_permissions(&self) -> IoPermissions {
-        let scan_context = self.scan_context.lock();
-        match &*scan_context {
-            Some(scan_context) => scan_context.io_permissions,
-            None => IoPermissions::default(),
-        }
     }
 
     /// Does something without any I/O beside it.

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     ctrl_error::CtrlError,
-    io::Io,
+    disk::Io,
     namespace::{
         self,
         ScanResult, //

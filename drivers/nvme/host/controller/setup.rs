@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     ctrl_error::CtrlError,
-    io::{
+    disk::{
         self,
         HctxQueue,
         HctxSetData, //
@@ -240,12 +240,12 @@ pub(super) fn connect_watched(
 fn tag_set(queues: &ConnectedQueues) -> Result<Arc<TagSet<Io>>> {
     let requested_queues = queues.requested_queues;
     let most = requested_queues.total().get();
-    let mut places = KVec::with_capacity(most.into(), GFP_KERNEL)?;
+    let mut hctxs = KVec::with_capacity(most.into(), GFP_KERNEL)?;
     for _ in 0..most {
-        places.push(Arc::new(HctxQueue::default(), GFP_KERNEL)?, GFP_KERNEL)?;
+        hctxs.push(Arc::new(HctxQueue::default(), GFP_KERNEL)?, GFP_KERNEL)?;
     }
     let config = TagSetConfig {
-        queues: io::counts(queues.split),
+        queues: disk::hctx_counts(queues.split),
         kinds: match (requested_queues.write(), requested_queues.poll()) {
             (0, 0) => QueueKinds::Default,
             (_, 0) => QueueKinds::Read,
@@ -256,7 +256,7 @@ fn tag_set(queues: &ConnectedQueues) -> Result<Arc<TagSet<Io>>> {
         numa_node: TagSetConfig::NO_NODE,
         timeout: REQUEST,
     };
-    TagSet::new(config, HctxSetData { places })
+    TagSet::new(config, HctxSetData { hctxs })
 }
 
 impl ConnectedQueues {

@@ -19,7 +19,7 @@ use super::{
     QueueConfig,
 };
 use crate::{
-    io::Io,
+    disk::Io,
     stats::DataMode, //
 };
 use kernel::prelude::*;

@@ -2,12 +2,13 @@
 
 //! The ioctls of controllers.
 
-use super::{
-    admin,
-    allow,
-    tell, //
+use crate::{
+    controller::Controller,
+    passthru::{
+        admin,
+        check_permission, //
+    },
 };
-use crate::controller::Controller;
 use kernel::prelude::*;
 use nvme_proto::{
     format::passthru::NvmeIoctl,
@@ -42,12 +43,12 @@ impl chrdev::Operations for Controller {
     fn ioctl(&self, call: &ioctl::Call) -> Result<c_int> {
         let asked = NvmeIoctl::from_number(call.number()).ok_or(ENOTTY)?;
         match asked {
-            NvmeIoctl::Admin(layout) => return tell(call, layout, admin(call, OPEN_MODE, self)?),
+            NvmeIoctl::Admin(layout) => return admin(call, OPEN_MODE, self)?.write(call, layout),
             // Of which namespace?
             NvmeIoctl::NamespaceId | NvmeIoctl::Io(_) => return Err(ENOTTY),
             NvmeIoctl::Reset | NvmeIoctl::SubsystemReset | NvmeIoctl::Rescan => {}
         }
-        allow(call, OPEN_MODE, Permission::SysAdmin)?;
+        check_permission(call, OPEN_MODE, Permission::SysAdmin)?;
         match asked {
             NvmeIoctl::Reset => {
                 self.ask_reset().map_err(|_| EBUSY)?;

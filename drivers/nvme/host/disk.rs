@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Disks: requests of the block layer as NVMe commands.
+//!
+//! - [`ctrl`]: what a disk needs of its controller.
+//! - [`pdu`]: the private data of a request; [`passthru_cmd`]: the user's command in it.
+//! - [`ns_disk`]: the private data of a disk.
+//! - [`command`]: the command of a request.
+//! - [`completion`]: how a request ends, or is retried.
+//! - [`submit`]: how a request is sent, or rejected.
+//! - [`hctx`]: hardware queues, and the queue pair of each.
+//! - [`attributes`]: what a disk shows in sysfs; [`ioctl`]: its ioctls.
+//! - [`operations`]: the callbacks of the block layer.
+
+mod attributes;
+mod command;
+mod completion;
+mod ctrl;
+mod hctx;
+mod ioctl;
+mod ns_disk;
+mod operations;
+mod passthru_cmd;
+mod pdu;
+mod submit;
+
+pub(crate) use completion::end;
+pub(crate) use ctrl::DiskController;
+pub(crate) use hctx::{
+    hctx_counts,
+    HctxQueue,
+    HctxSetData, //
+};
+pub(crate) use ns_disk::NsDisk;
+
+/// The driver of all disks: implements the callbacks of the block layer.
+pub(crate) struct Io;

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Hardware queues of the block layer, and the queue pair of each.
+
+use super::{
+    submit::reject_unposted,
+    Io, //
+};
+use crate::queue::Queue;
+use kernel::{
+    prelude::*,
+    sync::{
+        rcu,
+        Arc, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
+};
+use nvme_proto::policy::limits::queue_counts::IoQueueCounts;
+use rrdma::{
+    block::{
+        QueueCounts,
+        RequestRef, //
+    },
+    rdma::qp::QueuePair,
+    sync::Published,
+};
+
+/// The private data of a tag set.
+pub(crate) struct HctxSetData {
+    pub(crate) hctxs: KVec<Arc<HctxQueue>>,
+}
+
+/// The queue pair of a hardware queue, while there is one.
+#[derive(Default)]
+pub(crate) struct HctxQueue {
+    pub(crate) queue: Published<QueuePair<Queue>>,
+}
+
+impl HctxQueue {
+    /// Gives the hardware queue a queue pair. Sleeps if that replaces another one.
+    pub(crate) fn put(&self, queue: &Arc<QueuePair<Queue>>) {
+        {
+            let guard = rcu::read_lock();
+            let current = self.queue.read(&guard);
+            if current.is_some_and(|current| core::ptr::eq(&*current, &**queue)) {
+                return;
+            }
+        }
+        if let Some(old) = self.queue.publish(queue.clone()) {
+            // The commit_rqs() of a batch on the old queue pair finds the new one.
+            Queue::send_waiting(&old, reject_unposted);
+        }
+    }
+
+    /// Polls the queue for a request that timed out, because its user may have stopped polling.
+    /// Whether the request has ended. Sleeps.
+    pub(super) fn poll_timed_out(&self, request: &RequestRef<Io>) -> bool {
+        /// Another thread may be polling, and a region may have to be invalidated.
+        const TURNS: u32 = 10;
+        for _ in 0..TURNS {
+            {
+                let guard = rcu::read_lock();
+                match self.queue.read(&guard) {
+                    Some(queue) if queue.context().is_polled() => queue.context().poll(),
+                    _ => return false,
+                };
+            }
+            if !request.is_under_way() {
+                return true;
+            }
+            fsleep(Delta::from_millis(1));
+        }
+        false
+    }
+}
+
+/// The hardware queues for these I/O queues, in the order of the queues.
+pub(crate) fn hctx_counts(queues: IoQueueCounts) -> QueueCounts {
+    let (default, read) = match queues.write() {
+        0 => (queues.io(), 0),
+        write => (write, queues.io()),
+    };
+    QueueCounts {
+        default: default.into(),
+        read: read.into(),
+        poll: queues.poll().into(),
+    }
+}

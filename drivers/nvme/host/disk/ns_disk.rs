@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The private data of a disk.
+
+use super::{
+    DiskController,
+    Io, //
+};
+use crate::name::DiskName;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use nvme_proto::format::{identify::Wwid, status::Status};
+use rrdma::{
+    block::{
+        Op,
+        Request, //
+    },
+    sync::Flag,
+};
+
+/// A sector of the block layer, as a power of two.
+const SECTOR_SHIFT: u32 = 9;
+
+/// The disk of a namespace.
+pub(crate) struct NsDisk {
+    pub(crate) name: DiskName,
+    /// Identifies the namespace; its NSID is in every command.
+    pub(crate) wwid: Wwid,
+    /// Size of a block, as a power of two.
+    pub(crate) shift: u8,
+    /// Blocks that were deallocated read as zeroes.
+    pub(crate) deallocate_zeroes: Flag,
+    /// The target has another namespace under this NSID, or none: all I/O fails.
+    pub(crate) gone: Arc<Flag>,
+    /// Outlives the disk.
+    pub(crate) controller: Arc<dyn DiskController>,
+}
+
+impl NsDisk {
+    /// Converts sectors to blocks: the disk's limits keep blocks whole.
+    #[inline]
+    pub(super) fn blocks_of_sectors(&self, sectors: u64) -> u64 {
+        let shift = u32::from(self.shift).saturating_sub(SECTOR_SHIFT);
+        sectors.checked_shr(shift).unwrap_or(0)
+    }
+
+    /// Converts bytes to blocks.
+    #[inline]
+    pub(super) fn blocks_of_bytes(&self, bytes: u32) -> Option<u32> {
+        bytes.checked_shr(self.shift.into())
+    }
+
+    /// Logs that a request fails, because the block layer's own line does not say why. Logs
+    /// nothing for a quiet request, or above the rate limit.
+    #[cold]
+    pub(super) fn log_failure(&self, request: &Request<Io>, status: Status, retries: u8) {
+        if request.is_quiet() || !self.controller.may_log_failed_io() {
+            return;
+        }
+        let name = &self.name;
+        let times = plural(retries.into(), "retry", "retries");
+        let what = match request.op() {
+            Op::Flush => {
+                pr_warn!(
+                    "{name}: {}\n",
+                    format_args!("flush failed: {status}, after {retries} {times}")
+                );
+                return;
+            }
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Discard => "discard",
+            Op::WriteZeroes => "zeroing",
+            _ => "request",
+        };
+        let count = self.blocks_of_bytes(request.bytes()).unwrap_or(0);
+        let blocks = plural(count, "block", "blocks");
+        let start = self.blocks_of_sectors(request.sector());
+        pr_warn!(
+            "{name}: {what} of {count} {blocks} at {start} failed: {}\n",
+            format_args!("{status}, after {retries} {times}")
+        );
+    }
+}
+
+fn plural(count: u32, one: &'static str, more: &'static str) -> &'static str {
+    match count {
+        1 => one,
+        _ => more,
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The callbacks of the block layer.
+
+use super::{
+    attributes,
+    command::{
+        self,
+        OtherCommand,
+        RequestCommand, //
+    },
+    hctx::{
+        HctxQueue,
+        HctxSetData, //
+    },
+    ioctl,
+    ns_disk::NsDisk,
+    pdu::RequestPdu,
+    submit::{
+        reject,
+        reject_unposted,
+        submit, //
+    },
+    Io, //
+};
+use crate::{
+    error_notifier::ConnError,
+    queue::Queue, //
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        rcu,
+        Arc, //
+    },
+};
+use nvme_proto::format::sqe::{
+    Command,
+    Direction, //
+};
+use rrdma::{
+    block::{
+        Ioctl,
+        Op,
+        Operations,
+        Refused,
+        Request,
+        RequestRef,
+        Status,
+        TimeoutAction, //
+    },
+    rdma::{
+        dma,
+        qp::QueuePair, //
+    },
+    sysfs::Attribute,
+};
+
+impl Operations for Io {
+    type SetData = HctxSetData;
+    type QueueData = Arc<HctxQueue>;
+    type DiskData = NsDisk;
+    type RequestData = RequestPdu;
+
+    const ATTRIBUTES: &'static [Attribute<NsDisk>] = attributes::DISK;
+
+    fn new_queue(set: &HctxSetData, index: u32) -> Result<Arc<HctxQueue>> {
+        let hctx = set.hctxs.get(usize::try_from(index)?);
+        hctx.cloned().ok_or(EINVAL)
+    }
+
+    fn new_request_data(_set: &HctxSetData, _queue: u32) -> impl PinInit<RequestPdu, Error> {
+        Ok(RequestPdu::new())
+    }
+
+    #[inline]
+    fn queue_rq(
+        hctx: &Arc<HctxQueue>,
+        disk: &NsDisk,
+        request: Request<Self>,
+        last: bool,
+        guard: &rcu::Guard,
+    ) -> Result<(), Refused<Self>> {
+        let Some(queue) = hctx.queue.read(guard) else {
+            return Err(reject(request, Status::Transport));
+        };
+        if disk.gone.get() {
+            return Err(reject(request, Status::IoError));
+        }
+        request.start();
+        let (transfer, direction) = match request.op() {
+            Op::Read => (Direction::FromTarget, dma::Direction::FromDevice),
+            Op::Write => (Direction::ToTarget, dma::Direction::ToDevice),
+            _ => return queue_other(guard, &queue, disk, request, last),
+        };
+        let Some(range) = command::range(disk, &request) else {
+            return Err(reject(request, Status::IoError));
+        };
+        let flags = command::rw_flags(&request);
+        let command = RequestCommand {
+            command: Command::transfer(transfer, disk.wwid.nsid, range, flags),
+            direction,
+            length: request.bytes(),
+        };
+        submit(guard, &queue, request, None, command, last)
+    }
+
+    fn commit_rqs(hctx: &Arc<HctxQueue>, guard: &rcu::Guard) {
+        if let Some(queue) = hctx.queue.read(guard) {
+            Queue::send_waiting(&queue, reject_unposted);
+        }
+    }
+
+    fn ioctl(call: Ioctl<'_, Self>) -> Result<c_int> {
+        ioctl::ioctl(call)
+    }
+
+    fn poll(hctx: &Arc<HctxQueue>) -> u32 {
+        let guard = rcu::read_lock();
+        let queue = hctx.queue.read(&guard);
+        queue.map_or(0, |queue| queue.context().poll())
+    }
+
+    fn timeout(hctx: &Arc<HctxQueue>, request: &RequestRef<Self>) -> TimeoutAction {
+        if hctx.poll_timed_out(request) {
+            return TimeoutAction::Done;
+        }
+        request.data().set_timed_out();
+        let guard = rcu::read_lock();
+        // Without a queue the teardown is under way already.
+        if let Some(queue) = hctx.queue.read(&guard) {
+            let queue = queue.context();
+            queue.report_error(ConnError::Timeout {
+                qid: queue.qid(),
+                tag: request.tag(),
+            });
+        }
+        // The teardown that follows ends the request, which the device may still use.
+        TimeoutAction::ResetTimer
+    }
+}
+
+/// Takes a request that is neither a read nor a write.
+#[inline(never)]
+fn queue_other(
+    guard: &rcu::Guard,
+    queue: &QueuePair<Queue>,
+    disk: &NsDisk,
+    request: Request<Io>,
+    last: bool,
+) -> Result<(), Refused<Io>> {
+    match command::other(disk, &request) {
+        Ok(OtherCommand { command, payload }) => {
+            submit(guard, queue, request, payload, command, last)
+        }
+        Err(status) => Err(reject(request, status)),
+    }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The private data of a request.
+
+use super::passthru_cmd::PassthruCmd;
+use rrdma::sync::{
+    Counter,
+    Flag, //
+};
+
+/// Most retries of a request that the target wants to be retried, or does not answer: as in the
+/// C host.
+pub(super) const MAX_RETRIES: u8 = 5;
+
+/// The private data of a request.
+pub(crate) struct RequestPdu {
+    /// Only the owner of the request changes it.
+    retries: Counter,
+    /// Set on time-out; if the request still completes, the tag's next request loses one retry.
+    timed_out: Flag,
+    pub(super) passthru: PassthruCmd,
+}
+
+impl RequestPdu {
+    pub(super) fn new() -> Self {
+        Self {
+            retries: Counter::new(),
+            timed_out: Flag::new(false),
+            passthru: PassthruCmd::new(),
+        }
+    }
+
+    /// How often the request was sent before.
+    #[inline]
+    pub(super) fn retries(&self) -> u64 {
+        self.retries.get()
+    }
+
+    /// Whether the request may be retried once more.
+    pub(super) fn has_retries_left(&self) -> bool {
+        self.retries() < MAX_RETRIES.into()
+    }
+
+    /// Counts a retry.
+    pub(super) fn count_retry(&self) {
+        self.retries.add(1);
+    }
+
+    /// Forgets the retries: the request ends.
+    #[inline]
+    pub(super) fn reset(&self) {
+        self.retries.set(0);
+    }
+
+    /// The request was not answered in time.
+    pub(super) fn set_timed_out(&self) {
+        self.timed_out.set(true);
+    }
+
+    /// Whether the request may be retried after its connection ended. That uses up a retry only
+    /// if the request timed out.
+    pub(crate) fn may_retry_on_reconnect(&self) -> bool {
+        if self.timed_out.get() {
+            self.timed_out.set(false);
+            self.count_retry();
+        }
+        self.retries() <= MAX_RETRIES.into()
+    }
+}

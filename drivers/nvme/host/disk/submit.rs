@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How a request is sent, or rejected.
+
+use super::{
+    command::RequestCommand,
+    Io, //
+};
+use crate::queue::{
+    Payload,
+    Queue, //
+};
+use kernel::{
+    prelude::*,
+    sync::rcu, //
+};
+use rrdma::{
+    block::{
+        Carrier,
+        Refused,
+        Request,
+        Status, //
+    },
+    rdma::qp::QueuePair,
+    scatter::Buffer,
+};
+
+/// Sends the command of a request on the queue. `payload` is its data, if the pages of the
+/// request do not hold it.
+///
+/// Inlined into its caller, as all code between the block layer and the send queue of a read or
+/// write: the command is then built where it is sent from.
+#[inline(always)]
+pub(super) fn submit(
+    guard: &rcu::Guard,
+    queue: &QueuePair<Queue>,
+    request: Request<Io>,
+    payload: Option<Buffer>,
+    command: RequestCommand,
+    last: bool,
+) -> Result<(), Refused<Io>> {
+    let Some(slot) = u16::try_from(request.tag())
+        .ok()
+        .and_then(|tag| Carrier::slot(queue.context(), tag))
+    else {
+        return Err(reject(request, Status::IoError));
+    };
+    let carrier = Carrier::new(request, payload);
+    let sent = (
+        command.command,
+        (carrier, command.direction),
+        command.length,
+    );
+    Queue::submit(queue, guard, slot, sent, last, reject_unposted)
+}
+
+/// Rejects a request. Unless the block layer sends it again, the request data of the tag is
+/// reset for the tag's next request.
+#[cold]
+pub(super) fn reject(request: Request<Io>, status: Status) -> Refused<Io> {
+    if !matches!(status, Status::Resource) {
+        request.data().reset();
+    }
+    request.refuse(status)
+}
+
+/// Maps a post error to a block status, and rejects the request; `None` if teardown owns it.
+#[cold]
+pub(super) fn reject_unposted(
+    error: Error,
+    carrier: Option<Carrier<Io>>,
+) -> Result<(), Refused<Io>> {
+    let Some(carrier) = carrier else {
+        return Ok(());
+    };
+    let request = carrier.into_request();
+    let status = match error {
+        ENOMEM | EBUSY | EAGAIN => Status::Resource,
+        // The device cannot map it, most often because other requests use up its mappings.
+        EIO if !request.no_retry() && request.data().has_retries_left() => {
+            request.data().count_retry();
+            Status::Resource
+        }
+        EIO => Status::Transport,
+        // The block layer holds requests back, or fails them, once the loss is handled.
+        error if error == rrdma::errno::ENOTCONN && !request.no_retry() => Status::Resource,
+        error if error == rrdma::errno::ENOTCONN => Status::Transport,
+        _ => Status::IoError,
+    };
+    Err(reject(request, status))
+}
