@@ -254,9 +254,9 @@ class _Parser:
             self._path(token, before)
 
     def _names_something(self, keyword):
-        """Whether the word is the keyword of a definition: not `*const T`, `const fn`, `fn(T)`."""
+        """Whether the keyword begins a definition: not `*const T`, `fn(T)`, a macro's `@type`."""
         follows = self.peek(1)
-        return self.is_ident(1) and self.peek(-1) != "*" and \
+        return self.is_ident(1) and self.peek(-1) not in ("*", "@") and \
             follows not in ("fn", "unsafe", "extern", "mut", "move", "async") and \
             not (keyword == "union" and self.peek(2) not in ("{", "<"))
 

@@ -117,7 +117,7 @@ class Ours(unittest.TestCase):
     """A copy of a crate of ours, in the layers of the table."""
 
     def test_planted(self):
-        area = next(area for area in layers.read(layers.TABLE)
+        area = next(area for area in layers.areas.read(layers.areas.TABLE)
                     if area.directory == "drivers/nvme/proto")
         with tempfile.TemporaryDirectory() as scratch:
             top = pathlib.Path(scratch)
