@@ -23,11 +23,13 @@ mod association;
 mod ctrl_device;
 mod discovery;
 mod passthru;
+mod rdma_device;
 mod reconnect;
 mod scan_guard;
 mod scan_work;
 mod services;
 mod setup;
+mod status;
 mod thread;
 
 pub(crate) use admin::{
@@ -47,8 +49,22 @@ pub(crate) use services::{
     Services, //
 };
 
+pub(crate) use status::{
+    CtrlInfo,
+    CtrlStatus, //
+};
+
+use rdma_device::{
+    RdmaDevice,
+    Removing, //
+};
 use scan_guard::ScanOwner;
 use setup::IoQueueParams;
+use status::{
+    ScanRequester,
+    Status,
+    Transition, //
+};
 
 use crate::{
     ctrl_error::CtrlError,
@@ -82,10 +98,6 @@ use kernel::{
     prelude::*,
     str::CString,
     sync::{
-        atomic::{
-            ordering,
-            AtomicFlag, //
-        },
         Arc,
         CondVar,
         Mutex, //
@@ -107,7 +119,6 @@ use rrdma::{
     rdma::{
         cm::Patience,
         device::{
-            self,
             Device,
             DeviceRef, //
         },
@@ -140,24 +151,17 @@ pub(crate) struct Controller {
     pub(crate) user_channel: Arc<AdminChannel>,
     /// Where errands send theirs.
     scan_channel: Arc<AdminChannel>,
-    /// Removal is asked for.
-    deleting: AtomicFlag,
-    /// Removal is under way.
-    removing: AtomicFlag,
     #[pin]
-    status: Mutex<CtrlStatus>,
-    /// What others see has changed.
-    #[pin]
-    change: CondVar,
+    pub(crate) status: Status,
     /// What others see of it in sysfs, once it is connected.
     #[pin]
     ctrl_device: Mutex<Option<Arc<CtrlDevice>>>,
     /// What can be changed of it, as it was set last.
     #[pin]
     settings: Mutex<Settings>,
-    /// The device, while the controller has anything on it.
+    /// The RDMA device, while the controller has objects on it.
     #[pin]
-    device: Mutex<Option<DeviceRef>>,
+    rdma_device: RdmaDevice,
     /// What its queues have done, whatever became of their connections.
     #[pin]
     ctrl_stats: Mutex<CtrlStats>,
@@ -185,51 +189,6 @@ pub(crate) struct Controller {
 
 impl_has_work! {
     impl HasWork<Self> for Controller { self.scan_work }
-}
-
-/// What others see of a controller.
-pub(crate) struct CtrlStatus {
-    pub(crate) state: CtrlState,
-    pub(crate) failure: Option<CtrlError>,
-    pub(crate) info: Option<CtrlInfo>,
-    /// How many namespaces have a disk.
-    pub(crate) namespaces: u32,
-    /// Which have none.
-    pub(crate) rejections: NsRejections,
-    /// How connecting again goes on, while it does.
-    pub(crate) reconnect: Option<ReconnectStatus>,
-    pub(crate) scans: Scans,
-    /// How often it was connected anew by a reset.
-    pub(crate) resets: u32,
-    /// And after a loss.
-    pub(crate) reconnects: u32,
-}
-
-/// Looks at the namespaces of a controller that is live, by their numbers.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Scans {
-    /// The last that was asked for.
-    asked: u32,
-    /// The last that is over. It saw what there was when it was asked for, or later.
-    pub(crate) done: u32,
-}
-
-impl Scans {
-    /// Whether the look of this number is over.
-    fn are_done_to(self, number: u32) -> bool {
-        // They wrap around, and are not that far apart.
-        self.done.wrapping_sub(number) <= u32::MAX / 2
-    }
-}
-
-/// What is known of a controller once it is connected.
-pub(crate) struct CtrlInfo {
-    pub(crate) device: device::Name,
-    pub(crate) identity: Arc<identify::Controller>,
-    pub(crate) split: IoQueueCounts,
-    pub(crate) queue_size: u16,
-    pub(crate) max_sectors: u32,
-    pub(crate) inline_size: u32,
 }
 
 /// What the disks of a controller are made from.
@@ -267,6 +226,7 @@ impl Controller {
     ) -> Result<Arc<Self>> {
         let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
         let notifier = ErrorNotifier::new(wake.clone())?;
+        let trace_id = trace_id(name);
         let (user_channel, scan_channel) = (AdminChannel::new()?, AdminChannel::new()?);
         Arc::pin_init(
             pin_init!(Self {
@@ -278,23 +238,10 @@ impl Controller {
                 notifier,
                 user_channel,
                 scan_channel,
-                deleting: AtomicFlag::new(false),
-                removing: AtomicFlag::new(false),
-                status <- new_mutex!(CtrlStatus {
-                    state: CtrlState::New,
-                    failure: None,
-                    info: None,
-                    namespaces: 0,
-                    rejections: NsRejections::new(),
-                    reconnect: None,
-                    scans: Scans::default(),
-                    resets: 0,
-                    reconnects: 0,
-                }, "rnvmf::Controller::status"),
-                change <- new_condvar!("rnvmf::Controller::change"),
+                status <- Status::new(trace_id),
                 ctrl_device <- new_mutex!(None, "rnvmf::Controller::ctrl_device"),
                 settings <- new_mutex!(settings, "rnvmf::Controller::settings"),
-                device <- new_mutex!(None, "rnvmf::Controller::device"),
+                rdma_device <- RdmaDevice::new(),
                 ctrl_stats <- new_mutex!(CtrlStats::new(), "rnvmf::Controller::ctrl_stats"),
                 failed_io <- RateLimit::new(),
                 namespaces <- new_mutex!(Namespaces::new(), "rnvmf::Controller::namespaces"),
@@ -308,117 +255,60 @@ impl Controller {
         )
     }
 
-    /// Its number, as it is traced.
-    fn trace_id(&self) -> i32 {
-        match self.name {
-            CtrlName::Discovery(_) => trace::DISCOVERY,
-            // There are 256 at most.
-            CtrlName::Device(number) => i32::try_from(number).unwrap_or(i32::MAX),
-        }
-    }
-
-    /// Asks for removal. Any context.
+    /// Requests removal. Any context.
     pub(crate) fn delete(&self) {
-        self.deleting.store(true, ordering::Relaxed);
+        self.status.request_removal();
         self.user_channel.close();
         self.scan_channel.close();
         self.wake.complete();
     }
 
     fn is_deleting(&self) -> bool {
-        self.deleting.load(ordering::Relaxed)
+        self.status.is_removal_requested()
     }
 
-    /// Whether there is a connection, and nobody wants it to end. Any context.
+    /// Whether there is a connection that nobody wants to end. Any context.
     pub(crate) fn is_connected(&self) -> bool {
         self.scan_channel.is_open()
     }
 
-    /// Asks for a reset of a controller that is live: it is in the state resetting at once,
-    /// and either live again later, or has a failure. May sleep.
+    /// Requests a reset of a live controller. It is resetting at once; later it is live again, or
+    /// has an error. May sleep.
     ///
     /// # Errors
     ///
-    /// The state that the controller is in, if it is another one.
-    pub(crate) fn ask_reset(&self) -> Result<(), CtrlState> {
-        self.while_live(|status| {
-            trace::controller_state(self.trace_id(), CtrlState::Live, CtrlState::Resetting, None);
-            status.state = CtrlState::Resetting;
-            status.failure = None;
-        })?;
+    /// The state of the controller, if it is not live.
+    pub(crate) fn request_reset(&self) -> Result<(), CtrlState> {
+        self.status.request_reset()?;
         self.wake.complete();
-        self.tell_change();
+        self.notify_change();
         Ok(())
     }
 
-    /// Waits until a reset that was [asked for](Self::ask_reset) is over. Sleeps.
+    /// Waits for a reset that was [requested](Self::request_reset). Sleeps.
     ///
     /// # Errors
     ///
-    /// - [`ENETRESET`](errno::ENETRESET) if the controller is not live again: one attempt failed,
-    ///   after which there may be others, or it is to be removed.
-    /// - `EINTR` if the process has a signal.
-    pub(crate) fn await_reset(&self) -> Result {
-        let mut status = self.status.lock();
-        loop {
-            match (status.state, &status.failure) {
-                (CtrlState::Live, _) => return Ok(()),
-                (CtrlState::Dead | CtrlState::Deleting, _) | (_, Some(_)) => {
-                    return Err(errno::ENETRESET)
-                }
-                (_, None) => {}
-            }
-            if self.change.wait_interruptible(&mut status) {
-                return Err(EINTR);
-            }
-        }
+    /// As [`Status::wait_reset`].
+    pub(crate) fn wait_reset(&self) -> Result {
+        self.status.wait_reset()
     }
 
-    /// Asks to bring the disks of a controller that is live in line with what namespaces the
-    /// target has, and answers with the number of that look: it is over when [`Scans::done`] has
-    /// come to it, and either went well or the controller has a failure. May sleep.
+    /// Requests a scan of the namespaces of a live controller, and returns its number: the scan is
+    /// completed when [`Scans::done`](status::Scans::done) has reached it. Its error, if any, is that
+    /// of the controller. May sleep.
     ///
     /// # Errors
     ///
-    /// As of [`ask_reset`](Self::ask_reset).
-    pub(crate) fn ask_scan(&self) -> Result<u32, CtrlState> {
-        self.number_scan(|status| status.failure = None)
+    /// The state of the controller, if it is not live.
+    pub(crate) fn request_scan(&self) -> Result<u32, CtrlState> {
+        self.request_scan_for(ScanRequester::User)
     }
 
-    /// The same when it is the target that asks: what failed before is still to be seen.
-    fn want_scan(&self) -> Result<u32, CtrlState> {
-        self.number_scan(|_| ())
-    }
-
-    fn number_scan(&self, prepare: impl FnOnce(&mut CtrlStatus)) -> Result<u32, CtrlState> {
-        let number = self.while_live(|status| {
-            prepare(status);
-            status.scans.asked = status.scans.asked.wrapping_add(1);
-            status.scans.asked
-        })?;
+    fn request_scan_for(&self, requester: ScanRequester) -> Result<u32, CtrlState> {
+        let number = self.status.request_scan(requester)?;
         self.wake.complete();
         Ok(number)
-    }
-
-    /// Does something at a moment when the controller is live, and is to stay so.
-    fn while_live<R>(&self, act: impl FnOnce(&mut CtrlStatus) -> R) -> Result<R, CtrlState> {
-        let mut status = self.status.lock();
-        match status.state {
-            CtrlState::Live if !self.is_deleting() => Ok(act(&mut status)),
-            CtrlState::Live => Err(CtrlState::Deleting),
-            state => Err(state),
-        }
-    }
-
-    /// Whether a look at the namespaces was asked for, and none is over that was begun since.
-    fn is_scan_due(&self) -> bool {
-        let scans = self.status.lock().scans;
-        scans.asked != scans.done
-    }
-
-    /// Whether a reset was asked for, if the controller was live.
-    fn is_resetting(&self) -> bool {
-        self.status.lock().state == CtrlState::Resetting
     }
 
     /// What can be changed of it.
@@ -433,7 +323,7 @@ impl Controller {
             *settings = change(*settings)?;
         }
         self.wake.complete();
-        self.tell_change();
+        self.notify_change();
         Ok(())
     }
 
@@ -441,9 +331,10 @@ impl Controller {
     pub(crate) fn interruption(&self) -> Option<CommandError> {
         // What the removal itself asks of the target is not cancelled by it, but that we live need
         // not be known any more once the disks are gone.
-        let cancelled = match self.removing.load(ordering::Relaxed) {
-            true => self.is_scan_work_done(),
-            false => self.is_deleting(),
+        let cancelled = if self.status.is_removal_begun() {
+            self.is_scan_work_done()
+        } else {
+            self.is_deleting()
         };
         if cancelled {
             return Some(CommandError::Cancelled);
@@ -457,32 +348,20 @@ impl Controller {
         let _ = self.wake.wait_timeout(limit);
     }
 
-    /// Enters `state`, and tells, unless it is in that state and there is no failure to tell
-    /// of. A change that may not be is a removal that came first.
-    fn enter(&self, state: CtrlState, failure: Option<&CtrlError>) {
-        {
-            let mut status = self.status.lock();
-            let may_be = match status.state == state {
-                true => failure.is_some(),
-                false => status.state.may_become(state),
-            };
-            if !may_be {
-                return;
-            }
-            if status.state != state {
-                trace::controller_state(self.trace_id(), status.state, state, failure);
-            }
-            status.state = state;
-            if let Some(failure) = failure {
-                status.failure = Some(failure.clone());
+    /// Enters `state` with `error`, and tells. Removal may have come first: then nothing happens.
+    /// May sleep.
+    fn enter(&self, state: CtrlState, error: Option<&CtrlError>) {
+        match self.status.enter(state, error) {
+            Transition::Refused => {}
+            Transition::Done => {
+                self.notify_change();
+                self.queue_uevent(state);
             }
         }
-        self.tell_change();
-        self.queue_uevent(state);
     }
 
-    /// Has udev told of a state that is another one than before, in the controller's thread: who
-    /// uses sysfs must not have the last reference to the device.
+    /// Queues the uevent of a new state. In the controller's thread only: a user of sysfs must not
+    /// have the last reference to the device.
     fn queue_uevent(&self, state: CtrlState) {
         let ctrl_device = self.ctrl_device.lock().clone();
         if let Some(ctrl_device) = ctrl_device.filter(|ctrl_device| ctrl_device.note(state)) {
@@ -490,21 +369,17 @@ impl Controller {
         }
     }
 
-    /// Tells that what others see has changed.
-    fn tell_change(&self) {
-        self.change.notify_all();
+    /// Tells that the status has changed. May sleep.
+    fn notify_change(&self) {
+        self.status.notify();
         self.services.events.notify(self, Event::Changed);
     }
 
-    /// Takes note of a failure that changes nothing, and tells.
-    fn note(&self, failure: &CtrlError) {
-        self.status.lock().failure = Some(failure.clone());
-        self.tell_change();
-    }
-
-    /// What others see of the controller.
-    pub(crate) fn status<R>(&self, look: impl FnOnce(&CtrlStatus) -> R) -> R {
-        look(&self.status.lock())
+    /// Keeps an error that changes no state, and tells. May sleep.
+    fn keep_error(&self, error: &CtrlError) {
+        self.status
+            .update(|status| status.error = Some(error.clone()));
+        self.notify_change();
     }
 
     /// What its queues have done.
@@ -546,15 +421,16 @@ impl Controller {
     /// Takes note of the namespaces that get no disk, of the first `most` namespaces, and logs what
     /// was not known of that. It is told with what else the look at them brings. May sleep.
     pub(crate) fn refuse(&self, rejections: NsRejections, most: usize) {
-        let mut status = self.status.lock();
-        rejections.log_news(&status.rejections, self, most);
-        status.rejections = rejections;
+        self.status.update(|status| {
+            rejections.log_news(&status.rejections, self, most);
+            status.rejections = rejections;
+        });
     }
 
     /// Whether a namespace that was refused when they were looked at last may be a disk the next
     /// time, though nothing changes.
     fn may_refusals_pass(&self) -> bool {
-        self.status.lock().rejections.may_pass()
+        self.status.with(|status| status.rejections.may_pass())
     }
 
     /// Tells that a namespace has another size or protection. May sleep.
@@ -579,7 +455,8 @@ impl Controller {
                 .insert_within_capacity(place, namespace)
                 .map_err(|_| ENOMEM)?;
             self.services.disks_changed();
-            self.status.lock().namespaces = namespaces.len().try_into()?;
+            let count = namespaces.len().try_into()?;
+            self.status.update(|status| status.namespaces = count);
             if let Some(namespace) = namespaces.get(place) {
                 let info = namespace.info();
                 self.services
@@ -607,7 +484,7 @@ impl Controller {
             self.clone(),
         )?;
         let device = sysfs::Device::new(services.class.clone(), &name, self.clone(), Some(node))?;
-        let state = self.status(|status| status.state);
+        let state = self.status.state();
         CtrlDevice::new(self.name, self.wake.clone(), device, state)
     }
 
@@ -633,24 +510,20 @@ impl Controller {
         self.services.module
     }
 
-    /// Takes note of the device, unless it is already going away.
+    /// Uses `device` until [`release_device`](Self::release_device).
     fn use_device(&self, device: &DeviceRef) -> Result<(), CtrlError> {
-        *self.device.lock() = Some(device.clone());
-        // A removal that began before this could see it has set its mark.
-        if device.is_removing() {
-            return Err(ConnError::DeviceRemoved.into());
-        }
-        Ok(())
+        self.rdma_device
+            .set(device)
+            .map_err(|Removing| ConnError::DeviceRemoved.into())
     }
 
     fn release_device(&self) {
-        drop(self.device.lock().take());
+        self.rdma_device.release();
     }
 
     /// Whether the controller has something on `device`.
     pub(crate) fn uses(&self, device: &Device) -> bool {
-        let used = self.device.lock();
-        used.as_ref().is_some_and(|used| **used == *device)
+        self.rdma_device.is(device)
     }
 
     /// How long a step of connecting may take, and when it is no longer wanted.
@@ -675,5 +548,14 @@ impl Controller {
     /// Likewise, of what somebody has to see to: it does not get better by itself.
     fn log_error(&self, message: core::fmt::Arguments<'_>) {
         pr_err!("{}: {}\n", self.name, message);
+    }
+}
+
+/// The number of a controller in traces.
+fn trace_id(name: CtrlName) -> i32 {
+    match name {
+        CtrlName::Discovery(_) => trace::DISCOVERY,
+        // There are 256 at most.
+        CtrlName::Device(number) => i32::try_from(number).unwrap_or(i32::MAX),
     }
 }

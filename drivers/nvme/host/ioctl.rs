@@ -33,7 +33,7 @@ const OPEN_MODE: OpenMode = OpenMode {
 
 impl chrdev::Operations for Controller {
     fn open(&self) -> Result {
-        match self.status(|status| status.state) {
+        match self.status.state() {
             CtrlState::Live => Ok(()),
             // The C host's error, as are those below.
             _ => Err(EAGAIN),
@@ -51,11 +51,11 @@ impl chrdev::Operations for Controller {
         check_permission(call, OPEN_MODE, Permission::SysAdmin)?;
         match asked {
             NvmeIoctl::Reset => {
-                self.ask_reset().map_err(|_| EBUSY)?;
-                self.await_reset()?;
+                self.request_reset().map_err(|_| EBUSY)?;
+                self.wait_reset()?;
             }
             NvmeIoctl::Rescan => {
-                self.ask_scan().map_err(|_| EBUSY)?;
+                self.request_scan().map_err(|_| EBUSY)?;
             }
             // It takes other hosts' controllers, too. We never ask for that.
             _ => return Err(ENOTTY),

@@ -25,7 +25,9 @@ impl Attributes for Controller {
     const ATTRIBUTES: &'static [Attribute<Self>] = &[
         // The connection.
         Attribute::new(c"state", |controller, f| {
-            controller.status(|status| f.write_str(status.state.name()))
+            controller
+                .status
+                .with(|status| f.write_str(status.state.name()))
         }),
         Attribute::new(c"transport", |_, f| f.write_str("rdma")),
         Attribute::new(c"address", address),
@@ -53,13 +55,15 @@ impl Attributes for Controller {
         }),
         // The queues: the admin queue is counted, and sizes are counted from 0.
         Attribute::new(c"queue_count", |controller, f| {
-            fact(controller, f, |info| info.split.total().saturating_add(1))
+            fact(controller, f, |info| {
+                info.io_queues.total().saturating_add(1)
+            })
         }),
         Attribute::new(c"nr_write_queues", |controller, f| {
-            fact(controller, f, |info| info.split.write())
+            fact(controller, f, |info| info.io_queues.write())
         }),
         Attribute::new(c"nr_poll_queues", |controller, f| {
-            fact(controller, f, |info| info.split.poll())
+            fact(controller, f, |info| info.io_queues.poll())
         }),
         Attribute::new(c"sqsize", |controller, f| {
             fact(controller, f, |info| info.queue_size.saturating_sub(1))
@@ -79,10 +83,10 @@ impl Attributes for Controller {
         }),
         // How often it was connected anew.
         Attribute::new(c"reset_count", |controller, f| {
-            write!(f, "{}", controller.status(|status| status.resets))
+            write!(f, "{}", controller.status.with(|status| status.resets))
         }),
         Attribute::new(c"reconnect_count", |controller, f| {
-            write!(f, "{}", controller.status(|status| status.reconnects))
+            write!(f, "{}", controller.status.with(|status| status.reconnects))
         }),
         // What root may ask for, in whichever network namespace the controller is. Nobody
         // waits for it to be done.
@@ -91,10 +95,10 @@ impl Attributes for Controller {
             Ok(())
         }),
         Attribute::action(c"reset_controller", |controller| {
-            controller.ask_reset().map_err(|_| EBUSY)
+            controller.request_reset().map_err(|_| EBUSY)
         }),
         Attribute::action(c"rescan_controller", |controller| {
-            controller.ask_scan().map(drop).map_err(|_| EBUSY)
+            controller.request_scan().map(drop).map_err(|_| EBUSY)
         }),
     ];
 }
@@ -105,7 +109,10 @@ fn fact<T: core::fmt::Display>(
     f: &mut fmt::Formatter<'_>,
     which: fn(&CtrlInfo) -> T,
 ) -> fmt::Result {
-    match controller.status(|status| status.info.as_ref().map(which)) {
+    match controller
+        .status
+        .with(|status| status.info.as_ref().map(which))
+    {
         Some(value) => write!(f, "{value}"),
         None => Ok(()),
     }

@@ -4,6 +4,7 @@
 
 use super::{
     reconnect::milliseconds,
+    status::ScanRequester,
     Controller, //
 };
 use crate::{
@@ -123,8 +124,10 @@ impl Controller {
     pub(super) fn act(&self, event: AsyncEvent) {
         // Who is not live any more has no use for either.
         let _ = match event {
-            AsyncEvent::NamespacesChanged => self.want_scan().map(|_| ()),
-            AsyncEvent::PersistentError => self.ask_reset(),
+            AsyncEvent::NamespacesChanged => {
+                self.request_scan_for(ScanRequester::Target).map(|_| ())
+            }
+            AsyncEvent::PersistentError => self.request_reset(),
             AsyncEvent::DiscoveryChanged | AsyncEvent::Other { .. } => Ok(()),
         };
     }

@@ -7,6 +7,7 @@
 //! reaches a namespace that its disk does not describe any more; then the disks follow.
 
 use super::{
+    status::ScanRequester,
     Admin,
     Controller,
     ScanContext,
@@ -62,7 +63,7 @@ use rrdma::{
 
 impl DiskController for Controller {
     fn is_live(&self) -> bool {
-        self.status(|status| status.state) == CtrlState::Live
+        self.status.state() == CtrlState::Live
     }
 
     fn io_permissions(&self) -> IoPermissions {
@@ -198,15 +199,10 @@ impl Controller {
     /// Brings the disks in line with what there is, and waits for it as long as the controller is
     /// live and the process has no signal.
     fn rescan_and_wait(&self) {
-        let Ok(number) = self.want_scan() else {
+        let Ok(number) = self.request_scan_for(ScanRequester::Target) else {
             return;
         };
-        let mut status = self.status.lock();
-        while status.state == CtrlState::Live && !status.scans.are_done_to(number) {
-            if self.change.wait_interruptible(&mut status) {
-                return;
-            }
-        }
+        self.status.wait_scan(number);
     }
 }
 

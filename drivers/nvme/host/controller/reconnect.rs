@@ -137,7 +137,7 @@ impl Controller {
                 return Err(failure);
             }
             self.warn(format_args!("reset: {}", failure.message()));
-            self.note(&failure);
+            self.keep_error(&failure);
             Reconnect::new(self, before, FlapHistory::default()).last(failure)
         });
         self.resume(before, again)
@@ -153,7 +153,7 @@ impl Controller {
             association.publish();
         }
         before.tag_set.unquiesce();
-        self.status.lock().reconnect = None;
+        self.status.update(|status| status.reconnect = None);
         match again {
             Ok(again) => return Some(again),
             // Nothing failed: nobody wants it any more.
@@ -196,9 +196,10 @@ impl Controller {
 
     /// Counts that it is connected anew. It is told with the state.
     fn count(&self, which: fn(&mut CtrlStatus) -> &mut u32) {
-        let mut status = self.status.lock();
-        let count = which(&mut status);
-        *count = count.wrapping_add(1);
+        self.status.update(|status| {
+            let count = which(status);
+            *count = count.wrapping_add(1);
+        });
     }
 
     /// Lets go of what is left of a connection that is gone.
@@ -250,7 +251,7 @@ impl<'a> Reconnect<'a> {
                 self.now.attempts,
                 latest.message()
             ));
-            controller.note(&latest);
+            controller.keep_error(&latest);
         }
     }
 
@@ -312,7 +313,10 @@ impl<'a> Reconnect<'a> {
 
     /// Lets others see how it goes on.
     fn show(&self, next: Option<Deadline>) {
-        self.controller.status.lock().reconnect = Some(ReconnectStatus { next, ..self.now });
+        let now = ReconnectStatus { next, ..self.now };
+        self.controller
+            .status
+            .update(|status| status.reconnect = Some(now));
     }
 }
 

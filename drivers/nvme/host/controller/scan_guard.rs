@@ -2,8 +2,8 @@
 
 //! Whose turn it is to make, change or remove disks, or to need that nobody does.
 //!
-//! It is that of the controller's thread, which has an [work](super::work) done, or of a
-//! user whose command must be [with_io_frozen](super::effects). To have it may take as long as I/O does,
+//! It is that of the controller's thread, which has its [scan work](super::scan_work) done, or of a
+//! user whose command must run with [I/O frozen](super::passthru). To have it may take as long as I/O does,
 //! so those who wait are idle, or can be interrupted: they are no hung tasks.
 
 use super::{
@@ -152,7 +152,8 @@ impl ScanGuard<'_> {
             let place = namespaces.iter().position(which);
             let removed = place.and_then(|place| namespaces.remove(place).ok());
             controller.services.disks_changed();
-            controller.status.lock().namespaces = namespaces.len().try_into().unwrap_or(u32::MAX);
+            let count = namespaces.len().try_into().unwrap_or(u32::MAX);
+            controller.status.update(|status| status.namespaces = count);
             removed
         };
         let Some(namespace) = removed else {

@@ -10,10 +10,10 @@
 
 use super::{
     scan_guard::ScanGuard,
+    status::Transition,
     Admin,
     Controller,
     ScanContext,
-    Scans,
     Sender, //
 };
 use crate::{
@@ -95,30 +95,20 @@ impl Controller {
         guard: &ScanGuard<'_>,
         scan_context: &ScanContext,
     ) -> Result<(), CtrlError> {
-        let Scans {
-            asked: number,
-            done,
-        } = self.status.lock().scans;
+        let begun = self.status.with(|status| status.scans);
         let result = self
-            .find(scan_context, number != done)
+            .find(scan_context, begun.is_due())
             .and_then(|found| self.follow(guard, found));
         match &result {
             // The connection ended meanwhile, or there is to be none: then it is still due.
             Err(failure) if failure.error == errno::ECANCELED => return Ok(()),
             _ => {}
         }
-        {
-            let mut status = self.status.lock();
-            // Who asked meanwhile is told what came of the next one, and nothing of this one.
-            if result.is_err() && status.scans.asked != number {
-                return result;
-            }
-            status.scans.done = number;
-            if let Err(failure) = &result {
-                status.failure = Some(failure.clone());
-            }
+        match self.status.scan_done(begun, &result) {
+            Transition::Refused => return result,
+            Transition::Done => {}
         }
-        self.tell_change();
+        self.notify_change();
         result
     }
 

@@ -269,14 +269,15 @@ impl ConnectedQueues {
     ) -> Result<KBox<Association>, CtrlError> {
         let this = KBox::into_inner(self);
         let (identity, params) = (this.identity, this.params);
-        controller.status.lock().info = Some(CtrlInfo {
+        let info = CtrlInfo {
             device: this.admin.queue_pair().device().name(),
             identity: identity.clone(),
-            split: this.split,
+            io_queues: this.split,
             queue_size: params.size.entries(),
             max_sectors: params.max_sectors,
             inline_size: params.inline.bytes(),
-        });
+        };
+        controller.status.update(|status| status.info = Some(info));
         let fail = |_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "controller");
         let scan_context = ScanContext {
             tag_set: tag_set.clone(),
@@ -498,7 +499,7 @@ impl<'a> Setup<'a> {
     /// The queue in what is traced of it.
     fn origin(&self, config: &QueueConfig) -> QueueId {
         QueueId {
-            ctrl_id: self.controller.trace_id(),
+            ctrl_id: self.controller.status.trace_id(),
             qid: config.qid,
         }
     }

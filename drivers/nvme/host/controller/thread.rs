@@ -28,10 +28,7 @@ use crate::{
 use core::ops::ControlFlow;
 use kernel::{
     prelude::*,
-    sync::{
-        atomic::ordering,
-        Arc, //
-    },
+    sync::Arc, //
 };
 use nvme_proto::{
     format::changed_namespaces::ChangedNamespaces,
@@ -228,7 +225,7 @@ impl Controller {
             }
             let queue = association.admin.queue_pair();
             let next = aer.poll(self, queue, |event| self.act(event));
-            if self.is_resetting() && !self.is_deleting() {
+            if self.status.state() == CtrlState::Resetting && !self.is_deleting() {
                 return ControlFlow::Break(LiveExit::Reset);
             }
             let Some(guard) = self.try_lock_scan() else {
@@ -242,7 +239,7 @@ impl Controller {
                 self.start_scan_work(guard, ScanWork::Follow(found));
             } else if self.is_deleting() {
                 return ControlFlow::Break(LiveExit::Removal(guard));
-            } else if self.is_scan_due() || rescan.is_due() {
+            } else if self.status.with(|status| status.scans.is_due()) || rescan.is_due() {
                 rescan.next = Deadline::NEVER;
                 self.start_scan_work(guard, ScanWork::Scan(association.scan_context.clone()));
             }
@@ -254,7 +251,7 @@ impl Controller {
     /// they hold, and the target is told.
     fn remove_live(self: &Arc<Self>, association: KBox<Association>, guard: ScanGuard<'_>) {
         self.enter(CtrlState::Deleting, None);
-        self.removing.store(true, ordering::Relaxed);
+        self.status.begin_removal();
         self.start_scan_work(guard, ScanWork::DeleteDisks);
         let mut retry = Deadline::after(RETRY);
         let disks = self.serve(&*association, || {

@@ -62,7 +62,7 @@ pub(super) fn controller(message: &mut Message<'_>, controller: &Controller) -> 
     options(message, &controller.options)?;
     let settings = controller.settings();
     self::settings(message, &settings)?;
-    controller.status(|status| {
+    controller.status.with(|status| {
         if let Some(reconnect) = &status.reconnect {
             self::reconnect(message, reconnect, settings.give_up)?;
         }
@@ -124,7 +124,7 @@ fn status(message: &mut Message<'_>, status: &CtrlStatus) -> Result {
         self::info(message, info)?;
     }
     rejections(message, &status.rejections)?;
-    match &status.failure {
+    match &status.error {
         Some(failure) => message.nest(ctrl::ERROR, |nest| self::failure(nest, failure)),
         None => Ok(()),
     }
@@ -148,9 +148,9 @@ fn info(message: &mut Message<'_>, info: &CtrlInfo) -> Result {
     message.put_str(ctrl::MODEL, identity.model.as_str())?;
     message.put_str(ctrl::SERIAL, identity.serial.as_str())?;
     message.put_str(ctrl::FIRMWARE, identity.firmware.as_str())?;
-    message.put_u32(ctrl::NR_IO_QUEUES, info.split.io().into())?;
-    message.put_u32(ctrl::NR_WRITE_QUEUES, info.split.write().into())?;
-    message.put_u32(ctrl::NR_POLL_QUEUES, info.split.poll().into())?;
+    message.put_u32(ctrl::NR_IO_QUEUES, info.io_queues.io().into())?;
+    message.put_u32(ctrl::NR_WRITE_QUEUES, info.io_queues.write().into())?;
+    message.put_u32(ctrl::NR_POLL_QUEUES, info.io_queues.poll().into())?;
     message.put_u32(ctrl::QUEUE_SIZE, info.queue_size.into())?;
     message.put_u32(ctrl::MAX_TRANSFER, info.max_sectors.saturating_mul(SECTOR))?;
     message.put_u32(ctrl::INLINE_SIZE, info.inline_size)

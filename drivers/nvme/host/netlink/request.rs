@@ -113,7 +113,7 @@ pub(super) fn disconnect(registry: &Arc<Registry>, request: &mut Request<'_>) ->
 /// Starts to reset a controller.
 pub(super) fn reset(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
     let controller = find(registry, request, ctrl::CTRL_ID)?;
-    controller.ask_reset().map_err(|state| {
+    controller.request_reset().map_err(|state| {
         request.fail(
             EBUSY,
             format_args!("the controller is {state}, and only a live one can be reset"),
@@ -124,7 +124,7 @@ pub(super) fn reset(registry: &Arc<Registry>, request: &mut Request<'_>) -> Resu
 /// Starts to look at the namespaces of a controller, and replies with the number of that look.
 pub(super) fn rescan(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
     let controller = find(registry, request, ctrl::CTRL_ID)?;
-    let number = controller.ask_scan().map_err(|state| {
+    let number = controller.request_scan().map_err(|state| {
         request.fail(
             EBUSY,
             format_args!("the controller is {state}: it looks at its namespaces when it connects"),
