@@ -60,6 +60,14 @@ class Planted(unittest.TestCase):
             with self.subTest(text or file):
                 self.assertEqual(self.findings(file, text), [])
 
+    def test_glossary(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            top = pathlib.Path(scratch)
+            write(top, {"rust/a.rs": "struct RcuSlot; // Rundown", words.GLOSSARY:
+                        "Text with ``Text``\n``RcuSlot``  x\n``Rundown``  ``Other``  y\n"})
+            self.assertEqual(list(words.untrue(top)), [
+                "Documentation/glossary.rst:3: no source has the term Rundown"])
+
     def test_list(self):
         for wrong in ("type Desk", "in rust/**\ntype Desk", "in rust/**\nstruct Desk: x",
                       "in rust/**\ntype: x", "type Desk: x"):
