@@ -2,6 +2,7 @@
 
 //! Policies: decisions that need no more than formats and numbers.
 
+pub mod aen_rate_limit;
 pub mod backoff;
 pub mod block_status;
 pub mod ctrl_state;

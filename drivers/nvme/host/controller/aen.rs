@@ -16,12 +16,12 @@ use kernel::time::{
     Instant,
     Monotonic, //
 };
-use nvme_proto::format::{
-    async_event::{
-        AenRateLimit, //
-        AsyncEvent,
+use nvme_proto::{
+    format::{
+        async_event::AsyncEvent,
+        cqe, //
     },
-    cqe,
+    policy::aen_rate_limit::AenRateLimit,
 };
 use rrdma::{
     rdma::qp::QueuePair,

@@ -36,9 +36,17 @@ use kernel::{
     },
 };
 use nvme_proto::{
-    format::property::Configuration,
+    format::{
+        identify::KeepAliveMode,
+        property::Configuration, //
+    },
     policy::{
-        keep_alive::KeepAlive, limits::queue_counts::IoQueueCounts, reconnect_policy::FlapHistory,
+        keep_alive::KeepAlive,
+        limits::queue_counts::{
+            HctxType,
+            IoQueueCounts, //
+        },
+        reconnect_policy::FlapHistory, //
     },
 };
 use rrdma::{
@@ -72,7 +80,7 @@ pub(super) struct Association {
     /// The target tells of events.
     pub(super) events: bool,
     pub(super) configuration: Configuration,
-    pub(super) traffic_keeps_alive: bool,
+    pub(super) keep_alive_mode: KeepAliveMode,
     /// How long the controller may take to be disabled.
     pub(super) disable: Msecs,
     /// How long the controller may take to shut down.
@@ -125,9 +133,13 @@ impl Association {
         let (now, then) = (self.tag_set.queues(), self.queues());
         for (index, map_hctxs) in self.tag_set.data().hctxs.iter().enumerate() {
             let index = u16::try_from(index).unwrap_or(u16::MAX);
-            let polls = now.is_polled(index.into()) && then.is_polled(index.into());
-            let serving = self.io.get(usize::from(self.split.map_hctx(index, polls)));
-            if let Some(connection) = serving {
+            let kind = if now.is_polled(index.into()) && then.is_polled(index.into()) {
+                HctxType::Poll
+            } else {
+                HctxType::Default
+            };
+            let connection = self.io.get(usize::from(self.split.map_hctx(index, kind)));
+            if let Some(connection) = connection {
                 map_hctxs.put(connection.queue_pair());
             }
         }
@@ -187,7 +199,7 @@ pub(super) trait KeepAliveQueue {
     fn take_traffic(&self) -> bool;
 
     /// Whether the target takes that for a sign of life.
-    fn traffic_keeps_alive(&self) -> bool;
+    fn keep_alive_mode(&self) -> KeepAliveMode;
 
     /// Polls in place of users who may have fallen asleep with requests under way. Whether
     /// there are queues that are polled.
@@ -206,8 +218,8 @@ impl KeepAliveQueue for Association {
         any
     }
 
-    fn traffic_keeps_alive(&self) -> bool {
-        self.traffic_keeps_alive
+    fn keep_alive_mode(&self) -> KeepAliveMode {
+        self.keep_alive_mode
     }
 
     fn poll(&self) -> bool {
@@ -228,8 +240,8 @@ impl KeepAliveQueue for Connected<Queue> {
         false
     }
 
-    fn traffic_keeps_alive(&self) -> bool {
-        false
+    fn keep_alive_mode(&self) -> KeepAliveMode {
+        KeepAliveMode::CommandBased
     }
 
     fn poll(&self) -> bool {
@@ -244,7 +256,7 @@ impl KeepAliveQueue for Connected<Queue> {
 impl Controller {
     /// The target has just learnt that we live.
     pub(super) fn keep_alive_sent(&self) {
-        let keep_alive = KeepAlive::new(self.options.keep_alive_ms(), false);
+        let keep_alive = KeepAlive::new(self.options.keep_alive_ms(), KeepAliveMode::CommandBased);
         let next = keep_alive.map(|k| Deadline::after(Msecs::new(k.period_ms())));
         *self.keep_alive_deadline.lock() = next.unwrap_or(Deadline::NEVER);
     }

@@ -62,7 +62,10 @@ use nvme_proto::{
                 SizeInputs,
                 ADMIN_ENTRIES, //
             },
-            queue_counts::IoQueueCounts,
+            queue_counts::{
+                IoQueueCounts,
+                QueueOptions, //
+            },
             transfer::{
                 self,
                 InlineLimit, //
@@ -298,7 +301,7 @@ impl ConnectedQueues {
             scan_context: Arc::new(scan_context, GFP_KERNEL).map_err(fail)?,
             events: this.events,
             configuration: this.configuration,
-            traffic_keeps_alive: identity.traffic_based_keep_alive(),
+            keep_alive_mode: identity.keep_alive_mode(),
             disable: Msecs::new(this.capabilities.disable_timeout_ms()),
             shutdown: Msecs::new(identity.shutdown_timeout_ms()),
             after_loss: None,
@@ -418,12 +421,12 @@ impl<'a> Setup<'a> {
     /// The I/O queues to ask for.
     fn requested_queues(&self) -> IoQueueCounts {
         let options = &self.controller.options;
-        IoQueueCounts::requested(
-            rrdma::cpu::online(),
-            options.io_queues,
-            options.write_queues,
-            options.poll_queues,
-        )
+        IoQueueCounts::requested(&QueueOptions {
+            online_cpus: rrdma::cpu::online(),
+            nr_io_queues: options.io_queues,
+            nr_write_queues: options.write_queues,
+            nr_poll_queues: options.poll_queues,
+        })
     }
 
     fn admin<'b>(&self, queue: &'b Connected<Queue>) -> Admin<'b>

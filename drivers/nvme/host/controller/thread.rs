@@ -292,7 +292,7 @@ impl Controller {
         deadline: Deadline,
         mut over: impl FnMut() -> ControlFlow<R, Deadline>,
     ) -> Result<R, CtrlError> {
-        let keep_alive = KeepAlive::new(self.options.keep_alive_ms(), line.traffic_keeps_alive());
+        let keep_alive = KeepAlive::new(self.options.keep_alive_ms(), line.keep_alive_mode());
         let period = keep_alive.map_or(IDLE, |k| Msecs::new(k.period_ms()));
         let mut next = Deadline::after(period).min(self.next_keep_alive());
         loop {

@@ -13,6 +13,7 @@ use nvme_proto::format::{
         BlockCount,
         BlockRange,
         Command,
+        Deallocate,
         RwFlags, //
     },
 };
@@ -73,7 +74,11 @@ pub(super) fn other(disk: &NsDisk, request: &Request<Io>) -> Result<OtherCommand
     let (command, payload) = match request.op() {
         Op::Flush => (Command::flush(nsid), None),
         Op::WriteZeroes => {
-            let deallocate = disk.deallocate_zeroes.get() && !request.no_unmap();
+            let deallocate = if disk.deallocate_zeroes.get() && !request.no_unmap() {
+                Deallocate::Allowed
+            } else {
+                Deallocate::Forbidden
+            };
             let range = range(disk, request).ok_or(Status::IoError)?;
             (Command::write_zeroes(nsid, range, deallocate), None)
         }

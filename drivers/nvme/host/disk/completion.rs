@@ -20,6 +20,7 @@ use nvme_proto::{
         block_status::BlockStatus,
         retry::{
             Disposition,
+            EndedCommand,
             RetryPolicy, //
         },
     },
@@ -80,8 +81,12 @@ fn end_or_retry(queue: &Queue, status: status::Status, request: Request<Io>) {
         delays: queue.retry_delays(),
     };
     let retries = u8::try_from(request.data().retries()).unwrap_or(u8::MAX);
-    let may_retry = !request.no_retry() && !request.is_disk_dying();
-    match policy.decide(status, retries, may_retry) {
+    let ended = EndedCommand {
+        status,
+        retries,
+        no_retry: request.no_retry() || request.is_disk_dying(),
+    };
+    match policy.decide(ended) {
         Disposition::Complete => {
             request.disk_data().log_failure(&request, status, retries);
             end(request, block_status(BlockStatus::of(status)));

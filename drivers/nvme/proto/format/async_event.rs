@@ -111,63 +111,9 @@ impl fmt::Display for AsyncEvent {
     }
 }
 
-/// How long the host waits before it asks for the next event.
-///
-/// A controller that has one ready each time it is asked would keep the host busy for as long
-/// as it likes: each such pause is twice as long as the one before.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AenRateLimit {
-    pause_ms: u32,
-}
-
-impl Default for AenRateLimit {
-    fn default() -> Self {
-        Self {
-            pause_ms: Self::SHORTEST_MS,
-        }
-    }
-}
-
-impl AenRateLimit {
-    const SHORTEST_MS: u32 = 100;
-    const LONGEST_MS: u32 = 5000;
-
-    /// An event that came after so long was not ready.
-    const QUIET_MS: u32 = 1000;
-
-    /// The pause before the next request, in milliseconds.
-    #[must_use]
-    pub const fn pause_ms(self) -> u32 {
-        self.pause_ms
-    }
-
-    /// After a request that was answered so many milliseconds after it was sent.
-    #[must_use]
-    pub fn after(self, unanswered_ms: u32) -> Self {
-        let pause_ms = match unanswered_ms >= Self::QUIET_MS {
-            true => Self::SHORTEST_MS,
-            false => self.pause_ms.saturating_mul(2).min(Self::LONGEST_MS),
-        };
-        Self { pause_ms }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn who_always_has_an_event_is_asked_seldom() {
-        let mut limit = AenRateLimit::default();
-        let mut pauses = vec![limit.pause_ms()];
-        for _ in 0..7 {
-            limit = limit.after(999);
-            pauses.push(limit.pause_ms());
-        }
-        assert_eq!(pauses, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
-        assert_eq!(limit.after(1000), AenRateLimit::default());
-        assert_eq!(limit.after(u32::MAX), AenRateLimit::default());
-    }
 
     #[test]
     fn events_have_words() {

@@ -4,8 +4,6 @@
 //!
 //! C structure: `struct nvme_effects_log`.
 
-use crate::format::layout::numbers;
-
 /// A Commands Supported and Effects log page; by default one without entries.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct EffectsLog<'a>(&'a [u8]);
@@ -37,11 +35,17 @@ impl<'a> EffectsLog<'a> {
     }
 
     fn entry(self, index: usize) -> EffectsEntry {
-        EffectsEntry(numbers(self.0).nth(index).unwrap_or_default())
+        let at = index.saturating_mul(EffectsEntry::SIZE);
+        let entry = self.0.get(at..).and_then(|tail| tail.first_chunk());
+        entry.map_or_else(EffectsEntry::default, |entry| {
+            EffectsEntry(u32::from_le_bytes(*entry))
+        })
     }
 }
 
 impl EffectsEntry {
+    const SIZE: usize = 4;
+
     const SUPPORTED: u32 = 1 << 0;
     const CONTENT: u32 = 1 << 1;
     const NAMESPACE_CAPABILITY: u32 = 1 << 2;

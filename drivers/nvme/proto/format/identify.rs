@@ -15,7 +15,7 @@ mod wwid;
 use core::fmt;
 
 pub use self::active_namespaces::{ActiveNamespaces, InvalidList};
-pub use self::controller::{Controller, ControllerType};
+pub use self::controller::{Controller, ControllerType, KeepAliveMode};
 pub use self::descriptors::{InvalidDescriptors, NamespaceIds};
 pub use self::independent::IndependentNamespace;
 pub use self::namespace::{LbaFormat, Namespace, PerformanceHints};

@@ -12,7 +12,7 @@ use crate::format::sgl::Sgl;
 
 pub use self::admin::{Feature, FeatureId, HostBehavior, Identify, InvalidLogPage, LogPage};
 pub use self::fabrics::Connect;
-pub use self::io::{BlockCount, BlockRange, IoOp, RwFlags};
+pub use self::io::{BlockCount, BlockRange, Deallocate, IoOp, RwFlags};
 
 /// Addresses all namespaces of a controller.
 pub const ALL_NAMESPACES: u32 = 0xffff_ffff;

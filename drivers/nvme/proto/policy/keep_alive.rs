@@ -1,93 +1,91 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! When to tell a controller that its host lives.
+//! When to send a Keep Alive command.
+
+use crate::format::identify::KeepAliveMode;
 
 /// The keep alive of a connected controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeepAlive {
     timeout_ms: u32,
-    traffic_counts: bool,
+    mode: KeepAliveMode,
 }
 
 impl KeepAlive {
-    /// Takes the timeout that the controller was connected with, and whether
-    /// it takes any command as a sign of life: see
-    /// [`crate::format::identify::Controller::traffic_based_keep_alive`].
-    /// `None` for a timeout of 0, with which there is no keep alive.
+    /// The keep alive of a controller that was connected with a timeout of `timeout_ms`
+    /// milliseconds. `None` for 0: there is no keep alive then.
     #[must_use]
-    pub const fn new(timeout_ms: u32, traffic_counts: bool) -> Option<Self> {
+    pub const fn new(timeout_ms: u32, mode: KeepAliveMode) -> Option<Self> {
         if timeout_ms == 0 {
             return None;
         }
-        Some(Self {
-            timeout_ms,
-            traffic_counts,
-        })
+        Some(Self { timeout_ms, mode })
     }
 
-    /// How long to wait between two looks at whether to send one: half of the
-    /// timeout, which leaves time for one to be answered. Where traffic counts
-    /// it is half of that again, as a command can have ended just after the
-    /// look before last.
+    /// The period in milliseconds in which to ask [`Self::is_due`].
+    ///
+    /// It is half of the timeout, which leaves time for the response. With
+    /// [`KeepAliveMode::TrafficBased`] it is a quarter: the last command may have ended just after
+    /// the period before began.
     #[must_use]
     pub fn period_ms(self) -> u32 {
-        let period = if self.traffic_counts {
-            self.timeout_ms / 4
-        } else {
-            self.timeout_ms / 2
+        let period = match self.mode {
+            KeepAliveMode::TrafficBased => self.timeout_ms / 4,
+            KeepAliveMode::CommandBased => self.timeout_ms / 2,
         };
         period.max(1)
     }
 
-    /// How long to wait for the answer.
+    /// How long to wait for the response, in milliseconds.
     #[must_use]
     pub const fn timeout_ms(self) -> u32 {
         self.timeout_ms
     }
 
-    /// Whether to send one now; `traffic` tells whether commands ended since
-    /// the last look.
+    /// Whether to send a Keep Alive at the end of a period. `traffic` tells whether a command
+    /// ended in it.
     #[must_use]
     pub const fn is_due(self, traffic: bool) -> bool {
-        !(self.traffic_counts && traffic)
+        match self.mode {
+            KeepAliveMode::TrafficBased => !traffic,
+            KeepAliveMode::CommandBased => true,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::KeepAliveMode::{CommandBased, TrafficBased};
     use super::*;
 
     #[test]
     fn periods() {
         let cases = [
-            (5_000, false, 2_500),
-            (5_000, true, 1_250),
-            (1, false, 1),
-            (3, true, 1),
-            (u32::MAX, false, u32::MAX / 2),
-            (u32::MAX, true, u32::MAX / 4),
+            (5_000, CommandBased, 2_500),
+            (5_000, TrafficBased, 1_250),
+            (1, CommandBased, 1),
+            (3, TrafficBased, 1),
+            (u32::MAX, CommandBased, u32::MAX / 2),
+            (u32::MAX, TrafficBased, u32::MAX / 4),
         ];
-        for (timeout, traffic_counts, period) in cases {
-            let keep_alive = KeepAlive::new(timeout, traffic_counts).unwrap();
+        for (timeout, mode, period) in cases {
+            let keep_alive = KeepAlive::new(timeout, mode).unwrap();
             assert_eq!(keep_alive.period_ms(), period);
             assert_eq!(keep_alive.timeout_ms(), timeout);
         }
-        assert_eq!(KeepAlive::new(0, false), None);
-        assert_eq!(KeepAlive::new(0, true), None);
+        assert_eq!(KeepAlive::new(0, CommandBased), None);
+        assert_eq!(KeepAlive::new(0, TrafficBased), None);
     }
 
     #[test]
     fn only_counted_traffic_replaces_one() {
-        for (traffic_counts, traffic, due) in [
-            (false, false, true),
-            (false, true, true),
-            (true, false, true),
-            (true, true, false),
+        for (mode, traffic, due) in [
+            (CommandBased, false, true),
+            (CommandBased, true, true),
+            (TrafficBased, false, true),
+            (TrafficBased, true, false),
         ] {
-            assert_eq!(
-                KeepAlive::new(1, traffic_counts).unwrap().is_due(traffic),
-                due
-            );
+            assert_eq!(KeepAlive::new(1, mode).unwrap().is_due(traffic), due);
         }
     }
 }

@@ -16,7 +16,18 @@ pub enum Disposition {
     },
 }
 
-/// What a host lets a command have of attempts.
+/// A command that ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EndedCommand {
+    /// Its status.
+    pub status: Status,
+    /// Its retries so far.
+    pub retries: u8,
+    /// Its submitter wants no retry.
+    pub no_retry: bool,
+}
+
+/// Limits of retries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RetryPolicy {
     /// Retries a command may have in all.
@@ -32,17 +43,16 @@ impl RetryPolicy {
     /// neither removed nor changed before.
     const LONGEST_DELAY_MS: u32 = 10_000;
 
-    /// Decides for a command that ended with `status` after `retries` retries
-    /// were made; `may_retry` is false where its submitter wants none.
+    /// Decides what to do with a command that ended.
     ///
-    /// A host without authentication cannot do anything about a command that
-    /// requires it: that one completes.
+    /// A command that requires authentication completes: the host does not support that.
     #[must_use]
-    pub fn decide(&self, status: Status, retries: u8, may_retry: bool) -> Disposition {
+    pub fn decide(&self, ended: EndedCommand) -> Disposition {
+        let status = ended.status;
         let final_status = status.is_success()
             || status.do_not_retry()
             || status.code() == Code::AUTHENTICATION_REQUIRED;
-        if final_status || !may_retry || retries >= self.max_retries {
+        if final_status || ended.no_retry || ended.retries >= self.max_retries {
             return Disposition::Complete;
         }
         Disposition::Retry {
@@ -112,19 +122,24 @@ mod tests {
             ),
         ];
         for (name, field, retries, may_retry, expected) in cases {
-            assert_eq!(
-                POLICY.decide(status(field), retries, may_retry),
-                expected,
-                "{name}"
-            );
+            let ended = EndedCommand {
+                status: status(field),
+                retries,
+                no_retry: !may_retry,
+            };
+            assert_eq!(POLICY.decide(ended), expected, "{name}");
         }
     }
 
     #[test]
     fn no_status_is_retried_for_ever() {
         for field in 0..=0x7fff {
-            let decision = POLICY.decide(status(field), POLICY.max_retries, true);
-            assert_eq!(decision, Disposition::Complete);
+            let ended = EndedCommand {
+                status: status(field),
+                retries: POLICY.max_retries,
+                no_retry: false,
+            };
+            assert_eq!(POLICY.decide(ended), Disposition::Complete);
         }
     }
 }

@@ -52,9 +52,10 @@ impl Revalidation {
         if now.block_shift != before.block_shift || now.max_sectors < before.max_sectors {
             return Self::Remove(RemoveReason::FormatChanged);
         }
-        match (now.capacity_sectors, now.read_only) == (before.capacity_sectors, before.read_only) {
-            true => Self::Unchanged,
-            false => Self::Update,
+        if now.capacity_sectors == before.capacity_sectors && now.read_only == before.read_only {
+            Self::Unchanged
+        } else {
+            Self::Update
         }
     }
 }

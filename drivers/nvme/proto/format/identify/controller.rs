@@ -31,7 +31,7 @@ pub struct Controller {
     /// Asynchronous events that it can tell: see
     /// [`crate::format::async_event::AsyncEventConfig::for_io`].
     pub async_events: u32,
-    /// Attributes: see [`Self::traffic_based_keep_alive`].
+    /// Attributes: see [`Self::keep_alive_mode`].
     pub attributes: u32,
     /// What kind of controller it is.
     pub kind: ControllerType,
@@ -69,6 +69,15 @@ pub struct Controller {
     pub in_capsule_data_offset: u16,
     /// Most SGL descriptors in a capsule; 0 for no limit.
     pub max_capsule_descriptors: u8,
+}
+
+/// What restarts the keep alive timer of a controller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeepAliveMode {
+    /// A Keep Alive command.
+    CommandBased,
+    /// Any command.
+    TrafficBased,
 }
 
 /// What kind of controller one is.
@@ -156,10 +165,14 @@ impl Controller {
         (self.shutdown_time_us / 1000).clamp(5_000, 60_000)
     }
 
-    /// Whether any command, not only Keep Alive, restarts the keep alive timer.
+    /// What restarts the keep alive timer (TBKAS).
     #[must_use]
-    pub const fn traffic_based_keep_alive(&self) -> bool {
-        self.attributes & (1 << 6) != 0
+    pub const fn keep_alive_mode(&self) -> KeepAliveMode {
+        if self.attributes & (1 << 6) != 0 {
+            KeepAliveMode::TrafficBased
+        } else {
+            KeepAliveMode::CommandBased
+        }
     }
 
     /// Whether it may ask for delays of retries.
@@ -259,7 +272,7 @@ mod tests {
         assert_eq!(controller.version, Version::new(2, 1, 0));
         assert_eq!(controller.shutdown_time_us, 0x0403_0201);
         assert_eq!(controller.async_events, 0x8000_0900);
-        assert!(controller.traffic_based_keep_alive());
+        assert_eq!(controller.keep_alive_mode(), KeepAliveMode::TrafficBased);
         assert_eq!(controller.kind, ControllerType::Io);
         assert_eq!(controller.retry_delays, [1, 2, 0x103]);
         assert!(controller.has_effects_log());
@@ -284,7 +297,7 @@ mod tests {
     #[test]
     fn nothing_is_claimed_by_zeroes() {
         let controller = Controller::parse(&[0; 4096]).unwrap();
-        assert!(!controller.traffic_based_keep_alive());
+        assert_eq!(controller.keep_alive_mode(), KeepAliveMode::CommandBased);
         assert!(!controller.has_dataset_management() && !controller.has_write_zeroes());
         assert!(!controller.has_write_cache());
         assert!(!controller.has_keyed_sgl() && !controller.has_sgl_offset());

@@ -29,9 +29,10 @@ impl Wwid {
     /// has no identifiers of its own: another path leads to another controller.
     #[must_use]
     pub fn is_same_namespace(&self, other: &Self) -> bool {
-        match self.ids.is_identified() {
-            true => self.ids == other.ids,
-            false => self == other,
+        if self.ids.is_identified() {
+            self.ids == other.ids
+        } else {
+            self == other
         }
     }
 

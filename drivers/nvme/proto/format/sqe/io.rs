@@ -43,6 +43,15 @@ pub struct BlockRange {
     pub count: BlockCount,
 }
 
+/// Whether Write Zeroes may deallocate the blocks (DEAC).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Deallocate {
+    /// It may.
+    Allowed,
+    /// The blocks stay allocated.
+    Forbidden,
+}
+
 /// What a read or write asks for besides its data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RwFlags {
@@ -179,14 +188,13 @@ impl Command {
         }
     }
 
-    /// Makes blocks read as zeroes, and allows to deallocate them.
+    /// Makes blocks read as zeroes.
     #[inline]
     #[must_use]
-    pub fn write_zeroes(nsid: u32, range: BlockRange, deallocate: bool) -> Self {
-        let control = if deallocate {
-            Self::WRITE_ZEROES_DEALLOCATE
-        } else {
-            0
+    pub fn write_zeroes(nsid: u32, range: BlockRange, deallocate: Deallocate) -> Self {
+        let control = match deallocate {
+            Deallocate::Allowed => Self::WRITE_ZEROES_DEALLOCATE,
+            Deallocate::Forbidden => 0,
         };
         Self::with_range(Self::WRITE_ZEROES, nsid, range, control)
     }
@@ -230,7 +238,10 @@ mod tests {
             (Command::read(1, range, hints), IoOp::Read),
             (Command::write(1, range, hints), IoOp::Write),
             (Command::flush(1), IoOp::Flush),
-            (Command::write_zeroes(1, range, true), IoOp::Other),
+            (
+                Command::write_zeroes(1, range, Deallocate::Allowed),
+                IoOp::Other,
+            ),
         ];
         for (command, kind) in commands {
             assert_eq!(command.io_op(1), kind);
@@ -288,7 +299,10 @@ mod tests {
     #[test]
     fn without_data() {
         assert_eq!(*Command::flush(9).as_bytes(), entry(0x00, 9, [0; 6]));
-        for (deallocate, dword12) in [(false, 0x0000_00ff), (true, 0x0200_00ff)] {
+        for (deallocate, dword12) in [
+            (Deallocate::Forbidden, 0x0000_00ff),
+            (Deallocate::Allowed, 0x0200_00ff),
+        ] {
             assert_eq!(
                 *Command::write_zeroes(9, RANGE, deallocate).as_bytes(),
                 entry(0x08, 9, [0x5566_7788, 0x1122_3344, dword12, 0, 0, 0])
@@ -302,7 +316,7 @@ mod tests {
         let commands = [
             Command::read(1, RANGE, plain),
             Command::write(1, RANGE, plain),
-            Command::write_zeroes(1, RANGE, true),
+            Command::write_zeroes(1, RANGE, Deallocate::Allowed),
         ];
         for command in commands {
             assert_eq!(command.range(1), Some(RANGE));

@@ -16,24 +16,40 @@ pub struct IoQueueCounts {
     poll: u16,
 }
 
+/// What [`IoQueueCounts::requested`] follows from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueueOptions {
+    /// CPUs that are online.
+    pub online_cpus: u32,
+    /// Queues that the user wants; `None` for one a CPU.
+    pub nr_io_queues: Option<NonZeroU16>,
+    /// Queues for writes that the user wants.
+    pub nr_write_queues: Option<NonZeroU16>,
+    /// Queues to be polled that the user wants.
+    pub nr_poll_queues: Option<NonZeroU16>,
+}
+
+/// Whether somebody polls for the requests of a hardware queue of blk-mq.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HctxType {
+    /// Nobody does.
+    Default,
+    /// Somebody does (`HCTX_TYPE_POLL`).
+    Poll,
+}
+
 impl IoQueueCounts {
-    /// What to ask for: of each kind one for each CPU at most, and that many of the first
-    /// where no number was asked for.
+    /// The counts to request from a controller: of each kind at most one a CPU.
     #[must_use]
-    pub fn requested(
-        online_cpus: u32,
-        io: Option<NonZeroU16>,
-        write: Option<NonZeroU16>,
-        poll: Option<NonZeroU16>,
-    ) -> Self {
-        let most = u16::try_from(online_cpus).unwrap_or(u16::MAX);
+    pub fn requested(options: &QueueOptions) -> Self {
+        let most = u16::try_from(options.online_cpus).unwrap_or(u16::MAX);
         let most = NonZeroU16::new(most).unwrap_or(NonZeroU16::MIN);
         let at_most = |asked: Option<NonZeroU16>| asked.map_or(0, |asked| asked.min(most).get());
-        let io = io.map_or(most, |asked| asked.min(most));
+        let io = options.nr_io_queues.map_or(most, |asked| asked.min(most));
         // All of them have a number of 16 bits.
         let left = u16::MAX.saturating_sub(io.get());
-        let write = at_most(write).min(left);
-        let poll = at_most(poll).min(left.saturating_sub(write));
+        let write = at_most(options.nr_write_queues).min(left);
+        let poll = at_most(options.nr_poll_queues).min(left.saturating_sub(write));
         Self { io, write, poll }
     }
 
@@ -79,17 +95,16 @@ impl IoQueueCounts {
         index >= self.non_polled().get()
     }
 
-    /// Which of the queues, counted from 0, serves the disks' queue `index`, whose requests
-    /// somebody `polls` for or not.
+    /// The queue, counted from 0, that serves hardware queue `index` of the disks.
     ///
-    /// That is the one of the same number, if the disks have the same queues. If they do not
-    /// yet, several share one, and what nobody polls for goes by one that interrupts.
+    /// It has the same number if the disks have the same queues. If they do not yet, hardware
+    /// queues share one, and one of [`HctxType::Default`] has no polled queue.
     #[must_use]
-    pub fn map_hctx(&self, index: u16, polls: bool) -> u16 {
+    pub fn map_hctx(&self, index: u16, kind: HctxType) -> u16 {
         let first = self.non_polled().get();
         let polled = index.saturating_sub(first).checked_rem(self.poll);
-        match polled {
-            Some(polled) if polls => first.saturating_add(polled),
+        match (kind, polled) {
+            (HctxType::Poll, Some(polled)) => first.saturating_add(polled),
             _ => index.checked_rem(first).unwrap_or(0),
         }
     }
@@ -130,7 +145,12 @@ mod tests {
             (100_000, 0, 7, 7, (65535, 0, 0)),
             (100_000, 65530, 3, 7, (65530, 3, 2)),
         ] {
-            let request = IoQueueCounts::requested(cpus, queues(io), queues(write), queues(poll));
+            let request = IoQueueCounts::requested(&QueueOptions {
+                online_cpus: cpus,
+                nr_io_queues: queues(io),
+                nr_write_queues: queues(write),
+                nr_poll_queues: queues(poll),
+            });
             assert_eq!(
                 (request.io(), request.write(), request.poll()),
                 expected,
@@ -180,7 +200,12 @@ mod tests {
     fn disks_that_have_the_same_queues_have_their_own() {
         for all in [counts(1, 0, 0), counts(2, 1, 2), counts(3, 0, 1)] {
             for index in 0..all.total().get() {
-                assert_eq!(all.map_hctx(index, all.is_polled(index)), index);
+                let kind = if all.is_polled(index) {
+                    HctxType::Poll
+                } else {
+                    HctxType::Default
+                };
+                assert_eq!(all.map_hctx(index, kind), index);
             }
         }
     }
@@ -190,9 +215,9 @@ mod tests {
         let all_counts = [counts(1, 0, 0), counts(2, 1, 2), counts(1, 1, 1)];
         for now in all_counts {
             for index in 0..300 {
-                let queue = now.map_hctx(index, false);
+                let queue = now.map_hctx(index, HctxType::Default);
                 assert!(queue < now.total().get() && !now.is_polled(queue));
-                let queue = now.map_hctx(index, true);
+                let queue = now.map_hctx(index, HctxType::Poll);
                 assert!(queue < now.total().get());
                 assert_eq!(now.is_polled(queue), now.poll() > 0);
             }
