@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+
+use super::*;
+use crate::testing::Random;
+
+/// Writes `value` at each of the offsets that the kernel's
+/// `struct nvme_id_ctrl` has.
+fn block(fields: &[(usize, &[u8])]) -> Vec<u8> {
+    let mut data = vec![0; 4096];
+    for (at, value) in fields {
+        data[*at..*at + value.len()].copy_from_slice(value);
+    }
+    data
+}
+
+#[test]
+fn layout() {
+    let data = block(&[
+        (0, &[0x4d, 0x14]),
+        (4, b"0123456789abcdef0123"),
+        (24, b"Linux                                   "),
+        (64, b"6.1.0-7 "),
+        (77, &[5]),
+        (78, &[0xef, 0xff]),
+        (80, &[0, 1, 2, 0]),
+        (88, &[1, 2, 3, 4]),
+        (92, &[0, 9, 0, 0x80]),
+        (96, &[0x41, 0, 0, 0]),
+        (111, &[1]),
+        (128, &[1, 0, 2, 0, 3, 1]),
+        (261, &[0x02]),
+        (320, &[10, 0]),
+        (512, &[0x66, 0x44, 0x00, 0x01]),
+        (516, &[0, 4, 0, 0]),
+        (520, &[0x0c, 0]),
+        (525, &[1]),
+        (536, &[0x05, 0, 0x10, 0]),
+        (540, &[0, 4, 0, 1]),
+        (768, b"nqn.test\0"),
+        (1792, &[4, 1, 0, 0]),
+        (1796, &[1, 0, 0, 0]),
+        (1800, &[3, 1]),
+        (1803, &[1]),
+    ]);
+    let controller = Controller::parse(&data).unwrap();
+    assert_eq!(controller.vendor_id, 0x144d);
+    assert_eq!(controller.serial.as_str(), "0123456789abcdef0123");
+    assert_eq!(controller.model.as_str(), "Linux");
+    assert_eq!(controller.firmware.as_str(), "6.1.0-7");
+    assert_eq!(controller.max_transfer_shift, 5);
+    assert_eq!(controller.controller_id, 0xffef);
+    assert_eq!(controller.version, Version::new(2, 1, 0));
+    assert_eq!(controller.shutdown_time_us, 0x0403_0201);
+    assert_eq!(controller.async_events, 0x8000_0900);
+    assert_eq!(controller.keep_alive_mode(), KeepAliveMode::TrafficBased);
+    assert_eq!(controller.kind, ControllerType::Io);
+    assert_eq!(controller.retry_delays, [1, 2, 0x103]);
+    assert!(controller.has_effects_log());
+    assert_eq!(controller.keep_alive_granularity, 10);
+    assert_eq!(
+        (controller.sq_entry_sizes, controller.cq_entry_sizes),
+        (0x66, 0x44)
+    );
+    assert_eq!(controller.max_commands, 256);
+    assert_eq!(controller.max_nsid, 1024);
+    assert!(controller.has_dataset_management() && controller.has_write_zeroes());
+    assert!(controller.has_write_cache());
+    assert!(controller.has_keyed_sgl() && controller.has_sgl_offset());
+    assert_eq!(controller.max_namespaces, 0x0100_0400);
+    assert_eq!(controller.subsystem.as_str(), "nqn.test");
+    assert_eq!(controller.io_command_capsule_size, 0x104);
+    assert_eq!(controller.io_response_capsule_size, 1);
+    assert_eq!(controller.in_capsule_data_offset, 0x103);
+    assert_eq!(controller.max_capsule_descriptors, 1);
+}
+
+#[test]
+fn nothing_is_claimed_by_zeroes() {
+    let controller = Controller::parse(&[0; 4096]).unwrap();
+    assert_eq!(controller.keep_alive_mode(), KeepAliveMode::CommandBased);
+    assert!(!controller.has_dataset_management() && !controller.has_write_zeroes());
+    assert!(!controller.has_write_cache());
+    assert!(!controller.has_keyed_sgl() && !controller.has_sgl_offset());
+    assert_eq!(controller.kind, ControllerType::Unknown);
+}
+
+#[test]
+fn shutdown_timeouts() {
+    for (us, ms) in [
+        (0, 5_000),
+        (7_500_999, 7_500),
+        (60_000_000, 60_000),
+        (u32::MAX, 60_000),
+    ] {
+        let mut controller = Controller::parse(&[0; 4096]).unwrap();
+        controller.shutdown_time_us = us;
+        assert_eq!(controller.shutdown_timeout_ms(), ms);
+    }
+}
+
+#[test]
+fn any_bytes() {
+    let mut random = Random::new(4);
+    let mut data = [0; 4096];
+    for _ in 0..200 {
+        random.fill(&mut data);
+        assert!(Controller::parse(&data).is_ok());
+        let len = random.below(data.len());
+        assert_eq!(Controller::parse(&data[..len]), Err(ShortData(len)));
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0
+
+use super::*;
+use crate::format::sqe::Direction;
+use crate::testing::Random;
+
+fn user(opcode: u8, dword10: u32) -> UserCommand {
+    UserCommand {
+        opcode,
+        nsid: 1,
+        dwords_10_15: [dword10, 0, 0, 0, 0, 0],
+        ..UserCommand::parse(&[0; UserCommand::SIZE])
+    }
+}
+
+#[test]
+fn the_command_is_the_users() {
+    let read = UserCommand {
+        dwords_2_3: [2, 3],
+        dwords_10_15: [10, 11, 12, 13, 14, 15],
+        ..user(0x02, 0)
+    };
+    let command = io_command(&read, 1).unwrap();
+    let dword = |at: usize| command.as_bytes()[4 * at];
+    assert_eq!(command.opcode(), 0x02);
+    assert_eq!(command.direction(), Direction::FromTarget);
+    assert_eq!([dword(1), dword(2), dword(3)], [1, 2, 3]);
+    assert_eq!([dword(4), dword(5)], [0, 0]);
+    for at in 10..16 {
+        assert_eq!(usize::from(dword(at)), at);
+    }
+    assert_eq!(command.as_bytes()[1], 0x40);
+}
+
+#[test]
+fn what_is_not_ours_is_refused() {
+    for wrong in [
+        UserCommand {
+            flags: 1,
+            ..user(2, 0)
+        },
+        UserCommand {
+            metadata: 1,
+            ..user(2, 0)
+        },
+        UserCommand {
+            metadata_length: 1,
+            ..user(2, 0)
+        },
+    ] {
+        assert_eq!(io_command(&wrong, 1), Err(PassthruError::Invalid));
+        assert_eq!(admin_command(&wrong), Err(PassthruError::Invalid));
+    }
+    assert_eq!(io_command(&user(2, 0), 2), Err(PassthruError::Invalid));
+    let all = UserCommand {
+        nsid: ALL_NAMESPACES,
+        ..user(2, 0)
+    };
+    assert_eq!(
+        io_command(&all, ALL_NAMESPACES),
+        Err(PassthruError::Invalid)
+    );
+}
+
+#[test]
+fn fabrics_commands_are_never_the_users() {
+    let mut random = Random::new(5);
+    for _ in 0..1000 {
+        let mut bytes = [0; UserCommand::SIZE];
+        random.fill(&mut bytes);
+        bytes[0] = 0x7f;
+        let user = UserCommand::parse(&bytes);
+        assert!(admin_command(&user).is_err());
+        assert!(io_command(&user, user.nsid).is_err());
+    }
+}
+
+#[test]
+fn who_may_ask_the_controller() {
+    for opcode in 0..=u8::MAX {
+        for cns in 0..=u8::MAX {
+            let expected = match (opcode, cns) {
+                (0x06, 0x00 | 0x01 | 0x05 | 0x06 | 0x08) => Permission::Open,
+                _ => Permission::SysAdmin,
+            };
+            // What is above the byte is about something else.
+            for dword10 in [u32::from(cns), 0xffff_ff00 | u32::from(cns)] {
+                let permission = admin_permission(&user(opcode, dword10));
+                assert_eq!(permission, expected, "{opcode:#x} {dword10:#x}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_driver_relies_on_is_left_alone() {
+    for (opcode, dword10) in [(0x0c, 0), (9, 0x07), (9, 0x8000_000b), (9, 0x0f), (9, 0x16)] {
+        let refused = admin_command(&user(opcode, dword10));
+        assert_eq!(refused, Err(PassthruError::NotSupported), "{opcode:#x}");
+    }
+    for (opcode, dword10) in [(2, 2), (6, 2), (9, 2), (0x0a, 6), (0x15, 0), (0xc0, 0)] {
+        assert!(admin_command(&user(opcode, dword10)).is_ok(), "{opcode:#x}");
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0
+
+use super::*;
+
+const LIMITS: ReconnectLimits = ReconnectLimits {
+    max_reconnect_delay_ms: 1000,
+    ctrl_loss_tmo_ms: Some(60_000),
+    fast_io_fail_tmo_ms: Some(5000),
+};
+
+fn at(since_loss_ms: u32, since_attempt_ms: u32) -> ReconnectState {
+    ReconnectState {
+        since_loss_ms,
+        since_attempt_ms,
+        attempts: 4,
+        random: 0,
+    }
+}
+
+#[test]
+fn a_pause_ends_with_an_attempt() {
+    let wait = |ms, attempt_ms| ReconnectAction::Wait { ms, attempt_ms };
+    assert_eq!(LIMITS.action(at(100, 0)), wait(1000, 1000));
+    assert_eq!(LIMITS.action(at(100, 999)), wait(1, 1));
+    // I/O is to fail before.
+    assert_eq!(LIMITS.action(at(4900, 100)), wait(100, 900));
+    assert_eq!(LIMITS.action(at(5000, 200)), wait(800, 800));
+    assert_eq!(
+        LIMITS.action(at(5000, 1000)),
+        ReconnectAction::Attempt {
+            within_ms: Some(55_000)
+        }
+    );
+    assert_eq!(
+        LIMITS.action(at(4000, u32::MAX)),
+        ReconnectAction::Attempt {
+            within_ms: Some(1000)
+        }
+    );
+}
+
+#[test]
+fn attempts_end() {
+    assert_eq!(LIMITS.action(at(60_000, 1000)), ReconnectAction::GiveUp);
+    assert_eq!(LIMITS.action(at(u32::MAX, 0)), ReconnectAction::GiveUp);
+    let none = ReconnectLimits {
+        ctrl_loss_tmo_ms: Some(0),
+        ..LIMITS
+    };
+    assert_eq!(none.action(at(0, 0)), ReconnectAction::GiveUp);
+}
+
+#[test]
+fn or_go_on_for_ever() {
+    let for_ever = ReconnectLimits {
+        ctrl_loss_tmo_ms: None,
+        fast_io_fail_tmo_ms: None,
+        ..LIMITS
+    };
+    assert_eq!(
+        for_ever.action(at(u32::MAX, 1000)),
+        ReconnectAction::Attempt { within_ms: None }
+    );
+    assert!(for_ever.hold_io(u32::MAX));
+}
+
+#[test]
+fn io_is_held_until_its_time_is_over() {
+    assert!(LIMITS.hold_io(4999));
+    assert!(!LIMITS.hold_io(5000));
+    let at_once = ReconnectLimits {
+        fast_io_fail_tmo_ms: Some(0),
+        ..LIMITS
+    };
+    assert!(!at_once.hold_io(0));
+}
+
+#[test]
+fn a_connection_that_holds_begins_anew() {
+    let first = FlapHistory::default().record_reconnect(7, 50_000);
+    assert_eq!(first.record_loss(10_000), FlapHistory::default());
+    let again = first.record_loss(0).record_reconnect(9, 30_000);
+    assert_eq!(again.record_loss(10_000), FlapHistory::default());
+    assert_eq!(again.record_loss(u32::MAX), FlapHistory::default());
+}
+
+#[test]
+fn one_that_does_not_hold_goes_on() {
+    let first = FlapHistory::default().record_reconnect(7, 59_999);
+    let second = first.record_loss(9999);
+    // The pauses grow at once, the time is a new one.
+    assert_eq!((second.attempts, second.outage_ms), (7, 0));
+    let third = second.record_reconnect(8, 20_000).record_loss(0);
+    assert_eq!((third.attempts, third.outage_ms), (8, 20_000));
+    let fourth = third.record_reconnect(9, 31_000).record_loss(0);
+    assert_eq!((fourth.attempts, fourth.outage_ms), (9, 31_000));
+}
+
+/// A target that always hangs up at once, without an end to the user's patience but this.
+#[test]
+fn connections_that_never_hold_are_given_up() {
+    let (mut history, mut attempts) = (FlapHistory::default(), 0);
+    loop {
+        let now = ReconnectState {
+            since_loss_ms: history.outage_ms,
+            since_attempt_ms: u32::MAX,
+            attempts: history.attempts,
+            random: 0,
+        };
+        if LIMITS.action(now) == ReconnectAction::GiveUp {
+            break;
+        }
+        attempts += 1;
+        let pause = Backoff::new(LIMITS.max_reconnect_delay_ms).pause_ms(history.attempts, 0);
+        history = history
+            .record_reconnect(history.attempts + 1, history.outage_ms + pause)
+            .record_loss(100);
+    }
+    assert_eq!(attempts, 62);
+}
+
+#[test]
+fn what_is_set_meanwhile_counts_from_the_loss() {
+    let longer = ReconnectLimits {
+        max_reconnect_delay_ms: 10_000,
+        fast_io_fail_tmo_ms: None,
+        ..LIMITS
+    };
+    // The pause that is under way grows, and I/O is held again.
+    assert_eq!(
+        longer.action(at(6000, 900)),
+        ReconnectAction::Wait {
+            ms: 3100,
+            attempt_ms: 3100
+        }
+    );
+    assert!(longer.hold_io(6000));
+    let over = ReconnectLimits {
+        ctrl_loss_tmo_ms: Some(6000),
+        ..LIMITS
+    };
+    assert_eq!(over.action(at(6000, 900)), ReconnectAction::GiveUp);
+}

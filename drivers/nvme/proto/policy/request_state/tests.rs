@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0
+
+use super::*;
+use std::collections::BTreeSet;
+
+const EVENTS: [RequestEvent; 9] = [
+    RequestEvent::Post { region: false },
+    RequestEvent::Post { region: true },
+    RequestEvent::PostFailed,
+    RequestEvent::SendDone,
+    RequestEvent::Response(RemoteInvalidation::None),
+    RequestEvent::Response(RemoteInvalidation::Own),
+    RequestEvent::Response(RemoteInvalidation::Foreign),
+    RequestEvent::LocalInvalidateDone,
+    RequestEvent::Drained,
+];
+
+/// The whole table, written down apart from the code: for each state, in
+/// order of the events above, the state after it and what to do. A letter
+/// is an outcome: `.` wait, `I` invalidate, `C` complete, and the errors
+/// `n` not posted, `p` already posted, `s` already sent, `a` already
+/// answered, `i` not invalidating, `u` unexpected, `w` wrong invalidation.
+const TABLE: [&str; 9] = [
+    // post, with region, failed, sent, response, own, foreign, local, drained
+    "1. 2. 0n 0n 0n 0n 0n 0n 0.", // idle
+    "8p 8p 0. 3. 5. 8u 8u 8i 0C", // posted
+    "8p 8p 0. 4. 6. 5. 8w 8i 0C", // posted, region
+    "8p 8p 8s 8s 0C 8u 8u 8i 0C", // sent
+    "8p 8p 8s 8s 7I 0C 8w 8i 0C", // sent, region
+    "8p 8p 8s 0C 8a 8a 8a 8i 0C", // answered
+    "8p 8p 8s 7I 8a 8a 8a 8i 0C", // answered, region
+    "8p 8p 8s 8s 8a 8a 8a 0C 0C", // invalidating
+    "8p 8p 8. 8. 8. 8. 8. 8. 0C", // broken
+];
+
+fn letter(outcome: RequestAction) -> char {
+    match outcome {
+        RequestAction::Wait => '.',
+        RequestAction::PostLocalInvalidate => 'I',
+        RequestAction::Complete => 'C',
+        RequestAction::ProtocolError(error) => match error {
+            ProtocolError::NotPosted => 'n',
+            ProtocolError::AlreadyPosted => 'p',
+            ProtocolError::AlreadySent => 's',
+            ProtocolError::AlreadyAnswered => 'a',
+            ProtocolError::NotInvalidating => 'i',
+            ProtocolError::UnexpectedInvalidation => 'u',
+            ProtocolError::WrongInvalidation => 'w',
+        },
+    }
+}
+
+#[test]
+fn every_state_and_event() {
+    for (state, row) in RequestState::ALL.into_iter().zip(TABLE) {
+        let cells: Vec<&str> = row.split(' ').collect();
+        assert_eq!(cells.len(), EVENTS.len());
+        for (event, cell) in EVENTS.into_iter().zip(cells) {
+            let (after, outcome) = state.after(event);
+            let actual = format!("{}{}", after.to_u8(), letter(outcome));
+            assert_eq!(actual, cell, "{state:?} {event:?}");
+        }
+    }
+}
+
+/// What a request truly is, counted by other means than the machine's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+struct Model {
+    posted: bool,
+    send_pending: bool,
+    answer_pending: bool,
+    region_valid: bool,
+    broken: bool,
+}
+
+impl Model {
+    fn apply(mut self, event: RequestEvent, outcome: RequestAction) -> Self {
+        match event {
+            RequestEvent::Post { region } if !self.posted => {
+                return Self {
+                    posted: true,
+                    send_pending: true,
+                    answer_pending: true,
+                    region_valid: region,
+                    broken: false,
+                };
+            }
+            RequestEvent::PostFailed | RequestEvent::Drained => return Self::default(),
+            RequestEvent::SendDone => self.send_pending = false,
+            RequestEvent::Response(invalidation) => {
+                self.answer_pending = false;
+                if invalidation == RemoteInvalidation::Own {
+                    self.region_valid = false;
+                }
+            }
+            RequestEvent::LocalInvalidateDone => self.region_valid = false,
+            RequestEvent::Post { .. } => {}
+        }
+        self.broken |= matches!(outcome, RequestAction::ProtocolError(_));
+        self
+    }
+}
+
+/// Walks every sequence of events there is, and checks the promise.
+#[test]
+fn completes_only_when_all_is_over() {
+    let mut seen = BTreeSet::new();
+    let mut todo = vec![(RequestState::Idle, Model::default())];
+    while let Some((state, model)) = todo.pop() {
+        if !seen.insert((state.to_u8(), model)) {
+            continue;
+        }
+        for event in EVENTS {
+            let (after, outcome) = state.after(event);
+            let mut real = model;
+            if state != RequestState::Idle || outcome == RequestAction::Wait {
+                real = model.apply(event, outcome);
+            }
+            if outcome == RequestAction::Complete {
+                let over = !real.send_pending && !real.answer_pending && !real.region_valid;
+                assert!(over && !real.broken, "{state:?} {event:?} {real:?}");
+                assert_eq!(after, RequestState::Idle);
+                real = Model::default();
+            }
+            todo.push((after, real));
+        }
+    }
+    let reached: BTreeSet<u8> = seen.iter().map(|(state, _)| *state).collect();
+    assert_eq!(reached.len(), RequestState::ALL.len());
+}
+
+#[test]
+fn numbers() {
+    for number in 0..=u8::MAX {
+        match RequestState::from_u8(number) {
+            Some(state) => assert_eq!(state.to_u8(), number),
+            None => assert!(usize::from(number) >= RequestState::ALL.len()),
+        }
+    }
+}
