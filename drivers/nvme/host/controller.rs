@@ -25,7 +25,7 @@ mod discovery;
 mod passthru;
 mod rdma_device;
 mod reconnect;
-mod scan_guard;
+mod scan_lock;
 mod scan_work;
 mod services;
 mod setup;
@@ -58,7 +58,7 @@ use rdma_device::{
     RdmaDevice,
     Removing, //
 };
-use scan_guard::ScanOwner;
+use scan_lock::ScanLock;
 use setup::IoQueueParams;
 use status::{
     ScanRequester,
@@ -94,12 +94,11 @@ use crate::{
 };
 use core::cmp;
 use kernel::{
-    impl_has_work, new_condvar, new_mutex, new_work,
+    impl_has_work, new_mutex, new_work,
     prelude::*,
     str::CString,
     sync::{
         Arc,
-        CondVar,
         Mutex, //
     },
     workqueue::Work,
@@ -178,11 +177,8 @@ pub(crate) struct Controller {
     /// What the disks are made from, while the controller is or may be live again.
     #[pin]
     scan_context: Mutex<Option<Arc<ScanContext>>>,
-    /// Whose turn it is to change what disks there are, by a [`scan_work`] or without.
     #[pin]
-    scan_owner: Mutex<ScanOwner>,
-    #[pin]
-    scan_unlocked: CondVar,
+    scan_lock: ScanLock,
     #[pin]
     scan_work: Work<Controller>,
 }
@@ -247,8 +243,7 @@ impl Controller {
                 namespaces <- new_mutex!(Namespaces::new(), "rnvmf::Controller::namespaces"),
                 keep_alive_deadline <- new_mutex!(Deadline::NEVER, "rnvmf::Controller::keep_alive_deadline"),
                 scan_context <- new_mutex!(None, "rnvmf::Controller::scan_context"),
-                scan_owner <- new_mutex!(ScanOwner::Nobody, "rnvmf::Controller::scan_owner"),
-                scan_unlocked <- new_condvar!("rnvmf::Controller::scan_unlocked"),
+                scan_lock <- ScanLock::new(wake.clone()),
                 scan_work <- new_work!("rnvmf::Controller::scan_work"),
             }),
             GFP_KERNEL,
@@ -332,7 +327,7 @@ impl Controller {
         // What the removal itself asks of the target is not cancelled by it, but that we live need
         // not be known any more once the disks are gone.
         let cancelled = if self.status.is_removal_begun() {
-            self.is_scan_work_done()
+            self.scan_lock.is_work_done()
         } else {
             self.is_deleting()
         };

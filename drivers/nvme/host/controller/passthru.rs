@@ -154,7 +154,10 @@ impl Controller {
         act: impl FnOnce() -> Result<R, CommandError>,
     ) -> Result<R, CommandError> {
         // They are neither removed nor made meanwhile.
-        let _turn = self.lock_scan_interruptible().map_err(CommandError::Code)?;
+        let _turn = self
+            .scan_lock
+            .lock_interruptible()
+            .map_err(CommandError::Code)?;
         let disks = self.with_namespaces(|namespaces| {
             let mut disks = KVec::with_capacity(namespaces.len(), GFP_KERNEL)?;
             for namespace in namespaces.iter() {

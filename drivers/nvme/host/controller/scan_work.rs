@@ -9,7 +9,7 @@
 //! removal must not need memory.
 
 use super::{
-    scan_guard::ScanGuard,
+    scan_lock::ScanGuard,
     status::Transition,
     Admin,
     Controller,
@@ -19,8 +19,10 @@ use super::{
 use crate::{
     ctrl_error::CtrlError,
     disk::Io,
+    event::Event,
     namespace::{
         self,
+        Namespace,
         ScanResult, //
     },
     uapi::ErrorStage, //
@@ -51,11 +53,60 @@ pub(super) enum ScanWork {
     DeleteDisks,
 }
 
+/// The disks of a controller, for the holder of its scan lock.
+pub(super) struct LockedDisks<'a> {
+    controller: &'a Controller,
+    _guard: &'a ScanGuard<'a>,
+}
+
+impl<'a> LockedDisks<'a> {
+    /// The disks of `controller`, whose scan lock `guard` holds.
+    pub(super) fn new(controller: &'a Controller, guard: &'a ScanGuard<'a>) -> Self {
+        Self {
+            controller,
+            _guard: guard,
+        }
+    }
+
+    /// Removes all disks. Sleeps, for I/O too.
+    pub(super) fn remove_all(&self) {
+        while self.remove(|_| true) {}
+    }
+
+    /// Removes the disks of namespaces that are gone. Sleeps, for I/O too.
+    fn remove_gone(&self) {
+        while self.remove(Namespace::is_lost) {}
+    }
+
+    /// Removes one disk whose namespace is `which`, and then tells; `false` if there is none.
+    fn remove(&self, which: impl Fn(&Namespace) -> bool) -> bool {
+        let controller = self.controller;
+        let removed = {
+            let mut namespaces = controller.namespaces.lock();
+            let place = namespaces.iter().position(which);
+            let removed = place.and_then(|place| namespaces.remove(place).ok());
+            controller.services.disks_changed();
+            let count = namespaces.len().try_into().unwrap_or(u32::MAX);
+            controller.status.update(|status| status.namespaces = count);
+            removed
+        };
+        let Some(namespace) = removed else {
+            return false;
+        };
+        let info = namespace.info();
+        // Deletes the disk, which waits for its I/O.
+        drop(namespace);
+        let event = Event::NamespaceRemoved(&info);
+        controller.services.events.notify(controller, event);
+        true
+    }
+}
+
 impl WorkItem for Controller {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        let Some((work, guard)) = this.begin_scan_work() else {
+        let Some((work, guard)) = this.scan_lock.begin_work() else {
             return;
         };
         let result = match work {
@@ -67,11 +118,11 @@ impl WorkItem for Controller {
             ScanWork::Scan(scan_context) => this.scan(&guard, &scan_context),
             ScanWork::SetQueues(tag_set, queues) => this.set_queues(&tag_set, queues),
             ScanWork::DeleteDisks => {
-                guard.remove_namespaces();
+                LockedDisks::new(&this, &guard).remove_all();
                 Ok(())
             }
         };
-        guard.finish_scan_work(result);
+        guard.finish(result);
     }
 }
 
@@ -81,7 +132,7 @@ impl Controller {
     fn follow(self: &Arc<Self>, guard: &ScanGuard<'_>, found: ScanResult) -> Result<(), CtrlError> {
         // What cannot be done to one disk does not keep others from following.
         let lost = found.mark_gone(self);
-        guard.remove_lost_namespaces();
+        LockedDisks::new(self, guard).remove_gone();
         let resized = found.update_capacities(self);
         let changed = found.update_limits(self);
         let made = found.make_disks(self);

@@ -9,8 +9,11 @@ use super::{
         InflightPolicy,
         KeepAliveQueue,
     },
-    scan_guard::ScanGuard,
-    scan_work::ScanWork,
+    scan_lock::ScanGuard,
+    scan_work::{
+        LockedDisks,
+        ScanWork, //
+    },
     setup,
     Admin,
     Controller,
@@ -157,7 +160,7 @@ impl Controller {
                     format_args!("the disks could not be read within {limit} ms"),
                 )));
             }
-            match self.take_scan_result() {
+            match self.scan_lock.take_result() {
                 Some(done) => ControlFlow::Break(done),
                 None => ControlFlow::Continue(scan_context.deadline),
             }
@@ -196,7 +199,7 @@ impl Controller {
     fn end_disks(&self) {
         // The I/O that its holder waits for has ended.
         let guard = self.lock_scan();
-        guard.remove_namespaces();
+        LockedDisks::new(self, &guard).remove_all();
     }
 
     /// Serves until something is wished for. Meanwhile the disks follow what the connection is
@@ -215,7 +218,7 @@ impl Controller {
             rescan.note(&Ok(()), self);
         }
         self.serve(association, || {
-            if let Some(done) = self.take_scan_result() {
+            if let Some(done) = self.scan_lock.take_result() {
                 rescan.note(&done, self);
                 if let Err(failure) = done {
                     self.warn(format_args!("{}", failure.message()));
@@ -228,7 +231,7 @@ impl Controller {
             if self.status.state() == CtrlState::Resetting && !self.is_deleting() {
                 return ControlFlow::Break(LiveExit::Reset);
             }
-            let Some(guard) = self.try_lock_scan() else {
+            let Some(guard) = self.scan_lock.try_lock() else {
                 // Whoever has it wakes us when it is over.
                 return ControlFlow::Continue(next);
             };
@@ -255,7 +258,7 @@ impl Controller {
         self.start_scan_work(guard, ScanWork::DeleteDisks);
         let mut retry = Deadline::after(RETRY);
         let disks = self.serve(&*association, || {
-            if let Some(done) = self.take_scan_result() {
+            if let Some(done) = self.scan_lock.take_result() {
                 return ControlFlow::Break(done);
             }
             if retry.left() == Msecs::new(0) {
@@ -307,7 +310,7 @@ impl Controller {
             if left > Msecs::new(0) {
                 let limit = left.min(moment.left());
                 // Who has the turn waits for requests, also of who does not poll.
-                let polls = self.is_scan_locked() && line.poll();
+                let polls = self.scan_lock.is_held() && line.poll();
                 self.wait(if polls { limit.min(POLL) } else { limit });
                 continue;
             }
@@ -333,10 +336,27 @@ impl Controller {
         }
     }
 
+    /// Waits for the scan lock. The result of work is forgotten.
+    fn lock_scan(&self) -> ScanGuard<'_> {
+        loop {
+            let _ = self.scan_lock.take_result();
+            if let Some(guard) = self.scan_lock.try_lock() {
+                return guard;
+            }
+            self.wait(IDLE);
+        }
+    }
+
+    /// Queues `work`, which holds the scan lock until its result is taken. Sleeps.
+    fn start_scan_work(self: &Arc<Self>, guard: ScanGuard<'_>, work: ScanWork) {
+        guard.hand_over(work);
+        self.services.queue_scan_work(self.clone());
+    }
+
     fn await_removal(&self) {
         while !self.is_deleting() {
             // Nobody needs to know any more how an errand ended, and others may have the turn.
-            let _ = self.take_scan_result();
+            let _ = self.scan_lock.take_result();
             self.wait(IDLE);
         }
     }
