@@ -158,6 +158,8 @@ class Crate:
         yield from scope.imports.values()
         yield from scope.local.values()
         yield from scope.paths
+        # Of an enum; what is named by way of a module is looked up by its names.
+        yield from scope.globs
         if scope.globs:
             for (word, test), line in scope.words.items():
                 if word not in scope.items and word not in scope.imports:

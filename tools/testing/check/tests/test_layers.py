@@ -54,6 +54,7 @@ class Made(unittest.TestCase):
                 ("\n\nfn f() -> crate::queue::Queue {}", 3, "Queue", "queue.rs"),
                 ("\nfn f() { g::<super::queue::Size>() }", 2, "Size", "queue/sizes.rs"),
                 ("use crate::queue::*; /* ' */\nstruct Lost(Size);", 2, "Size", "queue/sizes.rs"),
+                ("use crate::queue::Queue::*;", 1, "Queue", "queue.rs"),
                 ("use crate::queue as q;\nstruct Lost(q::Queue);", 2, "Queue", "queue.rs"),
                 ("#[cfg(test)] mod tests {\n use crate::queue::Queue; }", 2, "Queue", "queue.rs")):
             with self.subTest(source):
