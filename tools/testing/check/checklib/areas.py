@@ -45,6 +45,7 @@ class Area:
     root: str = ""
     uses: set = field(default_factory=set)
     parents: bool = False
+    impls: bool = False
     pending: bool = False
     rooms: list = field(default_factory=list)
     # Imports that stay, from and to which file, with the place of their line.
@@ -89,7 +90,7 @@ def _area(where, words):
     area = Area(where, words.pop(0) if words else "")
     if words and words[0].endswith(".rs"):
         area.root = words.pop(0)
-    for option in ("parents", "pending"):
+    for option in ("parents", "impls", "pending"):
         if option in words:
             words.remove(option)
             setattr(area, option, True)

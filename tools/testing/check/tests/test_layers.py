@@ -85,6 +85,13 @@ class Made(unittest.TestCase):
         self.assertEqual(self.findings({"host/queue/sizes.rs": "use super::Queue; struct Size;"}),
                          [])
 
+    def test_impls(self):
+        changed = {"host/queue/sizes.rs": "pub struct Size;\nimpl<T> super::Queue<T> { fn f() {} }"
+                                          "impl Drop for super::Queue {} impl Size {}"}
+        self.assertEqual(self.findings(changed), [])
+        self.assertEqual(self.findings(changed, TABLE.replace("uses rrdma", "impls uses rrdma")), [
+            "host/queue/sizes.rs:2: methods of Queue, which is in queue.rs"])
+
     def test_pending(self):
         table = TABLE.replace("uses rrdma", "pending uses rrdma")
         changed = {"host/errors.rs": "use crate::queue::Queue;"}
