@@ -22,6 +22,7 @@ mod aen;
 mod association;
 mod ctrl_device;
 mod discovery;
+mod keep_alive;
 mod passthru;
 mod rdma_device;
 mod reconnect;
@@ -48,12 +49,14 @@ pub(crate) use services::{
     EventSink,
     Services, //
 };
+pub(crate) use thread::CtrlThread;
 
 pub(crate) use status::{
     CtrlInfo,
     CtrlStatus, //
 };
 
+use keep_alive::KeepAliveTimer;
 use rdma_device::{
     RdmaDevice,
     Removing, //
@@ -171,9 +174,8 @@ pub(crate) struct Controller {
     /// has it locked allocates without I/O, as it is locked while I/O waits.
     #[pin]
     namespaces: Mutex<Namespaces>,
-    /// When the target is to learn again that we live, for the controller's thread.
     #[pin]
-    keep_alive_deadline: Mutex<Deadline>,
+    keep_alive: KeepAliveTimer,
     /// What the disks are made from, while the controller is or may be live again.
     #[pin]
     scan_context: Mutex<Option<Arc<ScanContext>>>,
@@ -223,6 +225,7 @@ impl Controller {
         let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
         let notifier = ErrorNotifier::new(wake.clone())?;
         let trace_id = trace_id(name);
+        let keep_alive_ms = options.keep_alive_ms();
         let (user_channel, scan_channel) = (AdminChannel::new()?, AdminChannel::new()?);
         Arc::pin_init(
             pin_init!(Self {
@@ -241,7 +244,7 @@ impl Controller {
                 ctrl_stats <- new_mutex!(CtrlStats::new(), "rnvmf::Controller::ctrl_stats"),
                 failed_io <- RateLimit::new(),
                 namespaces <- new_mutex!(Namespaces::new(), "rnvmf::Controller::namespaces"),
-                keep_alive_deadline <- new_mutex!(Deadline::NEVER, "rnvmf::Controller::keep_alive_deadline"),
+                keep_alive <- KeepAliveTimer::new(keep_alive_ms),
                 scan_context <- new_mutex!(None, "rnvmf::Controller::scan_context"),
                 scan_lock <- ScanLock::new(wake.clone()),
                 scan_work <- new_work!("rnvmf::Controller::scan_work"),
@@ -527,6 +530,30 @@ impl Controller {
             limit: cmp::min(STEP, deadline.left()),
             deadline,
             cancelled,
+        }
+    }
+
+    /// Whether another attempt to connect is of no use.
+    fn is_over(&self, failure: &CtrlError) -> bool {
+        failure.is_final() || self.is_deleting()
+    }
+
+    /// Forgets the device and the error of a connection that is torn down. May sleep.
+    fn reset_connection(&self) {
+        self.release_device();
+        self.notifier.reset();
+    }
+
+    /// The connection failed for good. May sleep.
+    fn fail(&self, error: &CtrlError) {
+        self.release_device();
+        self.enter(CtrlState::Dead, Some(error));
+        let message = error.message();
+        if self.is_deleting() {
+            // Whoever removes it knows.
+            self.log(format_args!("{message}"));
+        } else {
+            self.log_error(format_args!("{message}"));
         }
     }
 

@@ -5,6 +5,7 @@
 use crate::{
     controller::{
         Controller,
+        CtrlThread,
         DeviceRemoval,
         Discovery,
         EventSink,
@@ -205,7 +206,7 @@ impl Registry {
         self.events.notify(&controller, Event::Added);
         let (this, running) = (self.clone(), controller.clone());
         let run = move || {
-            Controller::run(&running);
+            CtrlThread::run(running.clone());
             this.remove(&running);
         };
         if let Err(error) = self.spawn(fmt!("{}", controller.name), run) {

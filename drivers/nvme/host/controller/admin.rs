@@ -3,7 +3,10 @@
 //! What we ask of a controller on its admin queue, one command at a time: in the controller's
 //! thread, or in an errand beside it.
 
-use super::Controller;
+use super::{
+    keep_alive,
+    Controller, //
+};
 use crate::{
     ctrl_error::CtrlError,
     queue::{
@@ -216,7 +219,7 @@ impl Admin<'_> {
     /// Tells the target that we live, if nobody else does so meanwhile and it is time.
     pub(crate) fn keep_alive_if_due(&self) -> Result<(), CtrlError> {
         match self.sender {
-            Sender::Thread(queue) => self.controller.keep_alive_if_due(queue, self.deadline),
+            Sender::Thread(queue) => keep_alive::send_if_due(self.controller, queue, self.deadline),
             Sender::ScanWork | Sender::User => Ok(()),
         }
     }

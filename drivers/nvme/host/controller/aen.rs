@@ -4,7 +4,6 @@
 
 use super::{
     reconnect::milliseconds,
-    status::ScanRequester,
     Controller, //
 };
 use crate::{
@@ -81,10 +80,10 @@ impl AenHandler {
         };
         self.pace = self.pace.after(milliseconds(event.moment - asked));
         self.next = Deadline::after(Msecs::new(self.pace.pause_ms()));
-        let tells = match controller.heard(event.completion) {
+        let tells = match parse(controller, event.completion) {
             Some(event) => {
                 act(event);
-                controller.ask_again(queue)
+                submit(controller, queue)
             }
             None => false,
         };
@@ -93,42 +92,28 @@ impl AenHandler {
     }
 }
 
-impl Controller {
-    /// Whether the target was asked for its next event.
-    fn ask_again(&self, queue: &QueuePair<Queue>) -> bool {
-        let asked = Queue::submit_aer(queue);
-        if let Err(error) = asked {
-            let what = "asking for the next event";
-            let failure = CtrlError::from_command(ErrorStage::Io, error, what);
-            self.warn(format_args!("{}", failure.message()));
-        }
-        asked.is_ok()
+/// Submits the next AER; whether that worked.
+fn submit(controller: &Controller, queue: &QueuePair<Queue>) -> bool {
+    let submitted = Queue::submit_aer(queue);
+    if let Err(error) = submitted {
+        let what = "asking for the next event";
+        let error = CtrlError::from_command(ErrorStage::Io, error, what);
+        controller.warn(format_args!("{}", error.message()));
     }
+    submitted.is_ok()
+}
 
-    /// The event that was told; `None` if the target wants to tell no more.
-    fn heard(&self, completion: cqe::Completion) -> Option<AsyncEvent> {
-        let status = completion.status();
-        if !status.is_success() {
-            self.log(format_args!("the target tells no events: {status}"));
-            return None;
-        }
-        let event = AsyncEvent::from_result(completion.result32());
-        match event {
-            AsyncEvent::NamespacesChanged | AsyncEvent::DiscoveryChanged => {}
-            event => self.log(format_args!("the target tells: {event}")),
-        }
-        Some(event)
+/// The event of a completed AER; `None` if the target reports no more events.
+fn parse(controller: &Controller, completion: cqe::Completion) -> Option<AsyncEvent> {
+    let status = completion.status();
+    if !status.is_success() {
+        controller.log(format_args!("the target tells no events: {status}"));
+        return None;
     }
-
-    /// Does what an event asks for of a controller with disks.
-    pub(super) fn act(&self, event: AsyncEvent) {
-        // Who is not live any more has no use for either.
-        let _ = match event {
-            AsyncEvent::NamespacesChanged => {
-                self.request_scan_for(ScanRequester::Target).map(|_| ())
-            }
-            AsyncEvent::PersistentError => self.request_reset(),
-            AsyncEvent::DiscoveryChanged | AsyncEvent::Other { .. } => Ok(()),
-        };
+    let event = AsyncEvent::from_result(completion.result32());
+    match event {
+        AsyncEvent::NamespacesChanged | AsyncEvent::DiscoveryChanged => {}
+        event => controller.log(format_args!("the target tells: {event}")),
     }
+    Some(event)
 }

@@ -3,29 +3,23 @@
 //! What a controller has while it is connected.
 
 use super::{
-    admin::{
-        Admin,
-        Sender,
-        COMMAND, //
-    },
+    admin::{Admin, Sender},
+    keep_alive::KeepAliveQueue,
     reconnect::milliseconds,
     Controller,
     ScanContext, //
 };
 use crate::{
-    ctrl_error::CtrlError,
     disk::{
         self,
         Io, //
     },
     queue::{
-        CommandError,
         Queue, //
     },
     stats::{
         QueueStats, //
     },
-    uapi::ErrorStage,
 };
 use kernel::{
     prelude::*,
@@ -41,7 +35,6 @@ use nvme_proto::{
         property::Configuration, //
     },
     policy::{
-        keep_alive::KeepAlive,
         limits::queue_counts::{
             HctxType,
             IoQueueCounts, //
@@ -193,22 +186,6 @@ pub(super) fn end_admin(admin: &Connected<Queue>) {
     Queue::end(admin, |request| InflightPolicy::Fail.apply(request, stats));
 }
 
-/// A connection that can be kept alive.
-pub(super) trait KeepAliveQueue {
-    /// Whether any I/O command ended since this was asked last.
-    fn take_traffic(&self) -> bool;
-
-    /// Whether the target takes that for a sign of life.
-    fn keep_alive_mode(&self) -> KeepAliveMode;
-
-    /// Polls in place of users who may have fallen asleep with requests under way. Whether
-    /// there are queues that are polled.
-    fn poll(&self) -> bool;
-
-    /// Where signs of life go.
-    fn admin(&self) -> &Connected<Queue>;
-}
-
 impl KeepAliveQueue for Association {
     fn take_traffic(&self) -> bool {
         let mut any = false;
@@ -231,78 +208,6 @@ impl KeepAliveQueue for Association {
 
     fn admin(&self) -> &Connected<Queue> {
         &self.admin
-    }
-}
-
-/// An admin queue without I/O queues.
-impl KeepAliveQueue for Connected<Queue> {
-    fn take_traffic(&self) -> bool {
-        false
-    }
-
-    fn keep_alive_mode(&self) -> KeepAliveMode {
-        KeepAliveMode::CommandBased
-    }
-
-    fn poll(&self) -> bool {
-        false
-    }
-
-    fn admin(&self) -> &Connected<Queue> {
-        self
-    }
-}
-
-impl Controller {
-    /// The target has just learnt that we live.
-    pub(super) fn keep_alive_sent(&self) {
-        let keep_alive = KeepAlive::new(self.options.keep_alive_ms(), KeepAliveMode::CommandBased);
-        let next = keep_alive.map(|k| Deadline::after(Msecs::new(k.period_ms())));
-        *self.keep_alive_deadline.lock() = next.unwrap_or(Deadline::NEVER);
-    }
-
-    /// When the target is to learn again that we live.
-    pub(super) fn next_keep_alive(&self) -> Deadline {
-        *self.keep_alive_deadline.lock()
-    }
-
-    /// Tells the target that we live, if it is time, between other commands, which must be over
-    /// by the `deadline`.
-    pub(super) fn keep_alive_if_due(
-        &self,
-        queue: &Connected<Queue>,
-        deadline: Deadline,
-    ) -> Result<(), CtrlError> {
-        match self.next_keep_alive().left() > Msecs::new(0) {
-            true => Ok(()),
-            false => {
-                let limit = Msecs::new(self.options.keep_alive_ms());
-                self.keep_alive(queue, Deadline::after(limit).min(deadline))
-            }
-        }
-    }
-
-    /// Tells the target that we live; waits for its answer, until the `deadline` at most.
-    pub(super) fn keep_alive(
-        &self,
-        queue: &Connected<Queue>,
-        deadline: Deadline,
-    ) -> Result<(), CtrlError> {
-        self.keep_alive_sent();
-        let admin = Admin {
-            sender: Sender::Thread(queue),
-            controller: self,
-            deadline: Deadline::after(COMMAND).min(deadline),
-        };
-        match admin.keep_alive() {
-            // Removal has been asked for, which the caller will see.
-            Ok(()) | Err(CommandError::Cancelled) => Ok(()),
-            Err(CommandError::ConnError(trouble)) => Err(trouble.into()),
-            Err(error) => {
-                let what = "keep-alive";
-                Err(CtrlError::from_command(ErrorStage::KeepAlive, error, what))
-            }
-        }
     }
 }
 

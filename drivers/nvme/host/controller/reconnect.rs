@@ -74,11 +74,14 @@ impl ReconnectStatus {
     }
 }
 
-/// A connection, with what the target has now.
-pub(super) type Reconnected = (KBox<Association>, ScanResult);
+/// A new connection, and the namespaces that the target has now.
+pub(super) struct Reconnected {
+    pub(super) association: KBox<Association>,
+    pub(super) found: ScanResult,
+}
 
-/// A loss that lasts.
-struct Reconnect<'a> {
+/// Reconnecting of a controller, after a lost connection or a reset.
+pub(super) struct Reconnect<'a> {
     controller: &'a Controller,
     before: &'a ScanContext,
     /// I/O is held back.
@@ -87,101 +90,105 @@ struct Reconnect<'a> {
     now: ReconnectStatus,
 }
 
-impl Controller {
+impl<'a> Reconnect<'a> {
     /// Ends a session that failed, and connects again. `None` if that was given up, or the
     /// controller is to be removed: then the disks refuse I/O. Sleeps.
-    pub(super) fn recover(
-        &self,
+    pub(super) fn after_loss(
+        controller: &'a Controller,
         association: KBox<Association>,
-        before: &ScanContext,
+        before: &'a ScanContext,
         failure: CtrlError,
     ) -> Option<Reconnected> {
-        self.enter(CtrlState::Resetting, Some(&failure));
-        if matches!(self.settings().give_up, Limit::After(0)) {
+        controller.enter(CtrlState::Resetting, Some(&failure));
+        if matches!(controller.settings().give_up, Limit::After(0)) {
             association.tear_down(InflightPolicy::Fail);
-            self.fail(&failure);
+            controller.fail(&failure);
             return None;
         }
-        self.warn(format_args!("{}", failure.message()));
+        controller.warn(format_args!("{}", failure.message()));
         let earlier = association.earlier_losses();
         before.tag_set.quiesce();
         association.tear_down(InflightPolicy::Retry);
-        let again = Reconnect::new(self, before, earlier).last(failure);
-        self.resume(before, again)
+        let again = Self::new(controller, before, earlier).last(failure);
+        Self::resume(controller, before, again)
     }
 
     /// Ends a session in good order, and connects again: at once, and if that fails, as after
-    /// a loss. `None` as with [`Controller::recover`]. Sleeps.
-    pub(super) fn reset(
-        &self,
+    /// a loss. `None` as with [`after_loss`](Self::after_loss). Sleeps.
+    pub(super) fn after_reset(
+        controller: &'a Controller,
         association: KBox<Association>,
-        before: &ScanContext,
+        before: &'a ScanContext,
     ) -> Option<Reconnected> {
-        self.log(format_args!("reset"));
+        controller.log(format_args!("reset"));
         // Who asked for it has told the others.
-        self.queue_uevent(CtrlState::Resetting);
+        controller.queue_uevent(CtrlState::Resetting);
         before.tag_set.quiesce();
-        association.disable(self);
-        self.reset_connection();
-        self.enter(CtrlState::Connecting, None);
-        let deadline = Deadline::after(self.settings().connect_timeout);
-        let again = match self.is_deleting() {
+        association.disable(controller);
+        controller.reset_connection();
+        controller.enter(CtrlState::Connecting, None);
+        let deadline = Deadline::after(controller.settings().connect_timeout);
+        let again = match controller.is_deleting() {
             true => Err(CtrlError::cancelled(ErrorStage::Connect)),
-            false => self.attempt(before, deadline),
+            false => Self::attempt(controller, before, deadline),
         };
         if again.is_ok() {
-            self.count(|status| &mut status.resets);
+            Self::count(controller, |status| &mut status.resets);
         }
         let again = again.or_else(|failure| {
-            if self.is_over(&failure) {
+            if controller.is_over(&failure) {
                 return Err(failure);
             }
-            self.warn(format_args!("reset: {}", failure.message()));
-            self.keep_error(&failure);
-            Reconnect::new(self, before, FlapHistory::default()).last(failure)
+            controller.warn(format_args!("reset: {}", failure.message()));
+            controller.keep_error(&failure);
+            Self::new(controller, before, FlapHistory::default()).last(failure)
         });
-        self.resume(before, again)
+        Self::resume(controller, before, again)
     }
 
     /// Lets I/O through again, to the new connection or to fail.
     fn resume(
-        &self,
+        controller: &Controller,
         before: &ScanContext,
         again: Result<Reconnected, CtrlError>,
     ) -> Option<Reconnected> {
-        if let Ok((association, _)) = &again {
-            association.publish();
+        if let Ok(again) = &again {
+            again.association.publish();
         }
         before.tag_set.unquiesce();
-        self.status.update(|status| status.reconnect = None);
+        controller.status.update(|status| status.reconnect = None);
         match again {
             Ok(again) => return Some(again),
             // Nothing failed: nobody wants it any more.
-            Err(_) if self.is_deleting() => self.release_device(),
-            Err(failure) => self.fail(&failure),
+            Err(_) if controller.is_deleting() => controller.release_device(),
+            Err(failure) => controller.fail(&failure),
         }
         None
     }
 
     /// One attempt, which nothing is left of if it fails.
     #[inline(never)]
-    fn attempt(&self, before: &ScanContext, deadline: Deadline) -> Result<Reconnected, CtrlError> {
-        let association = setup::reconnect(self, before, deadline)?;
+    fn attempt(
+        controller: &Controller,
+        before: &ScanContext,
+        deadline: Deadline,
+    ) -> Result<Reconnected, CtrlError> {
+        let association = setup::reconnect(controller, before, deadline)?;
         let admin = Admin {
             sender: Sender::Thread(&association.admin),
-            controller: self,
+            controller: controller,
             deadline,
         };
         // What changes besides is for an errand: here I/O is held back, and must not be waited for.
         let found = namespace::find(
-            self,
+            controller,
             &admin,
             &association.scan_context,
             ChangedNamespaces::default(),
         )
-        .and_then(|found| found.mark_gone(self).map(|()| found));
+        .and_then(|found| found.mark_gone(controller).map(|()| found));
         match found {
-            Ok(found) => Ok((association, found)),
+            Ok(found) => Ok(Reconnected { association, found }),
             Err(failure) => {
                 association.tear_down(InflightPolicy::Fail);
                 Err(failure)
@@ -189,27 +196,14 @@ impl Controller {
         }
     }
 
-    /// Whether there is no use in another attempt.
-    pub(super) fn is_over(&self, failure: &CtrlError) -> bool {
-        failure.is_final() || self.is_deleting()
-    }
-
     /// Counts that it is connected anew. It is told with the state.
-    fn count(&self, which: fn(&mut CtrlStatus) -> &mut u32) {
-        self.status.update(|status| {
+    fn count(controller: &Controller, which: fn(&mut CtrlStatus) -> &mut u32) {
+        controller.status.update(|status| {
             let count = which(status);
             *count = count.wrapping_add(1);
         });
     }
 
-    /// Lets go of what is left of a connection that is gone.
-    pub(super) fn reset_connection(&self) {
-        self.release_device();
-        self.notifier.reset();
-    }
-}
-
-impl<'a> Reconnect<'a> {
     /// One that begins now, with I/O held back, or goes on.
     fn new(controller: &'a Controller, before: &'a ScanContext, earlier: FlapHistory) -> Self {
         Self {
@@ -237,11 +231,11 @@ impl<'a> Reconnect<'a> {
             self.show(None);
             controller.enter(CtrlState::Connecting, None);
             let deadline = Deadline::after(controller.settings().connect_timeout).min(limit);
-            match controller.attempt(self.before, deadline) {
-                Ok((mut association, found)) => {
-                    association.after_loss = Some((self.over(), Instant::now()));
-                    controller.count(|status| &mut status.reconnects);
-                    return Ok((association, found));
+            match Self::attempt(controller, self.before, deadline) {
+                Ok(mut again) => {
+                    again.association.after_loss = Some((self.over(), Instant::now()));
+                    Self::count(controller, |status| &mut status.reconnects);
+                    return Ok(again);
                 }
                 Err(failure) if controller.is_over(&failure) => return Err(failure),
                 Err(failure) => latest = failure,

@@ -8,6 +8,7 @@ use super::{
         Sender, //
     },
     association::Association,
+    keep_alive,
     Controller,
     CtrlInfo,
     ScanContext, //
@@ -391,7 +392,7 @@ impl<'a> Setup<'a> {
         let granted = self.fabrics_connect(&admin, ADMIN_ENTRIES - 1, any)?;
         let capabilities = self.admin(&admin).capabilities()?;
         let configuration = self.admin(&admin).enable(capabilities)?;
-        self.controller.keep_alive_sent();
+        self.controller.keep_alive.restart();
         Ok(Enabled {
             admin,
             controller_id: granted.controller_id,
@@ -694,7 +695,7 @@ impl<'a> Setup<'a> {
             .map_err(|_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "I/O queues"))?;
         for qid in 1..=count {
             // There may be so many that it takes long.
-            self.controller.keep_alive_if_due(admin, self.deadline)?;
+            keep_alive::send_if_due(self.controller, admin, self.deadline)?;
             let config = QueueConfig {
                 qid,
                 size: params.size.entries(),

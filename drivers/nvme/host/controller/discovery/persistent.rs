@@ -11,6 +11,7 @@ use super::{
     super::{
         aen::AenHandler,
         association,
+        keep_alive,
         setup,
         Admin,
         Sender, //
@@ -126,7 +127,7 @@ impl Discovery {
     ) -> Result<(), CtrlError> {
         let controller = &*self.controller;
         let mut due = Deadline::NEVER;
-        controller.serve(queue, || {
+        keep_alive::serve(controller, queue, || {
             if self.is_cancelled() {
                 return ControlFlow::Break(Err(CtrlError::cancelled(STAGE)));
             }
