@@ -39,7 +39,6 @@
 //! C headers: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h),
 //! [`include/linux/blkdev.h`](srctree/include/linux/blkdev.h)
 
-mod carrier;
 mod command;
 mod disk;
 mod fops;
@@ -51,10 +50,10 @@ mod operations;
 mod queue_counts;
 mod ranges;
 mod request;
+mod request_payload;
 mod status;
 mod tag_set;
 
-pub use carrier::Carrier;
 pub use command::{Command, Direction, Executed, TagPool};
 pub use disk::{Disk, DiskConfig, Frozen};
 pub(crate) use fops::wait_for_released_disks;
@@ -65,6 +64,7 @@ pub use operations::{Operations, TimeoutAction};
 pub use queue_counts::{QueueCounts, QueueKinds};
 pub use ranges::{Range, Ranges};
 pub use request::{Refused, Request, RequestRef};
+pub use request_payload::RequestPayload;
 pub use status::Status;
 pub use tag_set::{TagSet, TagSetConfig};
 

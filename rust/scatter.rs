@@ -13,7 +13,7 @@
 //! |-------------------------------------|------------------------------------------|
 //! | [`Buffer`]                          | one piece, up to what `kmalloc` gives    |
 //! | [`Pages`]                           | pages from anywhere, for large data      |
-//! | [`Carrier`](crate::block::Carrier)  | the pages of a request of the block layer |
+//! | [`RequestPayload`](crate::block::RequestPayload)  | the pages of a request of the block layer |
 
 mod buffer;
 mod pages;

@@ -35,11 +35,11 @@ use rrdma::{
     rdma::{
         cq::{
             self,
-            Arm,
             Completion,
             CompletionQueue,
             DirectQueue,
             NotifiedQueue,
+            NotifyMode,
             Poll, //
         },
         device::{
@@ -53,11 +53,11 @@ use rrdma::{
         qp::{
             self,
             rc,
-            Capacity,
-            Context,
             Fault,
             Init,
-            Parts,
+            QpCap,
+            QpContext,
+            QpInitAttr,
             Qpn,
             QueuePair,
             Rc,
@@ -116,7 +116,7 @@ const LIMIT: Msecs = Msecs::new(5000);
 const BUDGET: u32 = 16;
 
 /// Entries of a queue: a send, a receive, and the markers of the drain.
-const CAPACITY: Capacity = Capacity {
+const CAPACITY: QpCap = QpCap {
     sends: 1,
     receives: 1,
     send_sges: 1,
@@ -158,8 +158,8 @@ struct CompletionSink {
     wake: Arc<TimedCompletion>,
 }
 
-impl Context for CompletionSink {
-    type Service = Rc;
+impl QpContext for CompletionSink {
+    type QpType = Rc;
 
     fn failed(_: &QueuePair<Self>, failure: cq::Failure) {
         pr_err!("a request has failed: {failure}\n");
@@ -232,7 +232,7 @@ impl TestEnv<'_> {
 
     /// The core polls a queue of our own.
     fn by_core(&self, poll: Poll) -> Result<(), Failure> {
-        let cq = CompletionQueue::private(self.device(), CAPACITY.completions(), 0, poll, OWNER)
+        let cq = CompletionQueue::alloc(self.device(), CAPACITY.completions(), 0, poll, OWNER)
             .step("completion queue")?;
         self.exchange_messages(cq, |returned| self.wait_for_core(returned))?;
         pr_info!("polled by the core, {poll:?}\n");
@@ -241,7 +241,7 @@ impl TestEnv<'_> {
 
     /// The core polls a queue that we share with others.
     fn pooled(&self) -> Result<(), Failure> {
-        let cq = CompletionQueue::pooled(self.device(), CAPACITY.completions(), 0, Poll::SoftIrq)
+        let cq = CompletionQueue::pool_get(self.device(), CAPACITY.completions(), 0, Poll::SoftIrq)
             .step("share of a completion queue")?;
         self.exchange_messages(cq, |returned| self.wait_for_core(returned))?;
         pr_info!("polled by the core, shared\n");
@@ -334,7 +334,7 @@ impl TestEnv<'_> {
                         if returned() {
                             return Some(Ok(()));
                         }
-                        match queue.arm(Arm::Next) {
+                        match queue.arm(NotifyMode::Next) {
                             // What has come since the poll would wake nobody.
                             Ok(true) => {}
                             Ok(false) => return None,
@@ -361,7 +361,7 @@ impl TestEnv<'_> {
             self.message(Direction::ToDevice)?,
             self.message(Direction::FromDevice)?,
         );
-        if queue.arm(Arm::Solicited).step("arm")? {
+        if queue.arm(NotifyMode::Solicited).step("arm")? {
             return Err(Failure::new("arm", fmt!("something is there")));
         }
         for solicited in [false, true] {
@@ -440,13 +440,13 @@ impl TestEnv<'_> {
 
     /// A queue pair that is its own peer.
     fn connect(&self, cq: Arc<CompletionQueue>) -> Result<Rts<CompletionSink>, Failure> {
-        let init = self.begin(Parts::new(self.port_gid.pd.clone(), cq, CAPACITY))?;
+        let init = self.begin(QpInitAttr::new(self.port_gid.pd.clone(), cq, CAPACITY))?;
         let number = init.number();
         self.finish(init, number)
     }
 
     /// A queue pair without a peer.
-    fn begin(&self, parts: Parts<CompletionSink>) -> Result<Init<CompletionSink>, Failure> {
+    fn begin(&self, parts: QpInitAttr<CompletionSink>) -> Result<Init<CompletionSink>, Failure> {
         let wake = self.port_gid.task.wake().clone();
         let sink = try_pin_init!(CompletionSink {
             returned <- new_irq_lock!(CompletedMessages::default(), "rrdma_completion_queues::CompletionSink"),
@@ -472,14 +472,14 @@ impl TestEnv<'_> {
         let wake = self.port_gid.task.wake();
         for entries in [0, most.saturating_add(1)] {
             let poll = Poll::SoftIrq;
-            refused(CompletionQueue::private(
+            refused(CompletionQueue::alloc(
                 self.device(),
                 entries,
                 0,
                 poll,
                 OWNER,
             ))?;
-            refused(CompletionQueue::pooled(self.device(), entries, 0, poll))?;
+            refused(CompletionQueue::pool_get(self.device(), entries, 0, poll))?;
             refused(DirectQueue::new(self.device(), entries, 0, OWNER))?;
             let wake = wake.clone();
             refused(NotifiedQueue::new(self.device(), entries, 0, wake, OWNER))?;

@@ -19,10 +19,10 @@ use rrdma::rdma::{
     device::DeviceRef,
     pd::ProtectionDomain,
     qp::{
-        Capacity,
-        Parts, //
+        QpCap,
+        QpInitAttr, //
     },
-    rw::Transfers,
+    rw::RdmaRwCap,
 };
 
 #[path = "key_ping/client.rs"]
@@ -77,7 +77,7 @@ const NAME: &CStr = c"rrdma_key_ping";
 
 /// The work requests that are ever posted at once: one receive, one message or
 /// invalidation, and the registration before it.
-const CAPACITY: Capacity = Capacity {
+const CAPACITY: QpCap = QpCap {
     sends: 4,
     receives: 1,
     send_sges: 1,
@@ -92,15 +92,18 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
 
 /// What the queue pair is made of. Completions are handled where one may sleep, so
 /// that what they drop may be anything.
-fn parts(device: &DeviceRef, transfers: Option<Transfers>) -> Result<Parts<RcContext>, Failure> {
+fn parts(
+    device: &DeviceRef,
+    transfers: Option<RdmaRwCap>,
+) -> Result<QpInitAttr<RcContext>, Failure> {
     let pd = ProtectionDomain::new(device.clone(), NAME).step("protection domain")?;
     let needed = transfers.map_or(0, |transfers| transfers.requests(device, CAPACITY));
     let entries = CAPACITY.completions().saturating_add(needed);
-    let cq = CompletionQueue::private(device.clone(), entries, 0, Poll::Workqueue, NAME)
+    let cq = CompletionQueue::alloc(device.clone(), entries, 0, Poll::Workqueue, NAME)
         .step("completion queue")?;
-    let parts = Parts::new(pd, cq, CAPACITY);
+    let parts = QpInitAttr::new(pd, cq, CAPACITY);
     Ok(match transfers {
-        Some(transfers) => parts.with_transfers(transfers),
+        Some(transfers) => parts.with_rdma_rw(transfers),
         None => parts,
     })
 }

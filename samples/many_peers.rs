@@ -52,11 +52,11 @@ use rrdma::{
         qp::{
             self,
             rc,
-            Capacity,
-            Context,
             Fault,
             Init,
-            Parts,
+            QpCap,
+            QpContext,
+            QpInitAttr,
             Qpn,
             QueuePair,
             Rc,
@@ -302,8 +302,8 @@ struct QpCtx {
     counters: Arc<MessageCounters>,
 }
 
-impl Context for QpCtx {
-    type Service = Rc;
+impl QpContext for QpCtx {
+    type QpType = Rc;
 
     fn failed(queue: &QueuePair<Self>, failure: cq::Failure) {
         queue.context().counters.failed("request", failure);
@@ -390,7 +390,7 @@ impl<'a> QpGroup<'a> {
             Receives::Own(own) => own,
             Receives::Shared(_) => 0,
         };
-        let capacity = Capacity {
+        let capacity = QpCap {
             sends: 1,
             receives: own,
             send_sges: 1,
@@ -402,11 +402,11 @@ impl<'a> QpGroup<'a> {
         let entries = capacity.completions().saturating_mul(count);
         let entries = entries.saturating_add(shared.as_ref().map_or(0, |_| group.posted));
         let cq =
-            CompletionQueue::private(port_gid.device().clone(), entries, 0, Poll::SoftIrq, OWNER)
+            CompletionQueue::alloc(port_gid.device().clone(), entries, 0, Poll::SoftIrq, OWNER)
                 .step("completion queue")?;
         for _ in 0..count {
             port_gid.task.proceed("queue pairs")?;
-            let mut parts = Parts::new(port_gid.pd.clone(), cq.clone(), capacity);
+            let mut parts = QpInitAttr::new(port_gid.pd.clone(), cq.clone(), capacity);
             if let Some(shared) = &shared {
                 parts = parts.with_shared_receives(shared.clone());
             }
@@ -436,7 +436,7 @@ impl<'a> QpGroup<'a> {
     }
 
     /// A queue pair with so many receives of its own.
-    fn add(&mut self, parts: Parts<QpCtx>, receives: u32) -> Result<(), Failure> {
+    fn add(&mut self, parts: QpInitAttr<QpCtx>, receives: u32) -> Result<(), Failure> {
         let ctx = QpCtx {
             counters: self.counters.clone(),
         };

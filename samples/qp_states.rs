@@ -60,13 +60,13 @@ use rrdma::{
             rc,
             uc,
             AckTimeout,
-            Capacity,
             Connected,
-            Context,
             Fault,
             Init,
-            Parts,
             Psn,
+            QpCap,
+            QpContext,
+            QpInitAttr,
             Qpn,
             QueuePair,
             Rc,
@@ -122,7 +122,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
         port,
         source: port.gid(parameters::gid_index.get()).step("GID")?,
         pd: ProtectionDomain::new(device.clone(), OWNER).step("protection domain")?,
-        cq: CompletionQueue::private(device.clone(), COMPLETIONS, 0, Poll::Workqueue, OWNER)
+        cq: CompletionQueue::alloc(device.clone(), COMPLETIONS, 0, Poll::Workqueue, OWNER)
             .step("completion queue")?,
         flushed: Arc::new(Atomic::new(0), GFP_KERNEL).step("counter")?,
     };
@@ -164,8 +164,8 @@ struct QpCtx<S> {
     _service: PhantomData<S>,
 }
 
-impl<S: Connected> Context for QpCtx<S> {
-    type Service = S;
+impl<S: Connected> QpContext for QpCtx<S> {
+    type QpType = S;
 
     fn failed(_: &QueuePair<Self>, failure: cq::Failure) {
         pr_err!("a request has failed: {failure}\n");
@@ -276,7 +276,7 @@ impl TestEnv<'_> {
     }
 
     fn create<S: Connected>(&self) -> Result<Reset<QpCtx<S>>, Failure> {
-        let capacity = Capacity {
+        let capacity = QpCap {
             sends: 1,
             receives: RECEIVES,
             send_sges: 1,
@@ -285,7 +285,7 @@ impl TestEnv<'_> {
             flushed: self.flushed.clone(),
             _service: PhantomData,
         };
-        let parts = Parts::new(self.pd.clone(), self.cq.clone(), capacity);
+        let parts = QpInitAttr::new(self.pd.clone(), self.cq.clone(), capacity);
         qp::create(parts, Ok(ctx), OWNER).step("queue pair")
     }
 

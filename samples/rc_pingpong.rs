@@ -62,7 +62,7 @@ const RNR_TIMER: RnrTimer = RnrTimer::new(12).unwrap();
 struct Reliable;
 
 impl Transport for Reliable {
-    type Service = Rc;
+    type QpType = Rc;
 
     type Route = ();
 

@@ -55,10 +55,10 @@ use rrdma::{
         qp::{
             self,
             rc,
-            Capacity,
             Init,
-            Parts,
             Psn,
+            QpCap,
+            QpInitAttr,
             QueuePair, //
         },
         srq::SharedReceiveQueue,
@@ -194,16 +194,16 @@ fn set(
         .saturating_mul(2)
         .saturating_add(depth)
         .saturating_add(parameters::extra.get());
-    let cq = CompletionQueue::private(device.clone(), entries, 0, Poll::SoftIrq, NAME)
+    let cq = CompletionQueue::alloc(device.clone(), entries, 0, Poll::SoftIrq, NAME)
         .step("completion queue")?;
-    let capacity = Capacity {
+    let capacity = QpCap {
         sends: 1,
         receives: 0,
         send_sges: 1,
     };
     let mut pairs = KVec::new();
     for _ in 0..count {
-        let parts = Parts::new(pd.clone(), cq.clone(), capacity);
+        let parts = QpInitAttr::new(pd.clone(), cq.clone(), capacity);
         let parts = parts.with_shared_receives(shared.clone());
         let ctx = QpCtx::new(engine, device, parameters::size.get() as usize)?;
         let reset = qp::create(parts, ctx, NAME).step("queue pair")?;

@@ -58,7 +58,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
 struct Unreliable;
 
 impl Transport for Unreliable {
-    type Service = Uc;
+    type QpType = Uc;
 
     type Route = ();
 

@@ -96,7 +96,7 @@ impl pingpong::Route<Datagrams> for Route {
 }
 
 impl Transport for Datagrams {
-    type Service = Ud;
+    type QpType = Ud;
     type Route = Route;
 
     const REQUIREMENT: DeviceRequirement = DeviceRequirement::Datagrams;

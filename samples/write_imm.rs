@@ -40,7 +40,7 @@ use rrdma::{
         mr::RemoteKey,
         wr::{
             Batch,
-            BatchRoom,
+            BatchCapacity,
             Inline,
             Operation, //
         },
@@ -135,7 +135,7 @@ impl<'a> Writing<'a> {
             parts.push((offset, Some(work)), GFP_KERNEL).step("piece")?;
             offset = offset.saturating_add(length);
         }
-        let room = BatchRoom {
+        let room = BatchCapacity {
             operations: parts.len(),
             requests: parts.len(),
             pieces: parts.len(),

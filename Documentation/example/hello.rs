@@ -31,8 +31,8 @@ use rrdma::{
             Id,
             Lost,
             Parameters,
-            Patience,
-            Prepared, //
+            Prepared,
+            WaitLimits, //
         },
         cq::{
             Completion,
@@ -47,10 +47,10 @@ use rrdma::{
         },
         pd::ProtectionDomain,
         qp::{
-            Capacity,
-            Context,
             Fault,
-            Parts,
+            QpCap,
+            QpContext,
+            QpInitAttr,
             QueuePair,
             Rc, //
         },
@@ -126,7 +126,7 @@ impl Caller {
     /// Connects, says hello, and hears the answer. Sleeps.
     fn call(&self, client: &Registration<Hello>) -> Result {
         let stopped = || self.stop.load(ordering::Relaxed);
-        let patience = Patience {
+        let patience = WaitLimits {
             limit: STEP,
             deadline: Deadline::after(ALL),
             cancelled: &stopped,
@@ -159,16 +159,16 @@ impl Caller {
         addressed: Addressed<Call>,
     ) -> Result<Prepared<Call>> {
         let device = client.acquire(addressed.device()).ok_or(ENODEV)?;
-        let capacity = Capacity {
+        let capacity = QpCap {
             sends: 1,
             receives: 1,
             send_sges: 1,
         };
         let entries = capacity.completions();
         let pd = ProtectionDomain::new(device.clone(), OWNER)?;
-        let cq = CompletionQueue::private(device.clone(), entries, 0, Poll::SoftIrq, OWNER)?;
+        let cq = CompletionQueue::alloc(device.clone(), entries, 0, Poll::SoftIrq, OWNER)?;
         let call = Call::new(self.wake.clone());
-        let parts = Parts::new(pd, cq, capacity);
+        let parts = QpInitAttr::new(pd, cq, capacity);
         let prepared = addressed.create_queue_pair(parts, call, OWNER)?;
         let buffer = DmaBuffer::new(device, HELLO.len(), Direction::FromDevice)?;
         let answer = Operation::new(Answer(buffer))?;
@@ -242,8 +242,8 @@ impl Call {
     }
 }
 
-impl Context for Call {
-    type Service = Rc;
+impl QpContext for Call {
+    type QpType = Rc;
 
     fn failed(queue: &QueuePair<Self>, failure: Failure) {
         queue.context().fail(failure.message());

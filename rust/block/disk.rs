@@ -350,13 +350,13 @@ impl<T: Operations> Drop for Disk<T> {
         let data = unsafe { (*self.queue()).queuedata.cast::<T::DiskData>() };
 
         // SAFETY: By the invariants the disk has its table, and is not freed before the end.
-        let gate = unsafe { &DiskFops::of(self.as_raw()).gate };
+        let rundown = unsafe { &DiskFops::of(self.as_raw()).rundown };
 
-        gate.close();
+        rundown.close();
         // SAFETY: By the invariants the disk was added, and we are the ones to remove it.
         unsafe { bindings::del_gendisk(self.as_raw()) };
         // Their requests have ended now, and they get no new ones.
-        gate.wait();
+        rundown.wait();
 
         // All requests have ended. But a call of `queue_rq` that ended its own may not have
         // returned; it still has references to the data.

@@ -7,7 +7,7 @@
 
 use crate::{
     bindings,
-    sync::Gate, //
+    sync::Rundown, //
 };
 use core::ptr::NonNull;
 use kernel::{
@@ -38,7 +38,7 @@ pub(super) struct DiskFops {
     table: bindings::block_device_operations,
     /// Those who call `ioctl` are inside. They have the disk open, so that this stays.
     #[pin]
-    pub(super) gate: Gate,
+    pub(super) rundown: Rundown,
 }
 
 /// The `ioctl` of a disk for C.
@@ -69,7 +69,10 @@ impl DiskFops {
             compat_ioctl: COMPAT_IOCTL,
             ..pin_init::zeroed()
         };
-        let fops = KBox::pin_init(pin_init!(Self { table, gate <- Gate::new() }), GFP_KERNEL)?;
+        let fops = KBox::pin_init(
+            pin_init!(Self { table, rundown <- Rundown::new() }),
+            GFP_KERNEL,
+        )?;
 
         TABLES.add(1, ordering::Relaxed);
         // SAFETY: It does not move before `free` has it dropped.

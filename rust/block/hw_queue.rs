@@ -14,12 +14,12 @@ use kernel::prelude::*;
 
 /// Which hardware queue it is, of all those that a tag set has.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct HctxKey {
     queue: *const bindings::request_queue,
     index: u32,
 }
 
-impl Place {
+impl HctxKey {
     /// That of a hardware queue.
     ///
     /// # Safety
@@ -41,15 +41,15 @@ impl Place {
 /// reference to the whole in between.
 pub(super) struct HwQueue<T: Operations> {
     data: T::QueueData,
-    place: Place,
+    key: HctxKey,
     next: *mut Self,
 }
 
 impl<T: Operations> HwQueue<T> {
     /// Makes what is to be [attached](Self::attach) to a hardware queue.
-    pub(super) fn new(data: T::QueueData, place: Place) -> Result<NonNull<Self>> {
+    pub(super) fn new(data: T::QueueData, key: HctxKey) -> Result<NonNull<Self>> {
         let next = ptr::null_mut();
-        let queue = KBox::new(Self { data, place, next }, GFP_KERNEL)?;
+        let queue = KBox::new(Self { data, key, next }, GFP_KERNEL)?;
 
         Ok(NonNull::from(KBox::leak(queue)))
     }
@@ -59,7 +59,7 @@ impl<T: Operations> HwQueue<T> {
     /// # Safety
     ///
     /// `hctx` is valid, nobody else uses its `driver_data`, and it has none. `queue` is from
-    /// [`new`](Self::new) or [`Retired::take_back`], and this owns it.
+    /// [`new`](Self::new) or [`RetiredHctxs::take_back`], and this owns it.
     pub(super) unsafe fn attach(hctx: *mut bindings::blk_mq_hw_ctx, queue: NonNull<Self>) {
         // SAFETY: By the requirements of this function.
         unsafe { (*hctx).driver_data = queue.as_ptr().cast() };
@@ -95,9 +95,9 @@ impl<T: Operations> HwQueue<T> {
 /// # Invariants
 ///
 /// This is null or, as the `next` of each, an [`HwQueue`] that was detached, and is owned.
-pub(super) struct Retired<T: Operations>(*mut HwQueue<T>);
+pub(super) struct RetiredHctxs<T: Operations>(*mut HwQueue<T>);
 
-impl<T: Operations> Retired<T> {
+impl<T: Operations> RetiredHctxs<T> {
     /// None.
     pub(super) const fn new() -> Self {
         // INVARIANT: It is null.
@@ -118,12 +118,12 @@ impl<T: Operations> Retired<T> {
     }
 
     /// Takes back the latest that was at a place, which is the caller's then.
-    pub(super) fn take_back(&mut self, place: Place) -> Option<NonNull<HwQueue<T>>> {
+    pub(super) fn take_back(&mut self, key: HctxKey) -> Option<NonNull<HwQueue<T>>> {
         let mut link = &raw mut self.0;
 
         // SAFETY: By the type invariants each is valid, and nobody else gets at the links.
         unsafe {
-            while !(*link).is_null() && (**link).place != place {
+            while !(*link).is_null() && (**link).key != key {
                 link = &raw mut (**link).next;
             }
             let found = NonNull::new(*link)?;
@@ -140,7 +140,7 @@ impl<T: Operations> Retired<T> {
     }
 }
 
-impl<T: Operations> Drop for Retired<T> {
+impl<T: Operations> Drop for RetiredHctxs<T> {
     fn drop(&mut self) {
         while !self.0.is_null() {
             // SAFETY: By the type invariants it is from a `KBox`, and owned; nobody reads the

@@ -15,8 +15,8 @@ use crate::{
     bindings,
     ioctl::Call,
     sync::{
-        Entered,
-        Gate, //
+        Rundown,
+        RundownGuard, //
     },
 };
 use core::{
@@ -38,8 +38,8 @@ pub struct Ioctl<'a, T: Operations> {
     on_partition: bool,
     for_writing: bool,
     q: *mut bindings::request_queue,
-    gate: &'a Gate,
-    inside: Entered<'a>,
+    rundown: &'a Rundown,
+    inside: RundownGuard<'a>,
     _driver: PhantomData<T>,
 }
 
@@ -77,7 +77,7 @@ impl<'a, T: Operations> Ioctl<'a, T> {
         let result = act(&self.call)?;
         // It is gone only when nobody is inside, and then nobody comes in. C keeps `q`, as the disk
         // is open.
-        let inside = self.gate.enter().ok_or(ENODEV)?;
+        let inside = self.rundown.enter().ok_or(ENODEV)?;
         // INVARIANT: As in `entry`.
         Ok((Self { inside, ..self }, result))
     }
@@ -109,10 +109,10 @@ pub(super) unsafe extern "C" fn entry<T: Operations>(
     argument: c_ulong,
 ) -> c_int {
     // SAFETY: By the requirements of this function. An open disk is not freed.
-    let (disk, gate) = unsafe { ((*bdev).bd_disk, &DiskFops::of((*bdev).bd_disk).gate) };
+    let (disk, rundown) = unsafe { ((*bdev).bd_disk, &DiskFops::of((*bdev).bd_disk).rundown) };
     // Open as it is, the disk may have been removed, and is being so perhaps: that waits for
     // those who are inside.
-    let Some(inside) = gate.enter() else {
+    let Some(inside) = rundown.enter() else {
         return ENODEV.to_errno();
     };
 
@@ -124,7 +124,7 @@ pub(super) unsafe extern "C" fn entry<T: Operations>(
         for_writing: mode & bindings::rrdma_BLK_OPEN_WRITE != 0,
         // SAFETY: As above.
         q: unsafe { (*disk).queue },
-        gate,
+        rundown,
         inside,
         _driver: PhantomData,
     };

@@ -6,8 +6,8 @@
 
 use super::{
     hw_queue::{
-        HwQueue,
-        Place, //
+        HctxKey,
+        HwQueue, //
     },
     request::{
         self,
@@ -280,11 +280,11 @@ impl<T: Operations> Vtable<T> {
             let set = unsafe { TagSet::<T>::from_driver_data(set) };
 
             // SAFETY: By the requirements of this function.
-            let place = unsafe { Place::of(hctx, index) };
+            let key = unsafe { HctxKey::of(hctx, index) };
             let queue = T::new_queue(set.data(), index)
-                .and_then(|data| HwQueue::<T>::new(data, place))
+                .and_then(|data| HwQueue::<T>::new(data, key))
                 // C cannot cope with a hardware queue that there is no more.
-                .or_else(|error| set.take_back(place).ok_or(error))?;
+                .or_else(|error| set.take_back(key).ok_or(error))?;
 
             // SAFETY: By the requirements of this function; it is ours.
             unsafe { HwQueue::<T>::attach(hctx, queue) };
@@ -346,7 +346,7 @@ impl<T: Operations> Vtable<T> {
         // SAFETY: By the requirements of this function.
         let (driver_data, queues) = unsafe { ((*set).driver_data, (*set).nr_hw_queues) };
         // SAFETY: By the invariants of `TagSet`.
-        let counts = unsafe { TagSet::<T>::from_driver_data(driver_data) }.settle(queues);
+        let counts = unsafe { TagSet::<T>::from_driver_data(driver_data) }.update_layout(queues);
 
         // SAFETY: By the requirements of this function; there are queues only of kinds that
         // the set was made for.

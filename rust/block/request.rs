@@ -476,13 +476,13 @@ impl<T: Operations> Refused<T> {
             request.into_raw();
             return status.as_raw();
         }
-        Self { request, status }.settle();
+        Self { request, status }.finish();
         Status::Ok.as_raw()
     }
 
     /// Does with a request that [`queue_rq`](Operations::queue_rq) took before what its refusal
     /// would have done: it comes again, or ends. Any context.
-    pub fn settle(self) {
+    pub fn finish(self) {
         match self.status {
             Status::Resource => self.request.requeue(None),
             status => self.request.complete(status),

@@ -6,9 +6,9 @@
 
 use super::{
     hw_queue::{
+        HctxKey,
         HwQueue,
-        Place,
-        Retired, //
+        RetiredHctxs, //
     },
     operations::Vtable,
     request::Pdu,
@@ -86,7 +86,7 @@ pub struct TagSet<T: Operations> {
     #[pin]
     quiesced: Mutex<bool>,
     #[pin]
-    retired: Mutex<Retired<T>>,
+    retired: Mutex<RetiredHctxs<T>>,
     #[pin]
     inner: Opaque<bindings::blk_mq_tag_set>,
 }
@@ -137,7 +137,7 @@ impl<T: Operations> TagSet<T> {
                 changing <- new_mutex!((), "TagSet::changing"),
                 making <- new_mutex!(Some(Ok(())), "TagSet::making"),
                 quiesced <- new_mutex!(false, "TagSet::quiesced"),
-                retired <- new_mutex!(Retired::new(), "TagSet::retired"),
+                retired <- new_mutex!(RetiredHctxs::new(), "TagSet::retired"),
                 // Last: it calls back for the requests, which needs the others.
                 inner <- Opaque::try_ffi_init(|set: *mut bindings::blk_mq_tag_set| {
                     // SAFETY: `set` is valid for writes.
@@ -237,7 +237,7 @@ impl<T: Operations> TagSet<T> {
     /// What so many hardware queues are for, which C has when it makes its maps. If it has not
     /// as many as were asked for, it is as it was before, for want of memory, or there are no
     /// more CPUs.
-    pub(super) fn settle(&self, queues: u32) -> QueueCounts {
+    pub(super) fn update_layout(&self, queues: u32) -> QueueCounts {
         let mut layout = self.layout.lock();
 
         layout.now = if layout.wanted.total(self.kinds) == Some(queues) {
@@ -388,8 +388,8 @@ impl<T: Operations> TagSet<T> {
 
     /// Takes back what was taken off the hardware queue of a place, if it is still there: while the
     /// layout changes, what it had before.
-    pub(super) fn take_back(&self, place: Place) -> Option<NonNull<HwQueue<T>>> {
-        self.retired.lock().take_back(place)
+    pub(super) fn take_back(&self, key: HctxKey) -> Option<NonNull<HwQueue<T>>> {
+        self.retired.lock().take_back(key)
     }
 
     /// Waits for calls of [`queue_rq`](Operations::queue_rq) and
@@ -399,12 +399,12 @@ impl<T: Operations> TagSet<T> {
     pub(super) fn reap(&self) {
         let retired = match self.changing.try_lock() {
             Some(_no_change) => self.retired.lock().take(),
-            None => Retired::new(),
+            None => RetiredHctxs::new(),
         };
         self.drop_unused(retired);
     }
 
-    fn drop_unused(&self, retired: Retired<T>) {
+    fn drop_unused(&self, retired: RetiredHctxs<T>) {
         // SAFETY: The callers may sleep. The calls are RCU read-side critical sections.
         unsafe { bindings::synchronize_rcu() };
         drop(retired);

@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/linux/fs.h`](srctree/include/linux/fs.h)
 
-use super::node::Served;
+use super::node::CdevInner;
 use crate::{
     bindings,
     ioctl::Call, //
@@ -53,12 +53,12 @@ pub(super) static TABLE: Table = Table(bindings::file_operations {
 unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
     // SAFETY: By the requirements of this function. The `cdev` is not freed before we return, so
     // no other one has its address.
-    let served = Served::of(unsafe { bindings::inode_cdev(inode) });
+    let inner = CdevInner::of(unsafe { bindings::inode_cdev(inode) });
     from_result(|| {
-        let served = served.ok_or(ENXIO)?;
-        served.open()?;
+        let inner = inner.ok_or(ENXIO)?;
+        inner.open()?;
         // SAFETY: By the requirements of this function; the field is ours until `release`.
-        unsafe { (*file).private_data = Arc::into_raw(served).cast_mut().cast() };
+        unsafe { (*file).private_data = Arc::into_raw(inner).cast_mut().cast() };
         Ok(0)
     })
 }
@@ -71,7 +71,7 @@ unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file
 unsafe extern "C" fn release(_inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
     // SAFETY: By the requirements of this function it is what `open` left there. If it is the
     // last reference the operations are dropped by code of the driver, which C holds by `owner`.
-    drop(unsafe { Arc::from_raw((*file).private_data.cast::<Served>().cast_const()) });
+    drop(unsafe { Arc::from_raw((*file).private_data.cast::<CdevInner>().cast_const()) });
     0
 }
 
@@ -83,7 +83,7 @@ unsafe extern "C" fn release(_inode: *mut bindings::inode, file: *mut bindings::
 unsafe extern "C" fn ioctl(file: *mut bindings::file, number: c_uint, argument: c_ulong) -> c_long {
     // SAFETY: By the requirements of this function it is what `open` left there, which `release`
     // takes.
-    let served = unsafe { &*(*file).private_data.cast::<Served>() };
+    let inner = unsafe { &*(*file).private_data.cast::<CdevInner>() };
     // An `int` is a `long`, too.
-    from_result(|| Ok(served.ioctl(&Call::new(number, argument))? as c_long))
+    from_result(|| Ok(inner.ioctl(&Call::new(number, argument))? as c_long))
 }

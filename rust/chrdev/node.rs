@@ -11,7 +11,7 @@ use super::{
 use crate::{
     bindings,
     ioctl::Call,
-    sync::Flag, //
+    sync::RelaxedBool, //
 };
 use core::ptr::NonNull;
 use kernel::{
@@ -48,29 +48,29 @@ pub trait Operations: Send + Sync + 'static {
 ///
 /// # Invariants
 ///
-/// The `cdev` of `served` was added, with `number`.
+/// The `cdev` of `inner` was added, with `number`.
 pub struct Node {
     number: bindings::dev_t,
-    served: Arc<Served>,
+    inner: Arc<CdevInner>,
     _numbers: Arc<Numbers>,
 }
 
 /// What files of a node have of it.
-pub(super) struct Served {
+pub(super) struct CdevInner {
     /// C's half of the node, which is C's own memory.
     cdev: NonNull<bindings::cdev>,
-    gone: Flag,
+    gone: RelaxedBool,
     operations: Arc<dyn Operations>,
 }
 
 // SAFETY: The pointer is used by the node, which C allows any thread to do, and for comparison.
-unsafe impl Send for Served {}
+unsafe impl Send for CdevInner {}
 // SAFETY: As above; flag and operations are `Sync`.
-unsafe impl Sync for Served {}
+unsafe impl Sync for CdevInner {}
 
 global_lock! {
     // SAFETY: Initialised by `init` below, before there is a node.
-    unsafe(uninit) static NODES: Mutex<KVec<Arc<Served>>> = KVec::new();
+    unsafe(uninit) static NODES: Mutex<KVec<Arc<CdevInner>>> = KVec::new();
 }
 
 /// Makes the global state of this file; called once, when the module loads.
@@ -115,9 +115,9 @@ impl Node {
                 unsafe { bindings::kobject_put(&raw mut (*cdev.as_ptr()).kobj) };
             })
             // INVARIANT: It was added.
-            .map(|served| Self {
+            .map(|inner| Self {
                 number,
-                served,
+                inner,
                 _numbers: numbers,
             })
     }
@@ -133,11 +133,11 @@ fn add(
     cdev: NonNull<bindings::cdev>,
     number: bindings::dev_t,
     operations: Arc<dyn Operations>,
-) -> Result<Arc<Served>> {
-    let served = Arc::new(
-        Served {
+) -> Result<Arc<CdevInner>> {
+    let inner = Arc::new(
+        CdevInner {
             cdev,
-            gone: Flag::new(false),
+            gone: RelaxedBool::new(false),
             operations,
         },
         GFP_KERNEL,
@@ -153,8 +153,8 @@ fn add(
     nodes.reserve(1, GFP_KERNEL)?;
     // SAFETY: It has owner and table. Who opens it finds it in the list: that is locked.
     to_result(unsafe { bindings::cdev_add(cdev.as_ptr(), number, 1) })?;
-    nodes.push(served.clone(), GFP_KERNEL)?;
-    Ok(served)
+    nodes.push(inner.clone(), GFP_KERNEL)?;
+    Ok(inner)
 }
 
 impl Drop for Node {
@@ -162,20 +162,20 @@ impl Drop for Node {
         // Until it is deleted nobody takes its number: C would take the new one for it.
         let mut nodes = NODES.lock();
         // No file finds it any more, and those that did are told.
-        nodes.retain(|other| !Arc::ptr_eq(other, &self.served));
-        self.served.gone.set(true);
+        nodes.retain(|other| !Arc::ptr_eq(other, &self.inner));
+        self.inner.gone.set(true);
         // SAFETY: By the invariants, and this is our last use. Files that are open have a
         // reference of their own, and its memory is C's.
-        unsafe { bindings::cdev_del(self.served.cdev.as_ptr()) };
+        unsafe { bindings::cdev_del(self.inner.cdev.as_ptr()) };
     }
 }
 
-impl Served {
+impl CdevInner {
     /// What the node behind `cdev` serves, if it is there.
     pub(super) fn of(cdev: *mut bindings::cdev) -> Option<Arc<Self>> {
         let nodes = NODES.lock();
         let mut nodes = nodes.iter();
-        nodes.find(|served| served.cdev.as_ptr() == cdev).cloned()
+        nodes.find(|inner| inner.cdev.as_ptr() == cdev).cloned()
     }
 
     /// Somebody opens it.

@@ -6,11 +6,11 @@
 //!
 //! A [`Listener`] accepts a [`Stream`], or [`Stream::connect`] makes one; both ends
 //! then write and read messages of a length that is known. Every call waits in the
-//! caller's thread, for as long as its [`Patience`] lasts:
+//! caller's thread, for as long as its [`WaitLimits`] lasts:
 //!
 //! ```ignore
 //! let cancelled = || job.is_stopped();
-//! let patience = Patience::new(Msecs::from_secs(10), &cancelled);
+//! let patience = WaitLimits::new(Msecs::from_secs(10), &cancelled);
 //! let stream = Stream::connect(&namespace, &address, job.wake().clone(), &patience)?;
 //! stream.write_all(b"hello\0", &patience)?;
 //! let mut answer = [0; 6];
@@ -33,8 +33,8 @@ use crate::{
     sync::{
         Deadline,
         Msecs,
-        Patience,
-        TimedCompletion, //
+        TimedCompletion,
+        WaitLimits, //
     },
 };
 use core::{
@@ -154,12 +154,12 @@ impl Socket {
     /// [`Error::TimedOut`], [`Error::Cancelled`], or that of `step`.
     fn attempt<R>(
         &self,
-        patience: &Patience<'_>,
+        limits: &WaitLimits<'_>,
         mut step: impl FnMut() -> Result<R>,
     ) -> Result<R, Error> {
-        let end = Deadline::after(patience.limit).min(patience.deadline);
+        let end = Deadline::after(limits.limit).min(limits.deadline);
         loop {
-            if (patience.cancelled)() {
+            if (limits.cancelled)() {
                 return Err(Error::Cancelled);
             }
             match step() {
@@ -225,8 +225,8 @@ impl Listener {
     /// # Errors
     ///
     /// [`Error::TimedOut`], [`Error::Cancelled`], [`Error::Code`].
-    pub fn accept(&self, patience: &Patience<'_>) -> Result<Stream, Error> {
-        let raw = self.0.attempt(patience, || {
+    pub fn accept(&self, limits: &WaitLimits<'_>) -> Result<Stream, Error> {
+        let raw = self.0.attempt(limits, || {
             let mut raw = core::ptr::null_mut();
             // SAFETY: The socket is valid by its invariants, and `raw` writable.
             to_result(unsafe { bindings::socket_try_accept(self.0.as_raw(), &mut raw) })?;
@@ -255,10 +255,10 @@ impl Stream {
         namespace: &Namespace,
         address: &Address,
         wake: Arc<TimedCompletion>,
-        patience: &Patience<'_>,
+        limits: &WaitLimits<'_>,
     ) -> Result<Self, Error> {
         let socket = Socket::open(namespace, address, wake)?;
-        socket.attempt(patience, || {
+        socket.attempt(limits, || {
             // SAFETY: The socket is valid by its invariants, and the address is read
             // only.
             to_result(unsafe {
@@ -274,10 +274,10 @@ impl Stream {
     ///
     /// [`Error::Slow`] if the peer does not read it in time, [`Error::Cancelled`],
     /// [`Error::Code`]: `EPIPE` and `ECONNRESET` if the peer is gone.
-    pub fn write_all(&self, data: &[u8], patience: &Patience<'_>) -> Result<(), Error> {
+    pub fn write_all(&self, data: &[u8], limits: &WaitLimits<'_>) -> Result<(), Error> {
         let mut rest = data;
         while !rest.is_empty() {
-            let sent = self.0.attempt(patience, || {
+            let sent = self.0.attempt(limits, || {
                 // SAFETY: The socket is valid by its invariants; the data is only read.
                 count(unsafe {
                     bindings::socket_try_send(
@@ -300,12 +300,12 @@ impl Stream {
     ///
     /// [`Error::Closed`] if the peer ends before, [`Error::Slow`] if it does not say
     /// so much in time, [`Error::Cancelled`], [`Error::Code`]: `ECONNRESET`.
-    pub fn read_exact(&self, data: &mut [u8], patience: &Patience<'_>) -> Result<(), Error> {
+    pub fn read_exact(&self, data: &mut [u8], limits: &WaitLimits<'_>) -> Result<(), Error> {
         let wanted = data.len();
         let mut rest = data;
         while !rest.is_empty() {
             let left = rest.len();
-            let got = self.0.attempt(patience, || {
+            let got = self.0.attempt(limits, || {
                 // SAFETY: The socket is valid by its invariants; `rest` is writable.
                 count(unsafe {
                     bindings::socket_try_receive(

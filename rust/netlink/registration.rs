@@ -10,7 +10,7 @@ use super::{
     sockets::Watch,
     Family, Message,
 };
-use crate::{bindings, errno::ENOBUFS, net::Namespace, sync::Gate};
+use crate::{bindings, errno::ENOBUFS, net::Namespace, sync::Rundown};
 use core::marker::PhantomPinned;
 use kernel::{error::to_result, prelude::*, sync::Arc};
 
@@ -25,7 +25,7 @@ use kernel::{error::to_result, prelude::*, sync::Arc};
 pub struct Registration<F: Family> {
     /// Whoever multicasts is inside; closed when the family is unregistered, or about to be.
     #[pin]
-    senders: Gate,
+    senders: Rundown,
     live: Live,
     #[pin]
     context: F::Context,
@@ -44,7 +44,7 @@ impl<F: Family> Registration<F> {
         module: &'static ThisModule,
     ) -> impl PinInit<Self, Error> {
         try_pin_init!(&this in Self {
-            senders <- Gate::new(),
+            senders <- Rundown::new(),
             context <- context,
             live: {
                 // SAFETY: `this` is what is being initialised.

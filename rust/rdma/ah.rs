@@ -29,7 +29,7 @@ use super::{
     path::Path,
     pd::ProtectionDomain,
     qp::{
-        Context,
+        QpContext,
         Qpn,
         QueuePair,
         Ud, //
@@ -212,7 +212,7 @@ unsafe impl Sync for Sender {}
 impl Sender {
     /// The sender of what `queue` received into `buffer`, which begins with the
     /// header; `None` if the buffer is shorter than that. Any context.
-    pub fn of<E: Context<Service = Ud>>(
+    pub fn of<E: QpContext<QpType = Ud>>(
         queue: &QueuePair<E>,
         received: &Received<'_>,
         buffer: &[u8],

@@ -33,7 +33,7 @@ pub use event::Event;
 use super::device::{
     Device,
     DeviceRef,
-    Presence, //
+    DeviceUsage, //
 };
 use crate::{
     bindings,
@@ -102,7 +102,7 @@ pub struct Registration<C: Client> {
     #[pin]
     client: Opaque<bindings::ib_client>,
     #[pin]
-    devices: Mutex<KVec<Arc<Presence>>>,
+    devices: Mutex<KVec<Arc<DeviceUsage>>>,
     context: C::Context,
 }
 
@@ -116,12 +116,12 @@ unsafe impl<C: Client> Sync for Registration<C> {}
 /// # Invariants
 ///
 /// From the end of [`Attachment::attach`] to [`Attachment::detach`], `handler` is
-/// registered with the device of `presence`, and is pinned.
+/// registered with the device of `usage`, and is pinned.
 #[pin_data]
 struct Attachment<C: Client> {
     #[pin]
     handler: Opaque<bindings::ib_event_handler>,
-    presence: Arc<Presence>,
+    usage: Arc<DeviceUsage>,
     registration: NonNull<Registration<C>>,
 }
 
@@ -130,12 +130,12 @@ impl<C: Client> Attachment<C> {
     ///
     /// # Safety
     ///
-    /// `raw` must be the device of `presence`, and stay registered, and
+    /// `raw` must be the device of `usage`, and stay registered, and
     /// `registration` alive, until [`Attachment::detach`] has returned.
     unsafe fn attach(
         memory: KBox<MaybeUninit<Self>>,
         raw: NonNull<bindings::ib_device>,
-        presence: Arc<Presence>,
+        usage: Arc<DeviceUsage>,
         registration: NonNull<Registration<C>>,
     ) -> Pin<KBox<Self>> {
         let Ok(attachment) = memory.write_pin_init(pin_init!(Self {
@@ -149,7 +149,7 @@ impl<C: Client> Attachment<C> {
                     })
                 }
             }),
-            presence,
+            usage,
             registration,
         }));
         // INVARIANT: Registered here, and pinned.
@@ -160,10 +160,10 @@ impl<C: Client> Attachment<C> {
 
     /// Ends the hearing of events: when this returns, the callback does not run, and
     /// will not. Sleeps.
-    fn detach(self: Pin<KBox<Self>>) -> Arc<Presence> {
+    fn detach(self: Pin<KBox<Self>>) -> Arc<DeviceUsage> {
         // SAFETY: By the type invariant. Takes the lock that callbacks run under.
         unsafe { bindings::ib_unregister_event_handler(self.handler.get()) };
-        self.presence.clone()
+        self.usage.clone()
     }
 
     fn registration(&self) -> &Registration<C> {
@@ -187,7 +187,7 @@ impl<C: Client> Attachment<C> {
             )
         };
         // There is one: a removal begins after `detach`.
-        if let Some(device) = attachment.presence.acquire() {
+        if let Some(device) = attachment.usage.acquire() {
             C::event(&attachment.registration().context, &device, event);
         }
     }
@@ -310,18 +310,18 @@ impl<C: Client> Registration<C> {
 
     fn add(&self, raw: NonNull<bindings::ib_device>) -> Result {
         // SAFETY: The core keeps the device registered until `remove_callback`,
-        // which calls `Presence::remove`, has returned.
-        let presence = unsafe { Presence::new(raw)? };
-        let device = presence.acquire().ok_or(ENODEV)?;
+        // which calls `DeviceUsage::remove`, has returned.
+        let usage = unsafe { DeviceUsage::new(raw)? };
+        let device = usage.acquire().ok_or(ENODEV)?;
         let client_data = self.client.get();
         let memory = KBox::new_uninit(GFP_KERNEL)?;
         // Ahead of the first callback, which may ask for it. From here on it may be in use,
         // so nothing may fail: of a device that was not added, no removal would be told.
         // The lock is also taken by who has to make a connection for I/O that waits.
-        memory::without_io(|| self.devices.lock().push(presence.clone(), GFP_KERNEL))?;
-        // SAFETY: The device is that of `presence`, and `remove_callback` detaches;
+        memory::without_io(|| self.devices.lock().push(usage.clone(), GFP_KERNEL))?;
+        // SAFETY: The device is that of `usage`, and `remove_callback` detaches;
         // until that has returned, the registration is alive.
-        let attachment = unsafe { Attachment::attach(memory, raw, presence, self.into()) };
+        let attachment = unsafe { Attachment::attach(memory, raw, usage, self.into()) };
         // SAFETY: The device is registered, and so is the client. Nobody moves what
         // is in the box, `remove_callback` takes it back.
         unsafe {
@@ -333,7 +333,7 @@ impl<C: Client> Registration<C> {
     }
 
     /// Forgets a device: it cannot be acquired any more.
-    fn forget(&self, raw: *mut bindings::ib_device) -> Option<Arc<Presence>> {
+    fn forget(&self, raw: *mut bindings::ib_device) -> Option<Arc<DeviceUsage>> {
         let mut devices = self.devices.lock();
         let position = devices.iter().position(|p| p.is(raw))?;
         devices.remove(position).ok()
@@ -350,7 +350,7 @@ impl<C: Client> Registration<C> {
         // SAFETY: By the contract, the data is the attachment.
         let attachment = unsafe { attachment.as_ref() };
         // There is one: the removal has not begun.
-        if let Some(device) = attachment.presence.acquire() {
+        if let Some(device) = attachment.usage.acquire() {
             C::renamed(&attachment.registration().context, &device);
         }
     }
@@ -371,9 +371,9 @@ impl<C: Client> Registration<C> {
         // SAFETY: The registration is alive until unregistered, and unregistering
         // waits for this callback.
         let registration = unsafe { registration.as_ref() };
-        let presence = attachment.detach();
+        let usage = attachment.detach();
         registration.forget(raw);
-        presence.remove(|device| C::removing(&registration.context, device));
+        usage.remove(|device| C::removing(&registration.context, device));
     }
 }
 

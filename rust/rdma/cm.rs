@@ -39,6 +39,7 @@
 
 mod active;
 mod address;
+mod cm_id;
 mod connection;
 mod destination;
 mod error;
@@ -47,7 +48,6 @@ mod listener;
 mod name;
 mod observer;
 mod peer;
-mod raw;
 mod service;
 
 pub use active::{
@@ -77,12 +77,12 @@ pub use observer::{
     Observer, //
 };
 pub use peer::{
-    Depths,
     Parameters,
-    PeerParameters, //
+    PeerParameters,
+    RdAtomicLimits, //
 };
 
-pub use crate::sync::Patience;
+pub use crate::sync::WaitLimits;
 pub use service::{
     Query,
     Service,
@@ -91,9 +91,9 @@ pub use service::{
 };
 
 pub(crate) use active::resolve_for_datagrams;
+pub(crate) use cm_id::CmId;
 pub(crate) use destination::Destination;
 pub(crate) use name::{
     forget as forget_names,
     init, //
 };
-pub(crate) use raw::RawId;

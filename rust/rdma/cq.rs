@@ -7,8 +7,8 @@
 //! A queue is polled in one of these ways, and whichever it is, each completion is
 //! handed to [`Complete::complete`](super::wr::Complete::complete) of its operation:
 //!
-//! - by the core, in a context of [`Poll`]: [`CompletionQueue::private`] makes one of
-//!   one's own, [`CompletionQueue::pooled`] takes a share of one of the device's;
+//! - by the core, in a context of [`Poll`]: [`CompletionQueue::alloc`] makes one of
+//!   one's own, [`CompletionQueue::pool_get`] takes a share of one of the device's;
 //! - by the consumer, whenever it likes: a [`DirectQueue`];
 //! - by the consumer, when it is woken because there is something: a [`NotifiedQueue`].
 //!
@@ -16,14 +16,14 @@
 //!
 //! ```ignore
 //! // samples/completion_queues.rs
-//! let cq = CompletionQueue::private(self.device(), CAPACITY.completions(), 0, poll, OWNER)
+//! let cq = CompletionQueue::alloc(self.device(), CAPACITY.completions(), 0, poll, OWNER)
 //!     .step("completion queue")?;
 //! ```
 
 mod completion;
 mod direct;
+mod events;
 mod failure;
-mod monitor;
 mod notified;
 
 pub use completion::{
@@ -38,8 +38,8 @@ pub use failure::{
     Status, //
 };
 pub use notified::{
-    Arm,
-    NotifiedQueue, //
+    NotifiedQueue,
+    NotifyMode, //
 };
 
 use super::device::DeviceRef;
@@ -54,6 +54,7 @@ use core::{
     ffi::c_int,
     ptr::NonNull, //
 };
+use events::CqEvents;
 use kernel::{
     error::{
         from_err_ptr,
@@ -67,7 +68,6 @@ use kernel::{
         Delta, //
     }, //
 };
-use monitor::Monitor;
 
 /// In which context the core polls a queue, and completions are handled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,9 +97,9 @@ enum Origin {
     /// The device's pool (`ib_cq_pool_get`); so many entries of it are ours.
     Pool { entries: u32 },
     /// `ib_alloc_cq`.
-    Allocated(Arc<Monitor>),
+    Allocated(Arc<CqEvents>),
     /// `ib_create_cq`.
-    Created(Arc<Monitor>),
+    Created(Arc<CqEvents>),
 }
 
 /// A completion queue, or a share in one.
@@ -135,7 +135,7 @@ impl CompletionQueue {
     /// # Errors
     ///
     /// `EINVAL` for no entries or more than a queue of the device can have, `ENOMEM`.
-    pub fn pooled(device: DeviceRef, entries: u32, vector: u32, poll: Poll) -> Result<Arc<Self>> {
+    pub fn pool_get(device: DeviceRef, entries: u32, vector: u32, poll: Poll) -> Result<Arc<Self>> {
         // The core itself would look for a large enough queue for ever.
         check_entries(&device, entries)?;
         let hint = vector.try_into()?;
@@ -153,17 +153,17 @@ impl CompletionQueue {
     /// # Errors
     ///
     /// `EINVAL` for no entries or more than a queue of the device can have, `ENOMEM`.
-    pub fn private(
+    pub fn alloc(
         device: DeviceRef,
         entries: u32,
         vector: u32,
         poll: Poll,
         owner: &'static CStr,
     ) -> Result<Arc<Self>> {
-        Self::allocate(device, entries, vector, poll.as_raw(), owner)
+        Self::alloc_with(device, entries, vector, poll.as_raw(), owner)
     }
 
-    fn allocate(
+    fn alloc_with(
         device: DeviceRef,
         entries: u32,
         vector: u32,
@@ -174,30 +174,30 @@ impl CompletionQueue {
             check_entries(&device, entries)?,
             on_device(&device, vector)?,
         );
-        let monitor = Monitor::new(None)?;
+        let events = CqEvents::new(None)?;
         // SAFETY: The device is registered while `device` lives. The context is the
         // monitor, which the queue holds.
         let raw = from_err_ptr(unsafe {
             bindings::ib_alloc_cq(
                 device.as_raw(),
-                monitor.as_context(),
+                events.as_context(),
                 entries,
                 vector,
                 poll,
-                Some(Monitor::event_callback),
+                Some(CqEvents::event_callback),
                 owner.as_char_ptr(),
             )
         })?;
-        Self::from_raw(raw, Origin::Allocated(monitor), device)
+        Self::from_raw(raw, Origin::Allocated(events), device)
     }
 
-    /// A queue that nobody polls but the consumer, and that wakes through `monitor`
+    /// A queue that nobody polls but the consumer, and that wakes through `events`
     /// when it is armed.
     fn create(
         device: DeviceRef,
         entries: u32,
         vector: u32,
-        monitor: Arc<Monitor>,
+        events: Arc<CqEvents>,
         owner: &'static CStr,
     ) -> Result<Arc<Self>> {
         let (entries, vector) = (
@@ -208,15 +208,15 @@ impl CompletionQueue {
         let raw = from_err_ptr(unsafe {
             bindings::ib_create_cq(
                 device.as_raw(),
-                Some(Monitor::completion_callback),
-                Some(Monitor::event_callback),
-                monitor.as_context(),
+                Some(CqEvents::completion_callback),
+                Some(CqEvents::event_callback),
+                events.as_context(),
                 entries,
                 vector,
                 owner.as_char_ptr(),
             )
         })?;
-        Self::from_raw(raw, Origin::Created(monitor), device)
+        Self::from_raw(raw, Origin::Created(events), device)
     }
 
     fn from_raw(raw: *mut bindings::ib_cq, origin: Origin, device: DeviceRef) -> Result<Arc<Self>> {
@@ -250,7 +250,7 @@ impl CompletionQueue {
     pub fn is_broken(&self) -> bool {
         match &self.origin {
             Origin::Pool { .. } => false,
-            Origin::Allocated(monitor) | Origin::Created(monitor) => monitor.is_broken(),
+            Origin::Allocated(events) | Origin::Created(events) => events.is_broken(),
         }
     }
 
@@ -274,8 +274,8 @@ impl CompletionQueue {
     fn poll_as_owner(&self, budget: u32) -> u32 {
         match &self.origin {
             Origin::Pool { .. } => 0,
-            Origin::Allocated(monitor) | Origin::Created(monitor) => {
-                monitor.polled_by_owner(|| direct::process(self, budget))
+            Origin::Allocated(events) | Origin::Created(events) => {
+                events.polled_by_owner(|| direct::process(self, budget))
             }
         }
     }
@@ -285,8 +285,8 @@ impl CompletionQueue {
     /// whoever polls is alone, and handles one after the other. Sleeps.
     pub(super) fn drain(&self, drain: impl FnOnce()) {
         match &self.origin {
-            Origin::Allocated(monitor) | Origin::Created(monitor) if self.is_polled_by_owner() => {
-                monitor.polled_by_drain(drain);
+            Origin::Allocated(events) | Origin::Created(events) if self.is_polled_by_owner() => {
+                events.polled_by_drain(drain);
             }
             _ => drain(),
         }

@@ -21,8 +21,8 @@ mod name;
 mod netdev;
 mod pkey;
 pub mod port;
-mod presence;
 mod statistics;
+mod usage;
 
 pub use attributes::{
     AtomicScope,
@@ -40,9 +40,9 @@ pub use name::Name;
 pub use netdev::Netdev;
 pub use pkey::Pkey;
 pub use port::Port;
-pub use presence::DeviceRef;
-pub(crate) use presence::Presence;
 pub use statistics::Statistics;
+pub use usage::DeviceRef;
+pub(crate) use usage::DeviceUsage;
 
 use crate::bindings;
 use kernel::{

@@ -47,14 +47,14 @@ mod pool;
 mod registrations;
 
 pub use pool::{
-    Loan,
+    MrGuard,
     Pool, //
 };
 
 pub(super) use registrations::{
-    Registered,
-    Registrations,
-    SoFar, //
+    CompletedSeq,
+    RegSeq,
+    Registrations, //
 };
 
 use super::{
@@ -163,7 +163,7 @@ pub struct Region<D: Scatter> {
     mr: Option<NonNull<bindings::ib_mr>>,
     state: Cell<State>,
     /// The latest registration.
-    registered: Cell<Registered>,
+    registered: Cell<RegSeq>,
     /// What a peer may do, and the device for it; set by `bind`.
     access: bindings::ib_access_flags,
     map: ScatterMap,
@@ -221,7 +221,7 @@ impl<D: Scatter> Region<D> {
         Ok(Self {
             mr: Some(mr),
             state: Cell::new(State::Closed),
-            registered: Cell::new(Registered::NEVER),
+            registered: Cell::new(RegSeq::NEVER),
             access: 0,
             map,
             data: None,
@@ -272,7 +272,7 @@ impl<D: Scatter> Region<D> {
     /// within its pages; `EBUSY` if the region is registered.
     #[inline(always)]
     pub fn bind(&mut self) -> Result<RemoteKey> {
-        let mr = self.lay()?;
+        let mr = self.map_sg()?;
         let direction = self.map.direction();
         let mut access = 0;
         if direction.is_to_device() {
@@ -283,7 +283,7 @@ impl<D: Scatter> Region<D> {
             access |= bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE
                 | bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE;
         }
-        self.open(mr, access)
+        self.set_access(mr, access)
     }
 
     /// As [`Region::bind`], with addresses that start at 0 (`ib_map_mr_sg_zbva`).
@@ -321,15 +321,15 @@ impl<D: Scatter> Region<D> {
         if self.map.direction() != Direction::Both {
             return Err(EINVAL);
         }
-        let mr = self.lay()?;
+        let mr = self.map_sg()?;
         let access = bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC
             | bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE;
-        self.open(mr, access)
+        self.set_access(mr, access)
     }
 
     /// Lays the region over its data (`ib_map_mr_sg`).
     #[inline(always)]
-    fn lay(&mut self) -> Result<NonNull<bindings::ib_mr>> {
+    fn map_sg(&mut self) -> Result<NonNull<bindings::ib_mr>> {
         let mr = self.mr.ok_or(EINVAL)?;
         if self.state.get() != State::Closed {
             return Err(EBUSY);
@@ -353,7 +353,7 @@ impl<D: Scatter> Region<D> {
 
     /// Says what the region is to be registered as, with `access`.
     #[inline(always)]
-    fn open(
+    fn set_access(
         &mut self,
         mr: NonNull<bindings::ib_mr>,
         access: bindings::ib_access_flags,
@@ -435,7 +435,7 @@ impl<D: Scatter> Region<D> {
     /// Frees the region itself (`ib_dereg_mr`), after which no peer can reach the
     /// data whatever happened before, and gives the data back. A device that cannot free it is
     /// warned of, and keeps what a peer may reach. May sleep.
-    pub fn dismantle(mut self) -> Option<D> {
+    pub fn dereg(mut self) -> Option<D> {
         self.deregister();
         self.release()
     }
@@ -466,7 +466,7 @@ impl<D: Scatter> Region<D> {
 
     /// Takes note that the region is about to be registered.
     #[inline]
-    pub(in crate::rdma) fn begin_registration(&self, registered: Registered) {
+    pub(in crate::rdma) fn begin_registration(&self, registered: RegSeq) {
         self.registered.set(registered);
     }
 

@@ -25,11 +25,11 @@ use super::{
         resolve_for_datagrams,
         Address,
         Cause,
+        CmId,
         Destination,
         Error,
-        Patience,
-        RawId,
-        Stage, //
+        Stage,
+        WaitLimits, //
     },
     device::{
         Device,
@@ -39,8 +39,8 @@ use super::{
     pd::ProtectionDomain,
     qp::{
         ud::Qkey,
-        Context,
         Group,
+        QpContext,
         Qpn,
         QueuePair,
         Ud, //
@@ -84,7 +84,7 @@ trait Receiver: Send + Sync {
     fn detach(&self, group: Group);
 }
 
-impl<E: Context<Service = Ud>> Receiver for QueuePair<E> {
+impl<E: QpContext<QpType = Ud>> Receiver for QueuePair<E> {
     fn detach(&self, group: Group) {
         self.detach(group);
     }
@@ -101,7 +101,7 @@ pub struct Membership {
     destination: Destination,
     role: Role,
     receivers: KVec<Arc<dyn Receiver>>,
-    id: RawId,
+    id: CmId,
 }
 
 impl Membership {
@@ -124,15 +124,15 @@ impl Membership {
         role: Role,
         wake: Arc<TimedCompletion>,
         owner: &'static CStr,
-        patience: Patience<'_>,
+        limits: WaitLimits<'_>,
     ) -> Result<Self, Error> {
         if !group.is_multicast() {
             return Err(Stage::Address.failed(EINVAL));
         }
-        let id = RawId::new::<Ud>(namespace, wake, owner)
+        let id = CmId::new::<Ud>(namespace, wake, owner)
             .map_err(|error| Stage::Address.failed(error))?;
-        resolve_for_datagrams(&id, from, group, patience)?;
-        id.step(Stage::Join, patience, |_| {
+        resolve_for_datagrams(&id, from, group, limits)?;
+        id.step(Stage::Join, limits, |_| {
             // SAFETY: The id is ours, resolved, and without a queue pair; the address
             // is only read.
             unsafe {
@@ -210,7 +210,7 @@ impl Membership {
     /// `EINVAL` for a queue pair of another device, or if the member only sends;
     /// `EEXIST` if the queue pair is attached to the group, be it by another
     /// membership; `ENOMEM`, which is the device's too if it has no room for more.
-    pub fn attach<E: Context<Service = Ud>>(&mut self, queue: Arc<QueuePair<E>>) -> Result {
+    pub fn attach<E: QpContext<QpType = Ud>>(&mut self, queue: Arc<QueuePair<E>>) -> Result {
         if self.role == Role::SendOnly || **queue.device() != *self.device() {
             return Err(EINVAL);
         }

@@ -99,15 +99,15 @@ impl<'a> Path<'a> {
         }
         let source_index = source.index().try_into().map_err(|_| EOVERFLOW)?;
         let port = source.device().port(source.port()).ok_or(EINVAL)?;
-        let stop = resolve::next_stop(&source, &destination)?;
+        let next_hop = resolve::next_hop(&source, &destination)?;
         Ok(Self {
             port,
-            link: Link::Ethernet(stop.address),
+            link: Link::Ethernet(next_hop.address),
             global: Some(Global {
                 source,
                 source_index,
                 destination,
-                hop_limit: stop.hop_limit,
+                hop_limit: next_hop.hop_limit,
                 traffic_class: 0,
             }),
             service_level: ServiceLevel(0),

@@ -6,8 +6,8 @@
 //!
 //! A [`QueuePair`] is made by the connection manager's
 //! [`Addressed`](super::cm::Addressed) or [`Incoming`](super::cm::Incoming), or by
-//! [`create`] and connected by hand. It owns its [`Context`], the consumer's state, which
-//! every completion is given, and whose type says of which [`Service`] the queue pair is.
+//! [`create`] and connected by hand. It owns its [`QpContext`], the consumer's state, which
+//! every completion is given, and whose type says of which [`QpType`] the queue pair is.
 //! Who may call it when it dies: only completions, and [`QueuePair::drain`] has waited for
 //! the last one; dropping drains what was not.
 //!
@@ -37,8 +37,8 @@ mod drain;
 mod groups;
 mod inline;
 mod numbers;
+mod qp_type;
 pub mod rc;
-mod service;
 mod state;
 mod transition;
 pub mod uc;
@@ -52,11 +52,11 @@ pub use numbers::{
     RetryCount,
     RnrTimer, //
 };
-pub use service::{
+pub use qp_type::{
     Connected,
+    QpType,
     Rc,
     Reliable,
-    Service,
     Uc,
     Ud, //
 };
@@ -75,7 +75,7 @@ pub use transition::{
 };
 
 pub(super) use groups::Group;
-pub(crate) use service::sealed::Sealed;
+pub(crate) use qp_type::sealed::Sealed;
 
 use drain::Sends;
 use groups::Groups;
@@ -93,19 +93,19 @@ use super::{
     mr::Registrations,
     pd::ProtectionDomain,
     rw::{
-        Kept,
-        Room,
-        Transfers, //
+        DeferredRelease,
+        RdmaRwCap,
+        SqCredits, //
     },
     srq::SharedReceiveQueue,
-    wr::Stranded,
+    wr::PartiallyPosted,
 };
 use crate::{
     bindings,
     errno::check,
     fmt::kernel_display,
     sync::{
-        Flag,
+        RelaxedBool,
         TimedCompletion, //
     }, //
 };
@@ -134,9 +134,9 @@ use kernel::{
 };
 
 /// The consumer's side of a queue pair.
-pub trait Context: Sized + Send + Sync + 'static {
+pub trait QpContext: Sized + Send + Sync + 'static {
     /// The transport service of the queue pair.
-    type Service: Service;
+    type QpType: QpType;
 
     /// A request that reports failure only (a registration) failed. The queue
     /// pair is in its error state. Runs where the completion queue is polled.
@@ -193,7 +193,7 @@ kernel_display!(Fault);
 
 /// Room in a queue pair; a drain needs one more a direction, which is added.
 #[derive(Clone, Copy)]
-pub struct Capacity {
+pub struct QpCap {
     /// Send requests, registrations and invalidations that may be posted at once.
     pub sends: u32,
     /// Receives that may be posted at once.
@@ -202,7 +202,7 @@ pub struct Capacity {
     pub send_sges: u32,
 }
 
-impl Capacity {
+impl QpCap {
     /// Entries that a completion queue for both directions must have.
     pub fn completions(&self) -> u32 {
         // One a request, and one for each drain marker.
@@ -211,26 +211,26 @@ impl Capacity {
 }
 
 /// What a queue pair of context `E` is made of.
-pub struct Parts<E: Context> {
+pub struct QpInitAttr<E: QpContext> {
     pd: Arc<ProtectionDomain>,
     send_cq: Arc<CompletionQueue>,
     receive_cq: Arc<CompletionQueue>,
-    capacity: Capacity,
-    transfers: Option<Transfers>,
+    capacity: QpCap,
+    rdma_rw: Option<RdmaRwCap>,
     shared: Option<Arc<SharedReceiveQueue<E>>>,
     inline_bytes: u32,
 }
 
-impl<E: Context> Parts<E> {
+impl<E: QpContext> QpInitAttr<E> {
     /// A queue pair of `pd` with the given room, whose sends and receives
     /// complete in `cq`.
-    pub fn new(pd: Arc<ProtectionDomain>, cq: Arc<CompletionQueue>, capacity: Capacity) -> Self {
+    pub fn new(pd: Arc<ProtectionDomain>, cq: Arc<CompletionQueue>, capacity: QpCap) -> Self {
         Self {
             pd,
             send_cq: cq.clone(),
             receive_cq: cq,
             capacity,
-            transfers: None,
+            rdma_rw: None,
             shared: None,
             inline_bytes: 0,
         }
@@ -254,7 +254,7 @@ impl<E: Context> Parts<E> {
     /// needs room for all receives of the shared one.
     pub fn with_shared_receives(mut self, shared: Arc<SharedReceiveQueue<E>>) -> Self
     where
-        E::Service: Connected,
+        E::QpType: Connected,
     {
         self.shared = Some(shared);
         self
@@ -262,9 +262,9 @@ impl<E: Context> Parts<E> {
 
     /// Makes room for [transfers](super::rw), beside what the capacity says. The
     /// completion queue of sends needs room for their
-    /// [requests](Transfers::requests), too.
-    pub fn with_transfers(mut self, transfers: Transfers) -> Self {
-        self.transfers = Some(transfers);
+    /// [requests](RdmaRwCap::requests), too.
+    pub fn with_rdma_rw(mut self, rdma_rw: RdmaRwCap) -> Self {
+        self.rdma_rw = Some(rdma_rw);
         self
     }
 
@@ -309,7 +309,7 @@ impl<E: Context> Parts<E> {
                 ..pin_init::zeroed()
             },
             sq_sig_type: bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
-            qp_type: E::Service::QP_TYPE,
+            qp_type: E::QpType::QP_TYPE,
             ..pin_init::zeroed()
         })
     }
@@ -336,16 +336,16 @@ static SERIAL: Atomic<u64> = Atomic::new(0);
 ///
 /// # Invariants
 ///
-/// - `raw` is a queue pair of `parts`, owned by this object, whose
+/// - `raw` is a queue pair of `init_attr`, owned by this object, whose
 ///   `qp_context` is the address of this object, which is pinned.
 /// - Nothing is posted once `closed` is set and a grace period has passed.
 /// - Nothing is posted while `idle` holds true.
 #[pin_data(PinnedDrop)]
-pub struct QueuePair<E: Context> {
+pub struct QueuePair<E: QpContext> {
     raw: NonNull<bindings::ib_qp>,
     #[pin]
     unsignalled: Opaque<bindings::ib_cqe>,
-    closed: Flag,
+    closed: RelaxedBool,
     #[pin]
     idle: Mutex<bool>,
     #[pin]
@@ -354,28 +354,28 @@ pub struct QueuePair<E: Context> {
     #[pin]
     last_receive: TimedCompletion,
     /// Free places of the send queue that are for transfers.
-    transfers: Room,
+    sq_credits: SqCredits,
     /// Dropped when the queue pair is destroyed.
     #[pin]
-    kept: Kept,
+    deferred_release: DeferredRelease,
     #[pin]
-    stranded: Stranded,
+    partially_posted: PartiallyPosted,
     #[pin]
     groups: Groups,
     registrations: Registrations,
-    parts: Parts<E>,
+    init_attr: QpInitAttr<E>,
     #[pin]
     context: E,
 }
 
 // SAFETY: The verbs on a queue pair may be called from any thread; the context
 // is `Send` and `Sync`.
-unsafe impl<E: Context> Send for QueuePair<E> {}
+unsafe impl<E: QpContext> Send for QueuePair<E> {}
 // SAFETY: As above.
-unsafe impl<E: Context> Sync for QueuePair<E> {}
+unsafe impl<E: QpContext> Sync for QueuePair<E> {}
 
-impl<E: Context> QueuePair<E> {
-    /// Creates a queue pair of `parts` with `make`. May sleep.
+impl<E: QpContext> QueuePair<E> {
+    /// Creates a queue pair of `init_attr` with `make`. May sleep.
     ///
     /// # Safety
     ///
@@ -383,7 +383,7 @@ impl<E: Context> QueuePair<E> {
     /// and answer it; whoever else knows it must have forgotten it when the
     /// result is dropped.
     pub(crate) unsafe fn create(
-        parts: Parts<E>,
+        init_attr: QpInitAttr<E>,
         context: impl PinInit<E, Error>,
         owner: &'static CStr,
         make: impl FnOnce(
@@ -396,31 +396,31 @@ impl<E: Context> QueuePair<E> {
                 // SAFETY: `cqe` is the memory of the field to be written.
                 unsafe { (*cqe).done = Some(Self::unsignalled_failed) }
             }),
-            closed: Flag::new(false),
+            closed: RelaxedBool::new(false),
             idle <- new_mutex!(false, "rrdma::QueuePair"),
             sends <- Sends::new(),
             last_receive <- TimedCompletion::new(),
-            transfers: Room::new(parts.transfers.as_ref(), parts.device(), parts.capacity),
-            kept <- Kept::new(),
-            stranded <- Stranded::new(),
+            sq_credits: SqCredits::new(init_attr.rdma_rw.as_ref(), init_attr.device(), init_attr.capacity),
+            deferred_release <- DeferredRelease::new(),
+            partially_posted <- PartiallyPosted::new(),
             groups <- Groups::new(),
             registrations: Registrations::new(
                 SERIAL.fetch_add(1, ordering::Relaxed),
-                parts.has_one_cq(),
-                parts.device().checks_invalidated_keys(),
+                init_attr.has_one_cq(),
+                init_attr.device().checks_invalidated_keys(),
             ),
             context <- context,
             // INVARIANT: Created with the address of this object as context.
             // Last but for moves, so that no later step can fail and leave it.
             raw: {
                 // SAFETY: The parts move into the object, which `this` is.
-                let mut attributes = unsafe { parts.attributes(this.as_ptr()) }?;
-                if let Some(transfers) = &parts.transfers {
-                    transfers.prepare(parts.device(), &mut attributes)?;
+                let mut attributes = unsafe { init_attr.attributes(this.as_ptr()) }?;
+                if let Some(rdma_rw) = &init_attr.rdma_rw {
+                    rdma_rw.prepare(init_attr.device(), &mut attributes)?;
                 }
-                make(parts.pd.as_raw(), &mut attributes)?
+                make(init_attr.pd.as_raw(), &mut attributes)?
             },
-            parts,
+            init_attr,
         }? Error);
         let queue = Arc::pin_init(init, GFP_KERNEL)?;
         // SAFETY: By the type invariant; the name is static.
@@ -443,31 +443,31 @@ impl<E: Context> QueuePair<E> {
     /// The protection domain.
     #[inline]
     pub fn protection_domain(&self) -> &Arc<ProtectionDomain> {
-        &self.parts.pd
+        &self.init_attr.pd
     }
 
     /// The completion queue of its sends.
     #[inline]
     pub fn send_cq(&self) -> &Arc<CompletionQueue> {
-        &self.parts.send_cq
+        &self.init_attr.send_cq
     }
 
     /// The completion queue of its receives.
     #[inline]
     pub fn receive_cq(&self) -> &Arc<CompletionQueue> {
-        &self.parts.receive_cq
+        &self.init_attr.receive_cq
     }
 
     /// The queue that its receives are taken from, if that is shared.
     #[inline]
     pub fn shared_receives(&self) -> Option<&Arc<SharedReceiveQueue<E>>> {
-        self.parts.shared.as_ref()
+        self.init_attr.shared.as_ref()
     }
 
     /// The device.
     #[inline]
     pub fn device(&self) -> &DeviceRef {
-        self.parts.pd.device()
+        self.init_attr.pd.device()
     }
 
     /// Refuses further posting without waiting for what is posted. Any context.
@@ -495,17 +495,17 @@ impl<E: Context> QueuePair<E> {
     }
 
     #[inline]
-    pub(super) fn transfers(&self) -> &Room {
-        &self.transfers
+    pub(super) fn sq_credits(&self) -> &SqCredits {
+        &self.sq_credits
     }
 
-    pub(super) fn kept(&self) -> &Kept {
-        &self.kept
+    pub(super) fn deferred_release(&self) -> &DeferredRelease {
+        &self.deferred_release
     }
 
     #[inline]
-    pub(super) fn stranded(&self) -> &Stranded {
-        &self.stranded
+    pub(super) fn partially_posted(&self) -> &PartiallyPosted {
+        &self.partially_posted
     }
 
     /// What no other queue pair ever has.
@@ -523,7 +523,7 @@ impl<E: Context> QueuePair<E> {
     /// Bytes that a request may hold itself.
     #[inline]
     pub(super) fn inline_bytes(&self) -> u32 {
-        self.parts.inline_bytes
+        self.init_attr.inline_bytes
     }
 
     #[inline]
@@ -622,7 +622,7 @@ impl<E: Context> QueuePair<E> {
         if self.closed.get() {
             return Err(crate::errno::ENOTCONN);
         }
-        if self.parts.shared.is_some() {
+        if self.init_attr.shared.is_some() {
             return Err(EINVAL);
         }
         // SAFETY: By the contract and the type invariant.
@@ -631,11 +631,11 @@ impl<E: Context> QueuePair<E> {
 }
 
 #[pinned_drop]
-impl<E: Context> PinnedDrop for QueuePair<E> {
+impl<E: QpContext> PinnedDrop for QueuePair<E> {
     fn drop(self: Pin<&mut Self>) {
         self.drain();
         // SAFETY: They are of this queue pair, which is destroyed now.
-        unsafe { self.kept.release(&self) };
+        unsafe { self.deferred_release.release(&self) };
         // SAFETY: By the type invariants; drained, so nothing is posted, and whoever
         // knew the queue pair has forgotten it: groups too, which keep those that are
         // attached to them.

@@ -7,32 +7,32 @@
 //! A server whose clients tell it where their data is moves it with RDMA READ and
 //! WRITE. How many requests that takes, and whether the local memory must be
 //! registered for them, is the device's: iWARP reads into registered memory only,
-//! others take some pieces at once. A [`Transfer`] hides it. It owns the data, its
+//! others take some pieces at once. A [`RdmaRw`] hides it. It owns the data, its
 //! mapping, and its places in the send queue, so what cannot be posted is refused
 //! when it is made:
 //!
 //! ```text
-//!   Transfer::read / write ──▶ QueuePair::post_transfer ──▶ Complete::complete
+//!   RdmaRw::read / write ──▶ QueuePair::post_rdma_rw ──▶ Complete::complete
 //!        (takes the data)            (once)                      │
 //!              │                                                 ▼
-//!              └────────────── Transfer::finish ◀────────────────┘
+//!              └────────────── RdmaRw::finish ◀────────────────┘
 //!                             (gives it back)
 //! ```
 //!
-//! The queue pair is made with room for [`Transfers`].
+//! The queue pair is made with room for [`RdmaRwCap`].
 //!
 //! A server that reads what its client has told it of:
 //!
 //! ```ignore
 //! // samples/key_ping/server.rs
-//! let read = Transfer::read(self.connection.queue(), data, &source.into())
+//! let read = RdmaRw::read(self.connection.queue(), data, &source.into())
 //!     .map_err(|(error, _)| error)
 //!     .step("read")?;
 //! // ...
 //! let transferred = Operation::new(RwTransfer(transfer)).step(step)?;
 //! self.connection
 //!     .queue()
-//!     .post_transfer(transferred)
+//!     .post_rdma_rw(transferred)
 //!     .step(step)?;
 //! let transferred = self
 //!     .connection
@@ -41,20 +41,20 @@
 //! transferred.into_inner().0.finish().ok_or_else(nothing)
 //! ```
 
-mod kept;
-mod room;
+mod deferred_release;
+mod sq_credits;
 
-pub use room::Transfers;
+pub use sq_credits::RdmaRwCap;
 
-pub(super) use kept::Kept;
-pub(super) use room::Room;
+pub(super) use deferred_release::DeferredRelease;
+pub(super) use sq_credits::SqCredits;
 
 use super::{
     device::NodeType,
     dma::Direction,
     mr::RemoteKey,
     qp::{
-        Context,
+        QpContext,
         QueuePair,
         Reliable, //
     },
@@ -75,7 +75,7 @@ use core::{
     cell::Cell,
     ptr, //
 };
-use kept::Parcel;
+use deferred_release::RwContext;
 use kernel::{
     error::to_result,
     prelude::*,
@@ -94,13 +94,13 @@ struct Work {
     #[pin]
     table: ScatterTable,
     #[pin]
-    report: Report,
+    rw_cqe: RwCqe,
 }
 
 /// What the last request completes with. The entry comes first, so its address is that of the whole.
 #[pin_data]
 #[repr(C)]
-struct Report {
+struct RwCqe {
     #[pin]
     entry: Opaque<bindings::ib_cqe>,
     /// The entry of the operation, which is told next; null if nothing was posted.
@@ -109,7 +109,7 @@ struct Report {
     moved: Cell<bool>,
 }
 
-impl Report {
+impl RwCqe {
     fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             entry <- Opaque::ffi_init(|entry: *mut bindings::ib_cqe| {
@@ -126,16 +126,16 @@ impl Report {
     /// # Safety
     ///
     /// Called by the core with a completion whose `wr_cqe` is that of a report, after
-    /// [`Transfer::post`], once.
+    /// [`RdmaRw::post`], once.
     unsafe extern "C" fn completed(cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
         // SAFETY: By the contract: the report stays until the operation is told, whose entry has its
         // function as it was posted.
         unsafe {
-            let report = &*(*wc).__bindgen_anon_1.wr_cqe.cast::<Self>();
-            report
+            let rw_cqe = &*(*wc).__bindgen_anon_1.wr_cqe.cast::<Self>();
+            rw_cqe
                 .moved
                 .set((*wc).status == bindings::ib_wc_status_IB_WC_SUCCESS);
-            let operation = report.operation.get();
+            let operation = rw_cqe.operation.get();
             (*wc).__bindgen_anon_1.wr_cqe = operation;
             if let Some(done) = (*operation).done {
                 done(cq, wc);
@@ -154,8 +154,8 @@ impl Report {
 /// - The `context` of the parcel's work is initialised for `queue`, with the memory that its `table`
 ///   lists in the parcel's direction, which is that of its data, while the parcel is there.
 /// - `requests` places of the queue pair's room are ours as long.
-pub struct Transfer<D: Scatter + Send + 'static, E: Context> {
-    parcel: Option<KBox<Parcel<D>>>,
+pub struct RdmaRw<D: Scatter + Send + 'static, E: QpContext> {
+    rw_context: Option<KBox<RwContext<D>>>,
     requests: u32,
     /// It cannot be posted again, even if nothing could be.
     posted: Cell<bool>,
@@ -163,11 +163,11 @@ pub struct Transfer<D: Scatter + Send + 'static, E: Context> {
 }
 
 // SAFETY: What the core works on is owned by this object, and tied to no thread.
-unsafe impl<D: Scatter + Send + 'static, E: Context> Send for Transfer<D, E> {}
+unsafe impl<D: Scatter + Send + 'static, E: QpContext> Send for RdmaRw<D, E> {}
 
-impl<D: Scatter + Send + 'static, E: Context> Transfer<D, E>
+impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E>
 where
-    E::Service: Reliable,
+    E::QpType: Reliable,
 {
     /// Prepares to read what `remote` is about into `data`, which it fills
     /// (`rdma_rw_ctx_init`). May sleep.
@@ -191,7 +191,7 @@ where
     ///
     /// # Errors
     ///
-    /// As [`Transfer::read`].
+    /// As [`RdmaRw::read`].
     pub fn write(
         queue: &Arc<QueuePair<E>>,
         data: D,
@@ -213,7 +213,7 @@ where
             Ok(prepared) => prepared,
             Err(error) => return Err((error, data)),
         };
-        let parcel = Parcel {
+        let rw_context = RwContext {
             next: None,
             work,
             direction,
@@ -221,7 +221,7 @@ where
         };
         // INVARIANT: Prepared for the memory of the data, with so many places.
         Ok(Self {
-            parcel: Some(KBox::write(place, parcel)),
+            rw_context: Some(KBox::write(place, rw_context)),
             requests,
             posted: Cell::new(false),
             queue: queue.clone(),
@@ -238,7 +238,7 @@ where
             pin_init!(Work {
                 context: Opaque::zeroed(),
                 table: ScatterTable::new(),
-                report <- Report::new(),
+                rw_cqe <- RwCqe::new(),
             }),
             GFP_KERNEL,
         )?;
@@ -248,7 +248,7 @@ where
             return Err(EINVAL);
         }
         // SAFETY: The queue pair is alive, and has pools of regions if the device
-        // needs them, as its `Transfers` saw to; the context is pinned, and zero;
+        // needs them, as its `RdmaRwCap` saw to; the context is pinned, and zero;
         // the list has so many entries, of memory that the data owns.
         let requests = unsafe {
             bindings::rdma_rw_ctx_init(
@@ -265,7 +265,7 @@ where
         };
         to_result(requests.min(0))?;
         let requests = requests.unsigned_abs();
-        if let Err(error) = queue.transfers().take(requests) {
+        if let Err(error) = queue.sq_credits().take(requests) {
             // SAFETY: Initialised above, never posted, and forgotten at once.
             unsafe { destroy(&work, queue, direction) };
             return Err(error);
@@ -274,7 +274,7 @@ where
     }
 }
 
-impl<D: Scatter + Send + 'static, E: Context> Transfer<D, E> {
+impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
     /// The requests that it takes: what the device makes of it.
     pub fn requests(&self) -> u32 {
         self.requests
@@ -286,30 +286,31 @@ impl<D: Scatter + Send + 'static, E: Context> Transfer<D, E> {
     ///
     /// Of a read that failed on iWARP it does not come back: it is dropped when the queue pair is gone.
     pub fn finish(mut self) -> Option<D> {
-        self.end().map(|parcel| KBox::into_inner(parcel).data)
+        self.end()
+            .map(|rw_context| KBox::into_inner(rw_context).data)
     }
 
-    fn end(&mut self) -> Option<KBox<Parcel<D>>> {
-        let parcel = self.parcel.take()?;
+    fn end(&mut self) -> Option<KBox<RwContext<D>>> {
+        let rw_context = self.rw_context.take()?;
         // Nothing is posted: the transfer is in our hands, so it completed or was never posted.
-        if self.is_exposed(&parcel) {
+        if self.is_exposed(&rw_context) {
             // SAFETY: By the type invariants, which end here.
-            unsafe { self.queue.kept().add(parcel) };
+            unsafe { self.queue.deferred_release().add(rw_context) };
             return None;
         }
         // SAFETY: As above.
-        unsafe { destroy(&parcel.work, &self.queue, parcel.direction) };
-        self.queue.transfers().put(self.requests);
-        Some(parcel)
+        unsafe { destroy(&rw_context.work, &self.queue, rw_context.direction) };
+        self.queue.sq_credits().put(self.requests);
+        Some(rw_context)
     }
 
     /// Whether the peer may still write to the data: for iWARP it has a key to it, which only the
     /// success of the read makes invalid, or the end of the region, which is the queue pair's.
-    fn is_exposed(&self, parcel: &Parcel<D>) -> bool {
-        let report = &parcel.work.report;
-        parcel.direction == Direction::FromDevice
-            && !report.operation.get().is_null()
-            && !report.moved.get()
+    fn is_exposed(&self, rw_context: &RwContext<D>) -> bool {
+        let rw_cqe = &rw_context.work.rw_cqe;
+        rw_context.direction == Direction::FromDevice
+            && !rw_cqe.operation.get().is_null()
+            && !rw_cqe.moved.get()
             && self.queue.device().attributes().node_type == NodeType::Rnic
     }
 
@@ -325,13 +326,15 @@ impl<D: Scatter + Send + 'static, E: Context> Transfer<D, E> {
         cqe: *mut bindings::ib_cqe,
     ) -> Result<(), (Error, bool)> {
         let Work {
-            context, report, ..
-        } = match &self.parcel {
-            Some(parcel) if ptr::eq(queue, &*self.queue) && !self.posted.get() => &*parcel.work,
+            context, rw_cqe, ..
+        } = match &self.rw_context {
+            Some(rw_context) if ptr::eq(queue, &*self.queue) && !self.posted.get() => {
+                &*rw_context.work
+            }
             _ => return Err((EINVAL, false)),
         };
         self.posted.set(true);
-        report.operation.set(cqe);
+        rw_cqe.operation.set(cqe);
         // SAFETY: By the type invariants and the contract. Called once, as each
         // call counts registrations.
         let first = unsafe {
@@ -339,7 +342,7 @@ impl<D: Scatter + Send + 'static, E: Context> Transfer<D, E> {
                 context.get(),
                 queue.as_raw(),
                 queue.port(),
-                report.entry.get(),
+                rw_cqe.entry.get(),
                 ptr::null_mut(),
             )
         };
@@ -350,7 +353,7 @@ impl<D: Scatter + Send + 'static, E: Context> Transfer<D, E> {
             .map_err(|(error, bad)| (error, !ptr::eq(bad, first)))
             .inspect_err(|(_, some)| {
                 if !some {
-                    report.operation.set(ptr::null_mut());
+                    rw_cqe.operation.set(ptr::null_mut());
                 }
             })
     }
@@ -362,7 +365,7 @@ impl<D: Scatter + Send + 'static, E: Context> Transfer<D, E> {
 /// # Safety
 ///
 /// `first` must be a list of requests that nobody else uses, and be posted to `queue`.
-unsafe fn report_failures<E: Context>(first: *mut bindings::ib_send_wr, queue: &QueuePair<E>) {
+unsafe fn report_failures<E: QpContext>(first: *mut bindings::ib_send_wr, queue: &QueuePair<E>) {
     let mut request = first;
     // SAFETY: By the contract.
     unsafe {
@@ -379,7 +382,7 @@ unsafe fn report_failures<E: Context>(first: *mut bindings::ib_send_wr, queue: &
 ///
 /// `work.context` must be initialised for `queue` in `direction`, with the memory
 /// of `work.table`; it is not afterwards. Nothing of it may be posted.
-unsafe fn destroy<E: Context>(work: &Work, queue: &QueuePair<E>, direction: Direction) {
+unsafe fn destroy<E: QpContext>(work: &Work, queue: &QueuePair<E>, direction: Direction) {
     // SAFETY: By the contract.
     unsafe {
         bindings::rdma_rw_ctx_destroy(
@@ -393,22 +396,22 @@ unsafe fn destroy<E: Context>(work: &Work, queue: &QueuePair<E>, direction: Dire
     }
 }
 
-impl<D: Scatter + Send + 'static, E: Context> Drop for Transfer<D, E> {
+impl<D: Scatter + Send + 'static, E: QpContext> Drop for RdmaRw<D, E> {
     fn drop(&mut self) {
         self.end();
     }
 }
 
 /// An operation that moves data.
-pub trait Move<E: Context>: Complete<E> {
+pub trait RwOperation<E: QpContext>: Complete<E> {
     /// What the data is in.
     type Data: Scatter + Send + 'static;
 
     /// The transfer.
-    fn transfer(&self) -> &Transfer<Self::Data, E>;
+    fn rdma_rw(&self) -> &RdmaRw<Self::Data, E>;
 }
 
-impl<E: Context> QueuePair<E> {
+impl<E: QpContext> QueuePair<E> {
     /// Posts all requests of the operation's transfer (`rdma_rw_ctx_post`), which
     /// completes as one. Any context.
     ///
@@ -417,9 +420,12 @@ impl<E: Context> QueuePair<E> {
     /// Gives the operation back: `ENOTCONN` if the queue pair is being drained,
     /// `EINVAL` if the transfer is of another queue pair or was posted before. It
     /// cannot be posted again.
-    pub fn post_transfer<T: Move<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
+    pub fn post_rdma_rw<T: RwOperation<E>>(
+        &self,
+        operation: Operation<T>,
+    ) -> Result<(), Unposted<T>> {
         // SAFETY: The transfer is part of the body, so it stays with it; its last
         // request completes with the entry, and if posting fails, none does.
-        unsafe { operation.post_with(self, |body, cqe| body.transfer().post(self, cqe)) }
+        unsafe { operation.post_with(self, |body, cqe| body.rdma_rw().post(self, cqe)) }
     }
 }

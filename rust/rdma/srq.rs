@@ -8,7 +8,7 @@
 //! once, and so do all the others. A [`SharedReceiveQueue`] serves many queue pairs:
 //! whichever a message arrives at takes the next receive, and the completion is told
 //! the queue pair. It is given to them by
-//! [`Parts::with_shared_receives`](super::qp::Parts::with_shared_receives).
+//! [`QpInitAttr::with_shared_receives`](super::qp::QpInitAttr::with_shared_receives).
 //!
 //! ```ignore
 //! // samples/srq_pingpong.rs
@@ -33,7 +33,7 @@ mod table;
 
 use super::{
     pd::ProtectionDomain,
-    qp::Context,
+    qp::QpContext,
     wr::{
         Operation,
         Receive,
@@ -105,7 +105,7 @@ pub struct Attributes {
 ///   address of this object, which is pinned.
 /// - What is posted is in `table`.
 #[pin_data(PinnedDrop)]
-pub struct SharedReceiveQueue<E: Context> {
+pub struct SharedReceiveQueue<E: QpContext> {
     raw: NonNull<bindings::ib_srq>,
     told: KBox<dyn Fn(Event) + Send + Sync>,
     // After the queue, which its drop destroys.
@@ -116,11 +116,11 @@ pub struct SharedReceiveQueue<E: Context> {
 }
 
 // SAFETY: The verbs on the queue may be called from any thread; the rest is `Send`.
-unsafe impl<E: Context> Send for SharedReceiveQueue<E> {}
+unsafe impl<E: QpContext> Send for SharedReceiveQueue<E> {}
 // SAFETY: As above, and `Sync`.
-unsafe impl<E: Context> Sync for SharedReceiveQueue<E> {}
+unsafe impl<E: QpContext> Sync for SharedReceiveQueue<E> {}
 
-impl<E: Context> SharedReceiveQueue<E> {
+impl<E: QpContext> SharedReceiveQueue<E> {
     /// Creates a queue of `pd` with room for so many receives (`ib_create_srq`). May
     /// sleep.
     ///
@@ -312,7 +312,7 @@ fn create(
 }
 
 #[pinned_drop]
-impl<E: Context> PinnedDrop for SharedReceiveQueue<E> {
+impl<E: QpContext> PinnedDrop for SharedReceiveQueue<E> {
     fn drop(self: Pin<&mut Self>) {
         // SAFETY: By the type invariant; queue pairs hold the queue, so none uses it
         // any more. This waits for events. The table gives back what is still in it afterwards.

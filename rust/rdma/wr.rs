@@ -27,16 +27,16 @@ mod batch;
 mod chain;
 mod datagram;
 mod operation;
+mod partially_posted;
 mod payload;
 mod post;
 mod request;
-mod room;
 mod sge;
-mod stranded;
+mod wr_buffer;
 
 pub use batch::{
     Batch,
-    BatchRoom, //
+    BatchCapacity, //
 };
 pub use chain::{
     Chain,
@@ -48,13 +48,13 @@ pub use operation::{
     Receive,
     Unposted, //
 };
+pub(super) use partially_posted::PartiallyPosted;
 pub use payload::{
-    Headed,
     Inline,
-    Payload, //
+    Payload,
+    SgeThen, //
 };
 pub use sge::Sge;
-pub(super) use stranded::Stranded;
 
 /// Pieces of memory of all requests of one operation that is not of a [`Batch`].
 pub const MAX_SGE: usize = 8;

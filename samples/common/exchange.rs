@@ -42,7 +42,7 @@ use rrdma::{
     },
     sync::{
         Msecs,
-        Patience, //
+        WaitLimits, //
     },
 };
 
@@ -78,7 +78,7 @@ pub(crate) fn exchange(
     let cancelled = || task.is_stopped();
     if server.is_empty() {
         let stream = accept(task, port, &cancelled)?;
-        let patience = Patience::new(LIMIT, &cancelled);
+        let patience = WaitLimits::new(LIMIT, &cancelled);
         receive(&stream, theirs, &patience)?;
         connect(theirs)?;
         send(&stream, mine, &patience)?;
@@ -94,7 +94,7 @@ pub(crate) fn exchange(
     }
     let address = Address::parse(task.namespace(), server, port)
         .map_err(|_| Failure::new("server", fmt!("{server} is no address")))?;
-    let patience = Patience::new(LIMIT, &cancelled);
+    let patience = WaitLimits::new(LIMIT, &cancelled);
     let stream = Stream::connect(task.namespace(), &address, task.wake().clone(), &patience);
     let stream = stream.step("connect")?;
     send(&stream, mine, &patience)?;
@@ -129,11 +129,11 @@ fn accept(task: &SampleTask, port: u16, cancelled: &dyn Fn() -> bool) -> Result<
         Err(tcp::Error::Code(EAFNOSUPPORT)) => listen("0.0.0.0"),
         result => result,
     };
-    let patience = Patience::new(EVER, cancelled);
+    let patience = WaitLimits::new(EVER, cancelled);
     listener.step("listen")?.accept(&patience).step("accept")
 }
 
-fn send(stream: &Stream, mine: &[PingpongDest], patience: &Patience<'_>) -> Result<(), Failure> {
+fn send(stream: &Stream, mine: &[PingpongDest], patience: &WaitLimits<'_>) -> Result<(), Failure> {
     for end in mine {
         stream.write_all(&end.encode(), patience).step(STEP)?;
     }
@@ -143,7 +143,7 @@ fn send(stream: &Stream, mine: &[PingpongDest], patience: &Patience<'_>) -> Resu
 fn receive(
     stream: &Stream,
     theirs: &mut [PingpongDest],
-    patience: &Patience<'_>,
+    patience: &WaitLimits<'_>,
 ) -> Result<(), Failure> {
     for end in theirs {
         let mut bytes = [0; DEST_BYTES];

@@ -22,9 +22,9 @@ use rrdma::rdma::{
     qp::{
         rc,
         AckTimeout,
-        Context,
         Init,
         Psn,
+        QpContext,
         Qpn,
         Rc,
         RetryCount,
@@ -72,7 +72,7 @@ impl<'a> Peer<'a> {
 
     /// Makes a reliable connection of it: with so many reads and atomic operations at
     /// once in each direction, and `psn` as the number of our first packet.
-    pub(crate) fn connect<C: Context<Service = Rc>>(
+    pub(crate) fn connect<C: QpContext<QpType = Rc>>(
         self,
         init: Init<C>,
         psn: Psn,

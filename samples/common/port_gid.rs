@@ -30,9 +30,9 @@ use rrdma::rdma::{
     pd::ProtectionDomain,
     qp::{
         rc,
-        Context,
         Init,
         Psn,
+        QpContext,
         Qpn,
         Rc,
         Reset,
@@ -78,7 +78,7 @@ impl<'a> PortGid<'a> {
     }
 
     /// Puts a queue pair here.
-    pub(crate) fn init_qp<C: Context<Service = Rc>>(
+    pub(crate) fn init_qp<C: QpContext<QpType = Rc>>(
         &self,
         pair: Reset<C>,
         access: rc::Access,
@@ -93,7 +93,7 @@ impl<'a> PortGid<'a> {
 
     /// Connects a queue pair that was put here with the one of that number there, with
     /// so many reads and atomic operations at once in each direction.
-    pub(crate) fn connect<C: Context<Service = Rc>>(
+    pub(crate) fn connect<C: QpContext<QpType = Rc>>(
         &self,
         pair: Init<C>,
         there: &PortGid<'_>,

@@ -37,7 +37,7 @@
 //!   run in other contexts, leave what they have to say where the task looks, and
 //!   complete [`SampleTask::wake`].
 //! - Those of the connection manager and of TCP: they take [`SampleTask::wake`] too, and ask
-//!   [`SampleTask::is_stopped`] by their `Patience`.
+//!   [`SampleTask::is_stopped`] by their `WaitLimits`.
 //!
 //! A loop that does not wait asks [`SampleTask::is_stopped`] in every round.
 //!

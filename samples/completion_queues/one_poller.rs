@@ -34,8 +34,8 @@ use rrdma::{
         },
         dma::Direction,
         qp::{
-            Capacity,
-            Parts,
+            QpCap,
+            QpInitAttr,
             QueuePair, //
         },
         wr::{
@@ -101,7 +101,7 @@ impl Receive<CompletionSink> for ObservedMessage {
 /// Polls while others do. The handlers of all completions must have run,
 /// one after the other.
 pub(crate) fn run(env: &TestEnv<'_>) -> Result<(), Failure> {
-    let capacity = Capacity {
+    let capacity = QpCap {
         sends: MESSAGES,
         receives: MESSAGES,
         send_sges: 1,
@@ -114,7 +114,7 @@ pub(crate) fn run(env: &TestEnv<'_>) -> Result<(), Failure> {
         .step("direct queue")?;
     let cq = queue.completion_queue().clone();
     let drained = env.connect(cq.clone())?;
-    let busy = env.begin(Parts::new(env.port_gid.pd.clone(), cq, capacity))?;
+    let busy = env.begin(QpInitAttr::new(env.port_gid.pd.clone(), cq, capacity))?;
     let number = busy.number();
     let busy = env.finish(busy, number)?;
     let handlers = Arc::pin_init(

@@ -26,7 +26,7 @@ use rrdma::rdma::{
         Poll, //
     },
     dma::Direction,
-    qp::Parts,
+    qp::QpInitAttr,
     srq::SharedReceiveQueue, //
 };
 
@@ -39,7 +39,7 @@ pub(crate) fn run(env: &TestEnv<'_>) -> Result<(), Failure> {
         SharedReceiveQueue::<CompletionSink>::new(env.port_gid.pd.clone(), MESSAGES, |_| {})
             .step("shared receive queue")?;
     let entries = CAPACITY.completions();
-    let sends = CompletionQueue::private(env.device(), entries, 0, Poll::SoftIrq, OWNER)
+    let sends = CompletionQueue::alloc(env.device(), entries, 0, Poll::SoftIrq, OWNER)
         .step("completion queue")?;
     // The task is woken when it breaks, although it is not armed.
     let wake = env.port_gid.task.wake().clone();
@@ -47,9 +47,9 @@ pub(crate) fn run(env: &TestEnv<'_>) -> Result<(), Failure> {
         NotifiedQueue::new(env.device(), 1, 0, wake, OWNER).step("completion queue of one")?;
     let cq = small.completion_queue().clone();
 
-    let receiver = Parts::new(env.port_gid.pd.clone(), cq.clone(), CAPACITY);
+    let receiver = QpInitAttr::new(env.port_gid.pd.clone(), cq.clone(), CAPACITY);
     let receiver = env.begin(receiver.with_shared_receives(shared.clone()))?;
-    let sender = env.begin(Parts::new(env.port_gid.pd.clone(), sends, CAPACITY))?;
+    let sender = env.begin(QpInitAttr::new(env.port_gid.pd.clone(), sends, CAPACITY))?;
     let (here, there) = (sender.number(), receiver.number());
     let receiver = env.finish(receiver, here)?;
     let sender = env.finish(sender, there)?;

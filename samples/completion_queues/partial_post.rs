@@ -37,8 +37,8 @@ use rrdma::rdma::{
     },
     dma::Direction,
     qp::{
-        Capacity,
-        Parts,
+        QpCap,
+        QpInitAttr,
         QueuePair, //
     },
     wr::{
@@ -65,14 +65,14 @@ impl Complete<CompletionSink> for PartialPost {
 
 /// Posts such an operation, and drains the queue pair, after which it must be back.
 pub(crate) fn run(env: &TestEnv<'_>) -> Result<(), Failure> {
-    let capacity = Capacity {
+    let capacity = QpCap {
         sends: 2,
         ..CAPACITY
     };
     let entries = capacity.completions();
-    let cq = CompletionQueue::private(env.device(), entries, 0, Poll::Workqueue, OWNER)
+    let cq = CompletionQueue::alloc(env.device(), entries, 0, Poll::Workqueue, OWNER)
         .step("completion queue")?;
-    let init = env.begin(Parts::new(env.port_gid.pd.clone(), cq, capacity))?;
+    let init = env.begin(QpInitAttr::new(env.port_gid.pd.clone(), cq, capacity))?;
     let number = init.number();
     let ready = env.finish(init, number)?;
     let queue = ready.queue_pair();

@@ -51,9 +51,9 @@ use rrdma::rdma::{
             self,
             Qkey, //
         },
-        Capacity,
-        Parts,
         Psn,
+        QpCap,
+        QpInitAttr,
         Qpn,
         QueuePair,
         Rts,
@@ -81,7 +81,7 @@ pub(crate) struct UdEvents {
 }
 
 impl EventData for UdEvents {
-    type Service = Ud;
+    type QpType = Ud;
 }
 
 /// What is to be known of a datagram beside its data.
@@ -189,7 +189,7 @@ impl<'a> UdEndpoint<'a> {
         DeviceRequirement::Datagrams.check(device)?;
         let step = "queue pair";
         let port = port.ok_or_else(|| Failure::new(step, fmt!("the device has no such port")))?;
-        let capacity = Capacity {
+        let capacity = QpCap {
             sends: 1,
             receives: config.receives,
             send_sges: 1,
@@ -197,9 +197,8 @@ impl<'a> UdEndpoint<'a> {
         let pd = ProtectionDomain::new(device.clone(), config.owner).step("protection domain")?;
         // Completions drop what they bring, so they are handled where one may sleep.
         let entries = capacity.completions();
-        let cq =
-            CompletionQueue::private(device.clone(), entries, 0, Poll::Workqueue, config.owner)
-                .step("completion queue")?;
+        let cq = CompletionQueue::alloc(device.clone(), entries, 0, Poll::Workqueue, config.owner)
+            .step("completion queue")?;
         let size = config.size as usize;
         let attributes = ud::Init {
             port,
@@ -207,7 +206,7 @@ impl<'a> UdEndpoint<'a> {
             qkey: config.key,
         };
         let queue = qp::create(
-            Parts::new(pd, cq, capacity),
+            QpInitAttr::new(pd, cq, capacity),
             UdContext::new(task),
             config.owner,
         )

@@ -49,7 +49,7 @@ use rrdma::{
         },
         mr::{
             self,
-            Loan,
+            MrGuard,
             Pool, //
         },
         wr::Operation,
@@ -148,7 +148,7 @@ impl Client<'_> {
         step: &'static str,
         data: Pages,
         direction: Direction,
-    ) -> Result<(Loan<Pages>, DmaBuffer), Failure> {
+    ) -> Result<(MrGuard<Pages>, DmaBuffer), Failure> {
         let queue = self.connection.queue();
         let none = || Failure::new(step, fmt!("no region left"));
         let mut region = self.regions.take().ok_or_else(none)?;

@@ -40,7 +40,7 @@ use rrdma::{
             DmaBuffer, //
         },
         mr::{
-            Loan,
+            MrGuard,
             RemoteKey, //
         },
         qp::{
@@ -48,8 +48,8 @@ use rrdma::{
             Rc, //
         },
         rw::{
-            Move,
-            Transfer, //
+            RdmaRw,
+            RwOperation, //
         },
         wr::{
             Complete,
@@ -75,7 +75,7 @@ pub(crate) struct RcEvents {
 }
 
 impl EventData for RcEvents {
-    type Service = Rc;
+    type QpType = Rc;
 }
 
 impl Endpoint for RcContext {
@@ -135,7 +135,7 @@ impl Complete<RcContext> for SendBuf {
 
 /// Memory that the peer may reach, and the message that tells it so.
 pub(crate) struct AdvertisedRegion {
-    pub(crate) region: Loan<Pages>,
+    pub(crate) region: MrGuard<Pages>,
     pub(crate) message: DmaBuffer,
 }
 
@@ -156,12 +156,12 @@ impl Complete<RcContext> for AdvertisedRegion {
 }
 
 /// Data on its way from or to the peer's memory.
-pub(crate) struct RwTransfer(pub(crate) Transfer<Pages, RcContext>);
+pub(crate) struct RwTransfer(pub(crate) RdmaRw<Pages, RcContext>);
 
-impl Move<RcContext> for RwTransfer {
+impl RwOperation<RcContext> for RwTransfer {
     type Data = Pages;
 
-    fn transfer(&self) -> &Transfer<Pages, RcContext> {
+    fn rdma_rw(&self) -> &RdmaRw<Pages, RcContext> {
         &self.0
     }
 }

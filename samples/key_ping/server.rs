@@ -52,8 +52,8 @@ use rrdma::{
             RemoteKey, //
         },
         rw::{
-            Transfer,
-            Transfers, //
+            RdmaRw,
+            RdmaRwCap, //
         },
         wr::Operation,
     },
@@ -109,15 +109,15 @@ fn client(
     let connected = accepting
         .accept(accepted, patience(&cancelled))
         .step("accept")?;
-    if connected.depths().initiator_depth == 0 {
+    if connected.rd_atomic_limits().initiator_depth == 0 {
         return Err(Failure::new("accept", fmt!("the client lets nobody read")));
     }
     Ok(connected)
 }
 
 /// The transfers that there is to be room for.
-fn transfers() -> Transfers {
-    Transfers {
+fn transfers() -> RdmaRwCap {
+    RdmaRwCap {
         at_once: 1,
         pieces: parameters::size.get().div_ceil(mr::PAGE_SIZE),
     }
@@ -170,7 +170,7 @@ impl Server<'_> {
             let mut requests = 0u32;
             let error = loop {
                 let byte = Pages::new(1).step(step)?;
-                match Transfer::read(queue, byte, &nowhere) {
+                match RdmaRw::read(queue, byte, &nowhere) {
                     Ok(transfer) => {
                         requests = requests.saturating_add(transfer.requests());
                         prepared.push(transfer, GFP_KERNEL).step(step)?;
@@ -212,7 +212,7 @@ impl Server<'_> {
             ));
         }
         let data = Pages::new(source.length as usize).step("memory")?;
-        let read = Transfer::read(self.connection.queue(), data, &source.into())
+        let read = RdmaRw::read(self.connection.queue(), data, &source.into())
             .map_err(|(error, _)| error)
             .step("read")?;
         self.requests = read.requests();
@@ -224,7 +224,7 @@ impl Server<'_> {
             let (length, needed) = (sink.length, source.length);
             return Err(Failure::new("sink", fmt!("{length} bytes for {needed}")));
         }
-        let write = Transfer::write(self.connection.queue(), data, &sink.into())
+        let write = RdmaRw::write(self.connection.queue(), data, &sink.into())
             .map_err(|(error, _)| error)
             .step("write")?;
         self.carry_out("write", write)?;
@@ -236,12 +236,12 @@ impl Server<'_> {
     fn carry_out(
         &self,
         step: &'static str,
-        transfer: Transfer<Pages, RcContext>,
+        transfer: RdmaRw<Pages, RcContext>,
     ) -> Result<Pages, Failure> {
         let transferred = Operation::new(RwTransfer(transfer)).step(step)?;
         self.connection
             .queue()
-            .post_transfer(transferred)
+            .post_rdma_rw(transferred)
             .step(step)?;
         let transferred = self
             .connection

@@ -47,11 +47,11 @@ use rrdma::{
         qp::{
             self,
             rc,
-            Capacity,
-            Context,
             Fault,
             Init,
-            Parts,
+            QpCap,
+            QpContext,
+            QpInitAttr,
             QueuePair,
             Rc,
             Rts, //
@@ -81,7 +81,7 @@ const ANSWER: Msecs = Msecs::new(2_000);
 /// Bytes that a request may hold itself.
 pub(crate) const INLINE: u32 = 32;
 
-const CAPACITY: Capacity = Capacity {
+const CAPACITY: QpCap = QpCap {
     sends: 32,
     receives: 4,
     send_sges: 2,
@@ -164,8 +164,8 @@ pub(crate) struct CompletionSink {
     wake: Arc<TimedCompletion>,
 }
 
-impl Context for CompletionSink {
-    type Service = Rc;
+impl QpContext for CompletionSink {
+    type QpType = Rc;
 
     fn failed(_: &QueuePair<Self>, failure: cq::Failure) {
         if !failure.is_flush() {
@@ -223,7 +223,7 @@ impl Receive<CompletionSink> for Work {
 fn init_qp(port_gid: &PortGid<'_>, owner: &'static CStr) -> Result<Init<CompletionSink>, Failure> {
     let entries = CAPACITY.completions();
     let room = CAPACITY.sends.saturating_add(CAPACITY.receives) as usize;
-    let cq = CompletionQueue::private(port_gid.device().clone(), entries, 0, Poll::SoftIrq, owner)
+    let cq = CompletionQueue::alloc(port_gid.device().clone(), entries, 0, Poll::SoftIrq, owner)
         .step("completion queue")?;
     let returned = KVec::with_capacity(room, GFP_KERNEL).step("sink")?;
     let wake = port_gid.task.wake().clone();
@@ -232,7 +232,7 @@ fn init_qp(port_gid: &PortGid<'_>, owner: &'static CStr) -> Result<Init<Completi
         refused: AtomicFlag::new(false),
         wake,
     }? Error);
-    let parts = Parts::new(port_gid.pd.clone(), cq, CAPACITY).with_inline(INLINE);
+    let parts = QpInitAttr::new(port_gid.pd.clone(), cq, CAPACITY).with_inline(INLINE);
     let reset = qp::create(parts, sink, owner).step("queue pair")?;
     let access = rc::Access::WRITE | rc::Access::READ | rc::Access::ATOMIC;
     port_gid.init_qp(reset, access)

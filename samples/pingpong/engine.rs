@@ -35,8 +35,8 @@ use rrdma::{
             DmaBuffer, //
         },
         qp::{
-            Context,
             Fault,
+            QpContext,
             QueuePair, //
         },
         wr::{
@@ -236,8 +236,8 @@ impl<T: Transport> QpCtx<T> {
     }
 }
 
-impl<T: Transport> Context for QpCtx<T> {
-    type Service = T::Service;
+impl<T: Transport> QpContext for QpCtx<T> {
+    type QpType = T::QpType;
 
     fn failed(queue: &QueuePair<Self>, failure: cq::Failure) {
         queue.context().failed("request", failure);

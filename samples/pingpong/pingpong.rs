@@ -47,9 +47,9 @@ use rrdma::{
             Connected,
             Init,
             Psn,
+            QpType,
             Reset,
             Rts,
-            Service,
             TransitionError, //
         },
         wr::{
@@ -64,7 +64,7 @@ use settings::Settings;
 /// A service, and how a queue pair of it is connected.
 pub(crate) trait Transport: Send + Sync + Sized + 'static {
     /// The service.
-    type Service: Service;
+    type QpType: QpType;
 
     /// What a message has to be told on its way, because the queue pair is not.
     type Route: Route<Self>;
@@ -111,7 +111,7 @@ pub(crate) trait Route<T: Transport>: Sized + Send {
 }
 
 /// A queue pair that is connected knows it.
-impl<T: Transport<Service: Connected>> Route<T> for () {
+impl<T: Transport<QpType: Connected>> Route<T> for () {
     fn find(_: &Arc<ProtectionDomain>, _: &Peer<'_>) -> Result {
         Ok(())
     }

@@ -24,10 +24,10 @@ use kernel::{
 };
 use rrdma::rdma::{
     cq::{
-        Arm,
         CompletionQueue,
         DirectQueue,
-        NotifiedQueue, //
+        NotifiedQueue,
+        NotifyMode, //
     },
     device::{
         DeviceRef,
@@ -36,9 +36,9 @@ use rrdma::rdma::{
     pd::ProtectionDomain,
     qp::{
         self,
-        Capacity,
         Init,
-        Parts, //
+        QpCap,
+        QpInitAttr, //
     },
 };
 
@@ -64,7 +64,7 @@ impl<T: Transport> QpSetup<T> {
         port: Port<'_>,
     ) -> Result<Self, Failure> {
         let pd = ProtectionDomain::new(device.clone(), OWNER).step("protection domain")?;
-        let capacity = Capacity {
+        let capacity = QpCap {
             sends: 1,
             receives: settings.rx_depth,
             send_sges: 1,
@@ -72,7 +72,7 @@ impl<T: Transport> QpSetup<T> {
         let queue =
             Queue::new(task, settings, device, capacity.completions()).step("completion queue")?;
         let ctx = QpCtx::new(task, settings, device)?;
-        let parts = Parts::new(pd.clone(), queue.completion_queue().clone(), capacity);
+        let parts = QpInitAttr::new(pd.clone(), queue.completion_queue().clone(), capacity);
         let reset = qp::create(parts, ctx, OWNER).step("queue pair")?;
         let init = T::initialise(reset, port).step("queue pair")?;
         for _ in 0..settings.rx_depth {
@@ -126,7 +126,7 @@ impl Queue {
             }
             Self::Events(queue) => loop {
                 while queue.poll(BUDGET) == BUDGET {}
-                if !queue.arm(Arm::Next)? {
+                if !queue.arm(NotifyMode::Next)? {
                     break;
                 }
             },

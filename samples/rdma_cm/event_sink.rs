@@ -16,10 +16,10 @@ use rrdma::{
     rdma::{
         cq::Failure as Failed,
         qp::{
-            Context,
             Fault,
-            QueuePair,
-            Service, //
+            QpContext,
+            QpType,
+            QueuePair, //
         },
     },
     sync::{
@@ -33,7 +33,7 @@ use rrdma::{
 /// What the callbacks of a queue pair leave for the task: operations that are back.
 pub(crate) trait EventData: Default + Send + Unpin + 'static {
     /// The service of the queue pair.
-    type Service: Service;
+    type QpType: QpType;
 }
 
 /// The context of a queue pair: its callbacks, in any context, leave their results here.
@@ -138,8 +138,8 @@ impl<G: EventData> EventSink<G> {
     }
 }
 
-impl<G: EventData> Context for EventSink<G> {
-    type Service = G::Service;
+impl<G: EventData> QpContext for EventSink<G> {
+    type QpType = G::QpType;
 
     fn failed(queue: &QueuePair<Self>, failure: Failed) {
         queue.context().failed("request ahead of another", failure);

@@ -17,7 +17,7 @@ use kernel::prelude::*;
 use rrdma::{
     rdma::cm::{
         Address,
-        Patience, //
+        WaitLimits, //
     },
     sync::Msecs,
 };
@@ -42,6 +42,6 @@ pub(crate) fn limit() -> Msecs {
 }
 
 /// How long connecting, and all that is like it, may take.
-pub(crate) fn patience(cancelled: &dyn Fn() -> bool) -> Patience<'_> {
-    Patience::new(limit(), cancelled)
+pub(crate) fn patience(cancelled: &dyn Fn() -> bool) -> WaitLimits<'_> {
+    WaitLimits::new(limit(), cancelled)
 }

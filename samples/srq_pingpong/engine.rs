@@ -26,8 +26,8 @@ use rrdma::{
             DmaBuffer, //
         },
         qp::{
-            Context,
             Fault,
+            QpContext,
             QueuePair,
             Rc, //
         },
@@ -265,8 +265,8 @@ impl QpCtx {
     }
 }
 
-impl Context for QpCtx {
-    type Service = Rc;
+impl QpContext for QpCtx {
+    type QpType = Rc;
 
     fn failed(queue: &QueuePair<Self>, failure: cq::Failure) {
         queue.context().engine.failed("request", failure);

@@ -35,7 +35,7 @@ use rrdma::{
         mr::Region,
         wr::{
             Batch,
-            BatchRoom,
+            BatchCapacity,
             Chain,
             Operation,
             Unposted,
@@ -85,7 +85,7 @@ impl TestEnv<'_> {
         operations: usize,
         requests: usize,
     ) -> Result<Batch<CompletionSink, Work>, Failure> {
-        let room = BatchRoom {
+        let room = BatchCapacity {
             operations,
             requests,
             pieces: (self.pieces as usize).saturating_add(requests),

@@ -40,8 +40,8 @@ pub(crate) use admin::{
 pub(crate) use ctrl_device::CtrlDevice;
 pub(crate) use discovery::{
     Discovery,
-    DiscoveryResult, //
-    Log,
+    DiscoveryResult,
+    Log, //
 };
 pub(crate) use reconnect::ReconnectStatus;
 pub(crate) use services::{
@@ -73,8 +73,8 @@ use crate::{
     ctrl_error::CtrlError,
     disk::Io,
     error_notifier::{
-        ConnError, //
-        ErrorNotifier,
+        ConnError,
+        ErrorNotifier, //
     },
     event::{
         Event,
@@ -88,12 +88,12 @@ use crate::{
         Settings, //
     },
     queue::{
-        AdminChannel, //
-        CommandError,
+        AdminChannel,
+        CommandError, //
     },
     stats::CtrlStats,
-    trace, //
-    uapi::ErrorStage,
+    trace,
+    uapi::ErrorStage, //
 };
 use core::cmp;
 use kernel::{
@@ -119,7 +119,7 @@ use rrdma::{
     log::RateLimit,
     memory,
     rdma::{
-        cm::Patience,
+        cm::WaitLimits,
         device::{
             Device,
             DeviceRef, //
@@ -525,8 +525,8 @@ impl Controller {
     }
 
     /// How long a step of connecting may take, and when it is no longer wanted.
-    fn patience<'a>(&self, deadline: Deadline, cancelled: &'a dyn Fn() -> bool) -> Patience<'a> {
-        Patience {
+    fn patience<'a>(&self, deadline: Deadline, cancelled: &'a dyn Fn() -> bool) -> WaitLimits<'a> {
+        WaitLimits {
             limit: cmp::min(STEP, deadline.left()),
             deadline,
             cancelled,

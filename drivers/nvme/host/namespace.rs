@@ -10,14 +10,14 @@ use crate::{
     },
     ctrl_error::CtrlError,
     disk::{
-        Io, //
-        NsDisk,
+        Io,
+        NsDisk, //
     },
     event::NsInfo,
     id_registry::IdReservation,
     name::disk_name,
-    ns_rejections::NsRejections, //
-    uapi::ErrorStage,
+    ns_rejections::NsRejections,
+    uapi::ErrorStage, //
 };
 use core::ops::{
     Deref,
@@ -57,8 +57,8 @@ use nvme_proto::{
         },
         revalidate::{
             self,
-            NsAttributes, //
-            Revalidation,
+            NsAttributes,
+            Revalidation, //
         },
     },
 };
@@ -70,7 +70,7 @@ use rrdma::{
         TagSet, //
     },
     errno,
-    sync::Flag,
+    sync::RelaxedBool,
 };
 
 /// Most namespaces that get disks: what a hostile target can make us allocate.
@@ -153,7 +153,7 @@ struct PendingDisk {
     wwid: Wwid,
     limits: BlockLimits,
     /// That of the disk.
-    gone: Arc<Flag>,
+    gone: Arc<RelaxedBool>,
 }
 
 impl Namespaces {
@@ -225,7 +225,7 @@ impl DerefMut for Namespaces {
 /// A disk is being made, until this is dropped.
 struct PendingDiskGuard<'a> {
     controller: &'a Controller,
-    gone: Arc<Flag>,
+    gone: Arc<RelaxedBool>,
 }
 
 impl Drop for PendingDiskGuard<'_> {
@@ -703,7 +703,7 @@ impl ScanResult {
         controller: &'a Controller,
         scanned: &ScannedNs,
     ) -> Result<PendingDiskGuard<'a>, CtrlError> {
-        let gone = Arc::new(Flag::new(false), GFP_KERNEL)
+        let gone = Arc::new(RelaxedBool::new(false), GFP_KERNEL)
             .map_err(|_| CtrlError::kernel(ErrorStage::Namespaces, ENOMEM, "disk"))?;
         controller.with_namespaces_mut(|namespaces| {
             namespaces.follow(self.scan_one)?;
@@ -738,7 +738,7 @@ impl ScanResult {
             name: disk_name,
             wwid: scanned.wwid,
             shift: limits.block_shift,
-            deallocate_zeroes: Flag::new(limits.write_zeroes_may_deallocate),
+            deallocate_zeroes: RelaxedBool::new(limits.write_zeroes_may_deallocate),
             gone: pending.gone.clone(),
             controller: controller.clone(),
         };

@@ -36,8 +36,8 @@ pub(crate) use slot::Slot;
 use crate::{
     disk::Io,
     error_notifier::{
-        ConnError, //
-        ErrorNotifier,
+        ConnError,
+        ErrorNotifier, //
     },
     stats::QueueStats,
     trace::QueueId, //
@@ -57,9 +57,9 @@ use nvme_proto::{
 use response::Response;
 use rrdma::{
     block::{
-        Carrier,
         Refused,
-        Request, //
+        Request,
+        RequestPayload, //
     },
     new_irq_lock,
     rdma::{
@@ -74,9 +74,9 @@ use rrdma::{
         dma::Direction,
         pd::ProtectionDomain,
         qp::{
-            Capacity,
-            Context,
             Fault,
+            QpCap,
+            QpContext,
             QueuePair,
             Rc, //
         },
@@ -84,9 +84,9 @@ use rrdma::{
     },
     scatter::Buffer,
     sync::{
-        Counter,
-        Flag,
-        IrqLock, //
+        IrqLock,
+        RelaxedBool,
+        SingleWriterCounter, //
     },
 };
 use send_batch::SendBatch;
@@ -114,7 +114,7 @@ impl<'a> TagKind<'a> {
 }
 
 /// Says what becomes of a request that cannot be sent, and why; of none, if it is reclaimed.
-pub(crate) type PostErrorFn = fn(Error, Option<Carrier<Io>>) -> Result<(), Refused<Io>>;
+pub(crate) type PostErrorFn = fn(Error, Option<RequestPayload<Io>>) -> Result<(), Refused<Io>>;
 
 /// What a queue is to be.
 #[derive(Clone, Copy)]
@@ -137,13 +137,13 @@ pub(crate) struct QueueConfig {
 
 impl QueueConfig {
     /// Room that the queue pair must have.
-    pub(crate) fn capacity(&self) -> Capacity {
+    pub(crate) fn capacity(&self) -> QpCap {
         // A registration and a send for each command; an invalidation is posted
         // when both are over. One command is our own; of the admin queue's one is a guest's
         // at each desk, and one waits for events.
         let others = if self.qid == 0 { 2 + DESKS } else { 1 };
         let commands = u32::from(self.requests).saturating_add(others);
-        Capacity {
+        QpCap {
             sends: commands.saturating_mul(2),
             receives: u32::from(self.size),
             send_sges: self.inline.segments().saturating_add(1),
@@ -158,7 +158,7 @@ pub(crate) struct Queue {
     origin: QueueId,
     inline: InlineLimit,
     retry_delays: [u16; 3],
-    requests: KVec<Slot<Carrier<Io>>>,
+    requests: KVec<Slot<RequestPayload<Io>>>,
     #[pin]
     batch: SendBatch,
     command: Slot<Buffer>,
@@ -171,11 +171,11 @@ pub(crate) struct Queue {
     #[pin]
     reply: IrqLock<Option<Reply>>,
     /// Commands that had ended when somebody last asked for traffic.
-    seen: Counter,
+    seen: SingleWriterCounter,
     /// The connection stands.
-    connected: Flag,
+    connected: RelaxedBool,
     /// We end the connection: what comes of that is no trouble.
-    ending: Flag,
+    ending: RelaxedBool,
     notifier: Arc<ErrorNotifier>,
     stats: Arc<QueueStats>,
 }
@@ -211,18 +211,21 @@ impl Queue {
             polled,
             reply <- new_irq_lock!(None, "rnvmf::Queue"),
             seen: {
-                let seen = Counter::new();
+                let seen = SingleWriterCounter::new();
                 seen.set(stats.ended());
                 seen
             },
-            connected: Flag::new(false),
-            ending: Flag::new(false),
+            connected: RelaxedBool::new(false),
+            ending: RelaxedBool::new(false),
             notifier,
             stats,
         }? Error)
     }
 
-    fn slots(config: &QueueConfig, pd: &Arc<ProtectionDomain>) -> Result<KVec<Slot<Carrier<Io>>>> {
+    fn slots(
+        config: &QueueConfig,
+        pd: &Arc<ProtectionDomain>,
+    ) -> Result<KVec<Slot<RequestPayload<Io>>>> {
         let mut slots = KVec::with_capacity(config.requests.into(), GFP_KERNEL)?;
         for tag in 0..config.requests {
             slots.push(Slot::new(tag, pd, config.pages)?, GFP_KERNEL)?;
@@ -261,7 +264,7 @@ impl Queue {
 
     /// The slot of a request's tag.
     #[inline]
-    pub(crate) fn request_slot(&self, tag: u16) -> Option<&Slot<Carrier<Io>>> {
+    pub(crate) fn request_slot(&self, tag: u16) -> Option<&Slot<RequestPayload<Io>>> {
         self.requests.get(usize::from(tag))
     }
 
@@ -276,8 +279,8 @@ impl Queue {
     pub(crate) fn submit(
         queue: &QueuePair<Self>,
         guard: &rcu::Guard,
-        slot: &Slot<Carrier<Io>>,
-        sent: (Command, (Carrier<Io>, Direction), u32),
+        slot: &Slot<RequestPayload<Io>>,
+        sent: (Command, (RequestPayload<Io>, Direction), u32),
         last: bool,
         refuse: PostErrorFn,
     ) -> Result<(), Refused<Io>> {
@@ -430,8 +433,8 @@ impl Queue {
     }
 }
 
-impl Context for Queue {
-    type Service = Rc;
+impl QpContext for Queue {
+    type QpType = Rc;
 
     fn failed(queue: &QueuePair<Self>, failure: cq::Failure) {
         queue.context().request_failed("registration", failure);

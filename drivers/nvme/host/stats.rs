@@ -5,7 +5,7 @@
 //! Nothing is shared for counting: each queue has numbers of its own, on cache lines of their
 //! own, that only handlers of its completions change. These run one after the other, on the
 //! processor of the queue's completion vector, or of whoever polls a queue that is polled, and
-//! so need no locked instruction ([`Counter`]). What a command takes on its way there is noted
+//! so need no locked instruction ([`SingleWriterCounter`]). What a command takes on its way there is noted
 //! in its slot ([`CommandStats`]), which one context has at a time, and added when the command is
 //! over. When the queue is drained its controller's thread adds what is left: no handler runs
 //! any more, and those of the next queue of that number do not run yet.
@@ -36,8 +36,8 @@ use nvme_proto::{
 use rrdma::{
     rdma::cq::Completion,
     sync::{
-        Counter,
-        Flag, //
+        RelaxedBool,
+        SingleWriterCounter, //
     },
 };
 
@@ -63,7 +63,7 @@ pub(crate) enum Count {
 }
 
 /// Commands, by the way of their data.
-type DataModeCounters = [Counter; DataMode::COUNT];
+type DataModeCounters = [SingleWriterCounter; DataMode::COUNT];
 
 /// Commands whose time is taken.
 #[derive(Clone, Copy)]
@@ -73,7 +73,7 @@ pub(crate) enum Way {
 }
 
 /// How many commands took how long.
-type Histogram = [Counter; BUCKETS];
+type Histogram = [SingleWriterCounter; BUCKETS];
 
 /// What is shown of what was counted.
 pub(crate) trait Numbers {
@@ -95,18 +95,18 @@ pub(crate) struct QueueStats {
     /// Those that were posted, and had no end but that of the queue.
     lost: DataModeCounters,
     /// Of commands that succeeded, by their kind.
-    bytes: [Counter; IoOp::COUNT],
-    errors: Counter,
-    retries: Counter,
-    remote_invalidations: Counter,
-    local_invalidations: Counter,
-    doorbells: Counter,
-    completions: Counter,
-    polls: Counter,
+    bytes: [SingleWriterCounter; IoOp::COUNT],
+    errors: SingleWriterCounter,
+    retries: SingleWriterCounter,
+    remote_invalidations: SingleWriterCounter,
+    local_invalidations: SingleWriterCounter,
+    doorbells: SingleWriterCounter,
+    completions: SingleWriterCounter,
+    polls: SingleWriterCounter,
     reads: Histogram,
     writes: Histogram,
     /// Times are taken. On another cache line than what changes with each command.
-    timed: Flag,
+    timed: RelaxedBool,
     qid: u16,
 }
 
@@ -148,7 +148,7 @@ impl CommandStats {
 }
 
 const fn ways() -> DataModeCounters {
-    [const { Counter::new() }; DataMode::COUNT]
+    [const { SingleWriterCounter::new() }; DataMode::COUNT]
 }
 
 impl QueueStats {
@@ -156,17 +156,17 @@ impl QueueStats {
         init!(Self {
             commands: [const { ways() }; IoOp::COUNT],
             lost: ways(),
-            bytes: [const { Counter::new() }; IoOp::COUNT],
-            errors: Counter::new(),
-            retries: Counter::new(),
-            remote_invalidations: Counter::new(),
-            local_invalidations: Counter::new(),
-            doorbells: Counter::new(),
-            completions: Counter::new(),
-            polls: Counter::new(),
-            reads: [const { Counter::new() }; BUCKETS],
-            writes: [const { Counter::new() }; BUCKETS],
-            timed: Flag::new(timed),
+            bytes: [const { SingleWriterCounter::new() }; IoOp::COUNT],
+            errors: SingleWriterCounter::new(),
+            retries: SingleWriterCounter::new(),
+            remote_invalidations: SingleWriterCounter::new(),
+            local_invalidations: SingleWriterCounter::new(),
+            doorbells: SingleWriterCounter::new(),
+            completions: SingleWriterCounter::new(),
+            polls: SingleWriterCounter::new(),
+            reads: [const { SingleWriterCounter::new() }; BUCKETS],
+            writes: [const { SingleWriterCounter::new() }; BUCKETS],
+            timed: RelaxedBool::new(timed),
             qid,
         })
     }
@@ -265,7 +265,9 @@ impl QueueStats {
 
     /// The bytes of commands of a kind.
     fn bytes(&self, kind: IoOp) -> u64 {
-        self.bytes.get(kind as usize).map_or(0, Counter::get)
+        self.bytes
+            .get(kind as usize)
+            .map_or(0, SingleWriterCounter::get)
     }
 
     /// A send of each command, and a registration of each that has one; and invalidations.
@@ -283,8 +285,10 @@ fn count_way(ways: &DataModeCounters, data_mode: DataMode) {
     }
 }
 
-fn sum<'a>(counters: impl Iterator<Item = &'a Counter>) -> u64 {
-    counters.map(Counter::get).fold(0, u64::wrapping_add)
+fn sum<'a>(counters: impl Iterator<Item = &'a SingleWriterCounter>) -> u64 {
+    counters
+        .map(SingleWriterCounter::get)
+        .fold(0, u64::wrapping_add)
 }
 
 impl Numbers for QueueStats {
@@ -314,7 +318,7 @@ impl Numbers for QueueStats {
             Way::Read => &self.reads,
             Way::Write => &self.writes,
         };
-        times.get(bucket).map_or(0, Counter::get)
+        times.get(bucket).map_or(0, SingleWriterCounter::get)
     }
 
     #[inline]

@@ -3,18 +3,18 @@
 //! The steps of the active side, from id to connected queue pair.
 
 use super::{
+    cm_id::CmId,
     peer::Message,
-    raw::RawId,
     Address,
     Cause,
     Connected,
-    Depths,
     Endpoint,
     Error,
     Observer,
     Parameters,
-    Patience,
-    Stage, //
+    RdAtomicLimits,
+    Stage,
+    WaitLimits, //
 };
 use crate::{
     bindings,
@@ -25,7 +25,7 @@ use crate::{
             Device, //
         },
         qp::{
-            Parts,
+            QpInitAttr,
             QueuePair,
             Reliable, //
         },
@@ -55,7 +55,7 @@ const ATTEMPT: Msecs = Msecs::new(500);
 
 /// An id of the connection manager, not yet resolved.
 pub struct Id<E: Endpoint> {
-    id: RawId,
+    id: CmId,
     _endpoint: PhantomData<fn(E)>,
 }
 
@@ -73,7 +73,7 @@ impl<E: Endpoint> Id<E> {
         owner: &'static CStr,
     ) -> Result<Self> {
         Ok(Self {
-            id: RawId::new::<E::Service>(namespace, wake, owner)?,
+            id: CmId::new::<E::QpType>(namespace, wake, owner)?,
             _endpoint: PhantomData,
         })
     }
@@ -105,9 +105,9 @@ impl<E: Endpoint> Id<E> {
         self,
         from: Option<&Address>,
         to: &Address,
-        patience: Patience<'_>,
+        limits: WaitLimits<'_>,
     ) -> Result<Addressed<E>, Error> {
-        resolve(&self.id, from, to, patience)?;
+        resolve(&self.id, from, to, limits)?;
         // INVARIANT: Resolved, so it has a device.
         Ok(Addressed(self))
     }
@@ -115,12 +115,12 @@ impl<E: Endpoint> Id<E> {
 
 /// Resolves the address of an id for datagrams, which its device must have.
 pub(crate) fn resolve_for_datagrams(
-    id: &RawId,
+    id: &CmId,
     from: Option<&Address>,
     to: &Address,
-    patience: Patience<'_>,
+    limits: WaitLimits<'_>,
 ) -> Result<(), Error> {
-    resolve(id, from, to, patience)?;
+    resolve(id, from, to, limits)?;
     // SAFETY: Resolved, so it has a device.
     let (device, port) = unsafe { (id.device(), id.port()) };
     // The connection manager would ask for a connection.
@@ -135,20 +135,20 @@ pub(crate) fn resolve_for_datagrams(
 
 /// Resolves the address of an id, which then has a device.
 pub(crate) fn resolve(
-    id: &RawId,
+    id: &CmId,
     from: Option<&Address>,
     to: &Address,
-    patience: Patience<'_>,
+    limits: WaitLimits<'_>,
 ) -> Result<(), Error> {
     let from = from.map_or(ptr::null_mut(), Address::as_raw);
-    let end = Deadline::after(patience.limit).min(patience.deadline);
+    let end = Deadline::after(limits.limit).min(limits.deadline);
     loop {
         let left = end.left();
         let limit = left.min(ATTEMPT);
         // The core answers by itself, if late where the machine is busy: that is waited for.
-        let longer = Patience {
+        let longer = WaitLimits {
             limit: Msecs::new(left.get().saturating_add(ATTEMPT.get())),
-            ..patience
+            ..limits
         };
         let answer = id.step(Stage::Address, longer, |_| {
             // SAFETY: The id is ours; the addresses are valid, and only read.
@@ -171,15 +171,15 @@ pub(crate) fn resolve(
 }
 
 /// Resolves the route of an id whose address is.
-pub(super) fn resolve_route(id: &RawId, patience: Patience<'_>) -> Result<(), Error> {
-    id.step(Stage::Route, patience, |limit| {
+pub(super) fn resolve_route(id: &CmId, limits: WaitLimits<'_>) -> Result<(), Error> {
+    id.step(Stage::Route, limits, |limit| {
         // SAFETY: The id is ours and its address is resolved.
         unsafe { bindings::rdma_resolve_route(id.as_ptr(), limit.get() as c_ulong) }
     })
 }
 
 /// Sets how long an acknowledgement may take, see [`Addressed::set_ack_timeout`].
-pub(super) fn set_ack_timeout(id: &RawId, exponent: u8) -> Result {
+pub(super) fn set_ack_timeout(id: &CmId, exponent: u8) -> Result {
     if exponent >= 32 {
         return Err(EINVAL);
     }
@@ -188,7 +188,7 @@ pub(super) fn set_ack_timeout(id: &RawId, exponent: u8) -> Result {
 }
 
 /// Sets how long a peer is asked to wait, see [`Addressed::set_min_rnr_timer`].
-pub(super) fn set_min_rnr_timer(id: &RawId, code: u8) -> Result {
+pub(super) fn set_min_rnr_timer(id: &CmId, code: u8) -> Result {
     if code >= 32 {
         return Err(EINVAL);
     }
@@ -226,7 +226,7 @@ impl<E: Endpoint> Addressed<E> {
     /// `EINVAL` for an exponent above 31.
     pub fn set_ack_timeout(&self, exponent: u8) -> Result
     where
-        E::Service: Reliable,
+        E::QpType: Reliable,
     {
         set_ack_timeout(&self.0.id, exponent)
     }
@@ -241,7 +241,7 @@ impl<E: Endpoint> Addressed<E> {
     /// `EINVAL` for a code above 31.
     pub fn set_min_rnr_timer(&self, code: u8) -> Result
     where
-        E::Service: Reliable,
+        E::QpType: Reliable,
     {
         set_min_rnr_timer(&self.0.id, code)
     }
@@ -251,11 +251,11 @@ impl<E: Endpoint> Addressed<E> {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if `parts` are of another device, or for more capacity than
+    /// `EINVAL` if `init_attr` are of another device, or for more capacity than
     /// the device has; `ENOMEM`.
     pub fn create_queue_pair(
         self,
-        parts: Parts<E>,
+        init_attr: QpInitAttr<E>,
         context: impl PinInit<E, kernel::error::Error>,
         owner: &'static CStr,
     ) -> Result<Prepared<E>> {
@@ -263,7 +263,7 @@ impl<E: Endpoint> Addressed<E> {
         // SAFETY: By the type invariant; the id is consumed, so it has no other
         // queue pair. `Prepared` and `Connected` destroy it before they drop the
         // queue pair.
-        let queue = unsafe { id.create_queue_pair(parts, context, owner)? };
+        let queue = unsafe { id.create_queue_pair(init_attr, context, owner)? };
         Ok(Prepared { id, queue })
     }
 }
@@ -271,7 +271,7 @@ impl<E: Endpoint> Addressed<E> {
 /// An id with a queue pair, not yet connected; receives may be posted.
 pub struct Prepared<E: Endpoint> {
     // Dropped first: the id knows the queue pair.
-    id: RawId,
+    id: CmId,
     queue: Arc<QueuePair<E>>,
 }
 
@@ -290,26 +290,26 @@ impl<E: Endpoint> Prepared<E> {
     pub fn connect(
         self,
         parameters: Parameters<'_>,
-        patience: Patience<'_>,
+        limits: WaitLimits<'_>,
     ) -> Result<Connected<E>, Error> {
         let device = self.queue.device();
-        let depths = Depths::new(&parameters, &device.attributes());
-        let mut request = parameters.as_raw(Stage::Connect, Message::Request, device, depths)?;
-        resolve_route(&self.id, patience)?;
+        let rd_atomic = RdAtomicLimits::new(&parameters, &device.attributes());
+        let mut request = parameters.as_raw(Stage::Connect, Message::Request, device, rd_atomic)?;
+        resolve_route(&self.id, limits)?;
         self.id.tell(self.queue.clone());
         // The peer's answer is limited by the deadline only: the connection
         // manager repeats the request by itself.
-        let patience = Patience {
-            limit: patience.deadline.left(),
-            ..patience
+        let limits = WaitLimits {
+            limit: limits.deadline.left(),
+            ..limits
         };
-        self.id.step(Stage::Connect, patience, |_| {
+        self.id.step(Stage::Connect, limits, |_| {
             // SAFETY: The id is ours and its route is resolved; the private data
             // is copied before the call returns.
             unsafe { bindings::rdma_connect(self.id.as_ptr(), &mut request) }
         })?;
         let peer = self.id.peer();
-        let depths = depths.agreed(&peer);
-        Ok(Connected::new(self.id, self.queue, peer, depths))
+        let rd_atomic = rd_atomic.agreed(&peer);
+        Ok(Connected::new(self.id, self.queue, peer, rd_atomic))
     }
 }

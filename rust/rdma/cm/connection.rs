@@ -3,16 +3,16 @@
 //! A connection that is made, and what both ways to one have in common.
 
 use super::{
-    raw::RawId,
-    Depths,
-    PeerParameters, //
+    cm_id::CmId,
+    PeerParameters,
+    RdAtomicLimits, //
 };
 use crate::{
     bindings,
     fmt::kernel_display,
     rdma::qp::{
         self,
-        Context,
+        QpContext,
         QueuePair, //
     },
 };
@@ -20,7 +20,7 @@ use core::fmt;
 use kernel::sync::Arc;
 
 /// The consumer's side of a queue pair that the connection manager connects.
-pub trait Endpoint: Context<Service: qp::Connected> {
+pub trait Endpoint: QpContext<QpType: qp::Connected> {
     /// The connection is gone, by the peer, the network or the device. Process
     /// context, may sleep, but may not drop the queue pair's connection. May be
     /// called more than once, and before the step that connects has returned.
@@ -56,25 +56,25 @@ kernel_display!(Lost);
 /// An established connection; dropping it disconnects and drains.
 pub struct Connected<E: Endpoint> {
     // Dropped first: the id knows the queue pair.
-    id: RawId,
+    id: CmId,
     queue: Arc<QueuePair<E>>,
     peer: PeerParameters,
-    depths: Depths,
+    rd_atomic: RdAtomicLimits,
 }
 
 impl<E: Endpoint> Connected<E> {
     /// `id` has made the connection of `queue`, which it owns.
     pub(super) fn new(
-        id: RawId,
+        id: CmId,
         queue: Arc<QueuePair<E>>,
         peer: PeerParameters,
-        depths: Depths,
+        rd_atomic: RdAtomicLimits,
     ) -> Self {
         Self {
             id,
             queue,
             peer,
-            depths,
+            rd_atomic,
         }
     }
 
@@ -89,8 +89,8 @@ impl<E: Endpoint> Connected<E> {
     }
 
     /// RDMA reads and atomics that may be outstanding, as both sides agreed.
-    pub fn depths(&self) -> Depths {
-        self.depths
+    pub fn rd_atomic_limits(&self) -> RdAtomicLimits {
+        self.rd_atomic
     }
 
     /// Tells the peer (`rdma_disconnect`), moves the queue pair to its error state, and

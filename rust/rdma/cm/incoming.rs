@@ -7,25 +7,25 @@ use super::{
         set_ack_timeout,
         set_min_rnr_timer, //
     },
+    cm_id::CmId,
     peer::Message,
-    raw::RawId,
     Address,
     Cause,
     Connected,
-    Depths,
     Endpoint,
     Error,
     Parameters,
-    Patience,
     PeerParameters,
-    Stage, //
+    RdAtomicLimits,
+    Stage,
+    WaitLimits, //
 };
 use crate::{
     bindings,
     rdma::{
         device::Device,
         qp::{
-            Parts,
+            QpInitAttr,
             QueuePair,
             Reliable, //
         },
@@ -49,14 +49,14 @@ use kernel::{
 ///
 /// The id's device is set, and cannot go before the id does.
 pub struct Incoming<E: Endpoint> {
-    id: RawId,
+    id: CmId,
     peer: PeerParameters,
     _endpoint: PhantomData<fn(E)>,
 }
 
 impl<E: Endpoint> Incoming<E> {
     /// `id` must be that of a request, which has a device.
-    pub(super) fn new(id: RawId) -> Self {
+    pub(super) fn new(id: CmId) -> Self {
         let peer = id.taken();
         Self {
             id,
@@ -99,7 +99,7 @@ impl<E: Endpoint> Incoming<E> {
     /// `EINVAL` for an exponent above 31.
     pub fn set_ack_timeout(&self, exponent: u8) -> Result
     where
-        E::Service: Reliable,
+        E::QpType: Reliable,
     {
         set_ack_timeout(&self.id, exponent)
     }
@@ -111,7 +111,7 @@ impl<E: Endpoint> Incoming<E> {
     /// `EINVAL` for a code above 31.
     pub fn set_min_rnr_timer(&self, code: u8) -> Result
     where
-        E::Service: Reliable,
+        E::QpType: Reliable,
     {
         set_min_rnr_timer(&self.id, code)
     }
@@ -135,11 +135,11 @@ impl<E: Endpoint> Incoming<E> {
     /// # Errors
     ///
     /// Of [`Stage::Accept`]: what has happened to the request since it came, or
-    /// `EINVAL` if nobody has said so yet; `EINVAL` if `parts` are of another device,
+    /// `EINVAL` if nobody has said so yet; `EINVAL` if `init_attr` are of another device,
     /// or for more capacity than the device has; `ENOMEM`.
     pub fn create_queue_pair(
         self,
-        parts: Parts<E>,
+        init_attr: QpInitAttr<E>,
         context: impl PinInit<E, kernel::error::Error>,
         owner: &'static CStr,
     ) -> Result<Accepting<E>, Error> {
@@ -147,7 +147,7 @@ impl<E: Endpoint> Incoming<E> {
         // SAFETY: By the type invariant; the request is consumed, so the id has no
         // other queue pair. `Accepting` and `Connected` destroy the id before they
         // drop the queue pair.
-        let queue = unsafe { id.create_queue_pair(parts, context, owner) };
+        let queue = unsafe { id.create_queue_pair(init_attr, context, owner) };
         // The connection manager has no states to tell for a request that has ended.
         let queue = queue.map_err(|error| Error {
             stage: Stage::Accept,
@@ -159,7 +159,7 @@ impl<E: Endpoint> Incoming<E> {
 
 /// Rejects the request of `id` with a message of this kind.
 pub(super) fn reject(
-    id: &RawId,
+    id: &CmId,
     message: Message,
     private_data: &[u8],
     device: &Device,
@@ -180,7 +180,7 @@ pub(super) fn reject(
 /// # Safety
 ///
 /// `reply` must name private data that is there.
-pub(super) unsafe fn accept(id: &RawId, reply: &mut bindings::rdma_conn_param) -> c_int {
+pub(super) unsafe fn accept(id: &CmId, reply: &mut bindings::rdma_conn_param) -> c_int {
     let id = id.as_ptr();
     // SAFETY: The id is ours and that of a request; by the contract, the private data
     // is there, and it is copied before the call returns.
@@ -196,7 +196,7 @@ pub(super) unsafe fn accept(id: &RawId, reply: &mut bindings::rdma_conn_param) -
 /// posted. Dropping it rejects.
 pub struct Accepting<E: Endpoint> {
     // Dropped first: the id knows the queue pair.
-    id: RawId,
+    id: CmId,
     queue: Arc<QueuePair<E>>,
     peer: PeerParameters,
 }
@@ -219,21 +219,21 @@ impl<E: Endpoint> Accepting<E> {
     pub fn accept(
         self,
         parameters: Parameters<'_>,
-        patience: Patience<'_>,
+        limits: WaitLimits<'_>,
     ) -> Result<Connected<E>, Error> {
         let device = self.queue.device();
-        let depths = Depths::new(&parameters, &device.attributes()).agreed(&self.peer);
-        let mut reply = parameters.as_raw(Stage::Accept, Message::Acceptance, device, depths)?;
+        let rd_atomic = RdAtomicLimits::new(&parameters, &device.attributes()).agreed(&self.peer);
+        let mut reply = parameters.as_raw(Stage::Accept, Message::Acceptance, device, rd_atomic)?;
         self.id.tell(self.queue.clone());
         // As when connecting, only the deadline limits the exchange of messages.
-        let patience = Patience {
-            limit: patience.deadline.left(),
-            ..patience
+        let limits = WaitLimits {
+            limit: limits.deadline.left(),
+            ..limits
         };
-        self.id.step(Stage::Accept, patience, |_| {
+        self.id.step(Stage::Accept, limits, |_| {
             // SAFETY: The private data is borrowed.
             unsafe { accept(&self.id, &mut reply) }
         })?;
-        Ok(Connected::new(self.id, self.queue, self.peer, depths))
+        Ok(Connected::new(self.id, self.queue, self.peer, rd_atomic))
     }
 }

@@ -8,11 +8,11 @@
 //! its handler withdraws it, whichever finds it there first.
 
 use super::{
-    name,
-    raw::{
-        Hearing,
-        RawId, //
+    cm_id::{
+        CmHandler,
+        CmId, //
     },
+    name,
     Address,
     Cause,
     Endpoint,
@@ -87,7 +87,7 @@ struct Queue {
     /// The device that the listener was bound to is gone, or going.
     removed: bool,
     /// In order of arrival; has room for `limit` of the backlog.
-    waiting: KVec<RawId>,
+    waiting: KVec<CmId>,
 }
 
 /// Where requests wait to be taken.
@@ -141,7 +141,7 @@ impl Backlog {
             return Err(ENOMEM);
         }
         // SAFETY: By the contract; forgotten below if it is refused.
-        let id = unsafe { RawId::adopt(id, event, self.clone(), self.wake.clone())? };
+        let id = unsafe { CmId::take_request(id, event, self.clone(), self.wake.clone())? };
         if let Err(PushError(id)) = queue.waiting.push_within_capacity(id) {
             id.forget();
             return Err(ENOMEM);
@@ -150,12 +150,12 @@ impl Backlog {
         Ok(())
     }
 
-    /// Gives up the id of `hearing`, if it waits still, and says whether it did. Called
+    /// Gives up the id of `cm_handler`, if it waits still, and says whether it did. Called
     /// by its handler.
-    pub(super) fn withdraw(&self, hearing: &Hearing) -> bool {
+    pub(super) fn remove(&self, cm_handler: &CmHandler) -> bool {
         let mut queue = self.queue.lock();
         let mut ids = queue.waiting.iter();
-        let Some(place) = ids.position(|id| id.is_heard_by(hearing)) else {
+        let Some(place) = ids.position(|id| id.has_handler(cm_handler)) else {
             return false;
         };
         let Ok(id) = queue.waiting.remove(place) else {
@@ -182,7 +182,7 @@ impl Backlog {
     }
 
     /// The oldest id that waits.
-    fn take(&self) -> Option<RawId> {
+    fn take(&self) -> Option<CmId> {
         self.queue.lock().waiting.remove(0).ok()
     }
 }
@@ -259,7 +259,7 @@ impl RawListener {
         };
         let id = listener.id::<S>(namespace, owner).map_err(fail)?;
         listener.listen(&id, backlog)?;
-        listener.entrust(id)?;
+        listener.set_id(id)?;
         Ok(listener)
     }
 
@@ -301,7 +301,7 @@ impl RawListener {
     }
 
     /// Gives the id to the backlog, whose handler may give it up from then on.
-    fn entrust(&self, id: ListenId) -> Result<(), Error> {
+    fn set_id(&self, id: ListenId) -> Result<(), Error> {
         let mut queue = self.backlog.queue.lock();
         if !queue.removed {
             queue.id = Some(id);
@@ -321,7 +321,7 @@ impl RawListener {
     }
 
     /// The id of the oldest request that waits, which has a device.
-    pub(super) fn next(&self) -> Result<Option<RawId>, Lost> {
+    pub(super) fn next(&self) -> Result<Option<CmId>, Lost> {
         match self.backlog.take() {
             None if self.backlog.queue.lock().removed => Err(Lost::DeviceRemoved),
             id => Ok(id),
@@ -377,7 +377,7 @@ impl<E: Endpoint> Listener<E> {
         owner: &'static CStr,
     ) -> Result<Self, Error> {
         Ok(Self {
-            raw: RawListener::new::<E::Service>(namespace, address, backlog, wake, owner)?,
+            raw: RawListener::new::<E::QpType>(namespace, address, backlog, wake, owner)?,
             _endpoint: PhantomData,
         })
     }

@@ -104,14 +104,14 @@ impl Default for Parameters<'_> {
 
 /// RDMA reads and atomics that may be outstanding on a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Depths {
+pub struct RdAtomicLimits {
     /// Of the peer, to us.
     pub responder_resources: u8,
     /// Of ours, to the peer.
     pub initiator_depth: u8,
 }
 
-impl Depths {
+impl RdAtomicLimits {
     /// What `parameters` want and the device can.
     pub(super) fn new(parameters: &Parameters<'_>, device: &Attributes) -> Self {
         let limit = |wanted: u8, most: u32| u8::try_from(most).map_or(wanted, |m| wanted.min(m));
@@ -137,7 +137,7 @@ impl Parameters<'_> {
         stage: Stage,
         message: Message,
         device: &Device,
-        depths: Depths,
+        rd_atomic: RdAtomicLimits,
     ) -> Result<bindings::rdma_conn_param, Error> {
         let private_data_len = message
             .length_of(self.private_data, device)
@@ -145,8 +145,8 @@ impl Parameters<'_> {
         Ok(bindings::rdma_conn_param {
             private_data: self.private_data.as_ptr().cast(),
             private_data_len,
-            responder_resources: depths.responder_resources,
-            initiator_depth: depths.initiator_depth,
+            responder_resources: rd_atomic.responder_resources,
+            initiator_depth: rd_atomic.initiator_depth,
             flow_control: 1,
             retry_count: self.retry_count,
             rnr_retry_count: self.rnr_retry_count,

@@ -25,6 +25,7 @@ use super::{
         resolve_for_datagrams,
         resolve_route, //
     },
+    cm_id::CmId,
     destination::Destination,
     incoming::{
         accept,
@@ -32,16 +33,15 @@ use super::{
     },
     listener::RawListener,
     peer::Message,
-    raw::RawId,
     Address,
     Cause,
-    Depths,
     Error,
     Lost,
     Parameters,
-    Patience,
     PeerParameters,
-    Stage, //
+    RdAtomicLimits,
+    Stage,
+    WaitLimits, //
 };
 use crate::{
     bindings,
@@ -73,7 +73,7 @@ use kernel::{
 pub const QKEY: Qkey = Qkey(bindings::RDMA_UDP_QKEY);
 
 /// No reads and atomics: there are none of datagrams.
-const NONE: Depths = Depths {
+const NONE: RdAtomicLimits = RdAtomicLimits {
     responder_resources: 0,
     initiator_depth: 0,
 };
@@ -86,7 +86,7 @@ const NONE: Depths = Depths {
 pub struct Service {
     // Dropped first: it names the device, which the id holds.
     destination: Destination,
-    id: RawId,
+    id: CmId,
     peer: PeerParameters,
 }
 
@@ -108,12 +108,12 @@ impl Service {
         private_data: &[u8],
         wake: Arc<TimedCompletion>,
         owner: &'static CStr,
-        patience: Patience<'_>,
+        limits: WaitLimits<'_>,
     ) -> Result<Self, Error> {
         let stage = Stage::Connect;
-        let id = RawId::new::<Ud>(namespace, wake, owner)
+        let id = CmId::new::<Ud>(namespace, wake, owner)
             .map_err(|error| Stage::Address.failed(error))?;
-        resolve_for_datagrams(&id, from, to, patience)?;
+        resolve_for_datagrams(&id, from, to, limits)?;
         // SAFETY: Resolved, so it has a device.
         let device = unsafe { id.device() };
         let parameters = Parameters {
@@ -121,10 +121,10 @@ impl Service {
             ..Parameters::default()
         };
         let mut request = parameters.as_raw(stage, Message::ServiceRequest, device, NONE)?;
-        resolve_route(&id, patience)?;
-        let answer = Patience {
-            limit: patience.deadline.left(),
-            ..patience
+        resolve_route(&id, limits)?;
+        let answer = WaitLimits {
+            limit: limits.deadline.left(),
+            ..limits
         };
         id.step(stage, answer, |_| {
             // SAFETY: The id is ours and its route is resolved; the private data is
@@ -209,7 +209,7 @@ impl ServiceListener {
     ///
     /// As there.
     pub fn next(&self) -> Result<Option<Query>, Lost> {
-        let query = |id: RawId| Query {
+        let query = |id: CmId| Query {
             peer: id.taken(),
             // INVARIANT: The id of a request has a device.
             id,
@@ -224,7 +224,7 @@ impl ServiceListener {
 ///
 /// The id's device is set, and cannot go before the id does.
 pub struct Query {
-    id: RawId,
+    id: CmId,
     peer: PeerParameters,
 }
 

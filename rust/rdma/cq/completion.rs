@@ -12,9 +12,9 @@ use super::Failure;
 use crate::{
     bindings,
     rdma::mr::{
-        Registered,
-        Registrations,
-        SoFar, //
+        CompletedSeq,
+        RegSeq,
+        Registrations, //
     },
 };
 use core::ptr;
@@ -188,7 +188,7 @@ impl Received<'_> {
         let rkey = unsafe { self.wc.ex.invalidate_rkey };
         Some(Invalidation {
             rkey,
-            so_far: self.registrations.so_far(),
+            completed_seq: self.registrations.completed_seq(),
         })
     }
 
@@ -225,7 +225,7 @@ impl Received<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct Invalidation {
     rkey: u32,
-    so_far: SoFar,
+    completed_seq: CompletedSeq,
 }
 
 impl Invalidation {
@@ -237,7 +237,7 @@ impl Invalidation {
 
     /// Whether it came after this registration, so that the key may be that one's.
     #[inline]
-    pub(in crate::rdma) fn can_be_of(&self, registered: Registered) -> bool {
-        self.so_far.include(registered)
+    pub(in crate::rdma) fn can_be_of(&self, registered: RegSeq) -> bool {
+        self.completed_seq.include(registered)
     }
 }

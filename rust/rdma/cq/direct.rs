@@ -33,7 +33,7 @@ impl DirectQueue {
     /// `EINVAL` for no entries or more than a queue of the device can have, `ENOMEM`.
     pub fn new(device: DeviceRef, entries: u32, vector: u32, owner: &'static CStr) -> Result<Self> {
         let poll = bindings::ib_poll_context_IB_POLL_DIRECT;
-        let queue = CompletionQueue::allocate(device, entries, vector, poll, owner)?;
+        let queue = CompletionQueue::alloc_with(device, entries, vector, poll, owner)?;
         Ok(Self(queue))
     }
 

@@ -4,7 +4,7 @@
 
 use super::{
     CompletionQueue,
-    Monitor, //
+    CqEvents, //
 };
 use crate::{
     bindings,
@@ -20,7 +20,7 @@ use kernel::{
 
 /// What a queue is to wake its owner for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arm {
+pub enum NotifyMode {
     /// The next completion, whatever it is.
     Next,
     /// The next one that failed, or that the peer has asked to wake for.
@@ -38,7 +38,7 @@ pub enum Arm {
 /// ```ignore
 /// loop {
 ///     while queue.poll(BUDGET) == BUDGET {}
-///     if !queue.arm(Arm::Next)? {
+///     if !queue.arm(NotifyMode::Next)? {
 ///         wake.wait();
 ///     }
 /// }
@@ -66,8 +66,8 @@ impl NotifiedQueue {
         wake: Arc<TimedCompletion>,
         owner: &'static CStr,
     ) -> Result<Self> {
-        let monitor = Monitor::new(Some(wake))?;
-        let queue = CompletionQueue::create(device, entries, vector, monitor, owner)?;
+        let events = CqEvents::new(Some(wake))?;
+        let queue = CompletionQueue::create(device, entries, vector, events, owner)?;
         Ok(Self(queue))
     }
 
@@ -90,11 +90,11 @@ impl NotifiedQueue {
     /// What the device answers.
     #[inline]
     #[must_use = "whoever waits although something is there may wait for ever"]
-    pub fn arm(&mut self, what: Arm) -> Result<bool> {
+    pub fn arm(&mut self, what: NotifyMode) -> Result<bool> {
         let flags = bindings::ib_cq_notify_flags_IB_CQ_REPORT_MISSED_EVENTS
             | match what {
-                Arm::Next => bindings::ib_cq_notify_flags_IB_CQ_NEXT_COMP,
-                Arm::Solicited => bindings::ib_cq_notify_flags_IB_CQ_SOLICITED,
+                NotifyMode::Next => bindings::ib_cq_notify_flags_IB_CQ_NEXT_COMP,
+                NotifyMode::Solicited => bindings::ib_cq_notify_flags_IB_CQ_SOLICITED,
             };
         // SAFETY: By the invariant of the queue.
         let missed = unsafe { bindings::ib_req_notify_cq(self.0.as_raw(), flags) };

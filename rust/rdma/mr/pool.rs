@@ -27,7 +27,7 @@ use kernel::{
     },
 };
 
-struct Place<D: Scatter> {
+struct PoolEntry<D: Scatter> {
     taken: AtomicFlag,
     region: UnsafeCell<Region<D>>,
 }
@@ -48,7 +48,7 @@ struct Place<D: Scatter> {
 ///
 /// Whoever changed `taken` of a place from false to true has exclusive access to its
 /// region, until it is false again.
-pub struct Pool<D: Scatter>(KVec<Place<D>>);
+pub struct Pool<D: Scatter>(KVec<PoolEntry<D>>);
 
 // SAFETY: Access to a region is handed from one thread to another, never shared.
 unsafe impl<D: Scatter + Send> Sync for Pool<D> {}
@@ -60,10 +60,10 @@ impl<D: Scatter> Pool<D> {
     ///
     /// As [`Region::new`].
     pub fn new(pd: &Arc<ProtectionDomain>, count: u32, pages: u32) -> Result<Arc<Self>> {
-        let mut places = KVec::with_capacity(count.try_into()?, GFP_KERNEL)?;
+        let mut entries = KVec::with_capacity(count.try_into()?, GFP_KERNEL)?;
         for _ in 0..count {
-            places.push(
-                Place {
+            entries.push(
+                PoolEntry {
                     taken: AtomicFlag::new(false),
                     region: UnsafeCell::new(Region::new(pd.clone(), pages)?),
                 },
@@ -71,24 +71,24 @@ impl<D: Scatter> Pool<D> {
             )?;
         }
         // INVARIANT: Nobody has taken any.
-        Ok(Arc::new(Self(places), GFP_KERNEL)?)
+        Ok(Arc::new(Self(entries), GFP_KERNEL)?)
     }
 
     /// Takes a region; `None` if all are lent. Any context.
-    pub fn take(self: &Arc<Self>) -> Option<Loan<D>> {
+    pub fn take(self: &Arc<Self>) -> Option<MrGuard<D>> {
         // SAFETY: Any processor will do.
         let processor = unsafe { bindings::raw_smp_processor_id() } as usize;
         // To spread them over eighths of the pool is enough.
         let start = self.0.len().saturating_mul(processor % 8) / 8;
         let (before, after) = self.0.split_at_checked(start)?;
-        let free = |place: &&Place<D>| !place.taken.xchg(true, ordering::Acquire);
-        let place = after
+        let free = |entry: &&PoolEntry<D>| !entry.taken.xchg(true, ordering::Acquire);
+        let entry = after
             .iter()
             .find(free)
             .or_else(|| before.iter().find(free))?;
         // INVARIANT: The flag was changed from false above.
-        Some(Loan {
-            place: NonNull::from(place),
+        Some(MrGuard {
+            entry: NonNull::from(entry),
             _pool: self.clone(),
         })
     }
@@ -99,42 +99,42 @@ impl<D: Scatter> Pool<D> {
 ///
 /// # Invariants
 ///
-/// `place` is one of the pool's, and we have changed its flag to true.
-pub struct Loan<D: Scatter> {
-    place: NonNull<Place<D>>,
+/// `entry` is one of the pool's, and we have changed its flag to true.
+pub struct MrGuard<D: Scatter> {
+    entry: NonNull<PoolEntry<D>>,
     _pool: Arc<Pool<D>>,
 }
 
 // SAFETY: A loan is exclusive access to a region, which may be sent.
-unsafe impl<D: Scatter + Send> Send for Loan<D> {}
+unsafe impl<D: Scatter + Send> Send for MrGuard<D> {}
 
-impl<D: Scatter> Deref for Loan<D> {
+impl<D: Scatter> Deref for MrGuard<D> {
     type Target = Region<D>;
 
     #[inline]
     fn deref(&self) -> &Region<D> {
         // SAFETY: By the type invariants; the pool is kept.
-        unsafe { &*self.place.as_ref().region.get() }
+        unsafe { &*self.entry.as_ref().region.get() }
     }
 }
 
-impl<D: Scatter> DerefMut for Loan<D> {
+impl<D: Scatter> DerefMut for MrGuard<D> {
     #[inline]
     fn deref_mut(&mut self) -> &mut Region<D> {
         // SAFETY: As above.
-        unsafe { &mut *self.place.as_ref().region.get() }
+        unsafe { &mut *self.entry.as_ref().region.get() }
     }
 }
 
-impl<D: Scatter> Drop for Loan<D> {
+impl<D: Scatter> Drop for MrGuard<D> {
     fn drop(&mut self) {
         if self.is_valid() {
             return;
         }
         drop(self.release());
         // SAFETY: By the type invariants.
-        let place = unsafe { self.place.as_ref() };
+        let entry = unsafe { self.entry.as_ref() };
         // INVARIANT: Our access ends here.
-        place.taken.store(false, ordering::Release);
+        entry.taken.store(false, ordering::Release);
     }
 }

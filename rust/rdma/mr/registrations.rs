@@ -49,8 +49,8 @@ impl Registrations {
 
     /// One more, which is about to be posted.
     #[inline]
-    pub(in crate::rdma) fn begin(&self) -> Registered {
-        Registered {
+    pub(in crate::rdma) fn begin(&self) -> RegSeq {
+        RegSeq {
             queue: self.queue,
             number: self.count.fetch_add(1, Ordering::Relaxed),
         }
@@ -58,8 +58,8 @@ impl Registrations {
 
     /// Those that a message may be about whose completion is being handled.
     #[inline]
-    pub(in crate::rdma) fn so_far(&self) -> SoFar {
-        SoFar {
+    pub(in crate::rdma) fn completed_seq(&self) -> CompletedSeq {
+        CompletedSeq {
             queue: self.queue,
             count: match self.in_order {
                 true => self.count.load(Ordering::Relaxed),
@@ -71,12 +71,12 @@ impl Registrations {
 
 /// A registration, by its number.
 #[derive(Clone, Copy)]
-pub(crate) struct Registered {
+pub(crate) struct RegSeq {
     queue: u64,
     number: u64,
 }
 
-impl Registered {
+impl RegSeq {
     /// None that there was: queue pairs are not counted that far.
     pub(super) const NEVER: Self = Self {
         queue: u64::MAX,
@@ -86,14 +86,14 @@ impl Registered {
 
 /// The registrations of a queue pair before some moment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SoFar {
+pub(crate) struct CompletedSeq {
     queue: u64,
     count: u64,
 }
 
-impl SoFar {
+impl CompletedSeq {
     #[inline]
-    pub(in crate::rdma) fn include(&self, registered: Registered) -> bool {
+    pub(in crate::rdma) fn include(&self, registered: RegSeq) -> bool {
         self.queue == registered.queue && registered.number < self.count
     }
 }

@@ -35,7 +35,7 @@ use kernel::{
 const LIMIT: kernel::ffi::c_ulong = 1000;
 
 /// Where packets go first.
-pub(super) struct Stop {
+pub(super) struct NextHop {
     /// Its Ethernet address.
     pub(super) address: [u8; 6],
     /// How many routers they may pass.
@@ -53,22 +53,22 @@ struct Query {
 }
 
 /// Finds the way from `source` to `destination`. Sleeps.
-pub(super) fn next_stop(source: &GidEntry<'_>, destination: &Gid) -> Result<Stop> {
+pub(super) fn next_hop(source: &GidEntry<'_>, destination: &Gid) -> Result<NextHop> {
     match on_link(source.kind(), destination) {
-        Some(stop) => Ok(stop),
+        Some(next_hop) => Ok(next_hop),
         None => ask_network(source, destination),
     }
 }
 
 /// The way that needs no asking: with RoCE v1, which is not IP, a link-local address
 /// has the Ethernet address in it (`rdma_get_ll_mac`).
-fn on_link(kind: GidKind, destination: &Gid) -> Option<Stop> {
+fn on_link(kind: GidKind, destination: &Gid) -> Option<NextHop> {
     const LINK_LOCAL: u64 = 0xfe80 << 48;
     if kind != GidKind::RoceV1 || destination.subnet_prefix() != LINK_LOCAL {
         return None;
     }
     let [a, b, c, _, _, d, e, f] = destination.interface_id().to_be_bytes();
-    Some(Stop {
+    Some(NextHop {
         // The bit that tells a universal address from a local one is inverted.
         address: [a ^ 2, b, c, d, e, f],
         hop_limit: 1,
@@ -76,7 +76,7 @@ fn on_link(kind: GidKind, destination: &Gid) -> Option<Stop> {
 }
 
 /// The way as the IP stack knows it.
-fn ask_network(source: &GidEntry<'_>, destination: &Gid) -> Result<Stop> {
+fn ask_network(source: &GidEntry<'_>, destination: &Gid) -> Result<NextHop> {
     let (mut from, mut to) = (Address::zeroed(), Address::zeroed());
     let (from_gid, to_gid) = (source.gid().as_raw(), destination.as_raw());
     // SAFETY: An `Address` has room for what is made of either kind of GID.
@@ -112,7 +112,7 @@ fn ask_network(source: &GidEntry<'_>, destination: &Gid) -> Result<Stop> {
     to_result(query.status.get())?;
     // SAFETY: The core is done with it, so there is no other access.
     let found = unsafe { &*query.found.get() };
-    Ok(Stop {
+    Ok(NextHop {
         address: *found.dst_dev_addr.first_chunk().ok_or(EINVAL)?,
         hop_limit: u8::try_from(found.hoplimit).unwrap_or(u8::MAX),
     })

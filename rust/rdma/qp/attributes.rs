@@ -6,8 +6,8 @@
 
 use super::{
     rc::Access,
-    Context,
     Psn,
+    QpContext,
     Qpn,
     QueuePair,
     State, //
@@ -70,7 +70,7 @@ const ASKED: u32 = bindings::ib_qp_attr_mask_IB_QP_STATE
     | bindings::ib_qp_attr_mask_IB_QP_MAX_DEST_RD_ATOMIC
     | bindings::ib_qp_attr_mask_IB_QP_CAP;
 
-impl<E: Context> QueuePair<E> {
+impl<E: QpContext> QueuePair<E> {
     /// Asks the device (`ib_query_qp`). Sleeps.
     ///
     /// # Errors

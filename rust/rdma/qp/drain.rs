@@ -19,7 +19,7 @@
 //! poll until the queue is empty: that does not tell whether a handler is still at the
 //! last completion on another processor.
 //!
-//! A queue that was posted to beyond its [`Capacity`](super::Capacity), as devices that round it
+//! A queue that was posted to beyond its [`QpCap`](super::QpCap), as devices that round it
 //! up allow, may be full. The core would say so, and drain nothing; here the marker is one of
 //! ours, and is posted when one of the others has completed. Where nobody polls but the owner,
 //! we do until the marker is back. A device that has a drain of its own knows why.
@@ -27,7 +27,7 @@
 mod marker;
 
 use super::{
-    Context,
+    QpContext,
     QueuePair,
     Sealed, //
 };
@@ -93,7 +93,7 @@ impl Sends {
     }
 }
 
-impl<E: Context> QueuePair<E> {
+impl<E: QpContext> QueuePair<E> {
     /// Moves the queue pair to its error state and waits until everything that
     /// was posted has completed, and its handlers are over. Nothing can be posted
     /// afterwards. Sleeps; not from a completion or a connection event.
@@ -118,20 +118,20 @@ impl<E: Context> QueuePair<E> {
         self.send_cq().drain(|| self.drain_sends());
         self.receive_cq().drain(|| self.drain_receives());
         // SAFETY: All that was posted has completed, if the device works: see above.
-        unsafe { self.stranded().flush(self.as_raw()) };
+        unsafe { self.partially_posted().flush(self.as_raw()) };
         // INVARIANT: What was posted has completed, and nothing is posted any more.
         *idle = true;
     }
 
     fn drain_sends(&self) {
-        if E::Service::COUNTS_SENDS {
+        if E::QpType::COUNTS_SENDS {
             return self.wait_for_sends();
         }
         if !self.device().has_drain() {
             return self.drain_by_marker(self.send_cq(), Marker::post_send);
         }
         // SAFETY: By the type invariants. The completion queue has room for the
-        // marker, see `Capacity::completions`.
+        // marker, see `QpCap::completions`.
         unsafe { bindings::ib_drain_sq(self.as_raw()) };
     }
 
@@ -161,7 +161,7 @@ impl<E: Context> QueuePair<E> {
         let deadline = Deadline::after(ROOM);
         let posted = loop {
             // SAFETY: By the type invariants; it is stopped. The completion queue has room for
-            // the marker, see `Capacity::completions`, which is awaited below.
+            // the marker, see `QpCap::completions`, which is awaited below.
             match unsafe { post(&marker, self.as_raw()) } {
                 // What is before it completes now.
                 Err(error) if error == ENOMEM && deadline.left() > Msecs::new(0) => cq.pass_time(),
@@ -232,7 +232,7 @@ impl<E: Context> QueuePair<E> {
     /// an operation of its own.
     #[inline]
     pub(in crate::rdma) fn count_sends(&self, sends: usize) {
-        if E::Service::COUNTS_SENDS {
+        if E::QpType::COUNTS_SENDS {
             // No more than a send queue has places.
             self.sends.add(sends as u32);
         }
@@ -242,7 +242,7 @@ impl<E: Context> QueuePair<E> {
     /// the last access to the queue pair on their account.
     #[inline]
     pub(in crate::rdma) fn forget_sends(&self, sends: usize) {
-        if E::Service::COUNTS_SENDS && sends != 0 {
+        if E::QpType::COUNTS_SENDS && sends != 0 {
             self.sends.remove(sends as u32);
         }
     }

@@ -9,7 +9,7 @@
 //! that one of the two could never be undone: it is refused here.
 
 use super::{
-    Context,
+    QpContext,
     QueuePair,
     Ud, //
 };
@@ -48,7 +48,7 @@ impl Groups {
     }
 }
 
-impl<E: Context<Service = Ud>> QueuePair<E> {
+impl<E: QpContext<QpType = Ud>> QueuePair<E> {
     /// Attaches it to a group (`ib_attach_mcast`). Whoever does keeps it, and
     /// [detaches](Self::detach) it. Sleeps.
     ///

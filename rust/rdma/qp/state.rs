@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A state is a type, and each consumes the one before it; what a transition needs
-//! to be told is a structure of the [service](super::Service), so none of it can be
+//! to be told is a structure of the [service](super::QpType), so none of it can be
 //! forgotten, and nothing else can be said. To drop any of them, or the last
 //! reference on the queue pair of the last, drains and destroys it. The error
 //! state, where everything that is posted is flushed, is entered from any by
@@ -24,11 +24,11 @@ use super::{
         self,
         Error, //
     },
-    Context,
-    Parts,
+    QpContext,
+    QpInitAttr,
+    QpType,
     Qpn,
-    QueuePair,
-    Service, //
+    QueuePair, //
 };
 use crate::{
     bindings,
@@ -114,37 +114,37 @@ impl fmt::Display for State {
 kernel_display!(State);
 
 /// A queue pair in its first state: it can do nothing yet.
-pub struct Reset<E: Context>(Arc<QueuePair<E>>);
+pub struct Reset<E: QpContext>(Arc<QueuePair<E>>);
 
 /// A queue pair on a port: receives can be posted, so that they are there when the
 /// peer begins to send.
-pub struct Init<E: Context> {
+pub struct Init<E: QpContext> {
     queue: Arc<QueuePair<E>>,
     port: u32,
 }
 
 /// A queue pair that takes what the peer sends, and cannot send itself yet.
-pub struct Rtr<E: Context> {
+pub struct Rtr<E: QpContext> {
     queue: Arc<QueuePair<E>>,
     port: u32,
 }
 
 /// A queue pair that is ready.
-pub struct Rts<E: Context>(Arc<QueuePair<E>>);
+pub struct Rts<E: QpContext>(Arc<QueuePair<E>>);
 
-/// Creates a queue pair of `parts` (`ib_create_qp`), to be connected by hand. `owner`
+/// Creates a queue pair of `init_attr` (`ib_create_qp`), to be connected by hand. `owner`
 /// is what `rdma res show qp` names. May sleep.
 ///
 /// # Errors
 ///
 /// `EINVAL` if the parts are of several devices, or have more room than the device;
 /// `ENOMEM`; `EOPNOTSUPP`, or `EINVAL`, if it does not have the service.
-pub fn create<E: Context>(
-    parts: Parts<E>,
+pub fn create<E: QpContext>(
+    init_attr: QpInitAttr<E>,
     context: impl PinInit<E, kernel::error::Error>,
     owner: &'static CStr,
 ) -> Result<Reset<E>> {
-    if !parts.are_of(parts.device()) {
+    if !init_attr.are_of(init_attr.device()) {
         return Err(EINVAL);
     }
     let make = |pd, attributes: &mut _| {
@@ -154,12 +154,12 @@ pub fn create<E: Context>(
         NonNull::new(from_err_ptr(raw)?).ok_or(ENOMEM)
     };
     // SAFETY: `make` does as it has to, and nobody else knows the queue pair.
-    let queue = unsafe { QueuePair::create(parts, context, owner, make)? };
+    let queue = unsafe { QueuePair::create(init_attr, context, owner, make)? };
     queue.set_idle(true);
     Ok(Reset(queue))
 }
 
-impl<E: Context> Reset<E> {
+impl<E: QpContext> Reset<E> {
     /// Its number, for the peer.
     pub fn number(&self) -> Qpn {
         Qpn::from_raw(self.0.number())
@@ -170,10 +170,7 @@ impl<E: Context> Reset<E> {
     /// # Errors
     ///
     /// The queue pair is gone, see [`Cause`](super::Cause).
-    pub fn into_init(
-        self,
-        attributes: <E::Service as Service>::Init<'_>,
-    ) -> Result<Init<E>, Error> {
+    pub fn into_init(self, attributes: <E::QpType as QpType>::Init<'_>) -> Result<Init<E>, Error> {
         let step = (State::Reset, State::Init);
         let port = transition::reach(&self.0, None, step, &attributes)?;
         self.0.set_idle(false);
@@ -184,7 +181,7 @@ impl<E: Context> Reset<E> {
     }
 }
 
-impl<E: Context> Init<E> {
+impl<E: QpContext> Init<E> {
     /// Its number, for the peer.
     pub fn number(&self) -> Qpn {
         Qpn::from_raw(self.queue.number())
@@ -204,7 +201,7 @@ impl<E: Context> Init<E> {
     /// # Errors
     ///
     /// The queue pair is gone, see [`Cause`](super::Cause).
-    pub fn into_rtr(self, attributes: <E::Service as Service>::Rtr<'_>) -> Result<Rtr<E>, Error> {
+    pub fn into_rtr(self, attributes: <E::QpType as QpType>::Rtr<'_>) -> Result<Rtr<E>, Error> {
         let step = (State::Init, State::Rtr);
         let port = transition::reach(&self.queue, Some(self.port), step, &attributes)?;
         Ok(Rtr {
@@ -214,7 +211,7 @@ impl<E: Context> Init<E> {
     }
 }
 
-impl<E: Context> Rtr<E> {
+impl<E: QpContext> Rtr<E> {
     /// Its number, for the peer.
     pub fn number(&self) -> Qpn {
         Qpn::from_raw(self.queue.number())
@@ -234,14 +231,14 @@ impl<E: Context> Rtr<E> {
     /// # Errors
     ///
     /// The queue pair is gone, see [`Cause`](super::Cause).
-    pub fn into_rts(self, attributes: <E::Service as Service>::Rts) -> Result<Rts<E>, Error> {
+    pub fn into_rts(self, attributes: <E::QpType as QpType>::Rts) -> Result<Rts<E>, Error> {
         let step = (State::Rtr, State::Rts);
         transition::reach(&self.queue, Some(self.port), step, &attributes)?;
         Ok(Rts(self.queue))
     }
 }
 
-impl<E: Context> Rts<E> {
+impl<E: QpContext> Rts<E> {
     /// The queue pair.
     pub fn queue_pair(&self) -> &Arc<QueuePair<E>> {
         &self.0

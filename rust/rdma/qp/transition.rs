@@ -5,7 +5,7 @@
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `ib_modify_qp`
 
 use super::{
-    Context,
+    QpContext,
     QueuePair,
     State, //
 };
@@ -179,7 +179,7 @@ pub(super) fn connect(
 
 /// Takes `queue`, on `port` if it is on one already, from state `from` to `to`, and
 /// says on which port it is. Sleeps.
-pub(super) fn reach<E: Context, A: sealed::Attributes>(
+pub(super) fn reach<E: QpContext, A: sealed::Attributes>(
     queue: &QueuePair<E>,
     port: Option<u32>,
     (from, to): (State, State),

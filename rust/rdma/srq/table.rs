@@ -7,7 +7,7 @@ use crate::{
     new_irq_lock,
     rdma::{
         qp::{
-            Context,
+            QpContext,
             QueuePair, //
         },
         wr::{
@@ -32,21 +32,21 @@ use kernel::{
 
 /// An operation of some type.
 #[derive(Clone, Copy)]
-struct Held {
+struct SrqEntry {
     slot: NonNull<c_void>,
-    handling: &'static Handling,
+    ops: &'static SrqEntryOps,
 }
 
 /// What can be done with an operation of some type, each once.
-struct Handling {
+struct SrqEntryOps {
     complete: unsafe fn(NonNull<c_void>, *mut bindings::ib_cq, *mut bindings::ib_wc),
     release: unsafe fn(NonNull<c_void>),
 }
 
-struct Of<T, E>(PhantomData<(T, E)>);
+struct TypedOps<T, E>(PhantomData<(T, E)>);
 
-impl<T: Complete<E>, E: Context> Of<T, E> {
-    const HANDLING: Handling = Handling {
+impl<T: Complete<E>, E: QpContext> TypedOps<T, E> {
+    const OPS: SrqEntryOps = SrqEntryOps {
         complete: Self::complete,
         release: Self::release,
     };
@@ -72,18 +72,18 @@ impl<T: Complete<E>, E: Context> Of<T, E> {
 /// A place in the table, which is the completion entry of what is in it: that comes
 /// first, so it has the address of the place.
 #[repr(C)]
-struct Place {
+struct SrqSlot {
     cqe: Opaque<bindings::ib_cqe>,
-    held: Cell<Option<Held>>,
+    entry: Cell<Option<SrqEntry>>,
     /// The next free one, while this one is free.
-    next: Cell<Option<NonNull<Place>>>,
+    next: Cell<Option<NonNull<SrqSlot>>>,
 }
 
 /// The free places, linked.
-struct Free(Option<NonNull<Place>>);
+struct FreeList(Option<NonNull<SrqSlot>>);
 
 // SAFETY: The places are not tied to a thread.
-unsafe impl Send for Free {}
+unsafe impl Send for FreeList {}
 
 /// A table of the operations that are posted.
 ///
@@ -95,9 +95,9 @@ unsafe impl Send for Free {}
 #[pin_data(PinnedDrop)]
 pub(super) struct Table {
     #[pin]
-    free: IrqLock<Free>,
+    free: IrqLock<FreeList>,
     #[pin]
-    chunks: Mutex<KVec<KVec<Place>>>,
+    chunks: Mutex<KVec<KVec<SrqSlot>>>,
 }
 
 // SAFETY: Who may touch a place says the type invariant; operations are `Send`.
@@ -109,7 +109,7 @@ impl Table {
     /// A table without places.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            free <- new_irq_lock!(Free(None), "rrdma::srq::Table"),
+            free <- new_irq_lock!(FreeList(None), "rrdma::srq::Table"),
             chunks <- new_mutex!(KVec::new(), "rrdma::srq::Table"),
         })
     }
@@ -120,14 +120,14 @@ impl Table {
     /// # Errors
     ///
     /// `ENOMEM`; that of `make_room`.
-    pub(super) fn grow<E: Context>(
+    pub(super) fn grow<E: QpContext>(
         &self,
         count: usize,
         make_room: impl FnOnce(usize) -> Result,
     ) -> Result {
         let mut chunk = KVec::with_capacity(count, GFP_KERNEL)?;
         for _ in 0..count {
-            chunk.push(Place::new::<E>(), GFP_KERNEL)?;
+            chunk.push(SrqSlot::new::<E>(), GFP_KERNEL)?;
         }
         let mut chunks = self.chunks.lock();
         chunks.reserve(1, GFP_KERNEL)?;
@@ -145,7 +145,7 @@ impl Table {
         total(&self.chunks.lock())
     }
 
-    fn take(&self) -> Option<NonNull<Place>> {
+    fn take(&self) -> Option<NonNull<SrqSlot>> {
         let mut free = self.free.lock();
         let place = free.0?;
         // SAFETY: By the type invariant; it is the lock's.
@@ -153,7 +153,7 @@ impl Table {
         Some(place)
     }
 
-    fn put_back(&self, place: NonNull<Place>) {
+    fn put_back(&self, place: NonNull<SrqSlot>) {
         let mut free = self.free.lock();
         // SAFETY: By the type invariant; it is the caller's.
         unsafe { place.as_ref() }.next.set(free.0);
@@ -174,7 +174,7 @@ impl Table {
     /// on a queue pair of context `E` that is alive and has the queue of this table; by
     /// the drop of the table nothing may be able to complete, or to touch what is posted.
     #[inline]
-    pub(super) unsafe fn post<T: Complete<E>, E: Context>(
+    pub(super) unsafe fn post<T: Complete<E>, E: QpContext>(
         &self,
         operation: Operation<T>,
         post: impl FnOnce(*mut bindings::ib_cqe) -> Result,
@@ -185,13 +185,13 @@ impl Table {
         let slot = operation.into_received::<E>();
         // SAFETY: By the type invariant; it was taken off.
         let place = unsafe { entry.as_ref() };
-        place.held.set(Some(Held {
+        place.entry.set(Some(SrqEntry {
             slot: slot.cast(),
-            handling: &Of::<T, E>::HANDLING,
+            ops: &TypedOps::<T, E>::OPS,
         }));
         // Once it is posted, the place is the completion's.
         post(place.cqe.get()).map_err(|error| {
-            place.held.set(None);
+            place.entry.set(None);
             self.put_back(entry);
             // SAFETY: Nothing was posted.
             (error, unsafe { Operation::from_posted(slot) })
@@ -203,28 +203,28 @@ impl Table {
 impl PinnedDrop for Table {
     fn drop(self: Pin<&mut Self>) {
         for place in self.chunks.lock().iter().flatten() {
-            if let Some(held) = place.held.take() {
+            if let Some(entry) = place.entry.take() {
                 // SAFETY: By the contract of `post` nobody else has it any more.
-                unsafe { (held.handling.release)(held.slot) };
+                unsafe { (entry.ops.release)(entry.slot) };
             }
         }
     }
 }
 
-fn total(chunks: &[KVec<Place>]) -> usize {
+fn total(chunks: &[KVec<SrqSlot>]) -> usize {
     chunks
         .iter()
         .fold(0, |total, chunk| total.saturating_add(chunk.len()))
 }
 
-impl Place {
-    fn new<E: Context>() -> Self {
+impl SrqSlot {
+    fn new<E: QpContext>() -> Self {
         let cqe = bindings::ib_cqe {
             done: Some(received::<E>),
         };
         Self {
             cqe: Opaque::new(cqe),
-            held: Cell::new(None),
+            entry: Cell::new(None),
             next: Cell::new(None),
         }
     }
@@ -233,21 +233,21 @@ impl Place {
 /// # Safety
 ///
 /// Called by the core with the completion of what [`Table::post`] posted for `E`.
-unsafe extern "C" fn received<E: Context>(cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
+unsafe extern "C" fn received<E: QpContext>(cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
     // SAFETY: By the contract; the entry is the first member of the place.
     let (queue, place) = unsafe {
         (
             QueuePair::<E>::of_completion(wc),
-            NonNull::new_unchecked((*wc).__bindgen_anon_1.wr_cqe.cast::<Place>()),
+            NonNull::new_unchecked((*wc).__bindgen_anon_1.wr_cqe.cast::<SrqSlot>()),
         )
     };
     // SAFETY: By the type invariant of the table; posted, it is the completion's.
-    let held = unsafe { place.as_ref() }.held.take();
-    let (Some(held), Some(shared)) = (held, queue.shared_receives()) else {
+    let entry = unsafe { place.as_ref() }.entry.take();
+    let (Some(entry), Some(shared)) = (entry, queue.shared_receives()) else {
         return;
     };
     // The handler may post again, so there is to be room for that.
     shared.table().put_back(place);
     // SAFETY: The place held the operation till now; it is completed this once.
-    unsafe { (held.handling.complete)(held.slot, cq, wc) };
+    unsafe { (entry.ops.complete)(entry.slot, cq, wc) };
 }

@@ -5,9 +5,9 @@
 use super::{
     operation::Slot,
     request::Request,
-    room::{
-        Filled,
-        Room, //
+    wr_buffer::{
+        FixedVec,
+        WrBuffer, //
     },
     Chain,
     Complete,
@@ -18,7 +18,7 @@ use crate::{
     bindings,
     errno::ENOBUFS,
     rdma::qp::{
-        Context,
+        QpContext,
         QueuePair, //
     },
 };
@@ -34,7 +34,7 @@ use kernel::{
 
 /// How much a [`Batch`] has room for.
 #[derive(Clone, Copy)]
-pub struct BatchRoom {
+pub struct BatchCapacity {
     /// Operations.
     pub operations: usize,
     /// Requests of all of them.
@@ -44,7 +44,7 @@ pub struct BatchRoom {
 }
 
 /// An operation of a batch.
-struct Member<T> {
+struct BatchEntry<T> {
     slot: NonNull<Slot<T>>,
     /// Behind the last one of its requests.
     end: usize,
@@ -58,13 +58,13 @@ struct Member<T> {
 ///
 /// # Invariants
 ///
-/// - `members` from `taken` on own their slots, of which nothing is posted, and which
+/// - `entries` from `taken` on own their slots, of which nothing is posted, and which
 ///   are to complete on a queue pair of context `E`.
 /// - Unless `refused`: `taken` is 0, the first `requests_used` of `requests` and
 ///   `pieces_used` of `pieces` are initialised, and the requests are those of the
 ///   members, in order, complete, for the queue pair of number `queue`.
-pub struct Batch<E: Context, T: Complete<E>> {
-    members: KVec<Member<T>>,
+pub struct Batch<E: QpContext, T: Complete<E>> {
+    entries: KVec<BatchEntry<T>>,
     taken: usize,
     refused: bool,
     requests: KVec<MaybeUninit<Request>>,
@@ -77,7 +77,7 @@ pub struct Batch<E: Context, T: Complete<E>> {
 
 // SAFETY: The members are owned. What the requests point to is theirs, or was given to them in
 // `push` by what may be sent to another thread as well.
-unsafe impl<E: Context, T: Complete<E>> Send for Batch<E, T> {}
+unsafe impl<E: QpContext, T: Complete<E>> Send for Batch<E, T> {}
 
 fn places<T>(count: usize) -> Result<KVec<MaybeUninit<T>>> {
     let mut places = KVec::with_capacity(count, GFP_KERNEL)?;
@@ -87,21 +87,21 @@ fn places<T>(count: usize) -> Result<KVec<MaybeUninit<T>>> {
     Ok(places)
 }
 
-impl<E: Context, T: Complete<E>> Batch<E, T> {
+impl<E: QpContext, T: Complete<E>> Batch<E, T> {
     /// Allocates a batch. May sleep.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
-    pub fn new(room: BatchRoom) -> Result<Self> {
+    pub fn new(capacity: BatchCapacity) -> Result<Self> {
         // INVARIANT: Empty.
         Ok(Self {
-            members: KVec::with_capacity(room.operations, GFP_KERNEL)?,
+            entries: KVec::with_capacity(capacity.operations, GFP_KERNEL)?,
             taken: 0,
             refused: false,
-            requests: places(room.requests)?,
+            requests: places(capacity.requests)?,
             requests_used: 0,
-            pieces: places(room.pieces)?,
+            pieces: places(capacity.pieces)?,
             pieces_used: 0,
             queue: 0,
             _context: PhantomData,
@@ -111,7 +111,7 @@ impl<E: Context, T: Complete<E>> Batch<E, T> {
     /// Operations in the batch.
     #[inline]
     pub fn len(&self) -> usize {
-        self.members.len().saturating_sub(self.taken)
+        self.entries.len().saturating_sub(self.taken)
     }
 
     /// Whether there is no operation in the batch.
@@ -123,7 +123,7 @@ impl<E: Context, T: Complete<E>> Batch<E, T> {
     /// Whether there is room for no more operations.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.members.len() == self.members.capacity()
+        self.entries.len() == self.entries.capacity()
     }
 
     /// Adds the requests that `build` makes of `operation`, for `queue`. Any context.
@@ -149,24 +149,24 @@ impl<E: Context, T: Complete<E>> Batch<E, T> {
         }
         let slot = operation.into_sent::<E>();
         // SAFETY: By the type invariants, as `refused` is not set.
-        let room = unsafe {
-            Room {
-                requests: Filled::new(&mut self.requests, self.requests_used),
-                pieces: Filled::new(&mut self.pieces, self.pieces_used),
+        let wr_buffer = unsafe {
+            WrBuffer {
+                requests: FixedVec::new(&mut self.requests, self.requests_used),
+                pieces: FixedVec::new(&mut self.pieces, self.pieces_used),
             }
         };
         // SAFETY: The slot is ours. The room stays as it is, as does the slot, until
         // posted or undone.
-        let (room, built) = unsafe { queue.build(slot, room, build) };
-        let (requests, pieces) = (room.requests.len(), room.pieces.len());
-        let member = Member {
+        let (wr_buffer, built) = unsafe { queue.build(slot, wr_buffer, build) };
+        let (requests, pieces) = (wr_buffer.requests.len(), wr_buffer.pieces.len());
+        let entry = BatchEntry {
             slot,
             end: requests,
         };
         let result = built.and_then(|()| {
             // There is room, see `admit`.
-            self.members
-                .push_within_capacity(member)
+            self.entries
+                .push_within_capacity(entry)
                 .map_err(|_| ENOBUFS)
         });
         match result {
@@ -188,7 +188,7 @@ impl<E: Context, T: Complete<E>> Batch<E, T> {
         if self.refused {
             return Err(EBUSY);
         }
-        if self.members.is_empty() {
+        if self.entries.is_empty() {
             self.queue = queue.serial();
         }
         if self.queue != queue.serial() {
@@ -219,13 +219,13 @@ impl<E: Context, T: Complete<E>> Batch<E, T> {
         if self.queue != queue.serial() {
             return Err(EINVAL);
         }
-        let members = &self.members;
+        let entries = &self.entries;
         // SAFETY: By the type invariants.
-        let mut requests = unsafe { Filled::new(&mut self.requests, self.requests_used) };
+        let mut requests = unsafe { FixedVec::new(&mut self.requests, self.requests_used) };
         // SAFETY: The requests are complete, by the type invariants. What they name is
         // in the slots, which are given up below if they are posted.
         let posted = unsafe {
-            queue.post_requests(&rcu::read_lock(), requests.from(0), |n| split(members, n))
+            queue.post_requests(&rcu::read_lock(), requests.from(0), |n| split(entries, n))
         };
         match posted {
             Ok(()) => {
@@ -238,9 +238,9 @@ impl<E: Context, T: Complete<E>> Batch<E, T> {
 
     /// Keeps the operations of which none of the first `posted` requests is.
     fn refuse(&mut self, error: Error, posted: usize) -> Result {
-        let begun = self.members.iter().position(|member| posted < member.end);
-        let begun = begun.unwrap_or(self.members.len());
-        let split = usize::from(split(&self.members, posted).is_some());
+        let begun = self.entries.iter().position(|entry| posted < entry.end);
+        let begun = begun.unwrap_or(self.entries.len());
+        let split = usize::from(split(&self.entries, posted).is_some());
         // INVARIANT: Those ahead of `taken` belong to the device, or are stranded.
         self.taken = begun.saturating_add(split);
         self.refused = true;
@@ -256,7 +256,7 @@ impl<E: Context, T: Complete<E>> Batch<E, T> {
     #[inline]
     fn forget(&mut self) {
         // INVARIANT: Empty. Members have no destructor.
-        self.members.clear();
+        self.entries.clear();
         self.taken = 0;
         self.refused = false;
         self.requests_used = 0;
@@ -270,16 +270,16 @@ impl<E: Context, T: Complete<E>> Batch<E, T> {
     pub fn take_back(&mut self) -> Option<Operation<T>> {
         if !self.refused {
             // SAFETY: By the type invariants.
-            let mut requests = unsafe { Filled::new(&mut self.requests, self.requests_used) };
-            super::room::undo(requests.from(0));
+            let mut requests = unsafe { FixedVec::new(&mut self.requests, self.requests_used) };
+            super::wr_buffer::undo(requests.from(0));
             self.refused = true;
         }
-        let Some(member) = self.members.get(self.taken) else {
+        let Some(entry) = self.entries.get(self.taken) else {
             self.forget();
             return None;
         };
         // SAFETY: By the type invariants; it is one of them no longer.
-        let operation = unsafe { Operation::from_posted(member.slot) };
+        let operation = unsafe { Operation::from_posted(entry.slot) };
         // INVARIANT: As above.
         self.taken = self.taken.saturating_add(1);
         Some(operation)
@@ -287,18 +287,21 @@ impl<E: Context, T: Complete<E>> Batch<E, T> {
 }
 
 /// The operation that request `posted` is of, if one before it is of it, too.
-fn split<T>(members: &[Member<T>], posted: usize) -> Option<NonNull<super::stranded::Entry>> {
+fn split<T>(
+    entries: &[BatchEntry<T>],
+    posted: usize,
+) -> Option<NonNull<super::partially_posted::Entry>> {
     let mut start = 0;
-    for member in members {
-        if posted < member.end {
-            return (start < posted).then_some(member.slot.cast());
+    for entry in entries {
+        if posted < entry.end {
+            return (start < posted).then_some(entry.slot.cast());
         }
-        start = member.end;
+        start = entry.end;
     }
     None
 }
 
-impl<E: Context, T: Complete<E>> Drop for Batch<E, T> {
+impl<E: QpContext, T: Complete<E>> Drop for Batch<E, T> {
     fn drop(&mut self) {
         while self.take_back().is_some() {}
     }

@@ -4,11 +4,11 @@
 
 use super::{
     payload::{
-        Gathered,
-        Payload, //
+        Payload,
+        SgeList, //
     },
     request::Request,
-    room::Room,
+    wr_buffer::WrBuffer,
     Sge, //
 };
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
         pd::ProtectionDomain,
         qp::{
             Connected,
-            Context,
+            QpContext,
             QueuePair,
             Reliable, //
         },
@@ -49,7 +49,7 @@ pub const ATOMIC_BYTES: u32 = 8;
 /// Work requests for one operation, in the order in which they will be executed.
 ///
 /// The last of them completes the operation; one before it completes only if it
-/// fails, which is told to [`Context::failed`], and then the last one is flushed. So
+/// fails, which is told to [`QpContext::failed`], and then the last one is flushed. So
 /// memory that any of them names is the operation's.
 ///
 /// Requests start in order, and end in order, but for one thing: what follows a
@@ -58,26 +58,30 @@ pub const ATOMIC_BYTES: u32 = 8;
 ///
 /// # Invariants
 ///
-/// The requests of `room` from `first` on are borrowed from the operation for `'a`.
-pub struct Chain<'a, 'q, E: Context> {
+/// The requests of `wr_buffer` from `first` on are borrowed from the operation for `'a`.
+pub struct Chain<'a, 'q, E: QpContext> {
     queue: &'q QueuePair<E>,
     /// The entry of the operation.
     cqe: *mut bindings::ib_cqe,
-    room: Room<'q>,
+    wr_buffer: WrBuffer<'q>,
     first: usize,
     /// Flags of the request to come.
     flags: bindings::ib_send_flags,
     _operation: PhantomData<&'a ()>,
 }
 
-impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
+impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     #[inline]
-    pub(super) fn new(queue: &'q QueuePair<E>, cqe: *mut bindings::ib_cqe, room: Room<'q>) -> Self {
-        let first = room.requests.len();
+    pub(super) fn new(
+        queue: &'q QueuePair<E>,
+        cqe: *mut bindings::ib_cqe,
+        wr_buffer: WrBuffer<'q>,
+    ) -> Self {
+        let first = wr_buffer.requests.len();
         Self {
             queue,
             cqe,
-            room,
+            wr_buffer,
             first,
             flags: 0,
             _operation: PhantomData,
@@ -89,7 +93,7 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
     #[inline]
     pub fn fenced(&mut self) -> &mut Self
     where
-        E::Service: Reliable,
+        E::QpType: Reliable,
     {
         self.flags |= bindings::ib_send_flags_IB_SEND_FENCE;
         self
@@ -116,7 +120,7 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
     #[inline]
     pub fn register<D: Scatter>(&mut self, region: &'a Region<D>) -> Result
     where
-        E::Service: Reliable,
+        E::QpType: Reliable,
     {
         let (mr, key, access, state) = self.region_parts(region)?;
         if state.get() != State::Bound {
@@ -143,7 +147,7 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
     #[inline]
     pub fn invalidate<D: Scatter>(&mut self, region: &'a Region<D>) -> Result
     where
-        E::Service: Reliable,
+        E::QpType: Reliable,
     {
         let (_, key, _, state) = self.region_parts(region)?;
         if state.get() != State::Valid {
@@ -172,10 +176,10 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
     #[inline]
     pub fn send(&mut self, payload: impl Payload<'a>) -> Result
     where
-        E::Service: Connected,
+        E::QpType: Connected,
     {
-        let gathered = payload.gather(self)?;
-        let request = self.wr(bindings::ib_wr_opcode_IB_WR_SEND, gathered);
+        let sge_list = payload.gather(self)?;
+        let request = self.wr(bindings::ib_wr_opcode_IB_WR_SEND, sge_list);
         self.push(Request::common(request))
     }
 
@@ -189,11 +193,11 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
     #[inline]
     pub fn send_with_immediate(&mut self, payload: impl Payload<'a>, immediate: u32) -> Result
     where
-        E::Service: Connected,
+        E::QpType: Connected,
     {
         self.check_immediate()?;
-        let gathered = payload.gather(self)?;
-        let mut request = self.wr(bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM, gathered);
+        let sge_list = payload.gather(self)?;
+        let mut request = self.wr(bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM, sge_list);
         request.ex.imm_data = immediate.to_be();
         self.push(Request::common(request))
     }
@@ -209,13 +213,13 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
     #[inline]
     pub fn send_with_invalidate(&mut self, payload: impl Payload<'a>, rkey: u32) -> Result
     where
-        E::Service: Reliable,
+        E::QpType: Reliable,
     {
-        let gathered = payload.gather(self)?;
-        if gathered.flags != 0 && self.queue.device().is_rnic() {
+        let sge_list = payload.gather(self)?;
+        if sge_list.flags != 0 && self.queue.device().is_rnic() {
             return Err(EOPNOTSUPP);
         }
-        let mut request = self.wr(bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV, gathered);
+        let mut request = self.wr(bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV, sge_list);
         request.ex.invalidate_rkey = rkey;
         self.push(Request::common(request))
     }
@@ -228,10 +232,10 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
     #[inline]
     pub fn write(&mut self, payload: impl Payload<'a>, target: RemoteKey) -> Result
     where
-        E::Service: Connected,
+        E::QpType: Connected,
     {
-        let gathered = payload.gather(self)?;
-        self.push_write(bindings::ib_wr_opcode_IB_WR_RDMA_WRITE, gathered, target, 0)
+        let sge_list = payload.gather(self)?;
+        self.push_write(bindings::ib_wr_opcode_IB_WR_RDMA_WRITE, sge_list, target, 0)
     }
 
     /// Writes the payload to the beginning of `target`, and then uses up a receive
@@ -249,13 +253,13 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
         immediate: u32,
     ) -> Result
     where
-        E::Service: Connected,
+        E::QpType: Connected,
     {
         self.check_immediate()?;
-        let gathered = payload.gather(self)?;
+        let sge_list = payload.gather(self)?;
         self.push_write(
             bindings::ib_wr_opcode_IB_WR_RDMA_WRITE_WITH_IMM,
-            gathered,
+            sge_list,
             target,
             immediate,
         )
@@ -272,14 +276,14 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
     #[inline]
     pub fn read(&mut self, pieces: impl IntoIterator<Item = Sge<'a>>, source: RemoteKey) -> Result
     where
-        E::Service: Reliable,
+        E::QpType: Reliable,
     {
         if self.queue.device().is_rnic() {
             return Err(EOPNOTSUPP);
         }
-        let gathered = self.gather(pieces, Sge::as_sink)?;
-        let source = source.part(0, gathered.length)?;
-        let wr = self.wr(bindings::ib_wr_opcode_IB_WR_RDMA_READ, gathered);
+        let sge_list = self.gather(pieces, Sge::as_sink)?;
+        let source = source.part(0, sge_list.length)?;
+        let wr = self.wr(bindings::ib_wr_opcode_IB_WR_RDMA_READ, sge_list);
         self.push(Request::remote(bindings::ib_rdma_wr {
             wr,
             remote_addr: source.address,
@@ -299,7 +303,7 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
     #[inline]
     pub fn fetch_and_add(&mut self, before: Sge<'a>, target: RemoteKey, add: u64) -> Result
     where
-        E::Service: Reliable,
+        E::QpType: Reliable,
     {
         let opcode = bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD;
         self.push_atomic(opcode, before, target, add, 0)
@@ -320,7 +324,7 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
         swap: u64,
     ) -> Result
     where
-        E::Service: Reliable,
+        E::QpType: Reliable,
     {
         let opcode = bindings::ib_wr_opcode_IB_WR_ATOMIC_CMP_AND_SWP;
         self.push_atomic(opcode, before, target, compare, swap)
@@ -332,17 +336,17 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
         &mut self,
         pieces: impl IntoIterator<Item = Sge<'a>>,
         entry: impl Fn(&Sge<'a>, &ProtectionDomain) -> Result<bindings::ib_sge>,
-    ) -> Result<Gathered> {
-        let sg_list = self.room.pieces.next();
+    ) -> Result<SgeList> {
+        let sg_list = self.wr_buffer.pieces.next();
         let (mut count, mut length) = (0usize, 0u32);
         for piece in pieces {
             let raw = entry(&piece, self.queue.protection_domain())?;
             length = length.checked_add(raw.length).ok_or(EINVAL)?;
-            self.room.pieces.push(raw).ok_or(ENOBUFS)?;
+            self.wr_buffer.pieces.push(raw).ok_or(ENOBUFS)?;
             // At most as many as there are places.
             count = count.wrapping_add(1);
         }
-        Ok(Gathered {
+        Ok(SgeList {
             sg_list,
             count,
             length,
@@ -362,7 +366,7 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
 
     /// Takes bytes as they are.
     #[inline]
-    pub(super) fn gather_inline(&mut self, bytes: &'a [u8]) -> Result<Gathered> {
+    pub(super) fn gather_inline(&mut self, bytes: &'a [u8]) -> Result<SgeList> {
         if bytes.is_empty() {
             // A message without data, which soft iWARP refuses as an inline one, and
             // with the fault that `check_immediate` tells of.
@@ -372,15 +376,15 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
         if length > self.queue.inline_bytes() {
             return Err(EINVAL);
         }
-        let sg_list = self.room.pieces.next();
+        let sg_list = self.wr_buffer.pieces.next();
         // The device is given the address as the processor knows it, and no key.
         let piece = bindings::ib_sge {
             addr: bytes.as_ptr() as u64,
             length,
             lkey: 0,
         };
-        self.room.pieces.push(piece).ok_or(ENOBUFS)?;
-        Ok(Gathered {
+        self.wr_buffer.pieces.push(piece).ok_or(ENOBUFS)?;
+        Ok(SgeList {
             sg_list,
             count: 1,
             length,
@@ -396,7 +400,7 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
     /// Whether the operation has no request yet.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.room.requests.len() == self.first
+        self.wr_buffer.requests.len() == self.first
     }
 
     #[inline]
@@ -408,13 +412,13 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
     pub(super) fn wr(
         &mut self,
         opcode: bindings::ib_wr_opcode,
-        gathered: Gathered,
+        sge_list: SgeList,
     ) -> bindings::ib_send_wr {
         bindings::ib_send_wr {
             opcode,
-            sg_list: gathered.sg_list,
-            num_sge: gathered.count as i32,
-            send_flags: self.take_flags() | gathered.flags,
+            sg_list: sge_list.sg_list,
+            num_sge: sge_list.count as i32,
+            send_flags: self.take_flags() | sge_list.flags,
             ..pin_init::zeroed()
         }
     }
@@ -423,12 +427,12 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
     fn push_write(
         &mut self,
         opcode: bindings::ib_wr_opcode,
-        gathered: Gathered,
+        sge_list: SgeList,
         target: RemoteKey,
         immediate: u32,
     ) -> Result {
-        let target = target.part(0, gathered.length)?;
-        let mut wr = self.wr(opcode, gathered);
+        let target = target.part(0, sge_list.length)?;
+        let mut wr = self.wr(opcode, sge_list);
         wr.ex.imm_data = immediate.to_be();
         self.push(Request::remote(bindings::ib_rdma_wr {
             wr,
@@ -453,8 +457,8 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
         if target.address % u64::from(ATOMIC_BYTES) != 0 || before.length() != ATOMIC_BYTES {
             return Err(EINVAL);
         }
-        let gathered = self.gather([before], Sge::as_sink)?;
-        let wr = self.wr(opcode, gathered);
+        let sge_list = self.gather([before], Sge::as_sink)?;
+        let wr = self.wr(opcode, sge_list);
         self.push(Request::atomic(bindings::ib_atomic_wr {
             wr,
             remote_addr: target.address,
@@ -482,7 +486,7 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
     #[inline]
     pub(super) fn push(&mut self, request: Request) -> Result {
         let cqe = self.queue.unsignalled();
-        let request = self.room.push(request).ok_or(ENOBUFS)?;
+        let request = self.wr_buffer.push(request).ok_or(ENOBUFS)?;
         // Unsignalled unless it turns out to be the last one.
         request.complete_failure(cqe);
         Ok(())
@@ -490,7 +494,7 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
 
     #[inline]
     fn push_change(&mut self, request: Request, state: &'a Cell<State>, to: State) -> Result {
-        if self.room.requests.is_full() {
+        if self.wr_buffer.requests.is_full() {
             return Err(ENOBUFS);
         }
         // SAFETY: The state is borrowed from the operation, which stays as it is
@@ -501,9 +505,9 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
     /// Makes the last request complete the operation, and answers the room with the
     /// requests; they are none in case of an error.
     #[inline]
-    pub(super) fn finish(mut self, built: Result) -> (Room<'q>, Result) {
+    pub(super) fn finish(mut self, built: Result) -> (WrBuffer<'q>, Result) {
         let is_empty = self.is_empty();
-        let result = match (built, self.room.requests.last()) {
+        let result = match (built, self.wr_buffer.requests.last()) {
             (Ok(()), Some(last)) if !is_empty => {
                 last.complete(self.cqe);
                 Ok(())
@@ -512,8 +516,8 @@ impl<'a, 'q, E: Context> Chain<'a, 'q, E> {
             (error, _) => error,
         };
         if result.is_err() {
-            self.room.undo(self.first);
+            self.wr_buffer.undo(self.first);
         }
-        (self.room, result)
+        (self.wr_buffer, result)
     }
 }

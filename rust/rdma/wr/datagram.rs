@@ -14,7 +14,7 @@ use crate::{
         ah::AddressHandle,
         qp::{
             ud::Qkey,
-            Context,
+            QpContext,
             Qpn,
             Ud, //
         },
@@ -23,7 +23,7 @@ use crate::{
 use core::ptr;
 use kernel::prelude::*;
 
-impl<'a, E: Context<Service = Ud>> Chain<'a, '_, E> {
+impl<'a, E: QpContext<QpType = Ud>> Chain<'a, '_, E> {
     /// Sends the payload as one datagram to queue pair `number` at `address`, whose
     /// Q_Key is `key`. It is the only request of its operation.
     ///
@@ -86,14 +86,14 @@ impl<'a, E: Context<Service = Ud>> Chain<'a, '_, E> {
         if !self.is_empty() {
             return Err(EINVAL);
         }
-        let gathered = payload.gather(self)?;
-        if gathered.length > address.mtu().bytes() {
+        let sge_list = payload.gather(self)?;
+        if sge_list.length > address.mtu().bytes() {
             return Err(EMSGSIZE);
         }
         let wr = match immediate {
-            None => self.wr(bindings::ib_wr_opcode_IB_WR_SEND, gathered),
+            None => self.wr(bindings::ib_wr_opcode_IB_WR_SEND, sge_list),
             Some(immediate) => {
-                let mut wr = self.wr(bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM, gathered);
+                let mut wr = self.wr(bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM, sge_list);
                 wr.ex.imm_data = immediate.to_be();
                 wr
             }

@@ -3,7 +3,7 @@
 //! The memory of work requests, and whose it is.
 
 use super::{
-    stranded::Entry,
+    partially_posted::Entry,
     Sge, //
 };
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     rdma::{
         cq::Completion,
         qp::{
-            Context,
+            QpContext,
             QueuePair, //
         },
     },
@@ -31,7 +31,7 @@ use kernel::{
 /// What happens when an operation completes on a queue pair of context `E`.
 ///
 /// It borrows nothing: once posted it is the device's, for as long as that takes.
-pub trait Complete<E: Context>: Sized + Send + 'static {
+pub trait Complete<E: QpContext>: Sized + Send + 'static {
     /// Called once for every time that the operation was posted.
     ///
     /// Runs where the completion queue is polled, see
@@ -44,7 +44,7 @@ pub trait Complete<E: Context>: Sized + Send + 'static {
 }
 
 /// An operation that receives into a buffer.
-pub trait Receive<E: Context>: Complete<E> {
+pub trait Receive<E: QpContext>: Complete<E> {
     /// The memory to be filled.
     fn buffer(&self) -> Sge<'_>;
 }
@@ -84,7 +84,7 @@ impl<T> Operation<T> {
 
     /// Sets the completion entry for a send and gives up the memory.
     #[inline]
-    pub(super) fn into_sent<E: Context>(self) -> NonNull<Slot<T>>
+    pub(super) fn into_sent<E: QpContext>(self) -> NonNull<Slot<T>>
     where
         T: Complete<E>,
     {
@@ -93,7 +93,7 @@ impl<T> Operation<T> {
 
     /// Sets the completion entry for a receive and gives up the memory.
     #[inline]
-    pub(in crate::rdma) fn into_received<E: Context>(self) -> NonNull<Slot<T>>
+    pub(in crate::rdma) fn into_received<E: QpContext>(self) -> NonNull<Slot<T>>
     where
         T: Complete<E>,
     {
@@ -120,7 +120,7 @@ impl<T> Operation<T> {
     /// entry, and of which just one completes with the entry, after all others; or
     /// fail, and then none may complete with it.
     #[inline]
-    pub(in crate::rdma) unsafe fn post_with<E: Context>(
+    pub(in crate::rdma) unsafe fn post_with<E: QpContext>(
         self,
         queue: &QueuePair<E>,
         post: impl FnOnce(&T, *mut bindings::ib_cqe) -> Result<(), (Error, bool)>,
@@ -157,7 +157,7 @@ impl<T> Operation<T> {
     /// `wc` must be that, found in `cq`, on a queue pair made by [`QueuePair<E>`] that is
     /// alive.
     #[inline]
-    pub(in crate::rdma) unsafe fn complete<E: Context>(
+    pub(in crate::rdma) unsafe fn complete<E: QpContext>(
         self,
         cq: *mut bindings::ib_cq,
         wc: *mut bindings::ib_wc,
@@ -207,7 +207,7 @@ type Done = unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc);
 /// # Safety
 ///
 /// As [`completed`].
-unsafe extern "C" fn sent<T: Complete<E>, E: Context>(
+unsafe extern "C" fn sent<T: Complete<E>, E: QpContext>(
     cq: *mut bindings::ib_cq,
     wc: *mut bindings::ib_wc,
 ) {
@@ -227,7 +227,7 @@ unsafe extern "C" fn sent<T: Complete<E>, E: Context>(
 /// Called by the core with a completion whose `wr_cqe` is that of a posted
 /// `Slot<T>`, of which no other request is posted, on a queue pair that
 /// [`QueuePair<E>`] made and that is alive.
-unsafe extern "C" fn completed<T: Complete<E>, E: Context>(
+unsafe extern "C" fn completed<T: Complete<E>, E: QpContext>(
     cq: *mut bindings::ib_cq,
     wc: *mut bindings::ib_wc,
 ) {

@@ -4,12 +4,12 @@
 
 use super::{
     operation::Slot,
+    partially_posted::Entry,
     request::Request,
-    room::{
+    wr_buffer::{
         self,
-        Room, //
+        WrBuffer, //
     },
-    stranded::Entry,
     Chain,
     Complete,
     Operation,
@@ -21,8 +21,8 @@ use super::{
 use crate::{
     bindings,
     rdma::qp::{
-        Context,
         Fault,
+        QpContext,
         QueuePair, //
     },
 };
@@ -35,7 +35,7 @@ use kernel::{
     sync::rcu, //
 };
 
-impl<E: Context> QueuePair<E> {
+impl<E: QpContext> QueuePair<E> {
     /// Posts the requests that `build` makes of `operation`. Any context.
     ///
     /// If only the first of them could be posted, that is no error here: the queue
@@ -75,15 +75,15 @@ impl<E: Context> QueuePair<E> {
         let slot = operation.into_sent::<E>();
         let mut requests = [const { MaybeUninit::uninit() }; MAX_REQUESTS];
         let mut pieces = [const { MaybeUninit::uninit() }; MAX_SGE];
-        let empty = Room::empty(&mut requests, &mut pieces);
+        let empty = WrBuffer::empty(&mut requests, &mut pieces);
         // SAFETY: We have the slot, and nothing of it is posted.
-        let (mut room, built) = unsafe { self.build(slot, empty, build) };
+        let (mut wr_buffer, built) = unsafe { self.build(slot, empty, build) };
         let split = |posted| (posted != 0).then_some(slot.cast());
         let result = match built {
             // SAFETY: The requests are complete. What they name is borrowed from the
             // slot, which stays until the completion takes it back; nothing of it is
             // touched below unless nothing was posted.
-            Ok(()) => unsafe { self.post_requests(grace, room.requests.from(0), split) },
+            Ok(()) => unsafe { self.post_requests(grace, wr_buffer.requests.from(0), split) },
             Err(error) => Err((error, 0)),
         };
         let Err((error, posted)) = result else {
@@ -100,20 +100,20 @@ impl<E: Context> QueuePair<E> {
         })
     }
 
-    /// Lets `build` add the requests of the operation in `slot` to those in `room`.
+    /// Lets `build` add the requests of the operation in `slot` to those in `wr_buffer`.
     ///
     /// # Safety
     ///
-    /// `slot` must be the caller's, who must not touch it, nor move `room`, until the
+    /// `slot` must be the caller's, who must not touch it, nor move `wr_buffer`, until the
     /// requests are posted or undone.
     #[inline]
     pub(super) unsafe fn build<'q, T>(
         &'q self,
         slot: NonNull<Slot<T>>,
-        room: Room<'q>,
+        wr_buffer: WrBuffer<'q>,
         build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result,
-    ) -> (Room<'q>, Result) {
-        let mut chain = Chain::new(self, slot.as_ptr().cast(), room);
+    ) -> (WrBuffer<'q>, Result) {
+        let mut chain = Chain::new(self, slot.as_ptr().cast(), wr_buffer);
         // SAFETY: By the contract. What is borrowed from the body leaves `build` in
         // the chain only, by the lifetime in its signature.
         let built = build(unsafe { &(*slot.as_ptr()).body }, &mut chain);
@@ -140,7 +140,7 @@ impl<E: Context> QueuePair<E> {
         // A drain waits for the guard, and so until what it is to complete is stranded.
         self.count_sends(requests.len());
         // SAFETY: By the contract.
-        let posted = unsafe { room::post(requests, |first| self.post_raw_send(first, grace)) };
+        let posted = unsafe { wr_buffer::post(requests, |first| self.post_raw_send(first, grace)) };
         match posted {
             Ok(()) => Ok(()),
             // SAFETY: By the contract.
@@ -164,7 +164,7 @@ impl<E: Context> QueuePair<E> {
     ) -> Result<(), (Error, usize)> {
         let unposted = requests.get_mut(posted..).unwrap_or_default();
         self.forget_sends(unposted.len());
-        room::undo(unposted);
+        wr_buffer::undo(unposted);
         if let Some(entry) = split(posted) {
             // SAFETY: By the contract: the request that completes it was not posted.
             unsafe { self.strand(entry, error) };
@@ -182,7 +182,7 @@ impl<E: Context> QueuePair<E> {
     #[cold]
     pub(super) unsafe fn strand(&self, entry: NonNull<Entry>, error: Error) {
         // SAFETY: By the contract.
-        unsafe { self.stranded().add(entry) };
+        unsafe { self.partially_posted().add(entry) };
         self.close();
         E::faulted(self, Fault::Unposted(error));
     }

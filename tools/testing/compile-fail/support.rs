@@ -27,8 +27,8 @@ use rrdma::{
         dma::DmaBuffer,
         mr::Region,
         qp::{
-            Context,
             Fault,
+            QpContext,
             QueuePair,
             Rc, //
         },
@@ -45,8 +45,8 @@ use rrdma::{
 /// The context of a queue pair.
 pub(crate) struct Peer;
 
-impl Context for Peer {
-    type Service = Rc;
+impl QpContext for Peer {
+    type QpType = Rc;
 
     fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
 

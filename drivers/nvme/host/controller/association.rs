@@ -165,7 +165,7 @@ impl Association {
 
     fn end_io(&self, fate: InflightPolicy) {
         for map_hctxs in &self.tag_set.data().hctxs {
-            drop(map_hctxs.queue.retract());
+            drop(map_hctxs.queue.take());
         }
         for user_channel in self.admin.queue_pair().context().admin_channels() {
             user_channel.pause();

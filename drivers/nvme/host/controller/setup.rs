@@ -18,12 +18,12 @@ use crate::{
     disk::{
         self,
         HctxQueue,
-        HctxSetData, //
-        Io,
+        HctxSetData,
+        Io, //
     },
     queue::{
-        Queue, //
-        QueueConfig,
+        Queue,
+        QueueConfig, //
     },
     trace::QueueId,
     uapi::ErrorStage,
@@ -101,7 +101,7 @@ use rrdma::{
         },
         dma::Direction,
         pd::ProtectionDomain,
-        qp::Parts, //
+        qp::QpInitAttr, //
     },
     scatter::Buffer,
     sync::{
@@ -570,7 +570,7 @@ impl<'a> Setup<'a> {
             polled,
         );
         let prepared = addressed
-            .create_queue_pair(Parts::new(pd, cq, capacity), queue, OWNER)
+            .create_queue_pair(QpInitAttr::new(pd, cq, capacity), queue, OWNER)
             .map_err(|error| fail(error, "queue pair"))?;
         Queue::post_receives(prepared.queue_pair(), config.size)
             .map_err(|error| fail(error, "receives"))?;
@@ -728,6 +728,6 @@ fn completion_queue(
         let polled = DirectQueue::new(device, entries, vector, OWNER)?;
         return Ok((polled.completion_queue().clone(), Some(polled)));
     }
-    let cq = CompletionQueue::private(device, entries, vector, Poll::SoftIrq, OWNER)?;
+    let cq = CompletionQueue::alloc(device, entries, vector, Poll::SoftIrq, OWNER)?;
     Ok((cq, None))
 }

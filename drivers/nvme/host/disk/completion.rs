@@ -27,15 +27,15 @@ use nvme_proto::{
 };
 use rrdma::{
     block::{
-        Carrier,
         Op,
         Request,
+        RequestPayload,
         Status, //
     },
     sync::Msecs,
 };
 
-impl Payload for Carrier<Io> {
+impl Payload for RequestPayload<Io> {
     const OF_DISK: bool = true;
 
     #[inline]

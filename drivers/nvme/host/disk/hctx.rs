@@ -25,7 +25,7 @@ use rrdma::{
         RequestRef, //
     },
     rdma::qp::QueuePair,
-    sync::Published,
+    sync::RcuSlot,
 };
 
 /// The private data of a tag set.
@@ -36,7 +36,7 @@ pub(crate) struct HctxSetData {
 /// The queue pair of a hardware queue, while there is one.
 #[derive(Default)]
 pub(crate) struct HctxQueue {
-    pub(crate) queue: Published<QueuePair<Queue>>,
+    pub(crate) queue: RcuSlot<QueuePair<Queue>>,
 }
 
 impl HctxQueue {

@@ -17,7 +17,7 @@ use rrdma::{
         Op,
         Request, //
     },
-    sync::Flag,
+    sync::RelaxedBool,
 };
 
 /// A sector of the block layer, as a power of two.
@@ -31,9 +31,9 @@ pub(crate) struct NsDisk {
     /// Size of a block, as a power of two.
     pub(crate) shift: u8,
     /// Blocks that were deallocated read as zeroes.
-    pub(crate) deallocate_zeroes: Flag,
+    pub(crate) deallocate_zeroes: RelaxedBool,
     /// The target has another namespace under this NSID, or none: all I/O fails.
-    pub(crate) gone: Arc<Flag>,
+    pub(crate) gone: Arc<RelaxedBool>,
     /// Outlives the disk.
     pub(crate) controller: Arc<dyn DiskController>,
 }

@@ -4,8 +4,8 @@
 
 use super::passthru_cmd::PassthruCmd;
 use rrdma::sync::{
-    Counter,
-    Flag, //
+    RelaxedBool,
+    SingleWriterCounter, //
 };
 
 /// Most retries of a request that the target wants to be retried, or does not answer: as in the
@@ -15,17 +15,17 @@ pub(super) const MAX_RETRIES: u8 = 5;
 /// The private data of a request.
 pub(crate) struct RequestPdu {
     /// Only the owner of the request changes it.
-    retries: Counter,
+    retries: SingleWriterCounter,
     /// Set on time-out; if the request still completes, the tag's next request loses one retry.
-    timed_out: Flag,
+    timed_out: RelaxedBool,
     pub(super) passthru: PassthruCmd,
 }
 
 impl RequestPdu {
     pub(super) fn new() -> Self {
         Self {
-            retries: Counter::new(),
-            timed_out: Flag::new(false),
+            retries: SingleWriterCounter::new(),
+            timed_out: RelaxedBool::new(false),
             passthru: PassthruCmd::new(),
         }
     }

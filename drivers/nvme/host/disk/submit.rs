@@ -16,9 +16,9 @@ use kernel::{
 };
 use rrdma::{
     block::{
-        Carrier,
         Refused,
         Request,
+        RequestPayload,
         Status, //
     },
     rdma::qp::QueuePair,
@@ -41,11 +41,11 @@ pub(super) fn submit(
 ) -> Result<(), Refused<Io>> {
     let Some(slot) = u16::try_from(request.tag())
         .ok()
-        .and_then(|tag| Carrier::slot(queue.context(), tag))
+        .and_then(|tag| RequestPayload::slot(queue.context(), tag))
     else {
         return Err(reject(request, Status::IoError));
     };
-    let carrier = Carrier::new(request, payload);
+    let carrier = RequestPayload::new(request, payload);
     let sent = (
         command.command,
         (carrier, command.direction),
@@ -68,7 +68,7 @@ pub(super) fn reject(request: Request<Io>, status: Status) -> Refused<Io> {
 #[cold]
 pub(super) fn reject_unposted(
     error: Error,
-    carrier: Option<Carrier<Io>>,
+    carrier: Option<RequestPayload<Io>>,
 ) -> Result<(), Refused<Io>> {
     let Some(carrier) = carrier else {
         return Ok(());

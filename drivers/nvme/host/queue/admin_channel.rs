@@ -39,7 +39,7 @@ use rrdma::{
     sync::{
         IrqLock,
         Msecs,
-        Published,
+        RcuSlot,
         TimedCompletion, //
     },
 };
@@ -84,7 +84,7 @@ pub(crate) struct AdminChannel {
     #[pin]
     reply: IrqLock<Option<Reply>>,
     /// The admin queue, while the controller is connected.
-    queue: Published<QueuePair<Queue>>,
+    queue: RcuSlot<QueuePair<Queue>>,
     closed: AtomicFlag,
 }
 
@@ -96,7 +96,7 @@ impl AdminChannel {
                 guard <- TimedCompletion::new(),
                 done <- TimedCompletion::new(),
                 reply <- new_irq_lock!(None, "rnvmf::AdminChannel"),
-                queue: Published::new(),
+                queue: RcuSlot::new(),
                 closed: AtomicFlag::new(false),
             }),
             GFP_KERNEL,
@@ -113,7 +113,7 @@ impl AdminChannel {
     /// Keeps them from sending commands until the next [`open`](Self::open). Who waits for a
     /// response goes on waiting. Sleeps.
     pub(crate) fn pause(&self) {
-        drop(self.queue.retract());
+        drop(self.queue.take());
     }
 
     /// Whether commands can be sent. Any context.

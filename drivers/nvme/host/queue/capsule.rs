@@ -28,8 +28,8 @@ use rrdma::{
         wr::{
             Chain,
             Complete,
-            Headed,
             Operation,
+            SgeThen,
             Unposted, //
         },
     },
@@ -102,7 +102,7 @@ impl<D: Payload> Capsule<D> {
     ) -> Result {
         match data_mode {
             DataMode::Nothing => chain.send([self.command.sge()]),
-            DataMode::InCapsule => chain.send(Headed(self.command.sge(), self.region.entries())),
+            DataMode::InCapsule => chain.send(SgeThen(self.command.sge(), self.region.entries())),
             DataMode::ByKey => {
                 chain.register(&self.region)?;
                 chain.send([self.command.sge()])

@@ -14,9 +14,9 @@ use super::{
         Capsule,
         Payload, //
     },
-    PostErrorFn, //
+    PostErrorFn,
     Queue,
-    QueueConfig,
+    QueueConfig, //
 };
 use crate::{
     disk::Io,
@@ -24,27 +24,27 @@ use crate::{
 };
 use kernel::prelude::*;
 use rrdma::{
-    block::Carrier,
+    block::RequestPayload,
     new_irq_lock,
     rdma::{
         qp::QueuePair,
         wr::{
             Batch,
-            BatchRoom,
+            BatchCapacity,
             Operation,
             Unposted, //
         },
     },
     sync::{
-        Flag,
-        IrqLock, //
+        IrqLock,
+        RelaxedBool, //
     },
 };
 
 /// Commands that are sent by one call at most: as many as the block layer gathers for a disk.
 const COMMANDS: u16 = 32;
 
-type Waiting = Batch<Queue, Capsule<Carrier<Io>>>;
+type Waiting = Batch<Queue, Capsule<RequestPayload<Io>>>;
 
 /// The commands of a queue that wait to be sent.
 #[pin_data]
@@ -52,7 +52,7 @@ pub(super) struct SendBatch {
     #[pin]
     waiting: IrqLock<Waiting>,
     /// Whether there are any. Who adds one sends it later, or somebody else does before.
-    any: Flag,
+    any: RelaxedBool,
 }
 
 impl SendBatch {
@@ -60,7 +60,7 @@ impl SendBatch {
     pub(super) fn new(config: &QueueConfig) -> impl PinInit<Self, Error> {
         let commands = usize::from(config.requests.min(COMMANDS));
         let pieces = config.inline.segments().saturating_add(1);
-        let room = BatchRoom {
+        let room = BatchCapacity {
             operations: commands,
             // A registration and a send.
             requests: commands.saturating_mul(2),
@@ -71,7 +71,7 @@ impl SendBatch {
                 let waiting = Batch::new(room)?;
                 new_irq_lock!(waiting, "rnvmf::SendBatch")
             },
-            any: Flag::new(false),
+            any: RelaxedBool::new(false),
         }? Error)
     }
 
@@ -91,11 +91,11 @@ impl SendBatch {
     pub(super) fn add(
         &self,
         queue: &QueuePair<Queue>,
-        mut capsule: Operation<Capsule<Carrier<Io>>>,
+        mut capsule: Operation<Capsule<RequestPayload<Io>>>,
         data_mode: DataMode,
         last: bool,
         refuse: PostErrorFn,
-    ) -> Result<(), Unposted<Capsule<Carrier<Io>>>> {
+    ) -> Result<(), Unposted<Capsule<RequestPayload<Io>>>> {
         let mut waiting = self.waiting.lock();
         if waiting.is_full() {
             post(queue, &mut waiting, refuse);
@@ -122,7 +122,7 @@ impl SendBatch {
     pub(super) fn abandon(&self, queue: &Queue) {
         let mut waiting = self.waiting.lock();
         while let Some(capsule) = waiting.take_back() {
-            if let Some(slot) = Carrier::slot(queue, capsule.tag) {
+            if let Some(slot) = RequestPayload::slot(queue, capsule.tag) {
                 slot.stranded(capsule);
             }
         }
@@ -134,12 +134,12 @@ fn post(queue: &QueuePair<Queue>, waiting: &mut Waiting, refuse: PostErrorFn) {
         return;
     };
     while let Some(operation) = waiting.take_back() {
-        let Some(slot) = Carrier::slot(queue.context(), operation.tag) else {
+        let Some(slot) = RequestPayload::slot(queue.context(), operation.tag) else {
             continue;
         };
         let (error, data) = slot.unposted(queue, Unposted { error, operation });
         if let Err(refused) = refuse(error, data) {
-            refused.settle();
+            refused.finish();
         }
     }
 }

@@ -6,8 +6,8 @@ use super::{
     capsule::{
         self,
         Capsule,
-        InFlightWr, //
-        Payload,
+        InFlightWr,
+        Payload, //
     },
     Queue,
 };
@@ -408,7 +408,7 @@ impl<D: Payload> Slot<D> {
             queue.stats.lost(&body.stats, capsule.begins_call);
         }
         // The region goes, too: whatever the target knows of it is void.
-        let data = capsule.region.dismantle();
+        let data = capsule.region.dereg();
         if was_in_flight {
             let (command, retries) = (&mut capsule.command, retries(&data));
             trace::complete_command(|| {

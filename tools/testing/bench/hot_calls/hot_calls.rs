@@ -51,10 +51,10 @@ use rrdma::{
         qp::{
             self,
             rc,
-            Capacity,
-            Context,
             Fault,
-            Parts,
+            QpCap,
+            QpContext,
+            QpInitAttr,
             QueuePair,
             Rc, //
         },
@@ -117,8 +117,8 @@ struct Incoming {
     buffer: DmaBuffer,
 }
 
-impl Context for QpCtx {
-    type Service = Rc;
+impl QpContext for QpCtx {
+    type QpType = Rc;
 
     fn failed(_queue: &QueuePair<Self>, failure: Failed) {
         pr_err!("registration: {}\n", failure.message());
@@ -189,14 +189,14 @@ struct Counts {
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let device = task.device(&parameters::device.get())?;
     let port_gid = PortGid::new(task, &device, parameters::gid_index.get(), OWNER)?;
-    let capacity = Capacity {
+    let capacity = QpCap {
         sends: 2 * OPERATIONS as u32,
         receives: OPERATIONS as u32,
         send_sges: 1,
     };
     let cq = DirectQueue::new(device.clone(), 4 * OPERATIONS as u32, 0, OWNER)
         .step("completion queue")?;
-    let parts = Parts::new(port_gid.pd.clone(), cq.completion_queue().clone(), capacity);
+    let parts = QpInitAttr::new(port_gid.pd.clone(), cq.completion_queue().clone(), capacity);
     let reset = qp::create(parts, QpCtx::new(), OWNER).step("queue pair")?;
     let number = reset.number();
     let init = port_gid.init_qp(reset, rc::Access::READ | rc::Access::WRITE)?;

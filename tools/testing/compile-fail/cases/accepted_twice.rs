@@ -10,14 +10,14 @@ mod support;
 use rrdma::rdma::cm::{
     Accepting,
     Parameters,
-    Patience, //
+    WaitLimits, //
 };
 use support::Peer;
 
 pub(crate) fn accept(
     accepting: Accepting<Peer>,
     parameters: Parameters<'_>,
-    patience: Patience<'_>,
+    patience: WaitLimits<'_>,
 ) {
     drop(accepting.accept(parameters, patience));
     #[cfg(misuse)]

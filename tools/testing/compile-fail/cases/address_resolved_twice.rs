@@ -10,11 +10,11 @@ mod support;
 use rrdma::rdma::cm::{
     Address,
     Id,
-    Patience, //
+    WaitLimits, //
 };
 use support::Peer;
 
-pub(crate) fn resolve(id: Id<Peer>, to: &Address, patience: Patience<'_>) {
+pub(crate) fn resolve(id: Id<Peer>, to: &Address, patience: WaitLimits<'_>) {
     drop(id.resolve(None, to, patience));
     #[cfg(misuse)]
     drop(id.resolve(None, to, patience)); //~

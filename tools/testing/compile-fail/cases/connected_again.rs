@@ -10,8 +10,8 @@ mod support;
 use rrdma::rdma::cm::{
     Connected,
     Parameters,
-    Patience,
-    Prepared, //
+    Prepared,
+    WaitLimits, //
 };
 use support::Peer;
 
@@ -20,6 +20,6 @@ type Step = Prepared<Peer>;
 #[cfg(misuse)]
 type Step = Connected<Peer>;
 
-pub(crate) fn connect(step: Step, parameters: Parameters<'_>, patience: Patience<'_>) {
+pub(crate) fn connect(step: Step, parameters: Parameters<'_>, patience: WaitLimits<'_>) {
     drop(step.connect(parameters, patience)); //~
 }

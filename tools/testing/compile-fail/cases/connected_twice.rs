@@ -9,15 +9,15 @@ mod support;
 
 use rrdma::rdma::cm::{
     Parameters,
-    Patience,
-    Prepared, //
+    Prepared,
+    WaitLimits, //
 };
 use support::Peer;
 
 pub(crate) fn connect(
     prepared: Prepared<Peer>,
     parameters: Parameters<'_>,
-    patience: Patience<'_>,
+    patience: WaitLimits<'_>,
 ) {
     drop(prepared.connect(parameters, patience));
     #[cfg(misuse)]

@@ -2,7 +2,7 @@
 
 //! Groups are for datagrams: no queue pair of a connection receives what is sent to one.
 //!
-//! refused: E0271: type mismatch resolving `<Peer as Context>::Service == Ud`
+//! refused: E0271: type mismatch resolving `<Peer as QpContext>::QpType == Ud`
 
 #[path = "../support.rs"]
 mod support;

@@ -11,15 +11,15 @@ use rrdma::rdma::cm::{
     Connected,
     Error,
     Parameters,
-    Patience,
-    Prepared, //
+    Prepared,
+    WaitLimits, //
 };
 use support::Peer;
 
 pub(crate) fn connect(
     prepared: Prepared<Peer>,
     parameters: Parameters<'_>,
-    patience: Patience<'_>,
+    patience: WaitLimits<'_>,
 ) -> Result<Connected<Peer>, Error> {
     #[cfg(misuse)]
     let _ = Connected::<Peer>::new; //~

@@ -11,8 +11,8 @@ use core::{
 use rrdma::rdma::{
     cq::Failure,
     qp::{
-        Context,
         Fault,
+        QpContext,
         QueuePair,
         Rc, //
     },
@@ -27,9 +27,9 @@ pub(crate) struct Counting {
     pub(crate) completed: Count,
 }
 
-impl Context for Counting {
+impl QpContext for Counting {
     //~
-    type Service = Rc;
+    type QpType = Rc;
 
     fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
 

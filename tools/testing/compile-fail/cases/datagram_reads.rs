@@ -14,8 +14,8 @@ use rrdma::rdma::{
     dma::DmaBuffer,
     mr::RemoteKey,
     qp::{
-        Context,
         Fault,
+        QpContext,
         QueuePair, //
     },
     wr::Chain,
@@ -23,11 +23,11 @@ use rrdma::rdma::{
 
 pub(crate) struct Talker;
 
-impl Context for Talker {
+impl QpContext for Talker {
     #[cfg(not(misuse))]
-    type Service = Rc;
+    type QpType = Rc;
     #[cfg(misuse)]
-    type Service = Ud;
+    type QpType = Ud;
 
     fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
 

@@ -11,8 +11,8 @@ use rrdma::rdma::{
     dma::DmaBuffer,
     qp::{
         ud::Qkey,
-        Context,
         Fault,
+        QpContext,
         Qpn,
         QueuePair,
         Ud, //
@@ -23,8 +23,8 @@ use rrdma::rdma::{
 /// A queue pair for datagrams.
 pub(crate) struct Talker;
 
-impl Context for Talker {
-    type Service = Ud;
+impl QpContext for Talker {
+    type QpType = Ud;
 
     fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
 

@@ -10,8 +10,8 @@ mod support;
 use rrdma::rdma::{
     cq::Failure,
     qp::{
-        Context,
         Fault,
+        QpContext,
         QueuePair,
         Rc, //
     },
@@ -24,8 +24,8 @@ use support::{
 
 pub(crate) struct Other;
 
-impl Context for Other {
-    type Service = Rc;
+impl QpContext for Other {
+    type QpType = Rc;
 
     fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
 

@@ -12,18 +12,18 @@ use rrdma::rdma::{
     cm::{
         Address,
         Id,
-        Patience,
-        Prepared, //
+        Prepared,
+        WaitLimits, //
     },
-    qp::Parts,
+    qp::QpInitAttr,
 };
 use support::Peer;
 
 pub(crate) fn prepare(
     id: Id<Peer>,
     to: &Address,
-    patience: Patience<'_>,
-    parts: Parts<Peer>,
+    patience: WaitLimits<'_>,
+    parts: QpInitAttr<Peer>,
 ) -> Result<Prepared<Peer>> {
     #[cfg(not(misuse))]
     let id = id

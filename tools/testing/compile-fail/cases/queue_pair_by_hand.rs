@@ -7,12 +7,12 @@
 #[path = "../support.rs"]
 mod support;
 
-use rrdma::rdma::qp::Parts;
+use rrdma::rdma::qp::QpInitAttr;
 #[cfg(misuse)]
 use rrdma::rdma::qp::QueuePair;
 use support::Peer;
 
-pub(crate) fn keep(parts: Parts<Peer>) -> Parts<Peer> {
+pub(crate) fn keep(parts: QpInitAttr<Peer>) -> QpInitAttr<Peer> {
     #[cfg(misuse)]
     let _ = QueuePair::<Peer>::create; //~
     parts

@@ -15,8 +15,8 @@ use rrdma::rdma::{
     },
     mr::RemoteKey,
     qp::{
-        Context,
         Fault,
+        QpContext,
         QueuePair,
         Uc, //
     },
@@ -29,8 +29,8 @@ use support::Message;
 
 pub(crate) struct Lossy;
 
-impl Context for Lossy {
-    type Service = Uc;
+impl QpContext for Lossy {
+    type QpType = Uc;
 
     fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
 

@@ -2,19 +2,19 @@
 
 //! A region that is lent goes back to its pool.
 //!
-//! refused: E0507: cannot move out of dereference of `Loan<Buffer>`
+//! refused: E0507: cannot move out of dereference of `MrGuard<Buffer>`
 
 #[path = "../support.rs"]
 mod support;
 
 use rrdma::{
-    rdma::mr::Loan,
+    rdma::mr::MrGuard,
     scatter::Buffer, //
 };
 
-pub(crate) fn keep(loan: Loan<Buffer>) -> Option<Buffer> {
+pub(crate) fn keep(loan: MrGuard<Buffer>) -> Option<Buffer> {
     #[cfg(misuse)]
-    return (*loan).dismantle(); //~
+    return (*loan).dereg(); //~
     #[cfg(not(misuse))]
     {
         let mut loan = loan;

@@ -12,9 +12,9 @@ use rrdma::rdma::qp::Ud;
 use rrdma::rdma::{
     cq::Failure,
     qp::{
-        Context,
         Fault,
-        Parts,
+        QpContext,
+        QpInitAttr,
         QueuePair, //
     },
     srq::SharedReceiveQueue,
@@ -22,11 +22,11 @@ use rrdma::rdma::{
 
 pub(crate) struct Talker;
 
-impl Context for Talker {
+impl QpContext for Talker {
     #[cfg(not(misuse))]
-    type Service = Uc;
+    type QpType = Uc;
     #[cfg(misuse)]
-    type Service = Ud;
+    type QpType = Ud;
 
     fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
 
@@ -34,8 +34,8 @@ impl Context for Talker {
 }
 
 pub(crate) fn share(
-    parts: Parts<Talker>,
+    parts: QpInitAttr<Talker>,
     shared: Arc<SharedReceiveQueue<Talker>>,
-) -> Parts<Talker> {
+) -> QpInitAttr<Talker> {
     parts.with_shared_receives(shared) //~
 }

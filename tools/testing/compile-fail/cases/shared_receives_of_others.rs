@@ -11,9 +11,9 @@ use kernel::sync::Arc;
 use rrdma::rdma::{
     cq::Failure,
     qp::{
-        Context,
         Fault,
-        Parts,
+        QpContext,
+        QpInitAttr,
         QueuePair,
         Rc, //
     },
@@ -23,8 +23,8 @@ use support::Peer;
 
 pub(crate) struct Other;
 
-impl Context for Other {
-    type Service = Rc;
+impl QpContext for Other {
+    type QpType = Rc;
 
     fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
 
@@ -36,6 +36,6 @@ type Shared = SharedReceiveQueue<Peer>;
 #[cfg(misuse)]
 type Shared = SharedReceiveQueue<Other>;
 
-pub(crate) fn share(parts: Parts<Peer>, shared: Arc<Shared>) -> Parts<Peer> {
+pub(crate) fn share(parts: QpInitAttr<Peer>, shared: Arc<Shared>) -> QpInitAttr<Peer> {
     parts.with_shared_receives(shared) //~
 }

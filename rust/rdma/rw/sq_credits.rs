@@ -7,7 +7,7 @@ use crate::{
     errno::EOPNOTSUPP,
     rdma::{
         device::Device,
-        qp::Capacity, //
+        qp::QpCap, //
     },
 };
 use core::num::NonZero;
@@ -21,7 +21,7 @@ use kernel::{
 
 /// The transfers that a queue pair has room for.
 #[derive(Clone, Copy)]
-pub struct Transfers {
+pub struct RdmaRwCap {
     /// So many under way, or prepared, at once.
     pub at_once: u32,
     /// Pieces of memory of one, at most: its pages, if these are apart.
@@ -42,12 +42,12 @@ struct Needs {
     requests: u32,
 }
 
-impl Transfers {
+impl RdmaRwCap {
     /// Send requests that they take at worst on `device`, of a queue pair with this
     /// `capacity`: a completion queue must have room for so many more.
     ///
     /// 0 if the device cannot read a peer's memory at all.
-    pub fn requests(&self, device: &Device, capacity: Capacity) -> u32 {
+    pub fn requests(&self, device: &Device, capacity: QpCap) -> u32 {
         self.needs(device, capacity.send_sges)
             .map_or(0, |needs| needs.requests)
     }
@@ -112,19 +112,15 @@ impl Transfers {
 ///
 /// All that share a queue pair share its send queue, so this is one counter: a
 /// transfer costs two changes of it beside its requests.
-pub(in crate::rdma) struct Room {
+pub(in crate::rdma) struct SqCredits {
     free: Atomic<u32>,
     all: u32,
 }
 
-impl Room {
+impl SqCredits {
     /// As many as `transfers` need, if there are to be any.
-    pub(in crate::rdma) fn new(
-        transfers: Option<&Transfers>,
-        device: &Device,
-        capacity: Capacity,
-    ) -> Self {
-        let all = transfers.map_or(0, |transfers| transfers.requests(device, capacity));
+    pub(in crate::rdma) fn new(cap: Option<&RdmaRwCap>, device: &Device, capacity: QpCap) -> Self {
+        let all = cap.map_or(0, |cap| cap.requests(device, capacity));
         Self {
             free: Atomic::new(all),
             all,

@@ -16,22 +16,22 @@ use rrdma::{
         cq::Failure,
         mr::RemoteKey,
         qp::{
-            Context,
             Fault,
+            QpContext,
             QueuePair, //
         },
-        rw::Transfer,
+        rw::RdmaRw,
     },
     scatter::Buffer,
 };
 
 pub(crate) struct End;
 
-impl Context for End {
+impl QpContext for End {
     #[cfg(misuse)]
-    type Service = rrdma::rdma::qp::Uc;
+    type QpType = rrdma::rdma::qp::Uc;
     #[cfg(not(misuse))]
-    type Service = rrdma::rdma::qp::Rc;
+    type QpType = rrdma::rdma::qp::Rc;
 
     fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
 
@@ -39,7 +39,7 @@ impl Context for End {
 }
 
 pub(crate) fn read(queue: &Arc<QueuePair<End>>, data: Buffer, remote: &RemoteKey) -> Result {
-    let transfer = Transfer::read(queue, data, remote).map_err(|(error, _)| error)?; //~
+    let transfer = RdmaRw::read(queue, data, remote).map_err(|(error, _)| error)?; //~
     drop(transfer.finish());
     Ok(())
 }

@@ -36,7 +36,7 @@ const POLLER: Delta = Delta::from_micros(100);
 /// Devices tell in any context, and some with the very lock of the queue held: so
 /// nothing is done here but to wake whoever does something.
 #[pin_data]
-pub(super) struct Monitor {
+pub(super) struct CqEvents {
     broken: AtomicFlag,
     wake: Option<Arc<TimedCompletion>>,
     /// Claimed by whoever polls a queue that the core does not.
@@ -48,14 +48,14 @@ pub(super) struct Monitor {
     drain: Mutex<()>,
 }
 
-impl Monitor {
+impl CqEvents {
     pub(super) fn new(wake: Option<Arc<TimedCompletion>>) -> Result<Arc<Self>> {
         let init = pin_init!(Self {
             broken: AtomicFlag::new(false),
             wake,
             poller: Claim::new(()),
             draining: AtomicFlag::new(false),
-            drain <- new_mutex!((), "rrdma::cq::Monitor"),
+            drain <- new_mutex!((), "rrdma::cq::CqEvents"),
         });
         Arc::pin_init(init, GFP_KERNEL)
     }
@@ -103,7 +103,7 @@ impl Monitor {
 
     /// # Safety
     ///
-    /// Called by the device for a queue whose context is a `Monitor`, which lives
+    /// Called by the device for a queue whose context is a `CqEvents`, which lives
     /// until the queue is destroyed.
     pub(super) unsafe extern "C" fn completion_callback(
         _cq: *mut bindings::ib_cq,
@@ -115,21 +115,21 @@ impl Monitor {
 
     /// # Safety
     ///
-    /// As [`Monitor::completion_callback`], with an event of the queue.
+    /// As [`CqEvents::completion_callback`], with an event of the queue.
     pub(super) unsafe extern "C" fn event_callback(
         event: *mut bindings::ib_event,
         context: *mut c_void,
     ) {
         // SAFETY: By the contract; the device of an event is registered.
-        let (monitor, device) = unsafe {
+        let (events, device) = unsafe {
             (
                 &*context.cast::<Self>(),
                 Device::from_raw((*event).device).name(),
             )
         };
-        if !monitor.broken.xchg(true, ordering::Relaxed) {
+        if !events.broken.xchg(true, ordering::Relaxed) {
             pr_err!("{device}: a completion queue was too small, a completion is lost\n");
         }
-        monitor.wake();
+        events.wake();
     }
 }

@@ -10,7 +10,7 @@ mod support;
 use kernel::prelude::*;
 use rrdma::{
     block::{
-        Carrier,
+        RequestPayload,
         Status, //
     },
     rdma::{
@@ -20,7 +20,10 @@ use rrdma::{
 };
 use support::Driver;
 
-pub(crate) fn expose(region: &mut Region<Carrier<Driver>>, carrier: Carrier<Driver>) -> Result {
+pub(crate) fn expose(
+    region: &mut Region<RequestPayload<Driver>>,
+    carrier: RequestPayload<Driver>,
+) -> Result {
     let attached = region.attach(carrier, Direction::FromDevice);
     #[cfg(misuse)]
     carrier.into_request().complete(Status::Ok); //~

@@ -22,12 +22,12 @@ use kernel::prelude::*;
 /// A request as a memory region takes it: with its own pages, or
 /// with a payload that stands for them on the wire, such as the list of ranges
 /// of a discard.
-pub struct Carrier<T: Operations> {
+pub struct RequestPayload<T: Operations> {
     request: Request<T>,
     payload: Option<Buffer>,
 }
 
-impl<T: Operations> Carrier<T> {
+impl<T: Operations> RequestPayload<T> {
     /// A request that is carried with its own pages, if `payload` is `None`.
     #[inline]
     pub fn new(request: Request<T>, payload: Option<Buffer>) -> Self {
@@ -50,7 +50,7 @@ impl<T: Operations> Carrier<T> {
 // SAFETY: The pages of a request are the block layer's, which leaves them alone
 // until the request is ended, for which the carrier has to be taken apart; a
 // payload is a `Buffer`.
-unsafe impl<T: Operations> Scatter for Carrier<T> {
+unsafe impl<T: Operations> Scatter for RequestPayload<T> {
     #[inline(always)]
     fn fill(&mut self, table: Pin<&mut ScatterTable>) -> Result {
         match &mut self.payload {

@@ -15,7 +15,7 @@ use kernel::prelude::*;
 /// The wait ends when the last one is about to be out: whoever frees the gate has to see to it
 /// in another way that it is.
 #[pin_data]
-pub(crate) struct Gate {
+pub(crate) struct Rundown {
     #[pin]
     inside: IrqLock<Inside>,
     /// It is closed, and nobody is inside.
@@ -38,12 +38,12 @@ impl Inside {
                 count: 0,
                 closed: false
             },
-            "rrdma::Gate"
+            "rrdma::Rundown"
         )
     }
 }
 
-impl Gate {
+impl Rundown {
     /// An open gate.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
@@ -53,13 +53,13 @@ impl Gate {
     }
 
     /// Goes in, unless the gate is closed. Any context.
-    pub(crate) fn enter(&self) -> Option<Entered<'_>> {
+    pub(crate) fn enter(&self) -> Option<RundownGuard<'_>> {
         let mut inside = self.inside.lock();
         if inside.closed {
             return None;
         }
         inside.count = inside.count.checked_add(1)?;
-        Some(Entered(self))
+        Some(RundownGuard(self))
     }
 
     /// Keeps new ones out; whether it was open. Any context.
@@ -83,9 +83,9 @@ impl Gate {
 /// # Invariants
 ///
 /// Is counted in `inside` of its gate.
-pub(crate) struct Entered<'a>(&'a Gate);
+pub(crate) struct RundownGuard<'a>(&'a Rundown);
 
-impl Drop for Entered<'_> {
+impl Drop for RundownGuard<'_> {
     fn drop(&mut self) {
         let mut inside = self.0.inside.lock();
         inside.count = inside.count.saturating_sub(1);

@@ -31,17 +31,17 @@ use kernel::{
 ///
 /// `pointer` is zero, or the foreign pointer of an `Arc<T>` that this place owns,
 /// which is released a grace period after it was taken out at the earliest.
-pub struct Published<T: 'static> {
+pub struct RcuSlot<T: 'static> {
     pointer: AtomicUsize,
     _owner: PhantomData<Arc<T>>,
 }
 
 // SAFETY: The place hands out what an `Arc<T>` does.
-unsafe impl<T: Send + Sync> Send for Published<T> {}
+unsafe impl<T: Send + Sync> Send for RcuSlot<T> {}
 // SAFETY: As above.
-unsafe impl<T: Send + Sync> Sync for Published<T> {}
+unsafe impl<T: Send + Sync> Sync for RcuSlot<T> {}
 
-impl<T: 'static> Published<T> {
+impl<T: 'static> RcuSlot<T> {
     /// An empty place.
     pub const fn new() -> Self {
         Self {
@@ -70,7 +70,7 @@ impl<T: 'static> Published<T> {
 
     /// Takes out what is there, when no reader uses it any more. Sleeps if
     /// something was.
-    pub fn retract(&self) -> Option<Arc<T>> {
+    pub fn take(&self) -> Option<Arc<T>> {
         self.replace(0)
     }
 
@@ -87,13 +87,13 @@ impl<T: 'static> Published<T> {
     }
 }
 
-impl<T: 'static> Default for Published<T> {
+impl<T: 'static> Default for RcuSlot<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T: 'static> Drop for Published<T> {
+impl<T: 'static> Drop for RcuSlot<T> {
     fn drop(&mut self) {
         // Nobody reads what is being dropped, so no grace period is needed.
         let pointer = self.pointer.load(Ordering::Relaxed);

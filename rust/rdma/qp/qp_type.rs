@@ -14,9 +14,9 @@ use crate::bindings;
 
 /// The transport service of a queue pair: [`Rc`], [`Uc`] or [`Ud`].
 ///
-/// It is part of the type of a queue pair's [`Context`](super::Context), so an
+/// It is part of the type of a queue pair's [`QpContext`](super::Context), so an
 /// operation that the service does not have cannot be asked for.
-pub trait Service: sealed::Sealed + Send + Sync + 'static {
+pub trait QpType: sealed::Sealed + Send + Sync + 'static {
     /// What a queue pair needs to be told to be initialised.
     type Init<'a>: Transition;
     /// What it needs to be told to be ready to receive.
@@ -26,7 +26,7 @@ pub trait Service: sealed::Sealed + Send + Sync + 'static {
 }
 
 /// A service with one peer, whose memory may be written: [`Rc`] and [`Uc`].
-pub trait Connected: Service {}
+pub trait Connected: QpType {}
 
 /// A service that acknowledges: memory of the peer may be read and changed
 /// atomically, and keys invalidated: [`Rc`].
@@ -42,19 +42,19 @@ pub enum Uc {}
 /// Unreliable datagrams: messages of at most one packet to any peer.
 pub enum Ud {}
 
-impl Service for Rc {
+impl QpType for Rc {
     type Init<'a> = rc::Init<'a>;
     type Rtr<'a> = rc::Rtr<'a>;
     type Rts = rc::Rts;
 }
 
-impl Service for Uc {
+impl QpType for Uc {
     type Init<'a> = uc::Init<'a>;
     type Rtr<'a> = uc::Rtr<'a>;
     type Rts = uc::Rts;
 }
 
-impl Service for Ud {
+impl QpType for Ud {
     type Init<'a> = ud::Init<'a>;
     type Rtr<'a> = ud::Rtr;
     type Rts = ud::Rts;

@@ -58,16 +58,16 @@ unsafe impl Send for List {}
 
 /// The stranded operations of a queue pair.
 #[pin_data]
-pub(in crate::rdma) struct Stranded {
+pub(in crate::rdma) struct PartiallyPosted {
     #[pin]
     list: IrqLock<List>,
 }
 
-impl Stranded {
+impl PartiallyPosted {
     pub(in crate::rdma) fn new() -> impl PinInit<Self> {
         // INVARIANT: An empty list.
         pin_init!(Self {
-            list <- new_irq_lock!(List(ptr::null_mut()), "rrdma::Stranded"),
+            list <- new_irq_lock!(List(ptr::null_mut()), "rrdma::PartiallyPosted"),
         })
     }
 

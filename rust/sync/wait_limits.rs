@@ -9,7 +9,7 @@ use super::{
 
 /// How long to wait for what takes several steps, and whether to go on.
 #[derive(Clone, Copy)]
-pub struct Patience<'a> {
+pub struct WaitLimits<'a> {
     /// The longest that one step may take for which somebody else only has to answer:
     /// finding the address, or the route; each call of a TCP socket.
     pub limit: Msecs,
@@ -19,7 +19,7 @@ pub struct Patience<'a> {
     pub cancelled: &'a dyn Fn() -> bool,
 }
 
-impl<'a> Patience<'a> {
+impl<'a> WaitLimits<'a> {
     /// For so long from now, of which one step may take all. Any context.
     pub fn new(total: Msecs, cancelled: &'a dyn Fn() -> bool) -> Self {
         Self {

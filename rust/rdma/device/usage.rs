@@ -26,10 +26,10 @@ struct Users {
 ///
 /// # Invariants
 ///
-/// `raw` is registered until [`Presence::remove`] has returned, which waits for
+/// `raw` is registered until [`DeviceUsage::remove`] has returned, which waits for
 /// `users.count` to reach zero.
 #[pin_data]
-pub(crate) struct Presence {
+pub(crate) struct DeviceUsage {
     raw: NonNull<bindings::ib_device>,
     #[pin]
     users: IrqLock<Users>,
@@ -38,20 +38,20 @@ pub(crate) struct Presence {
 }
 
 // SAFETY: `raw` is used under the rules of `Device`, which is `Send` and `Sync`.
-unsafe impl Send for Presence {}
+unsafe impl Send for DeviceUsage {}
 // SAFETY: As above.
-unsafe impl Sync for Presence {}
+unsafe impl Sync for DeviceUsage {}
 
-impl Presence {
+impl DeviceUsage {
     /// # Safety
     ///
-    /// `raw` must stay registered until [`Presence::remove`] has returned.
+    /// `raw` must stay registered until [`DeviceUsage::remove`] has returned.
     pub(crate) unsafe fn new(raw: NonNull<bindings::ib_device>) -> Result<Arc<Self>> {
         Arc::pin_init(
             // INVARIANT: By the contract.
             pin_init!(Self {
                 raw,
-                users <- new_irq_lock!(Users { count: 0, removing: false }, "rrdma::Presence"),
+                users <- new_irq_lock!(Users { count: 0, removing: false }, "rrdma::DeviceUsage"),
                 idle <- TimedCompletion::new(),
             }),
             GFP_KERNEL,
@@ -94,8 +94,8 @@ impl Presence {
 ///
 /// # Invariants
 ///
-/// Is counted in `users` of its `Presence`.
-pub struct DeviceRef(Arc<Presence>);
+/// Is counted in `users` of its `DeviceUsage`.
+pub struct DeviceRef(Arc<DeviceUsage>);
 
 impl DeviceRef {
     /// Whether a removal of the device waits for this reference, and others.
@@ -109,7 +109,7 @@ impl core::ops::Deref for DeviceRef {
 
     #[inline]
     fn deref(&self) -> &Device {
-        // SAFETY: By the invariants of `Presence` and `self`, the device is
+        // SAFETY: By the invariants of `DeviceUsage` and `self`, the device is
         // registered while `self` lives.
         unsafe { Device::from_raw(self.0.raw.as_ptr()) }
     }

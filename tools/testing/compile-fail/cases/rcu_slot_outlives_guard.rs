@@ -5,9 +5,9 @@
 //! refused: E0505: cannot move out of `guard` because it is borrowed
 
 use kernel::sync::rcu;
-use rrdma::sync::Published;
+use rrdma::sync::RcuSlot;
 
-pub(crate) fn look(place: &Published<u32>) -> u32 {
+pub(crate) fn look(place: &RcuSlot<u32>) -> u32 {
     let guard = rcu::read_lock();
     let found = place.read(&guard);
     let value = found.as_deref().copied();

@@ -21,15 +21,15 @@ use core::cell::UnsafeCell;
 /// (`READ_ONCE`, `WRITE_ONCE`).
 #[derive(Default)]
 #[repr(transparent)]
-pub struct Counter(UnsafeCell<u64>);
+pub struct SingleWriterCounter(UnsafeCell<u64>);
 
 // A word of the machine cannot be torn.
 #[cfg(CONFIG_64BIT)]
 // SAFETY: By the type invariant accesses of several threads are to a whole word, which is no
 // data race in the kernel's memory model, and every value is valid.
-unsafe impl Sync for Counter {}
+unsafe impl Sync for SingleWriterCounter {}
 
-impl Counter {
+impl SingleWriterCounter {
     /// A counter that begins at 0.
     #[inline]
     pub const fn new() -> Self {

@@ -15,12 +15,12 @@ use kernel::prelude::*;
 /// # Invariants
 ///
 /// The first `used` of `places` are initialised.
-pub(super) struct Filled<'r, T> {
+pub(super) struct FixedVec<'r, T> {
     places: &'r mut [MaybeUninit<T>],
     used: usize,
 }
 
-impl<'r, T> Filled<'r, T> {
+impl<'r, T> FixedVec<'r, T> {
     /// # Safety
     ///
     /// The first `used` of `places` must be initialised.
@@ -81,12 +81,12 @@ impl<'r, T> Filled<'r, T> {
 }
 
 /// Requests, and the pieces of memory that they name.
-pub(super) struct Room<'r> {
-    pub(super) requests: Filled<'r, Request>,
-    pub(super) pieces: Filled<'r, bindings::ib_sge>,
+pub(super) struct WrBuffer<'r> {
+    pub(super) requests: FixedVec<'r, Request>,
+    pub(super) pieces: FixedVec<'r, bindings::ib_sge>,
 }
 
-impl<'r> Room<'r> {
+impl<'r> WrBuffer<'r> {
     /// Room in which nothing is yet.
     #[inline]
     pub(super) fn empty(
@@ -96,8 +96,8 @@ impl<'r> Room<'r> {
         // SAFETY: None of the places need be initialised.
         unsafe {
             Self {
-                requests: Filled::new(requests, 0),
-                pieces: Filled::new(pieces, 0),
+                requests: FixedVec::new(requests, 0),
+                pieces: FixedVec::new(pieces, 0),
             }
         }
     }

@@ -14,7 +14,7 @@ use rrdma::rdma::{
 };
 
 pub(crate) fn share(device: DeviceRef) -> Result {
-    let queue = CompletionQueue::pooled(device, 16, 0, Poll::SoftIrq)?;
+    let queue = CompletionQueue::pool_get(device, 16, 0, Poll::SoftIrq)?;
     #[cfg(misuse)]
     queue.poll(16); //~
     drop(queue);

@@ -12,8 +12,8 @@ use rrdma::{
         cq::Completion,
         qp::QueuePair,
         rw::{
-            Move,
-            Transfer, //
+            RdmaRw,
+            RwOperation, //
         },
         wr::{
             Complete,
@@ -24,7 +24,7 @@ use rrdma::{
 };
 use support::Peer;
 
-pub(crate) struct Moved(Transfer<Buffer, Peer>);
+pub(crate) struct Moved(RdmaRw<Buffer, Peer>);
 
 impl Complete<Peer> for Moved {
     fn complete(operation: Operation<Self>, _: &QueuePair<Peer>, _: &Completion<'_>) {
@@ -32,16 +32,16 @@ impl Complete<Peer> for Moved {
     }
 }
 
-impl Move<Peer> for Moved {
+impl RwOperation<Peer> for Moved {
     type Data = Buffer;
 
-    fn transfer(&self) -> &Transfer<Buffer, Peer> {
+    fn rdma_rw(&self) -> &RdmaRw<Buffer, Peer> {
         &self.0
     }
 }
 
 pub(crate) fn post(queue: &QueuePair<Peer>, operation: Operation<Moved>) {
-    let posted = queue.post_transfer(operation);
+    let posted = queue.post_rdma_rw(operation);
     #[cfg(misuse)]
     drop(operation.into_inner().0.finish()); //~
     drop(posted);

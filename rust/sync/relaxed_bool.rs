@@ -17,9 +17,9 @@ use core::sync::atomic::{
 /// what `READ_ONCE` and `WRITE_ONCE` are. The memory model of Rust is enough for it, as no C looks
 /// at it.
 #[derive(Default)]
-pub struct Flag(AtomicBool);
+pub struct RelaxedBool(AtomicBool);
 
-impl Flag {
+impl RelaxedBool {
     /// A flag that is `set`.
     #[inline]
     pub const fn new(set: bool) -> Self {

@@ -17,10 +17,10 @@ use super::{
     Event,
     Lost,
     Observer,
-    Patience,
     PeerParameters,
     Rejection,
-    Stage, //
+    Stage,
+    WaitLimits, //
 };
 use crate::{
     bindings,
@@ -31,7 +31,7 @@ use crate::{
             Port, //
         },
         qp::{
-            Parts,
+            QpInitAttr,
             QueuePair,
             Sealed, //
         },
@@ -66,11 +66,11 @@ use kernel::{
 };
 
 /// A queue pair that can lose its connection, whatever its context is.
-pub(super) trait Losing: Send + Sync {
+pub(super) trait OnDisconnect: Send + Sync {
     fn lost(&self, cause: Lost);
 }
 
-impl<E: Endpoint> Losing for QueuePair<E> {
+impl<E: Endpoint> OnDisconnect for QueuePair<E> {
     fn lost(&self, cause: Lost) {
         E::lost(self, cause);
     }
@@ -80,7 +80,7 @@ impl<E: Endpoint> Losing for QueuePair<E> {
 type Answer = Result<(), Cause>;
 
 /// What the handler has heard, and whom it tells.
-struct Heard {
+struct CmState {
     answer: Option<Answer>,
     /// Nothing will come of the id any more.
     ended: Option<Cause>,
@@ -92,7 +92,7 @@ struct Heard {
     /// The id is being destroyed: nothing of its device is kept any more.
     closed: bool,
     /// Told of the end of the connection.
-    queue: Option<Arc<dyn Losing>>,
+    queue: Option<Arc<dyn OnDisconnect>>,
     /// Where the id waits to be taken.
     backlog: Option<Arc<Backlog>>,
     /// Told of every event. Never of an id with a backlog: who gives that up is not waited for.
@@ -102,12 +102,12 @@ struct Heard {
 
 /// What the handler works on.
 #[pin_data]
-pub(super) struct Hearing {
+pub(super) struct CmHandler {
     #[pin]
-    heard: Mutex<Heard>,
+    state: Mutex<CmState>,
 }
 
-impl Hearing {
+impl CmHandler {
     fn new(
         wake: Arc<TimedCompletion>,
         peer: Option<PeerParameters>,
@@ -115,7 +115,7 @@ impl Hearing {
     ) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                heard <- new_mutex!(Heard {
+                state <- new_mutex!(CmState {
                     answer: None,
                     ended: None,
                     established: false,
@@ -126,45 +126,45 @@ impl Hearing {
                     backlog,
                     observer: None,
                     wake,
-                }, "rrdma::cm::Hearing"),
+                }, "rrdma::cm::CmHandler"),
             }),
             GFP_KERNEL,
         )
     }
 
     fn answer(&self, answer: Answer) {
-        let mut heard = self.heard.lock();
-        heard.answer = Some(answer);
-        heard.wake.complete();
+        let mut state = self.state.lock();
+        state.answer = Some(answer);
+        state.wake.complete();
     }
 
     fn established(&self, peer: PeerParameters) {
-        let mut heard = self.heard.lock();
-        heard.established = true;
+        let mut state = self.state.lock();
+        state.established = true;
         // The passive side has it from the request, and gets none here.
-        heard.peer.get_or_insert(peer);
-        heard.answer = Some(Ok(()));
-        heard.wake.complete();
+        state.peer.get_or_insert(peer);
+        state.answer = Some(Ok(()));
+        state.wake.complete();
     }
 
     fn found(&self, destination: Destination, peer: Option<PeerParameters>) {
-        let mut heard = self.heard.lock();
-        heard.peer = peer;
-        heard.destination = Some(destination).filter(|_| !heard.closed);
-        heard.answer = Some(Ok(()));
-        heard.wake.complete();
+        let mut state = self.state.lock();
+        state.peer = peer;
+        state.destination = Some(destination).filter(|_| !state.closed);
+        state.answer = Some(Ok(()));
+        state.wake.complete();
     }
 
     /// An end: of a request that nobody has taken yet, news of an established
     /// connection, or the answer. Says whether the id is to be destroyed.
     fn ended(&self, lost: Lost, cause: Cause) -> bool {
         let (backlog, queue) = {
-            let mut heard = self.heard.lock();
-            heard.ended = Some(cause);
-            let queue = heard.queue.clone().filter(|_| heard.established);
-            (heard.backlog.clone(), queue)
+            let mut state = self.state.lock();
+            state.ended = Some(cause);
+            let queue = state.queue.clone().filter(|_| state.established);
+            (state.backlog.clone(), queue)
         };
-        if backlog.is_some_and(|backlog| backlog.withdraw(self)) {
+        if backlog.is_some_and(|backlog| backlog.remove(self)) {
             // The connection manager destroys it when the handler has returned.
             return true;
         }
@@ -178,14 +178,14 @@ impl Hearing {
     /// # Safety
     ///
     /// `id` and `event` must be those of the handler's call.
-    unsafe fn hear(
+    unsafe fn handle(
         &self,
         id: *mut bindings::rdma_cm_id,
         event: *mut bindings::rdma_cm_event,
     ) -> bool {
         // SAFETY: By the contract.
         let (kind, status, ud) = unsafe { ((*event).event, (*event).status, is_ud(id)) };
-        let observer = self.heard.lock().observer.clone();
+        let observer = self.state.lock().observer.clone();
         if let Some(observer) = observer {
             observer.heard(Event {
                 number: kind,
@@ -248,7 +248,7 @@ impl Hearing {
 
 /// # Safety
 ///
-/// Called by the connection manager with an id whose context is a `Hearing` in an
+/// Called by the connection manager with an id whose context is a `CmHandler` in an
 /// `Arc` that lives until the id is destroyed, and an event of it.
 // Not code of the consumer's module, which may be gone when this returns.
 #[inline(never)]
@@ -257,11 +257,11 @@ unsafe extern "C" fn handler(
     event: *mut bindings::rdma_cm_event,
 ) -> c_int {
     // SAFETY: By the contract.
-    let hearing = unsafe { ArcBorrow::from_raw((*id).context.cast::<Hearing>()) };
+    let cm_handler = unsafe { ArcBorrow::from_raw((*id).context.cast::<CmHandler>()) };
     // The reference of an id that is given up below goes before the call is over.
-    let hearing: Arc<Hearing> = hearing.into();
+    let cm_handler: Arc<CmHandler> = cm_handler.into();
     // SAFETY: By the contract.
-    c_int::from(unsafe { hearing.hear(id, event) })
+    c_int::from(unsafe { cm_handler.handle(id, event) })
 }
 
 /// Whether an id is one of datagrams.
@@ -286,33 +286,33 @@ fn code(status: c_int) -> Cause {
 ///
 /// # Invariants
 ///
-/// `raw` is an id whose handler is [`handler`] and whose context is `hearing`,
+/// `raw` is an id whose handler is [`handler`] and whose context is `cm_handler`,
 /// owned by this object.
-pub(crate) struct RawId {
+pub(crate) struct CmId {
     raw: NonNull<bindings::rdma_cm_id>,
-    hearing: Arc<Hearing>,
+    cm_handler: Arc<CmHandler>,
 }
 
 // SAFETY: The connection manager's calls may be made from any thread.
-unsafe impl Send for RawId {}
+unsafe impl Send for CmId {}
 // SAFETY: As above; what `&self` reads of the id is set once.
-unsafe impl Sync for RawId {}
+unsafe impl Sync for CmId {}
 
-impl RawId {
+impl CmId {
     /// Creates an id for the service `S` in `namespace`.
     pub(crate) fn new<S: Sealed>(
         namespace: &Namespace,
         wake: Arc<TimedCompletion>,
         owner: &'static CStr,
     ) -> Result<Self> {
-        let hearing = Hearing::new(wake, None, None)?;
-        // SAFETY: The namespace is alive; `hearing` is pinned on the heap and
+        let cm_handler = CmHandler::new(wake, None, None)?;
+        // SAFETY: The namespace is alive; `cm_handler` is pinned on the heap and
         // outlives the id, see `Drop`.
         let raw = from_err_ptr(unsafe {
             bindings::__rdma_create_kernel_id(
                 namespace.as_ptr(),
                 Some(handler),
-                ptr::from_ref(&*hearing).cast_mut().cast(),
+                ptr::from_ref(&*cm_handler).cast_mut().cast(),
                 S::PORT_SPACE,
                 S::QP_TYPE,
                 owner.as_char_ptr(),
@@ -321,7 +321,7 @@ impl RawId {
         // INVARIANT: As created.
         Ok(Self {
             raw: NonNull::new(raw).ok_or(ENOMEM)?,
-            hearing,
+            cm_handler,
         })
     }
 
@@ -333,7 +333,7 @@ impl RawId {
     /// Must be called by the handler of the listener with the id and the event of
     /// a request, and the id must be given to nobody else. If the handler refuses
     /// the request, the result must be forgotten.
-    pub(super) unsafe fn adopt(
+    pub(super) unsafe fn take_request(
         id: NonNull<bindings::rdma_cm_id>,
         event: *mut bindings::rdma_cm_event,
         backlog: Arc<Backlog>,
@@ -346,15 +346,18 @@ impl RawId {
                 false => PeerParameters::from_event(event),
             }
         };
-        let hearing = Hearing::new(wake, Some(peer), Some(backlog))?;
+        let cm_handler = CmHandler::new(wake, Some(peer), Some(backlog))?;
         // SAFETY: By the contract, no other handler of the id runs before this
         // one returns.
         unsafe {
-            (*id.as_ptr()).context = ptr::from_ref(&*hearing).cast_mut().cast();
+            (*id.as_ptr()).context = ptr::from_ref(&*cm_handler).cast_mut().cast();
             (*id.as_ptr()).event_handler = Some(handler);
         }
         // INVARIANT: As just set.
-        Ok(Self { raw: id, hearing })
+        Ok(Self {
+            raw: id,
+            cm_handler,
+        })
     }
 
     /// Leaves the id to the connection manager, which destroys it when its handler
@@ -362,29 +365,29 @@ impl RawId {
     pub(super) fn forget(self) {
         let this = ManuallyDrop::new(self);
         // SAFETY: `this` is not used any more, and never dropped.
-        drop(unsafe { ptr::read(&this.hearing) });
+        drop(unsafe { ptr::read(&this.cm_handler) });
     }
 
-    pub(super) fn is_heard_by(&self, hearing: &Hearing) -> bool {
-        ptr::eq(&*self.hearing, hearing)
+    pub(super) fn has_handler(&self, cm_handler: &CmHandler) -> bool {
+        ptr::eq(&*self.cm_handler, cm_handler)
     }
 
     /// The id was taken from where it waited; what its peer said.
     pub(crate) fn taken(&self) -> PeerParameters {
-        let mut heard = self.hearing.heard.lock();
-        heard.backlog = None;
-        heard.peer.unwrap_or(PeerParameters::SILENT)
+        let mut state = self.cm_handler.state.lock();
+        state.backlog = None;
+        state.peer.unwrap_or(PeerParameters::SILENT)
     }
 
     /// Changes what is completed when there is something to look at.
     pub(crate) fn wait_on(&self, wake: Arc<TimedCompletion>) {
-        self.hearing.heard.lock().wake = wake;
+        self.cm_handler.state.lock().wake = wake;
     }
 
     /// What the peer said, if it did.
     pub(crate) fn peer(&self) -> PeerParameters {
-        self.hearing
-            .heard
+        self.cm_handler
+            .state
             .lock()
             .peer
             .unwrap_or(PeerParameters::SILENT)
@@ -392,12 +395,12 @@ impl RawId {
 
     /// Why nothing will come of the id any more, if so.
     pub(crate) fn ended(&self) -> Option<Cause> {
-        self.hearing.heard.lock().ended
+        self.cm_handler.state.lock().ended
     }
 
     /// Where datagrams go, as the last step has found.
     pub(crate) fn destination(&self) -> Option<Destination> {
-        self.hearing.heard.lock().destination.take()
+        self.cm_handler.state.lock().destination.take()
     }
 
     /// The address of this end, once the id is bound.
@@ -424,12 +427,12 @@ impl RawId {
 
     /// Lets `observer` hear of all events from now on.
     pub(super) fn observe(&self, observer: Arc<dyn Observer>) {
-        self.hearing.heard.lock().observer = Some(observer);
+        self.cm_handler.state.lock().observer = Some(observer);
     }
 
     /// Lets `queue` hear of the end of the connection.
     pub(super) fn tell<E: Endpoint>(&self, queue: Arc<QueuePair<E>>) {
-        self.hearing.heard.lock().queue = Some(queue);
+        self.cm_handler.state.lock().queue = Some(queue);
     }
 
     pub(crate) fn as_ptr(&self) -> *mut bindings::rdma_cm_id {
@@ -452,12 +455,12 @@ impl RawId {
     /// queue pair is dropped.
     pub(super) unsafe fn create_queue_pair<E: Endpoint>(
         &self,
-        parts: Parts<E>,
+        init_attr: QpInitAttr<E>,
         context: impl PinInit<E, kernel::error::Error>,
         owner: &'static CStr,
     ) -> Result<Arc<QueuePair<E>>> {
         // SAFETY: By the contract.
-        if !parts.are_of(unsafe { self.device() }) {
+        if !init_attr.are_of(unsafe { self.device() }) {
             return Err(EINVAL);
         }
         let id = self.as_ptr();
@@ -469,7 +472,7 @@ impl RawId {
         };
         // SAFETY: `make` does as it has to. The id knows the queue pair, and goes
         // before it does.
-        unsafe { QueuePair::create(parts, context, owner, make) }
+        unsafe { QueuePair::create(init_attr, context, owner, make) }
     }
 
     /// Begins a step with `begin`, which is told how long it may take, and waits for its answer. It
@@ -477,38 +480,38 @@ impl RawId {
     pub(crate) fn step(
         &self,
         stage: Stage,
-        patience: Patience<'_>,
+        limits: WaitLimits<'_>,
         begin: impl FnOnce(Msecs) -> c_int,
     ) -> Result<(), Error> {
         let fail = |cause| Error { stage, cause };
-        let left = patience.deadline.left().min(patience.limit);
+        let left = limits.deadline.left().min(limits.limit);
         if left == Msecs::new(0) {
-            return Err(fail(Cause::TimedOut(patience.deadline.span())));
+            return Err(fail(Cause::TimedOut(limits.deadline.span())));
         }
         let wake = {
-            let mut heard = self.hearing.heard.lock();
-            if let Some(cause) = heard.ended {
+            let mut state = self.cm_handler.state.lock();
+            if let Some(cause) = state.ended {
                 return Err(fail(cause));
             }
-            heard.answer = None;
-            heard.wake.clone()
+            state.answer = None;
+            state.wake.clone()
         };
         to_result(begin(left)).map_err(|error| {
             // An id that has ended refuses everything: why it ended says more.
             fail(self.ended().unwrap_or(Cause::Code(error)))
         })?;
-        let mine = Deadline::after(patience.limit);
+        let mine = Deadline::after(limits.limit);
         loop {
-            if let Some(answer) = self.hearing.heard.lock().answer.take() {
+            if let Some(answer) = self.cm_handler.state.lock().answer.take() {
                 return answer.map_err(fail);
             }
-            if (patience.cancelled)() {
+            if (limits.cancelled)() {
                 return Err(fail(Cause::Cancelled));
             }
-            let left = mine.left().min(patience.deadline.left());
+            let left = mine.left().min(limits.deadline.left());
             if left == Msecs::new(0) {
-                let over = patience.deadline.left() == left;
-                let late = if over { patience.deadline } else { mine };
+                let over = limits.deadline.left() == left;
+                let late = if over { limits.deadline } else { mine };
                 return Err(fail(Cause::TimedOut(late.span())));
             }
             // Fired or not, the loop looks again.
@@ -517,23 +520,23 @@ impl RawId {
     }
 }
 
-impl Drop for RawId {
+impl Drop for CmId {
     fn drop(&mut self) {
         // What a destination names of the device goes before the id lets go of it.
         let destination = {
-            let mut heard = self.hearing.heard.lock();
-            heard.closed = true;
-            heard.destination.take()
+            let mut state = self.cm_handler.state.lock();
+            state.closed = true;
+            state.destination.take()
         };
         drop(destination);
         // SAFETY: The id is ours. This cancels what is under way and waits for a
-        // handler that is running, so `hearing` is not used any more.
+        // handler that is running, so `cm_handler` is not used any more.
         unsafe { bindings::rdma_destroy_id(self.raw.as_ptr()) };
         // References that the hearing has would be dropped with it at the latest;
         // they go now, so that the last one is the owner's.
-        let mut heard = self.hearing.heard.lock();
-        heard.queue = None;
-        heard.backlog = None;
-        heard.observer = None;
+        let mut state = self.cm_handler.state.lock();
+        state.queue = None;
+        state.backlog = None;
+        state.observer = None;
     }
 }
