@@ -11,6 +11,8 @@ pub mod effects;
 pub mod keep_alive;
 pub mod latency;
 pub mod limits;
+pub mod ns_scan;
+pub mod ns_table;
 pub mod passthru;
 pub mod permission;
 pub mod reconnect_policy;

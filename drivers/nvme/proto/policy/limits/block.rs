@@ -103,6 +103,13 @@ pub enum UnsupportedNamespace {
 }
 
 impl BlockLimits {
+    /// Size of a block, in bytes.
+    #[must_use]
+    pub fn block_size(&self) -> u32 {
+        let size = 1_u32.checked_shl(self.block_shift.into());
+        size.unwrap_or(u32::MAX)
+    }
+
     /// The limits of the disk of a namespace.
     pub fn from_identify(
         controller: &ControllerInputs<'_>,

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a scan of namespaces asks for, and what its answers mean.
+
+use crate::{
+    format::status::Status,
+    policy::revalidate::NsAttributes, //
+};
+
+/// What a scan found under an NSID.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NsState<'a, F> {
+    /// A namespace that can be a disk.
+    Active(NsAttributes<'a>),
+    /// No namespace, or one that cannot be a disk.
+    Inactive,
+    /// A namespace that has a disk, and that the target cannot identify at the moment.
+    Unknown(&'a F),
+}
+
+/// What a scan found.
+pub trait ScanView {
+    /// What the target said of a namespace that it could not identify.
+    type Error;
+
+    /// What was found under an NSID.
+    fn state(&self, nsid: u32) -> NsState<'_, Self::Error>;
+}
+
+/// What a scan does when the target does not identify a namespace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IdentifyFailure {
+    /// The scan fails: there was no response.
+    FailScan,
+    /// The disk of the namespace stays as it is.
+    KeepDisk,
+    /// The namespace gets no disk; a later scan may find that it can have one.
+    RejectForNow,
+    /// The namespace gets no disk.
+    Reject,
+}
+
+impl IdentifyFailure {
+    /// Of the `status` that the target answered with, if it did, and whether the namespace
+    /// `has_disk` that is not gone.
+    #[must_use]
+    pub fn of(status: Option<Status>, has_disk: bool) -> Self {
+        match status {
+            None => Self::FailScan,
+            Some(status) if status.do_not_retry() => Self::Reject,
+            Some(_) if has_disk => Self::KeepDisk,
+            Some(_) => Self::RejectForNow,
+        }
+    }
+}
+
+/// Which namespaces a scan identifies: those that are listed, by NSID, and above the limit only
+/// those that have a disk. So new namespaces of a target that lists very many keep no disk from being
+/// revalidated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NsidWalk {
+    left: usize,
+    last: u32,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NextNsid {
+    /// Identify it.
+    Identify,
+    /// No more listed namespaces are identified.
+    LimitReached,
+}
+
+impl NsidWalk {
+    /// A walk over at most `limit` listed namespaces.
+    #[must_use]
+    pub const fn new(limit: usize) -> Self {
+        Self {
+            left: limit,
+            last: 0,
+        }
+    }
+
+    /// The last namespace that was identified; 0 before the first.
+    #[must_use]
+    pub const fn last(&self) -> u32 {
+        self.last
+    }
+
+    /// The next listed namespace is `nsid`.
+    #[must_use]
+    pub fn listed(&mut self, nsid: u32) -> NextNsid {
+        match self.left.checked_sub(1) {
+            Some(left) => {
+                self.left = left;
+                self.last = nsid;
+                NextNsid::Identify
+            }
+            None => NextNsid::LimitReached,
+        }
+    }
+
+    /// The next namespace with a disk, which is above the limit, is `nsid`.
+    pub fn with_disk(&mut self, nsid: u32) {
+        self.last = nsid;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::status::Code;
+
+    #[test]
+    fn failed_identify_keeps_disk_unless_final() {
+        let transient = Status::from_code(Code::INTERNAL_ERROR);
+        let last = Status::from_wire((transient.get() | 0x4000) << 1);
+        assert!(last.do_not_retry());
+        let of = IdentifyFailure::of;
+        assert_eq!(of(None, true), IdentifyFailure::FailScan);
+        assert_eq!(of(None, false), IdentifyFailure::FailScan);
+        assert_eq!(of(Some(transient), true), IdentifyFailure::KeepDisk);
+        assert_eq!(of(Some(transient), false), IdentifyFailure::RejectForNow);
+        assert_eq!(of(Some(last), true), IdentifyFailure::Reject);
+        assert_eq!(of(Some(last), false), IdentifyFailure::Reject);
+    }
+
+    #[test]
+    fn limit_does_not_stop_disks() {
+        let mut walk = NsidWalk::new(2);
+        assert_eq!(walk.last(), 0);
+        assert_eq!(walk.listed(1), NextNsid::Identify);
+        assert_eq!(walk.listed(7), NextNsid::Identify);
+        assert_eq!(walk.listed(8), NextNsid::LimitReached);
+        assert_eq!(walk.last(), 7);
+        walk.with_disk(u32::MAX);
+        assert_eq!(walk.last(), u32::MAX);
+    }
+
+    #[test]
+    fn limit_of_none_identifies_none() {
+        assert_eq!(NsidWalk::new(0).listed(1), NextNsid::LimitReached);
+    }
+}
