@@ -71,18 +71,17 @@ use status::{
 
 use crate::{
     ctrl_error::CtrlError,
-    disk::Io,
     error_notifier::{
         ConnError,
         ErrorNotifier, //
     },
-    event::{
-        Event,
-        NsInfo, //
-    },
+    event::Event,
     name::CtrlName,
-    namespace::{Namespace, Namespaces},
-    ns_rejections::NsRejections,
+    namespace::{
+        IdOwner,
+        NamespaceSet,
+        NsContext, //
+    },
     options::{
         Options,
         Settings, //
@@ -106,18 +105,12 @@ use kernel::{
     },
     workqueue::Work,
 };
-use nvme_proto::{
-    format::{identify, property::Version},
-    policy::{
-        ctrl_state::CtrlState, limits::queue_counts::IoQueueCounts, permission::IoPermissions,
-    },
+use nvme_proto::policy::{
+    ctrl_state::CtrlState, limits::queue_counts::IoQueueCounts, permission::IoPermissions,
 };
 use rrdma::{
-    block::TagSet,
     chrdev,
-    errno,
     log::RateLimit,
-    memory,
     rdma::{
         cm::WaitLimits,
         device::{
@@ -170,10 +163,8 @@ pub(crate) struct Controller {
     /// How often I/O that failed is logged.
     #[pin]
     pub(crate) failed_io: RateLimit,
-    /// The disks, which outlive a connection that is lost, in the order of their numbers. Whoever
-    /// has it locked allocates without I/O, as it is locked while I/O waits.
     #[pin]
-    namespaces: Mutex<Namespaces>,
+    pub(crate) namespaces: NamespaceSet,
     #[pin]
     keep_alive: KeepAliveTimer,
     /// What the disks are made from, while the controller is or may be live again.
@@ -191,26 +182,14 @@ impl_has_work! {
 
 /// What the disks of a controller are made from.
 pub(crate) struct ScanContext {
-    pub(crate) tag_set: Arc<TagSet<Io>>,
-    pub(crate) identity: Arc<identify::Controller>,
+    namespaces: NsContext,
     /// What users may send to a namespace.
     io_permissions: IoPermissions,
-    pub(crate) version: Version,
-    /// Of the controller's smallest page, as a power of two.
-    pub(crate) min_page_shift: u8,
-    pub(crate) max_segments: u16,
     params: IoQueueParams,
     /// The I/O queues that are asked for: the disks have a place for each.
     requested_queues: IoQueueCounts,
     /// When connecting must be over.
     pub(crate) deadline: Deadline,
-}
-
-impl ScanContext {
-    /// The most sectors of a command.
-    pub(crate) fn max_sectors(&self) -> u32 {
-        self.params.max_sectors()
-    }
 }
 
 impl Controller {
@@ -226,6 +205,8 @@ impl Controller {
         let notifier = ErrorNotifier::new(wake.clone())?;
         let trace_id = trace_id(name);
         let keep_alive_ms = options.keep_alive_ms();
+        let ids = IdOwner::new(services.ids.clone(), options.subsystem(), name.number())?;
+        let disk_generation = services.disk_generation.clone();
         let (user_channel, scan_channel) = (AdminChannel::new()?, AdminChannel::new()?);
         Arc::pin_init(
             pin_init!(Self {
@@ -243,7 +224,7 @@ impl Controller {
                 rdma_device <- RdmaDevice::new(),
                 ctrl_stats <- new_mutex!(CtrlStats::new(), "rnvmf::Controller::ctrl_stats"),
                 failed_io <- RateLimit::new(),
-                namespaces <- new_mutex!(Namespaces::new(), "rnvmf::Controller::namespaces"),
+                namespaces <- NamespaceSet::new(ids, disk_generation),
                 keep_alive <- KeepAliveTimer::new(keep_alive_ms),
                 scan_context <- new_mutex!(None, "rnvmf::Controller::scan_context"),
                 scan_lock <- ScanLock::new(wake.clone()),
@@ -263,11 +244,6 @@ impl Controller {
 
     fn is_deleting(&self) -> bool {
         self.status.is_removal_requested()
-    }
-
-    /// Whether there is a connection that nobody wants to end. Any context.
-    pub(crate) fn is_connected(&self) -> bool {
-        self.scan_channel.is_open()
     }
 
     /// Requests a reset of a live controller. It is resetting at once; later it is live again, or
@@ -390,79 +366,15 @@ impl Controller {
         self.ctrl_stats.lock().set_timed(timed);
     }
 
-    /// The controller's disks.
-    pub(crate) fn with_namespaces<R>(&self, look: impl FnOnce(&Namespaces) -> R) -> R {
-        memory::without_io(|| look(&self.namespaces.lock()))
-    }
-
-    /// The first namespace after this one that has a disk, or is to have one.
-    pub(crate) fn namespace_after(&self, nsid: u32) -> Option<u32> {
-        self.with_namespaces(|namespaces| namespaces.nsids().filter(|next| *next > nsid).min())
-    }
-
-    /// Whether there is a disk for this namespace, or one is being made.
-    pub(crate) fn has_namespace(&self, nsid: u32) -> bool {
-        self.with_namespaces(|namespaces| namespaces.nsids().any(|n| n == nsid))
-    }
-
     /// A generation of which disks there are, with that of a list of controllers. Does not change
     /// while the controller's disks are looked at, if it is of them.
     pub(crate) fn generation_of_disks(&self, list: u32) -> u32 {
         self.services.generation_of_disks(list)
     }
 
-    /// What is done to the controller's disks.
-    pub(crate) fn with_namespaces_mut<R>(&self, change: impl FnOnce(&mut Namespaces) -> R) -> R {
-        memory::without_io(|| change(&mut self.namespaces.lock()))
-    }
-
-    /// Takes note of the namespaces that get no disk, of the first `most` namespaces, and logs what
-    /// was not known of that. It is told with what else the look at them brings. May sleep.
-    pub(crate) fn refuse(&self, rejections: NsRejections, most: usize) {
-        self.status.update(|status| {
-            rejections.log_news(&status.rejections, self, most);
-            status.rejections = rejections;
-        });
-    }
-
-    /// Whether a namespace that was refused when they were looked at last may be a disk the next
-    /// time, though nothing changes.
-    fn may_refusals_pass(&self) -> bool {
-        self.status.with(|status| status.rejections.may_pass())
-    }
-
-    /// Tells that a namespace has another size or protection. May sleep.
-    pub(crate) fn namespace_changed(&self, info: &NsInfo) {
-        self.services
-            .events
-            .notify(self, Event::NamespaceChanged(info));
-    }
-
-    /// Takes a namespace with its disk, and tells, unless it was lost while that was made.
-    pub(crate) fn add_namespace(&self, namespace: Namespace) -> Result {
-        memory::without_io(|| {
-            let mut namespaces = self.namespaces.lock();
-            // If it fails, the disk goes without the lock, for which its I/O may have to wait.
-            if namespace.is_lost() {
-                return Err(errno::ECANCELED);
-            }
-            namespaces.reserve(1, GFP_KERNEL)?;
-            let after = namespaces.iter().position(|n| n.nsid > namespace.nsid);
-            let place = after.unwrap_or(namespaces.len());
-            namespaces
-                .insert_within_capacity(place, namespace)
-                .map_err(|_| ENOMEM)?;
-            self.services.disks_changed();
-            let count = namespaces.len().try_into()?;
-            self.status.update(|status| status.namespaces = count);
-            if let Some(namespace) = namespaces.get(place) {
-                let info = namespace.info();
-                self.services
-                    .events
-                    .notify(self, Event::NamespaceAdded(&info));
-            }
-            Ok(())
-        })
+    /// Whether the next scan may find a disk though nothing changes on the target.
+    fn has_transient_rejections(&self) -> bool {
+        self.status.with(|status| status.rejections.is_transient())
     }
 
     /// Shows the controller in sysfs, for its disks to belong to, and under `/dev`. Sleeps.
@@ -501,11 +413,6 @@ impl Controller {
     /// The controller in sysfs, to which its disks belong.
     pub(crate) fn parent_device(&self) -> Option<Arc<sysfs::Device>> {
         self.ctrl_device.lock().as_ref()?.device()
-    }
-
-    /// The module, which open disks keep loaded.
-    pub(crate) fn module(&self) -> &'static ThisModule {
-        self.services.module
     }
 
     /// Uses `device` until [`release_device`](Self::release_device).

@@ -83,7 +83,7 @@ impl CtrlError {
     }
 
     /// What the target said of a command.
-    fn status(&self) -> Option<Status> {
+    pub(crate) fn status(&self) -> Option<Status> {
         self.nvme_status
             .map(|status| Status::from_wire(status << 1))
     }
@@ -107,6 +107,11 @@ impl CtrlError {
     pub(crate) fn on_queue(mut self, qid: u16) -> Self {
         self.qid = Some(qid);
         self
+    }
+
+    /// Whether the connection ended, or is about to.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.error == errno::ECANCELED
     }
 
     /// The controller is no longer wanted.

@@ -10,12 +10,14 @@
 //! - [`submit`]: how a request is sent, or rejected.
 //! - [`hctx`]: hardware queues, and the queue pair of each.
 //! - [`attributes`]: what a disk shows in sysfs; [`ioctl`]: its ioctls.
+//! - [`frozen`]: disks without I/O.
 //! - [`operations`]: the callbacks of the block layer.
 
 mod attributes;
 mod command;
 mod completion;
 mod ctrl;
+mod frozen;
 mod hctx;
 mod ioctl;
 mod ns_disk;
@@ -26,6 +28,7 @@ mod submit;
 
 pub(crate) use completion::end;
 pub(crate) use ctrl::DiskController;
+pub(crate) use frozen::FrozenDisks;
 pub(crate) use hctx::{
     hctx_counts,
     HctxQueue,

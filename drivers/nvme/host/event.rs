@@ -29,8 +29,6 @@ pub(crate) struct NsInfo {
 impl NsInfo {
     /// Size of a logical block, in bytes.
     pub(crate) fn block_size(&self) -> u32 {
-        1_u32
-            .checked_shl(self.limits.block_shift.into())
-            .unwrap_or(u32::MAX)
+        self.limits.block_size()
     }
 }

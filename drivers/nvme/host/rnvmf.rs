@@ -6,9 +6,7 @@
 //! - [`controller`]: one controller, from connect to removal, in a thread of its own.
 //! - [`queue`]: one queue: a connection with its commands in flight.
 //! - [`disk`]: requests of the block layer as commands; [`passthru`]: commands of users.
-//! - [`namespace`]: a namespace and its disk.
-//! - [`ns_rejections`]: the namespaces that get no disk; [`id_registry`]: the identifiers of those
-//!   that have one.
+//! - [`namespace`]: scans of namespaces, and the disks of a controller.
 //! - [`discoveries`]: the logs of discovery controllers that are being read.
 //! - [`options`]: what a user asks of a connection.
 //! - [`failure`]: why a controller failed; [`notifier`]: how its thread learns of it.
@@ -30,12 +28,10 @@ mod discoveries;
 mod disk;
 mod error_notifier;
 mod event;
-mod id_registry;
 mod ioctl;
 mod name;
 mod namespace;
 mod netlink;
-mod ns_rejections;
 mod options;
 mod passthru;
 mod queue;

@@ -17,19 +17,16 @@ use crate::{
     ctrl_error::CtrlError,
     disk::{
         DiskController,
-        Io, //
+        FrozenDisks, //
     },
-    namespace,
+    namespace::ScanError,
     queue::{
         CommandError,
         Reply, //
     },
     uapi::ErrorStage,
 };
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::prelude::*;
 use nvme_proto::{
     format::{
         changed_namespaces::ChangedNamespaces,
@@ -37,8 +34,7 @@ use nvme_proto::{
         identify,
         sqe::{
             Command,
-            LogPage,
-            ALL_NAMESPACES, //
+            LogPage, //
         },
     },
     policy::{
@@ -48,10 +44,6 @@ use nvme_proto::{
     },
 };
 use rrdma::{
-    block::{
-        Disk,
-        Frozen, //
-    },
     errno,
     rdma::dma::Direction,
     scatter::Buffer,
@@ -62,6 +54,10 @@ use rrdma::{
 };
 
 impl DiskController for Controller {
+    fn is_connected(&self) -> bool {
+        self.scan_channel.is_open()
+    }
+
     fn is_live(&self) -> bool {
         self.status.state() == CtrlState::Live
     }
@@ -126,7 +122,7 @@ impl Controller {
                         Err(CommandError::Unanswered)
                             if effects.changes_namespaces && self.is_deleting() =>
                         {
-                            self.mark_gone(namespace);
+                            self.namespaces.mark_may_change(namespace, self);
                         }
                         _ => {}
                     }
@@ -158,45 +154,29 @@ impl Controller {
             .scan_lock
             .lock_interruptible()
             .map_err(CommandError::Code)?;
-        let disks = self.with_namespaces(|namespaces| {
-            let mut disks = KVec::with_capacity(namespaces.len(), GFP_KERNEL)?;
-            for namespace in namespaces.iter() {
-                disks.push(namespace.disk(), GFP_KERNEL)?;
-            }
-            Ok(disks)
-        });
-        let disks = disks.map_err(CommandError::Code)?;
-        let _still = FrozenDisks::begin(self, &disks).map_err(CommandError::Code)?;
+        let disks = self.namespaces.disks().map_err(CommandError::Code)?;
+        // The thread polls the polled queues meanwhile.
+        self.wake.complete();
+        let _frozen = FrozenDisks::new(&disks).map_err(CommandError::Code)?;
         act()
     }
 
     /// Makes the disks refuse I/O that would reach something else. Where that cannot be seen now,
     /// that is those of the namespaces that the command named.
     fn rescan_frozen(&self, admin: &Admin<'_>, scan_context: &ScanContext, named: Option<u32>) {
-        let looked = namespace::find(self, admin, scan_context, ChangedNamespaces::default());
-        match looked.and_then(|found| found.mark_gone(self)) {
+        let marked = self
+            .scan(admin, scan_context, ChangedNamespaces::default())
+            .map_err(ScanError::from)
+            .and_then(|found| found.mark_gone(&self.namespaces, self));
+        match marked {
             Ok(()) => {}
-            // The connection ended, and on the next one they are looked at before there is I/O.
-            Err(failure) if failure.error == errno::ECANCELED && !self.is_deleting() => {}
-            Err(failure) => {
-                self.warn(format_args!("{}", failure.message()));
-                self.mark_gone(named);
+            // The connection ended. The next one scans before there is I/O.
+            Err(ScanError::Superseded | ScanError::Gone) if !self.is_deleting() => {}
+            Err(error) => {
+                self.warn(format_args!("{}", CtrlError::from(error).message()));
+                self.namespaces.mark_may_change(named, self);
             }
         }
-    }
-
-    /// Keeps I/O from a namespace that may be another one, or all of them.
-    fn mark_gone(&self, nsid: Option<u32>) {
-        self.with_namespaces(|namespaces| {
-            let all = nsid == Some(ALL_NAMESPACES);
-            for namespace in namespaces.iter().filter(|n| all || nsid == Some(n.nsid)) {
-                namespace.lose();
-                self.warn(format_args!(
-                    "namespace {} may be changing: its disk goes",
-                    namespace.nsid
-                ));
-            }
-        });
     }
 
     /// Brings the disks in line with what there is, and waits for it as long as the controller is
@@ -218,7 +198,7 @@ impl Admin<'_> {
         opcode: u8,
         limit: Msecs,
     ) -> Result<CommandEffects, CommandError> {
-        match self.effects_log(ErrorStage::Io, &scan_context.identity) {
+        match self.effects_log(ErrorStage::Io, &scan_context.namespaces.identity) {
             Ok(Some(log)) => Ok(CommandEffects::of_admin(
                 opcode,
                 EffectsLog::new(log.bytes()),
@@ -264,33 +244,5 @@ impl Admin<'_> {
             Err(failure) if failure.nvme_status.is_some() => Ok(None),
             Err(failure) => Err(failure),
         }
-    }
-}
-
-/// As long as it is there, no I/O of these disks is under way.
-struct FrozenDisks<'a> {
-    /// Thawed in the other order, as each has what the thread's flags were before.
-    frozen: KVec<Frozen<'a, Io>>,
-}
-
-impl<'a> FrozenDisks<'a> {
-    /// Waits for what is under way. The controller's thread sees to that, also where a queue is
-    /// polled, and he who polls it does not. Fails with `EINTR` if the process has a signal.
-    fn begin(controller: &Controller, disks: &'a [Arc<Disk<Io>>]) -> Result<Self> {
-        let mut still = Self {
-            frozen: KVec::with_capacity(disks.len(), GFP_KERNEL)?,
-        };
-        controller.wake.complete();
-        for disk in disks {
-            // There is room.
-            let _ = still.frozen.push(disk.freeze()?, GFP_KERNEL);
-        }
-        Ok(still)
-    }
-}
-
-impl Drop for FrozenDisks<'_> {
-    fn drop(&mut self) {
-        while self.frozen.pop().is_some() {}
     }
 }

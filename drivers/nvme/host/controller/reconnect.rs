@@ -20,10 +20,7 @@ use super::{
 };
 use crate::{
     ctrl_error::CtrlError,
-    namespace::{
-        self,
-        ScanResult, //
-    },
+    namespace::ScanResult,
     options::Limit, //
     uapi::ErrorStage,
 };
@@ -107,7 +104,7 @@ impl<'a> Reconnect<'a> {
         }
         controller.warn(format_args!("{}", failure.message()));
         let earlier = association.earlier_losses();
-        before.tag_set.quiesce();
+        before.namespaces.tag_set.quiesce();
         association.tear_down(InflightPolicy::Retry);
         let again = Self::new(controller, before, earlier).last(failure);
         Self::resume(controller, before, again)
@@ -123,7 +120,7 @@ impl<'a> Reconnect<'a> {
         controller.log(format_args!("reset"));
         // Who asked for it has told the others.
         controller.queue_uevent(CtrlState::Resetting);
-        before.tag_set.quiesce();
+        before.namespaces.tag_set.quiesce();
         association.disable(controller);
         controller.reset_connection();
         controller.enter(CtrlState::Connecting, None);
@@ -155,7 +152,7 @@ impl<'a> Reconnect<'a> {
         if let Ok(again) = &again {
             again.association.publish();
         }
-        before.tag_set.unquiesce();
+        before.namespaces.tag_set.unquiesce();
         controller.status.update(|status| status.reconnect = None);
         match again {
             Ok(again) => return Some(again),
@@ -176,17 +173,17 @@ impl<'a> Reconnect<'a> {
         let association = setup::reconnect(controller, before, deadline)?;
         let admin = Admin {
             sender: Sender::Thread(&association.admin),
-            controller: controller,
+            controller,
             deadline,
         };
         // What changes besides is for an errand: here I/O is held back, and must not be waited for.
-        let found = namespace::find(
-            controller,
-            &admin,
-            &association.scan_context,
-            ChangedNamespaces::default(),
-        )
-        .and_then(|found| found.mark_gone(controller).map(|()| found));
+        let context = &association.scan_context;
+        let found = controller
+            .scan(&admin, context, ChangedNamespaces::default())
+            .and_then(|found| {
+                found.mark_gone(&controller.namespaces, controller)?;
+                Ok(found)
+            });
         match found {
             Ok(found) => Ok(Reconnected { association, found }),
             Err(failure) => {
@@ -287,7 +284,7 @@ impl<'a> Reconnect<'a> {
             return;
         }
         self.held = hold;
-        let (tag_set, controller) = (&self.before.tag_set, self.controller);
+        let (tag_set, controller) = (&self.before.namespaces.tag_set, self.controller);
         if hold {
             tag_set.quiesce();
             controller.log(format_args!("I/O is held back again"));

@@ -18,27 +18,39 @@ use super::{
 };
 use crate::{
     ctrl_error::CtrlError,
-    disk::Io,
+    disk::{
+        DiskController,
+        Io, //
+    },
     event::Event,
     namespace::{
         self,
-        Namespace,
+        DiskUpdate,
+        NsChange,
+        NsObserver,
+        ScanError,
         ScanResult, //
     },
     uapi::ErrorStage, //
 };
+use core::fmt;
 use kernel::{
     prelude::*,
     sync::Arc,
     workqueue::WorkItem, //
 };
-use nvme_proto::format::changed_namespaces::ChangedNamespaces;
+use nvme_proto::{
+    format::changed_namespaces::ChangedNamespaces,
+    policy::ns_table::{
+        DiskStage,
+        MarkedGone, //
+    },
+};
 use rrdma::{
     block::{
         QueueCounts,
         TagSet, //
     },
-    errno,
     sync::Deadline, //
 };
 
@@ -70,35 +82,57 @@ impl<'a> LockedDisks<'a> {
 
     /// Removes all disks. Sleeps, for I/O too.
     pub(super) fn remove_all(&self) {
-        while self.remove(|_| true) {}
+        self.controller.namespaces.remove_all(self.controller);
     }
 
-    /// Removes the disks of namespaces that are gone. Sleeps, for I/O too.
-    fn remove_gone(&self) {
-        while self.remove(Namespace::is_lost) {}
+    /// Updates the disks to what a scan found. Sleeps, for I/O too.
+    fn update(
+        &self,
+        controller: Arc<dyn DiskController>,
+        found: &ScanResult,
+    ) -> Result<(), ScanError> {
+        let update = DiskUpdate {
+            found,
+            set: &self.controller.namespaces,
+            observer: self.controller,
+            controller,
+            parent: self.controller.parent_device(),
+            module: self.controller.services.module,
+        };
+        update.run()
     }
+}
 
-    /// Removes one disk whose namespace is `which`, and then tells; `false` if there is none.
-    fn remove(&self, which: impl Fn(&Namespace) -> bool) -> bool {
-        let controller = self.controller;
-        let removed = {
-            let mut namespaces = controller.namespaces.lock();
-            let place = namespaces.iter().position(which);
-            let removed = place.and_then(|place| namespaces.remove(place).ok());
-            controller.services.disks_changed();
-            let count = namespaces.len().try_into().unwrap_or(u32::MAX);
-            controller.status.update(|status| status.namespaces = count);
-            removed
-        };
-        let Some(namespace) = removed else {
-            return false;
-        };
-        let info = namespace.info();
-        // Deletes the disk, which waits for its I/O.
-        drop(namespace);
-        let event = Event::NamespaceRemoved(&info);
-        controller.services.events.notify(controller, event);
-        true
+impl NsObserver for Controller {
+    fn notify(&self, change: NsChange<'_>) {
+        let send = |event: Event<'_>| self.services.events.notify(self, event);
+        match change {
+            NsChange::Added(info) => send(Event::NamespaceAdded(info)),
+            NsChange::Resized(info) => send(Event::NamespaceChanged(info)),
+            NsChange::Removed(info) => send(Event::NamespaceRemoved(info)),
+            NsChange::LimitsChanged { nsid } => {
+                self.log(format_args!("namespace {nsid}: other limits of its disk"));
+            }
+            NsChange::MarkedGone(MarkedGone {
+                nsid,
+                reason,
+                stage,
+            }) => match stage {
+                DiskStage::Made => {
+                    self.warn(format_args!("namespace {nsid} {reason}: its disk goes"));
+                }
+                DiskStage::Pending => {
+                    self.log(format_args!(
+                        "namespace {nsid} {reason}: its disk is not made"
+                    ));
+                }
+            },
+            NsChange::MayChange { nsid } => {
+                self.warn(format_args!(
+                    "namespace {nsid} may be changing: its disk goes"
+                ));
+            }
+        }
     }
 }
 
@@ -109,16 +143,17 @@ impl WorkItem for Controller {
         let Some((work, guard)) = this.scan_lock.begin_work() else {
             return;
         };
+        let disks = LockedDisks::new(&this, &guard);
         let result = match work {
-            ScanWork::Follow(found) => match this.follow(&guard, found) {
-                // Something later is followed, or nothing is to be.
-                Err(failure) if failure.error == errno::ECANCELED => Ok(()),
-                result => result,
+            ScanWork::Follow(found) => match disks.update(this.clone(), &found) {
+                // A later scan took effect, or none is to.
+                Err(ScanError::Superseded | ScanError::Gone) | Ok(()) => Ok(()),
+                Err(ScanError::Failed(error)) => Err(error),
             },
-            ScanWork::Scan(scan_context) => this.scan(&guard, &scan_context),
+            ScanWork::Scan(scan_context) => this.scan_and_update(&disks, &scan_context),
             ScanWork::SetQueues(tag_set, queues) => this.set_queues(&tag_set, queues),
             ScanWork::DeleteDisks => {
-                LockedDisks::new(&this, &guard).remove_all();
+                disks.remove_all();
                 Ok(())
             }
         };
@@ -127,34 +162,40 @@ impl WorkItem for Controller {
 }
 
 impl Controller {
-    /// Brings the disks in line with what was found. It may have been found on a connection
-    /// that is gone: what was found later, and applies, is followed later.
-    fn follow(self: &Arc<Self>, guard: &ScanGuard<'_>, found: ScanResult) -> Result<(), CtrlError> {
-        // What cannot be done to one disk does not keep others from following.
-        let lost = found.mark_gone(self);
-        LockedDisks::new(self, guard).remove_gone();
-        let resized = found.update_capacities(self);
-        let changed = found.update_limits(self);
-        let made = found.make_disks(self);
-        // The latest first: that something else is followed by now says more than the others.
-        made.and(changed).and(resized).and(lost)
+    /// Scans the namespaces with `admin`, and keeps the rejections. `changed` are those that the
+    /// target told of. Sleeps, but not for I/O.
+    pub(super) fn scan(
+        &self,
+        admin: &Admin<'_>,
+        context: &ScanContext,
+        changed: ChangedNamespaces<'_>,
+    ) -> Result<ScanResult, CtrlError> {
+        let scan = namespace::scan(&self.namespaces, admin, &context.namespaces, changed)?;
+        self.status.update(|status| {
+            let warn = |message: fmt::Arguments<'_>| self.warn(message);
+            scan.rejections.log_new(&status.rejections, warn);
+            status.rejections = scan.rejections;
+        });
+        Ok(scan.result)
     }
 
-    /// Brings the disks in line with what there is.
-    fn scan(
+    /// Updates the disks to the namespaces that there are now.
+    fn scan_and_update(
         self: &Arc<Self>,
-        guard: &ScanGuard<'_>,
+        disks: &LockedDisks<'_>,
         scan_context: &ScanContext,
     ) -> Result<(), CtrlError> {
         let begun = self.status.with(|status| status.scans);
-        let result = self
+        let updated = self
             .find(scan_context, begun.is_due())
-            .and_then(|found| self.follow(guard, found));
-        match &result {
-            // The connection ended meanwhile, or there is to be none: then it is still due.
-            Err(failure) if failure.error == errno::ECANCELED => return Ok(()),
-            _ => {}
-        }
+            .map_err(ScanError::from)
+            .and_then(|found| disks.update(self.clone(), &found));
+        let result = match updated {
+            // The connection ended, or is about to: the scan is still due.
+            Err(ScanError::Superseded | ScanError::Gone) => return Ok(()),
+            Err(ScanError::Failed(error)) => Err(error),
+            Ok(()) => Ok(()),
+        };
         match self.status.scan_done(begun, &result) {
             Transition::Refused => return result,
             Transition::Done => {}
@@ -179,7 +220,7 @@ impl Controller {
             Some(page) if asked => ChangedNamespaces::new(page.bytes()),
             _ => ChangedNamespaces::default(),
         };
-        namespace::find(self, &admin, scan_context, aer_done)
+        self.scan(&admin, scan_context, aer_done)
     }
 
     /// Brings the disks' hardware queues in line with ours. Requests that were on more of them

@@ -12,17 +12,16 @@ use super::{
 };
 use crate::{
     event::Event,
-    id_registry::IdRegistry, //
+    namespace::{
+        DiskGeneration,
+        IdRegistry, //
+    },
 };
 use kernel::{
     new_mutex,
     prelude::*,
     str::CStr,
     sync::{
-        atomic::{
-            ordering,
-            Atomic, //
-        },
         Arc,
         Mutex, //
     },
@@ -79,13 +78,11 @@ pub(crate) struct Services {
     pub(crate) class: Arc<Class>,
     /// The device numbers of the controllers.
     pub(crate) numbers: Arc<Numbers>,
-    /// The identifiers of the namespaces of all controllers.
-    #[pin]
-    pub(crate) ids: IdRegistry,
+    /// The identifiers of the disks of all controllers.
+    pub(crate) ids: Arc<IdRegistry>,
     pub(crate) events: Arc<dyn EventSink>,
-    /// Changes whenever a controller gets or loses a disk, while that controller's namespaces are
-    /// locked.
-    disk_generation: Atomic<u32>,
+    /// Counts changes of which disks there are.
+    pub(crate) disk_generation: Arc<DiskGeneration>,
     /// Runs scan work and sends uevents. `None` once stopped.
     #[pin]
     work: Mutex<Option<OwnedQueue>>,
@@ -110,9 +107,9 @@ impl Services {
                 module,
                 class: Class::new(c"rnvmf")?,
                 numbers,
-                ids <- IdRegistry::new(),
+                ids: IdRegistry::new()?,
                 events,
-                disk_generation: Atomic::new(0),
+                disk_generation: Arc::new(DiskGeneration::new(), GFP_KERNEL)?,
                 work <- new_mutex!(Some(work), "rnvmf::Services::work"),
                 client <- new_mutex!(None, "rnvmf::Services::client"),
             }? Error),
@@ -158,14 +155,8 @@ impl Services {
         client?.acquire(device)
     }
 
-    /// A controller has one disk more or less.
-    pub(crate) fn disks_changed(&self) {
-        self.disk_generation.add(1, ordering::Relaxed);
-    }
-
     /// The generation of controllers and disks; `list` is that of the controllers. Not 0.
     pub(crate) fn generation_of_disks(&self, list: u32) -> u32 {
-        let disks = self.disk_generation.load(ordering::Relaxed);
-        list.wrapping_add(disks).max(1)
+        list.wrapping_add(self.disk_generation.get()).max(1)
     }
 }

@@ -21,6 +21,7 @@ use crate::{
         HctxSetData,
         Io, //
     },
+    namespace::NsContext,
     queue::{
         Queue,
         QueueConfig, //
@@ -138,11 +139,6 @@ pub(super) struct IoQueueParams {
 }
 
 impl IoQueueParams {
-    /// The most sectors of a command.
-    pub(super) fn max_sectors(&self) -> u32 {
-        self.max_sectors
-    }
-
     /// Whether queues as `other` says are possible, too.
     fn covers(&self, other: &Self) -> bool {
         self.size >= other.size
@@ -200,7 +196,7 @@ pub(super) fn reconnect(
     deadline: Deadline,
 ) -> Result<KBox<Association>, CtrlError> {
     let queues = Setup::new(controller, deadline).establish(Some(before))?;
-    queues.into_association(controller, before.tag_set.clone(), deadline)
+    queues.into_association(controller, before.namespaces.tag_set.clone(), deadline)
 }
 
 /// Connects the admin queue and enables the controller, and no more. Sleeps.
@@ -283,13 +279,17 @@ impl ConnectedQueues {
         };
         controller.status.update(|status| status.info = Some(info));
         let fail = |_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "controller");
-        let scan_context = ScanContext {
+        let namespaces = NsContext {
             tag_set: tag_set.clone(),
             identity: identity.clone(),
-            io_permissions: this.io_permissions,
             version: this.version,
             min_page_shift: this.capabilities.min_page_shift(),
+            max_sectors: params.max_sectors,
             max_segments: transfer::max_segments(params.max_sectors, params.pages),
+        };
+        let scan_context = ScanContext {
+            namespaces,
+            io_permissions: this.io_permissions,
             params,
             requested_queues: this.requested_queues,
             deadline,

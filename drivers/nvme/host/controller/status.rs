@@ -5,7 +5,7 @@
 use super::ReconnectStatus;
 use crate::{
     ctrl_error::CtrlError,
-    ns_rejections::NsRejections,
+    namespace::NsRejections,
     trace, //
 };
 use kernel::{
@@ -56,8 +56,6 @@ pub(crate) struct CtrlStatus {
     pub(crate) error: Option<CtrlError>,
     /// `None` before the first connection.
     pub(crate) info: Option<CtrlInfo>,
-    /// Namespaces with a disk.
-    pub(crate) namespaces: u32,
     /// Namespaces without a disk.
     pub(crate) rejections: NsRejections,
     /// Progress of reconnecting, while that is under way.
@@ -130,7 +128,6 @@ impl Status {
                 state: CtrlState::New,
                 error: None,
                 info: None,
-                namespaces: 0,
                 rejections: NsRejections::new(),
                 reconnect: None,
                 scans: Scans::default(),

@@ -24,10 +24,7 @@ use super::{
 };
 use crate::{
     ctrl_error::CtrlError,
-    namespace::{
-        self,
-        ScanResult, //
-    },
+    namespace::ScanResult,
     uapi::ErrorStage, //
 };
 use core::ops::ControlFlow;
@@ -86,7 +83,7 @@ impl RescanTimer {
         let outcome = match done {
             Err(failure) if failure.stage == ErrorStage::Queues => return,
             Err(failure) if failure.is_final() => ScanStatus::Permanent,
-            Ok(()) if !controller.may_refusals_pass() => ScanStatus::Complete,
+            Ok(()) if !controller.has_transient_rejections() => ScanStatus::Complete,
             _ => ScanStatus::Transient,
         };
         let pause = self.looks.next_delay_ms(outcome, random::number());
@@ -147,12 +144,9 @@ impl CtrlThread {
             controller: &self.ctrl,
             deadline: scan_context.deadline,
         };
-        let found = namespace::find(
-            &self.ctrl,
-            &admin,
-            scan_context,
-            ChangedNamespaces::default(),
-        )?;
+        let found = self
+            .ctrl
+            .scan(&admin, scan_context, ChangedNamespaces::default())?;
         self.start_scan_work(guard, ScanWork::Follow(found));
         keep_alive::serve_until(&self.ctrl, association, scan_context.deadline, || {
             let stage = ErrorStage::Namespaces;

@@ -18,6 +18,9 @@ use rrdma::{
 
 /// The controller of a disk.
 pub(crate) trait DiskController: Send + Sync {
+    /// Whether there is a connection that nobody wants to end. Any context.
+    fn is_connected(&self) -> bool;
+
     /// Whether the controller is live. May sleep.
     fn is_live(&self) -> bool;
 

@@ -24,7 +24,7 @@ use crate::{
     },
     ctrl_error::CtrlError,
     event::NsInfo,
-    ns_rejections::{
+    namespace::{
         NsRejection,
         NsRejections, //
     },
@@ -62,11 +62,12 @@ pub(super) fn controller(message: &mut Message<'_>, controller: &Controller) -> 
     options(message, &controller.options)?;
     let settings = controller.settings();
     self::settings(message, &settings)?;
+    let namespaces = controller.namespaces.count();
     controller.status.with(|status| {
         if let Some(reconnect) = &status.reconnect {
             self::reconnect(message, reconnect, settings.give_up)?;
         }
-        self::status(message, status)
+        self::status(message, status, namespaces)
     })
 }
 
@@ -114,9 +115,9 @@ fn reconnect(message: &mut Message<'_>, reconnect: &ReconnectStatus, give_up: Li
     }
 }
 
-fn status(message: &mut Message<'_>, status: &CtrlStatus) -> Result {
+fn status(message: &mut Message<'_>, status: &CtrlStatus, namespaces: u32) -> Result {
     message.put_u32(ctrl::STATE, status.state.to_u8().into())?;
-    message.put_u32(ctrl::NR_NAMESPACES, status.namespaces)?;
+    message.put_u32(ctrl::NR_NAMESPACES, namespaces)?;
     message.put_u32(ctrl::SCAN, status.scans.done)?;
     message.put_u32(ctrl::NR_RESETS, status.resets)?;
     message.put_u32(ctrl::NR_RECONNECTS, status.reconnects)?;

@@ -174,8 +174,8 @@ pub(super) fn get_namespace(registry: &Arc<Registry>, request: &mut Request<'_>)
     request.required_u32(ns::CTRL_ID)?;
     let nsid = request.required_u32(ns::NSID)?;
     let controller = find(registry, request, ns::CTRL_ID)?;
-    controller.with_namespaces(|namespaces| {
-        let Some(namespace) = namespaces.iter().find(|n| n.nsid == nsid) else {
+    controller.namespaces.with_disks(|namespaces| {
+        let Some(namespace) = namespaces.iter().find(|n| n.nsid() == nsid) else {
             request.refuse(ns::NSID, format_args!("no such namespace"));
             return Err(ENOENT);
         };
@@ -225,16 +225,16 @@ fn dump_by_controller(
 fn dump_namespaces_of(controller: &Controller, dump: &mut Dump<'_>, list: u32) -> Result<bool> {
     let base = u64::from(controller.id) << 32;
     let after = dump.cursor().saturating_sub(base);
-    controller.with_namespaces(|namespaces| {
+    controller.namespaces.with_disks(|namespaces| {
         dump.set_generation(controller.generation_of_disks(list));
-        for namespace in namespaces.iter().filter(|n| u64::from(n.nsid) > after) {
+        for namespace in namespaces.iter().filter(|n| u64::from(n.nsid()) > after) {
             let written = dump.message(Command::NsGet as u8, |message| {
                 encode::namespace(message, controller, &namespace.info())
             })?;
             if !written {
                 return Ok(false);
             }
-            dump.set_cursor(base | u64::from(namespace.nsid));
+            dump.set_cursor(base | u64::from(namespace.nsid()));
         }
         Ok(true)
     })

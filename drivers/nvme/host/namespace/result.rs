@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a scan found.
+
+use super::{
+    change::{
+        NsChange,
+        NsObserver, //
+    },
+    error::ScanError,
+    identify::ScannedNs,
+    set::NamespaceSet,
+};
+use crate::{
+    ctrl_error::CtrlError,
+    disk::Io, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use nvme_proto::policy::{
+    ns_scan::{
+        NsState,
+        ScanView, //
+    },
+    ns_table::ScanSeq,
+};
+use rrdma::block::TagSet;
+
+/// What a scan found.
+pub(crate) struct ScanResult {
+    pub(super) seq: ScanSeq,
+    /// The namespaces that can be disks, by NSID.
+    pub(super) usable: KVec<ScannedNs>,
+    /// The namespaces with a disk that the target cannot identify at the moment.
+    pub(super) unknown: KVec<UnknownNs>,
+    /// What their disks are made with.
+    pub(super) tag_set: Arc<TagSet<Io>>,
+    pub(super) max_segments: u16,
+}
+
+/// A namespace with a disk that the target cannot identify at the moment, and what it said.
+pub(super) struct UnknownNs {
+    pub(super) nsid: u32,
+    pub(super) error: CtrlError,
+}
+
+impl ScanResult {
+    /// Makes the disks refuse I/O that would reach something else. They are yet to be removed, and
+    /// the other changes are yet to be made. Sleeps, but not for I/O.
+    ///
+    /// # Errors
+    ///
+    /// [`ScanError::Superseded`]; or what the target said of the first namespace that it could not
+    /// identify: the disk of such a one stays as it is.
+    pub(crate) fn mark_gone(
+        &self,
+        set: &NamespaceSet,
+        observer: &dyn NsObserver,
+    ) -> Result<(), ScanError> {
+        let unknown = set.with(|table| {
+            table.mark_gone(self.seq, self, |marked| {
+                observer.notify(NsChange::MarkedGone(marked));
+            })
+        })?;
+        match unknown {
+            Some(error) => Err(ScanError::Failed(error.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ScanView for ScanResult {
+    type Error = CtrlError;
+
+    fn state(&self, nsid: u32) -> NsState<'_, CtrlError> {
+        let mut unknown = self.unknown.iter();
+        if let Some(unknown) = unknown.find(|unknown| unknown.nsid == nsid) {
+            return NsState::Unknown(&unknown.error);
+        }
+        let mut usable = self.usable.iter();
+        match usable.find(|scanned| scanned.wwid.nsid == nsid) {
+            Some(scanned) => NsState::Active(scanned.attributes()),
+            None => NsState::Inactive,
+        }
+    }
+}

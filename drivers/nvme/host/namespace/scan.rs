@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A scan of the namespaces of a controller.
+
+use super::{
+    context::NsContext,
+    error::disk_error,
+    identify::{
+        IdentifiedNs,
+        NsIdentifier,
+        ScannedNs, //
+    },
+    ns::Namespace,
+    rejections::NsRejections,
+    result::{
+        ScanResult,
+        UnknownNs, //
+    },
+    set::{
+        NamespaceSet,
+        MAX_NAMESPACES, //
+    },
+};
+use crate::{
+    controller::Admin,
+    ctrl_error::CtrlError,
+    uapi::ErrorStage, //
+};
+use kernel::prelude::*;
+use nvme_proto::{
+    format::{
+        changed_namespaces::ChangedNamespaces,
+        identify::ActiveNamespaces,
+        sqe::Identify, //
+    },
+    policy::{
+        duplicate_ids::{
+            check_duplicate_ids,
+            IdCheck, //
+        },
+        ns_scan::{
+            IdentifyFailure,
+            NextNsid,
+            NsidWalk, //
+        },
+    },
+};
+
+/// A completed scan.
+pub(crate) struct Scan {
+    pub(crate) result: ScanResult,
+    pub(crate) rejections: NsRejections,
+}
+
+/// Scans the active namespaces of a controller: as many as get disks, and those that have one.
+/// Sleeps, but not for I/O.
+///
+/// If the target told that a namespace in `changed` has changed, but does not list it, another scan
+/// may find it: Linux's target sends the event just before it lists the namespace.
+pub(crate) fn scan(
+    set: &NamespaceSet,
+    admin: &Admin<'_>,
+    context: &NsContext,
+    changed: ChangedNamespaces<'_>,
+) -> Result<Scan, CtrlError> {
+    let seq = set.with(|table| table.begin_scan());
+    let mut scanner = Scanner {
+        set,
+        admin,
+        identifier: NsIdentifier::new(admin, context)?,
+        walk: NsidWalk::new(MAX_NAMESPACES),
+        awaited: collect(changed)?,
+        result: ScanResult {
+            seq,
+            usable: KVec::new(),
+            unknown: KVec::new(),
+            tag_set: context.tag_set.clone(),
+            max_segments: context.max_segments,
+        },
+        rejections: NsRejections::new(),
+    };
+    scanner.scan_listed()?;
+    if !scanner.awaited.is_empty() {
+        scanner.rejections.set_transient();
+    }
+    scanner.reject_conflicts();
+    scanner.reject_duplicates()?;
+    Ok(Scan {
+        result: scanner.result,
+        rejections: scanner.rejections,
+    })
+}
+
+fn collect(changed: ChangedNamespaces<'_>) -> Result<KVec<u32>, CtrlError> {
+    let mut nsids = KVec::new();
+    for nsid in changed.iter() {
+        push(&mut nsids, nsid)?;
+    }
+    Ok(nsids)
+}
+
+fn push<T>(list: &mut KVec<T>, item: T) -> Result<(), CtrlError> {
+    list.push(item, GFP_KERNEL).map_err(|_| disk_error(ENOMEM))
+}
+
+/// A scan under way.
+struct Scanner<'a> {
+    set: &'a NamespaceSet,
+    admin: &'a Admin<'a>,
+    identifier: NsIdentifier<'a>,
+    walk: NsidWalk,
+    /// Namespaces that changed, and that were not listed yet.
+    awaited: KVec<u32>,
+    result: ScanResult,
+    rejections: NsRejections,
+}
+
+impl Scanner<'_> {
+    fn scan_listed(&mut self) -> Result<(), CtrlError> {
+        loop {
+            let after = self.walk.last();
+            let what = Identify::ActiveNamespacesAfter(after);
+            let page = self.admin.identify(what, "identify active namespaces")?;
+            let list = ActiveNamespaces::parse(page.bytes(), after).map_err(|why| {
+                CtrlError::target(
+                    ErrorStage::Namespaces,
+                    format_args!("list of active namespaces: {why}"),
+                )
+            })?;
+            for nsid in list.iter() {
+                match self.walk.listed(nsid) {
+                    NextNsid::Identify => self.scan_one(nsid)?,
+                    NextNsid::LimitReached => {
+                        self.rejections.set_truncated(MAX_NAMESPACES);
+                        return self.scan_disks();
+                    }
+                }
+            }
+            if list.next_page().is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Scans the namespaces above the limit that have disks.
+    fn scan_disks(&mut self) -> Result<(), CtrlError> {
+        let set = self.set;
+        let next = |after| set.with(|table| table.next_after(after));
+        while let Some(nsid) = next(self.walk.last()) {
+            self.walk.with_disk(nsid);
+            self.scan_one(nsid)?;
+        }
+        Ok(())
+    }
+
+    fn scan_one(&mut self, nsid: u32) -> Result<(), CtrlError> {
+        self.awaited.retain(|awaited| *awaited != nsid);
+        self.admin.keep_alive_if_due()?;
+        let error = match self.identifier.identify(nsid) {
+            Ok(IdentifiedNs::Usable(scanned)) => return push(&mut self.result.usable, scanned),
+            // The other namespaces can be disks all the same.
+            Ok(IdentifiedNs::Unsupported(why)) => {
+                self.rejections.add(nsid, format_args!("{why}"));
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        let has_disk = self.set.with(|table| table.is_usable(nsid));
+        match IdentifyFailure::of(error.status(), has_disk) {
+            IdentifyFailure::FailScan => return Err(error),
+            IdentifyFailure::KeepDisk => {
+                let error = error.of_namespace(nsid);
+                return push(&mut self.result.unknown, UnknownNs { nsid, error });
+            }
+            IdentifyFailure::RejectForNow => self.rejections.set_transient(),
+            IdentifyFailure::Reject => {}
+        }
+        self.rejections
+            .add(nsid, format_args!("{}", error.message()));
+        Ok(())
+    }
+
+    /// Rejects namespaces with an identifier of a disk of another subsystem.
+    fn reject_conflicts(&mut self) {
+        let (ids, rejections) = (self.set.ids(), &mut self.rejections);
+        self.result.usable.retain(|ScannedNs { wwid, .. }| {
+            let Some(other) = ids.conflict(wwid) else {
+                return true;
+            };
+            rejections.set_transient();
+            rejections.add(
+                wwid.nsid,
+                format_args!("has the identifiers of {other}, which is of another subsystem"),
+            );
+            false
+        });
+    }
+
+    /// Rejects namespaces with an identifier of another namespace.
+    fn reject_duplicates(&mut self) -> Result<(), CtrlError> {
+        let mut checks = self.id_checks().map_err(disk_error)?;
+        check_duplicate_ids(&mut checks);
+        // The checks of usable namespaces come first, in their order.
+        let mut checks = checks.iter();
+        let rejections = &mut self.rejections;
+        self.result.usable.retain(|scanned| {
+            let Some(other) = checks.next().and_then(IdCheck::duplicate_of) else {
+                return true;
+            };
+            rejections.add(
+                scanned.wwid.nsid,
+                format_args!("has the identifiers of namespace {other}"),
+            );
+            false
+        });
+        Ok(())
+    }
+
+    /// The identifiers of the usable namespaces, and then those that the disks of the unknown ones
+    /// were made for.
+    fn id_checks(&self) -> Result<KVec<IdCheck>> {
+        let ScanResult {
+            usable, unknown, ..
+        } = &self.result;
+        let mut checks =
+            KVec::with_capacity(usable.len().saturating_add(unknown.len()), GFP_KERNEL)?;
+        self.set.with(|table| {
+            for ScannedNs { wwid, .. } in usable {
+                let is_same = |disk: &Namespace| *disk.ids() == wwid.ids;
+                let has_disk = table.get(wwid.nsid).is_some_and(is_same);
+                checks.push(IdCheck::new(wwid.nsid, wwid.ids, has_disk), GFP_KERNEL)?;
+            }
+            for UnknownNs { nsid, .. } in unknown {
+                if let Some(disk) = table.get(*nsid) {
+                    checks.push(IdCheck::new(*nsid, *disk.ids(), true), GFP_KERNEL)?;
+                }
+            }
+            Ok(checks)
+        })
+    }
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The disks of a controller.
+
+use super::{
+    change::{
+        NsChange,
+        NsObserver, //
+    },
+    error::{
+        disk_error,
+        ScanError, //
+    },
+    id_registry::IdOwner,
+    ns::{
+        Namespace,
+        PendingDisk, //
+    },
+};
+use crate::{
+    disk::Io,
+    event::NsInfo, //
+};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc,
+        Mutex, //
+    },
+};
+use nvme_proto::{
+    format::sqe::ALL_NAMESPACES,
+    policy::{
+        ns_table::{
+            InsertError,
+            NotInserted,
+            NsEntry,
+            NsTable,
+            ScanSeq,
+            Storage, //
+        },
+        revalidate::NsAttributes,
+    },
+};
+use rrdma::{
+    block::Disk,
+    memory,
+    sync::RelaxedBool, //
+};
+
+/// Most disks of a controller: limits what a hostile target can make us allocate.
+pub(super) const MAX_NAMESPACES: usize = 1024;
+
+/// Counts changes of which disks there are, of all controllers.
+pub(crate) struct DiskGeneration(Atomic<u32>);
+
+impl DiskGeneration {
+    /// No changes yet.
+    pub(crate) fn new() -> Self {
+        Self(Atomic::new(0))
+    }
+
+    /// A controller got or lost a disk; called while its set is locked.
+    fn count(&self) {
+        self.0.add(1, ordering::Relaxed);
+    }
+
+    /// How many changes there were; wraps around. Any context.
+    pub(crate) fn get(&self) -> u32 {
+        self.0.load(ordering::Relaxed)
+    }
+}
+
+/// A list of disks.
+pub(super) struct DiskList(KVec<Namespace>);
+
+impl Storage<Namespace> for DiskList {
+    type Error = Error;
+
+    fn as_slice(&self) -> &[Namespace] {
+        &self.0
+    }
+
+    fn as_mut_slice(&mut self) -> &mut [Namespace] {
+        &mut self.0
+    }
+
+    fn reserve_one(&mut self) -> Result {
+        Ok(self.0.reserve(1, GFP_KERNEL)?)
+    }
+
+    fn insert(&mut self, at: usize, item: Namespace) {
+        // There is room.
+        let _ = self.0.insert_within_capacity(at, item);
+    }
+
+    fn remove(&mut self, at: usize) -> Option<Namespace> {
+        self.0.remove(at).ok()
+    }
+}
+
+/// The disks by NSID, and the one that is being made.
+type DiskTable = NsTable<Namespace, DiskList, PendingDisk>;
+
+/// The disks of a controller. They outlive a connection that is lost.
+///
+/// Recovery takes the lock while I/O waits: so under the lock nothing waits for I/O, and no disk is
+/// dropped. The lock of [`IdRegistry`](super::IdRegistry) is taken under it.
+#[pin_data]
+pub(crate) struct NamespaceSet {
+    ids: Arc<IdOwner>,
+    generation: Arc<DiskGeneration>,
+    #[pin]
+    table: Mutex<DiskTable>,
+}
+
+impl NamespaceSet {
+    /// No disks yet, of the controller that is `ids` in the registry.
+    pub(crate) fn new(ids: Arc<IdOwner>, generation: Arc<DiskGeneration>) -> impl PinInit<Self> {
+        pin_init!(Self {
+            ids,
+            generation,
+            table <- new_mutex!(NsTable::new(DiskList(KVec::new())), "rnvmf::NamespaceSet::table"),
+        })
+    }
+
+    /// The controller in the registry of identifiers.
+    pub(super) fn ids(&self) -> &Arc<IdOwner> {
+        &self.ids
+    }
+
+    /// Locks the disks. Sleeps, but not for I/O.
+    pub(super) fn with<R>(&self, act: impl FnOnce(&mut DiskTable) -> R) -> R {
+        memory::without_io(|| act(&mut self.table.lock()))
+    }
+
+    /// Looks at the disks, by NSID. The [`DiskGeneration`] does not change for these disks
+    /// meanwhile. Sleeps, but not for I/O.
+    pub(crate) fn with_disks<R>(&self, look: impl FnOnce(&[Namespace]) -> R) -> R {
+        self.with(|table| look(table.disks()))
+    }
+
+    /// How many disks there are. Sleeps, but not for I/O.
+    pub(crate) fn count(&self) -> u32 {
+        self.with_disks(|disks| u32::try_from(disks.len()).unwrap_or(u32::MAX))
+    }
+
+    /// The disks, for a caller that keeps them from being removed meanwhile. Sleeps, but not for
+    /// I/O.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn disks(&self) -> Result<KVec<Arc<Disk<Io>>>> {
+        self.with(|table| {
+            let mut disks = KVec::with_capacity(table.disks().len(), GFP_KERNEL)?;
+            for namespace in table.disks() {
+                disks.push(namespace.disk.clone(), GFP_KERNEL)?;
+            }
+            Ok(disks)
+        })
+    }
+
+    /// Makes the disk of the namespace that a command names refuse all I/O, or all disks. Sleeps,
+    /// but not for I/O.
+    pub(crate) fn mark_may_change(&self, named: Option<u32>, observer: &dyn NsObserver) {
+        self.with(|table| {
+            for namespace in table.disks_mut() {
+                let nsid = namespace.nsid();
+                if named == Some(ALL_NAMESPACES) || named == Some(nsid) {
+                    namespace.set_gone();
+                    observer.notify(NsChange::MayChange { nsid });
+                }
+            }
+        });
+    }
+
+    /// A disk is about to be made for what the scan `seq` found, until the guard is dropped. Sleeps,
+    /// but not for I/O.
+    pub(super) fn begin_pending(
+        &self,
+        seq: ScanSeq,
+        attributes: NsAttributes<'_>,
+    ) -> Result<PendingGuard<'_>, ScanError> {
+        let gone = Arc::new(RelaxedBool::new(false), GFP_KERNEL).map_err(|_| disk_error(ENOMEM))?;
+        let pending = PendingDisk {
+            wwid: *attributes.wwid,
+            limits: *attributes.limits,
+            gone: gone.clone(),
+        };
+        self.with(|table| table.begin_pending(seq, pending))?;
+        Ok(PendingGuard { set: self, gone })
+    }
+
+    /// Adds a disk. Sleeps, for I/O too, as a disk that is not added goes.
+    ///
+    /// # Errors
+    ///
+    /// [`ScanError::Superseded`] if a later scan found meanwhile that the namespace is gone; or
+    /// there is no memory.
+    pub(super) fn add(&self, namespace: Namespace) -> Result<NsInfo, ScanError> {
+        let info = namespace.info();
+        let added = self.with(|table| {
+            table.insert(namespace)?;
+            self.generation.count();
+            Ok(())
+        });
+        // Without the lock, which the I/O of a disk that goes may have to wait for.
+        added.map_err(|refused: NotInserted<_, _>| match refused.error {
+            InsertError::Gone => ScanError::Superseded,
+            InsertError::Storage(error) => disk_error(error).into(),
+        })?;
+        Ok(info)
+    }
+
+    /// Removes all disks. For a caller that keeps others from changing them. Sleeps, for I/O too.
+    pub(crate) fn remove_all(&self, observer: &dyn NsObserver) {
+        self.remove_where(|_| true, observer);
+    }
+
+    /// Removes the disks whose namespaces are gone, otherwise as [`remove_all`](Self::remove_all).
+    pub(crate) fn remove_gone(&self, observer: &dyn NsObserver) {
+        self.remove_where(Namespace::is_gone, observer);
+    }
+
+    fn remove_where(&self, which: fn(&Namespace) -> bool, observer: &dyn NsObserver) {
+        while let Some(namespace) = self.take(which) {
+            let info = namespace.info();
+            // Deletes the disk, which waits for its I/O.
+            drop(namespace);
+            observer.notify(NsChange::Removed(&info));
+        }
+    }
+
+    /// Takes out one disk, if there is one like that.
+    fn take(&self, which: fn(&Namespace) -> bool) -> Option<Namespace> {
+        self.with(|table| {
+            let taken = table.remove(which)?;
+            self.generation.count();
+            Some(taken)
+        })
+    }
+}
+
+/// A disk is being made, until this is dropped.
+pub(super) struct PendingGuard<'a> {
+    set: &'a NamespaceSet,
+    /// The flag of the disk.
+    pub(super) gone: Arc<RelaxedBool>,
+}
+
+impl Drop for PendingGuard<'_> {
+    fn drop(&mut self) {
+        self.set.with(|table| table.end_pending());
+    }
+}

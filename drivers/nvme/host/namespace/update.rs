@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How the disks follow what a scan found.
+
+use super::{
+    change::{
+        NsChange,
+        NsObserver, //
+    },
+    error::{
+        disk_error,
+        ScanError, //
+    },
+    identify::ScannedNs,
+    ns::Namespace,
+    result::ScanResult,
+    set::{
+        NamespaceSet,
+        PendingGuard,
+        MAX_NAMESPACES, //
+    },
+};
+use crate::disk::{
+    DiskController,
+    Io,
+    NsDisk, //
+};
+use kernel::{
+    prelude::*,
+    str::CString,
+    sync::Arc, //
+};
+use nvme_proto::policy::{
+    limits::block::BlockLimits,
+    ns_table::NsEntry,
+    revalidate::{
+        self,
+        Revalidation, //
+    },
+};
+use rrdma::{
+    block::{
+        Disk,
+        DiskConfig,
+        Limits, //
+    },
+    sync::RelaxedBool,
+    sysfs,
+};
+
+/// Alignment of a request's memory, less one: whole words.
+const DMA_ALIGNMENT: u32 = 3;
+
+/// Updates the disks of a controller to what a scan found. It may have been found on a connection
+/// that is gone: what a later scan finds takes effect later.
+pub(crate) struct DiskUpdate<'a> {
+    pub(crate) found: &'a ScanResult,
+    pub(crate) set: &'a NamespaceSet,
+    pub(crate) observer: &'a dyn NsObserver,
+    /// What new disks belong to.
+    pub(crate) controller: Arc<dyn DiskController>,
+    pub(crate) parent: Option<Arc<sysfs::Device>>,
+    /// What keeps the module loaded while a new disk is open.
+    pub(crate) module: &'static ThisModule,
+}
+
+impl DiskUpdate<'_> {
+    /// Removes, changes and makes disks. For a caller that keeps others from doing so. Sleeps, for
+    /// I/O too.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong with a disk does not keep the others from being updated. Of several errors
+    /// the latest kind counts, and of that the first one.
+    pub(crate) fn run(&self) -> Result<(), ScanError> {
+        let gone = self.found.mark_gone(self.set, self.observer);
+        self.set.remove_gone(self.observer);
+        let resized = self.for_each(|scanned| self.update_capacity(scanned));
+        let changed = self.for_each(|scanned| self.update_limits(scanned));
+        let made = self.for_each(|scanned| self.make_disk(scanned));
+        // Whether another scan took effect by now says more than what went wrong before.
+        made.and(changed).and(resized).and(gone)
+    }
+
+    /// Does something for each namespace that can be a disk. Goes on after a failure, which is
+    /// the result; not if this scan is of no use any more.
+    fn for_each(&self, act: impl Fn(&ScannedNs) -> Result<(), ScanError>) -> Result<(), ScanError> {
+        let mut result = Ok(());
+        for scanned in &self.found.usable {
+            match act(scanned) {
+                Err(end @ (ScanError::Superseded | ScanError::Gone)) => return Err(end),
+                done => result = result.and(done),
+            }
+        }
+        result
+    }
+
+    /// Gives a disk the capacity and the write protection of its namespace.
+    fn update_capacity(&self, scanned: &ScannedNs) -> Result<(), ScanError> {
+        let (nsid, now) = (scanned.wwid.nsid, &scanned.limits);
+        let outdated = self.set.with(|table| -> Result<_, ScanError> {
+            table.apply(self.found.seq)?;
+            let disk = table.get(nsid).filter(|disk| {
+                let now = Some(scanned.attributes());
+                Revalidation::of(disk.attributes(), now) == Revalidation::Update
+            });
+            Ok(disk.map(|disk| (disk.disk.clone(), disk.limits)))
+        })?;
+        let Some((disk, before)) = outdated else {
+            return Ok(());
+        };
+        // Without the lock: recovery takes it, and I/O may have to wait for recovery.
+        if now.read_only != before.read_only {
+            disk.set_read_only(now.read_only);
+        }
+        if now.capacity_sectors != before.capacity_sectors {
+            disk.set_capacity(now.capacity_sectors)
+                .map_err(disk_error)?;
+        }
+        let info = self.set.with(|table| {
+            let namespace = table.get_mut(nsid)?;
+            namespace.limits.capacity_sectors = now.capacity_sectors;
+            namespace.limits.read_only = now.read_only;
+            Some(namespace.info())
+        });
+        if let Some(info) = info {
+            self.observer.notify(NsChange::Resized(&info));
+        }
+        Ok(())
+    }
+
+    /// Gives a disk the other limits of its namespace.
+    fn update_limits(&self, scanned: &ScannedNs) -> Result<(), ScanError> {
+        let nsid = scanned.wwid.nsid;
+        let outdated = self.set.with(|table| -> Result<_, ScanError> {
+            table.apply(self.found.seq)?;
+            Ok(table.get(nsid).and_then(|disk| {
+                let now = revalidate::updated_limits(&disk.limits, &scanned.limits)?;
+                Some((disk.disk.clone(), now))
+            }))
+        })?;
+        let Some((disk, now)) = outdated else {
+            return Ok(());
+        };
+        // Without the lock, as above.
+        self.block_limits(&now)
+            .and_then(|limits| disk.set_limits(limits))
+            .map_err(disk_error)?;
+        let deallocate_zeroes = now.write_zeroes_may_deallocate;
+        disk.data().deallocate_zeroes.set(deallocate_zeroes);
+        self.set.with(|table| {
+            if let Some(namespace) = table.get_mut(nsid) {
+                // The capacity may have changed meanwhile.
+                let before = namespace.limits;
+                namespace.limits = revalidate::updated_limits(&before, &now).unwrap_or(before);
+            }
+        });
+        self.observer.notify(NsChange::LimitsChanged { nsid });
+        Ok(())
+    }
+
+    /// Makes the disk of a namespace that has none. The disk is searched for partitions.
+    fn make_disk(&self, scanned: &ScannedNs) -> Result<(), ScanError> {
+        let nsid = scanned.wwid.nsid;
+        // There may be very many disks to make, and the end of the controller waits for this.
+        if !self.controller.is_connected() {
+            return Err(ScanError::Gone);
+        }
+        // The disks may be those of other namespaces than the first ones.
+        let is_full = |disks: usize| disks >= MAX_NAMESPACES;
+        if self
+            .set
+            .with(|table| table.contains(nsid) || is_full(table.disks().len()))
+        {
+            return Ok(());
+        }
+        // If another subsystem got the identifiers since the scan, the next scan rejects this one.
+        let ids = self.set.ids().reserve(&scanned.wwid).map_err(disk_error)?;
+        let pending = self
+            .set
+            .begin_pending(self.found.seq, scanned.attributes())?;
+        let made = self.new_disk(scanned, &pending).and_then(|disk| {
+            Ok(Namespace {
+                limits: scanned.limits,
+                disk: Arc::new(disk, GFP_KERNEL)?,
+                _ids: ids,
+            })
+        });
+        let added = made
+            .map_err(|error| disk_error(error).into())
+            .and_then(|namespace| self.set.add(namespace));
+        if let Ok(info) = &added {
+            self.observer.notify(NsChange::Added(info));
+        }
+        if pending.gone.get() {
+            return Err(ScanError::Superseded);
+        }
+        added.map(drop)
+    }
+
+    fn new_disk(&self, scanned: &ScannedNs, pending: &PendingGuard<'_>) -> Result<Disk<Io>> {
+        let limits = &scanned.limits;
+        let disk_name = self.set.ids().disk_name(scanned.wwid.nsid);
+        let name = CString::try_from_fmt(fmt!("{disk_name}"))?;
+        let config = DiskConfig {
+            name: &name,
+            limits: self.block_limits(limits)?,
+            capacity_sectors: limits.capacity_sectors,
+            read_only: limits.read_only,
+            module: self.module,
+            parent: self.parent.as_ref(),
+        };
+        let data = NsDisk {
+            name: disk_name,
+            wwid: scanned.wwid,
+            shift: limits.block_shift,
+            deallocate_zeroes: RelaxedBool::new(limits.write_zeroes_may_deallocate),
+            gone: pending.gone.clone(),
+            controller: self.controller.clone(),
+        };
+        Disk::new(config, self.found.tag_set.clone(), data)
+    }
+
+    fn block_limits(&self, limits: &BlockLimits) -> Result<Limits> {
+        let discard = limits.discard.as_ref();
+        Ok(Limits {
+            logical_block_size: limits.block_size(),
+            physical_block_size: limits.physical_block_size,
+            io_min: limits.io_min,
+            io_opt: limits.io_opt,
+            max_hw_sectors: limits.max_sectors,
+            max_segments: self.found.max_segments,
+            max_segment_size: u32::MAX,
+            // A memory region has whole pages, except for its first and last.
+            virt_boundary_mask: (rrdma::rdma::mr::PAGE_SIZE - 1) as usize,
+            dma_alignment: DMA_ALIGNMENT,
+            max_discard_sectors: discard.map_or(0, |d| d.max_sectors),
+            discard_granularity: discard.map_or(0, |d| d.granularity),
+            max_discard_segments: discard.map_or(0, |d| d.max_ranges),
+            max_write_zeroes_sectors: limits.max_write_zeroes_sectors,
+            chunk_sectors: limits.chunk_sectors,
+            write_cache: limits.write_cache,
+            fua: limits.write_cache,
+            rotational: limits.rotational,
+            ..Limits::default()
+        })
+    }
+}
