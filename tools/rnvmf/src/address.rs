@@ -3,7 +3,7 @@
 //! Addresses: numeric ones as the kernel takes them, and names that stand for them.
 
 use crate::error::{io_message, Error, Status};
-use crate::netlink::stop_signal;
+use crate::signal::STOP;
 use crate::uapi::TRADDR_MAX_LEN;
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -13,7 +13,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often who waits for an answer looks whether he is to stop.
+/// How often a wait for the resolver looks for a stop signal.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A numeric address, with the scope that a link-local one needs.
@@ -31,9 +31,12 @@ impl std::str::FromStr for Address {
             Some((ip, scope)) => (ip, Some(scope)),
             None => (text, None),
         };
-        let ip: IpAddr = ip.parse().map_err(|_| match text.starts_with('[') {
-            true => "it is written without brackets",
-            false => "not a numeric IPv4 or IPv6 address",
+        let ip: IpAddr = ip.parse().map_err(|_| {
+            if text.starts_with('[') {
+                "it is written without brackets"
+            } else {
+                "not a numeric IPv4 or IPv6 address"
+            }
         })?;
         match scope {
             Some("") => return Err("nothing follows the %".into()),
@@ -88,12 +91,12 @@ impl Address {
         self.ip.is_ipv4()
     }
 
-    /// Whether it means something on one link only.
+    /// Whether it is valid on one link only.
     pub(crate) fn is_link_local(&self) -> bool {
         matches!(self.ip, IpAddr::V6(ip) if ip.is_unicast_link_local())
     }
 
-    /// Whether it may be the same as another one: the name of an interface may be that of any number.
+    /// Whether it may equal another one: an interface's name may be that of any number.
     pub(crate) fn may_equal(&self, other: &Self) -> bool {
         let is_number = |scope: &str| scope.parse::<u32>().is_ok();
         let same_scope = match (self.scope(), other.scope()) {
@@ -103,7 +106,7 @@ impl Address {
         self.ip == other.ip && same_scope
     }
 
-    /// The same address on the link of another one, if that is known.
+    /// Returns this address with the scope of a link-local one.
     pub(crate) fn with_scope_of(&self, other: &Self) -> Option<Self> {
         let scope = other.scope.clone().filter(|_| other.is_link_local())?;
         Some(Self {
@@ -113,13 +116,13 @@ impl Address {
     }
 }
 
-/// The address of a target: a numeric one as it is, a host name looked up, which may take so many
-/// seconds. Of several addresses the first of the family of `from` is taken, or the first.
+/// Returns the address of a target, after a lookup of at most `seconds` if it is a host name. Of several
+/// addresses it is the first one of the family of `from`, or the first one.
 pub(crate) fn resolve(host: &str, from: Option<&Address>, seconds: u32) -> Result<Address, Error> {
     resolve_with(lookup, host, from, seconds)
 }
 
-/// The same, where host names are looked up otherwise.
+/// Like `resolve`, with another function for the lookup.
 pub(crate) fn resolve_with(
     lookup: impl FnOnce(&str) -> io::Result<Vec<Address>> + Send + 'static,
     host: &str,
@@ -137,8 +140,8 @@ pub(crate) fn resolve_with(
     }
     let cannot = |why: String| Error::failed(format!("cannot resolve host name {host}: {why}"));
     let name = host.to_owned();
-    let stopped = || stop_signal().is_some();
-    let found = within(seconds, stopped, move || lookup(&name));
+    let stopped = || STOP.get().is_some();
+    let found = run_with_timeout(seconds, stopped, move || lookup(&name));
     let found = found.map_err(|error| match error.kind() {
         ErrorKind::TimedOut => Error {
             status: Status::Timeout,
@@ -146,27 +149,27 @@ pub(crate) fn resolve_with(
         },
         _ => cannot(lookup_error(&error)),
     })?;
-    choose(found.into_iter(), from).ok_or_else(|| match from {
+    first_of_family(found.into_iter(), from).ok_or_else(|| match from {
         Some(from) => cannot(format!("it has no address of the family of {from}")),
         None => cannot("it has no address".into()),
     })
 }
 
-/// What the system knows of a host name.
+/// Looks up a host name in the system's resolver.
 pub(crate) fn lookup(host: &str) -> io::Result<Vec<Address>> {
     Ok((host, 0).to_socket_addrs()?.map(Address::from).collect())
 }
 
-/// What `act` returns, if that does not take longer, and nobody stops it meanwhile. The system may be
-/// configured to wait for an answer for minutes, and nothing ends that.
-fn within<T: Send + 'static>(
+/// Runs `act` on a thread of its own, and returns its result unless the time runs out or `stopped` returns
+/// true before. The resolver may be configured to wait for minutes, and cannot be cancelled.
+fn run_with_timeout<T: Send + 'static>(
     seconds: u32,
     stopped: impl Fn() -> bool,
     act: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     let (answer, answered) = sync_channel(1);
     thread::Builder::new().spawn(move || {
-        // Who does not wait any more does not listen.
+        // Nobody receives it after the timeout.
         let _ = answer.send(catch_unwind(AssertUnwindSafe(act)));
     })?;
     let end = Instant::now() + Duration::from_secs(seconds.into());
@@ -185,11 +188,14 @@ fn within<T: Send + 'static>(
     }
 }
 
-fn choose(mut found: impl Iterator<Item = Address>, from: Option<&Address>) -> Option<Address> {
+fn first_of_family(
+    mut found: impl Iterator<Item = Address>,
+    from: Option<&Address>,
+) -> Option<Address> {
     found.find(|each| from.is_none_or(|from| each.is_ipv4() == from.is_ipv4()))
 }
 
-/// What the resolver said, without the standard library's words around it.
+/// Returns the resolver's message without the standard library's words around it.
 fn lookup_error(error: &std::io::Error) -> String {
     let text = io_message(error);
     match text.strip_prefix("failed to lookup address information: ") {
@@ -217,7 +223,7 @@ impl Endpoint {
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A wrong address may have them already.
+        // A wrong address may have brackets already.
         if self.host.contains(':') && !self.host.starts_with('[') {
             write!(f, "[{}]:{}", self.host, self.port)
         } else {
@@ -269,9 +275,9 @@ mod tests {
     fn the_family_of_the_host_address_decides() {
         let found = || [parse("2001:db8::1").unwrap(), parse("10.0.0.9").unwrap()].into_iter();
         let v4 = parse("10.0.0.1").unwrap();
-        assert_eq!(choose(found(), None), parse("2001:db8::1").ok());
-        assert_eq!(choose(found(), Some(&v4)), parse("10.0.0.9").ok());
-        assert_eq!(choose(found().take(1), Some(&v4)), None);
+        assert_eq!(first_of_family(found(), None), parse("2001:db8::1").ok());
+        assert_eq!(first_of_family(found(), Some(&v4)), parse("10.0.0.9").ok());
+        assert_eq!(first_of_family(found().take(1), Some(&v4)), None);
     }
 
     #[test]
@@ -324,7 +330,7 @@ mod tests {
             thread::sleep(Duration::from_secs(5));
             Ok(())
         };
-        let error = within(600, || true, lookup).unwrap_err();
+        let error = run_with_timeout(600, || true, lookup).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Interrupted);
         assert!(began.elapsed() < Duration::from_secs(4));
     }

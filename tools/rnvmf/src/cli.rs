@@ -2,8 +2,10 @@
 
 //! The command line: the one definition that help, man pages and completions are made from.
 
-use crate::address::Address;
+use crate::address::{Address, Endpoint};
 use crate::host::{check_nqn, DISCOVERY_NQN};
+use crate::model::options::Switch;
+use crate::output::Format;
 use crate::uapi::{
     CONNECT_TIMEOUT_DEFAULT, CONNECT_TIMEOUT_MAX, KEEP_ALIVE_TMO_MAX, LOSS_TMO_MAX,
     NR_IO_QUEUES_MAX, QUEUE_SIZE_MAX, QUEUE_SIZE_MIN, RECONNECT_DELAY_MAX,
@@ -140,15 +142,6 @@ impl Verb {
     }
 }
 
-/// How to print.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// For people.
-    Normal,
-    /// For programs, with a stable schema.
-    Json,
-}
-
 /// The option that every verb has.
 #[derive(Debug, Args)]
 pub(crate) struct Output {
@@ -184,7 +177,7 @@ pub(crate) struct Connect {
     #[command(flatten)]
     pub(crate) fabrics: FabricsArgs,
 
-    /// What the controller is to be.
+    /// Options of the controller.
     #[command(flatten)]
     pub(crate) ctrl: CtrlArgs,
 
@@ -201,7 +194,36 @@ pub(crate) struct Connect {
     pub(crate) output: Output,
 }
 
-/// How a target is reached, and as whom.
+impl Connect {
+    /// Returns where the subsystem is.
+    pub(crate) fn subsystem(&self) -> SubsystemArgs<'_> {
+        SubsystemArgs {
+            traddr: &self.traddr,
+            nqn: &self.nqn,
+            fabrics: &self.fabrics,
+        }
+    }
+}
+
+/// A subsystem and how it is reached, whichever verb's arguments name it.
+#[derive(Clone, Copy)]
+pub(crate) struct SubsystemArgs<'a> {
+    /// Address of the target, or its host name.
+    pub(crate) traddr: &'a str,
+    /// NVMe Qualified Name of the subsystem.
+    pub(crate) nqn: &'a str,
+    /// How the target is reached.
+    pub(crate) fabrics: &'a FabricsArgs,
+}
+
+impl SubsystemArgs<'_> {
+    /// Returns the address and port as the user wrote them.
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        Endpoint::new(self.traddr, self.fabrics.trsvcid)
+    }
+}
+
+/// How a target is reached, and by which host.
 #[derive(Debug, Args)]
 pub(crate) struct FabricsArgs {
     /// Transport, always rdma
@@ -231,13 +253,13 @@ pub(crate) struct FabricsArgs {
 
     /// Seconds that connecting may take, and finding a host name before, 1 to 600
     #[arg(long, value_name = "SECONDS", default_value_t = CONNECT_TIMEOUT_DEFAULT / 1000,
-          value_parser = timeout())]
+          value_parser = connect_timeout())]
     pub(crate) timeout: u32,
 }
 
-/// What a controller is to be.
+/// Options of the I/O queues of a controller.
 #[derive(Debug, Args)]
-pub(crate) struct CtrlArgs {
+pub(crate) struct QueueArgs {
     /// Number of I/O queues [default: one for each online CPU]
     #[arg(short = 'i', long, value_name = "N",
           value_parser = value_parser!(u32).range(1..=i64::from(NR_IO_QUEUES_MAX)))]
@@ -262,6 +284,14 @@ pub(crate) struct CtrlArgs {
     /// Ask the target not to tell how far it is in its queues
     #[arg(long)]
     pub(crate) disable_sqflow: bool,
+}
+
+/// Options of a controller.
+#[derive(Debug, Args)]
+pub(crate) struct CtrlArgs {
+    /// Its I/O queues.
+    #[command(flatten)]
+    pub(crate) queues: QueueArgs,
 
     /// Keep-alive timeout in seconds, 0 for none [default: 5]
     #[arg(short = 'k', long, value_name = "SECONDS",
@@ -273,7 +303,7 @@ pub(crate) struct CtrlArgs {
     pub(crate) reconnect: ReconnectArgs,
 }
 
-/// What a controller does when its connection is lost.
+/// Options of a controller for the time after the loss of its connection.
 #[derive(Debug, Args)]
 pub(crate) struct ReconnectArgs {
     /// Longest pause between attempts to connect again, 1 to 3600 seconds [default: 10]
@@ -283,23 +313,23 @@ pub(crate) struct ReconnectArgs {
 
     /// Seconds after a loss that attempts go on for; 0 for none, -1 for no end [default: 600]
     #[arg(short = 'l', long, value_name = "SECONDS", allow_negative_numbers = true,
-          value_parser = limit())]
+          value_parser = loss_tmo())]
     pub(crate) ctrl_loss_tmo: Option<i64>,
 
     /// Seconds after a loss that I/O waits before it fails; -1 for as long as attempts go on
     /// [default: -1]
     #[arg(short = 'F', long, visible_alias = "fast_io_fail_tmo", value_name = "SECONDS",
-          allow_negative_numbers = true, value_parser = limit())]
+          allow_negative_numbers = true, value_parser = loss_tmo())]
     pub(crate) fast_io_fail_tmo: Option<i64>,
 }
 
 /// Seconds after a loss, or -1.
-fn limit() -> RangedI64ValueParser<i64> {
+fn loss_tmo() -> RangedI64ValueParser<i64> {
     value_parser!(i64).range(-1..=i64::from(LOSS_TMO_MAX))
 }
 
 /// Seconds that connecting may take.
-fn timeout() -> RangedI64ValueParser<u32> {
+fn connect_timeout() -> RangedI64ValueParser<u32> {
     value_parser!(u32).range(1..=i64::from(CONNECT_TIMEOUT_MAX / 1000))
 }
 
@@ -318,6 +348,17 @@ pub(crate) struct DiscoveryCtrlArgs {
     /// How the target is reached.
     #[command(flatten)]
     pub(crate) fabrics: FabricsArgs,
+}
+
+impl DiscoveryCtrlArgs {
+    /// Returns where the discovery subsystem is.
+    pub(crate) fn subsystem(&self) -> SubsystemArgs<'_> {
+        SubsystemArgs {
+            traddr: &self.traddr,
+            nqn: &self.nqn,
+            fabrics: &self.fabrics,
+        }
+    }
 }
 
 /// Options of `discover`.
@@ -339,7 +380,7 @@ pub(crate) struct DiscoverArgs {
     #[command(flatten)]
     pub(crate) controller: DiscoveryCtrlArgs,
 
-    /// What the controllers are to be.
+    /// Options of the controllers.
     #[command(flatten)]
     pub(crate) ctrl: CtrlArgs,
 }
@@ -376,7 +417,7 @@ pub(crate) struct ConnectAll {
     #[command(flatten)]
     pub(crate) fabrics: FabricsArgs,
 
-    /// What the controllers are to be.
+    /// Options of the controllers.
     #[command(flatten)]
     pub(crate) ctrl: CtrlArgs,
 
@@ -465,7 +506,7 @@ pub(crate) struct Set {
     pub(crate) reconnect: ReconnectArgs,
 
     /// Seconds that an attempt to connect may take, from the next one on, 1 to 600 [default: 10]
-    #[arg(long, value_name = "SECONDS", value_parser = timeout())]
+    #[arg(long, value_name = "SECONDS", value_parser = connect_timeout())]
     pub(crate) timeout: Option<u32>,
 
     /// How to print.
@@ -490,15 +531,6 @@ pub(crate) struct Show {
     /// How to print.
     #[command(flatten)]
     pub(crate) output: Output,
-}
-
-/// Whether something is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Switch {
-    /// Measure from now on.
-    On,
-    /// Measure no more.
-    Off,
 }
 
 /// Options of `stats`.
@@ -649,10 +681,10 @@ mod tests {
         .unwrap();
         assert_eq!(options.fabrics.trsvcid, 4421);
         assert_eq!(options.fabrics.tos, Some(8));
-        assert_eq!(options.ctrl.nr_io_queues, Some(4));
-        assert_eq!(options.ctrl.nr_write_queues, Some(2));
-        assert_eq!(options.ctrl.nr_poll_queues, Some(1));
-        assert_eq!(options.ctrl.queue_size, Some(64));
+        assert_eq!(options.ctrl.queues.nr_io_queues, Some(4));
+        assert_eq!(options.ctrl.queues.nr_write_queues, Some(2));
+        assert_eq!(options.ctrl.queues.nr_poll_queues, Some(1));
+        assert_eq!(options.ctrl.queues.queue_size, Some(64));
         assert_eq!(options.ctrl.keep_alive_tmo, Some(30));
         assert_eq!(options.ctrl.reconnect.reconnect_delay, Some(2));
         assert_eq!(options.ctrl.reconnect.ctrl_loss_tmo, Some(-1));
@@ -664,7 +696,13 @@ mod tests {
     #[test]
     fn the_letter_d_is_for_devices() {
         assert!(connect(&["-d"]).is_err());
-        assert!(connect(&["--disable-sqflow"]).unwrap().ctrl.disable_sqflow);
+        assert!(
+            connect(&["--disable-sqflow"])
+                .unwrap()
+                .ctrl
+                .queues
+                .disable_sqflow
+        );
     }
 
     #[test]
@@ -673,7 +711,7 @@ mod tests {
         let fabrics = &options.fabrics;
         assert_eq!(u32::from(fabrics.trsvcid), crate::uapi::TRSVCID_DEFAULT);
         assert_eq!(fabrics.timeout, 10);
-        assert_eq!(options.ctrl.queue_size, None);
+        assert_eq!(options.ctrl.queues.queue_size, None);
         assert_eq!(options.output.format, Format::Normal);
     }
 

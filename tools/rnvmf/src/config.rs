@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The file of connections that are to be there: in each line the options of one `rnvmf connect`, or
-//! of a discovery controller that knows of several.
+//! The configuration file of `connect-all`. A line has the options of one `rnvmf connect`, or those of
+//! a discovery controller whose subsystems are to be connected.
 
 use crate::address::Address;
-use crate::cli::{Connect, DiscoverArgs, FabricsArgs, Format};
+use crate::cli::{Connect, DiscoverArgs, SubsystemArgs};
 use crate::error::{io_message, Error, Status};
+use crate::output::Format;
 use crate::usage::complaint;
 use clap::{Args, Parser};
 use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::collections::HashMap;
 use std::fs::File;
-use std::hash::Hash;
 use std::io::{ErrorKind, Read};
+use std::mem::{discriminant, Discriminant};
 use std::path::Path;
+use uuid::Uuid;
 
-/// A larger file is none of connections.
+/// Largest configuration file, in bytes.
 const MAX_SIZE: u64 = 1 << 20;
 
 /// The word that a line of a discovery controller begins with.
@@ -26,24 +28,21 @@ const DISCOVER: &str = "discover";
 pub(crate) enum ConfigLine {
     /// One connection.
     Connect(Box<Connect>),
-    /// All that a discovery controller knows of.
+    /// All subsystems in the log of a discovery controller.
     Discover(Box<DiscoverArgs>),
 }
 
 impl ConfigLine {
-    /// What it leads to: an address or a name, a subsystem, and the way there.
-    pub(crate) fn target(&self) -> (&str, &str, &FabricsArgs) {
+    /// Returns the subsystem that it names.
+    pub(crate) fn subsystem(&self) -> SubsystemArgs<'_> {
         match self {
-            Self::Connect(options) => (&options.traddr, &options.nqn, &options.fabrics),
-            Self::Discover(discover_args) => {
-                let controller = &discover_args.controller;
-                (&controller.traddr, &controller.nqn, &controller.fabrics)
-            }
+            Self::Connect(options) => options.subsystem(),
+            Self::Discover(args) => args.controller.subsystem(),
         }
     }
 }
 
-/// The words of a line.
+/// Parses the words of a line.
 #[derive(Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
 struct LineParser<Options: Args> {
@@ -51,7 +50,7 @@ struct LineParser<Options: Args> {
     options: Options,
 }
 
-/// The connections of a file; a wrong line is as a wrong command line.
+/// Reads a file. A wrong line is reported like a wrong command line.
 pub(crate) fn read(path: &Path) -> Result<Vec<ConfigLine>, Error> {
     let name = path.display();
     let mut bytes = Vec::new();
@@ -64,32 +63,44 @@ pub(crate) fn read(path: &Path) -> Result<Vec<ConfigLine>, Error> {
         let why = format!("{name}: more than {MAX_SIZE} bytes");
         return Err(Error::new(Status::Usage, why));
     }
-    text(&bytes)
-        .and_then(parse)
-        .map_err(|(line, why)| Error::new(Status::Usage, format!("{name}:{line}: {why}")))
-}
-
-/// What a file says; or the number of its first line that is no text.
-fn text(bytes: &[u8]) -> Result<&str, (usize, String)> {
-    std::str::from_utf8(bytes).map_err(|error| {
-        let before = bytes.iter().take(error.valid_up_to());
-        let line = 1 + before.filter(|byte| **byte == b'\n').count();
-        (line, "not UTF-8".to_owned())
+    decode(&bytes).and_then(parse).map_err(|error| {
+        let LineError { number, why } = error;
+        Error::new(Status::Usage, format!("{name}:{number}: {why}"))
     })
 }
 
-/// The connections of a text; or the number of a line, and what is wrong with it.
-fn parse(text: &str) -> Result<Vec<ConfigLine>, (usize, String)> {
+/// What is wrong with a line of the file.
+#[derive(Debug, PartialEq, Eq)]
+struct LineError {
+    /// Number of the line, from 1.
+    number: usize,
+    why: String,
+}
+
+/// Decodes the text of a file.
+fn decode(bytes: &[u8]) -> Result<&str, LineError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let before = bytes.iter().take(error.valid_up_to());
+        LineError {
+            number: 1 + before.filter(|byte| **byte == b'\n').count(),
+            why: "not UTF-8".to_owned(),
+        }
+    })
+}
+
+/// Parses the lines of a text.
+fn parse(text: &str) -> Result<Vec<ConfigLine>, LineError> {
     let lines = (1..).zip(text.lines().map(str::trim));
     let mut first = HashMap::new();
     lines
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
         .map(|(number, line)| {
-            let line = options(line).map_err(|why| (number, why))?;
-            match first.entry(aim(&line)) {
-                Occupied(other) => Err((number, format!("the same as line {}", other.get()))),
-                Vacant(place) => {
-                    place.insert(number);
+            let error = |why| LineError { number, why };
+            let line = parse_line(line).map_err(error)?;
+            match first.entry(LineKey::of(&line)) {
+                Occupied(other) => Err(error(format!("the same as line {}", other.get()))),
+                Vacant(entry) => {
+                    entry.insert(number);
                     Ok(line)
                 }
             }
@@ -97,23 +108,44 @@ fn parse(text: &str) -> Result<Vec<ConfigLine>, (usize, String)> {
         .collect()
 }
 
-/// What only one line may lead to: the options of a second one would not be used.
-fn aim(line: &ConfigLine) -> impl Hash + Eq {
-    let (traddr, nqn, fabrics) = line.target();
-    let what = matches!(line, ConfigLine::Discover(_));
-    // An address has many spellings.
-    let address = traddr.parse::<Address>();
-    let at = address.map_or_else(|_| traddr.to_lowercase(), |address| address.to_string());
-    let to = (what, at, fabrics.trsvcid, nqn.to_owned());
-    let from = fabrics.host_traddr.as_ref().map(ToString::to_string);
-    (to, from, fabrics.hostnqn.clone(), fabrics.hostid)
+/// What two lines must not have in common: the other options of the second one would be ignored.
+#[derive(PartialEq, Eq, Hash)]
+struct LineKey {
+    kind: Discriminant<ConfigLine>,
+    traddr: String,
+    trsvcid: u16,
+    nqn: String,
+    host_traddr: Option<String>,
+    hostnqn: Option<String>,
+    hostid: Option<Uuid>,
 }
 
-fn options(line: &str) -> Result<ConfigLine, String> {
+impl LineKey {
+    fn of(line: &ConfigLine) -> Self {
+        let SubsystemArgs {
+            traddr,
+            nqn,
+            fabrics,
+        } = line.subsystem();
+        // An address has many spellings.
+        let address = traddr.parse::<Address>();
+        Self {
+            kind: discriminant(line),
+            traddr: address.map_or_else(|_| traddr.to_lowercase(), |address| address.to_string()),
+            trsvcid: fabrics.trsvcid,
+            nqn: nqn.to_owned(),
+            host_traddr: fabrics.host_traddr.as_ref().map(ToString::to_string),
+            hostnqn: fabrics.hostnqn.clone(),
+            hostid: fabrics.hostid,
+        }
+    }
+}
+
+fn parse_line(line: &str) -> Result<ConfigLine, String> {
     let mut words = line.split_whitespace().peekable();
     if words.next_if_eq(&DISCOVER).is_some() {
-        let discover_args: DiscoverArgs = parse_args(words)?;
-        return Ok(ConfigLine::Discover(discover_args.into()));
+        let args: DiscoverArgs = parse_args(words)?;
+        return Ok(ConfigLine::Discover(args.into()));
     }
     let connect: Connect = parse_args(words)?;
     if connect.duplicate_connect {
@@ -126,8 +158,8 @@ fn options(line: &str) -> Result<ConfigLine, String> {
 }
 
 fn parse_args<'a, Options: Args>(words: impl Iterator<Item = &'a str>) -> Result<Options, String> {
-    let understood = LineParser::try_parse_from(words).map_err(|error| complaint(&error))?;
-    Ok(understood.options)
+    let parsed = LineParser::try_parse_from(words).map_err(|error| complaint(&error))?;
+    Ok(parsed.options)
 }
 
 #[cfg(test)]
@@ -136,8 +168,12 @@ mod tests {
 
     #[test]
     fn what_is_no_text_is_known_by_its_line() {
-        assert_eq!(text(b"# good\n"), Ok("# good\n"));
-        assert_eq!(text(b"# good\n# B\xfcro\n"), Err((2, "not UTF-8".into())));
+        assert_eq!(decode(b"# good\n"), Ok("# good\n"));
+        let error = LineError {
+            number: 2,
+            why: "not UTF-8".into(),
+        };
+        assert_eq!(decode(b"# good\n# B\xfcro\n"), Err(error));
     }
 
     #[test]
@@ -235,7 +271,7 @@ mod tests {
             ),
         ] {
             let error = parse(text).unwrap_err();
-            assert_eq!(error, (line, why.to_owned()));
+            assert_eq!((error.number, error.why.as_str()), (line, why));
         }
     }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What goes wrong, as the user sees it: one line and an exit status.
+//! Errors: the program's, with an exit status, and the kernel's of a controller or a discovery.
 
-use crate::cli::Format;
-use crate::ctrl_error::CtrlError;
-use crate::render::json;
+use crate::nlattr::{Attributes, Malformed};
+use crate::output::{json_line, Format};
+use crate::uapi::{error as attribute, ErrorStage};
 use libc::{SIGINT, SIGPIPE, SIGTERM};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::fmt;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -29,23 +29,20 @@ pub(crate) enum Status {
     Permission = 6,
     /// The kernel module is not loaded.
     NoModule = 7,
-    /// SIGINT asked it to stop, and ends it when all is undone and told.
+    /// SIGINT asked it to stop, and ends it when all is undone and printed.
     Interrupted = 128 + SIGINT as u8,
     /// SIGTERM did.
     Terminated = 128 + SIGTERM as u8,
-    /// Nobody reads what is printed: as of a program that SIGPIPE ends, and without a word.
+    /// Nobody reads the output: the status of a program that SIGPIPE ends.
     BrokenPipe = 128 + SIGPIPE as u8,
 }
 
 impl Status {
-    /// What several errors together end with: what all of them end with, or that it failed; none if
-    /// there is none.
+    /// Returns the status of several errors together: their common one, or `Failed`.
     pub(crate) fn common(mut all: impl Iterator<Item = Self>) -> Option<Self> {
         let first = all.next()?;
-        Some(match all.all(|each| each == first) {
-            true => first,
-            false => Self::Failed,
-        })
+        let same = all.all(|each| each == first);
+        Some(if same { first } else { Self::Failed })
     }
 }
 
@@ -56,7 +53,7 @@ pub(crate) struct Error {
     pub(crate) status: Status,
     /// The cause and, where there is something to do, what.
     pub(crate) message: String,
-    /// What the kernel said of a controller that failed.
+    /// The kernel's error of a controller or a discovery.
     pub(crate) ctrl_error: Option<Box<CtrlError>>,
 }
 
@@ -72,17 +69,6 @@ struct ErrorBody<'a> {
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<&'a CtrlError>,
-}
-
-/// The JSON form of a warning.
-#[derive(Serialize)]
-struct WarningDocument<'a> {
-    warning: WarningBody<'a>,
-}
-
-#[derive(Serialize)]
-struct WarningBody<'a> {
-    message: &'a str,
 }
 
 impl Error {
@@ -105,7 +91,7 @@ impl Error {
         Self::new(Status::NoModule, "the rnvmf module was unloaded")
     }
 
-    /// Put what was being done before the cause.
+    /// Puts what was being done before the cause.
     pub(crate) fn context(self, what: impl fmt::Display) -> Self {
         Self {
             message: format!("{what}: {}", self.message),
@@ -113,7 +99,7 @@ impl Error {
         }
     }
 
-    /// What a verb ends with that was asked to stop by a signal, and did not do all that it should.
+    /// Returns the error of a verb that a signal stopped before it had done all.
     pub(crate) fn stopped_by(self, signal: i32) -> Self {
         let status = match (self.status, signal) {
             (Status::BrokenPipe, _) => Status::BrokenPipe,
@@ -123,20 +109,20 @@ impl Error {
         Self { status, ..self }
     }
 
-    /// Print the error to the standard error output, and give the exit status.
+    /// Prints the error to the standard error output, and returns the exit status.
     pub(crate) fn report(&self, format: Format) -> ExitCode {
         if self.status != Status::BrokenPipe {
-            // There is nobody to tell that nobody listens; the status says that it failed.
+            // A failure to print cannot be printed either; the status reports the error.
             let _ = writeln!(std::io::stderr(), "{}", self.render(format));
         }
         ExitCode::from(self.status as u8)
     }
 
-    /// The error as one line.
+    /// Returns the error as one line, without its end.
     pub(crate) fn render(&self, format: Format) -> String {
         match format {
             Format::Normal => format!("rnvmf: {}", self.message),
-            Format::Json => json::line(&ErrorDocument {
+            Format::Json => json_line(&ErrorDocument {
                 error: ErrorBody {
                     status: self.status as u8,
                     message: &self.message,
@@ -145,18 +131,6 @@ impl Error {
             }),
         }
     }
-}
-
-/// Print what a user should know though nothing failed, to the standard error output of a verb.
-pub(crate) fn warn(message: &str, format: Format, err: &mut impl Write) {
-    let text = match format {
-        Format::Normal => format!("rnvmf: warning: {message}"),
-        Format::Json => json::line(&WarningDocument {
-            warning: WarningBody { message },
-        }),
-    };
-    // What was asked for is done, whoever listens.
-    let _ = writeln!(err, "{text}");
 }
 
 impl From<std::io::Error> for Error {
@@ -170,7 +144,7 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// The text of an I/O error without the number that the standard library appends.
+/// Returns the text of an I/O error without the number that the standard library appends.
 pub(crate) fn io_message(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
@@ -179,72 +153,97 @@ pub(crate) fn io_message(error: &std::io::Error) -> String {
     }
 }
 
-/// The text of an error number.
+/// Returns the text of an error number.
 pub(crate) fn strerror(errno: i32) -> String {
     io_message(&std::io::Error::from_raw_os_error(errno))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Where a controller was when it failed; a newer kernel may know more stages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stage(pub(crate) u32);
 
-    #[test]
-    fn normal_is_one_prefixed_line() {
-        let error = Error::new(Status::Timeout, "no answer").context("connect to 10.0.0.9:4420");
-        assert_eq!(
-            error.render(Format::Normal),
-            "rnvmf: connect to 10.0.0.9:4420: no answer"
-        );
-    }
-
-    #[test]
-    fn json_has_schema_and_status() {
-        let error = Error::new(Status::NotFound, "no controller \"x\"");
-        assert_eq!(
-            error.render(Format::Json),
-            r#"{"schema":1,"error":{"status":3,"message":"no controller \"x\""}}"#
-        );
-    }
-
-    #[test]
-    fn errors_of_files_have_their_status() {
-        for (kind, status) in [
-            (ErrorKind::PermissionDenied, Status::Permission),
-            (ErrorKind::BrokenPipe, Status::BrokenPipe),
-            (ErrorKind::NotFound, Status::Failed),
-        ] {
-            assert_eq!(Error::from(std::io::Error::from(kind)).status, status);
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match ErrorStage::from_raw(self.0) {
+            Some(stage) => f.write_str(stage.name()),
+            None => write!(f, "stage-{}", self.0),
         }
-        assert_eq!(Status::BrokenPipe as u8, 141);
-    }
-
-    #[test]
-    fn several_errors_have_one_status() {
-        use Status::{Failed, NotFound, Permission};
-        for (all, status) in [
-            (&[][..], None),
-            (&[Permission], Some(Permission)),
-            (&[NotFound, NotFound], Some(NotFound)),
-            (&[NotFound, NotFound, Permission], Some(Failed)),
-        ] {
-            assert_eq!(Status::common(all.iter().copied()), status);
-        }
-    }
-
-    #[test]
-    fn who_is_asked_to_stop_ends_as_by_the_signal() {
-        let failed = || Error::failed("connect-all: 1 of 2 connections failed");
-        for (signal, status) in [(SIGINT, 130), (SIGTERM, 143)] {
-            let stopped = failed().stopped_by(signal);
-            assert_eq!(stopped.status as u8, status);
-            assert_eq!(stopped.message, failed().message);
-        }
-        let unread = Error::new(Status::BrokenPipe, "Broken pipe");
-        assert_eq!(unread.clone().stopped_by(SIGINT), unread);
-    }
-
-    #[test]
-    fn errno_text_has_no_number() {
-        assert_eq!(strerror(111), "Connection refused");
     }
 }
+
+impl Serialize for Stage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// The last error of a controller, or of a discovery.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct CtrlError {
+    /// Where it failed.
+    pub(crate) stage: Stage,
+    /// The error number, positive.
+    pub(crate) errno: i32,
+    /// The cause in words.
+    pub(crate) message: String,
+    /// Reason of a rejection by the connection manager's peer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reject_reason: Option<u32>,
+    /// NVMe/RDMA status of that rejection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cm_status: Option<u16>,
+    /// NVMe status of a command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) nvme_status: Option<u16>,
+    /// Queue that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) qid: Option<u16>,
+    /// Milliseconds until a discovery that is followed goes on, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next_attempt: Option<u32>,
+}
+
+impl CtrlError {
+    /// Reads the kernel's nest of attributes.
+    pub(crate) fn read(attributes: &Attributes) -> Result<Self, Malformed> {
+        let stage = Stage(attributes.require("stage", attributes.u32(attribute::STAGE)?)?);
+        let errno = attributes.require("errno", attributes.s32(attribute::ERRNO)?)?;
+        let message = match attributes.string(attribute::MESSAGE)? {
+            Some(text) if !text.is_empty() => text,
+            _ => format!("{stage} failed: {}", strerror(errno)),
+        };
+        Ok(Self {
+            stage,
+            errno,
+            message,
+            reject_reason: attributes.u32(attribute::REJECT_REASON)?,
+            cm_status: attributes.u16(attribute::CM_STATUS)?,
+            nvme_status: attributes.u16(attribute::NVME_STATUS)?,
+            qid: attributes.u16(attribute::QID)?,
+            next_attempt: None,
+        })
+    }
+}
+
+impl From<CtrlError> for Error {
+    fn from(ctrl_error: CtrlError) -> Self {
+        let status = match ctrl_error.errno {
+            libc::ETIMEDOUT => Status::Timeout,
+            _ => Status::Failed,
+        };
+        Self {
+            status,
+            message: ctrl_error.message.clone(),
+            ctrl_error: Some(Box::new(ctrl_error)),
+        }
+    }
+}
+
+impl From<Malformed> for Error {
+    fn from(malformed: Malformed) -> Self {
+        Self::failed(malformed.to_string())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

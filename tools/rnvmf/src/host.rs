@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who this host is to a target: its NVMe Qualified Name and its identifier.
+//! The identity of this host: its NVMe Qualified Name and its identifier.
 //!
-//! The files are nvme-cli's, so that a host is the same to a target whichever program connects.
+//! The files are nvme-cli's, so a host has the same identity whichever program connects.
 
 use crate::address::{lookup, resolve_with, Address};
 use crate::error::Error;
@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// What the name of a host is made of where it is made of a UUID.
+/// Prefix of a name that is made from a UUID.
 const NQN_OF_UUID: &str = "nqn.2014-08.org.nvmexpress:uuid:";
 
 /// Name of the subsystem of every discovery controller.
 pub(crate) const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
 
-/// The identity that the firmware gives a machine.
+/// The machine's UUID from the firmware.
 const PRODUCT_UUID: &str = "sys/class/dmi/id/product_uuid";
 
 /// Keeps the machine-id itself off the network, as machine-id(5) asks.
@@ -33,50 +33,50 @@ pub(crate) struct HostIdentity {
     pub(crate) id: Uuid,
 }
 
-/// Where to look; tests look elsewhere.
+/// The system's files and resolver; tests have others.
 pub(crate) struct SystemEnv {
     root: PathBuf,
-    names: Arc<Resolver>,
+    resolver: Arc<Resolver>,
 }
 
-/// What looks host names up.
+/// Looks up host names.
 pub(crate) type Resolver = dyn Fn(&str) -> io::Result<Vec<Address>> + Send + Sync;
 
 impl Default for SystemEnv {
     fn default() -> Self {
         Self {
             root: "/".into(),
-            names: Arc::new(lookup),
+            resolver: Arc::new(lookup),
         }
     }
 }
 
 #[cfg(test)]
 impl SystemEnv {
-    /// Those of this system, but for host names.
+    /// This system with another resolver.
     pub(crate) fn with_resolver(
-        names: impl Fn(&str) -> io::Result<Vec<Address>> + Send + Sync + 'static,
+        resolver: impl Fn(&str) -> io::Result<Vec<Address>> + Send + Sync + 'static,
     ) -> Self {
         Self {
-            names: Arc::new(names),
+            resolver: Arc::new(resolver),
             ..Self::default()
         }
     }
 }
 
 impl SystemEnv {
-    /// The address of a target, as [`address::resolve`](crate::address::resolve) finds it.
+    /// Returns the address of a target, as [`address::resolve`](crate::address::resolve) finds it.
     pub(crate) fn resolve(
         &self,
         host: &str,
         from: Option<&Address>,
         seconds: u32,
     ) -> Result<Address, Error> {
-        let names = self.names.clone();
-        resolve_with(move |host| names(host), host, from, seconds)
+        let resolver = self.resolver.clone();
+        resolve_with(move |host| resolver(host), host, from, seconds)
     }
 
-    /// Work out who this host is, beginning with what the user said.
+    /// Works out the identity of this host; the user's choice comes first.
     pub(crate) fn identify(
         &self,
         nqn: Option<&str>,
@@ -84,7 +84,7 @@ impl SystemEnv {
     ) -> Result<HostIdentity, Error> {
         let (nqn, id) = match (nqn, id) {
             (Some(nqn), Some(id)) => (nqn.to_owned(), id),
-            // The kernel refuses that two hosts have one identifier.
+            // The kernel rejects two hosts with one identifier.
             (Some(nqn), None) if self.name().map_or(true, |own| own != nqn) => {
                 (nqn.to_owned(), uuid_in(nqn).unwrap_or_else(|| uuid_of(nqn)))
             }
@@ -99,7 +99,7 @@ impl SystemEnv {
         Ok(HostIdentity { nqn, id })
     }
 
-    /// The name of this machine.
+    /// Returns the name of this machine.
     fn name(&self) -> Result<String, Error> {
         match self.read("etc/nvme/hostnqn")? {
             Some(text) => {
@@ -109,7 +109,7 @@ impl SystemEnv {
         }
     }
 
-    /// The identifier of this machine, whose name this is.
+    /// Returns the identifier of this machine, whose name is `nqn`.
     fn id(&self, nqn: &str) -> Result<Uuid, Error> {
         match self.read("etc/nvme/hostid")? {
             Some(text) => text
@@ -119,7 +119,7 @@ impl SystemEnv {
         }
     }
 
-    /// A UUID that stays the same on this machine.
+    /// Returns a UUID that stays the same on this machine.
     fn machine(&self) -> Result<Uuid, Error> {
         let product = self.read(PRODUCT_UUID)?;
         if let Some(uuid) = product.and_then(|text| text.parse::<Uuid>().ok()) {
@@ -138,7 +138,7 @@ impl SystemEnv {
         }
     }
 
-    /// The text of a file without its white space; none where there is no file or no text.
+    /// Reads a file, without surrounding white space; `None` if there is no file or no text.
     fn read(&self, file: &str) -> Result<Option<String>, Error> {
         let path: &Path = &self.root.join(file);
         match std::fs::read_to_string(path) {
@@ -155,7 +155,7 @@ impl SystemEnv {
     }
 }
 
-/// An NVMe Qualified Name that the kernel can take.
+/// Checks that the kernel can take an NVMe Qualified Name.
 pub(crate) fn check_nqn(text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err("an NQN cannot be empty".into());
@@ -169,7 +169,7 @@ pub(crate) fn check_nqn(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Always the same for a name, so that it is the same host to a target each time.
+/// Returns a UUID that depends on the name only, so a host keeps its identifier.
 fn uuid_of(nqn: &str) -> Uuid {
     Uuid::new_v5(&Uuid::NAMESPACE_URL, nqn.as_bytes())
 }

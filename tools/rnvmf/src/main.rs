@@ -2,25 +2,22 @@
 
 //! `rnvmf`: connect and watch NVMe over RDMA block devices of the rnvmf kernel module.
 //!
-//! The kernel is reached through generic netlink only (`netlink`), behind the trait `kernel::Kernel`;
-//! verbs (`verb`) are written against that trait, and what they print is made by pure functions
-//! (`render`).
+//! Verbs (`verb`) send requests through the trait `kernel::Kernel`, which `netlink` implements, and print
+//! what `render` makes of the answers.
 
 mod address;
 mod cli;
 mod config;
-mod controller;
-mod ctrl_error;
-mod discovery;
 mod doctor;
 mod error;
-mod event;
 mod host;
 mod kernel;
-mod namespace;
+mod model;
 mod netlink;
+mod nlattr;
+mod output;
 mod render;
-mod stats;
+mod signal;
 mod uapi;
 mod usage;
 mod verb;
@@ -38,12 +35,11 @@ fn main() -> ExitCode {
     let Err(error) = verb::run(arguments.verb) else {
         return ExitCode::SUCCESS;
     };
-    let Some(signal) = netlink::stop_signal() else {
+    let Some(signal) = signal::STOP.get() else {
         return error.report(format);
     };
     let status = error.stopped_by(signal).report(format);
-    // Shells and systemd look at what ended a program, to know whether it is what they asked for. It does
-    // not return.
+    // Shells and systemd check which signal ended a program. For these two signals it does not return.
     let _ = emulate_default_handler(signal);
     status
 }

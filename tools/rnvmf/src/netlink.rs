@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The generic netlink family `rnvmf`, as a client sees it, and what the kernel says of its networks
-//! and RDMA devices.
+//! Netlink: sockets, requests and messages, and the client of the generic netlink family `rnvmf`.
 
-pub(crate) mod attributes;
 mod client;
 mod family;
 mod listener;
 mod message;
 mod nl_error;
-pub(crate) mod rdma;
 mod request;
-pub(crate) mod route;
 mod socket;
 
 pub(crate) use client::Client;
-pub(crate) use listener::stop_signal;
+pub(crate) use message::Payload;
+pub(crate) use request::Request;
+pub(crate) use socket::{RequestError, Socket};

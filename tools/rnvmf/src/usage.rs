@@ -2,8 +2,9 @@
 
 //! A wrong command line, in one line; and help, which is none.
 
-use crate::cli::{Arguments, Format};
+use crate::cli::Arguments;
 use crate::error::{Error, Status};
+use crate::output::Format;
 use clap::error::ErrorKind;
 use clap::CommandFactory;
 use std::process::ExitCode;

@@ -1,22 +1,49 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What facts mean. A fault that follows from another is not told.
+//! Turns a snapshot into findings. A fault that follows from another one is not reported.
 
 mod firewall;
 mod host;
 mod link;
-mod module;
 mod route;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-use super::snapshot::Snapshot;
-use super::Finding;
+use super::finding::Finding;
+use super::snapshot::{Module, Snapshot};
 
-/// What is found.
+const MODULE_CHECK: &str = "module";
+
+/// Runs all checks.
 pub(crate) fn diagnose(snapshot: &Snapshot) -> Vec<Finding> {
-    let mut findings = module::diagnose(&snapshot.modules);
+    let mut findings = modules(&snapshot.modules);
     findings.extend(route::diagnose(snapshot));
     findings.extend(host::diagnose(snapshot));
     findings
+}
+
+/// Checks the kernel modules: rnvmf, and rrdma if that is missing.
+fn modules(modules: &[Module]) -> Vec<Finding> {
+    let ours = modules.iter().filter(|each| each.name != "rdma_rxe");
+    if ours.clone().all(|each| each.loaded) {
+        return vec![Finding::ok(MODULE_CHECK, "rnvmf and rrdma are loaded")];
+    }
+    ours.filter(|each| !each.loaded).map(not_loaded).collect()
+}
+
+fn not_loaded(module: &Module) -> Finding {
+    let name = module.name;
+    match &module.installed {
+        Ok(true) => {
+            let text = format!("{name} is not loaded; the first connect loads it");
+            Finding::warning(MODULE_CHECK, text).fix(format!("modprobe {name}"))
+        }
+        Ok(false) => {
+            let text = format!(
+                "{name} is not installed for this kernel: build it for this kernel, and make install"
+            );
+            Finding::fault(MODULE_CHECK, text)
+        }
+        Err(why) => Finding::unknown(MODULE_CHECK, format!("{name} is not loaded; {why}")),
+    }
 }

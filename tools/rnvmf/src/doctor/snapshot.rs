@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What there is, as far as it matters to a connection.
+//! The state of the system, as far as it matters to a connection.
 
-use crate::controller::Controller;
+use crate::model::controller::Controller;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// A fact, or why it could not be looked up.
+/// What a probe found, or why it failed.
 pub(crate) type Probed<T> = Result<T, String>;
 
-/// All facts.
+/// The UDP port of RoCE v2.
+pub(crate) const ROCE_PORT: u64 = 4791;
+
+/// What all probes found.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
-    /// What the user wants to connect to, or why its name says nothing.
-    pub(crate) target: Option<Result<Destination, String>>,
+    /// Where the user wants to connect to.
+    pub(crate) destination: Option<Probed<Destination>>,
     /// Name of the subsystem to connect to.
     pub(crate) nqn: Option<String>,
     /// The modules of `MODULES`.
@@ -23,15 +26,15 @@ pub(crate) struct Snapshot {
     pub(crate) devices: Probed<Vec<Device>>,
     /// Chains of the packet filter.
     pub(crate) chains: Probed<Vec<Chain>>,
-    /// Whether there are tables of the one before, whose rules are not looked at.
+    /// Whether the packet filter before nftables has tables, whose rules are not read.
     pub(crate) legacy: Probed<bool>,
-    /// Who this host is.
+    /// Identity of this host.
     pub(crate) host: Probed<HostInfo>,
     /// Controllers of rnvmf; none where its module is not loaded.
     pub(crate) controllers: Probed<Vec<Controller>>,
 }
 
-/// What modules are looked for.
+/// The modules that are probed.
 pub(crate) const MODULES: [&str; 3] = ["rrdma", "rnvmf", "rdma_rxe"];
 
 /// A module of the kernel.
@@ -54,8 +57,8 @@ pub(crate) struct Destination {
     pub(crate) service: u16,
     /// The address to connect from, if one was chosen.
     pub(crate) from: Option<IpAddr>,
-    /// The way to it.
-    pub(crate) route: Probed<Result<Route, NoRoute>>,
+    /// The route to it.
+    pub(crate) route: Probed<RouteLookup>,
 }
 
 /// A route to an address.
@@ -69,9 +72,14 @@ pub(crate) struct Route {
     pub(crate) source: Option<IpAddr>,
 }
 
-/// Why there is no route to an address.
+/// The result of a route lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NoRoute(pub(crate) String);
+pub(crate) enum RouteLookup {
+    /// The route.
+    Route(Route),
+    /// There is none, for this reason.
+    NoRoute(String),
+}
 
 /// A network interface.
 #[derive(Clone, Debug)]

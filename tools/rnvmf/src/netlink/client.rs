@@ -2,21 +2,22 @@
 
 //! The kernel behind a generic netlink socket.
 
-use super::attributes::{Attributes, Malformed};
 use super::family::Family;
 use super::listener::Listener;
 use super::message::Payload;
 use super::request::Request;
 use super::socket::{RequestError, Socket};
-use crate::controller::Controller;
-use crate::discovery::{DiscoveryLog, LogEntry};
 use crate::error::{Error, Status};
-use crate::event::WaitResult;
-use crate::kernel::{
-    ConnectArgs, Kernel, NewController, PersistentArgs, ReconnectOptions, Settings, Target,
+use crate::kernel::Kernel;
+use crate::model::controller::Controller;
+use crate::model::discovery::{DiscoveryLog, LogEntry};
+use crate::model::event::WaitResult;
+use crate::model::namespace::Namespace;
+use crate::model::options::{
+    ConnectArgs, NewController, PersistentArgs, ReconnectOptions, Settings, Switch, Target,
 };
-use crate::namespace::Namespace;
-use crate::stats::QueueStats;
+use crate::model::stats::QueueStats;
+use crate::nlattr::{Attributes, Malformed};
 use crate::uapi::{ctrl, discovery, stats, Command};
 use netlink_sys::protocols::NETLINK_GENERIC;
 use std::collections::HashMap;
@@ -44,8 +45,8 @@ impl Client {
         })
     }
 
-    fn ask(&mut self, request: &Request) -> Result<Vec<Payload>, Error> {
-        Ok(self.socket.ask(self.family.id, request)?)
+    fn request(&mut self, request: &Request) -> Result<Vec<Payload>, Error> {
+        Ok(self.socket.request(self.family.id, request)?)
     }
 
     fn dump<T>(
@@ -53,49 +54,47 @@ impl Client {
         request: Request,
         read: fn(&Attributes) -> Result<T, Malformed>,
     ) -> Result<Vec<T>, Error> {
-        let replies = self.ask(&request.dump())?;
+        let replies = self.request(&request.dump())?;
         let objects = replies.iter().map(|reply| read(&reply.attributes));
         Ok(objects.collect::<Result<_, _>>()?)
     }
 
-    /// Ask the socket of a discovery about it.
-    fn ask_of(&mut self, id: u32, dump: bool) -> Result<Vec<Payload>, Error> {
+    /// Sends a request about a discovery through the socket that owns it.
+    fn discovery_request(&mut self, id: u32, request: &Request) -> Result<Vec<Payload>, Error> {
         let socket = self.discoveries.get_mut(&id);
         let socket = socket.ok_or_else(|| Error::failed("there is no such discovery"))?;
-        let request = Request::new(Command::DiscoverGet).with(discovery::DISCOVERY_ID, id);
-        let request = if dump { request.dump() } else { request };
-        socket.ask(self.family.id, &request).map_err(missing)
+        socket
+            .request(self.family.id, request)
+            .map_err(unloaded_if_missing)
     }
 
-    /// What a discovery has found, but for the entries.
-    fn discovered(&mut self, id: u32) -> Result<Option<DiscoveryLog>, Error> {
-        match self.ask_of(id, false)?.first() {
+    /// Reads the log of a discovery without its entries.
+    fn log_header(&mut self, id: u32) -> Result<Option<DiscoveryLog>, Error> {
+        match self.discovery_request(id, &discover_get(id))?.first() {
             Some(Payload { attributes, .. }) => DiscoveryLog::read(attributes),
             None => Err(Error::failed("the kernel did not describe the discovery")),
         }
     }
 
-    fn entries(&mut self, id: u32) -> Result<Vec<LogEntry>, Error> {
-        let replies = self.ask_of(id, true)?;
+    fn log_entries(&mut self, id: u32) -> Result<Vec<LogEntry>, Error> {
+        let replies = self.discovery_request(id, &discover_get(id).dump())?;
         let entries = replies.iter().map(|each| LogEntry::read(&each.attributes));
         Ok(entries.collect::<Result<_, _>>()?)
     }
 }
 
-/// Why something was refused that needs nothing to be there but the family.
-fn missing(trouble: RequestError) -> Error {
-    match trouble {
+/// A request that needs no object but the family is rejected with `ENOENT` if the module is gone.
+fn unloaded_if_missing(error: RequestError) -> Error {
+    match error {
         RequestError::Rejected(nl_error) if nl_error.errno() == libc::ENOENT => Error::unloaded(),
         other => other.into(),
     }
 }
 
 impl Kernel for Client {
-    fn connect(&mut self, connect_args: &ConnectArgs) -> Result<NewController, Error> {
-        let replies = self
-            .socket
-            .ask(self.family.id, &connect_request(connect_args));
-        let replies = replies.map_err(missing)?;
+    fn connect(&mut self, args: &ConnectArgs) -> Result<NewController, Error> {
+        let replies = self.socket.request(self.family.id, &connect_request(args));
+        let replies = replies.map_err(unloaded_if_missing)?;
         let Some(Payload { attributes, .. }) = replies.first() else {
             return Err(Error::failed("the kernel did not name the controller"));
         };
@@ -107,17 +106,17 @@ impl Kernel for Client {
 
     fn disconnect(&mut self, id: u32) -> Result<(), Error> {
         let request = Request::new(Command::Disconnect).with(ctrl::CTRL_ID, id);
-        self.ask(&request).map(|_| ())
+        self.request(&request).map(|_| ())
     }
 
     fn reset(&mut self, id: u32) -> Result<(), Error> {
         let request = Request::new(Command::CtrlReset).with(ctrl::CTRL_ID, id);
-        self.ask(&request).map(|_| ())
+        self.request(&request).map(|_| ())
     }
 
     fn rescan(&mut self, id: u32) -> Result<u32, Error> {
         let request = Request::new(Command::CtrlRescan).with(ctrl::CTRL_ID, id);
-        let replies = self.ask(&request)?;
+        let replies = self.request(&request)?;
         let Some(Payload { attributes, .. }) = replies.first() else {
             return Err(Error::failed("the kernel did not number the rescan"));
         };
@@ -128,13 +127,13 @@ impl Kernel for Client {
         let request = Request::new(Command::CtrlSet)
             .with(ctrl::CTRL_ID, id)
             .with_some(ctrl::CONNECT_TIMEOUT, settings.connect_timeout);
-        self.ask(&with_loss(request, &settings.reconnect))
+        self.request(&with_reconnect(request, &settings.reconnect))
             .map(|_| ())
     }
 
     fn controller(&mut self, id: u32) -> Result<Option<Controller>, Error> {
         let request = Request::new(Command::CtrlGet).with(ctrl::CTRL_ID, id);
-        match self.ask(&request) {
+        match self.request(&request) {
             Ok(replies) => match replies.first() {
                 Some(reply) => Ok(Some(Controller::read(&reply.attributes)?)),
                 None => Err(Error::failed("the kernel did not describe the controller")),
@@ -159,16 +158,22 @@ impl Kernel for Client {
         self.dump(request, QueueStats::read)
     }
 
-    fn discover(&mut self, target: &Target, follow: Option<PersistentArgs>) -> Result<u32, Error> {
+    fn discover(
+        &mut self,
+        target: &Target,
+        persistent: Option<PersistentArgs>,
+    ) -> Result<u32, Error> {
         let mut request = with_target(Request::new(Command::Discover), target);
-        if let Some(follow) = follow {
+        if let Some(persistent) = persistent {
             request = request
                 .with(ctrl::PERSISTENT, ())
-                .with_some(ctrl::KEEP_ALIVE_TMO, follow.keep_alive_tmo)
-                .with_some(ctrl::RECONNECT_DELAY, follow.reconnect_delay);
+                .with_some(ctrl::KEEP_ALIVE_TMO, persistent.keep_alive_tmo)
+                .with_some(ctrl::RECONNECT_DELAY, persistent.reconnect_delay);
         }
         let mut socket = Socket::open(NETLINK_GENERIC)?;
-        let replies = socket.ask(self.family.id, &request).map_err(missing)?;
+        let replies = socket
+            .request(self.family.id, &request)
+            .map_err(unloaded_if_missing)?;
         let Some(Payload { attributes, .. }) = replies.first() else {
             return Err(Error::failed("the kernel did not number the discovery"));
         };
@@ -178,16 +183,16 @@ impl Kernel for Client {
         Ok(id)
     }
 
-    fn log(&mut self, id: u32) -> Result<Option<DiscoveryLog>, Error> {
-        // One that is followed may have found another log, or nothing, between any two questions.
+    fn discovery_log(&mut self, id: u32) -> Result<Option<DiscoveryLog>, Error> {
+        // A persistent discovery may read another log, or lose it, between any two requests.
         const ATTEMPTS: u32 = 10;
-        let mut found = self.discovered(id)?;
+        let mut found = self.log_header(id)?;
         for _ in 0..ATTEMPTS {
             let Some(log) = found else {
                 return Ok(None);
             };
-            let entries = self.entries(id);
-            found = self.discovered(id)?;
+            let entries = self.log_entries(id);
+            found = self.log_header(id)?;
             if found.as_ref() == Some(&log) {
                 let entries = entries?;
                 return Ok(Some(DiscoveryLog { entries, ..log }));
@@ -197,15 +202,15 @@ impl Kernel for Client {
         Err(Error::failed(why))
     }
 
-    fn forget(&mut self, id: u32) {
+    fn cancel_discovery(&mut self, id: u32) {
         self.discoveries.remove(&id);
     }
 
-    fn measure(&mut self, id: u32, on: bool) -> Result<(), Error> {
+    fn set_latency(&mut self, id: u32, switch: Switch) -> Result<(), Error> {
         let request = Request::new(Command::StatsSet)
             .with(stats::CTRL_ID, id)
-            .with(stats::LATENCY, u8::from(on));
-        self.ask(&request).map(|_| ())
+            .with(stats::LATENCY, u8::from(switch == Switch::On));
+        self.request(&request).map(|_| ())
     }
 
     fn subscribe(&mut self) -> Result<(), Error> {
@@ -214,15 +219,19 @@ impl Kernel for Client {
         Ok(())
     }
 
-    fn next(&mut self, deadline: Option<Instant>) -> Result<WaitResult, Error> {
+    fn wait(&mut self, deadline: Option<Instant>) -> Result<WaitResult, Error> {
         match &self.listener {
-            Some(listener) => listener.next(deadline),
+            Some(listener) => listener.wait(deadline),
             None => Err(Error::failed("no events were asked for")),
         }
     }
 }
 
-fn with_loss(request: Request, reconnect: &ReconnectOptions) -> Request {
+fn discover_get(id: u32) -> Request {
+    Request::new(Command::DiscoverGet).with(discovery::DISCOVERY_ID, id)
+}
+
+fn with_reconnect(request: Request, reconnect: &ReconnectOptions) -> Request {
     request
         .with_some(ctrl::RECONNECT_DELAY, reconnect.reconnect_delay)
         .with_some(ctrl::CTRL_LOSS_TMO, reconnect.ctrl_loss_tmo)
@@ -241,20 +250,17 @@ fn with_target(request: Request, target: &Target) -> Request {
         .with_some(ctrl::TOS, target.tos)
 }
 
-fn connect_request(connect_args: &ConnectArgs) -> Request {
-    let request = with_target(Request::new(Command::Connect), &connect_args.target);
-    with_loss(request, &connect_args.reconnect)
-        .with_some(ctrl::NR_IO_QUEUES, connect_args.nr_io_queues)
-        .with_some(ctrl::NR_WRITE_QUEUES, connect_args.nr_write_queues)
-        .with_some(ctrl::NR_POLL_QUEUES, connect_args.nr_poll_queues)
-        .with_some(ctrl::QUEUE_SIZE, connect_args.queue_size)
-        .with_some(ctrl::KEEP_ALIVE_TMO, connect_args.keep_alive_tmo)
-        .with_some(
-            ctrl::DISABLE_SQFLOW,
-            connect_args.disable_sqflow.then_some(()),
-        )
+fn connect_request(args: &ConnectArgs) -> Request {
+    let request = with_target(Request::new(Command::Connect), &args.target);
+    with_reconnect(request, &args.reconnect)
+        .with_some(ctrl::NR_IO_QUEUES, args.nr_io_queues)
+        .with_some(ctrl::NR_WRITE_QUEUES, args.nr_write_queues)
+        .with_some(ctrl::NR_POLL_QUEUES, args.nr_poll_queues)
+        .with_some(ctrl::QUEUE_SIZE, args.queue_size)
+        .with_some(ctrl::KEEP_ALIVE_TMO, args.keep_alive_tmo)
+        .with_some(ctrl::DISABLE_SQFLOW, args.disable_sqflow.then_some(()))
         .with_some(
             ctrl::DUPLICATE_CONNECT,
-            connect_args.duplicate_connect.then_some(()),
+            args.duplicate_connect.then_some(()),
         )
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The numbers that the kernel gave to the family and its multicast group.
+//! Resolves the generic netlink family and its multicast group.
 
-use super::attributes::{Attributes, Malformed};
 use super::request::Request;
 use super::socket::{RequestError, Socket};
 use crate::error::{Error, Status};
+use crate::nlattr::{Attributes, Malformed};
 use crate::uapi::{FAMILY, GROUP_EVENTS};
 
-// The family that describes families, from linux/genetlink.h.
+// nlctrl, the family that describes families, from linux/genetlink.h.
 pub(super) const NLCTRL: u16 = libc::GENL_ID_CTRL as u16;
 const NLCTRL_VERSION: u8 = 2;
 const GET_FAMILY: u8 = libc::CTRL_CMD_GETFAMILY as u8;
@@ -19,11 +19,11 @@ const GROUPS: u16 = libc::CTRL_ATTR_MCAST_GROUPS as u16;
 const GROUP_NAME: u16 = libc::CTRL_ATTR_MCAST_GRP_NAME as u16;
 const GROUP_ID: u16 = libc::CTRL_ATTR_MCAST_GRP_ID as u16;
 
-/// The multicast group in which it is told that families come and go. It is the first group of the first
-/// family, and has the number of that.
+/// nlctrl's multicast group `notify`, which reports new and removed families. The first group of the
+/// first family has that family's number.
 pub(super) const NLCTRL_NOTIFY: u32 = libc::GENL_ID_CTRL as u32;
 
-/// Whether this is the news that the family is gone, and that nothing more can come of it.
+/// Whether a message reports that the family `rnvmf` was removed.
 pub(super) fn is_family_removed(
     kind: u16,
     command: u8,
@@ -33,7 +33,7 @@ pub(super) fn is_family_removed(
     Ok(is_end && attributes.string(FAMILY_NAME)?.as_deref() == Some(FAMILY))
 }
 
-/// The numbers of the family.
+/// A resolved family.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Family {
     /// Message type of the family.
@@ -43,10 +43,11 @@ pub(super) struct Family {
 }
 
 impl Family {
-    /// Ask the kernel, which may load the module for it.
+    /// Asks the kernel for the family, which loads the module if it is installed.
     pub(super) fn resolve(socket: &mut Socket) -> Result<Self, Error> {
-        let request = Request::raw(GET_FAMILY, NLCTRL_VERSION, |_| None).with(FAMILY_NAME, FAMILY);
-        match socket.ask(NLCTRL, &request) {
+        let request =
+            Request::generic(GET_FAMILY, NLCTRL_VERSION, |_| None).with(FAMILY_NAME, FAMILY);
+        match socket.request(NLCTRL, &request) {
             Ok(replies) => match replies.first() {
                 Some(reply) => Self::read(&reply.attributes),
                 None => Err(Error::failed(
@@ -59,7 +60,7 @@ impl Family {
                     "the rnvmf module is not loaded: modprobe rnvmf",
                 ))
             }
-            Err(trouble) => Err(trouble.into()),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -84,8 +85,8 @@ impl Family {
 
 #[cfg(test)]
 mod tests {
-    use super::super::attributes::tests::{attributes, nest, number, text};
     use super::*;
+    use crate::nlattr::tests::{attributes, nest, number, text};
 
     fn group(name: &str, id: u32) -> Vec<Vec<u8>> {
         vec![number(GROUP_ID, id), text(GROUP_NAME, name)]

@@ -1,75 +1,63 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events of the kernel and requests to stop, in one queue.
+//! The queue of kernel events and stop signals.
 //!
-//! Two threads wait, one for the socket and one for signals, so that the verb waits for both and
-//! for its deadline at one place.
+//! One thread waits for the socket and one for signals, so a verb waits for events, for a signal and
+//! for its deadline in one place.
 
 use super::family::{is_family_removed, NLCTRL, NLCTRL_NOTIFY};
 use super::message::{Message, MessageBody, GENERIC_HEADER};
-use super::socket::Socket;
-use crate::error::{Error, Status};
-use crate::event::WaitResult;
+use super::socket::{ReceiveError, Socket};
+use crate::error::Error;
+use crate::model::event::WaitResult;
+use crate::signal::{StopSignal, STOP};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-/// Most events that wait for a verb. More wait in the socket, and when that is full the kernel drops
-/// them and says so.
-const QUEUE: usize = 256;
-
-/// The last signal that asked the program to stop; none is 0.
-static ASKED: AtomicI32 = AtomicI32::new(0);
-
-/// The signal that asked the program to stop, if one did, whether a verb waited for something then or
-/// not.
-pub(crate) fn stop_signal() -> Option<i32> {
-    signal_in(&ASKED)
-}
-
-fn signal_in(last: &AtomicI32) -> Option<i32> {
-    Some(last.load(Ordering::Relaxed)).filter(|&signal| signal != 0)
-}
+/// The queue's length. More events wait in the socket; when that is full the kernel drops them and
+/// reports `ENOBUFS`.
+const QUEUE_LEN: usize = 256;
 
 /// An item of the queue.
 enum QueueItem {
-    /// Something was heard.
+    /// An event came, or no more can come.
     Event(Result<WaitResult, Error>),
-    /// The user asks to stop: who waits looks at that.
+    /// A signal came: wakes the verb, which looks at `stop`.
     Stop,
 }
 
 /// The queue.
 pub(super) struct Listener {
     queue: Receiver<QueueItem>,
-    /// The user asks to stop.
+    /// A signal came that the verb has not seen.
     stop: Arc<AtomicBool>,
 }
 
 impl Listener {
-    /// Start to queue events of a multicast group, and SIGINT and SIGTERM.
+    /// Starts to queue the events of a multicast group, SIGINT and SIGTERM.
     pub(super) fn start(mut socket: Socket, group: u32) -> Result<Self, Error> {
-        // Who is in a group is not told that it is gone; there is another group for that.
-        socket.join(NLCTRL_NOTIFY)?;
-        socket.join(group)?;
+        // The members of a group are not told that it is gone; nlctrl's group is for that.
+        socket.add_membership(NLCTRL_NOTIFY)?;
+        socket.add_membership(group)?;
         let signals = Signals::new([SIGINT, SIGTERM])
             .map_err(|error| Error::from(error).context("signal handlers"))?;
-        let (sender, queue) = sync_channel(QUEUE);
+        let (sender, queue) = sync_channel(QUEUE_LEN);
         let stop = Arc::new(AtomicBool::new(false));
-        let (waker, asked) = (sender.clone(), stop.clone());
-        thread::spawn(move || wait_for_signals(signals, &ASKED, &asked, &waker));
+        let (waker, stop_seen) = (sender.clone(), stop.clone());
+        thread::spawn(move || wait_for_signals(signals, &STOP, &stop_seen, &waker));
         thread::spawn(move || wait_for_events(socket, &sender));
         Ok(Self { queue, stop })
     }
 
-    /// The next notice; what the user asks comes before what was heard.
-    pub(super) fn next(&self, deadline: Option<Instant>) -> Result<WaitResult, Error> {
+    /// Waits for the next event or signal; a signal comes before queued events.
+    pub(super) fn wait(&self, deadline: Option<Instant>) -> Result<WaitResult, Error> {
         loop {
             if self.stop.swap(false, Ordering::Acquire) {
                 return Ok(WaitResult::Interrupted);
@@ -82,7 +70,7 @@ impl Listener {
                 None => self.queue.recv().map_err(RecvTimeoutError::from),
             };
             return match received {
-                Ok(QueueItem::Event(heard)) => heard,
+                Ok(QueueItem::Event(result)) => result,
                 Ok(QueueItem::Stop) => continue,
                 Err(RecvTimeoutError::Timeout) => Ok(WaitResult::Deadline),
                 Err(RecvTimeoutError::Disconnected) => {
@@ -93,72 +81,72 @@ impl Listener {
     }
 }
 
-/// A signal asks the verb to stop; if it has not come to that before the next one, because it waits
-/// for something else, that one ends the program.
+/// Asks the verb to stop at each signal. A second signal ends the program if the verb has not seen the
+/// first, as when it waits for something else.
 fn wait_for_signals(
     mut signals: Signals,
-    last: &AtomicI32,
-    asked: &AtomicBool,
+    last: &StopSignal,
+    stop: &AtomicBool,
     queue: &SyncSender<QueueItem>,
 ) {
     for signal in signals.forever() {
-        last.store(signal, Ordering::Relaxed);
-        // Who sees that he is asked sees the signal.
-        if asked.swap(true, Ordering::AcqRel) {
+        // Before `stop`, so that a verb that sees `stop` sees the signal.
+        last.record(signal);
+        if stop.swap(true, Ordering::AcqRel) {
             // It does not return for these two.
             let _ = emulate_default_handler(signal);
         }
-        // If the queue is full, nobody waits for it.
+        // A full queue wakes the verb anyway.
         let _ = queue.try_send(QueueItem::Stop);
     }
 }
 
-/// Ends when the socket does, or when nobody reads the queue any more: the program is at its end.
+/// Queues events until the socket fails or the queue's reader is gone.
 fn wait_for_events(mut socket: Socket, queue: &SyncSender<QueueItem>) {
-    let mut lost = false;
+    let mut overrun = false;
     loop {
-        let received = match lost {
-            false => socket.receive(GENERIC_HEADER),
-            true => socket.receive_now(GENERIC_HEADER),
+        let received = if overrun {
+            socket.receive_now(GENERIC_HEADER)
+        } else {
+            socket.receive(GENERIC_HEADER)
         };
-        let heard = match received {
-            Ok(Ok(messages)) => messages.into_iter().filter_map(event).collect(),
-            Ok(Err(malformed)) => vec![Err(malformed)],
-            // Until the socket is empty the kernel drops whatever comes, and does not say so again:
-            // who looked at the state now would miss that.
-            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
-                lost = true;
+        let results = match received {
+            Ok(messages) => messages.into_iter().filter_map(event).collect(),
+            Err(ReceiveError::Malformed(error)) => vec![Err(error)],
+            // The kernel drops messages until the socket is empty, and does not report that again. A
+            // look at the state before then would miss what is dropped after it.
+            Err(ReceiveError::Socket(error)) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+                overrun = true;
                 continue;
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                lost = false;
-                vec![Ok(WaitResult::Lost)]
+            Err(ReceiveError::Socket(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                overrun = false;
+                vec![Ok(WaitResult::EventsLost)]
             }
-            Err(error) => vec![Err(Error::from(error).context("netlink events"))],
+            Err(ReceiveError::Socket(error)) => {
+                vec![Err(Error::from(error).context("netlink events"))]
+            }
         };
-        let broken = heard.iter().any(Result::is_err);
-        let told = heard
+        let failed = results.iter().any(Result::is_err);
+        let sent = results
             .into_iter()
             .try_for_each(|each| queue.send(QueueItem::Event(each)));
-        if broken || told.is_err() {
+        if failed || sent.is_err() {
             return;
         }
     }
 }
 
-/// The event in a message, if there is one that this program knows.
+/// Returns the event in a message; `None` if this program does not know it.
 fn event(message: Message) -> Option<Result<WaitResult, Error>> {
-    let MessageBody::Payload(data) = message.body else {
+    let MessageBody::Payload(payload) = &message.body else {
         return None;
     };
-    let command = *data.header.first()?;
-    let attributes = &data.attributes;
+    let command = *payload.header.first()?;
+    let attributes = &payload.attributes;
     match is_family_removed(message.kind, command, attributes) {
-        Ok(true) => Some(Err(Error::new(
-            Status::NoModule,
-            "the rnvmf module was unloaded",
-        ))),
-        // Of other families.
+        Ok(true) => Some(Err(Error::unloaded())),
+        // An event of another family.
         Ok(false) if message.kind == NLCTRL => None,
         Ok(false) => WaitResult::read(command, attributes)
             .map_err(Error::from)
@@ -169,11 +157,13 @@ fn event(message: Message) -> Option<Result<WaitResult, Error>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::attributes::tests::{number, text};
     use super::super::message::split;
     use super::super::message::tests::{data, data_of};
     use super::super::request::Request;
     use super::*;
+    use crate::error::Status;
+    use crate::model::event::DiscoveryEvent;
+    use crate::nlattr::tests::{number, text};
     use crate::uapi::{discovery, Command};
     use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_USERSOCK};
     use netlink_sys::SocketAddr;
@@ -184,20 +174,20 @@ mod tests {
     fn who_was_asked_to_stop_knows_by_which_signal() {
         let signals = Signals::new([SIGUSR1]).unwrap();
         let handle = signals.handle();
-        let (queue, heard) = sync_channel(1);
-        let (last, asked) = (AtomicI32::new(0), AtomicBool::new(false));
-        assert_eq!(signal_in(&last), None);
+        let (queue, received) = sync_channel(1);
+        let (last, stop) = (StopSignal::new(), AtomicBool::new(false));
+        assert_eq!(last.get(), None);
         raise(SIGUSR1).unwrap();
         thread::scope(|scope| {
-            scope.spawn(|| wait_for_signals(signals, &last, &asked, &queue));
-            assert!(matches!(heard.recv(), Ok(QueueItem::Stop)));
+            scope.spawn(|| wait_for_signals(signals, &last, &stop, &queue));
+            assert!(matches!(received.recv(), Ok(QueueItem::Stop)));
             handle.close();
         });
-        assert_eq!(signal_in(&last), Some(SIGUSR1));
+        assert_eq!(last.get(), Some(SIGUSR1));
     }
 
-    /// What is heard in a message of the family of families.
-    fn told(command: i32, family: &str) -> Option<Result<WaitResult, Error>> {
+    /// The event in a message of nlctrl.
+    fn nlctrl_event(command: i32, family: &str) -> Option<Result<WaitResult, Error>> {
         let name = text(libc::CTRL_ATTR_FAMILY_NAME as u16, family);
         let bytes = data_of(libc::GENL_ID_CTRL, 0, command as u8, &[name]);
         event(split(&bytes, GENERIC_HEADER).unwrap().remove(0))
@@ -205,16 +195,18 @@ mod tests {
 
     #[test]
     fn the_end_of_the_family_is_the_end_of_events() {
-        let end = told(libc::CTRL_CMD_DELFAMILY, "rnvmf")
+        let end = nlctrl_event(libc::CTRL_CMD_DELFAMILY, "rnvmf")
             .unwrap()
             .unwrap_err();
         assert_eq!(end.status, Status::NoModule);
         assert_eq!(end.message, "the rnvmf module was unloaded");
-        assert!(told(libc::CTRL_CMD_DELFAMILY, "nl80211").is_none());
+        assert!(nlctrl_event(libc::CTRL_CMD_DELFAMILY, "nl80211").is_none());
         // A command of it may have the number of one of ours.
         for command in 0..=u8::MAX {
             let command = i32::from(command);
-            assert!(command == libc::CTRL_CMD_DELFAMILY || told(command, "rnvmf").is_none());
+            assert!(
+                command == libc::CTRL_CMD_DELFAMILY || nlctrl_event(command, "rnvmf").is_none()
+            );
         }
     }
 
@@ -222,8 +214,8 @@ mod tests {
     fn families_have_the_group_that_is_joined() {
         let mut socket = Socket::open(NETLINK_GENERIC).unwrap();
         let name = libc::CTRL_ATTR_FAMILY_NAME as u16;
-        let request = Request::raw(libc::CTRL_CMD_GETFAMILY as u8, 2, |_| None);
-        let replies = socket.ask(NLCTRL, &request.with(name, "nlctrl"));
+        let request = Request::generic(libc::CTRL_CMD_GETFAMILY as u8, 2, |_| None);
+        let replies = socket.request(NLCTRL, &request.with(name, "nlctrl"));
         let replies = replies.map_err(Error::from).unwrap();
         let groups = libc::CTRL_ATTR_MCAST_GROUPS as u16;
         let groups = replies[0].attributes.nest(groups).unwrap().unwrap();
@@ -239,7 +231,7 @@ mod tests {
     #[test]
     fn a_loss_is_told_when_all_that_is_queued_was() {
         let mut socket = Socket::open(NETLINK_USERSOCK).unwrap();
-        socket.join(GROUP).unwrap();
+        socket.add_membership(GROUP).unwrap();
         let sender = netlink_sys::Socket::new(NETLINK_USERSOCK).unwrap();
         for id in 0..EVENTS {
             let attributes = [number(discovery::DISCOVERY_ID, id)];
@@ -249,13 +241,15 @@ mod tests {
             let refused = sender.send_to(&event, &group, 0).unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
         }
-        let (queue, heard) = sync_channel(EVENTS as usize + 1);
+        let (queue, received) = sync_channel(EVENTS as usize + 1);
         thread::spawn(move || wait_for_events(socket, &queue));
         let mut next = 0;
         loop {
-            match heard.recv().unwrap() {
-                QueueItem::Event(Ok(WaitResult::Discovery(id, None))) => assert_eq!(id, next),
-                QueueItem::Event(Ok(WaitResult::Lost)) => break,
+            match received.recv().unwrap() {
+                QueueItem::Event(Ok(WaitResult::Discovery(DiscoveryEvent { id, error: None }))) => {
+                    assert_eq!(id, next)
+                }
+                QueueItem::Event(Ok(WaitResult::EventsLost)) => break,
                 _ => panic!("that was not told"),
             }
             next += 1;

@@ -2,40 +2,40 @@
 
 //! Messages from the kernel.
 
-use super::attributes::{align, Attributes, Malformed};
+use crate::nlattr::{align, Attributes, Malformed};
 
-/// Bytes of a netlink header.
+/// Size of `struct nlmsghdr`, in bytes.
 pub(super) const NETLINK_HEADER: usize = 16;
 
-/// Bytes of a generic netlink header.
+/// Size of `struct genlmsghdr`, in bytes.
 pub(super) const GENERIC_HEADER: usize = 4;
 
 /// A message.
 pub(super) struct Message {
-    /// Its type, which of a generic netlink message is the number of its family.
+    /// Its type; that of a generic netlink message is the number of its family.
     pub(super) kind: u16,
     /// Number of the request that it answers.
     pub(super) sequence: u32,
-    /// What it says.
+    /// What follows the header.
     pub(super) body: MessageBody,
 }
 
-/// What a message says.
+/// What follows the header of a message.
 pub(super) enum MessageBody {
     /// A reply or an event.
     Payload(Payload),
-    /// The end of an answer.
+    /// The end of an answer: `NLMSG_ERROR` or `NLMSG_DONE`.
     Ack(Ack),
-    /// Nothing that matters here.
+    /// A control message that needs no action.
     Ignored,
 }
 
 /// A reply or an event.
-pub(super) struct Payload {
+pub(crate) struct Payload {
     /// The header of its family.
-    pub(super) header: Vec<u8>,
+    pub(crate) header: Vec<u8>,
     /// Its attributes.
-    pub(super) attributes: Attributes,
+    pub(crate) attributes: Attributes,
 }
 
 /// How a request ended.
@@ -46,8 +46,8 @@ pub(super) struct Ack {
     pub(super) extack: Attributes,
 }
 
-/// The messages of a datagram; attributes follow a header of so many bytes.
-pub(super) fn split(mut bytes: &[u8], header: usize) -> Result<Vec<Message>, Malformed> {
+/// Splits a datagram into messages, whose family header has `header_len` bytes.
+pub(super) fn split(mut bytes: &[u8], header_len: usize) -> Result<Vec<Message>, Malformed> {
     let mut messages = Vec::new();
     while !bytes.is_empty() {
         let length = u32_at(bytes, 0)? as usize;
@@ -55,24 +55,24 @@ pub(super) fn split(mut bytes: &[u8], header: usize) -> Result<Vec<Message>, Mal
             return Err(Malformed::Message);
         }
         let message = bytes.get(..length).ok_or(Malformed::Message)?;
-        messages.push(read(message, header)?);
+        messages.push(read(message, header_len)?);
         bytes = bytes.get(align(length)..).unwrap_or_default();
     }
     Ok(messages)
 }
 
 /// A message, as long as its header says.
-fn read(bytes: &[u8], header: usize) -> Result<Message, Malformed> {
+fn read(bytes: &[u8], header_len: usize) -> Result<Message, Malformed> {
     let kind = u16_at(bytes, 4)?;
     let flags = i32::from(u16_at(bytes, 6)?);
     let payload = tail(bytes, NETLINK_HEADER)?;
     let body = match i32::from(kind) {
-        libc::NLMSG_ERROR => MessageBody::Ack(ack(payload, flags, echo(payload, flags)?)?),
+        libc::NLMSG_ERROR => MessageBody::Ack(ack(payload, flags, echo_len(payload, flags)?)?),
         libc::NLMSG_DONE => MessageBody::Ack(ack(payload, flags, 0)?),
         kind if kind < libc::NLMSG_MIN_TYPE => MessageBody::Ignored,
         _ => MessageBody::Payload(Payload {
-            attributes: Attributes::parse(tail(payload, header)?)?,
-            header: payload.get(..header).unwrap_or_default().to_vec(),
+            attributes: Attributes::parse(tail(payload, header_len)?)?,
+            header: payload.get(..header_len).unwrap_or_default().to_vec(),
         }),
     };
     Ok(Message {
@@ -82,8 +82,8 @@ fn read(bytes: &[u8], header: usize) -> Result<Message, Malformed> {
     })
 }
 
-/// Bytes of the request that an error message repeats.
-fn echo(payload: &[u8], flags: i32) -> Result<usize, Malformed> {
+/// Returns how many bytes of the request an error message repeats.
+fn echo_len(payload: &[u8], flags: i32) -> Result<usize, Malformed> {
     if flags & libc::NLM_F_CAPPED != 0 {
         return Ok(NETLINK_HEADER);
     }
@@ -124,8 +124,8 @@ fn u32_at(bytes: &[u8], at: usize) -> Result<u32, Malformed> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::attributes::tests::{bytes, number, text};
     use super::*;
+    use crate::nlattr::tests::{bytes, number, text};
 
     fn split(bytes: &[u8]) -> Result<Vec<Message>, Malformed> {
         super::split(bytes, GENERIC_HEADER)

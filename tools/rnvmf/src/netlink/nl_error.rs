@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why the kernel refused a request: the error number and the extended acknowledgement.
+//! Why the kernel rejected a request: the error number and the extended acknowledgement.
 
-use super::attributes::Malformed;
 use super::message::Ack;
 use super::request::Request;
 use crate::error::{strerror, Error, Status};
+use crate::nlattr::Malformed;
 
 // Attributes of an extended acknowledgement, from linux/netlink.h.
 const MESSAGE: u16 = 1;
 const OFFSET: u16 = 2;
 const MISS_TYPE: u16 = 5;
 
-/// A refusal.
+/// An error that the kernel answered a request with.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct NlError {
+pub(crate) struct NlError {
     errno: i32,
     message: Option<String>,
     /// The attribute that the kernel points at.
@@ -24,7 +24,7 @@ pub(super) struct NlError {
 }
 
 impl NlError {
-    /// Read how `request` ended.
+    /// Reads the end of `request`.
     pub(super) fn read(ack: &Ack, request: &Request) -> Result<Self, Malformed> {
         let extack = &ack.extack;
         let offset = extack.u32(OFFSET)?;
@@ -40,7 +40,7 @@ impl NlError {
     }
 
     /// The error number, positive.
-    pub(super) fn errno(&self) -> i32 {
+    pub(crate) fn errno(&self) -> i32 {
         self.errno
     }
 
@@ -76,8 +76,8 @@ impl From<NlError> for Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::attributes::tests::{attributes, number, text};
     use super::*;
+    use crate::nlattr::tests::{attributes, number, text};
     use crate::uapi::{ctrl, Command};
 
     fn refuse(errno: i32, extack: Vec<Vec<u8>>) -> Error {

@@ -2,52 +2,12 @@
 
 //! A message to the kernel.
 
-use super::attributes::{align, HEADER};
 use super::message::NETLINK_HEADER;
+use crate::nlattr::{align, AttrValue, HEADER};
 use crate::uapi::{ctrl, discovery, ns, stats, Command, VERSION};
 
-/// What an attribute can hold.
-pub(crate) trait AttrValue {
-    /// Append it as the kernel reads it.
-    fn put(&self, out: &mut Vec<u8>);
-}
-
-macro_rules! numbers {
-    ($($kind:ty),*) => {
-        $(impl AttrValue for $kind {
-            fn put(&self, out: &mut Vec<u8>) {
-                out.extend(self.to_ne_bytes());
-            }
-        })*
-    };
-}
-numbers!(u8, u16, u32);
-
-#[cfg(test)]
-numbers!(i32);
-
-/// A string, with its NUL.
-impl AttrValue for &str {
-    fn put(&self, out: &mut Vec<u8>) {
-        out.extend(self.as_bytes());
-        out.push(0);
-    }
-}
-
-/// Bytes.
-impl<const N: usize> AttrValue for [u8; N] {
-    fn put(&self, out: &mut Vec<u8>) {
-        out.extend(self);
-    }
-}
-
-/// A flag.
-impl AttrValue for () {
-    fn put(&self, _: &mut Vec<u8>) {}
-}
-
 /// A request, attribute by attribute.
-pub(super) struct Request {
+pub(crate) struct Request {
     header: Vec<u8>,
     dump: bool,
     name: fn(u16) -> Option<&'static str>,
@@ -65,11 +25,11 @@ impl Request {
             Command::StatsGet | Command::StatsSet => stats::name,
             _ => ctrl::name,
         };
-        Self::raw(command as u8, VERSION, name)
+        Self::generic(command as u8, VERSION, name)
     }
 
     /// A request to any family; `name` names its attributes.
-    pub(super) fn raw(command: u8, version: u8, name: fn(u16) -> Option<&'static str>) -> Self {
+    pub(super) fn generic(command: u8, version: u8, name: fn(u16) -> Option<&'static str>) -> Self {
         Self {
             name,
             ..Self::with_header([command, version, 0, 0].into())
@@ -77,7 +37,7 @@ impl Request {
     }
 
     /// A request with the header of a family that is not a generic one.
-    pub(super) fn with_header(header: Vec<u8>) -> Self {
+    pub(crate) fn with_header(header: Vec<u8>) -> Self {
         Self {
             header,
             dump: false,
@@ -88,12 +48,12 @@ impl Request {
     }
 
     /// Ask for every object.
-    pub(super) fn dump(self) -> Self {
+    pub(crate) fn dump(self) -> Self {
         Self { dump: true, ..self }
     }
 
     /// Add an attribute.
-    pub(super) fn with(mut self, id: u16, value: impl AttrValue) -> Self {
+    pub(crate) fn with(mut self, id: u16, value: impl AttrValue) -> Self {
         let start = self.attributes.len();
         self.attributes.extend([0; HEADER]);
         value.put(&mut self.attributes);
@@ -107,7 +67,7 @@ impl Request {
     }
 
     /// Add an attribute if there is a value for it.
-    pub(super) fn with_some(self, id: u16, value: Option<impl AttrValue>) -> Self {
+    pub(crate) fn with_some(self, id: u16, value: Option<impl AttrValue>) -> Self {
         match value {
             Some(value) => self.with(id, value),
             None => self,
@@ -134,8 +94,8 @@ impl Request {
         bytes
     }
 
-    /// Bytes of the family's header, as long in what answers it.
-    pub(super) fn header(&self) -> usize {
+    /// Returns the length of the family's header, which its replies have, too.
+    pub(super) fn header_len(&self) -> usize {
         self.header.len()
     }
 

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A netlink socket: whole messages out and in.
+//! A netlink socket: sends requests, receives whole messages.
 
 use super::message::{split, Ack, Message, MessageBody, Payload};
 use super::nl_error::NlError;
 use super::request::Request;
 use crate::error::Error;
 use std::io;
+use std::ops::ControlFlow;
 
 /// The largest datagram that the kernel makes for a dump.
-const BUFFER: usize = 32 * 1024;
+const BUFFER_SIZE: usize = 32 * 1024;
 
 /// How a request failed.
-pub(super) enum RequestError {
-    /// The kernel refused it.
+pub(crate) enum RequestError {
+    /// The kernel rejected it.
     Rejected(NlError),
-    /// It did not get that far.
+    /// It was not sent, or its answer was not received or not understood.
     Other(Error),
 }
 
@@ -26,24 +27,41 @@ impl From<Error> for RequestError {
 }
 
 impl From<RequestError> for Error {
-    fn from(trouble: RequestError) -> Self {
-        match trouble {
+    fn from(error: RequestError) -> Self {
+        match error {
             RequestError::Rejected(nl_error) => nl_error.into(),
             RequestError::Other(error) => error,
         }
     }
 }
 
+/// How receiving failed.
+pub(super) enum ReceiveError {
+    /// The socket's error. `ENOBUFS` means that the kernel dropped messages.
+    Socket(io::Error),
+    /// A datagram does not keep to netlink's format.
+    Malformed(Error),
+}
+
+impl From<ReceiveError> for Error {
+    fn from(error: ReceiveError) -> Self {
+        match error {
+            ReceiveError::Socket(error) => error.into(),
+            ReceiveError::Malformed(error) => error,
+        }
+    }
+}
+
 /// A socket.
-pub(super) struct Socket {
+pub(crate) struct Socket {
     inner: netlink_sys::Socket,
     buffer: Vec<u8>,
     sequence: u32,
 }
 
 impl Socket {
-    /// Open a socket of a protocol that gets extended acknowledgements.
-    pub(super) fn open(protocol: isize) -> Result<Self, Error> {
+    /// Opens a socket of a netlink protocol, with extended acknowledgements.
+    pub(crate) fn open(protocol: isize) -> Result<Self, Error> {
         let open = || -> io::Result<netlink_sys::Socket> {
             let mut socket = netlink_sys::Socket::new(protocol)?;
             socket.bind_auto()?;
@@ -52,29 +70,31 @@ impl Socket {
         };
         Ok(Self {
             inner: open().map_err(|error| Error::from(error).context("netlink socket"))?,
-            buffer: Vec::with_capacity(BUFFER),
+            buffer: Vec::with_capacity(BUFFER_SIZE),
             sequence: 0,
         })
     }
 
-    /// Join a multicast group.
-    pub(super) fn join(&mut self, group: u32) -> Result<(), Error> {
+    /// Joins a multicast group.
+    pub(super) fn add_membership(&mut self, group: u32) -> Result<(), Error> {
         let joined = self.inner.add_membership(group);
         joined.map_err(|error| Error::from(error).context("netlink multicast group"))
     }
 
-    /// Send a request to a family, or of a kind, and gather what it is answered.
-    pub(super) fn ask(
+    /// Sends a request with this message type and returns all of its replies.
+    pub(crate) fn request(
         &mut self,
-        family: u16,
+        kind: u16,
         request: &Request,
     ) -> Result<Vec<Payload>, RequestError> {
         self.sequence = self.sequence.wrapping_add(1);
-        self.send(&request.message(family, self.sequence))?;
+        self.send(&request.message(kind, self.sequence))?;
         let mut replies = Vec::new();
         loop {
-            for message in self.receive(request.header()).map_err(Error::from)?? {
-                if message.sequence == self.sequence && take(message, request, &mut replies)? {
+            for message in self.receive(request.header_len()).map_err(Error::from)? {
+                if message.sequence == self.sequence
+                    && add_reply(message, request, &mut replies)?.is_break()
+                {
                     return Ok(replies);
                 }
             }
@@ -86,69 +106,71 @@ impl Socket {
         Ok(())
     }
 
-    /// Wait for a datagram of messages with a header of so many bytes each. The outer error is the
-    /// socket's, the inner one that of a datagram which makes no sense.
-    pub(super) fn receive(&mut self, header: usize) -> io::Result<Result<Vec<Message>, Error>> {
-        self.read(header, 0)
+    /// Waits for a datagram and returns its messages, whose family header has `header_len` bytes.
+    pub(super) fn receive(&mut self, header_len: usize) -> Result<Vec<Message>, ReceiveError> {
+        self.read(header_len, 0)
     }
 
-    /// The same, without waiting: `EAGAIN` if there is none.
-    pub(super) fn receive_now(&mut self, header: usize) -> io::Result<Result<Vec<Message>, Error>> {
-        self.read(header, libc::MSG_DONTWAIT)
+    /// Does not wait: the error is `EAGAIN` if there is no datagram.
+    pub(super) fn receive_now(&mut self, header_len: usize) -> Result<Vec<Message>, ReceiveError> {
+        self.read(header_len, libc::MSG_DONTWAIT)
     }
 
-    fn read(&mut self, header: usize, flags: i32) -> io::Result<Result<Vec<Message>, Error>> {
+    fn read(&mut self, header_len: usize, flags: i32) -> Result<Vec<Message>, ReceiveError> {
         let length = loop {
             self.buffer.clear();
             match self.inner.recv(&mut self.buffer, libc::MSG_TRUNC | flags) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                other => break other?,
+                other => break other.map_err(ReceiveError::Socket)?,
             }
         };
-        Ok(match self.buffer.get(..length) {
-            Some(bytes) => split(bytes, header).map_err(Error::from),
-            None => Err(Error::failed("the kernel sent a message that is too long")),
-        })
+        let Some(bytes) = self.buffer.get(..length) else {
+            let error = Error::failed("the kernel sent a message that is too long");
+            return Err(ReceiveError::Malformed(error));
+        };
+        split(bytes, header_len).map_err(|error| ReceiveError::Malformed(error.into()))
     }
 }
 
-/// Take a message of an answer; true if it is the last.
-fn take(
+/// Adds a message to the replies; breaks at the last one.
+fn add_reply(
     message: Message,
     request: &Request,
     replies: &mut Vec<Payload>,
-) -> Result<bool, RequestError> {
+) -> Result<ControlFlow<()>, RequestError> {
     match message.body {
-        MessageBody::Payload(data) => replies.push(data),
-        MessageBody::Ack(Ack { error: 0, .. }) => return Ok(true),
+        MessageBody::Payload(payload) => replies.push(payload),
+        MessageBody::Ack(Ack { error: 0, .. }) => return Ok(ControlFlow::Break(())),
         MessageBody::Ack(ack) => {
             let nl_error = NlError::read(&ack, request).map_err(Error::from)?;
             return Err(RequestError::Rejected(nl_error));
         }
         MessageBody::Ignored => (),
     }
-    Ok(false)
+    Ok(ControlFlow::Continue(()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::attributes::tests::{number, text};
     use super::super::message::tests::{data, done, error, raw};
     use super::*;
     use crate::error::Status;
+    use crate::nlattr::tests::{number, text};
     use crate::uapi::{ns, Command};
     use netlink_sys::protocols::NETLINK_GENERIC;
 
-    /// Feed datagrams to `take` as `ask` does.
+    /// Feeds datagrams to `add_reply` as `request` does.
     fn gather(request: &Request, datagrams: &[Vec<u8>]) -> Result<(usize, bool), Error> {
         let mut replies = Vec::new();
         let mut last = false;
         for message in datagrams
             .iter()
-            .flat_map(|bytes| split(bytes, request.header()).unwrap())
+            .flat_map(|bytes| split(bytes, request.header_len()).unwrap())
         {
             assert!(!last, "a message after the last");
-            last = take(message, request, &mut replies).map_err(Error::from)?;
+            last = add_reply(message, request, &mut replies)
+                .map_err(Error::from)?
+                .is_break();
         }
         Ok((replies.len(), last))
     }
@@ -197,8 +219,9 @@ mod tests {
     const FAMILY_NAME: u16 = libc::CTRL_ATTR_FAMILY_NAME as u16;
 
     fn family(name: &str) -> Result<Vec<Payload>, RequestError> {
-        let request = Request::raw(GETFAMILY, 2, |_| Some("family-name")).with(FAMILY_NAME, name);
-        Socket::open(NETLINK_GENERIC)?.ask(CTRL, &request)
+        let request =
+            Request::generic(GETFAMILY, 2, |_| Some("family-name")).with(FAMILY_NAME, name);
+        Socket::open(NETLINK_GENERIC)?.request(CTRL, &request)
     }
 
     #[test]
@@ -210,11 +233,11 @@ mod tests {
 
     #[test]
     fn the_kernel_answers_a_dump() {
-        let request = Request::raw(GETFAMILY, 2, |_| None).dump();
+        let request = Request::generic(GETFAMILY, 2, |_| None).dump();
         let mut socket = Socket::open(NETLINK_GENERIC).unwrap();
         // Twice, for the second answer must not be taken for the first.
         for _ in 0..2 {
-            let replies = socket.ask(CTRL, &request).map_err(Error::from).unwrap();
+            let replies = socket.request(CTRL, &request).map_err(Error::from).unwrap();
             let name = |reply: &Payload| reply.attributes.string(FAMILY_NAME);
             let nlctrl = Ok(Some("nlctrl".to_owned()));
             assert!(replies.iter().any(|reply| name(reply) == nlctrl));

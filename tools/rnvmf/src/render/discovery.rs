@@ -2,9 +2,9 @@
 
 //! `rnvmf discover`: the entries of a log.
 
-use super::json;
-use super::table::{row, table};
-use crate::discovery::{DiscoveryLog, EFlags, LogEntry, TrType};
+use super::text::{row, table};
+use crate::model::discovery::{DiscoveryLog, EFlags, LogEntry, TrType};
+use crate::output::json_line;
 
 /// A block of lines for each entry.
 pub(crate) fn normal(log: &DiscoveryLog) -> String {
@@ -45,14 +45,14 @@ fn block(entry: &LogEntry) -> String {
 
 /// One line.
 pub(crate) fn json(log: &DiscoveryLog) -> String {
-    json::line(log) + "\n"
+    json_line(log) + "\n"
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discovery::tests::{log, subsystem};
-    use crate::discovery::{SubType, Treq};
+    use crate::model::discovery::tests::{log, subsystem};
+    use crate::model::discovery::{SubType, Treq};
 
     fn three() -> DiscoveryLog {
         let tcp = LogEntry {

@@ -2,8 +2,8 @@
 
 //! `rnvmf doctor`: findings.
 
-use super::json;
-use crate::doctor::Finding;
+use crate::doctor::finding::Finding;
+use crate::output::json_line;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -11,7 +11,7 @@ struct Document<'a> {
     findings: &'a [Finding],
 }
 
-/// A line for each finding.
+/// Returns a line for each finding.
 pub(crate) fn normal(findings: &[Finding]) -> String {
     findings.iter().map(line).collect()
 }
@@ -24,7 +24,23 @@ fn line(finding: &Finding) -> String {
     }
 }
 
-/// One document.
+/// Returns one document.
 pub(crate) fn json(findings: &[Finding]) -> String {
-    json::line(&Document { findings }) + "\n"
+    json_line(&Document { findings }) + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::diagnose::tests::several;
+
+    #[test]
+    fn a_line_for_each_finding() {
+        assert_eq!(normal(&several()), include_str!("golden/doctor.txt"));
+    }
+
+    #[test]
+    fn json_is_stable() {
+        assert_eq!(json(&several()), include_str!("golden/doctor.json"));
+    }
 }

@@ -2,12 +2,11 @@
 
 //! `rnvmf monitor`: a line for each thing that happens.
 
-use super::json;
-use super::size::size;
-use crate::cli::Format;
-use crate::controller::Controller;
-use crate::event::{Change, Event};
-use crate::namespace::Namespace;
+use super::text::size;
+use crate::model::controller::Controller;
+use crate::model::event::{Change, Event};
+use crate::model::namespace::Namespace;
+use crate::output::{json_line, Format};
 use crate::uapi::CtrlState;
 use serde::Serialize;
 
@@ -59,7 +58,7 @@ impl<'a> MonitorLine<'a> {
     pub(crate) fn render(&self, format: Format) -> String {
         let document = self.document();
         match format {
-            Format::Json => json::line(&document) + "\n",
+            Format::Json => json_line(&document) + "\n",
             Format::Normal => normal(&document),
         }
     }
@@ -107,13 +106,13 @@ fn normal(document: &Document<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::tests::{connecting, live};
-    use crate::ctrl_error::tests::rejected;
-    use crate::namespace::tests::disk;
+    use crate::error::tests::rejected;
+    use crate::model::controller::tests::{connecting, live};
+    use crate::model::namespace::tests::disk;
 
     fn every_line(format: Format) -> String {
         let dead = Controller {
-            state: crate::controller::State(5),
+            state: crate::model::controller::State(5),
             error: Some(rejected()),
             ..connecting()
         };

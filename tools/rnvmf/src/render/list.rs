@@ -2,11 +2,10 @@
 
 //! `rnvmf list`: disks.
 
-use super::json;
-use super::size::size;
-use super::table::{row, table};
-use crate::controller::Controller;
-use crate::namespace::Namespace;
+use super::text::{row, size, table};
+use crate::model::controller::Controller;
+use crate::model::namespace::Namespace;
+use crate::output::json_line;
 use serde::Serialize;
 
 /// A disk with its controller, which may have gone between the two questions.
@@ -91,7 +90,7 @@ pub(crate) fn json(controllers: &[Controller], namespaces: &[Namespace]) -> Stri
         namespace: disk.namespace,
         controller: disk.controller,
     });
-    json::line(&Document {
+    json_line(&Document {
         namespaces: entries.collect(),
     }) + "\n"
 }
@@ -99,8 +98,8 @@ pub(crate) fn json(controllers: &[Controller], namespaces: &[Namespace]) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::tests::live;
-    use crate::namespace::tests::disk;
+    use crate::model::controller::tests::live;
+    use crate::model::namespace::tests::disk;
 
     #[test]
     fn a_table_in_the_order_of_numbers() {

@@ -2,11 +2,10 @@
 
 //! `rnvmf show`: controllers.
 
-use super::json;
-use super::size::size;
-use super::table::{row, table};
-use crate::controller::Controller;
-use crate::namespace::Namespace;
+use super::text::{row, size, table};
+use crate::model::controller::Controller;
+use crate::model::namespace::Namespace;
+use crate::output::json_line;
 use serde::Serialize;
 use std::fmt::Display;
 
@@ -34,7 +33,7 @@ fn cells(controller: &Controller) -> Vec<String> {
         controller.state.to_string(),
         controller.endpoint().to_string(),
         known(controller.rdma_device.as_ref()),
-        known(controller.queues()),
+        known(controller.nr_all_queues()),
         known(controller.nr_namespaces),
         controller.subsysnqn.clone(),
     ]
@@ -108,7 +107,7 @@ pub(crate) fn detail(controller: &Controller, namespaces: &[Namespace]) -> Strin
 
 /// The I/O queues, and how many of them are for what.
 fn queues(controller: &Controller) -> Option<String> {
-    let mut text = controller.queues()?.to_string();
+    let mut text = controller.nr_all_queues()?.to_string();
     for (count, what) in [
         (controller.nr_write_queues, "for writes"),
         (controller.nr_poll_queues, "polled"),
@@ -182,7 +181,7 @@ pub(crate) fn json(controllers: &[Controller], namespaces: &[Namespace]) -> Stri
         controller,
         namespaces: of(controller, namespaces).collect(),
     });
-    json::line(&Document {
+    json_line(&Document {
         controllers: entries.collect(),
     }) + "\n"
 }
@@ -190,15 +189,15 @@ pub(crate) fn json(controllers: &[Controller], namespaces: &[Namespace]) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::tests::{connecting, live, recovering, rejecting};
-    use crate::ctrl_error::tests::rejected;
-    use crate::namespace::tests::disk;
+    use crate::error::tests::rejected;
+    use crate::model::controller::tests::{connecting, live, recovering, rejecting};
+    use crate::model::namespace::tests::disk;
 
     fn dead() -> Controller {
         Controller {
             device: "rnvmf1".into(),
             id: 1,
-            state: crate::controller::State(5),
+            state: crate::model::controller::State(5),
             error: Some(rejected()),
             ..connecting()
         }

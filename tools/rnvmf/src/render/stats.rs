@@ -2,11 +2,10 @@
 
 //! `rnvmf stats`: what controllers have done.
 
-use super::json;
-use super::size::size;
-use super::table::table;
-use crate::cli::{Format, Switch};
-use crate::stats::{Bucket, Counters, CtrlStats, Histogram};
+use super::text::{size, table};
+use crate::model::options::Switch;
+use crate::model::stats::{Bucket, Counters, CtrlStats, Histogram};
+use crate::output::{json_line, Format};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -33,47 +32,58 @@ const COLUMNS: [&str; 16] = [
 /// The length of the bar of all commands.
 const BAR: f64 = 40.0;
 
-/// What numbers are about.
-#[derive(Clone, Copy)]
-pub(crate) enum Period {
-    /// All the time that there is.
-    Always,
-    /// This long, of which the rate in a second is to be shown.
-    For(Duration),
+/// What the rows of the table are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// A controller each.
+    Controllers,
+    /// A queue each.
+    Queues,
 }
 
-/// A table with a row for each controller, or for each queue; nothing where there are none.
-pub(crate) fn normal(stats: &[CtrlStats], by_queue: bool, period: Period) -> String {
+/// What the numbers of the table are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Values {
+    /// The counters.
+    Totals,
+    /// Rates per second, of counters that grew over this time.
+    RatesOver(Duration),
+}
+
+/// Returns the table; nothing if it has no rows.
+pub(crate) fn normal(stats: &[CtrlStats], by: Rows, values: Values) -> String {
     let mut rows = Vec::new();
     for each in stats {
-        match by_queue {
-            false => rows.push(cells(&each.device, None, &each.counters, period)),
-            true => rows.extend((each.queues.iter()).map(|queue| {
-                cells(&each.device, Some(queue.qid), &queue.counters, period) //
-            })),
+        let row = |qid, counters| cells(&each.device, qid, counters, values);
+        match by {
+            Rows::Controllers => rows.push(row(None, &each.counters)),
+            Rows::Queues => {
+                let queues = each.queues.iter();
+                rows.extend(queues.map(|queue| row(Some(queue.qid), &queue.counters)));
+            }
         }
     }
     if rows.is_empty() {
         return String::new();
     }
-    rows.insert(0, head(by_queue, period));
+    rows.insert(0, head(by, values));
     table(&rows)
 }
 
-fn head(by_queue: bool, period: Period) -> Vec<String> {
+fn head(by: Rows, values: Values) -> Vec<String> {
     let mut cells = vec!["DEVICE".to_owned()];
-    cells.extend(by_queue.then(|| "QUEUE".to_owned()));
-    let rate = |name: &&str| match (period, *name) {
-        (Period::For(_), name) if name != "PER-POLL" => format!("{name}/S"),
+    cells.extend((by == Rows::Queues).then(|| "QUEUE".to_owned()));
+    let title = |name: &&str| match (values, *name) {
+        (Values::RatesOver(_), name) if name != "PER-POLL" => format!("{name}/S"),
         (_, name) => name.to_owned(),
     };
-    cells.extend(COLUMNS.iter().map(rate));
+    cells.extend(COLUMNS.iter().map(title));
     cells
 }
 
-fn cells(device: &str, qid: Option<u16>, counters: &Counters, period: Period) -> Vec<String> {
-    let number = |count| rate(count, period).to_string();
-    let bytes = |count| size(rate(count, period));
+fn cells(device: &str, qid: Option<u16>, counters: &Counters, values: Values) -> Vec<String> {
+    let number = |count| value(count, values).to_string();
+    let bytes = |count| size(value(count, values));
     let mut cells = vec![device.to_owned()];
     cells.extend(qid.map(|qid| qid.to_string()));
     cells.extend([
@@ -100,10 +110,10 @@ fn cells(device: &str, qid: Option<u16>, counters: &Counters, period: Period) ->
     cells
 }
 
-fn rate(count: u64, period: Period) -> u64 {
-    match period {
-        Period::Always => count,
-        Period::For(time) => (count as f64 / time.as_secs_f64()).round() as u64,
+fn value(count: u64, values: Values) -> u64 {
+    match values {
+        Values::Totals => count,
+        Values::RatesOver(time) => (count as f64 / time.as_secs_f64()).round() as u64,
     }
 }
 
@@ -168,10 +178,10 @@ struct SetDocument<'a> {
     device: &'a str,
 }
 
-/// What was chosen.
-pub(crate) fn set(device: &str, switch: Switch, format: Format) -> String {
+/// Returns the line that reports the new setting.
+pub(crate) fn latency_switched(device: &str, switch: Switch, format: Format) -> String {
     match (format, switch) {
-        (Format::Json, _) => json::line(&SetDocument { device }) + "\n",
+        (Format::Json, _) => json_line(&SetDocument { device }) + "\n",
         (Format::Normal, Switch::On) => format!("{device}: latency on\n"),
         (Format::Normal, Switch::Off) => format!("{device}: latency off\n"),
     }
@@ -184,14 +194,14 @@ struct Document<'a> {
 
 /// One line, with each queue.
 pub(crate) fn json(controllers: &[CtrlStats]) -> String {
-    json::line(&Document { controllers }) + "\n"
+    json_line(&Document { controllers }) + "\n"
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::tests::live;
-    use crate::stats::tests::queue;
+    use crate::model::controller::tests::live;
+    use crate::model::stats::tests::queue;
 
     fn stats() -> Vec<CtrlStats> {
         vec![CtrlStats::of(&live(), &[queue(0), queue(1)])]
@@ -200,20 +210,24 @@ mod tests {
     #[test]
     fn a_row_a_controller_or_queue() {
         assert_eq!(
-            normal(&stats(), false, Period::Always),
+            normal(&stats(), Rows::Controllers, Values::Totals),
             include_str!("golden/stats.txt")
         );
         assert_eq!(
-            normal(&stats(), true, Period::Always),
+            normal(&stats(), Rows::Queues, Values::Totals),
             include_str!("golden/stats-queues.txt")
         );
-        assert_eq!(normal(&[], true, Period::Always), "");
+        assert_eq!(normal(&[], Rows::Queues, Values::Totals), "");
     }
 
     #[test]
     fn rates_are_of_a_second() {
         assert_eq!(
-            normal(&stats(), true, Period::For(Duration::from_millis(500))),
+            normal(
+                &stats(),
+                Rows::Queues,
+                Values::RatesOver(Duration::from_millis(500))
+            ),
             include_str!("golden/stats-rates.txt")
         );
     }

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `rnvmf disconnect` and `rnvmf disconnect-all`: the kernel only starts to remove a controller; its
-//! last event tells that it is gone.
+//! `rnvmf disconnect` and `rnvmf disconnect-all`: the kernel only starts to remove a controller, and
+//! its last event reports that it is gone.
 
-use super::print;
-use super::wait_removed::{self, RemoveResult};
-use crate::cli::{Disconnect, DisconnectAll, Format, Selection};
-use crate::controller::Controller;
+use super::print::print;
+use super::wait::{wait_removed, RemoveResult};
+use crate::cli::{Disconnect, DisconnectAll, Selection};
 use crate::error::{Error, Status};
 use crate::kernel::Kernel;
-use crate::namespace::Namespace;
-use crate::render::json;
+use crate::model::controller::Controller;
+use crate::model::namespace::Namespace;
+use crate::output::{json_line, Format};
 use serde::Serialize;
+use std::fs::OpenOptions;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Removing a controller is bounded in the kernel; this is far beyond that bound.
+/// How long to wait for the removal of controllers, which the kernel bounds far below this.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Serialize)]
@@ -28,7 +31,7 @@ struct InUseDocument<'a> {
     in_use: Vec<&'a str>,
 }
 
-/// Disconnect the chosen controllers.
+/// Disconnects the selected controllers.
 pub(super) fn run(
     options: &Disconnect,
     kernel: &mut impl Kernel,
@@ -36,13 +39,13 @@ pub(super) fn run(
     err: &mut impl Write,
 ) -> Result<(), Error> {
     kernel.subscribe()?;
-    let chosen = choose(&options.selection, kernel.controllers()?)?;
-    tell(remove(&chosen, kernel), options.output.format, out, err)
+    let selected = select(&options.selection, kernel.controllers()?)?;
+    print_removal(remove(&selected, kernel), options.output.format, out, err)
 }
 
-/// Disconnect every controller, or every one without a disk that `is_used`; that there is none is as
-/// good.
-pub(super) fn all(
+/// Disconnects every controller, or with `--unused` every one without a disk that `is_used`. It is no
+/// error if there is none.
+pub(super) fn run_all(
     options: &DisconnectAll,
     kernel: &mut impl Kernel,
     is_used: &dyn Fn(&str) -> bool,
@@ -51,24 +54,33 @@ pub(super) fn all(
 ) -> Result<(), Error> {
     let format = options.output.format;
     kernel.subscribe()?;
-    let mut chosen = kernel.controllers()?;
+    let mut selected = kernel.controllers()?;
     if options.unused {
         let mut used = kernel.namespaces()?;
         used.retain(|each| is_used(&each.name));
-        chosen.retain(|each| used.iter().all(|disk| disk.controller_id != each.id));
-        print(out, &in_use(&used, format))?;
+        selected.retain(|each| used.iter().all(|disk| disk.controller_id != each.id));
+        print(out, &render_in_use(&used, format))?;
     }
-    tell(remove(&chosen, kernel), format, out, err)
+    print_removal(remove(&selected, kernel), format, out, err)
 }
 
-/// What is printed of disks that keep their controllers; nothing if there are none.
-fn in_use(disks: &[Namespace], format: Format) -> String {
+/// Whether something holds a disk or a partition of it exclusively: a file system, the device mapper,
+/// swap. A process that only opened it is not seen.
+pub(super) fn in_use(disk: &str) -> bool {
+    let mut open = OpenOptions::new();
+    open.read(true).custom_flags(libc::O_EXCL);
+    let opened = open.open(Path::new("/dev").join(disk));
+    opened.is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
+}
+
+/// Returns the lines for disks that keep their controllers connected; nothing without such disks.
+fn render_in_use(disks: &[Namespace], format: Format) -> String {
     let names = disks.iter().map(|disk| disk.name.as_str());
     match format {
         Format::Json if disks.is_empty() => String::new(),
         Format::Json => {
             let in_use = names.collect();
-            json::line(&InUseDocument { in_use }) + "\n"
+            json_line(&InUseDocument { in_use }) + "\n"
         }
         Format::Normal => names
             .flat_map(|name| ["/dev/", name, ": in use, stays connected\n"])
@@ -76,101 +88,102 @@ fn in_use(disks: &[Namespace], format: Format) -> String {
     }
 }
 
-fn choose(selection: &Selection, controllers: Vec<Controller>) -> Result<Vec<Controller>, Error> {
+fn select(selection: &Selection, controllers: Vec<Controller>) -> Result<Vec<Controller>, Error> {
     if let Some(nqn) = &selection.nqn {
         let same = |each: &Controller| each.subsysnqn == *nqn;
-        let chosen: Vec<_> = controllers.into_iter().filter(same).collect();
-        if chosen.is_empty() {
+        let selected: Vec<_> = controllers.into_iter().filter(same).collect();
+        if selected.is_empty() {
             let text = format!("disconnect: no controller of subsystem {nqn}");
             return Err(Error::new(Status::NotFound, text));
         }
-        return Ok(chosen);
+        return Ok(selected);
     }
-    let mut chosen: Vec<Controller> = Vec::new();
+    let mut selected: Vec<Controller> = Vec::new();
     for device in &selection.device {
         let controller =
-            by_name(device, &controllers).ok_or_else(|| not_found(device).context("disconnect"))?;
-        if chosen.iter().all(|each| each.id != controller.id) {
-            chosen.push(controller.clone());
+            Controller::find(device, &controllers).map_err(|error| error.context("disconnect"))?;
+        if selected.iter().all(|each| each.id != controller.id) {
+            selected.push(controller.clone());
         }
     }
-    Ok(chosen)
+    Ok(selected)
 }
 
-/// The controller of a name, with or without its directory.
-pub(super) fn by_name<'a>(name: &str, controllers: &'a [Controller]) -> Option<&'a Controller> {
-    let name = name.strip_prefix("/dev/").unwrap_or(name);
-    controllers.iter().find(|each| each.device == name)
-}
-
-/// There is no controller of a name.
-pub(super) fn not_found(name: &str) -> Error {
-    Error::new(
-        Status::NotFound,
-        format!("no controller {name}: see rnvmf show"),
-    )
-}
-
-/// What came of removing controllers.
+/// The result of removing controllers.
 struct Removal<'a> {
-    gone: Vec<&'a Controller>,
-    /// How many are not gone.
-    left: usize,
-    /// Why: one for each that the kernel refused, and one for those that were not waited for.
+    removed: Vec<&'a Controller>,
+    /// How many are not removed.
+    nr_remaining: usize,
+    /// An error for each that the kernel rejected, and one for all that were not waited for.
     errors: Vec<Error>,
 }
 
-/// Start to remove controllers, then wait for all of them. One that is refused keeps no other.
+/// Starts to remove controllers, then waits for all of them. The rejection of one does not stop the
+/// others.
 fn remove<'a>(controllers: &'a [Controller], kernel: &mut impl Kernel) -> Removal<'a> {
     let deadline = Instant::now() + REMOVE_TIMEOUT;
-    let (mut left, mut refused, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut remaining, mut rejected, mut errors) = (Vec::new(), Vec::new(), Vec::new());
     for controller in controllers {
         match kernel.disconnect(controller.id) {
-            Ok(()) => left.push(controller.id),
-            // Gone since it was listed.
+            Ok(()) => remaining.push(controller.id),
+            // It was removed after it was listed.
             Err(gone) if gone.status == Status::NotFound => (),
             Err(error) => {
-                refused.push(controller.id);
+                rejected.push(controller.id);
                 errors.push(error.context(format_args!("disconnect {}", controller.device)));
             }
         }
     }
-    let goes_on = "the kernel goes on to remove";
-    let why = match wait_removed::wait(kernel, &mut left, deadline) {
-        Ok(RemoveResult::Gone) => None,
-        Ok(RemoveResult::Interrupted) => Some(Error::failed(format!("interrupted; {goes_on}"))),
-        Ok(RemoveResult::Deadline) => {
-            Some(Error::new(Status::Timeout, format!("timed out; {goes_on}")))
-        }
-        Err(error) => Some(Error {
-            message: format!("{}; {goes_on}", error.message),
-            ..error
-        }),
-    };
-    if let Some(mut why) = why {
-        why.message += if left.len() == 1 { " it" } else { " them" };
-        let names = controllers.iter().filter(|each| left.contains(&each.id));
+    if let Err(mut why) = wait_for(&mut remaining, deadline, kernel) {
+        why.message += if remaining.len() == 1 { " it" } else { " them" };
+        let names = controllers
+            .iter()
+            .filter(|each| remaining.contains(&each.id));
         let names: Vec<&str> = names.map(|each| each.device.as_str()).collect();
         errors.push(why.context(format_args!("disconnect {}", names.join(", "))));
     }
-    left.append(&mut refused);
-    let is_gone = |each: &&Controller| !left.contains(&each.id);
+    remaining.append(&mut rejected);
+    let is_removed = |each: &&Controller| !remaining.contains(&each.id);
     Removal {
-        gone: controllers.iter().filter(is_gone).collect(),
-        left: left.len(),
+        removed: controllers.iter().filter(is_removed).collect(),
+        nr_remaining: remaining.len(),
         errors,
     }
 }
 
-/// Print what is gone, also if others are not; and if there is more than one reason for that, each.
-fn tell(
-    outcome: Removal<'_>,
+/// Waits until controllers are removed. The error's message lacks its object.
+fn wait_for(
+    remaining: &mut Vec<u32>,
+    deadline: Instant,
+    kernel: &mut impl Kernel,
+) -> Result<(), Error> {
+    let goes_on = "the kernel goes on to remove";
+    match wait_removed(kernel, remaining, deadline) {
+        Ok(RemoveResult::Removed) => Ok(()),
+        Ok(RemoveResult::Interrupted) => Err(Error::failed(format!("interrupted; {goes_on}"))),
+        Ok(RemoveResult::Deadline) => {
+            Err(Error::new(Status::Timeout, format!("timed out; {goes_on}")))
+        }
+        Err(error) => Err(Error {
+            message: format!("{}; {goes_on}", error.message),
+            ..error
+        }),
+    }
+}
+
+/// Prints the removed controllers, also if others remain, and each error if there are several.
+fn print_removal(
+    removal: Removal<'_>,
     format: Format,
     out: &mut impl Write,
     err: &mut impl Write,
 ) -> Result<(), Error> {
-    let Removal { gone, left, errors } = outcome;
-    let printed = print(out, &render(&gone, format));
+    let Removal {
+        removed,
+        nr_remaining,
+        errors,
+    } = removal;
+    let printed = print(out, &render(&removed, format));
     let Some(status) = Status::common(errors.iter().map(|error| error.status)) else {
         return printed;
     };
@@ -180,8 +193,8 @@ fn tell(
     for error in &errors {
         print(err, &(error.render(format) + "\n"))?;
     }
-    let all = gone.len() + left;
-    let text = format!("disconnect: {left} of {all} controllers are left");
+    let all = removed.len() + nr_remaining;
+    let text = format!("disconnect: {nr_remaining} of {all} controllers are left");
     Err(Error::new(status, text))
 }
 
@@ -189,7 +202,7 @@ fn render(controllers: &[&Controller], format: Format) -> String {
     let names = controllers.iter().map(|each| each.device.as_str());
     match format {
         Format::Json => {
-            json::line(&Document {
+            json_line(&Document {
                 disconnected: names.collect(),
             }) + "\n"
         }
@@ -201,10 +214,10 @@ fn render(controllers: &[&Controller], format: Format) -> String {
 mod tests {
     use super::*;
     use crate::cli::Output;
-    use crate::controller::tests::live;
-    use crate::event::{Change, WaitResult};
     use crate::kernel::tests::MockKernel;
-    use crate::namespace::tests::disk as namespace;
+    use crate::model::controller::tests::live;
+    use crate::model::event::{Change, WaitResult};
+    use crate::model::namespace::tests::disk as namespace;
 
     fn numbered(id: u32) -> Controller {
         Controller {
@@ -223,7 +236,7 @@ mod tests {
         }
     }
 
-    fn play(
+    fn run_mock(
         nqn: Option<&str>,
         device: &[&str],
         format: Format,
@@ -243,14 +256,14 @@ mod tests {
     }
 
     /// What is printed, to either output, and how it ends, where all three are to go.
-    fn play_all(kernel: &mut MockKernel) -> (String, String, Error) {
+    fn run_mock_all(kernel: &mut MockKernel) -> (String, String, Error) {
         let format = Format::Normal;
         let options = DisconnectAll {
             unused: false,
             output: Output { format },
         };
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let end = all(&options, kernel, &|_| true, &mut out, &mut err).unwrap_err();
+        let end = run_all(&options, kernel, &|_| true, &mut out, &mut err).unwrap_err();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (text(out), text(err), end)
     }
@@ -258,11 +271,11 @@ mod tests {
     #[test]
     fn a_subsystem_has_several() {
         let mut kernel = kernel();
-        kernel.tell(Change::Changed, numbered(0));
-        kernel.tell(Change::Removed, numbered(2));
-        kernel.tell(Change::Removed, numbered(0));
+        kernel.push_event(Change::Changed, numbered(0));
+        kernel.push_event(Change::Removed, numbered(2));
+        kernel.push_event(Change::Removed, numbered(0));
         assert_eq!(
-            play(Some("nqn.0"), &[], Format::Json, &mut kernel).unwrap(),
+            run_mock(Some("nqn.0"), &[], Format::Json, &mut kernel).unwrap(),
             "{\"schema\":1,\"disconnected\":[\"rnvmf0\",\"rnvmf2\"]}\n"
         );
         assert_eq!(kernel.disconnected, [0, 2]);
@@ -271,10 +284,10 @@ mod tests {
     #[test]
     fn a_name_is_taken_once() {
         let mut kernel = kernel();
-        kernel.tell(Change::Removed, numbered(1));
+        kernel.push_event(Change::Removed, numbered(1));
         let names = ["rnvmf1", "/dev/rnvmf1"];
         assert_eq!(
-            play(None, &names, Format::Normal, &mut kernel).unwrap(),
+            run_mock(None, &names, Format::Normal, &mut kernel).unwrap(),
             "rnvmf1: disconnected\n"
         );
         assert_eq!(kernel.disconnected, [1]);
@@ -287,7 +300,7 @@ mod tests {
             (None, &["rnvmf0", "rnvmf9"]),
         ] {
             let mut kernel = kernel();
-            let error = play(nqn, device, Format::Normal, &mut kernel).unwrap_err();
+            let error = run_mock(nqn, device, Format::Normal, &mut kernel).unwrap_err();
             assert_eq!(error.status, Status::NotFound);
             assert!(kernel.disconnected.is_empty());
         }
@@ -296,10 +309,10 @@ mod tests {
     #[test]
     fn lost_events_are_made_up_for() {
         let mut kernel = kernel();
-        kernel.wait_results.push_back(WaitResult::Lost);
-        kernel.tell(Change::Removed, numbered(0));
+        kernel.wait_results.push_back(WaitResult::EventsLost);
+        kernel.push_event(Change::Removed, numbered(0));
         // Still there after the loss, so its event is waited for.
-        assert!(play(None, &["rnvmf0"], Format::Normal, &mut kernel).is_ok());
+        assert!(run_mock(None, &["rnvmf0"], Format::Normal, &mut kernel).is_ok());
         assert!(kernel.wait_results.is_empty());
     }
 
@@ -311,7 +324,7 @@ mod tests {
         ] {
             let mut kernel = kernel();
             kernel.wait_results.push_back(result);
-            let error = play(None, &["rnvmf0"], Format::Normal, &mut kernel).unwrap_err();
+            let error = run_mock(None, &["rnvmf0"], Format::Normal, &mut kernel).unwrap_err();
             assert_eq!(error.status, status);
             assert_eq!(
                 error.message,
@@ -324,9 +337,9 @@ mod tests {
     fn one_that_is_refused_keeps_no_other() {
         let mut kernel = kernel();
         let no = Error::failed("not permitted");
-        kernel.refused.push_back(no);
-        kernel.tell(Change::Removed, numbered(2));
-        let error = play(Some("nqn.0"), &[], Format::Normal, &mut kernel).unwrap_err();
+        kernel.rejections.push_back(no);
+        kernel.push_event(Change::Removed, numbered(2));
+        let error = run_mock(Some("nqn.0"), &[], Format::Normal, &mut kernel).unwrap_err();
         assert_eq!(error.message, "disconnect rnvmf0: not permitted");
         assert_eq!(kernel.disconnected, [0, 2]);
         assert!(
@@ -338,10 +351,10 @@ mod tests {
     #[test]
     fn what_is_gone_is_told_though_another_is_not() {
         let mut kernel = kernel();
-        kernel.refused.push_back(Error::failed("a"));
-        kernel.tell(Change::Removed, numbered(2));
+        kernel.rejections.push_back(Error::failed("a"));
+        kernel.push_event(Change::Removed, numbered(2));
         kernel.wait_results.push_back(WaitResult::Interrupted);
-        let (out, err, end) = play_all(&mut kernel);
+        let (out, err, end) = run_mock_all(&mut kernel);
         assert_eq!(out, "rnvmf2: disconnected\n");
         assert_eq!(
             err,
@@ -366,13 +379,13 @@ mod tests {
         ] {
             let mut kernel = kernel();
             let first = Error::new(Status::Permission, "a");
-            kernel.refused = [first, Error::new(last, "b")].into();
+            kernel.rejections = [first, Error::new(last, "b")].into();
             let is_left = result.is_some();
             match result {
                 Some(result) => kernel.wait_results.push_back(result),
-                None => kernel.tell(Change::Removed, numbered(2)),
+                None => kernel.push_event(Change::Removed, numbered(2)),
             }
-            let (out, err, end) = play_all(&mut kernel);
+            let (out, err, end) = run_mock_all(&mut kernel);
             assert_eq!(
                 out,
                 if is_left {
@@ -391,18 +404,18 @@ mod tests {
 
     #[test]
     fn all_may_be_none() {
-        let out = play_unused(false, Format::Json, &mut MockKernel::default());
+        let out = run_mock_unused(false, Format::Json, &mut MockKernel::default());
         assert_eq!(out, "{\"schema\":1,\"disconnected\":[]}\n");
     }
 
-    fn play_unused(unused: bool, format: Format, kernel: &mut MockKernel) -> String {
+    fn run_mock_unused(unused: bool, format: Format, kernel: &mut MockKernel) -> String {
         let options = DisconnectAll {
             unused,
             output: Output { format },
         };
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let is_used = |disk: &str| disk == "rnvmf1n2";
-        all(&options, kernel, &is_used, &mut out, &mut err).unwrap();
+        run_all(&options, kernel, &is_used, &mut out, &mut err).unwrap();
         assert_eq!(String::from_utf8(err).unwrap(), "");
         String::from_utf8(out).unwrap()
     }
@@ -441,9 +454,9 @@ mod tests {
                 ..kernel()
             };
             for id in gone {
-                kernel.tell(Change::Removed, numbered(*id));
+                kernel.push_event(Change::Removed, numbered(*id));
             }
-            assert_eq!(play_unused(unused, format, &mut kernel), line);
+            assert_eq!(run_mock_unused(unused, format, &mut kernel), line);
             assert_eq!(kernel.disconnected, gone);
         }
     }

@@ -1,37 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `rnvmf discover`: the kernel only starts to ask; an event tells when it has the log.
+//! `rnvmf discover`: the kernel only starts the discovery, and an event reports that it has the log.
 
-use super::connect::{deadline, late, target};
-use super::print;
-use crate::address::Endpoint;
-use crate::cli::{Discover, DiscoveryCtrlArgs, Format};
-use crate::discovery::DiscoveryLog;
+use super::args::{discover_error, target};
+use super::print::print;
+use super::wait::{deadline, deadline_error};
+use crate::cli::Discover;
 use crate::error::Error;
-use crate::event::WaitResult;
 use crate::host::SystemEnv;
-use crate::kernel::{Kernel, Target};
+use crate::kernel::Kernel;
+use crate::model::discovery::DiscoveryLog;
+use crate::model::event::{DiscoveryEvent, WaitResult};
+use crate::model::options::Target;
+use crate::output::Format;
 use crate::render::discovery;
 use std::io::Write;
 
-/// Print the log of a discovery controller.
+/// Prints the log of a discovery controller.
 pub(super) fn run(
     options: &Discover,
     env: &SystemEnv,
     kernel: &mut impl Kernel,
     out: &mut impl Write,
 ) -> Result<(), Error> {
-    let DiscoveryCtrlArgs {
-        traddr,
-        nqn,
-        fabrics,
-    } = &options.controller;
-    let log = target(traddr, nqn, fabrics, env)
-        .and_then(|target| ask(&target, kernel))
-        .map_err(|error| {
-            let place = Endpoint::new(traddr, fabrics.trsvcid);
-            error.context(format_args!("discover at {place}"))
-        })?;
+    let subsystem = options.controller.subsystem();
+    let log = target(&subsystem, env)
+        .and_then(|target| read_log(&target, kernel))
+        .map_err(|error| discover_error(&subsystem.endpoint(), error))?;
     let text = match options.output.format {
         Format::Normal => discovery::normal(&log),
         Format::Json => discovery::json(&log),
@@ -39,25 +34,27 @@ pub(super) fn run(
     print(out, &text)
 }
 
-/// The kernel bounds how long this takes; it ends what it does when the program does.
-fn ask(target: &Target, kernel: &mut impl Kernel) -> Result<DiscoveryLog, Error> {
+/// Starts a discovery and waits for its log. The kernel cancels the discovery when the program ends.
+fn read_log(target: &Target, kernel: &mut impl Kernel) -> Result<DiscoveryLog, Error> {
     // Before the discovery, so that its end cannot be missed.
     kernel.subscribe()?;
     let id = kernel.discover(target, None)?;
     let deadline = deadline(target);
     loop {
-        match kernel.next(Some(deadline))? {
-            WaitResult::Discovery(over, _) if over != id => (),
-            WaitResult::Discovery(_, Some(error)) => return Err(*error),
-            WaitResult::Discovery(_, None) | WaitResult::Lost => {
-                if let Some(log) = kernel.log(id)? {
+        match kernel.wait(Some(deadline))? {
+            WaitResult::Discovery(event) if event.id != id => (),
+            WaitResult::Discovery(DiscoveryEvent {
+                error: Some(error), ..
+            }) => return Err(*error),
+            WaitResult::Discovery(_) | WaitResult::EventsLost => {
+                if let Some(log) = kernel.discovery_log(id)? {
                     return Ok(log);
                 }
             }
             WaitResult::Event(_) => (),
             WaitResult::Interrupted => return Err(Error::failed("interrupted")),
-            // The kernel's own limit did not hold.
-            WaitResult::Deadline => return Err(late()),
+            // The kernel's own timeout did not work.
+            WaitResult::Deadline => return Err(deadline_error()),
         }
     }
 }
@@ -66,11 +63,12 @@ fn ask(target: &Target, kernel: &mut impl Kernel) -> Result<DiscoveryLog, Error>
 mod tests {
     use super::*;
     use crate::cli::{Arguments, Verb};
-    use crate::discovery::tests::{log, subsystem};
     use crate::kernel::tests::MockKernel;
+    use crate::model::discovery::tests::{log, subsystem};
+    use crate::model::event::tests::{discovery_done, discovery_failed};
     use clap::Parser;
 
-    fn play(kernel: &mut MockKernel, more: &[&str]) -> Result<String, Error> {
+    fn run_mock(kernel: &mut MockKernel, more: &[&str]) -> Result<String, Error> {
         let line = ["rnvmf", "discover", "-a", "10.0.0.9", "-q", "nqn.h", "-I"];
         let line = line
             .iter()
@@ -91,7 +89,7 @@ mod tests {
     ) -> MockKernel {
         MockKernel {
             wait_results: wait_results.into(),
-            logs: logs.into(),
+            discovery_logs: logs.into(),
             ..MockKernel::default()
         }
     }
@@ -102,18 +100,14 @@ mod tests {
 
     #[test]
     fn the_log_is_printed_when_it_is_there() {
-        let wait_results = vec![
-            WaitResult::Discovery(7, None),
-            WaitResult::Lost,
-            WaitResult::Discovery(0, None),
-        ];
+        let wait_results = vec![discovery_done(7), WaitResult::EventsLost, discovery_done(0)];
         let mut kernel = kernel(wait_results, vec![Ok(None), found()]);
-        let text = play(&mut kernel, &[]).unwrap();
+        let text = run_mock(&mut kernel, &[]).unwrap();
         assert!(
             text.starts_with("1 record, generation 5\n\nrecord 0\n"),
             "{text}"
         );
-        let [asked] = &kernel.asked[..] else {
+        let [asked] = &kernel.discover_targets[..] else {
             panic!("asked not once");
         };
         assert_eq!(asked.subsysnqn, "nqn.2014-08.org.nvmexpress.discovery");
@@ -122,7 +116,7 @@ mod tests {
 
     #[test]
     fn options_reach_the_kernel() {
-        let mut kernel = kernel(vec![WaitResult::Discovery(0, None)], vec![found()]);
+        let mut kernel = kernel(vec![discovery_done(0)], vec![found()]);
         let more = [
             "-s",
             "8009",
@@ -133,9 +127,9 @@ mod tests {
             "-o",
             "json",
         ];
-        let text = play(&mut kernel, &more).unwrap();
+        let text = run_mock(&mut kernel, &more).unwrap();
         assert!(text.starts_with("{\"schema\":1,\"genctr\":5"), "{text}");
-        let asked = &kernel.asked[0];
+        let asked = &kernel.discover_targets[0];
         assert_eq!((asked.trsvcid, asked.connect_timeout), (8009, 3000));
         assert_eq!(asked.subsysnqn, "nqn.own");
     }
@@ -144,10 +138,10 @@ mod tests {
     fn what_goes_wrong_is_told_with_the_place() {
         let refused = Err(Error::failed("rejected"));
         // After it the kernel may not be there any more to be asked.
-        let failed = WaitResult::Discovery(0, Some(Error::failed("cancelled").into()));
+        let failed = discovery_failed(0, Error::failed("cancelled"));
         for (result, log, message) in [
             (failed, found(), "cancelled"),
-            (WaitResult::Discovery(0, None), refused, "rejected"),
+            (discovery_done(0), refused, "rejected"),
             (WaitResult::Interrupted, found(), "interrupted"),
             (
                 WaitResult::Deadline,
@@ -156,7 +150,7 @@ mod tests {
             ),
         ] {
             let mut kernel = kernel(vec![result], vec![log]);
-            let error = play(&mut kernel, &[]).unwrap_err();
+            let error = run_mock(&mut kernel, &[]).unwrap_err();
             assert_eq!(
                 error.message,
                 format!("discover at 10.0.0.9:4420: {message}")

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `rnvmf completion` and `rnvmf man`: what the definition of the command line says, for a shell and
-//! for a reader.
+//! `rnvmf man` and `rnvmf completion`, both made from the definition of the command line.
 
-use super::print;
+use super::print::print;
 use crate::cli::{Arguments, Completion, Man};
 use crate::error::{Error, Status};
 use clap::CommandFactory;
 use std::io::Write;
 
-/// Print a completion script.
+/// Prints a completion script.
 pub(super) fn completion(options: &Completion, out: &mut impl Write) -> Result<(), Error> {
     let mut script = Vec::new();
     clap_complete::generate(
@@ -21,8 +20,8 @@ pub(super) fn completion(options: &Completion, out: &mut impl Write) -> Result<(
     print(out, &String::from_utf8_lossy(&script))
 }
 
-/// Print a man page.
-pub(super) fn man(options: &Man, out: &mut impl Write) -> Result<(), Error> {
+/// Prints a man page.
+pub(super) fn run(options: &Man, out: &mut impl Write) -> Result<(), Error> {
     let mut command = Arguments::command();
     command.build();
     let page = match &options.verb {
@@ -31,7 +30,7 @@ pub(super) fn man(options: &Man, out: &mut impl Write) -> Result<(), Error> {
             let verb = command.find_subcommand(name).ok_or_else(|| {
                 Error::new(Status::Usage, format!("no verb {name}; see rnvmf --help"))
             })?;
-            // A built verb is displayed as rnvmf-connect, and so is its page, as git-commit(1) is.
+            // A built subcommand is displayed as rnvmf-connect, so its page is rnvmf-connect(1).
             verb.clone()
         }
     };
@@ -54,7 +53,7 @@ mod tests {
             verb: verb.map(str::to_owned),
         };
         let mut out = Vec::new();
-        man(&options, &mut out)?;
+        run(&options, &mut out)?;
         Ok(String::from_utf8(out).unwrap())
     }
 

@@ -2,15 +2,15 @@
 
 //! `rnvmf monitor`.
 
-use super::print;
+use super::print::print;
 use crate::cli::Monitor;
 use crate::error::Error;
-use crate::event::WaitResult;
 use crate::kernel::Kernel;
+use crate::model::event::WaitResult;
 use crate::render::event::MonitorLine;
 use std::io::Write;
 
-/// Print events until the user stops it.
+/// Prints events until the user stops it.
 pub(super) fn run(
     options: &Monitor,
     kernel: &mut impl Kernel,
@@ -20,9 +20,9 @@ pub(super) fn run(
     kernel.subscribe()?;
     print(out, &MonitorLine::Ready.render(format))?;
     loop {
-        match kernel.next(None)? {
+        match kernel.wait(None)? {
             WaitResult::Event(event) => print(out, &MonitorLine::Event(&event).render(format))?,
-            WaitResult::Lost => {
+            WaitResult::EventsLost => {
                 print(out, &MonitorLine::Lost.render(format))?;
                 for controller in &kernel.controllers()? {
                     print(out, &MonitorLine::Controller(controller).render(format))?;
@@ -32,8 +32,8 @@ pub(super) fn run(
                 }
             }
             WaitResult::Interrupted => return Ok(()),
-            // Without a deadline there is none to pass.
-            WaitResult::Discovery(..) | WaitResult::Deadline => (),
+            // Discoveries are another program's, and this wait has no deadline.
+            WaitResult::Discovery(_) | WaitResult::Deadline => (),
         }
     }
 }
@@ -41,11 +41,12 @@ pub(super) fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::{Format, Output};
-    use crate::controller::tests::{connecting, live};
-    use crate::event::Change;
+    use crate::cli::Output;
     use crate::kernel::tests::MockKernel;
-    use crate::namespace::tests::disk;
+    use crate::model::controller::tests::{connecting, live};
+    use crate::model::event::Change;
+    use crate::model::namespace::tests::disk;
+    use crate::output::Format;
 
     #[test]
     fn tells_what_happens_and_makes_up_for_what_is_lost() {
@@ -54,8 +55,8 @@ mod tests {
             namespaces: vec![disk()],
             ..MockKernel::default()
         };
-        kernel.tell(Change::Added, connecting());
-        kernel.wait_results.push_back(WaitResult::Lost);
+        kernel.push_event(Change::Added, connecting());
+        kernel.wait_results.push_back(WaitResult::EventsLost);
         kernel.wait_results.push_back(WaitResult::Interrupted);
         let options = Monitor {
             output: Output {

@@ -2,14 +2,13 @@
 
 //! `rnvmf rescan`: the kernel numbers what it is asked for, and tells when that is over.
 
-use super::disconnect::{by_name, not_found};
-use super::print;
-use super::wait_op::{ctrl_error, finish, gone};
-use crate::cli::{Format, Rescan};
-use crate::controller::Controller;
+use super::print::print;
+use super::wait::{op_error, removed_error, wait_op};
+use crate::cli::Rescan;
 use crate::error::Error;
 use crate::kernel::Kernel;
-use crate::render::json;
+use crate::model::controller::Controller;
+use crate::output::{json_line, Format};
 use crate::uapi::CtrlState;
 use serde::Serialize;
 use std::io::Write;
@@ -29,7 +28,7 @@ pub(super) fn run(
     let name = &options.device;
     let controllers = kernel.controllers()?;
     let controller =
-        by_name(name, &controllers).ok_or_else(|| not_found(name).context("rescan"))?;
+        Controller::find(name, &controllers).map_err(|error| error.context("rescan"))?;
     let device = controller.device.as_str();
     let now = rescan(controller.id, kernel)
         .map_err(|error| error.context(format_args!("rescan {device}")))?;
@@ -39,7 +38,7 @@ pub(super) fn run(
         nr_namespaces,
     };
     let text = match (options.output.format, nr_namespaces) {
-        (Format::Json, _) => json::line(&report) + "\n",
+        (Format::Json, _) => json_line(&report) + "\n",
         (Format::Normal, 1) => format!("{device}: 1 disk\n"),
         (Format::Normal, count) => format!("{device}: {count} disks\n"),
     };
@@ -51,16 +50,16 @@ fn rescan(id: u32, kernel: &mut impl Kernel) -> Result<Controller, Error> {
     kernel.subscribe()?;
     let number = kernel.rescan(id)?;
     // What is heard from before the request has a lower number.
-    finish(id, kernel, |now| is_over(now, number))
+    wait_op(id, kernel, |now| is_done(now, number))
 }
 
 /// Whether the look of this number is over, and went well.
-fn is_over(controller: &Controller, number: u32) -> Result<bool, Error> {
+fn is_done(controller: &Controller, number: u32) -> Result<bool, Error> {
     match controller.state.known() {
-        Some(CtrlState::Deleting) => return Err(gone()),
-        Some(CtrlState::Dead) => return Err(ctrl_error(controller, "")),
+        Some(CtrlState::Deleting) => return Err(removed_error()),
+        Some(CtrlState::Dead) => return Err(op_error(controller, "")),
         Some(CtrlState::Connecting | CtrlState::Resetting) if controller.error.is_some() => {
-            return Err(ctrl_error(
+            return Err(op_error(
                 controller,
                 "; the kernel looks when it has connected again",
             ))
@@ -69,7 +68,7 @@ fn is_over(controller: &Controller, number: u32) -> Result<bool, Error> {
     }
     match controller.scan {
         Some(done) if done >= number => match controller.error {
-            Some(_) => Err(ctrl_error(controller, "")),
+            Some(_) => Err(op_error(controller, "")),
             None => Ok(true),
         },
         _ => Ok(false),
@@ -80,14 +79,14 @@ fn is_over(controller: &Controller, number: u32) -> Result<bool, Error> {
 mod tests {
     use super::*;
     use crate::cli::Output;
-    use crate::controller::tests::{live, recovering};
-    use crate::controller::State;
-    use crate::ctrl_error::tests::rejected;
+    use crate::error::tests::rejected;
     use crate::error::Status;
-    use crate::event::{Change, WaitResult};
     use crate::kernel::tests::MockKernel;
+    use crate::model::controller::tests::{live, recovering};
+    use crate::model::controller::State;
+    use crate::model::event::{Change, WaitResult};
 
-    fn play(format: Format, kernel: &mut MockKernel) -> Result<String, Error> {
+    fn run_mock(format: Format, kernel: &mut MockKernel) -> Result<String, Error> {
         let options = Rescan {
             device: "rnvmf0".into(),
             output: Output { format },
@@ -117,11 +116,11 @@ mod tests {
     #[test]
     fn its_number_is_the_end() {
         let mut kernel = kernel();
-        kernel.tell(Change::Changed, looked(3));
-        kernel.tell(Change::Changed, Controller { id: 7, ..looked(9) });
-        kernel.tell(Change::Changed, looked(4));
+        kernel.push_event(Change::Changed, looked(3));
+        kernel.push_event(Change::Changed, Controller { id: 7, ..looked(9) });
+        kernel.push_event(Change::Changed, looked(4));
         assert_eq!(
-            play(Format::Normal, &mut kernel).unwrap(),
+            run_mock(Format::Normal, &mut kernel).unwrap(),
             "rnvmf0: 2 disks\n"
         );
         assert!(kernel.wait_results.is_empty());
@@ -137,7 +136,7 @@ mod tests {
             ..kernel()
         };
         assert_eq!(
-            play(Format::Json, &mut kernel).unwrap(),
+            run_mock(Format::Json, &mut kernel).unwrap(),
             "{\"schema\":1,\"device\":\"rnvmf0\",\"nr_namespaces\":1}\n"
         );
     }
@@ -166,8 +165,8 @@ mod tests {
             ),
         ] {
             let mut kernel = kernel();
-            kernel.tell(Change::Changed, now);
-            let error = play(Format::Normal, &mut kernel).unwrap_err();
+            kernel.push_event(Change::Changed, now);
+            let error = run_mock(Format::Normal, &mut kernel).unwrap_err();
             assert_eq!(error.message, message);
         }
     }
@@ -175,7 +174,7 @@ mod tests {
     #[test]
     fn an_unknown_one_is_not_found() {
         let mut kernel = MockKernel::default();
-        let error = play(Format::Normal, &mut kernel).unwrap_err();
+        let error = run_mock(Format::Normal, &mut kernel).unwrap_err();
         assert_eq!(error.status, Status::NotFound);
     }
 
@@ -183,7 +182,7 @@ mod tests {
     fn it_can_be_left_alone() {
         let mut kernel = kernel();
         kernel.wait_results.push_back(WaitResult::Interrupted);
-        let error = play(Format::Normal, &mut kernel).unwrap_err();
+        let error = run_mock(Format::Normal, &mut kernel).unwrap_err();
         assert!(error.message.contains("goes on"), "{}", error.message);
     }
 }

@@ -2,14 +2,13 @@
 
 //! `rnvmf reset`: the kernel only starts it; its state and its events tell how it went.
 
-use super::disconnect::{by_name, not_found};
-use super::print;
-use super::wait_op::{ctrl_error, finish, gone};
-use crate::cli::{Format, Reset};
-use crate::controller::Controller;
+use super::print::print;
+use super::wait::{op_error, removed_error, wait_op};
+use crate::cli::Reset;
 use crate::error::Error;
 use crate::kernel::Kernel;
-use crate::render::json;
+use crate::model::controller::Controller;
+use crate::output::{json_line, Format};
 use crate::uapi::CtrlState;
 use serde::Serialize;
 use std::io::Write;
@@ -27,11 +26,12 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let name = &options.device;
     let controllers = kernel.controllers()?;
-    let controller = by_name(name, &controllers).ok_or_else(|| not_found(name).context("reset"))?;
+    let controller =
+        Controller::find(name, &controllers).map_err(|error| error.context("reset"))?;
     let device = controller.device.as_str();
     reset(controller.id, kernel).map_err(|error| error.context(format_args!("reset {device}")))?;
     let text = match options.output.format {
-        Format::Json => json::line(&Document { device }) + "\n",
+        Format::Json => json_line(&Document { device }) + "\n",
         Format::Normal => format!("{device}: reset\n"),
     };
     print(out, &text)
@@ -42,19 +42,19 @@ fn reset(id: u32, kernel: &mut impl Kernel) -> Result<(), Error> {
     kernel.reset(id)?;
     // Only now, so that all that is heard and read is of what came of the reset.
     kernel.subscribe()?;
-    finish(id, kernel, is_over).map(|_| ())
+    wait_op(id, kernel, is_done).map(|_| ())
 }
 
 /// Whether the reset is over, and went well.
-fn is_over(controller: &Controller) -> Result<bool, Error> {
+fn is_done(controller: &Controller) -> Result<bool, Error> {
     match controller.state.known() {
         Some(CtrlState::Live) => Ok(true),
-        Some(CtrlState::Deleting) => Err(gone()),
-        Some(CtrlState::Dead) => Err(ctrl_error(controller, "")),
+        Some(CtrlState::Deleting) => Err(removed_error()),
+        Some(CtrlState::Dead) => Err(op_error(controller, "")),
         // A state that is not known here is on the way to one that is.
         Some(CtrlState::New | CtrlState::Connecting | CtrlState::Resetting) | None => {
             match controller.error {
-                Some(_) => Err(ctrl_error(controller, "; the kernel goes on to connect")),
+                Some(_) => Err(op_error(controller, "; the kernel goes on to connect")),
                 None => Ok(false),
             }
         }
@@ -65,11 +65,11 @@ fn is_over(controller: &Controller) -> Result<bool, Error> {
 mod tests {
     use super::*;
     use crate::cli::Output;
-    use crate::controller::tests::{connecting, live, recovering};
-    use crate::controller::State;
     use crate::error::Status;
-    use crate::event::{Change, WaitResult};
     use crate::kernel::tests::MockKernel;
+    use crate::model::controller::tests::{connecting, live, recovering};
+    use crate::model::controller::State;
+    use crate::model::event::{Change, WaitResult};
 
     fn in_state(state: CtrlState, controller: Controller) -> Controller {
         Controller {
@@ -78,7 +78,7 @@ mod tests {
         }
     }
 
-    fn play(format: Format, kernel: &mut MockKernel) -> Result<String, Error> {
+    fn run_mock(format: Format, kernel: &mut MockKernel) -> Result<String, Error> {
         let options = Reset {
             device: "rnvmf0".into(),
             output: Output { format },
@@ -98,13 +98,13 @@ mod tests {
     #[test]
     fn live_is_the_end() {
         let mut kernel = kernel();
-        kernel.tell(Change::Changed, connecting());
-        kernel.tell(Change::Changed, Controller { id: 7, ..live() });
-        kernel.tell(Change::Changed, in_state(CtrlState::Connecting, live()));
-        kernel.tell(Change::Changed, live());
-        let text = play(Format::Normal, &mut kernel).unwrap();
+        kernel.push_event(Change::Changed, connecting());
+        kernel.push_event(Change::Changed, Controller { id: 7, ..live() });
+        kernel.push_event(Change::Changed, in_state(CtrlState::Connecting, live()));
+        kernel.push_event(Change::Changed, live());
+        let text = run_mock(Format::Normal, &mut kernel).unwrap();
         assert_eq!(text, "rnvmf0: reset\n");
-        assert_eq!(kernel.reset, [0]);
+        assert_eq!(kernel.resets, [0]);
         assert!(kernel.wait_results.is_empty());
     }
 
@@ -114,10 +114,10 @@ mod tests {
             controllers: vec![in_state(CtrlState::Resetting, live())],
             ..MockKernel::default()
         };
-        kernel.wait_results.push_back(WaitResult::Lost);
-        kernel.tell(Change::Changed, live());
+        kernel.wait_results.push_back(WaitResult::EventsLost);
+        kernel.push_event(Change::Changed, live());
         assert_eq!(
-            play(Format::Json, &mut kernel).unwrap(),
+            run_mock(Format::Json, &mut kernel).unwrap(),
             "{\"schema\":1,\"device\":\"rnvmf0\"}\n"
         );
     }
@@ -125,8 +125,8 @@ mod tests {
     #[test]
     fn a_failure_is_told_though_the_kernel_goes_on() {
         let mut kernel = kernel();
-        kernel.tell(Change::Changed, recovering());
-        let error = play(Format::Normal, &mut kernel).unwrap_err();
+        kernel.push_event(Change::Changed, recovering());
+        let error = run_mock(Format::Normal, &mut kernel).unwrap_err();
         assert_eq!(error.status, Status::Failed);
         assert_eq!(
             error.message,
@@ -156,8 +156,8 @@ mod tests {
             ),
         ] {
             let mut kernel = kernel();
-            kernel.tell(change, in_state(state, recovering()));
-            let error = play(Format::Normal, &mut kernel).unwrap_err();
+            kernel.push_event(change, in_state(state, recovering()));
+            let error = run_mock(Format::Normal, &mut kernel).unwrap_err();
             assert_eq!(error.message, message);
         }
     }
@@ -165,16 +165,16 @@ mod tests {
     #[test]
     fn an_unknown_one_is_not_found() {
         let mut kernel = MockKernel::default();
-        let error = play(Format::Normal, &mut kernel).unwrap_err();
+        let error = run_mock(Format::Normal, &mut kernel).unwrap_err();
         assert_eq!(error.status, Status::NotFound);
-        assert!(kernel.reset.is_empty());
+        assert!(kernel.resets.is_empty());
     }
 
     #[test]
     fn it_can_be_left_alone() {
         let mut kernel = kernel();
         kernel.wait_results.push_back(WaitResult::Interrupted);
-        let error = play(Format::Normal, &mut kernel).unwrap_err();
+        let error = run_mock(Format::Normal, &mut kernel).unwrap_err();
         assert!(error.message.contains("goes on"), "{}", error.message);
     }
 }

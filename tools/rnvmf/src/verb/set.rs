@@ -2,13 +2,14 @@
 
 //! `rnvmf set`.
 
-use super::connect::reconnect;
-use super::disconnect::{by_name, not_found};
-use super::print;
-use crate::cli::{Format, Set};
-use crate::error::{warn, Error};
-use crate::kernel::{Kernel, ReconnectOptions, Settings};
-use crate::render::json;
+use super::args::reconnect_options;
+use super::print::{print, warn};
+use crate::cli::Set;
+use crate::error::Error;
+use crate::kernel::Kernel;
+use crate::model::controller::Controller;
+use crate::model::options::{ReconnectOptions, Settings};
+use crate::output::{json_line, Format};
 use serde::Serialize;
 use std::io::Write;
 
@@ -26,9 +27,9 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let name = &options.device;
     let controllers = kernel.controllers()?;
-    let controller = by_name(name, &controllers).ok_or_else(|| not_found(name).context("set"))?;
+    let controller = Controller::find(name, &controllers).map_err(|error| error.context("set"))?;
     let device = controller.device.as_str();
-    let (reconnect, format) = (reconnect(&options.reconnect), options.output.format);
+    let (reconnect, format) = (reconnect_options(&options.reconnect), options.output.format);
     let settings = Settings {
         reconnect,
         connect_timeout: options.timeout.map(|seconds| seconds * 1000),
@@ -38,14 +39,14 @@ pub(super) fn run(
         .map_err(|error| error.context(format_args!("set {device}")))?;
     let now = ReconnectOptions {
         reconnect_delay: controller.reconnect_delay,
-        ctrl_loss_tmo: controller.ctrl_loss_tmo.map(|limit| limit.0),
-        fast_io_fail_tmo: controller.fast_io_fail_tmo.map(|limit| limit.0),
+        ctrl_loss_tmo: controller.ctrl_loss_tmo.map(|tmo| tmo.0),
+        fast_io_fail_tmo: controller.fast_io_fail_tmo.map(|tmo| tmo.0),
     };
-    if let Some(ineffective) = reconnect.ineffective(&now) {
-        warn(&ineffective, format, err);
+    if let Some(text) = reconnect.ineffective(&now) {
+        warn(&text, format, err);
     }
     let text = match format {
-        Format::Json => json::line(&Document { device }) + "\n",
+        Format::Json => json_line(&Document { device }) + "\n",
         Format::Normal => format!("{device}: set\n"),
     };
     print(out, &text)
@@ -55,20 +56,20 @@ pub(super) fn run(
 mod tests {
     use super::*;
     use crate::cli::{self, Output};
-    use crate::controller::tests::live;
-    use crate::controller::{Controller, LossTmo};
     use crate::error::Status;
     use crate::kernel::tests::MockKernel;
+    use crate::model::controller::tests::live;
+    use crate::model::controller::LossTmo;
     use crate::uapi::LOSS_TMO_NEVER;
 
-    fn play(device: &str, kernel: &mut MockKernel) -> Result<String, Error> {
-        let (out, err) = play_with(device, Some(-1), Format::Json, kernel)?;
+    fn run_mock(device: &str, kernel: &mut MockKernel) -> Result<String, Error> {
+        let (out, err) = run_mock_with(device, Some(-1), Format::Json, kernel)?;
         assert_eq!(err, "");
         Ok(out)
     }
 
     /// What is printed, to either output.
-    fn play_with(
+    fn run_mock_with(
         device: &str,
         ctrl_loss_tmo: Option<i64>,
         format: Format,
@@ -100,7 +101,7 @@ mod tests {
             controllers: vec![now],
             ..MockKernel::default()
         };
-        let told = play_with("rnvmf0", None, Format::Normal, &mut kernel).unwrap();
+        let told = run_mock_with("rnvmf0", None, Format::Normal, &mut kernel).unwrap();
         let warning = "rnvmf: warning: a --fast_io_fail_tmo of 5 s has no effect, \
                        as --ctrl-loss-tmo is 4 s\n";
         assert_eq!(told, ("rnvmf0: set\n".into(), warning.into()));
@@ -113,7 +114,7 @@ mod tests {
             ..MockKernel::default()
         };
         assert_eq!(
-            play("/dev/rnvmf0", &mut kernel).unwrap(),
+            run_mock("/dev/rnvmf0", &mut kernel).unwrap(),
             "{\"schema\":1,\"device\":\"rnvmf0\"}\n"
         );
         let reconnect = ReconnectOptions {
@@ -131,7 +132,7 @@ mod tests {
     #[test]
     fn an_unknown_one_is_not_found() {
         let mut kernel = MockKernel::default();
-        let error = play("rnvmf9", &mut kernel).unwrap_err();
+        let error = run_mock("rnvmf9", &mut kernel).unwrap_err();
         assert_eq!(error.status, Status::NotFound);
         assert!(kernel.settings.is_empty());
     }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `rnvmf show`.
+//! `rnvmf show` and `rnvmf list`.
 
-use super::disconnect::{by_name, not_found};
-use super::print;
-use crate::cli::{Format, Show};
-use crate::controller::Controller;
+use super::print::print;
+use crate::cli::{List, Show};
 use crate::error::Error;
 use crate::kernel::Kernel;
-use crate::render::show;
+use crate::model::controller::Controller;
+use crate::output::Format;
+use crate::render::{list, show};
 use std::io::Write;
 
-/// Print the controllers, or all about one.
+/// Prints the controllers, or one in detail.
 pub(super) fn run(
     options: &Show,
     kernel: &mut impl Kernel,
@@ -20,7 +20,7 @@ pub(super) fn run(
     let mut controllers = kernel.controllers()?;
     let mut one: Option<Controller> = None;
     if let Some(device) = &options.device {
-        let found = by_name(device, &controllers).ok_or_else(|| not_found(device))?;
+        let found = Controller::find(device, &controllers)?;
         one = Some(found.clone());
         controllers = vec![found.clone()];
     }
@@ -32,16 +32,31 @@ pub(super) fn run(
     print(out, &text)
 }
 
+/// Prints the disks.
+pub(super) fn run_list(
+    options: &List,
+    kernel: &mut impl Kernel,
+    out: &mut impl Write,
+) -> Result<(), Error> {
+    let controllers = kernel.controllers()?;
+    let namespaces = kernel.namespaces()?;
+    let text = match options.output.format {
+        Format::Normal => list::normal(&controllers, &namespaces),
+        Format::Json => list::json(&controllers, &namespaces),
+    };
+    print(out, &text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cli::Output;
-    use crate::controller::tests::live;
     use crate::error::Status;
     use crate::kernel::tests::MockKernel;
-    use crate::namespace::tests::disk;
+    use crate::model::controller::tests::live;
+    use crate::model::namespace::tests::disk;
 
-    fn play(device: Option<&str>, format: Format) -> Result<String, Error> {
+    fn run_mock(device: Option<&str>, format: Format) -> Result<String, Error> {
         let other = Controller {
             id: 1,
             device: "rnvmf1".into(),
@@ -63,23 +78,23 @@ mod tests {
 
     #[test]
     fn one_is_told_in_detail() {
-        let text = play(Some("rnvmf0"), Format::Normal).unwrap();
+        let text = run_mock(Some("rnvmf0"), Format::Normal).unwrap();
         assert!(text.contains("disk"), "{text}");
         assert!(!text.contains("rnvmf1"), "{text}");
     }
 
     #[test]
     fn json_has_one_form_for_one_and_all() {
-        let one = play(Some("/dev/rnvmf1"), Format::Json).unwrap();
+        let one = run_mock(Some("/dev/rnvmf1"), Format::Json).unwrap();
         assert!(one.starts_with("{\"schema\":1,\"controllers\":[{\"device\":\"rnvmf1\""));
         assert!(!one.contains("\"rnvmf0\""), "{one}");
-        let all = play(None, Format::Json).unwrap();
+        let all = run_mock(None, Format::Json).unwrap();
         assert!(all.contains("\"rnvmf0\"") && all.contains("\"rnvmf1\""));
     }
 
     #[test]
     fn an_unknown_one_is_not_found() {
-        let error = play(Some("rnvmf9"), Format::Normal).unwrap_err();
+        let error = run_mock(Some("rnvmf9"), Format::Normal).unwrap_err();
         assert_eq!(error.status, Status::NotFound);
         assert_eq!(error.message, "no controller rnvmf9: see rnvmf show");
     }

@@ -2,44 +2,48 @@
 
 //! `rnvmf stats`.
 
-use super::disconnect::{by_name, not_found};
-use super::print;
-use crate::cli::{Format, Stats as Options, Switch};
+use super::print::print;
+use crate::cli::Stats as Options;
 use crate::error::{Error, Status};
-use crate::event::WaitResult;
 use crate::kernel::Kernel;
-use crate::render::stats::{self, Period};
-use crate::stats::CtrlStats;
+use crate::model::controller::Controller;
+use crate::model::event::WaitResult;
+use crate::model::options::Switch;
+use crate::model::stats::CtrlStats;
+use crate::output::Format;
+use crate::render::stats::{self, Rows, Values};
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// Print what controllers have done, or go on to print what they do.
+/// Prints the counters of controllers, or with `--watch` their rates.
 pub(super) fn run(
     options: &Options,
     kernel: &mut impl Kernel,
     out: &mut impl Write,
 ) -> Result<(), Error> {
     if let (Some(switch), Some(device)) = (options.latency, &options.device) {
-        return set(options, device, switch, kernel, out);
+        return set_latency(options, device, switch, kernel, out);
     }
     let Some(seconds) = options.watch else {
         return print(
             out,
-            &render(options, &read(options, kernel)?, Period::Always),
+            &render(options, &read(options, kernel)?, Values::Totals),
         );
     };
     kernel.subscribe()?;
     let (mut before, mut began) = (read(options, kernel)?, Instant::now());
     loop {
-        if !sleep_until(kernel, began + Duration::from_secs(seconds.into()))? {
+        let next = began + Duration::from_secs(seconds.into());
+        if sleep_until(next, kernel)?.is_break() {
             return Ok(());
         }
         let (now, ended) = (read(options, kernel)?, Instant::now());
         let text = match options.output.format {
             Format::Json => stats::json(&now),
             Format::Normal => {
-                let came: Vec<CtrlStats> = now.iter().map(|each| each.since(&before)).collect();
-                render(options, &came, Period::For(ended - began))
+                let delta: Vec<CtrlStats> = now.iter().map(|each| each.since(&before)).collect();
+                render(options, &delta, Values::RatesOver(ended - began))
             }
         };
         print(out, &text)?;
@@ -47,8 +51,8 @@ pub(super) fn run(
     }
 }
 
-/// Choose whether times are measured.
-fn set(
+/// Switches the measurement of latency.
+fn set_latency(
     options: &Options,
     device: &str,
     switch: Switch,
@@ -56,19 +60,23 @@ fn set(
     out: &mut impl Write,
 ) -> Result<(), Error> {
     let controllers = kernel.controllers()?;
-    let controller = by_name(device, &controllers).ok_or_else(|| not_found(device))?;
+    let controller = Controller::find(device, &controllers)?;
     let name = &controller.device;
     kernel
-        .measure(controller.id, switch == Switch::On)
+        .set_latency(controller.id, switch)
         .map_err(|error| error.context(format_args!("stats {name}")))?;
-    print(out, &stats::set(name, switch, options.output.format))
+    print(
+        out,
+        &stats::latency_switched(name, switch, options.output.format),
+    )
 }
 
-fn render(options: &Options, all: &[CtrlStats], period: Period) -> String {
+fn render(options: &Options, all: &[CtrlStats], values: Values) -> String {
     match options.output.format {
         Format::Json => stats::json(all),
         Format::Normal if options.histogram => stats::histograms(all),
-        Format::Normal => stats::normal(all, options.queues, period),
+        Format::Normal if options.queues => stats::normal(all, Rows::Queues, values),
+        Format::Normal => stats::normal(all, Rows::Controllers, values),
     }
 }
 
@@ -76,14 +84,14 @@ fn read(options: &Options, kernel: &mut impl Kernel) -> Result<Vec<CtrlStats>, E
     let mut controllers = kernel.controllers()?;
     let mut only = None;
     if let Some(device) = &options.device {
-        let found = by_name(device, &controllers).ok_or_else(|| not_found(device))?;
+        let found = Controller::find(device, &controllers)?;
         only = Some(found.id);
         controllers = vec![found.clone()];
     }
     let queues = match (kernel.stats(only), &options.device) {
-        // Gone since it was listed.
+        // It was removed after it was listed.
         (Err(gone), Some(device)) if gone.status == Status::NotFound => {
-            return Err(not_found(device));
+            return Err(Controller::not_found(device));
         }
         (queues, _) => queues?,
     };
@@ -91,13 +99,13 @@ fn read(options: &Options, kernel: &mut impl Kernel) -> Result<Vec<CtrlStats>, E
     Ok(all.collect())
 }
 
-/// Whether the user did not ask to stop before.
-fn sleep_until(kernel: &mut impl Kernel, moment: Instant) -> Result<bool, Error> {
+/// Sleeps until a moment; breaks if the user asks to stop before.
+fn sleep_until(moment: Instant, kernel: &mut impl Kernel) -> Result<ControlFlow<()>, Error> {
     loop {
-        match kernel.next(Some(moment))? {
-            WaitResult::Deadline => return Ok(true),
-            WaitResult::Interrupted => return Ok(false),
-            WaitResult::Event(_) | WaitResult::Discovery(..) | WaitResult::Lost => (),
+        match kernel.wait(Some(moment))? {
+            WaitResult::Deadline => return Ok(ControlFlow::Continue(())),
+            WaitResult::Interrupted => return Ok(ControlFlow::Break(())),
+            WaitResult::Event(_) | WaitResult::Discovery(_) | WaitResult::EventsLost => (),
         }
     }
 }
@@ -106,10 +114,9 @@ fn sleep_until(kernel: &mut impl Kernel, moment: Instant) -> Result<bool, Error>
 mod tests {
     use super::*;
     use crate::cli::Output;
-    use crate::controller::tests::live;
-    use crate::controller::Controller;
     use crate::kernel::tests::MockKernel;
-    use crate::stats::tests::queue;
+    use crate::model::controller::tests::live;
+    use crate::model::stats::tests::queue;
 
     fn options(device: Option<&str>, watch: Option<u32>, format: Format) -> Options {
         Options {
@@ -122,7 +129,7 @@ mod tests {
         }
     }
 
-    fn play(options: &Options, wait_results: Vec<WaitResult>) -> Result<String, Error> {
+    fn run_mock(options: &Options, wait_results: Vec<WaitResult>) -> Result<String, Error> {
         let other = Controller {
             id: 1,
             device: "rnvmf1".into(),
@@ -141,14 +148,14 @@ mod tests {
 
     #[test]
     fn all_or_one() {
-        let all = play(&options(None, None, Format::Json), vec![]).unwrap();
+        let all = run_mock(&options(None, None, Format::Json), vec![]).unwrap();
         assert!(all.contains("\"rnvmf0\"") && all.contains("\"rnvmf1\""));
-        let one = play(&options(Some("rnvmf0"), None, Format::Normal), vec![]).unwrap();
+        let one = run_mock(&options(Some("rnvmf0"), None, Format::Normal), vec![]).unwrap();
         assert_eq!(one.lines().count(), 3, "{one}");
         // Nothing is known yet of one that was never connected.
-        let none = play(&options(Some("/dev/rnvmf1"), None, Format::Normal), vec![]).unwrap();
+        let none = run_mock(&options(Some("/dev/rnvmf1"), None, Format::Normal), vec![]).unwrap();
         assert_eq!(none, "");
-        let error = play(&options(Some("rnvmf9"), None, Format::Normal), vec![]).unwrap_err();
+        let error = run_mock(&options(Some("rnvmf9"), None, Format::Normal), vec![]).unwrap_err();
         assert_eq!(error.status, Status::NotFound);
     }
 
@@ -166,7 +173,7 @@ mod tests {
             };
             run(&options, &mut kernel, &mut out).unwrap();
         }
-        assert_eq!(kernel.measured, [(0, true), (0, false)]);
+        assert_eq!(kernel.latency, [(0, Switch::On), (0, Switch::Off)]);
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "rnvmf0: latency on\n{\"schema\":1,\"device\":\"rnvmf0\"}\n"
@@ -178,14 +185,14 @@ mod tests {
         let wait_results = || {
             vec![
                 WaitResult::Deadline,
-                WaitResult::Lost,
+                WaitResult::EventsLost,
                 WaitResult::Deadline,
                 WaitResult::Interrupted,
             ]
         };
-        let text = play(&options(None, Some(1), Format::Normal), wait_results()).unwrap();
+        let text = run_mock(&options(None, Some(1), Format::Normal), wait_results()).unwrap();
         assert_eq!(text.matches("READS/S").count(), 2, "{text}");
-        let text = play(&options(None, Some(1), Format::Json), wait_results()).unwrap();
+        let text = run_mock(&options(None, Some(1), Format::Json), wait_results()).unwrap();
         assert_eq!(text.lines().count(), 2, "{text}");
     }
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whether the packet filter drops RoCE packets: a guess, for its rules are read and not tried.
+//! Whether the packet filter drops RoCE packets. A guess: its rules are read, and no packet is sent.
 
-use crate::doctor::probe::firewall::PORT;
-use crate::doctor::snapshot::{Chain, Rule, Snapshot, Verdict};
-use crate::doctor::Finding;
+use crate::doctor::finding::Finding;
+use crate::doctor::snapshot::{Chain, Rule, Snapshot, Verdict, ROCE_PORT};
 use std::net::IpAddr;
 
 const CHECK: &str = "firewall";
 
-/// What becomes of RoCE packets in a chain.
+/// What a chain does with RoCE packets.
 #[derive(Debug, PartialEq, Eq)]
 enum ChainResult {
     Pass,
@@ -18,7 +17,7 @@ enum ChainResult {
     Unclear,
 }
 
-/// Judge the rules, for an interface and the family of an address.
+/// Checks the rules for an interface and the family of an address.
 pub(super) fn diagnose(interface: &str, address: IpAddr, snapshot: &Snapshot) -> Finding {
     let chains = match &snapshot.chains {
         Ok(chains) => chains,
@@ -36,36 +35,36 @@ pub(super) fn diagnose(interface: &str, address: IpAddr, snapshot: &Snapshot) ->
             ChainResult::Unclear => unclear = unclear.or(Some(path)),
             ChainResult::DroppedByRule => {
                 let text =
-                    format!("a rule of {path} seems to drop UDP port {PORT}, which RoCE uses");
-                return Finding::fault(CHECK, text).fix(let_pass(path));
+                    format!("a rule of {path} seems to drop UDP port {ROCE_PORT}, which RoCE uses");
+                return Finding::fault(CHECK, text).fix(accept_rule(path));
             }
             ChainResult::DroppedAtEnd => {
                 let text = format!(
-                    "{path} seems to drop UDP port {PORT}, which RoCE uses, as no rule accepts it"
+                    "{path} seems to drop UDP port {ROCE_PORT}, which RoCE uses, as no rule accepts it"
                 );
-                return Finding::fault(CHECK, text).fix(let_pass(path));
+                return Finding::fault(CHECK, text).fix(accept_rule(path));
             }
         }
     }
     let text = match (unclear, &snapshot.legacy) {
         (Some(path), _) => {
-            format!("the rules of {path} are too involved to tell whether UDP port {PORT} passes")
+            format!("the rules of {path} are too involved to tell whether UDP port {ROCE_PORT} passes")
         }
         (None, Ok(false)) => {
-            let text = format!("no rule is seen to drop UDP port {PORT}");
+            let text = format!("no rule is seen to drop UDP port {ROCE_PORT}");
             return Finding::ok(CHECK, text);
         }
         (None, Ok(true)) => format!(
-            "there are rules that only iptables-legacy can list, and they may drop UDP port {PORT}"
+            "there are rules that only iptables-legacy can list, and they may drop UDP port {ROCE_PORT}"
         ),
         (None, Err(why)) => why.clone(),
     };
     Finding::unknown(CHECK, text)
 }
 
-/// A rule before all others. To take one away instead might open all that it is there for.
-fn let_pass(path: &str) -> String {
-    format!("nft insert rule {path} udp dport {PORT} accept")
+/// Returns the command that inserts a rule before all others. Deleting a rule might open more.
+fn accept_rule(path: &str) -> String {
+    format!("nft insert rule {path} udp dport {ROCE_PORT} accept")
 }
 
 fn chain_result(chain: &Chain, interface: &str) -> ChainResult {
@@ -84,9 +83,11 @@ fn chain_result(chain: &Chain, interface: &str) -> ChainResult {
             (None, _) | (_, Verdict::Other) => sure = false,
         }
     }
-    match (sure, chain.drops) {
-        (true, true) => ChainResult::DroppedAtEnd,
-        (true, false) => ChainResult::Pass,
-        (false, _) => ChainResult::Unclear,
+    if !sure {
+        ChainResult::Unclear
+    } else if chain.drops {
+        ChainResult::DroppedAtEnd
+    } else {
+        ChainResult::Pass
     }
 }

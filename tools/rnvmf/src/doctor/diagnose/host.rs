@@ -1,56 +1,57 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who this host is, and whether it is connected already.
+//! The identity of this host, and whether the subsystem is connected already.
 
 use crate::address::Address;
-use crate::controller::Controller;
+use crate::doctor::finding::{shell_word, Finding};
 use crate::doctor::snapshot::{Destination, HostInfo, IdentityFile, Snapshot};
-use crate::doctor::{word, Finding};
+use crate::model::controller::Controller;
 use crate::uapi::CtrlState;
 
 const CONTROLLER: &str = "controller";
 
-/// Judge the identity, and with a subsystem whether it is in use.
+/// Checks the identity, and the controllers of the subsystem if one is given.
 pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Finding> {
     let host = match &snapshot.host {
         Ok(host) => host,
         Err(why) => return vec![Finding::unknown("host", why)],
     };
     let mut findings = vec![identity(host)];
-    let clashes = clashes(host, snapshot);
+    let conflicts = conflicts(host, snapshot);
     match &snapshot.nqn {
-        Some(nqn) if clashes.is_empty() => findings.push(connection(nqn, host, snapshot)),
-        _ => findings.extend(clashes),
+        Some(nqn) if conflicts.is_empty() => findings.push(connection(nqn, host, snapshot)),
+        _ => findings.extend(conflicts),
     }
     findings
 }
 
-/// Controllers that have half of this host's identity: the kernel makes no connection beside them.
-fn clashes(host: &HostInfo, snapshot: &Snapshot) -> Vec<Finding> {
-    let clash = |controller: &Controller| {
+/// Reports the controllers that have exactly one of this host's NQN and identifier: the kernel rejects a
+/// connect beside them.
+fn conflicts(host: &HostInfo, snapshot: &Snapshot) -> Vec<Finding> {
+    let conflict = |controller: &Controller| {
         let (nqn, id) = controller
             .hostnqn
             .as_ref()
             .zip(controller.hostid.as_ref())?;
-        let (halves, option, other) = match (*nqn == host.nqn, *id == host.id) {
+        let (common, option, other) = match (*nqn == host.nqn, *id == host.id) {
             (true, false) => ("name and another identifier", "-I", id),
             (false, true) => ("identifier and another name", "-q", nqn),
             _ => return None,
         };
         let device = &controller.device;
         let text = format!(
-            "{device} has this host's {halves}, and beside it a connect is refused; \
+            "{device} has this host's {common}, and beside it a connect is refused; \
              with {option} {} it is the same host",
-            word(other)
+            shell_word(other)
         );
         let fix = format!("rnvmf disconnect -d {device}");
         Some(Finding::fault(CONTROLLER, text).fix(fix))
     };
     let controllers = snapshot.controllers.iter().flatten();
-    controllers.filter_map(clash).collect()
+    controllers.filter_map(conflict).collect()
 }
 
-/// A name that is made of the machine changes with it, and a copy of the machine has the same.
+/// A generated identity changes with the machine's hardware, and a copy of the machine has the same.
 fn identity(host: &HostInfo) -> Finding {
     const CHECK: &str = "host";
     if host.generated.is_empty() {
@@ -80,23 +81,23 @@ fn connection(nqn: &str, host: &HostInfo, snapshot: &Snapshot) -> Finding {
         Ok(controllers) => controllers,
         Err(why) => return Finding::unknown(CONTROLLER, why),
     };
-    let there = |controller: &&Controller| {
+    let is_connected = |controller: &&Controller| {
         let target = snapshot
-            .target
+            .destination
             .as_ref()
             .and_then(|target| target.as_ref().ok());
-        target.is_none_or(|target| is_of(controller, target))
+        target.is_none_or(|target| has_addresses(controller, target))
             && controller.subsysnqn == nqn
             && controller.hostnqn.as_ref() == Some(&host.nqn)
     };
-    match controllers.iter().find(there) {
-        Some(controller) => in_use(nqn, controller),
+    match controllers.iter().find(is_connected) {
+        Some(controller) => connected(nqn, controller),
         None => Finding::ok(CONTROLLER, format!("{nqn} is not connected yet")),
     }
 }
 
-/// Whether a controller is where a connection would lead, from where it was chosen to come.
-fn is_of(controller: &Controller, target: &Destination) -> bool {
+/// Whether a controller has the addresses that a connect would use.
+fn has_addresses(controller: &Controller, target: &Destination) -> bool {
     let ip = |text: &String| text.parse::<Address>().ok().map(|address| address.ip());
     let from = controller.host_traddr.as_ref().and_then(ip);
     ip(&controller.traddr) == Some(target.address)
@@ -104,9 +105,9 @@ fn is_of(controller: &Controller, target: &Destination) -> bool {
         && (target.from.is_none() || target.from == from)
 }
 
-/// A controller that works is what is wanted. One that tries to does not need help, and what it fails
-/// with is told here; only one that is dead is in the way.
-fn in_use(nqn: &str, controller: &Controller) -> Finding {
+/// Reports the controller of the subsystem. Only a dead one prevents another connect; one that reconnects
+/// needs no help, and its error is reported.
+fn connected(nqn: &str, controller: &Controller) -> Finding {
     let Controller { device, state, .. } = controller;
     let known = state.known();
     if known == Some(CtrlState::Live) {

@@ -3,8 +3,8 @@
 //! The RDMA device on an interface: its port, its addresses, its MTU.
 
 use super::firewall;
+use crate::doctor::finding::{shell_word, Finding};
 use crate::doctor::snapshot::{Device, Gid, Interface, Module, Port, Protocol, Snapshot};
-use crate::doctor::{word, Finding};
 use std::net::{IpAddr, Ipv6Addr};
 
 const CHECK: &str = "link";
@@ -12,28 +12,30 @@ const CHECK: &str = "link";
 /// `IB_PORT_ACTIVE`.
 const ACTIVE: u8 = 4;
 
-/// The kind of address that targets of today have.
+/// The GID type that current targets use.
 const ROCE_V2: &str = "RoCE v2";
 
-/// Largest packet that RDMA knows.
+/// Largest path MTU of InfiniBand and RoCE.
 const MAX_PATH_MTU: u32 = 4096;
 
-/// An MTU that has room for it, with some to spare.
+/// An interface MTU with room for that path MTU and its headers.
 const MTU_FOR_4K: u32 = 4200;
 
-/// What leads to the target.
+/// Where packets to the target leave this host.
 pub(super) struct Egress<'a> {
     /// The target's address.
     pub(super) target: IpAddr,
+    /// The target is this host.
+    pub(super) local: bool,
     /// The interface.
     pub(super) interface: &'a Interface,
     /// The address that packets come from.
     pub(super) source: Option<IpAddr>,
 }
 
-/// Judge what is on the interface of a way.
+/// Checks the RDMA device on the interface.
 pub(super) fn diagnose(
-    way: &Egress<'_>,
+    egress: &Egress<'_>,
     snapshot: &Snapshot,
     interfaces: &[Interface],
 ) -> Vec<Finding> {
@@ -41,17 +43,17 @@ pub(super) fn diagnose(
         Ok(devices) => devices,
         Err(why) => return vec![Finding::unknown(CHECK, why)],
     };
-    let name = &way.interface.name;
-    if way.interface.infiniband {
+    let name = &egress.interface.name;
+    if egress.interface.infiniband {
         let text = format!("{name} is InfiniBand, of which little is known here");
         return vec![Finding::unknown(CHECK, text)];
     }
-    let Some((device, port)) = on(way.interface, devices) else {
-        return vec![none(way, snapshot, devices, interfaces)];
+    let Some(DevicePort { device, port }) = port_on(egress.interface, devices) else {
+        return vec![no_device(egress, snapshot, devices, interfaces)];
     };
     let mut findings = vec![Finding::ok(CHECK, format!("{} is on {name}", device.name))];
-    for check in [active, gid, default_type, mtu] {
-        match check(way, device, port) {
+    for check in [port_active, gid, default_gid_type, mtu] {
+        match check(egress, device, port) {
             Ok(finding) => findings.extend(finding),
             Err(finding) => {
                 findings.push(finding);
@@ -61,13 +63,13 @@ pub(super) fn diagnose(
     }
     // Only soft-RoCE's packets pass the packet filter.
     if device.soft {
-        findings.push(firewall::diagnose(name, way.target, snapshot));
+        findings.push(firewall::diagnose(name, egress.target, snapshot));
     }
     findings
 }
 
-/// Judge all devices, for want of a target.
-pub(super) fn all(snapshot: &Snapshot, interfaces: &[Interface]) -> Vec<Finding> {
+/// Checks all devices, if there is no target.
+pub(super) fn diagnose_all(snapshot: &Snapshot, interfaces: &[Interface]) -> Vec<Finding> {
     let devices = match &snapshot.devices {
         Ok(devices) => devices,
         Err(why) => return vec![Finding::unknown(CHECK, why)],
@@ -76,77 +78,96 @@ pub(super) fn all(snapshot: &Snapshot, interfaces: &[Interface]) -> Vec<Finding>
         let text = "there is no RDMA device; with -a it is told where there has to be one";
         return vec![Finding::fault(CHECK, text)];
     }
-    let ports = devices
-        .iter()
-        .flat_map(|device| device.ports.iter().map(move |port| (device, port)));
-    let (active, other): (Vec<_>, Vec<_>) = ports.partition(|(_, port)| port.state == ACTIVE);
+    let (active, inactive): (Vec<_>, Vec<_>) = all_ports(devices).partition(DevicePort::is_active);
     let mut findings = Vec::new();
-    for (device, port) in &active {
-        findings.push(Finding::ok(CHECK, port_text(device, port, interfaces)));
+    for each in &active {
+        findings.push(Finding::ok(CHECK, each.describe(interfaces)));
     }
-    for (device, port) in other {
-        let text = port_text(device, port, interfaces);
-        // That one of several is not used is usual.
-        let finding = match active.is_empty() {
-            true => Finding::fault(CHECK, text),
-            false => Finding::warning(CHECK, text),
+    for each in inactive {
+        let text = each.describe(interfaces);
+        // An unused port beside an active one is usual.
+        let finding = if active.is_empty() {
+            Finding::fault(CHECK, text)
+        } else {
+            Finding::warning(CHECK, text)
         };
-        findings.push(match below(port, interfaces) {
-            Some(down) if !down.up => finding.fix(format!("ip link set {} up", word(&down.name))),
+        findings.push(match netdev(each.port, interfaces) {
+            Some(down) if !down.up => {
+                finding.fix(format!("ip link set {} up", shell_word(&down.name)))
+            }
             _ => finding,
         });
     }
     findings
 }
 
-/// The interface that a port is on.
-fn below<'a>(port: &Port, interfaces: &'a [Interface]) -> Option<&'a Interface> {
+/// Returns the interface that a port is on.
+fn netdev<'a>(port: &Port, interfaces: &'a [Interface]) -> Option<&'a Interface> {
     interfaces
         .iter()
         .find(|each| port.interface == Some(each.index))
 }
 
-fn port_text(device: &Device, port: &Port, interfaces: &[Interface]) -> String {
-    let named = below(port, interfaces);
-    let place = named.map_or(String::new(), |each| format!(", on {}", each.name));
-    let state = if port.state == ACTIVE {
-        "active"
-    } else {
-        "not active"
-    };
-    format!("port {} of {} is {state}{place}", port.number, device.name)
+/// A port and its device.
+struct DevicePort<'a> {
+    device: &'a Device,
+    port: &'a Port,
 }
 
-/// The device on an interface, and its port. A VLAN and a bond have addresses in the device's table.
-fn on<'a>(interface: &Interface, devices: &'a [Device]) -> Option<(&'a Device, &'a Port)> {
-    let here = |port: &&Port| {
-        // The names of interfaces of another network namespace mean nothing here.
-        let ours = port.interface.is_some();
-        let named = |gid: &Gid| gid.interface == interface.name;
-        port.interface == Some(interface.index) || ours && port.gids.iter().any(named)
-    };
-    devices
-        .iter()
-        .find_map(|device| Some((device, device.ports.iter().find(here)?)))
+impl DevicePort<'_> {
+    fn is_active(&self) -> bool {
+        self.port.state == ACTIVE
+    }
+
+    fn describe(&self, interfaces: &[Interface]) -> String {
+        let netdev = netdev(self.port, interfaces);
+        let place = netdev.map_or(String::new(), |each| format!(", on {}", each.name));
+        let state = if self.is_active() {
+            "active"
+        } else {
+            "not active"
+        };
+        let (number, name) = (self.port.number, &self.device.name);
+        format!("port {number} of {name} is {state}{place}")
+    }
 }
 
-fn none(
-    way: &Egress<'_>,
+/// Returns all ports of all devices.
+fn all_ports(devices: &[Device]) -> impl Iterator<Item = DevicePort<'_>> {
+    devices.iter().flat_map(|device| {
+        let ports = device.ports.iter();
+        ports.map(move |port| DevicePort { device, port })
+    })
+}
+
+/// Returns the port on an interface. The addresses of a VLAN and of a bond are in the GID table of the
+/// device below them.
+fn port_on<'a>(interface: &Interface, devices: &'a [Device]) -> Option<DevicePort<'a>> {
+    all_ports(devices).find(|DevicePort { port, .. }| {
+        // Interface names of another network namespace mean nothing here.
+        let is_ours = port.interface.is_some();
+        let is_named = |gid: &Gid| gid.interface == interface.name;
+        port.interface == Some(interface.index) || is_ours && port.gids.iter().any(is_named)
+    })
+}
+
+fn no_device(
+    egress: &Egress<'_>,
     snapshot: &Snapshot,
     devices: &[Device],
     interfaces: &[Interface],
 ) -> Finding {
-    let name = &way.interface.name;
+    let name = &egress.interface.name;
     let mut text = format!(
         "no RDMA device is on {name}, which the route to {} takes",
-        way.target
+        egress.target
     );
-    let elsewhere = elsewhere(devices, interfaces);
-    if !elsewhere.is_empty() {
-        let places = elsewhere.join(", ");
+    let places = device_places(devices, interfaces);
+    if !places.is_empty() {
+        let places = places.join(", ");
         text.push_str(&format!("; {places}: see -w, the address to connect from"));
     }
-    // Soft-RoCE beside an adapter is not what mends this.
+    // Soft-RoCE beside an adapter is no fix.
     if devices.iter().any(|device| !device.soft) {
         return Finding::fault(CHECK, text);
     }
@@ -157,56 +178,57 @@ fn none(
         return Finding::fault(CHECK, text);
     }
     // Soft-RoCE is not for VLANs, but what is on the interface below is for them, too.
-    let below = interfaces
+    let parent = interfaces
         .iter()
-        .find(|each| way.interface.vlan_of == Some(each.index));
-    let below = below.map_or(name, |each| &each.name);
+        .find(|each| egress.interface.vlan_of == Some(each.index));
+    let parent = parent.map_or(name, |each| &each.name);
     let free = (0..)
         .map(|number| format!("rxe{number}"))
         .find(|free| devices.iter().all(|device| device.name != *free))
         .unwrap_or_default();
     Finding::fault(CHECK, text).fix(format!(
         "rdma link add {free} type rxe netdev {}",
-        word(below)
+        shell_word(parent)
     ))
 }
 
-/// Which device is on which interface.
-fn elsewhere(devices: &[Device], interfaces: &[Interface]) -> Vec<String> {
-    let ports = devices
-        .iter()
-        .flat_map(|device| device.ports.iter().map(move |port| (device, port)));
-    let place = |(device, port): (&Device, &Port)| {
-        let interface = below(port, interfaces)?;
-        Some(format!("{} is on {}", device.name, interface.name))
+/// Returns which device is on which interface.
+fn device_places(devices: &[Device], interfaces: &[Interface]) -> Vec<String> {
+    let place = |each: DevicePort<'_>| {
+        let interface = netdev(each.port, interfaces)?;
+        Some(format!("{} is on {}", each.device.name, interface.name))
     };
-    ports.filter_map(place).collect()
+    all_ports(devices).filter_map(place).collect()
 }
 
 type CheckResult = Result<Option<Finding>, Finding>;
 
-fn active(way: &Egress<'_>, device: &Device, port: &Port) -> CheckResult {
+fn port_active(egress: &Egress<'_>, device: &Device, port: &Port) -> CheckResult {
     if port.state == ACTIVE {
         return Ok(None);
     }
     let text = format!(
         "port {} of {} is not active, though {} is up",
-        port.number, device.name, way.interface.name
+        port.number, device.name, egress.interface.name
     );
-    Err(again(Finding::fault(CHECK, text), way, device))
+    Err(with_recreate_fix(
+        Finding::fault(CHECK, text),
+        egress,
+        device,
+    ))
 }
 
-/// Connections are made from an address that the device has.
-fn gid(way: &Egress<'_>, device: &Device, port: &Port) -> CheckResult {
+/// Checks that the device has the address that connections are made from.
+fn gid(egress: &Egress<'_>, device: &Device, port: &Port) -> CheckResult {
     const CHECK: &str = "gid";
-    let Some(source) = way.source.filter(|_| device.protocol == Protocol::Roce) else {
+    let Some(source) = egress.source.filter(|_| device.protocol == Protocol::Roce) else {
         return Ok(None);
     };
     let wanted = match source {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),
         IpAddr::V6(v6) => v6,
     };
-    let kinds: Vec<&str> = kinds_of(port, wanted, &way.interface.name);
+    let kinds: Vec<&str> = gid_types(port, wanted, &egress.interface.name);
     if kinds.contains(&ROCE_V2) {
         let text = format!("{} has {source} as {ROCE_V2}", device.name);
         return Ok(Some(Finding::ok(CHECK, text)));
@@ -214,68 +236,77 @@ fn gid(way: &Egress<'_>, device: &Device, port: &Port) -> CheckResult {
     let name = &device.name;
     if kinds.is_empty() {
         let text = format!("{name} does not have {source} in its table of addresses");
-        return Err(again(Finding::fault(CHECK, text), way, device));
+        return Err(with_recreate_fix(
+            Finding::fault(CHECK, text),
+            egress,
+            device,
+        ));
     }
     let text = format!(
         "{name} has {source} as {} only, and not as {ROCE_V2}: \
          see -w, the address to connect from, for one of a device that has it",
         kinds.join(", ")
     );
-    Err(again(Finding::fault(CHECK, text), way, device))
+    Err(with_recreate_fix(
+        Finding::fault(CHECK, text),
+        egress,
+        device,
+    ))
 }
 
-fn kinds_of<'a>(port: &'a Port, address: Ipv6Addr, interface: &str) -> Vec<&'a str> {
+fn gid_types<'a>(port: &'a Port, address: Ipv6Addr, interface: &str) -> Vec<&'a str> {
     let gids = port.gids.iter();
     gids.filter(|gid| gid.address == address && gid.interface == interface)
         .map(|gid| gid.kind.as_str())
         .collect()
 }
 
-/// Soft-RoCE fills its table, and looks at its interface, when it is made.
-fn again(finding: Finding, way: &Egress<'_>, device: &Device) -> Finding {
-    let (name, interface) = (word(&device.name), word(&way.interface.name));
-    match device.soft && way.interface.vlan_of.is_none() {
-        true => finding.fix(format!(
-            "rdma link delete {name} && rdma link add {name} type rxe netdev {interface}"
-        )),
-        false => finding,
+/// Adds the command that creates a soft-RoCE device again: it reads its interface's state and addresses when
+/// it is created.
+fn with_recreate_fix(finding: Finding, egress: &Egress<'_>, device: &Device) -> Finding {
+    let (name, interface) = (shell_word(&device.name), shell_word(&egress.interface.name));
+    if !device.soft || egress.interface.vlan_of.is_some() {
+        return finding;
     }
+    finding.fix(format!(
+        "rdma link delete {name} && rdma link add {name} type rxe netdev {interface}"
+    ))
 }
 
-/// An administrator may have chosen what connections use.
-fn default_type(_: &Egress<'_>, device: &Device, port: &Port) -> CheckResult {
+/// Checks the GID type that an administrator may have chosen for connections.
+fn default_gid_type(_: &Egress<'_>, device: &Device, port: &Port) -> CheckResult {
     match &port.default_type {
         Some(kind) if kind != ROCE_V2 => {
             let (name, number) = (&device.name, port.number);
             let text = format!("connections of {name} use {kind}, and targets expect {ROCE_V2}");
             let file =
                 format!("/sys/kernel/config/rdma_cm/{name}/ports/{number}/default_roce_mode");
-            let fix = format!("echo '{ROCE_V2}' >{}", word(&file));
+            let fix = format!("echo '{ROCE_V2}' >{}", shell_word(&file));
             Err(Finding::fault("gid", text).fix(fix))
         }
         _ => Ok(None),
     }
 }
 
-fn mtu(way: &Egress<'_>, device: &Device, _: &Port) -> CheckResult {
+fn mtu(egress: &Egress<'_>, device: &Device, _: &Port) -> CheckResult {
     const CHECK: &str = "mtu";
     if device.protocol != Protocol::Roce {
         return Ok(None);
     }
-    let (name, mtu) = (&way.interface.name, way.interface.mtu);
+    let (name, mtu) = (&egress.interface.name, egress.interface.mtu);
     let path = path_mtu(mtu, device.soft);
     let text = format!("{name} has {mtu}, so that a packet carries {path} bytes of data");
     if path == MAX_PATH_MTU {
         return Ok(Some(Finding::ok(CHECK, text)));
     }
-    // What is on the way may not take it, and then nothing passes that passes now.
+    // A hop on the path may drop larger packets, and then nothing passes that passes now.
     let text = format!(
         "{text}; it could be {MAX_PATH_MTU} with an MTU of {MTU_FOR_4K}, where all on the way to the target takes that"
     );
     let finding = Finding::warning(CHECK, text);
     // A VLAN has at most what is below it has.
-    Ok(Some(match way.interface.vlan_of {
-        None => finding.fix(format!("ip link set {} mtu {MTU_FOR_4K}", word(name))),
+    Ok(Some(match egress.interface.vlan_of {
+        None => finding.fix(format!("ip link set {} mtu {MTU_FOR_4K}", shell_word(name))),
         Some(_) => finding,
     }))
 }

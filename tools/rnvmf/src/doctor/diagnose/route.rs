@@ -1,118 +1,122 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The way to the target: the address, the route, the network interface, and the RDMA device on it.
+//! The path to the target: its address, the route, the network interface, and the RDMA device on it.
 
-use super::link;
-use crate::doctor::snapshot::{Destination, Interface, Prefix, Probed, Route, Snapshot};
-use crate::doctor::{word, Finding};
+use super::link::{self, Egress};
+use crate::doctor::finding::{shell_word, Finding};
+use crate::doctor::snapshot::{Destination, Interface, Prefix, Route, RouteLookup, Snapshot};
 use std::net::IpAddr;
 
-const ROUTE: &str = "route";
+const ROUTE_CHECK: &str = "route";
+const INTERFACE_CHECK: &str = "interface";
 
-/// Follow the way, up to the first fault: what comes after is no wonder then.
+/// Checks the path up to its first fault.
 pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Finding> {
     let interfaces = match &snapshot.interfaces {
         Ok(interfaces) => interfaces,
-        Err(why) => return vec![Finding::unknown("interface", why)],
+        Err(why) => return vec![Finding::unknown(INTERFACE_CHECK, why)],
     };
-    let target = match &snapshot.target {
-        Some(Ok(target)) => target,
-        Some(Err(why)) => return vec![Finding::fault(ROUTE, why)],
-        None => return link::all(snapshot, interfaces),
+    let destination = match &snapshot.destination {
+        Some(Ok(destination)) => destination,
+        Some(Err(why)) => return vec![Finding::fault(ROUTE_CHECK, why)],
+        None => return link::diagnose_all(snapshot, interfaces),
     };
-    let mut findings = Vec::new();
-    let (interface, source) = match route(target, interfaces) {
-        Ok((way, finding)) => {
-            findings.push(finding);
-            way
-        }
+    let egress = match egress(destination, interfaces) {
+        Ok(egress) => egress,
         Err(finding) => return vec![finding],
     };
-    match carries(interface) {
+    let mut findings = vec![route_found(&egress)];
+    match check_interface(egress.interface) {
         Ok(finding) => findings.push(finding),
         Err(finding) => {
             findings.push(finding);
             return findings;
         }
     }
-    let end = link::Egress {
-        target: target.address,
-        interface,
-        source,
-    };
-    findings.extend(link::diagnose(&end, snapshot, interfaces));
+    findings.extend(link::diagnose(&egress, snapshot, interfaces));
     findings
 }
 
-type Egress<'a> = (&'a Interface, Option<IpAddr>);
-
-fn route<'a>(
-    target: &Destination,
+/// Works out where packets to the target leave this host.
+fn egress<'a>(
+    destination: &Destination,
     interfaces: &'a [Interface],
-) -> Result<(Egress<'a>, Finding), Finding> {
-    let address = target.address;
+) -> Result<Egress<'a>, Finding> {
+    let address = destination.address;
     if is_of_no_host(address) {
         let text = format!("{address} is not the address of a host on a network");
-        return Err(Finding::fault(ROUTE, text));
+        return Err(Finding::fault(ROUTE_CHECK, text));
     }
-    if let Some(from) = target.from {
-        starts(from, interfaces)?;
+    if let Some(from) = destination.from {
+        check_source(from, interfaces)?;
     }
-    // An interface that is down has taken its route with it, and another one may be in its place.
-    let taken = match &target.route {
-        Ok(Ok(route)) => interfaces.iter().find(|each| each.index == route.interface),
+    // The route of an interface that is down is gone, and a less specific one may be used instead.
+    let used = match &destination.route {
+        Ok(RouteLookup::Route(route)) => {
+            interfaces.iter().find(|each| each.index == route.interface)
+        }
         _ => None,
     };
-    let taken = taken.and_then(|interface| nearness(interface, address));
-    let hides = |each: &&Interface| !each.up && nearness(each, address) > taken;
-    if let Some(down) = interfaces.iter().find(hides) {
+    let used = used.and_then(|interface| prefix_length(interface, address));
+    let is_better = |each: &&Interface| !each.up && prefix_length(each, address) > used;
+    if let Some(down) = interfaces.iter().find(is_better) {
         return Err(is_down(down));
     }
-    let found = reach(target)?;
-    let source = found.source;
-    let by = if found.local {
-        owner(address, interfaces).unwrap_or(found.interface)
+    let route = route(destination)?;
+    let index = if route.local {
+        owner(address, interfaces).unwrap_or(route.interface)
     } else {
-        found.interface
+        route.interface
     };
-    let Some(interface) = interfaces.iter().find(|each| each.index == by) else {
+    let Some(interface) = interfaces.iter().find(|each| each.index == index) else {
         let text = format!("the interface of the route to {address} went away meanwhile");
-        return Err(Finding::unknown(ROUTE, text));
+        return Err(Finding::unknown(ROUTE_CHECK, text));
     };
-    let name = &interface.name;
-    let text = match (found.local, source) {
-        (true, _) => format!("{address} is an address of this machine, on {name}"),
-        (false, Some(source)) => format!("to {address} by {name}, from {source}"),
-        (false, None) => format!("to {address} by {name}"),
-    };
-    let source = if found.local { Some(address) } else { source };
-    Ok(((interface, source), Finding::ok(ROUTE, text)))
+    Ok(Egress {
+        target: address,
+        local: route.local,
+        interface,
+        source: if route.local {
+            Some(address)
+        } else {
+            route.source
+        },
+    })
 }
 
-/// Whether this host has the address to connect from, on an interface that is up.
-fn starts(from: IpAddr, interfaces: &[Interface]) -> Result<(), Finding> {
+fn route_found(egress: &Egress<'_>) -> Finding {
+    let (address, name) = (egress.target, &egress.interface.name);
+    let text = match egress.source {
+        _ if egress.local => format!("{address} is an address of this machine, on {name}"),
+        Some(source) => format!("to {address} by {name}, from {source}"),
+        None => format!("to {address} by {name}"),
+    };
+    Finding::ok(ROUTE_CHECK, text)
+}
+
+/// Checks that this host has the address to connect from, on an interface that is up.
+fn check_source(from: IpAddr, interfaces: &[Interface]) -> Result<(), Finding> {
     match interfaces.iter().find(|each| each.has(from)) {
         Some(interface) if !interface.up => Err(is_down(interface)),
         Some(_) => Ok(()),
         None => {
             let text = format!("{from}, to connect from, is not an address of this machine");
-            Err(Finding::fault(ROUTE, text))
+            Err(Finding::fault(ROUTE_CHECK, text))
         }
     }
 }
 
-fn reach(target: &Destination) -> Result<&Route, Finding> {
-    let seen: &Probed<_> = &target.route;
-    match seen {
-        Ok(Ok(route)) => Ok(route),
-        Ok(Err(none)) => {
+fn route(destination: &Destination) -> Result<&Route, Finding> {
+    match &destination.route {
+        Ok(RouteLookup::Route(route)) => Ok(route),
+        Ok(RouteLookup::NoRoute(why)) => {
             let text = format!(
-                "there is no route to {}: {}; give this host an address of that network, or add a route",
-                target.address, none.0
+                "there is no route to {}: {why}; give this host an address of that network, or add a route",
+                destination.address
             );
-            Err(Finding::fault(ROUTE, text))
+            Err(Finding::fault(ROUTE_CHECK, text))
         }
-        Err(why) => Err(Finding::unknown(ROUTE, why)),
+        Err(why) => Err(Finding::unknown(ROUTE_CHECK, why)),
     }
 }
 
@@ -121,8 +125,8 @@ fn is_of_no_host(address: IpAddr) -> bool {
     broadcast || address.is_unspecified() || address.is_multicast() || address.is_loopback()
 }
 
-/// The length of an interface's longest prefix that an address is in.
-fn nearness(interface: &Interface, address: IpAddr) -> Option<u8> {
+/// Returns the length of an interface's longest prefix that covers an address.
+fn prefix_length(interface: &Interface, address: IpAddr) -> Option<u8> {
     let covering = interface
         .addresses
         .iter()
@@ -130,6 +134,7 @@ fn nearness(interface: &Interface, address: IpAddr) -> Option<u8> {
     covering.map(|prefix: &Prefix| prefix.length).max()
 }
 
+/// Returns the number of the interface that has an address.
 fn owner(address: IpAddr, interfaces: &[Interface]) -> Option<u32> {
     let owner = interfaces.iter().find(|each| each.has(address));
     owner.map(|each| each.index)
@@ -137,26 +142,25 @@ fn owner(address: IpAddr, interfaces: &[Interface]) -> Option<u32> {
 
 fn is_down(interface: &Interface) -> Finding {
     let name = &interface.name;
-    let fix = format!("ip link set {} up", word(name));
-    Finding::fault("interface", format!("{name} is down")).fix(fix)
+    let fix = format!("ip link set {} up", shell_word(name));
+    Finding::fault(INTERFACE_CHECK, format!("{name} is down")).fix(fix)
 }
 
-/// Whether packets can leave by it.
-fn carries(interface: &Interface) -> Result<Finding, Finding> {
-    const CHECK: &str = "interface";
+/// Checks that packets can leave by an interface.
+fn check_interface(interface: &Interface) -> Result<Finding, Finding> {
     let name = &interface.name;
     if interface.loopback {
         let text = format!(
             "the address is on {name}, which has no RDMA: use one that is on a network interface"
         );
-        return Err(Finding::fault(CHECK, text));
+        return Err(Finding::fault(INTERFACE_CHECK, text));
     }
     if !interface.up {
         return Err(is_down(interface));
     }
     if !interface.carrier {
         let text = format!("{name} has no carrier: look at its cable, and at the other end");
-        return Err(Finding::fault(CHECK, text));
+        return Err(Finding::fault(INTERFACE_CHECK, text));
     }
-    Ok(Finding::ok(CHECK, format!("{name} is up")))
+    Ok(Finding::ok(INTERFACE_CHECK, format!("{name} is up")))
 }

@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The packet filter, as the program `nft` lists it: to read its rules from the kernel would be to
-//! write that program again.
+//! The packet filter, as the program `nft` lists it: reading the rules from the kernel would take most of
+//! that program.
 
 use super::module;
-use crate::doctor::snapshot::{Chain, Probed, Rule, Verdict};
+use crate::doctor::snapshot::{Chain, Probed, Rule, Verdict, ROCE_PORT};
 use crate::error::io_message;
 use serde_json::Value;
 use std::io::ErrorKind;
 use std::process::Command;
 
-/// The UDP port of RoCE v2.
-pub(crate) const PORT: u64 = 4791;
-
-/// What packets of this host pass.
+/// The hooks that packets of this host pass.
 const HOOKS: [&str; 4] = ["prerouting", "input", "output", "postrouting"];
 
-/// Protocols that RoCE is not.
-const OTHERS: [&str; 6] = ["tcp", "icmp", "icmpv6", "sctp", "igmp", "dccp"];
+/// Protocols that do not carry RoCE.
+const OTHER_PROTOCOLS: [&str; 6] = ["tcp", "icmp", "icmpv6", "sctp", "igmp", "dccp"];
 
-/// The chains.
-pub(super) fn look() -> Probed<Vec<Chain>> {
-    // To ask would load it.
-    if !module::is_there("nf_tables") {
+/// Returns the chains that packets of this host pass.
+pub(super) fn chains() -> Probed<Vec<Chain>> {
+    // nft would load the module.
+    if !module::is_present("nf_tables") {
         return Ok(Vec::new());
     }
     let listed = Command::new("nft")
@@ -37,7 +34,7 @@ pub(super) fn look() -> Probed<Vec<Chain>> {
     read(&listed.stdout).ok_or_else(|| "the rules cannot be listed: nft made no sense".to_owned())
 }
 
-/// Whether the packet filter from before nftables has tables; `nft` does not list their rules.
+/// Whether the packet filter before nftables has tables; `nft` does not list their rules.
 pub(super) fn legacy() -> Probed<bool> {
     let mut some = false;
     for file in ["/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"] {
@@ -61,7 +58,7 @@ fn read(listed: &[u8]) -> Option<Vec<Chain>> {
     for each in list.iter().filter_map(|each| each.get("rule")) {
         let path = path(each, "chain")?;
         let own = rule(each)?;
-        // Rules of other chains count where a rule of these leads to them.
+        // A rule of another chain counts only if a rule of these jumps to it.
         if let Some(chain) = chains.iter_mut().find(|chain| chain.path == path) {
             chain.rules.push(own);
         }
@@ -69,7 +66,7 @@ fn read(listed: &[u8]) -> Option<Vec<Chain>> {
     Some(chains)
 }
 
-/// A chain that packets of this host pass.
+/// Reads a chain; `None` if packets of this host do not pass it.
 fn chain(from: &Value) -> Option<Chain> {
     let family = from.get("family")?.as_str()?;
     let hook = from.get("hook")?.as_str()?;
@@ -101,20 +98,20 @@ fn rule(from: &Value) -> Option<Rule> {
     for statement in from.get("expr")?.as_array()? {
         let (key, value) = statement.as_object()?.iter().next()?;
         match key.as_str() {
-            "match" => take(&mut rule, value),
+            "match" => apply_match(&mut rule, value),
             "counter" | "log" | "comment" => (),
             "accept" => rule.verdict = Verdict::Accept,
             "drop" | "reject" => rule.verdict = Verdict::Drop,
             "jump" | "goto" | "queue" | "return" | "vmap" => rule.verdict = Verdict::Other,
-            // A limit, or what this program does not know.
-            _ => narrow(&mut rule, None),
+            // A limit, or an expression that this program does not know.
+            _ => restrict(&mut rule, None),
         }
     }
     Some(rule)
 }
 
-/// A rule takes what all its matches take.
-fn narrow(rule: &mut Rule, matches_roce: Option<bool>) {
+/// A rule matches what all of its expressions match.
+fn restrict(rule: &mut Rule, matches_roce: Option<bool>) {
     rule.matches_roce = match (rule.matches_roce, matches_roce) {
         (Some(false), _) | (_, Some(false)) => Some(false),
         (Some(true), Some(true)) => Some(true),
@@ -122,21 +119,24 @@ fn narrow(rule: &mut Rule, matches_roce: Option<bool>) {
     };
 }
 
-fn take(rule: &mut Rule, from: &Value) {
+fn apply_match(rule: &mut Rule, from: &Value) {
     let (Some(left), Some(right)) = (from.get("left"), from.get("right")) else {
-        return narrow(rule, None);
+        return restrict(rule, None);
     };
     let op = from.get("op").and_then(Value::as_str);
-    let name = plain(right).filter(|name| !name.ends_with('*'));
+    let name = literal(right).filter(|name| !name.ends_with('*'));
     match (meta(left), op, name) {
         (Some("iif" | "oif" | "iifname" | "oifname"), Some("=="), Some(name)) => {
             rule.interface = Some(name.to_owned());
         }
-        (_, Some("==" | "in"), _) => narrow(rule, answers(left, right)),
+        (_, Some("==" | "in"), _) => restrict(rule, value_matches(left, right)),
         (_, Some("!="), _) if !is_ct_state(left) => {
-            narrow(rule, answers(left, right).map(|matches_roce| !matches_roce));
+            restrict(
+                rule,
+                value_matches(left, right).map(|matches_roce| !matches_roce),
+            );
         }
-        _ => narrow(rule, None),
+        _ => restrict(rule, None),
     }
 }
 
@@ -149,33 +149,33 @@ fn is_ct_state(left: &Value) -> bool {
     key.and_then(Value::as_str) == Some("state")
 }
 
-/// Whether a RoCE packet has a value, if that can be told.
-fn answers(left: &Value, right: &Value) -> Option<bool> {
+/// Whether a RoCE packet has a value; `None` if that is not known.
+fn value_matches(left: &Value, right: &Value) -> Option<bool> {
     if is_ct_state(left) {
-        return any(right, &is_ours);
+        return any_matches(right, &is_request_state);
     }
     if meta(left) == Some("l4proto") {
-        return any(right, &is_udp);
+        return any_matches(right, &is_udp);
     }
     let payload = left.get("payload")?;
     let word = |key: &str| payload.get(key).and_then(Value::as_str);
     match (word("protocol"), word("field")) {
-        (Some("udp" | "th"), Some("dport")) => any(right, &covers_port),
-        (Some(other), _) if OTHERS.contains(&other) => Some(false),
-        (Some("ip" | "ip6"), Some("protocol" | "nexthdr")) => any(right, &is_udp),
+        (Some("udp" | "th"), Some("dport")) => any_matches(right, &covers_port),
+        (Some(other), _) if OTHER_PROTOCOLS.contains(&other) => Some(false),
+        (Some("ip" | "ip6"), Some("protocol" | "nexthdr")) => any_matches(right, &is_udp),
         _ => None,
     }
 }
 
-/// Whether a value, or one of a set, is right.
-fn any(value: &Value, right: &dyn Fn(&Value) -> Option<bool>) -> Option<bool> {
+/// Whether a value, or one of a set, matches.
+fn any_matches(value: &Value, right: &dyn Fn(&Value) -> Option<bool>) -> Option<bool> {
     let list = value.get("set").or(Some(value)).and_then(Value::as_array);
     let Some(list) = list else {
-        return right(bare(value));
+        return right(strip_elem(value));
     };
     let mut sure = true;
     for each in list {
-        match right(bare(each)) {
+        match right(strip_elem(each)) {
             Some(true) => return Some(true),
             Some(false) => (),
             None => sure = false,
@@ -184,36 +184,36 @@ fn any(value: &Value, right: &dyn Fn(&Value) -> Option<bool>) -> Option<bool> {
     sure.then_some(false)
 }
 
-/// A value without the counter, comment or time that an element of a set may have.
-fn bare(value: &Value) -> &Value {
+/// Removes the counter, comment or timeout that an element of a set may have.
+fn strip_elem(value: &Value) -> &Value {
     let inner = value.get("elem").and_then(|elem| elem.get("val"));
     inner.unwrap_or(value)
 }
 
-/// A name that stands for itself, and not for a set that has one.
-fn plain(value: &Value) -> Option<&str> {
+/// Returns a name that is not the name of a set.
+fn literal(value: &Value) -> Option<&str> {
     value.as_str().filter(|name| !name.starts_with('@'))
 }
 
-/// Each packet goes to the port of RoCE, and comes from one of its own: to conntrack none is an
-/// answer. What it is otherwise cannot be told.
-fn is_ours(state: &Value) -> Option<bool> {
-    match plain(state)? {
+/// RoCE packets go to the port of RoCE v2 from ports of their own, so conntrack never sees a reply.
+/// Whether one is new or untracked is not known.
+fn is_request_state(state: &Value) -> Option<bool> {
+    match literal(state)? {
         "new" | "untracked" => None,
         _ => Some(false),
     }
 }
 
 fn is_udp(protocol: &Value) -> Option<bool> {
-    plain(protocol).map(|name| name == "udp")
+    literal(protocol).map(|name| name == "udp")
 }
 
 fn covers_port(value: &Value) -> Option<bool> {
     if let Some(port) = value.as_u64() {
-        return Some(port == PORT);
+        return Some(port == ROCE_PORT);
     }
     match value.get("range")?.as_array()?.as_slice() {
-        [from, to] => Some((from.as_u64()?..=to.as_u64()?).contains(&PORT)),
+        [from, to] => Some((from.as_u64()?..=to.as_u64()?).contains(&ROCE_PORT)),
         _ => None,
     }
 }
@@ -324,9 +324,9 @@ mod tests {
 
     #[test]
     fn a_ruleset_is_read() {
-        let port = json!({ "match": { "op": "==", "right": PORT,
+        let port = json!({ "match": { "op": "==", "right": ROCE_PORT,
             "left": { "payload": { "protocol": "udp", "field": "dport" } } } });
-        let place = |chain: &str| {
+        let rule_in = |chain: &str| {
             json!({ "rule": { "family": "inet", "table": "filter",
             "chain": chain, "expr": [port, { "drop": null }] } })
         };
@@ -338,7 +338,7 @@ mod tests {
             { "metainfo": { "json_schema_version": 1 } },
             { "table": { "family": "inet", "name": "filter", "handle": 1 } },
             chain("input", "input"), chain("forward", "forward"),
-            place("input"), place("forward"),
+            rule_in("input"), rule_in("forward"),
         ] });
         let chains = read(list.to_string().as_bytes()).unwrap();
         assert_eq!(chains.len(), 1, "{chains:?}");

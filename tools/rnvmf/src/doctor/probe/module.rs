@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Modules of the kernel.
+//! Kernel modules.
 
 use crate::doctor::snapshot::{Module, Probed};
 use crate::error::io_message;
 use std::path::Path;
 
-/// Look for a module.
-pub(super) fn look(name: &'static str) -> Module {
+/// Probes a module.
+pub(super) fn probe(name: &'static str) -> Module {
     let loaded = Path::new("/sys/module").join(name).exists();
     Module {
         name,
@@ -16,9 +16,8 @@ pub(super) fn look(name: &'static str) -> Module {
     }
 }
 
-/// Whether a module is loaded, or may be part of the kernel: one that is and has no parameters is not
-/// in sysfs.
-pub(super) fn is_there(name: &str) -> bool {
+/// Whether a module is loaded or may be built in: a built-in module without parameters is not in sysfs.
+pub(super) fn is_present(name: &str) -> bool {
     Path::new("/sys/module").join(name).exists() || is_listed("builtin", name) != Ok(false)
 }
 
@@ -26,18 +25,18 @@ fn installed(name: &str) -> Probed<bool> {
     Ok(is_listed("dep", name)? || is_listed("builtin", name)?)
 }
 
-/// Whether one of the lists of the kernel's modules has this one.
+/// Whether the kernel's list `modules.LIST` has a module.
 fn is_listed(list: &str, name: &str) -> Probed<bool> {
     let read = |path: &str| {
         std::fs::read_to_string(path).map_err(|error| format!("{path}: {}", io_message(&error)))
     };
     let release = read("/proc/sys/kernel/osrelease")?;
     let path = format!("/lib/modules/{}/modules.{list}", release.trim());
-    Ok(lists(&read(&path)?, name))
+    Ok(contains(&read(&path)?, name))
 }
 
 /// Whether a list of files has a module, compressed or not; the file's name may have hyphens.
-fn lists(text: &str, name: &str) -> bool {
+fn contains(text: &str, name: &str) -> bool {
     let files = text.lines().map(|line| match line.split_once(':') {
         Some((file, _)) => file,
         None => line,
@@ -51,18 +50,18 @@ fn lists(text: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::lists;
+    use super::contains;
 
     #[test]
     fn a_module_is_found_in_a_list() {
         let text = "kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko.xz: kernel/a/ib_core.ko.xz\n\
                     updates/rnvmf.ko: updates/rrdma.ko\nkernel/x/nvme-rdma.ko\n";
         for name in ["rdma_rxe", "rnvmf", "nvme_rdma"] {
-            assert!(lists(text, name), "{name}");
+            assert!(contains(text, name), "{name}");
         }
-        // What others depend on is not there for that.
+        // A dependency is not an entry.
         for name in ["ib_core", "rrdma", "rdma", "xnvme"] {
-            assert!(!lists(text, name), "{name}");
+            assert!(!contains(text, name), "{name}");
         }
     }
 }

@@ -3,10 +3,17 @@
 
 use super::*;
 use crate::cli::{Arguments, Verb};
-use crate::controller::tests::{connecting, live, rejecting};
-use crate::controller::State;
-use crate::ctrl_error::tests::rejected;
+use crate::error::tests::rejected;
+use crate::error::Status;
+use crate::host::SystemEnv;
 use crate::kernel::tests::MockKernel;
+use crate::model::controller::tests::{connecting, live, rejecting};
+use crate::model::controller::{Controller, State};
+use crate::model::event::{Change, WaitResult};
+use crate::model::options::{NewController, Target};
+use crate::uapi::CtrlState;
+use crate::verb::args::connect_args;
+use crate::verb::attempt::find_existing;
 use clap::Parser;
 
 fn options(more: &[&str]) -> Connect {
@@ -29,7 +36,7 @@ fn options(more: &[&str]) -> Connect {
 /// A kernel that makes rnvmf0, where the given controllers exist.
 fn kernel(controllers: Vec<Controller>) -> MockKernel {
     MockKernel {
-        connects: [Ok(NewController {
+        connect_replies: [Ok(NewController {
             id: 0,
             name: "rnvmf0".into(),
         })]
@@ -39,16 +46,16 @@ fn kernel(controllers: Vec<Controller>) -> MockKernel {
     }
 }
 
-fn play(more: &[&str], kernel: &mut MockKernel) -> Result<String, Error> {
-    play_both(more, kernel).map(|(out, _)| out)
+fn run_mock(more: &[&str], kernel: &mut MockKernel) -> Result<String, Error> {
+    run_mock_both(more, kernel).map(|(out, _)| out)
 }
 
 /// What is printed to either output.
-fn play_both(more: &[&str], kernel: &mut MockKernel) -> Result<(String, String), Error> {
+fn run_mock_both(more: &[&str], kernel: &mut MockKernel) -> Result<(String, String), Error> {
     let options = options(more);
-    let connect_args = connect_args(&options, &SystemEnv::default()).unwrap();
+    let args = connect_args(&options, &SystemEnv::default()).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    run(&options, &connect_args, kernel, &mut out, &mut err)?;
+    run(&options, &args, kernel, &mut out, &mut err)?;
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Ok((text(out), text(err)))
 }
@@ -71,12 +78,12 @@ fn dead() -> Controller {
 fn live_is_success() {
     let mut kernel = kernel(vec![]);
     let other = Controller { id: 7, ..dead() };
-    kernel.tell(Change::Added, in_state(CtrlState::New));
-    kernel.tell(Change::Changed, connecting());
-    kernel.tell(Change::Changed, other);
-    kernel.tell(Change::Changed, in_state(CtrlState::Live));
+    kernel.push_event(Change::Added, in_state(CtrlState::New));
+    kernel.push_event(Change::Changed, connecting());
+    kernel.push_event(Change::Changed, other);
+    kernel.push_event(Change::Changed, in_state(CtrlState::Live));
     assert_eq!(
-        play(&[], &mut kernel).unwrap(),
+        run_mock(&[], &mut kernel).unwrap(),
         "rnvmf0: connected to nqn.2014-08.org.example:disk at 10.0.0.9:4420\n"
     );
     assert!(kernel.disconnected.is_empty());
@@ -85,14 +92,14 @@ fn live_is_success() {
 #[test]
 fn what_has_no_effect_is_told() {
     let mut kernel = kernel(vec![]);
-    kernel.tell(Change::Changed, live());
-    let (_, told) = play_both(&["-F", "601", "-o", "json"], &mut kernel).unwrap();
+    kernel.push_event(Change::Changed, live());
+    let (_, told) = run_mock_both(&["-F", "601", "-o", "json"], &mut kernel).unwrap();
     let text = "a --fast_io_fail_tmo of 601 s has no effect, as --ctrl-loss-tmo is 600 s";
     let warning = format!("{{\"schema\":1,\"warning\":{{\"message\":\"{text}\"}}}}\n");
     assert_eq!(told, warning);
     // One that is there is not changed.
-    let mut kernel = taken(vec![there()]);
-    let (out, told) = play_both(&["--idempotent", "-F", "601"], &mut kernel).unwrap();
+    let mut kernel = kernel_with(vec![existing()]);
+    let (out, told) = run_mock_both(&["--idempotent", "-F", "601"], &mut kernel).unwrap();
     assert_eq!(
         (out.as_str(), told.as_str()),
         ("rnvmf0: already connected\n", "")
@@ -102,9 +109,9 @@ fn what_has_no_effect_is_told() {
 #[test]
 fn json_names_the_device() {
     let mut kernel = kernel(vec![]);
-    kernel.tell(Change::Changed, live());
+    kernel.push_event(Change::Changed, live());
     assert_eq!(
-        play(&["-o", "json"], &mut kernel).unwrap(),
+        run_mock(&["-o", "json"], &mut kernel).unwrap(),
         "{\"schema\":1,\"device\":\"rnvmf0\",\"already_connected\":false}\n"
     );
 }
@@ -117,16 +124,16 @@ fn namespaces_without_a_disk_are_told() {
                   rnvmf: rnvmf0: no disk: namespace 7: not attached to the controller\n\
                   rnvmf: rnvmf0: no disk: 1 more namespace\n";
     let mut kernel = kernel(vec![]);
-    kernel.tell(Change::Changed, rejecting());
-    let (out, err) = play_both(&[], &mut kernel).unwrap();
+    kernel.push_event(Change::Changed, rejecting());
+    let (out, err) = run_mock_both(&[], &mut kernel).unwrap();
     assert_eq!((out.as_str(), err.as_str()), (told, warned));
 }
 
 #[test]
 fn json_has_namespaces_without_a_disk() {
     let mut kernel = kernel(vec![]);
-    kernel.tell(Change::Changed, rejecting());
-    let (out, err) = play_both(&["-o", "json"], &mut kernel).unwrap();
+    kernel.push_event(Change::Changed, rejecting());
+    let (out, err) = run_mock_both(&["-o", "json"], &mut kernel).unwrap();
     assert_eq!(
         out,
         "{\"schema\":1,\"device\":\"rnvmf0\",\"already_connected\":false,\
@@ -140,7 +147,7 @@ fn json_has_namespaces_without_a_disk() {
 #[test]
 fn options_reach_the_kernel() {
     let mut kernel = kernel(vec![]);
-    kernel.tell(Change::Changed, live());
+    kernel.push_event(Change::Changed, live());
     let more = [
         "-s",
         "4421",
@@ -169,7 +176,7 @@ fn options_reach_the_kernel() {
         "--timeout",
         "7",
     ];
-    play(&more, &mut kernel).unwrap();
+    run_mock(&more, &mut kernel).unwrap();
     let expected = ConnectArgs {
         target: Target {
             traddr: "10.0.0.9".into(),
@@ -200,10 +207,10 @@ fn options_reach_the_kernel() {
 #[test]
 fn dead_is_failure_and_leaves_nothing() {
     let mut kernel = kernel(vec![dead()]);
-    kernel.tell(Change::Changed, dead());
-    kernel.tell(Change::Changed, in_state(CtrlState::Deleting));
-    kernel.tell(Change::Removed, in_state(CtrlState::Deleting));
-    let error = play(&[], &mut kernel).unwrap_err();
+    kernel.push_event(Change::Changed, dead());
+    kernel.push_event(Change::Changed, in_state(CtrlState::Deleting));
+    kernel.push_event(Change::Removed, in_state(CtrlState::Deleting));
+    let error = run_mock(&[], &mut kernel).unwrap_err();
     assert_eq!(
         error.message,
         "connect to 10.0.0.9:4420: rejected by target: no such subsystem nqn.x"
@@ -220,9 +227,9 @@ fn dead_is_failure_and_leaves_nothing() {
 #[test]
 fn gone_is_failure_even_without_a_reason() {
     let mut kernel = kernel(vec![]);
-    kernel.tell(Change::Removed, in_state(CtrlState::Deleting));
+    kernel.push_event(Change::Removed, in_state(CtrlState::Deleting));
     assert_eq!(
-        play(&[], &mut kernel).unwrap_err().message,
+        run_mock(&[], &mut kernel).unwrap_err().message,
         "connect to 10.0.0.9:4420: the controller was removed while it connected"
     );
 }
@@ -231,26 +238,26 @@ fn gone_is_failure_even_without_a_reason() {
 fn lost_events_are_made_up_for() {
     for (now, live) in [(vec![live()], true), (vec![dead()], false), (vec![], false)] {
         let mut kernel = kernel(now);
-        kernel.wait_results.push_back(WaitResult::Lost);
-        kernel.tell(Change::Removed, dead());
-        assert_eq!(play(&[], &mut kernel).is_ok(), live);
+        kernel.wait_results.push_back(WaitResult::EventsLost);
+        kernel.push_event(Change::Removed, dead());
+        assert_eq!(run_mock(&[], &mut kernel).is_ok(), live);
     }
 }
 
 #[test]
 fn lost_events_may_leave_it_pending() {
     let mut kernel = kernel(vec![connecting()]);
-    kernel.wait_results.push_back(WaitResult::Lost);
-    kernel.tell(Change::Changed, live());
-    assert!(play(&[], &mut kernel).is_ok());
+    kernel.wait_results.push_back(WaitResult::EventsLost);
+    kernel.push_event(Change::Changed, live());
+    assert!(run_mock(&[], &mut kernel).is_ok());
 }
 
 #[test]
 fn an_interrupt_undoes() {
     let mut kernel = kernel(vec![connecting()]);
     kernel.wait_results.push_back(WaitResult::Interrupted);
-    kernel.tell(Change::Removed, in_state(CtrlState::Deleting));
-    let error = play(&[], &mut kernel).unwrap_err();
+    kernel.push_event(Change::Removed, in_state(CtrlState::Deleting));
+    let error = run_mock(&[], &mut kernel).unwrap_err();
     assert_eq!(error.message, "connect to 10.0.0.9:4420: interrupted");
     assert_eq!(error.status, Status::Failed);
     assert_eq!(kernel.disconnected, [0]);
@@ -260,8 +267,8 @@ fn an_interrupt_undoes() {
 fn the_deadline_undoes() {
     let mut kernel = kernel(vec![connecting()]);
     kernel.wait_results.push_back(WaitResult::Deadline);
-    kernel.tell(Change::Removed, in_state(CtrlState::Deleting));
-    let error = play(&[], &mut kernel).unwrap_err();
+    kernel.push_event(Change::Removed, in_state(CtrlState::Deleting));
+    let error = run_mock(&[], &mut kernel).unwrap_err();
     assert_eq!(error.status, Status::Timeout);
     assert_eq!(
         error.message,
@@ -274,7 +281,7 @@ fn the_deadline_undoes() {
 fn at_the_deadline_it_may_be_live_after_all() {
     let mut kernel = kernel(vec![live()]);
     kernel.wait_results.push_back(WaitResult::Deadline);
-    assert!(play(&[], &mut kernel).is_ok());
+    assert!(run_mock(&[], &mut kernel).is_ok());
     assert!(kernel.disconnected.is_empty());
 }
 
@@ -284,21 +291,21 @@ fn what_cannot_be_undone_is_named() {
     kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.wait_results.push_back(WaitResult::Deadline);
     assert_eq!(
-        play(&[], &mut kernel).unwrap_err().message,
+        run_mock(&[], &mut kernel).unwrap_err().message,
         "connect to 10.0.0.9:4420: the kernel did not finish in time; \
          rnvmf0 remains: the kernel goes on to remove it"
     );
 }
 
-fn taken(controllers: Vec<Controller>) -> MockKernel {
+fn kernel_with(controllers: Vec<Controller>) -> MockKernel {
     MockKernel {
-        connects: [Err(Error::new(Status::Exists, "it exists"))].into(),
+        connect_replies: [Err(Error::new(Status::Exists, "it exists"))].into(),
         ..kernel(controllers)
     }
 }
 
 /// One that is live, from any address.
-fn there() -> Controller {
+fn existing() -> Controller {
     Controller {
         host_traddr: None,
         ..live()
@@ -307,8 +314,8 @@ fn there() -> Controller {
 
 #[test]
 fn a_connected_one_is_an_error() {
-    let mut kernel = taken(vec![there()]);
-    let error = play(&[], &mut kernel).unwrap_err();
+    let mut kernel = kernel_with(vec![existing()]);
+    let error = run_mock(&[], &mut kernel).unwrap_err();
     assert_eq!(error.status, Status::Exists);
     assert_eq!(
         error.message,
@@ -319,7 +326,7 @@ fn a_connected_one_is_an_error() {
 
 #[test]
 fn one_that_is_not_live_is_not_connected() {
-    let error = play(&[], &mut taken(vec![dead()])).unwrap_err();
+    let error = run_mock(&[], &mut kernel_with(vec![dead()])).unwrap_err();
     assert_eq!(error.status, Status::Exists);
     assert_eq!(
         error.message,
@@ -327,7 +334,7 @@ fn one_that_is_not_live_is_not_connected() {
          rejected by target: no such subsystem nqn.x; \
          disconnect it first: rnvmf disconnect -d rnvmf0"
     );
-    let error = play(&[], &mut taken(vec![connecting()])).unwrap_err();
+    let error = run_mock(&[], &mut kernel_with(vec![connecting()])).unwrap_err();
     assert_eq!(error.status, Status::Exists);
     assert_eq!(
         error.message,
@@ -339,31 +346,31 @@ fn one_that_is_not_live_is_not_connected() {
 fn one_that_has_gone_meanwhile_is_not_in_the_way() {
     let mut kernel = kernel(vec![]);
     let exists = Error::new(Status::Exists, "it exists");
-    kernel.connects.push_front(Err(exists));
-    kernel.tell(Change::Changed, live());
-    assert!(play(&[], &mut kernel).is_ok());
+    kernel.connect_replies.push_front(Err(exists));
+    kernel.push_event(Change::Changed, live());
+    assert!(run_mock(&[], &mut kernel).is_ok());
     assert_eq!(kernel.connect_requests.len(), 2);
 }
 
 #[test]
 fn or_none_if_that_is_wanted() {
-    let mut kernel = taken(vec![there()]);
+    let mut kernel = kernel_with(vec![existing()]);
     assert_eq!(
-        play(&["--idempotent"], &mut kernel).unwrap(),
+        run_mock(&["--idempotent"], &mut kernel).unwrap(),
         "rnvmf0: already connected\n"
     );
 }
 
 #[test]
 fn which_may_have_to_be_waited_for() {
-    let mut kernel = taken(vec![connecting()]);
-    kernel.tell(Change::Changed, live());
-    assert!(play(&["--idempotent"], &mut kernel).is_ok());
-    let mut kernel = taken(vec![connecting()]);
-    kernel.tell(Change::Changed, dead());
-    assert!(play(&["--idempotent"], &mut kernel).is_err());
+    let mut kernel = kernel_with(vec![connecting()]);
+    kernel.push_event(Change::Changed, live());
+    assert!(run_mock(&["--idempotent"], &mut kernel).is_ok());
+    let mut kernel = kernel_with(vec![connecting()]);
+    kernel.push_event(Change::Changed, dead());
+    assert!(run_mock(&["--idempotent"], &mut kernel).is_err());
     assert_eq!(
-        play(&["--idempotent"], &mut taken(vec![dead()]))
+        run_mock(&["--idempotent"], &mut kernel_with(vec![dead()]))
             .unwrap_err()
             .message,
         "connect to 10.0.0.9:4420: rnvmf0 is there, and dead: \
@@ -377,9 +384,9 @@ fn which_may_have_to_be_waited_for() {
 #[test]
 fn and_may_not_come() {
     let late = |existing| {
-        let mut kernel = taken(vec![existing]);
+        let mut kernel = kernel_with(vec![existing]);
         kernel.wait_results.push_back(WaitResult::Deadline);
-        let error = play(&["--idempotent"], &mut kernel).unwrap_err();
+        let error = run_mock(&["--idempotent"], &mut kernel).unwrap_err();
         assert!(kernel.disconnected.is_empty());
         error.message
     };
@@ -417,34 +424,33 @@ fn the_one_from_the_same_address_is_meant() {
         (&[], "rnvmf2"),
     ] {
         let options = [&["--idempotent"], more].concat();
-        let mut kernel = taken(controllers.to_vec());
-        let told = play(&options, &mut kernel).unwrap();
+        let mut kernel = kernel_with(controllers.to_vec());
+        let told = run_mock(&options, &mut kernel).unwrap();
         assert_eq!(told, format!("{device}: already connected\n"));
     }
     let options = ["--idempotent", "-w", "10.0.0.3"];
-    let mut kernel = taken(controllers.to_vec());
-    kernel.connects.extend(kernel.connects.clone());
-    assert!(play(&options, &mut kernel).is_err());
+    let mut kernel = kernel_with(controllers.to_vec());
+    kernel
+        .connect_replies
+        .extend(kernel.connect_replies.clone());
+    assert!(run_mock(&options, &mut kernel).is_err());
 }
 
 #[test]
 fn a_scope_has_a_name_and_a_number() {
     let at = |traddr: &str| Controller {
         traddr: traddr.into(),
-        ..there()
+        ..existing()
     };
     let found = |traddr: &str, controllers: &[&str]| {
-        let connect_args = connect_args(&options(&[]), &SystemEnv::default()).unwrap();
+        let args = connect_args(&options(&[]), &SystemEnv::default()).unwrap();
         let target = Target {
             traddr: traddr.into(),
-            ..connect_args.target
+            ..args.target
         };
-        let connect_args = ConnectArgs {
-            target,
-            ..connect_args
-        };
+        let args = ConnectArgs { target, ..args };
         let controllers = controllers.iter().map(|traddr| at(traddr)).collect();
-        find(&connect_args, controllers).map(|each| each.traddr)
+        find_existing(&args, controllers).map(|each| each.traddr)
     };
     let eth0 = Some("fe80::1%eth0".to_owned());
     assert_eq!(found("fe80::1%3", &["fe80::1%eth0"]), eth0);
@@ -463,32 +469,34 @@ fn another_controller_does_not_count() {
     for other in [
         Controller {
             trsvcid: 1,
-            ..there()
+            ..existing()
         },
         Controller {
             subsysnqn: "nqn.y".into(),
-            ..there()
+            ..existing()
         },
         Controller {
             traddr: "10.0.0.8".into(),
-            ..there()
+            ..existing()
         },
         Controller {
             hostnqn: Some("nqn.h".into()),
-            ..there()
+            ..existing()
         },
         Controller {
             hostid: Some("00112233-4455-6677-8899-aabbccddee00".into()),
-            ..there()
+            ..existing()
         },
         Controller {
             host_traddr: Some("10.0.0.1".into()),
-            ..there()
+            ..existing()
         },
     ] {
-        let mut kernel = taken(vec![other]);
-        kernel.connects.extend(kernel.connects.clone());
-        let error = play(&["--idempotent"], &mut kernel).unwrap_err();
+        let mut kernel = kernel_with(vec![other]);
+        kernel
+            .connect_replies
+            .extend(kernel.connect_replies.clone());
+        let error = run_mock(&["--idempotent"], &mut kernel).unwrap_err();
         assert_eq!(error.status, Status::Exists);
         assert_eq!(error.message, "connect to 10.0.0.9:4420: it exists");
     }

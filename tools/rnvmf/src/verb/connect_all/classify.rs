@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an entry of a discovery log means to who connects all that it has.
+//! Classifies the entries of discovery logs.
 
 use crate::address::Address;
-use crate::discovery::{LogEntry, SubType, TrType};
-use crate::kernel::Target;
+use crate::model::discovery::{LogEntry, SubType, TrType};
+use crate::model::options::Target;
 
-/// What is to be done about an entry.
+/// What a log entry means for the run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LogEntryClass {
-    /// Connect it.
+    /// A subsystem to connect.
     Subsystem(Target),
-    /// Ask this discovery controller.
+    /// Another discovery controller, to be asked for its log.
     Referral(Target),
-    /// It is the one that was asked, or its log the same.
-    Nothing,
+    /// The discovery controller that was asked, or one with the same log.
+    Known,
     /// It cannot be connected, for this reason.
-    Skipped(&'static str),
+    Unsupported(&'static str),
 }
 
-/// Sort an entry of the log of a discovery controller, by which its address may have to be reached.
-pub(super) fn sort(entry: &LogEntry, by: &Target) -> LogEntryClass {
+/// Classifies an entry of the log of `discovery`.
+pub(super) fn classify(entry: &LogEntry, discovery: &Target) -> LogEntryClass {
     let make = match entry.subtype {
         SubType::NVM => LogEntryClass::Subsystem,
         SubType::REFERRAL if !entry.eflags.is_duplicate() => LogEntryClass::Referral,
-        SubType::REFERRAL | SubType::CURRENT => return LogEntryClass::Nothing,
-        _ => return LogEntryClass::Skipped("a type of subsystem that is not known"),
+        SubType::REFERRAL | SubType::CURRENT => return LogEntryClass::Known,
+        _ => return LogEntryClass::Unsupported("a type of subsystem that is not known"),
     };
-    match target(entry, by) {
+    match target(entry, discovery) {
         Ok(target) => make(target),
-        Err(why) => LogEntryClass::Skipped(why),
+        Err(why) => LogEntryClass::Unsupported(why),
     }
 }
 
-fn target(entry: &LogEntry, by: &Target) -> Result<Target, &'static str> {
+fn target(entry: &LogEntry, discovery: &Target) -> Result<Target, &'static str> {
     if entry.trtype != TrType::RDMA {
         return Err("rnvmf connects with RDMA only");
     }
@@ -41,8 +41,11 @@ fn target(entry: &LogEntry, by: &Target) -> Result<Target, &'static str> {
         return Err("an address that is not one of IP");
     }
     let port = entry.trsvcid.parse().ok().filter(|port| *port != 0);
-    let traddr = address(&entry.traddr, by)?;
-    let from = by.host_traddr.as_ref().and_then(|from| from.parse().ok());
+    let traddr = address(&entry.traddr, discovery)?;
+    let from = discovery
+        .host_traddr
+        .as_ref()
+        .and_then(|from| from.parse().ok());
     if from.is_some_and(|from: Address| from.is_ipv4() != traddr.is_ipv4()) {
         return Err("an address of another family than the host's is to be");
     }
@@ -50,29 +53,30 @@ fn target(entry: &LogEntry, by: &Target) -> Result<Target, &'static str> {
         traddr: traddr.to_string(),
         trsvcid: port.ok_or("the service is no port")?,
         subsysnqn: entry.subnqn.clone(),
-        ..by.clone()
+        ..discovery.clone()
     })
 }
 
-/// An address of a log. The scope of a link-local one is that of the link on which the log came: an
-/// interface is of who looks at it, and what the target calls its own means nothing here.
-fn address(text: &str, by: &Target) -> Result<Address, &'static str> {
+/// Parses an address of a log. A link-local one gets the scope of the discovery controller's address: the
+/// target's own interface names mean nothing here.
+fn address(text: &str, discovery: &Target) -> Result<Address, &'static str> {
     let address: Address = text.parse().map_err(|_| "the address is none of IP")?;
     if !address.is_link_local() {
         return Ok(address);
     }
-    let by: Option<Address> = by.traddr.parse().ok();
-    by.and_then(|by| address.with_scope_of(&by))
+    let discovery: Option<Address> = discovery.traddr.parse().ok();
+    discovery
+        .and_then(|discovery| address.with_scope_of(&discovery))
         .ok_or("a link-local address, whose link only a discovery at such an address can tell")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discovery::tests::subsystem;
-    use crate::discovery::{AdrFam, EFlags};
+    use crate::model::discovery::tests::subsystem;
+    use crate::model::discovery::{AdrFam, EFlags};
 
-    fn by(traddr: &str) -> Target {
+    fn discovery(traddr: &str) -> Target {
         Target {
             traddr: traddr.into(),
             trsvcid: 8009,
@@ -92,10 +96,10 @@ mod tests {
             traddr: "10.0.1.9".into(),
             trsvcid: 4420,
             subsysnqn: "nqn.x".into(),
-            ..by("10.0.0.9")
+            ..discovery("10.0.0.9")
         };
         assert_eq!(
-            sort(&entry, &by("10.0.0.9")),
+            classify(&entry, &discovery("10.0.0.9")),
             LogEntryClass::Subsystem(expected)
         );
     }
@@ -107,26 +111,29 @@ mod tests {
             eflags: EFlags(eflags),
             ..subsystem("nqn.x", "10.0.1.9")
         };
-        let sorted = |subtype, eflags| sort(&entry(subtype, eflags), &by("10.0.0.9"));
+        let sorted = |subtype, eflags| classify(&entry(subtype, eflags), &discovery("10.0.0.9"));
         assert!(matches!(
             sorted(SubType::REFERRAL, 0),
             LogEntryClass::Referral(_)
         ));
-        assert_eq!(sorted(SubType::REFERRAL, 1), LogEntryClass::Nothing);
-        assert_eq!(sorted(SubType::CURRENT, 0), LogEntryClass::Nothing);
-        assert!(matches!(sorted(SubType(9), 0), LogEntryClass::Skipped(_)));
+        assert_eq!(sorted(SubType::REFERRAL, 1), LogEntryClass::Known);
+        assert_eq!(sorted(SubType::CURRENT, 0), LogEntryClass::Known);
+        assert!(matches!(
+            sorted(SubType(9), 0),
+            LogEntryClass::Unsupported(_)
+        ));
     }
 
     #[test]
     fn a_link_local_address_is_on_the_link_of_the_log() {
-        for (traddr, by_address, found) in [
+        for (traddr, at, found) in [
             ("fe80::9", "fe80::1%eth0", Some("fe80::9%eth0")),
             ("fe80::9%eth7", "fe80::1%eth0", Some("fe80::9%eth0")),
             ("2001:db8::9", "fe80::1%eth0", Some("2001:db8::9")),
             ("fe80::9", "2001:db8::1", None),
             ("fe80::9%eth7", "10.0.0.9", None),
         ] {
-            let address = address(traddr, &by(by_address)).ok();
+            let address = address(traddr, &discovery(at)).ok();
             let address = address.map(|address| address.to_string());
             assert_eq!(address.as_deref(), found, "{traddr}");
         }
@@ -156,8 +163,8 @@ mod tests {
             // The host has an address of the other family.
             subsystem("nqn.x", "2001:db8::9"),
         ] {
-            let sorted = sort(&entry, &by("10.0.0.9"));
-            assert!(matches!(sorted, LogEntryClass::Skipped(_)), "{entry:?}");
+            let sorted = classify(&entry, &discovery("10.0.0.9"));
+            assert!(matches!(sorted, LogEntryClass::Unsupported(_)), "{entry:?}");
         }
     }
 }

@@ -1,52 +1,67 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the lines of a file ask for: their names are resolved here.
+//! The entries of the configuration, and the resolution of their host names.
 
-use crate::address::{Address, Endpoint};
+use crate::address::Address;
 use crate::cli::DiscoverArgs;
 use crate::config::ConfigLine;
 use crate::error::Error;
 use crate::host::SystemEnv;
-use crate::kernel::{ConnectArgs, Target};
-use crate::verb::connect::{connect_args, target};
+use crate::model::options::{ConnectArgs, Target};
+use crate::verb::args::{connect_args, discover_error, target};
 use std::panic::resume_unwind;
 use std::thread;
 
-/// Names that are resolved at a time.
-pub(super) const RESOLVERS: usize = 16;
+/// How many names are resolved at a time.
+pub(super) const NR_RESOLVERS: usize = 16;
 
-/// A line of the file, and what it asks for.
+/// An entry of the configuration.
 pub(super) struct Entry<'a> {
     pub(super) line: &'a ConfigLine,
     /// None until its name is resolved.
-    pub(super) goal: Option<Action<'a>>,
-    /// Why it could not be, as it was told last.
-    pub(super) told: Option<String>,
+    pub(super) action: Option<Action<'a>>,
+    /// Why its name could not be resolved, as it was reported last.
+    pub(super) last_error: Option<String>,
 }
 
-/// What a line asks for.
+/// What an entry asks for.
 #[derive(Clone)]
 pub(super) enum Action<'a> {
+    /// A connection.
     Connect(ConnectArgs),
-    Discovery(Target, &'a DiscoverArgs),
+    /// Connections to all that a discovery controller's log has.
+    Discover {
+        target: Target,
+        args: &'a DiscoverArgs,
+    },
 }
 
 impl<'a> Entry<'a> {
+    /// An entry whose name is not resolved yet.
     pub(super) fn new(line: &'a ConfigLine) -> Self {
         Self {
             line,
-            goal: None,
-            told: None,
+            action: None,
+            last_error: None,
         }
     }
 
-    /// Whether nobody has to be asked for its address.
+    /// Whether its address is numeric, so that no resolver is needed.
     pub(super) fn is_numeric(&self) -> bool {
-        let (traddr, ..) = self.line.target();
-        traddr.parse::<Address>().is_ok()
+        self.line.subsystem().traddr.parse::<Address>().is_ok()
     }
 
-    /// What it asks for; that may take long, if its address is a name.
+    /// Whether it connects to a target.
+    pub(super) fn connects(&self, target: &Target) -> bool {
+        matches!(&self.action, Some(Action::Connect(args)) if args.target == *target)
+    }
+
+    /// Whether it leads to a discovery controller.
+    pub(super) fn discovers(&self, at: &Target) -> bool {
+        matches!(&self.action, Some(Action::Discover { target, .. }) if target == at)
+    }
+
+    /// Resolves its address, which may take as long as its time-out.
     pub(super) fn resolve(&self, env: &SystemEnv) -> Result<Action<'a>, Error> {
         resolve(self.line, env)
     }
@@ -55,37 +70,29 @@ impl<'a> Entry<'a> {
 fn resolve<'a>(line: &'a ConfigLine, env: &SystemEnv) -> Result<Action<'a>, Error> {
     match line {
         ConfigLine::Connect(options) => connect_args(options, env).map(Action::Connect),
-        ConfigLine::Discover(discover_args) => {
-            let (traddr, nqn, fabrics) = line.target();
-            match target(traddr, nqn, fabrics, env) {
-                Ok(target) => Ok(Action::Discovery(target, discover_args)),
-                Err(error) => Err(discover_error(
-                    Endpoint::new(traddr, fabrics.trsvcid),
-                    error,
-                )),
+        ConfigLine::Discover(args) => {
+            let subsystem = line.subsystem();
+            match target(&subsystem, env) {
+                Ok(target) => Ok(Action::Discover { target, args }),
+                Err(error) => Err(discover_error(&subsystem.endpoint(), error)),
             }
         }
     }
 }
 
-/// The same of several at the same time.
+/// Resolves the addresses of several entries at the same time.
 pub(super) fn resolve_all<'a>(
     entries: &[&mut Entry<'a>],
     env: &SystemEnv,
 ) -> Vec<Result<Action<'a>, Error>> {
     thread::scope(|scope| {
         let lines = entries.iter().map(|entry| entry.line);
-        let asked: Vec<_> = lines
+        let threads: Vec<_> = lines
             .map(|line| scope.spawn(|| resolve(line, env)))
             .collect();
-        let answers = asked.into_iter().map(|each| each.join());
-        answers
-            .map(|answer| answer.unwrap_or_else(|panic| resume_unwind(panic)))
+        let results = threads.into_iter().map(|each| each.join());
+        results
+            .map(|result| result.unwrap_or_else(|panic| resume_unwind(panic)))
             .collect()
     })
-}
-
-/// What is said of a discovery controller that could not be asked.
-pub(super) fn discover_error(place: Endpoint, error: Error) -> Error {
-    error.context(format_args!("discover at {place}"))
 }

@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is printed of discovery controllers and their logs, a line each.
+//! The lines about discovery logs.
 
-use crate::cli::Format;
-use crate::discovery::LogEntry;
-use crate::kernel::Target;
-use crate::render::json;
+use crate::model::discovery::LogEntry;
+use crate::model::options::Target;
+use crate::output::{json_line, Format};
 use serde::Serialize;
 
-/// Something that is to be told.
+/// A change of a discovery log.
 pub(super) enum LogEvent {
-    /// A log that is followed was read.
+    /// A log was read that is followed.
     Read {
-        /// Whose it is.
+        /// Its discovery controller.
         target: Target,
         /// Its generation.
         genctr: u64,
         /// How many entries it has.
         numrec: u64,
     },
-    /// An entry is not connected, for this reason.
-    Skipped(LogEntry, &'static str),
-    /// An entry is in the log no more.
-    Gone(LogEntry),
+    /// An entry is not connected.
+    Skipped {
+        entry: LogEntry,
+        reason: &'static str,
+    },
+    /// An entry is not in the log any more.
+    Removed(LogEntry),
 }
 
 #[derive(Serialize)]
@@ -32,7 +34,7 @@ struct Followed<'a> {
     subsysnqn: &'a str,
 }
 
-/// Only what there is to say is there.
+/// The JSON document; a member that is none is left out.
 #[derive(Default, Serialize)]
 struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,10 +52,10 @@ struct Document<'a> {
 }
 
 impl LogEvent {
-    /// The line, with its end.
+    /// Returns the line, with its end.
     pub(super) fn render(&self, format: Format) -> String {
         match format {
-            Format::Json => json::line(&self.document()) + "\n",
+            Format::Json => json_line(&self.document()) + "\n",
             Format::Normal => self.normal() + "\n",
         }
     }
@@ -75,12 +77,12 @@ impl LogEvent {
                 numrec: Some(*numrec),
                 ..nothing
             },
-            Self::Skipped(entry, reason) => Document {
+            Self::Skipped { entry, reason } => Document {
                 skipped: Some(entry),
                 reason: Some(reason),
                 ..nothing
             },
-            Self::Gone(entry) => Document {
+            Self::Removed(entry) => Document {
                 gone: Some(entry),
                 ..nothing
             },
@@ -88,9 +90,9 @@ impl LogEvent {
     }
 
     fn normal(&self) -> String {
-        let way = |entry: &LogEntry| {
-            let (nqn, place) = (&entry.subnqn, entry.endpoint());
-            format!("{nqn} at {} {place}", entry.trtype)
+        let path = |entry: &LogEntry| {
+            let (nqn, addr) = (&entry.subnqn, entry.endpoint());
+            format!("{nqn} at {} {addr}", entry.trtype)
         };
         match self {
             Self::Read {
@@ -99,11 +101,11 @@ impl LogEvent {
                 numrec,
             } => {
                 let records = if *numrec == 1 { "record" } else { "records" };
-                let place = target.endpoint();
-                format!("following {place}: {numrec} {records}, generation {genctr}")
+                let endpoint = target.endpoint();
+                format!("following {endpoint}: {numrec} {records}, generation {genctr}")
             }
-            Self::Skipped(entry, reason) => format!("not connected: {}: {reason}", way(entry)),
-            Self::Gone(entry) => format!("offered no more: {}", way(entry)),
+            Self::Skipped { entry, reason } => format!("not connected: {}: {reason}", path(entry)),
+            Self::Removed(entry) => format!("offered no more: {}", path(entry)),
         }
     }
 }

@@ -3,20 +3,22 @@
 
 mod persistent;
 
+use super::log_event::LogEvent;
+use super::state::MAX_DISCOVERIES;
 use super::*;
 use crate::cli::{Arguments, Verb};
-use crate::controller::tests::{connecting, live, rejecting};
-use crate::controller::{Controller, State};
-use crate::ctrl_error::tests::rejected;
-use crate::ctrl_error::{CtrlError, Stage};
-use crate::discovery::tests::{log, subsystem};
-use crate::discovery::{EFlags, SubType, TrType};
-use crate::error::Status;
-use crate::event::{Change, WaitResult};
+use crate::error::tests::rejected;
+use crate::error::{CtrlError, Stage, Status};
 use crate::kernel::tests::MockKernel;
-use crate::kernel::NewController;
-use crate::uapi::CtrlState;
-use crate::verb::connect::target;
+use crate::model::controller::tests::{connecting, live, rejecting};
+use crate::model::controller::{Controller, State};
+use crate::model::discovery::tests::{log, subsystem};
+use crate::model::discovery::{DiscoveryLog, EFlags, LogEntry, SubType, TrType};
+use crate::model::event::tests::{discovery_done, discovery_failed};
+use crate::model::event::{Change, WaitResult};
+use crate::model::options::NewController;
+use crate::uapi::{CtrlState, ErrorStage};
+use crate::verb::args::target;
 use clap::Parser;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -28,9 +30,9 @@ const LINES: &str =
     00112233-4455-6677-8899-aabbccddeeff\n";
 
 /// A file that goes with the value.
-struct Config(PathBuf);
+struct ConfigFile(PathBuf);
 
-impl Config {
+impl ConfigFile {
     fn new(test: &str, text: &str) -> Self {
         let name = format!("rnvmf-{}-{test}.conf", std::process::id());
         let path = std::env::temp_dir().join(name);
@@ -39,29 +41,29 @@ impl Config {
     }
 }
 
-impl Drop for Config {
+impl Drop for ConfigFile {
     fn drop(&mut self) {
         std::fs::remove_file(&self.0).unwrap();
     }
 }
 
 /// What is printed, to either output, and how it ends.
-fn play(config: &Config, kernel: &mut MockKernel) -> (String, String, Result<(), Error>) {
-    play_with(&["-f", config.0.to_str().unwrap()], kernel)
+fn run_mock(config: &ConfigFile, kernel: &mut MockKernel) -> (String, String, Result<(), Error>) {
+    run_mock_with(&["-f", config.0.to_str().unwrap()], kernel)
 }
 
-fn play_with(more: &[&str], kernel: &mut MockKernel) -> (String, String, Result<(), Error>) {
-    play_at(&SystemEnv::default(), more, kernel)
+fn run_mock_with(more: &[&str], kernel: &mut MockKernel) -> (String, String, Result<(), Error>) {
+    run_mock_at(&SystemEnv::default(), more, kernel)
 }
 
-fn play_at(
+fn run_mock_at(
     env: &SystemEnv,
     more: &[&str],
     kernel: &mut MockKernel,
 ) -> (String, String, Result<(), Error>) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let end =
-        config(options(more)).and_then(|config| run(&config, env, kernel, &mut out, &mut err));
+    let end = Config::read(options(more))
+        .and_then(|config| run(&config, env, kernel, &mut out, &mut err));
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (text(out), text(err), end)
 }
@@ -81,7 +83,7 @@ fn made(id: u32) -> Result<NewController, Error> {
 }
 
 /// One that is live, from any address.
-fn there() -> Controller {
+fn existing() -> Controller {
     Controller {
         host_traddr: None,
         ..live()
@@ -102,17 +104,17 @@ fn dead() -> Controller {
 
 #[test]
 fn who_may_do_nothing_is_told_so() {
-    let config = Config::new("denied", LINES);
+    let config = ConfigFile::new("denied", LINES);
     let denied = || Err(Error::new(Status::Permission, "no"));
     for (second, status) in [
         (denied(), Status::Permission),
         (Err(Error::new(Status::Timeout, "late")), Status::Failed),
     ] {
         let mut kernel = MockKernel {
-            connects: [denied(), second].into(),
+            connect_replies: [denied(), second].into(),
             ..MockKernel::default()
         };
-        let end = play(&config, &mut kernel).2.unwrap_err();
+        let end = run_mock(&config, &mut kernel).2.unwrap_err();
         assert_eq!(end.status, status);
         assert_eq!(end.message, "connect-all: 2 of 2 connections failed");
     }
@@ -122,11 +124,11 @@ fn who_may_do_nothing_is_told_so() {
 #[test]
 fn who_may_do_nothing_follows_nobody() {
     let mut kernel = MockKernel {
-        refused: [Error::new(Status::Permission, "permission denied")].into(),
+        rejections: [Error::new(Status::Permission, "permission denied")].into(),
         ..MockKernel::default()
     };
     let line = [&["-a", "10.0.0.9", "-p"], &IDENTITY[..]].concat();
-    let (_, err, end) = play_with(&line, &mut kernel);
+    let (_, err, end) = run_mock_with(&line, &mut kernel);
     let denied = "rnvmf: discover at 10.0.0.9:4420: permission denied\n";
     assert_eq!(err, denied);
     assert_eq!(end.unwrap_err().status, Status::Permission);
@@ -134,14 +136,14 @@ fn who_may_do_nothing_follows_nobody() {
 
 #[test]
 fn all_connect_at_once() {
-    let config = Config::new("all", LINES);
+    let config = ConfigFile::new("all", LINES);
     let mut kernel = MockKernel {
-        connects: [made(0), made(1)].into(),
+        connect_replies: [made(0), made(1)].into(),
         ..MockKernel::default()
     };
-    kernel.tell(Change::Changed, numbered(1, live()));
-    kernel.tell(Change::Changed, numbered(0, live()));
-    let (out, err, end) = play(&config, &mut kernel);
+    kernel.push_event(Change::Changed, numbered(1, live()));
+    kernel.push_event(Change::Changed, numbered(0, live()));
+    let (out, err, end) = run_mock(&config, &mut kernel);
     assert_eq!(
         out,
         "rnvmf0: connected to nqn.2014-08.org.example:disk at 10.0.0.9:4420\n\
@@ -153,14 +155,14 @@ fn all_connect_at_once() {
 
 #[test]
 fn namespaces_without_a_disk_are_told() {
-    let config = Config::new("refusing", LINES);
+    let config = ConfigFile::new("refusing", LINES);
     let mut kernel = MockKernel {
-        connects: [made(0), made(1)].into(),
+        connect_replies: [made(0), made(1)].into(),
         ..MockKernel::default()
     };
-    kernel.tell(Change::Changed, numbered(1, rejecting()));
-    kernel.tell(Change::Changed, numbered(0, live()));
-    let (_, err, end) = play(&config, &mut kernel);
+    kernel.push_event(Change::Changed, numbered(1, rejecting()));
+    kernel.push_event(Change::Changed, numbered(0, live()));
+    let (_, err, end) = run_mock(&config, &mut kernel);
     assert_eq!(
         err,
         "rnvmf: rnvmf1: no disk: namespace 2: 8 bytes of metadata a block are not supported\n\
@@ -172,16 +174,16 @@ fn namespaces_without_a_disk_are_told() {
 
 #[test]
 fn what_is_connected_stays_when_another_fails() {
-    let config = Config::new("another", LINES);
+    let config = ConfigFile::new("another", LINES);
     let exists = Err(Error::new(Status::Exists, "it exists"));
     let mut kernel = MockKernel {
-        connects: [exists, made(1)].into(),
-        controllers: vec![there()],
+        connect_replies: [exists, made(1)].into(),
+        controllers: vec![existing()],
         ..MockKernel::default()
     };
-    kernel.tell(Change::Changed, numbered(1, dead()));
-    kernel.tell(Change::Removed, numbered(1, dead()));
-    let (out, err, end) = play(&config, &mut kernel);
+    kernel.push_event(Change::Changed, numbered(1, dead()));
+    kernel.push_event(Change::Removed, numbered(1, dead()));
+    let (out, err, end) = run_mock(&config, &mut kernel);
     assert_eq!(out, "rnvmf0: already connected\n");
     assert_eq!(
         err,
@@ -195,20 +197,20 @@ fn what_is_connected_stays_when_another_fails() {
 
 #[test]
 fn an_interrupt_undoes_what_is_pending_only() {
-    let config = Config::new("interrupt", LINES);
+    let config = ConfigFile::new("interrupt", LINES);
     let mut kernel = MockKernel {
-        connects: [made(0), made(1)].into(),
+        connect_replies: [made(0), made(1)].into(),
         ..MockKernel::default()
     };
-    kernel.tell(Change::Changed, numbered(0, live()));
+    kernel.push_event(Change::Changed, numbered(0, live()));
     interrupted_before_the_second(&config, &mut kernel);
 }
 
 /// The first is live by the interrupt, and stays; the second is undone.
-fn interrupted_before_the_second(config: &Config, kernel: &mut MockKernel) {
+fn interrupted_before_the_second(config: &ConfigFile, kernel: &mut MockKernel) {
     kernel.wait_results.push_back(WaitResult::Interrupted);
-    kernel.tell(Change::Removed, numbered(1, connecting()));
-    let (out, err, end) = play(config, kernel);
+    kernel.push_event(Change::Removed, numbered(1, connecting()));
+    let (out, err, end) = run_mock(config, kernel);
     assert!(out.starts_with("rnvmf0: connected"), "{out}");
     assert_eq!(err, "rnvmf: connect to 10.0.0.9:4420: interrupted\n");
     assert!(end.is_err());
@@ -218,9 +220,9 @@ fn interrupted_before_the_second(config: &Config, kernel: &mut MockKernel) {
 /// Its disk may be in use, though nobody has heard of it yet.
 #[test]
 fn an_interrupt_undoes_nothing_that_is_live() {
-    let config = Config::new("live", LINES);
+    let config = ConfigFile::new("live", LINES);
     let mut kernel = MockKernel {
-        connects: [made(0), made(1)].into(),
+        connect_replies: [made(0), made(1)].into(),
         controllers: vec![numbered(0, live()), numbered(1, connecting())],
         ..MockKernel::default()
     };
@@ -229,9 +231,9 @@ fn an_interrupt_undoes_nothing_that_is_live() {
 
 #[test]
 fn nothing_is_tried_where_a_line_is_wrong() {
-    let config = Config::new("wrong", &format!("{LINES}-a 10.0.0.9\n"));
+    let config = ConfigFile::new("wrong", &format!("{LINES}-a 10.0.0.9\n"));
     let mut kernel = MockKernel::default();
-    let (_, _, end) = play(&config, &mut kernel);
+    let (_, _, end) = run_mock(&config, &mut kernel);
     let error = end.unwrap_err();
     assert_eq!(error.status, Status::Usage);
     assert!(error.message.contains(".conf:3: the following required"));
@@ -240,8 +242,8 @@ fn nothing_is_tried_where_a_line_is_wrong() {
 
 #[test]
 fn nothing_to_connect_is_no_error() {
-    let config = Config::new("nothing", "# none yet\n");
-    let (out, err, end) = play(&config, &mut MockKernel::default());
+    let config = ConfigFile::new("nothing", "# none yet\n");
+    let (out, err, end) = run_mock(&config, &mut MockKernel::default());
     assert_eq!((out.as_str(), err.as_str(), end), ("", "", Ok(())));
 }
 
@@ -255,13 +257,11 @@ const IDENTITY: [&str; 4] = [
 /// Discover at 10.0.0.9, where the logs are these, one after the other.
 fn discover(logs: Vec<Vec<LogEntry>>, more: &[&str], kernel: &mut MockKernel) -> [String; 3] {
     for (id, entries) in (0..).zip(logs) {
-        kernel.logs.push_back(Ok(Some(log(entries))));
-        kernel
-            .wait_results
-            .push_back(WaitResult::Discovery(id, None));
+        kernel.discovery_logs.push_back(Ok(Some(log(entries))));
+        kernel.wait_results.push_back(discovery_done(id));
     }
     let line = [&["-a", "10.0.0.9"], &IDENTITY[..], more].concat();
-    let (out, err, end) = play_with(&line, kernel);
+    let (out, err, end) = run_mock_with(&line, kernel);
     [
         out,
         err,
@@ -279,7 +279,7 @@ fn referral(traddr: &str) -> LogEntry {
 #[test]
 fn what_a_log_has_is_connected_with_the_options_of_the_line() {
     let mut kernel = MockKernel {
-        connects: [made(0), made(1)].into(),
+        connect_replies: [made(0), made(1)].into(),
         ..MockKernel::default()
     };
     let current = LogEntry {
@@ -294,12 +294,10 @@ fn what_a_log_has_is_connected_with_the_options_of_the_line() {
     ];
     // Events come when they are asked for: the discovery is first.
     let more = ["-k", "7", "-l", "-1", "--timeout", "3"];
-    kernel.logs.push_back(Ok(Some(log(entries))));
-    kernel
-        .wait_results
-        .push_back(WaitResult::Discovery(0, None));
-    kernel.tell(Change::Changed, numbered(1, live()));
-    kernel.tell(Change::Changed, numbered(0, live()));
+    kernel.discovery_logs.push_back(Ok(Some(log(entries))));
+    kernel.wait_results.push_back(discovery_done(0));
+    kernel.push_event(Change::Changed, numbered(1, live()));
+    kernel.push_event(Change::Changed, numbered(0, live()));
     let [out, err, end] = discover(vec![], &more, &mut kernel);
     assert_eq!(
         out,
@@ -307,10 +305,10 @@ fn what_a_log_has_is_connected_with_the_options_of_the_line() {
          rnvmf1: connected to nqn.y at 10.0.1.9:4420\n"
     );
     assert_eq!((err.as_str(), end.as_str()), ("", ""));
-    for connect_args in &kernel.connect_requests {
-        assert_eq!(connect_args.keep_alive_tmo, Some(7));
-        assert_eq!(connect_args.target.connect_timeout, 3000);
-        assert_eq!(connect_args.target.hostnqn, "nqn.2014-08.org.example:host");
+    for args in &kernel.connect_requests {
+        assert_eq!(args.keep_alive_tmo, Some(7));
+        assert_eq!(args.target.connect_timeout, 3000);
+        assert_eq!(args.target.hostnqn, "nqn.2014-08.org.example:host");
     }
 }
 
@@ -325,7 +323,11 @@ fn referrals_are_followed_once() {
     let second = vec![referral("10.0.0.9"), referral("10.0.0.8")];
     let told = discover(vec![first, second], &[], &mut kernel);
     assert_eq!(told, ["", "", ""]);
-    let asked: Vec<_> = kernel.asked.iter().map(|each| &each.traddr).collect();
+    let asked: Vec<_> = kernel
+        .discover_targets
+        .iter()
+        .map(|each| &each.traddr)
+        .collect();
     assert_eq!(asked, ["10.0.0.9", "10.0.0.8"]);
 }
 
@@ -340,7 +342,7 @@ fn referrals_end_somewhere() {
         "rnvmf: discover at 10.0.1.31:4420: more than 32 discovery controllers\n"
     );
     assert_eq!(end, "connect-all: 1 of 33 connections failed");
-    assert_eq!(kernel.asked.len(), MAX_DISCOVERIES);
+    assert_eq!(kernel.discover_targets.len(), MAX_DISCOVERIES);
 }
 
 #[test]
@@ -365,19 +367,19 @@ fn what_cannot_be_connected_is_named() {
 fn a_discovery_that_fails_stops_no_other() {
     let identity = IDENTITY.join(" ");
     let text = format!("discover -a 10.0.0.8 {identity}\ndiscover -a 10.0.0.9 {identity}\n");
-    let config = Config::new("discover", &text);
+    let config = ConfigFile::new("discover", &text);
     let mut kernel = MockKernel {
-        connects: [made(0)].into(),
-        logs: [
+        connect_replies: [made(0)].into(),
+        discovery_logs: [
             Err(Error::failed("rejected")),
             Ok(Some(log(vec![subsystem("nqn.x", "10.0.0.9")]))),
         ]
         .into(),
         ..MockKernel::default()
     };
-    kernel.wait_results.push_back(WaitResult::Lost);
-    kernel.tell(Change::Changed, numbered(0, live()));
-    let (out, err, end) = play(&config, &mut kernel);
+    kernel.wait_results.push_back(WaitResult::EventsLost);
+    kernel.push_event(Change::Changed, numbered(0, live()));
+    let (out, err, end) = run_mock(&config, &mut kernel);
     assert_eq!(out, "rnvmf0: connected to nqn.x at 10.0.0.9:4420\n");
     assert_eq!(err, "rnvmf: discover at 10.0.0.8:4420: rejected\n");
     let message = end.unwrap_err().message;
@@ -388,7 +390,7 @@ fn a_discovery_that_fails_stops_no_other() {
 fn a_deadline_ends_discoveries() {
     let mut kernel = MockKernel::default();
     kernel.wait_results.push_back(WaitResult::Deadline);
-    kernel.logs.push_back(Ok(None));
+    kernel.discovery_logs.push_back(Ok(None));
     let [_, err, end] = discover(vec![], &[], &mut kernel);
     assert_eq!(
         err,
@@ -404,27 +406,20 @@ fn what_was_not_read_is_a_failure() {
         numrec: 2000,
         ..log(vec![])
     };
-    kernel.logs.push_back(Ok(Some(cut)));
-    kernel
-        .wait_results
-        .push_back(WaitResult::Discovery(0, None));
+    kernel.discovery_logs.push_back(Ok(Some(cut)));
+    kernel.wait_results.push_back(discovery_done(0));
     let [_, err, _] = discover(vec![], &[], &mut kernel);
     assert_eq!(
         err,
         "rnvmf: discover at 10.0.0.9:4420: only the first 0 of 2000 records were read\n"
     );
 }
+
 #[test]
 fn programs_are_told_in_json() {
-    let target = |options: &ConnectAll| {
-        let (fabrics, nqn) = (&options.fabrics, &options.nqn);
-        target("10.0.0.9", nqn, fabrics, &SystemEnv::default()).unwrap()
-    };
-    let line = [&["rnvmf", "connect-all", "-a", "10.0.0.9"], &IDENTITY[..]].concat();
-    let target = match Arguments::try_parse_from(line).unwrap().verb {
-        Verb::ConnectAll(options) => target(&options),
-        other => panic!("{other:?}"),
-    };
+    let line = [&["-a", "10.0.0.9"], &IDENTITY[..]].concat();
+    let options = Config::read(options(&line)).unwrap();
+    let target = target(&options.lines[0].subsystem(), &SystemEnv::default()).unwrap();
     let read = LogEvent::Read {
         target,
         genctr: 5,
@@ -435,7 +430,7 @@ fn programs_are_told_in_json() {
         "{\"schema\":1,\"followed\":{\"traddr\":\"10.0.0.9\",\"trsvcid\":4420,\
          \"subsysnqn\":\"nqn.2014-08.org.nvmexpress.discovery\"},\"genctr\":5,\"numrec\":2}\n"
     );
-    let gone = LogEvent::Gone(subsystem("nqn.x", "10.0.0.9")).render(Format::Json);
+    let gone = LogEvent::Removed(subsystem("nqn.x", "10.0.0.9")).render(Format::Json);
     assert!(
         gone.starts_with("{\"schema\":1,\"gone\":{\"trtype\":\"rdma\""),
         "{gone}"

@@ -7,7 +7,7 @@ use super::*;
 fn follow(kernel: &mut MockKernel) -> (String, String) {
     kernel.wait_results.push_back(WaitResult::Interrupted);
     let line = [&["-a", "10.0.0.9", "-p", "-k", "7"], &IDENTITY[..]].concat();
-    let (out, err, end) = play_with(&line, kernel);
+    let (out, err, end) = run_mock_with(&line, kernel);
     assert_eq!(end, Ok(()));
     (out, err)
 }
@@ -19,8 +19,8 @@ impl MockKernel {
             genctr,
             ..log(entries)
         };
-        self.logs.push_back(Ok(Some(log)));
-        self.wait_results.push_back(WaitResult::Discovery(id, None));
+        self.discovery_logs.push_back(Ok(Some(log)));
+        self.wait_results.push_back(discovery_done(id));
     }
 
     /// A discovery failed; the kernel goes on with it or not.
@@ -34,16 +34,15 @@ impl MockKernel {
     }
 
     fn ends(&mut self, id: u32, ctrl_error: CtrlError) {
-        let error = Box::new(Error::from(ctrl_error));
-        self.wait_results
-            .push_back(WaitResult::Discovery(id, Some(error)));
+        let failed = discovery_failed(id, Error::from(ctrl_error));
+        self.wait_results.push_back(failed);
     }
 }
 
 #[test]
 fn what_a_log_names_later_is_connected_later() {
     let mut kernel = MockKernel {
-        connects: [made(0), made(1)].into(),
+        connect_replies: [made(0), made(1)].into(),
         ..MockKernel::default()
     };
     let (one, two) = (
@@ -51,14 +50,12 @@ fn what_a_log_names_later_is_connected_later() {
         subsystem("nqn.y", "10.0.0.9"),
     );
     kernel.log_is(0, 1, vec![one.clone()]);
-    kernel.tell(Change::Changed, numbered(0, live()));
+    kernel.push_event(Change::Changed, numbered(0, live()));
     // Another program's, and one that says nothing new.
-    kernel
-        .wait_results
-        .push_back(WaitResult::Discovery(9, None));
+    kernel.wait_results.push_back(discovery_done(9));
     kernel.log_is(0, 1, vec![one.clone()]);
     kernel.log_is(0, 2, vec![one, two.clone()]);
-    kernel.tell(Change::Changed, numbered(1, live()));
+    kernel.push_event(Change::Changed, numbered(1, live()));
     kernel.log_is(0, 3, vec![two]);
     let (out, err) = follow(&mut kernel);
     assert_eq!(
@@ -73,25 +70,22 @@ fn what_a_log_names_later_is_connected_later() {
     assert_eq!(err, "");
     // What is connected stays so.
     assert!(kernel.disconnected.is_empty());
-    let [follow] = &kernel.followed[..] else {
-        panic!("{:?}", kernel.followed);
+    let [args] = &kernel.persistent_args[..] else {
+        panic!("{:?}", kernel.persistent_args);
     };
-    assert_eq!(
-        (follow.keep_alive_tmo, follow.reconnect_delay),
-        (Some(7), None)
-    );
+    assert_eq!((args.keep_alive_tmo, args.reconnect_delay), (Some(7), None));
 }
 
 #[test]
 fn what_comes_back_is_new() {
     let mut kernel = MockKernel {
-        connects: [made(0), Err(Error::new(Status::Exists, "it exists"))].into(),
-        controllers: vec![there()],
+        connect_replies: [made(0), Err(Error::new(Status::Exists, "it exists"))].into(),
+        controllers: vec![existing()],
         ..MockKernel::default()
     };
     let entry = subsystem("nqn.2014-08.org.example:disk", "10.0.0.9");
     kernel.log_is(0, 1, vec![entry.clone()]);
-    kernel.tell(Change::Changed, live());
+    kernel.push_event(Change::Changed, live());
     kernel.log_is(0, 2, vec![]);
     kernel.log_is(0, 3, vec![entry]);
     let (out, _) = follow(&mut kernel);
@@ -108,8 +102,8 @@ fn a_loss_is_told_once_and_its_end() {
     kernel.failed(0, "nobody listens there", Some(500));
     kernel.log_is(0, 1, vec![]);
     kernel.failed(0, "the target disconnected", Some(250));
-    kernel.wait_results.push_back(WaitResult::Lost);
-    kernel.logs.push_back(Ok(None));
+    kernel.wait_results.push_back(WaitResult::EventsLost);
+    kernel.discovery_logs.push_back(Ok(None));
     kernel.log_is(0, 1, vec![]);
     let (out, err) = follow(&mut kernel);
     let line = "following 10.0.0.9:4420: 0 records, generation 1\n";
@@ -122,7 +116,7 @@ fn a_loss_is_told_once_and_its_end() {
 }
 
 /// The kernel cannot follow who does not tell of changes.
-fn tells_no_changes() -> CtrlError {
+fn no_events() -> CtrlError {
     CtrlError {
         stage: Stage(ErrorStage::Enable as u32),
         errno: libc::EOPNOTSUPP,
@@ -134,20 +128,20 @@ fn tells_no_changes() -> CtrlError {
 #[test]
 fn who_does_not_tell_of_changes_is_asked_again() {
     let mut kernel = MockKernel {
-        connects: [made(0), made(1)].into(),
+        connect_replies: [made(0), made(1)].into(),
         ..MockKernel::default()
     };
     let one = || vec![subsystem("nqn.x", "10.0.0.9")];
-    kernel.ends(0, tells_no_changes());
+    kernel.ends(0, no_events());
     kernel.log_is(1, 1, one());
-    kernel.tell(Change::Changed, numbered(0, live()));
+    kernel.push_event(Change::Changed, numbered(0, live()));
     kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.log_is(2, 1, one());
     kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.failed(3, "nobody listens there", None);
     kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.log_is(4, 2, vec![subsystem("nqn.y", "10.0.0.9")]);
-    kernel.tell(Change::Changed, numbered(1, live()));
+    kernel.push_event(Change::Changed, numbered(1, live()));
     let (out, err) = follow(&mut kernel);
     assert_eq!(
         out,
@@ -162,8 +156,11 @@ fn who_does_not_tell_of_changes_is_asked_again() {
         "rnvmf: discover at 10.0.0.9:4420: the target does not tell; it is asked every 30 s\n\
          rnvmf: discover at 10.0.0.9:4420: nobody listens there\n"
     );
-    assert_eq!((kernel.asked.len(), kernel.followed.len()), (5, 1));
-    assert_eq!(kernel.forgotten, [0, 1, 2, 3, 4]);
+    assert_eq!(
+        (kernel.discover_targets.len(), kernel.persistent_args.len()),
+        (5, 1)
+    );
+    assert_eq!(kernel.cancelled, [0, 1, 2, 3, 4]);
 }
 
 #[test]
@@ -177,25 +174,25 @@ fn who_refuses_for_good_is_asked_anew_if_there_is_no_other() {
     let (out, err) = follow(&mut kernel);
     assert_eq!(out, "following 10.0.0.9:4420: 0 records, generation 1\n");
     assert_eq!(err, "rnvmf: discover at 10.0.0.9:4420: no such subsystem\n");
-    assert_eq!(kernel.followed.len(), 3);
+    assert_eq!(kernel.persistent_args.len(), 3);
 }
 
 #[test]
 fn it_ends_when_all_is_done() {
-    let config = Config::new("persistent", "# none yet\n");
+    let config = ConfigFile::new("persistent", "# none yet\n");
     let line = ["-p", "-f", config.0.to_str().unwrap()];
-    assert_eq!(play_with(&line, &mut MockKernel::default()).2, Ok(()));
-    let config = Config::new("plain", LINES);
+    assert_eq!(run_mock_with(&line, &mut MockKernel::default()).2, Ok(()));
+    let config = ConfigFile::new("plain", LINES);
     let line = ["-p", "-f", config.0.to_str().unwrap()];
     let mut kernel = MockKernel {
-        connects: [made(0), made(1), made(2)].into(),
+        connect_replies: [made(0), made(1), made(2)].into(),
         ..MockKernel::default()
     };
-    kernel.tell(Change::Changed, numbered(0, live()));
-    kernel.tell(Change::Changed, numbered(1, dead()));
+    kernel.push_event(Change::Changed, numbered(0, live()));
+    kernel.push_event(Change::Changed, numbered(1, dead()));
     kernel.wait_results.push_back(WaitResult::Deadline);
-    kernel.tell(Change::Changed, numbered(2, live()));
-    let (out, err, end) = play_with(&line, &mut kernel);
+    kernel.push_event(Change::Changed, numbered(2, live()));
+    let (out, err, end) = run_mock_with(&line, &mut kernel);
     assert!(
         out.ends_with("rnvmf2: connected to nqn.y at 10.0.0.9:4420\n"),
         "{out}"
@@ -212,10 +209,10 @@ fn it_ends_with_the_module() {
         "discover -a 10.0.0.9",
     ];
     let lines = lines.map(|line| format!("{line} {identity}\n"));
-    let config = Config::new("module", &lines.concat());
+    let config = ConfigFile::new("module", &lines.concat());
     let line = ["-p", "-f", config.0.to_str().unwrap()];
     let mut kernel = MockKernel {
-        connects: [made(0)].into(),
+        connect_replies: [made(0)].into(),
         ..MockKernel::default()
     };
     let cancelled = CtrlError {
@@ -224,7 +221,7 @@ fn it_ends_with_the_module() {
         ..rejected()
     };
     kernel.ends(0, cancelled);
-    let (_, err, end) = play_with(&line, &mut kernel);
+    let (_, err, end) = run_mock_with(&line, &mut kernel);
     assert_eq!(
         err,
         "rnvmf: discover at 10.0.0.8:4420: the discovery was cancelled\n\
@@ -236,31 +233,29 @@ fn it_ends_with_the_module() {
     assert_eq!(error.status, Status::NoModule);
     // Who does not follow knows it by the status, too.
     let mut kernel = MockKernel {
-        connects: [made(0)].into(),
-        logs: [Err(Error::unloaded())].into(),
+        connect_replies: [made(0)].into(),
+        discovery_logs: [Err(Error::unloaded())].into(),
         ..MockKernel::default()
     };
-    kernel
-        .wait_results
-        .push_back(WaitResult::Discovery(0, None));
+    kernel.wait_results.push_back(discovery_done(0));
     assert_eq!(
-        play_with(&line[1..], &mut kernel).2.unwrap_err().status,
+        run_mock_with(&line[1..], &mut kernel).2.unwrap_err().status,
         error.status
     );
     // It may go while nobody is asked.
     let mut kernel = MockKernel::default();
-    kernel.ends(0, tells_no_changes());
+    kernel.ends(0, no_events());
     kernel.log_is(1, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
-    kernel.connects = [Err(Error::unloaded())].into();
+    kernel.connect_replies = [Err(Error::unloaded())].into();
     let line = [&["-a", "10.0.0.9", "-p"], &IDENTITY[..]].concat();
-    assert_eq!(play_with(&line, &mut kernel).2.unwrap_err(), error);
+    assert_eq!(run_mock_with(&line, &mut kernel).2.unwrap_err(), error);
 }
 
 #[test]
 fn a_name_may_be_that_of_another_one_later() {
-    let (names, answers) = names(&["10.0.0.8", "10.0.0.8", "10.0.0.9"]);
+    let (env, answers) = resolver(&["10.0.0.8", "10.0.0.8", "10.0.0.9"]);
     let mut kernel = MockKernel {
-        connects: [made(0)].into(),
+        connect_replies: [made(0)].into(),
         ..MockKernel::default()
     };
     kernel.log_is(
@@ -268,7 +263,7 @@ fn a_name_may_be_that_of_another_one_later() {
         1,
         vec![subsystem("nqn.x", "10.0.0.8"), referral("10.0.0.7")],
     );
-    kernel.tell(Change::Changed, numbered(0, live()));
+    kernel.push_event(Change::Changed, numbered(0, live()));
     kernel.failed(0, "the target disconnected", Some(250));
     kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.wait_results.push_back(WaitResult::Deadline);
@@ -279,7 +274,7 @@ fn a_name_may_be_that_of_another_one_later() {
     kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.wait_results.push_back(WaitResult::Interrupted);
     let line = [&["-a", "a.example", "-p"], &IDENTITY[..]].concat();
-    let (out, _, end) = play_at(&names, &line, &mut kernel);
+    let (out, _, end) = run_mock_at(&env, &line, &mut kernel);
     assert!(
         out.ends_with(
             "offered no more: nqn.x at rdma 10.0.0.8:4420\n\
@@ -290,30 +285,34 @@ fn a_name_may_be_that_of_another_one_later() {
         "{out}"
     );
     assert_eq!(end, Ok(()));
-    let asked: Vec<_> = kernel.asked.iter().map(|each| &each.traddr).collect();
+    let asked: Vec<_> = kernel
+        .discover_targets
+        .iter()
+        .map(|each| &each.traddr)
+        .collect();
     assert_eq!(asked, ["10.0.0.8", "10.0.0.7", "10.0.0.9"]);
-    assert_eq!(kernel.forgotten, [0, 1]);
+    assert_eq!(kernel.cancelled, [0, 1]);
     assert!(answers.lock().unwrap().is_empty());
 }
 
 #[test]
 fn where_a_name_leads_to_nothing_it_is_looked_for_again() {
-    let (names, _) = names(&["10.0.0.8", "", "10.0.0.9"]);
+    let (env, _) = resolver(&["10.0.0.8", "", "10.0.0.9"]);
     let mut kernel = MockKernel {
-        connects: [made(0), made(1), made(2)].into(),
+        connect_replies: [made(0), made(1), made(2)].into(),
         ..MockKernel::default()
     };
-    let config = Config::new(
+    let config = ConfigFile::new(
         "moved",
         &format!("-a a.example -n nqn.x {}\n", IDENTITY.join(" ")),
     );
     for id in 0..2 {
-        kernel.tell(Change::Changed, numbered(id, dead()));
+        kernel.push_event(Change::Changed, numbered(id, dead()));
         kernel.wait_results.push_back(WaitResult::Deadline);
     }
-    kernel.tell(Change::Changed, numbered(2, live()));
+    kernel.push_event(Change::Changed, numbered(2, live()));
     let line = ["-p", "-f", config.0.to_str().unwrap()];
-    let (out, err, end) = play_at(&names, &line, &mut kernel);
+    let (out, err, end) = run_mock_at(&env, &line, &mut kernel);
     assert_eq!(out, "rnvmf2: connected to nqn.x at 10.0.0.9:4420\n");
     let why = "connect to a.example:4420: cannot resolve host name a.example: it has no address";
     assert!(err.ends_with(&format!("rnvmf: {why}\n")), "{err}");
@@ -329,15 +328,15 @@ fn where_a_name_leads_to_nothing_it_is_looked_for_again() {
 type Answers = Arc<Mutex<VecDeque<&'static str>>>;
 
 /// Host names have these addresses, one after the other, or none.
-fn names(answers: &[&'static str]) -> (SystemEnv, Answers) {
+fn resolver(answers: &[&'static str]) -> (SystemEnv, Answers) {
     let answers = Arc::new(Mutex::new(answers.iter().copied().collect::<VecDeque<_>>()));
     let left = answers.clone();
-    let names = move |_: &str| {
+    let resolver = move |_: &str| {
         let answer = left.lock().unwrap().pop_front();
         let answer = answer.expect("no name was to be looked for");
         Ok(answer.parse().into_iter().collect())
     };
-    (SystemEnv::with_resolver(names), answers)
+    (SystemEnv::with_resolver(resolver), answers)
 }
 
 #[test]
@@ -353,49 +352,57 @@ fn referrals_come_and_go() {
         out.contains("offered no more: nqn.2014-08.org.nvmexpress.discovery at rdma 10.0.0.8"),
         "{out}"
     );
-    let asked: Vec<_> = kernel.asked.iter().map(|each| &each.traddr).collect();
+    let asked: Vec<_> = kernel
+        .discover_targets
+        .iter()
+        .map(|each| &each.traddr)
+        .collect();
     assert_eq!(asked, ["10.0.0.9", "10.0.0.8", "10.0.0.8"]);
-    assert_eq!(kernel.forgotten, [1]);
+    assert_eq!(kernel.cancelled, [1]);
 }
 
 /// What only the log of a forgotten one led to is forgotten, too, also where two refer to each other.
 #[test]
 fn whoever_a_dropped_referral_led_to_goes_with_it() {
     let mut kernel = MockKernel {
-        connects: [made(0), made(1)].into(),
+        connect_replies: [made(0), made(1)].into(),
         ..MockKernel::default()
     };
     let disk = || subsystem("nqn.x", "10.0.0.6");
     kernel.log_is(0, 1, vec![referral("10.0.0.8")]);
     kernel.log_is(1, 1, vec![referral("10.0.0.7"), disk()]);
     kernel.log_is(2, 1, vec![referral("10.0.0.8")]);
-    kernel.tell(Change::Changed, live());
+    kernel.push_event(Change::Changed, live());
     kernel.log_is(0, 2, vec![]);
     // Of those that come back all is new.
     kernel.log_is(0, 3, vec![referral("10.0.0.8")]);
     kernel.log_is(3, 1, vec![disk()]);
-    kernel.tell(Change::Changed, numbered(1, live()));
+    kernel.push_event(Change::Changed, numbered(1, live()));
     let (out, err) = follow(&mut kernel);
     assert_eq!(err, "");
     assert!(out.contains("offered no more: nqn.x at rdma"), "{out}");
-    let asked: Vec<_> = kernel.asked.iter().map(|each| &each.traddr).collect();
+    let asked: Vec<_> = kernel
+        .discover_targets
+        .iter()
+        .map(|each| &each.traddr)
+        .collect();
     assert_eq!(asked, ["10.0.0.9", "10.0.0.8", "10.0.0.7", "10.0.0.8"]);
-    assert_eq!(kernel.forgotten, [1, 2]);
+    assert_eq!(kernel.cancelled, [1, 2]);
     assert_eq!(kernel.connect_requests.len(), 2);
 }
 
 #[test]
 fn what_could_not_be_connected_is_tried_again() {
     let mut kernel = MockKernel {
-        connects: [made(0), made(0), made(0)].into(),
+        connect_replies: [made(0), made(0), made(0)].into(),
         ..MockKernel::default()
     };
     kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
     for _ in 0..2 {
-        kernel.tell(Change::Changed, dead());
+        kernel.push_event(Change::Changed, dead());
         kernel.wait_results.push_back(WaitResult::Deadline);
     }
-    kernel.tell(Change::Changed, live());
+    kernel.push_event(Change::Changed, live());
     let (out, err) = follow(&mut kernel);
     assert!(
         out.ends_with("rnvmf0: connected to nqn.x at 10.0.0.9:4420\n"),
@@ -412,15 +419,15 @@ fn what_could_not_be_connected_is_tried_again() {
 #[test]
 fn who_stops_it_leaves_nothing_half_made() {
     let mut kernel = MockKernel {
-        connects: [made(0)].into(),
+        connect_replies: [made(0)].into(),
         controllers: vec![connecting()],
         ..MockKernel::default()
     };
     kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
     kernel.wait_results.push_back(WaitResult::Interrupted);
-    kernel.tell(Change::Removed, connecting());
+    kernel.push_event(Change::Removed, connecting());
     let line = [&["-a", "10.0.0.9", "-p"], &IDENTITY[..]].concat();
-    let (_, err, end) = play_with(&line, &mut kernel);
+    let (_, err, end) = run_mock_with(&line, &mut kernel);
     assert_eq!(err, "rnvmf: connect to 10.0.0.9:4420: interrupted\n");
     assert_eq!((end, &kernel.disconnected[..]), (Ok(()), &[0][..]));
 }
@@ -428,7 +435,7 @@ fn who_stops_it_leaves_nothing_half_made() {
 #[test]
 fn a_deadline_ends_attempts_only() {
     let mut kernel = MockKernel {
-        connects: [made(0)].into(),
+        connect_replies: [made(0)].into(),
         controllers: vec![connecting()],
         ..MockKernel::default()
     };
@@ -448,10 +455,10 @@ fn a_deadline_ends_attempts_only() {
 fn follow_lines(test: &str, lines: &[&str], kernel: &mut MockKernel) -> (String, String) {
     let identity = IDENTITY.join(" ");
     let lines = lines.iter().map(|line| format!("{line} {identity}\n"));
-    let config = Config::new(test, &lines.collect::<String>());
+    let config = ConfigFile::new(test, &lines.collect::<String>());
     kernel.wait_results.push_back(WaitResult::Interrupted);
     let line = ["-p", "-k", "7", "-f", config.0.to_str().unwrap()];
-    let (out, err, end) = play_with(&line, kernel);
+    let (out, err, end) = run_mock_with(&line, kernel);
     assert_eq!(end, Ok(()));
     (out, err)
 }
@@ -467,7 +474,7 @@ fn a_name_that_is_not_known_yet_holds_up_nothing_and_is_asked_for_again() {
     let start = "rnvmf: discover at no..name:4420: cannot resolve host name no..name: ";
     assert!(err.starts_with(start), "{err}");
     assert_eq!(err.lines().count(), 1, "{err}");
-    assert_eq!(kernel.asked.len(), 1);
+    assert_eq!(kernel.discover_targets.len(), 1);
 }
 
 #[test]
@@ -481,7 +488,7 @@ fn a_name_that_is_not_known_yet_is_asked_for_again_if_it_is_the_only_one() {
 #[test]
 fn what_the_kernel_cannot_begin_is_begun_later() {
     let mut kernel = MockKernel {
-        refused: [Error::failed("too many discoveries")].into(),
+        rejections: [Error::failed("too many discoveries")].into(),
         ..MockKernel::default()
     };
     let lines = ["discover -a 10.0.0.8", "discover -a 10.0.0.9"];
@@ -510,20 +517,24 @@ fn who_is_lost_for_good_is_asked_anew() {
     let (out, err) = follow_lines("anew", &lines, &mut kernel);
     assert_eq!(out, "following 10.0.0.8:4420: 0 records, generation 1\n");
     assert_eq!(err, "rnvmf: discover at 10.0.0.8:4420: the log changes\n");
-    let asked: Vec<_> = kernel.asked.iter().map(|each| &each.traddr).collect();
+    let asked: Vec<_> = kernel
+        .discover_targets
+        .iter()
+        .map(|each| &each.traddr)
+        .collect();
     assert_eq!(asked, ["10.0.0.8", "10.0.0.9", "10.0.0.8"]);
 }
 
 #[test]
 fn a_line_that_could_not_be_connected_is_tried_again() {
     let mut kernel = MockKernel {
-        connects: [made(1), made(2)].into(),
+        connect_replies: [made(1), made(2)].into(),
         ..MockKernel::default()
     };
     let lines = ["-a 10.0.0.9 -n nqn.x", "discover -a 10.0.0.8"];
-    kernel.tell(Change::Changed, numbered(1, dead()));
+    kernel.push_event(Change::Changed, numbered(1, dead()));
     kernel.wait_results.push_back(WaitResult::Deadline);
-    kernel.tell(Change::Changed, numbered(2, live()));
+    kernel.push_event(Change::Changed, numbered(2, live()));
     let (out, err) = follow_lines("again", &lines, &mut kernel);
     assert_eq!(out, "rnvmf2: connected to nqn.x at 10.0.0.9:4420\n");
     assert_eq!(err.lines().count(), 1, "{err}");
@@ -533,7 +544,7 @@ fn a_line_that_could_not_be_connected_is_tried_again() {
 #[test]
 fn what_a_line_names_stays_known_when_a_log_drops_it() {
     let mut kernel = MockKernel {
-        connects: [made(1)].into(),
+        connect_replies: [made(1)].into(),
         ..MockKernel::default()
     };
     let lines = [
@@ -541,7 +552,7 @@ fn what_a_line_names_stays_known_when_a_log_drops_it() {
         "discover -a 10.0.0.8",
         "discover -a no..name",
     ];
-    kernel.tell(Change::Changed, numbered(1, live()));
+    kernel.push_event(Change::Changed, numbered(1, live()));
     kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
     kernel.log_is(0, 2, vec![]);
     // The name makes it try again.
@@ -565,33 +576,37 @@ impl Write for Closed {
 }
 
 /// How it ends where nobody reads what is told.
-fn play_to_nobody(env: &SystemEnv, more: &[&str], kernel: &mut MockKernel) -> Result<(), Error> {
-    let config = config(options(more)).unwrap();
+fn run_mock_to_nobody(
+    env: &SystemEnv,
+    more: &[&str],
+    kernel: &mut MockKernel,
+) -> Result<(), Error> {
+    let config = Config::read(options(more)).unwrap();
     run(&config, env, kernel, &mut Closed, &mut Closed)
 }
 
 #[test]
 fn who_cannot_tell_leaves_nothing_half_made() {
     let mut kernel = MockKernel {
-        connects: [made(0)].into(),
+        connect_replies: [made(0)].into(),
         controllers: vec![connecting()],
         ..MockKernel::default()
     };
     kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
-    kernel.tell(Change::Removed, connecting());
+    kernel.push_event(Change::Removed, connecting());
     let line = [&["-a", "10.0.0.9", "-p"], &IDENTITY[..]].concat();
-    assert!(play_to_nobody(&SystemEnv::default(), &line, &mut kernel).is_err());
+    assert!(run_mock_to_nobody(&SystemEnv::default(), &line, &mut kernel).is_err());
     assert_eq!(kernel.disconnected, [0]);
 }
 
 #[test]
 fn what_cannot_begin_is_told_at_once() {
-    let config = Config::new(
+    let config = ConfigFile::new(
         "typo",
         &format!("discover -a typo {}\n", IDENTITY.join(" ")),
     );
     let line = ["-p", "-f", config.0.to_str().unwrap()];
-    let env = names(&["no address"]).0;
+    let env = resolver(&["no address"]).0;
     // It hears nothing before.
-    assert!(play_to_nobody(&env, &line, &mut MockKernel::default()).is_err());
+    assert!(run_mock_to_nobody(&env, &line, &mut MockKernel::default()).is_err());
 }

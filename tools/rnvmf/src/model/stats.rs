@@ -2,8 +2,8 @@
 
 //! What the queues of controllers have done, as the kernel counts it.
 
-use crate::controller::Controller;
-use crate::netlink::attributes::{Attributes, Malformed};
+use crate::model::controller::Controller;
+use crate::nlattr::{Attributes, Malformed};
 use crate::uapi::{latency_bucket, stats as attribute};
 use serde::Serialize;
 
@@ -257,8 +257,8 @@ impl CtrlStats {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::controller::tests::live;
-    use crate::netlink::attributes::tests::{attributes, bytes, nest, number};
+    use crate::model::controller::tests::live;
+    use crate::nlattr::tests::{attributes, bytes, nest, number};
 
     /// Buckets; that of `u64::MAX` has no limit.
     pub(crate) fn histogram(buckets: &[(u64, u64)]) -> Histogram {

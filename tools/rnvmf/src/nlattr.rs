@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The attributes of a message. Ones that are not asked for are passed over, so that a newer
-//! kernel may send more than this program knows.
+//! Netlink attributes. Those that nobody asks for are ignored, so a newer kernel may send more than
+//! this program knows.
 
-use crate::error::Error;
 use std::fmt;
 
-/// Bytes of the header of an attribute.
-pub(super) const HEADER: usize = 4;
+/// Size of `struct nlattr`, in bytes.
+pub(crate) const HEADER: usize = 4;
 
-/// The bits of a type that are none of its number.
+/// The bits of `nla_type` that are not part of the attribute's number.
 const FLAGS: u16 = (libc::NLA_F_NESTED | libc::NLA_F_NET_BYTEORDER) as u16;
 
-/// Where the next message or attribute begins.
-pub(super) const fn align(length: usize) -> usize {
+/// Rounds a length up to where the next message or attribute begins (`NLA_ALIGN`).
+pub(crate) const fn align(length: usize) -> usize {
     length.next_multiple_of(4)
 }
 
-/// The attributes of a message or of a nest: numbers and values.
+/// The attributes of a message or of a nest.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Attributes(Vec<(u16, Vec<u8>)>);
+pub(crate) struct Attributes(Vec<Attribute>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Attribute {
+    id: u16,
+    value: Vec<u8>,
+}
 
 /// A message that does not keep to the specification.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,7 +32,7 @@ pub(crate) enum Malformed {
     /// The lengths in a message do not fit.
     Message,
     /// An attribute has a value that its type does not allow.
-    AttrValue(u16),
+    Value(u16),
     /// An attribute that is always there is not.
     Missing(&'static str),
 }
@@ -36,27 +41,64 @@ impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Message => write!(f, "the kernel sent a malformed message"),
-            Self::AttrValue(id) => write!(f, "the kernel sent a malformed attribute {id}"),
+            Self::Value(id) => write!(f, "the kernel sent a malformed attribute {id}"),
             Self::Missing(name) => write!(f, "the kernel left out the attribute {name}"),
         }
     }
 }
 
-impl From<Malformed> for Error {
-    fn from(malformed: Malformed) -> Self {
-        Self::failed(malformed.to_string())
+/// A value that an attribute can hold.
+pub(crate) trait AttrValue {
+    /// Appends the value in the kernel's byte order and layout.
+    fn put(&self, out: &mut Vec<u8>);
+}
+
+macro_rules! numbers {
+    ($($kind:ty),*) => {
+        $(impl AttrValue for $kind {
+            fn put(&self, out: &mut Vec<u8>) {
+                out.extend(self.to_ne_bytes());
+            }
+        })*
+    };
+}
+numbers!(u8, u16, u32);
+
+#[cfg(test)]
+numbers!(i32);
+
+/// A string, with its NUL.
+impl AttrValue for &str {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend(self.as_bytes());
+        out.push(0);
     }
+}
+
+/// Bytes.
+impl<const N: usize> AttrValue for [u8; N] {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend(self);
+    }
+}
+
+/// A flag.
+impl AttrValue for () {
+    fn put(&self, _: &mut Vec<u8>) {}
 }
 
 impl Attributes {
     /// Read a list of attributes.
-    pub(super) fn parse(mut bytes: &[u8]) -> Result<Self, Malformed> {
+    pub(crate) fn parse(mut bytes: &[u8]) -> Result<Self, Malformed> {
         let mut list = Vec::new();
         while let Some((&[a, b, c, d], _)) = bytes.split_first_chunk::<HEADER>() {
             let length = usize::from(u16::from_ne_bytes([a, b]));
             let id = u16::from_ne_bytes([c, d]) & !FLAGS;
             let value = bytes.get(HEADER..length).ok_or(Malformed::Message)?;
-            list.push((id, value.to_vec()));
+            list.push(Attribute {
+                id,
+                value: value.to_vec(),
+            });
             bytes = bytes.get(align(length)..).unwrap_or_default();
         }
         match bytes {
@@ -101,7 +143,7 @@ impl Attributes {
     /// Bytes, exactly as many.
     pub(crate) fn array<const N: usize>(&self, id: u16) -> Result<Option<[u8; N]>, Malformed> {
         self.find(id)
-            .map(|bytes| bytes.try_into().map_err(|_| Malformed::AttrValue(id)))
+            .map(|bytes| bytes.try_into().map_err(|_| Malformed::Value(id)))
             .transpose()
     }
 
@@ -112,7 +154,7 @@ impl Attributes {
             return Ok(None);
         };
         let [text @ .., 0] = bytes else {
-            return Err(Malformed::AttrValue(id));
+            return Err(Malformed::Value(id));
         };
         let text = String::from_utf8_lossy(text);
         let printable = |c: char| if c.is_control() { '\u{fffd}' } else { c };
@@ -131,24 +173,23 @@ impl Attributes {
 
     /// The nests of an attribute that there may be several of.
     pub(crate) fn nests(&self, id: u16) -> Result<Vec<Self>, Malformed> {
-        let same = self.0.iter().filter(|(each, _)| *each == id);
-        same.map(|(_, bytes)| Self::parse(bytes)).collect()
+        let same = self.0.iter().filter(|each| each.id == id);
+        same.map(|each| Self::parse(&each.value)).collect()
     }
 
     /// Each entry of a list, which are nests whatever their numbers are.
-    pub(super) fn entries(&self) -> Result<Vec<Self>, Malformed> {
-        self.0.iter().map(|(_, bytes)| Self::parse(bytes)).collect()
+    pub(crate) fn entries(&self) -> Result<Vec<Self>, Malformed> {
+        self.0.iter().map(|each| Self::parse(&each.value)).collect()
     }
 
     fn find(&self, id: u16) -> Option<&[u8]> {
-        let found = self.0.iter().find(|(each, _)| *each == id);
-        found.map(|(_, bytes)| bytes.as_slice())
+        let found = self.0.iter().find(|each| each.id == id);
+        found.map(|each| each.value.as_slice())
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::request::AttrValue;
     use super::*;
 
     /// An attribute with its header and padding, written out by hand.
@@ -193,7 +234,7 @@ pub(crate) mod tests {
         assert_eq!(message.u8(1), Ok(Some(7)));
         assert_eq!(message.u16(2), Ok(Some(7)));
         assert_eq!(message.u32(3), Ok(Some(7)));
-        assert_eq!(message.u32(2), Err(Malformed::AttrValue(2)));
+        assert_eq!(message.u32(2), Err(Malformed::Value(2)));
         assert_eq!(message.u32(4), Ok(None));
     }
 
@@ -206,7 +247,7 @@ pub(crate) mod tests {
         ]);
         assert_eq!(message.uint(1), Ok(Some(7)));
         assert_eq!(message.uint(2), Ok(Some(1 << 40)));
-        assert_eq!(message.uint(3), Err(Malformed::AttrValue(3)));
+        assert_eq!(message.uint(3), Err(Malformed::Value(3)));
         assert_eq!(message.uint(4), Ok(None));
     }
 
@@ -214,8 +255,8 @@ pub(crate) mod tests {
     fn a_string_ends_in_a_nul_and_cannot_drive_a_terminal() {
         let message = attributes(vec![text(1, "a\x1b[2Jb"), bytes(2, b"ab"), flag(3)]);
         assert_eq!(message.string(1).unwrap().unwrap(), "a\u{fffd}[2Jb");
-        assert_eq!(message.string(2), Err(Malformed::AttrValue(2)));
-        assert_eq!(message.string(3), Err(Malformed::AttrValue(3)));
+        assert_eq!(message.string(2), Err(Malformed::Value(2)));
+        assert_eq!(message.string(3), Err(Malformed::Value(3)));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Columns for people.
+//! Text for people: tables and sizes.
 
-/// Lines of columns as wide as what is in them, two spaces apart.
+/// Returns the lines of a table. A column is as wide as its widest cell, and two spaces separate columns.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
@@ -22,9 +22,25 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// A row of cells.
+/// Returns a row of cells.
 pub(crate) fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).into()
+}
+
+/// Returns a number of bytes in decimal units, as `nvme list` prints it.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1000.0;
+    let mut unit = 0;
+    // 999.995 and more would be printed as 1000.00.
+    while value >= 999.995 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    format!("{value:.2} {}", UNITS[unit])
 }
 
 #[cfg(test)]
@@ -40,5 +56,20 @@ mod tests {
     #[test]
     fn nothing_is_nothing() {
         assert_eq!(table(&[]), "");
+    }
+
+    #[test]
+    fn units() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1.00 kB"),
+            (999_999, "1.00 MB"),
+            (1 << 30, "1.07 GB"),
+            (1 << 40, "1.10 TB"),
+            (u64::MAX, "18.45 EB"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 //! A namespace that has a disk, as the kernel describes it.
 
-use crate::netlink::attributes::{Attributes, Malformed};
+use crate::nlattr::{Attributes, Malformed};
 use crate::uapi::{ns as attribute, EUI64_LEN, NGUID_LEN};
 use serde::Serialize;
 use std::fmt::Write;
@@ -71,7 +71,7 @@ fn hex<const N: usize>(bytes: [u8; N]) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::netlink::attributes::tests::{attributes, bytes, flag, number, text};
+    use crate::nlattr::tests::{attributes, bytes, flag, number, text};
 
     /// A namespace of 1 GiB.
     pub(crate) fn disk() -> Namespace {

@@ -3,9 +3,9 @@
 //! What a discovery controller knows of, as the kernel describes it.
 
 use crate::address::Endpoint;
-use crate::ctrl_error::CtrlError;
+use crate::error::CtrlError;
 use crate::error::Error;
-use crate::netlink::attributes::{Attributes, Malformed};
+use crate::nlattr::{Attributes, Malformed};
 use crate::uapi::{discovery as attribute, entry as field};
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -249,7 +249,7 @@ impl EFlags {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::netlink::attributes::tests::{attributes, bytes, nest, number, text};
+    use crate::nlattr::tests::{attributes, bytes, nest, number, text};
     use crate::uapi::error;
 
     /// An NVM subsystem at an address of RDMA.

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the kernel says of network interfaces and routes: rtnetlink.
+//! Network interfaces and routes: rtnetlink.
 
-use super::attributes::{Attributes, Malformed};
-use super::message::Payload;
-use super::request::Request;
-use super::socket::{RequestError, Socket};
-use crate::doctor::snapshot::{Interface, NoRoute, Prefix, Route};
+use crate::address::Address;
+use crate::doctor::snapshot::{Interface, Prefix, Probed, Route, RouteLookup};
 use crate::error::{strerror, Error};
+use crate::netlink::{Payload, Request, RequestError, Socket};
+use crate::nlattr::{Attributes, Malformed};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use std::net::IpAddr;
 
@@ -16,14 +15,14 @@ const LINK_HEADER: usize = 16;
 const ADDRESS_HEADER: usize = 8;
 const ROUTE_HEADER: usize = 12;
 
-/// The interfaces of this network namespace, with their addresses.
-pub(crate) fn interfaces() -> Result<Vec<Interface>, Error> {
+/// Returns the interfaces of this network namespace, with their addresses.
+pub(super) fn interfaces() -> Result<Vec<Interface>, Error> {
     let mut socket = Socket::open(NETLINK_ROUTE)?;
     let links = Request::with_header(vec![0; LINK_HEADER]).dump();
-    let links = socket.ask(libc::RTM_GETLINK, &links)?;
+    let links = socket.request(libc::RTM_GETLINK, &links)?;
     let mut interfaces: Vec<Interface> = links.iter().map(interface).collect::<Result<_, _>>()?;
     let addresses = Request::with_header(vec![0; ADDRESS_HEADER]).dump();
-    for reply in socket.ask(libc::RTM_GETADDR, &addresses)? {
+    for reply in socket.request(libc::RTM_GETADDR, &addresses)? {
         let (index, prefix) = address(&reply)?;
         let owner = interfaces.iter_mut().find(|each| each.index == index);
         if let (Some(owner), Some(prefix)) = (owner, prefix) {
@@ -33,44 +32,77 @@ pub(crate) fn interfaces() -> Result<Vec<Interface>, Error> {
     Ok(interfaces)
 }
 
-/// The route to an address, from an address and by an interface if those are given.
-pub(crate) fn route(
+/// Looks up the route that a connection takes. From a chosen address it is that of the interface which
+/// has the address.
+pub(super) fn to(
+    target: &Address,
+    from: Option<&Address>,
+    interfaces: &Probed<Vec<Interface>>,
+) -> Probed<RouteLookup> {
+    let interfaces = interfaces.as_ref()?;
+    let mut interface = None;
+    if let Some(scope) = target.scope().or(from.and_then(Address::scope)) {
+        let named = |each: &&Interface| each.name == scope || each.index.to_string() == scope;
+        interface = interfaces.iter().find(named);
+        if interface.is_none() {
+            let why = format!("there is no interface {scope}");
+            return Ok(RouteLookup::NoRoute(why));
+        }
+    } else if let Some(from) = from {
+        interface = interfaces.iter().find(|each| each.has(from.ip()));
+    }
+    let query = Query {
+        to: target.ip(),
+        from: from.map(Address::ip),
+        interface: interface.map(|interface| interface.index),
+    };
+    query.lookup().map_err(|error| error.message)
+}
+
+/// A route query to the kernel.
+struct Query {
     to: IpAddr,
     from: Option<IpAddr>,
     interface: Option<u32>,
-) -> Result<Result<Route, NoRoute>, Error> {
-    let mut socket = Socket::open(NETLINK_ROUTE)?;
-    let request = route_request(to, from, interface);
-    let replies = match socket.ask(libc::RTM_GETROUTE, &request) {
-        Ok(replies) => replies,
-        Err(RequestError::Rejected(nl_error)) => {
-            return Ok(Err(NoRoute(strerror(nl_error.errno()))));
-        }
-        Err(trouble) => return Err(trouble.into()),
-    };
-    match replies.first() {
-        Some(reply) => Ok(read_route(reply)?.map(|route| Route {
-            // The kernel does not repeat it.
-            source: route.source.or(from),
-            ..route
-        })),
-        None => Err(Error::failed("the kernel did not describe the route")),
-    }
 }
 
-fn route_request(to: IpAddr, from: Option<IpAddr>, interface: Option<u32>) -> Request {
-    let (family, bits) = match to {
-        IpAddr::V4(_) => (libc::AF_INET, 32),
-        IpAddr::V6(_) => (libc::AF_INET6, 128),
-    };
-    let mut header = vec![0; ROUTE_HEADER];
-    let source_bits = if from.is_some() { bits } else { 0 };
-    header[..3].copy_from_slice(&[family as u8, bits, source_bits]);
-    let request = Request::with_header(header).with_some(libc::RTA_OIF, interface);
-    let request = with_address(request, libc::RTA_DST, to);
-    match from {
-        Some(from) => with_address(request, libc::RTA_SRC, from),
-        None => request,
+impl Query {
+    fn lookup(&self) -> Result<RouteLookup, Error> {
+        let mut socket = Socket::open(NETLINK_ROUTE)?;
+        let replies = match socket.request(libc::RTM_GETROUTE, &self.request()) {
+            Ok(replies) => replies,
+            Err(RequestError::Rejected(nl_error)) => {
+                return Ok(RouteLookup::NoRoute(strerror(nl_error.errno())));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let Some(reply) = replies.first() else {
+            return Err(Error::failed("the kernel did not describe the route"));
+        };
+        Ok(match read_route(reply)? {
+            RouteLookup::Route(route) => RouteLookup::Route(Route {
+                // The kernel does not repeat the source of the query.
+                source: route.source.or(self.from),
+                ..route
+            }),
+            none => none,
+        })
+    }
+
+    fn request(&self) -> Request {
+        let (family, bits) = match self.to {
+            IpAddr::V4(_) => (libc::AF_INET, 32),
+            IpAddr::V6(_) => (libc::AF_INET6, 128),
+        };
+        let mut header = vec![0; ROUTE_HEADER];
+        let source_bits = if self.from.is_some() { bits } else { 0 };
+        header[..3].copy_from_slice(&[family as u8, bits, source_bits]);
+        let request = Request::with_header(header).with_some(libc::RTA_OIF, self.interface);
+        let request = with_address(request, libc::RTA_DST, self.to);
+        match self.from {
+            Some(from) => with_address(request, libc::RTA_SRC, from),
+            None => request,
+        }
     }
 }
 
@@ -81,19 +113,19 @@ fn with_address(request: Request, id: u16, address: IpAddr) -> Request {
     }
 }
 
-fn read_route(reply: &Payload) -> Result<Result<Route, NoRoute>, Malformed> {
+fn read_route(reply: &Payload) -> Result<RouteLookup, Malformed> {
     let from = &reply.attributes;
-    // What IPv4 refuses, IPv6 answers with a route of a kind that leads nowhere.
-    let kind = *reply.header.get(7).ok_or(Malformed::Message)?;
-    let local = match kind {
+    let no_route = |why: String| Ok(RouteLookup::NoRoute(why));
+    // Where IPv4 rejects the query, IPv6 answers with a route of one of these types.
+    let local = match *reply.header.get(7).ok_or(Malformed::Message)? {
         libc::RTN_UNICAST => false,
         libc::RTN_LOCAL => true,
-        libc::RTN_BLACKHOLE => return Ok(Err(NoRoute("the route drops all".into()))),
-        libc::RTN_PROHIBIT => return Ok(Err(NoRoute("the route prohibits it".into()))),
-        libc::RTN_UNREACHABLE => return Ok(Err(NoRoute(strerror(libc::ENETUNREACH)))),
-        _ => return Ok(Err(NoRoute("the route is to no single host".into()))),
+        libc::RTN_BLACKHOLE => return no_route("the route drops all".into()),
+        libc::RTN_PROHIBIT => return no_route("the route prohibits it".into()),
+        libc::RTN_UNREACHABLE => return no_route(strerror(libc::ENETUNREACH)),
+        _ => return no_route("the route is to no single host".into()),
     };
-    Ok(Ok(Route {
+    Ok(RouteLookup::Route(Route {
         local,
         interface: from.require("oif", from.u32(libc::RTA_OIF)?)?,
         source: ip(from, libc::RTA_PREFSRC)?,
@@ -153,8 +185,8 @@ fn word(header: &[u8], at: usize) -> Result<u32, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::attributes::tests::{attributes, nest, number, text};
     use super::*;
+    use crate::nlattr::tests::{attributes, nest, number, text};
 
     fn reply(header: Vec<u8>, list: Vec<Vec<u8>>) -> Payload {
         Payload {
@@ -163,7 +195,7 @@ mod tests {
         }
     }
 
-    fn route_of(kind: u8) -> Result<Route, NoRoute> {
+    fn route_of(kind: u8) -> RouteLookup {
         let mut header = vec![0; ROUTE_HEADER];
         header[7] = kind;
         let source = number(libc::RTA_PREFSRC, [192, 0, 2, 2]);
@@ -178,18 +210,20 @@ mod tests {
             interface: 3,
             source: Some([192, 0, 2, 2].into()),
         };
-        assert_eq!(route_of(libc::RTN_UNICAST), Ok(expected.clone()));
+        let found = route_of(libc::RTN_UNICAST);
+        assert_eq!(found, RouteLookup::Route(expected.clone()));
         let local = Route {
             local: true,
             ..expected
         };
-        assert_eq!(route_of(libc::RTN_LOCAL), Ok(local));
+        assert_eq!(route_of(libc::RTN_LOCAL), RouteLookup::Route(local));
     }
 
     #[test]
     fn a_route_to_nowhere_is_none() {
         for kind in [libc::RTN_UNREACHABLE, libc::RTN_BLACKHOLE, 5] {
-            assert!(route_of(kind).is_err(), "{kind}");
+            let found = route_of(kind);
+            assert!(matches!(found, RouteLookup::NoRoute(_)), "{kind}");
         }
     }
 
@@ -235,12 +269,21 @@ mod tests {
         let loopback = interfaces.iter().find(|each| each.loopback).unwrap();
         assert_eq!(loopback.name, "lo");
         if loopback.up {
-            let to = [127, 0, 0, 1].into();
-            let local = route(to, None, None).unwrap().unwrap();
+            let route = |from| {
+                let query = Query {
+                    to: [127, 0, 0, 1].into(),
+                    from,
+                    interface: None,
+                };
+                match query.lookup().unwrap() {
+                    RouteLookup::Route(route) => route,
+                    none => panic!("{none:?}"),
+                }
+            };
+            let local = route(None);
             assert!(local.local, "{local:?}");
-            let from = [127, 0, 0, 2].into();
-            let chosen = route(to, Some(from), None).unwrap().unwrap();
-            assert_eq!(chosen.source, Some(from));
+            let from = Some([127, 0, 0, 2].into());
+            assert_eq!(route(from).source, from);
         }
     }
 }

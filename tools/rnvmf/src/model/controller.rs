@@ -3,8 +3,8 @@
 //! A controller, as the kernel describes it.
 
 use crate::address::Endpoint;
-use crate::ctrl_error::CtrlError;
-use crate::netlink::attributes::{Attributes, Malformed};
+use crate::error::{CtrlError, Error, Status};
+use crate::nlattr::{Attributes, Malformed};
 use crate::uapi::{ctrl as attribute, refusal, CtrlState, LOSS_TMO_NEVER};
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -197,17 +197,30 @@ pub(crate) struct Controller {
 }
 
 impl Controller {
-    /// Where it is in a list of several: of two numbers the longer one is greater.
-    fn place(&self) -> (usize, &str) {
+    /// Returns what controllers are ordered by: of two numbers in names the longer one is greater.
+    fn name_order(&self) -> (usize, &str) {
         (self.device.len(), &self.device)
     }
 
-    /// Put them in the order of their names.
+    /// Sorts controllers by name.
     pub(crate) fn sort(controllers: &mut [Self]) {
-        controllers.sort_by(|one, other| one.place().cmp(&other.place()));
+        controllers.sort_by(|one, other| one.name_order().cmp(&other.name_order()));
     }
 
-    /// Read the attributes of a reply or an event.
+    /// Returns the controller with this name, or with this name under /dev.
+    pub(crate) fn find<'a>(name: &str, controllers: &'a [Self]) -> Result<&'a Self, Error> {
+        let device = name.strip_prefix("/dev/").unwrap_or(name);
+        let found = controllers.iter().find(|each| each.device == device);
+        found.ok_or_else(|| Self::not_found(name))
+    }
+
+    /// There is no controller with this name.
+    pub(crate) fn not_found(name: &str) -> Error {
+        let text = format!("no controller {name}: see rnvmf show");
+        Error::new(Status::NotFound, text)
+    }
+
+    /// Reads the attributes of a reply or an event.
     pub(crate) fn read(from: &Attributes) -> Result<Self, Malformed> {
         Ok(Self {
             device: from.require("name", from.string(attribute::NAME)?)?,
@@ -255,14 +268,14 @@ impl Controller {
         })
     }
 
-    /// The number of I/O queues of all kinds.
-    pub(crate) fn queues(&self) -> Option<u64> {
+    /// Returns the number of I/O queues of all kinds.
+    pub(crate) fn nr_all_queues(&self) -> Option<u64> {
         let others = [self.nr_write_queues, self.nr_poll_queues];
         let others = others.into_iter().flatten().map(u64::from);
         Some(u64::from(self.nr_io_queues?) + others.sum::<u64>())
     }
 
-    /// What there is to say of each namespace that has no disk.
+    /// Returns a line for each namespace that has no disk.
     pub(crate) fn rejection_lines(&self) -> Vec<String> {
         let named = &self.refused_namespaces;
         let mut lines: Vec<String> = named
@@ -287,7 +300,7 @@ impl Controller {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::netlink::attributes::tests::{attributes, bytes, nest, number, text};
+    use crate::nlattr::tests::{attributes, bytes, nest, number, text};
 
     /// A live controller, everything known.
     pub(crate) fn live() -> Controller {
@@ -359,15 +372,15 @@ pub(crate) mod tests {
 
     /// The same with namespaces that have no disk, one of which has no name.
     pub(crate) fn rejecting() -> Controller {
-        let refusal = |nsid, reason: &str| NsRejection {
+        let rejection = |nsid, reason: &str| NsRejection {
             nsid,
             reason: reason.into(),
         };
         Controller {
             nr_refused_namespaces: Some(3),
             refused_namespaces: vec![
-                refusal(2, "8 bytes of metadata a block are not supported"),
-                refusal(7, "not attached to the controller"),
+                rejection(2, "8 bytes of metadata a block are not supported"),
+                rejection(7, "not attached to the controller"),
             ],
             ..live()
         }
@@ -377,7 +390,7 @@ pub(crate) mod tests {
     pub(crate) fn recovering() -> Controller {
         Controller {
             state: State(CtrlState::Connecting as u32),
-            error: Some(crate::ctrl_error::tests::rejected()),
+            error: Some(crate::error::tests::rejected()),
             attempts: Some(3),
             next_attempt: Some(1900),
             give_up: Some(597_001),

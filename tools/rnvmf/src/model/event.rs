@@ -2,11 +2,11 @@
 
 //! What the kernel multicasts.
 
-use crate::controller::Controller;
-use crate::discovery::DiscoveryLog;
 use crate::error::Error;
-use crate::namespace::Namespace;
-use crate::netlink::attributes::{Attributes, Malformed};
+use crate::model::controller::Controller;
+use crate::model::discovery::DiscoveryLog;
+use crate::model::namespace::Namespace;
+use crate::nlattr::{Attributes, Malformed};
 use crate::uapi::{discovery, Command};
 
 /// What happened to a controller or a namespace.
@@ -30,34 +30,55 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// Read a notification; one that a newer kernel added is none.
+    /// Reads a notification; `None` if a newer kernel added it.
     pub(crate) fn read(command: u8, attributes: &Attributes) -> Result<Option<Self>, Malformed> {
-        let (change, controller) = match Command::from_raw(command) {
-            Some(Command::CtrlAddNtf) => (Change::Added, true),
-            Some(Command::CtrlChangeNtf) => (Change::Changed, true),
-            Some(Command::CtrlDelNtf) => (Change::Removed, true),
-            Some(Command::NsAddNtf) => (Change::Added, false),
-            Some(Command::NsChangeNtf) => (Change::Changed, false),
-            Some(Command::NsDelNtf) => (Change::Removed, false),
-            _ => return Ok(None),
+        let controller = |change| {
+            let controller = Box::new(Controller::read(attributes)?);
+            Ok(Some(Self::Controller(change, controller)))
         };
-        Ok(Some(if controller {
-            Self::Controller(change, Box::new(Controller::read(attributes)?))
-        } else {
-            Self::Namespace(change, Box::new(Namespace::read(attributes)?))
-        }))
+        let namespace = |change| {
+            let namespace = Box::new(Namespace::read(attributes)?);
+            Ok(Some(Self::Namespace(change, namespace)))
+        };
+        match Command::from_raw(command) {
+            Some(Command::CtrlAddNtf) => controller(Change::Added),
+            Some(Command::CtrlChangeNtf) => controller(Change::Changed),
+            Some(Command::CtrlDelNtf) => controller(Change::Removed),
+            Some(Command::NsAddNtf) => namespace(Change::Added),
+            Some(Command::NsChangeNtf) => namespace(Change::Changed),
+            Some(Command::NsDelNtf) => namespace(Change::Removed),
+            _ => Ok(None),
+        }
     }
 }
 
-/// What waiting for an event ends with.
+/// A notification about a discovery, which may be another program's.
+#[derive(Debug)]
+pub(crate) struct DiscoveryEvent {
+    /// Number of the discovery.
+    pub(crate) id: u32,
+    /// Why it failed; without an error there is a log.
+    pub(crate) error: Option<Box<Error>>,
+}
+
+impl DiscoveryEvent {
+    fn read(attributes: &Attributes) -> Result<Self, Malformed> {
+        let id = attributes.u32(discovery::DISCOVERY_ID)?;
+        let id = attributes.require("discovery-id", id)?;
+        let error = DiscoveryLog::read(attributes).err().map(Box::new);
+        Ok(Self { id, error })
+    }
+}
+
+/// What ends a wait.
 #[derive(Debug)]
 pub(crate) enum WaitResult {
     /// An event came.
     Event(Event),
-    /// The discovery of this number, which may be another program's, has a log, or failed.
-    Discovery(u32, Option<Box<Error>>),
+    /// A discovery has a log, or failed.
+    Discovery(DiscoveryEvent),
     /// The kernel dropped events: what is known must be read again.
-    Lost,
+    EventsLost,
     /// The user asked to stop.
     Interrupted,
     /// The deadline passed.
@@ -65,23 +86,31 @@ pub(crate) enum WaitResult {
 }
 
 impl WaitResult {
-    /// Read a notification; one that a newer kernel added is none.
+    /// Reads a notification; `None` if a newer kernel added it.
     pub(crate) fn read(command: u8, attributes: &Attributes) -> Result<Option<Self>, Malformed> {
         if command == Command::DiscoverNtf as u8 {
-            let id = attributes.u32(discovery::DISCOVERY_ID)?;
-            let id = attributes.require("discovery-id", id)?;
-            let failed = DiscoveryLog::read(attributes).err();
-            return Ok(Some(Self::Discovery(id, failed.map(Box::new))));
+            return Ok(Some(Self::Discovery(DiscoveryEvent::read(attributes)?)));
         }
         Ok(Event::read(command, attributes)?.map(Self::Event))
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::netlink::attributes::tests::{attributes, nest, number, text};
+    use crate::nlattr::tests::{attributes, nest, number, text};
     use crate::uapi::{error, ns};
+
+    /// A discovery has a log.
+    pub(crate) fn discovery_done(id: u32) -> WaitResult {
+        WaitResult::Discovery(DiscoveryEvent { id, error: None })
+    }
+
+    /// A discovery failed.
+    pub(crate) fn discovery_failed(id: u32, error: Error) -> WaitResult {
+        let error = Some(Box::new(error));
+        WaitResult::Discovery(DiscoveryEvent { id, error })
+    }
 
     #[test]
     fn what_a_newer_kernel_says_is_passed_over() {
@@ -116,7 +145,7 @@ mod tests {
             let id = number(discovery::DISCOVERY_ID, 7u32);
             let message = attributes([vec![id], more].concat());
             match WaitResult::read(Command::DiscoverNtf as u8, &message).unwrap() {
-                Some(WaitResult::Discovery(7, error)) => error,
+                Some(WaitResult::Discovery(DiscoveryEvent { id: 7, error })) => error,
                 other => panic!("{other:?}"),
             }
         };
