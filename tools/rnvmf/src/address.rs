@@ -116,8 +116,8 @@ impl Address {
     }
 }
 
-/// Returns the address of a target, after a lookup of at most `seconds` if it is a host name. Of several
-/// addresses it is the first one of the family of `from`, or the first one.
+/// Returns the address of a target, after a lookup of at most `seconds` if it is a host name. Of
+/// several addresses it is the first one of the family of `from`, or the first one.
 pub(crate) fn resolve(host: &str, from: Option<&Address>, seconds: u32) -> Result<Address, Error> {
     resolve_with(lookup, host, from, seconds)
 }
@@ -160,8 +160,9 @@ pub(crate) fn lookup(host: &str) -> io::Result<Vec<Address>> {
     Ok((host, 0).to_socket_addrs()?.map(Address::from).collect())
 }
 
-/// Runs `act` on a thread of its own, and returns its result unless the time runs out or `stopped` returns
-/// true before. The resolver may be configured to wait for minutes, and cannot be cancelled.
+/// Runs `act` on a thread of its own, and returns its result unless the time runs out or `stopped`
+/// returns true before. The resolver may be configured to wait for minutes, and cannot be
+/// cancelled.
 fn run_with_timeout<T: Send + 'static>(
     seconds: u32,
     stopped: impl Fn() -> bool,
@@ -233,105 +234,4 @@ impl fmt::Display for Endpoint {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(text: &str) -> Result<Address, String> {
-        text.parse()
-    }
-
-    #[test]
-    fn numeric_addresses_need_no_resolver() {
-        for text in ["10.0.0.9", "fe80::1%eth0", "fe80::1%3", "2001:db8::1"] {
-            assert_eq!(resolve(text, None, 10).unwrap().to_string(), text);
-        }
-    }
-
-    #[test]
-    fn one_address_has_one_form() {
-        assert_eq!(parse("2001:DB8:0::1"), parse("2001:db8::1"));
-    }
-
-    #[test]
-    fn malformed_ones_are_refused() {
-        let long = format!("fe80::1%{}", "x".repeat(TRADDR_MAX_LEN));
-        for text in ["", "10.0.0", "10.0.0.9%eth0", "fe80::1%", "[::1]", &long] {
-            assert!(parse(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn brackets_are_of_endpoints_only() {
-        let error = resolve("[::1]", None, 10).unwrap_err();
-        let text = "[::1] is no address: it is written without brackets";
-        assert_eq!(
-            (error.status, error.message.as_str()),
-            (Status::Usage, text)
-        );
-        assert_eq!(Endpoint::new("[::1]", 4420).to_string(), "[::1]:4420");
-    }
-
-    #[test]
-    fn the_family_of_the_host_address_decides() {
-        let found = || [parse("2001:db8::1").unwrap(), parse("10.0.0.9").unwrap()].into_iter();
-        let v4 = parse("10.0.0.1").unwrap();
-        assert_eq!(first_of_family(found(), None), parse("2001:db8::1").ok());
-        assert_eq!(first_of_family(found(), Some(&v4)), parse("10.0.0.9").ok());
-        assert_eq!(first_of_family(found().take(1), Some(&v4)), None);
-    }
-
-    #[test]
-    fn a_scope_of_the_resolver_is_a_number() {
-        let socket: SocketAddr = "[fe80::1%3]:0".parse().unwrap();
-        assert_eq!(Address::from(socket).to_string(), "fe80::1%3");
-    }
-
-    #[test]
-    fn a_name_that_is_none_fails_with_a_reason() {
-        let error = resolve("no such name", None, 10).unwrap_err();
-        assert!(
-            error
-                .message
-                .starts_with("cannot resolve host name no such name: "),
-            "{}",
-            error.message
-        );
-    }
-
-    #[test]
-    fn who_does_not_answer_in_time_is_not_waited_for() {
-        let (hold, held) = sync_channel::<()>(0);
-        let silent = move |_: &str| {
-            let _ = held.recv();
-            Ok(vec![])
-        };
-        let error = resolve_with(silent, "a.example", None, 1).unwrap_err();
-        let text = "cannot resolve host name a.example: no answer within 1 s";
-        assert_eq!(
-            (error.status, error.message.as_str()),
-            (Status::Timeout, text)
-        );
-        drop(hold);
-    }
-
-    #[test]
-    fn endpoints_bracket_ipv6() {
-        assert_eq!(
-            Endpoint::new("fe80::1%eth0", 4420).to_string(),
-            "[fe80::1%eth0]:4420"
-        );
-        assert_eq!(Endpoint::new("10.0.0.9", 4420).to_string(), "10.0.0.9:4420");
-    }
-
-    #[test]
-    fn who_is_to_stop_waits_for_no_answer() {
-        let began = Instant::now();
-        let lookup = || {
-            thread::sleep(Duration::from_secs(5));
-            Ok(())
-        };
-        let error = run_with_timeout(600, || true, lookup).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Interrupted);
-        assert!(began.elapsed() < Duration::from_secs(4));
-    }
-}
+mod tests;

@@ -2,8 +2,8 @@
 
 //! `rnvmf`: connect and watch NVMe over RDMA block devices of the rnvmf kernel module.
 //!
-//! Verbs (`verb`) send requests through the trait `kernel::Kernel`, which `netlink` implements, and print
-//! what `render` makes of the answers.
+//! Verbs (`verb`) send requests through the trait `kernel::Kernel`, which `netlink` implements, and
+//! print what `render` makes of the answers.
 
 mod address;
 mod cli;
@@ -39,7 +39,8 @@ fn main() -> ExitCode {
         return error.report(format);
     };
     let status = error.stopped_by(signal).report(format);
-    // Shells and systemd check which signal ended a program. For these two signals it does not return.
+    // Shells and systemd check which signal ended a program. For these two signals it does not
+    // return.
     let _ = emulate_default_handler(signal);
     status
 }

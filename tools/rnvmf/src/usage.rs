@@ -47,7 +47,7 @@ pub(crate) fn complaint(error: &clap::Error) -> String {
     paragraph.join(" ")
 }
 
-/// The format that a line which does not parse asks for.
+/// Returns the output format of a command line that does not parse.
 fn format(words: &[String]) -> Format {
     let mut previous = "";
     for word in words {

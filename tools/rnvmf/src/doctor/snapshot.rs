@@ -169,7 +169,7 @@ pub(crate) struct Port {
     pub(crate) interface: Option<u32>,
     /// Its addresses.
     pub(crate) gids: Vec<Gid>,
-    /// The kind of addresses that connections use, if somebody looked into that.
+    /// The GID type of connections, if configfs has it.
     pub(crate) default_type: Option<String>,
 }
 
@@ -200,7 +200,7 @@ pub(crate) struct Chain {
 /// A rule of a chain, as far as it is about RoCE packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
-    /// Whether it takes RoCE packets; none where that depends on more than can be seen.
+    /// Whether it matches RoCE packets; `None` if that is not known.
     pub(crate) matches_roce: Option<bool>,
     /// The interface that it is about.
     pub(crate) interface: Option<String>,
@@ -221,18 +221,18 @@ pub(crate) enum Verdict {
     Other,
 }
 
-/// Who this host is.
+/// The identity of this host.
 #[derive(Clone, Debug)]
 pub(crate) struct HostInfo {
     /// NVMe Qualified Name.
     pub(crate) nqn: String,
     /// Identifier, a UUID.
     pub(crate) id: String,
-    /// Which of them is not in a file.
+    /// Which of the two are not in a file.
     pub(crate) generated: Vec<IdentityFile>,
 }
 
-/// What is not in a file, and where it should be.
+/// A file with a part of the identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdentityFile {
     /// /etc/nvme/hostnqn.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a discovery controller knows of, as the kernel describes it.
+//! The log of a discovery controller, as the kernel reports it.
 
 use crate::address::Endpoint;
 use crate::error::CtrlError;
@@ -10,7 +10,7 @@ use crate::uapi::{discovery as attribute, entry as field};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// A log of a discovery controller. The names in JSON are nvme-cli's.
+/// The log of a discovery controller. The names in JSON are nvme-cli's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct DiscoveryLog {
     /// Changes with the log.
@@ -23,7 +23,7 @@ pub(crate) struct DiscoveryLog {
 }
 
 impl DiscoveryLog {
-    /// Read how a discovery went, but for the entries; none if it is under way.
+    /// Reads a log without its entries; `None` while the discovery is under way.
     pub(crate) fn read(from: &Attributes) -> Result<Option<Self>, Error> {
         if let Some(nest) = from.nest(attribute::ERROR)? {
             return Err(CtrlError {
@@ -44,7 +44,7 @@ impl DiscoveryLog {
     }
 }
 
-/// An entry: a way to a subsystem.
+/// An entry of a discovery log: a path to a subsystem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct LogEntry {
     /// Type of the transport.
@@ -104,10 +104,11 @@ impl LogEntry {
         })
     }
 
-    /// Whether both are the same way to the same subsystem, whatever else they say of it.
+    /// Whether both are the same path to the same subsystem, whatever their other fields are.
     pub(crate) fn same_path(&self, other: &Self) -> bool {
-        let way = |entry: &Self| (entry.subtype, entry.trtype, entry.adrfam);
-        way(self) == way(other)
+        self.subtype == other.subtype
+            && self.trtype == other.trtype
+            && self.adrfam == other.adrfam
             && self.traddr == other.traddr
             && self.trsvcid == other.trsvcid
             && self.subnqn == other.subnqn
@@ -135,7 +136,7 @@ impl fmt::Display for EntryAddr<'_> {
     }
 }
 
-/// Numbers of the specification, with the names that nvme-cli has for them.
+/// Defines numbers of the NVMe-oF specification, with nvme-cli's names for them.
 macro_rules! named {
     ($($(#[$doc:meta])* $kind:ident($raw:ty) = $word:literal { $($value:literal => $name:literal,)* })*) => {
         $(
@@ -235,7 +236,7 @@ impl SubType {
     pub(crate) const REFERRAL: Self = Self(1);
     /// A subsystem with disks.
     pub(crate) const NVM: Self = Self(2);
-    /// The discovery controller that is asked.
+    /// The discovery controller that has the log.
     pub(crate) const CURRENT: Self = Self(3);
 }
 
@@ -247,106 +248,4 @@ impl EFlags {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use crate::nlattr::tests::{attributes, bytes, nest, number, text};
-    use crate::uapi::error;
-
-    /// An NVM subsystem at an address of RDMA.
-    pub(crate) fn subsystem(subnqn: &str, traddr: &str) -> LogEntry {
-        LogEntry {
-            trtype: TrType::RDMA,
-            adrfam: AdrFam(1),
-            subtype: SubType::NVM,
-            treq: Treq(4),
-            portid: 1,
-            trsvcid: "4420".into(),
-            subnqn: subnqn.into(),
-            traddr: traddr.into(),
-            eflags: EFlags(0),
-            rdma_prtype: Some(PrType(4)),
-            rdma_qptype: Some(QpType(1)),
-            rdma_cms: Some(Cms(1)),
-            rdma_pkey: Some(0),
-        }
-    }
-
-    /// A log with these entries.
-    pub(crate) fn log(entries: Vec<LogEntry>) -> DiscoveryLog {
-        DiscoveryLog {
-            genctr: 5,
-            numrec: entries.len() as u64,
-            entries,
-        }
-    }
-
-    #[test]
-    fn reads_an_entry() {
-        let message = attributes(vec![nest(
-            attribute::ENTRY,
-            vec![
-                number(field::TRTYPE, 1u8),
-                number(field::ADRFAM, 1u8),
-                number(field::SUBTYPE, 2u8),
-                number(field::TREQ, 4u8),
-                number(field::PORTID, 1u16),
-                number(field::EFLAGS, 0u16),
-                text(field::TRADDR, "10.0.0.9"),
-                text(field::TRSVCID, "4420"),
-                text(field::SUBNQN, "nqn.x"),
-                number(field::RDMA_PRTYPE, 4u8),
-                number(field::RDMA_QPTYPE, 1u8),
-                number(field::RDMA_CMS, 1u8),
-                number(field::RDMA_PKEY, 0u16),
-            ],
-        )]);
-        let entry = LogEntry::read(&message).unwrap();
-        assert_eq!(entry, subsystem("nqn.x", "10.0.0.9"));
-        assert!(LogEntry::read(&attributes(vec![])).is_err());
-        assert!(LogEntry::read(&attributes(vec![nest(attribute::ENTRY, vec![])])).is_err());
-    }
-
-    #[test]
-    fn a_discovery_is_under_way_or_over_or_failed() {
-        let id = || number(attribute::DISCOVERY_ID, 3u32);
-        assert_eq!(DiscoveryLog::read(&attributes(vec![id()])).unwrap(), None);
-        let over = attributes(vec![
-            id(),
-            number(attribute::GENERATION, 5u32),
-            bytes(attribute::NR_ENTRIES, &u64::MAX.to_ne_bytes()),
-        ]);
-        let log = DiscoveryLog::read(&over).unwrap().unwrap();
-        assert_eq!((log.genctr, log.numrec), (5, u64::MAX));
-        let nest = nest(
-            attribute::ERROR,
-            vec![
-                number(error::STAGE, 13u32),
-                number(error::ERRNO, libc::ETIMEDOUT),
-                text(error::MESSAGE, "no answer"),
-            ],
-        );
-        let failed = DiscoveryLog::read(&attributes(vec![id(), nest])).unwrap_err();
-        assert_eq!(failed.message, "no answer");
-        assert!(failed.ctrl_error.is_some());
-    }
-
-    #[test]
-    fn what_is_not_known_has_its_number() {
-        assert_eq!(TrType(9).to_string(), "trtype-9");
-        assert_eq!(EFlags(0x8001).to_string(), "eflags-32769");
-    }
-
-    #[test]
-    fn places_are_those_of_any_transport() {
-        let place = |traddr: &str, trsvcid: &str| {
-            let entry = LogEntry {
-                trsvcid: trsvcid.into(),
-                ..subsystem("nqn.x", traddr)
-            };
-            entry.endpoint().to_string()
-        };
-        assert_eq!(place("2001:db8::1", "4420"), "[2001:db8::1]:4420");
-        assert_eq!(place("nn-0x1:pn-0x2", "none"), "nn-0x1:pn-0x2 none");
-        assert_eq!(place("0", ""), "0");
-    }
-}
+pub(crate) mod tests;

@@ -29,7 +29,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Where it is.
+    /// Returns its address and port.
     pub(crate) fn endpoint(&self) -> Endpoint {
         Endpoint::new(&self.traddr, self.trsvcid)
     }
@@ -38,7 +38,7 @@ impl Target {
 /// What a connect asks for; an option that is absent is left to the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectArgs {
-    /// Of what.
+    /// The subsystem.
     pub(crate) target: Target,
     /// Number of I/O queues.
     pub(crate) nr_io_queues: Option<u32>,
@@ -50,7 +50,7 @@ pub(crate) struct ConnectArgs {
     pub(crate) queue_size: Option<u32>,
     /// Keep-alive timeout in seconds.
     pub(crate) keep_alive_tmo: Option<u32>,
-    /// The target need not tell how far it is in its queues.
+    /// Disable SQ flow control.
     pub(crate) disable_sqflow: bool,
     /// What to do when the connection is lost.
     pub(crate) reconnect: ReconnectOptions,
@@ -71,8 +71,8 @@ pub(crate) struct ReconnectOptions {
 }
 
 impl ReconnectOptions {
-    /// What of it has no effect, where `now` is what is left as it is: when no more attempts are made
-    /// I/O fails in any case.
+    /// What of it has no effect, where `now` is what is left as it is: when no more attempts are
+    /// made I/O fails in any case.
     pub(crate) fn ineffective(&self, now: &Self) -> Option<String> {
         self.ctrl_loss_tmo.or(self.fast_io_fail_tmo)?;
         let attempts = self.ctrl_loss_tmo.or(now.ctrl_loss_tmo)?;
@@ -95,7 +95,7 @@ pub(crate) struct Settings {
     pub(crate) connect_timeout: Option<u32>,
 }
 
-/// How a discovery controller is followed; an option that is absent is left to the kernel.
+/// Options of a persistent discovery; an option that is absent is left to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PersistentArgs {
     /// Keep-alive timeout in seconds.

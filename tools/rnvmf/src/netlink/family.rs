@@ -19,8 +19,8 @@ const GROUPS: u16 = libc::CTRL_ATTR_MCAST_GROUPS as u16;
 const GROUP_NAME: u16 = libc::CTRL_ATTR_MCAST_GRP_NAME as u16;
 const GROUP_ID: u16 = libc::CTRL_ATTR_MCAST_GRP_ID as u16;
 
-/// nlctrl's multicast group `notify`, which reports new and removed families. The first group of the
-/// first family has that family's number.
+/// nlctrl's multicast group `notify`, which reports new and removed families. The first group of
+/// the first family has that family's number.
 pub(super) const NLCTRL_NOTIFY: u32 = libc::GENL_ID_CTRL as u32;
 
 /// Whether a message reports that the family `rnvmf` was removed.

@@ -80,7 +80,7 @@ mod tests {
     use crate::nlattr::tests::{attributes, number, text};
     use crate::uapi::{ctrl, Command};
 
-    fn refuse(errno: i32, extack: Vec<Vec<u8>>) -> Error {
+    fn reject(errno: i32, extack: Vec<Vec<u8>>) -> Error {
         let request = Request::new(Command::Connect)
             .with(ctrl::TRSVCID, 0u16)
             .with(ctrl::QUEUE_SIZE, 3u32);
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_bad_attribute_is_named() {
-        let error = refuse(
+        let error = reject(
             libc::ERANGE,
             vec![text(MESSAGE, "integer out of range"), number(OFFSET, 28u32)],
         );
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn the_missing_attribute_is_named() {
         let id = u32::from(ctrl::TRADDR);
-        let error = refuse(libc::EINVAL, vec![number(MISS_TYPE, id)]);
+        let error = reject(libc::EINVAL, vec![number(MISS_TYPE, id)]);
         assert_eq!(
             error.message,
             "Invalid argument (attribute traddr is missing)"
@@ -123,14 +123,14 @@ mod tests {
             (libc::ETIMEDOUT, Status::Timeout),
             (libc::ENOMEM, Status::Failed),
         ] {
-            assert_eq!(refuse(errno, vec![]).status, status, "errno {errno}");
+            assert_eq!(reject(errno, vec![]).status, status, "errno {errno}");
         }
     }
 
     #[test]
     fn permission_says_what_to_do() {
         assert_eq!(
-            refuse(libc::EPERM, vec![]).message,
+            reject(libc::EPERM, vec![]).message,
             "permission denied: run as root (CAP_NET_ADMIN and CAP_SYS_ADMIN are needed)"
         );
     }

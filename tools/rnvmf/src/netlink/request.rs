@@ -47,12 +47,12 @@ impl Request {
         }
     }
 
-    /// Ask for every object.
+    /// Asks for every object.
     pub(crate) fn dump(self) -> Self {
         Self { dump: true, ..self }
     }
 
-    /// Add an attribute.
+    /// Adds an attribute.
     pub(crate) fn with(mut self, id: u16, value: impl AttrValue) -> Self {
         let start = self.attributes.len();
         self.attributes.extend([0; HEADER]);
@@ -66,7 +66,7 @@ impl Request {
         self
     }
 
-    /// Add an attribute if there is a value for it.
+    /// Adds an attribute if there is a value for it.
     pub(crate) fn with_some(self, id: u16, value: Option<impl AttrValue>) -> Self {
         match value {
             Some(value) => self.with(id, value),

@@ -15,15 +15,15 @@ struct Disk<'a> {
 }
 
 fn disks<'a>(controllers: &'a [Controller], namespaces: &'a [Namespace]) -> Vec<Disk<'a>> {
-    let place = |namespace: &Namespace| {
+    let position = |namespace: &Namespace| {
         let mut ids = controllers.iter().map(|each| each.id);
         ids.position(|id| id == namespace.controller_id)
     };
     let mut namespaces: Vec<&Namespace> = namespaces.iter().collect();
-    namespaces.sort_by_key(|each| (place(each).unwrap_or(usize::MAX), each.nsid));
+    namespaces.sort_by_key(|each| (position(each).unwrap_or(usize::MAX), each.nsid));
     let disk = |namespace| Disk {
         namespace,
-        controller: place(namespace).and_then(|at| controllers.get(at)),
+        controller: position(namespace).and_then(|at| controllers.get(at)),
     };
     namespaces.into_iter().map(disk).collect()
 }

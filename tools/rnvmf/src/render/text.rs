@@ -2,7 +2,8 @@
 
 //! Text for people: tables and sizes.
 
-/// Returns the lines of a table. A column is as wide as its widest cell, and two spaces separate columns.
+/// Returns the lines of a table. A column is as wide as its widest cell, and two spaces separate
+/// columns.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the kernel is asked for, from the command line: names resolved, host identity filled in.
+//! Turns arguments of the command line into those of the kernel: resolves host names, and fills in
+//! the identity of this host.
 
 use crate::address::{Address, Endpoint};
 use crate::cli::{Connect, CtrlArgs, ReconnectArgs, SubsystemArgs};

@@ -298,8 +298,8 @@ impl Addresses {
     }
 }
 
-/// Returns the controller for which the kernel refuses a connect: one of the same addresses, subsystem
-/// and host, as the kernel compares them.
+/// Returns the controller for which the kernel refuses a connect: one of the same addresses,
+/// subsystem and host, as the kernel compares them.
 pub(super) fn find_existing(
     args: &ConnectArgs,
     mut controllers: Vec<Controller>,

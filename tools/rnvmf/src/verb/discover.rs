@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `rnvmf discover`: the kernel only starts the discovery, and an event reports that it has the log.
+//! `rnvmf discover`: the kernel only starts the discovery, and an event reports that it has the
+//! log.
 
 use super::args::{discover_error, target};
 use super::print::print;
@@ -34,7 +35,8 @@ pub(super) fn run(
     print(out, &text)
 }
 
-/// Starts a discovery and waits for its log. The kernel cancels the discovery when the program ends.
+/// Starts a discovery and waits for its log. The kernel cancels the discovery when the program
+/// ends.
 fn read_log(target: &Target, kernel: &mut impl Kernel) -> Result<DiscoveryLog, Error> {
     // Before the discovery, so that its end cannot be missed.
     kernel.subscribe()?;
@@ -60,101 +62,4 @@ fn read_log(target: &Target, kernel: &mut impl Kernel) -> Result<DiscoveryLog, E
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::{Arguments, Verb};
-    use crate::kernel::tests::MockKernel;
-    use crate::model::discovery::tests::{log, subsystem};
-    use crate::model::event::tests::{discovery_done, discovery_failed};
-    use clap::Parser;
-
-    fn run_mock(kernel: &mut MockKernel, more: &[&str]) -> Result<String, Error> {
-        let line = ["rnvmf", "discover", "-a", "10.0.0.9", "-q", "nqn.h", "-I"];
-        let line = line
-            .iter()
-            .chain(&["00112233-4455-6677-8899-aabbccddeeff"])
-            .chain(more);
-        let options = match Arguments::try_parse_from(line).unwrap().verb {
-            Verb::Discover(options) => options,
-            other => panic!("{other:?}"),
-        };
-        let mut out = Vec::new();
-        run(&options, &SystemEnv::default(), kernel, &mut out)?;
-        Ok(String::from_utf8(out).unwrap())
-    }
-
-    fn kernel(
-        wait_results: Vec<WaitResult>,
-        logs: Vec<Result<Option<DiscoveryLog>, Error>>,
-    ) -> MockKernel {
-        MockKernel {
-            wait_results: wait_results.into(),
-            discovery_logs: logs.into(),
-            ..MockKernel::default()
-        }
-    }
-
-    fn found() -> Result<Option<DiscoveryLog>, Error> {
-        Ok(Some(log(vec![subsystem("nqn.x", "10.0.0.9")])))
-    }
-
-    #[test]
-    fn the_log_is_printed_when_it_is_there() {
-        let wait_results = vec![discovery_done(7), WaitResult::EventsLost, discovery_done(0)];
-        let mut kernel = kernel(wait_results, vec![Ok(None), found()]);
-        let text = run_mock(&mut kernel, &[]).unwrap();
-        assert!(
-            text.starts_with("1 record, generation 5\n\nrecord 0\n"),
-            "{text}"
-        );
-        let [asked] = &kernel.discover_targets[..] else {
-            panic!("asked not once");
-        };
-        assert_eq!(asked.subsysnqn, "nqn.2014-08.org.nvmexpress.discovery");
-        assert_eq!((asked.trsvcid, asked.connect_timeout), (4420, 10_000));
-    }
-
-    #[test]
-    fn options_reach_the_kernel() {
-        let mut kernel = kernel(vec![discovery_done(0)], vec![found()]);
-        let more = [
-            "-s",
-            "8009",
-            "-n",
-            "nqn.own",
-            "--timeout",
-            "3",
-            "-o",
-            "json",
-        ];
-        let text = run_mock(&mut kernel, &more).unwrap();
-        assert!(text.starts_with("{\"schema\":1,\"genctr\":5"), "{text}");
-        let asked = &kernel.discover_targets[0];
-        assert_eq!((asked.trsvcid, asked.connect_timeout), (8009, 3000));
-        assert_eq!(asked.subsysnqn, "nqn.own");
-    }
-
-    #[test]
-    fn what_goes_wrong_is_told_with_the_place() {
-        let refused = Err(Error::failed("rejected"));
-        // After it the kernel may not be there any more to be asked.
-        let failed = discovery_failed(0, Error::failed("cancelled"));
-        for (result, log, message) in [
-            (failed, found(), "cancelled"),
-            (discovery_done(0), refused, "rejected"),
-            (WaitResult::Interrupted, found(), "interrupted"),
-            (
-                WaitResult::Deadline,
-                found(),
-                "the kernel did not finish in time",
-            ),
-        ] {
-            let mut kernel = kernel(vec![result], vec![log]);
-            let error = run_mock(&mut kernel, &[]).unwrap_err();
-            assert_eq!(
-                error.message,
-                format!("discover at 10.0.0.9:4420: {message}")
-            );
-        }
-    }
-}
+mod tests;

@@ -42,7 +42,7 @@ pub(super) fn run(
 mod tests {
     use super::*;
     use crate::cli::Output;
-    use crate::kernel::tests::MockKernel;
+    use crate::kernel::mock::MockKernel;
     use crate::model::controller::tests::{connecting, live};
     use crate::model::event::Change;
     use crate::model::namespace::tests::disk;

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
     use crate::cli::Output;
     use crate::error::Status;
-    use crate::kernel::tests::MockKernel;
+    use crate::kernel::mock::MockKernel;
     use crate::model::controller::tests::live;
     use crate::model::namespace::tests::disk;
 

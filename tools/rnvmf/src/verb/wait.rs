@@ -22,8 +22,8 @@ pub(super) fn deadline_error() -> Error {
     Error::new(Status::Timeout, "the kernel did not finish in time")
 }
 
-/// Waits until `is_done` returns true for the controller, and returns its last state. The caller has
-/// subscribed to events.
+/// Waits until `is_done` returns true for the controller, and returns its last state. The caller
+/// has subscribed to events.
 pub(super) fn wait_op(
     id: u32,
     kernel: &mut impl Kernel,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whether the packet filter drops RoCE packets. A guess: its rules are read, and no packet is sent.
+//! Whether the packet filter drops RoCE packets. A guess: its rules are read, and no packet is
+//! sent.
 
 use crate::doctor::finding::Finding;
 use crate::doctor::snapshot::{Chain, Rule, Snapshot, Verdict, ROCE_PORT};

@@ -25,8 +25,8 @@ pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Finding> {
     findings
 }
 
-/// Reports the controllers that have exactly one of this host's NQN and identifier: the kernel rejects a
-/// connect beside them.
+/// Reports the controllers that have exactly one of this host's NQN and identifier: the kernel
+/// rejects a connect beside them.
 fn conflicts(host: &HostInfo, snapshot: &Snapshot) -> Vec<Finding> {
     let conflict = |controller: &Controller| {
         let (nqn, id) = controller
@@ -51,7 +51,8 @@ fn conflicts(host: &HostInfo, snapshot: &Snapshot) -> Vec<Finding> {
     controllers.filter_map(conflict).collect()
 }
 
-/// A generated identity changes with the machine's hardware, and a copy of the machine has the same.
+/// A generated identity changes with the machine's hardware, and a copy of the machine has the
+/// same.
 fn identity(host: &HostInfo) -> Finding {
     const CHECK: &str = "host";
     if host.generated.is_empty() {
@@ -105,8 +106,8 @@ fn has_addresses(controller: &Controller, target: &Destination) -> bool {
         && (target.from.is_none() || target.from == from)
 }
 
-/// Reports the controller of the subsystem. Only a dead one prevents another connect; one that reconnects
-/// needs no help, and its error is reported.
+/// Reports the controller of the subsystem. Only a dead one prevents another connect; one that
+/// reconnects needs no help, and its error is reported.
 fn connected(nqn: &str, controller: &Controller) -> Finding {
     let Controller { device, state, .. } = controller;
     let known = state.known();

@@ -140,8 +140,8 @@ fn all_ports(devices: &[Device]) -> impl Iterator<Item = DevicePort<'_>> {
     })
 }
 
-/// Returns the port on an interface. The addresses of a VLAN and of a bond are in the GID table of the
-/// device below them.
+/// Returns the port on an interface. The addresses of a VLAN and of a bond are in the GID table of
+/// the device below them.
 fn port_on<'a>(interface: &Interface, devices: &'a [Device]) -> Option<DevicePort<'a>> {
     all_ports(devices).find(|DevicePort { port, .. }| {
         // Interface names of another network namespace mean nothing here.
@@ -261,8 +261,8 @@ fn gid_types<'a>(port: &'a Port, address: Ipv6Addr, interface: &str) -> Vec<&'a 
         .collect()
 }
 
-/// Adds the command that creates a soft-RoCE device again: it reads its interface's state and addresses when
-/// it is created.
+/// Adds the command that creates a soft-RoCE device again: it reads its interface's state and
+/// addresses when it is created.
 fn with_recreate_fix(finding: Finding, egress: &Egress<'_>, device: &Device) -> Finding {
     let (name, interface) = (shell_word(&device.name), shell_word(&egress.interface.name));
     if !device.soft || egress.interface.vlan_of.is_some() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The path to the target: its address, the route, the network interface, and the RDMA device on it.
+//! The path to the target: its address, the route, the network interface, and the RDMA device on
+//! it.
 
 use super::link::{self, Egress};
 use crate::doctor::finding::{shell_word, Finding};

@@ -16,7 +16,8 @@ pub(super) fn probe(name: &'static str) -> Module {
     }
 }
 
-/// Whether a module is loaded or may be built in: a built-in module without parameters is not in sysfs.
+/// Whether a module is loaded or may be built in: a built-in module without parameters is not in
+/// sysfs.
 pub(super) fn is_present(name: &str) -> bool {
     Path::new("/sys/module").join(name).exists() || is_listed("builtin", name) != Ok(false)
 }

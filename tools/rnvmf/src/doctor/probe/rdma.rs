@@ -72,8 +72,8 @@ fn port(from: &Attributes) -> Result<Port, Malformed> {
     })
 }
 
-/// Adds the GID tables to a device, which only sysfs and configfs have. Files that are gone by now are
-/// left out.
+/// Adds the GID tables to a device, which only sysfs and configfs have. Files that are gone by now
+/// are left out.
 fn read_gid_tables(device: &mut Device) {
     let top = Path::new("/sys/class/infiniband").join(&device.name);
     // Only soft-RoCE has this attribute, the name of its interface.

@@ -6,7 +6,7 @@ use crate::cli::{Arguments, Verb};
 use crate::error::tests::rejected;
 use crate::error::Status;
 use crate::host::SystemEnv;
-use crate::kernel::tests::MockKernel;
+use crate::kernel::mock::MockKernel;
 use crate::model::controller::tests::{connecting, live, rejecting};
 use crate::model::controller::{Controller, State};
 use crate::model::event::{Change, WaitResult};

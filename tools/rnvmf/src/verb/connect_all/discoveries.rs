@@ -32,7 +32,7 @@ pub(super) struct Discovery<'a> {
 }
 
 impl<'a> Discovery<'a> {
-    /// A discovery controller that was not asked yet.
+    /// A discovery controller whose log was not read yet.
     pub(super) fn new(target: Target, args: &'a DiscoverArgs, source: Source) -> Self {
         Self {
             id: None,
@@ -84,8 +84,8 @@ impl<'a> Discoveries<'a> {
         self.0.iter().any(|each| each.id.is_some())
     }
 
-    /// Returns what the logs have of the discovery controllers that the configuration or such logs lead
-    /// to. Two that only refer to each other are not among those.
+    /// Returns what the logs have of the discovery controllers that the configuration or such logs
+    /// lead to. Two that only refer to each other are not among those.
     pub(super) fn offered(&self) -> HashSet<Target> {
         let mut offered = HashSet::new();
         let is_configured = |each: &&Discovery<'_>| each.source == Source::Config;

@@ -85,8 +85,8 @@ impl<'a> RunState<'a> {
         self.mode == Mode::Persistent
     }
 
-    /// Starts the entries that are not under way. Those with a host name come last, `NR_RESOLVERS` at a
-    /// time, so a name server that does not answer delays no others.
+    /// Starts the entries that are not under way. Those with a host name come last, `NR_RESOLVERS`
+    /// at a time, so a name server that does not answer delays no others.
     pub(super) fn start_entries(&mut self, env: &SystemEnv, kernel: &mut impl Kernel) {
         let mut entries = take(&mut self.entries);
         let (mut ready, mut named): (Vec<_>, Vec<_>) = entries.iter_mut().partition(|entry| {
@@ -160,8 +160,8 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// A name does not lead to a discovery controller any more. Stops its discovery unless something
-    /// else leads there.
+    /// A name does not lead to a discovery controller any more. Stops its discovery unless
+    /// something else leads there.
     fn leave_discovery(&mut self, target: &Target, kernel: &mut impl Kernel) {
         if self.entries.iter().any(|entry| entry.discovers(target)) {
             return;
@@ -366,8 +366,8 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// A discovery failed. The kernel goes on with a persistent one if the error says so. The last log
-    /// stays valid.
+    /// A discovery failed. The kernel goes on with a persistent one if the error says so. The last
+    /// log stays valid.
     fn discovery_failed(&mut self, at: usize, mut error: Error, kernel: &mut impl Kernel) {
         let is_persistent = self.is_persistent();
         let discovery = &mut self.discoveries.0[at];
@@ -466,8 +466,8 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Reports what a log has lost since `before`, and forgets it if no other log has it, so that it is
-    /// new when it comes back. Controllers stay connected.
+    /// Reports what a log has lost since `before`, and forgets it if no other log has it, so that
+    /// it is new when it comes back. Controllers stay connected.
     fn report_removed(
         &mut self,
         discovery: &Target,
@@ -492,8 +492,8 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Forgets a target that no log has any more. If it is a discovery controller, what only its log has
-    /// is forgotten, too.
+    /// Forgets a target that no log has any more. If it is a discovery controller, what only its
+    /// log has is forgotten, too.
     fn forget(&mut self, target: &Target, kernel: &mut impl Kernel) {
         if !self.entries.iter().any(|entry| entry.connects(target)) {
             self.connected.retain(|each| each != target);
@@ -510,8 +510,8 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Retries the entries and the logs' subsystems that could not be connected, and asks the discovery
-    /// controllers that the kernel has no discovery for.
+    /// Retries the entries and the logs' subsystems that could not be connected, and asks the
+    /// discovery controllers that the kernel has no discovery for.
     fn retry(&mut self, env: &SystemEnv, kernel: &mut impl Kernel) {
         self.retry_at = None;
         let is_idle = |discovery: &&Discovery<'_>| discovery.id.is_none();
@@ -591,7 +591,8 @@ impl<'a> RunState<'a> {
     }
 }
 
-/// Returns the error to abort with if the module is being unloaded or gone. Another request would load it.
+/// Returns the error to abort with if the module is being unloaded or gone. Another request would
+/// load it.
 fn unloaded_error(error: &Error) -> Option<Error> {
     let is_cancelled = |ctrl_error: &CtrlError| ctrl_error.errno == libc::ECANCELED;
     let unloaded = is_unloaded(error) || error.ctrl_error.as_deref().is_some_and(is_cancelled);

@@ -9,7 +9,7 @@ use super::*;
 use crate::cli::{Arguments, Verb};
 use crate::error::tests::rejected;
 use crate::error::{CtrlError, Stage, Status};
-use crate::kernel::tests::MockKernel;
+use crate::kernel::mock::MockKernel;
 use crate::model::controller::tests::{connecting, live, rejecting};
 use crate::model::controller::{Controller, State};
 use crate::model::discovery::tests::{log, subsystem};

@@ -361,7 +361,8 @@ fn referrals_come_and_go() {
     assert_eq!(kernel.cancelled, [1]);
 }
 
-/// What only the log of a forgotten one led to is forgotten, too, also where two refer to each other.
+/// What only the log of a forgotten one led to is forgotten, too, also where two refer to each
+/// other.
 #[test]
 fn whoever_a_dropped_referral_led_to_goes_with_it() {
     let mut kernel = MockKernel {

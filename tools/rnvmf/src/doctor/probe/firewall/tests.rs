@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0
+
+use super::*;
+use serde_json::json;
+
+fn only(expr: Value) -> Rule {
+    rule(&json!({ "expr": expr })).unwrap()
+}
+
+fn matched(left: Value, op: &str, right: Value) -> Option<bool> {
+    only(json!([{ "match": { "op": op, "left": left, "right": right } }])).matches_roce
+}
+
+fn dport(op: &str, right: Value) -> Option<bool> {
+    let left = json!({ "payload": { "protocol": "udp", "field": "dport" } });
+    matched(left, op, right)
+}
+
+#[test]
+fn ports_are_told() {
+    for (right, matches_roce) in [
+        (json!(4791), Some(true)),
+        (json!(4790), Some(false)),
+        (json!({ "set": [22, 4791] }), Some(true)),
+        (
+            json!({ "set": [22, { "range": [4000, 5000] }] }),
+            Some(true),
+        ),
+        (json!({ "range": [4000, 5000] }), Some(true)),
+        (json!({ "range": [4792, 5000] }), Some(false)),
+        (
+            json!({ "elem": { "val": 4791, "comment": "RoCE" } }),
+            Some(true),
+        ),
+        (
+            json!({ "set": [22, { "elem": { "val": 4791 } }] }),
+            Some(true),
+        ),
+        (
+            json!({ "set": [{ "elem": { "val": 22, "timeout": 9 } }] }),
+            Some(false),
+        ),
+        // What these have is not looked up.
+        (json!("@allowed"), None),
+        (json!({ "set": ["@allowed", 22] }), None),
+        (json!({ "set": ["@allowed", 4791] }), Some(true)),
+        (json!({ "elem": { "val": "@allowed" } }), None),
+        (json!({ "range": ["@from", 5000] }), None),
+        (json!({ "prefix": { "addr": 4791, "len": 3 } }), None),
+    ] {
+        assert_eq!(dport("==", right.clone()), matches_roce, "{right}");
+        let others = matches_roce.map(|matches_roce| !matches_roce);
+        assert_eq!(dport("!=", right.clone()), others, "{right}");
+    }
+}
+
+#[test]
+fn named_sets_are_not_looked_up() {
+    let l4proto = json!({ "meta": { "key": "l4proto" } });
+    assert_eq!(matched(l4proto.clone(), "==", json!("@protos")), None);
+    let some = json!({ "set": ["tcp", "@protos"] });
+    assert_eq!(matched(l4proto, "==", some), None);
+    let state = json!({ "ct": { "key": "state" } });
+    assert_eq!(matched(state, "in", json!("@states")), None);
+    let iifname = json!({ "match": { "op": "==", "left": { "meta": { "key": "iifname" } },
+                                     "right": "@inner" } });
+    let found = only(json!([iifname, { "drop": null }]));
+    assert_eq!((found.interface, found.matches_roce), (None, None));
+}
+
+#[test]
+fn other_packets_are_not_roce() {
+    let tcp = json!({ "payload": { "protocol": "tcp", "field": "dport" } });
+    assert_eq!(matched(tcp, "==", json!(22)), Some(false));
+    let l4proto = json!({ "meta": { "key": "l4proto" } });
+    assert_eq!(matched(l4proto.clone(), "==", json!("icmp")), Some(false));
+    assert_eq!(
+        matched(l4proto, "==", json!({ "set": ["tcp", "udp"] })),
+        Some(true)
+    );
+    let state = || json!({ "ct": { "key": "state" } });
+    let answer = json!(["established", "related"]);
+    assert_eq!(matched(state(), "in", answer), Some(false));
+    assert_eq!(matched(state(), "in", json!(["new"])), None);
+    let source = json!({ "payload": { "protocol": "ip", "field": "saddr" } });
+    assert_eq!(matched(source, "==", json!("192.0.2.1")), None);
+}
+
+#[test]
+fn a_rule_may_be_about_an_interface() {
+    let name = json!({ "match": { "op": "==", "left": { "meta": { "key": "iifname" } },
+                                  "right": "lo" } });
+    let found = only(json!([name, { "counter": null }, { "accept": null }]));
+    assert_eq!(found.interface.as_deref(), Some("lo"));
+    assert_eq!(
+        (found.matches_roce, found.verdict),
+        (Some(true), Verdict::Accept)
+    );
+    // Which interfaces these are is not worked out.
+    let left = json!({ "meta": { "key": "iifname" } });
+    assert_eq!(matched(left.clone(), "==", json!("eth*")), None);
+    assert_eq!(matched(left, "!=", json!("lo")), None);
+}
+
+#[test]
+fn a_ruleset_is_read() {
+    let port = json!({ "match": { "op": "==", "right": ROCE_PORT,
+        "left": { "payload": { "protocol": "udp", "field": "dport" } } } });
+    let rule_in = |chain: &str| {
+        json!({ "rule": { "family": "inet", "table": "filter",
+        "chain": chain, "expr": [port, { "drop": null }] } })
+    };
+    let chain = |name: &str, hook: &str| {
+        json!({ "chain": { "family": "inet",
+        "table": "filter", "name": name, "hook": hook, "policy": "drop" } })
+    };
+    let list = json!({ "nftables": [
+        { "metainfo": { "json_schema_version": 1 } },
+        { "table": { "family": "inet", "name": "filter", "handle": 1 } },
+        chain("input", "input"), chain("forward", "forward"),
+        rule_in("input"), rule_in("forward"),
+    ] });
+    let chains = read(list.to_string().as_bytes()).unwrap();
+    assert_eq!(chains.len(), 1, "{chains:?}");
+    assert_eq!(chains[0].path, "inet filter input");
+    assert!(chains[0].drops);
+    assert_eq!(chains[0].rules.len(), 1);
+    assert_eq!(chains[0].rules[0].verdict, Verdict::Drop);
+}
+
+#[test]
+fn what_is_no_list_is_refused() {
+    for text in ["", "{}", "[]", r#"{"nftables":[{"rule":{}}]}"#] {
+        assert_eq!(read(text.as_bytes()), None, "{text}");
+    }
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0
+
+use super::*;
+use crate::cli::Output;
+use crate::kernel::mock::MockKernel;
+use crate::model::controller::tests::live;
+use crate::model::event::{Change, WaitResult};
+use crate::model::namespace::tests::disk as namespace;
+
+fn numbered(id: u32) -> Controller {
+    Controller {
+        id,
+        device: format!("rnvmf{id}"),
+        subsysnqn: format!("nqn.{}", id % 2),
+        ..live()
+    }
+}
+
+/// A kernel with three controllers, two of nqn.0.
+fn kernel() -> MockKernel {
+    MockKernel {
+        controllers: (0..3).map(numbered).collect(),
+        ..MockKernel::default()
+    }
+}
+
+fn run_mock(
+    nqn: Option<&str>,
+    device: &[&str],
+    format: Format,
+    kernel: &mut MockKernel,
+) -> Result<String, Error> {
+    let options = Disconnect {
+        selection: Selection {
+            nqn: nqn.map(str::to_owned),
+            device: device.iter().map(|&name| name.into()).collect(),
+        },
+        output: Output { format },
+    };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let end = run(&options, kernel, &mut out, &mut err);
+    assert_eq!(String::from_utf8(err).unwrap(), "");
+    end.map(|()| String::from_utf8(out).unwrap())
+}
+
+/// What is printed, to either output, and how it ends, where all three are to go.
+fn run_mock_all(kernel: &mut MockKernel) -> (String, String, Error) {
+    let format = Format::Normal;
+    let options = DisconnectAll {
+        unused: false,
+        output: Output { format },
+    };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let end = run_all(&options, kernel, &|_| true, &mut out, &mut err).unwrap_err();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(out), text(err), end)
+}
+
+#[test]
+fn a_subsystem_has_several() {
+    let mut kernel = kernel();
+    kernel.push_event(Change::Changed, numbered(0));
+    kernel.push_event(Change::Removed, numbered(2));
+    kernel.push_event(Change::Removed, numbered(0));
+    assert_eq!(
+        run_mock(Some("nqn.0"), &[], Format::Json, &mut kernel).unwrap(),
+        "{\"schema\":1,\"disconnected\":[\"rnvmf0\",\"rnvmf2\"]}\n"
+    );
+    assert_eq!(kernel.disconnected, [0, 2]);
+}
+
+#[test]
+fn a_name_is_taken_once() {
+    let mut kernel = kernel();
+    kernel.push_event(Change::Removed, numbered(1));
+    let names = ["rnvmf1", "/dev/rnvmf1"];
+    assert_eq!(
+        run_mock(None, &names, Format::Normal, &mut kernel).unwrap(),
+        "rnvmf1: disconnected\n"
+    );
+    assert_eq!(kernel.disconnected, [1]);
+}
+
+#[test]
+fn an_unknown_one_changes_nothing() {
+    for (nqn, device) in [
+        (Some("nqn.9"), &[] as &[&str]),
+        (None, &["rnvmf0", "rnvmf9"]),
+    ] {
+        let mut kernel = kernel();
+        let error = run_mock(nqn, device, Format::Normal, &mut kernel).unwrap_err();
+        assert_eq!(error.status, Status::NotFound);
+        assert!(kernel.disconnected.is_empty());
+    }
+}
+
+#[test]
+fn lost_events_are_made_up_for() {
+    let mut kernel = kernel();
+    kernel.wait_results.push_back(WaitResult::EventsLost);
+    kernel.push_event(Change::Removed, numbered(0));
+    // Still there after the loss, so its event is waited for.
+    assert!(run_mock(None, &["rnvmf0"], Format::Normal, &mut kernel).is_ok());
+    assert!(kernel.wait_results.is_empty());
+}
+
+#[test]
+fn giving_up_tells_what_is_left() {
+    for (result, status, why) in [
+        (WaitResult::Interrupted, Status::Failed, "interrupted"),
+        (WaitResult::Deadline, Status::Timeout, "timed out"),
+    ] {
+        let mut kernel = kernel();
+        kernel.wait_results.push_back(result);
+        let error = run_mock(None, &["rnvmf0"], Format::Normal, &mut kernel).unwrap_err();
+        assert_eq!(error.status, status);
+        assert_eq!(
+            error.message,
+            format!("disconnect rnvmf0: {why}; the kernel goes on to remove it")
+        );
+    }
+}
+
+#[test]
+fn one_that_is_refused_keeps_no_other() {
+    let mut kernel = kernel();
+    let no = Error::failed("not permitted");
+    kernel.rejections.push_back(no);
+    kernel.push_event(Change::Removed, numbered(2));
+    let error = run_mock(Some("nqn.0"), &[], Format::Normal, &mut kernel).unwrap_err();
+    assert_eq!(error.message, "disconnect rnvmf0: not permitted");
+    assert_eq!(kernel.disconnected, [0, 2]);
+    assert!(
+        kernel.wait_results.is_empty(),
+        "it did not wait for the other"
+    );
+}
+
+#[test]
+fn what_is_gone_is_told_though_another_is_not() {
+    let mut kernel = kernel();
+    kernel.rejections.push_back(Error::failed("a"));
+    kernel.push_event(Change::Removed, numbered(2));
+    kernel.wait_results.push_back(WaitResult::Interrupted);
+    let (out, err, end) = run_mock_all(&mut kernel);
+    assert_eq!(out, "rnvmf2: disconnected\n");
+    assert_eq!(
+        err,
+        "rnvmf: disconnect rnvmf0: a\n\
+         rnvmf: disconnect rnvmf1: interrupted; the kernel goes on to remove it\n"
+    );
+    assert_eq!(end.message, "disconnect: 2 of 3 controllers are left");
+    assert_eq!(end.status, Status::Failed);
+}
+
+#[test]
+fn each_refusal_is_told() {
+    for (last, result, more, status) in [
+        (Status::Permission, None, "", Status::Permission),
+        (Status::Failed, None, "", Status::Failed),
+        (
+            Status::Permission,
+            Some(WaitResult::Deadline),
+            "rnvmf: disconnect rnvmf2: timed out; the kernel goes on to remove it\n",
+            Status::Failed,
+        ),
+    ] {
+        let mut kernel = kernel();
+        let first = Error::new(Status::Permission, "a");
+        kernel.rejections = [first, Error::new(last, "b")].into();
+        let is_left = result.is_some();
+        match result {
+            Some(result) => kernel.wait_results.push_back(result),
+            None => kernel.push_event(Change::Removed, numbered(2)),
+        }
+        let (out, err, end) = run_mock_all(&mut kernel);
+        assert_eq!(
+            out,
+            if is_left {
+                ""
+            } else {
+                "rnvmf2: disconnected\n"
+            }
+        );
+        let refused = "rnvmf: disconnect rnvmf0: a\nrnvmf: disconnect rnvmf1: b\n";
+        assert_eq!(err, format!("{refused}{more}"));
+        let left = if is_left { 3 } else { 2 };
+        let text = format!("disconnect: {left} of 3 controllers are left");
+        assert_eq!((end.status, end.message), (status, text));
+    }
+}
+
+#[test]
+fn all_may_be_none() {
+    let out = run_mock_unused(false, Format::Json, &mut MockKernel::default());
+    assert_eq!(out, "{\"schema\":1,\"disconnected\":[]}\n");
+}
+
+fn run_mock_unused(unused: bool, format: Format, kernel: &mut MockKernel) -> String {
+    let options = DisconnectAll {
+        unused,
+        output: Output { format },
+    };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let is_used = |disk: &str| disk == "rnvmf1n2";
+    run_all(&options, kernel, &is_used, &mut out, &mut err).unwrap();
+    assert_eq!(String::from_utf8(err).unwrap(), "");
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn one_that_is_in_use_may_be_left() {
+    let disk = |controller_id, nsid| Namespace {
+        controller_id,
+        name: format!("rnvmf{controller_id}n{nsid}"),
+        ..namespace()
+    };
+    for (unused, format, line, gone) in [
+        (
+            true,
+            Format::Normal,
+            "/dev/rnvmf1n2: in use, stays connected\n\
+             rnvmf0: disconnected\nrnvmf2: disconnected\n",
+            &[0, 2][..],
+        ),
+        (
+            true,
+            Format::Json,
+            "{\"schema\":1,\"in_use\":[\"rnvmf1n2\"]}\n\
+             {\"schema\":1,\"disconnected\":[\"rnvmf0\",\"rnvmf2\"]}\n",
+            &[0, 2],
+        ),
+        (
+            false,
+            Format::Json,
+            "{\"schema\":1,\"disconnected\":[\"rnvmf0\",\"rnvmf1\",\"rnvmf2\"]}\n",
+            &[0, 1, 2],
+        ),
+    ] {
+        let mut kernel = MockKernel {
+            namespaces: vec![disk(0, 1), disk(1, 1), disk(1, 2)],
+            ..kernel()
+        };
+        for id in gone {
+            kernel.push_event(Change::Removed, numbered(*id));
+        }
+        assert_eq!(run_mock_unused(unused, format, &mut kernel), line);
+        assert_eq!(kernel.disconnected, gone);
+    }
+}
