@@ -18,6 +18,12 @@ const ROCE_V2: &str = "RoCE v2";
 /// Largest path MTU of InfiniBand and RoCE.
 const MAX_PATH_MTU: u32 = 4096;
 
+/// Header bytes that RoCE drivers reserve, as in `iboe_get_mtu()`.
+const ROCE_HEADERS: u32 = 96;
+
+/// Header bytes that soft-RoCE reserves, as in `rxe_set_mtu()`.
+const SOFT_ROCE_HEADERS: u32 = 80;
+
 /// An interface MTU with room for that path MTU and its headers.
 const MTU_FOR_4K: u32 = 4200;
 
@@ -294,7 +300,12 @@ fn mtu(egress: &Egress<'_>, device: &Device, _: &Port) -> CheckResult {
         return Ok(None);
     }
     let (name, mtu) = (&egress.interface.name, egress.interface.mtu);
-    let path = path_mtu(mtu, device.soft);
+    let headers_len = if device.soft {
+        SOFT_ROCE_HEADERS
+    } else {
+        ROCE_HEADERS
+    };
+    let path = path_mtu(mtu, headers_len);
     let text = format!("{name} has {mtu}, so that a packet carries {path} bytes of data");
     if path == MAX_PATH_MTU {
         return Ok(Some(Finding::ok(CHECK, text)));
@@ -311,18 +322,16 @@ fn mtu(egress: &Egress<'_>, device: &Device, _: &Port) -> CheckResult {
     }))
 }
 
-/// Bytes of data of a packet on a RoCE device whose interface has this MTU, as the kernel has it in
-/// `iboe_get_mtu`, and soft-RoCE in `rxe_set_mtu`.
-fn path_mtu(mtu: u32, soft: bool) -> u32 {
-    let headers = if soft { 80 } else { 96 };
-    let room = mtu.saturating_sub(headers);
+/// Returns the largest path MTU that fits an interface's MTU beside headers of `headers_len` bytes.
+fn path_mtu(mtu: u32, headers_len: u32) -> u32 {
+    let room = mtu.saturating_sub(headers_len);
     let sizes = [MAX_PATH_MTU, 2048, 1024, 512];
     sizes.into_iter().find(|size| *size <= room).unwrap_or(256)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::path_mtu;
+    use super::{path_mtu, ROCE_HEADERS, SOFT_ROCE_HEADERS};
 
     #[test]
     fn the_path_mtu_is_the_kernels() {
@@ -341,8 +350,8 @@ mod tests {
             (4192, 4096, 4096),
             (9000, 4096, 4096),
         ] {
-            assert_eq!(path_mtu(mtu, false), hard, "{mtu}");
-            assert_eq!(path_mtu(mtu, true), soft, "{mtu}");
+            assert_eq!(path_mtu(mtu, ROCE_HEADERS), hard, "{mtu}");
+            assert_eq!(path_mtu(mtu, SOFT_ROCE_HEADERS), soft, "{mtu}");
         }
     }
 }
