@@ -71,10 +71,6 @@ use status::{
 
 use crate::{
     ctrl_error::CtrlError,
-    error_notifier::{
-        ConnError,
-        ErrorNotifier, //
-    },
     event::Event,
     name::CtrlName,
     namespace::{
@@ -108,6 +104,7 @@ use kernel::{
 use nvme_proto::policy::{
     ctrl_state::CtrlState, limits::queue_counts::IoQueueCounts, permission::IoPermissions,
 };
+use nvme_rdma_transport::conn_error::{ConnError, ErrorNotifier};
 use rrdma::{
     chrdev,
     log::RateLimit,
@@ -141,7 +138,7 @@ pub(crate) struct Controller {
     pub(crate) options: Options,
     pub(crate) services: Arc<Services>,
     wake: Arc<TimedCompletion>,
-    pub(crate) notifier: Arc<ErrorNotifier>,
+    pub(crate) notifier: Arc<ErrorNotifier<TimedCompletion>>,
     /// Where users send commands of their own.
     pub(crate) user_channel: Arc<AdminChannel>,
     /// Where errands send theirs.

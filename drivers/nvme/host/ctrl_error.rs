@@ -3,7 +3,6 @@
 //! Why a controller failed: the stage, the codes, and a sentence for a person.
 
 use crate::{
-    error_notifier::ConnError,
     queue::CommandError, //
     uapi::ErrorStage,
 };
@@ -13,6 +12,7 @@ use kernel::{
     sync::Arc, //
 };
 use nvme_proto::format::{connect::ConnectError, private_data::CmStatus, status::Status};
+use nvme_rdma_transport::conn_error::ConnError;
 use rrdma::{
     errno,
     rdma::cm,

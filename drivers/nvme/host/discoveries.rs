@@ -5,7 +5,6 @@
 
 use crate::{
     controller::Discovery, //
-    error_notifier::ConnError,
 };
 use kernel::{
     new_mutex,
@@ -15,6 +14,7 @@ use kernel::{
         Mutex, //
     },
 };
+use nvme_rdma_transport::conn_error::ConnError;
 use rrdma::{
     errno,
     memory,

@@ -33,15 +33,7 @@ pub(crate) use command::{
 };
 pub(crate) use slot::Slot;
 
-use crate::{
-    disk::Io,
-    error_notifier::{
-        ConnError,
-        ErrorNotifier, //
-    },
-    stats::QueueStats,
-    trace::QueueId, //
-};
+use crate::disk::Io;
 use admin_channel::AdminSlot;
 use kernel::{
     prelude::*,
@@ -53,6 +45,11 @@ use kernel::{
 use nvme_proto::{
     format::{cid::CommandId, cqe, sqe::Command},
     policy::limits::transfer::InlineLimit,
+};
+use nvme_rdma_transport::{
+    conn_error::{ConnError, ErrorNotifier},
+    stats::QueueStats,
+    trace::QueueId,
 };
 use response::Response;
 use rrdma::{
@@ -86,7 +83,8 @@ use rrdma::{
     sync::{
         IrqLock,
         RelaxedBool,
-        SingleWriterCounter, //
+        SingleWriterCounter,
+        TimedCompletion, //
     },
 };
 use send_batch::SendBatch;
@@ -176,7 +174,7 @@ pub(crate) struct Queue {
     connected: RelaxedBool,
     /// We end the connection: what comes of that is no trouble.
     ending: RelaxedBool,
-    notifier: Arc<ErrorNotifier>,
+    notifier: Arc<ErrorNotifier<TimedCompletion>>,
     stats: Arc<QueueStats>,
 }
 
@@ -188,7 +186,7 @@ impl Queue {
         config: QueueConfig,
         origin: QueueId,
         pd: Arc<ProtectionDomain>,
-        notifier: Arc<ErrorNotifier>,
+        notifier: Arc<ErrorNotifier<TimedCompletion>>,
         stats: Arc<QueueStats>,
         admin_channels: Option<[Arc<AdminChannel>; DESKS as usize]>,
         polled: Option<DirectQueue>,

@@ -12,7 +12,6 @@ use crate::{
         Services, //
     },
     discoveries::Discoveries,
-    error_notifier::ConnError,
     event::Event,
     name::CtrlName,
     netlink::NetlinkEvents,
@@ -31,6 +30,7 @@ use kernel::{
         Mutex, //
     },
 };
+use nvme_rdma_transport::conn_error::ConnError;
 use rrdma::{
     chrdev::Numbers,
     memory, net,

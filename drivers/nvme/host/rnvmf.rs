@@ -26,7 +26,6 @@ mod controller;
 mod ctrl_error;
 mod discoveries;
 mod disk;
-mod error_notifier;
 mod event;
 mod ioctl;
 mod name;

@@ -10,16 +10,8 @@ use crate::{
     ctrl_error::CtrlError,
     name::disk_name, //
 };
-use nvme_proto::{
-    format::{
-        sqe::Command,
-        status::{
-            Code,
-            Status, //
-        },
-    },
-    policy::ctrl_state::CtrlState,
-};
+use nvme_proto::{format::sqe::Command, policy::ctrl_state::CtrlState};
+use nvme_rdma_transport::trace::{CommandSource, EndedCommand, QueueId, QueuedCommand};
 use rrdma::rdma::cm;
 
 rrdma::tracepoints! {
@@ -35,62 +27,23 @@ rrdma::tracepoints! {
     fn rnvmf_cm_event(rnvmf_trace_cm_event);
 }
 
-/// What there is instead of the number of a controller for a discovery: its numbers are others.
+/// The `ctrl_id` of a discovery, whose numbers are not those of controllers.
 pub(crate) const DISCOVERY: i32 = -1;
-
-/// The queue that an event is of.
-#[derive(Clone, Copy)]
-pub(crate) struct QueueId {
-    /// The number of the controller, or [`DISCOVERY`].
-    pub(crate) ctrl_id: i32,
-    pub(crate) qid: u16,
-}
-
-/// A command, as it is sent.
-pub(crate) struct QueuedCommand {
-    pub(crate) origin: QueueId,
-    pub(crate) command: Command,
-    /// Bytes of its data.
-    pub(crate) bytes: u32,
-    /// It is a request of a disk.
-    pub(crate) of_disk: bool,
-}
-
-/// A command that is over.
-pub(crate) struct EndedCommand {
-    pub(crate) origin: QueueId,
-    /// As it was sent.
-    pub(crate) command: Command,
-    /// What the target answered, or what stands for that.
-    pub(crate) status: Status,
-    pub(crate) result: u64,
-    pub(crate) of_disk: bool,
-    /// How often the request was sent before.
-    pub(crate) retries: u8,
-}
-
-impl EndedCommand {
-    /// The status of a command that could not be posted.
-    pub(crate) const NOT_POSTED: Status = Status::from_code(Code::HOST_PATH_ERROR);
-
-    /// The status of a command that was in flight when its queue went.
-    pub(crate) const QUEUE_GONE: Status = Status::from_code(Code::HOST_ABORTED);
-}
 
 /// Traces a command that is about to go to the target. Any context.
 #[inline(always)]
 pub(crate) fn queue_command(queued: impl FnOnce() -> QueuedCommand) {
     rnvmf_queue_command(|| {
         let QueuedCommand {
-            origin,
+            queue,
             command,
             bytes,
-            of_disk,
+            source,
         } = queued();
-        let range = command.range(origin.qid);
+        let range = command.range(queue.qid);
         bindings::rnvmf_trace_command {
-            ctrl_id: origin.ctrl_id,
-            qid: origin.qid,
+            ctrl_id: queue.ctrl_id,
+            qid: queue.qid,
             cid: command.command_id().get(),
             opcode: command.opcode(),
             flags: command.flags(),
@@ -100,7 +53,7 @@ pub(crate) fn queue_command(queued: impl FnOnce() -> QueuedCommand) {
             blocks: range.map_or(0, |range| range.count.get()),
             bytes,
             cdw10: command.dwords_10_15(),
-            disk: disk(origin, &command, of_disk),
+            disk: disk(queue, &command, source),
         }
     });
 }
@@ -110,22 +63,21 @@ pub(crate) fn queue_command(queued: impl FnOnce() -> QueuedCommand) {
 pub(crate) fn complete_command(ended: impl FnOnce() -> EndedCommand) {
     rnvmf_complete_command(|| {
         let EndedCommand {
-            origin,
+            queue,
             command,
-            status,
-            result,
-            of_disk,
+            source,
             retries,
+            end,
         } = ended();
         bindings::rnvmf_trace_completion {
-            ctrl_id: origin.ctrl_id,
-            qid: origin.qid,
+            ctrl_id: queue.ctrl_id,
+            qid: queue.qid,
             cid: command.command_id().get(),
             opcode: command.opcode(),
             retries,
-            status: status.get(),
-            result,
-            disk: disk(origin, &command, of_disk),
+            status: end.status.get(),
+            result: end.result,
+            disk: disk(queue, &command, source),
         }
     });
 }
@@ -148,12 +100,14 @@ pub(crate) fn controller_state(
     });
 }
 
-/// The queue whose connection it is hears what the connection manager tells.
-impl cm::Observer for QueueId {
+/// Traces the events of the connection manager for a queue.
+pub(crate) struct CmEvents(pub(crate) QueueId);
+
+impl cm::Observer for CmEvents {
     fn heard(&self, event: cm::Event) {
         rnvmf_cm_event(|| bindings::rnvmf_trace_cm_event {
-            ctrl_id: self.ctrl_id,
-            qid: self.qid,
+            ctrl_id: self.0.ctrl_id,
+            qid: self.0.qid,
             event: event.number,
             status: event.status,
         });
@@ -161,9 +115,15 @@ impl cm::Observer for QueueId {
 }
 
 /// The name of the disk that a command is of, or nothing.
-fn disk<const BYTES: usize>(origin: QueueId, command: &Command, of_disk: bool) -> [u8; BYTES] {
-    match (of_disk, u32::try_from(origin.ctrl_id), command.namespace()) {
-        (true, Ok(controller), Some(nsid)) => text(disk_name(controller, nsid).as_str()),
+fn disk<const BYTES: usize>(
+    queue: QueueId,
+    command: &Command,
+    source: CommandSource,
+) -> [u8; BYTES] {
+    match (source, u32::try_from(queue.ctrl_id), command.namespace()) {
+        (CommandSource::Request, Ok(controller), Some(nsid)) => {
+            text(disk_name(controller, nsid).as_str())
+        }
         _ => [0; BYTES],
     }
 }

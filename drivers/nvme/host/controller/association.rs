@@ -17,9 +17,6 @@ use crate::{
     queue::{
         Queue, //
     },
-    stats::{
-        QueueStats, //
-    },
 };
 use kernel::{
     prelude::*,
@@ -42,6 +39,7 @@ use nvme_proto::{
         reconnect_policy::FlapHistory, //
     },
 };
+use nvme_rdma_transport::stats::QueueStats;
 use rrdma::{
     block::{
         QueueCounts,

@@ -26,7 +26,7 @@ use crate::{
         Queue,
         QueueConfig, //
     },
-    trace::QueueId,
+    trace::CmEvents,
     uapi::ErrorStage,
 };
 use kernel::{
@@ -76,6 +76,7 @@ use nvme_proto::{
         permission::IoPermissions, //
     },
 };
+use nvme_rdma_transport::{conn_error::ConnError, trace::QueueId};
 use rrdma::{
     block::{
         QueueKinds,
@@ -464,7 +465,7 @@ impl<'a> Setup<'a> {
         let origin = self.origin(&config);
         let id = Id::new(&options.namespace, controller.wake.clone(), OWNER)
             .and_then(|id| {
-                id.observe(Arc::new(origin, GFP_KERNEL)?);
+                id.observe(Arc::new(CmEvents(origin), GFP_KERNEL)?);
                 Ok(id)
             })
             .map_err(|error| CtrlError::kernel(ErrorStage::Address, error, "connection id"))?;
@@ -532,7 +533,7 @@ impl<'a> Setup<'a> {
         let fail = |error, what| CtrlError::kernel(ErrorStage::Device, error, what);
         let name = addressed.device().name();
         let Some(device) = self.controller.services.acquire(addressed.device()) else {
-            return Err(crate::error_notifier::ConnError::DeviceRemoved.into());
+            return Err(ConnError::DeviceRemoved.into());
         };
         let capabilities = device.attributes().capabilities;
         if !capabilities.contains(device::Capabilities::MEM_MGT_EXTENSIONS) {

@@ -25,6 +25,7 @@ use nvme_proto::{
         },
     },
 };
+use nvme_rdma_transport::trace::CommandSource;
 use rrdma::{
     block::{
         Op,
@@ -36,7 +37,7 @@ use rrdma::{
 };
 
 impl Payload for RequestPayload<Io> {
-    const OF_DISK: bool = true;
+    const SOURCE: CommandSource = CommandSource::Request;
 
     #[inline]
     fn retries(&self) -> u64 {

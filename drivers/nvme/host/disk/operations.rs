@@ -24,7 +24,6 @@ use super::{
     Io, //
 };
 use crate::{
-    error_notifier::ConnError,
     queue::Queue, //
 };
 use kernel::{
@@ -38,6 +37,7 @@ use nvme_proto::format::sqe::{
     Command,
     Direction, //
 };
+use nvme_rdma_transport::conn_error::ConnError;
 use rrdma::{
     block::{
         Ioctl,

@@ -33,14 +33,10 @@ use crate::{
         Options,
         Settings, //
     },
-    stats::{
-        Count,
-        Numbers,
-        Way, //
-    },
 };
 use kernel::prelude::*;
 use nvme_proto::{format::discovery::Entry, policy::latency};
+use nvme_rdma_transport::stats::{Count, ReadStats, TimedCommand};
 use rrdma::{
     netlink::Message,
     text::Message as Text, //
@@ -268,9 +264,9 @@ const COUNTS: [(Count, u16); 16] = [
 ];
 
 /// The attributes that times are in.
-const TIMES: [(Way, u16); 2] = [
-    (Way::Read, stats::READ_LATENCY),
-    (Way::Write, stats::WRITE_LATENCY),
+const TIMES: [(TimedCommand, u16); 2] = [
+    (TimedCommand::Read, stats::READ_LATENCY),
+    (TimedCommand::Write, stats::WRITE_LATENCY),
 ];
 
 /// What a queue has done, or if there is no `qid` all queues of the controller.
@@ -278,7 +274,7 @@ pub(super) fn stats(
     message: &mut Message<'_>,
     controller: &Controller,
     qid: Option<u16>,
-    numbers: &impl Numbers,
+    numbers: &impl ReadStats,
 ) -> Result {
     message.put_u32(stats::CTRL_ID, controller.id)?;
     message.put_str(stats::NAME, name(controller).as_str())?;
@@ -288,10 +284,10 @@ pub(super) fn stats(
     for (count, id) in COUNTS {
         message.put_uint(id, numbers.count(count))?;
     }
-    message.put_u8(stats::LATENCY, numbers.is_timed().into())?;
-    for (way, id) in TIMES {
+    message.put_u8(stats::LATENCY, numbers.counts_latencies().into())?;
+    for (command, id) in TIMES {
         for place in 0..latency::BUCKETS {
-            let count = numbers.times(way, place);
+            let count = numbers.latencies(command, place);
             if count != 0 {
                 message.nest(id, |nest| bucket(nest, latency::limit(place), count))?;
             }

@@ -14,7 +14,6 @@ use super::{
     Queue,
     Reply, //
 };
-use crate::error_notifier::ConnError;
 use kernel::{
     prelude::*,
     sync::{
@@ -28,6 +27,7 @@ use kernel::{
     types::ScopeGuard,
 };
 use nvme_proto::format::sqe::Command;
+use nvme_rdma_transport::conn_error::ConnError;
 use rrdma::{
     new_irq_lock,
     rdma::{

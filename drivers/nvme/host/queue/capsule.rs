@@ -6,7 +6,6 @@ use super::{
     slot::Slot,
     Queue, //
 };
-use crate::stats::DataMode;
 use kernel::{
     prelude::*,
     sync::{
@@ -15,6 +14,10 @@ use kernel::{
     },
 };
 use nvme_proto::format::{cqe, sqe::Command};
+use nvme_rdma_transport::{
+    stats::{DataMode, PostPosition},
+    trace::CommandSource,
+};
 use rrdma::{
     rdma::{
         cq::Completion,
@@ -38,8 +41,8 @@ use rrdma::{
 
 /// What a command's data is, and where it goes when the command has ended.
 pub(crate) trait Payload: Scatter + Send + Sized + 'static {
-    /// Whether it belongs to a request of a disk.
-    const OF_DISK: bool;
+    /// Where its command comes from.
+    const SOURCE: CommandSource;
 
     /// How often its command was sent before.
     fn retries(&self) -> u64;
@@ -75,8 +78,7 @@ impl InFlightWr {
 pub(super) struct Capsule<D: Payload> {
     pub(super) tag: u16,
     pub(super) posted: InFlightWr,
-    /// It is the first that the call which posts it posts.
-    pub(super) begins_call: bool,
+    pub(super) position: PostPosition,
     pub(super) command: DmaBuffer,
     pub(super) region: Region<D>,
 }
@@ -87,7 +89,7 @@ impl<D: Payload> Capsule<D> {
         Ok(Self {
             tag,
             posted: InFlightWr::Command,
-            begins_call: true,
+            position: PostPosition::First,
             command: DmaBuffer::new(device, Command::SIZE, Direction::ToDevice)?,
             region: Region::new(pd.clone(), pages)?,
         })

@@ -13,7 +13,6 @@ use super::{
 };
 use crate::{
     controller::Controller, //
-    error_notifier::ConnError,
 };
 use kernel::{
     prelude::*,
@@ -23,6 +22,7 @@ use kernel::{
     },
 };
 use nvme_proto::format::{cqe, sqe::Command};
+use nvme_rdma_transport::{conn_error::ConnError, trace::CommandSource};
 use rrdma::{
     rdma::{
         dma::Direction,
@@ -63,7 +63,7 @@ pub(crate) struct Reply {
 }
 
 impl Payload for Buffer {
-    const OF_DISK: bool = false;
+    const SOURCE: CommandSource = CommandSource::Transport;
 
     fn retries(&self) -> u64 {
         0

@@ -3,9 +3,9 @@
 //! The memory that a response is received into.
 
 use super::Queue;
-use crate::error_notifier::ConnError;
 use kernel::prelude::*;
 use nvme_proto::format::cqe;
+use nvme_rdma_transport::conn_error::ConnError;
 use rrdma::rdma::{
     cq::Completion,
     device::DeviceRef,

@@ -18,11 +18,9 @@ use super::{
     Queue,
     QueueConfig, //
 };
-use crate::{
-    disk::Io,
-    stats::DataMode, //
-};
+use crate::disk::Io;
 use kernel::prelude::*;
+use nvme_rdma_transport::stats::{DataMode, PostPosition};
 use rrdma::{
     block::RequestPayload,
     new_irq_lock,
@@ -100,7 +98,11 @@ impl SendBatch {
         if waiting.is_full() {
             post(queue, &mut waiting, refuse);
         }
-        capsule.begins_call = waiting.is_empty();
+        capsule.position = if waiting.is_empty() {
+            PostPosition::First
+        } else {
+            PostPosition::Follows
+        };
         let added = waiting.push(queue, capsule, |capsule, chain| {
             capsule.chain(data_mode, chain)
         });

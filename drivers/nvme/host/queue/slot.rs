@@ -11,18 +11,7 @@ use super::{
     },
     Queue,
 };
-use crate::{
-    error_notifier::ConnError,
-    stats::{
-        CommandStats,
-        DataMode, //
-    },
-    trace::{
-        self,
-        EndedCommand,
-        QueuedCommand, //
-    },
-};
+use crate::trace::{self};
 use kernel::{
     prelude::*,
     sync::{
@@ -43,7 +32,6 @@ use nvme_proto::{
             Sgl, //
         },
         sqe::Command,
-        status::Status,
     },
     policy::request_state::{
         RemoteInvalidation,
@@ -51,6 +39,11 @@ use nvme_proto::{
         RequestEvent,
         RequestState, //
     },
+};
+use nvme_rdma_transport::{
+    conn_error::ConnError,
+    stats::{AnsweredCommand, CommandStats, DataMode, PostPosition},
+    trace::{CommandEnd, EndedCommand, QueuedCommand},
 };
 use rrdma::{
     errno,
@@ -170,10 +163,10 @@ impl<D: Payload> Slot<D> {
         };
         let sent = &mut capsule.command;
         trace::queue_command(move || QueuedCommand {
-            origin: this.origin,
+            queue: this.origin,
             command: written(sent),
             bytes: length,
-            of_disk: D::OF_DISK,
+            source: D::SOURCE,
         });
         let id = body.id;
         // From here on completions may come.
@@ -196,9 +189,7 @@ impl<D: Payload> Slot<D> {
         capsule.posted = InFlightWr::Nothing;
         let data = capsule.region.release();
         let (this, command, retries) = (queue.context(), &mut capsule.command, retries(&data));
-        trace::complete_command(|| {
-            ended::<D>(this, command, retries, (EndedCommand::NOT_POSTED, 0))
-        });
+        trace::complete_command(|| ended::<D>(this, command, retries, CommandEnd::NOT_POSTED));
         let Some(mut body) = self.body.try_resume() else {
             // The answer is being looked at right now.
             self.stranded(unposted.operation);
@@ -372,17 +363,21 @@ impl<D: Payload> Slot<D> {
         let Some(capsule) = body.capsule.as_deref_mut() else {
             return;
         };
-        let by_target = invalidation.is_some();
+        let remotely_invalidated = invalidation.is_some();
         if let Some(invalidation) = invalidation {
             capsule.region.invalidated_by(invalidation);
         }
         let payload = capsule.region.release();
         let (status, result) = (completion.status(), completion.result);
+        let (end, position) = (CommandEnd { status, result }, capsule.position);
         let (this, command, retries) = (queue.context(), &mut capsule.command, retries(&payload));
-        trace::complete_command(move || ended::<D>(this, command, retries, (status, result)));
-        let begins_call = capsule.begins_call;
-        this.stats
-            .answered(&body.stats, begins_call, completion, by_target);
+        trace::complete_command(move || ended::<D>(this, command, retries, end));
+        this.stats.answered(AnsweredCommand {
+            stats: &body.stats,
+            position,
+            status,
+            remotely_invalidated,
+        });
         // The tag may be used again from here on.
         body.free();
         D::deliver(this, completion, payload);
@@ -405,15 +400,13 @@ impl<D: Payload> Slot<D> {
         let mut capsule = capsule.into_inner();
         let was_in_flight = was_in_flight && capsule.posted != InFlightWr::Nothing;
         if was_in_flight {
-            queue.stats.lost(&body.stats, capsule.begins_call);
+            queue.stats.lost(&body.stats, capsule.position);
         }
         // The region goes, too: whatever the target knows of it is void.
         let data = capsule.region.dereg();
         if was_in_flight {
             let (command, retries) = (&mut capsule.command, retries(&data));
-            trace::complete_command(|| {
-                ended::<D>(queue, command, retries, (EndedCommand::QUEUE_GONE, 0))
-            });
+            trace::complete_command(|| ended::<D>(queue, command, retries, CommandEnd::QUEUE_GONE));
         }
         data
     }
@@ -430,14 +423,13 @@ fn ended<D: Payload>(
     queue: &Queue,
     command: &mut DmaBuffer,
     retries: u64,
-    (status, result): (Status, u64),
+    end: CommandEnd,
 ) -> EndedCommand {
     EndedCommand {
-        origin: queue.origin,
+        queue: queue.origin,
         command: written(command),
-        status,
-        result,
-        of_disk: D::OF_DISK,
+        source: D::SOURCE,
+        end,
         retries: u8::try_from(retries).unwrap_or(u8::MAX),
     }
 }
@@ -480,7 +472,7 @@ impl<D: Payload> SlotState<D> {
         self.stats = CommandStats::new(&queue.stats, command.io_op(queue.qid), length);
         command.set_command_id(self.id);
         capsule.posted = InFlightWr::Command;
-        capsule.begins_call = true;
+        capsule.position = PostPosition::First;
         let Capsule {
             command: buffer,
             region,

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Why a connection is lost, and how its ULP learns of it.
+//!
+//! Completions, connection events, timeouts and device removal run in contexts that cannot end a
+//! connection. They report the error to an [`ErrorNotifier`], which wakes the context that can.
+//! The first error that is a cause is kept: those after it are consequences.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use nvme_proto::policy::request_state::ProtocolError;
+use rrdma::{
+    new_irq_lock,
+    rdma::{
+        cm,
+        cq,
+        qp, //
+    },
+    sync::{
+        IrqLock,
+        TimedCompletion, //
+    },
+};
+
+/// Why a connection is lost, and of which queue.
+#[derive(Clone, Copy)]
+pub enum ConnError {
+    /// A work request failed.
+    WorkRequest {
+        /// The queue.
+        qid: u16,
+        /// The kind of the work request, for a message.
+        what: &'static str,
+        /// The status of its completion.
+        failure: cq::Failure,
+    },
+    /// A work request could not be posted.
+    Post {
+        /// The queue.
+        qid: u16,
+        /// The kind of the work request, for a message.
+        what: &'static str,
+        /// What the device answered.
+        error: Error,
+    },
+    /// The target sent a response that is shorter than a completion queue entry.
+    ShortResponse {
+        /// The queue.
+        qid: u16,
+        /// Bytes of the response.
+        length: usize,
+    },
+    /// The target answered a command that is not in flight.
+    UnknownCommand {
+        /// The queue.
+        qid: u16,
+        /// The identifier in the response.
+        command_id: u16,
+    },
+    /// The response to a command violates the protocol.
+    Protocol {
+        /// The queue.
+        qid: u16,
+        /// The identifier of the command.
+        command_id: u16,
+        /// The violation.
+        error: ProtocolError,
+    },
+    /// A command was not answered in time.
+    Timeout {
+        /// The queue.
+        qid: u16,
+        /// The tag of the command.
+        tag: u32,
+    },
+    /// The device stopped a queue pair. The device may report the cause as well, or not at all.
+    Stopped {
+        /// The queue.
+        qid: u16,
+    },
+    /// A queue pair is at fault, and no work request tells why.
+    Fault {
+        /// The queue.
+        qid: u16,
+        /// The fault that the device reported.
+        fault: qp::Fault,
+    },
+    /// The connection of a queue is gone.
+    Lost {
+        /// The queue.
+        qid: u16,
+        /// The event of the connection manager.
+        cause: cm::Lost,
+    },
+    /// The RDMA device is being removed.
+    DeviceRemoved,
+}
+
+/// What an [`ErrorNotifier`] wakes: the context of the ULP that ends connections.
+pub trait Wake: Send + Sync + 'static {
+    /// Makes that context look for an error or a response. Any context.
+    fn wake(&self);
+}
+
+/// A thread that waits for the completion.
+impl Wake for TimedCompletion {
+    #[inline]
+    fn wake(&self) {
+        self.complete();
+    }
+}
+
+/// Keeps the first error of the connections of a controller, and wakes their ULP.
+#[pin_data]
+pub struct ErrorNotifier<W> {
+    #[pin]
+    first: IrqLock<Option<ConnError>>,
+    wake: Arc<W>,
+}
+
+impl<W: Wake> ErrorNotifier<W> {
+    /// Makes a notifier without an error. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub fn new(wake: Arc<W>) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                first <- new_irq_lock!(None, "nvme_rdma_transport::ErrorNotifier"),
+                wake,
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Keeps `error` if it is the first, or the first that is more than
+    /// [`Stopped`](ConnError::Stopped), and wakes the ULP. Any context.
+    pub fn report(&self, error: ConnError) {
+        {
+            let mut first = self.first.lock();
+            if matches!(*first, None | Some(ConnError::Stopped { .. })) {
+                *first = Some(error);
+            }
+        }
+        self.wake.wake();
+    }
+
+    /// Returns the first error. Any context.
+    pub fn error(&self) -> Option<ConnError> {
+        *self.first.lock()
+    }
+
+    /// Forgets the error. The connections that could report more must be gone. Any context.
+    pub fn reset(&self) {
+        *self.first.lock() = None;
+    }
+
+    /// Wakes the ULP without an error. Any context.
+    pub fn wake(&self) {
+        self.wake.wake();
+    }
+}
