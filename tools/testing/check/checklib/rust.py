@@ -368,7 +368,12 @@ class _Parser:
                          use._replace(segments=segments))
 
 
+def parse_tokens(source, scope):
+    """Read the tokens of a source into its module."""
+    _Parser(source, scope).run()
+    return scope
+
+
 def parse(text, scope):
     """Read a source into its module."""
-    _Parser(tokens(text), scope).run()
-    return scope
+    return parse_tokens(tokens(text), scope)
