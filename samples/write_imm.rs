@@ -53,8 +53,6 @@ mod common;
 #[path = "pair/pair.rs"]
 #[allow(dead_code)]
 mod pair;
-#[path = "write_imm/unposted.rs"]
-mod unposted;
 
 module! {
     type: task::Handle,
@@ -97,7 +95,6 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
         reading.close(&reader, number)?;
     }
     inline(&far, &writer, &reader, &near)?;
-    unposted::run(&near, &far, mtu)?;
     let (iters, size) = (parameters::iters.get(), parameters::size.get());
     Ok(Summary::new(fmt!(
         "{iters} messages of {size} bytes, in {} writes each",

@@ -16,7 +16,7 @@
 //!
 //! ```ignore
 //! // samples/completion_queues.rs
-//! let cq = CompletionQueue::alloc(self.device(), CAPACITY.completions(), 0, poll, OWNER)
+//! let cq = CompletionQueue::alloc(self.0.device(), CAPACITY.completions(), 0, poll, OWNER)
 //!     .step("completion queue")?;
 //! ```
 

@@ -7,10 +7,10 @@
 //! Ports are counted from 1; a port has GIDs, of which a connection begins at one:
 //!
 //! ```ignore
-//! // samples/qp_states.rs
+//! // samples/common/port_gid.rs
 //! let port = device.port(1).ok_or(ENODEV).step("port")?;
 //! // ...
-//! source: port.gid(parameters::gid_index.get()).step("GID")?,
+//! source: port.gid(gid_index).step("GID")?,
 //! ```
 
 mod attributes;

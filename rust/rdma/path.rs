@@ -9,10 +9,10 @@
 //! their own, and each makes a [`Path`] to the other's:
 //!
 //! ```ignore
-//! // samples/qp_states.rs
-//! source: port.gid(parameters::gid_index.get()).step("GID")?,
+//! // samples/common/port_gid.rs
+//! source: port.gid(gid_index).step("GID")?,
 //! // ...
-//! Path::to_gid(self.source.clone(), self.source.gid()).step("path")
+//! path: Path::to_gid(self.source.clone(), there.source.gid()).step("path")?,
 //! ```
 
 mod resolve;

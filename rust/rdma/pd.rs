@@ -7,7 +7,7 @@
 //! It comes first of what a consumer makes on a device:
 //!
 //! ```ignore
-//! // samples/key_ping.rs
+//! // samples/key_ping/connection.rs
 //! let pd = ProtectionDomain::new(device.clone(), NAME).step("protection domain")?;
 //! ```
 

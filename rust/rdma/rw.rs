@@ -25,18 +25,14 @@
 //!
 //! ```ignore
 //! // samples/key_ping/server.rs
-//! let read = RdmaRw::read(self.connection.queue(), data, &source.into())
+//! let read = RdmaRw::read(self.queue(), data, &source.into())
 //!     .map_err(|(error, _)| error)
 //!     .step("read")?;
 //! // ...
 //! let transferred = Operation::new(RwTransfer(transfer)).step(step)?;
-//! self.connection
-//!     .queue()
-//!     .post_rdma_rw(transferred)
-//!     .step(step)?;
-//! let transferred = self
-//!     .connection
-//!     .wait(step, |events| events.transferred.take())?;
+//! self.queue().post_rdma_rw(transferred).step(step)?;
+//! let connection = &self.connection;
+//! let transferred = connection.wait(step, |events| events.transferred.take())?;
 //! let nothing = || Failure::new(step, fmt!("no data"));
 //! transferred.into_inner().0.finish().ok_or_else(nothing)
 //! ```

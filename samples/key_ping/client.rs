@@ -23,9 +23,6 @@ use crate::{
         Connection,
         RcContext, //
     },
-    parameters,
-    parts,
-    private,
     rdma_cm::{
         address,
         limit,
@@ -57,6 +54,11 @@ use rrdma::{
     scatter::Pages,
 };
 
+rrdma::parameters! {
+    count: Number<1, 1000000> = 4, "pings, as the client";
+    validate: Flag = true, "compare what comes back with what was read, as the client";
+}
+
 /// Regions of the pool: one for the memory that the server reaches, and one that is
 /// retired.
 const REGIONS: u32 = 2;
@@ -66,19 +68,19 @@ const REGIONS: u32 = 2;
 #[inline(never)]
 pub(crate) fn run(task: &Arc<SampleTask>, server: &str) -> Result<Summary, Failure> {
     let cancelled = || task.is_stopped();
-    let server = address(task, server, parameters::port.get())?;
+    let server = address(task, server, connection::parameters::port.get())?;
     let id = Id::<RcContext>::new(task.namespace(), task.wake().clone(), NAME).step("id")?;
     let id = id
         .resolve(None, &server, patience(&cancelled))
         .step("resolve")?;
     let device = task.acquire(id.device())?;
 
-    let parts = parts(&device, None)?;
+    let parts = connection::parts(&device, None)?;
     let prepared = id
         .create_queue_pair(parts, RcContext::new(task), NAME)
         .step("queue pair")?;
     let queue = prepared.queue_pair();
-    let size = parameters::size.get();
+    let size = connection::parameters::size.get();
     let pages = size.div_ceil(mr::PAGE_SIZE);
     let regions = Pool::new(queue.protection_domain(), REGIONS, pages).step("regions")?;
     lends(&regions, REGIONS)?;
@@ -87,13 +89,13 @@ pub(crate) fn run(task: &Arc<SampleTask>, server: &str) -> Result<Summary, Failu
         // Without it the server's read would be refused.
         responder_resources: 1,
         initiator_depth: 1,
-        private_data: private::told(),
+        private_data: connection::private_data(),
         ..Parameters::default()
     };
     let connected = prepared
         .connect(asked, patience(&cancelled))
         .step("connect")?;
-    private::check(connected.peer())?;
+    connection::check_private_data(connected.peer())?;
 
     let client = Client {
         connection: Connection::new(task, connected),

@@ -21,6 +21,7 @@ use crate::{
         },
         limit, //
     },
+    NAME, //
 };
 use kernel::{
     prelude::*,
@@ -31,9 +32,14 @@ use rrdma::{
         cm::{
             Connected,
             Endpoint,
-            Lost, //
+            Lost,
+            PeerParameters, //
         },
-        cq::Completion,
+        cq::{
+            Completion,
+            CompletionQueue,
+            Poll, //
+        },
         device::DeviceRef,
         dma::{
             Direction,
@@ -43,13 +49,17 @@ use rrdma::{
             MrGuard,
             RemoteKey, //
         },
+        pd::ProtectionDomain,
         qp::{
+            QpCap,
+            QpInitAttr,
             QueuePair,
             Rc, //
         },
         rw::{
             RdmaRw,
-            RwOperation, //
+            RdmaRwCap, //
+            RwOperation,
         },
         wr::{
             Complete,
@@ -61,6 +71,25 @@ use rrdma::{
     scatter::Pages,
     sync::Msecs,
 };
+
+rrdma::parameters! {
+    port: Number<1, 65535> = 7174, "port of the connection manager";
+    size: Number<1, 1048576> = 64, "bytes of a ping; as the server, of the longest that is taken";
+    private_data: Number<0, 256> = 0, "bytes of private data to tell the peer when connecting";
+    demanded: Number<0, 196> = 0, "bytes of private data that the peer must tell; 0: whatever it likes";
+}
+
+/// The work requests that are ever posted at once: one receive, one message or
+/// invalidation, and the registration before it.
+pub(crate) const CAPACITY: QpCap = QpCap {
+    sends: 4,
+    receives: 1,
+    send_sges: 1,
+};
+
+/// Private data that either end tells, as far as it is to tell. No byte is 0: zeroes fill
+/// up what is shorter than the message has room for.
+static PRIVATE_DATA: [u8; 256] = [0xa5; 256];
 
 /// The context of the queue pair.
 pub(crate) type RcContext = EventSink<RcEvents>;
@@ -231,6 +260,51 @@ impl<'a> Connection<'a> {
         let wrong = || Failure::new(step, fmt!("{length} bytes and not {MESSAGE_BYTES}"));
         advert.ok_or_else(wrong)
     }
+}
+
+/// What the queue pair is made of. Completions are handled where one may sleep, so
+/// that what they drop may be anything.
+pub(crate) fn parts(
+    device: &DeviceRef,
+    transfers: Option<RdmaRwCap>,
+) -> Result<QpInitAttr<RcContext>, Failure> {
+    let pd = ProtectionDomain::new(device.clone(), NAME).step("protection domain")?;
+    let needed = transfers.map_or(0, |transfers| transfers.requests(device, CAPACITY));
+    let entries = CAPACITY.completions().saturating_add(needed);
+    let cq = CompletionQueue::alloc(device.clone(), entries, 0, Poll::Workqueue, NAME)
+        .step("completion queue")?;
+    let parts = QpInitAttr::new(pd, cq, CAPACITY);
+    Ok(match transfers {
+        Some(transfers) => parts.with_rdma_rw(transfers),
+        None => parts,
+    })
+}
+
+/// The private data of this end.
+pub(crate) fn private_data() -> &'static [u8] {
+    PRIVATE_DATA
+        .get(..parameters::private_data.get() as usize)
+        .unwrap_or(&PRIVATE_DATA)
+}
+
+/// Fails if the peer has told other private data than is demanded of it.
+pub(crate) fn check_private_data(peer: &PeerParameters) -> Result<(), Failure> {
+    let wanted = parameters::demanded.get() as usize;
+    if wanted == 0 {
+        return Ok(());
+    }
+    let wrong = |cause| Err(Failure::new("private data", cause));
+    let data = peer.private_data();
+    let end = data.iter().rposition(|byte| *byte != 0);
+    let length = end.map_or(0, |last| last.saturating_add(1));
+    if length != wanted {
+        return wrong(fmt!("{length} bytes and not {wanted}"));
+    }
+    // What follows it is the zeroes that the connection manager adds.
+    if data.get(..length) != PRIVATE_DATA.get(..length) {
+        return wrong(fmt!("other bytes than the sample's"));
+    }
+    Ok(())
 }
 
 /// A buffer for a message.

@@ -21,17 +21,12 @@ use crate::{
         RwTransfer,
         SendBuf, //
     },
-    iwarp,
-    parameters,
-    parts,
-    private,
     rdma_cm::{
         address,
         limit,
         patience,
         EVER, //
     },
-    CAPACITY,
     NAME, //
 };
 use kernel::{
@@ -51,6 +46,7 @@ use rrdma::{
             self,
             RemoteKey, //
         },
+        qp::QueuePair,
         rw::{
             RdmaRw,
             RdmaRwCap, //
@@ -60,32 +56,8 @@ use rrdma::{
     scatter::Pages,
 };
 
-/// Takes one client, and does what it asks for until it goes.
-// The stack that this takes is not also the client's.
-#[inline(never)]
-pub(crate) fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
-    let at = address(task, &parameters::listen.get(), parameters::port.get())?;
-    let listener = Listener::<RcContext>::new(task.namespace(), &at, 1, task.wake().clone(), NAME)
-        .step("listen")?;
-    pr_info!("listens\n");
-    let connected = client(task, &listener)?;
-    let queue = connected.queue_pair();
-    let mut server = Server {
-        send_buf: Some(connection::send_buf(queue.device())?),
-        connection: Connection::new(task, connected),
-        requests: 0,
-    };
-    server.fills_its_room()?;
-    iwarp::run(server.connection.queue())?;
-    let (mut pings, mut bytes) = (0u32, 0);
-    while let Some(advert) = server.next_ping()? {
-        bytes = server.pong(advert)?;
-        pings = pings.saturating_add(1);
-    }
-    let requests = server.requests;
-    Ok(Summary::new(fmt!(
-        "{pings} pings, the last of {bytes} bytes, read in {requests} requests"
-    )))
+rrdma::parameters! {
+    listen: Text<64> = "0.0.0.0", "address to listen at, as the server";
 }
 
 /// Waits for a client, and connects with it.
@@ -103,7 +75,7 @@ fn client(
     let accepted = Parameters {
         responder_resources: 1,
         initiator_depth: 1,
-        private_data: private::told(),
+        private_data: connection::private_data(),
         ..Parameters::default()
     };
     let connected = accepting
@@ -119,7 +91,7 @@ fn client(
 fn transfers() -> RdmaRwCap {
     RdmaRwCap {
         at_once: 1,
-        pieces: parameters::size.get().div_ceil(mr::PAGE_SIZE),
+        pieces: connection::parameters::size.get().div_ceil(mr::PAGE_SIZE),
     }
 }
 
@@ -131,12 +103,12 @@ fn prepare(
     task: &SampleTask,
     incoming: Incoming<RcContext>,
 ) -> Result<Accepting<RcContext>, Failure> {
-    if let Err(failure) = private::check(incoming.peer()) {
-        incoming.reject(private::told()).step("reject")?;
+    if let Err(failure) = connection::check_private_data(incoming.peer()) {
+        incoming.reject(connection::private_data()).step("reject")?;
         return Err(failure);
     }
     let device = task.acquire(incoming.device())?;
-    let parts = parts(&device, Some(transfers()))?;
+    let parts = connection::parts(&device, Some(transfers()))?;
     let accepting = incoming
         .create_queue_pair(parts, RcContext::new(task), NAME)
         .step("queue pair")?;
@@ -144,21 +116,67 @@ fn prepare(
     Ok(accepting)
 }
 
-struct Server<'a> {
+/// A server with its client.
+pub(crate) struct Server<'a> {
     connection: Connection<'a>,
     /// The answer, while it is not on its way.
     send_buf: Option<Operation<SendBuf>>,
     /// What the last read took.
     requests: u32,
+    /// Dropped after the connection: other clients wait meanwhile.
+    _listener: Listener<RcContext>,
 }
 
-impl Server<'_> {
+impl<'a> Server<'a> {
+    /// Listens, and takes one client. Sleeps.
+    // The stack that this takes is not also the client's.
+    #[inline(never)]
+    pub(crate) fn accept(task: &'a Arc<SampleTask>) -> Result<Self, Failure> {
+        let at = address(
+            task,
+            &parameters::listen.get(),
+            connection::parameters::port.get(),
+        )?;
+        let wake = task.wake().clone();
+        let listener = Listener::<RcContext>::new(task.namespace(), &at, 1, wake, NAME);
+        let listener = listener.step("listen")?;
+        pr_info!("listens\n");
+        let connected = client(task, &listener)?;
+        let server = Self {
+            send_buf: Some(connection::send_buf(connected.queue_pair().device())?),
+            connection: Connection::new(task, connected),
+            requests: 0,
+            _listener: listener,
+        };
+        server.fills_its_room()?;
+        Ok(server)
+    }
+
+    /// Does what the client asks for until it goes. Sleeps.
+    #[inline(never)]
+    pub(crate) fn serve(mut self) -> Result<Summary, Failure> {
+        let (mut pings, mut bytes) = (0u32, 0);
+        while let Some(advert) = self.next_ping()? {
+            bytes = self.pong(advert)?;
+            pings = pings.saturating_add(1);
+        }
+        let requests = self.requests;
+        Ok(Summary::new(fmt!(
+            "{pings} pings, the last of {bytes} bytes, read in {requests} requests"
+        )))
+    }
+
+    /// The queue pair.
+    pub(crate) fn queue(&self) -> &Arc<QueuePair<RcContext>> {
+        self.connection.queue()
+    }
+
     /// Prepares transfers until the queue pair has no room for more, which is told, and
     /// forgets them: then there is room again.
     fn fills_its_room(&self) -> Result<(), Failure> {
         let step = "room";
-        let queue = self.connection.queue();
-        let most = transfers().requests(queue.device(), CAPACITY);
+        let queue = self.queue();
+        let most = transfers().requests(queue.device(), connection::CAPACITY);
         // Nobody is asked for it: the transfers are not posted.
         let nowhere = RemoteKey {
             address: 0,
@@ -203,7 +221,7 @@ impl Server<'_> {
     /// Reads the source, and writes it to the sink that is advertised then; answers
     /// its length.
     fn pong(&mut self, source: Advert) -> Result<u32, Failure> {
-        let most = parameters::size.get();
+        let most = connection::parameters::size.get();
         if source.length == 0 || source.length > most {
             let length = source.length;
             return Err(Failure::new(
@@ -212,7 +230,7 @@ impl Server<'_> {
             ));
         }
         let data = Pages::new(source.length as usize).step("memory")?;
-        let read = RdmaRw::read(self.connection.queue(), data, &source.into())
+        let read = RdmaRw::read(self.queue(), data, &source.into())
             .map_err(|(error, _)| error)
             .step("read")?;
         self.requests = read.requests();
@@ -224,7 +242,7 @@ impl Server<'_> {
             let (length, needed) = (sink.length, source.length);
             return Err(Failure::new("sink", fmt!("{length} bytes for {needed}")));
         }
-        let write = RdmaRw::write(self.connection.queue(), data, &sink.into())
+        let write = RdmaRw::write(self.queue(), data, &sink.into())
             .map_err(|(error, _)| error)
             .step("write")?;
         self.carry_out("write", write)?;
@@ -239,26 +257,20 @@ impl Server<'_> {
         transfer: RdmaRw<Pages, RcContext>,
     ) -> Result<Pages, Failure> {
         let transferred = Operation::new(RwTransfer(transfer)).step(step)?;
-        self.connection
-            .queue()
-            .post_rdma_rw(transferred)
-            .step(step)?;
-        let transferred = self
-            .connection
-            .wait(step, |events| events.transferred.take())?;
+        self.queue().post_rdma_rw(transferred).step(step)?;
+        let connection = &self.connection;
+        let transferred = connection.wait(step, |events| events.transferred.take())?;
         let nothing = || Failure::new(step, fmt!("no data"));
         transferred.into_inner().0.finish().ok_or_else(nothing)
     }
 
     /// Tells the client that its memory is its own again.
     fn answer(&mut self, step: &'static str) -> Result<(), Failure> {
-        let connection = &self.connection;
         let send_buf = match self.send_buf.take() {
             Some(send_buf) => send_buf,
-            None => connection.wait(step, |events| events.sent.take())?,
+            None => self.connection.wait(step, |events| events.sent.take())?,
         };
-        connection
-            .queue()
+        self.queue()
             .post_send(send_buf, |send_buf, chain| chain.send([send_buf.sge()]))
             .step(step)
     }

@@ -14,6 +14,11 @@ BUILD = CHECKOUT / "build"
 PROGRAM = BUILD / "cargo/release/rnvmf"
 SELFTESTS = CHECKOUT / "tools/testing/selftests"
 
+# Where the crate of a module is, by how the module's name begins; the first that fits.
+CONSUMERS = {"rrdma_test_": "tools/testing/modules/{0}",
+             "rrdma_bench_": "tools/testing/bench/{0}/{0}",
+             "rrdma_": "samples/{0}"}
+
 # Crates that cargo knows.
 CRATES = ["drivers/nvme/proto", "samples/common/formats", "tools/rnvmf"]
 
@@ -29,12 +34,20 @@ def built(release):
     return sorted(output(release) / f"{name.removesuffix('.o')}.ko" for name in order)
 
 
-def samples(release):
-    """The crates of the samples that are built for a kernel release, without the suffix."""
+def consumers(release):
+    """The samples, test modules and benchmarks that are built for a kernel release: their crates,
+    without the suffix."""
     order = (output(release) / "modules.order").read_text(encoding="utf-8").split()
-    names = [name.removesuffix(".o").removeprefix("rrdma_") for name in order
-             if name.startswith("rrdma_")]
-    return [f"samples/{name}" for name in sorted(names)]
+    return sorted(_root(name) for name in (entry.removesuffix(".o") for entry in order)
+                  if name.startswith("rrdma_"))
+
+
+def _root(module):
+    """The crate of a module that uses rrdma."""
+    for prefix, root_file in CONSUMERS.items():
+        if module.startswith(prefix):
+            return root_file.format(module.removeprefix(prefix))
+    raise ToolError(f"{module}.ko has no crate")
 
 
 def make(kdir, directory, *variables):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What the tests of the samples share. A test sources this, defines functions, and calls `main`:
+# What the tests by samples and test modules share. A test sources this, defines functions, and calls
+# `main`:
 #
 #	. "$(dirname "$0")/lib.sh"
 #
@@ -21,9 +22,9 @@
 #	main setup answers_the_program
 #
 # ../lib/harness.sh tells how tests are written and has `run`, `expect`, `same`, `has`, `wait_until`;
-# lib/network.sh has the network, lib/sample.sh samples and what they log, lib/peer.sh the programs
-# that they talk to, lib/removal.sh lets devices go. After each test no sample may be loaded, no RDMA object be left, and the
-# kernel have said nothing that is not explained.
+# lib/network.sh has the network, lib/sample.sh the modules and what they log, lib/peer.sh the programs
+# that they talk to, lib/removal.sh lets devices go. After each test none of the modules may be
+# loaded, no RDMA object be left, and the kernel have said nothing that is not explained.
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # The files below read these.

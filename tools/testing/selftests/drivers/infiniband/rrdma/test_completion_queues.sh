@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Each kind of completion queue, in the sample that is its own peer.
+# Each kind of completion queue, in a sample and a test module that are their own peers.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -12,6 +12,10 @@ polled by the core, shared
 polled by the consumer
 polled by the consumer when it is woken'
 
+requirements() {
+	need_sample completion_queues && need_modules rrdma_test_cq_polling
+}
+
 setup() {
 	explain "$MEETS_THE_DRAIN"
 	network
@@ -19,9 +23,12 @@ setup() {
 
 # queues ADDRESS [PARAMETER...]: the sample, at this address.
 queues() {
-	local own=$1
-	shift
-	sample_load completion_queues "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$own")" "$@"
+	load_at completion_queues "$@"
+}
+
+# load_at NAME ADDRESS [PARAMETER...]
+load_at() {
+	sample_load "$1" "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$2")" "${@:3}"
 }
 
 all_kinds_deliver() {
@@ -37,11 +44,22 @@ all_kinds_deliver() {
 	done
 }
 
+# Somebody who polls, a drain, and an operation of which the device takes a part; and queues that
+# cannot be are refused.
+handlers_keep_to_their_context() {
+	local address
+	for address in "$OWN4" "$OWN6"; do
+		load_at test_cq_polling "$address"
+		sample_done 60
+		sample_unload
+	done
+}
+
 # It is told, by an event of the device and in the log; the rest goes on, and all memory comes back.
 lost_completion_is_told() {
 	local told="$DEVICE: a completion queue was too small, a completion is lost"
 	explain "rrdma_rxe0: (cq|qp)#|rrdma: $told"
-	queues "$OWN4" overrun=1
+	load_at test_cq_polling "$OWN4" overrun=1
 	sample_done
 	sample_says '^lost a completion of [0-9]+, as the queue was told$' || fail "$(sample_log)"
 	same "times that it was told" 1 "$(kernel_log | grep -c "rrdma: $told$")"
@@ -132,6 +150,7 @@ armed_when_freed() {
 
 main setup \
 	all_kinds_deliver \
+	handlers_keep_to_their_context \
 	lost_completion_is_told \
 	queues_have_their_owner \
 	unloads_with_each_kind \

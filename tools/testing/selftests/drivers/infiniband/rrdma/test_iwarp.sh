@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The samples on soft-iWARP, which has no connections but those of its connection manager, over TCP:
-# what can be done there is done, and each of the others says what the device lacks.
+# The samples and test modules on soft-iWARP, which has no connections but those of its connection
+# manager, over TCP: what can be done there is done, and each of the others says what the device lacks.
 
 RDMA_TYPE=siw
 
@@ -10,7 +10,7 @@ RDMA_TYPE=siw
 . "$HERE/lib/key_ping.sh"
 
 requirements() {
-	need_root && need_modules rrdma_key_ping siw veth rdma_ucm &&
+	need_root && need_modules rrdma_key_ping rrdma_test_iwarp siw veth rdma_ucm &&
 		need_programs rdma ip ping rping "$PEER"
 }
 
@@ -35,7 +35,8 @@ large_data_takes_one_region() {
 }
 
 requests_that_iwarp_has_not_are_refused() {
-	serves "$OWN4"
+	sample_load test_iwarp "listen=$OWN4" "timeout=$STEP_MS"
+	sample_waits '^listens'
 	peer_run "$PEER" client "$OWN4" $PORT 64 none
 	same "what came back" same "$OUTPUT"
 	sample_done
@@ -68,7 +69,8 @@ lacks() {
 
 what_the_device_lacks_is_told() {
 	local sample by_hand='connections but those of the connection manager'
-	for sample in completion_queues many_peers qp_states rc_pingpong send_invalidate srq_pingpong; do
+	for sample in completion_queues bench_many_peers test_qp_states rc_pingpong send_invalidate \
+		srq_pingpong; do
 		lacks "$by_hand" $sample "device=$DEVICE"
 	done
 	lacks 'unreliable connections' uc_pingpong "device=$DEVICE"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Loading and unloading of the samples, and their parameters.
+# Loading and unloading of the samples and test modules, and their parameters.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -10,7 +10,7 @@ setup() {
 	network
 }
 
-# The names of all samples.
+# The names of all samples, test modules and benchmarks.
 samples() {
 	local path
 	for path in "/lib/modules/$(uname -r)"/updates/rrdma_*.ko; do

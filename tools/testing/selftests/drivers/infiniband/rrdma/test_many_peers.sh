@@ -7,7 +7,7 @@
 . "$HERE/lib/pair.sh"
 
 requirements() {
-	need_sample many_peers
+	need_sample bench_many_peers
 }
 
 setup() {
@@ -28,7 +28,7 @@ table_is() {
 }
 
 each_step_has_its_row() {
-	pair_load many_peers "$OWN4" "$PEER4" peers=20 receives=3 shared_receives=8 size=100
+	pair_load bench_many_peers "$OWN4" "$PEER4" peers=20 receives=3 shared_receives=8 size=100
 	sample_done 60
 	same result '20 peers, 60 receives of their own or 8 shared' "$RESULT"
 	table_is 1 4 16 20
@@ -41,7 +41,7 @@ each_step_has_its_row() {
 # may be some MiB wrong.
 shared_receives_take_less() {
 	local posted bytes own shared _
-	pair_load many_peers "$OWN4" "$PEER4" peers=64 receives=64 shared_receives=32 size=16384
+	pair_load bench_many_peers "$OWN4" "$PEER4" peers=64 receives=64 shared_receives=32 size=16384
 	sample_done 60
 	read -r posted bytes own _ <<<"$(row own 64)"
 	same posted "4096 67108864" "$posted $bytes"
@@ -53,31 +53,31 @@ shared_receives_take_less() {
 
 # More messages than receives come at once: those that find none are sent again.
 the_shared_queue_runs_short() {
-	pair_crosses many_peers 32 peers=16 shared_receives=1
+	pair_crosses bench_many_peers 32 peers=16 shared_receives=1
 }
 
 messages_of_all_sizes() {
-	pair_crosses many_peers 4 peers=1 size=1
-	pair_crosses many_peers 256 peers=2 size=65536
+	pair_crosses bench_many_peers 4 peers=1 size=1
+	pair_crosses bench_many_peers 256 peers=2 size=65536
 }
 
 with_packets_of_4096() {
 	network_mtu 4200
 	# Sixteen packets each, where 1024 bytes would take 64.
-	pair_crosses many_peers 64 peers=2 size=65536
+	pair_crosses bench_many_peers 64 peers=2 size=65536
 	table_is 1 2
 	[ "$SENT" -lt 256 ] || fail "$SENT packets were sent, as if they were small"
 }
 
 under_loss() {
 	network_loss 1
-	pair_crosses many_peers 100 peers=32
+	pair_crosses bench_many_peers 100 peers=32
 	table_is 1 4 16 32
 	network_has_lost
 }
 
 alone_on_a_device() {
-	pair_alone many_peers peers=4
+	pair_alone bench_many_peers peers=4
 	table_is 1 4
 }
 
@@ -85,12 +85,12 @@ parameters_out_of_range() {
 	local value
 	for value in peers=0 peers=257 size=0 size=65537 receives=0 receives=65 shared_receives=0 \
 		shared_receives=4097; do
-		sample_refused many_peers "$value"
+		sample_refused bench_many_peers "$value"
 	done
-	sample_load many_peers device=nobody
+	sample_load bench_many_peers device=nobody
 	sample_fails '^device: no nobody$'
 	sample_unload
-	sample_load many_peers "device=$DEVICE" gid_index=255
+	sample_load bench_many_peers "device=$DEVICE" gid_index=255
 	sample_fails '^GID: '
 }
 
@@ -99,13 +99,13 @@ parameters_out_of_range() {
 unloads_at_work() {
 	local delay
 	for delay in 0 0.1 0.3 0.6 1; do
-		pair_unloads "$delay" '.*' many_peers peers=256 size=65536 receives=1 \
+		pair_unloads "$delay" '.*' bench_many_peers peers=256 size=65536 receives=1 \
 			shared_receives=1
 	done
 }
 
 ends_with_its_devices() {
-	ends_without_its_devices pair_load many_peers "$OWN4" "$PEER4" peers=256
+	ends_without_its_devices pair_load bench_many_peers "$OWN4" "$PEER4" peers=256
 }
 
 main setup \

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 
 requirements() {
-	need_sample qp_states
+	need_sample test_qp_states
 }
 
 setup() {
@@ -17,7 +17,7 @@ setup() {
 walks() {
 	local own=$1
 	shift
-	sample_load qp_states "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$own")" "$@"
+	sample_load test_qp_states "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$own")" "$@"
 	sample_done
 	same result "10 queue pairs, 32 receives came back" "$RESULT"
 }
@@ -74,7 +74,7 @@ ends_with_its_device() {
 	local moment
 	for moment in 0 0.1 0.3 1; do
 		defer devices_again
-		sample_load qp_states "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$OWN4")" \
+		sample_load test_qp_states "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$OWN4")" \
 			"nobody=$NOBODY4"
 		sleep "$moment"
 		lose_device
@@ -87,7 +87,7 @@ ends_with_its_device() {
 
 ends_with_the_driver() {
 	defer devices_again
-	sample_load qp_states "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$OWN4")" \
+	sample_load test_qp_states "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$OWN4")" \
 		"nobody=$NOBODY4"
 	sample_waits '^no path to ::1'
 	lose_driver

@@ -7,7 +7,7 @@
 . "$HERE/lib/pair.sh"
 
 requirements() {
-	need_sample write_imm
+	need_sample write_imm && need_modules rrdma_test_unposted
 }
 
 setup() {
@@ -25,7 +25,7 @@ messages_of_all_sizes() {
 }
 
 what_the_device_does_not_take_comes_back() {
-	pair_load write_imm "$OWN4" "$PEER4" iters=1
+	pair_load test_unposted "$OWN4" "$PEER4"
 	sample_done
 	same "what it says" \
 		'not taken: 2 of 3 operations came back
@@ -41,7 +41,7 @@ under_loss() {
 	network_has_lost
 	# With so few packets, the messages that tell what came back are among the lost.
 	network_own_loss 20
-	pair_crosses write_imm 1 size=1 iters=1
+	pair_crosses test_unposted 1
 }
 
 parameters_out_of_range() {

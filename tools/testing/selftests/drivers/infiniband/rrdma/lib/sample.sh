@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Samples: their modules, and what they say in the log.
+# Samples and test modules, and what they say in the log.
 
-# sample_load NAME [PARAMETER=VALUE...]: load rrdma_NAME; the test unloads it at its end. The
-# functions below are about this one.
+# sample_load NAME [PARAMETER=VALUE...]: load rrdma_NAME, which is a test module if NAME begins with
+# "test_"; the test unloads it at its end. The functions below are about this one.
 sample_load() {
 	sample_load_in "" "$@"
 }

@@ -9,10 +9,12 @@ use crate::{
         Failure,
         Step, //
     },
-    CompletionSink,
-    Message,
-    TestEnv,
-    CAPACITY,
+    loopback::{
+        CompletionSink,
+        Loopback,
+        Message,
+        CAPACITY, //
+    },
     OWNER, //
 };
 use kernel::{
@@ -38,7 +40,6 @@ use rrdma::rdma::{
     dma::Direction,
     qp::{
         QpCap,
-        QpInitAttr,
         QueuePair, //
     },
     wr::{
@@ -64,21 +65,19 @@ impl Complete<CompletionSink> for PartialPost {
 }
 
 /// Posts such an operation, and drains the queue pair, after which it must be back.
-pub(crate) fn run(env: &TestEnv<'_>) -> Result<(), Failure> {
+pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
     let capacity = QpCap {
         sends: 2,
         ..CAPACITY
     };
     let entries = capacity.completions();
-    let cq = CompletionQueue::alloc(env.device(), entries, 0, Poll::Workqueue, OWNER)
+    let cq = CompletionQueue::alloc(loopback.device(), entries, 0, Poll::Workqueue, OWNER)
         .step("completion queue")?;
-    let init = env.begin(QpInitAttr::new(env.port_gid.pd.clone(), cq, capacity))?;
-    let number = init.number();
-    let ready = env.finish(init, number)?;
+    let ready = loopback.connected(cq, capacity)?;
     let queue = ready.queue_pair();
     let back = Arc::new(Atomic::new(0), GFP_KERNEL).step("counter")?;
     let partial_post = PartialPost {
-        message: env.message(Direction::ToDevice)?.into_inner(),
+        message: loopback.message(Direction::ToDevice)?.into_inner(),
         back: back.clone(),
     };
     let partial_post = Operation::new(partial_post).step("operation")?;
@@ -86,7 +85,7 @@ pub(crate) fn run(env: &TestEnv<'_>) -> Result<(), Failure> {
         chain.send([partial_post.message.buffer.sge()])?;
         chain.send((1..MAX_SGE).map(|_| partial_post.message.buffer.sge()))
     });
-    posted.map_err(|unposted| unposted.error).step("half")?;
+    posted.step("half")?;
     queue.drain();
     match back.load(ordering::Acquire) {
         1 => Ok(()),

@@ -9,11 +9,13 @@ use crate::{
         Failure,
         Step, //
     },
-    CompletionSink,
-    Message,
-    TestEnv,
-    CAPACITY,
-    LIMIT,
+    loopback::{
+        CompletionSink,
+        Loopback,
+        Message,
+        CAPACITY,
+        LIMIT, //
+    },
     OWNER, //
 };
 use kernel::{
@@ -35,7 +37,6 @@ use rrdma::{
         dma::Direction,
         qp::{
             QpCap,
-            QpInitAttr,
             QueuePair, //
         },
         wr::{
@@ -100,7 +101,7 @@ impl Receive<CompletionSink> for ObservedMessage {
 
 /// Polls while others do. The handlers of all completions must have run,
 /// one after the other.
-pub(crate) fn run(env: &TestEnv<'_>) -> Result<(), Failure> {
+pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
     let capacity = QpCap {
         sends: MESSAGES,
         receives: MESSAGES,
@@ -109,14 +110,12 @@ pub(crate) fn run(env: &TestEnv<'_>) -> Result<(), Failure> {
     let entries = capacity
         .completions()
         .saturating_add(CAPACITY.completions());
-    let queue = DirectQueue::new(env.device(), entries, 0, OWNER)
+    let queue = DirectQueue::new(loopback.device(), entries, 0, OWNER)
         .and_then(|queue| Ok(Arc::new(queue, GFP_KERNEL)?))
         .step("direct queue")?;
     let cq = queue.completion_queue().clone();
-    let drained = env.connect(cq.clone())?;
-    let busy = env.begin(QpInitAttr::new(env.port_gid.pd.clone(), cq, capacity))?;
-    let number = busy.number();
-    let busy = env.finish(busy, number)?;
+    let drained = loopback.connected(cq.clone(), CAPACITY)?;
+    let busy = loopback.connected(cq, capacity)?;
     let handlers = Arc::pin_init(
         pin_init!(Handlers {
             begun: Atomic::new(0),
@@ -128,14 +127,13 @@ pub(crate) fn run(env: &TestEnv<'_>) -> Result<(), Failure> {
     );
     let handlers = handlers.step("handlers")?;
     for _ in 0..MESSAGES {
-        let receive = observed(env, Direction::FromDevice, &handlers)?;
-        let posted = busy.queue_pair().post_receive(receive);
-        posted.map_err(|unposted| unposted.error).step("receive")?;
-        let send = observed(env, Direction::ToDevice, &handlers)?;
+        let receive = observed(loopback, Direction::FromDevice, &handlers)?;
+        busy.queue_pair().post_receive(receive).step("receive")?;
+        let send = observed(loopback, Direction::ToDevice, &handlers)?;
         let posted = busy
             .queue_pair()
             .post_send(send, |observed, chain| chain.send([observed.buffer()]));
-        posted.map_err(|unposted| unposted.error).step("send")?;
+        posted.step("send")?;
     }
 
     let gone = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL).step("completion")?;
@@ -148,7 +146,7 @@ pub(crate) fn run(env: &TestEnv<'_>) -> Result<(), Failure> {
         told.complete();
     };
     others.try_spawn(GFP_KERNEL, drain).step("work item")?;
-    let polled = poll(env, &queue, &handlers, &gone);
+    let polled = poll(loopback, &queue, &handlers, &gone);
     // Nobody polls any more, and nothing else lets it go on.
     handlers.first.complete();
     polled?;
@@ -163,7 +161,7 @@ pub(crate) fn run(env: &TestEnv<'_>) -> Result<(), Failure> {
 
 /// Polls until all completions are handled, and the other queue pair is gone.
 fn poll(
-    env: &TestEnv<'_>,
+    loopback: &Loopback<'_>,
     queue: &DirectQueue,
     handlers: &Handlers,
     gone: &TimedCompletion,
@@ -172,7 +170,7 @@ fn poll(
     let wanted = MESSAGES.saturating_mul(2);
     let mut is_gone = false;
     while !is_gone || handlers.begun.load(ordering::Acquire) < wanted {
-        env.port_gid.task.proceed("completions")?;
+        loopback.task().proceed("completions")?;
         if deadline.left() == Msecs::new(0) {
             return Err(Failure::new("completions", fmt!("none to poll")));
         }
@@ -183,12 +181,12 @@ fn poll(
 }
 
 fn observed(
-    env: &TestEnv<'_>,
+    loopback: &Loopback<'_>,
     direction: Direction,
     handlers: &Arc<Handlers>,
 ) -> Result<Operation<ObservedMessage>, Failure> {
     let observed = ObservedMessage {
-        message: env.message(direction)?.into_inner(),
+        message: loopback.message(direction)?.into_inner(),
         handlers: handlers.clone(),
     };
     Operation::new(observed).step("operation")

@@ -88,14 +88,14 @@ use rrdma::{
     },
 };
 
-#[path = "common/common.rs"]
+#[path = "../../../samples/common/common.rs"]
 mod common;
 
 module! {
     type: task::Handle,
-    name: "rrdma_qp_states",
+    name: "rrdma_test_qp_states",
     authors: ["The rnvmf developers"],
-    description: "Sample: the states of queue pairs, and what they refuse",
+    description: "Test: the states of queue pairs, and what they refuse",
     license: "GPL",
 }
 
@@ -106,7 +106,7 @@ rrdma::parameters! {
     fill: Flag = false, "fill a queue, of which a device may complain";
 }
 
-const OWNER: &CStr = c"rrdma_qp_states";
+const OWNER: &CStr = c"rrdma_test_qp_states";
 
 /// Receives that are posted to each queue pair.
 const RECEIVES: u32 = 4;

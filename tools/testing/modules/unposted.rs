@@ -6,24 +6,29 @@
 //! have is refused when it is posted, and with it what follows it. What is ahead of
 //! it is posted, and completes.
 
-use crate::{
-    common::{
-        failure::{
-            Failure,
-            Step, //
-        },
-        port_gid::PortGid, //
+use common::{
+    failure::{
+        Failure,
+        Step, //
     },
-    pair::{
+    port_gid::PortGid,
+    task::{
         self,
-        CompletedWork,
-        CompletionSink,
-        ConnectedQp,
-        Work, //
+        SampleTask,
+        Summary, //
     },
-    OWNER, //
 };
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    str::CStr,
+    sync::Arc, //
+};
+use pair::{
+    CompletedWork,
+    CompletionSink,
+    ConnectedQp,
+    Work, //
+};
 use rrdma::{
     errno::{
         ENOBUFS,
@@ -45,26 +50,52 @@ use rrdma::{
     scatter::Buffer,
 };
 
+#[path = "../../../samples/common/common.rs"]
+mod common;
+#[path = "../../../samples/pair/pair.rs"]
+#[allow(dead_code)]
+mod pair;
+
+module! {
+    type: task::Handle,
+    name: "rrdma_test_unposted",
+    authors: ["The rnvmf developers"],
+    description: "Test: operations that the device does not take",
+    license: "GPL",
+}
+
+rrdma::parameters! {
+    device: Text<63> = "", "RDMA device that sends; empty: the first with an active port";
+    peer_device: Text<63> = "", "RDMA device that receives; empty: the same";
+    gid_index: Number<0, 255> = 0, "which GID of its first port";
+    peer_gid_index: Number<0, 255> = 0, "which GID of the other's first port";
+}
+
+const OWNER: &CStr = c"rrdma_test_unposted";
+
 /// Bytes of a message with all the pieces that it may have.
 const BYTES: usize = 256;
 
 /// Makes the device refuse operations, in all the ways that there are.
-pub(crate) fn run(near: &PortGid<'_>, far: &PortGid<'_>, mtu: Mtu) -> Result<(), Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+    let (device, peer_device) =
+        task.devices(&parameters::device.get(), &parameters::peer_device.get())?;
+    let near = PortGid::new(task, &device, parameters::gid_index.get(), OWNER)?;
+    let far = PortGid::new(task, &peer_device, parameters::peer_gid_index.get(), OWNER)?;
     let env = TestEnv {
-        near,
-        far,
-        mtu,
-        pieces: near.device().attributes().max_send_sge.saturating_add(1),
+        near: &near,
+        far: &far,
+        pieces: device.attributes().max_send_sge.saturating_add(1),
     };
     env.whole()?;
     env.part()?;
-    env.part_alone()
+    env.part_alone()?;
+    Ok(Summary::new(fmt!("all operations came back")))
 }
 
 struct TestEnv<'a> {
     near: &'a PortGid<'a>,
     far: &'a PortGid<'a>,
-    mtu: Mtu,
     /// More than a request can have.
     pieces: u32,
 }
@@ -72,7 +103,7 @@ struct TestEnv<'a> {
 impl TestEnv<'_> {
     /// Two ends; the far one is ready for three messages.
     fn connect(&self) -> Result<(ConnectedQp, ConnectedQp), Failure> {
-        let (end, peer) = pair::connect(self.near, self.far, self.mtu, OWNER)?;
+        let (end, peer) = pair::connect(self.near, self.far, Mtu::Bytes1024, OWNER)?;
         for _ in 0..3 {
             let device = self.far.device();
             peer.post_receive(Work::new(device, BYTES, Direction::FromDevice)?)?;

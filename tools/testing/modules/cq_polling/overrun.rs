@@ -11,11 +11,13 @@ use crate::{
         Failure,
         Step, //
     },
-    nothing_left,
-    CompletionSink,
-    TestEnv,
-    CAPACITY,
-    LIMIT,
+    loopback::{
+        nothing_left,
+        CompletionSink,
+        Loopback,
+        CAPACITY,
+        LIMIT, //
+    },
     OWNER, //
 };
 use kernel::prelude::*;
@@ -26,7 +28,6 @@ use rrdma::rdma::{
         Poll, //
     },
     dma::Direction,
-    qp::QpInitAttr,
     srq::SharedReceiveQueue, //
 };
 
@@ -34,41 +35,41 @@ use rrdma::rdma::{
 const MESSAGES: u32 = 128;
 
 /// Sends messages to a queue pair whose completions nobody polls, until one is lost.
-pub(crate) fn run(env: &TestEnv<'_>) -> Result<(), Failure> {
+pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
     let shared =
-        SharedReceiveQueue::<CompletionSink>::new(env.port_gid.pd.clone(), MESSAGES, |_| {})
+        SharedReceiveQueue::<CompletionSink>::new(loopback.port_gid.pd.clone(), MESSAGES, |_| {})
             .step("shared receive queue")?;
     let entries = CAPACITY.completions();
-    let sends = CompletionQueue::alloc(env.device(), entries, 0, Poll::SoftIrq, OWNER)
+    let sends = CompletionQueue::alloc(loopback.device(), entries, 0, Poll::SoftIrq, OWNER)
         .step("completion queue")?;
     // The task is woken when it breaks, although it is not armed.
-    let wake = env.port_gid.task.wake().clone();
+    let wake = loopback.task().wake().clone();
     let mut small =
-        NotifiedQueue::new(env.device(), 1, 0, wake, OWNER).step("completion queue of one")?;
+        NotifiedQueue::new(loopback.device(), 1, 0, wake, OWNER).step("completion queue of one")?;
     let cq = small.completion_queue().clone();
 
-    let receiver = QpInitAttr::new(env.port_gid.pd.clone(), cq.clone(), CAPACITY);
-    let receiver = env.begin(receiver.with_shared_receives(shared.clone()))?;
-    let sender = env.begin(QpInitAttr::new(env.port_gid.pd.clone(), sends, CAPACITY))?;
+    let receiver = loopback.init_attr(cq.clone(), CAPACITY);
+    let receiver = loopback.initialised(receiver.with_shared_receives(shared.clone()))?;
+    let sender = loopback.initialised(loopback.init_attr(sends, CAPACITY))?;
     let (here, there) = (sender.number(), receiver.number());
-    let receiver = env.finish(receiver, here)?;
-    let sender = env.finish(sender, there)?;
+    let receiver = loopback.connect(receiver, here)?;
+    let sender = loopback.connect(sender, there)?;
 
-    let sent = &sender.queue_pair().context().returned;
-    let mut message = env.message(Direction::ToDevice)?;
+    let sent = &sender.queue_pair().context().completed;
+    let mut message = loopback.message(Direction::ToDevice)?;
     let mut messages = 0u32;
     loop {
         if messages == MESSAGES {
             return Err(Failure::new("overrun", fmt!("none in {MESSAGES} messages")));
         }
-        let posted = shared.post(env.message(Direction::FromDevice)?);
-        posted.map_err(|unposted| unposted.error).step("receive")?;
+        let receive = loopback.message(Direction::FromDevice)?;
+        shared.post(receive).step("receive")?;
         let posted = sender
             .queue_pair()
             .post_send(message, |message, chain| chain.send([message.buffer.sge()]));
-        posted.map_err(|unposted| unposted.error).step("send")?;
+        posted.step("send")?;
         messages = messages.saturating_add(1);
-        let back = env.port_gid.task.wait_for("overrun", LIMIT, || {
+        let back = loopback.task().wait_for("overrun", LIMIT, || {
             let back = sent.lock().sent.take();
             (back.is_some() || cq.is_broken()).then_some(back)
         })?;
@@ -82,7 +83,7 @@ pub(crate) fn run(env: &TestEnv<'_>) -> Result<(), Failure> {
     let mut handled = 0u32;
     while small.poll(1) == 1 {
         handled = handled.saturating_add(1);
-        let received = queue.context().returned.lock().received.take();
+        let received = queue.context().completed.lock().received.take();
         drop(received);
     }
     if handled >= messages {

@@ -3,21 +3,27 @@
 //! What iWARP does not have is refused before the device is asked: soft iWARP keeps the
 //! entry of a request that it has refused, and completes it when the queue pair stops.
 
-use crate::{
-    common::{
-        failure::{
-            Failure,
-            Step, //
-        },
-        requirement::DeviceRequirement, //
+use common::{
+    failure::{
+        Failure,
+        Step, //
     },
-    connection::{
+    requirement::DeviceRequirement,
+    task::{
         self,
-        RcContext,
-        SendBuf, //
+        SampleTask,
+        Summary, //
     },
 };
-use kernel::prelude::*;
+use connection::{
+    RcContext,
+    SendBuf, //
+};
+use kernel::{
+    prelude::*,
+    str::CStr,
+    sync::Arc, //
+};
 use rrdma::{
     errno::EOPNOTSUPP,
     rdma::{
@@ -29,6 +35,34 @@ use rrdma::{
         },
     },
 };
+use server::Server;
+
+#[path = "../../../samples/common/common.rs"]
+mod common;
+#[path = "../../../samples/key_ping/connection.rs"]
+#[allow(dead_code)]
+mod connection;
+#[path = "../../../samples/rdma_cm/rdma_cm.rs"]
+mod rdma_cm;
+#[path = "../../../samples/key_ping/server.rs"]
+mod server;
+
+module! {
+    type: task::Handle,
+    name: "rrdma_test_iwarp",
+    authors: ["The rnvmf developers"],
+    description: "Test: requests that iWARP does not have",
+    license: "GPL",
+}
+
+const NAME: &CStr = c"rrdma_test_iwarp";
+
+/// Asks for such requests on the connection with a client, and then serves it.
+fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+    let server = Server::accept(task)?;
+    refusals(server.queue())?;
+    server.serve()
+}
 
 /// Nobody's memory: nothing is posted.
 const NOWHERE: RemoteKey = RemoteKey {
@@ -37,16 +71,17 @@ const NOWHERE: RemoteKey = RemoteKey {
     rkey: 0,
 };
 
-/// Asks for what there is not on a device of iWARP; each time the operation has to come
+/// Asks for what a device of iWARP does not have; each time the operation has to come
 /// back.
-pub(crate) fn run(queue: &QueuePair<RcContext>) -> Result<(), Failure> {
-    if DeviceRequirement::ImmediateData
-        .check(queue.device())
-        .is_ok()
-    {
-        return Ok(());
+fn refusals(queue: &QueuePair<RcContext>) -> Result<(), Failure> {
+    let device = queue.device();
+    if DeviceRequirement::ImmediateData.check(device).is_ok() {
+        return Err(Failure::new(
+            "device",
+            fmt!("{} is no device of iWARP", device.name()),
+        ));
     }
-    let send_buf = connection::send_buf(queue.device())?;
+    let send_buf = connection::send_buf(device)?;
     let send_buf = refused(queue, send_buf, |send_buf, chain| {
         chain.send_with_immediate([send_buf.sge()], 1)
     })?;

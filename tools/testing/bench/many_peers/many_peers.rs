@@ -80,14 +80,14 @@ use rrdma::{
     },
 };
 
-#[path = "common/common.rs"]
+#[path = "../../../../samples/common/common.rs"]
 mod common;
 
 module! {
     type: task::Handle,
-    name: "rrdma_many_peers",
+    name: "rrdma_bench_many_peers",
     authors: ["The rnvmf developers"],
-    description: "Sample: what a full mesh costs, with shared receives and without",
+    description: "Benchmark: what a full mesh costs, with shared receives and without",
     license: "GPL",
 }
 
@@ -102,7 +102,7 @@ rrdma::parameters! {
     shared_receives: Number<1, 4096> = 32, "receives of all queue pairs, if they share them";
 }
 
-const OWNER: &CStr = c"rrdma_many_peers";
+const OWNER: &CStr = c"rrdma_bench_many_peers";
 
 /// The peers of the rows, up to the parameter, whose row is the last.
 const STEPS: [u32; 4] = [1, 4, 16, 64];
@@ -255,7 +255,7 @@ impl MessageCounters {
             size: parameters::size.get() as usize,
             sent: Atomic::new(0),
             received: Atomic::new(0),
-            failure <- new_irq_lock!(None, "rrdma_many_peers::MessageCounters"),
+            failure <- new_irq_lock!(None, "many_peers::MessageCounters"),
         });
         Arc::pin_init(init, GFP_KERNEL).step("counters")
     }
