@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/linux/jiffies.h`](srctree/include/linux/jiffies.h)
 
-use kernel::time::{msecs_to_jiffies, Jiffies};
+use kernel::time::{msecs_to_jiffies, Delta, Jiffies};
 
 /// A span of time in milliseconds, at most about 49 days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,5 +36,12 @@ impl Msecs {
     #[inline]
     pub fn to_jiffies(self) -> Jiffies {
         msecs_to_jiffies(self.0)
+    }
+}
+
+impl From<Delta> for Msecs {
+    /// Whole milliseconds; 0 if `span` is negative, the longest one if it is longer.
+    fn from(span: Delta) -> Self {
+        Self(span.as_millis().max(0).try_into().unwrap_or(u32::MAX))
     }
 }

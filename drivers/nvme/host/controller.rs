@@ -21,13 +21,15 @@ mod admin;
 mod aen;
 mod association;
 mod ctrl_device;
-mod discovery;
+pub(crate) mod discovery;
 mod keep_alive;
 mod passthru;
 mod rdma_device;
 mod reconnect;
+mod scan_context;
 mod scan_lock;
 mod scan_work;
+mod serve;
 mod services;
 mod setup;
 mod status;
@@ -43,9 +45,10 @@ pub(crate) use discovery::{
     DiscoveryResult,
     Log, //
 };
-pub(crate) use reconnect::ReconnectStatus;
 pub(crate) use services::{
+    CtrlView,
     DeviceRemoval,
+    DiscoveryView,
     EventSink,
     Services, //
 };
@@ -53,7 +56,8 @@ pub(crate) use thread::CtrlThread;
 
 pub(crate) use status::{
     CtrlInfo,
-    CtrlStatus, //
+    CtrlStatus,
+    ReconnectStatus, //
 };
 
 use keep_alive::KeepAliveTimer;
@@ -61,8 +65,8 @@ use rdma_device::{
     RdmaDevice,
     Removing, //
 };
+use scan_context::ScanContext;
 use scan_lock::ScanLock;
-use setup::IoQueueParams;
 use status::{
     ScanRequester,
     Status,
@@ -73,11 +77,7 @@ use crate::{
     ctrl_error::CtrlError,
     event::Event,
     name::CtrlName,
-    namespace::{
-        IdOwner,
-        NamespaceSet,
-        NsContext, //
-    },
+    namespace::{IdOwner, NamespaceSet},
     options::{
         Options,
         Settings, //
@@ -101,10 +101,11 @@ use kernel::{
     },
     workqueue::Work,
 };
-use nvme_proto::policy::{
-    ctrl_state::CtrlState, limits::queue_counts::IoQueueCounts, permission::IoPermissions,
+use nvme_proto::policy::ctrl_state::CtrlState;
+use nvme_rdma_transport::conn_error::{
+    ConnError,
+    ErrorNotifier, //
 };
-use nvme_rdma_transport::conn_error::{ConnError, ErrorNotifier};
 use rrdma::{
     chrdev,
     log::RateLimit,
@@ -175,18 +176,6 @@ pub(crate) struct Controller {
 
 impl_has_work! {
     impl HasWork<Self> for Controller { self.scan_work }
-}
-
-/// What the disks of a controller are made from.
-pub(crate) struct ScanContext {
-    namespaces: NsContext,
-    /// What users may send to a namespace.
-    io_permissions: IoPermissions,
-    params: IoQueueParams,
-    /// The I/O queues that are asked for: the disks have a place for each.
-    requested_queues: IoQueueCounts,
-    /// When connecting must be over.
-    pub(crate) deadline: Deadline,
 }
 
 impl Controller {
@@ -336,14 +325,31 @@ impl Controller {
     fn queue_uevent(&self, state: CtrlState) {
         let ctrl_device = self.ctrl_device.lock().clone();
         if let Some(ctrl_device) = ctrl_device.filter(|ctrl_device| ctrl_device.note(state)) {
-            self.services.queue_uevent(ctrl_device);
+            self.services.enqueue(ctrl_device);
+        }
+    }
+
+    /// Tells an event. May sleep.
+    pub(crate) fn notify(&self, event: Event<'_>) {
+        self.services.events.notify(&self.view(), event);
+    }
+
+    /// What is told of the controller. May sleep.
+    pub(crate) fn view(&self) -> CtrlView<'_> {
+        CtrlView {
+            id: self.id,
+            name: self.name,
+            options: &self.options,
+            settings: self.settings(),
+            namespaces: self.namespaces.count(),
+            status: &self.status,
         }
     }
 
     /// Tells that the status has changed. May sleep.
     fn notify_change(&self) {
         self.status.notify();
-        self.services.events.notify(self, Event::Changed);
+        self.notify(Event::Changed);
     }
 
     /// Keeps an error that changes no state, and tells. May sleep.

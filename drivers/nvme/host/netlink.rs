@@ -10,8 +10,8 @@ mod request;
 
 use crate::{
     controller::{
-        Controller,
-        Discovery,
+        CtrlView,
+        DiscoveryView,
         EventSink, //
     },
     event::Event,
@@ -195,13 +195,13 @@ impl NetlinkEvents {
 }
 
 impl EventSink for NetlinkEvents {
-    fn notify(&self, controller: &Controller, event: Event<'_>) {
+    fn notify(&self, ctrl: &CtrlView<'_>, event: Event<'_>) {
         if let Some(family) = self.family() {
-            notify(&family, controller, event);
+            notify(&family, ctrl, event);
         }
     }
 
-    fn notify_discovery(&self, discovery: &Discovery) {
+    fn notify_discovery(&self, discovery: &DiscoveryView<'_>) {
         if let Some(family) = self.family() {
             notify_discovery(&family, discovery);
         }
@@ -221,29 +221,25 @@ fn command(event: &Event<'_>) -> Command {
 }
 
 /// Tells who listens in the controller's network namespace. May sleep.
-fn notify(family: &Registration<Family>, controller: &Controller, event: Event<'_>) {
-    let namespace = &controller.options.namespace;
+fn notify(family: &Registration<Family>, ctrl: &CtrlView<'_>, event: Event<'_>) {
+    let net = &ctrl.options.namespace;
     let command = command(&event) as u8;
-    let sent = family.multicast(namespace, EVENTS, command, |message| match event {
+    let sent = family.multicast(net, EVENTS, command, |message| match event {
         Event::NamespaceAdded(namespace)
         | Event::NamespaceChanged(namespace)
-        | Event::NamespaceRemoved(namespace) => encode::namespace(message, controller, namespace),
-        _ => encode::controller(message, controller),
+        | Event::NamespaceRemoved(namespace) => encode::namespace(message, ctrl.id, namespace),
+        _ => encode::controller(message, ctrl),
     });
     if let Err(error) = sent {
         // Listeners find out that they missed it.
-        pr_debug!(
-            "{}: event not sent ({})\n",
-            controller.name,
-            error.to_errno()
-        );
+        pr_debug!("{}: event not sent ({})\n", ctrl.name, error.to_errno());
     }
 }
 
 /// Tells who listens in the network namespace of a discovery what came of it. May sleep.
-fn notify_discovery(family: &Registration<Family>, discovery: &Discovery) {
+fn notify_discovery(family: &Registration<Family>, discovery: &DiscoveryView<'_>) {
     let command = Command::DiscoverNtf as u8;
-    let sent = family.multicast(discovery.namespace(), EVENTS, command, |message| {
+    let sent = family.multicast(discovery.net, EVENTS, command, |message| {
         encode::discovery(message, discovery)
     });
     if let Err(error) = sent {

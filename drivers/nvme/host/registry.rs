@@ -4,11 +4,11 @@
 
 use crate::{
     controller::{
+        discovery,
         Controller,
         CtrlThread,
         DeviceRemoval,
         Discovery,
-        EventSink,
         Services, //
     },
     discoveries::Discoveries,
@@ -203,7 +203,7 @@ impl Registry {
         duplicate: bool,
     ) -> Result<Arc<Controller>, InsertError> {
         let controller = self.insert(options, settings, duplicate)?;
-        self.events.notify(&controller, Event::Added);
+        controller.notify(Event::Added);
         let (this, running) = (self.clone(), controller.clone());
         let run = move || {
             CtrlThread::run(running.clone());
@@ -242,7 +242,7 @@ impl Registry {
         })?;
         let (this, running) = (self.clone(), discovery.clone());
         let run = move || {
-            Discovery::run(&running);
+            discovery::run(&running);
             this.discoveries.over(&running);
             running.complete();
         };
@@ -318,7 +318,7 @@ impl Registry {
             controllers.leaving = controllers.leaving.saturating_add(1);
             controllers.generation = controllers.generation.wrapping_add(1).max(1);
         }
-        self.events.notify(controller, Event::Removed);
+        controller.notify(Event::Removed);
         drop(name_lock);
         let mut controllers = self.controllers.lock();
         controllers.leaving = controllers.leaving.saturating_sub(1);

@@ -4,7 +4,7 @@
 //! thread, or in an errand beside it.
 
 use super::{
-    keep_alive,
+    serve,
     Controller, //
 };
 use crate::{
@@ -219,7 +219,7 @@ impl Admin<'_> {
     /// Tells the target that we live, if nobody else does so meanwhile and it is time.
     pub(crate) fn keep_alive_if_due(&self) -> Result<(), CtrlError> {
         match self.sender {
-            Sender::Thread(queue) => keep_alive::send_if_due(self.controller, queue, self.deadline),
+            Sender::Thread(queue) => serve::send_if_due(self.controller, queue, self.deadline),
             Sender::ScanWork | Sender::User => Ok(()),
         }
     }

@@ -3,7 +3,6 @@
 //! What a target tells in its own time, while it is connected.
 
 use super::{
-    reconnect::milliseconds,
     Controller, //
 };
 use crate::{
@@ -78,7 +77,7 @@ impl AenHandler {
         let Some(event) = queue.context().take_event() else {
             return Deadline::NEVER;
         };
-        self.pace = self.pace.after(milliseconds(event.moment - asked));
+        self.pace = self.pace.after(Msecs::from(event.moment - asked).get());
         self.next = Deadline::after(Msecs::new(self.pace.pause_ms()));
         let tells = match parse(controller, event.completion) {
             Some(event) => {

@@ -4,8 +4,7 @@
 
 use super::{
     admin::{Admin, Sender},
-    keep_alive::KeepAliveQueue,
-    reconnect::milliseconds,
+    serve::KeepAliveQueue,
     Controller,
     ScanContext, //
 };
@@ -87,7 +86,7 @@ impl Association {
             Some(after_loss) => after_loss,
             None => return FlapHistory::default(),
         };
-        earlier.record_loss(milliseconds(since.elapsed()))
+        earlier.record_loss(Msecs::from(since.elapsed()).get())
     }
 
     /// The admin queue, for one command or what `limit` allows.

@@ -9,25 +9,22 @@
 
 mod log;
 mod persistent;
+mod thread;
 
-pub(crate) use log::Log;
-
-use super::{
-    setup,
-    Admin,
-    Controller,
-    Sender, //
-    Services,
+pub(crate) use log::{
+    DiscoveryResult,
+    Log, //
 };
+pub(crate) use thread::run;
+
+use super::{Controller, DiscoveryView, Services};
 use crate::{
-    ctrl_error::CtrlError,
     name::CtrlName,
     options::{
         Limit,
         Options,
         Settings, //
     },
-    uapi::ErrorStage,
 };
 use kernel::{
     new_mutex,
@@ -38,21 +35,13 @@ use kernel::{
     },
 };
 use rrdma::{
-    errno,
     net::Namespace,
     rdma::device::Device,
     sync::{
-        Deadline,
         Msecs,
         TimedCompletion, //
     },
 };
-
-/// Where all failures of a log happen.
-const STAGE: ErrorStage = ErrorStage::Discovery;
-
-/// How long the controller may take to shut down.
-const SHUTDOWN: Msecs = Msecs::from_secs(5);
 
 /// A discovery.
 #[pin_data]
@@ -64,35 +53,25 @@ pub(crate) struct Discovery {
     persistent: Option<Msecs>,
     controller: Arc<Controller>,
     #[pin]
-    status: Mutex<CtrlStatus>,
+    status: Mutex<DiscoveryStatus>,
     #[pin]
     over: TimedCompletion,
 }
 
-/// What others see of a discovery.
-struct CtrlStatus {
-    /// What came of it last; `None` at first.
-    latest: Option<DiscoveryResult>,
-    /// Changes with that; not 0.
+/// What is shown of a discovery.
+struct DiscoveryStatus {
+    /// The last result; `None` at first.
+    result: Option<DiscoveryResult>,
+    /// Changes with the result; not 0.
     generation: u32,
-    /// Nothing comes any more.
-    over: bool,
+    phase: Phase,
 }
 
-/// What came of a discovery.
-pub(crate) enum DiscoveryResult {
-    Read(Log),
-    /// And when it goes on, if it does.
-    Failed(CtrlError, Option<Deadline>),
-}
-
-impl From<Result<Log, CtrlError>> for DiscoveryResult {
-    fn from(result: Result<Log, CtrlError>) -> Self {
-        match result {
-            Ok(log) => Self::Read(log),
-            Err(failure) => Self::Failed(failure, None),
-        }
-    }
+/// Whether more results come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Running,
+    Over,
 }
 
 impl Discovery {
@@ -119,10 +98,10 @@ impl Discovery {
                 owner,
                 persistent,
                 controller,
-                status <- new_mutex!(CtrlStatus {
-                    latest: None,
+                status <- new_mutex!(DiscoveryStatus {
+                    result: None,
                     generation: 1,
-                    over: false,
+                    phase: Phase::Running,
                 }, "rnvmf::Discovery::status"),
                 over <- TimedCompletion::new(),
             }),
@@ -157,7 +136,7 @@ impl Discovery {
 
     /// Whether nothing comes of it any more. May sleep.
     pub(crate) fn is_over(&self) -> bool {
-        self.status.lock().over
+        self.status.lock().phase == Phase::Over
     }
 
     /// Waits until it is over. Sleeps.
@@ -170,60 +149,45 @@ impl Discovery {
         self.over.complete_all();
     }
 
-    /// What came of it last, `None` while nothing did, and a number that changes with that and is
-    /// not 0.
-    pub(crate) fn outcome<R>(&self, look: impl FnOnce(Option<&DiscoveryResult>, u32) -> R) -> R {
+    /// The last result, `None` at first, and a number that changes with it and is not 0.
+    pub(crate) fn with_result<R>(
+        &self,
+        read: impl FnOnce(Option<&DiscoveryResult>, u32) -> R,
+    ) -> R {
         let status = self.status.lock();
-        look(status.latest.as_ref(), status.generation)
+        read(status.result.as_ref(), status.generation)
     }
 
-    /// From connecting to when nothing is left of the connection. Sleeps.
-    pub(crate) fn run(this: &Arc<Self>) {
-        let controller = &*this.controller;
-        let last = match this.persistent {
-            Some(longest) => Err(this.follow(longest)),
-            None => Self::read(controller),
-        };
-        let last = last.map_err(|failure| match controller.is_deleting() {
-            true => CtrlError::new(
-                failure.stage,
-                errno::ECANCELED,
-                format_args!("the discovery was cancelled"),
-            ),
-            false => failure,
-        });
-        controller.release_device();
-        this.show(last.into(), true);
+    /// What is told of the discovery.
+    pub(crate) fn with_view<R>(&self, read: impl FnOnce(&DiscoveryView<'_>) -> R) -> R {
+        let status = self.status.lock();
+        read(&DiscoveryView {
+            id: self.id,
+            net: self.namespace(),
+            result: status.result.as_ref(),
+        })
     }
 
-    /// Keeps what came of it, and tells.
-    fn show(&self, outcome: DiscoveryResult, over: bool) {
+    /// Keeps a result that is followed by others, and tells. May sleep.
+    fn update(&self, result: DiscoveryResult) {
+        self.set(result, Phase::Running);
+    }
+
+    /// Keeps the last result, and tells. May sleep.
+    fn finish(&self, result: DiscoveryResult) {
+        self.set(result, Phase::Over);
+    }
+
+    fn set(&self, result: DiscoveryResult, phase: Phase) {
         {
             let mut status = self.status.lock();
-            *status = CtrlStatus {
-                latest: Some(outcome),
+            *status = DiscoveryStatus {
+                result: Some(result),
                 generation: status.generation.wrapping_add(1).max(1),
-                over,
+                phase,
             };
         }
-        self.controller.services.events.notify_discovery(self);
-    }
-
-    #[inline(never)]
-    fn read(controller: &Controller) -> Result<Log, CtrlError> {
-        let deadline = Deadline::after(controller.settings().connect_timeout);
-        let (queue, configuration) = setup::connect_admin(controller, deadline)?;
-        let admin = |deadline| Admin {
-            sender: Sender::Thread(&queue),
-            controller,
-            deadline,
-        };
-        let log = Log::read(&admin(deadline))?;
-        // It is a courtesy: what goes wrong changes nothing, the connection ends in any case.
-        if let Err(failure) = admin(Deadline::after(SHUTDOWN)).shut_down(configuration) {
-            let message = failure.message();
-            pr_debug!("{}: shutdown: {}\n", controller.name, message);
-        }
-        Ok(log)
+        let events = &self.controller.services.events;
+        self.with_view(|view| events.notify_discovery(view));
     }
 }

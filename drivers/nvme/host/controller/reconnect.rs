@@ -12,6 +12,7 @@ use super::{
         InflightPolicy,
     },
     setup,
+    status::ReconnectStatus,
     Admin,
     Controller,
     CtrlStatus, //
@@ -27,7 +28,6 @@ use crate::{
 use kernel::{
     prelude::*,
     time::{
-        Delta,
         Instant,
         Monotonic, //
     },
@@ -50,26 +50,6 @@ use rrdma::{
         Msecs, //
     },
 };
-
-/// How connecting again goes on, as others see it.
-#[derive(Clone, Copy)]
-pub(crate) struct ReconnectStatus {
-    /// When the connection was lost.
-    began: Instant<Monotonic>,
-    /// What counts besides.
-    earlier: FlapHistory,
-    /// Attempts so far, the one under way included.
-    pub(crate) attempts: u32,
-    /// When the next one begins, if none is under way.
-    pub(crate) next: Option<Deadline>,
-}
-
-impl ReconnectStatus {
-    /// For how long the connection is lost, in milliseconds.
-    pub(crate) fn lasts_ms(&self) -> u32 {
-        milliseconds(self.began.elapsed()).saturating_add(self.earlier.outage_ms)
-    }
-}
 
 /// A new connection, and the namespaces that the target has now.
 pub(super) struct Reconnected {
@@ -259,7 +239,7 @@ impl<'a> Reconnect<'a> {
             self.hold(limits.hold_io(since_loss_ms));
             let now = ReconnectState {
                 since_loss_ms,
-                since_attempt_ms: milliseconds(began.elapsed()),
+                since_attempt_ms: Msecs::from(began.elapsed()).get(),
                 attempts: self.now.attempts,
                 random,
             };
@@ -309,9 +289,4 @@ impl<'a> Reconnect<'a> {
             .status
             .update(|status| status.reconnect = Some(now));
     }
-}
-
-/// In whole milliseconds, as policies count; the longest of them if it is longer.
-pub(super) fn milliseconds(span: Delta) -> u32 {
-    span.as_millis().max(0).try_into().unwrap_or(u32::MAX)
 }

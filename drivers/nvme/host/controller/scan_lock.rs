@@ -6,8 +6,12 @@
 //! run with [I/O frozen](super::passthru) takes it, too. The holder may wait for I/O, so those who
 //! wait for the lock are idle or can be interrupted: they are no hung tasks.
 
-use super::scan_work::ScanWork;
-use crate::ctrl_error::CtrlError;
+use super::scan_context::ScanContext;
+use crate::{
+    ctrl_error::CtrlError,
+    disk::Io,
+    namespace::ScanResult, //
+};
 use core::mem;
 use kernel::{
     new_condvar, new_mutex,
@@ -18,7 +22,25 @@ use kernel::{
         Mutex, //
     },
 };
-use rrdma::sync::TimedCompletion;
+use rrdma::{
+    block::{
+        QueueCounts,
+        TagSet, //
+    },
+    sync::TimedCompletion, //
+};
+
+/// What the holder of the scan lock does to the disks in a work item.
+pub(super) enum ScanWork {
+    /// Update the disks to what a scan found.
+    Follow(ScanResult),
+    /// Scan, and update the disks.
+    Scan(Arc<ScanContext>),
+    /// Give the disks these hardware queues.
+    SetQueues(Arc<TagSet<Io>>, QueueCounts),
+    /// Remove all disks.
+    DeleteDisks,
+}
 
 /// The scan lock. Its mutex is a leaf.
 #[pin_data]

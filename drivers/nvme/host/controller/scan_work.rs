@@ -9,7 +9,10 @@
 //! removal must not need memory.
 
 use super::{
-    scan_lock::ScanGuard,
+    scan_lock::{
+        ScanGuard,
+        ScanWork, //
+    },
     status::Transition,
     Admin,
     Controller,
@@ -54,17 +57,6 @@ use rrdma::{
     sync::Deadline, //
 };
 
-/// What is to be done to the disks.
-pub(super) enum ScanWork {
-    /// They are to be in line with what was found.
-    Follow(ScanResult),
-    /// And with what there is now.
-    Scan(Arc<ScanContext>),
-    /// They are to have these hardware queues.
-    SetQueues(Arc<TagSet<Io>>, QueueCounts),
-    DeleteDisks,
-}
-
 /// The disks of a controller, for the holder of its scan lock.
 pub(super) struct LockedDisks<'a> {
     controller: &'a Controller,
@@ -105,11 +97,10 @@ impl<'a> LockedDisks<'a> {
 
 impl NsObserver for Controller {
     fn notify(&self, change: NsChange<'_>) {
-        let send = |event: Event<'_>| self.services.events.notify(self, event);
         match change {
-            NsChange::Added(info) => send(Event::NamespaceAdded(info)),
-            NsChange::Resized(info) => send(Event::NamespaceChanged(info)),
-            NsChange::Removed(info) => send(Event::NamespaceRemoved(info)),
+            NsChange::Added(info) => self.notify(Event::NamespaceAdded(info)),
+            NsChange::Resized(info) => self.notify(Event::NamespaceChanged(info)),
+            NsChange::Removed(info) => self.notify(Event::NamespaceRemoved(info)),
             NsChange::LimitsChanged { nsid } => {
                 self.log(format_args!("namespace {nsid}: other limits of its disk"));
             }

@@ -6,15 +6,19 @@
 //! controllers nor netlink.
 
 use super::{
-    Controller,
-    CtrlDevice,
-    Discovery, //
+    discovery::DiscoveryResult,
+    status::Status, //
 };
 use crate::{
     event::Event,
+    name::CtrlName,
     namespace::{
         DiskGeneration,
         IdRegistry, //
+    },
+    options::{
+        Options,
+        Settings, //
     },
 };
 use kernel::{
@@ -25,9 +29,11 @@ use kernel::{
         Arc,
         Mutex, //
     },
+    workqueue::RawWorkItem,
 };
 use rrdma::{
     chrdev::Numbers,
+    net::Namespace,
     rdma::{
         client,
         device::{
@@ -42,13 +48,32 @@ use rrdma::{
     sysfs::Class, //
 };
 
+/// What is told of a controller.
+pub(crate) struct CtrlView<'a> {
+    pub(crate) id: u32,
+    pub(crate) name: CtrlName,
+    pub(crate) options: &'a Options,
+    pub(crate) settings: Settings,
+    /// Namespaces with a disk.
+    pub(crate) namespaces: u32,
+    pub(crate) status: &'a Status,
+}
+
+/// What is told of a discovery.
+pub(crate) struct DiscoveryView<'a> {
+    pub(crate) id: u32,
+    pub(crate) net: &'a Namespace,
+    /// `None` until the log was read, or that failed.
+    pub(crate) result: Option<&'a DiscoveryResult>,
+}
+
 /// Where events of controllers and discoveries go.
 pub(crate) trait EventSink: Send + Sync {
     /// A controller, or one of its namespaces, has changed. May sleep.
-    fn notify(&self, controller: &Controller, event: Event<'_>);
+    fn notify(&self, ctrl: &CtrlView<'_>, event: Event<'_>);
 
     /// A discovery has a new result. May sleep.
-    fn notify_discovery(&self, discovery: &Discovery);
+    fn notify_discovery(&self, discovery: &DiscoveryView<'_>);
 }
 
 /// Who is called when an RDMA device is removed.
@@ -133,19 +158,14 @@ impl Services {
         drop(client);
     }
 
-    /// Queues the scan work of a controller, which must not be queued. May sleep.
-    pub(crate) fn queue_scan_work(&self, controller: Arc<Controller>) {
+    /// Queues a work item of a controller, unless it is queued. May sleep.
+    pub(crate) fn enqueue<W, const ID: u64>(&self, item: W)
+    where
+        W: RawWorkItem<ID> + Send + 'static,
+    {
         // The queue exists as long as there are controllers.
         if let Some(work) = &*self.work.lock() {
-            let _ = work.enqueue(controller);
-        }
-    }
-
-    /// Queues the uevents of a controller. May sleep.
-    pub(crate) fn queue_uevent(&self, ctrl_device: Arc<CtrlDevice>) {
-        if let Some(work) = &*self.work.lock() {
-            // If it is queued already, it has not begun.
-            let _ = work.enqueue(ctrl_device);
+            let _ = work.enqueue(item);
         }
     }
 

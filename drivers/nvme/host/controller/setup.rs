@@ -8,7 +8,7 @@ use super::{
         Sender, //
     },
     association::Association,
-    keep_alive,
+    serve,
     Controller,
     CtrlInfo,
     ScanContext, //
@@ -696,7 +696,7 @@ impl<'a> Setup<'a> {
             .map_err(|_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "I/O queues"))?;
         for qid in 1..=count {
             // There may be so many that it takes long.
-            keep_alive::send_if_due(self.controller, admin, self.deadline)?;
+            serve::send_if_due(self.controller, admin, self.deadline)?;
             let config = QueueConfig {
                 qid,
                 size: params.size.entries(),

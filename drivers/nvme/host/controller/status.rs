@@ -2,7 +2,6 @@
 
 //! The state of a controller, and what is shown of it.
 
-use super::ReconnectStatus;
 use crate::{
     ctrl_error::CtrlError,
     namespace::NsRejections,
@@ -20,17 +19,26 @@ use kernel::{
         CondVar,
         Mutex, //
     },
+    time::{
+        Instant,
+        Monotonic, //
+    },
 };
 use nvme_proto::{
     format::identify,
     policy::{
         ctrl_state::CtrlState,
-        limits::queue_counts::IoQueueCounts, //
+        limits::queue_counts::IoQueueCounts,
+        reconnect_policy::FlapHistory, //
     },
 };
 use rrdma::{
     errno,
-    rdma::device, //
+    rdma::device,
+    sync::{
+        Deadline,
+        Msecs, //
+    },
 };
 
 /// The state of a controller, with its lock. A leaf: no other lock is taken under it.
@@ -77,6 +85,28 @@ pub(crate) struct CtrlInfo {
     pub(crate) max_sectors: u32,
     /// In-capsule data, in bytes.
     pub(crate) inline_size: u32,
+}
+
+/// Progress of reconnecting.
+#[derive(Clone, Copy)]
+pub(crate) struct ReconnectStatus {
+    /// When the connection was lost.
+    pub(super) began: Instant<Monotonic>,
+    /// What counts besides.
+    pub(super) earlier: FlapHistory,
+    /// Attempts so far, the one under way included.
+    pub(crate) attempts: u32,
+    /// When the next one begins, if none is under way.
+    pub(crate) next: Option<Deadline>,
+}
+
+impl ReconnectStatus {
+    /// For how long the connection is lost, in milliseconds.
+    pub(crate) fn lasts_ms(&self) -> u32 {
+        Msecs::from(self.began.elapsed())
+            .get()
+            .saturating_add(self.earlier.outage_ms)
+    }
 }
 
 /// Requests to scan the namespaces, by serial number.

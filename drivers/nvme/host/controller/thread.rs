@@ -8,13 +8,11 @@ use super::{
         Association, //
         InflightPolicy,
     },
-    keep_alive,
     reconnect::Reconnect,
     scan_lock::ScanGuard,
-    scan_work::{
-        LockedDisks,
-        ScanWork, //
-    },
+    scan_lock::ScanWork,
+    scan_work::LockedDisks,
+    serve,
     setup,
     status::ScanRequester,
     Admin,
@@ -148,7 +146,7 @@ impl CtrlThread {
             .ctrl
             .scan(&admin, scan_context, ChangedNamespaces::default())?;
         self.start_scan_work(guard, ScanWork::Follow(found));
-        keep_alive::serve_until(&self.ctrl, association, scan_context.deadline, || {
+        serve::serve_until(&self.ctrl, association, scan_context.deadline, || {
             let stage = ErrorStage::Namespaces;
             if self.ctrl.is_deleting() {
                 return ControlFlow::Break(Err(CtrlError::cancelled(stage)));
@@ -221,7 +219,7 @@ impl CtrlThread {
             // The first disks are made.
             rescan.note(&Ok(()), &self.ctrl);
         }
-        keep_alive::serve(&self.ctrl, association, || {
+        serve::serve(&self.ctrl, association, || {
             if let Some(done) = self.ctrl.scan_lock.take_result() {
                 rescan.note(&done, &self.ctrl);
                 if let Err(failure) = done {
@@ -274,7 +272,7 @@ impl CtrlThread {
         self.ctrl.status.begin_removal();
         self.start_scan_work(guard, ScanWork::DeleteDisks);
         let mut retry = Deadline::after(RETRY);
-        let disks = keep_alive::serve(&self.ctrl, &*association, || {
+        let disks = serve::serve(&self.ctrl, &*association, || {
             if let Some(done) = self.ctrl.scan_lock.take_result() {
                 return ControlFlow::Break(done);
             }
@@ -309,7 +307,7 @@ impl CtrlThread {
     /// Queues `work`, which holds the scan lock until its result is taken. Sleeps.
     fn start_scan_work(&self, guard: ScanGuard<'_>, work: ScanWork) {
         guard.hand_over(work);
-        self.ctrl.services.queue_scan_work(self.ctrl.clone());
+        self.ctrl.services.enqueue(self.ctrl.clone());
     }
 
     fn await_removal(&self) {

@@ -18,12 +18,14 @@ use crate::{
         Controller,
         CtrlInfo,
         CtrlStatus, //
-        Discovery,
+        CtrlView,
         DiscoveryResult,
+        DiscoveryView,
         ReconnectStatus,
     },
     ctrl_error::CtrlError,
     event::NsInfo,
+    name::CtrlName,
     namespace::{
         NsRejection,
         NsRejections, //
@@ -47,23 +49,21 @@ const SECTOR: u32 = 512;
 
 /// The name of a controller. It takes no memory: who has none left asks what there is, and
 /// disconnects some of it.
-pub(super) fn name(controller: &Controller) -> Text<31> {
-    Text::new(fmt!("{}", controller.name))
+pub(super) fn name(name: CtrlName) -> Text<31> {
+    Text::new(fmt!("{name}"))
 }
 
 /// All that is known of a controller.
-pub(super) fn controller(message: &mut Message<'_>, controller: &Controller) -> Result {
-    message.put_u32(ctrl::CTRL_ID, controller.id)?;
-    message.put_str(ctrl::NAME, name(controller).as_str())?;
-    options(message, &controller.options)?;
-    let settings = controller.settings();
-    self::settings(message, &settings)?;
-    let namespaces = controller.namespaces.count();
-    controller.status.with(|status| {
+pub(super) fn controller(message: &mut Message<'_>, ctrl: &CtrlView<'_>) -> Result {
+    message.put_u32(ctrl::CTRL_ID, ctrl.id)?;
+    message.put_str(ctrl::NAME, name(ctrl.name).as_str())?;
+    options(message, ctrl.options)?;
+    settings(message, &ctrl.settings)?;
+    ctrl.status.with(|status| {
         if let Some(reconnect) = &status.reconnect {
-            self::reconnect(message, reconnect, settings.give_up)?;
+            self::reconnect(message, reconnect, ctrl.settings.give_up)?;
         }
-        self::status(message, status, namespaces)
+        self::status(message, status, ctrl.namespaces)
     })
 }
 
@@ -172,12 +172,8 @@ fn failure(message: &mut Message<'_>, failure: &CtrlError) -> Result {
 }
 
 /// All that is known of a namespace.
-pub(super) fn namespace(
-    message: &mut Message<'_>,
-    controller: &Controller,
-    namespace: &NsInfo,
-) -> Result {
-    message.put_u32(ns::CTRL_ID, controller.id)?;
+pub(super) fn namespace(message: &mut Message<'_>, ctrl_id: u32, namespace: &NsInfo) -> Result {
+    message.put_u32(ns::CTRL_ID, ctrl_id)?;
     message.put_u32(ns::NSID, namespace.nsid)?;
     message.put_str(ns::NAME, namespace.name.as_str())?;
     message.put_uint(ns::SIZE, namespace.size)?;
@@ -201,9 +197,9 @@ pub(super) fn namespace(
 }
 
 /// How a discovery went.
-pub(super) fn discovery(message: &mut Message<'_>, discovery: &Discovery) -> Result {
+pub(super) fn discovery(message: &mut Message<'_>, discovery: &DiscoveryView<'_>) -> Result {
     message.put_u32(discovery::DISCOVERY_ID, discovery.id)?;
-    discovery.outcome(|outcome, _| match outcome {
+    match discovery.result {
         None => Ok(()),
         Some(DiscoveryResult::Read(log)) => {
             message.put_uint(discovery::GENERATION, log.header.generation)?;
@@ -216,7 +212,7 @@ pub(super) fn discovery(message: &mut Message<'_>, discovery: &Discovery) -> Res
                 None => Ok(()),
             }
         }
-    })
+    }
 }
 
 /// An entry of a discovery log.
@@ -277,7 +273,7 @@ pub(super) fn stats(
     numbers: &impl ReadStats,
 ) -> Result {
     message.put_u32(stats::CTRL_ID, controller.id)?;
-    message.put_str(stats::NAME, name(controller).as_str())?;
+    message.put_str(stats::NAME, name(controller.name).as_str())?;
     if let Some(qid) = qid {
         message.put_u16(stats::QID, qid)?;
     }

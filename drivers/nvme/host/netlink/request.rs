@@ -98,7 +98,7 @@ pub(super) fn connect(registry: &Arc<Registry>, request: &mut Request<'_>) -> Re
     request
         .reply(Command::Connect as u8, |message| {
             message.put_u32(ctrl::CTRL_ID, controller.id)?;
-            message.put_str(ctrl::NAME, encode::name(&controller).as_str())
+            message.put_str(ctrl::NAME, encode::name(controller.name).as_str())
         })
         // Who is not told of it cannot be expected to remove it.
         .inspect_err(|_| controller.delete())
@@ -147,7 +147,7 @@ pub(super) fn set(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result
 pub(super) fn get_controller(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
     let controller = find(registry, request, ctrl::CTRL_ID)?;
     request.reply(Command::CtrlGet as u8, |message| {
-        encode::controller(message, &controller)
+        encode::controller(message, &controller.view())
     })
 }
 
@@ -160,7 +160,7 @@ pub(super) fn dump_controllers(registry: &Arc<Registry>, dump: &mut Dump<'_>) ->
             return Ok(());
         };
         let written = dump.message(Command::CtrlGet as u8, |message| {
-            encode::controller(message, &controller)
+            encode::controller(message, &controller.view())
         })?;
         if !written {
             return Ok(());
@@ -180,7 +180,7 @@ pub(super) fn get_namespace(registry: &Arc<Registry>, request: &mut Request<'_>)
             return Err(ENOENT);
         };
         request.reply(Command::NsGet as u8, |message| {
-            encode::namespace(message, &controller, &namespace.info())
+            encode::namespace(message, controller.id, &namespace.info())
         })
     })
 }
@@ -229,7 +229,7 @@ fn dump_namespaces_of(controller: &Controller, dump: &mut Dump<'_>, list: u32) -
         dump.set_generation(controller.generation_of_disks(list));
         for namespace in namespaces.iter().filter(|n| u64::from(n.nsid()) > after) {
             let written = dump.message(Command::NsGet as u8, |message| {
-                encode::namespace(message, controller, &namespace.info())
+                encode::namespace(message, controller.id, &namespace.info())
             })?;
             if !written {
                 return Ok(false);
@@ -271,7 +271,7 @@ pub(super) fn get_discovery(registry: &Arc<Registry>, request: &mut Request<'_>)
     let (namespace, owner) = (request.net(), request.portid());
     let discovery = find_discovery(registry, request, &namespace, owner)?;
     request.reply(Command::DiscoverGet as u8, |message| {
-        encode::discovery(message, &discovery)
+        discovery.with_view(|view| encode::discovery(message, view))
     })
 }
 
@@ -279,7 +279,7 @@ pub(super) fn get_discovery(registry: &Arc<Registry>, request: &mut Request<'_>)
 pub(super) fn dump_entries(registry: &Arc<Registry>, dump: &mut Dump<'_>) -> Result {
     let (namespace, owner) = (dump.net(), dump.portid());
     let discovery = find_discovery(registry, dump, &namespace, owner)?;
-    discovery.outcome(|outcome, generation| {
+    discovery.with_result(|outcome, generation| {
         dump.set_generation(generation);
         let why = match outcome {
             Some(DiscoveryResult::Read(log)) => return dump_log(log, dump),

@@ -2,13 +2,13 @@
 
 //! The log of a discovery controller.
 
-use super::{
-    super::Admin,
-    STAGE, //
-};
+use super::super::Admin;
 use crate::{
     ctrl_error::CtrlError,
-    uapi::DISCOVERY_ENTRIES_MAX, //
+    uapi::{
+        ErrorStage,
+        DISCOVERY_ENTRIES_MAX, //
+    },
 };
 use kernel::prelude::*;
 use nvme_proto::format::{
@@ -20,7 +20,10 @@ use nvme_proto::format::{
 };
 use rrdma::{
     scatter::Buffer,
-    sync::Msecs, //
+    sync::{
+        Deadline,
+        Msecs, //
+    },
 };
 
 /// How often a log is read that changes meanwhile, as nvme-cli does.
@@ -28,6 +31,9 @@ const ATTEMPTS: u32 = 10;
 
 /// Entries that are read at once: a page, which no controller refuses.
 const AT_ONCE: usize = 4;
+
+/// The stage of all errors of a discovery log.
+pub(super) const STAGE: ErrorStage = ErrorStage::Discovery;
 
 /// A discovery log.
 pub(crate) struct Log {
@@ -118,5 +124,21 @@ impl Log {
         let page = LogPage::new(LogPage::DISCOVERY, offset, length as u64)
             .map_err(|why| CtrlError::new(STAGE, EINVAL, format_args!("{what}: {why}")))?;
         admin.log_page(STAGE, page, what)
+    }
+}
+
+/// The result of a discovery.
+pub(crate) enum DiscoveryResult {
+    Read(Log),
+    /// The error, and the time of the next attempt, if there is one.
+    Failed(CtrlError, Option<Deadline>),
+}
+
+impl From<Result<Log, CtrlError>> for DiscoveryResult {
+    fn from(result: Result<Log, CtrlError>) -> Self {
+        match result {
+            Ok(log) => Self::Read(log),
+            Err(failure) => Self::Failed(failure, None),
+        }
     }
 }

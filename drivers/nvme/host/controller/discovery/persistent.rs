@@ -11,15 +11,13 @@ use super::{
     super::{
         aen::AenHandler,
         association,
-        keep_alive,
+        serve,
         setup,
         Admin,
         Sender, //
     },
-    Discovery,
-    DiscoveryResult,
-    Log,
-    STAGE, //
+    log::STAGE,
+    Discovery, DiscoveryResult, Log,
 };
 use crate::{
     ctrl_error::CtrlError,
@@ -51,11 +49,21 @@ use rrdma::{
 /// log in between.
 const SETTLE: Msecs = Msecs::new(200);
 
-impl Discovery {
+/// Follows the log of a persistent discovery.
+pub(super) struct LogFollower<'a> {
+    discovery: &'a Discovery,
+}
+
+impl<'a> LogFollower<'a> {
+    /// Follows the log of `discovery`.
+    pub(super) fn new(discovery: &'a Discovery) -> Self {
+        Self { discovery }
+    }
+
     /// Follows the log until that is not wanted any more, or of no use, and answers why. Pauses
     /// between attempts to connect are up to `longest`. Sleeps.
-    pub(super) fn follow(&self, longest: Msecs) -> CtrlError {
-        let controller = &*self.controller;
+    pub(super) fn run(&self, longest: Msecs) -> CtrlError {
+        let controller = &*self.discovery.controller;
         let (mut aer, mut attempts) = (AenHandler::new(), 0_u32);
         loop {
             let limit = Deadline::after(controller.settings().connect_timeout);
@@ -76,8 +84,9 @@ impl Discovery {
             let pause = Backoff::new(longest.get()).pause_ms(attempts, random::number());
             attempts = attempts.saturating_add(1);
             let next = Deadline::after(Msecs::new(pause));
-            self.show(DiscoveryResult::Failed(failure, Some(next)), false);
-            while next.left() > Msecs::new(0) && !self.is_cancelled() {
+            self.discovery
+                .update(DiscoveryResult::Failed(failure, Some(next)));
+            while next.left() > Msecs::new(0) && !self.discovery.is_cancelled() {
                 controller.wait(next.left());
             }
         }
@@ -105,7 +114,7 @@ impl Discovery {
         aer: &mut AenHandler,
         limit: Deadline,
     ) -> Result<Infallible, CtrlError> {
-        let controller = &*self.controller;
+        let controller = &*self.discovery.controller;
         let mut deadline = limit;
         loop {
             let log = Log::read(&Admin {
@@ -113,7 +122,7 @@ impl Discovery {
                 controller,
                 deadline,
             })?;
-            self.show(DiscoveryResult::Read(log), false);
+            self.discovery.update(DiscoveryResult::Read(log));
             self.await_change(queue, aer)?;
             deadline = Deadline::after(controller.settings().connect_timeout);
         }
@@ -125,10 +134,10 @@ impl Discovery {
         queue: &Connected<Queue>,
         aer: &mut AenHandler,
     ) -> Result<(), CtrlError> {
-        let controller = &*self.controller;
+        let controller = &*self.discovery.controller;
         let mut due = Deadline::NEVER;
-        keep_alive::serve(controller, queue, || {
-            if self.is_cancelled() {
+        serve::serve(controller, queue, || {
+            if self.discovery.is_cancelled() {
                 return ControlFlow::Break(Err(CtrlError::cancelled(STAGE)));
             }
             let next = aer.poll(controller, queue.queue_pair(), |event| {
