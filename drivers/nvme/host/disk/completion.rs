@@ -20,7 +20,7 @@ use nvme_proto::{
         block_status::BlockStatus,
         retry::{
             Disposition,
-            EndedCommand,
+            FailedCommand,
             RetryPolicy, //
         },
     },
@@ -82,7 +82,7 @@ fn end_or_retry(queue: &Queue, status: status::Status, request: Request<Io>) {
         delays: queue.retry_delays(),
     };
     let retries = u8::try_from(request.data().retries()).unwrap_or(u8::MAX);
-    let ended = EndedCommand {
+    let ended = FailedCommand {
         status,
         retries,
         no_retry: request.no_retry() || request.is_disk_dying(),

@@ -16,9 +16,9 @@ pub enum Disposition {
     },
 }
 
-/// A command that ended.
+/// A command that ended, before its retry is decided on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct EndedCommand {
+pub struct FailedCommand {
     /// Its status.
     pub status: Status,
     /// Its retries so far.
@@ -47,7 +47,7 @@ impl RetryPolicy {
     ///
     /// A command that requires authentication completes: the host does not support that.
     #[must_use]
-    pub fn decide(&self, ended: EndedCommand) -> Disposition {
+    pub fn decide(&self, ended: FailedCommand) -> Disposition {
         let status = ended.status;
         let final_status = status.is_success()
             || status.do_not_retry()
@@ -122,7 +122,7 @@ mod tests {
             ),
         ];
         for (name, field, retries, may_retry, expected) in cases {
-            let ended = EndedCommand {
+            let ended = FailedCommand {
                 status: status(field),
                 retries,
                 no_retry: !may_retry,
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn no_status_is_retried_for_ever() {
         for field in 0..=0x7fff {
-            let ended = EndedCommand {
+            let ended = FailedCommand {
                 status: status(field),
                 retries: POLICY.max_retries,
                 no_retry: false,

@@ -12,7 +12,7 @@ use nvme_proto::format::cqe::Completion;
 use nvme_proto::format::status::Status;
 use nvme_proto::policy::block_status::BlockStatus;
 use nvme_proto::policy::limits::queue::granted;
-use nvme_proto::policy::retry::{Disposition, EndedCommand, RetryPolicy};
+use nvme_proto::policy::retry::{Disposition, FailedCommand, RetryPolicy};
 use std::num::NonZeroU16;
 
 fn decide(status: Status) {
@@ -23,7 +23,7 @@ fn decide(status: Status) {
         delays: [1, 20, u16::MAX],
     };
     for retries in [0, 5] {
-        let decided = policy.decide(EndedCommand {
+        let decided = policy.decide(FailedCommand {
             status,
             retries,
             no_retry: false,
