@@ -18,7 +18,7 @@ pub struct NsAttributes<'a> {
 /// What becomes of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Revalidation {
-    /// It stays as it is, its [abilities] aside.
+    /// It stays as it is, but for its [limits](updated_limits).
     Unchanged,
     /// It goes on, with another size or another protection against writes.
     Update,
