@@ -21,6 +21,8 @@ use kernel::prelude::*;
 use nvme_proto::{
     format::{
         async_event::AsyncEventConfig,
+        effects_log::EffectsLog,
+        identify,
         property::{
             Capabilities,
             Configuration,
@@ -38,9 +40,14 @@ use nvme_proto::{
             LogPage, //
         },
     },
-    policy::limits::queue,
+    policy::{
+        effects::CommandEffects,
+        limits::queue,
+        permission::IoPermissions, //
+    },
 };
 use rrdma::{
+    errno,
     rdma::{
         cm::Connected,
         dma::Direction, //
@@ -326,5 +333,61 @@ impl Admin<'_> {
 
     fn property32(&self, property: Property) -> Result<u32, CtrlError> {
         Ok((self.property(property)? & 0xffff_ffff) as u32)
+    }
+
+    /// What a command does to others, by the target's log if it has one. It may take as long as
+    /// the command, whose `limit` this is.
+    pub(super) fn effects(
+        &self,
+        identity: &identify::Controller,
+        opcode: u8,
+        limit: Msecs,
+    ) -> Result<CommandEffects, CommandError> {
+        match self.effects_log(ErrorStage::Io, identity) {
+            Ok(Some(log)) => Ok(CommandEffects::of_admin(
+                opcode,
+                EffectsLog::new(log.bytes()),
+            )),
+            Ok(None) => Ok(CommandEffects::of_admin(opcode, EffectsLog::default())),
+            Err(CtrlError { error, .. }) if error == errno::ECANCELED => {
+                Err(CommandError::Cancelled)
+            }
+            // It was not the user's turn.
+            Err(CtrlError { error, .. }) if error == ETIMEDOUT => {
+                Err(CommandError::TimedOut(limit))
+            }
+            Err(failure) => Err(CommandError::Code(failure.error)),
+        }
+    }
+
+    /// Who may send which command to a namespace, by the same log.
+    pub(super) fn io_permissions(
+        &self,
+        identity: &identify::Controller,
+    ) -> Result<IoPermissions, CtrlError> {
+        Ok(match self.effects_log(ErrorStage::Identify, identity)? {
+            Some(log) => IoPermissions::from_log(EffectsLog::new(log.bytes())),
+            None => IoPermissions::default(),
+        })
+    }
+
+    /// The target's log of commands and their effects, if it has one.
+    fn effects_log(
+        &self,
+        stage: ErrorStage,
+        identity: &identify::Controller,
+    ) -> Result<Option<Buffer>, CtrlError> {
+        if !identity.has_effects_log() {
+            return Ok(None);
+        }
+        let what = "log of commands and their effects";
+        let page = LogPage::new(LogPage::EFFECTS, 0, LogPage::EFFECTS_SIZE)
+            .map_err(|why| CtrlError::new(stage, EINVAL, format_args!("{what}: {why}")))?;
+        match self.log_page(stage, page, what) {
+            Ok(log) => Ok(Some(log)),
+            // It says that it has one, and then refuses to show it.
+            Err(failure) if failure.nvme_status.is_some() => Ok(None),
+            Err(failure) => Err(failure),
+        }
     }
 }

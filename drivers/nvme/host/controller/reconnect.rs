@@ -11,6 +11,7 @@ use super::{
         Association, //
         InflightPolicy,
     },
+    scan_work,
     setup,
     status::ReconnectStatus,
     Admin,
@@ -158,12 +159,11 @@ impl<'a> Reconnect<'a> {
         };
         // What changes besides is for an errand: here I/O is held back, and must not be waited for.
         let context = &association.scan_context;
-        let found = controller
-            .scan(&admin, context, ChangedNamespaces::default())
-            .and_then(|found| {
-                found.mark_gone(&controller.namespaces, controller)?;
-                Ok(found)
-            });
+        let changed = ChangedNamespaces::default();
+        let found = scan_work::scan(controller, &admin, context, changed).and_then(|found| {
+            found.mark_gone(&controller.namespaces, controller)?;
+            Ok(found)
+        });
         match found {
             Ok(found) => Ok(Reconnected { association, found }),
             Err(failure) => {

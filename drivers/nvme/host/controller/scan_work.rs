@@ -13,7 +13,10 @@ use super::{
         ScanGuard,
         ScanWork, //
     },
-    status::Transition,
+    status::{
+        Scans,
+        Transition, //
+    },
     Admin,
     Controller,
     ScanContext,
@@ -134,95 +137,110 @@ impl WorkItem for Controller {
         let Some((work, guard)) = this.scan_lock.begin_work() else {
             return;
         };
-        let disks = LockedDisks::new(&this, &guard);
-        let result = match work {
-            ScanWork::Follow(found) => match disks.update(this.clone(), &found) {
-                // A later scan took effect, or none is to.
-                Err(ScanError::Superseded | ScanError::Gone) | Ok(()) => Ok(()),
-                Err(ScanError::Failed(error)) => Err(error),
-            },
-            ScanWork::Scan(scan_context) => this.scan_and_update(&disks, &scan_context),
-            ScanWork::SetQueues(tag_set, queues) => this.set_queues(&tag_set, queues),
-            ScanWork::DeleteDisks => {
-                disks.remove_all();
-                Ok(())
-            }
+        let worker = ScanWorker {
+            controller: &this,
+            disks: LockedDisks::new(&this, &guard),
         };
+        let result = worker.run(work);
         guard.finish(result);
     }
 }
 
-impl Controller {
-    /// Scans the namespaces with `admin`, and keeps the rejections. `changed` are those that the
-    /// target told of. Sleeps, but not for I/O.
-    pub(super) fn scan(
-        &self,
-        admin: &Admin<'_>,
-        context: &ScanContext,
-        changed: ChangedNamespaces<'_>,
-    ) -> Result<ScanResult, CtrlError> {
-        let scan = namespace::scan(&self.namespaces, admin, &context.namespaces, changed)?;
-        self.status.update(|status| {
-            let warn = |message: fmt::Arguments<'_>| self.warn(message);
-            scan.rejections.log_new(&status.rejections, warn);
-            status.rejections = scan.rejections;
-        });
-        Ok(scan.result)
+/// Scans the namespaces with `admin`, and keeps the rejections. `changed` are those that the target
+/// reported. Sleeps, but not for I/O.
+pub(super) fn scan(
+    controller: &Controller,
+    admin: &Admin<'_>,
+    context: &ScanContext,
+    changed: ChangedNamespaces<'_>,
+) -> Result<ScanResult, CtrlError> {
+    let scan = namespace::scan(&controller.namespaces, admin, &context.namespaces, changed)?;
+    controller.status.update(|status| {
+        let warn = |message: fmt::Arguments<'_>| controller.warn(message);
+        scan.rejections.log_new(&status.rejections, warn);
+        status.rejections = scan.rejections;
+    });
+    Ok(scan.result)
+}
+
+/// Does scan work, with the scan lock held.
+struct ScanWorker<'a> {
+    controller: &'a Arc<Controller>,
+    disks: LockedDisks<'a>,
+}
+
+impl ScanWorker<'_> {
+    fn run(&self, work: ScanWork) -> Result<(), CtrlError> {
+        match work {
+            ScanWork::Follow(found) => match self.update(&found) {
+                // A later scan took effect, or none is to.
+                Err(ScanError::Superseded | ScanError::Gone) | Ok(()) => Ok(()),
+                Err(ScanError::Failed(error)) => Err(error),
+            },
+            ScanWork::Scan(context) => self.scan_and_update(&context),
+            ScanWork::SetQueues(tag_set, queues) => self.set_queues(&tag_set, queues),
+            ScanWork::DeleteDisks => {
+                self.disks.remove_all();
+                Ok(())
+            }
+        }
+    }
+
+    fn update(&self, found: &ScanResult) -> Result<(), ScanError> {
+        self.disks.update(self.controller.clone(), found)
     }
 
     /// Updates the disks to the namespaces that there are now.
-    fn scan_and_update(
-        self: &Arc<Self>,
-        disks: &LockedDisks<'_>,
-        scan_context: &ScanContext,
-    ) -> Result<(), CtrlError> {
-        let begun = self.status.with(|status| status.scans);
+    fn scan_and_update(&self, context: &ScanContext) -> Result<(), CtrlError> {
+        let controller = &**self.controller;
+        let begun = controller.status.with(|status| status.scans);
         let updated = self
-            .find(scan_context, begun.is_due())
+            .find(context, begun)
             .map_err(ScanError::from)
-            .and_then(|found| disks.update(self.clone(), &found));
+            .and_then(|found| self.update(&found));
         let result = match updated {
             // The connection ended, or is about to: the scan is still due.
             Err(ScanError::Superseded | ScanError::Gone) => return Ok(()),
             Err(ScanError::Failed(error)) => Err(error),
             Ok(()) => Ok(()),
         };
-        match self.status.scan_done(begun, &result) {
+        match controller.status.scan_done(begun, &result) {
             Transition::Refused => return result,
             Transition::Done => {}
         }
-        self.notify_change();
+        controller.notify_change();
         result
     }
 
-    /// Finds what namespaces there are, because somebody `asked`, or because something was missing.
-    fn find(&self, scan_context: &ScanContext, asked: bool) -> Result<ScanResult, CtrlError> {
+    /// Scans, because somebody requested it, or because something was missing.
+    fn find(&self, context: &ScanContext, begun: Scans) -> Result<ScanResult, CtrlError> {
         let admin = Admin {
             sender: Sender::ScanWork,
-            controller: self,
-            // Each command has its time. What is found meanwhile is none of our users' haste.
+            controller: self.controller,
+            // Each command has its time. No overall deadline: nobody waits.
             deadline: Deadline::NEVER,
         };
-        // First: what changes from here on is told again.
+        // First: what changes from here on is an event again.
         let list = admin.take_changed_namespaces()?;
-        // Who goes on to tell of a namespace that is not there has us look for it once, not again
-        // and again.
-        let aer_done = match &list {
-            Some(page) if asked => ChangedNamespaces::new(page.bytes()),
+        // A target that goes on to name a namespace which is not there is scanned once for it, not
+        // again and again.
+        let changed = match &list {
+            Some(page) if begun.is_due() => ChangedNamespaces::new(page.bytes()),
             _ => ChangedNamespaces::default(),
         };
-        self.scan(&admin, scan_context, aer_done)
+        scan(self.controller, &admin, context, changed)
     }
 
-    /// Brings the disks' hardware queues in line with ours. Requests that were on more of them
-    /// than there are now share what there is until they end: see [`Association::place`].
+    /// Gives the disks as many hardware queues as there are queues. Requests that were on more of
+    /// them share what there is until they end: see [`Association::map_hctxs`].
     ///
-    /// [`Association::place`]: super::session::Association::place
+    /// [`Association::map_hctxs`]: super::association::Association::map_hctxs
     fn set_queues(&self, tag_set: &TagSet<Io>, wanted: QueueCounts) -> Result<(), CtrlError> {
         let before = tag_set.queues();
         let fail = |error| CtrlError::kernel(ErrorStage::Queues, error, "hardware queues");
         let now = tag_set.set_queues(wanted).map_err(fail)?;
-        self.log(format_args!("the disks had {before}, and have {now}"));
+        self.controller
+            .log(format_args!("the disks had {before}, and have {now}"));
         Ok(())
     }
 }

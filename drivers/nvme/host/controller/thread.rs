@@ -11,7 +11,10 @@ use super::{
     reconnect::Reconnect,
     scan_lock::ScanGuard,
     scan_lock::ScanWork,
-    scan_work::LockedDisks,
+    scan_work::{
+        self,
+        LockedDisks, //
+    },
     serve,
     setup,
     status::ScanRequester,
@@ -142,9 +145,8 @@ impl CtrlThread {
             controller: &self.ctrl,
             deadline: scan_context.deadline,
         };
-        let found = self
-            .ctrl
-            .scan(&admin, scan_context, ChangedNamespaces::default())?;
+        let changed = ChangedNamespaces::default();
+        let found = scan_work::scan(&self.ctrl, &admin, scan_context, changed)?;
         self.start_scan_work(guard, ScanWork::Follow(found));
         serve::serve_until(&self.ctrl, association, scan_context.deadline, || {
             let stage = ErrorStage::Namespaces;
