@@ -75,6 +75,10 @@ use status::{
 
 use crate::{
     ctrl_error::CtrlError,
+    disk::{
+        AdminChannel,
+        ErrorNotifier, //
+    },
     event::Event,
     name::CtrlName,
     namespace::{IdOwner, NamespaceSet},
@@ -82,15 +86,10 @@ use crate::{
         Options,
         Settings, //
     },
-    queue::{
-        AdminChannel,
-        CommandError, //
-    },
     stats::CtrlStats,
     trace,
     uapi::ErrorStage, //
 };
-use core::cmp;
 use kernel::{
     impl_has_work, new_mutex, new_work,
     prelude::*,
@@ -102,30 +101,30 @@ use kernel::{
     workqueue::Work,
 };
 use nvme_proto::policy::ctrl_state::CtrlState;
-use nvme_rdma_transport::conn_error::{
-    ConnError,
-    ErrorNotifier, //
+use nvme_rdma_transport::{
+    conn_error::ConnError,
+    connect::DeviceUser,
+    params::{
+        ADMIN_CHANNELS, //
+    },
+    ulp::{
+        Interruption,
+        Waiter, //
+    },
 };
 use rrdma::{
     chrdev,
     log::RateLimit,
-    rdma::{
-        cm::WaitLimits,
-        device::{
-            Device,
-            DeviceRef, //
-        },
+    rdma::device::{
+        Device,
+        DeviceRef, //
     },
     sync::{
-        Deadline,
         Msecs,
         TimedCompletion, //
     },
     sysfs, //
 };
-
-/// How long one step of the connection manager may take, as in the C host.
-const STEP: Msecs = Msecs::new(3000);
 
 /// The longest sleep of a thread that waits for nothing in particular.
 const IDLE: Msecs = Msecs::from_secs(3600);
@@ -139,7 +138,7 @@ pub(crate) struct Controller {
     pub(crate) options: Options,
     pub(crate) services: Arc<Services>,
     wake: Arc<TimedCompletion>,
-    pub(crate) notifier: Arc<ErrorNotifier<TimedCompletion>>,
+    pub(crate) notifier: Arc<ErrorNotifier>,
     /// Where users send commands of their own.
     pub(crate) user_channel: Arc<AdminChannel>,
     /// Where errands send theirs.
@@ -288,7 +287,7 @@ impl Controller {
     }
 
     /// Why the thread should stop waiting for the target. Sleeps.
-    pub(crate) fn interruption(&self) -> Option<CommandError> {
+    pub(crate) fn interruption(&self) -> Option<Interruption> {
         // What the removal itself asks of the target is not cancelled by it, but that we live need
         // not be known any more once the disks are gone.
         let cancelled = if self.status.is_removal_begun() {
@@ -297,9 +296,14 @@ impl Controller {
             self.is_deleting()
         };
         if cancelled {
-            return Some(CommandError::Cancelled);
+            return Some(Interruption::Cancelled);
         }
-        self.notifier.error().map(CommandError::ConnError)
+        self.notifier.error().map(Interruption::ConnError)
+    }
+
+    /// The channels that its admin queues are made with.
+    fn admin_channels(&self) -> [&Arc<AdminChannel>; ADMIN_CHANNELS] {
+        [&self.user_channel, &self.scan_channel]
     }
 
     /// Sleeps until there is something to look at, or `limit` is over.
@@ -418,13 +422,6 @@ impl Controller {
         self.ctrl_device.lock().as_ref()?.device()
     }
 
-    /// Uses `device` until [`release_device`](Self::release_device).
-    fn use_device(&self, device: &DeviceRef) -> Result<(), CtrlError> {
-        self.rdma_device
-            .set(device)
-            .map_err(|Removing| ConnError::DeviceRemoved.into())
-    }
-
     fn release_device(&self) {
         self.rdma_device.release();
     }
@@ -432,15 +429,6 @@ impl Controller {
     /// Whether the controller has something on `device`.
     pub(crate) fn uses(&self, device: &Device) -> bool {
         self.rdma_device.is(device)
-    }
-
-    /// How long a step of connecting may take, and when it is no longer wanted.
-    fn patience<'a>(&self, deadline: Deadline, cancelled: &'a dyn Fn() -> bool) -> WaitLimits<'a> {
-        WaitLimits {
-            limit: cmp::min(STEP, deadline.left()),
-            deadline,
-            cancelled,
-        }
     }
 
     /// Whether another attempt to connect is of no use.
@@ -489,5 +477,27 @@ fn trace_id(name: CtrlName) -> i32 {
         CtrlName::Discovery(_) => trace::DISCOVERY,
         // There are 256 at most.
         CtrlName::Device(number) => i32::try_from(number).unwrap_or(i32::MAX),
+    }
+}
+
+impl Waiter for Controller {
+    fn interruption(&self) -> Option<Interruption> {
+        self.interruption()
+    }
+
+    fn wait(&self, limit: Msecs) {
+        self.wait(limit);
+    }
+}
+
+impl DeviceUser for Controller {
+    fn acquire(&self, device: &Device) -> Option<DeviceRef> {
+        self.services.acquire(device)
+    }
+
+    fn use_device(&self, device: &DeviceRef) -> Result<(), ConnError> {
+        self.rdma_device
+            .set(device)
+            .map_err(|Removing| ConnError::DeviceRemoved)
     }
 }

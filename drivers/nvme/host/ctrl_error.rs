@@ -2,20 +2,28 @@
 
 //! Why a controller failed: the stage, the codes, and a sentence for a person.
 
-use crate::{
-    queue::CommandError, //
-    uapi::ErrorStage,
-};
+use crate::uapi::ErrorStage;
 use core::fmt;
 use kernel::{
     prelude::*,
     sync::Arc, //
 };
 use nvme_proto::format::{connect::ConnectError, private_data::CmStatus, status::Status};
-use nvme_rdma_transport::conn_error::ConnError;
+use nvme_rdma_transport::{
+    conn_error::ConnError,
+    connect::{
+        QueueConnectError,
+        QueueObject, //
+    },
+    params::ParamsError,
+    queue::CommandError,
+};
 use rrdma::{
     errno,
-    rdma::cm,
+    rdma::{
+        cm,
+        device::Name, //
+    },
     text::Message, //
 };
 
@@ -334,6 +342,45 @@ impl From<ConnError> for CtrlError {
                 ENODEV,
                 format_args!("the RDMA device was removed"),
             ),
+        }
+    }
+}
+
+impl From<QueueConnectError> for CtrlError {
+    fn from(error: QueueConnectError) -> Self {
+        match error {
+            QueueConnectError::ConnError(error) => error.into(),
+            QueueConnectError::Cm { error, device } => {
+                Self::from_cm(error, device.as_ref().map(Name::as_str))
+            }
+            QueueConnectError::NoRegistration(device) => Self::new(
+                ErrorStage::Device,
+                errno::EOPNOTSUPP,
+                format_args!("{device} has no fast memory registration"),
+            ),
+            QueueConnectError::Object { object, error } => {
+                let stage = match object {
+                    QueueObject::ConnectionId => ErrorStage::Address,
+                    _ => ErrorStage::Device,
+                };
+                Self::kernel(stage, error, object.name())
+            }
+        }
+    }
+}
+
+impl From<ParamsError> for CtrlError {
+    fn from(error: ParamsError) -> Self {
+        let stage = ErrorStage::Queues;
+        match error {
+            ParamsError::NoRegistration => Self::new(
+                stage,
+                errno::EOPNOTSUPP,
+                format_args!("the RDMA device cannot register memory"),
+            ),
+            ParamsError::QueueTooSmall(why) => {
+                Self::target(stage, format_args!("I/O queues: {why}"))
+            }
         }
     }
 }

@@ -9,6 +9,7 @@
 //! - [`completion`]: how a request ends, or is retried.
 //! - [`submit`]: how a request is sent, or rejected.
 //! - [`hctx`]: hardware queues, and the queue pair of each.
+//! - [`ulp`]: what the transport calls.
 //! - [`attributes`]: what a disk shows in sysfs; [`ioctl`]: its ioctls.
 //! - [`frozen`]: disks without I/O.
 //! - [`operations`]: the callbacks of the block layer.
@@ -25,6 +26,7 @@ mod operations;
 mod passthru_cmd;
 mod pdu;
 mod submit;
+mod ulp;
 
 pub(crate) use completion::end;
 pub(crate) use ctrl::DiskController;
@@ -35,6 +37,12 @@ pub(crate) use hctx::{
     HctxSetData, //
 };
 pub(crate) use ns_disk::NsDisk;
+pub(crate) use ulp::{
+    AdminChannel,
+    ErrorNotifier,
+    Queue,
+    QueueData, //
+};
 
 /// The driver of all disks: implements the callbacks of the block layer.
 pub(crate) struct Io;

@@ -3,16 +3,10 @@
 //! Commands that users compose themselves: what the ioctls of disks and of controllers share.
 //!
 //! A command to a namespace is a request of the block layer: see [`crate::disk`]. An admin command
-//! goes through the controller's [`AdminChannel`](crate::queue::AdminChannel), whether the user
+//! goes through the controller's [`AdminChannel`](crate::disk::AdminChannel), whether the user
 //! calls the disk or the controller.
 
-use crate::{
-    disk::DiskController,
-    queue::{
-        CommandError,
-        MAX_DATA, //
-    },
-};
+use crate::disk::DiskController;
 use kernel::{
     prelude::*,
     uaccess::{
@@ -45,6 +39,7 @@ use nvme_proto::{
         },
     },
 };
+use nvme_rdma_transport::queue::{CommandData, CommandError, MAX_DATA};
 use rrdma::{
     ioctl,
     rdma::dma,
@@ -168,7 +163,10 @@ pub(crate) fn admin(
         sqe::Direction::ToTarget => dma::Direction::ToDevice,
     };
     let data = match address {
-        Some(address) => Some((copy_in(address, user.length, direction)?, direction)),
+        Some(address) => Some(CommandData {
+            buffer: copy_in(address, user.length, direction)?,
+            direction,
+        }),
         None => None,
     };
     let limit = user_timeout(call, &user).unwrap_or(ADMIN_TIMEOUT);

@@ -33,7 +33,6 @@ mod namespace;
 mod netlink;
 mod options;
 mod passthru;
-mod queue;
 mod registry;
 mod stats;
 mod sysfs;

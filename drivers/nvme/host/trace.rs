@@ -100,18 +100,14 @@ pub(crate) fn controller_state(
     });
 }
 
-/// Traces the events of the connection manager for a queue.
-pub(crate) struct CmEvents(pub(crate) QueueId);
-
-impl cm::Observer for CmEvents {
-    fn heard(&self, event: cm::Event) {
-        rnvmf_cm_event(|| bindings::rnvmf_trace_cm_event {
-            ctrl_id: self.0.ctrl_id,
-            qid: self.0.qid,
-            event: event.number,
-            status: event.status,
-        });
-    }
+/// Traces an event of a queue's connection manager id. Process context.
+pub(crate) fn cm_event(queue: QueueId, event: cm::Event) {
+    rnvmf_cm_event(|| bindings::rnvmf_trace_cm_event {
+        ctrl_id: queue.ctrl_id,
+        qid: queue.qid,
+        event: event.number,
+        status: event.status,
+    });
 }
 
 /// The name of the disk that a command is of, or nothing.

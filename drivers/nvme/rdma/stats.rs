@@ -129,7 +129,7 @@ pub struct QueueStats {
 
 /// How a command's data reaches the target, or comes from it.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub enum DataMode {
+pub(crate) enum DataMode {
     /// The command has no data.
     #[default]
     Nothing,
@@ -145,7 +145,7 @@ impl DataMode {
 
 /// Which work request of a post a command's send is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum PostPosition {
+pub(crate) enum PostPosition {
     /// The first command that the call posts: it is counted as the doorbell.
     First,
     /// Posted by the same call as the one before.
@@ -161,10 +161,10 @@ impl PostPosition {
 
 /// What one command takes, until it ends.
 #[derive(Clone, Copy, Default)]
-pub struct CommandStats {
+pub(crate) struct CommandStats {
     kind: IoOp,
     /// Set when the data is mapped.
-    pub data_mode: DataMode,
+    pub(crate) data_mode: DataMode,
     bytes: u32,
     /// When the command was posted, if its latency is counted.
     began: Option<Instant<Monotonic>>,
@@ -173,7 +173,7 @@ pub struct CommandStats {
 impl CommandStats {
     /// Begins with a command that is about to be posted.
     #[inline]
-    pub fn new(stats: &QueueStats, kind: IoOp, bytes: u32) -> Self {
+    pub(crate) fn new(stats: &QueueStats, kind: IoOp, bytes: u32) -> Self {
         Self {
             began: stats.counts_latencies().then(Instant::now),
             kind,
@@ -184,15 +184,15 @@ impl CommandStats {
 }
 
 /// A command that the target answered.
-pub struct AnsweredCommand<'a> {
+pub(crate) struct AnsweredCommand<'a> {
     /// What it took.
-    pub stats: &'a CommandStats,
+    pub(crate) stats: &'a CommandStats,
     /// Its place in the post.
-    pub position: PostPosition,
+    pub(crate) position: PostPosition,
     /// The status of the response.
-    pub status: Status,
+    pub(crate) status: Status,
     /// The target invalidated the command's key.
-    pub remotely_invalidated: bool,
+    pub(crate) remotely_invalidated: bool,
 }
 
 const fn data_mode_counters() -> DataModeCounters {
@@ -233,7 +233,7 @@ impl QueueStats {
     /// Counts a completion of a work request. As all methods that count: for handlers of the
     /// queue's completions, and after the drain for its owner.
     #[inline]
-    pub fn completed(&self, completion: &Completion<'_>) {
+    pub(crate) fn completed(&self, completion: &Completion<'_>) {
         self.completions.add(1);
         if completion.begins_poll() {
             self.polls.add(1);
@@ -247,14 +247,14 @@ impl QueueStats {
 
     /// Counts a key that this host invalidated.
     #[inline]
-    pub fn invalidated(&self) {
+    pub(crate) fn invalidated(&self) {
         self.local_invalidations.add(1);
         self.doorbells.add(1);
     }
 
     /// Counts a command that the target answered.
     #[inline]
-    pub fn answered(&self, command: AnsweredCommand<'_>) {
+    pub(crate) fn answered(&self, command: AnsweredCommand<'_>) {
         let stats = command.stats;
         if let Some(began) = stats.began {
             self.took(stats.kind, began);
@@ -272,7 +272,7 @@ impl QueueStats {
     }
 
     /// Counts a command that was posted and ends with the queue.
-    pub fn lost(&self, stats: &CommandStats, position: PostPosition) {
+    pub(crate) fn lost(&self, stats: &CommandStats, position: PostPosition) {
         self.doorbells.add(position.doorbells());
         count_mode(&self.lost, stats.data_mode);
     }
@@ -302,7 +302,7 @@ impl QueueStats {
     }
 
     /// Returns the commands that the target answered.
-    pub fn ended(&self) -> u64 {
+    pub(crate) fn ended(&self) -> u64 {
         sum(self.commands.iter().flatten())
     }
 

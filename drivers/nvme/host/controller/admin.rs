@@ -7,15 +7,7 @@ use super::{
     serve,
     Controller, //
 };
-use crate::{
-    ctrl_error::CtrlError,
-    queue::{
-        CommandError,
-        Queue,
-        Reply, //
-    },
-    uapi::ErrorStage,
-};
+use crate::{ctrl_error::CtrlError, disk::Queue, uapi::ErrorStage};
 use core::num::NonZeroU16;
 use kernel::prelude::*;
 use nvme_proto::{
@@ -46,6 +38,7 @@ use nvme_proto::{
         permission::IoPermissions, //
     },
 };
+use nvme_rdma_transport::queue::{CommandData, CommandError, Reply};
 use rrdma::{
     errno,
     rdma::{
@@ -93,7 +86,7 @@ impl Admin<'_> {
     pub(super) fn send(
         &self,
         command: Command,
-        data: Option<(Buffer, Direction)>,
+        data: Option<CommandData>,
     ) -> Result<Reply, CommandError> {
         let limit = self.deadline.left().min(COMMAND);
         let controller = self.controller;
@@ -112,7 +105,7 @@ impl Admin<'_> {
         stage: ErrorStage,
         what: &str,
         command: Command,
-        data: Option<(Buffer, Direction)>,
+        data: Option<CommandData>,
     ) -> Result<Reply, CtrlError> {
         let reply = self
             .send(command, data)
@@ -128,7 +121,10 @@ impl Admin<'_> {
         let stage = ErrorStage::Identify;
         let buffer = Buffer::new(Identify::DATA_SIZE, GFP_KERNEL)
             .map_err(|error| CtrlError::kernel(stage, error, of))?;
-        let data = Some((buffer, Direction::FromDevice));
+        let data = Some(CommandData {
+            buffer,
+            direction: Direction::FromDevice,
+        });
         let reply = self.command(stage, of, Command::identify(what), data)?;
         reply.data.ok_or_else(|| CtrlError::kernel(stage, EIO, of))
     }
@@ -153,7 +149,10 @@ impl Admin<'_> {
             .map_err(Error::from)
             .and_then(|length| Buffer::new(length, GFP_KERNEL))
             .map_err(|error| CtrlError::kernel(stage, error, what))?;
-        let data = Some((buffer, Direction::FromDevice));
+        let data = Some(CommandData {
+            buffer,
+            direction: Direction::FromDevice,
+        });
         let reply = self.command(stage, what, Command::get_log_page(page), data)?;
         reply
             .data
@@ -195,7 +194,15 @@ impl Admin<'_> {
         }
         .encode(block);
         let command = Command::set_feature(Feature::HostBehavior);
-        match self.command(stage, what, command, Some((buffer, Direction::ToDevice))) {
+        match self.command(
+            stage,
+            what,
+            command,
+            Some(CommandData {
+                buffer,
+                direction: Direction::ToDevice,
+            }),
+        ) {
             Ok(_) => Ok(()),
             Err(failure) if failure.nvme_status.is_some() => {
                 self.controller.log(format_args!("{}", failure.message()));

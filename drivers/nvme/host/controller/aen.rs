@@ -5,11 +5,7 @@
 use super::{
     Controller, //
 };
-use crate::{
-    ctrl_error::CtrlError,
-    queue::Queue, //
-    uapi::ErrorStage,
-};
+use crate::{ctrl_error::CtrlError, disk::Queue, uapi::ErrorStage};
 use kernel::time::{
     Instant,
     Monotonic, //
@@ -77,7 +73,7 @@ impl AenHandler {
         let Some(event) = queue.context().take_event() else {
             return Deadline::NEVER;
         };
-        self.pace = self.pace.after(Msecs::from(event.moment - asked).get());
+        self.pace = self.pace.after(Msecs::from(event.arrived - asked).get());
         self.next = Deadline::after(Msecs::new(self.pace.pause_ms()));
         let tells = match parse(controller, event.completion) {
             Some(event) => {

@@ -13,9 +13,7 @@ use crate::{
         self,
         Io, //
     },
-    queue::{
-        Queue, //
-    },
+    disk::{AdminChannel, Queue},
 };
 use kernel::{
     prelude::*,
@@ -38,7 +36,7 @@ use nvme_proto::{
         reconnect_policy::FlapHistory, //
     },
 };
-use nvme_rdma_transport::stats::QueueStats;
+use nvme_rdma_transport::{params::ADMIN_CHANNELS, stats::QueueStats};
 use rrdma::{
     block::{
         QueueCounts,
@@ -61,6 +59,8 @@ use rrdma::{
 /// more.
 pub(super) struct Association {
     pub(super) admin: Connected<Queue>,
+    /// The channels that the admin queue was made with.
+    pub(super) admin_channels: [Arc<AdminChannel>; ADMIN_CHANNELS],
     pub(super) io: KVec<Connected<Queue>>,
     /// What the I/O queues are for.
     pub(super) split: IoQueueCounts,
@@ -110,8 +110,8 @@ impl Association {
     /// Lets the disks, users and errands find the queues.
     pub(super) fn publish(&self) {
         let admin = self.admin.queue_pair();
-        for user_channel in admin.context().admin_channels() {
-            user_channel.open(admin.clone());
+        for channel in &self.admin_channels {
+            channel.open(admin.clone());
         }
         self.map_hctxs();
     }
@@ -141,7 +141,7 @@ impl Association {
     }
 
     /// Ends the connections, and what is in flight on them as `fate` says. The
-    /// order is that of [`crate::queue`]: nothing finds the queues any more, the
+    /// order is that of [`nvme_rdma_transport::queue`]: nothing finds the queues any more, the
     /// queue pairs are drained, the requests end, everything is freed. Sleeps.
     pub(super) fn tear_down(self: KBox<Self>, fate: InflightPolicy) {
         self.end_io(fate);
@@ -164,12 +164,14 @@ impl Association {
         for map_hctxs in &self.tag_set.data().hctxs {
             drop(map_hctxs.queue.take());
         }
-        for user_channel in self.admin.queue_pair().context().admin_channels() {
-            user_channel.pause();
+        for channel in &self.admin_channels {
+            channel.pause();
         }
         for connection in &self.io {
             let stats = connection.queue_pair().context().stats();
-            Queue::end(connection, |request| fate.apply(request, stats));
+            Queue::end(connection, |payload| {
+                fate.apply(payload.into_request(), stats)
+            });
         }
         // What waits because the target wanted so fares as the others do.
         self.tag_set.kick_requeued();
@@ -180,7 +182,9 @@ impl Association {
 pub(super) fn end_admin(admin: &Connected<Queue>) {
     // It has no requests of the block layer.
     let stats = admin.queue_pair().context().stats();
-    Queue::end(admin, |request| InflightPolicy::Fail.apply(request, stats));
+    Queue::end(admin, |payload| {
+        InflightPolicy::Fail.apply(payload.into_request(), stats)
+    });
 }
 
 impl KeepAliveQueue for Association {

@@ -21,10 +21,6 @@ use crate::{
         FrozenDisks, //
     },
     namespace::ScanError,
-    queue::{
-        CommandError,
-        Reply, //
-    },
 };
 use kernel::prelude::*;
 use nvme_proto::{
@@ -35,13 +31,10 @@ use nvme_proto::{
         permission::IoPermissions, //
     },
 };
-use rrdma::{
-    rdma::dma::Direction,
-    scatter::Buffer,
-    sync::{
-        Deadline,
-        Msecs, //
-    },
+use nvme_rdma_transport::queue::{CommandData, CommandError, Reply};
+use rrdma::sync::{
+    Deadline,
+    Msecs, //
 };
 
 impl DiskController for Controller {
@@ -64,7 +57,7 @@ impl DiskController for Controller {
     fn execute_for_user(
         &self,
         command: Command,
-        data: Option<(Buffer, Direction)>,
+        data: Option<CommandData>,
         limit: Msecs,
     ) -> Result<Reply, CommandError> {
         AdminPassthru { controller: self }.execute(command, data, limit)
@@ -87,7 +80,7 @@ impl AdminPassthru<'_> {
     fn execute(
         &self,
         command: Command,
-        data: Option<(Buffer, Direction)>,
+        data: Option<CommandData>,
         limit: Msecs,
     ) -> Result<Reply, CommandError> {
         let controller = self.controller;

@@ -2,12 +2,12 @@
 
 //! What later connections of a controller, and its disks, must agree with.
 
-use super::setup::IoQueueParams;
 use crate::namespace::NsContext;
 use nvme_proto::policy::{
     limits::queue_counts::IoQueueCounts,
     permission::IoPermissions, //
 };
+use nvme_rdma_transport::params::IoQueueParams;
 use rrdma::sync::Deadline;
 
 /// What the disks of a controller are made with, and what a later connection must allow.

@@ -11,10 +11,7 @@ use super::{
 };
 use crate::{
     ctrl_error::CtrlError,
-    queue::{
-        CommandError,
-        Queue, //
-    },
+    disk::Queue,
     uapi::ErrorStage, //
 };
 use core::ops::ControlFlow;
@@ -22,6 +19,7 @@ use nvme_proto::{
     format::identify::KeepAliveMode,
     policy::keep_alive::KeepAlive, //
 };
+use nvme_rdma_transport::queue::CommandError;
 use rrdma::{
     rdma::cm::Connected,
     sync::{

@@ -19,19 +19,15 @@ use crate::{
         self,
         HctxQueue,
         HctxSetData,
-        Io, //
+        Io,
+        Queue,
+        QueueData, //
     },
     namespace::NsContext,
-    queue::{
-        Queue,
-        QueueConfig, //
-    },
-    trace::CmEvents,
     uapi::ErrorStage,
 };
 use kernel::{
     prelude::*,
-    str::CStr,
     sync::Arc, //
 };
 use nvme_proto::{
@@ -44,7 +40,6 @@ use nvme_proto::{
         },
         identify,
         nqn::Nqn,
-        private_data,
         property::{
             Capabilities,
             Configuration,
@@ -59,24 +54,29 @@ use nvme_proto::{
     policy::{
         limits::{
             self,
-            queue::{
-                QueueSize,
-                SizeInputs,
-                ADMIN_ENTRIES, //
-            },
+            queue::ADMIN_ENTRIES,
             queue_counts::{
                 IoQueueCounts,
                 QueueOptions, //
-            },
-            transfer::{
-                self,
-                InlineLimit, //
             },
         },
         permission::IoPermissions, //
     },
 };
-use nvme_rdma_transport::{conn_error::ConnError, trace::QueueId};
+use nvme_rdma_transport::{
+    connect::{
+        ConnectPath,
+        ControllerConfig,
+        QueueConnector,
+        QueueSetup, //
+    },
+    params::{
+        CompletionMode,
+        IoQueueParams,
+        QueueConfig, //
+    },
+    queue::CommandData, //
+};
 use rrdma::{
     block::{
         QueueKinds,
@@ -84,26 +84,8 @@ use rrdma::{
         TagSetConfig, //
     },
     rdma::{
-        cm::{
-            Addressed,
-            Connected,
-            Id,
-            Parameters,
-            Prepared, //
-        },
-        cq::{
-            CompletionQueue,
-            DirectQueue,
-            Poll, //
-        },
-        device::{
-            self,
-            Attributes,
-            DeviceRef, //
-        },
-        dma::Direction,
-        pd::ProtectionDomain,
-        qp::QpInitAttr, //
+        cm::Connected,
+        dma::Direction, //
     },
     scatter::Buffer,
     sync::{
@@ -112,41 +94,14 @@ use rrdma::{
     },
 };
 
-/// What `rdma res show` calls us.
-const OWNER: &CStr = c"rnvmf";
-
 /// How long a request of the block layer may take, as in the C host.
 const REQUEST: Msecs = Msecs::from_secs(30);
-
-/// Retransmissions, of either kind: the most, which the C host asks for, too.
-const RETRIES: u8 = 7;
 
 /// A setup under way.
 struct Setup<'a> {
     controller: &'a Controller,
     deadline: Deadline,
-    /// Made with the admin queue. Every controller has a domain of its own, so
-    /// that no target can use a key that another was given.
-    pd: Option<Arc<ProtectionDomain>>,
-}
-
-/// What the I/O queues are to be.
-#[derive(Clone, Copy)]
-pub(super) struct IoQueueParams {
-    size: QueueSize,
-    pages: u32,
-    max_sectors: u32,
-    inline: InlineLimit,
-}
-
-impl IoQueueParams {
-    /// Whether queues as `other` says are possible, too.
-    fn covers(&self, other: &Self) -> bool {
-        self.size >= other.size
-            && self.pages >= other.pages
-            && self.max_sectors >= other.max_sectors
-            && self.inline.covers(&other.inline)
-    }
+    connector: QueueConnector<'a, Io>,
 }
 
 /// A controller that is enabled, with its admin queue.
@@ -252,7 +207,7 @@ fn tag_set(queues: &ConnectedQueues) -> Result<Arc<TagSet<Io>>> {
             (_, 0) => QueueKinds::Read,
             _ => QueueKinds::Poll,
         },
-        depth: queues.params.size.zero_based().into(),
+        depth: queues.params.size().zero_based().into(),
         reserved_tags: 0,
         numa_node: TagSetConfig::NO_NODE,
         timeout: REQUEST,
@@ -274,9 +229,9 @@ impl ConnectedQueues {
             device: this.admin.queue_pair().device().name(),
             identity: identity.clone(),
             io_queues: this.split,
-            queue_size: params.size.entries(),
-            max_sectors: params.max_sectors,
-            inline_size: params.inline.bytes(),
+            queue_size: params.size().entries(),
+            max_sectors: params.max_sectors(),
+            inline_size: params.inline_bytes(),
         };
         controller.status.update(|status| status.info = Some(info));
         let fail = |_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "controller");
@@ -285,8 +240,8 @@ impl ConnectedQueues {
             identity: identity.clone(),
             version: this.version,
             min_page_shift: this.capabilities.min_page_shift(),
-            max_sectors: params.max_sectors,
-            max_segments: transfer::max_segments(params.max_sectors, params.pages),
+            max_sectors: params.max_sectors(),
+            max_segments: params.max_segments(),
         };
         let scan_context = ScanContext {
             namespaces,
@@ -297,6 +252,7 @@ impl ConnectedQueues {
         };
         let association = Association {
             admin: this.admin,
+            admin_channels: controller.admin_channels().map(Arc::clone),
             io: this.io,
             split: this.split,
             tag_set,
@@ -312,27 +268,25 @@ impl ConnectedQueues {
     }
 }
 
-impl QueueConfig {
-    /// The admin queue has no requests of the block layer, and no data in capsules.
-    fn admin() -> Self {
-        Self {
-            qid: 0,
-            size: ADMIN_ENTRIES,
-            requests: 0,
-            polled: false,
-            pages: 0,
-            inline: InlineLimit::default(),
-            retry_delays: [0; 3],
-        }
-    }
-}
-
 impl<'a> Setup<'a> {
     fn new(controller: &'a Controller, deadline: Deadline) -> Self {
+        let options = &controller.options;
         Self {
             controller,
             deadline,
-            pd: None,
+            connector: QueueConnector::new(ControllerConfig {
+                ctrl_id: controller.status.trace_id(),
+                path: ConnectPath {
+                    namespace: &options.namespace,
+                    source: options.source.as_ref().map(|source| &source.address),
+                    target: &options.target.address,
+                    service_type: options.tos,
+                },
+                user: controller,
+                wake: controller.wake.clone(),
+                notifier: controller.notifier.clone(),
+                deadline,
+            }),
         }
     }
 
@@ -357,7 +311,7 @@ impl<'a> Setup<'a> {
         }
         // Before the namespaces are looked at: what changes after that is told.
         let events = self.enable_aen(&queue, AsyncEventConfig::for_io(identity.async_events))?;
-        let mut params = self.agree(&queue, &identity, capabilities)?;
+        let mut params = self.negotiate(&queue, &identity, capabilities)?;
         if let Some(before) = before {
             if !params.covers(&before.params) {
                 let why = "the target allows less than the disks were made for";
@@ -388,7 +342,7 @@ impl<'a> Setup<'a> {
 
     /// Connects the admin queue, and enables the controller.
     fn enable(&mut self) -> Result<Enabled, CtrlError> {
-        let admin = self.connect_queue(QueueConfig::admin(), 0)?;
+        let admin = self.connect_queue(QueueConfig::admin(), 0, [0; 3])?;
         let any = ConnectData::ANY_CONTROLLER;
         let granted = self.fabrics_connect(&admin, ADMIN_ENTRIES - 1, any)?;
         let capabilities = self.admin(&admin).capabilities()?;
@@ -442,140 +396,30 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// Connects a queue pair: the target then waits for a Connect command.
+    /// Connects a queue pair: the target then waits for a Connect command. `retry_delays` are the
+    /// controller's, in units of 100 ms.
     fn connect_queue(
         &mut self,
         config: QueueConfig,
         controller_id: u16,
-    ) -> Result<Connected<Queue>, CtrlError> {
-        let qid = config.qid;
-        self.try_connect_queue(config, controller_id)
-            .map_err(|failure| failure.on_queue(qid))
-    }
-
-    fn try_connect_queue(
-        &mut self,
-        config: QueueConfig,
-        controller_id: u16,
+        retry_delays: [u16; 3],
     ) -> Result<Connected<Queue>, CtrlError> {
         let controller = self.controller;
-        let options = &controller.options;
-        let cancelled = || controller.interruption().is_some();
-        let patience = controller.patience(self.deadline, &cancelled);
-        let origin = self.origin(&config);
-        let id = Id::new(&options.namespace, controller.wake.clone(), OWNER)
-            .and_then(|id| {
-                id.observe(Arc::new(CmEvents(origin), GFP_KERNEL)?);
-                Ok(id)
-            })
-            .map_err(|error| CtrlError::kernel(ErrorStage::Address, error, "connection id"))?;
-        let source = options.source.as_ref().map(|source| &source.address);
-        let addressed = id
-            .resolve(source, &options.target.address, patience)
-            .map_err(|error| self.cm_failure(error, None))?;
-        if let Some(tos) = options.tos {
-            addressed.set_service_type(tos);
-        }
-        let device = addressed.device().name();
-        let reads = addressed.device().attributes().max_qp_rd_atom;
-        let prepared = self
-            .prepare(addressed, config)
-            .map_err(|error| self.interrupted(error))?;
-        let request = private_data::CmRequest {
-            queue_id: config.qid,
-            receive_queue_size: config.size,
-            send_queue_size: config.size.saturating_sub(1),
-            controller_id,
-        };
-        let parameters = Parameters {
-            private_data: &request.encode(),
-            responder_resources: u8::try_from(reads).unwrap_or(u8::MAX),
-            initiator_depth: 0,
-            retry_count: RETRIES,
-            rnr_retry_count: RETRIES,
-        };
-        let connection = prepared
-            .connect(parameters, patience)
-            .map_err(|error| self.cm_failure(error, Some(device.as_str())))?;
-        connection.queue_pair().context().set_connected();
-        Ok(connection)
-    }
-
-    /// The queue in what is traced of it.
-    fn origin(&self, config: &QueueConfig) -> QueueId {
-        QueueId {
-            ctrl_id: self.controller.status.trace_id(),
-            qid: config.qid,
-        }
-    }
-
-    /// A failed step; if it was interrupted, then by what.
-    fn cm_failure(&self, error: rrdma::rdma::cm::Error, device: Option<&str>) -> CtrlError {
-        self.interrupted(CtrlError::from_cm(error, device))
-    }
-
-    /// If there was trouble, it is the cause of `failure`.
-    fn interrupted(&self, failure: CtrlError) -> CtrlError {
-        match self.controller.notifier.error() {
-            Some(trouble) => CtrlError::from(trouble),
-            None => failure,
-        }
-    }
-
-    /// Makes the objects of a queue on the device that its address led to.
-    // What that takes of the stack is free again while the queue is connected.
-    #[inline(never)]
-    fn prepare(
-        &mut self,
-        addressed: Addressed<Queue>,
-        config: QueueConfig,
-    ) -> Result<Prepared<Queue>, CtrlError> {
-        let fail = |error, what| CtrlError::kernel(ErrorStage::Device, error, what);
-        let name = addressed.device().name();
-        let Some(device) = self.controller.services.acquire(addressed.device()) else {
-            return Err(ConnError::DeviceRemoved.into());
-        };
-        let capabilities = device.attributes().capabilities;
-        if !capabilities.contains(device::Capabilities::MEM_MGT_EXTENSIONS) {
-            return Err(CtrlError::new(
-                ErrorStage::Device,
-                rrdma::errno::EOPNOTSUPP,
-                format_args!("{name} has no fast memory registration"),
-            ));
-        }
-        let pd = match &self.pd {
-            Some(pd) => pd.clone(),
-            None => {
-                self.controller.use_device(&device)?;
-                let pd = ProtectionDomain::new(device.clone(), OWNER)
-                    .map_err(|error| fail(error, "protection domain"))?;
-                self.pd.insert(pd).clone()
-            }
-        };
-        let capacity = config.capacity();
-        let (cq, polled) = completion_queue(device, &config, capacity.completions())
-            .map_err(|error| fail(error, "completion queue"))?;
-        let admin_channels = [&self.controller.user_channel, &self.controller.scan_channel];
-        let admin_channels = (config.qid == 0).then(|| admin_channels.map(Arc::clone));
-        let stats = self.controller.ctrl_stats.lock().of(config.qid);
-        let stats = stats.map_err(|error| fail(error, "statistics"))?;
-        let notifier = self.controller.notifier.clone();
-        let origin = self.origin(&config);
-        let queue = Queue::new(
+        let stats = controller.ctrl_stats.lock().of(config.qid);
+        let stats = stats.map_err(|error| {
+            CtrlError::kernel(ErrorStage::Device, error, "statistics").on_queue(config.qid)
+        })?;
+        let channels = controller.admin_channels();
+        let setup = QueueSetup {
             config,
-            origin,
-            pd.clone(),
-            notifier,
+            controller_id,
             stats,
-            admin_channels,
-            polled,
-        );
-        let prepared = addressed
-            .create_queue_pair(QpInitAttr::new(pd, cq, capacity), queue, OWNER)
-            .map_err(|error| fail(error, "queue pair"))?;
-        Queue::post_receives(prepared.queue_pair(), config.size)
-            .map_err(|error| fail(error, "receives"))?;
-        Ok(prepared)
+            data: QueueData { retry_delays },
+            channels: (config.qid == 0).then(|| channels.map(|channel| &**channel)),
+        };
+        self.connector
+            .connect(setup)
+            .map_err(|error| CtrlError::from(error).on_queue(config.qid))
     }
 
     /// Makes the target's end of a queue.
@@ -600,7 +444,13 @@ impl<'a> Setup<'a> {
         });
         let reply = self
             .admin(queue)
-            .send(command, Some((data, Direction::ToDevice)))
+            .send(
+                command,
+                Some(CommandData {
+                    buffer: data,
+                    direction: Direction::ToDevice,
+                }),
+            )
             .map_err(|error| CtrlError::from_command(stage, error, what).on_queue(qid))?;
         let (status, result) = (reply.completion.status(), reply.completion.result32());
         if let Some(error) = ConnectError::from_completion(status, result) {
@@ -654,34 +504,15 @@ impl<'a> Setup<'a> {
     }
 
     /// What we, the device and the target can do together.
-    fn agree(
+    fn negotiate(
         &self,
         queue: &Connected<Queue>,
         identity: &identify::Controller,
         capabilities: Capabilities,
     ) -> Result<IoQueueParams, CtrlError> {
-        let stage = ErrorStage::Queues;
-        let device: Attributes = queue.queue_pair().device().attributes();
-        let pages = transfer::region_pages(device.max_fast_reg_page_list_len).ok_or_else(|| {
-            CtrlError::new(
-                stage,
-                rrdma::errno::EOPNOTSUPP,
-                format_args!("the RDMA device cannot register memory"),
-            )
-        })?;
-        let size = QueueSize::negotiate(&SizeInputs {
-            requested: self.controller.options.queue_size,
-            device: limits::queue::device_entries(device.max_qp_wr, device.max_cqe),
-            max_entries_zero_based: capabilities.max_queue_entries_zero_based(),
-            max_commands: identity.max_commands,
-        })
-        .map_err(|why| CtrlError::target(stage, format_args!("I/O queues: {why}")))?;
-        Ok(IoQueueParams {
-            size,
-            pages,
-            max_sectors: transfer::max_sectors(identity, capabilities.min_page_shift(), pages),
-            inline: InlineLimit::negotiate(identity, device.max_send_sge),
-        })
+        let device = queue.queue_pair().device().attributes();
+        let entries = self.controller.options.queue_size;
+        IoQueueParams::negotiate(entries, &device, identity, capabilities).map_err(CtrlError::from)
     }
 
     fn connect_io(
@@ -697,38 +528,19 @@ impl<'a> Setup<'a> {
         for qid in 1..=count {
             // There may be so many that it takes long.
             serve::send_if_due(self.controller, admin, self.deadline)?;
-            let config = QueueConfig {
-                qid,
-                size: params.size.entries(),
-                requests: params.size.zero_based(),
-                polled: split.is_polled(qid.saturating_sub(1)),
-                // A transfer that begins within a page reaches into one more.
-                pages: params.pages.saturating_add(1),
-                inline: params.inline,
-                retry_delays: identity.retry_delays,
+            let completions = if split.is_polled(qid.saturating_sub(1)) {
+                CompletionMode::Polled
+            } else {
+                CompletionMode::Interrupt
             };
-            let queue = self.connect_queue(config, identity.controller_id)?;
-            self.fabrics_connect(&queue, params.size.zero_based(), identity.controller_id)?;
+            let config = params.queue_config(qid, completions);
+            let (controller_id, delays) = (identity.controller_id, identity.retry_delays);
+            let queue = self.connect_queue(config, controller_id, delays)?;
+            self.fabrics_connect(&queue, params.size().zero_based(), controller_id)?;
             queues
                 .push(queue, GFP_KERNEL)
                 .map_err(|_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "I/O queues"))?;
         }
         Ok(queues)
     }
-}
-
-/// The completion queue of a queue, on a vector of its own as long as there are some; and the
-/// same to poll it by, if nobody else does.
-fn completion_queue(
-    device: DeviceRef,
-    config: &QueueConfig,
-    entries: u32,
-) -> Result<(Arc<CompletionQueue>, Option<DirectQueue>)> {
-    let vector = u32::from(config.qid.saturating_sub(1));
-    if config.polled {
-        let polled = DirectQueue::new(device, entries, vector, OWNER)?;
-        return Ok((polled.completion_queue().clone(), Some(polled)));
-    }
-    let cq = CompletionQueue::alloc(device, entries, vector, Poll::SoftIrq, OWNER)?;
-    Ok((cq, None))
 }

@@ -4,12 +4,8 @@
 
 use super::{
     pdu::MAX_RETRIES,
-    Io, //
-};
-use crate::queue::{
-    Payload,
-    Queue,
-    Slot, //
+    Io,
+    QueueData, //
 };
 use nvme_proto::{
     format::{
@@ -25,45 +21,32 @@ use nvme_proto::{
         },
     },
 };
-use nvme_rdma_transport::trace::CommandSource;
+use nvme_rdma_transport::stats::QueueStats;
 use rrdma::{
     block::{
         Op,
         Request,
-        RequestPayload,
         Status, //
     },
     sync::Msecs,
 };
 
-impl Payload for RequestPayload<Io> {
-    const SOURCE: CommandSource = CommandSource::Request;
-
-    #[inline]
-    fn retries(&self) -> u64 {
-        self.request().data().retries()
+/// Ends a request whose response arrived, or has the block layer send it again.
+#[inline(always)]
+pub(super) fn complete(
+    queue: &QueueData,
+    stats: &QueueStats,
+    completion: Completion,
+    request: Request<Io>,
+) {
+    if matches!(request.op(), Op::DriverIn | Op::DriverOut) {
+        request.data().passthru.complete(completion);
+        return end(request, block_status(BlockStatus::of(completion.status())));
     }
-
-    #[inline]
-    fn slot(queue: &Queue, tag: u16) -> Option<&Slot<Self>> {
-        queue.request_slot(tag)
-    }
-
-    #[inline(always)]
-    fn deliver(queue: &Queue, completion: Completion, payload: Option<Self>) {
-        let Some(carrier) = payload else {
-            return;
-        };
-        let request = carrier.into_request();
-        if matches!(request.op(), Op::DriverIn | Op::DriverOut) {
-            request.data().passthru.complete(completion);
-            return end(request, block_status(BlockStatus::of(completion.status())));
-        }
-        if completion.status().is_success() {
-            end(request, Status::Ok);
-        } else {
-            end_or_retry(queue, completion.status(), request);
-        }
+    if completion.status().is_success() {
+        end(request, Status::Ok);
+    } else {
+        end_or_retry(queue, stats, completion.status(), request);
     }
 }
 
@@ -76,10 +59,15 @@ pub(crate) fn end(request: Request<Io>, status: Status) {
 
 /// Ends a request that failed, or has the block layer send it again.
 #[cold]
-fn end_or_retry(queue: &Queue, status: status::Status, request: Request<Io>) {
+fn end_or_retry(
+    queue: &QueueData,
+    stats: &QueueStats,
+    status: status::Status,
+    request: Request<Io>,
+) {
     let policy = RetryPolicy {
         max_retries: MAX_RETRIES,
-        delays: queue.retry_delays(),
+        delays: queue.retry_delays,
     };
     let retries = u8::try_from(request.data().retries()).unwrap_or(u8::MAX);
     let ended = FailedCommand {
@@ -94,7 +82,7 @@ fn end_or_retry(queue: &Queue, status: status::Status, request: Request<Io>) {
         }
         Disposition::Retry { delay_ms } => {
             request.data().count_retry();
-            queue.stats().retried();
+            stats.retried();
             request.requeue((delay_ms != 0).then(|| Msecs::new(delay_ms)));
         }
     }

@@ -2,17 +2,12 @@
 
 //! What a disk needs of its controller.
 
-use crate::queue::{
-    CommandError,
-    Reply, //
-};
 use nvme_proto::{
     format::sqe::Command,
     policy::permission::IoPermissions, //
 };
+use nvme_rdma_transport::queue::{CommandData, CommandError, Reply};
 use rrdma::{
-    rdma::dma::Direction,
-    scatter::Buffer,
     sync::Msecs, //
 };
 
@@ -36,7 +31,7 @@ pub(crate) trait DiskController: Send + Sync {
     fn execute_for_user(
         &self,
         command: Command,
-        data: Option<(Buffer, Direction)>,
+        data: Option<CommandData>,
         limit: Msecs,
     ) -> Result<Reply, CommandError>;
 

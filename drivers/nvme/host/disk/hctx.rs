@@ -3,10 +3,9 @@
 //! Hardware queues of the block layer, and the queue pair of each.
 
 use super::{
-    submit::reject_unposted,
-    Io, //
+    Io,
+    Queue, //
 };
-use crate::queue::Queue;
 use kernel::{
     prelude::*,
     sync::{
@@ -51,7 +50,7 @@ impl HctxQueue {
         }
         if let Some(old) = self.queue.publish(queue.clone()) {
             // The commit_rqs() of a batch on the old queue pair finds the new one.
-            Queue::send_waiting(&old, reject_unposted);
+            Queue::ring(&old);
         }
     }
 

@@ -18,13 +18,10 @@ use super::{
     pdu::RequestPdu,
     submit::{
         reject,
-        reject_unposted,
         submit, //
     },
-    Io, //
-};
-use crate::{
-    queue::Queue, //
+    Io,
+    Queue, //
 };
 use kernel::{
     prelude::*,
@@ -37,7 +34,7 @@ use nvme_proto::format::sqe::{
     Command,
     Direction, //
 };
-use nvme_rdma_transport::conn_error::ConnError;
+use nvme_rdma_transport::queue::Doorbell;
 use rrdma::{
     block::{
         Ioctl,
@@ -84,6 +81,11 @@ impl Operations for Io {
         let Some(queue) = hctx.queue.read(guard) else {
             return Err(reject(request, Status::Transport));
         };
+        let doorbell = if last {
+            Doorbell::Ring
+        } else {
+            Doorbell::Defer
+        };
         if disk.gone.get() {
             return Err(reject(request, Status::IoError));
         }
@@ -91,7 +93,7 @@ impl Operations for Io {
         let (transfer, direction) = match request.op() {
             Op::Read => (Direction::FromTarget, dma::Direction::FromDevice),
             Op::Write => (Direction::ToTarget, dma::Direction::ToDevice),
-            _ => return queue_other(guard, &queue, disk, request, last),
+            _ => return queue_other(guard, &queue, disk, request, doorbell),
         };
         let Some(range) = command::range(disk, &request) else {
             return Err(reject(request, Status::IoError));
@@ -102,12 +104,12 @@ impl Operations for Io {
             direction,
             length: request.bytes(),
         };
-        submit(guard, &queue, request, None, command, last)
+        submit(guard, &queue, request, None, command, doorbell)
     }
 
     fn commit_rqs(hctx: &Arc<HctxQueue>, guard: &rcu::Guard) {
         if let Some(queue) = hctx.queue.read(guard) {
-            Queue::send_waiting(&queue, reject_unposted);
+            Queue::ring(&queue);
         }
     }
 
@@ -129,11 +131,7 @@ impl Operations for Io {
         let guard = rcu::read_lock();
         // Without a queue the teardown is under way already.
         if let Some(queue) = hctx.queue.read(&guard) {
-            let queue = queue.context();
-            queue.report_error(ConnError::Timeout {
-                qid: queue.qid(),
-                tag: request.tag(),
-            });
+            queue.context().report_timeout(request.tag());
         }
         // The teardown that follows ends the request, which the device may still use.
         TimeoutAction::ResetTimer
@@ -147,11 +145,11 @@ fn queue_other(
     queue: &QueuePair<Queue>,
     disk: &NsDisk,
     request: Request<Io>,
-    last: bool,
+    doorbell: Doorbell,
 ) -> Result<(), Refused<Io>> {
     match command::other(disk, &request) {
         Ok(OtherCommand { command, payload }) => {
-            submit(guard, queue, request, payload, command, last)
+            submit(guard, queue, request, payload, command, doorbell)
         }
         Err(status) => Err(reject(request, status)),
     }

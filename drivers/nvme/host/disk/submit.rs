@@ -4,15 +4,16 @@
 
 use super::{
     command::RequestCommand,
-    Io, //
-};
-use crate::queue::{
-    Payload,
+    Io,
     Queue, //
 };
 use kernel::{
     prelude::*,
     sync::rcu, //
+};
+use nvme_rdma_transport::queue::{
+    Doorbell,
+    Submission, //
 };
 use rrdma::{
     block::{
@@ -37,21 +38,16 @@ pub(super) fn submit(
     request: Request<Io>,
     payload: Option<Buffer>,
     command: RequestCommand,
-    last: bool,
+    doorbell: Doorbell,
 ) -> Result<(), Refused<Io>> {
-    let Some(slot) = u16::try_from(request.tag())
-        .ok()
-        .and_then(|tag| RequestPayload::slot(queue.context(), tag))
-    else {
-        return Err(reject(request, Status::IoError));
+    let submission = Submission {
+        tag: request.tag(),
+        command: command.command,
+        payload: RequestPayload::new(request, payload),
+        direction: command.direction,
+        length: command.length,
     };
-    let carrier = RequestPayload::new(request, payload);
-    let sent = (
-        command.command,
-        (carrier, command.direction),
-        command.length,
-    );
-    Queue::submit(queue, guard, slot, sent, last, reject_unposted)
+    Queue::submit(queue, guard, submission, doorbell)
 }
 
 /// Rejects a request. Unless the block layer sends it again, the request data of the tag is
@@ -64,16 +60,9 @@ pub(super) fn reject(request: Request<Io>, status: Status) -> Refused<Io> {
     request.refuse(status)
 }
 
-/// Maps a post error to a block status, and rejects the request; `None` if teardown owns it.
+/// Maps a post error to a block status, and rejects the request.
 #[cold]
-pub(super) fn reject_unposted(
-    error: Error,
-    carrier: Option<RequestPayload<Io>>,
-) -> Result<(), Refused<Io>> {
-    let Some(carrier) = carrier else {
-        return Ok(());
-    };
-    let request = carrier.into_request();
+pub(super) fn reject_unposted(error: Error, request: Request<Io>) -> Refused<Io> {
     let status = match error {
         ENOMEM | EBUSY | EAGAIN => Status::Resource,
         // The device cannot map it, most often because other requests use up its mappings.
@@ -87,5 +76,5 @@ pub(super) fn reject_unposted(
         error if error == rrdma::errno::ENOTCONN => Status::Transport,
         _ => Status::IoError,
     };
-    Err(reject(request, status))
+    reject(request, status)
 }

@@ -19,10 +19,7 @@ use super::{
     log::STAGE,
     Discovery, DiscoveryResult, Log,
 };
-use crate::{
-    ctrl_error::CtrlError,
-    queue::Queue, //
-};
+use crate::{ctrl_error::CtrlError, disk::Queue};
 use core::{
     convert::Infallible,
     ops::ControlFlow, //

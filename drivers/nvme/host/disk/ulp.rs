@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the transport calls.
+
+use super::{
+    completion,
+    submit,
+    Io, //
+};
+use crate::trace;
+use kernel::{
+    prelude::*,
+    str::CStr, //
+};
+use nvme_proto::format::{
+    cid::Tag,
+    cqe::Completion, //
+};
+use nvme_rdma_transport::{
+    admin_channel, conn_error, queue,
+    stats::QueueStats,
+    trace::{
+        EndedCommand,
+        QueueId,
+        QueuedCommand, //
+    },
+    ulp::Ulp,
+};
+use rrdma::{
+    block::{
+        Refused,
+        RequestPayload, //
+    },
+    rdma::cm,
+    sync::TimedCompletion,
+};
+
+/// A queue, with the disks' requests.
+pub(crate) type Queue = queue::Queue<Io>;
+
+/// A way to an admin queue, for one command at a time.
+pub(crate) type AdminChannel = admin_channel::AdminChannel<Io>;
+
+/// Keeps the first error of a controller's connections, and wakes its thread.
+pub(crate) type ErrorNotifier = conn_error::ErrorNotifier<TimedCompletion>;
+
+/// The private data of a queue.
+pub(crate) struct QueueData {
+    /// The controller's delays before retries, in units of 100 ms.
+    pub(crate) retry_delays: [u16; 3],
+}
+
+impl Ulp for Io {
+    type Payload = RequestPayload<Io>;
+    type Rejected = Refused<Io>;
+    type QueueData = QueueData;
+    type Wake = TimedCompletion;
+
+    const OWNER: &'static CStr = c"rnvmf";
+
+    #[inline(always)]
+    fn complete(
+        queue: &QueueData,
+        stats: &QueueStats,
+        completion: Completion,
+        payload: RequestPayload<Io>,
+    ) {
+        completion::complete(queue, stats, completion, payload.into_request());
+    }
+
+    #[cold]
+    fn reject(error: Error, payload: RequestPayload<Io>) -> Refused<Io> {
+        submit::reject_unposted(error, payload.into_request())
+    }
+
+    fn finish(rejected: Refused<Io>) {
+        rejected.finish();
+    }
+
+    #[inline]
+    fn retries(payload: &RequestPayload<Io>) -> u64 {
+        payload.request().data().retries()
+    }
+
+    #[inline(always)]
+    fn trace_queued(record: impl FnOnce() -> QueuedCommand) {
+        trace::queue_command(record);
+    }
+
+    #[inline(always)]
+    fn trace_ended(record: impl FnOnce() -> EndedCommand) {
+        trace::complete_command(record);
+    }
+
+    fn trace_cm_event(queue: QueueId, event: cm::Event) {
+        trace::cm_event(queue, event);
+    }
+
+    #[cold]
+    fn log_kept_by_device(queue: QueueId, tag: Tag) {
+        pr_err!(
+            "rnvmf{}: command {} on queue {} was never given back by the RDMA device, and cannot end\n",
+            queue.ctrl_id,
+            tag.get(),
+            queue.qid
+        );
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Commands on an admin queue from other threads than the ULP's.
+//!
+//! That thread must not wait for them: some take long, and it has a connection to keep alive
+//! meanwhile. A caller of an [`AdminChannel`] waits for its turn, sends its command and waits for
+//! the response or the end of the connection, whichever comes. If the response does not come in
+//! time, the caller reports that, and the connection ends.
+
+use crate::{
+    queue::{
+        CommandData,
+        CommandError,
+        PendingReply,
+        Queue,
+        Reply, //
+    },
+    ulp::Ulp,
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering,
+            AtomicFlag, //
+        },
+        rcu,
+        Arc, //
+    },
+    types::ScopeGuard,
+};
+use nvme_proto::format::sqe::Command;
+use rrdma::{
+    errno,
+    rdma::qp::QueuePair,
+    sync::{
+        Msecs,
+        RcuSlot,
+        TimedCompletion, //
+    },
+};
+
+/// A way to an admin queue, for one command at a time.
+#[pin_data]
+pub struct AdminChannel<U: Ulp> {
+    /// Completed once for the next caller.
+    #[pin]
+    turn: TimedCompletion,
+    pending: Arc<PendingReply>,
+    /// The admin queue, while the controller is connected.
+    queue: RcuSlot<QueuePair<Queue<U>>>,
+    closed: AtomicFlag,
+}
+
+impl<U: Ulp> AdminChannel<U> {
+    /// Makes a channel without a queue. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub fn new() -> Result<Arc<Self>> {
+        let pending = PendingReply::new()?;
+        let channel = Arc::pin_init(
+            pin_init!(Self {
+                turn <- TimedCompletion::new(),
+                pending,
+                queue: RcuSlot::new(),
+                closed: AtomicFlag::new(false),
+            }),
+            GFP_KERNEL,
+        )?;
+        channel.turn.complete();
+        Ok(channel)
+    }
+
+    /// What the admin queue is made with.
+    pub(crate) fn pending(&self) -> Arc<PendingReply> {
+        self.pending.clone()
+    }
+
+    /// Lets callers send commands on `queue`, which must have been made with this channel.
+    /// Sleeps.
+    pub fn open(&self, queue: Arc<QueuePair<Queue<U>>>) {
+        drop(self.queue.publish(queue));
+    }
+
+    /// Keeps callers from sending commands until the next [`open`](Self::open). A caller that
+    /// waits for a response goes on waiting. Sleeps.
+    pub fn pause(&self) {
+        drop(self.queue.take());
+    }
+
+    /// Returns whether commands can be sent. Any context.
+    pub fn is_open(&self) -> bool {
+        let guard = rcu::read_lock();
+        self.queue.read(&guard).is_some() && !self.closed.load(ordering::Relaxed)
+    }
+
+    /// Keeps callers from sending commands for good, and ends their waits. Commands may still be
+    /// in flight. Any context.
+    pub fn close(&self) {
+        self.closed.store(true, ordering::Relaxed);
+        self.pending.close();
+    }
+
+    /// Sends a command when it is the caller's turn, and waits for its response; for either at
+    /// most for `limit`. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - [`CommandError::TimedOut`] if it did not become the caller's turn.
+    /// - [`CommandError::Cancelled`] if there is no connection.
+    /// - [`CommandError::Unanswered`] if the connection ended meanwhile, or the channel was
+    ///   closed.
+    /// - [`CommandError::Code`] if the command could not be sent.
+    pub fn execute(
+        &self,
+        command: Command,
+        data: Option<CommandData>,
+        limit: Msecs,
+    ) -> Result<Reply, CommandError> {
+        if !self.turn.wait_timeout(limit) {
+            return Err(CommandError::TimedOut(limit));
+        }
+        let _turn = ScopeGuard::new(|| self.turn.complete());
+        self.submit(command, data)?;
+        if !self.pending.wait_timeout(limit) {
+            self.timed_out();
+            self.pending.wait();
+        }
+        self.pending.take().ok_or(CommandError::Unanswered)
+    }
+
+    fn submit(&self, command: Command, data: Option<CommandData>) -> Result<(), CommandError> {
+        let guard = rcu::read_lock();
+        let queue = self.queue.read(&guard).ok_or(CommandError::Cancelled)?;
+        // The queue before has delivered all that it will, and this one has no command of ours.
+        self.pending.reset();
+        // After the reset: closing the channel either is seen here, or ends the wait.
+        if self.closed.load(ordering::Relaxed) {
+            return Err(CommandError::Cancelled);
+        }
+        match Queue::submit_admin(&queue, &self.pending, command, data) {
+            Ok(()) => Ok(()),
+            Err(error) if error == errno::ENOTCONN => Err(CommandError::Cancelled),
+            Err(error) => Err(CommandError::Code(error)),
+        }
+    }
+
+    /// There was no response in time.
+    fn timed_out(&self) {
+        let guard = rcu::read_lock();
+        // Without a queue the teardown is under way already.
+        if let Some(queue) = self.queue.read(&guard) {
+            queue.context().admin_timed_out(&self.pending);
+        }
+    }
+}

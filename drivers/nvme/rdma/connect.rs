@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connecting one queue, from an address to a connected queue pair.
+//!
+//! After that the target waits for a Fabrics Connect command on the queue, which the ULP sends.
+
+use crate::{
+    admin_channel::AdminChannel,
+    conn_error::{
+        ConnError,
+        ErrorNotifier, //
+    },
+    params::{
+        CompletionMode,
+        QueueConfig,
+        ADMIN_CHANNELS, //
+    },
+    queue::{
+        CoreParts,
+        Queue,
+        QueueParts, //
+    },
+    stats::QueueStats,
+    trace::QueueId,
+    ulp::{
+        Ulp,
+        Waiter, //
+    },
+};
+use core::marker::PhantomData;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use nvme_proto::format::private_data::CmRequest;
+use rrdma::{
+    net::Namespace,
+    rdma::{
+        cm::{
+            self,
+            Address,
+            Addressed,
+            Connected,
+            Id,
+            Observer,
+            Parameters,
+            Prepared,
+            WaitLimits, //
+        },
+        cq::{
+            CompletionQueue,
+            DirectQueue,
+            Poll, //
+        },
+        device::{
+            Capabilities,
+            Device,
+            DeviceRef,
+            Name, //
+        },
+        pd::ProtectionDomain,
+        qp::QpInitAttr,
+    },
+    sync::{
+        Deadline,
+        Msecs,
+        TimedCompletion, //
+    },
+};
+
+/// How long one step of the connection manager may take, as in the C host.
+const STEP: Msecs = Msecs::new(3000);
+
+/// Retransmissions, of either kind: the most, which the C host asks for, too.
+const RETRIES: u8 = 7;
+
+/// The path of a controller's connections.
+#[derive(Clone, Copy)]
+pub struct ConnectPath<'a> {
+    /// The network namespace that they are made in.
+    pub namespace: &'a Namespace,
+    /// The address of this host, if it matters.
+    pub source: Option<&'a Address>,
+    /// The address of the target.
+    pub target: &'a Address,
+    /// The IP type of service, or the InfiniBand service level.
+    pub service_type: Option<u8>,
+}
+
+/// A ULP's controller that has connections on an RDMA device.
+pub trait DeviceUser: Waiter {
+    /// Takes a counted use of a device; `None` if the device is being removed. May sleep.
+    fn acquire(&self, device: &Device) -> Option<DeviceRef>;
+
+    /// Notes that the controller has objects on `device` until its connections end. The removal
+    /// of the device must end them from now on. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnError::DeviceRemoved`] if the removal began already.
+    fn use_device(&self, device: &DeviceRef) -> Result<(), ConnError>;
+}
+
+/// What all queues of a controller have in common.
+pub struct ControllerConfig<'a, U: Ulp> {
+    /// The number of the controller that its ULP traces.
+    pub ctrl_id: i32,
+    /// The path of the connections.
+    pub path: ConnectPath<'a>,
+    /// The controller.
+    pub user: &'a dyn DeviceUser,
+    /// Completed by the connection manager for the thread that connects. What interrupts the
+    /// controller's waits must complete it, too.
+    pub wake: Arc<TimedCompletion>,
+    /// Keeps the errors of the connections.
+    pub notifier: Arc<ErrorNotifier<U::Wake>>,
+    /// When all queues must be connected.
+    pub deadline: Deadline,
+}
+
+/// What one queue has for itself.
+pub struct QueueSetup<'a, U: Ulp> {
+    /// Its sizes.
+    pub config: QueueConfig,
+    /// The controller's identifier, as far as it is known.
+    pub controller_id: u16,
+    /// The counters of the queue of this number.
+    pub stats: Arc<QueueStats>,
+    /// What the ULP keeps with the queue.
+    pub data: U::QueueData,
+    /// The admin channels, if it is an admin queue.
+    pub channels: Option<[&'a AdminChannel<U>; ADMIN_CHANNELS]>,
+}
+
+/// An object of a queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum QueueObject {
+    /// The id of the connection manager.
+    ConnectionId,
+    /// The protection domain of the controller.
+    ProtectionDomain,
+    /// The completion queue.
+    CompletionQueue,
+    /// The queue pair, with the queue itself.
+    QueuePair,
+    /// The receives of responses.
+    Receives,
+}
+
+impl QueueObject {
+    /// Returns the name of the object, for a message.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ConnectionId => "connection id",
+            Self::ProtectionDomain => "protection domain",
+            Self::CompletionQueue => "completion queue",
+            Self::QueuePair => "queue pair",
+            Self::Receives => "receives",
+        }
+    }
+}
+
+/// Why a queue is not connected.
+pub enum QueueConnectError {
+    /// An error was reported meanwhile, or the device is being removed.
+    ConnError(ConnError),
+    /// A step of the connection manager failed.
+    Cm {
+        /// The step, and why it failed.
+        error: cm::Error,
+        /// The device, if it was found.
+        device: Option<Name>,
+    },
+    /// The device has no registration by work request.
+    NoRegistration(Name),
+    /// An object could not be made.
+    Object {
+        /// The object.
+        object: QueueObject,
+        /// What the kernel answered.
+        error: Error,
+    },
+}
+
+/// Connects the queues of one controller.
+pub struct QueueConnector<'a, U: Ulp> {
+    controller: ControllerConfig<'a, U>,
+    /// Made with the first queue. Every controller has a domain of its own, so no target can use
+    /// a key that another target was given.
+    pd: Option<Arc<ProtectionDomain>>,
+}
+
+impl<'a, U: Ulp> QueueConnector<'a, U> {
+    /// Begins with a controller that has no queue.
+    pub fn new(controller: ControllerConfig<'a, U>) -> Self {
+        Self {
+            controller,
+            pd: None,
+        }
+    }
+
+    /// Connects a queue. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueConnectError`]; nothing is left of the queue then.
+    pub fn connect(
+        &mut self,
+        setup: QueueSetup<'_, U>,
+    ) -> Result<Connected<Queue<U>>, QueueConnectError> {
+        let user = self.controller.user;
+        let deadline = self.controller.deadline;
+        let cancelled = || user.interruption().is_some();
+        let limits = WaitLimits {
+            limit: STEP.min(deadline.left()),
+            deadline,
+            cancelled: &cancelled,
+        };
+        let addressed = self.resolve(self.queue_id(setup.config.qid), limits)?;
+        let device = addressed.device().name();
+        let reads = addressed.device().attributes().max_qp_rd_atom;
+        let request = CmRequest {
+            queue_id: setup.config.qid,
+            receive_queue_size: setup.config.entries,
+            send_queue_size: setup.config.entries.saturating_sub(1),
+            controller_id: setup.controller_id,
+        };
+        let prepared = self
+            .prepare(addressed, setup)
+            .map_err(|error| self.cause_of(error))?;
+        let parameters = Parameters {
+            private_data: &request.encode(),
+            responder_resources: u8::try_from(reads).unwrap_or(u8::MAX),
+            initiator_depth: 0,
+            retry_count: RETRIES,
+            rnr_retry_count: RETRIES,
+        };
+        let connection = prepared.connect(parameters, limits).map_err(|error| {
+            self.cause_of(QueueConnectError::Cm {
+                error,
+                device: Some(device),
+            })
+        })?;
+        connection.queue_pair().context().set_connected();
+        Ok(connection)
+    }
+
+    /// Finds the device for a queue.
+    fn resolve(
+        &self,
+        id: QueueId,
+        limits: WaitLimits<'_>,
+    ) -> Result<Addressed<Queue<U>>, QueueConnectError> {
+        let path = &self.controller.path;
+        let cm_id = self.cm_id(id).map_err(failed(QueueObject::ConnectionId))?;
+        let resolved = cm_id.resolve(path.source, path.target, limits);
+        let addressed = resolved.map_err(|error| {
+            self.cause_of(QueueConnectError::Cm {
+                error,
+                device: None,
+            })
+        })?;
+        if let Some(service_type) = path.service_type {
+            addressed.set_service_type(service_type);
+        }
+        Ok(addressed)
+    }
+
+    fn cm_id(&self, queue: QueueId) -> Result<Id<Queue<U>>> {
+        let wake = self.controller.wake.clone();
+        let id = Id::new(self.controller.path.namespace, wake, U::OWNER)?;
+        let observer = CmTrace::<U> {
+            queue,
+            _ulp: PhantomData,
+        };
+        id.observe(Arc::new(observer, GFP_KERNEL)?);
+        Ok(id)
+    }
+
+    /// Makes the objects of a queue on the device that its address led to.
+    // The stack that this takes is free again while the queue is connected.
+    #[inline(never)]
+    fn prepare(
+        &mut self,
+        addressed: Addressed<Queue<U>>,
+        setup: QueueSetup<'_, U>,
+    ) -> Result<Prepared<Queue<U>>, QueueConnectError> {
+        let config = setup.config;
+        let Some(device) = self.controller.user.acquire(addressed.device()) else {
+            return Err(QueueConnectError::ConnError(ConnError::DeviceRemoved));
+        };
+        let capabilities = device.attributes().capabilities;
+        if !capabilities.contains(Capabilities::MEM_MGT_EXTENSIONS) {
+            return Err(QueueConnectError::NoRegistration(device.name()));
+        }
+        let pd = self.protection_domain(&device)?;
+        let cap = config.qp_cap();
+        let (cq, polled) = completion_queue::<U>(device, &config, cap.completions())
+            .map_err(failed(QueueObject::CompletionQueue))?;
+        let core = CoreParts {
+            id: self.queue_id(config.qid),
+            stats: setup.stats,
+            data: setup.data,
+            notifier: self.controller.notifier.clone(),
+            polled,
+        };
+        let queue = Queue::new(QueueParts {
+            config,
+            core,
+            pd: pd.clone(),
+            admin: setup.channels.map(|channels| channels.map(|c| c.pending())),
+        });
+        let prepared = addressed
+            .create_queue_pair(QpInitAttr::new(pd, cq, cap), queue, U::OWNER)
+            .map_err(failed(QueueObject::QueuePair))?;
+        Queue::post_receives(prepared.queue_pair(), config.entries)
+            .map_err(failed(QueueObject::Receives))?;
+        Ok(prepared)
+    }
+
+    /// The controller's protection domain, which is made on the device of its first queue.
+    fn protection_domain(
+        &mut self,
+        device: &DeviceRef,
+    ) -> Result<Arc<ProtectionDomain>, QueueConnectError> {
+        if let Some(pd) = &self.pd {
+            return Ok(pd.clone());
+        }
+        let used = self.controller.user.use_device(device);
+        used.map_err(QueueConnectError::ConnError)?;
+        let pd = ProtectionDomain::new(device.clone(), U::OWNER)
+            .map_err(failed(QueueObject::ProtectionDomain))?;
+        Ok(self.pd.insert(pd).clone())
+    }
+
+    fn queue_id(&self, qid: u16) -> QueueId {
+        QueueId {
+            ctrl_id: self.controller.ctrl_id,
+            qid,
+        }
+    }
+
+    /// The cause of a failure: the error that was reported first, if there is one.
+    fn cause_of(&self, error: QueueConnectError) -> QueueConnectError {
+        match self.controller.notifier.error() {
+            Some(reported) => QueueConnectError::ConnError(reported),
+            None => error,
+        }
+    }
+}
+
+/// Traces the events of the connection manager for a queue.
+struct CmTrace<U> {
+    queue: QueueId,
+    _ulp: PhantomData<fn(U)>,
+}
+
+impl<U: Ulp> Observer for CmTrace<U> {
+    fn heard(&self, event: cm::Event) {
+        U::trace_cm_event(self.queue, event);
+    }
+}
+
+/// What becomes of the kernel's error for an object.
+fn failed(object: QueueObject) -> impl FnOnce(Error) -> QueueConnectError {
+    move |error| QueueConnectError::Object { object, error }
+}
+
+/// Makes the completion queue of a queue, on a vector of its own as long as there are some. The
+/// second is the same queue, if it is to be polled.
+fn completion_queue<U: Ulp>(
+    device: DeviceRef,
+    config: &QueueConfig,
+    entries: u32,
+) -> Result<(Arc<CompletionQueue>, Option<DirectQueue>)> {
+    let vector = u32::from(config.qid.saturating_sub(1));
+    match config.completions {
+        CompletionMode::Polled => {
+            let polled = DirectQueue::new(device, entries, vector, U::OWNER)?;
+            Ok((polled.completion_queue().clone(), Some(polled)))
+        }
+        CompletionMode::Interrupt => {
+            let cq = CompletionQueue::alloc(device, entries, vector, Poll::SoftIrq, U::OWNER)?;
+            Ok((cq, None))
+        }
+    }
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Sizes of queues, and how they are negotiated.
+
+use nvme_proto::{
+    format::{identify, property::Capabilities},
+    policy::limits::{
+        queue::{
+            self,
+            QueueSize,
+            QueueTooSmall,
+            SizeInputs,
+            ADMIN_ENTRIES, //
+        },
+        transfer::{
+            self,
+            InlineLimit, //
+        },
+    },
+};
+use rrdma::rdma::{
+    device::Attributes,
+    qp::QpCap, //
+};
+
+/// Admin channels of an admin queue.
+pub const ADMIN_CHANNELS: usize = 2;
+
+/// The commands of an admin queue that are neither requests nor the ULP thread's: one of each
+/// admin channel, and the Asynchronous Event Request.
+const ADMIN_COMMANDS: u32 = ADMIN_CHANNELS as u32 + 1;
+
+/// What processes the completions of a queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum CompletionMode {
+    /// A softirq, after an interrupt.
+    Interrupt,
+    /// The threads that poll the queue: there is no interrupt.
+    Polled,
+}
+
+/// What a queue is to be.
+#[derive(Clone, Copy)]
+pub struct QueueConfig {
+    /// Its number; 0 is the admin queue.
+    pub qid: u16,
+    /// Its entries, counted from 1: as many responses, and one command less.
+    pub entries: u16,
+    /// Requests of the block layer that can be in flight at once.
+    pub requests: u16,
+    /// What processes its completions.
+    pub completions: CompletionMode,
+    /// Pages of a request's region.
+    pub pages: u32,
+    /// Data that may go in a capsule.
+    pub inline: InlineLimit,
+}
+
+impl QueueConfig {
+    /// Returns the configuration of an admin queue without requests, and without data in
+    /// capsules.
+    pub fn admin() -> Self {
+        Self {
+            qid: 0,
+            entries: ADMIN_ENTRIES,
+            requests: 0,
+            completions: CompletionMode::Interrupt,
+            pages: 0,
+            inline: InlineLimit::default(),
+        }
+    }
+
+    /// Returns the room that the queue pair must have.
+    pub(crate) fn qp_cap(&self) -> QpCap {
+        // One command is the ULP thread's.
+        let others = if self.qid == 0 { 1 + ADMIN_COMMANDS } else { 1 };
+        let commands = u32::from(self.requests).saturating_add(others);
+        QpCap {
+            // A registration and a send for each command; an invalidation is posted when both
+            // have completed.
+            sends: commands.saturating_mul(2),
+            receives: u32::from(self.entries),
+            send_sges: self.inline.segments().saturating_add(1),
+        }
+    }
+}
+
+/// The sizes of I/O queues that the ULP, the device and the controller allow.
+#[derive(Clone, Copy)]
+pub struct IoQueueParams {
+    size: QueueSize,
+    pages: u32,
+    max_sectors: u32,
+    inline: InlineLimit,
+}
+
+/// Why no I/O queue is possible.
+#[derive(Clone, Copy)]
+pub enum ParamsError {
+    /// The RDMA device cannot register memory.
+    NoRegistration,
+    /// A limit on the size of queues is too low.
+    QueueTooSmall(QueueTooSmall),
+}
+
+impl IoQueueParams {
+    /// Negotiates the sizes. `entries` is the size of queues that the ULP wants, counted from 1.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamsError`] if there is no size that all allow.
+    pub fn negotiate(
+        entries: u16,
+        device: &Attributes,
+        identity: &identify::Controller,
+        capabilities: Capabilities,
+    ) -> Result<Self, ParamsError> {
+        let pages = transfer::region_pages(device.max_fast_reg_page_list_len);
+        let pages = pages.ok_or(ParamsError::NoRegistration)?;
+        let size = QueueSize::negotiate(&SizeInputs {
+            requested: entries,
+            device: queue::device_entries(device.max_qp_wr, device.max_cqe),
+            max_entries_zero_based: capabilities.max_queue_entries_zero_based(),
+            max_commands: identity.max_commands,
+        })
+        .map_err(ParamsError::QueueTooSmall)?;
+        Ok(Self {
+            size,
+            pages,
+            max_sectors: transfer::max_sectors(identity, capabilities.min_page_shift(), pages),
+            inline: InlineLimit::negotiate(identity, device.max_send_sge),
+        })
+    }
+
+    /// Returns whether queues of the sizes of `other` are possible, too.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.size >= other.size
+            && self.pages >= other.pages
+            && self.max_sectors >= other.max_sectors
+            && self.inline.covers(&other.inline)
+    }
+
+    /// Returns the size of the queues.
+    pub fn size(&self) -> QueueSize {
+        self.size
+    }
+
+    /// Returns the most sectors of a command; a sector is 512 bytes.
+    pub fn max_sectors(&self) -> u32 {
+        self.max_sectors
+    }
+
+    /// Returns the most segments of a command.
+    pub fn max_segments(&self) -> u16 {
+        transfer::max_segments(self.max_sectors, self.pages)
+    }
+
+    /// Returns the bytes of data that may go in a capsule.
+    pub fn inline_bytes(&self) -> u32 {
+        self.inline.bytes()
+    }
+
+    /// Returns the configuration of an I/O queue of these sizes.
+    pub fn queue_config(&self, qid: u16, completions: CompletionMode) -> QueueConfig {
+        QueueConfig {
+            qid,
+            entries: self.size.entries(),
+            requests: self.size.zero_based(),
+            completions,
+            // A transfer that begins within a page reaches into one more.
+            pages: self.pages.saturating_add(1),
+            inline: self.inline,
+        }
+    }
+}

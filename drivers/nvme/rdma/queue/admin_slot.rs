@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The slots of commands that other threads than the ULP's send on an admin queue.
+
+use super::{
+    capsule::CommandKind,
+    slot::{
+        Slot,
+        SlotTable, //
+    },
+    sync_command::Reply,
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use rrdma::{
+    new_irq_lock,
+    rdma::pd::ProtectionDomain,
+    scatter::Buffer,
+    sync::{
+        IrqLock,
+        Msecs,
+        TimedCompletion, //
+    },
+};
+
+/// The most data of such a command, in bytes.
+pub const MAX_DATA: usize = 64 << 10;
+
+/// Pages that the data of such a command can have; it may straddle one more.
+const PAGES: u32 = (MAX_DATA / 4096) as u32 + 1;
+
+/// The slot of an admin channel.
+pub(crate) struct AdminSlot<K: CommandKind> {
+    pub(super) tag: u16,
+    pub(super) slot: Slot<K>,
+    pub(super) pending: Arc<PendingReply>,
+}
+
+impl<K: SlotTable<Payload = Buffer>> AdminSlot<K> {
+    /// Allocates the slot. May sleep.
+    pub(super) fn new(
+        tag: u16,
+        pd: &Arc<ProtectionDomain>,
+        pending: Arc<PendingReply>,
+    ) -> Result<Self> {
+        Ok(Self {
+            tag,
+            slot: Slot::new(tag, pd, PAGES)?,
+            pending,
+        })
+    }
+}
+
+/// The reply that a user of an admin channel waits for.
+#[pin_data]
+pub(crate) struct PendingReply {
+    #[pin]
+    reply: IrqLock<Option<Reply>>,
+    /// There is a reply, or there will be none.
+    #[pin]
+    done: TimedCompletion,
+}
+
+impl PendingReply {
+    /// May sleep.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                reply <- new_irq_lock!(None, "nvme_rdma_transport::PendingReply"),
+                done <- TimedCompletion::new(),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Begins with a new command. Any context.
+    pub(crate) fn reset(&self) {
+        self.reply.lock().take();
+        self.done.reinit();
+    }
+
+    /// The response arrived. Any context.
+    pub(super) fn deliver(&self, reply: Reply) {
+        *self.reply.lock() = Some(reply);
+        self.done.complete();
+    }
+
+    /// The queue is gone: there will be no response. Any context.
+    pub(super) fn lost(&self) {
+        self.done.complete();
+    }
+
+    /// Ends this wait and all that come. Any context.
+    pub(crate) fn close(&self) {
+        self.done.complete_all();
+    }
+
+    /// Waits for the response, or that there will be none; returns whether `limit` sufficed.
+    /// Sleeps.
+    pub(crate) fn wait_timeout(&self, limit: Msecs) -> bool {
+        self.done.wait_timeout(limit)
+    }
+
+    /// Waits without a limit, and returns the reply. Sleeps.
+    pub(crate) fn wait(&self) {
+        self.done.wait();
+    }
+
+    /// Takes the reply; `None` if there will be none. Any context.
+    pub(crate) fn take(&self) -> Option<Reply> {
+        self.reply.lock().take()
+    }
+}

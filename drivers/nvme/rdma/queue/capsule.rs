@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The memory of a command: what is sent, and its data.
+
+use super::queue_core::QueueContext;
+use crate::{
+    stats::{
+        DataMode,
+        PostPosition, //
+    },
+    trace::CommandSource,
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use nvme_proto::format::sqe::Command;
+use rrdma::{
+    rdma::{
+        dma::{
+            Direction,
+            DmaBuffer, //
+        },
+        mr::Region,
+        pd::ProtectionDomain,
+        wr::{
+            Chain,
+            SgeThen, //
+        },
+    },
+    scatter::Scatter,
+};
+
+/// A kind of commands: what their data is, and the queue that they are sent on.
+pub(super) trait CommandKind: Sized + 'static {
+    /// The data of a command.
+    type Payload: Scatter + Send + 'static;
+
+    /// The context of the queue pair.
+    type Queue: QueueContext;
+
+    /// The source of the commands in traces.
+    const SOURCE: CommandSource;
+
+    /// How many commands were sent before with this data.
+    fn retries(payload: &Self::Payload) -> u64;
+}
+
+/// The ULP of a kind of commands.
+pub(super) type UlpOf<K> = <<K as CommandKind>::Queue as QueueContext>::Ulp;
+
+/// The data of a command.
+pub(super) struct Transfer<P> {
+    pub(super) payload: P,
+    pub(super) direction: Direction,
+    /// Bytes.
+    pub(super) length: u32,
+}
+
+/// The work request that a capsule is in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum InFlightWr {
+    /// None: the command could not be posted, and has ended.
+    Nothing,
+    Command,
+    Invalidation,
+}
+
+impl InFlightWr {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Command => "send",
+            Self::Invalidation => "invalidation",
+        }
+    }
+}
+
+/// The buffer of a command, and the region of its data.
+pub(super) struct Capsule<K: CommandKind> {
+    pub(super) tag: u16,
+    pub(super) in_flight: InFlightWr,
+    pub(super) position: PostPosition,
+    pub(super) command: DmaBuffer,
+    pub(super) region: Region<K::Payload>,
+}
+
+impl<K: CommandKind> Capsule<K> {
+    /// Allocates a capsule with a region of so many `pages`. May sleep.
+    pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
+        let device = pd.device().clone();
+        Ok(Self {
+            tag,
+            in_flight: InFlightWr::Command,
+            position: PostPosition::First,
+            command: DmaBuffer::new(device, Command::SIZE, Direction::ToDevice)?,
+            region: Region::new(pd.clone(), pages)?,
+        })
+    }
+
+    /// Adds the work requests that send the command to a chain.
+    #[inline(always)]
+    pub(super) fn chain<'a>(
+        &'a self,
+        data_mode: DataMode,
+        chain: &mut Chain<'a, '_, K::Queue>,
+    ) -> Result {
+        match data_mode {
+            DataMode::Nothing => chain.send([self.command.sge()]),
+            DataMode::InCapsule => chain.send(SgeThen(self.command.sge(), self.region.entries())),
+            DataMode::ByKey => {
+                chain.register(&self.region)?;
+                chain.send([self.command.sge()])
+            }
+        }
+    }
+
+    /// Reads the command for a trace, while no work request has it.
+    pub(super) fn sent(&mut self) -> Command {
+        let sent = self.command.read().first_chunk();
+        let sent = sent.map_or(Command::flush(0), |bytes| Command::from_bytes(*bytes));
+        self.command.give_back();
+        sent
+    }
+}

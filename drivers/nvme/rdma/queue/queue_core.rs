@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The part of a queue that its slots, batches and receives use.
+
+use crate::{
+    conn_error::{
+        ConnError,
+        ErrorNotifier, //
+    },
+    params::QueueConfig,
+    stats::{
+        DataMode,
+        QueueStats, //
+    },
+    trace::QueueId,
+    ulp::Ulp,
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use nvme_proto::{
+    format::cid::CommandId,
+    policy::limits::transfer::InlineLimit, //
+};
+use rrdma::{
+    rdma::{
+        cq::{
+            DirectQueue,
+            Failure, //
+        },
+        dma::Direction,
+        qp::{
+            QpContext,
+            Rc, //
+        },
+    },
+    sync::RelaxedBool,
+};
+
+/// The identity, limits, counters and errors of a queue.
+pub(crate) struct QueueCore<U: Ulp> {
+    pub(super) id: QueueId,
+    pub(super) stats: Arc<QueueStats>,
+    pub(super) data: U::QueueData,
+    pub(super) notifier: Arc<ErrorNotifier<U::Wake>>,
+    inline: InlineLimit,
+    /// The completion queue, if the queue is polled.
+    polled: Option<DirectQueue>,
+    /// The connection is made.
+    connected: RelaxedBool,
+    /// This side ends the connection: errors are consequences of that.
+    ending: RelaxedBool,
+}
+
+/// What a [`QueueCore`] is made of.
+pub(crate) struct CoreParts<U: Ulp> {
+    pub(crate) id: QueueId,
+    pub(crate) stats: Arc<QueueStats>,
+    pub(crate) data: U::QueueData,
+    pub(crate) notifier: Arc<ErrorNotifier<U::Wake>>,
+    pub(crate) polled: Option<DirectQueue>,
+}
+
+/// The context of a queue pair that carries commands.
+pub(crate) trait QueueContext: QpContext<QpType = Rc> {
+    /// The ULP of the queue.
+    type Ulp: Ulp;
+
+    /// Returns the part of the queue that its slots use.
+    fn core(&self) -> &QueueCore<Self::Ulp>;
+}
+
+impl<U: Ulp> QueueCore<U> {
+    pub(super) fn new(parts: CoreParts<U>, config: &QueueConfig) -> Self {
+        Self {
+            id: parts.id,
+            stats: parts.stats,
+            data: parts.data,
+            notifier: parts.notifier,
+            inline: config.inline,
+            polled: parts.polled,
+            connected: RelaxedBool::new(false),
+            ending: RelaxedBool::new(false),
+        }
+    }
+
+    /// The number of the queue.
+    #[inline]
+    pub(super) fn qid(&self) -> u16 {
+        self.id.qid
+    }
+
+    /// Chooses how data reaches the target: in the capsule if it is sent and fits there.
+    #[inline]
+    pub(super) fn data_mode(
+        &self,
+        direction: Option<Direction>,
+        segments: u32,
+        length: u32,
+    ) -> DataMode {
+        let is_sent = matches!(direction, Some(Direction::ToDevice));
+        match segments {
+            0 => DataMode::Nothing,
+            _ if is_sent && self.inline.allows(length, segments) => DataMode::InCapsule,
+            _ => DataMode::ByKey,
+        }
+    }
+
+    /// Whether the queue has no interrupt.
+    pub(super) fn is_polled(&self) -> bool {
+        self.polled.is_some()
+    }
+
+    /// Handles completions of a polled queue, and returns how many. Any context.
+    pub(super) fn poll(&self) -> u32 {
+        /// Another poller gets a turn after that.
+        const BUDGET: u32 = 64;
+        self.polled.as_ref().map_or(0, |polled| polled.poll(BUDGET))
+    }
+
+    /// The connection is made: a flush from now on is an error. Any context.
+    pub(super) fn set_connected(&self) {
+        self.connected.set(true);
+    }
+
+    /// This side ends the connection: nothing is an error from now on. Any context.
+    pub(super) fn set_ending(&self) {
+        self.ending.set(true);
+    }
+
+    /// Reports an error, unless this side ends the connection. Any context.
+    pub(super) fn report(&self, error: ConnError) {
+        if !self.ending.get() {
+            self.notifier.report(error);
+        }
+    }
+
+    /// Reports a work request that failed.
+    ///
+    /// A flush says that the queue pair was stopped. While the connection is made, the connection
+    /// manager stops it and tells why. After that the device stops it, and need not tell.
+    pub(super) fn request_failed(&self, what: &'static str, failure: Failure) {
+        let qid = self.qid();
+        match failure.is_flush() {
+            true if self.connected.get() => self.report(ConnError::Stopped { qid }),
+            true => {}
+            false => self.report(ConnError::WorkRequest { qid, what, failure }),
+        }
+    }
+
+    /// Reports a work request that could not be posted.
+    pub(super) fn post_failed(&self, what: &'static str, error: Error) {
+        self.report(ConnError::Post {
+            qid: self.qid(),
+            what,
+            error,
+        });
+    }
+
+    /// Reports a response to a command that is not in flight.
+    pub(super) fn unknown_command(&self, id: CommandId) {
+        self.report(ConnError::UnknownCommand {
+            qid: self.qid(),
+            command_id: id.get(),
+        });
+    }
+}

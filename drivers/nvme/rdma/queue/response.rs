@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The memory that a response is received into.
+
+use super::{
+    queue_core::QueueContext,
+    slot_state::SlotResponse, //
+};
+use crate::conn_error::ConnError;
+use kernel::prelude::*;
+use nvme_proto::format::cqe;
+use rrdma::rdma::{
+    cq::Completion,
+    device::DeviceRef,
+    dma::{
+        Direction,
+        DmaBuffer, //
+    },
+    qp::QueuePair,
+    wr::{
+        Complete,
+        Operation,
+        Receive,
+        Sge, //
+    },
+};
+
+/// A queue that handles responses.
+pub(super) trait ResponseHandler: QueueContext {
+    /// A response arrived. Softirq.
+    fn response(queue: &QueuePair<Self>, response: SlotResponse);
+}
+
+/// A receive of one response; posted again as soon as the response was read.
+pub(super) struct Response {
+    buffer: DmaBuffer,
+}
+
+impl Response {
+    /// Posts so many receives. Sleeps.
+    pub(super) fn post_all<Q: ResponseHandler>(queue: &QueuePair<Q>, count: u16) -> Result {
+        for _ in 0..count {
+            let response = Operation::new(Self::new(queue.device().clone())?)?;
+            queue.post_receive(response).map_err(|u| u.error)?;
+        }
+        Ok(())
+    }
+
+    fn new(device: DeviceRef) -> Result<Self> {
+        Ok(Self {
+            buffer: DmaBuffer::new(device, cqe::Completion::SIZE, Direction::FromDevice)?,
+        })
+    }
+}
+
+impl<Q: ResponseHandler> Receive<Q> for Response {
+    #[inline]
+    fn buffer(&self) -> Sge<'_> {
+        self.buffer.sge()
+    }
+}
+
+impl<Q: ResponseHandler> Complete<Q> for Response {
+    #[inline]
+    fn complete(mut operation: Operation<Self>, queue: &QueuePair<Q>, completion: &Completion<'_>) {
+        let core = queue.context().core();
+        core.stats.completed(completion);
+        if let Err(failure) = completion.result() {
+            return core.request_failed("receive", failure);
+        }
+        let received = completion.received();
+        let length = received.map_or(0, |received| received.byte_len());
+        let bytes = operation.buffer.read();
+        match cqe::Completion::parse(bytes.get(..length).unwrap_or(bytes)) {
+            Ok(completion) => {
+                let invalidation = received.and_then(|received| received.invalidation());
+                let response = SlotResponse {
+                    completion,
+                    invalidation,
+                };
+                Q::response(queue, response)
+            }
+            Err(_) => core.report(ConnError::ShortResponse {
+                qid: core.qid(),
+                length,
+            }),
+        }
+        operation.buffer.give_back();
+        if let Err(unposted) = queue.post_receive(operation) {
+            core.post_failed("receive", unposted.error);
+        }
+    }
+}

@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! One tag of a queue: its slot, and what completions do to the command in it.
+
+use super::{
+    capsule::{
+        Capsule,
+        CommandKind,
+        InFlightWr,
+        Transfer,
+        UlpOf, //
+    },
+    queue_core::{
+        QueueContext,
+        QueueCore, //
+    },
+    slot_state::{
+        SlotResponse,
+        SlotState,
+        Unsent, //
+    },
+};
+use crate::{
+    conn_error::ConnError,
+    stats::{
+        AnsweredCommand,
+        CommandStats,
+        DataMode, //
+    },
+    trace::{
+        CommandEnd,
+        EndedCommand,
+        QueuedCommand, //
+    },
+    ulp::Ulp,
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        rcu,
+        Arc, //
+    },
+};
+use nvme_proto::{
+    format::{
+        cid::{
+            CommandId,
+            Generation,
+            Tag, //
+        },
+        cqe,
+        sqe::Command,
+    },
+    policy::request_state::{
+        RemoteInvalidation,
+        RequestAction,
+        RequestEvent,
+        RequestState, //
+    },
+};
+use rrdma::{
+    errno,
+    rdma::{
+        cq::{
+            Completion,
+            Failure, //
+        },
+        pd::ProtectionDomain,
+        qp::QueuePair,
+        wr::{
+            Complete,
+            Operation,
+            Unposted, //
+        },
+    },
+    sync::{
+        Claim,
+        ClaimGuard, //
+    },
+};
+
+/// A kind of commands that a queue has slots for.
+pub(super) trait SlotTable: CommandKind {
+    /// Returns the slot of a tag; `None` if a capsule or a response names another tag.
+    fn slot(queue: &Self::Queue, tag: u16) -> Option<&Slot<Self>>;
+
+    /// Ends a command. `payload` is its data, out of the target's reach. Softirq.
+    fn complete(queue: &Self::Queue, completion: cqe::Completion, payload: Option<Self::Payload>);
+}
+
+/// The slot of one tag: it has the tag's capsule whenever no work request does.
+pub(super) struct Slot<K: CommandKind> {
+    /// The submitter claims it, and keeps it for the completions of the command. These resume the
+    /// claim one at a time; the last one frees it.
+    state: Claim<SlotState<K>>,
+    /// The capsule, if another context had the claim when the capsule came back. Freed after the
+    /// drain, because freeing sleeps.
+    orphan: Claim<Option<Operation<Capsule<K>>>>,
+}
+
+/// A capsule that is ready to be posted.
+pub(super) struct Loaded<K: CommandKind> {
+    pub(super) capsule: Operation<Capsule<K>>,
+    pub(super) data_mode: DataMode,
+    pub(super) id: CommandId,
+}
+
+impl<K: SlotTable> Slot<K> {
+    /// Allocates a slot with a region of so many `pages`. May sleep.
+    pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
+        let tag_number = Tag::new(tag.into()).ok_or(EINVAL)?;
+        Ok(Self {
+            state: Claim::new(SlotState {
+                id: CommandId::new(tag_number, Generation::default()),
+                state: RequestState::Idle,
+                capsule: Some(Operation::new(Capsule::new(tag, pd, pages)?)?),
+                rkey: None,
+                response: None,
+                stats: CommandStats::default(),
+            }),
+            orphan: Claim::new(None),
+        })
+    }
+
+    /// Sends a command, and returns the identifier that its response will have. Any context.
+    ///
+    /// # Errors
+    ///
+    /// Gives the data back: `EBUSY` if the tag is in use, `ENOMEM`, or `ENOTCONN` if the queue is
+    /// ending.
+    pub(super) fn submit(
+        &self,
+        queue: &QueuePair<K::Queue>,
+        command: Command,
+        transfer: Option<Transfer<K::Payload>>,
+    ) -> Result<CommandId, Unsent<K::Payload>> {
+        let core = queue.context().core();
+        let Loaded {
+            capsule,
+            data_mode,
+            id,
+        } = self.load(core, command, transfer)?;
+        match Self::post(queue, &rcu::read_lock(), capsule, data_mode) {
+            Ok(()) => Ok(id),
+            Err(unposted) => Err(self.unposted(queue, unposted)),
+        }
+    }
+
+    /// Claims the tag for a command, and prepares its capsule. The caller posts that next. Inlined
+    /// into the caller, which knows what the command is. Any context.
+    ///
+    /// # Errors
+    ///
+    /// As [`submit`](Self::submit).
+    #[inline(always)]
+    pub(super) fn load(
+        &self,
+        core: &QueueCore<UlpOf<K>>,
+        command: Command,
+        transfer: Option<Transfer<K::Payload>>,
+    ) -> Result<Loaded<K>, Unsent<K::Payload>> {
+        let bytes = transfer.as_ref().map_or(0, |transfer| transfer.length);
+        let Some(mut state) = self.state.try_claim() else {
+            return Err(in_use(transfer));
+        };
+        let Some(mut capsule) = state.capsule.take() else {
+            return Err(in_use(transfer));
+        };
+        let data_mode = match state.prepare(core, &mut capsule, command, transfer) {
+            Ok(data_mode) => data_mode,
+            Err(unsent) => {
+                state.capsule = Some(capsule);
+                return Err(unsent);
+            }
+        };
+        let prepared = &mut *capsule;
+        UlpOf::<K>::trace_queued(move || QueuedCommand {
+            queue: core.id,
+            command: prepared.sent(),
+            bytes,
+            source: K::SOURCE,
+        });
+        let id = state.id;
+        // From here on completions may come.
+        state.keep();
+        Ok(Loaded {
+            capsule,
+            data_mode,
+            id,
+        })
+    }
+
+    /// Posts a capsule by itself, within a read-side critical section of RCU. Any context.
+    ///
+    /// # Errors
+    ///
+    /// As [`QueuePair::post_send`].
+    #[inline(never)]
+    pub(super) fn post(
+        queue: &QueuePair<K::Queue>,
+        guard: &rcu::Guard,
+        capsule: Operation<Capsule<K>>,
+        data_mode: DataMode,
+    ) -> Result<(), Unposted<Capsule<K>>> {
+        queue.post_send_within(guard, capsule, |capsule, chain| {
+            capsule.chain(data_mode, chain)
+        })
+    }
+
+    /// Ends a command that was not posted, and returns why, with its data.
+    ///
+    /// A device that fails for good answers `EIO`. The connection is lost with it, so the command
+    /// fails with `ENOTCONN`. The same holds if the target answered a command that it was not
+    /// sent: then the tag stays in use until the queue is drained.
+    #[cold]
+    pub(super) fn unposted(
+        &self,
+        queue: &QueuePair<K::Queue>,
+        mut unposted: Unposted<Capsule<K>>,
+    ) -> Unsent<K::Payload> {
+        let core = queue.context().core();
+        let capsule = &mut *unposted.operation;
+        capsule.in_flight = InFlightWr::Nothing;
+        let payload = capsule.region.release();
+        let retries = retries::<K>(&payload);
+        UlpOf::<K>::trace_ended(|| ended(core, capsule, retries, CommandEnd::NOT_POSTED));
+        let lost = |payload| Unsent {
+            error: errno::ENOTCONN,
+            payload,
+        };
+        let Some(mut state) = self.state.try_resume() else {
+            // A response to the command is being handled.
+            self.set_aside(unposted.operation);
+            core.post_failed("command", unposted.error);
+            return lost(payload);
+        };
+        state.capsule = Some(unposted.operation);
+        state.apply(RequestEvent::PostFailed);
+        if state.state != RequestState::Idle {
+            core.post_failed("command", unposted.error);
+            return lost(payload);
+        }
+        state.free();
+        match unposted.error {
+            EIO => {
+                core.post_failed("command", EIO);
+                lost(payload)
+            }
+            error => Unsent { error, payload },
+        }
+    }
+
+    /// The send of the command completed.
+    #[inline(always)]
+    fn sent(&self, queue: &QueuePair<K::Queue>, capsule: Operation<Capsule<K>>) {
+        self.returned(queue, capsule, RequestEvent::SendDone);
+    }
+
+    /// The invalidation of the key completed.
+    #[inline(never)]
+    fn invalidated(&self, queue: &QueuePair<K::Queue>, capsule: Operation<Capsule<K>>) {
+        self.returned(queue, capsule, RequestEvent::LocalInvalidateDone);
+    }
+
+    /// A work request gave the capsule back; `event` says which.
+    #[inline(always)]
+    fn returned(
+        &self,
+        queue: &QueuePair<K::Queue>,
+        capsule: Operation<Capsule<K>>,
+        event: RequestEvent,
+    ) {
+        // The submitter keeps the claim until the command ends.
+        let state = self.state.try_resume();
+        let Some(mut state) = state.filter(|state| state.capsule.is_none()) else {
+            return self.returned_twice(queue, capsule);
+        };
+        state.capsule = Some(capsule);
+        match state.apply(event) {
+            RequestAction::Wait => {}
+            action => self.act(queue, state, action),
+        }
+    }
+
+    /// A work request failed: the command stays until the queue is drained.
+    #[cold]
+    #[inline(never)]
+    fn failed(
+        &self,
+        queue: &QueuePair<K::Queue>,
+        capsule: Operation<Capsule<K>>,
+        failure: Failure,
+    ) {
+        let what = capsule.in_flight.name();
+        self.set_aside(capsule);
+        queue.context().core().request_failed(what, failure);
+    }
+
+    /// Keeps the capsule of a command that stays until the queue is drained.
+    pub(super) fn set_aside(&self, capsule: Operation<Capsule<K>>) {
+        let state = self.state.try_resume();
+        if let Some(mut state) = state.filter(|state| state.capsule.is_none()) {
+            state.capsule = Some(capsule);
+        } else if let Some(mut orphan) = self.orphan.try_claim() {
+            *orphan = Some(capsule);
+        }
+    }
+
+    /// A capsule comes back to a slot in use by another: no device does that.
+    #[cold]
+    #[inline(never)]
+    fn returned_twice(&self, queue: &QueuePair<K::Queue>, capsule: Operation<Capsule<K>>) {
+        self.set_aside(capsule);
+        queue.context().core().post_failed("slot in use", EBUSY);
+    }
+
+    /// The response arrived.
+    #[inline(always)]
+    pub(super) fn answered(&self, queue: &QueuePair<K::Queue>, response: SlotResponse) {
+        let SlotResponse {
+            completion,
+            invalidation,
+        } = response;
+        // No command of the tag is in flight if the tag is free or claimed by a submitter.
+        let state = self.state.try_resume();
+        let Some(mut state) = state.filter(|state| state.id == completion.command_id()) else {
+            let core = queue.context().core();
+            return core.unknown_command(completion.command_id());
+        };
+        let action = match &invalidation {
+            None => state.apply(RequestEvent::Response(RemoteInvalidation::None)),
+            Some(i) if Some(i.rkey()) == state.rkey => {
+                state.apply(RequestEvent::Response(RemoteInvalidation::Own))
+            }
+            Some(_) => state.apply(RequestEvent::Response(RemoteInvalidation::Foreign)),
+        };
+        let response = SlotResponse {
+            completion,
+            invalidation,
+        };
+        match action {
+            // Nearly always the response comes last.
+            RequestAction::Complete => self.end(queue, state, response),
+            action => {
+                if state.response.is_none() {
+                    state.response = Some(response);
+                }
+                self.act(queue, state, action);
+            }
+        }
+    }
+
+    /// Does what follows from an event.
+    #[inline(never)]
+    fn act(
+        &self,
+        queue: &QueuePair<K::Queue>,
+        mut state: ClaimGuard<'_, SlotState<K>>,
+        action: RequestAction,
+    ) {
+        match action {
+            RequestAction::Wait => {}
+            RequestAction::PostLocalInvalidate => self.invalidate(queue, state),
+            RequestAction::Complete => {
+                if let Some(response) = state.response.take() {
+                    self.end(queue, state, response);
+                }
+            }
+            RequestAction::ProtocolError(error) => {
+                let core = queue.context().core();
+                core.report(ConnError::Protocol {
+                    qid: core.qid(),
+                    command_id: state.id.get(),
+                    error,
+                });
+            }
+        }
+    }
+
+    /// Invalidates a key that the target left valid.
+    fn invalidate(&self, queue: &QueuePair<K::Queue>, mut state: ClaimGuard<'_, SlotState<K>>) {
+        let Some(mut capsule) = state.capsule.take() else {
+            return;
+        };
+        drop(state);
+        capsule.in_flight = InFlightWr::Invalidation;
+        let posted = queue.post_send(capsule, |capsule, chain| chain.invalidate(&capsule.region));
+        let core = queue.context().core();
+        match posted {
+            Ok(()) => core.stats.invalidated(),
+            Err(unposted) => {
+                self.set_aside(unposted.operation);
+                core.post_failed("invalidation", unposted.error);
+            }
+        }
+    }
+
+    /// The command is over in every respect.
+    #[inline(always)]
+    fn end(
+        &self,
+        queue: &QueuePair<K::Queue>,
+        mut state: ClaimGuard<'_, SlotState<K>>,
+        response: SlotResponse,
+    ) {
+        let SlotResponse {
+            completion,
+            invalidation,
+        } = response;
+        let Some(capsule) = state.capsule.as_deref_mut() else {
+            return;
+        };
+        let remotely_invalidated = invalidation.is_some();
+        if let Some(invalidation) = invalidation {
+            capsule.region.invalidated_by(invalidation);
+        }
+        let payload = capsule.region.release();
+        let (status, result) = (completion.status(), completion.result);
+        let (position, retries) = (capsule.position, retries::<K>(&payload));
+        let core = queue.context().core();
+        UlpOf::<K>::trace_ended(move || {
+            ended(core, capsule, retries, CommandEnd { status, result })
+        });
+        core.stats.answered(AnsweredCommand {
+            stats: &state.stats,
+            position,
+            status,
+            remotely_invalidated,
+        });
+        // The tag may be used again from here on.
+        state.free();
+        K::complete(queue.context(), completion, payload);
+    }
+
+    /// Ends the command of the slot, if there is one, and returns its data. The queue must be
+    /// drained. What the device keeps beyond that stays with it. Sleeps.
+    pub(super) fn reclaim(&self, core: &QueueCore<UlpOf<K>>) -> Option<K::Payload> {
+        let state = self.state.try_resume();
+        let mut state = state.or_else(|| self.state.try_claim())?;
+        let was_in_flight = state.state != RequestState::Idle;
+        state.apply(RequestEvent::Drained);
+        state.response = None;
+        let orphan = self.orphan.try_claim().and_then(|mut orphan| orphan.take());
+        let Some(capsule) = state.capsule.take().or(orphan) else {
+            if was_in_flight {
+                UlpOf::<K>::log_kept_by_device(core.id, state.id.tag());
+            }
+            return None;
+        };
+        let mut capsule = capsule.into_inner();
+        let was_in_flight = was_in_flight && capsule.in_flight != InFlightWr::Nothing;
+        if !was_in_flight {
+            return capsule.region.dereg();
+        }
+        core.stats.lost(&state.stats, capsule.position);
+        let command = capsule.sent();
+        // Every key of the region that the target knows is void after this.
+        let payload = capsule.region.dereg();
+        let retries = retries::<K>(&payload);
+        UlpOf::<K>::trace_ended(|| EndedCommand {
+            queue: core.id,
+            command,
+            source: K::SOURCE,
+            retries: u8::try_from(retries).unwrap_or(u8::MAX),
+            end: CommandEnd::QUEUE_GONE,
+        });
+        payload
+    }
+}
+
+impl<K: SlotTable> Complete<K::Queue> for Capsule<K> {
+    #[inline]
+    fn complete(
+        mut operation: Operation<Self>,
+        queue: &QueuePair<K::Queue>,
+        completion: &Completion<'_>,
+    ) {
+        let context = queue.context();
+        context.core().stats.completed(completion);
+        // What does not happen with each command is called last, so that nothing is kept for
+        // after it.
+        let Some(slot) = K::slot(context, operation.tag) else {
+            return misplaced(operation);
+        };
+        match (completion.result(), operation.in_flight) {
+            (Ok(()), InFlightWr::Command | InFlightWr::Nothing) => slot.sent(queue, operation),
+            (Ok(()), InFlightWr::Invalidation) => {
+                operation.region.invalidated(completion);
+                slot.invalidated(queue, operation);
+            }
+            (Err(failure), _) => slot.failed(queue, operation, failure),
+        }
+    }
+}
+
+/// A capsule without a slot: there is none, as slots make them.
+#[cold]
+#[inline(never)]
+fn misplaced<K: CommandKind>(_: Operation<Capsule<K>>) {}
+
+/// The tag of a command is in use.
+fn in_use<P>(transfer: Option<Transfer<P>>) -> Unsent<P> {
+    Unsent {
+        error: EBUSY,
+        payload: transfer.map(|transfer| transfer.payload),
+    }
+}
+
+/// How many commands were sent for the same request before.
+#[inline]
+fn retries<K: CommandKind>(payload: &Option<K::Payload>) -> u64 {
+    payload.as_ref().map_or(0, K::retries)
+}
+
+/// The trace record of a command that ended.
+fn ended<K: CommandKind>(
+    core: &QueueCore<UlpOf<K>>,
+    capsule: &mut Capsule<K>,
+    retries: u64,
+    end: CommandEnd,
+) -> EndedCommand {
+    EndedCommand {
+        queue: core.id,
+        command: capsule.sent(),
+        source: K::SOURCE,
+        retries: u8::try_from(retries).unwrap_or(u8::MAX),
+        end,
+    }
+}

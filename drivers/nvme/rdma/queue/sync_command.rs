@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Commands that the ULP's thread sends and waits for: connecting, properties, identifying,
+//! keep-alive.
+//!
+//! The thread sends them one at a time. They have a tag of their own, so they pass however busy
+//! the queue is.
+
+use super::{
+    capsule::{
+        CommandKind,
+        Transfer, //
+    },
+    queue_core::{
+        QueueContext,
+        QueueCore, //
+    },
+    slot::{
+        Slot,
+        SlotTable, //
+    },
+};
+use crate::{
+    conn_error::ConnError,
+    ulp::{
+        Interruption,
+        Ulp,
+        Waiter, //
+    },
+};
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
+};
+use nvme_proto::format::{
+    cqe::Completion,
+    sqe::Command, //
+};
+use rrdma::{
+    new_irq_lock,
+    rdma::{
+        dma::Direction,
+        pd::ProtectionDomain,
+        qp::QueuePair, //
+    },
+    scatter::Buffer,
+    sync::{
+        Deadline,
+        IrqLock,
+        Msecs, //
+    },
+};
+
+/// Pages that the data of such a command can have; it may straddle two.
+const PAGES: u32 = 2;
+
+/// How often a polled queue is polled for the response.
+const POLL: Delta = Delta::from_micros(200);
+
+/// The data of a command that a thread waits for.
+pub struct CommandData {
+    /// What is sent, or the room for what comes.
+    pub buffer: Buffer,
+    /// Which of the two.
+    pub direction: Direction,
+}
+
+/// Why a command got no response.
+#[derive(Clone, Copy)]
+pub enum CommandError {
+    /// It could not be sent.
+    Code(Error),
+    /// It was not answered within this time.
+    TimedOut(Msecs),
+    /// The connection is lost.
+    ConnError(ConnError),
+    /// The controller is to be removed, or has no connection.
+    Cancelled,
+    /// As `Cancelled`, but the command was sent: the target may carry it out.
+    Unanswered,
+}
+
+impl From<Interruption> for CommandError {
+    fn from(interruption: Interruption) -> Self {
+        match interruption {
+            Interruption::Cancelled => Self::Cancelled,
+            Interruption::ConnError(error) => Self::ConnError(error),
+        }
+    }
+}
+
+/// A response, with the data that was sent or came with it.
+pub struct Reply {
+    /// The completion queue entry.
+    pub completion: Completion,
+    /// The data of the command, if it has any.
+    pub data: Option<Buffer>,
+}
+
+/// A command that the ULP's thread waits for.
+pub(super) struct SyncCommand {
+    pub(super) command: Command,
+    pub(super) data: Option<CommandData>,
+    /// How long the thread waits.
+    pub(super) limit: Msecs,
+}
+
+/// The slot of such commands.
+#[pin_data]
+pub(super) struct SyncSlot<K: CommandKind> {
+    pub(super) slot: Slot<K>,
+    #[pin]
+    reply: IrqLock<Option<Reply>>,
+}
+
+impl CommandData {
+    /// The data as a slot takes it.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for more than a command can have.
+    pub(super) fn into_transfer(self) -> Result<Transfer<Buffer>> {
+        Ok(Transfer {
+            length: u32::try_from(self.buffer.bytes().len()).map_err(|_| EINVAL)?,
+            payload: self.buffer,
+            direction: self.direction,
+        })
+    }
+}
+
+impl<K: SlotTable<Payload = Buffer>> SyncSlot<K> {
+    /// Allocates the slot. May sleep.
+    pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>) -> impl PinInit<Self, Error> + '_ {
+        try_pin_init!(Self {
+            slot: Slot::new(tag, pd, PAGES)?,
+            reply <- new_irq_lock!(None, "nvme_rdma_transport::SyncSlot"),
+        }? Error)
+    }
+
+    /// Keeps the response for the thread, to be woken by the caller. Any context.
+    pub(super) fn deliver(&self, reply: Reply) {
+        *self.reply.lock() = Some(reply);
+    }
+
+    /// Sends a command and waits for its response, until the waiter is interrupted. Sleeps.
+    ///
+    /// After an error the command may still be in flight. The next one waits for its end.
+    pub(super) fn execute(
+        &self,
+        queue: &QueuePair<K::Queue>,
+        waiter: &dyn Waiter,
+        sync: SyncCommand,
+    ) -> Result<Reply, CommandError> {
+        let core = queue.context().core();
+        let deadline = Deadline::after(sync.limit);
+        let data = sync.data.map(CommandData::into_transfer);
+        let data = data.transpose().map_err(CommandError::Code)?;
+        let (direction, length) = (
+            data.as_ref().map(|data| data.direction),
+            data.as_ref().map_or(0, |data| data.length),
+        );
+        let mut buffer = data.map(|data| data.payload);
+        let id = loop {
+            let transfer = buffer.zip(direction).map(|(payload, direction)| Transfer {
+                payload,
+                direction,
+                length,
+            });
+            match self.slot.submit(queue, sync.command, transfer) {
+                Ok(id) => break id,
+                Err(unsent) if unsent.error == EBUSY => buffer = unsent.payload,
+                Err(unsent) => return Err(CommandError::Code(unsent.error)),
+            }
+            pause(core, waiter, deadline)?;
+        };
+        loop {
+            let reply = self.reply.lock().take();
+            // A reply to an earlier command came after the thread stopped waiting for it.
+            if let Some(reply) = reply.filter(|reply| reply.completion.command_id() == id) {
+                return Ok(reply);
+            }
+            pause(core, waiter, deadline)?;
+        }
+    }
+}
+
+/// Waits until there may be a response, unless the time is over or the waiter is interrupted.
+fn pause<U: Ulp>(
+    core: &QueueCore<U>,
+    waiter: &dyn Waiter,
+    deadline: Deadline,
+) -> Result<(), CommandError> {
+    if let Some(interruption) = waiter.interruption() {
+        return Err(interruption.into());
+    }
+    let left = deadline.left();
+    if left == Msecs::new(0) {
+        return Err(CommandError::TimedOut(deadline.span()));
+    }
+    if !core.is_polled() {
+        waiter.wait(left);
+    } else if core.poll() == 0 {
+        fsleep(POLL);
+    }
+    Ok(())
+}
