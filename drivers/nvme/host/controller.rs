@@ -17,12 +17,10 @@
 //!                     (from any state, when removal is asked for)
 //! ```
 
-mod admin;
 mod aen;
 mod association;
 mod ctrl_device;
 pub(crate) mod discovery;
-mod keep_alive;
 mod passthru;
 mod rdma_device;
 mod reconnect;
@@ -35,10 +33,6 @@ mod setup;
 mod status;
 mod thread;
 
-pub(crate) use admin::{
-    Admin,
-    Sender, //
-};
 pub(crate) use ctrl_device::CtrlDevice;
 pub(crate) use discovery::{
     Discovery,
@@ -60,7 +54,6 @@ pub(crate) use status::{
     ReconnectStatus, //
 };
 
-use keep_alive::KeepAliveTimer;
 use rdma_device::{
     RdmaDevice,
     Removing, //
@@ -73,13 +66,20 @@ use status::{
     Transition, //
 };
 
+use crate::disk::Queue;
 use crate::{
+    admin::{
+        Admin,
+        Sender,
+        ThreadSender, //
+    },
     ctrl_error::CtrlError,
     disk::{
         AdminChannel,
         ErrorNotifier, //
     },
     event::Event,
+    keep_alive::KeepAliveTimer,
     name::CtrlName,
     namespace::{IdOwner, NamespaceSet},
     options::{
@@ -115,11 +115,15 @@ use nvme_rdma_transport::{
 use rrdma::{
     chrdev,
     log::RateLimit,
-    rdma::device::{
-        Device,
-        DeviceRef, //
+    rdma::{
+        cm::Connected,
+        device::{
+            Device,
+            DeviceRef, //
+        },
     },
     sync::{
+        Deadline,
         Msecs,
         TimedCompletion, //
     },
@@ -452,6 +456,23 @@ impl Controller {
             self.log(format_args!("{message}"));
         } else {
             self.log_error(format_args!("{message}"));
+        }
+    }
+
+    /// The controller's thread as the sender of commands on `queue`.
+    fn thread_sender<'a>(&'a self, queue: &'a Connected<Queue>) -> ThreadSender<'a> {
+        ThreadSender {
+            queue,
+            waiter: self,
+            keep_alive: &self.keep_alive,
+        }
+    }
+
+    /// Admin commands of the controller's thread on `queue`.
+    fn admin<'a>(&'a self, queue: &'a Connected<Queue>, deadline: Deadline) -> Admin<'a> {
+        Admin {
+            sender: Sender::Thread(self.thread_sender(queue)),
+            deadline,
         }
     }
 

@@ -22,12 +22,14 @@ use kernel::{
 };
 use registry::Registry;
 
+mod admin;
 mod controller;
 mod ctrl_error;
 mod discoveries;
 mod disk;
 mod event;
 mod ioctl;
+mod keep_alive;
 mod name;
 mod namespace;
 mod netlink;

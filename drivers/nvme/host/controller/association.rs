@@ -3,12 +3,12 @@
 //! What a controller has while it is connected.
 
 use super::{
-    admin::{Admin, Sender},
     serve::KeepAliveQueue,
     Controller,
     ScanContext, //
 };
 use crate::{
+    admin::Admin,
     disk::{
         self,
         Io, //
@@ -91,11 +91,7 @@ impl Association {
 
     /// The admin queue, for one command or what `limit` allows.
     fn command<'a>(&'a self, controller: &'a Controller, limit: Msecs) -> Admin<'a> {
-        Admin {
-            sender: Sender::Thread(&self.admin),
-            controller,
-            deadline: Deadline::after(limit),
-        }
+        controller.admin(&self.admin, Deadline::after(limit))
     }
 
     /// Tells the controller to shut down in good order. It is a courtesy: what

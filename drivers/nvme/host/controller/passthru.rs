@@ -6,15 +6,12 @@
 //! namespaces may be others afterwards they are looked at before I/O goes on, so that none
 //! reaches a namespace that its disk does not describe any more; then the disks follow.
 
-use super::{
-    scan_work,
-    status::ScanRequester,
-    Admin,
-    Controller,
-    ScanContext,
-    Sender, //
-};
+use super::{scan_work, status::ScanRequester, Controller, ScanContext};
 use crate::{
+    admin::{
+        Admin,
+        Sender, //
+    },
     ctrl_error::CtrlError,
     disk::{
         DiskController,
@@ -121,8 +118,7 @@ impl AdminPassthru<'_> {
     /// The admin queue, by the channel of users, until `deadline`.
     fn admin(&self, deadline: Deadline) -> Admin<'_> {
         Admin {
-            sender: Sender::User,
-            controller: self.controller,
+            sender: Sender::Channel(&self.controller.user_channel),
             deadline,
         }
     }

@@ -14,11 +14,9 @@ use super::{
     scan_work,
     setup,
     status::ReconnectStatus,
-    Admin,
     Controller,
     CtrlStatus, //
     ScanContext,
-    Sender,
 };
 use crate::{
     ctrl_error::CtrlError,
@@ -152,11 +150,7 @@ impl<'a> Reconnect<'a> {
         deadline: Deadline,
     ) -> Result<Reconnected, CtrlError> {
         let association = setup::reconnect(controller, before, deadline)?;
-        let admin = Admin {
-            sender: Sender::Thread(&association.admin),
-            controller,
-            deadline,
-        };
+        let admin = controller.admin(&association.admin, deadline);
         // What changes besides is for an errand: here I/O is held back, and must not be waited for.
         let context = &association.scan_context;
         let changed = ChangedNamespaces::default();

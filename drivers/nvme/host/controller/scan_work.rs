@@ -17,12 +17,13 @@ use super::{
         Scans,
         Transition, //
     },
-    Admin,
-    Controller,
-    ScanContext,
-    Sender, //
+    Controller, ScanContext,
 };
 use crate::{
+    admin::{
+        Admin,
+        Sender, //
+    },
     ctrl_error::CtrlError,
     disk::{
         DiskController,
@@ -215,8 +216,7 @@ impl ScanWorker<'_> {
     /// Scans, because somebody requested it, or because something was missing.
     fn find(&self, context: &ScanContext, begun: Scans) -> Result<ScanResult, CtrlError> {
         let admin = Admin {
-            sender: Sender::ScanWork,
-            controller: self.controller,
+            sender: Sender::Channel(&self.controller.scan_channel),
             // Each command has its time. No overall deadline: nobody waits.
             deadline: Deadline::NEVER,
         };

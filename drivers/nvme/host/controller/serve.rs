@@ -3,23 +3,15 @@
 //! What the controller's thread does while it waits: it keeps the connection alive.
 
 use super::{
-    admin::COMMAND,
-    Admin,
     Controller,
-    Sender,
     IDLE, //
 };
-use crate::{
-    ctrl_error::CtrlError,
-    disk::Queue,
-    uapi::ErrorStage, //
-};
+use crate::{ctrl_error::CtrlError, disk::Queue};
 use core::ops::ControlFlow;
 use nvme_proto::{
     format::identify::KeepAliveMode,
     policy::keep_alive::KeepAlive, //
 };
-use nvme_rdma_transport::queue::CommandError;
 use rrdma::{
     rdma::cm::Connected,
     sync::{
@@ -97,11 +89,8 @@ pub(super) fn serve_until<R>(
         if let Some(keep_alive) = keep_alive {
             if keep_alive.is_due(queues.take_traffic()) {
                 let limit = Msecs::new(keep_alive.timeout_ms());
-                send(
-                    controller,
-                    queues.admin(),
-                    Deadline::after(limit).min(deadline),
-                )?;
+                let thread = controller.thread_sender(queues.admin());
+                thread.keep_alive(Deadline::after(limit).min(deadline))?;
             }
         }
         next = Deadline::after(period);
@@ -115,41 +104,4 @@ pub(super) fn serve<R>(
     over: impl FnMut() -> ControlFlow<R, Deadline>,
 ) -> Result<R, CtrlError> {
     serve_until(controller, queues, Deadline::NEVER, over)
-}
-
-/// Sends a keep-alive between other commands, if it is due; those must be over by `deadline`.
-/// Sleeps.
-pub(super) fn send_if_due(
-    controller: &Controller,
-    queue: &Connected<Queue>,
-    deadline: Deadline,
-) -> Result<(), CtrlError> {
-    if controller.keep_alive.due().left() > Msecs::new(0) {
-        return Ok(());
-    }
-    let limit = Msecs::new(controller.options.keep_alive_ms());
-    send(controller, queue, Deadline::after(limit).min(deadline))
-}
-
-/// Sends a keep-alive, and waits for its response until `deadline`. Sleeps.
-fn send(
-    controller: &Controller,
-    queue: &Connected<Queue>,
-    deadline: Deadline,
-) -> Result<(), CtrlError> {
-    controller.keep_alive.restart();
-    let admin = Admin {
-        sender: Sender::Thread(queue),
-        controller,
-        deadline: Deadline::after(COMMAND).min(deadline),
-    };
-    match admin.keep_alive() {
-        // Removal is requested, which the caller sees.
-        Ok(()) | Err(CommandError::Cancelled) => Ok(()),
-        Err(CommandError::ConnError(error)) => Err(error.into()),
-        Err(error) => {
-            let what = "keep-alive";
-            Err(CtrlError::from_command(ErrorStage::KeepAlive, error, what))
-        }
-    }
 }

@@ -3,17 +3,16 @@
 //! Connecting a controller, from its address to its queues.
 
 use super::{
-    admin::{
-        Admin,
-        Sender, //
-    },
     association::Association,
-    serve,
     Controller,
     CtrlInfo,
     ScanContext, //
 };
 use crate::{
+    admin::{
+        Admin,
+        FeatureReply, //
+    },
     ctrl_error::CtrlError,
     disk::{
         self,
@@ -307,7 +306,9 @@ impl<'a> Setup<'a> {
         let identity = self.identify(&admin, controller_id)?;
         let io_permissions = admin.io_permissions(&identity)?;
         if identity.has_retry_delays() {
-            admin.keep_retry_delays()?;
+            if let FeatureReply::Refused(error) = admin.keep_retry_delays()? {
+                self.controller.log(format_args!("{}", error.message()));
+            }
         }
         // Before the namespaces are looked at: what changes after that is told.
         let events = self.enable_aen(&queue, AsyncEventConfig::for_io(identity.async_events))?;
@@ -362,16 +363,17 @@ impl<'a> Setup<'a> {
         queue: &Connected<Queue>,
         events: Option<AsyncEventConfig>,
     ) -> Result<bool, CtrlError> {
-        let tells = match events {
-            Some(events) => self.admin(queue).enable_events(events)?,
-            None => false,
+        let Some(events) = events else {
+            return Ok(false);
         };
-        if tells {
-            let (stage, what) = (ErrorStage::Enable, "asking for the first event");
-            Queue::submit_aer(queue.queue_pair())
-                .map_err(|error| CtrlError::from_command(stage, error, what))?;
+        if let FeatureReply::Refused(error) = self.admin(queue).enable_events(events)? {
+            self.controller.log(format_args!("{}", error.message()));
+            return Ok(false);
         }
-        Ok(tells)
+        let (stage, what) = (ErrorStage::Enable, "asking for the first event");
+        Queue::submit_aer(queue.queue_pair())
+            .map_err(|error| CtrlError::from_command(stage, error, what))?;
+        Ok(true)
     }
 
     /// The I/O queues to ask for.
@@ -389,11 +391,7 @@ impl<'a> Setup<'a> {
     where
         'a: 'b,
     {
-        Admin {
-            sender: Sender::Thread(queue),
-            controller: self.controller,
-            deadline: self.deadline,
-        }
+        self.controller.admin(queue, self.deadline)
     }
 
     /// Connects a queue pair: the target then waits for a Connect command. `retry_delays` are the
@@ -527,7 +525,7 @@ impl<'a> Setup<'a> {
             .map_err(|_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "I/O queues"))?;
         for qid in 1..=count {
             // There may be so many that it takes long.
-            serve::send_if_due(self.controller, admin, self.deadline)?;
+            self.admin(admin).keep_alive_if_due()?;
             let completions = if split.is_polled(qid.saturating_sub(1)) {
                 CompletionMode::Polled
             } else {

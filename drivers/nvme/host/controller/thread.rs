@@ -18,9 +18,7 @@ use super::{
     serve,
     setup,
     status::ScanRequester,
-    Admin,
     Controller,
-    Sender,
     IDLE, //
 };
 use crate::{
@@ -140,11 +138,7 @@ impl CtrlThread {
     fn make_disks(&self, association: &Association, guard: ScanGuard<'_>) -> Result<(), CtrlError> {
         self.ctrl.add_device()?;
         let scan_context = &*association.scan_context;
-        let admin = Admin {
-            sender: Sender::Thread(&association.admin),
-            controller: &self.ctrl,
-            deadline: scan_context.deadline,
-        };
+        let admin = self.ctrl.admin(&association.admin, scan_context.deadline);
         let changed = ChangedNamespaces::default();
         let found = scan_work::scan(&self.ctrl, &admin, scan_context, changed)?;
         self.start_scan_work(guard, ScanWork::Follow(found));

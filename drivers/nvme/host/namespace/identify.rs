@@ -4,7 +4,7 @@
 
 use super::context::NsContext;
 use crate::{
-    controller::Admin,
+    admin::Admin,
     ctrl_error::CtrlError,
     uapi::ErrorStage, //
 };

@@ -22,7 +22,7 @@ use super::{
     },
 };
 use crate::{
-    controller::Admin,
+    admin::Admin,
     ctrl_error::CtrlError,
     uapi::ErrorStage, //
 };

@@ -2,8 +2,8 @@
 
 //! The log of a discovery controller.
 
-use super::super::Admin;
 use crate::{
+    admin::Admin,
     ctrl_error::CtrlError,
     uapi::{
         ErrorStage,

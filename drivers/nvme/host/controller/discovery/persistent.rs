@@ -8,14 +8,7 @@
 //! that asked, or a target for which there is no use in that, ends it.
 
 use super::{
-    super::{
-        aen::AenHandler,
-        association,
-        serve,
-        setup,
-        Admin,
-        Sender, //
-    },
+    super::{aen::AenHandler, association, serve, setup},
     log::STAGE,
     Discovery, DiscoveryResult, Log,
 };
@@ -114,11 +107,7 @@ impl<'a> LogFollower<'a> {
         let controller = &*self.discovery.controller;
         let mut deadline = limit;
         loop {
-            let log = Log::read(&Admin {
-                sender: Sender::Thread(queue),
-                controller,
-                deadline,
-            })?;
+            let log = Log::read(&controller.admin(queue, deadline))?;
             self.discovery.update(DiscoveryResult::Read(log));
             self.await_change(queue, aer)?;
             deadline = Deadline::after(controller.settings().connect_timeout);

@@ -3,12 +3,7 @@
 //! The thread of a discovery.
 
 use super::{
-    super::{
-        setup,
-        Admin,
-        Controller,
-        Sender, //
-    },
+    super::{setup, Controller},
     persistent::LogFollower,
     Discovery,
     Log, //
@@ -49,11 +44,7 @@ pub(crate) fn run(discovery: &Discovery) {
 fn read(controller: &Controller) -> Result<Log, CtrlError> {
     let deadline = Deadline::after(controller.settings().connect_timeout);
     let (queue, configuration) = setup::connect_admin(controller, deadline)?;
-    let admin = |deadline| Admin {
-        sender: Sender::Thread(&queue),
-        controller,
-        deadline,
-    };
+    let admin = |deadline| controller.admin(&queue, deadline);
     let log = Log::read(&admin(deadline))?;
     // Best effort: the connection ends in any case.
     if let Err(error) = admin(Deadline::after(SHUTDOWN)).shut_down(configuration) {

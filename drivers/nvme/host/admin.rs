@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What we ask of a controller on its admin queue, one command at a time: in the controller's
-//! thread, or in an errand beside it.
+//! Admin commands, one at a time: of the controller's thread, or by a channel of the admin queue.
 
-use super::{
-    serve,
-    Controller, //
+use crate::{
+    ctrl_error::CtrlError,
+    disk::{
+        Io,
+        Queue, //
+    },
+    keep_alive::KeepAliveTimer,
+    uapi::ErrorStage, //
 };
-use crate::{ctrl_error::CtrlError, disk::Queue, uapi::ErrorStage};
 use core::num::NonZeroU16;
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
+};
 use nvme_proto::{
     format::{
         async_event::AsyncEventConfig,
@@ -38,7 +47,11 @@ use nvme_proto::{
         permission::IoPermissions, //
     },
 };
-use nvme_rdma_transport::queue::{CommandData, CommandError, Reply};
+use nvme_rdma_transport::{
+    admin_channel::AdminChannel,
+    queue::{CommandData, CommandError, Reply},
+    ulp::Waiter, //
+};
 use rrdma::{
     errno,
     rdma::{
@@ -53,7 +66,7 @@ use rrdma::{
 };
 
 /// How long a command may take, as in the C host.
-pub(super) const COMMAND: Msecs = Msecs::from_secs(60);
+pub(crate) const COMMAND: Msecs = Msecs::from_secs(60);
 
 /// How long we wait for an answer to our taking leave. A peer that has gone gives none, and nobody
 /// may have noticed yet.
@@ -62,40 +75,92 @@ const SHUTDOWN_TIMEOUT: Msecs = Msecs::new(500);
 /// Between two looks at a controller that is not there yet.
 const POLL: Msecs = Msecs::new(20);
 
-/// Whose commands they are.
+/// Who sends admin commands.
 #[derive(Clone, Copy)]
 pub(crate) enum Sender<'a> {
-    /// The controller's thread, which has the connection.
-    Thread(&'a Connected<Queue>),
-    /// An errand, which may find that there is none.
-    ScanWork,
-    /// A user, likewise.
-    User,
+    /// The controller's thread, which owns the connection.
+    Thread(ThreadSender<'a>),
+    /// A user or scan work. There may be no connection.
+    Channel(&'a AdminChannel<Io>),
 }
 
-/// The admin queue, and until when it may be used.
+/// The controller's thread as the sender of admin commands.
+#[derive(Clone, Copy)]
+pub(crate) struct ThreadSender<'a> {
+    pub(crate) queue: &'a Connected<Queue>,
+    /// How the thread waits for responses.
+    pub(crate) waiter: &'a dyn Waiter,
+    pub(crate) keep_alive: &'a KeepAliveTimer,
+}
+
+impl ThreadSender<'_> {
+    /// Sends a keep-alive, and waits for its response until `deadline`. Sleeps.
+    pub(crate) fn keep_alive(&self, deadline: Deadline) -> Result<(), CtrlError> {
+        self.keep_alive.restart();
+        let admin = Admin {
+            sender: Sender::Thread(*self),
+            deadline: Deadline::after(COMMAND).min(deadline),
+        };
+        match admin.keep_alive() {
+            // Removal is requested, which the caller sees.
+            Ok(()) | Err(CommandError::Cancelled) => Ok(()),
+            Err(CommandError::ConnError(error)) => Err(error.into()),
+            Err(error) => {
+                let what = "keep-alive";
+                Err(CtrlError::from_command(ErrorStage::KeepAlive, error, what))
+            }
+        }
+    }
+
+    /// Sends a keep-alive between other commands, if it is due; those must be over by `deadline`.
+    /// Sleeps.
+    fn keep_alive_if_due(&self, deadline: Deadline) -> Result<(), CtrlError> {
+        if self.keep_alive.due().left() > Msecs::new(0) {
+            return Ok(());
+        }
+        let limit = Deadline::after(self.keep_alive.timeout());
+        self.keep_alive(limit.min(deadline))
+    }
+}
+
+/// Whether the target accepts an optional feature.
+pub(crate) enum FeatureReply {
+    Accepted,
+    /// It refuses, for this reason, which is no failure of the controller.
+    Refused(CtrlError),
+}
+
+impl FeatureReply {
+    /// Takes a refusal by the target for an answer.
+    fn from_reply(reply: Result<Reply, CtrlError>) -> Result<Self, CtrlError> {
+        match reply {
+            Ok(_) => Ok(Self::Accepted),
+            Err(error) if error.nvme_status.is_some() => Ok(Self::Refused(error)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The admin queue, until a deadline.
 #[derive(Clone, Copy)]
 pub(crate) struct Admin<'a> {
     pub(crate) sender: Sender<'a>,
-    pub(crate) controller: &'a Controller,
     pub(crate) deadline: Deadline,
 }
 
 impl Admin<'_> {
-    /// Sends a command and waits for its response.
-    pub(super) fn send(
+    /// Sends a command and waits for its response. Sleeps.
+    pub(crate) fn send(
         &self,
         command: Command,
         data: Option<CommandData>,
     ) -> Result<Reply, CommandError> {
         let limit = self.deadline.left().min(COMMAND);
-        let controller = self.controller;
         match self.sender {
-            Sender::Thread(queue) => {
-                Queue::execute(queue.queue_pair(), controller, command, data, limit)
+            Sender::Thread(ThreadSender { queue, waiter, .. }) => {
+                Queue::execute(queue.queue_pair(), waiter, command, data, limit)
             }
-            Sender::ScanWork => controller.scan_channel.execute(command, data, limit),
-            Sender::User => controller.user_channel.execute(command, data, limit),
+            Sender::Channel(channel) => channel.execute(command, data, limit),
         }
     }
 
@@ -139,7 +204,7 @@ impl Admin<'_> {
     }
 
     /// Reads part of a log page.
-    pub(super) fn log_page(
+    pub(crate) fn log_page(
         &self,
         stage: ErrorStage,
         page: LogPage,
@@ -160,30 +225,26 @@ impl Admin<'_> {
     }
 
     /// Asks for I/O queues, and answers how many there may be.
-    pub(super) fn request_queues(&self, wanted: NonZeroU16) -> Result<NonZeroU16, CtrlError> {
+    pub(crate) fn request_queues(&self, wanted: NonZeroU16) -> Result<NonZeroU16, CtrlError> {
         let command = Command::set_feature(Feature::NumberOfQueues(wanted));
         let what = "asking for I/O queues";
         let reply = self.command(ErrorStage::Queues, what, command, None)?;
         Ok(queue::granted(wanted, reply.completion.result32()))
     }
 
-    /// Asks to be told of events; `false` if the controller refuses, which is no failure.
-    pub(super) fn enable_events(&self, events: AsyncEventConfig) -> Result<bool, CtrlError> {
+    /// Enables asynchronous events.
+    pub(crate) fn enable_events(
+        &self,
+        events: AsyncEventConfig,
+    ) -> Result<FeatureReply, CtrlError> {
         let command = Command::set_feature(Feature::AsyncEvents(events));
         let what = "asking for events";
-        match self.command(ErrorStage::Enable, what, command, None) {
-            Ok(_) => Ok(true),
-            Err(failure) if failure.nvme_status.is_some() => {
-                self.controller.log(format_args!("{}", failure.message()));
-                Ok(false)
-            }
-            Err(failure) => Err(failure),
-        }
+        FeatureReply::from_reply(self.command(ErrorStage::Enable, what, command, None))
     }
 
     /// Says that commands are sent again after the delays that the controller asks for; one that
     /// refuses asks for none, which is no failure.
-    pub(super) fn keep_retry_delays(&self) -> Result<(), CtrlError> {
+    pub(crate) fn keep_retry_delays(&self) -> Result<FeatureReply, CtrlError> {
         let (stage, what) = (ErrorStage::Enable, "asking for delays of retries");
         let fail = |error| CtrlError::kernel(stage, error, what);
         let mut buffer = Buffer::new(HostBehavior::SIZE, GFP_KERNEL).map_err(fail)?;
@@ -194,7 +255,7 @@ impl Admin<'_> {
         }
         .encode(block);
         let command = Command::set_feature(Feature::HostBehavior);
-        match self.command(
+        FeatureReply::from_reply(self.command(
             stage,
             what,
             command,
@@ -202,19 +263,12 @@ impl Admin<'_> {
                 buffer,
                 direction: Direction::ToDevice,
             }),
-        ) {
-            Ok(_) => Ok(()),
-            Err(failure) if failure.nvme_status.is_some() => {
-                self.controller.log(format_args!("{}", failure.message()));
-                Ok(())
-            }
-            Err(failure) => Err(failure),
-        }
+        ))
     }
 
     /// Reads which namespaces changed, so that the next change is an event again; `None` from who
     /// has no such list. All namespaces are looked at anyway: a list that lies hides nothing.
-    pub(super) fn take_changed_namespaces(&self) -> Result<Option<Buffer>, CtrlError> {
+    pub(crate) fn take_changed_namespaces(&self) -> Result<Option<Buffer>, CtrlError> {
         let (stage, what) = (ErrorStage::Namespaces, "list of changed namespaces");
         let page = LogPage::new(
             LogPage::CHANGED_NAMESPACES,
@@ -233,13 +287,13 @@ impl Admin<'_> {
     /// Tells the target that we live, if nobody else does so meanwhile and it is time.
     pub(crate) fn keep_alive_if_due(&self) -> Result<(), CtrlError> {
         match self.sender {
-            Sender::Thread(queue) => serve::send_if_due(self.controller, queue, self.deadline),
-            Sender::ScanWork | Sender::User => Ok(()),
+            Sender::Thread(thread) => thread.keep_alive_if_due(self.deadline),
+            Sender::Channel(_) => Ok(()),
         }
     }
 
     /// Tells the target that we live.
-    pub(super) fn keep_alive(&self) -> Result<(), CommandError> {
+    pub(crate) fn keep_alive(&self) -> Result<(), CommandError> {
         let reply = self.send(Command::keep_alive(), None)?;
         match reply.completion.status().is_success() {
             true => Ok(()),
@@ -247,16 +301,16 @@ impl Admin<'_> {
         }
     }
 
-    pub(super) fn capabilities(&self) -> Result<Capabilities, CtrlError> {
+    pub(crate) fn capabilities(&self) -> Result<Capabilities, CtrlError> {
         Ok(Capabilities(self.property(Property::Capabilities)?))
     }
 
-    pub(super) fn version(&self) -> Result<Version, CtrlError> {
+    pub(crate) fn version(&self) -> Result<Version, CtrlError> {
         Ok(Version(self.property32(Property::Version)?))
     }
 
     /// Configures and enables the controller, and waits until it is ready.
-    pub(super) fn enable(&self, capabilities: Capabilities) -> Result<Configuration, CtrlError> {
+    pub(crate) fn enable(&self, capabilities: Capabilities) -> Result<Configuration, CtrlError> {
         let stage = ErrorStage::Enable;
         let configuration = capabilities
             .configure()
@@ -287,7 +341,7 @@ impl Admin<'_> {
 
     /// Shuts the controller down in good order, as far as the deadline allows; who does not even
     /// answer is not waited for.
-    pub(super) fn shut_down(&self, configuration: Configuration) -> Result<(), CtrlError> {
+    pub(crate) fn shut_down(&self, configuration: Configuration) -> Result<(), CtrlError> {
         let deadline = self.deadline.min(Deadline::after(SHUTDOWN_TIMEOUT));
         Admin { deadline, ..*self }.configure(configuration.enabled().shut_down().get())?;
         self.await_status(ControllerStatus::shutting_down, self.deadline)?;
@@ -295,7 +349,7 @@ impl Admin<'_> {
     }
 
     /// Disables the controller, which ends all that it has of us, and waits until it is.
-    pub(super) fn disable(&self, configuration: Configuration) -> Result<(), CtrlError> {
+    pub(crate) fn disable(&self, configuration: Configuration) -> Result<(), CtrlError> {
         self.configure(configuration.disabled().get())?;
         match self.await_status(ControllerStatus::disabling, self.deadline)? {
             Progress::Done => Ok(()),
@@ -324,10 +378,18 @@ impl Admin<'_> {
             let status = ControllerStatus(self.property32(Property::Status)?);
             match (progress(status), deadline.left()) {
                 (Progress::Wait, left) if left > Msecs::new(0) => {
-                    self.controller.wait(left.min(POLL));
+                    self.pause(left.min(POLL));
                 }
                 (progress, _) => return Ok(progress),
             }
+        }
+    }
+
+    /// Waits before the next look at the status.
+    fn pause(&self, limit: Msecs) {
+        match self.sender {
+            Sender::Thread(thread) => thread.waiter.wait(limit),
+            Sender::Channel(_) => fsleep(Delta::from_millis(limit.get().into())),
         }
     }
 
@@ -344,7 +406,7 @@ impl Admin<'_> {
 
     /// What a command does to others, by the target's log if it has one. It may take as long as
     /// the command, whose `limit` this is.
-    pub(super) fn effects(
+    pub(crate) fn effects(
         &self,
         identity: &identify::Controller,
         opcode: u8,
@@ -368,7 +430,7 @@ impl Admin<'_> {
     }
 
     /// Who may send which command to a namespace, by the same log.
-    pub(super) fn io_permissions(
+    pub(crate) fn io_permissions(
         &self,
         identity: &identify::Controller,
     ) -> Result<IoPermissions, CtrlError> {

@@ -18,7 +18,7 @@ use rrdma::sync::{
 
 /// When the next keep-alive is due. Its lock is a leaf.
 #[pin_data]
-pub(super) struct KeepAliveTimer {
+pub(crate) struct KeepAliveTimer {
     /// The keep-alive time-out of the controller, in milliseconds; 0 for none.
     timeout_ms: u32,
     #[pin]
@@ -27,7 +27,7 @@ pub(super) struct KeepAliveTimer {
 
 impl KeepAliveTimer {
     /// A timer that has not been started.
-    pub(super) fn new(timeout_ms: u32) -> impl PinInit<Self> {
+    pub(crate) fn new(timeout_ms: u32) -> impl PinInit<Self> {
         pin_init!(Self {
             timeout_ms,
             due <- new_mutex!(Deadline::NEVER, "rnvmf::KeepAliveTimer::due"),
@@ -35,14 +35,19 @@ impl KeepAliveTimer {
     }
 
     /// A command restarts the target's timer: starts this one anew. May sleep.
-    pub(super) fn restart(&self) {
+    pub(crate) fn restart(&self) {
         let keep_alive = KeepAlive::new(self.timeout_ms, KeepAliveMode::CommandBased);
         let next = keep_alive.map(|k| Deadline::after(Msecs::new(k.period_ms())));
         *self.due.lock() = next.unwrap_or(Deadline::NEVER);
     }
 
+    /// The keep-alive time-out of the controller; 0 for none.
+    pub(crate) fn timeout(&self) -> Msecs {
+        Msecs::new(self.timeout_ms)
+    }
+
     /// When the next keep-alive is due. May sleep.
-    pub(super) fn due(&self) -> Deadline {
+    pub(crate) fn due(&self) -> Deadline {
         *self.due.lock()
     }
 }
