@@ -4,17 +4,16 @@
 //!
 //! - [`ctrl`]: what a disk needs of its controller.
 //! - [`pdu`]: the private data of a request; [`passthru_cmd`]: the user's command in it.
-//! - [`ns_disk`]: the private data of a disk.
+//! - [`ns_disk`]: the private data of a disk, and what it shows in sysfs.
 //! - [`command`]: the command of a request.
 //! - [`completion`]: how a request ends, or is retried.
 //! - [`submit`]: how a request is sent, or rejected.
 //! - [`hctx`]: hardware queues, and the queue pair of each.
 //! - [`ulp`]: what the transport calls.
-//! - [`attributes`]: what a disk shows in sysfs; [`ioctl`]: its ioctls.
+//! - [`ioctl`]: the ioctls of a disk.
 //! - [`frozen`]: disks without I/O.
 //! - [`operations`]: the callbacks of the block layer.
 
-mod attributes;
 mod command;
 mod completion;
 mod ctrl;

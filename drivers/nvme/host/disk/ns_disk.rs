@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The private data of a disk.
+//! The private data of a disk, and what the disk shows in sysfs.
 
 use super::{
     DiskController,
@@ -8,20 +8,51 @@ use super::{
 };
 use crate::name::DiskName;
 use kernel::{
+    fmt,
     prelude::*,
     sync::Arc, //
 };
-use nvme_proto::format::{identify::Wwid, status::Status};
+use nvme_proto::format::{
+    identify::{
+        Hex,
+        Wwid, //
+    },
+    status::Status,
+    uuid::Uuid,
+};
 use rrdma::{
     block::{
         Op,
         Request, //
     },
     sync::RelaxedBool,
+    sysfs::Attribute,
 };
 
 /// A sector of the block layer, as a power of two.
 const SECTOR_SHIFT: u32 = 9;
+
+/// What a disk shows in sysfs, with the names and in the formats of the C host: the identifiers of
+/// its namespace.
+pub(super) const ATTRIBUTES: &[Attribute<NsDisk>] = &[
+    Attribute::new(c"wwid", |disk, f| write!(f, "{}", disk.wwid)),
+    Attribute::new(c"nsid", |disk, f| write!(f, "{}", disk.wwid.nsid)),
+    Attribute::optional(
+        c"uuid",
+        |disk| disk.wwid.ids.uuid.is_some(),
+        |disk, f| show(f, disk.wwid.ids.uuid),
+    ),
+    Attribute::optional(
+        c"nguid",
+        |disk| disk.wwid.ids.nguid.is_some(),
+        |disk, f| show(f, disk.wwid.ids.nguid.map(Uuid::from_bytes)),
+    ),
+    Attribute::optional(
+        c"eui",
+        |disk| disk.wwid.ids.eui64.is_some(),
+        |disk, f| show(f, disk.wwid.ids.eui64.as_ref().map(|eui64| Hex(eui64, " "))),
+    ),
+];
 
 /// The disk of a namespace.
 pub(crate) struct NsDisk {
@@ -89,5 +120,12 @@ fn plural(count: u32, one: &'static str, more: &'static str) -> &'static str {
     match count {
         1 => one,
         _ => more,
+    }
+}
+
+fn show(f: &mut fmt::Formatter<'_>, value: Option<impl core::fmt::Display>) -> fmt::Result {
+    match value {
+        Some(value) => write!(f, "{value}"),
+        None => Ok(()),
     }
 }

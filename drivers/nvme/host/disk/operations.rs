@@ -3,7 +3,6 @@
 //! The callbacks of the block layer.
 
 use super::{
-    attributes,
     command::{
         self,
         OtherCommand,
@@ -14,7 +13,10 @@ use super::{
         HctxSetData, //
     },
     ioctl,
-    ns_disk::NsDisk,
+    ns_disk::{
+        self,
+        NsDisk, //
+    },
     pdu::RequestPdu,
     submit::{
         reject,
@@ -59,7 +61,7 @@ impl Operations for Io {
     type DiskData = NsDisk;
     type RequestData = RequestPdu;
 
-    const ATTRIBUTES: &'static [Attribute<NsDisk>] = attributes::DISK;
+    const ATTRIBUTES: &'static [Attribute<NsDisk>] = ns_disk::ATTRIBUTES;
 
     fn new_queue(set: &HctxSetData, index: u32) -> Result<Arc<HctxQueue>> {
         let hctx = set.hctxs.get(usize::try_from(index)?);

@@ -28,9 +28,10 @@ impl From<Superseded> for ScanError {
 
 impl From<CtrlError> for ScanError {
     fn from(error: CtrlError) -> Self {
-        match error.is_cancelled() {
-            true => Self::Gone,
-            false => Self::Failed(error),
+        if error.is_cancelled() {
+            Self::Gone
+        } else {
+            Self::Failed(error)
         }
     }
 }
