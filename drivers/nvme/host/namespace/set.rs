@@ -110,7 +110,7 @@ type DiskTable = NsTable<Namespace, DiskList, PendingDisk>;
 /// The disks of a controller. They outlive a connection that is lost.
 ///
 /// Recovery takes the lock while I/O waits: so under the lock nothing waits for I/O, and no disk is
-/// dropped. The lock of [`IdRegistry`](super::IdRegistry) is taken under it.
+/// dropped.
 #[pin_data]
 pub(crate) struct NamespaceSet {
     ids: Arc<IdOwner>,
