@@ -36,12 +36,28 @@ pub(crate) use hctx::{
     HctxSetData, //
 };
 pub(crate) use ns_disk::NsDisk;
-pub(crate) use ulp::{
-    AdminChannel,
-    ErrorNotifier,
-    Queue,
-    QueueData, //
-};
 
-/// The driver of all disks: implements the callbacks of the block layer.
+use nvme_rdma_transport::{
+    admin_channel,
+    conn_error,
+    queue, //
+};
+use rrdma::sync::TimedCompletion;
+
+/// The driver of all disks: implements the callbacks of the block layer and of the transport.
 pub(crate) struct Io;
+
+/// A queue, with the disks' requests.
+pub(crate) type Queue = queue::Queue<Io>;
+
+/// The private data of a queue.
+pub(crate) struct QueueData {
+    /// The controller's delays before retries, in units of 100 ms.
+    pub(crate) retry_delays: [u16; 3],
+}
+
+/// A way to an admin queue, for one command at a time.
+pub(crate) type AdminChannel = admin_channel::AdminChannel<Io>;
+
+/// Keeps the first error of a controller's connections, and wakes its thread.
+pub(crate) type ErrorNotifier = conn_error::ErrorNotifier<TimedCompletion>;

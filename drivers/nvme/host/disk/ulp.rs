@@ -5,7 +5,8 @@
 use super::{
     completion,
     submit,
-    Io, //
+    Io,
+    QueueData, //
 };
 use crate::trace;
 use kernel::{
@@ -17,7 +18,6 @@ use nvme_proto::format::{
     cqe::Completion, //
 };
 use nvme_rdma_transport::{
-    admin_channel, conn_error, queue,
     stats::QueueStats,
     trace::{
         EndedCommand,
@@ -34,21 +34,6 @@ use rrdma::{
     rdma::cm,
     sync::TimedCompletion,
 };
-
-/// A queue, with the disks' requests.
-pub(crate) type Queue = queue::Queue<Io>;
-
-/// A way to an admin queue, for one command at a time.
-pub(crate) type AdminChannel = admin_channel::AdminChannel<Io>;
-
-/// Keeps the first error of a controller's connections, and wakes its thread.
-pub(crate) type ErrorNotifier = conn_error::ErrorNotifier<TimedCompletion>;
-
-/// The private data of a queue.
-pub(crate) struct QueueData {
-    /// The controller's delays before retries, in units of 100 ms.
-    pub(crate) retry_delays: [u16; 3],
-}
 
 impl Ulp for Io {
     type Payload = RequestPayload<Io>;
