@@ -9,12 +9,12 @@ use crate::{
         CtrlThread,
         DeviceRemoval,
         Discovery,
+        EventSink,
         Services, //
     },
     discoveries::Discoveries,
     event::Event,
     name::CtrlName,
-    netlink::NetlinkEvents,
     options::{
         HostIdConflict,
         Options,
@@ -47,12 +47,10 @@ const MAX_CONTROLLERS: u32 = 256;
 
 /// The controllers and discoveries of the module.
 ///
-/// They end in this order, see [`Registry::stop`]: controllers, requests of users, threads,
-/// devices.
+/// [`close`](Self::close) ends the controllers, [`stop`](Self::stop) their threads and services.
 #[pin_data]
 pub(crate) struct Registry {
     pub(crate) services: Arc<Services>,
-    events: Arc<NetlinkEvents>,
     /// The threads of the controllers and discoveries, and some that have ended. `None` once all
     /// are waited for.
     #[pin]
@@ -136,15 +134,17 @@ impl DeviceRemoval for Registry {
 }
 
 impl Registry {
-    /// Starts everything. May sleep.
-    pub(crate) fn start(module: &'static ThisModule) -> Result<Arc<Self>> {
-        let events = NetlinkEvents::new()?;
+    /// An empty registry, whose events go to `events`, and which is a client of the RDMA core. May
+    /// sleep.
+    pub(crate) fn start(
+        module: &'static ThisModule,
+        events: Arc<dyn EventSink>,
+    ) -> Result<Arc<Self>> {
         let numbers = Numbers::new(c"rnvmf", MAX_CONTROLLERS)?;
-        let services = Services::new(module, numbers, events.clone())?;
+        let services = Services::new(module, numbers, events)?;
         let registry = Arc::pin_init(
             pin_init!(Self {
                 services,
-                events,
                 threads <- new_mutex!(Some(KVec::new()), "rnvmf::Registry::threads"),
                 controllers <- new_mutex!(Controllers {
                     list: KVec::new(),
@@ -162,13 +162,13 @@ impl Registry {
         registry
             .services
             .start(registry.clone())
-            .and_then(|()| registry.events.start(module, registry.clone()))
             .inspect_err(|_| registry.stop())?;
         Ok(registry)
     }
 
-    /// Removes all controllers and ends everything. Sleeps.
-    pub(crate) fn stop(&self) {
+    /// Takes no more controllers and discoveries, and removes those that there are. Their events are
+    /// sent before it returns. Sleeps.
+    pub(crate) fn close(&self) {
         let busy = {
             let mut controllers = self.controllers.lock();
             controllers.closed = true;
@@ -178,12 +178,15 @@ impl Registry {
             !controllers.is_empty()
         };
         self.discoveries.close();
-        // None is added any more, and the last one completes this. Who listens
-        // hears of all of it.
+        // None is added any more, and the last one completes this.
         if busy {
             self.empty.wait();
         }
-        self.events.stop();
+    }
+
+    /// Ends the threads and services, after [`close`](Self::close) and when user space cannot reach
+    /// the registry any more. Sleeps.
+    pub(crate) fn stop(&self) {
         // Taken out first: threads on their last lines may want the lock.
         let threads = self.threads.lock().take();
         drop(threads);

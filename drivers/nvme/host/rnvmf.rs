@@ -2,24 +2,24 @@
 
 //! rnvmf: an NVMe over Fabrics host for RDMA.
 //!
-//! - [`registry`]: the controllers and discoveries of the module.
-//! - [`controller`]: one controller, from connect to removal, in a thread of its own.
-//! - [`queue`]: one queue: a connection with its commands in flight.
-//! - [`disk`]: requests of the block layer as commands; [`passthru`]: commands of users.
-//! - [`namespace`]: scans of namespaces, and the disks of a controller.
-//! - [`discoveries`]: the logs of discovery controllers that are being read.
-//! - [`options`]: what a user asks of a connection.
-//! - [`failure`]: why a controller failed; [`notifier`]: how its thread learns of it.
-//! - [`stats`]: what the queues have done; [`trace`]: events to trace.
-//! - [`netlink`]: the interface to user space; [`sysfs`]: what udev and scripts read; [`ioctl`]:
-//!   the ioctls of controllers.
+//! From the bottom up:
 //!
-//! Formats and decisions without I/O are in the crate `nvme_proto`.
+//! - [`ctrl_error`], [`name`], [`options`], [`event`], [`uapi`], [`trace`]: data.
+//! - [`stats`]: counters of a controller.
+//! - [`disk`]: requests of the block layer as commands; [`passthru`]: commands of users.
+//! - [`admin`]: admin commands; [`keep_alive`]: when the next keep-alive is due.
+//! - [`namespace`]: scans of namespaces, and the disks of a controller.
+//! - [`controller`]: one controller, from connect to removal, in a thread of its own.
+//! - [`netlink`], [`sysfs`], [`ioctl`]: the interfaces to user space.
+//! - [`registry`], [`discoveries`]: the controllers and discoveries of the module.
+//!
+//! Queues are in the crate `nvme_rdma_transport`, formats and policies in `nvme_proto`.
 
 use kernel::{
     prelude::*,
     sync::Arc, //
 };
+use netlink::NetlinkEvents;
 use registry::Registry;
 
 mod admin;
@@ -52,18 +52,24 @@ module! {
 
 struct Rnvmf {
     registry: Arc<Registry>,
+    events: Arc<NetlinkEvents>,
 }
 
 impl kernel::Module for Rnvmf {
     fn init(module: &'static ThisModule) -> Result<Self> {
-        Ok(Self {
-            registry: Registry::start(module)?,
-        })
+        let events = NetlinkEvents::new()?;
+        let registry = Registry::start(module, events.clone())?;
+        // From here on dropping it ends everything in order.
+        let this = Self { registry, events };
+        this.events.start(module, this.registry.clone())?;
+        Ok(this)
     }
 }
 
 impl Drop for Rnvmf {
     fn drop(&mut self) {
+        self.registry.close();
+        self.events.stop();
         self.registry.stop();
     }
 }
