@@ -16,6 +16,7 @@ pub mod ns_table;
 pub mod passthru;
 pub mod permission;
 pub mod reconnect_policy;
+pub mod reconnect_progress;
 pub mod request_state;
 pub mod rescan_backoff;
 pub mod retry;
