@@ -21,3 +21,4 @@ pub mod request_state;
 pub mod rescan_backoff;
 pub mod retry;
 pub mod revalidate;
+pub mod scan_requests;

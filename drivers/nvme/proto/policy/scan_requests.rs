@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Requests to scan the namespaces, by serial number.
+
+/// The last request, and the last that a scan completed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ScanRequests {
+    requested: u32,
+    done: u32,
+}
+
+/// How a scan ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScanEnd {
+    /// The disks are in line with the namespaces.
+    Succeeded,
+    /// They are not.
+    Failed,
+}
+
+/// Whether the end of a scan completes requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Completion {
+    /// All that were made before the scan began.
+    Completed,
+    /// None: the scan failed, and a later request has another one follow, whose end counts.
+    Postponed,
+}
+
+impl ScanRequests {
+    /// Makes a request. Returns its number.
+    pub fn request(&mut self) -> u32 {
+        self.requested = self.requested.wrapping_add(1);
+        self.requested
+    }
+
+    /// The number of the last completed request.
+    #[must_use]
+    pub const fn done(self) -> u32 {
+        self.done
+    }
+
+    /// Whether request `number` is completed.
+    #[must_use]
+    pub const fn is_done(self, number: u32) -> bool {
+        // Serial-number comparison; valid within 2^31.
+        self.done.wrapping_sub(number) <= u32::MAX / 2
+    }
+
+    /// Whether a request waits for a scan.
+    #[must_use]
+    pub const fn is_due(self) -> bool {
+        self.requested != self.done
+    }
+
+    /// Ends a scan. `begun` is a copy from before it began.
+    #[must_use]
+    pub fn end(&mut self, begun: Self, end: ScanEnd) -> Completion {
+        if end == ScanEnd::Failed && self.requested != begun.requested {
+            return Completion::Postponed;
+        }
+        self.done = begun.requested;
+        Completion::Completed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scan_completes_what_was_requested_before_it() {
+        let mut requests = ScanRequests::default();
+        assert!(!requests.is_due());
+        let first = requests.request();
+        let begun = requests;
+        let second = requests.request();
+        assert!(requests.is_due() && !requests.is_done(first));
+        let completed = requests.end(begun, ScanEnd::Succeeded);
+        assert_eq!(completed, Completion::Completed);
+        assert!(requests.is_done(first) && !requests.is_done(second));
+        assert_eq!(requests.done(), first);
+        assert!(requests.is_due());
+    }
+
+    #[test]
+    fn a_failure_counts_unless_another_scan_follows() {
+        let mut requests = ScanRequests::default();
+        let first = requests.request();
+        let begun = requests;
+        let mut alone = requests;
+        assert_eq!(alone.end(begun, ScanEnd::Failed), Completion::Completed);
+        assert!(alone.is_done(first) && !alone.is_due());
+        let _ = requests.request();
+        assert_eq!(requests.end(begun, ScanEnd::Failed), Completion::Postponed);
+        assert!(!requests.is_done(first) && requests.is_due());
+    }
+
+    #[test]
+    fn a_scan_without_a_request_completes_none() {
+        let mut requests = ScanRequests::default();
+        let begun = requests;
+        assert_eq!(
+            requests.end(begun, ScanEnd::Succeeded),
+            Completion::Completed
+        );
+        assert_eq!(requests, begun);
+    }
+
+    #[test]
+    fn numbers_wrap() {
+        let mut requests = ScanRequests {
+            requested: u32::MAX - 1,
+            done: u32::MAX - 1,
+        };
+        for _ in 0..4 {
+            let number = requests.request();
+            assert!(!requests.is_done(number) && requests.is_done(number.wrapping_sub(1)));
+            let begun = requests;
+            let _ = requests.end(begun, ScanEnd::Succeeded);
+            assert!(requests.is_done(number) && !requests.is_due());
+        }
+        assert_eq!(requests.done(), 2);
+    }
+}
