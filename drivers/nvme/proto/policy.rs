@@ -21,4 +21,5 @@ pub mod request_state;
 pub mod rescan_backoff;
 pub mod retry;
 pub mod revalidate;
+pub mod scan_owner;
 pub mod scan_requests;
