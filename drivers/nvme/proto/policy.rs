@@ -11,6 +11,7 @@ pub mod effects;
 pub mod keep_alive;
 pub mod latency;
 pub mod limits;
+pub mod live_step;
 pub mod ns_scan;
 pub mod ns_table;
 pub mod passthru;
