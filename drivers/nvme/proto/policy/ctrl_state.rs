@@ -88,6 +88,62 @@ impl CtrlState {
     }
 }
 
+/// What a driver does that is to enter a state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transition {
+    /// Enter it, and keep the error if there is one.
+    Enter,
+    /// Stay in the same state, and keep the error.
+    KeepError,
+    /// Nothing: another transition came first, or nothing is new.
+    Refuse,
+}
+
+/// How long to wait for a reset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ResetWait {
+    /// It is done.
+    Done,
+    /// It failed, or nothing is left to be reset.
+    Failed,
+    /// It is not over.
+    Wait,
+}
+
+/// Whether an error came with a transition, or was kept since a reset began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ErrorSeen {
+    /// None.
+    No,
+    /// One.
+    Yes,
+}
+
+impl CtrlState {
+    /// What to do to enter `next`.
+    #[must_use]
+    pub fn transition(self, next: Self, error: ErrorSeen) -> Transition {
+        if self.may_become(next) {
+            return Transition::Enter;
+        }
+        match error {
+            ErrorSeen::Yes if self == next => Transition::KeepError,
+            ErrorSeen::Yes | ErrorSeen::No => Transition::Refuse,
+        }
+    }
+
+    /// Whether a reset is over. Its request clears the error, and a failed attempt keeps one, though
+    /// others may follow.
+    #[must_use]
+    pub const fn reset_wait(self, error: ErrorSeen) -> ResetWait {
+        match (self, error) {
+            (Self::Live, _) => ResetWait::Done,
+            (Self::Dead | Self::Deleting, _) | (_, ErrorSeen::Yes) => ResetWait::Failed,
+            (Self::New | Self::Connecting | Self::Resetting, ErrorSeen::No) => ResetWait::Wait,
+        }
+    }
+}
+
 impl fmt::Display for CtrlState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -113,6 +169,42 @@ mod tests {
             for (to, allowed) in CtrlState::ALL.into_iter().zip(row) {
                 assert_eq!(from.may_become(to), allowed == 1, "{from} to {to}");
             }
+        }
+    }
+
+    #[test]
+    fn a_state_is_entered_once() {
+        for from in CtrlState::ALL {
+            for to in CtrlState::ALL {
+                let (silent, failed) = if from.may_become(to) {
+                    (Transition::Enter, Transition::Enter)
+                } else if from == to {
+                    (Transition::Refuse, Transition::KeepError)
+                } else {
+                    (Transition::Refuse, Transition::Refuse)
+                };
+                assert_eq!(from.transition(to, ErrorSeen::No), silent);
+                assert_eq!(from.transition(to, ErrorSeen::Yes), failed);
+            }
+        }
+    }
+
+    #[test]
+    fn waits_for_a_reset() {
+        for (state, wait) in [
+            (CtrlState::New, ResetWait::Wait),
+            (CtrlState::Connecting, ResetWait::Wait),
+            (CtrlState::Live, ResetWait::Done),
+            (CtrlState::Resetting, ResetWait::Wait),
+            (CtrlState::Deleting, ResetWait::Failed),
+            (CtrlState::Dead, ResetWait::Failed),
+        ] {
+            assert_eq!(state.reset_wait(ErrorSeen::No), wait);
+            let failed = match state {
+                CtrlState::Live => ResetWait::Done,
+                _ => ResetWait::Failed,
+            };
+            assert_eq!(state.reset_wait(ErrorSeen::Yes), failed);
         }
     }
 
