@@ -61,9 +61,9 @@ use rdma_device::{
 use scan_context::ScanContext;
 use scan_lock::ScanLock;
 use status::{
+    Change, //
     ScanRequester,
     Status,
-    Transition, //
 };
 
 use crate::disk::Queue;
@@ -258,7 +258,7 @@ impl Controller {
     }
 
     /// Requests a scan of the namespaces of a live controller, and returns its number: the scan is
-    /// completed when [`Scans::done`](status::Scans::done) has reached it. Its error, if any, is that
+    /// completed when [`ScanRequests::done`](nvme_proto::policy::scan_requests::ScanRequests::done) has reached it. Its error, if any, is that
     /// of the controller. May sleep.
     ///
     /// # Errors
@@ -320,8 +320,8 @@ impl Controller {
     /// May sleep.
     fn enter(&self, state: CtrlState, error: Option<&CtrlError>) {
         match self.status.enter(state, error) {
-            Transition::Refused => {}
-            Transition::Done => {
+            Change::Nothing => {}
+            Change::Told => {
                 self.notify_change();
                 self.queue_uevent(state);
             }

@@ -37,8 +37,12 @@ use nvme_proto::{
         ctrl_state::CtrlState,
         reconnect_policy::{
             FlapHistory,
-            ReconnectAction,
-            ReconnectState, //
+            ReconnectAction, //
+        },
+        reconnect_progress::{
+            HeldIo,
+            PauseState,
+            ReconnectProgress, //
         },
     },
 };
@@ -60,10 +64,7 @@ pub(super) struct Reconnected {
 pub(super) struct Reconnect<'a> {
     controller: &'a Controller,
     before: &'a ScanContext,
-    /// I/O is held back.
-    held: bool,
-    /// How it goes on, as far as it did.
-    now: ReconnectStatus,
+    status: ReconnectStatus,
 }
 
 impl<'a> Reconnect<'a> {
@@ -85,7 +86,7 @@ impl<'a> Reconnect<'a> {
         let earlier = association.earlier_losses();
         before.namespaces.tag_set.quiesce();
         association.tear_down(InflightPolicy::Retry);
-        let again = Self::new(controller, before, earlier).last(failure);
+        let again = Self::new(controller, before, earlier).run(failure);
         Self::resume(controller, before, again)
     }
 
@@ -117,7 +118,7 @@ impl<'a> Reconnect<'a> {
             }
             controller.warn(format_args!("reset: {}", failure.message()));
             controller.keep_error(&failure);
-            Self::new(controller, before, FlapHistory::default()).last(failure)
+            Self::new(controller, before, FlapHistory::default()).run(failure)
         });
         Self::resume(controller, before, again)
     }
@@ -175,53 +176,52 @@ impl<'a> Reconnect<'a> {
         });
     }
 
-    /// One that begins now, with I/O held back, or goes on.
-    fn new(controller: &'a Controller, before: &'a ScanContext, earlier: FlapHistory) -> Self {
+    /// Reconnecting that begins now, with I/O quiesced, after `history`.
+    fn new(controller: &'a Controller, before: &'a ScanContext, history: FlapHistory) -> Self {
         Self {
             controller,
             before,
-            held: true,
-            now: ReconnectStatus {
+            status: ReconnectStatus {
                 began: Instant::now(),
-                earlier,
-                attempts: earlier.attempts,
+                progress: ReconnectProgress::new(history),
                 next: None,
             },
         }
     }
 
-    /// Tries until it works, or nobody wants it any more; then the latest failure.
-    fn last(mut self, mut latest: CtrlError) -> Result<Reconnected, CtrlError> {
+    /// Tries until an attempt succeeds, or no other is wanted; then returns the last error. Sleeps.
+    fn run(mut self, mut last: CtrlError) -> Result<Reconnected, CtrlError> {
         let controller = self.controller;
         loop {
             controller.reset_connection();
             let Some(limit) = self.pause() else {
-                return Err(latest);
+                return Err(last);
             };
-            self.now.attempts = self.now.attempts.saturating_add(1);
+            self.status.progress.begin_attempt();
             self.show(None);
             controller.enter(CtrlState::Connecting, None);
             let deadline = Deadline::after(controller.settings().connect_timeout).min(limit);
             match Self::attempt(controller, self.before, deadline) {
                 Ok(mut again) => {
-                    again.association.after_loss = Some((self.over(), Instant::now()));
+                    let history = self.status.progress.connected(self.status.since_loss_ms());
+                    again.association.after_loss = Some((history, Instant::now()));
                     Self::count(controller, |status| &mut status.reconnects);
                     return Ok(again);
                 }
-                Err(failure) if controller.is_over(&failure) => return Err(failure),
-                Err(failure) => latest = failure,
+                Err(error) if controller.is_over(&error) => return Err(error),
+                Err(error) => last = error,
             }
             controller.warn(format_args!(
                 "attempt {} to connect again: {}",
-                self.now.attempts,
-                latest.message()
+                self.status.attempts(),
+                last.message()
             ));
-            controller.keep_error(&latest);
+            controller.keep_error(&last);
         }
     }
 
-    /// Sleeps until the next attempt, and answers when that must be over; `None` if there is
-    /// to be none. What the user sets meanwhile counts at once.
+    /// Sleeps until the next attempt, and returns when that must be over; `None` if there is no
+    /// other. Settings that change meanwhile count at once.
     fn pause(&mut self) -> Option<Deadline> {
         let (began, random) = (Instant::<Monotonic>::now(), random::number());
         loop {
@@ -229,15 +229,16 @@ impl<'a> Reconnect<'a> {
                 return None;
             }
             let limits = self.controller.settings().limits();
-            let since_loss_ms = self.now.lasts_ms();
-            self.hold(limits.hold_io(since_loss_ms));
-            let now = ReconnectState {
-                since_loss_ms,
+            let pause = PauseState {
+                since_loss_ms: self.status.since_loss_ms(),
                 since_attempt_ms: Msecs::from(began.elapsed()).get(),
-                attempts: self.now.attempts,
                 random,
             };
-            match limits.action(now) {
+            let step = self.status.progress.step(&limits, pause);
+            if let Some(io) = step.io {
+                self.set_io(io);
+            }
+            match step.action {
                 ReconnectAction::GiveUp => return None,
                 ReconnectAction::Attempt { within_ms } => {
                     return Some(within_ms.map_or(Deadline::NEVER, |ms| {
@@ -253,32 +254,26 @@ impl<'a> Reconnect<'a> {
     }
 
     /// Holds I/O back, or lets it through to fail.
-    fn hold(&mut self, hold: bool) {
-        if hold == self.held {
-            return;
-        }
-        self.held = hold;
+    fn set_io(&self, io: HeldIo) {
         let (tag_set, controller) = (&self.before.namespaces.tag_set, self.controller);
-        if hold {
-            tag_set.quiesce();
-            controller.log(format_args!("I/O is held back again"));
-        } else {
-            tag_set.unquiesce();
-            controller.warn(format_args!("I/O is not held back any longer, but fails"));
+        match io {
+            HeldIo::Quiesced => {
+                tag_set.quiesce();
+                controller.log(format_args!("I/O is held back again"));
+            }
+            HeldIo::Failing => {
+                tag_set.unquiesce();
+                controller.warn(format_args!("I/O is not held back any longer, but fails"));
+            }
         }
     }
 
-    /// What counts of it if the connection that was made does not hold.
-    fn over(&self) -> FlapHistory {
-        let ReconnectStatus {
-            earlier, attempts, ..
-        } = self.now;
-        earlier.record_reconnect(attempts, self.now.lasts_ms())
-    }
-
-    /// Lets others see how it goes on.
+    /// Shows the progress, and when the next attempt begins.
     fn show(&self, next: Option<Deadline>) {
-        let now = ReconnectStatus { next, ..self.now };
+        let now = ReconnectStatus {
+            next,
+            ..self.status
+        };
         self.controller
             .status
             .update(|status| status.reconnect = Some(now));

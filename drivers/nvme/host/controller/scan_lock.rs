@@ -22,6 +22,7 @@ use kernel::{
         Mutex, //
     },
 };
+use nvme_proto::policy::scan_owner::ScanOwner;
 use rrdma::{
     block::{
         QueueCounts,
@@ -46,7 +47,7 @@ pub(super) enum ScanWork {
 #[pin_data]
 pub(super) struct ScanLock {
     #[pin]
-    owner: Mutex<ScanOwner>,
+    owner: Mutex<Owner>,
     /// Notified when the lock is released.
     #[pin]
     unlocked: CondVar,
@@ -54,27 +55,8 @@ pub(super) struct ScanLock {
     wake: Arc<TimedCompletion>,
 }
 
-/// The owner of the scan lock.
-enum ScanOwner {
-    Nobody,
-    /// The holder of the [`ScanGuard`].
-    Guard,
-    /// Work that is queued.
-    Work(ScanWork),
-    /// Nobody: the result of the work that ended is not taken yet.
-    Done(Result<(), CtrlError>),
-}
-
-impl ScanOwner {
-    /// Becomes [`Guard`](Self::Guard), if it is nobody; whether it did.
-    fn reserve(&mut self) -> bool {
-        let free = matches!(self, Self::Nobody);
-        if free {
-            *self = Self::Guard;
-        }
-        free
-    }
-}
+/// The owner of the scan lock: nobody, a guard, queued work, or the result of work that ended.
+type Owner = ScanOwner<ScanWork, Result<(), CtrlError>>;
 
 /// The held lock. Dropping it releases the lock.
 ///
@@ -88,7 +70,7 @@ impl ScanLock {
     /// A lock that nobody holds; `wake` is completed when work ends.
     pub(super) fn new(wake: Arc<TimedCompletion>) -> impl PinInit<Self> {
         pin_init!(Self {
-            owner <- new_mutex!(ScanOwner::Nobody, "rnvmf::ScanLock::owner"),
+            owner <- new_mutex!(Owner::default(), "rnvmf::ScanLock::owner"),
             unlocked <- new_condvar!("rnvmf::ScanLock::unlocked"),
             wake,
         })
@@ -96,8 +78,9 @@ impl ScanLock {
 
     /// Takes the lock, if nobody holds it and no result waits.
     pub(super) fn try_lock(&self) -> Option<ScanGuard<'_>> {
-        // INVARIANT: `reserve` made the guard the owner.
-        self.owner.lock().reserve().then(|| ScanGuard(self))
+        self.owner.lock().try_lock().ok()?;
+        // INVARIANT: `try_lock` made the guard the owner.
+        Some(ScanGuard(self))
     }
 
     /// Waits for the lock in a process. Sleeps.
@@ -108,8 +91,8 @@ impl ScanLock {
     pub(super) fn lock_interruptible(&self) -> Result<ScanGuard<'_>> {
         let mut owner = self.owner.lock();
         loop {
-            if owner.reserve() {
-                // INVARIANT: `reserve` made the guard the owner.
+            if owner.try_lock().is_ok() {
+                // INVARIANT: `try_lock` made the guard the owner.
                 return Ok(ScanGuard(self));
             }
             if self.unlocked.wait_interruptible(&mut owner) {
@@ -120,65 +103,48 @@ impl ScanLock {
 
     /// The work that is queued, and the lock for it.
     pub(super) fn begin_work(&self) -> Option<(ScanWork, ScanGuard<'_>)> {
-        let mut owner = self.owner.lock();
-        match mem::replace(&mut *owner, ScanOwner::Guard) {
-            // INVARIANT: The queued work was the owner until now.
-            ScanOwner::Work(work) => Some((work, ScanGuard(self))),
-            other => {
-                *owner = other;
-                None
-            }
-        }
+        let work = self.owner.lock().begin_work()?;
+        // INVARIANT: `begin_work` made the guard the owner.
+        Some((work, ScanGuard(self)))
     }
 
     /// Takes the result of work that ended, and releases the lock.
     pub(super) fn take_result(&self) -> Option<Result<(), CtrlError>> {
-        let mut owner = self.owner.lock();
-        match mem::replace(&mut *owner, ScanOwner::Nobody) {
-            ScanOwner::Done(result) => {
-                self.unlocked.notify_all();
-                Some(result)
-            }
-            other => {
-                *owner = other;
-                None
-            }
-        }
+        let result = self.owner.lock().take_result()?;
+        self.unlocked.notify_all();
+        Some(result)
     }
 
     /// Whether work ended whose result is not taken.
     pub(super) fn is_work_done(&self) -> bool {
-        matches!(*self.owner.lock(), ScanOwner::Done(_))
+        self.owner.lock().is_done()
     }
 
     /// Whether somebody holds the lock, who may wait for I/O.
     pub(super) fn is_held(&self) -> bool {
-        !matches!(*self.owner.lock(), ScanOwner::Nobody | ScanOwner::Done(_))
+        self.owner.lock().is_held()
     }
 }
 
 impl ScanGuard<'_> {
     /// Hands the lock over to `work`, which the caller then queues.
     pub(super) fn hand_over(self, work: ScanWork) {
-        self.leave(ScanOwner::Work(work));
+        self.0.owner.lock().hand_over(work);
+        mem::forget(self);
     }
 
     /// The work ended with `result`: wakes the controller's thread, which takes that.
     pub(super) fn finish(self, result: Result<(), CtrlError>) {
         let wake = self.0.wake.clone();
-        self.leave(ScanOwner::Done(result));
-        wake.complete();
-    }
-
-    fn leave(self, next: ScanOwner) {
-        *self.0.owner.lock() = next;
+        self.0.owner.lock().finish(result);
         mem::forget(self);
+        wake.complete();
     }
 }
 
 impl Drop for ScanGuard<'_> {
     fn drop(&mut self) {
-        *self.0.owner.lock() = ScanOwner::Nobody;
+        self.0.owner.lock().unlock();
         self.0.unlocked.notify_all();
     }
 }

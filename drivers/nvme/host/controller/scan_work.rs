@@ -13,10 +13,7 @@ use super::{
         ScanGuard,
         ScanWork, //
     },
-    status::{
-        Scans,
-        Transition, //
-    },
+    status::Change,
     Controller, ScanContext,
 };
 use crate::{
@@ -48,9 +45,12 @@ use kernel::{
 };
 use nvme_proto::{
     format::changed_namespaces::ChangedNamespaces,
-    policy::ns_table::{
-        DiskStage,
-        MarkedGone, //
+    policy::{
+        ns_table::{
+            DiskStage,
+            MarkedGone, //
+        },
+        scan_requests::ScanRequests,
     },
 };
 use rrdma::{
@@ -206,15 +206,15 @@ impl ScanWorker<'_> {
             Ok(()) => Ok(()),
         };
         match controller.status.scan_done(begun, &result) {
-            Transition::Refused => return result,
-            Transition::Done => {}
+            Change::Nothing => return result,
+            Change::Told => {}
         }
         controller.notify_change();
         result
     }
 
     /// Scans, because somebody requested it, or because something was missing.
-    fn find(&self, context: &ScanContext, begun: Scans) -> Result<ScanResult, CtrlError> {
+    fn find(&self, context: &ScanContext, begun: ScanRequests) -> Result<ScanResult, CtrlError> {
         let admin = Admin {
             sender: Sender::Channel(&self.controller.scan_channel),
             // Each command has its time. No overall deadline: nobody waits.

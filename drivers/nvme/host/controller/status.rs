@@ -27,9 +27,19 @@ use kernel::{
 use nvme_proto::{
     format::identify,
     policy::{
-        ctrl_state::CtrlState,
+        ctrl_state::{
+            CtrlState,
+            ErrorSeen,
+            ResetWait,
+            Transition, //
+        },
         limits::queue_counts::IoQueueCounts,
-        reconnect_policy::FlapHistory, //
+        reconnect_progress::ReconnectProgress,
+        scan_requests::{
+            Completion,
+            ScanEnd,
+            ScanRequests, //
+        },
     },
 };
 use rrdma::{
@@ -68,7 +78,7 @@ pub(crate) struct CtrlStatus {
     pub(crate) rejections: NsRejections,
     /// Progress of reconnecting, while that is under way.
     pub(crate) reconnect: Option<ReconnectStatus>,
-    pub(crate) scans: Scans,
+    pub(crate) scans: ScanRequests,
     /// Completed resets; wraps around.
     pub(crate) resets: u32,
     /// Completed reconnects after a lost connection; wraps around.
@@ -87,47 +97,30 @@ pub(crate) struct CtrlInfo {
     pub(crate) inline_size: u32,
 }
 
-/// Progress of reconnecting.
+/// Reconnecting, as it is shown.
 #[derive(Clone, Copy)]
 pub(crate) struct ReconnectStatus {
     /// When the connection was lost.
     pub(super) began: Instant<Monotonic>,
-    /// What counts besides.
-    pub(super) earlier: FlapHistory,
-    /// Attempts so far, the one under way included.
-    pub(crate) attempts: u32,
-    /// When the next one begins, if none is under way.
+    pub(super) progress: ReconnectProgress,
+    /// When the next attempt begins, if none is in progress.
     pub(crate) next: Option<Deadline>,
 }
 
 impl ReconnectStatus {
-    /// For how long the connection is lost, in milliseconds.
-    pub(crate) fn lasts_ms(&self) -> u32 {
-        Msecs::from(self.began.elapsed())
-            .get()
-            .saturating_add(self.earlier.outage_ms)
-    }
-}
-
-/// Requests to scan the namespaces, by serial number.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Scans {
-    /// The last request.
-    requested: u32,
-    /// The last completed scan. It began no earlier than the request of this number.
-    pub(crate) done: u32,
-}
-
-impl Scans {
-    /// Whether the scan of request `number` is completed.
-    fn is_done(self, number: u32) -> bool {
-        // Serial-number comparison; valid within 2^31.
-        self.done.wrapping_sub(number) <= u32::MAX / 2
+    /// Attempts so far, one in progress included.
+    pub(crate) fn attempts(&self) -> u32 {
+        self.progress.attempts()
     }
 
-    /// Whether a request waits for a scan.
-    pub(super) fn is_due(self) -> bool {
-        self.requested != self.done
+    /// Milliseconds since the connection was lost.
+    pub(super) fn since_loss_ms(&self) -> u32 {
+        Msecs::from(self.began.elapsed()).get()
+    }
+
+    /// Milliseconds without a connection that limits count from.
+    pub(crate) fn outage_ms(&self) -> u32 {
+        self.progress.outage_ms(self.since_loss_ms())
     }
 }
 
@@ -140,13 +133,13 @@ pub(super) enum ScanRequester {
     Target,
 }
 
-/// Whether a transition took place.
+/// Whether something is to be told.
 #[must_use]
-pub(super) enum Transition {
+pub(super) enum Change {
     /// Everybody is to be told.
-    Done,
+    Told,
     /// Removal came first, or nothing is new.
-    Refused,
+    Nothing,
 }
 
 impl Status {
@@ -160,7 +153,7 @@ impl Status {
                 info: None,
                 rejections: NsRejections::new(),
                 reconnect: None,
-                scans: Scans::default(),
+                scans: ScanRequests::default(),
                 resets: 0,
                 reconnects: 0,
             }, "rnvmf::Status::fields"),
@@ -218,24 +211,20 @@ impl Status {
 
     /// Enters `state` and keeps `error`. Refuses a transition that is not allowed, and one to the
     /// same state without an error. May sleep.
-    pub(super) fn enter(&self, state: CtrlState, error: Option<&CtrlError>) -> Transition {
+    pub(super) fn enter(&self, state: CtrlState, error: Option<&CtrlError>) -> Change {
         let mut fields = self.fields.lock();
-        let allowed = if fields.state == state {
-            error.is_some()
-        } else {
-            fields.state.may_become(state)
-        };
-        if !allowed {
-            return Transition::Refused;
+        match fields.state.transition(state, seen(error)) {
+            Transition::Refuse => return Change::Nothing,
+            Transition::Enter => {
+                trace::controller_state(self.trace_id, fields.state, state, error);
+                fields.state = state;
+            }
+            Transition::KeepError => {}
         }
-        if fields.state != state {
-            trace::controller_state(self.trace_id, fields.state, state, error);
-        }
-        fields.state = state;
         if let Some(error) = error {
             fields.error = Some(error.clone());
         }
-        Transition::Done
+        Change::Told
     }
 
     /// Goes from live to resetting. May sleep.
@@ -272,22 +261,25 @@ impl Status {
         if requester == ScanRequester::User {
             fields.error = None;
         }
-        fields.scans.requested = fields.scans.requested.wrapping_add(1);
-        Ok(fields.scans.requested)
+        Ok(fields.scans.request())
     }
 
     /// Keeps how the scan that began after `requested` ended. What was requested meanwhile is told
     /// how the next one ends. May sleep.
-    pub(super) fn scan_done(&self, begun: Scans, result: &Result<(), CtrlError>) -> Transition {
+    pub(super) fn scan_done(&self, begun: ScanRequests, result: &Result<(), CtrlError>) -> Change {
         let mut fields = self.fields.lock();
-        if result.is_err() && fields.scans.requested != begun.requested {
-            return Transition::Refused;
+        let end = match result {
+            Ok(()) => ScanEnd::Succeeded,
+            Err(_) => ScanEnd::Failed,
+        };
+        match fields.scans.end(begun, end) {
+            Completion::Postponed => return Change::Nothing,
+            Completion::Completed => {}
         }
-        fields.scans.done = begun.requested;
         if let Err(error) = result {
             fields.error = Some(error.clone());
         }
-        Transition::Done
+        Change::Told
     }
 
     /// Waits until the controller is live again after a reset. Sleeps.
@@ -300,12 +292,10 @@ impl Status {
     pub(super) fn wait_reset(&self) -> Result {
         let mut fields = self.fields.lock();
         loop {
-            match (fields.state, &fields.error) {
-                (CtrlState::Live, _) => return Ok(()),
-                (CtrlState::Dead | CtrlState::Deleting, _) | (_, Some(_)) => {
-                    return Err(errno::ENETRESET)
-                }
-                (_, None) => {}
+            match fields.state.reset_wait(seen(fields.error.as_ref())) {
+                ResetWait::Done => return Ok(()),
+                ResetWait::Failed => return Err(errno::ENETRESET),
+                ResetWait::Wait => {}
             }
             if self.changed.wait_interruptible(&mut fields) {
                 return Err(EINTR);
@@ -323,4 +313,8 @@ impl Status {
             }
         }
     }
+}
+
+fn seen(error: Option<&CtrlError>) -> ErrorSeen {
+    error.map_or(ErrorSeen::No, |_| ErrorSeen::Yes)
 }

@@ -36,6 +36,10 @@ use nvme_proto::{
     format::changed_namespaces::ChangedNamespaces,
     policy::{
         ctrl_state::CtrlState,
+        live_step::{
+            LiveInputs,
+            LiveStep, //
+        },
         rescan_backoff::{
             RescanBackoff,
             ScanStatus, //
@@ -226,23 +230,42 @@ impl CtrlThread {
             }
             let queue = association.admin.queue_pair();
             let next = aer.poll(&self.ctrl, queue, |event| self.handle_event(event));
-            if self.ctrl.status.state() == CtrlState::Resetting && !self.ctrl.is_deleting() {
-                return ControlFlow::Break(LiveExit::Reset);
+            let reset_requested = self.ctrl.status.state() == CtrlState::Resetting;
+            let removal_requested = self.ctrl.is_deleting();
+            let guard = self.ctrl.scan_lock.try_lock();
+            let step = LiveInputs {
+                reset_requested,
+                removal_requested,
+                // The holder wakes the thread when it is done.
+                scan_locked: guard.is_none(),
+                queues_differ: queues.is_some_and(|n| n != association.tag_set.queues()),
+                scan_result: found.is_some(),
+                scan_due: self.ctrl.status.with(|status| status.scans.is_due()) || rescan.is_due(),
             }
-            let Some(guard) = self.ctrl.scan_lock.try_lock() else {
-                // Whoever has it wakes us when it is over.
-                return ControlFlow::Continue(next);
-            };
-            let tag_set = &association.tag_set;
-            if let Some(queues) = queues.take().filter(|n| *n != tag_set.queues()) {
-                self.start_scan_work(guard, ScanWork::SetQueues(tag_set.clone(), queues));
-            } else if let Some(found) = found.take() {
-                self.start_scan_work(guard, ScanWork::Follow(found));
-            } else if self.ctrl.is_deleting() {
-                return ControlFlow::Break(LiveExit::Removal(guard));
-            } else if self.ctrl.status.with(|status| status.scans.is_due()) || rescan.is_due() {
-                rescan.next = Deadline::NEVER;
-                self.start_scan_work(guard, ScanWork::Scan(association.scan_context.clone()));
+            .step();
+            match (step, guard) {
+                (LiveStep::Reset, _) => return ControlFlow::Break(LiveExit::Reset),
+                (LiveStep::Remove, Some(guard)) => {
+                    return ControlFlow::Break(LiveExit::Removal(guard))
+                }
+                (LiveStep::SetQueues, Some(guard)) => {
+                    if let Some(wanted) = queues.take() {
+                        let tag_set = association.tag_set.clone();
+                        self.start_scan_work(guard, ScanWork::SetQueues(tag_set, wanted));
+                    }
+                }
+                (LiveStep::ApplyScan, Some(guard)) => {
+                    if let Some(found) = found.take() {
+                        self.start_scan_work(guard, ScanWork::Follow(found));
+                    }
+                }
+                (LiveStep::Scan, Some(guard)) => {
+                    rescan.next = Deadline::NEVER;
+                    let context = association.scan_context.clone();
+                    self.start_scan_work(guard, ScanWork::Scan(context));
+                }
+                (_, None) => return ControlFlow::Continue(next),
+                (LiveStep::Wait, Some(_)) => {}
             }
             ControlFlow::Continue(next.min(rescan.next))
         })

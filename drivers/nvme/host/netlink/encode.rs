@@ -98,14 +98,14 @@ fn seconds(limit: Limit) -> u32 {
 }
 
 fn reconnect(message: &mut Message<'_>, reconnect: &ReconnectStatus, give_up: Limit) -> Result {
-    message.put_u32(ctrl::ATTEMPTS, reconnect.attempts)?;
+    message.put_u32(ctrl::ATTEMPTS, reconnect.attempts())?;
     if let Some(moment) = reconnect.next {
         message.put_u32(ctrl::NEXT_ATTEMPT, moment.left().get())?;
     }
     match give_up {
         Limit::After(seconds) => {
             let limit = seconds.saturating_mul(1000);
-            message.put_u32(ctrl::GIVE_UP, limit.saturating_sub(reconnect.lasts_ms()))
+            message.put_u32(ctrl::GIVE_UP, limit.saturating_sub(reconnect.outage_ms()))
         }
         Limit::Never => Ok(()),
     }
@@ -114,7 +114,7 @@ fn reconnect(message: &mut Message<'_>, reconnect: &ReconnectStatus, give_up: Li
 fn status(message: &mut Message<'_>, status: &CtrlStatus, namespaces: u32) -> Result {
     message.put_u32(ctrl::STATE, status.state.to_u8().into())?;
     message.put_u32(ctrl::NR_NAMESPACES, namespaces)?;
-    message.put_u32(ctrl::SCAN, status.scans.done)?;
+    message.put_u32(ctrl::SCAN, status.scans.done())?;
     message.put_u32(ctrl::NR_RESETS, status.resets)?;
     message.put_u32(ctrl::NR_RECONNECTS, status.reconnects)?;
     if let Some(info) = &status.info {
