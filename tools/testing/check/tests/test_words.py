@@ -39,7 +39,7 @@ class Planted(unittest.TestCase):
                 ("rust/a.rs", "mod b {\n enum Desk {} }", "2: type `Desk` is called AdminChannel"),
                 ("rust/a.rs", "let x = ear_of(y);", "1: part `ear` is called EventSink"),
                 ("rust/a.rs", "use crate::ClosedEar;", "1: part `ear` is called EventSink"),
-                ("rust/a.rs", "// An Errand.", "1: text `errand` is called ScanWork"),
+                ("rust/a.rs", "// Two Errands.", "1: text `errand` is called ScanWork"),
                 ("rust/a.rs", "fn f() { fn open() {} }", "1: fn `open` is called access"),
                 ("rust/a.rs", "mod open;", "1: mod `open` is called access"),
                 ("rust/rcu_slot.rs", "", "1: name `rcuslot` is called Rundown"),
