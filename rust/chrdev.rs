@@ -16,17 +16,16 @@
 //!
 //! C header: [`include/linux/cdev.h`](srctree/include/linux/cdev.h)
 
+mod cdev_inner;
 mod file;
 mod node;
 mod numbers;
 
-pub use node::{
-    Node,
-    Operations, //
-};
+pub use cdev_inner::Operations;
+pub use node::Node;
 pub use numbers::Numbers;
 
-pub(crate) use node::{
+pub(crate) use cdev_inner::{
     forget,
     init, //
 };

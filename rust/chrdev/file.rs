@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/linux/fs.h`](srctree/include/linux/fs.h)
 
-use super::node::CdevInner;
+use super::cdev_inner::CdevInner;
 use crate::{
     bindings,
     ioctl::Call, //
