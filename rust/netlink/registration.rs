@@ -5,6 +5,7 @@
 //! C header: [`include/net/genetlink.h`](srctree/include/net/genetlink.h)
 
 use super::{
+    callbacks::Callbacks,
     message::{append, Buffer, Header},
     shared::Shared,
     sockets::Watch,
@@ -172,7 +173,7 @@ impl Live {
         // First, so that no socket which the family hears from is closed unheard.
         // SAFETY: The caller says that the context is valid until this is dropped.
         let watch = unsafe { Watch::new::<F>(context)? };
-        let shared = Shared::new::<F>(context.cast(), module)?;
+        let shared = Shared::new::<F>(context.cast(), module, Callbacks::<F>::entries)?;
         // SAFETY: `Shared::new` filled the family, which is in an allocation that
         // is kept until it is unregistered. What it points to is kept with it.
         to_result(unsafe { bindings::genl_register_family(Shared::family(&shared)) })?;

@@ -4,7 +4,15 @@
 //!
 //! C header: [`include/net/genetlink.h`](srctree/include/net/genetlink.h)
 
-use super::{callbacks::Callbacks, family::check, policy::Policies, Family};
+use super::{
+    family::check,
+    policy::{
+        Policies,
+        Table, //
+    },
+    Family,
+    Operation, //
+};
 use crate::bindings;
 use kernel::{
     container_of,
@@ -47,17 +55,22 @@ unsafe impl Send for Shared {}
 // SAFETY: As above.
 unsafe impl Sync for Shared {}
 
+/// The entries of an operation, to do and to dump it, in the order C wants.
+pub(super) type Entries<F> = fn(&Operation<F>, Table) -> [Option<bindings::genl_split_ops>; 2];
+
 impl Shared {
-    pub(super) fn new<F: Family>(context: *const c_void, module: &ThisModule) -> Result<Arc<Self>> {
+    /// The family `F` with the callbacks of `entries`, which are those of `F`.
+    pub(super) fn new<F: Family>(
+        context: *const c_void,
+        module: &ThisModule,
+        entries: Entries<F>,
+    ) -> Result<Arc<Self>> {
         const { check::<F>() };
         let mut policies = Policies::new();
         let mut operations = KVec::new();
         for operation in F::OPERATIONS {
             let table = policies.add(operation.attributes)?;
-            for entry in Callbacks::<F>::entries(operation, table)
-                .into_iter()
-                .flatten()
-            {
+            for entry in entries(operation, table).into_iter().flatten() {
                 operations.push(entry, GFP_KERNEL)?;
             }
         }
