@@ -53,6 +53,7 @@ mod request;
 mod request_payload;
 mod status;
 mod tag_set;
+mod vtable;
 
 pub use command::{Command, Direction, Executed, TagPool};
 pub use disk::{Disk, DiskConfig, Frozen};

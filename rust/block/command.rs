@@ -6,6 +6,7 @@
 
 use super::{
     Disk,
+    Ioctl,
     Operations,
     RequestRef,
     Status, //
@@ -207,6 +208,14 @@ impl<T: Operations> Drop for Command<'_, T> {
         let _ = self.unmap_user();
         // SAFETY: By the invariants it is ours, and this is its last use.
         unsafe { bindings::blk_mq_free_request(self.request.as_raw()) };
+    }
+}
+
+impl<T: Operations> Ioctl<'_, T> {
+    /// A command to the disk: as [`Command::new`].
+    pub fn command(&self, direction: Direction) -> Result<Command<'_, T>> {
+        // SAFETY: By the invariants.
+        unsafe { Command::on_queue(self.q, direction, TagPool::Shared) }
     }
 }
 

@@ -6,10 +6,7 @@
 
 use super::{
     fops::DiskFops,
-    Command,
-    Direction,
-    Operations,
-    TagPool, //
+    Operations, //
 };
 use crate::{
     bindings,
@@ -37,7 +34,7 @@ pub struct Ioctl<'a, T: Operations> {
     call: Call,
     on_partition: bool,
     for_writing: bool,
-    q: *mut bindings::request_queue,
+    pub(super) q: *mut bindings::request_queue,
     rundown: &'a Rundown,
     inside: RundownGuard<'a>,
     _driver: PhantomData<T>,
@@ -80,12 +77,6 @@ impl<'a, T: Operations> Ioctl<'a, T> {
         let inside = self.rundown.enter().ok_or(ENODEV)?;
         // INVARIANT: As in `entry`.
         Ok((Self { inside, ..self }, result))
-    }
-
-    /// A command to the disk: as [`Command::new`].
-    pub fn command(&self, direction: Direction) -> Result<Command<'_, T>> {
-        // SAFETY: By the invariants.
-        unsafe { Command::on_queue(self.q, direction, TagPool::Shared) }
     }
 }
 

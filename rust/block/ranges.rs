@@ -38,7 +38,7 @@ pub struct Ranges<'a> {
 impl<'a> Ranges<'a> {
     /// The ranges of a request: one a bio where a request may have several, else the
     /// whole, which is one run however many bios it is made of.
-    pub(super) fn new<T: Operations>(request: &'a Request<T>) -> Self {
+    fn new<T: Operations>(request: &'a Request<T>) -> Self {
         let rq = request.as_raw();
 
         // SAFETY: By the invariants of `Request`, `rq` and its queue are valid, and
@@ -65,6 +65,18 @@ impl<'a> Ranges<'a> {
                 _request: PhantomData,
             }
         }
+    }
+}
+
+impl<T: Operations> Request<T> {
+    /// The runs of sectors that a discard is about.
+    ///
+    /// At most [`max_discard_segments`](super::Limits::max_discard_segments) of them: a request
+    /// that the block layer merged from others may have more, and a discard is only a hint. For
+    /// any other operation it is the one that it is about.
+    #[inline]
+    pub fn ranges(&self) -> Ranges<'_> {
+        Ranges::new(self)
     }
 }
 

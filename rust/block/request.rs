@@ -7,7 +7,6 @@
 use super::{
     Op,
     Operations,
-    Ranges,
     Status, //
 };
 use crate::{
@@ -344,16 +343,6 @@ impl<T: Operations> Request<T> {
         );
 
         self.bytes() != 0 && !is_about_space
-    }
-
-    /// The runs of sectors that a discard is about.
-    ///
-    /// At most [`max_discard_segments`](super::Limits::max_discard_segments) of them: a request
-    /// that the block layer merged from others may have more, and a discard is only a hint. For
-    /// any other operation it is the one that it is about.
-    #[inline]
-    pub fn ranges(&self) -> Ranges<'_> {
-        Ranges::new(self)
     }
 
     /// Tells the block layer that the device is about to get the request, which starts

@@ -10,7 +10,6 @@ use super::{
         HwQueue,
         RetiredHctxs, //
     },
-    operations::Vtable,
     request::Pdu,
     Operations,
     QueueCounts,
@@ -108,15 +107,20 @@ unsafe impl<T: Operations> Send for TagSet<T> {}
 unsafe impl<T: Operations> Sync for TagSet<T> {}
 
 impl<T: Operations> TagSet<T> {
-    /// Makes a tag set. May sleep. C: `blk_mq_alloc_tag_set`.
-    ///
-    /// Calls [`Operations::new_request_data`] for each tag.
+    /// Makes a tag set with these operations. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EINVAL` if a number of `config` is out of its range.
-    /// - `ENOMEM`, or the error of `new_request_data`.
-    pub fn new(config: TagSetConfig, data: T::SetData) -> Result<Arc<Self>> {
+    /// As [`TagSet::new`].
+    ///
+    /// # Safety
+    ///
+    /// `ops` are those of `T`.
+    pub(super) unsafe fn with_ops(
+        config: TagSetConfig,
+        data: T::SetData,
+        ops: &'static bindings::blk_mq_ops,
+    ) -> Result<Arc<Self>> {
         let total = config.queues.total(config.kinds).ok_or(EINVAL)?;
 
         // SAFETY: Safe for any number.
@@ -140,8 +144,13 @@ impl<T: Operations> TagSet<T> {
                 retired <- new_mutex!(RetiredHctxs::new(), "TagSet::retired"),
                 // Last: it calls back for the requests, which needs the others.
                 inner <- Opaque::try_ffi_init(|set: *mut bindings::blk_mq_tag_set| {
+                    let raw = bindings::blk_mq_tag_set {
+                        ops,
+                        driver_data: this.as_ptr().cast(),
+                        ..Self::raw_config(config, total)
+                    };
                     // SAFETY: `set` is valid for writes.
-                    unsafe { set.write(Self::raw_config(config, total, this.as_ptr().cast())) };
+                    unsafe { set.write(raw) };
                     // SAFETY: `set` is set up, and does not move. All else is initialised.
                     unsafe { Self::make(set) }
                 }),
@@ -151,13 +160,8 @@ impl<T: Operations> TagSet<T> {
     }
 
     /// What C wants to know of a tag set.
-    fn raw_config(
-        config: TagSetConfig,
-        queues: u32,
-        driver_data: *mut c_void,
-    ) -> bindings::blk_mq_tag_set {
+    fn raw_config(config: TagSetConfig, queues: u32) -> bindings::blk_mq_tag_set {
         bindings::blk_mq_tag_set {
-            ops: Vtable::<T>::get(),
             nr_maps: config.kinds.maps(),
             nr_hw_queues: queues,
             queue_depth: config.depth,
@@ -165,7 +169,6 @@ impl<T: Operations> TagSet<T> {
             cmd_size: Pdu::<T>::SIZE,
             numa_node: config.numa_node,
             timeout: c_uint::try_from(config.timeout.to_jiffies()).unwrap_or(c_uint::MAX),
-            driver_data,
             ..pin_init::zeroed()
         }
     }
