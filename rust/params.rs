@@ -8,7 +8,7 @@
 //! rrdma::parameters! {
 //!     server: Text<64> = "", "address of the peer; empty: be the server";
 //!     size: Number<1, 1048576> = 4096, "bytes of a message";
-//!     events: Flag = false, "sleep for completions instead of polling";
+//!     events: Bool = false, "sleep for completions instead of polling";
 //! }
 //! ```
 //!
@@ -64,7 +64,7 @@ use kernel::{
 ///
 /// Each is `NAME: KIND = DEFAULT, "description";` where the kind is one of
 /// [`Text<BYTES>`](crate::params::Text), [`Number<MIN, MAX>`](crate::params::Number)
-/// and [`Flag`], and all of it is literal. May be used several
+/// and [`Bool`], and all of it is literal. May be used several
 /// times in a module, once in each of its Rust modules.
 #[macro_export]
 macro_rules! parameters {
@@ -119,7 +119,7 @@ macro_rules! parameters {
     (@type Number, $min:literal, $max:literal) => {
         ::core::concat!("uint from ", $min, " to ", $max)
     };
-    (@type Flag) => {
+    (@type Bool) => {
         "bool"
     };
 }
@@ -273,22 +273,22 @@ impl<const MIN: u32, const MAX: u32> Kind for Number<MIN, MAX> {
 
 /// Yes or no, as `kstrtobool` has it; the name alone is yes.
 #[derive(Clone, Copy)]
-pub struct Flag(bool);
+pub struct Bool(bool);
 
-impl Flag {
+impl Bool {
     /// A default.
     pub const fn new(flag: bool) -> Self {
         Self(flag)
     }
 }
 
-impl fmt::Display for Flag {
+impl fmt::Display for Bool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0 { "Y" } else { "N" })
     }
 }
 
-impl private::Sealed for Flag {
+impl private::Sealed for Bool {
     const FLAGS: u32 = bindings::KERNEL_PARAM_OPS_FL_NOARG;
 
     fn parse(text: Option<&CStr>) -> Option<Self> {
@@ -300,7 +300,7 @@ impl private::Sealed for Flag {
     }
 }
 
-impl Kind for Flag {
+impl Kind for Bool {
     type Value = bool;
 
     fn value(self) -> bool {

@@ -47,8 +47,8 @@ module! {
 rrdma::parameters! {
     group: Text<64> = "239.1.1.1", "address of the group";
     source: Text<64> = "", "address to join from; empty: the one that the route has";
-    send: Flag = false, "send to the group instead of receiving";
-    twice: Flag = false, "attach to the group twice, which is refused";
+    send: Bool = false, "send to the group instead of receiving";
+    twice: Bool = false, "attach to the group twice, which is refused";
     size: Number<1, 4096> = 100, "bytes of a datagram";
     count: Number<1, 1000> = 10, "datagrams";
 }

@@ -68,7 +68,7 @@ rrdma::parameters! {
     peer_gid_index: Number<0, 255> = 0, "which GID of the other's first port";
     mtu: Number<256, 4096> = 1024, "bytes of a packet: 256, 512, 1024, 2048 or 4096";
     size: Number<1, 1048576> = 4096, "bytes that are written, or read, each time";
-    read: Flag = false, "the other end reads the memory and does not write to it";
+    read: Bool = false, "the other end reads the memory and does not write to it";
     iters: Number<1, 100000> = 20, "times that access is given and taken";
 }
 

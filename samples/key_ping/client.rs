@@ -56,7 +56,7 @@ use rrdma::{
 
 rrdma::parameters! {
     count: Number<1, 1000000> = 4, "pings, as the client";
-    validate: Flag = true, "compare what comes back with what was read, as the client";
+    validate: Bool = true, "compare what comes back with what was read, as the client";
 }
 
 /// Regions of the pool: one for the memory that the server reaches, and one that is

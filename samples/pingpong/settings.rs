@@ -30,8 +30,8 @@ rrdma::parameters! {
     rx_depth: Number<1, 32767> = 500, "receives that are posted";
     iters: Number<1, 1000000000> = 1000, "messages in each direction";
     sl: Number<0, 15> = 0, "service level";
-    events: Flag = false, "sleep until something completes instead of polling";
-    check: Flag = false, "look at every byte, as -c of the program writes them";
+    events: Bool = false, "sleep until something completes instead of polling";
+    check: Bool = false, "look at every byte, as -c of the program writes them";
     patience: Number<1, 3600000> = 10000, "milliseconds of silence after which it is over";
 }
 

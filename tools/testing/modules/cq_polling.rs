@@ -85,7 +85,7 @@ module! {
 rrdma::parameters! {
     device: Text<63> = "", "RDMA device; empty: the first with an active port";
     gid_index: Number<0, 255> = 0, "which GID of its first port";
-    overrun: Flag = false, "let a queue that is too small lose a completion, at the end";
+    overrun: Bool = false, "let a queue that is too small lose a completion, at the end";
 }
 
 const OWNER: &CStr = c"rrdma_test_cq_polling";

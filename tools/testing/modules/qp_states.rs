@@ -103,7 +103,7 @@ rrdma::parameters! {
     device: Text<63> = "", "RDMA device; empty: the first with an active port";
     gid_index: Number<0, 255> = 0, "which GID of its first port";
     nobody: Text<39> = "", "an address of its network that nobody has";
-    fill: Flag = false, "fill a queue, of which a device may complain";
+    fill: Bool = false, "fill a queue, of which a device may complain";
 }
 
 const OWNER: &CStr = c"rrdma_test_qp_states";
