@@ -4,7 +4,10 @@
 //!
 //! C header: [`include/net/net_namespace.h`](srctree/include/net/net_namespace.h)
 
+mod address;
 pub mod tcp;
+
+pub use address::Address;
 
 use crate::bindings;
 use core::ptr::NonNull;

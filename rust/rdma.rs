@@ -17,7 +17,6 @@
 //! lives in a [`wr::Operation`], which posting consumes and completion returns.
 
 pub mod ah;
-mod bits;
 pub mod client;
 pub mod cm;
 pub mod cq;

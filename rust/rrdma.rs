@@ -31,7 +31,6 @@ pub mod chrdev;
 mod compat;
 pub mod cpu;
 pub mod errno;
-mod fmt;
 pub mod ioctl;
 pub mod log;
 pub mod memory;

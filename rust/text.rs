@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Text that needs no memory of its own.
+//! Text: messages that need no memory of their own, and how types of the crate are written.
+//!
+//! The kernel's own [`kernel::fmt::Display`] is what `pr_info!` asks for; plain
+//! crates, which know nothing of the kernel, know [`core::fmt::Display`] only.
 
 use core::fmt;
 
@@ -63,3 +66,18 @@ impl<const BYTES: usize> kernel::fmt::Display for Message<BYTES> {
         fmt::Display::fmt(self, f)
     }
 }
+
+/// Implements [`kernel::fmt::Display`] by means of [`core::fmt::Display`].
+macro_rules! kernel_display {
+    ($($type:ty),+ $(,)?) => {
+        $(
+            impl ::kernel::fmt::Display for $type {
+                fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                    ::core::fmt::Display::fmt(self, f)
+                }
+            }
+        )+
+    };
+}
+
+pub(crate) use kernel_display;

@@ -25,17 +25,19 @@
 //! This is not meant for bulk data: each call is a system call's worth of work, and
 //! what is written is copied.
 
-use super::Namespace;
+use super::{
+    Address,
+    Namespace, //
+};
 use crate::{
     bindings,
-    fmt::kernel_display,
-    rdma::cm::Address,
     sync::{
         Deadline,
         Msecs,
         TimedCompletion,
         WaitLimits, //
     },
+    text::kernel_display,
 };
 use core::{
     fmt,

@@ -38,14 +38,13 @@
 //! an [`Observer`].
 
 mod active;
-mod address;
 mod cm_id;
 mod connection;
 mod destination;
+mod endpoint;
 mod error;
 mod incoming;
 mod listener;
-mod name;
 mod observer;
 mod peer;
 mod service;
@@ -55,9 +54,8 @@ pub use active::{
     Id,
     Prepared, //
 };
-pub use address::Address;
-pub use connection::{
-    Connected,
+pub use connection::Connected;
+pub use endpoint::{
     Endpoint,
     Lost, //
 };
@@ -82,7 +80,10 @@ pub use peer::{
     RdAtomicLimits, //
 };
 
-pub use crate::sync::WaitLimits;
+pub use crate::{
+    net::Address,
+    sync::WaitLimits, //
+};
 pub use service::{
     Query,
     Service,
@@ -93,7 +94,7 @@ pub use service::{
 pub(crate) use active::resolve_for_datagrams;
 pub(crate) use cm_id::CmId;
 pub(crate) use destination::Destination;
-pub(crate) use name::{
-    forget as forget_names,
+pub(crate) use listener::{
+    forget_names,
     init, //
 };

@@ -25,6 +25,7 @@ mod direct;
 mod events;
 mod failure;
 mod notified;
+mod registrations;
 
 pub use completion::{
     Completion,
@@ -40,6 +41,11 @@ pub use failure::{
 pub use notified::{
     NotifiedQueue,
     NotifyMode, //
+};
+
+pub(super) use registrations::{
+    RegSeq,
+    Registrations, //
 };
 
 use super::device::DeviceRef;

@@ -44,23 +44,17 @@
 //! ```
 
 mod pool;
-mod registrations;
 
 pub use pool::{
     MrGuard,
     Pool, //
 };
 
-pub(super) use registrations::{
-    CompletedSeq,
-    RegSeq,
-    Registrations, //
-};
-
 use super::{
     cq::{
         Completion,
-        Invalidation, //
+        Invalidation,
+        RegSeq, //
     },
     device::Capabilities,
     dma::{

@@ -33,24 +33,34 @@
 //! ```
 
 mod attributes;
+mod deferred_release;
 mod drain;
 mod groups;
-mod inline;
+mod init_attr;
 mod numbers;
+mod partially_posted;
+mod qp_cap;
 mod qp_type;
 pub mod rc;
+mod sq_credits;
 mod state;
 mod transition;
+mod typestate;
 pub mod uc;
 pub mod ud;
 
 pub use attributes::Attributes;
+pub use init_attr::QpInitAttr;
 pub use numbers::{
     AckTimeout,
     Psn,
     Qpn,
     RetryCount,
     RnrTimer, //
+};
+pub use qp_cap::{
+    QpCap,
+    RdmaRwCap, //
 };
 pub use qp_type::{
     Connected,
@@ -60,22 +70,33 @@ pub use qp_type::{
     Uc,
     Ud, //
 };
-pub use state::{
-    create,
-    Init,
-    Reset,
-    Rtr,
-    Rts,
-    State, //
-};
+pub use state::State;
 pub use transition::{
     Cause,
     Error as TransitionError,
     Transition, //
 };
+pub use typestate::{
+    create,
+    Init,
+    Reset,
+    Rtr,
+    Rts, //
+};
 
+pub(super) use deferred_release::{
+    Deferred,
+    DeferredEntry,
+    DeferredRelease, //
+};
 pub(super) use groups::Group;
+pub(super) use init_attr::Srq;
+pub(super) use partially_posted::{
+    CqeNode,
+    PartiallyPosted, //
+};
 pub(crate) use qp_type::sealed::Sealed;
+pub(super) use sq_credits::SqCredits;
 
 use drain::Sends;
 use groups::Groups;
@@ -84,30 +105,20 @@ use super::{
     cq::{
         Completion,
         CompletionQueue,
-        Failure, //
+        Failure,
+        Registrations, //
     },
-    device::{
-        Device,
-        DeviceRef, //
-    },
-    mr::Registrations,
-    pd::ProtectionDomain,
-    rw::{
-        DeferredRelease,
-        RdmaRwCap,
-        SqCredits, //
-    },
-    srq::SharedReceiveQueue,
-    wr::PartiallyPosted,
+    device::DeviceRef,
+    pd::ProtectionDomain, //
 };
 use crate::{
     bindings,
     errno::check,
-    fmt::kernel_display,
     sync::{
         RelaxedBool,
         TimedCompletion, //
     }, //
+    text::kernel_display,
 };
 use core::{
     ffi::c_void,
@@ -190,144 +201,6 @@ impl fmt::Display for Fault {
 }
 
 kernel_display!(Fault);
-
-/// Room in a queue pair; a drain needs one more a direction, which is added.
-#[derive(Clone, Copy)]
-pub struct QpCap {
-    /// Send requests, registrations and invalidations that may be posted at once.
-    pub sends: u32,
-    /// Receives that may be posted at once.
-    pub receives: u32,
-    /// Pieces of memory of one send.
-    pub send_sges: u32,
-}
-
-impl QpCap {
-    /// Entries that a completion queue for both directions must have.
-    pub fn completions(&self) -> u32 {
-        // One a request, and one for each drain marker.
-        self.sends.saturating_add(self.receives).saturating_add(2)
-    }
-}
-
-/// What a queue pair of context `E` is made of.
-pub struct QpInitAttr<E: QpContext> {
-    pd: Arc<ProtectionDomain>,
-    send_cq: Arc<CompletionQueue>,
-    receive_cq: Arc<CompletionQueue>,
-    capacity: QpCap,
-    rdma_rw: Option<RdmaRwCap>,
-    shared: Option<Arc<SharedReceiveQueue<E>>>,
-    inline_bytes: u32,
-}
-
-impl<E: QpContext> QpInitAttr<E> {
-    /// A queue pair of `pd` with the given room, whose sends and receives
-    /// complete in `cq`.
-    pub fn new(pd: Arc<ProtectionDomain>, cq: Arc<CompletionQueue>, capacity: QpCap) -> Self {
-        Self {
-            pd,
-            send_cq: cq.clone(),
-            receive_cq: cq,
-            capacity,
-            rdma_rw: None,
-            shared: None,
-            inline_bytes: 0,
-        }
-    }
-
-    /// Lets requests hold so many bytes of [`Inline`](super::wr::Inline) data. A
-    /// queue pair of more than the device can is not created.
-    pub fn with_inline(mut self, bytes: u32) -> Self {
-        self.inline_bytes = bytes;
-        self
-    }
-
-    /// Lets receives complete in a queue of their own.
-    pub fn with_receive_cq(mut self, cq: Arc<CompletionQueue>) -> Self {
-        self.receive_cq = cq;
-        self
-    }
-
-    /// Lets it take receives from this queue and have none of its own, whatever the
-    /// capacity says. Its completion queue, which has to be one for both directions,
-    /// needs room for all receives of the shared one.
-    pub fn with_shared_receives(mut self, shared: Arc<SharedReceiveQueue<E>>) -> Self
-    where
-        E::QpType: Connected,
-    {
-        self.shared = Some(shared);
-        self
-    }
-
-    /// Makes room for [transfers](super::rw), beside what the capacity says. The
-    /// completion queue of sends needs room for their
-    /// [requests](RdmaRwCap::requests), too.
-    pub fn with_rdma_rw(mut self, rdma_rw: RdmaRwCap) -> Self {
-        self.rdma_rw = Some(rdma_rw);
-        self
-    }
-
-    /// The device of the domain.
-    fn device(&self) -> &Device {
-        self.pd.device()
-    }
-
-    /// Whether all parts are of this device.
-    pub(crate) fn are_of(&self, device: &Device) -> bool {
-        **self.pd.device() == *device
-            && **self.send_cq.device() == *device
-            && **self.receive_cq.device() == *device
-    }
-
-    /// # Safety
-    ///
-    /// The result is valid as long as `self` and, in use, as `queue`, which must
-    /// be the address of the object to be.
-    unsafe fn attributes(&self, queue: *mut QueuePair<E>) -> Result<bindings::ib_qp_init_attr> {
-        let receives = match &self.shared {
-            Some(shared) => {
-                self.check_shared(shared)?;
-                0
-            }
-            // One more for the marker of the drain.
-            None => self.capacity.receives.checked_add(1).ok_or(EINVAL)?,
-        };
-        Ok(bindings::ib_qp_init_attr {
-            event_handler: Some(QueuePair::<E>::event),
-            qp_context: queue.cast(),
-            send_cq: self.send_cq.as_raw(),
-            recv_cq: self.receive_cq.as_raw(),
-            srq: self.shared.as_ref().map_or(ptr::null_mut(), |s| s.as_raw()),
-            // One more for the marker of the drain.
-            cap: bindings::ib_qp_cap {
-                max_send_wr: self.capacity.sends.checked_add(1).ok_or(EINVAL)?,
-                max_recv_wr: receives,
-                max_send_sge: self.capacity.send_sges,
-                max_recv_sge: receives.min(1),
-                max_inline_data: self.inline_bytes,
-                ..pin_init::zeroed()
-            },
-            sq_sig_type: bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
-            qp_type: E::QpType::QP_TYPE,
-            ..pin_init::zeroed()
-        })
-    }
-
-    /// Whether sends and receives complete in the same queue.
-    fn has_one_cq(&self) -> bool {
-        self.send_cq.as_raw() == self.receive_cq.as_raw()
-    }
-
-    /// The drain of a queue pair that shares receives needs one completion queue, see
-    /// there; the memory of receives is of the domain of the shared queue.
-    fn check_shared(&self, shared: &SharedReceiveQueue<E>) -> Result {
-        if !self.has_one_cq() || shared.protection_domain().as_raw() != self.pd.as_raw() {
-            return Err(EINVAL);
-        }
-        Ok(())
-    }
-}
 
 /// Counts queue pairs; so many there will not be.
 static SERIAL: Atomic<u64> = Atomic::new(0);
@@ -458,10 +331,10 @@ impl<E: QpContext> QueuePair<E> {
         &self.init_attr.receive_cq
     }
 
-    /// The queue that its receives are taken from, if that is shared.
+    /// The shared queue that its receives are taken from, if there is one.
     #[inline]
-    pub fn shared_receives(&self) -> Option<&Arc<SharedReceiveQueue<E>>> {
-        self.init_attr.shared.as_ref()
+    pub(super) fn srq(&self) -> Option<&Arc<dyn Srq>> {
+        self.init_attr.srq.as_ref()
     }
 
     /// The device.
@@ -595,7 +468,7 @@ impl<E: QpContext> QueuePair<E> {
         }
         let mut bad = ptr::null();
         // SAFETY: By the contract and the type invariant.
-        let errno = unsafe { inline::ib_post_send(self.as_raw(), first, &mut bad) };
+        let errno = unsafe { ib_post_send(self.as_raw(), first, &mut bad) };
         match check(errno) {
             Err(error) if bad.is_null() => {
                 self.stuck(error);
@@ -622,11 +495,11 @@ impl<E: QpContext> QueuePair<E> {
         if self.closed.get() {
             return Err(crate::errno::ENOTCONN);
         }
-        if self.init_attr.shared.is_some() {
+        if self.srq().is_some() {
             return Err(EINVAL);
         }
         // SAFETY: By the contract and the type invariant.
-        check(unsafe { inline::ib_post_recv(self.as_raw(), request) })
+        check(unsafe { ib_post_recv(self.as_raw(), request) })
     }
 }
 
@@ -634,11 +507,49 @@ impl<E: QpContext> QueuePair<E> {
 impl<E: QpContext> PinnedDrop for QueuePair<E> {
     fn drop(self: Pin<&mut Self>) {
         self.drain();
-        // SAFETY: They are of this queue pair, which is destroyed now.
-        unsafe { self.deferred_release.release(&self) };
+        // SAFETY: It is of this queue pair, which is destroyed now.
+        unsafe { self.deferred_release.release(self.as_raw()) };
         // SAFETY: By the type invariants; drained, so nothing is posted, and whoever
         // knew the queue pair has forgotten it: groups too, which keep those that are
         // attached to them.
         unsafe { bindings::ib_destroy_qp(self.raw.as_ptr()) };
+    }
+}
+
+/// As C's of this name, which is inline: a helper in C would be a call on the way of every I/O.
+///
+/// # Safety
+///
+/// `qp` must be a queue pair that is alive, the requests well-formed, and what they name must
+/// stay until they complete. `bad` must be valid for writes.
+#[inline]
+unsafe fn ib_post_send(
+    qp: *mut bindings::ib_qp,
+    wr: *const bindings::ib_send_wr,
+    bad: *mut *const bindings::ib_send_wr,
+) -> c_int {
+    // SAFETY: By the contract; the operations of a device are constant.
+    match unsafe { (*(*qp).device).ops.post_send } {
+        // SAFETY: By the contract.
+        Some(post) => unsafe { post(qp, wr, bad) },
+        // There is no device without.
+        None => EINVAL.to_errno(),
+    }
+}
+
+/// As C's of this name, which is inline.
+///
+/// # Safety
+///
+/// As [`ib_post_send`], but for `bad`.
+#[inline]
+unsafe fn ib_post_recv(qp: *mut bindings::ib_qp, wr: *const bindings::ib_recv_wr) -> c_int {
+    let mut bad = core::ptr::null();
+    // SAFETY: By the contract; the operations of a device are constant.
+    match unsafe { (*(*qp).device).ops.post_recv } {
+        // SAFETY: By the contract.
+        Some(post) => unsafe { post(qp, wr, &mut bad) },
+        // There is no device without.
+        None => EINVAL.to_errno(),
     }
 }

@@ -37,19 +37,15 @@
 //! transferred.into_inner().0.finish().ok_or_else(nothing)
 //! ```
 
-mod deferred_release;
-mod sq_credits;
-
-pub use sq_credits::RdmaRwCap;
-
-pub(super) use deferred_release::DeferredRelease;
-pub(super) use sq_credits::SqCredits;
+pub use super::qp::RdmaRwCap;
 
 use super::{
     device::NodeType,
     dma::Direction,
     mr::RemoteKey,
     qp::{
+        Deferred,
+        DeferredEntry,
         QpContext,
         QueuePair,
         Reliable, //
@@ -71,7 +67,6 @@ use core::{
     cell::Cell,
     ptr, //
 };
-use deferred_release::RwContext;
 use kernel::{
     error::to_result,
     prelude::*,
@@ -92,6 +87,9 @@ struct Work {
     #[pin]
     rw_cqe: RwCqe,
 }
+
+// SAFETY: What the core works on is tied to no thread.
+unsafe impl Send for Work {}
 
 /// What the last request completes with. The entry comes first, so its address is that of the whole.
 #[pin_data]
@@ -140,6 +138,25 @@ impl RwCqe {
     }
 }
 
+/// Data, and what the core works on for it.
+///
+/// # Invariants
+///
+/// The `context` of the work is initialised for a queue pair, with the memory that its `table`
+/// lists in the direction, which is that of the data, until it is destroyed.
+struct RwContext<D> {
+    work: Pin<KBox<Work>>,
+    direction: Direction,
+    data: D,
+}
+
+impl<D: Send> Deferred for RwContext<D> {
+    unsafe fn release(&mut self, qp: *mut bindings::ib_qp) {
+        // SAFETY: By the type invariants, which end here, and the contract.
+        unsafe { destroy(&self.work, qp, self.direction) }
+    }
+}
+
 /// Data on its way between us and the memory of a peer.
 ///
 /// Once posted it is part of an [`Operation`] and out of reach. It may be dropped in
@@ -147,19 +164,15 @@ impl RwCqe {
 ///
 /// # Invariants
 ///
-/// - The `context` of the parcel's work is initialised for `queue`, with the memory that its `table`
-///   lists in the parcel's direction, which is that of its data, while the parcel is there.
-/// - `requests` places of the queue pair's room are ours as long.
+/// - `rw_context` is initialised for `queue`, if it is there.
+/// - `requests` credits of the queue pair are ours as long.
 pub struct RdmaRw<D: Scatter + Send + 'static, E: QpContext> {
-    rw_context: Option<KBox<RwContext<D>>>,
+    rw_context: Option<KBox<DeferredEntry<RwContext<D>>>>,
     requests: u32,
     /// It cannot be posted again, even if nothing could be.
     posted: Cell<bool>,
     queue: Arc<QueuePair<E>>,
 }
-
-// SAFETY: What the core works on is owned by this object, and tied to no thread.
-unsafe impl<D: Scatter + Send + 'static, E: QpContext> Send for RdmaRw<D, E> {}
 
 impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E>
 where
@@ -209,13 +222,13 @@ where
             Ok(prepared) => prepared,
             Err(error) => return Err((error, data)),
         };
-        let rw_context = RwContext {
-            next: None,
+        // INVARIANT: Prepared for the memory of the data.
+        let rw_context = DeferredEntry::new(RwContext {
             work,
             direction,
             data,
-        };
-        // INVARIANT: Prepared for the memory of the data, with so many places.
+        });
+        // INVARIANT: Prepared for this queue pair, with so many credits.
         Ok(Self {
             rw_context: Some(KBox::write(place, rw_context)),
             requests,
@@ -263,7 +276,7 @@ where
         let requests = requests.unsigned_abs();
         if let Err(error) = queue.sq_credits().take(requests) {
             // SAFETY: Initialised above, never posted, and forgotten at once.
-            unsafe { destroy(&work, queue, direction) };
+            unsafe { destroy(&work, queue.as_raw(), direction) };
             return Err(error);
         }
         Ok((work, requests))
@@ -283,19 +296,19 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
     /// Of a read that failed on iWARP it does not come back: it is dropped when the queue pair is gone.
     pub fn finish(mut self) -> Option<D> {
         self.end()
-            .map(|rw_context| KBox::into_inner(rw_context).data)
+            .map(|rw_context| KBox::into_inner(rw_context).into_value().data)
     }
 
-    fn end(&mut self) -> Option<KBox<RwContext<D>>> {
+    fn end(&mut self) -> Option<KBox<DeferredEntry<RwContext<D>>>> {
         let rw_context = self.rw_context.take()?;
         // Nothing is posted: the transfer is in our hands, so it completed or was never posted.
         if self.is_exposed(&rw_context) {
-            // SAFETY: By the type invariants, which end here.
+            // SAFETY: By the type invariants it is of the queue pair, and nothing is posted.
             unsafe { self.queue.deferred_release().add(rw_context) };
             return None;
         }
-        // SAFETY: As above.
-        unsafe { destroy(&rw_context.work, &self.queue, rw_context.direction) };
+        // SAFETY: By the type invariants, which end here.
+        unsafe { destroy(&rw_context.work, self.queue.as_raw(), rw_context.direction) };
         self.queue.sq_credits().put(self.requests);
         Some(rw_context)
     }
@@ -376,15 +389,15 @@ unsafe fn report_failures<E: QpContext>(first: *mut bindings::ib_send_wr, queue:
 ///
 /// # Safety
 ///
-/// `work.context` must be initialised for `queue` in `direction`, with the memory
+/// `work.context` must be initialised for `qp`, which is alive, in `direction`, with the memory
 /// of `work.table`; it is not afterwards. Nothing of it may be posted.
-unsafe fn destroy<E: QpContext>(work: &Work, queue: &QueuePair<E>, direction: Direction) {
+unsafe fn destroy(work: &Work, qp: *mut bindings::ib_qp, direction: Direction) {
     // SAFETY: By the contract.
     unsafe {
         bindings::rdma_rw_ctx_destroy(
             work.context.get(),
-            queue.as_raw(),
-            queue.port(),
+            qp,
+            (*qp).port,
             work.table.sgl(),
             work.table.entries(),
             direction.as_raw(),

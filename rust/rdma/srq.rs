@@ -33,7 +33,13 @@ mod table;
 
 use super::{
     pd::ProtectionDomain,
-    qp::QpContext,
+    qp::{
+        Connected,
+        QpContext,
+        QpInitAttr,
+        QueuePair,
+        Srq, //
+    },
     wr::{
         Operation,
         Receive,
@@ -264,8 +270,15 @@ impl<E: QpContext> SharedReceiveQueue<E> {
         &self.pd
     }
 
-    pub(super) fn as_raw(&self) -> *mut bindings::ib_srq {
-        self.raw.as_ptr()
+    /// The queue that a queue pair takes its receives from.
+    ///
+    /// # Safety
+    ///
+    /// `srq` must be a queue made by `Self::new`, which is not dropped for `'a`.
+    #[inline]
+    unsafe fn of<'a>(srq: *const bindings::ib_srq) -> &'a Self {
+        // SAFETY: By the contract and the type invariant.
+        unsafe { &*(*srq).srq_context.cast::<Self>() }
     }
 
     fn table(&self) -> &Table {
@@ -283,6 +296,39 @@ impl<E: QpContext> SharedReceiveQueue<E> {
         if let Some(event) = Event::from_raw(kind) {
             (queue.told)(event);
         }
+    }
+}
+
+impl<E: QpContext> Srq for SharedReceiveQueue<E> {
+    fn as_raw(&self) -> *mut bindings::ib_srq {
+        self.raw.as_ptr()
+    }
+
+    fn protection_domain(&self) -> &Arc<ProtectionDomain> {
+        &self.pd
+    }
+}
+
+impl<E: QpContext> QpInitAttr<E> {
+    /// Lets the queue pair take receives from this queue and have none of its own, whatever the
+    /// capacity says. Its completion queue, which has to be one for both directions,
+    /// needs room for all receives of the shared one.
+    pub fn with_shared_receives(self, shared: Arc<SharedReceiveQueue<E>>) -> Self
+    where
+        E::QpType: Connected,
+    {
+        // SAFETY: By the type invariant of the queue.
+        unsafe { self.with_srq(shared) }
+    }
+}
+
+impl<E: QpContext> QueuePair<E> {
+    /// The queue that its receives are taken from, if that is shared.
+    #[inline]
+    pub fn shared_receives(&self) -> Option<&SharedReceiveQueue<E>> {
+        // SAFETY: By the contract of `with_srq`; the queue pair holds the queue.
+        self.srq()
+            .map(|srq| unsafe { SharedReceiveQueue::of(srq.as_raw()) })
     }
 }
 

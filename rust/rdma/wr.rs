@@ -27,11 +27,9 @@ mod batch;
 mod chain;
 mod datagram;
 mod operation;
-mod partially_posted;
 mod payload;
 mod post;
 mod request;
-mod sge;
 mod wr_buffer;
 
 pub use batch::{
@@ -48,13 +46,13 @@ pub use operation::{
     Receive,
     Unposted, //
 };
-pub(super) use partially_posted::PartiallyPosted;
 pub use payload::{
     Inline,
     Payload,
     SgeThen, //
 };
-pub use sge::Sge;
+
+pub use super::dma::Sge;
 
 /// Pieces of memory of all requests of one operation that is not of a [`Batch`].
 pub const MAX_SGE: usize = 8;

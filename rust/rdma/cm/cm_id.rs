@@ -4,12 +4,11 @@
 //!
 //! Nothing here depends on the consumer's types, so the handler is code of this
 //! module, which outlives every consumer's: an id that ends while it is queued at
-//! a [`Backlog`] is given up by the handler itself, and nobody can wait for that. It does
+//! a [`RequestQueue`] is given up by the handler itself, and nobody can wait for that. It does
 //! not sleep any more on its way out, for which this module's exit waits.
 
 use super::{
     destination::Destination,
-    listener::Backlog,
     Address,
     Cause,
     Endpoint,
@@ -76,6 +75,13 @@ impl<E: Endpoint> OnDisconnect for QueuePair<E> {
     }
 }
 
+/// Where the ids of requests wait to be taken.
+pub(super) trait RequestQueue: Send + Sync {
+    /// Gives up the id of `cm_handler`, if it waits still, and says whether it did. Called
+    /// by its handler.
+    fn remove(&self, cm_handler: &CmHandler) -> bool;
+}
+
 /// What the handler has heard of the step that is waited for.
 type Answer = Result<(), Cause>;
 
@@ -94,7 +100,7 @@ struct CmState {
     /// Told of the end of the connection.
     queue: Option<Arc<dyn OnDisconnect>>,
     /// Where the id waits to be taken.
-    backlog: Option<Arc<Backlog>>,
+    backlog: Option<Arc<dyn RequestQueue>>,
     /// Told of every event. Never of an id with a backlog: who gives that up is not waited for.
     observer: Option<Arc<dyn Observer>>,
     wake: Arc<TimedCompletion>,
@@ -111,7 +117,7 @@ impl CmHandler {
     fn new(
         wake: Arc<TimedCompletion>,
         peer: Option<PeerParameters>,
-        backlog: Option<Arc<Backlog>>,
+        backlog: Option<Arc<dyn RequestQueue>>,
     ) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -336,7 +342,7 @@ impl CmId {
     pub(super) unsafe fn take_request(
         id: NonNull<bindings::rdma_cm_id>,
         event: *mut bindings::rdma_cm_event,
-        backlog: Arc<Backlog>,
+        backlog: Arc<dyn RequestQueue>,
         wake: Arc<TimedCompletion>,
     ) -> Result<Self> {
         // SAFETY: By the contract, the event is a request, of either kind.

@@ -5,9 +5,9 @@
 use crate::{
     bindings,
     errno,
-    fmt::kernel_display,
     rdma::device::Name,
     sync::Msecs, //
+    text::kernel_display,
 };
 use core::fmt;
 use kernel::{

@@ -10,9 +10,9 @@
 use super::{
     cm_id::{
         CmHandler,
-        CmId, //
+        CmId,
+        RequestQueue, //
     },
-    name,
     Address,
     Cause,
     Endpoint,
@@ -50,6 +50,7 @@ use kernel::{
     prelude::*,
     str::CStr,
     sync::{
+        global_lock,
         Arc,
         ArcBorrow,
         Mutex, //
@@ -150,22 +151,6 @@ impl Backlog {
         Ok(())
     }
 
-    /// Gives up the id of `cm_handler`, if it waits still, and says whether it did. Called
-    /// by its handler.
-    pub(super) fn remove(&self, cm_handler: &CmHandler) -> bool {
-        let mut queue = self.queue.lock();
-        let mut ids = queue.waiting.iter();
-        let Some(place) = ids.position(|id| id.has_handler(cm_handler)) else {
-            return false;
-        };
-        let Ok(id) = queue.waiting.remove(place) else {
-            return false;
-        };
-        // Under the lock: whoever finds the id gone awaits the handler, if nobody else.
-        id.forget();
-        true
-    }
-
     /// The device of the listener's id is going: says whether the connection
     /// manager is to destroy the id, which nobody else will then.
     fn removed(&self) -> bool {
@@ -184,6 +169,22 @@ impl Backlog {
     /// The oldest id that waits.
     fn take(&self) -> Option<CmId> {
         self.queue.lock().waiting.remove(0).ok()
+    }
+}
+
+impl RequestQueue for Backlog {
+    fn remove(&self, cm_handler: &CmHandler) -> bool {
+        let mut queue = self.queue.lock();
+        let mut ids = queue.waiting.iter();
+        let Some(place) = ids.position(|id| id.has_handler(cm_handler)) else {
+            return false;
+        };
+        let Ok(id) = queue.waiting.remove(place) else {
+            return false;
+        };
+        // Under the lock: whoever finds the id gone awaits the handler, if nobody else.
+        id.forget();
+        true
     }
 }
 
@@ -266,7 +267,7 @@ impl RawListener {
     /// A new id whose handler works on the backlog.
     fn id<S: Sealed>(&self, namespace: &Namespace, owner: &'static CStr) -> Result<ListenId> {
         let context: *const Backlog = &*self.backlog;
-        let owner = name::lasting(owner)?;
+        let owner = lasting_name(owner)?;
         // SAFETY: The namespace is alive; the backlog is pinned on the heap, and
         // goes after the id, see `Drop`.
         let raw = from_err_ptr(unsafe {
@@ -339,6 +340,47 @@ impl Drop for RawListener {
             drop(id);
         }
     }
+}
+
+// `rdma res show cm_id` reads the name of an id as long as there is the id. One that a
+// handler refuses or gives up is destroyed by the connection manager, afterwards, and
+// nobody is told when it has: the listener may be gone by then, and with it the module
+// of its owner, of which the name is a part. So the ids of listeners, and those of
+// requests, which have the name from them, bear a copy that stays for good.
+global_lock! {
+    // SAFETY: Initialised by `init` below, before there is a listener.
+    unsafe(uninit) static NAMES: Mutex<KVec<&'static CStr>> = KVec::new();
+}
+
+/// Makes the table of names; called once, when the module loads.
+pub(crate) fn init() {
+    // SAFETY: Called exactly once, by the crate's module init.
+    unsafe { NAMES.init() };
+}
+
+/// Frees what is not read after this module is gone; called once, when it goes.
+pub(crate) fn forget_names() {
+    *NAMES.lock() = KVec::new();
+}
+
+/// A copy of the name of an owner for good: one, however often it is asked for. Sleeps.
+///
+/// # Errors
+///
+/// `ENOMEM`.
+fn lasting_name(name: &CStr) -> Result<&'static CStr> {
+    let mut names = NAMES.lock();
+    if let Some(known) = names.iter().find(|known| ***known == *name) {
+        return Ok(known);
+    }
+    names.reserve(1, GFP_KERNEL)?;
+    // SAFETY: The name is a string, and only read.
+    let copy = unsafe { bindings::lasting_copy(name.as_char_ptr()) };
+    let copy = NonNull::new(copy).ok_or(ENOMEM)?;
+    // SAFETY: A string, which is never freed or changed.
+    let copy = unsafe { CStr::from_char_ptr(copy.as_ptr()) };
+    names.push(copy, GFP_KERNEL)?;
+    Ok(copy)
 }
 
 /// Listens for requests for connections; dropping it rejects those that wait.

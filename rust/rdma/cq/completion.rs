@@ -8,15 +8,15 @@
 //! so each part is had from the type that says so: a [`Failure`] of one that
 //! failed, a [`Received`] of a receive that succeeded.
 
-use super::Failure;
-use crate::{
-    bindings,
-    rdma::mr::{
+use super::{
+    registrations::{
         CompletedSeq,
         RegSeq,
         Registrations, //
     },
+    Failure, //
 };
+use crate::bindings;
 use core::ptr;
 use kernel::prelude::*;
 

@@ -4,7 +4,7 @@
 
 use crate::{
     bindings,
-    fmt::kernel_display, //
+    text::kernel_display, //
 };
 use core::fmt;
 use kernel::{

@@ -10,7 +10,7 @@
 use super::Capabilities;
 use crate::{
     bindings,
-    fmt::kernel_display, //
+    text::kernel_display, //
 };
 use core::fmt;
 

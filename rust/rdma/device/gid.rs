@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     bindings,
-    fmt::kernel_display, //
+    text::kernel_display, //
 };
 use core::{
     fmt,

@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/rdma/ib_cache.h`](srctree/include/rdma/ib_cache.h)
 
-use crate::fmt::kernel_display;
+use crate::text::kernel_display;
 use core::fmt;
 
 /// The key of a partition: 15 bits that name it, and one for full membership.

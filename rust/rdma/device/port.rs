@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     bindings,
-    fmt::kernel_display, //
+    text::kernel_display, //
 };
 use core::{
     fmt,

@@ -112,7 +112,7 @@ impl<E: QpContext> QueuePair<E> {
         // SAFETY: May sleep here. Afterwards, whoever found the queue pair open
         // has posted: a request behind the drain's own would never be awaited.
         unsafe { bindings::synchronize_rcu_expedited() };
-        if self.shared_receives().is_some() {
+        if self.srq().is_some() {
             self.wait_for_shared_receives();
         }
         self.send_cq().drain(|| self.drain_sends());
@@ -137,7 +137,7 @@ impl<E: QpContext> QueuePair<E> {
 
     /// Those of a shared queue were awaited before the sends.
     fn drain_receives(&self) {
-        if self.shared_receives().is_some() {
+        if self.srq().is_some() {
             return;
         }
         if !self.device().has_drain() {

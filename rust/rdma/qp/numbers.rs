@@ -6,9 +6,9 @@
 //! Source: InfiniBand Architecture Specification, volume 1, sections 9.2 and 9.7.
 
 use crate::{
-    fmt::kernel_display,
     random,
-    rdma::bits::number_of_bits, //
+    rdma::path::number_of_bits, //
+    text::kernel_display,
 };
 use core::fmt;
 

@@ -12,7 +12,6 @@ use super::{
 use crate::{
     bindings,
     errno::EOPNOTSUPP,
-    fmt::kernel_display,
     rdma::{
         device::{
             Device,
@@ -21,6 +20,7 @@ use crate::{
         },
         path::Path, //
     }, //
+    text::kernel_display,
 };
 use core::fmt;
 use kernel::{

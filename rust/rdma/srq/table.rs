@@ -2,14 +2,12 @@
 
 //! What is posted to a shared receive queue.
 
+use super::SharedReceiveQueue;
 use crate::{
     bindings,
     new_irq_lock,
     rdma::{
-        qp::{
-            QpContext,
-            QueuePair, //
-        },
+        qp::QpContext,
         wr::{
             Complete,
             Operation, //
@@ -234,16 +232,17 @@ impl SrqSlot {
 ///
 /// Called by the core with the completion of what [`Table::post`] posted for `E`.
 unsafe extern "C" fn received<E: QpContext>(cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
-    // SAFETY: By the contract; the entry is the first member of the place.
-    let (queue, place) = unsafe {
+    // SAFETY: By the contract; the queue pair of a completion is alive, and holds its shared queue.
+    // The entry is the first member of the place.
+    let (shared, place) = unsafe {
         (
-            QueuePair::<E>::of_completion(wc),
+            SharedReceiveQueue::<E>::of((*(*wc).qp).srq),
             NonNull::new_unchecked((*wc).__bindgen_anon_1.wr_cqe.cast::<SrqSlot>()),
         )
     };
     // SAFETY: By the type invariant of the table; posted, it is the completion's.
     let entry = unsafe { place.as_ref() }.entry.take();
-    let (Some(entry), Some(shared)) = (entry, queue.shared_receives()) else {
+    let Some(entry) = entry else {
         return;
     };
     // The handler may post again, so there is to be room for that.

@@ -18,6 +18,7 @@ use crate::{
     bindings,
     errno::ENOBUFS,
     rdma::qp::{
+        CqeNode,
         QpContext,
         QueuePair, //
     },
@@ -287,10 +288,7 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
 }
 
 /// The operation that request `posted` is of, if one before it is of it, too.
-fn split<T>(
-    entries: &[BatchEntry<T>],
-    posted: usize,
-) -> Option<NonNull<super::partially_posted::Entry>> {
+fn split<T>(entries: &[BatchEntry<T>], posted: usize) -> Option<NonNull<CqeNode>> {
     let mut start = 0;
     for entry in entries {
         if posted < entry.end {

@@ -5,6 +5,7 @@
 use super::{
     payload::{
         Payload,
+        SgeBuilder,
         SgeList, //
     },
     request::Request,
@@ -23,7 +24,6 @@ use crate::{
             RemoteKey,
             State, //
         },
-        pd::ProtectionDomain,
         qp::{
             Connected,
             QpContext,
@@ -178,7 +178,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     where
         E::QpType: Connected,
     {
-        let sge_list = payload.gather(self)?;
+        let sge_list = payload.gather(&mut self.sge_builder())?;
         let request = self.wr(bindings::ib_wr_opcode_IB_WR_SEND, sge_list);
         self.push(Request::common(request))
     }
@@ -196,7 +196,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         E::QpType: Connected,
     {
         self.check_immediate()?;
-        let sge_list = payload.gather(self)?;
+        let sge_list = payload.gather(&mut self.sge_builder())?;
         let mut request = self.wr(bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM, sge_list);
         request.ex.imm_data = immediate.to_be();
         self.push(Request::common(request))
@@ -215,7 +215,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     where
         E::QpType: Reliable,
     {
-        let sge_list = payload.gather(self)?;
+        let sge_list = payload.gather(&mut self.sge_builder())?;
         if sge_list.flags != 0 && self.queue.device().is_rnic() {
             return Err(EOPNOTSUPP);
         }
@@ -234,7 +234,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     where
         E::QpType: Connected,
     {
-        let sge_list = payload.gather(self)?;
+        let sge_list = payload.gather(&mut self.sge_builder())?;
         self.push_write(bindings::ib_wr_opcode_IB_WR_RDMA_WRITE, sge_list, target, 0)
     }
 
@@ -256,7 +256,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         E::QpType: Connected,
     {
         self.check_immediate()?;
-        let sge_list = payload.gather(self)?;
+        let sge_list = payload.gather(&mut self.sge_builder())?;
         self.push_write(
             bindings::ib_wr_opcode_IB_WR_RDMA_WRITE_WITH_IMM,
             sge_list,
@@ -281,7 +281,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         if self.queue.device().is_rnic() {
             return Err(EOPNOTSUPP);
         }
-        let sge_list = self.gather(pieces, Sge::as_sink)?;
+        let sge_list = self.sge_builder().gather(pieces, Sge::as_sink)?;
         let source = source.part(0, sge_list.length)?;
         let wr = self.wr(bindings::ib_wr_opcode_IB_WR_RDMA_READ, sge_list);
         self.push(Request::remote(bindings::ib_rdma_wr {
@@ -330,30 +330,6 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         self.push_atomic(opcode, before, target, compare, swap)
     }
 
-    /// Gathers pieces of memory, each as what `entry` makes of it.
-    #[inline]
-    pub(super) fn gather(
-        &mut self,
-        pieces: impl IntoIterator<Item = Sge<'a>>,
-        entry: impl Fn(&Sge<'a>, &ProtectionDomain) -> Result<bindings::ib_sge>,
-    ) -> Result<SgeList> {
-        let sg_list = self.wr_buffer.pieces.next();
-        let (mut count, mut length) = (0usize, 0u32);
-        for piece in pieces {
-            let raw = entry(&piece, self.queue.protection_domain())?;
-            length = length.checked_add(raw.length).ok_or(EINVAL)?;
-            self.wr_buffer.pieces.push(raw).ok_or(ENOBUFS)?;
-            // At most as many as there are places.
-            count = count.wrapping_add(1);
-        }
-        Ok(SgeList {
-            sg_list,
-            count,
-            length,
-            flags: 0,
-        })
-    }
-
     /// Refuses what iWARP does not have. To ask the device is no way: the soft one
     /// keeps the entry of a request that it has refused, and completes it when it stops.
     #[inline]
@@ -364,32 +340,14 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         }
     }
 
-    /// Takes bytes as they are.
+    /// What the pieces of the next request are added with.
     #[inline]
-    pub(super) fn gather_inline(&mut self, bytes: &'a [u8]) -> Result<SgeList> {
-        if bytes.is_empty() {
-            // A message without data, which soft iWARP refuses as an inline one, and
-            // with the fault that `check_immediate` tells of.
-            return self.gather([], Sge::as_source);
+    pub(super) fn sge_builder(&mut self) -> SgeBuilder<'_, 'q> {
+        SgeBuilder {
+            pieces: &mut self.wr_buffer.pieces,
+            domain: self.queue.protection_domain(),
+            inline_bytes: self.queue.inline_bytes(),
         }
-        let length = u32::try_from(bytes.len())?;
-        if length > self.queue.inline_bytes() {
-            return Err(EINVAL);
-        }
-        let sg_list = self.wr_buffer.pieces.next();
-        // The device is given the address as the processor knows it, and no key.
-        let piece = bindings::ib_sge {
-            addr: bytes.as_ptr() as u64,
-            length,
-            lkey: 0,
-        };
-        self.wr_buffer.pieces.push(piece).ok_or(ENOBUFS)?;
-        Ok(SgeList {
-            sg_list,
-            count: 1,
-            length,
-            flags: bindings::ib_send_flags_IB_SEND_INLINE,
-        })
     }
 
     #[inline]
@@ -457,7 +415,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         if target.address % u64::from(ATOMIC_BYTES) != 0 || before.length() != ATOMIC_BYTES {
             return Err(EINVAL);
         }
-        let sge_list = self.gather([before], Sge::as_sink)?;
+        let sge_list = self.sge_builder().gather([before], Sge::as_sink)?;
         let wr = self.wr(opcode, sge_list);
         self.push(Request::atomic(bindings::ib_atomic_wr {
             wr,

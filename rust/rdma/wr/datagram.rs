@@ -86,7 +86,7 @@ impl<'a, E: QpContext<QpType = Ud>> Chain<'a, '_, E> {
         if !self.is_empty() {
             return Err(EINVAL);
         }
-        let sge_list = payload.gather(self)?;
+        let sge_list = payload.gather(&mut self.sge_builder())?;
         if sge_list.length > address.mtu().bytes() {
             return Err(EMSGSIZE);
         }

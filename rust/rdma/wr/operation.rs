@@ -2,15 +2,13 @@
 
 //! The memory of work requests, and whose it is.
 
-use super::{
-    partially_posted::Entry,
-    Sge, //
-};
+use super::Sge;
 use crate::{
     bindings,
     rdma::{
         cq::Completion,
         qp::{
+            CqeNode,
             QpContext,
             QueuePair, //
         },
@@ -52,7 +50,7 @@ pub trait Receive<E: QpContext>: Complete<E> {
 /// The entry comes first, so its address is that of the slot.
 #[repr(C)]
 pub(in crate::rdma) struct Slot<T> {
-    entry: Entry,
+    entry: CqeNode,
     pub(super) body: T,
 }
 
@@ -71,7 +69,7 @@ impl<T> Operation<T> {
     /// `ENOMEM`.
     pub fn new(body: T) -> Result<Self> {
         let slot = Slot {
-            entry: Entry::new(),
+            entry: CqeNode::new(),
             body,
         };
         Ok(Self(KBox::new(slot, GFP_KERNEL)?))

@@ -4,7 +4,6 @@
 
 use super::{
     operation::Slot,
-    partially_posted::Entry,
     request::Request,
     wr_buffer::{
         self,
@@ -21,9 +20,12 @@ use super::{
 use crate::{
     bindings,
     rdma::qp::{
+        CqeNode,
         Fault,
+        Init,
         QpContext,
-        QueuePair, //
+        QueuePair,
+        Rtr, //
     },
 };
 use core::{
@@ -135,7 +137,7 @@ impl<E: QpContext> QueuePair<E> {
         &self,
         grace: &rcu::Guard,
         requests: &mut [Request],
-        split: impl FnOnce(usize) -> Option<NonNull<Entry>>,
+        split: impl FnOnce(usize) -> Option<NonNull<CqeNode>>,
     ) -> Result<(), (Error, usize)> {
         // A drain waits for the guard, and so until what it is to complete is stranded.
         self.count_sends(requests.len());
@@ -160,7 +162,7 @@ impl<E: QpContext> QueuePair<E> {
         requests: &mut [Request],
         error: Error,
         posted: usize,
-        split: impl FnOnce(usize) -> Option<NonNull<Entry>>,
+        split: impl FnOnce(usize) -> Option<NonNull<CqeNode>>,
     ) -> Result<(), (Error, usize)> {
         let unposted = requests.get_mut(posted..).unwrap_or_default();
         self.forget_sends(unposted.len());
@@ -180,7 +182,7 @@ impl<E: QpContext> QueuePair<E> {
     /// `entry` must be that of the operation, which nobody else completes; the grace
     /// period in which it was posted must not have ended.
     #[cold]
-    pub(super) unsafe fn strand(&self, entry: NonNull<Entry>, error: Error) {
+    pub(super) unsafe fn strand(&self, entry: NonNull<CqeNode>, error: Error) {
         // SAFETY: By the contract.
         unsafe { self.partially_posted().add(entry) };
         self.close();
@@ -217,5 +219,27 @@ impl<E: QpContext> QueuePair<E> {
             // SAFETY: The request was not posted.
             operation: unsafe { Operation::from_posted(slot) },
         })
+    }
+}
+
+impl<E: QpContext> Init<E> {
+    /// As [`QueuePair::post_receive`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn post_receive<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
+        self.queue.post_receive(operation)
+    }
+}
+
+impl<E: QpContext> Rtr<E> {
+    /// As [`QueuePair::post_receive`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn post_receive<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
+        self.queue.post_receive(operation)
     }
 }

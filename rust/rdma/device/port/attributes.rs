@@ -6,8 +6,8 @@
 
 use crate::{
     bindings,
-    fmt::kernel_display,
     rdma::device::Mtu, //
+    text::kernel_display,
 };
 use core::fmt;
 

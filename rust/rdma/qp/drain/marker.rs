@@ -7,7 +7,10 @@
 
 use crate::{
     bindings,
-    rdma::qp::inline,
+    rdma::qp::{
+        ib_post_recv,
+        ib_post_send, //
+    },
     sync::TimedCompletion, //
 };
 use core::ptr;
@@ -53,7 +56,7 @@ impl Marker {
         write.wr.__bindgen_anon_1.wr_cqe = self.cqe.get();
         let mut bad = ptr::null();
         // SAFETY: By the requirements of this function; the request is the whole of a write.
-        to_result(unsafe { inline::ib_post_send(qp, (&raw const write).cast(), &mut bad) })
+        to_result(unsafe { ib_post_send(qp, (&raw const write).cast(), &mut bad) })
     }
 
     /// Posts it behind the receives.
@@ -65,7 +68,7 @@ impl Marker {
         let mut receive: bindings::ib_recv_wr = pin_init::zeroed();
         receive.__bindgen_anon_1.wr_cqe = self.cqe.get();
         // SAFETY: By the requirements of this function; the request is well-formed.
-        to_result(unsafe { inline::ib_post_recv(qp, &receive) })
+        to_result(unsafe { ib_post_recv(qp, &receive) })
     }
 
     /// # Safety

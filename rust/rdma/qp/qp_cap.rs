@@ -1,25 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Room for transfers in a queue pair.
+//! The room in a queue pair.
+//!
+//! C headers: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_qp_cap`;
+//! [`include/rdma/rw.h`](srctree/include/rdma/rw.h)
 
 use crate::{
     bindings,
     errno::EOPNOTSUPP,
-    rdma::{
-        device::Device,
-        qp::QpCap, //
-    },
+    rdma::device::Device, //
 };
 use core::num::NonZero;
-use kernel::{
-    prelude::*,
-    sync::atomic::{
-        ordering,
-        Atomic, //
-    },
-};
+use kernel::prelude::*;
 
-/// The transfers that a queue pair has room for.
+/// Room in a queue pair; a drain needs one more a direction, which is added.
+#[derive(Clone, Copy)]
+pub struct QpCap {
+    /// Send requests, registrations and invalidations that may be posted at once.
+    pub sends: u32,
+    /// Receives that may be posted at once.
+    pub receives: u32,
+    /// Pieces of memory of one send.
+    pub send_sges: u32,
+}
+
+impl QpCap {
+    /// Entries that a completion queue for both directions must have.
+    pub fn completions(&self) -> u32 {
+        // One a request, and one for each drain marker.
+        self.sends.saturating_add(self.receives).saturating_add(2)
+    }
+}
+
+/// The [RDMA reads and writes](crate::rdma::rw) that a queue pair has room for.
 #[derive(Clone, Copy)]
 pub struct RdmaRwCap {
     /// So many under way, or prepared, at once.
@@ -84,7 +97,7 @@ impl RdmaRwCap {
     ///
     /// `EOPNOTSUPP` if the device cannot do transfers, `EINVAL` if its queues are
     /// too short for so many.
-    pub(in crate::rdma) fn prepare(
+    pub(super) fn prepare(
         &self,
         device: &Device,
         attributes: &mut bindings::ib_qp_init_attr,
@@ -105,49 +118,5 @@ impl RdmaRwCap {
         // For the core to size by; the connection manager knows better.
         attributes.port_num = needs.port;
         Ok(())
-    }
-}
-
-/// Places in a send queue that are for transfers.
-///
-/// All that share a queue pair share its send queue, so this is one counter: a
-/// transfer costs two changes of it beside its requests.
-pub(in crate::rdma) struct SqCredits {
-    free: Atomic<u32>,
-    all: u32,
-}
-
-impl SqCredits {
-    /// As many as `transfers` need, if there are to be any.
-    pub(in crate::rdma) fn new(cap: Option<&RdmaRwCap>, device: &Device, capacity: QpCap) -> Self {
-        let all = cap.map_or(0, |cap| cap.requests(device, capacity));
-        Self {
-            free: Atomic::new(all),
-            all,
-        }
-    }
-
-    /// Takes places.
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` for more than there ever are, `EAGAIN` for more than there are now.
-    pub(super) fn take(&self, places: u32) -> Result {
-        if places > self.all {
-            return Err(EINVAL);
-        }
-        let mut free = self.free.load(ordering::Relaxed);
-        loop {
-            let left = free.checked_sub(places).ok_or(EAGAIN)?;
-            match self.free.cmpxchg(free, left, ordering::Acquire) {
-                Ok(_) => return Ok(()),
-                Err(now) => free = now,
-            }
-        }
-    }
-
-    /// Gives places back.
-    pub(super) fn put(&self, places: u32) {
-        self.free.fetch_add(places, ordering::Release);
     }
 }

@@ -78,7 +78,7 @@ pub(crate) struct RegSeq {
 
 impl RegSeq {
     /// None that there was: queue pairs are not counted that far.
-    pub(super) const NEVER: Self = Self {
+    pub(in crate::rdma) const NEVER: Self = Self {
         queue: u64::MAX,
         number: u64::MAX,
     };

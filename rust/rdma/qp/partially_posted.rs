@@ -23,17 +23,17 @@ use kernel::{
 /// What is ahead of the memory of an operation. The completion entry comes first,
 /// so its address is that of the whole.
 #[repr(C)]
-pub(in crate::rdma) struct Entry {
+pub(in crate::rdma) struct CqeNode {
     cqe: Opaque<bindings::ib_cqe>,
     /// The next one of a list, while it is in one.
-    next: *mut Entry,
+    next: *mut CqeNode,
 }
 
 // SAFETY: The pointer is used by a list only, which is behind a lock.
-unsafe impl Send for Entry {}
+unsafe impl Send for CqeNode {}
 
-impl Entry {
-    pub(super) fn new() -> Self {
+impl CqeNode {
+    pub(in crate::rdma) fn new() -> Self {
         Self {
             cqe: Opaque::zeroed(),
             next: ptr::null_mut(),
@@ -41,7 +41,7 @@ impl Entry {
     }
 
     #[inline]
-    pub(super) fn cqe(&self) -> *mut bindings::ib_cqe {
+    pub(in crate::rdma) fn cqe(&self) -> *mut bindings::ib_cqe {
         self.cqe.get()
     }
 }
@@ -51,7 +51,7 @@ impl Entry {
 /// # Invariants
 ///
 /// The entries from the first one on belong to the list; each has its `done` set.
-struct List(*mut Entry);
+struct List(*mut CqeNode);
 
 // SAFETY: The entries belong to the list, and operations are `Send`.
 unsafe impl Send for List {}
@@ -64,7 +64,7 @@ pub(in crate::rdma) struct PartiallyPosted {
 }
 
 impl PartiallyPosted {
-    pub(in crate::rdma) fn new() -> impl PinInit<Self> {
+    pub(super) fn new() -> impl PinInit<Self> {
         // INVARIANT: An empty list.
         pin_init!(Self {
             list <- new_irq_lock!(List(ptr::null_mut()), "rrdma::PartiallyPosted"),
@@ -76,7 +76,7 @@ impl PartiallyPosted {
     /// # Safety
     ///
     /// `entry` must be that of a posted operation, which nobody else completes.
-    pub(super) unsafe fn add(&self, entry: NonNull<Entry>) {
+    pub(in crate::rdma) unsafe fn add(&self, entry: NonNull<CqeNode>) {
         let mut list = self.list.lock();
         // SAFETY: By the contract the entry is ours.
         unsafe { (*entry.as_ptr()).next = list.0 };
@@ -90,7 +90,7 @@ impl PartiallyPosted {
     /// # Safety
     ///
     /// No request of the operations may be posted on `qp`, which is theirs, any more.
-    pub(in crate::rdma) unsafe fn flush(&self, qp: *mut bindings::ib_qp) {
+    pub(super) unsafe fn flush(&self, qp: *mut bindings::ib_qp) {
         // INVARIANT: The list is empty, and the entries are ours.
         let mut first = core::mem::replace(&mut self.list.lock().0, ptr::null_mut());
         while let Some(entry) = NonNull::new(first) {

@@ -4,10 +4,10 @@
 //!
 //! C header: [`include/linux/inet.h`](srctree/include/linux/inet.h)
 
+use super::Namespace;
 use crate::{
     bindings,
-    fmt::kernel_display,
-    net::Namespace, //
+    text::kernel_display, //
 };
 use core::fmt::{
     self,
@@ -57,7 +57,7 @@ impl Address {
     /// # Safety
     ///
     /// `raw` must be valid for reads and have an IPv4 or IPv6 address.
-    pub(super) unsafe fn from_raw(raw: *const bindings::__kernel_sockaddr_storage) -> Self {
+    pub(crate) unsafe fn from_raw(raw: *const bindings::__kernel_sockaddr_storage) -> Self {
         // SAFETY: By the contract.
         Self(unsafe { raw.read() })
     }

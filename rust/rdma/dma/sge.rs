@@ -2,9 +2,13 @@
 
 //! Pieces of memory that work requests name.
 
+use super::Direction;
 use crate::{
     bindings,
-    rdma::{device::DeviceRef, dma::Direction, pd::ProtectionDomain},
+    rdma::{
+        device::DeviceRef,
+        pd::ProtectionDomain, //
+    },
 };
 use core::marker::PhantomData;
 use kernel::prelude::*;
@@ -51,7 +55,7 @@ impl<'a> Sge<'a> {
 
     /// As an entry of a request of this domain by which the device reads the memory.
     #[inline]
-    pub(super) fn as_source(&self, domain: &ProtectionDomain) -> Result<bindings::ib_sge> {
+    pub(in crate::rdma) fn as_source(&self, domain: &ProtectionDomain) -> Result<bindings::ib_sge> {
         if !self.direction.is_to_device() {
             return Err(EINVAL);
         }
