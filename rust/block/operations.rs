@@ -67,8 +67,10 @@ pub trait Operations: Sized + 'static {
     ///
     /// # Errors
     ///
-    /// Gives the request back, see [`Request::refuse`]: with [`Status::Resource`](super::Status::Resource) it
+    /// Gives the request back, see [`Request::refuse`]: with [`Status::Resource`] it
     /// comes again after a short while, else it ends with that status.
+    ///
+    /// [`Status::Resource`]: super::Status::Resource
     fn queue_rq(
         queue: &Self::QueueData,
         disk: &Self::DiskData,

@@ -48,7 +48,7 @@ impl<T: Operations> RequestPayload<T> {
 }
 
 // SAFETY: The pages of a request are the block layer's, which leaves them alone
-// until the request is ended, for which the carrier has to be taken apart; a
+// until the request is ended, for which the payload has to be taken apart; a
 // payload is a `Buffer`.
 unsafe impl<T: Operations> Scatter for RequestPayload<T> {
     #[inline(always)]

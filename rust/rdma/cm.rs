@@ -79,17 +79,15 @@ pub use peer::{
     PeerParameters,
     RdAtomicLimits, //
 };
-
-pub use crate::{
-    net::Address,
-    sync::WaitLimits, //
-};
 pub use service::{
     Query,
     Service,
     ServiceListener,
     QKEY, //
 };
+
+pub use crate::net::Address;
+pub use crate::sync::WaitLimits;
 
 pub(crate) use active::resolve_for_datagrams;
 pub(crate) use cm_id::CmId;

@@ -114,7 +114,7 @@ enum Origin {
 /// one more a direction for its drain: an entry that finds the queue full is lost.
 ///
 /// Must be dropped where it may sleep, and not by what handles completions. Who may call
-/// it when it dies: the device calls its monitor, until the queue is destroyed; completions
+/// it when it dies: the device calls its events, until the queue is destroyed; completions
 /// cannot come, for queue pairs hold their queues. A handler of the core that has just ended
 /// to complete is waited for, also where the queue goes back to a pool: it may be in the
 /// queue, and in the code of whoever is dropping it.
@@ -122,7 +122,7 @@ enum Origin {
 /// # Invariants
 ///
 /// `raw` is a queue of `device`; this object owns it, or `entries` of it. Unless it
-/// is of a pool, its context is the monitor.
+/// is of a pool, its context is its events.
 pub struct CompletionQueue {
     raw: NonNull<bindings::ib_cq>,
     origin: Origin,
@@ -182,7 +182,7 @@ impl CompletionQueue {
         );
         let events = CqEvents::new(None)?;
         // SAFETY: The device is registered while `device` lives. The context is the
-        // monitor, which the queue holds.
+        // events, which the queue holds.
         let raw = from_err_ptr(unsafe {
             bindings::ib_alloc_cq(
                 device.as_raw(),
@@ -377,7 +377,7 @@ fn on_device(device: &DeviceRef, vector: u32) -> Result<c_int> {
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
         // SAFETY: By the type invariant; queue pairs hold their completion queues, so
-        // none uses this one any more. The monitor lives longer than the queue.
+        // none uses this one any more. The events live longer than the queue.
         unsafe {
             match self.origin {
                 Origin::Pool { entries } => {

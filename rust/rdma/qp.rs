@@ -226,7 +226,7 @@ pub struct QueuePair<E: QpContext> {
     /// The device has said that no more shared receives are taken.
     #[pin]
     last_receive: TimedCompletion,
-    /// Free places of the send queue that are for transfers.
+    /// Credits of the send queue for RDMA reads and writes.
     sq_credits: SqCredits,
     /// Dropped when the queue pair is destroyed.
     #[pin]
@@ -286,7 +286,7 @@ impl<E: QpContext> QueuePair<E> {
             // INVARIANT: Created with the address of this object as context.
             // Last but for moves, so that no later step can fail and leave it.
             raw: {
-                // SAFETY: The parts move into the object, which `this` is.
+                // SAFETY: The attributes move into the object, which `this` is.
                 let mut attributes = unsafe { init_attr.attributes(this.as_ptr()) }?;
                 if let Some(rdma_rw) = &init_attr.rdma_rw {
                     rdma_rw.prepare(init_attr.device(), &mut attributes)?;

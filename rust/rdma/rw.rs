@@ -185,7 +185,7 @@ where
     ///
     /// Gives `data` back: `EINVAL` if there is none, if it is longer than
     /// `remote` or wraps around the end of the address space, or if it takes more
-    /// requests than the queue pair has room for; `EAGAIN` if other transfers have
+    /// requests than the queue pair has room for; `EAGAIN` if others have
     /// taken what it needs, which comes back when one of them is finished;
     /// `ENOMEM`, or `EIO` if it cannot be mapped.
     pub fn read(
@@ -301,7 +301,7 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
 
     fn end(&mut self) -> Option<KBox<DeferredEntry<RwContext<D>>>> {
         let rw_context = self.rw_context.take()?;
-        // Nothing is posted: the transfer is in our hands, so it completed or was never posted.
+        // Nothing is posted: the read or write is in our hands, so it completed or was never posted.
         if self.is_exposed(&rw_context) {
             // SAFETY: By the type invariants it is of the queue pair, and nothing is posted.
             unsafe { self.queue.deferred_release().add(rw_context) };
@@ -328,7 +328,7 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
     ///
     /// # Safety
     ///
-    /// The transfer and the entry must stay until the completion.
+    /// This and the entry must stay until the completion.
     unsafe fn post(
         &self,
         queue: &QueuePair<E>,
@@ -416,24 +416,24 @@ pub trait RwOperation<E: QpContext>: Complete<E> {
     /// What the data is in.
     type Data: Scatter + Send + 'static;
 
-    /// The transfer.
+    /// The read or write.
     fn rdma_rw(&self) -> &RdmaRw<Self::Data, E>;
 }
 
 impl<E: QpContext> QueuePair<E> {
-    /// Posts all requests of the operation's transfer (`rdma_rw_ctx_post`), which
+    /// Posts all requests of the operation's read or write (`rdma_rw_ctx_post`), which
     /// completes as one. Any context.
     ///
     /// # Errors
     ///
     /// Gives the operation back: `ENOTCONN` if the queue pair is being drained,
-    /// `EINVAL` if the transfer is of another queue pair or was posted before. It
+    /// `EINVAL` if it is of another queue pair or was posted before. It
     /// cannot be posted again.
     pub fn post_rdma_rw<T: RwOperation<E>>(
         &self,
         operation: Operation<T>,
     ) -> Result<(), Unposted<T>> {
-        // SAFETY: The transfer is part of the body, so it stays with it; its last
+        // SAFETY: The read or write is part of the body, so it stays with it; its last
         // request completes with the entry, and if posting fails, none does.
         unsafe { operation.post_with(self, |body, cqe| body.rdma_rw().post(self, cqe)) }
     }

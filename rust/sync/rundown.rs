@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A gate that is closed once, for good.
+//! Rundown: users of an object are counted until it is closed, and then waited for.
 
 use super::{
     IrqLock,
@@ -9,10 +9,10 @@ use super::{
 use crate::new_irq_lock;
 use kernel::prelude::*;
 
-/// A gate that any number may be inside of until it is closed; closing keeps new ones out, and
-/// those inside can be waited for.
+/// Counts users until it is closed, once and for good. Closing keeps new users out, and those
+/// inside can be waited for.
 ///
-/// The wait ends when the last one is about to be out: whoever frees the gate has to see to it
+/// The wait ends when the last one is about to be out: whoever frees the object has to see to it
 /// in another way that it is.
 #[pin_data]
 pub(crate) struct Rundown {
@@ -29,7 +29,7 @@ struct Inside {
 }
 
 impl Inside {
-    /// Of an open gate. Not inlined into drivers, where its name would be another one, and lockdep
+    /// Of an open one. Not inlined into drivers, where its name would be another one, and lockdep
     /// wants that of a class to be at one address.
     #[inline(never)]
     fn lock() -> impl PinInit<IrqLock<Self>> {
@@ -44,7 +44,7 @@ impl Inside {
 }
 
 impl Rundown {
-    /// An open gate.
+    /// An open one, without users.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             inside <- Inside::lock(),
@@ -52,7 +52,7 @@ impl Rundown {
         })
     }
 
-    /// Goes in, unless the gate is closed. Any context.
+    /// Adds a user, unless it is closed. Any context.
     pub(crate) fn enter(&self) -> Option<RundownGuard<'_>> {
         let mut inside = self.inside.lock();
         if inside.closed {
@@ -72,7 +72,7 @@ impl Rundown {
         was_open
     }
 
-    /// Waits until nobody is inside of a gate that was closed. Sleeps.
+    /// Waits until nobody is inside of one that was closed. Sleeps.
     pub(crate) fn wait(&self) {
         self.empty.wait();
     }
@@ -82,7 +82,7 @@ impl Rundown {
 ///
 /// # Invariants
 ///
-/// Is counted in `inside` of its gate.
+/// Is counted in `inside` of its rundown.
 pub(crate) struct RundownGuard<'a>(&'a Rundown);
 
 impl Drop for RundownGuard<'_> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An id of the connection manager, and what is heard of it.
+//! An id of the connection manager, and the state that its handler works on.
 //!
 //! Nothing here depends on the consumer's types, so the handler is code of this
 //! module, which outlives every consumer's: an id that ends while it is queued at
@@ -288,7 +288,7 @@ fn code(status: c_int) -> Cause {
     }
 }
 
-/// An id of the connection manager with its hearing.
+/// An id of the connection manager with its handler's state.
 ///
 /// # Invariants
 ///
@@ -471,7 +471,7 @@ impl CmId {
         }
         let id = self.as_ptr();
         let make = |pd, attributes: &mut _| {
-            // SAFETY: By the contract; the parts are of the id's device.
+            // SAFETY: By the contract; the attributes are of the id's device.
             to_result(unsafe { bindings::rdma_create_qp(id, pd, attributes) })?;
             // SAFETY: `rdma_create_qp` has set it.
             NonNull::new(unsafe { (*id).qp }).ok_or(EINVAL)
@@ -538,7 +538,7 @@ impl Drop for CmId {
         // SAFETY: The id is ours. This cancels what is under way and waits for a
         // handler that is running, so `cm_handler` is not used any more.
         unsafe { bindings::rdma_destroy_id(self.raw.as_ptr()) };
-        // References that the hearing has would be dropped with it at the latest;
+        // References that the handler has would be dropped with it at the latest;
         // they go now, so that the last one is the owner's.
         let mut state = self.cm_handler.state.lock();
         state.queue = None;

@@ -5,7 +5,7 @@
 //! Who may call a [`Backlog`] when it dies: the listener's handler, which ends with
 //! the listener's id; the handlers of the ids that wait in it, each of which owns a
 //! reference. Who owns an id that waits: the backlog, until it is taken or until
-//! its handler withdraws it, whichever finds it there first.
+//! its handler removes it, whichever finds it there first.
 
 use super::{
     cm_id::{

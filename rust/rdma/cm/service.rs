@@ -11,11 +11,11 @@
 //! ```ignore
 //! // samples/ud_service.rs
 //! let service =
-//!     Service::find(job.namespace(), None, &to, &[], wake, NAME, patience).step("service")?;
+//!     Service::find(task.namespace(), None, &to, &[], wake, NAME, patience).step("service")?;
 //! let there = service
-//!     .address_handle(party.domain())
+//!     .address_handle(endpoint.domain())
 //!     .step("address handle")?;
-//! party.send(sends(), there, service.number(), service.qkey())?;
+//! endpoint.send(sends(), there, service.number(), service.qkey())?;
 //! ```
 //!
 //! Source: InfiniBand Architecture Specification, volume 1, section 12.11.

@@ -40,13 +40,13 @@ struct PoolEntry<D: Scatter> {
 /// the flags from a place that depends on the processor. So processors that have
 /// regions enough do not meet, and nobody waits for anybody.
 ///
-/// A region that a peer may still reach when it is given back is not lent again: its
+/// A region that a peer may still reach when it is given back is not taken again: its
 /// queue pair has failed. It is freed with the pool, of which the last reference,
-/// loans included, must be dropped where one may sleep.
+/// guards included, must be dropped where one may sleep.
 ///
 /// # Invariants
 ///
-/// Whoever changed `taken` of a place from false to true has exclusive access to its
+/// Whoever changed `taken` of an entry from false to true has exclusive access to its
 /// region, until it is false again.
 pub struct Pool<D: Scatter>(KVec<PoolEntry<D>>);
 
@@ -74,7 +74,7 @@ impl<D: Scatter> Pool<D> {
         Ok(Arc::new(Self(entries), GFP_KERNEL)?)
     }
 
-    /// Takes a region; `None` if all are lent. Any context.
+    /// Takes a region; `None` if all are taken. Any context.
     pub fn take(self: &Arc<Self>) -> Option<MrGuard<D>> {
         // SAFETY: Any processor will do.
         let processor = unsafe { bindings::raw_smp_processor_id() } as usize;
@@ -105,7 +105,7 @@ pub struct MrGuard<D: Scatter> {
     _pool: Arc<Pool<D>>,
 }
 
-// SAFETY: A loan is exclusive access to a region, which may be sent.
+// SAFETY: The guard is exclusive access to a region, which may be sent.
 unsafe impl<D: Scatter + Send> Send for MrGuard<D> {}
 
 impl<D: Scatter> Deref for MrGuard<D> {

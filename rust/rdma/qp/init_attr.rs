@@ -103,7 +103,7 @@ impl<E: QpContext> QpInitAttr<E> {
         self.pd.device()
     }
 
-    /// Whether all parts are of this device.
+    /// Whether domain and queues are of this device.
     pub(crate) fn are_of(&self, device: &Device) -> bool {
         **self.pd.device() == *device
             && **self.send_cq.device() == *device

@@ -56,7 +56,7 @@ struct List(*mut CqeNode);
 // SAFETY: The entries belong to the list, and operations are `Send`.
 unsafe impl Send for List {}
 
-/// The stranded operations of a queue pair.
+/// The partially posted operations of a queue pair.
 #[pin_data]
 pub(in crate::rdma) struct PartiallyPosted {
     #[pin]

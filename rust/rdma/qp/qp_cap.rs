@@ -41,7 +41,7 @@ pub struct RdmaRwCap {
     pub pieces: u32,
 }
 
-/// What transfers need of a queue pair, by how a device does them.
+/// What reads and writes need of a queue pair, by how a device does them.
 struct Needs {
     /// The port that this was found with.
     port: u32,
@@ -95,7 +95,7 @@ impl RdmaRwCap {
     ///
     /// # Errors
     ///
-    /// `EOPNOTSUPP` if the device cannot do transfers, `EINVAL` if its queues are
+    /// `EOPNOTSUPP` if the device cannot do reads and writes, `EINVAL` if its queues are
     /// too short for so many.
     pub(super) fn prepare(
         &self,

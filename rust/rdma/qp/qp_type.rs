@@ -14,7 +14,7 @@ use crate::bindings;
 
 /// The transport service of a queue pair: [`Rc`], [`Uc`] or [`Ud`].
 ///
-/// It is part of the type of a queue pair's [`QpContext`](super::Context), so an
+/// It is part of the type of a queue pair's [`QpContext`](super::QpContext), so an
 /// operation that the service does not have cannot be asked for.
 pub trait QpType: sealed::Sealed + Send + Sync + 'static {
     /// What a queue pair needs to be told to be initialised.

@@ -64,7 +64,7 @@ pub struct Rts<E: QpContext>(Arc<QueuePair<E>>);
 ///
 /// # Errors
 ///
-/// `EINVAL` if the parts are of several devices, or have more room than the device;
+/// `EINVAL` if domain and queues are of several devices, or have more room than the device;
 /// `ENOMEM`; `EOPNOTSUPP`, or `EINVAL`, if it does not have the service.
 pub fn create<E: QpContext>(
     init_attr: QpInitAttr<E>,

@@ -63,7 +63,7 @@ struct BatchEntry<T> {
 ///   are to complete on a queue pair of context `E`.
 /// - Unless `refused`: `taken` is 0, the first `requests_used` of `requests` and
 ///   `pieces_used` of `pieces` are initialised, and the requests are those of the
-///   members, in order, complete, for the queue pair of number `queue`.
+///   entries, in order, complete, for the queue pair of number `queue`.
 pub struct Batch<E: QpContext, T: Complete<E>> {
     entries: KVec<BatchEntry<T>>,
     taken: usize,
@@ -76,7 +76,7 @@ pub struct Batch<E: QpContext, T: Complete<E>> {
     _context: PhantomData<fn(&QueuePair<E>)>,
 }
 
-// SAFETY: The members are owned. What the requests point to is theirs, or was given to them in
+// SAFETY: The entries are owned. What the requests point to is theirs, or was given to them in
 // `push` by what may be sent to another thread as well.
 unsafe impl<E: QpContext, T: Complete<E>> Send for Batch<E, T> {}
 
@@ -172,7 +172,7 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         });
         match result {
             Ok(()) => {
-                // INVARIANT: The requests of the new member are there, complete.
+                // INVARIANT: The requests of the new entry are there, complete.
                 self.requests_used = requests;
                 self.pieces_used = pieces;
                 Ok(())
@@ -242,11 +242,11 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         let begun = self.entries.iter().position(|entry| posted < entry.end);
         let begun = begun.unwrap_or(self.entries.len());
         let split = usize::from(split(&self.entries, posted).is_some());
-        // INVARIANT: Those ahead of `taken` belong to the device, or are stranded.
+        // INVARIANT: Those ahead of `taken` belong to the device, or are partially posted.
         self.taken = begun.saturating_add(split);
         self.refused = true;
         if self.is_empty() {
-            // A stranded one is all there is.
+            // A partially posted one is all there is.
             self.forget();
             return Ok(());
         }

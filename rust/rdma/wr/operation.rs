@@ -110,7 +110,7 @@ impl<T> Operation<T> {
 
     /// Posts the operation to `queue` with `post`, which is given its body and its
     /// entry. On error that says why, and whether a part was posted nevertheless; the
-    /// operation is then stranded, which is no error here.
+    /// operation is then partially posted, which is no error here.
     ///
     /// # Safety
     ///
@@ -131,7 +131,7 @@ impl<T> Operation<T> {
         // it stays until the completion takes it back; nothing of it is touched
         // below unless posting failed.
         let body = unsafe { &(*slot.as_ptr()).body };
-        // A drain waits until what it is to complete is stranded.
+        // A drain waits until what it is to complete is listed as partially posted.
         let _grace = rcu::read_lock();
         match post(body, slot.as_ptr().cast()) {
             Ok(()) => Ok(()),

@@ -126,7 +126,7 @@ impl<E: QpContext> QueuePair<E> {
     /// are undone.
     ///
     /// `split` is asked, on error, for the operation of the request of that number if
-    /// requests before it are of it, too. That one is stranded.
+    /// requests before it are of it, too. That one is partially posted.
     ///
     /// # Safety
     ///
@@ -139,7 +139,7 @@ impl<E: QpContext> QueuePair<E> {
         requests: &mut [Request],
         split: impl FnOnce(usize) -> Option<NonNull<CqeNode>>,
     ) -> Result<(), (Error, usize)> {
-        // A drain waits for the guard, and so until what it is to complete is stranded.
+        // A drain waits for the guard, and so until what it is to complete is listed as partially posted.
         self.count_sends(requests.len());
         // SAFETY: By the contract.
         let posted = unsafe { wr_buffer::post(requests, |first| self.post_raw_send(first, grace)) };
