@@ -11,7 +11,7 @@
 //! - [`error`]: why a scan does not take effect.
 //! - [`identify`]: what a namespace is.
 //! - [`result`]: what a scan found.
-//! - [`scan`]: a scan.
+//! - [`mod@scan`]: a scan.
 //! - [`update`]: how the disks follow what a scan found.
 //!
 //! Nothing here knows the controller: a scan gets its admin queue, and the disks a
