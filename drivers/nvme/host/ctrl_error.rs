@@ -351,12 +351,13 @@ impl From<QueueConnectError> for CtrlError {
         match error {
             QueueConnectError::ConnError(error) => error.into(),
             QueueConnectError::Cm { error, device } => {
+                let device = device.map(|device| device.name());
                 Self::from_cm(error, device.as_ref().map(Name::as_str))
             }
             QueueConnectError::NoRegistration(device) => Self::new(
                 ErrorStage::Device,
                 errno::EOPNOTSUPP,
-                format_args!("{device} has no fast memory registration"),
+                format_args!("{} has no fast memory registration", device.name()),
             ),
             QueueConnectError::Object { object, error } => {
                 let stage = match object {

@@ -55,8 +55,7 @@ use rrdma::{
         device::{
             Capabilities,
             Device,
-            DeviceRef,
-            Name, //
+            DeviceRef, //
         },
         pd::ProtectionDomain,
         qp::QpInitAttr,
@@ -169,10 +168,10 @@ pub enum QueueConnectError {
         /// The step, and why it failed.
         error: cm::Error,
         /// The device, if it was found.
-        device: Option<Name>,
+        device: Option<DeviceRef>,
     },
     /// The device has no registration by work request.
-    NoRegistration(Name),
+    NoRegistration(DeviceRef),
     /// An object could not be made.
     Object {
         /// The object.
@@ -217,7 +216,6 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
             cancelled: &cancelled,
         };
         let addressed = self.resolve(self.queue_id(setup.config.qid), limits)?;
-        let device = addressed.device().name();
         let reads = addressed.device().attributes().max_qp_rd_atom;
         let request = CmRequest {
             queue_id: setup.config.qid,
@@ -228,6 +226,7 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
         let prepared = self
             .prepare(addressed, setup)
             .map_err(|error| self.cause_of(error))?;
+        let device = prepared.queue_pair().device().clone();
         let parameters = Parameters {
             private_data: &request.encode(),
             responder_resources: u8::try_from(reads).unwrap_or(u8::MAX),
@@ -235,12 +234,9 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
             retry_count: RETRIES,
             rnr_retry_count: RETRIES,
         };
-        let connection = prepared.connect(parameters, limits).map_err(|error| {
-            self.cause_of(QueueConnectError::Cm {
-                error,
-                device: Some(device),
-            })
-        })?;
+        let connection = prepared
+            .connect(parameters, limits)
+            .map_err(|error| self.cm_failed(error, Some(device)))?;
         connection.queue_pair().context().set_connected();
         Ok(connection)
     }
@@ -253,13 +249,9 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
     ) -> Result<Addressed<Queue<U>>, QueueConnectError> {
         let path = &self.controller.path;
         let cm_id = self.cm_id(id).map_err(failed(QueueObject::ConnectionId))?;
-        let resolved = cm_id.resolve(path.source, path.target, limits);
-        let addressed = resolved.map_err(|error| {
-            self.cause_of(QueueConnectError::Cm {
-                error,
-                device: None,
-            })
-        })?;
+        let addressed = cm_id
+            .resolve(path.source, path.target, limits)
+            .map_err(|error| self.cm_failed(error, None))?;
         if let Some(service_type) = path.service_type {
             addressed.set_service_type(service_type);
         }
@@ -291,7 +283,7 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
         };
         let capabilities = device.attributes().capabilities;
         if !capabilities.contains(Capabilities::MEM_MGT_EXTENSIONS) {
-            return Err(QueueConnectError::NoRegistration(device.name()));
+            return Err(QueueConnectError::NoRegistration(device));
         }
         let pd = self.protection_domain(&device)?;
         let cap = config.qp_cap();
@@ -338,6 +330,13 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
             ctrl_id: self.controller.ctrl_id,
             qid,
         }
+    }
+
+    /// A step of the connection manager failed.
+    #[cold]
+    #[inline(never)]
+    fn cm_failed(&self, error: cm::Error, device: Option<DeviceRef>) -> QueueConnectError {
+        self.cause_of(QueueConnectError::Cm { error, device })
     }
 
     /// The cause of a failure: the error that was reported first, if there is one.

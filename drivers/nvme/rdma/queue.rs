@@ -56,10 +56,7 @@ use slot::{
     Slot,
     SlotTable, //
 };
-use slot_state::{
-    SlotResponse,
-    Unsent, //
-};
+use slot_state::Unsent;
 use sync_command::{
     SyncCommand,
     SyncSlot, //
@@ -97,7 +94,10 @@ use rrdma::{
             Endpoint,
             Lost, //
         },
-        cq::Failure,
+        cq::{
+            Failure,
+            Invalidation, //
+        },
         dma::Direction,
         pd::ProtectionDomain,
         qp::{
@@ -191,9 +191,9 @@ impl<U: Ulp> Queue<U> {
             requests: Self::request_slots(&config, &pd)?,
             batch <- SendBatch::new(&config),
             sync <- SyncSlot::new(config.requests, &pd),
-            aer: match &admin {
-                Some(channels) => Some(AerSlot::new(aer_tag(&config, channels), &pd)?),
-                None => None,
+            aer: match config.qid {
+                0 => Some(AerSlot::new(aer_tag(&config, &admin), &pd)?),
+                _ => None,
             },
             admin_slots: Self::admin_slots(&config, &pd, admin)?,
             seen: {
@@ -446,9 +446,9 @@ impl<U: Ulp> Queue<U> {
     }
 }
 
-/// The last tag of an admin queue.
-fn aer_tag(config: &QueueConfig, channels: &[Arc<PendingReply>]) -> u16 {
-    let channels = u16::try_from(channels.len()).unwrap_or(u16::MAX);
+/// The last tag of an admin queue, after those of its channels.
+fn aer_tag(config: &QueueConfig, admin: &Option<[Arc<PendingReply>; ADMIN_CHANNELS]>) -> u16 {
+    let channels = admin.as_ref().map_or(0, |_| ADMIN_CHANNELS as u16);
     config.requests.saturating_add(1).saturating_add(channels)
 }
 
@@ -472,15 +472,19 @@ impl<U: Ulp> QueueContext for Queue<U> {
 
 impl<U: Ulp> ResponseHandler for Queue<U> {
     #[inline]
-    fn response(queue: &QueuePair<Self>, response: SlotResponse) {
+    fn response(
+        queue: &QueuePair<Self>,
+        completion: Completion,
+        invalidation: Option<Invalidation>,
+    ) {
         let this = queue.context();
-        let id = response.completion.command_id();
+        let id = completion.command_id();
         let tag = id.tag().get();
         if let Some(slot) = this.requests.get(usize::from(tag)) {
-            return slot.answered(queue, response);
+            return slot.answered(queue, completion, invalidation);
         }
         match this.tag_kind(tag) {
-            Some(kind) => kind.slot().answered(queue, response),
+            Some(kind) => kind.slot().answered(queue, completion, invalidation),
             None => this.core.unknown_command(id),
         }
     }

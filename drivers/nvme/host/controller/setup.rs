@@ -268,6 +268,7 @@ impl ConnectedQueues {
 }
 
 impl<'a> Setup<'a> {
+    #[inline(never)]
     fn new(controller: &'a Controller, deadline: Deadline) -> Self {
         let options = &controller.options;
         Self {

@@ -114,12 +114,12 @@ impl<K: CommandKind> Capsule<K> {
             }
         }
     }
+}
 
-    /// Reads the command for a trace, while no work request has it.
-    pub(super) fn sent(&mut self) -> Command {
-        let sent = self.command.read().first_chunk();
-        let sent = sent.map_or(Command::flush(0), |bytes| Command::from_bytes(*bytes));
-        self.command.give_back();
-        sent
-    }
+/// Reads the command in a capsule's buffer for a trace, while no work request has the capsule.
+pub(super) fn sent_command(buffer: &mut DmaBuffer) -> Command {
+    let sent = buffer.read().first_chunk();
+    let sent = sent.map_or(Command::flush(0), |bytes| Command::from_bytes(*bytes));
+    buffer.give_back();
+    sent
 }

@@ -2,15 +2,15 @@
 
 //! The memory that a response is received into.
 
-use super::{
-    queue_core::QueueContext,
-    slot_state::SlotResponse, //
-};
+use super::queue_core::QueueContext;
 use crate::conn_error::ConnError;
 use kernel::prelude::*;
 use nvme_proto::format::cqe;
 use rrdma::rdma::{
-    cq::Completion,
+    cq::{
+        Completion,
+        Invalidation, //
+    },
     device::DeviceRef,
     dma::{
         Direction,
@@ -28,7 +28,11 @@ use rrdma::rdma::{
 /// A queue that handles responses.
 pub(super) trait ResponseHandler: QueueContext {
     /// A response arrived. Softirq.
-    fn response(queue: &QueuePair<Self>, response: SlotResponse);
+    fn response(
+        queue: &QueuePair<Self>,
+        completion: cqe::Completion,
+        invalidation: Option<Invalidation>,
+    );
 }
 
 /// A receive of one response; posted again as soon as the response was read.
@@ -74,11 +78,7 @@ impl<Q: ResponseHandler> Complete<Q> for Response {
         match cqe::Completion::parse(bytes.get(..length).unwrap_or(bytes)) {
             Ok(completion) => {
                 let invalidation = received.and_then(|received| received.invalidation());
-                let response = SlotResponse {
-                    completion,
-                    invalidation,
-                };
-                Q::response(queue, response)
+                Q::response(queue, completion, invalidation)
             }
             Err(_) => core.report(ConnError::ShortResponse {
                 qid: core.qid(),

@@ -4,6 +4,7 @@
 
 use super::{
     capsule::{
+        sent_command,
         Capsule,
         CommandKind,
         InFlightWr,
@@ -63,8 +64,10 @@ use rrdma::{
     rdma::{
         cq::{
             Completion,
-            Failure, //
+            Failure,
+            Invalidation, //
         },
+        dma::DmaBuffer,
         pd::ProtectionDomain,
         qp::QueuePair,
         wr::{
@@ -173,10 +176,10 @@ impl<K: SlotTable> Slot<K> {
                 return Err(unsent);
             }
         };
-        let prepared = &mut *capsule;
+        let prepared = &mut capsule.command;
         UlpOf::<K>::trace_queued(move || QueuedCommand {
             queue: core.id,
-            command: prepared.sent(),
+            command: sent_command(prepared),
             bytes,
             source: K::SOURCE,
         });
@@ -223,7 +226,8 @@ impl<K: SlotTable> Slot<K> {
         capsule.in_flight = InFlightWr::Nothing;
         let payload = capsule.region.release();
         let retries = retries::<K>(&payload);
-        UlpOf::<K>::trace_ended(|| ended(core, capsule, retries, CommandEnd::NOT_POSTED));
+        let command = &mut capsule.command;
+        UlpOf::<K>::trace_ended(|| ended::<K>(core, command, retries, CommandEnd::NOT_POSTED));
         let lost = |payload| Unsent {
             error: errno::ENOTCONN,
             payload,
@@ -316,11 +320,12 @@ impl<K: SlotTable> Slot<K> {
 
     /// The response arrived.
     #[inline(always)]
-    pub(super) fn answered(&self, queue: &QueuePair<K::Queue>, response: SlotResponse) {
-        let SlotResponse {
-            completion,
-            invalidation,
-        } = response;
+    pub(super) fn answered(
+        &self,
+        queue: &QueuePair<K::Queue>,
+        completion: cqe::Completion,
+        invalidation: Option<Invalidation>,
+    ) {
         // No command of the tag is in flight if the tag is free or claimed by a submitter.
         let state = self.state.try_resume();
         let Some(mut state) = state.filter(|state| state.id == completion.command_id()) else {
@@ -334,16 +339,15 @@ impl<K: SlotTable> Slot<K> {
             }
             Some(_) => state.apply(RequestEvent::Response(RemoteInvalidation::Foreign)),
         };
-        let response = SlotResponse {
-            completion,
-            invalidation,
-        };
         match action {
             // Nearly always the response comes last.
-            RequestAction::Complete => self.end(queue, state, response),
+            RequestAction::Complete => self.end(queue, state, completion, invalidation),
             action => {
                 if state.response.is_none() {
-                    state.response = Some(response);
+                    state.response = Some(SlotResponse {
+                        completion,
+                        invalidation,
+                    });
                 }
                 self.act(queue, state, action);
             }
@@ -363,7 +367,7 @@ impl<K: SlotTable> Slot<K> {
             RequestAction::PostLocalInvalidate => self.invalidate(queue, state),
             RequestAction::Complete => {
                 if let Some(response) = state.response.take() {
-                    self.end(queue, state, response);
+                    self.end(queue, state, response.completion, response.invalidation);
                 }
             }
             RequestAction::ProtocolError(error) => {
@@ -401,12 +405,9 @@ impl<K: SlotTable> Slot<K> {
         &self,
         queue: &QueuePair<K::Queue>,
         mut state: ClaimGuard<'_, SlotState<K>>,
-        response: SlotResponse,
+        completion: cqe::Completion,
+        invalidation: Option<Invalidation>,
     ) {
-        let SlotResponse {
-            completion,
-            invalidation,
-        } = response;
         let Some(capsule) = state.capsule.as_deref_mut() else {
             return;
         };
@@ -417,9 +418,9 @@ impl<K: SlotTable> Slot<K> {
         let payload = capsule.region.release();
         let (status, result) = (completion.status(), completion.result);
         let (position, retries) = (capsule.position, retries::<K>(&payload));
-        let core = queue.context().core();
+        let (core, command) = (queue.context().core(), &mut capsule.command);
         UlpOf::<K>::trace_ended(move || {
-            ended(core, capsule, retries, CommandEnd { status, result })
+            ended::<K>(core, command, retries, CommandEnd { status, result })
         });
         core.stats.answered(AnsweredCommand {
             stats: &state.stats,
@@ -449,21 +450,15 @@ impl<K: SlotTable> Slot<K> {
         };
         let mut capsule = capsule.into_inner();
         let was_in_flight = was_in_flight && capsule.in_flight != InFlightWr::Nothing;
-        if !was_in_flight {
-            return capsule.region.dereg();
+        if was_in_flight {
+            core.stats.lost(&state.stats, capsule.position);
         }
-        core.stats.lost(&state.stats, capsule.position);
-        let command = capsule.sent();
         // Every key of the region that the target knows is void after this.
         let payload = capsule.region.dereg();
-        let retries = retries::<K>(&payload);
-        UlpOf::<K>::trace_ended(|| EndedCommand {
-            queue: core.id,
-            command,
-            source: K::SOURCE,
-            retries: u8::try_from(retries).unwrap_or(u8::MAX),
-            end: CommandEnd::QUEUE_GONE,
-        });
+        if was_in_flight {
+            let (command, retries) = (&mut capsule.command, retries::<K>(&payload));
+            UlpOf::<K>::trace_ended(|| ended::<K>(core, command, retries, CommandEnd::QUEUE_GONE));
+        }
         payload
     }
 }
@@ -515,13 +510,13 @@ fn retries<K: CommandKind>(payload: &Option<K::Payload>) -> u64 {
 /// The trace record of a command that ended.
 fn ended<K: CommandKind>(
     core: &QueueCore<UlpOf<K>>,
-    capsule: &mut Capsule<K>,
+    command: &mut DmaBuffer,
     retries: u64,
     end: CommandEnd,
 ) -> EndedCommand {
     EndedCommand {
         queue: core.id,
-        command: capsule.sent(),
+        command: sent_command(command),
         source: K::SOURCE,
         retries: u8::try_from(retries).unwrap_or(u8::MAX),
         end,
