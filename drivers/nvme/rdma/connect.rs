@@ -203,6 +203,8 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
     /// # Errors
     ///
     /// [`QueueConnectError`]; nothing is left of the queue then.
+    // Of the stack that each step takes, nothing is left in the next one.
+    #[inline(never)]
     pub fn connect(
         &mut self,
         setup: QueueSetup<'_, U>,
@@ -242,6 +244,7 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
     }
 
     /// Finds the device for a queue.
+    #[inline(never)]
     fn resolve(
         &self,
         id: QueueId,
@@ -270,7 +273,6 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
     }
 
     /// Makes the objects of a queue on the device that its address led to.
-    // The stack that this takes is free again while the queue is connected.
     #[inline(never)]
     fn prepare(
         &mut self,

@@ -2,7 +2,7 @@
 
 //! One queue: the context of a queue pair, with its commands in flight.
 //!
-//! Each tag has a [`Slot`], which has the tag's [`Capsule`](capsule::Capsule) whenever no work
+//! Each tag has a `Slot`, which has the tag's `Capsule` whenever no work
 //! request does. A command goes through the states of [`nvme_proto::policy::request_state`]. It
 //! ends, and its ULP gets the payload back, only when its capsule was sent, its response arrived
 //! and its key is void.

@@ -5,7 +5,7 @@
 //! No counter is shared: each queue has its own, on cache lines of their own, that only handlers
 //! of its completions change. The handlers run one after the other, on the processor of the
 //! queue's completion vector or of the one that polls a polled queue, so no counter needs a locked
-//! instruction ([`SingleWriterCounter`]). [`CommandStats`] collects what a command takes. It is in the
+//! instruction ([`SingleWriterCounter`]). `CommandStats` collects what a command takes. It is in the
 //! command's slot, which one context has at a time, and is added when the command ends. After the
 //! drain the ULP's thread adds what is left: no handler runs any more, and those of the next queue
 //! of that number do not run yet.
