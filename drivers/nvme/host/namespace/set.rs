@@ -228,6 +228,7 @@ impl NamespaceSet {
         self.remove_where(Namespace::is_gone, observer);
     }
 
+    #[inline(never)]
     fn remove_where(&self, which: fn(&Namespace) -> bool, observer: &dyn NsObserver) {
         while let Some(namespace) = self.take(which) {
             let info = namespace.info();

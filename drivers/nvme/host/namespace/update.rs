@@ -75,21 +75,26 @@ impl DiskUpdate<'_> {
     pub(crate) fn run(&self) -> Result<(), ScanError> {
         let gone = self.found.mark_gone(self.set, self.observer);
         self.set.remove_gone(self.observer);
-        let resized = self.for_each(|scanned| self.update_capacity(scanned));
-        let changed = self.for_each(|scanned| self.update_limits(scanned));
-        let made = self.for_each(|scanned| self.make_disk(scanned));
+        let resized = self.for_each(Self::update_capacity);
+        let changed = self.for_each(Self::update_limits);
+        let made = self.for_each(Self::make_disk);
         // Whether another scan took effect by now says more than what went wrong before.
         made.and(changed).and(resized).and(gone)
     }
 
-    /// Does something for each namespace that can be a disk. Goes on after a failure, which is
-    /// the result; not if this scan is of no use any more.
-    fn for_each(&self, act: impl Fn(&ScannedNs) -> Result<(), ScanError>) -> Result<(), ScanError> {
+    /// Does a step for each namespace that can be a disk. Goes on after a failure, which is the
+    /// result; not if this scan is of no use any more.
+    #[inline(never)]
+    fn for_each(
+        &self,
+        step: fn(&Self, &ScannedNs) -> Result<(), ScanError>,
+    ) -> Result<(), ScanError> {
         let mut result = Ok(());
         for scanned in &self.found.usable {
-            match act(scanned) {
-                Err(end @ (ScanError::Superseded | ScanError::Gone)) => return Err(end),
-                done => result = result.and(done),
+            match step(self, scanned) {
+                Ok(()) => {}
+                Err(error @ ScanError::Failed(_)) => result = result.and(Err(error)),
+                Err(end) => return Err(end),
             }
         }
         result
@@ -221,6 +226,7 @@ impl DiskUpdate<'_> {
         Disk::new(config, self.found.tag_set.clone(), data)
     }
 
+    #[inline(never)]
     fn block_limits(&self, limits: &BlockLimits) -> Result<Limits> {
         let discard = limits.discard.as_ref();
         Ok(Limits {
