@@ -18,7 +18,10 @@ use kernel::{
     sync::Arc, //
 };
 use pingpong::{
-    engine::QpCtx,
+    engine::{
+        qp_ctx::QpCtx,
+        MessageProtocol, //
+    },
     Transport, //
 };
 use rrdma::rdma::{
@@ -61,14 +64,16 @@ const RNR_TIMER: RnrTimer = RnrTimer::new(12).unwrap();
 /// The service, with the timers and counts of the program.
 struct Reliable;
 
-impl Transport for Reliable {
+impl MessageProtocol for Reliable {
     type QpType = Rc;
-
     type Route = ();
 
-    const REQUIREMENT: DeviceRequirement = DeviceRequirement::ConnectionsByHand;
-
+    const MARKS_PAGES: bool = true;
     const RESENDS: bool = false;
+}
+
+impl Transport for Reliable {
+    const REQUIREMENT: DeviceRequirement = DeviceRequirement::ConnectionsByHand;
 
     fn initialise(
         reset: Reset<QpCtx<Self>>,

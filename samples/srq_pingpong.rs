@@ -23,10 +23,21 @@ use common::{
     },
 };
 use engine::{
-    Progress,
-    QpCtx,
-    RecvBuf,
-    SrqPingPong, //
+    polled_queue::{
+        PolledQueue,
+        Poller, //
+    },
+    qp_ctx::{
+        QpCtx,
+        RecvBuf, //
+    },
+    run::{
+        Outcome,
+        RoundResult, //
+    },
+    MessageProtocol,
+    PingPong,
+    PingPongConfig, //
 };
 use kernel::{
     fmt,
@@ -41,10 +52,6 @@ use kernel::{
 use rrdma::{
     params::Text,
     rdma::{
-        cq::{
-            CompletionQueue,
-            Poll, //
-        },
         device::{
             DeviceRef,
             GidEntry,
@@ -59,16 +66,20 @@ use rrdma::{
             Psn,
             QpCap,
             QpInitAttr,
-            QueuePair, //
+            QueuePair,
+            Rc, //
         },
-        srq::SharedReceiveQueue,
+        srq::{
+            Event,
+            SharedReceiveQueue, //
+        },
     },
     sync::Msecs,
 };
 
 #[path = "common/common.rs"]
 mod common;
-#[path = "srq_pingpong/engine.rs"]
+#[path = "pingpong/engine/engine.rs"]
 mod engine;
 
 module! {
@@ -108,6 +119,19 @@ const MOST: u32 = 64 << 20;
 /// acknowledgement, it sends again and has to be answered.
 const LINGER: Msecs = Msecs::new(300);
 
+/// The messages of `ibv_srq_pingpong`, which has no marks in them.
+struct SrqMessages;
+
+impl MessageProtocol for SrqMessages {
+    type QpType = Rc;
+    type Route = ();
+
+    const MARKS_PAGES: bool = false;
+    const RESENDS: bool = false;
+}
+
+type Ctx = QpCtx<SrqMessages>;
+
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let mtu = check()?;
     let device = task.device(&parameters::device.get())?;
@@ -116,15 +140,12 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let port = port.ok_or(ENODEV).step("port")?;
     let source = port.gid(parameters::gid_index.get()).step("GID")?;
     let server: Text<63> = parameters::server.get();
-    let receives = parameters::rx_depth
-        .get()
-        .saturating_add(parameters::extra.get());
-    let iters = parameters::iters.get();
-    let engine = SrqPingPong::new(task, iters, receives, !server.is_empty())?;
-    let (shared, pairs) = set(&engine, &device, port)?;
+    let mut pingpong = SrqPingPong::new(task, &device, !server.is_empty())?;
+    let mut queue = pingpong.completion_queue(task)?;
+    let pairs = pingpong.queue_pairs(&queue, port)?;
     let mut mine = empty_dests()?;
-    for (end, (pair, psn)) in mine.iter_mut().zip(&pairs) {
-        *end = exchange::local_dest(port, &source, pair.number().get(), psn.get())?;
+    for (dest, (pair, psn)) in mine.iter_mut().zip(&pairs) {
+        *dest = exchange::local_dest(port, &source, pair.number().get(), psn.get())?;
     }
     let mut theirs = empty_dests()?;
     let mut ready = None;
@@ -135,15 +156,15 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     })?;
     let ready = ready.ok_or(EINVAL).step("connection")?;
     let start = Instant::<Monotonic>::now();
-    let round = run_rounds(task, &engine, &device, &shared, &ready)?;
+    let round = pingpong.run(task, &mut queue, &ready)?;
     let time = start.elapsed().as_micros_ceil();
     // Nothing is to come, so this fails when it is time, or when the task is stopped.
     let _ = task.wait_for("end", LINGER, || None::<()>);
-    let size = parameters::size.get();
-    let (pairs, refills) = (ready.len(), round.refills);
-    let end = match round.unacknowledged {
-        true => ", the last one not acknowledged",
-        false => "",
+    let (iters, size) = (parameters::iters.get(), parameters::size.get());
+    let (pairs, refills) = (ready.len(), pingpong.refills);
+    let end = match round.outcome {
+        Outcome::Unacknowledged => ", the last one not acknowledged",
+        _ => "",
     };
     Ok(Summary::new(fmt!(
         "{iters} messages of {size} bytes on {pairs} queue pairs in {time} us, \
@@ -173,61 +194,141 @@ fn empty_dests() -> Result<KVec<PingpongDest>, Failure> {
     KVec::from_elem(PingpongDest::default(), DEST_COUNT, GFP_KERNEL).step("handshake")
 }
 
-type Shared = Arc<SharedReceiveQueue<QpCtx>>;
-type Pairs = KVec<(Init<QpCtx>, Psn)>;
+type Pairs = KVec<(Init<Ctx>, Psn)>;
 
-/// The shared queue with its receives, and the queue pairs.
-fn set(
-    engine: &Arc<SrqPingPong>,
-    device: &DeviceRef,
-    port: Port<'_>,
-) -> Result<(Shared, Pairs), Failure> {
-    let (count, depth) = (parameters::num_qp.get(), parameters::rx_depth.get());
-    let pd = ProtectionDomain::new(device.clone(), NAME).step("protection domain")?;
-    let teller = engine.clone();
-    let shared = SharedReceiveQueue::new(pd.clone(), depth, move |event| teller.on_event(event))
-        .step("shared receive queue")?;
-    fill(&shared, device, depth)?;
-    shared.arm_limit(parameters::limit.get()).step("limit")?;
-    // A send and the marker of each, all receives.
-    let entries = count
-        .saturating_mul(2)
-        .saturating_add(depth)
-        .saturating_add(parameters::extra.get());
-    let cq = CompletionQueue::alloc(device.clone(), entries, 0, Poll::SoftIrq, NAME)
-        .step("completion queue")?;
-    let capacity = QpCap {
-        sends: 1,
-        receives: 0,
-        send_sges: 1,
-    };
-    let mut pairs = KVec::new();
-    for _ in 0..count {
-        let parts = QpInitAttr::new(pd.clone(), cq.clone(), capacity);
-        let parts = parts.with_shared_receives(shared.clone());
-        let ctx = QpCtx::new(engine, device, parameters::size.get() as usize)?;
-        let reset = qp::create(parts, ctx, NAME).step("queue pair")?;
-        let init = reset.into_init(rc::Init {
-            port,
-            pkey_index: 0,
-            access: rc::Access::NONE,
-        });
-        let pair = (init.step("queue pair")?, Psn::random());
-        pairs.push(pair, GFP_KERNEL).step("queue pair")?;
+/// A ping-pong whose queue pairs share their receives.
+struct SrqPingPong {
+    engine: Arc<PingPong>,
+    shared: Arc<SharedReceiveQueue<Ctx>>,
+    /// How often the shared queue was filled again.
+    refills: u32,
+}
+
+impl SrqPingPong {
+    /// Makes the shared queue with its receives.
+    fn new(task: &SampleTask, device: &DeviceRef, begins: bool) -> Result<Self, Failure> {
+        let depth = parameters::rx_depth.get();
+        let config = PingPongConfig {
+            iters: parameters::iters.get(),
+            begins,
+            check: false,
+            queue_pairs: parameters::num_qp.get(),
+            shared_receives: depth.saturating_add(parameters::extra.get()),
+        };
+        let engine = PingPong::new(task, config)?;
+        let pd = ProtectionDomain::new(device.clone(), NAME).step("protection domain")?;
+        let teller = engine.clone();
+        let shared = SharedReceiveQueue::new(pd, depth, move |event| on_event(&teller, event))
+            .step("shared receive queue")?;
+        fill(&shared, device, depth)?;
+        shared.arm_limit(parameters::limit.get()).step("limit")?;
+        Ok(Self {
+            engine,
+            shared,
+            refills: 0,
+        })
     }
-    Ok((shared, pairs))
+
+    fn device(&self) -> &DeviceRef {
+        self.shared.protection_domain().device()
+    }
+
+    /// A queue for a send and the marker of each queue pair, and all receives.
+    fn completion_queue(&self, task: &SampleTask) -> Result<PolledQueue, Failure> {
+        let entries = parameters::num_qp
+            .get()
+            .saturating_mul(2)
+            .saturating_add(parameters::rx_depth.get())
+            .saturating_add(parameters::extra.get());
+        PolledQueue::new(task, self.device(), entries, Poller::Core, NAME).step("completion queue")
+    }
+
+    /// Makes the queue pairs.
+    fn queue_pairs(&self, queue: &PolledQueue, port: Port<'_>) -> Result<Pairs, Failure> {
+        let capacity = QpCap {
+            sends: 1,
+            receives: 0,
+            send_sges: 1,
+        };
+        let (pd, cq) = (self.shared.protection_domain(), queue.completion_queue());
+        let size = parameters::size.get() as usize;
+        let mut pairs = KVec::new();
+        for _ in 0..parameters::num_qp.get() {
+            let parts = QpInitAttr::new(pd.clone(), cq.clone(), capacity);
+            let parts = parts.with_shared_receives(self.shared.clone());
+            let ctx = Ctx::new(&self.engine, self.device(), size)?;
+            let reset = qp::create(parts, ctx, NAME).step("queue pair")?;
+            let init = reset.into_init(rc::Init {
+                port,
+                pkey_index: 0,
+                access: rc::Access::NONE,
+            });
+            let pair = (init.step("queue pair")?, Psn::random());
+            pairs.push(pair, GFP_KERNEL).step("queue pair")?;
+        }
+        Ok(pairs)
+    }
+
+    /// Exchanges all messages; meanwhile fills the shared queue whenever it says that it
+    /// is short. Sleeps.
+    fn run(
+        &mut self,
+        task: &SampleTask,
+        queue: &mut PolledQueue,
+        pairs: &Ready,
+    ) -> Result<RoundResult, Failure> {
+        let patience = Msecs::new(parameters::patience.get());
+        let engine = self.engine.clone();
+        let round = engine.run(task, queue, pairs, patience, || self.refill())?;
+        if round.outcome == Outcome::Silent {
+            let limit = patience.get();
+            return Err(Failure::new("messages", fmt!("not within {limit} ms")));
+        }
+        let room = self.shared.query().step("shared receive queue")?;
+        pr_info!("the shared queue has room for {} receives\n", room.max_wr);
+        Ok(round)
+    }
+
+    /// Posts the used receives again, and the first time more of them.
+    fn refill(&mut self) -> Result<(), Failure> {
+        let extra = parameters::extra.get();
+        if self.refills == 0 && extra != 0 {
+            self.shared.grow(extra).step("grow")?;
+            fill(&self.shared, self.device(), extra)?;
+        }
+        self.refills = self.refills.saturating_add(1);
+        // First, so that no message takes the last receive unnoticed.
+        let limit = parameters::limit.get();
+        self.shared.arm_limit(limit).step("limit")?;
+        while let Some(receive) = self.engine.take_used() {
+            self.shared.post(receive).step("receive")?;
+        }
+        Ok(())
+    }
+}
+
+/// What the device says of the shared queue. Any context.
+fn on_event(engine: &PingPong, event: Event) {
+    match event {
+        Event::LimitReached => engine.set_short(),
+        Event::Broken => engine.end(Failure::new(
+            "shared receive queue",
+            fmt!("the device gave it up"),
+        )),
+    }
 }
 
 /// Posts so many new receives.
-fn fill(shared: &Shared, device: &DeviceRef, count: u32) -> Result<(), Failure> {
+fn fill(shared: &SharedReceiveQueue<Ctx>, device: &DeviceRef, count: u32) -> Result<(), Failure> {
+    let size = parameters::size.get() as usize;
     for _ in 0..count {
-        let receive = RecvBuf::new(device, parameters::size.get() as usize).step("receive")?;
+        let receive = RecvBuf::new::<SrqMessages>(device, size).step("receive")?;
         shared.post(receive).step("receive")?;
     }
     Ok(())
 }
 
-type Ready = KVec<Arc<QueuePair<QpCtx>>>;
+type Ready = KVec<Arc<QueuePair<Ctx>>>;
 
 /// Connects each queue pair with the one of the peer that has the same place.
 fn connect(
@@ -248,62 +349,8 @@ fn connect(
         let peer = Peer::told(peer, mtu, port, source.clone())?;
         let pair = peer.connect(pair, psn, 1).step("connection")?;
         let pair = pair.queue_pair().clone();
+        pair.context().set_route(());
         ready.push(pair, GFP_KERNEL).step("connection")?;
     }
     Ok(ready)
-}
-
-/// How it went.
-struct RoundResult {
-    refills: u32,
-    unacknowledged: bool,
-}
-
-/// Plays to the end; meanwhile fills the shared queue whenever it says that it is
-/// short.
-fn run_rounds(
-    task: &SampleTask,
-    engine: &SrqPingPong,
-    device: &DeviceRef,
-    shared: &Shared,
-    pairs: &Ready,
-) -> Result<RoundResult, Failure> {
-    let limit = parameters::limit.get();
-    let mut round = RoundResult {
-        refills: 0,
-        unacknowledged: false,
-    };
-    let mut known = 0;
-    for pair in pairs {
-        QpCtx::begin(pair);
-    }
-    loop {
-        let patience = Msecs::new(parameters::patience.get());
-        let progress = match task.wait_for("messages", patience, || engine.progress(known)) {
-            // Some devices send 7 retries for ever: soft-RoCE does.
-            Err(_) if engine.has_all() && !task.is_stopped() => Progress::Done {
-                unacknowledged: true,
-            },
-            progress => progress??,
-        };
-        match progress {
-            Progress::Received(received) => known = received,
-            Progress::Short => {
-                if round.refills == 0 && parameters::extra.get() != 0 {
-                    shared.grow(parameters::extra.get()).step("grow")?;
-                    fill(shared, device, parameters::extra.get())?;
-                }
-                round.refills = round.refills.saturating_add(1);
-                // First, so that no message takes the last receive unnoticed.
-                shared.arm_limit(limit).step("limit")?;
-                engine.refill(shared)?;
-            }
-            Progress::Done { unacknowledged } => {
-                round.unacknowledged = unacknowledged;
-                let room = shared.query().step("shared receive queue")?;
-                pr_info!("the shared queue has room for {} receives\n", room.max_wr);
-                return Ok(round);
-            }
-        }
-    }
 }

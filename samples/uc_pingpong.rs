@@ -21,7 +21,10 @@ use kernel::{
     sync::Arc, //
 };
 use pingpong::{
-    engine::QpCtx,
+    engine::{
+        qp_ctx::QpCtx,
+        MessageProtocol, //
+    },
     Transport, //
 };
 use rrdma::rdma::{
@@ -57,14 +60,16 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
 /// The service; there is nothing about it to be chosen.
 struct Unreliable;
 
-impl Transport for Unreliable {
+impl MessageProtocol for Unreliable {
     type QpType = Uc;
-
     type Route = ();
 
-    const REQUIREMENT: DeviceRequirement = DeviceRequirement::UnreliableConnections;
-
+    const MARKS_PAGES: bool = true;
     const RESENDS: bool = true;
+}
+
+impl Transport for Unreliable {
+    const REQUIREMENT: DeviceRequirement = DeviceRequirement::UnreliableConnections;
 
     fn initialise(
         reset: Reset<QpCtx<Self>>,

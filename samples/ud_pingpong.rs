@@ -24,7 +24,11 @@ use kernel::{
     sync::Arc, //
 };
 use pingpong::{
-    engine::QpCtx,
+    engine::{
+        self,
+        qp_ctx::QpCtx,
+        MessageProtocol, //
+    },
     settings::Settings,
     Transport, //
 };
@@ -74,7 +78,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
 /// The Q_Key of the program, for both ends.
 const QKEY: Qkey = Qkey(0x1111_1111);
 
-/// The service.
+/// Datagrams, each with its way.
 struct Datagrams;
 
 /// Where a message goes.
@@ -83,7 +87,7 @@ struct Route {
     number: Qpn,
 }
 
-impl pingpong::Route<Datagrams> for Route {
+impl engine::Route<Datagrams> for Route {
     fn find(pd: &Arc<ProtectionDomain>, peer: &Peer<'_>) -> Result<Self> {
         let address = AddressHandle::new(pd.clone(), &peer.path)?;
         let number = peer.qpn;
@@ -95,15 +99,17 @@ impl pingpong::Route<Datagrams> for Route {
     }
 }
 
-impl Transport for Datagrams {
+impl MessageProtocol for Datagrams {
     type QpType = Ud;
     type Route = Route;
 
-    const REQUIREMENT: DeviceRequirement = DeviceRequirement::Datagrams;
-
-    const RESENDS: bool = true;
     const HEADER: usize = GRH_BYTES;
     const MARKS_PAGES: bool = false;
+    const RESENDS: bool = true;
+}
+
+impl Transport for Datagrams {
+    const REQUIREMENT: DeviceRequirement = DeviceRequirement::Datagrams;
 
     /// A message has to fit a packet.
     fn check(settings: &Settings, port: Port<'_>) -> Result<(), Failure> {

@@ -12,12 +12,12 @@
 //!
 //! ```ignore
 //! // samples/srq_pingpong.rs
-//! let shared = SharedReceiveQueue::new(pd.clone(), depth, move |event| teller.on_event(event))
+//! let shared = SharedReceiveQueue::new(pd, depth, move |event| on_event(&teller, event))
 //!     .step("shared receive queue")?;
 //! fill(&shared, device, depth)?;
 //! shared.arm_limit(parameters::limit.get()).step("limit")?;
 //! // ...
-//! let parts = parts.with_shared_receives(shared.clone());
+//! let parts = parts.with_shared_receives(self.shared.clone());
 //! ```
 //!
 //! Who lets peers share should know when it runs short: the queue tells once it falls

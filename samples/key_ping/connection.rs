@@ -58,8 +58,8 @@ use rrdma::{
         },
         rw::{
             RdmaRw,
-            RdmaRwCap, //
-            RwOperation,
+            RdmaRwCap,
+            RwOperation, //
         },
         wr::{
             Complete,

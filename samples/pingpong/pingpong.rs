@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The ping-pong that `ibv_rc_pingpong`, `ibv_uc_pingpong` and `ibv_ud_pingpong` play,
-//! whichever service carries it.
+//! whichever type of queue pairs carries it.
 //!
 //! The two ends tell each other over TCP where they are, and then a message goes
 //! there and back so many times. The client begins; each answers when it has got a
-//! message and its own last one is off its hands.
+//! message and its own last one has completed.
 //!
 //! - [`engine`]: the messages, from the first to the last.
 //! - [`qp_setup`]: the objects that they use.
 //! - [`settings`]: the parameters, the ones of the programs.
 
+#[path = "engine/engine.rs"]
 pub(crate) mod engine;
 mod qp_setup;
 pub(crate) mod settings;
@@ -29,7 +30,15 @@ use crate::common::{
         Summary, //
     },
 };
-use engine::QpCtx;
+use engine::{
+    qp_ctx::QpCtx,
+    run::{
+        Outcome,
+        RoundResult, //
+    },
+    MessageProtocol,
+    Route, //
+};
 use kernel::{
     prelude::*,
     sync::Arc,
@@ -42,47 +51,24 @@ use qp_setup::QpSetup;
 use rrdma::{
     rdma::{
         device::Port,
-        pd::ProtectionDomain,
         qp::{
-            Connected,
             Init,
             Psn,
-            QpType,
             Reset,
             Rts,
             TransitionError, //
-        },
-        wr::{
-            Chain,
-            Sge, //
         },
     },
     sync::Msecs,
 };
 use settings::Settings;
 
-/// A service, and how a queue pair of it is connected.
-pub(crate) trait Transport: Send + Sync + Sized + 'static {
-    /// The service.
-    type QpType: QpType;
-
-    /// What a message has to be told on its way, because the queue pair is not.
-    type Route: Route<Self>;
-
+/// A type of queue pairs, and how one is connected.
+pub(crate) trait Transport: MessageProtocol {
     /// What the device must be able to do.
     const REQUIREMENT: DeviceRequirement;
 
-    /// Bytes of a header ahead of each message that is received.
-    const HEADER: usize = 0;
-
-    /// The program has a mark in each page of a message; otherwise all bytes are alike.
-    const MARKS_PAGES: bool = true;
-
-    /// Whether what is not acknowledged in some time has to be sent again by us,
-    /// because the service does not.
-    const RESENDS: bool;
-
-    /// Checks what the service limits.
+    /// Checks what the type limits.
     fn check(_settings: &Settings, _port: Port<'_>) -> Result<(), Failure> {
         Ok(())
     }
@@ -101,26 +87,6 @@ pub(crate) trait Transport: Send + Sync + Sized + 'static {
     ) -> Result<Rts<QpCtx<Self>>, TransitionError>;
 }
 
-/// The way of a message to the peer.
-pub(crate) trait Route<T: Transport>: Sized + Send {
-    /// Finds it.
-    fn find(pd: &Arc<ProtectionDomain>, peer: &Peer<'_>) -> Result<Self>;
-
-    /// Sends a message.
-    fn send<'a>(&'a self, message: Sge<'a>, chain: &mut Chain<'a, '_, QpCtx<T>>) -> Result;
-}
-
-/// A queue pair that is connected knows it.
-impl<T: Transport<QpType: Connected>> Route<T> for () {
-    fn find(_: &Arc<ProtectionDomain>, _: &Peer<'_>) -> Result {
-        Ok(())
-    }
-
-    fn send<'a>(&'a self, message: Sge<'a>, chain: &mut Chain<'a, '_, QpCtx<T>>) -> Result {
-        chain.send([message])
-    }
-}
-
 /// How long the queue pair stays when all is done: if the peer has not got our last
 /// acknowledgement, it sends again and has to be answered.
 const LINGER: Msecs = Msecs::new(300);
@@ -136,6 +102,7 @@ pub(crate) fn run<T: Transport>(task: &Arc<SampleTask>) -> Result<Summary, Failu
     T::check(&settings, port)?;
     let QpSetup {
         pd,
+        engine,
         init,
         mut queue,
     } = QpSetup::<T>::new(task, &settings, &device, port)?;
@@ -156,11 +123,38 @@ pub(crate) fn run<T: Transport>(task: &Arc<SampleTask>) -> Result<Summary, Failu
     let server = &settings.server;
     exchange::exchange(task, server, settings.port, &[mine], &mut theirs, connect)?;
     let ready = ready.ok_or(EINVAL).step("connection")?;
-    ready.queue_pair().context().set_route(route);
+    let pairs = [ready.queue_pair().clone()];
+    for (pair, route) in pairs.iter().zip(route) {
+        pair.context().set_route(route);
+    }
     let start = Instant::<Monotonic>::now();
-    let round = engine::run(task, &settings, &mut queue, ready.queue_pair())?;
+    let round = engine.run(task, &mut queue, &pairs, settings.patience, || Ok(()))?;
     let time = start.elapsed().as_micros_ceil();
     // Nothing is to come, so this fails when it is time, or when the task is stopped.
     let _ = task.wait_for("end", LINGER, || None::<()>);
-    Ok(round.line(&settings, time))
+    summary::<T>(&settings, &round, time)
+}
+
+/// The result of a ping-pong that took so many microseconds.
+fn summary<T: Transport>(
+    settings: &Settings,
+    round: &RoundResult,
+    time: i64,
+) -> Result<Summary, Failure> {
+    let (iters, size, received) = (settings.iters, settings.size, round.received);
+    let lost = iters.saturating_sub(received);
+    let end = match (round.outcome, lost, round.resent) {
+        (Outcome::Silent, _, _) if !T::RESENDS || received == 0 => {
+            return Err(Failure::new(
+                "peer",
+                fmt!("silent after {received} of {iters} messages"),
+            ));
+        }
+        (Outcome::Unacknowledged, 0, 0) => Summary::new(fmt!(", the last one not acknowledged")),
+        (_, 0, 0) => Summary::new(fmt!("")),
+        (_, lost, resent) => Summary::new(fmt!(", {lost} lost, {resent} sent again")),
+    };
+    Ok(Summary::new(fmt!(
+        "{received} of {iters} messages of {size} bytes in {time} us{end}"
+    )))
 }

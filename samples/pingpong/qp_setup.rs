@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The objects that the messages are played on, up to a queue pair that receives.
+//! The objects that messages are exchanged by, up to a queue pair that receives.
 
 use super::{
     engine::{
-        QpCtx,
-        RecvBuf, //
+        polled_queue::PolledQueue,
+        qp_ctx::{
+            QpCtx,
+            RecvBuf, //
+        },
+        PingPong,
+        PingPongConfig, //
     },
     settings::Settings,
     Transport, //
@@ -23,12 +28,6 @@ use kernel::{
     sync::Arc, //
 };
 use rrdma::rdma::{
-    cq::{
-        CompletionQueue,
-        DirectQueue,
-        NotifiedQueue,
-        NotifyMode, //
-    },
     device::{
         DeviceRef,
         Port, //
@@ -45,14 +44,12 @@ use rrdma::rdma::{
 /// What `rdma resource` names.
 const OWNER: &CStr = c"rrdma_pingpong";
 
-/// Completions that are handled before anything else is looked at.
-const BUDGET: u32 = 16;
-
 /// A queue pair with receives posted, and where its requests complete.
 pub(super) struct QpSetup<T: Transport> {
     pub(super) pd: Arc<ProtectionDomain>,
+    pub(super) engine: Arc<PingPong>,
     pub(super) init: Init<QpCtx<T>>,
-    pub(super) queue: Queue,
+    pub(super) queue: PolledQueue,
 }
 
 impl<T: Transport> QpSetup<T> {
@@ -69,68 +66,30 @@ impl<T: Transport> QpSetup<T> {
             receives: settings.rx_depth,
             send_sges: 1,
         };
-        let queue =
-            Queue::new(task, settings, device, capacity.completions()).step("completion queue")?;
-        let ctx = QpCtx::new(task, settings, device)?;
+        let config = PingPongConfig {
+            iters: settings.iters,
+            begins: settings.is_client(),
+            check: settings.check,
+            queue_pairs: 1,
+            shared_receives: 0,
+        };
+        let engine = PingPong::new(task, config)?;
+        let entries = capacity.completions();
+        let queue = PolledQueue::new(task, device, entries, settings.poller, OWNER)
+            .step("completion queue")?;
+        let ctx = QpCtx::new(&engine, device, settings.size)?;
         let parts = QpInitAttr::new(pd.clone(), queue.completion_queue().clone(), capacity);
         let reset = qp::create(parts, ctx, OWNER).step("queue pair")?;
         let init = T::initialise(reset, port).step("queue pair")?;
         for _ in 0..settings.rx_depth {
-            let receive = RecvBuf::new::<T>(device, settings).step("receive")?;
+            let receive = RecvBuf::new::<T>(device, settings.size).step("receive")?;
             init.post_receive(receive).step("receive")?;
         }
-        Ok(Self { pd, init, queue })
-    }
-}
-
-/// A completion queue that the task polls, or sleeps for.
-pub(super) enum Queue {
-    Polled(DirectQueue),
-    Events(NotifiedQueue),
-}
-
-impl Queue {
-    fn new(
-        task: &SampleTask,
-        settings: &Settings,
-        device: &DeviceRef,
-        entries: u32,
-    ) -> Result<Self> {
-        let device = device.clone();
-        Ok(if settings.events {
-            let wake = task.wake().clone();
-            Self::Events(NotifiedQueue::new(device, entries, 0, wake, OWNER)?)
-        } else {
-            Self::Polled(DirectQueue::new(device, entries, 0, OWNER)?)
+        Ok(Self {
+            pd,
+            engine,
+            init,
+            queue,
         })
-    }
-
-    fn completion_queue(&self) -> &Arc<CompletionQueue> {
-        match self {
-            Self::Polled(queue) => queue.completion_queue(),
-            Self::Events(queue) => queue.completion_queue(),
-        }
-    }
-
-    /// Whether there is nothing to do but to poll.
-    pub(super) fn is_polled(&self) -> bool {
-        matches!(self, Self::Polled(_))
-    }
-
-    /// Handles what has completed; afterwards a queue with events wakes the task when
-    /// there is more.
-    pub(super) fn handle(&mut self) -> Result {
-        match self {
-            Self::Polled(queue) => {
-                queue.poll(BUDGET);
-            }
-            Self::Events(queue) => loop {
-                while queue.poll(BUDGET) == BUDGET {}
-                if !queue.arm(NotifyMode::Next)? {
-                    break;
-                }
-            },
-        }
-        Ok(())
     }
 }

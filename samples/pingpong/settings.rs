@@ -2,6 +2,7 @@
 
 //! What is played: the options of the programs, by their long names.
 
+use super::engine::polled_queue::Poller;
 use crate::common::failure::Failure;
 use kernel::{
     fmt,
@@ -47,7 +48,7 @@ pub(crate) struct Settings {
     pub(crate) rx_depth: u32,
     pub(crate) iters: u32,
     pub(crate) service_level: ServiceLevel,
-    pub(crate) events: bool,
+    pub(crate) poller: Poller,
     pub(crate) check: bool,
     pub(crate) patience: Msecs,
 }
@@ -76,7 +77,10 @@ impl Settings {
             rx_depth: parameters::rx_depth.get(),
             iters: parameters::iters.get(),
             service_level: ServiceLevel::new(narrow(sl)).unwrap_or(ServiceLevel::MAX),
-            events: parameters::events.get(),
+            poller: match parameters::events.get() {
+                true => Poller::WokenTask,
+                false => Poller::Task,
+            },
             check: parameters::check.get(),
             patience: Msecs::new(parameters::patience.get()),
         };

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A queue pair's part of a ping-pong: its message, and the receives that it takes.
+
+use super::{
+    MessageProtocol,
+    PingPong,
+    Route,
+    SEND, //
+};
+use crate::common::failure::{
+    Failure,
+    Step, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use rrdma::{
+    new_irq_lock,
+    rdma::{
+        cq::{
+            self,
+            Completion, //
+        },
+        device::DeviceRef,
+        dma::{
+            Direction,
+            DmaBuffer, //
+        },
+        qp::{
+            Fault,
+            QpContext,
+            QueuePair, //
+        },
+        wr::{
+            Complete,
+            Operation,
+            Receive,
+            Sge, //
+        },
+    },
+    sync::IrqLock,
+};
+
+/// The step of a message's content.
+const MESSAGE: &str = "message";
+
+/// The program writes 0 at the beginning of each page of this size, and `FILL` else.
+const PAGE: usize = 4096;
+const FILL: u8 = 0x7b;
+
+/// The byte of a message at this offset.
+fn byte_at<P: MessageProtocol>(offset: usize) -> u8 {
+    if P::MARKS_PAGES && offset % PAGE == 0 {
+        0
+    } else {
+        FILL
+    }
+}
+
+/// The message that is sent.
+pub(crate) struct SendBuf<P: MessageProtocol> {
+    buffer: DmaBuffer,
+    route: Option<P::Route>,
+}
+
+/// Room for a message.
+pub(crate) struct RecvBuf {
+    buffer: DmaBuffer,
+}
+
+impl RecvBuf {
+    /// Room for a message of `size` bytes.
+    pub(crate) fn new<P: MessageProtocol>(
+        device: &DeviceRef,
+        size: usize,
+    ) -> Result<Operation<Self>> {
+        let length = size.saturating_add(P::HEADER);
+        let buffer = DmaBuffer::new(device.clone(), length, Direction::FromDevice)?;
+        Operation::new(Self { buffer })
+    }
+}
+
+/// The context of a queue pair.
+#[pin_data]
+pub(crate) struct QpCtx<P: MessageProtocol> {
+    engine: Arc<PingPong>,
+    #[pin]
+    state: IrqLock<SendState<P>>,
+}
+
+struct SendState<P: MessageProtocol> {
+    /// The message, when it is not posted.
+    send_buf: Option<Operation<SendBuf<P>>>,
+    /// The peer has answered.
+    turn: bool,
+}
+
+impl<P: MessageProtocol> QpCtx<P> {
+    /// The context of a queue pair that sends messages of `size` bytes.
+    pub(crate) fn new(
+        engine: &Arc<PingPong>,
+        device: &DeviceRef,
+        size: usize,
+    ) -> Result<impl PinInit<Self, Error>, Failure> {
+        let mut buffer = DmaBuffer::new(device.clone(), size, Direction::ToDevice).step(MESSAGE)?;
+        for (offset, byte) in buffer.write().iter_mut().enumerate() {
+            *byte = byte_at::<P>(offset);
+        }
+        let send_buf = SendBuf {
+            buffer,
+            route: None,
+        };
+        let state = SendState {
+            send_buf: Some(Operation::new(send_buf).step(MESSAGE)?),
+            turn: engine.config.begins,
+        };
+        let engine = engine.clone();
+        Ok(try_pin_init!(Self {
+            engine,
+            state <- new_irq_lock!(state, "pingpong::SendState"),
+        }? Error))
+    }
+
+    /// Tells the message its way, before it is sent for the first time.
+    pub(crate) fn set_route(&self, route: P::Route) {
+        if let Some(send_buf) = &mut self.state.lock().send_buf {
+            send_buf.route = Some(route);
+        }
+    }
+
+    /// Sends the message if it is this end's turn, and not the end.
+    pub(super) fn advance(queue: &QueuePair<Self>) {
+        let ctx = queue.context();
+        if !ctx.engine.has_more() {
+            return;
+        }
+        let Some(send_buf) = ctx.take_turn() else {
+            return;
+        };
+        let posted = queue.post_send(send_buf, |message, chain| {
+            let route = message.route.as_ref().ok_or(EINVAL)?;
+            route.send(message.buffer.sge(), chain)
+        });
+        if let Err(unposted) = posted {
+            let failure = Failure::new(SEND, fmt!("{:?}", unposted.error));
+            ctx.engine.end(failure);
+        }
+    }
+
+    /// The message, if it is this end's turn.
+    fn take_turn(&self) -> Option<Operation<SendBuf<P>>> {
+        let mut state = self.state.lock();
+        let send_buf = state.turn.then(|| state.send_buf.take()).flatten()?;
+        state.turn = false;
+        Some(send_buf)
+    }
+
+    /// Sends another message, whoever has lost the last one.
+    pub(super) fn resend(queue: &QueuePair<Self>) {
+        let ctx = queue.context();
+        ctx.engine.add_resent();
+        ctx.state.lock().turn = true;
+        Self::advance(queue);
+    }
+
+    /// Looks at a message that has arrived.
+    fn accept(&self, buffer: &mut DmaBuffer, length: usize) -> Result<(), Failure> {
+        let bytes = buffer.read();
+        if length != bytes.len() {
+            let length = length.saturating_sub(P::HEADER);
+            let wanted = bytes.len().saturating_sub(P::HEADER);
+            return Err(Failure::new(
+                MESSAGE,
+                fmt!("{length} bytes and not {wanted}"),
+            ));
+        }
+        let check = self.engine.config.check;
+        let wrong = |(offset, byte): &(usize, &u8)| **byte != byte_at::<P>(*offset);
+        let data = bytes.iter().skip(P::HEADER);
+        let found = data.enumerate().find(wrong).filter(|_| check);
+        if let Some((offset, byte)) = found {
+            let wanted = byte_at::<P>(offset);
+            return Err(Failure::new(
+                MESSAGE,
+                fmt!("{byte:#04x} and not {wanted:#04x} at {offset}"),
+            ));
+        }
+        if check {
+            // So that the next one cannot be right because this one was.
+            buffer.write().fill(!FILL);
+        } else {
+            buffer.give_back();
+        }
+        Ok(())
+    }
+}
+
+impl<P: MessageProtocol> QpContext for QpCtx<P> {
+    type QpType = P::QpType;
+
+    fn failed(queue: &QueuePair<Self>, failure: cq::Failure) {
+        queue.context().engine.failed("request", failure);
+    }
+
+    fn faulted(queue: &QueuePair<Self>, fault: Fault) {
+        let failure = Failure::new("queue pair", fmt!("{fault}"));
+        queue.context().engine.end(failure);
+    }
+}
+
+impl<P: MessageProtocol> Complete<QpCtx<P>> for SendBuf<P> {
+    fn complete(
+        operation: Operation<Self>,
+        queue: &QueuePair<QpCtx<P>>,
+        completion: &Completion<'_>,
+    ) {
+        let ctx = queue.context();
+        if let Err(failure) = completion.result() {
+            return ctx.engine.failed(SEND, failure);
+        }
+        ctx.state.lock().send_buf = Some(operation);
+        ctx.engine.add_sent();
+        QpCtx::advance(queue);
+        ctx.engine.wake.complete();
+    }
+}
+
+impl<P: MessageProtocol> Receive<QpCtx<P>> for RecvBuf {
+    fn buffer(&self) -> Sge<'_> {
+        self.buffer.sge()
+    }
+}
+
+impl<P: MessageProtocol> Complete<QpCtx<P>> for RecvBuf {
+    fn complete(
+        mut operation: Operation<Self>,
+        queue: &QueuePair<QpCtx<P>>,
+        completion: &Completion<'_>,
+    ) {
+        let ctx = queue.context();
+        if let Err(failure) = completion.result() {
+            return ctx.engine.failed("receive", failure);
+        }
+        let length = completion
+            .received()
+            .map_or(0, |received| received.byte_len());
+        if let Err(failure) = ctx.accept(&mut operation.buffer, length) {
+            return ctx.engine.end(failure);
+        }
+        match queue.shared_receives() {
+            Some(_) => ctx.engine.keep(operation),
+            None => {
+                if let Err(unposted) = queue.post_receive(operation) {
+                    let failure = Failure::new("receive", fmt!("{:?}", unposted.error));
+                    return ctx.engine.end(failure);
+                }
+            }
+        }
+        ctx.engine.add_received();
+        ctx.state.lock().turn = true;
+        QpCtx::advance(queue);
+        ctx.engine.wake.complete();
+    }
+}
