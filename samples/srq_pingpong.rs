@@ -256,7 +256,7 @@ impl SrqPingPong {
         for _ in 0..parameters::num_qp.get() {
             let parts = QpInitAttr::new(pd.clone(), cq.clone(), capacity);
             let parts = parts.with_shared_receives(self.shared.clone());
-            let ctx = Ctx::new(&self.engine, self.device(), size)?;
+            let ctx = Ctx::new(&self.engine, self.device(), size, Some(()))?;
             let reset = qp::create(parts, ctx, NAME).step("queue pair")?;
             let init = reset.into_init(rc::Init {
                 port,
@@ -349,7 +349,6 @@ fn connect(
         let peer = Peer::told(peer, mtu, port, source.clone())?;
         let pair = peer.connect(pair, psn, 1).step("connection")?;
         let pair = pair.queue_pair().clone();
-        pair.context().set_route(());
         ready.push(pair, GFP_KERNEL).step("connection")?;
     }
     Ok(ready)

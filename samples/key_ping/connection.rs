@@ -264,6 +264,8 @@ impl<'a> Connection<'a> {
 
 /// What the queue pair is made of. Completions are handled where one may sleep, so
 /// that what they drop may be anything.
+// The stack that this takes is not also its caller's.
+#[inline(never)]
 pub(crate) fn parts(
     device: &DeviceRef,
     transfers: Option<RdmaRwCap>,

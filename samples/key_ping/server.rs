@@ -46,7 +46,10 @@ use rrdma::{
             self,
             RemoteKey, //
         },
-        qp::QueuePair,
+        qp::{
+            QpInitAttr,
+            QueuePair, //
+        },
         rw::{
             RdmaRw,
             RdmaRwCap, //
@@ -109,11 +112,21 @@ fn prepare(
     }
     let device = task.acquire(incoming.device())?;
     let parts = connection::parts(&device, Some(transfers()))?;
-    let accepting = incoming
-        .create_queue_pair(parts, RcContext::new(task), NAME)
-        .step("queue pair")?;
+    let accepting = create_queue_pair(task, incoming, parts)?;
     connection::post_receive(accepting.queue_pair())?;
     Ok(accepting)
+}
+
+// The stack that this takes is not also that of `prepare`.
+#[inline(never)]
+fn create_queue_pair(
+    task: &SampleTask,
+    incoming: Incoming<RcContext>,
+    parts: QpInitAttr<RcContext>,
+) -> Result<Accepting<RcContext>, Failure> {
+    incoming
+        .create_queue_pair(parts, RcContext::new(task), NAME)
+        .step("queue pair")
 }
 
 /// A server with its client.

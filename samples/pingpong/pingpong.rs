@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The ping-pong that `ibv_rc_pingpong`, `ibv_uc_pingpong` and `ibv_ud_pingpong` play,
+//! The ping-pong that `ibv_rc_pingpong`, `ibv_uc_pingpong` and `ibv_ud_pingpong` do,
 //! whichever type of queue pairs carries it.
 //!
 //! The two ends tell each other over TCP where they are, and then a message goes
@@ -129,10 +129,10 @@ pub(crate) fn run<T: Transport>(task: &Arc<SampleTask>) -> Result<Summary, Failu
     }
     let start = Instant::<Monotonic>::now();
     let round = engine.run(task, &mut queue, &pairs, settings.patience, || Ok(()))?;
-    let time = start.elapsed().as_micros_ceil();
+    let summary = summary::<T>(&settings, &round, start.elapsed().as_micros_ceil())?;
     // Nothing is to come, so this fails when it is time, or when the task is stopped.
     let _ = task.wait_for("end", LINGER, || None::<()>);
-    summary::<T>(&settings, &round, time)
+    Ok(summary)
 }
 
 /// The result of a ping-pong that took so many microseconds.

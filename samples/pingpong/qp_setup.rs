@@ -77,7 +77,7 @@ impl<T: Transport> QpSetup<T> {
         let entries = capacity.completions();
         let queue = PolledQueue::new(task, device, entries, settings.poller, OWNER)
             .step("completion queue")?;
-        let ctx = QpCtx::new(&engine, device, settings.size)?;
+        let ctx = QpCtx::new(&engine, device, settings.size, None)?;
         let parts = QpInitAttr::new(pd.clone(), queue.completion_queue().clone(), capacity);
         let reset = qp::create(parts, ctx, OWNER).step("queue pair")?;
         let init = T::initialise(reset, port).step("queue pair")?;

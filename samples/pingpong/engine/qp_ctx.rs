@@ -98,20 +98,19 @@ struct SendState<P: MessageProtocol> {
 }
 
 impl<P: MessageProtocol> QpCtx<P> {
-    /// The context of a queue pair that sends messages of `size` bytes.
+    /// The context of a queue pair that sends messages of `size` bytes, by a way that may
+    /// be [set](Self::set_route) later.
     pub(crate) fn new(
         engine: &Arc<PingPong>,
         device: &DeviceRef,
         size: usize,
+        route: Option<P::Route>,
     ) -> Result<impl PinInit<Self, Error>, Failure> {
         let mut buffer = DmaBuffer::new(device.clone(), size, Direction::ToDevice).step(MESSAGE)?;
         for (offset, byte) in buffer.write().iter_mut().enumerate() {
             *byte = byte_at::<P>(offset);
         }
-        let send_buf = SendBuf {
-            buffer,
-            route: None,
-        };
+        let send_buf = SendBuf { buffer, route };
         let state = SendState {
             send_buf: Some(Operation::new(send_buf).step(MESSAGE)?),
             turn: engine.config.begins,
@@ -176,23 +175,21 @@ impl<P: MessageProtocol> QpCtx<P> {
                 fmt!("{length} bytes and not {wanted}"),
             ));
         }
-        let check = self.engine.config.check;
+        if !self.engine.config.check {
+            buffer.give_back();
+            return Ok(());
+        }
         let wrong = |(offset, byte): &(usize, &u8)| **byte != byte_at::<P>(*offset);
-        let data = bytes.iter().skip(P::HEADER);
-        let found = data.enumerate().find(wrong).filter(|_| check);
-        if let Some((offset, byte)) = found {
+        let mut data = bytes.iter().skip(P::HEADER).enumerate();
+        if let Some((offset, byte)) = data.find(wrong) {
             let wanted = byte_at::<P>(offset);
             return Err(Failure::new(
                 MESSAGE,
                 fmt!("{byte:#04x} and not {wanted:#04x} at {offset}"),
             ));
         }
-        if check {
-            // So that the next one cannot be right because this one was.
-            buffer.write().fill(!FILL);
-        } else {
-            buffer.give_back();
-        }
+        // So that the next one cannot be right because this one was.
+        buffer.write().fill(!FILL);
         Ok(())
     }
 }

@@ -85,12 +85,12 @@ pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
         chain.send([partial_post.message.buffer.sge()])?;
         chain.send((1..MAX_SGE).map(|_| partial_post.message.buffer.sge()))
     });
-    posted.step("half")?;
+    posted.step("partial post")?;
     queue.drain();
     match back.load(ordering::Acquire) {
         1 => Ok(()),
         back => Err(Failure::new(
-            "half",
+            "partial post",
             fmt!("{back} times back, and not once"),
         )),
     }

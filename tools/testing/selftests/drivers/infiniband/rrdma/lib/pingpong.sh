@@ -80,7 +80,7 @@ pingpong_peer_is_missed() {
 # pingpong_tells_loss SERVICE ITERS SIZE MTU "PARAMETER...": of a program that would wait for ever
 # for a message that is lost. The sample sends another one, until the program has got and sent its
 # own; what of the program's is lost, stays so. After a message whose end is lost, soft-RoCE drops
-# the whole next one, too: in one game of 40, 8 in a row did not come back. There is time for 25.
+# the whole next one, too: in one run of 40, 8 in a row did not come back. There is time for 25.
 pingpong_tells_loss() {
 	local role
 	network_loss 1
@@ -96,7 +96,7 @@ pingpong_tells_loss() {
 	network_has_lost
 }
 
-# pingpong_unloads SERVICE SIZE MTU [PARAMETER [OPTION...]]: alone and at play, after a while.
+# pingpong_unloads SERVICE SIZE MTU [PARAMETER [OPTION...]]: alone and with its peer, after a while.
 pingpong_unloads() {
 	local after
 	for after in 0 0.05 0.2 0.5 1; do
