@@ -64,7 +64,7 @@ pub(crate) struct PendingReply {
 }
 
 impl PendingReply {
-    /// May sleep.
+    /// Makes one without a reply. May sleep.
     pub(crate) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -103,7 +103,7 @@ impl PendingReply {
         self.done.wait_timeout(limit)
     }
 
-    /// Waits without a limit, and returns the reply. Sleeps.
+    /// Waits for the same without a limit. Sleeps.
     pub(crate) fn wait(&self) {
         self.done.wait();
     }

@@ -142,10 +142,10 @@ impl<U: Ulp> QueueCore<U> {
     /// manager stops it and tells why. After that the device stops it, and need not tell.
     pub(super) fn request_failed(&self, what: &'static str, failure: Failure) {
         let qid = self.qid();
-        match failure.is_flush() {
-            true if self.connected.get() => self.report(ConnError::Stopped { qid }),
-            true => {}
-            false => self.report(ConnError::WorkRequest { qid, what, failure }),
+        if !failure.is_flush() {
+            self.report(ConnError::WorkRequest { qid, what, failure });
+        } else if self.connected.get() {
+            self.report(ConnError::Stopped { qid });
         }
     }
 
