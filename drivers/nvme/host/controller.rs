@@ -2,12 +2,11 @@
 
 //! One controller, from connect to removal.
 //!
-//! A controller has a thread of its own, [`Controller::run`], and only this
-//! thread makes and destroys what belongs to the connection, which it owns as a
-//! [`association::Association`]. Everything else raises the alarm or asks for
-//! removal, and wakes the thread. So there is one setup and one teardown, and
-//! neither can meet the other. The thread never waits for the disks' I/O, which
-//! may need it: making and deleting disks is a [`scan_work`] beside it.
+//! A controller has a thread of its own, [`CtrlThread`]. Only this thread makes and ends what
+//! belongs to the connection, which it owns as an [`association::Association`]. All others report
+//! an error or request removal, and wake the thread. So there is one set-up and one teardown, and
+//! they cannot meet. The thread never waits for the disks' I/O, which may need it:
+//! [scan work](scan_work) makes and removes disks beside it.
 //!
 //! ```text
 //!             ┌────────────────────┐
@@ -136,39 +135,39 @@ const IDLE: Msecs = Msecs::from_secs(3600);
 /// A controller.
 #[pin_data]
 pub(crate) struct Controller {
-    /// By which users ask for it, and which is not another one's as soon as it is gone.
+    /// User-space handle; not soon reused.
     pub(crate) id: u32,
     pub(crate) name: CtrlName,
     pub(crate) options: Options,
     pub(crate) services: Arc<Services>,
     wake: Arc<TimedCompletion>,
     pub(crate) notifier: Arc<ErrorNotifier>,
-    /// Where users send commands of their own.
+    /// Sends the admin commands of users.
     pub(crate) user_channel: Arc<AdminChannel>,
-    /// Where errands send theirs.
+    /// Sends the admin commands of scan work.
     scan_channel: Arc<AdminChannel>,
     #[pin]
     pub(crate) status: Status,
-    /// What others see of it in sysfs, once it is connected.
+    /// The controller in sysfs, once it is connected.
     #[pin]
     ctrl_device: Mutex<Option<Arc<CtrlDevice>>>,
-    /// What can be changed of it, as it was set last.
+    /// Options that can be changed.
     #[pin]
     settings: Mutex<Settings>,
     /// The RDMA device, while the controller has objects on it.
     #[pin]
     rdma_device: RdmaDevice,
-    /// What its queues have done, whatever became of their connections.
+    /// Counters of its queues; outlive their connections.
     #[pin]
     ctrl_stats: Mutex<CtrlStats>,
-    /// How often I/O that failed is logged.
+    /// Limits the log of failed I/O.
     #[pin]
     pub(crate) failed_io: RateLimit,
     #[pin]
     pub(crate) namespaces: NamespaceSet,
     #[pin]
     keep_alive: KeepAliveTimer,
-    /// What the disks are made from, while the controller is or may be live again.
+    /// What the disks are made with, while the controller is or may be live again.
     #[pin]
     scan_context: Mutex<Option<Arc<ScanContext>>>,
     #[pin]

@@ -4,7 +4,7 @@
 
 use crate::{
     controller::{
-        discovery,
+        discovery::DiscoveryThread,
         Controller,
         CtrlThread,
         DeviceRemoval,
@@ -245,7 +245,7 @@ impl Registry {
         })?;
         let (this, running) = (self.clone(), discovery.clone());
         let run = move || {
-            discovery::run(&running);
+            DiscoveryThread::new(&running).run();
             this.discoveries.over(&running);
             running.complete();
         };

@@ -103,7 +103,7 @@ impl Association {
         }
     }
 
-    /// Lets the disks, users and errands find the queues.
+    /// Lets the disks, users and scan work find the queues.
     pub(super) fn publish(&self) {
         let admin = self.admin.queue_pair();
         for channel in &self.admin_channels {

@@ -4,7 +4,7 @@
 //!
 //! The controller is on no list and has no disks. It is connected as others are, but for its
 //! admin queue only, by a thread of its own, and gone when the log is read or that failed, or, if
-//! it is [followed](follow), when that is not wanted any more. What was read is kept for the
+//! it is [followed](persistent), when that is not wanted any more. What was read is kept for the
 //! socket that asked.
 
 mod log;
@@ -15,7 +15,7 @@ pub(crate) use log::{
     DiscoveryResult,
     Log, //
 };
-pub(crate) use thread::run;
+pub(crate) use thread::DiscoveryThread;
 
 use super::{Controller, DiscoveryView, Services};
 use crate::{

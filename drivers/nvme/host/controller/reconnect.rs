@@ -152,7 +152,7 @@ impl<'a> Reconnect<'a> {
     ) -> Result<Reconnected, CtrlError> {
         let association = setup::reconnect(controller, before, deadline)?;
         let admin = controller.admin(&association.admin, deadline);
-        // What changes besides is for an errand: here I/O is held back, and must not be waited for.
+        // Scan work makes the other changes: here I/O is quiesced and must not be waited for.
         let context = &association.scan_context;
         let changed = ChangedNamespaces::default();
         let found = scan_work::scan(controller, &admin, context, changed).and_then(|found| {

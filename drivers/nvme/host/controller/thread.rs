@@ -59,9 +59,9 @@ use rrdma::{
 /// is being deleted.
 const RETRY: Msecs = Msecs::from_secs(1);
 
-/// What somebody wants of a controller that is live.
+/// Why a controller is not served any longer.
 enum LiveExit<'a> {
-    /// For which it is our turn.
+    /// Removal is requested, and the thread holds the scan lock.
     Removal(ScanGuard<'a>),
     Reset,
 }
@@ -80,8 +80,7 @@ impl RescanTimer {
         }
     }
 
-    /// Takes note of how an errand ended; another attempt at the hardware queues is for the next
-    /// connection.
+    /// Notes how scan work ended. Hardware queues are tried again with the next connection only.
     fn note(&mut self, done: &Result<(), CtrlError>, controller: &Controller) {
         let outcome = match done {
             Err(failure) if failure.stage == ErrorStage::Queues => return,
@@ -308,7 +307,7 @@ impl CtrlThread {
         association.tear_down(InflightPolicy::Fail);
         // Nothing is left on it, and its removal need not wait for disks.
         self.ctrl.release_device();
-        // After the errand, whose I/O was ended.
+        // After the scan work, whose I/O has ended.
         drop(self.lock_scan());
     }
 
@@ -331,7 +330,7 @@ impl CtrlThread {
 
     fn await_removal(&self) {
         while !self.ctrl.is_deleting() {
-            // Nobody needs to know any more how an errand ended, and others may have the turn.
+            // The result of scan work is of no use any more, and others may want the scan lock.
             let _ = self.ctrl.scan_lock.take_result();
             self.ctrl.wait(IDLE);
         }

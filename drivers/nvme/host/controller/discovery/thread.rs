@@ -3,7 +3,7 @@
 //! The thread of a discovery.
 
 use super::{
-    super::{setup, Controller},
+    super::setup,
     persistent::LogFollower,
     Discovery,
     Log, //
@@ -21,35 +21,50 @@ use rrdma::{
 /// How long the target's controller may take to shut down.
 const SHUTDOWN: Msecs = Msecs::from_secs(5);
 
-/// Connects, reads the log, or follows it if the discovery is persistent, and disconnects. Sleeps.
-pub(crate) fn run(discovery: &Discovery) {
-    let controller = &*discovery.controller;
-    let last = match discovery.persistent {
-        Some(longest) => Err(LogFollower::new(discovery).run(longest)),
-        None => read(controller),
-    };
-    let last = last.map_err(|error| {
-        if !controller.is_deleting() {
-            return error;
-        }
-        let why = format_args!("the discovery was cancelled");
-        CtrlError::new(error.stage, errno::ECANCELED, why)
-    });
-    controller.release_device();
-    discovery.finish(last.into());
+/// The thread of a discovery.
+pub(crate) struct DiscoveryThread<'a> {
+    discovery: &'a Discovery,
 }
 
-/// Reads the log once.
-#[inline(never)]
-fn read(controller: &Controller) -> Result<Log, CtrlError> {
-    let deadline = Deadline::after(controller.settings().connect_timeout);
-    let (queue, configuration) = setup::connect_admin(controller, deadline)?;
-    let admin = |deadline| controller.admin(&queue, deadline);
-    let log = Log::read(&admin(deadline))?;
-    // Best effort: the connection ends in any case.
-    if let Err(error) = admin(Deadline::after(SHUTDOWN)).shut_down(configuration) {
-        let message = error.message();
-        pr_debug!("{}: shutdown: {}\n", controller.name, message);
+impl<'a> DiscoveryThread<'a> {
+    /// The thread of `discovery`, for a kernel thread to run.
+    pub(crate) fn new(discovery: &'a Discovery) -> Self {
+        Self { discovery }
     }
-    Ok(log)
+
+    /// Connects, reads the log, or follows it if the discovery is persistent, and disconnects.
+    /// Sleeps.
+    pub(crate) fn run(&self) {
+        let discovery = self.discovery;
+        let controller = &*discovery.controller;
+        let last = match discovery.persistent {
+            Some(longest) => Err(LogFollower::new(discovery).run(longest)),
+            None => self.read(),
+        };
+        let last = last.map_err(|error| {
+            if !controller.is_deleting() {
+                return error;
+            }
+            let why = format_args!("the discovery was cancelled");
+            CtrlError::new(error.stage, errno::ECANCELED, why)
+        });
+        controller.release_device();
+        discovery.finish(last.into());
+    }
+
+    /// Reads the log once.
+    #[inline(never)]
+    fn read(&self) -> Result<Log, CtrlError> {
+        let controller = &*self.discovery.controller;
+        let deadline = Deadline::after(controller.settings().connect_timeout);
+        let (queue, configuration) = setup::connect_admin(controller, deadline)?;
+        let log = Log::read(&controller.admin(&queue, deadline))?;
+        let admin = controller.admin(&queue, Deadline::after(SHUTDOWN));
+        // Best effort: the connection ends in any case.
+        if let Err(error) = admin.shut_down(configuration) {
+            let message = error.message();
+            pr_debug!("{}: shutdown: {}\n", controller.name, message);
+        }
+        Ok(log)
+    }
 }
