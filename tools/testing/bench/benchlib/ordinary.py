@@ -87,7 +87,9 @@ def _boot(tree, plan, cpus, results):
         out = pathlib.Path(directory)
         command = [GUEST, str(plan.pairs), str(plan.milliseconds),
                    *(f"{load.name()}={load.shape()}" for load in chosen)]
-        status = launch.launch(tree, machine.Settings(command, cpus=cpus, out=out, timeout=SECONDS))
+        # What was measured earlier was measured with these.
+        settings = machine.Settings(command, cpus=cpus, out=out, timeout=SECONDS, bytewise=True)
+        status = launch.launch(tree, settings)
         if status != 0:
             raise log.ToolError(f"the VM's part ended with status {status}")
         results["throughput"] += [_load(out / f"{load.name()}.json", load, cpus) for load in chosen]
