@@ -130,4 +130,4 @@ def _check(found):
     # An interrupt may come meanwhile, which both count.
     if abs(check.total() - check.nanoseconds) > CHECK_SLACK:
         raise ToolError(f"the plugin counted {check.total()} instructions, "
-                          f"and the clock {check.nanoseconds}")
+                        f"and the clock {check.nanoseconds}")

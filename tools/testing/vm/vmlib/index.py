@@ -128,7 +128,7 @@ def refresh():
         index = _fetch()
         if not index.kernels:
             raise ToolError(f"{index.codename}-backports has no complete kernel from "
-                              f"{OLDEST[0]}.{OLDEST[1]} on")
+                            f"{OLDEST[0]}.{OLDEST[1]} on")
         temporary = _path().with_suffix(".tmp")
         temporary.write_text(json.dumps(dataclasses.asdict(index), indent=1), encoding="utf-8")
         temporary.rename(_path())

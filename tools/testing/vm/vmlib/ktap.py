@@ -13,10 +13,12 @@ SKIP = 4
 
 
 class Tally:
-    """Sums of results, and what is to be said about those that did not pass."""
+    """Sums of results, what is to be said about those that did not pass, and how long each selftest
+    took: seconds and its name."""
 
     def __init__(self):
         self.passed = 0
+        self.took = []
         self.failures = []
         self.skips = []
 
@@ -29,6 +31,7 @@ class Tally:
         self.passed += other.passed
         self.failures += other.failures
         self.skips += other.skips
+        self.took += other.took
 
     def cargo(self, what, lines, status):
         """Count what `cargo test` printed; a failure without a test's name is one too."""

@@ -171,7 +171,8 @@ def _start(tree, settings):
         machine.command(tree, settings, initramfs, writing),
         stdin=None if settings.interactive else subprocess.DEVNULL,
         stdout=None if settings.interactive else subprocess.DEVNULL,
-        pass_fds=(initramfs, *writing.values()))
+        pass_fds=(initramfs, *writing.values(),
+                  *([] if settings.input is None else [settings.input])))
     for descriptor in (initramfs, *writing.values()):
         os.close(descriptor)
     return process, {name: end[0] for name, end in ends.items()}

@@ -78,6 +78,8 @@ class Settings:
     console: typing.Optional[pathlib.Path] = None
     interactive: bool = False
     wire: typing.Optional[Wire] = None
+    # A file descriptor, from which COMMAND reads what comes through the port "input".
+    input: typing.Optional[int] = None
     # Whether the processor has BYTEWISE.
     bytewise: bool = False
     # A plugin of the emulator, which is told where `out` is.
@@ -164,6 +166,9 @@ def _ports(settings, ports):
     for name in ("stdout", "stderr", "status"):
         line += [*_port(name, ports[name]),
                  "-device", f"virtserialport,chardev={name},name={name}"]
+    if settings.input is not None:
+        line += ["-chardev", f"file,id=input,path=/dev/null,input-path=/dev/fd/{settings.input}",
+                 "-device", "virtserialport,chardev=input,name=input"]
     if settings.interactive:
         line += ["-chardev", "stdio,id=terminal,signal=off",
                  "-device", "virtconsole,chardev=terminal"]

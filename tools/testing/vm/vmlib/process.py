@@ -18,7 +18,7 @@ def run(argv, **options):
     if result.returncode != 0:
         lines = (result.stdout + result.stderr).strip().splitlines()[-TAIL_LINES:]
         raise ToolError("\n".join([f"failed with status {result.returncode}: {' '.join(argv)}",
-                                     *(f"  | {line}" for line in lines)]))
+                                   *(f"  | {line}" for line in lines)]))
     return result.stdout
 
 

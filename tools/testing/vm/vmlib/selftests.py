@@ -4,83 +4,27 @@
 import concurrent.futures
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
 import threading
 
-from . import build, ktap, launch, machine, neighbour, report
+from . import build, ktap, launch, machine, neighbour, report, results, supply
 from .log import ToolError, note
 
 RUNNER = "/opt/rnvmf/src/tools/testing/vm/guest/selftests"
 GUARD = build.CHECKOUT / "tools/testing/bench/run"
 
-# Tests that share a boot: few, so that they disturb one another little. Of a slow kernel's fewer,
-# so that the last VM does not run long when the others are done.
-PER_VM = 6
+# Tests that share a boot: few, so that they disturb one another little. Of a slow kernel's fewer:
+# memory that nothing points to is reported at the end of a VM, and the test is one of these.
+PER_VM = 8
 PER_SLOW_VM = 3
 # For all the tests of one VM with a stock kernel; each has a limit of its own besides.
-VM_SECONDS = 1800
+VM_SECONDS = 3600
 # By what that is multiplied in a long run, and the limit of each file, too.
 LONG_TIMES = 12
 # VMs at a time: tests wait about as much as they work, but a VM has two processors to work with.
 VMS = (os.cpu_count() or 1) + 1
-
-_BEGIN = re.compile(r"# selftests: \S+ (\S+)$")
-_END = re.compile(r"# status (\d+)$")
-
-
-class Reader:
-    """Notes the results in the runner's output, and shows what it says of a test when the test has
-    ended; the tests done are in `done`."""
-
-    def __init__(self, release, directory, tally, show, neighbour=None):
-        self.done = []
-        self.test = None
-        self._show = show
-        self._output = []
-        self._release = release
-        self._directory = directory
-        self._name = None
-        self._tally = tally
-        self._neighbour = neighbour
-        self._partial = b""
-
-    def take(self, data):
-        """Handle output of the runner."""
-        *lines, self._partial = (self._partial + data).split(b"\n")
-        for line in lines:
-            self._output.append(line + b"\n")
-            self._line(line.decode("utf-8", "replace"))
-
-    def end(self):
-        """The VM is over."""
-        if self.test:
-            self._finish(None)
-        self._show(b"".join(self._output) + self._partial)
-
-    def _line(self, line):
-        begin = _BEGIN.match(line)
-        end = _END.match(line)
-        if begin and self.test is None:
-            self._name = begin[1]
-            title = f"{self._release} {pathlib.PurePath(self._directory).name}/{begin[1]}"
-            note(f"{title} ...")
-            self.test = ktap.Test(title)
-        elif end and self.test:
-            self._finish(int(end[1]))
-        elif self.test and line.startswith("# "):
-            self.test.see(line[2:])
-            if self._neighbour:
-                self._neighbour.see(line[2:])
-
-    def _finish(self, status):
-        self.test.end(status, self._tally)
-        self.done.append(self._name)
-        self.test = None
-        self._show(b"".join(self._output))
-        self._output = []
 
 
 class Crew:
@@ -92,36 +36,44 @@ class Crew:
         self._times = LONG_TIMES if long else 1
         self._lock = threading.Lock()
         self._pool = concurrent.futures.ThreadPoolExecutor(max_workers=VMS)
-        self._batches = []
+        self._jobs = []
+        self._waiting = []
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self._pool.shutdown()
-        for batch in self._batches:
+        for job in self._jobs:
             try:
-                batch.result()
+                job.result()
             except ToolError as error:
                 self._tally.failures.append(str(error))
+        for release, waiting in self._waiting:
+            self._tally.failures += [f"{release} {test}: was not run" for test in waiting.left()]
 
-    def add(self, tree, tests):
-        """Run selftests on a kernel, a few to a VM, when there is room."""
-        batches = []
-        pairs = two_machines()
-        few = PER_VM if tree.slowdown == 1 else PER_SLOW_VM
-        for directory in dict.fromkeys(test.parent for test in tests):
-            there = [test for test in tests if test.parent == directory]
-            alone = [test.name for test in there if test not in pairs]
-            batches += [(str(directory), alone[first:first + few])
-                        for first in range(0, len(alone), few)]
-            batches += [(str(directory), [test.name], True) for test in there if test in pairs]
-        note(f"selftests on {tree.release}: {len(tests)}, in {len(batches)} VMs")
-        self._batches += [self._pool.submit(self._run, tree, *batch) for batch in batches]
+    def add(self, tree, jobs):
+        """Run selftests on a kernel when there is room."""
+        note(f"selftests on {tree.release}: {len(jobs)}, in {VMS} VMs at a time")
+        pairs = [job for job in jobs if job.path in two_machines()]
+        for pair in pairs:
+            self._submit(tree, [pair], self._boot_two, 1)
+        self._submit(tree, [job for job in jobs if job not in pairs], self._boot, VMS)
+
+    def _submit(self, tree, jobs, boot, vms):
+        """Let so many VMs at a time run these selftests."""
+        waiting = supply.Waiting(jobs)
+        self._waiting.append((tree.release, waiting))
+        self._jobs += [self._pool.submit(self._work, tree, waiting, boot) for _ in range(vms)]
+
+    def _work(self, tree, waiting, boot):
+        """Run tests as long as there are any, some in a VM and then some in a new one."""
+        while first := waiting.take():
+            boot(tree, supply.Supply(waiting, first, PER_VM if tree.slowdown == 1 else PER_SLOW_VM))
 
     def add_guard(self, tree):
         """Let the bench see whether an I/O costs what it did."""
-        self._batches.append(self._pool.submit(self._guard, tree))
+        self._jobs.append(self._pool.submit(self._guard, tree))
 
     def _guard(self, tree):
         title = f"{tree.release} bench/guard"
@@ -132,30 +84,27 @@ class Crew:
         for line in result.stdout.splitlines():
             test.see(line)
         test.end(result.returncode, tally)
+        self.report(result.stdout.encode(), tally)
+
+    def report(self, output, tally):
+        """Show output whole, and count results."""
+        self._show(output)
         with self._lock:
-            print(result.stdout, end="", flush=True)
             self._tally.add(tally)
 
-    def _run(self, tree, directory, tests, two=False):
-        """Run tests of a directory, in a new VM after one that took its VM along; or one that needs
-        two."""
-        while tests:
-            done = self._boot_two(tree, directory, tests) if two else \
-                self._boot(tree, directory, tests)
-            tests = [name for name in tests if name not in done]
-
-    def _boot_two(self, tree, directory, tests):
+    def _boot_two(self, tree, tests):
+        """Run a test in a VM that has another one at its side."""
         with tempfile.TemporaryDirectory() as path:
             wire = pathlib.Path(path)
-            other = neighbour.Neighbour(tree, directory, wire)
+            other = neighbour.Neighbour(tree, tests.directory, wire)
             try:
-                return self._boot(tree, directory, tests, machine.Wire(wire, "test"), other)
+                self._boot(tree, tests, machine.Wire(wire, "test"), other)
             finally:
                 other.kill()
                 failures = [*other.failures, *(f"the neighbour's kernel reported a fault at {place}"
                                                for place in other.places)]
                 with self._lock:
-                    self._tally.failures += [f"{tree.release} {' '.join(tests)}: {what}"
+                    self._tally.failures += [f"{tree.release} {tests.directory}: {what}"
                                              for what in failures]
 
     def _show(self, output):
@@ -163,28 +112,30 @@ class Crew:
             sys.stdout.buffer.write(output)
             sys.stdout.buffer.flush()
 
-    def _boot(self, tree, directory, tests, wire=None, other=None):
-        """Run tests in one VM as far as they get; return those that have a result."""
+    def _boot(self, tree, tests, wire=None, other=None):
+        """Run tests in one VM as far as they get."""
         tally = ktap.Tally()
-        reader = Reader(tree.release, directory, tally, self._show, other)
+        reader = results.Reader(tree.release, tests, tally, self._show, other)
         limit = VM_SECONDS * tree.slowdown * self._times
-        settings = machine.Settings([RUNNER, directory, *tests], timeout=limit, wire=wire,
-                                    times=self._times)
+        settings = machine.Settings([RUNNER, str(tests.directory)], timeout=limit, wire=wire,
+                                    times=self._times, input=tests.reading)
         watch = report.Watch()
-        status = launch.launch(tree, settings, stdout=reader.take, watch=watch)
+        try:
+            status = launch.launch(tree, settings, stdout=reader.take, watch=watch)
+        finally:
+            tests.close(reader.begun)
         reader.end()
         if not reader.done:
             said = f": {watch.lines[0]}" if watch.lines else ""
-            raise ToolError(f"kernel {tree.release}: the VM of {' '.join(tests)} ran no test "
-                              f"(status {status}){said}")
+            raise ToolError(f"kernel {tree.release}: a VM of {tests.directory} ran no test "
+                            f"(status {status}){said}")
         tally.failures += [f"{tree.release} {place}: the kernel reported a fault"
                            for place in watch.places]
-        if status not in (0, launch.KERNEL_REPORT) and len(reader.done) == len(tests):
+        if status not in (0, launch.KERNEL_REPORT) and not reader.cut_short:
             tally.failures.append(f"the VM of {' '.join(reader.done)} on {tree.release} ended with "
                                   f"status {status}")
         with self._lock:
             self._tally.add(tally)
-        return reader.done
 
 
 def _in(variable):

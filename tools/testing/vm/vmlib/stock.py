@@ -110,7 +110,7 @@ def _prepare(tree):
                       *PREPARATION, "prepare", "modules_prepare"], cwd=tree.build)
     if (tree.build / ".config").read_text(encoding="utf-8") != stock:
         raise ToolError(f"the tools of the root change the configuration of {tree.release}: "
-                          "they are not those that the kernel was built with")
+                        "they are not those that the kernel was built with")
     if source.release(tree.build) != tree.release:
         raise ToolError(f"the source of {tree.release} calls itself {source.release(tree.build)}")
     reasons = probe.tree(tree.build) + probe.vm(tree.build)

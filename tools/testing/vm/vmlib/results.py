@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The results of selftests in the output of the VM that runs them."""
+
+import pathlib
+import re
+import time
+
+from . import ktap
+from .log import note
+
+_BEGIN = re.compile(r"# selftests: \S+ (\S+)$")
+_END = re.compile(r"# status (\d+)$")
+
+# Exit statuses of a test that was killed, for it took too long.
+KILLED = (124, 137)
+
+
+class Reader:
+    """Notes the results in the runner's output, and shows what it says of a test when the test has
+    ended. `done` holds the tests that have a result, `begun` the last one that began, and
+    `cut_short` is set if the VM ended while a test ran."""
+
+    def __init__(self, release, supply, tally, show, neighbour=None):
+        self.begun = None
+        self.done = []
+        self.cut_short = False
+        self._release = release
+        self._supply = supply
+        self._tally = tally
+        self._show = show
+        self._neighbour = neighbour
+        self._test = None
+        self._began = 0.0
+        self._output = []
+        self._partial = b""
+
+    def take(self, data):
+        """Handle output of the runner."""
+        *lines, self._partial = (self._partial + data).split(b"\n")
+        for line in lines:
+            self._output.append(line + b"\n")
+            self._line(line.decode("utf-8", "replace"))
+
+    def end(self):
+        """The VM is over."""
+        if self._test:
+            self.cut_short = True
+            self._finish(None)
+        self._show(b"".join(self._output) + self._partial)
+
+    def _line(self, line):
+        begin = _BEGIN.match(line)
+        end = _END.match(line)
+        if begin and self._test is None:
+            self._begin(begin[1])
+        elif end and self._test:
+            self._finish(int(end[1]))
+        elif self._test and line.startswith("# "):
+            self._test.see(line[2:])
+            if self._neighbour:
+                self._neighbour.see(line[2:])
+
+    def _begin(self, name):
+        title = f"{self._release} {pathlib.PurePath(self._supply.directory).name}/{name}"
+        note(f"{title} ...")
+        self.begun = name
+        self._test = ktap.Test(title)
+        self._began = time.monotonic()
+
+    def _finish(self, status):
+        self._test.end(status, self._tally)
+        self._tally.took.append((time.monotonic() - self._began, self._test.name))
+        self.done.append(self.begun)
+        self._test = None
+        self._show(b"".join(self._output))
+        self._output = []
+        # What was killed has left things behind, in which those that follow would fail.
+        if status in KILLED:
+            self._supply.stop()
+        elif status is not None:
+            self._supply.following()
