@@ -21,15 +21,21 @@ vm := tools/testing/vm
 kernel-option := $(if $(KERNEL),--kernel $(KERNEL))
 long-option := $(if $(LONG),--long)
 
-.PHONY: help modules program build run shell test test-debug bench check install install-dkms uninstall clean
+# Those that repeat something.
+long-tests := test_reset.sh test_recovery.sh test_hostile_random.sh test_loss.sh
+
+.PHONY: help modules program build run shell test test-change test-long test-debug bench check install install-dkms uninstall clean
 .DEFAULT_GOAL := help
 
 help:
 	@sed -n 's/^#: //p' $(firstword $(MAKEFILE_LIST))
 
 #: make run                load the modules in a VM, connect to a target, run verified I/O
-#: make test               all tests: in user space, then in VMs
-#: make test-debug         the same on a kernel that looks for mistakes while it runs
+#: make test               all tests: in user space, and in VMs with the newest kernel
+#: make test KERNEL=7.2    the same with another kernel
+#: make test-change        all tests on the newest kernel; on 7.2 those of what differs there
+#: make test-debug         all tests on a kernel that looks for mistakes while it runs
+#: make test-long          the tests that repeat something, for much longer
 #: make bench              what an I/O costs, in instructions, beside nvme-rdma; throughput
 #: make bench QUICK=1      less of it, in some minutes
 #: make check              format, lints, documents, compile-fail tests
@@ -67,6 +73,13 @@ shell: build
 
 test:
 	+@$(vm)/suite $(foreach kernel,$(KERNEL),--kernel $(kernel)) $(long-option) $(TESTS)
+
+# What .ci/run runs beside `make check`.
+test-change:
+	+@$(vm)/suite --second 7.2
+
+test-long:
+	+@$(vm)/suite $(foreach kernel,$(KERNEL),--kernel $(kernel)) --long $(or $(TESTS),$(long-tests))
 
 test-debug:
 	+@$(vm)/suite --kernel debug $(long-option) $(TESTS)
