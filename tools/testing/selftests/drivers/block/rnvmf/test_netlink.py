@@ -240,7 +240,8 @@ def dumps_of_namespaces_are_whole(world):
             (made / "device_path").write_text((namespaces / "1/device_path").read_text().strip())
             (made / "enable").write_text("1")
         undo.callback(first.write_text, "1")
-        number = world.connected()
+        # On a machine with other work so many disks may take longer than a connect usually may.
+        number = world.connected(**{"connect-timeout": SOON * 1000})
         undo.callback(world.remove, number)
         def becomes(path, enabled, left):
             path.write_text(enabled)

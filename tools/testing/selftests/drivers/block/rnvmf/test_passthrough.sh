@@ -389,11 +389,11 @@ send() {
 }
 
 # A command that is not answered in time is the end of the connection, and others wait for it no longer
-# than they may.
+# than they may. It waits for so long that two programs start meanwhile on a machine with other work.
 commands_may_take_as_long_as_they_say() {
 	local first opcode status=0
 	connect_hostile other silent
-	python3 "$HERE/ioctls.py" send "/dev/$CTRL" 0xc5 $((6000 * SLOWDOWN)) >"$SCRATCH/first" 2>&1 &
+	python3 "$HERE/ioctls.py" send "/dev/$CTRL" 0xc5 $((12000 * SLOWDOWN)) >"$SCRATCH/first" 2>&1 &
 	first=$!
 	defer end_process $first
 	wait_until "$SOON" count other >"$SCRATCH/count" || fail "the target saw no command"
