@@ -326,9 +326,9 @@ impl<E: QpContext> QueuePair<E> {
     /// The queue that its receives are taken from, if that is shared.
     #[inline]
     pub fn shared_receives(&self) -> Option<&SharedReceiveQueue<E>> {
+        let srq = self.srq()?;
         // SAFETY: By the contract of `with_srq`; the queue pair holds the queue.
-        self.srq()
-            .map(|srq| unsafe { SharedReceiveQueue::of(srq.as_raw()) })
+        Some(unsafe { SharedReceiveQueue::of(srq.as_raw()) })
     }
 }
 

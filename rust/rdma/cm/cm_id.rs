@@ -459,6 +459,8 @@ impl CmId {
     ///
     /// The id must have a device and no queue pair, and be destroyed before the
     /// queue pair is dropped.
+    // The attributes of a queue pair are large: not on the stack of the caller, too.
+    #[inline(never)]
     pub(super) unsafe fn create_queue_pair<E: Endpoint>(
         &self,
         init_attr: QpInitAttr<E>,
