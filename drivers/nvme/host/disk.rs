@@ -35,7 +35,10 @@ pub(crate) use hctx::{
     HctxQueue,
     HctxSetData, //
 };
-pub(crate) use ns_disk::NsDisk;
+pub(crate) use ns_disk::{
+    BlockShift,
+    NsDisk, //
+};
 
 use nvme_rdma_transport::{
     admin_channel,

@@ -45,7 +45,7 @@ pub(super) struct OtherCommand {
 /// The blocks that a request reads or writes; `None` if they are not whole.
 #[inline]
 pub(super) fn range(disk: &NsDisk, request: &Request<Io>) -> Option<BlockRange> {
-    let blocks = disk.blocks_of_bytes(request.bytes())?;
+    let blocks = disk.blocks_of_bytes(request.bytes());
     Some(BlockRange {
         start: disk.blocks_of_sectors(request.sector()),
         count: BlockCount::new(blocks)?,

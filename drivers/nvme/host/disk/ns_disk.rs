@@ -30,7 +30,7 @@ use rrdma::{
 };
 
 /// A sector of the block layer, as a power of two.
-const SECTOR_SHIFT: u32 = 9;
+const SECTOR_SHIFT: u8 = 9;
 
 /// What a disk shows in sysfs, with the names and in the formats of the C host: the identifiers of
 /// its namespace.
@@ -54,13 +54,32 @@ pub(super) const ATTRIBUTES: &[Attribute<NsDisk>] = &[
     ),
 ];
 
+/// The size of a block, as powers of two: in bytes, and in sectors of the block layer.
+///
+/// The limits of a disk keep the size between a sector and a page, so requests are shifted without
+/// a look at it.
+#[derive(Clone, Copy)]
+pub(crate) struct BlockShift {
+    bytes: u8,
+    sectors: u8,
+}
+
+impl BlockShift {
+    /// A size of 2 to the power of `shift` bytes.
+    pub(crate) fn new(shift: u8) -> Self {
+        Self {
+            bytes: shift,
+            sectors: shift.saturating_sub(SECTOR_SHIFT),
+        }
+    }
+}
+
 /// The disk of a namespace.
 pub(crate) struct NsDisk {
     pub(crate) name: DiskName,
     /// Identifies the namespace; its NSID is in every command.
     pub(crate) wwid: Wwid,
-    /// Size of a block, as a power of two.
-    pub(crate) shift: u8,
+    pub(crate) block_shift: BlockShift,
     /// Blocks that were deallocated read as zeroes.
     pub(crate) deallocate_zeroes: RelaxedBool,
     /// The target has another namespace under this NSID, or none: all I/O fails.
@@ -73,14 +92,13 @@ impl NsDisk {
     /// Converts sectors to blocks: the disk's limits keep blocks whole.
     #[inline]
     pub(super) fn blocks_of_sectors(&self, sectors: u64) -> u64 {
-        let shift = u32::from(self.shift).saturating_sub(SECTOR_SHIFT);
-        sectors.checked_shr(shift).unwrap_or(0)
+        sectors.wrapping_shr(self.block_shift.sectors.into())
     }
 
     /// Converts bytes to blocks.
     #[inline]
-    pub(super) fn blocks_of_bytes(&self, bytes: u32) -> Option<u32> {
-        bytes.checked_shr(self.shift.into())
+    pub(super) fn blocks_of_bytes(&self, bytes: u32) -> u32 {
+        bytes.wrapping_shr(self.block_shift.bytes.into())
     }
 
     /// Logs that a request fails, because the block layer's own line does not say why. Logs
@@ -106,7 +124,7 @@ impl NsDisk {
             Op::WriteZeroes => "zeroing",
             _ => "request",
         };
-        let count = self.blocks_of_bytes(request.bytes()).unwrap_or(0);
+        let count = self.blocks_of_bytes(request.bytes());
         let blocks = plural(count, "block", "blocks");
         let start = self.blocks_of_sectors(request.sector());
         pr_warn!(

@@ -83,11 +83,7 @@ impl Operations for Io {
         let Some(queue) = hctx.queue.read(guard) else {
             return Err(reject(request, Status::Transport));
         };
-        let doorbell = if last {
-            Doorbell::Ring
-        } else {
-            Doorbell::Defer
-        };
+        let doorbell = Doorbell::from_last(last);
         if disk.gone.get() {
             return Err(reject(request, Status::IoError));
         }

@@ -21,6 +21,7 @@ use super::{
     },
 };
 use crate::disk::{
+    BlockShift,
     DiskController,
     Io,
     NsDisk, //
@@ -218,7 +219,7 @@ impl DiskUpdate<'_> {
         let data = NsDisk {
             name: disk_name,
             wwid: scanned.wwid,
-            shift: limits.block_shift,
+            block_shift: BlockShift::new(limits.block_shift),
             deallocate_zeroes: RelaxedBool::new(limits.write_zeroes_may_deallocate),
             gone: pending.gone.clone(),
             controller: self.controller.clone(),

@@ -49,10 +49,23 @@ const COMMANDS: u16 = 32;
 /// When the device learns of a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Doorbell {
-    /// Now.
-    Ring,
     /// With a command that follows at once, or by [`Queue::ring`](super::Queue::ring).
     Defer,
+    /// Now.
+    Ring,
+}
+
+impl Doorbell {
+    /// What `bd->last` of the block layer asks for: the last request of a batch rings. The
+    /// variants are in the order of `bool`, so that this takes no instruction.
+    #[inline(always)]
+    pub fn from_last(last: bool) -> Self {
+        if last {
+            Self::Ring
+        } else {
+            Self::Defer
+        }
+    }
 }
 
 /// The commands of a queue that wait to be sent.
