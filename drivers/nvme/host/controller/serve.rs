@@ -58,49 +58,88 @@ impl KeepAliveQueue for Connected<Queue> {
     }
 }
 
+/// The wait of a controller's thread, with a connection to keep alive.
+struct KeepAliveWait<'a> {
+    controller: &'a Controller,
+    queues: &'a dyn KeepAliveQueue,
+    /// `None` if the controller has no keep-alive time-out.
+    policy: Option<KeepAlive>,
+    period: Msecs,
+    /// When a keep-alive may be due.
+    next: Deadline,
+    /// Until when its response is waited for at most.
+    deadline: Deadline,
+}
+
+impl<'a> KeepAliveWait<'a> {
+    fn new(controller: &'a Controller, queues: &'a dyn KeepAliveQueue, deadline: Deadline) -> Self {
+        let timeout_ms = controller.options.keep_alive_ms();
+        let policy = KeepAlive::new(timeout_ms, queues.keep_alive_mode());
+        let period = policy.map_or(IDLE, |policy| Msecs::new(policy.period_ms()));
+        Self {
+            controller,
+            queues,
+            policy,
+            period,
+            next: Deadline::after(period).min(controller.keep_alive.due()),
+            deadline,
+        }
+    }
+
+    /// The error of a connection that is lost.
+    fn check(&self) -> Result<(), CtrlError> {
+        match self.controller.notifier.error() {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Sleeps until the thread is woken, `moment` comes, or a keep-alive was sent that is due.
+    fn wait(&mut self, moment: Deadline) -> Result<(), CtrlError> {
+        let left = self.next.left();
+        if left > Msecs::new(0) {
+            let limit = left.min(moment.left());
+            // The holder of the scan lock waits for requests, also of users who do not poll.
+            let polls = self.controller.scan_lock.is_held() && self.queues.poll();
+            self.controller
+                .wait(if polls { limit.min(POLL) } else { limit });
+            return Ok(());
+        }
+        if let Some(policy) = self.policy {
+            if policy.is_due(self.queues.take_traffic()) {
+                let limit = Deadline::after(Msecs::new(policy.timeout_ms()));
+                let thread = self.controller.thread_sender(self.queues.admin());
+                thread.keep_alive(limit.min(self.deadline))?;
+            }
+        }
+        self.next = Deadline::after(self.period);
+        Ok(())
+    }
+}
+
 /// Keeps the connection of `queues` alive until `over` breaks, or the connection is lost. `over` is
 /// called whenever the thread is woken, and at the moment that it returned. A keep-alive is waited
 /// for until `deadline` at most. Sleeps.
 pub(super) fn serve_until<R>(
     controller: &Controller,
-    queues: &impl KeepAliveQueue,
+    queues: &dyn KeepAliveQueue,
     deadline: Deadline,
     mut over: impl FnMut() -> ControlFlow<R, Deadline>,
 ) -> Result<R, CtrlError> {
-    let keep_alive = KeepAlive::new(controller.options.keep_alive_ms(), queues.keep_alive_mode());
-    let period = keep_alive.map_or(IDLE, |k| Msecs::new(k.period_ms()));
-    let mut next = Deadline::after(period).min(controller.keep_alive.due());
+    let mut wait = KeepAliveWait::new(controller, queues, deadline);
     loop {
-        if let Some(error) = controller.notifier.error() {
-            return Err(error.into());
-        }
-        let moment = match over() {
+        wait.check()?;
+        match over() {
             ControlFlow::Break(answer) => return Ok(answer),
-            ControlFlow::Continue(moment) => moment,
-        };
-        let left = next.left();
-        if left > Msecs::new(0) {
-            let limit = left.min(moment.left());
-            // The holder of the scan lock waits for requests, also of users who do not poll.
-            let polls = controller.scan_lock.is_held() && queues.poll();
-            controller.wait(if polls { limit.min(POLL) } else { limit });
-            continue;
+            ControlFlow::Continue(moment) => wait.wait(moment)?,
         }
-        if let Some(keep_alive) = keep_alive {
-            if keep_alive.is_due(queues.take_traffic()) {
-                let limit = Msecs::new(keep_alive.timeout_ms());
-                let thread = controller.thread_sender(queues.admin());
-                thread.keep_alive(Deadline::after(limit).min(deadline))?;
-            }
-        }
-        next = Deadline::after(period);
     }
 }
 
 /// As [`serve_until`], without a deadline.
 pub(super) fn serve<R>(
     controller: &Controller,
-    queues: &impl KeepAliveQueue,
+    queues: &dyn KeepAliveQueue,
     over: impl FnMut() -> ControlFlow<R, Deadline>,
 ) -> Result<R, CtrlError> {
     serve_until(controller, queues, Deadline::NEVER, over)
