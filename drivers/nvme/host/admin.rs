@@ -278,7 +278,7 @@ impl Admin<'_> {
         .map_err(|why| CtrlError::new(stage, EINVAL, format_args!("{what}: {why}")))?;
         match self.log_page(stage, page, what) {
             Ok(list) => Ok(Some(list)),
-            // Who has none may have told of a change all the same.
+            // A target without this log may report a change all the same.
             Err(failure) if failure.nvme_status.is_some() => Ok(None),
             Err(failure) => Err(failure),
         }
@@ -429,7 +429,7 @@ impl Admin<'_> {
         }
     }
 
-    /// Who may send which command to a namespace, by the same log.
+    /// Permissions for users' commands to a namespace, by the same log.
     pub(crate) fn io_permissions(
         &self,
         identity: &identify::Controller,

@@ -341,7 +341,7 @@ impl Controller {
         self.services.events.notify(&self.view(), event);
     }
 
-    /// What is told of the controller. May sleep.
+    /// The controller, as an event shows it. May sleep.
     pub(crate) fn view(&self) -> CtrlView<'_> {
         CtrlView {
             id: self.id,

@@ -158,7 +158,7 @@ impl Discovery {
         read(status.result.as_ref(), status.generation)
     }
 
-    /// What is told of the discovery.
+    /// Calls `read` with the discovery as an event shows it. May sleep.
     pub(crate) fn with_view<R>(&self, read: impl FnOnce(&DiscoveryView<'_>) -> R) -> R {
         let status = self.status.lock();
         read(&DiscoveryView {

@@ -47,7 +47,7 @@ pub(super) enum ScanWork {
 #[pin_data]
 pub(super) struct ScanLock {
     #[pin]
-    owner: Mutex<Owner>,
+    owner: Mutex<LockState>,
     /// Notified when the lock is released.
     #[pin]
     unlocked: CondVar,
@@ -55,8 +55,8 @@ pub(super) struct ScanLock {
     wake: Arc<TimedCompletion>,
 }
 
-/// The owner of the scan lock: nobody, a guard, queued work, or the result of work that ended.
-type Owner = ScanOwner<ScanWork, Result<(), CtrlError>>;
+/// The state of the scan lock: free, held by a guard or by queued work, or a result to be taken.
+type LockState = ScanOwner<ScanWork, Result<(), CtrlError>>;
 
 /// The held lock. Dropping it releases the lock.
 ///
@@ -70,7 +70,7 @@ impl ScanLock {
     /// A lock that nobody holds; `wake` is completed when work ends.
     pub(super) fn new(wake: Arc<TimedCompletion>) -> impl PinInit<Self> {
         pin_init!(Self {
-            owner <- new_mutex!(Owner::default(), "rnvmf::ScanLock::owner"),
+            owner <- new_mutex!(LockState::default(), "rnvmf::ScanLock::owner"),
             unlocked <- new_condvar!("rnvmf::ScanLock::unlocked"),
             wake,
         })
@@ -120,7 +120,7 @@ impl ScanLock {
         self.owner.lock().is_done()
     }
 
-    /// Whether somebody holds the lock, who may wait for I/O.
+    /// Whether the lock is held. Its holder may wait for I/O.
     pub(super) fn is_held(&self) -> bool {
         self.owner.lock().is_held()
     }

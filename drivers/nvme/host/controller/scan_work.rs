@@ -2,11 +2,10 @@
 
 //! Making, changing and deleting disks, beside the controller's thread.
 //!
-//! All of it waits for I/O: a new disk is searched for partitions, an old one writes
-//! back what the page cache holds, and hardware queues change when none is used. That
-//! I/O ends only because the controller's thread keeps the connection alive, or tears
-//! it down; so it is not the one to wait. The work item is part of the controller, as
-//! removal must not need memory.
+//! All of it waits for I/O: the kernel reads the partitions of a new disk, writes back the page
+//! cache of an old one, and changes hardware queues while no request uses them. That I/O ends only
+//! because the controller's thread keeps the connection alive, or ends it, so the thread must not
+//! wait. The work item is part of the controller: removal must not need memory.
 
 use super::{
     scan_lock::{

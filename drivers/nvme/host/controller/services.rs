@@ -48,7 +48,7 @@ use rrdma::{
     sysfs::Class, //
 };
 
-/// What is told of a controller.
+/// A controller, as an event shows it.
 pub(crate) struct CtrlView<'a> {
     pub(crate) id: u32,
     pub(crate) name: CtrlName,
@@ -59,7 +59,7 @@ pub(crate) struct CtrlView<'a> {
     pub(crate) status: &'a Status,
 }
 
-/// What is told of a discovery.
+/// A discovery, as an event shows it.
 pub(crate) struct DiscoveryView<'a> {
     pub(crate) id: u32,
     pub(crate) net: &'a Namespace,

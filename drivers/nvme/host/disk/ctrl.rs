@@ -19,7 +19,7 @@ pub(crate) trait DiskController: Send + Sync {
     /// Whether the controller is live. May sleep.
     fn is_live(&self) -> bool;
 
-    /// Who may send which command to a namespace. May sleep.
+    /// Permissions for users' commands to a namespace. May sleep.
     fn io_permissions(&self) -> IoPermissions;
 
     /// Sends an admin command of a user, and sees to its effects. Sleeps, for I/O too: the caller

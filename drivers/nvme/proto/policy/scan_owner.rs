@@ -87,7 +87,7 @@ impl<W, R> ScanOwner<W, R> {
         matches!(self, Self::Done(_))
     }
 
-    /// Whether the right belongs to somebody, who may wait for I/O.
+    /// Whether the right has an owner. The owner may wait for I/O.
     #[must_use]
     pub const fn is_held(&self) -> bool {
         matches!(self, Self::Guard | Self::Work(_))
