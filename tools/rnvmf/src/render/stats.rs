@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn every_member_is_documented() {
-        let guide = include_str!("../../../../Documentation/interface.rst");
+        let guide = include_str!("../../../../Documentation/reference.rst");
         let text = json(&stats());
         let document: serde_json::Value = serde_json::from_str(&text).unwrap();
         let controller = document["controllers"][0].as_object().unwrap();

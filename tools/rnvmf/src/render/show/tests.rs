@@ -78,7 +78,7 @@ fn json_is_stable() {
 
 #[test]
 fn every_member_is_documented() {
-    let guide = include_str!("../../../../../Documentation/interface.rst");
+    let guide = include_str!("../../../../../Documentation/reference.rst");
     let text = json(&[rejecting(), recovering(), dead()], &[disk()]);
     let mut open = vec![serde_json::from_str::<serde_json::Value>(&text).unwrap()];
     while let Some(value) = open.pop() {
