@@ -4,14 +4,15 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_qp`
 //!
-//! A [`QueuePair`] is made by the connection manager's
-//! [`Addressed`](super::cm::Addressed) or [`Incoming`](super::cm::Incoming), or by
-//! [`create`] and connected by hand. It owns its [`QpContext`], the consumer's state, which
-//! every completion is given, and whose type says of which [`QpType`] the queue pair is.
-//! Who may call it when it dies: only completions, and [`QueuePair::drain`] has waited for
-//! the last one; dropping drains what was not.
+//! A [`QueuePair`] is created by the connection manager ([`Addressed`](super::cm::Addressed),
+//! [`Incoming`](super::cm::Incoming)), or by [`create`] and then connected by hand. It owns its
+//! [`QpContext`], the consumer's data, which the completion handlers reach through the queue pair.
+//! The type of the context sets the transport service of the queue pair, its [`QpType`].
 //!
-//! By hand, a queue pair goes from [`Reset`] to [`Rts`]:
+//! Only completions can still use a queue pair that is being dropped. [`QueuePair::drain`] waits
+//! for the last of them, and the drop drains a queue pair that was not drained before.
+//!
+//! A queue pair that is connected by hand goes from [`Reset`] to [`Rts`]:
 //!
 //! ```ignore
 //! // samples/rc_pingpong.rs
@@ -144,40 +145,41 @@ use kernel::{
     types::Opaque,
 };
 
-/// The consumer's side of a queue pair.
+/// The consumer's data of a queue pair, with its error callbacks.
 pub trait QpContext: Sized + Send + Sync + 'static {
     /// The transport service of the queue pair.
     type QpType: QpType;
 
-    /// A request that reports failure only (a registration) failed. The queue
-    /// pair is in its error state. Runs where the completion queue is polled.
+    /// Called when a work request fails that is signalled on failure only, such as a registration.
+    /// The queue pair is in its error state. Runs in the context in which the completion queue is
+    /// polled.
     fn failed(queue: &QueuePair<Self>, failure: Failure);
 
-    /// The device has put the queue pair into its error state, and no request
-    /// tells why: what is posted is merely flushed. Any context, that of
-    /// [`QueuePair::post_send`] included.
+    /// Called when the device moved the queue pair to its error state and no completion has the
+    /// cause: posted work requests are only flushed. Runs in any context, including that of
+    /// [`QueuePair::post_send`].
     fn faulted(queue: &QueuePair<Self>, fault: Fault);
 }
 
-/// Why a device puts a queue pair into its error state by itself.
+/// Why a queue pair entered its error state, or was closed, without a failed work request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// The peer has accessed memory that it may not, or not so.
+    /// The peer violated the access rights of memory (`IB_EVENT_QP_ACCESS_ERR`).
     Access,
-    /// The peer has sent a request that cannot be.
+    /// The peer sent an invalid request (`IB_EVENT_QP_REQ_ERR`).
     Request,
-    /// Something that is not about a request.
+    /// An error that no request caused (`IB_EVENT_QP_FATAL`).
     Fatal,
-    /// Of what was to be posted for one operation, only the beginning could be. The
-    /// queue pair is closed, by us.
+    /// Only the first work requests of an operation could be posted. The queue pair is closed by
+    /// this crate.
     Unposted(Error),
-    /// The device has taken all that was to be posted, and then could not begin with
-    /// it. The queue pair is closed, by us.
+    /// The device accepted work requests and then failed to start them. The queue pair is closed by
+    /// this crate.
     Stuck(Error),
 }
 
 impl Fault {
-    /// `None` for what is no fault.
+    /// Returns the fault of an event, or `None` if the event is no fault.
     fn from_event(event: bindings::ib_event_type) -> Option<Self> {
         match event {
             bindings::ib_event_type_IB_EVENT_QP_ACCESS_ERR => Some(Self::Access),
@@ -191,28 +193,28 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Access => "the peer accessed memory that it may not",
-            Self::Request => "the peer sent a request that cannot be",
-            Self::Fatal => "the device gave the queue pair up",
-            Self::Unposted(_) => "the device took a part of an operation only",
-            Self::Stuck(_) => "the device took requests that it cannot begin with",
+            Self::Access => "QP access error: the peer violated memory access rights",
+            Self::Request => "QP request error: the peer sent an invalid request",
+            Self::Fatal => "QP fatal error: the device gave up the queue pair",
+            Self::Unposted(_) => "posting failed: the device took only a part of an operation",
+            Self::Stuck(_) => "posting failed: the device could not start what it accepted",
         })
     }
 }
 
 kernel_display!(Fault);
 
-/// Counts queue pairs; so many there will not be.
+/// Serial number of the next queue pair. 64 bits do not wrap around.
 static SERIAL: Atomic<u64> = Atomic::new(0);
 
 /// A queue pair with its consumer's context.
 ///
 /// # Invariants
 ///
-/// - `raw` is a queue pair of `init_attr`, owned by this object, whose
-///   `qp_context` is the address of this object, which is pinned.
-/// - Nothing is posted once `closed` is set and a grace period has passed.
-/// - Nothing is posted while `idle` holds true.
+/// - `raw` is a queue pair created with `init_attr` and owned by this object. Its `qp_context` is
+///   the address of this object, which is pinned.
+/// - Nothing is posted once `closed` is set and an RCU grace period has passed.
+/// - While `idle` is true, no posted work request is outstanding.
 #[pin_data(PinnedDrop)]
 pub struct QueuePair<E: QpContext> {
     raw: NonNull<bindings::ib_qp>,
@@ -223,12 +225,12 @@ pub struct QueuePair<E: QpContext> {
     idle: Mutex<bool>,
     #[pin]
     sends: Sends,
-    /// The device has said that no more shared receives are taken.
+    /// Completed on `IB_EVENT_QP_LAST_WQE_REACHED`: no more shared receives are taken.
     #[pin]
     last_receive: TimedCompletion,
-    /// Credits of the send queue for RDMA reads and writes.
+    /// Credits of the send queue for RDMA reads and writes, see [`rw`](super::rw).
     sq_credits: SqCredits,
-    /// Dropped when the queue pair is destroyed.
+    /// Released when the queue pair is destroyed.
     #[pin]
     deferred_release: DeferredRelease,
     #[pin]
@@ -241,20 +243,20 @@ pub struct QueuePair<E: QpContext> {
     context: E,
 }
 
-// SAFETY: The verbs on a queue pair may be called from any thread; the context
-// is `Send` and `Sync`.
+// SAFETY: The verbs on a queue pair may be called from any thread, and the context is `Send` and
+// `Sync`.
 unsafe impl<E: QpContext> Send for QueuePair<E> {}
-// SAFETY: As above.
+// SAFETY: Shared access calls only verbs, which may run concurrently, and the context is `Sync`.
 unsafe impl<E: QpContext> Sync for QueuePair<E> {}
 
 impl<E: QpContext> QueuePair<E> {
-    /// Creates a queue pair of `init_attr` with `make`. May sleep.
+    /// Creates a queue pair of `init_attr` with `make`. `owner` is the name that `rdma res show qp`
+    /// prints. May sleep.
     ///
     /// # Safety
     ///
-    /// `make` must create a queue pair of just the attributes that it is given
-    /// and answer it; whoever else knows it must have forgotten it when the
-    /// result is dropped.
+    /// `make` must create a queue pair with exactly the attributes that it gets, and return it.
+    /// Nobody else may use that queue pair any more when the result is dropped.
     pub(crate) unsafe fn create(
         init_attr: QpInitAttr<E>,
         context: impl PinInit<E, Error>,
@@ -266,7 +268,7 @@ impl<E: QpContext> QueuePair<E> {
     ) -> Result<Arc<Self>> {
         let init = try_pin_init!(&this in Self {
             unsignalled <- Opaque::ffi_init(|cqe: *mut bindings::ib_cqe| {
-                // SAFETY: `cqe` is the memory of the field to be written.
+                // SAFETY: `cqe` points to the memory of the field that is being initialised.
                 unsafe { (*cqe).done = Some(Self::unsignalled_failed) }
             }),
             closed: RelaxedBool::new(false),
@@ -283,10 +285,11 @@ impl<E: QpContext> QueuePair<E> {
                 init_attr.device().checks_invalidated_keys(),
             ),
             context <- context,
-            // INVARIANT: Created with the address of this object as context.
-            // Last but for moves, so that no later step can fail and leave it.
+            // INVARIANT: The attributes have the address of this object as `qp_context`. Only moves
+            // follow, so no later step can fail and leak the queue pair.
             raw: {
-                // SAFETY: The attributes move into the object, which `this` is.
+                // SAFETY: `this` is the address of the new object, and `init_attr` moves into that
+                // object below.
                 let mut attributes = unsafe { init_attr.attributes(this.as_ptr()) }?;
                 if let Some(rdma_rw) = &init_attr.rdma_rw {
                     rdma_rw.prepare(init_attr.device(), &mut attributes)?;
@@ -296,63 +299,63 @@ impl<E: QpContext> QueuePair<E> {
             init_attr,
         }? Error);
         let queue = Arc::pin_init(init, GFP_KERNEL)?;
-        // SAFETY: By the type invariant; the name is static.
+        // SAFETY: `raw` is alive by the type invariant, and the name is static.
         unsafe { bindings::ib_name_qp(queue.raw.as_ptr(), owner.as_char_ptr()) };
         Ok(queue)
     }
 
-    /// The consumer's context.
+    /// Returns the consumer's context.
     #[inline]
     pub fn context(&self) -> &E {
         &self.context
     }
 
-    /// The number of the queue pair, as the peer and `rdma res` know it.
+    /// Returns the queue pair number, as the peer and `rdma res show qp` see it.
     pub fn number(&self) -> u32 {
-        // SAFETY: By the type invariant; the number is constant.
+        // SAFETY: `raw` is alive by the type invariant, and its number is constant.
         unsafe { (*self.raw.as_ptr()).qp_num }
     }
 
-    /// The protection domain.
+    /// Returns the protection domain.
     #[inline]
     pub fn protection_domain(&self) -> &Arc<ProtectionDomain> {
         &self.init_attr.pd
     }
 
-    /// The completion queue of its sends.
+    /// Returns the completion queue of the sends.
     #[inline]
     pub fn send_cq(&self) -> &Arc<CompletionQueue> {
         &self.init_attr.send_cq
     }
 
-    /// The completion queue of its receives.
+    /// Returns the completion queue of the receives.
     #[inline]
     pub fn receive_cq(&self) -> &Arc<CompletionQueue> {
         &self.init_attr.receive_cq
     }
 
-    /// The shared queue that its receives are taken from, if there is one.
+    /// Returns the shared receive queue that the queue pair takes its receives from, if it has one.
     #[inline]
     pub(super) fn srq(&self) -> Option<&Arc<dyn Srq>> {
         self.init_attr.srq.as_ref()
     }
 
-    /// The device.
+    /// Returns the device.
     #[inline]
     pub fn device(&self) -> &DeviceRef {
         self.init_attr.pd.device()
     }
 
-    /// Refuses further posting without waiting for what is posted. Any context.
+    /// Refuses further posting. Does not wait for posted work requests. Any context.
     pub fn close(&self) {
         self.closed.set(true);
     }
 
-    /// Says whether nothing can be posted: in the state that it is created in, from
-    /// which there is no way to the error state either, so that it cannot be drained.
+    /// Sets whether nothing can be posted, which holds in the RESET state of a new queue pair. A
+    /// queue pair in that state cannot be drained, as it cannot move to the error state. May sleep.
     fn set_idle(&self, idle: bool) {
-        // INVARIANT: The caller has the only reference, through which it does not
-        // post before it has said that something can be posted.
+        // INVARIANT: The caller has the only reference, and posts only after it passed `false`
+        // here.
         *self.idle.lock() = idle;
     }
 
@@ -361,9 +364,10 @@ impl<E: QpContext> QueuePair<E> {
         self.raw.as_ptr()
     }
 
-    /// The port that it uses, as far as it is known.
+    /// Returns the number of the port; 0 as long as the core does not know it.
     pub(crate) fn port(&self) -> u32 {
-        // SAFETY: By the type invariant; the port changes with the state only.
+        // SAFETY: `raw` is alive by the type invariant, and only a state transition writes the
+        // port.
         unsafe { (*self.raw.as_ptr()).port }
     }
 
@@ -381,19 +385,19 @@ impl<E: QpContext> QueuePair<E> {
         &self.partially_posted
     }
 
-    /// What no other queue pair ever has.
+    /// Returns the serial number, which no other queue pair ever has.
     #[inline]
     pub(super) fn serial(&self) -> u64 {
         self.registrations.queue()
     }
 
-    /// The registrations that it was asked for.
+    /// Returns the registrations posted to this queue pair.
     #[inline]
     pub(super) fn registrations(&self) -> &Registrations {
         &self.registrations
     }
 
-    /// Bytes that a request may hold itself.
+    /// Returns how many bytes of inline data a work request may have.
     #[inline]
     pub(super) fn inline_bytes(&self) -> u32 {
         self.init_attr.inline_bytes
@@ -404,22 +408,26 @@ impl<E: QpContext> QueuePair<E> {
         self.unsignalled.get()
     }
 
+    /// Returns the queue pair of a completion.
     /// # Safety
     ///
     /// `wc` must be a completion of a queue pair made by `Self::create` that is
     /// alive for `'a`.
     #[inline]
     pub(crate) unsafe fn of_completion<'a>(wc: *const bindings::ib_wc) -> &'a Self {
-        // SAFETY: By the contract and the type invariant.
+        // SAFETY: By the safety requirements `qp` is alive and was made by `Self::create`. So its
+        // `qp_context` is the address of its `QueuePair`, by the type invariant.
         unsafe { &*(*(*wc).qp).qp_context.cast::<Self>() }
     }
 
+    /// Handles the failure of an unsignalled work request.
     /// # Safety
     ///
     /// Called by the core with the failure of a request posted on a queue pair
     /// made by `Self::create`.
     unsafe extern "C" fn unsignalled_failed(cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
-        // SAFETY: By the contract; the queue pair is alive until drained.
+        // SAFETY: By the safety requirements; the queue pair is alive until it is drained, which
+        // waits for this handler.
         let (queue, completion) = unsafe {
             let queue = Self::of_completion(wc);
             (queue, Completion::from_raw(cq, wc, &queue.registrations))
@@ -429,13 +437,14 @@ impl<E: QpContext> QueuePair<E> {
         }
     }
 
+    /// Handles an asynchronous event of the queue pair.
     /// # Safety
     ///
     /// Called by the device with an event of a queue pair made by
     /// `Self::create`, whose `qp_context` is `context`.
     unsafe extern "C" fn event(event: *mut bindings::ib_event, context: *mut c_void) {
-        // SAFETY: By the contract. The device is done with events before the
-        // queue pair is destroyed, which the object outlives.
+        // SAFETY: `context` is the `QueuePair` by the safety requirements. `ib_destroy_qp()` waits
+        // until the device has ended its event handlers, and runs before the object is freed.
         let (queue, kind) = unsafe { (&*context.cast::<Self>(), (*event).event) };
         if kind == bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED {
             queue.last_receive.complete_all();
@@ -445,18 +454,27 @@ impl<E: QpContext> QueuePair<E> {
         }
     }
 
-    /// Posts `first` and what follows it within a grace period, which a drain waits
-    /// for; on error also the first request that was not posted.
+    /// Posts `first` and the work requests linked to it (`ib_post_send`). On error it also returns
+    /// the first work request that was not posted. Any context.
     ///
-    /// A device that fails and does not say at which request has taken them all: soft
-    /// iWARP does so when it cannot start. They complete when the queue pair stops, so
-    /// that is no error here, but [`Fault::Stuck`].
+    /// The guard keeps the caller in an RCU read-side critical section: a drain refuses new posts,
+    /// and then waits until the posts in progress have left theirs.
+    ///
+    /// Some devices fail and do not return which work request was not posted; soft-iWARP does so
+    /// when it cannot start its send queue. Such a device has accepted all of them, and completes
+    /// them when the queue pair enters its error state. So the call succeeds, and the context gets
+    /// [`Fault::Stuck`].
+    ///
+    /// # Errors
+    ///
+    /// - `ENOTCONN`: the queue pair is closed.
+    /// - Any error of the driver; `ENOMEM` if the send queue is full.
     ///
     /// # Safety
     ///
-    /// The requests must be well-formed, and what they name must stay until they
-    /// complete. If the service counts sends, they have been
-    /// [counted](QueuePair::count_sends).
+    /// The work requests must be well-formed, and the memory that they name must stay valid until
+    /// they complete. If the service counts sends, the caller has [counted](QueuePair::count_sends)
+    /// them.
     #[inline]
     pub(crate) unsafe fn post_raw_send(
         &self,
@@ -467,7 +485,7 @@ impl<E: QpContext> QueuePair<E> {
             return Err((crate::errno::ENOTCONN, first));
         }
         let mut bad = ptr::null();
-        // SAFETY: By the contract and the type invariant.
+        // SAFETY: `raw` is alive by the type invariant. The rest are the safety requirements.
         let errno = unsafe { ib_post_send(self.as_raw(), first, &mut bad) };
         match check(errno) {
             Err(error) if bad.is_null() => {
@@ -478,16 +496,23 @@ impl<E: QpContext> QueuePair<E> {
         }
     }
 
-    /// Gives up what the device cannot go on with.
+    /// Closes the queue pair after the device failed to start accepted work requests.
     #[cold]
     fn stuck(&self, error: Error) {
         self.close();
         E::faulted(self, Fault::Stuck(error));
     }
 
+    /// Posts one receive (`ib_post_recv`). Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOTCONN`: the queue pair is closed.
+    /// - `EINVAL`: the queue pair takes its receives from a shared queue.
+    /// - Any error of the driver; `ENOMEM` if the receive queue is full.
     /// # Safety
     ///
-    /// The request must be well-formed, and what it names must stay until it
+    /// The work request must be well-formed, and the memory that it names must stay valid until it
     /// completes.
     #[inline]
     pub(crate) unsafe fn post_raw_receive(&self, request: &bindings::ib_recv_wr) -> Result {
@@ -498,7 +523,7 @@ impl<E: QpContext> QueuePair<E> {
         if self.srq().is_some() {
             return Err(EINVAL);
         }
-        // SAFETY: By the contract and the type invariant.
+        // SAFETY: `raw` is alive by the type invariant. The rest are the safety requirements.
         check(unsafe { ib_post_recv(self.as_raw(), request) })
     }
 }
@@ -507,49 +532,54 @@ impl<E: QpContext> QueuePair<E> {
 impl<E: QpContext> PinnedDrop for QueuePair<E> {
     fn drop(self: Pin<&mut Self>) {
         self.drain();
-        // SAFETY: It is of this queue pair, which is destroyed now.
+        // SAFETY: All entries of the list belong to this queue pair. It is drained, and destroyed
+        // next.
         unsafe { self.deferred_release.release(self.as_raw()) };
-        // SAFETY: By the type invariants; drained, so nothing is posted, and whoever
-        // knew the queue pair has forgotten it: groups too, which keep those that are
-        // attached to them.
+        // SAFETY: `raw` is owned by the type invariant, and drained, so nothing is posted. Nobody
+        // else uses it by the safety requirements of `create`; a multicast group holds a reference
+        // while the queue pair is attached to it.
         unsafe { bindings::ib_destroy_qp(self.raw.as_ptr()) };
     }
 }
 
-/// As C's of this name, which is inline: a helper in C would be a call on the way of every I/O.
+/// Calls the driver's `post_send`, as the inline function `ib_post_send()` of `ib_verbs.h` does. A
+/// C helper would add a function call to every I/O.
 ///
 /// # Safety
 ///
-/// `qp` must be a queue pair that is alive, the requests well-formed, and what they name must
-/// stay until they complete. `bad` must be valid for writes.
+/// `qp` must be alive. The work requests must be well-formed, and the memory that they name must
+/// stay valid until they complete. `bad` must be valid for writes.
 #[inline]
 unsafe fn ib_post_send(
     qp: *mut bindings::ib_qp,
     wr: *const bindings::ib_send_wr,
     bad: *mut *const bindings::ib_send_wr,
 ) -> c_int {
-    // SAFETY: By the contract; the operations of a device are constant.
+    // SAFETY: `qp` is alive by the safety requirements, and the operations of its device are
+    // constant.
     match unsafe { (*(*qp).device).ops.post_send } {
-        // SAFETY: By the contract.
+        // SAFETY: By the safety requirements of this function.
         Some(post) => unsafe { post(qp, wr, bad) },
-        // There is no device without.
+        // Every device has this operation.
         None => EINVAL.to_errno(),
     }
 }
 
-/// As C's of this name, which is inline.
+/// Calls the driver's `post_recv`, as the inline function `ib_post_recv()` of `ib_verbs.h` does.
 ///
 /// # Safety
 ///
-/// As [`ib_post_send`], but for `bad`.
+/// `qp` must be alive. The work request must be well-formed, and the memory that it names must stay
+/// valid until it completes.
 #[inline]
 unsafe fn ib_post_recv(qp: *mut bindings::ib_qp, wr: *const bindings::ib_recv_wr) -> c_int {
     let mut bad = core::ptr::null();
-    // SAFETY: By the contract; the operations of a device are constant.
+    // SAFETY: `qp` is alive by the safety requirements, and the operations of its device are
+    // constant.
     match unsafe { (*(*qp).device).ops.post_recv } {
-        // SAFETY: By the contract.
+        // SAFETY: By the safety requirements of this function.
         Some(post) => unsafe { post(qp, wr, &mut bad) },
-        // There is no device without.
+        // Every device has this operation.
         None => EINVAL.to_errno(),
     }
 }

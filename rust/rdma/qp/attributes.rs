@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a device says of a queue pair.
+//! Queries a queue pair's attributes from its device.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `ib_query_qp`
 
@@ -24,36 +24,36 @@ use kernel::{
     prelude::*, //
 };
 
-/// What a queue pair is configured to (`struct ib_qp_attr`), as of when it was asked;
-/// what its service or its state does not have, is zero or what the driver makes
-/// of it.
+/// Attributes of a queue pair at the time of the query (`struct ib_qp_attr`).
+///
+/// Attributes that the transport service or the state does not have are zero, or set by the driver.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes {
-    /// Its state.
+    /// The state.
     pub state: State,
-    /// The payload of its packets.
+    /// Maximum payload of a packet.
     pub path_mtu: Option<Mtu>,
-    /// The port it is on.
+    /// The port.
     pub port: u32,
-    /// The index of its P_Key.
+    /// Index in the port's P_Key table.
     pub pkey_index: u16,
-    /// What the peer may do.
+    /// Remote access that the peer has.
     pub access: Access,
-    /// The port that it is connected to.
+    /// GID of the peer's port.
     pub destination: Gid,
-    /// The queue pair that it is connected to.
+    /// Number of the peer's queue pair.
     pub dest_qpn: Qpn,
-    /// The packet that it expects next, with drivers that know; else the first.
+    /// Next packet sequence number to receive; some drivers return the first one.
     pub rq_psn: Psn,
-    /// The packet that it sends next, with drivers that know; else the first.
+    /// Next packet sequence number to send; some drivers return the first one.
     pub sq_psn: Psn,
-    /// Reads and atomic operations of its own that may be under way.
+    /// RDMA reads and atomic operations that this side may have outstanding.
     pub max_rd_atomic: u8,
-    /// Reads and atomic operations of the peer that may be under way.
+    /// RDMA reads and atomic operations that the peer may have outstanding.
     pub max_dest_rd_atomic: u8,
-    /// Send requests that there is room for, that of the drain included.
+    /// Capacity of the send queue in work requests, including the one for the drain.
     pub max_send_wr: u32,
-    /// Receives that there is room for, that of the drain included.
+    /// Capacity of the receive queue in work requests, including the one for the drain.
     pub max_recv_wr: u32,
 }
 
@@ -71,15 +71,15 @@ const ASKED: u32 = bindings::ib_qp_attr_mask_IB_QP_STATE
     | bindings::ib_qp_attr_mask_IB_QP_CAP;
 
 impl<E: QpContext> QueuePair<E> {
-    /// Asks the device (`ib_query_qp`). Sleeps.
+    /// Queries the attributes from the device (`ib_query_qp`). May sleep.
     ///
     /// # Errors
     ///
-    /// `EOPNOTSUPP`, and what the driver answers.
+    /// `EOPNOTSUPP` if the device cannot be queried, or any error of the driver.
     pub fn query(&self) -> Result<Attributes> {
         let mut raw = bindings::ib_qp_attr::default();
         let mut created = bindings::ib_qp_init_attr::default();
-        // SAFETY: The queue pair is alive; the memory to be written is ours.
+        // SAFETY: The queue pair is alive, and both structures are valid for writes.
         to_result(unsafe {
             bindings::ib_query_qp(self.as_raw(), &mut raw, ASKED as i32, &mut created)
         })?;

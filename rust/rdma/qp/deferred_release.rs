@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What can be released only when the queue pair is destroyed.
+//! Resources whose release waits until their queue pair is destroyed.
+//!
+//! An RDMA read that failed on iWARP leaves its region valid for the peer, see
+//! [`RdmaRw::finish`](crate::rdma::rw::RdmaRw::finish). The region must not return to the queue
+//! pair's pool while the queue pair can still use it.
 
 use crate::{
     bindings,
@@ -10,18 +14,20 @@ use crate::{
 use core::ops::Deref;
 use kernel::prelude::*;
 
-/// Something that the core has for a queue pair, with the memory that it is about.
+/// A resource of the core that belongs to a queue pair, with the memory that it names.
 pub(in crate::rdma) trait Deferred: Send {
-    /// Gives back what the core has. The memory stays until this is dropped.
+    /// Returns the resource to the core. The memory stays valid until `self` is dropped.
     ///
     /// # Safety
     ///
-    /// `qp` must be the queue pair of this, of which nothing is posted, and be destroyed next:
-    /// whoever got a region of this would expose his own data. Called at most once.
+    /// - Called at most once.
+    /// - `qp` must be the queue pair of the resource, with nothing posted, and must be destroyed
+    ///   next. An operation that took the region from the pool of `qp` would expose its data to the
+    ///   old key.
     unsafe fn release(&mut self, qp: *mut bindings::ib_qp);
 }
 
-/// A value that can be deferred without any more memory.
+/// A list entry with the value, so that deferring a release does not allocate memory.
 pub(in crate::rdma) struct DeferredEntry<T: ?Sized> {
     next: Option<KBox<DeferredEntry<dyn Deferred>>>,
     value: T,
@@ -45,12 +51,12 @@ impl<T> Deref for DeferredEntry<T> {
     }
 }
 
-/// What a queue pair releases when it is destroyed.
+/// Resources that a queue pair releases when it is destroyed.
 ///
 /// # Invariants
 ///
-/// Each entry is of the queue pair that has this, with nothing posted, and was not released before
-/// [`release`](Self::release).
+/// Each entry belongs to the queue pair that owns this list. Nothing of an entry is posted, and it
+/// was not released before [`release`](Self::release).
 #[pin_data(PinnedDrop)]
 pub(in crate::rdma) struct DeferredRelease {
     #[pin]
@@ -58,39 +64,40 @@ pub(in crate::rdma) struct DeferredRelease {
 }
 
 impl DeferredRelease {
-    /// An empty list.
+    /// Creates an empty list.
     pub(super) fn new() -> impl PinInit<Self> {
-        // INVARIANT: There are none.
+        // INVARIANT: The list is empty.
         pin_init!(Self {
             first <- new_irq_lock!(None, "rrdma::DeferredRelease"),
         })
     }
 
-    /// Defers the release of this. Any context.
+    /// Defers the release of `entry`. Any context.
     ///
     /// # Safety
     ///
-    /// It must be of the queue pair that has this list, and nothing of it be posted.
+    /// `entry` must belong to the queue pair that owns this list, and nothing of it may be posted.
     pub(in crate::rdma) unsafe fn add<T: Deferred + 'static>(
         &self,
         mut entry: KBox<DeferredEntry<T>>,
     ) {
         let mut first = self.first.lock();
         entry.next = first.take();
-        // INVARIANT: By the contract.
+        // INVARIANT: By the safety requirements of this function.
         *first = Some(entry);
     }
 
-    /// Releases them. Their memory stays until this is dropped.
+    /// Releases all entries. Their memory stays valid until the list is dropped.
     ///
     /// # Safety
     ///
-    /// `qp` must be the queue pair that has this, and be destroyed next. Called once.
+    /// Called once. `qp` must be the queue pair that owns this list, and must be destroyed next.
     pub(super) unsafe fn release(&self, qp: *mut bindings::ib_qp) {
         let mut first = self.first.lock().take();
         let mut next = first.as_mut();
         while let Some(entry) = next {
-            // SAFETY: By the type invariant, which ends here, and the contract.
+            // SAFETY: By the type invariant the entry belongs to `qp`, and was not released before.
+            // The rest are the safety requirements of this function.
             unsafe { entry.value.release(qp) };
             next = entry.next.as_mut();
         }
@@ -100,7 +107,8 @@ impl DeferredRelease {
 
 #[pinned_drop]
 impl PinnedDrop for DeferredRelease {
-    /// One after the other: each would drop the next one, however many there are.
+    /// Drops the entries in a loop. The drop of the first one would recurse into all others,
+    /// however many there are, and overflow the stack.
     fn drop(self: Pin<&mut Self>) {
         let mut next = self.first.lock().take();
         while let Some(mut entry) = next {

@@ -1,28 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The end of a queue pair: it stops, and what was posted comes back.
+//! Drains a queue pair: stops it and waits until all posted work requests have completed.
 //!
-//! C: `ib_drain_sq` and `ib_drain_rq`
+//! C: `ib_drain_sq` and `ib_drain_rq` in `drivers/infiniband/core/verbs.c`
 //!
-//! Each direction is drained by a marker, a last request behind all the others in the
-//! error state, where each completes at once: when the marker's completion is
-//! handled, those before it have been. That needs a request that can always be
-//! posted, which a receive is. For a send the core has a write to nowhere, and a
-//! queue pair for datagrams can no more post that than a datagram without an address
-//! handle; so it counts its sends, see [`Sends`].
+//! In the error state, work requests complete in order, as flushed. The drain posts a marker behind
+//! them in each direction. When the handler of the marker has run, so have the handlers of all work
+//! requests before it.
 //!
-//! A queue pair that shares its receives can post none to mark the last. In the error
-//! state it takes no more of them, and says so when it has taken the last
-//! (`IB_EVENT_QP_LAST_WQE_REACHED`): their completions are in the queue by then. The
-//! marker of the sends is posted afterwards and completes in the same queue, so when
-//! it does, they have been handled. The core's way, which `ib_drain_qp` has, is to
-//! poll until the queue is empty: that does not tell whether a handler is still at the
-//! last completion on another processor.
+//! Each direction needs a work request that a queue pair in the error state accepts:
 //!
-//! A queue that was posted to beyond its [`QpCap`](super::QpCap), as devices that round it
-//! up allow, may be full. The core would say so, and drain nothing; here the marker is one of
-//! ours, and is posted when one of the others has completed. Where nobody polls but the owner,
-//! we do until the marker is back. A device that has a drain of its own knows why.
+//! - Receives: an empty receive.
+//! - Sends of a connected queue pair: an RDMA write of zero bytes.
+//! - Sends of a queue pair for datagrams: none, since an RDMA write is invalid, and so is a
+//!   datagram without an address handle. Such a queue pair counts its sends instead, see [`Sends`].
+//! - Receives of a shared queue: none. See below.
+//!
+//! A queue pair in the error state takes no more receives from a shared queue. The device reports
+//! this by `IB_EVENT_QP_LAST_WQE_REACHED`, when the completions of the receives taken before are in
+//! the completion queue. The drain posts the marker of the sends after that event, to the same
+//! completion queue. So the handlers of these receives have run before the marker's. C's
+//! `ib_drain_qp()` polls the completion queue until it is empty instead. That is not enough: the
+//! handler of the last completion may still run on another processor.
+//!
+//! The send or receive queue may be full: a device may round up its [`QpCap`](super::QpCap), and
+//! then accept more work requests than were asked for. C's `ib_drain_qp()` then warns and drains
+//! nothing. The drain here retries to post the marker until another work request has completed.
+//!
+//! A completion queue that only its owner polls is polled by the drain until the marker completes.
+//!
+//! A driver with its own `drain_sq` or `drain_rq` operation drains through that operation.
 
 mod marker;
 
@@ -53,18 +60,16 @@ use kernel::{
 };
 use marker::Marker;
 
-/// How long a device may take to say that a queue pair takes no more receives; as long
-/// as the core gives it.
+/// Maximum time to wait for `IB_EVENT_QP_LAST_WQE_REACHED`; the same as in C's `ib_drain_qp()`.
 const LAST_RECEIVE: Msecs = Msecs::from_secs(60);
 
-/// How long a full queue may take to have room for the marker.
+/// Maximum time to wait until a full queue has an entry for the marker.
 const ROOM: Msecs = Msecs::from_secs(60);
 
-/// How many sends have not completed, with a service that has no marker for them
-/// ([`Sealed::COUNTS_SENDS`]).
+/// Sends that have not completed, for a service that has no marker ([`Sealed::COUNTS_SENDS`]).
 ///
-/// The count begins at one, which is the drain's: nobody is told of the last one to
-/// complete while the queue pair may be posted to.
+/// The count starts at one, which the drain removes. So `none` is not completed before the drain,
+/// when further sends may be posted.
 #[pin_data]
 pub(super) struct Sends {
     count: Atomic<u32>,
@@ -84,8 +89,8 @@ impl Sends {
         self.count.add(sends, ordering::Relaxed);
     }
 
-    /// Nothing of the queue pair may be touched afterwards by whoever posted, or
-    /// completes, what is counted.
+    /// Removes `sends` from the count. The caller must not access the queue pair afterwards on
+    /// behalf of these sends: the drain may have ended.
     fn remove(&self, sends: u32) {
         if self.count.fetch_sub(sends, ordering::Full) == sends {
             self.none.complete_all();
@@ -94,32 +99,37 @@ impl Sends {
 }
 
 impl<E: QpContext> QueuePair<E> {
-    /// Moves the queue pair to its error state and waits until everything that
-    /// was posted has completed, and its handlers are over. Nothing can be posted
-    /// afterwards. Sleeps; not from a completion or a connection event.
+    /// Moves the queue pair to its error state and waits until all posted work requests have
+    /// completed and their handlers have returned. Nothing can be posted afterwards. May sleep.
     ///
-    /// That takes a device that works. One that refuses the error state, or the marker
-    /// there, is warned of, by the core, and what it has may then complete later; so too
-    /// if it does not tell of the last shared receive within a minute, as long as the
-    /// core waits. Nobody knows how to take memory back from such a device, and C
-    /// consumers do as is done here, and go on.
+    /// Must not be called from a completion or connection event handler, as it waits for these.
+    ///
+    /// The drain depends on a device that works. It logs an error and returns early in these
+    /// cases, as C consumers do, since memory cannot be taken back from such a device:
+    ///
+    /// - The device rejects the error state, or the marker in that state.
+    /// - It does not report the last shared receive within 60 seconds.
+    ///
+    /// Work requests that the device still has may then complete later. The exception is a queue
+    /// pair that counts its sends: the drain waits for these in any case.
     pub fn drain(&self) {
         let mut idle = self.idle.lock();
         if *idle {
             return;
         }
         self.close();
-        // SAFETY: May sleep here. Afterwards, whoever found the queue pair open
-        // has posted: a request behind the drain's own would never be awaited.
+        // SAFETY: May sleep here. Every thread that found the queue pair open has posted when this
+        // returns. A work request posted behind the marker would not be awaited.
         unsafe { bindings::synchronize_rcu_expedited() };
         if self.srq().is_some() {
             self.wait_for_shared_receives();
         }
         self.send_cq().drain(|| self.drain_sends());
         self.receive_cq().drain(|| self.drain_receives());
-        // SAFETY: All that was posted has completed, if the device works: see above.
+        // SAFETY: All posted work requests have completed, if the device works (see the doc
+        // comment).
         unsafe { self.partially_posted().flush(self.as_raw()) };
-        // INVARIANT: What was posted has completed, and nothing is posted any more.
+        // INVARIANT: All posted work requests have completed, and `closed` prevents new ones.
         *idle = true;
     }
 
@@ -130,12 +140,12 @@ impl<E: QpContext> QueuePair<E> {
         if !self.device().has_drain() {
             return self.drain_by_marker(self.send_cq(), Marker::post_send);
         }
-        // SAFETY: By the type invariants. The completion queue has room for the
-        // marker, see `QpCap::completions`.
+        // SAFETY: The queue pair is alive by the type invariant. The completion queue has an entry
+        // for the marker, see `QpCap::completions`.
         unsafe { bindings::ib_drain_sq(self.as_raw()) };
     }
 
-    /// Those of a shared queue were awaited before the sends.
+    /// Waits for the posted receives. Those of a shared queue were awaited before the sends.
     fn drain_receives(&self) {
         if self.srq().is_some() {
             return;
@@ -143,12 +153,14 @@ impl<E: QpContext> QueuePair<E> {
         if !self.device().has_drain() {
             return self.drain_by_marker(self.receive_cq(), Marker::post_receive);
         }
-        // SAFETY: As in `drain_sends`.
+        // SAFETY: The queue pair is alive by the type invariant. The completion queue has an entry
+        // for the marker, see `QpCap::completions`.
         unsafe { bindings::ib_drain_rq(self.as_raw()) };
     }
 
-    /// Stops the queue pair, posts a marker behind the requests of one direction, and waits
-    /// until it has completed in `cq`, which is this thread's to poll if it is the owner's.
+    /// Moves the queue pair to its error state, posts a marker behind the work requests of one
+    /// direction, and waits for the marker's completion in `cq`. If only its owner polls `cq`, this
+    /// thread polls it meanwhile: the caller is within [`CompletionQueue::drain`]. May sleep.
     fn drain_by_marker(
         &self,
         cq: &CompletionQueue,
@@ -160,10 +172,11 @@ impl<E: QpContext> QueuePair<E> {
         pin_init::stack_pin_init!(let marker = Marker::new());
         let deadline = Deadline::after(ROOM);
         let posted = loop {
-            // SAFETY: By the type invariants; it is stopped. The completion queue has room for
-            // the marker, see `QpCap::completions`, which is awaited below.
+            // SAFETY: The queue pair is alive by the type invariant, and in the error state. The
+            // completion queue has an entry for the marker, see `QpCap::completions`. The marker is
+            // awaited below.
             match unsafe { post(&marker, self.as_raw()) } {
-                // What is before it completes now.
+                // The queue is full. The work requests before the marker complete meanwhile.
                 Err(error) if error == ENOMEM && deadline.left() > Msecs::new(0) => cq.pass_time(),
                 other => break other,
             }
@@ -171,46 +184,48 @@ impl<E: QpContext> QueuePair<E> {
         match posted {
             Ok(()) => cq.wait(&marker.handled),
             Err(error) => pr_err!(
-                "{}: queue pair {}: cannot be drained: {error:?}\n",
+                "{}: queue pair {}: drain failed: cannot post the marker: {error:?}\n",
                 self.device().name(),
                 self.number()
             ),
         }
     }
 
-    /// Stops the queue pair, and waits until none of the sends that are counted is
-    /// left. Nothing is posted any more.
+    /// Moves the queue pair to its error state and waits until all counted sends have completed.
+    /// Nothing more is posted. May sleep.
     fn wait_for_sends(&self) {
-        // If it cannot be stopped, what it has may complete nevertheless: it cannot be
-        // freed before.
+        // If the transition fails, the device may still complete the sends. Their memory must not
+        // be freed before that, so wait in either case.
         self.stop();
         self.sends.remove(1);
         self.send_cq().wait(&self.sends.none);
     }
 
-    /// Stops the queue pair, and waits until it takes no more receives.
+    /// Moves the queue pair to its error state and waits until it takes no more receives. May
+    /// sleep.
     fn wait_for_shared_receives(&self) {
         self.stop();
-        // iWARP does not have the event: there a queue pair that is stopped takes none.
+        // iWARP does not have the event. There, a queue pair in the error state takes no receives.
         if self.device().attributes().node_type == NodeType::Rnic {
             return;
         }
         if !self.last_receive.wait_timeout(LAST_RECEIVE) {
             pr_warn!(
-                "{}: queue pair {}: no word of its last receive\n",
+                "{}: queue pair {}: drain: timed out waiting for LAST_WQE_REACHED\n",
                 self.device().name(),
                 self.number()
             );
         }
     }
 
-    /// Moves the queue pair to its error state (`ib_modify_qp`); whether that worked. Sleeps.
+    /// Moves the queue pair to its error state (`ib_modify_qp`). Returns whether that succeeded.
+    /// May sleep.
     pub(in crate::rdma) fn stop(&self) -> bool {
         let mut attributes = bindings::ib_qp_attr {
             qp_state: bindings::ib_qp_state_IB_QPS_ERR,
             ..pin_init::zeroed()
         };
-        // SAFETY: The queue pair is alive; the attributes are ours.
+        // SAFETY: The queue pair is alive, and the attributes are valid for the call.
         let stopped = to_result(unsafe {
             bindings::ib_modify_qp(
                 self.as_raw(),
@@ -220,7 +235,7 @@ impl<E: QpContext> QueuePair<E> {
         });
         if let Err(error) = stopped {
             pr_err!(
-                "{}: queue pair {}: cannot be stopped: {error:?}\n",
+                "{}: queue pair {}: cannot move to the error state: {error:?}\n",
                 self.device().name(),
                 self.number()
             );
@@ -228,18 +243,18 @@ impl<E: QpContext> QueuePair<E> {
         stopped.is_ok()
     }
 
-    /// Counts sends that are about to be posted, if the service needs that: each is
-    /// an operation of its own.
+    /// Counts sends that are about to be posted, if the service counts sends. Each is an operation
+    /// of its own.
     #[inline]
     pub(in crate::rdma) fn count_sends(&self, sends: usize) {
         if E::QpType::COUNTS_SENDS {
-            // No more than a send queue has places.
+            // At most the number of entries of a send queue, so this does not truncate.
             self.sends.add(sends as u32);
         }
     }
 
-    /// Sends that were counted were not posted, or their completion has been handled:
-    /// the last access to the queue pair on their account.
+    /// Removes counted sends that were not posted, or whose completion was handled. The caller must
+    /// not access the queue pair afterwards on behalf of these sends.
     #[inline]
     pub(in crate::rdma) fn forget_sends(&self, sends: usize) {
         if E::QpType::COUNTS_SENDS && sends != 0 {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The multicast groups that a queue pair is attached to.
+//! Multicast groups that a queue pair is attached to.
 //!
-//! C: `ib_attach_mcast` and `ib_detach_mcast`
+//! C: `ib_attach_mcast` and `ib_detach_mcast` in `drivers/infiniband/core/verbs.c`
 //!
-//! The core counts attachments, and does not destroy a queue pair that has some. A
-//! device may take a second one to the same group for success without making any, so
-//! that one of the two could never be undone: it is refused here.
+//! The core counts the attachments of a queue pair and does not destroy a queue pair that has any.
+//! A device may accept a second attachment to the same group without making one. Only one detach
+//! then succeeds, and the core's count never returns to zero. So a second attachment is refused
+//! here.
 
 use super::{
     QpContext,
@@ -24,16 +25,16 @@ use kernel::{
     sync::Mutex, //
 };
 
-/// A group, as a queue pair is attached to it.
+/// A multicast group, as a queue pair is attached to it.
 #[derive(Clone, Copy)]
 pub(in crate::rdma) struct Group {
     pub(in crate::rdma) gid: Gid,
-    /// The local identifier; 0 with RoCE. That of a group is one on a port, and a queue
-    /// pair is on one port, so the GID alone says which group it is.
+    /// Local identifier of the group; 0 with RoCE. It is not part of the identity of a group: a
+    /// queue pair is on one port, and there the GID alone identifies the group.
     pub(in crate::rdma) lid: u16,
 }
 
-/// The groups that a queue pair is attached to.
+/// The groups that a queue pair is attached to, by their GID.
 #[pin_data]
 pub(super) struct Groups {
     #[pin]
@@ -49,12 +50,13 @@ impl Groups {
 }
 
 impl<E: QpContext<QpType = Ud>> QueuePair<E> {
-    /// Attaches it to a group (`ib_attach_mcast`). Whoever does keeps it, and
-    /// [detaches](Self::detach) it. Sleeps.
+    /// Attaches the queue pair to a group (`ib_attach_mcast`). The caller must hold a reference to
+    /// the queue pair until it [detaches](Self::detach) it. May sleep.
     ///
     /// # Errors
     ///
-    /// `EEXIST` if it is attached to the group, `ENOMEM`, or what the device answers.
+    /// - `EEXIST`: the queue pair is attached to the group already.
+    /// - `ENOMEM`, or any error of the driver.
     pub(in crate::rdma) fn attach(&self, group: Group) -> Result {
         let mut attached = self.groups.attached.lock();
         if attached.contains(&group.gid) {
@@ -62,23 +64,23 @@ impl<E: QpContext<QpType = Ud>> QueuePair<E> {
         }
         attached.reserve(1, GFP_KERNEL)?;
         let mut gid = group.gid.as_raw();
-        // SAFETY: The queue pair is alive; the GID is only read.
+        // SAFETY: The queue pair is alive, and `gid` is valid for the call.
         to_result(unsafe { bindings::ib_attach_mcast(self.as_raw(), &mut gid, group.lid) })?;
-        // There is room for it.
+        // Capacity was reserved above.
         attached.push(group.gid, GFP_KERNEL)?;
         Ok(())
     }
 
-    /// Detaches it from a group that it is attached to (`ib_detach_mcast`). Sleeps.
+    /// Detaches the queue pair from a group (`ib_detach_mcast`). An error is logged. May sleep.
     pub(in crate::rdma) fn detach(&self, group: Group) {
         let mut attached = self.groups.attached.lock();
         let mut gid = group.gid.as_raw();
-        // SAFETY: The queue pair is alive; the GID is only read.
+        // SAFETY: The queue pair is alive, and `gid` is valid for the call.
         let errno = unsafe { bindings::ib_detach_mcast(self.as_raw(), &mut gid, group.lid) };
         match to_result(errno) {
             Ok(()) => attached.retain(|gid| *gid != group.gid),
             Err(error) => pr_err!(
-                "{}: queue pair {}: cannot leave {}: {error:?}\n",
+                "{}: queue pair {}: cannot detach from multicast group {}: {error:?}\n",
                 self.device().name(),
                 self.number(),
                 group.gid

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a queue pair is made of.
+//! Initial attributes of a queue pair.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_qp_init_attr`
 
@@ -28,31 +28,31 @@ use kernel::{
     sync::Arc, //
 };
 
-/// A shared receive queue, as a queue pair sees it.
+/// A shared receive queue, without the type of its queue pairs' context.
 pub(in crate::rdma) trait Srq: Send + Sync {
-    /// The queue for C.
+    /// Returns the C object.
     fn as_raw(&self) -> *mut bindings::ib_srq;
 
-    /// The domain of the memory of its receives.
+    /// Returns the protection domain of the receives.
     fn protection_domain(&self) -> &Arc<ProtectionDomain>;
 }
 
-/// What a queue pair of context `E` is made of.
+/// Initial attributes of a queue pair with context `E`.
 pub struct QpInitAttr<E: QpContext> {
     pub(super) pd: Arc<ProtectionDomain>,
     pub(super) send_cq: Arc<CompletionQueue>,
     pub(super) receive_cq: Arc<CompletionQueue>,
     pub(super) capacity: QpCap,
     pub(super) rdma_rw: Option<RdmaRwCap>,
-    /// The one that [`with_srq`](Self::with_srq) asks for.
+    /// The queue set by [`with_srq`](Self::with_srq).
     pub(super) srq: Option<Arc<dyn Srq>>,
     pub(super) inline_bytes: u32,
     _context: PhantomData<fn(E)>,
 }
 
 impl<E: QpContext> QpInitAttr<E> {
-    /// A queue pair of `pd` with the given room, whose sends and receives
-    /// complete in `cq`.
+    /// Describes a queue pair of `pd` with the given capacity, whose sends and receives complete in
+    /// `cq`.
     pub fn new(pd: Arc<ProtectionDomain>, cq: Arc<CompletionQueue>, capacity: QpCap) -> Self {
         Self {
             pd,
@@ -66,54 +66,63 @@ impl<E: QpContext> QpInitAttr<E> {
         }
     }
 
-    /// Lets requests hold so many bytes of [`Inline`](crate::rdma::wr::Inline) data. A
-    /// queue pair of more than the device can is not created.
+    /// Allows up to `bytes` bytes of [`Inline`](crate::rdma::wr::Inline) data in a work request.
+    /// Creating the queue pair fails if the device cannot have that many.
     pub fn with_inline(mut self, bytes: u32) -> Self {
         self.inline_bytes = bytes;
         self
     }
 
-    /// Lets receives complete in a queue of their own.
+    /// Sets a completion queue for the receives, apart from that of the sends.
     pub fn with_receive_cq(mut self, cq: Arc<CompletionQueue>) -> Self {
         self.receive_cq = cq;
         self
     }
 
-    /// Takes receives from `srq`.
+    /// Makes the queue pair take its receives from `srq`.
     ///
     /// # Safety
     ///
-    /// The `srq_context` of `srq` must be what [`srq`](crate::rdma::srq) makes of it for queue
-    /// pairs of context `E`.
+    /// The `srq_context` of `srq` must be the address of the
+    /// [`SharedReceiveQueue<E>`](crate::rdma::srq::SharedReceiveQueue) that owns it.
     pub(in crate::rdma) unsafe fn with_srq(mut self, srq: Arc<dyn Srq>) -> Self {
         self.srq = Some(srq);
         self
     }
 
-    /// Makes room for [RDMA reads and writes](crate::rdma::rw), beside what the capacity says. The
-    /// completion queue of sends needs room for their
-    /// [requests](RdmaRwCap::requests), too.
+    /// Adds capacity for [RDMA reads and writes](crate::rdma::rw) to that of the queue pair. The
+    /// completion queue of the sends needs entries for their [work requests](RdmaRwCap::requests),
+    /// too.
     pub fn with_rdma_rw(mut self, rdma_rw: RdmaRwCap) -> Self {
         self.rdma_rw = Some(rdma_rw);
         self
     }
 
-    /// The device of the domain.
+    /// Returns the device of the protection domain.
     pub(super) fn device(&self) -> &Device {
         self.pd.device()
     }
 
-    /// Whether domain and queues are of this device.
+    /// Returns whether the protection domain and the completion queues belong to `device`.
     pub(crate) fn are_of(&self, device: &Device) -> bool {
         **self.pd.device() == *device
             && **self.send_cq.device() == *device
             && **self.receive_cq.device() == *device
     }
 
+    /// Returns the attributes for C. Each queue gets one more work request, for the marker of the
+    /// drain.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the capacity overflows, or if the shared receive queue does not match the
+    /// completion queues or the protection domain.
+    ///
     /// # Safety
     ///
-    /// The result is valid as long as `self` and, in use, as `queue`, which must
-    /// be the address of the object to be.
+    /// - `queue` must be the address of the queue pair that is being created.
+    /// - `self` must outlive the use of the result, and `queue` must be valid when the device uses
+    ///   it.
     pub(super) unsafe fn attributes(
         &self,
         queue: *mut QueuePair<E>,
@@ -150,13 +159,16 @@ impl<E: QpContext> QpInitAttr<E> {
         })
     }
 
-    /// Whether sends and receives complete in the same queue.
+    /// Returns whether sends and receives complete in the same queue.
     pub(super) fn has_one_cq(&self) -> bool {
         self.send_cq.as_raw() == self.receive_cq.as_raw()
     }
 
-    /// The drain of a queue pair that shares receives needs one completion queue, see
-    /// there; the memory of receives is of the domain of the shared queue.
+    /// Checks that the shared receive queue `srq` suits these attributes.
+    ///
+    /// The drain of a queue pair with shared receives needs one completion queue for both
+    /// directions, see [`drain`](super::drain). The memory of the receives belongs to the
+    /// protection domain of `srq`.
     fn check_srq(&self, srq: &dyn Srq) -> Result {
         if !self.has_one_cq() || srq.protection_domain().as_raw() != self.pd.as_raw() {
             return Err(EINVAL);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The numbers that queue pairs are configured with, each with as many bits as it
-//! has on the wire.
+//! Numbers in the attributes of queue pairs, limited to the bits that they have on the wire.
 //!
 //! Source: InfiniBand Architecture Specification, volume 1, sections 9.2 and 9.7.
 
@@ -13,40 +12,39 @@ use crate::{
 use core::fmt;
 
 number_of_bits! {
-    /// The number of a queue pair, 24 bits.
+    /// Queue pair number, 24 bits.
     Qpn(u32), 24
 }
 
 number_of_bits! {
-    /// The sequence number of a packet, 24 bits, after which they begin again.
+    /// Packet sequence number, 24 bits, wraps around.
     ///
-    /// Each direction of a connection begins with one that its sender chooses; at
-    /// random, so that packets of an earlier connection are told from its own.
+    /// The sender of each direction of a connection chooses the first one. A random number makes
+    /// packets of an earlier connection fall outside the expected range.
     Psn(u32), 24
 }
 
 number_of_bits! {
-    /// How long to wait for an acknowledgement before sending again, 5 bits: 4.096 µs
-    /// × 2^this; 0 is for ever.
+    /// Time to wait for an acknowledgement before sending again, 5 bits: 4.096 µs × 2^value. 0
+    /// waits without limit.
     AckTimeout(u8), 5
 }
 
 number_of_bits! {
-    /// How often to try again, 3 bits.
+    /// Number of retries, 3 bits.
     RetryCount(u8), 3
 }
 
 number_of_bits! {
-    /// How long the peer is to wait when it has sent to a queue pair without a
-    /// receive posted, 5 bits.
+    /// Time that the peer must wait after a send to a queue pair with no receive posted, 5 bits.
     ///
-    /// An index into a table: 0 is 655.36 ms, 1 is 10 µs, 2 is 20 µs, and the others grow
-    /// by 3/2 and 4/3 in turn, by way of 12, 640 µs, to 31, 491.52 ms.
+    /// The value is an index into a table of times: 0 is 655.36 ms, 1 is 10 µs, 2 is 20 µs. From
+    /// there on, a time is 3/2 and 4/3 of the one before in turn: 12 is 640 µs, 31 is 491.52 ms.
     RnrTimer(u8), 5
 }
 
 impl Qpn {
-    /// The lower 24 bits, which is where the verbs keep the number.
+    /// Returns the number in the lower 24 bits, where the verbs have it.
     #[inline]
     pub(crate) const fn from_raw(raw: u32) -> Self {
         match Self::new(raw & Self::MAX.get()) {
@@ -57,12 +55,12 @@ impl Qpn {
 }
 
 impl Psn {
-    /// A random one, for a direction of a connection to begin with. Any context.
+    /// Returns a random number, for the first packet of a direction of a connection. Any context.
     pub fn random() -> Self {
         Self::truncate(random::number())
     }
 
-    /// The lower 24 bits, as for a random number.
+    /// Returns the lower 24 bits of `value`.
     #[inline]
     pub const fn truncate(value: u32) -> Self {
         match Self::new(value & Self::MAX.get()) {
@@ -73,19 +71,19 @@ impl Psn {
 }
 
 impl RetryCount {
-    /// For retries after "receiver not ready": there is no end of them.
+    /// Retries without limit; only valid for "receiver not ready" (RNR).
     pub const FOR_EVER: Self = Self::MAX;
 }
 
 impl fmt::Display for Qpn {
-    /// As the programs of rdma-core print it.
+    /// Formats the number as the programs of rdma-core do.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "0x{:06x}", self.get())
     }
 }
 
 impl fmt::Display for Psn {
-    /// As the programs of rdma-core print it.
+    /// Formats the number as the programs of rdma-core do.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "0x{:06x}", self.get())
     }

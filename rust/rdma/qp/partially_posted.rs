@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Operations of which only the first requests could be posted.
+//! Operations of which only the first work requests could be posted.
 //!
-//! The device works on those, so the operation cannot be given back; but no request
-//! completes it. It waits until its queue pair is drained, and is then completed as
-//! what was flushed is.
+//! The device executes these work requests, so the operation cannot be returned to the caller. But
+//! none of them completes the operation, as only the last work request of an operation does. So the
+//! operation waits until its queue pair is drained, and then completes as flushed.
 
 use crate::{
     bindings,
@@ -20,16 +20,16 @@ use kernel::{
     types::Opaque, //
 };
 
-/// What is ahead of the memory of an operation. The completion entry comes first,
-/// so its address is that of the whole.
+/// Header of an operation's memory. The completion entry is the first member, so it has the address
+/// of the whole operation.
 #[repr(C)]
 pub(in crate::rdma) struct CqeNode {
     cqe: Opaque<bindings::ib_cqe>,
-    /// The next one of a list, while it is in one.
+    /// Next entry, while this one is in a list.
     next: *mut CqeNode,
 }
 
-// SAFETY: The pointer is used by a list only, which is behind a lock.
+// SAFETY: Only a list uses the pointer, and a lock protects the list.
 unsafe impl Send for CqeNode {}
 
 impl CqeNode {
@@ -50,10 +50,10 @@ impl CqeNode {
 ///
 /// # Invariants
 ///
-/// The entries from the first one on belong to the list; each has its `done` set.
+/// The list owns its entries, starting with the first one. Each has its `done` function set.
 struct List(*mut CqeNode);
 
-// SAFETY: The entries belong to the list, and operations are `Send`.
+// SAFETY: The list owns its entries, and operations are `Send`.
 unsafe impl Send for List {}
 
 /// The partially posted operations of a queue pair.
@@ -65,37 +65,40 @@ pub(in crate::rdma) struct PartiallyPosted {
 
 impl PartiallyPosted {
     pub(super) fn new() -> impl PinInit<Self> {
-        // INVARIANT: An empty list.
+        // INVARIANT: The list is empty.
         pin_init!(Self {
             list <- new_irq_lock!(List(ptr::null_mut()), "rrdma::PartiallyPosted"),
         })
     }
 
-    /// Takes an operation in. Any context.
+    /// Adds an operation to the list. Any context.
     ///
     /// # Safety
     ///
-    /// `entry` must be that of a posted operation, which nobody else completes.
+    /// `entry` must be that of a posted operation, which nothing else completes.
     pub(in crate::rdma) unsafe fn add(&self, entry: NonNull<CqeNode>) {
         let mut list = self.list.lock();
-        // SAFETY: By the contract the entry is ours.
+        // SAFETY: By the safety requirements nobody else uses the entry.
         unsafe { (*entry.as_ptr()).next = list.0 };
-        // INVARIANT: By the contract.
+        // INVARIANT: By the safety requirements the list now owns the entry. Posting set its
+        // `done`.
         list.0 = entry.as_ptr();
     }
 
-    /// Completes the operations as flushed, in the context of handlers of their completion
-    /// queue. May sleep if these may.
+    /// Completes all operations as flushed, in the context of the handlers of their completion
+    /// queue. May sleep unless that context is a softirq.
     ///
     /// # Safety
     ///
-    /// No request of the operations may be posted on `qp`, which is theirs, any more.
+    /// `qp` must be the queue pair of this list, and no work request of the operations may still be
+    /// posted on it.
     pub(super) unsafe fn flush(&self, qp: *mut bindings::ib_qp) {
-        // INVARIANT: The list is empty, and the entries are ours.
+        // INVARIANT: The list is now empty, and this function owns the entries.
         let mut first = core::mem::replace(&mut self.list.lock().0, ptr::null_mut());
         while let Some(entry) = NonNull::new(first) {
-            // SAFETY: The entry is ours until it is completed, once; its completion
-            // takes one of `qp`, which by the contract has none left to come.
+            // SAFETY: This function owns the entry until it completes it, once. The completion is
+            // of `qp`, where by the safety requirements no other completion of the operation can
+            // follow.
             unsafe {
                 first = (*entry.as_ptr()).next;
                 bindings::ib_complete_flushed(qp, entry.as_ptr().cast());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The room in a queue pair.
+//! Capacity of a queue pair.
 //!
 //! C headers: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_qp_cap`;
 //! [`include/rdma/rw.h`](srctree/include/rdma/rw.h)
@@ -13,59 +13,61 @@ use crate::{
 use core::num::NonZero;
 use kernel::prelude::*;
 
-/// Room in a queue pair; a drain needs one more a direction, which is added.
+/// Capacity of a queue pair in work requests. The one per direction that a drain needs is added.
 #[derive(Clone, Copy)]
 pub struct QpCap {
-    /// Send requests, registrations and invalidations that may be posted at once.
+    /// Work requests of the send queue that may be outstanding, registrations and invalidations
+    /// included.
     pub sends: u32,
-    /// Receives that may be posted at once.
+    /// Receives that may be outstanding.
     pub receives: u32,
-    /// Pieces of memory of one send.
+    /// Scatter/gather entries of one send.
     pub send_sges: u32,
 }
 
 impl QpCap {
-    /// Entries that a completion queue for both directions must have.
+    /// Returns the number of entries that a completion queue for both directions needs.
     pub fn completions(&self) -> u32 {
-        // One a request, and one for each drain marker.
+        // One for each work request, and one for each of the two drain markers.
         self.sends.saturating_add(self.receives).saturating_add(2)
     }
 }
 
-/// The [RDMA reads and writes](crate::rdma::rw) that a queue pair has room for.
+/// Number and size of the [RDMA reads and writes](crate::rdma::rw) that a queue pair has room for.
 #[derive(Clone, Copy)]
 pub struct RdmaRwCap {
-    /// So many under way, or prepared, at once.
+    /// RDMA reads and writes that may be prepared or outstanding.
     pub at_once: u32,
-    /// Pieces of memory of one, at most: its pages, if these are apart.
+    /// Maximum number of memory pieces of one read or write: its pages, if they are not contiguous.
     pub pieces: u32,
 }
 
-/// What reads and writes need of a queue pair, by how a device does them.
+/// Resources of a queue pair that RDMA reads and writes need on a device.
 struct Needs {
-    /// The port that this was found with.
+    /// Port for which these were computed.
     port: u32,
-    /// Pieces of memory of one request.
+    /// Scatter/gather entries of one work request.
     sges: u32,
-    /// What the core calls contexts, each of which may have a region.
+    /// Number of `struct rdma_rw_ctx`; each may need a memory region.
     contexts: u32,
-    /// Send requests that the core makes room for by itself, given the contexts.
+    /// Work requests that the core adds to the send queue for `contexts`.
     by_core: u32,
-    /// Send requests at worst.
+    /// Work requests in the worst case.
     requests: u32,
 }
 
 impl RdmaRwCap {
-    /// Send requests that they take at worst on `device`, of a queue pair with this
-    /// `capacity`: a completion queue must have room for so many more.
+    /// Returns how many work requests of the send queue the reads and writes need in the worst
+    /// case, on `device` and a queue pair of this `capacity`. The completion queue needs that many
+    /// more entries.
     ///
-    /// 0 if the device cannot read a peer's memory at all.
+    /// Returns 0 if the device does not support RDMA reads.
     pub fn requests(&self, device: &Device, capacity: QpCap) -> u32 {
         self.needs(device, capacity.send_sges)
             .map_or(0, |needs| needs.requests)
     }
 
-    /// `None` if the device lacks what the core divides by.
+    /// Returns `None` if the device has a limit of zero by which the core divides.
     fn needs(&self, device: &Device, sges: u32) -> Option<Needs> {
         let attributes = device.attributes();
         if attributes.max_sge_rd == 0 || attributes.max_fast_reg_page_list_len == 0 {
@@ -73,12 +75,12 @@ impl RdmaRwCap {
         }
         let sges = sges.max(attributes.max_sge_rd.min(attributes.max_send_sge));
         let at_a_time = NonZero::new(sges.min(attributes.max_sge_rd))?;
-        // A device that needs regions on one port needs them on all.
+        // A device that needs regions on one port needs them on all ports.
         let port = device.ports().next().map_or(0, |port| port.number());
-        // SAFETY: The device is registered; the port is one of its.
+        // SAFETY: The device is registered, and `port` is the number of one of its ports.
         let factor = unsafe { bindings::rdma_rw_mr_factor(device.as_raw(), port, self.pieces) };
         let contexts = self.at_once.saturating_mul(factor);
-        // SAFETY: As above.
+        // SAFETY: The device is registered, and `port` is the number of one of its ports.
         let by_core = unsafe { bindings::rdma_rw_max_send_wr(device.as_raw(), port, contexts, 0) };
         let rest = u32::from(self.pieces % at_a_time != 0);
         let each = (self.pieces / at_a_time).saturating_add(rest);
@@ -91,12 +93,12 @@ impl RdmaRwCap {
         })
     }
 
-    /// Adds what they need to the attributes of a queue pair of `device`.
+    /// Adds the resources to the attributes of a queue pair of `device`.
     ///
     /// # Errors
     ///
-    /// `EOPNOTSUPP` if the device cannot do reads and writes, `EINVAL` if its queues are
-    /// too short for so many.
+    /// - `EOPNOTSUPP`: the device does not support RDMA reads.
+    /// - `EINVAL`: the send queue would be longer than the device allows.
     pub(super) fn prepare(
         &self,
         device: &Device,
@@ -106,7 +108,7 @@ impl RdmaRwCap {
             .needs(device, attributes.cap.max_send_sge)
             .ok_or(EOPNOTSUPP)?;
         let others = attributes.cap.max_send_wr;
-        // The core would make the queue smaller in silence.
+        // The core would silently cap the length of the queue (`rdma_rw_init_qp`).
         others
             .checked_add(needs.requests)
             .filter(|all| *all <= device.attributes().max_qp_wr)
@@ -115,7 +117,7 @@ impl RdmaRwCap {
             others.saturating_add(needs.requests.saturating_sub(needs.by_core));
         attributes.cap.max_send_sge = needs.sges;
         attributes.cap.max_rdma_ctxs = needs.contexts;
-        // For the core to size by; the connection manager knows better.
+        // The core computes sizes with this port. The connection manager sets the final one.
         attributes.port_num = needs.port;
         Ok(())
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Transport services: what a queue pair promises, and so what it can do.
+//! Transport services, and the operations that each of them supports.
 //!
 //! Source: InfiniBand Architecture Specification, volume 1, section 9.6 to 9.8.
 
@@ -14,32 +14,31 @@ use crate::bindings;
 
 /// The transport service of a queue pair: [`Rc`], [`Uc`] or [`Ud`].
 ///
-/// It is part of the type of a queue pair's [`QpContext`](super::QpContext), so an
-/// operation that the service does not have cannot be asked for.
+/// The service is part of the type of the queue pair's [`QpContext`](super::QpContext). So code
+/// that posts an operation that the service does not support does not compile.
 pub trait QpType: sealed::Sealed + Send + Sync + 'static {
-    /// What a queue pair needs to be told to be initialised.
+    /// Attributes of the transition from RESET to INIT.
     type Init<'a>: Transition;
-    /// What it needs to be told to be ready to receive.
+    /// Attributes of the transition from INIT to RTR (ready to receive).
     type Rtr<'a>: Transition;
-    /// What it needs to be told to be ready to send.
+    /// Attributes of the transition from RTR to RTS (ready to send).
     type Rts: Transition;
 }
 
-/// A service with one peer, whose memory may be written: [`Rc`] and [`Uc`].
+/// A service with one peer, which supports RDMA writes: [`Rc`] and [`Uc`].
 pub trait Connected: QpType {}
 
-/// A service that acknowledges: memory of the peer may be read and changed
-/// atomically, and keys invalidated: [`Rc`].
+/// A service with acknowledgements, which supports RDMA reads, atomic operations and remote
+/// invalidation: [`Rc`].
 pub trait Reliable: Connected {}
 
-/// Reliable connection: everything arrives once, in order, or the queue pair fails.
+/// Reliable connection: messages arrive once and in order, or the queue pair fails.
 pub enum Rc {}
 
-/// Unreliable connection: messages of any size, of which the damaged and the lost
-/// ones are dropped without notice.
+/// Unreliable connection: messages of any size. Lost and damaged ones are dropped without notice.
 pub enum Uc {}
 
-/// Unreliable datagrams: messages of at most one packet to any peer.
+/// Unreliable datagrams: messages of at most one packet, to any peer.
 pub enum Ud {}
 
 impl QpType for Rc {
@@ -67,14 +66,14 @@ impl Reliable for Rc {}
 pub(crate) mod sealed {
     use super::*;
 
-    /// What the verbs call a service.
+    /// Constants of a service in C.
     pub trait Sealed {
-        /// The type of the queue pair.
+        /// Type of the queue pair.
         const QP_TYPE: bindings::ib_qp_type;
-        /// The port space of the connection manager.
+        /// Port space of the connection manager.
         const PORT_SPACE: bindings::rdma_ucm_port_space;
-        /// Sends are counted, because nothing can be posted to mark the last one. Then
-        /// a chain is one request, which is signalled.
+        /// Whether sends are counted, because the drain has no work request to mark the last one.
+        /// If so, a chain has one work request, which is signalled.
         const COUNTS_SENDS: bool = false;
     }
 

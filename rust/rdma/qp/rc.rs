@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a reliably connected queue pair is told on its way to being ready.
+//! Attributes for the state transitions of a queue pair with reliable connection (RC).
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_qp_attr`
 
@@ -30,28 +30,30 @@ use crate::{
 };
 use core::ops::BitOr;
 
-/// What the peer may do by itself to registered memory of the queue pair's domain
-/// (`enum ib_access_flags`). The region decides as well: both must allow it. Give no
-/// more than the peer needs.
+/// Remote access that the peer has to registered memory of the protection domain
+/// (`enum ib_access_flags`).
+///
+/// An access must be allowed by the queue pair and by the memory region. Allow no more than the
+/// peer needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access(u32);
 
 impl Access {
-    /// Nothing: it can send.
+    /// None; the peer can only send.
     pub const NONE: Self = Self(0);
-    /// Write it.
+    /// RDMA write.
     pub const WRITE: Self = Self(bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE);
-    /// Read it.
+    /// RDMA read.
     pub const READ: Self = Self(bindings::ib_access_flags_IB_ACCESS_REMOTE_READ);
-    /// Change it atomically.
+    /// Atomic operations.
     pub const ATOMIC: Self = Self(bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC);
 
-    /// Those of the flags that are about the peer.
+    /// Returns the remote access flags in `raw`.
     pub(super) fn from_raw(raw: u32) -> Self {
         Self(raw & (Self::WRITE | Self::READ | Self::ATOMIC).0)
     }
 
-    /// Whether all that `other` allows is allowed.
+    /// Returns whether every access in `other` is allowed.
     pub fn allows(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -65,49 +67,47 @@ impl BitOr for Access {
     }
 }
 
-/// Which port the queue pair is on, and what the peer may do.
+/// Attributes of the transition to INIT: port and remote access.
 #[derive(Clone, Copy)]
 pub struct Init<'a> {
     /// The port.
     pub port: Port<'a>,
-    /// The index of the P_Key, in the port's table, that its packets bear.
+    /// Index in the port's P_Key table of the P_Key that packets have.
     pub pkey_index: u16,
-    /// What the peer may do.
+    /// Remote access that the peer has.
     pub access: Access,
 }
 
-/// Who the peer is; once this is set, its packets are taken.
+/// Attributes of the transition to RTR: the peer. From then on, the queue pair accepts its packets.
 pub struct Rtr<'a> {
-    /// The way to it, from the port that the queue pair is on.
+    /// Path to the peer. It must start at the port of the queue pair.
     pub path: Path<'a>,
-    /// The payload of the packets; the peer must use the same. At most the active
-    /// one of the port.
+    /// Maximum payload of a packet, the same as at the peer. At most the active MTU of the port.
     pub path_mtu: Mtu,
-    /// The number of its queue pair.
+    /// Number of the peer's queue pair.
     pub dest_qpn: Qpn,
-    /// The first packet that it sends.
+    /// First packet sequence number that the peer sends.
     pub rq_psn: Psn,
-    /// How many of its reads and atomic operations may be under way; it must not be
-    /// more than it has been told.
+    /// RDMA reads and atomic operations that the peer may have outstanding. At least the number
+    /// that the peer was told.
     pub max_dest_rd_atomic: u8,
-    /// How long it is to wait when it sends and no receive is posted.
+    /// Time that the peer must wait after a send that found no receive posted.
     pub min_rnr_timer: RnrTimer,
 }
 
-/// How to send.
+/// Attributes of the transition to RTS: how to send.
 #[derive(Clone, Copy)]
 pub struct Rts {
-    /// The first packet; the peer must expect it.
+    /// First packet sequence number to send; the peer must expect it.
     pub sq_psn: Psn,
-    /// How long to wait for the acknowledgement of a packet.
+    /// Time to wait for the acknowledgement of a packet.
     pub timeout: AckTimeout,
-    /// How often to send a packet again that is not acknowledged. Then the
-    /// connection is broken.
+    /// Retries for a packet that is not acknowledged. The queue pair fails after the last one.
     pub retry_count: RetryCount,
-    /// How often to send again to a peer that has no receive posted.
+    /// Retries for a send to a peer that has no receive posted.
     pub rnr_retry: RetryCount,
-    /// How many reads and atomic operations of ours may be under way; at most what
-    /// the peer allows. With 0, there are none.
+    /// RDMA reads and atomic operations that this side may have outstanding, at most as many as the
+    /// peer allows. 0 disables them.
     pub max_rd_atomic: u8,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Credits for the send queue.
+//! Credits of the send queue.
 
 use super::{
     QpCap,
@@ -15,17 +15,17 @@ use kernel::{
     },
 };
 
-/// Credits for the requests of the send queue that are for [RDMA reads and writes](crate::rdma::rw).
+/// Credits of the send queue for the work requests of [RDMA reads and writes](crate::rdma::rw).
 ///
-/// All users of a queue pair share its send queue, so this is one counter. A read or write
-/// costs two changes of the counter beside its requests.
+/// All threads that use a queue pair share its send queue, so there is one counter. Each read or
+/// write changes it twice, in addition to posting its work requests.
 pub(in crate::rdma) struct SqCredits {
     free: Atomic<u32>,
     all: u32,
 }
 
 impl SqCredits {
-    /// As many as the requests of `cap`, if there is one.
+    /// Creates a credit for each work request of `cap`; none if there is no `cap`.
     pub(super) fn new(cap: Option<&RdmaRwCap>, device: &Device, capacity: QpCap) -> Self {
         let all = cap.map_or(0, |cap| cap.requests(device, capacity));
         Self {
@@ -34,11 +34,12 @@ impl SqCredits {
         }
     }
 
-    /// Takes credits.
+    /// Takes credits. Any context.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for more than there ever are, `EAGAIN` for more than there are now.
+    /// - `EINVAL`: `credits` exceeds the total.
+    /// - `EAGAIN`: too few credits are free now.
     pub(in crate::rdma) fn take(&self, credits: u32) -> Result {
         if credits > self.all {
             return Err(EINVAL);
@@ -53,7 +54,7 @@ impl SqCredits {
         }
     }
 
-    /// Gives credits back.
+    /// Returns credits. Any context.
     pub(in crate::rdma) fn put(&self, credits: u32) {
         self.free.fetch_add(credits, ordering::Release);
     }

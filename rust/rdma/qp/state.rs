@@ -13,19 +13,19 @@ use core::fmt;
 /// The state of a queue pair (`enum ib_qp_state`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// As created.
+    /// Initial state.
     Reset,
-    /// On a port; receives can be posted, packets are dropped.
+    /// On a port. Receives can be posted, but incoming packets are dropped.
     Init,
-    /// Ready to receive: packets are taken.
+    /// Ready to receive: incoming packets are accepted.
     Rtr,
-    /// Ready to send as well.
+    /// Ready to send, in addition to [`Rtr`](Self::Rtr).
     Rts,
-    /// The send queue is drained, or on the way there.
+    /// Send queue drained, or being drained.
     Sqd,
-    /// A send of an unreliable service has failed; receives go on.
+    /// Send queue error: a send of an unreliable service failed. Receives still work.
     Sqe,
-    /// Everything that is posted is flushed.
+    /// Error: all posted work requests are flushed.
     Error,
 }
 
@@ -42,7 +42,7 @@ impl State {
         }
     }
 
-    /// What is unknown is taken for the error state.
+    /// Returns the state; unknown values become [`Error`](Self::Error).
     pub(super) fn from_raw(raw: bindings::ib_qp_state) -> Self {
         match raw {
             bindings::ib_qp_state_IB_QPS_RESET => Self::Reset,
@@ -57,7 +57,7 @@ impl State {
 }
 
 impl fmt::Display for State {
-    /// As `rdma res show qp` does.
+    /// Formats the state as `rdma res show qp` does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Reset => "RESET",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! From one state of a queue pair to the next, and why that fails.
+//! Transitions between the states of a queue pair, and their errors.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `ib_modify_qp`
 
@@ -28,40 +28,38 @@ use kernel::{
     prelude::*, //
 };
 
-/// A queue pair did not get from one state to the next.
+/// A failed transition of a queue pair.
 #[derive(Clone, Copy, Debug)]
 pub struct Error {
-    /// Where it was.
+    /// State before the transition.
     pub from: State,
-    /// Where it was to go.
+    /// State that was not reached.
     pub to: State,
-    /// Why it did not.
+    /// Cause of the failure.
     pub cause: Cause,
 }
 
-/// Why a queue pair did not get to a state.
+/// Cause of a failed transition.
 #[derive(Clone, Copy, Debug)]
 pub enum Cause {
-    /// The port, or the path, is one of another device.
+    /// The port or the path belongs to another device.
     OtherDevice,
-    /// The path begins at this port, and the queue pair is on the other.
+    /// The path starts at the first port, but the queue pair is on the second.
     OtherPort(u32, u32),
     /// The port has no P_Key at this index.
     NoPkey(u16),
-    /// Packets of the path would be larger than the port can have now.
+    /// The path MTU (first) exceeds the active MTU of the port (second).
     MtuAbove(Mtu, Mtu),
-    /// The port does not tell which packets it can have: it has no link, or this
-    /// error.
+    /// The port has no active MTU: its link is down, or querying the port failed with this error.
     NoMtu(Option<kernel::error::Error>),
-    /// So many reads and atomic operations under way, and the device can have the
-    /// other number.
+    /// More RDMA reads and atomic operations (first) than the device can have outstanding (second).
     TooManyReads(u8, u32),
-    /// The device said no.
+    /// The device rejected the transition with this error.
     Refused(kernel::error::Error),
 }
 
 impl Cause {
-    /// The nearest error number.
+    /// Returns the closest error number.
     pub fn errno(&self) -> kernel::error::Error {
         match self {
             Self::Refused(error) | Self::NoMtu(Some(error)) => *error,
@@ -83,23 +81,29 @@ impl fmt::Display for Error {
         match self.cause {
             Cause::OtherDevice => f.write_str("the port or the path is of another device"),
             Cause::OtherPort(path, own) => {
-                write!(f, "the path begins at port {path}, it is on port {own}")
+                write!(
+                    f,
+                    "the path starts at port {path}, not at the queue pair's port {own}"
+                )
             }
             Cause::NoPkey(index) => write!(f, "the port has no P_Key at index {index}"),
             Cause::MtuAbove(path, active) => {
-                write!(f, "the path's MTU, {path}, is above the port's, {active}")
+                write!(f, "path MTU {path} exceeds the port's active MTU {active}")
             }
-            Cause::NoMtu(None) => f.write_str("the port has no MTU: is its link up?"),
+            Cause::NoMtu(None) => f.write_str("the port has no active MTU: is its link up?"),
             Cause::NoMtu(Some(error)) => {
-                write!(f, "the port has no MTU: error {}", error.to_errno())
+                write!(f, "cannot query the port's MTU: error {}", error.to_errno())
             }
             Cause::TooManyReads(wanted, most) => {
-                write!(f, "{wanted} reads at once, the device can have {most}")
+                write!(
+                    f,
+                    "{wanted} outstanding reads, the device has at most {most}"
+                )
             }
             Cause::Refused(error) => {
                 write!(
                     f,
-                    "the device refuses, error {}{}",
+                    "the device rejected the attributes: error {}{}",
                     error.to_errno(),
                     likely(error)
                 )
@@ -110,17 +114,17 @@ impl fmt::Display for Error {
 
 kernel_display!(Error);
 
-/// What is likely behind a refusal.
+/// Returns the likely reason why a device rejects a transition with `error`.
 fn likely(error: kernel::error::Error) -> &'static str {
     match error {
-        EINVAL => ": a value that it cannot have, or it is in its error state",
-        EOPNOTSUPP => ": its connections are made by the connection manager only",
-        ENODEV => ": it is going away",
+        EINVAL => " (invalid value, or the queue pair is in its error state)",
+        EOPNOTSUPP => " (this device needs the connection manager)",
+        ENODEV => " (the device is being removed)",
         _ => "",
     }
 }
 
-/// What a queue pair is told by a transition, such as [`rc::Rtr`](super::rc::Rtr).
+/// Attributes of a state transition, such as [`rc::Rtr`](super::rc::Rtr).
 pub trait Transition: sealed::Attributes {}
 
 impl<T: sealed::Attributes> Transition for T {}
@@ -128,17 +132,17 @@ impl<T: sealed::Attributes> Transition for T {}
 pub(crate) mod sealed {
     use super::*;
 
-    /// What the verbs call it.
+    /// Conversion of the attributes to C.
     pub trait Attributes {
-        /// Which members (`enum ib_qp_attr_mask`), besides the state.
+        /// The attributes in `fill` (`enum ib_qp_attr_mask`); the state is added.
         const MASK: u32;
 
-        /// Sets them, once they are found to be possible for `device`.
+        /// Checks that `device` supports the attributes, and writes them to `raw`.
         fn fill(&self, device: &Device, raw: &mut bindings::ib_qp_attr) -> Result<(), Cause>;
     }
 }
 
-/// What all services are told first.
+/// Checks and sets the attributes of the transition to INIT that all services have.
 pub(super) fn initialise(
     port: Port<'_>,
     pkey_index: u16,
@@ -156,7 +160,7 @@ pub(super) fn initialise(
     Ok(())
 }
 
-/// What the services with a peer are told of the way to it.
+/// Checks and sets the attributes of the path to the peer, for connected services.
 pub(super) fn connect(
     path: &Path<'_>,
     mtu: Mtu,
@@ -177,8 +181,8 @@ pub(super) fn connect(
     Ok(())
 }
 
-/// Takes `queue`, on `port` if it is on one already, from state `from` to `to`, and
-/// says on which port it is. Sleeps.
+/// Moves `queue` from one state to another and returns its port. `port` is `None` as long as the
+/// queue pair is not on a port. May sleep.
 pub(super) fn reach<E: QpContext, A: sealed::Attributes>(
     queue: &QueuePair<E>,
     port: Option<u32>,
@@ -196,8 +200,8 @@ pub(super) fn reach<E: QpContext, A: sealed::Attributes>(
         return Err(fail(Cause::OtherPort(raw.ah_attr.port_num, port)));
     }
     let mask = A::MASK | bindings::ib_qp_attr_mask_IB_QP_STATE;
-    // SAFETY: The queue pair is alive; what the attributes name is borrowed from
-    // `attributes` for the call, and the core takes references of its own.
+    // SAFETY: The queue pair is alive. `attributes` is borrowed for the call and keeps alive all
+    // that the attributes name; the core takes its own references.
     to_result(unsafe { bindings::ib_modify_qp(queue.as_raw(), &mut raw, mask as i32) })
         .map_err(|error| fail(Cause::Refused(error)))?;
     Ok(port)

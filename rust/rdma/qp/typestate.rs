@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The states of a queue pair that is connected by hand, as types.
+//! States of a queue pair that is connected by hand, as types.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `enum ib_qp_state`
 //!
@@ -9,15 +9,17 @@
 //!                                  (may post receives)           (may post sends)
 //! ```
 //!
-//! A state is a type, and each consumes the one before it; what a transition needs
-//! to be told is a structure of the [service](super::QpType), so none of it can be
-//! forgotten, and nothing else can be said. To drop any of them, or the last
-//! reference on the queue pair of the last, drains and destroys it. The error
-//! state, where everything that is posted is flushed, is entered from any by
-//! [`QueuePair::drain`], and by the device, which tells the context.
+//! Each state is a type, and each transition consumes the type of the state before it. The
+//! attributes of a transition are a structure of the [service](super::QpType): none can be left
+//! out, and no others can be set.
 //!
-//! The send queue drained state (SQD), in which sending pauses so that attributes
-//! can be changed, is not offered: no consumer of verbs in the kernel uses it.
+//! Dropping a state drains and destroys the queue pair; [`Rts`] shares its queue pair with the
+//! other references to it. [`QueuePair::drain`] moves the queue pair from any state to the error
+//! state, in which posted work requests are flushed. So can the device, which calls
+//! [`QpContext::faulted`].
+//!
+//! The send queue drained state (SQD), in which attributes can be changed while sending is
+//! suspended, is not supported. No consumer of the verbs in the kernel uses it.
 
 use super::{
     transition::{
@@ -40,32 +42,33 @@ use kernel::{
     sync::Arc, //
 };
 
-/// A queue pair in its first state: it can do nothing yet.
+/// A queue pair in the RESET state: nothing can be posted.
 pub struct Reset<E: QpContext>(Arc<QueuePair<E>>);
 
-/// A queue pair on a port: receives can be posted, so that they are there when the
-/// peer begins to send.
+/// A queue pair in the INIT state: receives can be posted, before the peer starts to send.
 pub struct Init<E: QpContext> {
     pub(in crate::rdma) queue: Arc<QueuePair<E>>,
     port: u32,
 }
 
-/// A queue pair that takes what the peer sends, and cannot send itself yet.
+/// A queue pair in the RTR state: it receives, but cannot send yet.
 pub struct Rtr<E: QpContext> {
     pub(in crate::rdma) queue: Arc<QueuePair<E>>,
     port: u32,
 }
 
-/// A queue pair that is ready.
+/// A queue pair in the RTS state: it can send and receive.
 pub struct Rts<E: QpContext>(Arc<QueuePair<E>>);
 
-/// Creates a queue pair of `init_attr` (`ib_create_qp`), to be connected by hand. `owner`
-/// is what `rdma res show qp` names. May sleep.
+/// Creates a queue pair of `init_attr`, to be connected by hand (`ib_create_qp`). `owner` is the
+/// name that `rdma res show qp` prints. May sleep.
 ///
 /// # Errors
 ///
-/// `EINVAL` if domain and queues are of several devices, or have more room than the device;
-/// `ENOMEM`; `EOPNOTSUPP`, or `EINVAL`, if it does not have the service.
+/// - `EINVAL`: the protection domain and the completion queues belong to different devices, or the
+///   capacity exceeds that of the device.
+/// - `EOPNOTSUPP` or `EINVAL`: the device does not support the service.
+/// - `ENOMEM`.
 pub fn create<E: QpContext>(
     init_attr: QpInitAttr<E>,
     context: impl PinInit<E, kernel::error::Error>,
@@ -75,28 +78,28 @@ pub fn create<E: QpContext>(
         return Err(EINVAL);
     }
     let make = |pd, attributes: &mut _| {
-        // SAFETY: The domain and what the attributes name are alive, and of one
-        // device; the name is static.
+        // SAFETY: The protection domain and everything that the attributes name are alive, and
+        // belong to one device. The name is static.
         let raw = unsafe { bindings::ib_create_qp_kernel(pd, attributes, owner.as_char_ptr()) };
         NonNull::new(from_err_ptr(raw)?).ok_or(ENOMEM)
     };
-    // SAFETY: `make` does as it has to, and nobody else knows the queue pair.
+    // SAFETY: `make` creates the queue pair with the attributes that it gets. Nobody else uses it.
     let queue = unsafe { QueuePair::create(init_attr, context, owner, make)? };
     queue.set_idle(true);
     Ok(Reset(queue))
 }
 
 impl<E: QpContext> Reset<E> {
-    /// Its number, for the peer.
+    /// Returns the queue pair number, for the peer.
     pub fn number(&self) -> Qpn {
         Qpn::from_raw(self.0.number())
     }
 
-    /// Puts it on a port. Sleeps.
+    /// Moves the queue pair to INIT, on a port. May sleep.
     ///
     /// # Errors
     ///
-    /// The queue pair is gone, see [`Cause`](super::Cause).
+    /// [`Error`] with a [`Cause`](super::Cause). The queue pair is destroyed.
     pub fn into_init(self, attributes: <E::QpType as QpType>::Init<'_>) -> Result<Init<E>, Error> {
         let step = (State::Reset, State::Init);
         let port = transition::reach(&self.0, None, step, &attributes)?;
@@ -109,16 +112,16 @@ impl<E: QpContext> Reset<E> {
 }
 
 impl<E: QpContext> Init<E> {
-    /// Its number, for the peer.
+    /// Returns the queue pair number, for the peer.
     pub fn number(&self) -> Qpn {
         Qpn::from_raw(self.queue.number())
     }
 
-    /// Tells it who the peer is, from which it will take packets. Sleeps.
+    /// Moves the queue pair to RTR: sets the peer, from which it then accepts packets. May sleep.
     ///
     /// # Errors
     ///
-    /// The queue pair is gone, see [`Cause`](super::Cause).
+    /// [`Error`] with a [`Cause`](super::Cause). The queue pair is destroyed.
     pub fn into_rtr(self, attributes: <E::QpType as QpType>::Rtr<'_>) -> Result<Rtr<E>, Error> {
         let step = (State::Init, State::Rtr);
         let port = transition::reach(&self.queue, Some(self.port), step, &attributes)?;
@@ -130,16 +133,16 @@ impl<E: QpContext> Init<E> {
 }
 
 impl<E: QpContext> Rtr<E> {
-    /// Its number, for the peer.
+    /// Returns the queue pair number, for the peer.
     pub fn number(&self) -> Qpn {
         Qpn::from_raw(self.queue.number())
     }
 
-    /// Lets it send. Sleeps.
+    /// Moves the queue pair to RTS: it can send. May sleep.
     ///
     /// # Errors
     ///
-    /// The queue pair is gone, see [`Cause`](super::Cause).
+    /// [`Error`] with a [`Cause`](super::Cause). The queue pair is destroyed.
     pub fn into_rts(self, attributes: <E::QpType as QpType>::Rts) -> Result<Rts<E>, Error> {
         let step = (State::Rtr, State::Rts);
         transition::reach(&self.queue, Some(self.port), step, &attributes)?;
@@ -148,7 +151,7 @@ impl<E: QpContext> Rtr<E> {
 }
 
 impl<E: QpContext> Rts<E> {
-    /// The queue pair.
+    /// Returns the queue pair.
     pub fn queue_pair(&self) -> &Arc<QueuePair<E>> {
         &self.0
     }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an unreliably connected queue pair is told on its way to being ready.
+//! Attributes for the state transitions of a queue pair with unreliable connection (UC).
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_qp_attr`
 //!
-//! Nothing is acknowledged, so there is nothing to be said about trying again, and
-//! nothing can be read.
+//! Without acknowledgements there are no attributes for retries, and RDMA reads are not supported.
 
 use super::{
     transition::{
@@ -29,44 +28,45 @@ use crate::{
     }, //
 };
 
-/// What the peer may do by itself to registered memory of the queue pair's domain
-/// (`enum ib_access_flags`). The region decides as well: both must allow it.
+/// Remote access that the peer has to registered memory of the protection domain
+/// (`enum ib_access_flags`).
+///
+/// An access must be allowed by the queue pair and by the memory region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// Nothing: it can send.
+    /// None; the peer can only send.
     None,
-    /// Write it.
+    /// RDMA write.
     Write,
 }
 
-/// Which port the queue pair is on, and what the peer may do.
+/// Attributes of the transition to INIT: port and remote access.
 #[derive(Clone, Copy)]
 pub struct Init<'a> {
     /// The port.
     pub port: Port<'a>,
-    /// The index of the P_Key, in the port's table, that its packets bear.
+    /// Index in the port's P_Key table of the P_Key that packets have.
     pub pkey_index: u16,
-    /// What the peer may do.
+    /// Remote access that the peer has.
     pub access: Access,
 }
 
-/// Who the peer is; once this is set, its packets are taken.
+/// Attributes of the transition to RTR: the peer. From then on, the queue pair accepts its packets.
 pub struct Rtr<'a> {
-    /// The way to it, from the port that the queue pair is on.
+    /// Path to the peer. It must start at the port of the queue pair.
     pub path: Path<'a>,
-    /// The payload of the packets; the peer must use the same. At most the active
-    /// one of the port.
+    /// Maximum payload of a packet, the same as at the peer. At most the active MTU of the port.
     pub path_mtu: Mtu,
-    /// The number of its queue pair.
+    /// Number of the peer's queue pair.
     pub dest_qpn: Qpn,
-    /// The first packet that it sends.
+    /// First packet sequence number that the peer sends.
     pub rq_psn: Psn,
 }
 
-/// How to send.
+/// Attributes of the transition to RTS: how to send.
 #[derive(Clone, Copy)]
 pub struct Rts {
-    /// The first packet; the peer must expect it.
+    /// First packet sequence number to send; the peer must expect it.
     pub sq_psn: Psn,
 }
 

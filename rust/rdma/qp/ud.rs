@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a queue pair for datagrams is told on its way to being ready.
+//! Attributes for the state transitions of a queue pair for unreliable datagrams (UD).
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_qp_attr`
 //!
-//! It has no peer: each datagram says where it goes.
+//! The queue pair has no peer: each datagram has its own destination.
 
 use super::{
     transition::{
@@ -22,31 +22,32 @@ use crate::{
     }, //
 };
 
-/// The Q_Key: who does not know it cannot send to the queue pair.
+/// Q_Key: a datagram is received only if it has the Q_Key of the receiving queue pair.
 ///
-/// It keeps strays off, not attackers: it is in every datagram.
+/// It protects against misdirected datagrams, but not against attackers: every datagram carries it
+/// in clear text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Qkey(pub u32);
 
-/// Which port the queue pair is on, and what its senders must know.
+/// Attributes of the transition to INIT: port and Q_Key.
 #[derive(Clone, Copy)]
 pub struct Init<'a> {
     /// The port.
     pub port: Port<'a>,
-    /// The index of the P_Key, in the port's table, that its packets bear.
+    /// Index in the port's P_Key table of the P_Key that packets have.
     pub pkey_index: u16,
-    /// What datagrams to it must bear.
+    /// Q_Key of the queue pair.
     pub qkey: Qkey,
 }
 
-/// Nothing; once this is said, datagrams are taken.
+/// Attributes of the transition to RTR: none. From then on, the queue pair accepts datagrams.
 #[derive(Clone, Copy)]
 pub struct Rtr;
 
-/// How to send.
+/// Attributes of the transition to RTS: how to send.
 #[derive(Clone, Copy)]
 pub struct Rts {
-    /// The number of the first packet.
+    /// First packet sequence number to send.
     pub sq_psn: Psn,
 }
 

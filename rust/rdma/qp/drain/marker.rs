@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A request behind all the others, whose completion says that theirs are handled.
+//! The marker of a drain: a work request behind all others, whose completion shows that the
+//! handlers of the others have run.
 //!
-//! C: `__ib_drain_sq` and `__ib_drain_rq`, which post the same. Where a queue is polled by its
-//! owner they look into it once in 100 ms; here who drains polls until the marker is there.
+//! C: `__ib_drain_sq` and `__ib_drain_rq` in `drivers/infiniband/core/verbs.c`, which post the same
+//! work requests. For a completion queue that only its owner polls, they poll once in 100 ms. Here,
+//! the drain polls until the marker has completed.
 
 use crate::{
     bindings,
@@ -20,7 +22,7 @@ use kernel::{
     types::Opaque, //
 };
 
-/// A marker, which stays where it is until it has completed.
+/// A marker, pinned until it has completed.
 #[pin_data]
 pub(super) struct Marker {
     #[pin]
@@ -39,12 +41,12 @@ impl Marker {
         })
     }
 
-    /// Posts it behind the sends: a write of nothing.
+    /// Posts the marker behind the sends, as an RDMA write of zero bytes.
     ///
     /// # Safety
     ///
-    /// `qp` is a queue pair in its error state with room for one more, and the marker stays
-    /// until it has completed, if this succeeds.
+    /// `qp` must be a queue pair in its error state, whose completion queue has a free entry. If
+    /// this succeeds, the marker must stay valid until it has completed.
     pub(super) unsafe fn post_send(&self, qp: *mut bindings::ib_qp) -> Result {
         let mut write = bindings::ib_rdma_wr {
             wr: bindings::ib_send_wr {
@@ -55,27 +57,32 @@ impl Marker {
         };
         write.wr.__bindgen_anon_1.wr_cqe = self.cqe.get();
         let mut bad = ptr::null();
-        // SAFETY: By the requirements of this function; the request is the whole of a write.
+        // SAFETY: `qp` is alive by the safety requirements. `write` is a complete work request of
+        // its opcode.
         to_result(unsafe { ib_post_send(qp, (&raw const write).cast(), &mut bad) })
     }
 
-    /// Posts it behind the receives.
+    /// Posts the marker behind the receives.
     ///
     /// # Safety
     ///
-    /// As with [`post_send`](Self::post_send).
+    /// `qp` must be a queue pair in its error state, whose completion queue has a free entry. If
+    /// this succeeds, the marker must stay valid until it has completed.
     pub(super) unsafe fn post_receive(&self, qp: *mut bindings::ib_qp) -> Result {
         let mut receive: bindings::ib_recv_wr = pin_init::zeroed();
         receive.__bindgen_anon_1.wr_cqe = self.cqe.get();
-        // SAFETY: By the requirements of this function; the request is well-formed.
+        // SAFETY: `qp` is alive by the safety requirements. The receive without a buffer is
+        // well-formed.
         to_result(unsafe { ib_post_recv(qp, &receive) })
     }
 
+    /// Completes `handled`.
     /// # Safety
     ///
-    /// Called where the queue is polled, with the completion of a marker.
+    /// Called by the core with the completion of a posted marker.
     unsafe extern "C" fn done(_cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
-        // SAFETY: By the contract it is the entry of a marker that was posted.
+        // SAFETY: By the safety requirements `wr_cqe` is the `cqe` of a marker, which is alive
+        // until it has completed.
         let marker = unsafe {
             let cqe = (*wc).__bindgen_anon_1.wr_cqe;
             &*kernel::container_of!(Opaque::cast_from(cqe), Self, cqe)

@@ -698,8 +698,8 @@ broken_io() {
 	dies 'disconnected' trap-write hang-up
 	dies 'failed' trap-read key "$NO_KEY"
 	# Data goes to where it does not belong, and no answer comes.
-	dies 'accessed memory' trap-read move 0x100000
-	dies 'accessed memory' trap-write steal
+	dies 'QP access error' trap-read move 0x100000
+	dies 'QP access error' trap-write steal
 }
 
 # An answer that comes twice does no harm to the first; the second is one too many.
@@ -716,7 +716,7 @@ data_after_the_answer() {
 	hostile trap-read late
 	connect_hostile
 	trap_io read
-	is_dead 'accessed memory'
+	is_dead 'QP access error'
 	gone
 }
 
@@ -728,7 +728,7 @@ data_after_the_answer_that_keeps_the_key() {
 	trap_io read
 	same "status of the read" 0 "$STATUS"
 	has "$(rnvmf stats "$CTRL" -o json)" '"local_invalidations":[1-9]'
-	is_dead 'accessed memory'
+	is_dead 'QP access error'
 	gone
 }
 

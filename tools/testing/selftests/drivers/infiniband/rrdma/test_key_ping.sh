@@ -104,7 +104,7 @@ memory_is_reached_as_allowed_only() {
 	for twist in beyond write-source key late read-sink; do
 		peer_serves peer "$PEER" server "$PEER4" $PORT 4096 "$twist"
 		sample_load key_ping "server=$PEER4" size=4096 timeout=3000
-		sample_fails '^(source|sink): the peer accessed memory that it may not$'
+		sample_fails '^(source|sink): QP access error: the peer violated memory access rights$'
 		peer_result peer
 		# The sample ends the connection at once, which may be first.
 		has "$OUTPUT" '(read|write): (remote access error|Work Request Flushed Error)'

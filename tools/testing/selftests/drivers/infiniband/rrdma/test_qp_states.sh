@@ -56,9 +56,9 @@ refuses() {
 what_cannot_be_is_refused_by_name() {
 	walks "$OWN4"
 	refuses 'RESET to INIT: the port has no P_Key at index 65535'
-	refuses "INIT to RTR: the path's MTU, 2048, is above the port's, 1024"
-	refuses 'INIT to RTR: 255 reads at once, the device can have [0-9]+'
-	refuses 'RTR to RTS: 255 reads at once, the device can have [0-9]+'
+	refuses "INIT to RTR: path MTU 2048 exceeds the port's active MTU 1024"
+	refuses 'INIT to RTR: 255 outstanding reads, the device has at most [0-9]+'
+	refuses 'RTR to RTS: 255 outstanding reads, the device has at most [0-9]+'
 }
 
 paths_to_nowhere_are_refused() {

@@ -98,7 +98,7 @@ parameters_are_checked() {
 mtu_above_the_port_is_refused() {
 	network_mtu 1500
 	pingpong_start rc client 4 5 4096 4096 "" ""
-	sample_fails "^connection: INIT to RTR: the path's MTU, 4096, is above the port's, 1024$"
+	sample_fails "^connection: INIT to RTR: path MTU 4096 exceeds the port's active MTU 1024$"
 	peer_stop ping
 }
 

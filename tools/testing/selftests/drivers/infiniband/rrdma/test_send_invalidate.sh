@@ -22,7 +22,8 @@ refusal_is_told() {
 # keys_are_dead COUNT IN_VAIN: so many keys, and how often an old message was shown for a new one.
 keys_are_dead() {
 	has "$RESULT" "^$1 keys invalidated by the peer, $2 once more in vain, and the last one is dead$"
-	sample_says '^queue pair: the peer accessed memory that it may not$' || fail "$(sample_log)"
+	sample_says '^queue pair: QP access error: the peer violated memory access rights$' ||
+		fail "$(sample_log)"
 }
 
 # More often than a key has values of its own: 8 bits of it change.

@@ -32,7 +32,7 @@ what_the_device_does_not_take_comes_back() {
 half taken: 1 of 3 operations came back, 1 by the drain
 half taken: 2 single operations came back by the drain' \
 		"$(sample_log | grep taken)"
-	same faults 3 "$(sample_log | grep -cF 'queue pair: the device took a part of an operation only')"
+	same faults 3 "$(sample_log | grep -cF 'queue pair: posting failed: the device took only a part')"
 }
 
 under_loss() {
