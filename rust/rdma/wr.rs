@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work requests, and who owns the memory that they name.
+//! Work requests, and the ownership of the memory that they name.
 //!
-//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_send_wr`, `struct ib_recv_wr`
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_send_wr`,
+//! `struct ib_recv_wr`
 //!
-//! An [`Operation`] is a pinned piece of memory with everything that a work
-//! request names: its completion entry, buffers, regions. Posting consumes it;
-//! its completion, successful or flushed, hands it to [`Complete::complete`]. So
-//! no buffer can be freed or touched while a request names it, and a request
-//! completes once to one owner.
+//! An [`Operation`] is pinned memory with everything that its work requests name: completion entry,
+//! buffers, regions. Posting consumes it. Its completion, successful or flushed, returns it to
+//! [`Complete::complete`]. So a buffer cannot be freed or accessed while a work request names it,
+//! and each operation completes once, to one owner.
 //!
-//! A region that is registered, and then the message that tells of it:
+//! Registers a region, and then sends the message with its key:
 //!
 //! ```ignore
 //! // samples/key_ping/client.rs
@@ -54,8 +54,8 @@ pub use payload::{
 
 pub use super::dma::Sge;
 
-/// Pieces of memory of all requests of one operation that is not of a [`Batch`].
+/// Maximum number of memory pieces of an operation, unless it is posted in a [`Batch`].
 pub const MAX_SGE: usize = 8;
 
-/// Requests of one operation that is not of a [`Batch`].
+/// Maximum number of work requests of an operation, unless it is posted in a [`Batch`].
 pub const MAX_REQUESTS: usize = 4;

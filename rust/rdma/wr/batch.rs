@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Operations that are posted together.
+//! Operations that are posted by one call.
 
 use super::{
     operation::Slot,
@@ -33,37 +33,39 @@ use kernel::{
     sync::rcu, //
 };
 
-/// How much a [`Batch`] has room for.
+/// Capacity of a [`Batch`].
 #[derive(Clone, Copy)]
 pub struct BatchCapacity {
-    /// Operations.
+    /// Number of operations.
     pub operations: usize,
-    /// Requests of all of them.
+    /// Number of work requests of all operations.
     pub requests: usize,
-    /// Pieces of memory that all the requests name.
+    /// Number of memory pieces of all work requests.
     pub pieces: usize,
 }
 
-/// An operation of a batch.
+/// An operation in a batch.
 struct BatchEntry<T> {
     slot: NonNull<Slot<T>>,
-    /// Behind the last one of its requests.
+    /// End of its work requests in `Batch::requests` (exclusive).
     end: usize,
 }
 
-/// Operations that one call posts (`ib_post_send` of a chain of all their requests),
-/// so that the device is notified once.
+/// Operations that one call of `ib_post_send` posts as one list of work requests, so that the
+/// device is notified once.
 ///
-/// All memory is allocated when the batch is created. What it is filled with is for
-/// one queue pair; once posted, it is empty again. Dropping it drops what is in it.
+/// Creating a batch allocates all its memory. A batch is filled for one queue pair, and empty again
+/// after it was posted. Dropping a batch drops the operations in it.
 ///
 /// # Invariants
 ///
-/// - `entries` from `taken` on own their slots, of which nothing is posted, and which
-///   are to complete on a queue pair of context `E`.
-/// - Unless `refused`: `taken` is 0, the first `requests_used` of `requests` and
-///   `pieces_used` of `pieces` are initialised, and the requests are those of the
-///   entries, in order, complete, for the queue pair of number `queue`.
+/// - The entries from `taken` on own their slots. Nothing of these slots is posted, and they
+///   complete on a queue pair with context `E`.
+/// - While `refused` is false:
+///   - `taken` is 0.
+///   - The first `requests_used` of `requests` and `pieces_used` of `pieces` are initialised.
+///   - These are the complete work requests of the entries, in order, for the queue pair with
+///     serial number `queue`.
 pub struct Batch<E: QpContext, T: Complete<E>> {
     entries: KVec<BatchEntry<T>>,
     taken: usize,
@@ -76,8 +78,8 @@ pub struct Batch<E: QpContext, T: Complete<E>> {
     _context: PhantomData<fn(&QueuePair<E>)>,
 }
 
-// SAFETY: The entries are owned. What the requests point to is theirs, or was given to them in
-// `push` by what may be sent to another thread as well.
+// SAFETY: The batch owns its entries. The work requests point into the entries, or to data that the
+// closure of `push` added, which is `Send`.
 unsafe impl<E: QpContext, T: Complete<E>> Send for Batch<E, T> {}
 
 fn places<T>(count: usize) -> Result<KVec<MaybeUninit<T>>> {
@@ -89,13 +91,13 @@ fn places<T>(count: usize) -> Result<KVec<MaybeUninit<T>>> {
 }
 
 impl<E: QpContext, T: Complete<E>> Batch<E, T> {
-    /// Allocates a batch. May sleep.
+    /// Creates an empty batch. May sleep.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
     pub fn new(capacity: BatchCapacity) -> Result<Self> {
-        // INVARIANT: Empty.
+        // INVARIANT: The batch is empty.
         Ok(Self {
             entries: KVec::with_capacity(capacity.operations, GFP_KERNEL)?,
             taken: 0,
@@ -109,35 +111,38 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         })
     }
 
-    /// Operations in the batch.
+    /// Returns the number of operations in the batch.
     #[inline]
     pub fn len(&self) -> usize {
         self.entries.len().saturating_sub(self.taken)
     }
 
-    /// Whether there is no operation in the batch.
+    /// Returns whether the batch has no operations.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether there is room for no more operations.
+    /// Returns whether the batch has no room for another operation.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.entries.len() == self.entries.capacity()
     }
 
-    /// Adds the requests that `build` makes of `operation`, for `queue`. Any context.
+    /// Adds `operation` with the work requests that `build` creates, for `queue`. Any context.
     ///
-    /// The batch may be posted by another thread, and with it what `build` adds of its own: so
-    /// that is to be [`Send`].
+    /// `build` must be [`Send`], because another thread may post the batch, with the data that
+    /// `build` added.
     ///
     /// # Errors
     ///
-    /// Gives the operation back: `ENOBUFS` if there is no room left, so that the batch
-    /// has to be posted first; `EBUSY` if what could not be posted was not
-    /// [taken back](Batch::take_back); `EINVAL` if what is in the batch is for another
-    /// queue pair, or for no request at all; what the chain refused.
+    /// Returns the operation with the error:
+    ///
+    /// - `ENOBUFS`: the batch is full. Post it first.
+    /// - `EBUSY`: operations that could not be posted must be [taken back](Batch::take_back) first.
+    /// - `EINVAL`: the batch has operations for another queue pair, or `build` created no work
+    ///   request.
+    /// - Any error of `build`.
     #[inline]
     pub fn push(
         &mut self,
@@ -149,15 +154,16 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
             return Err(Unposted { error, operation });
         }
         let slot = operation.into_sent::<E>();
-        // SAFETY: By the type invariants, as `refused` is not set.
+        // SAFETY: `refused` is false, so by the type invariants so many requests and pieces are
+        // initialised.
         let wr_buffer = unsafe {
             WrBuffer {
                 requests: FixedVec::new(&mut self.requests, self.requests_used),
                 pieces: FixedVec::new(&mut self.pieces, self.pieces_used),
             }
         };
-        // SAFETY: The slot is ours. The room stays as it is, as does the slot, until
-        // posted or undone.
+        // SAFETY: This function owns the slot. Neither the slot nor the memory of the work requests
+        // moves until they are posted or undone.
         let (wr_buffer, built) = unsafe { queue.build(slot, wr_buffer, build) };
         let (requests, pieces) = (wr_buffer.requests.len(), wr_buffer.pieces.len());
         let entry = BatchEntry {
@@ -165,21 +171,22 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
             end: requests,
         };
         let result = built.and_then(|()| {
-            // There is room, see `admit`.
+            // `admit` has checked that there is room.
             self.entries
                 .push_within_capacity(entry)
                 .map_err(|_| ENOBUFS)
         });
         match result {
             Ok(()) => {
-                // INVARIANT: The requests of the new entry are there, complete.
+                // INVARIANT: The work requests of the new entry are complete, and follow those
+                // before.
                 self.requests_used = requests;
                 self.pieces_used = pieces;
                 Ok(())
             }
             Err(error) => Err(Unposted {
                 error,
-                // SAFETY: The slot is ours, and nothing of it posted.
+                // SAFETY: This function owns the slot, and nothing of it is posted.
                 operation: unsafe { Operation::from_posted(slot) },
             }),
         }
@@ -201,14 +208,18 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         Ok(())
     }
 
-    /// Posts what is in the batch. Any context.
+    /// Posts all operations in the batch. Any context.
     ///
     /// # Errors
     ///
-    /// Says why the first operation that was not posted was not, as
-    /// [`QueuePair::post_send`] does, and leaves that one and those behind it, to be
-    /// [taken back](Batch::take_back); those ahead of it are posted. `EBUSY` if earlier
-    /// ones were not taken back, `EINVAL` for another queue pair than they are for.
+    /// On an error of [`QueuePair::post_send`], the operations before the failed one are posted.
+    /// The failed one and those behind it stay in the batch, and must be [taken
+    /// back](Batch::take_back).
+    ///
+    /// Other errors leave the batch as it is:
+    ///
+    /// - `EBUSY`: operations that could not be posted must be taken back first.
+    /// - `EINVAL`: the batch was filled for another queue pair.
     #[inline]
     pub fn post(&mut self, queue: &QueuePair<E>) -> Result {
         if self.is_empty() {
@@ -221,10 +232,10 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
             return Err(EINVAL);
         }
         let entries = &self.entries;
-        // SAFETY: By the type invariants.
+        // SAFETY: `refused` is false, so by the type invariants so many requests are initialised.
         let mut requests = unsafe { FixedVec::new(&mut self.requests, self.requests_used) };
-        // SAFETY: The requests are complete, by the type invariants. What they name is
-        // in the slots, which are given up below if they are posted.
+        // SAFETY: The work requests are complete by the type invariants. The memory that they name
+        // belongs to the slots; slots of posted work requests are given up below.
         let posted = unsafe {
             queue.post_requests(&rcu::read_lock(), requests.from(0), |n| split(entries, n))
         };
@@ -237,26 +248,26 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         }
     }
 
-    /// Keeps the operations of which none of the first `posted` requests is.
+    /// Keeps the operations that were not posted, after the first `posted` work requests were.
     fn refuse(&mut self, error: Error, posted: usize) -> Result {
         let begun = self.entries.iter().position(|entry| posted < entry.end);
         let begun = begun.unwrap_or(self.entries.len());
         let split = usize::from(split(&self.entries, posted).is_some());
-        // INVARIANT: Those ahead of `taken` belong to the device, or are partially posted.
+        // INVARIANT: Entries before `taken` belong to the device, or are partially posted.
         self.taken = begun.saturating_add(split);
         self.refused = true;
         if self.is_empty() {
-            // A partially posted one is all there is.
+            // The last operation is partially posted, so none can be taken back.
             self.forget();
             return Ok(());
         }
         Err(error)
     }
 
-    /// Empties the batch of what is the device's.
+    /// Empties the batch without dropping its operations, which belong to the device.
     #[inline]
     fn forget(&mut self) {
-        // INVARIANT: Empty. Members have no destructor.
+        // INVARIANT: The batch is empty. `BatchEntry` has no destructor.
         self.entries.clear();
         self.taken = 0;
         self.refused = false;
@@ -264,13 +275,15 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         self.pieces_used = 0;
     }
 
-    /// Takes the first operation out of the batch: after a failure to post, one after
-    /// the other of those that were not; otherwise, what was not meant to be posted
-    /// after all, and then all have to be taken before the batch is filled again. Any
-    /// context.
+    /// Takes the first operation out of the batch. Returns `None` if there is none. Any context.
+    ///
+    /// After a failed [`post`](Batch::post), call it until it returns `None`; each call returns an
+    /// operation that was not posted. It may also be called to abandon a batch. The batch can be
+    /// filled again when all operations have been taken.
     pub fn take_back(&mut self) -> Option<Operation<T>> {
         if !self.refused {
-            // SAFETY: By the type invariants.
+            // SAFETY: `refused` is false, so by the type invariants so many requests are
+            // initialised.
             let mut requests = unsafe { FixedVec::new(&mut self.requests, self.requests_used) };
             super::wr_buffer::undo(requests.from(0));
             self.refused = true;
@@ -279,15 +292,17 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
             self.forget();
             return None;
         };
-        // SAFETY: By the type invariants; it is one of them no longer.
+        // SAFETY: By the type invariants the entry owns its slot, and nothing of the slot is
+        // posted. The increment of `taken` below ends the ownership.
         let operation = unsafe { Operation::from_posted(entry.slot) };
-        // INVARIANT: As above.
+        // INVARIANT: The entry before the new `taken` no longer owns its slot.
         self.taken = self.taken.saturating_add(1);
         Some(operation)
     }
 }
 
-/// The operation that request `posted` is of, if one before it is of it, too.
+/// Returns the operation of work request number `posted`, if an earlier work request belongs to the
+/// same operation.
 fn split<T>(entries: &[BatchEntry<T>], posted: usize) -> Option<NonNull<CqeNode>> {
     let mut start = 0;
     for entry in entries {

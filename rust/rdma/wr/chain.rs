@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work requests for one operation, as they are made.
+//! Builds the work requests of one operation.
 
 use super::{
     payload::{
@@ -43,29 +43,29 @@ use core::{
 };
 use kernel::prelude::*;
 
-/// Bytes of the words that atomic operations work on.
+/// Size in bytes of the words for atomic operations.
 pub const ATOMIC_BYTES: u32 = 8;
 
-/// Work requests for one operation, in the order in which they will be executed.
+/// The work requests of one operation, in the order of their execution.
 ///
-/// The last of them completes the operation; one before it completes only if it
-/// fails, which is told to [`QpContext::failed`], and then the last one is flushed. So
-/// memory that any of them names is the operation's.
+/// The last work request completes the operation. An earlier one completes only if it fails. That
+/// calls [`QpContext::failed`], and then the last one completes as flushed. So the memory that any
+/// of them names must belong to the operation.
 ///
-/// Requests start in order, and end in order, but for one thing: what follows a
-/// read or an atomic operation may start before its result is there. Make it
-/// [`fenced`](Chain::fenced) if it depends on that.
+/// Work requests start and complete in order, with one exception. A work request behind an RDMA
+/// read or an atomic operation may start before the result arrives. If it depends on the result,
+/// make it [`fenced`](Chain::fenced).
 ///
 /// # Invariants
 ///
-/// The requests of `wr_buffer` from `first` on are borrowed from the operation for `'a`.
+/// The work requests of `wr_buffer` from `first` on borrow from the operation for `'a`.
 pub struct Chain<'a, 'q, E: QpContext> {
     queue: &'q QueuePair<E>,
-    /// The entry of the operation.
+    /// Completion entry of the operation.
     cqe: *mut bindings::ib_cqe,
     wr_buffer: WrBuffer<'q>,
     first: usize,
-    /// Flags of the request to come.
+    /// Flags of the next work request.
     flags: bindings::ib_send_flags,
     _operation: PhantomData<&'a ()>,
 }
@@ -88,8 +88,8 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         }
     }
 
-    /// Starts the next request only when all reads and atomic operations before it
-    /// have ended (`IB_SEND_FENCE`).
+    /// Delays the next work request until all earlier RDMA reads and atomic operations have
+    /// completed (`IB_SEND_FENCE`).
     #[inline]
     pub fn fenced(&mut self) -> &mut Self
     where
@@ -99,24 +99,25 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         self
     }
 
-    /// Makes the message of the next request wake up a peer that waits for such
-    /// messages only (`IB_SEND_SOLICITED`). Has no effect on what is no message.
+    /// Marks the message of the next work request as solicited (`IB_SEND_SOLICITED`): it wakes a
+    /// peer that waits for solicited messages only. No effect on a work request that sends no
+    /// message.
     #[inline]
     pub fn solicited(&mut self) -> &mut Self {
         self.flags |= bindings::ib_send_flags_IB_SEND_SOLICITED;
         self
     }
 
-    /// Registers a bound region: the peer may use its key in what follows.
+    /// Registers a bound region (`IB_WR_REG_MR`). The peer may use the key in later work requests.
     ///
-    /// When soft-RoCE sends a request again, it also does again the registrations
-    /// that follow it, and fails them, as a region can be registered once only:
-    /// there, a lost packet may cost the connection (`req_retry`, `rxe_reg_fast_mr`).
+    /// When soft-RoCE sends a work request again, it also repeats the registrations behind that
+    /// work request. These fail, because a region can be registered only once. So there, a lost
+    /// packet may break the connection (`req_retry`, `rxe_reg_fast_mr`).
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the region is not bound or of another domain, `ENOBUFS` if there
-    /// is no room for one more request.
+    /// - `EINVAL`: the region is not bound, or belongs to another protection domain.
+    /// - `ENOBUFS`: there is no room for another work request.
     #[inline]
     pub fn register<D: Scatter>(&mut self, region: &'a Region<D>) -> Result
     where
@@ -138,12 +139,12 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         self.push_change(Request::register(request), state, State::Valid)
     }
 
-    /// Invalidates a region of ours, after which the peer cannot use its key.
+    /// Invalidates a local region (`IB_WR_LOCAL_INV`). Afterwards the peer cannot use its key.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the region is not valid or of another domain, `ENOBUFS` if there
-    /// is no room for one more request.
+    /// - `EINVAL`: the region is not valid, or belongs to another protection domain.
+    /// - `ENOBUFS`: there is no room for another work request.
     #[inline]
     pub fn invalidate<D: Scatter>(&mut self, region: &'a Region<D>) -> Result
     where
@@ -166,13 +167,13 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         self.push_change(Request::common(request), state, to)
     }
 
-    /// Sends the payload as one message.
+    /// Sends the payload as one message (`IB_WR_SEND`).
     ///
     /// # Errors
     ///
-    /// `EINVAL` for memory that is mapped for another device or not to be read by
-    /// one, or for more inline bytes than the queue pair was created for; `ENOBUFS`
-    /// if there is no room for one more request, or for its pieces.
+    /// - `EINVAL`: the memory is mapped for another device or not for reading by the device, or
+    ///   there are more inline bytes than the queue pair was created for.
+    /// - `ENOBUFS`: there is no room for another work request or its memory pieces.
     #[inline]
     pub fn send(&mut self, payload: impl Payload<'a>) -> Result
     where
@@ -183,12 +184,12 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         self.push(Request::common(request))
     }
 
-    /// Sends the payload as one message, with a number for the completion of the
-    /// peer's receive.
+    /// Sends the payload as one message with immediate data (`IB_WR_SEND_WITH_IMM`), which the
+    /// completion of the peer's receive has.
     ///
     /// # Errors
     ///
-    /// As [`Chain::send`]; `EOPNOTSUPP` of an iWARP device, which knows no immediate
+    /// Those of [`Chain::send`], and `EOPNOTSUPP` for an iWARP device, as iWARP has no immediate
     /// data.
     #[inline]
     pub fn send_with_immediate(&mut self, payload: impl Payload<'a>, immediate: u32) -> Result
@@ -202,14 +203,17 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         self.push(Request::common(request))
     }
 
-    /// Sends the payload as one message, before whose receive completes the peer's
-    /// device invalidates a key of the peer's.
+    /// Sends the payload as one message that invalidates a key of the peer (`IB_WR_SEND_WITH_INV`).
+    /// The peer's device invalidates the key before the receive completes.
     ///
     /// # Errors
     ///
-    /// As [`Chain::send`]; `EOPNOTSUPP` for [`Inline`](super::Inline) bytes of an iWARP
-    /// device, of which the soft one takes such a request and is stuck; and what the
-    /// device answers, if it cannot (`IB_DEVICE_MEM_MGT_EXTENSIONS`).
+    /// Those of [`Chain::send`], and:
+    ///
+    /// - `EOPNOTSUPP` for [`Inline`](super::Inline) data on an iWARP device. Soft-iWARP accepts
+    ///   such a work request, and then stops processing its send queue.
+    /// - Any error of a device that does not support it (`IB_DEVICE_MEM_MGT_EXTENSIONS`), when
+    ///   posted.
     #[inline]
     pub fn send_with_invalidate(&mut self, payload: impl Payload<'a>, rkey: u32) -> Result
     where
@@ -224,11 +228,11 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         self.push(Request::common(request))
     }
 
-    /// Writes the payload to the beginning of `target`. The peer is not told.
+    /// Writes the payload to the start of `target` (`IB_WR_RDMA_WRITE`). The peer is not notified.
     ///
     /// # Errors
     ///
-    /// As [`Chain::send`], and `EINVAL` if the payload is longer than the target.
+    /// Those of [`Chain::send`], and `EINVAL` if the payload is longer than the target.
     #[inline]
     pub fn write(&mut self, payload: impl Payload<'a>, target: RemoteKey) -> Result
     where
@@ -238,12 +242,12 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         self.push_write(bindings::ib_wr_opcode_IB_WR_RDMA_WRITE, sge_list, target, 0)
     }
 
-    /// Writes the payload to the beginning of `target`, and then uses up a receive
-    /// of the peer to give it a number.
+    /// Writes the payload to the start of `target` and then consumes a receive of the peer, whose
+    /// completion has the immediate data (`IB_WR_RDMA_WRITE_WITH_IMM`).
     ///
     /// # Errors
     ///
-    /// As [`Chain::write`]; `EOPNOTSUPP` of an iWARP device, which knows no immediate
+    /// Those of [`Chain::write`], and `EOPNOTSUPP` for an iWARP device, as iWARP has no immediate
     /// data.
     #[inline]
     pub fn write_with_immediate(
@@ -265,14 +269,14 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         )
     }
 
-    /// Reads the beginning of `source` into the pieces, which it fills.
+    /// Reads the start of `source` into the memory pieces and fills them (`IB_WR_RDMA_READ`).
     ///
     /// # Errors
     ///
-    /// `EINVAL` for memory that is mapped for another device or not to be written by
-    /// one, or if the source is shorter than the pieces; `ENOBUFS` if there is no room
-    /// for one more request, or for its pieces; `EOPNOTSUPP` of an iWARP device, which
-    /// reads into registered memory only.
+    /// - `EINVAL`: the memory is mapped for another device or not for writing by the device, or the
+    ///   source is shorter than the pieces.
+    /// - `ENOBUFS`: there is no room for another work request or its memory pieces.
+    /// - `EOPNOTSUPP`: an iWARP device, which reads only into registered memory.
     #[inline]
     pub fn read(&mut self, pieces: impl IntoIterator<Item = Sge<'a>>, source: RemoteKey) -> Result
     where
@@ -291,15 +295,17 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         }))
     }
 
-    /// Adds to the first word of `target`, modulo 2⁶⁴. What it was before goes
-    /// into `before`, in the order of bytes of this host.
+    /// Adds `add` to the first word of `target`, modulo 2⁶⁴ (`IB_WR_ATOMIC_FETCH_AND_ADD`). The old
+    /// value is written to `before`, in host byte order.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if `target` has no word or is not aligned to one, or if `before` is
-    /// not one, is mapped for another device or not to be written by one; `ENOBUFS` if
-    /// there is no room for one more request; `EOPNOTSUPP` if the device has no atomic operations, see
-    /// [`Attributes::atomics`](crate::rdma::device::Attributes).
+    /// - `EINVAL`: `target` is shorter than a word or not aligned to one.
+    /// - `EINVAL`: `before` is not one word, or is mapped for another device or not for writing by
+    ///   the device.
+    /// - `ENOBUFS`: there is no room for another work request or its memory piece.
+    /// - `EOPNOTSUPP`: the device has no atomic operations, see
+    ///   [`Attributes::atomics`](crate::rdma::device::Attributes).
     #[inline]
     pub fn fetch_and_add(&mut self, before: Sge<'a>, target: RemoteKey, add: u64) -> Result
     where
@@ -309,12 +315,12 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         self.push_atomic(opcode, before, target, add, 0)
     }
 
-    /// Replaces the first word of `target` by `swap` if it is `compare`. What it
-    /// was before goes into `before`, in the order of bytes of this host.
+    /// Replaces the first word of `target` by `swap` if it equals `compare`
+    /// (`IB_WR_ATOMIC_CMP_AND_SWP`). The old value is written to `before`, in host byte order.
     ///
     /// # Errors
     ///
-    /// As [`Chain::fetch_and_add`].
+    /// Those of [`Chain::fetch_and_add`].
     #[inline]
     pub fn compare_and_swap(
         &mut self,
@@ -330,8 +336,9 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         self.push_atomic(opcode, before, target, compare, swap)
     }
 
-    /// Refuses what iWARP does not have. To ask the device is no way: the soft one
-    /// keeps the entry of a request that it has refused, and completes it when it stops.
+    /// Refuses immediate data on iWARP devices, which do not have it. Posting it to find out is not
+    /// safe: soft-iWARP keeps a work request that it refused, and completes it when the queue pair
+    /// stops.
     #[inline]
     fn check_immediate(&self) -> Result {
         match self.queue.device().is_rnic() {
@@ -340,7 +347,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         }
     }
 
-    /// What the pieces of the next request are added with.
+    /// Returns the builder for the memory pieces of the next work request.
     #[inline]
     pub(super) fn sge_builder(&mut self) -> SgeBuilder<'_, 'q> {
         SgeBuilder {
@@ -355,7 +362,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         self.queue
     }
 
-    /// Whether the operation has no request yet.
+    /// Returns whether the operation has no work request yet.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.wr_buffer.requests.len() == self.first
@@ -445,7 +452,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     pub(super) fn push(&mut self, request: Request) -> Result {
         let cqe = self.queue.unsignalled();
         let request = self.wr_buffer.push(request).ok_or(ENOBUFS)?;
-        // Unsignalled unless it turns out to be the last one.
+        // Unsignalled, unless `finish` finds that this is the last one.
         request.complete_failure(cqe);
         Ok(())
     }
@@ -455,13 +462,13 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         if self.wr_buffer.requests.is_full() {
             return Err(ENOBUFS);
         }
-        // SAFETY: The state is borrowed from the operation, which stays as it is
-        // until the request is posted, or the change undone.
+        // SAFETY: `state` is borrowed from the operation, which stays valid until the work request
+        // is posted or the change is undone.
         self.push(unsafe { request.change(state, to) })
     }
 
-    /// Makes the last request complete the operation, and answers the room with the
-    /// requests; they are none in case of an error.
+    /// Makes the last work request complete the operation. Returns the buffer with the work
+    /// requests; on error, those of this operation are removed.
     #[inline]
     pub(super) fn finish(mut self, built: Result) -> (WrBuffer<'q>, Result) {
         let is_empty = self.is_empty();

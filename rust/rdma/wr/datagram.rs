@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work requests for datagrams.
+//! Work requests that send datagrams.
 
 use super::{
     payload::Payload,
@@ -24,22 +24,23 @@ use core::ptr;
 use kernel::prelude::*;
 
 impl<'a, E: QpContext<QpType = Ud>> Chain<'a, '_, E> {
-    /// Sends the payload as one datagram to queue pair `number` at `address`, whose
-    /// Q_Key is `key`. It is the only request of its operation.
+    /// Sends the payload as one datagram to queue pair `number` at `address`. `key` is the Q_Key of
+    /// that queue pair. The datagram is the only work request of its operation.
     ///
-    /// A key with the highest bit set, which only privileged programs may use, stands
-    /// for the queue pair's own.
+    /// If the highest bit of `key` is set, the sending queue pair's own Q_Key is used. Such Q_Keys
+    /// are reserved for privileged programs.
     ///
-    /// It completes when the device has sent it. Whether it arrives, nobody says: it
-    /// is lost if there is no such queue pair, if the key is another, or if nothing is
-    /// posted there to receive it.
+    /// The operation completes when the device has sent the datagram. A datagram is lost without
+    /// notice if the destination queue pair does not exist, has another Q_Key, or has no receive
+    /// posted.
     ///
     /// # Errors
     ///
-    /// - `EMSGSIZE` if the payload is more than a packet holds, see
-    ///   [`AddressHandle::mtu`]: a device would drop it, and say that it was sent;
-    /// - `EINVAL` for an address of another domain, a second datagram, and what
-    ///   [`Chain::send`] says of the payload.
+    /// - `EMSGSIZE`: the payload is longer than a packet, see [`AddressHandle::mtu`]. A device
+    ///   would drop the datagram and complete the work request successfully.
+    /// - `EINVAL`: the address handle belongs to another protection domain, or the operation has a
+    ///   datagram already.
+    /// - Those of [`Chain::send`] for the payload.
     #[inline]
     pub fn send_datagram(
         &mut self,
@@ -51,12 +52,12 @@ impl<'a, E: QpContext<QpType = Ud>> Chain<'a, '_, E> {
         self.push_datagram(address, number, key, payload, None)
     }
 
-    /// Sends a datagram as [`Chain::send_datagram`], with four bytes that the receiver's
-    /// completion brings beside the data.
+    /// Sends a datagram as [`Chain::send_datagram`] does, with four bytes of immediate data. The
+    /// completion of the receive has them in addition to the data.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Those of [`Chain::send_datagram`].
     #[inline]
     pub fn send_datagram_with_immediate(
         &mut self,
@@ -82,7 +83,7 @@ impl<'a, E: QpContext<QpType = Ud>> Chain<'a, '_, E> {
         if !ptr::eq(address.protection_domain().as_raw(), domain.as_raw()) {
             return Err(EINVAL);
         }
-        // The drain counts operations by their requests.
+        // The drain counts each work request of a datagram queue pair as one operation.
         if !self.is_empty() {
             return Err(EINVAL);
         }

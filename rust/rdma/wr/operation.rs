@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The memory of work requests, and whose it is.
+//! Memory of work requests, and its ownership.
 
 use super::Sge;
 use crate::{
@@ -26,39 +26,39 @@ use kernel::{
     sync::rcu, //
 };
 
-/// What happens when an operation completes on a queue pair of context `E`.
+/// Completion handler of an operation on a queue pair with context `E`.
 ///
-/// It borrows nothing: once posted it is the device's, for as long as that takes.
+/// An operation is `'static`: once posted, it belongs to the device for an unlimited time.
 pub trait Complete<E: QpContext>: Sized + Send + 'static {
-    /// Called once for every time that the operation was posted.
+    /// Called once for each time that the operation was posted.
     ///
-    /// Runs where the completion queue is polled, see
-    /// [`Poll`](crate::rdma::cq::Poll): usually in softirq, where it may not sleep and
-    /// may not drop what sleeps then (regions, address handles, the last reference to a
-    /// queue pair). What only a part of was posted is completed by the
-    /// [drain](QueuePair::drain), in its thread; softirqs are off there if that is
-    /// where the queue is polled, so the same holds.
+    /// Runs in the context in which the completion queue is polled, see
+    /// [`Poll`](crate::rdma::cq::Poll). That usually is a softirq. Then it must not sleep, nor drop
+    /// anything whose drop sleeps: regions, address handles, the last reference to a queue pair.
+    ///
+    /// The [drain](QueuePair::drain) completes partially posted operations in its own thread. It
+    /// disables softirqs if the completion queue is polled in a softirq, so the same rules hold.
     fn complete(operation: Operation<Self>, queue: &QueuePair<E>, completion: &Completion<'_>);
 }
 
 /// An operation that receives into a buffer.
 pub trait Receive<E: QpContext>: Complete<E> {
-    /// The memory to be filled.
+    /// Returns the memory that the device fills.
     fn buffer(&self) -> Sge<'_>;
 }
 
-/// The entry comes first, so its address is that of the slot.
+/// Memory of an operation. `entry` is the first member, so both have the same address.
 #[repr(C)]
 pub(in crate::rdma) struct Slot<T> {
     entry: CqeNode,
     pub(super) body: T,
 }
 
-/// Memory of work requests, in the hands of whoever may touch it.
+/// Memory of work requests, owned by the holder while it is not posted.
 ///
 /// # Invariants
 ///
-/// Not posted: no work request names the memory.
+/// No posted work request names the memory.
 pub struct Operation<T>(KBox<Slot<T>>);
 
 impl<T> Operation<T> {
@@ -75,12 +75,12 @@ impl<T> Operation<T> {
         Ok(Self(KBox::new(slot, GFP_KERNEL)?))
     }
 
-    /// Takes the operation apart.
+    /// Returns the body, and frees the rest.
     pub fn into_inner(self) -> T {
         KBox::into_inner(self.0).body
     }
 
-    /// Sets the completion entry for a send and gives up the memory.
+    /// Sets the completion function for a send, and passes the ownership to the caller.
     #[inline]
     pub(super) fn into_sent<E: QpContext>(self) -> NonNull<Slot<T>>
     where
@@ -89,7 +89,7 @@ impl<T> Operation<T> {
         self.into_posted(sent::<T, E>)
     }
 
-    /// Sets the completion entry for a receive and gives up the memory.
+    /// Sets the completion function for a receive, and passes the ownership to the caller.
     #[inline]
     pub(in crate::rdma) fn into_received<E: QpContext>(self) -> NonNull<Slot<T>>
     where
@@ -101,22 +101,24 @@ impl<T> Operation<T> {
     #[inline]
     fn into_posted(self, done: Done) -> NonNull<Slot<T>> {
         let slot = KBox::into_raw(self.0);
-        // SAFETY: `slot` is a live allocation that we own.
+        // SAFETY: `slot` is a live allocation that this function owns, and not null.
         unsafe {
             (*(*slot).entry.cqe()).done = Some(done);
             NonNull::new_unchecked(slot)
         }
     }
 
-    /// Posts the operation to `queue` with `post`, which is given its body and its
-    /// entry. On error that says why, and whether a part was posted nevertheless; the
-    /// operation is then partially posted, which is no error here.
+    /// Posts the operation to `queue` with `post`, which gets its body and its completion entry.
+    ///
+    /// The error of `post` has an errno, and whether some work requests were posted. If so, the
+    /// operation is partially posted, and this function succeeds. Otherwise it returns the
+    /// operation.
     ///
     /// # Safety
     ///
-    /// `post` must post requests to `queue` that name nothing but the body and the
-    /// entry, and of which just one completes with the entry, after all others; or
-    /// fail, and then none may complete with it.
+    /// - `post` must post to `queue`, and its work requests may name only the body and the entry.
+    /// - If it succeeds, exactly one of them must complete with the entry, after all the others.
+    /// - If it fails, none of them may complete with the entry.
     #[inline]
     pub(in crate::rdma) unsafe fn post_with<E: QpContext>(
         self,
@@ -127,33 +129,34 @@ impl<T> Operation<T> {
         T: Complete<E>,
     {
         let slot = self.into_sent::<E>();
-        // SAFETY: The slot is a live allocation that nobody else has. Once posted
-        // it stays until the completion takes it back; nothing of it is touched
-        // below unless posting failed.
+        // SAFETY: The slot is a live allocation that nobody else has. Once posted, it is valid
+        // until its completion, and below it is accessed only if posting failed.
         let body = unsafe { &(*slot.as_ptr()).body };
-        // A drain waits until what it is to complete is listed as partially posted.
+        // A drain waits for this guard. So it completes this operation, if that is partially
+        // posted.
         let _grace = rcu::read_lock();
         match post(body, slot.as_ptr().cast()) {
             Ok(()) => Ok(()),
             Err((error, false)) => Err(Unposted {
                 error,
-                // SAFETY: By the contract no request completes the slot.
+                // SAFETY: By the safety requirements no work request completes with the entry.
                 operation: unsafe { Self::from_posted(slot) },
             }),
             Err((error, true)) => {
-                // SAFETY: As above, and the grace period has not ended.
+                // SAFETY: By the safety requirements no work request completes with the entry. The
+                // guard is still held.
                 unsafe { queue.strand(slot.cast(), error) };
                 Ok(())
             }
         }
     }
 
-    /// Tells it of its completion.
+    /// Calls the completion handler of the operation.
     ///
     /// # Safety
     ///
-    /// `wc` must be that, found in `cq`, on a queue pair made by [`QueuePair<E>`] that is
-    /// alive.
+    /// `wc` must be the completion of the operation, found in `cq`, on a queue pair that is alive
+    /// and was created as [`QueuePair<E>`].
     #[inline]
     pub(in crate::rdma) unsafe fn complete<E: QpContext>(
         self,
@@ -162,7 +165,7 @@ impl<T> Operation<T> {
     ) where
         T: Complete<E>,
     {
-        // SAFETY: By the contract.
+        // SAFETY: By the safety requirements of this function.
         let (queue, completion) = unsafe {
             let queue = QueuePair::<E>::of_completion(wc);
             (queue, Completion::from_raw(cq, wc, queue.registrations()))
@@ -170,13 +173,15 @@ impl<T> Operation<T> {
         T::complete(self, queue, &completion);
     }
 
+    /// Takes the ownership of the operation back.
     /// # Safety
     ///
-    /// `slot` must come from `into_sent` or `into_received`, and no request may name it any more.
+    /// `slot` must be a result of `into_sent` or `into_received`, and no posted work request may
+    /// name it.
     #[inline]
     pub(in crate::rdma) unsafe fn from_posted(slot: NonNull<Slot<T>>) -> Self {
-        // SAFETY: By the contract.
-        // INVARIANT: As above.
+        // SAFETY: `slot` comes from `KBox::into_raw` in `into_posted`, by the safety requirements.
+        // INVARIANT: By the safety requirements no posted work request names it.
         Self(unsafe { KBox::from_raw(slot.as_ptr()) })
     }
 }
@@ -197,10 +202,10 @@ impl<T> DerefMut for Operation<T> {
     }
 }
 
-/// What the core calls with a completion.
+/// Completion function of a `struct ib_cqe`.
 type Done = unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc);
 
-/// The completion of a `Slot<T>` that was sent on a queue pair of context `E`.
+/// Completes a `Slot<T>` that was sent on a queue pair with context `E`.
 ///
 /// # Safety
 ///
@@ -209,8 +214,9 @@ unsafe extern "C" fn sent<T: Complete<E>, E: QpContext>(
     cq: *mut bindings::ib_cq,
     wc: *mut bindings::ib_wc,
 ) {
-    // SAFETY: By the contract. The drain of the queue pair waits for the second call
-    // of the two, or for what completes after this.
+    // SAFETY: By the safety requirements. The queue pair is alive until `forget_sends` returns: the
+    // drain waits for that call if the service counts sends, and else for the marker, which
+    // completes later.
     unsafe {
         let queue = QueuePair::<E>::of_completion(wc);
         completed::<T, E>(cq, wc);
@@ -218,30 +224,29 @@ unsafe extern "C" fn sent<T: Complete<E>, E: QpContext>(
     }
 }
 
-/// The completion of a posted `Slot<T>` on a queue pair of context `E`.
+/// Completes a posted `Slot<T>` on a queue pair with context `E`.
 ///
 /// # Safety
 ///
-/// Called by the core with a completion whose `wr_cqe` is that of a posted
-/// `Slot<T>`, of which no other request is posted, on a queue pair that
-/// [`QueuePair<E>`] made and that is alive.
+/// Called by the core with a completion whose `wr_cqe` is that of a posted `Slot<T>`. No other work
+/// request of the slot may be posted. The queue pair must be alive and created as [`QueuePair<E>`].
 unsafe extern "C" fn completed<T: Complete<E>, E: QpContext>(
     cq: *mut bindings::ib_cq,
     wc: *mut bindings::ib_wc,
 ) {
-    // SAFETY: By the contract. The completion entry is the first member of the
-    // slot; the context of the queue pair is its `QueuePair<E>`, since only
-    // `QueuePair<E>` posts operations with this function.
+    // SAFETY: By the safety requirements. The completion entry is the first member of the slot.
+    // Only `QueuePair<E>` posts operations with this function, so the queue pair's context is its
+    // own.
     unsafe {
         let slot = (*wc).__bindgen_anon_1.wr_cqe.cast::<Slot<T>>();
         Operation::from_posted(NonNull::new_unchecked(slot)).complete::<E>(cq, wc);
     }
 }
 
-/// An operation that could not be posted.
+/// An operation that could not be posted, returned to the caller.
 pub struct Unposted<T> {
-    /// Why.
+    /// The error.
     pub error: Error,
-    /// The memory, back in the caller's hands.
+    /// The operation, owned by the caller again.
     pub operation: Operation<T>,
 }

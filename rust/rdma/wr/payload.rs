@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a message or a write consists of.
+//! Payload of messages and RDMA writes.
 
 use super::{
     wr_buffer::FixedVec,
@@ -13,24 +13,22 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// Data to be sent or written: pieces of mapped memory, in order, or [`Inline`] bytes.
+/// Data to send or write: mapped memory pieces, in order, or [`Inline`] bytes.
 pub trait Payload<'a>: sealed::Gather<'a> {}
 
-/// Bytes that go into the request itself (`IB_SEND_INLINE`): they need no mapping,
-/// and the device does not fetch them. As many at once as the queue pair was
-/// [created for](crate::rdma::qp::QpInitAttr::with_inline).
+/// Bytes that are copied into the work request (`IB_SEND_INLINE`), so that they need no mapping. At
+/// most as many as the queue pair was [created for](crate::rdma::qp::QpInitAttr::with_inline).
 #[derive(Clone, Copy)]
 pub struct Inline<'a>(pub &'a [u8]);
 
-/// A piece, and others behind it: less is done for these than for an iterator that is chained of
-/// both.
+/// One memory piece, followed by more. Generates less code than a chained iterator.
 pub struct SgeThen<'a, I>(pub Sge<'a>, pub I);
 
 impl<'a, I: IntoIterator<Item = Sge<'a>>> Payload<'a> for I {}
 impl<'a, I: IntoIterator<Item = Sge<'a>>> Payload<'a> for SgeThen<'a, I> {}
 impl<'a> Payload<'a> for Inline<'a> {}
 
-/// Pieces that a chain has gathered for a request.
+/// Memory pieces of one work request.
 pub(super) struct SgeList {
     pub(super) sg_list: *mut bindings::ib_sge,
     pub(super) count: usize,
@@ -38,16 +36,16 @@ pub(super) struct SgeList {
     pub(super) flags: bindings::ib_send_flags,
 }
 
-/// Adds pieces of memory to those of a buffer.
+/// Appends memory pieces to a buffer.
 pub(super) struct SgeBuilder<'b, 'q> {
     pub(super) pieces: &'b mut FixedVec<'q, bindings::ib_sge>,
     pub(super) domain: &'b ProtectionDomain,
-    /// Bytes that a request may hold itself.
+    /// Maximum number of inline bytes of a work request.
     pub(super) inline_bytes: u32,
 }
 
 impl SgeBuilder<'_, '_> {
-    /// Gathers pieces of memory, each as what `entry` makes of it.
+    /// Appends `pieces`, each converted by `entry`.
     #[inline]
     pub(super) fn gather<'a>(
         &mut self,
@@ -60,7 +58,7 @@ impl SgeBuilder<'_, '_> {
             let raw = entry(&piece, self.domain)?;
             length = length.checked_add(raw.length).ok_or(EINVAL)?;
             self.pieces.push(raw).ok_or(ENOBUFS)?;
-            // At most as many as there are places.
+            // Does not overflow: `pieces` has room for at least `count` entries.
             count = count.wrapping_add(1);
         }
         Ok(SgeList {
@@ -71,12 +69,13 @@ impl SgeBuilder<'_, '_> {
         })
     }
 
-    /// Takes bytes as they are.
+    /// Appends `bytes` as inline data.
     #[inline]
     fn gather_inline(&mut self, bytes: &[u8]) -> Result<SgeList> {
         if bytes.is_empty() {
-            // A message without data, which soft iWARP refuses as an inline one, and
-            // with the fault that [`Chain`](super::Chain) tells of for immediate data.
+            // A message without data is not inline. Soft-iWARP refuses an empty inline message, but
+            // keeps it and completes it later, as it does with immediate data (see
+            // `Chain::check_immediate`).
             return self.gather([], Sge::as_source);
         }
         let length = u32::try_from(bytes.len())?;
@@ -84,7 +83,7 @@ impl SgeBuilder<'_, '_> {
             return Err(EINVAL);
         }
         let sg_list = self.pieces.next();
-        // The device is given the address as the processor knows it, and no key.
+        // For inline data, the device takes a virtual address and ignores the key.
         let piece = bindings::ib_sge {
             addr: bytes.as_ptr() as u64,
             length,
@@ -123,11 +122,11 @@ impl<'a, I: IntoIterator<Item = Sge<'a>>> sealed::Gather<'a> for SgeThen<'a, I> 
     #[allow(private_interfaces)]
     fn gather(self, builder: &mut SgeBuilder<'_, '_>) -> Result<SgeList> {
         let head = builder.gather([self.0], Sge::as_source)?;
-        // What is gathered next is next to it.
+        // The others directly follow the first one in the buffer.
         let others = builder.gather(self.1, Sge::as_source)?;
         Ok(SgeList {
             sg_list: head.sg_list,
-            // At most as many as there are places.
+            // Does not overflow: `pieces` has room for at least this many entries.
             count: head.count.wrapping_add(others.count),
             length: head.length.checked_add(others.length).ok_or(EINVAL)?,
             flags: 0,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Posting.
+//! Posts operations to queue pairs.
 
 use super::{
     operation::Slot,
@@ -38,19 +38,22 @@ use kernel::{
 };
 
 impl<E: QpContext> QueuePair<E> {
-    /// Posts the requests that `build` makes of `operation`. Any context.
+    /// Posts `operation` with the work requests that `build` creates (`ib_post_send`). Any context.
     ///
-    /// If only the first of them could be posted, that is no error here: the queue
-    /// pair is [closed](QueuePair::close), its context hears of
-    /// [`Fault::Unposted`], and the operation completes when the queue pair is
-    /// drained. Likewise, with [`Fault::Stuck`], if the device took them and then could
-    /// not begin with them.
+    /// The call also succeeds in two cases of failure. In both, the queue pair is
+    /// [closed](QueuePair::close), its context gets the [`Fault`], and the operation completes when
+    /// the queue pair is drained:
+    ///
+    /// - [`Fault::Unposted`]: only the first work requests could be posted.
+    /// - [`Fault::Stuck`]: the device accepted the work requests, but could not start them.
     ///
     /// # Errors
     ///
-    /// Gives the operation back, of which nothing was posted: `ENOTCONN` if the queue
-    /// pair is closed, what the chain refused, `EINVAL` for no request at all, and
-    /// what the device answers, which is `ENOMEM` if the queue is full.
+    /// Returns the operation with the error; nothing of it was posted:
+    ///
+    /// - `ENOTCONN`: the queue pair is closed.
+    /// - `EINVAL`: `build` created no work request.
+    /// - Any error of `build` or of the driver; `ENOMEM` if the send queue is full.
     #[inline]
     pub fn post_send<T: Complete<E>>(
         &self,
@@ -60,13 +63,13 @@ impl<E: QpContext> QueuePair<E> {
         self.post_send_within(&rcu::read_lock(), operation, build)
     }
 
-    /// As [`post_send`](Self::post_send), by one who is in a read-side critical section of RCU
-    /// anyway.
+    /// Posts `operation` as [`post_send`](Self::post_send) does, for callers that are already in an
+    /// RCU read-side critical section.
     ///
     /// # Errors
     ///
-    /// As there.
-    // A part of its caller, who mostly knows what is built.
+    /// Those of [`post_send`](Self::post_send).
+    // Always inlined: most callers know which work requests `build` creates.
     #[inline(always)]
     pub fn post_send_within<T: Complete<E>>(
         &self,
@@ -78,13 +81,13 @@ impl<E: QpContext> QueuePair<E> {
         let mut requests = [const { MaybeUninit::uninit() }; MAX_REQUESTS];
         let mut pieces = [const { MaybeUninit::uninit() }; MAX_SGE];
         let empty = WrBuffer::empty(&mut requests, &mut pieces);
-        // SAFETY: We have the slot, and nothing of it is posted.
+        // SAFETY: This function owns the slot, and nothing of it is posted.
         let (mut wr_buffer, built) = unsafe { self.build(slot, empty, build) };
         let split = |posted| (posted != 0).then_some(slot.cast());
         let result = match built {
-            // SAFETY: The requests are complete. What they name is borrowed from the
-            // slot, which stays until the completion takes it back; nothing of it is
-            // touched below unless nothing was posted.
+            // SAFETY: The work requests are complete. The memory that they name is borrowed from
+            // the slot, which is valid until its completion. Below, the slot is accessed only if
+            // nothing was posted.
             Ok(()) => unsafe { self.post_requests(grace, wr_buffer.requests.from(0), split) },
             Err(error) => Err((error, 0)),
         };
@@ -92,22 +95,22 @@ impl<E: QpContext> QueuePair<E> {
             return Ok(());
         };
         if posted != 0 {
-            // Stranded.
+            // The operation is partially posted, and completes when the queue pair is drained.
             return Ok(());
         }
         Err(Unposted {
             error,
-            // SAFETY: No request of the slot was posted.
+            // SAFETY: No work request of the slot was posted.
             operation: unsafe { Operation::from_posted(slot) },
         })
     }
 
-    /// Lets `build` add the requests of the operation in `slot` to those in `wr_buffer`.
+    /// Lets `build` append the work requests of the operation in `slot` to `wr_buffer`.
     ///
     /// # Safety
     ///
-    /// `slot` must be the caller's, who must not touch it, nor move `wr_buffer`, until the
-    /// requests are posted or undone.
+    /// The caller must own `slot`. It must not access `slot`, nor move the memory of `wr_buffer`,
+    /// until the work requests are posted or undone.
     #[inline]
     pub(super) unsafe fn build<'q, T>(
         &'q self,
@@ -116,22 +119,21 @@ impl<E: QpContext> QueuePair<E> {
         build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result,
     ) -> (WrBuffer<'q>, Result) {
         let mut chain = Chain::new(self, slot.as_ptr().cast(), wr_buffer);
-        // SAFETY: By the contract. What is borrowed from the body leaves `build` in
-        // the chain only, by the lifetime in its signature.
+        // SAFETY: By the safety requirements the slot is alive. By its signature, `build` can keep
+        // borrows from the body only in the chain.
         let built = build(unsafe { &(*slot.as_ptr()).body }, &mut chain);
         chain.finish(built)
     }
 
-    /// Posts requests; on error answers how many of them were posted, and the others
-    /// are undone.
+    /// Posts `requests`. On error, returns how many of them were posted, and undoes the others.
     ///
-    /// `split` is asked, on error, for the operation of the request of that number if
-    /// requests before it are of it, too. That one is partially posted.
+    /// On error, `split` gets that number, `n`. If work request `n` and an earlier one belong to
+    /// the same operation, `split` must return that operation, which is then partially posted.
     ///
     /// # Safety
     ///
-    /// The requests must be complete, and what they name must stay until they
-    /// complete. `split` must answer as told, and nobody else complete that operation.
+    /// The work requests must be complete, and the memory that they name must stay valid until they
+    /// complete. `split` must return the operation as described, and nothing else may complete it.
     #[inline(always)]
     pub(super) unsafe fn post_requests(
         &self,
@@ -139,22 +141,23 @@ impl<E: QpContext> QueuePair<E> {
         requests: &mut [Request],
         split: impl FnOnce(usize) -> Option<NonNull<CqeNode>>,
     ) -> Result<(), (Error, usize)> {
-        // A drain waits for the guard, and so until what it is to complete is listed as partially posted.
+        // A drain waits for the guard. So it finds an operation that is partially posted here in
+        // the list.
         self.count_sends(requests.len());
-        // SAFETY: By the contract.
+        // SAFETY: By the safety requirements of this function.
         let posted = unsafe { wr_buffer::post(requests, |first| self.post_raw_send(first, grace)) };
         match posted {
             Ok(()) => Ok(()),
-            // SAFETY: By the contract.
+            // SAFETY: By the safety requirements of this function.
             Err((error, posted)) => unsafe { self.stop_at(requests, error, posted, split) },
         }
     }
 
-    /// Undoes what was not posted of requests, of which the first `posted` were.
+    /// Undoes the work requests behind the first `posted` ones, which were posted.
     ///
     /// # Safety
     ///
-    /// As [`post_requests`](Self::post_requests).
+    /// Those of [`post_requests`](Self::post_requests).
     #[cold]
     #[inline(never)]
     unsafe fn stop_at(
@@ -168,34 +171,38 @@ impl<E: QpContext> QueuePair<E> {
         self.forget_sends(unposted.len());
         wr_buffer::undo(unposted);
         if let Some(entry) = split(posted) {
-            // SAFETY: By the contract: the request that completes it was not posted.
+            // SAFETY: By the safety requirements nothing else completes the operation. The work
+            // request that would complete it was not posted.
             unsafe { self.strand(entry, error) };
         }
         Err((error, posted))
     }
 
-    /// Keeps an operation of which only a part was posted until the queue pair is
-    /// drained.
+    /// Keeps a partially posted operation until the queue pair is drained, and closes the queue
+    /// pair.
     ///
     /// # Safety
     ///
-    /// `entry` must be that of the operation, which nobody else completes; the grace
-    /// period in which it was posted must not have ended.
+    /// `entry` must be that of an operation that nothing else completes. The caller must still be
+    /// in the RCU read-side critical section in which the operation was posted.
     #[cold]
     pub(super) unsafe fn strand(&self, entry: NonNull<CqeNode>, error: Error) {
-        // SAFETY: By the contract.
+        // SAFETY: By the safety requirements of this function.
         unsafe { self.partially_posted().add(entry) };
         self.close();
         E::faulted(self, Fault::Unposted(error));
     }
 
-    /// Posts a receive. Any context.
+    /// Posts a receive (`ib_post_recv`). Any context.
     ///
     /// # Errors
     ///
-    /// Gives the operation back: `ENOTCONN` if the queue pair is closed, `EINVAL` if it
-    /// shares its receives, or for memory that is mapped for another device or not to be
-    /// written by one, and what the device answers, which is `ENOMEM` if the queue is full.
+    /// Returns the operation with the error:
+    ///
+    /// - `ENOTCONN`: the queue pair is closed.
+    /// - `EINVAL`: the queue pair takes its receives from a shared queue, or the buffer is mapped
+    ///   for another device or not for writing by the device.
+    /// - Any error of the driver; `ENOMEM` if the receive queue is full.
     #[inline]
     pub fn post_receive<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
         let slot = operation.into_received::<E>();
@@ -210,35 +217,35 @@ impl<E: QpContext> QueuePair<E> {
                     ..pin_init::zeroed()
                 };
                 request.__bindgen_anon_1.wr_cqe = slot.as_ptr().cast();
-                // SAFETY: The request is well-formed; the memory that it names is
-                // the slot's, which stays until the completion takes it back.
+                // SAFETY: The work request is well-formed. The memory that it names belongs to the
+                // slot, which is valid until its completion.
                 unsafe { self.post_raw_receive(&request) }
             });
         result.map_err(|error| Unposted {
             error,
-            // SAFETY: The request was not posted.
+            // SAFETY: The work request was not posted.
             operation: unsafe { Operation::from_posted(slot) },
         })
     }
 }
 
 impl<E: QpContext> Init<E> {
-    /// As [`QueuePair::post_receive`].
+    /// Posts a receive. Any context.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Those of [`QueuePair::post_receive`].
     pub fn post_receive<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
         self.queue.post_receive(operation)
     }
 }
 
 impl<E: QpContext> Rtr<E> {
-    /// As [`QueuePair::post_receive`].
+    /// Posts a receive. Any context.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Those of [`QueuePair::post_receive`].
     pub fn post_receive<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
         self.queue.post_receive(operation)
     }

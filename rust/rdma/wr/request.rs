@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One work request of a send queue, as C reads it.
+//! Work request of a send queue, in C's layout.
 
 use crate::{
     bindings,
@@ -11,8 +11,8 @@ use core::{
     ptr, //
 };
 
-/// A work request of any kind: each starts with `struct ib_send_wr`, whose
-/// `opcode` tells which it is.
+/// A work request of any opcode. All variants start with `struct ib_send_wr`, whose `opcode`
+/// selects the variant.
 #[repr(C)]
 union Kind {
     common: bindings::ib_send_wr,
@@ -26,10 +26,10 @@ union Kind {
 ///
 /// # Invariants
 ///
-/// - The request is well-formed, but for its completion entry, and what follows the last of
-///   several.
-/// - `state` is null, or that of a region which is borrowed for as long as the
-///   request is not posted.
+/// - The work request is well-formed, except for its completion entry and the link of the last one
+///   in a list.
+/// - `state` is null, or points to the state of a region that is borrowed until the work request is
+///   posted.
 #[repr(C)]
 pub(super) struct Request {
     kind: Kind,
@@ -39,64 +39,65 @@ pub(super) struct Request {
 impl Request {
     #[inline]
     fn new(kind: Kind) -> Self {
-        // INVARIANT: Changes no state.
+        // INVARIANT: `state` is null.
         Self {
             kind,
             state: ptr::null(),
         }
     }
 
-    /// A request that has neither an address nor a key of the peer.
+    /// Creates a work request without a remote address.
     #[inline]
     pub(super) fn common(common: bindings::ib_send_wr) -> Self {
         Self::new(Kind { common })
     }
 
-    /// A request to read or write memory of the peer.
+    /// Creates an RDMA read or write.
     #[inline]
     pub(super) fn remote(remote: bindings::ib_rdma_wr) -> Self {
         Self::new(Kind { remote })
     }
 
-    /// A request to change a word of the peer.
+    /// Creates an atomic operation.
     #[inline]
     pub(super) fn atomic(atomic: bindings::ib_atomic_wr) -> Self {
         Self::new(Kind { atomic })
     }
 
-    /// A datagram.
+    /// Creates a datagram.
     #[inline]
     pub(super) fn datagram(datagram: bindings::ib_ud_wr) -> Self {
         Self::new(Kind { datagram })
     }
 
-    /// A registration.
+    /// Creates a registration.
     #[inline]
     pub(super) fn register(register: bindings::ib_reg_wr) -> Self {
         Self::new(Kind { register })
     }
 
-    /// Sets a state for the case that the request is posted.
+    /// Sets the state of a region to `to`, which holds if the work request is posted.
     ///
     /// # Safety
     ///
-    /// The state must stay for as long as the request is not posted.
+    /// `state` must be valid until the work request is posted or undone.
     #[inline]
     pub(super) unsafe fn change(mut self, state: &Cell<State>, to: State) -> Self {
         state.set(to);
-        // INVARIANT: By the contract.
+        // INVARIANT: By the safety requirements of this function.
         self.state = state;
         self
     }
 
-    /// Sets the state back, as the request is not posted.
+    /// Resets the state of the region, because the work request is not posted.
     pub(super) fn undo(&mut self) {
         let state = core::mem::replace(&mut self.state, ptr::null());
-        // SAFETY: By the type invariant.
+        // SAFETY: `state` is null or valid by the type invariants, as the work request was not
+        // posted.
         let Some(state) = (unsafe { state.as_ref() }) else {
             return;
         };
-        // What each of the two may be asked for only.
+        // A registration requires state `Bound`, and an invalidation requires state `Valid`.
         state.set(match self.wr().opcode {
             bindings::ib_wr_opcode_IB_WR_REG_MR => State::Bound,
             _ => State::Valid,
@@ -105,35 +106,35 @@ impl Request {
 
     #[inline]
     fn wr(&self) -> &bindings::ib_send_wr {
-        // SAFETY: Every kind starts with it.
+        // SAFETY: All variants start with `struct ib_send_wr`.
         unsafe { &self.kind.common }
     }
 
     #[inline]
     fn wr_mut(&mut self) -> &mut bindings::ib_send_wr {
-        // SAFETY: Every kind starts with it.
+        // SAFETY: All variants start with `struct ib_send_wr`.
         unsafe { &mut self.kind.common }
     }
 
-    /// Where C finds it.
+    /// Returns the work request for C.
     #[inline]
     pub(super) fn as_raw(&mut self) -> *mut bindings::ib_send_wr {
         ptr::from_mut(self).cast()
     }
 
-    /// Lets `next` follow it.
+    /// Links `next` behind this work request.
     #[inline]
     pub(super) fn link(&mut self, next: *mut bindings::ib_send_wr) {
         self.wr_mut().next = next;
     }
 
-    /// The entry that it completes with, if it fails.
+    /// Sets the completion entry, which is used only if the work request fails.
     #[inline]
     pub(super) fn complete_failure(&mut self, cqe: *mut bindings::ib_cqe) {
         self.wr_mut().__bindgen_anon_1.wr_cqe = cqe;
     }
 
-    /// The entry that it completes with.
+    /// Sets the completion entry, and requests a completion on success, too.
     #[inline]
     pub(super) fn complete(&mut self, cqe: *mut bindings::ib_cqe) {
         let wr = self.wr_mut();

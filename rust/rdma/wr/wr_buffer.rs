@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory for requests that are being made, until they are posted.
+//! Memory for work requests until they are posted.
 
 use super::request::Request;
 use crate::bindings;
@@ -10,7 +10,7 @@ use core::{
 };
 use kernel::prelude::*;
 
-/// A vector in memory of somebody else: nothing is allocated as it fills.
+/// A vector of fixed capacity in borrowed memory. Does not allocate.
 ///
 /// # Invariants
 ///
@@ -21,12 +21,13 @@ pub(super) struct FixedVec<'r, T> {
 }
 
 impl<'r, T> FixedVec<'r, T> {
+    /// Creates a vector with `used` elements in `places`.
     /// # Safety
     ///
     /// The first `used` of `places` must be initialised.
     #[inline]
     pub(super) unsafe fn new(places: &'r mut [MaybeUninit<T>], used: usize) -> Self {
-        // INVARIANT: By the contract.
+        // INVARIANT: By the safety requirements of this function.
         Self { places, used }
     }
 
@@ -40,39 +41,40 @@ impl<'r, T> FixedVec<'r, T> {
         self.used == self.places.len()
     }
 
-    /// Adds a value, unless there is no place for one more.
+    /// Appends `value`; `None` if the vector is full.
     #[inline]
     pub(super) fn push(&mut self, value: T) -> Option<&mut T> {
         let place = self.places.get_mut(self.used)?.write(value);
-        // INVARIANT: One more is, and that there was a place means no overflow.
+        // INVARIANT: One more place is initialised. Does not overflow, as `used` was a valid index.
         self.used = self.used.wrapping_add(1);
         Some(place)
     }
 
-    /// The last one.
+    /// Returns the last element.
     #[inline]
     pub(super) fn last(&mut self) -> Option<&mut T> {
         let last = self.places.get_mut(self.used.checked_sub(1)?)?;
-        // SAFETY: By the type invariant.
+        // SAFETY: The place is before `used`, so it is initialised by the type invariant.
         Some(unsafe { last.assume_init_mut() })
     }
 
-    /// Those from `first` on.
+    /// Returns the elements from `first` on.
     #[inline]
     pub(super) fn from(&mut self, first: usize) -> &mut [T] {
         let filled = self.places.get_mut(first..self.used).unwrap_or_default();
-        // SAFETY: By the type invariant; `MaybeUninit<T>` is laid out as `T` is.
+        // SAFETY: By the type invariant these places are initialised. `MaybeUninit<T>` has the
+        // layout of `T`.
         unsafe { &mut *(ptr::from_mut(filled) as *mut [T]) }
     }
 
-    /// Forgets those from `first` on.
+    /// Removes the elements from `first` on, without dropping them.
     #[inline]
     pub(super) fn truncate(&mut self, first: usize) {
-        // INVARIANT: No more than before.
+        // INVARIANT: `used` does not grow.
         self.used = self.used.min(first);
     }
 
-    /// Where the next value goes, if there is a place for it.
+    /// Returns the address of the next element to be appended; out of bounds if the vector is full.
     #[inline]
     pub(super) fn next(&mut self) -> *mut T {
         let first: *mut T = self.places.as_mut_ptr().cast();
@@ -80,20 +82,20 @@ impl<'r, T> FixedVec<'r, T> {
     }
 }
 
-/// Requests, and the pieces of memory that they name.
+/// Work requests, and the memory pieces that they name.
 pub(super) struct WrBuffer<'r> {
     pub(super) requests: FixedVec<'r, Request>,
     pub(super) pieces: FixedVec<'r, bindings::ib_sge>,
 }
 
 impl<'r> WrBuffer<'r> {
-    /// Room in which nothing is yet.
+    /// Creates an empty buffer.
     #[inline]
     pub(super) fn empty(
         requests: &'r mut [MaybeUninit<Request>],
         pieces: &'r mut [MaybeUninit<bindings::ib_sge>],
     ) -> Self {
-        // SAFETY: None of the places need be initialised.
+        // SAFETY: With no elements, no place has to be initialised.
         unsafe {
             Self {
                 requests: FixedVec::new(requests, 0),
@@ -102,7 +104,7 @@ impl<'r> WrBuffer<'r> {
         }
     }
 
-    /// Adds a request, which follows those that there are, and is followed by the next one.
+    /// Appends a work request, linked to the place of the next one; `None` if the buffer is full.
     #[inline]
     pub(super) fn push(&mut self, request: Request) -> Option<&mut Request> {
         let request = self.requests.push(request)?;
@@ -111,8 +113,8 @@ impl<'r> WrBuffer<'r> {
         Some(request)
     }
 
-    /// Takes the requests from `first` on back.
-    // The room itself stays in registers: what is called has a slice of it only.
+    /// Removes the work requests from `first` on, and undoes their changes.
+    // Always inlined, so that the buffer stays in registers: the cold function gets only a slice.
     #[inline(always)]
     pub(super) fn undo(&mut self, first: usize) {
         undo(self.requests.from(first));
@@ -120,7 +122,7 @@ impl<'r> WrBuffer<'r> {
     }
 }
 
-/// Takes back what requests that are not posted have changed, the last one first.
+/// Undoes the changes of work requests that are not posted, the last one first.
 #[cold]
 pub(super) fn undo(requests: &mut [Request]) {
     for request in requests.iter_mut().rev() {
@@ -128,13 +130,13 @@ pub(super) fn undo(requests: &mut [Request]) {
     }
 }
 
-/// Posts requests, which follow each other up to the last, with `post`, and answers how many of
-/// them were posted if not all.
+/// Posts work requests with `post`, after ending the list at the last one. On error, returns how
+/// many of them were posted.
 ///
 /// # Safety
 ///
-/// The requests must be all of a room, complete, and what they name must stay until they
-/// complete.
+/// `requests` must be all work requests of a buffer, and complete. The memory that they name must
+/// stay valid until they complete.
 #[inline(always)]
 pub(super) unsafe fn post(
     requests: &mut [Request],
@@ -149,7 +151,7 @@ pub(super) unsafe fn post(
     post(first).map_err(|(error, bad)| (error, position(requests, bad)))
 }
 
-/// Which of the requests C has there.
+/// Returns the index of the work request at `raw`.
 #[cold]
 fn position(requests: &mut [Request], raw: *const bindings::ib_send_wr) -> usize {
     let position = requests
