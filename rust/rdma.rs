@@ -2,19 +2,20 @@
 
 //! RDMA verbs and the connection manager.
 //!
-//! Ownership follows one direction, and every object keeps its parents alive:
+//! Every object holds a reference to its parents, so a parent outlives its children:
 //!
 //! ```text
 //! client::Registration ── device::DeviceRef ─┬─ pd::ProtectionDomain ─┬─ qp::QueuePair
 //!                                            ├─ cq::CompletionQueue ──┘      │
 //!                                            └─ dma::DmaBuffer          wr::Operation
-//! cm::Id ── owns a queue pair's connection                              mr::Region
+//! cm::Connected ── owns the CM ID of a queue pair                       mr::Region
 //! ```
 //!
-//! A [`device::DeviceRef`] keeps the removal of its device waiting; the driver is
-//! told by [`client::Client::removing`] and drops what it has. Memory that a
-//! posted work request names belongs to the request until its completion: it
-//! lives in a [`wr::Operation`], which posting consumes and completion returns.
+//! The removal of a device waits until the last [`device::DeviceRef`] is dropped. The core first
+//! calls [`client::Client::removing`], in which the driver drops all its objects of the device.
+//!
+//! A posted work request owns the memory that it names until it completes. The memory lives in a
+//! [`wr::Operation`]: posting consumes the operation and its completion returns it.
 
 pub mod ah;
 pub mod client;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The connection manager.
+//! The RDMA connection manager.
 //!
 //! C header: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h)
 //!
-//! A connection is made in steps, each of which is a type and consumes the one
-//! before it:
+//! A connection is set up in steps. Each step is a type; a method that performs a step consumes the
+//! value of the previous one:
 //!
 //! ```text
 //! active   Id ── resolve ──▶ Addressed ── create_queue_pair ──▶ Prepared ── connect ──▶ Connected
@@ -13,13 +13,15 @@
 //!                               (have a device)                   (may post receives)
 //! ```
 //!
-//! The steps wait in the caller's thread, and an error says which of them failed
-//! and why. All waiting is on one
-//! [`TimedCompletion`](crate::sync::TimedCompletion), the caller's: whoever
-//! completes it makes the caller look again at whether it is still wanted, so a
-//! step can be aborted at any moment. Dropping any of the types destroys the id,
-//! which waits for a handler that is running; the peer of a request that is
-//! dropped hears that it was rejected.
+//! The methods block the calling thread. An [`Error`] names the step that failed ([`Stage`]) and
+//! the reason ([`Cause`]).
+//!
+//! All steps wait for one [`TimedCompletion`](crate::sync::TimedCompletion) of the caller. To abort
+//! a step, complete it: the step then calls [`WaitLimits::cancelled`] and fails if that returns
+//! true.
+//!
+//! Dropping any of these types destroys its CM ID (`rdma_destroy_id`), which waits for a running
+//! event handler. A request that is dropped before it is accepted is rejected.
 //!
 //! ```ignore
 //! // samples/key_ping/server.rs
@@ -33,9 +35,8 @@
 //!     .step("accept")?;
 //! ```
 //!
-//! No consumer's code runs under the connection manager's locks, but for
-//! [`Endpoint::lost`], which is told that an established connection has ended, and that of
-//! an [`Observer`].
+//! The connection manager calls code of the consumer in two places, both with locks of its own
+//! held: [`Endpoint::lost`], when an established connection ends, and [`Observer::heard`].
 
 mod active;
 mod cm_id;

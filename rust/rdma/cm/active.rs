@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The steps of the active side, from id to connected queue pair.
+//! The steps of the active side, from a CM ID to a connected queue pair.
 
 use super::{
     cm_id::CmId,
@@ -48,21 +48,24 @@ use kernel::{
     sync::Arc, //
 };
 
-/// One attempt to find an address. The core asks the network before it listens
-/// for the answer, and looks again only when its time is over: if the answer was
-/// faster, that is how long it goes unseen.
+/// Time-out of one `rdma_resolve_addr` call, which `resolve` repeats until its own deadline.
+///
+/// The core sends the ARP or ND request before it queues its own (`rdma_resolve_ip`). A reply that
+/// arrives in between is noticed at the time-out only, so the time-out is short.
 const ATTEMPT: Msecs = Msecs::new(500);
 
-/// An id of the connection manager, not yet resolved.
+/// A CM ID without a resolved address: the first step of the active side.
 pub struct Id<E: Endpoint> {
     id: CmId,
     _endpoint: PhantomData<fn(E)>,
 }
 
 impl<E: Endpoint> Id<E> {
-    /// Creates an id for a connection in `namespace`, which it holds. `wake` is
-    /// completed whenever there is something to look at; `owner` is what
-    /// `rdma res show cm_id` names. May sleep.
+    /// Creates a CM ID in the network namespace `namespace` and takes a reference to the namespace
+    /// (`__rdma_create_kernel_id`). May sleep.
+    ///
+    /// `wake` is completed on each event of the CM ID. `owner` is the name that
+    /// `rdma res show cm_id` prints.
     ///
     /// # Errors
     ///
@@ -78,29 +81,29 @@ impl<E: Endpoint> Id<E> {
         })
     }
 
-    /// Lets `observer` hear of all events from now on, until the id is destroyed, as the
-    /// connection that becomes of it is when it is dropped.
+    /// Calls `observer` for each event from now on, until the CM ID is destroyed. Dropping this
+    /// object, or the connection made from it, destroys the CM ID.
     pub fn observe(&self, observer: Arc<dyn Observer>) {
         self.id.observe(observer);
     }
 
-    /// Lets [`resolve`](Self::resolve) use a source port that other ids use, too, as
-    /// long as nobody listens on it (`rdma_set_reuseaddr`).
+    /// Allows [`resolve`](Self::resolve) to bind to a source port of other CM IDs that allow it
+    /// too, unless one of them listens (`rdma_set_reuseaddr`).
     ///
     /// # Errors
     ///
-    /// `EINVAL` for an id that is bound.
+    /// `EINVAL` for a CM ID that listens, which one of this type does not.
     pub fn reuse_address(&self) -> Result {
-        // SAFETY: The id is ours.
+        // SAFETY: By the invariants of `CmId`, the CM ID is valid.
         to_result(unsafe { bindings::rdma_set_reuseaddr(self.id.as_ptr(), 1) })
     }
 
-    /// Finds the local device and the link address of `to`, from `from` if given
+    /// Resolves `to` to a local device and a link address, from the source address `from` if given
     /// (`rdma_resolve_addr`). Sleeps.
     ///
     /// # Errors
     ///
-    /// Of [`Stage::Address`]; `ENODEV` if no RDMA device is on the way.
+    /// [`Stage::Address`]; its cause is `ENODEV` if no RDMA device is on the route.
     pub fn resolve(
         self,
         from: Option<&Address>,
@@ -108,12 +111,12 @@ impl<E: Endpoint> Id<E> {
         limits: WaitLimits<'_>,
     ) -> Result<Addressed<E>, Error> {
         resolve(&self.id, from, to, limits)?;
-        // INVARIANT: Resolved, so it has a device.
+        // INVARIANT: The address is resolved, so the CM ID has a device.
         Ok(Addressed(self))
     }
 }
 
-/// Resolves the address of an id for datagrams, which its device must have.
+/// Resolves the address of a CM ID for datagrams. Fails if the device has no datagrams. Sleeps.
 pub(crate) fn resolve_for_datagrams(
     id: &CmId,
     from: Option<&Address>,
@@ -121,9 +124,9 @@ pub(crate) fn resolve_for_datagrams(
     limits: WaitLimits<'_>,
 ) -> Result<(), Error> {
     resolve(id, from, to, limits)?;
-    // SAFETY: Resolved, so it has a device.
+    // SAFETY: The address is resolved, so the CM ID has a device.
     let (device, port) = unsafe { (id.device(), id.port()) };
-    // The connection manager would ask for a connection.
+    // On an iWARP port, rdma_connect() would send a connection request.
     if port.is_some_and(|port| port.protocol() == Protocol::Iwarp) {
         return Err(Error {
             stage: Stage::Address,
@@ -133,7 +136,7 @@ pub(crate) fn resolve_for_datagrams(
     Ok(())
 }
 
-/// Resolves the address of an id, which then has a device.
+/// Resolves the address of a CM ID, which has a device afterwards. Sleeps.
 pub(crate) fn resolve(
     id: &CmId,
     from: Option<&Address>,
@@ -145,13 +148,15 @@ pub(crate) fn resolve(
     loop {
         let left = end.left();
         let limit = left.min(ATTEMPT);
-        // The core answers by itself, if late where the machine is busy: that is waited for.
+        // Each attempt ends with an event of the core, which is late on a busy machine: wait for
+        // it.
         let longer = WaitLimits {
             limit: Msecs::new(left.get().saturating_add(ATTEMPT.get())),
             ..limits
         };
         let answer = id.step(Stage::Address, longer, |_| {
-            // SAFETY: The id is ours; the addresses are valid, and only read.
+            // SAFETY: By the invariants of `CmId`, the CM ID is valid. The addresses are valid and
+            // only read; `from` may be null.
             unsafe {
                 bindings::rdma_resolve_addr(id.as_ptr(), from, to.as_raw(), limit.get() as c_ulong)
             }
@@ -170,56 +175,55 @@ pub(crate) fn resolve(
     }
 }
 
-/// Resolves the route of an id whose address is.
+/// Resolves the route of a CM ID whose address is resolved (`rdma_resolve_route`). Sleeps.
 pub(super) fn resolve_route(id: &CmId, limits: WaitLimits<'_>) -> Result<(), Error> {
     id.step(Stage::Route, limits, |limit| {
-        // SAFETY: The id is ours and its address is resolved.
+        // SAFETY: By the invariants of `CmId`, the CM ID is valid. Its address is resolved.
         unsafe { bindings::rdma_resolve_route(id.as_ptr(), limit.get() as c_ulong) }
     })
 }
 
-/// Sets how long an acknowledgement may take, see [`Addressed::set_ack_timeout`].
+/// Sets the acknowledgement time-out, see [`Addressed::set_ack_timeout`].
 pub(super) fn set_ack_timeout(id: &CmId, exponent: u8) -> Result {
     if exponent >= 32 {
         return Err(EINVAL);
     }
-    // SAFETY: The id is ours.
+    // SAFETY: By the invariants of `CmId`, the CM ID is valid.
     to_result(unsafe { bindings::rdma_set_ack_timeout(id.as_ptr(), exponent) })
 }
 
-/// Sets how long a peer is asked to wait, see [`Addressed::set_min_rnr_timer`].
+/// Sets the minimum RNR timer, see [`Addressed::set_min_rnr_timer`].
 pub(super) fn set_min_rnr_timer(id: &CmId, code: u8) -> Result {
     if code >= 32 {
         return Err(EINVAL);
     }
-    // SAFETY: The id is ours.
+    // SAFETY: By the invariants of `CmId`, the CM ID is valid.
     to_result(unsafe { bindings::rdma_set_min_rnr_timer(id.as_ptr(), code) })
 }
 
-/// An id that has found its device.
+/// A CM ID with a resolved address, and thus with a local device.
 ///
 /// # Invariants
 ///
-/// The id's device is set, and cannot go before the id does.
+/// The CM ID has a device, which stays registered until the CM ID is destroyed.
 pub struct Addressed<E: Endpoint>(Id<E>);
 
 impl<E: Endpoint> Addressed<E> {
     /// The local device that the connection will use.
     pub fn device(&self) -> &Device {
-        // SAFETY: By the type invariant.
+        // SAFETY: By the type invariant, the CM ID has a device.
         unsafe { self.0.id.device() }
     }
 
-    /// Sets the IP type of service, or InfiniBand service level, of the
-    /// connection (`rdma_set_service_type`).
+    /// Sets the IP type of service, or the InfiniBand service level, of the connection
+    /// (`rdma_set_service_type`).
     pub fn set_service_type(&self, tos: u8) {
-        // SAFETY: The id is ours.
+        // SAFETY: By the invariants of `CmId`, the CM ID is valid.
         unsafe { bindings::rdma_set_service_type(self.0.id.as_ptr(), tos.into()) };
     }
 
-    /// Sets how long to wait for an acknowledgement before retransmitting:
-    /// 4.096 µs × 2^`exponent`, and 0 for ever (`rdma_set_ack_timeout`). Without it
-    /// the path says.
+    /// Sets how long to wait for an acknowledgement before retransmission: 4.096 µs × 2^`exponent`,
+    /// and 0 for ever (`rdma_set_ack_timeout`). The default is derived from the path.
     ///
     /// # Errors
     ///
@@ -231,10 +235,9 @@ impl<E: Endpoint> Addressed<E> {
         set_ack_timeout(&self.0.id, exponent)
     }
 
-    /// Sets how long a peer that finds no receive posted is asked to wait, in the
-    /// code of the specification's table of RNR NAK timers: 1 is 10 µs, 31 is
-    /// 492 ms, and 0, which it is without this call, 655 ms
-    /// (`rdma_set_min_rnr_timer`).
+    /// Sets how long a peer must wait before it repeats a send for which no receive was posted
+    /// (`rdma_set_min_rnr_timer`). `code` is an entry of the specification's table of RNR NAK
+    /// timers: 1 is 10 µs, 31 is 492 ms, and 0, the default, is 655 ms.
     ///
     /// # Errors
     ///
@@ -246,13 +249,14 @@ impl<E: Endpoint> Addressed<E> {
         set_min_rnr_timer(&self.0.id, code)
     }
 
-    /// Creates the queue pair (`rdma_create_qp`). `owner` is what `rdma res show
-    /// qp` names. Sleeps.
+    /// Creates the queue pair (`rdma_create_qp`). Sleeps.
+    ///
+    /// `owner` is the name that `rdma res show qp` prints.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if `init_attr` are of another device, or for more capacity than
-    /// the device has; `ENOMEM`.
+    /// `EINVAL` if `init_attr` belongs to another device, or for more capacity than the device has;
+    /// `ENOMEM`.
     pub fn create_queue_pair(
         self,
         init_attr: QpInitAttr<E>,
@@ -260,17 +264,16 @@ impl<E: Endpoint> Addressed<E> {
         owner: &'static CStr,
     ) -> Result<Prepared<E>> {
         let id = self.0.id;
-        // SAFETY: By the type invariant; the id is consumed, so it has no other
-        // queue pair. `Prepared` and `Connected` destroy it before they drop the
-        // queue pair.
+        // SAFETY: By the type invariant, the CM ID has a device. The CM ID is consumed, so it has
+        // no other queue pair. `Prepared` and `Connected` drop the CM ID before the queue pair.
         let queue = unsafe { id.create_queue_pair(init_attr, context, owner)? };
         Ok(Prepared { id, queue })
     }
 }
 
-/// An id with a queue pair, not yet connected; receives may be posted.
+/// A CM ID with a queue pair, not yet connected. Receives may be posted.
 pub struct Prepared<E: Endpoint> {
-    // Dropped first: the id knows the queue pair.
+    // Dropped before `queue`, to which the CM ID points.
     id: CmId,
     queue: Arc<QueuePair<E>>,
 }
@@ -281,12 +284,12 @@ impl<E: Endpoint> Prepared<E> {
         &self.queue
     }
 
-    /// Finds the route and connects (`rdma_resolve_route`, `rdma_connect`).
-    /// Sleeps. The peer may send from here on.
+    /// Resolves the route and connects (`rdma_resolve_route`, `rdma_connect`). Sleeps. The peer may
+    /// send as soon as it has accepted, which may be before this returns.
     ///
     /// # Errors
     ///
-    /// Of [`Stage::Route`] and [`Stage::Connect`].
+    /// [`Stage::Route`] or [`Stage::Connect`].
     pub fn connect(
         self,
         parameters: Parameters<'_>,
@@ -297,15 +300,15 @@ impl<E: Endpoint> Prepared<E> {
         let mut request = parameters.as_raw(Stage::Connect, Message::Request, device, rd_atomic)?;
         resolve_route(&self.id, limits)?;
         self.id.tell(self.queue.clone());
-        // The peer's answer is limited by the deadline only: the connection
-        // manager repeats the request by itself.
+        // The connection manager retransmits the request, so only the deadline limits the wait for
+        // the peer's reply.
         let limits = WaitLimits {
             limit: limits.deadline.left(),
             ..limits
         };
         self.id.step(Stage::Connect, limits, |_| {
-            // SAFETY: The id is ours and its route is resolved; the private data
-            // is copied before the call returns.
+            // SAFETY: By the invariants of `CmId`, the CM ID is valid, and its route is resolved.
+            // `request` is valid, and its private data is copied before the call returns.
             unsafe { bindings::rdma_connect(self.id.as_ptr(), &mut request) }
         })?;
         let peer = self.id.peer();

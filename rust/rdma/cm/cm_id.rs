@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An id of the connection manager, and the state that its handler works on.
+//! A CM ID and the state of its event handler.
 //!
-//! Nothing here depends on the consumer's types, so the handler is code of this
-//! module, which outlives every consumer's: an id that ends while it is queued at
-//! a [`RequestQueue`] is given up by the handler itself, and nobody can wait for that. It does
-//! not sleep any more on its way out, for which this module's exit waits.
+//! No code here depends on types of the consumer. The event handler is therefore code of this
+//! module, which outlives the consumer's module.
+//!
+//! That matters for a CM ID that ends while it waits in a [`RequestQueue`]: its own handler gives
+//! it up, and the consumer's module cannot wait for that handler. From then on the handler does not
+//! sleep, so the exit of this module waits for it with `synchronize_rcu_tasks`.
 
 use super::{
     destination::Destination,
@@ -64,7 +66,7 @@ use kernel::{
     },
 };
 
-/// A queue pair that can lose its connection, whatever its context is.
+/// A queue pair whose connection can end, whatever the type of its context.
 pub(super) trait OnDisconnect: Send + Sync {
     fn lost(&self, cause: Lost);
 }
@@ -75,38 +77,39 @@ impl<E: Endpoint> OnDisconnect for QueuePair<E> {
     }
 }
 
-/// Where the ids of requests wait to be taken.
+/// Where the CM IDs of connection requests wait for the consumer to take them.
 pub(super) trait RequestQueue: Send + Sync {
-    /// Gives up the id of `cm_handler`, if it waits still, and says whether it did. Called
-    /// by its handler.
+    /// Removes the CM ID of `cm_handler` and leaves it to the connection manager; returns whether
+    /// it was in the queue. Called from the CM ID's event handler.
     fn remove(&self, cm_handler: &CmHandler) -> bool;
 }
 
-/// What the handler has heard of the step that is waited for.
+/// The result of the current step.
 type Answer = Result<(), Cause>;
 
-/// What the handler has heard, and whom it tells.
+/// State that the event handler shares with the owner of the CM ID.
 struct CmState {
     answer: Option<Answer>,
-    /// Nothing will come of the id any more.
+    /// Why no further event is to be expected; set once the CM ID is of no use any more.
     ended: Option<Cause>,
     established: bool,
-    /// What the peer said when it asked for the connection, or accepted it.
+    /// The peer's parameters, from its request or its reply.
     peer: Option<PeerParameters>,
-    /// Where datagrams go: the answer to who asked for that.
+    /// Where datagrams go: the result of a service query or a multicast join.
     destination: Option<Destination>,
-    /// The id is being destroyed: nothing of its device is kept any more.
+    /// The CM ID is being destroyed: `destination` may not be set, as it refers to the device.
     closed: bool,
-    /// Told of the end of the connection.
+    /// Notified when the connection ends.
     queue: Option<Arc<dyn OnDisconnect>>,
-    /// Where the id waits to be taken.
+    /// Where the CM ID waits to be taken.
     backlog: Option<Arc<dyn RequestQueue>>,
-    /// Told of every event. Never of an id with a backlog: who gives that up is not waited for.
+    /// Called for each event. Set on the active side only: nobody waits for the handler of a CM ID
+    /// that its backlog gives up, so that one may not call code of the consumer's module.
     observer: Option<Arc<dyn Observer>>,
     wake: Arc<TimedCompletion>,
 }
 
-/// What the handler works on.
+/// The context of the event handler.
 #[pin_data]
 pub(super) struct CmHandler {
     #[pin]
@@ -147,7 +150,7 @@ impl CmHandler {
     fn established(&self, peer: PeerParameters) {
         let mut state = self.state.lock();
         state.established = true;
-        // The passive side has it from the request, and gets none here.
+        // Set on the passive side, from the request: this event has no parameters there.
         state.peer.get_or_insert(peer);
         state.answer = Some(Ok(()));
         state.wake.complete();
@@ -161,8 +164,9 @@ impl CmHandler {
         state.wake.complete();
     }
 
-    /// An end: of a request that nobody has taken yet, news of an established
-    /// connection, or the answer. Says whether the id is to be destroyed.
+    /// Handles an event that ends the CM ID. Gives it up if it still waits in its backlog, notifies
+    /// the queue pair if the connection was established, and fails the current step otherwise.
+    /// Returns whether the connection manager must destroy the CM ID.
     fn ended(&self, lost: Lost, cause: Cause) -> bool {
         let (backlog, queue) = {
             let mut state = self.state.lock();
@@ -171,7 +175,7 @@ impl CmHandler {
             (state.backlog.clone(), queue)
         };
         if backlog.is_some_and(|backlog| backlog.remove(self)) {
-            // The connection manager destroys it when the handler has returned.
+            // The connection manager destroys the CM ID when its handler returns non-zero.
             return true;
         }
         match queue {
@@ -183,13 +187,13 @@ impl CmHandler {
 
     /// # Safety
     ///
-    /// `id` and `event` must be those of the handler's call.
+    /// `id` and `event` must be the arguments of the event handler's call.
     unsafe fn handle(
         &self,
         id: *mut bindings::rdma_cm_id,
         event: *mut bindings::rdma_cm_event,
     ) -> bool {
-        // SAFETY: By the contract.
+        // SAFETY: By the safety requirements, `id` and `event` are valid.
         let (kind, status, ud) = unsafe { ((*event).event, (*event).status, is_ud(id)) };
         let observer = self.state.lock().observer.clone();
         if let Some(observer) = observer {
@@ -202,7 +206,7 @@ impl CmHandler {
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_RESOLVED
             | bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_RESOLVED => self.answer(Ok(())),
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED if ud => {
-                // SAFETY: By the contract, and the event is the answer of a service.
+                // SAFETY: `event` is valid; for a CM ID of datagrams, it has datagram parameters.
                 let (destination, peer) = unsafe {
                     (
                         Destination::from_event(event),
@@ -212,11 +216,11 @@ impl CmHandler {
                 self.found(destination, Some(peer));
             }
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_MULTICAST_JOIN => {
-                // SAFETY: By the contract, and the event is that of a group.
+                // SAFETY: `event` is valid; a multicast event has datagram parameters.
                 self.found(unsafe { Destination::from_event(event) }, None);
             }
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => {
-                // SAFETY: By the contract, and the event is of a connection.
+                // SAFETY: `event` is valid; for a connected service, it has connection parameters.
                 self.established(unsafe { PeerParameters::from_event(event) });
             }
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_ERROR
@@ -224,7 +228,7 @@ impl CmHandler {
                 self.answer(Err(code(status)));
             }
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED => {
-                // SAFETY: By the contract, and the event is a rejection.
+                // SAFETY: `id` and `event` are valid, and the event is a rejection.
                 let rejection = unsafe { Rejection::from_event(id, event) };
                 return self.ended(Lost::Disconnected, Cause::Rejected(rejection));
             }
@@ -245,42 +249,45 @@ impl CmHandler {
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_CHANGE => {
                 return self.ended(Lost::AddressChanged, Cause::AddressChanged);
             }
-            // DISCONNECTED and TIMEWAIT_EXIT.
+            // RDMA_CM_EVENT_DISCONNECTED and RDMA_CM_EVENT_TIMEWAIT_EXIT.
             _ => return self.ended(Lost::Disconnected, Cause::Disconnected),
         }
         false
     }
 }
 
+/// The event handler of a `CmId` (`rdma_cm_event_handler`). Returns non-zero to have the CM ID
+/// destroyed.
+///
 /// # Safety
 ///
-/// Called by the connection manager with an id whose context is a `CmHandler` in an
-/// `Arc` that lives until the id is destroyed, and an event of it.
-// Not code of the consumer's module, which may be gone when this returns.
+/// The caller is the connection manager. The context of `id` must be a `CmHandler` in an `Arc` that
+/// lives until `id` is destroyed, and `event` an event of `id`.
+// Not inlined into the consumer's module, which may be unloaded before this returns.
 #[inline(never)]
 unsafe extern "C" fn handler(
     id: *mut bindings::rdma_cm_id,
     event: *mut bindings::rdma_cm_event,
 ) -> c_int {
-    // SAFETY: By the contract.
+    // SAFETY: By the safety requirements, the context is a `CmHandler` in a live `Arc`.
     let cm_handler = unsafe { ArcBorrow::from_raw((*id).context.cast::<CmHandler>()) };
-    // The reference of an id that is given up below goes before the call is over.
+    // A reference of our own: giving up the CM ID below drops the reference of its owner.
     let cm_handler: Arc<CmHandler> = cm_handler.into();
-    // SAFETY: By the contract.
+    // SAFETY: `id` and `event` are the arguments of this call.
     c_int::from(unsafe { cm_handler.handle(id, event) })
 }
 
-/// Whether an id is one of datagrams.
+/// Returns whether a CM ID is for datagrams.
 ///
 /// # Safety
 ///
 /// `id` must be valid.
 unsafe fn is_ud(id: *const bindings::rdma_cm_id) -> bool {
-    // SAFETY: By the contract; the type is constant.
+    // SAFETY: `id` is valid by the safety requirements, and its type never changes.
     unsafe { (*id).qp_type == bindings::ib_qp_type_IB_QPT_UD }
 }
 
-/// The cause in an event's status, a negative error number.
+/// Converts the status of an event, a negative error number, to a cause.
 fn code(status: c_int) -> Cause {
     match to_result(status) {
         Err(error) => Cause::Code(error),
@@ -288,32 +295,34 @@ fn code(status: c_int) -> Cause {
     }
 }
 
-/// An id of the connection manager with its handler's state.
+/// A CM ID with the state of its event handler (`struct rdma_cm_id`).
 ///
 /// # Invariants
 ///
-/// `raw` is an id whose handler is [`handler`] and whose context is `cm_handler`,
-/// owned by this object.
+/// `raw` is a valid CM ID that this object owns. Its event handler is [`handler`] and its context
+/// points to `cm_handler`.
 pub(crate) struct CmId {
     raw: NonNull<bindings::rdma_cm_id>,
     cm_handler: Arc<CmHandler>,
 }
 
-// SAFETY: The connection manager's calls may be made from any thread.
+// SAFETY: The functions of the connection manager may be called from any thread.
 unsafe impl Send for CmId {}
-// SAFETY: As above; what `&self` reads of the id is set once.
+// SAFETY: The functions of the connection manager may be called from any thread, and the fields
+// that `&self` methods read are set once.
 unsafe impl Sync for CmId {}
 
 impl CmId {
-    /// Creates an id for the service `S` in `namespace`.
+    /// Creates a CM ID for the transport service `S` in `namespace` (`__rdma_create_kernel_id`).
+    /// May sleep.
     pub(crate) fn new<S: Sealed>(
         namespace: &Namespace,
         wake: Arc<TimedCompletion>,
         owner: &'static CStr,
     ) -> Result<Self> {
         let cm_handler = CmHandler::new(wake, None, None)?;
-        // SAFETY: The namespace is alive; `cm_handler` is pinned on the heap and
-        // outlives the id, see `Drop`.
+        // SAFETY: The namespace is alive. `cm_handler` is in an `Arc`, so it is pinned, and `drop`
+        // destroys the CM ID before it drops the `Arc`.
         let raw = from_err_ptr(unsafe {
             bindings::__rdma_create_kernel_id(
                 namespace.as_ptr(),
@@ -324,28 +333,28 @@ impl CmId {
                 owner.as_char_ptr(),
             )
         })?;
-        // INVARIANT: As created.
+        // INVARIANT: Created with this handler and this context; nobody else has it.
         Ok(Self {
             raw: NonNull::new(raw).ok_or(ENOMEM)?,
             cm_handler,
         })
     }
 
-    /// Takes the id of a connection request, which is to wait at `backlog`. May
+    /// Takes ownership of the CM ID of a connection request, which will wait in `backlog`. May
     /// sleep.
     ///
     /// # Safety
     ///
-    /// Must be called by the handler of the listener with the id and the event of
-    /// a request, and the id must be given to nobody else. If the handler refuses
-    /// the request, the result must be forgotten.
+    /// The caller must be the listener's event handler, with the arguments of a
+    /// `RDMA_CM_EVENT_CONNECT_REQUEST`, and must give `id` to nobody else. If the handler then
+    /// returns non-zero, it must call [`forget`](Self::forget) on the result.
     pub(super) unsafe fn take_request(
         id: NonNull<bindings::rdma_cm_id>,
         event: *mut bindings::rdma_cm_event,
         backlog: Arc<dyn RequestQueue>,
         wake: Arc<TimedCompletion>,
     ) -> Result<Self> {
-        // SAFETY: By the contract, the event is a request, of either kind.
+        // SAFETY: The event is a request. The type of `id` says which parameters it has.
         let peer = unsafe {
             match is_ud(id.as_ptr()) {
                 true => PeerParameters::from_datagram_event(event),
@@ -353,24 +362,24 @@ impl CmId {
             }
         };
         let cm_handler = CmHandler::new(wake, Some(peer), Some(backlog))?;
-        // SAFETY: By the contract, no other handler of the id runs before this
-        // one returns.
+        // SAFETY: `id` is valid. Its handler mutex is held by the caller, so no other handler of
+        // `id` runs before this one returns.
         unsafe {
             (*id.as_ptr()).context = ptr::from_ref(&*cm_handler).cast_mut().cast();
             (*id.as_ptr()).event_handler = Some(handler);
         }
-        // INVARIANT: As just set.
+        // INVARIANT: Handler and context were just set, and the caller gives up `id`.
         Ok(Self {
             raw: id,
             cm_handler,
         })
     }
 
-    /// Leaves the id to the connection manager, which destroys it when its handler
-    /// returns.
+    /// Leaves the CM ID to the connection manager. To be followed by a non-zero return value of its
+    /// event handler, which makes the connection manager destroy it.
     pub(super) fn forget(self) {
         let this = ManuallyDrop::new(self);
-        // SAFETY: `this` is not used any more, and never dropped.
+        // SAFETY: `this` is never dropped and not used after this, so the field is read once.
         drop(unsafe { ptr::read(&this.cm_handler) });
     }
 
@@ -378,19 +387,19 @@ impl CmId {
         ptr::eq(&*self.cm_handler, cm_handler)
     }
 
-    /// The id was taken from where it waited; what its peer said.
+    /// Marks the CM ID as taken from its backlog and returns the parameters of the peer's request.
     pub(crate) fn taken(&self) -> PeerParameters {
         let mut state = self.cm_handler.state.lock();
         state.backlog = None;
         state.peer.unwrap_or(PeerParameters::SILENT)
     }
 
-    /// Changes what is completed when there is something to look at.
+    /// Replaces the completion that each event completes.
     pub(crate) fn wait_on(&self, wake: Arc<TimedCompletion>) {
         self.cm_handler.state.lock().wake = wake;
     }
 
-    /// What the peer said, if it did.
+    /// Returns the parameters of the peer; those of [`PeerParameters::SILENT`] if it sent none.
     pub(crate) fn peer(&self) -> PeerParameters {
         self.cm_handler
             .state
@@ -399,44 +408,44 @@ impl CmId {
             .unwrap_or(PeerParameters::SILENT)
     }
 
-    /// Why nothing will come of the id any more, if so.
+    /// Returns the cause if an event has ended the CM ID.
     pub(crate) fn ended(&self) -> Option<Cause> {
         self.cm_handler.state.lock().ended
     }
 
-    /// Where datagrams go, as the last step has found.
+    /// Takes the destination that the last step found.
     pub(crate) fn destination(&self) -> Option<Destination> {
         self.cm_handler.state.lock().destination.take()
     }
 
-    /// The address of this end, once the id is bound.
+    /// Returns the local address. Meaningful once the CM ID is bound.
     pub(crate) fn local_address(&self) -> Address {
-        // SAFETY: The id is ours, and both addresses are of a family once it is bound.
+        // SAFETY: By the type invariant, `raw` is valid. Binding sets the family of both addresses.
         unsafe { Address::from_raw(&raw const (*self.as_ptr()).route.addr.src_addr) }
     }
 
-    /// The address of the other end, once the id is resolved, or that of a request.
+    /// Returns the peer's address: the one that was resolved, or the source of a request.
     pub(crate) fn peer_address(&self) -> Address {
-        // SAFETY: As above.
+        // SAFETY: By the type invariant, `raw` is valid. Binding sets the family of both addresses.
         unsafe { Address::from_raw(&raw const (*self.as_ptr()).route.addr.dst_addr) }
     }
 
-    /// The port of the device.
+    /// Returns the port of the device.
     ///
     /// # Safety
     ///
     /// The id must have a device.
     pub(crate) unsafe fn port(&self) -> Option<Port<'_>> {
-        // SAFETY: By the contract; the number is set with the device.
+        // SAFETY: By the safety requirements, there is a device. Its port number is set with it.
         unsafe { self.device().port((*self.as_ptr()).port_num) }
     }
 
-    /// Lets `observer` hear of all events from now on.
+    /// Calls `observer` for each event from now on.
     pub(super) fn observe(&self, observer: Arc<dyn Observer>) {
         self.cm_handler.state.lock().observer = Some(observer);
     }
 
-    /// Lets `queue` hear of the end of the connection.
+    /// Notifies `queue` when the connection ends.
     pub(super) fn tell<E: Endpoint>(&self, queue: Arc<QueuePair<E>>) {
         self.cm_handler.state.lock().queue = Some(queue);
     }
@@ -445,21 +454,25 @@ impl CmId {
         self.raw.as_ptr()
     }
 
+    /// Returns the device.
+    ///
     /// # Safety
     ///
-    /// The id must have a device.
+    /// The CM ID must have a device.
     pub(crate) unsafe fn device(&self) -> &Device {
-        // SAFETY: By the contract; the device cannot go before the id does.
+        // SAFETY: By the safety requirements, there is a device. The connection manager's client
+        // keeps it registered until the CM ID is destroyed.
         unsafe { Device::from_raw((*self.as_ptr()).device) }
     }
 
-    /// Creates the queue pair of the id (`rdma_create_qp`). Sleeps.
+    /// Creates the queue pair of the CM ID (`rdma_create_qp`). Sleeps.
     ///
     /// # Safety
     ///
-    /// The id must have a device and no queue pair, and be destroyed before the
-    /// queue pair is dropped.
-    // The attributes of a queue pair are large: not on the stack of the caller, too.
+    /// The CM ID must have a device and no queue pair. It must be destroyed before the result is
+    /// dropped.
+    // Not inlined: the attributes of a queue pair would take a large part of the caller's stack
+    // frame.
     #[inline(never)]
     pub(super) unsafe fn create_queue_pair<E: Endpoint>(
         &self,
@@ -467,24 +480,26 @@ impl CmId {
         context: impl PinInit<E, kernel::error::Error>,
         owner: &'static CStr,
     ) -> Result<Arc<QueuePair<E>>> {
-        // SAFETY: By the contract.
+        // SAFETY: By the safety requirements, the CM ID has a device.
         if !init_attr.are_of(unsafe { self.device() }) {
             return Err(EINVAL);
         }
         let id = self.as_ptr();
         let make = |pd, attributes: &mut _| {
-            // SAFETY: By the contract; the attributes are of the id's device.
+            // SAFETY: The CM ID is valid and has a device, to which the domain belongs.
             to_result(unsafe { bindings::rdma_create_qp(id, pd, attributes) })?;
-            // SAFETY: `rdma_create_qp` has set it.
+            // SAFETY: The CM ID is valid, and `rdma_create_qp` has set its queue pair.
             NonNull::new(unsafe { (*id).qp }).ok_or(EINVAL)
         };
-        // SAFETY: `make` does as it has to. The id knows the queue pair, and goes
-        // before it does.
+        // SAFETY: `make` creates a queue pair with the attributes that it is given. Only the CM ID
+        // knows it besides the result, and the caller destroys the CM ID first.
         unsafe { QueuePair::create(init_attr, context, owner, make) }
     }
 
-    /// Begins a step with `begin`, which is told how long it may take, and waits for its answer. It
-    /// does not begin when the time is over: the core would call a time of nothing a mistake.
+    /// Performs a step: calls `begin` with its time-out, then waits for its result. Sleeps.
+    ///
+    /// Fails without calling `begin` if no time is left, because `rdma_resolve_route` returns
+    /// `EINVAL` for a time-out of 0.
     pub(crate) fn step(
         &self,
         stage: Stage,
@@ -505,7 +520,7 @@ impl CmId {
             state.wake.clone()
         };
         to_result(begin(left)).map_err(|error| {
-            // An id that has ended refuses everything: why it ended says more.
+            // Once the CM ID has ended, every call fails: the reason for its end is more specific.
             fail(self.ended().unwrap_or(Cause::Code(error)))
         })?;
         let mine = Deadline::after(limits.limit);
@@ -522,7 +537,7 @@ impl CmId {
                 let late = if over { limits.deadline } else { mine };
                 return Err(fail(Cause::TimedOut(late.span())));
             }
-            // Fired or not, the loop looks again.
+            // The loop checks everything again, whether the wait timed out or not.
             let _ = wake.wait_timeout(left);
         }
     }
@@ -530,18 +545,18 @@ impl CmId {
 
 impl Drop for CmId {
     fn drop(&mut self) {
-        // What a destination names of the device goes before the id lets go of it.
+        // `destination` refers to the device, so it is dropped before the CM ID releases the
+        // device.
         let destination = {
             let mut state = self.cm_handler.state.lock();
             state.closed = true;
             state.destination.take()
         };
         drop(destination);
-        // SAFETY: The id is ours. This cancels what is under way and waits for a
-        // handler that is running, so `cm_handler` is not used any more.
+        // SAFETY: By the type invariant, this object owns the CM ID. The call cancels pending
+        // operations and waits for a running handler, so nobody uses `cm_handler` afterwards.
         unsafe { bindings::rdma_destroy_id(self.raw.as_ptr()) };
-        // References that the handler has would be dropped with it at the latest;
-        // they go now, so that the last one is the owner's.
+        // Dropped now, so that the owner of the queue pair holds the last reference to it.
         let mut state = self.cm_handler.state.lock();
         state.queue = None;
         state.backlog = None;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A connection that is made.
+//! An established connection.
 
 use super::{
     cm_id::CmId,
@@ -14,9 +14,9 @@ use crate::{
 };
 use kernel::sync::Arc;
 
-/// An established connection; dropping it disconnects and drains.
+/// An established connection. Dropping it disconnects and drains the queue pair.
 pub struct Connected<E: Endpoint> {
-    // Dropped first: the id knows the queue pair.
+    // Dropped before `queue`, to which the CM ID points.
     id: CmId,
     queue: Arc<QueuePair<E>>,
     peer: PeerParameters,
@@ -24,7 +24,7 @@ pub struct Connected<E: Endpoint> {
 }
 
 impl<E: Endpoint> Connected<E> {
-    /// `id` has made the connection of `queue`, which it owns.
+    /// Creates the connection of `queue`, which the CM ID `id` has established.
     pub(super) fn new(
         id: CmId,
         queue: Arc<QueuePair<E>>,
@@ -44,27 +44,29 @@ impl<E: Endpoint> Connected<E> {
         &self.queue
     }
 
-    /// What the peer told: when it accepted, or when it asked.
+    /// Returns what the peer sent with its request or its reply.
     pub fn peer(&self) -> &PeerParameters {
         &self.peer
     }
 
-    /// RDMA reads and atomics that may be outstanding, as both sides agreed.
+    /// Returns the number of RDMA reads and atomics that may be outstanding, as negotiated.
     pub fn rd_atomic_limits(&self) -> RdAtomicLimits {
         self.rd_atomic
     }
 
-    /// Tells the peer (`rdma_disconnect`), moves the queue pair to its error state, and
-    /// waits until everything that was posted has completed, see
-    /// [`drain`](QueuePair::drain). Sleeps; not from a completion or a connection event.
+    /// Disconnects (`rdma_disconnect`), moves the queue pair to the error state, and waits until
+    /// all posted work requests have completed, see [`drain`](QueuePair::drain).
+    ///
+    /// Sleeps. May not be called from a completion handler or a connection manager event.
     pub fn disconnect(&self) {
         self.queue.close();
         if !self.queue.device().flushes_what_closes() {
-            // The drain reports it if that is refused.
+            // An error is ignored: drain() reports a queue pair that cannot be moved to the error
+            // state.
             self.queue.stop();
         }
-        // SAFETY: The id is ours. An error means that it was not connected any
-        // more, which is what is wanted.
+        // SAFETY: By the invariants of `CmId`, the CM ID is valid. The call fails if the connection
+        // has ended already, which is fine.
         unsafe { bindings::rdma_disconnect(self.id.as_ptr()) };
         self.queue.drain();
     }

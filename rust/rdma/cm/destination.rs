@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where datagrams go, as the connection manager finds it.
+//! Destinations of datagrams, as the connection manager resolves them.
 
 use crate::{
     bindings,
@@ -22,35 +22,37 @@ use kernel::{
     sync::Arc, //
 };
 
-/// The way to a queue pair, or to a group of them, with what a datagram must bear.
+/// The path to a queue pair or a multicast group, with the Q_Key that datagrams need.
+///
+/// Must be dropped before the CM ID that it comes from, which keeps the device registered.
 ///
 /// # Invariants
 ///
-/// `attributes` are valid, and own a reference on the entry of the GID table that
-/// they name. To be dropped while the id it comes from holds the device.
+/// `attributes` is valid and owns a reference to the GID table entry that it names.
 pub(crate) struct Destination {
     attributes: bindings::rdma_ah_attr,
     number: Qpn,
     key: Qkey,
 }
 
-// SAFETY: The entry of the GID table may be given back by any thread.
+// SAFETY: A reference to a GID table entry may be dropped by any thread.
 unsafe impl Send for Destination {}
-// SAFETY: `&self` only reads.
+// SAFETY: Methods that take `&self` only read.
 unsafe impl Sync for Destination {}
 
 impl Destination {
+    /// Copies the destination from an event.
+    ///
     /// # Safety
     ///
-    /// `event` must be that of a handler that is called with the answer of a service,
-    /// or with a group that was joined.
+    /// `event` must be valid, and the answer to a service query or the join of a multicast group.
     pub(super) unsafe fn from_event(event: *const bindings::rdma_cm_event) -> Self {
-        // SAFETY: By the contract, the event has the parameters of datagrams.
+        // SAFETY: By the safety requirements, the event has datagram parameters.
         let told = unsafe { &(*event).param.ud };
         let mut attributes = pin_init::zeroed();
-        // SAFETY: The event's attributes are valid. The copy takes a reference.
+        // SAFETY: The attributes of the event are valid. The copy takes its own reference.
         unsafe { bindings::rdma_copy_ah_attr(&mut attributes, &told.ah_attr) };
-        // INVARIANT: As copied.
+        // INVARIANT: `rdma_copy_ah_attr` has copied the attributes and taken a reference.
         Self {
             attributes,
             number: Qpn::from_raw(told.qp_num),
@@ -66,28 +68,28 @@ impl Destination {
         self.key
     }
 
-    /// The GID of the other end.
+    /// Returns the GID of the destination.
     pub(crate) fn gid(&self) -> Gid {
         Gid::from_raw(self.attributes.grh.dgid)
     }
 
-    /// The local identifier of the other end; 0 with RoCE.
+    /// Returns the LID of the destination; 0 with RoCE.
     pub(crate) fn lid(&self) -> u16 {
         if self.attributes.type_ != bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_IB {
             return 0;
         }
-        // SAFETY: The attributes are of InfiniBand.
+        // SAFETY: The attributes are those of InfiniBand, so this member of the union is set.
         unsafe { self.attributes.__bindgen_anon_1.ib.dlid }
     }
 
-    /// Sets the Ethernet address of the other end, if it has one.
+    /// Sets the Ethernet address of the destination. No effect unless it is RoCE.
     pub(crate) fn set_ethernet(&mut self, address: [u8; 6]) {
         if self.attributes.type_ == bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_ROCE {
             self.attributes.__bindgen_anon_1.roce.dmac = address;
         }
     }
 
-    /// A handle for the way, which begins at `port`. Sleeps.
+    /// Creates an address handle for the destination, reached through `port`. Sleeps.
     pub(crate) fn address_handle(
         &self,
         pd: Arc<ProtectionDomain>,
@@ -96,14 +98,15 @@ impl Destination {
         if *port.device() != **pd.device() {
             return Err(EINVAL);
         }
-        // SAFETY: By the type invariant; the port is of the domain's device.
+        // SAFETY: By the type invariant, the attributes are valid. The port belongs to the domain's
+        // device, see above.
         unsafe { AddressHandle::of_attributes(pd, port, self.attributes) }
     }
 }
 
 impl Drop for Destination {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant.
+        // SAFETY: By the type invariant, the attributes are valid and own a reference.
         unsafe { bindings::rdma_destroy_ah_attr(&mut self.attributes) };
     }
 }

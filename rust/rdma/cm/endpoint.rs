@@ -12,24 +12,28 @@ use crate::{
 };
 use core::fmt;
 
-/// The consumer's side of a queue pair that the connection manager connects.
+/// The context of a queue pair that the connection manager connects.
 pub trait Endpoint: QpContext<QpType: qp::Connected> {
-    /// The connection is gone, by the peer, the network or the device. Process
-    /// context, may sleep, but may not drop the queue pair's connection. May be
+    /// Called when the connection has ended, because of the peer, the network or the device. May be
     /// called more than once, and before the step that connects has returned.
+    ///
+    /// Process context, may sleep; locks of the connection manager are held. Must not drop the
+    /// connection or the step that `queue` belongs to.
     fn lost(queue: &QueuePair<Self>, cause: Lost);
 }
 
-/// Why an established connection is gone.
+/// Why an established connection has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lost {
-    /// The peer disconnected, or answered our disconnection.
+    /// The peer disconnected, or acknowledged our disconnect (`RDMA_CM_EVENT_DISCONNECTED`).
     Disconnected,
-    /// The local address or the path to the peer changed.
+    /// The link address of the local interface changed, as when a bond fails over
+    /// (`RDMA_CM_EVENT_ADDR_CHANGE`).
     AddressChanged,
-    /// The peer no longer answers.
+    /// The peer no longer answers, or its IP address has got another link address
+    /// (`RDMA_CM_EVENT_UNREACHABLE`).
     Unreachable,
-    /// The device is going away.
+    /// The device is being removed (`RDMA_CM_EVENT_DEVICE_REMOVAL`).
     DeviceRemoved,
 }
 
@@ -37,7 +41,7 @@ impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Disconnected => "the peer disconnected",
-            Self::AddressChanged => "the address of the path changed",
+            Self::AddressChanged => "the local link address changed",
             Self::Unreachable => "the peer no longer answers",
             Self::DeviceRemoved => "the RDMA device is going away",
         })

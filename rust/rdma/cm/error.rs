@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why a connection could not be made.
+//! Errors of the connection manager: the step that failed, and why.
 
 use crate::{
     bindings,
@@ -15,31 +15,30 @@ use kernel::{
     str::CStr, //
 };
 
-/// Private data of a rejection that is kept; NVMe uses 4 bytes, a rejection has
-/// room for 148.
+/// Bytes of a rejection's private data that are kept. NVMe uses 4; the message carries 148.
 const PRIVATE_DATA: usize = 32;
 
-/// A step of connecting.
+/// A step of setting up a connection, a listener or a multicast membership.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// Finding the local device and the peer's link address.
+    /// Resolving the address: the local device and the peer's link address.
     Address,
-    /// Making the objects of the connection on the device.
+    /// Creating the objects of the connection on the device.
     Device,
-    /// Finding the path to the peer.
+    /// Resolving the route to the peer.
     Route,
-    /// Exchanging the connection messages with the peer.
+    /// Exchanging connection messages with the peer.
     Connect,
-    /// Listening for peers.
+    /// Listening for connection requests.
     Listen,
-    /// Answering a peer's request.
+    /// Accepting or rejecting a peer's request.
     Accept,
     /// Joining a multicast group.
     Join,
 }
 
 impl Stage {
-    /// The failure of this step from an error of the kernel.
+    /// Makes the error of this step from an error number.
     pub(crate) fn failed(self, error: kernel::error::Error) -> Error {
         Error {
             stage: self,
@@ -47,7 +46,7 @@ impl Stage {
         }
     }
 
-    /// The name of the step, as in `route resolution`.
+    /// Returns the name of the step, such as `route resolution`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Address => "address resolution",
@@ -67,17 +66,17 @@ impl fmt::Display for Stage {
     }
 }
 
-/// A failed step.
+/// A failed step, with its cause.
 #[derive(Clone, Copy)]
 pub struct Error {
-    /// The step.
+    /// The step that failed.
     pub stage: Stage,
     /// Why it failed.
     pub cause: Cause,
 }
 
 impl fmt::Display for Error {
-    /// As in `connecting: the peer does not answer`.
+    /// Prints as in `connecting: the peer does not answer`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.stage, self.cause)
     }
@@ -86,45 +85,45 @@ impl fmt::Display for Error {
 /// Why a step failed.
 #[derive(Clone, Copy)]
 pub enum Cause {
-    /// An error of the kernel.
+    /// An error number of the kernel.
     Code(kernel::error::Error),
-    /// No answer within this time.
+    /// The step did not complete within this time.
     TimedOut(Msecs),
-    /// The caller no longer wanted it.
+    /// The caller cancelled the step.
     Cancelled,
-    /// The peer, or something on its behalf, said no.
+    /// The peer, or its connection manager, rejected the request.
     Rejected(Rejection),
-    /// The peer does not answer.
+    /// The peer does not answer, or its IP address has got another link address.
     Unreachable,
-    /// The peer has no such service for datagrams, or does not want to tell of it:
-    /// a status of the specification's (`enum ib_cm_sidr_status`).
+    /// The peer rejects the service query. The status is that of its reply
+    /// (`enum ib_cm_sidr_status`).
     NoService(u32),
-    /// Neither this kernel nor a device can do it.
+    /// The kernel does not support the operation, whatever the device.
     Unsupported(&'static str),
-    /// The device does not have it, such as datagrams.
+    /// The device does not support a feature, such as datagrams.
     Lacks(Name, &'static str),
     /// The peer disconnected.
     Disconnected,
-    /// The local address, or the path to the peer, changed.
+    /// The link address of the local interface changed, as when a bond fails over.
     AddressChanged,
-    /// The device went away.
+    /// The device was removed.
     DeviceRemoved,
-    /// There is no room for so much private data in the message.
+    /// The private data does not fit into the message.
     PrivateDataTooLong {
-        /// Bytes that were to be sent.
+        /// Bytes of the private data.
         length: usize,
-        /// Bytes that can be sent.
+        /// Bytes that fit.
         room: usize,
     },
 }
 
 impl Cause {
-    /// The core itself gave up waiting; it may be asked again.
+    /// Returns whether the core's own time-out has expired. The call may be repeated.
     pub(super) fn is_core_timeout(&self) -> bool {
         matches!(self, Cause::Code(ETIMEDOUT))
     }
 
-    /// The nearest error number.
+    /// Returns the error number that fits best.
     pub fn errno(&self) -> kernel::error::Error {
         match self {
             Cause::Code(error) => *error,
@@ -145,7 +144,7 @@ impl Cause {
 /// The rejection of a connection request.
 #[derive(Clone, Copy)]
 pub struct Rejection {
-    /// The reason (`enum ib_cm_rej_reason`, or an error number with iWARP).
+    /// The reason: `enum ib_cm_rej_reason`, or a negative error number with iWARP.
     pub reason: i32,
     message: &'static CStr,
     consumer: bool,
@@ -154,15 +153,17 @@ pub struct Rejection {
 }
 
 impl Rejection {
+    /// Copies a rejection from an event.
+    ///
     /// # Safety
     ///
-    /// `id` and `event` must be those of a handler that is called with a
-    /// rejection.
+    /// `id` and `event` must be the arguments of a handler's call for `RDMA_CM_EVENT_REJECTED`.
     pub(super) unsafe fn from_event(
         id: *mut bindings::rdma_cm_id,
         event: *mut bindings::rdma_cm_event,
     ) -> Self {
-        // SAFETY: By the contract; the message is a static string.
+        // SAFETY: `id` and `event` are valid by the safety requirements. `rdma_reject_msg` returns
+        // a static string for any reason.
         let (reason, message) = unsafe {
             let reason = (*event).status;
             (
@@ -171,12 +172,14 @@ impl Rejection {
             )
         };
         let mut given = 0u8;
-        // SAFETY: By the contract; answers NULL if the peer's consumer did not reject.
+        // SAFETY: `id` and `event` are valid. The call returns null unless the peer's consumer
+        // rejected.
         let data = unsafe { bindings::rdma_consumer_reject_data(id, event, &mut given) };
         let mut private_data = [0; PRIVATE_DATA];
         let mut length = 0;
         if !data.is_null() {
-            // SAFETY: The C call answers a buffer of `given` bytes of the event.
+            // SAFETY: `rdma_consumer_reject_data` has returned a buffer of `given` bytes in the
+            // event.
             let data = unsafe { core::slice::from_raw_parts(data.cast::<u8>(), given.into()) };
             for (to, from) in private_data.iter_mut().zip(data) {
                 *to = *from;
@@ -192,20 +195,20 @@ impl Rejection {
         }
     }
 
-    /// What the connection manager calls the reason.
+    /// Returns the connection manager's text for the reason (`rdma_reject_msg`).
     pub fn message(&self) -> &'static str {
         self.message.to_str().unwrap_or("unknown reason")
     }
 
-    /// The first bytes of what the peer's consumer said, if it was the one that
-    /// rejected.
+    /// Returns the first 32 bytes of the private data; `None` if not the peer's consumer but its
+    /// connection manager rejected the request.
     pub fn private_data(&self) -> Option<&[u8]> {
         self.private_data
             .get(..self.length)
             .filter(|_| self.consumer)
     }
 
-    /// Nobody listens at the address.
+    /// Returns whether no listener has the address (`IB_CM_REJ_INVALID_SERVICE_ID`).
     pub fn is_no_listener(&self) -> bool {
         u32::try_from(self.reason) == Ok(bindings::ib_cm_rej_reason_IB_CM_REJ_INVALID_SERVICE_ID)
     }
@@ -225,23 +228,23 @@ impl fmt::Display for Cause {
             Cause::Unsupported(what) => f.write_str(what),
             Cause::Lacks(device, what) => write!(f, "{device} has no {what}"),
             Cause::Disconnected => f.write_str("the peer disconnected"),
-            Cause::AddressChanged => f.write_str("the address of the path changed"),
+            Cause::AddressChanged => f.write_str("the local link address changed"),
             Cause::DeviceRemoved => f.write_str("the RDMA device was removed"),
             Cause::PrivateDataTooLong { length, room } => {
-                write!(f, "{length} bytes of private data, and room for {room}")
+                write!(f, "private data too long: {length} bytes, maximum {room}")
             }
         }
     }
 }
 
-/// Why there is no service.
+/// Returns the text for a status of `enum ib_cm_sidr_status`, to follow `the peer`.
 fn no_service(status: u32) -> &'static str {
     match status {
         bindings::ib_cm_sidr_status_IB_SIDR_UNSUPPORTED => "has no such service",
         bindings::ib_cm_sidr_status_IB_SIDR_REJECT => "rejects the request",
         bindings::ib_cm_sidr_status_IB_SIDR_NO_QP => "has no queue pair for the service",
-        bindings::ib_cm_sidr_status_IB_SIDR_REDIRECT => "has the service elsewhere",
-        _ => "does not know this kind of request",
+        bindings::ib_cm_sidr_status_IB_SIDR_REDIRECT => "redirects the service",
+        _ => "does not support this version of the request",
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The steps of the passive side, from a request to a connected queue pair.
+//! The steps of the passive side, from a connection request to a connected queue pair.
 
 use super::{
     active::{
@@ -43,11 +43,11 @@ use kernel::{
     sync::Arc, //
 };
 
-/// A peer's request for a connection; dropping it rejects, without private data.
+/// A peer's connection request. Dropping it rejects the request, without private data.
 ///
 /// # Invariants
 ///
-/// The id's device is set, and cannot go before the id does.
+/// The CM ID has a device, which stays registered until the CM ID is destroyed.
 pub struct Incoming<E: Endpoint> {
     id: CmId,
     peer: PeerParameters,
@@ -55,7 +55,7 @@ pub struct Incoming<E: Endpoint> {
 }
 
 impl<E: Endpoint> Incoming<E> {
-    /// `id` must be that of a request, which has a device.
+    /// Takes a request over. `id` must be the CM ID of a request, which has a device.
     pub(super) fn new(id: CmId) -> Self {
         let peer = id.taken();
         Self {
@@ -65,34 +65,35 @@ impl<E: Endpoint> Incoming<E> {
         }
     }
 
-    /// The local device that the request came through.
+    /// Returns the local device that the request came through.
     pub fn device(&self) -> &Device {
-        // SAFETY: By the type invariant.
+        // SAFETY: By the type invariant, the CM ID has a device.
         unsafe { self.id.device() }
     }
 
-    /// What the peer asks for.
+    /// Returns the parameters of the request.
     pub fn peer(&self) -> &PeerParameters {
         &self.peer
     }
 
-    /// Where the request comes from.
+    /// Returns the address of the peer.
     pub fn peer_address(&self) -> Address {
         self.id.peer_address()
     }
 
-    /// The address that the peer asked for.
+    /// Returns the local address that the peer connects to.
     pub fn local_address(&self) -> Address {
         self.id.local_address()
     }
 
-    /// From now on `wake` is completed when there is something to look at, and not
-    /// the listener's: for a thread of its own that deals with the connection.
+    /// Replaces the completion that events complete, which is the listener's by default. For a
+    /// thread of its own that handles the connection.
     pub fn wait_on(&self, wake: Arc<TimedCompletion>) {
         self.id.wait_on(wake);
     }
 
-    /// As [`Addressed::set_ack_timeout`](super::Addressed::set_ack_timeout).
+    /// Sets the acknowledgement time-out, as
+    /// [`Addressed::set_ack_timeout`](super::Addressed::set_ack_timeout).
     ///
     /// # Errors
     ///
@@ -104,7 +105,8 @@ impl<E: Endpoint> Incoming<E> {
         set_ack_timeout(&self.id, exponent)
     }
 
-    /// As [`Addressed::set_min_rnr_timer`](super::Addressed::set_min_rnr_timer).
+    /// Sets the minimum RNR timer, as
+    /// [`Addressed::set_min_rnr_timer`](super::Addressed::set_min_rnr_timer).
     ///
     /// # Errors
     ///
@@ -116,27 +118,32 @@ impl<E: Endpoint> Incoming<E> {
         set_min_rnr_timer(&self.id, code)
     }
 
-    /// Rejects the request, which tells the peer `private_data` (`rdma_reject`): at most
-    /// 148 bytes with InfiniBand and RoCE, which fill it up with zeroes, and 255 with
-    /// iWARP. Sleeps.
+    /// Rejects the request with `private_data` (`rdma_reject`). Sleeps.
+    ///
+    /// InfiniBand and RoCE carry at most 148 bytes, which they pad with zeroes; iWARP carries 255.
     ///
     /// # Errors
     ///
-    /// [`PrivateDataTooLong`](super::Cause::PrivateDataTooLong), when the peer hears a
-    /// rejection without any, and what the connection manager answers should the peer be
-    /// gone.
+    /// - [`PrivateDataTooLong`](super::Cause::PrivateDataTooLong): the request is rejected without
+    ///   private data.
+    /// - The error of `rdma_reject`, for example if the peer is gone.
     pub fn reject(self, private_data: &[u8]) -> Result<(), Error> {
         reject(&self.id, Message::Rejection, private_data, self.device())
     }
 
-    /// Creates the queue pair (`rdma_create_qp`). `owner` is what `rdma res show
-    /// qp` names. If it fails the request is rejected. Sleeps.
+    /// Creates the queue pair (`rdma_create_qp`). On failure, the request is rejected. Sleeps.
+    ///
+    /// `owner` is the name that `rdma res show qp` prints.
     ///
     /// # Errors
     ///
-    /// Of [`Stage::Accept`]: what has happened to the request since it came, or
-    /// `EINVAL` if nobody has said so yet; `EINVAL` if `init_attr` are of another device,
-    /// or for more capacity than the device has; `ENOMEM`.
+    /// [`Stage::Accept`], with the cause:
+    ///
+    /// - why the request has ended, if it has; `EINVAL` as long as the event for that has not
+    ///   arrived;
+    /// - `EINVAL` if `init_attr` belongs to another device, or for more capacity than the device
+    ///   has;
+    /// - `ENOMEM`.
     pub fn create_queue_pair(
         self,
         init_attr: QpInitAttr<E>,
@@ -144,11 +151,11 @@ impl<E: Endpoint> Incoming<E> {
         owner: &'static CStr,
     ) -> Result<Accepting<E>, Error> {
         let Self { id, peer, .. } = self;
-        // SAFETY: By the type invariant; the request is consumed, so the id has no
-        // other queue pair. `Accepting` and `Connected` destroy the id before they
-        // drop the queue pair.
+        // SAFETY: By the type invariant, the CM ID has a device. The request is consumed, so the CM
+        // ID has no other queue pair. `Accepting` and `Connected` drop the CM ID before the queue
+        // pair.
         let queue = unsafe { id.create_queue_pair(init_attr, context, owner) };
-        // The connection manager has no states to tell for a request that has ended.
+        // rdma_create_qp() fails if the request has ended: the reason for its end is more specific.
         let queue = queue.map_err(|error| Error {
             stage: Stage::Accept,
             cause: id.ended().unwrap_or(Cause::Code(error)),
@@ -157,7 +164,7 @@ impl<E: Endpoint> Incoming<E> {
     }
 }
 
-/// Rejects the request of `id` with a message of this kind.
+/// Rejects the request of `id` with a message of this kind. Sleeps.
 pub(super) fn reject(
     id: &CmId,
     message: Message,
@@ -170,20 +177,22 @@ pub(super) fn reject(
         .map_err(|cause| Error { stage, cause })?;
     let reason = bindings::ib_cm_rej_reason_IB_CM_REJ_CONSUMER_DEFINED as u8;
     let data = private_data.as_ptr().cast();
-    // SAFETY: The id is ours; the private data is copied before the call returns.
+    // SAFETY: By the invariants of `CmId`, the CM ID is valid. The private data has `length` bytes
+    // and is copied before the call returns.
     to_result(unsafe { bindings::rdma_reject(id.as_ptr(), data, length, reason) })
         .map_err(|error| stage.failed(error))
 }
 
-/// Accepts the request of `id` (`rdma_accept`), under its lock.
+/// Accepts the request of `id`, with the lock of its event handler held (`rdma_accept`). Sleeps.
 ///
 /// # Safety
 ///
-/// `reply` must name private data that is there.
+/// The private data that `reply` points to must be valid.
 pub(super) unsafe fn accept(id: &CmId, reply: &mut bindings::rdma_conn_param) -> c_int {
     let id = id.as_ptr();
-    // SAFETY: The id is ours and that of a request; by the contract, the private data
-    // is there, and it is copied before the call returns.
+    // SAFETY: The CM ID is valid, and its handler lock is held as `rdma_accept` requires. `reply`
+    // and its private data are valid by the safety requirements, and copied before the call
+    // returns.
     unsafe {
         bindings::rdma_lock_handler(id);
         let result = bindings::rdma_accept(id, reply);
@@ -192,10 +201,10 @@ pub(super) unsafe fn accept(id: &CmId, reply: &mut bindings::rdma_conn_param) ->
     }
 }
 
-/// A request with a queue pair, not yet accepted; receives may, and should, be
-/// posted. Dropping it rejects.
+/// A request with a queue pair, not yet accepted. Receives may be posted, and should be before the
+/// request is accepted. Dropping it rejects the request.
 pub struct Accepting<E: Endpoint> {
-    // Dropped first: the id knows the queue pair.
+    // Dropped before `queue`, to which the CM ID points.
     id: CmId,
     queue: Arc<QueuePair<E>>,
     peer: PeerParameters,
@@ -207,14 +216,15 @@ impl<E: Endpoint> Accepting<E> {
         &self.queue
     }
 
-    /// Accepts, and waits until the peer has said that it knows (`rdma_accept`).
-    /// Sleeps. The peer may send from here on: a receive may complete before this
-    /// returns. Sends are to wait until it has.
+    /// Accepts the request and waits until the connection is established (`rdma_accept`). Sleeps.
+    ///
+    /// The peer may send as soon as the request is accepted, so a receive may complete before this
+    /// returns. Sends must not be posted until this has returned.
     ///
     /// # Errors
     ///
-    /// Of [`Stage::Accept`]: also what has happened to the request since it came.
-    // What it takes of the stack is not the caller's, too.
+    /// [`Stage::Accept`]. The cause is why the request has ended, if it has.
+    // Not inlined, to keep its locals out of the caller's stack frame.
     #[inline(never)]
     pub fn accept(
         self,
@@ -225,13 +235,13 @@ impl<E: Endpoint> Accepting<E> {
         let rd_atomic = RdAtomicLimits::new(&parameters, &device.attributes()).agreed(&self.peer);
         let mut reply = parameters.as_raw(Stage::Accept, Message::Acceptance, device, rd_atomic)?;
         self.id.tell(self.queue.clone());
-        // As when connecting, only the deadline limits the exchange of messages.
+        // As in `Prepared::connect`, only the deadline limits the exchange of messages.
         let limits = WaitLimits {
             limit: limits.deadline.left(),
             ..limits
         };
         self.id.step(Stage::Accept, limits, |_| {
-            // SAFETY: The private data is borrowed.
+            // SAFETY: `reply` points to the private data that `parameters` borrows.
             unsafe { accept(&self.id, &mut reply) }
         })?;
         Ok(Connected::new(self.id, self.queue, self.peer, rd_atomic))

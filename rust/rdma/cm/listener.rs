@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The passive side: where requests for connections arrive.
+//! The passive side: listeners, and the backlog in which connection requests wait.
 //!
-//! Who may call a [`Backlog`] when it dies: the listener's handler, which ends with
-//! the listener's id; the handlers of the ids that wait in it, each of which owns a
-//! reference. Who owns an id that waits: the backlog, until it is taken or until
-//! its handler removes it, whichever finds it there first.
+//! A [`Backlog`] may be called by:
+//!
+//! - the event handler of the listener, until the listener's CM ID is destroyed;
+//! - the event handlers of the CM IDs that wait in it, each of which owns a reference to it.
+//!
+//! The backlog owns a waiting CM ID until the consumer takes it, or until its own handler removes
+//! it. Whichever finds the CM ID in the backlog first owns it from then on.
 
 use super::{
     cm_id::{
@@ -57,20 +60,20 @@ use kernel::{
     },
 };
 
-/// The id of a listener.
+/// The CM ID of a listener.
 ///
 /// # Invariants
 ///
-/// Is an id of the connection manager that this object owns, and whose handler
-/// works on a [`Backlog`] that outlives it.
+/// The CM ID is valid and owned by this object. Its event handler is [`handler`], and its context
+/// points to a [`Backlog`] that outlives it.
 struct ListenId(NonNull<bindings::rdma_cm_id>);
 
-// SAFETY: The connection manager's calls may be made from any thread.
+// SAFETY: The functions of the connection manager may be called from any thread.
 unsafe impl Send for ListenId {}
 
 impl ListenId {
-    /// Leaves the id to the connection manager, which destroys it when its handler
-    /// returns.
+    /// Leaves the CM ID to the connection manager. To be followed by a non-zero return value of its
+    /// event handler, which makes the connection manager destroy it.
     fn forget(self) {
         let _id = ManuallyDrop::new(self);
     }
@@ -78,26 +81,27 @@ impl ListenId {
 
 impl Drop for ListenId {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant. This waits for handlers that are running.
+        // SAFETY: By the type invariant, this object owns the CM ID. The call waits for running
+        // handlers.
         unsafe { bindings::rdma_destroy_id(self.0.as_ptr()) };
     }
 }
 
 struct Queue {
     id: Option<ListenId>,
-    /// The device that the listener was bound to is gone, or going.
+    /// The device of the listener's address is being removed, or was.
     removed: bool,
-    /// In order of arrival; has room for `limit` of the backlog.
+    /// In order of arrival. The capacity is `limit` of the backlog.
     waiting: KVec<CmId>,
 }
 
-/// Where requests wait to be taken.
+/// The connection requests that the consumer has not taken yet.
 #[pin_data]
 pub(super) struct Backlog {
     #[pin]
     queue: Mutex<Queue>,
     limit: usize,
-    /// What queue pairs the listener is for.
+    /// The transport service of the listener.
     qp_type: bindings::ib_qp_type,
     wake: Arc<TimedCompletion>,
 }
@@ -121,19 +125,23 @@ impl Backlog {
         )
     }
 
-    /// Queues the request of a new id, or says why not.
+    /// Queues the CM ID of a new request. May sleep.
+    ///
+    /// Fails with `EPROTONOSUPPORT` for a request of another service and with `ENOMEM` if the
+    /// backlog is full.
     ///
     /// # Safety
     ///
-    /// Must be called by the handler of the listener with the id and the event of
-    /// a request. If it fails, the handler must refuse the request.
+    /// The caller must be the listener's event handler, with the arguments of a
+    /// `RDMA_CM_EVENT_CONNECT_REQUEST`. If this fails, the handler must return non-zero.
     unsafe fn request(
         self: &Arc<Self>,
         id: NonNull<bindings::rdma_cm_id>,
         event: *mut bindings::rdma_cm_event,
     ) -> Result {
-        // An iWARP device takes what comes to any listener for a connection.
-        // SAFETY: By the contract; the type of an id is constant.
+        // For iWARP, the connection manager makes a CM ID of type RC even if the listener is for
+        // datagrams.
+        // SAFETY: `id` is valid by the safety requirements, and its type never changes.
         if unsafe { (*id.as_ptr()).qp_type } != self.qp_type {
             return Err(EPROTONOSUPPORT);
         }
@@ -141,7 +149,8 @@ impl Backlog {
         if queue.waiting.len() >= self.limit {
             return Err(ENOMEM);
         }
-        // SAFETY: By the contract; forgotten below if it is refused.
+        // SAFETY: The safety requirements are those of this function. If the request is refused,
+        // the result is forgotten below.
         let id = unsafe { CmId::take_request(id, event, self.clone(), self.wake.clone())? };
         if let Err(PushError(id)) = queue.waiting.push_within_capacity(id) {
             id.forget();
@@ -151,8 +160,8 @@ impl Backlog {
         Ok(())
     }
 
-    /// The device of the listener's id is going: says whether the connection
-    /// manager is to destroy the id, which nobody else will then.
+    /// Handles the removal of the listener's device. Returns whether the connection manager must
+    /// destroy the listener's CM ID: then the backlog owned it, and nobody else destroys it.
     fn removed(&self) -> bool {
         let mut queue = self.queue.lock();
         queue.removed = true;
@@ -166,7 +175,7 @@ impl Backlog {
         }
     }
 
-    /// The oldest id that waits.
+    /// Takes the CM ID that has waited longest.
     fn take(&self) -> Option<CmId> {
         self.queue.lock().waiting.remove(0).ok()
     }
@@ -182,25 +191,29 @@ impl RequestQueue for Backlog {
         let Ok(id) = queue.waiting.remove(place) else {
             return false;
         };
-        // Under the lock: whoever finds the id gone awaits the handler, if nobody else.
+        // Under the lock: the owner of the listener does not wait for the handler of a CM ID that
+        // it finds gone.
         id.forget();
         true
     }
 }
 
+/// The event handler of a listener (`rdma_cm_event_handler`). Returns non-zero to have the CM ID
+/// destroyed.
+///
 /// # Safety
 ///
-/// Called by the connection manager with an event of a listener whose context is a
-/// `Backlog` in an `Arc` that lives until the listener's id is destroyed, and the
-/// id of the listener or, with a request, a new one with the same context.
-// Not code of the consumer's module, which may be gone when this returns.
+/// The caller is the connection manager. `event` must be an event of a listener whose context is a
+/// `Backlog` in an `Arc` that lives until the listener's CM ID is destroyed. `id` must be the
+/// listener's CM ID or, for a request, a new one with the same context.
+// Not inlined into the consumer's module, which may be unloaded before this returns.
 #[inline(never)]
 unsafe extern "C" fn handler(
     id: *mut bindings::rdma_cm_id,
     event: *mut bindings::rdma_cm_event,
 ) -> c_int {
-    // SAFETY: By the contract. A reference of its own, because the listener may
-    // go as soon as its id is given up.
+    // SAFETY: By the safety requirements, the context is a `Backlog` in a live `Arc`. The reference
+    // is our own, because the listener may drop its reference once its CM ID is given up.
     let (backlog, kind): (Arc<Backlog>, _) = unsafe {
         (
             ArcBorrow::from_raw((*id).context.cast::<Backlog>()).into(),
@@ -209,40 +222,42 @@ unsafe extern "C" fn handler(
     };
     match (kind, NonNull::new(id)) {
         (bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_REQUEST, Some(new)) => {
-            // SAFETY: By the contract, and refused below if it fails.
+            // SAFETY: The arguments are those of a request. On failure, `refuse` returns non-zero.
             match unsafe { backlog.request(new, event) } {
                 Ok(()) => 0,
-                // SAFETY: By the contract, the id is a new one.
+                // SAFETY: `id` is the new CM ID of a request, and this is its handler.
                 Err(error) => unsafe { refuse(id, error) },
             }
         }
         (bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL, _) => backlog.removed().into(),
-        // A change of the address leaves a listener deaf on it, but whole.
+        // RDMA_CM_EVENT_ADDR_CHANGE: no more requests arrive at the address, but the CM ID stays
+        // valid.
         _ => 0,
     }
 }
 
-/// Tells the peer that there is no room, and the connection manager to destroy
-/// the id.
+/// Rejects a request for lack of resources. Returns the negative error number that makes the
+/// connection manager destroy the CM ID.
 ///
 /// # Safety
 ///
-/// `id` must be a new id in the handler of its request.
+/// `id` must be the new CM ID of a request, and the caller its event handler.
 unsafe fn refuse(id: *mut bindings::rdma_cm_id, error: kernel::error::Error) -> c_int {
     let reason = bindings::ib_cm_rej_reason_IB_CM_REJ_NO_RESOURCES as u8;
-    // SAFETY: By the contract. Should it fail, then destroying the id rejects.
+    // SAFETY: `id` is valid by the safety requirements. If this fails, destroying the CM ID rejects
+    // the request.
     unsafe { bindings::rdma_reject(id, ptr::null(), 0, reason) };
     error.to_errno()
 }
 
-/// A listener of whichever service; dropping it rejects the requests that wait.
+/// A listener for any transport service. Dropping it rejects the requests that wait.
 pub(super) struct RawListener {
     backlog: Arc<Backlog>,
     address: Address,
 }
 
 impl RawListener {
-    /// Listens at `address` for requests of the service `S`, see [`Listener::new`].
+    /// Listens at `address` for requests of the service `S`, see [`Listener::new`]. Sleeps.
     pub(super) fn new<S: Sealed>(
         namespace: &Namespace,
         address: &Address,
@@ -264,12 +279,12 @@ impl RawListener {
         Ok(listener)
     }
 
-    /// A new id whose handler works on the backlog.
+    /// Creates a CM ID whose handler works on the backlog.
     fn id<S: Sealed>(&self, namespace: &Namespace, owner: &'static CStr) -> Result<ListenId> {
         let context: *const Backlog = &*self.backlog;
         let owner = lasting_name(owner)?;
-        // SAFETY: The namespace is alive; the backlog is pinned on the heap, and
-        // goes after the id, see `Drop`.
+        // SAFETY: The namespace is alive. The backlog is in an `Arc`, so it is pinned, and `drop`
+        // destroys the CM ID before it drops the `Arc`.
         let raw = from_err_ptr(unsafe {
             bindings::__rdma_create_kernel_id(
                 namespace.as_ptr(),
@@ -280,35 +295,35 @@ impl RawListener {
                 owner.as_char_ptr(),
             )
         })?;
-        // INVARIANT: As created.
+        // INVARIANT: Created with this handler and this context; nobody else has it.
         let id = ListenId(NonNull::new(raw).ok_or(ENOMEM)?);
-        // SAFETY: The id is ours, and not bound, which is all that could be wrong.
+        // SAFETY: By the invariants of `ListenId`, the CM ID is valid.
         to_result(unsafe { bindings::rdma_set_afonly(id.0.as_ptr(), 1) })?;
         Ok(id)
     }
 
-    /// Lets the id listen at the address, which gets its port.
+    /// Binds the CM ID to the address and listens. Sets the port of the address.
     fn listen(&mut self, id: &ListenId, backlog: u16) -> Result<(), Error> {
         let raw = id.0.as_ptr();
-        // SAFETY: The id is ours, new, and the address is only read.
+        // SAFETY: By the invariants of `ListenId`, the CM ID is valid. The address is only read.
         to_result(unsafe { bindings::rdma_bind_addr(raw, self.address.as_raw()) })
             .map_err(|error| Stage::Address.failed(error))?;
-        // SAFETY: The id is ours and bound, which set its address; nobody changes
-        // it any more.
+        // SAFETY: The CM ID is valid. Binding has set its source address, which does not change any
+        // more.
         self.address = unsafe { Address::from_raw(&raw const (*raw).route.addr.src_addr) };
-        // SAFETY: The id is ours and bound.
+        // SAFETY: The CM ID is valid.
         to_result(unsafe { bindings::rdma_listen(raw, backlog.into()) })
             .map_err(|error| Stage::Listen.failed(error))
     }
 
-    /// Gives the id to the backlog, whose handler may give it up from then on.
+    /// Hands the CM ID to the backlog, whose handler may give it up from then on.
     fn set_id(&self, id: ListenId) -> Result<(), Error> {
         let mut queue = self.backlog.queue.lock();
         if !queue.removed {
             queue.id = Some(id);
             return Ok(());
         }
-        // The id is destroyed without the lock, which its handler may wait for.
+        // Destroying the CM ID waits for its handler, which takes the lock.
         drop(queue);
         drop(id);
         Err(Error {
@@ -321,7 +336,7 @@ impl RawListener {
         &self.address
     }
 
-    /// The id of the oldest request that waits, which has a device.
+    /// Takes the CM ID of the oldest request that waits. It has a device.
     pub(super) fn next(&self) -> Result<Option<CmId>, Lost> {
         match self.backlog.take() {
             None if self.backlog.queue.lock().removed => Err(Lost::DeviceRemoved),
@@ -332,38 +347,38 @@ impl RawListener {
 
 impl Drop for RawListener {
     fn drop(&mut self) {
-        // Destroying waits for handlers, which take the lock: not under it.
+        // Destroying the CM ID waits for its handler, which takes the lock: release the lock first.
         let id = self.backlog.queue.lock().id.take();
         drop(id);
-        // No more can come. Those that wait have the backlog, and it has them.
+        // No more requests arrive. Those that wait and the backlog hold references to each other.
         while let Some(id) = self.backlog.take() {
             drop(id);
         }
     }
 }
 
-// `rdma res show cm_id` reads the name of an id as long as there is the id. One that a
-// handler refuses or gives up is destroyed by the connection manager, afterwards, and
-// nobody is told when it has: the listener may be gone by then, and with it the module
-// of its owner, of which the name is a part. So the ids of listeners, and those of
-// requests, which have the name from them, bear a copy that stays for good.
+// `rdma res show cm_id` reads the name of a CM ID's owner as long as the CM ID exists. If a handler
+// refuses or gives up a CM ID, the connection manager destroys it after the handler has returned,
+// and notifies nobody. By then, the listener may be gone, and so may the consumer's module, which
+// contains the name. The CM IDs of listeners therefore have a copy of the name that is never freed;
+// the CM IDs of requests inherit it.
 global_lock! {
-    // SAFETY: Initialised by `init` below, before there is a listener.
+    // SAFETY: `init` initialises it before any listener is created.
     unsafe(uninit) static NAMES: Mutex<KVec<&'static CStr>> = KVec::new();
 }
 
-/// Makes the table of names; called once, when the module loads.
+/// Initialises the table of names. Called once, when this module is loaded.
 pub(crate) fn init() {
-    // SAFETY: Called exactly once, by the crate's module init.
+    // SAFETY: Called exactly once, from the init function of this module.
     unsafe { NAMES.init() };
 }
 
-/// Frees what is not read after this module is gone; called once, when it goes.
+/// Frees the table of names, but not the names. Called once, when this module is unloaded.
 pub(crate) fn forget_names() {
     *NAMES.lock() = KVec::new();
 }
 
-/// A copy of the name of an owner for good: one, however often it is asked for. Sleeps.
+/// Returns a copy of `name` that is never freed; equal names share one copy. Sleeps.
 ///
 /// # Errors
 ///
@@ -374,43 +389,44 @@ fn lasting_name(name: &CStr) -> Result<&'static CStr> {
         return Ok(known);
     }
     names.reserve(1, GFP_KERNEL)?;
-    // SAFETY: The name is a string, and only read.
+    // SAFETY: `name` is NUL-terminated and only read.
     let copy = unsafe { bindings::lasting_copy(name.as_char_ptr()) };
     let copy = NonNull::new(copy).ok_or(ENOMEM)?;
-    // SAFETY: A string, which is never freed or changed.
+    // SAFETY: `copy` is NUL-terminated, and never freed or changed.
     let copy = unsafe { CStr::from_char_ptr(copy.as_ptr()) };
     names.push(copy, GFP_KERNEL)?;
     Ok(copy)
 }
 
-/// Listens for requests for connections; dropping it rejects those that wait.
+/// Listens for connection requests. Dropping it rejects the requests that wait.
 ///
-/// Requests are taken with [`next`](Self::next), in whichever thread the consumer
-/// likes. When a device goes away, requests that came through it and wait are
-/// dropped, and a listener on an address of that device hears no more; one on the
-/// unspecified address (`0.0.0.0`, `::`) goes on with the other devices, and with
-/// those to come.
+/// Any thread may take requests, with [`next`](Self::next).
+///
+/// When a device is removed, the waiting requests that came through it are dropped. A listener at
+/// an address of that device receives no more requests. A listener at the unspecified address
+/// (`0.0.0.0`, `::`) continues with the other devices and with those added later.
 pub struct Listener<E: Endpoint> {
     raw: RawListener,
     _endpoint: PhantomData<fn(E)>,
 }
 
 impl<E: Endpoint> Listener<E> {
-    /// Listens at `address` in `namespace` (`rdma_bind_addr`, `rdma_listen`). It and
-    /// the connections that come of it hold the namespace, which does not go before
-    /// they do, even if it is deleted. With port 0 it gets a free one. IPv6 is IPv6
-    /// only, the unspecified address included.
+    /// Listens at `address` in `namespace` (`rdma_bind_addr`, `rdma_listen`). Sleeps.
     ///
-    /// At most `backlog` requests wait to be taken; those beyond are rejected, the
-    /// peer hears that there are no resources. `wake` is completed whenever there
-    /// is something to take; `owner` is what `rdma res show cm_id` names. Sleeps.
+    /// - Port 0 selects a free port. A listener at an IPv6 address accepts IPv6 only, even at the
+    ///   unspecified address.
+    /// - At most `backlog` requests wait to be taken. Further ones are rejected with the reason
+    ///   `no resources`.
+    /// - `wake` is completed whenever a request arrives, and when the device is removed.
+    /// - `owner` is the name that `rdma res show cm_id` prints.
+    /// - The listener and its connections hold a reference to the namespace, so it outlives them
+    ///   even if it is deleted.
     ///
     /// # Errors
     ///
-    /// Of [`Stage::Address`]: `EADDRINUSE`; `EADDRNOTAVAIL` for an address of no
-    /// interface, `ENODEV` if the interface has no RDMA device. Of
-    /// [`Stage::Listen`]: `EINVAL` for no backlog, `ENOMEM`, or what the device
-    /// answers.
+    /// - [`Stage::Address`]: `EADDRINUSE`; `EADDRNOTAVAIL` if no interface has the address;
+    ///   `ENODEV` if the interface has no RDMA device.
+    /// - [`Stage::Listen`]: `EINVAL` for a backlog of 0; `ENOMEM`; or the error of the device.
     pub fn new(
         namespace: &Namespace,
         address: &Address,
@@ -424,19 +440,21 @@ impl<E: Endpoint> Listener<E> {
         })
     }
 
-    /// The address that it listens at, with the port that it got.
+    /// Returns the address that the listener is bound to, with its port.
     pub fn local_address(&self) -> &Address {
         self.raw.local_address()
     }
 
-    /// Takes the oldest request that waits; `None` if there is none. To be called
-    /// again until there is none whenever the listener's completion has fired: it
-    /// may have fired once for several. May sleep, but waits for nobody.
+    /// Takes the oldest request that waits; `None` if there is none. May sleep, but does not wait
+    /// for a request.
+    ///
+    /// Several requests may complete `wake` before it is waited for once, so call this until it
+    /// returns `None`.
     ///
     /// # Errors
     ///
-    /// [`Lost::DeviceRemoved`] when the device of the listener's address is gone;
-    /// nothing more will come.
+    /// [`Lost::DeviceRemoved`] if the device of the listener's address was removed: no more
+    /// requests will arrive.
     pub fn next(&self) -> Result<Option<Incoming<E>>, Lost> {
         Ok(self.raw.next()?.map(Incoming::new))
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the two sides tell each other when they connect.
+//! Parameters and private data that the two sides of a connection exchange.
 
 use super::{
     Cause,
@@ -17,15 +17,15 @@ use crate::{
 };
 use core::ffi::c_void;
 
-/// What the connection manager itself puts in front of a request's private data.
+/// Bytes that the connection manager puts before the private data of a request (`struct cma_hdr`).
 ///
 /// Source: InfiniBand Architecture Specification, volume 1, annex A11.
 const REQUEST_HEADER: usize = 36;
 
-/// The most private data that any message brings: that of an acceptance.
+/// Bytes of received private data that are kept: as many as an InfiniBand reply carries.
 const RECEIVED: usize = bindings::ib_cm_data_size_IB_CM_REP_PRIVATE_DATA_SIZE as usize;
 
-/// A message of the connection manager that has room for private data.
+/// A message of the connection manager that carries private data.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Message {
     Request,
@@ -36,10 +36,10 @@ pub(super) enum Message {
 }
 
 impl Message {
-    /// The bytes of private data that the message has room for.
+    /// Returns how many bytes of private data the message carries.
     fn room(self, device: &Device) -> usize {
         if device.attributes().node_type == NodeType::Rnic {
-            // MPA has more; the connection manager counts in a byte.
+            // MPA carries more, but `private_data_len` of `rdma_conn_param` is one byte.
             return u8::MAX.into();
         }
         let (room, header) = match self {
@@ -61,7 +61,7 @@ impl Message {
         (room as usize).saturating_sub(header)
     }
 
-    /// The length of `private_data`, if there is room for it.
+    /// Returns the length of `private_data`, or [`Cause::PrivateDataTooLong`].
     pub(super) fn length_of(self, private_data: &[u8], device: &Device) -> Result<u8, Cause> {
         let (length, room) = (private_data.len(), self.room(device));
         let fits = u8::try_from(length).ok().filter(|_| length <= room);
@@ -69,28 +69,27 @@ impl Message {
     }
 }
 
-/// What one side tells the other: in its request, or in its acceptance.
+/// Parameters that one side sends with its request or its reply (`struct rdma_conn_param`).
 #[derive(Clone, Copy)]
 pub struct Parameters<'a> {
-    /// The consumer's own data. InfiniBand and RoCE have room for 56 bytes in a
-    /// request and 196 in an acceptance, iWARP for 255; more is an error.
+    /// Private data of the consumer. InfiniBand and RoCE carry 56 bytes in a request and 196 in a
+    /// reply, iWARP carries 255 in either; more is an error.
     pub private_data: &'a [u8],
-    /// RDMA reads and atomics of the peer that may be outstanding; none means that
-    /// it cannot read at all. Reduced to what the device can and, by whoever
-    /// accepts, to what the peer wants.
+    /// RDMA reads and atomics that the peer may have outstanding towards us; 0 refuses them.
+    /// Limited to what the device supports and, in a reply, to what the peer requests.
     pub responder_resources: u8,
-    /// RDMA reads and atomics to the peer that may be outstanding; none means that
-    /// a read is never sent. Reduced likewise.
+    /// RDMA reads and atomics that we may have outstanding towards the peer; with 0, a posted read
+    /// is never sent. Limited in the same way.
     pub initiator_depth: u8,
-    /// Retransmissions before the connection is lost, at most 7. Not in an
-    /// acceptance: those of the request count.
+    /// Retransmissions before the connection fails, at most 7. Not used in a reply: the value of
+    /// the request applies to both sides.
     pub retry_count: u8,
-    /// Retransmissions to a peer without a receive posted; 7 is for ever.
+    /// Retries of a send for which the peer has no receive posted, at most 7; 7 is for ever.
     pub rnr_retry_count: u8,
 }
 
 impl Default for Parameters<'_> {
-    /// No private data, no reads, and as many retransmissions as there can be.
+    /// No private data, no RDMA reads or atomics, and the maximum number of retries.
     fn default() -> Self {
         Self {
             private_data: &[],
@@ -102,17 +101,17 @@ impl Default for Parameters<'_> {
     }
 }
 
-/// RDMA reads and atomics that may be outstanding on a connection.
+/// Numbers of RDMA reads and atomics that may be outstanding on a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RdAtomicLimits {
-    /// Of the peer, to us.
+    /// Those of the peer, towards us.
     pub responder_resources: u8,
-    /// Of ours, to the peer.
+    /// Ours, towards the peer.
     pub initiator_depth: u8,
 }
 
 impl RdAtomicLimits {
-    /// What `parameters` want and the device can.
+    /// Returns what `parameters` request, limited to what the device supports.
     pub(super) fn new(parameters: &Parameters<'_>, device: &Attributes) -> Self {
         let limit = |wanted: u8, most: u32| u8::try_from(most).map_or(wanted, |m| wanted.min(m));
         Self {
@@ -121,7 +120,7 @@ impl RdAtomicLimits {
         }
     }
 
-    /// What the peer agrees to, too.
+    /// Limits the numbers to what the peer supports.
     pub(super) fn agreed(self, peer: &PeerParameters) -> Self {
         Self {
             responder_resources: self.responder_resources.min(peer.responder_resources),
@@ -131,7 +130,7 @@ impl RdAtomicLimits {
 }
 
 impl Parameters<'_> {
-    /// The parameters for C, which reads the private data while `self` is borrowed.
+    /// Converts the parameters for C. The result points to the private data, which `self` borrows.
     pub(super) fn as_raw(
         &self,
         stage: Stage,
@@ -155,28 +154,28 @@ impl Parameters<'_> {
     }
 }
 
-/// What the peer told: in its request, or in its acceptance. All of it is the
-/// peer's word, and to be checked.
+/// Parameters that the peer sent with its request or its reply. They are not trustworthy: check
+/// them before use.
 #[derive(Clone, Copy)]
 pub struct PeerParameters {
     private_data: [u8; RECEIVED],
     length: usize,
-    /// RDMA reads and atomics that it wants to have outstanding to us.
+    /// RDMA reads and atomics that the peer wants to have outstanding towards us.
     pub responder_resources: u8,
-    /// RDMA reads and atomics of ours that it can have outstanding.
+    /// RDMA reads and atomics that the peer allows us to have outstanding.
     pub initiator_depth: u8,
-    /// Retransmissions before it gives the connection up; in a request only.
+    /// Retransmissions before the peer gives the connection up. Set in a request only.
     pub retry_count: u8,
-    /// Retransmissions to us while we have no receive posted; 7 is for ever.
+    /// Retries of the peer's sends while we have no receive posted; 7 is for ever.
     pub rnr_retry_count: u8,
-    /// The number of its queue pair; 0 with iWARP.
+    /// Number of the peer's queue pair; 0 with iWARP.
     pub queue_pair: u32,
-    /// Its receives are those of a shared receive queue.
+    /// The peer uses a shared receive queue.
     pub shared_receive_queue: bool,
 }
 
 impl PeerParameters {
-    /// A peer that told nothing.
+    /// The parameters of a peer that sent none.
     pub(super) const SILENT: Self = Self {
         private_data: [0; RECEIVED],
         length: 0,
@@ -188,12 +187,13 @@ impl PeerParameters {
         shared_receive_queue: false,
     };
 
+    /// Copies the parameters of a connection event.
+    ///
     /// # Safety
     ///
-    /// `event` must be that of a handler that is called with a connection request
-    /// or an established connection.
+    /// `event` must be valid, and a connection request or an established connection.
     pub(super) unsafe fn from_event(event: *const bindings::rdma_cm_event) -> Self {
-        // SAFETY: By the contract, the event has the parameters of a connection.
+        // SAFETY: By the safety requirements, the event has connection parameters.
         let told = unsafe { &(*event).param.conn };
         Self {
             responder_resources: told.responder_resources,
@@ -202,22 +202,25 @@ impl PeerParameters {
             rnr_retry_count: told.rnr_retry_count,
             queue_pair: told.qp_num,
             shared_receive_queue: told.srq != 0,
-            // SAFETY: By the contract, so many bytes of the event are there.
+            // SAFETY: The private data of the event has this length, or is null.
             ..unsafe { Self::with_data(told.private_data, told.private_data_len) }
         }
     }
 
+    /// Copies the private data of a datagram event.
+    ///
     /// # Safety
     ///
-    /// `event` must be that of a handler that is called with the request for a service
-    /// of datagrams, or its answer.
+    /// `event` must be valid, and a service query or the answer to one.
     pub(super) unsafe fn from_datagram_event(event: *const bindings::rdma_cm_event) -> Self {
-        // SAFETY: By the contract, the event has the parameters of datagrams.
+        // SAFETY: By the safety requirements, the event has datagram parameters.
         let told = unsafe { &(*event).param.ud };
-        // SAFETY: By the contract, so many bytes of the event are there.
+        // SAFETY: The private data of the event has this length, or is null.
         unsafe { Self::with_data(told.private_data, told.private_data_len) }
     }
 
+    /// Copies private data. The other parameters are those of [`SILENT`](Self::SILENT).
+    ///
     /// # Safety
     ///
     /// `data` must be valid for reads of `length` bytes, or null.
@@ -226,7 +229,7 @@ impl PeerParameters {
         if data.is_null() {
             return peer;
         }
-        // SAFETY: By the contract.
+        // SAFETY: `data` is not null, so it is valid for `length` bytes by the safety requirements.
         let data = unsafe { core::slice::from_raw_parts(data.cast::<u8>(), length.into()) };
         for (to, from) in peer.private_data.iter_mut().zip(data) {
             *to = *from;
@@ -235,9 +238,10 @@ impl PeerParameters {
         peer
     }
 
-    /// The private data as it was received. InfiniBand and RoCE do not carry its
-    /// length: a request brings 56 bytes and an acceptance 196, filled up with
-    /// zeroes. At most 196 bytes are kept.
+    /// Returns the private data as received, at most 196 bytes.
+    ///
+    /// InfiniBand and RoCE do not transmit its length: a request has 56 bytes and a reply 196,
+    /// padded with zeroes.
     pub fn private_data(&self) -> &[u8] {
         self.private_data.get(..self.length).unwrap_or_default()
     }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Services for datagrams: an address and a port stand for a queue pair.
+//! Services for datagrams: service ID resolution (SIDR).
 //!
-//! Who wants to send datagrams asks for the service at an address ([`Service::find`])
-//! and hears the number of the queue pair, its Q_Key, and the way there. Who offers
-//! it ([`ServiceListener`]) answers each [`Query`] with that. Nothing is connected:
-//! the queue pairs are made by hand, see [`qp::create`](crate::rdma::qp::create).
-//! The specification calls it service ID resolution (SIDR).
+//! An address and a port identify a service. A client queries the service with [`Service::find`],
+//! which returns the number of a queue pair, its Q_Key, and the path to it. A [`ServiceListener`]
+//! receives each [`Query`] and answers it.
+//!
+//! No connection is made. Both sides create their queue pairs with
+//! [`qp::create`](crate::rdma::qp::create).
 //!
 //! ```ignore
 //! // samples/ud_service.rs
@@ -68,11 +69,11 @@ use kernel::{
     sync::Arc, //
 };
 
-/// The Q_Key of whoever has no reason for another one (`RDMA_UDP_QKEY`): that of
-/// multicast groups, and of the programs of rdmacm-utils.
+/// The default Q_Key (`RDMA_UDP_QKEY`), used by multicast groups and by the programs of
+/// rdmacm-utils.
 pub const QKEY: Qkey = Qkey(bindings::RDMA_UDP_QKEY);
 
-/// No reads and atomics: there are none of datagrams.
+/// Datagrams have no RDMA reads and no atomics.
 const NONE: RdAtomicLimits = RdAtomicLimits {
     responder_resources: 0,
     initiator_depth: 0,
@@ -82,25 +83,26 @@ const NONE: RdAtomicLimits = RdAtomicLimits {
 ///
 /// # Invariants
 ///
-/// The id's device is set, and cannot go before the id does.
+/// The CM ID has a device, which stays registered until the CM ID is destroyed.
 pub struct Service {
-    // Dropped first: it names the device, which the id holds.
+    // Dropped before `id`, which keeps its device registered.
     destination: Destination,
     id: CmId,
     peer: PeerParameters,
 }
 
 impl Service {
-    /// Asks for the service at `to`, from `from` if given, telling it `private_data`,
-    /// at most 180 bytes (`rdma_resolve_addr`, `rdma_resolve_route`, `rdma_connect`).
-    /// `wake` is completed whenever there is something to look at; `owner` is what
-    /// `rdma res show cm_id` names. Sleeps.
+    /// Queries the service at `to`, from the source address `from` if given (`rdma_resolve_addr`,
+    /// `rdma_resolve_route`, `rdma_connect`). Sleeps.
+    ///
+    /// The query carries `private_data`, at most 180 bytes. `wake` is completed on each event.
+    /// `owner` is the name that `rdma res show cm_id` prints.
     ///
     /// # Errors
     ///
-    /// Of [`Stage::Address`], where [`Cause::Lacks`] is a device without datagrams, of
-    /// [`Stage::Route`] and of [`Stage::Connect`], where [`Cause::NoService`] is what the
-    /// peer says.
+    /// - [`Stage::Address`]; the cause is [`Cause::Lacks`] for a device without datagrams.
+    /// - [`Stage::Route`].
+    /// - [`Stage::Connect`]; the cause is [`Cause::NoService`] if the peer rejects the query.
     pub fn find(
         namespace: &Namespace,
         from: Option<&Address>,
@@ -114,7 +116,7 @@ impl Service {
         let id = CmId::new::<Ud>(namespace, wake, owner)
             .map_err(|error| Stage::Address.failed(error))?;
         resolve_for_datagrams(&id, from, to, limits)?;
-        // SAFETY: Resolved, so it has a device.
+        // SAFETY: The address is resolved, so the CM ID has a device.
         let device = unsafe { id.device() };
         let parameters = Parameters {
             private_data,
@@ -127,12 +129,12 @@ impl Service {
             ..limits
         };
         id.step(stage, answer, |_| {
-            // SAFETY: The id is ours and its route is resolved; the private data is
-            // copied before the call returns.
+            // SAFETY: By the invariants of `CmId`, the CM ID is valid, and its route is resolved.
+            // `request` is valid, and its private data is copied before the call returns.
             unsafe { bindings::rdma_connect(id.as_ptr(), &mut request) }
         })?;
         let peer = id.peer();
-        // INVARIANT: Resolved, so it has a device.
+        // INVARIANT: The address is resolved, so the CM ID has a device.
         Ok(Self {
             destination: id.destination().ok_or(stage.failed(EINVAL))?,
             id,
@@ -140,34 +142,34 @@ impl Service {
         })
     }
 
-    /// The local device that the way begins at.
+    /// Returns the local device of the path.
     pub fn device(&self) -> &Device {
-        // SAFETY: By the type invariant.
+        // SAFETY: By the type invariant, the CM ID has a device.
         unsafe { self.id.device() }
     }
 
-    /// The port of the device; `None` if it is none of this kernel's.
+    /// Returns the local port of the path; `None` if the device has no port of that number.
     pub fn port(&self) -> Option<Port<'_>> {
-        // SAFETY: By the type invariant.
+        // SAFETY: By the type invariant, the CM ID has a device.
         unsafe { self.id.port() }
     }
 
-    /// The number of the queue pair that datagrams are to be sent to.
+    /// Returns the number of the queue pair to send datagrams to.
     pub fn number(&self) -> Qpn {
         self.destination.number()
     }
 
-    /// What they must bear.
+    /// Returns the Q_Key that datagrams must carry.
     pub fn qkey(&self) -> Qkey {
         self.destination.key()
     }
 
-    /// What the peer told with its answer: 136 bytes, filled up with zeroes.
+    /// Returns the private data of the answer: 136 bytes, padded with zeroes.
     pub fn private_data(&self) -> &[u8] {
         self.peer.private_data()
     }
 
-    /// A handle for the way there. Sleeps.
+    /// Creates an address handle for the path to the service. Sleeps.
     ///
     /// # Errors
     ///
@@ -178,16 +180,16 @@ impl Service {
     }
 }
 
-/// Listens for queries for a service; dropping it rejects those that wait.
+/// Listens for service queries. Dropping it rejects the queries that wait.
 pub struct ServiceListener(RawListener);
 
 impl ServiceListener {
-    /// As [`Listener::new`](super::Listener::new). The ports of datagrams are others
-    /// than those of connections.
+    /// Listens at `address`, as [`Listener::new`](super::Listener::new) does. Ports of datagrams
+    /// are distinct from those of connections.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`Listener::new`](super::Listener::new).
     pub fn new(
         namespace: &Namespace,
         address: &Address,
@@ -198,74 +200,78 @@ impl ServiceListener {
         RawListener::new::<Ud>(namespace, address, backlog, wake, owner).map(Self)
     }
 
-    /// The address that it listens at, with the port that it got.
+    /// Returns the address that the listener is bound to, with its port.
     pub fn local_address(&self) -> &Address {
         self.0.local_address()
     }
 
-    /// As [`Listener::next`](super::Listener::next).
+    /// Takes the oldest query that waits, as [`Listener::next`](super::Listener::next) does for
+    /// connection requests.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`Listener::next`](super::Listener::next).
     pub fn next(&self) -> Result<Option<Query>, Lost> {
         let query = |id: CmId| Query {
             peer: id.taken(),
-            // INVARIANT: The id of a request has a device.
+            // INVARIANT: The CM ID of a query has a device.
             id,
         };
         Ok(self.0.next()?.map(query))
     }
 }
 
-/// A peer's question where a service is; dropping it says that there is none.
+/// A peer's service query. Dropping it rejects the query.
 ///
 /// # Invariants
 ///
-/// The id's device is set, and cannot go before the id does.
+/// The CM ID has a device, which stays registered until the CM ID is destroyed.
 pub struct Query {
     id: CmId,
     peer: PeerParameters,
 }
 
 impl Query {
-    /// The local device that the question came through, on which the queue pair must
-    /// be.
+    /// Returns the local device that the query came through. The queue pair of the answer must be
+    /// on this device.
     pub fn device(&self) -> &Device {
-        // SAFETY: By the type invariant.
+        // SAFETY: By the type invariant, the CM ID has a device.
         unsafe { self.id.device() }
     }
 
-    /// The port of the device; `None` if it is none of this kernel's.
+    /// Returns the port of the device; `None` if the device has no port of that number.
     pub fn port(&self) -> Option<Port<'_>> {
-        // SAFETY: By the type invariant.
+        // SAFETY: By the type invariant, the CM ID has a device.
         unsafe { self.id.port() }
     }
 
-    /// Where the question comes from.
+    /// Returns the address of the peer.
     pub fn peer_address(&self) -> Address {
         self.id.peer_address()
     }
 
-    /// The address that the peer asked for.
+    /// Returns the local address that the peer queries.
     pub fn local_address(&self) -> Address {
         self.id.local_address()
     }
 
-    /// What the peer told: 180 bytes, filled up with zeroes, and all of them its word
-    /// only.
+    /// Returns the private data of the query: 180 bytes, padded with zeroes. Not trustworthy.
     pub fn private_data(&self) -> &[u8] {
         self.peer.private_data()
     }
 
-    /// Answers that the service is at queue pair `number`, whose datagrams must bear
-    /// `key`, with at most 136 bytes of private data (`rdma_accept`). Whether the
-    /// peer has heard it, nobody says; it asks again if not. Sleeps.
+    /// Answers that the service is at queue pair `number` and that datagrams must carry `key`
+    /// (`rdma_accept`). `private_data` is at most 136 bytes. Sleeps.
+    ///
+    /// The answer is not acknowledged. A peer that does not receive it repeats its query.
     ///
     /// # Errors
     ///
-    /// Of [`Stage::Accept`]: [`Cause::PrivateDataTooLong`]; `EINVAL` for a key of 0,
-    /// or what has happened to the question since it came.
+    /// [`Stage::Accept`], with the cause:
+    ///
+    /// - [`Cause::PrivateDataTooLong`];
+    /// - `EINVAL` for a key of 0;
+    /// - why the query has ended, if it has.
     pub fn answer(self, number: Qpn, key: Qkey, private_data: &[u8]) -> Result<(), Error> {
         let stage = Stage::Accept;
         let parameters = Parameters {
@@ -273,7 +279,7 @@ impl Query {
             ..Parameters::default()
         };
         if key.0 == 0 {
-            // The connection manager would take it for its own.
+            // The connection manager would replace it by the default Q_Key.
             return Err(stage.failed(EINVAL));
         }
         let mut reply = bindings::rdma_conn_param {
@@ -281,15 +287,14 @@ impl Query {
             qkey: key.0,
             ..parameters.as_raw(stage, Message::ServiceReply, self.device(), NONE)?
         };
-        // SAFETY: The private data is borrowed.
+        // SAFETY: `reply` points to the private data that `parameters` borrows.
         to_result(unsafe { accept(&self.id, &mut reply) }).map_err(|error| Error {
             stage,
             cause: self.id.ended().unwrap_or(Cause::Code(error)),
         })
     }
 
-    /// Says that there is no such service, with at most 136 bytes of private data.
-    /// Sleeps.
+    /// Rejects the query, with at most 136 bytes of private data (`rdma_reject`). Sleeps.
     ///
     /// # Errors
     ///

@@ -40,7 +40,7 @@ interface_deleted_under_io() {
 	run ip -n "$HOST_NETNS" link delete rnvmf1
 	io_fails
 	# The connection manager may hear of it first, and either side.
-	is_dead 'RDMA device|disconnected|does not answer|path changed'
+	is_dead 'RDMA device|disconnected|does not answer|address( of the path)? changed'
 	owns_nothing || fail "RDMA objects are left of a deleted device"
 }
 

@@ -238,7 +238,7 @@ private_data_not_as_demanded() {
 too_much_private_data_to_ask_with() {
 	peer_serves server "$PEER" server "$PEER4" $PORT 64 none 0
 	sample_load key_ping "server=$PEER4" private_data=57
-	sample_fails '^connect: connecting: 57 bytes of private data, and room for 56$'
+	sample_fails '^connect: connecting: private data too long: 57 bytes, maximum 56$'
 	# The server has heard nothing.
 	sample_unload
 	peer_stop server
@@ -249,14 +249,14 @@ too_much_private_data_to_answer_with() {
 	serves "$OWN4" private_data=197
 	expect 1 ip netns exec "$PEER_NETNS" "$PEER" client "$OWN4" $PORT 64 none 0
 	same "what it heard" 'RDMA_CM_EVENT_REJECTED: told 0 bytes' "$OUTPUT"
-	sample_fails '^accept: accepting: 197 bytes of private data, and room for 196$'
+	sample_fails '^accept: accepting: private data too long: 197 bytes, maximum 196$'
 }
 
 too_much_private_data_to_reject_with() {
 	serves "$OWN4" private_data=149 demanded=5
 	expect 1 ip netns exec "$PEER_NETNS" "$PEER" client "$OWN4" $PORT 64 none 4
 	same "what it heard" 'RDMA_CM_EVENT_REJECTED: told 0 bytes' "$OUTPUT"
-	sample_fails '^reject: accepting: 149 bytes of private data, and room for 148$'
+	sample_fails '^reject: accepting: private data too long: 149 bytes, maximum 148$'
 }
 
 # Another cable, with its other end in a network namespace where the samples are.

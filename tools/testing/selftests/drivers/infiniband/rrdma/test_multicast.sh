@@ -181,7 +181,7 @@ interface_changes_its_address() {
 	sample_load multicast "group=$GROUP" "source=$own" timeout=$((20000 * SLOWDOWN))
 	sample_waits '^receives$'
 	run ip link set "$bond" type bond active_slave rrdma_slave1
-	sample_fails '^group: the address of the path changed$'
+	sample_fails '^group: the local link address changed$'
 	sample_unload
 }
 
