@@ -4,15 +4,15 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_cq`
 //!
-//! A queue is polled in one of these ways, and whichever it is, each completion is
-//! handed to [`Complete::complete`](super::wr::Complete::complete) of its operation:
+//! A completion queue is polled in one of three ways. In each of them, a completion returns its
+//! operation to [`Complete::complete`](super::wr::Complete::complete).
 //!
-//! - by the core, in a context of [`Poll`]: [`CompletionQueue::alloc`] makes one of
-//!   one's own, [`CompletionQueue::pool_get`] takes a share of one of the device's;
-//! - by the consumer, whenever it likes: a [`DirectQueue`];
-//! - by the consumer, when it is woken because there is something: a [`NotifiedQueue`].
+//! - By the core, in a context of [`Poll`]. [`CompletionQueue::alloc`] creates a private queue;
+//!   [`CompletionQueue::pool_get`] takes a share of a queue in the device's pool.
+//! - By its owner, at any time: [`DirectQueue`].
+//! - By its owner, when it is woken: [`NotifiedQueue`].
 //!
-//! One of one's own, with an entry for all that its queue pair can have posted:
+//! Creates a private queue with an entry for each work request that the queue pair can post:
 //!
 //! ```ignore
 //! // samples/completion_queues.rs
@@ -75,16 +75,16 @@ use kernel::{
     }, //
 };
 
-/// In which context the core polls a queue, and completions are handled.
+/// Context in which the core polls a completion queue and runs the handlers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Poll {
-    /// The softirq that the device's interrupt raises: handlers may not sleep.
+    /// Softirq, raised by the device's interrupt. Handlers must not sleep.
     SoftIrq,
-    /// A workqueue of high priority, on the processor of the interrupt: handlers may
-    /// sleep, but not wait for other completions.
+    /// High-priority workqueue, on the processor of the interrupt. Handlers may sleep, but must not
+    /// wait for other completions.
     Workqueue,
-    /// A workqueue of high priority, on whichever processor is idle, for handlers
-    /// that take long. Likewise.
+    /// High-priority unbound workqueue, for handlers that take long. Handlers may sleep, but must
+    /// not wait for other completions.
     UnboundWorkqueue,
 }
 
@@ -98,31 +98,34 @@ impl Poll {
     }
 }
 
-/// Where a completion queue came from, and goes back to.
+/// How a completion queue was created, which decides how it is released.
 enum Origin {
-    /// The device's pool (`ib_cq_pool_get`); so many entries of it are ours.
+    /// From the device's pool (`ib_cq_pool_get`), with so many entries.
     Pool { entries: u32 },
-    /// `ib_alloc_cq`.
+    /// By `ib_alloc_cq`.
     Allocated(Arc<CqEvents>),
-    /// `ib_create_cq`.
+    /// By `ib_create_cq`.
     Created(Arc<CqEvents>),
 }
 
-/// A completion queue, or a share in one.
+/// A completion queue, or a share of one.
 ///
-/// A queue pair needs room for every work request that it can have posted, and
-/// one more a direction for its drain: an entry that finds the queue full is lost.
+/// It needs an entry for each work request that its queue pairs can have outstanding, and one more
+/// per direction for the drain. A completion that finds the queue full is lost.
 ///
-/// Must be dropped where it may sleep, and not by what handles completions. Who may call
-/// it when it dies: the device calls its events, until the queue is destroyed; completions
-/// cannot come, for queue pairs hold their queues. A handler of the core that has just ended
-/// to complete is waited for, also where the queue goes back to a pool: it may be in the
-/// queue, and in the code of whoever is dropping it.
+/// Must be dropped where it may sleep, and not by a completion handler. Queue pairs hold references
+/// to their completion queues, so no completion can arrive during the drop. But two others may
+/// still use the queue:
+///
+/// - The device may call the event handlers, until the queue is destroyed.
+/// - The core's poll function may still run after it handled the last completion. The drop waits
+///   for it, also if the queue returns to a pool. Otherwise the function could run in a module that
+///   is being removed.
 ///
 /// # Invariants
 ///
-/// `raw` is a queue of `device`; this object owns it, or `entries` of it. Unless it
-/// is of a pool, its context is its events.
+/// `raw` is a completion queue of `device`. This object owns the queue, or `entries` entries of a
+/// pool's queue. If it owns the queue, `cq_context` is the address of its `CqEvents`.
 pub struct CompletionQueue {
     raw: NonNull<bindings::ib_cq>,
     origin: Origin,
@@ -131,18 +134,19 @@ pub struct CompletionQueue {
 
 // SAFETY: The verbs on a completion queue may be called from any thread.
 unsafe impl Send for CompletionQueue {}
-// SAFETY: As above.
+// SAFETY: The verbs on a completion queue may be called by several threads at once.
 unsafe impl Sync for CompletionQueue {}
 
 impl CompletionQueue {
-    /// `entries` of a queue that the device shares among its users
-    /// (`ib_cq_pool_get`), near completion vector `vector`. May sleep.
+    /// Takes `entries` entries of a queue that the device shares among its users
+    /// (`ib_cq_pool_get`). `vector` is the preferred completion vector. May sleep.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for no entries or more than a queue of the device can have, `ENOMEM`.
+    /// - `EINVAL`: `entries` is 0, or exceeds the device's limit.
+    /// - `ENOMEM`.
     pub fn pool_get(device: DeviceRef, entries: u32, vector: u32, poll: Poll) -> Result<Arc<Self>> {
-        // The core itself would look for a large enough queue for ever.
+        // The core would try for ever to create a queue that is large enough.
         check_entries(&device, entries)?;
         let hint = vector.try_into()?;
         // SAFETY: The device is registered while `device` lives.
@@ -152,13 +156,13 @@ impl CompletionQueue {
         Self::from_raw(raw, Origin::Pool { entries }, device)
     }
 
-    /// A queue of one's own (`ib_alloc_cq`) on completion vector `vector`, which
-    /// is taken modulo the number of vectors. `owner` is what `rdma res show cq`
-    /// names. May sleep.
+    /// Creates a private queue (`ib_alloc_cq`) on completion vector `vector`, which is taken modulo
+    /// the number of vectors. `owner` is the name that `rdma res show cq` prints. May sleep.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for no entries or more than a queue of the device can have, `ENOMEM`.
+    /// - `EINVAL`: `entries` is 0, or exceeds the device's limit.
+    /// - `ENOMEM`.
     pub fn alloc(
         device: DeviceRef,
         entries: u32,
@@ -181,8 +185,8 @@ impl CompletionQueue {
             on_device(&device, vector)?,
         );
         let events = CqEvents::new(None)?;
-        // SAFETY: The device is registered while `device` lives. The context is the
-        // events, which the queue holds.
+        // SAFETY: The device is registered while `device` lives. The context is the address of
+        // `events`, which the queue object owns.
         let raw = from_err_ptr(unsafe {
             bindings::ib_alloc_cq(
                 device.as_raw(),
@@ -197,8 +201,8 @@ impl CompletionQueue {
         Self::from_raw(raw, Origin::Allocated(events), device)
     }
 
-    /// A queue that nobody polls but the consumer, and that wakes through `events`
-    /// when it is armed.
+    /// Creates a queue that only its owner polls (`ib_create_cq`). If armed, it wakes the owner
+    /// through `events`. May sleep.
     fn create(
         device: DeviceRef,
         entries: u32,
@@ -210,7 +214,8 @@ impl CompletionQueue {
             check_entries(&device, entries)?,
             on_device(&device, vector)?,
         );
-        // SAFETY: As in `allocate`.
+        // SAFETY: The device is registered while `device` lives. The context is the address of
+        // `events`, which the queue object owns.
         let raw = from_err_ptr(unsafe {
             bindings::ib_create_cq(
                 device.as_raw(),
@@ -227,7 +232,8 @@ impl CompletionQueue {
 
     fn from_raw(raw: *mut bindings::ib_cq, origin: Origin, device: DeviceRef) -> Result<Arc<Self>> {
         let raw = NonNull::new(raw).ok_or(ENOMEM)?;
-        // INVARIANT: The callers got `raw` from the device for this object.
+        // INVARIANT: The callers got `raw` from `device`, and created it with the events in
+        // `origin`.
         let this = Self {
             raw,
             origin,
@@ -236,23 +242,25 @@ impl CompletionQueue {
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
-    /// Lets the device put off the interrupt until `count` completions are there, or
-    /// the first of them is `period` microseconds old (`rdma_set_cq_moderation`); 0
-    /// and 0 is none. May sleep.
+    /// Sets interrupt moderation (`rdma_set_cq_moderation`). The device may delay the interrupt
+    /// until there are `count` completions, or the oldest is `period` microseconds old. Zeros
+    /// disable it. May sleep.
     ///
     /// # Errors
     ///
-    /// `EOPNOTSUPP` if the device has no moderation, as soft devices have none, or
-    /// the queue is a pool's; `EINVAL` beyond what
-    /// [`Attributes`](super::device::Attributes) says.
+    /// - `EOPNOTSUPP`: the device has no moderation (no soft device has), or the queue is a pool's.
+    /// - `EINVAL`: a value exceeds the device's limit, see
+    ///   [`Attributes`](super::device::Attributes).
     pub fn set_moderation(&self, count: u16, period: u16) -> Result {
-        // SAFETY: By the type invariant.
+        // SAFETY: `raw` is alive by the type invariant.
         to_result(unsafe { bindings::rdma_set_cq_moderation(self.raw.as_ptr(), count, period) })
     }
 
-    /// Whether the device has given the queue up (`IB_EVENT_CQ_ERR`): it had no room,
-    /// and a completion is lost. What a request whose completion is lost names can
-    /// never be freed: a drain would wait for ever. That of a pool does not tell.
+    /// Returns whether the queue failed (`IB_EVENT_CQ_ERR`): it overran, and a completion is lost.
+    /// Always `false` for a queue of a pool.
+    ///
+    /// The memory of a work request without completion can never be freed: a drain would wait for
+    /// ever.
     pub fn is_broken(&self) -> bool {
         match &self.origin {
             Origin::Pool { .. } => false,
@@ -260,22 +268,22 @@ impl CompletionQueue {
         }
     }
 
-    /// The device of the queue.
+    /// Returns the device.
     pub fn device(&self) -> &DeviceRef {
         &self.device
     }
 
-    /// Whether nobody polls the queue but its owner, and whoever drains.
+    /// Returns whether only the owner and drains poll the queue.
     pub(super) fn is_polled_by_owner(&self) -> bool {
         self.poll_context() == bindings::ib_poll_context_IB_POLL_DIRECT
     }
 
     fn poll_context(&self) -> bindings::ib_poll_context {
-        // SAFETY: By the type invariant; the context of polling is constant.
+        // SAFETY: `raw` is alive by the type invariant, and `poll_ctx` is constant.
         unsafe { (*self.raw.as_ptr()).poll_ctx }
     }
 
-    /// Polls for the owner.
+    /// Polls the queue on behalf of its owner. Returns the number of handled completions.
     #[inline]
     fn poll_as_owner(&self, budget: u32) -> u32 {
         match &self.origin {
@@ -286,9 +294,11 @@ impl CompletionQueue {
         }
     }
 
-    /// Runs `drain`, which waits for completions in this queue, and polls it if else the
-    /// owner does. Afterwards the handlers of all that came before them are over:
-    /// whoever polls is alone, and handles one after the other. Sleeps.
+    /// Runs `drain`, which waits for completions in this queue. If only the owner polls the queue,
+    /// keeps the owner from polling meanwhile, so that `drain` can.
+    ///
+    /// When this returns, the handlers of all earlier completions have returned: there is one
+    /// poller at a time, which handles completions in order. May sleep.
     pub(super) fn drain(&self, drain: impl FnOnce()) {
         match &self.origin {
             Origin::Allocated(events) | Origin::Created(events) if self.is_polled_by_owner() => {
@@ -298,8 +308,8 @@ impl CompletionQueue {
         }
     }
 
-    /// Waits for what a completion in this queue completes; if the queue is polled by
-    /// its owner, polls meanwhile, within [`drain`](Self::drain). Sleeps.
+    /// Waits for `done`, which a completion in this queue completes. Polls the queue meanwhile if
+    /// only its owner does; the caller must then be in [`drain`](Self::drain). May sleep.
     pub(super) fn wait(&self, done: &TimedCompletion) {
         if !self.is_polled_by_owner() {
             return done.wait();
@@ -309,8 +319,8 @@ impl CompletionQueue {
         }
     }
 
-    /// Gives a device about as long as it takes to flush what was posted, and handles it if
-    /// nobody else does. Sleeps.
+    /// Sleeps for about the time that a device needs to flush posted work requests. Then polls the
+    /// queue if only its owner does.
     pub(super) fn pass_time(&self) {
         fsleep(Delta::from_micros(200));
         if self.is_polled_by_owner() {
@@ -318,17 +328,18 @@ impl CompletionQueue {
         }
     }
 
-    /// Waits until whoever handled the last of our completions, in a queue that is shared, is
-    /// out of it: the pool, which frees it when the device goes, does not. Others may use it
-    /// on, so that it is not disabled. Sleeps; nothing of ours may complete in it any more.
+    /// Waits until the core's poll function has left a shared queue after our last completion. The
+    /// pool does not wait for it, and frees the queue with the device. The queue is not disabled,
+    /// as it has other users. No further completion may be ours. May sleep.
     fn wait_for_shared_handler(&self) {
         match self.poll_context() {
             // SAFETY: May sleep here. A softirq is an RCU read-side critical section.
             bindings::ib_poll_context_IB_POLL_SOFTIRQ => unsafe {
                 bindings::synchronize_rcu_expedited()
             },
-            // SAFETY: By the type invariant. For the other ways of polling of a pool the core
-            // made `work` of the union, and nobody drops a queue in it. May sleep here.
+            // SAFETY: `raw` is alive by the type invariant. For the other contexts of a pool, the
+            // core initialised `work` of the union. No completion handler drops a queue, so `work`
+            // does not wait for itself. May sleep here.
             _ => unsafe {
                 let work = &raw mut (*self.raw.as_ptr()).__bindgen_anon_1;
                 bindings::flush_work(work.cast::<bindings::work_struct>());
@@ -336,20 +347,20 @@ impl CompletionQueue {
         }
     }
 
-    /// Waits until no softirq polls the queue, nor arms it again: the core's handler does
-    /// that, and more, when it has said already that it is over, so that what `ib_free_cq`
-    /// waits for itself is too little. Sleeps; nothing may complete in the queue any more.
+    /// Waits until no softirq uses the queue. `ib_free_cq()` does not wait long enough: after
+    /// `irq_poll_complete()`, the core's poll function still arms the queue and may schedule itself
+    /// again. No further completion may arrive. May sleep.
     fn wait_for_softirq(&self) {
         if self.poll_context() != bindings::ib_poll_context_IB_POLL_SOFTIRQ {
             return;
         }
-        // SAFETY: By the type invariant. For this way of polling the core made `iop` of the
-        // union, which nobody else disables. May sleep here.
+        // SAFETY: `raw` is alive by the type invariant. For this context, the core initialised
+        // `iop` of the union. Nothing else disables it. May sleep here.
         unsafe {
             let iop = (&raw mut (*self.raw.as_ptr()).__bindgen_anon_1).cast::<bindings::irq_poll>();
             bindings::irq_poll_disable(iop);
-            // A softirq is an RCU read-side critical section. Whoever is in the handler now
-            // cannot have it called again, for it is disabled.
+            // A softirq is an RCU read-side critical section. A poll function that runs now cannot
+            // be scheduled again, because `iop` is disabled.
             bindings::synchronize_rcu_expedited();
             bindings::irq_poll_enable(iop);
         }
@@ -360,7 +371,7 @@ impl CompletionQueue {
     }
 }
 
-/// So many entries, if a queue of the device can have them.
+/// Returns `entries` as C has it, if a queue of the device can have that many.
 fn check_entries(device: &DeviceRef, entries: u32) -> Result<c_int> {
     if entries == 0 || entries > device.attributes().max_cqe {
         return Err(EINVAL);
@@ -368,7 +379,7 @@ fn check_entries(device: &DeviceRef, entries: u32) -> Result<c_int> {
     Ok(entries.try_into()?)
 }
 
-/// A completion vector of the device.
+/// Returns `vector` modulo the number of completion vectors of the device.
 fn on_device(device: &DeviceRef, vector: u32) -> Result<c_int> {
     let vectors = device.attributes().completion_vectors.max(1);
     Ok((vector % vectors).try_into()?)
@@ -376,8 +387,8 @@ fn on_device(device: &DeviceRef, vector: u32) -> Result<c_int> {
 
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant; queue pairs hold their completion queues, so
-        // none uses this one any more. The events live longer than the queue.
+        // SAFETY: `raw` is owned by the type invariant. Queue pairs hold references to their
+        // completion queues, so none uses this one. The events are freed after the queue.
         unsafe {
             match self.origin {
                 Origin::Pool { entries } => {

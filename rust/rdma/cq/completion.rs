@@ -4,9 +4,9 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_wc`
 //!
-//! What a completion tells depends on how the request ended and on what it was,
-//! so each part is had from the type that says so: a [`Failure`] of one that
-//! failed, a [`Received`] of a receive that succeeded.
+//! The fields of a completion that are valid depend on the status and the opcode. So they are in
+//! types of their own: [`Failure`] for a failed work request, [`Received`] for a successful
+//! receive.
 
 use super::{
     registrations::{
@@ -20,35 +20,35 @@ use crate::bindings;
 use core::ptr;
 use kernel::prelude::*;
 
-/// What a successful work request did (`enum ib_wc_opcode`).
+/// Operation of a successful work request (`enum ib_wc_opcode`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Opcode {
-    /// Sent a message, of any kind.
+    /// Send of a message, with or without immediate data or invalidation.
     Send,
-    /// Wrote to memory of the peer.
+    /// RDMA write.
     Write,
-    /// Read memory of the peer.
+    /// RDMA read.
     Read,
-    /// Compared and swapped a word of the peer.
+    /// Atomic compare and swap.
     CompareAndSwap,
-    /// Added to a word of the peer.
+    /// Atomic fetch and add.
     FetchAndAdd,
-    /// Registered a region.
+    /// Registration of a region.
     Register,
-    /// Invalidated a key of ours.
+    /// Invalidation of a local key.
     Invalidate,
-    /// Received a message.
+    /// Receive of a message.
     Receive,
-    /// Was used up by the peer's write with immediate data.
+    /// Receive consumed by an RDMA write with immediate data.
     ReceiveWrite,
 }
 
-/// The completion of one work request (`struct ib_wc`), as its handler sees it.
+/// Completion of a work request (`struct ib_wc`), passed to its handler.
 ///
 /// # Invariants
 ///
-/// `wc` is a valid `struct ib_wc` that was found in `cq` and whose `qp` is alive, and
-/// `registrations` are those of that queue pair.
+/// - `wc` is a valid `struct ib_wc` found in `cq`, and its `qp` is alive.
+/// - `registrations` are those of that queue pair.
 pub struct Completion<'a> {
     cq: *mut bindings::ib_cq,
     wc: &'a bindings::ib_wc,
@@ -56,20 +56,21 @@ pub struct Completion<'a> {
 }
 
 impl<'a> Completion<'a> {
+    /// Creates a completion from `wc`.
     /// # Safety
     ///
-    /// `wc` must be valid, found in `cq`, and its `qp` alive, for the lifetime of the result;
-    /// `registrations` must be those of that queue pair.
+    /// For the lifetime of the result, `wc` must be valid and its `qp` alive. `wc` must have been
+    /// found in `cq`, and `registrations` must be those of `qp`.
     #[inline]
     pub(crate) unsafe fn from_raw(
         cq: *mut bindings::ib_cq,
         wc: *const bindings::ib_wc,
         registrations: &'a Registrations,
     ) -> Self {
-        // INVARIANT: By the contract.
+        // INVARIANT: By the safety requirements of this function.
         Self {
             cq,
-            // SAFETY: By the contract.
+            // SAFETY: `wc` is valid by the safety requirements of this function.
             wc: unsafe { &*wc },
             registrations,
         }
@@ -80,15 +81,15 @@ impl<'a> Completion<'a> {
         self.wc
     }
 
-    /// Whether it is a completion of this entry on the queue pair of this serial number,
-    /// which no other one ever has, as it may have the address.
+    /// Returns whether this is a completion of `cqe` on the queue pair with serial number `queue`.
+    /// Another queue pair may have the same address, but none has the same serial number.
     pub(crate) fn is_of(&self, cqe: *const bindings::ib_cqe, queue: u64) -> bool {
-        // SAFETY: A completion of ours was posted with an entry, not a number.
+        // SAFETY: All work requests of this crate have a completion entry, so `wr_cqe` is valid.
         let own = unsafe { self.wc().__bindgen_anon_1.wr_cqe };
         ptr::eq(own, cqe) && self.registrations.queue() == queue
     }
 
-    /// Whether the request succeeded.
+    /// Returns the failure of a work request that failed.
     #[inline]
     pub fn result(&self) -> Result<(), Failure> {
         match self.wc().status {
@@ -97,17 +98,18 @@ impl<'a> Completion<'a> {
         }
     }
 
-    /// Whether it is the first of those that one poll of the core found (`ib_poll_cq`), which
-    /// fetches up to 16: who counts these, counts polls. Never on a queue that its owner polls,
-    /// who knows.
+    /// Returns whether this is the first completion that one call of `ib_poll_cq()` by the core
+    /// returned. Counting these counts the calls, each of which returns up to 16 completions.
+    ///
+    /// Always `false` if the owner polls the queue: it can count its polls.
     #[inline]
     pub fn begins_poll(&self) -> bool {
-        // SAFETY: By the type invariant the queue pair is alive, which holds its completion
-        // queues; where the core fetches completions to is constant.
+        // SAFETY: By the type invariant the queue pair is alive. It holds a reference to its
+        // completion queue, whose `wc` array is constant.
         ptr::eq(self.wc(), unsafe { (*self.cq).wc })
     }
 
-    /// What the request did; `None` if it failed, or did what no request here asks for.
+    /// Returns the operation of the work request; `None` if it failed, or if the opcode is unknown.
     pub fn opcode(&self) -> Option<Opcode> {
         self.result().ok()?;
         Some(match self.wc().opcode {
@@ -124,11 +126,11 @@ impl<'a> Completion<'a> {
         })
     }
 
-    /// What was received; `None` if the request failed, or is not a receive.
+    /// Returns the received message; `None` if the work request failed or is not a receive.
     #[inline]
     pub fn received(&self) -> Option<Received<'a>> {
         let is_receive = self.wc().opcode & bindings::ib_wc_opcode_IB_WC_RECV != 0;
-        // INVARIANT: Just seen.
+        // INVARIANT: Both conditions are checked here.
         (self.result().is_ok() && is_receive).then_some(Received {
             wc: self.wc,
             registrations: self.registrations,
@@ -136,11 +138,11 @@ impl<'a> Completion<'a> {
     }
 }
 
-/// A receive that succeeded.
+/// A successful receive.
 ///
 /// # Invariants
 ///
-/// The completion is of a receive, and successful.
+/// `wc` is the successful completion of a receive.
 #[derive(Clone, Copy)]
 pub struct Received<'a> {
     wc: &'a bindings::ib_wc,
@@ -148,35 +150,34 @@ pub struct Received<'a> {
 }
 
 impl Received<'_> {
-    /// Length of the message in bytes, or of what the peer wrote, if it
-    /// [wrote](Received::is_write). A datagram's is with the 40 bytes ahead of it.
+    /// Returns the length of the message in bytes, or that of the RDMA write if it [is
+    /// one](Received::is_write). The length of a datagram includes the 40 bytes before its data.
     #[inline]
     pub fn byte_len(&self) -> usize {
         self.wc.byte_len as usize
     }
 
-    /// The peer wrote to memory of ours, and only its immediate data arrived:
-    /// the buffer of the receive was not touched.
+    /// Returns whether the receive was consumed by an RDMA write with immediate data. The buffer of
+    /// the receive was not written.
     #[inline]
     pub fn is_write(&self) -> bool {
         self.wc.opcode == bindings::ib_wc_opcode_IB_WC_RECV_RDMA_WITH_IMM
     }
 
-    /// The immediate data of the peer's request, if it has any.
+    /// Returns the immediate data, if the message has any.
     #[inline]
     pub fn immediate(&self) -> Option<u32> {
         if !self.has(bindings::ib_wc_flags_IB_WC_WITH_IMM) {
             return None;
         }
-        // SAFETY: The flag says which member of the union is set.
+        // SAFETY: The flag says that `imm_data` is the valid member of the union.
         Some(u32::from_be(unsafe { self.wc.ex.imm_data }))
     }
 
-    /// The invalidation that the peer's message asked for, if it did. The device
-    /// has done it.
+    /// Returns the key that the message invalidated, if it invalidated one. The device has done it.
     ///
-    /// There is none where that proves nothing, as the device looks at no more than a part of
-    /// the key (soft-iWARP): who exposed the memory must invalidate it.
+    /// Always `None` on soft-iWARP, which compares only a part of the key. There, the message
+    /// proves nothing, and the owner of the region must invalidate it.
     #[inline]
     pub fn invalidation(&self) -> Option<Invalidation> {
         if !self.has(bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE)
@@ -184,7 +185,7 @@ impl Received<'_> {
         {
             return None;
         }
-        // SAFETY: The flag says which member of the union is set.
+        // SAFETY: The flag says that `invalidate_rkey` is the valid member of the union.
         let rkey = unsafe { self.wc.ex.invalidate_rkey };
         Some(Invalidation {
             rkey,
@@ -192,19 +193,19 @@ impl Received<'_> {
         })
     }
 
-    /// Number of the queue pair that sent it. Of datagrams only: otherwise it is
-    /// known, and some devices do not tell.
+    /// Returns the number of the queue pair that sent the datagram. Not valid for connected queue
+    /// pairs, as some devices do not set it for those.
     pub fn source(&self) -> u32 {
         self.wc.src_qp
     }
 
-    /// The place in the port's table of the partition key that it came with. Of
-    /// the general services' queue pair only.
+    /// Returns the index of the message's P_Key in the port's table. Valid for the queue pair of
+    /// the general services (GSI) only.
     pub fn pkey_index(&self) -> u16 {
         self.wc.pkey_index
     }
 
-    /// Whether a global routing header was received ahead of a datagram.
+    /// Returns whether the datagram has a global route header (GRH) before its data.
     pub fn has_grh(&self) -> bool {
         self.has(bindings::ib_wc_flags_IB_WC_GRH)
     }
@@ -220,8 +221,8 @@ impl Received<'_> {
     }
 }
 
-/// Proof that the device invalidated a key because a peer asked for it: of what was
-/// registered with it before.
+/// Proof that the device invalidated a key at the request of a peer. It covers registrations with
+/// this key that were posted before.
 #[derive(Clone, Copy, Debug)]
 pub struct Invalidation {
     rkey: u32,
@@ -229,13 +230,14 @@ pub struct Invalidation {
 }
 
 impl Invalidation {
-    /// The key, which is dead whoever held it.
+    /// Returns the invalidated key.
     #[inline]
     pub fn rkey(&self) -> u32 {
         self.rkey
     }
 
-    /// Whether it came after this registration, so that the key may be that one's.
+    /// Returns whether the registration was posted before, so that the key may be that of
+    /// `registered`.
     #[inline]
     pub(in crate::rdma) fn can_be_of(&self, registered: RegSeq) -> bool {
         self.completed_seq.include(registered)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Queues that the consumer polls whenever it likes.
+//! Completion queues that the owner polls at any time.
 
 use super::CompletionQueue;
 use crate::{
@@ -13,51 +13,53 @@ use kernel::{
     sync::Arc, //
 };
 
-/// A completion queue that its owner polls, and that raises no interrupts
-/// (`IB_POLL_DIRECT`): for who has nothing better to do than to wait.
+/// A completion queue that its owner polls, without interrupts (`IB_POLL_DIRECT`). For threads that
+/// only wait for completions.
 ///
-/// Whoever has it may poll, from several processors too: one is at it at a time, and the
-/// others get nothing, as do those who poll from a completion that it handles. So
-/// completions are handled one after the other. Queue pairs are made on
-/// [`completion_queue`](Self::completion_queue). The drain of one of them polls in the
-/// owner's place, who gets nothing meanwhile.
+/// Several threads may poll, but one at a time: the others get 0, and so does a completion handler
+/// that polls. So completions are handled one after the other. While a queue pair of this queue is
+/// drained, the drain polls, and the owner gets 0.
+///
+/// Queue pairs are created with [`completion_queue`](Self::completion_queue).
 pub struct DirectQueue(Arc<CompletionQueue>);
 
 impl DirectQueue {
-    /// A queue of so many entries (`ib_alloc_cq`) on completion vector `vector`, which
-    /// is taken modulo the number of vectors. `owner` is what `rdma res show cq`
-    /// names. May sleep.
+    /// Creates a queue (`ib_alloc_cq`) on completion vector `vector`, which is taken modulo the
+    /// number of vectors. `owner` is the name that `rdma res show cq` prints. May sleep.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for no entries or more than a queue of the device can have, `ENOMEM`.
+    /// - `EINVAL`: `entries` is 0, or exceeds the device's limit.
+    /// - `ENOMEM`.
     pub fn new(device: DeviceRef, entries: u32, vector: u32, owner: &'static CStr) -> Result<Self> {
         let poll = bindings::ib_poll_context_IB_POLL_DIRECT;
         let queue = CompletionQueue::alloc_with(device, entries, vector, poll, owner)?;
         Ok(Self(queue))
     }
 
-    /// Handles at most `budget` of the completions that are there, and says how many
-    /// they were (`ib_process_cq_direct`); 0 also while somebody else polls, or a queue pair
-    /// of the queue is drained. Never waits. Any context, which is then that of the handlers.
+    /// Handles at most `budget` completions and returns their number (`ib_process_cq_direct`). Also
+    /// returns 0 while another thread polls, or while a queue pair of this queue is drained.
+    ///
+    /// Does not wait. Any context; the handlers run in it.
     #[inline]
     pub fn poll(&self, budget: u32) -> u32 {
         self.0.poll_as_owner(budget)
     }
 
-    /// The queue, for queue pairs.
+    /// Returns the completion queue, to create queue pairs with.
     #[inline]
     pub fn completion_queue(&self) -> &Arc<CompletionQueue> {
         &self.0
     }
 }
 
-/// Handles at most `budget` completions of a queue that the core does not poll.
+/// Handles at most `budget` completions of a queue that the core does not poll. Returns their
+/// number.
 #[inline]
 pub(super) fn process(queue: &CompletionQueue, budget: u32) -> u32 {
-    // A negative one has another meaning.
+    // A negative budget means no limit.
     let budget = budget.try_into().unwrap_or(i32::MAX);
-    // SAFETY: By the invariant of the queue.
+    // SAFETY: The queue is alive by its type invariant.
     let handled = unsafe { bindings::ib_process_cq_direct(queue.as_raw(), budget) };
     handled.try_into().unwrap_or(0)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a device tells of a completion queue by itself, and who polls it.
+//! Asynchronous events of a completion queue, and exclusion between its pollers.
 
 use super::Arc;
 use crate::{
@@ -28,22 +28,22 @@ use kernel::{
     },
 };
 
-/// How long a drain sleeps before it looks again whether an owner is still at it.
+/// Time between two attempts of a drain to become the poller.
 const POLLER: Delta = Delta::from_micros(100);
 
-/// Hears what the device tells of a queue.
+/// Event handlers of a completion queue, and the state that decides who polls it.
 ///
-/// Devices tell in any context, and some with the very lock of the queue held: so
-/// nothing is done here but to wake whoever does something.
+/// Devices call the handlers in any context, and some while they hold a lock of the queue. So the
+/// handlers only wake the owner.
 #[pin_data]
 pub(super) struct CqEvents {
     broken: AtomicFlag,
     wake: Option<Arc<TimedCompletion>>,
-    /// Claimed by whoever polls a queue that the core does not.
+    /// Claimed by the thread that polls a queue that the core does not poll.
     poller: Claim<()>,
-    /// A drain polls such a queue, or is about to.
+    /// A drain polls the queue, or waits to do so.
     draining: AtomicFlag,
-    /// Held by the drain that does.
+    /// Held by the drain that polls the queue.
     #[pin]
     drain: Mutex<()>,
 }
@@ -60,22 +60,22 @@ impl CqEvents {
         Arc::pin_init(init, GFP_KERNEL)
     }
 
-    /// Polls for an owner; 0 if somebody else is at it.
+    /// Runs `poll` for the owner; returns 0 if another thread polls.
     #[inline]
     pub(super) fn polled_by_owner(&self, poll: impl FnOnce() -> u32) -> u32 {
-        // Owners who poll without a pause would leave a drain no turn.
+        // A drain waits. Owners that poll without a pause would keep it from becoming the poller.
         if self.draining.load(ordering::Relaxed) {
             return 0;
         }
         self.poller.try_claim().map_or(0, |_alone| poll())
     }
 
-    /// Lets `drain` poll, alone: completions are handled one after the other, in their
-    /// order, by whomever. Sleeps.
+    /// Runs `drain` as the only poller, so that completions are handled one after the other and in
+    /// order. May sleep.
     pub(super) fn polled_by_drain(&self, drain: impl FnOnce()) {
         let _one_drain = self.drain.lock();
         self.draining.store(true, ordering::Relaxed);
-        // What an owner has taken before, it handles first.
+        // An owner that polls now must first handle the completions that it has fetched.
         let _alone = loop {
             match self.poller.try_claim() {
                 Some(alone) => break alone,
@@ -86,7 +86,7 @@ impl CqEvents {
         self.draining.store(false, ordering::Relaxed);
     }
 
-    /// What the queue is given as its context.
+    /// Returns the `cq_context` for C.
     pub(super) fn as_context(&self) -> *mut c_void {
         core::ptr::from_ref(self).cast_mut().cast()
     }
@@ -101,26 +101,29 @@ impl CqEvents {
         }
     }
 
+    /// Wakes the owner of an armed queue.
     /// # Safety
     ///
-    /// Called by the device for a queue whose context is a `CqEvents`, which lives
-    /// until the queue is destroyed.
+    /// Called by the device for a queue whose `cq_context` is a `CqEvents` that lives until the
+    /// queue is destroyed.
     pub(super) unsafe extern "C" fn completion_callback(
         _cq: *mut bindings::ib_cq,
         context: *mut c_void,
     ) {
-        // SAFETY: By the contract.
+        // SAFETY: `context` is valid by the safety requirements of this function.
         unsafe { &*context.cast::<Self>() }.wake();
     }
 
+    /// Marks the queue as failed and wakes its owner (`IB_EVENT_CQ_ERR`).
     /// # Safety
     ///
-    /// As [`CqEvents::completion_callback`], with an event of the queue.
+    /// Those of [`CqEvents::completion_callback`], and `event` must be an event of the queue.
     pub(super) unsafe extern "C" fn event_callback(
         event: *mut bindings::ib_event,
         context: *mut c_void,
     ) {
-        // SAFETY: By the contract; the device of an event is registered.
+        // SAFETY: By the safety requirements of this function. The device of an event is
+        // registered.
         let (events, device) = unsafe {
             (
                 &*context.cast::<Self>(),
@@ -128,7 +131,7 @@ impl CqEvents {
             )
         };
         if !events.broken.xchg(true, ordering::Relaxed) {
-            pr_err!("{device}: a completion queue was too small, a completion is lost\n");
+            pr_err!("{device}: CQ error: completion queue overrun, a completion is lost\n");
         }
         events.wake();
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work requests that failed.
+//! Failures of work requests.
 
 use crate::{
     bindings,
@@ -12,16 +12,16 @@ use kernel::{
     str::CStr, //
 };
 
-/// Declares [`Status`] and how C numbers become one.
+/// Declares [`Status`] and its conversion from C.
 macro_rules! statuses {
     ($($(#[$doc:meta])* $name:ident = $raw:ident,)+) => {
-        /// Why a work request failed (`enum ib_wc_status`).
+        /// Status of a failed work request (`enum ib_wc_status`).
         ///
         /// Source: InfiniBand Architecture Specification, volume 1, section 11.6.2.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Status {
             $($(#[$doc])* $name,)+
-            /// Something that the verbs have no name for.
+            /// A status that the verbs do not define.
             Unknown,
         }
 
@@ -37,54 +37,53 @@ macro_rules! statuses {
 }
 
 statuses! {
-    /// A message did not fit into what was posted to receive it, or is longer
-    /// than any message may be.
+    /// A received message was longer than its buffer, or a message exceeded the maximum length.
     LocalLength = ib_wc_status_IB_WC_LOC_LEN_ERR,
-    /// The request is none that this queue pair can execute.
+    /// The queue pair cannot execute this work request.
     LocalQueuePair = ib_wc_status_IB_WC_LOC_QP_OP_ERR,
-    /// As before, of an end-to-end context.
+    /// The end-to-end context cannot execute this work request.
     LocalEndToEnd = ib_wc_status_IB_WC_LOC_EEC_OP_ERR,
-    /// A piece of memory does not belong to a region of ours, or not for such use.
+    /// Local memory is not in a valid region, or the region does not allow the access.
     LocalProtection = ib_wc_status_IB_WC_LOC_PROT_ERR,
-    /// The queue pair was stopped before the request was executed; says nothing
-    /// about the request.
+    /// The queue pair entered its error state before the work request was executed. Not the cause
+    /// of a failure.
     Flushed = ib_wc_status_IB_WC_WR_FLUSH_ERR,
-    /// A memory window could not be bound.
+    /// Binding a memory window failed.
     WindowBind = ib_wc_status_IB_WC_MW_BIND_ERR,
-    /// The peer's answer was none that there can be.
+    /// The peer's response was invalid.
     BadResponse = ib_wc_status_IB_WC_BAD_RESP_ERR,
-    /// A peer's write with immediate data was against the rules of our memory.
+    /// An RDMA write with immediate data from the peer violated the access rights of local memory.
     LocalAccess = ib_wc_status_IB_WC_LOC_ACCESS_ERR,
-    /// The peer took the request for none that there can be, such as a message
-    /// that is longer than what it had posted.
+    /// The peer rejected the request as invalid, for example a message longer than its receive
+    /// buffer.
     RemoteInvalidRequest = ib_wc_status_IB_WC_REM_INV_REQ_ERR,
-    /// The peer has no such key, or it does not allow this.
+    /// The peer does not have this key, or the key does not allow the access.
     RemoteAccess = ib_wc_status_IB_WC_REM_ACCESS_ERR,
-    /// The peer could not execute the request, for reasons of its own.
+    /// The peer failed to execute the request, because of an error of its own.
     RemoteOperation = ib_wc_status_IB_WC_REM_OP_ERR,
-    /// The peer does not answer, however often it is asked.
+    /// The peer did not acknowledge the request; the retries are used up.
     RetryExceeded = ib_wc_status_IB_WC_RETRY_EXC_ERR,
-    /// The peer has nothing posted to receive into, however often it is asked.
+    /// The peer had no receive posted; the RNR retries are used up.
     ReceiverNotReady = ib_wc_status_IB_WC_RNR_RETRY_EXC_ERR,
     /// The queue pair belongs to another reliable datagram domain.
     DatagramDomain = ib_wc_status_IB_WC_LOC_RDD_VIOL_ERR,
-    /// The peer took a reliable datagram for none that there can be.
+    /// The peer rejected a reliable datagram as invalid.
     RemoteInvalidDatagram = ib_wc_status_IB_WC_REM_INV_RD_REQ_ERR,
-    /// The peer gave the operation up.
+    /// The peer aborted the operation.
     RemoteAborted = ib_wc_status_IB_WC_REM_ABORT_ERR,
-    /// There is no end-to-end context of this number.
+    /// The number of the end-to-end context is invalid.
     EndToEndNumber = ib_wc_status_IB_WC_INV_EECN_ERR,
-    /// The end-to-end context is in no state for this.
+    /// The state of the end-to-end context is invalid for the operation.
     EndToEndState = ib_wc_status_IB_WC_INV_EEC_STATE_ERR,
-    /// The device is in trouble.
+    /// Fatal error of the device.
     Fatal = ib_wc_status_IB_WC_FATAL_ERR,
-    /// The answer to a request for a response took too long.
+    /// The response did not arrive in time.
     ResponseTimeout = ib_wc_status_IB_WC_RESP_TIMEOUT_ERR,
-    /// Whatever has no status of its own.
+    /// An error without a status of its own.
     General = ib_wc_status_IB_WC_GENERAL_ERR,
 }
 
-/// A work request that failed: in what way, and what the vendor says to it.
+/// Failure of a work request: its status and the vendor's error code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Failure {
     raw: bindings::ib_wc_status,
@@ -96,27 +95,29 @@ impl Failure {
         Self { raw, vendor }
     }
 
-    /// In what way it failed.
+    /// Returns the status.
     pub fn status(self) -> Status {
         Status::from_raw(self.raw)
     }
 
-    /// The vendor's number for the cause; 0 of a device that has none to tell.
+    /// Returns the vendor's error code; 0 if the device has none.
     pub fn vendor_error(self) -> u32 {
         self.vendor
     }
 
-    /// The request did not fail by itself: its queue pair was stopped. If nobody did that here,
-    /// it was the device, and not each tells why: soft-RoCE finds no way to send a packet, and
-    /// there is neither another status nor an event.
+    /// Returns whether the work request was only flushed, because its queue pair entered the error
+    /// state.
+    ///
+    /// If nothing here caused that, the device did. Not every device reports why: soft-RoCE has
+    /// neither another status nor an event when it finds no route for a packet.
     #[inline]
     pub fn is_flush(self) -> bool {
         self.raw == bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR
     }
 
-    /// What the verbs call it (`ib_wc_status_msg`).
+    /// Returns the name of the status (`ib_wc_status_msg`).
     pub fn message(self) -> &'static str {
-        // SAFETY: The function returns a static string for any status.
+        // SAFETY: `ib_wc_status_msg()` returns a static string for every value.
         let message = unsafe { CStr::from_char_ptr(bindings::ib_wc_status_msg(self.raw)) };
         message.to_str().unwrap_or("unknown work completion status")
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Queues that wake their owner.
+//! Completion queues that wake their owner.
 
 use super::{
     CompletionQueue,
@@ -18,22 +18,22 @@ use kernel::{
     sync::Arc, //
 };
 
-/// What a queue is to wake its owner for.
+/// Which completions wake the owner (`enum ib_cq_notify_flags`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotifyMode {
-    /// The next completion, whatever it is.
+    /// The next completion.
     Next,
-    /// The next one that failed, or that the peer has asked to wake for.
+    /// The next completion that failed, or whose message is
+    /// [solicited](crate::rdma::wr::Chain::solicited).
     Solicited,
 }
 
-/// A completion queue that its owner polls, and that wakes it when there is something
-/// (`ib_create_cq`): what user space does with completion channels.
+/// A completion queue that its owner polls when it is woken (`ib_create_cq`). The counterpart of
+/// user space's completion channels.
 ///
-/// The owner gives a completion to be woken by, which may be that of other things
-/// too. Devices tell of a completion with locks held under which the queue can be
-/// neither polled nor armed, so nothing of the owner runs then; it waits in a thread
-/// or a work item of its own:
+/// The owner passes a completion to be woken by, which may have other uses, too. Devices notify
+/// while they hold locks under which the queue can be neither polled nor armed. So no code of the
+/// owner runs in the notification. The owner waits in a thread or work item:
 ///
 /// ```ignore
 /// loop {
@@ -44,21 +44,22 @@ pub enum NotifyMode {
 /// }
 /// ```
 ///
-/// An armed queue wakes once and is to be armed again. It has one poller, which
-/// `&mut` says. The drain of a queue pair polls in the owner's place, who gets nothing
-/// meanwhile.
+/// An armed queue wakes its owner once, and must then be armed again. `&mut` ensures that there is
+/// one poller. While a queue pair of this queue is drained, the drain polls, and the owner gets 0.
 pub struct NotifiedQueue(Arc<CompletionQueue>);
 
 impl NotifiedQueue {
-    /// A queue of so many entries (`ib_create_cq`) on completion vector `vector`, which
-    /// is taken modulo the number of vectors. It is not armed. `wake` is completed
-    /// once for each time that it was, and if the queue
-    /// [breaks](CompletionQueue::is_broken). `owner` is what `rdma res show cq` names.
-    /// May sleep.
+    /// Creates a queue (`ib_create_cq`) on completion vector `vector`, which is taken modulo the
+    /// number of vectors. It is not armed. `owner` is the name that `rdma res show cq` prints. May
+    /// sleep.
+    ///
+    /// `wake` is completed once each time that the queue was armed, and when the queue
+    /// [fails](CompletionQueue::is_broken).
     ///
     /// # Errors
     ///
-    /// `EINVAL` for no entries or more than a queue of the device can have, `ENOMEM`.
+    /// - `EINVAL`: `entries` is 0, or exceeds the device's limit.
+    /// - `ENOMEM`.
     pub fn new(
         device: DeviceRef,
         entries: u32,
@@ -71,38 +72,36 @@ impl NotifiedQueue {
         Ok(Self(queue))
     }
 
-    /// Handles at most `budget` of the completions that are there, and says how many
-    /// they were; 0 while a queue pair of the queue is drained. Any context, which is
-    /// then that of the handlers.
+    /// Handles at most `budget` completions and returns their number. Also returns 0 while a queue
+    /// pair of this queue is drained. Any context; the handlers run in it.
     #[inline]
     pub fn poll(&mut self, budget: u32) -> u32 {
         self.0.poll_as_owner(budget)
     }
 
-    /// Asks to be woken (`ib_req_notify_cq`). Any context.
+    /// Arms the queue to wake its owner (`ib_req_notify_cq`). Any context.
     ///
-    /// Returns whether there may be completions already, which came between the last
-    /// [`poll`](Self::poll) and this: then the owner must poll again, as it may not be
-    /// woken for them.
+    /// Returns whether completions may have arrived since the last [`poll`](Self::poll). If so, the
+    /// owner must poll again, because they may not wake it.
     ///
     /// # Errors
     ///
-    /// What the device answers.
+    /// Any error of the driver.
     #[inline]
-    #[must_use = "whoever waits although something is there may wait for ever"]
+    #[must_use = "if true, completions may be waiting: poll again instead of sleeping"]
     pub fn arm(&mut self, what: NotifyMode) -> Result<bool> {
         let flags = bindings::ib_cq_notify_flags_IB_CQ_REPORT_MISSED_EVENTS
             | match what {
                 NotifyMode::Next => bindings::ib_cq_notify_flags_IB_CQ_NEXT_COMP,
                 NotifyMode::Solicited => bindings::ib_cq_notify_flags_IB_CQ_SOLICITED,
             };
-        // SAFETY: By the invariant of the queue.
+        // SAFETY: The queue is alive by its type invariant.
         let missed = unsafe { bindings::ib_req_notify_cq(self.0.as_raw(), flags) };
         to_result(missed)?;
         Ok(missed > 0)
     }
 
-    /// The queue, for queue pairs.
+    /// Returns the completion queue, to create queue pairs with.
     #[inline]
     pub fn completion_queue(&self) -> &Arc<CompletionQueue> {
         &self.0

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! When a region was registered, and so what a peer's invalidation can be of.
+//! Order of registrations and invalidations on a queue pair.
 //!
-//! A region has the same key again after 256 registrations, as only 8 bits of it
-//! change. So that a key was invalidated says nothing of a registration that was made
-//! later: each is known by its number on the queue pair that it was posted to.
+//! Only 8 bits of a key change, so a region has the same key again after 256 registrations. A
+//! message that invalidated a key proves nothing about a later registration with the same key. So
+//! each registration has a number on the queue pair that it was posted to.
 
 use core::sync::atomic::{
     AtomicU64,
     Ordering, //
 };
 
-/// The registrations that a queue pair has been asked for.
+/// Counts the registrations posted to a queue pair.
 pub(crate) struct Registrations {
-    /// The serial number of the queue pair.
+    /// Serial number of the queue pair.
     queue: u64,
-    /// Whether a message that was received is told before all that was posted later:
-    /// so it is where sends and receives complete in one queue, of which there is one
+    /// Whether a received message is handled before the completions of all work requests that were
+    /// posted after it arrived. True if sends and receives complete in one queue, which has one
     /// poller at a time.
     in_order: bool,
-    /// Whether the device looks at which key a peer's message invalidates.
+    /// Whether the device checks the whole key that a peer's message invalidates.
     checked: bool,
-    // Of `core`, as it is counted for each request and only Rust accesses it: no call.
+    // From `core`, as only Rust accesses it, and it is incremented for every I/O: no function call.
     count: AtomicU64,
 }
 
@@ -35,19 +35,19 @@ impl Registrations {
         }
     }
 
-    /// The serial number of the queue pair.
+    /// Returns the serial number of the queue pair.
     #[inline]
     pub(crate) fn queue(&self) -> u64 {
         self.queue
     }
 
-    /// Whether what a peer invalidates is known to be a registration that there was.
+    /// Returns whether an invalidated key is known to be that of an earlier registration.
     #[inline]
     pub(in crate::rdma) fn are_checked(&self) -> bool {
         self.checked
     }
 
-    /// One more, which is about to be posted.
+    /// Counts a registration that is about to be posted, and returns its number.
     #[inline]
     pub(in crate::rdma) fn begin(&self) -> RegSeq {
         RegSeq {
@@ -56,7 +56,7 @@ impl Registrations {
         }
     }
 
-    /// Those that a message may be about whose completion is being handled.
+    /// Returns the registrations that the message being handled may have invalidated.
     #[inline]
     pub(in crate::rdma) fn completed_seq(&self) -> CompletedSeq {
         CompletedSeq {
@@ -69,7 +69,7 @@ impl Registrations {
     }
 }
 
-/// A registration, by its number.
+/// Number of a registration on its queue pair.
 #[derive(Clone, Copy)]
 pub(crate) struct RegSeq {
     queue: u64,
@@ -77,14 +77,14 @@ pub(crate) struct RegSeq {
 }
 
 impl RegSeq {
-    /// None that there was: queue pairs are not counted that far.
+    /// Number of no registration: serial numbers of queue pairs do not reach this value.
     pub(in crate::rdma) const NEVER: Self = Self {
         queue: u64::MAX,
         number: u64::MAX,
     };
 }
 
-/// The registrations of a queue pair before some moment.
+/// All registrations on a queue pair before a point in time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CompletedSeq {
     queue: u64,

@@ -57,7 +57,7 @@ handlers_keep_to_their_context() {
 
 # It is told, by an event of the device and in the log; the rest goes on, and all memory comes back.
 lost_completion_is_told() {
-	local told="$DEVICE: a completion queue was too small, a completion is lost"
+	local told="$DEVICE: CQ error: completion queue overrun, a completion is lost"
 	explain "rrdma_rxe0: (cq|qp)#|rrdma: $told"
 	load_at test_cq_polling "$OWN4" overrun=1
 	sample_done
