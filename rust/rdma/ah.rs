@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Address handles: where datagrams go.
+//! Address handles: the destinations of datagrams.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_ah`
 //!
-//! A queue pair for datagrams has no peer, so each datagram names an
-//! [`AddressHandle`], the number of a queue pair there, and its
-//! [`Qkey`](super::qp::ud::Qkey). A handle is made of a [`Path`], or of a datagram
-//! that was received, whose [`Sender`] it leads to. What is sent must keep it, so it
-//! is part of the [`Operation`](super::wr::Operation), in an `Arc` if it serves many.
+//! A queue pair for datagrams has no fixed peer. Each datagram names an [`AddressHandle`], the
+//! number of the destination's queue pair, and its [`Qkey`](super::qp::ud::Qkey). A handle is
+//! created for a [`Path`] or, to reply to a datagram, for its [`Sender`].
+//!
+//! A send must keep its handle until it completes, so the handle is part of the
+//! [`Operation`](super::wr::Operation). Several operations share a handle in an `Arc`.
 //!
 //! ```ignore
 //! // samples/ud_pingpong.rs
@@ -17,8 +18,7 @@
 //! chain.send_datagram(&self.address, self.number, QKEY, [message])
 //! ```
 //!
-//! Ahead of every datagram that is received there are [`GRH_BYTES`] bytes in the
-//! buffer for the header that says where it came from.
+//! A receive buffer begins with [`GRH_BYTES`] bytes for a header, which names the sender.
 
 use super::{
     cq::Received,
@@ -46,66 +46,68 @@ use kernel::{
     sync::Arc, //
 };
 
-/// Bytes of the global route header (GRH) ahead of every datagram. A receive needs
-/// room for it beside the data; what is in it is for [`Sender::of`] to read.
+/// Bytes of the global route header (GRH) at the start of each received datagram. A receive buffer
+/// needs room for the header and the data. [`Sender::of`] reads the header.
 pub const GRH_BYTES: usize = 40;
 
-/// The data of a datagram that was received into `buffer`: what is behind the header.
-/// `None` if it claims to be longer than the buffer, which no device does.
+/// Returns the data of a datagram that was received into `buffer`, without the header. `None` if
+/// the completion reports more bytes than the buffer has, which no device does.
 #[inline]
 pub fn payload<'b>(buffer: &'b [u8], received: &Received<'_>) -> Option<&'b [u8]> {
     buffer.get(GRH_BYTES..received.byte_len())
 }
 
-/// Where datagrams go (`struct ib_ah`).
+/// An address handle: the path to the destination of datagrams (`struct ib_ah`).
 ///
-/// It keeps the entry of the GID table that the way begins at. To be dropped where one
-/// may sleep: so a queue whose completions bring the last reference to one is polled in
-/// a workqueue, [`Poll::Workqueue`](super::cq::Poll), or by a thread.
+/// Holds a reference to the GID table entry of its source.
+///
+/// Dropping a handle sleeps. If a completion may drop the last reference to it, the completion
+/// queue must be polled in a workqueue ([`Poll::Workqueue`](super::cq::Poll)) or by a thread.
 ///
 /// # Invariants
 ///
-/// `raw` is a handle of `pd`, owned by this object.
+/// `raw` is a valid address handle of `pd` that this object owns.
 pub struct AddressHandle {
     raw: NonNull<bindings::ib_ah>,
     mtu: Mtu,
     pd: Arc<ProtectionDomain>,
 }
 
-// SAFETY: A handle may be used and destroyed by any thread.
+// SAFETY: An address handle may be used and destroyed by any thread.
 unsafe impl Send for AddressHandle {}
-// SAFETY: As above.
+// SAFETY: An address handle may be used and destroyed by any thread.
 unsafe impl Sync for AddressHandle {}
 
 impl AddressHandle {
-    /// A handle for the way that `path` describes (`rdma_create_ah`). Sleeps.
+    /// Creates a handle for `path` (`rdma_create_ah`). Sleeps.
     ///
     /// # Errors
     ///
-    /// - `EINVAL` if the path is one of another device than the domain;
-    /// - `ENETDOWN` if the port does not tell an MTU: it has no link;
+    /// - `EINVAL` if the path and the domain belong to different devices;
+    /// - `ENETDOWN` if the port has no active MTU, because it has no link;
     /// - `EOPNOTSUPP` if the device has no datagrams, as with iWARP;
-    /// - `ENOMEM`, or what the device answers.
+    /// - `ENOMEM`, or the error of the device.
     pub fn new(pd: Arc<ProtectionDomain>, path: &Path<'_>) -> Result<Self> {
         if *path.device() != **pd.device() {
             return Err(EINVAL);
         }
-        // SAFETY: What the attributes name stays during the call.
+        // SAFETY: The port belongs to the domain's device. `path` is borrowed during the call, so
+        // what the attributes refer to is valid.
         unsafe { Self::of_attributes(pd, path.port(), path.as_raw()) }
     }
 
-    /// A handle for the way that `attributes` describe, which begins at `port`.
+    /// Creates a handle for the path that `attributes` describes and that begins at `port`. Sleeps.
     ///
     /// # Safety
     ///
-    /// The port must be one of the domain's device, and the attributes valid.
+    /// The port must belong to the domain's device, and `attributes` must be valid.
     pub(super) unsafe fn of_attributes(
         pd: Arc<ProtectionDomain>,
         port: Port<'_>,
         mut attributes: bindings::rdma_ah_attr,
     ) -> Result<Self> {
         let mtu = active_mtu(port)?;
-        // SAFETY: The domain is alive; by the contract, the attributes are valid.
+        // SAFETY: `pd` keeps the domain alive. The attributes are valid by the safety requirements.
         let raw = from_err_ptr(unsafe {
             bindings::rdma_create_ah(
                 pd.as_raw(),
@@ -116,25 +118,24 @@ impl AddressHandle {
         Self::from_raw(raw, mtu, pd)
     }
 
-    /// A handle for the way back to `sender` (`ib_create_ah_from_wc`). With RoCE this
-    /// asks the network for it, which may take a second. Sleeps.
+    /// Creates a handle for the path back to `sender` (`ib_create_ah_from_wc`). With RoCE, this
+    /// resolves the sender's address, which may take a second. Sleeps.
     ///
     /// # Errors
     ///
-    /// - `EINVAL` if the sender was heard of by another device than the domain's;
-    /// - `EPROTOTYPE` if there was no header ahead of the datagram, and the port needs
-    ///   one;
-    /// - `ENOENT` if the address that it was sent to is not the port's any more, or
-    ///   never was: that of a multicast group;
-    /// - `ETIMEDOUT`, `ENETUNREACH` and the like if there is no way back;
+    /// - `EINVAL` if another device than the domain's has received the datagram;
+    /// - `EPROTOTYPE` if the datagram has no GRH, but the port needs one;
+    /// - `ENOENT` if the port's GID table does not have the address that the datagram was sent to:
+    ///   it was removed, or is that of a multicast group;
+    /// - `ETIMEDOUT`, `ENETUNREACH` or a similar error if there is no route to the sender;
     /// - as [`AddressHandle::new`].
     pub fn reply(pd: Arc<ProtectionDomain>, sender: &Sender) -> Result<Self> {
         if pd.device().as_raw() != sender.device {
             return Err(EINVAL);
         }
         let mtu = active_mtu(pd.device().port(sender.port).ok_or(EINVAL)?)?;
-        // SAFETY: The domain is alive and its device has the port; both the completion
-        // and the header are copies of what the device wrote.
+        // SAFETY: The domain is alive, and its device has the port. The completion and the header
+        // are copies of what the device wrote.
         let raw = from_err_ptr(unsafe {
             bindings::ib_create_ah_from_wc(
                 pd.as_raw(),
@@ -148,17 +149,17 @@ impl AddressHandle {
 
     fn from_raw(raw: *mut bindings::ib_ah, mtu: Mtu, pd: Arc<ProtectionDomain>) -> Result<Self> {
         let raw = NonNull::new(raw).ok_or(ENOMEM)?;
-        // INVARIANT: The callers got `raw` from the device for this object.
+        // INVARIANT: The callers have created `raw` on `pd` for this object.
         Ok(Self { raw, mtu, pd })
     }
 
-    /// The most that a datagram holds, as of when the handle was made.
+    /// Returns the maximum size of a datagram, as of the creation of the handle.
     #[inline]
     pub fn mtu(&self) -> Mtu {
         self.mtu
     }
 
-    /// The protection domain, which is that of the queue pairs that may send there.
+    /// Returns the protection domain. Only queue pairs of this domain may use the handle.
     #[inline]
     pub fn protection_domain(&self) -> &Arc<ProtectionDomain> {
         &self.pd
@@ -172,26 +173,26 @@ impl AddressHandle {
 
 impl Drop for AddressHandle {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant; what was sent there has completed, since it
-        // borrowed the handle till then.
+        // SAFETY: By the type invariant, this object owns the handle. A send keeps its handle until
+        // it completes, so no posted send uses this one.
         unsafe { bindings::rdma_destroy_ah(self.raw.as_ptr()) };
     }
 }
 
-/// The size of the port's packets now.
+/// Returns the current MTU of the port.
 fn active_mtu(port: Port<'_>) -> Result<Mtu> {
     port.attributes()?.active_mtu.ok_or(ENETDOWN)
 }
 
-/// The header ahead of a datagram, as aligned as C has it.
+/// The header of a datagram, with the alignment of `struct ib_grh`.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Header([u8; GRH_BYTES]);
 
-/// Who sent a datagram: what its completion and its header say of that, copied.
+/// The sender of a datagram, as copied from the completion and the header.
 #[derive(Clone, Copy)]
 pub struct Sender {
-    /// Compared only: it may be gone.
+    /// Only compared, as the device may be gone.
     device: *mut bindings::ib_device,
     port: u32,
     number: Qpn,
@@ -204,14 +205,14 @@ pub struct Sender {
     header: Header,
 }
 
-// SAFETY: The pointer is not followed.
+// SAFETY: The pointer is never dereferenced.
 unsafe impl Send for Sender {}
-// SAFETY: As above.
+// SAFETY: The pointer is never dereferenced.
 unsafe impl Sync for Sender {}
 
 impl Sender {
-    /// The sender of what `queue` received into `buffer`, which begins with the
-    /// header; `None` if the buffer is shorter than that. Any context.
+    /// Returns the sender of the datagram that `queue` has received into `buffer`, which begins
+    /// with the header. `None` if the buffer is shorter than the header. Any context.
     pub fn of<E: QpContext<QpType = Ud>>(
         queue: &QueuePair<E>,
         received: &Received<'_>,
@@ -233,13 +234,13 @@ impl Sender {
         })
     }
 
-    /// The number of its queue pair.
+    /// Returns the number of the sender's queue pair.
     #[inline]
     pub fn number(&self) -> Qpn {
         self.number
     }
 
-    /// The completion, as far as the way back is made of it.
+    /// Returns a completion with the fields that `ib_create_ah_from_wc` reads.
     fn completion(&self) -> bindings::ib_wc {
         bindings::ib_wc {
             src_qp: self.number.get(),

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Clients: how a consumer learns of RDMA devices and of their removal.
+//! Clients: notification of RDMA devices, of their events and of their removal.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_client`
 //!
-//! The core calls `add` for every device there is and every one to come, and
-//! `remove` before a device goes, clients that registered last first: a consumer
-//! of the connection manager is told before the connection manager is. `remove`
-//! may not return while anything of the device is in use, and here it does not:
-//! it refuses new uses, tells the client, and waits for the last
-//! [`DeviceRef`] to be dropped.
+//! The core calls `add` for each device, and `remove` before it unregisters a device. Clients that
+//! registered last are called first, so a consumer of the connection manager is called before the
+//! connection manager.
 //!
-//! What happens to a device is told by [`Client::event`]. Of the callbacks for one
-//! device, [`Client::added`] begins before all others, and [`Client::removing`]
-//! when no other runs or ever will.
+//! `remove` must not return while the device is in use. Here, it refuses new references, calls
+//! [`Client::removing`], and waits until the last [`DeviceRef`] is dropped.
 //!
-//! One that only looks at devices as they come:
+//! [`Client::event`] reports events of a device. Of the callbacks for one device, [`Client::added`]
+//! begins first. When [`Client::removing`] is called, no other callback runs or will run.
+//!
+//! A client that logs each device:
 //!
 //! ```ignore
 //! // samples/device_info.rs
@@ -57,46 +56,50 @@ use kernel::{
     types::Opaque,
 };
 
-/// A consumer of RDMA devices.
+/// A consumer of RDMA devices (`struct ib_client`).
 pub trait Client: Sized + 'static {
-    /// The client's name; must be unique among the clients of this crate.
+    /// The name of the client. Must be unique among the clients of this crate.
     const NAME: &'static CStr;
 
-    /// What the callbacks work on.
+    /// Data of the client that the callbacks get.
     type Context: Send + Sync;
 
-    /// A device has appeared. To use it beyond this call, clone `device`, whose use
-    /// is counted. Process context, may sleep.
+    /// Called when a device is added. To use the device after this call, clone `device`.
+    ///
+    /// Process context, may sleep; locks of the core are held.
     fn added(_context: &Self::Context, _device: &DeviceRef) {}
 
-    /// Something has happened to `device`. May be called for the first time while
-    /// [`added`](Self::added) runs, so that nothing which happens after that has
-    /// looked goes unseen; and from several threads at once.
+    /// Called for each event of `device`. Several threads may call it at once.
     ///
-    /// Process context, but called with locks of the core held, among them the one
-    /// that the removal of the device takes, and for [`Event::GidChange`] the one
-    /// under which the GID table changes. What may be called in any context, such
-    /// as reading that table, is fine here; for what may sleep, queue work.
+    /// May be called before [`added`](Self::added) has returned, so that no change goes unnoticed
+    /// after `added` has read the state of the device.
+    ///
+    /// Process context, but locks of the core are held: the lock that the removal of the device
+    /// takes and, for [`Event::GidChange`], the lock for changes of the GID table. Functions that
+    /// may be called in any context are allowed, such as those that read the GID table. For a
+    /// function that may sleep, queue work.
     fn event(_context: &Self::Context, _device: &DeviceRef, _event: Event) {}
 
-    /// `device` has got another name. Process context, may sleep, but with locks of
-    /// the core held, which the coming and going of devices takes.
+    /// Called after `device` was renamed.
+    ///
+    /// Process context, may sleep. The core holds locks that adding and removing a device take.
     fn renamed(_context: &Self::Context, _device: &DeviceRef) {}
 
-    /// `device` is to go: make every holder of a
-    /// [`DeviceRef`] of it drop it soon. Need not wait
-    /// for them, the caller does. New references are refused from here on.
+    /// Called before `device` is unregistered. Must make all holders of a [`DeviceRef`] of the
+    /// device drop it soon, but need not wait for them: the caller does. No new reference can be
+    /// acquired.
+    ///
     /// Process context, may sleep.
     fn removing(context: &Self::Context, device: &Device);
 }
 
-/// A registered client; dropping it unregisters, which removes every device
-/// from it first and so waits for all uses of them.
+/// A registered client. Dropping it unregisters the client, which removes all devices from it
+/// first. Sleeps until all references to the devices are dropped.
 ///
 /// # Invariants
 ///
-/// While registered, `CLIENTS` has an entry of `C::NAME` with the address of
-/// this object, which is pinned.
+/// While the client is registered, `CLIENTS` has an entry with the name `C::NAME` and the address
+/// of this object, which is pinned.
 #[pin_data(PinnedDrop)]
 pub struct Registration<C: Client> {
     #[pin]
@@ -106,17 +109,17 @@ pub struct Registration<C: Client> {
     context: C::Context,
 }
 
-// SAFETY: The client structure belongs to the core; the rest is `Sync`.
+// SAFETY: The core synchronises its own access to `client`. The other fields are `Send`.
 unsafe impl<C: Client> Send for Registration<C> {}
-// SAFETY: As above.
+// SAFETY: The core synchronises its own access to `client`. The other fields are `Sync`.
 unsafe impl<C: Client> Sync for Registration<C> {}
 
-/// What a registration has for each device.
+/// The event handler of a registration for one device (`struct ib_event_handler`).
 ///
 /// # Invariants
 ///
-/// From the end of [`Attachment::attach`] to [`Attachment::detach`], `handler` is
-/// registered with the device of `usage`, and is pinned.
+/// From the end of [`Attachment::attach`] until [`Attachment::detach`], `handler` is pinned and
+/// registered with the device of `usage`.
 #[pin_data]
 struct Attachment<C: Client> {
     #[pin]
@@ -126,12 +129,12 @@ struct Attachment<C: Client> {
 }
 
 impl<C: Client> Attachment<C> {
-    /// Starts to hear of events, with memory for the attachment. May sleep.
+    /// Registers an event handler, which is placed in `memory`. May sleep.
     ///
     /// # Safety
     ///
-    /// `raw` must be the device of `usage`, and stay registered, and
-    /// `registration` alive, until [`Attachment::detach`] has returned.
+    /// `raw` must be the device of `usage`. The device must stay registered, and `registration`
+    /// alive, until [`Attachment::detach`] has returned.
     unsafe fn attach(
         memory: KBox<MaybeUninit<Self>>,
         raw: NonNull<bindings::ib_device>,
@@ -140,7 +143,7 @@ impl<C: Client> Attachment<C> {
     ) -> Pin<KBox<Self>> {
         let Ok(attachment) = memory.write_pin_init(pin_init!(Self {
             handler <- Opaque::ffi_init(|handler: *mut bindings::ib_event_handler| {
-                // SAFETY: `handler` is the memory of the field to be written.
+                // SAFETY: `handler` points to the field, which is valid for writes.
                 unsafe {
                     handler.write(bindings::ib_event_handler {
                         device: raw.as_ptr(),
@@ -152,78 +155,83 @@ impl<C: Client> Attachment<C> {
             usage,
             registration,
         }));
-        // INVARIANT: Registered here, and pinned.
-        // SAFETY: The handler was written above; its device is registered.
+        // INVARIANT: The attachment is pinned, and registered by the next statement.
+        //
+        // SAFETY: The handler was initialised above, and its device is registered.
         unsafe { bindings::ib_register_event_handler(attachment.handler.get()) };
         attachment
     }
 
-    /// Ends the hearing of events: when this returns, the callback does not run, and
-    /// will not. Sleeps.
+    /// Unregisters the event handler. When this returns, the callback does not run and will not
+    /// run. Sleeps.
     fn detach(self: Pin<KBox<Self>>) -> Arc<DeviceUsage> {
-        // SAFETY: By the type invariant. Takes the lock that callbacks run under.
+        // SAFETY: By the type invariant, the handler is registered. The call takes the lock that
+        // callbacks hold.
         unsafe { bindings::ib_unregister_event_handler(self.handler.get()) };
         self.usage.clone()
     }
 
     fn registration(&self) -> &Registration<C> {
-        // SAFETY: By the contract of `attach`.
+        // SAFETY: By the safety requirements of `attach`, the registration is alive.
         unsafe { self.registration.as_ref() }
     }
 
+    /// The core's callback for an event.
+    ///
     /// # Safety
     ///
-    /// Called by the core with the handler of an `Attachment<C>` that is attached,
-    /// and an event of its device.
+    /// `handler` must be that of an attached `Attachment<C>`, and `event` a valid event of its
+    /// device.
     unsafe extern "C" fn event_callback(
         handler: *mut bindings::ib_event_handler,
         event: *mut bindings::ib_event,
     ) {
-        // SAFETY: By the contract; the field is transparent.
+        // SAFETY: By the safety requirements, both pointers are valid, and `handler` is the field
+        // of an `Attachment`. `Opaque` is a transparent wrapper.
         let (attachment, event) = unsafe {
             (
                 &*kernel::container_of!(Opaque::cast_from(handler), Self, handler),
                 Event::from_raw(&*event),
             )
         };
-        // There is one: a removal begins after `detach`.
+        // Never `None`: the removal begins after `detach`.
         if let Some(device) = attachment.usage.acquire() {
             C::event(&attachment.registration().context, &device, event);
         }
     }
 }
 
-/// A client that is registered, by name, because `add` is told the device only.
+/// A registered client. Found by its name, because `add` gets no pointer to the client.
 struct Entry {
     name: &'static CStr,
     registration: *const c_void,
 }
 
-// SAFETY: The pointer is to a `Registration`, which is `Sync`.
+// SAFETY: `registration` points to a `Registration`, which is `Sync`.
 unsafe impl Send for Entry {}
 
 global_lock! {
-    // SAFETY: Initialised by `init` below, before any client can register.
+    // SAFETY: `init` initialises it before any client can register.
     unsafe(uninit) static CLIENTS: Mutex<KVec<Entry>> = KVec::new();
 }
 
-/// Makes the global state of this file; called once, when the module loads.
+/// Initialises the list of clients. Called once, when this module is loaded.
 pub(crate) fn init() {
-    // SAFETY: Called exactly once, by the crate's module init.
+    // SAFETY: Called exactly once, from the init function of this module.
     unsafe { CLIENTS.init() };
 }
 
 impl<C: Client> Registration<C> {
-    /// Registers the client, which calls [`Client::added`] for every device there is.
-    /// May sleep.
+    /// Registers the client (`ib_register_client`). Calls [`Client::added`] for each device that
+    /// exists. May sleep.
     ///
     /// # Errors
     ///
-    /// `EEXIST` for a name in use, `ENOMEM`, or what the core answers.
+    /// `EEXIST` if the name is in use; `ENOMEM`; or the error of the core.
     pub fn new(context: C::Context) -> impl PinInit<Self, Error> {
         try_pin_init!(&this in Self {
             client <- Opaque::ffi_init(|client: *mut bindings::ib_client| {
-                // SAFETY: `client` is the memory of the field to be written.
+                // SAFETY: `client` points to the field, which is valid for writes.
                 unsafe {
                     client.write(bindings::ib_client {
                         name: C::NAME.as_char_ptr(),
@@ -237,9 +245,9 @@ impl<C: Client> Registration<C> {
             devices <- new_mutex!(KVec::new(), "rrdma::Registration"),
             context,
             _: {
-                // INVARIANT: Entered before the core can call back.
+                // INVARIANT: The entry is made before the core can call back.
                 Self::enter(this.as_ptr().cast())?;
-                // SAFETY: `this.client` was written above and is pinned until unregistered.
+                // SAFETY: `client` was initialised above. It is pinned until `drop` unregisters it.
                 let result = to_result(unsafe {
                     bindings::ib_register_client((*this.as_ptr()).client.get())
                 });
@@ -251,12 +259,13 @@ impl<C: Client> Registration<C> {
         }? Error)
     }
 
-    /// The context given at registration.
+    /// Returns the context that the client was registered with.
     pub fn context(&self) -> &C::Context {
         &self.context
     }
 
-    /// A use of `device`, or `None` if it is being removed or is not this client's.
+    /// Returns a reference to `device`; `None` if it is being removed or was not added to this
+    /// client.
     pub fn acquire(&self, device: &Device) -> Option<DeviceRef> {
         let devices = self.devices.lock();
         devices.iter().find(|p| p.is(device.as_raw()))?.acquire()
@@ -281,15 +290,16 @@ impl<C: Client> Registration<C> {
         let mut clients = CLIENTS.lock();
         clients.retain(|entry| *entry.name != *C::NAME);
         if clients.is_empty() {
-            // A static is not dropped when the module goes, and so would keep its memory.
+            // A static is not dropped when the module is unloaded, so its memory is freed here.
             *clients = KVec::new();
         }
     }
 
+    /// The core's callback for a new device.
+    ///
     /// # Safety
     ///
-    /// Called by the core with a device that it registers, while the client is
-    /// registered.
+    /// The client must be registered, and `raw` must be a device that the core registers.
     unsafe extern "C" fn add_callback(raw: *mut bindings::ib_device) -> kernel::ffi::c_int {
         let found = CLIENTS
             .lock()
@@ -299,8 +309,8 @@ impl<C: Client> Registration<C> {
         let (Some(registration), Some(raw)) = (found, NonNull::new(raw)) else {
             return ENODEV.to_errno();
         };
-        // SAFETY: By the type invariant, the entry is the address of a pinned
-        // registration; unregistering waits for this callback.
+        // SAFETY: By the type invariant, the entry has the address of a pinned registration.
+        // Unregistering the client waits for this callback.
         let registration = unsafe { &*registration };
         match registration.add(raw) {
             Ok(()) => 0,
@@ -309,21 +319,23 @@ impl<C: Client> Registration<C> {
     }
 
     fn add(&self, raw: NonNull<bindings::ib_device>) -> Result {
-        // SAFETY: The core keeps the device registered until `remove_callback`,
-        // which calls `DeviceUsage::remove`, has returned.
+        // SAFETY: The core keeps the device registered until `remove_callback` has returned, which
+        // calls `DeviceUsage::remove`.
         let usage = unsafe { DeviceUsage::new(raw)? };
         let device = usage.acquire().ok_or(ENODEV)?;
         let client_data = self.client.get();
         let memory = KBox::new_uninit(GFP_KERNEL)?;
-        // Ahead of the first callback, which may ask for it. From here on it may be in use,
-        // so nothing may fail: of a device that was not added, no removal would be told.
-        // The lock is also taken by who has to make a connection for I/O that waits.
+        // Added before the first callback, which may acquire the device. From here on the device
+        // may be in use, so nothing may fail: the core does not call `remove` for a device whose
+        // `add` failed.
+        //
+        // Allocated without I/O: a thread that reconnects for blocked I/O takes this lock, too.
         memory::without_io(|| self.devices.lock().push(usage.clone(), GFP_KERNEL))?;
-        // SAFETY: The device is that of `usage`, and `remove_callback` detaches;
-        // until that has returned, the registration is alive.
+        // SAFETY: `raw` is the device of `usage`. `remove_callback` detaches while the device is
+        // registered and the registration alive.
         let attachment = unsafe { Attachment::attach(memory, raw, usage, self.into()) };
-        // SAFETY: The device is registered, and so is the client. Nobody moves what
-        // is in the box, `remove_callback` takes it back.
+        // SAFETY: The device and the client are registered. The attachment stays pinned in its box,
+        // until `remove_callback` takes the box back.
         unsafe {
             let attachment = KBox::into_raw(Pin::into_inner_unchecked(attachment));
             bindings::ib_set_client_data(raw.as_ptr(), client_data, attachment.cast());
@@ -332,44 +344,47 @@ impl<C: Client> Registration<C> {
         Ok(())
     }
 
-    /// Forgets a device: it cannot be acquired any more.
+    /// Removes a device from the list, so that it can no longer be acquired.
     fn forget(&self, raw: *mut bindings::ib_device) -> Option<Arc<DeviceUsage>> {
         let mut devices = self.devices.lock();
         let position = devices.iter().position(|p| p.is(raw))?;
         devices.remove(position).ok()
     }
 
+    /// The core's callback for a renamed device.
+    ///
     /// # Safety
     ///
-    /// Called by the core with a device for which `add_callback` has succeeded, and
-    /// the client data set by it; not while or after `remove_callback` is called.
+    /// `add_callback` must have succeeded for the device, and `data` must be the client data that
+    /// it set. `remove_callback` must not have been called for the device.
     unsafe extern "C" fn rename_callback(_raw: *mut bindings::ib_device, data: *mut c_void) {
         let Some(attachment) = NonNull::new(data.cast::<Attachment<C>>()) else {
             return;
         };
-        // SAFETY: By the contract, the data is the attachment.
+        // SAFETY: By the safety requirements, `data` points to the attachment, if it is not null.
         let attachment = unsafe { attachment.as_ref() };
-        // There is one: the removal has not begun.
+        // Never `None`: the removal has not begun.
         if let Some(device) = attachment.usage.acquire() {
             C::renamed(&attachment.registration().context, &device);
         }
     }
 
+    /// The core's callback for the removal of a device.
+    ///
     /// # Safety
     ///
-    /// Called by the core, once, with a device for which `add_callback` has
-    /// succeeded, and the client data set by it.
+    /// `add_callback` must have succeeded for the device, and `data` must be the client data that
+    /// it set. Must be called once.
     unsafe extern "C" fn remove_callback(raw: *mut bindings::ib_device, data: *mut c_void) {
         if data.is_null() {
             return;
         }
-        // SAFETY: By the contract, the data is the box that `add` has given up, which
-        // was pinned.
+        // SAFETY: By the safety requirements, `data` is the box that `add` gave up. Its content was
+        // pinned.
         let attachment =
             unsafe { Pin::new_unchecked(KBox::from_raw(data.cast::<Attachment<C>>())) };
         let registration = attachment.registration;
-        // SAFETY: The registration is alive until unregistered, and unregistering
-        // waits for this callback.
+        // SAFETY: Unregistering the client waits for this callback, so the registration is alive.
         let registration = unsafe { registration.as_ref() };
         let usage = attachment.detach();
         registration.forget(raw);
@@ -380,8 +395,8 @@ impl<C: Client> Registration<C> {
 #[pinned_drop]
 impl<C: Client> PinnedDrop for Registration<C> {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: The client was registered by `new`; this returns when every
-        // device has been removed from it and no callback runs any more.
+        // SAFETY: `new` has registered the client. When this returns, all devices are removed from
+        // the client and no callback runs.
         unsafe { bindings::ib_unregister_client(self.client.get()) };
         Self::leave();
     }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Multicast groups, whose members all get a datagram that is sent to the group.
+//! Multicast groups: each member receives the datagrams that are sent to the group.
 //!
 //! C header: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h), `rdma_join_multicast`
 //!
-//! A [`Membership`] lets datagrams to the group reach the port. To receive them, a
-//! queue pair for datagrams is [attached](Membership::attach); to send some, an
-//! [address handle](Membership::address_handle) is made of it. The connection
-//! manager does not know the queue pair, which is made by hand, see
+//! A [`Membership`] makes the network deliver the group's datagrams to the port. A queue pair
+//! receives them once it is [attached](Membership::attach). To send to the group, use its
+//! [address handle](Membership::address_handle).
+//!
+//! The connection manager does not know the queue pair. It is created with
 //! [`qp::create`](super::qp::create), with the group's Q_Key.
 //!
 //! ```ignore
@@ -58,28 +59,28 @@ use kernel::{
     sync::Arc, //
 };
 
-/// What a member does.
+/// What a member may do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// Receives, and may send.
+    /// Receives and sends.
     Full,
-    /// Sends only: nothing of the group is sent here.
+    /// Sends only. The group's datagrams are not delivered to the port.
     SendOnly,
 }
 
 impl Role {
-    /// As a bit of the membership record's join state.
+    /// Returns the bit of the membership record's join state.
     fn as_raw(self) -> u8 {
         let bit = match self {
             Self::Full => bindings::ib_sa_mc_join_states_FULLMEMBER_JOIN,
             Self::SendOnly => bindings::ib_sa_mc_join_states_SENDONLY_FULLMEMBER_JOIN,
         };
-        // There are four.
+        // There are four join states, so the mask has no effect.
         1 << (bit & 3)
     }
 }
 
-/// A queue pair that receives what is sent to a group, whatever its context is.
+/// A queue pair that is attached to a group, whatever the type of its context.
 trait Receiver: Send + Sync {
     fn detach(&self, group: Group);
 }
@@ -90,14 +91,15 @@ impl<E: QpContext<QpType = Ud>> Receiver for QueuePair<E> {
     }
 }
 
-/// Being a member of a group; dropping it detaches the queue pairs and leaves.
+/// The membership in a multicast group. Dropping it detaches the queue pairs and leaves the group,
+/// which sleeps.
 ///
 /// # Invariants
 ///
-/// - The id's device is set, and cannot go before the id does.
+/// - The CM ID has a device, which stays registered until the CM ID is destroyed.
 /// - The queue pairs of `receivers` are attached to the group.
 pub struct Membership {
-    // Dropped before the id: it names the device, which the id holds.
+    // Dropped before `id`, which keeps its device registered.
     destination: Destination,
     role: Role,
     receivers: KVec<Arc<dyn Receiver>>,
@@ -105,18 +107,19 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// Joins the group at the multicast address `group` through the device that the
-    /// way there, or `from` if given, leads to (`rdma_join_multicast`). The port of
-    /// the address does not count. `wake` is completed whenever there is something to
-    /// look at, the [end](Self::ended) of the membership too; `owner` is what
-    /// `rdma res show cm_id` names. Sleeps.
+    /// Joins the multicast group at `group` (`rdma_join_multicast`). Sleeps.
+    ///
+    /// The device is the one that the route to `group` leads through or, if given, the one with the
+    /// address `from`. The port of `group` is ignored. `wake` is completed on each event, including
+    /// the [end](Self::ended) of the membership. `owner` is the name that `rdma res show cm_id`
+    /// prints.
     ///
     /// # Errors
     ///
-    /// Of [`Stage::Address`]: `EINVAL` for an address that is none of a group,
-    /// [`Cause::Lacks`] for a device without datagrams, and those of resolving it. Of
-    /// [`Stage::Join`]: [`Cause::Unsupported`] for IPv6 with RoCE v2, which the kernel's
-    /// connection manager does not have; what the network answers.
+    /// - [`Stage::Address`]: `EINVAL` if `group` is not a multicast address; [`Cause::Lacks`] for a
+    ///   device without datagrams; or the error of address resolution.
+    /// - [`Stage::Join`]: [`Cause::Unsupported`] for IPv6 with RoCE v2, which the kernel's
+    ///   connection manager does not support; or the error of the network.
     pub fn join(
         namespace: &Namespace,
         from: Option<&Address>,
@@ -133,8 +136,8 @@ impl Membership {
             .map_err(|error| Stage::Address.failed(error))?;
         resolve_for_datagrams(&id, from, group, limits)?;
         id.step(Stage::Join, limits, |_| {
-            // SAFETY: The id is ours, resolved, and without a queue pair; the address
-            // is only read.
+            // SAFETY: By the invariants of `CmId`, the CM ID is valid. Its address is resolved, and
+            // it has no queue pair. `group` is valid and only read.
             unsafe {
                 bindings::rdma_join_multicast(
                     id.as_ptr(),
@@ -146,9 +149,9 @@ impl Membership {
         })
         .map_err(explain)?;
         let mut destination = id.destination().ok_or(Stage::Join.failed(EINVAL))?;
-        // The connection manager leaves that to who makes the address handle.
+        // The connection manager leaves it to its caller to set the Ethernet address of a group.
         destination.set_ethernet(ethernet(&destination.gid()));
-        // INVARIANT: Resolved, so it has a device.
+        // INVARIANT: The address is resolved, so the CM ID has a device.
         Ok(Self {
             destination,
             role,
@@ -157,42 +160,41 @@ impl Membership {
         })
     }
 
-    /// Why nothing of the group may come here any more, if so: the network has put the
-    /// member out, the link address of its interface has changed, or the device is going
-    /// away, which waits until the membership is dropped. May sleep.
+    /// Returns why the membership has ended, if it has: the network removed the member, the link
+    /// address of the local interface changed, or the device is being removed. The removal waits
+    /// until the membership is dropped. May sleep.
     pub fn ended(&self) -> Option<Cause> {
         self.id.ended()
     }
 
-    /// The local device.
+    /// Returns the local device.
     pub fn device(&self) -> &Device {
-        // SAFETY: By the type invariant.
+        // SAFETY: By the type invariant, the CM ID has a device.
         unsafe { self.id.device() }
     }
 
-    /// The port of the device; `None` if it is none of this kernel's.
+    /// Returns the port of the device; `None` if the device has no port of that number.
     pub fn port(&self) -> Option<Port<'_>> {
-        // SAFETY: By the type invariant.
+        // SAFETY: By the type invariant, the CM ID has a device.
         unsafe { self.id.port() }
     }
 
-    /// The GID of the group.
+    /// Returns the GID of the group.
     pub fn gid(&self) -> Gid {
         self.destination.gid()
     }
 
-    /// The number of the queue pair that datagrams are to be sent to, which stands
-    /// for all of the group.
+    /// Returns the queue pair number to send datagrams to, which stands for the whole group.
     pub fn number(&self) -> Qpn {
         self.destination.number()
     }
 
-    /// What they must bear: also the key that a receiving queue pair is to have.
+    /// Returns the Q_Key that datagrams must carry, and that a receiving queue pair must have.
     pub fn qkey(&self) -> Qkey {
         self.destination.key()
     }
 
-    /// A handle for the way to the group. Sleeps.
+    /// Creates an address handle for the group. Sleeps.
     ///
     /// # Errors
     ///
@@ -202,21 +204,21 @@ impl Membership {
             .address_handle(pd, self.port().ok_or(EINVAL)?)
     }
 
-    /// Lets `queue` receive what is sent to the group (`ib_attach_mcast`); it is kept
-    /// until the membership ends. Sleeps.
+    /// Attaches `queue` to the group, so that it receives the group's datagrams
+    /// (`ib_attach_mcast`). The membership keeps a reference to the queue pair. Sleeps.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for a queue pair of another device, or if the member only sends;
-    /// `EEXIST` if the queue pair is attached to the group, be it by another
-    /// membership; `ENOMEM`, which is the device's too if it has no room for more.
+    /// - `EINVAL` for a queue pair of another device, or if the role is [`Role::SendOnly`];
+    /// - `EEXIST` if the queue pair is attached to the group already, even by another membership;
+    /// - `ENOMEM`, also if the device cannot attach more queue pairs.
     pub fn attach<E: QpContext<QpType = Ud>>(&mut self, queue: Arc<QueuePair<E>>) -> Result {
         if self.role == Role::SendOnly || **queue.device() != *self.device() {
             return Err(EINVAL);
         }
         self.receivers.reserve(1, GFP_KERNEL)?;
         queue.attach(self.group())?;
-        // INVARIANT: Attached. There is room for it.
+        // INVARIANT: The queue pair is attached. Room was reserved, so the push succeeds.
         self.receivers.push(queue, GFP_KERNEL)?;
         Ok(())
     }
@@ -237,18 +239,18 @@ impl Drop for Membership {
     }
 }
 
-/// Says what the connection manager means by its error.
+/// Replaces the connection manager's error for IPv6 with RoCE v2 by its meaning.
 fn explain(error: Error) -> Error {
     let cause = match error.cause {
         Cause::Code(code) if code.to_errno() == -(bindings::ENOTSUPP as i32) => {
-            Cause::Unsupported("no multicast to IPv6 groups with RoCE v2")
+            Cause::Unsupported("IPv6 multicast is not supported with RoCE v2")
         }
         cause => cause,
     };
     Error { cause, ..error }
 }
 
-/// The Ethernet address of a group (RFC 1112, RFC 2464).
+/// Returns the Ethernet address of a multicast group (RFC 1112, RFC 2464).
 fn ethernet(gid: &Gid) -> [u8; 6] {
     let [.., a, b, c, d] = gid.bytes();
     match gid.to_ipv4() {

@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_pd`
 //!
-//! It comes first of what a consumer makes on a device:
+//! A protection domain is the first object that a consumer creates on a device:
 //!
 //! ```ignore
 //! // samples/key_ping/connection.rs
@@ -21,46 +21,48 @@ use kernel::{
     sync::Arc, //
 };
 
-/// A protection domain: queue pairs and memory regions of one domain may be
-/// used together, those of different ones may not. A consumer that gives every
-/// peer a domain of its own keeps each peer's keys useless to the others.
+/// A protection domain (`struct ib_pd`).
+///
+/// A queue pair can use memory regions of its own domain only. With a domain for each peer, the
+/// keys of one peer are useless to the others.
 ///
 /// No domain has a key that covers all memory (`IB_PD_UNSAFE_GLOBAL_RKEY`).
 ///
 /// # Invariants
 ///
-/// `raw` is a domain of `device`, owned by this object, and `lkey` its key for local use.
+/// `raw` is a valid domain of `device` that this object owns. `lkey` is its `local_dma_lkey`.
 pub struct ProtectionDomain {
     raw: NonNull<bindings::ib_pd>,
-    /// Asked twice with each I/O, so kept near.
+    /// Copied to this struct because each I/O reads it twice.
     lkey: u32,
     device: DeviceRef,
 }
 
-// SAFETY: The verbs on a domain may be called from any thread.
+// SAFETY: The verbs that take a domain may be called from any thread.
 unsafe impl Send for ProtectionDomain {}
-// SAFETY: As above.
+// SAFETY: The verbs that take a domain may be called from any thread.
 unsafe impl Sync for ProtectionDomain {}
 
 impl ProtectionDomain {
-    /// Allocates a domain (`ib_alloc_pd`). `owner` is what `rdma res show pd`
-    /// names. May sleep.
+    /// Allocates a domain (`ib_alloc_pd`). May sleep.
+    ///
+    /// `owner` is the name that `rdma res show pd` prints.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`, or what the device answers.
+    /// `ENOMEM`, or the error of the device.
     pub fn new(device: DeviceRef, owner: &'static CStr) -> Result<Arc<Self>> {
-        // SAFETY: The device is registered while `device` lives.
+        // SAFETY: `device` keeps the device registered. The name is static.
         let raw = unsafe { bindings::ib_alloc_pd(device.as_raw(), owner.as_char_ptr()) };
         let raw = NonNull::new(from_err_ptr(raw)?).ok_or(ENOMEM)?;
-        // SAFETY: Allocated above; the key is constant.
+        // SAFETY: `raw` was allocated above, and its `local_dma_lkey` never changes.
         let lkey = unsafe { (*raw.as_ptr()).local_dma_lkey };
-        // INVARIANT: Allocated above, owned by nobody else.
+        // INVARIANT: `ib_alloc_pd` has allocated `raw` on `device` for this object.
         let this = Self { raw, lkey, device };
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
-    /// The device of the domain.
+    /// Returns the device of the domain.
     #[inline]
     pub fn device(&self) -> &DeviceRef {
         &self.device
@@ -71,7 +73,7 @@ impl ProtectionDomain {
         self.raw.as_ptr()
     }
 
-    /// The key for memory mapped for this device and used locally.
+    /// Returns the key for local access to memory that is mapped for the device.
     #[inline]
     pub(crate) fn local_dma_lkey(&self) -> u32 {
         self.lkey
@@ -80,8 +82,8 @@ impl ProtectionDomain {
 
 impl Drop for ProtectionDomain {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant; queue pairs and regions of the domain
-        // hold it, so there is none left.
+        // SAFETY: By the type invariant, this object owns the domain. Queue pairs and regions hold
+        // a reference to the domain, so none of them exists any more.
         unsafe { bindings::ib_dealloc_pd(self.raw.as_ptr()) };
     }
 }

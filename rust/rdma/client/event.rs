@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What happens to a device and its ports while a client has it.
+//! Events of devices and their ports.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_event`
 
@@ -14,69 +14,69 @@ use kernel::{
     str::CStr, //
 };
 
-/// Something that has happened to a device (`enum ib_event_type`).
+/// An event of a device or of one of its ports (`enum ib_event_type`).
 ///
-/// Events of queue pairs, completion queues and shared receive queues are told to
-/// the owner of these, not here. An event is a hint to look again, not a record:
-/// several changes may be one event, and by the time it is told there may have
-/// been another.
+/// Events of queue pairs, completion queues and shared receive queues go to the owners of those.
+///
+/// An event is a hint to read the state again, not a record of a change: one event may stand for
+/// several changes, and more may have followed when it is handled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// A port can send and receive.
+    /// A port has become active: it can send and receive.
     PortActive {
         /// The number of the port.
         port: u32,
     },
-    /// A port can send and receive no more.
+    /// A port is no longer active.
     PortError {
         /// The number of the port.
         port: u32,
     },
-    /// The local identifier of a port is another.
+    /// The local identifier (LID) of a port has changed.
     LidChange {
         /// The number of the port.
         port: u32,
     },
-    /// The P_Key table of a port is another.
+    /// The P_Key table of a port has changed.
     PkeyChange {
         /// The number of the port.
         port: u32,
     },
-    /// The GID table of a port is another: with RoCE, a network device has got or
-    /// lost an address.
+    /// The GID table of a port has changed; with RoCE, because a network device gained or lost an
+    /// address.
     GidChange {
         /// The number of the port.
         port: u32,
     },
-    /// The subnet manager of a port is another.
+    /// A port has another subnet manager.
     SmChange {
         /// The number of the port.
         port: u32,
     },
-    /// The subnet manager has forgotten who is registered with it.
+    /// The subnet manager has lost its registrations: clients of it must register again.
     ClientReregister {
         /// The number of the port.
         port: u32,
     },
-    /// The link of a port is faster or slower than it was.
+    /// The speed of a port's link has changed.
     SpeedChange {
         /// The number of the port.
         port: u32,
     },
-    /// The device is broken: nothing of it will work until it is reset, for which it
-    /// is removed.
+    /// The device has failed. It does not work until it is reset, and is removed before that.
     DeviceFatal,
-    /// Something else, of this number.
+    /// Another event, with this number.
     Other(u32),
 }
 
 impl Event {
+    /// Converts an event.
+    ///
     /// # Safety
     ///
-    /// `raw` must be an event of a device as a whole.
+    /// `raw` must be an event of a device or a port.
     pub(super) unsafe fn from_raw(raw: &bindings::ib_event) -> Self {
-        // SAFETY: All members of the union are plain bytes; this one is set for
-        // events of ports.
+        // SAFETY: Every bit pattern is a valid `port_num`. The core sets it for events of ports.
         let port = unsafe { raw.element.port_num };
         match raw.event {
             bindings::ib_event_type_IB_EVENT_PORT_ACTIVE => Self::PortActive { port },
@@ -107,7 +107,7 @@ impl Event {
         }
     }
 
-    /// The number of the port that it is about; `None` if it is about the device.
+    /// Returns the number of the port; `None` for an event of the whole device.
     pub fn port(self) -> Option<u32> {
         match self {
             Self::PortActive { port }
@@ -124,9 +124,9 @@ impl Event {
 }
 
 impl fmt::Display for Event {
-    /// What the verbs call it (`ib_event_msg`), without the port.
+    /// Prints the text of `ib_event_msg`, without the port.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // SAFETY: The function returns a static string for any number.
+        // SAFETY: `ib_event_msg` returns a static string for any number.
         let message = unsafe { CStr::from_char_ptr(bindings::ib_event_msg(self.as_raw())) };
         f.write_str(message.to_str().unwrap_or_default())
     }

@@ -78,7 +78,7 @@ groups_that_cannot_be_joined() {
 	sample_fails '^group: address resolution: '
 	sample_unload
 	sample_load multicast group=ff0e::1:2 "source=$OWN6"
-	sample_fails '^group: joining: no multicast to IPv6 groups with RoCE v2$'
+	sample_fails '^group: joining: IPv6 multicast is not supported with RoCE v2$'
 	sample_unload
 	sample_load multicast "group=$GROUP" source=198.51.100.1
 	sample_fails '^group: address resolution: '
