@@ -2,18 +2,18 @@
 
 //! One controller, from connect to removal.
 //!
-//! A controller has a thread of its own, [`CtrlThread`]. Only this thread makes and ends what
-//! belongs to the connection, which it owns as an [`association::Association`]. All others report
-//! an error or request removal, and wake the thread. So there is one set-up and one teardown, and
-//! they cannot meet. The thread never waits for the disks' I/O, which may need it:
-//! [scan work](scan_work) makes and removes disks beside it.
+//! Each controller has a thread, [`CtrlThread`]. Only this thread sets up and tears down the
+//! connection, which it owns as an [`association::Association`]. Other contexts report an error or
+//! store a request, and wake the thread. So set-up and teardown never race. The thread never waits
+//! for the disks' I/O, because that I/O may depend on the thread: [scan work](scan_work) adds and
+//! removes disks in a work item.
 //!
 //! ```text
 //!             ┌────────────────────┐
 //!             ▼                    │
 //! New ─▶ Connecting ─▶ Live ─▶ Resetting ─▶ Dead ─▶ Deleting
 //!             └─────────────────────────────▲         ▲
-//!                     (from any state, when removal is asked for)
+//!                     (from any state, when removal is requested)
 //! ```
 
 mod aen;
@@ -129,10 +129,10 @@ use rrdma::{
     sysfs, //
 };
 
-/// The longest sleep of a thread that waits for nothing in particular.
+/// Longest sleep of the controller's thread while it has no deadline.
 const IDLE: Msecs = Msecs::from_secs(3600);
 
-/// A controller.
+/// An NVMe controller of the host.
 #[pin_data]
 pub(crate) struct Controller {
     /// User-space handle; not soon reused.
@@ -140,34 +140,36 @@ pub(crate) struct Controller {
     pub(crate) name: CtrlName,
     pub(crate) options: Options,
     pub(crate) services: Arc<Services>,
+    /// Wakes the controller's thread.
     wake: Arc<TimedCompletion>,
     pub(crate) notifier: Arc<ErrorNotifier>,
-    /// Sends the admin commands of users.
+    /// Carries admin commands from user space.
     pub(crate) user_channel: Arc<AdminChannel>,
-    /// Sends the admin commands of scan work.
+    /// Carries the admin commands of scan work.
     scan_channel: Arc<AdminChannel>,
     #[pin]
     pub(crate) status: Status,
-    /// The controller in sysfs, once it is connected.
+    /// The controller in sysfs and `/dev`; `None` before the first connection and after removal.
     #[pin]
     ctrl_device: Mutex<Option<Arc<CtrlDevice>>>,
-    /// Options that can be changed.
+    /// Options that user space can change at run time.
     #[pin]
     settings: Mutex<Settings>,
     /// The RDMA device, while the controller has objects on it.
     #[pin]
     rdma_device: RdmaDevice,
-    /// Counters of its queues; outlive their connections.
+    /// Counters by queue; kept across connections.
     #[pin]
     ctrl_stats: Mutex<CtrlStats>,
-    /// Limits the log of failed I/O.
+    /// Limits the rate of log lines about failed I/O.
     #[pin]
     pub(crate) failed_io: RateLimit,
     #[pin]
     pub(crate) namespaces: NamespaceSet,
     #[pin]
     keep_alive: KeepAliveTimer,
-    /// What the disks are made with, while the controller is or may be live again.
+    /// What disks are created with; `None` before the first connection and once the disks are
+    /// removed.
     #[pin]
     scan_context: Mutex<Option<Arc<ScanContext>>>,
     #[pin]
@@ -181,7 +183,7 @@ impl_has_work! {
 }
 
 impl Controller {
-    /// A controller that does nothing yet. May sleep.
+    /// Creates a controller; [`CtrlThread::run`] connects it. May sleep.
     pub(crate) fn new(
         services: Arc<Services>,
         id: u32,
@@ -234,8 +236,8 @@ impl Controller {
         self.status.is_removal_requested()
     }
 
-    /// Requests a reset of a live controller. It is resetting at once; later it is live again, or
-    /// has an error. May sleep.
+    /// Changes a live controller to resetting, for its thread to reset it.
+    /// [`wait_reset`](Self::wait_reset) waits for the result. May sleep.
     ///
     /// # Errors
     ///
@@ -247,18 +249,20 @@ impl Controller {
         Ok(())
     }
 
-    /// Waits for a reset that was [requested](Self::request_reset). Sleeps.
+    /// Waits for a [requested](Self::request_reset) reset. Sleeps.
     ///
     /// # Errors
     ///
-    /// As [`Status::wait_reset`].
+    /// Those of [`Status::wait_reset`].
     pub(crate) fn wait_reset(&self) -> Result {
         self.status.wait_reset()
     }
 
-    /// Requests a scan of the namespaces of a live controller, and returns its number: the scan is
-    /// completed when [`ScanRequests::done`](nvme_proto::policy::scan_requests::ScanRequests::done) has reached it. Its error, if any, is that
-    /// of the controller. May sleep.
+    /// Requests a namespace scan of a live controller, and returns the number of the request. It is
+    /// completed once [`ScanRequests::done`] reaches the number. If the scan fails, its error is
+    /// the controller's last error. May sleep.
+    ///
+    /// [`ScanRequests::done`]: nvme_proto::policy::scan_requests::ScanRequests::done
     ///
     /// # Errors
     ///
@@ -273,12 +277,12 @@ impl Controller {
         Ok(number)
     }
 
-    /// What can be changed of it.
+    /// Returns the options that user space can change. May sleep.
     pub(crate) fn settings(&self) -> Settings {
         *self.settings.lock()
     }
 
-    /// Changes that, also while the connection is lost, and tells. May sleep.
+    /// Changes these options, in any state, and notifies user space. May sleep.
     pub(crate) fn set(&self, change: impl FnOnce(Settings) -> Result<Settings>) -> Result {
         {
             let mut settings = self.settings.lock();
@@ -289,10 +293,10 @@ impl Controller {
         Ok(())
     }
 
-    /// Why the thread should stop waiting for the target. Sleeps.
+    /// Returns why the controller's thread must stop waiting for the target, if it must. May sleep.
     pub(crate) fn interruption(&self) -> Option<Interruption> {
-        // What the removal itself asks of the target is not cancelled by it, but that we live need
-        // not be known any more once the disks are gone.
+        // Removal does not cancel its own commands, but it does not wait for a keep-alive response
+        // once the disks are gone.
         let cancelled = if self.status.is_removal_begun() {
             self.scan_lock.is_work_done()
         } else {
@@ -304,19 +308,19 @@ impl Controller {
         self.notifier.error().map(Interruption::ConnError)
     }
 
-    /// The channels that its admin queues are made with.
+    /// Returns the channels of the controller's admin queues.
     fn admin_channels(&self) -> [&Arc<AdminChannel>; ADMIN_CHANNELS] {
         [&self.user_channel, &self.scan_channel]
     }
 
-    /// Sleeps until there is something to look at, or `limit` is over.
+    /// Sleeps until the thread is woken or `limit` expires.
     pub(crate) fn wait(&self, limit: Msecs) {
-        // Fired or not, the caller looks again.
+        // The caller checks its condition again in either case.
         let _ = self.wake.wait_timeout(limit);
     }
 
-    /// Enters `state` with `error`, and tells. Removal may have come first: then nothing happens.
-    /// May sleep.
+    /// Enters `state` with `error` and notifies user space, unless [`Status::enter`] refuses. May
+    /// sleep.
     fn enter(&self, state: CtrlState, error: Option<&CtrlError>) {
         match self.status.enter(state, error) {
             Change::Nothing => {}
@@ -327,8 +331,8 @@ impl Controller {
         }
     }
 
-    /// Queues the uevent of a new state. In the controller's thread only: a user of sysfs must not
-    /// have the last reference to the device.
+    /// Queues the uevent of a new state. For the controller's thread only: a callback of sysfs must
+    /// not hold the last reference to the device, whose release waits for callbacks.
     fn queue_uevent(&self, state: CtrlState) {
         let ctrl_device = self.ctrl_device.lock().clone();
         if let Some(ctrl_device) = ctrl_device.filter(|ctrl_device| ctrl_device.note(state)) {
@@ -336,12 +340,12 @@ impl Controller {
         }
     }
 
-    /// Tells an event. May sleep.
+    /// Sends an event to user space. May sleep.
     pub(crate) fn notify(&self, event: Event<'_>) {
         self.services.events.notify(&self.view(), event);
     }
 
-    /// The controller, as an event shows it. May sleep.
+    /// Returns the view of the controller that an event contains. May sleep.
     pub(crate) fn view(&self) -> CtrlView<'_> {
         CtrlView {
             id: self.id,
@@ -353,41 +357,41 @@ impl Controller {
         }
     }
 
-    /// Tells that the status has changed. May sleep.
+    /// Reports a change of the status to waiters and user space. May sleep.
     fn notify_change(&self) {
         self.status.notify();
         self.notify(Event::Changed);
     }
 
-    /// Keeps an error that changes no state, and tells. May sleep.
+    /// Keeps an error without a change of state, and notifies user space. May sleep.
     fn keep_error(&self, error: &CtrlError) {
         self.status
             .update(|status| status.error = Some(error.clone()));
         self.notify_change();
     }
 
-    /// What its queues have done.
+    /// Calls `look` with the counters of the queues. May sleep.
     pub(crate) fn with_stats<R>(&self, look: impl FnOnce(&CtrlStats) -> R) -> R {
         look(&self.ctrl_stats.lock())
     }
 
-    /// Takes the time of commands from now on, or does not any more. May sleep.
+    /// Starts or stops measuring the latencies of commands. May sleep.
     pub(crate) fn set_timed(&self, timed: bool) {
         self.ctrl_stats.lock().set_timed(timed);
     }
 
-    /// A generation of which disks there are, with that of a list of controllers. Does not change
-    /// while the controller's disks are looked at, if it is of them.
+    /// Returns the generation of controllers and disks; `list` is that of the list of controllers.
+    /// Within [`NamespaceSet::with_disks`] the disks of this controller do not change it.
     pub(crate) fn generation_of_disks(&self, list: u32) -> u32 {
         self.services.generation_of_disks(list)
     }
 
-    /// Whether the next scan may find a disk though nothing changes on the target.
+    /// Whether a rescan may add a disk although nothing changes on the target. May sleep.
     fn has_transient_rejections(&self) -> bool {
         self.status.with(|status| status.rejections.is_transient())
     }
 
-    /// Shows the controller in sysfs, for its disks to belong to, and under `/dev`. Sleeps.
+    /// Adds the controller to sysfs, as the parent of its disks, and to `/dev`. Sleeps.
     fn add_device(self: &Arc<Self>) -> Result<(), CtrlError> {
         let fail = |error| CtrlError::kernel(ErrorStage::Namespaces, error, "sysfs");
         *self.ctrl_device.lock() = Some(self.make_device().map_err(fail)?);
@@ -408,8 +412,8 @@ impl Controller {
         CtrlDevice::new(self.name, self.wake.clone(), device, state)
     }
 
-    /// The controller in sysfs goes when its disks do, which went before, and udev has heard of
-    /// what it was told. Sleeps.
+    /// Removes the controller from sysfs and `/dev`, once all queued uevents are sent. The disks
+    /// must be removed before. Sleeps.
     fn remove_device(&self) {
         let ctrl_device = self.ctrl_device.lock().take();
         while ctrl_device
@@ -420,7 +424,7 @@ impl Controller {
         }
     }
 
-    /// The controller in sysfs, to which its disks belong.
+    /// Returns the parent device of the disks. May sleep.
     pub(crate) fn parent_device(&self) -> Option<Arc<sysfs::Device>> {
         self.ctrl_device.lock().as_ref()?.device()
     }
@@ -429,36 +433,36 @@ impl Controller {
         self.rdma_device.release();
     }
 
-    /// Whether the controller has something on `device`.
+    /// Whether the controller has objects on `device`. May sleep.
     pub(crate) fn uses(&self, device: &Device) -> bool {
         self.rdma_device.is(device)
     }
 
-    /// Whether another attempt to connect is of no use.
+    /// Whether `failure` ends the attempts to connect.
     fn is_over(&self, failure: &CtrlError) -> bool {
         failure.is_final() || self.is_deleting()
     }
 
-    /// Forgets the device and the error of a connection that is torn down. May sleep.
+    /// Releases the device and clears the error of a connection after its teardown. May sleep.
     fn reset_connection(&self) {
         self.release_device();
         self.notifier.reset();
     }
 
-    /// The connection failed for good. May sleep.
+    /// Enters the state dead with `error`, and logs it. May sleep.
     fn fail(&self, error: &CtrlError) {
         self.release_device();
         self.enter(CtrlState::Dead, Some(error));
         let message = error.message();
         if self.is_deleting() {
-            // Whoever removes it knows.
+            // A failure during removal is expected.
             self.log(format_args!("{message}"));
         } else {
             self.log_error(format_args!("{message}"));
         }
     }
 
-    /// The controller's thread as the sender of commands on `queue`.
+    /// Returns the controller's thread as the sender of commands on `queue`.
     fn thread_sender<'a>(&'a self, queue: &'a Connected<Queue>) -> ThreadSender<'a> {
         ThreadSender {
             queue,
@@ -467,7 +471,7 @@ impl Controller {
         }
     }
 
-    /// Admin commands of the controller's thread on `queue`.
+    /// Returns the admin queue `queue` for commands of the controller's thread until `deadline`.
     fn admin<'a>(&'a self, queue: &'a Connected<Queue>, deadline: Deadline) -> Admin<'a> {
         Admin {
             sender: Sender::Thread(self.thread_sender(queue)),
@@ -475,27 +479,27 @@ impl Controller {
         }
     }
 
-    /// A line in the kernel's log, of what is as it should be.
+    /// Logs an expected event.
     pub(crate) fn log(&self, message: core::fmt::Arguments<'_>) {
         pr_info!("{}: {}\n", self.name, message);
     }
 
-    /// Likewise, of what somebody may have to see to.
+    /// Logs a condition that the host handles, but that an administrator may want to examine.
     pub(crate) fn warn(&self, message: core::fmt::Arguments<'_>) {
         pr_warn!("{}: {}\n", self.name, message);
     }
 
-    /// Likewise, of what somebody has to see to: it does not get better by itself.
+    /// Logs an error that the host does not recover from by itself.
     fn log_error(&self, message: core::fmt::Arguments<'_>) {
         pr_err!("{}: {}\n", self.name, message);
     }
 }
 
-/// The number of a controller in traces.
+/// Returns the `ctrl_id` of a controller in trace records.
 fn trace_id(name: CtrlName) -> i32 {
     match name {
         CtrlName::Discovery(_) => trace::DISCOVERY,
-        // There are 256 at most.
+        // Numbers are less than 256.
         CtrlName::Device(number) => i32::try_from(number).unwrap_or(i32::MAX),
     }
 }

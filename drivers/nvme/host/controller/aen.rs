@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a target tells in its own time, while it is connected.
+//! Asynchronous events of the target.
 
 use super::{
     Controller, //
@@ -25,17 +25,17 @@ use rrdma::{
     },
 };
 
-/// How the target is listened to.
+/// Handles asynchronous events: one AER is outstanding, and the rate of events is limited.
 pub(super) struct AenHandler {
     pace: AenRateLimit,
-    /// When it was asked for its next event; `None` if it is not.
+    /// When the outstanding AER was submitted; `None` if there is none.
     asked: Option<Instant<Monotonic>>,
-    /// What it tells is heard no sooner.
+    /// Earliest time to handle the next AEN.
     next: Deadline,
 }
 
 impl AenHandler {
-    /// Nothing is known of the target yet.
+    /// Returns a handler without an outstanding AER.
     pub(super) fn new() -> Self {
         Self {
             pace: AenRateLimit::default(),
@@ -44,20 +44,20 @@ impl AenHandler {
         }
     }
 
-    /// Begins with a connection on which the target was asked, if it tells of events; at the pace
-    /// of the one before.
+    /// Begins with a new connection; `tells` if an AER was submitted on it. The rate limit carries
+    /// over from the last connection.
     pub(super) fn begin(&mut self, tells: bool) {
         self.asked = tells.then(Instant::now);
         self.next = Deadline::after(Msecs::new(self.pace.pause_ms()));
     }
 
-    /// Whether more can be told.
+    /// Whether more events can arrive.
     pub(super) fn is_open(&self) -> bool {
         self.asked.is_some()
     }
 
-    /// Gives what was told to `act`, and asks again. Answers when it wants to be called at the
-    /// latest. Sleeps, but not for the target.
+    /// Passes an event that arrived to `act`, and submits the next AER. Returns the latest time for
+    /// the next call. Sleeps, but does not wait for the target.
     pub(super) fn poll(
         &mut self,
         controller: &Controller,
@@ -87,28 +87,30 @@ impl AenHandler {
     }
 }
 
-/// Submits the next AER; whether that worked.
+/// Submits the next AER, and returns whether that succeeded.
 fn submit(controller: &Controller, queue: &QueuePair<Queue>) -> bool {
     let submitted = Queue::submit_aer(queue);
     if let Err(error) = submitted {
-        let what = "asking for the next event";
+        let what = "submitting the next AER";
         let error = CtrlError::from_command(ErrorStage::Io, error, what);
         controller.warn(format_args!("{}", error.message()));
     }
     submitted.is_ok()
 }
 
-/// The event of a completed AER; `None` if the target reports no more events.
+/// Returns the event of a completed AER; `None` if the AER failed, so no more events follow.
 fn parse(controller: &Controller, completion: cqe::Completion) -> Option<AsyncEvent> {
     let status = completion.status();
     if !status.is_success() {
-        controller.log(format_args!("the target tells no events: {status}"));
+        controller.log(format_args!(
+            "no more asynchronous events: AER failed: {status}"
+        ));
         return None;
     }
     let event = AsyncEvent::from_result(completion.result32());
     match event {
         AsyncEvent::NamespacesChanged | AsyncEvent::DiscoveryChanged => {}
-        event => controller.log(format_args!("the target tells: {event}")),
+        event => controller.log(format_args!("asynchronous event: {event}")),
     }
     Some(event)
 }

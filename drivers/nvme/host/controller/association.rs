@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a controller has while it is connected.
+//! The association of a connected controller: its queues and their parameters.
 
 use super::{
     serve::KeepAliveQueue,
@@ -51,36 +51,35 @@ use rrdma::{
     },
 };
 
-/// The connections of a controller.
+/// The admin queue and I/O queues of one connect.
 ///
-/// Their queue pairs hold the protection domain, completion queues and device:
-/// all of it goes with [`Association::tear_down`]. What the disks need stays with
-/// the disks, which find in their [`HctxQueue`](crate::disk::HctxQueue)s that there is no queue any
-/// more.
+/// The queue pairs hold the protection domain, the completion queues and the device;
+/// [`Association::tear_down`] releases them all. The disks and their tag set outlive the
+/// association. After the teardown their [`HctxQueue`](crate::disk::HctxQueue)s are empty.
 pub(super) struct Association {
     pub(super) admin: Connected<Queue>,
-    /// The channels that the admin queue was made with.
+    /// The channels of the admin queue.
     pub(super) admin_channels: [Arc<AdminChannel>; ADMIN_CHANNELS],
     pub(super) io: KVec<Connected<Queue>>,
-    /// What the I/O queues are for.
+    /// The I/O queues, by purpose.
     pub(super) split: IoQueueCounts,
     pub(super) tag_set: Arc<TagSet<Io>>,
-    /// What disks are made from that are found on it.
+    /// The context of scans on this connection.
     pub(super) scan_context: Arc<ScanContext>,
-    /// The target tells of events.
+    /// An AER was submitted.
     pub(super) events: bool,
     pub(super) configuration: Configuration,
     pub(super) keep_alive_mode: KeepAliveMode,
-    /// How long the controller may take to be disabled.
+    /// Time-out for disabling the controller.
     pub(super) disable: Msecs,
-    /// How long the controller may take to shut down.
+    /// Time-out for shutting the controller down.
     pub(super) shutdown: Msecs,
-    /// If it was made after a loss: what that was, and when I/O went on.
+    /// After a lost connection: the history of losses, and the time of the reconnect.
     pub(super) after_loss: Option<(FlapHistory, Instant<Monotonic>)>,
 }
 
 impl Association {
-    /// What counts of earlier losses if the connection is lost now.
+    /// Returns the history of losses to count from if the connection is lost now.
     pub(super) fn earlier_losses(&self) -> FlapHistory {
         let (earlier, since) = match self.after_loss {
             Some(after_loss) => after_loss,
@@ -89,13 +88,12 @@ impl Association {
         earlier.record_loss(Msecs::from(since.elapsed()).get())
     }
 
-    /// The admin queue, for one command or what `limit` allows.
+    /// Returns the admin queue for commands within `limit` from now.
     fn command<'a>(&'a self, controller: &'a Controller, limit: Msecs) -> Admin<'a> {
         controller.admin(&self.admin, Deadline::after(limit))
     }
 
-    /// Tells the controller to shut down in good order. It is a courtesy: what
-    /// goes wrong changes nothing, the connection ends in any case.
+    /// Shuts the controller down (`CC.SHN`). Best effort: errors are only logged. Sleeps.
     pub(super) fn shut_down(&self, controller: &Controller) {
         let admin = self.command(controller, self.shutdown);
         if let Err(failure) = admin.shut_down(self.configuration) {
@@ -103,7 +101,7 @@ impl Association {
         }
     }
 
-    /// Lets the disks, users and scan work find the queues.
+    /// Makes the queues available to disks, user space and scan work. Sleeps.
     pub(super) fn publish(&self) {
         let admin = self.admin.queue_pair();
         for channel in &self.admin_channels {
@@ -112,9 +110,12 @@ impl Association {
         self.map_hctxs();
     }
 
-    /// Gives every place a queue, so that none is without one while the disks' hardware queues
-    /// [follow](Self::queues) ours; and again when they have. Until then some share one, and
-    /// a place has a queue that is polled only if its requests are, before and after. Sleeps.
+    /// Assigns a queue to every [`HctxQueue`](crate::disk::HctxQueue). Sleeps.
+    ///
+    /// This runs before and after the disks' hardware queues change to [`queues`](Self::queues), so
+    /// that no hardware queue is without a queue meanwhile. Until then several hardware queues may
+    /// share a queue. A polled queue is assigned only to a hardware queue that is polled both
+    /// before and after the change.
     pub(super) fn map_hctxs(&self) {
         let (now, then) = (self.tag_set.queues(), self.queues());
         for (index, map_hctxs) in self.tag_set.data().hctxs.iter().enumerate() {
@@ -131,21 +132,22 @@ impl Association {
         }
     }
 
-    /// The hardware queues that the disks should have.
+    /// Returns the hardware queues that the disks should have.
     pub(super) fn queues(&self) -> QueueCounts {
         disk::hctx_counts(self.split)
     }
 
-    /// Ends the connections, and what is in flight on them as `fate` says. The
-    /// order is that of [`nvme_rdma_transport::queue`]: nothing finds the queues any more, the
-    /// queue pairs are drained, the requests end, everything is freed. Sleeps.
+    /// Tears down all queues; requests in flight end as `fate` says. Sleeps.
+    ///
+    /// The order is that of [`nvme_rdma_transport::queue`]: unpublish the queues, drain the queue
+    /// pairs, end the requests, free everything.
     pub(super) fn tear_down(self: KBox<Self>, fate: InflightPolicy) {
         self.end_io(fate);
         end_admin(&self.admin);
     }
 
-    /// Ends the connections of a controller that is asked to forget all that it had of us: it
-    /// is disabled when no I/O can reach it any more. What goes wrong changes nothing. Sleeps.
+    /// Tears down the I/O queues, disables the controller (`CC.EN`), then tears down the admin
+    /// queue. Best effort: errors of the disable are only logged. Sleeps.
     pub(super) fn disable(self: KBox<Self>, controller: &Controller) {
         self.end_io(InflightPolicy::Retry);
         let limit = self.disable.min(controller.settings().connect_timeout);
@@ -169,14 +171,14 @@ impl Association {
                 fate.apply(payload.into_request(), stats)
             });
         }
-        // What waits because the target wanted so fares as the others do.
+        // Requests that wait for a retry delay are dispatched now, like the others.
         self.tag_set.kick_requeued();
     }
 }
 
-/// Ends the connection of an admin queue. Sleeps.
+/// Tears down an admin queue. Sleeps.
 pub(super) fn end_admin(admin: &Connected<Queue>) {
-    // It has no requests of the block layer.
+    // An admin queue has no block requests.
     let stats = admin.queue_pair().context().stats();
     Queue::end(admin, |payload| {
         InflightPolicy::Fail.apply(payload.into_request(), stats)
@@ -208,14 +210,14 @@ impl KeepAliveQueue for Association {
     }
 }
 
-/// What becomes of a request that was in flight when its connection ended.
+/// What happens to a request in flight when its connection ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum InflightPolicy {
-    /// It ends with an error.
+    /// The request ends with an error.
     Fail,
-    /// It comes again, unless its submitter wants no second attempt, or it was not answered too
-    /// often. Whether the target carried it out already is not known; to do it twice is to do it
-    /// once.
+    /// The request is requeued, unless its submitter forbids retries or it timed out too often. The
+    /// target may have executed the command already, but block commands can be repeated without
+    /// harm.
     Retry,
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A controller in sysfs, and its events for udev.
+//! The device of a controller in sysfs, and its uevents.
 //!
-//! Who sends an event takes memory, and waits for others who send one and may wait for memory
-//! meanwhile. So he may wait for I/O, and I/O may wait for the controller's thread: it says what is
-//! to be told, and a work item tells it.
+//! Sending a uevent allocates memory, and waits for other senders, which allocate memory. An
+//! allocation may wait for I/O, and I/O may wait for the controller's thread. So the thread only
+//! queues uevents, and a work item sends them.
 
 use crate::name::CtrlName;
 use kernel::{
@@ -26,10 +26,10 @@ use rrdma::{
     sysfs::Device, //
 };
 
-/// The most states that wait to be told.
+/// Most states in the queue of uevents.
 const MOST: usize = 8;
 
-/// A controller in sysfs.
+/// The device of a controller in sysfs.
 #[pin_data]
 pub(crate) struct CtrlDevice {
     name: CtrlName,
@@ -45,18 +45,19 @@ impl_has_work! {
     impl HasWork<Self> for CtrlDevice { self.work }
 }
 
-/// What is told, and of what.
+/// The uevents to send, and the device that sends them.
 struct UeventQueue {
-    /// Until it [leaves](CtrlDevice::leave).
+    /// `None` once [removed](CtrlDevice::leave).
     device: Option<Arc<Device>>,
-    /// The state that came last.
+    /// The state that was queued last.
     latest: CtrlState,
-    /// States to be told, the first of them at the moment.
+    /// States to send; the first one is being sent.
     due: KVec<CtrlState>,
 }
 
 impl CtrlDevice {
-    /// That of a controller which is in this state, as who looks at the device sees. May sleep.
+    /// Returns the device of a controller. Readers of the device see `state` already, so it needs
+    /// no uevent. May sleep.
     pub(super) fn new(
         name: CtrlName,
         wake: Arc<TimedCompletion>,
@@ -79,13 +80,13 @@ impl CtrlDevice {
         )
     }
 
-    /// The device, to which the controller's disks belong. May sleep.
+    /// Returns the device, the parent of the controller's disks; `None` once removed. May sleep.
     pub(super) fn device(&self) -> Option<Arc<Device>> {
         self.queue.lock().device.clone()
     }
 
-    /// Takes note of a state; whether the work item is to tell it. Of more states than can wait
-    /// the latest is told. May sleep.
+    /// Queues a uevent of `state`, and returns whether the work item must be queued. In a full
+    /// queue, `state` replaces the last one. May sleep.
     pub(super) fn note(&self, state: CtrlState) -> bool {
         let mut queue = self.queue.lock();
         if queue.latest == state {
@@ -100,8 +101,8 @@ impl CtrlDevice {
         true
     }
 
-    /// Takes the device out of sysfs if all was told of it; otherwise the thread is woken when it
-    /// was. Sleeps.
+    /// Removes the device from sysfs if no uevent is queued, and returns whether it was removed.
+    /// Otherwise the work item wakes the thread once it has sent all uevents. Sleeps.
     pub(super) fn leave(&self) -> bool {
         let device = {
             let mut queue = self.queue.lock();
@@ -110,12 +111,12 @@ impl CtrlDevice {
             }
             queue.device.take()
         };
-        // Its readers are waited for without the lock.
+        // Dropped without the lock, because it waits for readers of attributes.
         drop(device);
         true
     }
 
-    /// What is to be told now.
+    /// Returns the next uevent to send, with the device.
     fn next(&self) -> Option<(Arc<Device>, CtrlState)> {
         let queue = self.queue.lock();
         Some((queue.device.clone()?, *queue.due.first()?))
@@ -132,9 +133,15 @@ impl WorkItem for CtrlDevice {
                 .and_then(|variable| device.tell_change(&variable));
             if let Err(error) = aer_done {
                 let errno = error.to_errno();
-                pr_warn!("{}: udev is not told: {} ({})\n", this.name, state, errno);
+                pr_warn!(
+                    "{}: uevent of state {} not sent: error {}\n",
+                    this.name,
+                    state,
+                    errno
+                );
             }
-            // Ours must not be the last reference when the thread takes the device out.
+            // Dropped before the queue is empty: then the thread may remove the device, and must
+            // hold the last reference.
             drop(device);
             let _ = this.queue.lock().due.remove(0);
         }

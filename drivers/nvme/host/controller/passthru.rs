@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Commands of users, and what they do beside their own business.
+//! Admin commands from user space, and their effects on the disks.
 //!
-//! One that must be alone, such as Format NVM, has no I/O beside it: the disks are frozen. If
-//! namespaces may be others afterwards they are looked at before I/O goes on, so that none
-//! reaches a namespace that its disk does not describe any more; then the disks follow.
+//! All disks are frozen during a command that excludes I/O, such as Format NVM. If the command may
+//! change namespaces, they are scanned before the disks are thawed: no I/O reaches a namespace that
+//! its disk no longer describes. Then scan work updates the disks.
 
 use super::{scan_work, status::ScanRequester, Controller, ScanContext};
 use crate::{
@@ -65,15 +65,19 @@ impl DiskController for Controller {
     }
 }
 
-/// Admin commands of users, and their effects on the disks.
+/// Sends admin commands from user space, and handles their effects on the disks.
 struct AdminPassthru<'a> {
     controller: &'a Controller,
 }
 
 impl AdminPassthru<'_> {
-    /// Sends `command` and sees to its effects. Sleeps, for I/O too: the caller must not keep disks
-    /// from being removed. A signal before the command is sent is `EINTR`; a later one ends the wait
-    /// for the disks.
+    /// Sends `command` and handles its effects. Sleeps, for I/O too: the caller must not block the
+    /// removal of disks.
+    ///
+    /// # Errors
+    ///
+    /// `EINTR` for a signal before the command is sent; a later signal only ends the wait for the
+    /// disks. Otherwise why there is no response.
     fn execute(
         &self,
         command: Command,
@@ -99,7 +103,7 @@ impl AdminPassthru<'_> {
                 }
                 reply
             });
-            // Scan work may wait for the scan lock.
+            // Scan work may be due that could not start without the scan lock.
             controller.wake.complete();
             reply
         } else {
@@ -109,13 +113,13 @@ impl AdminPassthru<'_> {
             self.rescan_and_wait();
         }
         if effects.changes_controller {
-            let what = "a user's command changed what the target can do";
-            controller.log(format_args!("{what}: a reset brings it to light"));
+            let what = "a passthrough command changed controller capabilities";
+            controller.log(format_args!("{what}: reset the controller to apply"));
         }
         Ok(reply)
     }
 
-    /// The admin queue, by the channel of users, until `deadline`.
+    /// Returns the admin queue for commands through user space's channel until `deadline`.
     fn admin(&self, deadline: Deadline) -> Admin<'_> {
         Admin {
             sender: Sender::Channel(&self.controller.user_channel),
@@ -129,19 +133,19 @@ impl AdminPassthru<'_> {
         act: impl FnOnce() -> Result<R, CommandError>,
     ) -> Result<R, CommandError> {
         let controller = self.controller;
-        // Disks are neither removed nor made meanwhile.
+        // Disks are neither added nor removed while the lock is held.
         let _guard = controller
             .scan_lock
             .lock_interruptible()
             .map_err(CommandError::Code)?;
         let disks = controller.namespaces.disks().map_err(CommandError::Code)?;
-        // The thread polls the polled queues meanwhile.
+        // Wake the thread: it polls the polled queues while the lock is held.
         controller.wake.complete();
         let _frozen = FrozenDisks::new(&disks).map_err(CommandError::Code)?;
         act()
     }
 
-    /// Marks disks gone after a command, named for `namespace`, that may have changed theirs.
+    /// Marks disks as gone after a command to `namespace` that may have changed namespaces.
     fn revalidate(
         &self,
         reply: &Result<Reply, CommandError>,
@@ -151,7 +155,7 @@ impl AdminPassthru<'_> {
         let controller = self.controller;
         match reply {
             Ok(_) => self.rescan_frozen(context, namespace),
-            // The connection may still be there for what the page cache writes back.
+            // Removal keeps the connection while the page cache is written back.
             Err(CommandError::Unanswered) if controller.is_deleting() => {
                 controller.namespaces.mark_may_change(namespace, controller);
             }
@@ -159,8 +163,8 @@ impl AdminPassthru<'_> {
         }
     }
 
-    /// Makes the disks refuse I/O that would reach another namespace. If a scan cannot tell, these
-    /// are the disks that the command named.
+    /// Marks disks as gone whose namespaces changed, by a scan. If the scan fails, marks the disks
+    /// of the namespace `named`.
     fn rescan_frozen(&self, context: &ScanContext, named: Option<u32>) {
         let controller = self.controller;
         let admin = self.admin(Deadline::NEVER);
@@ -169,7 +173,7 @@ impl AdminPassthru<'_> {
             .and_then(|found| found.mark_gone(&controller.namespaces, controller));
         match marked {
             Ok(()) => {}
-            // The connection ended. The next one scans before there is I/O.
+            // The connection ended. A reconnect scans before it resumes I/O.
             Err(ScanError::Superseded | ScanError::Gone) if !controller.is_deleting() => {}
             Err(error) => {
                 controller.warn(format_args!("{}", CtrlError::from(error).message()));
@@ -178,7 +182,7 @@ impl AdminPassthru<'_> {
         }
     }
 
-    /// Rescans, and waits as long as the controller is live and the process has no signal.
+    /// Requests a scan and waits for it, while the controller is live and no signal is pending.
     fn rescan_and_wait(&self) {
         let controller = self.controller;
         let Ok(number) = controller.request_scan_for(ScanRequester::Target) else {

@@ -12,19 +12,19 @@ use rrdma::rdma::device::{
     DeviceRef, //
 };
 
-/// The device on which a controller has objects; while it is set, the removal of that device waits.
-/// Its lock is a leaf.
+/// The device on which a controller has objects. While it is set, the removal of the device waits.
+/// The lock is a leaf.
 #[pin_data]
 pub(super) struct RdmaDevice {
     #[pin]
     device: Mutex<Option<DeviceRef>>,
 }
 
-/// The device is being removed.
+/// Error: the device is being removed.
 pub(super) struct Removing;
 
 impl RdmaDevice {
-    /// No device.
+    /// Returns a slot without a device.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             device <- new_mutex!(None, "rnvmf::RdmaDevice"),
@@ -35,17 +35,18 @@ impl RdmaDevice {
     ///
     /// # Errors
     ///
-    /// [`Removing`] if it is being removed; it is set all the same, until [`release`](Self::release).
+    /// [`Removing`] if the device is being removed. The device is set nevertheless, until
+    /// [`release`](Self::release).
     pub(super) fn set(&self, device: &DeviceRef) -> Result<(), Removing> {
         *self.device.lock() = Some(device.clone());
-        // A removal that began before it could see the device here has set its mark.
+        // A removal that began too early to see the device here has set its flag by now.
         match device.is_removing() {
             true => Err(Removing),
             false => Ok(()),
         }
     }
 
-    /// Drops the reference, when nothing is left on the device. May sleep.
+    /// Releases the device. The controller's objects on it must be gone. May sleep.
     pub(super) fn release(&self) {
         let device = self.device.lock().take();
         drop(device);

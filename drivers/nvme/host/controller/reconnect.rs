@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connecting again, after a loss or a reset.
+//! Reconnecting after a lost connection or a reset.
 //!
-//! Meanwhile the tag set is quiesced, so requests wait in the block layer; those that were in
-//! flight wait with them and come again. They are let through when the queues are there
-//! again, or, to fail, when the user's time for them is over or nobody tries any more.
+//! Meanwhile the tag set is quiesced, so the block layer holds new requests. Requests that were in
+//! flight are requeued and held as well. The tag set is unquiesced once new queues are connected.
+//! It is also unquiesced, for requests to fail, when `fast_io_fail_tmo` expires or when
+//! reconnecting ends without a connection.
 
 use super::{
     association::{
@@ -54,22 +55,23 @@ use rrdma::{
     },
 };
 
-/// A new connection, and the namespaces that the target has now.
+/// A new connection, and the result of a scan on it.
 pub(super) struct Reconnected {
     pub(super) association: KBox<Association>,
     pub(super) found: ScanResult,
 }
 
-/// Reconnecting of a controller, after a lost connection or a reset.
+/// The reconnect of a controller, after a lost connection or a reset.
 pub(super) struct Reconnect<'a> {
     controller: &'a Controller,
+    /// The context of the first connection, which the disks were created with.
     before: &'a ScanContext,
     status: ReconnectStatus,
 }
 
 impl<'a> Reconnect<'a> {
-    /// Ends a session that failed, and connects again. `None` if that was given up, or the
-    /// controller is to be removed: then the disks refuse I/O. Sleeps.
+    /// Tears down a failed connection and reconnects. Returns `None` when reconnecting is given up
+    /// or removal is requested; the disks fail all I/O then. Sleeps.
     pub(super) fn after_loss(
         controller: &'a Controller,
         association: KBox<Association>,
@@ -90,15 +92,15 @@ impl<'a> Reconnect<'a> {
         Self::resume(controller, before, again)
     }
 
-    /// Ends a session in good order, and connects again: at once, and if that fails, as after
-    /// a loss. `None` as with [`after_loss`](Self::after_loss). Sleeps.
+    /// Resets a connected controller and reconnects: at once, and if that fails, as after a lost
+    /// connection. Returns `None` like [`after_loss`](Self::after_loss). Sleeps.
     pub(super) fn after_reset(
         controller: &'a Controller,
         association: KBox<Association>,
         before: &'a ScanContext,
     ) -> Option<Reconnected> {
-        controller.log(format_args!("reset"));
-        // Who asked for it has told the others.
+        controller.log(format_args!("resetting controller"));
+        // `Controller::request_reset` sent the netlink event.
         controller.queue_uevent(CtrlState::Resetting);
         before.namespaces.tag_set.quiesce();
         association.disable(controller);
@@ -116,14 +118,14 @@ impl<'a> Reconnect<'a> {
             if controller.is_over(&failure) {
                 return Err(failure);
             }
-            controller.warn(format_args!("reset: {}", failure.message()));
+            controller.warn(format_args!("reset failed: {}", failure.message()));
             controller.keep_error(&failure);
             Self::new(controller, before, FlapHistory::default()).run(failure)
         });
         Self::resume(controller, before, again)
     }
 
-    /// Lets I/O through again, to the new connection or to fail.
+    /// Unquiesces the tag set: I/O reaches the new connection, or fails.
     fn resume(
         controller: &Controller,
         before: &ScanContext,
@@ -136,14 +138,14 @@ impl<'a> Reconnect<'a> {
         controller.status.update(|status| status.reconnect = None);
         match again {
             Ok(again) => return Some(again),
-            // Nothing failed: nobody wants it any more.
+            // Removal is no failure.
             Err(_) if controller.is_deleting() => controller.release_device(),
             Err(failure) => controller.fail(&failure),
         }
         None
     }
 
-    /// One attempt, which nothing is left of if it fails.
+    /// One connect attempt; undoes everything on error.
     #[inline(never)]
     fn attempt(
         controller: &Controller,
@@ -152,7 +154,8 @@ impl<'a> Reconnect<'a> {
     ) -> Result<Reconnected, CtrlError> {
         let association = setup::reconnect(controller, before, deadline)?;
         let admin = controller.admin(&association.admin, deadline);
-        // Scan work makes the other changes: here I/O is quiesced and must not be waited for.
+        // Only mark disks here. Scan work applies the other changes later, because they wait for
+        // I/O, which is quiesced now.
         let context = &association.scan_context;
         let changed = ChangedNamespaces::default();
         let found = scan_work::scan(controller, &admin, context, changed).and_then(|found| {
@@ -168,7 +171,7 @@ impl<'a> Reconnect<'a> {
         }
     }
 
-    /// Counts that it is connected anew. It is told with the state.
+    /// Increments a counter of connects. The next change of state notifies user space.
     fn count(controller: &Controller, which: fn(&mut CtrlStatus) -> &mut u32) {
         controller.status.update(|status| {
             let count = which(status);
@@ -176,7 +179,7 @@ impl<'a> Reconnect<'a> {
         });
     }
 
-    /// Reconnecting that begins now, with I/O quiesced, after `history`.
+    /// Begins to reconnect, with I/O quiesced. `history` has earlier losses.
     fn new(controller: &'a Controller, before: &'a ScanContext, history: FlapHistory) -> Self {
         Self {
             controller,
@@ -189,7 +192,11 @@ impl<'a> Reconnect<'a> {
         }
     }
 
-    /// Tries until an attempt succeeds, or no other is wanted; then returns the last error. Sleeps.
+    /// Attempts to connect until one attempt succeeds. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// The last error, once no further attempt follows.
     fn run(mut self, mut last: CtrlError) -> Result<Reconnected, CtrlError> {
         let controller = self.controller;
         loop {
@@ -212,7 +219,7 @@ impl<'a> Reconnect<'a> {
                 Err(error) => last = error,
             }
             controller.warn(format_args!(
-                "attempt {} to connect again: {}",
+                "reconnect attempt {} failed: {}",
                 self.status.attempts(),
                 last.message()
             ));
@@ -220,8 +227,8 @@ impl<'a> Reconnect<'a> {
         }
     }
 
-    /// Sleeps until the next attempt, and returns when that must be over; `None` if there is no
-    /// other. Settings that change meanwhile count at once.
+    /// Sleeps until the next attempt and returns its deadline; `None` if no attempt follows.
+    /// Settings that change during the sleep apply at once.
     fn pause(&mut self) -> Option<Deadline> {
         let (began, random) = (Instant::<Monotonic>::now(), random::number());
         loop {
@@ -253,22 +260,22 @@ impl<'a> Reconnect<'a> {
         }
     }
 
-    /// Holds I/O back, or lets it through to fail.
+    /// Quiesces I/O, or unquiesces it to fail.
     fn set_io(&self, io: HeldIo) {
         let (tag_set, controller) = (&self.before.namespaces.tag_set, self.controller);
         match io {
             HeldIo::Quiesced => {
                 tag_set.quiesce();
-                controller.log(format_args!("I/O is held back again"));
+                controller.log(format_args!("fast_io_fail_tmo raised: queueing I/O again"));
             }
             HeldIo::Failing => {
                 tag_set.unquiesce();
-                controller.warn(format_args!("I/O is not held back any longer, but fails"));
+                controller.warn(format_args!("fast_io_fail_tmo expired: failing I/O"));
             }
         }
     }
 
-    /// Shows the progress, and when the next attempt begins.
+    /// Updates the progress in the status; `next` is the time of the next attempt.
     fn show(&self, next: Option<Deadline>) {
         let now = ReconnectStatus {
             next,

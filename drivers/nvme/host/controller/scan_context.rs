@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What later connections of a controller, and its disks, must agree with.
+//! Parameters that the disks of a controller and its later connections share.
 
 use crate::namespace::NsContext;
 use nvme_proto::policy::{
@@ -10,14 +10,14 @@ use nvme_proto::policy::{
 use nvme_rdma_transport::params::IoQueueParams;
 use rrdma::sync::Deadline;
 
-/// What the disks of a controller are made with, and what a later connection must allow.
+/// Parameters that disks are created with, and that a later connection must support.
 pub(crate) struct ScanContext {
     pub(super) namespaces: NsContext,
-    /// What users may send to a namespace.
+    /// Permissions for passthrough commands to a namespace.
     pub(super) io_permissions: IoPermissions,
     pub(super) params: IoQueueParams,
-    /// The I/O queues that are requested: there is a hardware queue for each.
+    /// The requested I/O queues; the tag set can have a hardware queue for each.
     pub(super) requested_queues: IoQueueCounts,
-    /// When the first connection must be live.
+    /// Deadline of the connect attempt; on the first one it includes creating the disks.
     pub(super) deadline: Deadline,
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The right to make, change or remove the disks of a controller.
+//! The lock for adding, changing and removing the disks of a controller.
 //!
-//! The controller's thread takes it and hands it over to [`ScanWork`]; a user whose command must
-//! run with [I/O frozen](super::passthru) takes it, too. The holder may wait for I/O, so those who
-//! wait for the lock are idle or can be interrupted: they are no hung tasks.
+//! The controller's thread takes the lock and hands it over to [`ScanWork`]. A passthrough command
+//! that [freezes I/O](super::passthru) takes it as well. The holder may wait for I/O, so waiters
+//! sleep idle or interruptibly: the hung-task detector ignores them.
 
 use super::scan_context::ScanContext;
 use crate::{
@@ -31,19 +31,19 @@ use rrdma::{
     sync::TimedCompletion, //
 };
 
-/// What the holder of the scan lock does to the disks in a work item.
+/// An operation on the disks that a work item does with the scan lock held.
 pub(super) enum ScanWork {
-    /// Update the disks to what a scan found.
+    /// Update the disks to the result of a scan.
     Follow(ScanResult),
     /// Scan, and update the disks.
     Scan(Arc<ScanContext>),
-    /// Give the disks these hardware queues.
+    /// Change the number of the disks' hardware queues.
     SetQueues(Arc<TagSet<Io>>, QueueCounts),
     /// Remove all disks.
     DeleteDisks,
 }
 
-/// The scan lock. Its mutex is a leaf.
+/// The scan lock. Its mutex is a leaf: no lock is taken under it.
 #[pin_data]
 pub(super) struct ScanLock {
     #[pin]
@@ -55,7 +55,8 @@ pub(super) struct ScanLock {
     wake: Arc<TimedCompletion>,
 }
 
-/// The state of the scan lock: free, held by a guard or by queued work, or a result to be taken.
+/// The state of the scan lock: free, held by a guard, held by queued work, or held until the result
+/// of ended work is taken.
 type LockState = ScanOwner<ScanWork, Result<(), CtrlError>>;
 
 /// The held lock. Dropping it releases the lock.
@@ -67,7 +68,7 @@ type LockState = ScanOwner<ScanWork, Result<(), CtrlError>>;
 pub(super) struct ScanGuard<'a>(&'a ScanLock);
 
 impl ScanLock {
-    /// A lock that nobody holds; `wake` is completed when work ends.
+    /// Returns a free lock; `wake` is completed when work ends.
     pub(super) fn new(wake: Arc<TimedCompletion>) -> impl PinInit<Self> {
         pin_init!(Self {
             owner <- new_mutex!(LockState::default(), "rnvmf::ScanLock::owner"),
@@ -76,18 +77,18 @@ impl ScanLock {
         })
     }
 
-    /// Takes the lock, if nobody holds it and no result waits.
+    /// Takes the lock if it is free. A result that is not taken yet keeps it held.
     pub(super) fn try_lock(&self) -> Option<ScanGuard<'_>> {
         self.owner.lock().try_lock().ok()?;
         // INVARIANT: `try_lock` made the guard the owner.
         Some(ScanGuard(self))
     }
 
-    /// Waits for the lock in a process. Sleeps.
+    /// Waits for the lock. Sleeps.
     ///
     /// # Errors
     ///
-    /// `EINTR` if the process has a signal.
+    /// `EINTR` if a signal is pending.
     pub(super) fn lock_interruptible(&self) -> Result<ScanGuard<'_>> {
         let mut owner = self.owner.lock();
         loop {
@@ -101,21 +102,21 @@ impl ScanLock {
         }
     }
 
-    /// The work that is queued, and the lock for it.
+    /// Takes the queued work, with the lock that it holds; `None` if no work is queued.
     pub(super) fn begin_work(&self) -> Option<(ScanWork, ScanGuard<'_>)> {
         let work = self.owner.lock().begin_work()?;
         // INVARIANT: `begin_work` made the guard the owner.
         Some((work, ScanGuard(self)))
     }
 
-    /// Takes the result of work that ended, and releases the lock.
+    /// Takes the result of ended work, and releases the lock.
     pub(super) fn take_result(&self) -> Option<Result<(), CtrlError>> {
         let result = self.owner.lock().take_result()?;
         self.unlocked.notify_all();
         Some(result)
     }
 
-    /// Whether work ended whose result is not taken.
+    /// Whether work has ended and its result is not taken yet.
     pub(super) fn is_work_done(&self) -> bool {
         self.owner.lock().is_done()
     }
@@ -133,7 +134,7 @@ impl ScanGuard<'_> {
         mem::forget(self);
     }
 
-    /// The work ended with `result`: wakes the controller's thread, which takes that.
+    /// Ends the work with `result`, and wakes the controller's thread to take the result.
     pub(super) fn finish(self, result: Result<(), CtrlError>) {
         let wake = self.0.wake.clone();
         self.0.owner.lock().finish(result);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Making, changing and deleting disks, beside the controller's thread.
+//! Adding, changing and deleting disks, in a work item.
 //!
-//! All of it waits for I/O: the kernel reads the partitions of a new disk, writes back the page
-//! cache of an old one, and changes hardware queues while no request uses them. That I/O ends only
-//! because the controller's thread keeps the connection alive, or ends it, so the thread must not
-//! wait. The work item is part of the controller: removal must not need memory.
+//! All of these wait for I/O: the kernel reads the partition table of a new disk, writes back the
+//! page cache of an old one, and changes hardware queues while no request uses them. That I/O ends
+//! only because the controller's thread keeps the connection alive, or ends it. So the thread
+//! itself must not wait for it. The work item is part of the controller, because removal must not
+//! allocate.
 
 use super::{
     scan_lock::{
@@ -60,14 +61,14 @@ use rrdma::{
     sync::Deadline, //
 };
 
-/// The disks of a controller, for the holder of its scan lock.
+/// The disks of a controller, with its scan lock held.
 pub(super) struct LockedDisks<'a> {
     controller: &'a Controller,
     _guard: &'a ScanGuard<'a>,
 }
 
 impl<'a> LockedDisks<'a> {
-    /// The disks of `controller`, whose scan lock `guard` holds.
+    /// Returns the disks of `controller`; `guard` holds its scan lock.
     pub(super) fn new(controller: &'a Controller, guard: &'a ScanGuard<'a>) -> Self {
         Self {
             controller,
@@ -80,7 +81,7 @@ impl<'a> LockedDisks<'a> {
         self.controller.namespaces.remove_all(self.controller);
     }
 
-    /// Updates the disks to what a scan found. Sleeps, for I/O too.
+    /// Updates the disks to the result of a scan. Sleeps, for I/O too.
     fn update(
         &self,
         controller: Arc<dyn DiskController>,
@@ -105,7 +106,7 @@ impl NsObserver for Controller {
             NsChange::Resized(info) => self.notify(Event::NamespaceChanged(info)),
             NsChange::Removed(info) => self.notify(Event::NamespaceRemoved(info)),
             NsChange::LimitsChanged { nsid } => {
-                self.log(format_args!("namespace {nsid}: other limits of its disk"));
+                self.log(format_args!("namespace {nsid}: disk limits changed"));
             }
             NsChange::MarkedGone(MarkedGone {
                 nsid,
@@ -113,17 +114,17 @@ impl NsObserver for Controller {
                 stage,
             }) => match stage {
                 DiskStage::Made => {
-                    self.warn(format_args!("namespace {nsid} {reason}: its disk goes"));
+                    self.warn(format_args!("namespace {nsid} {reason}: removing disk"));
                 }
                 DiskStage::Pending => {
                     self.log(format_args!(
-                        "namespace {nsid} {reason}: its disk is not made"
+                        "namespace {nsid} {reason}: not adding its disk"
                     ));
                 }
             },
             NsChange::MayChange { nsid } => {
                 self.warn(format_args!(
-                    "namespace {nsid} may be changing: its disk goes"
+                    "namespace {nsid} may have changed: removing disk"
                 ));
             }
         }
@@ -146,8 +147,8 @@ impl WorkItem for Controller {
     }
 }
 
-/// Scans the namespaces with `admin`, and keeps the rejections. `changed` are those that the target
-/// reported. Sleeps, but not for I/O.
+/// Scans the namespaces through `admin`, and keeps the rejections. `changed` has the namespaces
+/// that the target reported as changed. Sleeps, but not for I/O.
 pub(super) fn scan(
     controller: &Controller,
     admin: &Admin<'_>,
@@ -173,7 +174,7 @@ impl ScanWorker<'_> {
     fn run(&self, work: ScanWork) -> Result<(), CtrlError> {
         match work {
             ScanWork::Follow(found) => match self.update(&found) {
-                // A later scan took effect, or none is to.
+                // A later scan was applied, or the connection ended.
                 Err(ScanError::Superseded | ScanError::Gone) | Ok(()) => Ok(()),
                 Err(ScanError::Failed(error)) => Err(error),
             },
@@ -190,7 +191,7 @@ impl ScanWorker<'_> {
         self.disks.update(self.controller.clone(), found)
     }
 
-    /// Updates the disks to the namespaces that there are now.
+    /// Scans the namespaces, and updates the disks to the result.
     fn scan_and_update(&self, context: &ScanContext) -> Result<(), CtrlError> {
         let controller = &**self.controller;
         let begun = controller.status.with(|status| status.scans);
@@ -199,7 +200,7 @@ impl ScanWorker<'_> {
             .map_err(ScanError::from)
             .and_then(|found| self.update(&found));
         let result = match updated {
-            // The connection ended, or is about to: the scan is still due.
+            // The connection ended or is ending: the scan is still due.
             Err(ScanError::Superseded | ScanError::Gone) => return Ok(()),
             Err(ScanError::Failed(error)) => Err(error),
             Ok(()) => Ok(()),
@@ -212,17 +213,17 @@ impl ScanWorker<'_> {
         result
     }
 
-    /// Scans, because somebody requested it, or because something was missing.
+    /// Scans on request, or again after an incomplete scan.
     fn find(&self, context: &ScanContext, begun: ScanRequests) -> Result<ScanResult, CtrlError> {
         let admin = Admin {
             sender: Sender::Channel(&self.controller.scan_channel),
-            // Each command has its time. No overall deadline: nobody waits.
+            // Each command has a time-out. No overall deadline: nobody waits.
             deadline: Deadline::NEVER,
         };
-        // First: what changes from here on is an event again.
+        // Reading the list re-arms the event, so read it before the scan.
         let list = admin.take_changed_namespaces()?;
-        // A target that goes on to name a namespace which is not there is scanned once for it, not
-        // again and again.
+        // Ignore the list in a scan that nobody requested. Otherwise a target that keeps listing a
+        // namespace without having it would be scanned endlessly.
         let changed = match &list {
             Some(page) if begun.is_due() => ChangedNamespaces::new(page.bytes()),
             _ => ChangedNamespaces::default(),
@@ -230,8 +231,9 @@ impl ScanWorker<'_> {
         scan(self.controller, &admin, context, changed)
     }
 
-    /// Gives the disks as many hardware queues as there are queues. Requests that were on more of
-    /// them share what there is until they end: see [`Association::map_hctxs`].
+    /// Sets the disks' hardware queues to `wanted`, those of the connection. Requests on hardware
+    /// queues beyond these share the connected queues until they end: see
+    /// [`Association::map_hctxs`].
     ///
     /// [`Association::map_hctxs`]: super::association::Association::map_hctxs
     fn set_queues(&self, tag_set: &TagSet<Io>, wanted: QueueCounts) -> Result<(), CtrlError> {
@@ -239,7 +241,7 @@ impl ScanWorker<'_> {
         let fail = |error| CtrlError::kernel(ErrorStage::Queues, error, "hardware queues");
         let now = tag_set.set_queues(wanted).map_err(fail)?;
         self.controller
-            .log(format_args!("the disks had {before}, and have {now}"));
+            .log(format_args!("disks: changed from {before} to {now}"));
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the controller's thread does while it waits: it keeps the connection alive.
+//! Waits of the controller's thread, during which it keeps the connection alive.
 
 use super::{
     Controller,
@@ -20,19 +20,19 @@ use rrdma::{
     },
 };
 
-/// How often queues are polled for others.
+/// Interval at which the controller's thread polls queues for their users.
 const POLL: Msecs = Msecs::new(10);
 
-/// Queues whose connection is kept alive.
+/// The queues of a connection that is kept alive.
 pub(super) trait KeepAliveQueue {
     /// Whether any I/O command completed since the last call.
     fn take_traffic(&self) -> bool;
 
-    /// What restarts the target's timer.
+    /// Which commands restart the target's keep-alive timer.
     fn keep_alive_mode(&self) -> KeepAliveMode;
 
-    /// Polls in place of users who may sleep with requests in flight. Whether there are polled
-    /// queues.
+    /// Polls the polled queues, because their users may sleep with requests in flight. Returns
+    /// whether there are such queues.
     fn poll(&self) -> bool;
 
     /// The queue that takes keep-alive commands.
@@ -58,7 +58,7 @@ impl KeepAliveQueue for Connected<Queue> {
     }
 }
 
-/// The wait of a controller's thread, with a connection to keep alive.
+/// A wait of the controller's thread, with a connection to keep alive.
 struct KeepAliveWait<'a> {
     controller: &'a Controller,
     queues: &'a dyn KeepAliveQueue,
@@ -67,7 +67,7 @@ struct KeepAliveWait<'a> {
     period: Msecs,
     /// When a keep-alive may be due.
     next: Deadline,
-    /// Until when its response is waited for at most.
+    /// Latest time to wait for the response to a keep-alive.
     deadline: Deadline,
 }
 
@@ -86,7 +86,7 @@ impl<'a> KeepAliveWait<'a> {
         }
     }
 
-    /// The error of a connection that is lost.
+    /// Returns the error of a lost connection.
     fn check(&self) -> Result<(), CtrlError> {
         match self.controller.notifier.error() {
             Some(error) => Err(error.into()),
@@ -94,12 +94,12 @@ impl<'a> KeepAliveWait<'a> {
         }
     }
 
-    /// Sleeps until the thread is woken, `moment` comes, or a keep-alive was sent that is due.
+    /// Sleeps until the thread is woken or `moment`. If a keep-alive is due, sends it instead.
     fn wait(&mut self, moment: Deadline) -> Result<(), CtrlError> {
         let left = self.next.left();
         if left > Msecs::new(0) {
             let limit = left.min(moment.left());
-            // The holder of the scan lock waits for requests, also of users who do not poll.
+            // The holder of the scan lock may wait for polled requests whose users do not poll.
             let polls = self.controller.scan_lock.is_held() && self.queues.poll();
             self.controller
                 .wait(if polls { limit.min(POLL) } else { limit });
@@ -117,9 +117,9 @@ impl<'a> KeepAliveWait<'a> {
     }
 }
 
-/// Keeps the connection of `queues` alive until `over` breaks, or the connection is lost. `over` is
-/// called whenever the thread is woken, and at the moment that it returned. A keep-alive is waited
-/// for until `deadline` at most. Sleeps.
+/// Keeps the connection of `queues` alive until `over` breaks, or the connection is lost. Calls
+/// `over` whenever the thread is woken, and at the time that `over` returned. The response to a
+/// keep-alive may take until `deadline`. Sleeps.
 pub(super) fn serve_until<R>(
     controller: &Controller,
     queues: &dyn KeepAliveQueue,
@@ -136,7 +136,7 @@ pub(super) fn serve_until<R>(
     }
 }
 
-/// As [`serve_until`], without a deadline.
+/// [`serve_until`] without a deadline.
 pub(super) fn serve<R>(
     controller: &Controller,
     queues: &dyn KeepAliveQueue,

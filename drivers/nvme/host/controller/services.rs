@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the module gives to its controllers.
+//! Services of the module for its controllers.
 //!
-//! A controller reaches what is above it by [`Services`] only: it knows neither the registry of
-//! controllers nor netlink.
+//! A controller reaches the layers above it through [`Services`] only: it knows neither the
+//! registry of controllers nor netlink.
 
 use super::{
     discovery::DiscoveryResult,
@@ -48,41 +48,41 @@ use rrdma::{
     sysfs::Class, //
 };
 
-/// A controller, as an event shows it.
+/// The view of a controller that an event contains.
 pub(crate) struct CtrlView<'a> {
     pub(crate) id: u32,
     pub(crate) name: CtrlName,
     pub(crate) options: &'a Options,
     pub(crate) settings: Settings,
-    /// Namespaces with a disk.
+    /// Number of namespaces with a disk.
     pub(crate) namespaces: u32,
     pub(crate) status: &'a Status,
 }
 
-/// A discovery, as an event shows it.
+/// The view of a discovery that an event contains.
 pub(crate) struct DiscoveryView<'a> {
     pub(crate) id: u32,
     pub(crate) net: &'a Namespace,
-    /// `None` until the log was read, or that failed.
+    /// `None` until the first read of the log ends.
     pub(crate) result: Option<&'a DiscoveryResult>,
 }
 
-/// Where events of controllers and discoveries go.
+/// Receives events of controllers and discoveries.
 pub(crate) trait EventSink: Send + Sync {
-    /// A controller, or one of its namespaces, has changed. May sleep.
+    /// Reports a change of a controller or of one of its namespaces. May sleep.
     fn notify(&self, ctrl: &CtrlView<'_>, event: Event<'_>);
 
-    /// A discovery has a new result. May sleep.
+    /// Reports a new result of a discovery. May sleep.
     fn notify_discovery(&self, discovery: &DiscoveryView<'_>);
 }
 
-/// Who is called when an RDMA device is removed.
+/// Receives removals of RDMA devices.
 pub(crate) trait DeviceRemoval: Send + Sync {
     /// Reports the removal to each controller that uses `device`. May sleep.
     fn removing(&self, device: &Device);
 }
 
-/// The client of the RDMA core.
+/// The module as a client of the RDMA core.
 struct Client;
 
 impl client::Client for Client {
@@ -95,7 +95,7 @@ impl client::Client for Client {
     }
 }
 
-/// What the module gives to its controllers. [`Services::stop`] ends it.
+/// Services of the module for its controllers. [`Services::stop`] ends them.
 #[pin_data]
 pub(crate) struct Services {
     pub(crate) module: &'static ThisModule,
@@ -103,10 +103,10 @@ pub(crate) struct Services {
     pub(crate) class: Arc<Class>,
     /// The device numbers of the controllers.
     pub(crate) numbers: Arc<Numbers>,
-    /// The identifiers of the disks of all controllers.
+    /// Identifiers of the namespaces that have disks, of all controllers.
     pub(crate) ids: Arc<IdRegistry>,
     pub(crate) events: Arc<dyn EventSink>,
-    /// Counts changes of which disks there are.
+    /// Counts added and removed disks, of all controllers.
     pub(crate) disk_generation: Arc<DiskGeneration>,
     /// Runs scan work and sends uevents. `None` once stopped.
     #[pin]
@@ -117,7 +117,7 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    /// Allocates all but the client. May sleep.
+    /// Creates the services, not yet registered with the RDMA core. May sleep.
     pub(crate) fn new(
         module: &'static ThisModule,
         numbers: Arc<Numbers>,
@@ -149,9 +149,9 @@ impl Services {
         Ok(())
     }
 
-    /// Waits for the work and unregisters from the RDMA core. Sleeps.
+    /// Waits for queued work and unregisters from the RDMA core. Sleeps.
     pub(crate) fn stop(&self) {
-        // Each is dropped without its lock, which work and callbacks may want.
+        // Drop each without its lock, which work items and callbacks take.
         let work = self.work.lock().take();
         drop(work);
         let client = self.client.lock().take();
@@ -163,19 +163,20 @@ impl Services {
     where
         W: RawWorkItem<ID> + Send + 'static,
     {
-        // The queue exists as long as there are controllers.
+        // The queue exists as long as any controller does.
         if let Some(work) = &*self.work.lock() {
             let _ = work.enqueue(item);
         }
     }
 
-    /// A counted use of `device`; `None` if the device is being removed.
+    /// Takes a counted use of `device`; `None` if the device is being removed. May sleep.
     pub(crate) fn acquire(&self, device: &Device) -> Option<DeviceRef> {
         let client = self.client.lock().clone();
         client?.acquire(device)
     }
 
-    /// The generation of controllers and disks; `list` is that of the controllers. Not 0.
+    /// Returns the generation of controllers and disks, which is not 0; `list` is that of the list
+    /// of controllers.
     pub(crate) fn generation_of_disks(&self, list: u32) -> u32 {
         list.wrapping_add(self.disk_generation.get()).max(1)
     }

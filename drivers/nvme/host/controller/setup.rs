@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connecting a controller, from its address to its queues.
+//! Connecting a controller, from its address to connected queues.
 
 use super::{
     association::Association,
@@ -93,17 +93,17 @@ use rrdma::{
     },
 };
 
-/// How long a request of the block layer may take, as in the C host.
+/// Time-out of a block request, as in the C host (`nvme_io_timeout`).
 const REQUEST: Msecs = Msecs::from_secs(30);
 
-/// A setup under way.
+/// A connect in progress.
 struct Setup<'a> {
     controller: &'a Controller,
     deadline: Deadline,
     connector: QueueConnector<'a, Io>,
 }
 
-/// A controller that is enabled, with its admin queue.
+/// An enabled controller, with its admin queue.
 struct Enabled {
     admin: Connected<Queue>,
     controller_id: u16,
@@ -111,7 +111,7 @@ struct Enabled {
     configuration: Configuration,
 }
 
-/// Queues that are connected, and what was learnt on the way.
+/// Connected queues, with the properties of the controller.
 struct ConnectedQueues {
     admin: Connected<Queue>,
     io: KVec<Connected<Queue>>,
@@ -120,17 +120,16 @@ struct ConnectedQueues {
     version: Version,
     identity: Arc<identify::Controller>,
     io_permissions: IoPermissions,
-    /// It tells of events.
+    /// An AER was submitted.
     events: bool,
     params: IoQueueParams,
-    /// The I/O queues that were asked for: the most that there can ever be.
+    /// The requested I/O queues: an upper bound for all connections of the controller.
     requested_queues: IoQueueCounts,
-    /// What those are for that were granted.
+    /// The granted I/O queues, by purpose.
     split: IoQueueCounts,
 }
 
-/// Connects the controller: its queues are ready, and what there is to know of
-/// it for its disks is known. Sleeps.
+/// Connects the controller for the first time, and publishes its queues. Sleeps.
 #[inline(never)]
 pub(super) fn connect(controller: &Controller) -> Result<KBox<Association>, CtrlError> {
     let deadline = Deadline::after(controller.settings().connect_timeout);
@@ -142,7 +141,7 @@ pub(super) fn connect(controller: &Controller) -> Result<KBox<Association>, Ctrl
     Ok(association)
 }
 
-/// Connects a controller again whose disks are there. They do not find its queues before
+/// Reconnects a controller that has disks. The disks cannot use the new queues before
 /// [`Association::publish`]. Sleeps.
 #[inline(never)]
 pub(super) fn reconnect(
@@ -154,7 +153,7 @@ pub(super) fn reconnect(
     queues.into_association(controller, before.namespaces.tag_set.clone(), deadline)
 }
 
-/// Connects the admin queue and enables the controller, and no more. Sleeps.
+/// Connects the admin queue only, and enables the controller. Sleeps.
 #[inline(never)]
 pub(super) fn connect_admin(
     controller: &Controller,
@@ -164,12 +163,12 @@ pub(super) fn connect_admin(
     Ok((enabled.admin, enabled.configuration))
 }
 
-/// Connects the admin queue of a discovery controller, which is asked to tell when its log changes.
+/// Connects the admin queue of a discovery controller, and enables events for changes of its log.
 /// Sleeps.
 ///
 /// # Errors
 ///
-/// [`EOPNOTSUPP`](rrdma::errno::EOPNOTSUPP) if it cannot.
+/// [`EOPNOTSUPP`](rrdma::errno::EOPNOTSUPP) if the controller does not support these events.
 #[inline(never)]
 pub(super) fn connect_watched(
     controller: &Controller,
@@ -185,13 +184,13 @@ pub(super) fn connect_watched(
         return Err(CtrlError::new(
             ErrorStage::Enable,
             rrdma::errno::EOPNOTSUPP,
-            format_args!("the target does not tell when its discovery log changes"),
+            format_args!("the target does not support events for discovery log changes"),
         ));
     }
     Ok(queue)
 }
 
-/// Makes the tag set that all disks share, with a place for each queue pair that there may be.
+/// Creates the tag set of all disks, with an [`HctxQueue`] for each requested I/O queue.
 fn tag_set(queues: &ConnectedQueues) -> Result<Arc<TagSet<Io>>> {
     let requested_queues = queues.requested_queues;
     let most = requested_queues.total().get();
@@ -215,7 +214,8 @@ fn tag_set(queues: &ConnectedQueues) -> Result<Arc<TagSet<Io>>> {
 }
 
 impl ConnectedQueues {
-    /// What the controller and its disks have of it, off the stack.
+    /// Converts to an association, and updates the controller's [`CtrlInfo`]. Boxed, as is `self`,
+    /// to save stack.
     fn into_association(
         self: KBox<Self>,
         controller: &Controller,
@@ -290,7 +290,7 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// Connects the queues, as large as they were `before` if they were.
+    /// Connects all queues. With `before`, their parameters are those of the first connection.
     #[inline(never)]
     fn establish(
         &mut self,
@@ -311,12 +311,12 @@ impl<'a> Setup<'a> {
                 self.controller.log(format_args!("{}", error.message()));
             }
         }
-        // Before the namespaces are looked at: what changes after that is told.
+        // Before the namespaces are scanned: any change after the scan raises an event.
         let events = self.enable_aen(&queue, AsyncEventConfig::for_io(identity.async_events))?;
         let mut params = self.negotiate(&queue, &identity, capabilities)?;
         if let Some(before) = before {
             if !params.covers(&before.params) {
-                let why = "the target allows less than the disks were made for";
+                let why = "the target no longer supports the queue parameters of the disks";
                 return Err(CtrlError::target(ErrorStage::Queues, format_args!("{why}")));
             }
             params = before.params;
@@ -342,7 +342,7 @@ impl<'a> Setup<'a> {
             .map_err(|_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "controller"))
     }
 
-    /// Connects the admin queue, and enables the controller.
+    /// Connects the admin queue and enables the controller.
     fn enable(&mut self) -> Result<Enabled, CtrlError> {
         let admin = self.connect_queue(QueueConfig::admin(), 0, [0; 3])?;
         let any = ConnectData::ANY_CONTROLLER;
@@ -358,7 +358,7 @@ impl<'a> Setup<'a> {
         })
     }
 
-    /// Asks to be told of events, if there are some; whether the target will.
+    /// Enables `events` and submits an AER. Returns whether events are enabled.
     fn enable_aen(
         &self,
         queue: &Connected<Queue>,
@@ -371,13 +371,13 @@ impl<'a> Setup<'a> {
             self.controller.log(format_args!("{}", error.message()));
             return Ok(false);
         }
-        let (stage, what) = (ErrorStage::Enable, "asking for the first event");
+        let (stage, what) = (ErrorStage::Enable, "submitting the first AER");
         Queue::submit_aer(queue.queue_pair())
             .map_err(|error| CtrlError::from_command(stage, error, what))?;
         Ok(true)
     }
 
-    /// The I/O queues to ask for.
+    /// Returns the I/O queues to request.
     fn requested_queues(&self) -> IoQueueCounts {
         let options = &self.controller.options;
         IoQueueCounts::requested(&QueueOptions {
@@ -395,8 +395,8 @@ impl<'a> Setup<'a> {
         self.controller.admin(queue, self.deadline)
     }
 
-    /// Connects a queue pair: the target then waits for a Connect command. `retry_delays` are the
-    /// controller's, in units of 100 ms.
+    /// Connects a queue pair; the target then expects a Connect command. `retry_delays` are the
+    /// controller's command retry delays, in units of 100 ms.
     fn connect_queue(
         &mut self,
         config: QueueConfig,
@@ -421,7 +421,7 @@ impl<'a> Setup<'a> {
             .map_err(|error| CtrlError::from(error).on_queue(config.qid))
     }
 
-    /// Makes the target's end of a queue.
+    /// Sends the Connect command, which creates the queue at the target.
     fn fabrics_connect(
         &self,
         queue: &Connected<Queue>,
@@ -481,7 +481,7 @@ impl<'a> Setup<'a> {
         Ok(buffer)
     }
 
-    /// What the controller says of itself.
+    /// Returns the Identify Controller data.
     fn identity(admin: &Admin<'_>) -> Result<identify::Controller, CtrlError> {
         let what = "identify controller";
         let data = admin.identify(Identify::Controller, what)?;
@@ -502,7 +502,7 @@ impl<'a> Setup<'a> {
             .map_err(|_| CtrlError::kernel(stage, ENOMEM, "identify controller"))
     }
 
-    /// What we, the device and the target can do together.
+    /// Returns queue parameters that the options, the device and the target allow.
     fn negotiate(
         &self,
         queue: &Connected<Queue>,
@@ -525,7 +525,7 @@ impl<'a> Setup<'a> {
         let mut queues = KVec::with_capacity(count.into(), GFP_KERNEL)
             .map_err(|_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "I/O queues"))?;
         for qid in 1..=count {
-            // There may be so many that it takes long.
+            // Connecting many queues may take longer than the keep-alive time-out.
             self.admin(admin).keep_alive_if_due()?;
             let completions = if split.is_polled(qid.saturating_sub(1)) {
                 CompletionMode::Polled

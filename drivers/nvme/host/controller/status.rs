@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The state of a controller, and what is shown of it.
+//! The status of a controller: its state, and what user space sees of it.
 
 use crate::{
     ctrl_error::CtrlError,
@@ -51,23 +51,23 @@ use rrdma::{
     },
 };
 
-/// The state of a controller, with its lock. A leaf: no other lock is taken under it.
+/// The status of a controller. Its lock is a leaf: no other lock is taken under it.
 #[pin_data]
 pub(crate) struct Status {
-    /// The number of the controller in traces.
+    /// The `ctrl_id` in trace records.
     trace_id: i32,
     #[pin]
     fields: Mutex<CtrlStatus>,
-    /// Notified whenever `fields` change.
+    /// Notified when `fields` change.
     #[pin]
     changed: CondVar,
-    /// Removal is requested: it follows as soon as the controller's thread sees it.
+    /// Removal is requested, for the controller's thread to carry out.
     removal_requested: AtomicFlag,
     /// The disks of a live controller are being removed.
     removal_begun: AtomicFlag,
 }
 
-/// What is shown of a controller.
+/// What user space sees of a controller.
 pub(crate) struct CtrlStatus {
     pub(crate) state: CtrlState,
     /// The last error; cleared when a reset or rescan is requested.
@@ -76,7 +76,7 @@ pub(crate) struct CtrlStatus {
     pub(crate) info: Option<CtrlInfo>,
     /// Namespaces without a disk.
     pub(crate) rejections: NsRejections,
-    /// Progress of reconnecting, while that is under way.
+    /// Progress of a reconnect; `None` if none is in progress.
     pub(crate) reconnect: Option<ReconnectStatus>,
     pub(crate) scans: ScanRequests,
     /// Completed resets; wraps around.
@@ -85,7 +85,7 @@ pub(crate) struct CtrlStatus {
     pub(crate) reconnects: u32,
 }
 
-/// What is known of a controller once it is connected.
+/// Properties of a controller, known once it is connected.
 pub(crate) struct CtrlInfo {
     pub(crate) device: device::Name,
     pub(crate) identity: Arc<identify::Controller>,
@@ -97,7 +97,7 @@ pub(crate) struct CtrlInfo {
     pub(crate) inline_size: u32,
 }
 
-/// Reconnecting, as it is shown.
+/// Progress of a reconnect.
 #[derive(Clone, Copy)]
 pub(crate) struct ReconnectStatus {
     /// When the connection was lost.
@@ -118,32 +118,34 @@ impl ReconnectStatus {
         Msecs::from(self.began.elapsed()).get()
     }
 
-    /// Milliseconds without a connection that limits count from.
+    /// The outage in milliseconds that time limits apply to. Includes earlier outages if the last
+    /// connection dropped early.
     pub(crate) fn outage_ms(&self) -> u32 {
         self.progress.outage_ms(self.since_loss_ms())
     }
 }
 
-/// Who requests a scan.
+/// The origin of a scan request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScanRequester {
-    /// A user, who wants to see the error of this scan only.
+    /// User space: an earlier error is cleared.
     User,
-    /// The target, by an event: an earlier error stays.
+    /// The target, by an event or by a command that changes namespaces: an earlier error is kept.
     Target,
 }
 
-/// Whether something is to be told.
+/// Whether waiters and user space must be notified.
 #[must_use]
 pub(super) enum Change {
-    /// Everybody is to be told.
+    /// The status changed: notify.
     Told,
-    /// Removal came first, or nothing is new.
+    /// The status is unchanged, or the change was refused.
     Nothing,
 }
 
 impl Status {
-    /// The state [`CtrlState::New`] of a controller that traces show as `trace_id`.
+    /// Returns the status of a controller in [`CtrlState::New`]. `trace_id` is its `ctrl_id` in
+    /// trace records.
     pub(super) fn new(trace_id: i32) -> impl PinInit<Self> {
         pin_init!(Self {
             trace_id,
@@ -163,7 +165,7 @@ impl Status {
         })
     }
 
-    /// The number of the controller in traces.
+    /// Returns the `ctrl_id` in trace records.
     pub(super) fn trace_id(&self) -> i32 {
         self.trace_id
     }
@@ -178,12 +180,12 @@ impl Status {
         self.removal_requested.load(ordering::Relaxed)
     }
 
-    /// The removal of a live controller begins: its own commands are not cancelled by it.
+    /// Records that removal of a live controller begins. Commands of the removal are not cancelled.
     pub(super) fn begin_removal(&self) {
         self.removal_begun.store(true, ordering::Relaxed);
     }
 
-    /// Whether the removal of a live controller began. Any context.
+    /// Whether removal of a live controller has begun. Any context.
     pub(super) fn is_removal_begun(&self) -> bool {
         self.removal_begun.load(ordering::Relaxed)
     }
@@ -199,12 +201,12 @@ impl Status {
         change(&mut self.fields.lock())
     }
 
-    /// Wakes those who wait for a change.
+    /// Wakes threads that wait for a change.
     pub(super) fn notify(&self) {
         self.changed.notify_all();
     }
 
-    /// The state. May sleep.
+    /// Returns the state. May sleep.
     pub(crate) fn state(&self) -> CtrlState {
         self.fields.lock().state
     }
@@ -227,11 +229,11 @@ impl Status {
         Change::Told
     }
 
-    /// Goes from live to resetting. May sleep.
+    /// Changes the state from live to resetting, and clears the error. May sleep.
     ///
     /// # Errors
     ///
-    /// The state, if that is another one.
+    /// The current state, if it is not live.
     pub(super) fn request_reset(&self) -> Result<(), CtrlState> {
         let mut fields = self.fields.lock();
         self.check_live(&fields)?;
@@ -241,7 +243,7 @@ impl Status {
         Ok(())
     }
 
-    /// Whether the controller is live, and is to stay so; the state if not.
+    /// Checks that the controller is live and not about to be removed; otherwise returns the state.
     fn check_live(&self, fields: &CtrlStatus) -> Result<(), CtrlState> {
         match fields.state {
             CtrlState::Live if self.is_removal_requested() => Err(CtrlState::Deleting),
@@ -250,11 +252,11 @@ impl Status {
         }
     }
 
-    /// Numbers a request to scan a live controller. May sleep.
+    /// Requests a scan of a live controller, and returns the number of the request. May sleep.
     ///
     /// # Errors
     ///
-    /// The state, if that is another one.
+    /// The current state, if it is not live.
     pub(super) fn request_scan(&self, requester: ScanRequester) -> Result<u32, CtrlState> {
         let mut fields = self.fields.lock();
         self.check_live(&fields)?;
@@ -264,8 +266,8 @@ impl Status {
         Ok(fields.scans.request())
     }
 
-    /// Keeps how the scan that began after `requested` ended. What was requested meanwhile is told
-    /// how the next one ends. May sleep.
+    /// Stores the result of a scan; `begun` is a copy of the requests from before the scan.
+    /// Requests made during the scan are completed by the next one. May sleep.
     pub(super) fn scan_done(&self, begun: ScanRequests, result: &Result<(), CtrlError>) -> Change {
         let mut fields = self.fields.lock();
         let end = match result {
@@ -286,9 +288,9 @@ impl Status {
     ///
     /// # Errors
     ///
-    /// - [`ENETRESET`](errno::ENETRESET) if one attempt failed, after which there may be others,
-    ///   or the controller is removed.
-    /// - `EINTR` if the process has a signal.
+    /// - [`ENETRESET`](errno::ENETRESET) if an attempt to connect failed, or the controller is
+    ///   removed. Further attempts may follow.
+    /// - `EINTR` if a signal is pending.
     pub(super) fn wait_reset(&self) -> Result {
         let mut fields = self.fields.lock();
         loop {
@@ -303,8 +305,8 @@ impl Status {
         }
     }
 
-    /// Waits for the scan of request `number`, as long as the controller is live and the process
-    /// has no signal. Sleeps.
+    /// Waits for the scan of request `number`, while the controller is live and no signal is
+    /// pending. Sleeps.
     pub(super) fn wait_scan(&self, number: u32) {
         let mut fields = self.fields.lock();
         while fields.state == CtrlState::Live && !fields.scans.is_done(number) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The life of a controller, in its own thread.
+//! The thread of a controller, from connect to removal.
 
 use super::{
     aen::AenHandler,
@@ -55,18 +55,17 @@ use rrdma::{
     }, //
 };
 
-/// The longest that a request waits to be sent again, because the target wants so, while its disk
-/// is being deleted.
+/// Longest retry delay of a request while its disk is being deleted.
 const RETRY: Msecs = Msecs::from_secs(1);
 
-/// Why a controller is not served any longer.
+/// Why serving a live controller ends without an error.
 enum LiveExit<'a> {
     /// Removal is requested, and the thread holds the scan lock.
     Removal(ScanGuard<'a>),
     Reset,
 }
 
-/// When the disks are brought in line again with what there is, as something of it is missing.
+/// Timer for a rescan after an incomplete scan.
 struct RescanTimer {
     looks: RescanBackoff,
     next: Deadline,
@@ -80,7 +79,8 @@ impl RescanTimer {
         }
     }
 
-    /// Notes how scan work ended. Hardware queues are tried again with the next connection only.
+    /// Sets the timer after scan work has ended with `done`. A failure to change hardware queues
+    /// needs no rescan: the next connection retries it.
     fn note(&mut self, done: &Result<(), CtrlError>, controller: &Controller) {
         let outcome = match done {
             Err(failure) if failure.stage == ErrorStage::Queues => return,
@@ -92,27 +92,28 @@ impl RescanTimer {
         self.next = pause.map_or(Deadline::NEVER, |ms| Deadline::after(Msecs::new(ms)));
     }
 
-    /// Whether a look is due.
+    /// Whether a rescan is due.
     fn is_due(&self) -> bool {
         self.next.left() == Msecs::new(0)
     }
 }
 
-/// The thread of a controller. Only it makes and ends connections.
+/// The thread of a controller. No other thread sets up or tears down connections.
 pub(crate) struct CtrlThread {
     ctrl: Arc<Controller>,
 }
 
 impl CtrlThread {
-    /// Connects `ctrl`, serves it, and removes it; then only references are left. Sleeps.
+    /// Connects `ctrl`, serves it until removal is requested, and removes it. Only references to
+    /// `ctrl` remain then. Sleeps.
     pub(crate) fn run(ctrl: Arc<Controller>) {
         let this = Self { ctrl };
         let ctrl = &*this.ctrl;
-        // Users with commands of their own find the first disks made.
+        // Held until the first disks exist, so that passthrough commands find them.
         let guard = this.lock_scan();
         ctrl.enter(CtrlState::Connecting, None);
         match setup::connect(ctrl) {
-            // From here on I/O may wait for this thread, also that by which memory is made free.
+            // From here on I/O may wait for this thread, including the I/O of memory reclaim.
             Ok(association) => memory::without_io(|| this.connected(association, guard)),
             Err(error) => ctrl.fail(&error),
         }
@@ -122,14 +123,14 @@ impl CtrlThread {
         ctrl.remove_device();
     }
 
-    /// The queues are ready: the disks are next.
+    /// Adds the first disks, then serves the controller.
     fn connected(&self, association: KBox<Association>, guard: ScanGuard<'_>) {
         *self.ctrl.scan_context.lock() = Some(association.scan_context.clone());
         match self.make_disks(&association, guard) {
             Ok(()) => self.live(association),
             Err(failure) => {
                 association.tear_down(InflightPolicy::Fail);
-                // Nothing is left on it, and its removal need not wait for disks.
+                // No objects are left on the device, so its removal need not wait for the disks.
                 self.ctrl.release_device();
                 self.end_disks();
                 self.ctrl.fail(&failure);
@@ -137,7 +138,7 @@ impl CtrlThread {
         }
     }
 
-    /// Shows the controller in sysfs, and has its first disks made.
+    /// Adds the controller to sysfs, and its first disks by scan work.
     fn make_disks(&self, association: &Association, guard: ScanGuard<'_>) -> Result<(), CtrlError> {
         self.ctrl.add_device()?;
         let scan_context = &*association.scan_context;
@@ -155,7 +156,7 @@ impl CtrlThread {
                 return ControlFlow::Break(Err(CtrlError::new(
                     stage,
                     ETIMEDOUT,
-                    format_args!("the disks could not be read within {limit} ms"),
+                    format_args!("adding the disks timed out after {limit} ms"),
                 )));
             }
             match self.ctrl.scan_lock.take_result() {
@@ -165,7 +166,7 @@ impl CtrlThread {
         })?
     }
 
-    /// From the first moment of being connected to removal.
+    /// Serves a connected controller, across reconnects and resets, until it is removed.
     fn live(&self, mut association: KBox<Association>) {
         let first = association.scan_context.clone();
         let (mut found, mut aer) = (None, AenHandler::new());
@@ -196,26 +197,27 @@ impl CtrlThread {
         self.end_disks();
     }
 
-    /// Removes the disks of a connection that is gone.
+    /// Removes the disks after the connection was torn down.
     fn end_disks(&self) {
-        // The I/O that its holder waits for has ended.
+        // The holder of the lock does not block: its I/O has ended.
         let guard = self.lock_scan();
         LockedDisks::new(&self.ctrl, &guard).remove_all();
     }
 
-    /// Serves until something is wished for. Meanwhile the disks follow what the connection is
-    /// now, what was `found` after connecting again, and what the target then tells.
+    /// Serves a live controller until a reset or removal is requested. Meanwhile scan work updates
+    /// the disks: to the queues of the connection, to the namespaces `found` by a reconnect, and to
+    /// later scans.
     fn serve_disks<'a>(
         &'a self,
         association: &Association,
         found: &mut Option<ScanResult>,
         aer: &mut AenHandler,
     ) -> Result<LiveExit<'a>, CtrlError> {
-        // What does not work once is not tried again before the next connection.
+        // The hardware queues are set once per connection; a failure is not retried.
         let mut queues = Some(association.queues());
         let mut rescan = RescanTimer::new();
         if found.is_none() {
-            // The first disks are made.
+            // `make_disks` has scanned already.
             rescan.note(&Ok(()), &self.ctrl);
         }
         serve::serve(&self.ctrl, association, || {
@@ -224,7 +226,7 @@ impl CtrlThread {
                 if let Err(failure) = done {
                     self.ctrl.warn(format_args!("{}", failure.message()));
                 }
-                // The disks may have other hardware queues now.
+                // Scan work may have changed the hardware queues of the disks.
                 association.map_hctxs();
             }
             let queue = association.admin.queue_pair();
@@ -235,7 +237,7 @@ impl CtrlThread {
             let step = LiveInputs {
                 reset_requested,
                 removal_requested,
-                // The holder wakes the thread when it is done.
+                // The holder wakes the thread when it releases the lock.
                 scan_locked: guard.is_none(),
                 queues_differ: queues.is_some_and(|n| n != association.tag_set.queues()),
                 scan_result: found.is_some(),
@@ -270,9 +272,9 @@ impl CtrlThread {
         })
     }
 
-    /// Does what an event of the target asks for.
+    /// Handles an asynchronous event.
     fn handle_event(&self, event: AsyncEvent) {
-        // A controller that is not live any more needs neither.
+        // Both fail only if the controller is not live, and it needs neither then.
         let _ = match event {
             AsyncEvent::NamespacesChanged => {
                 let requested = self.ctrl.request_scan_for(ScanRequester::Target);
@@ -283,8 +285,8 @@ impl CtrlThread {
         };
     }
 
-    /// Removes a controller whose connection works: its disks write back what
-    /// they hold, and the target is told.
+    /// Removes a connected controller: deletes the disks, which writes back their page cache, and
+    /// shuts the controller down.
     fn remove_live(&self, association: KBox<Association>, guard: ScanGuard<'_>) {
         self.ctrl.enter(CtrlState::Deleting, None);
         self.ctrl.status.begin_removal();
@@ -305,13 +307,13 @@ impl CtrlThread {
             Err(failure) => self.ctrl.warn(format_args!("{}", failure.message())),
         }
         association.tear_down(InflightPolicy::Fail);
-        // Nothing is left on it, and its removal need not wait for disks.
+        // No objects are left on the device, so its removal need not wait for the disks.
         self.ctrl.release_device();
-        // After the scan work, whose I/O has ended.
+        // Wait for scan work to end; its I/O has ended.
         drop(self.lock_scan());
     }
 
-    /// Waits for the scan lock. The result of work is forgotten.
+    /// Waits for the scan lock, and discards the result of scan work. Sleeps.
     fn lock_scan(&self) -> ScanGuard<'_> {
         loop {
             let _ = self.ctrl.scan_lock.take_result();
@@ -330,7 +332,7 @@ impl CtrlThread {
 
     fn await_removal(&self) {
         while !self.ctrl.is_deleting() {
-            // The result of scan work is of no use any more, and others may want the scan lock.
+            // Discard the result of scan work: other waiters may need the scan lock.
             let _ = self.ctrl.scan_lock.take_result();
             self.ctrl.wait(IDLE);
         }

@@ -335,7 +335,7 @@ comes_back_with_less() {
 	for less in 'controller poke 4 1792 4' 'controller poke 1 77 1' \
 		'capabilities result 0x200101001f'; do
 		# shellcheck disable=SC2086 # words of a command line
-		comes_back_after 'the target allows less than the disks were made for' 0 $less
+		comes_back_after 'the target no longer supports the queue parameters of the disks' 0 $less
 		same disk "$first" "$(disk_number)"
 		compare "$(disk "$CTRL" 1)" 65536
 	done
@@ -592,7 +592,7 @@ silences() {
 	local step LIMIT=1
 	refused 5 connect 'timed out after' request silent
 	for step in connect capabilities controller connect-io read; do
-		refused 5 '[a-z-]+' 'no response|could not be read|become ready' $step silent
+		refused 5 '[a-z-]+' 'no response|adding the disks timed out|become ready' $step silent
 	done
 }
 

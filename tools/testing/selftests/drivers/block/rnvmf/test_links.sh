@@ -137,7 +137,7 @@ down_for_less_than_fast_io_fail_tmo() {
 	is_not_live || fail "it is live without a link"
 	cable near up
 	comes_back
-	same "times that I/O was let go" 0 "$(logged "$CTRL: I/O is not held back")"
+	same "times that I/O was let go" 0 "$(logged "$CTRL: fast_io_fail_tmo expired: failing I/O")"
 	is_verified
 }
 
@@ -186,7 +186,7 @@ down_for_longer_than_fast_io_fail_tmo() {
 	began=$(now)
 	cable near down
 	io_fails_after 2 "$began"
-	same "times that I/O was let go" 1 "$(logged "$CTRL: I/O is not held back")"
+	same "times that I/O was let go" 1 "$(logged "$CTRL: fast_io_fail_tmo expired: failing I/O")"
 	cable near up
 	comes_back
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct

@@ -389,7 +389,7 @@ resets_when_the_target_says_so() {
 	EVENTS=1 hostile event result 0x00010300
 	connect_hostile
 	wait_until "$FOLLOWED" connected_again || fail "it was not reset twice"
-	has "$(kernel_log)" "$CTRL: the target tells: persistent internal error"
+	has "$(kernel_log)" "$CTRL: asynchronous event: persistent internal error"
 	disconnect "$CTRL"
 	gone
 }
@@ -406,7 +406,7 @@ log_has() {
 tells_no_events() {
 	EVENTS=1 hostile event status 0x4105
 	connect_hostile
-	wait_until "$FOLLOWED" log_has "$CTRL: the target tells no events" || fail "it is not in the log"
+	wait_until "$FOLLOWED" log_has "$CTRL: no more asynchronous events: " || fail "it is not in the log"
 	run rnvmf rescan "$CTRL"
 	same events 1 "$(count event || true)"
 	leave
@@ -453,7 +453,7 @@ loss_during_a_rescan() {
 # another namespace in its place when there is a connection again.
 another_while_its_disk_is_made() {
 	lost_while_made 2
-	has "$(kernel_log)" 'namespace 2 is another one now: its disk is not made'
+	has "$(kernel_log)" 'namespace 2 is another one now: not adding its disk'
 }
 
 # And what was found before a loss is not made after it.
@@ -598,7 +598,7 @@ goes_unwritten() {
 	exec {DIRTY}>&-
 	wait_until "$SOON" process_ended "$ASKED" || fail "the command is waited for yet"
 	same writes 0 "$(count write || true)"
-	has "$(kernel_log)" "$CTRL: namespace 1 may be changing: its disk goes"
+	has "$(kernel_log)" "$CTRL: namespace 1 may have changed: removing disk"
 	gone
 }
 
@@ -628,7 +628,7 @@ formatted_and_not_to_be_seen() {
 	AFTER=1 start_format namespace status 0x82
 	before=$(disk_number || true)
 	wait_until "$SOON" process_ended "$ASKED" || fail "the command is waited for yet"
-	has "$(kernel_log)" "$CTRL: namespace 1 may be changing: its disk goes"
+	has "$(kernel_log)" "$CTRL: namespace 1 may have changed: removing disk"
 	exec {DIRTY}>&-
 	kill -USR1 "$TARGET"
 	wait_until "$FOLLOWED" other_disk "$before" || fail "there is no other disk"

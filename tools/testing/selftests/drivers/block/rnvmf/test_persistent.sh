@@ -166,7 +166,7 @@ tells_no_changes() {
 	defer rnvmf disconnect-all
 	LOGGED=1 hostile
 	follow_hostile
-	complains 'the target does not tell when its discovery log changes; it is asked every 30 s$'
+	complains 'the target does not support events for discovery log changes; it is asked every 30 s$'
 	follows "following $TARGET4:$SERVICE: 1 record, generation 1" \
 		"rnvmf[0-9]+: connected to nqn.2014-08.org.example:hostile0 at $TARGET4:$SERVICE"
 	wait_until 60 was_polled || fail "the log was read only $(count log) times"

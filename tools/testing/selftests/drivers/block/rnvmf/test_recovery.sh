@@ -268,7 +268,7 @@ log_has_levels() {
 	wait_until "$SOON" tries_again || fail "no attempts: $OUTPUT"
 	same "lines of a connection" 1 "$(logged_as info "$CTRL: connected to $NQN")"
 	same "warnings of the loss" 1 "$(logged_as warn "$CTRL: connection of queue [0-9]+ lost: ")"
-	same "warnings of an attempt" 1 "$(logged_as warn "$CTRL: attempt 1 to connect again: ")"
+	same "warnings of an attempt" 1 "$(logged_as warn "$CTRL: reconnect attempt 1 failed: ")"
 	same "errors so far" 0 "$(logged_as err "$CTRL: ")"
 	run "${RNVMF[@]}" set "$CTRL" -l 0
 	is_dead 'nobody listens'
