@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the tests share.
+//! Helpers of the tests.
 
-/// A xorshift generator: random enough for bytes that nobody chose, and the
-/// same in each run.
+/// A xorshift generator: pseudo-random bytes, the same in each run.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -18,7 +17,7 @@ impl Random {
         self.0
     }
 
-    /// A number from 0 to `end - 1`.
+    /// Returns a number from 0 to `end - 1`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.next() % u64::try_from(end).unwrap()).unwrap()
     }

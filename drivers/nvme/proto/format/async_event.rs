@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Asynchronous events: what a controller tells in its own time, as the response to a request
-//! that it keeps until then.
+//! Asynchronous events, which a controller reports by completing an Asynchronous Event Request.
+//!
+//! Source: NVMe Base 2.3, sections 5.2.2 (Asynchronous Event Request command) and 5.2.26.1.5
+//! (Asynchronous Event Configuration).
 
 use core::fmt;
 
-/// A set of events to be told of.
+/// Asynchronous Event Configuration: the events that the controller reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AsyncEventConfig(u32);
 
@@ -13,17 +15,19 @@ impl AsyncEventConfig {
     const NAMESPACE_ATTRIBUTES: u32 = 1 << 8;
     const DISCOVERY_LOG: u32 = 1 << 31;
 
-    /// The events that a host acts on, of those that the controller supports:
-    /// `oaes` of [`crate::format::identify::Controller`]. `None` where that is none.
+    /// Returns the events that the host handles and the controller supports; `None` if there are
+    /// none. `oaes` is
+    /// [`Controller::async_events`](crate::format::identify::Controller::async_events).
     ///
-    /// That firmware is about to be activated is not among them: what the controller
-    /// holds back meanwhile is waited for as any other command is.
+    /// Firmware activation notices are not enabled: the host waits for commands that the controller
+    /// delays during activation, as for any other.
     #[must_use]
     pub const fn for_io(oaes: u32) -> Option<Self> {
         Self::among(oaes, Self::NAMESPACE_ATTRIBUTES)
     }
 
-    /// The same of a discovery controller: that its log changed.
+    /// Returns the event of a discovery controller, a change of its log; `None` if it is not
+    /// supported.
     #[must_use]
     pub const fn for_discovery(oaes: u32) -> Option<Self> {
         Self::among(oaes, Self::DISCOVERY_LOG)
@@ -36,7 +40,7 @@ impl AsyncEventConfig {
         }
     }
 
-    /// The set as the feature has it.
+    /// Returns the value of the feature.
     #[inline]
     #[must_use]
     pub const fn bits(self) -> u32 {
@@ -44,28 +48,28 @@ impl AsyncEventConfig {
     }
 }
 
-/// An event, from the result of an asynchronous event request.
+/// An event, decoded from the result of an Asynchronous Event Request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AsyncEvent {
-    /// Namespaces came, went or changed.
+    /// Namespaces were attached, detached or changed.
     NamespacesChanged,
-    /// What a discovery controller knows of is another: its log is to be read again.
+    /// The discovery log changed and must be read again.
     DiscoveryChanged,
-    /// The controller has an internal error that only a reset can clear.
+    /// Persistent internal error: only a reset clears it.
     PersistentError,
-    /// Any other.
+    /// Any other event.
     Other {
-        /// Kind of event: 0 error, 1 health, 2 notice, 6 command set, 7 vendor.
+        /// Event type: 0 error, 1 health, 2 notice, 6 I/O command set, 7 vendor specific.
         kind: u8,
-        /// Which event of its kind.
+        /// Event information: which event of the type.
         information: u8,
-        /// The log page to read, which lets the next event of the kind come.
+        /// Log page to read before the controller reports another event of the type.
         log_page: u8,
     },
 }
 
 impl AsyncEvent {
-    /// Reads an event from the 32-bit result of a successful request.
+    /// Decodes the 32-bit result of a successful request.
     #[must_use]
     pub const fn from_result(result: u32) -> Self {
         let [kind, information, log_page, _] = result.to_le_bytes();
@@ -100,12 +104,12 @@ impl fmt::Display for AsyncEvent {
             (0, 0x04) => f.write_str("transient internal error")?,
             (0, 0x05) => f.write_str("firmware image load error")?,
             (0, _) => write!(f, "error {information:#x}")?,
-            (1, 0x00) => f.write_str("health: the subsystem is not reliable")?,
-            (1, 0x01) => f.write_str("health: a temperature is beyond its threshold")?,
-            (1, 0x02) => f.write_str("health: spare capacity is below its threshold")?,
+            (1, 0x00) => f.write_str("health: subsystem reliability degraded")?,
+            (1, 0x01) => f.write_str("health: temperature beyond a threshold")?,
+            (1, 0x02) => f.write_str("health: spare capacity below its threshold")?,
             (1, _) => write!(f, "health {information:#x}")?,
-            (2, 0x01) => f.write_str("firmware is about to be activated")?,
-            (_, _) => write!(f, "event {information:#x} of kind {kind}")?,
+            (2, 0x01) => f.write_str("firmware activation starting")?,
+            (_, _) => write!(f, "event {information:#x} of type {kind}")?,
         }
         write!(f, " (log page {log_page:#04x})")
     }

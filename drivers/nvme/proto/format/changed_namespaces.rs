@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Changed Namespace List: the log page in which a target says where to look.
+//! Changed Attached Namespace List log page: the namespaces that a host scans after an event.
+//!
+//! Source: NVMe Base 2.3, section 5.2.12.1.5.
 
 use crate::format::layout::numbers;
 use crate::format::sqe::ALL_NAMESPACES;
 
-/// The namespaces that changed, as a page of the log has them; by default none.
+/// The namespaces that changed, in a buffer with the log page; empty by default.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct ChangedNamespaces<'a>(&'a [u8]);
 
 impl<'a> ChangedNamespaces<'a> {
-    /// Those of this page. Any bytes are one.
+    /// Returns the list in `page`. Every content is valid.
     #[must_use]
     pub const fn new(page: &'a [u8]) -> Self {
         Self(page)
     }
 
-    /// Those that it names. Of more than it has room for it names none.
+    /// Iterates over the NSIDs. There are none if more namespaces changed than the page has room
+    /// for: then its first entry is FFFFFFFFh.
     pub fn iter(self) -> impl Iterator<Item = u32> + 'a {
         numbers(self.0).take_while(|nsid| ![0, ALL_NAMESPACES].contains(nsid))
     }

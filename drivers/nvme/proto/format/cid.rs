@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Command identifiers.
+//! Command identifiers (CID).
 //!
-//! An identifier is the tag of a request and a generation that changes each
-//! time the tag is used again, so that a late or repeated response does not
-//! match the next request of the tag.
+//! A CID joins the tag of a request and a generation, which changes whenever the tag is reused. A
+//! late or repeated response therefore does not match the next request of its tag. The layout is
+//! that of the C host (`nvme_cid()`).
 
-/// Tag of a request: 12 bits.
+/// A tag of a request: 12 bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Tag(u16);
 
 impl Tag {
-    /// How many tags there are.
+    /// Number of tags.
     pub const COUNT: u16 = 1 << Self::BITS;
 
     const BITS: u32 = 12;
 
-    /// Takes a tag number; `None` where it has more than 12 bits.
+    /// Returns the tag of a number; `None` if the number has more than 12 bits.
     #[inline]
     #[must_use]
     pub fn new(tag: u32) -> Option<Self> {
@@ -26,7 +26,7 @@ impl Tag {
             .map(Self)
     }
 
-    /// The tag's number.
+    /// Returns the tag's number.
     #[inline]
     #[must_use]
     pub const fn get(self) -> u16 {
@@ -34,28 +34,28 @@ impl Tag {
     }
 }
 
-/// How many times, modulo 16, a tag has been used.
+/// Number of uses of a tag, modulo 16.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Generation(u8);
 
 impl Generation {
     const MASK: u8 = 0xf;
 
-    /// Takes the low 4 bits of `value`: for a counter kept in an atomic.
+    /// Returns the generation for a counter of uses: its low 4 bits.
     #[inline]
     #[must_use]
     pub const fn from_counter(value: u8) -> Self {
         Self(value & Self::MASK)
     }
 
-    /// The generation after this one.
+    /// Returns the next generation.
     #[inline]
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.wrapping_add(1) & Self::MASK)
     }
 
-    /// The generation's number, below 16.
+    /// Returns the generation's number, below 16.
     #[inline]
     #[must_use]
     pub const fn get(self) -> u8 {
@@ -63,40 +63,40 @@ impl Generation {
     }
 }
 
-/// A command identifier, as commands and completions carry one.
+/// A command identifier, as in commands and completions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CommandId(u16);
 
 impl CommandId {
-    /// Joins a tag and its generation.
+    /// Returns the identifier of a tag and its generation.
     #[inline]
     #[must_use]
     pub const fn new(tag: Tag, generation: Generation) -> Self {
         Self(((generation.0 as u16) << Tag::BITS) | tag.0)
     }
 
-    /// Takes an identifier off the wire; any value is one.
+    /// Returns the identifier with the value of a received field; every value is valid.
     #[inline]
     #[must_use]
     pub const fn from_wire(cid: u16) -> Self {
         Self(cid)
     }
 
-    /// The identifier as it goes on the wire.
+    /// Returns the value of the field.
     #[inline]
     #[must_use]
     pub const fn get(self) -> u16 {
         self.0
     }
 
-    /// The request's tag.
+    /// Returns the tag of the request.
     #[inline]
     #[must_use]
     pub const fn tag(self) -> Tag {
         Tag(self.0 & (Tag::COUNT - 1))
     }
 
-    /// The tag's generation.
+    /// Returns the generation of the tag.
     #[inline]
     #[must_use]
     pub const fn generation(self) -> Generation {

@@ -1,6 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Data and outcome of the Fabrics Connect command.
+//! Data, response and errors of the Fabrics Connect command.
+//!
+//! Source: NVMe Base 2.3, section 6.3 (Connect Command and Response).
+//!
+//! # Example
+//!
+//! The command for an admin queue of 32 entries, with its data:
+//!
+//! ```
+//! use nvme_proto::format::{
+//!     connect::ConnectData,
+//!     nqn::Nqn,
+//!     sqe::{Command, Connect},
+//!     uuid::Uuid,
+//! };
+//!
+//! let command = Command::connect(Connect {
+//!     queue_id: 0,
+//!     sq_size: 31,
+//!     keep_alive_ms: 5_000,
+//!     disable_sq_flow: false,
+//! });
+//! assert_eq!(command.fabrics_type(), Some(0x01));
+//!
+//! let mut data = [0; ConnectData::SIZE];
+//! ConnectData {
+//!     host_id: Uuid::parse(b"2cd2c43b-a90a-45c1-a8cd-86b33ab273b5").unwrap(),
+//!     controller_id: ConnectData::ANY_CONTROLLER,
+//!     subsystem: Nqn::new(b"nqn.2024-01.example:disk").unwrap(),
+//!     host: Nqn::new(b"nqn.2024-01.example:host").unwrap(),
+//! }
+//! .encode(&mut data);
+//! assert!(data[256..].starts_with(b"nqn.2024-01.example:disk\0"));
+//! ```
 
 mod error;
 
@@ -10,16 +43,16 @@ use crate::format::uuid::Uuid;
 
 pub use self::error::{ConnectError, Parameter};
 
-/// The data that goes with a Connect command.
+/// Data of a Connect command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnectData<'a> {
-    /// Which host this is.
+    /// Host identifier (HOSTID).
     pub host_id: Uuid,
-    /// The controller; [`ConnectData::ANY_CONTROLLER`] for the admin queue.
+    /// Controller identifier (CNTLID); [`ConnectData::ANY_CONTROLLER`] for the admin queue.
     pub controller_id: u16,
-    /// The subsystem to connect to.
+    /// NQN of the subsystem (SUBNQN).
     pub subsystem: Nqn<'a>,
-    /// What the host is called.
+    /// NQN of the host (HOSTNQN).
     pub host: Nqn<'a>,
 }
 
@@ -29,10 +62,10 @@ const SUBSYSTEM_AT: usize = 256;
 const HOST_AT: usize = 512;
 
 impl ConnectData<'_> {
-    /// Size of the data in bytes.
+    /// Size in bytes.
     pub const SIZE: usize = 1024;
 
-    /// Lets the target choose the controller.
+    /// Dynamic controller model: the target chooses the controller.
     pub const ANY_CONTROLLER: u16 = 0xffff;
 
     /// Writes the data to `block`.
@@ -46,7 +79,7 @@ impl ConnectData<'_> {
     }
 }
 
-/// A name in a field of 256 bytes, which no name fills.
+/// Returns the 256-byte field of a name. A NUL always ends the name, which has at most 223 bytes.
 fn padded(name: Nqn<'_>) -> [u8; 256] {
     let mut field = [0; 256];
     for (place, byte) in field.iter_mut().zip(name.as_str().bytes()) {
@@ -55,20 +88,21 @@ fn padded(name: Nqn<'_>) -> [u8; 256] {
     field
 }
 
-/// What a successful Connect returns.
+/// Response to a successful Connect command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnectResponse {
-    /// The controller that the queue belongs to.
+    /// Controller identifier (CNTLID).
     pub controller_id: u16,
-    /// Whether the host has to authenticate before anything else.
+    /// Whether the host must authenticate before it sends other commands (AUTHREQ).
     pub authentication_required: bool,
 }
 
 impl ConnectResponse {
-    /// Authentication, alone or with a secure channel after it.
+    /// `NVME_CONNECT_AUTHREQ_ATR` and `NVME_CONNECT_AUTHREQ_ASCR`: authentication, alone or with a
+    /// secure channel after it.
     const AUTHENTICATION: u32 = (1 << 17) | (1 << 18);
 
-    /// Reads the 32-bit result of a successful Connect.
+    /// Decodes the 32-bit result of a successful Connect command.
     #[must_use]
     pub const fn from_result(result: u32) -> Self {
         Self {

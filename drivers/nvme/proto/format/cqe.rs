@@ -1,25 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Completion queue entries: the responses of a target.
+//! Completion queue entries (CQE): the responses of a target.
+//!
+//! Source: NVMe Base 2.3, section 4.2 (Completion Queue Entry).
 
 use crate::format::cid::CommandId;
 use crate::format::layout::Reader;
 use crate::format::status::Status;
 use core::fmt;
 
-/// A completion queue entry: two words, as it is handed from place to place.
+/// A completion queue entry, kept as two words so that it is passed in registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Completion {
-    /// What the command returns; see also [`Completion::result32`].
+    /// Command specific result, dwords 0 and 1; see also [`Completion::result32`].
     pub result: u64,
     rest: u64,
 }
 
 impl Completion {
-    /// Size of an entry in bytes.
+    /// Size in bytes.
     pub const SIZE: usize = 16;
 
-    /// Reads an entry from the start of what was received.
+    /// Decodes an entry from the start of a received message.
+    ///
+    /// # Errors
+    ///
+    /// [`ShortCompletion`] if the message is shorter than an entry.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, ShortCompletion> {
         let entry = Reader::<{ Self::SIZE }>::new(bytes).ok_or(ShortCompletion(bytes.len()))?;
@@ -29,35 +35,35 @@ impl Completion {
         })
     }
 
-    /// Head of the submission queue; without meaning where flow control is off.
+    /// Returns the submission queue head (SQHD). It has no meaning if SQ flow control is disabled.
     #[inline]
     #[must_use]
     pub const fn sq_head(&self) -> u16 {
         (self.rest & 0xffff) as u16
     }
 
-    /// The submission queue that the command came from.
+    /// Returns the identifier of the submission queue (SQID).
     #[inline]
     #[must_use]
     pub const fn sq_id(&self) -> u16 {
         ((self.rest >> 16) & 0xffff) as u16
     }
 
-    /// The command that this completes. It is the peer's word only.
+    /// Returns the identifier of the completed command. The peer may send any value.
     #[inline]
     #[must_use]
     pub const fn command_id(&self) -> CommandId {
         CommandId::from_wire(((self.rest >> 32) & 0xffff) as u16)
     }
 
-    /// How the command ended.
+    /// Returns the status.
     #[inline]
     #[must_use]
     pub const fn status(&self) -> Status {
         Status::from_wire((self.rest >> 48) as u16)
     }
 
-    /// What the command returns, where that is 32 bits.
+    /// Returns the result of a command whose result has 32 bits.
     #[inline]
     #[must_use]
     pub const fn result32(&self) -> u32 {
@@ -65,7 +71,7 @@ impl Completion {
     }
 }
 
-/// A response of fewer bytes than a completion queue entry has.
+/// A response that is shorter than a completion queue entry, with its length in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShortCompletion(pub usize);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Ranges of the Dataset Management command.
+//!
+//! Source: NVM Command Set, Dataset Management command. C structure: `struct nvme_dsm_range`.
 
 use crate::format::layout::Writer;
 use core::fmt;
@@ -8,18 +10,18 @@ use core::fmt;
 /// A range of blocks to deallocate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DsmRange {
-    /// The first block.
+    /// First block.
     pub start: u64,
-    /// How many there are.
+    /// Number of blocks.
     pub count: u32,
 }
 
 impl DsmRange {
-    /// Size of a range in bytes.
+    /// Size in bytes.
     pub const SIZE: usize = 16;
 
     fn to_bytes(self) -> [u8; Self::SIZE] {
-        // The first four bytes are attributes; deallocation has none.
+        // The first four bytes are context attributes; deallocation has none.
         let mut bytes = [0; Self::SIZE];
         let mut block = Writer::over(&mut bytes);
         block.put::<4, 4>(self.count.to_le_bytes());
@@ -28,32 +30,35 @@ impl DsmRange {
     }
 }
 
-/// How many ranges a command has: 1 to 256.
+/// Number of ranges of a command: 1 to 256.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RangeCount(u8);
 
 impl RangeCount {
-    /// The most ranges that one command can have.
+    /// Largest number of ranges of a command.
     pub const MAX: usize = 256;
 
-    /// Takes a count; `None` where a command cannot have it.
+    /// Returns the count; `None` if a command cannot have it.
     #[must_use]
     pub fn new(ranges: usize) -> Option<Self> {
         u8::try_from(ranges.checked_sub(1)?).ok().map(Self)
     }
 
-    /// The count as commands have it, where 0 is one range.
+    /// Returns the NR field, which is zero-based.
     #[inline]
     pub(crate) const fn zero_based(self) -> u8 {
         self.0
     }
 }
 
-/// Size of what is transferred however few the ranges are: there are
-/// controllers that read room for all of them.
+/// Size of the data in bytes, for any number of ranges: some controllers always read 256.
 pub const PAYLOAD_SIZE: usize = DsmRange::SIZE * RangeCount::MAX;
 
-/// Writes `ranges` to `payload`, and zeroes after them.
+/// Writes `ranges` to `payload`, fills the rest with zeroes, and returns their number.
+///
+/// # Errors
+///
+/// [`EncodeError`] if there is no range or more than [`RangeCount::MAX`].
 pub fn encode(
     payload: &mut [u8; PAYLOAD_SIZE],
     ranges: impl IntoIterator<Item = DsmRange>,
@@ -69,7 +74,7 @@ pub fn encode(
     RangeCount::new(count).ok_or(EncodeError::None)
 }
 
-/// Why ranges cannot be the payload of a command.
+/// Why ranges are not the data of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EncodeError {
     /// There are none.

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The Commands Supported and Effects log page.
+//! Commands Supported and Effects log page.
 //!
-//! C structure: `struct nvme_effects_log`.
+//! Source: NVMe Base 2.3, section 5.2.12.1.6. C structure: `struct nvme_effects_log`.
 
-/// A Commands Supported and Effects log page; by default one without entries.
+/// The log page in a buffer; by default one without entries.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct EffectsLog<'a>(&'a [u8]);
 
-/// An entry of the page: what a command of one opcode does.
+/// An entry of the log page: effects of the commands with one opcode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EffectsEntry(u32);
 
 impl<'a> EffectsLog<'a> {
-    /// The entries of I/O commands follow one for each opcode of an admin command.
+    /// Index of the entry of I/O opcode 0, after the entries of 256 admin opcodes.
     const FIRST_IO_ENTRY: usize = 256;
 
-    /// Takes a page of any length. An entry behind its end reads as not supported.
+    /// Returns the log in `page`, of any length. An entry beyond the end reads as not supported.
     #[must_use]
     pub const fn new(page: &'a [u8]) -> Self {
         Self(page)
     }
 
-    /// The entry of an admin command.
+    /// Returns the entry of an admin command.
     #[must_use]
     pub fn admin(self, opcode: u8) -> EffectsEntry {
         self.entry(opcode.into())
     }
 
-    /// The entry of an I/O command.
+    /// Returns the entry of an I/O command.
     #[must_use]
     pub fn io(self, opcode: u8) -> EffectsEntry {
         self.entry(Self::FIRST_IO_ENTRY.saturating_add(opcode.into()))
@@ -53,42 +53,43 @@ impl EffectsEntry {
     const CONTROLLER_CAPABILITY: u32 = 1 << 4;
     const EXECUTION_RELAXED: u32 = 0b11 << 14;
     const EXECUTION: u32 = 0b111 << 16;
-    /// All effects but [`Self::CONTENT`]. Restrictions of the execution apply to admin commands,
-    /// and the bits above them are no effects.
+    /// All effects but [`Self::CONTENT`]. Execution restrictions (CSE) concern admin commands, and
+    /// the bits above them are not effects.
     const BEYOND_CONTENT: u32 = 0xfffc;
 
-    /// Whether the controller supports the command (CSUPP).
+    /// Returns whether the controller supports the command (CSUPP).
     #[must_use]
     pub const fn is_supported(self) -> bool {
         self.0 & Self::SUPPORTED != 0
     }
 
-    /// Whether the command changes the content of blocks (LBCC).
+    /// Returns whether the command changes the content of logical blocks (LBCC).
     #[must_use]
     pub const fn changes_content(self) -> bool {
         self.0 & Self::CONTENT != 0
     }
 
-    /// Whether the command has effects other than [`Self::changes_content`].
+    /// Returns whether the command has effects other than [`Self::changes_content`].
     #[must_use]
     pub const fn changes_more_than_content(self) -> bool {
         self.0 & Self::BEYOND_CONTENT != 0
     }
 
-    /// Whether the command changes namespaces (NCC), or which there are (NIC).
+    /// Returns whether the command changes the capabilities of namespaces (NCC) or their inventory
+    /// (NIC).
     #[must_use]
     pub const fn changes_namespaces(self) -> bool {
         self.0 & (Self::NAMESPACE_CAPABILITY | Self::NAMESPACE_INVENTORY) != 0
     }
 
-    /// Whether the command changes what the controller can do (CCC).
+    /// Returns whether the command changes capabilities of the controller (CCC).
     #[must_use]
     pub const fn changes_controller(self) -> bool {
         self.0 & Self::CONTROLLER_CAPABILITY != 0
     }
 
-    /// Whether other commands have to be complete before this one is submitted, or wait for it
-    /// (CSE), unless that is relaxed (CSER).
+    /// Returns whether the controller requires that no other command is in flight with this one
+    /// (CSE), and does not relax that (CSER).
     #[must_use]
     pub const fn restricts_execution(self) -> bool {
         self.0 & Self::EXECUTION != 0 && self.0 & Self::EXECUTION_RELAXED == 0

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What Identify commands return.
+//! Data structures that Identify returns.
+//!
+//! Source: NVMe Base 2.3, section 5.2.13 (Identify command); for the NVM command set: NVM Command
+//! Set Specification.
 
 mod active_namespaces;
 mod controller;
@@ -24,7 +27,7 @@ pub use self::nvm_namespace::NvmNamespace;
 pub use self::text::Text;
 pub use self::wwid::{Hex, Wwid};
 
-/// A structure that is shorter than [`crate::format::sqe::Identify::DATA_SIZE`].
+/// Data that is shorter than [`crate::format::sqe::Identify::DATA_SIZE`], with its length in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShortData(pub usize);
 

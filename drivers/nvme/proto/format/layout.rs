@@ -2,10 +2,10 @@
 
 //! Little-endian fields at fixed offsets of blocks of fixed size.
 //!
-//! Offsets are constants: one that does not fit its block fails to compile,
-//! so that neither reading nor writing a field has an error to report.
+//! Offsets and sizes are const parameters: a field outside its block does not compile. Reading and
+//! writing a field therefore cannot fail.
 
-/// A list of numbers of 32 bits; bytes after the last whole one are none.
+/// Iterates over a list of 32-bit numbers; a partial number at the end is ignored.
 pub(crate) fn numbers(list: &[u8]) -> impl Iterator<Item = u32> + '_ {
     list.chunks_exact(4)
         .filter_map(|entry| entry.first_chunk().copied())
@@ -17,19 +17,19 @@ pub(crate) fn numbers(list: &[u8]) -> impl Iterator<Item = u32> + '_ {
 pub(crate) struct Reader<'a, const N: usize>(&'a [u8; N]);
 
 impl<'a, const N: usize> Reader<'a, N> {
-    /// Reads the first `N` bytes of `bytes`; `None` where there are fewer.
+    /// Returns a reader of the first `N` bytes of `bytes`; `None` if `bytes` is shorter.
     #[inline]
     pub(crate) fn new(bytes: &'a [u8]) -> Option<Self> {
         bytes.first_chunk().map(Self)
     }
 
-    /// Reads all of `block`.
+    /// Returns a reader of `block`.
     #[inline]
     pub(crate) fn over(block: &'a [u8; N]) -> Self {
         Self(block)
     }
 
-    /// Reads `LEN` bytes at `AT`.
+    /// Reads `LEN` bytes at offset `AT`.
     #[inline]
     pub(crate) fn bytes<const AT: usize, const LEN: usize>(self) -> [u8; LEN] {
         const {
@@ -40,30 +40,30 @@ impl<'a, const N: usize> Reader<'a, N> {
         };
         match self.0.get(AT..).and_then(|tail| tail.first_chunk()) {
             Some(field) => *field,
-            // The assertion above leaves no way here.
+            // Unreachable: the assertion above bounds the field.
             None => [0; LEN],
         }
     }
 
-    /// Reads a byte at `AT`.
+    /// Reads a byte at offset `AT`.
     #[inline]
     pub(crate) fn u8<const AT: usize>(self) -> u8 {
         u8::from_le_bytes(self.bytes::<AT, 1>())
     }
 
-    /// Reads 16 bits at `AT`.
+    /// Reads 16 bits at offset `AT`.
     #[inline]
     pub(crate) fn u16<const AT: usize>(self) -> u16 {
         u16::from_le_bytes(self.bytes::<AT, 2>())
     }
 
-    /// Reads 32 bits at `AT`.
+    /// Reads 32 bits at offset `AT`.
     #[inline]
     pub(crate) fn u32<const AT: usize>(self) -> u32 {
         u32::from_le_bytes(self.bytes::<AT, 4>())
     }
 
-    /// Reads 64 bits at `AT`.
+    /// Reads 64 bits at offset `AT`.
     #[inline]
     pub(crate) fn u64<const AT: usize>(self) -> u64 {
         u64::from_le_bytes(self.bytes::<AT, 8>())
@@ -74,14 +74,13 @@ impl<'a, const N: usize> Reader<'a, N> {
 pub(crate) struct Writer<'a, const N: usize>(&'a mut [u8; N]);
 
 impl<'a, const N: usize> Writer<'a, N> {
-    /// Writes to `block`.
+    /// Returns a writer to `block`.
     #[inline]
     pub(crate) fn over(block: &'a mut [u8; N]) -> Self {
         Self(block)
     }
 
-    /// Writes `LEN` bytes at `AT`: the `to_le_bytes()` of a number, or bytes
-    /// as they are.
+    /// Writes `field` at offset `AT`.
     #[inline]
     pub(crate) fn put<const AT: usize, const LEN: usize>(&mut self, field: [u8; LEN]) {
         const {
@@ -90,7 +89,7 @@ impl<'a, const N: usize> Writer<'a, N> {
                 "the field is outside of the block"
             )
         };
-        // The assertion above leaves no way around this.
+        // Always true: the assertion above bounds the field.
         if let Some(place) = self.0.get_mut(AT..).and_then(|tail| tail.first_chunk_mut()) {
             *place = field;
         }

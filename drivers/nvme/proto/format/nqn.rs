@@ -1,26 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! NVMe qualified names: of hosts and of subsystems.
+//! NVMe Qualified Names (NQN) of hosts and subsystems.
+//!
+//! Source: NVMe Base 2.3, section 4.7 (NVMe Qualified Names).
 
 use crate::format::uuid::Uuid;
 use core::fmt;
 
-/// Name of the subsystem of every discovery controller.
+/// NQN of the discovery subsystem that every discovery controller has.
 pub const DISCOVERY: &str = "nqn.2014-08.org.nvmexpress.discovery";
 
-/// A name that may go on the wire.
+/// An NQN.
 ///
-/// Names should begin with `nqn.` and a date, but targets are configured with
-/// others, and other hosts connect to those: the beginning is not checked.
+/// It need not begin with `nqn.` and a date: there are targets with other names, and other hosts
+/// connect to them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Nqn<'a>(&'a str);
 
 impl<'a> Nqn<'a> {
-    /// Most bytes of a name.
+    /// Largest length in bytes.
     pub const MAX_LEN: usize = 223;
 
-    /// Takes a name. NUL ends names on the wire, and no name holds a newline,
-    /// which would end a line of whatever lists it.
+    /// Checks a name and returns it as an NQN. A NUL would end the name in its field, and a newline
+    /// would end the line of a list of names.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidNqn`].
     pub fn new(name: &'a [u8]) -> Result<Self, InvalidNqn> {
         if name.is_empty() {
             return Err(InvalidNqn::Empty);
@@ -36,13 +42,13 @@ impl<'a> Nqn<'a> {
             .map_err(|_| InvalidNqn::NotUtf8)
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub const fn as_str(self) -> &'a str {
         self.0
     }
 
-    /// Whether this is the name of discovery controllers.
+    /// Returns whether this is [`DISCOVERY`].
     #[must_use]
     pub fn is_discovery(self) -> bool {
         self.0 == DISCOVERY
@@ -55,16 +61,16 @@ impl fmt::Display for Nqn<'_> {
     }
 }
 
-/// Why a name cannot go on the wire.
+/// Why a name is not a valid NQN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InvalidNqn {
-    /// It is empty.
+    /// The name is empty.
     Empty,
-    /// It has so many bytes.
+    /// The name is too long; its length in bytes.
     TooLong(usize),
-    /// It holds a NUL or a newline.
+    /// The name contains a NUL or a newline.
     Character,
-    /// It is not UTF-8.
+    /// The name is not UTF-8.
     NotUtf8,
 }
 
@@ -79,8 +85,7 @@ impl fmt::Display for InvalidNqn {
     }
 }
 
-/// The name of a host that was given none, made from its identifier. Its text
-/// is an [`Nqn`].
+/// Default NQN of a host, made from its host identifier. The text is a valid [`Nqn`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostNqn(pub Uuid);
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The ioctls of NVMe disks and controllers, with which user space sends commands.
-//!
-//! C header: `include/uapi/linux/nvme_ioctl.h`.
+//! ioctls of NVMe disks and controllers that carry commands from user space.
 
 use crate::format::layout::Reader;
 use crate::format::sqe::Command;
@@ -10,21 +8,21 @@ use crate::format::sqe::Command;
 /// An ioctl of `nvme_ioctl.h`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NvmeIoctl {
-    /// Return the namespace identifier of the disk.
+    /// `NVME_IOCTL_ID`: return the NSID of the disk.
     NamespaceId,
-    /// Send an admin command.
+    /// `NVME_IOCTL_ADMIN_CMD`, `NVME_IOCTL_ADMIN64_CMD`: send an admin command.
     Admin(PassthruLayout),
-    /// Send an I/O command.
+    /// `NVME_IOCTL_IO_CMD`, `NVME_IOCTL_IO64_CMD`: send an I/O command.
     Io(PassthruLayout),
-    /// Reset the controller.
+    /// `NVME_IOCTL_RESET`: reset the controller.
     Reset,
-    /// Reset the NVM subsystem.
+    /// `NVME_IOCTL_SUBSYS_RESET`: reset the NVM subsystem.
     SubsystemReset,
-    /// Scan the namespaces.
+    /// `NVME_IOCTL_RESCAN`: scan the namespaces.
     Rescan,
 }
 
-/// The structure that an ioctl points to.
+/// Structure that the argument of an ioctl points to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PassthruLayout {
     /// `struct nvme_passthru_cmd`, with a result of 32 bits.
@@ -34,7 +32,7 @@ pub enum PassthruLayout {
 }
 
 impl NvmeIoctl {
-    /// The ioctl of a command number.
+    /// Returns the ioctl of a number; `None` if it is unknown.
     #[must_use]
     pub const fn from_number(number: u32) -> Option<Self> {
         match number {
@@ -52,7 +50,7 @@ impl NvmeIoctl {
 }
 
 impl PassthruLayout {
-    /// Offset of the result in the structure.
+    /// Returns the offset of the result in the structure, in bytes.
     #[must_use]
     pub const fn result_offset(self) -> usize {
         match self {
@@ -61,7 +59,7 @@ impl PassthruLayout {
         }
     }
 
-    /// Size of the result in bytes.
+    /// Returns the size of the result in bytes.
     #[must_use]
     pub const fn result_size(self) -> usize {
         match self {
@@ -71,14 +69,14 @@ impl PassthruLayout {
     }
 }
 
-/// A command of user space. Nothing of it is checked.
+/// A command from user space. Its fields are not checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UserCommand {
     /// Opcode.
     pub opcode: u8,
-    /// Flags; the host sets its own.
+    /// Flags of the entry. The host sets its own.
     pub flags: u8,
-    /// Namespace identifier.
+    /// Namespace identifier (NSID).
     pub nsid: u32,
     /// Command dwords 2 and 3.
     pub dwords_2_3: [u32; 2],
@@ -92,15 +90,15 @@ pub struct UserCommand {
     pub address: u64,
     /// Size of the data in bytes.
     pub length: u32,
-    /// Time-out in milliseconds; 0 for the default.
+    /// Timeout in milliseconds; 0 for the default.
     pub timeout_ms: u32,
 }
 
 impl UserCommand {
-    /// Bytes that both layouts begin with; the result follows.
+    /// Size of the part that both layouts have in common, in bytes. The result follows it.
     pub const SIZE: usize = 68;
 
-    /// Reads a structure of either layout.
+    /// Decodes a structure of either layout.
     #[must_use]
     pub fn parse(bytes: &[u8; Self::SIZE]) -> Self {
         let fields = Reader::over(bytes);
@@ -125,7 +123,7 @@ impl UserCommand {
         }
     }
 
-    /// The submission queue entry, without data and with the flags of the host.
+    /// Returns the submission queue entry, without data and with the flags of the host.
     pub(crate) fn to_command(self) -> Command {
         Command::of_user(self.opcode, self.nsid, self.dwords_2_3, self.dwords_10_15)
     }

@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Private data of the RDMA connection manager's messages.
+//!
+//! Source: NVMe RDMA Transport. C header: `include/linux/nvme-rdma.h`.
 
 use crate::format::layout::{Reader, Writer};
 use core::fmt;
 
-/// The only record format there is.
+/// Record format (RECFMT); the specification defines only this one.
 const FORMAT: u16 = 0;
 
-/// What a host asks for with a queue: private data of the connection request.
+/// Private data of a connection request (REQ): a host's parameters of a queue.
+///
+/// C structure: `struct nvme_rdma_cm_req`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CmRequest {
-    /// The queue: 0 for the admin queue.
+    /// Queue identifier (QID); 0 is the admin queue.
     pub queue_id: u16,
-    /// Responses that the host has receives for.
+    /// Receives that the host has for responses (HRQSIZE).
     pub receive_queue_size: u16,
-    /// Size of the submission queue, less one.
+    /// Size of the submission queue, zero-based (HSQSIZE).
     pub send_queue_size: u16,
-    /// The controller, for I/O queues; 0 for the admin queue.
+    /// Controller identifier (CNTLID) for I/O queues; 0 for the admin queue.
     pub controller_id: u16,
 }
 
@@ -25,7 +29,7 @@ impl CmRequest {
     /// Size in bytes.
     pub const SIZE: usize = 32;
 
-    /// Makes the private data.
+    /// Returns the bytes of the private data.
     #[must_use]
     pub fn encode(&self) -> [u8; Self::SIZE] {
         let mut data = [0; Self::SIZE];
@@ -38,7 +42,11 @@ impl CmRequest {
         data
     }
 
-    /// Reads the private data; the error is what to reject the request with.
+    /// Decodes the private data.
+    ///
+    /// # Errors
+    ///
+    /// The reason to reject the request with.
     pub fn parse(data: &[u8]) -> Result<Self, CmStatus> {
         let fields = Reader::<{ Self::SIZE }>::new(data).ok_or(CmStatus::InvalidLength)?;
         if fields.u16::<0>() != FORMAT {
@@ -53,10 +61,12 @@ impl CmRequest {
     }
 }
 
-/// What a target grants: private data of the connection reply.
+/// Private data of a connection reply (REP).
+///
+/// C structure: `struct nvme_rdma_cm_rep`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CmReply {
-    /// Commands that the controller has receives for.
+    /// Receives that the controller has for commands (CRQSIZE).
     pub receive_queue_size: u16,
 }
 
@@ -64,7 +74,7 @@ impl CmReply {
     /// Size in bytes.
     pub const SIZE: usize = 32;
 
-    /// Reads the private data; `None` where a target sent something else.
+    /// Decodes the private data; `None` if it is too short or has another record format.
     #[must_use]
     pub fn parse(data: &[u8]) -> Option<Self> {
         let fields = Reader::<{ Self::SIZE }>::new(data)?;
@@ -75,6 +85,8 @@ impl CmReply {
 }
 
 /// Why a target rejects a connection request.
+///
+/// C: `enum nvme_rdma_cm_status`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CmStatus {
     /// The request's private data is too short.
@@ -87,30 +99,30 @@ pub enum CmStatus {
     InvalidSendQueueSize,
     /// The host's receive queue size is out of range.
     InvalidReceiveQueueSize,
-    /// The target is short of something.
+    /// The target is out of resources.
     NoResources,
-    /// The host accepts too few or too many RDMA reads.
+    /// The number of RDMA reads that the host accepts (IRD) is out of range.
     InvalidReadsAccepted,
-    /// The host starts too few or too many RDMA reads.
+    /// The number of RDMA reads that the host starts (ORD) is out of range.
     InvalidReadsStarted,
-    /// The controller identifier is not that of a controller of the host.
+    /// The controller identifier does not belong to a controller of the host.
     InvalidControllerId,
-    /// Something that this host does not know.
+    /// Any other status.
     Unknown(u16),
 }
 
 impl CmStatus {
     const SIZE: usize = 4;
 
-    /// Reads the private data of a rejection; `None` where it is not from an
-    /// NVMe target, but from the connection manager or something else.
+    /// Decodes the private data of a rejection (REJ); `None` if no NVMe target sent it, but for
+    /// example the connection manager.
     #[must_use]
     pub fn parse(data: &[u8]) -> Option<Self> {
         let fields = Reader::<{ Self::SIZE }>::new(data)?;
         (fields.u16::<0>() == FORMAT).then(|| Self::from_wire(fields.u16::<2>()))
     }
 
-    /// The reason's number.
+    /// Returns the status as a number.
     #[must_use]
     pub const fn to_wire(self) -> u16 {
         match self {
@@ -151,9 +163,9 @@ impl fmt::Display for CmStatus {
             Self::InvalidQueueId => "invalid queue identifier",
             Self::InvalidSendQueueSize => "invalid host send queue size",
             Self::InvalidReceiveQueueSize => "invalid host receive queue size",
-            Self::NoResources => "target has no resources",
-            Self::InvalidReadsAccepted => "invalid number of RDMA reads accepted",
-            Self::InvalidReadsStarted => "invalid number of RDMA reads started",
+            Self::NoResources => "target is out of resources",
+            Self::InvalidReadsAccepted => "invalid number of accepted RDMA reads (IRD)",
+            Self::InvalidReadsStarted => "invalid number of started RDMA reads (ORD)",
             Self::InvalidControllerId => "invalid controller identifier",
             Self::Unknown(status) => return write!(f, "unknown reason {status:#x}"),
         })

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Properties: the registers of a controller, read and written by commands.
+//! Properties: registers of a controller, which Fabrics commands read and write.
+//!
+//! Source: NVMe Base 2.3, section 3.1.4 (Controller Properties).
 
 use core::fmt;
 
-/// A property.
+/// A property of a controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Property {
-    /// What the controller can do: [`Capabilities`].
+    /// CAP: [`Capabilities`].
     Capabilities,
-    /// Which version of NVMe it is made to: [`Version`].
+    /// VS: [`Version`].
     Version,
-    /// How it is configured: [`Configuration`].
+    /// CC: [`Configuration`].
     Configuration,
-    /// How it is: [`ControllerStatus`].
+    /// CSTS: [`ControllerStatus`].
     Status,
-    /// How long it may take to become ready: [`ReadyTimeouts`].
+    /// CRTO: [`ReadyTimeouts`].
     ReadyTimeouts,
 }
 
@@ -31,7 +33,7 @@ impl Property {
         }
     }
 
-    /// 1 for 8 bytes, 0 for 4.
+    /// Returns the size attribute of the command: 1 for 8 bytes, 0 for 4 bytes.
     #[inline]
     pub(crate) const fn size_attribute(self) -> u8 {
         match self {
@@ -41,53 +43,57 @@ impl Property {
     }
 }
 
-/// The capabilities of a controller.
+/// Controller Capabilities (CAP).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Capabilities(pub u64);
 
 impl Capabilities {
-    /// Size of the smallest memory page there is, as a power of two.
+    /// Memory page size if MPSMIN is 0, as a power of two.
     const MIN_PAGE_SHIFT: u8 = 12;
 
     const COMMAND_SET_NVM: u8 = 1 << 0;
     const COMMAND_SET_SELECTABLE: u8 = 1 << 6;
     const COMMAND_SET_NONE: u8 = 1 << 7;
 
-    /// Most entries of an I/O queue, less one.
+    /// Returns the largest number of entries of an I/O queue, zero-based (MQES).
     #[must_use]
     pub const fn max_queue_entries_zero_based(self) -> u16 {
         (self.0 & 0xffff) as u16
     }
 
-    /// How long to wait for the controller to become ready or not, in units
-    /// of 500 ms.
+    /// Returns how long the controller takes at most to become ready or disabled, in units of 500
+    /// ms (TO).
     #[must_use]
     pub const fn timeout_units(self) -> u8 {
         ((self.0 >> 24) & 0xff) as u8
     }
 
-    /// Which command sets there are.
+    /// Returns the supported I/O command sets (CSS).
     const fn command_sets(self) -> u8 {
         ((self.0 >> 37) & 0xff) as u8
     }
 
-    /// Size of the smallest memory page, as a power of two.
+    /// Returns the smallest memory page size, as a power of two (MPSMIN).
     #[must_use]
     pub const fn min_page_shift(self) -> u8 {
-        // Four bits and twelve.
+        // At most 15 + 12.
         (((self.0 >> 48) & 0xf) as u8).saturating_add(Self::MIN_PAGE_SHIFT)
     }
 
-    /// Whether [`Property::ReadyTimeouts`] tells how long to wait.
+    /// Returns whether [`Property::ReadyTimeouts`] is supported (CRMS.CRWMS).
     #[must_use]
     pub const fn has_ready_timeouts(self) -> bool {
         self.0 & (1 << 59) != 0
     }
 
-    /// The configuration to enable the controller with, or why not to.
+    /// Returns the configuration to enable the controller with.
     ///
-    /// It is written twice, first as it is and then with
-    /// [`Configuration::enabled`]: the first may change the capabilities.
+    /// The caller writes it first as it is and then [`Configuration::enabled`], because the first
+    /// write may change the capabilities.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`] if the host supports no page size or I/O command set of the controller.
     pub const fn configure(self) -> Result<Configuration, Unsupported> {
         if self.min_page_shift() > Self::MIN_PAGE_SHIFT {
             return Err(Unsupported::PageShift(self.min_page_shift()));
@@ -102,35 +108,35 @@ impl Capabilities {
         }
     }
 
-    /// How long to wait for the controller to become ready, in milliseconds;
-    /// `timeouts` are needed where [`Self::has_ready_timeouts`].
+    /// Returns how long to wait for the controller to become ready, in milliseconds. `timeouts` is
+    /// required if [`Self::has_ready_timeouts`] returns true.
     ///
-    /// The ready timeout shall not be less than the one here, but with some
-    /// controllers it is: the longer one is the safe one.
+    /// The specification forbids that CRTO is shorter than TO, but some controllers report that.
+    /// The longer one applies.
     #[must_use]
     pub fn ready_timeout_ms(self, timeouts: Option<ReadyTimeouts>) -> u32 {
         let with_media = timeouts.map_or(0, ReadyTimeouts::with_media_units);
         Self::units_to_ms(with_media.max(self.timeout_units().into()))
     }
 
-    /// How long to wait for the controller to be disabled, in milliseconds.
+    /// Returns how long to wait for the controller to be disabled, in milliseconds.
     #[must_use]
     pub fn disable_timeout_ms(self) -> u32 {
         Self::units_to_ms(self.timeout_units().into())
     }
 
-    /// A controller that claims to need no time gets one unit.
+    /// Converts units of 500 ms. A controller that reports 0 gets one unit.
     fn units_to_ms(units: u16) -> u32 {
         u32::from(units.max(1)).saturating_mul(500)
     }
 }
 
-/// Why a controller cannot be enabled.
+/// Why the host cannot enable a controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unsupported {
-    /// Its smallest memory page is larger than 4 KiB: the power of two.
+    /// The smallest memory page is larger than 4 KiB; its size as a power of two.
     PageShift(u8),
-    /// It has no command set that a host could select.
+    /// The controller has no I/O command set that the host can select; its CSS field.
     CommandSets(u8),
 }
 
@@ -140,15 +146,17 @@ impl fmt::Display for Unsupported {
             Self::PageShift(shift) => {
                 write!(
                     f,
-                    "smallest memory page of 2^{shift} bytes is larger than 2^12"
+                    "minimum memory page size of 2^{shift} bytes is larger than 2^12"
                 )
             }
-            Self::CommandSets(sets) => write!(f, "no known command set in {sets:#04x}"),
+            Self::CommandSets(sets) => {
+                write!(f, "no supported I/O command set in CAP.CSS {sets:#04x}")
+            }
         }
     }
 }
 
-/// The configuration of a controller.
+/// Controller Configuration (CC).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Configuration(u32);
 
@@ -158,51 +166,52 @@ impl Configuration {
     const ENABLE: u32 = 1 << 0;
     const SHUTDOWN: u32 = 3 << 14;
     const SHUTDOWN_NORMAL: u32 = 1 << 14;
-    /// I/O submission queue entries of 2^6, completion queue entries of 2^4.
+    /// IOSQES and IOCQES: entries of 2^6 and 2^4 bytes.
     const ENTRY_SIZES: u32 = (6 << 16) | (4 << 20);
 
-    /// Memory pages have 4 KiB and queues are served round robin: both 0.
+    /// Returns the configuration for a command set, with memory pages of 4 KiB (MPS 0) and round
+    /// robin arbitration (AMS 0).
     const fn new(command_set: u32) -> Self {
         Self(command_set | Self::ENTRY_SIZES)
     }
 
-    /// This, with the controller enabled.
+    /// Returns this configuration with the controller enabled (EN).
     #[must_use]
     pub const fn enabled(self) -> Self {
         Self((self.0 & !Self::SHUTDOWN) | Self::ENABLE)
     }
 
-    /// This, with the controller disabled, which resets it.
+    /// Returns this configuration with the controller disabled (EN cleared), which resets it.
     #[must_use]
     pub const fn disabled(self) -> Self {
         Self(self.0 & !(Self::SHUTDOWN | Self::ENABLE))
     }
 
-    /// This, with the controller told to shut down in good order.
+    /// Returns this configuration with a normal shutdown notification (SHN).
     #[must_use]
     pub const fn shut_down(self) -> Self {
         Self((self.0 & !Self::SHUTDOWN) | Self::SHUTDOWN_NORMAL)
     }
 
-    /// The value to write.
+    /// Returns the value to write.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0 as u64
     }
 }
 
-/// The status of a controller.
+/// Controller Status (CSTS).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ControllerStatus(pub u32);
 
-/// How far a controller is on its way to what it was told.
+/// Progress of a controller to a state that was requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// There.
+    /// The controller is in the state.
     Done,
-    /// Not there; ask again.
+    /// The controller is not in the state yet; read the property again.
     Wait,
-    /// It reports a fatal error and will not get there.
+    /// The controller has a fatal error or is gone, and will not reach the state.
     Failed,
 }
 
@@ -212,10 +221,10 @@ impl ControllerStatus {
     const SHUTDOWN: u32 = 3 << 2;
     const SHUTDOWN_COMPLETE: u32 = 2 << 2;
 
-    /// What a controller that is gone reads as.
+    /// Value that is read if the controller is gone.
     const GONE: u32 = u32::MAX;
 
-    /// Whether the controller is enabled.
+    /// Returns the progress of enabling.
     #[must_use]
     pub const fn enabling(self) -> Progress {
         if self.0 & Self::FATAL != 0 {
@@ -225,7 +234,7 @@ impl ControllerStatus {
         }
     }
 
-    /// Whether the controller is disabled: what clears a fatal error, too.
+    /// Returns the progress of disabling, which clears a fatal error, too.
     #[must_use]
     pub const fn disabling(self) -> Progress {
         if self.0 == Self::GONE {
@@ -235,7 +244,7 @@ impl ControllerStatus {
         }
     }
 
-    /// Whether the controller is shut down.
+    /// Returns the progress of a shutdown.
     #[must_use]
     pub const fn shutting_down(self) -> Progress {
         if self.0 & Self::FATAL != 0 {
@@ -254,23 +263,23 @@ impl ControllerStatus {
     }
 }
 
-/// How long a controller may take to become ready.
+/// Controller Ready Timeouts (CRTO).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadyTimeouts(pub u32);
 
 impl ReadyTimeouts {
-    /// With its media ready, in units of 500 ms.
+    /// Returns the timeout to become ready with media (CRWMT), in units of 500 ms.
     const fn with_media_units(self) -> u16 {
         (self.0 & 0xffff) as u16
     }
 }
 
-/// A version of NVMe.
+/// Version of the NVMe specification (VS).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Version(pub u32);
 
 impl Version {
-    /// Makes a version of its numbers.
+    /// Returns the version `major.minor.tertiary`.
     #[must_use]
     pub const fn new(major: u16, minor: u8, tertiary: u8) -> Self {
         Self(((major as u32) << 16) | ((minor as u32) << 8) | tertiary as u32)

@@ -1,45 +1,49 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Scatter-gather list descriptors: where the data of a command is.
+//! SGL descriptors: where the data of a command is.
+//!
+//! Source: NVMe Base 2.3, section 4.3.2 (Scatter Gather List); keyed descriptors: NVMe RDMA
+//! Transport.
 
 use crate::format::layout::Writer;
 use core::fmt;
 
-/// An SGL descriptor, as a command carries one.
+/// An SGL descriptor of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sgl {
-    /// Where the data is.
+    /// Address of the data, or its offset in the capsule.
     address: u64,
-    /// Its length, its key if it has one, and the kind of the descriptor in the highest byte.
+    /// Length, key of a keyed descriptor, and SGL identifier (type and subtype) in the highest
+    /// byte.
     rest: u64,
 }
 
-/// Who makes the key of a keyed descriptor invalid once the command is done.
+/// The side that invalidates the key of a keyed descriptor when the command ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Invalidate {
-    /// The host, by a local invalidation.
+    /// The host, with a local invalidation.
     ByHost,
-    /// The target, if it will: it may invalidate the key as it responds.
+    /// The target, if it chooses to: it may send its response as Send With Invalidate.
     ByTarget,
 }
 
 impl Sgl {
-    /// Size of a descriptor in bytes.
+    /// Size in bytes.
     pub const SIZE: usize = 16;
 
-    /// Most bytes that a keyed descriptor can name: its length has 24 bits.
+    /// Largest length of a keyed descriptor in bytes: the field has 24 bits.
     pub const MAX_KEYED_LEN: u32 = (1 << 24) - 1;
 
-    /// Keyed data block, addressed absolutely.
+    /// Keyed SGL Data Block (4h), subtype Address (0h).
     const KEYED_DATA_BLOCK: u8 = 0x40;
 
-    /// As [`Self::KEYED_DATA_BLOCK`], with the key to be invalidated remotely.
+    /// Keyed SGL Data Block (4h), subtype Fh: the target may invalidate the key.
     const KEYED_DATA_BLOCK_INVALIDATE: u8 = 0x4f;
 
-    /// Data block at an offset into the capsule.
+    /// SGL Data Block (0h), subtype Offset (1h).
     const DATA_BLOCK_OFFSET: u8 = 0x01;
 
-    /// Describes no data: a keyed data block without length.
+    /// Returns the descriptor of a command without data: a keyed data block of length 0.
     #[inline]
     #[must_use]
     pub const fn null() -> Self {
@@ -54,8 +58,11 @@ impl Sgl {
         }
     }
 
-    /// Describes `len` bytes of host memory at `addr` that the target reaches
-    /// with `key`.
+    /// Describes `len` bytes of host memory at `addr`, which the target accesses with `key`.
+    ///
+    /// # Errors
+    ///
+    /// [`TooLong`] if `len` exceeds [`Self::MAX_KEYED_LEN`].
     #[inline]
     pub fn keyed(addr: u64, len: u32, key: u32, invalidate: Invalidate) -> Result<Self, TooLong> {
         if len > Self::MAX_KEYED_LEN {
@@ -65,20 +72,19 @@ impl Sgl {
             Invalidate::ByHost => Self::KEYED_DATA_BLOCK,
             Invalidate::ByTarget => Self::KEYED_DATA_BLOCK_INVALIDATE,
         };
-        // The length has 24 bits, and the key follows it.
+        // Bits 23:0 are the length, bits 55:24 the key.
         let length_and_key = u64::from(len) | (u64::from(key) << 24);
         Ok(Self::new(addr, length_and_key, kind))
     }
 
-    /// Describes `len` bytes that follow the command in its capsule, from
-    /// `offset` bytes after the command on.
+    /// Describes `len` bytes in the capsule, `offset` bytes after the command.
     #[inline]
     #[must_use]
     pub const fn in_capsule(offset: u64, len: u32) -> Self {
         Self::new(offset, len as u64, Self::DATA_BLOCK_OFFSET)
     }
 
-    /// The descriptor as it goes on the wire.
+    /// Returns the bytes of the descriptor.
     #[inline]
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::SIZE] {
@@ -90,7 +96,7 @@ impl Sgl {
     }
 }
 
-/// More bytes than one keyed descriptor can name.
+/// A length in bytes that exceeds [`Sgl::MAX_KEYED_LEN`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooLong(pub u32);
 
@@ -98,7 +104,7 @@ impl fmt::Display for TooLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} bytes are more than the {} of a keyed descriptor",
+            "{} bytes exceed the {} of a keyed SGL descriptor",
             self.0,
             Sgl::MAX_KEYED_LEN
         )

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Submission queue entries: the commands of a host.
+//! Submission queue entries (SQE): the commands of a host.
+//!
+//! Source: NVMe Base 2.3, section 4.1 (Submission Queue Entry).
 
 mod admin;
 mod fabrics;
@@ -14,51 +16,51 @@ pub use self::admin::{Feature, FeatureId, HostBehavior, Identify, InvalidLogPage
 pub use self::fabrics::Connect;
 pub use self::io::{BlockCount, BlockRange, Deallocate, IoOp, RwFlags};
 
-/// Addresses all namespaces of a controller.
+/// Namespace identifier that stands for all namespaces of a controller.
 pub const ALL_NAMESPACES: u32 = 0xffff_ffff;
 
 /// A submission queue entry.
 ///
-/// Each is made with a null data pointer and command identifier 0; the
-/// transport sets both.
+/// A new entry has a null SGL and command identifier 0; the transport sets both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
 pub struct Command([u8; Command::SIZE]);
 
-/// Which way the data of a command goes.
+/// Direction of a command's data. Without data, either is returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// From the host to the target, or there is none.
+    /// From the host to the target.
     ToTarget,
-    /// From the target to the host, or there is none.
+    /// From the target to the host.
     FromTarget,
 }
 
 impl Command {
-    /// Size of an entry in bytes.
+    /// Size in bytes.
     pub const SIZE: usize = 64;
 
-    /// Over fabrics data is always described by an SGL descriptor in the
-    /// command, and metadata by none.
+    /// PSDT 01b: an SGL descriptor in the command describes the data, as NVMe over Fabrics
+    /// requires, and there is no metadata SGL.
     const FLAG_SGL: u8 = 0x40;
 
     /// Opcode of all Fabrics commands.
     pub(crate) const FABRICS: u8 = 0x7f;
 
-    /// An entry of nothing but an opcode.
+    /// Returns an entry with an opcode and no parameters.
     #[inline]
     fn with_opcode(opcode: u8) -> Self {
         let mut command = Self([0; Self::SIZE]);
         command.put::<0, 1>([opcode]);
         command.put::<1, 1>([Self::FLAG_SGL]);
-        // Of zeroes anyway, but in words an entry can be kept in registers.
+        // These bytes are zero already. Writing them as words lets the compiler keep the entry in
+        // registers.
         command.put::<8, 8>([0; 8]);
         command.put::<16, 8>([0; 8]);
         command.set_sgl(Sgl::null());
         command
     }
 
-    /// An entry of an opcode and a namespace.
+    /// Returns an entry with an opcode and a namespace.
     #[inline]
     fn with_namespace(opcode: u8, nsid: u32) -> Self {
         let mut command = Self::with_opcode(opcode);
@@ -66,8 +68,7 @@ impl Command {
         command
     }
 
-    /// An entry of a Fabrics command, whose type is where others have the
-    /// namespace.
+    /// Returns an entry of a Fabrics command, whose type (FCTYPE) takes the place of the namespace.
     #[inline]
     fn with_fabrics_type(kind: u8) -> Self {
         let mut command = Self::with_opcode(Self::FABRICS);
@@ -75,7 +76,7 @@ impl Command {
         command
     }
 
-    /// An entry of which the user composed all but the pointers.
+    /// Returns the entry of a passthrough command: the user sets all fields but the pointers.
     pub(crate) fn of_user(
         opcode: u8,
         nsid: u32,
@@ -107,20 +108,20 @@ impl Command {
         Reader::over(&self.0)
     }
 
-    /// Sets the identifier that the completion will carry.
+    /// Sets the command identifier (CID).
     #[inline]
     pub fn set_command_id(&mut self, id: CommandId) {
         self.put::<2, 2>(id.get().to_le_bytes());
     }
 
-    /// Sets where the data is.
+    /// Sets the SGL descriptor.
     #[inline]
     pub fn set_sgl(&mut self, sgl: Sgl) {
         Self::set_sgl_of(&mut self.0, sgl);
     }
 
-    /// Writes the entry as it goes on the wire: word by word, so that what is constant of it
-    /// need not be in memory before.
+    /// Copies the entry to the buffer that is sent. Copying by words lets the compiler store
+    /// constant words directly there.
     #[inline(always)]
     pub fn write_to(&self, entry: &mut [u8; Self::SIZE]) {
         let (from, mut to) = (self.fields(), Writer::over(entry));
@@ -134,55 +135,55 @@ impl Command {
         to.put::<56, 8>(from.u64::<56>().to_le_bytes());
     }
 
-    /// Sets where the data is in an entry as it goes on the wire.
+    /// Sets the SGL descriptor of an entry in the buffer that is sent.
     #[inline(always)]
     pub fn set_sgl_of(entry: &mut [u8; Self::SIZE], sgl: Sgl) {
         Writer::over(entry).put::<24, { Sgl::SIZE }>(sgl.to_bytes());
     }
 
-    /// The opcode; that of all Fabrics commands is the same.
+    /// Returns the opcode; all Fabrics commands have the same.
     #[inline]
     #[must_use]
     pub fn opcode(&self) -> u8 {
         self.fields().u8::<0>()
     }
 
-    /// The identifier that the completion will carry.
+    /// Returns the command identifier (CID).
     #[inline]
     #[must_use]
     pub fn command_id(&self) -> CommandId {
         CommandId::from_wire(self.fields().u16::<2>())
     }
 
-    /// How its data is described, and whether it is one of two that are fused.
+    /// Returns byte 1: how the data is described (PSDT), and whether the command is fused (FUSE).
     #[inline]
     #[must_use]
     pub fn flags(&self) -> u8 {
         self.fields().u8::<1>()
     }
 
-    /// The namespace; `None` for a Fabrics command, which has none.
+    /// Returns the namespace; `None` for a Fabrics command, which has none.
     #[inline]
     #[must_use]
     pub fn namespace(&self) -> Option<u32> {
         (self.opcode() != Self::FABRICS).then(|| self.fields().u32::<4>())
     }
 
-    /// The dwords whose meaning depends on the opcode, as they go on the wire.
+    /// Returns command dwords 10 to 15, whose meaning depends on the opcode.
     #[inline]
     #[must_use]
     pub fn dwords_10_15(&self) -> [u8; 24] {
         self.fields().bytes::<40, 24>()
     }
 
-    /// The type of a Fabrics command; `None` for any other.
+    /// Returns the type (FCTYPE) of a Fabrics command; `None` for any other command.
     #[inline]
     #[must_use]
     pub fn fabrics_type(&self) -> Option<u8> {
         (self.opcode() == Self::FABRICS).then(|| self.fields().u8::<4>())
     }
 
-    /// Which way the data goes, if there is any.
+    /// Returns the direction of the data, if there is any: bit 0 of the opcode or Fabrics type.
     #[inline]
     #[must_use]
     pub fn direction(&self) -> Direction {
@@ -194,14 +195,14 @@ impl Command {
         }
     }
 
-    /// An entry that was sent, as [`Command::as_bytes`] had it.
+    /// Returns the entry with these bytes, which are those of [`Command::as_bytes`].
     #[inline]
     #[must_use]
     pub const fn from_bytes(bytes: [u8; Self::SIZE]) -> Self {
         Self(bytes)
     }
 
-    /// The entry as it goes on the wire.
+    /// Returns the bytes of the entry.
     #[inline]
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; Self::SIZE] {
@@ -211,7 +212,7 @@ impl Command {
 
 #[cfg(test)]
 mod testing {
-    /// An entry with the null SGL, its second dword, and those from 10 on.
+    /// Returns the bytes of an entry with the null SGL, dword 1, and dwords 10 to 15.
     pub(super) fn entry(opcode: u8, dword1: u32, dwords: [u32; 6]) -> [u8; 64] {
         let mut bytes = [0; 64];
         bytes[0] = opcode;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Status of a completed command.
+//!
+//! Source: NVMe Base 2.3, section 4.2.3 (Status Field Definition).
 
 mod code;
 
@@ -21,65 +23,66 @@ impl Status {
     const MORE: u16 = 0x2000;
     const DO_NOT_RETRY: u16 = 0x4000;
 
-    /// Takes the field off the wire, where the phase tag is its lowest bit.
+    /// Returns the status of a received field, whose lowest bit is the phase tag.
     #[inline]
     #[must_use]
     pub const fn from_wire(field: u16) -> Self {
         Self(field >> 1)
     }
 
-    /// A status of the host's own making, for a command that got no response.
+    /// Returns a status that the host sets for a command without a response.
     #[inline]
     #[must_use]
     pub const fn from_code(code: Code) -> Self {
         Self(code.get() & Self::CODE)
     }
 
-    /// The field, as Linux keeps it: 15 bits.
+    /// Returns the field without the phase tag: 15 bits, as `include/linux/nvme.h` defines them.
     #[inline]
     #[must_use]
     pub const fn get(self) -> u16 {
         self.0
     }
 
-    /// Whether the command succeeded.
+    /// Returns whether the command succeeded.
     #[inline]
     #[must_use]
     pub const fn is_success(self) -> bool {
         self.0 & Self::CODE == 0
     }
 
-    /// Status code and type together.
+    /// Returns status code type (SCT) and status code (SC).
     #[inline]
     #[must_use]
     pub const fn code(self) -> Code {
         Code::new(self.0 & Self::CODE)
     }
 
-    /// Which of the controller's three delays a retry shall wait for, from 1;
-    /// 0 for none.
+    /// Returns the command retry delay (CRD): 1 to 3 for one of the controller's delays, 0 for
+    /// none.
     #[inline]
     #[must_use]
     pub const fn retry_delay_index(self) -> u8 {
         (self.0 >> Self::RETRY_DELAY_SHIFT) as u8 & 3
     }
 
-    /// Whether the error log page tells more.
+    /// Returns whether the Error Information log page has more (M).
     #[inline]
     #[must_use]
     pub const fn has_more(self) -> bool {
         self.0 & Self::MORE != 0
     }
 
-    /// Whether there is no such command, or not with this parameter. There are targets that say so
-    /// without the advice not to retry.
+    /// Returns whether the controller does not support the command or one of its parameters.
+    ///
+    /// Some targets report this without Do Not Retry.
     #[inline]
     #[must_use]
     pub const fn is_unsupported(self) -> bool {
         matches!(self.code(), Code::INVALID_OPCODE | Code::INVALID_FIELD)
     }
 
-    /// Whether the same command would fail again.
+    /// Returns whether a retry of the command would fail, too (Do Not Retry).
     #[inline]
     #[must_use]
     pub const fn do_not_retry(self) -> bool {

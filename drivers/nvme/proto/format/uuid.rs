@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Universally unique identifiers, which host identifiers are.
+//! Universally unique identifiers (UUID), such as host identifiers.
 
 use core::fmt;
 
-/// A UUID: its bytes are in the order of its text, on the wire too.
+/// A UUID. Its bytes are in the order of its text, in NVMe structures, too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Uuid([u8; Uuid::SIZE]);
 
@@ -15,25 +15,29 @@ impl Uuid {
     /// Length of the text, such as `2cd2c43b-a90a-45c1-a8cd-86b33ab273b5`.
     pub const TEXT_LEN: usize = 36;
 
-    /// Takes the bytes as they are on the wire.
+    /// Returns the UUID with these bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; Self::SIZE]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes as they go on the wire.
+    /// Returns the bytes.
     #[must_use]
     pub const fn to_bytes(self) -> [u8; Self::SIZE] {
         self.0
     }
 
-    /// Whether all bits are zero, which is no identity.
+    /// Returns whether all bits are zero: such a UUID identifies nothing.
     #[must_use]
     pub fn is_nil(self) -> bool {
         self.0 == [0; Self::SIZE]
     }
 
-    /// Reads the text, with digits of either case.
+    /// Parses the text. Hexadecimal digits may have either case.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidUuid`].
     pub fn parse(text: &[u8]) -> Result<Self, InvalidUuid> {
         let text: &[u8; Self::TEXT_LEN] = text.try_into().map_err(|_| InvalidUuid)?;
         let mut characters = text.iter();
@@ -73,7 +77,7 @@ impl fmt::Display for Uuid {
     }
 }
 
-/// A text that is no UUID.
+/// A text that is not a UUID.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InvalidUuid;
 

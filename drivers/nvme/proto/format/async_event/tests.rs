@@ -11,14 +11,11 @@ fn events_have_words() {
         (0x0001_0900, "error 0x9 (log page 0x01)"),
         (
             0x0002_0101,
-            "health: a temperature is beyond its threshold (log page 0x02)",
+            "health: temperature beyond a threshold (log page 0x02)",
         ),
-        (
-            0x0003_0102,
-            "firmware is about to be activated (log page 0x03)",
-        ),
+        (0x0003_0102, "firmware activation starting (log page 0x03)"),
         (0x0070_f002, "discovery log changed"),
-        (0x0070_f102, "event 0xf1 of kind 2 (log page 0x70)"),
+        (0x0070_f102, "event 0xf1 of type 2 (log page 0x70)"),
     ];
     for (result, words) in cases {
         assert_eq!(AsyncEvent::from_result(result).to_string(), words);

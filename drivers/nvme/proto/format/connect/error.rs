@@ -1,56 +1,56 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why a target refused a Connect command.
+//! Why a target rejects a Connect command.
 
 use super::{CONTROLLER_ID_AT, HOST_AT, HOST_ID_AT, SUBSYSTEM_AT};
 use crate::format::sqe::Connect;
 use crate::format::status::{Code, Status};
 use core::fmt;
 
-/// A refused Connect, as its status and result tell it.
+/// Why a target rejects a Connect command, decoded from status and result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConnectError {
-    /// The target has no such record format.
+    /// The target does not support the record format.
     Format,
-    /// The controller is in use, or cannot be had now.
+    /// The controller is busy or not available.
     Busy,
     /// A parameter is invalid.
     InvalidParameter(Parameter),
-    /// Discovery has to be done again.
+    /// The host must restart discovery.
     RestartDiscovery,
-    /// The host may not use the subsystem.
+    /// The host is not allowed to access the subsystem.
     HostNotAllowed,
-    /// The host has to authenticate.
+    /// The host must authenticate.
     AuthenticationRequired,
-    /// Any other reason.
+    /// Any other status.
     Other(Status),
 }
 
-/// Which part of a Connect is invalid.
+/// An invalid parameter of a Connect command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Parameter {
-    /// The subsystem's name: the target offers no such subsystem here.
+    /// Subsystem NQN: the target has no such subsystem on this port.
     Subsystem,
-    /// The host's name.
+    /// Host NQN.
     Host,
-    /// The host's identifier.
+    /// Host identifier.
     HostId,
-    /// The controller's identifier.
+    /// Controller identifier.
     ControllerId,
-    /// The queue's identifier.
+    /// Queue identifier.
     QueueId,
-    /// The queue's size.
+    /// Queue size.
     QueueSize,
-    /// The keep alive timeout.
+    /// Keep alive timeout.
     KeepAlive,
-    /// What begins at this byte of the command.
+    /// Field at this byte of the command.
     Command(u16),
-    /// What begins at this byte of the data.
+    /// Field at this byte of the data.
     Data(u16),
 }
 
 impl Parameter {
-    /// In the result: whether the offset is one into the data.
+    /// In the result: the offset is one into the data (IATTR).
     const IN_DATA: u32 = 1 << 16;
 
     fn from_result(result: u32) -> Self {
@@ -75,7 +75,7 @@ impl Parameter {
 }
 
 impl ConnectError {
-    /// Reads the status and 32-bit result of a Connect; `None` for success.
+    /// Decodes the status and 32-bit result of a Connect command; `None` if it succeeded.
     #[must_use]
     pub fn from_completion(status: Status, result: u32) -> Option<Self> {
         match status.code() {
@@ -99,7 +99,7 @@ impl fmt::Display for ConnectError {
             Self::Format => f.write_str("incompatible connect format"),
             Self::Busy => f.write_str("controller is busy or not available"),
             Self::InvalidParameter(parameter) => fmt::Display::fmt(parameter, f),
-            Self::RestartDiscovery => f.write_str("discovery has to be done again"),
+            Self::RestartDiscovery => f.write_str("discovery must be restarted"),
             Self::HostNotAllowed => f.write_str("host is not allowed to use the subsystem"),
             Self::AuthenticationRequired => f.write_str("authentication required"),
             Self::Other(status) => fmt::Display::fmt(status, f),

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Identify Active Namespace List.
+//! Active Namespace ID list (CNS 02h).
+//!
+//! Source: NVMe Base 2.3, section 5.2.13.2.2.
 
 use super::ShortData;
 use crate::format::layout::numbers;
 use crate::format::sqe::{Identify, ALL_NAMESPACES};
 use core::fmt;
 
-/// The namespaces of one page of the list, in ascending order.
+/// One page of the list: NSIDs in ascending order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ActiveNamespaces<'a> {
     page: &'a [u8; Identify::DATA_SIZE],
@@ -18,7 +20,11 @@ pub struct ActiveNamespaces<'a> {
 impl<'a> ActiveNamespaces<'a> {
     const ENTRY_SIZE: usize = 4;
 
-    /// Reads a page that was asked for after the namespace `after`.
+    /// Decodes a page that was requested with the NSID `after`.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidList`] if the data is short, or the NSIDs do not ascend.
     pub fn parse(data: &'a [u8], after: u32) -> Result<Self, InvalidList> {
         let page = data
             .first_chunk()
@@ -29,7 +35,7 @@ impl<'a> ActiveNamespaces<'a> {
             last: after,
         };
         for nsid in numbers(page).take_while(|nsid| *nsid != 0) {
-            // Else a peer could make the list endless.
+            // A list that does not ascend would have no last page.
             if nsid <= list.last || nsid == ALL_NAMESPACES {
                 return Err(InvalidList::Order {
                     nsid,
@@ -42,16 +48,15 @@ impl<'a> ActiveNamespaces<'a> {
         Ok(list)
     }
 
-    /// The namespaces' identifiers.
+    /// Iterates over the NSIDs.
     pub fn iter(&self) -> impl Iterator<Item = u32> + 'a {
         numbers(self.page).take(self.len)
     }
 
-    /// Whether there may be more: after which namespace to ask for the next
-    /// page.
+    /// Returns the NSID to request the next page with; `None` if this is the last page.
     #[must_use]
     pub const fn next_page(&self) -> Option<u32> {
-        /// The greatest identifier of a namespace.
+        /// The largest valid NSID.
         const LAST: u32 = ALL_NAMESPACES - 1;
         let full = self.len == Identify::DATA_SIZE / Self::ENTRY_SIZE;
         if full && self.last < LAST {
@@ -62,16 +67,16 @@ impl<'a> ActiveNamespaces<'a> {
     }
 }
 
-/// Why a list cannot be used.
+/// Why a list is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InvalidList {
-    /// It is too short.
+    /// The data is too short.
     Short(ShortData),
-    /// A namespace does not come after the one before it.
+    /// An NSID is not greater than the one before it.
     Order {
-        /// The namespace.
+        /// The NSID.
         nsid: u32,
-        /// The one before it, or the one that the list was asked for after.
+        /// The NSID before it, or the one that the page was requested with.
         after: u32,
     },
 }

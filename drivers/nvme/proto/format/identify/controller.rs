@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Identify Controller.
+//! Identify Controller (CNS 01h).
+//!
+//! Source: NVMe Base 2.3, section 5.2.13.2.1. C structure: `struct nvme_id_ctrl`.
 
 use super::{ShortData, Text};
 use crate::format::layout::Reader;
@@ -8,88 +10,88 @@ use crate::format::property::Version;
 use crate::format::sqe::Identify;
 use core::fmt;
 
-/// What a controller says of itself.
+/// The Identify Controller data structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Controller {
-    /// PCI vendor identifier.
+    /// PCI vendor identifier (VID).
     pub vendor_id: u16,
-    /// Serial number.
+    /// Serial number (SN).
     pub serial: Text<20>,
-    /// Model.
+    /// Model number (MN).
     pub model: Text<40>,
-    /// Firmware revision.
+    /// Firmware revision (FR).
     pub firmware: Text<8>,
-    /// Largest transfer, as a power of two of the smallest memory page; 0 for
-    /// any.
+    /// Largest transfer (MDTS), as a power of two of the smallest memory page; 0 for no limit.
     pub max_transfer_shift: u8,
-    /// Controller identifier.
+    /// Controller identifier (CNTLID).
     pub controller_id: u16,
-    /// Version of NVMe.
+    /// Version of the specification (VER).
     pub version: Version,
-    /// How long a shutdown may take, in microseconds; 0 for unknown.
+    /// Time that a shutdown takes (RTD3E), in microseconds; 0 if not reported.
     pub shutdown_time_us: u32,
-    /// Asynchronous events that it can tell: see
+    /// Asynchronous events that the controller supports (OAES): see
     /// [`crate::format::async_event::AsyncEventConfig::for_io`].
     pub async_events: u32,
-    /// Attributes: see [`Self::keep_alive_mode`].
+    /// Controller attributes (CTRATT): see [`Self::keep_alive_mode`].
     pub attributes: u32,
-    /// What kind of controller it is.
+    /// Controller type (CNTRLTYPE).
     pub kind: ControllerType,
-    /// Delays before retries, in units of 100 ms.
+    /// Command retry delays (CRDT1 to CRDT3), in units of 100 ms.
     pub retry_delays: [u16; 3],
-    /// Log pages: see [`Self::has_effects_log`].
+    /// Log page attributes (LPA): see [`Self::has_effects_log`].
     pub log_pages: u8,
-    /// Granularity of the keep alive timer in units of 100 ms; 0 for no timer.
+    /// Granularity of the keep alive timer (KAS), in units of 100 ms; 0 if there is no timer.
     pub keep_alive_granularity: u16,
-    /// Sizes of submission queue entries: required, and largest << 4, as powers
-    /// of two.
+    /// Submission queue entry sizes (SQES), as powers of two: required in bits 3:0, largest in bits
+    /// 7:4.
     pub sq_entry_sizes: u8,
-    /// Sizes of completion queue entries, likewise.
+    /// Completion queue entry sizes (CQES), as powers of two: required in bits 3:0, largest in bits
+    /// 7:4.
     pub cq_entry_sizes: u8,
-    /// Most commands outstanding in a queue; 0 for unknown.
+    /// Largest number of outstanding commands of a queue (MAXCMD); 0 if not reported.
     pub max_commands: u16,
-    /// Greatest namespace identifier.
+    /// Largest NSID (NN).
     pub max_nsid: u32,
-    /// Optional commands: see [`Self::has_dataset_management`] and
+    /// Optional NVM commands (ONCS): see [`Self::has_dataset_management`] and
     /// [`Self::has_write_zeroes`].
     pub optional_commands: u16,
-    /// Volatile write cache: see [`Self::has_write_cache`].
+    /// Volatile write cache (VWC): see [`Self::has_write_cache`].
     pub write_cache: u8,
-    /// SGL support: see [`Self::has_keyed_sgl`] and [`Self::has_sgl_offset`].
+    /// SGL support (SGLS): see [`Self::has_keyed_sgl`] and [`Self::has_sgl_offset`].
     pub sgl_support: u32,
-    /// Most namespaces; 0 for unknown.
+    /// Largest number of namespaces (MNAN); 0 if not reported.
     pub max_namespaces: u32,
-    /// NQN of the subsystem.
+    /// NQN of the subsystem (SUBNQN).
     pub subsystem: Text<256>,
-    /// Size of I/O command capsules, in units of 16 bytes.
+    /// Size of I/O command capsules (IOCCSZ), in units of 16 bytes.
     pub io_command_capsule_size: u32,
-    /// Size of I/O response capsules, in units of 16 bytes.
+    /// Size of I/O response capsules (IORCSZ), in units of 16 bytes.
     pub io_response_capsule_size: u32,
-    /// Where data in a capsule begins after the command, in units of 16 bytes.
+    /// Offset of data in a capsule after the command (ICDOFF), in units of 16 bytes.
     pub in_capsule_data_offset: u16,
-    /// Most SGL descriptors in a capsule; 0 for no limit.
+    /// Largest number of SGL descriptors in a capsule (MSDBD); 0 for no limit.
     pub max_capsule_descriptors: u8,
 }
 
-/// What restarts the keep alive timer of a controller.
+/// Commands that restart the keep alive timer of a controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeepAliveMode {
-    /// A Keep Alive command.
+    /// Only a Keep Alive command.
     CommandBased,
     /// Any command.
     TrafficBased,
 }
 
-/// What kind of controller one is.
+/// Controller type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ControllerType {
     /// Not reported, as before NVMe 1.4.
     Unknown,
-    /// One with namespaces and I/O queues.
+    /// I/O controller.
     Io,
-    /// One that tells where subsystems are.
+    /// Discovery controller.
     Discovery,
-    /// One without I/O queues.
+    /// Administrative controller, which has no I/O queues.
     Administrative,
     /// A reserved value.
     Reserved(u8),
@@ -120,7 +122,11 @@ impl fmt::Display for ControllerType {
 }
 
 impl Controller {
-    /// Reads what an Identify Controller command returned.
+    /// Decodes the data of an Identify command.
+    ///
+    /// # Errors
+    ///
+    /// [`ShortData`] if it is shorter than [`Identify::DATA_SIZE`].
     pub fn parse(data: &[u8]) -> Result<Self, ShortData> {
         let fields = Reader::<{ Identify::DATA_SIZE }>::new(data).ok_or(ShortData(data.len()))?;
         Ok(Self {
@@ -158,14 +164,14 @@ impl Controller {
         })
     }
 
-    /// How long to wait for a shutdown, in milliseconds: what the controller
-    /// asks for, but 5 s at least and a minute at most.
+    /// Returns how long to wait for a shutdown, in milliseconds: RTD3E, but at least 5 s and at
+    /// most 60 s.
     #[must_use]
     pub fn shutdown_timeout_ms(&self) -> u32 {
         (self.shutdown_time_us / 1000).clamp(5_000, 60_000)
     }
 
-    /// What restarts the keep alive timer (TBKAS).
+    /// Returns which commands restart the keep alive timer (CTRATT.TBKAS).
     #[must_use]
     pub const fn keep_alive_mode(&self) -> KeepAliveMode {
         if self.attributes & (1 << 6) != 0 {
@@ -175,43 +181,45 @@ impl Controller {
         }
     }
 
-    /// Whether it may ask for delays of retries.
+    /// Returns whether the controller may request delays of retries.
     #[must_use]
     pub fn has_retry_delays(&self) -> bool {
         self.retry_delays != [0; 3]
     }
 
-    /// Whether there is a log of [commands and their effects](crate::format::effects_log).
+    /// Returns whether the controller has the log page [`effects_log`](crate::format::effects_log).
     #[must_use]
     pub const fn has_effects_log(&self) -> bool {
         self.log_pages & (1 << 1) != 0
     }
 
-    /// Whether there is the Dataset Management command.
+    /// Returns whether the controller supports Dataset Management.
     #[must_use]
     pub const fn has_dataset_management(&self) -> bool {
         self.optional_commands & (1 << 2) != 0
     }
 
-    /// Whether there is the Write Zeroes command.
+    /// Returns whether the controller supports Write Zeroes.
     #[must_use]
     pub const fn has_write_zeroes(&self) -> bool {
         self.optional_commands & (1 << 3) != 0
     }
 
-    /// Whether written data may be lost with the power before it is flushed.
+    /// Returns whether the controller has a volatile write cache: data that was not flushed may be
+    /// lost when the power fails.
     #[must_use]
     pub const fn has_write_cache(&self) -> bool {
         self.write_cache & 1 != 0
     }
 
-    /// Whether there are keyed data block descriptors.
+    /// Returns whether the controller supports keyed SGL Data Block descriptors.
     #[must_use]
     pub const fn has_keyed_sgl(&self) -> bool {
         self.sgl_support & (1 << 2) != 0
     }
 
-    /// Whether a descriptor can name an offset into the capsule.
+    /// Returns whether the controller supports SGL Data Block descriptors with an offset into the
+    /// capsule.
     #[must_use]
     pub const fn has_sgl_offset(&self) -> bool {
         self.sgl_support & (1 << 20) != 0

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Identify Namespace Identification Descriptor List.
+//! Namespace Identification Descriptor list (CNS 03h).
+//!
+//! Source: NVMe Base 2.3, section 5.2.13.2.3. C structure: `struct nvme_ns_id_desc`.
 
 use super::{Namespace, ShortData};
 use crate::format::property::Version;
@@ -8,27 +10,32 @@ use crate::format::sqe::Identify;
 use crate::format::uuid::Uuid;
 use core::fmt;
 
-/// What identifies a namespace whatever path leads to it.
+/// Identifiers of a namespace, which are the same on each path to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NamespaceIds {
-    /// IEEE extended unique identifier.
+    /// IEEE Extended Unique Identifier (EUI64).
     pub eui64: Option<[u8; 8]>,
-    /// Globally unique identifier.
+    /// Namespace Globally Unique Identifier (NGUID).
     pub nguid: Option<[u8; 16]>,
     /// UUID.
     pub uuid: Option<Uuid>,
-    /// Command set: 0 for NVM, also where nothing is said of it.
+    /// I/O command set (CSI); 0, NVM, also if the list does not tell.
     pub command_set: u8,
 }
 
 impl NamespaceIds {
-    /// Reads what the Identify command returned. Descriptors of unknown types
-    /// are passed over; identifiers of nothing but zeroes are none.
+    /// Decodes the data of an Identify command.
+    ///
+    /// Skips descriptors of unknown types, and identifiers that are all zeroes.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidDescriptors`] if the data is short, or a descriptor has an invalid length.
     pub fn parse(data: &[u8]) -> Result<Self, InvalidDescriptors> {
         let short = InvalidDescriptors::Short(ShortData(data.len()));
         let mut rest = data.get(..Identify::DATA_SIZE).ok_or(short)?;
         let mut ids = Self::default();
-        // Less than a header is left where the last descriptor ends the list.
+        // If less than a header is left, the last descriptor ends the list.
         while let Some(([kind, len, _, _], after)) = rest.split_first_chunk() {
             if *len == 0 {
                 break;
@@ -44,13 +51,13 @@ impl NamespaceIds {
         Ok(ids)
     }
 
-    /// Whether there is an identifier: the command set is none.
+    /// Returns whether the namespace has an identifier. The command set is not one.
     #[must_use]
     pub const fn is_identified(&self) -> bool {
         self.uuid.is_some() || self.nguid.is_some() || self.eui64.is_some()
     }
 
-    /// Whether an identifier of both is the same.
+    /// Returns whether both have an identifier of one type in common.
     #[must_use]
     pub fn shares_id_with(&self, other: &Self) -> bool {
         fn same<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
@@ -61,8 +68,10 @@ impl NamespaceIds {
             || same(&self.eui64, &other.eui64)
     }
 
-    /// Takes the identifiers that Identify Namespace has, where the
-    /// descriptors had none.
+    /// Adds identifiers from Identify Namespace that the descriptors do not have.
+    ///
+    /// `version` is that of the controller: EUI64 is defined since NVMe 1.1, and NGUID since NVMe
+    /// 1.2.
     #[must_use]
     pub fn or_from(mut self, namespace: &Namespace, version: Version) -> Self {
         if version >= Version::new(1, 1, 0) {
@@ -94,19 +103,19 @@ fn non_zero<const N: usize>(id: [u8; N]) -> Option<[u8; N]> {
     (id != [0; N]).then_some(id)
 }
 
-/// Why a list cannot be used.
+/// Why a list is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InvalidDescriptors {
-    /// It is too short.
+    /// The data is too short.
     Short(ShortData),
-    /// A descriptor goes on after the end of the list.
+    /// A descriptor extends beyond the end of the list.
     Truncated {
         /// Type of the descriptor.
         kind: u8,
         /// Length of its identifier.
         len: u8,
     },
-    /// A descriptor has not the length of its type.
+    /// A descriptor has the wrong length for its type.
     Length {
         /// Type of the descriptor.
         kind: u8,

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Identify Namespace, independent of the command set.
+//! I/O Command Set Independent Identify Namespace (CNS 08h).
+//!
+//! Source: NVMe Base 2.3, section 5.2.13.2.8. C structure: `struct nvme_id_ns_cs_indep`.
 
 use super::ShortData;
 use crate::format::layout::Reader;
 use crate::format::sqe::Identify;
 
-/// What a namespace is whatever its command set. The default is that of one
-/// whose controller does not know the structure.
+/// Properties of a namespace of any command set.
+///
+/// The default applies if the controller does not support the structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IndependentNamespace {
-    /// Whether its medium rotates.
+    /// Whether the medium rotates (NSFEAT).
     pub rotational: bool,
-    /// Whether it has no volatile write cache, though its controller has.
+    /// Whether the namespace has no volatile write cache, although its controller has one (NSFEAT).
     pub no_write_cache: bool,
-    /// Whether it is ready for I/O.
+    /// Whether the namespace is ready for I/O (NSTAT.NRDY).
     pub ready: bool,
 }
 
@@ -29,7 +32,11 @@ impl Default for IndependentNamespace {
 }
 
 impl IndependentNamespace {
-    /// Reads what the Identify command returned.
+    /// Decodes the data of an Identify command.
+    ///
+    /// # Errors
+    ///
+    /// [`ShortData`] if it is shorter than [`Identify::DATA_SIZE`].
     pub fn parse(data: &[u8]) -> Result<Self, ShortData> {
         let fields = Reader::<{ Identify::DATA_SIZE }>::new(data).ok_or(ShortData(data.len()))?;
         let features = fields.u8::<0>();

@@ -1,73 +1,75 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Identify Namespace.
+//! Identify Namespace for the NVM command set (CNS 00h).
+//!
+//! Source: NVM Command Set, Identify Namespace data structure. C structure: `struct nvme_id_ns`.
 
 use super::ShortData;
 use crate::format::layout::Reader;
 use crate::format::property::Version;
 use crate::format::sqe::Identify;
 
-/// What a namespace is, as far as a disk needs it.
+/// The Identify Namespace data structure, as far as a disk needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Namespace {
-    /// Size in blocks.
+    /// Size in blocks (NSZE).
     pub size: u64,
-    /// Capacity in blocks; 0 where the namespace is not attached.
+    /// Capacity in blocks (NCAP); 0 if the namespace is not attached to the controller.
     pub capacity: u64,
-    /// Blocks allocated.
+    /// Allocated blocks (NUSE).
     pub used: u64,
-    /// Features: see [`Self::has_own_atomicity`] and [`Self::performance`].
+    /// Features (NSFEAT): see [`Self::has_own_atomicity`] and [`Self::performance`].
     pub features: u8,
-    /// How many formats there are, less one.
+    /// Number of LBA formats, zero-based (NLBAF).
     pub formats_zero_based: u8,
-    /// The format in use.
+    /// LBA format in use.
     pub format: LbaFormat,
-    /// Number of the format in use.
+    /// Index of the LBA format in use (FLBAS).
     pub format_index: u8,
-    /// Whether metadata is transferred with the data of each block.
+    /// Whether metadata is transferred with the data of each block, as extended LBAs (FLBAS).
     pub extended_blocks: bool,
-    /// Metadata capabilities.
+    /// Metadata capabilities (MC).
     pub metadata_capabilities: u8,
-    /// Protection information capabilities.
+    /// Protection information capabilities (DPC).
     pub protection_capabilities: u8,
-    /// Protection information in use: 0 for none.
+    /// Type of the protection information in use (DPS); 0 for none.
     pub protection: u8,
-    /// Whether other controllers may have it too.
+    /// Whether several controllers may be attached to the namespace (NMIC).
     pub shared: bool,
-    /// Deallocation features: see [`Self::deallocated_reads_zero`].
+    /// Deallocation features (DLFEAT): see [`Self::deallocated_reads_zero`].
     pub deallocation: u8,
-    /// Blocks that are written as a whole if the power fails, less one.
+    /// Blocks that are written atomically even if the power fails, zero-based (NAWUPF).
     pub atomic_write_zero_based: u16,
-    /// Where the first boundary of atomic writes is.
+    /// Offset of the first boundary of atomic writes, in blocks (NABO).
     pub atomic_boundary_offset: u16,
-    /// Blocks between boundaries that an I/O should not cross; 0 for none.
+    /// Distance of boundaries that an I/O should not cross, in blocks (NOIOB); 0 for none.
     pub io_boundary: u16,
-    /// Preferred granularity of writes, in blocks less one.
+    /// Preferred granularity of writes in blocks, zero-based (NPWG).
     pub write_granularity_zero_based: u16,
-    /// Preferred alignment of writes, in blocks less one.
+    /// Preferred alignment of writes in blocks, zero-based (NPWA).
     pub write_alignment_zero_based: u16,
-    /// Preferred granularity of deallocation, in blocks less one.
+    /// Preferred granularity of deallocation in blocks, zero-based (NPDG).
     pub deallocate_granularity_zero_based: u16,
-    /// Preferred alignment of deallocation, in blocks less one.
+    /// Preferred alignment of deallocation in blocks, zero-based (NPDA).
     pub deallocate_alignment_zero_based: u16,
-    /// Optimal size of writes, in blocks less one; 0 for unknown.
+    /// Optimal size of writes in blocks, zero-based (NOWS); 0 if not reported.
     pub optimal_write_zero_based: u16,
-    /// Asymmetric access group.
+    /// ANA group identifier (ANAGRPID).
     pub access_group: u32,
-    /// Whether it is write protected.
+    /// Whether the namespace is write protected (NSATTR).
     pub write_protected: bool,
-    /// Globally unique identifier; all zeroes for none.
+    /// Namespace Globally Unique Identifier (NGUID); all zeroes if there is none.
     pub nguid: [u8; 16],
-    /// IEEE extended unique identifier; all zeroes for none.
+    /// IEEE Extended Unique Identifier (EUI64); all zeroes if there is none.
     pub eui64: [u8; 8],
 }
 
-/// How the blocks of a namespace are made.
+/// An LBA format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LbaFormat {
-    /// Bytes of metadata that each block has.
+    /// Metadata of a block in bytes (MS).
     pub metadata_size: u16,
-    /// Size of a block's data, as a power of two.
+    /// Data of a block as a power of two (LBADS).
     pub data_shift: u8,
 }
 
@@ -83,18 +85,18 @@ impl LbaFormat {
     }
 }
 
-/// Which hints for good performance a namespace gives.
+/// Which performance hints of a namespace are valid (NSFEAT.OPTPERF).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PerformanceHints {
-    /// Those of [`Namespace`] alone.
+    /// Those of [`Namespace`].
     pub base: bool,
-    /// Those of [`super::NvmNamespace`] too, and of [`Namespace`] all but
+    /// Those of [`super::NvmNamespace`], and those of [`Namespace`] except
     /// [`Namespace::deallocate_granularity_zero_based`].
     pub extended: bool,
 }
 
 impl PerformanceHints {
-    /// Whether there are hints.
+    /// Returns whether any hint is valid.
     #[must_use]
     pub const fn any(self) -> bool {
         self.base || self.extended
@@ -105,7 +107,11 @@ impl Namespace {
     const FORMATS: usize = 64;
     const FORMATS_SIZE: usize = Self::FORMATS * LbaFormat::SIZE;
 
-    /// Reads what an Identify Namespace command returned.
+    /// Decodes the data of an Identify command.
+    ///
+    /// # Errors
+    ///
+    /// [`ShortData`] if it is shorter than [`Identify::DATA_SIZE`].
     pub fn parse(data: &[u8]) -> Result<Self, ShortData> {
         let fields = Reader::<{ Identify::DATA_SIZE }>::new(data).ok_or(ShortData(data.len()))?;
         let formatted = fields.u8::<26>();
@@ -140,13 +146,14 @@ impl Namespace {
         })
     }
 
-    /// Whether [`Self::atomic_write_zero_based`] is to be used.
+    /// Returns whether [`Self::atomic_write_zero_based`] is valid.
     #[must_use]
     pub const fn has_own_atomicity(&self) -> bool {
         self.features & (1 << 1) != 0
     }
 
-    /// Which hints it gives. Before version 2.1 there was one bit to say so.
+    /// Returns which hints are valid. Before NVMe 2.1 there was one bit for that. `version` is that
+    /// of the controller.
     #[must_use]
     pub fn performance(&self, version: Version) -> PerformanceHints {
         PerformanceHints {
@@ -155,19 +162,19 @@ impl Namespace {
         }
     }
 
-    /// Whether blocks that Write Zeroes deallocates read as zeroes.
+    /// Returns whether blocks that Write Zeroes deallocated read as zeroes.
     #[must_use]
     pub const fn deallocated_reads_zero(&self) -> bool {
         self.deallocation & 7 == 1 && self.deallocation & (1 << 3) != 0
     }
 }
 
-/// Number of the format: four bits, and two more that came later.
+/// Returns the index of the LBA format: bits 3:0 of FLBAS, and bits 6:5 as the higher bits.
 const fn format_index(formatted: u8) -> u8 {
     (formatted & 0x0f) | ((formatted & 0x60) >> 1)
 }
 
-/// The format of a number below 64, which is all that six bits can say.
+/// Returns the LBA format of an index of 6 bits.
 fn format(formats: &[u8; Namespace::FORMATS_SIZE], index: u8) -> LbaFormat {
     let mut entries = formats.chunks_exact(LbaFormat::SIZE);
     let entry = entries

@@ -1,28 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Identify Controller for the NVM command set.
+//! Identify Controller for the NVM command set (CNS 06h).
+//!
+//! Source: NVM Command Set, I/O Command Set specific Identify Controller data structure. C
+//! structure: `struct nvme_id_ctrl_nvm`.
 
 use super::ShortData;
 use crate::format::layout::Reader;
 use crate::format::sqe::Identify;
 
-/// Limits of commands that transfer no blocks. Zeroes stand for no limit
-/// of their own, so that [`NvmController::default`] is that of a controller
-/// that does not know the structure.
+/// Limits of commands that transfer no blocks; 0 is no limit.
+///
+/// The default applies if the controller does not support the structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NvmController {
-    /// Largest Write Zeroes, as a power of two of the smallest memory page.
+    /// Largest Write Zeroes (WZSL), as a power of two of the smallest memory page.
     pub write_zeroes_shift: u8,
-    /// Most ranges of a Dataset Management command.
+    /// Largest number of ranges of a Dataset Management command (DMRL).
     pub dataset_management_ranges: u8,
-    /// Most blocks of one of its ranges.
+    /// Largest number of blocks of one of its ranges (DMRSL).
     pub dataset_management_range_blocks: u32,
-    /// Most blocks of all its ranges.
+    /// Largest number of blocks of all its ranges (DMSL).
     pub dataset_management_blocks: u64,
 }
 
 impl NvmController {
-    /// Reads what the Identify command returned.
+    /// Decodes the data of an Identify command.
+    ///
+    /// # Errors
+    ///
+    /// [`ShortData`] if it is shorter than [`Identify::DATA_SIZE`].
     pub fn parse(data: &[u8]) -> Result<Self, ShortData> {
         let fields = Reader::<{ Identify::DATA_SIZE }>::new(data).ok_or(ShortData(data.len()))?;
         Ok(Self {

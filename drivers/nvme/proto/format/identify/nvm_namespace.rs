@@ -1,23 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Identify Namespace for the NVM command set.
+//! Identify Namespace for the NVM command set (CNS 05h).
+//!
+//! Source: NVM Command Set, I/O Command Set specific Identify Namespace data structure.
 
 use super::ShortData;
 use crate::format::layout::Reader;
 use crate::format::sqe::Identify;
 
-/// What the NVM command set adds to a namespace. The default is that of one
-/// whose controller does not know the structure.
+/// Performance hints for deallocation.
+///
+/// The default applies if the controller does not support the structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NvmNamespace {
-    /// Preferred granularity of deallocation in blocks; 0 for unknown.
+    /// Preferred granularity of deallocation in blocks (NPDGL); 0 if not reported.
     pub deallocate_granularity: u32,
-    /// Preferred alignment of deallocation in blocks; 0 for unknown.
+    /// Preferred alignment of deallocation in blocks (NPDAL); 0 if not reported.
     pub deallocate_alignment: u32,
 }
 
 impl NvmNamespace {
-    /// Reads what the Identify command returned.
+    /// Decodes the data of an Identify command.
+    ///
+    /// # Errors
+    ///
+    /// [`ShortData`] if it is shorter than [`Identify::DATA_SIZE`].
     pub fn parse(data: &[u8]) -> Result<Self, ShortData> {
         let fields = Reader::<{ Identify::DATA_SIZE }>::new(data).ok_or(ShortData(data.len()))?;
         Ok(Self {

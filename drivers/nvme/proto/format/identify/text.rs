@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Text of fixed-size fields.
+//! Text in fields of fixed size.
 
 use core::fmt;
 
-/// Text of a field of `N` bytes, fit to be shown: without the padding, and
-/// with a question mark for each byte that is not printable ASCII.
+/// Text of a field of `N` bytes that is safe to print: without padding, and with a question mark in
+/// place of each byte that is not printable ASCII.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Text<const N: usize> {
     bytes: [u8; N],
@@ -13,7 +13,7 @@ pub struct Text<const N: usize> {
 }
 
 impl<const N: usize> Text<N> {
-    /// Takes a field; a NUL ends it, and spaces or NULs fill it.
+    /// Decodes a field. A NUL ends the text, and spaces or NULs pad it.
     pub(crate) fn new(field: [u8; N]) -> Self {
         let mut bytes = field;
         let mut len = 0usize;
@@ -33,11 +33,11 @@ impl<const N: usize> Text<N> {
         Self { bytes, len }
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         let text = self.bytes.get(..self.len).unwrap_or_default();
-        // It is ASCII.
+        // `bytes` is ASCII up to `len`.
         core::str::from_utf8(text).unwrap_or_default()
     }
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Identifiers of a namespace as the kernel shows them in sysfs.
+//! Identifiers of a namespace, as the kernel shows them in sysfs.
 
 use super::{NamespaceIds, Text};
 use core::fmt;
 
-/// The worldwide identifier of a namespace.
+/// Worldwide identifier of a namespace.
 ///
-/// Its text is what the kernel's own host has in the attribute `wwid`, so that a name made
-/// from it stays the same: the best identifier that the namespace has, or where it has none,
-/// the controller's serial number and model with the namespace's number.
+/// Its text is that of the C host's attribute `wwid` (`wwid_show()`), so that udev makes the same
+/// names: the best identifier of the namespace or, without identifiers, vendor, serial number and
+/// model of the controller with the NSID.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wwid {
-    /// Number of the namespace.
+    /// NSID of the namespace.
     pub nsid: u32,
-    /// What identifies it whatever path leads to it.
+    /// Identifiers of the namespace.
     pub ids: NamespaceIds,
     /// PCI vendor identifier of the controller.
     pub vendor_id: u16,
@@ -25,8 +25,10 @@ pub struct Wwid {
 }
 
 impl Wwid {
-    /// Whether both are of the same namespace. The controller counts only where the namespace
-    /// has no identifiers of its own: another path leads to another controller.
+    /// Returns whether both identify the same namespace.
+    ///
+    /// Controllers are compared only if the namespace has no identifiers, because another path
+    /// leads to another controller.
     #[must_use]
     pub fn is_same_namespace(&self, other: &Self) -> bool {
         if self.ids.is_identified() {
@@ -36,7 +38,7 @@ impl Wwid {
         }
     }
 
-    /// Whether who looks for one of them by an identifier may find the other one.
+    /// Returns whether a search for one of them by an identifier may find the other.
     #[must_use]
     pub fn shares_id_with(&self, other: &Self) -> bool {
         self.ids.shares_id_with(&other.ids) || self.is_same_namespace(other)
@@ -64,7 +66,7 @@ impl fmt::Display for Wwid {
     }
 }
 
-/// Bytes in hexadecimal digits, and what is between two bytes.
+/// Formats bytes as hexadecimal digits, with a separator between two bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Hex<'a>(pub &'a [u8], pub &'a str);
 

@@ -30,7 +30,7 @@ fn bad_requests() {
         assert_eq!(CmRequest::parse(&data), Err(CmStatus::InvalidFormat));
         data[at] = 0;
     }
-    // The connection manager hands out longer buffers than were sent.
+    // The connection manager passes buffers that are longer than what the peer sent.
     assert_eq!(CmRequest::parse(&[data, [0xff; 32]].concat()), Ok(REQUEST));
 }
 

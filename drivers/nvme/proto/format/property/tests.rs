@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What nvmet reports: 1024 entries, timeout 15, NVM and selectable sets.
+/// CAP of nvmet: 1024 entries, timeout 15, NVM and selectable command sets.
 const NVMET: Capabilities = Capabilities((1 << 43) | (1 << 37) | (15 << 24) | (1 << 16) | 1023);
 
 #[test]

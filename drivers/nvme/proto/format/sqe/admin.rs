@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Admin commands.
+//!
+//! Source: NVMe Base 2.3, sections 5.2.2 (Asynchronous Event Request), 5.2.12 (Get Log Page),
+//! 5.2.13 (Identify), 5.2.14 (Keep Alive) and 5.2.26 (Set Features).
 
 use super::{Command, ALL_NAMESPACES};
 use crate::format::async_event::AsyncEventConfig;
@@ -8,31 +11,30 @@ use crate::format::layout::Writer;
 use core::fmt;
 use core::num::NonZeroU16;
 
-/// What to identify. The answer has [`Identify::DATA_SIZE`] bytes.
+/// A data structure that Identify returns, with [`Identify::DATA_SIZE`] bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Identify {
-    /// A namespace.
+    /// Identify Namespace of this namespace.
     Namespace(u32),
-    /// The controller.
+    /// Identify Controller.
     Controller,
-    /// The active namespaces whose identifiers are greater than this.
+    /// Active Namespace ID list, from the first namespace after this one.
     ActiveNamespacesAfter(u32),
-    /// The identification descriptors of a namespace.
+    /// Namespace Identification Descriptor list of this namespace.
     NamespaceDescriptors(u32),
-    /// What the NVM command set adds to a namespace.
+    /// Identify Namespace for the NVM command set, of this namespace.
     NvmNamespace(u32),
-    /// What the NVM command set adds to the controller.
+    /// Identify Controller for the NVM command set.
     NvmController,
-    /// What a namespace is whatever its command set.
+    /// I/O Command Set Independent Identify Namespace, of this namespace.
     NamespaceIndependent(u32),
 }
 
 impl Identify {
-    /// Size of any answer in bytes.
+    /// Size of each structure in bytes.
     pub const DATA_SIZE: usize = 4096;
 
-    /// The structure asked for, and the namespace. The command set where it
-    /// matters is NVM, number 0.
+    /// Returns the CNS value and the namespace. CSI stays 0, the NVM command set.
     #[inline]
     const fn cns_and_nsid(self) -> (u8, u32) {
         match self {
@@ -47,30 +49,31 @@ impl Identify {
     }
 }
 
-/// A feature of the controller.
+/// Identifier (FID) of a feature of the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum FeatureId {
-    /// How many I/O queues there may be.
+    /// Number of Queues.
     NumberOfQueues = 0x07,
-    /// Which events are told.
+    /// Asynchronous Event Configuration.
     AsyncEvents = 0x0b,
-    /// The keep alive timer.
+    /// Keep Alive Timer.
     KeepAliveTimer = 0x0f,
-    /// What the controller may count on of its host.
+    /// Host Behavior Support.
     HostBehavior = 0x16,
 }
 
-/// A feature, and the value to set it to.
+/// A feature with the value to set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Feature {
-    /// Asks for so many I/O queues. The result has the number that the controller grants.
+    /// Requests this number of I/O queues. The result of the command has the number that is
+    /// granted.
     NumberOfQueues(NonZeroU16),
-    /// Asks to be told of these events.
+    /// Enables these asynchronous events.
     AsyncEvents(AsyncEventConfig),
-    /// Sets the keep alive timer, in milliseconds.
+    /// Sets the keep alive timeout (KATO), in milliseconds.
     KeepAliveTimer(u32),
-    /// Says what the controller may count on; the data is a [`HostBehavior`].
+    /// Sets the behavior of the host; the data is a [`HostBehavior`].
     HostBehavior,
 }
 
@@ -79,7 +82,7 @@ impl Feature {
     const fn id_and_value(self) -> (FeatureId, u32) {
         match self {
             Self::NumberOfQueues(count) => {
-                // One number for submission queues, one for completion queues.
+                // NSQR for submission queues, NCQR for completion queues.
                 let zero_based = count.get().wrapping_sub(1) as u32;
                 (FeatureId::NumberOfQueues, zero_based | (zero_based << 16))
             }
@@ -90,13 +93,13 @@ impl Feature {
     }
 }
 
-/// What a controller may count on of its host.
+/// Data of the feature Host Behavior Support.
 ///
 /// C structure: `struct nvme_feat_host_behavior`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostBehavior {
-    /// A command is sent again after the delay that its status asks for: a controller asks for none
-    /// before it knows this.
+    /// ACRE: the host delays retries as a status requests. A controller requests no delay without
+    /// it.
     pub advanced_retry: bool,
 }
 
@@ -104,14 +107,14 @@ impl HostBehavior {
     /// Size in bytes.
     pub const SIZE: usize = 512;
 
-    /// Writes it as it goes on the wire.
+    /// Writes the data to `block`.
     pub fn encode(&self, block: &mut [u8; Self::SIZE]) {
         block.fill(0);
         Writer::over(block).put::<0, 1>([self.advanced_retry.into()]);
     }
 }
 
-/// A log page, or a part of one.
+/// A log page, or part of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogPage {
     id: u8,
@@ -120,7 +123,7 @@ pub struct LogPage {
     offset: u64,
 }
 
-/// Why part of a log page cannot be asked for.
+/// Why part of a log page cannot be requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InvalidLogPage {
     /// The length is 0, not a multiple of 4, or above 16 GiB.
@@ -130,20 +133,24 @@ pub enum InvalidLogPage {
 }
 
 impl LogPage {
-    /// List of the namespaces that changed since it was read last.
+    /// Changed Attached Namespace List: see [`crate::format::changed_namespaces`].
     pub const CHANGED_NAMESPACES: u8 = 0x04;
-    /// Bytes of that list.
+    /// Size of that page in bytes.
     pub const CHANGED_NAMESPACES_SIZE: u64 = 4096;
     /// Commands Supported and Effects: see [`crate::format::effects_log`].
     pub const EFFECTS: u8 = 0x05;
-    /// Bytes of that page.
+    /// Size of that page in bytes.
     pub const EFFECTS_SIZE: u64 = 4096;
-    /// What the subsystem of a discovery controller offers.
+    /// Discovery: see [`crate::format::discovery`].
     pub const DISCOVERY: u8 = 0x70;
 
     const DWORD: u64 = 4;
 
-    /// `len` bytes from `offset` on of log page `id` of the whole controller.
+    /// Returns `len` bytes at `offset` of the log page `id` of the controller.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidLogPage`] if a command cannot request that part.
     pub fn new(id: u8, offset: u64, len: u64) -> Result<Self, InvalidLogPage> {
         let length = InvalidLogPage::Length(len);
         if len % Self::DWORD != 0 {
@@ -162,7 +169,7 @@ impl LogPage {
         })
     }
 
-    /// How many bytes are asked for.
+    /// Returns the number of bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
         u64::from(self.dwords_zero_based)
@@ -188,7 +195,7 @@ impl Command {
     const ASYNC_EVENT_REQUEST: u8 = 0x0c;
     const KEEP_ALIVE: u8 = 0x18;
 
-    /// Asks what something is.
+    /// Returns an Identify command.
     #[must_use]
     pub fn identify(what: Identify) -> Self {
         let (cns, nsid) = what.cns_and_nsid();
@@ -197,7 +204,7 @@ impl Command {
         command
     }
 
-    /// Sets a feature of the controller.
+    /// Returns a Set Features command.
     #[must_use]
     pub fn set_feature(feature: Feature) -> Self {
         let (id, value) = feature.id_and_value();
@@ -207,7 +214,7 @@ impl Command {
         command
     }
 
-    /// Asks for the current value of a feature of the controller.
+    /// Returns a Get Features command for the current value.
     #[must_use]
     pub fn get_feature(id: FeatureId) -> Self {
         let mut command = Self::with_opcode(Self::GET_FEATURES);
@@ -215,25 +222,24 @@ impl Command {
         command
     }
 
-    /// Asks for a log page.
+    /// Returns a Get Log Page command.
     #[must_use]
     pub fn get_log_page(page: LogPage) -> Self {
         let mut command = Self::with_namespace(Self::GET_LOG_PAGE, page.nsid);
         command.put::<40, 1>([page.id]);
-        // The dword count's halves are in this order in two dwords, so that
-        // together they lie in memory like one number.
+        // NUMDL and NUMDU are adjacent and in this order, so one write of 32 bits sets both.
         command.put::<42, 4>(page.dwords_zero_based.to_le_bytes());
         command.put::<48, 8>(page.offset.to_le_bytes());
         command
     }
 
-    /// Asks to be answered once an event happens.
+    /// Returns an Asynchronous Event Request, which the controller completes when an event occurs.
     #[must_use]
     pub fn async_event_request() -> Self {
         Self::with_opcode(Self::ASYNC_EVENT_REQUEST)
     }
 
-    /// Tells the controller that its host lives.
+    /// Returns a Keep Alive command.
     #[must_use]
     pub fn keep_alive() -> Self {
         Self::with_opcode(Self::KEEP_ALIVE)

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Commands of the Fabrics command set.
+//! Fabrics commands.
+//!
+//! Source: NVMe Base 2.3, sections 6.3 (Connect), 6.5 (Property Get) and 6.6 (Property Set).
 
 use super::Command;
 use crate::format::property::Property;
 
-/// Makes the controller's end of a queue. Its data is
+/// Parameters of a Connect command, which creates a queue. Its data is
 /// [`crate::format::connect::ConnectData`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Connect {
-    /// The queue: 0 for the admin queue.
+    /// Queue identifier; 0 is the admin queue.
     pub queue_id: u16,
-    /// Size of the submission queue, less one.
+    /// Size of the submission queue, zero-based (SQSIZE).
     pub sq_size: u16,
-    /// Keep alive timeout in milliseconds, 0 for none. Of the admin queue only.
+    /// Keep alive timeout (KATO) in milliseconds, 0 for none. For the admin queue only.
     pub keep_alive_ms: u32,
-    /// Whether the target shall not tell how far it is in the queue.
+    /// Disable SQ flow control.
     pub disable_sq_flow: bool,
 }
 
@@ -32,7 +34,7 @@ impl Command {
     const CONNECT: u8 = 0x01;
     const PROPERTY_GET: u8 = 0x04;
 
-    /// Connects a queue.
+    /// Returns a Connect command.
     #[must_use]
     pub fn connect(connect: Connect) -> Self {
         let attributes = if connect.disable_sq_flow {
@@ -48,13 +50,13 @@ impl Command {
         command
     }
 
-    /// Reads a property of the controller.
+    /// Returns a Property Get command.
     #[must_use]
     pub fn property_get(property: Property) -> Self {
         Self::property(Self::PROPERTY_GET, property)
     }
 
-    /// Writes a property of the controller.
+    /// Returns a Property Set command.
     #[must_use]
     pub fn property_set(property: Property, value: u64) -> Self {
         let mut command = Self::property(Self::PROPERTY_SET, property);

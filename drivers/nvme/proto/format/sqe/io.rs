@@ -1,65 +1,67 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Commands of the NVM command set.
+//! I/O commands of the NVM command set.
+//!
+//! Source: NVM Command Set Specification; Flush: NVMe Base 2.3, section 7.2.
 
 use super::{Command, Direction};
 use crate::format::dsm::RangeCount;
 
-/// How many blocks a command is about: 1 to 65536.
+/// Number of blocks of a command: 1 to 65536.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct BlockCount(u16);
 
 impl BlockCount {
-    /// The most blocks that one command can be about.
+    /// Largest number of blocks of a command.
     pub const MAX: u32 = 1 << 16;
 
-    /// Takes a count; `None` where a command cannot have it.
+    /// Returns the count; `None` if a command cannot have it.
     #[inline]
     #[must_use]
     pub fn new(blocks: u32) -> Option<Self> {
         u16::try_from(blocks.checked_sub(1)?).ok().map(Self)
     }
 
-    /// The count.
+    /// Returns the number of blocks.
     #[inline]
     #[must_use]
     pub fn get(self) -> u32 {
         u32::from(self.0).saturating_add(1)
     }
 
-    /// The count as commands have it, where 0 is one block.
+    /// Returns the NLB field, which is zero-based.
     #[inline]
     fn to_le_bytes(self) -> [u8; 2] {
         self.0.to_le_bytes()
     }
 }
 
-/// The blocks of a namespace that a command is about.
+/// Blocks of a namespace that a command accesses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockRange {
-    /// The first block.
+    /// First block.
     pub start: u64,
-    /// How many there are.
+    /// Number of blocks.
     pub count: BlockCount,
 }
 
 /// Whether Write Zeroes may deallocate the blocks (DEAC).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Deallocate {
-    /// It may.
+    /// The controller may deallocate the blocks.
     Allowed,
     /// The blocks stay allocated.
     Forbidden,
 }
 
-/// What a read or write asks for besides its data.
+/// Options of a read or write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RwFlags {
-    /// Written data shall be on the medium, and be read from there.
+    /// FUA: written data is on the medium when the command completes, and data is read from there.
     pub force_unit_access: bool,
-    /// The controller shall not try long to recover from errors.
+    /// LR: the controller limits its attempts at error recovery.
     pub limited_retry: bool,
-    /// The data will probably be asked for soon.
+    /// The data will probably be read soon (`NVME_RW_DSM_FREQ_PREFETCH`).
     pub prefetch: bool,
 }
 
@@ -90,22 +92,22 @@ impl RwFlags {
     }
 }
 
-/// What a command of an I/O queue does, as far as it is told apart.
+/// Kind of a command on an I/O queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum IoOp {
     /// Reads blocks.
     Read,
     /// Writes blocks.
     Write,
-    /// Puts what the volatile write cache holds on the medium.
+    /// Writes the volatile write cache to the medium.
     Flush,
-    /// Anything else, Fabrics commands included.
+    /// Any other command, Fabrics commands included.
     #[default]
     Other,
 }
 
 impl IoOp {
-    /// How many kinds there are.
+    /// Number of kinds.
     pub const COUNT: usize = Self::Other as usize + 1;
 }
 
@@ -122,21 +124,21 @@ impl Command {
     const WRITE_ZEROES_DEALLOCATE: u16 = 1 << 9;
     const ATTRIBUTE_DEALLOCATE: u32 = 1 << 2;
 
-    /// Reads blocks.
+    /// Returns a Read command.
     #[inline]
     #[must_use]
     pub fn read(nsid: u32, range: BlockRange, hints: RwFlags) -> Self {
         Self::transfer(Direction::FromTarget, nsid, range, hints)
     }
 
-    /// Writes blocks.
+    /// Returns a Write command.
     #[inline]
     #[must_use]
     pub fn write(nsid: u32, range: BlockRange, hints: RwFlags) -> Self {
         Self::transfer(Direction::ToTarget, nsid, range, hints)
     }
 
-    /// Reads or writes blocks.
+    /// Returns a Read or a Write command, as `direction` says.
     #[inline]
     #[must_use]
     pub fn transfer(direction: Direction, nsid: u32, range: BlockRange, hints: RwFlags) -> Self {
@@ -149,15 +151,15 @@ impl Command {
         command
     }
 
-    /// Puts what the volatile write cache holds on the medium.
+    /// Returns a Flush command, which writes the volatile write cache to the medium.
     #[inline]
     #[must_use]
     pub fn flush(nsid: u32) -> Self {
         Self::with_namespace(Self::FLUSH, nsid)
     }
 
-    /// The blocks that the command is about on queue `queue_id`; `None` for one that is about
-    /// something else, or several ranges.
+    /// Returns the blocks that the command accesses on queue `queue_id`. Returns `None` for a
+    /// command without a range of blocks or with several, and for the admin queue.
     #[must_use]
     pub fn range(&self, queue_id: u16) -> Option<BlockRange> {
         let one_range = matches!(
@@ -175,7 +177,8 @@ impl Command {
         })
     }
 
-    /// What the command does on queue `queue_id`. The opcodes of the admin queue, 0, are others.
+    /// Returns the kind of the command on queue `queue_id`. All commands of the admin queue, 0, are
+    /// [`IoOp::Other`]: their opcodes have other meanings.
     #[inline]
     #[must_use]
     pub fn io_op(&self, queue_id: u16) -> IoOp {
@@ -188,7 +191,7 @@ impl Command {
         }
     }
 
-    /// Makes blocks read as zeroes.
+    /// Returns a Write Zeroes command.
     #[inline]
     #[must_use]
     pub fn write_zeroes(nsid: u32, range: BlockRange, deallocate: Deallocate) -> Self {
@@ -199,7 +202,8 @@ impl Command {
         Self::with_range(Self::WRITE_ZEROES, nsid, range, control)
     }
 
-    /// Deallocates the ranges that the data describes: see [`crate::format::dsm`].
+    /// Returns a Dataset Management command that deallocates ranges. Its data is that of
+    /// [`crate::format::dsm::encode`].
     #[inline]
     #[must_use]
     pub fn deallocate(nsid: u32, ranges: RangeCount) -> Self {

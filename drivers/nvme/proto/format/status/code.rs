@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Status codes and their names.
+//! Status codes and their texts.
+//!
+//! Source: NVMe Base 2.3, sections 4.2.3.1 to 4.2.3.4, and the I/O command set specifications.
 
 use core::fmt;
 
-/// A status code type and a status code, as one number: `type << 8 | code`.
+/// Status code type (SCT) and status code (SC) as one number: `SCT << 8 | SC`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Code(u16);
 
@@ -14,28 +16,28 @@ impl Code {
         Self(code)
     }
 
-    /// Type and code as one number.
+    /// Returns type and code as one number.
     #[inline]
     #[must_use]
     pub const fn get(self) -> u16 {
         self.0
     }
 
-    /// The status code type.
+    /// Returns the status code type.
     #[inline]
     #[must_use]
     pub const fn status_type(self) -> u8 {
         (self.0 >> 8) as u8 & 7
     }
 
-    /// The status code within its type.
+    /// Returns the status code.
     #[inline]
     #[must_use]
     pub const fn status_code(self) -> u8 {
         (self.0 & 0xff) as u8
     }
 
-    /// Whether the path to the namespace failed, not the command.
+    /// Returns whether the status is path related: the path failed, not the command.
     #[inline]
     #[must_use]
     pub const fn is_path_related(self) -> bool {
@@ -43,7 +45,7 @@ impl Code {
     }
 }
 
-/// Defines each code once: its constant, its value and its name for humans.
+/// Defines each code once: constant, value, and text for people.
 macro_rules! codes {
     ($($constant:ident = $value:literal, $name:literal;)*) => {
         impl Code {
@@ -52,7 +54,8 @@ macro_rules! codes {
                 pub const $constant: Self = Self($value);
             )*
 
-            /// The code's name, as commands of the NVM command set mean it.
+            /// Returns the text of the code with its meaning in the NVM command set; `None` if it
+            /// is unknown.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
@@ -185,17 +188,17 @@ codes! {
     HOST_ABORTED = 0x371, "aborted by the host";
 }
 
-/// What the Fabrics Connect command means by codes that others use too.
+/// Codes of the Connect command. For other commands the same values have other meanings.
 impl Code {
-    /// Connect: the record format is not one that the target knows.
+    /// Connect: the target does not support the record format.
     pub const CONNECT_FORMAT: Self = Self(0x180);
-    /// Connect: the controller is in use or not available.
+    /// Connect: the controller is busy or not available.
     pub const CONNECT_BUSY: Self = Self(0x181);
-    /// Connect: a parameter is invalid; the result says which.
+    /// Connect: a parameter is invalid; the result names it.
     pub const CONNECT_INVALID_PARAMETER: Self = Self(0x182);
-    /// Connect: discovery has to be done again.
+    /// Connect: the host must restart discovery.
     pub const CONNECT_RESTART_DISCOVERY: Self = Self(0x183);
-    /// Connect: the host may not use the subsystem.
+    /// Connect: the host is not allowed to access the subsystem.
     pub const CONNECT_INVALID_HOST: Self = Self(0x184);
 }
 

@@ -3,8 +3,7 @@
 use super::*;
 use crate::testing::Random;
 
-/// Writes `value` at each of the offsets that the kernel's
-/// `struct nvme_id_ctrl` has.
+/// Returns data with each `value` at its offset in the kernel's `struct nvme_id_ctrl`.
 fn block(fields: &[(usize, &[u8])]) -> Vec<u8> {
     let mut data = vec![0; 4096];
     for (at, value) in fields {

@@ -30,14 +30,14 @@ fn lists() {
         command_set: 7,
     };
     assert_eq!(NamespaceIds::parse(&data), Ok(expected));
-    // What follows the list is not part of it.
+    // Bytes after the list are ignored.
     assert_eq!(
         NamespaceIds::parse(&[data, vec![0xff; 9]].concat()),
         Ok(expected)
     );
 }
 
-/// A target that learns to tell has no other namespaces than before.
+/// Namespaces stay the same when a target begins to report their command set.
 #[test]
 fn a_command_set_that_is_not_told_is_nvm() {
     let silent = NamespaceIds::parse(&list(&[(3, &[3; 16])]));
@@ -113,7 +113,7 @@ fn any_bytes() {
         let used = random.below(data.len());
         data.fill(0);
         random.fill(&mut data[..used]);
-        // Types that are known, so that the walk gets on.
+        // Known types, so that parsing continues.
         for byte in &mut data[..used] {
             if random.below(3) == 0 {
                 *byte %= 17;
