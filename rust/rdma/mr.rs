@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory regions: data that a peer may read or write by a key.
+//! Memory regions: data that a peer can access with a key.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_mr`
 //!
-//! A [`Region`] takes the data it exposes, and gives it back only when no peer
-//! can reach it: before it was ever registered, after the peer or we invalidated
-//! the key, or when the region itself is gone. Its states:
+//! A [`Region`] takes the data that it exposes. It returns the data only while no peer can access
+//! it: before the region is registered, after its key was invalidated by the peer or locally, or
+//! after the region is deregistered.
+//!
+//! States of a region. `Empty`, `Attached` and `Invalid` are one state in the code, `Closed`.
 //!
 //! ```text
 //!           attach             bind              Chain::register
@@ -19,15 +21,16 @@
 //!                                         Chain::invalidate + invalidated
 //! ```
 //!
-//! A region is used again and again, with a new key each time. Regions that a
-//! queue pair's operations share are in a [`Pool`].
+//! A region is used many times, with a new key for each registration. A [`Pool`] has regions that
+//! the operations of a queue pair share.
 //!
-//! A region is for one queue pair. It has the same key again after 256 registrations, and
-//! what tells a peer's invalidation of that time from one of now is the order of the queue
-//! pair's completions. That is not checked: where a region moves to another queue pair, a
-//! message that waits there must not have been about it.
+//! A region should be used on one queue pair only. It has the same key again after 256
+//! registrations. Only the order of completions on a queue pair distinguishes a late invalidation
+//! of the old registration from one of the new registration. Nothing checks that order across queue
+//! pairs. So before a region moves to another queue pair, that queue pair must have no unhandled
+//! message that invalidated its key.
 //!
-//! Data goes in, is reached by its key, and comes out when nobody can:
+//! Attaches data, exposes it by a key, and releases it when no peer can access it:
 //!
 //! ```ignore
 //! // samples/key_ping/client.rs
@@ -85,33 +88,33 @@ use kernel::{
     sync::Arc, //
 };
 
-/// Pages of a region are of this size, in bytes.
+/// Size in bytes of the pages of a region.
 pub const PAGE_SIZE: u32 = 4096;
 
-/// What a peer needs to reach a registered region.
+/// Remote address, length and key of registered memory, as the peer needs them.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteKey {
-    /// First address of the data, in the peer's requests.
+    /// Address of the first byte, as used in the peer's work requests.
     pub address: u64,
     /// Length in bytes.
     pub length: u32,
-    /// The key.
+    /// The key (R_Key).
     pub rkey: u32,
 }
 
 impl RemoteKey {
-    /// Whether the first `length` bytes are within it, and do not wrap around the
-    /// end of the address space, whatever a peer said.
+    /// Returns whether the first `length` bytes are within the memory, without wrapping around the
+    /// end of the address space. Safe for values that a peer sent.
     #[inline]
     pub fn covers(&self, length: u32) -> bool {
         length <= self.length && self.address.checked_add(length.into()).is_some()
     }
 
-    /// The `length` bytes that start `offset` bytes behind the first one.
+    /// Returns the part of `length` bytes at `offset` bytes from the start.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if they are not within it, or behind the end of all addresses.
+    /// `EINVAL` if the part is not within the memory, or exceeds the address space.
     #[inline]
     pub fn part(self, offset: u32, length: u32) -> Result<Self> {
         let end = offset.checked_add(length).ok_or(EINVAL)?;
@@ -128,68 +131,68 @@ impl RemoteKey {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// No peer can reach the memory: never registered, or invalidated. The region has
-    /// a new key.
+    /// No peer can access the memory: the region was not registered, or was invalidated. It has a
+    /// new key.
     Closed,
-    /// Has a layout for its new key; the registration was not posted.
+    /// The region is mapped with its new key. The registration was not posted.
     Bound,
-    /// Registration was posted: the peer may reach the memory.
+    /// The registration was posted: the peer may access the memory.
     Valid,
-    /// Invalidation was posted, and completes as this entry on the queue pair of this
-    /// serial number.
+    /// An invalidation was posted. It completes with this entry, on the queue pair with this serial
+    /// number.
     Invalidating {
         cqe: *const bindings::ib_cqe,
         queue: u64,
     },
 }
 
-/// A fast-registration region with the data it exposes.
+/// A fast-registration memory region and the data that it exposes.
 ///
 /// # Invariants
 ///
 /// - `mr` is a region of `pd`, owned by this object, unless it was deregistered.
-/// - The memory that `mr` describes is mapped in `map` and owned by `data` while
-///   the state is not `Closed`.
-/// - While the state is `Closed` or `Bound`, the key of `mr` is one that the device
-///   never had, or had 255 registrations ago, each of which was invalidated since. So no
-///   peer can have invalidated it already, ahead of the registration to come.
+/// - While the state is not `Closed`, the memory that `mr` describes is mapped by `map` and owned
+///   by `data`.
+/// - While the state is `Closed` or `Bound`, the device never had the key of `mr`, or had it 255
+///   registrations ago and each of these was invalidated since. So no peer can invalidate the key
+///   before the next registration.
 pub struct Region<D: Scatter> {
     mr: Option<NonNull<bindings::ib_mr>>,
     state: Cell<State>,
-    /// The latest registration.
+    /// Number of the latest registration.
     registered: Cell<RegSeq>,
-    /// What a peer may do, and the device for it; set by `bind`.
+    /// Access flags of the peer and the device, set by `bind`.
     access: bindings::ib_access_flags,
     map: ScatterMap,
     data: Option<D>,
     pd: Arc<ProtectionDomain>,
 }
 
-// SAFETY: The region is owned by this object; the verbs on it may be called from
-// any thread, one at a time, which `&mut` sees to.
+// SAFETY: This object owns the region. The verbs on it may be called from any thread, one at a
+// time, which `&mut` ensures.
 unsafe impl<D: Scatter + Send> Send for Region<D> {}
 
 impl<D: Scatter> Region<D> {
-    /// Allocates a region of up to `pages` pages of [`PAGE_SIZE`] (`ib_alloc_mr`).
-    /// May sleep.
+    /// Allocates a region of up to `pages` pages of [`PAGE_SIZE`] (`ib_alloc_mr`). May sleep.
     ///
     /// # Errors
     ///
-    /// `EOPNOTSUPP` if the device has no
-    /// [registration by work request](Capabilities::MEM_MGT_EXTENSIONS), `EINVAL` for
-    /// more pages than it can register, `ENOMEM`.
+    /// - `EOPNOTSUPP`: the device has no [registration by work
+    ///   request](Capabilities::MEM_MGT_EXTENSIONS).
+    /// - `EINVAL`: `pages` exceeds the device's limit.
+    /// - `ENOMEM`.
     pub fn new(pd: Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
         let kind = bindings::ib_mr_type_IB_MR_TYPE_MEM_REG;
         Self::of_kind(pd, pages, kind, Capabilities::MEM_MGT_EXTENSIONS)
     }
 
-    /// Allocates a region of up to `pieces` pieces of memory, which may begin and end
-    /// anywhere. May sleep.
+    /// Allocates a region of up to `pieces` memory pieces without alignment (`IB_MR_TYPE_SG_GAPS`).
+    /// May sleep.
     ///
     /// # Errors
     ///
-    /// As [`Region::new`]; `EOPNOTSUPP` too if the device cannot register
-    /// [gaps](Capabilities::KERNEL_SG_GAPS_REG), as most cannot.
+    /// Those of [`Region::new`]. Also `EOPNOTSUPP` if the device does not support
+    /// [gaps](Capabilities::KERNEL_SG_GAPS_REG); most do not.
     pub fn with_gaps(pd: Arc<ProtectionDomain>, pieces: u32) -> Result<Self> {
         let kind = bindings::ib_mr_type_IB_MR_TYPE_SG_GAPS;
         let needed = Capabilities::MEM_MGT_EXTENSIONS | Capabilities::KERNEL_SG_GAPS_REG;
@@ -206,12 +209,13 @@ impl<D: Scatter> Region<D> {
             return Err(EOPNOTSUPP);
         }
         let map = ScatterMap::new(pd.device().clone())?;
-        // SAFETY: The domain is alive.
+        // SAFETY: The protection domain is alive.
         let mr = from_err_ptr(unsafe { bindings::ib_alloc_mr(pd.as_raw(), kind, pages) })?;
         let mr = NonNull::new(mr).ok_or(ENOMEM)?;
-        // SAFETY: `mr` is ours and not registered. The device has the first key.
+        // SAFETY: This function owns `mr`, which is not registered. The new key differs from the
+        // first one, which the device has had.
         unsafe { advance_key(mr) };
-        // INVARIANT: Allocated above; nothing is exposed, and the key is new.
+        // INVARIANT: `mr` was allocated above with `pd`. It exposes nothing, and its key is new.
         Ok(Self {
             mr: Some(mr),
             state: Cell::new(State::Closed),
@@ -227,8 +231,11 @@ impl<D: Scatter> Region<D> {
     ///
     /// # Errors
     ///
-    /// Gives `data` back: `EBUSY` if the region has data, `ENOMEM`, or `EIO` if
-    /// it cannot be mapped.
+    /// Returns `data` with the error:
+    ///
+    /// - `EBUSY`: the region has data.
+    /// - `EIO`: the data cannot be mapped.
+    /// - `ENOMEM`.
     #[inline(always)]
     pub fn attach(&mut self, mut data: D, direction: Direction) -> Result<(), (Error, D)> {
         if self.data.is_some() {
@@ -237,33 +244,34 @@ impl<D: Scatter> Region<D> {
         if let Err(error) = self.map.map(direction, &mut data) {
             return Err((error, data));
         }
-        // There is none that would have to be dropped, see above.
+        // `self.data` is `None`, as checked above. `forget` avoids code that drops it.
         core::mem::forget(self.data.replace(data));
         Ok(())
     }
 
-    /// Mapped pieces of the data.
+    /// Returns the number of mapped memory pieces of the data.
     #[inline]
     pub fn segments(&self) -> u32 {
         self.map.mapped()
     }
 
-    /// The mapped pieces, to be sent from or received to by local requests.
+    /// Returns the mapped memory pieces, for local work requests.
     pub fn entries(&self) -> Entries<'_> {
         self.map.entries()
     }
 
-    /// Lays the region over its data, for a new key; to be followed by
-    /// [`Chain::register`](super::wr::Chain::register). If it is not, but by
-    /// [`Region::release`], the key is still new and the next one's. Any context.
+    /// Maps the region to its data with a new key (`ib_map_mr_sg`). Follow with
+    /// [`Chain::register`](super::wr::Chain::register). Or release the data; then the next `bind`
+    /// uses the same key, which is still new. Any context.
     ///
-    /// The peer may do what the direction says, and no more: read what the device
-    /// may read, write what it may write.
+    /// The direction of the data decides what the peer may do: read what the device may read, and
+    /// write what the device may write.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if there is no data, if it does not fit the region or has gaps
-    /// within its pages; `EBUSY` if the region is registered.
+    /// - `EINVAL`: there is no data, or it does not fit into the region, or it has gaps within
+    ///   pages.
+    /// - `EBUSY`: the region is registered.
     #[inline(always)]
     pub fn bind(&mut self) -> Result<RemoteKey> {
         let mr = self.map_sg()?;
@@ -273,43 +281,44 @@ impl<D: Scatter> Region<D> {
             access |= bindings::ib_access_flags_IB_ACCESS_REMOTE_READ;
         }
         if direction.is_from_device() {
-            // What a peer may write, the verbs want to be writable locally, too.
+            // The verbs require local write access for memory that the peer may write.
             access |= bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE
                 | bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE;
         }
         self.set_access(mr, access)
     }
 
-    /// As [`Region::bind`], with addresses that start at 0 (`ib_map_mr_sg_zbva`).
+    /// Maps the region as [`Region::bind`] does, with addresses that start at 0
+    /// (`ib_map_mr_sg_zbva`).
     ///
-    /// A peer then learns nothing of where the data is: with a soft device the address
-    /// is else one of the kernel's.
+    /// So the peer does not learn the address of the data. On a soft device, that is a kernel
+    /// address.
     ///
     /// # Errors
     ///
-    /// As [`Region::bind`]; `EINVAL` too if the data does not begin with a page, as
-    /// devices find the place within the first page by the address.
+    /// Those of [`Region::bind`]. Also `EINVAL` if the data does not start at a page boundary, as
+    /// devices compute the offset in the first page from the address.
     pub fn bind_zero_based(&mut self) -> Result<RemoteKey> {
-        // SAFETY: The table has at least one entry; its address means something
-        // only if it is mapped, which is looked at first.
+        // SAFETY: The table has at least one entry. `dma_address` is used only if the entry is
+        // mapped.
         let first = unsafe { (*self.map.sgl()).dma_address };
         if self.map.mapped() == 0 || first % u64::from(PAGE_SIZE) != 0 {
             return Err(EINVAL);
         }
         let key = self.bind()?;
         if let Some(mr) = self.mr {
-            // SAFETY: `mr` is ours and not registered.
+            // SAFETY: `mr` is owned by the type invariant, and not registered.
             unsafe { (*mr.as_ptr()).iova = 0 };
         }
         Ok(RemoteKey { address: 0, ..key })
     }
 
-    /// As [`Region::bind`], for a peer that compares and swaps, or fetches and adds,
-    /// words of 8 bytes, and may not read or write otherwise.
+    /// Maps the region as [`Region::bind`] does, for atomic operations of the peer on words of 8
+    /// bytes. Other access is not allowed.
     ///
     /// # Errors
     ///
-    /// As [`Region::bind`]; `EINVAL` too if the data was not attached as
+    /// Those of [`Region::bind`]. Also `EINVAL` if the data was not attached with
     /// [`Direction::Both`].
     pub fn bind_for_atomics(&mut self) -> Result<RemoteKey> {
         if self.map.direction() != Direction::Both {
@@ -321,7 +330,7 @@ impl<D: Scatter> Region<D> {
         self.set_access(mr, access)
     }
 
-    /// Lays the region over its data (`ib_map_mr_sg`).
+    /// Maps the region to its data (`ib_map_mr_sg`).
     #[inline(always)]
     fn map_sg(&mut self) -> Result<NonNull<bindings::ib_mr>> {
         let mr = self.mr.ok_or(EINVAL)?;
@@ -332,8 +341,7 @@ impl<D: Scatter> Region<D> {
         if count == 0 {
             return Err(EINVAL);
         }
-        // SAFETY: `mr` is ours by the type invariant; the table has `count`
-        // mapped entries.
+        // SAFETY: `mr` is owned by the type invariant, and the table has `count` mapped entries.
         let laid = unsafe {
             let sgl = self.map.sgl();
             bindings::ib_map_mr_sg(mr.as_ptr(), sgl, count, ptr::null_mut(), PAGE_SIZE)
@@ -345,7 +353,7 @@ impl<D: Scatter> Region<D> {
         }
     }
 
-    /// Says what the region is to be registered as, with `access`.
+    /// Sets the access for the next registration, and returns the key.
     #[inline(always)]
     fn set_access(
         &mut self,
@@ -353,7 +361,7 @@ impl<D: Scatter> Region<D> {
         access: bindings::ib_access_flags,
     ) -> Result<RemoteKey> {
         let mr = mr.as_ptr();
-        // SAFETY: `mr` is ours.
+        // SAFETY: `mr` is owned by the type invariant.
         let (address, length, rkey) = unsafe { ((*mr).iova, (*mr).length, (*mr).rkey) };
         let key = RemoteKey {
             address,
@@ -365,16 +373,19 @@ impl<D: Scatter> Region<D> {
         Ok(key)
     }
 
-    /// Whether a peer may reach the data.
+    /// Returns whether a peer may access the data.
     #[inline]
     pub fn is_valid(&self) -> bool {
         !matches!(self.state.get(), State::Closed | State::Bound)
     }
 
-    /// Takes note that the peer invalidated the key. `false`, and no change, if
-    /// it was another one, or before the region was registered, or told on another
-    /// queue pair than it was registered on, or on one whose sends and receives
-    /// complete in different queues: there the message may have come long ago.
+    /// Marks the region as invalidated by the peer. Returns `false`, and changes nothing, unless
+    /// `invalidation` proves it. There is no proof in these cases:
+    ///
+    /// - It has another key, or came before the region was registered.
+    /// - It came on another queue pair than that of the registration.
+    /// - Sends and receives of the queue pair complete in different queues. Then the message may be
+    ///   older than the registration.
     #[inline]
     pub fn invalidated_by(&mut self, invalidation: Invalidation) -> bool {
         let invalidated = self.state.get() == State::Valid
@@ -386,16 +397,16 @@ impl<D: Scatter> Region<D> {
         invalidated
     }
 
-    /// Takes note that the invalidation posted by
-    /// [`Chain::invalidate`](super::wr::Chain::invalidate) succeeded, as its
-    /// completion says. `false`, and no change, if it is another completion, or
-    /// a failure.
+    /// Marks the region as invalidated by [`Chain::invalidate`](super::wr::Chain::invalidate).
+    /// Returns `false`, and changes nothing, unless `completion` is the successful one of that work
+    /// request.
     pub fn invalidated(&mut self, completion: &Completion<'_>) -> bool {
         let State::Invalidating { cqe, queue } = self.state.get() else {
             return false;
         };
-        // Another completion proves nothing; nor does a later one of the entry,
-        // as a queue pair on which an invalidation failed completes nothing well.
+        // Another completion proves nothing. A later completion of the same entry cannot be
+        // successful: after a failed invalidation, the queue pair completes no work request
+        // successfully.
         let invalidated = completion.is_of(cqe, queue) && completion.result().is_ok();
         if invalidated {
             self.close();
@@ -403,19 +414,20 @@ impl<D: Scatter> Region<D> {
         invalidated
     }
 
-    /// The key is dead: the region gets a new one.
+    /// Leaves the registered state, in which the old key was invalidated, with a new key.
     #[inline]
     fn close(&mut self) {
         if let Some(mr) = self.mr {
-            // SAFETY: `mr` is ours and registered no longer, so its key may change.
+            // SAFETY: `mr` is owned by the type invariant. It is no longer registered, so its key
+            // may change.
             unsafe { advance_key(mr) };
         }
-        // INVARIANT: The last key that the device had is the one before this.
+        // INVARIANT: The device had the old key last, and the new one is its successor.
         self.state.set(State::Closed);
     }
 
-    /// Unmaps the data and gives it back; `None` if there is none, or if the
-    /// peer may still reach it. Any context in which `D` may be dropped, if it is then.
+    /// Unmaps the data and returns it. Returns `None` if there is no data, or if the peer may still
+    /// access it. Any context.
     #[inline(always)]
     pub fn release(&mut self) -> Option<D> {
         if self.is_valid() || self.data.is_none() {
@@ -426,9 +438,11 @@ impl<D: Scatter> Region<D> {
         self.data.take()
     }
 
-    /// Frees the region itself (`ib_dereg_mr`), after which no peer can reach the
-    /// data whatever happened before, and gives the data back. A device that cannot free it is
-    /// warned of, and keeps what a peer may reach. May sleep.
+    /// Deregisters the region (`ib_dereg_mr`) and returns its data, which no peer can access
+    /// afterwards. May sleep.
+    ///
+    /// If the device fails to deregister the region, an error is logged. Data that a peer may still
+    /// access is then leaked.
     pub fn dereg(mut self) -> Option<D> {
         self.deregister();
         self.release()
@@ -437,13 +451,14 @@ impl<D: Scatter> Region<D> {
     fn deregister(&mut self) {
         let was_valid = self.is_valid();
         if let Some(mr) = self.mr.take() {
-            // SAFETY: `mr` is ours by the type invariant; owning `self` means that
-            // no request that names it is posted.
+            // SAFETY: `mr` is owned by the type invariant. This object is owned by the caller and
+            // not part of a posted operation, so no posted work request names `mr`.
             let gone = to_result(unsafe { bindings::ib_dereg_mr(mr.as_ptr()) });
             if let Err(error) = gone {
                 let device = self.pd.device().name();
-                pr_err!("{device}: a memory region cannot be freed: {error:?}\n");
-                // A peer may still reach what it was registered for: nobody gets that again.
+                pr_err!("{device}: memory region: deregistration failed: {error:?}\n");
+                // The peer may still access the data. Leak it, so that nobody uses the memory
+                // again.
                 if was_valid {
                     self.map.abandon();
                     core::mem::forget(self.data.take());
@@ -454,38 +469,38 @@ impl<D: Scatter> Region<D> {
     }
 
     fn rkey(&self) -> Option<u32> {
-        // SAFETY: `mr` is ours by the type invariant.
+        // SAFETY: `mr` is owned by the type invariant.
         self.mr.map(|mr| unsafe { (*mr.as_ptr()).rkey })
     }
 
-    /// Takes note that the region is about to be registered.
+    /// Stores the number of the registration that is about to be posted.
     #[inline]
     pub(in crate::rdma) fn begin_registration(&self, registered: RegSeq) {
         self.registered.set(registered);
     }
 
-    /// The parts that a work request is made of: region, key, access, state.
+    /// Returns region, key, access and state, for a work request.
     pub(crate) fn parts(&self) -> Option<(NonNull<bindings::ib_mr>, u32, u32, &Cell<State>)> {
         Some((self.mr?, self.rkey()?, self.access, &self.state))
     }
 
-    /// The domain that the region belongs to.
+    /// Returns the protection domain.
     pub fn protection_domain(&self) -> &Arc<ProtectionDomain> {
         &self.pd
     }
 }
 
-/// Gives a region a key that no earlier registration of it used lately: 8 bits of it change. C:
-/// `ib_inc_rkey` and `ib_update_fast_reg_key`.
+/// Advances the key of a region, of which 8 bits change. C: `ib_inc_rkey` and
+/// `ib_update_fast_reg_key` in `include/rdma/ib_verbs.h`.
 ///
 /// # Safety
 ///
-/// The region must be the caller's, and not registered.
+/// The caller must own the region, which must not be registered.
 #[inline]
 unsafe fn advance_key(mr: NonNull<bindings::ib_mr>) {
     const COUNTER: u32 = 0xff;
 
-    // SAFETY: By the contract.
+    // SAFETY: By the safety requirements nobody else uses `mr`.
     let mr = unsafe { &mut *mr.as_ptr() };
     let next = mr.rkey.wrapping_add(1) & COUNTER;
     mr.lkey = (mr.lkey & !COUNTER) | next;
@@ -494,7 +509,7 @@ unsafe fn advance_key(mr: NonNull<bindings::ib_mr>) {
 
 impl<D: Scatter> Drop for Region<D> {
     fn drop(&mut self) {
-        // Before the fields: the mapping and the data go after the region.
+        // The region must be deregistered before its fields unmap and free the data.
         self.deregister();
     }
 }

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Transfers: data of any size, read from or written to the memory of a peer.
+//! RDMA reads and writes of data of any size.
 //!
 //! C header: [`include/rdma/rw.h`](srctree/include/rdma/rw.h)
 //!
-//! A server whose clients tell it where their data is moves it with RDMA READ and
-//! WRITE. How many requests that takes, and whether the local memory must be
-//! registered for them, is the device's: iWARP reads into registered memory only,
-//! others take some pieces at once. A [`RdmaRw`] hides it. It owns the data, its
-//! mapping, and its places in the send queue, so what cannot be posted is refused
-//! when it is made:
+//! A server moves the data of its clients by RDMA READ and WRITE. The device determines how many
+//! work requests that takes, and whether local memory must be registered. For example, iWARP reads
+//! only into registered memory, and other devices have a maximum number of pieces per work request.
+//!
+//! A [`RdmaRw`] hides these differences. It owns the data, the mapping, and credits of the send
+//! queue. So an error that would prevent posting is found when it is created:
 //!
 //! ```text
 //!   RdmaRw::read / write ──▶ QueuePair::post_rdma_rw ──▶ Complete::complete
 //!        (takes the data)            (once)                      │
 //!              │                                                 ▼
-//!              └────────────── RdmaRw::finish ◀────────────────┘
+//!              └────────────── RdmaRw::finish ◀──────────────────┘
 //!                             (gives it back)
 //! ```
 //!
-//! The queue pair is made with room for [`RdmaRwCap`].
+//! The queue pair must be created with capacity for them, see [`RdmaRwCap`].
 //!
-//! A server that reads what its client has told it of:
+//! Reads memory that a client has advertised:
 //!
 //! ```ignore
 //! // samples/key_ping/server.rs
@@ -77,7 +77,7 @@ use kernel::{
     types::Opaque, //
 };
 
-/// What the core works on; it points into itself.
+/// State of the core's `rdma_rw` functions. Pinned, as it points into itself.
 #[pin_data]
 struct Work {
     #[pin]
@@ -88,18 +88,19 @@ struct Work {
     rw_cqe: RwCqe,
 }
 
-// SAFETY: What the core works on is tied to no thread.
+// SAFETY: Nothing in the state is bound to a thread.
 unsafe impl Send for Work {}
 
-/// What the last request completes with. The entry comes first, so its address is that of the whole.
+/// Completion entry of the last work request. `entry` is the first member, so it has the address of
+/// the whole.
 #[pin_data]
 #[repr(C)]
 struct RwCqe {
     #[pin]
     entry: Opaque<bindings::ib_cqe>,
-    /// The entry of the operation, which is told next; null if nothing was posted.
+    /// Completion entry of the operation, which is completed next; null while nothing was posted.
     operation: Cell<*mut bindings::ib_cqe>,
-    /// All of it was carried out.
+    /// All data was moved.
     moved: Cell<bool>,
 }
 
@@ -107,7 +108,7 @@ impl RwCqe {
     fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             entry <- Opaque::ffi_init(|entry: *mut bindings::ib_cqe| {
-                // SAFETY: `entry` is the memory of the field to be written.
+                // SAFETY: `entry` points to the memory of the field that is being initialised.
                 unsafe { (*entry).done = Some(Self::completed) }
             }),
             operation: Cell::new(ptr::null_mut()),
@@ -115,15 +116,16 @@ impl RwCqe {
         })
     }
 
-    /// The last request has completed.
+    /// Records whether all data was moved, and completes the operation.
     ///
     /// # Safety
     ///
-    /// Called by the core with a completion whose `wr_cqe` is that of a report, after
-    /// [`RdmaRw::post`], once.
+    /// Called by the core once after [`RdmaRw::post`], with a completion whose `wr_cqe` is the
+    /// `entry` of an `RwCqe`.
     unsafe extern "C" fn completed(cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
-        // SAFETY: By the contract: the report stays until the operation is told, whose entry has its
-        // function as it was posted.
+        // SAFETY: By the safety requirements `wr_cqe` is an `RwCqe`. It is valid until the
+        // operation that owns it completes, below. The operation's entry has its `done` function,
+        // because it was posted.
         unsafe {
             let rw_cqe = &*(*wc).__bindgen_anon_1.wr_cqe.cast::<Self>();
             rw_cqe
@@ -138,12 +140,12 @@ impl RwCqe {
     }
 }
 
-/// Data, and what the core works on for it.
+/// Data, and the state of the core's `rdma_rw` functions for it.
 ///
 /// # Invariants
 ///
-/// The `context` of the work is initialised for a queue pair, with the memory that its `table`
-/// lists in the direction, which is that of the data, until it is destroyed.
+/// Until it is destroyed, `work.context` is initialised for a queue pair, in `direction`, with the
+/// memory in `work.table`, which `data` owns.
 struct RwContext<D> {
     work: Pin<KBox<Work>>,
     direction: Direction,
@@ -152,24 +154,26 @@ struct RwContext<D> {
 
 impl<D: Send> Deferred for RwContext<D> {
     unsafe fn release(&mut self, qp: *mut bindings::ib_qp) {
-        // SAFETY: By the type invariants, which end here, and the contract.
+        // SAFETY: By the type invariants, which end here. The rest are the safety requirements.
         unsafe { destroy(&self.work, qp, self.direction) }
     }
 }
 
-/// Data on its way between us and the memory of a peer.
+/// Data that is read from or written to the memory of a peer.
 ///
-/// Once posted it is part of an [`Operation`] and out of reach. It may be dropped in
-/// any context in which a reference to the queue pair and its data may be.
+/// While posted, it is part of an [`Operation`] and cannot be accessed. It may be dropped in any
+/// context in which the data and a reference to the queue pair may be dropped.
 ///
 /// # Invariants
 ///
-/// - `rw_context` is initialised for `queue`, if it is there.
-/// - `requests` credits of the queue pair are ours as long.
+/// While `rw_context` is `Some`:
+///
+/// - `rw_context` is initialised for `queue`.
+/// - This object owns `requests` credits of the queue pair.
 pub struct RdmaRw<D: Scatter + Send + 'static, E: QpContext> {
     rw_context: Option<KBox<DeferredEntry<RwContext<D>>>>,
     requests: u32,
-    /// It cannot be posted again, even if nothing could be.
+    /// Set by the first attempt to post; a second one is refused, even if the first one failed.
     posted: Cell<bool>,
     queue: Arc<QueuePair<E>>,
 }
@@ -178,16 +182,19 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E>
 where
     E::QpType: Reliable,
 {
-    /// Prepares to read what `remote` is about into `data`, which it fills
-    /// (`rdma_rw_ctx_init`). May sleep.
+    /// Prepares an RDMA read from the start of `remote` that fills `data` (`rdma_rw_ctx_init`). May
+    /// sleep.
     ///
     /// # Errors
     ///
-    /// Gives `data` back: `EINVAL` if there is none, if it is longer than
-    /// `remote` or wraps around the end of the address space, or if it takes more
-    /// requests than the queue pair has room for; `EAGAIN` if others have
-    /// taken what it needs, which comes back when one of them is finished;
-    /// `ENOMEM`, or `EIO` if it cannot be mapped.
+    /// Returns `data` with the error:
+    ///
+    /// - `EINVAL`: `data` is empty, longer than `remote`, or needs more work requests than the
+    ///   queue pair has capacity for.
+    /// - `EINVAL`: `remote` wraps around the end of the address space.
+    /// - `EAGAIN`: others use the credits that it needs. Try again when one of them has finished.
+    /// - `EIO`: the data cannot be mapped.
+    /// - `ENOMEM`.
     pub fn read(
         queue: &Arc<QueuePair<E>>,
         data: D,
@@ -196,11 +203,11 @@ where
         Self::new(queue, data, remote, Direction::FromDevice)
     }
 
-    /// Prepares to write `data` to the beginning of what `remote` is about. May sleep.
+    /// Prepares an RDMA write of `data` to the start of `remote` (`rdma_rw_ctx_init`). May sleep.
     ///
     /// # Errors
     ///
-    /// As [`RdmaRw::read`].
+    /// Those of [`RdmaRw::read`].
     pub fn write(
         queue: &Arc<QueuePair<E>>,
         data: D,
@@ -222,13 +229,13 @@ where
             Ok(prepared) => prepared,
             Err(error) => return Err((error, data)),
         };
-        // INVARIANT: Prepared for the memory of the data.
+        // INVARIANT: `prepare` initialised the context with the memory of `data`.
         let rw_context = DeferredEntry::new(RwContext {
             work,
             direction,
             data,
         });
-        // INVARIANT: Prepared for this queue pair, with so many credits.
+        // INVARIANT: `prepare` initialised the context for `queue`, and took so many credits.
         Ok(Self {
             rw_context: Some(KBox::write(place, rw_context)),
             requests,
@@ -256,9 +263,9 @@ where
         if length == 0 || !remote.covers(length) {
             return Err(EINVAL);
         }
-        // SAFETY: The queue pair is alive, and has pools of regions if the device
-        // needs them, as its `RdmaRwCap` saw to; the context is pinned, and zero;
-        // the list has so many entries, of memory that the data owns.
+        // SAFETY: The queue pair is alive. If the device needs regions, its `RdmaRwCap` created the
+        // pool. The context is pinned and zeroed. The list has so many entries, of memory that
+        // `data` owns.
         let requests = unsafe {
             bindings::rdma_rw_ctx_init(
                 work.context.get(),
@@ -275,7 +282,8 @@ where
         to_result(requests.min(0))?;
         let requests = requests.unsigned_abs();
         if let Err(error) = queue.sq_credits().take(requests) {
-            // SAFETY: Initialised above, never posted, and forgotten at once.
+            // SAFETY: The context was initialised above for `queue`, never posted, and is not used
+            // afterwards.
             unsafe { destroy(&work, queue.as_raw(), direction) };
             return Err(error);
         }
@@ -284,16 +292,16 @@ where
 }
 
 impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
-    /// The requests that it takes: what the device makes of it.
+    /// Returns the number of work requests, which depends on the device.
     pub fn requests(&self) -> u32 {
         self.requests
     }
 
-    /// Unmaps the data and gives it back, be it moved or never posted
-    /// (`rdma_rw_ctx_destroy`). Any context in which a reference to the queue pair may be
-    /// dropped.
+    /// Unmaps the data and returns it, whether it was moved or not (`rdma_rw_ctx_destroy`). Any
+    /// context in which a reference to the queue pair may be dropped.
     ///
-    /// Of a read that failed on iWARP it does not come back: it is dropped when the queue pair is gone.
+    /// Returns `None` if an RDMA read failed on iWARP. The data is then dropped when the queue pair
+    /// is destroyed.
     pub fn finish(mut self) -> Option<D> {
         self.end()
             .map(|rw_context| KBox::into_inner(rw_context).into_value().data)
@@ -301,20 +309,22 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
 
     fn end(&mut self) -> Option<KBox<DeferredEntry<RwContext<D>>>> {
         let rw_context = self.rw_context.take()?;
-        // Nothing is posted: the read or write is in our hands, so it completed or was never posted.
+        // The caller owns the read or write, so it has completed or was never posted.
         if self.is_exposed(&rw_context) {
-            // SAFETY: By the type invariants it is of the queue pair, and nothing is posted.
+            // SAFETY: By the type invariants the context belongs to `queue`. Nothing of it is
+            // posted.
             unsafe { self.queue.deferred_release().add(rw_context) };
             return None;
         }
-        // SAFETY: By the type invariants, which end here.
+        // SAFETY: By the type invariants, which end here. Nothing of the context is posted.
         unsafe { destroy(&rw_context.work, self.queue.as_raw(), rw_context.direction) };
         self.queue.sq_credits().put(self.requests);
         Some(rw_context)
     }
 
-    /// Whether the peer may still write to the data: for iWARP it has a key to it, which only the
-    /// success of the read makes invalid, or the end of the region, which is the queue pair's.
+    /// Returns whether the peer may still write to the data. On iWARP, the peer has a key for the
+    /// data of an RDMA read. The key is invalid only after the read succeeded, or after the region
+    /// is deregistered, with the queue pair.
     fn is_exposed(&self, rw_context: &RwContext<D>) -> bool {
         let rw_cqe = &rw_context.work.rw_cqe;
         rw_context.direction == Direction::FromDevice
@@ -323,12 +333,12 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
             && self.queue.device().attributes().node_type == NodeType::Rnic
     }
 
-    /// Posts all requests, the last one with the entry `cqe`; on error says whether
-    /// some were.
+    /// Posts all work requests; the last one completes with `cqe`. The error has an errno, and
+    /// whether some work requests were posted.
     ///
     /// # Safety
     ///
-    /// This and the entry must stay until the completion.
+    /// `self` and `cqe` must be valid until the completion.
     unsafe fn post(
         &self,
         queue: &QueuePair<E>,
@@ -344,8 +354,8 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
         };
         self.posted.set(true);
         rw_cqe.operation.set(cqe);
-        // SAFETY: By the type invariants and the contract. Called once, as each
-        // call counts registrations.
+        // SAFETY: By the type invariants the context is initialised for the queue pair. The safety
+        // requirements keep it valid. Called once, as each call advances the keys of the regions.
         let first = unsafe {
             bindings::rdma_rw_ctx_wrs(
                 context.get(),
@@ -355,9 +365,10 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
                 ptr::null_mut(),
             )
         };
-        // SAFETY: The core has made a list of requests in its context.
+        // SAFETY: `first` is the list of work requests in the context, which nobody else uses.
         unsafe { report_failures(first, queue) };
-        // SAFETY: The list is well-formed, and what it names stays by the contract.
+        // SAFETY: The list is well-formed. By the safety requirements the memory that it names
+        // stays valid.
         unsafe { queue.post_raw_send(first, &rcu::read_lock()) }
             .map_err(|(error, bad)| (error, !ptr::eq(bad, first)))
             .inspect_err(|(_, some)| {
@@ -368,15 +379,16 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
     }
 }
 
-/// Has the requests ahead of the last one report their failure to the context of
-/// the queue pair, which else had only the flush of the last one to go by.
+/// Makes the work requests before the last one report a failure to the context of the queue pair.
+/// Otherwise only the last one would complete, as flushed, without the cause.
 ///
 /// # Safety
 ///
-/// `first` must be a list of requests that nobody else uses, and be posted to `queue`.
+/// `first` must be a list of work requests that nobody else uses, and that is posted to `queue`
+/// next.
 unsafe fn report_failures<E: QpContext>(first: *mut bindings::ib_send_wr, queue: &QueuePair<E>) {
     let mut request = first;
-    // SAFETY: By the contract.
+    // SAFETY: By the safety requirements of this function.
     unsafe {
         while !(*request).next.is_null() {
             (*request).__bindgen_anon_1.wr_cqe = queue.unsignalled();
@@ -385,14 +397,15 @@ unsafe fn report_failures<E: QpContext>(first: *mut bindings::ib_send_wr, queue:
     }
 }
 
-/// Gives back the regions that the core took, and unmaps the memory.
+/// Destroys `work.context`: returns the regions to the core, and unmaps the memory.
 ///
 /// # Safety
 ///
-/// `work.context` must be initialised for `qp`, which is alive, in `direction`, with the memory
-/// of `work.table`; it is not afterwards. Nothing of it may be posted.
+/// - `work.context` must be initialised for `qp`, in `direction`, with the memory in `work.table`.
+/// - `qp` must be alive, and nothing of the context may be posted.
+/// - The context must not be used afterwards.
 unsafe fn destroy(work: &Work, qp: *mut bindings::ib_qp, direction: Direction) {
-    // SAFETY: By the contract.
+    // SAFETY: By the safety requirements of this function.
     unsafe {
         bindings::rdma_rw_ctx_destroy(
             work.context.get(),
@@ -411,30 +424,32 @@ impl<D: Scatter + Send + 'static, E: QpContext> Drop for RdmaRw<D, E> {
     }
 }
 
-/// An operation that moves data.
+/// An operation with an RDMA read or write.
 pub trait RwOperation<E: QpContext>: Complete<E> {
-    /// What the data is in.
+    /// The type that owns the data.
     type Data: Scatter + Send + 'static;
 
-    /// The read or write.
+    /// Returns the RDMA read or write.
     fn rdma_rw(&self) -> &RdmaRw<Self::Data, E>;
 }
 
 impl<E: QpContext> QueuePair<E> {
-    /// Posts all requests of the operation's read or write (`rdma_rw_ctx_post`), which
-    /// completes as one. Any context.
+    /// Posts all work requests of the operation's RDMA read or write, which completes once
+    /// (`rdma_rw_ctx_post`). Any context.
     ///
     /// # Errors
     ///
-    /// Gives the operation back: `ENOTCONN` if the queue pair is being drained,
-    /// `EINVAL` if it is of another queue pair or was posted before. It
-    /// cannot be posted again.
+    /// Returns the operation with the error. It cannot be posted again:
+    ///
+    /// - `ENOTCONN`: the queue pair is closed.
+    /// - `EINVAL`: the read or write belongs to another queue pair, or was posted before.
+    /// - Any error of the driver; `ENOMEM` if the send queue is full.
     pub fn post_rdma_rw<T: RwOperation<E>>(
         &self,
         operation: Operation<T>,
     ) -> Result<(), Unposted<T>> {
-        // SAFETY: The read or write is part of the body, so it stays with it; its last
-        // request completes with the entry, and if posting fails, none does.
+        // SAFETY: The read or write is part of the body and so lives as long. Its last work request
+        // completes with the entry. If posting fails, none does.
         unsafe { operation.post_with(self, |body, cqe| body.rdma_rw().post(self, cqe)) }
     }
 }

@@ -4,11 +4,10 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_srq`
 //!
-//! A queue pair with receives of its own needs as many as its peer may ever send at
-//! once, and so do all the others. A [`SharedReceiveQueue`] serves many queue pairs:
-//! whichever a message arrives at takes the next receive, and the completion is told
-//! the queue pair. It is given to them by
-//! [`QpInitAttr::with_shared_receives`](super::qp::QpInitAttr::with_shared_receives).
+//! A queue pair with its own receives needs as many as its peer may send at once, and so does every
+//! other queue pair. A [`SharedReceiveQueue`] serves many queue pairs. A message takes the next
+//! receive, and the completion has the queue pair at which the message arrived. Queue pairs use it
+//! by [`QpInitAttr::with_shared_receives`](super::qp::QpInitAttr::with_shared_receives).
 //!
 //! ```ignore
 //! // samples/srq_pingpong.rs
@@ -20,14 +19,15 @@
 //! let parts = parts.with_shared_receives(self.shared.clone());
 //! ```
 //!
-//! Who lets peers share should know when it runs short: the queue tells once it falls
-//! below a limit that was [armed](SharedReceiveQueue::arm_limit).
+//! A shared queue may run short of receives. It reports when their number falls below a limit that
+//! was [armed](SharedReceiveQueue::arm_limit).
 //!
-//! Receives that no message ever takes do not complete. They come back, without a
-//! completion, when the queue is dropped; every queue pair that uses it holds it, so
-//! no message can arrive then. The same goes for the receive that a queue pair had
-//! taken when it failed in the middle of a message, with devices that do not complete
-//! it, such as soft-RoCE: its place is lost until then.
+//! Receives that no message takes do not complete. They are returned without a completion when the
+//! queue is dropped. Every queue pair that uses the queue holds a reference to it, so no message
+//! can arrive then.
+//!
+//! The same holds for a receive that was taken by a queue pair that failed in the middle of a
+//! message, on devices that do not complete it, such as soft-RoCE. Its slot is not free until then.
 
 mod table;
 
@@ -66,18 +66,17 @@ use kernel::{
 };
 use table::Table;
 
-/// What a device says of a shared receive queue by itself.
+/// Asynchronous event of a shared receive queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// There are fewer receives than the limit that was armed, which is thereby spent.
+    /// There are fewer receives than the armed limit. The limit is no longer armed.
     LimitReached,
-    /// The device has given the queue up, and puts its queue pairs into their error
-    /// state.
+    /// The device gave up the queue. It moves the queue pairs that use it to their error state.
     Broken,
 }
 
 impl Event {
-    /// `None` for what there should not be.
+    /// Returns the event, or `None` if shared receive queues do not have it.
     fn from_raw(event: bindings::ib_event_type) -> Option<Self> {
         match event {
             bindings::ib_event_type_IB_EVENT_SRQ_LIMIT_REACHED => Some(Self::LimitReached),
@@ -87,57 +86,58 @@ impl Event {
     }
 }
 
-/// What a device says of a shared receive queue when it is asked (`struct ib_srq_attr`).
+/// Attributes of a shared receive queue at the time of the query (`struct ib_srq_attr`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attributes {
-    /// Receives that there is room for; the device may have made more than were asked
-    /// for, but no more are posted.
+    /// Maximum number of receives in the device. May exceed the number asked for, but no more are
+    /// posted.
     pub max_wr: u32,
-    /// Pieces of memory of one receive.
+    /// Memory pieces of one receive.
     pub max_sge: u32,
-    /// The limit that is armed; 0 if none is.
+    /// The armed limit; 0 if none is armed.
     pub limit: u32,
 }
 
-/// Receives for any of the queue pairs of context `E` that use it.
+/// A queue of receives that several queue pairs with context `E` share.
 ///
-/// Who may call it when it dies: the device, with an event, as long as the queue is
-/// there; destroying the queue waits for that, and what the event is told to goes later.
-/// No queue pair, as those hold it.
+/// Only the device can still use a queue that is being dropped, with an event. Destroying the queue
+/// waits for the event handler, and the closure that handles events is freed afterwards. Queue
+/// pairs hold references to the queue.
 ///
 /// # Invariants
 ///
-/// - `raw` is a queue of `pd`, owned by this object, whose `srq_context` is the
-///   address of this object, which is pinned.
-/// - What is posted is in `table`.
+/// - `raw` is a queue of `pd`, owned by this object. Its `srq_context` is the address of this
+///   object, which is pinned.
+/// - `table` owns all posted operations.
 #[pin_data(PinnedDrop)]
 pub struct SharedReceiveQueue<E: QpContext> {
     raw: NonNull<bindings::ib_srq>,
     told: KBox<dyn Fn(Event) + Send + Sync>,
-    // After the queue, which its drop destroys.
+    // Dropped after `raw` was destroyed, because posted receives name the operations in it.
     #[pin]
     table: Table,
     pd: Arc<ProtectionDomain>,
     _context: PhantomData<fn(E)>,
 }
 
-// SAFETY: The verbs on the queue may be called from any thread; the rest is `Send`.
+// SAFETY: The verbs on the queue may be called from any thread; the other fields are `Send`.
 unsafe impl<E: QpContext> Send for SharedReceiveQueue<E> {}
-// SAFETY: As above, and `Sync`.
+// SAFETY: The verbs on the queue may be called by several threads at once; the other fields are
+// `Sync`.
 unsafe impl<E: QpContext> Sync for SharedReceiveQueue<E> {}
 
 impl<E: QpContext> SharedReceiveQueue<E> {
-    /// Creates a queue of `pd` with room for so many receives (`ib_create_srq`). May
-    /// sleep.
+    /// Creates a queue of `pd` with room for `receives` receives (`ib_create_srq`). May sleep.
     ///
-    /// `told` is called with what the device says of it: in any context, so it may not
-    /// sleep, nor take a lock under which the queue is used. What it holds lives as
-    /// long as the queue, which it should therefore not hold in turn.
+    /// `told` is called with each event, in any context. It must not sleep, nor take a lock under
+    /// which the queue is used. It lives as long as the queue, so it must not own a reference to
+    /// the queue.
     ///
     /// # Errors
     ///
-    /// `EOPNOTSUPP` if the device has no such queues; `EINVAL` for no receives or more
-    /// than a queue of the device can have; `ENOMEM`.
+    /// - `EOPNOTSUPP`: the device has no shared receive queues.
+    /// - `EINVAL`: `receives` is 0, or exceeds the device's limit.
+    /// - `ENOMEM`.
     pub fn new(
         pd: Arc<ProtectionDomain>,
         receives: u32,
@@ -155,8 +155,8 @@ impl<E: QpContext> SharedReceiveQueue<E> {
             told,
             table <- Table::new(),
             _: { table.grow::<E>(receives as usize, |_| Ok(()))? },
-            // INVARIANT: Created with the address of this object as context. Last but
-            // for moves, so that no later step can fail and leave it.
+            // INVARIANT: Created with the address of this object as `srq_context`. Only moves
+            // follow, so no later step can fail and leak the queue.
             raw: create(&pd, receives, Some(Self::event), this.as_ptr().cast())?,
             pd,
             _context: PhantomData,
@@ -164,13 +164,15 @@ impl<E: QpContext> SharedReceiveQueue<E> {
         Arc::pin_init(init, GFP_KERNEL)
     }
 
-    /// Posts a receive for whichever queue pair needs one (`ib_post_srq_recv`). Any
-    /// context.
+    /// Posts a receive for any of the queue pairs (`ib_post_srq_recv`). Any context.
     ///
     /// # Errors
     ///
-    /// Gives the operation back: `ENOMEM` if there is no room, `EINVAL` for memory
-    /// mapped for another device, or what the device answers.
+    /// Returns the operation with the error:
+    ///
+    /// - `ENOMEM`: the queue is full.
+    /// - `EINVAL`: the buffer is mapped for another device, or not for writing by the device.
+    /// - Any error of the driver.
     #[inline]
     pub fn post<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
         let fail = |(error, operation)| Unposted { error, operation };
@@ -185,22 +187,23 @@ impl<E: QpContext> SharedReceiveQueue<E> {
                 ..pin_init::zeroed()
             };
             request.__bindgen_anon_1.wr_cqe = cqe;
-            // SAFETY: By the type invariant. The request is well-formed; the memory
-            // that it names is the operation's, which the table has.
+            // SAFETY: `raw` is alive by the type invariant. The work request is well-formed. The
+            // memory that it names belongs to the operation, which `table` owns.
             to_result(unsafe { bindings::ib_post_srq_recv(self.raw.as_ptr(), &request) })
         };
-        // SAFETY: The queue pairs that use this queue are of context `E`; the table is
-        // dropped after all of them, and the queue, are destroyed.
+        // SAFETY: The queue pairs that use this queue have context `E`. The table is dropped after
+        // all of them and the queue were destroyed.
         unsafe { self.table.post(operation, post) }.map_err(fail)
     }
 
-    /// Asks to be told once when fewer than `limit` receives are posted
-    /// (`ib_modify_srq`); 0 takes that back. Also if it is so already, but then no
-    /// device has to tell before the next message. May sleep.
+    /// Arms the limit (`ib_modify_srq`): [`Event::LimitReached`] is reported once when fewer than
+    /// `limit` receives are posted. 0 disarms it. May sleep.
+    ///
+    /// If fewer are posted already, a device may report it only with the next message.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for a limit above what there is room for; what the device answers.
+    /// `EINVAL` if `limit` exceeds the capacity, or any error of the driver.
     pub fn arm_limit(&self, limit: u32) -> Result {
         if limit as usize > self.table.len() {
             return Err(EINVAL);
@@ -212,18 +215,19 @@ impl<E: QpContext> SharedReceiveQueue<E> {
         self.modify(attributes, bindings::ib_srq_attr_mask_IB_SRQ_LIMIT)
     }
 
-    /// Makes room for so many receives more (`ib_modify_srq`). Sleeps.
+    /// Adds room for `receives` receives (`ib_modify_srq`). May sleep.
     ///
     /// # Errors
     ///
-    /// `EOPNOTSUPP` if the device cannot; `EINVAL` beyond what a queue of it can have;
-    /// `ENOMEM`, or what the device answers.
+    /// - `EOPNOTSUPP`: the device cannot resize shared receive queues.
+    /// - `EINVAL`: the new size exceeds the device's limit.
+    /// - `ENOMEM`, or any error of the driver.
     pub fn grow(&self, receives: u32) -> Result {
         let limits = self.pd.device().attributes();
         if !limits.capabilities.contains(Capabilities::SRQ_RESIZE) {
             return Err(EOPNOTSUPP);
         }
-        // Before memory is allocated for them.
+        // Check before memory is allocated.
         if receives > limits.max_srq_wr {
             return Err(EINVAL);
         }
@@ -245,18 +249,18 @@ impl<E: QpContext> SharedReceiveQueue<E> {
         mut attributes: bindings::ib_srq_attr,
         which: bindings::ib_srq_attr_mask,
     ) -> Result {
-        // SAFETY: By the type invariant; the attributes are ours.
+        // SAFETY: `raw` is alive by the type invariant, and the attributes are valid for the call.
         to_result(unsafe { bindings::ib_modify_srq(self.raw.as_ptr(), &mut attributes, which) })
     }
 
-    /// Asks the device (`ib_query_srq`). May sleep.
+    /// Queries the attributes from the device (`ib_query_srq`). May sleep.
     ///
     /// # Errors
     ///
-    /// What the device answers.
+    /// Any error of the driver.
     pub fn query(&self) -> Result<Attributes> {
         let mut raw = bindings::ib_srq_attr::default();
-        // SAFETY: By the type invariant; the attributes are ours.
+        // SAFETY: `raw` is alive by the type invariant, and the attributes are valid for writes.
         to_result(unsafe { bindings::ib_query_srq(self.raw.as_ptr(), &mut raw) })?;
         Ok(Attributes {
             max_wr: raw.max_wr,
@@ -265,19 +269,20 @@ impl<E: QpContext> SharedReceiveQueue<E> {
         })
     }
 
-    /// The protection domain, which is that of its queue pairs.
+    /// Returns the protection domain, which the queue pairs share.
     pub fn protection_domain(&self) -> &Arc<ProtectionDomain> {
         &self.pd
     }
 
-    /// The queue that a queue pair takes its receives from.
+    /// Returns the object of a shared receive queue.
     ///
     /// # Safety
     ///
-    /// `srq` must be a queue made by `Self::new`, which is not dropped for `'a`.
+    /// `srq` must be a queue made by `Self::new` that is not dropped for `'a`.
     #[inline]
     unsafe fn of<'a>(srq: *const bindings::ib_srq) -> &'a Self {
-        // SAFETY: By the contract and the type invariant.
+        // SAFETY: By the safety requirements `srq` is alive. By the type invariant its
+        // `srq_context` is the address of its `SharedReceiveQueue`.
         unsafe { &*(*srq).srq_context.cast::<Self>() }
     }
 
@@ -285,13 +290,15 @@ impl<E: QpContext> SharedReceiveQueue<E> {
         &self.table
     }
 
+    /// Passes an asynchronous event to `told`.
     /// # Safety
     ///
     /// Called by the device with an event of a queue made by `Self::new`, whose
     /// `srq_context` is `context`.
     unsafe extern "C" fn event(event: *mut bindings::ib_event, context: *mut c_void) {
-        // SAFETY: By the contract. An event may come with no queue pair left, for a limit;
-        // destroying the queue waits until it is over, and the fields go after that.
+        // SAFETY: `context` is valid by the safety requirements. A limit may be reported with no
+        // queue pair left. Destroying the queue waits for this handler, and the fields are dropped
+        // after that.
         let (queue, kind) = unsafe { (&*context.cast::<Self>(), (*event).event) };
         if let Some(event) = Event::from_raw(kind) {
             (queue.told)(event);
@@ -310,24 +317,27 @@ impl<E: QpContext> Srq for SharedReceiveQueue<E> {
 }
 
 impl<E: QpContext> QpInitAttr<E> {
-    /// Lets the queue pair take receives from this queue and have none of its own, whatever the
-    /// capacity says. Its completion queue, which has to be one for both directions,
-    /// needs room for all receives of the shared one.
+    /// Takes receives from `shared`. The queue pair has none of its own, whatever the capacity
+    /// says.
+    ///
+    /// It must have one completion queue for both directions, with room for all receives of
+    /// `shared`.
     pub fn with_shared_receives(self, shared: Arc<SharedReceiveQueue<E>>) -> Self
     where
         E::QpType: Connected,
     {
-        // SAFETY: By the type invariant of the queue.
+        // SAFETY: By the type invariant `srq_context` is the address of `shared`.
         unsafe { self.with_srq(shared) }
     }
 }
 
 impl<E: QpContext> QueuePair<E> {
-    /// The queue that its receives are taken from, if that is shared.
+    /// Returns the shared queue that the queue pair takes its receives from, if it has one.
     #[inline]
     pub fn shared_receives(&self) -> Option<&SharedReceiveQueue<E>> {
         let srq = self.srq()?;
-        // SAFETY: By the contract of `with_srq`; the queue pair holds the queue.
+        // SAFETY: By the safety requirements of `with_srq` it was made for context `E`. The queue
+        // pair holds a reference to it.
         Some(unsafe { SharedReceiveQueue::of(srq.as_raw()) })
     }
 }
@@ -351,8 +361,8 @@ fn create(
         srq_type: bindings::ib_srq_type_IB_SRQT_BASIC,
         ..pin_init::zeroed()
     };
-    // SAFETY: The domain is alive; the attributes are valid, and those of the queue are
-    // the caller's to keep.
+    // SAFETY: The protection domain is alive. The attributes are valid for the call. The caller
+    // keeps `srq_context` valid until the queue is destroyed.
     let raw = from_err_ptr(unsafe { bindings::ib_create_srq(pd.as_raw(), &mut attributes) })?;
     NonNull::new(raw).ok_or(ENOMEM)
 }
@@ -360,8 +370,9 @@ fn create(
 #[pinned_drop]
 impl<E: QpContext> PinnedDrop for SharedReceiveQueue<E> {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: By the type invariant; queue pairs hold the queue, so none uses it
-        // any more. This waits for events. The table gives back what is still in it afterwards.
+        // SAFETY: `raw` is owned by the type invariant. Queue pairs hold references to the queue,
+        // so none uses it. The call waits for event handlers. The table drops the remaining
+        // operations afterwards.
         unsafe { bindings::ib_destroy_srq(self.raw.as_ptr()) };
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Regions that many operations share.
+//! Pools of memory regions.
 
 use super::Region;
 use crate::{
@@ -32,25 +32,25 @@ struct PoolEntry<D: Scatter> {
     region: UnsafeCell<Region<D>>,
 }
 
-/// Regions that are taken and given back, without allocation, in any context.
+/// A pool of memory regions, which are taken and returned without allocation, in any context.
 ///
-/// Where every operation needs a region, give it one of its own. A pool is for fewer
-/// regions than operations. The core's (`ib_mr_pool`) is a list under the queue
-/// pair's spinlock; this one has a flag for each region, and who takes one looks at
-/// the flags from a place that depends on the processor. So processors that have
-/// regions enough do not meet, and nobody waits for anybody.
+/// Use a pool for fewer regions than operations. If every operation needs a region, let it own one.
 ///
-/// A region that a peer may still reach when it is given back is not taken again: its
-/// queue pair has failed. It is freed with the pool, of which the last reference,
-/// guards included, must be dropped where one may sleep.
+/// The core's pool (`ib_mr_pool`) is a list, protected by the queue pair's spinlock. This one has a
+/// flag for each region, and processors start to search at different places. So processors do not
+/// contend while enough regions are free, and none waits for another.
+///
+/// A region is not taken again if a peer may still access it when it is returned: its queue pair
+/// has failed. It is deregistered with the pool. The last reference to the pool, guards included,
+/// must be dropped where it may sleep.
 ///
 /// # Invariants
 ///
-/// Whoever changed `taken` of an entry from false to true has exclusive access to its
-/// region, until it is false again.
+/// The one that changed `taken` of an entry from false to true has exclusive access to its region
+/// until it sets `taken` to false.
 pub struct Pool<D: Scatter>(KVec<PoolEntry<D>>);
 
-// SAFETY: Access to a region is handed from one thread to another, never shared.
+// SAFETY: A region is accessed by one thread at a time, by the type invariant, and is `Send`.
 unsafe impl<D: Scatter + Send> Sync for Pool<D> {}
 
 impl<D: Scatter> Pool<D> {
@@ -58,7 +58,7 @@ impl<D: Scatter> Pool<D> {
     ///
     /// # Errors
     ///
-    /// As [`Region::new`].
+    /// Those of [`Region::new`].
     pub fn new(pd: &Arc<ProtectionDomain>, count: u32, pages: u32) -> Result<Arc<Self>> {
         let mut entries = KVec::with_capacity(count.try_into()?, GFP_KERNEL)?;
         for _ in 0..count {
@@ -70,15 +70,16 @@ impl<D: Scatter> Pool<D> {
                 GFP_KERNEL,
             )?;
         }
-        // INVARIANT: Nobody has taken any.
+        // INVARIANT: No entry is taken.
         Ok(Arc::new(Self(entries), GFP_KERNEL)?)
     }
 
     /// Takes a region; `None` if all are taken. Any context.
     pub fn take(self: &Arc<Self>) -> Option<MrGuard<D>> {
-        // SAFETY: Any processor will do.
+        // SAFETY: The function has no requirements. The processor may change, as the number only
+        // selects where the search starts.
         let processor = unsafe { bindings::raw_smp_processor_id() } as usize;
-        // To spread them over eighths of the pool is enough.
+        // Eight starting points spread the processors enough.
         let start = self.0.len().saturating_mul(processor % 8) / 8;
         let (before, after) = self.0.split_at_checked(start)?;
         let free = |entry: &&PoolEntry<D>| !entry.taken.xchg(true, ordering::Acquire);
@@ -86,7 +87,7 @@ impl<D: Scatter> Pool<D> {
             .iter()
             .find(free)
             .or_else(|| before.iter().find(free))?;
-        // INVARIANT: The flag was changed from false above.
+        // INVARIANT: `find` changed the flag of this entry from false to true.
         Some(MrGuard {
             entry: NonNull::from(entry),
             _pool: self.clone(),
@@ -94,18 +95,18 @@ impl<D: Scatter> Pool<D> {
     }
 }
 
-/// A region that was taken from a [`Pool`], and goes back to it when dropped. Its data,
-/// if it has any, is then dropped, too, which says in which context that may be.
+/// A region taken from a [`Pool`]. Dropping it returns the region and drops its data, if any; that
+/// must be allowed in the context of the drop.
 ///
 /// # Invariants
 ///
-/// `entry` is one of the pool's, and we have changed its flag to true.
+/// `entry` belongs to the pool, and this guard changed its flag to true.
 pub struct MrGuard<D: Scatter> {
     entry: NonNull<PoolEntry<D>>,
     _pool: Arc<Pool<D>>,
 }
 
-// SAFETY: The guard is exclusive access to a region, which may be sent.
+// SAFETY: The guard has exclusive access to the region, which is `Send`.
 unsafe impl<D: Scatter + Send> Send for MrGuard<D> {}
 
 impl<D: Scatter> Deref for MrGuard<D> {
@@ -113,7 +114,8 @@ impl<D: Scatter> Deref for MrGuard<D> {
 
     #[inline]
     fn deref(&self) -> &Region<D> {
-        // SAFETY: By the type invariants; the pool is kept.
+        // SAFETY: By the type invariants the guard has access to the region. It keeps the pool
+        // alive.
         unsafe { &*self.entry.as_ref().region.get() }
     }
 }
@@ -121,7 +123,8 @@ impl<D: Scatter> Deref for MrGuard<D> {
 impl<D: Scatter> DerefMut for MrGuard<D> {
     #[inline]
     fn deref_mut(&mut self) -> &mut Region<D> {
-        // SAFETY: As above.
+        // SAFETY: By the type invariants the guard has exclusive access to the region, and
+        // `&mut self` makes this the only borrow. It keeps the pool alive.
         unsafe { &mut *self.entry.as_ref().region.get() }
     }
 }
@@ -132,9 +135,9 @@ impl<D: Scatter> Drop for MrGuard<D> {
             return;
         }
         drop(self.release());
-        // SAFETY: By the type invariants.
+        // SAFETY: By the type invariants `entry` belongs to the pool, which the guard keeps alive.
         let entry = unsafe { self.entry.as_ref() };
-        // INVARIANT: Our access ends here.
+        // INVARIANT: The guard does not access the region after this.
         entry.taken.store(false, ordering::Release);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is posted to a shared receive queue.
+//! Operations that are posted to a shared receive queue.
 
 use super::SharedReceiveQueue;
 use crate::{
@@ -28,14 +28,14 @@ use kernel::{
     types::Opaque, //
 };
 
-/// An operation of some type.
+/// An operation without its type.
 #[derive(Clone, Copy)]
 struct SrqEntry {
     slot: NonNull<c_void>,
     ops: &'static SrqEntryOps,
 }
 
-/// What can be done with an operation of some type, each once.
+/// Functions for an operation of one type. One of them is called, once.
 struct SrqEntryOps {
     complete: unsafe fn(NonNull<c_void>, *mut bindings::ib_cq, *mut bindings::ib_wc),
     release: unsafe fn(NonNull<c_void>),
@@ -49,47 +49,49 @@ impl<T: Complete<E>, E: QpContext> TypedOps<T, E> {
         release: Self::release,
     };
 
+    /// Completes the operation.
     /// # Safety
     ///
-    /// `slot` must be that of an `Operation<T>` that nobody else has, and `wc` its
-    /// completion, found in `cq`, on a queue pair of context `E`.
+    /// `slot` must be that of an `Operation<T>` that nobody else uses. `wc` must be its completion,
+    /// found in `cq`, on a queue pair with context `E`.
     unsafe fn complete(slot: NonNull<c_void>, cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
-        // SAFETY: By the contract.
+        // SAFETY: By the safety requirements of this function.
         unsafe { Operation::<T>::from_posted(slot.cast()).complete::<E>(cq, wc) };
     }
 
+    /// Drops the operation.
     /// # Safety
     ///
-    /// As [`Self::complete`], but for the completion.
+    /// `slot` must be that of an `Operation<T>` that nobody else uses.
     unsafe fn release(slot: NonNull<c_void>) {
-        // SAFETY: By the contract.
+        // SAFETY: By the safety requirements of this function.
         drop(unsafe { Operation::<T>::from_posted(slot.cast()) });
     }
 }
 
-/// A place in the table, which is the completion entry of what is in it: that comes
-/// first, so it has the address of the place.
+/// A slot of the table for one posted operation. `cqe` is the first member, so it has the address
+/// of the slot.
 #[repr(C)]
 struct SrqSlot {
     cqe: Opaque<bindings::ib_cqe>,
     entry: Cell<Option<SrqEntry>>,
-    /// The next free one, while this one is free.
+    /// Next free slot, while this one is free.
     next: Cell<Option<NonNull<SrqSlot>>>,
 }
 
-/// The free places, linked.
+/// List of the free slots.
 struct FreeList(Option<NonNull<SrqSlot>>);
 
-// SAFETY: The places are not tied to a thread.
+// SAFETY: Slots are not bound to a thread.
 unsafe impl Send for FreeList {}
 
-/// A table of the operations that are posted.
+/// Table of posted operations.
 ///
 /// # Invariants
 ///
-/// - The places that `free` links are in `chunks`, and hold nothing. One that was
-///   taken off it belongs to who took it, till it is put back.
-/// - The chunks stay as long as the table, where they are.
+/// - The slots in `free` are in `chunks`, and hold no operation. A slot that was taken from `free`
+///   belongs to the taker until it is put back.
+/// - The chunks live as long as the table, and do not move.
 #[pin_data(PinnedDrop)]
 pub(super) struct Table {
     #[pin]
@@ -98,13 +100,14 @@ pub(super) struct Table {
     chunks: Mutex<KVec<KVec<SrqSlot>>>,
 }
 
-// SAFETY: Who may touch a place says the type invariant; operations are `Send`.
+// SAFETY: By the type invariants a slot is accessed by one thread at a time. Operations are `Send`.
 unsafe impl Send for Table {}
-// SAFETY: As above.
+// SAFETY: By the type invariants a slot is accessed by one thread at a time. Locks protect the
+// rest.
 unsafe impl Sync for Table {}
 
 impl Table {
-    /// A table without places.
+    /// Creates a table without slots.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             free <- new_irq_lock!(FreeList(None), "rrdma::srq::Table"),
@@ -112,12 +115,12 @@ impl Table {
         })
     }
 
-    /// Adds so many places, for completions on queue pairs of context `E`, if `make_room`
-    /// makes room for as many as there will be then. Sleeps.
+    /// Adds `count` slots, for completions on queue pairs with context `E`. First calls `make_room`
+    /// with the new total, to resize the queue. May sleep.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`; that of `make_room`.
+    /// `ENOMEM`, or the error of `make_room`.
     pub(super) fn grow<E: QpContext>(
         &self,
         count: usize,
@@ -131,14 +134,14 @@ impl Table {
         chunks.reserve(1, GFP_KERNEL)?;
         make_room(total(&chunks).saturating_add(count))?;
         chunks.push(chunk, GFP_KERNEL)?;
-        // Linked where they stay.
+        // Linked only now, at the final addresses.
         for place in chunks.last().into_iter().flatten() {
             self.put_back(NonNull::from(place));
         }
         Ok(())
     }
 
-    /// How many places there are. Sleeps.
+    /// Returns the number of slots. May sleep.
     pub(super) fn len(&self) -> usize {
         total(&self.chunks.lock())
     }
@@ -146,31 +149,33 @@ impl Table {
     fn take(&self) -> Option<NonNull<SrqSlot>> {
         let mut free = self.free.lock();
         let place = free.0?;
-        // SAFETY: By the type invariant; it is the lock's.
+        // SAFETY: By the type invariants a slot in `free` is valid, and belongs to the holder of
+        // the lock.
         free.0 = unsafe { place.as_ref() }.next.take();
         Some(place)
     }
 
     fn put_back(&self, place: NonNull<SrqSlot>) {
         let mut free = self.free.lock();
-        // SAFETY: By the type invariant; it is the caller's.
+        // SAFETY: By the type invariants the slot is valid, and belongs to the caller.
         unsafe { place.as_ref() }.next.set(free.0);
-        // INVARIANT: It holds nothing.
+        // INVARIANT: The slot holds no operation, and the caller gives it up.
         free.0 = Some(place);
     }
 
-    /// Takes `operation` while `post` posts a request with the entry that it is given;
-    /// on error gives it back.
+    /// Stores `operation` in a free slot, and calls `post` with the completion entry of the slot.
+    /// On error, returns the operation.
     ///
     /// # Errors
     ///
-    /// `ENOMEM` if there is no free place; that of `post`.
+    /// `ENOMEM` if no slot is free, or the error of `post`.
     ///
     /// # Safety
     ///
-    /// `post` must fail, or post a request that completes with the entry, at most once,
-    /// on a queue pair of context `E` that is alive and has the queue of this table; by
-    /// the drop of the table nothing may be able to complete, or to touch what is posted.
+    /// - `post` must fail, or post a work request that completes at most once, with the entry.
+    /// - The completion must be on a queue pair with context `E` that is alive and uses the queue
+    ///   of this table.
+    /// - When the table is dropped, no posted work request may complete, nor access its memory.
     #[inline]
     pub(super) unsafe fn post<T: Complete<E>, E: QpContext>(
         &self,
@@ -181,17 +186,17 @@ impl Table {
             return Err((ENOMEM, operation));
         };
         let slot = operation.into_received::<E>();
-        // SAFETY: By the type invariant; it was taken off.
+        // SAFETY: By the type invariants the slot is valid, and belongs to this function.
         let place = unsafe { entry.as_ref() };
         place.entry.set(Some(SrqEntry {
             slot: slot.cast(),
             ops: &TypedOps::<T, E>::OPS,
         }));
-        // Once it is posted, the place is the completion's.
+        // Once posted, the slot belongs to the completion.
         post(place.cqe.get()).map_err(|error| {
             place.entry.set(None);
             self.put_back(entry);
-            // SAFETY: Nothing was posted.
+            // SAFETY: The work request was not posted.
             (error, unsafe { Operation::from_posted(slot) })
         })
     }
@@ -202,7 +207,8 @@ impl PinnedDrop for Table {
     fn drop(self: Pin<&mut Self>) {
         for place in self.chunks.lock().iter().flatten() {
             if let Some(entry) = place.entry.take() {
-                // SAFETY: By the contract of `post` nobody else has it any more.
+                // SAFETY: By the safety requirements of `post` nobody else uses the operation any
+                // more.
                 unsafe { (entry.ops.release)(entry.slot) };
             }
         }
@@ -228,25 +234,27 @@ impl SrqSlot {
     }
 }
 
+/// Completes a receive.
 /// # Safety
 ///
-/// Called by the core with the completion of what [`Table::post`] posted for `E`.
+/// Called by the core with the completion of a work request posted by [`Table::post`] for `E`.
 unsafe extern "C" fn received<E: QpContext>(cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
-    // SAFETY: By the contract; the queue pair of a completion is alive, and holds its shared queue.
-    // The entry is the first member of the place.
+    // SAFETY: By the safety requirements. The queue pair of a completion is alive, and holds a
+    // reference to its shared receive queue. The completion entry is the first member of the slot.
     let (shared, place) = unsafe {
         (
             SharedReceiveQueue::<E>::of((*(*wc).qp).srq),
             NonNull::new_unchecked((*wc).__bindgen_anon_1.wr_cqe.cast::<SrqSlot>()),
         )
     };
-    // SAFETY: By the type invariant of the table; posted, it is the completion's.
+    // SAFETY: By the type invariants of the table, a posted slot is valid and belongs to its
+    // completion.
     let entry = unsafe { place.as_ref() }.entry.take();
     let Some(entry) = entry else {
         return;
     };
-    // The handler may post again, so there is to be room for that.
+    // Put the slot back first, as the handler may post again and need it.
     shared.table().put_back(place);
-    // SAFETY: The place held the operation till now; it is completed this once.
+    // SAFETY: The slot owned the operation until it was taken above. It is completed only here.
     unsafe { (entry.ops.complete)(entry.slot, cq, wc) };
 }
