@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Disks: requests of the block layer as NVMe commands.
+//! Disks: block requests as NVMe commands.
 //!
-//! - [`ctrl`]: what a disk needs of its controller.
-//! - [`pdu`]: the private data of a request; [`passthru_cmd`]: the user's command in it.
-//! - [`ns_disk`]: the private data of a disk, and what it shows in sysfs.
-//! - [`command`]: the command of a request.
-//! - [`completion`]: how a request ends, or is retried.
-//! - [`submit`]: how a request is sent, or rejected.
+//! - [`ctrl`]: the interface of a disk to its controller.
+//! - [`pdu`]: private data of a request; [`passthru_cmd`]: the passthrough command in it.
+//! - [`ns_disk`]: private data of a disk, and its sysfs attributes.
+//! - [`command`]: the NVMe command of a request.
+//! - [`completion`]: completion and retry of requests.
+//! - [`submit`]: submission and rejection of requests.
 //! - [`hctx`]: hardware queues, and the queue pair of each.
-//! - [`ulp`]: what the transport calls.
-//! - [`ioctl`]: the ioctls of a disk.
-//! - [`frozen`]: disks without I/O.
-//! - [`operations`]: the callbacks of the block layer.
+//! - [`ulp`]: callbacks of the transport.
+//! - [`ioctl`]: ioctls of a disk.
+//! - [`frozen`]: frozen disks.
+//! - [`operations`]: callbacks of the block layer.
 
 mod command;
 mod completion;
@@ -50,7 +50,7 @@ use rrdma::sync::TimedCompletion;
 /// The driver of all disks: implements the callbacks of the block layer and of the transport.
 pub(crate) struct Io;
 
-/// A queue, with the disks' requests.
+/// A queue whose payloads are the disks' requests.
 pub(crate) type Queue = queue::Queue<Io>;
 
 /// The private data of a queue.
@@ -59,7 +59,7 @@ pub(crate) struct QueueData {
     pub(crate) retry_delays: [u16; 3],
 }
 
-/// A way to an admin queue, for one command at a time.
+/// A channel to an admin queue, for one command at a time.
 pub(crate) type AdminChannel = admin_channel::AdminChannel<Io>;
 
 /// Keeps the first error of a controller's connections, and wakes its thread.

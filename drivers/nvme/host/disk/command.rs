@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The command of a request.
+//! The NVMe command of a request.
 
 use super::{
     Io,
@@ -35,14 +35,14 @@ pub(super) struct RequestCommand {
     pub(super) length: u32,
 }
 
-/// A command whose data need not be in the pages of its request.
+/// A command whose data may be outside the pages of its request.
 pub(super) struct OtherCommand {
     pub(super) command: RequestCommand,
     /// The data, if the pages of the request do not hold it.
     pub(super) payload: Option<Buffer>,
 }
 
-/// The blocks that a request reads or writes; `None` if they are not whole.
+/// Returns the blocks of a request; `None` if a command cannot have this number of blocks.
 #[inline]
 pub(super) fn range(disk: &NsDisk, request: &Request<Io>) -> Option<BlockRange> {
     let blocks = disk.blocks_of_bytes(request.bytes());
@@ -52,7 +52,7 @@ pub(super) fn range(disk: &NsDisk, request: &Request<Io>) -> Option<BlockRange> 
     })
 }
 
-/// The flags of a read or write.
+/// Returns the flags of a read or write.
 #[inline]
 pub(super) fn rw_flags(request: &Request<Io>) -> RwFlags {
     RwFlags {
@@ -62,12 +62,12 @@ pub(super) fn rw_flags(request: &Request<Io>) -> RwFlags {
     }
 }
 
-/// The command of a request that is neither a read nor a write.
+/// Returns the command of a request that is neither a read nor a write.
 ///
 /// # Errors
 ///
-/// How the request ends: [`Status::NotSupported`] for an operation that is not known,
-/// [`Status::Resource`] without memory.
+/// The status to reject the request with: [`Status::NotSupported`] for an unknown operation,
+/// [`Status::Resource`] if out of memory.
 #[inline(never)]
 pub(super) fn other(disk: &NsDisk, request: &Request<Io>) -> Result<OtherCommand, Status> {
     let nsid = disk.wwid.nsid;
@@ -110,12 +110,12 @@ pub(super) fn other(disk: &NsDisk, request: &Request<Io>) -> Result<OtherCommand
     })
 }
 
-/// The data of a discard, and how many ranges it lists.
+/// Returns the data of a discard, and the number of ranges in it.
 fn discard_ranges(
     disk: &NsDisk,
     request: &Request<Io>,
 ) -> Result<(Buffer, dsm::RangeCount), Status> {
-    // The block layer retries what fails for lack of memory.
+    // The block layer retries requests that fail with `Status::Resource`.
     let mut payload = Buffer::new(dsm::PAYLOAD_SIZE, GFP_ATOMIC).map_err(|_| Status::Resource)?;
     let block: &mut [u8; dsm::PAYLOAD_SIZE] = payload
         .bytes_mut()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How a request ends, or is retried.
+//! Completion and retry of requests.
 
 use super::{
     pdu::MAX_RETRIES,
@@ -31,7 +31,7 @@ use rrdma::{
     sync::Msecs,
 };
 
-/// Ends a request whose response arrived, or has the block layer send it again.
+/// Handles the response to a request: ends or requeues the request.
 #[inline(always)]
 pub(super) fn complete(
     queue: &QueueData,
@@ -50,14 +50,14 @@ pub(super) fn complete(
     }
 }
 
-/// Ends a request; the request data of the tag is reset for the tag's next request.
+/// Ends a request, and resets its private data for the tag's next request.
 #[inline]
 pub(crate) fn end(request: Request<Io>, status: Status) {
     request.data().reset();
     request.complete(status);
 }
 
-/// Ends a request that failed, or has the block layer send it again.
+/// Ends or requeues a request that failed.
 #[cold]
 fn end_or_retry(
     queue: &QueueData,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a disk needs of its controller.
+//! The interface of a disk to its controller.
 
 use nvme_proto::{
     format::sqe::Command,
@@ -13,21 +13,21 @@ use rrdma::{
 
 /// The controller of a disk.
 pub(crate) trait DiskController: Send + Sync {
-    /// Whether there is a connection that nobody wants to end. Any context.
+    /// Whether the controller is connected and no removal is requested. Any context.
     fn is_connected(&self) -> bool;
 
     /// Whether the controller is live. May sleep.
     fn is_live(&self) -> bool;
 
-    /// Permissions for users' commands to a namespace. May sleep.
+    /// Returns the permissions for passthrough commands to a namespace. May sleep.
     fn io_permissions(&self) -> IoPermissions;
 
-    /// Sends an admin command of a user, and sees to its effects. Sleeps, for I/O too: the caller
-    /// must not keep disks from being removed.
+    /// Sends an admin command from user space, and handles its effects. Sleeps, for I/O too: the
+    /// caller must not block the removal of disks.
     ///
     /// # Errors
     ///
-    /// Why there is no response; a signal before the command is sent is `EINTR`.
+    /// `EINTR` for a signal before the command is sent; otherwise why there is no response.
     fn execute_for_user(
         &self,
         command: Command,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Disks without I/O.
+//! Frozen disks.
 
 use super::Io;
 use kernel::{
@@ -12,25 +12,25 @@ use rrdma::block::{
     Frozen, //
 };
 
-/// While this exists, no I/O of these disks is in flight, and none begins.
+/// A guard: while it exists, the disks are frozen, with no I/O in flight.
 pub(crate) struct FrozenDisks<'a> {
-    /// Thawed in reverse order, as each holds the previous flags of the thread.
+    /// Thawed in reverse order, because each saves the thread's allocation flags from before it.
     frozen: KVec<Frozen<'a, Io>>,
 }
 
 impl<'a> FrozenDisks<'a> {
-    /// Waits for the I/O in flight. The controller's thread must be awake, to poll the polled
-    /// queues: who polls one may be waiting here, too. Sleeps.
+    /// Freezes disks, and waits for their I/O in flight. The controller's thread must be awake to
+    /// poll the polled queues, because a thread that polls them may itself be waiting here. Sleeps.
     ///
     /// # Errors
     ///
-    /// `EINTR` if the process has a signal; `ENOMEM`.
+    /// `EINTR` if a signal is pending; `ENOMEM`.
     pub(crate) fn new(disks: &'a [Arc<Disk<Io>>]) -> Result<Self> {
         let mut this = Self {
             frozen: KVec::with_capacity(disks.len(), GFP_KERNEL)?,
         };
         for disk in disks {
-            // There is room.
+            // The capacity suffices, so this does not fail.
             let _ = this.frozen.push(disk.freeze()?, GFP_KERNEL);
         }
         Ok(this)

@@ -39,7 +39,7 @@ pub(crate) struct HctxQueue {
 }
 
 impl HctxQueue {
-    /// Gives the hardware queue a queue pair. Sleeps if that replaces another one.
+    /// Assigns a queue pair to the hardware queue. Sleeps if it replaces another one.
     pub(crate) fn put(&self, queue: &Arc<QueuePair<Queue>>) {
         {
             let guard = rcu::read_lock();
@@ -49,15 +49,17 @@ impl HctxQueue {
             }
         }
         if let Some(old) = self.queue.publish(queue.clone()) {
-            // The commit_rqs() of a batch on the old queue pair finds the new one.
+            // Commands may wait on the old queue pair for commit_rqs(), which now rings the new
+            // one.
             Queue::ring(&old);
         }
     }
 
     /// Polls the queue for a request that timed out, because its user may have stopped polling.
-    /// Whether the request has ended. Sleeps.
+    /// Returns whether the request has ended. Sleeps.
     pub(super) fn poll_timed_out(&self, request: &RequestRef<Io>) -> bool {
-        /// Another thread may be polling, and a region may have to be invalidated.
+        /// More than one: another thread may be polling, and a region may have to be invalidated
+        /// first.
         const TURNS: u32 = 10;
         for _ in 0..TURNS {
             {
@@ -76,7 +78,7 @@ impl HctxQueue {
     }
 }
 
-/// The hardware queues for these I/O queues, in the order of the queues.
+/// Returns the hardware queues for these I/O queues, in the order of the queues.
 pub(crate) fn hctx_counts(queues: IoQueueCounts) -> QueueCounts {
     let (default, read) = match queues.write() {
         0 => (queues.io(), 0),

@@ -31,7 +31,7 @@ use rrdma::block::{
     Ioctl, //
 };
 
-/// Handles an ioctl of a disk; the result is 0 or an NVMe status, as with the C host.
+/// Handles an ioctl of a disk. Returns 0 or an NVMe status, like the C host.
 pub(super) fn ioctl(call: Ioctl<'_, Io>) -> Result<c_int> {
     let mode = OpenMode {
         partition: call.on_partition(),
@@ -41,12 +41,13 @@ pub(super) fn ioctl(call: Ioctl<'_, Io>) -> Result<c_int> {
         NvmeIoctl::NamespaceId => c_int::try_from(call.data().wwid.nsid).map_err(|_| EOVERFLOW),
         NvmeIoctl::Admin(layout) => {
             let controller = call.data().controller.clone();
-            // The command may have effects that remove the disk.
+            // Leave the disk first: effects of the command may remove it, which waits for ioctls.
             let call = call.leave();
             admin(&call, mode, &*controller)?.write(&call, layout)
         }
         NvmeIoctl::Io(layout) => {
-            // Removal of the disk waits for this call, and a page fault may take any time.
+            // Outside, because removal of the disk waits for ioctls, and a page fault may take any
+            // time.
             let (call, user) = call.outside(read_command)?;
             let result = io(&call, mode, &user)?;
             result.write(&call.leave(), layout)

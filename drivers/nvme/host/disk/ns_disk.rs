@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The private data of a disk, and what the disk shows in sysfs.
+//! The private data of a disk, and its sysfs attributes.
 
 use super::{
     DiskController,
@@ -29,11 +29,11 @@ use rrdma::{
     sysfs::Attribute,
 };
 
-/// A sector of the block layer, as a power of two.
+/// The size of a block-layer sector, as a power of two.
 const SECTOR_SHIFT: u8 = 9;
 
-/// What a disk shows in sysfs, with the names and in the formats of the C host: the identifiers of
-/// its namespace.
+/// Sysfs attributes of a disk: the identifiers of its namespace, with the names and formats of the
+/// C host.
 pub(super) const ATTRIBUTES: &[Attribute<NsDisk>] = &[
     Attribute::new(c"wwid", |disk, f| write!(f, "{}", disk.wwid)),
     Attribute::new(c"nsid", |disk, f| write!(f, "{}", disk.wwid.nsid)),
@@ -56,8 +56,7 @@ pub(super) const ATTRIBUTES: &[Attribute<NsDisk>] = &[
 
 /// The size of a block, as powers of two: in bytes, and in sectors of the block layer.
 ///
-/// The limits of a disk keep the size between a sector and a page, so requests are shifted without
-/// a look at it.
+/// The limits of a disk ensure a size between a sector and a page, so shifts need no check.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockShift {
     bytes: u8,
@@ -65,7 +64,7 @@ pub(crate) struct BlockShift {
 }
 
 impl BlockShift {
-    /// A size of 2 to the power of `shift` bytes.
+    /// Returns a size of 2 to the power of `shift` bytes.
     pub(crate) fn new(shift: u8) -> Self {
         Self {
             bytes: shift,
@@ -80,16 +79,16 @@ pub(crate) struct NsDisk {
     /// Identifies the namespace; its NSID is in every command.
     pub(crate) wwid: Wwid,
     pub(crate) block_shift: BlockShift,
-    /// Blocks that were deallocated read as zeroes.
+    /// Deallocated blocks read as zeroes.
     pub(crate) deallocate_zeroes: RelaxedBool,
-    /// The target has another namespace under this NSID, or none: all I/O fails.
+    /// The namespace is gone or was replaced: all I/O fails.
     pub(crate) gone: Arc<RelaxedBool>,
-    /// Outlives the disk.
+    /// Kept alive by the disk.
     pub(crate) controller: Arc<dyn DiskController>,
 }
 
 impl NsDisk {
-    /// Converts sectors to blocks: the disk's limits keep blocks whole.
+    /// Converts sectors to blocks. The disk's limits ensure whole blocks.
     #[inline]
     pub(super) fn blocks_of_sectors(&self, sectors: u64) -> u64 {
         sectors.wrapping_shr(self.block_shift.sectors.into())
@@ -101,8 +100,8 @@ impl NsDisk {
         bytes.wrapping_shr(self.block_shift.bytes.into())
     }
 
-    /// Logs that a request fails, because the block layer's own line does not say why. Logs
-    /// nothing for a quiet request, or above the rate limit.
+    /// Logs a failed request with its NVMe status, which the block layer's own line does not have.
+    /// Logs nothing for a quiet request, or above the rate limit.
     #[cold]
     pub(super) fn log_failure(&self, request: &Request<Io>, status: Status, retries: u8) {
         if request.is_quiet() || !self.controller.may_log_failed_io() {

@@ -127,16 +127,16 @@ impl Operations for Io {
         }
         request.data().set_timed_out();
         let guard = rcu::read_lock();
-        // Without a queue the teardown is under way already.
+        // Without a queue, teardown has begun already.
         if let Some(queue) = hctx.queue.read(&guard) {
             queue.context().report_timeout(request.tag());
         }
-        // The teardown that follows ends the request, which the device may still use.
+        // The device may still access the memory of the request, so only teardown can end it.
         TimeoutAction::ResetTimer
     }
 }
 
-/// Takes a request that is neither a read nor a write.
+/// Queues a request that is neither a read nor a write.
 #[inline(never)]
 fn queue_other(
     guard: &rcu::Guard,

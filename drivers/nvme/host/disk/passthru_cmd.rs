@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A user's command to a namespace.
+//! A passthrough command to a namespace.
 
 use nvme_proto::format::{cqe::Completion, sqe::Command};
 use rrdma::sync::Claim;
 
-/// A user's command, in the private data of the request that carries it, and its completion.
+/// A passthrough command and its completion, in the private data of the request that carries it.
 ///
-/// The owner of the request is the only one who uses it, so every claim succeeds.
+/// Only the owner of the request accesses it, so every claim succeeds.
 pub(crate) struct PassthruCmd(Claim<PassthruState>);
 
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl PassthruCmd {
         }
     }
 
-    /// The command.
+    /// Returns the command.
     pub(super) fn command(&self) -> Option<Command> {
         self.0.try_claim().and_then(|state| state.command)
     }

@@ -8,13 +8,13 @@ use rrdma::sync::{
     SingleWriterCounter, //
 };
 
-/// Most retries of a request that the target wants to be retried, or does not answer: as in the
-/// C host.
+/// Most retries of a request after an error status or a time-out, as in the C host
+/// (`nvme_max_retries`).
 pub(super) const MAX_RETRIES: u8 = 5;
 
 /// The private data of a request.
 pub(crate) struct RequestPdu {
-    /// Only the owner of the request changes it.
+    /// Changed by the owner of the request only.
     retries: SingleWriterCounter,
     /// Set on time-out; if the request still completes, the tag's next request loses one retry.
     timed_out: RelaxedBool,
@@ -30,7 +30,7 @@ impl RequestPdu {
         }
     }
 
-    /// How often the request was sent before.
+    /// Returns how often the request was sent before.
     #[inline]
     pub(super) fn retries(&self) -> u64 {
         self.retries.get()
@@ -46,18 +46,18 @@ impl RequestPdu {
         self.retries.add(1);
     }
 
-    /// Forgets the retries: the request ends.
+    /// Clears the retries, when the request ends.
     #[inline]
     pub(super) fn reset(&self) {
         self.retries.set(0);
     }
 
-    /// The request was not answered in time.
+    /// Records that the request timed out.
     pub(super) fn set_timed_out(&self) {
         self.timed_out.set(true);
     }
 
-    /// Whether the request may be retried after its connection ended. That uses up a retry only
+    /// Returns whether the request may be retried after its connection ended. Uses up a retry only
     /// if the request timed out.
     pub(crate) fn may_retry_on_reconnect(&self) -> bool {
         if self.timed_out.get() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How a request is sent, or rejected.
+//! Submission and rejection of requests.
 
 use super::{
     command::RequestCommand,
@@ -26,11 +26,11 @@ use rrdma::{
     scatter::Buffer,
 };
 
-/// Sends the command of a request on the queue. `payload` is its data, if the pages of the
-/// request do not hold it.
+/// Sends the command of a request on the queue. `payload` is its data, if the pages of the request
+/// do not hold it.
 ///
-/// Inlined into its caller, as all code between the block layer and the send queue of a read or
-/// write: the command is then built where it is sent from.
+/// Inlined into its caller, like all code of a read or write between the block layer and the send
+/// queue, so that the command is built in place.
 #[inline(always)]
 pub(super) fn submit(
     guard: &rcu::Guard,
@@ -50,8 +50,8 @@ pub(super) fn submit(
     Queue::submit(queue, guard, submission, doorbell)
 }
 
-/// Rejects a request. Unless the block layer sends it again, the request data of the tag is
-/// reset for the tag's next request.
+/// Rejects a request. Resets its private data for the tag's next request, unless the block layer
+/// retries the request.
 #[cold]
 pub(super) fn reject(request: Request<Io>, status: Status) -> Refused<Io> {
     if !matches!(status, Status::Resource) {
@@ -65,13 +65,14 @@ pub(super) fn reject(request: Request<Io>, status: Status) -> Refused<Io> {
 pub(super) fn reject_unposted(error: Error, request: Request<Io>) -> Refused<Io> {
     let status = match error {
         ENOMEM | EBUSY | EAGAIN => Status::Resource,
-        // The device cannot map it, most often because other requests use up its mappings.
+        // DMA mapping failed, most often because other requests use up the device's mappings.
         EIO if !request.no_retry() && request.data().has_retries_left() => {
             request.data().count_retry();
             Status::Resource
         }
         EIO => Status::Transport,
-        // The block layer holds requests back, or fails them, once the loss is handled.
+        // Retried until the lost connection is handled: then the block layer holds or fails
+        // requests.
         error if error == rrdma::errno::ENOTCONN && !request.no_retry() => Status::Resource,
         error if error == rrdma::errno::ENOTCONN => Status::Transport,
         _ => Status::IoError,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the transport calls.
+//! Callbacks of the transport.
 
 use super::{
     completion,
@@ -84,7 +84,7 @@ impl Ulp for Io {
     #[cold]
     fn log_kept_by_device(queue: QueueId, tag: Tag) {
         pr_err!(
-            "rnvmf{}: command {} on queue {} was never given back by the RDMA device, and cannot end\n",
+            "rnvmf{}: command {} on queue {}: never completed by the RDMA device: cannot end its request\n",
             queue.ctrl_id,
             tag.get(),
             queue.qid
