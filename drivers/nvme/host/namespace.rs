@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Namespaces: scanning them, and the disks of those that can be disks.
+//! Namespaces: scans, and the disks of a controller.
 //!
-//! - [`id_registry`]: the identifiers of the disks of all controllers.
+//! - [`id_registry`]: identifiers of the namespaces that have disks, of all controllers.
 //! - [`ns`]: a namespace with its disk.
-//! - [`change`]: what happens to the disks, for whoever has to tell it.
+//! - [`change`]: changes of the disks, and their observer.
 //! - [`set`]: the disks of a controller.
-//! - [`context`]: what a scan, and a disk, need to know of the controller.
-//! - [`rejections`]: namespaces that get no disk, and why.
-//! - [`error`]: why a scan does not take effect.
-//! - [`identify`]: what a namespace is.
-//! - [`result`]: what a scan found.
+//! - [`context`]: properties of the controller for scans and disks.
+//! - [`rejections`]: namespaces without a disk, with the reason.
+//! - [`error`]: errors of a scan.
+//! - [`identify`]: Identify data of namespaces, and the limits of their disks.
+//! - [`result`]: the result of a scan.
 //! - [`mod@scan`]: a scan.
-//! - [`update`]: how the disks follow what a scan found.
+//! - [`update`]: updating the disks to the result of a scan.
 //!
-//! Nothing here knows the controller: a scan gets its admin queue, and the disks a
+//! Nothing here knows the controller: a scan gets an admin queue, and the disks get a
 //! [`DiskController`](crate::disk::DiskController). Decisions are in [`nvme_proto::policy`].
 
 mod change;

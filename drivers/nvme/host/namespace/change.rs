@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What happens to the disks of a controller.
+//! Changes of the disks of a controller, and their observer.
 
 use crate::event::NsInfo;
 use nvme_proto::policy::ns_table::MarkedGone;
@@ -9,22 +9,22 @@ use nvme_proto::policy::ns_table::MarkedGone;
 pub(crate) enum NsChange<'a> {
     /// A disk was added.
     Added(&'a NsInfo),
-    /// A disk has another capacity or write protection.
+    /// The capacity or the write protection of a disk changed.
     Resized(&'a NsInfo),
-    /// A disk has other limits.
+    /// The limits of a disk changed.
     LimitsChanged { nsid: u32 },
-    /// A disk refuses all I/O from now on, as its namespace is not there any more. The set is
-    /// locked.
+    /// A disk refuses all I/O from now on, because its namespace is gone or was replaced. Sent with
+    /// the set locked.
     MarkedGone(MarkedGone),
-    /// A disk refuses all I/O from now on, as a command may be changing its namespace. The set is
-    /// locked.
+    /// A disk refuses all I/O from now on, because a command may have changed its namespace. Sent
+    /// with the set locked.
     MayChange { nsid: u32 },
     /// A disk was removed.
     Removed(&'a NsInfo),
 }
 
-/// Who is told of changes.
+/// Observes changes of the disks.
 pub(crate) trait NsObserver {
-    /// The disks changed. May sleep, but where the set is locked not for I/O.
+    /// Called for each change. May sleep, but must not wait for I/O if the set is locked.
     fn notify(&self, change: NsChange<'_>);
 }

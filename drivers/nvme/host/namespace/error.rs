@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why a scan does not take effect.
+//! Errors of a scan.
 
 use crate::{
     ctrl_error::CtrlError,
@@ -10,11 +10,11 @@ use kernel::prelude::*;
 use nvme_proto::policy::ns_table::Superseded;
 use rrdma::errno;
 
-/// Why a scan does not take effect, or not on all disks.
+/// Why a scan is not applied, or not to all disks.
 pub(crate) enum ScanError {
-    /// A later scan took effect.
+    /// A later scan was applied.
     Superseded,
-    /// The connection ended, or is about to.
+    /// The connection ended or is ending.
     Gone,
     /// Something failed.
     Failed(CtrlError),
@@ -42,7 +42,7 @@ impl From<ScanError> for CtrlError {
             ScanError::Superseded => Self::new(
                 ErrorStage::Namespaces,
                 errno::ECANCELED,
-                format_args!("the namespaces were looked at again meanwhile"),
+                format_args!("superseded by a later scan of the namespaces"),
             ),
             ScanError::Gone => Self::cancelled(ErrorStage::Namespaces),
             ScanError::Failed(error) => error,
@@ -50,7 +50,7 @@ impl From<ScanError> for CtrlError {
     }
 }
 
-/// The kernel refused something for a disk.
+/// Converts an error of a kernel function for a disk.
 pub(super) fn disk_error(error: Error) -> CtrlError {
     CtrlError::kernel(ErrorStage::Namespaces, error, "disk")
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The identifiers of the namespaces that have disks, of all controllers.
+//! Identifiers of the namespaces that have disks, of all controllers.
 //!
-//! Who opens a disk by an identifier, as in `/dev/disk/by-id`, must not get the data of another
-//! subsystem. If namespaces of two subsystems have the same identifier, only the first one gets a
-//! disk. The disks of one subsystem are the same data, by whatever controller;
-//! [`nvme_proto::policy::duplicate_ids`] sees to it that one controller has no two of them.
+//! A user who opens a disk by an identifier, as in `/dev/disk/by-id`, must not get the data of
+//! another subsystem. If namespaces of two subsystems share an identifier, only the first one gets
+//! a disk. Within a subsystem an identifier names the same data through any controller, so several
+//! controllers may have disks with the same identifier. [`nvme_proto::policy::duplicate_ids`]
+//! ensures that one controller has no two of them.
 
 use crate::name::{
     disk_name,
@@ -23,9 +24,9 @@ use kernel::{
 use nvme_proto::format::identify::Wwid;
 use rrdma::memory;
 
-/// The identifiers that are in use.
+/// The identifiers in use.
 ///
-/// Its lock is a leaf, under which nothing waits for I/O: reconnecting takes it.
+/// The lock is a leaf. Code under it must not wait for I/O, because reconnecting takes it.
 #[pin_data]
 pub(crate) struct IdRegistry {
     #[pin]
@@ -37,10 +38,10 @@ struct IdEntry {
     wwid: Wwid,
 }
 
-/// A controller in the registry.
+/// A controller, as the owner of identifiers.
 pub(crate) struct IdOwner {
     registry: Arc<IdRegistry>,
-    /// The name of the subsystem.
+    /// The NQN of the subsystem.
     subsystem: CString,
     /// The number of the controller.
     number: u32,
@@ -79,7 +80,7 @@ impl IdRegistry {
 }
 
 impl IdOwner {
-    /// The controller of this number, of a subsystem. May sleep.
+    /// Returns controller `number` of a subsystem as an owner of identifiers. May sleep.
     pub(crate) fn new(
         registry: Arc<IdRegistry>,
         subsystem: &str,
@@ -93,12 +94,13 @@ impl IdOwner {
         Ok(Arc::new(owner, GFP_KERNEL)?)
     }
 
-    /// The name of the disk of a namespace.
+    /// Returns the name of the disk of a namespace.
     pub(super) fn disk_name(&self, nsid: u32) -> DiskName {
         disk_name(self.number, nsid)
     }
 
-    /// The disk of another subsystem that has one of these identifiers. Sleeps, but not for I/O.
+    /// Returns the disk of another subsystem that has one of these identifiers. Sleeps, but not for
+    /// I/O.
     pub(super) fn conflict(&self, wwid: &Wwid) -> Option<DiskName> {
         self.registry
             .with(|entries| self.conflict_in(entries, wwid))
@@ -112,7 +114,7 @@ impl IdOwner {
         Some(other.owner.disk_name(other.wwid.nsid))
     }
 
-    /// Reserves the identifiers of a namespace for which nothing is reserved. Sleeps, but not for
+    /// Reserves the identifiers of a namespace that has no reservation yet. Sleeps, but not for
     /// I/O.
     ///
     /// # Errors

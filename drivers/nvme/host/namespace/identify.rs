@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a namespace is, and what its disk can do.
+//! Identify data of namespaces, and the limits of their disks.
 
 use super::context::NsContext;
 use crate::{
@@ -34,7 +34,7 @@ use nvme_proto::{
     },
 };
 
-/// Largest block, as a power of two: what a page of the page cache holds.
+/// Largest block size, as a power of two: a page of the page cache.
 const MAX_BLOCK_SHIFT: u8 = PAGE_SHIFT as u8;
 
 /// A namespace that can be a disk.
@@ -52,7 +52,7 @@ impl ScannedNs {
     }
 }
 
-/// A namespace that was identified.
+/// The result of identifying a namespace.
 pub(super) enum IdentifiedNs {
     Usable(ScannedNs),
     Unsupported(UnsupportedNamespace),
@@ -66,9 +66,9 @@ pub(super) struct NsIdentifier<'a> {
 }
 
 impl<'a> NsIdentifier<'a> {
-    /// Asks for what all namespaces have in common. Sleeps.
+    /// Reads the Identify data that is common to all namespaces. Sleeps.
     pub(super) fn new(admin: &'a Admin<'a>, context: &'a NsContext) -> Result<Self, CtrlError> {
-        // The structure is optional, and came with version 1.4.
+        // The structure is optional, and exists since version 1.4.
         let mut nvm = NvmController::default();
         if context.version >= Version::new(1, 4, 0) {
             if let Some(data) = admin.identify_optional(Identify::NvmController)? {
@@ -87,7 +87,7 @@ impl<'a> NsIdentifier<'a> {
         })
     }
 
-    /// Asks for a namespace. Sleeps.
+    /// Reads the Identify data of a namespace. Sleeps.
     pub(super) fn identify(&self, nsid: u32) -> Result<IdentifiedNs, CtrlError> {
         let (admin, version) = (self.admin, self.context.version);
         let malformed = |why: &dyn fmt::Display| {
@@ -103,7 +103,7 @@ impl<'a> NsIdentifier<'a> {
             None => NamespaceIds::default(),
         };
         let ids = ids.or_from(&namespace, version);
-        // These structures are optional, and came with version 2.0.
+        // These structures are optional, and exist since version 2.0.
         let (mut independent, mut nvm) = Default::default();
         if version >= Version::new(2, 0, 0) {
             if let Some(data) = admin.identify_optional(Identify::NamespaceIndependent(nsid))? {

@@ -27,24 +27,24 @@ use rrdma::{
 /// A namespace with its disk.
 pub(crate) struct Namespace {
     pub(super) limits: BlockLimits,
-    /// Others hold it only while the controller's set is locked, or disks cannot be removed.
+    /// Other references exist only while the set is locked or disks cannot be removed.
     pub(super) disk: Arc<Disk<Io>>,
-    /// Dropped after the disk: only then may another disk have the identifiers.
+    /// Dropped after the disk, because only then may another disk have the identifiers.
     pub(super) _ids: IdReservation,
 }
 
 impl Namespace {
-    /// The namespace's NSID.
+    /// Returns the namespace's NSID.
     pub(crate) fn nsid(&self) -> u32 {
         self.disk.data().wwid.nsid
     }
 
-    /// The namespace's identifiers.
+    /// Returns the namespace's identifiers.
     pub(super) fn ids(&self) -> &NamespaceIds {
         &self.disk.data().wwid.ids
     }
 
-    /// What is shown of the namespace.
+    /// Returns what user space sees of the namespace.
     pub(crate) fn info(&self) -> NsInfo {
         NsInfo {
             nsid: self.nsid(),
@@ -73,11 +73,11 @@ impl NsEntry for Namespace {
     }
 }
 
-/// A namespace whose disk is being made.
+/// A namespace whose disk is being created.
 pub(super) struct PendingDisk {
     pub(super) wwid: Wwid,
     pub(super) limits: BlockLimits,
-    /// The flag of the disk.
+    /// Shared with the disk, as its `gone`.
     pub(super) gone: Arc<RelaxedBool>,
 }
 

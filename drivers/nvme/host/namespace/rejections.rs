@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The namespaces of a controller that get no disk, and why.
+//! The namespaces of a controller that get no disk, with the reason.
 
 use crate::uapi::{
     NO_DISK_MAX,
@@ -16,11 +16,12 @@ pub(crate) struct NsRejection {
     pub(crate) reason: Message<REASON_MAX_LEN>,
 }
 
-/// The rejections of the last scan. Keeps the first ones only, as a target can have very many.
+/// The rejections of the last scan. Only the first [`NO_DISK_MAX`] are kept, because a target can
+/// have very many.
 pub(crate) struct NsRejections {
     kept: KVec<NsRejection>,
     count: u32,
-    /// The limit, if the scan left out namespaces above it.
+    /// The limit on namespaces, if the scan left out namespaces beyond it.
     truncated: Option<usize>,
     /// Whether any rejection is transient.
     transient: bool,
@@ -37,17 +38,17 @@ impl NsRejections {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of rejections.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }
 
-    /// Those that are kept.
+    /// Returns the rejections that are kept.
     pub(crate) fn kept(&self) -> &[NsRejection] {
         &self.kept
     }
 
-    /// Adds one. Without memory it is counted only.
+    /// Adds a rejection. If the allocation fails, it is only counted.
     pub(super) fn add(&mut self, nsid: u32, reason: fmt::Arguments<'_>) {
         self.count = self.count.saturating_add(1);
         if self.count > NO_DISK_MAX {
@@ -57,7 +58,7 @@ impl NsRejections {
         let _ = self.kept.push(NsRejection { nsid, reason }, GFP_KERNEL);
     }
 
-    /// The next scan may find a disk though nothing changes on the target.
+    /// Records that a rescan may add a disk although nothing changes on the target.
     pub(super) fn set_transient(&mut self) {
         self.transient = true;
     }
@@ -67,16 +68,16 @@ impl NsRejections {
         self.transient
     }
 
-    /// The scan leaves out namespaces above its `limit`.
+    /// Records that the scan left out namespaces beyond `limit`.
     pub(super) fn set_truncated(&mut self, limit: usize) {
         self.truncated = Some(limit);
     }
 
-    /// Calls `warn` with a line for each that is new since `before`.
+    /// Calls `warn` with a line for each rejection that is not in `before`.
     pub(crate) fn log_new(&self, before: &Self, mut warn: impl FnMut(fmt::Arguments<'_>)) {
         for NsRejection { nsid, reason } in &self.kept {
             if !before.has(*nsid, reason) {
-                warn(format_args!("namespace {nsid} has no disk: {reason}"));
+                warn(format_args!("namespace {nsid}: no disk: {reason}"));
             }
         }
         let more = self.not_kept();
@@ -85,7 +86,7 @@ impl NsRejections {
         }
         if let (Some(limit), None) = (self.truncated, before.truncated) {
             warn(format_args!(
-                "more than {limit} namespaces: the others get no disk"
+                "more than {limit} namespaces: no disks for the others"
             ));
         }
     }
@@ -95,7 +96,7 @@ impl NsRejections {
         kept.any(|one| one.nsid == nsid && one.reason.as_str() == reason.as_str())
     }
 
-    /// How many are not kept.
+    /// Returns the number of rejections that are not kept.
     fn not_kept(&self) -> u32 {
         let kept = u32::try_from(self.kept.len()).unwrap_or(u32::MAX);
         self.count.saturating_sub(kept)

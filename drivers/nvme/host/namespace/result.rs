@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a scan found.
+//! The result of a scan.
 
 use super::{
     change::{
@@ -28,32 +28,32 @@ use nvme_proto::policy::{
 };
 use rrdma::block::TagSet;
 
-/// What a scan found.
+/// The result of a scan.
 pub(crate) struct ScanResult {
     pub(super) seq: ScanSeq,
     /// The namespaces that can be disks, by NSID.
     pub(super) usable: KVec<ScannedNs>,
-    /// The namespaces with a disk that the target cannot identify at the moment.
+    /// The namespaces with a disk for which Identify failed with a transient error.
     pub(super) unknown: KVec<UnknownNs>,
-    /// What their disks are made with.
+    /// The tag set of new disks.
     pub(super) tag_set: Arc<TagSet<Io>>,
     pub(super) max_segments: u16,
 }
 
-/// A namespace with a disk that the target cannot identify at the moment, and what it said.
+/// A namespace with a disk for which Identify failed with a transient error.
 pub(super) struct UnknownNs {
     pub(super) nsid: u32,
     pub(super) error: CtrlError,
 }
 
 impl ScanResult {
-    /// Makes the disks refuse I/O that would reach something else. They are yet to be removed, and
-    /// the other changes are yet to be made. Sleeps, but not for I/O.
+    /// Marks the disks as gone whose namespaces are gone or were replaced: they refuse all I/O.
+    /// Does not remove them, and applies no other change. Sleeps, but not for I/O.
     ///
     /// # Errors
     ///
-    /// [`ScanError::Superseded`]; or what the target said of the first namespace that it could not
-    /// identify: the disk of such a one stays as it is.
+    /// [`ScanError::Superseded`]; otherwise the error of the first unknown namespace. The disks of
+    /// unknown namespaces are not changed.
     pub(crate) fn mark_gone(
         &self,
         set: &NamespaceSet,

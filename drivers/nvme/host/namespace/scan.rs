@@ -52,11 +52,12 @@ pub(crate) struct Scan {
     pub(crate) rejections: NsRejections,
 }
 
-/// Scans the active namespaces of a controller: as many as get disks, and those that have one.
-/// Sleeps, but not for I/O.
+/// Scans the active namespaces of a controller: the first [`MAX_NAMESPACES`], and beyond these the
+/// ones that have a disk. Sleeps, but not for I/O.
 ///
-/// If the target told that a namespace in `changed` has changed, but does not list it, another scan
-/// may find it: Linux's target sends the event just before it lists the namespace.
+/// If a namespace in `changed` is not listed as active, the rejections are transient, because a
+/// later scan may find the namespace: the Linux target sends the event just before it lists the
+/// namespace.
 pub(crate) fn scan(
     set: &NamespaceSet,
     admin: &Admin<'_>,
@@ -103,13 +104,13 @@ fn push<T>(list: &mut KVec<T>, item: T) -> Result<(), CtrlError> {
     list.push(item, GFP_KERNEL).map_err(|_| disk_error(ENOMEM))
 }
 
-/// A scan under way.
+/// A scan in progress.
 struct Scanner<'a> {
     set: &'a NamespaceSet,
     admin: &'a Admin<'a>,
     identifier: NsIdentifier<'a>,
     walk: NsidWalk,
-    /// Namespaces that changed, and that were not listed yet.
+    /// Changed namespaces that are not listed so far.
     awaited: KVec<u32>,
     result: ScanResult,
     rejections: NsRejections,
@@ -142,7 +143,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Scans the namespaces above the limit that have disks.
+    /// Scans the namespaces beyond the limit that have disks.
     fn scan_disks(&mut self) -> Result<(), CtrlError> {
         let set = self.set;
         let next = |after| set.with(|table| table.next_after(after));
@@ -158,7 +159,7 @@ impl Scanner<'_> {
         self.admin.keep_alive_if_due()?;
         let error = match self.identifier.identify(nsid) {
             Ok(IdentifiedNs::Usable(scanned)) => return push(&mut self.result.usable, scanned),
-            // The other namespaces can be disks all the same.
+            // The other namespaces can still get disks.
             Ok(IdentifiedNs::Unsupported(why)) => {
                 self.rejections.add(nsid, format_args!("{why}"));
                 return Ok(());
@@ -180,7 +181,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Rejects namespaces with an identifier of a disk of another subsystem.
+    /// Rejects namespaces that share an identifier with a disk of another subsystem.
     fn reject_conflicts(&mut self) {
         let (ids, rejections) = (self.set.ids(), &mut self.rejections);
         self.result.usable.retain(|ScannedNs { wwid, .. }| {
@@ -190,17 +191,17 @@ impl Scanner<'_> {
             rejections.set_transient();
             rejections.add(
                 wwid.nsid,
-                format_args!("has the identifiers of {other}, which is of another subsystem"),
+                format_args!("duplicate identifiers: in use by {other} of another subsystem"),
             );
             false
         });
     }
 
-    /// Rejects namespaces with an identifier of another namespace.
+    /// Rejects namespaces that share an identifier with another namespace of the controller.
     fn reject_duplicates(&mut self) -> Result<(), CtrlError> {
         let mut checks = self.id_checks().map_err(disk_error)?;
         check_duplicate_ids(&mut checks);
-        // The checks of usable namespaces come first, in their order.
+        // The first checks are those of the usable namespaces, in the same order.
         let mut checks = checks.iter();
         let rejections = &mut self.rejections;
         self.result.usable.retain(|scanned| {
@@ -209,15 +210,15 @@ impl Scanner<'_> {
             };
             rejections.add(
                 scanned.wwid.nsid,
-                format_args!("has the identifiers of namespace {other}"),
+                format_args!("duplicate identifiers: same as namespace {other}"),
             );
             false
         });
         Ok(())
     }
 
-    /// The identifiers of the usable namespaces, and then those that the disks of the unknown ones
-    /// were made for.
+    /// Returns the identifiers of the usable namespaces, then those of the disks whose namespaces
+    /// are unknown.
     fn id_checks(&self) -> Result<KVec<IdCheck>> {
         let ScanResult {
             usable, unknown, ..

@@ -53,24 +53,24 @@ use rrdma::{
     sync::RelaxedBool, //
 };
 
-/// Most disks of a controller: limits what a hostile target can make us allocate.
+/// Most disks of a controller. Limits the memory that a hostile target can make the host allocate.
 pub(super) const MAX_NAMESPACES: usize = 1024;
 
-/// Counts changes of which disks there are, of all controllers.
+/// Counts added and removed disks, of all controllers.
 pub(crate) struct DiskGeneration(Atomic<u32>);
 
 impl DiskGeneration {
-    /// No changes yet.
+    /// Returns a count of 0.
     pub(crate) fn new() -> Self {
         Self(Atomic::new(0))
     }
 
-    /// A controller got or lost a disk; called while its set is locked.
+    /// Counts an added or removed disk. The set of the controller is locked.
     fn count(&self) {
         self.0.add(1, ordering::Relaxed);
     }
 
-    /// How many changes there were; wraps around. Any context.
+    /// Returns the number of changes; wraps around. Any context.
     pub(crate) fn get(&self) -> u32 {
         self.0.load(ordering::Relaxed)
     }
@@ -95,7 +95,7 @@ impl Storage<Namespace> for DiskList {
     }
 
     fn insert(&mut self, at: usize, item: Namespace) {
-        // There is room.
+        // The storage has room, so this does not fail.
         let _ = self.0.insert_within_capacity(at, item);
     }
 
@@ -104,13 +104,13 @@ impl Storage<Namespace> for DiskList {
     }
 }
 
-/// The disks by NSID, and the one that is being made.
+/// The disks by NSID, and the one being created.
 type DiskTable = NsTable<Namespace, DiskList, PendingDisk>;
 
-/// The disks of a controller. They outlive a connection that is lost.
+/// The disks of a controller. They outlive a lost connection.
 ///
-/// Recovery takes the lock while I/O waits: so under the lock nothing waits for I/O, and no disk is
-/// dropped.
+/// Reconnecting takes the lock while I/O is quiesced. So code under the lock must not wait for I/O,
+/// and must not drop a disk, which waits for I/O.
 #[pin_data]
 pub(crate) struct NamespaceSet {
     ids: Arc<IdOwner>,
@@ -120,7 +120,7 @@ pub(crate) struct NamespaceSet {
 }
 
 impl NamespaceSet {
-    /// No disks yet, of the controller that is `ids` in the registry.
+    /// Returns an empty set. `ids` is the controller in the registry of identifiers.
     pub(crate) fn new(ids: Arc<IdOwner>, generation: Arc<DiskGeneration>) -> impl PinInit<Self> {
         pin_init!(Self {
             ids,
@@ -129,29 +129,29 @@ impl NamespaceSet {
         })
     }
 
-    /// The controller in the registry of identifiers.
+    /// Returns the controller in the registry of identifiers.
     pub(super) fn ids(&self) -> &Arc<IdOwner> {
         &self.ids
     }
 
-    /// Locks the disks. Sleeps, but not for I/O.
+    /// Calls `act` with the disks locked. Sleeps, but not for I/O.
     pub(super) fn with<R>(&self, act: impl FnOnce(&mut DiskTable) -> R) -> R {
         memory::without_io(|| act(&mut self.table.lock()))
     }
 
-    /// Looks at the disks, by NSID. The [`DiskGeneration`] does not change for these disks
-    /// meanwhile. Sleeps, but not for I/O.
+    /// Calls `look` with the disks, by NSID. No disk of this set changes the [`DiskGeneration`]
+    /// during the call. Sleeps, but not for I/O.
     pub(crate) fn with_disks<R>(&self, look: impl FnOnce(&[Namespace]) -> R) -> R {
         self.with(|table| look(table.disks()))
     }
 
-    /// How many disks there are. Sleeps, but not for I/O.
+    /// Returns the number of disks. Sleeps, but not for I/O.
     pub(crate) fn count(&self) -> u32 {
         self.with_disks(|disks| u32::try_from(disks.len()).unwrap_or(u32::MAX))
     }
 
-    /// The disks, for a caller that keeps them from being removed meanwhile. Sleeps, but not for
-    /// I/O.
+    /// Returns references to the disks. The caller keeps disks from being removed while it holds
+    /// them. Sleeps, but not for I/O.
     ///
     /// # Errors
     ///
@@ -166,8 +166,8 @@ impl NamespaceSet {
         })
     }
 
-    /// Makes the disk of the namespace that a command names refuse all I/O, or all disks. Sleeps,
-    /// but not for I/O.
+    /// Makes the disk of namespace `named` refuse all I/O; for [`ALL_NAMESPACES`] all disks.
+    /// Sleeps, but not for I/O.
     pub(crate) fn mark_may_change(&self, named: Option<u32>, observer: &dyn NsObserver) {
         self.with(|table| {
             for namespace in table.disks_mut() {
@@ -180,7 +180,7 @@ impl NamespaceSet {
         });
     }
 
-    /// A disk is about to be made for what the scan `seq` found, until the guard is dropped. Sleeps,
+    /// Records that a disk is being created by the scan `seq`, until the guard is dropped. Sleeps,
     /// but not for I/O.
     pub(super) fn begin_pending(
         &self,
@@ -197,12 +197,12 @@ impl NamespaceSet {
         Ok(PendingGuard { set: self, gone })
     }
 
-    /// Adds a disk. Sleeps, for I/O too, as a disk that is not added goes.
+    /// Adds a disk. Sleeps, for I/O too, because on an error the disk is removed.
     ///
     /// # Errors
     ///
-    /// [`ScanError::Superseded`] if a later scan found meanwhile that the namespace is gone; or
-    /// there is no memory.
+    /// [`ScanError::Superseded`] if a later scan found meanwhile that the namespace is gone;
+    /// otherwise out of memory.
     pub(super) fn add(&self, namespace: Namespace) -> Result<NsInfo, ScanError> {
         let info = namespace.info();
         let added = self.with(|table| {
@@ -210,7 +210,8 @@ impl NamespaceSet {
             self.generation.count();
             Ok(())
         });
-        // Without the lock, which the I/O of a disk that goes may have to wait for.
+        // Drops a refused disk without the lock: the drop waits for I/O, which may need the lock to
+        // make progress.
         added.map_err(|refused: NotInserted<_, _>| match refused.error {
             InsertError::Gone => ScanError::Superseded,
             InsertError::Storage(error) => disk_error(error).into(),
@@ -218,12 +219,13 @@ impl NamespaceSet {
         Ok(info)
     }
 
-    /// Removes all disks. For a caller that keeps others from changing them. Sleeps, for I/O too.
+    /// Removes all disks. The caller keeps others from changing them. Sleeps, for I/O too.
     pub(crate) fn remove_all(&self, observer: &dyn NsObserver) {
         self.remove_where(|_| true, observer);
     }
 
-    /// Removes the disks whose namespaces are gone, otherwise as [`remove_all`](Self::remove_all).
+    /// Removes the disks that are marked as gone. Requirements as for
+    /// [`remove_all`](Self::remove_all).
     pub(crate) fn remove_gone(&self, observer: &dyn NsObserver) {
         self.remove_where(Namespace::is_gone, observer);
     }
@@ -238,7 +240,7 @@ impl NamespaceSet {
         }
     }
 
-    /// Takes out one disk, if there is one like that.
+    /// Takes out the first disk for which `which` is true.
     fn take(&self, which: fn(&Namespace) -> bool) -> Option<Namespace> {
         self.with(|table| {
             let taken = table.remove(which)?;
@@ -248,10 +250,10 @@ impl NamespaceSet {
     }
 }
 
-/// A disk is being made, until this is dropped.
+/// A disk is being created until this guard is dropped.
 pub(super) struct PendingGuard<'a> {
     set: &'a NamespaceSet,
-    /// The flag of the disk.
+    /// Shared with the disk, as its `gone`.
     pub(super) gone: Arc<RelaxedBool>,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How the disks follow what a scan found.
+//! Updating the disks to the result of a scan.
 
 use super::{
     change::{
@@ -49,42 +49,42 @@ use rrdma::{
     sysfs,
 };
 
-/// Alignment of a request's memory, less one: whole words.
+/// Alignment mask for the memory of a request: 4 bytes.
 const DMA_ALIGNMENT: u32 = 3;
 
-/// Updates the disks of a controller to what a scan found. It may have been found on a connection
-/// that is gone: what a later scan finds takes effect later.
+/// Updates the disks of a controller to the result of a scan. The result may come from an earlier
+/// connection: a later scan then corrects it.
 pub(crate) struct DiskUpdate<'a> {
     pub(crate) found: &'a ScanResult,
     pub(crate) set: &'a NamespaceSet,
     pub(crate) observer: &'a dyn NsObserver,
-    /// What new disks belong to.
+    /// The controller of new disks.
     pub(crate) controller: Arc<dyn DiskController>,
     pub(crate) parent: Option<Arc<sysfs::Device>>,
-    /// What keeps the module loaded while a new disk is open.
+    /// Stays loaded while a new disk is open.
     pub(crate) module: &'static ThisModule,
 }
 
 impl DiskUpdate<'_> {
-    /// Removes, changes and makes disks. For a caller that keeps others from doing so. Sleeps, for
-    /// I/O too.
+    /// Removes, changes and creates disks. The caller keeps others from doing so. Sleeps, for I/O
+    /// too.
     ///
     /// # Errors
     ///
-    /// What went wrong with a disk does not keep the others from being updated. Of several errors
-    /// the latest kind counts, and of that the first one.
+    /// The first error of the last step that failed. A failure with one disk does not keep the
+    /// others from being updated.
     pub(crate) fn run(&self) -> Result<(), ScanError> {
         let gone = self.found.mark_gone(self.set, self.observer);
         self.set.remove_gone(self.observer);
         let resized = self.for_each(Self::update_capacity);
         let changed = self.for_each(Self::update_limits);
         let made = self.for_each(Self::make_disk);
-        // Whether another scan took effect by now says more than what went wrong before.
+        // The last step knows best whether a later scan was applied, so its error comes first.
         made.and(changed).and(resized).and(gone)
     }
 
-    /// Does a step for each namespace that can be a disk. Goes on after a failure, which is the
-    /// result; not if this scan is of no use any more.
+    /// Runs a step for each usable namespace. After a failure, goes on and returns the first
+    /// failure. Stops if a later scan was applied or the connection ended.
     #[inline(never)]
     fn for_each(
         &self,
@@ -101,7 +101,7 @@ impl DiskUpdate<'_> {
         result
     }
 
-    /// Gives a disk the capacity and the write protection of its namespace.
+    /// Updates the capacity and the write protection of a disk.
     fn update_capacity(&self, scanned: &ScannedNs) -> Result<(), ScanError> {
         let (nsid, now) = (scanned.wwid.nsid, &scanned.limits);
         let outdated = self.set.with(|table| -> Result<_, ScanError> {
@@ -115,7 +115,8 @@ impl DiskUpdate<'_> {
         let Some((disk, before)) = outdated else {
             return Ok(());
         };
-        // Without the lock: recovery takes it, and I/O may have to wait for recovery.
+        // Without the lock: these calls may wait for I/O, I/O may wait for a reconnect, and a
+        // reconnect takes the lock.
         if now.read_only != before.read_only {
             disk.set_read_only(now.read_only);
         }
@@ -135,7 +136,7 @@ impl DiskUpdate<'_> {
         Ok(())
     }
 
-    /// Gives a disk the other limits of its namespace.
+    /// Updates the other limits of a disk.
     fn update_limits(&self, scanned: &ScannedNs) -> Result<(), ScanError> {
         let nsid = scanned.wwid.nsid;
         let outdated = self.set.with(|table| -> Result<_, ScanError> {
@@ -148,7 +149,7 @@ impl DiskUpdate<'_> {
         let Some((disk, now)) = outdated else {
             return Ok(());
         };
-        // Without the lock, as above.
+        // Without the lock, for the same reason as in `update_capacity`.
         self.block_limits(&now)
             .and_then(|limits| disk.set_limits(limits))
             .map_err(disk_error)?;
@@ -165,14 +166,14 @@ impl DiskUpdate<'_> {
         Ok(())
     }
 
-    /// Makes the disk of a namespace that has none. The disk is searched for partitions.
+    /// Creates the disk of a namespace that has none. The kernel scans the disk for partitions.
     fn make_disk(&self, scanned: &ScannedNs) -> Result<(), ScanError> {
         let nsid = scanned.wwid.nsid;
-        // There may be very many disks to make, and the end of the controller waits for this.
+        // There may be many disks to create, and removal of the controller waits for this work.
         if !self.controller.is_connected() {
             return Err(ScanError::Gone);
         }
-        // The disks may be those of other namespaces than the first ones.
+        // The disks may belong to namespaces beyond the first `MAX_NAMESPACES` of the scan.
         let is_full = |disks: usize| disks >= MAX_NAMESPACES;
         if self
             .set
@@ -180,7 +181,8 @@ impl DiskUpdate<'_> {
         {
             return Ok(());
         }
-        // If another subsystem got the identifiers since the scan, the next scan rejects this one.
+        // Fails if another subsystem took the identifiers after the scan. The next scan rejects the
+        // namespace.
         let ids = self.set.ids().reserve(&scanned.wwid).map_err(disk_error)?;
         let pending = self
             .set
@@ -238,7 +240,7 @@ impl DiskUpdate<'_> {
             max_hw_sectors: limits.max_sectors,
             max_segments: self.found.max_segments,
             max_segment_size: u32::MAX,
-            // A memory region has whole pages, except for its first and last.
+            // All pages of a memory region are whole, except for the first and the last one.
             virt_boundary_mask: (rrdma::rdma::mr::PAGE_SIZE - 1) as usize,
             dma_alignment: DMA_ALIGNMENT,
             max_discard_sectors: discard.map_or(0, |d| d.max_sectors),

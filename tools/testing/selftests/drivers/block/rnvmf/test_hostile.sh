@@ -99,7 +99,7 @@ refuses() {
 	has "$OUTPUT" "\"nr_refused_namespaces\":1,\"refused_namespaces\":\[\{\"nsid\":1,\"reason\":\"[^\"]*($1)[^\"]*\"\}\]"
 	run "${RNVMF[@]}" show "$CTRL"
 	has "$OUTPUT" "no disk +namespace 1: .*($1)"
-	same warnings 1 "$(logged_as warn "$CTRL: namespace 1 has no disk: .*($1)")"
+	same warnings 1 "$(logged_as warn "$CTRL: namespace 1: no disk: .*($1)")"
 }
 
 # trap read|write: one command for the block that the target waits for.
@@ -508,7 +508,7 @@ endless_list() {
 	same namespaces 1 "$(ctrl_field "$CTRL" nr_namespaces)"
 	same refusals 1023 "$(ctrl_field "$CTRL" nr_refused_namespaces)"
 	same "refusals by name" 16 "$(rnvmf show "$CTRL" -o json | grep -o '"reason":' | wc -l)"
-	same "warnings of one each" 16 "$(logged_as warn "$CTRL: namespace [0-9]+ has no disk: ")"
+	same "warnings of one each" 16 "$(logged_as warn "$CTRL: namespace [0-9]+: no disk: ")"
 	same "warnings of the others" 1 "$(logged_as warn "$CTRL: 1007 more namespaces have no disk")"
 	same "warnings of more" 1 "$(logged_as warn "$CTRL: more than 1024 namespaces")"
 	same "namespaces looked at" 1024 "$(count namespace)"

@@ -178,7 +178,7 @@ identifiers_of_another() {
 # is_said_to_be NSID OTHER
 is_said_to_be() {
 	run rnvmf show "$CTRL"
-	[[ $OUTPUT == *"namespace $1: has the identifiers of namespace $2"* ]]
+	[[ $OUTPUT == *"namespace $1: duplicate identifiers: same as namespace $2"* ]]
 }
 
 # Nor have two subsystems disks of the same identifiers: by one of them the same data is found, whoever
@@ -197,15 +197,15 @@ identifiers_of_another_subsystem() {
 	SERVICE=$REAL connect_to "$other" "$TARGET4"
 	second=$CTRL
 	run rnvmf show "$second"
-	has "$OUTPUT" "namespace 7: has the identifiers of ${first}n1, which is of another subsystem"
+	has "$OUTPUT" "namespace 7: duplicate identifiers: in use by ${first}n1 of another subsystem"
 	is_gone "${second}n7" || fail "both have a disk"
 	disconnect "$first"
 	wait_until $((6 * FOLLOWED)) [ -b "/dev/${second}n7" ] || fail "there is no ${second}n7"
 	run rnvmf show "$second"
-	[[ $OUTPUT != *"has the identifiers"* ]] || fail "it is still said: $OUTPUT"
+	[[ $OUTPUT != *"duplicate identifiers"* ]] || fail "it is still said: $OUTPUT"
 	connect_real
 	run rnvmf show "$CTRL"
-	has "$OUTPUT" "namespace 1: has the identifiers of ${second}n7, which is of another subsystem"
+	has "$OUTPUT" "namespace 1: duplicate identifiers: in use by ${second}n7 of another subsystem"
 	is_gone "${CTRL}n1" || fail "both have a disk"
 }
 
