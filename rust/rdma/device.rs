@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! RDMA devices and counted use of them.
+//! RDMA devices, their ports, and references that delay their removal.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 //!
-//! Ports are counted from 1; a port has GIDs, of which a connection begins at one:
+//! Ports are numbered from 1. A connection or datagram starts from a GID of a port:
 //!
 //! ```ignore
 //! // samples/common/port_gid.rs
@@ -51,27 +51,30 @@ use kernel::{
     types::Opaque, //
 };
 
-/// An RDMA device (`struct ib_device`), borrowed.
+/// An RDMA device (`struct ib_device`).
 ///
 /// # Invariants
 ///
-/// Wraps a registered `struct ib_device` for as long as the reference lives.
+/// The `struct ib_device` is registered for as long as a reference to this object lives.
 #[repr(transparent)]
 pub struct Device(Opaque<bindings::ib_device>);
 
-// SAFETY: What is read through `Device` is constant while the device is
-// registered, and the verbs that take a device may be called from any thread.
+// SAFETY: The fields that are read through `Device` are constant while the device is registered, or
+// may be read at any time. The verbs that take a device may be called from any thread.
 unsafe impl Send for Device {}
-// SAFETY: As above.
+// SAFETY: The fields that are read through `Device` are constant while the device is registered, or
+// may be read at any time. The verbs that take a device may be called from any thread.
 unsafe impl Sync for Device {}
 
 impl Device {
+    /// Wraps a pointer to a device.
+    ///
     /// # Safety
     ///
-    /// `raw` must be a registered device for as long as `'a`.
+    /// `raw` must point to a device that is registered during `'a`.
     #[inline]
     pub(crate) unsafe fn from_raw<'a>(raw: *mut bindings::ib_device) -> &'a Self {
-        // SAFETY: By the contract, and `Device` is a transparent wrapper.
+        // SAFETY: By the safety requirements. `Device` is a transparent wrapper.
         unsafe { &*raw.cast() }
     }
 
@@ -80,16 +83,16 @@ impl Device {
         self.0.get()
     }
 
-    /// The device's name, such as `rxe0`. A rename changes it, hence a copy; one
-    /// that is under way may show in it. Any context.
+    /// Returns a copy of the device's name, such as `rxe0`. The name may change; a copy that is
+    /// made during a rename may mix the old and the new name. Any context.
     pub fn name(&self) -> Name {
-        // SAFETY: `self` is a valid device by the type invariant; its name is an
-        // array in it that ends with a NUL, whoever changes it.
+        // SAFETY: `self` is a valid device by the type invariant. Its name is an array that
+        // contains a NUL at any time, even during a rename.
         let name = unsafe { CStr::from_char_ptr(bindings::ib_device_name(self.as_raw())) };
         Name::copy(name)
     }
 
-    /// The device's limits and capabilities. Any context.
+    /// Returns the limits and capabilities of the device. Any context.
     pub fn attributes(&self) -> Attributes {
         let mut raw = bindings::rrdma_device_attributes::default();
         // SAFETY: `self` is a valid device by the type invariant, `raw` is writable.
@@ -97,14 +100,14 @@ impl Device {
         raw.into()
     }
 
-    /// Whether it is of iWARP.
+    /// Returns whether the device is an iWARP device.
     #[inline]
     pub(crate) fn is_rnic(&self) -> bool {
         // SAFETY: `self` is a valid device by the type invariant; its type is constant.
         unsafe { u32::from((*self.as_raw()).node_type) == bindings::RDMA_NODE_RNIC }
     }
 
-    /// Whether it is soft-iWARP.
+    /// Returns whether the device is of the soft-iWARP driver.
     fn is_siw(&self) -> bool {
         // SAFETY: `self` is a valid device by the type invariant; its operations are
         // constant.
@@ -112,31 +115,34 @@ impl Device {
         driver == bindings::rdma_driver_id_RDMA_DRIVER_SIW
     }
 
-    /// Whether it looks at the key that a peer's message invalidates. Soft-iWARP does at its upper
-    /// 24 bits only, and so a peer can end a registration ahead of its posting: that is open
-    /// again afterwards (`siw_invalidate_stag`).
+    /// Returns whether the device checks the whole key when a peer's message invalidates a region.
+    ///
+    /// soft-iWARP ignores the lower 8 bits (`siw_invalidate_stag`). A peer can therefore invalidate
+    /// a region before the work request that registers it is executed; the registration then makes
+    /// the region accessible again.
     pub(crate) fn checks_invalidated_keys(&self) -> bool {
         !self.is_siw()
     }
 
-    /// Whether a queue pair whose connection the connection manager ends gives back all that is
-    /// posted. One of soft-iWARP does not: what is being sent then fails, and if that was the last
-    /// that was begun, the queue pair is taken for one that has nothing to do, and what waits behind
-    /// it never completes (`siw_qp_sq_process`, `siw_qp_nextstate_from_rts`).
+    /// Returns whether a queue pair completes all its work requests when the connection manager
+    /// ends its connection.
+    ///
+    /// soft-iWARP does not. If the send in progress fails and no other had begun, the driver takes
+    /// the send queue for empty, and the requests behind the failed one never complete
+    /// (`siw_qp_sq_process`, `siw_qp_nextstate_from_rts`).
     pub(crate) fn flushes_what_closes(&self) -> bool {
         !self.is_siw()
     }
 
-    /// Whether it is given addresses as the processor knows them, and there is nothing to map:
-    /// C's `ib_uses_virt_dma`.
+    /// Returns whether the device takes virtual addresses, so that nothing is mapped
+    /// (`ib_uses_virt_dma`).
     #[inline]
     pub(crate) fn uses_virt_dma(&self) -> bool {
-        // SAFETY: `self` is a valid device by the type invariant; the device that does its DMA
-        // is constant.
+        // SAFETY: `self` is a valid device by the type invariant; its DMA device is constant.
         cfg!(CONFIG_INFINIBAND_VIRT_DMA) && unsafe { (*self.as_raw()).dma_device.is_null() }
     }
 
-    /// Whether it has atomic operations.
+    /// Returns whether the device has atomic operations.
     #[inline]
     pub(crate) fn has_atomics(&self) -> bool {
         // SAFETY: `self` is a valid device by the type invariant; its attributes are
@@ -145,7 +151,7 @@ impl Device {
         scope != bindings::ib_atomic_cap_IB_ATOMIC_NONE
     }
 
-    /// Whether it drains queue pairs in a way of its own.
+    /// Returns whether the driver drains queue pairs itself.
     pub(crate) fn has_drain(&self) -> bool {
         // SAFETY: `self` is a valid device by the type invariant; its operations are
         // constant.
@@ -153,24 +159,24 @@ impl Device {
         ops.drain_sq.is_some() || ops.drain_rq.is_some()
     }
 
-    /// The version of the firmware (`ib_get_device_fw_str`); empty if there is none.
-    /// May sleep.
+    /// Returns the firmware version (`ib_get_device_fw_str`); empty if the device has none. May
+    /// sleep.
     pub fn firmware_version(&self) -> Name {
         let mut text = [0; bindings::IB_FW_VERSION_NAME_MAX as usize];
-        // SAFETY: `self` is a valid device by the type invariant; the driver writes
-        // a text that ends with a NUL into an array of this size.
+        // SAFETY: `self` is a valid device by the type invariant. The driver writes a string that
+        // ends with a NUL, and `text` has the size that it expects.
         Name::copy(unsafe {
             bindings::ib_get_device_fw_str(self.as_raw(), text.as_mut_ptr());
             CStr::from_char_ptr(text.as_ptr())
         })
     }
 
-    /// The counters of the device as a whole, all zero before they are
+    /// Allocates the counters of the whole device. They are zero until they are
     /// [updated](Statistics::update). May sleep.
     ///
     /// # Errors
     ///
-    /// `EOPNOTSUPP` if the driver has none, `ENOMEM`.
+    /// `EOPNOTSUPP` if the driver has no counters; `ENOMEM`.
     pub fn statistics(&self) -> Result<Statistics<'_>> {
         Statistics::new(self, 0)
     }

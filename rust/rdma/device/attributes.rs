@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a device says of itself: its limits, its capabilities, its origin.
+//! Attributes of a device: its limits, its capabilities, its vendor.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_device_attr`
 //!
-//! What concerns user space only is left out: demand paging, receive hashing, tag
-//! matching, raw packets, packet pacing.
+//! Attributes for user space only are left out: on-demand paging, receive hashing, tag matching,
+//! raw packets, packet pacing.
 
 use super::Capabilities;
 use crate::{
@@ -14,18 +14,18 @@ use crate::{
 };
 use core::fmt;
 
-/// What the device is (`enum rdma_node_type`).
+/// The type of a device (`enum rdma_node_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeType {
-    /// A channel adapter: InfiniBand, and RoCE.
+    /// A channel adapter of InfiniBand or RoCE.
     ChannelAdapter,
-    /// An InfiniBand switch; its only port is number 0.
+    /// An InfiniBand switch. Its only port is number 0.
     Switch,
     /// An InfiniBand router.
     Router,
-    /// A network interface of iWARP.
+    /// An iWARP network interface.
     Rnic,
-    /// Something else, of this number.
+    /// Another type, with this number.
     Other(u32),
 }
 
@@ -42,7 +42,7 @@ impl From<u32> for NodeType {
 }
 
 impl fmt::Display for NodeType {
-    /// As `rdma dev show` does.
+    /// Prints the name that `rdma dev show` prints.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ChannelAdapter => f.write_str("ca"),
@@ -54,15 +54,14 @@ impl fmt::Display for NodeType {
     }
 }
 
-/// With whose accesses to memory the device's atomic operations are atomic
-/// (`enum ib_atomic_cap`).
+/// The scope within which atomic operations of the device are atomic (`enum ib_atomic_cap`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AtomicScope {
-    /// There are no atomic operations.
+    /// The device has no atomic operations.
     None,
-    /// With those of this device.
+    /// Atomic among the accesses of this device.
     Device,
-    /// With those of all devices, and of the processors.
+    /// Atomic among the accesses of all devices and of the processors.
     Global,
 }
 
@@ -77,7 +76,7 @@ impl From<bindings::ib_atomic_cap> for AtomicScope {
 }
 
 impl fmt::Display for AtomicScope {
-    /// As the verbs name it.
+    /// Prints the name of the verbs, without its prefix.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::None => "ATOMIC_NONE",
@@ -89,12 +88,13 @@ impl fmt::Display for AtomicScope {
 
 kernel_display!(NodeType, AtomicScope);
 
-/// Declares [`Attributes`], and how it is made of what C read.
+/// Declares [`Attributes`] and its conversion from C.
 macro_rules! attributes {
     ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
-        /// What a device says of itself (`struct ib_device_attr`), all in the units
-        /// of the verbs. A limit is of one device, unless it says otherwise, and
-        /// no promise: memory may run out earlier.
+        /// Attributes of a device (`struct ib_device_attr`), in the units of the verbs.
+        ///
+        /// A limit applies to the whole device, unless it says otherwise. It is not guaranteed:
+        /// memory may run out before the limit is reached.
         #[derive(Clone, Copy)]
         pub struct Attributes {
             $($(#[$doc])* pub $name: $type,)+
@@ -111,113 +111,113 @@ macro_rules! attributes {
 }
 
 attributes! {
-    /// The GUID of the node; not unique among soft devices that share a MAC address.
+    /// GUID of the node. Soft devices on the same MAC address have the same GUID.
     node_guid: u64,
-    /// The GUID that all nodes of one piece of hardware have in common.
+    /// GUID that all nodes of a hardware unit share.
     sys_image_guid: u64,
-    /// What the device is.
+    /// Type of the device.
     node_type: NodeType,
-    /// The PCI vendor, or the IEEE's number of it.
+    /// PCI vendor ID, or IEEE number of the vendor.
     vendor_id: u32,
-    /// The vendor's number of the product.
+    /// Product number of the vendor.
     vendor_part_id: u32,
-    /// The vendor's number of the hardware's version.
+    /// Hardware version number of the vendor.
     hardware_version: u32,
-    /// Physical ports.
+    /// Number of physical ports.
     ports: u32,
-    /// Completion vectors (interrupts) to spread completion queues over.
+    /// Number of completion vectors (interrupts), for distributing completion queues.
     completion_vectors: u32,
-    /// Memory node the device is nearest to, or -1.
+    /// NUMA node of the device, or -1.
     numa_node: i32,
 
-    /// What it can do.
+    /// Supported features.
     capabilities: Capabilities,
-    /// Of compare-and-swap and fetch-and-add.
+    /// Scope of compare-and-swap and fetch-and-add.
     atomics: AtomicScope,
-    /// Of their masked variants.
+    /// Scope of the masked atomic operations.
     masked_atomics: AtomicScope,
 
-    /// Queue pairs.
+    /// Maximum number of queue pairs.
     max_qp: u32,
-    /// Work requests that one queue of a queue pair can hold.
+    /// Maximum number of work requests in one send or receive queue.
     max_qp_wr: u32,
-    /// Scatter/gather entries of one send request.
+    /// Maximum number of scatter/gather entries of a send.
     max_send_sge: u32,
-    /// Scatter/gather entries of one receive request.
+    /// Maximum number of scatter/gather entries of a receive.
     max_recv_sge: u32,
-    /// Scatter/gather entries of one RDMA read.
+    /// Maximum number of scatter/gather entries of an RDMA read.
     max_sge_rd: u32,
-    /// Entries of one RDMA read above which registering the memory is faster; 0 if
-    /// there is no such number.
+    /// Number of entries of an RDMA read above which a memory region is faster; 0 if there is no
+    /// such number.
     max_sgl_rd: u32,
-    /// RDMA reads and atomics that a queue pair can have outstanding as responder.
+    /// Maximum number of RDMA reads and atomics outstanding at a queue pair as responder.
     max_qp_rd_atom: u32,
-    /// RDMA reads and atomics that a queue pair can have outstanding as initiator.
+    /// Maximum number of RDMA reads and atomics outstanding at a queue pair as initiator.
     max_qp_init_rd_atom: u32,
-    /// RDMA reads and atomics that all queue pairs can have outstanding as responder.
+    /// Maximum number of RDMA reads and atomics outstanding at all queue pairs as responder.
     max_res_rd_atom: u32,
-    /// How long the device takes to acknowledge: 4.096 µs × 2^this.
+    /// Maximum time until the device acknowledges a packet: 4.096 µs × 2^value.
     local_ca_ack_delay: u8,
 
-    /// Completion queues.
+    /// Maximum number of completion queues.
     max_cq: u32,
-    /// Entries that one completion queue can hold.
+    /// Maximum number of entries of a completion queue.
     max_cqe: u32,
-    /// Completions that one notification can stand for; 0 if there is no moderation.
+    /// Maximum number of completions per notification; 0 if there is no moderation.
     max_cq_moderation_count: u16,
-    /// Microseconds that a notification can be put off by moderation.
+    /// Maximum delay of a notification by moderation, in microseconds.
     max_cq_moderation_period: u16,
 
-    /// Shared receive queues.
+    /// Maximum number of shared receive queues.
     max_srq: u32,
-    /// Receives that one shared receive queue can hold.
+    /// Maximum number of receives in a shared receive queue.
     max_srq_wr: u32,
-    /// Scatter/gather entries of one receive of a shared receive queue.
+    /// Maximum number of scatter/gather entries of a receive in a shared receive queue.
     max_srq_sge: u32,
 
-    /// Protection domains.
+    /// Maximum number of protection domains.
     max_pd: u32,
-    /// Memory regions.
+    /// Maximum number of memory regions.
     max_mr: u32,
-    /// Memory windows.
+    /// Maximum number of memory windows.
     max_mw: u32,
-    /// Bytes of one memory region.
+    /// Maximum size of a memory region, in bytes.
     max_mr_size: u64,
-    /// The sizes of pages that regions can be made of: bit n for 2^n bytes.
+    /// Page sizes of memory regions: bit n stands for 2^n bytes.
     page_size_cap: u64,
-    /// Pages that one fast registration can cover.
+    /// Maximum number of pages of a fast registration.
     max_fast_reg_page_list_len: u32,
-    /// Pages that one fast registration with integrity data can cover.
+    /// Maximum number of pages of a fast registration with integrity data.
     max_pi_fast_reg_page_list_len: u32,
-    /// Bytes of the device's own memory; for user space only.
+    /// Size of the device's own memory in bytes; for user space only.
     max_dm_size: u64,
 
-    /// Address handles.
+    /// Maximum number of address handles.
     max_ah: u32,
-    /// P_Keys of one port.
+    /// Maximum number of P_Keys of a port.
     max_pkeys: u16,
-    /// Multicast groups.
+    /// Maximum number of multicast groups.
     max_mcast_grp: u32,
-    /// Queue pairs that one multicast group can have.
+    /// Maximum number of queue pairs attached to a multicast group.
     max_mcast_qp_attach: u32,
-    /// Queue pairs that all multicast groups can have together.
+    /// Maximum number of queue pairs attached to all multicast groups.
     max_total_mcast_qp_attach: u32,
 
-    /// The bits of a completion's time stamp that count; for user space only.
+    /// Mask of the valid bits of a completion's time stamp; for user space only.
     timestamp_mask: u64,
-    /// The clock of these, in kHz; 0 if there is none.
+    /// Clock frequency of time stamps in kHz; 0 if there are none.
     hca_core_clock: u64,
 
-    /// End-to-end contexts: of reliable datagrams, which no device has.
+    /// Maximum number of end-to-end contexts, for reliable datagrams, which no device supports.
     max_ee: u32,
-    /// RDMA reads and atomics of one of these as responder.
+    /// Maximum number of RDMA reads and atomics of an end-to-end context as responder.
     max_ee_rd_atom: u32,
-    /// RDMA reads and atomics of one of these as initiator.
+    /// Maximum number of RDMA reads and atomics of an end-to-end context as initiator.
     max_ee_init_rd_atom: u32,
-    /// Reliable datagram domains.
+    /// Maximum number of reliable datagram domains.
     max_rdd: u32,
-    /// Queue pairs for raw IPv6 datagrams.
+    /// Maximum number of queue pairs for raw IPv6 datagrams.
     max_raw_ipv6_qp: u32,
-    /// Queue pairs for raw Ethernet datagrams.
+    /// Maximum number of queue pairs for raw Ethernet datagrams.
     max_raw_ethy_qp: u32,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a device can do.
+//! Capability flags of a device.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h),
 //! `enum ib_device_cap_flags`, `enum ib_kernel_cap_flags`
@@ -8,8 +8,8 @@
 use crate::bindings;
 use core::ops::BitOr;
 
-/// A set of capabilities: those that the device shows to everybody, and those
-/// that matter to the kernel only, whose names start with `KERNEL_`.
+/// A set of capability flags. Those of `enum ib_device_cap_flags` are visible to user space, too.
+/// Those of `enum ib_kernel_cap_flags` have names that start with `KERNEL_`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Capabilities {
     device: u64,
@@ -21,19 +21,19 @@ impl Capabilities {
         Self { device, kernel }
     }
 
-    /// Whether all of `other` are in the set.
+    /// Returns whether the set contains all flags of `other`.
     #[inline]
     pub const fn contains(self, other: Self) -> bool {
         self.device & other.device == other.device && self.kernel & other.kernel == other.kernel
     }
 
-    /// The flags that everybody sees, as the verbs number them.
+    /// Returns the flags of `enum ib_device_cap_flags`.
     #[inline]
     pub const fn bits(self) -> u64 {
         self.device
     }
 
-    /// The names of those in the set, as in C, without the prefix of the constant.
+    /// Returns the names of the flags in the set: those of the C constants, without their prefix.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         NAMES
             .iter()
@@ -79,84 +79,83 @@ macro_rules! capabilities {
 
 capabilities! {
     device {
-        /// The queues of a queue pair can be resized.
+        /// A queue pair can be resized.
         RESIZE_MAX_WR = ib_device_cap_flags_IB_DEVICE_RESIZE_MAX_WR;
-        /// Packets with a wrong P_Key are counted.
+        /// Counts packets with a wrong P_Key.
         BAD_PKEY_CNTR = ib_device_cap_flags_IB_DEVICE_BAD_PKEY_CNTR;
-        /// Packets with a wrong Q_Key are counted.
+        /// Counts packets with a wrong Q_Key.
         BAD_QKEY_CNTR = ib_device_cap_flags_IB_DEVICE_BAD_QKEY_CNTR;
         /// Raw datagrams can be multicast.
         RAW_MULTI = ib_device_cap_flags_IB_DEVICE_RAW_MULTI;
         /// Automatic path migration.
         AUTO_PATH_MIG = ib_device_cap_flags_IB_DEVICE_AUTO_PATH_MIG;
-        /// A queue pair can change its port when it is stopped.
+        /// A queue pair can move to another port while its send queue is drained.
         CHANGE_PHY_PORT = ib_device_cap_flags_IB_DEVICE_CHANGE_PHY_PORT;
-        /// The port of a datagram's address handle must be that of the queue pair.
+        /// The port of an address handle must be that of the queue pair.
         UD_AV_PORT_ENFORCE = ib_device_cap_flags_IB_DEVICE_UD_AV_PORT_ENFORCE;
-        /// A change of a queue pair can name the state that it is to be in.
+        /// A state change can name the expected current state (`IB_QP_CUR_STATE`).
         CURR_QP_STATE_MOD = ib_device_cap_flags_IB_DEVICE_CURR_QP_STATE_MOD;
         /// Ports can be shut down.
         SHUTDOWN_PORT = ib_device_cap_flags_IB_DEVICE_SHUTDOWN_PORT;
-        /// The activation of a port is told as an event.
+        /// Reports that a port has become active.
         PORT_ACTIVE_EVENT = ib_device_cap_flags_IB_DEVICE_PORT_ACTIVE_EVENT;
-        /// There is a system image GUID.
+        /// Has a system image GUID.
         SYS_IMAGE_GUID = ib_device_cap_flags_IB_DEVICE_SYS_IMAGE_GUID;
-        /// A responder without a receive tells the requester.
+        /// A responder without a posted receive answers with an RNR NAK.
         RC_RNR_NAK_GEN = ib_device_cap_flags_IB_DEVICE_RC_RNR_NAK_GEN;
         /// Shared receive queues can be resized.
         SRQ_RESIZE = ib_device_cap_flags_IB_DEVICE_SRQ_RESIZE;
-        /// A notification can be asked for after so many completions.
+        /// A notification can be requested after a number of completions.
         N_NOTIFY_CQ = ib_device_cap_flags_IB_DEVICE_N_NOTIFY_CQ;
         /// Memory windows.
         MEM_WINDOW = ib_device_cap_flags_IB_DEVICE_MEM_WINDOW;
-        /// Checksums of IP over datagrams are made and checked.
+        /// Offloads IP checksums of datagrams.
         UD_IP_CSUM = ib_device_cap_flags_IB_DEVICE_UD_IP_CSUM;
         /// Extended reliable connections.
         XRC = ib_device_cap_flags_IB_DEVICE_XRC;
-        /// Fast registration, local invalidation and send-with-invalidate by
-        /// work request.
+        /// Fast registration, local invalidation, and send with invalidation, all as work requests.
         MEM_MGT_EXTENSIONS = ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS;
         /// Memory windows of type 2A.
         MEM_WINDOW_TYPE_2A = ib_device_cap_flags_IB_DEVICE_MEM_WINDOW_TYPE_2A;
         /// Memory windows of type 2B.
         MEM_WINDOW_TYPE_2B = ib_device_cap_flags_IB_DEVICE_MEM_WINDOW_TYPE_2B;
-        /// Checksums of IP over reliable connections are made and checked.
+        /// Offloads IP checksums on reliable connections.
         RC_IP_CSUM = ib_device_cap_flags_IB_DEVICE_RC_IP_CSUM;
-        /// Checksums of IP in raw packets are made and checked.
+        /// Offloads IP checksums of raw packets.
         RAW_IP_CSUM = ib_device_cap_flags_IB_DEVICE_RAW_IP_CSUM;
-        /// Packets can be steered to queue pairs by their content.
+        /// Steers packets to queue pairs by their content.
         MANAGED_FLOW_STEERING = ib_device_cap_flags_IB_DEVICE_MANAGED_FLOW_STEERING;
-        /// The checksum of raw Ethernet frames can be received, too.
+        /// Can receive the frame check sequence of raw Ethernet frames.
         RAW_SCATTER_FCS = ib_device_cap_flags_IB_DEVICE_RAW_SCATTER_FCS;
-        /// Incoming writes can be padded to a cache line.
+        /// Can pad incoming writes to a cache line.
         PCI_WRITE_END_PADDING = ib_device_cap_flags_IB_DEVICE_PCI_WRITE_END_PADDING;
-        /// The flush operation, to where other devices see it.
+        /// The flush operation, with global visibility.
         FLUSH_GLOBAL = ib_device_cap_flags_IB_DEVICE_FLUSH_GLOBAL;
         /// The flush operation, to persistent memory.
         FLUSH_PERSISTENT = ib_device_cap_flags_IB_DEVICE_FLUSH_PERSISTENT;
         /// The atomic write operation.
         ATOMIC_WRITE = ib_device_cap_flags_IB_DEVICE_ATOMIC_WRITE;
-        /// A confidential guest: DMA goes through bounce buffers.
+        /// Confidential guest: DMA uses bounce buffers.
         CC_DMA_BOUNCE = ib_device_cap_flags_IB_DEVICE_CC_DMA_BOUNCE;
     }
     kernel {
-        /// A key for local access to all of memory.
+        /// Has a key for local access to all memory.
         KERNEL_LOCAL_DMA_LKEY = ib_kernel_cap_flags_IBK_LOCAL_DMA_LKEY;
-        /// Integrity data (T10-PI) is made and checked.
+        /// Generates and checks integrity data (T10-PI).
         KERNEL_INTEGRITY_HANDOVER = ib_kernel_cap_flags_IBK_INTEGRITY_HANDOVER;
-        /// Regions of user memory that need not be present.
+        /// Regions of user memory whose pages need not be present.
         KERNEL_ON_DEMAND_PAGING = ib_kernel_cap_flags_IBK_ON_DEMAND_PAGING;
-        /// A region can be made of pieces that are not whole pages.
+        /// Fast registration of pieces that are not whole pages.
         KERNEL_SG_GAPS_REG = ib_kernel_cap_flags_IBK_SG_GAPS_REG;
-        /// The device can be removed by `rdma link delete`.
+        /// `rdma link delete` can remove the device.
         KERNEL_ALLOW_USER_UNREG = ib_kernel_cap_flags_IBK_ALLOW_USER_UNREG;
-        /// A queue pair can be kept from hearing its own multicasts.
+        /// A queue pair can block the loopback of its own multicasts.
         KERNEL_BLOCK_MULTICAST_LOOPBACK = ib_kernel_cap_flags_IBK_BLOCK_MULTICAST_LOOPBACK;
-        /// TCP over datagrams is segmented.
+        /// TCP segmentation offload over datagrams.
         KERNEL_UD_TSO = ib_kernel_cap_flags_IBK_UD_TSO;
         /// Virtual functions can be configured.
         KERNEL_VIRTUAL_FUNCTION = ib_kernel_cap_flags_IBK_VIRTUAL_FUNCTION;
-        /// Queue pairs for network devices of Omni-Path.
+        /// Network devices over Omni-Path queue pairs.
         KERNEL_RDMA_NETDEV_OPA = ib_kernel_cap_flags_IBK_RDMA_NETDEV_OPA;
     }
 }

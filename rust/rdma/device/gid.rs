@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! GIDs: the addresses of ports, and the tables that hold them.
+//! GIDs, the addresses of ports, and the tables of them.
 //!
 //! C header: [`include/rdma/ib_cache.h`](srctree/include/rdma/ib_cache.h)
 //!
-//! With RoCE the core keeps the table: an entry for every IP address of the
-//! port's network devices and every version of RoCE that the device speaks. So
-//! entries come and go while a device is used; a [`GidEntry`] keeps one in place.
+//! With RoCE, the core maintains the table. It has an entry for each IP address of the port's
+//! network devices and each RoCE version of the port. Entries therefore change while the device is
+//! in use; a [`GidEntry`] keeps one in place.
 
 use super::{
     Device,
@@ -30,52 +30,53 @@ use kernel::{
     prelude::*, //
 };
 
-/// The address of a port, 16 bytes as on the wire (`union ib_gid`).
+/// A global identifier (GID): the address of a port, 16 bytes in network byte order
+/// (`union ib_gid`).
 ///
-/// With RoCE v2 it is the IPv6 address of the port, or its IPv4 address mapped
-/// into one; with InfiniBand the subnet's prefix and the port's GUID.
+/// With RoCE v2, this is the IPv6 address of the port, or its IPv4 address as an IPv4-mapped one.
+/// With InfiniBand, it consists of the subnet prefix and the port GUID.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
 pub struct Gid([u8; 16]);
 
 impl Gid {
-    /// The GID of these bytes, in the order of the wire.
+    /// Creates a GID from its bytes, in network byte order.
     #[inline]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes, in the order of the wire.
+    /// Returns the bytes, in network byte order.
     #[inline]
     pub const fn bytes(&self) -> [u8; 16] {
         self.0
     }
 
-    /// The first half: the prefix of the subnet.
+    /// Returns the first half: the subnet prefix.
     #[inline]
     pub const fn subnet_prefix(&self) -> u64 {
         (u128::from_be_bytes(self.0) >> 64) as u64
     }
 
-    /// The second half: with InfiniBand the GUID of the port.
+    /// Returns the second half; with InfiniBand, the port GUID.
     #[inline]
     pub const fn interface_id(&self) -> u64 {
         u128::from_be_bytes(self.0) as u64
     }
 
-    /// Whether it is none: all zeroes, the content of an entry that is not used.
+    /// Returns whether the GID is all zeroes, as in an unused entry.
     #[inline]
     pub const fn is_zero(&self) -> bool {
         u128::from_be_bytes(self.0) == 0
     }
 
-    /// The IPv4 address that is mapped into it, if one is.
+    /// Returns the IPv4 address if the GID is an IPv4-mapped address.
     #[inline]
     pub fn to_ipv4(&self) -> Option<Ipv4Addr> {
         Ipv6Addr::from(self.0).to_ipv4_mapped()
     }
 
-    /// As the verbs take it.
+    /// Converts the GID for C.
     #[inline]
     pub(crate) fn as_raw(&self) -> bindings::ib_gid {
         bindings::ib_gid { raw: self.0 }
@@ -83,7 +84,7 @@ impl Gid {
 
     #[inline]
     pub(crate) fn from_raw(raw: bindings::ib_gid) -> Self {
-        // SAFETY: All members of the union are plain bytes.
+        // SAFETY: Both members of the union are plain bytes, valid for every bit pattern.
         Self(unsafe { raw.raw })
     }
 }
@@ -95,14 +96,14 @@ impl From<Ipv6Addr> for Gid {
 }
 
 impl From<Ipv4Addr> for Gid {
-    /// The mapped address, `::ffff:a.b.c.d`.
+    /// The IPv4-mapped address, `::ffff:a.b.c.d`.
     fn from(address: Ipv4Addr) -> Self {
         address.to_ipv6_mapped().into()
     }
 }
 
 impl fmt::Display for Gid {
-    /// As an IPv6 address, like the programs of rdma-core print it.
+    /// Prints the GID as an IPv6 address, as the programs of rdma-core do.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ipv6Addr::from(self.0).fmt(f)
     }
@@ -110,12 +111,12 @@ impl fmt::Display for Gid {
 
 kernel_display!(Gid);
 
-/// What packets the address of an entry goes into (`enum ib_gid_type`).
+/// The type of a GID table entry, and thus of the packets that use it (`enum ib_gid_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GidKind {
-    /// InfiniBand, and whatever is not RoCE.
+    /// InfiniBand, or another protocol that is not RoCE.
     InfiniBand,
-    /// RoCE v1: Ethernet frames of a type of their own, which routers do not pass.
+    /// RoCE v1: Ethernet frames with an EtherType of their own, which routers do not forward.
     RoceV1,
     /// RoCE v2: UDP over IPv4 or IPv6, port 4791.
     RoceV2,
@@ -142,7 +143,7 @@ impl GidKind {
 }
 
 impl fmt::Display for GidKind {
-    /// As the core names it in sysfs.
+    /// Prints the name that the core uses in sysfs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::InfiniBand => "IB",
@@ -154,41 +155,39 @@ impl fmt::Display for GidKind {
 
 kernel_display!(GidKind);
 
-/// An entry of a port's GID table, held (`struct ib_gid_attr`).
+/// A reference to an entry of a port's GID table (`struct ib_gid_attr`).
 ///
-/// While it is held, the entry keeps its content and its index, even if the
-/// address is taken off the network device meanwhile. What is made of it, a path
-/// of a queue pair or an address handle, holds the entry itself: so this one is
-/// needed no longer than making that takes. May be dropped in any context.
+/// The entry keeps its content and its index while the reference exists, even if the address is
+/// removed from the network device. The path of a queue pair and an address handle have references
+/// of their own, so this one may be dropped once they are created. May be dropped in any context.
 ///
 /// # Invariants
 ///
-/// `raw` is an entry of a device that is registered during `'a`, on which this
-/// owns one reference.
+/// `raw` is a valid entry of a device that is registered during `'a`. This object owns one
+/// reference to the entry.
 pub struct GidEntry<'a> {
     raw: NonNull<bindings::ib_gid_attr>,
     _device: PhantomData<&'a Device>,
 }
 
-// SAFETY: References on an entry are counted atomically, and may be given up by
-// another thread than the one that took them.
+// SAFETY: References to an entry are counted atomically, so any thread may drop one.
 unsafe impl Send for GidEntry<'_> {}
-// SAFETY: What is read through a shared entry is constant while it is held.
+// SAFETY: The fields that `&self` methods read are constant while there is a reference.
 unsafe impl Sync for GidEntry<'_> {}
 
 impl<'a> GidEntry<'a> {
-    /// The entry at `index` of port `port` (`rdma_get_gid_attr`).
+    /// Returns the entry at `index` of the table of `port` (`rdma_get_gid_attr`).
     pub(super) fn at(device: &'a Device, port: u32, index: u32) -> Result<Self> {
         let index = index.try_into()?;
-        // SAFETY: The device is registered; the core checks the port and the index.
+        // SAFETY: The device is registered. The call checks the port and the index.
         unsafe { Self::from_raw(bindings::rdma_get_gid_attr(device.as_raw(), port, index)) }
     }
 
-    /// The entry of port `port` with this content (`rdma_find_gid_by_port`).
+    /// Returns the entry of `port` with this GID and type (`rdma_find_gid_by_port`).
     pub(super) fn find(device: &'a Device, port: u32, gid: &Gid, kind: GidKind) -> Result<Self> {
         let gid = gid.as_raw();
-        // SAFETY: The device is registered; the core checks the port. No network
-        // device is asked for.
+        // SAFETY: The device is registered. The call checks the port. A null network device matches
+        // any.
         unsafe {
             Self::from_raw(bindings::rdma_find_gid_by_port(
                 device.as_raw(),
@@ -200,13 +199,15 @@ impl<'a> GidEntry<'a> {
         }
     }
 
+    /// Takes over a reference to an entry.
+    ///
     /// # Safety
     ///
-    /// `raw` must be an error or an entry of a device that is registered during
-    /// `'a`, with a reference on it for the result to own.
+    /// `raw` must be an error pointer, null, or a valid entry of a device that is registered during
+    /// `'a`, with a reference that the caller gives up.
     unsafe fn from_raw(raw: *const bindings::ib_gid_attr) -> Result<Self> {
         let raw = NonNull::new(from_err_ptr(raw.cast_mut())?).ok_or(ENOENT)?;
-        // INVARIANT: By the contract.
+        // INVARIANT: By the safety requirements.
         Ok(Self {
             raw,
             _device: PhantomData,
@@ -215,53 +216,53 @@ impl<'a> GidEntry<'a> {
 
     #[inline]
     fn attr(&self) -> &bindings::ib_gid_attr {
-        // SAFETY: By the type invariant. The one member that changes is the
-        // pointer to the network device, which is not read through this.
+        // SAFETY: By the type invariant, the entry is valid. Its only field that changes is the
+        // pointer to the network device, which is not read through this reference.
         unsafe { self.raw.as_ref() }
     }
 
-    /// As the verbs take it.
+    /// Returns the pointer for C.
     #[inline]
     pub(crate) fn as_raw(&self) -> *const bindings::ib_gid_attr {
         self.raw.as_ptr()
     }
 
-    /// The address.
+    /// Returns the GID.
     #[inline]
     pub fn gid(&self) -> Gid {
         Gid::from_raw(self.attr().gid)
     }
 
-    /// What packets it goes into.
+    /// Returns the type of the entry.
     #[inline]
     pub fn kind(&self) -> GidKind {
         GidKind::from_raw(self.attr().gid_type)
     }
 
-    /// Its place in the table of the port.
+    /// Returns the index of the entry in the port's table.
     #[inline]
     pub fn index(&self) -> u16 {
         self.attr().index
     }
 
-    /// The device.
+    /// Returns the device.
     #[inline]
     pub fn device(&self) -> &'a Device {
-        // SAFETY: By the type invariant.
+        // SAFETY: By the type invariant, the device of the entry is registered during `'a`.
         unsafe { Device::from_raw(self.attr().device) }
     }
 
-    /// The number of the port.
+    /// Returns the number of the port.
     #[inline]
     pub fn port(&self) -> u32 {
         self.attr().port_num
     }
 
-    /// The network device that the address is on; `None` with InfiniBand, and if the
-    /// address has been taken off it. Any context.
+    /// Returns the network device that has the address. `None` with InfiniBand, and if the address
+    /// was removed from the network device. Any context.
     pub fn netdev(&self) -> Option<Netdev> {
         let mut raw = bindings::rrdma_netdev::default();
-        // SAFETY: By the type invariant; `raw` is writable.
+        // SAFETY: By the type invariant, the entry is valid. `raw` is valid for writes.
         unsafe { bindings::gid_netdev(self.raw.as_ptr(), &mut raw) };
         Netdev::from_raw(&raw)
     }
@@ -269,9 +270,9 @@ impl<'a> GidEntry<'a> {
 
 impl Clone for GidEntry<'_> {
     fn clone(&self) -> Self {
-        // SAFETY: By the type invariant.
+        // SAFETY: By the type invariant, the entry is valid and has a reference.
         unsafe { bindings::rdma_hold_gid_attr(self.raw.as_ptr()) };
-        // INVARIANT: The reference was just taken.
+        // INVARIANT: `rdma_hold_gid_attr` has taken the reference.
         Self {
             raw: self.raw,
             _device: PhantomData,
@@ -281,8 +282,8 @@ impl Clone for GidEntry<'_> {
 
 impl Drop for GidEntry<'_> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant; the reference is not used any more. The
-        // last one queues work, for which the core waits when the device goes.
+        // SAFETY: By the type invariant, this object owns the reference. Dropping the last one
+        // queues work, for which the core waits before it frees the device.
         unsafe { bindings::rdma_put_gid_attr(self.raw.as_ptr()) };
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The sizes that a path's packets may have.
+//! Path MTUs.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `enum ib_mtu`
 
@@ -10,10 +10,10 @@ use crate::{
 };
 use core::fmt;
 
-/// The largest payload of one packet of a path (`enum ib_mtu`).
+/// The maximum payload of a packet on a path (`enum ib_mtu`).
 ///
-/// Both ends of a connection must use the same; a longer message is sent as
-/// several packets, but for a datagram, which has to fit one.
+/// Both ends of a connection must use the same MTU. A longer message is sent in several packets. A
+/// datagram must fit into one packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Mtu {
     /// 256 bytes.
@@ -29,7 +29,7 @@ pub enum Mtu {
 }
 
 impl Mtu {
-    /// All there are, the smallest first.
+    /// All MTUs, in ascending order.
     pub const ALL: [Self; 5] = [
         Self::Bytes256,
         Self::Bytes512,
@@ -38,7 +38,7 @@ impl Mtu {
         Self::Bytes4096,
     ];
 
-    /// The size in bytes.
+    /// Returns the size in bytes.
     #[inline]
     pub const fn bytes(self) -> u32 {
         match self {
@@ -50,12 +50,12 @@ impl Mtu {
         }
     }
 
-    /// The one of exactly so many bytes, if there is one.
+    /// Returns the MTU of exactly `bytes` bytes, if there is one.
     pub fn from_bytes(bytes: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|mtu| mtu.bytes() == bytes)
     }
 
-    /// The number that the verbs and the wire give it.
+    /// Returns the number that the verbs and the wire format use.
     #[inline]
     pub(crate) const fn as_raw(self) -> bindings::ib_mtu {
         match self {
@@ -67,7 +67,7 @@ impl Mtu {
         }
     }
 
-    /// `None` for a number that is no size, as a port that is down may tell.
+    /// Converts the number of the verbs. `None` if it is no MTU, as for a port without a link.
     #[inline]
     pub(crate) fn from_raw(raw: bindings::ib_mtu) -> Option<Self> {
         Self::ALL.into_iter().find(|mtu| mtu.as_raw() == raw)
@@ -75,7 +75,7 @@ impl Mtu {
 }
 
 impl fmt::Display for Mtu {
-    /// The number of bytes.
+    /// Prints the number of bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.bytes().fmt(f)
     }

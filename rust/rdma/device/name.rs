@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Copies of the short texts that devices have.
+//! Copies of the names and other short strings of devices.
 
 use crate::{
     bindings,
@@ -9,10 +9,10 @@ use crate::{
 use core::fmt;
 use kernel::str::CStr;
 
-/// A copy of the name of an RDMA or network device, or of another text as short.
+/// A copy of the name of an RDMA or network device, or of another short string.
 ///
-/// Names change while a device is used (`rdma dev set DEV name NEW`): a copy is
-/// for people to read, and no key to find the device by.
+/// The name of a device may change while the device is in use (`rdma dev set DEV name NEW`), so use
+/// a copy in messages only, not to find the device.
 #[derive(Clone, Copy)]
 pub struct Name {
     bytes: [u8; Self::SIZE],
@@ -20,10 +20,10 @@ pub struct Name {
 }
 
 impl Name {
-    /// The longest of what is copied is the name of an RDMA device.
+    /// The longest string that is copied is the name of an RDMA device.
     const SIZE: usize = bindings::IB_DEVICE_NAME_MAX as usize;
 
-    /// Copies what there is room for.
+    /// Copies as much of `text` as fits.
     pub(super) fn copy(text: &CStr) -> Self {
         let mut bytes = [0; Self::SIZE];
         let mut length = 0;
@@ -34,7 +34,7 @@ impl Name {
         Self { bytes, length }
     }
 
-    /// The name as text; empty should it not be UTF-8, which the core refuses.
+    /// Returns the string; empty if it is not UTF-8.
     pub fn as_str(&self) -> &str {
         let bytes = self.bytes.get(..self.length).unwrap_or_default();
         core::str::from_utf8(bytes).unwrap_or_default()

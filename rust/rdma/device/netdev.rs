@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The network devices behind ports.
+//! The network devices of ports.
 
 use super::Name;
 use crate::bindings;
@@ -9,21 +9,20 @@ use kernel::{
     str::CStr, //
 };
 
-/// Which network device it is that a port or a GID belongs to, as of when it was
-/// asked for.
+/// The network device of a port or a GID, as of the query.
 #[derive(Clone, Copy)]
 pub struct Netdev {
-    /// Its index, which is of its network namespace.
+    /// Interface index, in the network namespace of the network device.
     pub index: u32,
-    /// Its name; one that is being changed meanwhile may be half the old one.
+    /// Name. A copy that is made during a rename may mix the old and the new name.
     pub name: Name,
 }
 
 impl Netdev {
-    /// What a helper has found, if it has.
+    /// Converts the result of a C helper. `None` if it found no network device.
     pub(super) fn from_raw(raw: &bindings::rrdma_netdev) -> Option<Self> {
         let index = u32::try_from(raw.index).ok().filter(|index| *index != 0)?;
-        // SAFETY: The helpers end the name with a NUL.
+        // SAFETY: The helpers terminate the name with a NUL.
         let name = Name::copy(unsafe { CStr::from_char_ptr(raw.name.as_ptr()) });
         Some(Self { index, name })
     }

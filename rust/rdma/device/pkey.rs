@@ -1,44 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! P_Keys: the partitions that a port is in.
+//! P_Keys: the partitions of a port.
 //!
 //! C header: [`include/rdma/ib_cache.h`](srctree/include/rdma/ib_cache.h)
 
 use crate::text::kernel_display;
 use core::fmt;
 
-/// The key of a partition: 15 bits that name it, and one for full membership.
+/// The key of a partition: 15 bits identify the partition, and one bit means full membership.
 ///
-/// Ports hear each other if they are in one partition and not both limited
-/// members of it.
+/// Two ports can communicate if they belong to the same partition and at least one of them is a
+/// full member of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pkey(u16);
 
 impl Pkey {
-    /// The partition that every port is in by default, as a full member.
+    /// The default partition, with full membership.
     pub const DEFAULT: Self = Self(0xffff);
 
     const FULL: u16 = 0x8000;
 
-    /// The key of this value.
+    /// Creates a key from its value.
     #[inline]
     pub const fn new(value: u16) -> Self {
         Self(value)
     }
 
-    /// Its value, with the bit of membership.
+    /// Returns the value, including the membership bit.
     #[inline]
     pub const fn value(self) -> u16 {
         self.0
     }
 
-    /// Whether it makes its holder a full member.
+    /// Returns whether the key means full membership.
     #[inline]
     pub const fn is_full(self) -> bool {
         self.0 & Self::FULL != 0
     }
 
-    /// Whether it is no key: the content of an entry that is not used.
+    /// Returns whether the key is that of an unused entry.
     #[inline]
     pub const fn is_none(self) -> bool {
         self.0 & !Self::FULL == 0
@@ -46,7 +46,7 @@ impl Pkey {
 }
 
 impl fmt::Display for Pkey {
-    /// In hexadecimal, as in `0xffff`.
+    /// Prints the value in hexadecimal, as in `0xffff`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#06x}", self.0)
     }

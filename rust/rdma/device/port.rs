@@ -37,21 +37,21 @@ use kernel::{
     prelude::*, //
 };
 
-/// What a port speaks (`rdma_protocol_ib` and the like).
+/// The protocol of a port (`rdma_protocol_ib` and others).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protocol {
     /// InfiniBand.
     InfiniBand,
-    /// InfiniBand's transport over Ethernet: [`Port::has_kind`] says which version.
+    /// The InfiniBand transport over Ethernet. [`Port::has_kind`] says which versions.
     Roce,
-    /// RDMA over TCP.
+    /// iWARP: RDMA over TCP.
     Iwarp,
-    /// Something else.
+    /// Another protocol.
     Other,
 }
 
 impl fmt::Display for Protocol {
-    /// As `rdma dev show` does.
+    /// Prints the name that `rdma dev show` prints.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::InfiniBand => "ib",
@@ -62,19 +62,19 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// What is below the protocol (`enum rdma_link_layer`).
+/// The link layer of a port (`enum rdma_link_layer`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LinkLayer {
-    /// InfiniBand's own.
+    /// InfiniBand.
     InfiniBand,
     /// Ethernet.
     Ethernet,
-    /// The port does not say.
+    /// The port does not specify it.
     Unspecified,
 }
 
 impl fmt::Display for LinkLayer {
-    /// As `ibv_devinfo` does.
+    /// Prints the name that `ibv_devinfo` prints.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::InfiniBand => "InfiniBand",
@@ -86,11 +86,11 @@ impl fmt::Display for LinkLayer {
 
 kernel_display!(Protocol, LinkLayer);
 
-/// A port of a device, borrowed.
+/// A port of a device.
 ///
 /// # Invariants
 ///
-/// `number` is one of a port of `device`.
+/// `number` is the number of a port of `device`.
 #[derive(Clone, Copy)]
 pub struct Port<'a> {
     device: &'a Device,
@@ -98,41 +98,41 @@ pub struct Port<'a> {
 }
 
 impl<'a> Port<'a> {
-    /// The device.
+    /// Returns the device.
     #[inline]
     pub fn device(&self) -> &'a Device {
         self.device
     }
 
-    /// Its number, counted from 1, but for the one of a switch, which is 0.
+    /// Returns the number of the port, counted from 1. The only port of a switch is number 0.
     #[inline]
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Asks the driver what the port is like (`ib_query_port`). May sleep.
+    /// Queries the attributes of the port (`ib_query_port`). May sleep.
     ///
     /// # Errors
     ///
-    /// What the driver answers: `ENODEV` with RoCE if the network device is gone.
+    /// The error of the driver: with RoCE, `ENODEV` if the network device is gone.
     pub fn attributes(&self) -> Result<Attributes> {
         let mut raw = bindings::ib_port_attr::default();
-        // SAFETY: By the type invariant; `raw` is writable.
+        // SAFETY: By the type invariant, the device has the port. `raw` is valid for writes.
         to_result(unsafe { bindings::ib_query_port(self.device.as_raw(), self.number, &mut raw) })?;
         Ok(raw.into())
     }
 
-    /// What the port is ready for, as the core remembers it from the port's last
-    /// event (`ib_get_cached_port_state`). Any context.
+    /// Returns the state of the port as of its last event (`ib_get_cached_port_state`). Any
+    /// context.
     pub fn state(&self) -> State {
         let mut raw = bindings::ib_port_state_IB_PORT_NOP;
-        // SAFETY: By the type invariant; `raw` is writable, and stays what it is on
-        // an error, of which there is none, since the port is one.
+        // SAFETY: By the type invariant, the device has the port. `raw` is valid for writes. The
+        // call fails only if there is no such port.
         unsafe { bindings::ib_get_cached_port_state(self.device.as_raw(), self.number, &mut raw) };
         State::from_raw(raw)
     }
 
-    /// What the port speaks. Any context.
+    /// Returns the protocol. Any context.
     pub fn protocol(&self) -> Protocol {
         let flags = self.constants().core_cap_flags;
         let any = |of: u32| flags & of != 0;
@@ -150,8 +150,8 @@ impl<'a> Port<'a> {
     const ROCE_V1: u32 = bindings::RDMA_CORE_CAP_PROT_ROCE;
     const ROCE_V2: u32 = bindings::RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP;
 
-    /// Whether the port can have GIDs of `kind`; a port may know both versions of
-    /// RoCE. Any context.
+    /// Returns whether the port can have GIDs of `kind`. A port may support both RoCE versions. Any
+    /// context.
     pub fn has_kind(&self, kind: GidKind) -> bool {
         let flag = match kind {
             GidKind::InfiniBand => bindings::RDMA_CORE_CAP_PROT_IB,
@@ -161,9 +161,9 @@ impl<'a> Port<'a> {
         self.constants().core_cap_flags & flag != 0
     }
 
-    /// What is below the protocol. Any context.
+    /// Returns the link layer. Any context.
     pub fn link_layer(&self) -> LinkLayer {
-        // SAFETY: By the type invariant.
+        // SAFETY: By the type invariant, the device has the port.
         let raw = unsafe { bindings::rdma_port_get_link_layer(self.device.as_raw(), self.number) };
         match raw {
             bindings::rdma_link_layer_IB_LINK_LAYER_INFINIBAND => LinkLayer::InfiniBand,
@@ -172,16 +172,16 @@ impl<'a> Port<'a> {
         }
     }
 
-    /// The network device behind the port (`ib_device_get_netdev`); `None` with
-    /// InfiniBand, and when it is going away. Process context.
+    /// Returns the network device of the port (`ib_device_get_netdev`). `None` with InfiniBand, and
+    /// while the network device is being removed. Process context.
     pub fn netdev(&self) -> Option<Netdev> {
         let mut raw = bindings::rrdma_netdev::default();
-        // SAFETY: By the type invariant; `raw` is writable.
+        // SAFETY: By the type invariant, the device has the port. `raw` is valid for writes.
         unsafe { bindings::port_netdev(self.device.as_raw(), self.number, &mut raw) };
         Netdev::from_raw(&raw)
     }
 
-    /// The GUID of the port: the second half of the GID at index 0. Any context.
+    /// Returns the port GUID: the second half of the GID at index 0. Any context.
     ///
     /// # Errors
     ///
@@ -190,44 +190,42 @@ impl<'a> Port<'a> {
         Ok(self.gid(0)?.gid().interface_id())
     }
 
-    /// The entry at `index` of the port's GID table (`rdma_get_gid_attr`), held.
-    /// Any context.
+    /// Returns the entry at `index` of the GID table (`rdma_get_gid_attr`). Any context.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for an index beyond the table, `ENODATA` if the entry is not used.
+    /// `EINVAL` if the table is shorter; `ENODATA` if the entry is unused.
     pub fn gid(&self, index: u32) -> Result<GidEntry<'a>> {
         GidEntry::at(self.device, self.number, index)
     }
 
-    /// The entries of the port's GID table that are used, each held while the
-    /// caller has it. What is added or goes meanwhile may be among them or not.
-    /// Any context.
+    /// Returns an iterator over the used entries of the GID table. It may miss an entry that is
+    /// added meanwhile, and may include one that is removed. Any context.
     pub fn gids(&self) -> impl Iterator<Item = GidEntry<'a>> {
         let port = *self;
         let length = self.constants().gid_tbl_len.try_into().unwrap_or(0);
-        // An error here is that of an entry which is not used.
+        // Unused entries return an error.
         (0..length).filter_map(move |index| port.gid(index).ok())
     }
 
-    /// The entry of the port's GID table that is for `gid` and of `kind`
-    /// (`rdma_find_gid_by_port`), held. Any context.
+    /// Returns the entry of the GID table with this GID and type (`rdma_find_gid_by_port`). Any
+    /// context.
     ///
     /// # Errors
     ///
-    /// `ENOENT` if there is none.
+    /// `ENOENT` if there is no such entry.
     pub fn find_gid(&self, gid: &Gid, kind: GidKind) -> Result<GidEntry<'a>> {
         GidEntry::find(self.device, self.number, gid, kind)
     }
 
-    /// The P_Key at `index` of the port's table (`ib_get_cached_pkey`). Any context.
+    /// Returns the P_Key at `index` of the port's table (`ib_get_cached_pkey`). Any context.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for an index beyond the table: with iWARP, any.
+    /// `EINVAL` if the table is shorter; with iWARP, it is empty.
     pub fn pkey(&self, index: u16) -> Result<Pkey> {
         let mut value = 0;
-        // SAFETY: By the type invariant; `value` is writable.
+        // SAFETY: By the type invariant, the device has the port. `value` is valid for writes.
         to_result(unsafe {
             bindings::ib_get_cached_pkey(
                 self.device.as_raw(),
@@ -239,7 +237,7 @@ impl<'a> Port<'a> {
         Ok(Pkey::new(value))
     }
 
-    /// The P_Keys of the port's table that are used, and their indices. Any context.
+    /// Returns an iterator over the used P_Keys and their indices. Any context.
     pub fn pkeys(&self) -> impl Iterator<Item = (u16, Pkey)> + use<'a> {
         let port = *self;
         let length = self.constants().pkey_tbl_len.try_into().unwrap_or(0);
@@ -248,15 +246,15 @@ impl<'a> Port<'a> {
             .filter(|(_, pkey)| !pkey.is_none())
     }
 
-    /// The index of the P_Key for the partition of `pkey`, that of a full member if
+    /// Returns the index of the P_Key for the partition of `pkey`, of one with full membership if
     /// there is one (`ib_find_cached_pkey`). Any context.
     ///
     /// # Errors
     ///
-    /// `ENOENT` if the port is not in that partition.
+    /// `ENOENT` if the port does not belong to the partition.
     pub fn find_pkey(&self, pkey: Pkey) -> Result<u16> {
         let mut index = 0;
-        // SAFETY: By the type invariant; `index` is writable.
+        // SAFETY: By the type invariant, the device has the port. `index` is valid for writes.
         to_result(unsafe {
             bindings::ib_find_cached_pkey(
                 self.device.as_raw(),
@@ -268,43 +266,44 @@ impl<'a> Port<'a> {
         Ok(index)
     }
 
-    /// The port's counters, all zero before they are
+    /// Allocates the counters of the port. They are zero until they are
     /// [updated](Statistics::update). May sleep.
     ///
     /// # Errors
     ///
-    /// `EOPNOTSUPP` if the driver has none, `ENOMEM`.
+    /// `EOPNOTSUPP` if the driver has no counters; `ENOMEM`.
     pub fn statistics(&self) -> Result<Statistics<'a>> {
         Statistics::new(self.device, self.number)
     }
 
-    /// What the core knows of the port, constant while the device is registered.
+    /// Returns the constant properties of the port (`struct ib_port_immutable`).
     fn constants(&self) -> &'a bindings::ib_port_immutable {
-        // SAFETY: By the type invariant; the core keeps them with the device.
+        // SAFETY: By the type invariant, the device has the port. The core keeps the properties as
+        // long as the device is registered, and does not change them.
         unsafe { &*bindings::ib_port_immutable_read(self.device.as_raw(), self.number) }
     }
 }
 
 impl Device {
-    /// The numbers of its ports.
+    /// Returns the range of port numbers.
     fn port_numbers(&self) -> RangeInclusive<u32> {
         // SAFETY: `self` is a valid device by the type invariant; the number of
         // ports is constant.
         unsafe { bindings::rdma_start_port(self.as_raw())..=bindings::rdma_end_port(self.as_raw()) }
     }
 
-    /// The port of this number; `None` if there is none.
+    /// Returns port `number`; `None` if there is no such port.
     pub fn port(&self, number: u32) -> Option<Port<'_>> {
-        // INVARIANT: The number is in the range of the device's.
+        // INVARIANT: The number is in the range of the device's port numbers.
         self.port_numbers().contains(&number).then_some(Port {
             device: self,
             number,
         })
     }
 
-    /// The ports of the device, in order of their numbers.
+    /// Returns an iterator over the ports, in ascending order.
     pub fn ports(&self) -> impl Iterator<Item = Port<'_>> {
-        // INVARIANT: The numbers are the device's.
+        // INVARIANT: The number is in the range of the device's port numbers.
         self.port_numbers().map(|number| Port {
             device: self,
             number,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counted use of a device, for which its removal waits.
+//! References to a device, for which its removal waits.
 
 use super::Device;
 use crate::{
@@ -16,18 +16,18 @@ use kernel::{
     sync::Arc, //
 };
 
-/// How many use a device, and whether it is going away.
+/// The number of references to a device, and whether the device is being removed.
 struct Users {
     count: usize,
     removing: bool,
 }
 
-/// One device as one client sees it, from `add` to the end of `remove`.
+/// A device as one client uses it, from `add` to the end of `remove`.
 ///
 /// # Invariants
 ///
-/// `raw` is registered until [`DeviceUsage::remove`] has returned, which waits for
-/// `users.count` to reach zero.
+/// `raw` is registered until [`DeviceUsage::remove`] has returned, which waits until `users.count`
+/// is zero.
 #[pin_data]
 pub(crate) struct DeviceUsage {
     raw: NonNull<bindings::ib_device>,
@@ -37,18 +37,20 @@ pub(crate) struct DeviceUsage {
     idle: TimedCompletion,
 }
 
-// SAFETY: `raw` is used under the rules of `Device`, which is `Send` and `Sync`.
+// SAFETY: `raw` is used as a `Device`, which is `Send` and `Sync`.
 unsafe impl Send for DeviceUsage {}
-// SAFETY: As above.
+// SAFETY: `raw` is used as a `Device`, which is `Send` and `Sync`.
 unsafe impl Sync for DeviceUsage {}
 
 impl DeviceUsage {
+    /// Creates the state for a device without references.
+    ///
     /// # Safety
     ///
     /// `raw` must stay registered until [`DeviceUsage::remove`] has returned.
     pub(crate) unsafe fn new(raw: NonNull<bindings::ib_device>) -> Result<Arc<Self>> {
         Arc::pin_init(
-            // INVARIANT: By the contract.
+            // INVARIANT: By the safety requirements.
             pin_init!(Self {
                 raw,
                 users <- new_irq_lock!(Users { count: 0, removing: false }, "rrdma::DeviceUsage"),
@@ -62,7 +64,7 @@ impl DeviceUsage {
         self.raw.as_ptr() == raw
     }
 
-    /// A use of the device, unless it is being removed.
+    /// Returns a reference to the device, unless the device is being removed. Any context.
     pub(crate) fn acquire(self: &Arc<Self>) -> Option<DeviceRef> {
         let mut users = self.users.lock();
         if users.removing {
@@ -72,9 +74,10 @@ impl DeviceUsage {
         Some(DeviceRef(self.clone()))
     }
 
-    /// Refuses new uses; `tell` is called once, then the last use is awaited.
+    /// Refuses new references, calls `tell` once, then waits until all references are dropped.
+    /// Sleeps.
     pub(crate) fn remove(self: &Arc<Self>, tell: impl FnOnce(&Device)) {
-        // The removal is a use of its own, so that `idle` fires after `tell`.
+        // Holds a reference during `tell`, so that `idle` is completed after it.
         let own = {
             let mut users = self.users.lock();
             users.removing = true;
@@ -87,18 +90,18 @@ impl DeviceUsage {
     }
 }
 
-/// A counted use of a device: while one exists, the device stays registered.
+/// A counted reference to a device, which stays registered while the reference exists.
 ///
-/// Every verbs object holds one. Dropping the last one lets a removal of the
-/// device that is waiting go on. May be cloned and dropped in any context.
+/// Each verbs object holds one. The removal of the device waits until the last one is dropped. May
+/// be cloned and dropped in any context.
 ///
 /// # Invariants
 ///
-/// Is counted in `users` of its `DeviceUsage`.
+/// The reference is counted in `users` of its `DeviceUsage`.
 pub struct DeviceRef(Arc<DeviceUsage>);
 
 impl DeviceRef {
-    /// Whether a removal of the device waits for this reference, and others.
+    /// Returns whether the device is being removed, and thus waits for this reference.
     pub fn is_removing(&self) -> bool {
         self.0.users.lock().removing
     }
@@ -109,15 +112,15 @@ impl core::ops::Deref for DeviceRef {
 
     #[inline]
     fn deref(&self) -> &Device {
-        // SAFETY: By the invariants of `DeviceUsage` and `self`, the device is
-        // registered while `self` lives.
+        // SAFETY: By the type invariants of `DeviceUsage` and `DeviceRef`, the device is registered
+        // while `self` lives.
         unsafe { Device::from_raw(self.0.raw.as_ptr()) }
     }
 }
 
 impl Clone for DeviceRef {
     fn clone(&self) -> Self {
-        // A use that exists may beget others while the removal waits for all.
+        // Allowed during the removal, too: it waits for all references.
         let mut users = self.0.users.lock();
         users.count = users.count.saturating_add(1);
         // INVARIANT: Counted above.

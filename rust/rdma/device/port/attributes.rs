@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a port says of itself.
+//! Attributes of a port: its state, its link, the sizes of its tables.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_port_attr`
 
@@ -11,20 +11,20 @@ use crate::{
 };
 use core::fmt;
 
-/// What the port is ready for (`enum ib_port_state`).
+/// The logical state of a port (`enum ib_port_state`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// It does not say.
+    /// No state, or an unknown one.
     Nop,
-    /// There is no link.
+    /// No link.
     Down,
-    /// There is a link; the subnet manager has not configured it.
+    /// The link is up, but the subnet manager has not configured the port yet.
     Init,
-    /// It is configured, and waits for the subnet manager to let it go.
+    /// The port is configured, but the subnet manager has not activated it yet.
     Armed,
-    /// It sends and receives.
+    /// The port can send and receive.
     Active,
-    /// It is active, and the link has just failed; it may come back.
+    /// The port was active, and its link has failed but may recover.
     ActiveDefer,
 }
 
@@ -42,7 +42,7 @@ impl State {
 }
 
 impl fmt::Display for State {
-    /// As `rdma link show` does.
+    /// Prints the name that `rdma link show` prints.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Nop => "NOP",
@@ -55,24 +55,24 @@ impl fmt::Display for State {
     }
 }
 
-/// What the port's transceiver does (`enum ib_port_phys_state`).
+/// The physical state of a port (`enum ib_port_phys_state`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PhysicalState {
-    /// It sleeps.
+    /// Asleep.
     Sleep,
-    /// It looks for a link.
+    /// Polling for a link.
     Polling,
-    /// It is off.
+    /// Switched off.
     Disabled,
-    /// It agrees with the other end on how to talk.
+    /// Negotiating the link with the other end.
     Training,
-    /// There is a link.
+    /// The link is up.
     LinkUp,
-    /// It mends a link with errors.
+    /// Recovering from link errors.
     LinkErrorRecovery,
-    /// It is being tested.
+    /// In a test mode.
     PhyTest,
-    /// It does not say, or something else.
+    /// No state, or another one with this number.
     Other(u8),
 }
 
@@ -96,7 +96,7 @@ impl PhysicalState {
 }
 
 impl fmt::Display for PhysicalState {
-    /// As `rdma link show` does.
+    /// Prints the name that `rdma link show` prints.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Sleep => "SLEEP",
@@ -111,12 +111,12 @@ impl fmt::Display for PhysicalState {
     }
 }
 
-/// How many lanes a link has (`enum ib_port_width`).
+/// The number of lanes of a link (`enum ib_port_width`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Width(u8);
 
 impl Width {
-    /// The number of lanes; `None` if the port does not know.
+    /// Returns the number of lanes; `None` if the value is unknown.
     pub fn lanes(self) -> Option<u32> {
         Some(match u32::from(self.0) {
             bindings::ib_port_width_IB_WIDTH_1X => 1,
@@ -130,7 +130,7 @@ impl Width {
 }
 
 impl fmt::Display for Width {
-    /// As in `4X`.
+    /// Prints as in `4X`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.lanes() {
             Some(lanes) => write!(f, "{lanes}X"),
@@ -139,12 +139,12 @@ impl fmt::Display for Width {
     }
 }
 
-/// How fast each lane of a link is (`enum ib_port_speed`).
+/// The speed of one lane of a link (`enum ib_port_speed`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Speed(u16);
 
 impl Speed {
-    /// Megabits a second; `None` if the port does not know.
+    /// Returns the speed in megabits per second; `None` if the value is unknown.
     pub fn megabits(self) -> Option<u32> {
         Some(match u32::from(self.0) {
             bindings::ib_port_speed_IB_SPEED_SDR => 2_500,
@@ -161,7 +161,7 @@ impl Speed {
 }
 
 impl fmt::Display for Speed {
-    /// As in `2.5 Gbps`.
+    /// Prints as in `2.5 Gbps`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.megabits() {
             Some(megabits) => write!(f, "{}.{} Gbps", megabits / 1000, megabits % 1000 / 100),
@@ -172,53 +172,53 @@ impl fmt::Display for Speed {
 
 kernel_display!(State, PhysicalState, Width, Speed);
 
-/// What a port says of itself (`struct ib_port_attr`), as of when it was asked.
+/// Attributes of a port (`struct ib_port_attr`), as of the query.
 ///
-/// LIDs, service levels, virtual lanes and the subnet manager are of InfiniBand:
-/// with RoCE and iWARP they are zero, or made up by the driver.
+/// LIDs, service levels, virtual lanes and the subnet manager exist with InfiniBand only. With RoCE
+/// and iWARP, these attributes are zero or made up by the driver.
 #[derive(Clone, Copy)]
 pub struct Attributes {
-    /// What it is ready for.
+    /// Logical state.
     pub state: State,
-    /// What its transceiver does.
+    /// Physical state.
     pub physical_state: PhysicalState,
-    /// The largest packets that it can ever have; `None` if it does not say.
+    /// Maximum MTU that the port supports; `None` if unknown.
     pub max_mtu: Option<Mtu>,
-    /// The largest packets that it can have now; `None` if it does not say.
+    /// Current MTU; `None` if unknown.
     pub active_mtu: Option<Mtu>,
-    /// Bytes of the longest message.
+    /// Maximum size of a message in bytes.
     pub max_message_size: u32,
-    /// Lanes.
+    /// Number of lanes.
     pub width: Width,
-    /// Speed of each.
+    /// Speed of a lane.
     pub speed: Speed,
-    /// Entries of the GID table, whether they are used or not.
+    /// Size of the GID table, including unused entries.
     pub gid_table_length: u32,
-    /// Entries of the P_Key table, whether they are used or not.
+    /// Size of the P_Key table, including unused entries.
     pub pkey_table_length: u16,
-    /// The capability mask of PortInfo, as the InfiniBand specification numbers it.
+    /// Capability mask of PortInfo, see the InfiniBand specification.
     pub capabilities: u32,
-    /// The second capability mask of PortInfo.
+    /// Second capability mask of PortInfo.
     pub capabilities2: u16,
-    /// Its local identifier.
+    /// Local identifier.
     pub lid: u32,
-    /// How many of the low bits of the identifier it does not look at.
+    /// LID mask control: the number of low bits of the LID that the port ignores.
     pub lmc: u8,
-    /// The local identifier of the subnet manager.
+    /// Local identifier of the subnet manager.
     pub sm_lid: u32,
-    /// The service level that the subnet manager is to be talked to with.
+    /// Service level for packets to the subnet manager.
     pub sm_sl: u8,
-    /// The prefix of the subnet.
+    /// Subnet prefix.
     pub subnet_prefix: u64,
-    /// How long the subnet takes at most to deliver: 4.096 µs × 2^this.
+    /// Maximum time that the subnet takes to deliver a packet: 4.096 µs × 2^value.
     pub subnet_timeout: u8,
-    /// What the subnet manager has done when it configured the port.
+    /// How the subnet manager initialised the port (InitTypeReply).
     pub init_type_reply: u8,
-    /// Virtual lanes, as the specification numbers the sets of them.
+    /// Virtual lanes, as the specification encodes them (VLCap).
     pub max_vl_num: u8,
-    /// Packets with a wrong P_Key.
+    /// Number of packets with a wrong P_Key.
     pub bad_pkeys: u32,
-    /// Packets with a wrong Q_Key.
+    /// Number of packets with a wrong Q_Key.
     pub bad_qkeys: u32,
 }
 
