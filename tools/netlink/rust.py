@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A specification as Rust, for the kernel module and the user program, as rustfmt would have it."""
+"""Write a specification as Rust: calls of the macros of drivers/nvme/uapi/define.rs."""
 
 from __future__ import annotations
 
@@ -10,218 +10,129 @@ from spec import Attribute, AttributeSet, Constant, Enumeration, Request, Specif
 SOURCE = "Documentation/netlink/specs/rnvmf.yaml"
 GENERATOR = "tools/netlink/gen-uapi"
 
-# rustfmt's widths of a line and of a struct literal that stays on its line.
+HEAD = f"""\
+// SPDX-License-Identifier: GPL-2.0
+// Made by {GENERATOR} from {SOURCE}; do not edit.
+
+//! The interface as its specification defines it.
+
+use crate::define::{{attribute_set, enumeration, requests}};
+use core::ffi::CStr;
+"""
+
+# rustfmt's width of a line.
 LINE = 100
-LITERAL = 18
 
-# The variants of `rrdma::netlink::Kind`, by the type that the specification names.
-KINDS = {
-    "u8": ("U8", ("min", "max"), "u8"),
-    "u16": ("U16", ("min", "max"), "u16"),
-    "u32": ("U32", ("min", "max"), "u32"),
-    "string": ("Str", ("max_len",), "u16"),
-    "binary": ("Binary", ("min_len", "max_len"), "u16"),
-    "flag": ("Flag", (), None),
-}
+# The number types that a request may carry.
+NUMBERS = ("u8", "u16", "u32")
 
 
-def kernel(spec: Specification) -> str:
-    """The module's constants and one policy for each request."""
+def crate(spec: Specification) -> str:
+    """The module of the crate rnvmf_uapi."""
+    command = Enumeration("command", "Commands of requests, replies and events.", spec.commands)
+    taken = {id(attribute) for request in spec.requests for attribute in request.attributes}
     parts = [
-        _head("Numbers and policies of the generic netlink family, as data.", "module"),
-        "use rrdma::netlink::{Attribute, Kind};\n",
-        _family(spec, cstr=True),
+        HEAD,
+        _name("family", "the family", spec.family),
+        "/// Version of the family.\npub const VERSION: u8 = 1;\n",
+        *(_name(f"group-{each}", f"the multicast group of {each}", each) for each in spec.groups),
         *(_constant(each) for each in spec.constants),
-        _enumeration(_command(spec), "u8"),
+        _enumeration(command, "u8"),
         *(_enumeration(each, "u32") for each in spec.enumerations),
-        *(_set(each) for each in spec.sets),
-        *(_policy(each) for each in spec.requests),
+        *(_set(each, taken) for each in spec.sets),
+        _requests(spec.requests),
     ]
     return "\n".join(parts)
 
 
-def program(spec: Specification) -> str:
-    """The user program's constants, with names for what the kernel sends."""
-    enumerations = [(_command(spec), "u8"), *((each, "u32") for each in spec.enumerations)]
-    parts = [
-        _head("Numbers and names of the generic netlink family.", "program"),
-        _family(spec, cstr=False),
-        *(_constant(each) for each in spec.constants),
-        *(
-            _enumeration(each, width) + "\n" + _lookups(each, width)
-            for each, width in enumerations
-        ),
-        *(_set(each, names=True) for each in spec.sets),
-    ]
-    return "\n".join(parts)
-
-
-def _head(what: str, user: str) -> str:
+def _name(constant: str, what: str, name: str) -> str:
+    constant = _upper(constant)
     return (
-        "// SPDX-License-Identifier: GPL-2.0\n"
-        f"// Made by {GENERATOR} from {SOURCE}; do not edit.\n"
+        f"/// Name of {what}.\n"
+        f'pub const {constant}: &str = "{name}";\n'
         "\n"
-        f"//! {what}\n"
-        "\n"
-        f"// The specification is the whole interface; the {user} need not use all of it.\n"
-        "#![allow(dead_code)]\n"
+        f"/// Name of {what}, with its NUL.\n"
+        f'pub const {constant}_CSTR: &CStr = c"{name}";\n'
     )
-
-
-def _family(spec: Specification, *, cstr: bool) -> str:
-    kind, prefix = ("&core::ffi::CStr", "c") if cstr else ("&str", "")
-    lines = [
-        "/// Name of the family.",
-        f'pub(crate) const FAMILY: {kind} = {prefix}"{spec.family}";',
-        "",
-        "/// Version of the family.",
-        "pub(crate) const VERSION: u8 = 1;",
-        "",
-    ]
-    for group in spec.groups:
-        lines += [
-            f"/// Name of the multicast group of {group}.",
-            f'pub(crate) const GROUP_{_upper(group)}: {kind} = {prefix}"{group}";',
-            "",
-        ]
-    return "\n".join(lines)
 
 
 def _constant(constant: Constant) -> str:
     # Lengths size arrays and slices; the rest are values of attributes.
     kind = "usize" if constant.name.endswith("-len") else "u32"
-    return (
-        _doc(constant.doc, 0)
-        + f"pub(crate) const {_upper(constant.name)}: {kind} = {_number(constant.value)};\n"
-    )
-
-
-def _command(spec: Specification) -> Enumeration:
-    return Enumeration("command", "Commands of requests, replies and events.", spec.commands)
+    value = f"{constant.value:_}" if constant.value >= 100_000 else str(constant.value)
+    return _doc(constant.doc, 0) + f"pub const {_upper(constant.name)}: {kind} = {value};\n"
 
 
 def _enumeration(enumeration: Enumeration, width: str) -> str:
-    body = "".join(
-        _doc(entry.doc, 4) + f"    {_camel(entry.name)} = {entry.value},\n"
+    entries = "".join(
+        _doc(entry.doc, 8) + f'        {_camel(entry.name)} = {entry.value}, "{entry.name}";\n'
         for entry in enumeration.entries
     )
-    return (
-        _doc(enumeration.doc, 0)
-        + "#[derive(Clone, Copy, Debug, PartialEq, Eq)]\n"
-        + f"#[repr({width})]\n"
-        + f"pub(crate) enum {_camel(enumeration.name)} {{\n{body}}}\n"
+    head = f"{_doc(enumeration.doc, 4)}    {_camel(enumeration.name)}: {width} {{\n"
+    return f"enumeration! {{\n{head}{entries}    }}\n}}\n"
+
+
+def _set(space: AttributeSet, taken: set[int]) -> str:
+    lines = "".join(
+        _doc(each.doc, 8)
+        + f'        {_upper(each.name)} = {each.number}, "{each.name}", '
+        + f"{_kind(each) if id(each) in taken else 'Reply'};\n"
+        for each in space.attributes.values()
     )
+    head = f"{_doc(space.doc, 4)}    {_lower(space.name)} {{\n"
+    return f"attribute_set! {{\n{head}{lines}    }}\n}}\n"
 
 
-def _lookups(enumeration: Enumeration, width: str) -> str:
-    values = "".join(
-        f"            {entry.value} => Some(Self::{_camel(entry.name)}),\n"
-        for entry in enumeration.entries
-    )
-    names = "".join(
-        f'            Self::{_camel(entry.name)} => "{entry.name}",\n'
-        for entry in enumeration.entries
-    )
-    return (
-        f"impl {_camel(enumeration.name)} {{\n"
-        "    /// The entry of a number; a newer kernel may send one that is not known here.\n"
-        f"    pub(crate) fn from_raw(raw: {width}) -> Option<Self> {{\n"
-        f"        match raw {{\n{values}            _ => None,\n        }}\n    }}\n"
-        "\n"
-        "    /// Its name in the specification.\n"
-        "    pub(crate) fn name(self) -> &'static str {\n"
-        f"        match self {{\n{names}        }}\n    }}\n"
-        "}\n"
-    )
+def _kind(attribute: Attribute) -> str:
+    """A `Kind` of the crate, with the limits that the specification gives."""
+    checks = {name: _limit(bound) for name, bound in attribute.checks.items()}
+    if attribute.type == "flag":
+        return "Flag"
+    if attribute.type == "string":
+        return f"Str({checks['max-len']})"
+    if attribute.type == "binary":
+        return f"Bytes({checks['exact-len']})"
+    if attribute.type not in NUMBERS:
+        raise ValueError(f"no request can carry {attribute.name}, of type {attribute.type}")
+    most = checks.get("max", f"{attribute.type}::MAX")
+    return f"{attribute.type.upper()}({checks.get('min', 0)}..={most})"
 
 
-def _set(space: AttributeSet, *, names: bool = False) -> str:
-    lines = [f"{_doc(space.doc, 0)}pub(crate) mod {space.name.replace('-', '_')} {{"]
-    attributes = list(space.attributes.values())
-    for index, attribute in enumerate(attributes):
-        lines.append(_doc(attribute.doc, 4).rstrip("\n"))
-        lines.append(
-            f"    pub(crate) const {_upper(attribute.name)}: u16 = {attribute.number};"
-        )
-        if index + 1 < len(attributes):
-            lines.append("")
-    if names:
-        lines += ["", *_attribute_names(attributes)]
-    lines += ["}", ""]
-    return "\n".join(lines)
+def _limit(bound: int | str) -> str:
+    """A limit: a number, or the name of a constant."""
+    return _upper(bound) if isinstance(bound, str) else str(bound)
 
 
-def _attribute_names(attributes: list[Attribute]) -> list[str]:
-    return [
-        "    /// The name of an attribute of this set.",
-        "    pub(crate) fn name(id: u16) -> Option<&'static str> {",
-        "        match id {",
-        *(f'            {_upper(each.name)} => Some("{each.name}"),' for each in attributes),
-        "            _ => None,",
-        "        }",
-        "    }",
-    ]
+def _requests(requests: list[Request]) -> str:
+    return "requests! {\n" + "\n".join(map(_request, requests)) + "}\n"
 
 
-def _policy(request: Request) -> str:
+def _request(request: Request) -> str:
     name = _upper(f"{request.operation}-{request.mode}")
-    doc = f"/// What the {request.mode} request of {request.operation} takes."
-    if not request.attributes:
-        return f"{doc}\npub(crate) const {name}: &[Attribute] = &[];\n"
-    head = f"{doc}\npub(crate) const {name}: &[Attribute] = &["
-    bodies = [_attribute(request.set, attribute) for attribute in request.attributes]
-    if len(bodies) == 1:  # rustfmt lets a single literal hug its brackets
-        return f"{head}{bodies[0]}];\n"
-    return f"{head}\n" + "".join(textwrap.indent(f"{body},\n", " " * 4) for body in bodies) + "];\n"
-
-
-def _attribute(space: AttributeSet, attribute: Attribute) -> str:
-    lines = [
-        "Attribute {",
-        f"    id: {space.name}::{_upper(attribute.name)},",
-        *_kind(attribute),
-        "}",
-    ]
-    return "\n".join(lines)
-
-
-def _kind(attribute: Attribute) -> list[str]:
-    name, fields, width = KINDS[attribute.type]
-    if not fields:
-        return [f"    kind: Kind::{name},"]
-    checks = attribute.checks
-    length = checks.get("exact-len")
-    limits = {
-        "min": checks.get("min", 0),
-        "max": checks.get("max"),
-        "min_len": length,
-        "max_len": checks.get("max-len", length),
-    }
-    values = []
-    for field in fields:
-        value = limits[field]
-        values.append(f"{field}: " + (f"{width}::MAX" if value is None else _number(value)))
-    body = ", ".join(values)
-    if len(body) <= LITERAL:
-        return [f"    kind: Kind::{name} {{ {body} }},"]
-    return [
-        f"    kind: Kind::{name} {{",
-        *(f"        {value}," for value in values),
-        "    },",
-    ]
+    admin = str(request.admin).lower()
+    names = " ".join(_upper(attribute.name) for attribute in request.attributes)
+    head = f"{name}: {_camel(request.operation)}, admin: {admin}, {_lower(request.set.name)} ["
+    if len(head) + len(names) <= LINE - 6:
+        body = names
+    else:
+        body = "\n" + textwrap.fill(names, LINE - 8) + "\n"
+        body = textwrap.indent(body, " " * 8) + " " * 4
+    doc = f"    /// The {request.mode} request of {request.operation}.\n"
+    return f"{doc}    {head}{body}];\n"
 
 
 def _doc(text: str, indent: int) -> str:
     prefix = " " * indent + "/// "
-    return "".join(prefix + line + "\n" for line in textwrap.wrap(text, LINE - len(prefix)))
+    lines = textwrap.wrap(text, LINE - len(prefix), break_on_hyphens=False)
+    return "".join(f"{prefix}{line}\n" for line in lines)
 
 
-def _number(value: int) -> str:
-    return f"{value:_}" if value >= 100_000 else str(value)
+def _lower(name: str) -> str:
+    return name.replace("-", "_")
 
 
 def _upper(name: str) -> str:
-    return name.replace("-", "_").upper()
+    return _lower(name).upper()
 
 
 def _camel(name: str) -> str:

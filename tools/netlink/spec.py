@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the generator needs of a netlink specification, with every number worked out."""
+"""Read what the generator needs of a netlink specification, and number its parts."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Enumeration:
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute of a set; `checks` has names of constants replaced by their values."""
+    """An attribute of a set; a limit of `checks` is a number or the name of a constant."""
 
     name: str
     number: int
     type: str
     doc: str
-    checks: dict[str, int]
+    checks: dict[str, int | str]
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class Request:
 
     operation: str
     mode: str
+    admin: bool
     set: AttributeSet
     attributes: list[Attribute]
 
@@ -73,11 +74,10 @@ class Specification:
 def load(path: Path) -> Specification:
     """Read a specification; the kernel's schema is taken to have been checked."""
     tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-    constants = _constants(tree)
-    sets = _sets(tree, {constant.name: constant.value for constant in constants})
+    sets = _sets(tree)
     return Specification(
         family=tree["name"],
-        constants=constants,
+        constants=_constants(tree),
         enumerations=_enumerations(tree),
         sets=list(sets.values()),
         commands=_commands(tree),
@@ -109,18 +109,15 @@ def _enumerations(tree: dict) -> list[Enumeration]:
     ]
 
 
-def _sets(tree: dict, constants: dict[str, int]) -> dict[str, AttributeSet]:
+def _sets(tree: dict) -> dict[str, AttributeSet]:
     sets = {}
     for item in tree["attribute-sets"]:
-        attributes = {}
-        for number, attribute in enumerate(item["attributes"], 1):
-            checks = {
-                check: constants[bound] if isinstance(bound, str) else bound
-                for check, bound in attribute.get("checks", {}).items()
-            }
-            attributes[attribute["name"]] = Attribute(
-                attribute["name"], number, attribute["type"], attribute["doc"], checks
+        attributes = {
+            each["name"]: Attribute(
+                each["name"], number, each["type"], each["doc"], each.get("checks", {})
             )
+            for number, each in enumerate(item["attributes"], 1)
+        }
         sets[item["name"]] = AttributeSet(item["name"], item["doc"], attributes)
     return sets
 
@@ -143,5 +140,6 @@ def _requests(tree: dict, sets: dict[str, AttributeSet]) -> list[Request]:
             attributes = sorted(
                 (space.attributes[name] for name in names), key=lambda each: each.number
             )
-            requests.append(Request(item["name"], mode, space, attributes))
+            admin = "admin-perm" in item.get("flags", [])
+            requests.append(Request(item["name"], mode, admin, space, attributes))
     return requests

@@ -33,119 +33,97 @@ use kernel::{
 use rrdma::{
     net,
     netlink::{
+        Attribute,
+        Kind,
         Operation,
         Registration, //
     },
 };
 
+/// Lists operations: a request of the specification with the handler that does or dumps it.
+macro_rules! operations {
+    ($($request:ident: $doit:expr, $dumpit:expr;)*) => {
+        &[$(Operation {
+            command: uapi::$request.command,
+            admin: uapi::$request.admin,
+            attributes: &policy::<{ uapi::$request.attributes.len() }>(&uapi::$request),
+            doit: $doit,
+            dumpit: $dumpit,
+        }),*]
+    };
+}
+
+/// Returns the attributes of a request as the kernel checks them.
+const fn policy<const N: usize>(request: &uapi::Request) -> [Attribute; N] {
+    let mut policy = [Attribute {
+        id: 0,
+        kind: Kind::Flag,
+    }; N];
+    let mut i = 0;
+    while i < N {
+        let attribute = request.attributes[i];
+        policy[i] = Attribute {
+            id: attribute.id,
+            kind: kind(&attribute.kind),
+        };
+        i += 1;
+    }
+    policy
+}
+
+// Inline, as it can panic, and only at compile time.
+#[inline]
+const fn kind(kind: &uapi::Kind) -> Kind {
+    match kind {
+        uapi::Kind::U8(limits) => Kind::U8 {
+            min: *limits.start(),
+            max: *limits.end(),
+        },
+        uapi::Kind::U16(limits) => Kind::U16 {
+            min: *limits.start(),
+            max: *limits.end(),
+        },
+        uapi::Kind::U32(limits) => Kind::U32 {
+            min: *limits.start(),
+            max: *limits.end(),
+        },
+        uapi::Kind::Str(max_len) => Kind::Str {
+            max_len: *max_len as u16,
+        },
+        uapi::Kind::Bytes(len) => Kind::Binary {
+            min_len: *len as u16,
+            max_len: *len as u16,
+        },
+        uapi::Kind::Flag => Kind::Flag,
+        uapi::Kind::Reply => panic!("an attribute that no request carries"),
+    }
+}
+
 /// The family.
 pub(crate) struct Family;
 
 impl rrdma::netlink::Family for Family {
-    const NAME: &'static CStr = uapi::FAMILY;
+    const NAME: &'static CStr = uapi::FAMILY_CSTR;
     const VERSION: u8 = uapi::VERSION;
     type Context = Arc<Registry>;
-    const OPERATIONS: &'static [Operation<Self>] = &[
-        Operation {
-            command: Command::Connect as u8,
-            admin: true,
-            attributes: uapi::CONNECT_DO,
-            doit: Some(request::connect),
-            dumpit: None,
-        },
-        Operation {
-            command: Command::Disconnect as u8,
-            admin: true,
-            attributes: uapi::DISCONNECT_DO,
-            doit: Some(request::disconnect),
-            dumpit: None,
-        },
-        Operation {
-            command: Command::CtrlGet as u8,
-            admin: false,
-            attributes: uapi::CTRL_GET_DO,
-            doit: Some(request::get_controller),
-            dumpit: None,
-        },
-        Operation {
-            command: Command::CtrlGet as u8,
-            admin: false,
-            attributes: uapi::CTRL_GET_DUMP,
-            doit: None,
-            dumpit: Some(request::dump_controllers),
-        },
-        Operation {
-            command: Command::NsGet as u8,
-            admin: false,
-            attributes: uapi::NS_GET_DO,
-            doit: Some(request::get_namespace),
-            dumpit: None,
-        },
-        Operation {
-            command: Command::NsGet as u8,
-            admin: false,
-            attributes: uapi::NS_GET_DUMP,
-            doit: None,
-            dumpit: Some(request::dump_namespaces),
-        },
-        Operation {
-            command: Command::CtrlReset as u8,
-            admin: true,
-            attributes: uapi::CTRL_RESET_DO,
-            doit: Some(request::reset),
-            dumpit: None,
-        },
-        Operation {
-            command: Command::CtrlSet as u8,
-            admin: true,
-            attributes: uapi::CTRL_SET_DO,
-            doit: Some(request::set),
-            dumpit: None,
-        },
-        Operation {
-            command: Command::Discover as u8,
-            admin: true,
-            attributes: uapi::DISCOVER_DO,
-            doit: Some(request::discover),
-            dumpit: None,
-        },
-        Operation {
-            command: Command::DiscoverGet as u8,
-            admin: false,
-            attributes: uapi::DISCOVER_GET_DO,
-            doit: Some(request::get_discovery),
-            dumpit: Some(request::dump_entries),
-        },
-        Operation {
-            command: Command::StatsGet as u8,
-            admin: false,
-            attributes: uapi::STATS_GET_DO,
-            doit: Some(request::get_stats),
-            dumpit: None,
-        },
-        Operation {
-            command: Command::StatsGet as u8,
-            admin: false,
-            attributes: uapi::STATS_GET_DUMP,
-            doit: None,
-            dumpit: Some(request::dump_stats),
-        },
-        Operation {
-            command: Command::StatsSet as u8,
-            admin: true,
-            attributes: uapi::STATS_SET_DO,
-            doit: Some(request::set_stats),
-            dumpit: None,
-        },
-        Operation {
-            command: Command::CtrlRescan as u8,
-            admin: true,
-            attributes: uapi::CTRL_RESCAN_DO,
-            doit: Some(request::rescan),
-            dumpit: None,
-        },
+    const OPERATIONS: &'static [Operation<Self>] = operations![
+        CONNECT_DO: Some(request::connect), None;
+        DISCONNECT_DO: Some(request::disconnect), None;
+        CTRL_GET_DO: Some(request::get_controller), None;
+        CTRL_GET_DUMP: None, Some(request::dump_controllers);
+        NS_GET_DO: Some(request::get_namespace), None;
+        NS_GET_DUMP: None, Some(request::dump_namespaces);
+        CTRL_RESET_DO: Some(request::reset), None;
+        CTRL_SET_DO: Some(request::set), None;
+        DISCOVER_DO: Some(request::discover), None;
+        DISCOVER_GET_DO: Some(request::get_discovery), None;
+        DISCOVER_GET_DUMP: None, Some(request::dump_entries);
+        STATS_GET_DO: Some(request::get_stats), None;
+        STATS_GET_DUMP: None, Some(request::dump_stats);
+        STATS_SET_DO: Some(request::set_stats), None;
+        CTRL_RESCAN_DO: Some(request::rescan), None;
     ];
-    const GROUPS: &'static [&'static CStr] = &[uapi::GROUP_EVENTS];
+    const GROUPS: &'static [&'static CStr] = &[uapi::GROUP_EVENTS_CSTR];
     const CLOSED: Option<fn(&Arc<Registry>, &net::Namespace, u32)> =
         Some(|registry, namespace, port| registry.discoveries.forget(namespace, port));
 }

@@ -4,7 +4,7 @@
 //!
 //! From the bottom up:
 //!
-//! - [`ctrl_error`], [`name`], [`options`], [`event`], [`uapi`], [`trace`]: data.
+//! - [`ctrl_error`], [`name`], [`options`], [`event`], [`trace`]: data.
 //! - [`stats`]: counters of a controller.
 //! - [`disk`]: requests of the block layer as commands; [`passthru`]: commands of users.
 //! - [`admin`]: admin commands; [`keep_alive`]: when the next keep-alive is due.
@@ -13,7 +13,8 @@
 //! - [`netlink`], [`sysfs`], [`ioctl`]: the interfaces to user space.
 //! - [`registry`], [`discoveries`]: the controllers and discoveries of the module.
 //!
-//! Queues are in the crate `nvme_rdma_transport`, formats and policies in `nvme_proto`.
+//! Queues are in the crate `nvme_rdma_transport`, formats and policies in `nvme_proto`, the numbers
+//! of the netlink interface in `rnvmf_uapi`.
 
 use kernel::{
     prelude::*,
@@ -21,6 +22,7 @@ use kernel::{
 };
 use netlink::NetlinkEvents;
 use registry::Registry;
+use rnvmf_uapi as uapi;
 
 mod admin;
 mod controller;
@@ -39,7 +41,6 @@ mod registry;
 mod stats;
 mod sysfs;
 mod trace;
-mod uapi;
 
 module! {
     type: Rnvmf,

@@ -18,11 +18,11 @@ mod nlattr;
 mod output;
 mod render;
 mod signal;
-mod uapi;
 mod usage;
 mod verb;
 
 use clap::Parser;
+use rnvmf_uapi as uapi;
 use signal_hook::low_level::emulate_default_handler;
 use std::process::ExitCode;
 

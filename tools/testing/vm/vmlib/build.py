@@ -20,7 +20,7 @@ CONSUMERS = {"rrdma_test_": "tools/testing/modules/{0}",
              "rrdma_": "samples/{0}"}
 
 # Crates that cargo knows.
-CRATES = ["drivers/nvme/proto", "samples/common/formats", "tools/rnvmf"]
+CRATES = ["drivers/nvme/proto", "drivers/nvme/uapi", "samples/common/formats", "tools/rnvmf"]
 
 
 def output(release):
