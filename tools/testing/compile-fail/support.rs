@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the cases have in common: a consumer of verbs, and a driver of disks.
+//! Code that several cases share: a consumer of verbs, and a driver of disks.
 
 use kernel::{
     prelude::*,
@@ -57,7 +57,7 @@ impl Endpoint for Peer {
     fn lost(_queue: &QueuePair<Self>, _cause: Lost) {}
 }
 
-/// A message, to be sent or received.
+/// A message to send or receive.
 pub(crate) struct Message {
     pub(crate) buffer: DmaBuffer,
 }
@@ -72,7 +72,7 @@ impl Receive<Peer> for Message {
     }
 }
 
-/// Data that the peer may reach.
+/// Data that the peer may access.
 pub(crate) struct Exposed {
     pub(crate) region: Region<Buffer>,
 }
@@ -81,7 +81,7 @@ impl Complete<Peer> for Exposed {
     fn complete(_: Operation<Self>, _: &QueuePair<Peer>, _: &Completion<'_>) {}
 }
 
-/// A driver of disks that read as they please and forget what is written.
+/// A driver of disks that complete all requests without moving data.
 pub(crate) struct Driver;
 
 impl Operations for Driver {

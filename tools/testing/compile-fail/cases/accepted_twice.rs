@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A request is accepted once.
+//! A connection request is accepted only once.
 //!
 //! refused: E0382: use of moved value: `accepting`
 

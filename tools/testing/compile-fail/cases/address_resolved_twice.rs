@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Each step of a connection consumes the one before it.
+//! Each step of connecting consumes the step before it.
 //!
 //! refused: E0382: use of moved value: `id`
 

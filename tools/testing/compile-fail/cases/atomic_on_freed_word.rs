@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The result of an atomic operation lands in memory of that operation.
+//! The result of an atomic operation is written to memory of that operation.
 //!
 //! refused: E0597: `word` does not live long enough
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A queue pair is told all that it has to know.
+//! A transition of a queue pair needs all its attributes.
 //!
 //! refused: E0063: missing field `rq_psn` in initializer of `rrdma::rdma::qp::uc::Rtr<'_>`
 

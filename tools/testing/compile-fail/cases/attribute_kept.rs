@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a user sent is gone with the request.
+//! Attributes of a netlink request cannot be kept longer than the request.
 //!
 //! refused: E0521: borrowed data escapes outside of function
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A queue pair is told what its service has, and nothing else.
+//! A transition takes only the attributes of the queue pair's transport service.
 //!
 //! refused: E0308: mismatched types
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What waits in a batch is out of reach, as what is posted is.
+//! An operation in a batch cannot be accessed, like a posted one.
 //!
 //! refused: E0382: borrow of moved value: `operation`
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What waits in a batch may be posted by another thread, and with it all that it registers.
+//! Another thread may post a batch, so what its closure captures must be `Send`.
 //!
 //! refused: E0277: cannot be shared between threads safely
 
@@ -30,7 +30,7 @@ pub(crate) fn collect(
     operation: Operation<Message>,
     region: &'static Region<Buffer>,
 ) {
-    // A region that is kept for ever, and of which others have the address.
+    // A region that is never freed, and that other threads can access.
     let pushed = batch.push(queue, operation, move |message, chain| {
         //~
         #[cfg(misuse)]

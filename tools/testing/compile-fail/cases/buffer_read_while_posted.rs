@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What was received cannot be looked at while the buffer is posted again.
+//! A receive buffer cannot be read while it is posted again.
 //!
 //! refused: E0505: cannot move out of `operation` because it is borrowed
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A guard that writes to a buffer is gone before the buffer is posted.
+//! The write guard of a buffer must be dropped before the buffer is posted.
 //!
 //! refused: E0505: cannot move out of `operation` because it is borrowed
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a process asks is answered in that process: addresses are of its memory.
+//! An ioctl is handled in the calling process, because its pointers are of that process.
 //!
 //! refused: E0277: `*mut ()` cannot be shared between threads safely
 

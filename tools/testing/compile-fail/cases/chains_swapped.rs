@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is posted for one operation cannot be posted for another.
+//! Work requests of one operation cannot be posted for another operation.
 //!
 //! refused: E0521: borrowed data escapes outside of closure
 

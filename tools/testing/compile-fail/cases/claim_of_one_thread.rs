@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A claim hands its value from one thread to another.
+//! A claim passes its value between threads, so the value must be `Send`.
 //!
 //! refused: E0277: `*mut u8` cannot be sent between threads safely
 

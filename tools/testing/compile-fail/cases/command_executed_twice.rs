@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A command is sent once: its tag is that of one execution.
+//! A command is executed once: its tag belongs to one execution.
 //!
 //! refused: E0382: use of moved value: `command`
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A disk outlives the commands that are sent through it.
+//! A disk cannot be dropped while commands for it exist.
 //!
 //! refused: E0505: cannot move out of `disk` because it is borrowed
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Completions come from a completion queue.
+//! Only a completion queue creates completions.
 //!
 //! refused: E0624: associated function `from_raw` is private
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A completion is there for its handler only.
+//! A completion is valid only in its handler.
 //!
 //! refused: E0521: borrowed data escapes outside of associated function
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A completion is handled where it is delivered.
+//! A completion cannot be passed to another thread.
 //!
 //! refused: E0277: between threads safely
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What has no queue pair does not connect.
+//! Connecting requires a queue pair.
 //!
 //! refused: E0599: no method named `connect` found for struct `Addressed` in the current scope
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is connected does not connect.
+//! A connection cannot be connected again.
 //!
 //! refused: E0599: no method named `connect` found for struct `rrdma::rdma::cm::Connected` in the current scope
 

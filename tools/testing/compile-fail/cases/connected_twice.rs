@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A connection is made once.
+//! A prepared connection is connected only once.
 //!
 //! refused: E0382: use of moved value: `prepared`
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Groups are for datagrams: no queue pair of a connection receives what is sent to one.
+//! Only queue pairs for datagrams can be attached to multicast groups.
 //!
 //! refused: E0271: type mismatch resolving `<Peer as QpContext>::QpType == Ud`
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Only a peer that accepts makes a connection.
+//! A connection is created only by connecting or accepting.
 //!
 //! refused: E0624: associated function `new` is private
 

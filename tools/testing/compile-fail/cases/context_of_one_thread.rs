@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The context of a queue pair is used by completions on any processor.
+//! Completions on any processor use the context of a queue pair, so it must be `Sync`.
 //!
 //! refused: E0277: `Cell<u32>` cannot be shared between threads safely
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Nobody answers for a datagram: it cannot read memory of the peer.
+//! A queue pair for datagrams cannot read memory of a peer.
 //!
 //! refused: E0277: the trait bound `Ud: Reliable` is not satisfied
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A datagram says where it goes: its queue pair has no peer.
+//! A datagram needs an address handle, because its queue pair has no peer.
 //!
 //! refused: E0277: the trait bound `Ud: rrdma::rdma::qp::Connected` is not satisfied
 

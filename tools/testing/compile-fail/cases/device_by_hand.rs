@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A use of a device comes from the client that was told of it: it is counted.
+//! Only a client's registration creates a reference to a device, which counts as a use.
 //!
 //! refused: E0423: cannot initialize a tuple struct which contains private fields
 

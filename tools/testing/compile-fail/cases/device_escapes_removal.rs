@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A device is not kept by reference when it goes: only a counted use makes it wait.
+//! A borrowed device cannot be kept after its removal; only a counted use delays the removal.
 //!
 //! refused: E0521: borrowed data escapes outside of associated function
 

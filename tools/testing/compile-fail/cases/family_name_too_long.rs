@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A family that C would refuse at run time is refused by the compiler: its name.
+//! The compiler checks what C checks when a family is registered: the name.
 //!
 //! refused: E0080: a name that is empty or too long
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A family that C would refuse at run time is refused by the compiler: order.
+//! The compiler checks what C checks when a family is registered: the order of operations.
 //!
 //! refused: E0080: operations have to be in ascending order of their commands
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An entry of a GID table is given up before the use of its device is.
+//! An entry of a GID table must be dropped before the reference to its device.
 //!
 //! refused: E0505: cannot move out of `device` because it is borrowed
 

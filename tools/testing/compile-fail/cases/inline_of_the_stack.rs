@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Inline data stays until it is posted, which may be later than the request is made.
+//! Inline data must be valid until it is posted, which may be later than its work request is built.
 //!
 //! refused: E0597: `header` does not live long enough
 

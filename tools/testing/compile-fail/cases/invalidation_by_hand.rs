@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! That a key was invalidated is told by a completion, not by a number.
+//! Only a completion proves that a key was invalidated.
 //!
 //! refused: E0616: field `rkey` of struct `Invalidation` is private
 

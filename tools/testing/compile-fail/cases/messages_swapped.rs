@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A nested message stays within its own.
+//! A nested netlink message cannot be moved into another message.
 //!
 //! refused: E0521: borrowed data escapes outside of closure
 //! refused: E0521: borrowed data escapes outside of function

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A number that has too many bits cannot be made.
+//! A number with too many bits cannot be created.
 //!
 //! refused: E0423: cannot initialize a tuple struct which contains private fields
 

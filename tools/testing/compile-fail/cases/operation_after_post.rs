@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An operation belongs to the device once it is posted.
+//! A posted operation cannot be accessed.
 //!
 //! refused: E0382: borrow of moved value: `operation`
 

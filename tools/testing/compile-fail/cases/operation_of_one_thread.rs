@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an operation holds may be completed by another thread.
+//! Another thread may complete an operation, so its body must be `Send`.
 //!
 //! refused: E0277: `*mut u8` cannot be sent between threads safely
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An operation is completed with the context that it was written for.
+//! An operation completes only on queue pairs with the context that it was written for.
 //!
 //! refused: E0277: the trait bound `support::Message: rrdma::rdma::wr::Complete<Other>` is not satisfied
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An operation is posted once, until its completion gives it back.
+//! An operation is posted once, until its completion returns it.
 //!
 //! refused: E0382: use of moved value: `operation`
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An operation owns what it names: it may be with the device for ever.
+//! An operation owns the memory that it names: the device may keep it for ever.
 //!
 //! refused: E0478: lifetime bound not satisfied
 //! refused: E0495: cannot infer an appropriate lifetime

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A piece of a buffer does not outlive its mapping.
+//! A piece of a buffer cannot outlive the mapping of the buffer.
 //!
 //! refused: E0505: cannot move out of `buffer` because it is borrowed
 

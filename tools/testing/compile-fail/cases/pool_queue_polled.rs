@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A share of one of the device's queues is not polled by one of those who have it.
+//! A completion queue of the device's pool cannot be polled by the users that share it.
 //!
 //! refused: E0599: no method named `poll` found for struct `Arc<CompletionQueue>` in the current scope
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A port is not kept when an event that is about it is over: its device is, counted.
+//! A port cannot be kept after an event; the reference to its device can.
 //!
 //! refused: E0521: borrowed data escapes outside of associated function
 

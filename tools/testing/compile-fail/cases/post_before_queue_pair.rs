@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Nothing is posted where there is no queue pair yet.
+//! Nothing can be posted before the queue pair is created.
 //!
 //! refused: E0599: no method named `queue_pair` found for reference `&Addressed<Peer>` in the current scope
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A question for a service is answered once.
+//! A service query is answered only once.
 //!
 //! refused: E0382: use of moved value: `query`
 

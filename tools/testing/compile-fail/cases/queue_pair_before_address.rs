@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A queue pair is made once it is known on which device.
+//! A queue pair is created after the address is resolved, when its device is known.
 //!
 //! refused: E0599: no method named `create_queue_pair` found for struct `Id` in the current scope
 

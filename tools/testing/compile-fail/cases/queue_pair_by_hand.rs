@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A queue pair belongs to a connection, which destroys it in order.
+//! A queue pair is created only with an owner that destroys it in order.
 //!
 //! refused: E0624: associated function `create` is private
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A queue that wakes its owner has one poller, who arms it, and which its completions cannot be.
+//! A queue that wakes its owner has one poller, so completion handlers cannot poll it.
 //!
 //! refused: E0596: cannot borrow `*queue` as mutable, as it is behind a `&` reference
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `queue_rq` cannot refuse and keep the request: its error is the request.
+//! `queue_rq` cannot fail and keep the request: its error returns the request.
 //!
 //! refused: E0308: mismatched types
 

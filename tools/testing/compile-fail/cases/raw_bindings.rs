@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! C functions are not within the reach of a driver.
+//! A driver cannot call C functions.
 //!
 //! refused: E0603: module `bindings` is private
 

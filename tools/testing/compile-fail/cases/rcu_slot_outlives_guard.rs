@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is read under RCU is used under RCU.
+//! A value read under RCU cannot be used after the read-side critical section.
 //!
 //! refused: E0505: cannot move out of `guard` because it is borrowed
 

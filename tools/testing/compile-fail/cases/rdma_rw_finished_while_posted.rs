@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Data that is being moved comes back with the completion, not before.
+//! Data of an RDMA read or write is returned only after its completion.
 //!
 //! refused: E0382: use of moved value: `operation`
 

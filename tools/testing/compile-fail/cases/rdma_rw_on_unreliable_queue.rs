@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Only a reliable service reads the memory of a peer.
+//! RDMA reads and writes of any size need a reliable service.
 //!
 //! refused: E0277: the trait bound `Uc: Reliable` is not satisfied
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the device may write again is not read.
+//! A buffer that the device may write cannot be read.
 //!
 //! refused: E0499: cannot borrow `*buffer` as mutable more than once at a time
 

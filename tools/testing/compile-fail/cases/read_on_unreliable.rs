@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A service without acknowledgements reads nothing.
+//! A service without acknowledgements has no RDMA read.
 //!
 //! refused: E0277: the trait bound `Uc: Reliable` is not satisfied
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Nothing can be posted to a queue pair that is on no port.
+//! Nothing can be posted to a queue pair in the RESET state.
 //!
 //! refused: E0599: no method named `post_receive` found for reference `&rrdma::rdma::qp::Reset<Peer>` in the current scope
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is posted as a receive says where to receive.
+//! A receive must name a buffer.
 //!
 //! refused: E0277: the trait bound `Exposed: rrdma::rdma::wr::Receive<Peer>` is not satisfied
 

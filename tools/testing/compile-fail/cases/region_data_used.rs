@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Data that the peer may be writing to is not read.
+//! Data that the peer may write cannot be read.
 //!
 //! refused: E0382: borrow of moved value: `data`
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whether data is out of the reach of the peer is asked when it is taken.
+//! Taking the data of a region checks that the peer cannot access it.
 //!
 //! refused: E0308: mismatched types
 

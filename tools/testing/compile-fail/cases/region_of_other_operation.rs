@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A chain registers a region of its own operation, which comes back with it.
+//! A chain registers only regions of its own operation, which return with it.
 //!
 //! refused: E0521: borrowed data escapes outside of function
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A region is not released while a chain names it.
+//! The data of a region cannot be released while a work request names it.
 //!
 //! refused: E0502: cannot borrow `*region` as mutable because it is also borrowed as immutable
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A region that is lent goes back to its pool.
+//! A region of a pool cannot be taken out of its guard.
 //!
 //! refused: E0507: cannot move out of dereference of `MrGuard<Buffer>`
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A registered client stays where it is: the core knows its address.
+//! A registered client cannot be moved: the core has its address.
 //!
 //! refused: E0277: `PhantomPinned` cannot be unpinned
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Requests come from the block layer.
+//! Only the block layer creates requests.
 //!
 //! refused: E0451: field `inner` of struct `rrdma::block::Request` is private
 

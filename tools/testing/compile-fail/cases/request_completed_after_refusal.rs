@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A request that was refused is the block layer's.
+//! A refused request belongs to the block layer.
 //!
 //! refused: E0382: use of moved value: `request`
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A request that was given back to come again is not ended.
+//! A requeued request cannot be completed.
 //!
 //! refused: E0382: use of moved value: `request`
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A request ends once.
+//! A request is completed only once.
 //!
 //! refused: E0382: use of moved value: `request`
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! There is one owner of a request.
+//! A request has one owner.
 //!
 //! refused: E0599: no method named `clone` found for struct `rrdma::block::Request<support::Driver>` in the current scope
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How a request ended is said by a name.
+//! A request is completed with a `Status`, not with a number.
 //!
 //! refused: E0308: mismatched types
 

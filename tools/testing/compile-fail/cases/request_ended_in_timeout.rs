@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who looks at a request that is late does not own it.
+//! The timeout handler does not own the request.
 //!
 //! refused: E0599: no method named `complete` found for reference `&RequestRef<support::Driver>` in the current scope
 

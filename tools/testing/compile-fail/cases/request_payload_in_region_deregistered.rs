@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A carrier is not taken apart, nor its request completed, while a region has it.
+//! A request cannot be completed while a region has its payload.
 //!
 //! refused: E0382: use of moved value: `carrier`
 

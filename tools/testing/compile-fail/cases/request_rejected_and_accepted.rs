@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A request is answered once: who rejects it has none to accept.
+//! A rejected connection request cannot be answered again.
 //!
 //! refused: E0382: use of moved value: `incoming`
 

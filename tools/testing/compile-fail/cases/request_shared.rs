@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A request is started by one thread.
+//! A request cannot be shared between threads.
 //!
 //! refused: E0277: cannot be shared between threads safely
 

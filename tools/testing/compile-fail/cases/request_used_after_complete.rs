@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The memory of a request that ended is somebody else's.
+//! A completed request cannot be accessed.
 //!
 //! refused: E0382: borrow of moved value: `request`
 

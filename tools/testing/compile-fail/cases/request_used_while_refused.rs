@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a refusal holds is not used any more.
+//! Data of a request cannot be used after the request was refused.
 //!
 //! refused: E0505: cannot move out of `request` because it is borrowed
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What memory a device may reach is vouched for in the crate: a driver cannot say it.
+//! Only the crate can declare memory that a device may access.
 //!
 //! refused: E0200: the trait `Scatter` requires an `unsafe impl` declaration
 

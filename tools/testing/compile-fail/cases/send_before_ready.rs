@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A queue pair that is not ready to send cannot be made to.
+//! A queue pair that is not in the RTS state cannot send.
 //!
 //! refused: E0599: no method named `queue_pair` found for struct `rrdma::rdma::qp::Rtr` in the current scope
 

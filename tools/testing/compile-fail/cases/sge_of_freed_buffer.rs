@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A buffer outlives what names it to the device.
+//! A buffer cannot be dropped while a scatter/gather entry names it.
 //!
 //! refused: E0505: cannot move out of `buffer` because it is borrowed
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An operation sends its own memory only, which it keeps until the completion.
+//! An operation sends only its own memory, which it keeps until it completes.
 //!
 //! refused: E0521: borrowed data escapes outside of function
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory that the processor writes is not named to the device.
+//! Memory that the processor writes cannot be posted.
 //!
 //! refused: E0502: cannot borrow `*buffer` as immutable because it is also borrowed as mutable
 

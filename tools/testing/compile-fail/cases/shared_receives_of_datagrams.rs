@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Queue pairs that share receives are drained by a marker, which datagrams have not.
+//! Draining shared receives needs a marker, which datagram services do not have.
 //!
 //! refused: E0277: the trait bound `Ud: rrdma::rdma::qp::Connected` is not satisfied
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A receive completes with the context that it was written for, whoever takes it.
+//! A shared receive completes only with the context that it was written for.
 //!
 //! refused: E0308: mismatched types
 

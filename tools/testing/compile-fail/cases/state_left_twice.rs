@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A state that was left is no more.
+//! A transition consumes the state before it.
 //!
 //! refused: E0382: use of moved value: `rtr`
 

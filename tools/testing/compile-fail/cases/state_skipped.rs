@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! From being initialised there is no way past being ready to receive.
+//! A queue pair cannot go from INIT to RTS without RTR.
 //!
 //! refused: E0599: no method named `into_rts` found for struct `rrdma::rdma::qp::Init` in the current scope
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A tracepoint takes the structure of its C prototype, and no other.
+//! A tracepoint takes only the structure of its C prototype.
 //!
 //! refused: E0308: mismatched types
 

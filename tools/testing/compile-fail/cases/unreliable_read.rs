@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What does not acknowledge cannot be read from.
+//! A service without acknowledgements does not let the peer read.
 //!
 //! refused: E0599: no variant or associated item named `Read` found for enum `rrdma::rdma::qp::uc::Access` in the current scope
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A response, and what is decided upon it.
+//! A completion queue entry, and the decisions that depend on it.
 
 #![no_main]
 
@@ -61,7 +61,7 @@ fuzz_target!(|data: &[u8]| {
     ] {
         assert_eq!(events.map_or(0, AsyncEventConfig::bits) & !result, 0);
     }
-    // No target can make the host have more queues than it asked for.
+    // A target cannot make the host create more queues than the host requested.
     for asked in [NonZeroU16::MIN, NonZeroU16::MAX] {
         assert!(granted(asked, result) <= asked);
     }

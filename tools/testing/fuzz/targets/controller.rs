@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Identify Controller, and the limits that follow from it.
+//! Identify Controller data, and the limits that depend on it.
 
 #![no_main]
 

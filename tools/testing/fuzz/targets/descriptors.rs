@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The list of a namespace's identifiers.
+//! Namespace Identification Descriptor list.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use nvme_proto::format::identify::NamespaceIds;
 
 fuzz_target!(|data: &[u8]| {
-    // What the fuzzer need not say is zero.
+    // Padded with zeros, so that short inputs are valid.
     let mut page = [0; 4096];
     let used = data.len().min(page.len());
     page[..used].copy_from_slice(&data[..used]);

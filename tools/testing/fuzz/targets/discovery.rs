@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The discovery log: its header, and an entry.
+//! Discovery log: its header and an entry.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use nvme_proto::format::discovery::{Entry, Header};
 
 fuzz_target!(|data: &[u8]| {
-    // What the fuzzer need not say is zero.
+    // Padded with zeros, so that short inputs are valid.
     let mut block = [0; Entry::SIZE];
     let used = data.len().min(block.len());
     block[..used].copy_from_slice(&data[..used]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a controller says of a namespace, and the disk that is made of it.
+//! Identify data of a namespace, and the limits of its disk.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ use nvme_proto::format::identify::{
 use nvme_proto::format::property::Version;
 use nvme_proto::policy::limits::block::{BlockLimits, ControllerInputs, NamespaceInputs};
 
-/// Bytes that are taken of each page, its first; the rest is zero.
+/// Bytes of the input for the start of each page; the rest of a page is zero.
 const TAKEN: usize = 600;
 
 struct Pages<'a>(&'a [u8]);

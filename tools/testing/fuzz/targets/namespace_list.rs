@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A page of the list of active namespaces, which may not be endless, or of those that changed.
+//! Lists of active and of changed namespaces. A list of active ones must end.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let after = u32::from_le_bytes(*after);
-    // A short list is repeated: few inputs would fill a page else.
+    // Repeat a short list to fill the page, which few inputs do.
     let mut page = [0; 4096];
     let mut number = 0;
     for (place, byte) in page.iter_mut().zip(list.iter().cycle()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Commands of user space, which may not change what the driver relies on, and names.
+//! Commands from user space, which must not change state that the driver relies on; NQNs and UUIDs.
 
 #![no_main]
 
@@ -13,10 +13,10 @@ use nvme_proto::policy::effects::CommandEffects;
 use nvme_proto::policy::passthru::{admin_command, io_command};
 use nvme_proto::policy::permission::{IoPermissions, Permission};
 
-/// Fabrics commands, and those that make and delete queues or abort.
+/// Opcodes that are never allowed: Fabrics, create and delete queue, and Abort.
 const NEVER: [u8; 6] = [0x7f, 0x00, 0x01, 0x04, 0x05, 0x08];
 
-/// A command that is never beside others, whatever the log says, which is the input here, too.
+/// Format NVM is always exclusive, whatever the effects log says; the log is the input, too.
 const FORMAT: u8 = 0x80;
 
 fuzz_target!(|data: &[u8]| {

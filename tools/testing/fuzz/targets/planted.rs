@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A parser with a mistake, which no random bytes reach: that it is found shows that the fuzzer sees
-//! what code does with its input, and that a panic is noticed.
+//! A parser with a planted bug that random bytes do not reach. If the fuzzer finds the bug, its
+//! coverage works, and it detects panics.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ fn parse(data: &[u8]) -> u32 {
     let Some(([kind, length, _, _], rest)) = data.split_first_chunk() else {
         return 0;
     };
-    // The mistake: nobody looks whether there are so many bytes.
+    // The bug: the length is not checked.
     match kind {
         0x4e => u32::from(rest[usize::from(*length)]),
         _ => 0,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The private data of the connection manager's messages.
+//! Private data of connection manager messages.
 
 #![no_main]
 

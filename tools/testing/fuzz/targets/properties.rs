@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Properties of a controller, and what is waited for.
+//! Properties of a controller, and the timeouts and states that depend on them.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ use nvme_proto::format::property::{
     Capabilities, ControllerStatus, Progress, ReadyTimeouts, Version,
 };
 
-/// Half a second for each of the 65535 units that there can be at most.
+/// Longest timeout: 65535 units of 500 ms.
 const LONGEST_MS: u32 = 65535 * 500;
 
 fuzz_target!(|data: &[u8]| {
