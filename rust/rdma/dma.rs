@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory that a device reads or writes.
+//! Memory that is mapped for a device.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `ib_dma_*`
 //!
-//! Always through `ib_dma_*`, never the DMA API itself: soft devices have no DMA
-//! device and take kernel addresses.
+//! Memory is mapped with `ib_dma_*`, never with the DMA API itself: a soft device has no DMA device
+//! and takes kernel addresses.
 //!
-//! The processor writes through a guard, and the device gets the bytes when it is gone:
+//! The CPU writes through a guard; dropping the guard passes the bytes to the device:
 //!
 //! ```ignore
 //! // samples/key_ping/client.rs
@@ -38,38 +38,37 @@ use core::ops::{
 };
 use kernel::prelude::*;
 
-/// A piece of kernel memory, mapped for a device as long as it lives.
+/// A buffer in kernel memory, mapped for a device until it is dropped.
 ///
-/// It is owned by whoever holds it, so the processor may touch it; a buffer that
-/// is part of an [`Operation`](super::wr::Operation) is out of reach while that
-/// is posted. May be dropped in any context.
+/// The CPU may access the buffer through its owner. A buffer that belongs to an
+/// [`Operation`](super::wr::Operation) cannot be accessed while the operation is posted. May be
+/// dropped in any context.
 ///
 /// # Invariants
 ///
-/// `bytes` is mapped at `address` for `device` in `direction` and never moves or
-/// changes its length.
+/// `bytes` is mapped at `address` for `device` in `direction`. It never moves, and its length never
+/// changes.
 pub struct DmaBuffer {
     bytes: KVec<u8>,
     address: u64,
     direction: Direction,
-    /// Asked twice with each I/O, so kept near.
+    /// Copied to this struct because each I/O reads it twice.
     uses_virt_dma: bool,
     device: DeviceRef,
 }
 
 impl DmaBuffer {
-    /// Allocates and maps `length` zero bytes. May sleep.
+    /// Allocates and maps a buffer of `length` zero bytes. May sleep.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for no bytes at all, `ENOMEM`.
+    /// `EINVAL` for a length of 0; `ENOMEM`.
     pub fn new(device: DeviceRef, length: usize, direction: Direction) -> Result<Self> {
         if length == 0 {
             return Err(EINVAL);
         }
         let mut bytes = KVec::from_elem(0u8, length, GFP_KERNEL)?;
-        // SAFETY: The device is registered while `device` lives, and `bytes` is
-        // a live allocation of `length` bytes.
+        // SAFETY: `device` keeps the device registered, and `bytes` has `length` bytes.
         let address = unsafe {
             bindings::ib_dma_map_single(
                 device.as_raw(),
@@ -78,11 +77,11 @@ impl DmaBuffer {
                 direction.as_raw(),
             )
         };
-        // SAFETY: The address is what mapping for this device answered.
+        // SAFETY: `address` is the result of the mapping for this device.
         if unsafe { bindings::ib_dma_mapping_error(device.as_raw(), address) } != 0 {
             return Err(ENOMEM);
         }
-        // INVARIANT: Mapped above; no method changes `bytes` as a vector.
+        // INVARIANT: Mapped above. No method moves or resizes `bytes`.
         Ok(Self {
             bytes,
             address,
@@ -92,48 +91,48 @@ impl DmaBuffer {
         })
     }
 
-    /// The bytes, for the processor to read: what the device wrote is there.
+    /// Returns the bytes for reading, after making the writes of the device visible to the CPU.
     #[inline]
     pub fn read(&mut self) -> &[u8] {
         self.sync_for_cpu();
         &self.bytes
     }
 
-    /// The bytes, for the processor to write; the device gets them when the
-    /// guard is dropped.
+    /// Returns a guard for writing the bytes. Dropping the guard passes them to the device.
     #[inline]
     pub fn write(&mut self) -> Writing<'_> {
         self.sync_for_cpu();
         Writing(self)
     }
 
-    /// Gives the whole buffer back to the device after [`DmaBuffer::read`].
+    /// Returns the whole buffer to the device, after [`DmaBuffer::read`].
     #[inline]
     pub fn give_back(&mut self) {
         self.sync_for_device();
     }
 
-    /// The whole buffer as an entry of a work request.
+    /// Returns the whole buffer as an entry of a work request.
     #[inline]
     pub fn sge(&self) -> Sge<'_> {
-        // `new` cannot have made a buffer longer than kmalloc gives, 4 MiB.
+        // The buffer was allocated with kmalloc, so its length fits into 32 bits.
         let length = self.bytes.len() as u32;
         Sge::new(&self.device, self.address, length, self.direction)
     }
 
-    /// The bytes of `range` as an entry of a work request.
+    /// Returns the bytes of `range` as an entry of a work request.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the range is not within the buffer, or has no bytes: to some
-    /// devices an entry of length 0 is one of 2 GiB.
+    /// `EINVAL` if the range is empty or exceeds the buffer. Some devices take an entry of length 0
+    /// for one of 2 GiB.
     #[inline]
     pub fn piece(&self, range: Range<usize>) -> Result<Sge<'_>> {
         let length = range.end.checked_sub(range.start).ok_or(EINVAL)?;
         if length == 0 || range.end > self.bytes.len() {
             return Err(EINVAL);
         }
-        // Within the buffer, so neither the address wraps nor the length, see `sge`.
+        // The range is within the buffer, so the sum does not wrap and the length fits into 32
+        // bits.
         let address = self.address.wrapping_add(range.start as u64);
         Ok(Sge::new(
             &self.device,
@@ -159,7 +158,7 @@ impl DmaBuffer {
 
     #[inline(never)]
     fn sync_of_device_for_cpu(&self) {
-        // SAFETY: The mapping is alive by the type invariant.
+        // SAFETY: By the type invariant, the buffer is mapped with these arguments.
         unsafe {
             bindings::ib_dma_sync_single_for_cpu(
                 self.device.as_raw(),
@@ -172,7 +171,7 @@ impl DmaBuffer {
 
     #[inline(never)]
     fn sync_of_device_for_device(&self) {
-        // SAFETY: The mapping is alive by the type invariant.
+        // SAFETY: By the type invariant, the buffer is mapped with these arguments.
         unsafe {
             bindings::ib_dma_sync_single_for_device(
                 self.device.as_raw(),
@@ -186,7 +185,8 @@ impl DmaBuffer {
 
 impl Drop for DmaBuffer {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant; a posted request would own the buffer.
+        // SAFETY: By the type invariant, the buffer is mapped with these arguments. No posted work
+        // request uses it, because that would own the buffer.
         unsafe {
             bindings::ib_dma_unmap_single(
                 self.device.as_raw(),
@@ -198,7 +198,7 @@ impl Drop for DmaBuffer {
     }
 }
 
-/// A [`DmaBuffer`] that the processor writes.
+/// A guard for writing a [`DmaBuffer`] by the CPU.
 pub struct Writing<'a>(&'a mut DmaBuffer);
 
 impl Deref for Writing<'_> {
@@ -224,18 +224,18 @@ impl Drop for Writing<'_> {
     }
 }
 
-/// A scatter table with its mapping for a device.
+/// A scatter table and its mapping for a device.
 ///
 /// # Invariants
 ///
-/// - `table` is mapped in `direction` for `device` if `mapped` is not zero, in
-///   that many entries, and does not change until it is unmapped.
+/// - If `mapped` is not zero, `table` is mapped for `device` in `direction`, in `mapped` entries,
+///   and does not change until it is unmapped.
 /// - `mapped` is zero between [`ScatterMap::unmap`] and [`ScatterMap::map`].
 pub(crate) struct ScatterMap {
     table: Pin<KBox<ScatterTable>>,
     mapped: u32,
     direction: Direction,
-    /// Asked with each I/O, so kept near.
+    /// Copied to this struct because each I/O reads it.
     uses_virt_dma: bool,
     device: DeviceRef,
 }
@@ -251,13 +251,12 @@ impl ScatterMap {
         })
     }
 
-    /// Has `data` listed in the table, and maps it; if that cannot be, the table is empty. Any
-    /// context.
+    /// Fills the table with `data` and maps it. On failure, the table is empty. Any context.
     ///
     /// # Errors
     ///
-    /// `EBUSY`, and no change, if it is mapped already; `EIO` if the device cannot; what listing
-    /// it answers.
+    /// `EBUSY` if the table is mapped already, and then without a change; `EIO` if the mapping
+    /// fails; or the error of [`Scatter::fill`].
     #[inline(always)]
     pub(crate) fn map(&mut self, direction: Direction, data: &mut impl Scatter) -> Result {
         if self.mapped != 0 {
@@ -268,7 +267,7 @@ impl ScatterMap {
             Err(error) => Err(error),
         };
         match mapped {
-            // INVARIANT: Mapped, or nothing is listed; `table` is not handed out while it is.
+            // INVARIANT: Mapped, or empty. While it is mapped, `table` is not changed.
             Ok(mapped) => self.mapped = mapped,
             Err(error) => {
                 self.table.as_mut().clear();
@@ -279,15 +278,15 @@ impl ScatterMap {
         Ok(())
     }
 
-    /// Maps what the table lists, and answers in how many entries.
+    /// Maps the table and returns the number of mapped entries.
     #[inline(always)]
     fn map_listed(&self, direction: Direction) -> Result<u32> {
         let entries = self.table.entries();
         if entries == 0 {
             return Ok(0);
         }
-        // SAFETY: The device is registered while `device` lives; the table has
-        // `entries` entries and is pinned.
+        // SAFETY: `device` keeps the device registered. The table has `entries` entries and is
+        // pinned.
         let mapped = unsafe {
             bindings::ib_dma_map_sg(
                 self.device.as_raw(),
@@ -302,7 +301,7 @@ impl ScatterMap {
         }
     }
 
-    /// Unmaps and empties the table. Any context.
+    /// Unmaps and clears the table. Any context.
     #[inline(always)]
     pub(crate) fn unmap(&mut self) {
         if self.mapped != 0 && !self.uses_virt_dma {
@@ -312,7 +311,7 @@ impl ScatterMap {
         self.table.as_mut().clear();
     }
 
-    /// Leaves what is mapped so for good, for a device that may use it whenever it likes. Any
+    /// Leaves the table mapped for ever, for a device that may still access the memory. Any
     /// context.
     pub(crate) fn abandon(&mut self) {
         self.mapped = 0;
@@ -320,9 +319,9 @@ impl ScatterMap {
 
     #[inline(never)]
     fn unmap_of_device(&self) {
-        // The C call wants the count that was given to map, not its answer.
+        // ib_dma_unmap_sg() takes the number of entries before mapping, not of mapped entries.
         let entries = self.table.entries() as i32;
-        // SAFETY: By the type invariants.
+        // SAFETY: By the type invariant, the table is mapped with these arguments.
         unsafe {
             bindings::ib_dma_unmap_sg(
                 self.device.as_raw(),
@@ -333,7 +332,7 @@ impl ScatterMap {
         };
     }
 
-    /// Entries as mapped; zero if nothing is.
+    /// Returns the number of mapped entries; 0 if the table is not mapped.
     #[inline]
     pub(crate) fn mapped(&self) -> u32 {
         self.mapped
@@ -349,7 +348,7 @@ impl ScatterMap {
         self.table.sgl()
     }
 
-    /// The mapped entries, in order.
+    /// Returns an iterator over the mapped entries, in order.
     #[inline]
     pub(crate) fn entries(&self) -> Entries<'_> {
         Entries {
@@ -366,7 +365,7 @@ impl Drop for ScatterMap {
     }
 }
 
-/// The mapped pieces of a region's data, in order.
+/// An iterator over the mapped entries of a region's data, in order.
 pub struct Entries<'a> {
     next: *mut bindings::scatterlist,
     left: u32,
@@ -379,11 +378,11 @@ impl<'a> Iterator for Entries<'a> {
     #[inline]
     fn next(&mut self) -> Option<Sge<'a>> {
         self.left = self.left.checked_sub(1)?;
-        // SAFETY: `next` is one of the mapped entries, of which `left` said
-        // that there is one more; the table is borrowed and so stays as it is.
+        // SAFETY: `left` was not zero, so `next` points to a mapped entry. The table is borrowed,
+        // so it does not change.
         let (address, length) = unsafe { piece(&*self.next) };
         if self.left != 0 {
-            // SAFETY: As above, and another one follows.
+            // SAFETY: `next` points to an entry of the table, and another one follows.
             self.next = unsafe { bindings::sg_next(self.next) };
         }
         Some(Sge::new(
@@ -395,8 +394,7 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
-/// Where a device finds what an entry lists, and how many bytes: C's `sg_dma_address` and
-/// `sg_dma_len`.
+/// Returns the DMA address and length of an entry (`sg_dma_address`, `sg_dma_len`).
 #[inline]
 fn piece(entry: &bindings::scatterlist) -> (u64, u32) {
     #[cfg(CONFIG_NEED_SG_DMA_LENGTH)]

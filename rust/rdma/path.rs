@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Paths: where the packets of a queue pair, or of a datagram, go.
+//! Paths of the packets of a queue pair or a datagram.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct rdma_ah_attr`
 //!
-//! The connection manager finds the path of a connection that it makes. For one
-//! that is made by hand, the two ends tell each other their GIDs in some way of
-//! their own, and each makes a [`Path`] to the other's:
+//! The connection manager resolves the path of a connection that it establishes. For a connection
+//! without it, the two ends exchange their GIDs in another way, and each creates a [`Path`] to the
+//! other's GID:
 //!
 //! ```ignore
 //! // samples/common/port_gid.rs
@@ -35,8 +35,8 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// Declares a number of at most so many bits: what does not fit cannot be made,
-/// so that nothing is cut off in silence where it is used.
+/// Declares a number of at most `$bits` bits. A larger number cannot be created, so none is
+/// truncated silently where it is used.
 macro_rules! number_of_bits {
     ($(#[$doc:meta])* $name:ident($type:ty), $bits:literal) => {
         $(#[$doc])*
@@ -44,10 +44,10 @@ macro_rules! number_of_bits {
         pub struct $name($type);
 
         impl $name {
-            /// The largest one.
+            /// The largest number.
             pub const MAX: Self = Self((1 << $bits) - 1);
 
-            /// The number; `None` if it has more bits than fit.
+            /// Creates the number; `None` if `value` has more bits.
             #[inline]
             pub const fn new(value: $type) -> Option<Self> {
                 if value > Self::MAX.0 {
@@ -56,7 +56,7 @@ macro_rules! number_of_bits {
                 Some(Self(value))
             }
 
-            /// Its value.
+            /// Returns the value.
             #[inline]
             pub const fn get(self) -> $type {
                 self.0
@@ -68,16 +68,15 @@ macro_rules! number_of_bits {
 pub(crate) use number_of_bits;
 
 number_of_bits! {
-    /// The service level of packets, 4 bits: with InfiniBand it chooses the virtual
-    /// lane, with RoCE the priority of the Ethernet frames.
+    /// The service level of packets, 4 bits. With InfiniBand, it selects the virtual lane; with
+    /// RoCE, the priority of the Ethernet frames.
     ServiceLevel(u8), 4
 }
 
-/// Where packets go, and from where (`struct rdma_ah_attr`).
+/// The source and destination of packets, and how they travel (`struct rdma_ah_attr`).
 ///
-/// It keeps the entry of the GID table that it begins at. What is made of it, the
-/// connection of a queue pair or an address handle, keeps that itself: the path is
-/// needed no longer than making it takes.
+/// Holds a reference to the GID table entry of the source. The connection or address handle that is
+/// created from a path has its own reference, so the path may be dropped then.
 pub struct Path<'a> {
     port: Port<'a>,
     link: Link,
@@ -85,14 +84,14 @@ pub struct Path<'a> {
     service_level: ServiceLevel,
 }
 
-/// The next stop on the port's own network.
+/// The address of the next hop in the port's subnet.
 #[derive(Clone, Copy)]
 enum Link {
     Ethernet([u8; 6]),
     InfiniBand(u16),
 }
 
-/// The global route header (GRH); with RoCE v2, of what the IP header is made.
+/// The global route header (GRH). With RoCE v2, the device makes the IP header from it.
 struct Global<'a> {
     source: GidEntry<'a>,
     source_index: u8,
@@ -102,22 +101,20 @@ struct Global<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// The path of RoCE packets from `source` to the port with the GID
-    /// `destination`, with service level 0 and traffic class 0.
+    /// Creates the path of RoCE packets from `source` to the port with the GID `destination`, with
+    /// service level 0 and traffic class 0. Sleeps.
     ///
-    /// Asks the network for the route and for the Ethernet address of its first
-    /// stop (`rdma_resolve_ip`), in the network namespace of the source, and
-    /// waits for at most a second. Sleeps.
+    /// Resolves the route and the Ethernet address of the next hop in the network namespace of the
+    /// source (`rdma_resolve_ip`). This takes at most a second.
     ///
     /// # Errors
     ///
-    /// - `EPROTONOSUPPORT` if `source` is not the address of a RoCE port;
-    /// - `EAFNOSUPPORT` if one is an IPv4 address and the other is not, `EINVAL` for
-    ///   a destination that is no single port;
-    /// - `EOVERFLOW` for an entry beyond the 256 that the verbs can name here;
-    /// - `ETIMEDOUT` if nobody answers for the destination, `ENETUNREACH` and the
-    ///   like if there is no route to it, `ENODEV` if the source's network device is
-    ///   gone.
+    /// - `EPROTONOSUPPORT` if `source` does not belong to a RoCE port;
+    /// - `EAFNOSUPPORT` if only one of the two is an IPv4 address;
+    /// - `EINVAL` if `destination` is zero or a multicast address;
+    /// - `EOVERFLOW` if the index of `source` is above 255, the limit of the verbs;
+    /// - `ETIMEDOUT` if the next hop does not answer; `ENETUNREACH` or a similar error if there is
+    ///   no route; `ENODEV` if the network device of the source is gone.
     pub fn to_gid(source: GidEntry<'a>, destination: Gid) -> Result<Self> {
         if source.kind() == GidKind::InfiniBand {
             return Err(EPROTONOSUPPORT);
@@ -145,13 +142,13 @@ impl<'a> Path<'a> {
         })
     }
 
-    /// The path of InfiniBand packets from `port` to the port of its subnet with
-    /// the local identifier `lid`, with service level 0. Any context.
+    /// Creates the path of InfiniBand packets from `port` to the port with the local identifier
+    /// `lid` in the same subnet, with service level 0. Any context.
     ///
     /// # Errors
     ///
-    /// - `EPROTONOSUPPORT` if `port` does not speak InfiniBand;
-    /// - `EINVAL` for an identifier that is no single port's: zero, or from 0xc000 on.
+    /// - `EPROTONOSUPPORT` if `port` is not an InfiniBand port;
+    /// - `EINVAL` if `lid` is not that of a single port: 0, or from 0xc000 on.
     pub fn to_lid(port: Port<'a>, lid: u16) -> Result<Self> {
         if !port.has_kind(GidKind::InfiniBand) {
             return Err(EPROTONOSUPPORT);
@@ -167,14 +164,14 @@ impl<'a> Path<'a> {
         })
     }
 
-    /// Lets the packets have this service level.
+    /// Sets the service level.
     pub fn with_service_level(mut self, level: ServiceLevel) -> Self {
         self.service_level = level;
         self
     }
 
-    /// Lets the packets have this traffic class, which with RoCE v2 is the type of
-    /// service of IPv4, or the traffic class of IPv6. A path without a GID has none.
+    /// Sets the traffic class; with RoCE v2, this is the type of service of IPv4 or the traffic
+    /// class of IPv6. No effect on a path to a LID.
     pub fn with_traffic_class(mut self, class: u8) -> Self {
         if let Some(global) = &mut self.global {
             global.traffic_class = class;
@@ -182,8 +179,8 @@ impl<'a> Path<'a> {
         self
     }
 
-    /// Lets the packets pass at most so many routers; before that, as many as the
-    /// route says. A path without a GID passes none.
+    /// Sets the maximum number of routers to pass; by default, that of the route. No effect on a
+    /// path to a LID.
     pub fn with_hop_limit(mut self, limit: u8) -> Self {
         if let Some(global) = &mut self.global {
             global.hop_limit = limit;
@@ -191,18 +188,18 @@ impl<'a> Path<'a> {
         self
     }
 
-    /// The port that the path begins at.
+    /// Returns the port that the path begins at.
     pub fn port(&self) -> Port<'a> {
         self.port
     }
 
-    /// The device of that port.
+    /// Returns the device of that port.
     pub fn device(&self) -> &'a Device {
         self.port.device()
     }
 
-    /// As the verbs take it: valid as long as `self`, whose reference on the entry
-    /// of the GID table it names without one of its own.
+    /// Converts the path for C. The result is valid as long as `self`: it points to the GID table
+    /// entry without a reference of its own.
     pub(crate) fn as_raw(&self) -> bindings::rdma_ah_attr {
         let mut raw = bindings::rdma_ah_attr {
             sl: self.service_level.get(),
@@ -234,7 +231,7 @@ impl<'a> Path<'a> {
     }
 }
 
-/// Whether a GID is that of a group.
+/// Returns whether the GID is a multicast address.
 fn is_multicast(gid: &Gid) -> bool {
     let [first, ..] = gid.bytes();
     first == 0xff || gid.to_ipv4().is_some_and(|address| address.is_multicast())

@@ -6,15 +6,15 @@
 
 use crate::bindings;
 
-/// Which way data moves.
+/// The direction of a DMA transfer (`enum dma_data_direction`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// The device reads the memory.
     ToDevice,
     /// The device writes the memory.
     FromDevice,
-    /// The device does either, in an order that it does not tell: a sink that is
-    /// read later, or a word that is changed atomically.
+    /// The device reads and writes the memory in any order, for example a buffer that a peer writes
+    /// and reads, or the target of an atomic operation.
     Both,
 }
 
@@ -28,13 +28,13 @@ impl Direction {
         }
     }
 
-    /// Whether the device may read memory that is mapped like this.
+    /// Returns whether the device may read memory that is mapped in this direction.
     #[inline]
     pub fn is_to_device(self) -> bool {
         self != Direction::FromDevice
     }
 
-    /// Whether the device may write memory that is mapped like this.
+    /// Returns whether the device may write memory that is mapped in this direction.
     #[inline]
     pub fn is_from_device(self) -> bool {
         self != Direction::ToDevice

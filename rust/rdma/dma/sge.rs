@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Pieces of memory that work requests name.
+//! Scatter/gather entries of work requests.
 
 use super::Direction;
 use crate::{
@@ -13,8 +13,8 @@ use crate::{
 use core::marker::PhantomData;
 use kernel::prelude::*;
 
-/// One contiguous piece of mapped memory (`struct ib_sge`), borrowed from what
-/// keeps it mapped.
+/// A contiguous piece of mapped memory (`struct ib_sge`). Borrows the object that keeps the memory
+/// mapped.
 #[derive(Clone, Copy)]
 pub struct Sge<'a> {
     device: *mut bindings::ib_device,
@@ -41,19 +41,20 @@ impl<'a> Sge<'a> {
         }
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[inline]
     pub fn length(&self) -> u32 {
         self.length
     }
 
-    /// What the device may do with the memory.
+    /// Returns the direction in which the memory is mapped.
     #[inline]
     pub fn direction(&self) -> Direction {
         self.direction
     }
 
-    /// As an entry of a request of this domain by which the device reads the memory.
+    /// Converts the entry for a work request of `domain` by which the device reads the memory.
+    /// Fails with `EINVAL` if the mapping does not allow that, or is for another device.
     #[inline]
     pub(in crate::rdma) fn as_source(&self, domain: &ProtectionDomain) -> Result<bindings::ib_sge> {
         if !self.direction.is_to_device() {
@@ -62,7 +63,8 @@ impl<'a> Sge<'a> {
         self.as_raw(domain)
     }
 
-    /// As an entry of a request of this domain by which the device writes the memory.
+    /// Converts the entry for a work request of `domain` by which the device writes the memory.
+    /// Fails with `EINVAL` if the mapping does not allow that, or is for another device.
     #[inline]
     pub(in crate::rdma) fn as_sink(&self, domain: &ProtectionDomain) -> Result<bindings::ib_sge> {
         if !self.direction.is_from_device() {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The way from a GID to another, as the IP stack knows it.
+//! Resolution of the next hop from one GID to another, by the IP stack.
 //!
 //! C header: [`include/rdma/ib_addr.h`](srctree/include/rdma/ib_addr.h)
 //!
-//! The core does this for user programs only; a consumer in the kernel gives it
-//! paths that are resolved.
+//! The core resolves the paths of user programs only (`ib_resolve_eth_dmac`). A consumer in the
+//! kernel must pass resolved paths to the verbs.
 
 use crate::{
     bindings,
@@ -30,19 +30,18 @@ use kernel::{
     types::Opaque, //
 };
 
-/// How long the neighbour may take to answer, in milliseconds; as long as the core
-/// gives it for a user program.
+/// Time-out of the address resolution in milliseconds, as in `rdma_addr_find_l2_eth_by_grh`.
 const LIMIT: kernel::ffi::c_ulong = 1000;
 
-/// Where packets go first.
+/// The next hop of packets.
 pub(super) struct NextHop {
-    /// Its Ethernet address.
+    /// Ethernet address.
     pub(super) address: [u8; 6],
-    /// How many routers they may pass.
+    /// Maximum number of routers to pass.
     pub(super) hop_limit: u8,
 }
 
-/// What the core fills in, and when it is done.
+/// A running address resolution: its results, and a completion for its end.
 #[pin_data]
 struct Query {
     #[pin]
@@ -52,7 +51,7 @@ struct Query {
     done: TimedCompletion,
 }
 
-/// Finds the way from `source` to `destination`. Sleeps.
+/// Resolves the next hop from `source` to `destination`. Sleeps.
 pub(super) fn next_hop(source: &GidEntry<'_>, destination: &Gid) -> Result<NextHop> {
     match on_link(source.kind(), destination) {
         Some(next_hop) => Ok(next_hop),
@@ -60,8 +59,8 @@ pub(super) fn next_hop(source: &GidEntry<'_>, destination: &Gid) -> Result<NextH
     }
 }
 
-/// The way that needs no asking: with RoCE v1, which is not IP, a link-local address
-/// has the Ethernet address in it (`rdma_get_ll_mac`).
+/// Returns the next hop if no resolution is needed. RoCE v1 does not use IP, and a link-local GID
+/// contains the Ethernet address (`rdma_get_ll_mac`).
 fn on_link(kind: GidKind, destination: &Gid) -> Option<NextHop> {
     const LINK_LOCAL: u64 = 0xfe80 << 48;
     if kind != GidKind::RoceV1 || destination.subnet_prefix() != LINK_LOCAL {
@@ -69,23 +68,25 @@ fn on_link(kind: GidKind, destination: &Gid) -> Option<NextHop> {
     }
     let [a, b, c, _, _, d, e, f] = destination.interface_id().to_be_bytes();
     Some(NextHop {
-        // The bit that tells a universal address from a local one is inverted.
+        // In the interface identifier, the universal/local bit is inverted.
         address: [a ^ 2, b, c, d, e, f],
         hop_limit: 1,
     })
 }
 
-/// The way as the IP stack knows it.
+/// Resolves the next hop by the IP stack. Sleeps.
 fn ask_network(source: &GidEntry<'_>, destination: &Gid) -> Result<NextHop> {
     let (mut from, mut to) = (Address::zeroed(), Address::zeroed());
     let (from_gid, to_gid) = (source.gid().as_raw(), destination.as_raw());
-    // SAFETY: An `Address` has room for what is made of either kind of GID.
+    // SAFETY: `rdma_gid2ip` writes a `sockaddr_in` or a `sockaddr_in6`; `Address` has room for
+    // either.
     unsafe {
         bindings::rdma_gid2ip(ptr::from_mut(&mut from).cast(), &from_gid);
         bindings::rdma_gid2ip(ptr::from_mut(&mut to).cast(), &to_gid);
     }
     let found = bindings::rdma_dev_addr {
-        // Needed, but the one of the source's network device takes its place.
+        // rdma_resolve_ip() needs a namespace, but replaces it by that of the source's network
+        // device.
         net: &raw mut bindings::init_net,
         sgid_attr: source.as_raw(),
         ..pin_init::zeroed()
@@ -95,8 +96,8 @@ fn ask_network(source: &GidEntry<'_>, destination: &Gid) -> Result<NextHop> {
         status: Cell::new(0),
         done <- TimedCompletion::new(),
     }));
-    // SAFETY: The addresses are valid, and copied; the query stays until `resolved`
-    // was called with it, which is awaited; the source is held until then.
+    // SAFETY: The addresses are valid, and copied by the call. `query` is pinned and `source` is
+    // borrowed until `done.wait()` returns, which is after the core has called `resolved`.
     to_result(unsafe {
         bindings::rdma_resolve_ip(
             ptr::from_mut(&mut from).cast(),
@@ -110,7 +111,7 @@ fn ask_network(source: &GidEntry<'_>, destination: &Gid) -> Result<NextHop> {
     })?;
     query.done.wait();
     to_result(query.status.get())?;
-    // SAFETY: The core is done with it, so there is no other access.
+    // SAFETY: `resolved` was called, after which the core does not access `found`.
     let found = unsafe { &*query.found.get() };
     Ok(NextHop {
         address: *found.dst_dev_addr.first_chunk().ok_or(EINVAL)?,
@@ -118,20 +119,22 @@ fn ask_network(source: &GidEntry<'_>, destination: &Gid) -> Result<NextHop> {
     })
 }
 
-/// Room for the address of either family.
+/// A socket address with room for IPv4 and IPv6.
 type Address = bindings::sockaddr_in6;
 
+/// The core's callback at the end of the address resolution.
+///
 /// # Safety
 ///
-/// Called by the core once, with the `Query` of a successful `rdma_resolve_ip`.
+/// Must be called once, with the `Query` that was passed to a successful `rdma_resolve_ip`.
 unsafe extern "C" fn resolved(
     status: c_int,
     _source: *mut bindings::sockaddr,
     _found: *mut bindings::rdma_dev_addr,
     query: *mut c_void,
 ) {
-    // SAFETY: By the contract; whoever asked waits for `done`, and does not look at
-    // the rest before.
+    // SAFETY: By the safety requirements, the query is valid: its owner waits for `done`. Until
+    // then, the owner does not access the other fields.
     let query = unsafe { &*query.cast::<Query>() };
     query.status.set(status);
     query.done.complete();
