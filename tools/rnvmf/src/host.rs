@@ -2,45 +2,52 @@
 
 //! The identity of this host: its NVMe Qualified Name and its identifier.
 //!
-//! The files are nvme-cli's, so a host has the same identity whichever program connects.
+//! nvme-cli reads the same files, so a host has one identity for both programs.
 
-use crate::address::{lookup, resolve_with, Address};
+use crate::address::{lookup, resolve, Address};
 use crate::error::Error;
 use crate::uapi::NQN_MAX_LEN;
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Prefix of a name that is made from a UUID.
+/// Prefix of an NQN that is made of a UUID, from NVMe Base, NVMe Qualified Names.
 const NQN_OF_UUID: &str = "nqn.2014-08.org.nvmexpress:uuid:";
 
-/// Name of the subsystem of every discovery controller.
+/// NQN of the well-known discovery subsystem.
 pub(crate) const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
 
-/// The machine's UUID from the firmware.
-const PRODUCT_UUID: &str = "sys/class/dmi/id/product_uuid";
+/// The file with the host NQN.
+pub(crate) const HOSTNQN_FILE: &str = "/etc/nvme/hostnqn";
 
-/// Keeps the machine-id itself off the network, as machine-id(5) asks.
+/// The file with the host identifier.
+pub(crate) const HOSTID_FILE: &str = "/etc/nvme/hostid";
+
+/// The machine's UUID from the firmware.
+pub(crate) const PRODUCT_UUID_FILE: &str = "/sys/class/dmi/id/product_uuid";
+
+/// Name for the UUID that is made of the machine ID, which must not be sent over the network itself
+/// (machine-id(5)).
 const MACHINE_ID_USE: &[u8] = b"rnvmf host identifier";
 
 /// The name and the identifier of a host.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct HostIdentity {
-    /// NVMe Qualified Name.
+    /// Host NQN.
     pub(crate) nqn: String,
-    /// Identifier.
+    /// Host identifier.
     pub(crate) id: Uuid,
 }
 
-/// The system's files and resolver; tests have others.
+/// Returns the addresses of a host name.
+pub(crate) type Resolver = dyn Fn(&str) -> io::Result<Vec<Address>> + Send + Sync;
+
+/// The system's files and resolver. Tests replace them.
 pub(crate) struct SystemEnv {
     root: PathBuf,
     resolver: Arc<Resolver>,
 }
-
-/// Looks up host names.
-pub(crate) type Resolver = dyn Fn(&str) -> io::Result<Vec<Address>> + Send + Sync;
 
 impl Default for SystemEnv {
     fn default() -> Self {
@@ -53,7 +60,7 @@ impl Default for SystemEnv {
 
 #[cfg(test)]
 impl SystemEnv {
-    /// This system with another resolver.
+    /// Returns this system with another resolver.
     pub(crate) fn with_resolver(
         resolver: impl Fn(&str) -> io::Result<Vec<Address>> + Send + Sync + 'static,
     ) -> Self {
@@ -65,7 +72,7 @@ impl SystemEnv {
 }
 
 impl SystemEnv {
-    /// Returns the address of a target, as [`address::resolve`](crate::address::resolve) finds it.
+    /// Returns the address of a target, as [`resolve`] does.
     pub(crate) fn resolve(
         &self,
         host: &str,
@@ -73,63 +80,55 @@ impl SystemEnv {
         seconds: u32,
     ) -> Result<Address, Error> {
         let resolver = self.resolver.clone();
-        resolve_with(move |host| resolver(host), host, from, seconds)
+        resolve(move |host| resolver(host), host, from, seconds)
     }
 
-    /// Works out the identity of this host; the user's choice comes first.
+    /// Returns the identity of this host. The user's choice takes precedence.
     pub(crate) fn identify(
         &self,
         nqn: Option<&str>,
         id: Option<Uuid>,
     ) -> Result<HostIdentity, Error> {
-        let (nqn, id) = match (nqn, id) {
-            (Some(nqn), Some(id)) => (nqn.to_owned(), id),
-            // The kernel rejects two hosts with one identifier.
-            (Some(nqn), None) if self.name().map_or(true, |own| own != nqn) => {
-                (nqn.to_owned(), uuid_in(nqn).unwrap_or_else(|| uuid_of(nqn)))
-            }
-            (Some(nqn), None) => (nqn.to_owned(), self.id(nqn)?),
-            (None, Some(id)) => (self.name()?, id),
-            (None, None) => {
-                let nqn = self.name()?;
-                let id = self.id(&nqn)?;
-                (nqn, id)
-            }
+        let own = self.own_nqn();
+        let nqn = nqn.map_or_else(|| own.clone(), |nqn| Ok(nqn.to_owned()))?;
+        let id = match id {
+            Some(id) => id,
+            None if own.is_ok_and(|own| own == nqn) => self.own_id(&nqn)?,
+            // The kernel rejects two host NQNs with one identifier.
+            None => uuid_in(&nqn).unwrap_or_else(|| uuid_of(&nqn)),
         };
         Ok(HostIdentity { nqn, id })
     }
 
-    /// Returns the name of this machine.
-    fn name(&self) -> Result<String, Error> {
-        match self.read("etc/nvme/hostnqn")? {
+    /// Returns the NQN of this machine.
+    fn own_nqn(&self) -> Result<String, Error> {
+        match self.read(HOSTNQN_FILE)? {
             Some(text) => {
-                check_nqn(&text).map_err(|why| Error::failed(format!("/etc/nvme/hostnqn: {why}")))
+                check_nqn(&text).map_err(|why| Error::failed(format!("{HOSTNQN_FILE}: {why}")))
             }
-            None => Ok(format!("{NQN_OF_UUID}{}", self.machine()?)),
+            None => Ok(format!("{NQN_OF_UUID}{}", self.machine_uuid()?)),
         }
     }
 
-    /// Returns the identifier of this machine, whose name is `nqn`.
-    fn id(&self, nqn: &str) -> Result<Uuid, Error> {
-        match self.read("etc/nvme/hostid")? {
+    /// Returns the identifier of this machine, whose NQN is `nqn`.
+    fn own_id(&self, nqn: &str) -> Result<Uuid, Error> {
+        match self.read(HOSTID_FILE)? {
             Some(text) => text
                 .parse()
-                .map_err(|why| Error::failed(format!("/etc/nvme/hostid: {why}"))),
-            None => uuid_in(nqn).map_or_else(|| self.machine(), Ok),
+                .map_err(|why| Error::failed(format!("{HOSTID_FILE}: {why}"))),
+            None => uuid_in(nqn).map_or_else(|| self.machine_uuid(), Ok),
         }
     }
 
-    /// Returns a UUID that stays the same on this machine.
-    fn machine(&self) -> Result<Uuid, Error> {
-        let product = self.read(PRODUCT_UUID)?;
-        if let Some(uuid) = product.and_then(|text| text.parse::<Uuid>().ok()) {
-            // Some firmware has no UUID and says so with all zeros or all ones.
-            if !uuid.is_nil() && !uuid.is_max() {
-                return Ok(uuid);
-            }
+    /// Returns a UUID that this machine keeps.
+    fn machine_uuid(&self) -> Result<Uuid, Error> {
+        let parse = |text: String| text.parse::<Uuid>().ok();
+        // Firmware without a UUID reports all zeros or all ones.
+        let product = self.read(PRODUCT_UUID_FILE)?.and_then(parse);
+        if let Some(uuid) = product.filter(|uuid| !uuid.is_nil() && !uuid.is_max()) {
+            return Ok(uuid);
         }
-        let machine = self.read("etc/machine-id")?;
-        match machine.and_then(|text| text.parse::<Uuid>().ok()) {
+        match self.read("/etc/machine-id")?.and_then(parse) {
             Some(id) => Ok(Uuid::new_v5(&id, MACHINE_ID_USE)),
             None => Err(Error::failed(
                 "this host has no identity: give --hostnqn and --hostid, \
@@ -138,16 +137,18 @@ impl SystemEnv {
         }
     }
 
-    /// Reads a file, without surrounding white space; `None` if there is no file or no text.
+    /// Reads a file and trims white space; `None` if the file does not exist or is empty.
     fn read(&self, file: &str) -> Result<Option<String>, Error> {
-        let path: &Path = &self.root.join(file);
-        match std::fs::read_to_string(path) {
+        let path = self.root.join(file.trim_start_matches('/'));
+        match std::fs::read_to_string(&path) {
             Ok(text) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            // Only root may read that, and only root may connect: let the kernel be the one that
-            // says so. A file of an administrator is not passed over: this host would be another
-            // one than it is to root.
-            Err(error) if error.kind() == ErrorKind::PermissionDenied && file == PRODUCT_UUID => {
+            // Only root may read the UUID, and only root may connect: the kernel reports the lack of
+            // privilege. An unreadable file of the administrator is an error, because without it
+            // this host would have another identity than it has for root.
+            Err(error)
+                if error.kind() == ErrorKind::PermissionDenied && file == PRODUCT_UUID_FILE =>
+            {
                 Ok(None)
             }
             Err(error) => Err(Error::from(error).context(path.display())),
@@ -155,7 +156,7 @@ impl SystemEnv {
     }
 }
 
-/// Checks that the kernel can take an NVMe Qualified Name.
+/// Checks an NVMe Qualified Name as the kernel does.
 pub(crate) fn check_nqn(text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err("an NQN cannot be empty".into());
@@ -169,11 +170,12 @@ pub(crate) fn check_nqn(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Returns a UUID that depends on the name only, so a host keeps its identifier.
+/// Returns a UUID that depends on the NQN only, so that a host keeps its identifier.
 fn uuid_of(nqn: &str) -> Uuid {
     Uuid::new_v5(&Uuid::NAMESPACE_URL, nqn.as_bytes())
 }
 
+/// Returns the UUID at the end of an NQN.
 fn uuid_in(nqn: &str) -> Option<Uuid> {
     nqn.rsplit_once("uuid:")?.1.parse().ok()
 }

@@ -92,11 +92,11 @@ fn what_is_wrong_is_told() {
         (&[] as &[&str], "no verb is given; see rnvmf --help"),
         (
             &["connect", "-a", "[::1]", "-n", "nqn.x"],
-            "connect to [::1]:4420: [::1] is no address: it is written without brackets",
+            "connect to [::1]:4420: invalid address [::1]: write it without brackets",
         ),
         (
             &["doctor", "-a", "[::1]"],
-            "doctor: [::1] is no address: it is written without brackets",
+            "doctor: invalid address [::1]: write it without brackets",
         ),
     ] {
         assert_eq!(fail(words), (Some(2), format!("rnvmf: {message}")));

@@ -3,12 +3,12 @@
 //! `rnvmf doctor`.
 
 use super::print::print;
-use crate::address::resolve;
 use crate::cli::Doctor;
 use crate::doctor::diagnose::diagnose;
 use crate::doctor::finding::{Finding, Level};
 use crate::doctor::probe::probe;
 use crate::error::{Error, Status};
+use crate::host::SystemEnv;
 use crate::output::Format;
 use crate::render::doctor;
 use crate::uapi::CONNECT_TIMEOUT_DEFAULT;
@@ -18,7 +18,8 @@ use std::io::Write;
 pub(super) fn run(options: &Doctor, out: &mut impl Write) -> Result<(), Error> {
     let from = options.host_traddr.as_ref();
     let resolved = options.traddr.as_deref();
-    let resolved = resolved.map(|name| resolve(name, from, CONNECT_TIMEOUT_DEFAULT / 1000));
+    let env = SystemEnv::default();
+    let resolved = resolved.map(|name| env.resolve(name, from, CONNECT_TIMEOUT_DEFAULT / 1000));
     let address = match resolved {
         Some(Err(error)) if error.status == Status::Usage => return Err(error.context("doctor")),
         address => address.map(|address| address.map_err(|error| error.message)),
