@@ -11,6 +11,3 @@ mod request;
 mod socket;
 
 pub(crate) use client::Client;
-pub(crate) use message::Payload;
-pub(crate) use request::Request;
-pub(crate) use socket::{RequestError, Socket};

@@ -17,18 +17,21 @@ const MODULE_CHECK: &str = "module";
 /// Runs all checks.
 pub(crate) fn diagnose(snapshot: &Snapshot) -> Vec<Finding> {
     let mut findings = modules(&snapshot.modules);
-    findings.extend(route::diagnose(snapshot));
+    if let Err(last) = route::diagnose(snapshot, &mut findings) {
+        findings.push(last);
+    }
     findings.extend(host::diagnose(snapshot));
     findings
 }
 
-/// Checks the kernel modules: rnvmf, and rrdma if that is missing.
+/// Checks that rrdma and rnvmf are loaded.
 fn modules(modules: &[Module]) -> Vec<Finding> {
     let ours = modules.iter().filter(|each| each.name != "rdma_rxe");
-    if ours.clone().all(|each| each.loaded) {
+    let findings: Vec<_> = ours.filter(|each| !each.loaded).map(not_loaded).collect();
+    if findings.is_empty() {
         return vec![Finding::ok(MODULE_CHECK, "rnvmf and rrdma are loaded")];
     }
-    ours.filter(|each| !each.loaded).map(not_loaded).collect()
+    findings
 }
 
 fn not_loaded(module: &Module) -> Finding {
@@ -39,10 +42,8 @@ fn not_loaded(module: &Module) -> Finding {
             Finding::warning(MODULE_CHECK, text).fix(format!("modprobe {name}"))
         }
         Ok(false) => {
-            let text = format!(
-                "{name} is not installed for this kernel: build it for this kernel, and make install"
-            );
-            Finding::fault(MODULE_CHECK, text)
+            let text = "is not installed for this kernel: build it and run make install";
+            Finding::fault(MODULE_CHECK, format!("{name} {text}"))
         }
         Err(why) => Finding::unknown(MODULE_CHECK, format!("{name} is not loaded; {why}")),
     }

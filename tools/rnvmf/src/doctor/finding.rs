@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The findings of the doctor.
+//! The findings of the doctor, and the shell commands that fix them.
 
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Level {
     /// Nothing is wrong.
     Ok,
-    /// It works, but perhaps not as it should.
+    /// A connection can be made, but something is not as it should be.
     Warning,
     /// A connection cannot be made.
     Fault,
-    /// It could not be probed.
+    /// The check could not be made.
     Unknown,
 }
 
 impl Level {
-    /// Returns the name that is printed.
+    /// Returns the printed name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -31,14 +31,14 @@ impl Level {
     }
 }
 
-/// A result of a check.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     /// Name of the check.
     pub(crate) check: &'static str,
-    /// How bad it is.
+    /// Severity.
     pub(crate) level: Level,
-    /// What is there, and why it is bad if it is.
+    /// What was found and, if it is a fault, its effect.
     pub(crate) message: String,
     /// A shell command that fixes it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,12 @@ impl Finding {
     }
 }
 
-/// Quotes a name for a shell command where that is needed: an interface may have almost any name.
+/// Returns the command that sets a network interface up.
+pub(super) fn set_link_up(interface: &str) -> String {
+    format!("ip link set {} up", shell_word(interface))
+}
+
+/// Quotes a word for a shell if it needs that: interface names may contain almost any character.
 pub(super) fn shell_word(name: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-@:/".contains(c);
     if !name.is_empty() && name.chars().all(is_plain) {

@@ -1,242 +1,277 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The state of the system, as far as it matters to a connection.
+//! The state of the system that decides whether a connection can be made.
+//!
+//! Some types are deserialized from the JSON of `ip` and `rdma`, and have its member names. Members
+//! that the doctor does not use are ignored.
 
 use crate::model::controller::Controller;
+use serde::Deserialize;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// What a probe found, or why it failed.
+/// The value that a probe read, or the reason why the probe failed.
 pub(crate) type Probed<T> = Result<T, String>;
 
-/// The UDP port of RoCE v2.
+/// UDP destination port of RoCE v2, `ROCE_V2_UDP_DPORT`.
 pub(crate) const ROCE_PORT: u64 = 4791;
 
-/// What all probes found.
+/// The results of all probes.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
-    /// Where the user wants to connect to.
+    /// The target, if the user names one.
     pub(crate) destination: Option<Probed<Destination>>,
-    /// Name of the subsystem to connect to.
+    /// NVMe Qualified Name of the subsystem, if the user names one.
     pub(crate) nqn: Option<String>,
-    /// The modules of `MODULES`.
+    /// The modules of [`MODULES`], in their order.
     pub(crate) modules: Vec<Module>,
-    /// Network interfaces of this network namespace.
+    /// The network interfaces of this network namespace.
     pub(crate) interfaces: Probed<Vec<Interface>>,
-    /// RDMA devices that can be used in it.
-    pub(crate) devices: Probed<Vec<Device>>,
-    /// Chains of the packet filter.
+    /// The ports of the RDMA devices of this network namespace.
+    pub(crate) ports: Probed<Vec<Port>>,
+    /// The nftables chains that packets of this host traverse.
     pub(crate) chains: Probed<Vec<Chain>>,
-    /// Whether the packet filter before nftables has tables, whose rules are not read.
+    /// Whether iptables-legacy has tables; `nft` does not list their rules.
     pub(crate) legacy: Probed<bool>,
-    /// Identity of this host.
+    /// The identity of this host.
     pub(crate) host: Probed<HostInfo>,
-    /// Controllers of rnvmf; none where its module is not loaded.
+    /// The controllers of rnvmf; empty if the module is not loaded.
     pub(crate) controllers: Probed<Vec<Controller>>,
 }
 
-/// The modules that are probed.
+/// Names of the probed modules.
 pub(crate) const MODULES: [&str; 3] = ["rrdma", "rnvmf", "rdma_rxe"];
 
-/// A module of the kernel.
+/// A kernel module.
 #[derive(Clone, Debug)]
 pub(crate) struct Module {
-    /// Its name.
+    /// Name, with underscores.
     pub(crate) name: &'static str,
-    /// It is loaded, or built in.
+    /// It is loaded or built in.
     pub(crate) loaded: bool,
-    /// It is installed for the kernel that runs.
+    /// It is installed for the running kernel.
     pub(crate) installed: Probed<bool>,
 }
 
-/// Where to connect to.
+/// The target of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Destination {
-    /// Its address.
+    /// Address of the target.
     pub(crate) address: IpAddr,
-    /// Its port.
+    /// Port of the target.
     pub(crate) service: u16,
-    /// The address to connect from, if one was chosen.
+    /// Source address that the user chose.
     pub(crate) from: Option<IpAddr>,
-    /// The route to it.
+    /// The result of the route lookup.
     pub(crate) route: Probed<RouteLookup>,
 }
 
-/// A route to an address.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A route to an address, from `ip -j route get`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct Route {
-    /// The address is one of this machine's.
-    pub(crate) local: bool,
-    /// Number of the interface that it takes.
-    pub(crate) interface: u32,
-    /// Address that packets come from.
-    pub(crate) source: Option<IpAddr>,
+    /// Type of the route; absent for a unicast route.
+    #[serde(rename = "type")]
+    pub(crate) kind: Option<String>,
+    /// Name of the output interface.
+    pub(crate) dev: String,
+    /// Preferred source address.
+    pub(crate) prefsrc: Option<IpAddr>,
+}
+
+impl Route {
+    /// Whether the address belongs to this host.
+    pub(crate) fn is_local(&self) -> bool {
+        self.kind.as_deref() == Some("local")
+    }
 }
 
 /// The result of a route lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RouteLookup {
-    /// The route.
+    /// Packets take this route.
     Route(Route),
-    /// There is none, for this reason.
+    /// No route exists, for this reason.
     NoRoute(String),
 }
 
-/// A network interface.
-#[derive(Clone, Debug)]
+/// A network interface, from `ip -j -d address`.
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Interface {
-    /// Its number.
-    pub(crate) index: u32,
-    /// Its name.
-    pub(crate) name: String,
-    /// Bytes of its largest packet.
+    /// Interface index.
+    pub(crate) ifindex: u32,
+    /// Interface name.
+    pub(crate) ifname: String,
+    /// MTU in bytes.
     pub(crate) mtu: u32,
-    /// It was set up.
-    pub(crate) up: bool,
-    /// There is something at the other end.
-    pub(crate) carrier: bool,
-    /// It leads to this machine.
-    pub(crate) loopback: bool,
-    /// It is IP over InfiniBand.
-    pub(crate) infiniband: bool,
-    /// The interface that it is a VLAN of.
-    pub(crate) vlan_of: Option<u32>,
-    /// Its addresses.
-    pub(crate) addresses: Vec<Prefix>,
+    /// Flags without their prefix `IFF_`.
+    pub(crate) flags: Vec<String>,
+    /// Hardware type, such as `ether`, `loopback` or `infiniband`.
+    pub(crate) link_type: String,
+    /// Name of the lower interface of a VLAN, or of the peer of a veth.
+    pub(crate) link: Option<String>,
+    /// Kind of a virtual interface.
+    #[serde(default)]
+    pub(crate) linkinfo: LinkInfo,
+    /// Addresses.
+    #[serde(default)]
+    pub(crate) addr_info: Vec<Prefix>,
+}
+
+/// The kind of a virtual interface.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct LinkInfo {
+    /// Such as `vlan`.
+    pub(crate) info_kind: Option<String>,
 }
 
 impl Interface {
-    /// Whether an address is one of its own.
+    /// Whether an interface flag is set.
+    fn has_flag(&self, flag: &str) -> bool {
+        self.flags.iter().any(|each| each == flag)
+    }
+
+    /// Whether the interface is administratively up.
+    pub(crate) fn is_up(&self) -> bool {
+        self.has_flag("UP")
+    }
+
+    /// Whether the interface has a carrier.
+    pub(crate) fn has_carrier(&self) -> bool {
+        self.has_flag("LOWER_UP")
+    }
+
+    /// Whether the interface is the loopback interface.
+    pub(crate) fn is_loopback(&self) -> bool {
+        self.has_flag("LOOPBACK")
+    }
+
+    /// Whether an address is configured on the interface.
     pub(crate) fn has(&self, address: IpAddr) -> bool {
-        self.addresses
-            .iter()
-            .any(|prefix| prefix.address == address)
+        let mut addresses = self.addr_info.iter().filter_map(Prefix::address);
+        addresses.any(|each| each == address)
+    }
+
+    /// Returns the name of the lower interface of a VLAN.
+    pub(crate) fn vlan_of(&self) -> Option<&str> {
+        let is_vlan = self.linkinfo.info_kind.as_deref() == Some("vlan");
+        self.link.as_deref().filter(|_| is_vlan)
     }
 }
 
-/// An address, and how many bits of it are its network's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An address of an interface, with the length of its network prefix.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
 pub(crate) struct Prefix {
-    /// The address.
-    pub(crate) address: IpAddr,
-    /// The bits.
-    pub(crate) length: u8,
+    /// The address in text; not always one of IP.
+    pub(crate) local: String,
+    /// Length of the prefix in bits.
+    pub(crate) prefixlen: u32,
 }
 
 impl Prefix {
-    /// Whether another address is of the same network.
+    fn address(&self) -> Option<IpAddr> {
+        self.local.parse().ok()
+    }
+
+    /// Whether another address is in the same network.
     pub(crate) fn covers(&self, other: IpAddr) -> bool {
-        let differing = match (self.address, other) {
-            (IpAddr::V4(a), IpAddr::V4(b)) => (u32::from(a) ^ u32::from(b)).leading_zeros(),
-            (IpAddr::V6(a), IpAddr::V6(b)) => (u128::from(a) ^ u128::from(b)).leading_zeros(),
+        let equal_bits = match (self.address(), other) {
+            (Some(IpAddr::V4(a)), IpAddr::V4(b)) => (u32::from(a) ^ u32::from(b)).leading_zeros(),
+            (Some(IpAddr::V6(a)), IpAddr::V6(b)) => (u128::from(a) ^ u128::from(b)).leading_zeros(),
             _ => return false,
         };
-        differing >= u32::from(self.length)
+        equal_bits >= self.prefixlen
     }
 }
 
-/// What is on the wire of an RDMA device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protocol {
-    /// RDMA over Converged Ethernet.
-    Roce,
-    /// RDMA over TCP.
-    Iwarp,
-    /// InfiniBand, and what is like it.
-    Other,
-}
-
-/// An RDMA device.
-#[derive(Clone, Debug)]
-pub(crate) struct Device {
-    /// Its name.
-    pub(crate) name: String,
-    /// What is on its wire.
-    pub(crate) protocol: Protocol,
-    /// It is soft-RoCE.
-    pub(crate) soft: bool,
-    /// Its ports.
-    pub(crate) ports: Vec<Port>,
-}
-
-/// A port of an RDMA device.
-#[derive(Clone, Debug)]
+/// A port of an RDMA device, from `rdma -j link` and sysfs.
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Port {
-    /// Its number, from 1.
+    /// Name of the device.
+    #[serde(rename = "ifname")]
+    pub(crate) device: String,
+    /// Port number, from 1.
+    #[serde(rename = "port")]
     pub(crate) number: u32,
-    /// Its state, `enum ib_port_state`.
-    pub(crate) state: u8,
-    /// Number of its network interface, if that is in this network namespace.
-    pub(crate) interface: Option<u32>,
-    /// Its addresses.
+    /// State, such as `ACTIVE` or `DOWN`.
+    pub(crate) state: String,
+    /// Name of its network interface, if that is in this network namespace.
+    pub(crate) netdev: Option<String>,
+    /// The port speaks RoCE.
+    #[serde(skip)]
+    pub(crate) is_roce: bool,
+    /// The device is soft-RoCE.
+    #[serde(skip)]
+    pub(crate) is_soft: bool,
+    /// The GID table without its empty entries.
+    #[serde(skip)]
     pub(crate) gids: Vec<Gid>,
-    /// The GID type of connections, if configfs has it.
+    /// GID type of RDMA CM connections, if configfs is mounted and has the device.
+    #[serde(skip)]
     pub(crate) default_type: Option<String>,
 }
 
-/// An address of a port.
+impl Port {
+    /// Whether the port can be used.
+    pub(crate) fn is_active(&self) -> bool {
+        self.state == "ACTIVE"
+    }
+}
+
+/// An entry of a GID table.
 #[derive(Clone, Debug)]
 pub(crate) struct Gid {
-    /// The address; an IPv4 one is mapped.
+    /// The GID; an IPv4 address is mapped to IPv6.
     pub(crate) address: Ipv6Addr,
-    /// Its kind, such as `RoCE v2`.
+    /// GID type, such as `RoCE v2`.
     pub(crate) kind: String,
-    /// Name of the network interface that it is from.
+    /// Name of the network interface that has the address.
     pub(crate) interface: String,
 }
 
-/// A chain of the packet filter that packets of this host pass.
+/// A base chain of nftables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Chain {
-    /// Family, table and name, as `nft` takes them.
+    /// Family, table and name, as arguments of `nft`.
     pub(crate) path: String,
     /// `ip`, `ip6` or `inet`.
     pub(crate) family: String,
-    /// What it does with a packet that no rule decides on.
+    /// The chain's policy is to drop packets.
     pub(crate) drops: bool,
-    /// Its rules, in their order.
+    /// Its rules, in order.
     pub(crate) rules: Vec<Rule>,
 }
 
-/// A rule of a chain, as far as it is about RoCE packets.
+/// A rule of a chain, reduced to its effect on RoCE packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
-    /// Whether it matches RoCE packets; `None` if that is not known.
+    /// Whether the rule matches RoCE packets; `None` if that is unknown.
     pub(crate) matches_roce: Option<bool>,
-    /// The interface that it is about.
+    /// The only interface that the rule matches, if it names one.
     pub(crate) interface: Option<String>,
-    /// What it does with them.
+    /// What the rule does with packets that it matches.
     pub(crate) verdict: Verdict,
 }
 
-/// What a rule does with a packet.
+/// What a rule does with a packet that it matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Let it pass.
+    /// The packet passes the chain.
     Accept,
-    /// Drop or reject it.
+    /// The packet is dropped or rejected.
     Drop,
-    /// Nothing.
+    /// The next rule decides.
     None,
-    /// What other rules say.
+    /// Another chain, a map or a program decides.
     Other,
 }
 
 /// The identity of this host.
 #[derive(Clone, Debug)]
 pub(crate) struct HostInfo {
-    /// NVMe Qualified Name.
+    /// Host NQN.
     pub(crate) nqn: String,
-    /// Identifier, a UUID.
+    /// Host identifier, a UUID.
     pub(crate) id: String,
-    /// Which of the two are not in a file.
-    pub(crate) generated: Vec<IdentityFile>,
-}
-
-/// A file with a part of the identity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IdentityFile {
-    /// /etc/nvme/hostnqn.
-    HostNqn,
-    /// /etc/nvme/hostid.
-    HostId,
+    /// The identity files that do not exist, so that their contents are generated.
+    pub(crate) missing_files: Vec<&'static str>,
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whether the packet filter drops RoCE packets. A guess: its rules are read, and no packet is
-//! sent.
+//! Whether nftables drops RoCE packets. The result is derived from the rules; no packet is sent.
 
 use crate::doctor::finding::Finding;
 use crate::doctor::snapshot::{Chain, Rule, Snapshot, Verdict, ROCE_PORT};
@@ -10,15 +9,14 @@ use std::net::IpAddr;
 const CHECK: &str = "firewall";
 
 /// What a chain does with RoCE packets.
-#[derive(Debug, PartialEq, Eq)]
 enum ChainResult {
     Pass,
     DroppedByRule,
-    DroppedAtEnd,
-    Unclear,
+    DroppedByPolicy,
+    Unknown,
 }
 
-/// Checks the rules for an interface and the family of an address.
+/// Checks the rules for an interface and the address family of the target.
 pub(super) fn diagnose(interface: &str, address: IpAddr, snapshot: &Snapshot) -> Finding {
     let chains = match &snapshot.chains {
         Ok(chains) => chains,
@@ -26,69 +24,64 @@ pub(super) fn diagnose(interface: &str, address: IpAddr, snapshot: &Snapshot) ->
     };
     let family = if address.is_ipv4() { "ip" } else { "ip6" };
     let mut unclear = None;
-    for chain in chains {
+    for chain in chains
+        .iter()
+        .filter(|chain| ["inet", family].contains(&&*chain.family))
+    {
         let path = &chain.path;
-        if chain.family != "inet" && chain.family != family {
-            continue;
-        }
-        match chain_result(chain, interface) {
-            ChainResult::Pass => (),
-            ChainResult::Unclear => unclear = unclear.or(Some(path)),
+        let text = match chain_result(chain, interface) {
+            ChainResult::Pass => continue,
+            ChainResult::Unknown => {
+                unclear = unclear.or(Some(path));
+                continue;
+            }
             ChainResult::DroppedByRule => {
-                let text =
-                    format!("a rule of {path} seems to drop UDP port {ROCE_PORT}, which RoCE uses");
-                return Finding::fault(CHECK, text).fix(accept_rule(path));
+                format!("a rule of {path} seems to drop UDP port {ROCE_PORT}, which RoCE uses")
             }
-            ChainResult::DroppedAtEnd => {
-                let text = format!(
-                    "{path} seems to drop UDP port {ROCE_PORT}, which RoCE uses, as no rule accepts it"
-                );
-                return Finding::fault(CHECK, text).fix(accept_rule(path));
-            }
-        }
+            ChainResult::DroppedByPolicy => format!(
+                "{path} seems to drop UDP port {ROCE_PORT}, which RoCE uses, as no rule accepts it"
+            ),
+        };
+        // A rule before all others; deleting the one that drops could admit other packets.
+        let fix = format!("nft insert rule {path} udp dport {ROCE_PORT} accept");
+        return Finding::fault(CHECK, text).fix(fix);
     }
     let text = match (unclear, &snapshot.legacy) {
         (Some(path), _) => {
-            format!("the rules of {path} are too involved to tell whether UDP port {ROCE_PORT} passes")
+            format!(
+                "the rules of {path} are too complex to tell whether UDP port {ROCE_PORT} passes"
+            )
         }
         (None, Ok(false)) => {
-            let text = format!("no rule is seen to drop UDP port {ROCE_PORT}");
-            return Finding::ok(CHECK, text);
+            return Finding::ok(CHECK, format!("no rule seems to drop UDP port {ROCE_PORT}"));
         }
         (None, Ok(true)) => format!(
-            "there are rules that only iptables-legacy can list, and they may drop UDP port {ROCE_PORT}"
+            "only iptables-legacy can list some of the rules, which may drop UDP port {ROCE_PORT}"
         ),
         (None, Err(why)) => why.clone(),
     };
     Finding::unknown(CHECK, text)
 }
 
-/// Returns the command that inserts a rule before all others. Deleting a rule might open more.
-fn accept_rule(path: &str) -> String {
-    format!("nft insert rule {path} udp dport {ROCE_PORT} accept")
-}
-
 fn chain_result(chain: &Chain, interface: &str) -> ChainResult {
-    let about = |rule: &&Rule| {
+    let applies = |rule: &&Rule| {
         rule.interface
             .as_deref()
             .is_none_or(|name| name == interface)
     };
     let mut sure = true;
-    for rule in chain.rules.iter().filter(about) {
+    for rule in chain.rules.iter().filter(applies) {
         match (rule.matches_roce, rule.verdict) {
             (Some(false), _) | (_, Verdict::None) => (),
             (Some(true), Verdict::Accept) if sure => return ChainResult::Pass,
             (Some(true), Verdict::Drop) if sure => return ChainResult::DroppedByRule,
-            (Some(true), Verdict::Accept | Verdict::Drop) => return ChainResult::Unclear,
+            (Some(true), Verdict::Accept | Verdict::Drop) => return ChainResult::Unknown,
             (None, _) | (_, Verdict::Other) => sure = false,
         }
     }
-    if !sure {
-        ChainResult::Unclear
-    } else if chain.drops {
-        ChainResult::DroppedAtEnd
-    } else {
-        ChainResult::Pass
+    match (sure, chain.drops) {
+        (false, _) => ChainResult::Unknown,
+        (true, true) => ChainResult::DroppedByPolicy,
+        (true, false) => ChainResult::Pass,
     }
 }

@@ -1,77 +1,68 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The identity of this host, and whether the subsystem is connected already.
+//! The identity of this host, and the controllers that it conflicts with or that the subsystem has.
 
 use crate::address::Address;
 use crate::doctor::finding::{shell_word, Finding};
-use crate::doctor::snapshot::{Destination, HostInfo, IdentityFile, Snapshot};
+use crate::doctor::snapshot::{Destination, HostInfo, Snapshot};
+use crate::host::HOSTID_FILE;
 use crate::model::controller::Controller;
 use crate::uapi::CtrlState;
 
 const CONTROLLER: &str = "controller";
 
-/// Checks the identity, and the controllers of the subsystem if one is given.
+/// Checks the identity, and the controllers of the subsystem if the user names one.
 pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Finding> {
     let host = match &snapshot.host {
         Ok(host) => host,
         Err(why) => return vec![Finding::unknown("host", why)],
     };
     let mut findings = vec![identity(host)];
-    let conflicts = conflicts(host, snapshot);
-    match &snapshot.nqn {
-        Some(nqn) if conflicts.is_empty() => findings.push(connection(nqn, host, snapshot)),
-        _ => findings.extend(conflicts),
+    let controllers = snapshot.controllers.iter().flatten();
+    findings.extend(controllers.filter_map(|each| conflict(host, each)));
+    if let (Some(nqn), 1) = (&snapshot.nqn, findings.len()) {
+        findings.push(connection(nqn, host, snapshot));
     }
     findings
 }
 
-/// Reports the controllers that have exactly one of this host's NQN and identifier: the kernel
-/// rejects a connect beside them.
-fn conflicts(host: &HostInfo, snapshot: &Snapshot) -> Vec<Finding> {
-    let conflict = |controller: &Controller| {
-        let (nqn, id) = controller
-            .hostnqn
-            .as_ref()
-            .zip(controller.hostid.as_ref())?;
-        let (common, option, other) = match (*nqn == host.nqn, *id == host.id) {
-            (true, false) => ("name and another identifier", "-I", id),
-            (false, true) => ("identifier and another name", "-q", nqn),
-            _ => return None,
-        };
-        let device = &controller.device;
-        let text = format!(
-            "{device} has this host's {common}, and beside it a connect is refused; \
-             with {option} {} it is the same host",
-            shell_word(other)
-        );
-        let fix = format!("rnvmf disconnect -d {device}");
-        Some(Finding::fault(CONTROLLER, text).fix(fix))
+/// Reports a controller that has exactly one of host NQN and host identifier: the kernel rejects a
+/// connect beside it.
+fn conflict(host: &HostInfo, controller: &Controller) -> Option<Finding> {
+    let (nqn, id) = (controller.hostnqn.as_ref()?, controller.hostid.as_ref()?);
+    let (common, option, other) = match (*nqn == host.nqn, *id == host.id) {
+        (true, false) => ("NQN with another identifier", "-I", id),
+        (false, true) => ("identifier with another NQN", "-q", nqn),
+        _ => return None,
     };
-    let controllers = snapshot.controllers.iter().flatten();
-    controllers.filter_map(conflict).collect()
+    let device = &controller.device;
+    let text = format!(
+        "{device} uses this host's {common}, so the kernel refuses a connect; \
+         connect with {option} {} to be the same host",
+        shell_word(other)
+    );
+    Some(Finding::fault(CONTROLLER, text).fix(format!("rnvmf disconnect -d {device}")))
 }
 
-/// A generated identity changes with the machine's hardware, and a copy of the machine has the
-/// same.
+/// Reports a generated identity: it changes with the hardware, and a copy of the disk has the same.
 fn identity(host: &HostInfo) -> Finding {
     const CHECK: &str = "host";
-    if host.generated.is_empty() {
+    if host.missing_files.is_empty() {
         return Finding::ok(CHECK, format!("this host is {}", host.nqn));
     }
-    let file = |each: &IdentityFile| match each {
-        IdentityFile::HostNqn => ("/etc/nvme/hostnqn", &host.nqn),
-        IdentityFile::HostId => ("/etc/nvme/hostid", &host.id),
+    let write = |file: &&str| {
+        let text = if *file == HOSTID_FILE {
+            &host.id
+        } else {
+            &host.nqn
+        };
+        format!("echo '{}' >{file}", text.replace('\'', r"'\''"))
     };
-    let files: Vec<_> = host.generated.iter().map(file).collect();
-    let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
-    let writes: Vec<String> = files
-        .iter()
-        .map(|(name, text)| format!("echo '{}' >{name}", text.replace('\'', r"'\''")))
-        .collect();
+    let writes: Vec<String> = host.missing_files.iter().map(write).collect();
     let text = format!(
-        "this host is {}, but not by {}: it may change with the machine",
+        "this host is {}, but not by {}: it may change with the hardware",
         host.nqn,
-        names.join(" and ")
+        host.missing_files.join(" and ")
     );
     let fix = format!("mkdir -p /etc/nvme && {}", writes.join(" && "));
     Finding::warning(CHECK, text).fix(fix)
@@ -82,11 +73,8 @@ fn connection(nqn: &str, host: &HostInfo, snapshot: &Snapshot) -> Finding {
         Ok(controllers) => controllers,
         Err(why) => return Finding::unknown(CONTROLLER, why),
     };
+    let target = snapshot.destination.iter().flatten().next();
     let is_connected = |controller: &&Controller| {
-        let target = snapshot
-            .destination
-            .as_ref()
-            .and_then(|target| target.as_ref().ok());
         target.is_none_or(|target| has_addresses(controller, target))
             && controller.subsysnqn == nqn
             && controller.hostnqn.as_ref() == Some(&host.nqn)
@@ -107,7 +95,7 @@ fn has_addresses(controller: &Controller, target: &Destination) -> bool {
 }
 
 /// Reports the controller of the subsystem. Only a dead one prevents another connect; one that
-/// reconnects needs no help, and its error is reported.
+/// reconnects needs no action.
 fn connected(nqn: &str, controller: &Controller) -> Finding {
     let Controller { device, state, .. } = controller;
     let known = state.known();
@@ -116,11 +104,11 @@ fn connected(nqn: &str, controller: &Controller) -> Finding {
     }
     let mut text = format!("{nqn} has {device}, which is {state}");
     if let Some(ctrl_error) = &controller.error {
-        text.push_str(&format!(": {}", ctrl_error.message));
+        text += &format!(": {}", ctrl_error.message);
     }
     if known != Some(CtrlState::Dead) {
         return Finding::warning(CONTROLLER, text);
     }
-    text.push_str("; it is in the way of another connect");
+    text += "; it prevents another connect";
     Finding::fault(CONTROLLER, text).fix(format!("rnvmf disconnect -d {device}"))
 }

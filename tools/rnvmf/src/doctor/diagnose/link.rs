@@ -1,330 +1,270 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The RDMA device on an interface: its port, its addresses, its MTU.
+//! The RDMA device on a network interface: its port, its GIDs, its MTU.
 
 use super::firewall;
-use crate::doctor::finding::{shell_word, Finding};
-use crate::doctor::snapshot::{Device, Gid, Interface, Module, Port, Protocol, Snapshot};
-use std::net::{IpAddr, Ipv6Addr};
+use crate::doctor::finding::{set_link_up, shell_word, Finding};
+use crate::doctor::snapshot::{Gid, Interface, Port, Snapshot};
+use std::net::IpAddr;
 
 const CHECK: &str = "link";
-
-/// `IB_PORT_ACTIVE`.
-const ACTIVE: u8 = 4;
 
 /// The GID type that current targets use.
 const ROCE_V2: &str = "RoCE v2";
 
-/// Largest path MTU of InfiniBand and RoCE.
+/// Largest path MTU of InfiniBand and RoCE, in bytes.
 const MAX_PATH_MTU: u32 = 4096;
 
-/// Header bytes that RoCE drivers reserve, as in `iboe_get_mtu()`.
+/// Bytes of headers that RoCE drivers reserve, as `iboe_get_mtu()` does.
 const ROCE_HEADERS: u32 = 96;
 
-/// Header bytes that soft-RoCE reserves, as in `rxe_set_mtu()`.
+/// Bytes of headers that soft-RoCE reserves, as `rxe_set_mtu()` does.
 const SOFT_ROCE_HEADERS: u32 = 80;
 
-/// An interface MTU with room for that path MTU and its headers.
+/// An interface MTU that holds the largest path MTU and its headers.
 const MTU_FOR_4K: u32 = 4200;
 
-/// Where packets to the target leave this host.
+/// The way by which packets to the target leave this host.
 pub(super) struct Egress<'a> {
-    /// The target's address.
+    /// Address of the target.
     pub(super) target: IpAddr,
     /// The target is this host.
     pub(super) local: bool,
-    /// The interface.
+    /// Output interface.
     pub(super) interface: &'a Interface,
-    /// The address that packets come from.
+    /// Source address.
     pub(super) source: Option<IpAddr>,
 }
 
-/// Checks the RDMA device on the interface.
+/// Checks the RDMA device on the output interface up to the first fault, which is returned.
 pub(super) fn diagnose(
     egress: &Egress<'_>,
     snapshot: &Snapshot,
     interfaces: &[Interface],
-) -> Vec<Finding> {
-    let devices = match &snapshot.devices {
-        Ok(devices) => devices,
-        Err(why) => return vec![Finding::unknown(CHECK, why)],
-    };
-    let name = &egress.interface.name;
-    if egress.interface.infiniband {
-        let text = format!("{name} is InfiniBand, of which little is known here");
-        return vec![Finding::unknown(CHECK, text)];
+    findings: &mut Vec<Finding>,
+) -> Result<(), Finding> {
+    let ports = ports(snapshot)?;
+    let name = &egress.interface.ifname;
+    if egress.interface.link_type == "infiniband" {
+        let text = format!("{name} is IP over InfiniBand, which this program cannot check");
+        return Err(Finding::unknown(CHECK, text));
     }
-    let Some(DevicePort { device, port }) = port_on(egress.interface, devices) else {
-        return vec![no_device(egress, snapshot, devices, interfaces)];
-    };
-    let mut findings = vec![Finding::ok(CHECK, format!("{} is on {name}", device.name))];
-    for check in [port_active, gid, default_gid_type, mtu] {
-        match check(egress, device, port) {
-            Ok(finding) => findings.extend(finding),
-            Err(finding) => {
-                findings.push(finding);
-                return findings;
-            }
-        }
+    let port = port_on(egress.interface, ports);
+    let port = port.ok_or_else(|| no_device(egress, snapshot, ports, interfaces))?;
+    findings.push(Finding::ok(CHECK, format!("{} is on {name}", port.device)));
+    check_state(egress, port)?;
+    if port.is_roce {
+        findings.extend(check_gid(egress, port)?);
     }
-    // Only soft-RoCE's packets pass the packet filter.
-    if device.soft {
+    check_default_type(port)?;
+    if port.is_roce {
+        findings.push(check_mtu(egress, port));
+    }
+    // Adapters send and receive RoCE packets without the network stack.
+    if port.is_soft {
         findings.push(firewall::diagnose(name, egress.target, snapshot));
     }
-    findings
+    Ok(())
 }
 
-/// Checks all devices, if there is no target.
-pub(super) fn diagnose_all(snapshot: &Snapshot, interfaces: &[Interface]) -> Vec<Finding> {
-    let devices = match &snapshot.devices {
-        Ok(devices) => devices,
-        Err(why) => return vec![Finding::unknown(CHECK, why)],
-    };
-    if devices.is_empty() {
-        let text = "there is no RDMA device; with -a it is told where there has to be one";
-        return vec![Finding::fault(CHECK, text)];
+/// Checks the ports of all devices. Without a target, one active port is sufficient.
+pub(super) fn diagnose_all(
+    snapshot: &Snapshot,
+    interfaces: &[Interface],
+    findings: &mut Vec<Finding>,
+) -> Result<(), Finding> {
+    let ports = ports(snapshot)?;
+    if ports.is_empty() {
+        let text = "there is no RDMA device; give -a ADDRESS to see which interface needs one";
+        return Err(Finding::fault(CHECK, text));
     }
-    let (active, inactive): (Vec<_>, Vec<_>) = all_ports(devices).partition(DevicePort::is_active);
-    let mut findings = Vec::new();
-    for each in &active {
-        findings.push(Finding::ok(CHECK, each.describe(interfaces)));
-    }
-    for each in inactive {
-        let text = each.describe(interfaces);
-        // An unused port beside an active one is usual.
+    let (active, inactive): (Vec<_>, Vec<_>) = ports.iter().partition(|port| port.is_active());
+    findings.extend(
+        active
+            .iter()
+            .map(|port| Finding::ok(CHECK, describe(port, "active"))),
+    );
+    for port in inactive {
+        let text = describe(port, "not active");
         let finding = if active.is_empty() {
             Finding::fault(CHECK, text)
         } else {
             Finding::warning(CHECK, text)
         };
-        findings.push(match netdev(each.port, interfaces) {
-            Some(down) if !down.up => {
-                finding.fix(format!("ip link set {} up", shell_word(&down.name)))
-            }
-            _ => finding,
+        let is_below = |each: &&Interface| port.netdev.as_ref() == Some(&each.ifname);
+        let down = interfaces
+            .iter()
+            .find(is_below)
+            .filter(|each| !each.is_up());
+        findings.push(match down {
+            Some(down) => finding.fix(set_link_up(&down.ifname)),
+            None => finding,
         });
     }
-    findings
+    Ok(())
 }
 
-/// Returns the interface that a port is on.
-fn netdev<'a>(port: &Port, interfaces: &'a [Interface]) -> Option<&'a Interface> {
-    interfaces
-        .iter()
-        .find(|each| port.interface == Some(each.index))
-}
-
-/// A port and its device.
-struct DevicePort<'a> {
-    device: &'a Device,
-    port: &'a Port,
-}
-
-impl DevicePort<'_> {
-    fn is_active(&self) -> bool {
-        self.port.state == ACTIVE
-    }
-
-    fn describe(&self, interfaces: &[Interface]) -> String {
-        let netdev = netdev(self.port, interfaces);
-        let place = netdev.map_or(String::new(), |each| format!(", on {}", each.name));
-        let state = if self.is_active() {
-            "active"
-        } else {
-            "not active"
-        };
-        let (number, name) = (self.port.number, &self.device.name);
-        format!("port {number} of {name} is {state}{place}")
+fn ports(snapshot: &Snapshot) -> Result<&[Port], Finding> {
+    match &snapshot.ports {
+        Ok(ports) => Ok(ports),
+        Err(why) => Err(Finding::unknown(CHECK, why)),
     }
 }
 
-/// Returns all ports of all devices.
-fn all_ports(devices: &[Device]) -> impl Iterator<Item = DevicePort<'_>> {
-    devices.iter().flat_map(|device| {
-        let ports = device.ports.iter();
-        ports.map(move |port| DevicePort { device, port })
-    })
+fn describe(port: &Port, state: &str) -> String {
+    let on = port
+        .netdev
+        .as_ref()
+        .map_or(String::new(), |name| format!(", on {name}"));
+    format!("port {} of {} is {state}{on}", port.number, port.device)
 }
 
-/// Returns the port on an interface. The addresses of a VLAN and of a bond are in the GID table of
-/// the device below them.
-fn port_on<'a>(interface: &Interface, devices: &'a [Device]) -> Option<DevicePort<'a>> {
-    all_ports(devices).find(|DevicePort { port, .. }| {
-        // Interface names of another network namespace mean nothing here.
-        let is_ours = port.interface.is_some();
-        let is_named = |gid: &Gid| gid.interface == interface.name;
-        port.interface == Some(interface.index) || is_ours && port.gids.iter().any(is_named)
+/// Returns the port on an interface. The GIDs of a VLAN or a bond are in the GID table of the device
+/// on the lower interface.
+fn port_on<'a>(interface: &Interface, ports: &'a [Port]) -> Option<&'a Port> {
+    let name = &interface.ifname;
+    ports.iter().find(|port| {
+        // Without a network interface in this namespace, the names are those of another namespace.
+        port.netdev.as_ref().is_some_and(|netdev| netdev == name)
+            || port.netdev.is_some() && port.gids.iter().any(|gid| gid.interface == *name)
     })
 }
 
 fn no_device(
     egress: &Egress<'_>,
     snapshot: &Snapshot,
-    devices: &[Device],
+    ports: &[Port],
     interfaces: &[Interface],
 ) -> Finding {
-    let name = &egress.interface.name;
+    let name = &egress.interface.ifname;
     let mut text = format!(
         "no RDMA device is on {name}, which the route to {} takes",
         egress.target
     );
-    let places = device_places(devices, interfaces);
+    let place = |port: &Port| Some(format!("{} is on {}", port.device, port.netdev.as_ref()?));
+    let places: Vec<_> = ports.iter().filter_map(place).collect();
     if !places.is_empty() {
-        let places = places.join(", ");
-        text.push_str(&format!("; {places}: see -w, the address to connect from"));
+        text += &format!("; {}: -w chooses the source address", places.join(", "));
     }
-    // Soft-RoCE beside an adapter is no fix.
-    if devices.iter().any(|device| !device.soft) {
+    // A host with an adapter needs no soft-RoCE.
+    if ports.iter().any(|port| !port.is_soft) {
         return Finding::fault(CHECK, text);
     }
-    let lacks =
-        |each: &Module| each.name == "rdma_rxe" && !each.loaded && each.installed == Ok(false);
-    if snapshot.modules.iter().any(lacks) {
-        let text = format!("{text}, and this kernel has no soft-RoCE (the module rdma_rxe)");
-        return Finding::fault(CHECK, text);
-    }
-    // Soft-RoCE is not for VLANs, but what is on the interface below is for them, too.
-    let parent = interfaces
+    let mut modules = snapshot
+        .modules
         .iter()
-        .find(|each| egress.interface.vlan_of == Some(each.index));
-    let parent = parent.map_or(name, |each| &each.name);
-    let free = (0..)
-        .map(|number| format!("rxe{number}"))
-        .find(|free| devices.iter().all(|device| device.name != *free))
-        .unwrap_or_default();
-    Finding::fault(CHECK, text).fix(format!(
-        "rdma link add {free} type rxe netdev {}",
-        shell_word(parent)
-    ))
-}
-
-/// Returns which device is on which interface.
-fn device_places(devices: &[Device], interfaces: &[Interface]) -> Vec<String> {
-    let place = |each: DevicePort<'_>| {
-        let interface = netdev(each.port, interfaces)?;
-        Some(format!("{} is on {}", each.device.name, interface.name))
-    };
-    all_ports(devices).filter_map(place).collect()
-}
-
-type CheckResult = Result<Option<Finding>, Finding>;
-
-fn port_active(egress: &Egress<'_>, device: &Device, port: &Port) -> CheckResult {
-    if port.state == ACTIVE {
-        return Ok(None);
+        .filter(|each| each.name == "rdma_rxe");
+    if modules.any(|rxe| !rxe.loaded && rxe.installed == Ok(false)) {
+        text += ", and this kernel has no soft-RoCE (module rdma_rxe)";
+        return Finding::fault(CHECK, text);
     }
-    let text = format!(
-        "port {} of {} is not active, though {} is up",
-        port.number, device.name, egress.interface.name
-    );
-    Err(with_recreate_fix(
-        Finding::fault(CHECK, text),
-        egress,
-        device,
-    ))
+    // A soft-RoCE device is created on the lower interface of a VLAN, and serves both.
+    let parent = egress
+        .interface
+        .vlan_of()
+        .filter(|parent| interfaces.iter().any(|each| each.ifname == *parent));
+    let is_free = |name: &String| ports.iter().all(|port| port.device != *name);
+    let free = (0..).map(|number| format!("rxe{number}")).find(is_free);
+    Finding::fault(CHECK, text).fix(add_soft(&free.unwrap_or_default(), parent.unwrap_or(name)))
 }
 
-/// Checks that the device has the address that connections are made from.
-fn gid(egress: &Egress<'_>, device: &Device, port: &Port) -> CheckResult {
-    const CHECK: &str = "gid";
-    let Some(source) = egress.source.filter(|_| device.protocol == Protocol::Roce) else {
-        return Ok(None);
-    };
-    let wanted = match source {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
-        IpAddr::V6(v6) => v6,
-    };
-    let kinds: Vec<&str> = gid_types(port, wanted, &egress.interface.name);
-    if kinds.contains(&ROCE_V2) {
-        let text = format!("{} has {source} as {ROCE_V2}", device.name);
-        return Ok(Some(Finding::ok(CHECK, text)));
-    }
-    let name = &device.name;
-    if kinds.is_empty() {
-        let text = format!("{name} does not have {source} in its table of addresses");
-        return Err(with_recreate_fix(
-            Finding::fault(CHECK, text),
-            egress,
-            device,
-        ));
-    }
-    let text = format!(
-        "{name} has {source} as {} only, and not as {ROCE_V2}: \
-         see -w, the address to connect from, for one of a device that has it",
-        kinds.join(", ")
-    );
-    Err(with_recreate_fix(
-        Finding::fault(CHECK, text),
-        egress,
-        device,
-    ))
+/// Returns the command that creates a soft-RoCE device.
+fn add_soft(device: &str, interface: &str) -> String {
+    let (device, interface) = (shell_word(device), shell_word(interface));
+    format!("rdma link add {device} type rxe netdev {interface}")
 }
 
-fn gid_types<'a>(port: &'a Port, address: Ipv6Addr, interface: &str) -> Vec<&'a str> {
-    let gids = port.gids.iter();
-    gids.filter(|gid| gid.address == address && gid.interface == interface)
-        .map(|gid| gid.kind.as_str())
-        .collect()
-}
-
-/// Adds the command that creates a soft-RoCE device again: it reads its interface's state and
-/// addresses when it is created.
-fn with_recreate_fix(finding: Finding, egress: &Egress<'_>, device: &Device) -> Finding {
-    let (name, interface) = (shell_word(&device.name), shell_word(&egress.interface.name));
-    if !device.soft || egress.interface.vlan_of.is_some() {
+/// Adds the command that creates a soft-RoCE device again: it reads the state and the addresses of
+/// its interface only when it is created.
+fn with_recreate_fix(finding: Finding, egress: &Egress<'_>, port: &Port) -> Finding {
+    if !port.is_soft || egress.interface.vlan_of().is_some() {
         return finding;
     }
+    let add = add_soft(&port.device, &egress.interface.ifname);
     finding.fix(format!(
-        "rdma link delete {name} && rdma link add {name} type rxe netdev {interface}"
+        "rdma link delete {} && {add}",
+        shell_word(&port.device)
     ))
 }
 
-/// Checks the GID type that an administrator may have chosen for connections.
-fn default_gid_type(_: &Egress<'_>, device: &Device, port: &Port) -> CheckResult {
-    match &port.default_type {
-        Some(kind) if kind != ROCE_V2 => {
-            let (name, number) = (&device.name, port.number);
-            let text = format!("connections of {name} use {kind}, and targets expect {ROCE_V2}");
-            let file =
-                format!("/sys/kernel/config/rdma_cm/{name}/ports/{number}/default_roce_mode");
-            let fix = format!("echo '{ROCE_V2}' >{}", shell_word(&file));
-            Err(Finding::fault("gid", text).fix(fix))
-        }
-        _ => Ok(None),
+fn check_state(egress: &Egress<'_>, port: &Port) -> Result<(), Finding> {
+    if port.is_active() {
+        return Ok(());
     }
+    let (device, name) = (&port.device, &egress.interface.ifname);
+    let text = format!(
+        "port {} of {device} is not active, though {name} is up",
+        port.number
+    );
+    Err(with_recreate_fix(Finding::fault(CHECK, text), egress, port))
 }
 
-fn mtu(egress: &Egress<'_>, device: &Device, _: &Port) -> CheckResult {
-    const CHECK: &str = "mtu";
-    if device.protocol != Protocol::Roce {
+/// Checks that the source address is a RoCE v2 GID of the device.
+fn check_gid(egress: &Egress<'_>, port: &Port) -> Result<Option<Finding>, Finding> {
+    let Some(source) = egress.source else {
         return Ok(None);
+    };
+    let (device, name) = (&port.device, &egress.interface.ifname);
+    let is_source = |gid: &&Gid| gid.address.to_canonical() == source && gid.interface == *name;
+    let kinds: Vec<&str> = port
+        .gids
+        .iter()
+        .filter(is_source)
+        .map(|gid| gid.kind.as_str())
+        .collect();
+    if kinds.contains(&ROCE_V2) {
+        let text = format!("{device} has {source} as {ROCE_V2}");
+        return Ok(Some(Finding::ok("gid", text)));
     }
-    let (name, mtu) = (&egress.interface.name, egress.interface.mtu);
-    let headers_len = if device.soft {
+    let text = if kinds.is_empty() {
+        format!("{device} does not have {source} in its GID table")
+    } else {
+        let kinds = kinds.join(", ");
+        format!("{device} has {source} as {kinds}, but not as {ROCE_V2}: -w chooses another source address")
+    };
+    Err(with_recreate_fix(Finding::fault("gid", text), egress, port))
+}
+
+/// Checks the GID type that an administrator may have set for RDMA CM connections.
+fn check_default_type(port: &Port) -> Result<(), Finding> {
+    let Some(kind) = port.default_type.as_ref().filter(|kind| *kind != ROCE_V2) else {
+        return Ok(());
+    };
+    let Port { device, number, .. } = port;
+    let text = format!("connections of {device} use {kind}, but targets expect {ROCE_V2}");
+    let file = format!("/sys/kernel/config/rdma_cm/{device}/ports/{number}/default_roce_mode");
+    let fix = format!("echo '{ROCE_V2}' >{}", shell_word(&file));
+    Err(Finding::fault("gid", text).fix(fix))
+}
+
+fn check_mtu(egress: &Egress<'_>, port: &Port) -> Finding {
+    const CHECK: &str = "mtu";
+    let (name, mtu) = (&egress.interface.ifname, egress.interface.mtu);
+    let headers = if port.is_soft {
         SOFT_ROCE_HEADERS
     } else {
         ROCE_HEADERS
     };
-    let path = path_mtu(mtu, headers_len);
-    let text = format!("{name} has {mtu}, so that a packet carries {path} bytes of data");
+    let path = path_mtu(mtu, headers);
+    let text = format!("{name} has an MTU of {mtu}, so that a packet carries {path} bytes of data");
     if path == MAX_PATH_MTU {
-        return Ok(Some(Finding::ok(CHECK, text)));
+        return Finding::ok(CHECK, text);
     }
-    // A hop on the path may drop larger packets, and then nothing passes that passes now.
+    // A switch on the path may drop larger packets that it does not expect.
     let text = format!(
-        "{text}; it could be {MAX_PATH_MTU} with an MTU of {MTU_FOR_4K}, where all on the way to the target takes that"
+        "{text}; with an MTU of {MTU_FOR_4K} it would carry {MAX_PATH_MTU}, if all hops to the target accept that"
     );
     let finding = Finding::warning(CHECK, text);
-    // A VLAN has at most what is below it has.
-    Ok(Some(match egress.interface.vlan_of {
+    // The MTU of a VLAN cannot exceed that of its lower interface.
+    match egress.interface.vlan_of() {
         None => finding.fix(format!("ip link set {} mtu {MTU_FOR_4K}", shell_word(name))),
         Some(_) => finding,
-    }))
+    }
 }
 
-/// Returns the largest path MTU that fits an interface's MTU beside headers of `headers_len` bytes.
-fn path_mtu(mtu: u32, headers_len: u32) -> u32 {
-    let room = mtu.saturating_sub(headers_len);
+/// Returns the largest path MTU that fits into an interface MTU together with the headers, in bytes.
+fn path_mtu(mtu: u32, headers: u32) -> u32 {
+    let room = mtu.saturating_sub(headers);
     let sizes = [MAX_PATH_MTU, 2048, 1024, 512];
     sizes.into_iter().find(|size| *size <= room).unwrap_or(256)
 }

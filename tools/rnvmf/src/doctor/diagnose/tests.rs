@@ -5,58 +5,63 @@
 use super::diagnose;
 use crate::doctor::finding::{Finding, Level};
 use crate::doctor::snapshot::{
-    Chain, Destination, Device, Gid, HostInfo, IdentityFile, Interface, Module, Port, Prefix,
-    Protocol, Route, RouteLookup, Rule, Snapshot, Verdict, MODULES,
+    Chain, Destination, Gid, HostInfo, Interface, LinkInfo, Module, Port, Prefix, Route,
+    RouteLookup, Rule, Snapshot, Verdict, MODULES,
 };
 use crate::error::tests::rejected;
+use crate::host::{HOSTID_FILE, HOSTNQN_FILE};
 use crate::model::controller::tests::live;
 use crate::model::controller::{Controller, State};
 use crate::uapi::CtrlState;
-use std::net::IpAddr;
+use std::net::Ipv4Addr;
 
 const HOST: [u8; 4] = [192, 0, 2, 2];
 
-fn interface(index: u32, name: &str, address: IpAddr, length: u8) -> Interface {
+fn interface(ifindex: u32, ifname: &str, address: [u8; 4], prefixlen: u32) -> Interface {
     Interface {
-        index,
-        name: name.into(),
+        ifindex,
+        ifname: ifname.into(),
         mtu: 4200,
-        up: true,
-        carrier: true,
-        loopback: false,
-        infiniband: false,
-        vlan_of: None,
-        addresses: vec![Prefix { address, length }],
+        flags: vec!["UP".into(), "LOWER_UP".into()],
+        link_type: "ether".into(),
+        link: None,
+        linkinfo: LinkInfo::default(),
+        addr_info: vec![Prefix {
+            local: Ipv4Addr::from(address).to_string(),
+            prefixlen,
+        }],
     }
 }
 
+fn down(mut interface: Interface) -> Interface {
+    interface.flags.retain(|flag| flag != "UP");
+    interface
+}
+
 fn loopback() -> Interface {
-    Interface {
-        loopback: true,
-        ..interface(1, "lo", [127, 0, 0, 1].into(), 8)
-    }
+    let mut lo = interface(1, "lo", [127, 0, 0, 1], 8);
+    lo.flags.push("LOOPBACK".into());
+    lo
 }
 
 fn gid(kind: &str, interface: &str) -> Gid {
     Gid {
-        address: std::net::Ipv4Addr::from(HOST).to_ipv6_mapped(),
+        address: Ipv4Addr::from(HOST).to_ipv6_mapped(),
         kind: kind.into(),
         interface: interface.into(),
     }
 }
 
-fn device() -> Device {
-    Device {
-        name: "rxe0".into(),
-        protocol: Protocol::Roce,
-        soft: true,
-        ports: vec![Port {
-            number: 1,
-            state: 4,
-            interface: Some(2),
-            gids: vec![gid("RoCE v2", "eth0")],
-            default_type: None,
-        }],
+fn rxe0() -> Port {
+    Port {
+        device: "rxe0".into(),
+        number: 1,
+        state: "ACTIVE".into(),
+        netdev: Some("eth0".into()),
+        is_roce: true,
+        is_soft: true,
+        gids: vec![gid("RoCE v2", "eth0")],
+        default_type: None,
     }
 }
 
@@ -74,9 +79,9 @@ fn target(address: [u8; 4]) -> Destination {
         service: 4420,
         from: None,
         route: Ok(RouteLookup::Route(Route {
-            local: false,
-            interface: 2,
-            source: Some(HOST.into()),
+            kind: None,
+            dev: "eth0".into(),
+            prefsrc: Some(HOST.into()),
         })),
     }
 }
@@ -87,14 +92,14 @@ fn healthy() -> Snapshot {
         destination: Some(Ok(target([192, 0, 2, 1]))),
         nqn: Some("nqn.x".into()),
         modules: MODULES.map(module).into(),
-        interfaces: Ok(vec![loopback(), interface(2, "eth0", HOST.into(), 24)]),
-        devices: Ok(vec![device()]),
+        interfaces: Ok(vec![loopback(), interface(2, "eth0", HOST, 24)]),
+        ports: Ok(vec![rxe0()]),
         chains: Ok(Vec::new()),
         legacy: Ok(false),
         host: Ok(HostInfo {
             nqn: "nqn.host".into(),
             id: "00112233-4455-6677-8899-aabbccddeeff".into(),
-            generated: Vec::new(),
+            missing_files: Vec::new(),
         }),
         controllers: Ok(Vec::new()),
     }
@@ -149,6 +154,15 @@ fn eth0(snapshot: &mut Snapshot) -> &mut Interface {
     &mut snapshot.interfaces.as_mut().unwrap()[1]
 }
 
+fn set_down(snapshot: &mut Snapshot) {
+    *eth0(snapshot) = down(eth0(snapshot).clone());
+}
+
+fn vlan_of(snapshot: &mut Snapshot, lower: &str) {
+    eth0(snapshot).link = Some(lower.into());
+    eth0(snapshot).linkinfo.info_kind = Some("vlan".into());
+}
+
 fn route(snapshot: &mut Snapshot) -> &mut Route {
     match &mut destination(snapshot).route {
         Ok(RouteLookup::Route(route)) => route,
@@ -156,12 +170,8 @@ fn route(snapshot: &mut Snapshot) -> &mut Route {
     }
 }
 
-fn rxe0(snapshot: &mut Snapshot) -> &mut Device {
-    &mut snapshot.devices.as_mut().unwrap()[0]
-}
-
 fn port(snapshot: &mut Snapshot) -> &mut Port {
-    &mut rxe0(snapshot).ports[0]
+    &mut snapshot.ports.as_mut().unwrap()[0]
 }
 
 fn no_route(snapshot: &mut Snapshot) {
@@ -172,12 +182,12 @@ fn no_route(snapshot: &mut Snapshot) {
 fn a_healthy_set_up_has_nothing() {
     assert_eq!(found(|_| ()), []);
     // Nor has one with hardware, without a target, or without a subsystem.
-    assert_eq!(found(|snapshot| rxe0(snapshot).soft = false), []);
+    assert_eq!(found(|snapshot| port(snapshot).is_soft = false), []);
     assert_eq!(found(|snapshot| snapshot.destination = None), []);
     assert_eq!(found(|snapshot| snapshot.nqn = None), []);
     // iWARP has no RoCE addresses.
     let iwarp = |snapshot: &mut Snapshot| {
-        rxe0(snapshot).protocol = Protocol::Iwarp;
+        port(snapshot).is_roce = false;
         port(snapshot).gids.clear();
     };
     assert_eq!(found(iwarp), []);
@@ -189,9 +199,9 @@ fn the_target_may_be_here() {
         let target = destination(snapshot);
         target.address = HOST.into();
         target.route = Ok(RouteLookup::Route(Route {
-            local: true,
-            interface: 1,
-            source: Some(HOST.into()),
+            kind: Some("local".into()),
+            dev: "lo".into(),
+            prefsrc: Some(HOST.into()),
         }));
     };
     assert_eq!(found(here), []);
@@ -200,8 +210,9 @@ fn the_target_may_be_here() {
 #[test]
 fn addresses_on_a_vlan_or_a_bond_are_in_the_devices_table() {
     let bond = |snapshot: &mut Snapshot| {
-        eth0(snapshot).index = 7;
-        route(snapshot).interface = 7;
+        eth0(snapshot).ifname = "bond0".into();
+        route(snapshot).dev = "bond0".into();
+        port(snapshot).gids.push(gid("RoCE v2", "bond0"));
     };
     assert_eq!(found(bond), []);
 }
@@ -257,7 +268,7 @@ fn a_name_must_be_known() {
     // The rest is looked at all the same.
     let findings = found(|snapshot| {
         snapshot.destination = Some(Err(why.into()));
-        snapshot.host.as_mut().unwrap().generated = vec![IdentityFile::HostNqn];
+        snapshot.host.as_mut().unwrap().missing_files = vec![HOSTNQN_FILE];
         there(snapshot, CtrlState::Dead);
     });
     let checks: Vec<_> = findings.iter().map(|each| each.check).collect();
@@ -270,14 +281,14 @@ fn the_address_to_connect_from_must_be_here() {
         found(|snapshot| destination(snapshot).from = Some(HOST.into())),
         []
     );
-    let text = "198.51.100.9, to connect from, is not an address of this machine";
+    let text = "the source address 198.51.100.9 is not an address of this host";
     fault("route", text, "", |snapshot| {
         destination(snapshot).from = Some([198, 51, 100, 9].into());
     });
     let text = "eth1 is down";
     fault("interface", text, "ip link set eth1 up", |snapshot| {
-        let mut other = interface(3, "eth1", [198, 51, 100, 2].into(), 24);
-        other.up = false;
+        let mut other = interface(3, "eth1", [198, 51, 100, 2], 24);
+        other = down(other);
         snapshot.interfaces.as_mut().unwrap().push(other);
         destination(snapshot).from = Some([198, 51, 100, 2].into());
     });
@@ -306,7 +317,7 @@ fn an_interface_that_is_down_has_taken_the_route_with_it() {
         "eth0 is down",
         "ip link set eth0 up",
         |snapshot| {
-            eth0(snapshot).up = false;
+            set_down(snapshot);
             no_route(snapshot);
         },
     );
@@ -316,26 +327,25 @@ fn an_interface_that_is_down_has_taken_the_route_with_it() {
         "eth0 is down",
         "ip link set eth0 up",
         |snapshot| {
-            eth0(snapshot).up = false;
-            let other = interface(3, "eth1", [198, 51, 100, 2].into(), 24);
+            set_down(snapshot);
+            let other = interface(3, "eth1", [198, 51, 100, 2], 24);
             snapshot.interfaces.as_mut().unwrap().push(other);
-            route(snapshot).interface = 3;
+            route(snapshot).dev = "eth1".into();
         },
     );
     // A spare one in the network of the one that is up is no fault.
     for length in [24, 8] {
         let spare = |snapshot: &mut Snapshot| {
-            let address = eth0(snapshot).addresses[0].address;
-            let mut other = interface(3, "eth1", address, length);
-            other.up = false;
+            let mut other = interface(3, "eth1", HOST, length);
+            other = down(other);
             snapshot.interfaces.as_mut().unwrap().push(other);
         };
         assert_eq!(found(spare), [], "/{length}");
     }
     // One that is down and elsewhere is none of our business.
     let elsewhere = |snapshot: &mut Snapshot| {
-        let mut other = interface(3, "eth1", [198, 51, 100, 2].into(), 24);
-        other.up = false;
+        let mut other = interface(3, "eth1", [198, 51, 100, 2], 24);
+        other = down(other);
         snapshot.interfaces.as_mut().unwrap().push(other);
     };
     assert_eq!(found(elsewhere), []);
@@ -344,14 +354,14 @@ fn an_interface_that_is_down_has_taken_the_route_with_it() {
 #[test]
 fn an_interface_must_carry() {
     fault("interface", "no carrier", "", |snapshot| {
-        eth0(snapshot).carrier = false
+        eth0(snapshot).flags.retain(|flag| flag != "LOWER_UP")
     });
     fault("interface", "on lo, which has no RDMA", "", |snapshot| {
         snapshot.destination = Some(Ok(Destination {
             route: Ok(RouteLookup::Route(Route {
-                local: true,
-                interface: 1,
-                source: None,
+                kind: Some("local".into()),
+                dev: "lo".into(),
+                prefsrc: None,
             })),
             ..target([198, 51, 100, 1])
         }));
@@ -363,32 +373,30 @@ fn a_device_must_be_on_the_interface() {
     let text = "no RDMA device is on eth0, which the route to 192.0.2.1 takes";
     let fix = "rdma link add rxe0 type rxe netdev eth0";
     fault("link", text, fix, |snapshot| {
-        snapshot.devices = Ok(Vec::new())
+        snapshot.ports = Ok(Vec::new())
     });
     // Another one is of no use, and has the first name.
     let fix = "rdma link add rxe1 type rxe netdev eth0";
     fault("link", text, fix, |snapshot| {
-        port(snapshot).interface = Some(3);
+        port(snapshot).netdev = Some("eth1".into());
         port(snapshot).gids.clear();
     });
     // One of another network namespace may be on an interface of the same name.
-    fault("link", text, fix, |snapshot| {
-        port(snapshot).interface = None
-    });
+    fault("link", text, fix, |snapshot| port(snapshot).netdev = None);
     // Soft-RoCE is not on a VLAN.
     fault(
         "link",
         text,
         "rdma link add rxe0 type rxe netdev eth1",
         |snapshot| {
-            snapshot.devices = Ok(Vec::new());
-            let below = interface(3, "eth1", [198, 51, 100, 2].into(), 24);
+            snapshot.ports = Ok(Vec::new());
+            let below = interface(3, "eth1", [198, 51, 100, 2], 24);
             snapshot.interfaces.as_mut().unwrap().push(below);
-            eth0(snapshot).vlan_of = Some(3);
+            vlan_of(snapshot, "eth1");
         },
     );
     fault("link", "this kernel has no soft-RoCE", "", |snapshot| {
-        snapshot.devices = Ok(Vec::new());
+        snapshot.ports = Ok(Vec::new());
         snapshot.modules[2].loaded = false;
         snapshot.modules[2].installed = Ok(false);
     });
@@ -397,19 +405,19 @@ fn a_device_must_be_on_the_interface() {
 #[test]
 fn a_device_may_be_on_another_interface() {
     let elsewhere = |snapshot: &mut Snapshot| {
-        let other = interface(3, "eth1", [198, 51, 100, 2].into(), 24);
+        let other = interface(3, "eth1", [198, 51, 100, 2], 24);
         snapshot.interfaces.as_mut().unwrap().push(other);
-        port(snapshot).interface = Some(3);
+        port(snapshot).netdev = Some("eth1".into());
         port(snapshot).gids.clear();
     };
     let text = "no RDMA device is on eth0, which the route to 192.0.2.1 takes; \
-                rxe0 is on eth1: see -w, the address to connect from";
+                rxe0 is on eth1: -w chooses the source address";
     let fix = "rdma link add rxe1 type rxe netdev eth0";
     fault("link", text, fix, elsewhere);
     // Who has an adapter does not want soft-RoCE beside it.
     fault("link", text, "", |snapshot| {
         elsewhere(snapshot);
-        rxe0(snapshot).soft = false;
+        port(snapshot).is_soft = false;
     });
 }
 
@@ -417,32 +425,34 @@ fn a_device_may_be_on_another_interface() {
 fn a_port_must_be_active() {
     let text = "port 1 of rxe0 is not active, though eth0 is up";
     let fix = "rdma link delete rxe0 && rdma link add rxe0 type rxe netdev eth0";
-    fault("link", text, fix, |snapshot| port(snapshot).state = 1);
+    fault("link", text, fix, |snapshot| {
+        port(snapshot).state = "DOWN".into()
+    });
     fault("link", text, "", |snapshot| {
-        rxe0(snapshot).soft = false;
-        port(snapshot).state = 1;
+        port(snapshot).is_soft = false;
+        port(snapshot).state = "DOWN".into();
     });
     // Without a target one that is will do.
     fault("link", "port 1 of rxe0 is not active", "", |snapshot| {
         snapshot.destination = None;
-        port(snapshot).state = 1;
+        port(snapshot).state = "DOWN".into();
     });
     let fix = "ip link set eth0 up";
     fault("link", "port 1 of rxe0 is not active", fix, |snapshot| {
         snapshot.destination = None;
-        eth0(snapshot).up = false;
-        port(snapshot).state = 1;
+        set_down(snapshot);
+        port(snapshot).state = "DOWN".into();
     });
     let (level, ..) = one(|snapshot| {
         snapshot.destination = None;
         let mut second = port(snapshot).clone();
-        second.state = 1;
-        rxe0(snapshot).ports.push(second);
+        second.state = "DOWN".into();
+        snapshot.ports.as_mut().unwrap().push(second);
     });
     assert_eq!(level, Level::Warning);
     fault("link", "there is no RDMA device", "", |snapshot| {
         snapshot.destination = None;
-        snapshot.devices = Ok(Vec::new());
+        snapshot.ports = Ok(Vec::new());
     });
 }
 
@@ -455,15 +465,15 @@ fn the_source_must_be_a_roce_v2_address_of_the_device() {
         port(snapshot).gids = vec![gid("RoCE v2", "eth1")]
     });
     fault("gid", text, "", |snapshot| {
-        rxe0(snapshot).soft = false;
+        port(snapshot).is_soft = false;
         port(snapshot).gids.clear();
     });
-    let text = "as IB/RoCE v1 only, and not as RoCE v2: see -w, the address to connect from";
+    let text = "as IB/RoCE v1, but not as RoCE v2: -w chooses another source address";
     fault("gid", text, fix, |snapshot| {
         port(snapshot).gids = vec![gid("IB/RoCE v1", "eth0")];
     });
     fault("gid", text, "", |snapshot| {
-        rxe0(snapshot).soft = false;
+        port(snapshot).is_soft = false;
         port(snapshot).gids = vec![gid("IB/RoCE v1", "eth0")];
     });
     let both = |snapshot: &mut Snapshot| port(snapshot).gids.push(gid("IB/RoCE v1", "eth0"));
@@ -486,15 +496,18 @@ fn a_small_mtu_is_slow() {
     let (level, check, text, fix) = one(|snapshot| eth0(snapshot).mtu = 1280);
     assert_eq!((level, check), (Level::Warning, "mtu"));
     assert!(
-        text.contains("eth0 has 1280, so that a packet carries 1024 bytes"),
+        text.contains("eth0 has an MTU of 1280, so that a packet carries 1024 bytes"),
         "{text}"
     );
-    assert!(text.contains("with an MTU of 4200, where all"), "{text}");
+    assert!(
+        text.contains("with an MTU of 4200 it would carry 4096"),
+        "{text}"
+    );
     assert_eq!(fix, "ip link set eth0 mtu 4200");
     // What is below a VLAN has to have it first.
     let (level, _, _, fix) = one(|snapshot| {
         eth0(snapshot).mtu = 1280;
-        eth0(snapshot).vlan_of = Some(3);
+        vlan_of(snapshot, "eth1");
     });
     assert_eq!((level, fix), (Level::Warning, String::new()));
 }
@@ -577,7 +590,7 @@ fn rules_of_others_do_not_matter() {
     assert_eq!(found(|snapshot| snapshot.chains = Ok(vec![other])), []);
     // What a device sends does not pass the packet filter.
     let device = |snapshot: &mut Snapshot| {
-        rxe0(snapshot).soft = false;
+        port(snapshot).is_soft = false;
         snapshot.chains = Ok(vec![drops]);
     };
     assert_eq!(found(device), []);
@@ -586,8 +599,7 @@ fn rules_of_others_do_not_matter() {
 #[test]
 fn an_identity_should_be_written_down() {
     let (level, check, text, fix) = one(|snapshot| {
-        snapshot.host.as_mut().unwrap().generated =
-            vec![IdentityFile::HostNqn, IdentityFile::HostId];
+        snapshot.host.as_mut().unwrap().missing_files = vec![HOSTNQN_FILE, HOSTID_FILE];
     });
     assert_eq!((level, check), (Level::Warning, "host"));
     assert!(
@@ -630,7 +642,7 @@ fn a_subsystem_may_be_connected_already() {
     }
     let connected = |snapshot: &mut Snapshot| there(snapshot, CtrlState::Dead);
     let text = "nqn.x has rnvmf0, which is dead: rejected by target: no such subsystem nqn.x; \
-                it is in the way of another connect";
+                it prevents another connect";
     fault("controller", text, "rnvmf disconnect -d rnvmf0", connected);
     let elsewhere = |snapshot: &mut Snapshot| {
         connected(snapshot);
@@ -652,17 +664,19 @@ fn half_of_an_identity_is_in_the_way() {
     // Whatever that is connected to, and in which state, and whatever is wanted.
     for state in [CtrlState::Live, CtrlState::Connecting, CtrlState::Dead] {
         for nqn in [Some("nqn.x"), Some("nqn.y"), None] {
-            let text = "rnvmf0 has this host's name and another identifier, and beside it a \
-                        connect is refused; with -I 00112233-4455-6677-8899-aabbccddeeff it is \
-                        the same host";
+            let text =
+                "rnvmf0 uses this host's NQN with another identifier, so the kernel refuses a \
+                        connect; connect with -I 00112233-4455-6677-8899-aabbccddeeff to be the \
+                        same host";
             fault("controller", text, fix, |snapshot| {
                 there(snapshot, state);
                 snapshot.nqn = nqn.map(Into::into);
                 let host = snapshot.host.as_mut().unwrap();
                 host.id = "00112233-4455-6677-8899-aabbccddee00".into();
             });
-            let text = "rnvmf0 has this host's identifier and another name, and beside it a \
-                        connect is refused; with -q nqn.host it is the same host";
+            let text =
+                "rnvmf0 uses this host's identifier with another NQN, so the kernel refuses a \
+                        connect; connect with -q nqn.host to be the same host";
             fault("controller", text, fix, |snapshot| {
                 there(snapshot, state);
                 snapshot.nqn = nqn.map(Into::into);
@@ -699,7 +713,7 @@ fn what_cannot_be_seen_is_no_fault() {
             "interface",
             (|snapshot, why| snapshot.interfaces = Err(why)) as fn(&mut Snapshot, String),
         ),
-        ("link", |snapshot, why| snapshot.devices = Err(why)),
+        ("link", |snapshot, why| snapshot.ports = Err(why)),
         ("firewall", |snapshot, why| snapshot.chains = Err(why)),
         ("firewall", |snapshot, why| snapshot.legacy = Err(why)),
         ("host", |snapshot, why| snapshot.host = Err(why)),
@@ -713,6 +727,6 @@ fn what_cannot_be_seen_is_no_fault() {
         let (level, at, text, _) = one(|snapshot| change(snapshot, cannot()));
         assert_eq!((level, at, text.as_str()), (Level::Unknown, check, "no"));
     }
-    let (level, ..) = one(|snapshot| eth0(snapshot).infiniband = true);
+    let (level, ..) = one(|snapshot| eth0(snapshot).link_type = "infiniband".into());
     assert_eq!(level, Level::Unknown);
 }

@@ -120,7 +120,7 @@ fn a_ruleset_is_read() {
         chain("input", "input"), chain("forward", "forward"),
         rule_in("input"), rule_in("forward"),
     ] });
-    let chains = read(list.to_string().as_bytes()).unwrap();
+    let chains = read(&list).unwrap();
     assert_eq!(chains.len(), 1, "{chains:?}");
     assert_eq!(chains[0].path, "inet filter input");
     assert!(chains[0].drops);
@@ -129,8 +129,58 @@ fn a_ruleset_is_read() {
 }
 
 #[test]
+fn a_recorded_ruleset_is_read() {
+    let ruleset = serde_json::from_str(include_str!("../recorded/nft-ruleset.json")).unwrap();
+    let chains = read(&ruleset).unwrap();
+    let paths: Vec<&str> = chains.iter().map(|chain| chain.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "inet filter input",
+            "inet filter output",
+            "ip nat postrouting"
+        ]
+    );
+    let summary = |chain: &Chain| -> Vec<_> {
+        let rules = chain.rules.iter();
+        rules
+            .map(|rule| (rule.matches_roce, rule.verdict))
+            .collect()
+    };
+    assert!(chains[0].drops && !chains[1].drops);
+    assert_eq!(
+        summary(&chains[0]),
+        [
+            // Conntrack state, interface, two rules about other protocols.
+            (Some(false), Verdict::Accept),
+            (Some(true), Verdict::Accept),
+            (Some(false), Verdict::Accept),
+            (Some(false), Verdict::Accept),
+            // A source address, a named set, a range, a limit.
+            (None, Verdict::Accept),
+            (None, Verdict::Accept),
+            (Some(true), Verdict::Accept),
+            (None, Verdict::None),
+        ]
+    );
+    assert_eq!(chains[0].rules[1].interface.as_deref(), Some("lo"));
+    assert_eq!(summary(&chains[1]), [(Some(true), Verdict::Other)]);
+}
+
+#[test]
 fn what_is_no_list_is_refused() {
-    for text in ["", "{}", "[]", r#"{"nftables":[{"rule":{}}]}"#] {
-        assert_eq!(read(text.as_bytes()), None, "{text}");
+    for ruleset in [
+        json!(null),
+        json!({}),
+        json!([]),
+        json!({ "nftables": 1 }),
+        json!({ "nftables": [{ "rule": {} }] }),
+        json!({ "nftables": [{ "rule": { "family": "ip", "table": "a", "chain": "b" } }] }),
+        json!({ "nftables": [{ "rule": { "family": 1, "table": {}, "chain": [], "expr": [] } }] }),
+    ] {
+        assert_eq!(read(&ruleset), None, "{ruleset}");
     }
+    // What is neither a chain nor a rule is skipped.
+    let others = json!({ "nftables": [1, null, { "chain": 7 }, { "chain": { "family": "ip" } }] });
+    assert_eq!(read(&others), Some(Vec::new()));
 }

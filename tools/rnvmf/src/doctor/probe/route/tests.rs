@@ -1,103 +1,119 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::*;
-use crate::nlattr::tests::{attributes, nest, number, text};
+use serde_json::{from_str, from_value, json};
 
-fn reply(header: Vec<u8>, list: Vec<Vec<u8>>) -> Payload {
-    Payload {
-        header,
-        attributes: attributes(list),
-    }
+fn recorded() -> Vec<Interface> {
+    from_str(include_str!("../recorded/ip-address.json")).unwrap()
 }
 
-fn route_of(kind: u8) -> RouteLookup {
-    let mut header = vec![0; ROUTE_HEADER];
-    header[7] = kind;
-    let source = number(libc::RTA_PREFSRC, [192, 0, 2, 2]);
-    let list = vec![number(libc::RTA_OIF, 3u32), source];
-    read_route(&reply(header, list)).unwrap()
+fn routes(printed: &str) -> Probed<RouteLookup> {
+    read(Ok(from_str(printed).unwrap()))
 }
 
 #[test]
 fn a_route_has_an_interface_and_a_source() {
     let expected = Route {
-        local: false,
-        interface: 3,
-        source: Some([192, 0, 2, 2].into()),
+        kind: None,
+        dev: "eth0".into(),
+        prefsrc: Some([192, 0, 2, 2].into()),
     };
-    let found = route_of(libc::RTN_UNICAST);
-    assert_eq!(found, RouteLookup::Route(expected.clone()));
-    let local = Route {
-        local: true,
-        ..expected
-    };
-    assert_eq!(route_of(libc::RTN_LOCAL), RouteLookup::Route(local));
-}
-
-#[test]
-fn a_route_to_nowhere_is_none() {
-    for kind in [libc::RTN_UNREACHABLE, libc::RTN_BLACKHOLE, 5] {
-        let found = route_of(kind);
-        assert!(matches!(found, RouteLookup::NoRoute(_)), "{kind}");
+    let found = routes(include_str!("../recorded/ip-route.json"));
+    assert_eq!(found, Ok(RouteLookup::Route(expected)));
+    match routes(include_str!("../recorded/ip-route-local.json")).unwrap() {
+        RouteLookup::Route(route) => assert!(route.is_local() && route.dev == "lo"),
+        other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn an_interface_is_read() {
-    let mut header = vec![0; LINK_HEADER];
-    header[4] = 7;
-    header[8] = libc::IFF_UP as u8;
-    let list = |kind: &str| {
-        let kind = vec![text(libc::IFLA_INFO_KIND, kind)];
-        vec![
-            text(libc::IFLA_IFNAME, "eth0.5"),
-            number(libc::IFLA_MTU, 1500u32),
-            number(libc::IFLA_LINK, 2u32),
-            nest(libc::IFLA_LINKINFO, kind),
-        ]
-    };
-    let read = interface(&reply(header.clone(), list("vlan"))).unwrap();
-    assert_eq!((read.index, read.name.as_str()), (7, "eth0.5"));
-    assert_eq!((read.mtu, read.vlan_of), (1500, Some(2)));
-    assert!(read.up && !read.carrier && !read.loopback && !read.infiniband);
-    let veth = interface(&reply(header, list("veth"))).unwrap();
-    assert_eq!(veth.vlan_of, None);
+fn a_route_to_no_host_is_none() {
+    for kind in ["unreachable", "blackhole", "prohibit", "broadcast", "frob"] {
+        let printed = json!([{ "type": kind, "dst": "192.0.2.1", "dev": "lo" }]);
+        let why = format!("the route is of type {kind}");
+        assert_eq!(routes(&printed.to_string()), Ok(RouteLookup::NoRoute(why)));
+    }
 }
 
 #[test]
-fn an_address_is_the_local_one() {
-    let header = vec![2, 24, 0, 0, 7, 0, 0, 0];
-    let list = vec![
-        number(libc::IFA_ADDRESS, [192, 0, 2, 1]),
-        number(libc::IFA_LOCAL, [192, 0, 2, 2]),
-    ];
-    let prefix = Prefix {
-        address: [192, 0, 2, 2].into(),
-        length: 24,
-    };
-    assert_eq!(address(&reply(header, list)), Ok((7, Some(prefix))));
+fn a_rejection_of_the_kernel_is_no_route() {
+    let why = "Network is unreachable";
+    for printed in ["RTNETLINK answers", "Error"] {
+        let found = read(Err(format!("ip: {printed}: {why}")));
+        assert_eq!(found, Ok(RouteLookup::NoRoute(why.into())));
+    }
+    for other in ["ip: Cannot find device \"eth0\"", "ip is not installed"] {
+        assert_eq!(read(Err(other.into())), Err(other.into()));
+    }
+    assert!(read(Ok(Vec::new())).is_err());
 }
 
+#[test]
+fn interfaces_are_read() {
+    let interfaces = recorded();
+    let [lo, _, eth0] = &interfaces[..] else {
+        panic!("{interfaces:?}");
+    };
+    assert!(lo.is_loopback() && lo.is_up() && !eth0.is_loopback());
+    assert!(eth0.is_up() && eth0.has_carrier());
+    assert_eq!((eth0.ifindex, &*eth0.ifname, eth0.mtu), (3, "eth0", 1500));
+    assert_eq!(eth0.link_type, "ether");
+    // The link of a veth is its peer.
+    assert_eq!((eth0.link.as_deref(), eth0.vlan_of()), (Some("eth1"), None));
+    assert!(eth0.has([192, 0, 2, 2].into()) && !eth0.has([192, 0, 2, 1].into()));
+    assert!(eth0.has("2001:db8::2".parse().unwrap()));
+    let covering = |address: &str| {
+        let address = address.parse().unwrap();
+        eth0.addr_info
+            .iter()
+            .filter(|prefix| prefix.covers(address))
+            .count()
+    };
+    assert_eq!([covering("192.0.2.9"), covering("192.0.3.9")], [1, 0]);
+    assert_eq!([covering("2001:db8::9"), covering("2001:db8:1::9")], [1, 0]);
+}
+
+#[test]
+fn odd_interfaces_are_read() {
+    let vlan: Interface = from_value(json!({
+        "ifindex": 4, "link": "eth0", "ifname": "eth0.5", "flags": ["NO-CARRIER", "UP"],
+        "mtu": 1500, "link_type": "ether",
+        "linkinfo": { "info_kind": "vlan", "info_data": { "protocol": "802.1Q", "id": 5 } },
+        "addr_info": [{}, { "family": "mctp", "local": "8", "prefixlen": 4294967295u32 }],
+    }))
+    .unwrap();
+    assert_eq!(vlan.vlan_of(), Some("eth0"));
+    assert!(vlan.is_up() && !vlan.has_carrier());
+    assert!(vlan
+        .addr_info
+        .iter()
+        .all(|each| !each.covers([192, 0, 2, 2].into())));
+}
+
+#[test]
+fn a_scope_is_a_name_or_an_index() {
+    let interfaces = Ok(recorded());
+    let to = |text: &str| to(&text.parse().unwrap(), None, &interfaces);
+    for scope in ["frob", "9"] {
+        let why = format!("there is no interface {scope}");
+        let found = to(&format!("fe80::1%{scope}"));
+        assert_eq!(found, Ok(RouteLookup::NoRoute(why)));
+    }
+}
+
+/// Only where `ip` is installed.
 #[test]
 fn the_kernel_answers() {
-    let interfaces = interfaces().unwrap();
-    let loopback = interfaces.iter().find(|each| each.loopback).unwrap();
-    assert_eq!(loopback.name, "lo");
-    if loopback.up {
-        let route = |from| {
-            let query = Query {
-                to: [127, 0, 0, 1].into(),
-                from,
-                interface: None,
-            };
-            match query.lookup().unwrap() {
-                RouteLookup::Route(route) => route,
-                none => panic!("{none:?}"),
-            }
-        };
-        let local = route(None);
-        assert!(local.local, "{local:?}");
-        let from = Some([127, 0, 0, 2].into());
-        assert_eq!(route(from).source, from);
+    let Ok(interfaces) = interfaces() else {
+        return;
+    };
+    let lo = interfaces.iter().find(|each| each.is_loopback()).unwrap();
+    if lo.is_up() {
+        let target = "127.0.0.1".parse().unwrap();
+        let from = "127.0.0.1".parse().unwrap();
+        match to(&target, Some(&from), &Ok(interfaces.clone())) {
+            Ok(RouteLookup::Route(route)) => assert!(route.is_local(), "{route:?}"),
+            other => panic!("{other:?}"),
+        }
     }
 }

@@ -60,13 +60,13 @@ healthy_is_healthy() {
 	done
 	doctor 0 -a "$TARGET4" -w "$HOST4"
 	same "findings from an address" '' "$FOUND"
-	has "$OUTPUT" "ok +route +to $TARGET4 by rnvmf1, from $HOST4"
+	has "$OUTPUT" "ok +route +to $TARGET4 through rnvmf1, from $HOST4"
 	has "$OUTPUT" "ok +gid +rnvmf_rxe1 has $HOST4 "
 	doctor 0
 	same "findings without a target" '' "$FOUND"
 	# The target itself: its address is one of this machine's.
 	run rnvmf doctor -a "$TARGET4" -q "$HOSTNQN" -I "$HOSTID"
-	has "$OUTPUT" "ok +route +$TARGET4 is an address of this machine, on rnvmf0"
+	has "$OUTPUT" "ok +route +$TARGET4 is an address of this host, on rnvmf0"
 	run "${RNVMF[@]}" doctor -a "$TARGET4" -q "$HOSTNQN" -I "$HOSTID" -o json
 	python3 -c 'import json, sys
 document = json.loads(sys.argv[1])
@@ -107,7 +107,7 @@ cable_is_pulled() {
 	defer ip link set rnvmf0 up
 	run ip link set rnvmf0 down
 	doctor 1 -a "$TARGET4"
-	has "$FOUND" '^fault +interface +rnvmf1 has no carrier: look at its cable, and at the other end$'
+	has "$FOUND" '^fault +interface +rnvmf1 has no carrier: check its cable and the other end$'
 	same "number of findings" 1 "$(wc -l <<<"$FOUND")"
 	run ip link set rnvmf0 up
 	wait_until 10 finds_nothing || fail "with the cable: $OUTPUT"
@@ -150,7 +150,7 @@ rdma_is_down() {
 
 mtu_is_small() {
 	run "${THERE[@]}" ip link set rnvmf1 mtu 1280
-	finds 0 warning mtu 'rnvmf1 has 1280, so that a packet carries 1024 bytes of data; it could be 4096 with an MTU of 4200, where all on the way to the target takes that' \
+	finds 0 warning mtu 'rnvmf1 has an MTU of 1280, so that a packet carries 1024 bytes of data; with an MTU of 4200 it would carry 4096, if all hops to the target accept that' \
 		'ip link set rnvmf1 mtu 4200'
 	mend
 }
@@ -172,7 +172,7 @@ rule_drops_roce() {
 	# What is in a set that has a name is not looked up.
 	run "${THERE[@]}" nft "flush chain $chain; add set inet rnvmf open { type inet_service; elements = { 4791 }; }"
 	run "${THERE[@]}" nft "add rule $chain udp dport @open accept"
-	finds 0 unknown firewall "the rules of $chain are too involved to tell whether UDP port 4791 passes"
+	finds 0 unknown firewall "the rules of $chain are too complex to tell whether UDP port 4791 passes"
 }
 
 # Rules of the packet filter from before nftables, which nft does not list.
@@ -188,7 +188,7 @@ table, length = ctypes.create_string_buffer(b"filter", 84), ctypes.c_uint32(84)
 libc = ctypes.CDLL(None, use_errno=True)
 if libc.getsockopt(asker.fileno(), 0, IPT_SO_GET_INFO, table, ctypes.byref(length)):
     raise OSError(ctypes.get_errno(), "getsockopt")'
-	finds 0 unknown firewall 'there are rules that only iptables-legacy can list, and they may drop UDP port 4791'
+	finds 0 unknown firewall 'only iptables-legacy can list some of the rules, which may drop UDP port 4791'
 }
 
 subsystem_is_connected() {
@@ -210,7 +210,7 @@ controller_is_dead() {
 	why=$(ctrl_field "$CTRL" message)
 	expect 4 "${RNVMF[@]}" connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID"
 	same error "rnvmf: connect to $TARGET4:4420: $CTRL is there, and dead: $why; disconnect it first: rnvmf disconnect -d $CTRL" "$ERRORS"
-	finds 1 fault controller "$NQN has $CTRL, which is dead: $why; it is in the way of another connect" \
+	finds 1 fault controller "$NQN has $CTRL, which is dead: $why; it prevents another connect" \
 		"rnvmf disconnect -d $CTRL"
 	mend
 }
@@ -219,17 +219,17 @@ controller_is_dead() {
 half_of_the_identity_is_connected() {
 	local other=5e1f7e57-0000-4000-8000-0000000000ff
 	connect "$TARGET4" -I "$other"
-	is_in_the_way 'hostnqn and another hostid' "name and another identifier" "-I $other"
+	is_in_the_way 'hostnqn and another hostid' "NQN with another identifier" "-I $other"
 	HOSTNQN=$HOSTNQN.other connect "$TARGET4" -I "$HOSTID"
-	is_in_the_way 'hostid and another hostnqn' "identifier and another name" "-q $HOSTNQN.other"
+	is_in_the_way 'hostid and another hostnqn' "identifier with another NQN" "-q $HOSTNQN.other"
 }
 
 # is_in_the_way REASON HALVES OPTION
 is_in_the_way() {
 	expect 1 "${RNVMF[@]}" connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID"
 	has "$ERRORS" "$CTRL has the same $1"
-	local text="$CTRL has this host's $2, and beside it a connect is refused; "
-	text+="with $3 it is the same host"
+	local text="$CTRL uses this host's $2, so the kernel refuses a connect; "
+	text+="connect with $3 to be the same host"
 	finds 1 fault controller "$text" "rnvmf disconnect -d $CTRL"
 	mend
 	connect "$TARGET4" -I "$HOSTID"
@@ -267,7 +267,7 @@ address_is_wrong() {
 	doctor 1 -a 'no such name'
 	has "$FOUND" '^fault +route +cannot resolve host name no such name: '
 	doctor 1 -a "$TARGET4" -w 203.0.113.9
-	has "$FOUND" '^fault +route +203.0.113.9, to connect from, is not an address of this machine$'
+	has "$FOUND" '^fault +route +the source address 203.0.113.9 is not an address of this host$'
 }
 
 # Who is not root is told what could not be looked at, and no more.
