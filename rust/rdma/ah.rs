@@ -153,7 +153,7 @@ impl AddressHandle {
         Ok(Self { raw, mtu, pd })
     }
 
-    /// Returns the maximum size of a datagram, as of the creation of the handle.
+    /// Returns the port's MTU at the creation of the handle: the maximum size of a datagram.
     #[inline]
     pub fn mtu(&self) -> Mtu {
         self.mtu

@@ -77,7 +77,7 @@ impl<E: Endpoint> OnDisconnect for QueuePair<E> {
     }
 }
 
-/// Where the CM IDs of connection requests wait for the consumer to take them.
+/// A queue of CM IDs of connection requests that the consumer has not taken yet.
 pub(super) trait RequestQueue: Send + Sync {
     /// Removes the CM ID of `cm_handler` and leaves it to the connection manager; returns whether
     /// it was in the queue. Called from the CM ID's event handler.
@@ -95,16 +95,16 @@ struct CmState {
     established: bool,
     /// The peer's parameters, from its request or its reply.
     peer: Option<PeerParameters>,
-    /// Where datagrams go: the result of a service query or a multicast join.
+    /// Destination of datagrams: the result of a service query or a multicast join.
     destination: Option<Destination>,
     /// The CM ID is being destroyed: `destination` may not be set, as it refers to the device.
     closed: bool,
     /// Notified when the connection ends.
     queue: Option<Arc<dyn OnDisconnect>>,
-    /// Where the CM ID waits to be taken.
+    /// The queue that the CM ID of a request waits in.
     backlog: Option<Arc<dyn RequestQueue>>,
-    /// Called for each event. Set on the active side only: nobody waits for the handler of a CM ID
-    /// that its backlog gives up, so that one may not call code of the consumer's module.
+    /// Called for each event. Set on the active side only: the consumer's module cannot wait for
+    /// the handler of a CM ID that its backlog gives up, so that handler must not call the module.
     observer: Option<Arc<dyn Observer>>,
     wake: Arc<TimedCompletion>,
 }

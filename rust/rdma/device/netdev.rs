@@ -9,7 +9,7 @@ use kernel::{
     str::CStr, //
 };
 
-/// The network device of a port or a GID, as of the query.
+/// The network device of a port or a GID at the time of the query.
 #[derive(Clone, Copy)]
 pub struct Netdev {
     /// Interface index, in the network namespace of the network device.

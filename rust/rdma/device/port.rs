@@ -122,7 +122,7 @@ impl<'a> Port<'a> {
         Ok(raw.into())
     }
 
-    /// Returns the state of the port as of its last event (`ib_get_cached_port_state`). Any
+    /// Returns the state of the port after its last event (`ib_get_cached_port_state`). Any
     /// context.
     pub fn state(&self) -> State {
         let mut raw = bindings::ib_port_state_IB_PORT_NOP;

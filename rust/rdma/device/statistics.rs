@@ -67,8 +67,7 @@ impl<'a> Statistics<'a> {
         })
     }
 
-    /// Returns the names of the counters, with their values as of the last
-    /// [`update`](Self::update).
+    /// Returns the names of the counters and their values of the last [`update`](Self::update).
     pub fn iter(&self) -> impl Iterator<Item = (&CStr, u64)> {
         // SAFETY: By the type invariant, the counters are valid. The driver has set their number.
         let count = unsafe { (*self.raw.as_ptr()).num_counters };

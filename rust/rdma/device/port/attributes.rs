@@ -172,7 +172,7 @@ impl fmt::Display for Speed {
 
 kernel_display!(State, PhysicalState, Width, Speed);
 
-/// Attributes of a port (`struct ib_port_attr`), as of the query.
+/// Attributes of a port at the time of the query (`struct ib_port_attr`).
 ///
 /// LIDs, service levels, virtual lanes and the subnet manager exist with InfiniBand only. With RoCE
 /// and iWARP, these attributes are zero or made up by the driver.
