@@ -92,7 +92,7 @@ impl<E: Endpoint> Id<E> {
     ///
     /// # Errors
     ///
-    /// `EINVAL` for a CM ID that listens, which one of this type does not.
+    /// `EINVAL` for a CM ID that listens; one of this type never does.
     pub fn reuse_address(&self) -> Result {
         // SAFETY: By the invariants of `CmId`, the CM ID is valid.
         to_result(unsafe { bindings::rdma_set_reuseaddr(self.id.as_ptr(), 1) })

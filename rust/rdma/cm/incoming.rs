@@ -86,8 +86,8 @@ impl<E: Endpoint> Incoming<E> {
         self.id.local_address()
     }
 
-    /// Replaces the completion that events complete, which is the listener's by default. For a
-    /// thread of its own that handles the connection.
+    /// Replaces the completion that events complete, which is the listener's by default. Allows
+    /// another thread than the listener's to handle the connection.
     pub fn wait_on(&self, wake: Arc<TimedCompletion>) {
         self.id.wait_on(wake);
     }
