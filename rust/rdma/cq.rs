@@ -330,7 +330,7 @@ impl CompletionQueue {
 
     /// Waits until the core's poll function has left a shared queue after our last completion. The
     /// pool does not wait for it, and frees the queue with the device. The queue is not disabled,
-    /// as it has other users. No further completion may be ours. May sleep.
+    /// as it has other users. None of our completions may still arrive. May sleep.
     fn wait_for_shared_handler(&self) {
         match self.poll_context() {
             // SAFETY: May sleep here. A softirq is an RCU read-side critical section.
