@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Admin commands, one at a time: of the controller's thread, or by a channel of the admin queue.
+//! Admin commands, one at a time: sent by the controller's thread, or through a channel of the
+//! admin queue.
 
 use crate::{
     ctrl_error::CtrlError,
@@ -65,22 +66,22 @@ use rrdma::{
     },
 };
 
-/// How long a command may take, as in the C host.
+/// Time-out of an admin command, as in the C host (`admin_timeout`).
 pub(crate) const COMMAND: Msecs = Msecs::from_secs(60);
 
-/// How long we wait for an answer to our taking leave. A peer that has gone gives none, and nobody
-/// may have noticed yet.
+/// Time-out for the response to a shutdown request. A target that is gone sends none, and the loss
+/// may not be detected yet.
 const SHUTDOWN_TIMEOUT: Msecs = Msecs::new(500);
 
-/// Between two looks at a controller that is not there yet.
+/// Interval between two reads of the controller status (`CSTS`).
 const POLL: Msecs = Msecs::new(20);
 
-/// Who sends admin commands.
+/// The sender of admin commands.
 #[derive(Clone, Copy)]
 pub(crate) enum Sender<'a> {
     /// The controller's thread, which owns the connection.
     Thread(ThreadSender<'a>),
-    /// A user or scan work. There may be no connection.
+    /// User space or scan work. The connection may be down.
     Channel(&'a AdminChannel<Io>),
 }
 
@@ -102,7 +103,7 @@ impl ThreadSender<'_> {
             deadline: Deadline::after(COMMAND).min(deadline),
         };
         match admin.keep_alive() {
-            // Removal is requested, which the caller sees.
+            // Removal is requested; the caller checks for it.
             Ok(()) | Err(CommandError::Cancelled) => Ok(()),
             Err(CommandError::ConnError(error)) => Err(error.into()),
             Err(error) => {
@@ -112,7 +113,7 @@ impl ThreadSender<'_> {
         }
     }
 
-    /// Sends a keep-alive between other commands, if it is due; those must be over by `deadline`.
+    /// Sends a keep-alive if one is due, during a sequence of commands with this `deadline`.
     /// Sleeps.
     fn keep_alive_if_due(&self, deadline: Deadline) -> Result<(), CtrlError> {
         if self.keep_alive.due().left() > Msecs::new(0) {
@@ -123,15 +124,16 @@ impl ThreadSender<'_> {
     }
 }
 
-/// Whether the target accepts an optional feature.
+/// The target's reply to an optional feature.
 pub(crate) enum FeatureReply {
     Accepted,
-    /// It refuses, for this reason, which is no failure of the controller.
+    /// The target refused; the controller works without the feature.
     Refused(CtrlError),
 }
 
 impl FeatureReply {
-    /// Takes a refusal by the target for an answer.
+    /// Converts the result of a command: an error status of the target is
+    /// [`Refused`](Self::Refused).
     fn from_reply(reply: Result<Reply, CtrlError>) -> Result<Self, CtrlError> {
         match reply {
             Ok(_) => Ok(Self::Accepted),
@@ -141,7 +143,7 @@ impl FeatureReply {
     }
 }
 
-/// The admin queue, until a deadline.
+/// An admin queue, with a sender and a deadline for its commands.
 #[derive(Clone, Copy)]
 pub(crate) struct Admin<'a> {
     pub(crate) sender: Sender<'a>,
@@ -164,7 +166,7 @@ impl Admin<'_> {
         }
     }
 
-    /// Sends a command that has to succeed; `what` it is for.
+    /// Sends a command that must succeed. `what` names the command in errors. Sleeps.
     fn command(
         &self,
         stage: ErrorStage,
@@ -181,7 +183,7 @@ impl Admin<'_> {
         }
     }
 
-    /// Identifies something: 4096 bytes.
+    /// Sends Identify, and returns its 4096 bytes. `of` names the data in errors. Sleeps.
     pub(crate) fn identify(&self, what: Identify, of: &str) -> Result<Buffer, CtrlError> {
         let stage = ErrorStage::Identify;
         let buffer = Buffer::new(Identify::DATA_SIZE, GFP_KERNEL)
@@ -194,7 +196,7 @@ impl Admin<'_> {
         reply.data.ok_or_else(|| CtrlError::kernel(stage, EIO, of))
     }
 
-    /// Identifies something that a controller need not have; `None` if it has none.
+    /// Sends an optional Identify; `None` if the controller does not support it. Sleeps.
     pub(crate) fn identify_optional(&self, what: Identify) -> Result<Option<Buffer>, CtrlError> {
         match self.identify(what, "identify") {
             Ok(data) => Ok(Some(data)),
@@ -203,7 +205,7 @@ impl Admin<'_> {
         }
     }
 
-    /// Reads part of a log page.
+    /// Reads part of a log page. Sleeps.
     pub(crate) fn log_page(
         &self,
         stage: ErrorStage,
@@ -224,28 +226,28 @@ impl Admin<'_> {
             .ok_or_else(|| CtrlError::kernel(stage, EIO, what))
     }
 
-    /// Asks for I/O queues, and answers how many there may be.
+    /// Requests I/O queues, and returns how many the controller grants. Sleeps.
     pub(crate) fn request_queues(&self, wanted: NonZeroU16) -> Result<NonZeroU16, CtrlError> {
         let command = Command::set_feature(Feature::NumberOfQueues(wanted));
-        let what = "asking for I/O queues";
+        let what = "Set Features (Number of Queues)";
         let reply = self.command(ErrorStage::Queues, what, command, None)?;
         Ok(queue::granted(wanted, reply.completion.result32()))
     }
 
-    /// Enables asynchronous events.
+    /// Enables asynchronous events. Sleeps.
     pub(crate) fn enable_events(
         &self,
         events: AsyncEventConfig,
     ) -> Result<FeatureReply, CtrlError> {
         let command = Command::set_feature(Feature::AsyncEvents(events));
-        let what = "asking for events";
+        let what = "Set Features (Asynchronous Event Configuration)";
         FeatureReply::from_reply(self.command(ErrorStage::Enable, what, command, None))
     }
 
-    /// Says that commands are sent again after the delays that the controller asks for; one that
-    /// refuses asks for none, which is no failure.
+    /// Enables command retry delays (`ACRE`). A controller that refuses this requests no delays.
+    /// Sleeps.
     pub(crate) fn keep_retry_delays(&self) -> Result<FeatureReply, CtrlError> {
-        let (stage, what) = (ErrorStage::Enable, "asking for delays of retries");
+        let (stage, what) = (ErrorStage::Enable, "Set Features (Host Behavior Support)");
         let fail = |error| CtrlError::kernel(stage, error, what);
         let mut buffer = Buffer::new(HostBehavior::SIZE, GFP_KERNEL).map_err(fail)?;
         let block: &mut [u8; HostBehavior::SIZE] =
@@ -266,10 +268,10 @@ impl Admin<'_> {
         ))
     }
 
-    /// Reads which namespaces changed, so that the next change is an event again; `None` from who
-    /// has no such list. All namespaces are looked at anyway: a list that lies hides nothing.
+    /// Reads the Changed Namespace List, which re-arms the event; `None` if the target has no such
+    /// log. A scan reads all namespaces, so a wrong list hides no change. Sleeps.
     pub(crate) fn take_changed_namespaces(&self) -> Result<Option<Buffer>, CtrlError> {
-        let (stage, what) = (ErrorStage::Namespaces, "list of changed namespaces");
+        let (stage, what) = (ErrorStage::Namespaces, "Changed Namespace List");
         let page = LogPage::new(
             LogPage::CHANGED_NAMESPACES,
             0,
@@ -278,13 +280,14 @@ impl Admin<'_> {
         .map_err(|why| CtrlError::new(stage, EINVAL, format_args!("{what}: {why}")))?;
         match self.log_page(stage, page, what) {
             Ok(list) => Ok(Some(list)),
-            // A target without this log may report a change all the same.
+            // A target without this log may report changes nevertheless.
             Err(failure) if failure.nvme_status.is_some() => Ok(None),
             Err(failure) => Err(failure),
         }
     }
 
-    /// Tells the target that we live, if nobody else does so meanwhile and it is time.
+    /// Sends a keep-alive if one is due. Does nothing for a channel, because the controller's
+    /// thread sends keep-alives meanwhile. Sleeps.
     pub(crate) fn keep_alive_if_due(&self) -> Result<(), CtrlError> {
         match self.sender {
             Sender::Thread(thread) => thread.keep_alive_if_due(self.deadline),
@@ -292,7 +295,7 @@ impl Admin<'_> {
         }
     }
 
-    /// Tells the target that we live.
+    /// Sends a keep-alive. Sleeps.
     pub(crate) fn keep_alive(&self) -> Result<(), CommandError> {
         let reply = self.send(Command::keep_alive(), None)?;
         match reply.completion.status().is_success() {
@@ -309,7 +312,7 @@ impl Admin<'_> {
         Ok(Version(self.property32(Property::Version)?))
     }
 
-    /// Configures and enables the controller, and waits until it is ready.
+    /// Configures and enables the controller, and waits until it is ready. Sleeps.
     pub(crate) fn enable(&self, capabilities: Capabilities) -> Result<Configuration, CtrlError> {
         let stage = ErrorStage::Enable;
         let configuration = capabilities
@@ -326,7 +329,7 @@ impl Admin<'_> {
             Progress::Done => Ok(configuration),
             Progress::Failed => Err(CtrlError::target(
                 stage,
-                format_args!("the controller reports a fatal status"),
+                format_args!("controller fatal status (CSTS.CFS)"),
             )),
             Progress::Wait => {
                 let limit = limit.get();
@@ -339,8 +342,8 @@ impl Admin<'_> {
         }
     }
 
-    /// Shuts the controller down in good order, as far as the deadline allows; who does not even
-    /// answer is not waited for.
+    /// Requests a normal shutdown, and waits for its completion until the deadline. Does not wait
+    /// if the target does not respond to the request. Sleeps.
     pub(crate) fn shut_down(&self, configuration: Configuration) -> Result<(), CtrlError> {
         let deadline = self.deadline.min(Deadline::after(SHUTDOWN_TIMEOUT));
         Admin { deadline, ..*self }.configure(configuration.enabled().shut_down().get())?;
@@ -348,26 +351,26 @@ impl Admin<'_> {
         Ok(())
     }
 
-    /// Disables the controller, which ends all that it has of us, and waits until it is.
+    /// Disables the controller, which deletes its queues, and waits for its completion. Sleeps.
     pub(crate) fn disable(&self, configuration: Configuration) -> Result<(), CtrlError> {
         self.configure(configuration.disabled().get())?;
         match self.await_status(ControllerStatus::disabling, self.deadline)? {
             Progress::Done => Ok(()),
             Progress::Wait | Progress::Failed => Err(CtrlError::target(
                 ErrorStage::Enable,
-                format_args!("the controller is still enabled"),
+                format_args!("the controller did not become disabled"),
             )),
         }
     }
 
     fn configure(&self, value: u64) -> Result<(), CtrlError> {
         let command = Command::property_set(Property::Configuration, value);
-        let what = "configuring the controller";
+        let what = "Property Set (CC)";
         self.command(ErrorStage::Enable, what, command, None)?;
         Ok(())
     }
 
-    /// Asks for the status until `progress` is made or the time is over.
+    /// Polls the status until `progress` is more than `Wait` or the deadline expires.
     fn await_status(
         &self,
         progress: fn(ControllerStatus) -> Progress,
@@ -385,7 +388,7 @@ impl Admin<'_> {
         }
     }
 
-    /// Waits before the next look at the status.
+    /// Sleeps before the next read of the status.
     fn pause(&self, limit: Msecs) {
         match self.sender {
             Sender::Thread(thread) => thread.waiter.wait(limit),
@@ -395,7 +398,7 @@ impl Admin<'_> {
 
     fn property(&self, property: Property) -> Result<u64, CtrlError> {
         let command = Command::property_get(property);
-        let what = "reading a property";
+        let what = "Property Get";
         let reply = self.command(ErrorStage::Enable, what, command, None)?;
         Ok(reply.completion.result)
     }
@@ -404,8 +407,8 @@ impl Admin<'_> {
         Ok((self.property(property)? & 0xffff_ffff) as u32)
     }
 
-    /// What a command does to others, by the target's log if it has one. It may take as long as
-    /// the command, whose `limit` this is.
+    /// Returns the effects of a command, from the target's effects log if it has one. `limit` is
+    /// the time-out of the command, for the error. Sleeps.
     pub(crate) fn effects(
         &self,
         identity: &identify::Controller,
@@ -421,7 +424,7 @@ impl Admin<'_> {
             Err(CtrlError { error, .. }) if error == errno::ECANCELED => {
                 Err(CommandError::Cancelled)
             }
-            // It was not the user's turn.
+            // Other commands kept the channel busy.
             Err(CtrlError { error, .. }) if error == ETIMEDOUT => {
                 Err(CommandError::TimedOut(limit))
             }
@@ -429,7 +432,8 @@ impl Admin<'_> {
         }
     }
 
-    /// Permissions for users' commands to a namespace, by the same log.
+    /// Returns the permissions for passthrough commands to a namespace, from the effects log.
+    /// Sleeps.
     pub(crate) fn io_permissions(
         &self,
         identity: &identify::Controller,
@@ -440,7 +444,7 @@ impl Admin<'_> {
         })
     }
 
-    /// The target's log of commands and their effects, if it has one.
+    /// Reads the Commands Supported and Effects log; `None` if the target has none.
     fn effects_log(
         &self,
         stage: ErrorStage,
@@ -449,12 +453,12 @@ impl Admin<'_> {
         if !identity.has_effects_log() {
             return Ok(None);
         }
-        let what = "log of commands and their effects";
+        let what = "Commands Supported and Effects log";
         let page = LogPage::new(LogPage::EFFECTS, 0, LogPage::EFFECTS_SIZE)
             .map_err(|why| CtrlError::new(stage, EINVAL, format_args!("{what}: {why}")))?;
         match self.log_page(stage, page, what) {
             Ok(log) => Ok(Some(log)),
-            // It says that it has one, and then refuses to show it.
+            // The target announces the log, but refuses to return it.
             Err(failure) if failure.nvme_status.is_some() => Ok(None),
             Err(failure) => Err(failure),
         }

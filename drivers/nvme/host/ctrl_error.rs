@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why a controller failed: the stage, the codes, and a sentence for a person.
+//! Errors of a controller: stage, codes and message.
 
 use crate::uapi::ErrorStage;
 use core::fmt;
@@ -27,27 +27,27 @@ use rrdma::{
     text::Message, //
 };
 
-/// Longest message, in bytes; what is longer is cut.
+/// Longest message, in bytes; a longer one is truncated.
 const MESSAGE: usize = 255;
 
-/// A failure, as it is shown to user space.
+/// An error of a controller, as user space sees it.
 #[derive(Clone)]
 pub(crate) struct CtrlError {
     pub(crate) stage: ErrorStage,
     pub(crate) error: Error,
     pub(crate) qid: Option<u16>,
-    /// Why the peer's connection manager rejected the connection.
+    /// The reason code of a rejection by the peer's connection manager.
     pub(crate) reject_reason: Option<u32>,
-    /// What the NVMe target said of the rejection.
+    /// The NVMe status in the private data of a rejection (`enum nvme_rdma_cm_status`).
     pub(crate) cm_status: Option<u16>,
     /// The status field of a command, without the phase bit.
     pub(crate) nvme_status: Option<u16>,
-    /// `None` if there was no memory for it.
+    /// `None` if its allocation failed.
     message: Option<Arc<Message<MESSAGE>>>,
 }
 
 impl CtrlError {
-    /// A failure of `stage` with an error number and a message.
+    /// Returns an error of `stage` with an error number and a message. May sleep.
     pub(crate) fn new(stage: ErrorStage, error: Error, message: fmt::Arguments<'_>) -> Self {
         Self {
             stage,
@@ -60,25 +60,25 @@ impl CtrlError {
         }
     }
 
-    /// The text of a message. It has memory of its own, as failures are handed up many calls
-    /// deep on a stack of 16 KiB.
+    /// Allocates a message. It is not part of the error, because errors are returned through many
+    /// frames of a 16 KiB stack.
     #[inline(never)]
     fn text(message: fmt::Arguments<'_>) -> Option<Arc<Message<MESSAGE>>> {
         Arc::new(Message::new(message), GFP_KERNEL).ok()
     }
 
-    /// The cause, for a person to read.
+    /// Returns the message.
     pub(crate) fn message(&self) -> &str {
         self.message
             .as_ref()
-            .map_or("no memory for the cause", |message| message.as_str())
+            .map_or("unknown error (out of memory)", |message| message.as_str())
     }
 
-    /// The kernel refused something that it is usually asked for in vain only
-    /// when memory is short.
+    /// Converts an error of a kernel function that usually fails only if out of memory. `what`
+    /// names the object or step.
     pub(crate) fn kernel(stage: ErrorStage, error: Error, what: &str) -> Self {
-        // The network says the second of the memory for a neighbour, and the third of that for a
-        // socket, which a queue pair of soft-RoCE has.
+        // The network returns `ENOBUFS` if out of memory for a neighbour, and `ENFILE` for a
+        // socket, which each queue pair of soft-RoCE has.
         if error == ENOMEM || error == errno::ENOBUFS || error == ENFILE {
             return Self::new(stage, error, format_args!("{what}: out of memory"));
         }
@@ -86,27 +86,27 @@ impl CtrlError {
         Self::new(
             stage,
             error,
-            format_args!("{what}: refused by the kernel (error {number})"),
+            format_args!("{what}: failed with error {number}"),
         )
     }
 
-    /// What the target said of a command.
+    /// Returns the NVMe status of the failed command.
     pub(crate) fn status(&self) -> Option<Status> {
         self.nvme_status
             .map(|status| Status::from_wire(status << 1))
     }
 
-    /// Whether the target said that it will always be so.
+    /// Whether the target set Do Not Retry in the status.
     pub(crate) fn is_final(&self) -> bool {
         self.status().is_some_and(Status::do_not_retry)
     }
 
-    /// Whether the target said that it has no such thing, and not that it cannot tell now.
+    /// Whether the target does not support the command, as opposed to a transient failure.
     pub(crate) fn is_lack(&self) -> bool {
         self.is_final() || self.status().is_some_and(Status::is_unsupported)
     }
 
-    /// The same failure, of a namespace.
+    /// Prefixes the message with a namespace. May sleep.
     pub(crate) fn of_namespace(self, nsid: u32) -> Self {
         let message = Self::text(format_args!("namespace {nsid}: {}", self.message()));
         Self { message, ..self }
@@ -117,12 +117,12 @@ impl CtrlError {
         self
     }
 
-    /// Whether the connection ended, or is about to.
+    /// Whether the connection ended or is ending.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.error == errno::ECANCELED
     }
 
-    /// The controller is no longer wanted.
+    /// Returns the error of an operation that removal of the controller cancelled.
     pub(crate) fn cancelled(stage: ErrorStage) -> Self {
         Self::new(
             stage,
@@ -131,18 +131,18 @@ impl CtrlError {
         )
     }
 
-    /// A target that does not keep to the protocol, or lacks what we need.
+    /// Returns the error of a target that violates the protocol, or lacks a required feature.
     pub(crate) fn target(stage: ErrorStage, message: fmt::Arguments<'_>) -> Self {
         Self::new(stage, errno::EPROTO, message)
     }
 
-    /// A connection could not be made.
+    /// Converts an error of the connection manager. `device` is the RDMA device, if known.
     pub(crate) fn from_cm(error: cm::Error, device: Option<&str>) -> Self {
         let stage = match error.stage {
             cm::Stage::Address => ErrorStage::Address,
             cm::Stage::Device => ErrorStage::Device,
             cm::Stage::Route => ErrorStage::Route,
-            // A host neither listens nor joins.
+            // A host does not listen, accept or join.
             cm::Stage::Connect | cm::Stage::Listen | cm::Stage::Accept | cm::Stage::Join => {
                 ErrorStage::Connect
             }
@@ -159,7 +159,9 @@ impl CtrlError {
                     Some(device) => Self::new(
                         stage,
                         errno,
-                        format_args!("{what} timed out after {limit}: no answer through {device}"),
+                        format_args!(
+                            "{what} timed out after {limit}: no response through {device}"
+                        ),
                     ),
                     None => Self::new(stage, errno, format_args!("{what} timed out after {limit}")),
                 }
@@ -174,34 +176,36 @@ impl CtrlError {
 
     fn code(stage: ErrorStage, step: cm::Stage, code: Error) -> Self {
         let why = match code {
-            ENODEV => "no RDMA device on the route: is there one (`rdma link show`)?",
+            ENODEV => "no RDMA device on the route (check `rdma link show`)",
             e if e == errno::ENETUNREACH => "no route to the network",
             e if e == errno::EHOSTUNREACH => "no route to the host, or it does not answer",
-            e if e == errno::EADDRNOTAVAIL => "the host address is not one of this machine",
-            e if e == errno::EAFNOSUPPORT => "addresses of different families",
-            ETIMEDOUT => "the peer's link address could not be found",
-            EINVAL => "an address that cannot be used",
+            e if e == errno::EADDRNOTAVAIL => "the host address is not configured on this machine",
+            e if e == errno::EAFNOSUPPORT => "target and host address have different families",
+            ETIMEDOUT => "the peer's link-layer address could not be resolved",
+            EINVAL => "invalid address",
             _ => return Self::kernel(stage, code, step.as_str()),
         };
         Self::new(stage, code, format_args!("{step} failed: {why}"))
     }
 
     fn rejected(stage: ErrorStage, errno: Error, rejection: &cm::Rejection) -> Self {
-        // A connection manager that rejects in its consumer's stead sends zeroes,
-        // which is no reason of NVMe's.
+        // A connection manager that rejects without its consumer sends zeroes, which are no NVMe
+        // status.
         let nvme = rejection
             .private_data()
             .and_then(CmStatus::parse)
             .filter(|reason| *reason != CmStatus::Unknown(0));
         let mut failure = match nvme {
             Some(reason) => Self::new(stage, errno, format_args!("rejected by target: {reason}")),
-            None if rejection.is_no_listener() => {
-                Self::new(stage, errno, format_args!("rejected: nobody listens there"))
-            }
+            None if rejection.is_no_listener() => Self::new(
+                stage,
+                errno,
+                format_args!("connection refused (no listener on this port)"),
+            ),
             None if rejection.private_data().is_some() => Self::new(
                 stage,
                 errno,
-                format_args!("rejected: nobody listens at this address, or not for NVMe"),
+                format_args!("connection refused (no NVMe listener on this address)"),
             ),
             None => {
                 let message = rejection.message();
@@ -213,14 +217,14 @@ impl CtrlError {
         failure
     }
 
-    /// A command of our own got no response.
+    /// Converts the error of a command that got no response. `what` names the command.
     pub(crate) fn from_command(stage: ErrorStage, error: CommandError, what: &str) -> Self {
         match error {
             CommandError::Code(error) => Self::kernel(stage, error, what),
             CommandError::TimedOut(limit) if limit.get() == 0 => Self::new(
                 stage,
                 ETIMEDOUT,
-                format_args!("{what}: what came before it took all the time there was"),
+                format_args!("{what}: not sent: earlier steps used up the time-out"),
             ),
             CommandError::TimedOut(limit) => {
                 let limit = Seconds(limit.get());
@@ -238,14 +242,14 @@ impl CtrlError {
         }
     }
 
-    /// The target refused a command.
+    /// Converts an error status of a command. `what` names the command.
     pub(crate) fn from_status(stage: ErrorStage, status: Status, what: &str) -> Self {
         let mut failure = Self::new(stage, EIO, format_args!("{what}: {status}"));
         failure.nvme_status = Some(status.get());
         failure
     }
 
-    /// The target refused a Connect.
+    /// Converts an error status of a Connect command.
     pub(crate) fn from_connect(error: ConnectError, status: Status, nqn: &str) -> Self {
         use nvme_proto::format::connect::Parameter;
         let stage = ErrorStage::FabricsConnect;
@@ -285,13 +289,13 @@ impl From<ConnError> for CtrlError {
             }
             ConnError::ShortResponse { qid, length } => Self::target(
                 ErrorStage::Io,
-                format_args!("the target sent a response of {length} bytes on queue {qid}"),
+                format_args!("response of {length} bytes on queue {qid} is too short"),
             )
             .on_queue(qid),
             ConnError::UnknownCommand { qid, command_id } => Self::target(
                 ErrorStage::Io,
                 format_args!(
-                    "the target answered command {command_id:#06x} on queue {qid}, \
+                    "response to command {command_id:#06x} on queue {qid}, \
                      which is not in flight"
                 ),
             )
@@ -308,7 +312,7 @@ impl From<ConnError> for CtrlError {
             ConnError::Timeout { qid, tag } => Self::new(
                 ErrorStage::Io,
                 ETIMEDOUT,
-                format_args!("command {tag} on queue {qid} was not answered in time"),
+                format_args!("command {tag} on queue {qid} timed out"),
             )
             .on_queue(qid),
             ConnError::Stopped { qid } => Self::new(
@@ -328,7 +332,7 @@ impl From<ConnError> for CtrlError {
                     cm::Lost::Disconnected => "the target disconnected",
                     cm::Lost::AddressChanged => "the address of the path changed",
                     cm::Lost::Unreachable => "the target does not answer",
-                    cm::Lost::DeviceRemoved => "the RDMA device is going away",
+                    cm::Lost::DeviceRemoved => "the RDMA device is being removed",
                 };
                 Self::new(
                     ErrorStage::Transport,
@@ -357,7 +361,10 @@ impl From<QueueConnectError> for CtrlError {
             QueueConnectError::NoRegistration(device) => Self::new(
                 ErrorStage::Device,
                 errno::EOPNOTSUPP,
-                format_args!("{} has no fast memory registration", device.name()),
+                format_args!(
+                    "{} does not support fast memory registration",
+                    device.name()
+                ),
             ),
             QueueConnectError::Object { object, error } => {
                 let stage = match object {
@@ -377,7 +384,7 @@ impl From<ParamsError> for CtrlError {
             ParamsError::NoRegistration => Self::new(
                 stage,
                 errno::EOPNOTSUPP,
-                format_args!("the RDMA device cannot register memory"),
+                format_args!("the RDMA device does not support memory registration"),
             ),
             ParamsError::QueueTooSmall(why) => {
                 Self::target(stage, format_args!("I/O queues: {why}"))
@@ -386,7 +393,7 @@ impl From<ParamsError> for CtrlError {
     }
 }
 
-/// Milliseconds, shown as seconds.
+/// Milliseconds, displayed as seconds if whole.
 struct Seconds(u32);
 
 impl fmt::Display for Seconds {

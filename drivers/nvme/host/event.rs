@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events that user space is told.
+//! Events for user space.
 
 use crate::name::DiskName;
 use nvme_proto::{format::identify::NamespaceIds, policy::limits::block::BlockLimits};
@@ -16,7 +16,7 @@ pub(crate) enum Event<'a> {
     NamespaceRemoved(&'a NsInfo),
 }
 
-/// What is shown of a namespace; outlives its disk.
+/// What user space sees of a namespace; independent of the lifetime of the disk.
 pub(crate) struct NsInfo {
     pub(crate) nsid: u32,
     pub(crate) name: DiskName,
@@ -27,7 +27,7 @@ pub(crate) struct NsInfo {
 }
 
 impl NsInfo {
-    /// Size of a logical block, in bytes.
+    /// Returns the size of a logical block, in bytes.
     pub(crate) fn block_size(&self) -> u32 {
         self.limits.block_size()
     }

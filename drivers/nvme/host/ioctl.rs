@@ -25,7 +25,7 @@ use rrdma::{
     ioctl, //
 };
 
-/// That it was opened for writing gives nothing.
+/// A controller opened for writing grants no permission, unlike a disk.
 const OPEN_MODE: OpenMode = OpenMode {
     partition: false,
     for_writing: false,
@@ -35,7 +35,7 @@ impl chrdev::Operations for Controller {
     fn open(&self) -> Result {
         match self.status.state() {
             CtrlState::Live => Ok(()),
-            // The C host's error, as are those below.
+            // This and the errors below are those of the C host.
             _ => Err(EAGAIN),
         }
     }
@@ -44,7 +44,7 @@ impl chrdev::Operations for Controller {
         let asked = NvmeIoctl::from_number(call.number()).ok_or(ENOTTY)?;
         match asked {
             NvmeIoctl::Admin(layout) => return admin(call, OPEN_MODE, self)?.write(call, layout),
-            // Of which namespace?
+            // A controller device names no namespace.
             NvmeIoctl::NamespaceId | NvmeIoctl::Io(_) => return Err(ENOTTY),
             NvmeIoctl::Reset | NvmeIoctl::SubsystemReset | NvmeIoctl::Rescan => {}
         }
@@ -57,7 +57,7 @@ impl chrdev::Operations for Controller {
             NvmeIoctl::Rescan => {
                 self.request_scan().map_err(|_| EBUSY)?;
             }
-            // It takes other hosts' controllers, too. We never ask for that.
+            // A subsystem reset affects controllers of other hosts, and is not supported.
             _ => return Err(ENOTTY),
         }
         Ok(0)

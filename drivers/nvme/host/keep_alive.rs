@@ -34,19 +34,19 @@ impl KeepAliveTimer {
         })
     }
 
-    /// A command restarts the target's timer: starts this one anew. May sleep.
+    /// Restarts the timer, for a command that restarts the target's timer. May sleep.
     pub(crate) fn restart(&self) {
         let keep_alive = KeepAlive::new(self.timeout_ms, KeepAliveMode::CommandBased);
         let next = keep_alive.map(|k| Deadline::after(Msecs::new(k.period_ms())));
         *self.due.lock() = next.unwrap_or(Deadline::NEVER);
     }
 
-    /// The keep-alive time-out of the controller; 0 for none.
+    /// Returns the keep-alive time-out of the controller; 0 for none.
     pub(crate) fn timeout(&self) -> Msecs {
         Msecs::new(self.timeout_ms)
     }
 
-    /// When the next keep-alive is due. May sleep.
+    /// Returns when the next keep-alive is due. May sleep.
     pub(crate) fn due(&self) -> Deadline {
         *self.due.lock()
     }

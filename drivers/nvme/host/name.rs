@@ -5,21 +5,20 @@
 use kernel::fmt;
 use rrdma::text::Message;
 
-/// The name of a disk; as long as the block layer takes.
+/// The name of a disk; the block layer takes up to 31 bytes.
 pub(crate) type DiskName = Message<31>;
 
 /// The name of a controller, as in `/dev` and in the kernel's log.
 #[derive(Clone, Copy)]
 pub(crate) enum CtrlName {
-    /// `rnvmf` and this number, which its device has, too. A number is given again as soon as its
-    /// controller is gone.
+    /// `rnvmf` and this number. The number is reused as soon as the controller is gone.
     Device(u32),
-    /// A controller that exists only for the discovery of this number.
+    /// A controller that exists only for the discovery with this number.
     Discovery(u32),
 }
 
 impl CtrlName {
-    /// The number in it.
+    /// Returns the number in the name.
     pub(crate) fn number(self) -> u32 {
         match self {
             Self::Device(number) | Self::Discovery(number) => number,
@@ -36,7 +35,7 @@ impl fmt::Display for CtrlName {
     }
 }
 
-/// The name of the disk of a namespace.
+/// Returns the name of the disk of a namespace.
 pub(crate) fn disk_name(controller: u32, nsid: u32) -> DiskName {
     Message::new(format_args!("rnvmf{controller}n{nsid}"))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a user asks of a connection.
+//! Options of a connection.
 
 use core::num::NonZeroU16;
 use kernel::{
@@ -14,11 +14,11 @@ use rrdma::{
     sync::Msecs, //
 };
 
-/// The options of one controller, checked.
+/// The validated options of a controller.
 pub(crate) struct Options {
     /// The network namespace that the connections are made in.
     pub(crate) namespace: Namespace,
-    /// The target's address as the user gave it, and what it means.
+    /// The address of the target.
     pub(crate) target: TransportAddr,
     /// The address to connect from.
     pub(crate) source: Option<TransportAddr>,
@@ -26,42 +26,43 @@ pub(crate) struct Options {
     pub(crate) host: CString,
     pub(crate) host_id: Uuid,
     pub(crate) io_queues: Option<NonZeroU16>,
-    /// Queues for writes only, beside those.
+    /// Additional queues, for writes; `io_queues` then carry reads only.
     pub(crate) write_queues: Option<NonZeroU16>,
-    /// Queues that are polled, beside those.
+    /// Additional queues, for polled I/O.
     pub(crate) poll_queues: Option<NonZeroU16>,
     /// Entries of an I/O queue.
     pub(crate) queue_size: u16,
-    /// Seconds; 0 for no keep-alive.
+    /// Keep-alive time-out, in seconds; 0 disables keep-alive.
     pub(crate) keep_alive: u32,
+    /// Type of service of the connections (`rdma_set_service_type()`).
     pub(crate) tos: Option<u8>,
-    /// The target need not tell how far it is in its queues.
+    /// Disable SQ flow control.
     pub(crate) disable_sq_flow: bool,
 }
 
-/// What of a host's identity is another than that of a controller that is there, while the rest is
-/// the same.
+/// Exactly one of host NQN and host ID matches another controller.
 #[derive(Clone, Copy)]
 pub(crate) enum HostIdConflict {
+    /// The host ID differs.
     HostId,
+    /// The host NQN differs.
     HostName,
 }
 
-/// What of a controller can be changed while it is there: what to do when the connection is lost.
-/// Numbers are seconds.
+/// Options that can change while the controller exists. Numbers are seconds.
 #[derive(Clone, Copy)]
 pub(crate) struct Settings {
-    /// How long an attempt to connect may take in all, the first one too.
+    /// Time-out of each attempt to connect, including the first one.
     pub(crate) connect_timeout: Msecs,
-    /// The longest pause between attempts to connect again.
+    /// Longest delay between reconnect attempts.
     pub(crate) reconnect_delay: u32,
-    /// How long attempts go on: 0 for not at all.
+    /// When to give up reconnecting (`ctrl_loss_tmo`): 0 for no attempt.
     pub(crate) give_up: Limit,
-    /// How long I/O is held back.
+    /// When to fail I/O instead of holding it (`fast_io_fail_tmo`).
     pub(crate) fail_io: Limit,
 }
 
-/// A time after a loss, in seconds.
+/// A time after a lost connection, in seconds.
 #[derive(Clone, Copy)]
 pub(crate) enum Limit {
     After(u32),
@@ -69,7 +70,7 @@ pub(crate) enum Limit {
 }
 
 impl Settings {
-    /// The same in milliseconds, to decide with.
+    /// Converts to the limits of the reconnect policy, in milliseconds.
     pub(crate) fn limits(&self) -> ReconnectLimits {
         ReconnectLimits {
             max_reconnect_delay_ms: self.reconnect_delay.saturating_mul(1000),
@@ -88,7 +89,7 @@ impl Limit {
     }
 }
 
-/// An address in words and in bytes.
+/// An address, as text and parsed.
 pub(crate) struct TransportAddr {
     pub(crate) text: CString,
     pub(crate) port: u16,
@@ -96,8 +97,7 @@ pub(crate) struct TransportAddr {
 }
 
 impl Options {
-    /// Whether both would connect the same host to the same subsystem by the
-    /// same way.
+    /// Whether both connect the same host to the same subsystem over the same path.
     pub(crate) fn same_connection(&self, other: &Self) -> bool {
         self.namespace == other.namespace
             && self.target.same(&other.target)
@@ -111,8 +111,9 @@ impl Options {
             && self.host_id == other.host_id
     }
 
-    /// How a target that sees both would take two hosts for one, or one for two: the host is its
-    /// name and its identifier. Another network namespace is another host, as its addresses are.
+    /// Returns whether the host identities conflict. A target identifies a host by NQN and ID, so
+    /// these must match or differ together. Each network namespace is a host of its own, because it
+    /// has its own addresses.
     pub(crate) fn clash(&self, other: &Self) -> Option<HostIdConflict> {
         let (name, id) = (*self.host == *other.host, self.host_id == other.host_id);
         match (self.namespace == other.namespace, name, id) {
@@ -130,7 +131,7 @@ impl Options {
         self.host.to_str().unwrap_or_default()
     }
 
-    /// The keep-alive timeout in milliseconds, as Connect has it.
+    /// Returns the keep-alive time-out in milliseconds, as the Connect command takes it.
     pub(crate) fn keep_alive_ms(&self) -> u32 {
         self.keep_alive.saturating_mul(1000)
     }
@@ -141,7 +142,7 @@ impl TransportAddr {
     ///
     /// # Errors
     ///
-    /// `EINVAL` for what is no address, `ENOMEM`.
+    /// `EINVAL` if `text` is no numeric address; `ENOMEM`.
     pub(crate) fn parse(namespace: &Namespace, text: &str, port: u16) -> Result<Self> {
         Ok(Self {
             text: CString::try_from_fmt(fmt!("{text}"))?,

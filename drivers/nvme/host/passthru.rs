@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Commands that users compose themselves: what the ioctls of disks and of controllers share.
+//! Passthrough commands: the code that ioctls of disks and of controllers share.
 //!
 //! A command to a namespace is a request of the block layer: see [`crate::disk`]. An admin command
-//! goes through the controller's [`AdminChannel`](crate::disk::AdminChannel), whether the user
-//! calls the disk or the controller.
+//! goes through the controller's [`AdminChannel`](crate::disk::AdminChannel), for an ioctl of a
+//! disk as well as of a controller.
 
 use crate::disk::DiskController;
 use kernel::{
@@ -50,14 +50,14 @@ use rrdma::{
 /// Time-out of an admin command if the user sets none, as in the C host.
 const ADMIN_TIMEOUT: Msecs = Msecs::from_secs(60);
 
-/// How a user's command ended.
+/// The result of a passthrough command.
 pub(crate) struct PassthruResult {
     status: Status,
     result: u64,
 }
 
 impl PassthruResult {
-    /// The target completed the command.
+    /// Returns the result in the target's completion.
     pub(crate) fn of(completion: cqe::Completion) -> Self {
         Self {
             status: completion.status(),
@@ -65,7 +65,7 @@ impl PassthruResult {
         }
     }
 
-    /// There is no connection, or it ended.
+    /// Returns the result without a connection, or if the connection ended.
     pub(crate) fn no_path() -> Self {
         Self {
             status: Status::from_code(Code::HOST_PATH_ERROR),
@@ -73,8 +73,8 @@ impl PassthruResult {
         }
     }
 
-    /// Writes the result to the user's structure, and returns the NVMe status: the result of the
-    /// ioctl.
+    /// Writes the result to the user's structure, and returns the NVMe status, which the ioctl
+    /// returns.
     pub(crate) fn write(self, call: &ioctl::Call, layout: PassthruLayout) -> Result<c_int> {
         let place = call.argument().wrapping_byte_add(layout.result_offset());
         let mut writer = UserSlice::new(place, layout.result_size()).writer();
@@ -98,7 +98,7 @@ pub(crate) fn read_command(call: &ioctl::Call) -> Result<UserCommand> {
     Ok(UserCommand::parse(&bytes))
 }
 
-/// Checks that the process has the permission.
+/// Checks that the process has `permission`.
 ///
 /// # Errors
 ///
@@ -115,8 +115,11 @@ pub(crate) fn check_permission(
     }
 }
 
-/// The command, if the process may send it. Without the permission a process learns only whether
-/// the command is malformed.
+/// Returns the command if the process may send it.
+///
+/// # Errors
+///
+/// `EINVAL` for a malformed command, which needs no permission; `EACCES`; `EOPNOTSUPP`.
 pub(crate) fn permitted(
     call: &ioctl::Call,
     mode: OpenMode,
@@ -132,7 +135,7 @@ pub(crate) fn permitted(
     })
 }
 
-/// The user's buffer; `None` for a command without data.
+/// Returns the user's buffer; `None` for a command without data.
 pub(crate) fn user_buffer(user: &UserCommand) -> Result<Option<UserPtr>> {
     match (usize::try_from(user.address), user.length) {
         (Ok(0), _) | (_, 0) => Ok(None),
@@ -141,9 +144,9 @@ pub(crate) fn user_buffer(user: &UserCommand) -> Result<Option<UserPtr>> {
     }
 }
 
-/// The user's time-out, if the process may set one. Without `CAP_SYS_ADMIN` it must neither hold
-/// up a disconnect, which waits for the commands of a disk, nor end the connection, as a command
-/// does that times out.
+/// Returns the user's time-out, if the process has `CAP_SYS_ADMIN`. Other processes cannot set one:
+/// a long time-out delays a disconnect, which waits for the commands of a disk. A short one ends the
+/// connection when the command times out.
 pub(crate) fn user_timeout(call: &ioctl::Call, user: &UserCommand) -> Option<Msecs> {
     let may_set = user.timeout_ms != 0 && call.by_administrator();
     may_set.then(|| Msecs::new(user.timeout_ms))
@@ -189,7 +192,7 @@ pub(crate) fn admin(
     Ok(PassthruResult::of(reply.completion))
 }
 
-/// A buffer for the data of an admin command; holds the user's data if that is sent.
+/// Allocates the buffer of an admin command, and copies the user's data in if the command sends it.
 fn copy_in(address: UserPtr, length: u32, direction: dma::Direction) -> Result<Buffer> {
     let length = usize::try_from(length).map_err(|_| EINVAL)?;
     if length > MAX_DATA {

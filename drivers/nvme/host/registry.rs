@@ -42,40 +42,40 @@ use rrdma::{
     },
 };
 
-/// Most controllers: each is a thread.
+/// Most controllers; each has a thread.
 const MAX_CONTROLLERS: u32 = 256;
 
 /// The controllers and discoveries of the module.
 ///
-/// [`close`](Self::close) ends the controllers, [`stop`](Self::stop) their threads and services.
+/// [`close`](Self::close) removes the controllers, [`stop`](Self::stop) ends threads and services.
 #[pin_data]
 pub(crate) struct Registry {
     pub(crate) services: Arc<Services>,
-    /// The threads of the controllers and discoveries, and some that have ended. `None` once all
-    /// are waited for.
+    /// The threads of the controllers and discoveries, including some that have ended. `None` once
+    /// stopped.
     #[pin]
     threads: Mutex<Option<KVec<Thread>>>,
     #[pin]
     controllers: Mutex<Controllers>,
-    /// Held while a controller is put on the list, or taken off it and that is told: no name is
-    /// given again before everybody was told that it is free.
+    /// Held while a controller is added, or is removed and its removal notified: no name is reused
+    /// before user space knows that it is free.
     #[pin]
     name_lock: Mutex<()>,
     #[pin]
     pub(crate) discoveries: Discoveries,
-    /// The last controller is gone, and none comes.
+    /// Completed when the registry is closed and the last controller is gone.
     #[pin]
     empty: TimedCompletion,
 }
 
 struct Controllers {
-    /// In the order of their ids.
+    /// In the order of IDs.
     list: KVec<Arc<Controller>>,
-    /// What the last one got.
+    /// The last ID that was assigned.
     last_id: u32,
-    /// So many are off the list, which is yet to be told.
+    /// Controllers that are off the list, but whose removal is not notified yet.
     leaving: usize,
-    /// Changes with the list.
+    /// Changes with the list; not 0.
     generation: u32,
     closed: bool,
 }
@@ -85,8 +85,7 @@ impl Controllers {
         self.list.is_empty() && self.leaving == 0
     }
 
-    /// An id that was not given for long: who asks for one that is gone, or hears of it late, does
-    /// not get another one.
+    /// Returns an ID that was not used recently, so that a stale ID names no other controller.
     fn new_id(&mut self) -> u32 {
         loop {
             self.last_id = self.last_id.wrapping_add(1);
@@ -96,16 +95,16 @@ impl Controllers {
         }
     }
 
-    /// The first number that is in no name, if there may be one more.
+    /// Returns the lowest free number; `None` if there are [`MAX_CONTROLLERS`].
     fn free_number(&self) -> Option<u32> {
         let taken = |number| self.list.iter().any(|c| c.name.number() == number);
         (0..MAX_CONTROLLERS).find(|number| !taken(*number))
     }
 }
 
-/// Why a controller is not connected.
+/// Why a controller is not added.
 pub(crate) enum InsertError {
-    /// Of the host's identity half is that of the controller of this name.
+    /// Exactly one of host NQN and host ID matches the controller of this name.
     HostIdConflict(HostIdConflict, CtrlName),
     Other(Error),
 }
@@ -134,7 +133,7 @@ impl DeviceRemoval for Registry {
 }
 
 impl Registry {
-    /// An empty registry, whose events go to `events`, and which is a client of the RDMA core. May
+    /// Creates an empty registry with events to `events`, and registers with the RDMA core. May
     /// sleep.
     pub(crate) fn start(
         module: &'static ThisModule,
@@ -166,8 +165,8 @@ impl Registry {
         Ok(registry)
     }
 
-    /// Takes no more controllers and discoveries, and removes those that there are. Their events are
-    /// sent before it returns. Sleeps.
+    /// Refuses new controllers and discoveries, and removes all existing ones. Their events are
+    /// sent when it returns. Sleeps.
     pub(crate) fn close(&self) {
         let busy = {
             let mut controllers = self.controllers.lock();
@@ -178,27 +177,30 @@ impl Registry {
             !controllers.is_empty()
         };
         self.discoveries.close();
-        // None is added any more, and the last one completes this.
+        // No controller is added any more, and removal of the last one completes this.
         if busy {
             self.empty.wait();
         }
     }
 
-    /// Ends the threads and services, after [`close`](Self::close) and when user space cannot reach
-    /// the registry any more. Sleeps.
+    /// Ends the threads and services. Called after [`close`](Self::close), when user space cannot
+    /// reach the registry any more. Sleeps.
     pub(crate) fn stop(&self) {
-        // Taken out first: threads on their last lines may want the lock.
+        // Drop without the lock: this waits for threads, which may take the lock before they end.
         let threads = self.threads.lock().take();
         drop(threads);
         self.services.stop();
     }
 
-    /// Makes a controller and starts to connect it. May sleep.
+    /// Adds a controller and starts to connect it. May sleep.
     ///
     /// # Errors
     ///
-    /// [`InsertError::HostIdConflict`]; [`EALREADY`](rrdma::errno::EALREADY) if there is one of the same
-    /// connection and `duplicate` is not set; `EBUSY` for too many; `ENOMEM`.
+    /// - [`InsertError::HostIdConflict`].
+    /// - [`EALREADY`](rrdma::errno::EALREADY) if a controller has the same connection and
+    ///   `duplicate` is not set.
+    /// - [`ESHUTDOWN`](rrdma::errno::ESHUTDOWN) once closed, `EBUSY` for too many controllers,
+    ///   `ENOMEM`.
     pub(crate) fn connect(
         self: &Arc<Self>,
         options: Options,
@@ -219,12 +221,12 @@ impl Registry {
         Ok(controller)
     }
 
-    /// Starts to read the log of a discovery controller, or to follow it if that is `persistent`,
-    /// for the socket of a port. May sleep.
+    /// Starts to read the log of a discovery controller, for the socket with port `owner`. With
+    /// `persistent`, the longest delay between attempts to connect, the log is followed. May sleep.
     ///
     /// # Errors
     ///
-    /// `EBUSY` for too many; `ENOMEM`.
+    /// `EBUSY` for too many discoveries; `ENOMEM`.
     pub(crate) fn discover(
         self: &Arc<Self>,
         options: Options,
@@ -251,7 +253,7 @@ impl Registry {
         };
         if let Err(error) = self.spawn(fmt!("rnvmf-log{}", discovery.id), run) {
             self.discoveries.leave(&discovery);
-            // Discoveries::close() may wait for it.
+            // Discoveries::close() may wait for its completion.
             discovery.complete();
             return Err(error);
         }
@@ -275,7 +277,8 @@ impl Registry {
         settings: Settings,
         duplicate: bool,
     ) -> Result<Arc<Controller>, InsertError> {
-        // I/O that memory waits for may be let go by who asks for a controller.
+        // Allocations must not wait for I/O here: I/O may be held until a request of user space,
+        // which takes these locks, changes or removes its controller.
         memory::without_io(|| {
             let _naming = self.name_lock.lock();
             let mut controllers = self.controllers.lock();
@@ -312,7 +315,7 @@ impl Registry {
         })
     }
 
-    /// Takes a controller off the list, and tells.
+    /// Removes a controller from the list, and notifies user space.
     fn remove(&self, controller: &Arc<Controller>) {
         let name_lock = self.name_lock.lock();
         {
@@ -330,7 +333,7 @@ impl Registry {
         }
     }
 
-    /// The controller with this id in a network namespace.
+    /// Returns the controller with this ID in a network namespace.
     pub(crate) fn find(&self, namespace: &net::Namespace, id: u32) -> Option<Arc<Controller>> {
         let controllers = self.controllers.lock();
         let mut list = controllers.list.iter();
@@ -338,8 +341,8 @@ impl Registry {
             .cloned()
     }
 
-    /// The first controller in a network namespace whose id is `from` or
-    /// more, and the generation of the list that it is in.
+    /// Returns the first controller in a network namespace whose ID is `from` or more, and the
+    /// generation of the list.
     pub(crate) fn next(
         &self,
         namespace: &net::Namespace,

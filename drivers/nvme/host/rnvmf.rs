@@ -6,7 +6,7 @@
 //!
 //! - [`ctrl_error`], [`name`], [`options`], [`event`], [`trace`]: data.
 //! - [`stats`]: counters of a controller.
-//! - [`disk`]: requests of the block layer as commands; [`passthru`]: commands of users.
+//! - [`disk`]: block requests as NVMe commands; [`passthru`]: passthrough commands.
 //! - [`admin`]: admin commands; [`keep_alive`]: when the next keep-alive is due.
 //! - [`namespace`]: scans of namespaces, and the disks of a controller.
 //! - [`controller`]: one controller, from connect to removal, in a thread of its own.
@@ -60,7 +60,7 @@ impl kernel::Module for Rnvmf {
     fn init(module: &'static ThisModule) -> Result<Self> {
         let events = NetlinkEvents::new()?;
         let registry = Registry::start(module, events.clone())?;
-        // From here on dropping it ends everything in order.
+        // From here on, drop() tears down everything in order.
         let this = Self { registry, events };
         this.events.start(module, this.registry.clone())?;
         Ok(this)

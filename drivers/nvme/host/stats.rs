@@ -13,7 +13,7 @@ use nvme_rdma_transport::stats::{
     TimedCommand, //
 };
 
-/// Counters of a controller's queues, those included that it has no more.
+/// Counters of a controller's queues, including queues of earlier connections.
 pub(crate) struct CtrlStats {
     queues: KVec<Arc<QueueStats>>,
     timed: bool,
@@ -27,8 +27,7 @@ impl CtrlStats {
         }
     }
 
-    /// Returns the counters of queue `qid`, which begin at 0 if it is the first of its number. May
-    /// sleep.
+    /// Returns the counters of queue `qid`; creates them at 0 for a new number. May sleep.
     ///
     /// # Errors
     ///
@@ -42,12 +41,12 @@ impl CtrlStats {
         Ok(stats)
     }
 
-    /// Returns those of all queues that there are, or were, in the order of their numbers.
+    /// Returns the counters of all present and past queues, in the order of their numbers.
     pub(crate) fn queues(&self) -> &[Arc<QueueStats>] {
         &self.queues
     }
 
-    /// Counts latencies of commands that are posted from now on, or stops counting them.
+    /// Starts or stops counting latencies, for commands that are posted from now on.
     pub(crate) fn set_timed(&mut self, timed: bool) {
         self.timed = timed;
         for queue in &self.queues {

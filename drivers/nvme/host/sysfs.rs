@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What udev and scripts read and ask for: attributes with the names and in the formats of the C
-//! host.
+//! Sysfs attributes of a controller, with the names and formats of the C host.
 //!
-//! What the target says of itself was made printable when it was parsed.
+//! Strings of the target were made printable when they were parsed.
 
 use crate::{
     controller::{
@@ -53,7 +52,7 @@ impl Attributes for Controller {
         Attribute::new(c"firmware_rev", |controller, f| {
             fact(controller, f, |info| info.identity.firmware)
         }),
-        // The queues: the admin queue is counted, and sizes are counted from 0.
+        // The queues: `queue_count` includes the admin queue, `sqsize` is zero-based.
         Attribute::new(c"queue_count", |controller, f| {
             fact(controller, f, |info| {
                 info.io_queues.total().saturating_add(1)
@@ -81,15 +80,15 @@ impl Attributes for Controller {
         Attribute::new(c"fast_io_fail_tmo", |controller, f| {
             limit(controller.settings().fail_io, f)
         }),
-        // How often it was connected anew.
+        // Completed resets and reconnects.
         Attribute::new(c"reset_count", |controller, f| {
             write!(f, "{}", controller.status.with(|status| status.resets))
         }),
         Attribute::new(c"reconnect_count", |controller, f| {
             write!(f, "{}", controller.status.with(|status| status.reconnects))
         }),
-        // What root may ask for, in whichever network namespace the controller is. Nobody
-        // waits for it to be done.
+        // Actions for root, for a controller in any network namespace. A write returns before the
+        // action completes.
         Attribute::action(c"delete_controller", |controller| {
             controller.delete();
             Ok(())
@@ -103,7 +102,7 @@ impl Attributes for Controller {
     ];
 }
 
-/// Writes what is known since the controller is connected.
+/// Writes a property of a connected controller; nothing before the first connection.
 fn fact<T: core::fmt::Display>(
     controller: &Controller,
     f: &mut fmt::Formatter<'_>,

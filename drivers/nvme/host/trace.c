@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Makes the tracepoints of trace.h, and what Rust calls to trace.
+ * Instantiates the tracepoints of trace.h, and the functions by which Rust calls them.
  */
 
 #define CREATE_TRACE_POINTS

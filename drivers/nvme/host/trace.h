@@ -2,9 +2,9 @@
 /*
  * The tracepoints of rnvmf.
  *
- * Each takes a structure that Rust made and that lives as long as the call: copy what is needed, and
- * read no more than the structure. bindgen reads this, too. Fields that the events of nvme and
- * rdma_cma have are called the same here.
+ * Each takes a structure from Rust that is valid only during the call: copy what is needed, and read
+ * nothing beyond the structure. bindgen reads this file, too. Fields have the same names as in the
+ * events of nvme and rdma_cma.
  */
 
 #undef TRACE_SYSTEM
@@ -24,35 +24,35 @@
 
 /* A command. */
 struct rnvmf_trace_command {
-	/* Its controller, or -1 if that is there for a discovery only. */
+	/* The controller; -1 for a discovery. */
 	s32 ctrl_id;
 	u16 qid;
 	u16 cid;
 	u8 opcode;
 	u8 flags;
-	/* Of a Fabrics command; it has no nsid. */
+	/* Fabrics command type, or 0. Fabrics commands have no nsid. */
 	u8 fctype;
 	u32 nsid;
-	/* If the command is about a range of blocks. */
+	/* Range of blocks, or 0 if the command has none. */
 	u64 slba;
 	u32 blocks;
-	/* Bytes of its data. */
+	/* Length of the data, in bytes. */
 	u32 bytes;
 	/* Dwords 10 to 15. */
 	u8 cdw10[24];
-	/* If it is a request of a disk. */
+	/* Disk of the request; empty for other commands. */
 	char disk[DISK_NAME_LEN];
 };
 
-/* The end of a command, with its response or without. */
+/* The end of a command, with or without a response. */
 struct rnvmf_trace_completion {
 	s32 ctrl_id;
 	u16 qid;
 	u16 cid;
 	u8 opcode;
-	/* How often its request was sent before. */
+	/* How often the request was sent before. */
 	u8 retries;
-	/* Without the phase bit. */
+	/* Status field without the phase bit. */
 	u16 status;
 	u64 result;
 	char disk[DISK_NAME_LEN];
@@ -61,7 +61,7 @@ struct rnvmf_trace_completion {
 /* A change of a controller's state. */
 struct rnvmf_trace_state {
 	s32 ctrl_id;
-	/* Of the failure behind it; or 0, and no reason. */
+	/* Error number of the failure that caused the change; 0 and no reason without one. */
 	s32 error;
 	char from[16];
 	char to[16];
@@ -79,7 +79,7 @@ struct rnvmf_trace_cm_event {
 
 #endif /* TRACE_HEADER_MULTI_READ */
 
-/* Programs that read events by themselves, such as perf, know enumerators by their numbers only. */
+/* Tools that parse raw events, such as perf, need the values of enumerators. */
 TRACE_DEFINE_ENUM(nvme_fabrics_command);
 TRACE_DEFINE_ENUM(nvme_cmd_flush);
 TRACE_DEFINE_ENUM(nvme_cmd_write);

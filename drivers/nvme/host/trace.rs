@@ -2,9 +2,10 @@
 
 //! The tracepoints of trace.h.
 //!
-//! A command that is queued has one end: its response, or none when it could not be posted or its
-//! queue went. That makes a pair of events with the same controller, queue and identifier. While
-//! nobody traces, nothing of an event is made; what it costs is in Documentation/tracing.rst.
+//! Each queued command has one completion event: for its response, or without one if it could not
+//! be posted or its queue was torn down. So events come in pairs with the same controller, queue
+//! and command identifier. A disabled event builds no record; Documentation/tracing.rst has the
+//! cost.
 
 use crate::{
     ctrl_error::CtrlError,
@@ -17,20 +18,20 @@ use rrdma::rdma::cm;
 rrdma::tracepoints! {
     bindings: concat!(env!("RNVMF_GENERATED"), "/trace_generated.rs");
 
-    /// A command is about to go to the target.
+    /// A command is about to be sent to the target.
     fn rnvmf_queue_command(rnvmf_trace_command);
-    /// A command is over.
+    /// A command has ended.
     fn rnvmf_complete_command(rnvmf_trace_completion);
-    /// A controller is in another state.
+    /// A controller has changed its state.
     fn rnvmf_controller_state(rnvmf_trace_state);
-    /// The connection manager tells something.
+    /// The connection manager has reported an event.
     fn rnvmf_cm_event(rnvmf_trace_cm_event);
 }
 
-/// The `ctrl_id` of a discovery, whose numbers are not those of controllers.
+/// The `ctrl_id` of all discoveries, which are numbered independently of controllers.
 pub(crate) const DISCOVERY: i32 = -1;
 
-/// Traces a command that is about to go to the target. Any context.
+/// Traces a command that is about to be sent to the target. Any context.
 #[inline(always)]
 pub(crate) fn queue_command(queued: impl FnOnce() -> QueuedCommand) {
     rnvmf_queue_command(|| {
@@ -82,8 +83,7 @@ pub(crate) fn complete_command(ended: impl FnOnce() -> EndedCommand) {
     });
 }
 
-/// Traces that a controller goes from a state to another, and why if it is for a failure. Any
-/// context.
+/// Traces a change of a controller's state, with the failure that caused it. Any context.
 #[inline(always)]
 pub(crate) fn controller_state(
     ctrl_id: i32,
@@ -100,7 +100,7 @@ pub(crate) fn controller_state(
     });
 }
 
-/// Traces an event of a queue's connection manager id. Process context.
+/// Traces an event of a queue's `rdma_cm_id`. Process context.
 pub(crate) fn cm_event(queue: QueueId, event: cm::Event) {
     rnvmf_cm_event(|| bindings::rnvmf_trace_cm_event {
         ctrl_id: queue.ctrl_id,
@@ -110,7 +110,7 @@ pub(crate) fn cm_event(queue: QueueId, event: cm::Event) {
     });
 }
 
-/// The name of the disk that a command is of, or nothing.
+/// Returns the name of the disk whose request the command belongs to, or zeroes.
 fn disk<const BYTES: usize>(
     queue: QueueId,
     command: &Command,
@@ -124,7 +124,7 @@ fn disk<const BYTES: usize>(
     }
 }
 
-/// A text as C has it, cut so that there is a NUL at its end.
+/// Converts a text to a C string with a NUL at its end, truncated if necessary.
 fn text<const BYTES: usize>(text: &str) -> [u8; BYTES] {
     let mut bytes = [0; BYTES];
     let room = BYTES.saturating_sub(1);

@@ -102,7 +102,7 @@ over_link_local_ipv6() {
 
 names_what_is_wrong() {
 	expect 1 rnvmf discover -a "$TARGET4" -s 4499 "${IDENTITY[@]}"
-	has "$ERRORS" "^rnvmf: discover at $TARGET4:4499: rejected: nobody listens there"
+	has "$ERRORS" "^rnvmf: discover at $TARGET4:4499: connection refused "
 	expect 5 rnvmf discover -a "$NOBODY4" --timeout 2 "${IDENTITY[@]}" -o json
 	has "$ERRORS" '"failure":\{"stage":"connect"'
 	expect 1 rnvmf discover -a "$TARGET4" -n "$NQN-none" "${IDENTITY[@]}"

@@ -56,8 +56,8 @@ refused_host() {
 }
 
 nobody_listens() {
-	connect_fails 1 connect 'nobody listens' -a "$TARGET4" -s 4499 -n "$NQN"
-	connect_fails 1 connect 'nobody listens' -a "$TARGET6" -s 4499 -n "$NQN"
+	connect_fails 1 connect 'connection refused' -a "$TARGET4" -s 4499 -n "$NQN"
+	connect_fails 1 connect 'connection refused' -a "$TARGET6" -s 4499 -n "$NQN"
 }
 
 no_route() {
@@ -67,7 +67,7 @@ no_route() {
 # The network takes the packets, and nobody answers: for as long as the user says, or ten seconds.
 no_answer() {
 	local began took
-	connect_fails 5 connect 'timed out after 2 s: no answer through' \
+	connect_fails 5 connect 'timed out after 2 s: no response through' \
 		-a "$NOBODY4" -n "$NQN" --timeout 2
 	began=$(now)
 	expect 5 rnvmf connect -a "$NOBODY4" -n "$NQN" --timeout 2

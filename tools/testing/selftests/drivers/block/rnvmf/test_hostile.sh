@@ -161,8 +161,8 @@ rejected_requests() {
 	refused 1 connect 'rejected by target: .*no resources' request reject 6 4
 	refused 1 connect 'rejected by target: .*controller identifier' request reject 9 4
 	refused 1 connect 'rejected by target: .*0x77' request reject 0x77 4
-	refused 1 connect 'rejected' request reject 3 2
-	refused 1 connect 'rejected' request reject 0 0
+	refused 1 connect 'connection refused' request reject 3 2
+	refused 1 connect 'connection refused|rejected' request reject 0 0
 }
 
 # The admin queue stands, and perhaps one for I/O, when another is not to be.
@@ -232,7 +232,7 @@ unusable_controllers() {
 	refused 1 queues 'queue size of the controller 1 ' capabilities result 0x2001010000
 	refused 5 enable 'become ready within 500 ms' status result 0
 	refused 1 enable 'fatal' status result 3
-	refused 1 enable 'configuring' configure status 0x4002
+	refused 1 enable 'Property Set' configure status 0x4002
 	refused 1 identify 'connected to controller 1, identified 7' controller poke 7 78 2
 	refused 1 identify 'I/O controller' controller poke 2 111 1
 	refused 1 identify 'I/O controller' controller poke 3 111 1
@@ -241,7 +241,7 @@ unusable_controllers() {
 	refused 1 identify 'command capsules of 0 ' controller poke 0 1792 4
 	refused 1 identify 'response capsules of 0 ' controller poke 0 1796 4
 	refused 1 queues 'commands that the controller takes 1 ' controller poke 1 514 2
-	refused 1 queues 'asking for I/O queues' queues status 0x4006
+	refused 1 queues 'Number of Queues' queues status 0x4006
 }
 
 unusable_namespaces() {
@@ -658,7 +658,7 @@ retries_are_delayed() {
 	! seen '0 behavior' || fail "a target is told that has no delays"
 	DELAY=10 works behavior status 0x4002
 	same "how often it was told" 1 "$(count behavior)"
-	has "$(kernel_log | tail -20)" 'asking for delays of retries'
+	has "$(kernel_log | tail -20)" 'Host Behavior Support'
 }
 
 # However many others fail meanwhile: each of the first one's five delays is of a second.
@@ -691,8 +691,8 @@ fail_again_and_again() {
 }
 
 broken_io() {
-	dies 'answered command' trap-read cid 0x0fff
-	dies 'answered command' trap-write cid 0x1000
+	dies 'response to command' trap-read cid 0x0fff
+	dies 'response to command' trap-write cid 0x1000
 	dies 'response of 15 bytes' trap-read length 15
 	dies 'receive failed' trap-write length 17
 	dies 'disconnected' trap-write hang-up
@@ -707,7 +707,7 @@ answers_io_twice() {
 	hostile trap-read twice
 	connect_hostile
 	trap_io read
-	is_dead 'answered command|answered twice'
+	is_dead 'response to command|answered twice'
 	gone
 }
 
@@ -816,7 +816,7 @@ never_answers_io() {
 	echo 1000 >"/sys/block/${CTRL}n1/queue/io_timeout"
 	trap_io read
 	same status 1 "$STATUS"
-	is_dead 'not answered in time'
+	is_dead 'on queue [0-9]+ timed out'
 	gone
 }
 
@@ -869,7 +869,7 @@ waits_for_receives_in_vain() {
 	wait "$WRITER" || status=$?
 	same status 1 $status
 	has "$(<"$SCRATCH/writer")" "$LOST"
-	is_dead 'not answered in time'
+	is_dead 'on queue [0-9]+ timed out'
 	gone
 }
 

@@ -174,7 +174,7 @@ down_for_longer_than_io_timeout() {
 	cable far up
 	comes_back
 	is_verified
-	has "$(<"$SCRATCH/events")" 'not answered in time|stopped by the RDMA device'
+	has "$(<"$SCRATCH/events")" 'on queue [0-9]+ timed out|stopped by the RDMA device'
 }
 
 # I/O fails when it was to, neither earlier nor much later; the controller goes on.

@@ -326,7 +326,7 @@ others_are_no_more_patient_than_the_disk() {
 	as_nobody python3 "$HERE/ioctls.py" patient "$disk"
 	same "status ($ERRORS)" 0 "$STATUS"
 	same outcome 0x370 "$OUTPUT"
-	has "$(kernel_log)" 'was not answered in time'
+	has "$(kernel_log)" 'on queue [0-9]+ timed out'
 	works_again
 	leave
 }
@@ -405,7 +405,7 @@ commands_may_take_as_long_as_they_say() {
 	wait $first || status=$?
 	same "status of the first" 0 $status
 	same "outcome of the first" 0x370 "$(<"$SCRATCH/first")"
-	has "$(kernel_log)" "$CTRL: .*not answered in time"
+	has "$(kernel_log)" "$CTRL: .*on queue [0-9]+ timed out"
 	comes_back
 	same "commands" 1 "$(count other)"
 	leave
@@ -418,7 +418,7 @@ io_may_take_as_long_as_it_says() {
 		--timeout=$((1000 * SLOWDOWN))
 	[ "$STATUS" != 0 ] || fail "a read without an answer succeeds"
 	has "$OUTPUT$ERRORS" 'Host Path|HOST_PATH|0x370'
-	has "$(kernel_log)" "$CTRL: .*not answered in time"
+	has "$(kernel_log)" "$CTRL: .*on queue [0-9]+ timed out"
 	comes_back
 	# It is not for us to send it again.
 	same "reads" 1 "$(count trap-read)"

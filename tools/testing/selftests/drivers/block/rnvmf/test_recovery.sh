@@ -24,7 +24,7 @@ target_comes_back_under_io() {
 	start_verify
 	port_goes
 	loses
-	has "$(ctrl_field "$CTRL" message)" 'disconnected|nobody listens'
+	has "$(ctrl_field "$CTRL" message)" 'disconnected|connection refused'
 	port_is_back
 	comes_back
 	is_verified
@@ -249,8 +249,8 @@ attempts_are_told() {
 	run "${RNVMF[@]}" set "$CTRL" -l -1
 	run "${RNVMF[@]}" show "$CTRL"
 	[[ $OUTPUT == *"attempts to connect"* && $OUTPUT != *"given up in"* ]] || fail "it has an end: $OUTPUT"
-	has "$OUTPUT" 'error +rejected: nobody listens'
-	has "$(<"$SCRATCH/events")" "ctrl-change $CTRL connecting .*: rejected: nobody listens"
+	has "$OUTPUT" 'error +connection refused '
+	has "$(<"$SCRATCH/events")" "ctrl-change $CTRL connecting .*: connection refused "
 	connected_anew 0 0
 	port_is_back
 	comes_back
@@ -271,8 +271,8 @@ log_has_levels() {
 	same "warnings of an attempt" 1 "$(logged_as warn "$CTRL: reconnect attempt 1 failed: ")"
 	same "errors so far" 0 "$(logged_as err "$CTRL: ")"
 	run "${RNVMF[@]}" set "$CTRL" -l 0
-	is_dead 'nobody listens'
-	same "errors" 1 "$(logged_as err "$CTRL: rejected: nobody listens")"
+	is_dead 'connection refused'
+	same "errors" 1 "$(logged_as err "$CTRL: connection refused ")"
 }
 
 is_given_up() {

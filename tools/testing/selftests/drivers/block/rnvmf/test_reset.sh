@@ -278,7 +278,7 @@ settings_count_while_it_tries() {
 	port_goes
 	loses
 	run "${RNVMF[@]}" set "$CTRL" -l 0
-	is_dead 'nobody listens|disconnected'
+	is_dead 'connection refused|disconnected'
 }
 
 is_held_again() {

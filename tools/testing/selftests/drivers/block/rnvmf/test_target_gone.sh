@@ -36,7 +36,7 @@ port_removed_under_io() {
 	io_fails
 	is_dead 'disconnected'
 	expect 1 "${RNVMF[@]}" connect -a "$TARGET4" -n "$NQN"
-	has "$ERRORS" 'nobody listens'
+	has "$ERRORS" 'connection refused'
 }
 
 # The controller goes at the target while nothing is sent: the connection's end is noticed.
