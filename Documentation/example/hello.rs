@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Says hello: sends 16 bytes to a peer and waits for 16 from it.
+//! Sends 16 bytes to a peer, and receives 16 bytes from it.
 //!
-//! The peer is `rdma_server` of rdmacm-utils at [`PEER`]. The module loads if it
-//! answers, and does not if it does not.
+//! The peer is `rdma_server` of rdmacm-utils at [`PEER`]. The module loads only if the peer
+//! answers.
 
 use kernel::{
     prelude::*,
@@ -69,13 +69,13 @@ use rrdma::{
     },
 };
 
-/// Where the peer listens: `rdma_server` takes this port.
+/// Address of the peer, and the port of `rdma_server`.
 const PEER: (&str, u16) = ("192.0.2.1", 7471);
 
-/// What is sent; as much is to come back.
+/// The message; the answer has the same length.
 const HELLO: &[u8; 16] = b"hello from Rust\0";
 
-/// What `rdma res show` calls us.
+/// Owner of the objects, as `rdma res show` prints it.
 const OWNER: &CStr = c"rrdma_hello";
 
 const STEP: Msecs = Msecs::from_secs(3);
@@ -110,20 +110,20 @@ impl client::Client for Hello {
     type Context = Arc<Caller>;
 
     fn removing(caller: &Arc<Caller>, _device: &Device) {
-        // There is one call; whatever device it is on, it ends.
+        // There is one connection: end it, whichever device it is on.
         caller.stop.store(true, ordering::Relaxed);
         caller.wake.complete();
     }
 }
 
-/// The thread that makes the call, as others reach it.
+/// The thread that connects, as other contexts wake it.
 struct Caller {
     wake: Arc<TimedCompletion>,
     stop: AtomicFlag,
 }
 
 impl Caller {
-    /// Connects, says hello, and hears the answer. Sleeps.
+    /// Connects, sends the message and waits for the answer. Sleeps.
     fn call(&self, client: &Registration<Hello>) -> Result {
         let stopped = || self.stop.load(ordering::Relaxed);
         let patience = WaitLimits {
@@ -143,16 +143,16 @@ impl Caller {
         let call = connection.queue_pair().context();
         say_hello(connection.queue_pair())?;
         while !call.is_over() && !stopped() && patience.deadline.left() > Msecs::new(0) {
-            // Fired or not, the loop looks again.
+            // Woken or timed out: the loop checks its condition again.
             let _ = self.wake.wait_timeout(patience.deadline.left());
         }
-        // Now every completion has run: what is not there will not come.
+        // After this, every completion handler has returned, and no answer can arrive.
         connection.disconnect();
         call.answer()
     }
 
-    /// Makes the queue pair on the device that the address led to, and posts a
-    /// receive: the peer may answer as soon as it is connected. Sleeps.
+    /// Makes the queue pair on the device that the address resolved to, and posts a receive: the
+    /// peer may send as soon as it is connected. Sleeps.
     fn prepare(
         &self,
         client: &Registration<Hello>,
@@ -190,7 +190,7 @@ fn say_hello(queue: &QueuePair<Call>) -> Result {
         .map_err(|unposted| unposted.error)
 }
 
-/// The context of the queue pair: what completions and events tell the caller.
+/// The context of the queue pair: results of completions and events, for the caller.
 #[pin_data]
 struct Call {
     #[pin]
@@ -212,7 +212,7 @@ impl Call {
         }? Error)
     }
 
-    /// Any context.
+    /// Stores a result and wakes the caller. Any context.
     fn hear(&self, news: impl FnOnce(&mut Heard)) {
         news(&mut self.heard.lock());
         self.wake.complete();
@@ -229,7 +229,7 @@ impl Call {
         heard.answer.is_some() || heard.failure.is_some()
     }
 
-    /// The answer; of a queue pair that is drained.
+    /// Logs the answer. The queue pair must be drained.
     fn answer(&self) -> Result {
         let Heard { answer, failure } = core::mem::take(&mut *self.heard.lock());
         let Some((answer, length)) = answer else {
@@ -250,11 +250,11 @@ impl QpContext for Call {
     }
 
     fn faulted(queue: &QueuePair<Self>, _fault: Fault) {
-        queue.context().fail("the queue pair is at fault");
+        queue.context().fail("the device stopped the queue pair");
     }
 }
 
-/// What we send.
+/// The message that is sent.
 struct Greeting(DmaBuffer);
 
 impl Complete<Call> for Greeting {
@@ -265,7 +265,7 @@ impl Complete<Call> for Greeting {
     }
 }
 
-/// What we receive.
+/// The receive of the answer.
 struct Answer(DmaBuffer);
 
 impl Receive<Call> for Answer {
@@ -286,7 +286,7 @@ impl Complete<Call> for Answer {
     }
 }
 
-/// Puts in the log why, and returns the error.
+/// Logs the cause, and returns the error.
 fn told(why: impl core::fmt::Display, error: Error) -> Error {
     pr_err!("{}\n", format_args!("{why}"));
     error
@@ -294,6 +294,6 @@ fn told(why: impl core::fmt::Display, error: Error) -> Error {
 
 impl Endpoint for Call {
     fn lost(queue: &QueuePair<Self>, _cause: Lost) {
-        queue.context().fail("the connection is lost");
+        queue.context().fail("the connection was lost");
     }
 }
