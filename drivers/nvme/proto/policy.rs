@@ -1,6 +1,55 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Policies: decisions that need no more than formats and numbers.
+//! Policies: decisions of a host that need no more than decoded structures and numbers.
+//!
+//! They are pure: a driver gathers the input, calls the policy, and does what it returns. Times are
+//! parameters, so tests need no clock.
+//!
+//! Requests and queues:
+//!
+//! - [`request_state`]: events from the posting of a request to its completion.
+//! - [`retry`], [`block_status`]: what to do with a command that ended.
+//! - [`limits`]: sizes that host, RDMA device and target agree on.
+//! - [`latency`]: buckets of a latency histogram.
+//!
+//! Controllers:
+//!
+//! - [`ctrl_state`], [`live_step`]: states of a controller, and the next step of its thread.
+//! - [`reconnect_policy`], [`reconnect_progress`], [`backoff`]: reconnects after a connection loss.
+//! - [`keep_alive`]: when to send Keep Alive.
+//! - [`aen_rate_limit`]: how soon to request the next asynchronous event.
+//!
+//! Namespaces and disks:
+//!
+//! - [`ns_scan`], [`ns_table`], [`revalidate`]: what a scan means for the disks.
+//! - [`scan_owner`], [`scan_requests`], [`rescan_backoff`]: which scan runs, and when.
+//! - [`duplicate_ids`]: namespaces with the same identifier.
+//!
+//! Commands from user space:
+//!
+//! - [`passthru`], [`permission`], [`effects`]: what is sent, by whom, and with which effects.
+//!
+//! # Example
+//!
+//! Retry a command that failed, until the limit of retries is reached:
+//!
+//! ```
+//! use nvme_proto::format::status::{Code, Status};
+//! use nvme_proto::policy::retry::{Disposition, FailedCommand, RetryPolicy};
+//!
+//! let policy = RetryPolicy {
+//!     max_retries: 5,
+//!     delays: [0; 3],
+//! };
+//! let mut failed = FailedCommand {
+//!     status: Status::from_code(Code::INTERNAL_ERROR),
+//!     retries: 0,
+//!     no_retry: false,
+//! };
+//! assert_eq!(policy.decide(failed), Disposition::Retry { delay_ms: 0 });
+//! failed.retries = 5;
+//! assert_eq!(policy.decide(failed), Disposition::Complete);
+//! ```
 
 pub mod aen_rate_limit;
 pub mod backoff;

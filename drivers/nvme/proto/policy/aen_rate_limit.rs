@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The rate of asynchronous events.
+//! Rate limit of asynchronous events.
 
 /// The pause before the host sends the next Asynchronous Event Request.
 ///
@@ -26,13 +26,14 @@ impl AenRateLimit {
     /// An event that takes this long to come ends the doubling.
     const QUIET_MS: u32 = 1000;
 
-    /// The pause before the next request, in milliseconds.
+    /// Returns the pause before the next request, in milliseconds.
     #[must_use]
     pub const fn pause_ms(self) -> u32 {
         self.pause_ms
     }
 
-    /// The limit after a request that was answered `unanswered_ms` milliseconds after it was sent.
+    /// Returns the limit after a request that the target answered after `unanswered_ms`
+    /// milliseconds.
     #[must_use]
     pub fn after(self, unanswered_ms: u32) -> Self {
         let pause_ms = if unanswered_ms >= Self::QUIET_MS {

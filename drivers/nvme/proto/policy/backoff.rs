@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How long to wait between attempts.
+//! Delays between attempts.
 
-/// Pauses that double up to a longest one.
+/// Delays that double up to a maximum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Backoff {
     longest_ms: u32,
 }
 
 impl Backoff {
-    /// The pause before the first attempt, in milliseconds: most losses are short, such as
-    /// that of a cable or of a target that starts anew.
+    /// Delay before the first attempt, in milliseconds. It is short, because most outages are: a
+    /// cable is plugged in again, or a target restarts.
     const FIRST_MS: u32 = 250;
 
-    /// Pauses of at most `longest_ms`.
+    /// Returns delays of at most `longest_ms`.
     #[must_use]
     pub const fn new(longest_ms: u32) -> Self {
         Self { longest_ms }
     }
 
-    /// The pause after so many attempts failed, in milliseconds.
+    /// Returns the delay after a number of failed attempts, in milliseconds.
     ///
-    /// It is up to a quarter shorter, as `random` has it, so that the hosts that a target
-    /// lost at once do not come back at once.
+    /// `random`, any number, shortens the delay by up to a quarter, so that hosts that lost a
+    /// target at the same time do not all reconnect at the same time.
     #[must_use]
     pub fn pause_ms(self, attempts: u32, random: u32) -> u32 {
         let doubled = match 1_u32.checked_shl(attempts) {
@@ -30,7 +30,7 @@ impl Backoff {
             None => u32::MAX,
         };
         let pause = doubled.min(self.longest_ms);
-        // Below a quarter of the pause, whatever the number is.
+        // `random` / 2^32 of a quarter of the delay.
         let less = u64::from(pause / 4).saturating_mul(random.into()) >> u32::BITS;
         pause.saturating_sub(less as u32)
     }

@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a failed command means to the block layer.
+//! Block layer status of a command.
+//!
+//! The mapping is that of the C host (`nvme_error_status()`).
 
 use crate::format::status::{Code, Status};
 
-/// Classes of the block layer's status codes, without the kernel's numbers.
+/// Status codes of the block layer (`BLK_STS_*`), without the kernel's numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlockStatus {
     /// Success.
     Ok,
     /// Out of space.
     NoSpace,
-    /// The target cannot do this now.
+    /// The target cannot execute the command.
     Target,
-    /// The target does not do this.
+    /// The target does not support the command.
     NotSupported,
-    /// The medium failed.
+    /// Medium error.
     Medium,
-    /// Data integrity checks failed.
+    /// Data integrity error.
     Protection,
-    /// Another host's reservation forbids it.
+    /// Reservation conflict with another host.
     ReservationConflict,
-    /// The way to the target failed.
+    /// Transport error: the path to the target failed.
     Transport,
     /// Too many active zones.
     ZoneActiveResource,
@@ -32,7 +34,7 @@ pub enum BlockStatus {
 }
 
 impl BlockStatus {
-    /// Classifies how a command ended, as Linux's NVMe host does.
+    /// Returns the block layer status for the status of a command.
     #[must_use]
     pub const fn of(status: Status) -> Self {
         match status.code() {
@@ -68,7 +70,7 @@ impl BlockStatus {
 mod tests {
     use super::*;
 
-    /// By number, from the Linux host's table: every other code is `Io`.
+    /// `nvme_error_status()` by number; every other code is `Io`.
     const NOT_IO: &[(u16, BlockStatus)] = &[
         (0x000, BlockStatus::Ok),
         (0x001, BlockStatus::NotSupported),

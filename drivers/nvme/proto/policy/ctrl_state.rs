@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! States of a controller, and which may follow which.
+//! States of a controller, and the transitions between them.
 
 use core::fmt;
 
@@ -9,22 +9,22 @@ use core::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum CtrlState {
-    /// Made; nothing has been sent to the target yet.
+    /// Created; nothing was sent to the target yet.
     New = 0,
-    /// Its queues are being connected and set up.
+    /// Queues are being connected and set up.
     Connecting = 1,
     /// Ready for I/O.
     Live = 2,
-    /// An error or a reset stopped it; its queues are being torn down.
+    /// Stopped by an error or a reset; queues are being torn down.
     Resetting = 3,
-    /// Being removed. Nothing follows.
+    /// Being removed; the last state.
     Deleting = 4,
-    /// Failed for good; it can only be removed.
+    /// Failed permanently; it can only be removed.
     Dead = 5,
 }
 
 impl CtrlState {
-    /// All states, in order of their numbers.
+    /// All states, in the order of their numbers.
     pub const ALL: [Self; 6] = [
         Self::New,
         Self::Connecting,
@@ -34,7 +34,7 @@ impl CtrlState {
         Self::Dead,
     ];
 
-    /// Takes a state's number back from where it was kept.
+    /// Returns the state of a number; `None` if there is no such state.
     #[must_use]
     pub const fn from_u8(number: u8) -> Option<Self> {
         match number {
@@ -48,13 +48,13 @@ impl CtrlState {
         }
     }
 
-    /// The state's number.
+    /// Returns the state's number.
     #[must_use]
     pub const fn to_u8(self) -> u8 {
         self as u8
     }
 
-    /// The state's name.
+    /// Returns the state's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -67,11 +67,13 @@ impl CtrlState {
         }
     }
 
-    /// Whether `next` may follow. Whoever makes the change owns what it
-    /// stands for: there is one setup, one teardown, one removal.
+    /// Returns whether `next` may follow this state.
     ///
-    /// An error while connecting is not `Resetting`: the setup that it fails
-    /// tears down what it made. Removal may begin in any state.
+    /// The context that makes a transition owns the work that the new state stands for, so there is
+    /// one set-up, one teardown and one removal.
+    ///
+    /// An error while connecting does not lead to [`Resetting`](Self::Resetting): the set-up that
+    /// fails undoes its steps. Removal may begin in any other state.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
         matches!(
@@ -88,39 +90,39 @@ impl CtrlState {
     }
 }
 
-/// What a driver does that is to enter a state.
+/// What a driver does when it attempts a transition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transition {
-    /// Enter it, and keep the error if there is one.
+    /// Enter the state, and keep the error if there is one.
     Enter,
-    /// Stay in the same state, and keep the error.
+    /// Stay in the state, and keep the error.
     KeepError,
-    /// Nothing: another transition came first, or nothing is new.
+    /// Do nothing: another transition came first, or there is neither a new state nor an error.
     Refuse,
 }
 
-/// How long to wait for a reset.
+/// Progress of a reset, for a thread that waits for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResetWait {
-    /// It is done.
+    /// The controller is live.
     Done,
-    /// It failed, or nothing is left to be reset.
+    /// The reset failed, or the controller is dead or being removed.
     Failed,
-    /// It is not over.
+    /// The reset is in progress.
     Wait,
 }
 
-/// Whether an error came with a transition, or was kept since a reset began.
+/// Whether a transition has an error, or an error was kept since a reset began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ErrorSeen {
-    /// None.
+    /// No error.
     No,
-    /// One.
+    /// An error.
     Yes,
 }
 
 impl CtrlState {
-    /// What to do to enter `next`.
+    /// Returns what to do to enter `next`.
     #[must_use]
     pub fn transition(self, next: Self, error: ErrorSeen) -> Transition {
         if self.may_become(next) {
@@ -132,8 +134,10 @@ impl CtrlState {
         }
     }
 
-    /// Whether a reset is over. Its request clears the error, and a failed attempt keeps one, though
-    /// others may follow.
+    /// Returns the progress of a reset.
+    ///
+    /// The request for a reset clears the error. A failed attempt keeps one, which ends the wait
+    /// even if other attempts follow.
     #[must_use]
     pub const fn reset_wait(self, error: ErrorSeen) -> ResetWait {
         match (self, error) {
@@ -156,7 +160,7 @@ mod tests {
 
     #[test]
     fn every_transition() {
-        // Row: from; column: to. Both in order of the numbers.
+        // Row: from; column: to. Both are in the order of the numbers.
         let allowed = [
             [0, 1, 0, 0, 1, 0], // new
             [0, 0, 1, 0, 1, 1], // connecting

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Namespaces of one controller that say that they are the same one.
+//! Namespaces of one controller that report the same identifier.
 //!
-//! Whoever looks for a disk by an identifier could find either, and it is not the same data: so only
-//! one of them gets a disk.
+//! A search for a disk by that identifier could find either namespace, and they have different
+//! data. So only one of them gets a disk.
 
 use crate::format::identify::NamespaceIds;
 
-/// What a namespace that was found says it is.
+/// Identifiers of a namespace, to be compared with those of others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IdCheck {
-    /// Its number.
+    /// NSID.
     pub nsid: u32,
-    /// What identifies it.
+    /// Identifiers.
     pub ids: NamespaceIds,
-    /// There is a disk of it, by these identifiers.
+    /// The namespace has a disk with these identifiers.
     pub has_disk: bool,
-    /// The namespace that has the identifiers, once that is settled.
+    /// NSID of the namespace that keeps the identifiers, once [`check_duplicate_ids`] has decided.
     owner: Option<u32>,
 }
 
 impl IdCheck {
-    /// Of a namespace.
+    /// Returns the check of a namespace.
     #[must_use]
     pub const fn new(nsid: u32, ids: NamespaceIds, has_disk: bool) -> Self {
         Self {
@@ -32,7 +32,8 @@ impl IdCheck {
         }
     }
 
-    /// The other namespace that has an identifier of this one, once that is settled.
+    /// Returns the NSID of the other namespace that keeps an identifier of this one; `None` if this
+    /// one keeps its identifiers, or before [`check_duplicate_ids`].
     #[must_use]
     pub fn duplicate_of(&self) -> Option<u32> {
         self.owner.filter(|owner| *owner != self.nsid)
@@ -43,8 +44,8 @@ impl IdCheck {
     }
 }
 
-/// Settles which claims are good: those of disks that are there come before others, and then those
-/// that come first. No two have the same number.
+/// Decides which namespaces keep their identifiers: those with disks before those without, and the
+/// first of several. NSIDs must be unique.
 pub fn check_duplicate_ids(claims: &mut [IdCheck]) {
     for has_disk in [true, false] {
         for at in 0..claims.len() {
@@ -76,7 +77,8 @@ mod tests {
         }
     }
 
-    /// The other namespaces of claims with these identifiers and disks, numbered from 1.
+    /// Checks namespaces with these identifiers and disks, whose NSIDs count from 1. Returns for
+    /// each the namespace that it duplicates, or 0.
     fn others(claims: &[(NamespaceIds, bool)]) -> Vec<u32> {
         let claims = (1..).zip(claims);
         let mut claims: Vec<IdCheck> = claims
@@ -100,7 +102,7 @@ mod tests {
     #[test]
     fn what_is_not_there_is_not_the_same() {
         let (none, own) = (ids(0, 0, 0), ids(4, 5, 6));
-        // The same bytes as identifiers of different kinds, too.
+        // Equal bytes in identifiers of different types are not the same, either.
         let list = [none, none, ids(1, 2, 0), ids(0, 1, 2), own];
         assert_eq!(others(&list.map(|ids| (ids, false))), [0; 5]);
         assert_eq!(others(&[]), []);
@@ -117,7 +119,7 @@ mod tests {
 
     #[test]
     fn who_is_refused_takes_nothing() {
-        // The second is as the first and as the third, which are not alike.
+        // The second shares an identifier with the first and one with the third.
         let list = [ids(0, 1, 0), ids(0, 1, 2), ids(0, 0, 2)];
         assert_eq!(others(&list.map(|ids| (ids, false))), [0, 1, 0]);
     }

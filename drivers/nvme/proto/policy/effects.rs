@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a user's admin command does to I/O, namespaces and the controller.
+//! Effects of a user's admin command on I/O, namespaces and the controller.
 //!
-//! The decisions are those of the C host (`nvme_command_effects`, `nvme_init_known_nvm_effects`).
+//! The decisions are those of the C host (`nvme_command_effects()`,
+//! `nvme_init_known_nvm_effects()`).
 
 use crate::format::effects_log::EffectsLog;
 
-/// What the host has to do for an admin command.
+/// What the host does for an admin command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CommandEffects {
-    /// No I/O may be in flight with it.
+    /// No I/O may be in flight while the command executes.
     pub exclusive: bool,
-    /// Scan the namespaces when it ends.
+    /// Scan the namespaces after the command.
     pub changes_namespaces: bool,
-    /// The controller may have changed when it ends.
+    /// Capabilities of the controller may have changed after the command.
     pub changes_controller: bool,
 }
 
@@ -24,18 +25,20 @@ impl CommandEffects {
     const SECURITY_RECEIVE: u8 = 0x82;
     const SANITIZE: u8 = 0x84;
 
-    /// Whether a command of this opcode may have effects: one that only reads has none.
+    /// Returns whether a command with this opcode may have effects. A command that only reads has
+    /// none.
     #[must_use]
     pub const fn may_have(opcode: u8) -> bool {
         // Get Log Page, Identify, Get Features, Keep Alive.
         !matches!(opcode, 0x02 | 0x06 | 0x0a | 0x18)
     }
 
-    /// The effects of an admin command: those in the log, and those that are known without one.
+    /// Returns the effects of an admin command: those in the log, and known ones that a log may
+    /// lack.
     #[must_use]
     pub fn of_admin(opcode: u8, log: EffectsLog<'_>) -> Self {
         let entry = log.admin(opcode);
-        // What the log says of Security Receive concerns other admin commands, and no I/O.
+        // Security Receive is restricted relative to other admin commands, not to I/O.
         let restricted = entry.restricts_execution() && opcode != Self::SECURITY_RECEIVE;
         Self {
             exclusive: restricted || matches!(opcode, Self::FORMAT | Self::SANITIZE),

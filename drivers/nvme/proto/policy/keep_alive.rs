@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! When to send a Keep Alive command.
+//!
+//! Source: NVMe Base 2.3, section 3.9 (Keep Alive).
 
 use crate::format::identify::KeepAliveMode;
 
-/// The keep alive of a connected controller.
+/// Keep alive of a connected controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeepAlive {
     timeout_ms: u32,
@@ -12,8 +14,8 @@ pub struct KeepAlive {
 }
 
 impl KeepAlive {
-    /// The keep alive of a controller that was connected with a timeout of `timeout_ms`
-    /// milliseconds. `None` for 0: there is no keep alive then.
+    /// Returns the keep alive for a timeout (KATO) of `timeout_ms` milliseconds; `None` for 0,
+    /// which disables keep alive.
     #[must_use]
     pub const fn new(timeout_ms: u32, mode: KeepAliveMode) -> Option<Self> {
         if timeout_ms == 0 {
@@ -22,11 +24,11 @@ impl KeepAlive {
         Some(Self { timeout_ms, mode })
     }
 
-    /// The period in milliseconds in which to ask [`Self::is_due`].
+    /// Returns the period in milliseconds after which to call [`Self::is_due`].
     ///
     /// It is half of the timeout, which leaves time for the response. With
-    /// [`KeepAliveMode::TrafficBased`] it is a quarter: the last command may have ended just after
-    /// the period before began.
+    /// [`KeepAliveMode::TrafficBased`] it is a quarter, because the last command may have ended at
+    /// the very beginning of the previous period.
     #[must_use]
     pub fn period_ms(self) -> u32 {
         let period = match self.mode {
@@ -36,14 +38,14 @@ impl KeepAlive {
         period.max(1)
     }
 
-    /// How long to wait for the response, in milliseconds.
+    /// Returns how long to wait for the response, in milliseconds.
     #[must_use]
     pub const fn timeout_ms(self) -> u32 {
         self.timeout_ms
     }
 
-    /// Whether to send a Keep Alive at the end of a period. `traffic` tells whether a command
-    /// ended in it.
+    /// Returns whether to send a Keep Alive at the end of a period. `traffic` says whether a
+    /// command ended in that period.
     #[must_use]
     pub const fn is_due(self, traffic: bool) -> bool {
         match self.mode {

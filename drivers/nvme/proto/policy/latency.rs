@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How long commands take, in buckets.
+//! Buckets of a latency histogram.
 //!
-//! Buckets are as wide as half a power of two, so that a time is known to within a third, and
-//! its bucket is found by shifts. The first is for all that is shorter than 1.024 µs, the last
-//! for all from 34 s on, which is longer than a request may take.
+//! Two buckets divide each power of two, so a bucket determines a latency to within a third, and
+//! shifts find the bucket. The first bucket is for latencies below 1.024 µs. The last is for those
+//! of 34 s and more, which exceeds the timeout of a request.
 
-/// Of the shortest time that is told apart, in nanoseconds, as a power of two.
+/// Start of the second bucket in nanoseconds, as a power of two.
 const FIRST: u32 = 10;
 
-/// Of the longest.
+/// Start of the last bucket in nanoseconds, as a power of two.
 const LAST: u32 = 35;
 
-/// How many buckets there are.
+/// Number of buckets.
 pub const BUCKETS: usize = 2 * (LAST - FIRST) as usize + 2;
 
-/// The bucket of a time: less than [`BUCKETS`].
+/// Returns the bucket of a latency in nanoseconds, less than [`BUCKETS`].
 #[inline]
 #[must_use]
 pub fn bucket(ns: u64) -> usize {
@@ -35,13 +35,14 @@ pub fn bucket(ns: u64) -> usize {
     }
 }
 
-/// What times of a bucket are below, in nanoseconds; `None` for the last bucket, and beyond.
+/// Returns the latency in nanoseconds that those of a bucket are below; `None` for the last bucket,
+/// and beyond.
 #[must_use]
 pub fn limit(bucket: usize) -> Option<u64> {
     if bucket.saturating_add(1) >= BUCKETS {
         return None;
     }
-    // 1, 3/2, 2, 3, 4 ... times the shortest.
+    // 1, 3/2, 2, 3, 4 ... times 2^FIRST.
     let octave = u32::try_from(bucket.wrapping_shr(1)).ok()?;
     let half: u64 = if bucket & 1 == 0 { 2 } else { 3 };
     half.checked_shl(octave.checked_add(FIRST)?.checked_sub(1)?)

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the thread of a live controller does next.
+//! Next step of the thread of a live controller.
 
-/// What the thread of a live controller sees when it is woken.
+/// State of a live controller, read when its thread is woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LiveInputs {
     /// A reset is requested.
     pub reset_requested: bool,
     /// Removal is requested.
     pub removal_requested: bool,
-    /// Somebody else holds the scan lock.
+    /// Another context holds the scan lock.
     pub scan_locked: bool,
     /// The disks have other hardware queues than the connection.
     pub queues_differ: bool,
-    /// The result of the scan while reconnecting is not applied.
+    /// The result of the scan during a reconnect is not applied yet.
     pub scan_result: bool,
-    /// A scan is requested, or due again.
+    /// A scan is requested, or its delay ended.
     pub scan_due: bool,
 }
 
-/// What the thread does.
+/// A step of the thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LiveStep {
     /// Wait to be woken.
@@ -30,18 +30,18 @@ pub enum LiveStep {
     Remove,
     /// Give the disks the hardware queues of the connection.
     SetQueues,
-    /// Apply the result of the scan while reconnecting.
+    /// Apply the result of the scan during the reconnect.
     ApplyScan,
     /// Scan the namespaces.
     Scan,
 }
 
 impl LiveInputs {
-    /// The next step. All but [`Wait`](LiveStep::Wait) and [`Reset`](LiveStep::Reset) need the
-    /// scan lock.
+    /// Returns the next step. All steps except [`Wait`](LiveStep::Wait) and
+    /// [`Reset`](LiveStep::Reset) need the scan lock.
     ///
-    /// Removal writes back what the disks hold, so it comes after what they need for I/O; a reset
-    /// that is requested with it is not done.
+    /// Removal writes back the data that the disks hold. It therefore comes after the steps that
+    /// disks need for I/O, and supersedes a reset that is requested as well.
     #[must_use]
     pub const fn step(self) -> LiveStep {
         match self {

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a scan of namespaces asks for, and what its answers mean.
+//! Which namespaces a scan identifies, and what failures mean.
 
 use crate::{
     format::status::Status,
     policy::revalidate::NsAttributes, //
 };
 
-/// What a scan found under an NSID.
+/// State of an NSID, as a scan found it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NsState<'a, F> {
     /// A namespace that can be a disk.
     Active(NsAttributes<'a>),
     /// No namespace, or one that cannot be a disk.
     Inactive,
-    /// A namespace that has a disk, and that the target cannot identify at the moment.
+    /// A namespace with a disk that the target cannot identify at the moment; its error.
     Unknown(&'a F),
 }
 
-/// What a scan found.
+/// Result of a scan.
 pub trait ScanView {
-    /// What the target said of a namespace that it could not identify.
+    /// Error of a namespace that the target could not identify.
     type Error;
 
-    /// What was found under an NSID.
+    /// Returns the state of an NSID.
     fn state(&self, nsid: u32) -> NsState<'_, Self::Error>;
 }
 
@@ -34,15 +34,15 @@ pub enum IdentifyFailure {
     FailScan,
     /// The disk of the namespace stays as it is.
     KeepDisk,
-    /// The namespace gets no disk; a later scan may find that it can have one.
+    /// The namespace gets no disk; a later scan may find that it can be one.
     RejectForNow,
     /// The namespace gets no disk.
     Reject,
 }
 
 impl IdentifyFailure {
-    /// Of the `status` that the target answered with, if it did, and whether the namespace
-    /// `has_disk` that is not gone.
+    /// Decides by the `status` that the target returned, if it responded, and by whether the
+    /// namespace `has_disk` that is not gone.
     #[must_use]
     pub fn of(status: Option<Status>, has_disk: bool) -> Self {
         match status {
@@ -54,26 +54,27 @@ impl IdentifyFailure {
     }
 }
 
-/// Which namespaces a scan identifies: those that are listed, by NSID, and above the limit only
-/// those that have a disk. So new namespaces of a target that lists very many keep no disk from being
-/// revalidated.
+/// Selects the namespaces that a scan identifies, in the order of NSIDs: listed ones up to a limit,
+/// and beyond it only those with a disk.
+///
+/// A target that lists very many new namespaces thus does not prevent the revalidation of disks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NsidWalk {
     left: usize,
     last: u32,
 }
 
-/// What comes next.
+/// Whether a scan identifies a listed namespace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NextNsid {
     /// Identify it.
     Identify,
-    /// No more listed namespaces are identified.
+    /// The limit is reached: the scan identifies no more listed namespaces.
     LimitReached,
 }
 
 impl NsidWalk {
-    /// A walk over at most `limit` listed namespaces.
+    /// Returns a walk over at most `limit` listed namespaces.
     #[must_use]
     pub const fn new(limit: usize) -> Self {
         Self {
@@ -82,13 +83,13 @@ impl NsidWalk {
         }
     }
 
-    /// The last namespace that was identified; 0 before the first.
+    /// Returns the last NSID that the scan identifies; 0 before the first.
     #[must_use]
     pub const fn last(&self) -> u32 {
         self.last
     }
 
-    /// The next listed namespace is `nsid`.
+    /// Decides on `nsid`, the next listed namespace.
     #[must_use]
     pub fn listed(&mut self, nsid: u32) -> NextNsid {
         match self.left.checked_sub(1) {
@@ -101,7 +102,7 @@ impl NsidWalk {
         }
     }
 
-    /// The next namespace with a disk, which is above the limit, is `nsid`.
+    /// Continues with `nsid`, the next namespace beyond the limit that has a disk.
     pub fn with_disk(&mut self, nsid: u32) {
         self.last = nsid;
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The namespaces of a controller that have disks, and what a scan means for them.
+//! Disks of a controller, and how scans are applied to them.
 //!
-//! A scan that began later says more. So a scan is applied only as long as no later one was:
-//! its numbers are [`ScanSeq`]s. While a disk is made, its I/O may reach the target already; so the
-//! table has a pending entry, to which scans apply, too.
+//! A scan that began later has newer results, so a scan is applied only if no later one was.
+//! [`ScanSeq`] numbers them. While a disk is being added, its I/O may already reach the target. The
+//! table has a pending entry for such a disk, and scans apply to that, too.
 
 use crate::policy::{
     ns_scan::{
@@ -18,108 +18,108 @@ use crate::policy::{
     },
 };
 
-/// A disk of the table, or one that is being made.
+/// A disk of the table, or one that is being added.
 pub trait NsEntry {
-    /// The namespace, as its disk was made for it.
+    /// Returns the attributes of the namespace with which the disk was created.
     fn attributes(&self) -> NsAttributes<'_>;
 
-    /// Whether the disk refuses all I/O, as the target has its namespace no more.
+    /// Returns whether the disk refuses all I/O, because the target no longer has its namespace.
     fn is_gone(&self) -> bool;
 
     /// Makes the disk refuse all I/O.
     fn set_gone(&mut self);
 
-    /// The namespace's identifier.
+    /// Returns the NSID.
     fn nsid(&self) -> u32 {
         self.attributes().wwid.nsid
     }
 }
 
-/// A list whose growth may fail.
+/// A vector whose growth may fail.
 pub trait Storage<T> {
-    /// Why it did not grow.
+    /// Error of an allocation.
     type Error;
 
-    /// What is in it.
+    /// Returns the elements.
     fn as_slice(&self) -> &[T];
 
-    /// What is in it, to be changed.
+    /// Returns the elements, to be changed.
     fn as_mut_slice(&mut self) -> &mut [T];
 
-    /// Makes room for one more.
+    /// Reserves room for one more element.
     ///
     /// # Errors
     ///
     /// There is no memory.
     fn reserve_one(&mut self) -> Result<(), Self::Error>;
 
-    /// Inserts `item` before place `at`, which is at most the length. There must be room for it.
+    /// Inserts `item` at index `at`, which is at most the length. Room must be reserved.
     fn insert(&mut self, at: usize, item: T);
 
-    /// Takes out what is at place `at`; `None` if that is not below the length.
+    /// Removes and returns the element at index `at`; `None` if `at` is not below the length.
     fn remove(&mut self, at: usize) -> Option<T>;
 }
 
-/// The number of a scan.
+/// Sequence number of a scan.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct ScanSeq(u64);
 
-/// A later scan was applied.
+/// A later scan was applied already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Superseded;
 
-/// A disk that was not inserted.
+/// A disk that was not inserted, with the reason.
 #[derive(Debug)]
 pub struct NotInserted<D, E> {
     /// The disk.
     pub disk: D,
-    /// Why.
+    /// The reason.
     pub error: InsertError<E>,
 }
 
 /// Why a disk was not inserted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InsertError<E> {
-    /// A scan said meanwhile that the namespace is gone.
+    /// A scan found meanwhile that the namespace is gone.
     Gone,
     /// The storage did not grow.
     Storage(E),
 }
 
-/// Whether a disk is there, or is still being made.
+/// Whether a disk is added, or is still being added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DiskStage {
-    /// It is being made.
+    /// It is being added.
     Pending,
-    /// It is there.
+    /// It is added.
     Made,
 }
 
-/// A disk was made to refuse all I/O.
+/// A disk that refuses all I/O from now on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MarkedGone {
-    /// Its namespace.
+    /// NSID of its namespace.
     pub nsid: u32,
-    /// Why.
+    /// The reason.
     pub reason: RemoveReason,
-    /// Whether the disk is there.
+    /// Whether the disk is added.
     pub stage: DiskStage,
 }
 
-/// The disks of a controller by NSID, and the one that is being made.
+/// Disks of a controller in the order of NSIDs, and the one that is being added.
 #[derive(Debug)]
 pub struct NsTable<D, S, P> {
     disks: S,
     pending: Option<P>,
-    /// The last scan that began.
+    /// Last scan that began.
     begun: ScanSeq,
-    /// The last scan that was applied.
+    /// Last scan that was applied.
     applied: ScanSeq,
     _entry: core::marker::PhantomData<D>,
 }
 
 impl<D: NsEntry, S: Storage<D>, P: NsEntry> NsTable<D, S, P> {
-    /// A table without a disk.
+    /// Returns a table without disks.
     pub const fn new(storage: S) -> Self {
         Self {
             disks: storage,
@@ -130,39 +130,39 @@ impl<D: NsEntry, S: Storage<D>, P: NsEntry> NsTable<D, S, P> {
         }
     }
 
-    /// The disks, by NSID.
+    /// Returns the disks, in the order of NSIDs.
     pub fn disks(&self) -> &[D] {
         self.disks.as_slice()
     }
 
-    /// The disks, to be changed: not their NSIDs.
+    /// Returns the disks, to be changed. The NSID of a disk must stay the same.
     pub fn disks_mut(&mut self) -> &mut [D] {
         self.disks.as_mut_slice()
     }
 
-    /// The disk of a namespace.
+    /// Returns the disk of a namespace.
     pub fn get(&self, nsid: u32) -> Option<&D> {
         self.disks().iter().find(|disk| disk.nsid() == nsid)
     }
 
-    /// The disk of a namespace, to be changed: not its NSID.
+    /// Returns the disk of a namespace, to be changed. Its NSID must stay the same.
     pub fn get_mut(&mut self, nsid: u32) -> Option<&mut D> {
         let mut disks = self.disks.as_mut_slice().iter_mut();
         disks.find(|disk| disk.nsid() == nsid)
     }
 
-    /// The NSIDs of all disks, and of the pending one.
+    /// Iterates over the NSIDs of all disks, and of the pending one.
     fn nsids(&self) -> impl Iterator<Item = u32> + '_ {
         let made = self.disks().iter().map(NsEntry::nsid);
         Iterator::chain(made, self.pending.iter().map(NsEntry::nsid))
     }
 
-    /// Whether a namespace has a disk, or one is being made.
+    /// Returns whether a namespace has a disk, or one is being added.
     pub fn contains(&self, nsid: u32) -> bool {
         self.nsids().any(|other| other == nsid)
     }
 
-    /// Whether a namespace has a disk that is not gone, or one is being made.
+    /// Returns whether a namespace has a disk that is not gone, or one is being added.
     pub fn is_usable(&self, nsid: u32) -> bool {
         let mut made = self.disks().iter();
         let mut pending = self.pending.iter();
@@ -170,18 +170,18 @@ impl<D: NsEntry, S: Storage<D>, P: NsEntry> NsTable<D, S, P> {
             || pending.any(|pending| pending.nsid() == nsid && !pending.is_gone())
     }
 
-    /// The first namespace after `nsid` that has a disk, or one being made.
+    /// Returns the first NSID after `nsid` that has a disk, or for which one is being added.
     pub fn next_after(&self, nsid: u32) -> Option<u32> {
         self.nsids().filter(|next| *next > nsid).min()
     }
 
-    /// Numbers a scan that begins.
+    /// Begins a scan, and returns its number.
     pub fn begin_scan(&mut self) -> ScanSeq {
         self.begun = ScanSeq(self.begun.0.wrapping_add(1));
         self.begun
     }
 
-    /// A step of the scan `seq` is to be applied.
+    /// Records that a step of the scan `seq` is applied.
     ///
     /// # Errors
     ///
@@ -194,9 +194,11 @@ impl<D: NsEntry, S: Storage<D>, P: NsEntry> NsTable<D, S, P> {
         Ok(())
     }
 
-    /// Makes all disks refuse I/O whose namespace is not there any more by the scan `seq`, and calls
-    /// `marked` for each. Returns what the target said of the first namespace that it could not
-    /// identify: the disk of such a one stays as it is.
+    /// Makes disks refuse all I/O whose namespaces are gone according to the scan `seq`, and calls
+    /// `marked` for each.
+    ///
+    /// The disk of a namespace that the target could not identify stays as it is. Returns the error
+    /// of the first such namespace.
     ///
     /// # Errors
     ///
@@ -220,8 +222,8 @@ impl<D: NsEntry, S: Storage<D>, P: NsEntry> NsTable<D, S, P> {
         Ok(failure)
     }
 
-    /// A disk is being made for what the scan `seq` found: until [`end_pending`](Self::end_pending)
-    /// later scans apply to it, too.
+    /// Adds the pending entry of a disk for a namespace that the scan `seq` found. Later scans
+    /// apply to it until [`end_pending`](Self::end_pending).
     ///
     /// # Errors
     ///
@@ -232,7 +234,7 @@ impl<D: NsEntry, S: Storage<D>, P: NsEntry> NsTable<D, S, P> {
         Ok(())
     }
 
-    /// No disk is being made any more.
+    /// Removes the pending entry.
     pub fn end_pending(&mut self) {
         self.pending = None;
     }
@@ -241,8 +243,8 @@ impl<D: NsEntry, S: Storage<D>, P: NsEntry> NsTable<D, S, P> {
     ///
     /// # Errors
     ///
-    /// See [`InsertError`]. The disk comes back, as its end may wait for I/O that needs the lock of
-    /// the table.
+    /// [`NotInserted`] returns the disk, because dropping it may wait for I/O that needs the lock
+    /// of the table.
     pub fn insert(&mut self, disk: D) -> Result<(), NotInserted<D, S::Error>> {
         let error = match self.disks.reserve_one() {
             _ if disk.is_gone() => InsertError::Gone,
@@ -257,15 +259,15 @@ impl<D: NsEntry, S: Storage<D>, P: NsEntry> NsTable<D, S, P> {
         Err(NotInserted { disk, error })
     }
 
-    /// Takes out the first disk for which `which` is true.
+    /// Removes and returns the first disk for which `which` returns true.
     pub fn remove(&mut self, which: impl Fn(&D) -> bool) -> Option<D> {
         let at = self.disks().iter().position(which)?;
         self.disks.remove(at)
     }
 }
 
-/// Marks one disk, if its namespace is not there any more, unless it was before. Returns what the
-/// target said if it could not identify the namespace.
+/// Makes a disk refuse all I/O if its namespace is gone, and calls `marked` unless it did before.
+/// Returns the error if the target could not identify the namespace.
 fn mark<'s, E: NsEntry, V: ScanView>(
     entry: &mut E,
     stage: DiskStage,

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which commands of user space the host sends, and who may send them.
+//! Checks of commands from user space.
 
 use crate::format::passthru::UserCommand;
 use crate::format::sqe::{Command, ALL_NAMESPACES};
 use crate::policy::permission::Permission;
 
-/// Why the host does not send a command, whoever wants it.
+/// Why the host does not send a command, whatever the permission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PassthruError {
-    /// It has flags or metadata, or names another namespace than the disk's.
+    /// The command has flags or metadata, or another namespace than the disk's.
     Invalid,
-    /// It would change state of the controller that the host keeps.
+    /// The command would change state of the controller that the host manages.
     NotSupported,
 }
 
-/// The permission that an admin command needs.
+/// Returns the permission that an admin command requires.
 #[must_use]
 pub fn admin_permission(user: &UserCommand) -> Permission {
     if is_plain_identify(user) {
@@ -25,7 +25,11 @@ pub fn admin_permission(user: &UserCommand) -> Permission {
     }
 }
 
-/// The entry of an admin command.
+/// Returns the entry of an admin command.
+///
+/// # Errors
+///
+/// [`PassthruError`].
 pub fn admin_command(user: &UserCommand) -> Result<Command, PassthruError> {
     check_fields(user)?;
     if changes_host_state(user) {
@@ -34,7 +38,11 @@ pub fn admin_command(user: &UserCommand) -> Result<Command, PassthruError> {
     Ok(user.to_command())
 }
 
-/// The entry of an I/O command for the disk of namespace `nsid`.
+/// Returns the entry of an I/O command for the disk of namespace `nsid`.
+///
+/// # Errors
+///
+/// [`PassthruError`].
 pub fn io_command(user: &UserCommand, nsid: u32) -> Result<Command, PassthruError> {
     if user.nsid != nsid || nsid == ALL_NAMESPACES {
         return Err(PassthruError::Invalid);
@@ -46,7 +54,7 @@ pub fn io_command(user: &UserCommand, nsid: u32) -> Result<Command, PassthruErro
     Ok(user.to_command())
 }
 
-/// The host sets the flags, and does not support metadata.
+/// Checks that there are no flags, which the host sets, and no metadata, which it does not support.
 fn check_fields(user: &UserCommand) -> Result<(), PassthruError> {
     if user.flags != 0 || user.metadata != 0 || user.metadata_length != 0 {
         return Err(PassthruError::Invalid);
@@ -54,12 +62,12 @@ fn check_fields(user: &UserCommand) -> Result<(), PassthruError> {
     Ok(())
 }
 
-/// Whether an admin command changes the connection, queues, events or features that the host
-/// manages. Namespaces may change: see [`crate::policy::effects`].
+/// Returns whether an admin command changes the connection, queues, events or features that the
+/// host manages. Commands may change namespaces: see [`crate::policy::effects`].
 const fn changes_host_state(user: &UserCommand) -> bool {
     const SET_FEATURES: u8 = 0x09;
     match user.opcode {
-        // Create and delete queues, which Fabrics does by other commands; Fabrics commands.
+        // Create and delete queues, for which Fabrics has other commands; Fabrics commands.
         0x00 | 0x01 | 0x04 | 0x05 | Command::FABRICS => true,
         // Abort, Asynchronous Event Request.
         0x08 | 0x0c => true,
@@ -69,7 +77,7 @@ const fn changes_host_state(user: &UserCommand) -> bool {
     }
 }
 
-/// Whether a command reads what a process needs to compose I/O commands.
+/// Returns whether a command reads data that a process needs to compose I/O commands.
 const fn is_plain_identify(user: &UserCommand) -> bool {
     const IDENTIFY: u8 = 0x06;
     user.opcode == IDENTIFY

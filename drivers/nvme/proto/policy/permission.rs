@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who may send a command to a namespace or a controller.
+//! Permission that a command from user space requires.
 //!
-//! The decisions are those of the C host (`nvme_cmd_allowed`).
+//! The decisions are those of the C host (`nvme_cmd_allowed()`).
 
 use crate::format::effects_log::{EffectsEntry, EffectsLog};
 use crate::format::sqe::Command;
 
-/// What a process needs to send a command.
+/// Permission that a process needs to send a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Permission {
-    /// The disk or controller open.
+    /// A file of the disk or controller.
     Open,
-    /// The disk open for writing.
+    /// A file of the disk that is open for writing.
     OpenForWriting,
     /// `CAP_SYS_ADMIN`.
     SysAdmin,
 }
 
-/// How a process has opened a disk or controller.
+/// How a process opened a disk or controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpenMode {
-    /// Only a partition of the disk.
+    /// A partition of the disk, not the whole disk.
     pub partition: bool,
-    /// Not only for reading.
+    /// The file is open for writing.
     pub for_writing: bool,
 }
 
 impl Permission {
-    /// Whether a process without `CAP_SYS_ADMIN` has the permission by its open file.
+    /// Returns whether an open file gives the permission to a process without `CAP_SYS_ADMIN`.
     ///
-    /// A partition gives none: a command could reach the rest of the disk, which the process may
+    /// A partition gives none: a command could access the rest of the disk, which the process may
     /// not be allowed to open.
     #[must_use]
     pub const fn is_granted_to(self, mode: OpenMode) -> bool {
@@ -43,12 +43,12 @@ impl Permission {
     }
 }
 
-/// The permission that each I/O command needs; by default `CAP_SYS_ADMIN` for all.
+/// Permissions that I/O commands require; by default `CAP_SYS_ADMIN` for all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct IoPermissions {
-    /// A bit for each opcode that needs [`Permission::Open`].
+    /// A bit for each opcode that requires [`Permission::Open`].
     open: u128,
-    /// A bit for each opcode that needs [`Permission::OpenForWriting`].
+    /// A bit for each opcode that requires [`Permission::OpenForWriting`].
     open_for_writing: u128,
 }
 
@@ -56,10 +56,11 @@ impl IoPermissions {
     const WRITE: u8 = 0x01;
     const WRITE_UNCORRECTABLE: u8 = 0x04;
     const WRITE_ZEROES: u8 = 0x08;
-    /// The first vendor specific opcode.
+    /// First vendor specific opcode.
     const VENDOR: u8 = 0x80;
 
-    /// Reads the permissions from the log. A command that is not in it needs `CAP_SYS_ADMIN`.
+    /// Returns the permissions according to the log. A command without an entry requires
+    /// `CAP_SYS_ADMIN`.
     #[must_use]
     pub fn from_log(log: EffectsLog<'_>) -> Self {
         let mut permissions = Self::default();
@@ -82,7 +83,7 @@ impl IoPermissions {
             opcode,
             Self::WRITE | Self::WRITE_UNCORRECTABLE | Self::WRITE_ZEROES
         );
-        // The lowest bit of an opcode says that data goes to the target.
+        // Bit 0 of an opcode: data is transferred to the target.
         if opcode & 1 != 0 || known_to_write || entry.changes_content() {
             Permission::OpenForWriting
         } else {
@@ -90,7 +91,7 @@ impl IoPermissions {
         }
     }
 
-    /// The permission that a command of this opcode needs.
+    /// Returns the permission that a command with this opcode requires.
     #[must_use]
     pub fn required_for(&self, opcode: u8) -> Permission {
         let is_in = |opcodes: u128| opcodes.wrapping_shr(opcode.into()) & 1 != 0;

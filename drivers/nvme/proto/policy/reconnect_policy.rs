@@ -1,73 +1,73 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What becomes of a controller and its I/O after a loss, as time goes by.
+//! Reconnect attempts and held I/O after a connection loss.
 
 use crate::policy::backoff::Backoff;
 
-/// What a user allows after a loss. Times are in milliseconds.
+/// Limits that a user sets for the time after a connection loss, in milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReconnectLimits {
-    /// The longest pause between attempts to connect again.
+    /// Longest delay between reconnect attempts.
     pub max_reconnect_delay_ms: u32,
-    /// How long attempts go on; `None` for no end.
+    /// Time after which the host gives up; `None` for never.
     pub ctrl_loss_tmo_ms: Option<u32>,
-    /// How long I/O is held back; `None` for as long as attempts go on.
+    /// Time after which held I/O fails; `None` to hold it as long as attempts continue.
     pub fast_io_fail_tmo_ms: Option<u32>,
 }
 
-/// A moment between two attempts.
+/// Times and attempts so far, between two attempts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReconnectState {
-    /// Milliseconds since the loss.
+    /// Time since the connection loss, in milliseconds.
     pub since_loss_ms: u32,
-    /// Milliseconds since the pause began.
+    /// Time since the pause between attempts began, in milliseconds.
     pub since_attempt_ms: u32,
-    /// How many attempts there were.
+    /// Number of attempts so far.
     pub attempts: u32,
-    /// Any number, the same for the whole pause.
+    /// A random number, the same during the whole pause.
     pub random: u32,
 }
 
-/// What is to be done.
+/// What a driver does between two attempts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReconnectAction {
-    /// No more attempts.
+    /// Give up.
     GiveUp,
-    /// The next attempt, which must be over within this time.
+    /// Begin the next attempt.
     Attempt {
-        /// Milliseconds; `None` if nothing limits it.
+        /// Time within which the attempt must end, in milliseconds; `None` for no limit.
         within_ms: Option<u32>,
     },
-    /// Nothing, for a while.
+    /// Wait.
     Wait {
-        /// Milliseconds until something is to be done.
+        /// Time until the next action, in milliseconds.
         ms: u32,
-        /// Milliseconds until the next attempt.
+        /// Time until the next attempt, in milliseconds.
         attempt_ms: u32,
     },
 }
 
-/// What counts of earlier losses when a connection is lost.
+/// Attempts and time of earlier outages that count after a connection loss.
 ///
-/// A target may hang up whenever it gets a certain command, which comes again with each
-/// connection. So one that does not hold does not end what the loss before it began: pauses go on
-/// to grow, and there is an end to it.
+/// A target may drop a connection whenever it receives a certain command that each connection
+/// sends. The loss of an unstable connection therefore continues the outage before it: delays keep
+/// growing, and limits apply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FlapHistory {
-    /// How many attempts there were.
+    /// Number of attempts.
     pub attempts: u32,
-    /// Milliseconds without a connection.
+    /// Time without a connection, in milliseconds.
     pub outage_ms: u32,
-    /// The loss is that of a connection that did not hold.
+    /// The lost connection was unstable.
     flapping: bool,
 }
 
 impl FlapHistory {
-    /// A connection that stands for so long holds.
+    /// A connection of this age is stable, in milliseconds.
     const STABLE_MS: u32 = 10_000;
 
-    /// When attempts to connect again have succeeded: so many, after so many milliseconds, with
-    /// what counted already.
+    /// Returns the history after a successful reconnect. `attempts` and `outage_ms` include those
+    /// of this history.
     #[must_use]
     pub fn record_reconnect(self, attempts: u32, outage_ms: u32) -> Self {
         Self {
@@ -77,10 +77,11 @@ impl FlapHistory {
         }
     }
 
-    /// When the connection that was made then is lost, after it stood for so long.
+    /// Returns the history after the new connection was lost, `uptime_ms` milliseconds after it was
+    /// made.
     ///
-    /// The time counts from the first connection that did not hold, and not from the loss before
-    /// it: who comes back at the last moment, and stumbles once, has all the time again.
+    /// Time counts from the loss of the first unstable connection, not from the loss before it. A
+    /// target that returns just before the limit and drops one connection has the full time again.
     #[must_use]
     pub fn record_loss(self, uptime_ms: u32) -> Self {
         if uptime_ms >= Self::STABLE_MS {
@@ -95,14 +96,14 @@ impl FlapHistory {
 }
 
 impl ReconnectLimits {
-    /// Whether I/O is held back so long after a loss.
+    /// Returns whether I/O is held at this time after a loss.
     #[must_use]
     pub fn hold_io(&self, since_loss_ms: u32) -> bool {
         self.fast_io_fail_tmo_ms
             .is_none_or(|limit| since_loss_ms < limit)
     }
 
-    /// What is to be done at a moment between two attempts.
+    /// Returns what to do between two attempts.
     #[must_use]
     pub fn action(&self, now: ReconnectState) -> ReconnectAction {
         if self
@@ -122,7 +123,7 @@ impl ReconnectLimits {
         }
     }
 
-    /// How long it is until a limit that has not passed does.
+    /// Returns the time until the next limit is reached, in milliseconds; `None` if there is none.
     fn change_ms(&self, since_loss_ms: u32) -> Option<u32> {
         [self.ctrl_loss_tmo_ms, self.fast_io_fail_tmo_ms]
             .into_iter()

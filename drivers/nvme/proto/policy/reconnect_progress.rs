@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Progress of reconnecting, from the loss of a connection to the next one.
+//! Progress of reconnecting, from a connection loss to the next connection.
 
 use crate::policy::reconnect_policy::{
     FlapHistory, ReconnectAction, ReconnectLimits, ReconnectState,
 };
 
-/// Progress of reconnecting. A driver quiesces I/O before it makes one.
+/// Progress of reconnecting. A driver quiesces I/O before it creates one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReconnectProgress {
     history: FlapHistory,
@@ -14,21 +14,21 @@ pub struct ReconnectProgress {
     io: HeldIo,
 }
 
-/// What requests do while there is no connection.
+/// State of requests without a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HeldIo {
-    /// They wait: the queues are quiesced.
+    /// Queues are quiesced: requests wait.
     Quiesced,
-    /// They fail: the queues are not.
+    /// Queues are not quiesced: requests fail.
     Failing,
 }
 
-/// A moment between two attempts.
+/// Times in a pause between two attempts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PauseState {
-    /// Milliseconds since the connection was lost.
+    /// Time since the connection loss, in milliseconds.
     pub since_loss_ms: u32,
-    /// Milliseconds since the pause began.
+    /// Time since the pause began, in milliseconds.
     pub since_attempt_ms: u32,
     /// A random number, the same for the whole pause.
     pub random: u32,
@@ -37,15 +37,15 @@ pub struct PauseState {
 /// What a driver does between two attempts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReconnectStep {
-    /// What to make of I/O first, if that changes.
+    /// New state of I/O, to be applied first; `None` if it stays the same.
     pub io: Option<HeldIo>,
-    /// What to do then.
+    /// What to do next.
     pub action: ReconnectAction,
 }
 
 impl ReconnectProgress {
-    /// The progress after a loss. The time and the attempts of a connection that was lost soon
-    /// count on.
+    /// Returns the progress after a connection loss. It continues `history`, which has the time and
+    /// attempts of an unstable connection.
     #[must_use]
     pub const fn new(history: FlapHistory) -> Self {
         Self {
@@ -55,19 +55,19 @@ impl ReconnectProgress {
         }
     }
 
-    /// Attempts so far, one in progress included.
+    /// Returns the number of attempts, including one in progress.
     #[must_use]
     pub const fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// Milliseconds without a connection that limits count from.
+    /// Returns the time without a connection to which limits apply, in milliseconds.
     #[must_use]
     pub const fn outage_ms(&self, since_loss_ms: u32) -> u32 {
         self.history.outage_ms.saturating_add(since_loss_ms)
     }
 
-    /// The next step in a pause. `limits` may change at any time.
+    /// Returns the next step in a pause. `limits` may change between two calls.
     #[must_use]
     pub fn step(&mut self, limits: &ReconnectLimits, pause: PauseState) -> ReconnectStep {
         let since_loss_ms = self.outage_ms(pause.since_loss_ms);
@@ -94,7 +94,7 @@ impl ReconnectProgress {
         self.attempts = self.attempts.saturating_add(1);
     }
 
-    /// What to keep with the new connection: see [`FlapHistory::record_loss`].
+    /// Returns the history to keep with the new connection: see [`FlapHistory::record_loss`].
     #[must_use]
     pub fn connected(&self, since_loss_ms: u32) -> FlapHistory {
         let outage_ms = self.outage_ms(since_loss_ms);

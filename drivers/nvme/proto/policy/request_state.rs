@@ -1,114 +1,113 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where a request is between its posting and its end.
+//! State of a request, from posting to completion.
 //!
-//! A request may end only when three things are over: the send of its command,
-//! as the memory of the command and of data in its capsule belongs to the
-//! device until then; its response, which can overtake the send's completion;
-//! and the peer's access to its memory region, which either the peer ends
-//! along with the response or a local invalidation does. Each happens at most
-//! once. Whatever else a peer says of a request is a protocol error, and then
-//! the request ends only once the queue is drained, as nobody knows before
-//! what the peer still accesses.
+//! A request completes only after three events, each of which happens at most once:
 //!
-//! Completions that failed are no events here: they end the queue, and all its
-//! requests with it, by [`RequestEvent::Drained`].
+//! - The send of its command completes. Until then the device owns the memory of the command and of
+//!   in-capsule data.
+//! - Its response arrives, possibly before the completion of the send.
+//! - The target loses access to the request's memory region. Either it invalidates the key with the
+//!   response, or a local invalidation does.
+//!
+//! All else that a target sends for a request is a protocol error. The request then completes only
+//! after the queue is drained, because the target may access its memory until then.
+//!
+//! Work requests that fail are not events here. They end the queue, and [`RequestEvent::Drained`]
+//! then ends all its requests.
 
 use core::fmt;
 
-/// State of a request; a driver keeps one per tag, in an atomic.
+/// State of a request. A driver keeps one per tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum RequestState {
-    /// Not posted: the tag is free or the request is being prepared.
+    /// Not posted: the tag is free, or the request is being prepared.
     Idle = 0,
     /// Posted without a region; neither sent nor answered.
     Posted = 1,
-    /// Posted with a region that the peer may access; neither sent nor
-    /// answered.
+    /// Posted with a region that the target may access; neither sent nor answered.
     PostedRegion = 2,
     /// Sent without a region; not answered.
     Sent = 3,
     /// Sent with a region; not answered.
     SentRegion = 4,
-    /// Answered, and no region is valid; not sent as far as is known.
+    /// Answered, and no region is valid; the send has not completed.
     Answered = 5,
-    /// Answered, and the region is still valid; not sent as far as is known.
-    /// The invalidation waits for that: until then the device has the memory
-    /// that it is posted from.
+    /// Answered, and the region is still valid; the send has not completed. The local invalidation
+    /// waits for that, because the device owns the memory that it is posted from.
     AnsweredRegion = 6,
     /// Sent and answered; the region is being invalidated.
     Invalidating = 7,
-    /// A protocol error happened; waits for the queue to be drained.
+    /// A protocol error occurred; waits for the drain of the queue.
     Broken = 8,
 }
 
-/// What happens to a request.
+/// An event of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestEvent {
-    /// It is about to be posted, and is Idle; from then on all others may come.
+    /// The request, which is idle, is about to be posted. All other events may follow at once.
     Post {
-        /// Whether with a memory region that the peer may access.
+        /// Whether the request has a memory region that the target may access.
         region: bool,
     },
-    /// It could not be posted at all: no work request of it is queued.
+    /// The request could not be posted: none of its work requests is queued.
     PostFailed,
-    /// Its command was sent.
+    /// The send of the command completed.
     SendDone,
-    /// Its response was received.
+    /// The response arrived.
     Response(RemoteInvalidation),
-    /// The local invalidation of its region was completed.
+    /// The local invalidation of the region completed.
     LocalInvalidateDone,
-    /// The queue is drained: nothing of the request is left with the device,
-    /// and the peer has no access any more.
+    /// The queue is drained: the device owns nothing of the request, and the target has no access.
     Drained,
 }
 
-/// What a response says of a region that the peer made invalid.
+/// The key that the target invalidated with a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RemoteInvalidation {
-    /// Nothing.
+    /// None.
     None,
-    /// It was the request's own.
+    /// The key of the request's region.
     Own,
-    /// It was not the request's own.
+    /// Another key.
     Foreign,
 }
 
-/// What to do about an event.
+/// What a driver does after an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestAction {
-    /// Nothing: other events have to come first.
+    /// Wait for other events.
     Wait,
     /// Post a local invalidation of the region.
     PostLocalInvalidate,
-    /// End the request: it is Idle.
+    /// Complete the request, which is idle.
     Complete,
-    /// Tear down the queue. The request does not end now.
+    /// Tear down the queue. The request does not complete now.
     ProtocolError(ProtocolError),
 }
 
-/// What cannot happen in a request's state.
+/// An event that is invalid in the state of the request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProtocolError {
     /// An event of a request that is not posted.
     NotPosted,
-    /// A second posting.
+    /// The request is posted a second time.
     AlreadyPosted,
-    /// A second completion of the send, or a failed post after it.
+    /// The send completed a second time, or a post failed after it.
     AlreadySent,
-    /// A second response.
+    /// A second response arrived.
     AlreadyAnswered,
-    /// A completed local invalidation that was not posted.
+    /// A local invalidation completed that was not posted.
     NotInvalidating,
-    /// The peer invalidated a region, and the request has none.
+    /// The target invalidated a key, but the request has no region.
     UnexpectedInvalidation,
-    /// The peer invalidated another region than the request's.
+    /// The target invalidated another key than that of the request's region.
     WrongInvalidation,
 }
 
 impl RequestState {
-    /// All states, in order of their numbers.
+    /// All states, in the order of their numbers.
     pub const ALL: [Self; 9] = [
         Self::Idle,
         Self::Posted,
@@ -121,7 +120,7 @@ impl RequestState {
         Self::Broken,
     ];
 
-    /// Takes a state's number back from where it was kept.
+    /// Returns the state of a number; `None` if there is no such state.
     #[inline]
     #[must_use]
     pub const fn from_u8(number: u8) -> Option<Self> {
@@ -139,27 +138,27 @@ impl RequestState {
         }
     }
 
-    /// The state's number.
+    /// Returns the state's number.
     #[inline]
     #[must_use]
     pub const fn to_u8(self) -> u8 {
         self as u8
     }
 
-    /// The state after `event`, and what to do about it.
-    // Of an event that is known where it is called, a few instructions are left.
+    /// Returns the state after `event`, and what to do.
+    // Inlined: callers pass a constant event, which leaves a few instructions.
     #[inline(always)]
     #[must_use]
     pub const fn after(self, event: RequestEvent) -> (Self, RequestAction) {
         match (self, event) {
-            // Nearly always: the send is over first, and the target ends its access.
+            // The common case: the send completes first, and the target invalidates the key.
             (Self::PostedRegion, RequestEvent::SendDone) => (Self::SentRegion, RequestAction::Wait),
             (Self::SentRegion, RequestEvent::Response(RemoteInvalidation::Own)) => {
                 (Self::Idle, RequestAction::Complete)
             }
             (_, RequestEvent::Drained) => self.drained(),
             (_, RequestEvent::Post { region }) => self.post(region),
-            // What is broken stays so, whatever still arrives of it.
+            // A broken request stays broken until the drain.
             (Self::Broken, _) => (Self::Broken, RequestAction::Wait),
             (_, RequestEvent::PostFailed) => self.post_failed(),
             (_, RequestEvent::SendDone) => self.send_done(),
@@ -238,7 +237,7 @@ impl RequestState {
         }
     }
 
-    /// Ends whatever is posted; a request that is not has ended before.
+    /// Completes a request that is posted. One that is idle has completed before.
     #[inline]
     const fn drained(self) -> (Self, RequestAction) {
         match self {
@@ -247,7 +246,7 @@ impl RequestState {
         }
     }
 
-    /// An idle tag stays idle: there is nothing that could end.
+    /// Makes a request broken. An idle tag stays idle: it has no request that could complete.
     #[inline]
     const fn broken(self, error: ProtocolError) -> (Self, RequestAction) {
         match self {
@@ -267,9 +266,11 @@ impl fmt::Display for ProtocolError {
             Self::AlreadyPosted => "request posted twice",
             Self::AlreadySent => "request sent twice",
             Self::AlreadyAnswered => "request answered twice",
-            Self::NotInvalidating => "local invalidation that was not asked for",
-            Self::UnexpectedInvalidation => "invalidation of a region for a request without one",
-            Self::WrongInvalidation => "invalidation of the region of another request",
+            Self::NotInvalidating => "completion of a local invalidation that was not posted",
+            Self::UnexpectedInvalidation => {
+                "remote invalidation of a key for a request without a region"
+            }
+            Self::WrongInvalidation => "remote invalidation of the key of another request",
         })
     }
 }

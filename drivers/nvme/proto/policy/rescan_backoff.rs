@@ -1,33 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! When the namespaces of a target are looked at again without anybody asking for it.
+//! Delays of rescans that no user or event requests.
 
 use crate::policy::backoff::Backoff;
 
 /// Result of a scan and of the update of the disks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ScanStatus {
-    /// The disks are what they are to be.
+    /// The disks match the namespaces.
     Complete,
     /// Something is missing, for a reason that may pass.
     Transient,
-    /// The target said that it would be so each time.
+    /// Something is missing, and the target reported that a retry would fail.
     Permanent,
 }
 
 /// Delays between rescans that no user or event asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RescanBackoff {
-    /// How many in a row left something missing.
+    /// Transient results since the last complete scan.
     failed: u32,
 }
 
 impl RescanBackoff {
-    /// The longest pause, in milliseconds: each look asks for every namespace.
+    /// Longest delay, in milliseconds: each scan identifies every namespace.
     const LONGEST_MS: u32 = 60_000;
 
-    /// Takes note of what came of a look. Answers after how many milliseconds another one follows
-    /// by itself, which `random`, any number, makes up to a quarter shorter; `None` if none does.
+    /// Records the result of a scan. Returns the delay of the next rescan in milliseconds, or
+    /// `None` for no rescan.
+    ///
+    /// `random`, any number, shortens the delay by up to a quarter.
     #[must_use]
     pub fn next_delay_ms(&mut self, outcome: ScanStatus, random: u32) -> Option<u32> {
         match outcome {
@@ -64,7 +66,7 @@ mod tests {
         let mut backoff = RescanBackoff::default();
         let _ = [(); 5].map(|()| backoff.next_delay_ms(ScanStatus::Transient, 0));
         assert_eq!(backoff.next_delay_ms(ScanStatus::Complete, 0), None);
-        // The next trouble is another one.
+        // The next failure is a new one.
         assert_eq!(backoff.next_delay_ms(ScanStatus::Transient, 0), Some(250));
     }
 
@@ -86,7 +88,7 @@ mod tests {
                 Some(60_000)
             );
         }
-        // Never none, so that nobody is asked without end.
+        // Never 0, so rescans do not follow each other without a pause.
         for failed in [0, 1, 31, 32, u32::MAX] {
             let pause = RescanBackoff { failed }.next_delay_ms(ScanStatus::Transient, u32::MAX);
             assert!(pause.is_some_and(|ms| ms > 180), "{failed}: {pause:?}");

@@ -1,46 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whether a failed command is worth another attempt.
+//! Whether to retry a failed command.
+//!
+//! The decisions are those of the C host (`nvme_decide_disposition()`), with a limit on delays.
 
 use crate::format::status::{Code, Status};
 
-/// What to do with a command that has got its status.
+/// What to do with a command that ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Disposition {
-    /// Complete it with that status.
+    /// Complete the command with its status.
     Complete,
-    /// Send it again.
+    /// Send the command again.
     Retry {
-        /// After so many milliseconds, as the target asks within limits.
+        /// Delay in milliseconds: what the target requests, within limits.
         delay_ms: u32,
     },
 }
 
-/// A command that ended, before its retry is decided on.
+/// A command that ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FailedCommand {
-    /// Its status.
+    /// Status of the response.
     pub status: Status,
-    /// Its retries so far.
+    /// Number of retries so far.
     pub retries: u8,
-    /// Its submitter wants no retry.
+    /// The submitter wants no retry.
     pub no_retry: bool,
 }
 
 /// Limits of retries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RetryPolicy {
-    /// Retries a command may have in all.
+    /// Largest number of retries of a command.
     pub max_retries: u8,
-    /// The controller's command retry delay times, in units of 100 ms.
+    /// Command retry delays (CRDT1 to CRDT3) of the controller, in units of 100 ms.
     pub delays: [u16; 3],
 }
 
 impl RetryPolicy {
     const DELAY_UNIT_MS: u32 = 100;
 
-    /// The longest delay: who waits for the command cannot do anything about it, and the disk is
-    /// neither removed nor changed before.
+    /// Longest delay. Nothing can interrupt a delayed command, and its disk is neither removed nor
+    /// changed before it ends.
     const LONGEST_DELAY_MS: u32 = 10_000;
 
     /// Decides what to do with a command that ended.

@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What becomes of a disk when its namespace is looked at again.
+//! What a scan changes about the disk of a namespace.
 
 use crate::format::identify::Wwid;
 use crate::policy::limits::block::BlockLimits;
 use core::fmt;
 
-/// A namespace, as its disk was made for it or as the target has it now.
+/// Attributes of a namespace, with which its disk was created or which a scan found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NsAttributes<'a> {
-    /// Which it is.
+    /// Identifiers.
     pub wwid: &'a Wwid,
-    /// What its disk can do.
+    /// Limits of the disk.
     pub limits: &'a BlockLimits,
 }
 
-/// What becomes of a disk.
+/// Result of a revalidation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Revalidation {
-    /// It stays as it is, but for its [limits](updated_limits).
+    /// The disk stays as it is, except for its [limits](updated_limits).
     Unchanged,
-    /// It goes on, with another size or another protection against writes.
+    /// The disk stays, with another size or write protection.
     Update,
-    /// It must get no more I/O, which is not meant for what is there now.
+    /// The disk is removed: its I/O is not meant for the namespace that is there now.
     Remove(RemoveReason),
 }
 
-/// Why a disk cannot go on.
+/// Why a disk is removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RemoveReason {
-    /// The target has no such namespace any more, or none that can be a disk.
+    /// The target no longer has the namespace, or the namespace can no longer be a disk.
     Gone,
-    /// The target has another namespace under its number.
+    /// The NSID belongs to another namespace now.
     IdsChanged,
-    /// Its blocks have another size, or a command moves less data than before: what is under way
-    /// was made for the other.
+    /// The block size changed, or a command transfers less than before. Requests in flight were
+    /// made for the old values.
     FormatChanged,
 }
 
 impl Revalidation {
-    /// Of the disk of a namespace that was `before` and is `now`, if it is there at all.
+    /// Revalidates the disk of a namespace that was `before`, and is `now` if it still exists.
     #[must_use]
     pub fn of(before: NsAttributes<'_>, now: Option<NsAttributes<'_>>) -> Self {
         let Some(now) = now else {
@@ -60,9 +60,11 @@ impl Revalidation {
     }
 }
 
-/// What else a disk can do now whose namespace could do `before` what it is made for, if that is
-/// something else: to take it over, its I/O has to end. It moves no more data with a command than
-/// it was made for.
+/// Returns the limits that a disk takes over when its namespace changes from `before` to `now`;
+/// `None` if they stay the same. The disk must be frozen for that.
+///
+/// Size and write protection are not among them, and transfers stay as large as the disk was
+/// created with.
 #[must_use]
 pub fn updated_limits(before: &BlockLimits, now: &BlockLimits) -> Option<BlockLimits> {
     let now = BlockLimits {
@@ -77,9 +79,9 @@ pub fn updated_limits(before: &BlockLimits, now: &BlockLimits) -> Option<BlockLi
 impl fmt::Display for RemoveReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Gone => "is gone",
-            Self::IdsChanged => "is another one now",
-            Self::FormatChanged => "has another format now",
+            Self::Gone => "no longer exists",
+            Self::IdsChanged => "changed its identifiers",
+            Self::FormatChanged => "changed its format",
         })
     }
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The owner of the right to make, change or remove the disks of a controller.
+//! Owner of the right to add, change or remove the disks of a controller.
 //!
-//! The owner is a guard, or work `W` that a guard was handed over to. When the work has ended, its
-//! result `R` is kept until somebody takes it. A driver keeps the owner under a lock, and has one
-//! guard a [`ScanOwner::Guard`].
+//! The owner is a guard, or work `W` that a guard was handed over to. The result `R` of work is
+//! kept until a thread takes it. A driver keeps a [`ScanOwner`] under a lock, and has one guard
+//! while that is [`ScanOwner::Guard`].
 
 use core::mem;
 
-/// The owner.
+/// An owner.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum ScanOwner<W, R> {
     /// Nobody.
@@ -22,7 +22,7 @@ pub enum ScanOwner<W, R> {
     Done(R),
 }
 
-/// The right belongs to somebody, or a result was not taken yet.
+/// The right has an owner, or a result was not taken yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Busy;
 
@@ -52,7 +52,7 @@ impl<W, R> ScanOwner<W, R> {
         *self = Self::Work(work);
     }
 
-    /// Begins the queued work, and makes a guard the owner; `None` if no work is queued.
+    /// Begins the queued work, and makes a guard the owner. Returns `None` if no work is queued.
     #[must_use]
     pub fn begin_work(&mut self) -> Option<W> {
         match mem::replace(self, Self::Guard) {
@@ -69,7 +69,7 @@ impl<W, R> ScanOwner<W, R> {
         *self = Self::Done(result);
     }
 
-    /// Takes the result of work, if that has ended.
+    /// Takes the result of work that ended.
     #[must_use]
     pub fn take_result(&mut self) -> Option<R> {
         match mem::take(self) {
@@ -81,13 +81,13 @@ impl<W, R> ScanOwner<W, R> {
         }
     }
 
-    /// Whether a result was not taken yet.
+    /// Returns whether a result was not taken yet.
     #[must_use]
     pub const fn is_done(&self) -> bool {
         matches!(self, Self::Done(_))
     }
 
-    /// Whether the right has an owner. The owner may wait for I/O.
+    /// Returns whether the right has an owner, which may be waiting for I/O.
     #[must_use]
     pub const fn is_held(&self) -> bool {
         matches!(self, Self::Guard | Self::Work(_))

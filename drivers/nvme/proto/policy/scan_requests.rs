@@ -2,7 +2,7 @@
 
 //! Requests to scan the namespaces, by serial number.
 
-/// The last request, and the last that a scan completed.
+/// Numbers of the last request, and of the last request that a scan completed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ScanRequests {
     requested: u32,
@@ -12,48 +12,48 @@ pub struct ScanRequests {
 /// How a scan ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ScanEnd {
-    /// The disks are in line with the namespaces.
+    /// The disks match the namespaces.
     Succeeded,
-    /// They are not.
+    /// The scan failed.
     Failed,
 }
 
 /// Whether the end of a scan completes requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Completion {
-    /// All that were made before the scan began.
+    /// All requests that were made before the scan began.
     Completed,
-    /// None: the scan failed, and a later request has another one follow, whose end counts.
+    /// None: the scan failed, and a later request causes another scan, whose end counts.
     Postponed,
 }
 
 impl ScanRequests {
-    /// Makes a request. Returns its number.
+    /// Makes a request, and returns its number.
     pub fn request(&mut self) -> u32 {
         self.requested = self.requested.wrapping_add(1);
         self.requested
     }
 
-    /// The number of the last completed request.
+    /// Returns the number of the last completed request.
     #[must_use]
     pub const fn done(self) -> u32 {
         self.done
     }
 
-    /// Whether request `number` is completed.
+    /// Returns whether request `number` is completed.
     #[must_use]
     pub const fn is_done(self, number: u32) -> bool {
         // Serial-number comparison; valid within 2^31.
         self.done.wrapping_sub(number) <= u32::MAX / 2
     }
 
-    /// Whether a request waits for a scan.
+    /// Returns whether a request waits for a scan.
     #[must_use]
     pub const fn is_due(self) -> bool {
         self.requested != self.done
     }
 
-    /// Ends a scan. `begun` is a copy from before it began.
+    /// Ends a scan. `begun` is a copy of the requests from before it began.
     #[must_use]
     pub fn end(&mut self, begun: Self, end: ScanEnd) -> Completion {
         if end == ScanEnd::Failed && self.requested != begun.requested {

@@ -8,7 +8,7 @@ const NOTHING: CommandEffects = CommandEffects {
     changes_controller: false,
 };
 
-/// A log that says `entry` of `opcode`, and nothing of others.
+/// Returns a log in which only `opcode` has an entry.
 fn log(opcode: u8, entry: u32) -> Vec<u8> {
     let mut log = vec![0; 4096];
     let at = 4 * usize::from(opcode);
@@ -55,7 +55,7 @@ fn what_is_known_without_a_log() {
 fn what_the_log_says() {
     for opcode in [0x00, 0x09, 0xc0, 0xff] {
         let said = |entry| CommandEffects::of_admin(opcode, EffectsLog::new(&log(opcode, entry)));
-        // Supported, changes the contents of blocks.
+        // CSUPP and LBCC.
         assert_eq!(said(0b11), NOTHING);
         assert!(said(1 << 2).changes_namespaces);
         assert!(said(1 << 3).changes_namespaces);

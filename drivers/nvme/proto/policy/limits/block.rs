@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a disk of a namespace can do.
+//! Limits and features of the disk of a namespace.
 
 use super::transfer::{sectors_of_pages, SECTOR_SHIFT};
 use crate::format::identify::{
@@ -10,107 +10,114 @@ use crate::format::property::Version;
 use crate::format::sqe::BlockCount;
 use core::fmt;
 
-/// What is the same for all disks of a controller.
+/// Input that is the same for all disks of a controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ControllerInputs<'a> {
-    /// What the controller is.
+    /// Identify Controller.
     pub controller: &'a Controller,
-    /// What it is for the NVM command set; the default where it does not say.
+    /// Identify Controller for the NVM command set; the default if the controller does not support
+    /// it.
     pub nvm: NvmController,
     /// [`crate::format::property::Property::Version`].
     pub version: Version,
     /// [`crate::format::property::Capabilities::min_page_shift`].
     pub min_page_shift: u8,
-    /// [`super::transfer::max_sectors`].
+    /// Largest transfer in sectors: [`super::transfer::max_sectors`].
     pub max_sectors: u32,
-    /// Largest block that the block layer can have, as a power of two.
+    /// Largest block that the block layer supports, as a power of two.
     pub max_block_shift: u8,
 }
 
-/// What the disk's own namespace is.
+/// Input from the namespace of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NamespaceInputs<'a> {
-    /// What the namespace is.
+    /// Identify Namespace.
     pub namespace: &'a Namespace,
-    /// What it is for the NVM command set; the default where its controller
-    /// does not say.
+    /// Identify Namespace for the NVM command set; the default if the controller does not support
+    /// it.
     pub nvm: NvmNamespace,
-    /// What it is for any; the default where its controller does not say.
+    /// I/O Command Set Independent Identify Namespace; the default if the controller does not
+    /// support it.
     pub independent: IndependentNamespace,
-    /// Its command set: [`crate::format::identify::NamespaceIds::command_set`].
+    /// I/O command set: [`crate::format::identify::NamespaceIds::command_set`].
     pub command_set: u8,
 }
 
-/// Limits and features of a disk. Sizes are in bytes, and a sector has 512.
+/// Limits and features of a disk. A sector has 512 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockLimits {
     /// Size of a block, as a power of two.
     pub block_shift: u8,
-    /// Size of the disk.
+    /// Size of the disk in sectors.
     pub capacity_sectors: u64,
-    /// What is written as a whole or not at all: a power of two.
+    /// Size in bytes that is written atomically; a power of two.
     pub physical_block_size: u32,
-    /// Preferred least size of a write.
+    /// Preferred minimum size of a write, in bytes.
     pub io_min: u32,
-    /// Preferred size of a write; 0 for unknown.
+    /// Preferred size of a write, in bytes; 0 if not reported.
     pub io_opt: u32,
-    /// Most sectors of a read or write.
+    /// Largest read or write, in sectors.
     pub max_sectors: u32,
-    /// A read or write should not cross a multiple of this, which is a power
-    /// of two; 0 for none.
+    /// Reads and writes should not cross a multiple of this number of sectors, which is a power of
+    /// two; 0 for no boundary.
     pub chunk_sectors: u32,
-    /// What can be discarded; `None` where nothing can.
+    /// Limits of discards; `None` if they are not supported.
     pub discard: Option<DiscardLimits>,
-    /// Most sectors of a Write Zeroes; 0 where there is no such command.
+    /// Largest Write Zeroes, in sectors; 0 if the command is not supported.
     pub max_write_zeroes_sectors: u32,
     /// Whether blocks that Write Zeroes deallocates read as zeroes.
     pub write_zeroes_may_deallocate: bool,
-    /// Whether writes are safe only once flushed, or with force unit access.
+    /// Whether the disk has a volatile write cache: only a flush or force unit access makes writes
+    /// durable.
     pub write_cache: bool,
     /// Whether the medium rotates.
     pub rotational: bool,
-    /// Whether nothing can be written.
+    /// Whether the namespace is write protected.
     pub read_only: bool,
 }
 
-/// What can be discarded.
+/// Limits of discards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DiscardLimits {
-    /// Discards of less, or not aligned to it, may do nothing.
+    /// Granularity and alignment in bytes; the controller may ignore smaller or unaligned parts.
     pub granularity: u32,
-    /// Most sectors, of all ranges.
+    /// Largest discard in sectors, in all ranges together.
     pub max_sectors: u32,
-    /// Most ranges: 1 to 256.
+    /// Largest number of ranges: 1 to 256.
     pub max_ranges: u16,
 }
 
 /// Why a namespace cannot be a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UnsupportedNamespace {
-    /// It has another command set than NVM.
+    /// The command set is not NVM.
     CommandSet(u8),
-    /// It has no capacity, as one that is not attached to the controller.
+    /// The namespace has no capacity, such as one that is not attached to the controller.
     NotAttached,
-    /// Its blocks are smaller than a sector, or larger than the block layer
-    /// can have: the power of two.
+    /// Blocks are smaller than a sector, or larger than the block layer supports; their size as a
+    /// power of two.
     BlockShift(u8),
-    /// It has so many bytes of metadata for each block, which would be lost.
+    /// Blocks have metadata, which would be lost; its size in bytes per block.
     Metadata(u16),
-    /// Its size, in blocks, is more than the block layer can have.
+    /// The block layer does not support this number of blocks.
     Size(u64),
-    /// A block is more than a command can transfer: the power of two.
+    /// A block is larger than a transfer; its size as a power of two.
     Transfer(u8),
 }
 
 impl BlockLimits {
-    /// Size of a block, in bytes.
+    /// Returns the size of a block in bytes.
     #[must_use]
     pub fn block_size(&self) -> u32 {
         let size = 1_u32.checked_shl(self.block_shift.into());
         size.unwrap_or(u32::MAX)
     }
 
-    /// The limits of the disk of a namespace.
+    /// Returns the limits of the disk of a namespace.
+    ///
+    /// # Errors
+    ///
+    /// [`UnsupportedNamespace`].
     pub fn from_identify(
         controller: &ControllerInputs<'_>,
         inputs: &NamespaceInputs<'_>,
@@ -138,7 +145,7 @@ impl BlockLimits {
     }
 }
 
-/// The blocks of a namespace: of 512 bytes, and of 1 GiB at most.
+/// Size of a block: 512 bytes to 1 GiB.
 #[derive(Clone, Copy)]
 struct BlockSize {
     shift: u8,
@@ -148,7 +155,7 @@ struct BlockSize {
 impl BlockSize {
     const MAX_SHIFT: u8 = 30;
 
-    /// The most sectors that have byte offsets of 63 bits.
+    /// Largest number of sectors whose byte offsets have 63 bits.
     const MAX_SECTORS: u64 = i64::MAX.unsigned_abs() >> SECTOR_SHIFT;
 
     fn of(
@@ -175,7 +182,7 @@ impl BlockSize {
         })
     }
 
-    /// Sectors of a block.
+    /// Returns the sectors of a block.
     const fn sectors(self) -> u32 {
         self.size >> SECTOR_SHIFT
     }
@@ -187,7 +194,7 @@ impl BlockSize {
             .ok_or(UnsupportedNamespace::Size(blocks))
     }
 
-    /// What of a command's most sectors are whole blocks.
+    /// Returns the largest transfer of whole blocks, of at most `most` sectors.
     fn transfer_sectors(self, most: u32) -> Result<u32, UnsupportedNamespace> {
         match self.whole(most) {
             0 => Err(UnsupportedNamespace::Transfer(self.shift)),
@@ -195,30 +202,30 @@ impl BlockSize {
         }
     }
 
-    /// `sectors`, less those of a block that is not whole.
+    /// Rounds `sectors` down to whole blocks.
     const fn whole(self, sectors: u32) -> u32 {
         // The size is a power of two.
         sectors & !self.sectors().wrapping_sub(1)
     }
 
-    /// Sectors of `blocks`, as far as they can be counted.
+    /// Returns the sectors of `blocks`, at most those of whole blocks that 32 bits can count.
     fn limit_sectors(self, blocks: u64) -> u32 {
         let sectors = blocks.saturating_mul(u64::from(self.sectors()));
         self.whole(u32::try_from(sectors).unwrap_or(u32::MAX))
     }
 
-    /// Bytes of `blocks`, or of one where they cannot be counted.
+    /// Returns the bytes of `blocks`; those of one block if 32 bits cannot count them.
     fn bytes(self, blocks: u32) -> u32 {
         self.size.checked_mul(blocks).unwrap_or(self.size)
     }
 }
 
-/// Takes a count that is stored less one.
+/// Converts a zero-based count.
 fn from_zero_based(count: u16) -> u32 {
     u32::from(count).saturating_add(1)
 }
 
-/// Sizes in bytes that writes should have.
+/// Preferred sizes of writes in bytes.
 struct WriteSizes {
     physical: u32,
     least: u32,
@@ -235,7 +242,7 @@ impl WriteSizes {
                 optimal = blocks.bytes(from_zero_based(namespace.optimal_write_zero_based));
             }
         }
-        // File systems take it that a physical block is written as a whole.
+        // File systems rely on a physical block being written atomically.
         let physical = least.min(Self::atomic(namespace, blocks));
         Self {
             physical: power_of_two_within(physical),
@@ -244,9 +251,11 @@ impl WriteSizes {
         }
     }
 
-    /// What is written as a whole if the power fails. The controller's own
-    /// value is not for namespaces of another format; boundaries at an offset
-    /// are nothing that the block layer knows.
+    /// Returns the size in bytes that is written atomically if the power fails.
+    ///
+    /// The value of the controller (AWUPF) is not used, because it need not hold for the LBA format
+    /// of this namespace. Nor is a value with boundaries at an offset, which the block layer does
+    /// not support.
     fn atomic(namespace: &Namespace, blocks: BlockSize) -> u32 {
         if namespace.has_own_atomicity() && namespace.atomic_boundary_offset == 0 {
             blocks.bytes(from_zero_based(namespace.atomic_write_zero_based))
@@ -256,13 +265,14 @@ impl WriteSizes {
     }
 }
 
-/// The greatest power of two that is not more than `size`, which is not 0.
+/// Returns the largest power of two that does not exceed `size`, which is not 0.
 fn power_of_two_within(size: u32) -> u32 {
     1u32.checked_shl(size.checked_ilog2().unwrap_or(0))
         .unwrap_or(1)
 }
 
-/// A boundary is for the block layer only if it is a power of two.
+/// Returns the boundary of I/O in sectors; 0 if there is none, or if it is not a power of two,
+/// which the block layer requires.
 fn chunk_sectors(namespace: &Namespace, blocks: BlockSize) -> u32 {
     let sectors = u32::from(namespace.io_boundary).checked_mul(blocks.sectors());
     sectors
@@ -270,8 +280,9 @@ fn chunk_sectors(namespace: &Namespace, blocks: BlockSize) -> u32 {
         .unwrap_or(0)
 }
 
-/// The size of a Write Zeroes, where it has no limit of its own, is taken to
-/// have that of a write. Its blocks are counted in 16 bits.
+/// Returns the largest Write Zeroes in sectors.
+///
+/// Without a limit of its own (WZSL) it has that of a write. Its blocks are counted in 16 bits.
 fn write_zeroes_sectors(inputs: &ControllerInputs<'_>, blocks: BlockSize) -> u32 {
     if !inputs.controller.has_write_zeroes() {
         return 0;
@@ -288,7 +299,7 @@ fn discard(
     inputs: &NamespaceInputs<'_>,
     blocks: BlockSize,
 ) -> Option<DiscardLimits> {
-    /// What a limit of 0 stands for.
+    /// Stands for a limit of 0, which is no limit.
     const NONE: u64 = u64::MAX;
     if !controller.controller.has_dataset_management() {
         return None;
@@ -306,7 +317,7 @@ fn discard(
         0 => 256,
         most => u16::from(most),
     };
-    // A discard may be all in one range.
+    // A discard may have a single range.
     let max_sectors = blocks.limit_sectors(range.min(all));
     let granularity = discard_granularity(controller.version, inputs, blocks);
     Some(DiscardLimits {
@@ -316,9 +327,10 @@ fn discard(
     })
 }
 
-/// The block layer has one number for granularity and alignment, so it gets
-/// the greater one. Where a namespace tells one of them twice, that which can
-/// be larger counts.
+/// Returns the granularity of discards in bytes.
+///
+/// The block layer has one value for granularity and alignment, and gets the larger one. If a
+/// namespace reports one of them twice, the wider field applies (NPDGL, NPDAL).
 fn discard_granularity(version: Version, inputs: &NamespaceInputs<'_>, blocks: BlockSize) -> u32 {
     let namespace = inputs.namespace;
     let hints = namespace.performance(version);
@@ -341,9 +353,13 @@ impl fmt::Display for UnsupportedNamespace {
             Self::CommandSet(set) => write!(f, "command set {set} is not supported"),
             Self::NotAttached => f.write_str("not attached to the controller"),
             Self::BlockShift(shift) => write!(f, "blocks of 2^{shift} bytes are not supported"),
-            Self::Metadata(size) => write!(f, "{size} bytes of metadata a block are not supported"),
-            Self::Size(blocks) => write!(f, "{blocks} blocks are more than a disk can have"),
-            Self::Transfer(shift) => write!(f, "a block of 2^{shift} bytes exceeds a transfer"),
+            Self::Metadata(size) => {
+                write!(f, "{size} bytes of metadata per block are not supported")
+            }
+            Self::Size(blocks) => write!(f, "{blocks} blocks exceed the largest disk"),
+            Self::Transfer(shift) => {
+                write!(f, "a block of 2^{shift} bytes exceeds the largest transfer")
+            }
         }
     }
 }

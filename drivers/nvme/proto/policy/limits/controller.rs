@@ -1,33 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whether a controller can be used at all.
+//! Whether the host supports a controller.
 
 use crate::format::identify::{Controller, ControllerType};
 use core::fmt;
 
-/// Why a controller cannot be used.
+/// Why the host does not support a controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UnsupportedController {
-    /// It is another one than Connect has returned.
+    /// Identify reports another controller identifier than Connect.
     ControllerId {
-        /// Returned by Connect.
+        /// Identifier that Connect returned.
         connected: u16,
-        /// Returned by Identify.
+        /// Identifier that Identify returned.
         identified: u16,
     },
-    /// It has no I/O queues: what kind it is.
+    /// It is not an I/O controller.
     Kind(ControllerType),
-    /// It has no keep alive timer.
+    /// It has no keep alive timer (KAS is 0).
     NoKeepAlive,
-    /// It has no keyed data block descriptors.
+    /// It does not support keyed SGL Data Block descriptors.
     NoKeyedSgl,
-    /// Its I/O commands do not fit capsules, of so many units of 16 bytes.
+    /// Its I/O command capsules (IOCCSZ) are smaller than a command; their size in units of 16
+    /// bytes.
     CommandCapsule(u32),
-    /// Its I/O responses do not fit capsules, of so many units of 16 bytes.
+    /// Its I/O response capsules (IORCSZ) are smaller than a response; their size in units of 16
+    /// bytes.
     ResponseCapsule(u32),
 }
 
-/// Checks that a controller can be used for I/O over RDMA.
+/// Checks that the host supports a controller for I/O over RDMA. `connected` is the controller
+/// identifier that Connect returned.
+///
+/// # Errors
+///
+/// [`UnsupportedController`].
 pub fn check(controller: &Controller, connected: u16) -> Result<(), UnsupportedController> {
     let identified = controller.controller_id;
     if identified != connected {
@@ -83,10 +90,16 @@ impl fmt::Display for UnsupportedController {
             Self::NoKeepAlive => f.write_str("no keep alive timer"),
             Self::NoKeyedSgl => f.write_str("no keyed SGL data block descriptors"),
             Self::CommandCapsule(units) => {
-                write!(f, "I/O command capsules of {units} units are too small")
+                write!(
+                    f,
+                    "I/O command capsules of {units} x 16 bytes are too small"
+                )
             }
             Self::ResponseCapsule(units) => {
-                write!(f, "I/O response capsules of {units} units are too small")
+                write!(
+                    f,
+                    "I/O response capsules of {units} x 16 bytes are too small"
+                )
             }
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How many queues there are, and how large.
+//! Number and size of queues.
 
 use core::fmt;
 use core::num::NonZeroU16;
@@ -8,33 +8,36 @@ use core::num::NonZeroU16;
 /// Entries of the admin queue.
 pub const ADMIN_ENTRIES: u16 = 32;
 
-/// Most entries of an I/O queue over RDMA.
+/// Largest number of entries of an I/O queue over RDMA.
 pub const MAX_ENTRIES: u16 = 256;
 
-/// Least entries of an I/O queue: one stays empty, one is for Connect, one for
-/// I/O.
+/// Smallest number of entries of an I/O queue: one stays empty, one is for Connect, one for I/O.
 pub const MIN_ENTRIES: u16 = 3;
 
 /// Size of an I/O queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct QueueSize(u16);
 
-/// What the size of an I/O queue follows from.
+/// Limits on the size of an I/O queue, in entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SizeInputs {
-    /// What the user asks for.
+    /// Size that the user requests.
     pub requested: u16,
-    /// What the RDMA device can have: see [`device_entries`].
+    /// Size that the RDMA device supports: [`device_entries`].
     pub device: u16,
     /// [`crate::format::property::Capabilities::max_queue_entries_zero_based`].
     pub max_entries_zero_based: u16,
-    /// [`crate::format::identify::Controller::max_commands`]. Targets have to tell it,
-    /// but 0 is known to occur: it is no limit.
+    /// [`crate::format::identify::Controller::max_commands`]. NVMe over Fabrics requires it, but
+    /// some targets report 0, which is not a limit.
     pub max_commands: u16,
 }
 
 impl QueueSize {
-    /// The greatest size that all allow.
+    /// Returns the largest size that all limits allow.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueTooSmall`] if a limit is below [`MIN_ENTRIES`].
     pub fn negotiate(inputs: &SizeInputs) -> Result<Self, QueueTooSmall> {
         let controller = inputs.max_entries_zero_based.saturating_add(1);
         let commands = if inputs.max_commands == 0 {
@@ -55,39 +58,39 @@ impl QueueSize {
         Ok(Self(least.unwrap_or(MAX_ENTRIES).min(MAX_ENTRIES)))
     }
 
-    /// Entries of the queue.
+    /// Returns the entries of the queue.
     #[must_use]
     pub const fn entries(self) -> u16 {
         self.0
     }
 
-    /// The size as Connect and private data have it, which is also the number
-    /// of commands that can be outstanding.
+    /// Returns the zero-based size, as in Connect and in private data. It is also the largest
+    /// number of outstanding commands.
     #[must_use]
     pub const fn zero_based(self) -> u16 {
         self.0.saturating_sub(1)
     }
 }
 
-/// What limits the size of a queue.
+/// A limit on the size of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SizeLimit {
-    /// The user's wish.
+    /// Size that the user requests.
     Requested,
-    /// The RDMA device.
+    /// Size that the RDMA device supports.
     Device,
-    /// The size of the controller's queues.
+    /// Size that the controller supports (MQES).
     Controller,
-    /// The number of commands that the controller takes.
+    /// Outstanding commands that the controller supports (MAXCMD).
     Commands,
 }
 
-/// A queue that would be too small for I/O.
+/// A limit that is too low for I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueTooSmall {
-    /// Entries that it could have.
+    /// Entries that the limit allows.
     pub entries: u16,
-    /// What allows no more.
+    /// The limit.
     pub limit: SizeLimit,
 }
 
@@ -97,15 +100,16 @@ impl fmt::Display for QueueTooSmall {
             SizeLimit::Requested => "requested queue size",
             SizeLimit::Device => "queue size of the RDMA device",
             SizeLimit::Controller => "queue size of the controller",
-            SizeLimit::Commands => "number of commands that the controller takes",
+            SizeLimit::Commands => "MAXCMD of the controller",
         };
         write!(f, "{limit} {} is less than {MIN_ENTRIES}", self.entries)
     }
 }
 
-/// Entries of a queue that an RDMA device has room for, of which each needs
-/// three sends (registration, command, invalidation) and four completions
-/// (those and the response's), and a queue one of each to be drained with.
+/// Returns the entries of a queue that an RDMA device supports.
+///
+/// Each entry takes three sends (registration, command, invalidation) and four completions (those
+/// and the one of the response). The drain of a queue takes one more of each.
 #[must_use]
 pub fn device_entries(max_send_requests: u32, max_completions: u32) -> u16 {
     let sends = max_send_requests.saturating_sub(1) / 3;
@@ -113,14 +117,14 @@ pub fn device_entries(max_send_requests: u32, max_completions: u32) -> u16 {
     u16::try_from(sends.min(completions)).unwrap_or(u16::MAX)
 }
 
-/// How many of the I/O queues asked for a controller grants, from the result
-/// of [`crate::format::sqe::Feature::NumberOfQueues`]: it may offer more.
+/// Returns how many of the requested I/O queues the controller grants, from the result of
+/// [`crate::format::sqe::Feature::NumberOfQueues`]. The controller may offer more.
 #[must_use]
 pub fn granted(requested: NonZeroU16, result: u32) -> NonZeroU16 {
     let [low0, low1, high0, high1] = result.to_le_bytes();
     let submission = u16::from_le_bytes([low0, low1]);
     let completion = u16::from_le_bytes([high0, high1]);
-    // Both are less one.
+    // Both are zero-based.
     requested.min(NonZeroU16::MIN.saturating_add(submission.min(completion)))
 }
 

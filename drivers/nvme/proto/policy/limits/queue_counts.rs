@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the I/O queues of a controller are for.
+//! Use of the I/O queues of a controller.
 //!
-//! A host may have queues for writes only, so that reads do not wait behind them, and queues
-//! that it polls. Targets know nothing of that: to them all are the same.
+//! A host may have queues for writes only, so that reads do not wait behind writes, and queues that
+//! it polls. The target does not distinguish them.
 
 use core::num::NonZeroU16;
 
-/// So many I/O queues for what. By their number, those for writes come first, and those that
-/// are polled last.
+/// Number of I/O queues for each use. By queue number, those for writes come first and polled ones
+/// last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IoQueueCounts {
     io: NonZeroU16,
@@ -16,46 +16,47 @@ pub struct IoQueueCounts {
     poll: u16,
 }
 
-/// What [`IoQueueCounts::requested`] follows from.
+/// Input of [`IoQueueCounts::requested`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueOptions {
-    /// CPUs that are online.
+    /// Online CPUs.
     pub online_cpus: u32,
-    /// Queues that the user wants; `None` for one a CPU.
+    /// Queues that the user requests; `None` for one per CPU.
     pub nr_io_queues: Option<NonZeroU16>,
-    /// Queues for writes that the user wants.
+    /// Queues for writes that the user requests.
     pub nr_write_queues: Option<NonZeroU16>,
-    /// Queues to be polled that the user wants.
+    /// Polled queues that the user requests.
     pub nr_poll_queues: Option<NonZeroU16>,
 }
 
-/// Whether somebody polls for the requests of a hardware queue of blk-mq.
+/// Type of a hardware queue of blk-mq.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HctxType {
-    /// Nobody does.
+    /// Interrupts signal completions (`HCTX_TYPE_DEFAULT`, `HCTX_TYPE_READ`).
     Default,
-    /// Somebody does (`HCTX_TYPE_POLL`).
+    /// Threads poll for completions (`HCTX_TYPE_POLL`).
     Poll,
 }
 
 impl IoQueueCounts {
-    /// The counts to request from a controller: of each kind at most one a CPU.
+    /// Returns the counts to request from a controller: at most one queue per CPU for each use.
     #[must_use]
     pub fn requested(options: &QueueOptions) -> Self {
         let most = u16::try_from(options.online_cpus).unwrap_or(u16::MAX);
         let most = NonZeroU16::new(most).unwrap_or(NonZeroU16::MIN);
         let at_most = |asked: Option<NonZeroU16>| asked.map_or(0, |asked| asked.min(most).get());
         let io = options.nr_io_queues.map_or(most, |asked| asked.min(most));
-        // All of them have a number of 16 bits.
+        // Queue identifiers have 16 bits.
         let left = u16::MAX.saturating_sub(io.get());
         let write = at_most(options.nr_write_queues).min(left);
         let poll = at_most(options.nr_poll_queues).min(left.saturating_sub(write));
         Self { io, write, poll }
     }
 
-    /// The same with as many queues as the controller grants: as the C host shares them out,
-    /// there are queues for writes only if those for reads are complete, and polled ones if
-    /// some are left.
+    /// Returns the counts for the number of queues that the controller grants.
+    ///
+    /// As in the C host, queues for writes get what is left after the first kind, and polled queues
+    /// what is left after both.
     #[must_use]
     pub fn granted(self, granted: NonZeroU16) -> Self {
         let io = self.io.min(granted);
@@ -65,40 +66,40 @@ impl IoQueueCounts {
         Self { io, write, poll }
     }
 
-    /// How many there are in all.
+    /// Returns the number of all queues.
     #[must_use]
     pub fn total(&self) -> NonZeroU16 {
         self.non_polled().saturating_add(self.poll)
     }
 
-    /// Queues for all but what the others are for.
+    /// Returns the number of queues for reads and, if there are none for writes only, for writes.
     #[must_use]
     pub fn io(&self) -> u16 {
         self.io.get()
     }
 
-    /// Queues for writes. If there are some, the first kind is for reads only.
+    /// Returns the number of queues for writes only.
     #[must_use]
     pub fn write(&self) -> u16 {
         self.write
     }
 
-    /// Queues that are polled.
+    /// Returns the number of polled queues.
     #[must_use]
     pub fn poll(&self) -> u16 {
         self.poll
     }
 
-    /// Whether the queue `index`, counted from 0, is polled.
+    /// Returns whether queue `index`, counted from 0, is polled.
     #[must_use]
     pub fn is_polled(&self, index: u16) -> bool {
         index >= self.non_polled().get()
     }
 
-    /// The queue, counted from 0, that serves hardware queue `index` of the disks.
+    /// Returns the queue, counted from 0, that serves hardware queue `index` of the disks.
     ///
-    /// It has the same number if the disks have the same queues. If they do not yet, hardware
-    /// queues share one, and one of [`HctxType::Default`] has no polled queue.
+    /// The numbers are the same if the disks have the same queues as the controller. Until then
+    /// hardware queues share queues, and one of [`HctxType::Default`] never gets a polled queue.
     #[must_use]
     pub fn map_hctx(&self, index: u16, kind: HctxType) -> u16 {
         let first = self.non_polled().get();
@@ -109,7 +110,7 @@ impl IoQueueCounts {
         }
     }
 
-    /// Queues that are not polled, which come first.
+    /// Returns the number of queues that are not polled, which come first.
     fn non_polled(&self) -> NonZeroU16 {
         self.io.saturating_add(self.write)
     }

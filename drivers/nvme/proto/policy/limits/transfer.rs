@@ -1,33 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How much data one command can have, and how it travels.
+//! Size of a command's data, and how it is transferred.
 
 use crate::format::identify::Controller;
 use crate::format::sgl::Sgl;
 
-/// Size of the pages that memory regions are made of, as a power of two.
+/// Page size of memory regions, as a power of two.
 pub const REGION_PAGE_SHIFT: u8 = 12;
 
-/// Most pages of a memory region: 1 MiB.
+/// Largest number of pages of a memory region: 1 MiB.
 pub const MAX_REGION_PAGES: u32 = 256;
 
-/// Most scatter-gather entries of data in a capsule.
+/// Largest number of segments of in-capsule data.
 pub const MAX_INLINE_SEGMENTS: u32 = 4;
 
-/// A sector of the block layer, as a power of two.
+/// Sector size of the block layer, as a power of two.
 pub const SECTOR_SHIFT: u8 = 9;
 
-/// Pages of data that a region of a device takes, from the longest page list
-/// that the device registers: one page less, as data that begins within a page
-/// reaches into one more. `None` where that is none.
+/// Returns the pages of data that a region holds, from the longest page list that the device
+/// registers; `None` if it holds none.
+///
+/// That is one page less than the list, because data that begins within a page reaches into one
+/// more.
 #[must_use]
 pub fn region_pages(max_page_list_len: u32) -> Option<u32> {
     let pages = max_page_list_len.saturating_sub(1).min(MAX_REGION_PAGES);
     (pages > 0).then_some(pages)
 }
 
-/// Most sectors of a command: what the target takes, a region holds, and the
-/// length of a descriptor can tell.
+/// Returns the largest transfer in sectors: what the target accepts (MDTS), a region holds, and the
+/// length field of an SGL descriptor allows.
 #[must_use]
 pub fn max_sectors(controller: &Controller, min_page_shift: u8, region_pages: u32) -> u32 {
     let region = region_pages.saturating_mul(1 << (REGION_PAGE_SHIFT - SECTOR_SHIFT));
@@ -38,9 +40,10 @@ pub fn max_sectors(controller: &Controller, min_page_shift: u8, region_pages: u3
     region.min(target).min(Sgl::MAX_KEYED_LEN >> SECTOR_SHIFT)
 }
 
-/// Most pieces of memory that the data of a command may be in, where each but
-/// the first begins at a page and each but the last ends at one: a region has
-/// a page for each.
+/// Returns the largest number of segments of a command.
+///
+/// Each segment except the first begins at a page boundary, and each except the last ends at one.
+/// So a region has one page for each.
 #[must_use]
 pub fn max_segments(max_sectors: u32, region_pages: u32) -> u16 {
     let pages = max_sectors >> (REGION_PAGE_SHIFT - SECTOR_SHIFT);
@@ -48,8 +51,8 @@ pub fn max_segments(max_sectors: u32, region_pages: u32) -> u16 {
     u16::try_from(segments).unwrap_or(u16::MAX)
 }
 
-/// Sectors of 2^`shift` pages of a controller; without limit where they
-/// cannot be counted.
+/// Returns the sectors of 2^`shift` pages of a controller; [`u32::MAX`] if 32 bits cannot count
+/// them.
 pub(super) fn sectors_of_pages(shift: u8, min_page_shift: u8) -> u32 {
     let shift = u32::from(shift)
         .saturating_add(u32::from(min_page_shift))
@@ -57,7 +60,7 @@ pub(super) fn sectors_of_pages(shift: u8, min_page_shift: u8) -> u32 {
     1u32.checked_shl(shift).unwrap_or(u32::MAX)
 }
 
-/// Which data of an I/O queue's write may go in the capsule.
+/// Limit of in-capsule data, which writes of I/O queues may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct InlineLimit {
     bytes: u32,
@@ -65,23 +68,23 @@ pub struct InlineLimit {
 }
 
 impl InlineLimit {
-    /// Whether it allows all that `other` does.
+    /// Returns whether this limit allows all that `other` allows.
     #[must_use]
     pub const fn covers(&self, other: &Self) -> bool {
         self.bytes >= other.bytes && self.segments >= other.segments
     }
 
-    /// Size of the unit of capsule sizes.
+    /// Unit of capsule sizes in bytes.
     const UNIT: u32 = 16;
 
-    /// Units of a command.
+    /// Size of a command in units.
     const COMMAND_UNITS: u32 = 4;
 
-    /// What the target has room for, and the device can gather: one of its
-    /// entries of a send is the command.
+    /// Returns the limit of a target's capsules, and of a device that gathers `max_send_entries`
+    /// segments in a send, of which the command is one.
     ///
-    /// The room has to begin at once after the command: where it begins later
-    /// nothing goes there.
+    /// Data must follow the command directly. If the target requires another offset (ICDOFF),
+    /// capsules have no data.
     #[must_use]
     pub fn negotiate(controller: &Controller, max_send_entries: u32) -> Self {
         let units = controller
@@ -99,20 +102,20 @@ impl InlineLimit {
         }
     }
 
-    /// Whether data of `bytes` in `segments` pieces may go in the capsule.
+    /// Returns whether a capsule may have data of `bytes` in `segments` segments.
     #[inline]
     #[must_use]
     pub const fn allows(self, bytes: u32, segments: u32) -> bool {
         bytes <= self.bytes && segments <= self.segments
     }
 
-    /// Most bytes in a capsule; 0 where there can be none.
+    /// Returns the largest size in bytes; 0 if capsules have no data.
     #[must_use]
     pub const fn bytes(self) -> u32 {
         self.bytes
     }
 
-    /// Most pieces in a capsule; 0 where there can be none.
+    /// Returns the largest number of segments; 0 if capsules have no data.
     #[must_use]
     pub const fn segments(self) -> u32 {
         self.segments

@@ -6,7 +6,7 @@ use crate::{
     policy::limits::block::BlockLimits,
 };
 
-/// A disk, or one that is being made.
+/// A disk, or one that is being added.
 #[derive(Debug)]
 struct Disk {
     wwid: Wwid,
@@ -31,7 +31,7 @@ impl NsEntry for Disk {
     }
 }
 
-/// A list that grows up to a length.
+/// A vector with a maximum length.
 #[derive(Debug)]
 struct List(Vec<Disk>, usize);
 
@@ -59,7 +59,7 @@ impl Storage<Disk> for List {
     }
 }
 
-/// What a scan found: disks, and what the target said of those that it could not identify.
+/// Result of a scan: disks, and errors of namespaces that the target could not identify.
 #[derive(Default)]
 struct Scan(Vec<Disk>, Vec<(u32, &'static str)>);
 
@@ -93,7 +93,7 @@ const LIMITS: BlockLimits = BlockLimits {
     read_only: false,
 };
 
-/// The disk of a namespace with the identifier `nguid`.
+/// Returns the disk of a namespace with the identifier `nguid`.
 fn disk(nsid: u32, nguid: u8) -> Disk {
     Disk {
         wwid: Wwid {
@@ -111,7 +111,7 @@ fn disk(nsid: u32, nguid: u8) -> Disk {
     }
 }
 
-/// A table with disks of these namespaces, whose NGUIDs are the same numbers.
+/// Returns a table with disks of these namespaces, whose NGUIDs are filled with the NSID.
 fn table(nsids: &[u8]) -> Table {
     let mut table = Table::new(List(Vec::new(), 8));
     for &nsid in nsids {
@@ -125,7 +125,7 @@ fn scan(nsids: &[u8]) -> Scan {
     Scan(disks.collect(), Vec::new())
 }
 
-/// Applies a new scan; the NSIDs that it marked, and the failure.
+/// Applies a new scan. Returns the NSIDs that it marked, and the error.
 fn mark(table: &mut Table, scan: &Scan) -> (Vec<(u32, DiskStage)>, Option<&'static str>) {
     let seq = table.begin_scan();
     let mut marked = Vec::new();
@@ -175,7 +175,7 @@ fn later_scan_supersedes() {
     assert_eq!((result, marked), (Err(Superseded), 0));
     assert_eq!(table.begin_pending(first, disk(2, 2)), Err(Superseded));
     assert!(table.is_usable(1) && !table.contains(2));
-    // A scan that only began supersedes nothing.
+    // A scan that only began does not supersede another.
     let _ = table.begin_scan();
     assert_eq!(table.apply(second), Ok(()));
 }
@@ -186,7 +186,7 @@ fn missing_or_other_namespace_loses_its_disk_once() {
     let found = Scan(vec![disk(1, 1), disk(3, 9)], Vec::new());
     let made = |nsid| (nsid, DiskStage::Made);
     assert_eq!(mark(&mut table, &found).0, [made(2), made(3)]);
-    // What comes back does not revive the disk.
+    // A namespace that returns does not revive its disk.
     assert_eq!(mark(&mut table, &scan(&[1, 2, 3])).0, []);
     assert_eq!(mark(&mut table, &scan(&[])).0, [made(1)]);
     assert!(!table.is_usable(2) && table.contains(2));

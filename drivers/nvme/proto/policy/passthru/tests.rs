@@ -83,7 +83,7 @@ fn who_may_ask_the_controller() {
                 (0x06, 0x00 | 0x01 | 0x05 | 0x06 | 0x08) => Permission::Open,
                 _ => Permission::SysAdmin,
             };
-            // What is above the byte is about something else.
+            // Bits above the byte are another field.
             for dword10 in [u32::from(cns), 0xffff_ff00 | u32::from(cns)] {
                 let permission = admin_permission(&user(opcode, dword10));
                 assert_eq!(permission, expected, "{opcode:#x} {dword10:#x}");

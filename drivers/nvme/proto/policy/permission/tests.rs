@@ -26,7 +26,7 @@ fn to_whom_it_is_given() {
     }
 }
 
-/// A log with one entry of an admin command.
+/// Returns a log with one entry, of an admin command.
 fn admin_log(opcode: u8, entry: u32) -> Vec<u8> {
     let mut log = vec![0; 4096];
     let at = 4 * usize::from(opcode);
@@ -34,7 +34,7 @@ fn admin_log(opcode: u8, entry: u32) -> Vec<u8> {
     log
 }
 
-/// A log with one entry of an I/O command.
+/// Returns a log with one entry, of an I/O command.
 fn io_log(opcode: u8, entry: u32) -> Vec<u8> {
     let mut log = vec![0; 4096];
     let at = 1024 + 4 * usize::from(opcode);
@@ -56,7 +56,7 @@ fn who_may_send_what_is_supported() {
             _ => Permission::Open,
         };
         assert_eq!(io_permission(opcode, 1), supported, "{opcode:#x}");
-        // It changes blocks, too.
+        // The entry has LBCC as well.
         let changing = match opcode {
             0x7f.. => Permission::SysAdmin,
             _ => Permission::OpenForWriting,

@@ -22,7 +22,7 @@ fn a_pause_ends_with_an_attempt() {
     let wait = |ms, attempt_ms| ReconnectAction::Wait { ms, attempt_ms };
     assert_eq!(LIMITS.action(at(100, 0)), wait(1000, 1000));
     assert_eq!(LIMITS.action(at(100, 999)), wait(1, 1));
-    // I/O is to fail before.
+    // I/O fails before the next attempt.
     assert_eq!(LIMITS.action(at(4900, 100)), wait(100, 900));
     assert_eq!(LIMITS.action(at(5000, 200)), wait(800, 800));
     assert_eq!(
@@ -88,7 +88,7 @@ fn a_connection_that_holds_begins_anew() {
 fn one_that_does_not_hold_goes_on() {
     let first = FlapHistory::default().record_reconnect(7, 59_999);
     let second = first.record_loss(9999);
-    // The pauses grow at once, the time is a new one.
+    // Delays continue to grow; the time begins anew.
     assert_eq!((second.attempts, second.outage_ms), (7, 0));
     let third = second.record_reconnect(8, 20_000).record_loss(0);
     assert_eq!((third.attempts, third.outage_ms), (8, 20_000));
@@ -96,7 +96,7 @@ fn one_that_does_not_hold_goes_on() {
     assert_eq!((fourth.attempts, fourth.outage_ms), (9, 31_000));
 }
 
-/// A target that always hangs up at once, without an end to the user's patience but this.
+/// A target that drops each connection immediately is given up at the limits.
 #[test]
 fn connections_that_never_hold_are_given_up() {
     let (mut history, mut attempts) = (FlapHistory::default(), 0);
@@ -126,7 +126,7 @@ fn what_is_set_meanwhile_counts_from_the_loss() {
         fast_io_fail_tmo_ms: None,
         ..LIMITS
     };
-    // The pause that is under way grows, and I/O is held again.
+    // The current pause becomes longer, and I/O is held again.
     assert_eq!(
         longer.action(at(6000, 900)),
         ReconnectAction::Wait {

@@ -8,7 +8,7 @@ const LIMITS: ReconnectLimits = ReconnectLimits {
     fast_io_fail_tmo_ms: Some(5000),
 };
 
-/// What happens in an outage, with the time since the loss.
+/// An event of an outage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Happens {
     Io(HeldIo),
@@ -32,7 +32,7 @@ impl Outage {
         }
     }
 
-    /// Goes on until attempts are given up, or there were so many.
+    /// Continues until the policy gives up, or for `most` attempts.
     fn run(&mut self, limits: &ReconnectLimits, attempt_ms: u32, most: usize) {
         let mut attempts = 0;
         while attempts < most && self.pause(limits) {
@@ -43,7 +43,7 @@ impl Outage {
         }
     }
 
-    /// Whether an attempt follows.
+    /// Passes a pause; returns whether an attempt follows.
     fn pause(&mut self, limits: &ReconnectLimits) -> bool {
         let began_ms = self.now_ms;
         loop {
@@ -64,7 +64,7 @@ impl Outage {
                     return false;
                 }
                 ReconnectAction::Attempt { within_ms } => {
-                    // It ends before a limit passes.
+                    // The attempt ends before a limit is reached.
                     assert!(within_ms.is_none_or(|ms| ms > 0));
                     return true;
                 }
@@ -86,7 +86,7 @@ fn an_outage_to_its_end() {
         (850, Happens::Attempt),
         (1950, Happens::Attempt),
         (4050, Happens::Attempt),
-        // Between two attempts, at the moment that the user has set.
+        // I/O fails at its limit, between two attempts.
         (5000, Happens::Io(HeldIo::Failing)),
         (6150, Happens::Attempt),
         (8250, Happens::Attempt),
@@ -118,7 +118,7 @@ fn without_limits_it_goes_on() {
 fn limits_change_meanwhile() {
     let mut outage = Outage::new(FlapHistory::default());
     outage.run(&LIMITS, 3000, 2);
-    // The third pause begins at 6750 ms: I/O fails.
+    // The third pause begins at 6750 ms, after I/O began to fail.
     let step = |progress: &mut ReconnectProgress, limits: &ReconnectLimits| {
         let pause = PauseState {
             since_loss_ms: 6750,
@@ -150,7 +150,7 @@ fn a_connection_that_is_lost_soon_goes_on_where_it_was() {
     let history = outage.progress.connected(outage.now_ms).record_loss(500);
     let mut second = Outage::new(history);
     second.run(&LIMITS, 100, 1);
-    // The pause grows at once, and the limits begin anew once.
+    // The delay continues to grow; the limits begin anew once.
     assert_eq!(second.log, [(2000, Happens::Attempt)]);
     assert_eq!(second.progress.attempts(), 4);
     let history = second.progress.connected(2100).record_loss(500);
@@ -158,7 +158,7 @@ fn a_connection_that_is_lost_soon_goes_on_where_it_was() {
     assert_eq!(third.progress.outage_ms(0), 2100);
     third.run(&LIMITS, 100, usize::MAX);
     assert_eq!(third.log.last(), Some(&(17_900, Happens::GiveUp)));
-    // One that lasts ends that.
+    // A stable connection clears the history.
     let held = third.progress.connected(1).record_loss(10_000);
     assert_eq!(
         ReconnectProgress::new(held),

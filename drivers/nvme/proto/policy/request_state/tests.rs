@@ -15,11 +15,10 @@ const EVENTS: [RequestEvent; 9] = [
     RequestEvent::Drained,
 ];
 
-/// The whole table, written down apart from the code: for each state, in
-/// order of the events above, the state after it and what to do. A letter
-/// is an outcome: `.` wait, `I` invalidate, `C` complete, and the errors
-/// `n` not posted, `p` already posted, `s` already sent, `a` already
-/// answered, `i` not invalidating, `u` unexpected, `w` wrong invalidation.
+/// The table of transitions, written independently of the code. For each state, in the order of the
+/// events above: the next state and a letter for the action. Letters are `.` wait, `I` invalidate,
+/// `C` complete, and the errors `n` not posted, `p` already posted, `s` already sent, `a` already
+/// answered, `i` not invalidating, `u` unexpected invalidation, `w` wrong invalidation.
 const TABLE: [&str; 9] = [
     // post, with region, failed, sent, response, own, foreign, local, drained
     "1. 2. 0n 0n 0n 0n 0n 0n 0.", // idle
@@ -63,7 +62,7 @@ fn every_state_and_event() {
     }
 }
 
-/// What a request truly is, counted by other means than the machine's.
+/// True state of a request, tracked without the state machine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 struct Model {
     posted: bool,
@@ -101,7 +100,7 @@ impl Model {
     }
 }
 
-/// Walks every sequence of events there is, and checks the promise.
+/// Walks all sequences of events, and checks when a request completes.
 #[test]
 fn completes_only_when_all_is_over() {
     let mut seen = BTreeSet::new();

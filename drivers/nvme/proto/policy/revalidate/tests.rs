@@ -150,5 +150,5 @@ fn what_is_not_there_is_lost() {
         Revalidation::of(before, None),
         Revalidation::Remove(RemoveReason::Gone)
     );
-    assert_eq!(RemoveReason::Gone.to_string(), "is gone");
+    assert_eq!(RemoveReason::Gone.to_string(), "no longer exists");
 }

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Guards that exist, and results that nobody has taken: counted apart from the owner.
+/// Existing guards, queued work and results that were not taken, counted independently of the
+/// owner.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Model {
     guards: u32,
@@ -53,7 +54,7 @@ fn steps(owner: &Owner, model: Model) -> Vec<(Owner, Model)> {
     next
 }
 
-/// Walks all sequences of calls: there is one owner at most, and no work or result is lost.
+/// Walks all sequences of calls. There is at most one owner, and no work or result is lost.
 #[test]
 fn one_owner_at_a_time() {
     let mut seen: Vec<(Owner, Model)> = vec![];
@@ -88,7 +89,7 @@ fn work_and_results_go_through() {
     assert_eq!(owner.begin_work(), Some("scan"));
     assert_eq!(owner.begin_work(), None);
     owner.finish(7);
-    // A result that was not taken keeps others out: it would be lost.
+    // A new guard would lose a result that was not taken.
     assert_eq!(owner.try_lock(), Err(Busy));
     assert_eq!(owner.take_result(), Some(7));
     assert_eq!(owner, ScanOwner::Nobody);

@@ -80,7 +80,7 @@ pub(crate) fn rejecting() -> Controller {
     Controller {
         nr_refused_namespaces: Some(3),
         refused_namespaces: vec![
-            rejection(2, "8 bytes of metadata a block are not supported"),
+            rejection(2, "8 bytes of metadata per block are not supported"),
             rejection(7, "not attached to the controller"),
         ],
         ..live()
@@ -182,14 +182,14 @@ fn reads_refusals() {
         text(attribute::SUBSYSNQN, "nqn.x"),
         number(attribute::NR_NO_DISK, 3u32),
         refused(7, "not attached to the controller"),
-        refused(2, "8 bytes of metadata a block are not supported"),
+        refused(2, "8 bytes of metadata per block are not supported"),
     ]);
     let controller = Controller::read(&message).unwrap();
     assert_eq!(controller.rejection_lines(), rejecting().rejection_lines());
     assert_eq!(
         controller.rejection_lines(),
         [
-            "namespace 2: 8 bytes of metadata a block are not supported",
+            "namespace 2: 8 bytes of metadata per block are not supported",
             "namespace 7: not attached to the controller",
             "1 more namespace",
         ]

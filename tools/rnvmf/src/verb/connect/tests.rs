@@ -120,7 +120,7 @@ fn json_names_the_device() {
 fn namespaces_without_a_disk_are_told() {
     let told = "rnvmf0: connected to nqn.2014-08.org.example:disk at 10.0.0.9:4420\n";
     let warned =
-        "rnvmf: rnvmf0: no disk: namespace 2: 8 bytes of metadata a block are not supported\n\
+        "rnvmf: rnvmf0: no disk: namespace 2: 8 bytes of metadata per block are not supported\n\
                   rnvmf: rnvmf0: no disk: namespace 7: not attached to the controller\n\
                   rnvmf: rnvmf0: no disk: 1 more namespace\n";
     let mut kernel = kernel(vec![]);
@@ -138,7 +138,7 @@ fn json_has_namespaces_without_a_disk() {
         out,
         "{\"schema\":1,\"device\":\"rnvmf0\",\"already_connected\":false,\
          \"refused_namespaces\":[\
-         {\"nsid\":2,\"reason\":\"8 bytes of metadata a block are not supported\"},\
+         {\"nsid\":2,\"reason\":\"8 bytes of metadata per block are not supported\"},\
          {\"nsid\":7,\"reason\":\"not attached to the controller\"}]}\n"
     );
     assert_eq!(err, "");

@@ -165,7 +165,7 @@ fn namespaces_without_a_disk_are_told() {
     let (_, err, end) = run_mock(&config, &mut kernel);
     assert_eq!(
         err,
-        "rnvmf: rnvmf1: no disk: namespace 2: 8 bytes of metadata a block are not supported\n\
+        "rnvmf: rnvmf1: no disk: namespace 2: 8 bytes of metadata per block are not supported\n\
          rnvmf: rnvmf1: no disk: namespace 7: not attached to the controller\n\
          rnvmf: rnvmf1: no disk: 1 more namespace\n"
     );

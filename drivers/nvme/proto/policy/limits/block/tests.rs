@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::Random;
 
-/// What the limits follow from, for tests to change.
+/// Input of the limits, for tests to change.
 struct TestInputs {
     controller: Controller,
     nvm: NvmController,
@@ -17,8 +17,8 @@ struct TestInputs {
 }
 
 impl TestInputs {
-    /// A namespace of 1 GiB in blocks of 4 KiB; the controller has all
-    /// optional commands and says no more of them.
+    /// Returns a namespace of 1 GiB in blocks of 4 KiB. The controller supports all optional
+    /// commands, and reports no limits for them.
     fn new() -> Self {
         let mut controller = Controller::parse(&[0; 4096]).unwrap();
         controller.optional_commands = (1 << 2) | (1 << 3);
@@ -170,7 +170,7 @@ fn block_sizes_and_capacity() {
 
 #[test]
 fn write_sizes() {
-    // Features, granularity, optimal, atomic, boundary offset.
+    // NSFEAT, NPWG, NOWS, NAWUPF, NABO; physical block size, io_min, io_opt.
     let cases = [
         ((0x00, 15, 31, 15, 0), (4096, 4096, 0)),
         ((0x10, 15, 31, 15, 0), (4096, 65536, 131_072)),
@@ -225,7 +225,7 @@ fn discards() {
 
 #[test]
 fn discard_granularities() {
-    // Features, the four hints (granularity, alignment; small, large).
+    // NSFEAT; NPDG, NPDA, NPDGL and NPDAL; granularity in blocks.
     let cases = [
         (0x00, (7, 3, 32, 64), 1),
         (0x10, (7, 3, 32, 64), 8),
@@ -298,8 +298,7 @@ fn features() {
     );
 }
 
-/// What the block layer refuses or miscounts must not come out of any
-/// bytes that go in.
+/// For any Identify data, the limits are ones that the block layer accepts.
 #[test]
 fn any_namespace() {
     let mut random = Random::new(8);

@@ -58,7 +58,7 @@ fn as_many_as_are_granted() {
         ((2, 0, 3), 4, (2, 0, 2)),
         ((2, 0, 3), 2, (2, 0, 0)),
         ((1, 0, 3), 2, (1, 0, 1)),
-        // More than was asked for is not used.
+        // Queues beyond those requested are not used.
         ((1, 1, 1), 9, (1, 1, 1)),
     ] {
         let (io, write, poll) = wish;

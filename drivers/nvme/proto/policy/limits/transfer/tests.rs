@@ -15,7 +15,7 @@ fn pages_of_a_region() {
     for (list, pages) in [(0, None), (1, None), (2, Some(1)), (256, Some(255))] {
         assert_eq!(region_pages(list), pages);
     }
-    // As on rxe: 512 pages.
+    // rxe has 512 pages.
     for list in [257, 512, u32::MAX] {
         assert_eq!(region_pages(list), Some(256));
     }

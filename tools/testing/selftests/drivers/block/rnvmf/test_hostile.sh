@@ -240,7 +240,7 @@ unusable_controllers() {
 	refused 1 identify 'keyed SGL' controller poke 1 536 4
 	refused 1 identify 'command capsules of 0 ' controller poke 0 1792 4
 	refused 1 identify 'response capsules of 0 ' controller poke 0 1796 4
-	refused 1 queues 'commands that the controller takes 1 ' controller poke 1 514 2
+	refused 1 queues 'MAXCMD of the controller 1 ' controller poke 1 514 2
 	refused 1 queues 'Number of Queues' queues status 0x4006
 }
 
@@ -394,7 +394,7 @@ cannot_tell_of_what_is_lost() {
 	wait_until "$SOON" grep -qs '^keeping$' "$SCRATCH/keeping" ||
 		fail "it does not wait: $(<"$SCRATCH/keeping")"
 	NAMESPACES=2 OTHER=2 goes_and_is_back
-	wait_until "$SOON" logged_once "$CTRL: namespace 2 is another one now" ||
+	wait_until "$SOON" logged_once "$CTRL: namespace 2 changed its identifiers" ||
 		fail "the disk is that of another namespace"
 	NAMESPACES=2 OTHER=2 AFTER=1 goes_and_is_back namespace status 0x6
 	compare "$(disk "$CTRL" 1)" 65536

@@ -352,7 +352,7 @@ leave() {
 changes_of_all_kinds() {
 	looks_again descriptors poke 0x77 4 8
 	other_disk "$NUMBER" || fail "the disk is the same"
-	has "$(kernel_log)" 'namespace 1 is another one now'
+	has "$(kernel_log)" 'namespace 1 changed its identifiers'
 	leave
 	looks_again namespace poke 4096 0 8
 	same size 4096 "$(<"/sys/block/${CTRL}n1/size")"
@@ -453,7 +453,7 @@ loss_during_a_rescan() {
 # another namespace in its place when there is a connection again.
 another_while_its_disk_is_made() {
 	lost_while_made 2
-	has "$(kernel_log)" 'namespace 2 is another one now: not adding its disk'
+	has "$(kernel_log)" 'namespace 2 changed its identifiers: not adding its disk'
 }
 
 # And what was found before a loss is not made after it.
