@@ -168,8 +168,8 @@ pub(crate) struct Controller {
     pub(crate) namespaces: NamespaceSet,
     #[pin]
     keep_alive: KeepAliveTimer,
-    /// What disks are created with; `None` before the first connection and once the disks are
-    /// removed.
+    /// The context of scans and new disks; `None` before the first connection and once the disks
+    /// are removed.
     #[pin]
     scan_context: Mutex<Option<Arc<ScanContext>>>,
     #[pin]

@@ -16,7 +16,7 @@ pub(crate) enum Event<'a> {
     NamespaceRemoved(&'a NsInfo),
 }
 
-/// What user space sees of a namespace; independent of the lifetime of the disk.
+/// The properties of a namespace that user space sees; independent of the disk's lifetime.
 pub(crate) struct NsInfo {
     pub(crate) nsid: u32,
     pub(crate) name: DiskName,

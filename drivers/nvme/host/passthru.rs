@@ -145,8 +145,8 @@ pub(crate) fn user_buffer(user: &UserCommand) -> Result<Option<UserPtr>> {
 }
 
 /// Returns the user's time-out, if the process has `CAP_SYS_ADMIN`. Other processes cannot set one:
-/// a long time-out delays a disconnect, which waits for the commands of a disk. A short one ends the
-/// connection when the command times out.
+/// a long time-out delays a disconnect, which waits for the commands of a disk. A short one ends
+/// the connection when the command times out.
 pub(crate) fn user_timeout(call: &ioctl::Call, user: &UserCommand) -> Option<Msecs> {
     let may_set = user.timeout_ms != 0 && call.by_administrator();
     may_set.then(|| Msecs::new(user.timeout_ms))

@@ -210,7 +210,7 @@ impl KeepAliveQueue for Association {
     }
 }
 
-/// What happens to a request in flight when its connection ends.
+/// The end of a request in flight when its connection ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum InflightPolicy {
     /// The request ends with an error.

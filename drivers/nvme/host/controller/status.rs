@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The status of a controller: its state, and what user space sees of it.
+//! The status of a controller: its state, and properties that user space sees.
 
 use crate::{
     ctrl_error::CtrlError,
@@ -67,7 +67,7 @@ pub(crate) struct Status {
     removal_begun: AtomicFlag,
 }
 
-/// What user space sees of a controller.
+/// The status that user space sees.
 pub(crate) struct CtrlStatus {
     pub(crate) state: CtrlState,
     /// The last error; cleared when a reset or rescan is requested.

@@ -44,7 +44,7 @@ impl Namespace {
         &self.disk.data().wwid.ids
     }
 
-    /// Returns what user space sees of the namespace.
+    /// Returns the properties of the namespace that user space sees.
     pub(crate) fn info(&self) -> NsInfo {
         NsInfo {
             nsid: self.nsid(),
