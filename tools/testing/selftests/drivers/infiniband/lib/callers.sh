@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Which modules an event of the kernel comes from, counted by the kernel itself.
+# Counts of kernel trace events by calling module, kept by histogram triggers.
 
 CALLERS=/sys/kernel/tracing/instances/rnvmf_callers
 
-# What allocates memory. What a slab takes from the pages for its objects counts twice.
+# Events of memory allocations. A slab that allocates pages for its objects is counted twice.
 # shellcheck disable=SC2034 # read by the tests
 ALLOCATIONS=(kmem/kmalloc kmem/kmem_cache_alloc kmem/mm_page_alloc)
 
-# Each processor counts for itself. If two met a stack for the first time at once, and the one that
-# makes its place in the table took long, as it does where a host has more to do, the other would give
-# up and count nothing (__tracing_map_insert).
+# The CPU is part of the key, so that no two CPUs insert the same key. __tracing_map_insert() drops
+# an event if another CPU is inserting its key and is slow, as on an overcommitted host.
 COUNTED_BY=common_cpu,common_stacktrace
 
-# callers_start EVENT...: count these from now on.
+# callers_start EVENT...: start counting these events.
 callers_start() {
 	local event
 	mkdir "$CALLERS"
@@ -23,7 +22,7 @@ callers_start() {
 	done
 }
 
-# callers_clear EVENT...: count from none again.
+# callers_clear EVENT...: reset the counts to 0.
 callers_clear() {
 	local event
 	for event; do
@@ -31,7 +30,7 @@ callers_clear() {
 	done
 }
 
-# callers_end EVENT...
+# callers_end EVENT...: stop counting and remove the trace instance.
 callers_end() {
 	local event
 	for event; do
@@ -40,9 +39,9 @@ callers_end() {
 	rmdir "$CALLERS"
 }
 
-# callers EVENT [SKIPPED]: a line for each module, with how often the event came from it: the
-# innermost of the stack, but for those that match the extended regular expression. The kernel itself
-# is none.
+# callers EVENT [SKIPPED]: print `MODULE COUNT` for each module that called EVENT. The caller is the
+# innermost module on the stack that does not match the extended regular expression SKIPPED. Events
+# without a module on the stack are not printed.
 callers() {
 	awk -v skipped="^(${2:-none})\$" '
 		/Dropped: [1-9]/ { print "dropped", $2; exit }

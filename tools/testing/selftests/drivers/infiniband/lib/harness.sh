@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Runs functions as tests and reports them as KTAP.
+# Test harness: runs shell functions as tests and reports the results as KTAP.
 #
-# A test is a function. It runs in a subshell of its own under `set -e`: a command that fails, and
-# that no one asked about, fails the test, and the report names the command and its line. `fail`
-# says why; `skip` says why it cannot be done here. What a test or the set-up makes, it gives to
-# `defer` to undo: the last made is undone first, however the test ends. A test also fails when
-# undoing fails, and when the kernel reported a fault meanwhile. Who uses this defines
-# `requirements` of what follows at the end, and may define `after_test`, which runs when all has
-# been undone, and without which nothing more is asked. SCRATCH is an empty directory, each test's
-# own.
+# A test is a function. It runs in its own subshell under `set -e`. A command that fails unchecked
+# fails the test, and the report names the command and its line. `fail REASON` ends a test as failed,
+# `skip REASON` as skipped. `defer COMMAND` registers a command that undoes what a test or the set-up
+# made. Deferred commands run in reverse order, however the test ends. A test also fails if a deferred
+# command fails, or if the kernel reported a fault during the test.
+#
+# A file that sources the harness defines `requirements` with the `need_*` functions below. It may
+# define `after_test`, which runs after the deferred commands and fails the test if it fails. SCRATCH
+# is an empty directory for each test.
 
 if [ -r "$SELFTESTS/kselftest/ktap_helpers.sh" ]; then
 	# shellcheck source=/dev/null
@@ -19,7 +20,7 @@ else
 	. "$RDMA_LIB/ktap.sh"
 fi
 
-# What a kernel says when it is broken.
+# Log lines that report a fault of the kernel.
 FAULTS='WARNING: |BUG: |kernel BUG at|Oops|general protection fault|KASAN: |KFENCE: |UBSAN: '
 FAULTS+='|blocked for more than|possible (recursive|circular) locking|possible deadlock'
 FAULTS+='|inconsistent lock state|possible irq lock inversion|suspicious RCU usage'
@@ -27,52 +28,53 @@ FAULTS+='|refcount_t: |list_(add|del) corruption|(soft|hard) lockup|rcu.*detecte
 FAULTS+='|sleeping function called|scheduling while atomic|rust_kernel: .*panicked'
 FAULTS+='|Bad page state|kmemleak: [0-9]+ new'
 
-# What is known and not ours: after packets out of order, soft-RoCE ends a read without a status, and
-# warns of that once.
+# Known fault of soft-RoCE: after packets out of order it completes an RDMA read without a status, and
+# warns about that once.
 KNOWN_FAULTS='WARNING: .*at rxe_completer[+]'
 
-# On a kernel that checks itself everything takes so many times longer.
+# Factor for all time limits; more than 1 on a debug kernel.
 SLOWDOWN=${RNVMF_SLOWDOWN:-1}
 
-# A file may take so many times longer. If that is more than once, what is repeated is repeated more
+# Factor for the run time of a file. With more than 1, tests that repeat an operation repeat it more
 # often.
 TIMES=${RNVMF_TIMES:-1}
 
-# in_a_long_run THIS [OTHERWISE]: says what is for such a run, or what is for others.
+# in_a_long_run THIS [OTHERWISE]: print THIS if TIMES is more than 1, else OTHERWISE.
 in_a_long_run() {
 	if [ "$TIMES" -gt 1 ]; then echo "$1"; else echo "${2:-}"; fi
 }
 
-# Longest time a command run by `try` or `run` may take, in seconds. None needs more than a few;
-# this is for emulated machines under load.
+# Time limit of a command that `try` or `run` runs, in seconds. A command takes a few seconds; the
+# limit allows for emulated machines under load.
 COMMAND_SECONDS=$((60 * SLOWDOWN))
 
 DEFERRED=()
 
-# Say something about the test that runs; also where standard output is captured.
+# note TEXT...: print a diagnostic line, also where standard output is captured.
 note() {
 	printf '# %s\n' "$*" >&3
 }
 
-# End the test that runs: it failed, for this reason.
+# fail REASON...: end the running test as failed.
 fail() {
 	note "$*"
 	exit "$KSFT_FAIL"
 }
 
-# End the test that runs: it needs what this machine has not got, for this reason.
+# skip REASON...: end the running test as skipped, because the machine lacks something.
 skip() {
 	printf '%s\n' "$*" >"$SKIPPED"
 	exit "$KSFT_SKIP"
 }
 
-# Undo something when the test, or the file, ends: the arguments are a command.
+# defer COMMAND...: run a command when the test ends; in the set-up, when the file ends.
 defer() {
 	local line
 	printf -v line '%q ' "$@"
 	DEFERRED+=("$line")
 }
 
+# Run the deferred commands, the last one first; fail if one fails.
 undo() {
 	local line status=0 count=${#DEFERRED[@]}
 	while [ "$count" -gt 0 ]; do
@@ -80,19 +82,19 @@ undo() {
 		line=${DEFERRED[count]}
 		unset "DEFERRED[$count]"
 		eval "$line" || {
-			note "undoing failed: $line"
+			note "deferred command failed: $line"
 			status=1
 		}
 	done
 	return $status
 }
 
-# Wait for a moment without making a process.
+# Sleep 100 ms without a new process.
 pause() {
 	read -rt 0.1 -u "$PAUSE_FD" || true
 }
 
-# wait_until SECONDS COMMAND...: whether COMMAND succeeds in that time, on a machine that is not slow.
+# wait_until SECONDS COMMAND...: repeat COMMAND until it succeeds; fail after SECONDS * SLOWDOWN.
 wait_until() {
 	local end=$((${EPOCHREALTIME/[.,]/} + $1 * SLOWDOWN * 1000000))
 	shift
@@ -102,21 +104,20 @@ wait_until() {
 	done
 }
 
-# The time since the machine started, in milliseconds.
+# Print the uptime in milliseconds.
 now() {
 	local uptime _
 	read -r uptime _ </proc/uptime
 	echo $((10#${uptime/./} * 10))
 }
 
-# within WHAT LEAST MEASURED MOST: it was between the two, in milliseconds.
+# within WHAT LEAST MEASURED MOST: fail unless LEAST <= MEASURED <= MOST, in milliseconds.
 within() {
-	(($3 >= $2 && $3 <= $4)) || fail "$1 $3 ms, which is not $2 to $4"
+	(($3 >= $2 && $3 <= $4)) || fail "$1 $3 ms, expected $2 to $4 ms"
 }
 
-# one_takes MOST TRY [ARGUMENT...]: TRY, which leaves in TOOK how long something took, finds three
-# times that it takes no more than so many milliseconds, before it has found three times that it takes
-# more. What else a machine does may hold it up, but not more often than not.
+# one_takes MOST TRY [ARGUMENT...]: fail unless TRY takes at most MOST ms in the majority of up to 5
+# tries. TRY leaves the time that it measures in TOOK. Load on the machine may delay a minority.
 one_takes() {
 	local most=$(($1 * SLOWDOWN)) tries=() within=0 beyond=0
 	shift
@@ -129,52 +130,54 @@ one_takes() {
 			beyond=$((beyond + 1))
 		fi
 	done
-	note "it took ${tries[*]} ms, and may take $most"
-	[ $within = 3 ] || fail "it took more than $most ms too often: ${tries[*]}"
+	note "tries took ${tries[*]} ms, limit $most ms"
+	[ $within = 3 ] || fail "more than $most ms in 3 tries: ${tries[*]}"
 }
 
-# Run a command that must not hang; its status is in STATUS, what it said in OUTPUT and ERRORS.
+# try COMMAND...: run a command; fail if it exceeds COMMAND_SECONDS. Sets STATUS to its exit status,
+# OUTPUT to its standard output, ERRORS to its standard error.
 try() {
 	STATUS=0
 	timeout -k 5 "$COMMAND_SECONDS" "$@" >"$SCRATCH/output" 2>"$SCRATCH/errors" || STATUS=$?
 	OUTPUT=$(<"$SCRATCH/output")
 	ERRORS=$(<"$SCRATCH/errors")
 	if [ "$STATUS" = 124 ] || [ "$STATUS" = 137 ]; then
-		fail "took longer than $COMMAND_SECONDS s: $*"
+		fail "timed out after $COMMAND_SECONDS s: $*"
 	fi
 }
 
-# Like `try`, for a command that must succeed.
+# run COMMAND...: like `try`; fail if the command fails.
 run() {
 	try "$@"
-	[ "$STATUS" = 0 ] || fail "status $STATUS from: $*: $OUTPUT $ERRORS"
+	[ "$STATUS" = 0 ] || fail "exit status $STATUS from: $*: $OUTPUT $ERRORS"
 }
 
-# expect STATUS COMMAND...: like `try`, for a command that must end with this status.
+# expect STATUS COMMAND...: like `try`; fail unless the command exits with STATUS.
 expect() {
 	local wanted=$1
 	shift
 	try "$@"
 	[ "$STATUS" = "$wanted" ] ||
-		fail "status $STATUS and not $wanted from: $*: $OUTPUT $ERRORS"
+		fail "exit status $STATUS, expected $wanted, from: $*: $OUTPUT $ERRORS"
 }
 
-# same WHAT WANTED FOUND
+# same WHAT WANTED FOUND: fail unless WANTED and FOUND are equal; WHAT is for the message.
 same() {
-	[ "$2" = "$3" ] || fail "$1 is '$3' and not '$2'"
+	[ "$2" = "$3" ] || fail "$1 is '$3', expected '$2'"
 }
 
-# has TEXT PATTERN: TEXT must contain a match of the extended regular expression.
+# has TEXT PATTERN: fail unless TEXT contains a match of the extended regular expression PATTERN.
 has() {
 	[[ $1 =~ $2 ]] || fail "'$1' does not match '$2'"
 }
 
+# start_log NAME: mark the start of a test in the kernel log.
 start_log() {
 	LOG_MARK="selftest $TEST_FILE $1 $EPOCHREALTIME"
 	echo "$LOG_MARK" >/dev/kmsg
 }
 
-# What the kernel said since `start_log`, without the faults that are known.
+# Print the kernel log since `start_log`, without the known faults.
 kernel_log() {
 	dmesg | sed "1,/$LOG_MARK/d" | awk -v known="$KNOWN_FAULTS" '
 		/-\[ cut here \]-/ { trace = 1; kept = "" }
@@ -185,21 +188,22 @@ kernel_log() {
 		END { if (trace == 1) printf "%s", kept }'
 }
 
-# logged PATTERN: how many of these lines match.
+# logged PATTERN: print how many lines of `kernel_log` match.
 logged() {
 	kernel_log | grep -cE "$1" || true
 }
 
-# logged_as LEVEL PATTERN: how many of the kernel's lines are of this level and match.
+# logged_as LEVEL PATTERN: print how many kernel log lines have this level and match.
 logged_as() {
 	dmesg --decode | sed "1,/$LOG_MARK/d" | grep -cE "^kern *:$1 *: .*($2)" || true
 }
 
+# Fail and print the faults, if the kernel reported any since `start_log`.
 log_is_clean() {
 	local faults
 	faults=$(kernel_log | grep -E -A 30 "$FAULTS" | head -60) || true
 	[ -z "$faults" ] || {
-		note "the kernel reported:"
+		note "the kernel reported faults:"
 		while read -r line; do
 			note "  $line"
 		done <<<"$faults"
@@ -207,7 +211,7 @@ log_is_clean() {
 	}
 }
 
-# Names the command that failed, for `set -e` only ends the test.
+# failed_at STATUS LINE COMMAND: report the command that failed; `set -e` alone only ends the test.
 failed_at() {
 	note "failed with status $1: ${BASH_SOURCE[1]##*/}:$2: $3"
 }
@@ -222,7 +226,7 @@ end_test() {
 	exit "$status"
 }
 
-# spoiled: what comes after a test that did not fail makes it fail.
+# Change the status of a test that passed or was skipped to failed.
 spoiled() {
 	case $status in
 	0 | "$KSFT_SKIP") status=$KSFT_FAIL ;;
@@ -234,7 +238,7 @@ after_test() {
 }
 
 run_test() {
-	# What an earlier test wrote must not look like what this one waits for.
+	# A fresh directory: no file of an earlier test can satisfy a wait of this one.
 	local status=0 SKIPPED=$SCRATCH/skipped SCRATCH=$SCRATCH/$1
 	start_log "$1"
 	rm -f "$SKIPPED"
@@ -251,7 +255,7 @@ run_test() {
 	wait "$CURRENT" || status=$?
 	CURRENT=
 	rm -rf "$SCRATCH"
-	# Other commands end with that status, too.
+	# Other commands may exit with KSFT_SKIP; only `skip` writes the file.
 	[ "$status" != "$KSFT_SKIP" ] || [ -e "$SKIPPED" ] || status=$KSFT_FAIL
 	log_is_clean || status=$KSFT_FAIL
 	report "$1" "$status"
@@ -262,7 +266,7 @@ report() {
 	case $2 in
 	0) ktap_test_pass "$1" ;;
 	"$KSFT_SKIP")
-		# Not by ktap_test_skip, which has no place for the reason.
+		# ktap_test_skip() cannot print a reason.
 		__ktap_test ok "$1" "SKIP $(<"$SKIPPED")"
 		KTAP_CNT_SKIP=$((KTAP_CNT_SKIP + 1))
 		;;
@@ -270,7 +274,7 @@ report() {
 	esac
 }
 
-# The kselftest runner ends a test that takes too long with SIGTERM.
+# Handler of SIGTERM, by which the kselftest runner ends a test after its time-out.
 stopped() {
 	trap '' TERM INT
 	if [ -n "$CURRENT" ]; then
@@ -289,7 +293,7 @@ end_file() {
 	exit "$status"
 }
 
-# As the last test of every file: all of the above must have been temporary.
+# Last test of every file: undo the set-up, and fail if that fails or the kernel reports a fault.
 leaves_nothing_behind() {
 	start_log leaves_nothing_behind
 	local status=$KSFT_PASS
@@ -298,7 +302,7 @@ leaves_nothing_behind() {
 	report leaves_nothing_behind "$status"
 }
 
-# What comes before the first `defer` of a file.
+# Prepare the file: traps, SCRATCH and file descriptors. Must run before the first `defer`.
 open_file() {
 	CURRENT=
 	trap end_file EXIT
@@ -308,7 +312,7 @@ open_file() {
 	exec 3>&1 {PAUSE_FD}<> <(:)
 }
 
-# main SETUP TEST...: run the tests, or those of them that the file's arguments name.
+# main SETUP TEST...: run SETUP, then the tests, or only the tests named in the file's arguments.
 main() {
 	local setup=$1 test
 	shift
@@ -330,7 +334,8 @@ main() {
 	ktap_finished
 }
 
-# What the file needs, from `requirements`, which it defines; says what is missing.
+# The need_* functions are for `requirements`. They skip the whole file if something is missing.
+
 need_root() {
 	[ "$(id -u)" = 0 ] || {
 		ktap_skip_all "must be run as root"
@@ -343,7 +348,7 @@ need_modules() {
 	local module
 	for module; do
 		modprobe -qn "$module" || {
-			ktap_skip_all "there is no module $module"
+			ktap_skip_all "module $module not found"
 			return 1
 		}
 	done
@@ -354,7 +359,7 @@ need_programs() {
 	local program
 	for program; do
 		command -v "$program" >/dev/null || {
-			ktap_skip_all "there is no program $program"
+			ktap_skip_all "program $program not found"
 			return 1
 		}
 	done

@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Interfaces and RDMA devices on them.
+# Network interfaces, and soft-RoCE or soft-iWARP devices on them.
 
-# The kind of the devices: rxe is soft-RoCE, siw is soft-iWARP.
+# Link type of the RDMA devices: rxe is soft-RoCE, siw is soft-iWARP.
 RDMA_TYPE=${RDMA_TYPE:-rxe}
 
-# interface_up NETNS INTERFACE MTU ADDRESS...
+# interface_up NETNS INTERFACE MTU ADDRESS...: set the MTU, bring the interface up and add addresses.
+# An empty NETNS is the current network namespace.
 interface_up() {
 	local where=(${1:+-n "$1"}) interface=$2 mtu=$3 address options
 	shift 3
 	ip "${where[@]}" link set "$interface" mtu "$mtu" up || return 1
 	for address; do
 		options=()
-		# Nobody else has it, and nobody waits until that is proved.
+		# Without duplicate address detection the address is usable at once.
 		[[ $address != *:* ]] || options=(nodad)
 		ip "${where[@]}" address add "$address" dev "$interface" "${options[@]}" || return 1
 	done
 }
 
-# The driver of the devices.
+# Load the driver of the RDMA devices.
 rdma_load() {
 	case $RDMA_TYPE in
 	rxe) modprobe rdma_rxe ;;
@@ -27,13 +28,13 @@ rdma_load() {
 	esac
 }
 
-# rdma_add NETNS DEVICE INTERFACE
+# rdma_add NETNS DEVICE INTERFACE: add an RDMA device and wait until its port is active.
 rdma_add() {
 	local where=(${1:+ip netns exec "$1"})
 	"${where[@]}" rdma link add "$2" type "$RDMA_TYPE" netdev "$3" || return 1
 	defer rdma_delete "$2" "$1"
 	wait_until 10 rdma_is_up "$2" || {
-		note "the RDMA device $2 does not come up"
+		note "port 1 of the RDMA device $2 does not become active"
 		return 1
 	}
 }
@@ -43,13 +44,13 @@ rdma_is_up() {
 	read -r state <"/sys/class/infiniband/$1/ports/1/state" && [[ $state == *ACTIVE ]]
 }
 
-# rdma_delete DEVICE [NETNS]: a test may have done it before, or removed what the device is on, and it
-# may just be going.
+# rdma_delete DEVICE [NETNS]: delete an RDMA device. A test may have deleted the device or its
+# interface already; the removal may still be in progress.
 rdma_delete() {
 	local where=(${2:+ip netns exec "$2"}) said
 	rdma_is_gone "$1" || said=$("${where[@]}" rdma link delete "$1" 2>&1) ||
 		wait_until 10 rdma_is_gone "$1" || {
-		note "the RDMA device $1 stays: $said"
+		note "the RDMA device $1 is not removed: $said"
 		return 1
 	}
 }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# The few functions of the kernel tree's kselftest/ktap_helpers.sh that these tests use, for where
-# that file is not at hand.
+# The functions of the kernel tree's kselftest/ktap_helpers.sh that the harness uses, for runs without
+# that file.
 
 KSFT_PASS=0
 KSFT_FAIL=1

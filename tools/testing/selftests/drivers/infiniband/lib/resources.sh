@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What the kernel holds for us: RDMA objects and memory, before and after.
+# Leak checks: RDMA objects and slab memory before and after a test.
 
-# rdma_objects: the number of RDMA objects of each kind on each device, ours and the target's, but
-# without the completion queues that the device shares out: it keeps those. A device that went and
-# came back has another number, and another place, and so has a completion queue.
+# rdma_objects: print the number of RDMA objects of each type on each device, those of the target
+# included. Omitted are the completion queues of ib_core's shared pool, which the device keeps. Also
+# omitted are the indexes of devices and the numbers of CQs, which change when a device is re-added.
 rdma_objects() {
 	rdma resource show | sed 's/^[0-9]*: //; s/ cq [0-9]*//' | sort
 	rdma resource show cq | sed '/\[ib_core\]/d; s/ cqn [0-9]*//' | sort
@@ -15,19 +15,20 @@ rdma_objects_are() {
 	[ "$(rdma_objects)" = "$1" ]
 }
 
-# rdma_back_to OBJECTS: the objects must be those again soon. The target frees its own late.
+# rdma_back_to OBJECTS: fail unless `rdma_objects` returns to OBJECTS within 15 s. The target frees
+# its objects late.
 rdma_back_to() {
 	wait_until 15 rdma_objects_are "$1" ||
-		fail "RDMA objects were '$1' and are '$(rdma_objects)'"
+		fail "RDMA objects leaked: before '$1', now '$(rdma_objects)'"
 }
 
-# Whether queue pairs of soft-RoCE keep its module loaded, as each does in a kernel with lockdep
-# (rxe_reclassify_send_socket). Then its devices must go before.
+# Whether a queue pair of soft-RoCE holds a reference on its module. With lockdep it does
+# (rxe_reclassify_send_socket()), and the devices must be deleted before the module is unloaded.
 queue_pairs_hold_soft_roce() {
 	[ -e /proc/lockdep ]
 }
 
-# Give what is free in the slabs back, so that what is left is in use.
+# Free the unused objects of all slab caches, so that the counts show only objects in use.
 slab_shrink() {
 	local cache
 	for cache in /sys/kernel/slab/*; do
@@ -35,7 +36,7 @@ slab_shrink() {
 	done
 }
 
-# slab_count: remember the objects in use of each kmalloc cache, in SLAB.
+# slab_count: store the number of objects in use of each kmalloc cache in SLAB.
 slab_count() {
 	local name active _
 	declare -gA SLAB=()
@@ -45,8 +46,8 @@ slab_count() {
 	done </proc/slabinfo
 }
 
-# slab_grew OBJECTS: whether a kmalloc cache has so many objects more than when they were counted;
-# GROWN tells which.
+# slab_grew OBJECTS: whether a kmalloc cache grew by at least OBJECTS since `slab_count`. GROWN lists
+# the caches.
 slab_grew() {
 	local name active _
 	GROWN=
@@ -63,13 +64,12 @@ slab_is_steady() {
 	! slab_grew "$1"
 }
 
-# slab_steady_while OBJECTS COMMAND...: run the command, which may not leave a kmalloc cache with so
-# many objects more. Connections that were closed are remembered by the connection managers for
-# some seconds.
+# slab_steady_while OBJECTS COMMAND...: run COMMAND until no kmalloc cache grows by OBJECTS during a
+# run; fail after one run more than there are CPUs. After each run the caches have 20 s to shrink,
+# because the connection managers keep closed connections for some seconds.
 #
-# For each processor a cache keeps a sheaf of 60 objects that go after a grace period, and counts
-# them as in use. So it may look grown once for each processor, and what is really left behind
-# shows once more.
+# For each CPU a cache keeps a sheaf of 60 objects until a grace period ends, and counts them as in
+# use. So a cache may grow once for each CPU without a leak; a leak shows in one more run.
 slab_steady_while() {
 	local most=$1 i
 	shift
@@ -80,5 +80,5 @@ slab_steady_while() {
 			return 0
 		fi
 	done
-	fail "memory in use grew:$GROWN objects"
+	fail "kmalloc caches grew (objects):$GROWN"
 }
