@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What the tests by samples and test modules share. A test sources this, defines functions, and calls
-# `main`:
+# Entry point of the tests of rrdma, which load samples and test modules. A test file sources this
+# file, defines functions and calls `main`:
 #
 #	. "$(dirname "$0")/lib.sh"
 #
@@ -21,10 +21,13 @@
 #
 #	main setup answers_the_program
 #
-# ../lib/harness.sh tells how tests are written and has `run`, `expect`, `same`, `has`, `wait_until`;
-# lib/network.sh has the network, lib/sample.sh the modules and what they log, lib/peer.sh the programs
-# that they talk to, lib/removal.sh lets devices go. After each test none of the modules may be
-# loaded, no RDMA object be left, and the kernel have said nothing that is not explained.
+#	../lib/harness.sh	how tests are written; `run`, `expect`, `same`, `has`, `wait_until`
+#	lib/network.sh		two RDMA devices and the link between them
+#	lib/sample.sh		loading modules, and their log lines
+#	lib/peer.sh		programs at the other end of the link
+#	lib/removal.sh		removal of devices in use
+#	lib/after.sh		checks after each test: no module loaded, no RDMA object left, and no
+#				unexpected line in the kernel log
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # The files below read these.
@@ -50,7 +53,7 @@ requirements() {
 	need_sample handshake ibv_devinfo
 }
 
-# need_sample NAME [PROGRAM...]: what a test of the sample needs, with these programs.
+# need_sample NAME [PROGRAM...]: skip the file unless the module rrdma_NAME and the programs exist.
 need_sample() {
 	need_root && need_modules "rrdma_$1" rdma_rxe veth &&
 		need_programs rdma ip tc ping "${@:2}"

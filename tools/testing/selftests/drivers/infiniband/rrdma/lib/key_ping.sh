@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# The sample key_ping, and its peers: rping, and key_peer, which does it wrongly.
+# Runs the sample key_ping against its peers: rping, and key_peer, which violates the protocol.
 
 PEER=$HERE/key_peer
 PORT=7174
 
-# Milliseconds that the sample waits for a step. The connection manager sends again what was lost
-# after more than 4 s: with loss the sample has to wait longer than that.
+# Time-out of one step of the sample, in ms. The connection manager resends a lost message after more
+# than 4 s, so tests with packet loss need a longer time-out.
 STEP_MS=$((3000 * SLOWDOWN))
 
-# serves ADDRESS [PARAMETER=VALUE...]: the sample is the server.
+# serves ADDRESS [PARAMETER=VALUE...]: load the sample as server and wait until it listens.
 serves() {
 	serves_in "" "$@"
 }
 
-# serves_in NETNS ADDRESS [PARAMETER=VALUE...]: likewise, in a network namespace.
+# serves_in NETNS ADDRESS [PARAMETER=VALUE...]: like `serves`, in a network namespace.
 serves_in() {
 	sample_load_in "$1" key_ping "listen=$2" "timeout=$STEP_MS" "${@:3}"
 	sample_waits '^listens'
 }
 
-# peer_serves NAME PROGRAM ARGUMENT...: a program is the server. It may not say that it is.
+# peer_serves NAME PROGRAM ARGUMENT...: start a program as server and wait until it listens. The
+# program may print nothing, so the kernel's list of CM IDs is read.
 peer_serves() {
 	peer_start "$@"
 	wait_until 15 somebody_listens ip netns exec "$PEER_NETNS" || fail "the peer does not listen"
@@ -31,7 +32,7 @@ somebody_listens() {
 	grep -q 'state LISTEN' < <("$@" rdma resource show cm_id)
 }
 
-# to_rping ADDRESS SIZE...: the sample is the client.
+# to_rping ADDRESS SIZE...: run the sample as client of rping, for each size.
 to_rping() {
 	local address=$1 size
 	shift
@@ -45,7 +46,8 @@ to_rping() {
 	done
 }
 
-# from_rping ADDRESS SIZE...: the sample is the server; rping validates what comes back.
+# from_rping ADDRESS SIZE...: run the sample as server of rping, for each size. rping validates the
+# data that it gets back.
 from_rping() {
 	local address=$1 size
 	shift
@@ -58,7 +60,8 @@ from_rping() {
 	done
 }
 
-# wrong_client TWIST PATTERN: the server fails like this.
+# wrong_client TWIST PATTERN: run key_peer as client with a protocol violation TWIST; the sample must
+# fail with a message that matches.
 wrong_client() {
 	serves "$OWN4" size=4096
 	peer_start peer "$PEER" client "$OWN4" $PORT 4096 "$1"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Two devices, of soft-RoCE unless RDMA_TYPE says otherwise, at the ends of a cable. Samples run
-# here, on DEVICE; what they talk to runs in a network namespace, on PEER_DEVICE. So all that they
-# say to each other crosses the cable.
+# Two RDMA devices at the ends of a veth pair: soft-RoCE, or the type in RDMA_TYPE. Samples run on
+# DEVICE in the initial network namespace, their peers on PEER_DEVICE in PEER_NETNS. So all packets
+# between them cross the veth pair.
 
 # shellcheck disable=SC2034 # read by the tests
 DEVICE=rrdma_${RDMA_TYPE}0
@@ -14,7 +14,7 @@ OWN6=2001:db8::1
 PEER4=192.0.2.2
 PEER6=2001:db8::2
 
-# Where no one is: on the link, but nobody has it.
+# An unused address in the link's subnet.
 # shellcheck disable=SC2034
 NOBODY4=192.0.2.99
 
@@ -28,8 +28,8 @@ SPARE_CABLE=rrdma2
 SPARE_PEER_CABLE=rrdma3
 PEER_NETNS=rrdma-peer
 
-# network [MTU]: the cable, its devices and addresses. RoCE makes the largest packet that fits of
-# the MTU: 1500 bytes make 1024, 4200 make 4096.
+# network [MTU]: create the veth pair, its RDMA devices and addresses. The MTU is that of the
+# interfaces, by default 1500. It limits the path MTU of RoCE: 1500 allows 1024, 4200 allows 4096.
 network() {
 	local mtu=${1:-1500}
 	rdma_load && ip netns add "$PEER_NETNS" || return 1
@@ -41,39 +41,39 @@ network() {
 		ip -n "$PEER_NETNS" link set lo up &&
 		rdma_add "" "$DEVICE" "$CABLE" &&
 		rdma_add "$PEER_NETNS" "$PEER_DEVICE" "$PEER_CABLE" || return 1
-	# Both ends learn each other's link address, with which RoCE cannot wait.
+	# Fill the neighbour tables: RoCE does not wait for a neighbour to be resolved.
 	ping -q -c 1 -W 5 "$PEER4" >"$SCRATCH/ping" && ping -q -c 1 -W 5 "$PEER6" >"$SCRATCH/ping" &&
 		wait_until 10 have_addresses || return 1
 	RESOURCES=$(rdma_objects)
 }
 
-# The tables of RoCE devices follow the addresses of the interfaces after a moment.
+# Whether the GID tables have the addresses. The core adds the GIDs asynchronously.
 have_addresses() {
 	[ "$RDMA_TYPE" = rxe ] || return 0
 	gid_index "$DEVICE" "$OWN4" && gid_index "$DEVICE" "$OWN6" &&
 		gid_index "$PEER_DEVICE" "$PEER4" && gid_index "$PEER_DEVICE" "$PEER6"
 } >/dev/null
 
-# device_again: the device, if the test has removed it; it stays for the next tests.
+# device_again: add DEVICE again if the test has removed it. It remains for the next tests.
 device_again() {
 	[ -e "/sys/class/infiniband/$DEVICE" ] ||
 		rdma link add "$DEVICE" type rxe netdev "$CABLE" || return 1
 	wait_until 10 rdma_is_up "$DEVICE" && wait_until 10 have_addresses
 }
 
-# network_spare: another device, SPARE_DEVICE at SPARE4, for this test. It may be removed: those of
-# the other tests stay.
+# network_spare: create SPARE_DEVICE at SPARE4 for this test. The test may remove it without an effect
+# on the devices of other tests.
 network_spare() {
 	ip link add "$SPARE_CABLE" type veth peer name "$SPARE_PEER_CABLE" || return 1
 	defer interface_delete "$SPARE_CABLE"
 	interface_up "" "$SPARE_PEER_CABLE" 1500 &&
 		interface_up "" "$SPARE_CABLE" 1500 "$SPARE4/24" &&
 		rdma_add "" "$SPARE_DEVICE" "$SPARE_CABLE" || return 1
-	# Its first GID is of the address that the link makes itself, which it tries out for a while.
+	# GID 0 is that of the link-local address, which awaits duplicate address detection.
 	wait_until 10 gid_index "$SPARE_DEVICE" "$SPARE4" >/dev/null
 }
 
-# network_mtu MTU: another MTU for the cable; the test has the old one again at its end.
+# network_mtu MTU: set the MTU of both interfaces; restored when the test ends.
 network_mtu() {
 	local old
 	read -r old <"/sys/class/net/$CABLE/mtu"
@@ -85,10 +85,10 @@ network_set_mtu() {
 	ip link set "$CABLE" mtu "$1" && ip -n "$PEER_NETNS" link set "$PEER_CABLE" mtu "$1"
 }
 
-# With this seed netem loses the 18th packet, the 41st, the 134th, the 238th ... at 1 %.
+# Seed of netem. At 1 % it drops the 18th, the 41st, the 134th, the 238th packet and so on.
 LOSS_SEED=537
 
-# network_loss PERCENT: so many of the packets of each direction are lost, until the test ends.
+# network_loss PERCENT: drop this share of the packets in both directions until the test ends.
 network_loss() {
 	modprobe sch_netem && network_set_loss add "" "$CABLE" "$1" || return 1
 	defer tc qdisc delete dev "$CABLE" root
@@ -96,7 +96,7 @@ network_loss() {
 	defer tc -n "$PEER_NETNS" qdisc delete dev "$PEER_CABLE" root
 }
 
-# network_own_loss PERCENT: from here on, so many of what this end sends. After `network_loss`.
+# network_own_loss PERCENT: change the share for packets that this end sends. Needs `network_loss`.
 network_own_loss() {
 	network_set_loss change "" "$CABLE" "$1"
 }
@@ -106,22 +106,23 @@ network_set_loss() {
 	tc ${2:+-n "$2"} qdisc "$1" dev "$3" root netem loss "$4%" seed "$LOSS_SEED"
 }
 
-# network_lost [NETNS INTERFACE]: how many packets of this end, or of that interface, are lost so far.
+# network_lost [NETNS INTERFACE]: print how many packets netem has dropped, by default on CABLE.
 network_lost() {
 	tc ${1:+-n "$1"} -s qdisc show dev "${2:-$CABLE}" | sed -n 's/.*(dropped \([0-9]*\),.*/\1/p'
 }
 
-# network_has_lost: each end must have lost something, or the test shows nothing.
+# network_has_lost: fail unless netem has dropped packets in both directions. Without loss the test
+# would prove nothing.
 network_has_lost() {
 	local own peer
 	own=$(network_lost)
 	peer=$(network_lost "$PEER_NETNS" "$PEER_CABLE")
 	if [ "$own" = 0 ] || [ "$peer" = 0 ]; then
-		fail "$own packets of this end are lost, and $peer of the other"
+		fail "netem dropped $own packets of this end and $peer of the peer, expected some of each"
 	fi
 }
 
-# gid_index DEVICE ADDRESS: the index of the address in the device's table, for RoCE v2.
+# gid_index DEVICE ADDRESS: print the index of the address in the device's GID table, for RoCE v2.
 gid_index() {
 	local port=/sys/class/infiniband/$1/ports/1 wanted file index type gid
 	wanted=$(gid_of "$2")
@@ -129,18 +130,18 @@ gid_index() {
 		index=${file##*/}
 		read -r gid <"$file" || continue
 		[ "$gid" = "$wanted" ] || continue
-		# The entry may go meanwhile.
+		# The entry may be removed at any time.
 		read -r type 2>/dev/null <"$port/gid_attrs/types/$index" || continue
 		if [ "$type" = "RoCE v2" ]; then
 			echo "$index"
-			# By itself it would return what the test did, if that has ended.
+			# In a trap, `return` without argument returns the status from before the trap.
 			return 0
 		fi
 	done
 	return 1
 }
 
-# gid_of ADDRESS: as sysfs writes the GID of an IPv4 or IPv6 address.
+# gid_of ADDRESS: print the GID of an IPv4 or IPv6 address in the format of sysfs.
 gid_of() {
 	python3 - "$1" <<-'END'
 		import ipaddress

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Samples whose ends are both of one module, one on DEVICE and one on PEER_DEVICE.
+# Samples that are both ends in one module, one on DEVICE and one on PEER_DEVICE.
 
-# pair_load NAME OWN PEER [PARAMETER=VALUE...]: from one address to the other.
+# pair_load NAME OWN PEER [PARAMETER=VALUE...]: load a sample that sends from OWN to PEER.
 pair_load() {
 	local name=$1 own=$2 peer=$3
 	shift 3
@@ -11,22 +11,22 @@ pair_load() {
 		"peer_device=$PEER_DEVICE" "peer_gid_index=$(gid_index "$PEER_DEVICE" "$peer")" "$@"
 }
 
-# counter DEVICE NAME: a counter of the device's port.
+# counter DEVICE NAME: print a hardware counter of port 1.
 counter() {
 	local file=/sys/class/infiniband/$1/ports/1/hw_counters/$2 value
-	# It is kept for a moment, and then read again.
+	# sysfs caches the counters for their lifespan.
 	echo 0 2>/dev/null >"${file%/*}/lifespan"
 	read -r value <"$file"
 	echo "$value"
 }
 
-# counted DEVICE NAME VALUE: whether the counter has come to this.
+# counted DEVICE NAME VALUE: whether the counter is at least VALUE.
 counted() {
 	[ "$(counter "$1" "$2")" -ge "$3" ]
 }
 
-# pair_crosses NAME PACKETS [PARAMETER=VALUE...]: the sample must end well, with at least so many
-# packets from one device to the other, over IPv4 and IPv6. How many those were is in SENT.
+# pair_crosses NAME PACKETS [PARAMETER=VALUE...]: run a sample over IPv4 and over IPv6. It must
+# succeed, and DEVICE must send at least PACKETS packets. SENT is the number of packets sent.
 pair_crosses() {
 	local name=$1 packets=$2 family own peer before
 	shift 2
@@ -36,12 +36,12 @@ pair_crosses() {
 		pair_load "$name" "${!own}" "${!peer}" "$@"
 		sample_done 60
 		SENT=$(($(counter "$DEVICE" sent_pkts) - before))
-		[ "$SENT" -ge "$packets" ] || fail "$SENT packets were sent, not $packets"
+		[ "$SENT" -ge "$packets" ] || fail "$SENT packets sent, expected at least $packets"
 		sample_unload
 	done
 }
 
-# pair_alone NAME [PARAMETER=VALUE...]: both ends on one device.
+# pair_alone NAME [PARAMETER=VALUE...]: run a sample with both ends on DEVICE.
 pair_alone() {
 	local index
 	index=$(gid_index "$DEVICE" "$OWN4")
@@ -49,7 +49,8 @@ pair_alone() {
 	sample_done
 }
 
-# pair_unloads SECONDS STEP NAME [PARAMETER=VALUE...]: the sample must end at this step then.
+# pair_unloads SECONDS STEP NAME [PARAMETER=VALUE...]: unload the sample after SECONDS; it must stop
+# at STEP.
 pair_unloads() {
 	pair_load "$3" "$OWN4" "$PEER4" "${@:4}"
 	sleep "$1"

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# The ping-pongs of libibverbs: the sample rrdma_SERVICE_pingpong at this end, the program
-# ibv_SERVICE_pingpong at the other.
+# Runs the sample rrdma_SERVICE_pingpong against libibverbs' program ibv_SERVICE_pingpong.
 
 PINGPONG_PORT=18515
 
@@ -10,7 +9,8 @@ pingpong_listens() {
 	[ -n "$(ss -Htln "sport = :$PINGPONG_PORT")" ]
 }
 
-# pingpong_sample SERVICE FAMILY [PARAMETER...]: load the sample, at its address of IPv4 or IPv6.
+# pingpong_sample SERVICE FAMILY [PARAMETER...]: load the sample. FAMILY is 4 or 6: the IP version of
+# its GID.
 pingpong_sample() {
 	local service=$1 own=OWN$2
 	shift 2
@@ -18,7 +18,7 @@ pingpong_sample() {
 		"gid_index=$(gid_index "$DEVICE" "${!own}")" "$@"
 }
 
-# pingpong_program SERVICE FAMILY [OPTION...]: start the program.
+# pingpong_program SERVICE FAMILY [OPTION...]: start the program with the GID of this IP version.
 pingpong_program() {
 	local service=$1 peer=PEER$2
 	shift 2
@@ -26,12 +26,12 @@ pingpong_program() {
 		-g "$(gid_index "$PEER_DEVICE" "${!peer}")" "$@"
 }
 
-# pingpong_start SERVICE ROLE FAMILY ITERS SIZE MTU "PARAMETER..." "OPTION...": start both ends; the
-# sample has this role. The family is that of the GIDs: the program speaks TCP over IPv4 only if
-# it can. Datagrams have no MTU of their own: it is empty.
+# pingpong_start SERVICE ROLE FAMILY ITERS SIZE MTU "PARAMETER..." "OPTION...": start both ends. ROLE
+# is that of the sample: `client` or `server`. FAMILY selects the GIDs only: the program's TCP
+# exchange prefers IPv4. MTU is empty for UD, which has no path MTU.
 pingpong_start() {
 	local service=$1 role=$2 family=$3 parameters options
-	# A receive has memory of its own here: as many as fit.
+	# Each receive of the sample has its own buffer; a deeper queue needs more memory.
 	read -ra parameters <<<"iters=$4 size=$5 ${6:+mtu=$6} rx_depth=16 $7"
 	read -ra options <<<"-n $4 -s $5 ${6:+-m $6} -r 16 $8"
 	if [ "$role" = server ]; then
@@ -45,7 +45,7 @@ pingpong_start() {
 	fi
 }
 
-# pingpong ...: the same, and both must be content with all that there is to be sent.
+# pingpong ...: like `pingpong_start`; both ends must then complete all iterations.
 pingpong() {
 	pingpong_start "$@"
 	sample_done
@@ -55,32 +55,34 @@ pingpong() {
 	sample_unload
 }
 
-# What goes wrong on the way: the sample is the client, and there is no end to the messages.
+# In the following functions the sample is the client, and the iterations do not end during the test.
 
-# pingpong_endless SERVICE SIZE MTU "PARAMETER...": start both ends; messages go to and fro.
+# pingpong_endless SERVICE SIZE MTU "PARAMETER...": start both ends with 1000000 iterations.
 pingpong_endless() {
 	pingpong_start "$1" client 4 1000000 "$2" "$3" "$4" ""
 	sample_waits '^remote address'
 }
 
-# pingpong_peer_disappears ...: the same, and then the program ends.
+# pingpong_peer_disappears ...: like `pingpong_endless`; kill the program after 1 s.
 pingpong_peer_disappears() {
 	pingpong_endless "$@"
 	sleep 1
 	peer_stop ping
 }
 
-# pingpong_peer_is_missed SERVICE SIZE MTU: nobody tells that it has ended, but it is silent.
+# pingpong_peer_is_missed SERVICE SIZE MTU: kill the program. The service reports no error, so the
+# sample must end when its patience for a reply is exhausted.
 pingpong_peer_is_missed() {
 	pingpong_peer_disappears "$1" "$2" "$3" patience=2000
 	sample_done
 	has "$RESULT" "^[0-9]+ of 1000000 messages of $2 bytes in [0-9]+ us, [0-9]+ lost, [0-9]+ sent again$"
 }
 
-# pingpong_tells_loss SERVICE ITERS SIZE MTU "PARAMETER...": of a program that would wait for ever
-# for a message that is lost. The sample sends another one, until the program has got and sent its
-# own; what of the program's is lost, stays so. After a message whose end is lost, soft-RoCE drops
-# the whole next one, too: in one run of 40, 8 in a row did not come back. There is time for 25.
+# pingpong_tells_loss SERVICE ITERS SIZE MTU "PARAMETER...": run both roles with packet loss. The
+# program waits forever for a lost message, so the sample sends another one until the program has
+# received and sent all its messages. The program resends nothing. After a message whose last packet
+# is lost, soft-RoCE also drops the whole next message: in one run of 40, 8 messages in a row were
+# lost. The patience allows for 25.
 pingpong_tells_loss() {
 	local role
 	network_loss 1
@@ -96,7 +98,8 @@ pingpong_tells_loss() {
 	network_has_lost
 }
 
-# pingpong_unloads SERVICE SIZE MTU [PARAMETER [OPTION...]]: alone and with its peer, after a while.
+# pingpong_unloads SERVICE SIZE MTU [PARAMETER [OPTION...]]: unload the sample after several delays,
+# without a peer and with one.
 pingpong_unloads() {
 	local after
 	for after in 0 0.05 0.2 0.5 1; do
@@ -110,7 +113,7 @@ pingpong_unloads() {
 	done
 }
 
-# pingpong_survives_its_device SERVICE SIZE MTU [PARAMETER...]
+# pingpong_survives_its_device SERVICE SIZE MTU [PARAMETER...]: remove the device during the messages.
 pingpong_survives_its_device() {
 	pingpong_endless "$1" "$2" "$3" "${*:4}"
 	sample_loses_device messages

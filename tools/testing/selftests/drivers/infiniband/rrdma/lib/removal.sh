@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Devices that go while a sample uses them, and come back for what follows.
+# Removal of devices that a sample uses. The devices are added again for the tests that follow.
 
-# ends_without WHAT COMMAND...: COMMAND loads a sample that has more to do than there is time for;
-# then WHAT goes: `device`, `peer_device` or `driver`. The sample must say why it ends, and let go.
+# ends_without WHAT COMMAND...: COMMAND loads a sample that does not end during the test. Then remove
+# WHAT: `device`, `peer_device` or `driver`. The sample must log why it stops and release the device.
 ends_without() {
 	local what=$1
 	shift
@@ -17,10 +17,10 @@ ends_without() {
 	has "$RESULT" '^stopped at [a-z ]+: the device is removed$'
 	same "number of results" 1 "$(wc -l <<<"$RESULT")"
 	sample_unload
-	devices_again || fail "the devices do not come back"
+	devices_again || fail "cannot add the RDMA devices again"
 }
 
-# ends_without_its_devices COMMAND...: the same with each of them.
+# ends_without_its_devices COMMAND...: `ends_without` for each of the three.
 ends_without_its_devices() {
 	local what
 	for what in device peer_device driver; do
@@ -29,11 +29,12 @@ ends_without_its_devices() {
 }
 
 sample_has_queue_pairs() {
-	# Long names are cut off.
+	# The kernel truncates the name to TASK_COMM_LEN - 1 characters.
 	[[ $(rdma resource show qp) == *"comm [${SAMPLE:0:15}"* ]]
 }
 
-# Each of these waits until the sample has let go.
+# The lose_* functions return once the sample has released the device.
+
 lose_device() {
 	run rdma link delete "$DEVICE"
 }
@@ -47,7 +48,7 @@ lose_driver() {
 		lose_device
 		[ ! -e "/sys/class/infiniband/$PEER_DEVICE" ] || lose_peer_device
 	fi
-	# While it has a packet in hand soft-RoCE is in use.
+	# soft-RoCE holds a reference on its module while it processes a packet.
 	wait_until 15 driver_unloads || fail "$ERRORS"
 }
 
@@ -56,7 +57,7 @@ driver_unloads() {
 	[ "$STATUS" = 0 ]
 }
 
-# devices_again: those of the cable that are not there. They stay for the tests that follow.
+# devices_again: add DEVICE and PEER_DEVICE if they are missing. They remain for the next tests.
 devices_again() {
 	modprobe rdma_rxe || return 1
 	[ -e "/sys/class/infiniband/$PEER_DEVICE" ] ||

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Samples and test modules, and what they say in the log.
+# Loading samples and test modules, and reading their log lines.
 
-# sample_load NAME [PARAMETER=VALUE...]: load rrdma_NAME, which is a test module if NAME begins with
-# "test_"; the test unloads it at its end. The functions below are about this one.
+# sample_load NAME [PARAMETER=VALUE...]: load rrdma_NAME, a test module if NAME begins with "test_".
+# It is unloaded when the test ends. The functions below refer to the module loaded last.
 sample_load() {
 	sample_load_in "" "$@"
 }
 
-# sample_load_in NETNS NAME [PARAMETER=VALUE...]: the same, by who is in that network namespace.
+# sample_load_in NETNS NAME [PARAMETER=VALUE...]: like `sample_load`, from a network namespace.
 sample_load_in() {
 	local where=(${1:+ip netns exec "$1"}) limits
 	sample_mark "$2"
@@ -18,7 +18,7 @@ sample_load_in() {
 	defer sample_unload_if_loaded "$SAMPLE"
 }
 
-# The sample's own limits of time, if it has them: they are meant for a stock kernel.
+# Print longer time-outs for a slow kernel, for those of the sample's parameters that are time-outs.
 sample_limits() {
 	local limit
 	[ "$SLOWDOWN" -gt 1 ] || return 0
@@ -27,7 +27,7 @@ sample_limits() {
 	done
 }
 
-# sample_refused NAME PARAMETER=VALUE...: loading it must fail for a value that is not allowed.
+# sample_refused NAME PARAMETER=VALUE...: loading must fail because of an invalid value.
 sample_refused() {
 	sample_mark "$1"
 	shift
@@ -37,7 +37,7 @@ sample_refused() {
 	explain "$SAMPLE: .* (invalid for parameter|is refused: .* allowed)"
 }
 
-# What the sample says from here on is its own, and not of a load before.
+# sample_mark NAME: mark the kernel log, so that lines of an earlier load are ignored.
 sample_mark() {
 	SAMPLE=rrdma_$1
 	SAMPLE_MARK="selftest loads $SAMPLE $EPOCHREALTIME"
@@ -46,52 +46,52 @@ sample_mark() {
 
 sample_unload() {
 	run modprobe -r "$SAMPLE"
-	[ ! -d "/sys/module/$SAMPLE" ] || fail "$SAMPLE is still there"
+	[ ! -d "/sys/module/$SAMPLE" ] || fail "$SAMPLE is still loaded"
 }
 
 sample_unload_if_loaded() {
 	[ ! -d "/sys/module/$1" ] || timeout "$COMMAND_SECONDS" modprobe -r "$1"
 }
 
-# sample_log: what it said since it was loaded, without times.
+# sample_log: print the log lines of the module since it was loaded, without prefix.
 sample_log() {
 	dmesg | sed -n "1,/$SAMPLE_MARK/d; s/^\[[^]]*\] $SAMPLE: //p"
 }
 
-# sample_says PATTERN: whether it said this.
+# sample_says PATTERN: whether a log line of the module matches.
 sample_says() {
 	grep -qE "$1" < <(sample_log)
 }
 
-# sample_waits PATTERN: it must say this soon.
+# sample_waits PATTERN: wait until a log line of the module matches; fail after 15 s.
 sample_waits() {
-	wait_until 15 sample_says "$1" || fail "$SAMPLE does not say '$1' but: $(sample_log | tail -5)"
+	wait_until 15 sample_says "$1" || fail "$SAMPLE did not log '$1': $(sample_log | tail -5)"
 }
 
-# sample_result [SECONDS]: wait for the end of its task; the line of it is in RESULT, beginning with
-# "done: ", "failed: " or "stopped at ".
+# sample_result [SECONDS]: wait until the module has ended its task. RESULT is its last line, which
+# begins with "done: ", "failed: " or "stopped at ".
 sample_result() {
 	wait_until "${1:-30}" sample_says '^(done|failed|stopped)' ||
-		fail "$SAMPLE does not end but says: $(sample_log | tail -5)"
+		fail "$SAMPLE did not end its task: $(sample_log | tail -5)"
 	RESULT=$(sample_log | grep -E '^(done|failed|stopped)')
 }
 
-# sample_done [SECONDS]: its task must end well; what it has to say is in RESULT.
+# sample_done [SECONDS]: wait until the task has succeeded. RESULT is the text after "done: ".
 sample_done() {
 	sample_result "$@"
-	[[ $RESULT == "done: "* ]] || fail "$SAMPLE says: $RESULT"
+	[[ $RESULT == "done: "* ]] || fail "$SAMPLE did not succeed: $RESULT"
 	RESULT=${RESULT#done: }
 }
 
-# sample_fails PATTERN [SECONDS]: its task must fail, with "STEP: CAUSE" like this.
+# sample_fails PATTERN [SECONDS]: wait until the task has failed; "STEP: CAUSE" must match.
 sample_fails() {
 	sample_result "${@:2}"
-	[[ $RESULT == "failed: "* ]] || fail "$SAMPLE says: $RESULT"
+	[[ $RESULT == "failed: "* ]] || fail "$SAMPLE did not fail: $RESULT"
 	has "${RESULT#failed: }" "$1"
 }
 
-# sample_loses_device STEP [DEVICE]: when its device is removed, its task must end at this step.
-# DEVICE, unless it is another one, comes back when the test ends.
+# sample_loses_device STEP [DEVICE]: remove the device; the task must stop at STEP. The default device
+# is added again when the test ends, another one is not.
 sample_loses_device() {
 	local device=${2:-$DEVICE}
 	[ "$device" != "$DEVICE" ] || defer device_again
