@@ -30,7 +30,7 @@ installs_and_is_taken_away() {
 	same configuration '# mine' "$(<"$ROOT/etc/rnvmf/connections.conf")"
 	run systemctl --root "$ROOT" --quiet enable rnvmf.service rnvmf-follow.service
 	removed
-	has "$OUTPUT" '^left: .*/etc/rnvmf/connections.conf$'
+	has "$OUTPUT" '^kept: .*/etc/rnvmf/connections.conf$'
 	same "what is left" '' "$(find "$ROOT" -name '*rnvmf*' ! -path '*/etc/rnvmf*')"
 }
 
@@ -69,7 +69,7 @@ make_installs() {
 	# For one that is named.
 	mkdir -p "$ROOT/lib/modules/none"
 	expect 2 make -C "$TREE" DESTDIR="$ROOT" RELEASE=none install
-	has "$ERRORS" 'there is no build/none/rrdma.ko: it has to be built first'
+	has "$ERRORS" 'build/none/rrdma.ko does not exist: build it first'
 	run rm -r "$ROOT/lib/modules/none"
 	makes install RELEASE="$RELEASE"
 	[ -e "$ROOT/lib/modules/$RELEASE/updates/rnvmf.ko" ] || fail "not installed for RELEASE"
@@ -121,10 +121,10 @@ wrong_installs_are_refused() {
 	expect 2 "$INSTALL" --frob "$RELEASE"
 	expect 2 "$INSTALL" --remove
 	expect 1 "$INSTALL" --root "$SCRATCH/nowhere" "$RELEASE" "$MODULES" "$(command -v rnvmf)"
-	has "$ERRORS" 'there is no kernel'
+	has "$ERRORS" 'kernel .* is not installed'
 	mkdir -p "$ROOT/lib/modules/$RELEASE"
 	expect 1 "$INSTALL" --root "$ROOT" "$RELEASE" "$SCRATCH" "$(command -v rnvmf)"
-	has "$ERRORS" 'has to be built first'
+	has "$ERRORS" 'build it first'
 	mkdir "$SCRATCH/bin"
 	ln -s "$(command -v dirname)" "$SCRATCH/bin"
 	expect 1 env PATH="$SCRATCH/bin" \
