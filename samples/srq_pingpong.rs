@@ -282,7 +282,7 @@ impl SrqPingPong {
         let round = engine.run(task, queue, pairs, patience, || self.refill())?;
         if round.outcome == Outcome::Silent {
             let limit = patience.get();
-            return Err(Failure::new("messages", fmt!("not within {limit} ms")));
+            return Err(Failure::new("messages", fmt!("timed out after {limit} ms")));
         }
         let room = self.shared.query().step("shared receive queue")?;
         pr_info!("the shared queue has room for {} receives\n", room.max_wr);

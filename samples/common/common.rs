@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the samples share.
+//! Modules shared by all samples.
 //!
-//! - [`task`]: the life of a sample.
-//! - [`failure`]: why one failed.
-//! - [`requirement`]: what a device must be able to do.
-//! - [`exchange`]: how two ends learn of each other out of band.
-//! - [`peer`]: whom a queue pair is connected with.
-//! - [`port_gid`]: where queue pairs are that are connected with one another.
-//! - [`formats`]: what they and their peers say to each other, as bytes.
+//! - [`task`]: runs a sample and stops it on unload or device removal.
+//! - [`failure`]: errors, with the step that failed.
+//! - [`requirement`]: device capabilities that a sample needs.
+//! - [`exchange`]: exchange of queue pair addresses over TCP.
+//! - [`peer`]: the peer of a queue pair that is connected by hand.
+//! - [`port_gid`]: queue pairs of one sample that are connected with each other.
+//! - [`formats`]: message formats, as bytes.
 
-// A sample uses a part of it. The formats are a crate for cargo.
+// No sample uses everything. Cargo builds the formats as a crate of its own, so they are `pub`.
 #![allow(dead_code, unreachable_pub)]
 
 pub(crate) mod exchange;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The exchange of both ends out of band, as the ping-pong programs of libibverbs do
-//! it: over TCP, in the words of [`handshake`](super::formats::handshake).
+//! Exchange of queue pair addresses over TCP.
+//!
+//! The protocol is that of the ping-pong programs of libibverbs; the messages are those of
+//! [`handshake`](super::formats::handshake).
 //!
 //! ```text
 //! client                              server
@@ -11,7 +13,7 @@
 //! makes its queue pairs ready to send
 //! ```
 //!
-//! As the programs do, each end has as many queue pairs as the other.
+//! Both ends must have the same number of queue pairs.
 
 use super::{
     failure::{
@@ -46,24 +48,27 @@ use rrdma::{
     },
 };
 
-/// How long a peer may take from being connected to having said all.
+/// Time limit from the TCP connection to the end of the exchange.
 const LIMIT: Msecs = Msecs::from_secs(20);
 
-/// For a client, which may come when it likes.
+/// No limit: clients may connect at any time.
 const EVER: Msecs = Msecs::new(u32::MAX);
 
-/// What a failed exchange is called.
+/// Name of the step in a [`Failure`].
 const STEP: &str = "handshake";
 
-/// Exchanges `mine` for as many ends of the peer's, which are left in `theirs`, and
-/// has `connect` make the queue pairs ready when it is time. Sleeps.
+/// Sends `mine` to the peer and stores the peer's addresses in `theirs`. Sleeps.
 ///
-/// The peer is the server at this address, or, if it is empty, the first client that
-/// comes to that port. A server waits for it until the task is stopped.
+/// `server` is the address of the peer. If it is empty, this end is the server: it accepts one
+/// client on `port`, and waits for it until the task is stopped.
+///
+/// `connect` gets the peer's addresses and makes the queue pairs ready to send. A server calls it
+/// before it replies, a client at the end: so the client can send at once.
 ///
 /// # Errors
 ///
-/// A failure of `listen`, `accept`, `connect` or `handshake`; or that of `connect`.
+/// The step is `server`, `connect`, `listen`, `accept` or `handshake`, or that of the closure
+/// `connect`.
 pub(crate) fn exchange(
     task: &SampleTask,
     server: &str,
@@ -85,15 +90,12 @@ pub(crate) fn exchange(
         let mut done = [0; DONE.len()];
         stream.read_exact(&mut done, &patience).step(STEP)?;
         if done != *DONE {
-            return Err(Failure::new(
-                STEP,
-                fmt!("the peer does not say that it is done"),
-            ));
+            return Err(Failure::new(STEP, fmt!("the peer did not send \"done\"")));
         }
         return Ok(());
     }
     let address = Address::parse(task.namespace(), server, port)
-        .map_err(|_| Failure::new("server", fmt!("{server} is no address")))?;
+        .map_err(|_| Failure::new("server", fmt!("{server} is not an IP address")))?;
     let patience = WaitLimits::new(LIMIT, &cancelled);
     let stream = Stream::connect(task.namespace(), &address, task.wake().clone(), &patience);
     let stream = stream.step("connect")?;
@@ -104,7 +106,7 @@ pub(crate) fn exchange(
     connect(theirs)
 }
 
-/// What the peer is to know of a queue pair on a port, with a GID of it.
+/// Returns the address of a queue pair on `port`, with the GID `source`, to send to the peer.
 pub(crate) fn local_dest(
     port: Port<'_>,
     source: &GidEntry<'_>,
@@ -119,7 +121,7 @@ pub(crate) fn local_dest(
     })
 }
 
-/// Waits for a client, of IPv6 or IPv4.
+/// Waits for a client, over IPv6 or IPv4.
 fn accept(task: &SampleTask, port: u16, cancelled: &dyn Fn() -> bool) -> Result<Stream, Failure> {
     let listen = |any: &str| {
         let address = Address::parse(task.namespace(), any, port).map_err(tcp::Error::Code)?;
@@ -156,8 +158,9 @@ fn receive(
     Ok(())
 }
 
-/// Whether it is a queue pair's: a program that could have more tells of them, too, as
-/// nothing but zeros.
+/// Returns whether `end` is the address of a queue pair.
+///
+/// `srq_pingpong` always sends the largest possible number of addresses, and fills up with zeroes.
 fn is_present(end: &PingpongDest) -> bool {
     *end != PingpongDest::default()
 }

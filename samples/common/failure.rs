@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why a sample failed: at which step, and from what cause.
+//! Errors of samples: the step that failed, and the cause.
 
 use super::formats::handshake::Malformed;
 use core::{
@@ -21,18 +21,19 @@ use rrdma::{
     text::Message, //
 };
 
-/// Room for a cause: a sentence without its subject.
+/// Maximum length of a cause in bytes.
 const CAUSE: usize = 96;
 
-/// A step that failed. What it was about is told in the line that the task logs:
-/// `failed: STEP: CAUSE`.
+/// A failed step with its cause.
+///
+/// The task logs it as `failed: STEP: CAUSE`.
 pub(crate) struct Failure {
     step: &'static str,
     cause: Message<CAUSE>,
 }
 
 impl Failure {
-    /// A step failed from this cause, such as `fmt!("{n} bytes and not {m}")`.
+    /// Creates the failure of `step`, with a cause such as `fmt!("got {n} bytes, expected {m}")`.
     pub(crate) fn new(step: &'static str, cause: fmt::Arguments<'_>) -> Self {
         Self {
             step,
@@ -40,7 +41,7 @@ impl Failure {
         }
     }
 
-    /// The step.
+    /// Returns the step.
     pub(crate) fn step(&self) -> &'static str {
         self.step
     }
@@ -58,10 +59,11 @@ impl kernel::fmt::Display for Failure {
     }
 }
 
-/// Names the step that a result is of: `ProtectionDomain::new(device).step("protection
-/// domain")?`.
+/// Adds the name of the step to a result.
+///
+/// Used as in `ProtectionDomain::new(device).step("protection domain")?`.
 pub(crate) trait Step<T> {
-    /// The result as one of this step.
+    /// Converts the error to a failure of `step`.
     fn step(self, step: &'static str) -> Result<T, Failure>;
 }
 
@@ -71,9 +73,9 @@ impl<T, E: Explain> Step<T> for Result<T, E> {
     }
 }
 
-/// An error that can be the cause of a failure.
+/// An error that can be the cause of a [`Failure`].
 pub(crate) trait Explain {
-    /// The failure of this step from this cause.
+    /// Returns the failure of `step` with this cause.
     fn explain(self, step: &'static str) -> Failure;
 }
 
@@ -95,7 +97,7 @@ impl Explain for AllocError {
     }
 }
 
-/// The step of the connection manager goes before the cause.
+/// The text starts with the stage of the connection manager, as in `connecting: timed out`.
 impl Explain for cm::Error {
     fn explain(self, step: &'static str) -> Failure {
         Failure::new(step, format_args!("{self}"))

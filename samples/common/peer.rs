@@ -34,24 +34,24 @@ use rrdma::rdma::{
     },
 };
 
-/// The timers of the programs of libibverbs: 67 ms, and 640 us.
+/// The timers of the programs in libibverbs: 67 ms and 0.64 ms.
 const TIMEOUT: AckTimeout = AckTimeout::new(14).unwrap();
 const RNR_TIMER: RnrTimer = RnrTimer::new(12).unwrap();
 
-/// Whom to connect with. Not every service has to be told all.
+/// Address of the peer. Transport services use different parts of it.
 pub(crate) struct Peer<'a> {
-    /// The way there.
+    /// Path to the peer.
     pub(crate) path: Path<'a>,
-    /// The packets of the way.
+    /// Path MTU.
     pub(crate) mtu: Mtu,
-    /// Its queue pair.
+    /// Queue pair number of the peer.
     pub(crate) qpn: Qpn,
-    /// Its first packet.
+    /// Packet sequence number of the first packet from the peer.
     pub(crate) psn: Psn,
 }
 
 impl<'a> Peer<'a> {
-    /// The peer that has told of itself, as it is reached from a port and a GID of it.
+    /// Returns the peer with the address `theirs`, reached from `port` with the GID `source`.
     pub(crate) fn told(
         theirs: &PingpongDest,
         mtu: Mtu,
@@ -70,8 +70,10 @@ impl<'a> Peer<'a> {
         })
     }
 
-    /// Makes a reliable connection of it: with so many reads and atomic operations at
-    /// once in each direction, and `psn` as the number of our first packet.
+    /// Connects a reliable connection to the peer.
+    ///
+    /// `reads` limits the RDMA reads and atomic operations in flight in each direction. `psn` is
+    /// the number of the first packet that this end sends.
     pub(crate) fn connect<C: QpContext<QpType = Rc>>(
         self,
         init: Init<C>,

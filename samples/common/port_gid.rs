@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A place for queue pairs that are connected by hand with others of the same sample.
+//! Queue pairs of one sample that are connected by hand with each other.
 //!
-//! What they have to tell each other they tell by a function call. The packets take
-//! the wire, if there is one between their devices.
+//! Both ends are in the same module, so they exchange their addresses by function calls. If they
+//! are on two devices, the packets cross the link between them.
 
 use super::{
     failure::{
@@ -40,7 +40,7 @@ use rrdma::rdma::{
     },
 };
 
-/// A port, and the GID that queue pairs are known by there.
+/// A port with a GID, and the protection domain for queue pairs on it.
 pub(crate) struct PortGid<'a> {
     pub(crate) task: &'a Arc<SampleTask>,
     port: Port<'a>,
@@ -49,7 +49,9 @@ pub(crate) struct PortGid<'a> {
 }
 
 impl<'a> PortGid<'a> {
-    /// The first port of `device`, and its GID of a number.
+    /// Takes port 1 of `device` and its GID at `gid_index`. May sleep.
+    ///
+    /// `owner` is the name that `rdma resource` shows for the protection domain.
     pub(crate) fn new(
         task: &'a Arc<SampleTask>,
         device: &'a DeviceRef,
@@ -66,18 +68,18 @@ impl<'a> PortGid<'a> {
         })
     }
 
-    /// The device.
+    /// Returns the device.
     pub(crate) fn device(&self) -> &DeviceRef {
         self.pd.device()
     }
 
-    /// The largest packets that the port can have now.
+    /// Returns the active MTU of the port.
     pub(crate) fn mtu(&self) -> Result<Mtu, Failure> {
         let mtu = self.port.attributes().step("port")?.active_mtu;
         mtu.ok_or(ENODEV).step("MTU")
     }
 
-    /// Puts a queue pair here.
+    /// Moves a queue pair to INIT, on this port.
     pub(crate) fn init_qp<C: QpContext<QpType = Rc>>(
         &self,
         pair: Reset<C>,
@@ -91,8 +93,9 @@ impl<'a> PortGid<'a> {
         pair.into_init(init).step("connect")
     }
 
-    /// Connects a queue pair that was put here with the one of that number there, with
-    /// so many reads and atomic operations at once in each direction.
+    /// Connects `pair` with the queue pair `number` at `there`.
+    ///
+    /// `reads` limits the RDMA reads and atomic operations in flight in each direction.
     pub(crate) fn connect<C: QpContext<QpType = Rc>>(
         &self,
         pair: Init<C>,

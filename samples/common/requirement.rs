@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a sample needs of a device that not every device has.
+//! Device capabilities that a sample needs and not every device has.
 
 use super::failure::Failure;
 use core::fmt;
@@ -11,27 +11,27 @@ use rrdma::rdma::device::{
     Device, //
 };
 
-/// A capability, by its name.
+/// A device capability.
 #[derive(Clone, Copy)]
 pub(crate) enum DeviceRequirement {
-    /// Compare-and-swap, fetch-and-add.
+    /// Compare-and-swap and fetch-and-add.
     Atomics,
     /// Queue pairs that are connected without the connection manager.
     ConnectionsByHand,
-    /// Queue pairs for datagrams.
+    /// Queue pairs for datagrams (UD).
     Datagrams,
-    /// Numbers that go with a message or a write.
+    /// Immediate data in sends and writes.
     ImmediateData,
-    /// Queue pairs for unreliable connections.
+    /// Queue pairs for unreliable connections (UC).
     UnreliableConnections,
 }
 
 impl DeviceRequirement {
-    /// Checks that `device` has it.
+    /// Fails unless `device` has the capability.
     pub(crate) fn check(self, device: &Device) -> Result<(), Failure> {
         let has = match self {
             Self::Atomics => device.attributes().atomics != AtomicScope::None,
-            // All of these are of InfiniBand's transport, and iWARP is another.
+            // These belong to the InfiniBand transport, which RoCE shares; iWARP has another one.
             _ => device
                 .ports()
                 .all(|port| port.protocol() != Protocol::Iwarp),
@@ -40,7 +40,7 @@ impl DeviceRequirement {
             true => Ok(()),
             false => Err(Failure::new(
                 "device",
-                format_args!("{} has no {self}", device.name()),
+                format_args!("{} does not support {self}", device.name()),
             )),
         }
     }
@@ -50,7 +50,7 @@ impl fmt::Display for DeviceRequirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Atomics => "atomic operations",
-            Self::ConnectionsByHand => "connections but those of the connection manager",
+            Self::ConnectionsByHand => "connections without the connection manager",
             Self::Datagrams => "datagrams",
             Self::ImmediateData => "immediate data",
             Self::UnreliableConnections => "unreliable connections",

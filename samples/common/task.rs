@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The life of a sample: one task, done once in a thread of its own.
+//! Runs a sample: a task that is executed once.
 //!
 //! ```ignore
 //! module! {
@@ -18,33 +18,30 @@
 //! }
 //! ```
 //!
-//! The module is the [`Handle`] of its task, and loading it returns at once. The task is
-//! the `run` of the crate. It runs on a queue of the sample's own, where it may sleep,
-//! and when it returns the log has one line of it:
+//! The [`Handle`] is the module type. Loading the module starts the task and returns at once. The
+//! task is the function `run` of the crate. It runs on a workqueue of its own, where it may sleep.
+//! When it returns, one line is logged:
 //!
 //! - `rrdma_rc_pingpong: done: 1000 iterations in 52173 us`, or
 //! - `rrdma_rc_pingpong: failed: protection domain: ENOMEM`, or
 //! - `rrdma_rc_pingpong: stopped at last message: the module is unloaded`.
 //!
-//! The module stays loaded until it is unloaded; a sample that is to run again is
-//! loaded again.
+//! The module stays loaded afterwards. To run the task again, reload the module.
 //!
-//! The task can be stopped at any moment, by `rmmod` and by the removal of a device
-//! that it uses: both then wait for it to return. So every wait of it is one of
-//! these, and no other:
+//! Unloading the module, and removing a device that the task uses, stop the task and wait until it
+//! returns. So the task may only wait in these functions:
 //!
-//! - [`SampleTask::wait_for`], with a limit. Callbacks of queue pairs and completions, which
-//!   run in other contexts, leave what they have to say where the task looks, and
-//!   complete [`SampleTask::wake`].
-//! - Those of the connection manager and of TCP: they take [`SampleTask::wake`] too, and ask
-//!   [`SampleTask::is_stopped`] by their `WaitLimits`.
+//! - [`SampleTask::wait_for`], which has a time limit. Callbacks of queue pairs and completion
+//!   handlers run in other contexts: they store their results, and complete [`SampleTask::wake`].
+//! - Functions of the connection manager and of TCP that take [`SampleTask::wake`], and a
+//!   `WaitLimits` whose `cancelled` is [`SampleTask::is_stopped`].
 //!
-//! A loop that does not wait asks [`SampleTask::is_stopped`] in every round.
+//! A loop that does not wait must call [`SampleTask::is_stopped`] in each iteration.
 //!
-//! Devices: [`SampleTask::device`] chooses one by name, or else the first one that has an
-//! active port, and [`SampleTask::devices`] two; [`SampleTask::acquire`] is for the one that the
-//! connection manager found. Each stops the task when the device is to go. What the task
-//! made is dropped when it returns, which lets the device go.
+//! [`SampleTask::device`] returns a device by name, or the first one with an active port;
+//! [`SampleTask::devices`] returns two. [`SampleTask::acquire`] takes a device that the connection
+//! manager found. The removal of such a device stops the task. It then waits until the task has
+//! returned, because the task's objects hold references to the device.
 
 use super::failure::Failure;
 use kernel::{
@@ -87,16 +84,16 @@ use rrdma::{
     text::Message,
 };
 
-/// What a sample has to say at its end.
+/// What a task reports at its end: the text after `done:`.
 pub(crate) type Summary = Message<256>;
 
-/// The name of the module, as `module!` has it.
+/// The name of the module, from `module!`.
 const NAME: &CStr = match CStr::from_bytes_with_nul(crate::__LOG_PREFIX) {
     Ok(name) => name,
     Err(_) => panic!("the name of the module has a NUL in it"),
 };
 
-/// Why a task is to end.
+/// Why a task was stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StopReason {
     Not,
@@ -104,39 +101,39 @@ enum StopReason {
     DeviceRemoved,
 }
 
-/// A task, as it sees itself.
+/// State of a task, shared with the module and with callbacks.
 #[pin_data]
 pub(crate) struct SampleTask {
     namespace: Namespace,
     wake: Arc<TimedCompletion>,
     stop: Atomic<u32>,
-    /// The devices there are, in the order of their coming. Each goes from the list
-    /// when it is to go.
+    /// All RDMA devices, in the order in which they were added. The removal of a device starts by
+    /// removing it from here.
     #[pin]
     devices: Mutex<KVec<TrackedDevice>>,
 }
 
 struct TrackedDevice {
     device: DeviceRef,
-    /// The task has it.
+    /// The task has a reference to the device.
     used: bool,
 }
 
-/// A task that was started; dropping it stops the task and waits for its end.
+/// A running task. Dropping it stops the task and waits until it returns.
 pub(crate) struct Handle {
     task: Arc<SampleTask>,
-    /// The task runs here. It is dropped first: while the task runs, it is told when a
-    /// device goes.
+    /// The workqueue of the task. Dropped before `_client`, so a task that still runs is stopped
+    /// when a device is removed.
     queue: Option<OwnedQueue>,
     _client: Pin<KBox<Registration<Client>>>,
 }
 
 impl kernel::Module for Handle {
-    /// Starts the task, once all parameters have been checked. May sleep.
+    /// Starts the task. The parameters were checked before. May sleep.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`, or what registering as a client of RDMA devices answers.
+    /// `ENOMEM`, or the error of the registration as a client of RDMA devices.
     fn init(_module: &'static ThisModule) -> Result<Self> {
         let queue = OwnedQueue::new(NAME, QueueFlags::UNBOUND, 1)?;
         let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
@@ -165,8 +162,10 @@ impl kernel::Module for Handle {
     }
 }
 
-/// A task as work. It may have a queue of its own for closures, and wait for them; lockdep
-/// takes all closures for one, so a task that were one would seem to wait for itself.
+/// The work item of a task.
+///
+/// It is not a closure on the workqueue. Closures of all workqueues are one lockdep class, so
+/// lockdep would report a false deadlock when a task waits for a closure on a workqueue of its own.
 #[pin_data]
 struct TaskWork {
     task: Arc<SampleTask>,
@@ -195,27 +194,27 @@ impl Drop for Handle {
 }
 
 impl SampleTask {
-    /// The network namespace of who loaded the module.
+    /// Returns the network namespace of the process that loaded the module.
     pub(crate) fn namespace(&self) -> &Namespace {
         &self.namespace
     }
 
-    /// What wakes the task: to be completed by whoever has something for it, in any
-    /// context, and given to the connection manager.
+    /// Returns the completion that wakes the task. It can be completed in any context, and given to
+    /// the connection manager.
     pub(crate) fn wake(&self) -> &Arc<TimedCompletion> {
         &self.wake
     }
 
-    /// Whether the task is to end. Any context.
+    /// Returns whether the task must end. Any context.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop_reason() != StopReason::Not
     }
 
-    /// Waits until `ready` answers, which is asked whenever the task is woken. Sleeps.
+    /// Waits until `ready` returns a value. Each wakeup of the task calls `ready`. Sleeps.
     ///
     /// # Errors
     ///
-    /// A failure of `step` if the task is stopped, or if `limit` has passed.
+    /// A failure of `step` if the task is stopped or if `limit` has passed.
     pub(crate) fn wait_for<R>(
         &self,
         step: &'static str,
@@ -224,8 +223,8 @@ impl SampleTask {
     ) -> Result<R, Failure> {
         let deadline = Deadline::after(limit);
         loop {
-            // What happened before this is seen by `ready`, and what happens later
-            // ends the wait.
+            // `ready` sees everything that was stored before this call. A later wakeup ends the
+            // wait.
             self.wake.reinit();
             self.proceed(step)?;
             if let Some(answer) = ready() {
@@ -233,7 +232,10 @@ impl SampleTask {
             }
             let left = deadline.left();
             if left == Msecs::new(0) {
-                return Err(Failure::new(step, fmt!("not within {} ms", limit.get())));
+                return Err(Failure::new(
+                    step,
+                    fmt!("timed out after {} ms", limit.get()),
+                ));
             }
             let _ = self.wake.wait_timeout(left);
         }
@@ -247,29 +249,29 @@ impl SampleTask {
         Ok(())
     }
 
-    /// The device of this name, or the first one with an active port if the name is
-    /// empty. May sleep.
+    /// Returns the device with this name. If the name is empty, returns the first device with an
+    /// active port. May sleep.
     ///
     /// # Errors
     ///
-    /// A failure of `device` if there is none.
+    /// A failure of `device` if there is no such device.
     pub(crate) fn device(&self, name: &str) -> Result<DeviceRef, Failure> {
         let wanted = |device: &DeviceRef| match name {
             "" => has_active_port(device),
             _ => device.name().as_str() == name,
         };
         self.take(wanted).ok_or_else(|| match name {
-            "" => Failure::new("device", fmt!("none with an active port")),
-            _ => Failure::new("device", fmt!("no {name}")),
+            "" => Failure::new("device", fmt!("no device has an active port")),
+            _ => Failure::new("device", fmt!("{name} not found")),
         })
     }
 
-    /// The devices of these names, the second one the same as the first if its name is
-    /// empty. May sleep.
+    /// Returns the devices with these names, see [`SampleTask::device`]. If `other` is empty, both
+    /// are the same device. May sleep.
     ///
     /// # Errors
     ///
-    /// A failure of `device` if there is none.
+    /// A failure of `device` if there is no such device.
     pub(crate) fn devices(
         &self,
         one: &str,
@@ -283,14 +285,14 @@ impl SampleTask {
         Ok((one, other))
     }
 
-    /// A use of a device that the connection manager found. May sleep.
+    /// Returns a reference to a device that the connection manager found. May sleep.
     ///
     /// # Errors
     ///
-    /// A failure of `device` if it is going away.
+    /// A failure of `device` if the device is being removed.
     pub(crate) fn acquire(&self, device: &Device) -> Result<DeviceRef, Failure> {
         self.take(|tracked| **tracked == *device)
-            .ok_or_else(|| Failure::new("device", fmt!("{} is going away", device.name())))
+            .ok_or_else(|| Failure::new("device", fmt!("{} is being removed", device.name())))
     }
 
     fn take(&self, wanted: impl Fn(&DeviceRef) -> bool) -> Option<DeviceRef> {
@@ -308,7 +310,7 @@ impl SampleTask {
         }
     }
 
-    /// The first reason stays.
+    /// Stops the task. Later calls do not change the reason.
     fn stop(&self, stop_reason: StopReason) {
         let _ = self
             .stop
@@ -334,7 +336,7 @@ fn has_active_port(device: &DeviceRef) -> bool {
     device.ports().any(|port| port.state() == State::Active)
 }
 
-/// The task as a client of RDMA devices.
+/// The RDMA client that tracks devices for the task.
 struct Client;
 
 impl client::Client for Client {
@@ -348,7 +350,7 @@ impl client::Client for Client {
             used: false,
         };
         if task.devices.lock().push(tracked, GFP_KERNEL).is_err() {
-            pr_warn!("no memory to know of {}\n", device.name());
+            pr_warn!("{}: device not tracked: out of memory\n", device.name());
         }
     }
 

@@ -226,7 +226,7 @@ impl fmt::Display for Cause {
                 write!(f, "the peer {}", no_service(*status))
             }
             Cause::Unsupported(what) => f.write_str(what),
-            Cause::Lacks(device, what) => write!(f, "{device} has no {what}"),
+            Cause::Lacks(device, what) => write!(f, "{device} does not support {what}"),
             Cause::Disconnected => f.write_str("the peer disconnected"),
             Cause::AddressChanged => f.write_str("the local link address changed"),
             Cause::DeviceRemoved => f.write_str("the RDMA device was removed"),

@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How the ping-pong programs of libibverbs write down the end of a connection.
+//! The format in which the ping-pong programs of libibverbs exchange queue pair addresses.
 //!
-//! A text of fixed length and the NUL after it, `LID:QPN:PSN:GID` in hexadecimal:
+//! A text of fixed length, `LID:QPN:PSN:GID` in hexadecimal, terminated by NUL:
 //!
 //! ```text
 //! 0000:000011:3f60a5:00000000000000000000ffffc0000201\0
 //! ```
 //!
-//! So `libibverbs/examples/rc_pingpong.c` of rdma-core sends it, and
-//! `srq_pingpong.c` one for each queue pair. The programs read it with `sscanf`,
-//! which takes much else; here only this is taken, but with digits of either case.
+//! It is sent by `libibverbs/examples/rc_pingpong.c` of rdma-core; `srq_pingpong.c` sends one for
+//! each queue pair. The programs parse it with `sscanf()`, which accepts other formats as well.
+//! [`PingpongDest::decode`] only accepts this one, with digits in upper or lower case.
 
 use core::{
     fmt,
     net::Ipv6Addr, //
 };
 
-/// Bytes of a [`PingpongDest`] as it is sent, the NUL included.
+/// Length of an encoded [`PingpongDest`] in bytes, including the NUL.
 pub const DEST_BYTES: usize = 52;
 
-/// What the client says when it is ready for data, the NUL included.
+/// Last message of the client: it is ready for data. Includes the NUL.
 pub const DONE: &[u8; 5] = b"done\0";
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// One end of a connection: what the other has to know of it.
+/// Address of a queue pair, as the peer needs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PingpongDest {
-    /// The LID of the port; zero with RoCE.
+    /// LID of the port; 0 with RoCE.
     pub lid: u16,
-    /// The number of the queue pair, 24 bits.
+    /// Queue pair number, 24 bits.
     pub qpn: u32,
-    /// The first packet sequence number that it sends, 24 bits.
+    /// Packet sequence number of the first packet that it sends, 24 bits.
     pub psn: u32,
-    /// The GID of the port, in the order of the wire.
+    /// GID of the port, in network byte order.
     pub gid: [u8; 16],
 }
 
 impl fmt::Display for PingpongDest {
-    /// As the programs print it.
+    /// Prints the address as the programs do.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { lid, qpn, psn, gid } = self;
         let gid = Ipv6Addr::from(*gid);
@@ -50,29 +50,29 @@ impl fmt::Display for PingpongDest {
     }
 }
 
-/// What is wrong with bytes that should be a [`PingpongDest`].
+/// Why bytes are not a valid [`PingpongDest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// There are so many, and not [`DEST_BYTES`].
+    /// The length is not [`DEST_BYTES`].
     Length(usize),
-    /// There is no colon between the fields, or no NUL at the end, at this byte.
+    /// At this offset, a colon or the final NUL is missing.
     Separator(usize),
-    /// The byte at this place is no hexadecimal digit.
+    /// The byte at this offset is not a hexadecimal digit.
     Digit(usize),
 }
 
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Length(length) => write!(f, "{length} bytes and not {DEST_BYTES}"),
-            Self::Separator(place) => write!(f, "the field does not end at byte {place}"),
-            Self::Digit(place) => write!(f, "no hexadecimal digit at byte {place}"),
+            Self::Length(length) => write!(f, "got {length} bytes, expected {DEST_BYTES}"),
+            Self::Separator(place) => write!(f, "no field separator at byte {place}"),
+            Self::Digit(place) => write!(f, "not a hexadecimal digit at byte {place}"),
         }
     }
 }
 
 impl PingpongDest {
-    /// The bytes to send. Of the numbers only the lower 24 bits count.
+    /// Returns the bytes to send. Drops bits of `qpn` and `psn` above the lower 24.
     pub fn encode(&self) -> [u8; DEST_BYTES] {
         let [_, qpn @ ..] = self.qpn.to_be_bytes();
         let [_, psn @ ..] = self.psn.to_be_bytes();
@@ -85,11 +85,11 @@ impl PingpongDest {
         bytes
     }
 
-    /// Reads what [`encode`](Self::encode) writes.
+    /// Parses the output of [`encode`](Self::encode).
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong with the bytes.
+    /// The first invalid byte, or the wrong length.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         if bytes.len() != DEST_BYTES {
             return Err(Malformed::Length(bytes.len()));
@@ -108,19 +108,20 @@ impl PingpongDest {
     }
 }
 
-/// Writes a field of two digits a byte, and what ends it.
+/// Writes a field, two digits for each byte, and the terminator `end`.
 fn put<'a>(rest: &mut impl Iterator<Item = &'a mut u8>, field: &[u8], end: u8) {
     let digit = |value: u8| DIGITS.get(usize::from(value)).copied().unwrap_or_default();
     let digits = field
         .iter()
         .flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]);
-    // The field is first, so that it takes nothing from `rest` when it is over.
+    // `zip()` takes from its first iterator first. So it takes no place from `rest` when the field
+    // has ended.
     for (text, place) in digits.chain([end]).zip(rest) {
         *place = text;
     }
 }
 
-/// Reads a field of two digits a byte, and what ends it.
+/// Reads a field, two digits for each byte, and the terminator `end`.
 fn take<const N: usize>(
     rest: &mut impl Iterator<Item = (usize, u8)>,
     end: u8,

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What `rping` and its peers say to each other.
+//! Messages between `rping` and its peers.
 //!
-//! The client advertises memory by a message of 16 bytes: its address, its key and
-//! its length, in the byte order of the network. The server's answers are of the same
-//! length, and mean that it is done. So `librdmacm/examples/rping.c` of rdma-core
-//! does it, the data included: a text that begins with the number of the ping.
+//! The client advertises memory by a message of 16 bytes: address, key and length, in network byte
+//! order. The server acknowledges with a message of the same length, whose content has no meaning.
+//! The format is that of `librdmacm/examples/rping.c` of rdma-core, including the data: a text that
+//! starts with the number of the ping.
 
 use core::fmt;
 
-/// Bytes of a message.
+/// Length of a message in bytes.
 pub const MESSAGE_BYTES: usize = 16;
 
-/// Memory that a peer may reach.
+/// Memory that the peer may access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advert {
-    /// Its first address.
+    /// Start address.
     pub address: u64,
-    /// The key to it.
+    /// Remote key.
     pub rkey: u32,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub length: u32,
 }
 
 impl Advert {
-    /// The message.
+    /// Returns the message to send.
     pub fn encode(&self) -> [u8; MESSAGE_BYTES] {
         let [a, b, c, d, e, f, g, h] = self.address.to_be_bytes();
         let [i, j, k, l] = self.rkey.to_be_bytes();
@@ -32,7 +32,7 @@ impl Advert {
         [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]
     }
 
-    /// Reads a message; `None` if it is of another length.
+    /// Parses a message. Returns `None` if its length is not [`MESSAGE_BYTES`].
     pub fn decode(message: &[u8]) -> Option<Self> {
         let (address, rest) = message.split_first_chunk()?;
         let (rkey, rest) = rest.split_first_chunk()?;
@@ -44,14 +44,16 @@ impl Advert {
     }
 }
 
-/// Writes the data of a ping: its number, then letters and what is between them in
-/// ASCII from a place that moves on with each ping, then a NUL. A server of `rping`
-/// writes back as much as is before the NUL, and the NUL.
+/// Fills `data` with the text of a ping.
+///
+/// The text is the number, then the characters from `A` to `z` in turn, then a NUL. The first
+/// character depends on the number. A server of `rping` writes back the data up to the first NUL,
+/// and the NUL.
 pub fn fill(data: &mut [u8], ping: u32) {
     let first = usize::try_from(ping % 58).unwrap_or_default();
     let letters = (b'A'..=b'z').cycle().skip(first);
     let mut rest = Rest(data.iter_mut());
-    // What does not fit is left out.
+    // Ignore the error: a text that is too long is truncated.
     let _ = fmt::write(&mut rest, format_args!("rdma-ping-{ping}: "));
     for (byte, letter) in rest.0.zip(letters) {
         *byte = letter;
@@ -61,7 +63,7 @@ pub fn fill(data: &mut [u8], ping: u32) {
     }
 }
 
-/// Bytes that are still to be written.
+/// The rest of a buffer, still to be written.
 struct Rest<'a>(core::slice::IterMut<'a, u8>);
 
 impl fmt::Write for Rest<'_> {
@@ -106,7 +108,7 @@ mod tests {
 
     #[test]
     fn data_is_that_of_rping() {
-        // What `rping -v -S 48` shows of its pings 0, 1 and 58.
+        // Output of `rping -v -S 48` for the pings 0, 1 and 58.
         let text = b"rdma-ping-0: ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`ab\0";
         assert_eq!(filled(text.len(), 0), text);
         assert!(filled(48, 1).starts_with(b"rdma-ping-1: BCDE"));

@@ -13,7 +13,7 @@ fn end() -> PingpongDest {
     }
 }
 
-/// `TEXT` with the bytes from `place` on replaced.
+/// Decodes `TEXT` with the bytes from `place` on replaced.
 fn with(place: usize, bytes: &[u8]) -> Result<PingpongDest, Malformed> {
     let mut text = *TEXT;
     for (text, byte) in text[place..].iter_mut().zip(bytes) {
@@ -98,10 +98,13 @@ fn is_shown_as_the_programs_do() {
 #[test]
 fn says_what_is_wrong() {
     let text = |wrong: Malformed| wrong.to_string();
-    assert_eq!(text(Malformed::Length(5)), "5 bytes and not 52");
-    assert_eq!(text(Malformed::Digit(7)), "no hexadecimal digit at byte 7");
+    assert_eq!(text(Malformed::Length(5)), "got 5 bytes, expected 52");
+    assert_eq!(
+        text(Malformed::Digit(7)),
+        "not a hexadecimal digit at byte 7"
+    );
     assert_eq!(
         text(Malformed::Separator(4)),
-        "the field does not end at byte 4"
+        "no field separator at byte 4"
     );
 }

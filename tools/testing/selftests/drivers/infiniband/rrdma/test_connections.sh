@@ -368,7 +368,7 @@ link_down_under_pings() {
 	sample_load key_ping server=$OTHER4 size=65535 count=1000000 timeout=3000
 	pings_cross
 	cable_off
-	sample_fails '^(source|sink): (not within 3000 ms|the peer no longer answers|.*retry)'
+	sample_fails '^(source|sink): (timed out after 3000 ms|the peer no longer answers|.*retry)'
 	unloads_soon
 	peer_stop rping
 }

@@ -90,10 +90,10 @@ listens() {
 peers_that_break_it_are_told_apart() {
 	hostile 'the peer closed after 0 of 52 bytes' 's.close()'
 	hostile 'the peer closed after 20 of 52 bytes' 's.send(good[:20]); s.close()'
-	hostile 'no hexadecimal digit at byte 5' 's.send(good.replace(b":0", b":g", 1))'
-	hostile 'the field does not end at byte 51' 's.send(good[:51] + b"0")'
+	hostile 'not a hexadecimal digit at byte 5' 's.send(good.replace(b":0", b":g", 1))'
+	hostile 'no field separator at byte 51' 's.send(good[:51] + b"0")'
 	hostile 'the peer closed after 0 of 5 bytes' 's.send(good); s.recv(52); s.shutdown(1)'
-	hostile 'the peer does not say that it is done' 's.send(good + b"doge" + bytes(1))'
+	hostile 'the peer did not send "done"' 's.send(good + b"doge" + bytes(1))'
 }
 
 peer_that_says_nothing_is_left_in_time() {
@@ -105,7 +105,7 @@ nobody_listens() {
 	sample_fails '^connect: ECONNREFUSED$'
 	sample_unload
 	handshake "$OWN4" server=nonsense
-	sample_fails '^server: nonsense is no address$'
+	sample_fails '^server: nonsense is not an IP address$'
 }
 
 port_is_taken() {

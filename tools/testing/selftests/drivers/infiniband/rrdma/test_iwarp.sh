@@ -62,13 +62,13 @@ lacks() {
 	local capability=$1
 	shift
 	sample_load "$@"
-	sample_fails "^[a-z: ]+: $DEVICE has no $capability\$"
+	sample_fails "^[a-z: ]+: $DEVICE does not support $capability\$"
 	same "what it says" "$RESULT" "$(sample_log)"
 	sample_unload
 }
 
 what_the_device_lacks_is_told() {
-	local sample by_hand='connections but those of the connection manager'
+	local sample by_hand='connections without the connection manager'
 	for sample in completion_queues bench_many_peers test_qp_states rc_pingpong send_invalidate \
 		srq_pingpong; do
 		lacks "$by_hand" $sample "device=$DEVICE"

@@ -72,7 +72,7 @@ wrong_clients_are_told_apart() {
 	wrong_client unreadable '^read: read or write: remote access error'
 	wrong_client unwritable '^write: read or write: remote access error'
 	wrong_client small-sink '^sink: 4095 bytes for 4096$'
-	wrong_client no-sink "^sink: not within $((3000 * SLOWDOWN)) ms\$"
+	wrong_client no-sink "^sink: timed out after $((3000 * SLOWDOWN)) ms\$"
 	wrong_client no-reads '^accept: the client lets nobody read$'
 	wrong_client vanish '^(read|sink): '
 }

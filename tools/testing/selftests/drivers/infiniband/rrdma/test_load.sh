@@ -87,7 +87,7 @@ text_that_is_too_long_is_refused() {
 
 nothing_without_a_device() {
 	sample_load handshake device=nosuch0
-	sample_fails '^device: no nosuch0$'
+	sample_fails '^device: nosuch0 not found$'
 	sample_unload
 	sample_load handshake gid_index=1023
 	sample_fails '^GID: ENODATA$|^GID: EINVAL$'

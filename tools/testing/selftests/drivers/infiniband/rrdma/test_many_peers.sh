@@ -88,7 +88,7 @@ parameters_out_of_range() {
 		sample_refused bench_many_peers "$value"
 	done
 	sample_load bench_many_peers device=nobody
-	sample_fails '^device: no nobody$'
+	sample_fails '^device: nobody not found$'
 	sample_unload
 	sample_load bench_many_peers "device=$DEVICE" gid_index=255
 	sample_fails '^GID: '

@@ -86,7 +86,7 @@ parameters_are_checked() {
 	sample_fails '^parameters: rx_depth=500 receives of size=1048576 are more than 67108864 bytes$'
 	sample_unload
 	sample_load rc_pingpong device=nowhere
-	sample_fails '^device: no nowhere$'
+	sample_fails '^device: nowhere not found$'
 	sample_unload
 	sample_load rc_pingpong ib_port=2
 	sample_fails '^port: ENODEV$'

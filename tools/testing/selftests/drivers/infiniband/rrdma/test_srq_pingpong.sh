@@ -73,7 +73,7 @@ peer_that_disappears_is_left_in_time() {
 	sample_waits '^remote address'
 	sleep 1
 	peer_stop ping
-	sample_fails '^(send: transport retry counter exceeded|messages: not within)'
+	sample_fails '^(send: transport retry counter exceeded|messages: timed out)'
 	explain 'rrdma_rxe0: qp#'
 }
 
