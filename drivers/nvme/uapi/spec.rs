@@ -90,6 +90,9 @@ pub const CTRL_LOSS_TMO_DEFAULT: u32 = 600;
 /// Most entries of a discovery log that are read.
 pub const DISCOVERY_ENTRIES_MAX: u32 = 1024;
 
+/// Size of an entry of a discovery log, in bytes.
+pub const DISCOVERY_ENTRY_LEN: usize = 1024;
+
 /// Most namespaces without a disk that a controller names.
 pub const NO_DISK_MAX: u32 = 16;
 
@@ -373,49 +376,16 @@ attribute_set! {
         NR_ENTRIES = 3, "nr-entries", Reply;
         /// Why the log could not be read.
         ERROR = 4, "error", Reply;
-        /// An entry of the log.
+        /// An entry of the log as the controller sent it, a Discovery Log Page Entry of NVMe Base.
+        /// The kernel checked it: TRSVCID, SUBNQN and TRADDR are printable ASCII and end within
+        /// their fields, and SUBNQN is a valid NVMe Qualified Name. TRTYPE is at byte 0, ADRFAM at
+        /// 1, SUBTYPE at 2, TREQ at 3, PORTID at 4, CNTLID at 6, ASQSZ at 8, EFLAGS at 10, TRSVCID
+        /// at 32 with 32 bytes, SUBNQN at 256 and TRADDR at 512 with 256 bytes each, and TSAS at
+        /// 768. Numbers are little-endian. A NUL ends a text; spaces may pad TRSVCID and TRADDR.
         ENTRY = 5, "entry", Reply;
         /// Milliseconds until the persistent discovery goes on, after an error. Where it is absent
         /// the discovery is over.
         NEXT_ATTEMPT = 6, "next-attempt", Reply;
-    }
-}
-
-attribute_set! {
-    /// An entry of a discovery log: a way to a subsystem. Numbers are those of the NVMe over
-    /// Fabrics specification.
-    entry {
-        /// Type of the transport; 1 is RDMA.
-        TRTYPE = 1, "trtype", Reply;
-        /// Family of the address; 1 is IPv4, 2 is IPv6.
-        ADRFAM = 2, "adrfam", Reply;
-        /// Type of the subsystem; 1 is a referral to another discovery controller, 2 an NVM
-        /// subsystem, 3 this discovery controller.
-        SUBTYPE = 3, "subtype", Reply;
-        /// What the transport must or may do, as the entry has it.
-        TREQ = 4, "treq", Reply;
-        /// Number of the target's port.
-        PORTID = 5, "portid", Reply;
-        /// Controller to connect to; 0xfffe and 0xffff are any.
-        CNTLID = 6, "cntlid", Reply;
-        /// Most entries of an admin queue.
-        ASQSZ = 7, "asqsz", Reply;
-        /// Flags of the entry; bit 0 says that its log is the same as this one.
-        EFLAGS = 8, "eflags", Reply;
-        /// Address, in the form that the transport has for it.
-        TRADDR = 9, "traddr", Reply;
-        /// Service at the address; with RDMA, a port.
-        TRSVCID = 10, "trsvcid", Reply;
-        /// NVMe Qualified Name of the subsystem.
-        SUBNQN = 11, "subnqn", Reply;
-        /// Type of the queue pairs; like the following, with RDMA only.
-        RDMA_QPTYPE = 12, "rdma-qptype", Reply;
-        /// Protocol, such as 4 for RoCEv2.
-        RDMA_PRTYPE = 13, "rdma-prtype", Reply;
-        /// How connections are managed; 1 is the RDMA connection manager.
-        RDMA_CMS = 14, "rdma-cms", Reply;
-        /// Key of the partition.
-        RDMA_PKEY = 15, "rdma-pkey", Reply;
     }
 }
 

@@ -5,7 +5,6 @@
 use crate::uapi::{
     ctrl,
     discovery,
-    entry,
     error,
     latency_bucket,
     ns,
@@ -37,7 +36,7 @@ use crate::{
     },
 };
 use kernel::prelude::*;
-use nvme_proto::{format::discovery::Entry, policy::latency};
+use nvme_proto::policy::latency;
 use nvme_rdma_transport::stats::{Count, ReadStats, TimedCommand};
 use rrdma::{
     netlink::Message,
@@ -213,30 +212,6 @@ pub(super) fn discovery(message: &mut Message<'_>, discovery: &DiscoveryView<'_>
             }
         }
     }
-}
-
-/// An entry of a discovery log.
-pub(super) fn entry(message: &mut Message<'_>, entry: &Entry<'_>) -> Result {
-    message.nest(discovery::ENTRY, |nest| {
-        nest.put_u8(entry::TRTYPE, entry.transport)?;
-        nest.put_u8(entry::ADRFAM, entry.family)?;
-        nest.put_u8(entry::SUBTYPE, entry.subsystem_type)?;
-        nest.put_u8(entry::TREQ, entry.requirements)?;
-        nest.put_u16(entry::PORTID, entry.port_id)?;
-        nest.put_u16(entry::CNTLID, entry.controller_id)?;
-        nest.put_u16(entry::ASQSZ, entry.admin_queue_size)?;
-        nest.put_u16(entry::EFLAGS, entry.flags)?;
-        nest.put_str(entry::TRADDR, entry.address)?;
-        nest.put_str(entry::TRSVCID, entry.service)?;
-        nest.put_str(entry::SUBNQN, entry.subsystem.as_str())?;
-        let Some(rdma) = entry.rdma else {
-            return Ok(());
-        };
-        nest.put_u8(entry::RDMA_QPTYPE, rdma.queue_pairs)?;
-        nest.put_u8(entry::RDMA_PRTYPE, rdma.provider)?;
-        nest.put_u8(entry::RDMA_CMS, rdma.connections)?;
-        nest.put_u16(entry::RDMA_PKEY, rdma.partition)
-    })
 }
 
 /// The attributes that counts are in.

@@ -275,7 +275,7 @@ pub(super) fn get_discovery(registry: &Arc<Registry>, request: &mut Request<'_>)
     })
 }
 
-/// The cursor is the number of the entry.
+/// Dumps the log of a discovery. The cursor is the number of the next entry.
 pub(super) fn dump_entries(registry: &Arc<Registry>, dump: &mut Dump<'_>) -> Result {
     let (namespace, owner) = (dump.net(), dump.portid());
     let discovery = find_discovery(registry, dump, &namespace, owner)?;
@@ -291,15 +291,12 @@ pub(super) fn dump_entries(registry: &Arc<Registry>, dump: &mut Dump<'_>) -> Res
 }
 
 fn dump_log(log: &Log, dump: &mut Dump<'_>) -> Result {
-    while let Some(entry) = usize::try_from(dump.cursor())
-        .ok()
-        .and_then(|n| log.entry(n))
-    {
+    for entry in log.entries().skip(usize::try_from(dump.cursor())?) {
         let written = dump.message(Command::DiscoverGet as u8, |message| {
-            encode::entry(message, &entry)
+            message.put_bytes(discovery::ENTRY, entry)
         })?;
         if !written {
-            return Ok(());
+            break;
         }
         dump.set_cursor(dump.cursor().saturating_add(1));
     }

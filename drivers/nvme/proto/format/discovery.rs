@@ -1,28 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The discovery log: what a discovery controller knows of, as a log page.
+//! The discovery log page: a header, and one entry for each port of a subsystem.
 //!
-//! A header, and then one entry for each way to a subsystem. It may change while it is read
-//! in parts: its [generation](Header::generation), before and after, tells.
+//! The log may change while it is read in parts. A reader compares the
+//! [generation](Header::generation) before and after.
+//!
+//! Source: NVMe Base, Discovery Log Page (Log Page Identifier 70h); for [`RdmaTsas`] the NVMe RDMA
+//! Transport.
 
 use crate::format::layout::Reader;
 use crate::format::nqn::{InvalidNqn, Nqn};
 use core::fmt;
+use core::ops::Range;
 
 /// The header of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// Changes with the log.
+    /// Generation Counter (GENCTR): differs when the log has changed.
     pub generation: u64,
-    /// How many entries follow.
+    /// Number of Records (NUMREC): how many entries follow.
     pub entries: u64,
 }
 
 impl Header {
-    /// Its size in bytes; the first entry follows.
+    /// Size in bytes; the first entry follows.
     pub const SIZE: usize = 1024;
 
-    /// Reads a header.
+    /// Parses a header.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidLog`].
     pub fn parse(data: &[u8]) -> Result<Self, InvalidLog> {
         let reader = Reader::<{ Self::SIZE }>::new(data).ok_or(InvalidLog::Short(data.len()))?;
         match reader.u16::<16>() {
@@ -37,146 +45,128 @@ impl Header {
 
 const ENTRY_SIZE: usize = 1024;
 
-/// An entry of the log. Its texts are printable ASCII, and the name a proper one.
+/// An entry of the log, with the field names of the specification.
+///
+/// Numbers may have any value. The strings are printable ASCII.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry<'a> {
-    /// Type of the transport.
-    pub transport: u8,
-    /// Family of the address.
-    pub family: u8,
-    /// Type of the subsystem.
-    pub subsystem_type: u8,
-    /// What the transport must or may do.
-    pub requirements: u8,
-    /// Number of the target's port.
-    pub port_id: u16,
-    /// Controller to connect to; 0xfffe and 0xffff are any.
-    pub controller_id: u16,
-    /// Most entries of an admin queue.
-    pub admin_queue_size: u16,
-    /// What else there is to say of the entry.
-    pub flags: u16,
-    /// Service at the address: for RDMA, a port.
-    pub service: &'a str,
-    /// Name of the subsystem.
-    pub subsystem: Nqn<'a>,
-    /// The address.
-    pub address: &'a str,
-    /// What is particular to RDMA, if that is the transport.
-    pub rdma: Option<RdmaTsas>,
+    /// Transport Type; see [`Entry::RDMA`].
+    pub trtype: u8,
+    /// Address Family.
+    pub adrfam: u8,
+    /// Subsystem Type.
+    pub subtype: u8,
+    /// Transport Requirements.
+    pub treq: u8,
+    /// Port ID.
+    pub portid: u16,
+    /// Controller ID; FFFEh and FFFFh: any.
+    pub cntlid: u16,
+    /// Admin Max SQ Size, in entries.
+    pub asqsz: u16,
+    /// Entry Flags.
+    pub eflags: u16,
+    /// Transport Service Identifier; for RDMA a port.
+    pub trsvcid: &'a str,
+    /// NVM Subsystem Qualified Name.
+    pub subnqn: Nqn<'a>,
+    /// Transport Address.
+    pub traddr: &'a str,
+    /// Transport Specific Address Subtype; `None` if the transport is not RDMA.
+    pub tsas: Option<RdmaTsas>,
 }
 
-/// What an entry says of RDMA in particular.
+/// Transport Specific Address Subtype of RDMA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RdmaTsas {
-    /// Type of the queue pairs.
-    pub queue_pairs: u8,
-    /// The protocol: InfiniBand, RoCE or iWARP.
-    pub provider: u8,
-    /// How connections are managed.
-    pub connections: u8,
-    /// Key of the partition.
-    pub partition: u16,
+    /// RDMA QP Service Type.
+    pub qptype: u8,
+    /// RDMA Provider Type: InfiniBand, RoCE or iWARP.
+    pub prtype: u8,
+    /// RDMA Connection Management Service.
+    pub cms: u8,
+    /// RDMA Partition Key.
+    pub pkey: u16,
 }
 
 impl<'a> Entry<'a> {
-    /// Its size in bytes.
+    /// Size in bytes.
     pub const SIZE: usize = ENTRY_SIZE;
 
-    /// The type of transport that is RDMA.
+    /// [`trtype`](Self::trtype) of the RDMA transport.
     pub const RDMA: u8 = 1;
 
-    const SERVICE: usize = 32;
-    const TEXT: usize = 256;
-
-    /// Reads an entry.
+    /// Parses an entry.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidEntry`].
     pub fn parse(data: &'a [u8]) -> Result<Self, InvalidEntry> {
         let short = InvalidEntry::Short(data.len());
         let block = data.first_chunk::<ENTRY_SIZE>().ok_or(short)?;
         let reader = Reader::over(block);
-        let field = |at: usize, len: usize| {
-            let tail = block.get(at..).unwrap_or_default();
-            tail.get(..len).unwrap_or_default()
-        };
-        let transport = reader.u8::<0>();
+        let field = |bytes: Range<usize>| block.get(bytes).unwrap_or_default();
+        let trtype = reader.u8::<0>();
         Ok(Self {
-            transport,
-            family: reader.u8::<1>(),
-            subsystem_type: reader.u8::<2>(),
-            requirements: reader.u8::<3>(),
-            port_id: reader.u16::<4>(),
-            controller_id: reader.u16::<6>(),
-            admin_queue_size: reader.u16::<8>(),
-            flags: reader.u16::<10>(),
-            service: text(field(32, Self::SERVICE), Field::Service)?,
-            subsystem: name(field(256, Self::TEXT))?,
-            address: text(field(512, Self::TEXT), Field::Address)?,
-            rdma: (transport == Self::RDMA).then(|| RdmaTsas {
-                queue_pairs: reader.u8::<768>(),
-                provider: reader.u8::<769>(),
-                connections: reader.u8::<770>(),
-                partition: reader.u16::<776>(),
+            trtype,
+            adrfam: reader.u8::<1>(),
+            subtype: reader.u8::<2>(),
+            treq: reader.u8::<3>(),
+            portid: reader.u16::<4>(),
+            cntlid: reader.u16::<6>(),
+            asqsz: reader.u16::<8>(),
+            eflags: reader.u16::<10>(),
+            trsvcid: padded(field(32..64), "TRSVCID")?,
+            subnqn: nqn(field(256..512), "SUBNQN")?,
+            traddr: padded(field(512..768), "TRADDR")?,
+            tsas: (trtype == Self::RDMA).then(|| RdmaTsas {
+                qptype: reader.u8::<768>(),
+                prtype: reader.u8::<769>(),
+                cms: reader.u8::<770>(),
+                pkey: reader.u16::<776>(),
             }),
         })
     }
 }
 
-/// A text, which spaces fill, or a NUL ends. One that fills all of the field cannot be told
-/// from one that goes on.
-fn text(field: &[u8], which: Field) -> Result<&str, InvalidEntry> {
-    let end = field.iter().position(|byte| *byte == 0);
-    let text = field.get(..end.unwrap_or(field.len())).unwrap_or_default();
-    let filled = text.trim_ascii_end();
-    if end.is_none() && filled.len() == field.len() {
-        return Err(InvalidEntry::Endless(which));
+/// A string that ends at a NUL or before spaces that pad the field. A string that fills the field
+/// is refused: it may be cut off.
+fn padded<'a>(field: &'a [u8], name: &'static str) -> Result<&'a str, InvalidEntry> {
+    let text = terminated(field).trim_ascii_end();
+    if text.len() == field.len() {
+        return Err(InvalidEntry::Unterminated(name));
     }
-    printable(filled, which)
+    printable(text, name)
 }
 
-/// A name, which a NUL ends.
-fn name(field: &[u8]) -> Result<Nqn<'_>, InvalidEntry> {
-    let end = field.iter().position(|byte| *byte == 0);
-    let end = end.ok_or(InvalidEntry::Endless(Field::Subsystem))?;
-    let name = field.get(..end).unwrap_or_default();
-    let name = printable(name, Field::Subsystem)?;
-    Nqn::new(name.as_bytes()).map_err(InvalidEntry::Name)
-}
-
-fn printable(text: &[u8], which: Field) -> Result<&str, InvalidEntry> {
-    let odd = InvalidEntry::Character(which);
-    if !text.iter().all(|byte| matches!(byte, b' '..=b'~')) {
-        return Err(odd);
+/// An NQN that ends at a NUL.
+fn nqn<'a>(field: &'a [u8], name: &'static str) -> Result<Nqn<'a>, InvalidEntry> {
+    let text = terminated(field);
+    if text.len() == field.len() {
+        return Err(InvalidEntry::Unterminated(name));
     }
-    core::str::from_utf8(text).map_err(|_| odd)
+    let text = printable(text, name)?;
+    Nqn::new(text.as_bytes()).map_err(InvalidEntry::Name)
 }
 
-/// A field with text.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Field {
-    /// The service.
-    Service,
-    /// The name of the subsystem.
-    Subsystem,
-    /// The address.
-    Address,
+/// The bytes of a field before its first NUL; all if there is no NUL.
+fn terminated(field: &[u8]) -> &[u8] {
+    field.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-impl fmt::Display for Field {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Service => "the service",
-            Self::Subsystem => "the name of the subsystem",
-            Self::Address => "the address",
-        })
+fn printable<'a>(text: &'a [u8], name: &'static str) -> Result<&'a str, InvalidEntry> {
+    match core::str::from_utf8(text) {
+        Ok(text) if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) => Ok(text),
+        _ => Err(InvalidEntry::NotPrintable(name)),
     }
 }
 
 /// Why a header cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InvalidLog {
-    /// It has so many bytes.
+    /// The header is too short; its length in bytes.
     Short(usize),
-    /// The log has a format that nobody knows here.
+    /// The Record Format (RECFMT) is not 0.
     Format(u16),
 }
 
@@ -184,31 +174,31 @@ impl fmt::Display for InvalidLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Short(len) => write!(f, "{len} bytes are too short for a header"),
-            Self::Format(format) => write!(f, "it has the unknown format {format}"),
+            Self::Format(format) => write!(f, "unknown record format {format}"),
         }
     }
 }
 
-/// Why an entry cannot be used.
+/// Why an entry cannot be used. A string is named by its field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InvalidEntry {
-    /// It has so many bytes.
+    /// The entry is too short; its length in bytes.
     Short(usize),
-    /// A text does not end.
-    Endless(Field),
-    /// A text is not printable ASCII.
-    Character(Field),
-    /// The name of the subsystem is none.
+    /// A string does not end within its field.
+    Unterminated(&'static str),
+    /// A string is not printable ASCII.
+    NotPrintable(&'static str),
+    /// SUBNQN is not a valid NQN.
     Name(InvalidNqn),
 }
 
 impl fmt::Display for InvalidEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Short(len) => write!(f, "{len} bytes are too short"),
-            Self::Endless(field) => write!(f, "{field} does not end"),
-            Self::Character(field) => write!(f, "{field} is not printable ASCII"),
-            Self::Name(why) => write!(f, "the subsystem: {why}"),
+            Self::Short(len) => write!(f, "{len} bytes are too short for an entry"),
+            Self::Unterminated(field) => write!(f, "{field} is not terminated"),
+            Self::NotPrintable(field) => write!(f, "{field} is not printable ASCII"),
+            Self::Name(why) => write!(f, "SUBNQN: {why}"),
         }
     }
 }

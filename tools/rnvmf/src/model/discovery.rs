@@ -6,7 +6,8 @@ use crate::address::Endpoint;
 use crate::error::CtrlError;
 use crate::error::Error;
 use crate::nlattr::{Attributes, Malformed};
-use crate::uapi::{discovery as attribute, entry as field};
+use crate::uapi::{discovery as attribute, DISCOVERY_ENTRY_LEN};
+use nvme_proto::format::discovery::Entry;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -80,27 +81,25 @@ pub(crate) struct LogEntry {
 }
 
 impl LogEntry {
-    /// Read a message of the dump.
+    /// Reads a message of the dump.
     pub(crate) fn read(from: &Attributes) -> Result<Self, Malformed> {
-        let nest = from.nest(attribute::ENTRY)?;
-        let from = &from.require("entry", nest)?;
-        let text = |id, name| from.require(name, from.string(id)?);
-        let byte = |id, name| from.require(name, from.u8(id)?);
-        let eflags = from.u16(field::EFLAGS)?;
+        let bytes = from.array::<DISCOVERY_ENTRY_LEN>(attribute::ENTRY)?;
+        let bytes = from.require("entry", bytes)?;
+        let entry = Entry::parse(&bytes).map_err(|_| Malformed::Value(attribute::ENTRY))?;
         Ok(Self {
-            trtype: TrType(byte(field::TRTYPE, "trtype")?),
-            adrfam: AdrFam(byte(field::ADRFAM, "adrfam")?),
-            subtype: SubType(byte(field::SUBTYPE, "subtype")?),
-            treq: Treq(byte(field::TREQ, "treq")?),
-            portid: from.require("portid", from.u16(field::PORTID)?)?,
-            trsvcid: text(field::TRSVCID, "trsvcid")?,
-            subnqn: text(field::SUBNQN, "subnqn")?,
-            traddr: text(field::TRADDR, "traddr")?,
-            eflags: EFlags(from.require("eflags", eflags)?),
-            rdma_prtype: from.u8(field::RDMA_PRTYPE)?.map(PrType),
-            rdma_qptype: from.u8(field::RDMA_QPTYPE)?.map(QpType),
-            rdma_cms: from.u8(field::RDMA_CMS)?.map(Cms),
-            rdma_pkey: from.u16(field::RDMA_PKEY)?,
+            trtype: TrType(entry.trtype),
+            adrfam: AdrFam(entry.adrfam),
+            subtype: SubType(entry.subtype),
+            treq: Treq(entry.treq),
+            portid: entry.portid,
+            trsvcid: entry.trsvcid.into(),
+            subnqn: entry.subnqn.as_str().into(),
+            traddr: entry.traddr.into(),
+            eflags: EFlags(entry.eflags),
+            rdma_prtype: entry.tsas.map(|tsas| PrType(tsas.prtype)),
+            rdma_qptype: entry.tsas.map(|tsas| QpType(tsas.qptype)),
+            rdma_cms: entry.tsas.map(|tsas| Cms(tsas.cms)),
+            rdma_pkey: entry.tsas.map(|tsas| tsas.pkey),
         })
     }
 

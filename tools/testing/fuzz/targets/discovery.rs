@@ -21,14 +21,14 @@ fuzz_target!(|data: &[u8]| {
     );
     match Entry::parse(&block) {
         Ok(entry) => {
-            for text in [entry.service, entry.address, entry.subsystem.as_str()] {
+            for text in [entry.trsvcid, entry.traddr, entry.subnqn.as_str()] {
                 assert!(
                     text.bytes().all(|byte| matches!(byte, b' '..=b'~')),
                     "{text}"
                 );
             }
-            assert!(!entry.service.ends_with(' ') && !entry.address.ends_with(' '));
-            assert_eq!(entry.rdma.is_some(), entry.transport == Entry::RDMA);
+            assert!(!entry.trsvcid.ends_with(' ') && !entry.traddr.ends_with(' '));
+            assert_eq!(entry.tsas.is_some(), entry.trtype == Entry::RDMA);
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }

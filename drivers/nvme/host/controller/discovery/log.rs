@@ -26,11 +26,11 @@ use rrdma::{
     },
 };
 
-/// How often a log is read that changes meanwhile, as nvme-cli does.
+/// Number of times that a log is read while it keeps changing; nvme-cli's default.
 const ATTEMPTS: u32 = 10;
 
-/// Entries that are read at once: a page, which no controller refuses.
-const AT_ONCE: usize = 4;
+/// Number of entries that one command reads: 4 KiB, within any MDTS.
+const ENTRIES_PER_READ: usize = 4;
 
 /// The stage of all errors of a discovery log.
 pub(super) const STAGE: ErrorStage = ErrorStage::Discovery;
@@ -38,30 +38,25 @@ pub(super) const STAGE: ErrorStage = ErrorStage::Discovery;
 /// A discovery log.
 pub(crate) struct Log {
     pub(crate) header: Header,
-    /// Of so many entries each, which were looked at.
-    pieces: KVec<Buffer>,
+    /// Valid entries, up to [`ENTRIES_PER_READ`] in each buffer.
+    buffers: KVec<Buffer>,
 }
 
 impl Log {
-    /// An entry that was read, counted from 0.
-    pub(crate) fn entry(&self, number: usize) -> Option<Entry<'_>> {
-        let most = usize::try_from(self.header.entries).unwrap_or(usize::MAX);
-        if number >= most {
-            return None;
-        }
-        let piece = self.pieces.get(number / AT_ONCE)?;
-        let mut entries = piece.bytes().chunks_exact(Entry::SIZE);
-        Entry::parse(entries.nth(number % AT_ONCE)?).ok()
+    /// Returns the entries as the controller sent them; [`Entry::parse`] accepts each.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &[u8]> {
+        let bytes = self.buffers.iter().map(Buffer::bytes);
+        bytes.flat_map(|bytes| bytes.chunks_exact(Entry::SIZE))
     }
 
-    /// Reads the log until it does not change meanwhile.
+    /// Reads the log until it is the same before and after. Sleeps.
     pub(super) fn read(admin: &Admin<'_>) -> Result<Self, CtrlError> {
-        let mut header = Self::header(admin)?;
+        let mut header = Self::read_header(admin)?;
         for _ in 0..ATTEMPTS {
-            let pieces = Self::entries(admin, &header)?;
-            let now = Self::header(admin)?;
+            let buffers = Self::read_entries(admin, &header)?;
+            let now = Self::read_header(admin)?;
             if now == header {
-                return Ok(Self { header, pieces });
+                return Ok(Self { header, buffers });
             }
             header = now;
         }
@@ -72,45 +67,37 @@ impl Log {
         ))
     }
 
-    fn header(admin: &Admin<'_>) -> Result<Header, CtrlError> {
-        let data = Self::part(admin, 0, Header::SIZE)?;
-        Header::parse(data.bytes())
+    fn read_header(admin: &Admin<'_>) -> Result<Header, CtrlError> {
+        let buffer = Self::read_part(admin, 0, Header::SIZE)?;
+        Header::parse(buffer.bytes())
             .map_err(|why| CtrlError::target(STAGE, format_args!("the discovery log: {why}")))
     }
 
-    /// As many entries as the header says, and we take.
-    fn entries(admin: &Admin<'_>, header: &Header) -> Result<KVec<Buffer>, CtrlError> {
-        let count = header.entries.min(DISCOVERY_ENTRIES_MAX.into());
-        let mut pieces = KVec::new();
-        let (mut number, mut offset) = (0u64, Header::SIZE as u64);
-        while number < count {
-            let entries = (AT_ONCE as u64).min(count.saturating_sub(number));
-            let length = (entries as usize).saturating_mul(Entry::SIZE);
-            let piece = Self::part(admin, offset, length)?;
-            Self::check(number, piece.bytes())?;
-            pieces
-                .push(piece, GFP_KERNEL)
+    /// Reads and checks the entries that the header announces, up to [`DISCOVERY_ENTRIES_MAX`].
+    fn read_entries(admin: &Admin<'_>, header: &Header) -> Result<KVec<Buffer>, CtrlError> {
+        let count = header.entries.min(DISCOVERY_ENTRIES_MAX.into()) as usize;
+        let mut buffers = KVec::new();
+        for first in (0..count).step_by(ENTRIES_PER_READ) {
+            let entries = count.saturating_sub(first).min(ENTRIES_PER_READ);
+            let offset = Header::SIZE.saturating_add(first.saturating_mul(Entry::SIZE));
+            let length = entries.saturating_mul(Entry::SIZE);
+            let buffer = Self::read_part(admin, offset, length)?;
+            for (number, entry) in (first..count).zip(buffer.bytes().chunks_exact(Entry::SIZE)) {
+                Entry::parse(entry).map_err(|why| {
+                    CtrlError::target(
+                        STAGE,
+                        format_args!("entry {number} of the discovery log: {why}"),
+                    )
+                })?;
+            }
+            buffers
+                .push(buffer, GFP_KERNEL)
                 .map_err(|_| CtrlError::kernel(STAGE, ENOMEM, "discovery log"))?;
-            number = number.saturating_add(entries);
-            offset = offset.saturating_add(length as u64);
         }
-        Ok(pieces)
+        Ok(buffers)
     }
 
-    /// Looks at entries, of which the first has this number.
-    fn check(first: u64, data: &[u8]) -> Result<(), CtrlError> {
-        for (number, entry) in (first..u64::MAX).zip(data.chunks_exact(Entry::SIZE)) {
-            Entry::parse(entry).map_err(|why| {
-                CtrlError::target(
-                    STAGE,
-                    format_args!("entry {number} of the discovery log: {why}"),
-                )
-            })?;
-        }
-        Ok(())
-    }
-
-    fn part(admin: &Admin<'_>, offset: u64, length: usize) -> Result<Buffer, CtrlError> {
+    fn read_part(admin: &Admin<'_>, offset: usize, length: usize) -> Result<Buffer, CtrlError> {
         let what = "reading the discovery log";
         if admin.deadline.left() == Msecs::new(0) {
             let limit = admin.deadline.span().get();
@@ -121,7 +108,7 @@ impl Log {
             ));
         }
         admin.keep_alive_if_due()?;
-        let page = LogPage::new(LogPage::DISCOVERY, offset, length as u64)
+        let page = LogPage::new(LogPage::DISCOVERY, offset as u64, length as u64)
             .map_err(|why| CtrlError::new(STAGE, EINVAL, format_args!("{what}: {why}")))?;
         admin.log_page(STAGE, page, what)
     }
@@ -129,8 +116,9 @@ impl Log {
 
 /// The result of a discovery.
 pub(crate) enum DiscoveryResult {
+    /// The log.
     Read(Log),
-    /// The error, and the time of the next attempt, if there is one.
+    /// The error, and the time of the next attempt; `None` if the discovery ended.
     Failed(CtrlError, Option<Deadline>),
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::Random;
 
-/// An entry as the kernel's target makes it.
+/// An entry as the Linux target makes it.
 fn entry() -> Vec<u8> {
     let mut data = vec![0; Entry::SIZE];
     data[..4].copy_from_slice(&[1, 1, 2, 0x04]);
@@ -32,52 +32,52 @@ fn headers() {
 fn entries() {
     let data = entry();
     let entry = Entry::parse(&data).unwrap();
-    let kind = (entry.transport, entry.family, entry.subsystem_type);
+    let kind = (entry.trtype, entry.adrfam, entry.subtype);
     assert_eq!(kind, (1, 1, 2));
-    assert_eq!((entry.requirements, entry.port_id), (4, 4420));
-    assert_eq!((entry.controller_id, entry.admin_queue_size), (0xffff, 32));
-    assert_eq!(entry.flags, 1);
-    assert_eq!((entry.address, entry.service), ("192.0.2.1", "4420"));
-    assert_eq!(entry.subsystem.as_str(), "nqn.x");
-    let rdma = entry.rdma.unwrap();
-    assert_eq!((rdma.queue_pairs, rdma.provider), (1, 5));
-    assert_eq!((rdma.connections, rdma.partition), (1, 0xabcd));
+    assert_eq!((entry.treq, entry.portid), (4, 4420));
+    assert_eq!((entry.cntlid, entry.asqsz), (0xffff, 32));
+    assert_eq!(entry.eflags, 1);
+    assert_eq!((entry.traddr, entry.trsvcid), ("192.0.2.1", "4420"));
+    assert_eq!(entry.subnqn.as_str(), "nqn.x");
+    let tsas = entry.tsas.unwrap();
+    assert_eq!((tsas.qptype, tsas.prtype), (1, 5));
+    assert_eq!((tsas.cms, tsas.pkey), (1, 0xabcd));
 }
 
 #[test]
-fn only_rdma_has_what_is_particular_to_it() {
+fn only_rdma_entries_have_its_tsas() {
     let mut data = entry();
     data[0] = 3;
-    assert_eq!(Entry::parse(&data).unwrap().rdma, None);
+    assert_eq!(Entry::parse(&data).unwrap().tsas, None);
 }
 
 #[test]
-fn spaces_fill_texts_to_their_end() {
+fn spaces_pad_strings() {
     let mut data = entry();
     data[32..64].fill(b' ');
     data[32..36].copy_from_slice(b"4420");
     data[512..768].fill(b' ');
     data[512] = b'x';
     let entry = Entry::parse(&data).unwrap();
-    assert_eq!((entry.address, entry.service), ("x", "4420"));
+    assert_eq!((entry.traddr, entry.trsvcid), ("x", "4420"));
 }
 
 #[test]
-fn broken_texts() {
+fn invalid_strings_are_refused() {
     let cases: [(usize, &[u8], InvalidEntry); 9] = [
-        (32, &[b'1'; 32], InvalidEntry::Endless(Field::Service)),
-        (512, &[b'1'; 256], InvalidEntry::Endless(Field::Address)),
-        (256, &[b'n'; 256], InvalidEntry::Endless(Field::Subsystem)),
+        (32, &[b'1'; 32], InvalidEntry::Unterminated("TRSVCID")),
+        (512, &[b'1'; 256], InvalidEntry::Unterminated("TRADDR")),
+        (256, &[b'n'; 256], InvalidEntry::Unterminated("SUBNQN")),
         (
             256,
             &[b'n'; 224],
             InvalidEntry::Name(InvalidNqn::TooLong(224)),
         ),
         (256, &[0], InvalidEntry::Name(InvalidNqn::Empty)),
-        (32, b"\n", InvalidEntry::Character(Field::Service)),
-        (512, b"\x1b[2J", InvalidEntry::Character(Field::Address)),
-        (512, b"\xe4", InvalidEntry::Character(Field::Address)),
-        (257, b"\x7f", InvalidEntry::Character(Field::Subsystem)),
+        (32, b"\n", InvalidEntry::NotPrintable("TRSVCID")),
+        (512, b"\x1b[2J", InvalidEntry::NotPrintable("TRADDR")),
+        (512, b"\xe4", InvalidEntry::NotPrintable("TRADDR")),
+        (257, b"\x7f", InvalidEntry::NotPrintable("SUBNQN")),
     ];
     for (at, bytes, why) in cases {
         let mut data = entry();
@@ -92,7 +92,7 @@ fn broken_texts() {
 }
 
 #[test]
-fn any_bytes_are_printable_or_refused() {
+fn strings_are_printable_or_refused() {
     let mut random = Random::new(70);
     let mut taken = 0;
     for _ in 0..5000 {
@@ -103,7 +103,7 @@ fn any_bytes_are_printable_or_refused() {
         }
         if let Ok(entry) = Entry::parse(&data) {
             taken += 1;
-            for text in [entry.service, entry.address, entry.subsystem.as_str()] {
+            for text in [entry.trsvcid, entry.traddr, entry.subnqn.as_str()] {
                 assert!(text.bytes().all(|byte| matches!(byte, b' '..=b'~')));
             }
         }

@@ -32,30 +32,53 @@ pub(crate) fn log(entries: Vec<LogEntry>) -> DiscoveryLog {
     }
 }
 
+/// A message of the dump: the entry of [`subsystem`] as the target sends it, with `changes`.
+fn message(changes: &[(usize, &[u8])]) -> Attributes {
+    let mut entry = [0; Entry::SIZE];
+    let fields: [(usize, &[u8]); 7] = [
+        (0, &[1, 1, 2, 4, 1, 0]),
+        (6, &[0xff, 0xff, 32, 0]),
+        (32, b"4420"),
+        (256, b"nqn.x"),
+        (512, b"10.0.0.9"),
+        (768, &[1, 4, 1]),
+        (776, &[0, 0]),
+    ];
+    for (at, field) in fields.iter().chain(changes) {
+        entry[*at..at + field.len()].copy_from_slice(field);
+    }
+    attributes(vec![bytes(attribute::ENTRY, &entry)])
+}
+
 #[test]
 fn reads_an_entry() {
-    let message = attributes(vec![nest(
-        attribute::ENTRY,
-        vec![
-            number(field::TRTYPE, 1u8),
-            number(field::ADRFAM, 1u8),
-            number(field::SUBTYPE, 2u8),
-            number(field::TREQ, 4u8),
-            number(field::PORTID, 1u16),
-            number(field::EFLAGS, 0u16),
-            text(field::TRADDR, "10.0.0.9"),
-            text(field::TRSVCID, "4420"),
-            text(field::SUBNQN, "nqn.x"),
-            number(field::RDMA_PRTYPE, 4u8),
-            number(field::RDMA_QPTYPE, 1u8),
-            number(field::RDMA_CMS, 1u8),
-            number(field::RDMA_PKEY, 0u16),
-        ],
-    )]);
-    let entry = LogEntry::read(&message).unwrap();
+    let entry = LogEntry::read(&message(&[])).unwrap();
     assert_eq!(entry, subsystem("nqn.x", "10.0.0.9"));
-    assert!(LogEntry::read(&attributes(vec![])).is_err());
-    assert!(LogEntry::read(&attributes(vec![nest(attribute::ENTRY, vec![])])).is_err());
+    let tcp = LogEntry::read(&message(&[(0, &[3])])).unwrap();
+    assert_eq!(
+        (tcp.trtype, tcp.rdma_prtype, tcp.rdma_pkey),
+        (TrType(3), None, None)
+    );
+}
+
+#[test]
+fn invalid_entries_are_refused() {
+    let invalid = Err(Malformed::Value(attribute::ENTRY));
+    let cases: [(usize, &[u8]); 4] = [
+        (512, b"\x1b[2J"),
+        (512, &[b'1'; 256]),
+        (32, &[b'1'; 32]),
+        (256, &[0]),
+    ];
+    for change in cases {
+        assert_eq!(LogEntry::read(&message(&[change])), invalid, "{change:?}");
+    }
+    let short = attributes(vec![bytes(attribute::ENTRY, &[0; Entry::SIZE - 1])]);
+    assert_eq!(LogEntry::read(&short), invalid);
+    assert_eq!(
+        LogEntry::read(&attributes(vec![])),
+        Err(Malformed::Missing("entry"))
+    );
 }
 
 #[test]

@@ -174,17 +174,17 @@ good_log() {
 }
 
 lying_logs() {
-	lies 1 'unknown format 7' log poke 7 16 2
+	lies 1 'unknown record format 7' log poke 7 16 2
 	lies 1 'changed 10 times' log drift 0 0
 	same "readings of its header" 11 "$(count log)"
-	lies 1 'entry 0 of the discovery log: the service does not end' entries flood 0x31 32
-	lies 1 'the name of the subsystem does not end' entries flood 0x6e 256
-	lies 1 'the address does not end' entries flood 0x31 512
-	lies 1 'entry 3 of .*: the address is not printable' entries poke 0x1b 3584 1
-	lies 1 'the subsystem: 255 bytes are more than 223' entries flood 0x6e 255
+	lies 1 'entry 0 of the discovery log: TRSVCID is not terminated' entries flood 0x31 32
+	lies 1 'SUBNQN is not terminated' entries flood 0x6e 256
+	lies 1 'TRADDR is not terminated' entries flood 0x31 512
+	lies 1 'entry 3 of .*: TRADDR is not printable' entries poke 0x1b 3584 1
+	lies 1 'SUBNQN: 255 bytes are more than 223' entries flood 0x6e 255
 	# Nothing is where entries should be.
-	lies 1 'entry 0 of .*: the subsystem: the name is empty' entries short 0
-	lies 1 'entry 2 of .*: the subsystem: the name is empty' entries short 2048
+	lies 1 'entry 0 of .*: SUBNQN: the name is empty' entries short 0
+	lies 1 'entry 2 of .*: SUBNQN: the name is empty' entries short 2048
 	lies 1 'reading the discovery log: ' log status 0x4002
 	lies 1 'not in flight' log cid 0x0fff
 	lies 1 'target disconnected' entries hang-up

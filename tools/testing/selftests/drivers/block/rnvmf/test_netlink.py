@@ -312,10 +312,11 @@ def ynl_discovers(world):
         seen = [one for one in client.poll_ntf(duration=1) if one["name"] == "discover-ntf"]
     found = client.do("discover-get", ours)
     same("event", found, seen[0]["msg"])
-    entries = [one["entry"] for one in client.dump("discover-get", ours)]
+    entries = [bytes.fromhex(one["entry"]) for one in client.dump("discover-get", ours)]
     same("entries", found["nr-entries"], len(entries))
-    same("types", [3, 2], [one["subtype"] for one in entries])
-    same("subsystem", world.values["NQN"], entries[1]["subnqn"])
+    same("sizes", {1024}, set(map(len, entries)))
+    same("SUBTYPE", [3, 2], [one[2] for one in entries])
+    same("SUBNQN", world.values["NQN"], entries[1][256:512].rstrip(b"\0").decode())
     request = world.spec.request("discover-get")
     number = request.attributes["discovery-id"]
     body = genl.attribute(number.number, number.scalar(ours["discovery-id"]))
