@@ -1,60 +1,64 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# For people: `make help`. The kernel's build system reads Kbuild instead of this file.
+# `make help` lists the targets. The kernel's build system reads Kbuild instead of this file.
 
-# The stock kernel to build for and to run: KERNEL=7.3, or a release of `buildenv list`.
+# Kernel to build for and to boot: 7.3, a release of `buildenv list`, newest or debug.
 KERNEL ?=
-# Selftests to run, by the names of their files, instead of all tests.
+# Selftests to run, by file name; if empty, all tests.
 TESTS ?=
-# A kernel build directory of your own, for `make modules` only.
+# Kernel build directory to build for; used by `make modules` only.
 KDIR ?=
-# The kernel to install for, and the system that it is in if that is not this one.
+# Kernel release to install for, and root directory of the system; if empty, this system.
 RELEASE ?= $(shell uname -r)
 DESTDIR ?=
-# The program to install, if it is not the one that was built here.
+# Program to install.
 PROGRAM ?= build/cargo/release/rnvmf
-# For `make bench`: less of it.
+# If set, `make bench` measures less.
 QUICK ?=
+# If set, the selftests that repeat something run longer.
 LONG ?=
 
 vm := tools/testing/vm
 kernel-option := $(if $(KERNEL),--kernel $(KERNEL))
 long-option := $(if $(LONG),--long)
 
-# Those that repeat something.
+# The selftests that repeat something.
 long-tests := test_reset.sh test_recovery.sh test_hostile_random.sh test_loss.sh
 
 .PHONY: help modules program build run shell test test-change test-long test-debug bench check install install-dkms uninstall clean
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n 's/^#: //p' $(firstword $(MAKEFILE_LIST))
+	@sed -n 's/^#: \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
 
 #: make run                load the modules in a VM, connect to a target, run verified I/O
-#: make test               all tests: in user space, and in VMs with the newest kernel
-#: make test KERNEL=7.2    the same with another kernel
-#: make test-change        all tests on the newest kernel; on 7.2 those of what differs there
-#: make test-debug         all tests on a kernel that looks for mistakes while it runs
-#: make test-long          the tests that repeat something, for much longer
-#: make bench              what an I/O costs, in instructions, beside nvme-rdma; throughput
-#: make bench QUICK=1      less of it, in some minutes
-#: make check              format, lints, documents, compile-fail tests
-#: make shell              a shell in a VM with the modules and the program
-#: make modules            build rrdma.ko, rnvmf.ko and the samples for the stock kernel
-#: make modules KDIR=DIR   build them for a kernel build directory of yours
+#: make test               run all tests: cargo tests, and selftests in VMs
+#: make test-change        run what a change must pass: all tests on the newest kernel, and on
+#:                         7.2 the selftests of what differs there
+#: make test-debug         run all tests on a kernel with KASAN, lockdep, kmemleak and others
+#: make test-long          run the selftests that repeat something, with LONG=1
+#: make bench              compare rnvmf with nvme-rdma: instructions per I/O, throughput
+#: make bench QUICK=1      compare instructions only, in some minutes
+#: make check              check format, lints, documents, compile-fail tests; fuzz for seconds
+#: make shell              start a shell in a VM with the modules and the program
+#: make modules            build rrdma.ko, rnvmf.ko and the samples for a stock kernel
+#: make modules KDIR=DIR   build them for the kernel build directory DIR
 #: make program            build the program rnvmf
-#: make install            put what was built for the running kernel into this system
-#: make install-dkms       the same, but for DKMS to build the modules
-#: make uninstall          take it away again
-#: make clean              remove what was built; the cache of kernels and tools stays
+#: make install            install modules, program, units and udev rules in this system
+#: make install-dkms       install the sources for DKMS instead of the modules
+#: make uninstall          remove what `make install` or `make install-dkms` installed
+#: make clean              remove build/; the cache of kernels and tools is kept
 #:
-#: KERNEL=7.3 chooses the stock kernel; without it the newest one is taken.
-#: make test KERNEL="newest 7.2" runs the selftests on each,
-#: TESTS="test_load.sh test_fs.sh" only these; LONG=1 lets those that repeat go on for longer.
-#: make install RELEASE=7.3.4 DESTDIR=/mnt is for another kernel, and another system;
-#: PROGRAM=tools/rnvmf/target/release/rnvmf installs a program that you built yourself.
-#: `tools/testing/vm/buildenv list` names those on offer; `tools/testing/vm/run --help`
-#: tells how to run any command in a VM.
+#: KERNEL=V        stock kernel, such as 7.3, or debug (default: newest); `make test` accepts
+#:                 several: KERNEL="newest 7.2". `tools/testing/vm/buildenv list` lists them
+#: TESTS="T..."    selftests to run, such as "test_load.sh test_fs.sh" (default: all tests)
+#: LONG=1          let the selftests that repeat something run longer; time limits times 12
+#: RELEASE=R       kernel release to install for (default: `uname -r`)
+#: DESTDIR=DIR     root directory of the system to install into (default: /)
+#: PROGRAM=FILE    program to install, such as tools/rnvmf/target/release/rnvmf
+#:                 (default: build/cargo/release/rnvmf)
+#:
+#: `tools/testing/vm/run --help` describes how to run a command in a VM.
 
 modules:
 	+@$(vm)/buildenv modules $(kernel-option) $(if $(KDIR),--kdir $(KDIR))
@@ -74,7 +78,7 @@ shell: build
 test:
 	+@$(vm)/suite $(foreach kernel,$(KERNEL),--kernel $(kernel)) $(long-option) $(TESTS)
 
-# What .ci/run runs beside `make check`.
+# .ci/run runs this and `make check`.
 test-change:
 	+@$(vm)/suite --second 7.2
 
