@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A ping-pong over a reliable connection that is made by hand: a peer of
-//! `ibv_rc_pingpong`.
+//! Ping-pong over a reliable connection (RC) that is made by hand; a peer of `ibv_rc_pingpong`.
 
 use common::{
     failure::Failure,
@@ -49,7 +48,7 @@ module! {
     type: task::Handle,
     name: "rrdma_rc_pingpong",
     authors: ["The rnvmf developers"],
-    description: "Sample: ping-pong over a reliable connection made by hand",
+    description: "Sample: ping-pong over a reliable connection, a peer of ibv_rc_pingpong",
     license: "GPL",
 }
 
@@ -57,11 +56,11 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     pingpong::run::<Reliable>(task)
 }
 
-/// 67 ms, and 640 us.
+/// 67 ms and 0.64 ms.
 const TIMEOUT: AckTimeout = AckTimeout::new(14).unwrap();
 const RNR_TIMER: RnrTimer = RnrTimer::new(12).unwrap();
 
-/// The service, with the timers and counts of the program.
+/// The transport service, with the timers and retry counts of the program.
 struct Reliable;
 
 impl MessageProtocol for Reliable {

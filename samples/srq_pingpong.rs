@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A ping-pong on several queue pairs that share their receives: a peer of
-//! `ibv_srq_pingpong`.
+//! Ping-pong on several queue pairs with a shared receive queue; a peer of `ibv_srq_pingpong`.
 //!
-//! Messages take receives from the shared queue, whichever queue pair they arrive at.
-//! Used ones are kept until the queue tells that it runs short; then all of them are
-//! posted again.
+//! A message takes a receive from the shared queue, whichever queue pair it arrives at. Used
+//! receives are kept until the queue reports that it runs short. Then all of them are posted again.
 
 use common::{
     exchange,
@@ -86,40 +84,40 @@ module! {
     type: task::Handle,
     name: "rrdma_srq_pingpong",
     authors: ["The rnvmf developers"],
-    description: "Sample: ping-pong on queue pairs that share their receives",
+    description: "Sample: ping-pong with a shared receive queue, a peer of ibv_srq_pingpong",
     license: "GPL",
 }
 
 rrdma::parameters! {
-    server: Text<63> = "", "address of the peer; empty: be the server";
-    port: Number<1, 65535> = 18515, "TCP port to tell each other the addresses";
-    device: Text<63> = "", "RDMA device; empty: the first with an active port";
-    ib_port: Number<1, 255> = 1, "port of the device";
-    gid_index: Number<0, 255> = 0, "which GID of the port";
-    size: Number<1, 1048576> = 4096, "bytes of a message";
-    mtu: Number<256, 4096> = 1024, "bytes of a packet: 256, 512, 1024, 2048 or 4096";
-    num_qp: Number<1, 256> = 16, "queue pairs, as many as the peer has";
-    rx_depth: Number<1, 32767> = 500, "receives that they share";
-    limit: Number<1, 32767> = 16, "receives below which the queue is filled again";
-    extra: Number<0, 32767> = 0, "receives that are added when that happens first";
-    iters: Number<1, 1000000000> = 1000, "messages in each direction, of all queue pairs";
-    patience: Number<1, 3600000> = 10000, "milliseconds of silence after which it is over";
+    server: Text<63> = "", "address of the server; empty: be the server";
+    port: Number<1, 65535> = 18515, "TCP port for the exchange of addresses; default 18515";
+    device: Text<63> = "", "RDMA device name; empty: first device with an active port";
+    ib_port: Number<1, 255> = 1, "port number of the device; default 1";
+    gid_index: Number<0, 255> = 0, "GID index of the port; default 0";
+    size: Number<1, 1048576> = 4096, "message size in bytes; default 4096";
+    mtu: Number<256, 4096> = 1024, "path MTU: 256, 512, 1024, 2048 or 4096; default 1024";
+    num_qp: Number<1, 256> = 16, "number of queue pairs, the same at the peer; default 16";
+    rx_depth: Number<1, 32767> = 500, "receives in the shared queue; default 500";
+    limit: Number<1, 32767> = 16, "refill the queue below this number of receives; default 16";
+    extra: Number<0, 32767> = 0, "receives to grow the queue by at the first refill; default 0";
+    iters: Number<1, 1000000000> = 1000, "messages in each direction, in total; default 1000";
+    patience: Number<1, 3600000> = 10000, "timeout in ms without a message; default 10000";
 }
 
-/// What `rdma resource` names.
+/// Owner that `rdma resource` shows.
 const NAME: &CStr = c"rrdma_srq_pingpong";
 
-/// The program tells of as many queue pairs, those that it does not have included.
+/// Number of addresses that the program always sends, for up to as many queue pairs.
 const DEST_COUNT: usize = 256;
 
-/// Bytes that the receives may have, all together.
+/// Maximum size of all posted receives together, in bytes.
 const MOST: u32 = 64 << 20;
 
-/// How long the queue pairs stay when all is done: if the peer has not got our last
-/// acknowledgement, it sends again and has to be answered.
+/// Time to keep the queue pairs when all messages are exchanged. If the last acknowledgement was
+/// lost, the peer retries its message, and needs another acknowledgement.
 const LINGER: Msecs = Msecs::new(300);
 
-/// The messages of `ibv_srq_pingpong`, which has no marks in them.
+/// The messages of `ibv_srq_pingpong`, which does not mark their pages.
 struct SrqMessages;
 
 impl MessageProtocol for SrqMessages {
@@ -158,38 +156,38 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let start = Instant::<Monotonic>::now();
     let round = pingpong.run(task, &mut queue, &ready)?;
     let time = start.elapsed().as_micros_ceil();
-    // Nothing is to come, so this fails when it is time, or when the task is stopped.
+    // Nothing completes this wait: it ends by its timeout, or when the task is stopped.
     let _ = task.wait_for("end", LINGER, || None::<()>);
     let (iters, size) = (parameters::iters.get(), parameters::size.get());
     let (pairs, refills) = (ready.len(), pingpong.refills);
     let end = match round.outcome {
-        Outcome::Unacknowledged => ", the last one not acknowledged",
+        Outcome::Unacknowledged => ", last message not acknowledged",
         _ => "",
     };
     Ok(Summary::new(fmt!(
         "{iters} messages of {size} bytes on {pairs} queue pairs in {time} us, \
-         {refills} times short of receives{end}"
+         {refills} refills of the receive queue{end}"
     )))
 }
 
-/// The parameters that have to go together; and the MTU.
+/// Checks parameters that depend on each other, and returns the MTU.
 fn check() -> Result<Mtu, Failure> {
     let refuse = |cause: fmt::Arguments<'_>| Err(Failure::new("parameters", cause));
     let (size, depth) = (parameters::size.get(), parameters::rx_depth.get());
     let (limit, mtu) = (parameters::limit.get(), parameters::mtu.get());
     if size.saturating_mul(depth.saturating_add(parameters::extra.get())) > MOST {
-        return refuse(fmt!("receives of size={size} are more than {MOST} bytes"));
+        return refuse(fmt!("receives of size={size} exceed {MOST} bytes"));
     }
     if limit > depth {
-        return refuse(fmt!("limit={limit} is more than rx_depth={depth}"));
+        return refuse(fmt!("limit={limit} exceeds rx_depth={depth}"));
     }
     match Mtu::from_bytes(mtu) {
         Some(mtu) => Ok(mtu),
-        None => refuse(fmt!("mtu={mtu} is no MTU of RDMA")),
+        None => refuse(fmt!("mtu={mtu} is not an RDMA MTU")),
     }
 }
 
-/// Room for as many ends as the program tells of, none of which is there.
+/// Returns a list of empty addresses, as long as that of the program.
 fn empty_dests() -> Result<KVec<PingpongDest>, Failure> {
     KVec::from_elem(PingpongDest::default(), DEST_COUNT, GFP_KERNEL).step("handshake")
 }
@@ -200,12 +198,12 @@ type Pairs = KVec<(Init<Ctx>, Psn)>;
 struct SrqPingPong {
     engine: Arc<PingPong>,
     shared: Arc<SharedReceiveQueue<Ctx>>,
-    /// How often the shared queue was filled again.
+    /// Number of times the shared queue was refilled.
     refills: u32,
 }
 
 impl SrqPingPong {
-    /// Makes the shared queue with its receives.
+    /// Creates the shared receive queue and posts its receives.
     fn new(task: &SampleTask, device: &DeviceRef, begins: bool) -> Result<Self, Failure> {
         let depth = parameters::rx_depth.get();
         let config = PingPongConfig {
@@ -233,7 +231,8 @@ impl SrqPingPong {
         self.shared.protection_domain().device()
     }
 
-    /// A queue for a send and the marker of each queue pair, and all receives.
+    /// Creates the completion queue. It has entries for a send and a drain marker of each queue
+    /// pair, and for all receives.
     fn completion_queue(&self, task: &SampleTask) -> Result<PolledQueue, Failure> {
         let entries = parameters::num_qp
             .get()
@@ -243,7 +242,7 @@ impl SrqPingPong {
         PolledQueue::new(task, self.device(), entries, Poller::Core, NAME).step("completion queue")
     }
 
-    /// Makes the queue pairs.
+    /// Creates the queue pairs, in the INIT state.
     fn queue_pairs(&self, queue: &PolledQueue, port: Port<'_>) -> Result<Pairs, Failure> {
         let capacity = QpCap {
             sends: 1,
@@ -269,8 +268,7 @@ impl SrqPingPong {
         Ok(pairs)
     }
 
-    /// Exchanges all messages; meanwhile fills the shared queue whenever it says that it
-    /// is short. Sleeps.
+    /// Exchanges all messages, and refills the shared queue when it runs short. Sleeps.
     fn run(
         &mut self,
         task: &SampleTask,
@@ -285,11 +283,11 @@ impl SrqPingPong {
             return Err(Failure::new("messages", fmt!("timed out after {limit} ms")));
         }
         let room = self.shared.query().step("shared receive queue")?;
-        pr_info!("the shared queue has room for {} receives\n", room.max_wr);
+        pr_info!("shared receive queue: max_wr is {}\n", room.max_wr);
         Ok(round)
     }
 
-    /// Posts the used receives again, and the first time more of them.
+    /// Posts the used receives again. The first call also grows the queue by `extra` receives.
     fn refill(&mut self) -> Result<(), Failure> {
         let extra = parameters::extra.get();
         if self.refills == 0 && extra != 0 {
@@ -297,7 +295,8 @@ impl SrqPingPong {
             fill(&self.shared, self.device(), extra)?;
         }
         self.refills = self.refills.saturating_add(1);
-        // First, so that no message takes the last receive unnoticed.
+        // Armed before posting: otherwise messages could take all receives before the limit is
+        // armed.
         let limit = parameters::limit.get();
         self.shared.arm_limit(limit).step("limit")?;
         while let Some(receive) = self.engine.take_used() {
@@ -307,18 +306,18 @@ impl SrqPingPong {
     }
 }
 
-/// What the device says of the shared queue. Any context.
+/// Handles an event of the shared receive queue. Any context.
 fn on_event(engine: &PingPong, event: Event) {
     match event {
         Event::LimitReached => engine.set_short(),
         Event::Broken => engine.end(Failure::new(
             "shared receive queue",
-            fmt!("the device gave it up"),
+            fmt!("fatal error (IB_EVENT_SRQ_ERR)"),
         )),
     }
 }
 
-/// Posts so many new receives.
+/// Posts `count` new receives.
 fn fill(shared: &SharedReceiveQueue<Ctx>, device: &DeviceRef, count: u32) -> Result<(), Failure> {
     let size = parameters::size.get() as usize;
     for _ in 0..count {
@@ -330,7 +329,7 @@ fn fill(shared: &SharedReceiveQueue<Ctx>, device: &DeviceRef, count: u32) -> Res
 
 type Ready = KVec<Arc<QueuePair<Ctx>>>;
 
-/// Connects each queue pair with the one of the peer that has the same place.
+/// Connects each queue pair with the peer's queue pair at the same index.
 fn connect(
     pairs: Pairs,
     theirs: &[PingpongDest],
@@ -343,7 +342,7 @@ fn connect(
         if peer.qpn == 0 {
             return Err(Failure::new(
                 "peer",
-                fmt!("it has only {} queue pairs", ready.len()),
+                fmt!("has only {} queue pairs", ready.len()),
             ));
         }
         let peer = Peer::told(peer, mtu, port, source.clone())?;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A ping-pong over an unreliable connection that is made by hand: a peer of
-//! `ibv_uc_pingpong`.
+//! Ping-pong over an unreliable connection (UC) that is made by hand; a peer of `ibv_uc_pingpong`.
 //!
-//! A message may be lost, and nobody tells. Where the program waits for ever then,
-//! this sends another one after a while.
+//! A lost message is not reported. The program waits for it forever; this sample sends another one
+//! after a timeout.
 
 use common::{
     failure::Failure,
@@ -49,7 +48,7 @@ module! {
     type: task::Handle,
     name: "rrdma_uc_pingpong",
     authors: ["The rnvmf developers"],
-    description: "Sample: ping-pong over an unreliable connection made by hand",
+    description: "Sample: ping-pong over an unreliable connection, a peer of ibv_uc_pingpong",
     license: "GPL",
 }
 
@@ -57,7 +56,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     pingpong::run::<Unreliable>(task)
 }
 
-/// The service; there is nothing about it to be chosen.
+/// The transport service. It has no timers or retry counts.
 struct Unreliable;
 
 impl MessageProtocol for Unreliable {

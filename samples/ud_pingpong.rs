@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A ping-pong of datagrams: a peer of `ibv_ud_pingpong`.
+//! Ping-pong with datagrams (UD); a peer of `ibv_ud_pingpong`.
 //!
-//! The queue pair has no peer: each message bears the address handle, the number and
-//! the Q_Key of the one that it goes to, and comes with a header that says from whom.
-//! A message may be lost, and nobody tells: another one is sent after a while.
+//! The queue pair is not connected. Each send names its destination: an address handle, a queue
+//! pair number and a Q_Key. A received datagram has a header with its source. A lost message is not
+//! reported; this sample sends another one after a timeout.
 
 use common::{
     failure::{
@@ -67,7 +67,7 @@ module! {
     type: task::Handle,
     name: "rrdma_ud_pingpong",
     authors: ["The rnvmf developers"],
-    description: "Sample: ping-pong of datagrams",
+    description: "Sample: ping-pong with datagrams, a peer of ibv_ud_pingpong",
     license: "GPL",
 }
 
@@ -78,10 +78,10 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
 /// The Q_Key of the program, for both ends.
 const QKEY: Qkey = Qkey(0x1111_1111);
 
-/// Datagrams, each with its way.
+/// The transport service, in which each send names its destination.
 struct Datagrams;
 
-/// Where a message goes.
+/// Destination of a message.
 struct Route {
     address: AddressHandle,
     number: Qpn,
@@ -111,7 +111,7 @@ impl MessageProtocol for Datagrams {
 impl Transport for Datagrams {
     const REQUIREMENT: DeviceRequirement = DeviceRequirement::Datagrams;
 
-    /// A message has to fit a packet.
+    /// A message must fit into one packet.
     fn check(settings: &Settings, port: Port<'_>) -> Result<(), Failure> {
         let size = settings.size;
         let mtu = port.attributes().step("port")?.active_mtu;
@@ -119,7 +119,7 @@ impl Transport for Datagrams {
         if size > mtu.bytes() as usize {
             return Err(Failure::new(
                 "parameters",
-                fmt!("size={size}: a packet has at most {mtu} bytes"),
+                fmt!("size={size} exceeds the port's active MTU {mtu}"),
             ));
         }
         Ok(())

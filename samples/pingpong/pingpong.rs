@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The ping-pong that `ibv_rc_pingpong`, `ibv_uc_pingpong` and `ibv_ud_pingpong` do,
-//! whichever type of queue pairs carries it.
+//! The ping-pong of `ibv_rc_pingpong`, `ibv_uc_pingpong` and `ibv_ud_pingpong`, generic over the
+//! transport service.
 //!
-//! The two ends tell each other over TCP where they are, and then a message goes
-//! there and back so many times. The client begins; each answers when it has got a
-//! message and its own last one has completed.
+//! The two ends exchange their addresses over TCP. Then a message goes back and forth a number of
+//! times. The client starts. Each end sends the next message when it has received one and its own
+//! last one has completed.
 //!
-//! - [`engine`]: the messages, from the first to the last.
-//! - [`qp_setup`]: the objects that they use.
-//! - [`settings`]: the parameters, the ones of the programs.
+//! - [`engine`]: exchanges the messages.
+//! - [`qp_setup`]: creates the queue pair and its completion queue.
+//! - [`settings`]: module parameters, named after the options of the programs.
 
 #[path = "engine/engine.rs"]
 pub(crate) mod engine;
@@ -63,23 +63,23 @@ use rrdma::{
 };
 use settings::Settings;
 
-/// A type of queue pairs, and how one is connected.
+/// A transport service, and how its queue pairs are connected.
 pub(crate) trait Transport: MessageProtocol {
-    /// What the device must be able to do.
+    /// Capability that the device must have.
     const REQUIREMENT: DeviceRequirement;
 
-    /// Checks what the type limits.
+    /// Checks limits of the service.
     fn check(_settings: &Settings, _port: Port<'_>) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Puts the queue pair on a port.
+    /// Moves the queue pair to INIT, on `port`.
     fn initialise(
         reset: Reset<QpCtx<Self>>,
         port: Port<'_>,
     ) -> Result<Init<QpCtx<Self>>, TransitionError>;
 
-    /// Connects it with the peer.
+    /// Connects the queue pair with the peer.
     fn connect(
         init: Init<QpCtx<Self>>,
         peer: Peer<'_>,
@@ -87,11 +87,11 @@ pub(crate) trait Transport: MessageProtocol {
     ) -> Result<Rts<QpCtx<Self>>, TransitionError>;
 }
 
-/// How long the queue pair stays when all is done: if the peer has not got our last
-/// acknowledgement, it sends again and has to be answered.
+/// Time to keep the queue pair when all messages are exchanged. If the last acknowledgement was
+/// lost, the peer retries its message, and needs another acknowledgement.
 const LINGER: Msecs = Msecs::new(300);
 
-/// Runs the ping-pong. This is the task of the sample.
+/// Runs the ping-pong; this is the task of the sample.
 pub(crate) fn run<T: Transport>(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let settings = Settings::get()?;
     let device = task.device(&settings.device)?;
@@ -130,12 +130,12 @@ pub(crate) fn run<T: Transport>(task: &Arc<SampleTask>) -> Result<Summary, Failu
     let start = Instant::<Monotonic>::now();
     let round = engine.run(task, &mut queue, &pairs, settings.patience, || Ok(()))?;
     let summary = summary::<T>(&settings, &round, start.elapsed().as_micros_ceil())?;
-    // Nothing is to come, so this fails when it is time, or when the task is stopped.
+    // Nothing completes this wait: it ends by its timeout, or when the task is stopped.
     let _ = task.wait_for("end", LINGER, || None::<()>);
     Ok(summary)
 }
 
-/// The result of a ping-pong that took so many microseconds.
+/// Returns the summary of a ping-pong that took `time` microseconds.
 fn summary<T: Transport>(
     settings: &Settings,
     round: &RoundResult,
@@ -147,12 +147,12 @@ fn summary<T: Transport>(
         (Outcome::Silent, _, _) if !T::RESENDS || received == 0 => {
             return Err(Failure::new(
                 "peer",
-                fmt!("silent after {received} of {iters} messages"),
+                fmt!("timed out after {received} of {iters} messages"),
             ));
         }
-        (Outcome::Unacknowledged, 0, 0) => Summary::new(fmt!(", the last one not acknowledged")),
+        (Outcome::Unacknowledged, 0, 0) => Summary::new(fmt!(", last message not acknowledged")),
         (_, 0, 0) => Summary::new(fmt!("")),
-        (_, lost, resent) => Summary::new(fmt!(", {lost} lost, {resent} sent again")),
+        (_, lost, resent) => Summary::new(fmt!(", {lost} lost, {resent} resent")),
     };
     Ok(Summary::new(fmt!(
         "{received} of {iters} messages of {size} bytes in {time} us{end}"

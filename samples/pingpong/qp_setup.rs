@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The objects that messages are exchanged by, up to a queue pair that receives.
+//! Creation of the queue pair, up to the state in which receives are posted.
 
 use super::{
     engine::{
@@ -41,10 +41,10 @@ use rrdma::rdma::{
     },
 };
 
-/// What `rdma resource` names.
+/// Owner that `rdma resource` shows.
 const OWNER: &CStr = c"rrdma_pingpong";
 
-/// A queue pair with receives posted, and where its requests complete.
+/// A queue pair with posted receives, and its completion queue.
 pub(super) struct QpSetup<T: Transport> {
     pub(super) pd: Arc<ProtectionDomain>,
     pub(super) engine: Arc<PingPong>,
@@ -53,7 +53,7 @@ pub(super) struct QpSetup<T: Transport> {
 }
 
 impl<T: Transport> QpSetup<T> {
-    /// Makes it all.
+    /// Creates all objects and posts the receives.
     pub(super) fn new(
         task: &Arc<SampleTask>,
         settings: &Settings,

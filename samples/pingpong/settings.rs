@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is played: the options of the programs, by their long names.
+//! Module parameters, named after the long options of the programs.
 
 use super::engine::polled_queue::Poller;
 use crate::common::failure::Failure;
@@ -21,22 +21,22 @@ use rrdma::{
 };
 
 rrdma::parameters! {
-    server: Text<63> = "", "address of the peer; empty: be the server";
-    port: Number<1, 65535> = 18515, "TCP port to tell each other the addresses";
-    device: Text<63> = "", "RDMA device; empty: the first with an active port";
-    ib_port: Number<1, 255> = 1, "port of the device";
-    gid_index: Number<0, 255> = 0, "which GID of the port";
-    size: Number<1, 1048576> = 4096, "bytes of a message";
-    mtu: Number<256, 4096> = 1024, "bytes of a packet: 256, 512, 1024, 2048 or 4096";
-    rx_depth: Number<1, 32767> = 500, "receives that are posted";
-    iters: Number<1, 1000000000> = 1000, "messages in each direction";
-    sl: Number<0, 15> = 0, "service level";
-    events: Bool = false, "sleep until something completes instead of polling";
-    check: Bool = false, "look at every byte, as -c of the program writes them";
-    patience: Number<1, 3600000> = 10000, "milliseconds of silence after which it is over";
+    server: Text<63> = "", "address of the server; empty: be the server";
+    port: Number<1, 65535> = 18515, "TCP port for the exchange of addresses; default 18515";
+    device: Text<63> = "", "RDMA device name; empty: first device with an active port";
+    ib_port: Number<1, 255> = 1, "port number of the device; default 1";
+    gid_index: Number<0, 255> = 0, "GID index of the port; default 0";
+    size: Number<1, 1048576> = 4096, "message size in bytes; default 4096";
+    mtu: Number<256, 4096> = 1024, "path MTU: 256, 512, 1024, 2048 or 4096; default 1024";
+    rx_depth: Number<1, 32767> = 500, "number of posted receives; default 500";
+    iters: Number<1, 1000000000> = 1000, "number of messages in each direction; default 1000";
+    sl: Number<0, 15> = 0, "service level; default 0";
+    events: Bool = false, "sleep until a completion event instead of polling";
+    check: Bool = false, "validate received data; a program as the client needs -c";
+    patience: Number<1, 3600000> = 10000, "timeout in ms without a message; default 10000";
 }
 
-/// The parameters, checked as far as they can be without a device.
+/// Parameters, checked as far as possible without a device.
 pub(crate) struct Settings {
     pub(crate) server: Text<63>,
     pub(crate) port: u16,
@@ -53,15 +53,15 @@ pub(crate) struct Settings {
     pub(crate) patience: Msecs,
 }
 
-/// Bytes that the posted receives may have, all together.
+/// Maximum size of all posted receives together, in bytes.
 const MOST: usize = 64 << 20;
 
 impl Settings {
-    /// The parameters.
+    /// Reads the parameters.
     ///
     /// # Errors
     ///
-    /// Names the parameter, or the two that do not go together.
+    /// The cause names the parameter, or the two that do not fit together.
     pub(crate) fn get() -> Result<Self, Failure> {
         let refuse = |cause: fmt::Arguments<'_>| Failure::new("parameters", cause);
         let mtu = parameters::mtu.get();
@@ -73,7 +73,8 @@ impl Settings {
             ib_port: parameters::ib_port.get(),
             gid_index: parameters::gid_index.get(),
             size: parameters::size.get() as usize,
-            mtu: Mtu::from_bytes(mtu).ok_or_else(|| refuse(fmt!("mtu={mtu} is no MTU of RDMA")))?,
+            mtu: Mtu::from_bytes(mtu)
+                .ok_or_else(|| refuse(fmt!("mtu={mtu} is not an RDMA MTU")))?,
             rx_depth: parameters::rx_depth.get(),
             iters: parameters::iters.get(),
             service_level: ServiceLevel::new(narrow(sl)).unwrap_or(ServiceLevel::MAX),
@@ -87,26 +88,27 @@ impl Settings {
         let (size, depth) = (settings.size, settings.rx_depth);
         if size.saturating_mul(depth as usize) > MOST {
             return Err(refuse(fmt!(
-                "rx_depth={depth} receives of size={size} are more than {MOST} bytes"
+                "rx_depth={depth} receives of size={size} exceed {MOST} bytes"
             )));
         }
         Ok(settings)
     }
 
-    /// Checks what a device limits.
+    /// Checks the parameters against limits of the device.
     ///
     /// # Errors
     ///
-    /// Names the parameter.
+    /// The cause names the parameter.
     pub(crate) fn check(&self, device: &Device) -> Result<(), Failure> {
         let limits = device.attributes();
-        // The drain of the queue pair needs one more, and its queue one more still.
+        // The drain adds a receive to the queue pair. The completion queue needs entries for the
+        // send and for both drain markers as well.
         let most = limits.max_qp_wr.min(limits.max_cqe).saturating_sub(4);
         if self.rx_depth > most {
             return Err(Failure::new(
                 "parameters",
                 fmt!(
-                    "rx_depth={}: {} can have {most}",
+                    "rx_depth={}: {} supports at most {most}",
                     self.rx_depth,
                     device.name()
                 ),
@@ -115,13 +117,13 @@ impl Settings {
         Ok(())
     }
 
-    /// Whether we are the client, which begins.
+    /// Returns whether this end is the client, which sends first.
     pub(crate) fn is_client(&self) -> bool {
         !self.server.is_empty()
     }
 }
 
-/// A number that its parameter keeps small enough.
+/// Converts a number that the range of its parameter keeps small enough.
 fn narrow<T: TryFrom<u32> + Default>(number: u32) -> T {
     T::try_from(number).unwrap_or_default()
 }

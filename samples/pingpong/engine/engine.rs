@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The messages of a ping-pong, from the first to the last, on one queue pair or on
-//! several. Each end of a queue pair answers when it has got a message and its own last
-//! one has completed.
+//! Exchanges the messages of a ping-pong, on one or more queue pairs. An end sends its next message
+//! when it has received one and its own last one has completed.
 //!
-//! - [`qp_ctx`]: a queue pair's part.
-//! - [`polled_queue`]: who polls the completion queue.
-//! - [`run`]: the task's part.
+//! - [`qp_ctx`]: the part of a queue pair, in its completion handlers.
+//! - [`polled_queue`]: the completion queue, with one of three pollers.
+//! - [`run`]: the part of the task.
 
-// A sample uses a part of it.
+// No sample uses everything.
 #![allow(dead_code)]
 
 pub(crate) mod polled_queue;
@@ -52,38 +51,38 @@ use rrdma::{
     },
 };
 
-/// The step of the exchange of messages, and of sending one.
+/// Names of the steps in a [`Failure`]: exchange of messages, posting a send.
 const STEP: &str = "messages";
 const SEND: &str = "send";
 
-/// How a type of queue pairs carries messages, and what the program has in them.
+/// How a transport service carries messages, and their content in the program.
 pub(crate) trait MessageProtocol: Send + Sync + Sized + 'static {
-    /// The type of the queue pairs.
+    /// Type of the queue pairs.
     type QpType: QpType;
 
-    /// The way of a message, if the queue pair does not know it.
+    /// Destination of a message, if the queue pair is not connected.
     type Route: Route<Self>;
 
-    /// Bytes of a header ahead of each message that is received.
+    /// Length in bytes of the header that precedes each received message.
     const HEADER: usize = 0;
 
-    /// The program has a mark in each page of a message; otherwise all bytes are alike.
+    /// The program marks each page of a message; otherwise all bytes are equal.
     const MARKS_PAGES: bool;
 
-    /// A lost message is sent again by this end, because the queue pair does not.
+    /// The service does not retransmit, so this end sends another message when one is lost.
     const RESENDS: bool;
 }
 
-/// The way of a message to the peer.
+/// Destination of messages to the peer.
 pub(crate) trait Route<P: MessageProtocol>: Sized + Send {
-    /// Finds it.
+    /// Resolves the destination.
     fn find(pd: &Arc<ProtectionDomain>, peer: &Peer<'_>) -> Result<Self>;
 
-    /// Sends a message.
+    /// Adds the send of a message to `chain`.
     fn send<'a>(&'a self, message: Sge<'a>, chain: &mut Chain<'a, '_, QpCtx<P>>) -> Result;
 }
 
-/// A queue pair that is connected knows it.
+/// A connected queue pair has its destination.
 impl<P: MessageProtocol<QpType: Connected>> Route<P> for () {
     fn find(_: &Arc<ProtectionDomain>, _: &Peer<'_>) -> Result {
         Ok(())
@@ -94,20 +93,20 @@ impl<P: MessageProtocol<QpType: Connected>> Route<P> for () {
     }
 }
 
-/// What is to be exchanged.
+/// Parameters of a ping-pong.
 pub(crate) struct PingPongConfig {
-    /// Messages in each direction, of all queue pairs.
+    /// Number of messages in each direction, on all queue pairs together.
     pub(crate) iters: u32,
     /// This end sends the first message of each queue pair.
     pub(crate) begins: bool,
-    /// Each byte that is received is compared.
+    /// Received data is compared byte by byte.
     pub(crate) check: bool,
     pub(crate) queue_pairs: u32,
-    /// Receives that the queue pairs share.
+    /// Number of receives in the shared receive queue.
     pub(crate) shared_receives: u32,
 }
 
-/// The messages of all queue pairs.
+/// State of a ping-pong, shared by its queue pairs.
 #[pin_data]
 pub(crate) struct PingPong {
     wake: Arc<TimedCompletion>,
@@ -123,21 +122,22 @@ struct Counters {
     resent: u32,
     /// The shared receive queue has reached its limit.
     short: bool,
-    /// Shared receives that were used, with room for all.
+    /// Used receives of the shared receive queue; has capacity for all of them.
     used: KVec<Operation<RecvBuf>>,
     /// The first failure.
     failure: Option<Failure>,
 }
 
-/// What has happened since the task looked last.
+/// Changes since the task's last check.
 pub(crate) enum Progress {
-    /// So many messages have arrived now.
+    /// The total number of messages received so far has grown to this.
     Received(u32),
-    /// Few of the shared receives are left.
+    /// The shared receive queue runs short of receives.
     Short,
-    /// All is done.
+    /// All messages were sent and received.
     Done,
-    /// All is done, but the peer was gone before it acknowledged the last messages.
+    /// All messages were sent and received, but the peer ended before it acknowledged the last
+    /// ones.
     Unacknowledged,
 }
 
@@ -166,50 +166,52 @@ impl PingPong {
         self.wake.complete();
     }
 
-    /// A shared receive that was used. May be called in any context.
+    /// Takes a used receive of the shared receive queue. Any context.
     pub(crate) fn take_used(&self) -> Option<Operation<RecvBuf>> {
         self.counters.lock().used.pop()
     }
 
-    /// Ends the ping-pong; the first failure counts. Any context.
+    /// Ends the ping-pong with a failure; only the first one is kept. Any context.
     pub(crate) fn end(&self, failure: Failure) {
         self.counters.lock().failure.get_or_insert(failure);
         self.wake.complete();
     }
 
-    /// Ends the ping-pong if a request has failed, and was not merely flushed.
+    /// Ends the ping-pong if a work request has failed, unless it was only flushed.
     fn failed(&self, step: &'static str, failure: cq::Failure) {
         if !failure.is_flush() {
             self.end(Failure::new(step, fmt!("{failure}")));
         }
     }
 
-    /// Records that a message was sent.
+    /// Counts a sent message.
     fn add_sent(&self) {
         let mut counters = self.counters.lock();
         counters.sent = counters.sent.saturating_add(1);
     }
 
-    /// Records that a message has arrived.
+    /// Counts a received message.
     fn add_received(&self) {
         let mut counters = self.counters.lock();
         counters.received = counters.received.saturating_add(1);
     }
 
-    /// Records that a message is sent in place of a lost one.
+    /// Counts a message that is sent in place of a lost one.
     fn add_resent(&self) {
         let mut counters = self.counters.lock();
         counters.resent = counters.resent.saturating_add(1);
     }
 
-    /// Whether there are messages to be sent.
+    /// Returns whether more messages must be sent.
     fn has_more(&self) -> bool {
         let counters = self.counters.lock();
         counters.sent < self.config.iters.saturating_add(counters.resent)
     }
 
-    /// Whether only the completion of the last messages is missing. The peer may stop as
-    /// soon as it has all messages; whether it has the last ones is then not to be known.
+    /// Returns whether only completions of the last messages are missing.
+    ///
+    /// The peer may stop when it has received all messages. Then this end cannot know whether the
+    /// last ones arrived.
     fn is_last(&self) -> bool {
         self.lacks_completions_only(&self.counters.lock())
     }
@@ -219,7 +221,7 @@ impl PingPong {
         counters.received >= self.config.iters && posted >= self.config.iters
     }
 
-    /// What is new to a task that knows of `known` messages; or why the exchange ended.
+    /// Returns what is new since `known` messages were received, or the failure.
     fn progress(&self, known: u32) -> Option<Result<Progress, Failure>> {
         let iters = self.config.iters;
         let mut counters = self.counters.lock();
@@ -234,7 +236,7 @@ impl PingPong {
         if counters.received >= iters && counters.sent >= iters {
             return Some(Ok(Progress::Done));
         }
-        // The device says so before the receive that it took last is completed.
+        // The limit event comes before the completion of the receive that caused it.
         if counters.short && !counters.used.is_empty() {
             counters.short = false;
             return Some(Ok(Progress::Short));
@@ -242,11 +244,11 @@ impl PingPong {
         (counters.received > known).then_some(Ok(Progress::Received(counters.received)))
     }
 
-    /// Keeps a shared receive that was used.
+    /// Keeps a used receive of the shared receive queue.
     fn keep(&self, receive: Operation<RecvBuf>) {
         let mut counters = self.counters.lock();
         if counters.used.push_within_capacity(receive).is_err() {
-            let failure = Failure::new("receive", fmt!("there are more than were posted"));
+            let failure = Failure::new("receive", fmt!("more completed than were posted"));
             counters.failure.get_or_insert(failure);
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A completion queue, and who polls it.
+//! A completion queue with a choice of pollers.
 
 use super::STEP;
 use crate::common::{
@@ -33,21 +33,21 @@ use rrdma::{
     },
 };
 
-/// Completions that are handled before anything else is looked at.
+/// Maximum number of completions that a poll handles before it returns.
 const BUDGET: u32 = 16;
 
-/// Who polls the completion queue.
+/// The poller of a completion queue.
 #[derive(Clone, Copy)]
 pub(crate) enum Poller {
     /// The core, in softirq.
     Core,
-    /// The task, without a pause.
+    /// The task, in a busy loop.
     Task,
-    /// The task, when it is woken.
+    /// The task, when a completion event wakes it.
     WokenTask,
 }
 
-/// A completion queue, and how its completions are waited for.
+/// A completion queue, by its poller.
 pub(crate) enum PolledQueue {
     Core(Arc<CompletionQueue>),
     Task(DirectQueue),
@@ -55,7 +55,7 @@ pub(crate) enum PolledQueue {
 }
 
 impl PolledQueue {
-    /// A queue of so many entries.
+    /// Creates a completion queue with `entries` entries.
     pub(crate) fn new(
         task: &SampleTask,
         device: &DeviceRef,
@@ -77,7 +77,7 @@ impl PolledQueue {
         })
     }
 
-    /// The queue.
+    /// Returns the completion queue.
     pub(crate) fn completion_queue(&self) -> &Arc<CompletionQueue> {
         match self {
             Self::Core(queue) => queue,
@@ -86,8 +86,8 @@ impl PolledQueue {
         }
     }
 
-    /// Handles what has completed, if that is the task's part; afterwards a queue that
-    /// wakes it does so when there is more.
+    /// Polls, if the task is the poller. A queue that wakes the task is armed afterwards, with no
+    /// completion left in it.
     fn handle(&mut self) -> Result {
         match self {
             Self::Core(_) => {}
@@ -104,7 +104,7 @@ impl PolledQueue {
         Ok(())
     }
 
-    /// Handles completions until `ready` answers; `None` if it does not within `limit`.
+    /// Handles completions until `ready` returns a value. Returns `None` after `limit`.
     pub(super) fn wait_for<R>(
         &mut self,
         task: &SampleTask,

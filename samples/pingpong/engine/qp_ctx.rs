@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A queue pair's part of a ping-pong: its message, and the receives that it takes.
+//! The state of a queue pair in a ping-pong, and its completion handlers.
 
 use super::{
     MessageProtocol,
@@ -43,14 +43,14 @@ use rrdma::{
     sync::IrqLock,
 };
 
-/// The step of a message's content.
+/// Name of the step in a [`Failure`]: checking the content of a message.
 const MESSAGE: &str = "message";
 
-/// The program writes 0 at the beginning of each page of this size, and `FILL` else.
+/// The programs write 0 to the first byte of each page of this size, and `FILL` elsewhere.
 const PAGE: usize = 4096;
 const FILL: u8 = 0x7b;
 
-/// The byte of a message at this offset.
+/// Returns the byte of a message at `offset`.
 fn byte_at<P: MessageProtocol>(offset: usize) -> u8 {
     if P::MARKS_PAGES && offset % PAGE == 0 {
         0
@@ -59,19 +59,19 @@ fn byte_at<P: MessageProtocol>(offset: usize) -> u8 {
     }
 }
 
-/// The message that is sent.
+/// The message to send.
 pub(crate) struct SendBuf<P: MessageProtocol> {
     buffer: DmaBuffer,
     route: Option<P::Route>,
 }
 
-/// Room for a message.
+/// A receive buffer.
 pub(crate) struct RecvBuf {
     buffer: DmaBuffer,
 }
 
 impl RecvBuf {
-    /// Room for a message of `size` bytes.
+    /// Allocates a receive for messages of `size` bytes. May sleep.
     pub(crate) fn new<P: MessageProtocol>(
         device: &DeviceRef,
         size: usize,
@@ -91,15 +91,15 @@ pub(crate) struct QpCtx<P: MessageProtocol> {
 }
 
 struct SendState<P: MessageProtocol> {
-    /// The message, when it is not posted.
+    /// The message, while it is not posted.
     send_buf: Option<Operation<SendBuf<P>>>,
-    /// The peer has answered.
+    /// A message was received, or this end starts: the next one may be sent.
     turn: bool,
 }
 
 impl<P: MessageProtocol> QpCtx<P> {
-    /// The context of a queue pair that sends messages of `size` bytes, by a way that may
-    /// be [set](Self::set_route) later.
+    /// Creates the context of a queue pair that sends messages of `size` bytes. Without a `route`,
+    /// [`QpCtx::set_route`] must follow before the first message is sent.
     pub(crate) fn new(
         engine: &Arc<PingPong>,
         device: &DeviceRef,
@@ -122,14 +122,15 @@ impl<P: MessageProtocol> QpCtx<P> {
         }? Error))
     }
 
-    /// Tells the message its way, before it is sent for the first time.
+    /// Sets the destination of the message. To be called before the first message is sent.
     pub(crate) fn set_route(&self, route: P::Route) {
         if let Some(send_buf) = &mut self.state.lock().send_buf {
             send_buf.route = Some(route);
         }
     }
 
-    /// Sends the message if it is this end's turn, and not the end.
+    /// Sends the next message if messages remain, it is this end's turn, and the last one has
+    /// completed.
     pub(super) fn advance(queue: &QueuePair<Self>) {
         let ctx = queue.context();
         if !ctx.engine.has_more() {
@@ -148,7 +149,7 @@ impl<P: MessageProtocol> QpCtx<P> {
         }
     }
 
-    /// The message, if it is this end's turn.
+    /// Returns the message if it is this end's turn.
     fn take_turn(&self) -> Option<Operation<SendBuf<P>>> {
         let mut state = self.state.lock();
         let send_buf = state.turn.then(|| state.send_buf.take()).flatten()?;
@@ -156,7 +157,7 @@ impl<P: MessageProtocol> QpCtx<P> {
         Some(send_buf)
     }
 
-    /// Sends another message, whoever has lost the last one.
+    /// Sends another message. Either the last one was lost, or the reply to it.
     pub(super) fn resend(queue: &QueuePair<Self>) {
         let ctx = queue.context();
         ctx.engine.add_resent();
@@ -164,7 +165,7 @@ impl<P: MessageProtocol> QpCtx<P> {
         Self::advance(queue);
     }
 
-    /// Looks at a message that has arrived.
+    /// Checks a received message.
     fn accept(&self, buffer: &mut DmaBuffer, length: usize) -> Result<(), Failure> {
         let bytes = buffer.read();
         if length != bytes.len() {
@@ -188,7 +189,7 @@ impl<P: MessageProtocol> QpCtx<P> {
                 fmt!("{byte:#04x} and not {wanted:#04x} at {offset}"),
             ));
         }
-        // So that the next one cannot be right because this one was.
+        // Overwritten, so that stale data of this message fails the check of the next one.
         buffer.write().fill(!FILL);
         Ok(())
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The task's part of a ping-pong: it begins, waits, and says how it went.
+//! The part of the task: starts the ping-pong, waits, and reports the result.
 
 use super::{
     polled_queue::PolledQueue,
@@ -25,7 +25,7 @@ use rrdma::{
     },
 };
 
-/// How long a message that nothing guarantees may take before it is taken for lost.
+/// Time without a message after which a message counts as lost, if the service may lose messages.
 const LOST: Msecs = Msecs::new(400);
 
 /// How a ping-pong ended.
@@ -33,28 +33,29 @@ const LOST: Msecs = Msecs::new(400);
 pub(crate) enum Outcome {
     /// All messages were sent and received.
     Complete,
-    /// The last messages were sent, and not acknowledged.
+    /// All messages were received, but the last ones sent were not acknowledged.
     Unacknowledged,
-    /// The peer was silent for too long.
+    /// No message was received for too long.
     Silent,
 }
 
-/// How it went.
+/// Result of a ping-pong.
 pub(crate) struct RoundResult {
     pub(crate) outcome: Outcome,
     pub(crate) received: u32,
-    /// Messages that were sent once more.
+    /// Messages that were sent in place of lost ones.
     pub(crate) resent: u32,
 }
 
 impl PingPong {
-    /// Exchanges messages until the last one has been sent and received, or it is over for
-    /// another reason. The peer may be silent as long as `patience` says. `refill` posts
-    /// shared receives again, when few are left. Sleeps.
+    /// Exchanges messages until the last one was sent and received, or until an error. Sleeps.
+    ///
+    /// Gives up after `patience` without a message. `refill` posts used shared receives again; it
+    /// is called when the shared receive queue runs short.
     ///
     /// # Errors
     ///
-    /// What failed.
+    /// The first failure of a queue pair, or the task is stopped.
     pub(crate) fn run<P: MessageProtocol>(
         &self,
         task: &SampleTask,
@@ -96,7 +97,8 @@ impl PingPong {
                     round.resent = round.resent.saturating_add(1);
                     pairs.iter().for_each(|pair| QpCtx::resend(pair));
                 }
-                // Some devices send 7 retries for ever: soft-RoCE does.
+                // A retry count of 7 means unlimited retries on some devices, such as soft-RoCE. So
+                // the missing completion may never come.
                 None if self.is_last() && !P::RESENDS => {
                     round.outcome = Outcome::Unacknowledged;
                     return Ok(round);

@@ -59,7 +59,7 @@ loss_is_repaired() {
 
 peer_that_disappears_is_left_in_time() {
 	pingpong_peer_disappears rc 4096 1024 patience=3000
-	sample_fails '^(send: transport retry counter exceeded|peer: silent after [0-9]+ of 1000000 messages)'
+	sample_fails '^(send: transport retry counter exceeded|peer: timed out after [0-9]+ of 1000000 messages)'
 	explain 'rrdma_rxe[01]: qp#[0-9]+ [a-z_]+: non-flush error status'
 }
 
@@ -80,10 +80,10 @@ parameters_are_checked() {
 	sample_refused rc_pingpong sl=16
 	sample_refused rc_pingpong iters=0
 	sample_load rc_pingpong mtu=1000
-	sample_fails '^parameters: mtu=1000 is no MTU of RDMA$'
+	sample_fails '^parameters: mtu=1000 is not an RDMA MTU$'
 	sample_unload
 	sample_load rc_pingpong size=1048576
-	sample_fails '^parameters: rx_depth=500 receives of size=1048576 are more than 67108864 bytes$'
+	sample_fails '^parameters: rx_depth=500 receives of size=1048576 exceed 67108864 bytes$'
 	sample_unload
 	sample_load rc_pingpong device=nowhere
 	sample_fails '^device: nowhere not found$'

@@ -22,7 +22,7 @@ srq() {
 
 srq_ends() {
 	sample_done 50
-	has "$RESULT" "^$1 messages of $2 bytes on $3 queue pairs in [0-9]+ us, [0-9]+ times short of receives"
+	has "$RESULT" "^$1 messages of $2 bytes on $3 queue pairs in [0-9]+ us, [0-9]+ refills of the receive queue"
 	peer_end ping
 	has "$OUTPUT" "$1 iters in "
 	sample_unload
@@ -47,7 +47,7 @@ as_many_queue_pairs_as_there_can_be() {
 limit_is_told() {
 	pingpong_start srq client 4 200 1024 1024 "num_qp=8 rx_depth=8 limit=8" "-q 8 -r 64"
 	srq_ends 200 1024 8
-	[[ $RESULT =~ ([0-9]+)\ times ]]
+	[[ $RESULT =~ ([0-9]+)\ refills ]]
 	[ "${BASH_REMATCH[1]}" -ge 10 ] || fail "$RESULT"
 	pingpong_start srq server 4 100 1024 1024 "num_qp=4 rx_depth=1 limit=1" "-q 4 -r 64"
 	srq_ends 100 1024 4
@@ -56,7 +56,7 @@ limit_is_told() {
 queue_is_grown() {
 	pingpong_start srq client 4 200 1024 1024 "num_qp=8 rx_depth=8 limit=8 extra=100" "-q 8 -r 64"
 	sample_done 50
-	sample_says '^the shared queue has room for (1[0-9][0-9]|2[0-9][0-9]) receives$' || fail "$(sample_log)"
+	sample_says '^shared receive queue: max_wr is (1[0-9][0-9]|2[0-9][0-9])$' || fail "$(sample_log)"
 	peer_end ping
 }
 
@@ -79,7 +79,7 @@ peer_that_disappears_is_left_in_time() {
 
 peer_with_fewer_queue_pairs_is_told() {
 	pingpong_start srq client 4 10 64 1024 "num_qp=8" "-q 4 -r 16"
-	sample_fails '^peer: it has only 4 queue pairs$'
+	sample_fails '^peer: has only 4 queue pairs$'
 	sample_unload
 	peer_stop ping
 }
@@ -96,10 +96,10 @@ parameters_are_checked() {
 	sample_refused srq_pingpong num_qp=0
 	sample_refused srq_pingpong num_qp=257
 	sample_load srq_pingpong rx_depth=8 limit=9
-	sample_fails '^parameters: limit=9 is more than rx_depth=8$'
+	sample_fails '^parameters: limit=9 exceeds rx_depth=8$'
 	sample_unload
 	sample_load srq_pingpong size=1048576
-	sample_fails '^parameters: receives of size=1048576 are more than 67108864 bytes$'
+	sample_fails '^parameters: receives of size=1048576 exceed 67108864 bytes$'
 	sample_unload
 	sample_load srq_pingpong "device=$DEVICE" size=1 rx_depth=32767 limit=1
 	sample_fails '^(completion queue|shared receive queue): EINVAL$'

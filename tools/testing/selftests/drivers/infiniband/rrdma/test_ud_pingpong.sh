@@ -28,7 +28,7 @@ small_packets_hold_less() {
 	pingpong ud server 6 20 1024 "" "check=1" ""
 	pingpong ud client 4 20 1024 "" "check=1 events=1" ""
 	sample_load ud_pingpong "device=$DEVICE" size=1025
-	sample_fails '^parameters: size=1025: a packet has at most 1024 bytes$'
+	sample_fails "^parameters: size=1025 exceeds the port's active MTU 1024$"
 }
 
 loss_is_told() {

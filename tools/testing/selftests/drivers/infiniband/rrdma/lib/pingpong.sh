@@ -75,7 +75,7 @@ pingpong_peer_disappears() {
 pingpong_peer_is_missed() {
 	pingpong_peer_disappears "$1" "$2" "$3" patience=2000
 	sample_done
-	has "$RESULT" "^[0-9]+ of 1000000 messages of $2 bytes in [0-9]+ us, [0-9]+ lost, [0-9]+ sent again$"
+	has "$RESULT" "^[0-9]+ of 1000000 messages of $2 bytes in [0-9]+ us, [0-9]+ lost, [0-9]+ resent$"
 }
 
 # pingpong_tells_loss SERVICE ITERS SIZE MTU "PARAMETER...": run both roles with packet loss. The
@@ -89,7 +89,7 @@ pingpong_tells_loss() {
 	for role in server client; do
 		pingpong_start "$1" "$role" 4 "$2" "$3" "$4" "$5 patience=10000" ""
 		sample_done 60
-		has "$RESULT" "^[0-9]+ of $2 messages of $3 bytes in [0-9]+ us(, [0-9]+ lost, [0-9]+ sent again)?$"
+		has "$RESULT" "^[0-9]+ of $2 messages of $3 bytes in [0-9]+ us(, [0-9]+ lost, [0-9]+ resent)?$"
 		[ "${RESULT%% *}" -ge $(($2 / 2)) ] || fail "$RESULT"
 		peer_end ping
 		has "$OUTPUT" "$2 iters in "
