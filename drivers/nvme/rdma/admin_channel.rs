@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Commands on an admin queue from other threads than the ULP's.
+//! Admin commands of other threads than the ULP's.
 //!
-//! That thread must not wait for them: some take long, and it has a connection to keep alive
-//! meanwhile. A caller of an [`AdminChannel`] waits for its turn, sends its command and waits for
-//! the response or the end of the connection, whichever comes. If the response does not come in
-//! time, the caller reports that, and the connection ends.
+//! The ULP's thread does not wait for these commands: some take long, and it must keep the
+//! connection alive meanwhile. A caller of an [`AdminChannel`] waits for its turn, sends its
+//! command, and waits for the response or the end of the connection, whichever comes first. If the
+//! response does not arrive in time, the caller reports a timeout, which ends the connection.
 
 use crate::{
     queue::{
@@ -40,7 +40,7 @@ use rrdma::{
     },
 };
 
-/// A way to an admin queue, for one command at a time.
+/// A channel to an admin queue, for one command at a time.
 #[pin_data]
 pub struct AdminChannel<U: Ulp> {
     /// Completed once for the next caller.
@@ -53,7 +53,7 @@ pub struct AdminChannel<U: Ulp> {
 }
 
 impl<U: Ulp> AdminChannel<U> {
-    /// Makes a channel without a queue. May sleep.
+    /// Creates a channel without a queue. May sleep.
     ///
     /// # Errors
     ///
@@ -73,19 +73,19 @@ impl<U: Ulp> AdminChannel<U> {
         Ok(channel)
     }
 
-    /// What the admin queue is made with.
+    /// Returns the pending reply that the admin queue is created with.
     pub(crate) fn pending(&self) -> Arc<PendingReply> {
         self.pending.clone()
     }
 
-    /// Lets callers send commands on `queue`, which must have been made with this channel.
+    /// Allows callers to send commands on `queue`, which must have been created with this channel.
     /// Sleeps.
     pub fn open(&self, queue: Arc<QueuePair<Queue<U>>>) {
         drop(self.queue.publish(queue));
     }
 
-    /// Keeps callers from sending commands until the next [`open`](Self::open). A caller that
-    /// waits for a response goes on waiting. Sleeps.
+    /// Stops callers from sending commands until the next [`open`](Self::open). A caller that waits
+    /// for a response continues to wait. Sleeps.
     pub fn pause(&self) {
         drop(self.queue.take());
     }
@@ -96,22 +96,23 @@ impl<U: Ulp> AdminChannel<U> {
         self.queue.read(&guard).is_some() && !self.closed.load(ordering::Relaxed)
     }
 
-    /// Keeps callers from sending commands for good, and ends their waits. Commands may still be
+    /// Stops callers from sending commands permanently, and ends their waits. Commands may still be
     /// in flight. Any context.
     pub fn close(&self) {
         self.closed.store(true, ordering::Relaxed);
         self.pending.close();
     }
 
-    /// Sends a command when it is the caller's turn, and waits for its response; for either at
-    /// most for `limit`. Sleeps.
+    /// Sends a command when it is the caller's turn, and waits for its response. Each of the two
+    /// waits takes at most `limit`, except that a response that timed out is followed by the end of
+    /// the connection, for which this waits, too. Sleeps.
     ///
     /// # Errors
     ///
-    /// - [`CommandError::TimedOut`] if it did not become the caller's turn.
+    /// - [`CommandError::TimedOut`] if the caller's turn did not come.
     /// - [`CommandError::Cancelled`] if there is no connection.
-    /// - [`CommandError::Unanswered`] if the connection ended meanwhile, or the channel was
-    ///   closed.
+    /// - [`CommandError::Unanswered`] if the connection ended before the response, or the channel
+    ///   was closed.
     /// - [`CommandError::Code`] if the command could not be sent.
     pub fn execute(
         &self,
@@ -134,9 +135,10 @@ impl<U: Ulp> AdminChannel<U> {
     fn submit(&self, command: Command, data: Option<CommandData>) -> Result<(), CommandError> {
         let guard = rcu::read_lock();
         let queue = self.queue.read(&guard).ok_or(CommandError::Cancelled)?;
-        // The queue before has delivered all that it will, and this one has no command of ours.
+        // The previous queue has delivered its last reply, and this one has no command of the
+        // channel yet.
         self.pending.reset();
-        // After the reset: closing the channel either is seen here, or ends the wait.
+        // Checked after the reset: `close()` is either seen here or ends the wait.
         if self.closed.load(ordering::Relaxed) {
             return Err(CommandError::Cancelled);
         }
@@ -147,10 +149,10 @@ impl<U: Ulp> AdminChannel<U> {
         }
     }
 
-    /// There was no response in time.
+    /// Reports that the response did not arrive in time.
     fn timed_out(&self) {
         let guard = rcu::read_lock();
-        // Without a queue the teardown is under way already.
+        // Without a queue, the teardown has already begun.
         if let Some(queue) = self.queue.read(&guard) {
             queue.context().admin_timed_out(&self.pending);
         }

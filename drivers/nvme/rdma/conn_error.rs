@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why a connection is lost, and how its ULP learns of it.
+//! Why a connection is lost, and how the ULP is notified.
 //!
-//! Completions, connection events, timeouts and device removal run in contexts that cannot end a
-//! connection. They report the error to an [`ErrorNotifier`], which wakes the context that can.
-//! The first error that is a cause is kept: those after it are consequences.
+//! Completion handlers, connection events, timeouts and device removal run in contexts that cannot
+//! end a connection. They report the error to an [`ErrorNotifier`], which wakes the context that
+//! can. The notifier keeps the first error that is a cause; later errors are its consequences.
 
 use kernel::{
     prelude::*,
@@ -24,25 +24,25 @@ use rrdma::{
     },
 };
 
-/// Why a connection is lost, and of which queue.
+/// Why a connection is lost.
 #[derive(Clone, Copy)]
 pub enum ConnError {
     /// A work request failed.
     WorkRequest {
         /// The queue.
         qid: u16,
-        /// The kind of the work request, for a message.
+        /// Kind of the work request, for messages.
         what: &'static str,
-        /// The status of its completion.
+        /// Status of its completion.
         failure: cq::Failure,
     },
     /// A work request could not be posted.
     Post {
         /// The queue.
         qid: u16,
-        /// The kind of the work request, for a message.
+        /// Kind of the work request, for messages.
         what: &'static str,
-        /// What the device answered.
+        /// Error of the device.
         error: Error,
     },
     /// The target sent a response that is shorter than a completion queue entry.
@@ -68,26 +68,26 @@ pub enum ConnError {
         /// The violation.
         error: ProtocolError,
     },
-    /// A command was not answered in time.
+    /// A command timed out.
     Timeout {
         /// The queue.
         qid: u16,
         /// The tag of the command.
         tag: u32,
     },
-    /// The device stopped a queue pair. The device may report the cause as well, or not at all.
+    /// The device stopped a queue pair. It reports the cause in another event, or not at all.
     Stopped {
         /// The queue.
         qid: u16,
     },
-    /// A queue pair is at fault, and no work request tells why.
+    /// The device reported a fault of a queue pair, and no failed work request.
     Fault {
         /// The queue.
         qid: u16,
         /// The fault that the device reported.
         fault: qp::Fault,
     },
-    /// The connection of a queue is gone.
+    /// The connection of a queue is lost.
     Lost {
         /// The queue.
         qid: u16,
@@ -98,13 +98,13 @@ pub enum ConnError {
     DeviceRemoved,
 }
 
-/// What an [`ErrorNotifier`] wakes: the context of the ULP that ends connections.
+/// Wakes the context of the ULP that ends connections.
 pub trait Wake: Send + Sync + 'static {
-    /// Makes that context look for an error or a response. Any context.
+    /// Wakes the context, which then checks for an error or a response. Any context.
     fn wake(&self);
 }
 
-/// A thread that waits for the completion.
+/// Wakes a thread that waits for the completion.
 impl Wake for TimedCompletion {
     #[inline]
     fn wake(&self) {
@@ -112,7 +112,7 @@ impl Wake for TimedCompletion {
     }
 }
 
-/// Keeps the first error of the connections of a controller, and wakes their ULP.
+/// Keeps the first error of a controller's connections, and wakes its ULP.
 #[pin_data]
 pub struct ErrorNotifier<W> {
     #[pin]
@@ -121,7 +121,7 @@ pub struct ErrorNotifier<W> {
 }
 
 impl<W: Wake> ErrorNotifier<W> {
-    /// Makes a notifier without an error. May sleep.
+    /// Creates a notifier without an error. May sleep.
     ///
     /// # Errors
     ///
@@ -136,8 +136,10 @@ impl<W: Wake> ErrorNotifier<W> {
         )
     }
 
-    /// Keeps `error` if it is the first, or the first that is more than
-    /// [`Stopped`](ConnError::Stopped), and wakes the ULP. Any context.
+    /// Reports an error, and wakes the ULP. Any context.
+    ///
+    /// The error is kept if it is the first, or the first after [`Stopped`](ConnError::Stopped),
+    /// which names no cause.
     pub fn report(&self, error: ConnError) {
         {
             let mut first = self.first.lock();
@@ -153,7 +155,7 @@ impl<W: Wake> ErrorNotifier<W> {
         *self.first.lock()
     }
 
-    /// Forgets the error. The connections that could report more must be gone. Any context.
+    /// Clears the error. No connection that could report another may exist. Any context.
     pub fn reset(&self) {
         *self.first.lock() = None;
     }

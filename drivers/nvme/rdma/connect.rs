@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connecting one queue, from an address to a connected queue pair.
+//! Connects one queue: from an address to a connected queue pair.
 //!
-//! After that the target waits for a Fabrics Connect command on the queue, which the ULP sends.
+//! The target then expects a Fabrics Connect command on the queue, which the ULP sends.
 
 use crate::{
     admin_channel::AdminChannel,
@@ -67,87 +67,87 @@ use rrdma::{
     },
 };
 
-/// How long one step of the connection manager may take, as in the C host.
+/// Time limit of one step of the connection manager, as in the C host.
 const STEP: Msecs = Msecs::new(3000);
 
-/// Retransmissions, of either kind: the most, which the C host asks for, too.
+/// Retry counts, for timeouts and for RNR NAKs: the maximum, as in the C host.
 const RETRIES: u8 = 7;
 
-/// The path of a controller's connections.
+/// Path of a controller's connections.
 #[derive(Clone, Copy)]
 pub struct ConnectPath<'a> {
-    /// The network namespace that they are made in.
+    /// Network namespace of the connections.
     pub namespace: &'a Namespace,
-    /// The address of this host, if it matters.
+    /// Source address; `None` to let routing choose it.
     pub source: Option<&'a Address>,
-    /// The address of the target.
+    /// Address of the target.
     pub target: &'a Address,
-    /// The IP type of service, or the InfiniBand service level.
+    /// IP type of service, or InfiniBand service level.
     pub service_type: Option<u8>,
 }
 
-/// A ULP's controller that has connections on an RDMA device.
+/// A controller of the ULP, as a user of an RDMA device.
 pub trait DeviceUser: Waiter {
-    /// Takes a counted use of a device; `None` if the device is being removed. May sleep.
+    /// Acquires a device; `None` if it is being removed. May sleep.
     fn acquire(&self, device: &Device) -> Option<DeviceRef>;
 
-    /// Notes that the controller has objects on `device` until its connections end. The removal
-    /// of the device must end them from now on. May sleep.
+    /// Records that the controller has objects on `device` until its connections end. From now on,
+    /// removal of the device must end these connections. May sleep.
     ///
     /// # Errors
     ///
-    /// [`ConnError::DeviceRemoved`] if the removal began already.
+    /// [`ConnError::DeviceRemoved`] if the removal has already begun.
     fn use_device(&self, device: &DeviceRef) -> Result<(), ConnError>;
 }
 
-/// What all queues of a controller have in common.
+/// Configuration that all queues of a controller have in common.
 pub struct ControllerConfig<'a, U: Ulp> {
-    /// The number of the controller that its ULP traces.
+    /// Number of the controller, as its ULP traces it.
     pub ctrl_id: i32,
-    /// The path of the connections.
+    /// Path of the connections.
     pub path: ConnectPath<'a>,
     /// The controller.
     pub user: &'a dyn DeviceUser,
-    /// Completed by the connection manager for the thread that connects. What interrupts the
+    /// Completed by the connection manager for the thread that connects. An interruption of the
     /// controller's waits must complete it, too.
     pub wake: Arc<TimedCompletion>,
     /// Keeps the errors of the connections.
     pub notifier: Arc<ErrorNotifier<U::Wake>>,
-    /// When all queues must be connected.
+    /// Deadline for connecting all queues.
     pub deadline: Deadline,
 }
 
-/// What one queue has for itself.
+/// Configuration of one queue.
 pub struct QueueSetup<'a, U: Ulp> {
-    /// Its sizes.
+    /// Sizes of the queue.
     pub config: QueueConfig,
-    /// The controller's identifier, as far as it is known.
+    /// Controller identifier; 0 for the admin queue, before the target assigns one.
     pub controller_id: u16,
-    /// The counters of the queue of this number.
+    /// Counters for this queue number.
     pub stats: Arc<QueueStats>,
-    /// What the ULP keeps with the queue.
+    /// Data that the ULP keeps with the queue.
     pub data: U::QueueData,
-    /// The admin channels, if it is an admin queue.
+    /// Admin channels, for an admin queue.
     pub channels: Option<[&'a AdminChannel<U>; ADMIN_CHANNELS]>,
 }
 
 /// An object of a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum QueueObject {
-    /// The id of the connection manager.
+    /// The CM ID.
     ConnectionId,
     /// The protection domain of the controller.
     ProtectionDomain,
     /// The completion queue.
     CompletionQueue,
-    /// The queue pair, with the queue itself.
+    /// The queue pair, with its [`Queue`].
     QueuePair,
-    /// The receives of responses.
+    /// The receives for responses.
     Receives,
 }
 
 impl QueueObject {
-    /// Returns the name of the object, for a message.
+    /// Returns the name of the object, for messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::ConnectionId => "connection id",
@@ -159,24 +159,24 @@ impl QueueObject {
     }
 }
 
-/// Why a queue is not connected.
+/// Why a queue could not be connected.
 pub enum QueueConnectError {
     /// An error was reported meanwhile, or the device is being removed.
     ConnError(ConnError),
     /// A step of the connection manager failed.
     Cm {
-        /// The step, and why it failed.
+        /// The step, with its error.
         error: cm::Error,
-        /// The device, if it was found.
+        /// The device, if the address was resolved.
         device: Option<DeviceRef>,
     },
-    /// The device has no registration by work request.
+    /// The device does not support fast registration of memory (`IB_DEVICE_MEM_MGT_EXTENSIONS`).
     NoRegistration(DeviceRef),
-    /// An object could not be made.
+    /// An object could not be created.
     Object {
         /// The object.
         object: QueueObject,
-        /// What the kernel answered.
+        /// Error of the kernel.
         error: Error,
     },
 }
@@ -184,13 +184,13 @@ pub enum QueueConnectError {
 /// Connects the queues of one controller.
 pub struct QueueConnector<'a, U: Ulp> {
     controller: ControllerConfig<'a, U>,
-    /// Made with the first queue. Every controller has a domain of its own, so no target can use
+    /// Created with the first queue. Every controller has a domain of its own, so no target can use
     /// a key that another target was given.
     pd: Option<Arc<ProtectionDomain>>,
 }
 
 impl<'a, U: Ulp> QueueConnector<'a, U> {
-    /// Begins with a controller that has no queue.
+    /// Returns a connector for a controller without queues.
     pub fn new(controller: ControllerConfig<'a, U>) -> Self {
         Self {
             controller,
@@ -202,8 +202,8 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
     ///
     /// # Errors
     ///
-    /// [`QueueConnectError`]; nothing is left of the queue then.
-    // Of the stack that each step takes, nothing is left in the next one.
+    /// [`QueueConnectError`]. All objects of the queue are released then.
+    // Steps are not inlined, so each releases its stack before the next.
     #[inline(never)]
     pub fn connect(
         &mut self,
@@ -243,7 +243,7 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
         Ok(connection)
     }
 
-    /// Finds the device for a queue.
+    /// Creates the CM ID of a queue, and resolves the address to a device.
     #[inline(never)]
     fn resolve(
         &self,
@@ -272,7 +272,7 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
         Ok(id)
     }
 
-    /// Makes the objects of a queue on the device that its address led to.
+    /// Creates the objects of a queue on the device of its address.
     #[inline(never)]
     fn prepare(
         &mut self,
@@ -312,7 +312,7 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
         Ok(prepared)
     }
 
-    /// The controller's protection domain, which is made on the device of its first queue.
+    /// Returns the controller's protection domain, which is created with the first queue.
     fn protection_domain(
         &mut self,
         device: &DeviceRef,
@@ -334,14 +334,14 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
         }
     }
 
-    /// A step of the connection manager failed.
+    /// Returns the error for a failed step of the connection manager.
     #[cold]
     #[inline(never)]
     fn cm_failed(&self, error: cm::Error, device: Option<DeviceRef>) -> QueueConnectError {
         self.cause_of(QueueConnectError::Cm { error, device })
     }
 
-    /// The cause of a failure: the error that was reported first, if there is one.
+    /// Returns the error that was reported first, or else `error`.
     fn cause_of(&self, error: QueueConnectError) -> QueueConnectError {
         match self.controller.notifier.error() {
             Some(reported) => QueueConnectError::ConnError(reported),
@@ -362,13 +362,13 @@ impl<U: Ulp> Observer for CmTrace<U> {
     }
 }
 
-/// What becomes of the kernel's error for an object.
+/// Returns the conversion of a kernel error for an object.
 fn failed(object: QueueObject) -> impl FnOnce(Error) -> QueueConnectError {
     move |error| QueueConnectError::Object { object, error }
 }
 
-/// Makes the completion queue of a queue, on a vector of its own as long as there are some. The
-/// second is the same queue, if it is to be polled.
+/// Allocates the completion queue of a queue. I/O queues have a completion vector each, as far as
+/// there are enough. For a polled queue, the second value polls it.
 fn completion_queue<U: Ulp>(
     device: DeviceRef,
     config: &QueueConfig,

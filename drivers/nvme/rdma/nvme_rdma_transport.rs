@@ -2,17 +2,61 @@
 
 //! The NVMe/RDMA transport: NVMe commands over RDMA connections.
 //!
-//! It knows neither a controller nor a namespace. A module that links it is its upper-layer
-//! protocol (ULP). Documentation/transport.rst describes both.
+//! A [`Queue`](queue::Queue) is one RDMA connection with its commands in flight. The crate knows
+//! neither controllers nor namespaces. A module that links it is its upper-layer protocol (ULP).
+//! Documentation/transport.rst describes how both work together.
 //!
-//! - [`conn_error`]: why a connection is lost, and how its ULP learns of it.
+//! - [`ulp`]: traits that a ULP implements.
+//! - [`connect`]: connects a queue.
+//! - [`queue`]: sends commands, and completes them.
+//! - [`admin_channel`]: admin commands of other threads than the ULP's.
+//! - [`params`]: sizes of queues, and their negotiation.
+//! - [`conn_error`]: why a connection is lost, and how the ULP is notified.
 //! - [`stats`]: counters of one queue.
 //! - [`trace`]: records for the ULP's tracepoints.
-//! - [`params`]: sizes of queues, and how they are negotiated.
-//! - [`ulp`]: what a ULP implements.
-//! - [`queue`]: one queue, with its commands in flight.
-//! - [`admin_channel`]: commands on an admin queue from other threads than the ULP's.
-//! - [`connect`]: connecting one queue.
+//!
+//! # Example
+//!
+//! The host `rnvmf` is a ULP. It says what a request is, and how one completes:
+//!
+//! ```ignore
+//! // drivers/nvme/host/disk/ulp.rs
+//! impl Ulp for Io {
+//!     type Payload = RequestPayload<Io>;
+//!     type Rejected = Refused<Io>;
+//! // ...
+//!     fn complete(
+//!         queue: &QueueData,
+//!         stats: &QueueStats,
+//!         completion: Completion,
+//!         payload: RequestPayload<Io>,
+//!     ) {
+//!         completion::complete(queue, stats, completion, payload.into_request());
+//!     }
+//! ```
+//!
+//! Its `queue_rq` sends a request:
+//!
+//! ```ignore
+//! // drivers/nvme/host/disk/submit.rs
+//! let submission = Submission {
+//!     tag: request.tag(),
+//!     command: command.command,
+//!     payload: RequestPayload::new(request, payload),
+//!     direction: command.direction,
+//!     length: command.length,
+//! };
+//! Queue::submit(queue, guard, submission, doorbell)
+//! ```
+//!
+//! At the end of a connection, it gets back the requests in flight:
+//!
+//! ```ignore
+//! // drivers/nvme/host/controller/association.rs
+//! Queue::end(connection, |payload| {
+//!     fate.apply(payload.into_request(), stats)
+//! });
+//! ```
 
 pub mod admin_channel;
 pub mod conn_error;

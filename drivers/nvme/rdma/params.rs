@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Sizes of queues, and how they are negotiated.
+//! Sizes of queues, and their negotiation.
 
 use nvme_proto::{
     format::{identify, property::Capabilities},
@@ -23,42 +23,41 @@ use rrdma::rdma::{
     qp::QpCap, //
 };
 
-/// Admin channels of an admin queue.
+/// Number of admin channels of an admin queue.
 pub const ADMIN_CHANNELS: usize = 2;
 
-/// The commands of an admin queue that are neither requests nor the ULP thread's: one of each
-/// admin channel, and the Asynchronous Event Request.
+/// Commands of an admin queue besides requests and those of the ULP's thread: one of each admin
+/// channel, and the Asynchronous Event Request.
 const ADMIN_COMMANDS: u32 = ADMIN_CHANNELS as u32 + 1;
 
-/// What processes the completions of a queue.
+/// Context that processes the completions of a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum CompletionMode {
     /// A softirq, after an interrupt.
     Interrupt,
-    /// The threads that poll the queue: there is no interrupt.
+    /// Threads that poll the queue. There is no interrupt.
     Polled,
 }
 
-/// What a queue is to be.
+/// Configuration of a queue.
 #[derive(Clone, Copy)]
 pub struct QueueConfig {
-    /// Its number; 0 is the admin queue.
+    /// Queue identifier; 0 is the admin queue.
     pub qid: u16,
-    /// Its entries, counted from 1: as many responses, and one command less.
+    /// Number of entries. There is a receive for each. At most one command fewer is in flight.
     pub entries: u16,
-    /// Requests of the block layer that can be in flight at once.
+    /// Number of block requests that can be in flight.
     pub requests: u16,
-    /// What processes its completions.
+    /// Context that processes completions.
     pub completions: CompletionMode,
-    /// Pages of a request's region.
+    /// Number of pages of a request's memory region.
     pub pages: u32,
-    /// Data that may go in a capsule.
+    /// Limit of in-capsule data.
     pub inline: InlineLimit,
 }
 
 impl QueueConfig {
-    /// Returns the configuration of an admin queue without requests, and without data in
-    /// capsules.
+    /// Returns the configuration of an admin queue, without requests and in-capsule data.
     pub fn admin() -> Self {
         Self {
             qid: 0,
@@ -70,14 +69,14 @@ impl QueueConfig {
         }
     }
 
-    /// Returns the room that the queue pair must have.
+    /// Returns the capacity of the queue pair.
     pub(crate) fn qp_cap(&self) -> QpCap {
-        // One command is the ULP thread's.
+        // One command of the ULP's thread.
         let others = if self.qid == 0 { 1 + ADMIN_COMMANDS } else { 1 };
         let commands = u32::from(self.requests).saturating_add(others);
         QpCap {
-            // A registration and a send for each command; an invalidation is posted when both
-            // have completed.
+            // A registration and a send for each command. An invalidation is posted after both have
+            // completed.
             sends: commands.saturating_mul(2),
             receives: u32::from(self.entries),
             send_sges: self.inline.segments().saturating_add(1),
@@ -85,7 +84,7 @@ impl QueueConfig {
     }
 }
 
-/// The sizes of I/O queues that the ULP, the device and the controller allow.
+/// Sizes of I/O queues that the ULP, the device and the controller support.
 #[derive(Clone, Copy)]
 pub struct IoQueueParams {
     size: QueueSize,
@@ -104,11 +103,12 @@ pub enum ParamsError {
 }
 
 impl IoQueueParams {
-    /// Negotiates the sizes. `entries` is the size of queues that the ULP wants, counted from 1.
+    /// Negotiates the sizes. `entries` is the queue size that the ULP requests; it is not
+    /// zero-based.
     ///
     /// # Errors
     ///
-    /// [`ParamsError`] if there is no size that all allow.
+    /// [`ParamsError`] if there is no size that all support.
     pub fn negotiate(
         entries: u16,
         device: &Attributes,
@@ -132,7 +132,7 @@ impl IoQueueParams {
         })
     }
 
-    /// Returns whether queues of the sizes of `other` are possible, too.
+    /// Returns whether queues with the sizes of `other` are possible, too.
     pub fn covers(&self, other: &Self) -> bool {
         self.size >= other.size
             && self.pages >= other.pages
@@ -145,29 +145,29 @@ impl IoQueueParams {
         self.size
     }
 
-    /// Returns the most sectors of a command; a sector is 512 bytes.
+    /// Returns the largest transfer in sectors of 512 bytes.
     pub fn max_sectors(&self) -> u32 {
         self.max_sectors
     }
 
-    /// Returns the most segments of a command.
+    /// Returns the largest number of segments of a command.
     pub fn max_segments(&self) -> u16 {
         transfer::max_segments(self.max_sectors, self.pages)
     }
 
-    /// Returns the bytes of data that may go in a capsule.
+    /// Returns the largest size of in-capsule data in bytes.
     pub fn inline_bytes(&self) -> u32 {
         self.inline.bytes()
     }
 
-    /// Returns the configuration of an I/O queue of these sizes.
+    /// Returns the configuration of an I/O queue with these sizes.
     pub fn queue_config(&self, qid: u16, completions: CompletionMode) -> QueueConfig {
         QueueConfig {
             qid,
             entries: self.size.entries(),
             requests: self.size.zero_based(),
             completions,
-            // A transfer that begins within a page reaches into one more.
+            // Data that begins within a page reaches into one more page.
             pages: self.pages.saturating_add(1),
             inline: self.inline,
         }

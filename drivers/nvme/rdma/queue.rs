@@ -2,17 +2,22 @@
 
 //! One queue: the context of a queue pair, with its commands in flight.
 //!
-//! Each tag has a `Slot`, which has the tag's `Capsule` whenever no work
-//! request does. A command goes through the states of [`nvme_proto::policy::request_state`]. It
-//! ends, and its ULP gets the payload back, only when its capsule was sent, its response arrived
-//! and its key is void.
+//! Each tag has a `Slot`, which owns the tag's `Capsule` while no work request does. A command
+//! passes through the states of [`nvme_proto::policy::request_state`]. It ends, and its ULP gets
+//! the payload back, only after its capsule was sent, its response arrived and its key became
+//! invalid.
 //!
-//! Three contexts may call a queue when it ends: the ULP's submitters, which find it under RCU
-//! until it is retracted; completions, of which the drain waits for the last; connection events,
-//! which end with the connection manager's id. After that [`Queue::end`] ends what is in flight.
+//! Three contexts call a queue:
 //!
-//! The tags are those of the requests, then one each for the commands of the ULP's thread, of the
-//! admin channels, and for the Asynchronous Event Request.
+//! - The ULP's submitters, which find it under RCU. None is left after the ULP retracted the queue.
+//! - Completion handlers. The last one returns before the drain does.
+//! - Connection events, until the CM ID is destroyed. They only report errors, which are ignored
+//!   once the queue is ending.
+//!
+//! [`Queue::end`] therefore ends the commands in flight after the drain.
+//!
+//! Tags are numbered in this order: block requests, commands of the ULP's thread, of each admin
+//! channel, and the Asynchronous Event Request.
 
 mod admin_slot;
 mod aer;
@@ -114,21 +119,21 @@ use rrdma::{
     },
 };
 
-/// A request of the block layer for a queue.
+/// A block request for a queue.
 pub struct Submission<P> {
-    /// The tag of the request: below the requests that the queue was made for.
+    /// Tag of the request, below [`QueueConfig::requests`].
     pub tag: u32,
-    /// The command; the queue sets its identifier and SGL.
+    /// The command. The queue sets its identifier and SGL.
     pub command: Command,
-    /// The data.
+    /// Data of the request.
     pub payload: P,
-    /// Whether the data goes to the target or comes from it.
+    /// Direction of the data.
     pub direction: Direction,
-    /// Bytes of the data, 0 if there is none.
+    /// Size of the data in bytes; 0 if there is none.
     pub length: u32,
 }
 
-/// The context of a queue pair.
+/// A queue, as the context of its queue pair.
 #[pin_data]
 pub struct Queue<U: Ulp> {
     core: QueueCore<U>,
@@ -139,30 +144,30 @@ pub struct Queue<U: Ulp> {
     sync: SyncSlot<Commands<U>>,
     admin_slots: KVec<AdminSlot<Commands<U>>>,
     aer: Option<Pin<KBox<AerSlot<Commands<U>>>>>,
-    /// Commands that had ended when the ULP last asked for traffic.
+    /// Number of ended commands at the last call of [`Queue::take_traffic`].
     seen: SingleWriterCounter,
 }
 
-/// What a queue is made of.
+/// Parts to create a queue from.
 pub(crate) struct QueueParts<U: Ulp> {
     pub(crate) config: QueueConfig,
     pub(crate) core: CoreParts<U>,
     pub(crate) pd: Arc<ProtectionDomain>,
-    /// Of an admin queue.
+    /// Pending replies of the admin channels, for an admin queue.
     pub(crate) admin: Option<[Arc<PendingReply>; ADMIN_CHANNELS]>,
 }
 
-/// The requests of the block layer.
+/// Kind of commands: block requests.
 struct Requests<U>(PhantomData<fn(U)>);
 
-/// All other commands: their data is a buffer, and a thread waits for their responses.
+/// Kind of commands: all others. Their data is a buffer, and a thread waits for their responses.
 struct Commands<U>(PhantomData<fn(U)>);
 
-/// The slot of a tag that no request of the block layer has.
+/// Slot of a tag that no block request has.
 enum TagKind<'a, U: Ulp> {
-    /// The commands of the ULP's thread.
+    /// Commands of the ULP's thread.
     Thread(&'a SyncSlot<Commands<U>>),
-    /// The commands of an admin channel.
+    /// Commands of an admin channel.
     Admin(&'a AdminSlot<Commands<U>>),
     /// The Asynchronous Event Request.
     Aer(&'a AerSlot<Commands<U>>),
@@ -179,7 +184,7 @@ impl<'a, U: Ulp> TagKind<'a, U> {
 }
 
 impl<U: Ulp> Queue<U> {
-    /// Allocates the queue with all that its commands need. May sleep.
+    /// Allocates a queue with all that its commands need. May sleep.
     pub(crate) fn new(parts: QueueParts<U>) -> impl PinInit<Self, Error> {
         let QueueParts {
             config,
@@ -229,12 +234,12 @@ impl<U: Ulp> Queue<U> {
         Ok(admin_slots)
     }
 
-    /// Posts the receives for so many responses. Sleeps.
+    /// Posts receives for `entries` responses. Sleeps.
     pub(crate) fn post_receives(queue: &QueuePair<Self>, entries: u16) -> Result {
         Response::post_all(queue, entries)
     }
 
-    /// Returns the number of the queue.
+    /// Returns the queue identifier.
     #[inline]
     pub fn qid(&self) -> u16 {
         self.core.qid()
@@ -246,18 +251,20 @@ impl<U: Ulp> Queue<U> {
         &self.core.stats
     }
 
-    /// Returns what the ULP keeps with the queue.
+    /// Returns the data that the ULP keeps with the queue.
     #[inline]
     pub fn data(&self) -> &U::QueueData {
         &self.core.data
     }
 
-    /// Sends a request, or lets it wait for another one. Rejects requests that waited and cannot
-    /// be sent. Inlined into the ULP, which knows what the command is. Any context.
+    /// Sends a request, or adds it to the batch that waits. Any context.
+    ///
+    /// Rejects waiting requests that cannot be sent. Inlined into the ULP's code, where the kind of
+    /// command is known.
     ///
     /// # Errors
     ///
-    /// What [`Ulp::reject`] makes of a request that cannot be sent.
+    /// The result of [`Ulp::reject`] for a request that cannot be sent.
     #[inline(always)]
     pub fn submit(
         queue: &QueuePair<Self>,
@@ -296,18 +303,16 @@ impl<U: Ulp> Queue<U> {
         posted.or_else(|unposted| reject::<U>(slot.unposted(queue, unposted)))
     }
 
-    /// Sends the requests that wait for others, and rejects those that cannot be sent. Any
-    /// context.
+    /// Sends the batch that waits, and rejects requests that cannot be sent. Any context.
     pub fn ring(queue: &QueuePair<Self>) {
         queue.context().batch.send(queue);
     }
 
-    /// Sends a command of the ULP's thread and waits for its response, for `limit` at most.
-    /// Sleeps.
+    /// Sends a command of the ULP's thread, and waits for its response for at most `limit`. Sleeps.
     ///
     /// # Errors
     ///
-    /// [`CommandError`]. The command may still be in flight then; the next one waits for its end.
+    /// [`CommandError`]. The command may still be in flight then; the next call waits for its end.
     pub fn execute(
         queue: &QueuePair<Self>,
         waiter: &dyn Waiter,
@@ -327,8 +332,10 @@ impl<U: Ulp> Queue<U> {
     ///
     /// # Errors
     ///
-    /// `EINVAL` for too much data, and for a channel that the queue was not made with. `EBUSY` if
-    /// the channel's last command is in flight, `ENOTCONN` if the queue is ending, `ENOMEM`.
+    /// - `EINVAL`: too much data, or a channel that the queue was not created with.
+    /// - `EBUSY`: the previous command of the channel is in flight.
+    /// - `ENOTCONN`: the queue is ending.
+    /// - `ENOMEM`.
     pub(crate) fn submit_admin(
         queue: &QueuePair<Self>,
         pending: &PendingReply,
@@ -343,7 +350,7 @@ impl<U: Ulp> Queue<U> {
         }
     }
 
-    /// Reports that the command of an admin channel was not answered in time. Any context.
+    /// Reports that the command of an admin channel timed out. Any context.
     pub(crate) fn admin_timed_out(&self, pending: &PendingReply) {
         if let Some(slot) = self.admin_slot(pending) {
             self.report_timeout(slot.tag.into());
@@ -355,12 +362,14 @@ impl<U: Ulp> Queue<U> {
         slots.find(|slot| core::ptr::eq(&*slot.pending, pending))
     }
 
-    /// Sends the Asynchronous Event Request of an admin queue. Its response wakes the ULP's
-    /// thread, for [`take_event`](Self::take_event). Any context.
+    /// Sends the Asynchronous Event Request of an admin queue. Any context.
+    ///
+    /// The response wakes the ULP's thread, which calls [`take_event`](Self::take_event).
     ///
     /// # Errors
     ///
-    /// [`CommandError::Code`] if it could not be sent, or the one before was not answered.
+    /// [`CommandError::Code`] if the request cannot be sent, or the previous one has no response
+    /// yet.
     pub fn submit_aer(queue: &QueuePair<Self>) -> Result<(), CommandError> {
         match &queue.context().aer {
             Some(aer) => aer.submit(queue),
@@ -373,17 +382,18 @@ impl<U: Ulp> Queue<U> {
         self.aer.as_ref()?.take()
     }
 
-    /// Returns whether the queue has no interrupt.
+    /// Returns whether the queue is polled: it has no interrupt.
     pub fn is_polled(&self) -> bool {
         self.core.is_polled()
     }
 
-    /// Handles completions of a polled queue, and returns how many. Any context.
+    /// Handles completions of a polled queue, and returns their number. Any context.
     pub fn poll(&self) -> u32 {
         self.core.poll()
     }
 
-    /// Returns whether a command ended since the last call. For one caller at a time.
+    /// Returns whether a command ended since the last call. Only one thread may call this at a
+    /// time.
     pub fn take_traffic(&self) -> bool {
         let ended = self.core.stats.ended();
         let before = self.seen.get();
@@ -391,7 +401,7 @@ impl<U: Ulp> Queue<U> {
         ended != before
     }
 
-    /// Reports that the command of a tag was not answered in time. Any context.
+    /// Reports that the command of a tag timed out. Any context.
     pub fn report_timeout(&self, tag: u32) {
         self.core.report(ConnError::Timeout {
             qid: self.qid(),
@@ -399,13 +409,15 @@ impl<U: Ulp> Queue<U> {
         });
     }
 
-    /// The connection is made: a queue pair that stops from now on is an error. Any context.
+    /// Marks the connection as established: from now on it is an error if the queue pair stops. Any
+    /// context.
     pub(crate) fn set_connected(&self) {
         self.core.set_connected();
     }
 
-    /// Ends the connection, and gives the payloads in flight to `end`. The ULP must have made the
-    /// queue unreachable for submitters. Sleeps.
+    /// Ends the connection, and passes the payloads in flight to `end`. Sleeps.
+    ///
+    /// Submitters must no longer be able to find the queue.
     pub fn end(connection: &Connected<Self>, end: impl Fn(U::Payload)) {
         let this = connection.queue_pair().context();
         this.core.set_ending();
@@ -413,7 +425,7 @@ impl<U: Ulp> Queue<U> {
         this.reclaim(end);
     }
 
-    /// Ends the commands in flight on a queue that is drained. Sleeps.
+    /// Ends the commands in flight of a drained queue. Sleeps.
     fn reclaim(&self, end: impl Fn(U::Payload)) {
         self.batch.abandon(self);
         for slot in &self.requests {
@@ -421,7 +433,7 @@ impl<U: Ulp> Queue<U> {
                 end(payload);
             }
         }
-        // The buffers of the other commands are freed.
+        // Frees the buffers of the other commands.
         drop(self.sync.slot.reclaim(&self.core));
         for admin in &self.admin_slots {
             drop(admin.slot.reclaim(&self.core));
@@ -432,7 +444,7 @@ impl<U: Ulp> Queue<U> {
         }
     }
 
-    /// The slot of a tag that no request has.
+    /// Returns the slot of a tag that no block request has.
     fn tag_kind(&self, tag: u16) -> Option<TagKind<'_, U>> {
         let index = usize::from(tag).checked_sub(self.requests.len())?;
         let Some(index) = index.checked_sub(1) else {
@@ -446,13 +458,13 @@ impl<U: Ulp> Queue<U> {
     }
 }
 
-/// The last tag of an admin queue, after those of its channels.
+/// Returns the last tag of an admin queue, after those of its channels.
 fn aer_tag(config: &QueueConfig, admin: &Option<[Arc<PendingReply>; ADMIN_CHANNELS]>) -> u16 {
     let channels = admin.as_ref().map_or(0, |_| ADMIN_CHANNELS as u16);
     config.requests.saturating_add(1).saturating_add(channels)
 }
 
-/// Rejects a request that was not sent; `Ok` if the teardown has its payload.
+/// Rejects a request that was not sent. Returns `Ok` if the teardown owns its payload.
 #[cold]
 fn reject<U: Ulp>(unsent: Unsent<U::Payload>) -> Result<(), U::Rejected> {
     match unsent.payload {

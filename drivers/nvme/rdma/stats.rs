@@ -2,21 +2,23 @@
 
 //! Counters of one queue.
 //!
-//! No counter is shared: each queue has its own, on cache lines of their own, that only handlers
-//! of its completions change. The handlers run one after the other, on the processor of the
-//! queue's completion vector or of the one that polls a polled queue, so no counter needs a locked
-//! instruction ([`SingleWriterCounter`]). `CommandStats` collects what a command takes. It is in the
-//! command's slot, which one context has at a time, and is added when the command ends. After the
-//! drain the ULP's thread adds what is left: no handler runs any more, and those of the next queue
-//! of that number do not run yet.
+//! Each queue has counters of its own, on its own cache lines, that only handlers of its
+//! completions change. These handlers never run concurrently, so no counter needs a locked
+//! instruction ([`SingleWriterCounter`]). They run on the CPU of the completion vector, or on the
+//! CPU that polls.
 //!
-//! The counters belong to the number of a queue, not to a connection: the ULP passes the same
-//! [`QueueStats`] to the next queue of that number, and they go on where they were. A reader may
-//! see those of a command half added; while no command is in flight they agree.
+//! `CommandStats` has the numbers of one command. It is in the command's slot, which one context
+//! accesses at a time, and is added when the command ends. After the drain, the ULP's thread adds
+//! the numbers of commands without a response: handlers of this queue no longer run, and those of
+//! the next queue with this number do not run yet.
 //!
-//! Latencies of reads and writes are counted only while the ULP wants them, as two reads of the
-//! clock cost more than all other counters together. Submitters read that from a cache line that
-//! hardly ever changes.
+//! Counters belong to a queue number, not to a connection. The ULP passes the same [`QueueStats`]
+//! to the next queue of that number, and counting continues. A reader may see a command that is
+//! partly added; while no command is in flight, the counters agree.
+//!
+//! Latencies of reads and writes are counted only if the ULP enables it, because two reads of the
+//! clock cost more than all other counters together. Submitters read that flag from a cache line
+//! that rarely changes.
 
 use kernel::{
     prelude::*,
@@ -40,7 +42,7 @@ use rrdma::{
     },
 };
 
-/// A counter that a user can read.
+/// A counter that user space can read.
 #[derive(Clone, Copy)]
 pub enum Count {
     /// Reads that ended.
@@ -55,11 +57,11 @@ pub enum Count {
     ReadBytes,
     /// Bytes of writes that succeeded.
     WrittenBytes,
-    /// Commands that the target answered with an error.
+    /// Commands that the target completed with an error.
     Errors,
-    /// Requests that were sent again.
+    /// Requests that were retried.
     Retries,
-    /// Commands with data in their capsule.
+    /// Commands with in-capsule data.
     InCapsule,
     /// Memory registrations.
     Registrations,
@@ -67,13 +69,13 @@ pub enum Count {
     RemoteInvalidations,
     /// Keys that this host invalidated.
     LocalInvalidations,
-    /// Calls that posted send work requests.
+    /// Calls of `ib_post_send()`.
     Doorbells,
     /// Send work requests.
     WorkRequests,
     /// Completions of work requests.
     Completions,
-    /// Polls of the completion queue that found completions.
+    /// Polls of the completion queue that returned completions.
     Polls,
 }
 
@@ -86,30 +88,30 @@ pub enum TimedCommand {
     Write,
 }
 
-/// Access to the counters of a queue, or to the sums of those of several queues.
+/// Read access to the counters of a queue, or to the sums of several queues.
 pub trait ReadStats {
     /// Returns a counter.
     fn count(&self, count: Count) -> u64;
 
-    /// Returns the commands in a [bucket](latency::bucket) of latencies.
+    /// Returns the number of commands in a [bucket](latency::bucket) of latencies.
     fn latencies(&self, command: TimedCommand, bucket: usize) -> u64;
 
     /// Returns whether latencies are counted.
     fn counts_latencies(&self) -> bool;
 }
 
-/// Commands, by the way of their data.
+/// Number of commands by [`DataMode`].
 type DataModeCounters = [SingleWriterCounter; DataMode::COUNT];
 
-/// Commands, by latency.
+/// Number of commands by bucket of latency.
 type Histogram = [SingleWriterCounter; BUCKETS];
 
 /// The counters of one queue.
 #[repr(C, align(64))]
 pub struct QueueStats {
-    /// Commands that ended, by kind. What is a sum of others has no counter of its own.
+    /// Commands that ended, by kind. Sums have no counters of their own.
     commands: [DataModeCounters; IoOp::COUNT],
-    /// Commands that were posted and ended only with the queue.
+    /// Commands that were posted and ended with the queue, without a response.
     lost: DataModeCounters,
     /// Bytes of commands that succeeded, by kind.
     bytes: [SingleWriterCounter; IoOp::COUNT],
@@ -122,12 +124,12 @@ pub struct QueueStats {
     polls: SingleWriterCounter,
     reads: Histogram,
     writes: Histogram,
-    /// Latencies are counted. On another cache line than what changes with each command.
+    /// Whether latencies are counted. On another cache line than what changes with each command.
     timed: RelaxedBool,
     qid: u16,
 }
 
-/// How a command's data reaches the target, or comes from it.
+/// How the data of a command is transferred.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum DataMode {
     /// The command has no data.
@@ -135,7 +137,7 @@ pub(crate) enum DataMode {
     Nothing,
     /// The data follows the command in its capsule.
     InCapsule,
-    /// The target reads or writes the data by a key.
+    /// The target accesses the data with a key, by RDMA read or write.
     ByKey,
 }
 
@@ -143,12 +145,12 @@ impl DataMode {
     const COUNT: usize = Self::ByKey as usize + 1;
 }
 
-/// Which work request of a post a command's send is.
+/// Position of a command's send among those that one call posts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PostPosition {
-    /// The first command that the call posts: it is counted as the doorbell.
+    /// The first command of the call; it counts as the doorbell.
     First,
-    /// Posted by the same call as the one before.
+    /// A command after the first.
     Follows,
 }
 
@@ -159,19 +161,19 @@ impl PostPosition {
     }
 }
 
-/// What one command takes, until it ends.
+/// Numbers of one command, until it ends.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct CommandStats {
     kind: IoOp,
     /// Set when the data is mapped.
     pub(crate) data_mode: DataMode,
     bytes: u32,
-    /// When the command was posted, if its latency is counted.
+    /// Time at which the command was posted, if latencies are counted.
     began: Option<Instant<Monotonic>>,
 }
 
 impl CommandStats {
-    /// Begins with a command that is about to be posted.
+    /// Returns the numbers of a command that is about to be posted.
     #[inline]
     pub(crate) fn new(stats: &QueueStats, kind: IoOp, bytes: u32) -> Self {
         Self {
@@ -183,11 +185,11 @@ impl CommandStats {
     }
 }
 
-/// A command that the target answered.
+/// A command with a response.
 pub(crate) struct AnsweredCommand<'a> {
-    /// What it took.
+    /// Its numbers.
     pub(crate) stats: &'a CommandStats,
-    /// Its place in the post.
+    /// Its position in the post.
     pub(crate) position: PostPosition,
     /// The status of the response.
     pub(crate) status: Status,
@@ -200,7 +202,7 @@ const fn data_mode_counters() -> DataModeCounters {
 }
 
 impl QueueStats {
-    /// Makes the counters of queue `qid`, all 0. `timed` says whether latencies are counted.
+    /// Returns the counters of queue `qid`, all 0. `timed` says whether latencies are counted.
     pub fn new(qid: u16, timed: bool) -> impl Init<Self> {
         init!(Self {
             commands: [const { data_mode_counters() }; IoOp::COUNT],
@@ -225,13 +227,15 @@ impl QueueStats {
         self.qid
     }
 
-    /// Counts latencies of commands that are posted from now on, or stops counting them.
+    /// Enables or disables counting of latencies, for commands that are posted from now on.
     pub fn set_timed(&self, timed: bool) {
         self.timed.set(timed);
     }
 
-    /// Counts a completion of a work request. As all methods that count: for handlers of the
-    /// queue's completions, and after the drain for its owner.
+    /// Counts a completion of a work request.
+    ///
+    /// Like all methods that count, this may be called only by handlers of the queue's completions
+    /// and, after the drain, by the queue's owner.
     #[inline]
     pub(crate) fn completed(&self, completion: &Completion<'_>) {
         self.completions.add(1);
@@ -240,7 +244,7 @@ impl QueueStats {
         }
     }
 
-    /// Counts a request that is about to be sent again.
+    /// Counts a request that is about to be retried.
     pub fn retried(&self) {
         self.retries.add(1);
     }
@@ -291,35 +295,35 @@ impl QueueStats {
         }
     }
 
-    /// Commands that ended, of all kinds.
+    /// Iterates over the commands that ended, with a response and without one.
     fn all(&self) -> impl Iterator<Item = &DataModeCounters> {
         Iterator::chain(self.commands.iter(), [&self.lost])
     }
 
-    /// Commands that ended and whose data took this way.
+    /// Returns the number of commands that ended, for a data mode.
     fn by(&self, data_mode: DataMode) -> u64 {
         sum(self.all().filter_map(|modes| modes.get(data_mode as usize)))
     }
 
-    /// Returns the commands that the target answered.
+    /// Returns the number of commands with a response.
     pub(crate) fn ended(&self) -> u64 {
         sum(self.commands.iter().flatten())
     }
 
-    /// Commands of a kind that the target answered.
+    /// Returns the number of commands of a kind with a response.
     fn of_kind(&self, kind: IoOp) -> u64 {
         let modes = self.commands.get(kind as usize);
         modes.map_or(0, |modes| sum(modes.iter()))
     }
 
-    /// Bytes of commands of a kind that succeeded.
+    /// Returns the bytes of commands of a kind that succeeded.
     fn bytes(&self, kind: IoOp) -> u64 {
         self.bytes
             .get(kind as usize)
             .map_or(0, SingleWriterCounter::get)
     }
 
-    /// Send work requests: a send of each command, registrations, and invalidations.
+    /// Returns the number of send work requests: sends, registrations and invalidations.
     fn work_requests(&self) -> u64 {
         sum(self.all().flatten())
             .wrapping_add(self.by(DataMode::ByKey))

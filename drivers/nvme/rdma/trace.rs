@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a ULP can trace of commands.
+//! Records that a ULP can trace.
 //!
-//! A command that is queued has one end: its response, or none when it could not be posted or its
-//! queue went. So each [`QueuedCommand`] has one [`EndedCommand`] with the same queue and
-//! identifier.
+//! Each queued command ends once: with its response, or without one if it could not be posted or
+//! its queue ended. So each [`QueuedCommand`] is followed by one [`EndedCommand`] with the same
+//! queue and command identifier.
 
 use nvme_proto::format::{
     sqe::Command,
@@ -14,56 +14,56 @@ use nvme_proto::format::{
     },
 };
 
-/// The queue that a record is about.
+/// Queue of a record.
 #[derive(Clone, Copy)]
 pub struct QueueId {
-    /// The controller, by the number that its ULP traces.
+    /// Number of the controller, as its ULP traces it.
     pub ctrl_id: i32,
-    /// The queue; 0 is the admin queue.
+    /// Queue identifier; 0 is the admin queue.
     pub qid: u16,
 }
 
-/// Where a command comes from.
+/// Source of a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum CommandSource {
     /// A request of the block layer.
     Request,
-    /// A thread that waits for the response, or the ULP's request for asynchronous events.
+    /// A thread that waits for the response, or the ULP's Asynchronous Event Request.
     Transport,
 }
 
 /// A command that is about to be posted.
 pub struct QueuedCommand {
-    /// The queue that it is posted on.
+    /// The queue on which it is posted.
     pub queue: QueueId,
     /// The command, as it is sent.
     pub command: Command,
-    /// Bytes of its data.
+    /// Size of its data in bytes.
     pub bytes: u32,
-    /// Where it comes from.
+    /// Its source.
     pub source: CommandSource,
 }
 
-/// A command that is over.
+/// A command that ended.
 pub struct EndedCommand {
-    /// The queue that it was posted on.
+    /// The queue on which it was posted.
     pub queue: QueueId,
     /// The command, as it was sent.
     pub command: Command,
-    /// Where it comes from.
+    /// Its source.
     pub source: CommandSource,
-    /// Commands that were sent for the same request before this one.
+    /// Number of commands that were sent for the same request before.
     pub retries: u8,
-    /// How it ended.
+    /// Its result.
     pub end: CommandEnd,
 }
 
-/// How a command ended.
+/// Result of a command.
 #[derive(Clone, Copy)]
 pub struct CommandEnd {
-    /// The status of the response, or one that stands for a missing response.
+    /// Status of the response, or one that the host sets without a response.
     pub status: Status,
-    /// The result of the response, or 0.
+    /// Command specific result of the response, or 0.
     pub result: u64,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The slots of commands that other threads than the ULP's send on an admin queue.
+//! Slots of the commands that threads other than the ULP's send on an admin queue.
 
 use super::{
     capsule::CommandKind,
@@ -25,13 +25,13 @@ use rrdma::{
     },
 };
 
-/// The most data of such a command, in bytes.
+/// Largest size of the data of such a command, in bytes.
 pub const MAX_DATA: usize = 64 << 10;
 
-/// Pages that the data of such a command can have; it may straddle one more.
+/// Largest number of pages of the data, which may straddle one more.
 const PAGES: u32 = (MAX_DATA / 4096) as u32 + 1;
 
-/// The slot of an admin channel.
+/// Slot of an admin channel.
 pub(crate) struct AdminSlot<K: CommandKind> {
     pub(super) tag: u16,
     pub(super) slot: Slot<K>,
@@ -53,18 +53,22 @@ impl<K: SlotTable<Payload = Buffer>> AdminSlot<K> {
     }
 }
 
-/// The reply that a user of an admin channel waits for.
+/// Reply that the caller of an admin channel waits for.
 #[pin_data]
 pub(crate) struct PendingReply {
     #[pin]
     reply: IrqLock<Option<Reply>>,
-    /// There is a reply, or there will be none.
+    /// Completed when there is a reply, or when there will be none.
     #[pin]
     done: TimedCompletion,
 }
 
 impl PendingReply {
-    /// Makes one without a reply. May sleep.
+    /// Creates a pending reply. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
     pub(crate) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -75,40 +79,40 @@ impl PendingReply {
         )
     }
 
-    /// Begins with a new command. Any context.
+    /// Prepares for a new command. Any context.
     pub(crate) fn reset(&self) {
         self.reply.lock().take();
         self.done.reinit();
     }
 
-    /// The response arrived. Any context.
+    /// Stores the response and ends the wait. Any context.
     pub(super) fn deliver(&self, reply: Reply) {
         *self.reply.lock() = Some(reply);
         self.done.complete();
     }
 
-    /// The queue is gone: there will be no response. Any context.
+    /// Ends the wait without a response, because the queue ended. Any context.
     pub(super) fn lost(&self) {
         self.done.complete();
     }
 
-    /// Ends this wait and all that come. Any context.
+    /// Ends this wait and all later ones. Any context.
     pub(crate) fn close(&self) {
         self.done.complete_all();
     }
 
-    /// Waits for the response, or that there will be none; returns whether `limit` sufficed.
+    /// Waits until there is a response, or there will be none. Returns false at the time limit.
     /// Sleeps.
     pub(crate) fn wait_timeout(&self, limit: Msecs) -> bool {
         self.done.wait_timeout(limit)
     }
 
-    /// Waits for the same without a limit. Sleeps.
+    /// Waits without a time limit. Sleeps.
     pub(crate) fn wait(&self) {
         self.done.wait();
     }
 
-    /// Takes the reply; `None` if there will be none. Any context.
+    /// Takes the reply; `None` if there is none. Any context.
     pub(crate) fn take(&self) -> Option<Reply> {
         self.reply.lock().take()
     }

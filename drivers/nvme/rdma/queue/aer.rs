@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The Asynchronous Event Request, which a controller answers when it has an event.
+//! Asynchronous Event Request, which a controller completes when it has an event.
 //!
-//! The request has a slot of its own, as it is in flight for as long as there is no event. The
-//! ULP's thread sends it again after it handled an event, so a target cannot send more events than
+//! The request has a slot of its own, because it is in flight until there is an event. The ULP's
+//! thread sends it again after it handled an event, so a target cannot send events faster than they
 //! are handled.
 
 use super::{
@@ -35,18 +35,18 @@ use rrdma::{
     sync::IrqLock,
 };
 
-/// Pages of the region of the slot, which is not used: the request has no data.
+/// Pages of the slot's region, which is unused: the request has no data.
 const PAGES: u32 = 1;
 
-/// A response to the request.
+/// Response to the request.
 pub struct AerCompletion {
     /// The completion queue entry.
     pub completion: Completion,
-    /// When it arrived.
+    /// Time of its arrival.
     pub arrived: Instant<Monotonic>,
 }
 
-/// The slot of the request.
+/// Slot of the request.
 #[pin_data]
 pub(super) struct AerSlot<K: CommandKind> {
     pub(super) slot: Slot<K>,
@@ -70,7 +70,8 @@ impl<K: SlotTable> AerSlot<K> {
     ///
     /// # Errors
     ///
-    /// [`CommandError::Code`] if it could not be sent, or the one before was not answered.
+    /// [`CommandError::Code`] if the request cannot be sent, or the previous one has no response
+    /// yet.
     pub(super) fn submit(&self, queue: &QueuePair<K::Queue>) -> Result<(), CommandError> {
         let request = Command::async_event_request();
         match self.slot.submit(queue, request, None) {
@@ -79,7 +80,7 @@ impl<K: SlotTable> AerSlot<K> {
         }
     }
 
-    /// Keeps the response for the ULP's thread, to be woken by the caller. Any context.
+    /// Stores the response for the ULP's thread, which the caller wakes. Any context.
     pub(super) fn deliver(&self, completion: Completion) {
         *self.completion.lock() = Some(AerCompletion {
             completion,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The memory of a command: what is sent, and its data.
+//! Memory of a command: its capsule, and the region of its data.
 
 use super::queue_core::QueueContext;
 use crate::{
@@ -31,36 +31,36 @@ use rrdma::{
     scatter::Scatter,
 };
 
-/// A kind of commands: what their data is, and the queue that they are sent on.
+/// A kind of commands, with the type of their data and the queue that sends them.
 pub(super) trait CommandKind: Sized + 'static {
-    /// The data of a command.
+    /// Data of a command.
     type Payload: Scatter + Send + 'static;
 
-    /// The context of the queue pair.
+    /// Context of the queue pair.
     type Queue: QueueContext;
 
-    /// The source of the commands in traces.
+    /// Source of the commands, for traces.
     const SOURCE: CommandSource;
 
-    /// How many commands were sent before with this data.
+    /// Returns the number of commands that were already sent with this data.
     fn retries(payload: &Self::Payload) -> u64;
 }
 
 /// The ULP of a kind of commands.
 pub(super) type UlpOf<K> = <<K as CommandKind>::Queue as QueueContext>::Ulp;
 
-/// The data of a command.
+/// Data of a command, with its direction.
 pub(super) struct Transfer<P> {
     pub(super) payload: P,
     pub(super) direction: Direction,
-    /// Bytes.
+    /// Size in bytes.
     pub(super) length: u32,
 }
 
-/// The work request that a capsule is in.
+/// Work request that owns a capsule.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum InFlightWr {
-    /// None: the command could not be posted, and has ended.
+    /// None: the command could not be posted, and ended.
     Nothing,
     Command,
     Invalidation,
@@ -76,7 +76,7 @@ impl InFlightWr {
     }
 }
 
-/// The buffer of a command, and the region of its data.
+/// Buffer of a command, and memory region of its data.
 pub(super) struct Capsule<K: CommandKind> {
     pub(super) tag: u16,
     pub(super) in_flight: InFlightWr,
@@ -86,7 +86,7 @@ pub(super) struct Capsule<K: CommandKind> {
 }
 
 impl<K: CommandKind> Capsule<K> {
-    /// Allocates a capsule with a region of so many `pages`. May sleep.
+    /// Allocates a capsule with a region of `pages` pages. May sleep.
     pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
         let device = pd.device().clone();
         Ok(Self {
@@ -98,7 +98,7 @@ impl<K: CommandKind> Capsule<K> {
         })
     }
 
-    /// Adds the work requests that send the command to a chain.
+    /// Adds the work requests of the command to a chain.
     #[inline(always)]
     pub(super) fn chain<'a>(
         &'a self,
@@ -116,7 +116,7 @@ impl<K: CommandKind> Capsule<K> {
     }
 }
 
-/// Reads the command in a capsule's buffer for a trace, while no work request has the capsule.
+/// Returns the command in a capsule's buffer, for traces. No work request may own the capsule.
 pub(super) fn sent_command(buffer: &mut DmaBuffer) -> Command {
     let sent = buffer.read().first_chunk();
     let sent = sent.map_or(Command::flush(0), |bytes| Command::from_bytes(*bytes));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The part of a queue that its slots, batches and receives use.
+//! Part of a queue that its slots, batches and receives use.
 
 use crate::{
     conn_error::{
@@ -38,22 +38,22 @@ use rrdma::{
     sync::RelaxedBool,
 };
 
-/// The identity, limits, counters and errors of a queue.
+/// Identity, limits, counters and errors of a queue.
 pub(crate) struct QueueCore<U: Ulp> {
     pub(super) id: QueueId,
     pub(super) stats: Arc<QueueStats>,
     pub(super) data: U::QueueData,
     pub(super) notifier: Arc<ErrorNotifier<U::Wake>>,
     inline: InlineLimit,
-    /// The completion queue, if the queue is polled.
+    /// Polls the completion queue, if the queue is polled.
     polled: Option<DirectQueue>,
-    /// The connection is made.
+    /// The connection was established.
     connected: RelaxedBool,
-    /// This side ends the connection: errors are consequences of that.
+    /// This host is ending the connection: errors are consequences of that.
     ending: RelaxedBool,
 }
 
-/// What a [`QueueCore`] is made of.
+/// Parts to create a [`QueueCore`] from.
 pub(crate) struct CoreParts<U: Ulp> {
     pub(crate) id: QueueId,
     pub(crate) stats: Arc<QueueStats>,
@@ -62,7 +62,7 @@ pub(crate) struct CoreParts<U: Ulp> {
     pub(crate) polled: Option<DirectQueue>,
 }
 
-/// The context of a queue pair that carries commands.
+/// Context of a queue pair that carries commands.
 pub(crate) trait QueueContext: QpContext<QpType = Rc> {
     /// The ULP of the queue.
     type Ulp: Ulp;
@@ -85,13 +85,13 @@ impl<U: Ulp> QueueCore<U> {
         }
     }
 
-    /// The number of the queue.
+    /// Returns the queue identifier.
     #[inline]
     pub(super) fn qid(&self) -> u16 {
         self.id.qid
     }
 
-    /// Chooses how data reaches the target: in the capsule if it is sent and fits there.
+    /// Returns how data is transferred: data to the target goes in the capsule if it fits.
     #[inline]
     pub(super) fn data_mode(
         &self,
@@ -107,29 +107,29 @@ impl<U: Ulp> QueueCore<U> {
         }
     }
 
-    /// Whether the queue has no interrupt.
+    /// Returns whether the queue is polled.
     pub(super) fn is_polled(&self) -> bool {
         self.polled.is_some()
     }
 
-    /// Handles completions of a polled queue, and returns how many. Any context.
+    /// Handles completions of a polled queue, and returns their number. Any context.
     pub(super) fn poll(&self) -> u32 {
-        /// Another poller gets a turn after that.
+        /// After this number of completions, another poller gets a turn.
         const BUDGET: u32 = 64;
         self.polled.as_ref().map_or(0, |polled| polled.poll(BUDGET))
     }
 
-    /// The connection is made: a flush from now on is an error. Any context.
+    /// Marks the connection as established: from now on, a flush is an error. Any context.
     pub(super) fn set_connected(&self) {
         self.connected.set(true);
     }
 
-    /// This side ends the connection: nothing is an error from now on. Any context.
+    /// Marks the queue as ending: errors are no longer reported. Any context.
     pub(super) fn set_ending(&self) {
         self.ending.set(true);
     }
 
-    /// Reports an error, unless this side ends the connection. Any context.
+    /// Reports an error, unless the queue is ending. Any context.
     pub(super) fn report(&self, error: ConnError) {
         if !self.ending.get() {
             self.notifier.report(error);
@@ -138,8 +138,9 @@ impl<U: Ulp> QueueCore<U> {
 
     /// Reports a work request that failed.
     ///
-    /// A flush says that the queue pair was stopped. While the connection is made, the connection
-    /// manager stops it and tells why. After that the device stops it, and need not tell.
+    /// A flush means that the queue pair was stopped. Before the connection is established, the
+    /// connection manager does that and reports the cause. Afterwards the device does it, possibly
+    /// without a cause.
     pub(super) fn request_failed(&self, what: &'static str, failure: Failure) {
         let qid = self.qid();
         if !failure.is_flush() {

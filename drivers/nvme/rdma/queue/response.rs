@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The memory that a response is received into.
+//! Receives of responses.
 
 use super::queue_core::QueueContext;
 use crate::conn_error::ConnError;
@@ -27,7 +27,7 @@ use rrdma::rdma::{
 
 /// A queue that handles responses.
 pub(super) trait ResponseHandler: QueueContext {
-    /// A response arrived. Softirq.
+    /// Handles a response. Softirq context.
     fn response(
         queue: &QueuePair<Self>,
         completion: cqe::Completion,
@@ -35,13 +35,13 @@ pub(super) trait ResponseHandler: QueueContext {
     );
 }
 
-/// A receive of one response; posted again as soon as the response was read.
+/// Receive of one response. It is posted again as soon as the response was read.
 pub(super) struct Response {
     buffer: DmaBuffer,
 }
 
 impl Response {
-    /// Posts so many receives. Sleeps.
+    /// Posts `count` receives. Sleeps.
     pub(super) fn post_all<Q: ResponseHandler>(queue: &QueuePair<Q>, count: u16) -> Result {
         for _ in 0..count {
             let response = Operation::new(Self::new(queue.device().clone())?)?;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Commands that are sent together.
+//! Commands that are posted together.
 //!
-//! The block layer says of each request whether another one follows. The commands of those that
-//! are followed wait, and one call posts them all, so the device is notified once. Whoever sends a
-//! last one sends all that wait, whoever made them. So none waits for long, and none is forgotten
-//! as long as requests come.
+//! The block layer says with each request whether another one follows. A command that is followed
+//! by another waits, and one call posts all that wait, so the device is notified once. The
+//! submitter of a last request also posts waiting commands of other submitters, so none waits for
+//! long.
 //!
-//! A request that is alone does not come here: it looks at one flag.
+//! A request that is alone only reads one flag here.
 
 use super::{
     capsule::{
@@ -43,21 +43,22 @@ use rrdma::{
     },
 };
 
-/// Commands that one call posts at most: as many as the block layer plugs for a disk.
+/// Largest number of commands that one call posts: as many as the block layer plugs for a disk.
 const COMMANDS: u16 = 32;
 
-/// When the device learns of a command.
+/// When to notify the device of a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Doorbell {
-    /// With a command that follows at once, or by [`Queue::ring`](super::Queue::ring).
+    /// With a later command, or by [`Queue::ring`](super::Queue::ring).
     Defer,
     /// Now.
     Ring,
 }
 
 impl Doorbell {
-    /// What `bd->last` of the block layer asks for: the last request of a batch rings. The
-    /// variants are in the order of `bool`, so that this takes no instruction.
+    /// Converts `bd->last` of the block layer: the last request of a batch rings.
+    ///
+    /// The variants are in the order of `bool`, so the conversion takes no instruction.
     #[inline(always)]
     pub fn from_last(last: bool) -> Self {
         if last {
@@ -68,12 +69,12 @@ impl Doorbell {
     }
 }
 
-/// The commands of a queue that wait to be sent.
+/// Commands of a queue that wait to be posted.
 #[pin_data]
 pub(super) struct SendBatch<K: SlotTable> {
     #[pin]
     waiting: IrqLock<Batch<K::Queue, Capsule<K>>>,
-    /// Whether commands wait. Whoever adds one sends it later, unless another context does before.
+    /// Whether commands wait. The context that adds one posts it later, unless another does before.
     any: RelaxedBool,
 }
 
@@ -84,7 +85,7 @@ impl<K: SlotTable<Payload = <UlpOf<K> as Ulp>::Payload>> SendBatch<K> {
         let pieces = config.inline.segments().saturating_add(1);
         let room = BatchCapacity {
             operations: commands,
-            // A registration and a send.
+            // A registration and a send each.
             requests: commands.saturating_mul(2),
             pieces: commands.saturating_mul(usize::try_from(pieces).unwrap_or(usize::MAX)),
         };
@@ -97,18 +98,18 @@ impl<K: SlotTable<Payload = <UlpOf<K> as Ulp>::Payload>> SendBatch<K> {
         }? Error)
     }
 
-    /// Whether commands wait.
+    /// Returns whether commands wait.
     #[inline]
     pub(super) fn is_waiting(&self) -> bool {
         self.any.get()
     }
 
-    /// Adds a command, and sends all that wait if the `doorbell` is to ring. Rejects those that
-    /// cannot be sent. Any context.
+    /// Adds a command, and posts all that wait if `doorbell` rings. Rejects commands that cannot be
+    /// posted. Any context.
     ///
     /// # Errors
     ///
-    /// Gives back a capsule that cannot be added.
+    /// Returns a capsule that cannot be added.
     #[inline(never)]
     pub(super) fn add(
         &self,
@@ -136,15 +137,15 @@ impl<K: SlotTable<Payload = <UlpOf<K> as Ulp>::Payload>> SendBatch<K> {
         added
     }
 
-    /// Sends all commands that wait, and rejects those that cannot be sent. Any context.
+    /// Posts all commands that wait, and rejects those that cannot be posted. Any context.
     pub(super) fn send(&self, queue: &QueuePair<K::Queue>) {
         let mut waiting = self.waiting.lock();
         post(queue, &mut waiting);
         self.any.set(false);
     }
 
-    /// Gives the capsules that wait back to their slots, to be reclaimed. No command is added
-    /// any more.
+    /// Returns the capsules that wait to their slots, which are then reclaimed. No command may be
+    /// added any more.
     pub(super) fn abandon(&self, queue: &K::Queue) {
         let mut waiting = self.waiting.lock();
         while let Some(capsule) = waiting.take_back() {

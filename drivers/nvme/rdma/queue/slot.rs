@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One tag of a queue: its slot, and what completions do to the command in it.
+//! Slot of one tag, and how completions change the state of its command.
 
 use super::{
     capsule::{
@@ -82,22 +82,23 @@ use rrdma::{
     },
 };
 
-/// A kind of commands that a queue has slots for.
+/// A kind of commands, with the slots of a queue for it.
 pub(super) trait SlotTable: CommandKind {
-    /// Returns the slot of a tag; `None` if a capsule or a response names another tag.
+    /// Returns the slot of a tag; `None` if the tag belongs to another kind.
     fn slot(queue: &Self::Queue, tag: u16) -> Option<&Slot<Self>>;
 
-    /// Ends a command. `payload` is its data, out of the target's reach. Softirq.
+    /// Completes a command. The target no longer has access to `payload`, its data. Softirq
+    /// context.
     fn complete(queue: &Self::Queue, completion: cqe::Completion, payload: Option<Self::Payload>);
 }
 
-/// The slot of one tag: it has the tag's capsule whenever no work request does.
+/// Slot of one tag. It owns the tag's capsule while no work request does.
 pub(super) struct Slot<K: CommandKind> {
-    /// The submitter claims it, and keeps it for the completions of the command. These resume the
-    /// claim one at a time; the last one frees it.
+    /// Claimed by the submitter, and kept for the completions of the command. They resume the claim
+    /// one at a time; the last one frees it.
     state: Claim<SlotState<K>>,
-    /// The capsule, if another context had the claim when the capsule came back. Freed after the
-    /// drain, because freeing sleeps.
+    /// The capsule, if it came back while another context had the claim. Freed after the drain,
+    /// because freeing sleeps.
     orphan: Claim<Option<Operation<Capsule<K>>>>,
 }
 
@@ -109,7 +110,7 @@ pub(super) struct Loaded<K: CommandKind> {
 }
 
 impl<K: SlotTable> Slot<K> {
-    /// Allocates a slot with a region of so many `pages`. May sleep.
+    /// Allocates a slot with a region of `pages` pages. May sleep.
     pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
         let tag_number = Tag::new(tag.into()).ok_or(EINVAL)?;
         Ok(Self {
@@ -129,7 +130,7 @@ impl<K: SlotTable> Slot<K> {
     ///
     /// # Errors
     ///
-    /// Gives the data back: `EBUSY` if the tag is in use, `ENOMEM`, or `ENOTCONN` if the queue is
+    /// Returns the data with `EBUSY` if the tag is in use, `ENOMEM`, or `ENOTCONN` if the queue is
     /// ending.
     pub(super) fn submit(
         &self,
@@ -149,8 +150,10 @@ impl<K: SlotTable> Slot<K> {
         }
     }
 
-    /// Claims the tag for a command, and prepares its capsule. The caller posts that next. Inlined
-    /// into the caller, which knows what the command is. Any context.
+    /// Claims the tag for a command, and prepares its capsule, which the caller posts next. Any
+    /// context.
+    ///
+    /// Inlined into the caller, where the kind of command is known.
     ///
     /// # Errors
     ///
@@ -184,7 +187,7 @@ impl<K: SlotTable> Slot<K> {
             source: K::SOURCE,
         });
         let id = state.id;
-        // From here on completions may come.
+        // From now on, completions may resume the claim.
         state.keep();
         Ok(Loaded {
             capsule,
@@ -193,7 +196,7 @@ impl<K: SlotTable> Slot<K> {
         })
     }
 
-    /// Posts a capsule by itself, within a read-side critical section of RCU. Any context.
+    /// Posts a single capsule, within an RCU read-side critical section. Any context.
     ///
     /// # Errors
     ///
@@ -210,11 +213,11 @@ impl<K: SlotTable> Slot<K> {
         })
     }
 
-    /// Ends a command that was not posted, and returns why, with its data.
+    /// Ends a command that was not posted, and returns its data with the error.
     ///
-    /// A device that fails for good answers `EIO`. The connection is lost with it, so the command
-    /// fails with `ENOTCONN`. The same holds if the target answered a command that it was not
-    /// sent: then the tag stays in use until the queue is drained.
+    /// A device that fails permanently returns `EIO`. The connection is lost then, so the command
+    /// fails with `ENOTCONN`. The same applies if the target answered the command although it was
+    /// not sent. In that case the tag stays in use until the queue is drained.
     #[cold]
     pub(super) fn unposted(
         &self,
@@ -233,7 +236,7 @@ impl<K: SlotTable> Slot<K> {
             payload,
         };
         let Some(mut state) = self.state.try_resume() else {
-            // A response to the command is being handled.
+            // Another context handles a response to this command.
             self.set_aside(unposted.operation);
             core.post_failed("command", unposted.error);
             return lost(payload);
@@ -254,19 +257,19 @@ impl<K: SlotTable> Slot<K> {
         }
     }
 
-    /// The send of the command completed.
+    /// Handles the completion of the command's send.
     #[inline(always)]
     fn sent(&self, queue: &QueuePair<K::Queue>, capsule: Operation<Capsule<K>>) {
         self.returned(queue, capsule, RequestEvent::SendDone);
     }
 
-    /// The invalidation of the key completed.
+    /// Handles the completion of the key's invalidation.
     #[inline(never)]
     fn invalidated(&self, queue: &QueuePair<K::Queue>, capsule: Operation<Capsule<K>>) {
         self.returned(queue, capsule, RequestEvent::LocalInvalidateDone);
     }
 
-    /// A work request gave the capsule back; `event` says which.
+    /// Handles the return of the capsule by a work request, which `event` names.
     #[inline(always)]
     fn returned(
         &self,
@@ -274,7 +277,7 @@ impl<K: SlotTable> Slot<K> {
         capsule: Operation<Capsule<K>>,
         event: RequestEvent,
     ) {
-        // The submitter keeps the claim until the command ends.
+        // The submitter's claim is kept until the command ends.
         let state = self.state.try_resume();
         let Some(mut state) = state.filter(|state| state.capsule.is_none()) else {
             return self.returned_twice(queue, capsule);
@@ -286,7 +289,7 @@ impl<K: SlotTable> Slot<K> {
         }
     }
 
-    /// A work request failed: the command stays until the queue is drained.
+    /// Handles a failed work request. The command stays until the queue is drained.
     #[cold]
     #[inline(never)]
     fn failed(
@@ -310,7 +313,8 @@ impl<K: SlotTable> Slot<K> {
         }
     }
 
-    /// A capsule comes back to a slot in use by another: no device does that.
+    /// Handles a capsule that returns to a slot in use by another, which a correct device never
+    /// does.
     #[cold]
     #[inline(never)]
     fn returned_twice(&self, queue: &QueuePair<K::Queue>, capsule: Operation<Capsule<K>>) {
@@ -318,7 +322,7 @@ impl<K: SlotTable> Slot<K> {
         queue.context().core().post_failed("slot in use", EBUSY);
     }
 
-    /// The response arrived.
+    /// Handles the response.
     #[inline(always)]
     pub(super) fn answered(
         &self,
@@ -326,7 +330,7 @@ impl<K: SlotTable> Slot<K> {
         completion: cqe::Completion,
         invalidation: Option<Invalidation>,
     ) {
-        // No command of the tag is in flight if the tag is free or claimed by a submitter.
+        // If the claim cannot be resumed, the tag has no command in flight.
         let state = self.state.try_resume();
         let Some(mut state) = state.filter(|state| state.id == completion.command_id()) else {
             let core = queue.context().core();
@@ -340,7 +344,7 @@ impl<K: SlotTable> Slot<K> {
             Some(_) => state.apply(RequestEvent::Response(RemoteInvalidation::Foreign)),
         };
         match action {
-            // Nearly always the response comes last.
+            // In the common case, the response comes last.
             RequestAction::Complete => self.end(queue, state, completion, invalidation),
             action => {
                 if state.response.is_none() {
@@ -354,7 +358,7 @@ impl<K: SlotTable> Slot<K> {
         }
     }
 
-    /// Does what follows from an event.
+    /// Carries out the action of an event.
     #[inline(never)]
     fn act(
         &self,
@@ -381,7 +385,7 @@ impl<K: SlotTable> Slot<K> {
         }
     }
 
-    /// Invalidates a key that the target left valid.
+    /// Invalidates a key that the target did not invalidate.
     fn invalidate(&self, queue: &QueuePair<K::Queue>, mut state: ClaimGuard<'_, SlotState<K>>) {
         let Some(mut capsule) = state.capsule.take() else {
             return;
@@ -399,7 +403,7 @@ impl<K: SlotTable> Slot<K> {
         }
     }
 
-    /// The command is over in every respect.
+    /// Completes a command that is sent and answered, and whose key is invalid.
     #[inline(always)]
     fn end(
         &self,
@@ -428,13 +432,14 @@ impl<K: SlotTable> Slot<K> {
             status,
             remotely_invalidated,
         });
-        // The tag may be used again from here on.
+        // From now on, the tag may be reused.
         state.free();
         K::complete(queue.context(), completion, payload);
     }
 
-    /// Ends the command of the slot, if there is one, and returns its data. The queue must be
-    /// drained. What the device keeps beyond that stays with it. Sleeps.
+    /// Ends the command of the slot, if there is one, and returns its data. Sleeps.
+    ///
+    /// The queue must be drained. Memory that the device has not returned by then stays with it.
     pub(super) fn reclaim(&self, core: &QueueCore<UlpOf<K>>) -> Option<K::Payload> {
         let state = self.state.try_resume();
         let mut state = state.or_else(|| self.state.try_claim())?;
@@ -453,7 +458,7 @@ impl<K: SlotTable> Slot<K> {
         if was_in_flight {
             core.stats.lost(&state.stats, capsule.position);
         }
-        // Every key of the region that the target knows is void after this.
+        // Afterwards, all keys of the region that the target knows are invalid.
         let payload = capsule.region.dereg();
         if was_in_flight {
             let (command, retries) = (&mut capsule.command, retries::<K>(&payload));
@@ -472,8 +477,7 @@ impl<K: SlotTable> Complete<K::Queue> for Capsule<K> {
     ) {
         let context = queue.context();
         context.core().stats.completed(completion);
-        // What does not happen with each command is called last, so that nothing is kept for
-        // after it.
+        // Rare calls come last, so that the common path saves no registers for what follows them.
         let Some(slot) = K::slot(context, operation.tag) else {
             return misplaced(operation);
         };
@@ -488,12 +492,12 @@ impl<K: SlotTable> Complete<K::Queue> for Capsule<K> {
     }
 }
 
-/// A capsule without a slot: there is none, as slots make them.
+/// Drops a capsule without a slot. There is none, because slots create all capsules.
 #[cold]
 #[inline(never)]
 fn misplaced<K: CommandKind>(_: Operation<Capsule<K>>) {}
 
-/// The tag of a command is in use.
+/// Returns the error of a tag in use.
 fn in_use<P>(transfer: Option<Transfer<P>>) -> Unsent<P> {
     Unsent {
         error: EBUSY,
@@ -501,13 +505,13 @@ fn in_use<P>(transfer: Option<Transfer<P>>) -> Unsent<P> {
     }
 }
 
-/// How many commands were sent for the same request before.
+/// Returns the number of commands that were already sent for the same request.
 #[inline]
 fn retries<K: CommandKind>(payload: &Option<K::Payload>) -> u64 {
     payload.as_ref().map_or(0, K::retries)
 }
 
-/// The trace record of a command that ended.
+/// Returns the trace record of a command that ended.
 fn ended<K: CommandKind>(
     core: &QueueCore<UlpOf<K>>,
     command: &mut DmaBuffer,

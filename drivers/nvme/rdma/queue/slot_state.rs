@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The state of the command of a slot, and how a command is prepared.
+//! State of a slot's command, and its preparation.
 
 use super::{
     capsule::{
@@ -40,20 +40,20 @@ use rrdma::rdma::{
     wr::Operation, //
 };
 
-/// The state of a slot's command.
+/// State of a slot's command.
 pub(super) struct SlotState<K: CommandKind> {
     pub(super) id: CommandId,
     pub(super) state: RequestState,
-    /// The capsule, while no work request has it.
+    /// The capsule, while no work request owns it.
     pub(super) capsule: Option<Operation<Capsule<K>>>,
-    /// The key that the target was given.
+    /// Key that the target was given.
     pub(super) rkey: Option<u32>,
-    /// The response, if the command waits for more.
+    /// The response, if the command waits for other events.
     pub(super) response: Option<SlotResponse>,
     pub(super) stats: CommandStats,
 }
 
-/// A response, and the key that the target invalidated with it.
+/// A response, with the key that the target invalidated.
 pub(super) struct SlotResponse {
     pub(super) completion: Completion,
     pub(super) invalidation: Option<Invalidation>,
@@ -62,12 +62,12 @@ pub(super) struct SlotResponse {
 /// A command that was not sent.
 pub(super) struct Unsent<P> {
     pub(super) error: Error,
-    /// `None` if the command has no data.
+    /// Data of the command; `None` if it has none, or if the teardown owns it.
     pub(super) payload: Option<P>,
 }
 
 impl<K: CommandKind> SlotState<K> {
-    /// Applies an event to the command, and returns what is to be done.
+    /// Applies an event to the command, and returns what to do.
     #[inline(always)]
     pub(super) fn apply(&mut self, event: RequestEvent) -> RequestAction {
         let (state, action) = self.state.after(event);
@@ -75,9 +75,9 @@ impl<K: CommandKind> SlotState<K> {
         action
     }
 
-    /// Writes the command to its capsule, with its identifier and its SGL.
-    // What is known of the command is written at once: that is less to keep while the data is
-    // mapped.
+    /// Writes the command, with its identifier and SGL, to its capsule.
+    // The command is written before the data is mapped, so fewer registers are live across the
+    // mapping.
     #[inline(always)]
     pub(super) fn prepare(
         &mut self,
@@ -131,7 +131,7 @@ impl<K: CommandKind> SlotState<K> {
         Ok(data_mode)
     }
 
-    /// Gives the target access to the data, and returns the SGL that says where it is.
+    /// Gives the target access to the data, and returns the SGL descriptor of the data.
     #[inline(always)]
     fn expose(
         &mut self,

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Commands that the ULP's thread sends and waits for: connecting, properties, identifying,
-//! keep-alive.
+//! Commands that the ULP's thread sends and waits for: Connect, properties, Identify, Keep Alive.
 //!
-//! The thread sends them one at a time. They have a tag of their own, so they pass however busy
+//! The thread sends one at a time. They have a tag of their own, so they can be sent however busy
 //! the queue is.
 
 use super::{
@@ -55,32 +54,32 @@ use rrdma::{
     },
 };
 
-/// Pages that the data of such a command can have; it may straddle two.
+/// Largest number of pages of a command's data, which may straddle two.
 const PAGES: u32 = 2;
 
-/// How often a polled queue is polled for the response.
+/// Interval at which a polled queue is polled for the response.
 const POLL: Delta = Delta::from_micros(200);
 
-/// The data of a command that a thread waits for.
+/// Data of a command that a thread waits for.
 pub struct CommandData {
-    /// What is sent, or the room for what comes.
+    /// Data to send, or buffer for the data to receive.
     pub buffer: Buffer,
-    /// Which of the two.
+    /// Direction of the data.
     pub direction: Direction,
 }
 
-/// Why a command got no response.
+/// Why a command has no response.
 #[derive(Clone, Copy)]
 pub enum CommandError {
-    /// It could not be sent.
+    /// The command could not be sent.
     Code(Error),
-    /// It was not answered within this time.
+    /// The response did not arrive within this time.
     TimedOut(Msecs),
     /// The connection is lost.
     ConnError(ConnError),
-    /// The controller is to be removed, or has no connection.
+    /// The controller is being removed, or has no connection.
     Cancelled,
-    /// As `Cancelled`, but the command was sent: the target may carry it out.
+    /// As `Cancelled`, but the command was sent, so the target may execute it.
     Unanswered,
 }
 
@@ -93,11 +92,11 @@ impl From<Interruption> for CommandError {
     }
 }
 
-/// A response, with the data that was sent or came with it.
+/// A response, with the data of the command.
 pub struct Reply {
     /// The completion queue entry.
     pub completion: Completion,
-    /// The data of the command, if it has any.
+    /// Data that was sent or received, if there is any.
     pub data: Option<Buffer>,
 }
 
@@ -105,11 +104,11 @@ pub struct Reply {
 pub(super) struct SyncCommand {
     pub(super) command: Command,
     pub(super) data: Option<CommandData>,
-    /// How long the thread waits.
+    /// Longest time to wait.
     pub(super) limit: Msecs,
 }
 
-/// The slot of such commands.
+/// Slot of these commands.
 #[pin_data]
 pub(super) struct SyncSlot<K: CommandKind> {
     pub(super) slot: Slot<K>,
@@ -118,11 +117,11 @@ pub(super) struct SyncSlot<K: CommandKind> {
 }
 
 impl CommandData {
-    /// The data as a slot takes it.
+    /// Converts the data for a slot.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for more than a command can have.
+    /// `EINVAL` for more data than a command can have.
     pub(super) fn into_transfer(self) -> Result<Transfer<Buffer>> {
         Ok(Transfer {
             length: u32::try_from(self.buffer.bytes().len()).map_err(|_| EINVAL)?,
@@ -141,14 +140,14 @@ impl<K: SlotTable<Payload = Buffer>> SyncSlot<K> {
         }? Error)
     }
 
-    /// Keeps the response for the thread, to be woken by the caller. Any context.
+    /// Stores the response for the thread, which the caller wakes. Any context.
     pub(super) fn deliver(&self, reply: Reply) {
         *self.reply.lock() = Some(reply);
     }
 
-    /// Sends a command and waits for its response, until the waiter is interrupted. Sleeps.
+    /// Sends a command, and waits for its response until the waiter is interrupted. Sleeps.
     ///
-    /// After an error the command may still be in flight. The next one waits for its end.
+    /// After an error, the command may still be in flight. The next call waits for its end.
     pub(super) fn execute(
         &self,
         queue: &QueuePair<K::Queue>,
@@ -179,7 +178,7 @@ impl<K: SlotTable<Payload = Buffer>> SyncSlot<K> {
         };
         loop {
             let reply = self.reply.lock().take();
-            // A reply to an earlier command came after the thread stopped waiting for it.
+            // A reply to an earlier command may arrive after the thread stopped waiting for it.
             if let Some(reply) = reply.filter(|reply| reply.completion.command_id() == id) {
                 return Ok(reply);
             }
@@ -188,7 +187,7 @@ impl<K: SlotTable<Payload = Buffer>> SyncSlot<K> {
     }
 }
 
-/// Waits until there may be a response, unless the time is over or the waiter is interrupted.
+/// Waits until a response may have arrived. Fails at the deadline, or if the waiter is interrupted.
 fn pause<U: Ulp>(
     core: &QueueCore<U>,
     waiter: &dyn Waiter,
