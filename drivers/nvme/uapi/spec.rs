@@ -24,13 +24,13 @@ pub const GROUP_EVENTS_CSTR: &CStr = c"events";
 /// Longest NVMe Qualified Name, in bytes.
 pub const NQN_MAX_LEN: usize = 223;
 
-/// Longest numeric address, an IPv6 one with a scope included.
+/// Longest numeric address, including the scope of an IPv6 address, in bytes.
 pub const TRADDR_MAX_LEN: usize = 64;
 
-/// Longest name of a controller or of a disk.
+/// Longest name of a controller or a disk, in bytes.
 pub const NAME_MAX_LEN: usize = 31;
 
-/// Longest text that an error carries.
+/// Longest message of an error, in bytes.
 pub const MESSAGE_MAX_LEN: usize = 255;
 
 /// Size of a host identifier, in bytes.
@@ -45,120 +45,121 @@ pub const EUI64_LEN: usize = 8;
 /// Size of a universally unique identifier, in bytes.
 pub const UUID_LEN: usize = 16;
 
-/// Port used where a connect names none.
+/// Default port of a connect.
 pub const TRSVCID_DEFAULT: u32 = 4420;
 
-/// Most I/O queues that NVMe can number.
+/// Largest number of I/O queues; Queue Identifiers have 16 bits.
 pub const NR_IO_QUEUES_MAX: u32 = 65535;
 
-/// Smallest queue that a connect may ask for.
+/// Smallest queue size of a connect, in entries.
 pub const QUEUE_SIZE_MIN: u32 = 16;
 
-/// Largest queue that a connect may ask for.
+/// Largest queue size of a connect, in entries.
 pub const QUEUE_SIZE_MAX: u32 = 1024;
 
-/// Queue size used where a connect names none.
+/// Default queue size of a connect, in entries.
 pub const QUEUE_SIZE_DEFAULT: u32 = 128;
 
-/// Longest keep-alive timeout in seconds; NVMe counts it in 32 bits of milliseconds.
+/// Longest keep-alive timeout in seconds; KATO has 32 bits of milliseconds.
 pub const KEEP_ALIVE_TMO_MAX: u32 = 4_294_967;
 
-/// Keep-alive timeout in seconds where a connect names none.
+/// Default keep-alive timeout of a connect, in seconds.
 pub const KEEP_ALIVE_TMO_DEFAULT: u32 = 5;
 
-/// Longest time to connect, in milliseconds.
+/// Longest connect timeout, in milliseconds.
 pub const CONNECT_TIMEOUT_MAX: u32 = 600_000;
 
-/// Time to connect where a connect names none, in milliseconds.
+/// Default connect timeout, in milliseconds.
 pub const CONNECT_TIMEOUT_DEFAULT: u32 = 10000;
 
-/// Longest pause between attempts to connect again, in seconds.
+/// Longest reconnect delay, in seconds.
 pub const RECONNECT_DELAY_MAX: u32 = 3600;
 
-/// Longest pause between attempts where a connect names none, in seconds.
+/// Default reconnect delay, in seconds.
 pub const RECONNECT_DELAY_DEFAULT: u32 = 10;
 
-/// Longest time that a loss may take, in seconds.
+/// Longest finite ctrl-loss-tmo or fast-io-fail-tmo, in seconds.
 pub const LOSS_TMO_MAX: u32 = 4_294_967;
 
-/// A time that is never over.
+/// Value of ctrl-loss-tmo and fast-io-fail-tmo for no limit.
 pub const LOSS_TMO_NEVER: u32 = 4_294_967_295;
 
-/// Time to connect again where a connect names none, in seconds.
+/// Default ctrl-loss-tmo, in seconds.
 pub const CTRL_LOSS_TMO_DEFAULT: u32 = 600;
 
-/// Most entries of a discovery log that are read.
+/// Largest number of entries of a discovery log that the kernel reads.
 pub const DISCOVERY_ENTRIES_MAX: u32 = 1024;
 
 /// Size of an entry of a discovery log, in bytes.
 pub const DISCOVERY_ENTRY_LEN: usize = 1024;
 
-/// Most namespaces without a disk that a controller names.
+/// Largest number of no-disk attributes of a controller.
 pub const NO_DISK_MAX: u32 = 16;
 
-/// Longest text of why a namespace has no disk; what is longer is cut.
+/// Longest reason why a namespace has no disk, in bytes; longer ones are cut.
 pub const REASON_MAX_LEN: usize = 111;
 
 enumeration! {
     /// Commands of requests, replies and events.
     Command: u8 {
-        /// Start to connect a controller, and reply with its number and name at once. Whether it
-        /// succeeds comes as events of the controller; the state live is success, and the states
-        /// deleting and dead are failure. The event that tells of live comes after the disks of the
-        /// namespaces were made.
+        /// Create a controller and start to connect it. The reply comes at once, with its number
+        /// and name. Events of the controller report the result: the state live is success,
+        /// deleting or dead is failure. The event with the state live follows after the disks were
+        /// added.
         Connect = 1, "connect";
-        /// Start to remove a controller in whatever state it is. The event ctrl-del-ntf tells that
-        /// it is gone.
+        /// Start to remove a controller, in any state. The event ctrl-del-ntf reports the end.
         Disconnect = 2, "disconnect";
-        /// Read one controller, or all of the caller's network namespace.
+        /// Read one controller, or dump all of the caller's network namespace.
         CtrlGet = 3, "ctrl-get";
-        /// A controller was made.
+        /// A controller was created.
         CtrlAddNtf = 4, "ctrl-add-ntf";
-        /// The state of a controller or its last error changed, or a look at its namespaces is
-        /// over.
+        /// The state, the settings or the last error of a controller changed, or a namespace scan
+        /// ended.
         CtrlChangeNtf = 5, "ctrl-change-ntf";
-        /// A controller is gone.
+        /// A controller was removed.
         CtrlDelNtf = 6, "ctrl-del-ntf";
-        /// Read one namespace, or all of one controller, or all.
+        /// Read one namespace, or dump those of one controller or all of the caller's network
+        /// namespace.
         NsGet = 7, "ns-get";
-        /// A namespace got its disk.
+        /// The disk of a namespace was added.
         NsAddNtf = 8, "ns-add-ntf";
-        /// The disk of a namespace is gone.
+        /// The disk of a namespace was removed.
         NsDelNtf = 9, "ns-del-ntf";
-        /// Start to reset a live controller: it is shut down and connected again, with its disks,
-        /// whose I/O waits. Its state is resetting when this returns, and it has no error; live
-        /// means that it was reset, and an error that it could not be connected at once, and why.
+        /// Start to reset a live controller: shut it down and connect it again, while I/O waits.
+        /// When the request returns, the state is resetting and the last error is cleared. The
+        /// state live is success. An error means that the first attempt to connect failed.
         CtrlReset = 10, "ctrl-reset";
-        /// Change what a controller does when its connection is lost, at least one of the
-        /// attributes. It counts at once, also while the controller connects again; connect-timeout
-        /// does for attempts that begin from then on. The event ctrl-change-ntf tells of it.
+        /// Change settings of a controller; at least one is needed. They take effect at once, also
+        /// while reconnecting; connect-timeout applies to attempts that start later. The event
+        /// ctrl-change-ntf follows.
         CtrlSet = 11, "ctrl-set";
-        /// Start to ask a discovery controller, and reply with a number at once. The kernel
-        /// connects to it, reads its log and disconnects. The event discover-ntf tells when that is
-        /// done. The connect-timeout is for all of it. The discovery belongs to the socket that
-        /// asked for it: it ends, and what was read is forgotten, when that is closed, or asks for
-        /// another. A persistent one stays connected, reads the log again whenever the controller
-        /// says that it changed, and connects again after a loss, with pauses of up to
-        /// reconnect-delay. Each log that was read, and each failure, has an event. Without
-        /// persistent, keep-alive-tmo and reconnect-delay mean nothing.
+        /// Start a discovery. The reply comes at once, with its number. The kernel connects to the
+        /// discovery controller, reads the log and disconnects, all within connect-timeout; the
+        /// event discover-ntf reports the end. The discovery belongs to the socket: the kernel
+        /// cancels it and frees the log when the socket is closed or starts another discovery. With
+        /// persistent, the kernel stays connected and reads the log after each change. After a
+        /// connection loss it reconnects, with pauses of up to reconnect-delay. Each log and each
+        /// failure causes an event. Without persistent, keep-alive-tmo and reconnect-delay are
+        /// ignored.
         Discover = 12, "discover";
-        /// Read how a discovery of this socket went, or dump the entries of the log that it has
-        /// read, each in a message of its own.
+        /// Read the result of a discovery of this socket, or dump the entries of its log, one in
+        /// each message.
         DiscoverGet = 13, "discover-get";
-        /// A discovery is done, or a persistent one has a new log or has failed.
+        /// A discovery ended, or a persistent discovery read the log or failed.
         DiscoverNtf = 14, "discover-ntf";
-        /// Read what the queues of one controller have done together, or what each queue has done,
-        /// of one controller or of all of the caller's network namespace.
+        /// Read the sum of the counters of one controller, or dump the counters of each queue, of
+        /// one controller or all of the caller's network namespace.
         StatsGet = 15, "stats-get";
-        /// Choose whether the time is measured that the commands of a controller take. It is not at
-        /// first, as it costs a look at the clock at either end.
+        /// Enable or disable the measurement of latencies of a controller. It is disabled at first,
+        /// because it reads the clock twice for each command.
         StatsSet = 16, "stats-set";
-        /// Start to look at the namespaces of a live controller, and reply with the number of that
-        /// look: new ones get a disk, the disks of those that are gone or others go, the others
-        /// follow in size and protection. The controller has no error when this returns. It is over
-        /// when scan has come to that number; an error tells that it failed, and why.
+        /// Start a namespace scan of a live controller; the reply has its number. The scan adds
+        /// disks of new namespaces, removes those of namespaces that disappeared or were replaced,
+        /// and updates size and write protection of the rest. When the request returns, the last
+        /// error is cleared. The scan has ended when the attribute scan has reached the number; an
+        /// error means that it failed.
         CtrlRescan = 17, "ctrl-rescan";
-        /// The size of a namespace, or whether it can be written to, changed.
+        /// The size or the write protection of a namespace changed.
         NsChangeNtf = 18, "ns-change-ntf";
     }
 }
@@ -166,23 +167,23 @@ enumeration! {
 enumeration! {
     /// State of a controller.
     CtrlState: u32 {
-        /// Made; nothing has been sent to the target yet.
+        /// Created; nothing was sent to the target yet.
         New = 0, "new";
-        /// Its queues are being connected and set up.
+        /// Connecting its queues.
         Connecting = 1, "connecting";
         /// Ready for I/O.
         Live = 2, "live";
-        /// An error or a reset stopped it; its queues are being torn down.
+        /// Tearing down its queues after an error or for a reset.
         Resetting = 3, "resetting";
         /// Being removed.
         Deleting = 4, "deleting";
-        /// Failed for good; the error attribute tells why.
+        /// Failed permanently; the error attribute has the cause.
         Dead = 5, "dead";
     }
 }
 
 enumeration! {
-    /// Where a controller was when it failed.
+    /// What a controller was doing when it failed.
     ErrorStage: u32 {
         /// Resolving the target's address to an RDMA device.
         Address = 0, "address";
@@ -198,17 +199,17 @@ enumeration! {
         Enable = 5, "enable";
         /// Identifying the controller.
         Identify = 6, "identify";
-        /// Agreeing on the number of I/O queues and setting them up.
+        /// Negotiating the number of I/O queues and creating them.
         Queues = 7, "queues";
-        /// Finding the namespaces and making their disks.
+        /// Scanning namespaces and adding disks.
         Namespaces = 8, "namespaces";
-        /// Keeping an idle connection alive.
+        /// Keep Alive.
         KeepAlive = 9, "keep-alive";
-        /// A command to a live controller.
+        /// A command of a live controller.
         Io = 10, "io";
         /// The connection of a live controller.
         Transport = 11, "transport";
-        /// The RDMA device went away.
+        /// Removal of the RDMA device.
         Removal = 12, "removal";
         /// Reading the discovery log.
         Discovery = 13, "discovery";
@@ -216,129 +217,125 @@ enumeration! {
 }
 
 attribute_set! {
-    /// Why a controller failed. Only what is known is present; the stage, the errno and the message
-    /// always are.
+    /// Why a controller failed. The stage, the errno and the message are always present.
     error {
-        /// Where it failed.
+        /// What the controller was doing.
         STAGE = 1, "stage", Reply;
-        /// The error number, positive.
+        /// Positive error number.
         ERRNO = 2, "errno", Reply;
-        /// Reason with which the connection manager's peer rejected the connection.
+        /// Reason of a reject by the connection manager of the peer.
         REJECT_REASON = 3, "reject-reason", Reply;
-        /// NVMe/RDMA status in the private data of that rejection.
+        /// NVMe/RDMA status in the private data of the reject.
         CM_STATUS = 4, "cm-status", Reply;
-        /// NVMe status field without the phase bit, as a command returned it.
+        /// Status field of the failed command, without the phase bit.
         NVME_STATUS = 5, "nvme-status", Reply;
-        /// Queue that failed; 0 is the admin queue.
+        /// Queue that failed; 0: the admin queue.
         QID = 6, "qid", Reply;
-        /// The cause, for a person to read.
+        /// The cause in words.
         MESSAGE = 7, "message", Reply;
     }
 }
 
 attribute_set! {
-    /// A controller, and what a connect asks of one.
+    /// A controller, or the parameters of a connect.
     ctrl {
-        /// Number of the controller, which is not the one in its name: no other controller gets it
-        /// until 2^32 more have been made.
+        /// Number of the controller. Unlike the number in the name, it is reused only after 2^32
+        /// connects.
         CTRL_ID = 1, "ctrl-id", U32(0..=u32::MAX);
         /// Name of the controller, such as rnvmf0.
         NAME = 2, "name", Reply;
         /// State of the controller.
         STATE = 3, "state", Reply;
-        /// Numeric IPv4 or IPv6 address of the target; IPv6 may end in %scope.
+        /// Numeric IPv4 or IPv6 address of the target; an IPv6 address may end in %scope.
         TRADDR = 4, "traddr", Str(TRADDR_MAX_LEN);
         /// Port of the target.
         TRSVCID = 5, "trsvcid", U16(1..=u16::MAX);
-        /// Numeric address to connect from.
+        /// Numeric address of the host to connect from.
         HOST_TRADDR = 6, "host-traddr", Str(TRADDR_MAX_LEN);
         /// NVMe Qualified Name of the subsystem.
         SUBSYSNQN = 7, "subsysnqn", Str(NQN_MAX_LEN);
         /// NVMe Qualified Name of the host.
         HOSTNQN = 8, "hostnqn", Str(NQN_MAX_LEN);
-        /// Identifier of the host, a UUID in the byte order of its text.
+        /// Host identifier: a UUID, in the byte order of its text form.
         HOSTID = 9, "hostid", Bytes(HOSTID_LEN);
-        /// Number of I/O queues, those below not counted. A connect asks for it, and gets no more
-        /// than the target and the RDMA device offer, nor than there are CPUs; the default is one
-        /// for each online CPU.
+        /// Number of I/O queues, without nr-write-queues and nr-poll-queues. A connect requests it;
+        /// the target, the RDMA device and the number of CPUs limit what it gets. Default: one for
+        /// each online CPU.
         NR_IO_QUEUES = 10, "nr-io-queues", U32(1..=NR_IO_QUEUES_MAX);
-        /// Entries of each I/O queue; a connect asks for it, and may get fewer.
+        /// Entries of each I/O queue. A connect requests it; the target may limit it.
         QUEUE_SIZE = 11, "queue-size", U32(QUEUE_SIZE_MIN..=QUEUE_SIZE_MAX);
-        /// Keep-alive timeout in seconds; 0 switches keep-alive off.
+        /// Keep-alive timeout in seconds; 0 disables keep-alive.
         KEEP_ALIVE_TMO = 12, "keep-alive-tmo", U32(0..=KEEP_ALIVE_TMO_MAX);
-        /// Milliseconds that an attempt to connect may take, the first as well as those after a
-        /// loss or a reset.
+        /// Milliseconds until a connect, reconnect or reset attempt times out.
         CONNECT_TIMEOUT = 13, "connect-timeout", U32(1..=CONNECT_TIMEOUT_MAX);
-        /// Type of service of the connections, as the connection manager takes it.
+        /// Type of service of the connections, for rdma_set_service_type().
         TOS = 14, "tos", U8(0..=u8::MAX);
-        /// Connect even where a controller of the same host, subsystem and address exists.
+        /// Connect even if a controller with the same host, subsystem and address exists.
         DUPLICATE_CONNECT = 15, "duplicate-connect", Flag;
-        /// Identifier that the target gave to the controller.
+        /// Controller ID that the target assigned.
         CNTLID = 16, "cntlid", Reply;
-        /// RDMA device that the controller uses.
+        /// Name of the RDMA device.
         RDMA_DEVICE = 17, "rdma-device", Reply;
-        /// Model number that the target reports.
+        /// Model number of the target.
         MODEL = 18, "model", Reply;
-        /// Serial number that the target reports.
+        /// Serial number of the target.
         SERIAL = 19, "serial", Reply;
-        /// Firmware revision that the target reports.
+        /// Firmware revision of the target.
         FIRMWARE = 20, "firmware", Reply;
-        /// Number of namespaces that have a disk.
+        /// Number of namespaces with a disk.
         NR_NAMESPACES = 21, "nr-namespaces", Reply;
-        /// Most bytes that one command may move.
+        /// Largest transfer of one command, in bytes.
         MAX_TRANSFER = 22, "max-transfer", Reply;
-        /// Most bytes of data that a command capsule carries itself.
+        /// Largest in-capsule data, in bytes.
         INLINE_SIZE = 23, "inline-size", Reply;
-        /// The last error of the controller.
+        /// Last error of the controller.
         ERROR = 24, "error", Reply;
-        /// Longest pause between attempts to connect again, in seconds.
+        /// Longest pause between reconnect attempts, in seconds.
         RECONNECT_DELAY = 25, "reconnect-delay", U32(1..=RECONNECT_DELAY_MAX);
-        /// Seconds after a loss that attempts to connect again go on for; 0 for none,
-        /// loss-tmo-never for no end. After that the controller is dead.
+        /// Seconds after a connection loss until reconnecting ends and the controller is dead; 0:
+        /// no reconnect attempts; loss-tmo-never: no limit.
         CTRL_LOSS_TMO = 26, "ctrl-loss-tmo", U32(0..=u32::MAX);
-        /// Seconds after a loss that I/O is held back for; then it fails at once until the
-        /// controller is live again. Without it, I/O is held back as long as attempts go on.
+        /// Seconds after a connection loss until I/O fails instead of being held back;
+        /// loss-tmo-never: I/O is held back while reconnect attempts go on. Default:
+        /// loss-tmo-never.
         FAST_IO_FAIL_TMO = 27, "fast-io-fail-tmo", U32(0..=u32::MAX);
-        /// Attempts to connect again since the loss, while they go on.
+        /// Reconnect attempts since the connection loss; present while reconnecting.
         ATTEMPTS = 28, "attempts", Reply;
-        /// Milliseconds until the next attempt, while none is under way.
+        /// Milliseconds until the next reconnect attempt; present between attempts.
         NEXT_ATTEMPT = 29, "next-attempt", Reply;
-        /// Number of I/O queues for writes only, beside nr-io-queues, which are then for reads. A
-        /// connect gets some only if it gets all of those.
+        /// Number of additional I/O queues for writes; nr-io-queues are then for reads only. A
+        /// connect gets some only if it gets all nr-io-queues.
         NR_WRITE_QUEUES = 30, "nr-write-queues", U32(1..=NR_IO_QUEUES_MAX);
-        /// Number of I/O queues for polled requests only, beside the others. A connect gets some
-        /// only if it gets all of the others.
+        /// Number of additional I/O queues for polled requests. A connect gets some only if it gets
+        /// all nr-io-queues and nr-write-queues.
         NR_POLL_QUEUES = 31, "nr-poll-queues", U32(1..=NR_IO_QUEUES_MAX);
-        /// Number of the discovery that was begun, unique while it exists.
+        /// Number of the new discovery, unique while the discovery exists.
         DISCOVERY_ID = 32, "discovery-id", Reply;
-        /// Number of the last look at the namespaces of the live controller that is over. It counts
-        /// up.
+        /// Number of the last namespace scan that ended; increases with each scan.
         SCAN = 33, "scan", Reply;
-        /// Stay connected to the discovery controller, and follow its log.
+        /// Stay connected to the discovery controller and read the log after each change.
         PERSISTENT = 34, "persistent", Flag;
-        /// Milliseconds until no more attempts are made, while the connection is lost; where it is
-        /// absent they have no end.
+        /// Milliseconds until reconnecting ends; absent if it has no limit. Present only while
+        /// reconnecting.
         GIVE_UP = 35, "give-up", Reply;
-        /// Ask the target not to tell how far it is in its queues. The host does not look at that
-        /// in any case.
+        /// Disable SQ flow control. The host ignores SQHD in any case.
         DISABLE_SQFLOW = 36, "disable-sqflow", Flag;
-        /// Number of namespaces that have no disk, as they were found last.
+        /// Number of namespaces without a disk that the last scan found.
         NR_NO_DISK = 37, "nr-no-disk", Reply;
-        /// A namespace that has no disk. Of more than no-disk-max there are as many.
+        /// A namespace without a disk; at most no-disk-max are present.
         NO_DISK = 38, "no-disk", Reply;
-        /// How often the controller was connected anew by a reset, at its first attempt. It counts
-        /// up from 0, and wraps around.
+        /// Resets whose first attempt connected the controller; wraps around.
         NR_RESETS = 39, "nr-resets", Reply;
-        /// How often it was connected anew after a loss, or after a reset whose first attempt
-        /// failed, likewise.
+        /// Reconnects after a connection loss, or after a reset whose first attempt failed; wraps
+        /// around.
         NR_RECONNECTS = 40, "nr-reconnects", Reply;
     }
 }
 
 attribute_set! {
-    /// A namespace that has a disk.
+    /// A namespace with a disk.
     ns {
-        /// Controller of the namespace.
+        /// Number of the controller.
         CTRL_ID = 1, "ctrl-id", U32(0..=u32::MAX);
         /// Namespace identifier.
         NSID = 2, "nsid", U32(1..=u32::MAX);
@@ -350,13 +347,13 @@ attribute_set! {
         BLOCK_SIZE = 5, "block-size", Reply;
         /// Physical block size in bytes.
         PHYSICAL_BLOCK_SIZE = 6, "physical-block-size", Reply;
-        /// Namespace globally unique identifier, where it has one.
+        /// Namespace globally unique identifier, if the namespace has one.
         NGUID = 7, "nguid", Reply;
-        /// IEEE extended unique identifier, where it has one.
+        /// IEEE extended unique identifier, if the namespace has one.
         EUI64 = 8, "eui64", Reply;
-        /// Universally unique identifier, where it has one.
+        /// Universally unique identifier, if the namespace has one.
         UUID = 9, "uuid", Reply;
-        /// The namespace refuses writes.
+        /// The disk is read-only.
         READ_ONLY = 10, "read-only", Reply;
         /// The target has a volatile write cache.
         WRITE_CACHE = 11, "write-cache", Reply;
@@ -364,15 +361,14 @@ attribute_set! {
 }
 
 attribute_set! {
-    /// What a discovery controller knows of. While neither the error nor the generation is there it
-    /// is being asked.
+    /// A discovery. Neither error nor generation is present until the first result.
     discovery {
         /// Number of the discovery.
         DISCOVERY_ID = 1, "discovery-id", U32(0..=u32::MAX);
-        /// Generation of the log, which changes with it.
+        /// Generation counter of the log (GENCTR).
         GENERATION = 2, "generation", Reply;
-        /// How many entries the log has, as the controller says. No more than discovery-entries-max
-        /// are read.
+        /// Number of entries in the header of the log (NUMREC). The kernel reads at most
+        /// discovery-entries-max.
         NR_ENTRIES = 3, "nr-entries", Reply;
         /// Why the log could not be read.
         ERROR = 4, "error", Reply;
@@ -383,33 +379,33 @@ attribute_set! {
         /// at 32 with 32 bytes, SUBNQN at 256 and TRADDR at 512 with 256 bytes each, and TSAS at
         /// 768. Numbers are little-endian. A NUL ends a text; spaces may pad TRSVCID and TRADDR.
         ENTRY = 5, "entry", Reply;
-        /// Milliseconds until the persistent discovery goes on, after an error. Where it is absent
-        /// the discovery is over.
+        /// Milliseconds until a persistent discovery reconnects after the error. Absent if the
+        /// discovery ended.
         NEXT_ATTEMPT = 6, "next-attempt", Reply;
     }
 }
 
 attribute_set! {
-    /// How many commands took how long.
+    /// Number of commands in a range of latencies.
     latency_bucket {
-        /// Nanoseconds that they took less than, but not less than those of the bucket before; not
-        /// there for the last bucket, of all that took longer.
+        /// Upper limit of the range in nanoseconds, exclusive; the lower limit is that of the
+        /// bucket before. Absent in the last bucket, which has no limit.
         BELOW = 1, "below", Reply;
-        /// How many there were, which is never 0.
+        /// Number of commands, not 0.
         COUNT = 2, "count", Reply;
     }
 }
 
 attribute_set! {
-    /// What a queue of a controller has done, or all of them together, since the controller was
-    /// made; connections that were lost are included. A command counts when the target has answered
-    /// it. Numbers only grow, and have 64 bits.
+    /// Counters of a queue, or the sum of all queues of a controller, since the controller was
+    /// created; a reconnect does not reset them. A command counts when its response arrives.
+    /// Counters have 64 bits.
     stats {
-        /// Controller of the queue.
+        /// Number of the controller.
         CTRL_ID = 1, "ctrl-id", U32(0..=u32::MAX);
         /// Name of the controller, such as rnvmf0.
         NAME = 2, "name", Reply;
-        /// Number of the queue, 0 is the admin queue; not there for all together.
+        /// Queue identifier; 0: the admin queue. Absent for the sum of all queues.
         QID = 3, "qid", Reply;
         /// Read commands.
         READS = 4, "reads", Reply;
@@ -417,47 +413,47 @@ attribute_set! {
         WRITES = 5, "writes", Reply;
         /// Flush commands.
         FLUSHES = 6, "flushes", Reply;
-        /// Commands of other kinds, all those of the admin queue included.
+        /// Other commands, including all of the admin queue.
         OTHERS = 7, "others", Reply;
-        /// Bytes that reads without an error returned.
+        /// Bytes read without error.
         READ_BYTES = 8, "read-bytes", Reply;
-        /// Bytes of writes without an error.
+        /// Bytes written without error.
         WRITTEN_BYTES = 9, "written-bytes", Reply;
-        /// Commands that the target answered with an error.
+        /// Commands with an error status.
         ERRORS = 10, "errors", Reply;
-        /// Requests that are sent again, for an error that may pass or a connection that was lost.
+        /// Requests that were sent again, after a transient error or a connection loss.
         RETRIES = 11, "retries", Reply;
-        /// Commands whose data was sent in their capsule.
+        /// Commands with in-capsule data.
         IN_CAPSULE = 12, "in-capsule", Reply;
-        /// Commands whose data the target was given a key for.
+        /// Commands with a memory registration.
         REGISTRATIONS = 13, "registrations", Reply;
-        /// Keys that the target invalidated with its answer.
+        /// Remote keys that the target invalidated with its response.
         REMOTE_INVALIDATIONS = 14, "remote-invalidations", Reply;
-        /// Keys that the target left to us to invalidate.
+        /// Remote keys that the host had to invalidate.
         LOCAL_INVALIDATIONS = 15, "local-invalidations", Reply;
-        /// Calls that posted send work requests.
+        /// Calls of ib_post_send().
         DOORBELLS = 16, "doorbells", Reply;
-        /// Send work requests, which are registrations, sends and invalidations.
+        /// Send work requests: registrations, sends and invalidations.
         WORK_REQUESTS = 17, "work-requests", Reply;
-        /// Completions, of sends, invalidations and receives.
+        /// Completions of sends, invalidations and receives.
         COMPLETIONS = 18, "completions", Reply;
-        /// Polls of the completion queue that found something.
+        /// Polls of the completion queue that returned completions.
         POLLS = 19, "polls", Reply;
-        /// Whether the time that reads and writes take is measured, 1, or not, 0.
+        /// 1 if latencies are measured, 0 if not.
         LATENCY = 20, "latency", U8(0..=1);
-        /// Reads by the time from being posted to being over, shortest first.
+        /// Reads by the time from post to completion, in ascending order; empty buckets are absent.
         READ_LATENCY = 21, "read-latency", Reply;
-        /// Writes, likewise.
+        /// Writes, in the same form.
         WRITE_LATENCY = 22, "write-latency", Reply;
     }
 }
 
 attribute_set! {
-    /// A namespace that has no disk, and why.
+    /// A namespace without a disk.
     refusal {
         /// Namespace identifier.
         NSID = 1, "nsid", Reply;
-        /// The reason, for a person to read.
+        /// Why the namespace has no disk, in words.
         REASON = 2, "reason", Reply;
     }
 }
