@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A peer that knows the messages of the connection manager and nothing else: it has
- * no queue pair.
+ * A peer that exchanges messages of the connection manager without a queue pair.
  *
  *	cm_peer ADDRESS PORT COUNT ANSWER
  *
- * Asks COUNT times at once for a connection and prints a line for each answer, then
- * "answered". What it says when it is accepted is its ANSWER: "nothing", and it stays;
- * "reject"; "vanish" ends it there and then, as a crash does. With "hurry" it ends so
- * without having heard anything, once all is asked.
+ * Sends COUNT connection requests at once, prints a line for each reply, and then
+ * "answered". ANSWER is its reaction to an acceptance:
+ *
+ *	nothing		send no reply, and keep running
+ *	reject		reject the connection
+ *	vanish		end by SIGKILL, like a crash
+ *	hurry		end by SIGKILL after the last request, before any reply
  */
 #include <err.h>
 #include <signal.h>
@@ -19,12 +21,12 @@
 
 #include <rdma/rdma_cma.h>
 
-/* As patient as others. */
+/* Time-out of address and route resolution. */
 #define RESOLVE_MS	5000
 
 static struct rdma_event_channel *channel;
 
-/* The next event, to be acknowledged. */
+/* Returns the next event; the caller acknowledges it. */
 static struct rdma_cm_event *hear(void)
 {
 	struct rdma_cm_event *event;
@@ -34,7 +36,7 @@ static struct rdma_cm_event *hear(void)
 	return event;
 }
 
-/* Waits for the end of a step of the one id that takes one. */
+/* Waits for the event that ends a step. Only one ID has a step in progress. */
 static void step(int ret, enum rdma_cm_event_type wanted)
 {
 	struct rdma_cm_event *event;
@@ -93,7 +95,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < count; i++)
 		ids[i] = resolved(to);
 	for (int i = 0; i < count; i++) {
-		/* Nobody's, but of no two connections: it is remembered for a while. */
+		/* No such queue pair exists. The CM keeps the number for a while, so it is unique. */
 		param.qp_num = (getpid() * 256 + i) & 0xffffff;
 		if (rdma_connect(ids[i], &param))
 			err(1, "connect");

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A peer of the sample key_ping that keeps to the protocol but for one thing, and
- * that knows no limit of the size.
+ * A peer of the sample key_ping that violates its protocol in one way, and that has no
+ * limit of the size.
  *
  *	key_peer client ADDRESS PORT SIZE TWIST [TOLD]
  *	key_peer server ADDRESS PORT SIZE TWIST [TOLD]
  *
- * Does one ping of SIZE bytes. A TWIST says what it does wrongly; "none" is the good
- * peer, which prints "same" or "different" of the data as a client. What a failed
- * request completed with is printed, too. With TOLD it tells so many bytes of private
- * data, and prints how many it was told.
+ * Does one ping of SIZE bytes. TWIST is the protocol violation, or "none". As client it
+ * prints "same" or "different" after it has compared the data. It prints the status of
+ * a failed work request. With TOLD it sends that many bytes of private data, and prints
+ * how many it received.
  */
 #include <endian.h>
 #include <err.h>
@@ -25,7 +25,7 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
-/* The peer's limit is tested with more than this, so it need not be memory. */
+/* Size of the server's buffer: more than the sample's largest ping, 1 MiB. */
 #define SINK_ROOM	(2 * 1024 * 1024)
 
 struct advert {
@@ -38,16 +38,16 @@ static const char *twist;
 static struct rdma_cm_id *id;
 static size_t size;
 
-/* Messages with room for wrong ones. */
+/* Message buffers, with room for messages that are too long. */
 static uint8_t outbox[128], inbox[128];
 static struct ibv_mr *outbox_mr, *inbox_mr;
 
 static pthread_t watcher;
 
 /*
- * When the peer disconnects, what is posted is flushed, which ends the program.
- * Nobody else reads the events: rdma_disconnect() does not wait for one, because
- * the identifier has a channel of its own.
+ * Disconnects when the peer does. That flushes the posted work requests, which ends
+ * the program. No other thread reads the events: rdma_disconnect() does not wait for
+ * one, because the ID was migrated to its own channel.
  */
 static void *disconnect_too(void *unused)
 {
@@ -62,12 +62,12 @@ static void *disconnect_too(void *unused)
 	return unused;
 }
 
-/* What the sample tells: no zeroes, with which the messages are filled up. */
+/* Byte of the private data. Not zero, because the CM pads private data with zeroes. */
 #define TOLD	0xa5
 
 static uint8_t told[256];
 
-/* Prints what the peer told, of which the end cannot be seen if it is zeroes. */
+/* Prints the length of the received private data, without the padding. */
 static void print_told(const struct rdma_cm_event *event)
 {
 	const uint8_t *data = event->param.conn.private_data;
@@ -111,8 +111,8 @@ static void listen_for_answer(void)
 }
 
 /*
- * The end of one request; ends the program if it failed, but not the connection: that
- * would be told the peer by another way than its own failure, and so maybe before it.
+ * Handles the completion of a work request; ends the program if it failed. It does not
+ * disconnect: the disconnect could reach the peer before the error of its own queue pair.
  */
 static void done(const char *what, struct ibv_wc *wc, int ret)
 {
@@ -159,7 +159,7 @@ static void say(const void *message, uint32_t length)
 	sent("message");
 }
 
-/* Messages are of another length if the twist says so. */
+/* Length of a message, as TWIST changes it. */
 static uint32_t message_length(void)
 {
 	if (is("empty"))
@@ -284,7 +284,7 @@ static void server(void)
 		say(answer, message_length());
 	sink = next_advert();
 	listen_for_answer();
-	/* The client knows that its source was read, so its key must be dead. */
+	/* The client knows that its source was read, so the rkey must be invalidated. */
 	if (is("late"))
 		move("late read", 0, &source, data, data_mr, source.length);
 	if (is("read-sink"))

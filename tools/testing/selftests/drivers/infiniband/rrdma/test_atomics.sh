@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A counter of one device, to which others add atomically.
+# Tests the sample atomics: workers that add to a counter in remote memory by atomic operations.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/pair.sh"
@@ -31,7 +31,7 @@ one_worker_is_never_too_late() {
 many_swaps_are_too_late() {
 	pair_crosses atomics 640 workers=16 adds=40 step=1000000
 	sums 640 640000000
-	! has_not_late "$RESULT" || fail "no swap of 8 workers was too late: $RESULT"
+	! has_not_late "$RESULT" || fail "no swap of 16 workers was too late: $RESULT"
 }
 
 has_not_late() {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Each kind of completion queue, in a sample and a test module that are their own peers.
+# Tests each kind of completion queue with a sample and a test module that send to themselves.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -21,12 +21,12 @@ setup() {
 	network
 }
 
-# queues ADDRESS [PARAMETER...]: the sample, at this address.
+# queues ADDRESS [PARAMETER...]: load the sample with the GID of this address.
 queues() {
 	load_at completion_queues "$@"
 }
 
-# load_at NAME ADDRESS [PARAMETER...]
+# load_at NAME ADDRESS [PARAMETER...]: load a module with the GID of this address.
 load_at() {
 	sample_load "$1" "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$2")" "${@:3}"
 }
@@ -44,8 +44,8 @@ all_kinds_deliver() {
 	done
 }
 
-# Somebody who polls, a drain, and an operation of which the device takes a part; and queues that
-# cannot be are refused.
+# The module polls directly, drains, and posts an operation of which the device accepts only a part.
+# It also creates completion queues with invalid attributes, which must fail.
 handlers_keep_to_their_context() {
 	local address
 	for address in "$OWN4" "$OWN6"; do
@@ -55,29 +55,30 @@ handlers_keep_to_their_context() {
 	done
 }
 
-# It is told, by an event of the device and in the log; the rest goes on, and all memory comes back.
+# An overrun must be reported by an event of the device and in the log. The other work requests
+# complete, and all memory is freed.
 lost_completion_is_told() {
 	local told="$DEVICE: CQ error: completion queue overrun, a completion is lost"
 	explain "rrdma_rxe0: (cq|qp)#|rrdma: $told"
 	load_at test_cq_polling "$OWN4" overrun=1
 	sample_done
 	sample_says '^lost a completion of [0-9]+, as the queue was told$' || fail "$(sample_log)"
-	same "times that it was told" 1 "$(kernel_log | grep -c "rrdma: $told$")"
+	same "number of log lines" 1 "$(kernel_log | grep -c "rrdma: $told$")"
 }
 
-# The pool of the device keeps its queues, all others are gone.
+# After unloading only the completion queues of the device's pool may remain.
 queues_have_their_owner() {
 	queues "$OWN4" messages=1000000
-	wait_until 10 owned || fail "no queue of the sample: $(rdma resource show cq)"
+	wait_until 10 owned || fail "the sample owns no completion queue: $(rdma resource show cq)"
 	sample_unload
-	! owned || fail "a queue is left: $(rdma resource show cq)"
+	! owned || fail "completion queue leaked: $(rdma resource show cq)"
 }
 
 owned() {
 	[[ $(rdma resource show cq) == *'comm [rrdma_completion'* ]]
 }
 
-# It is unloaded while it waits for messages on the kind of queue after this one.
+# Unload the sample while it waits for messages on the kind of queue after KIND.
 unloads_with_each_kind() {
 	local kind began took
 	for kind in none 'polled by the core, SoftIrq' 'polled by the core, UnboundWorkqueue' \
@@ -96,9 +97,9 @@ ends_with_its_devices() {
 	ends_without driver queues "$OWN4" messages=1000000
 }
 
-# The core arms a queue that it polls by softirq again when it has given up that it polls it: whoever
-# destroys it then must still wait, and whoever gives it back to the pool, which destroys it when the
-# device goes. The kernel's probes make that last some milliseconds.
+# irq_poll of the core re-arms a softirq-polled completion queue after it has completed its poll. So
+# a thread that frees the queue, or returns it to the pool, must wait until it is re-armed. The
+# kprobes with stack traces widen that window to some milliseconds.
 none_is_freed_while_it_is_armed() {
 	local i round=2
 	mkdir "$ARMING"
@@ -111,9 +112,9 @@ none_is_freed_while_it_is_armed() {
 		for ((i = 0; i < 300; i++)); do
 			echo "p:arming/armed$i rxe_req_notify_cq cq=\$arg1"
 		done
-	} >>"$PROBES" || fail "the kernel has no such probes"
+	} >>"$PROBES" || fail "cannot create the kprobe events"
 	for ((i = 0; i < 300; i++)); do
-		echo 'stacktrace if common_flags & 16' >"$ARMING/events/arming/armed$i/trigger" || fail "no trigger $i"
+		echo 'stacktrace if common_flags & 16' >"$ARMING/events/arming/armed$i/trigger" || fail "cannot set trigger $i"
 	done
 	echo 32768 >"$ARMING/buffer_size_kb"
 	echo 1 >"$ARMING/events/arming/enable"
@@ -123,9 +124,9 @@ none_is_freed_while_it_is_armed() {
 		sample_unload
 	done
 	echo 0 >"$ARMING/events/arming/enable"
-	same "queues that were armed after they were freed" "" "$(armed_when_freed)"
+	same "list of queues armed after they were freed" "" "$(armed_when_freed)"
 	[ "$(grep -c ' freed: ' "$ARMING/trace")" -ge 4 ] || fail "no queue was freed: $(tail -3 "$ARMING/trace")"
-	[ "$(grep -c ' given: ' "$ARMING/trace")" -ge 2 ] || fail "no share was given back: $(tail -3 "$ARMING/trace")"
+	[ "$(grep -c ' given: ' "$ARMING/trace")" -ge 2 ] || fail "no queue was returned to the pool: $(tail -3 "$ARMING/trace")"
 }
 
 ARMING=/sys/kernel/tracing/instances/arming
@@ -137,7 +138,7 @@ end_arming() {
 	echo >"$PROBES"
 }
 
-# A queue may get the address of one before.
+# Print the queues that were armed while freed. A new queue may reuse the address of a freed one.
 armed_when_freed() {
 	awk '
 		!match($0, /cq=0x[0-9a-f]+/) { next }

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The listener of the sample key_ping against peers that do not connect as they should, private data
-# in each message that has room for it, and another network namespace.
+# Tests the listener of the sample key_ping: peers that violate the connection protocol, private
+# data in REQ, REP and REJ, other network namespaces, and link loss.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/key_ping.sh"
 . "$HERE/lib/pair.sh"
 
-# A peer without a queue pair.
+# A peer that exchanges CM messages without a queue pair.
 ASKER=$HERE/cm_peer
 
 requirements() {
@@ -19,32 +19,32 @@ setup() {
 	network 4200 && modprobe rdma_ucm
 }
 
-# asks NAME COUNT ANSWER: the peer asks for so many connections at once.
+# asks NAME COUNT ANSWER: start cm_peer, which sends COUNT connection requests at once.
 asks() {
 	peer_start "$1" "$ASKER" "$OWN4" $PORT "$2" "$3"
 	peer_waits "$1" '^asked'
 }
 
-# peer_heard NAME COUNT PATTERN: whether so many lines of what it said are like this.
+# peer_heard NAME COUNT PATTERN: whether COUNT lines of the peer's output match.
 peer_heard() {
 	[ "$(grep -cE "$3" "$SCRATCH/peer-$1")" = "$2" ]
 }
 
-# peer_hears NAME COUNT PATTERN: it must be so soon.
+# peer_hears NAME COUNT PATTERN: wait until COUNT lines match; fail after 15 s.
 peer_hears() {
 	wait_until 15 peer_heard "$@" ||
-		fail "not $2 times '$3' but: $(sort "$SCRATCH/peer-$1" | uniq -c)"
+		fail "the peer did not print '$3' $2 times: $(sort "$SCRATCH/peer-$1" | uniq -c)"
 }
 
-# peer_kill NAME: as it goes when it crashes.
+# peer_kill NAME: kill the peer with SIGKILL, as if it crashed.
 peer_kill() {
 	local pid=PEER_$1
-	# `timeout` does not pass this on; it ends likewise, of which nobody wants to hear.
+	# `timeout` does not forward SIGKILL, so the peer itself is killed.
 	pkill -KILL -P "${!pid}"
 	peer_result "$1"
 }
 
-# The ids of the connection manager that the sample has, or that wait for it.
+# Print the number of CM IDs of the sample, those of waiting connection requests included.
 ids() {
 	rdma resource show cm_id | grep -cF "comm [$SAMPLE" || true
 }
@@ -53,8 +53,8 @@ ids_are() {
 	[ "$(ids)" = "$1" ]
 }
 
-# occupied [PARAMETER...]: the sample has a client that says nothing, so that others wait. How many
-# ids there are then is in IDS.
+# occupied [PARAMETER...]: connect a client that sends nothing, so that further clients wait. IDS is
+# the number of CM IDs then.
 occupied() {
 	serves "$OWN4" "$@"
 	peer_start silent "$PEER" client "$OWN4" $PORT 64 silent
@@ -62,12 +62,12 @@ occupied() {
 	IDS=$(ids)
 }
 
-# unloads_soon: nothing that a peer does or does not do may hold it up.
+# unloads_soon: unload the sample; fail if it takes 5 s. No peer may delay it.
 unloads_soon() {
 	local began
 	began=$(now)
 	sample_unload
-	[ $(($(now) - began)) -lt $((5000 * SLOWDOWN)) ] || fail "it took $(($(now) - began)) ms"
+	[ $(($(now) - began)) -lt $((5000 * SLOWDOWN)) ] || fail "unloading took $(($(now) - began)) ms"
 }
 
 client_says_nothing() {
@@ -85,7 +85,7 @@ silent_client_is_killed() {
 	has "$RESULT" '^0 pings'
 }
 
-# Whatever step the time ends before, it is the time that is over, and not the step that is wrong.
+# When the time-out expires between two steps, the cause must be the time-out and not the step.
 time_is_over_between_steps() {
 	local limit
 	for limit in {1..16}; do
@@ -116,8 +116,8 @@ client_is_killed_when_it_is_accepted() {
 	sample_fails '^accept: accepting: rejected: '
 }
 
-# Its last message comes while its request waits, while it is looked at, when it is accepted, or
-# ahead of the request.
+# The disconnect of the killed client may arrive while its request waits, is handled or is accepted,
+# or before the request.
 client_is_killed_when_it_has_asked() {
 	local round
 	for round in 1 2 3 4 5; do
@@ -131,40 +131,41 @@ client_is_killed_when_it_has_asked() {
 	done
 }
 
-# One request waits; the others are told that there is no room.
+# One request waits in the backlog; the others are rejected.
 more_clients_than_the_backlog() {
 	occupied
 	asks many 32 nothing
 	peer_hears many 31 '^RDMA_CM_EVENT_REJECTED: 3$'
-	ids_are $((IDS + 1)) || fail "$(ids) ids and not $IDS and one"
+	ids_are $((IDS + 1)) || fail "$(ids) CM IDs, expected $((IDS + 1))"
 	peer_kill silent
 	sample_done
-	# The sample wants one client only. The one that waits is told.
+	# The sample serves one client only; the waiting one is rejected.
 	peer_hears many 1 '^RDMA_CM_EVENT_REJECTED: 28$'
 	peer_waits many '^answered'
 	peer_stop many
 }
 
-# It does not take the place of others.
+# A killed client must not occupy the backlog.
 client_that_waits_is_killed() {
 	occupied
 	asks first 1 nothing
-	wait_until 15 ids_are $((IDS + 1)) || fail "it does not wait: $(<"$SCRATCH/peer-first")"
+	wait_until 15 ids_are $((IDS + 1)) || fail "the first request does not wait: $(<"$SCRATCH/peer-first")"
 	peer_kill first
-	wait_until 15 ids_are "$IDS" || fail "$(ids) ids and not $IDS"
+	wait_until 15 ids_are "$IDS" || fail "$(ids) CM IDs, expected $IDS"
 	asks waiting 1 nothing
-	wait_until 15 ids_are $((IDS + 1)) || fail "it does not wait: $(<"$SCRATCH/peer-waiting")"
+	wait_until 15 ids_are $((IDS + 1)) || fail "the second request does not wait: $(<"$SCRATCH/peer-waiting")"
 	asks late 1 nothing
 	peer_waits late '^RDMA_CM_EVENT_REJECTED: 3$'
-	peer_heard waiting 0 REJECTED || fail "the second was rejected"
+	peer_heard waiting 0 REJECTED || fail "the second request was rejected"
 	unloads_soon
 	peer_waits waiting '^RDMA_CM_EVENT_REJECTED: 28$'
 	peer_stop waiting
 	peer_stop late
 }
 
-# refusals ROUNDS: one client of 32 waits, and is killed; or all of them are before they hear of it.
-# A last message that overtakes its request is lost, so one may wait for ever: till all ends.
+# refusals ROUNDS: kill a client with 32 requests, one of which waits and 31 are rejected; then kill
+# a client before it receives a reply. A disconnect that overtakes its request is lost, so a request
+# may wait until the sample is unloaded.
 refusals() {
 	local round
 	occupied
@@ -172,7 +173,7 @@ refusals() {
 		asks many 32 nothing
 		peer_hears many 31 '^RDMA_CM_EVENT_REJECTED: 3$'
 		peer_kill many
-		wait_until 15 ids_are "$IDS" || fail "$(ids) ids and not $IDS"
+		wait_until 15 ids_are "$IDS" || fail "$(ids) CM IDs, expected $IDS"
 	done
 	for ((round = 0; round < $1; round++)); do
 		asks many 32 hurry
@@ -212,7 +213,8 @@ private_data_in_both_directions() {
 	has "$OUTPUT" 'RDMA_CM_EVENT_CONNECT_REQUEST: told 56 bytes'
 }
 
-# not_as_demanded TOLD: the client is rejected, and told as much as a rejection holds.
+# not_as_demanded TOLD: a client with TOLD bytes of private data must be rejected. The REJ carries
+# 148 bytes, the most that it can.
 not_as_demanded() {
 	serves "$OWN4" private_data=148 demanded=20
 	expect 1 ip netns exec "$PEER_NETNS" "$PEER" client "$OWN4" $PORT 64 none "$1"
@@ -239,7 +241,7 @@ too_much_private_data_to_ask_with() {
 	peer_serves server "$PEER" server "$PEER4" $PORT 64 none 0
 	sample_load key_ping "server=$PEER4" private_data=57
 	sample_fails '^connect: connecting: private data too long: 57 bytes, maximum 56$'
-	# The server has heard nothing.
+	# No connection request was sent.
 	sample_unload
 	peer_stop server
 	! peer_says server told || fail "$(<"$SCRATCH/peer-server")"
@@ -259,7 +261,7 @@ too_much_private_data_to_reject_with() {
 	sample_fails '^reject: accepting: private data too long: 149 bytes, maximum 148$'
 }
 
-# Another cable, with its other end in a network namespace where the samples are.
+# A second veth pair, with the other end in a network namespace in which samples are loaded.
 OTHER_NETNS=rrdma-other
 OTHER_DEVICE=rrdma_rxe3
 OTHER4=198.51.100.2
@@ -281,7 +283,7 @@ other_has_addresses() {
 	gid_index "$SPARE_DEVICE" "$SPARE4" && gid_index $OTHER_DEVICE $OTHER4
 } >/dev/null
 
-# The namespace takes the cable that ends in it with it, and the cable the devices.
+# Deleting the namespace deletes the veth pair, and with it the RDMA devices.
 other_is_gone() {
 	[ ! -e "/sys/class/net/$SPARE_CABLE" ] && [ ! -e "/sys/class/infiniband/$SPARE_DEVICE" ] &&
 		[ ! -e /sys/class/infiniband/$OTHER_DEVICE ]
@@ -289,20 +291,20 @@ other_is_gone() {
 
 other_must_go() {
 	wait_until 15 other_is_gone ||
-		fail "there is still one of: $(ls -d /sys/class/net/* /sys/class/infiniband/*)"
+		fail "the namespace's devices remain: $(ls -d /sys/class/net/* /sys/class/infiniband/*)"
 }
 
 listens_in_another_namespace() {
 	other_network
 	serves_in $OTHER_NETNS 0.0.0.0 size=65536
-	# At any address, but of that namespace.
+	# The sample listens on all addresses, but only of its namespace.
 	expect 255 rping -c -a "$OWN4" -C 1
 	run rping -c -a $OTHER4 -C 3 -V
 	sample_done
 	has "$RESULT" '^3 pings'
 }
 
-# Whoever listens keeps the namespace, and can be reached.
+# A listener holds a reference on its namespace and remains reachable.
 namespace_deleted_under_a_listener() {
 	other_network
 	serves_in $OTHER_NETNS $OTHER4 size=65536
@@ -327,22 +329,23 @@ namespace_deleted_under_a_connection() {
 	kill -0 $! || fail "rping has ended: $(<"$SCRATCH/rping")"
 	unloads_soon
 	sample_says '^stopped at .*: the module is unloaded$' || fail "$(sample_log)"
-	# It may not have heard, for the cable went, too; and up to 7.2 a program keeps soft-RoCE.
+	# rping may not see the disconnect, because the veth pair is gone. Up to Linux 7.2 a process
+	# with an open soft-RoCE device delays its removal.
 	end_process $!
 	other_must_go
 }
 
-# cable_off: it is pulled out at the other end, for good.
+# cable_off: take the link down at the other end.
 cable_off() {
 	explain 'rrdma_rxe[23]: Port: 1 Link '
 	ip -n $OTHER_NETNS link set "$SPARE_PEER_CABLE" down
 }
 
-# Not only connected, which takes seconds if a message is lost.
+# Wait until pings are exchanged; the connection alone takes seconds if a message is lost.
 pings_cross() {
 	local before
 	before=$(counter "$SPARE_DEVICE" sent_pkts)
-	wait_until 30 sent_more_than $((before + 200)) || fail "there are no pings: $(sample_log)"
+	wait_until 30 sent_more_than $((before + 200)) || fail "no pings are sent: $(sample_log)"
 }
 
 sent_more_than() {
@@ -380,7 +383,7 @@ link_down_under_transfers() {
 	peer_start rping rping -c -a "$SPARE4" -S 65535 -C 1000000
 	pings_cross
 	cable_off
-	# If the client is to begin, it is waited for.
+	# If it is the client's turn, the sample waits until its time-out.
 	wait_until 20 sample_says '^failed' || true
 	! sample_says '^failed' || sample_fails '^(read|write|sink): '
 	unloads_soon

@@ -1,35 +1,36 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The sample device_info says of a device what ibv_devinfo, rdma and sysfs say of it, and tells of
-# what happens to it.
+# Tests the sample device_info: its log must agree with ibv_devinfo, rdma and sysfs, and it must log
+# the events of a device.
 
 . "$(dirname "$0")/lib.sh"
 
-# A device of the test's own, on an interface of its own.
+# The device under test and its interface.
 INFO=rrdma_rxe2
 INTERFACE=rrdma2
 
-# What ibv_devinfo says and the kernel's consumers cannot know, or need not: what is of user space
-# (demand paging, receive hashing, packet pacing, queues of raw packets), what is gone (max_fmr), and
-# what the driver in user space makes up (transport, fw_ver).
+# Fields of ibv_devinfo that a kernel consumer cannot read: those of user space (demand paging,
+# receive hashing, packet pacing, raw packet queues), removed ones (max_fmr), and those that the
+# user-space driver makes up (transport, fw_ver).
 NOT_OURS='hca_id|transport|fw_ver|board_id|max_fmr|.*_odp_caps|tso_caps|max_tso|rss_caps|max_rwq_.*'
 NOT_OURS+='|rx_hash_.*|max_wq_type_rq|packet_pacing_caps|qp_rate_limit_.*|port'
 
-# Capabilities that ibv_devinfo has no name for: the kernel's own, and those beyond 32 bits.
+# Capabilities that ibv_devinfo has no name for: kernel-only ones, and those beyond 32 bits.
 UNNAMED='^(KERNEL_.*|FLUSH_.*|ATOMIC_WRITE|RAW_SCATTER_FCS|PCI_WRITE_END_PADDING|CC_DMA_BOUNCE)$'
 
 setup() {
 	modprobe rdma_rxe && modprobe ib_uverbs
 }
 
-# device_appears [MTU]: an RDMA device on an interface with an IPv4 and an IPv6 address.
+# device_appears [MTU]: add an RDMA device on an interface with an IPv4 and an IPv6 address.
 device_appears() {
 	interface_appears "${1:-4200}"
 	rdma_add "" $INFO $INTERFACE
 }
 
-# The other end of the interface is there for the carrier only.
+# interface_appears MTU: add the interface. The other end of the veth pair only provides the
+# carrier.
 interface_appears() {
 	explain "($INFO|rrdma_rxe9): (Port: 1 Link (DOWN|ACTIVE)|rxe_query_port: returned err = -19)"
 	explain "infiniband rrdma_rxe[29]: (set active|added|ignoring)"
@@ -40,7 +41,7 @@ interface_appears() {
 	interface_up "" $INTERFACE "$1" 198.51.100.1/24 2001:db8:2::1/64
 }
 
-# What the sample says from here on.
+# Ignore the sample's log lines so far.
 forget() {
 	sample_mark device_info
 }
@@ -49,12 +50,12 @@ load() {
 	sample_load device_info
 }
 
-# facts OF NAME: all that it said of this, one a line.
+# facts OF NAME: print each value that the sample logged for NAME of the object OF.
 facts() {
 	sample_log | sed -n "s|^$1: $2: ||p"
 }
 
-# fact OF NAME: what it said last.
+# fact OF NAME: print the value that the sample logged last.
 fact() {
 	facts "$1" "$2" | tail -n 1
 }
@@ -63,12 +64,12 @@ fact_is() {
 	[ "$(fact "$1" "$2")" = "$3" ]
 }
 
-# becomes OF NAME VALUE: it says so within some seconds.
+# becomes OF NAME VALUE: wait until the sample logs VALUE; fail after 10 s.
 becomes() {
-	wait_until 10 fact_is "$@" || fail "$2 of $1 is '$(fact "$1" "$2")' and not '$3'"
+	wait_until 10 fact_is "$@" || fail "$2 of $1 is '$(fact "$1" "$2")', expected '$3'"
 }
 
-# event OF WHAT: such an event is told within some seconds.
+# event OF WHAT: wait until the sample logs the event; fail after 10 s.
 event() {
 	wait_until 10 has_event "$@" || fail "no event '$2' of $1: $(facts "$1" event)"
 }
@@ -77,13 +78,13 @@ has_event() {
 	grep -qxF "$2" < <(facts "$1" event)
 }
 
-# Of a line of ibv_devinfo "NAME: VALUE (CODE)" the name and the value.
+# devinfo DEVICE: print `NAME VALUE` for each line "NAME: VALUE (CODE)" of ibv_devinfo.
 devinfo() {
 	ibv_devinfo -v -d "$1" | sed -En 's/^\s*([A-Za-z_0-9]+):\s+(.*[^ ])\s*$/\1 \2/p' |
 		sed -E 's/ \([0-9]+\)$//'
 }
 
-# same_as_devinfo DEVICE: all that ibv_devinfo says, the sample has said too.
+# same_as_devinfo DEVICE: the sample must have logged each value that ibv_devinfo prints.
 same_as_devinfo() {
 	local name value compared=0 of=$1
 	while read -r name value; do
@@ -92,14 +93,14 @@ same_as_devinfo() {
 		same "$name of $of" "$value" "$(like_devinfo "$of" "$name")"
 		compared=$((compared + 1))
 	done < <(devinfo "$1")
-	# With nothing to compare, all would be the same.
-	[ $compared -ge 55 ] || fail "ibv_devinfo said only $compared things"
+	# Guards against a comparison of nothing.
+	[ $compared -ge 55 ] || fail "ibv_devinfo printed only $compared fields, expected at least 55"
 	same "the capabilities" "$(devinfo_capabilities "$1")" \
 		"$(facts "$1" capability | grep -Evx "$UNNAMED" | sort)"
 	same "the GIDs" "$(devinfo_gids "$1")" "$(sample_gids "$1/1")"
 }
 
-# What the sample said, in the words of ibv_devinfo.
+# like_devinfo OF NAME: print the value that the sample logged, in the format of ibv_devinfo.
 like_devinfo() {
 	local value sends
 	case $2 in
@@ -121,7 +122,7 @@ devinfo_gids() {
 	ibv_devinfo -v -d "$1" | sed -En 's/^\s*GID\[ *([0-9]+)\]:\s+(.*)$/\1 \2/p'
 }
 
-# The GIDs as of the last time that the port was looked at.
+# sample_gids PORT: print the GIDs that the sample logged at its last scan of the port.
 sample_gids() {
 	sample_log | awk -v port="$1" '
 		$1 == port ":" && $2 == "state:" { split("", gids) }
@@ -132,7 +133,8 @@ sample_gids() {
 		END { for (i = 0; i < 1024; i++) if (i in gids) print i, gids[i] }'
 }
 
-# pairs COMMAND...: of a line "WORD WORD NAME VALUE NAME VALUE..." the names and values.
+# pairs COMMAND...: print `NAME VALUE` lines for an output line "WORD WORD NAME VALUE NAME
+# VALUE...".
 pairs() {
 	"$@" | tr -s ' ' '\n' | sed 1,2d | paste -d ' ' - -
 }
@@ -152,7 +154,7 @@ same_as_rdma() {
 		compared=$((compared + 1))
 	done < <(pairs rdma -d link show "$1/1")
 	# node_type, protocol, two GUIDs; state, physical_state, netdev, netdev_index.
-	[ $compared -eq 8 ] || fail "rdma said $compared things"
+	[ $compared -eq 8 ] || fail "rdma printed $compared fields, expected 8"
 }
 
 same_as_sysfs() {
@@ -180,7 +182,7 @@ tells_of_a_device_that_comes() {
 	becomes $INFO/1 state PORT_ACTIVE
 	same "active MTU" 1024 "$(fact $INFO/1 active_mtu)"
 	same_as_rdma $INFO
-	# All addresses were there before the device, but for the core's own work on them.
+	# All addresses precede the device, but the core adds their GIDs asynchronously.
 	wait_until 10 gids_agree || fail "GIDs '$(sample_gids $INFO/1)', not '$(devinfo_gids $INFO)'"
 	same_as_devinfo $INFO
 }
@@ -191,7 +193,7 @@ gids_agree() {
 
 counts_as_rdma_does() {
 	device_appears
-	wait_until 10 gid_index $INFO 198.51.100.1 >"$SCRATCH/gid" || fail "there is no GID"
+	wait_until 10 gid_index $INFO 198.51.100.1 >"$SCRATCH/gid" || fail "no GID for 198.51.100.1"
 	ping_self "$(<"$SCRATCH/gid")"
 	load
 	has "$(facts $INFO/1 counter)" 'rdma_sends [1-9]'
@@ -199,11 +201,11 @@ counts_as_rdma_does() {
 		"$(facts $INFO/1 counter)"
 }
 
-# ping_self INDEX: packets from the device to itself, for it to count.
+# ping_self INDEX: send packets from the device to itself, to increment its counters.
 ping_self() {
 	ibv_rc_pingpong -d $INFO -g "$1" -n 10 >"$SCRATCH/server" &
 	defer end_process $!
-	wait_until 10 pings "$1" || fail "no ping came back: $(<"$SCRATCH/client")"
+	wait_until 10 pings "$1" || fail "ibv_rc_pingpong failed: $(<"$SCRATCH/client")"
 }
 
 pings() {
@@ -222,7 +224,7 @@ addresses_come_and_go() {
 	ip address del 198.51.100.7/24 dev $INTERFACE
 	event $INFO/1 'GID changed'
 	wait_until 10 gids_agree || fail "GIDs '$(sample_gids $INFO/1)', not '$(devinfo_gids $INFO)'"
-	[[ ! $(sample_gids $INFO/1) =~ 198.51.100.7 ]] || fail "the address is still there"
+	[[ ! $(sample_gids $INFO/1) =~ 198.51.100.7 ]] || fail "the GID of 198.51.100.7 was not removed"
 }
 
 links_fail_and_recover() {
@@ -246,7 +248,7 @@ names_change() {
 	forget
 	run rdma dev set $INFO name rrdma_rxe9
 	defer rdma_delete rrdma_rxe9
-	wait_until 10 is_said 'rrdma_rxe9: renamed' || fail "the new name was not told"
+	wait_until 10 is_said 'rrdma_rxe9: renamed' || fail "the sample did not log the new name"
 	ip link set $INTERFACE down
 	event rrdma_rxe9/1 'port error'
 	becomes rrdma_rxe9/1 state PORT_DOWN
@@ -261,16 +263,16 @@ devices_go() {
 	load
 	forget
 	run rdma link delete $INFO
-	same "what was said" "$INFO: removing" "$(sample_log | tail -n 1)"
+	same "the last log line" "$INFO: removing" "$(sample_log | tail -n 1)"
 	device_appears_again
 	forget
 	ip link delete $INTERFACE
-	wait_until 10 is_said "$INFO: removing" || fail "the removal was not told"
-	# What looked at the port when it was told may come after that, but not after this.
-	wait_until 10 device_is_gone || fail "the device stays without its interface"
+	wait_until 10 is_said "$INFO: removing" || fail "the sample did not log the removal"
+	# A scan of the port may log lines until the device is removed, but not later.
+	wait_until 10 device_is_gone || fail "the device remains after its interface was deleted"
 	forget
 	pause
-	same "what was said of a device that is gone" "" "$(sample_log)"
+	same "the log after the removal" "" "$(sample_log)"
 }
 
 device_is_gone() {
@@ -280,10 +282,10 @@ device_is_gone() {
 device_appears_again() {
 	forget
 	rdma_add "" $INFO $INTERFACE
-	wait_until 10 is_said "$INFO: added" || fail "the device was not told of"
+	wait_until 10 is_said "$INFO: added" || fail "the sample did not log the added device"
 }
 
-# Removal waits for what looks at the device, and unloading for all.
+# Removal of a device waits for its running scan, unloading for all scans.
 unloads_amid_events() {
 	local _
 	device_appears
@@ -309,8 +311,8 @@ devices_go_amid_events() {
 		run rdma link delete $INFO
 		ip address del 198.51.100.7/24 dev $INTERFACE
 	done
-	same "devices that came" 10 "$(sample_log | grep -cx "$INFO: added")"
-	same "devices that went" 10 "$(sample_log | grep -cx "$INFO: removing")"
+	same "number of added devices" 10 "$(sample_log | grep -cx "$INFO: added")"
+	same "number of removed devices" 10 "$(sample_log | grep -cx "$INFO: removing")"
 }
 
 main setup \

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The handshake, with a program of libibverbs at the other end, and with peers that break it.
+# Tests the sample handshake against ibv_rc_pingpong, and against peers that violate the protocol.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -11,14 +11,15 @@ setup() {
 	network
 }
 
-# program OWN PEER [ARGUMENT...]: ibv_rc_pingpong at the other end, from one address to the other.
+# program ADDRESS [ARGUMENT...]: start ibv_rc_pingpong at the other end with the GID of this
+# address.
 program() {
 	local own=$1
 	shift
 	peer_start ping ibv_rc_pingpong -d "$PEER_DEVICE" -g "$(gid_index "$PEER_DEVICE" "$own")" "$@"
 }
 
-# handshake ADDRESS [PARAMETER...]: the sample, at this address.
+# handshake ADDRESS [PARAMETER...]: load the sample with the GID of this address.
 handshake() {
 	local own=$1
 	shift
@@ -26,7 +27,8 @@ handshake() {
 		qpn=0xabc psn=0x123456 "$@"
 }
 
-# both_know OWN PEER: each end has learnt of the other. The program then waits for data in vain.
+# both_know OWN PEER: both ends must print the other end's parameters. The program then waits for
+# data that never comes, so it does not exit.
 both_know() {
 	sample_done
 	same result "shook hands with $(compressed "$2")" "$RESULT"
@@ -35,12 +37,12 @@ both_know() {
 	peer_waits ping "remote address: +LID 0x0000, QPN 0x000abc, PSN 0x123456, GID $(compressed "$1")$"
 }
 
-# compressed ADDRESS: as a GID is shown.
+# compressed ADDRESS: print an address as the GID is printed.
 compressed() {
 	[[ $1 == *:* ]] && echo "$1" || echo "::ffff:$1"
 }
 
-# The program listens at IPv4 only, whatever its GID is.
+# The program listens on IPv4 only, also with an IPv6 GID.
 client_of_the_program() {
 	local family own peer
 	for family in 4 6; do
@@ -67,11 +69,12 @@ server_of_the_program() {
 	done
 }
 
-# hostile CAUSE PYTHON: a client that does this with the socket `s`; the sample must fail so.
+# hostile CAUSE PYTHON: run a client that does PYTHON with the socket `s`; the sample must fail with
+# CAUSE.
 hostile() {
 	handshake "$OWN4"
 	sample_waits '^local address'
-	wait_until 10 listens || fail "nobody listens"
+	wait_until 10 listens || fail "the sample does not listen"
 	peer_start bad python3 -c "
 import socket, time
 s = socket.create_connection(('$OWN4', $PORT))
@@ -114,7 +117,7 @@ import socket, time
 s = socket.create_server(('', $PORT))
 time.sleep(60)" &
 	defer end_process $!
-	wait_until 10 listens || fail "the test's own server does not listen"
+	wait_until 10 listens || fail "the Python server does not listen"
 	handshake "$OWN4"
 	sample_fails '^listen: EADDRINUSE$'
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The samples and test modules on soft-iWARP, which has no connections but those of its connection
-# manager, over TCP: what can be done there is done, and each of the others says what the device lacks.
+# Tests the samples and test modules on soft-iWARP, where the connection manager makes all
+# connections, over TCP. Samples that need other features must report what the device lacks.
 
 RDMA_TYPE=siw
 
@@ -15,7 +15,7 @@ requirements() {
 }
 
 setup() {
-	# The user space of the kernel's port mapper does not run.
+	# The port mapper daemon (iwpmd) is not running.
 	explain 'iwpm_register_pid: |infiniband rrdma_siw|siw: |rrdma_siw[0-9]'
 	network 4200 && modprobe rdma_ucm
 }
@@ -25,7 +25,7 @@ to_rping_over_ipv6() { to_rping "$PEER6" 4096; }
 from_rping_over_ipv4() { from_rping "$OWN4" 26 65535; }
 from_rping_over_ipv6() { from_rping "$OWN6" 4097; }
 
-# It reads into registered memory only.
+# iWARP needs a registration for the sink of an RDMA read.
 large_data_takes_one_region() {
 	serves "$OWN4" size=1048576 timeout=20000
 	peer_run "$PEER" client "$OWN4" $PORT 1048576 none
@@ -57,7 +57,8 @@ device_is_told() {
 	sample_says "^$DEVICE: atomic_cap: ATOMIC_NONE$" || fail "$(sample_log)"
 }
 
-# lacks CAPABILITY SAMPLE [PARAMETER=VALUE...]: the sample says so, in one line.
+# lacks CAPABILITY SAMPLE [PARAMETER=VALUE...]: the sample must fail with one line that names the
+# missing capability.
 lacks() {
 	local capability=$1
 	shift
@@ -81,12 +82,12 @@ what_the_device_lacks_is_told() {
 	lacks 'immediate data' write_imm "device=$DEVICE"
 }
 
-# iWARP has no other kind of request: the listener must tell them apart.
+# iWARP has only connection requests, so the listener must reject those meant for another service.
 connection_to_a_service_for_datagrams_is_refused() {
 	sample_load ud_service "listen=$OWN4"
 	sample_waits '^listens$'
 	try ip netns exec "$PEER_NETNS" rping -c -a "$OWN4" -C 1
-	[ "$STATUS" != 0 ] || fail "rping is content: $OUTPUT"
+	[ "$STATUS" != 0 ] || fail "rping succeeded: $OUTPUT"
 	same "what it says" listens "$(sample_log)"
 	sample_unload
 }

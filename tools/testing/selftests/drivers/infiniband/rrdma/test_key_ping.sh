@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The sample key_ping and rping reach each other's memory by its keys, in both roles. Peers that do
-# it wrongly, which key_peer plays, are told from one another.
+# Tests the sample key_ping, which transfers data by RDMA read and write, against rping in both
+# roles. key_peer violates the protocol in many ways; the sample must report each one distinctly.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/key_ping.sh"
@@ -34,7 +34,7 @@ under_loss() {
 	network_has_lost
 }
 
-# rping has limits of the size; key_peer has none.
+# rping limits the size; key_peer does not.
 of_any_size() {
 	local size
 	for size in 1 1048576; do
@@ -51,7 +51,7 @@ of_any_size() {
 	done
 }
 
-# Without regions a request takes 32 pieces of memory; 64 pages are two.
+# Without memory regions a work request has at most 32 SGEs, so 64 pages need two requests.
 pieces_are_gathered() {
 	serves "$OWN4" size=262144
 	peer_run "$PEER" client "$OWN4" $PORT 262144 none
@@ -77,7 +77,8 @@ wrong_clients_are_told_apart() {
 	wrong_client vanish '^(read|sink): '
 }
 
-# wrong_server TWIST PATTERN: the client fails like this.
+# wrong_server TWIST PATTERN: run key_peer as server with a protocol violation TWIST; the sample
+# must fail with a message that matches.
 wrong_server() {
 	peer_serves peer "$PEER" server "$PEER4" $PORT 4096 "$1"
 	sample_load key_ping "server=$PEER4" size=4096 timeout=3000
@@ -97,7 +98,7 @@ wrong_servers_are_told_apart() {
 	wrong_server reject '^connect: connecting: rejected: '
 }
 
-# What a server may not do is refused by the device, not by its good will.
+# The device must refuse each access that the sample did not grant.
 memory_is_reached_as_allowed_only() {
 	local twist
 	explain 'rxe[0-9]*: qp#|rrdma_rxe[0-9]: qp#'
@@ -106,7 +107,7 @@ memory_is_reached_as_allowed_only() {
 		sample_load key_ping "server=$PEER4" size=4096 timeout=3000
 		sample_fails '^(source|sink): QP access error: the peer violated memory access rights$'
 		peer_result peer
-		# The sample ends the connection at once, which may be first.
+		# The sample disconnects at once, so the peer may see the flush first.
 		has "$OUTPUT" '(read|write): (remote access error|Work Request Flushed Error)'
 		sample_unload
 	done

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The transfers of the sample key_ping by regions, as devices have it that cannot do without: the
-# core is told that all are such.
+# Tests the transfers of the sample key_ping through memory regions. ib_core is loaded with
+# force_mr=1, as if each device needed a registration for RDMA reads.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/key_ping.sh"
@@ -11,17 +11,17 @@ requirements() {
 	need_sample key_ping rping "$PEER" && need_modules rdma_ucm && core_is_free
 }
 
-# The parameter is read when a queue pair is made, and cannot be changed later.
+# The parameter is read-only after loading, so ib_core must be reloaded.
 core_is_free() {
 	core_unload || {
-		ktap_skip_all "ib_core is in use, and cannot be loaded with force_mr=1"
+		ktap_skip_all "ib_core is in use and cannot be reloaded with force_mr=1"
 		return 1
 	}
 }
 
 core_unload() {
 	local module
-	# Each round ends with those that nobody uses any more.
+	# Each round unloads the modules without users; holders may depend on each other.
 	for _ in 1 2 3 4 5; do
 		for module in /sys/module/ib_core/holders/*; do
 			modprobe -qr "${module##*/}" 2>/dev/null || true
@@ -37,7 +37,7 @@ setup() {
 	network 4200 && modprobe rdma_ucm
 }
 
-# One read takes the registration and the read, all later ones the invalidation before it, too.
+# The first transfer posts a registration and a read. Later ones also post a local invalidation.
 takes_requests_for_the_region() {
 	serves "$OWN4" size=65536
 	peer_run rping -c -a "$OWN4" -S 26 -C 1 -V
@@ -68,7 +68,7 @@ under_loss() {
 	network_has_lost
 }
 
-# The read or the write behind the registration fails.
+# The read or the write that follows the registration fails.
 wrong_clients_are_told_apart() {
 	explain 'rxe[0-9]*: qp#|rrdma_rxe[0-9]: qp#'
 	wrong_client key '^read: read or write: remote access error'

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Loading and unloading of the samples and test modules, and their parameters.
+# Tests loading and unloading of all samples and test modules, and their parameters.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -10,7 +10,7 @@ setup() {
 	network
 }
 
-# The names of all samples, test modules and benchmarks.
+# Print the names of all samples, test modules and benchmarks.
 samples() {
 	local path
 	for path in "/lib/modules/$(uname -r)"/updates/rrdma_*.ko; do
@@ -19,7 +19,7 @@ samples() {
 	done
 }
 
-# One of them ends by using a dead key, and the driver tells: IB_WC_REM_ACCESS_ERR is 10.
+# send_invalidate uses an invalidated rkey on purpose. The driver logs IB_WC_REM_ACCESS_ERR (10).
 refusal_is_told() {
 	explain "rrdma_rxe[01]: qp#[0-9]+ make_send_cqe: non-flush error status = 10"
 }
@@ -34,7 +34,7 @@ all_load_and_unload() {
 		done
 		count=$((count + 1))
 	done
-	[ $count -gt 0 ] || fail "there are no samples"
+	[ $count -gt 0 ] || fail "no module rrdma_* is installed"
 }
 
 all_tell_of_their_parameters() {
@@ -69,7 +69,7 @@ numbers_out_of_range_are_refused() {
 	for value in 0 65536 99999999999999999999 -1 1x x ''; do
 		sample_refused handshake "port=$value"
 		sample_says "^port=$value is refused: a number from 1 to 65535 is allowed$" ||
-			fail "nothing is said of port=$value"
+			fail "port=$value is refused without a log line"
 	done
 	sample_refused handshake port
 }
@@ -81,7 +81,7 @@ text_that_is_too_long_is_refused() {
 	sample_unload
 	sample_refused handshake "server=0$text"
 	sample_says "^server=0$text is refused: at most 63 printable bytes are allowed$" ||
-		fail "nothing is said of a long text"
+		fail "a string that is too long is refused without a log line"
 	sample_refused handshake $'server=a\x7fb'
 }
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What a member of a full mesh keeps for its peers, with receives of their own and shared.
+# Tests the benchmark many_peers: memory of a member of a full mesh, with a receive queue for each
+# peer and with a shared receive queue.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/pair.sh"
@@ -14,12 +15,13 @@ setup() {
 	network
 }
 
-# row KIND PEERS: the numbers of a row, after these two.
+# row KIND PEERS: print the remaining columns of the row with these two.
 row() {
 	sample_log | sed -nE "s/^$1 +$2 +//p"
 }
 
-# table_is PEERS...: these rows of either kind and no others, one message to and from each peer.
+# table_is PEERS...: check that the table has exactly these rows of both kinds, with one message to
+# and from each peer.
 table_is() {
 	local rows
 	rows=$(sample_log | sed -nE 's/^(own|shared) +([0-9]+) .*/\1 \2/p')
@@ -37,8 +39,8 @@ each_step_has_its_row() {
 	sample_unload
 }
 
-# Each queue pair with receives of its own: 64 MiB of buffers. Shared: half a MiB. What is measured
-# may be some MiB wrong.
+# A receive queue for each peer needs 64 MiB of buffers, the shared one half a MiB. The measured
+# memory may deviate by some MiB.
 shared_receives_take_less() {
 	local posted bytes own shared _
 	pair_load bench_many_peers "$OWN4" "$PEER4" peers=64 receives=64 shared_receives=32 size=16384
@@ -47,11 +49,11 @@ shared_receives_take_less() {
 	same posted "4096 67108864" "$posted $bytes"
 	read -r posted bytes shared _ <<<"$(row shared 64)"
 	same posted "32 524288" "$posted $bytes"
-	[ "$own" -ge 49152 ] || fail "the receives have 65536 KiB, and all is $own"
-	[ "$shared" -le 16384 ] || fail "$shared KiB shared, $own KiB not"
+	[ "$own" -ge 49152 ] || fail "measured $own KiB, but the receive buffers alone take 65536 KiB"
+	[ "$shared" -le 16384 ] || fail "$shared KiB with a shared receive queue, $own KiB without"
 }
 
-# More messages than receives come at once: those that find none are sent again.
+# More messages than receives arrive at once; the surplus is resent after an RNR NAK.
 the_shared_queue_runs_short() {
 	pair_crosses bench_many_peers 32 peers=16 shared_receives=1
 }
@@ -63,10 +65,10 @@ messages_of_all_sizes() {
 
 with_packets_of_4096() {
 	network_mtu 4200
-	# Sixteen packets each, where 1024 bytes would take 64.
+	# 16 packets for each message; with a path MTU of 1024 there would be 64.
 	pair_crosses bench_many_peers 64 peers=2 size=65536
 	table_is 1 2
-	[ "$SENT" -lt 256 ] || fail "$SENT packets were sent, as if they were small"
+	[ "$SENT" -lt 256 ] || fail "$SENT packets sent, expected fewer than 256 with a path MTU of 4096"
 }
 
 under_loss() {
@@ -94,8 +96,7 @@ parameters_out_of_range() {
 	sample_fails '^GID: '
 }
 
-# It is unloaded at different steps, and in different rows.
-# Large messages, so that it is not done before.
+# Unload at different steps and rows. The messages are large, so that the module is still running.
 unloads_at_work() {
 	local delay
 	for delay in 0 0.1 0.3 0.6 1; do

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The sample multicast and mckey are members of a group, in both roles; what cannot be joined, and
-# datagrams that are not as they should be, are told apart.
+# Tests the sample multicast against mckey in both roles. Groups that cannot be joined and invalid
+# datagrams must be reported distinctly.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/pair.sh"
@@ -13,16 +13,15 @@ setup() {
 	need_programs mckey strace && network 4200
 }
 
-# receive [PARAMETER=VALUE...]: the sample receives.
+# receive [PARAMETER=VALUE...]: load the sample as receiver.
 receive() {
 	sample_load multicast "group=$GROUP" "source=$OWN4" timeout=$((60000 * SLOWDOWN)) "$@"
 	sample_waits '^receives$'
 }
 
-# program_sends SIZE [COUNT]: mckey sends datagrams, ten of them. It does not wait for what it has
-# posted before it destroys its queue pair, with which soft-RoCE drops what is not sent yet: often
-# all ten. So it is stopped when it says that it has posted them, its fifth line, until
-# `program_ends`.
+# program_sends SIZE [COUNT]: send COUNT datagrams with mckey, by default 10. mckey destroys its
+# queue pair before its sends complete, and soft-RoCE then drops the unsent ones, often all. So
+# mckey is stopped at its fifth line, after it has posted them, until `program_ends`.
 program_sends() {
 	peer_start_until mckey 5 mckey -m "$GROUP" -b "$PEER4" -s -S "$1" -C "${2:-10}"
 	peer_stops mckey '^data transfers complete$'
@@ -33,7 +32,7 @@ program_ends() {
 	peer_end mckey
 }
 
-# receives_from_the_program SIZE
+# receives_from_the_program SIZE: run the sample as receiver, mckey as sender.
 receives_from_the_program() {
 	receive "size=$1" count=10
 	program_sends "$1"
@@ -43,7 +42,7 @@ receives_from_the_program() {
 	sample_unload
 }
 
-# sends_to_the_program SIZE
+# sends_to_the_program SIZE: run the sample as sender, mckey as receiver.
 sends_to_the_program() {
 	peer_start mckey mckey -m "$GROUP" -b "$PEER4" -S "$1"
 	peer_waits mckey 'joined dgid: ::ffff:239.1.2.3|initiating data transfers'
@@ -94,14 +93,14 @@ shorter_datagrams() {
 	program_ends
 }
 
-# soft-RoCE drops them, and keeps the receives for what fits.
+# soft-RoCE drops datagrams that do not fit, without consuming a receive.
 longer_datagrams() {
 	local before
 	receive size=100
 	before=$(counter "$DEVICE" rcvd_pkts)
 	program_sends 101
 	wait_until 15 counted "$DEVICE" rcvd_pkts $((before + 10)) ||
-		fail "the longer datagrams do not arrive"
+		fail "the longer datagrams did not arrive"
 	program_ends
 	program_sends 100
 	sample_done
@@ -109,7 +108,7 @@ longer_datagrams() {
 	program_ends
 }
 
-# mckey gets as many as it waits for, of more that are sent.
+# The sample sends more datagrams than mckey waits for, so mckey succeeds in spite of the loss.
 sends_under_loss() {
 	network_loss 1
 	peer_start mckey mckey -m "$GROUP" -b "$PEER4" -C 60
@@ -117,13 +116,13 @@ sends_under_loss() {
 	sample_load multicast "group=$GROUP" "source=$OWN4" send=1 count=80
 	sample_done
 	same result "80 datagrams of 100 bytes sent" "$RESULT"
-	[ "$(network_lost)" -gt 0 ] || fail "no packet is lost"
+	[ "$(network_lost)" -gt 0 ] || fail "netem dropped no packet"
 	sample_unload
 	peer_end mckey
 }
 
-# What is lost of mckey's is missing in the sample's count, and nothing else: it is done with exactly
-# as many more.
+# Exactly the datagrams that netem dropped must be missing: the sample succeeds once as many more
+# have arrived.
 receives_under_loss() {
 	local sent arrived
 	network_loss 1
@@ -131,12 +130,12 @@ receives_under_loss() {
 	arrived=$(counter "$DEVICE" rcvd_pkts)
 	receive count=60
 	program_sends 100 60
-	wait_until 15 counted "$PEER_DEVICE" sent_pkts $((sent + 60)) || fail "they are not sent"
-	wait_until 15 have_arrived_or_are_lost $((arrived + 60)) || fail "they do not arrive"
+	wait_until 15 counted "$PEER_DEVICE" sent_pkts $((sent + 60)) || fail "mckey did not send 60 datagrams"
+	wait_until 15 have_arrived_or_are_lost $((arrived + 60)) || fail "datagrams neither arrived nor were dropped"
 	program_ends
 	arrived=$(($(counter "$DEVICE" rcvd_pkts) - arrived))
-	[ "$arrived" -lt 60 ] || fail "no datagram is lost"
-	! sample_says '^(done|failed)' || fail "of $arrived datagrams: $(sample_log)"
+	[ "$arrived" -lt 60 ] || fail "netem dropped no datagram"
+	! sample_says '^(done|failed)' || fail "the sample ended after $arrived datagrams: $(sample_log)"
 	network_set_loss change "$PEER_NETNS" "$PEER_CABLE" 0
 	program_sends 100 $((60 - arrived))
 	sample_done
@@ -150,7 +149,7 @@ have_arrived_or_are_lost() {
 	counted "$DEVICE" rcvd_pkts $(($1 - lost))
 }
 
-# By another membership: the queue pair would be attached once, and counted twice.
+# A second membership must not attach the queue pair again: the driver would count two attachments.
 attaches_once() {
 	sample_load multicast "group=$GROUP" "source=$OWN4" twice=1 timeout=2000
 	sample_fails '^attach twice: EEXIST$'
@@ -161,8 +160,8 @@ nobody_sends() {
 	sample_fails '^datagrams: 0 of 10 within 2000 ms$'
 }
 
-# Two interfaces of which the second takes over, with its own address. The membership was of the
-# first one's.
+# A bond fails over to its second interface, which has another MAC address. The membership is bound
+# to the first one's address.
 interface_changes_its_address() {
 	local own=198.51.100.1 bond=rrdma_bond slave
 	explain "$bond|rrdma_slave[01]|(infiniband )?rrdma_rxe2|Ethernet Channel Bonding Driver"

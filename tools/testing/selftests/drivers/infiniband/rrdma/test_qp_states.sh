@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The states of queue pairs, and what is refused in each.
+# Tests the state transitions of queue pairs, the drain from each state, and refused attributes.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -13,7 +13,7 @@ setup() {
 	network
 }
 
-# walks OWN [PARAMETER...]
+# walks OWN [PARAMETER...]: run the test module with the GID of this address.
 walks() {
 	local own=$1
 	shift
@@ -22,7 +22,7 @@ walks() {
 	same result "10 queue pairs, 32 receives came back" "$RESULT"
 }
 
-# Connected with itself or not, each gives its receives back wherever it is given up.
+# A queue pair that is destroyed in any state must complete its posted receives.
 receives_come_back_from_every_state() {
 	local service state own
 	for own in "$OWN4" "$OWN6"; do
@@ -41,7 +41,7 @@ receives_come_back_from_every_state() {
 	done
 }
 
-# There is no room for the drain's own request then, until others have come back.
+# With a full send queue the drain cannot post its marker until earlier requests have completed.
 a_full_queue_is_drained() {
 	walks "$OWN4" fill=1
 	explain 'rrdma_rxe0: qp#[0-9]* post_one_send: send queue full'
@@ -50,7 +50,7 @@ a_full_queue_is_drained() {
 }
 
 refuses() {
-	sample_says "^refused: $1$" || fail "'$1' is not among: $(sample_log)"
+	sample_says "^refused: $1$" || fail "'$1' not found in: $(sample_log)"
 }
 
 what_cannot_be_is_refused_by_name() {
@@ -69,7 +69,7 @@ paths_to_nowhere_are_refused() {
 	sample_says "^no path to ::ffff:$NOBODY4: ETIMEDOUT$" || fail "$(sample_log)"
 }
 
-# It looks for somebody who is not there, for some seconds, or is at any other place.
+# Remove the device at several moments. The longest step is the resolution of an unused address.
 ends_with_its_device() {
 	local moment
 	for moment in 0 0.1 0.3 1; do
@@ -81,7 +81,7 @@ ends_with_its_device() {
 		sample_result
 		has "$RESULT" '^(stopped at [a-z ]+: the device is removed|done: 10 queue pairs, .*)$'
 		sample_unload
-		devices_again || fail "the device does not come back"
+		devices_again || fail "cannot add the RDMA devices again"
 	done
 }
 

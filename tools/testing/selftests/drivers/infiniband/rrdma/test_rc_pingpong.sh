@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The reliable ping-pong against the program of libibverbs.
+# Tests the sample rc_pingpong (reliable connection) against ibv_rc_pingpong.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/pingpong.sh"
@@ -21,7 +21,7 @@ plays_with_the_program() {
 	pingpong rc client 6 50 4096 4096 "events=1 sl=3" "-e -l 3"
 }
 
-# Whoever is the server of the two looks at what it gets, the sample also as the client.
+# ibv_rc_pingpong checks the data only as server, the sample in both roles.
 every_byte_is_right() {
 	pingpong rc server 4 20 1 1024 "check=1" -c
 	pingpong rc client 6 20 1 4096 "check=1" -c
@@ -41,7 +41,7 @@ wrong_bytes_are_seen() {
 wrong_lengths_are_seen() {
 	explain 'rrdma_rxe[01]: qp#[0-9]+ [a-z_]+: non-flush error status'
 	pingpong_start rc server 4 5 4096 1024 "size=4000" ""
-	# Soft-RoCE has no other name for a message that does not fit.
+	# soft-RoCE may report a message that is too long as a QP operation error.
 	sample_fails '^receive: local (length|QP operation) error$'
 	sample_unload
 	peer_stop ping

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A message that ends the access of its sender to memory of the receiver.
+# Tests the sample send_invalidate: a send with invalidate ends the sender's access to a memory
+# region.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/pair.sh"
@@ -14,19 +15,20 @@ setup() {
 	network 4200
 }
 
-# The driver tells of the write with a dead key, too: IB_WC_REM_ACCESS_ERR is 10.
+# The driver logs the write with an invalidated rkey: IB_WC_REM_ACCESS_ERR (10).
 refusal_is_told() {
 	explain "$PEER_DEVICE: qp#[0-9]+ make_send_cqe: non-flush error status = 10"
 }
 
-# keys_are_dead COUNT IN_VAIN: so many keys, and how often an old message was shown for a new one.
+# keys_are_dead COUNT IN_VAIN: check the result: COUNT invalidated rkeys, and IN_VAIN reuses of an
+# old message that did not invalidate the new rkey.
 keys_are_dead() {
 	has "$RESULT" "^$1 keys invalidated by the peer, $2 once more in vain, and the last one is dead$"
 	sample_says '^queue pair: QP access error: the peer violated memory access rights$' ||
 		fail "$(sample_log)"
 }
 
-# More often than a key has values of its own: 8 bits of it change.
+# More iterations than an rkey has variants: its 8-bit key wraps around.
 keys_die_with_the_message() {
 	refusal_is_told
 	local family own peer
@@ -56,8 +58,8 @@ under_loss() {
 	network_has_lost
 }
 
-# The device refuses once; then its queue pair answers no more. It is the acknowledgement, of
-# operation code 17, with the syndrome of a remote access error.
+# Drop the NAK of the refused access, an ACK packet (opcode 17) with the syndrome of a remote access
+# error. The queue pair sends it once and is then in the error state.
 refusal_is_lost() {
 	defer nft delete table inet rnvmf_test
 	run nft -f - <<-END

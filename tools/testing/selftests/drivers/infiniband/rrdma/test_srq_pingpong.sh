@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The ping-pong on queue pairs that share their receives, against the program of libibverbs.
+# Tests the sample srq_pingpong, RC queue pairs on a shared receive queue, against ibv_srq_pingpong.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/pingpong.sh"
@@ -14,7 +14,8 @@ setup() {
 	network 4200
 }
 
-# srq ROLE FAMILY ITERS SIZE MTU QUEUE_PAIRS RECEIVES "PARAMETER...": play, and both must be content.
+# srq ROLE FAMILY ITERS SIZE MTU QUEUE_PAIRS RECEIVES "PARAMETER...": run both ends; both must
+# succeed.
 srq() {
 	pingpong_start srq "$1" "$2" "$3" "$4" "$5" "num_qp=$6 rx_depth=$7 $8" "-q $6 -r 64"
 	srq_ends "$3" "$4" "$6"
@@ -37,13 +38,14 @@ plays_with_the_program() {
 	srq client 4 12 1048576 1024 2 16 "limit=4"
 }
 
-# The program takes 254 at most, and wants a receive for each.
+# The program supports at most 254 queue pairs, and requires a receive for each.
 as_many_queue_pairs_as_there_can_be() {
 	pingpong_start srq client 4 300 64 1024 "num_qp=254 rx_depth=300" "-q 254 -r 300"
 	srq_ends 300 64 254
 }
 
-# Fewer receives than queue pairs: peers wait till the limit event has them posted again.
+# With fewer receives than queue pairs the peers wait (RNR) until the limit event makes the sample
+# post more.
 limit_is_told() {
 	pingpong_start srq client 4 200 1024 1024 "num_qp=8 rx_depth=8 limit=8" "-q 8 -r 64"
 	srq_ends 200 1024 8
@@ -67,7 +69,7 @@ loss_is_repaired() {
 	network_has_lost
 }
 
-# A queue pair that fails in the middle of a message has taken a receive that does not come back.
+# A queue pair that fails in the middle of a message has consumed a receive that never completes.
 peer_that_disappears_is_left_in_time() {
 	pingpong_start srq client 4 1000000 262144 1024 "num_qp=4 rx_depth=16 patience=4000" "-q 4 -r 16"
 	sample_waits '^remote address'

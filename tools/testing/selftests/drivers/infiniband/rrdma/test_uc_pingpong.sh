@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The unreliable ping-pong against the program of libibverbs.
+# Tests the sample uc_pingpong (unreliable connection) against ibv_uc_pingpong.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/pingpong.sh"

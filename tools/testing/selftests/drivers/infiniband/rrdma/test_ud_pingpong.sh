@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The ping-pong of datagrams against the program of libibverbs.
+# Tests the sample ud_pingpong (unreliable datagrams) against ibv_ud_pingpong.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/pingpong.sh"
@@ -39,7 +39,8 @@ peer_that_disappears_is_left_in_time() {
 	pingpong_peer_is_missed ud 2048 ""
 }
 
-# In each state of the queue pair: the drain waits for what was sent, without the core's marker.
+# Unload in each state of the queue pair. The drain waits for the posted sends without the marker
+# work request of ib_drain_qp().
 can_be_unloaded_at_any_moment() {
 	pingpong_unloads ud 2048 ""
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The sample ud_service and udaddy send each other datagrams, in both roles; what is no service, and
-# datagrams that are not as they should be, are told apart.
+# Tests the sample ud_service against udaddy in both roles. Missing services and invalid datagrams
+# must be reported distinctly.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/pair.sh"
@@ -11,7 +11,8 @@ setup() {
 	need_programs udaddy rdma && network 4200
 }
 
-# program_listens ADDRESS [ARGUMENT...]: udaddy is the server. It says nothing when it listens.
+# program_listens ADDRESS [ARGUMENT...]: start udaddy as server and wait for its CM listener. udaddy
+# prints nothing when it listens.
 program_listens() {
 	peer_start udaddy udaddy -b "$1" "${@:2}"
 	wait_until 40 peer_has_cm_listener || fail "udaddy does not listen: $(<"$SCRATCH/peer-udaddy")"
@@ -21,13 +22,13 @@ peer_has_cm_listener() {
 	grep -q 'state LISTEN' < <(ip netns exec "$PEER_NETNS" rdma resource show cm_id 2>/dev/null)
 }
 
-# serve ADDRESS [PARAMETER=VALUE...]: the sample is the server.
+# serve ADDRESS [PARAMETER=VALUE...]: load the sample as server.
 serve() {
 	sample_load ud_service "listen=$1" "${@:2}"
 	sample_waits '^listens$'
 }
 
-# client_of PEER SIZE
+# client_of PEER SIZE: run the sample as client of udaddy.
 client_of() {
 	program_listens "$1" -S "$2"
 	sample_load ud_service "server=$1" "size=$2"
@@ -38,7 +39,7 @@ client_of() {
 	has "$OUTPUT" 'data transfers complete'
 }
 
-# server_of OWN SIZE
+# server_of OWN SIZE: run the sample as server of udaddy.
 server_of() {
 	serve "$1" "size=$2"
 	peer_run udaddy -s "$1" -S "$2"
@@ -108,19 +109,19 @@ client_that_sends_too_little() {
 	peer_stop udaddy
 }
 
-# Of the first packets that this end sends, all are lost until COMMAND... makes it send one.
+# loses_the_first_of COMMAND...: drop all packets of this end until COMMAND makes it send one.
 loses_the_first_of() {
 	local before
 	network_loss 1
 	network_own_loss 100
 	before=$(counter "$DEVICE" sent_pkts)
 	"$@"
-	wait_until 15 counted "$DEVICE" sent_pkts $((before + 1)) || fail "nothing is sent"
+	wait_until 15 counted "$DEVICE" sent_pkts $((before + 1)) || fail "no packet was sent"
 	network_own_loss 1
 }
 
-# The connection manager asks again after 4 s. Each end sends more than the other one waits for;
-# what is lost of that, stays so.
+# The connection manager resends its request after 4 s. Datagrams are not resent, so each end sends
+# more than the other one waits for.
 client_under_loss() {
 	program_listens "$PEER4" -C 60
 	loses_the_first_of sample_load ud_service "server=$PEER4" count=50 spare=30 timeout=$((60000 * SLOWDOWN))
@@ -131,7 +132,7 @@ client_under_loss() {
 	network_has_lost
 }
 
-# The answer is lost: the client asks again.
+# The reply is lost, and the client resends its request.
 server_under_loss() {
 	serve "$OWN4" count=50 spare=30 timeout=$((60000 * SLOWDOWN))
 	loses_the_first_of peer_start udaddy udaddy -s "$OWN4" -C 60

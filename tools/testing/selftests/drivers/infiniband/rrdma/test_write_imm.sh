@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Writes to memory of the other end, the last of which is told there.
+# Tests the sample write_imm, which ends a series of RDMA writes by one with immediate data, and the
+# test module unposted.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/pair.sh"
@@ -27,7 +28,7 @@ messages_of_all_sizes() {
 what_the_device_does_not_take_comes_back() {
 	pair_load test_unposted "$OWN4" "$PEER4"
 	sample_done
-	same "what it says" \
+	same "the log" \
 		'not taken: 2 of 3 operations came back
 half taken: 1 of 3 operations came back, 1 by the drain
 half taken: 2 single operations came back by the drain' \
@@ -39,7 +40,7 @@ under_loss() {
 	network_loss 1
 	pair_crosses write_imm 320 size=65536 mtu=1024 iters=5
 	network_has_lost
-	# With so few packets, the messages that tell what came back are among the lost.
+	# Few packets are sent, so a higher loss rate is needed to lose some of them.
 	network_own_loss 20
 	pair_crosses test_unposted 1
 }
