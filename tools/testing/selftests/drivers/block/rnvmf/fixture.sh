@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Sets up a network and a target with two namespaces, says "ready", and undoes it when its standard
-# input ends. For tests that are not in the shell.
+# Set-up for tests written in Python: creates a network and a target with two namespaces, prints
+# variables and "ready", and removes everything when its standard input is closed.
 
 . "$(dirname "$0")/lib.sh"
 

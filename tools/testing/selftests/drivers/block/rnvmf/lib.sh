@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What the tests of rnvmf share. A test sources this, defines functions, and calls `main`.
+# Entry point of the tests of rnvmf. A test file sources this file, defines functions and calls
+# `main` of ../../infiniband/lib/harness.sh.
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # The files below read these.

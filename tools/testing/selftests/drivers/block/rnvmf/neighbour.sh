@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The target of test_target_killed.sh, on a machine of its own with a disk that outlives it.
+# Target of test_target_killed.sh. It runs on a second machine, whose disk survives a restart.
 
 . "$(dirname "$0")/lib.sh"
 
-# kept_disk: the one that is there again after a start.
+# kept_disk: print the path of the persistent disk, which has the serial number "kept".
 kept_disk() {
 	local serial
 	for serial in /sys/block/vd*/serial; do
@@ -16,8 +16,8 @@ kept_disk() {
 	done
 }
 
-# The kernel's target makes up another identity at each start if it is given none; a host then takes
-# the disk for another one.
+# kept_namespace: create a namespace with a fixed UUID. nvmet otherwise generates identifiers at
+# each start, and the host would see a different namespace.
 kept_namespace() {
 	local path=$NVMET/subsystems/$NQN/namespaces/1
 	mkdir "$path" && echo -n "$(kept_disk)" >"$path/device_path" &&

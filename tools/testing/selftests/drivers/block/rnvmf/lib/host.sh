@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# The host: controllers, their disks and what is known about them.
+# The NVMe host: controllers, their disks and their state.
 
-# The program, run where the host is; `network_pair` moves it.
+# Command line of rnvmf; `network_pair` runs it in the host's network namespace.
 RNVMF=(rnvmf)
 
-# Options of every connect of a test.
+# Options that `connect` and `connect_to` add.
 CONNECT_OPTIONS=()
 
-# connect ADDRESS [OPTION...]: connect to the subsystem $NQN; the controller's name is left in CTRL,
-# and the test disconnects it at its end.
+# connect ADDRESS [OPTION...]: connect to the subsystem $NQN and set CTRL to the controller's name.
+# The controller is disconnected when the test ends.
 connect() {
 	connect_to "$NQN" "$@"
 }
 
-# connect_to SUBSYSTEM ADDRESS [OPTION...]: at the port $SERVICE, where it is set.
+# connect_to SUBSYSTEM ADDRESS [OPTION...]: like `connect`, to another subsystem. The port is
+# $SERVICE, by default 4420.
 connect_to() {
 	local nqn=$1 address=$2
 	shift 2
@@ -30,9 +31,8 @@ disconnect() {
 	run "${RNVMF[@]}" disconnect -d "$1"
 }
 
-# timed_disconnect CONTROLLER: how many milliseconds it takes is left in TOOK. That the program has to be
-# started and looks for the controller, which takes long where many machines are emulated, is no part of
-# that: so long it takes to show it.
+# timed_disconnect CONTROLLER: disconnect and set TOOK to the duration in milliseconds. The time
+# that `rnvmf show` takes is subtracted: starting the program is slow on an overcommitted host.
 timed_disconnect() {
 	local began starting
 	began=$(now)
@@ -41,46 +41,48 @@ timed_disconnect() {
 	began=$(now)
 	disconnect "$1"
 	TOOK=$(($(now) - began - starting))
-	note "disconnected after $TOOK ms, and $starting to begin with"
+	note "disconnect took $TOOK ms, starting the program $starting ms"
 }
 
 disconnect_if_there() {
 	timeout 60 "${RNVMF[@]}" disconnect -d "$1" >"$SCRATCH/errors" 2>&1
 	case $? in
 	0 | 3) ;;
-	*) note "disconnecting $1: $(<"$SCRATCH/errors")"; return 1 ;;
+	*) note "disconnect of $1 failed: $(<"$SCRATCH/errors")"; return 1 ;;
 	esac
 }
 
-# disk CONTROLLER NSID: its path; it must be there.
+# disk CONTROLLER NSID: print the path of the disk; fail if it does not exist.
 disk() {
 	local path=/dev/${1}n$2
-	[ -b "$path" ] || fail "$path is not there"
+	[ -b "$path" ] || fail "$path does not exist"
 	echo "$path"
 }
 
-# ctrl_field CONTROLLER FIELD: a field of the controller, as `rnvmf show` has it.
+# ctrl_field CONTROLLER FIELD: print a field of the controller from `rnvmf show -o json`.
 ctrl_field() {
 	run "${RNVMF[@]}" show "$1" -o json
 	[[ $OUTPUT =~ \"$2\":\"?([^\",}]*) ]] || fail "no $2 in: $OUTPUT"
 	echo "${BASH_REMATCH[1]}"
 }
 
-# ctrl_number FIELD: a number of the controller of CTRL, as `rnvmf show` has it.
+# ctrl_number FIELD: print a number of the controller CTRL from `rnvmf show -o json`.
 ctrl_number() {
 	run "${RNVMF[@]}" show "$CTRL" -o json
 	[[ $OUTPUT =~ \"$1\":(-?[0-9]+) ]] || fail "no $1 in: $OUTPUT"
 	echo "${BASH_REMATCH[1]}"
 }
 
-# connected_anew RESETS RECONNECTS: so often the controller of CTRL was, as the program and sysfs tell.
+# connected_anew RESETS RECONNECTS: check the reset and reconnect counts of the controller CTRL, in
+# `rnvmf show` and in sysfs.
 connected_anew() {
 	local controller=/sys/class/rnvmf/$CTRL
 	same "resets and reconnects" "$1 $2" "$(ctrl_number nr_resets) $(ctrl_number nr_reconnects)"
-	same "the same in sysfs" "$1 $2" "$(<"$controller/reset_count") $(<"$controller/reconnect_count")"
+	same "reset_count and reconnect_count" "$1 $2" \
+		"$(<"$controller/reset_count") $(<"$controller/reconnect_count")"
 }
 
-# start_monitor: what happens from now on goes to $SCRATCH/events.
+# start_monitor: start `rnvmf monitor`; its output goes to $SCRATCH/events.
 start_monitor() {
 	: >"$SCRATCH/events"
 	"${RNVMF[@]}" monitor >"$SCRATCH/events" 2>&1 &
@@ -88,26 +90,27 @@ start_monitor() {
 	wait_until 15 told ready || fail "the monitor is not ready: $(<"$SCRATCH/events")"
 }
 
-# told LINE: whether the monitor has told it.
+# told LINE: whether the monitor has printed this line.
 told() {
 	grep -qxF -e "$1" "$SCRATCH/events"
 }
 
-# queue_limit DISK NAME: a limit of the block layer for the disk.
+# queue_limit DISK NAME: print a queue limit of the disk.
 queue_limit() {
 	local value
 	read -r value <"/sys/block/${1##*/}/queue/$2"
 	echo "$value"
 }
 
-# state_is CONTROLLER STATE: false also where there is no such controller.
+# state_is CONTROLLER STATE: whether the controller exists and is in this state.
 state_is() {
 	try "${RNVMF[@]}" show "$1" -o json
 	[[ $STATUS = 0 && $OUTPUT == *"\"state\":\"$2\""* ]]
 }
 
-# sees_deleting: looks until the controller of CTRL is being removed. As that may take no longer than half a
-# second it neither pauses nor starts a process. sysfs says so in whatever namespace the controller is.
+# sees_deleting: wait until the controller CTRL is in the state deleting; fail after 10 s, or if it
+# is gone. The state may last less than half a second, so the loop neither sleeps nor starts a
+# process. sysfs shows the controller in every network namespace.
 sees_deleting() {
 	local state end=$((SECONDS + 10 * SLOWDOWN))
 	while [ $SECONDS -lt $end ]; do
@@ -121,36 +124,36 @@ is_not_live() {
 	! state_is "$CTRL" live
 }
 
-# loses: the controller of CTRL sees that its connection is lost.
+# loses: wait until the controller CTRL has left the state live.
 loses() {
-	wait_until "$SOON" is_not_live || fail "the loss is not seen"
+	wait_until "$SOON" is_not_live || fail "$CTRL did not detect the connection loss"
 }
 
-# tries_again: the first attempt to connect again has failed.
+# tries_again: whether the first reconnect attempt has failed.
 tries_again() {
 	try "${RNVMF[@]}" show "$CTRL" -o json
 	[[ $OUTPUT =~ \"attempts\":[2-9] ]]
 }
 
-# comes_back: it is live again.
+# comes_back: wait until the controller CTRL is live.
 comes_back() {
 	wait_until "$SOON" state_is "$CTRL" live ||
-		fail "it is $(ctrl_field "$CTRL" state): $(ctrl_field "$CTRL" message)"
+		fail "$CTRL is in state $(ctrl_field "$CTRL" state): $(ctrl_field "$CTRL" message)"
 }
 
-# disk_number: the number that no other disk has, before or after, of the first disk of CTRL; none
-# if it is not there.
+# disk_number: print the disk sequence number of the first disk of CTRL, which is unique since boot;
+# nothing if there is no disk.
 disk_number() {
 	cat "/sys/block/${CTRL}n1/diskseq" 2>/dev/null
 }
 
-# other_disk NUMBER: whether there is a first disk, and it is not the one that had that number.
+# other_disk NUMBER: whether the first disk exists and has another sequence number.
 other_disk() {
 	local number
 	number=$(disk_number) && [ "$number" != "$1" ]
 }
 
-# Whether there is no disk of a controller.
+# Whether no disk of rnvmf exists.
 no_disks() {
 	local disk
 	for disk in /sys/block/rnvmf[0-9]*n[0-9]*; do
@@ -162,17 +165,18 @@ unmount_if_mounted() {
 	! mountpoint -q "$1" || umount "$1"
 }
 
-# It has a queue pair: it is connecting, at least.
+# Whether rnvmf owns a queue pair, that is, a controller is at least connecting.
 owns_queue_pair() {
 	[[ $(rdma resource show qp) == *'[rnvmf]'* ]]
 }
 
-# as_nobody COMMAND...: not as root.
+# as_nobody COMMAND...: like `try`, as the user nobody without capabilities.
 as_nobody() {
 	try setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"
 }
 
-# may DEVICE r|w: of which commands nobody is denied who has it open so.
+# may DEVICE r|w: print which passthrough commands the user nobody may send after opening the device
+# for reading or writing.
 may() {
 	chmod 666 "$1"
 	as_nobody python3 "$HERE/ioctls.py" may "$1" "$2"
@@ -180,7 +184,7 @@ may() {
 	echo "$OUTPUT"
 }
 
-# may_is SAID COMMAND allowed|denied: what `may` says of a command.
+# may_is OUTPUT COMMAND allowed|denied: check the line for COMMAND in the output of `may`.
 may_is() {
 	same "$2" "$3" "$(sed -n "s/^$2 //p" <<<"$1")"
 }

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# An installed system, in a directory of the test's own, and a file of connections.
+# Installs the boot files in a directory of the test, and writes files of connections.
 
-# Installed with the tests, or where our VM has the sources.
+# The install program: in the installed selftests, or in the source tree of the test VM.
 INSTALL=$HERE/boot/install
 [ -e "$INSTALL" ] || INSTALL=/opt/rnvmf/src/tools/boot/install
 
-# installed_at DIRECTORY: what `installed` and `removed` are about.
+# installed_at DIRECTORY: set the directory in which `installed` and `removed` work.
 installed_at() {
 	ROOT=$1
 	RELEASE=$(uname -r)
@@ -23,7 +23,8 @@ removed() {
 	run "$INSTALL" --root "$ROOT" --remove "$RELEASE"
 }
 
-# connections FILE OPTIONS...: a file with a line of these each, of our host.
+# connections FILE OPTIONS...: write a file of connections with one line for each OPTIONS, and the
+# host NQN of the tests.
 connections() {
 	local file=$1 each
 	shift

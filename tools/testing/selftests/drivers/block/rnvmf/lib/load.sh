@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# I/O that is verified, and I/O that runs while something happens to it.
+# Background I/O during a fault, and verified I/O.
 
-# An I/O that cannot be done any more must end within this time, in seconds.
+# Time limit for I/O to fail, and for state changes to be seen, in seconds.
 SOON=15
 
-# What an I/O ends with when its connection is lost: ENOLINK.
+# Error text of I/O when the connection is lost: ENOLINK.
 LOST='Link has been severed'
 
-# ... and when its disk is taken away, for good: such a disk has no room either.
+# Error texts of I/O when the disk is removed. A removed disk has capacity 0, hence ENOSPC.
 # shellcheck disable=SC2034 # read by the tests
 REMOVED="$LOST|Input/output error|No space left|No such device"
 
-# start_io: I/O without end on the first disk of CTRL; its process is in IO.
+# start_io: start endless I/O on the first disk of CTRL. IO is the PID of fio.
 start_io() {
 	local disk
 	disk=$(disk "$CTRL" 1)
@@ -22,49 +22,50 @@ start_io() {
 		--output="$SCRATCH/fio-result" >"$SCRATCH/fio" 2>&1 &
 	IO=$!
 	defer end_process $IO
-	wait_until 20 io_flows "$disk" || fail "there is no I/O: $(<"$SCRATCH/fio")"
+	wait_until 20 io_flows "$disk" || fail "fio completes no I/O: $(<"$SCRATCH/fio")"
 }
 
-# Some hundred requests have been done.
+# Whether the disk has completed more than 100 reads.
 io_flows() {
 	local reads
 	read -r reads _ <"/sys/block/${1##*/}/stat"
 	[ "$reads" -gt 100 ]
 }
 
-# io_fails: the I/O ends soon, with errors.
+# io_fails: fail unless fio exits within SOON seconds with ENOLINK.
 io_fails() {
-	wait_until "$SOON" process_ended "$IO" || fail "after $SOON s fio still waits"
+	wait_until "$SOON" process_ended "$IO" || fail "fio did not exit within $SOON s"
 	has "$(<"$SCRATCH/fio")" "$LOST"
 }
 
-# io_fails_after SECONDS BEGAN: it does so when it was to, since that moment, and not much later.
+# io_fails_after SECONDS BEGAN: like `io_fails`; I/O must fail SECONDS to SECONDS + 6 after the time
+# BEGAN of `now`.
 io_fails_after() {
 	local took
 	io_fails
 	took=$(($(now) - $2))
 	note "I/O failed after $took ms"
-	within "I/O waited" $(($1 * 1000)) $took $(($1 * 1000 + 6000 * SLOWDOWN))
+	within "I/O failed after" $(($1 * 1000)) $took $(($1 * 1000 + 6000 * SLOWDOWN))
 }
 
-# is_dead PATTERN: the controller of CTRL is dead and says why; its disk is there and refuses I/O at
-# once; and it can be taken away.
+# is_dead PATTERN: the controller CTRL must be in the state dead, with a message that matches. Its
+# disk must exist and fail I/O at once. Then disconnect the controller, which must remove the disk.
 is_dead() {
 	local disk=/dev/${CTRL}n1 began took
 	wait_until "$SOON" state_is "$CTRL" dead ||
-		fail "the controller is $(ctrl_field "$CTRL" state) and not dead"
+		fail "the controller is in state $(ctrl_field "$CTRL" state), expected dead"
 	has "$(ctrl_field "$CTRL" message)" "$1"
-	[ -b "$disk" ] || fail "$disk went without a disconnect"
+	[ -b "$disk" ] || fail "$disk was removed without a disconnect"
 	began=$(now)
 	expect 1 dd if="$disk" of=/dev/null bs=4k count=1 iflag=direct
 	took=$(($(now) - began))
 	has "$ERRORS" "$LOST"
-	[ $took -lt $((2000 * SLOWDOWN)) ] || fail "the error took $took ms"
+	[ $took -lt $((2000 * SLOWDOWN)) ] || fail "I/O failed only after $took ms"
 	disconnect "$CTRL"
-	[ ! -e "$disk" ] || fail "$disk is still there after the disconnect"
+	[ ! -e "$disk" ] || fail "$disk remains after the disconnect"
 }
 
-# verify DISK OPTION...: what fio writes must have its checksums when it is read.
+# verify DISK OPTION...: write and read back with fio; the checksums must match.
 verify() {
 	local disk=$1
 	shift
@@ -72,11 +73,12 @@ verify() {
 		--verify_fatal=1 --verify_state_save=0 --randrepeat=1 --output-format=terse "$@"
 }
 
-# More options of fio's for `start_verify`.
+# Additional fio options of `start_verify`.
 VERIFY_OPTIONS=()
 
-# start_verify: writes for some seconds, each block again and again, and then reads all of it back: an
-# earlier write that comes late is seen, too. Its process is in IO.
+# start_verify: start fio on the first disk of CTRL. It rewrites each block for some seconds, then
+# reads all back. The write sequence is verified too, so that a late older write is detected. IO is
+# its PID.
 start_verify() {
 	fio --name=verify --filename="$(disk "$CTRL" 1)" --direct=1 --ioengine=libaio --rw=randwrite \
 		--bs=16k --size=2m --io_size=12m --norandommap --serialize_overlap=1 --iodepth=4 \
@@ -84,7 +86,7 @@ start_verify() {
 		--verify_write_sequence=1 --output-format=terse "${VERIFY_OPTIONS[@]}" >"$SCRATCH/fio" 2>&1 &
 	IO=$!
 	defer end_process $IO
-	wait_until 20 writes_flow || fail "there is no I/O: $(<"$SCRATCH/fio")"
+	wait_until 20 writes_flow || fail "fio completes no I/O: $(<"$SCRATCH/fio")"
 }
 
 writes_flow() {
@@ -93,15 +95,16 @@ writes_flow() {
 	[ "${stat[4]}" -gt 50 ]
 }
 
-# is_verified: what was written is there.
+# is_verified: wait until the fio of `start_verify` exits; fail unless its verification succeeds.
 is_verified() {
 	local status=0
-	wait_until 60 process_ended "$IO" || fail "fio still waits; $CTRL is $(ctrl_field "$CTRL" state)"
+	wait_until 60 process_ended "$IO" || fail "fio did not exit; $CTRL is in state $(ctrl_field "$CTRL" state)"
 	wait "$IO" || status=$?
-	[ $status = 0 ] || fail "fio ended with status $status: $(<"$SCRATCH/fio")"
+	[ $status = 0 ] || fail "fio exited with status $status: $(<"$SCRATCH/fio")"
 }
 
-# start_recovering: the target went under verified I/O, on a cable of its own; it is tried again.
+# start_recovering: connect over a veth pair, start verified I/O and delete the target's port, so
+# that the controller reconnects.
 start_recovering() {
 	start_pair
 	# shellcheck disable=SC2034 # read by connect
@@ -112,7 +115,7 @@ start_recovering() {
 	loses
 }
 
-# An attempt to connect again is under way.
+# Whether a reconnect attempt of the controller CTRL is in progress.
 is_trying() {
 	try "${RNVMF[@]}" show "$CTRL"
 	[[ $OUTPUT == *"the last one under way"* ]]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Networks with soft-RoCE: addresses of the documentation ranges, on interfaces of our own.
+# Test networks: soft-RoCE or soft-iWARP on virtual interfaces, with addresses of the documentation
+# ranges.
 
 # shellcheck disable=SC2034 # read by the tests
 TARGET4=192.0.2.1
@@ -10,25 +11,25 @@ TARGET6=2001:db8::1
 HOST4=192.0.2.2
 HOST6=2001:db8::2
 
-# Where no one is: on the link, but nobody has it.
+# An unused address in the link's subnet.
 # shellcheck disable=SC2034
 NOBODY4=192.0.2.99
 
-# Has the target of a second machine when it is ready.
+# Address that the second machine adds when its target is ready.
 # shellcheck disable=SC2034
 READY4=192.0.2.3
 
-# The cable to a second machine.
+# Interface to the second machine.
 WIRE=eth0
 
-# The network namespace that `network_pair` makes for the host.
+# Network namespace that `network_pair` creates for the host.
 HOST_NETNS=rnvmf-host
 
-# Room for RoCE packets of 4096 bytes.
+# MTU of the interfaces; allows a RoCE path MTU of 4096.
 MTU=4200
 
-# network_single: one interface with one RDMA device, target and host at once. Its packets
-# never leave the device, so it is the quick one.
+# network_single: create one interface with one RDMA device for both target and host. Packets are
+# looped back in the device, so this network is faster than `network_pair`.
 network_single() {
 	rdma_load || return 1
 	ip link add rnvmf0 type dummy || return 1
@@ -37,8 +38,8 @@ network_single() {
 		rdma_add "" rnvmf_rxe0 rnvmf0
 }
 
-# network_pair: two interfaces joined by a cable, each with an RDMA device: the target's here,
-# the host's in a network namespace.
+# network_pair: create a veth pair with an RDMA device at each end: the target's in the initial
+# network namespace, the host's in HOST_NETNS.
 network_pair() {
 	rdma_load || return 1
 	RNVMF=(ip netns exec "$HOST_NETNS" rnvmf)
@@ -52,39 +53,40 @@ network_pair() {
 		rdma_add "$HOST_NETNS" rnvmf_rxe1 rnvmf1 && neighbours_meet
 }
 
-# wire_up ADDRESS...: this end of the cable to a second machine.
+# wire_up ADDRESS...: configure the interface to the second machine.
 wire_up() {
 	modprobe virtio_net && interface_up "" "$WIRE" "$MTU" "$@" || return 1
 	defer ip address flush dev "$WIRE"
 }
 
-# Both ends of the cable learn each other's link address.
+# Fill the neighbour tables of both ends: RoCE does not wait for a neighbour to be resolved.
 neighbours_meet() {
 	ip netns exec "$HOST_NETNS" ping -q -c 1 -W 5 "$TARGET4" >"$SCRATCH/ping" &&
 		ip netns exec "$HOST_NETNS" ping -q -c 1 -W 5 "$TARGET6" >"$SCRATCH/ping"
 }
 
-# No packet comes through any more, and nobody says so. They are dropped where they arrive: an
-# interface that gets another queueing discipline refuses some for a moment, and then soft-RoCE stops
-# the queue pairs that sent them.
+# Drop all packets in both directions without an error to the sender. nft drops them at the
+# receiver. A queueing discipline would not do: while it is replaced the interface refuses packets,
+# and soft-RoCE then moves the sending queue pairs to the error state.
 silence() {
 	defer silence_ends_here
 	hears_nothing rnvmf0 nft
 	hears_nothing rnvmf1 ip netns exec "$HOST_NETNS" nft
 }
 
-# hears_nothing INTERFACE NFT...
+# hears_nothing INTERFACE NFT...: drop all packets that arrive at the interface.
 hears_nothing() {
 	run "${@:2}" "table inet rnvmf_silence { chain input {
 		type filter hook input priority 0; iifname $1 drop; }; }"
 }
 
+# Deliver packets again.
 silence_ends() {
 	run nft delete table inet rnvmf_silence
 	run ip netns exec "$HOST_NETNS" nft delete table inet rnvmf_silence
 }
 
-# The other end goes with its namespace.
+# Delete the rule of the target's end. That of the host's end is deleted with its namespace.
 silence_ends_here() {
 	nft delete table inet rnvmf_silence 2>"$SCRATCH/errors" || true
 }

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# The kernel's NVMe target, through configfs. All names start alike, so that nobody else's are hit.
+# Configures the kernel's NVMe target (nvmet) through configfs. All names have a common prefix, so
+# that no other object is touched.
 
 NVMET=/sys/kernel/config/nvmet
 NQN=nqn.2014-08.org.nvmexpress:rnvmf-selftest
@@ -12,7 +13,7 @@ target_load() {
 	modprobe nvmet-rdma
 }
 
-# target_subsystem NQN: a subsystem that any host may use.
+# target_subsystem NQN: create a subsystem that accepts any host.
 target_subsystem() {
 	local path=$NVMET/subsystems/$1
 	mkdir "$path" || return 1
@@ -28,7 +29,7 @@ target_subsystem_delete() {
 	[ ! -d "$path" ] || rmdir "$path"
 }
 
-# target_host SUBSYSTEM HOSTNQN: this host, and no other that is not named, may use the subsystem.
+# target_host SUBSYSTEM HOSTNQN: restrict the subsystem to named hosts, and add this host.
 target_host() {
 	mkdir "$NVMET/hosts/$2" || return 1
 	defer rmdir "$NVMET/hosts/$2"
@@ -37,7 +38,7 @@ target_host() {
 	defer rm "$NVMET/subsystems/$1/allowed_hosts/$2"
 }
 
-# target_namespace SUBSYSTEM NSID PATH: a block device or a file as a namespace.
+# target_namespace SUBSYSTEM NSID PATH: create a namespace on a block device or a file.
 target_namespace() {
 	local path=$NVMET/subsystems/$1/namespaces/$2
 	mkdir "$path" || return 1
@@ -50,7 +51,8 @@ target_namespace_delete() {
 	[ ! -d "$path" ] || { echo 0 >"$path/enable" && rmdir "$path"; }
 }
 
-# target_port PORT ADDRESS [SERVICE]: a listener. The numbers of ports are ours from 4420.
+# target_port PORT ADDRESS [SERVICE]: create an RDMA port, deleted when the test ends. PORT is its
+# name in configfs, 4420 or more in these tests. SERVICE is its RDMA port number, by default 4420.
 target_port() {
 	defer target_port_delete "$1"
 	target_listen "$@"
@@ -68,7 +70,7 @@ target_port_delete() {
 	[ ! -d "$NVMET/ports/$1" ] || rmdir "$NVMET/ports/$1"
 }
 
-# target_export PORT SUBSYSTEM
+# target_export PORT SUBSYSTEM: export the subsystem on the port until the test ends.
 target_export() {
 	defer target_unexport "$1" "$2"
 	target_offer "$@"
@@ -82,7 +84,7 @@ target_unexport() {
 	rm -f "$NVMET/ports/$1/subsystems/$2"
 }
 
-# target_referral PORT NAME TRANSPORT ADDRESS [SERVICE]: the port's discovery log refers to another.
+# target_referral PORT NAME TRANSPORT ADDRESS [SERVICE]: add a referral to the port's discovery log.
 target_referral() {
 	local path=$NVMET/ports/$1/referrals/$2 family=ipv4
 	[[ $4 != *:* ]] || family=ipv6
@@ -97,7 +99,8 @@ target_referral_delete() {
 	[ ! -d "$NVMET/ports/$1/referrals/$2" ] || rmdir "$NVMET/ports/$1/referrals/$2"
 }
 
-# target_simple BACKEND...: the subsystem $NQN with a namespace for each backend, on both addresses.
+# target_simple BACKEND...: create the subsystem $NQN with a namespace for each backend, and export
+# it on an IPv4 and an IPv6 port.
 target_simple() {
 	local backend nsid=0
 	target_load && target_subsystem "$NQN" || return 1
@@ -109,20 +112,20 @@ target_simple() {
 		target_port 4421 "$TARGET6" && target_export 4421 "$NQN"
 }
 
-# The target listens no more, and drops its connections.
+# Delete the IPv4 port; the target closes its listener and its connections.
 port_goes() {
 	target_unexport 4420 "$NQN"
 	target_port_delete 4420
 }
 
-# It listens again, until whoever made it listen first undoes that.
+# Create the IPv4 port again. The deferred commands of `target_simple` delete it.
 port_is_back() {
 	target_listen 4420 "$TARGET4"
 	target_offer 4420 "$NQN"
 }
 
-# start_pair: a cable, and the subsystem $NQN with one disk at its end: for a test that breaks some of
-# it, and so has its own.
+# start_pair: create a veth pair and a target with one namespace at its end, for the running test
+# only. For tests that break one of them.
 start_pair() {
 	# shellcheck disable=SC2153 # set by backend_memory
 	network_pair && backend_memory disk 64 512 && target_simple "$BACKEND"

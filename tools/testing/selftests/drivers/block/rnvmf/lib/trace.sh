@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What the target saw, from the kernel's trace events.
+# Commands and I/O of the kernel's target, recorded by trace events.
 
 TRACE=/sys/kernel/tracing/instances/rnvmf
 
-# The commands that the target got.
+# Trace event of commands that the target received.
 # shellcheck disable=SC2034 # read by the tests
 COMMANDS=nvmet/nvmet_req_init
 
-# What the target asked of the backends.
+# Trace event of I/O that the target sent to its backends.
 # shellcheck disable=SC2034 # read by the tests
 BACKEND_IO=block/block_bio_queue
 
-# trace_start EVENT...: record these events from now on; the test stops it at its end.
+# trace_start EVENT...: start recording these events. The trace instance is removed when the test
+# ends.
 trace_start() {
 	local event
 	[ -d "$TRACE" ] || { mkdir "$TRACE" && defer trace_end; }
@@ -26,7 +27,7 @@ trace_start() {
 	echo 1 >"$TRACE/tracing_on"
 }
 
-# Forget what was recorded.
+# Discard the recorded events.
 trace_clear() {
 	: >"$TRACE/trace"
 }
@@ -35,18 +36,18 @@ trace_end() {
 	rmdir "$TRACE"
 }
 
-# traced PATTERN: the number of events recorded that match.
+# traced PATTERN: print how many recorded events match.
 traced() {
 	grep -cE "$1" "$TRACE/trace" || true
 }
 
-# trace_has PATTERN: at least one event recorded must match.
+# trace_has PATTERN: fail unless a recorded event matches.
 trace_has() {
 	[ "$(traced "$1")" -gt 0 ] ||
-		fail "the target did not see '$1' but: $(grep -v '^#' "$TRACE/trace" | tail -20)"
+		fail "no trace event matches '$1': $(grep -v '^#' "$TRACE/trace" | tail -20)"
 }
 
-# trace_lacks PATTERN
+# trace_lacks PATTERN: fail if a recorded event matches.
 trace_lacks() {
-	[ "$(traced "$1")" = 0 ] || fail "the target saw: $(grep -E "$1" "$TRACE/trace" | head -5)"
+	[ "$(traced "$1")" = 0 ] || fail "unexpected trace events: $(grep -E "$1" "$TRACE/trace" | head -5)"
 }
