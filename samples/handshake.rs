@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The handshake before a connection that is made by hand.
+//! Exchange of queue pair addresses with a ping-pong program of libibverbs, and nothing more.
 
 use common::{
     exchange,
@@ -29,17 +29,17 @@ module! {
     type: task::Handle,
     name: "rrdma_handshake",
     authors: ["The rnvmf developers"],
-    description: "Sample: how two ends learn of each other's queue pair",
+    description: "Sample: exchange of queue pair addresses over TCP",
     license: "GPL",
 }
 
 rrdma::parameters! {
-    device: Text<63> = "", "RDMA device; empty: the first with an active port";
-    gid_index: Number<0, 1023> = 0, "which GID of the device's first port";
-    qpn: Number<0, 16777215> = 0, "number of a queue pair to tell the peer";
-    psn: Number<0, 16777215> = 0, "packet sequence number to tell the peer";
-    server: Text<63> = "", "address of the peer; empty: be the server";
-    port: Number<1, 65535> = 18515, "TCP port of the server";
+    device: Text<63> = "", "RDMA device name; empty: first device with an active port";
+    gid_index: Number<0, 1023> = 0, "GID index of port 1; default 0";
+    qpn: Number<0, 16777215> = 0, "queue pair number to send; default 0";
+    psn: Number<0, 16777215> = 0, "packet sequence number to send; default 0";
+    server: Text<63> = "", "address of the server; empty: be the server";
+    port: Number<1, 65535> = 18515, "TCP port of the server; default 18515";
 }
 
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
@@ -53,5 +53,5 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     exchange::exchange(task, &server, tcp_port, &[mine], &mut theirs, |_| Ok(()))?;
     let [theirs] = theirs;
     let gid = Gid::from_bytes(theirs.gid);
-    Ok(Summary::new(fmt!("shook hands with {gid}")))
+    Ok(Summary::new(fmt!("exchanged addresses with {gid}")))
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory that a peer reads and writes by its key: a peer of `rping`.
+//! Memory that a peer reads and writes by its remote key; a peer of `rping`.
 //!
-//! The client sends address, key and length of its data; the server reads the data
-//! and says that it has it. The client sends address, key and length of a sink; the
-//! server writes the data to it and says that it is there. Then what was read and
-//! what was written back must be the same.
+//! The client sends address, key and length of its data. The server reads the data and sends an
+//! acknowledgement. Then the client sends address, key and length of a second buffer. The server
+//! writes the data to it and sends another acknowledgement. Both buffers must now be equal.
 
 use kernel::{
     prelude::*,
@@ -38,7 +37,7 @@ module! {
     type: task::Handle,
     name: "rrdma_key_ping",
     authors: ["The rnvmf developers"],
-    description: "Sample: memory that a peer reads and writes by its key, a peer of rping",
+    description: "Sample: RDMA read and write of a peer's memory, a peer of rping",
     license: "GPL",
 }
 
@@ -46,7 +45,7 @@ rrdma::parameters! {
     server: Text<64> = "", "address of the server; empty: be the server";
 }
 
-/// What `rdma res` names as the owner of what the sample makes.
+/// Owner that `rdma resource` shows.
 const NAME: &CStr = c"rrdma_key_ping";
 
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Datagrams to a group: a peer of `mckey`.
+//! Datagrams to a multicast group; a peer of `mckey`.
 //!
-//! Members of the group receive what anyone sends to it.
+//! All members of the group receive a datagram that is sent to it.
 
 use kernel::{
     prelude::*,
@@ -45,15 +45,15 @@ module! {
 }
 
 rrdma::parameters! {
-    group: Text<64> = "239.1.1.1", "address of the group";
-    source: Text<64> = "", "address to join from; empty: the one that the route has";
-    send: Bool = false, "send to the group instead of receiving";
-    twice: Bool = false, "attach to the group twice, which is refused";
-    size: Number<1, 4096> = 100, "bytes of a datagram";
-    count: Number<1, 1000> = 10, "datagrams";
+    group: Text<64> = "239.1.1.1", "multicast address of the group; default 239.1.1.1";
+    source: Text<64> = "", "local address; empty: source address of the route";
+    send: Bool = false, "send to the group instead of receiving from it";
+    twice: Bool = false, "attach to the group twice, which must fail";
+    size: Number<1, 4096> = 100, "datagram size in bytes; default 100";
+    count: Number<1, 1000> = 10, "number of datagrams; default 10";
 }
 
-/// What `rdma res` names as the owner of what the sample makes.
+/// Owner that `rdma resource` shows.
 const NAME: &CStr = c"rrdma_multicast";
 
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
@@ -82,7 +82,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
             .attach(endpoint.queue().clone())
             .step("attach twice")?;
     }
-    pr_info!("receives\n");
+    pr_info!("receiving\n");
     let ended = || Some(Failure::new("group", fmt!("{}", membership.ended()?)));
     let first = endpoint.receive(count, ended)?.number();
     Ok(Summary::new(fmt!(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Datagrams to a service at an address: a peer of `udaddy`.
+//! Datagrams to a service that the connection manager resolves; a peer of `udaddy`.
 //!
-//! The client asks where the service is and sends it datagrams; the server answers
-//! each of them, which it can because a datagram says where it came from.
+//! The client resolves the service to a queue pair (SIDR) and sends it datagrams. The server sends as
+//! many back: a received datagram has the address of its sender.
 
 use kernel::{
     prelude::*,
@@ -48,20 +48,20 @@ module! {
     type: task::Handle,
     name: "rrdma_ud_service",
     authors: ["The rnvmf developers"],
-    description: "Sample: datagrams to a service at an address, a peer of udaddy",
+    description: "Sample: datagrams to a service that is resolved (SIDR), a peer of udaddy",
     license: "GPL",
 }
 
 rrdma::parameters! {
     server: Text<64> = "", "address of the server; empty: be the server";
-    listen: Text<64> = "0.0.0.0", "address to listen at, as the server";
-    port: Number<1, 65535> = 7174, "port of the connection manager";
-    size: Number<1, 4096> = 100, "bytes of a datagram";
-    count: Number<1, 1000> = 10, "datagrams in each direction";
-    spare: Number<0, 1000> = 0, "datagrams sent beyond these, in place of lost ones";
+    listen: Text<64> = "0.0.0.0", "server: address to listen on; default 0.0.0.0";
+    port: Number<1, 65535> = 7174, "port number of the server; default 7174";
+    size: Number<1, 4096> = 100, "datagram size in bytes; default 100";
+    count: Number<1, 1000> = 10, "number of datagrams in each direction; default 10";
+    spare: Number<0, 1000> = 0, "additional datagrams to send, in case some are lost; default 0";
 }
 
-/// What `rdma res` names as the owner of what the sample makes.
+/// Owner that `rdma resource` shows.
 const NAME: &CStr = c"rrdma_ud_service";
 
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
@@ -73,17 +73,17 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     Ok(match parameters::spare.get() {
         0 => Summary::new(fmt!("{count} datagrams of {size} bytes in each direction")),
         spare => Summary::new(fmt!(
-            "{count} datagrams of {size} bytes in each direction, {spare} more were sent"
+            "{count} datagrams of {size} bytes in each direction, {spare} more sent"
         )),
     })
 }
 
-/// Tells clients where the service is, and answers what the first one sends there.
+/// Answers queries for the service, and replies to the datagrams of the first client.
 fn serve(task: &SampleTask) -> Result<(), Failure> {
     let at = rdma_cm::address(task, &parameters::listen.get(), parameters::port.get())?;
     let wake = task.wake().clone();
     let listener = ServiceListener::new(task.namespace(), &at, 1, wake, NAME).step("listen")?;
-    pr_info!("listens\n");
+    pr_info!("listening\n");
     let query = task
         .wait_for("client", rdma_cm::EVER, || listener.next().transpose())?
         .map_err(gone)?;
@@ -97,24 +97,24 @@ fn serve(task: &SampleTask) -> Result<(), Failure> {
     endpoint.send(sends(), back, datagram.number(), QKEY)
 }
 
-/// Answers the next one who asks. A client that has not heard the answer asks again,
-/// and for the connection manager, which knows nothing of the answer any more, that is
-/// another question.
+/// Answers the next query, if there is one.
+///
+/// A client whose answer was lost repeats its query. The connection manager does not remember that
+/// it was answered, so it arrives as another query.
 fn answer_again(listener: &ServiceListener, device: &DeviceRef, own: Qpn) -> Result<(), Failure> {
     match listener.next().map_err(gone)? {
-        // Through another device the queue pair is out of reach: dropped, it is told
-        // that there is no service.
+        // The queue pair is not reachable through another device. Dropping such a query rejects it.
         Some(query) if *query.device() == **device => query.answer(own, QKEY, &[]).step("answer"),
         _ => Ok(()),
     }
 }
 
-/// There are no more questions.
+/// Returns the failure of a listener that gets no more queries.
 fn gone(lost: Lost) -> Failure {
     Failure::new("client", fmt!("{lost}"))
 }
 
-/// Asks where the service is, sends it datagrams, and waits for as many answers.
+/// Resolves the service, sends datagrams to it, and waits for as many replies.
 fn ask(task: &SampleTask, server: &str) -> Result<(), Failure> {
     let cancelled = || task.is_stopped();
     let patience = rdma_cm::patience(&cancelled);
@@ -132,7 +132,7 @@ fn ask(task: &SampleTask, server: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How many datagrams are sent.
+/// Returns the number of datagrams to send.
 fn sends() -> u32 {
     parameters::count
         .get()
@@ -148,7 +148,7 @@ fn config() -> UdConfig {
     }
 }
 
-/// The number of a queue pair, if it is one.
+/// Checks a queue pair number.
 fn number(raw: u32) -> Result<Qpn, Failure> {
-    Qpn::new(raw).ok_or_else(|| Failure::new("queue pair", fmt!("{raw:#x} is no number of one")))
+    Qpn::new(raw).ok_or_else(|| Failure::new("queue pair", fmt!("invalid number {raw:#x}")))
 }

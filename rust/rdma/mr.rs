@@ -39,7 +39,7 @@
 //!     .attach(data, direction)
 //!     .map_err(|(error, _)| error)
 //!     .step(step)?;
-//! // The server learns the key, and no address of this kernel.
+//! // The server gets the key, but not the kernel address of the data.
 //! let key = region.bind_zero_based().step(step)?;
 //! // ...
 //! let AdvertisedRegion { mut region, .. } = advertised.into_inner();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A queue pair for datagrams with what came in, as the samples that the connection
-//! manager leads to one another need it.
+//! A queue pair for datagrams, for samples that use the connection manager.
 
 use crate::{
     common::{
@@ -70,12 +69,12 @@ use rrdma::rdma::{
 /// The context of the queue pair.
 pub(crate) type UdContext = EventSink<UdEvents>;
 
-/// What came in.
+/// Received datagrams, and the completed send.
 #[derive(Default)]
 pub(crate) struct UdEvents {
-    /// Datagrams.
+    /// Number of received datagrams.
     received: u32,
-    /// The first datagram's, to whom to answer.
+    /// The first datagram, for the address to reply to.
     first: Option<Datagram>,
     sent: Option<Operation<SendBuf>>,
 }
@@ -84,7 +83,7 @@ impl EventData for UdEvents {
     type QpType = Ud;
 }
 
-/// What is to be known of a datagram beside its data.
+/// Source and immediate data of a datagram.
 #[derive(Clone, Copy)]
 pub(crate) struct Datagram {
     pub(crate) sender: Sender,
@@ -92,15 +91,15 @@ pub(crate) struct Datagram {
 }
 
 impl Datagram {
-    /// The queue pair that wants the answer. The sender's own word goes before that of
-    /// its device: it may want the answer at another one than it sent from.
+    /// Returns the queue pair number to reply to. The immediate data takes precedence over the
+    /// source in the completion, because a sender may receive replies on another queue pair.
     pub(crate) fn number(&self) -> Qpn {
         let told = self.immediate.and_then(Qpn::new);
         told.unwrap_or(self.sender.number())
     }
 }
 
-/// Room for a datagram, and for the header ahead of it.
+/// A receive buffer for a datagram and the header that precedes it.
 struct RecvBuf(DmaBuffer);
 
 impl Receive<UdContext> for RecvBuf {
@@ -127,19 +126,19 @@ impl Complete<UdContext> for RecvBuf {
             (Some(payload), Some(sender)) => {
                 let (length, immediate) = (payload.len(), received.immediate());
                 if length != wanted {
-                    return ctx.fail(fmt!("{length} bytes and not {wanted}"));
+                    return ctx.fail(fmt!("got {length} bytes, expected {wanted}"));
                 }
                 ctx.update(|events| {
                     events.received = events.received.saturating_add(1);
                     events.first.get_or_insert(Datagram { sender, immediate });
                 });
             }
-            _ => ctx.fail(fmt!("a datagram longer than its buffer")),
+            _ => ctx.fail(fmt!("datagram longer than its buffer")),
         }
     }
 }
 
-/// A datagram on its way, and where it goes.
+/// A datagram to send, with its destination.
 struct SendBuf {
     buffer: DmaBuffer,
     address: Arc<AddressHandle>,
@@ -159,19 +158,19 @@ impl Complete<UdContext> for SendBuf {
     }
 }
 
-/// What a queue pair is to be.
+/// Parameters of an [`UdEndpoint`].
 pub(crate) struct UdConfig {
-    /// What `rdma res` names as the owner of what is made.
+    /// Owner that `rdma resource` shows.
     pub(crate) owner: &'static CStr,
-    /// What datagrams to it must bear.
+    /// Q_Key that received datagrams must carry.
     pub(crate) key: Qkey,
-    /// Datagrams that are to come.
+    /// Number of receives to post.
     pub(crate) receives: u32,
-    /// Bytes of a datagram.
+    /// Size of a datagram in bytes.
     pub(crate) size: u32,
 }
 
-/// Who sends and receives datagrams.
+/// A queue pair that sends and receives datagrams.
 pub(crate) struct UdEndpoint<'a> {
     task: &'a SampleTask,
     queue: Rts<UdContext>,
@@ -179,7 +178,7 @@ pub(crate) struct UdEndpoint<'a> {
 }
 
 impl<'a> UdEndpoint<'a> {
-    /// Makes the queue pair on `port`, with all receives posted.
+    /// Creates the queue pair on `port` and posts all receives. May sleep.
     pub(crate) fn new(
         task: &'a SampleTask,
         device: &DeviceRef,
@@ -195,7 +194,7 @@ impl<'a> UdEndpoint<'a> {
             send_sges: 1,
         };
         let pd = ProtectionDomain::new(device.clone(), config.owner).step("protection domain")?;
-        // Completions drop what they bring, so they are handled where one may sleep.
+        // Handled in a workqueue, because dropping a receive buffer may sleep.
         let entries = capacity.completions();
         let cq = CompletionQueue::alloc(device.clone(), entries, 0, Poll::Workqueue, config.owner)
             .step("completion queue")?;
@@ -229,22 +228,22 @@ impl<'a> UdEndpoint<'a> {
         })
     }
 
-    /// The queue pair.
+    /// Returns the queue pair.
     pub(crate) fn queue(&self) -> &Arc<QueuePair<UdContext>> {
         self.queue.queue_pair()
     }
 
-    /// Its number.
+    /// Returns the queue pair number.
     pub(crate) fn number(&self) -> u32 {
         self.queue().number()
     }
 
-    /// Its domain.
+    /// Returns the protection domain.
     pub(crate) fn domain(&self) -> Arc<ProtectionDomain> {
         self.queue().protection_domain().clone()
     }
 
-    /// Waits until `take` finds what it wants.
+    /// Waits until `take` returns a value. Sleeps.
     fn wait<R>(
         &self,
         step: &'static str,
@@ -254,8 +253,8 @@ impl<'a> UdEndpoint<'a> {
         ctx.wait(self.task, step, limit(), take)
     }
 
-    /// Waits until `count` datagrams have come, or `ended` says why they will not; the
-    /// first one.
+    /// Waits until `count` datagrams were received, and returns the first one. Stops waiting when
+    /// `ended` returns a failure. Sleeps.
     pub(crate) fn receive(
         &self,
         count: u32,
@@ -271,18 +270,18 @@ impl<'a> UdEndpoint<'a> {
             };
             ctx.poll(step, first).or_else(|| ended().map(Err))
         });
-        // Whatever ends the wait: how many were lost is what one wants to know.
+        // Report the number of datagrams, whatever ended the wait: it shows how many were lost.
         waited.unwrap_or_else(|_| {
             let limit = limit().get();
             Err(Failure::new(
                 step,
-                fmt!("{received} of {count} within {limit} ms"),
+                fmt!("received {received} of {count} within {limit} ms"),
             ))
         })
     }
 
-    /// Sends `count` datagrams, each with the number of the queue pair beside it, as
-    /// the programs of rdmacm-utils do.
+    /// Sends `count` datagrams. Each has the number of this queue pair as immediate data, as in the
+    /// programs of rdmacm-utils. Sleeps.
     pub(crate) fn send(
         &self,
         count: u32,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The client: advertises its memory, and lets the server read and write it.
+//! The client: advertises memory and lets the server read and write it.
 
 use crate::{
     common::{
@@ -55,16 +55,15 @@ use rrdma::{
 };
 
 rrdma::parameters! {
-    count: Number<1, 1000000> = 4, "pings, as the client";
-    validate: Bool = true, "compare what comes back with what was read, as the client";
+    count: Number<1, 1000000> = 4, "client: number of pings; default 4";
+    validate: Bool = true, "client: compare the returned data with the data sent";
 }
 
-/// Regions of the pool: one for the memory that the server reaches, and one that is
-/// retired.
+/// Regions of the pool: one for the advertised memory, and one that is retired.
 const REGIONS: u32 = 2;
 
-/// Connects to the server, and pings.
-// The stack that this takes is not also the server's.
+/// Connects to the server and sends pings.
+// Not inlined: `run` of the crate would have the stack frames of both roles.
 #[inline(never)]
 pub(crate) fn run(task: &Arc<SampleTask>, server: &str) -> Result<Summary, Failure> {
     let cancelled = || task.is_stopped();
@@ -86,7 +85,7 @@ pub(crate) fn run(task: &Arc<SampleTask>, server: &str) -> Result<Summary, Failu
     lends(&regions, REGIONS)?;
     connection::post_receive(queue)?;
     let asked = Parameters {
-        // Without it the server's read would be refused.
+        // Without it, the server's RDMA read would be refused.
         responder_resources: 1,
         initiator_depth: 1,
         private_data: connection::private_data(),
@@ -106,7 +105,7 @@ pub(crate) fn run(task: &Arc<SampleTask>, server: &str) -> Result<Summary, Failu
 
 struct Client<'a> {
     connection: Connection<'a>,
-    /// Dropped after the connection: the peer may reach them until it has ended.
+    /// Dropped after the connection: until then, the peer may access the regions.
     regions: Arc<Pool<Pages>>,
 }
 
@@ -128,8 +127,8 @@ impl Client<'_> {
         Ok(Summary::new(fmt!("{count} pings of {size} bytes")))
     }
 
-    /// Gives a region back that a peer with its key can still reach: the pool does not
-    /// lend that one again.
+    /// Returns a region to the pool that the peer may still access. The pool must not lend it
+    /// again.
     fn retire(&self, step: &'static str) -> Result<(), Failure> {
         let (connection, queue) = (&self.connection, self.connection.queue());
         let data = Pages::new(1).step("memory")?;
@@ -144,7 +143,7 @@ impl Client<'_> {
         lends(&self.regions, REGIONS - 1)
     }
 
-    /// A region with `data`, and the message with its key.
+    /// Returns a region for `data`, and the message that advertises it.
     fn attach(
         &self,
         step: &'static str,
@@ -158,7 +157,7 @@ impl Client<'_> {
             .attach(data, direction)
             .map_err(|(error, _)| error)
             .step(step)?;
-        // The server learns the key, and no address of this kernel.
+        // The server gets the key, but not the kernel address of the data.
         let key = region.bind_zero_based().step(step)?;
         let mut message = connection::message(queue.device(), Direction::ToDevice)?;
         for (to, from) in message.write().iter_mut().zip(Advert::from(key).encode()) {
@@ -167,8 +166,8 @@ impl Client<'_> {
         Ok((region, message))
     }
 
-    /// Lets the server reach `data` until it says that it is done, and gives it back
-    /// when it cannot reach it any more.
+    /// Lets the server access `data` until it acknowledges. Returns the data when the server can no
+    /// longer access it.
     fn expose(
         &self,
         step: &'static str,
@@ -187,20 +186,21 @@ impl Client<'_> {
         connection.next(step, limit())?;
         let advertised = connection.wait(step, |events| events.advertised.take())?;
 
-        // The server has said that it is done; that it cannot go on is better proved.
+        // Do not rely on the acknowledgement: a faulty server could still access the memory. The
+        // completion of the invalidation proves that it cannot.
         queue
             .post_send(advertised, |advertised, chain| {
                 chain.invalidate(&advertised.region)
             })
             .step(step)?;
         let advertised = connection.wait(step, |events| events.advertised.take())?;
-        let reached = || Failure::new(step, fmt!("the region is valid still"));
+        let reached = || Failure::new(step, fmt!("the region is still valid"));
         let AdvertisedRegion { mut region, .. } = advertised.into_inner();
         region.release().ok_or_else(reached)
     }
 }
 
-/// A pool lends so many regions at once, and no more.
+/// Checks that the pool lends exactly `wanted` regions at once.
 fn lends(regions: &Arc<Pool<Pages>>, wanted: u32) -> Result<(), Failure> {
     let mut lent = KVec::new();
     while let Some(region) = regions.take() {
@@ -210,7 +210,10 @@ fn lends(regions: &Arc<Pool<Pages>>, wanted: u32) -> Result<(), Failure> {
         true => Ok(()),
         false => {
             let lent = lent.len();
-            Err(Failure::new("regions", fmt!("{lent} and not {wanted}")))
+            Err(Failure::new(
+                "regions",
+                fmt!("got {lent}, expected {wanted}"),
+            ))
         }
     }
 }
@@ -221,7 +224,7 @@ fn compare(number: u32, source: &[u8], sink: &[u8]) -> Result<(), Failure> {
         None => Ok(()),
         Some((place, (read, written))) => Err(Failure::new(
             "compare",
-            fmt!("ping {number}: {written:#04x} and not {read:#04x} at byte {place}"),
+            fmt!("ping {number}: got {written:#04x}, expected {read:#04x} at byte {place}"),
         )),
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The connection and its events.
+//! The connection, its queue pair and its events.
 
 use crate::{
     common::{
@@ -73,28 +73,27 @@ use rrdma::{
 };
 
 rrdma::parameters! {
-    port: Number<1, 65535> = 7174, "port of the connection manager";
-    size: Number<1, 1048576> = 64, "bytes of a ping; as the server, of the longest that is taken";
-    private_data: Number<0, 256> = 0, "bytes of private data to tell the peer when connecting";
-    demanded: Number<0, 196> = 0, "bytes of private data that the peer must tell; 0: whatever it likes";
+    port: Number<1, 65535> = 7174, "port number of the server; default 7174";
+    size: Number<1, 1048576> = 64, "client: ping size in bytes; server: maximum; default 64";
+    private_data: Number<0, 256> = 0, "bytes of private data to send when connecting; default 0";
+    demanded: Number<0, 196> = 0, "bytes of private data required from the peer; default 0: any";
 }
 
-/// The work requests that are ever posted at once: one receive, one message or
-/// invalidation, and the registration before it.
+/// At most one receive, one send or invalidation, and a registration before it are outstanding.
 pub(crate) const CAPACITY: QpCap = QpCap {
     sends: 4,
     receives: 1,
     send_sges: 1,
 };
 
-/// Private data that either end tells, as far as it is to tell. No byte is 0: zeroes fill
-/// up what is shorter than the message has room for.
+/// Private data of either end, up to the length in the parameter. No byte is 0, because the
+/// connection manager pads shorter private data with zeroes.
 static PRIVATE_DATA: [u8; 256] = [0xa5; 256];
 
 /// The context of the queue pair.
 pub(crate) type RcContext = EventSink<RcEvents>;
 
-/// Operations that are back.
+/// Completed operations.
 #[derive(Default)]
 pub(crate) struct RcEvents {
     pub(crate) received: Option<Operation<RecvBuf>>,
@@ -162,7 +161,7 @@ impl Complete<RcContext> for SendBuf {
     }
 }
 
-/// Memory that the peer may reach, and the message that tells it so.
+/// Memory that the peer may access, and the message that advertises it.
 pub(crate) struct AdvertisedRegion {
     pub(crate) region: MrGuard<Pages>,
     pub(crate) message: DmaBuffer,
@@ -175,7 +174,7 @@ impl Complete<RcContext> for AdvertisedRegion {
         completion: &Completion<'_>,
     ) {
         let ctx = queue.context();
-        // The message that was sent proves nothing; the invalidation does.
+        // Has no effect unless this is the completion of the invalidation.
         operation.region.invalidated(completion);
         match completion.result() {
             Ok(()) => ctx.update(|events| events.advertised = Some(operation)),
@@ -184,7 +183,7 @@ impl Complete<RcContext> for AdvertisedRegion {
     }
 }
 
-/// Data on its way from or to the peer's memory.
+/// An RDMA read or write of the peer's memory.
 pub(crate) struct RwTransfer(pub(crate) RdmaRw<Pages, RcContext>);
 
 impl RwOperation<RcContext> for RwTransfer {
@@ -218,7 +217,7 @@ pub(crate) struct Connection<'a> {
 impl Drop for Connection<'_> {
     fn drop(&mut self) {
         self.connected.disconnect();
-        // No more events are read.
+        // No more events are read. The stored operations hold references to the queue pair.
         self.context().clear();
     }
 }
@@ -236,7 +235,7 @@ impl<'a> Connection<'a> {
         self.queue().context()
     }
 
-    /// Waits as long as a step may take.
+    /// Waits with the time limit of a step.
     pub(crate) fn wait<R>(
         &self,
         step: &'static str,
@@ -245,8 +244,8 @@ impl<'a> Connection<'a> {
         self.context().wait(self.task, step, limit(), take)
     }
 
-    /// What the peer says next, within `limit`; the receive is posted again, so that
-    /// it can go on once it is answered.
+    /// Waits for the next message from the peer, for `limit` at most, and returns it. Posts the
+    /// receive again first: the peer may send as soon as it gets the answer. Sleeps.
     pub(crate) fn next(&self, step: &'static str, limit: Msecs) -> Result<Advert, Failure> {
         let task = self.task;
         let mut recv_buf = self
@@ -257,14 +256,14 @@ impl<'a> Connection<'a> {
         let advert = bytes.get(..length).and_then(Advert::decode);
         recv_buf.buffer.give_back();
         self.queue().post_receive(recv_buf).step(step)?;
-        let wrong = || Failure::new(step, fmt!("{length} bytes and not {MESSAGE_BYTES}"));
+        let wrong = || Failure::new(step, fmt!("got {length} bytes, expected {MESSAGE_BYTES}"));
         advert.ok_or_else(wrong)
     }
 }
 
-/// What the queue pair is made of. Completions are handled where one may sleep, so
-/// that what they drop may be anything.
-// The stack that this takes is not also its caller's.
+/// Returns the attributes of the queue pair. Completions are handled in a workqueue, because
+/// dropping operations may sleep.
+// Not inlined: callers would have this stack frame for all of their run time.
 #[inline(never)]
 pub(crate) fn parts(
     device: &DeviceRef,
@@ -282,14 +281,14 @@ pub(crate) fn parts(
     })
 }
 
-/// The private data of this end.
+/// Returns the private data of this end, in the length of the parameter.
 pub(crate) fn private_data() -> &'static [u8] {
     PRIVATE_DATA
         .get(..parameters::private_data.get() as usize)
         .unwrap_or(&PRIVATE_DATA)
 }
 
-/// Fails if the peer has told other private data than is demanded of it.
+/// Fails if the private data of the peer is not as the parameter `demanded` requires.
 pub(crate) fn check_private_data(peer: &PeerParameters) -> Result<(), Failure> {
     let wanted = parameters::demanded.get() as usize;
     if wanted == 0 {
@@ -300,21 +299,21 @@ pub(crate) fn check_private_data(peer: &PeerParameters) -> Result<(), Failure> {
     let end = data.iter().rposition(|byte| *byte != 0);
     let length = end.map_or(0, |last| last.saturating_add(1));
     if length != wanted {
-        return wrong(fmt!("{length} bytes and not {wanted}"));
+        return wrong(fmt!("got {length} bytes, expected {wanted}"));
     }
-    // What follows it is the zeroes that the connection manager adds.
+    // The rest is padding, added by the connection manager.
     if data.get(..length) != PRIVATE_DATA.get(..length) {
-        return wrong(fmt!("other bytes than the sample's"));
+        return wrong(fmt!("unexpected content"));
     }
     Ok(())
 }
 
-/// A buffer for a message.
+/// Allocates a buffer for a message.
 pub(crate) fn message(device: &DeviceRef, direction: Direction) -> Result<DmaBuffer, Failure> {
     DmaBuffer::new(device.clone(), MESSAGE_BYTES, direction).step("buffer")
 }
 
-/// A buffer for the server's answer, of which only the length means something.
+/// Allocates the server's acknowledgement. Only its length matters.
 pub(crate) fn send_buf(device: &DeviceRef) -> Result<Operation<SendBuf>, Failure> {
     Operation::new(SendBuf(message(device, Direction::ToDevice)?)).step("buffer")
 }
@@ -325,11 +324,10 @@ impl SendBuf {
     }
 }
 
-/// Posts the one receive. Before the peer knows of the connection, so that none of
-/// its messages can come too early.
+/// Posts the receive. To be called before the connection is established: the peer may send at once.
 pub(crate) fn post_receive(queue: &QueuePair<RcContext>) -> Result<(), Failure> {
     let recv_buf = RecvBuf {
-        // One byte more than a message shows one that is too long as such.
+        // One byte more than a message, to detect a message that is too long.
         buffer: DmaBuffer::new(
             queue.device().clone(),
             MESSAGE_BYTES.saturating_add(1),

@@ -60,11 +60,11 @@ use rrdma::{
 };
 
 rrdma::parameters! {
-    listen: Text<64> = "0.0.0.0", "address to listen at, as the server";
+    listen: Text<64> = "0.0.0.0", "server: address to listen on; default 0.0.0.0";
 }
 
-/// Waits for a client, and connects with it.
-// The stack that this takes is free again for the pings.
+/// Waits for a client and connects with it.
+// Not inlined, so that this stack frame is free while pings are served.
 #[inline(never)]
 fn client(
     task: &SampleTask,
@@ -85,12 +85,15 @@ fn client(
         .accept(accepted, patience(&cancelled))
         .step("accept")?;
     if connected.rd_atomic_limits().initiator_depth == 0 {
-        return Err(Failure::new("accept", fmt!("the client lets nobody read")));
+        return Err(Failure::new(
+            "accept",
+            fmt!("the client allows no RDMA reads"),
+        ));
     }
     Ok(connected)
 }
 
-/// The transfers that there is to be room for.
+/// Returns the capacity of the queue pair for RDMA reads and writes.
 fn transfers() -> RdmaRwCap {
     RdmaRwCap {
         at_once: 1,
@@ -98,9 +101,9 @@ fn transfers() -> RdmaRwCap {
     }
 }
 
-/// Makes the queue pair for a client, with a receive posted; rejects one that does not
-/// tell what is demanded of it.
-// What the client told is hundreds of bytes, which are free again afterwards.
+/// Creates the queue pair for a client and posts the receive. Rejects a client with unexpected
+/// private data.
+// Not inlined: `incoming` takes hundreds of bytes of stack, which are free afterwards.
 #[inline(never)]
 fn prepare(
     task: &SampleTask,
@@ -117,7 +120,7 @@ fn prepare(
     Ok(accepting)
 }
 
-// The stack that this takes is not also that of `prepare`.
+// Not inlined, so that `prepare` does not have this stack frame as well.
 #[inline(never)]
 fn create_queue_pair(
     task: &SampleTask,
@@ -129,20 +132,20 @@ fn create_queue_pair(
         .step("queue pair")
 }
 
-/// A server with its client.
+/// A server with a connected client.
 pub(crate) struct Server<'a> {
     connection: Connection<'a>,
-    /// The answer, while it is not on its way.
+    /// The acknowledgement, while it is not posted.
     send_buf: Option<Operation<SendBuf>>,
-    /// What the last read took.
+    /// Number of work requests of the last RDMA read.
     requests: u32,
-    /// Dropped after the connection: other clients wait meanwhile.
+    /// Dropped after the connection. Meanwhile other clients wait.
     _listener: Listener<RcContext>,
 }
 
 impl<'a> Server<'a> {
-    /// Listens, and takes one client. Sleeps.
-    // The stack that this takes is not also the client's.
+    /// Listens and accepts one client. Sleeps.
+    // Not inlined: `run` of the crate would have the stack frames of both roles.
     #[inline(never)]
     pub(crate) fn accept(task: &'a Arc<SampleTask>) -> Result<Self, Failure> {
         let at = address(
@@ -153,7 +156,7 @@ impl<'a> Server<'a> {
         let wake = task.wake().clone();
         let listener = Listener::<RcContext>::new(task.namespace(), &at, 1, wake, NAME);
         let listener = listener.step("listen")?;
-        pr_info!("listens\n");
+        pr_info!("listening\n");
         let connected = client(task, &listener)?;
         let server = Self {
             send_buf: Some(connection::send_buf(connected.queue_pair().device())?),
@@ -165,7 +168,7 @@ impl<'a> Server<'a> {
         Ok(server)
     }
 
-    /// Does what the client asks for until it goes. Sleeps.
+    /// Serves the client until it disconnects. Sleeps.
     #[inline(never)]
     pub(crate) fn serve(mut self) -> Result<Summary, Failure> {
         let (mut pings, mut bytes) = (0u32, 0);
@@ -179,18 +182,18 @@ impl<'a> Server<'a> {
         )))
     }
 
-    /// The queue pair.
+    /// Returns the queue pair.
     pub(crate) fn queue(&self) -> &Arc<QueuePair<RcContext>> {
         self.connection.queue()
     }
 
-    /// Prepares transfers until the queue pair has no room for more, which is told, and
-    /// forgets them: then there is room again.
+    /// Fills the send queue with prepared transfers. The next one must fail with `EAGAIN`. Drops
+    /// them and repeats this, to check that dropping frees their room.
     fn fills_its_room(&self) -> Result<(), Failure> {
         let step = "room";
         let queue = self.queue();
         let most = transfers().requests(queue.device(), connection::CAPACITY);
-        // Nobody is asked for it: the transfers are not posted.
+        // Any address will do: the transfers are not posted.
         let nowhere = RemoteKey {
             address: 0,
             length: 1,
@@ -209,20 +212,24 @@ impl<'a> Server<'a> {
                     Err((error, _)) => break error,
                 }
                 if requests > most {
-                    return Err(Failure::new(step, fmt!("{requests} requests of {most}")));
+                    return Err(Failure::new(
+                        step,
+                        fmt!("{requests} requests, maximum {most}"),
+                    ));
                 }
             };
             if error != EAGAIN || requests == 0 {
                 return Err(Failure::new(
                     step,
-                    fmt!("{error:?} after {requests} requests of {most}"),
+                    fmt!("{error:?} after {requests} requests, maximum {most}"),
                 ));
             }
         }
         Ok(())
     }
 
-    /// The source of the next ping; `None` if the client has had enough.
+    /// Returns the memory that the client advertises for the next ping. Returns `None` if the
+    /// client has disconnected.
     fn next_ping(&self) -> Result<Option<Advert>, Failure> {
         match self.connection.next("source", EVER) {
             Ok(advert) => Ok(Some(advert)),
@@ -231,15 +238,15 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Reads the source, and writes it to the sink that is advertised then; answers
-    /// its length.
+    /// Reads the source, and writes the data to the sink that the client advertises then. Returns
+    /// the length of the data.
     fn pong(&mut self, source: Advert) -> Result<u32, Failure> {
         let most = connection::parameters::size.get();
         if source.length == 0 || source.length > most {
             let length = source.length;
             return Err(Failure::new(
                 "source",
-                fmt!("{length} bytes and not 1 to {most}"),
+                fmt!("got {length} bytes, expected 1 to {most}"),
             ));
         }
         let data = Pages::new(source.length as usize).step("memory")?;
@@ -253,7 +260,10 @@ impl<'a> Server<'a> {
         let sink = self.connection.next("sink", limit())?;
         if sink.length < source.length {
             let (length, needed) = (sink.length, source.length);
-            return Err(Failure::new("sink", fmt!("{length} bytes for {needed}")));
+            return Err(Failure::new(
+                "sink",
+                fmt!("got {length} bytes, needs {needed}"),
+            ));
         }
         let write = RdmaRw::write(self.queue(), data, &sink.into())
             .map_err(|(error, _)| error)
@@ -263,7 +273,7 @@ impl<'a> Server<'a> {
         Ok(source.length)
     }
 
-    /// Posts a transfer, waits for it, and gives its data back.
+    /// Posts a transfer, waits for its completion, and returns its data.
     fn carry_out(
         &self,
         step: &'static str,
@@ -277,7 +287,7 @@ impl<'a> Server<'a> {
         transferred.into_inner().0.finish().ok_or_else(nothing)
     }
 
-    /// Tells the client that its memory is its own again.
+    /// Acknowledges a transfer: the memory belongs to the client again.
     fn answer(&mut self, step: &'static str) -> Result<(), Failure> {
         let send_buf = match self.send_buf.take() {
             Some(send_buf) => send_buf,

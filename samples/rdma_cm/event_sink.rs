@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events of a queue pair, kept for the task.
+//! Context of a queue pair that stores its events for the task.
 
 use crate::common::{
     failure::Failure,
@@ -30,13 +30,14 @@ use rrdma::{
     text::Message,
 };
 
-/// What the callbacks of a queue pair leave for the task: operations that are back.
+/// Data that the callbacks of a queue pair store: completed operations.
 pub(crate) trait EventData: Default + Send + Unpin + 'static {
-    /// The service of the queue pair.
+    /// Transport service of the queue pair.
     type QpType: QpType;
 }
 
-/// The context of a queue pair: its callbacks, in any context, leave their results here.
+/// The context of a queue pair. Completion handlers and callbacks, in any context, store their
+/// results in it and wake the task.
 #[pin_data]
 pub(crate) struct EventSink<G> {
     #[pin]
@@ -53,7 +54,7 @@ struct Events<G> {
 }
 
 impl<G: EventData> EventSink<G> {
-    /// A sink that wakes the task.
+    /// Creates a sink that wakes `task`.
     pub(crate) fn new(task: &SampleTask) -> impl PinInit<Self, Error> {
         let events = Events {
             data: G::default(),
@@ -67,43 +68,45 @@ impl<G: EventData> EventSink<G> {
         })
     }
 
-    /// Updates the data, and wakes the task. Any context.
+    /// Updates the data and wakes the task. Any context.
     pub(crate) fn update(&self, take: impl FnOnce(&mut G)) {
         take(&mut self.events.lock().data);
         self.wake.complete();
     }
 
-    /// Records an error, and wakes the task. Any context.
+    /// Records an error and wakes the task. Only the first error is kept. Any context.
     pub(crate) fn fail(&self, cause: fmt::Arguments<'_>) {
         let message = Message::new(cause);
         self.events.lock().error.get_or_insert(message);
         self.wake.complete();
     }
 
-    /// A request failed. What was flushed only tells that something else has.
+    /// Records the failure of a work request. A flush is ignored: it is the effect of another
+    /// error.
     pub(crate) fn failed(&self, request: &str, failure: Failed) {
         if !failure.is_flush() {
             self.fail(fmt!("{request}: {failure}"));
         }
     }
 
-    /// Records that the peer has disconnected.
+    /// Records that the peer has disconnected. Any context.
     pub(crate) fn set_disconnected(&self) {
         self.events.lock().disconnected = true;
         self.wake.complete();
     }
 
-    /// Whether the peer has disconnected, and there was no error.
+    /// Returns whether the peer has disconnected and no error was recorded.
     pub(crate) fn is_disconnected(&self) -> bool {
         let events = self.events.lock();
         events.disconnected && events.error.is_none()
     }
 
-    /// Waits until `take` finds what it wants.
+    /// Waits until `take` returns a value. Sleeps.
     ///
     /// # Errors
     ///
-    /// A failure of `step`, if it is not to be expected any more.
+    /// A failure of `step` if an error was recorded, the peer has disconnected, `limit` has passed,
+    /// or the task is stopped.
     pub(crate) fn wait<R>(
         &self,
         task: &SampleTask,
@@ -114,14 +117,14 @@ impl<G: EventData> EventSink<G> {
         task.wait_for(step, limit, || self.poll(step, &mut take))?
     }
 
-    /// What `take` finds, or why it is not to be expected any more.
+    /// Returns the value of `take`, or why it will not come. Any context.
     pub(crate) fn poll<R>(
         &self,
         step: &'static str,
         take: impl FnOnce(&mut G) -> Option<R>,
     ) -> Option<Result<R, Failure>> {
         let mut events = self.events.lock();
-        // What has come is taken even if the peer has disconnected since.
+        // Data that arrived before the peer disconnected is still taken.
         match (take(&mut events.data), &events.error, events.disconnected) {
             (Some(answer), _, _) => Some(Ok(answer)),
             (None, Some(error), _) => Some(Err(Failure::new(step, fmt!("{error}")))),
@@ -130,8 +133,8 @@ impl<G: EventData> EventSink<G> {
         }
     }
 
-    /// Drops the operations that are back. They may hold the queue pair, which holds
-    /// this.
+    /// Drops the stored operations. They may hold references to the queue pair, which owns this
+    /// sink.
     pub(crate) fn clear(&self) {
         let data = core::mem::take(&mut self.events.lock().data);
         drop(data);
@@ -142,7 +145,7 @@ impl<G: EventData> QpContext for EventSink<G> {
     type QpType = G::QpType;
 
     fn failed(queue: &QueuePair<Self>, failure: Failed) {
-        queue.context().failed("request ahead of another", failure);
+        queue.context().failed("unsignalled request", failure);
     }
 
     fn faulted(queue: &QueuePair<Self>, fault: Fault) {

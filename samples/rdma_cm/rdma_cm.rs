@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What samples share that the connection manager leads to their peer.
+//! Modules shared by samples that use the connection manager.
 //!
-//! - [`event_sink`]: events of a queue pair, kept for the task.
+//! - [`event_sink`]: context of a queue pair that stores its events for the task.
 
-// A sample uses a part of it.
+// No sample uses everything.
 #![allow(dead_code)]
 
 pub(crate) mod event_sink;
@@ -23,25 +23,25 @@ use rrdma::{
 };
 
 rrdma::parameters! {
-    timeout: Number<1, 600000> = 10000, "milliseconds that a step may take";
+    timeout: Number<1, 600000> = 10000, "timeout of a step in ms; default 10000";
 }
 
-/// For a peer, who may come when it likes.
+/// No limit: peers may connect at any time.
 pub(crate) const EVER: Msecs = Msecs::new(u32::MAX);
 
-/// The address that a parameter is.
+/// Parses the address in a module parameter.
 pub(crate) fn address(task: &SampleTask, text: &str, port: u32) -> Result<Address, Failure> {
     let port = u16::try_from(port).unwrap_or_default();
     Address::parse(task.namespace(), text, port)
-        .map_err(|_| Failure::new("address", fmt!("{text} is none")))
+        .map_err(|_| Failure::new("address", fmt!("{text} is not an IP address")))
 }
 
-/// How long a step may take.
+/// Time limit of a step, from the parameter.
 pub(crate) fn limit() -> Msecs {
     Msecs::new(parameters::timeout.get())
 }
 
-/// How long connecting, and all that is like it, may take.
+/// Limits of a connect and of similar operations with several steps.
 pub(crate) fn patience(cancelled: &dyn Fn() -> bool) -> WaitLimits<'_> {
     WaitLimits::new(limit(), cancelled)
 }

@@ -173,7 +173,7 @@ impl<P: MessageProtocol> QpCtx<P> {
             let wanted = bytes.len().saturating_sub(P::HEADER);
             return Err(Failure::new(
                 MESSAGE,
-                fmt!("{length} bytes and not {wanted}"),
+                fmt!("got {length} bytes, expected {wanted}"),
             ));
         }
         if !self.engine.config.check {
@@ -186,7 +186,7 @@ impl<P: MessageProtocol> QpCtx<P> {
             let wanted = byte_at::<P>(offset);
             return Err(Failure::new(
                 MESSAGE,
-                fmt!("{byte:#04x} and not {wanted:#04x} at {offset}"),
+                fmt!("got {byte:#04x}, expected {wanted:#04x} at byte {offset}"),
             ));
         }
         // Overwritten, so that stale data of this message fails the check of the next one.

@@ -219,7 +219,7 @@ not_as_demanded() {
 	serves "$OWN4" private_data=148 demanded=20
 	expect 1 ip netns exec "$PEER_NETNS" "$PEER" client "$OWN4" $PORT 64 none "$1"
 	same "what it heard" 'RDMA_CM_EVENT_REJECTED: told 148 bytes' "$OUTPUT"
-	sample_fails "^private data: $1 bytes and not 20\$"
+	sample_fails "^private data: got $1 bytes, expected 20\$"
 	sample_unload
 }
 
@@ -229,7 +229,7 @@ private_data_not_as_demanded() {
 	not_as_demanded 56
 	peer_serves server "$PEER" server "$PEER4" $PORT 64 none 21
 	sample_load key_ping "server=$PEER4" demanded=20 count=1
-	sample_fails '^private data: 21 bytes and not 20$'
+	sample_fails '^private data: got 21 bytes, expected 20$'
 	sample_unload
 	peer_stop server
 	peer_serves server "$PEER" server "$PEER4" $PORT 64 reject 148

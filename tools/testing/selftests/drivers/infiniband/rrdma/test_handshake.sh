@@ -31,7 +31,7 @@ handshake() {
 # data that never comes, so it does not exit.
 both_know() {
 	sample_done
-	same result "shook hands with $(compressed "$2")" "$RESULT"
+	same result "exchanged addresses with $(compressed "$2")" "$RESULT"
 	sample_says "^remote address: LID 0x0000, QPN 0x[0-9a-f]{6}, PSN 0x[0-9a-f]{6}, GID $(compressed "$2")$" ||
 		fail "$(sample_log)"
 	peer_waits ping "remote address: +LID 0x0000, QPN 0x000abc, PSN 0x123456, GID $(compressed "$1")$"

@@ -36,7 +36,7 @@ large_data_takes_one_region() {
 
 requests_that_iwarp_has_not_are_refused() {
 	sample_load test_iwarp "listen=$OWN4" "timeout=$STEP_MS"
-	sample_waits '^listens'
+	sample_waits '^listening$'
 	peer_run "$PEER" client "$OWN4" $PORT 64 none
 	same "what came back" same "$OUTPUT"
 	sample_done
@@ -44,10 +44,10 @@ requests_that_iwarp_has_not_are_refused() {
 }
 
 wrong_clients_are_told_apart() {
-	wrong_client short '^source: 15 bytes and not 16$'
-	wrong_client beyond '^source: 4097 bytes and not 1 to 4096$'
+	wrong_client short '^source: got 15 bytes, expected 16$'
+	wrong_client beyond '^source: got 4097 bytes, expected 1 to 4096$'
 	wrong_client key '^read: '
-	wrong_client no-reads '^accept: the client lets nobody read$'
+	wrong_client no-reads '^accept: the client allows no RDMA reads$'
 	wrong_client vanish '^(read|sink): '
 }
 
@@ -85,10 +85,10 @@ what_the_device_lacks_is_told() {
 # iWARP has only connection requests, so the listener must reject those meant for another service.
 connection_to_a_service_for_datagrams_is_refused() {
 	sample_load ud_service "listen=$OWN4"
-	sample_waits '^listens$'
+	sample_waits '^listening$'
 	try ip netns exec "$PEER_NETNS" rping -c -a "$OWN4" -C 1
 	[ "$STATUS" != 0 ] || fail "rping succeeded: $OUTPUT"
-	same "what it says" listens "$(sample_log)"
+	same "what it says" listening "$(sample_log)"
 	sample_unload
 }
 

@@ -61,19 +61,19 @@ pieces_are_gathered() {
 
 wrong_clients_are_told_apart() {
 	explain 'rxe[0-9]*: qp#|rrdma_rxe[0-9]: qp#'
-	wrong_client empty '^source: 0 bytes and not 16$'
-	wrong_client short '^source: 15 bytes and not 16$'
-	wrong_client long '^source: 17 bytes and not 16$'
+	wrong_client empty '^source: got 0 bytes, expected 16$'
+	wrong_client short '^source: got 15 bytes, expected 16$'
+	wrong_client long '^source: got 17 bytes, expected 16$'
 	wrong_client longer '^source: receive: local '
-	wrong_client nothing '^source: 0 bytes and not 1 to 4096$'
-	wrong_client beyond '^source: 4097 bytes and not 1 to 4096$'
+	wrong_client nothing '^source: got 0 bytes, expected 1 to 4096$'
+	wrong_client beyond '^source: got 4097 bytes, expected 1 to 4096$'
 	wrong_client wrap '^read: EINVAL$'
 	wrong_client key '^read: read or write: remote access error'
 	wrong_client unreadable '^read: read or write: remote access error'
 	wrong_client unwritable '^write: read or write: remote access error'
-	wrong_client small-sink '^sink: 4095 bytes for 4096$'
+	wrong_client small-sink '^sink: got 4095 bytes, needs 4096$'
 	wrong_client no-sink "^sink: timed out after $((3000 * SLOWDOWN)) ms\$"
-	wrong_client no-reads '^accept: the client lets nobody read$'
+	wrong_client no-reads '^accept: the client allows no RDMA reads$'
 	wrong_client vanish '^(read|sink): '
 }
 
@@ -89,10 +89,10 @@ wrong_server() {
 
 wrong_servers_are_told_apart() {
 	explain 'rxe[0-9]*: qp#|rrdma_rxe[0-9]: qp#'
-	wrong_server empty '^source: 0 bytes and not 16$'
-	wrong_server short '^source: 15 bytes and not 16$'
-	wrong_server long '^source: 17 bytes and not 16$'
-	wrong_server corrupt '^compare: ping 0: 0x.. and not 0x.. at byte 2048$'
+	wrong_server empty '^source: got 0 bytes, expected 16$'
+	wrong_server short '^source: got 15 bytes, expected 16$'
+	wrong_server long '^source: got 17 bytes, expected 16$'
+	wrong_server corrupt '^compare: ping 0: got 0x.., expected 0x.. at byte 2048$'
 	wrong_server silent '^source: '
 	wrong_server vanish '^source: '
 	wrong_server reject '^connect: connecting: rejected: '
@@ -121,7 +121,7 @@ nobody_is_there() {
 	sample_fails '^resolve: '
 	sample_unload
 	sample_load key_ping server=192.0.2.x
-	sample_fails '^address: 192.0.2.x is none$'
+	sample_fails '^address: 192.0.2.x is not an IP address$'
 	sample_unload
 }
 

@@ -16,7 +16,7 @@ setup() {
 # receive [PARAMETER=VALUE...]: load the sample as receiver.
 receive() {
 	sample_load multicast "group=$GROUP" "source=$OWN4" timeout=$((60000 * SLOWDOWN)) "$@"
-	sample_waits '^receives$'
+	sample_waits '^receiving$'
 }
 
 # program_sends SIZE [COUNT]: send COUNT datagrams with mckey, by default 10. mckey destroys its
@@ -83,13 +83,13 @@ groups_that_cannot_be_joined() {
 	sample_fails '^group: address resolution: '
 	sample_unload
 	sample_load multicast group=nonsense
-	sample_fails '^address: nonsense is none$'
+	sample_fails '^address: nonsense is not an IP address$'
 }
 
 shorter_datagrams() {
 	receive size=100
 	program_sends 99
-	sample_fails '^datagrams: 99 bytes and not 100$'
+	sample_fails '^datagrams: got 99 bytes, expected 100$'
 	program_ends
 }
 
@@ -157,7 +157,7 @@ attaches_once() {
 
 nobody_sends() {
 	receive timeout=2000
-	sample_fails '^datagrams: 0 of 10 within 2000 ms$'
+	sample_fails '^datagrams: received 0 of 10 within 2000 ms$'
 }
 
 # A bond fails over to its second interface, which has another MAC address. The membership is bound
@@ -178,7 +178,7 @@ interface_changes_its_address() {
 	interface_up "" "$bond" 1500 "$own/24"
 	rdma_add "" rrdma_rxe2 "$bond"
 	sample_load multicast "group=$GROUP" "source=$own" timeout=$((20000 * SLOWDOWN))
-	sample_waits '^receives$'
+	sample_waits '^receiving$'
 	run ip link set "$bond" type bond active_slave rrdma_slave1
 	sample_fails '^group: the local link address changed$'
 	sample_unload

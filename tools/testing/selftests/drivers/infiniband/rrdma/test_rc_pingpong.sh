@@ -34,7 +34,7 @@ every_byte_is_right() {
 
 wrong_bytes_are_seen() {
 	pingpong_start rc server 4 5 4096 1024 "check=1" ""
-	sample_fails '^message: 0x7b and not 0x00 at 0$'
+	sample_fails '^message: got 0x7b, expected 0x00 at byte 0$'
 	peer_stop ping
 }
 
@@ -46,7 +46,7 @@ wrong_lengths_are_seen() {
 	sample_unload
 	peer_stop ping
 	pingpong_start rc server 4 5 4096 1024 "size=5000" ""
-	sample_fails '^message: 4096 bytes and not 5000$'
+	sample_fails '^message: got 4096 bytes, expected 5000$'
 	peer_stop ping
 }
 

@@ -25,7 +25,7 @@ peer_has_cm_listener() {
 # serve ADDRESS [PARAMETER=VALUE...]: load the sample as server.
 serve() {
 	sample_load ud_service "listen=$1" "${@:2}"
-	sample_waits '^listens$'
+	sample_waits '^listening$'
 }
 
 # client_of PEER SIZE: run the sample as client of udaddy.
@@ -89,7 +89,7 @@ port_is_taken() {
 
 addresses_that_are_none() {
 	sample_load ud_service server=nonsense
-	sample_fails '^address: nonsense is none$'
+	sample_fails '^address: nonsense is not an IP address$'
 	sample_unload
 	sample_load ud_service listen=198.51.100.1
 	sample_fails '^listen: address resolution: '
@@ -98,14 +98,14 @@ addresses_that_are_none() {
 datagrams_of_another_size() {
 	serve "$OWN4" size=100
 	peer_start udaddy udaddy -s "$OWN4" -S 99
-	sample_fails '^datagrams: 99 bytes and not 100$'
+	sample_fails '^datagrams: got 99 bytes, expected 100$'
 	peer_stop udaddy
 }
 
 client_that_sends_too_little() {
 	serve "$OWN4" count=11 timeout=2000
 	peer_start udaddy udaddy -s "$OWN4" -C 10
-	sample_fails '^datagrams: 10 of 11 within 2000 ms$'
+	sample_fails '^datagrams: received 10 of 11 within 2000 ms$'
 	peer_stop udaddy
 }
 
@@ -126,7 +126,7 @@ client_under_loss() {
 	program_listens "$PEER4" -C 60
 	loses_the_first_of sample_load ud_service "server=$PEER4" count=50 spare=30 timeout=$((60000 * SLOWDOWN))
 	sample_done 60
-	same result "50 datagrams of 100 bytes in each direction, 30 more were sent" "$RESULT"
+	same result "50 datagrams of 100 bytes in each direction, 30 more sent" "$RESULT"
 	peer_end udaddy
 	has "$OUTPUT" 'data transfers complete'
 	network_has_lost
@@ -137,7 +137,7 @@ server_under_loss() {
 	serve "$OWN4" count=50 spare=30 timeout=$((60000 * SLOWDOWN))
 	loses_the_first_of peer_start udaddy udaddy -s "$OWN4" -C 60
 	sample_done 60
-	same result "50 datagrams of 100 bytes in each direction, 30 more were sent" "$RESULT"
+	same result "50 datagrams of 100 bytes in each direction, 30 more sent" "$RESULT"
 	peer_end udaddy
 	has "$OUTPUT" 'data transfers complete'
 	network_has_lost

@@ -18,7 +18,7 @@ serves() {
 # serves_in NETNS ADDRESS [PARAMETER=VALUE...]: like `serves`, in a network namespace.
 serves_in() {
 	sample_load_in "$1" key_ping "listen=$2" "timeout=$STEP_MS" "${@:3}"
-	sample_waits '^listens'
+	sample_waits '^listening$'
 }
 
 # peer_serves NAME PROGRAM ARGUMENT...: start a program as server and wait until it listens. The
