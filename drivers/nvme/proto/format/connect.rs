@@ -26,7 +26,7 @@
 //!
 //! let mut data = [0; ConnectData::SIZE];
 //! ConnectData {
-//!     host_id: Uuid::parse(b"2cd2c43b-a90a-45c1-a8cd-86b33ab273b5").unwrap(),
+//!     host_id: Uuid::from_bytes([0x2c; Uuid::SIZE]),
 //!     controller_id: ConnectData::ANY_CONTROLLER,
 //!     subsystem: Nqn::new(b"nqn.2024-01.example:disk").unwrap(),
 //!     host: Nqn::new(b"nqn.2024-01.example:host").unwrap(),
