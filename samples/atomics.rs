@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Atomic operations: a counter that many ends change at once, and none miscounts.
+//! Atomic operations: several workers change a counter at the same time, and no change is lost.
 //!
-//! The far device has the counter. Workers at the near one, each over a connection of
-//! its own, add to it: half of them by fetch-and-add, the others by compare-and-swap,
-//! again and again until nobody was faster. The sum has to be right.
+//! The far device has the counter. Workers on the near device, each with a connection of its own,
+//! add to it. Half of them use fetch-and-add; the others use compare-and-swap, and repeat it when
+//! another worker was faster. The sum must be correct.
 
 use common::{
     failure::{
@@ -56,26 +56,26 @@ module! {
     type: task::Handle,
     name: "rrdma_atomics",
     authors: ["The rnvmf developers"],
-    description: "Sample: atomic operations on memory of a peer",
+    description: "Sample: atomic operations on a peer's memory",
     license: "GPL",
 }
 
 rrdma::parameters! {
-    device: Text<63> = "", "RDMA device of the workers; empty: the first with an active port";
+    device: Text<63> = "", "RDMA device of the workers; empty: first device with an active port";
     peer_device: Text<63> = "", "RDMA device of the counter; empty: the same";
-    gid_index: Number<0, 255> = 0, "which GID of its first port";
-    peer_gid_index: Number<0, 255> = 0, "which GID of the other's first port";
-    workers: Number<1, 16> = 4, "ends that add";
-    adds: Number<1, 100000> = 100, "times that each of them adds";
-    step: Number<1, 1000000> = 3, "what is added each time";
+    gid_index: Number<0, 255> = 0, "GID index of port 1 of device; default 0";
+    peer_gid_index: Number<0, 255> = 0, "GID index of port 1 of peer_device; default 0";
+    workers: Number<1, 16> = 4, "number of workers; default 4";
+    adds: Number<1, 100000> = 100, "number of additions of each worker; default 100";
+    step: Number<1, 1000000> = 3, "number to add each time; default 3";
 }
 
 const OWNER: &CStr = c"rrdma_atomics";
 
-/// Bytes of a word.
+/// Size of the counter in bytes.
 const WORD: usize = ATOMIC_BYTES as usize;
 
-/// The longest that an operation may take.
+/// Time limit of an operation.
 const LIMIT: Msecs = Msecs::new(10_000);
 
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
@@ -88,7 +88,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let (memory, key) = expose(&far, &counter)?;
     let spare = Work::new(&device, WORD, Direction::FromDevice)?;
     refusals(&holder, spare, key)?;
-    // They go before the counter does: nobody adds to it any more by then.
+    // Declared after the counter, so dropped before it: until then they may add to it.
     let mut workers = KVec::new();
     let mut ends = KVec::new();
     for number in 0..parameters::workers.get() as usize {
@@ -105,14 +105,17 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let adds = u64::from(parameters::workers.get()).wrapping_mul(parameters::adds.get().into());
     let expected = adds.wrapping_mul(parameters::step.get().into());
     if sum != expected {
-        return Err(Failure::new("counter", fmt!("{sum} and not {expected}")));
+        return Err(Failure::new(
+            "counter",
+            fmt!("got {sum}, expected {expected}"),
+        ));
     }
     Ok(Summary::new(fmt!(
-        "{adds} additions make {sum}, {retries} swaps were too late"
+        "{adds} additions, sum {sum}, {retries} compare-and-swap retries"
     )))
 }
 
-/// Registers a counter, which is 0, and answers what others need to change it.
+/// Registers a counter with the value 0. Returns it, and its key.
 fn expose(far: &PortGid<'_>, end: &ConnectedQp) -> Result<(Operation<Work>, RemoteKey), Failure> {
     let mut work = Work::new(far.device(), WORD, Direction::Both)?;
     let mut region = Region::new(far.pd.clone(), 1).step("region")?;
@@ -129,14 +132,14 @@ fn value(bytes: &[u8]) -> Result<u64, Failure> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// Who adds to the counter.
+/// A worker that adds to the counter.
 struct Worker {
     end: ConnectedQp,
     key: RemoteKey,
-    /// By compare-and-swap.
+    /// Uses compare-and-swap.
     swaps: bool,
     left: u32,
-    /// What it takes the counter for.
+    /// Expected value of the counter.
     guess: u64,
     retries: u32,
 }
@@ -153,7 +156,7 @@ impl Worker {
         }
     }
 
-    /// Adds once, given what the counter should be.
+    /// Posts one addition. `guess` is the expected value of the counter.
     fn add(&self, word: Operation<Work>, guess: u64) -> Result<(), Failure> {
         let (key, step) = (self.key, u64::from(parameters::step.get()));
         let swaps = self.swaps;
@@ -163,7 +166,7 @@ impl Worker {
         })
     }
 
-    /// Looks at what was in the counter, and adds again.
+    /// Checks the completion of an addition, and posts the next one.
     fn again(&mut self, returned: CompletedWork) -> Result<(), Failure> {
         if let Err(failure) = returned.result {
             return Err(Failure::new("addition", fmt!("{failure}")));
@@ -185,7 +188,7 @@ impl Worker {
     }
 }
 
-/// Lets the workers work; answers how often a swap came too late.
+/// Runs the workers until all are done. Returns how many compare-and-swaps found another value.
 fn work(task: &SampleTask, workers: &mut [Worker]) -> Result<u32, Failure> {
     while workers.iter().any(|worker| worker.left != 0) {
         let (number, returned) = task.wait_for("additions", LIMIT, || {
@@ -203,13 +206,13 @@ fn work(task: &SampleTask, workers: &mut [Worker]) -> Result<u32, Failure> {
         .fold(0, |sum, worker| sum.saturating_add(worker.retries)))
 }
 
-/// Asks for what cannot be.
+/// Checks that invalid work requests are refused.
 fn refusals(end: &ConnectedQp, word: Operation<Work>, key: RemoteKey) -> Result<(), Failure> {
     let crooked = RemoteKey {
         address: key.address.wrapping_add(1),
         ..key
     };
-    let word = end.refuses("crooked address", word, EINVAL, |word, chain| {
+    let word = end.refuses("unaligned address", word, EINVAL, |word, chain| {
         chain.fetch_and_add(word.buffer.sge(), crooked, 1)
     })?;
     let short = RemoteKey { length: 4, ..key };
@@ -222,8 +225,8 @@ fn refusals(end: &ConnectedQp, word: Operation<Work>, key: RemoteKey) -> Result<
     let word = end.refuses("region without data", word, EINVAL, |word, chain| {
         chain.register(word.region()?)
     })?;
-    let word = end.refuses("nothing", word, EINVAL, |_, _| Ok(()))?;
-    end.refuses("memory not to be read", word, EINVAL, |word, chain| {
+    let word = end.refuses("no request", word, EINVAL, |_, _| Ok(()))?;
+    end.refuses("buffer for receiving only", word, EINVAL, |word, chain| {
         chain.send([word.buffer.sge()])
     })?;
     Ok(())

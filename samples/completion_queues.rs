@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The kinds of completion queues: who polls, and in which context completions are
-//! handled.
+//! The kinds of completion queues: their pollers, and the contexts of their completion handlers.
 //!
-//! It needs no peer: for each kind a queue pair is connected with itself, sends itself
-//! messages, and is drained with a receive still posted, which has to come back.
+//! The sample needs no peer. For each kind, it connects a queue pair with itself and exchanges
+//! messages on it. Then it drains the queue pair with a receive still posted, which must complete
+//! as flushed.
 
 use common::{
     failure::{
@@ -54,19 +54,19 @@ module! {
     type: task::Handle,
     name: "rrdma_completion_queues",
     authors: ["The rnvmf developers"],
-    description: "Sample: the kinds of completion queues, and who polls them",
+    description: "Sample: the kinds of completion queues and their pollers",
     license: "GPL",
 }
 
 rrdma::parameters! {
-    device: Text<63> = "", "RDMA device; empty: the first with an active port";
-    gid_index: Number<0, 255> = 0, "which GID of its first port";
-    messages: Number<1, 1000000> = 100, "messages for each kind of queue";
+    device: Text<63> = "", "RDMA device name; empty: first device with an active port";
+    gid_index: Number<0, 255> = 0, "GID index of port 1; default 0";
+    messages: Number<1, 1000000> = 100, "number of messages for each kind of queue; default 100";
 }
 
 const OWNER: &CStr = c"rrdma_completion_queues";
 
-/// How many completions are handled before something else gets its turn.
+/// Maximum number of completions that a poll handles.
 const BUDGET: u32 = 16;
 
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
@@ -88,7 +88,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
 struct Sample<'a>(Loopback<'a>);
 
 impl Sample<'_> {
-    /// The core polls a queue of our own.
+    /// The core polls a private queue.
     fn by_core(&self, poll: Poll) -> Result<(), Failure> {
         let cq = CompletionQueue::alloc(self.0.device(), CAPACITY.completions(), 0, poll, OWNER)
             .step("completion queue")?;
@@ -97,23 +97,23 @@ impl Sample<'_> {
         Ok(())
     }
 
-    /// The core polls a queue that we share with others.
+    /// The core polls a queue that is shared with other users.
     fn pooled(&self) -> Result<(), Failure> {
         let cq =
             CompletionQueue::pool_get(self.0.device(), CAPACITY.completions(), 0, Poll::SoftIrq)
-                .step("share of a completion queue")?;
+                .step("pooled completion queue")?;
         self.exchange_messages(cq, |returned| self.wait_for_core(returned))?;
         pr_info!("polled by the core, shared\n");
         Ok(())
     }
 
-    /// Whoever polls wakes the task when it has handled a completion.
+    /// Waits until `returned` is true. Completion handlers wake the task.
     fn wait_for_core(&self, returned: &dyn Fn() -> bool) -> Result<(), Failure> {
         let ready = || returned().then_some(());
         self.0.task().wait_for("completions", LIMIT, ready)
     }
 
-    /// We poll, without a pause.
+    /// The task polls in a busy loop.
     fn direct(&self) -> Result<(), Failure> {
         let queue = DirectQueue::new(self.0.device(), CAPACITY.completions(), 0, OWNER)
             .step("direct queue")?;
@@ -123,10 +123,13 @@ impl Sample<'_> {
             while !returned() {
                 self.0.task().proceed("completions")?;
                 if deadline.left() == Msecs::new(0) {
-                    return Err(Failure::new("completions", fmt!("none to poll")));
+                    return Err(Failure::new("completions", fmt!("timed out")));
                 }
                 if queue.poll(1) > 1 {
-                    return Err(Failure::new("poll", fmt!("more than asked for")));
+                    return Err(Failure::new(
+                        "poll",
+                        fmt!("more completions than requested"),
+                    ));
                 }
             }
             Ok(())
@@ -136,7 +139,7 @@ impl Sample<'_> {
         Ok(())
     }
 
-    /// We poll when we are woken.
+    /// The task polls when it is woken.
     fn notified(&self) -> Result<(), Failure> {
         let task = self.0.task();
         let (wake, entries) = (task.wake().clone(), CAPACITY.completions());
@@ -151,7 +154,7 @@ impl Sample<'_> {
                         return Some(Ok(()));
                     }
                     match queue.arm(NotifyMode::Next) {
-                        // What has come since the poll would wake nobody.
+                        // Completions since the poll do not wake the task.
                         Ok(true) => {}
                         Ok(false) => return None,
                         Err(error) => return Some(Err(error)),
@@ -161,11 +164,11 @@ impl Sample<'_> {
             .step("arm")
         })?;
         nothing_left("notified queue", queue.poll(BUDGET))?;
-        pr_info!("polled by the consumer when it is woken\n");
+        pr_info!("polled by the consumer, when notified\n");
         Ok(())
     }
 
-    /// We are woken for what the sender wants us to be woken for, and not for the rest.
+    /// The task is woken for solicited completions only.
     fn solicited(&self) -> Result<(), Failure> {
         let bell = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL).step("completion")?;
         let entries = CAPACITY.completions();
@@ -177,7 +180,7 @@ impl Sample<'_> {
         let pair = ready.queue_pair();
         let mut messages = self.0.message_pair()?;
         if queue.arm(NotifyMode::Solicited).step("arm")? {
-            return Err(Failure::new("arm", fmt!("something is there")));
+            return Err(Failure::new("arm", fmt!("the queue is not empty")));
         }
         for solicited in [false, true] {
             pair.post_receive(messages.receive).step("receive")?;
@@ -192,33 +195,38 @@ impl Sample<'_> {
             while !MessagePair::is_back(pair) {
                 self.0.task().proceed("completions")?;
                 if deadline.left() == Msecs::new(0) {
-                    return Err(Failure::new("completions", fmt!("none to poll")));
+                    return Err(Failure::new("completions", fmt!("timed out")));
                 }
                 queue.poll(BUDGET);
             }
             let limit = if solicited { LIMIT } else { Msecs::new(0) };
             if bell.wait_timeout(limit) != solicited {
-                return Err(Failure::new("bell", fmt!("solicited is {solicited}")));
+                return Err(Failure::new(
+                    "wakeup",
+                    fmt!("wrong with solicited={solicited}"),
+                ));
             }
             messages = MessagePair::take(pair)?;
         }
-        pr_info!("woken for what is solicited\n");
+        pr_info!("notified of solicited completions only\n");
         Ok(())
     }
 
-    /// The device interrupts for several completions at once, if it can.
+    /// The device interrupts for several completions at once, if it supports that.
     fn moderation(&self) -> Result<(), Failure> {
         let queue = DirectQueue::new(self.0.device(), 1, 0, OWNER).step("direct queue")?;
         match queue.completion_queue().set_moderation(8, 100) {
-            Ok(()) => pr_info!("8 completions or 100 us are one interrupt\n"),
-            Err(error) if error == EOPNOTSUPP => pr_info!("the device has no moderation\n"),
+            Ok(()) => pr_info!("moderation: 8 completions or 100 us per interrupt\n"),
+            Err(error) if error == EOPNOTSUPP => {
+                pr_info!("moderation: not supported by the device\n")
+            }
             Err(error) => return Err(error).step("moderation"),
         }
         Ok(())
     }
 
-    /// Sends messages, one after the other, through a queue pair on `cq`; `wait` is to
-    /// return when the closure that it is given says so.
+    /// Sends messages, one after the other, on a queue pair with `cq`. `wait` must return when the
+    /// closure that it gets returns true.
     fn exchange_messages(
         &self,
         cq: Arc<CompletionQueue>,
@@ -237,17 +245,20 @@ impl Sample<'_> {
             messages = MessagePair::take(queue)?;
             let is = messages.receive.buffer.read();
             if is != text {
-                return Err(Failure::new("message", fmt!("{is:?} and not {text:?}")));
+                return Err(Failure::new(
+                    "message",
+                    fmt!("got {is:?}, expected {text:?}"),
+                ));
             }
             messages.receive.buffer.give_back();
         }
-        // The drain polls a queue that nobody else does.
+        // If no one else polls the completion queue, the drain does.
         queue.post_receive(messages.receive).step("receive")?;
         queue.drain();
         let completed = queue.context().completed.lock();
         let flushed = completed.failed.is_some_and(|failure| failure.is_flush());
         if completed.received.is_none() || !flushed {
-            return Err(Failure::new("drain", fmt!("the receive did not come back")));
+            return Err(Failure::new("drain", fmt!("the receive was not flushed")));
         }
         Ok(())
     }

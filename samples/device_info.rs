@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What there is to know of RDMA devices: `ibv_devinfo -v`, told by the kernel itself.
+//! Logs the attributes of RDMA devices, as `ibv_devinfo -v` does, but from the kernel.
 //!
-//! The module is a client of RDMA devices. It logs the facts of each device that
-//! appears, what happens to it, and that it goes; while it knows a device, the
-//! device cannot go behind its back.
+//! The module is a client of RDMA devices. It logs the attributes of each device that is added, the
+//! events of the device, and its removal. A device is not removed while the module uses it.
 
 use kernel::{
     fmt,
@@ -38,12 +37,12 @@ module! {
     type: DeviceInfo,
     name: "rrdma_device_info",
     authors: ["The rnvmf developers"],
-    description: "Sample: RDMA devices, their ports and addresses, and what happens to them",
+    description: "Sample: attributes and events of RDMA devices and their ports",
     license: "GPL",
 }
 
 struct DeviceInfo {
-    /// Dropping it takes leave of all devices.
+    /// Dropping it calls `removing` for all devices.
     _registration: Arc<Registration<Observer>>,
 }
 
@@ -57,9 +56,9 @@ impl kernel::Module for DeviceInfo {
     }
 }
 
-/// What the callbacks work on.
+/// Context of the client callbacks.
 struct Observer {
-    /// For what an event must not wait for. One at a time, so that the log is in
+    /// Queries that an event handler cannot make itself. They run one at a time, to keep the log in
     /// the order of the events.
     queue: OwnedQueue,
 }
@@ -82,12 +81,12 @@ impl Client for Observer {
             return;
         };
         pr_info!("{name}/{port}: event: {event}\n");
-        // Events come with locks held, and asking a port may sleep. The work item has a use
-        // of the device of its own, for which a removal waits.
+        // Events arrive with locks held, and querying a port may sleep. The work item owns a
+        // reference to the device, so a removal waits for it.
         let device = device.clone();
         let work = move || device.port(port).into_iter().for_each(log_port_changes);
         if observer.queue.try_spawn(GFP_KERNEL, work).is_err() {
-            pr_err!("{name}/{port}: no memory to look at it\n");
+            pr_err!("{name}/{port}: port not queried: out of memory\n");
         }
     }
 
@@ -100,19 +99,19 @@ impl Client for Observer {
     }
 }
 
-/// Logs one fact, by the name that `ibv_devinfo` has for it, if it has one.
+/// Logs one attribute, with the name from `ibv_devinfo` if it has one.
 fn fact(of: &impl fmt::Display, name: &str, value: fmt::Arguments<'_>) {
     pr_info!("{of}: {name}: {value}\n");
 }
 
-/// Logs facts that are plain numbers.
+/// Logs attributes that are plain numbers.
 fn facts(of: &impl fmt::Display, facts: &[(&str, u32)]) {
     for (name, value) in facts {
         fact(of, name, fmt!("{value}"));
     }
 }
 
-/// Something with a number: a port of a device, or an entry of a port's table.
+/// Something with a number: a port of a device, or an entry of a table of the port.
 struct Numbered<'a, T>(&'a T, u32);
 
 impl<T: fmt::Display> fmt::Display for Numbered<'_, T> {
@@ -132,7 +131,7 @@ impl fmt::Display for Guid {
     }
 }
 
-/// A size of packets, if there is one.
+/// An MTU, if there is one.
 struct Bytes(Option<Mtu>);
 
 impl fmt::Display for Bytes {
@@ -233,18 +232,18 @@ fn log_port(port: Port<'_>) {
     log_statistics(name, port);
 }
 
-/// What the port is like, if it answers.
+/// Returns the attributes of the port. Logs why if they are not available.
 fn ask(name: &impl fmt::Display, port: Port<'_>) -> Option<port::Attributes> {
     match port.attributes() {
         Ok(attributes) => return Some(attributes),
-        // The device will go, too, but is told so a little later.
-        Err(ENODEV) => pr_info!("{name}: its network device is gone\n"),
-        Err(error) => pr_err!("{name}: no answer: {error:?}\n"),
+        // The RDMA device is removed, too, but its client callback comes a little later.
+        Err(ENODEV) => pr_info!("{name}: port query failed: network device removed\n"),
+        Err(error) => pr_err!("{name}: port query failed: {error:?}\n"),
     }
     None
 }
 
-/// What an event may be about.
+/// Logs what may have changed with an event.
 fn log_port_changes(port: Port<'_>) {
     let device = port.device().name();
     let name = &Numbered(&device, port.number());
@@ -304,8 +303,8 @@ fn log_statistics(name: &impl fmt::Display, port: Port<'_>) {
                 fact(name, "counter", fmt!("{counter} {value}"));
             }
         }
-        // A driver need not count.
+        // Drivers need not have counters.
         Err(error) if error == EOPNOTSUPP => {}
-        Err(error) => pr_err!("{name}: no counters: {error:?}\n"),
+        Err(error) => pr_err!("{name}: reading counters failed: {error:?}\n"),
     }
 }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A message that ends the peer's access: send with invalidate.
+//! Send with invalidate: a message that ends the sender's access to memory of the receiver.
 //!
-//! The near end lets the far one write to its memory, or read it, by a key. The far end
-//! does, and says that it is done by a message that invalidates the key at the same time:
-//! when it arrives, the memory is the near end's again, without a request of its own. That
-//! the key is dead is shown by using it once more. A region has the same key again after 256
-//! registrations; that the message of the first one ends no later one is shown, too.
+//! The near end lets the far end write or read its memory with a key. The far end does so, and then
+//! sends a message that also invalidates the key. When the message arrives, the near end owns the
+//! memory again, without a work request of its own.
+//!
+//! The sample also checks that:
+//!
+//! - an access with an invalidated key fails;
+//! - an old invalidation does not invalidate a later registration with the same key. A region has
+//!   the same key again after 256 registrations.
 
 use common::{
     failure::{
@@ -57,25 +61,25 @@ module! {
     type: task::Handle,
     name: "rrdma_send_invalidate",
     authors: ["The rnvmf developers"],
-    description: "Sample: a message that ends the access of its sender",
+    description: "Sample: send with invalidate",
     license: "GPL",
 }
 
 rrdma::parameters! {
-    device: Text<63> = "", "RDMA device of the memory; empty: the first with an active port";
-    peer_device: Text<63> = "", "RDMA device that uses it; empty: the same";
-    gid_index: Number<0, 255> = 0, "which GID of its first port";
-    peer_gid_index: Number<0, 255> = 0, "which GID of the other's first port";
-    mtu: Number<256, 4096> = 1024, "bytes of a packet: 256, 512, 1024, 2048 or 4096";
-    size: Number<1, 1048576> = 4096, "bytes that are written, or read, each time";
-    read: Bool = false, "the other end reads the memory and does not write to it";
-    iters: Number<1, 100000> = 20, "times that access is given and taken";
+    device: Text<63> = "", "RDMA device with the memory; empty: first device with an active port";
+    peer_device: Text<63> = "", "RDMA device that accesses it; empty: the same";
+    gid_index: Number<0, 255> = 0, "GID index of port 1 of device; default 0";
+    peer_gid_index: Number<0, 255> = 0, "GID index of port 1 of peer_device; default 0";
+    mtu: Number<256, 4096> = 1024, "path MTU: 256, 512, 1024, 2048 or 4096; default 1024";
+    size: Number<1, 1048576> = 4096, "bytes to write or read in each iteration; default 4096";
+    read: Bool = false, "let the peer read the memory instead of writing to it";
+    iters: Number<1, 100000> = 20, "number of iterations; default 20";
 }
 
 const OWNER: &CStr = c"rrdma_send_invalidate";
 
-/// How often a queue pair is made where another one was: mostly the kernel gives it the
-/// same memory.
+/// Number of times that [`elsewhere`] runs. The kernel usually gives the second queue pair the
+/// memory of the first, but not always.
 const ELSEWHERE: u32 = 4;
 
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
@@ -87,7 +91,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
         .ok_or(EINVAL)
         .step("mtu")?;
     let size = parameters::size.get() as usize;
-    // It goes after the connection does: nobody writes to it any more by then.
+    // Declared before the connection, so dropped after it: until then the peer may write to it.
     let mut memory = Work::with_region(&near, size)?;
     let (owner, peer) = pair::connect(&near, &far, mtu, OWNER)?;
     let mut data = Buffer::new(size, GFP_KERNEL).step("data")?;
@@ -129,12 +133,12 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     }
     let iters = parameters::iters.get();
     Ok(Summary::new(fmt!(
-        "{iters} keys invalidated by the peer, {refused} once more in vain, and the last one is dead"
+        "{iters} keys invalidated by the peer, {refused} stale invalidations ignored"
     )))
 }
 
-/// A key that was never registered is the next one again: only the keys that the device was
-/// given are used up, of which there are few.
+/// Checks that a key that was never registered is used again by the next `bind`. There are few
+/// keys, so only registered ones may be used up.
 fn bound_only(memory: &mut Operation<Work>, mut data: Buffer) -> Result<Buffer, Failure> {
     let region = memory.region.as_mut().ok_or(EINVAL).step("region")?;
     let mut bind = |data| -> Result<(Buffer, u32), Failure> {
@@ -148,14 +152,14 @@ fn bound_only(memory: &mut Operation<Work>, mut data: Buffer) -> Result<Buffer, 
     (data, second) = bind(data)?;
     match first == second {
         true => Ok(data),
-        false => Err(Failure::new("key", fmt!("{first:#x} was never registered"))),
+        false => Err(Failure::new("key", fmt!("{first:#x} was skipped"))),
     }
 }
 
-/// Uses the key, and gives it back: two requests, the second of which completes both.
+/// Accesses the memory and invalidates the key: two work requests, completed by the second.
 ///
-/// A message may start before the answer to the read ahead of it is there. If that is lost
-/// the read is sent again, and would find the key dead: so it is fenced.
+/// A message after a read is fenced. Otherwise it may start before the read response arrives. If
+/// the response is lost, the read is retried with a key that is invalid by then.
 fn visit(
     peer: &ConnectedQp,
     work: Operation<Work>,
@@ -172,7 +176,7 @@ fn visit(
     Ok(peer.done("visit")?.0)
 }
 
-/// Reads the memory, or writes to it.
+/// Adds an RDMA read of the memory, or an RDMA write to it.
 fn reach<'a>(
     work: &'a Work,
     chain: &mut Chain<'a, '_, CompletionSink>,
@@ -185,10 +189,10 @@ fn reach<'a>(
     }
 }
 
-/// All that was moved must be this byte.
+/// Checks that all bytes are `wanted`.
 fn compare(bytes: &[u8], wanted: u8) -> Result<(), Failure> {
     match bytes.iter().find(|byte| **byte != wanted) {
-        Some(byte) => Err(Failure::new("data", fmt!("{byte} and not {wanted}"))),
+        Some(byte) => Err(Failure::new("data", fmt!("got {byte}, expected {wanted}"))),
         None => Ok(()),
     }
 }
@@ -204,19 +208,20 @@ fn close(
     let invalidation = info.invalidation.ok_or(EINVAL).step("invalidation")?;
     let region = memory.region.as_mut().ok_or(EINVAL).step("region")?;
     if invalidation.rkey() != key.rkey || region.release().is_some() {
-        return Err(Failure::new("invalidation", fmt!("of another key")));
-    }
-    if !region.invalidated_by(invalidation) {
         return Err(Failure::new(
             "invalidation",
-            fmt!("not of the region's key"),
+            fmt!("wrong key, or region already released"),
         ));
+    }
+    if !region.invalidated_by(invalidation) {
+        return Err(Failure::new("invalidation", fmt!("rejected by the region")));
     }
     let data = region.release().ok_or(EBUSY).step("data")?;
     Ok((notice, data, invalidation))
 }
 
-/// Whether the key is one that an earlier message ended: that message does not end it again.
+/// Checks an invalidation of an earlier registration. Returns whether it has the current key; then
+/// it must be ignored.
 fn refuses(
     memory: &mut Operation<Work>,
     key: RemoteKey,
@@ -229,13 +234,13 @@ fn refuses(
     match region.invalidated_by(earlier) {
         true => Err(Failure::new(
             "invalidation",
-            fmt!("of an earlier registration"),
+            fmt!("accepted for a later registration"),
         )),
         false => Ok(true),
     }
 }
 
-/// Uses a key that is dead: the peer's device refuses, and the connection is broken.
+/// Checks that an access with an invalidated key fails. The connection is lost by that.
 fn dead(
     owner: &ConnectedQp,
     peer: &ConnectedQp,
@@ -251,21 +256,23 @@ fn dead(
     match peer.take_refused("dead key").map(|back| back.result) {
         Some(Err(failure)) if failure.status() == Status::RemoteAccess => {}
         Some(Err(failure)) => return Err(Failure::new("dead key", fmt!("{failure}"))),
-        Some(Ok(_)) => return Err(Failure::new("dead key", fmt!("it is alive"))),
-        None => pr_info!("the refusal was lost\n"),
+        Some(Ok(_)) => return Err(Failure::new("dead key", fmt!("the access succeeded"))),
+        None => pr_info!("dead key: no NAK received\n"),
     }
     Ok(())
 }
 
-/// An invalidation that its queue pair did not get to is not done by what the operation
-/// completes on another one, wherever in memory that is.
+/// Checks that an invalidation only counts on its queue pair.
+///
+/// The invalidation of an operation is flushed with its queue pair. Then the operation completes on
+/// another queue pair, even one at the same address in memory. That must not invalidate the region.
 fn elsewhere(near: &PortGid<'_>, far: &PortGid<'_>, mtu: Mtu) -> Result<(), Failure> {
     let step = "invalidation elsewhere";
     let memory = Work::with_region(near, 1)?;
     let data = Buffer::new(1, GFP_KERNEL).step("data")?;
     let (owner, peer) = pair::connect(near, far, mtu, OWNER)?;
     let (memory, _) = owner.expose(memory, data, Direction::FromDevice)?;
-    // There is no receive for the message, and what is behind it waits.
+    // The peer has no receive for the message, so the invalidation behind it waits.
     owner.post(step, memory, |memory, chain| {
         chain.send([])?;
         chain.fenced();
@@ -274,9 +281,9 @@ fn elsewhere(near: &PortGid<'_>, far: &PortGid<'_>, mtu: Mtu) -> Result<(), Fail
     owner.queue().drain();
     let back = owner.take(step)?;
     if back.result.is_ok() {
-        return Err(Failure::new(step, fmt!("nothing was waited for")));
+        return Err(Failure::new(step, fmt!("not flushed")));
     }
-    // The one that goes last is the first one whose memory is used again.
+    // `owner` is freed last, so its memory is the first to be used again.
     drop(peer);
     drop(owner);
 
@@ -287,6 +294,6 @@ fn elsewhere(near: &PortGid<'_>, far: &PortGid<'_>, mtu: Mtu) -> Result<(), Fail
     let region = memory.region.as_mut().ok_or(EINVAL).step("region")?;
     match region.release() {
         None => Ok(()),
-        Some(_) => Err(Failure::new(step, fmt!("a message did it"))),
+        Some(_) => Err(Failure::new(step, fmt!("done by a send"))),
     }
 }

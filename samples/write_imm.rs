@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Writes with immediate data: the peer's memory is written, and the peer is told.
+//! RDMA write with immediate data: writes memory of the peer and notifies it.
 //!
-//! The near end writes a message to memory that the far end has registered, in pieces.
-//! The last one has immediate data, the number of the message, which uses up a receive
-//! of the far end: all before it has arrived by then. The pieces of one message are
-//! posted in one call.
+//! The near end writes a message, in pieces, to memory that the far end has registered. The last
+//! write has the number of the message as immediate data, and consumes a receive of the far end.
+//! All earlier writes have arrived by then. The pieces of a message are posted in one call.
 
 use common::{
     failure::{
@@ -58,19 +57,19 @@ module! {
     type: task::Handle,
     name: "rrdma_write_imm",
     authors: ["The rnvmf developers"],
-    description: "Sample: writes to memory of a peer, with immediate data",
+    description: "Sample: RDMA write with immediate data",
     license: "GPL",
 }
 
 rrdma::parameters! {
-    device: Text<63> = "", "RDMA device that writes; empty: the first with an active port";
-    peer_device: Text<63> = "", "RDMA device that is written to; empty: the same";
-    gid_index: Number<0, 255> = 0, "which GID of its first port";
-    peer_gid_index: Number<0, 255> = 0, "which GID of the other's first port";
-    mtu: Number<256, 4096> = 1024, "bytes of a packet: 256, 512, 1024, 2048 or 4096";
-    size: Number<1, 1048576> = 65536, "bytes of a message";
-    pieces: Number<1, 16> = 4, "writes that a message takes, as far as it has bytes";
-    iters: Number<1, 100000> = 20, "messages";
+    device: Text<63> = "", "RDMA device that writes; empty: first device with an active port";
+    peer_device: Text<63> = "", "RDMA device with the memory; empty: the same";
+    gid_index: Number<0, 255> = 0, "GID index of port 1 of device; default 0";
+    peer_gid_index: Number<0, 255> = 0, "GID index of port 1 of peer_device; default 0";
+    mtu: Number<256, 4096> = 1024, "path MTU: 256, 512, 1024, 2048 or 4096; default 1024";
+    size: Number<1, 1048576> = 65536, "message size in bytes; default 65536";
+    pieces: Number<1, 16> = 4, "RDMA writes per message, each of at least one byte; default 4";
+    iters: Number<1, 100000> = 20, "number of messages; default 20";
 }
 
 const OWNER: &CStr = c"rrdma_write_imm";
@@ -84,7 +83,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let mtu = Mtu::from_bytes(parameters::mtu.get())
         .ok_or(EINVAL)
         .step("mtu")?;
-    // It goes after the connection does: nobody writes to it any more by then.
+    // Declared before the connection, so dropped after it: until then the peer may write to it.
     let mut reading = Reading::new(&far)?;
     let (writer, reader) = pair::connect(&near, &far, mtu, OWNER)?;
     let mut writing = Writing::new(&near, &writer)?;
@@ -102,7 +101,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     )))
 }
 
-/// The byte of a message at this place.
+/// Returns the byte of a message at `place`.
 fn byte_at(number: u32, place: u32) -> u8 {
     (place.wrapping_mul(31) as u8) ^ (number as u8)
 }
@@ -110,7 +109,7 @@ fn byte_at(number: u32, place: u32) -> u8 {
 /// The end that writes.
 struct Writing<'a> {
     end: &'a ConnectedQp,
-    /// Each with its place in the message.
+    /// Pieces of the message, each with its offset.
     parts: KVec<(u32, Option<Operation<Work>>)>,
     batch: Batch<CompletionSink, Work>,
 }
@@ -141,13 +140,16 @@ impl<'a> Writing<'a> {
         Ok(Self { end, parts, batch })
     }
 
-    /// Writes a message, in one call, and waits until all of it is written.
+    /// Posts the writes of a message in one call, and waits until all of them have completed.
     fn write(&mut self, number: u32, key: RemoteKey) -> Result<(), Failure> {
         let count = self.parts.len();
         let last = count.saturating_sub(1);
         for (index, (offset, work)) in (0..count).zip(&mut self.parts) {
             let Some(mut work) = work.take() else {
-                return Err(Failure::new("write", fmt!("piece {index} is not back")));
+                return Err(Failure::new(
+                    "write",
+                    fmt!("piece {index} has not completed"),
+                ));
             };
             let offset = *offset;
             for (byte, place) in work
@@ -174,7 +176,10 @@ impl<'a> Writing<'a> {
         for _ in 0..=last {
             let (work, done) = self.end.done("write")?;
             if done.opcode != Some(Opcode::Write) || done.received.is_some() {
-                return Err(Failure::new("write", fmt!("{:?}", done.opcode)));
+                return Err(Failure::new(
+                    "write",
+                    fmt!("unexpected opcode {:?}", done.opcode),
+                ));
             }
             if let Some((_, place)) = self.parts.get_mut(work.owner) {
                 *place = Some(work);
@@ -186,7 +191,7 @@ impl<'a> Writing<'a> {
 
 /// The end that is written to.
 struct Reading {
-    /// Nothing is received into it, as no message comes.
+    /// The receive that the write with immediate data consumes. Its buffer is not used.
     notice: Option<Operation<Work>>,
     memory: Option<Operation<Work>>,
     data: Option<Buffer>,
@@ -202,7 +207,7 @@ impl Reading {
         })
     }
 
-    /// Lets the other end write.
+    /// Posts the receive, and lets the other end write. Returns the key.
     fn open(&mut self, end: &ConnectedQp) -> Result<RemoteKey, Failure> {
         let notice = self.notice.take().ok_or(EBUSY).step("notice")?;
         end.post_receive(notice)?;
@@ -213,29 +218,32 @@ impl Reading {
         Ok(key)
     }
 
-    /// Waits until it has.
+    /// Waits for the notification of the last write.
     fn receive(&mut self, end: &ConnectedQp, number: u32) -> Result<(), Failure> {
         let (notice, done) = end.done("notice")?;
         self.notice = Some(notice);
         let info = done.received.ok_or(EINVAL).step("notice")?;
-        // What the last of the writes wrote.
+        // `byte_len()` is the length of the last write only.
         if !info.is_write || info.immediate != Some(number) || info.length == 0 {
             return Err(Failure::new(
                 "notice",
-                fmt!("{:?} of {} bytes", info.immediate, info.length),
+                fmt!("immediate data {:?}, {} bytes", info.immediate, info.length),
             ));
         }
         Ok(())
     }
 
-    /// Ends its access, and looks at what it wrote.
+    /// Invalidates the key, and checks the written data.
     fn close(&mut self, end: &ConnectedQp, number: u32) -> Result<(), Failure> {
         let memory = self.memory.take().ok_or(EBUSY).step("memory")?;
         let (memory, mut data) = end.invalidate(memory)?;
         let mut places = data.bytes().iter().zip(0..parameters::size.get());
         if let Some((byte, place)) = places.find(|(byte, place)| **byte != byte_at(number, *place))
         {
-            return Err(Failure::new("data", fmt!("{byte:#04x} at {place}")));
+            return Err(Failure::new(
+                "data",
+                fmt!("wrong byte {byte:#04x} at byte {place}"),
+            ));
         }
         data.bytes_mut().fill(0);
         self.data = Some(data);
@@ -244,8 +252,7 @@ impl Reading {
     }
 }
 
-/// What is short goes in the request itself, if the queue pair was made for it; and
-/// what cannot be is refused.
+/// Sends inline data, and checks that invalid work requests are refused.
 fn inline(
     far: &PortGid<'_>,
     writer: &ConnectedQp,
@@ -256,7 +263,7 @@ fn inline(
     let notice = Work::new(far.device(), BYTES.len(), Direction::FromDevice)?;
     reader.post_receive(notice)?;
     let work = Work::new(near.device(), 1, Direction::FromDevice)?;
-    let work = writer.refuses("too long for a request", work, EINVAL, |_, chain| {
+    let work = writer.refuses("too much inline data", work, EINVAL, |_, chain| {
         chain.send(Inline(&[0; pair::INLINE as usize + 1]))
     })?;
     let nowhere = RemoteKey {
@@ -264,10 +271,10 @@ fn inline(
         length: 4,
         rkey: 0,
     };
-    let work = writer.refuses("longer than the target", work, EINVAL, |_, chain| {
+    let work = writer.refuses("write longer than the target", work, EINVAL, |_, chain| {
         chain.write(Inline(BYTES), nowhere)
     })?;
-    let work = writer.refuses("requests without end", work, ENOBUFS, |_, chain| loop {
+    let work = writer.refuses("too many requests", work, ENOBUFS, |_, chain| loop {
         chain.send(Inline(BYTES))?;
     })?;
     writer.post("inline", work, |_, chain| {
@@ -278,7 +285,7 @@ fn inline(
     let info = done.received.ok_or(EINVAL).step("inline")?;
     let right = info.immediate == Some(7) && !info.is_write;
     if !right || notice.buffer.read() != BYTES {
-        return Err(Failure::new("inline", fmt!("something else arrived")));
+        return Err(Failure::new("inline", fmt!("wrong message received")));
     }
     Ok(())
 }

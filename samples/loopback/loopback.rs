@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A queue pair that is connected with itself, or with another one on its port, and the
-//! messages that it sends.
+//! Queue pairs that are connected with themselves, or with another one on the same port, and
+//! messages between them.
 
 use crate::common::{
     failure::{
@@ -59,20 +59,20 @@ use rrdma::{
     },
 };
 
-/// Bytes of a message: a number.
+/// Length of a message in bytes: a `u64`.
 const SIZE: usize = 8;
 
-/// The longest that a message to oneself may take.
+/// Time limit of a message.
 pub(crate) const LIMIT: Msecs = Msecs::new(5000);
 
-/// Entries of a completion queue: a send, a receive, and the markers of the drain.
+/// One send and one receive.
 pub(crate) const CAPACITY: QpCap = QpCap {
     sends: 1,
     receives: 1,
     send_sges: 1,
 };
 
-/// Operations that have completed.
+/// Completed operations.
 #[derive(Default)]
 pub(crate) struct CompletedMessages {
     pub(crate) sent: Option<Operation<Message>>,
@@ -80,7 +80,7 @@ pub(crate) struct CompletedMessages {
     pub(crate) failed: Option<cq::Failure>,
 }
 
-/// The context of a queue pair: completions leave their operations here.
+/// The context of a queue pair: completion handlers store completed operations here.
 #[pin_data]
 pub(crate) struct CompletionSink {
     #[pin]
@@ -92,11 +92,11 @@ impl QpContext for CompletionSink {
     type QpType = Rc;
 
     fn failed(_: &QueuePair<Self>, failure: cq::Failure) {
-        pr_err!("a request has failed: {failure}\n");
+        pr_err!("request failed: {failure}\n");
     }
 
     fn faulted(_: &QueuePair<Self>, fault: Fault) {
-        pr_err!("{fault:?}\n");
+        pr_err!("queue pair: {fault:?}\n");
     }
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct Message {
 }
 
 impl Complete<CompletionSink> for Message {
-    /// Called in softirq with some of the queues: it does not sleep, nor free anything.
+    /// Runs in softirq with some completion queues, so it must not sleep or free memory.
     fn complete(
         message: Operation<Self>,
         queue: &QueuePair<CompletionSink>,
@@ -131,7 +131,7 @@ impl Receive<CompletionSink> for Message {
     }
 }
 
-/// A message, and the receive that it takes.
+/// A message and the receive for it.
 pub(crate) struct MessagePair {
     pub(crate) send: Operation<Message>,
     pub(crate) receive: Operation<Message>,
@@ -148,13 +148,13 @@ impl MessagePair {
             .step("send")
     }
 
-    /// Whether both have completed.
+    /// Returns whether both have completed.
     pub(crate) fn is_back(queue: &QueuePair<CompletionSink>) -> bool {
         let completed = queue.context().completed.lock();
         completed.sent.is_some() && completed.received.is_some()
     }
 
-    /// Takes both when they have completed.
+    /// Takes both after they have completed.
     pub(crate) fn take(queue: &QueuePair<CompletionSink>) -> Result<Self, Failure> {
         let mut completed = queue.context().completed.lock();
         if let Some(failure) = completed.failed {
@@ -166,14 +166,14 @@ impl MessagePair {
     }
 }
 
-/// The port that the queue pairs are on.
+/// The port of the queue pairs.
 pub(crate) struct Loopback<'a> {
     pub(crate) port_gid: PortGid<'a>,
     owner: &'static CStr,
 }
 
 impl<'a> Loopback<'a> {
-    /// The first port of `device`, and its GID of a number.
+    /// Takes port 1 of `device` and its GID at `gid_index`. May sleep.
     pub(crate) fn new(
         task: &'a Arc<SampleTask>,
         device: &'a DeviceRef,
@@ -184,23 +184,23 @@ impl<'a> Loopback<'a> {
         Ok(Self { port_gid, owner })
     }
 
-    /// The task.
+    /// Returns the task.
     pub(crate) fn task(&self) -> &Arc<SampleTask> {
         self.port_gid.task
     }
 
-    /// The device.
+    /// Returns a reference to the device.
     pub(crate) fn device(&self) -> DeviceRef {
         self.port_gid.device().clone()
     }
 
-    /// A message of this direction.
+    /// Allocates a message of this direction.
     pub(crate) fn message(&self, direction: Direction) -> Result<Operation<Message>, Failure> {
         let buffer = DmaBuffer::new(self.device(), SIZE, direction).step("buffer")?;
         Operation::new(Message { buffer, direction }).step("operation")
     }
 
-    /// A message and a receive for it.
+    /// Allocates a message and the receive for it.
     pub(crate) fn message_pair(&self) -> Result<MessagePair, Failure> {
         Ok(MessagePair {
             send: self.message(Direction::ToDevice)?,
@@ -208,7 +208,7 @@ impl<'a> Loopback<'a> {
         })
     }
 
-    /// What a queue pair is made of, with this completion queue.
+    /// Returns the attributes of a queue pair with this completion queue.
     pub(crate) fn init_attr(
         &self,
         cq: Arc<CompletionQueue>,
@@ -217,7 +217,7 @@ impl<'a> Loopback<'a> {
         QpInitAttr::new(self.port_gid.pd.clone(), cq, capacity)
     }
 
-    /// A queue pair that is its own peer.
+    /// Creates a queue pair that is connected with itself.
     pub(crate) fn connected(
         &self,
         cq: Arc<CompletionQueue>,
@@ -228,7 +228,7 @@ impl<'a> Loopback<'a> {
         self.connect(init, number)
     }
 
-    /// A queue pair without a peer.
+    /// Creates a queue pair in the INIT state.
     pub(crate) fn initialised(
         &self,
         attr: QpInitAttr<CompletionSink>,
@@ -242,7 +242,7 @@ impl<'a> Loopback<'a> {
         self.port_gid.init_qp(reset, rc::Access::NONE)
     }
 
-    /// Connects it with the one of this number, on the same port.
+    /// Connects a queue pair with the queue pair `number` on the same port.
     pub(crate) fn connect(
         &self,
         init: Init<CompletionSink>,
@@ -253,11 +253,10 @@ impl<'a> Loopback<'a> {
     }
 }
 
-/// Fails if a poll has handled completions: the queue pair is gone, and all of it was
-/// handled before.
+/// Fails if a poll has handled completions after the queue pair was destroyed.
 pub(crate) fn nothing_left(step: &'static str, handled: u32) -> Result<(), Failure> {
     match handled {
         0 => Ok(()),
-        more => Err(Failure::new(step, fmt!("{more} completions more"))),
+        more => Err(Failure::new(step, fmt!("{more} unexpected completions"))),
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Two ends of reliable connections, both of one sample, on two devices or on one.
+//! Two connected queue pairs (RC) of one sample, on one or two devices.
 
 use crate::common::{
     failure::{
@@ -72,13 +72,13 @@ use rrdma::{
     },
 };
 
-/// The longest that a request may take, with all that is sent again.
+/// Time limit of an operation, including retransmissions.
 const LIMIT: Msecs = Msecs::new(10_000);
 
-/// How long the answer to a request may be on its way.
+/// Time limit for the response to a request.
 const ANSWER: Msecs = Msecs::new(2_000);
 
-/// Bytes that a request may hold itself.
+/// Maximum length of inline data in bytes.
 pub(crate) const INLINE: u32 = 32;
 
 const CAPACITY: QpCap = QpCap {
@@ -87,20 +87,20 @@ const CAPACITY: QpCap = QpCap {
     send_sges: 2,
 };
 
-/// Reads and atomic operations at once.
+/// Maximum number of RDMA reads and atomic operations in flight.
 const READS: u8 = 4;
 
-/// Memory of an operation: a buffer to send from or to receive into, and perhaps a
-/// region for the other end.
+/// Memory of an operation: a buffer to send from or receive into, and optionally a region that the
+/// other end may access.
 pub(crate) struct Work {
-    /// Whose it is, if there are many.
+    /// Index of the owner, for samples with several operations in flight.
     pub(crate) owner: usize,
     pub(crate) buffer: DmaBuffer,
     pub(crate) region: Option<Region<Buffer>>,
 }
 
 impl Work {
-    /// An operation with a buffer of `length` bytes.
+    /// Allocates an operation with a buffer of `length` bytes. May sleep.
     pub(crate) fn new(
         device: &DeviceRef,
         length: usize,
@@ -115,38 +115,38 @@ impl Work {
         .step("operation")
     }
 
-    /// An operation with a region for data of `length` bytes.
+    /// Allocates an operation with a region for data of `length` bytes. May sleep.
     pub(crate) fn with_region(
         port_gid: &PortGid<'_>,
         length: usize,
     ) -> Result<Operation<Self>, Failure> {
         let mut work = Self::new(port_gid.device(), 1, Direction::FromDevice)?;
-        // The data need not begin with a page.
+        // One more page, because the data may start in the middle of a page.
         let pages = length.div_ceil(4096).saturating_add(1);
         let pages = pages.try_into().step("region")?;
         work.region = Some(Region::new(port_gid.pd.clone(), pages).step("region")?);
         Ok(work)
     }
 
-    /// The region, which is there.
+    /// Returns the region. Fails if there is none.
     pub(crate) fn region(&self) -> Result<&Region<Buffer>> {
         self.region.as_ref().ok_or(EINVAL)
     }
 }
 
-/// What has become of an operation.
+/// A completed operation with its result.
 pub(crate) struct CompletedWork {
     pub(crate) work: Operation<Work>,
     pub(crate) result: Result<WorkCompletion, cq::Failure>,
 }
 
-/// What a request did.
+/// Information from a successful completion.
 pub(crate) struct WorkCompletion {
     pub(crate) opcode: Option<Opcode>,
     pub(crate) received: Option<ReceiveInfo>,
 }
 
-/// What a receive tells.
+/// Information from the completion of a receive.
 pub(crate) struct ReceiveInfo {
     pub(crate) is_write: bool,
     pub(crate) length: usize,
@@ -154,12 +154,12 @@ pub(crate) struct ReceiveInfo {
     pub(crate) invalidation: Option<Invalidation>,
 }
 
-/// Where completions leave what they bring: the context of a queue pair.
+/// The context of a queue pair: completion handlers store completed operations here.
 #[pin_data]
 pub(crate) struct CompletionSink {
     #[pin]
     returned: IrqLock<KVec<CompletedWork>>,
-    /// The other end was refused access to memory.
+    /// This end has refused an access of the other end to its memory.
     refused: AtomicFlag,
     wake: Arc<TimedCompletion>,
 }
@@ -169,7 +169,7 @@ impl QpContext for CompletionSink {
 
     fn failed(_: &QueuePair<Self>, failure: cq::Failure) {
         if !failure.is_flush() {
-            pr_err!("a request has failed: {failure}\n");
+            pr_err!("request failed: {failure}\n");
         }
     }
 
@@ -184,14 +184,14 @@ impl QpContext for CompletionSink {
 }
 
 impl Complete<CompletionSink> for Work {
-    /// Called in softirq: it does not sleep, nor free anything.
+    /// Runs in softirq, so it must not sleep or free memory.
     fn complete(
         mut work: Operation<Self>,
         queue: &QueuePair<CompletionSink>,
         completion: &Completion<'_>,
     ) {
         if let Some(region) = work.region.as_mut() {
-            // Says no of anything but the completion of an invalidation.
+            // Returns false, and has no effect, unless this is the completion of an invalidation.
             region.invalidated(completion);
         }
         let received = completion.received().map(|received| ReceiveInfo {
@@ -205,7 +205,7 @@ impl Complete<CompletionSink> for Work {
             .result()
             .map(|()| WorkCompletion { opcode, received });
         let sink = queue.context();
-        // There is room for all that can be posted.
+        // Has capacity for all operations that can be outstanding.
         let _ = sink
             .returned
             .lock()
@@ -238,7 +238,7 @@ fn init_qp(port_gid: &PortGid<'_>, owner: &'static CStr) -> Result<Init<Completi
     port_gid.init_qp(reset, access)
 }
 
-/// Connects two ends.
+/// Connects two queue pairs.
 pub(crate) fn connect(
     near: &PortGid<'_>,
     far: &PortGid<'_>,
@@ -255,7 +255,7 @@ pub(crate) fn connect(
     ))
 }
 
-/// One end of a connection.
+/// A connected queue pair.
 pub(crate) struct ConnectedQp(Arc<SampleTask>, Rts<CompletionSink>);
 
 impl ConnectedQp {
@@ -263,7 +263,7 @@ impl ConnectedQp {
         self.1.queue_pair()
     }
 
-    /// Posts the requests that `build` makes.
+    /// Posts the work requests that `build` adds to the chain.
     pub(crate) fn post(
         &self,
         step: &'static str,
@@ -273,8 +273,8 @@ impl ConnectedQp {
         self.queue().post_send(work, build).step(step)
     }
 
-    /// Lets the other end read the data or write to it, as the direction says, by a new
-    /// key, and waits until it can.
+    /// Registers `data` with a new key, so that the other end may access it. `direction` decides
+    /// whether the other end may read or write. Waits until the registration has completed.
     pub(crate) fn expose(
         &self,
         mut memory: Operation<Work>,
@@ -288,7 +288,7 @@ impl ConnectedQp {
         Ok((self.register(memory)?, key))
     }
 
-    /// Makes the key of a region valid, and waits until it is.
+    /// Registers the region of `memory`, and waits until it is valid.
     pub(crate) fn register(&self, memory: Operation<Work>) -> Result<Operation<Work>, Failure> {
         self.post("registration", memory, |memory, chain| {
             chain.register(memory.region()?)
@@ -296,7 +296,7 @@ impl ConnectedQp {
         Ok(self.done("registration")?.0)
     }
 
-    /// Ends the access of the other end to a region, and takes the data back.
+    /// Invalidates the region, and takes its data back when the other end can no longer access it.
     pub(crate) fn invalidate(
         &self,
         memory: Operation<Work>,
@@ -314,7 +314,7 @@ impl ConnectedQp {
         self.queue().post_receive(work).step("receive")
     }
 
-    /// The requests that `build` makes have to be refused, with this error.
+    /// Checks that posting the work requests of `build` fails with `error`.
     pub(crate) fn refuses(
         &self,
         why: &'static str,
@@ -326,36 +326,38 @@ impl ConnectedQp {
             Err(unposted) if unposted.error == error => Ok(unposted.operation),
             Err(unposted) => Err(Failure::new(
                 why,
-                fmt!("{:?} and not {error:?}", unposted.error),
+                fmt!("got {:?}, expected {error:?}", unposted.error),
             )),
-            Ok(()) => Err(Failure::new(why, fmt!("it was posted"))),
+            Ok(()) => Err(Failure::new(why, fmt!("posted, although invalid"))),
         }
     }
 
-    /// An operation that is back, if there is one.
+    /// Takes a completed operation, if there is one.
     pub(crate) fn try_take(&self) -> Option<CompletedWork> {
         self.queue().context().returned.lock().remove(0).ok()
     }
 
-    /// Waits for an operation to come back, whatever became of it.
+    /// Waits for an operation to complete, successfully or not.
     pub(crate) fn take(&self, step: &'static str) -> Result<CompletedWork, Failure> {
         self.0.wait_for(step, LIMIT, || self.try_take())
     }
 
-    /// Waits for an operation that the other end has [refused](Self::refused). It says so
-    /// once: if that is lost, this end asks for ever, and gets no answer; then `None`.
+    /// Waits for an operation whose access the other end has [refused](Self::refused).
+    ///
+    /// Returns `None` after a timeout. The other end sends its NAK once. If the NAK is lost, this
+    /// end retries, and gets no response.
     pub(crate) fn take_refused(&self, step: &'static str) -> Option<CompletedWork> {
         self.0.wait_for(step, ANSWER, || self.try_take()).ok()
     }
 
-    /// Waits until the other end was refused access to memory of this one.
+    /// Waits until this end has refused an access to its memory.
     pub(crate) fn refused(&self, step: &'static str) -> Result<(), Failure> {
         let sink = self.queue().context();
         let refused = || sink.refused.load(ordering::Acquire).then_some(());
         self.0.wait_for(step, LIMIT, refused)
     }
 
-    /// Waits for an operation that has to succeed.
+    /// Waits for an operation, which must succeed.
     pub(crate) fn done(
         &self,
         step: &'static str,

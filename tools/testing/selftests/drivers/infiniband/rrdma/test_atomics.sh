@@ -15,7 +15,7 @@ setup() {
 }
 
 sums() {
-	has "$RESULT" "^$1 additions make $2, [0-9]+ swaps were too late$"
+	has "$RESULT" "^$1 additions, sum $2, [0-9]+ compare-and-swap retries$"
 }
 
 nobody_miscounts() {
@@ -25,7 +25,7 @@ nobody_miscounts() {
 
 one_worker_is_never_too_late() {
 	pair_crosses atomics 50 workers=1 adds=50
-	has "$RESULT" ' 0 swaps were too late$'
+	has "$RESULT" ' 0 compare-and-swap retries$'
 }
 
 many_swaps_are_too_late() {
@@ -35,7 +35,7 @@ many_swaps_are_too_late() {
 }
 
 has_not_late() {
-	[[ $1 == *" 0 swaps were too late" ]]
+	[[ $1 == *" 0 compare-and-swap retries" ]]
 }
 
 on_one_device() {
