@@ -1,13 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What rnvmf is for, from nothing to unloaded modules; run by `make run` inside the VM.
+# Demonstrate rnvmf, from loading the modules to unloading them; `make run` runs this in a VM.
 #
-# A soft-RoCE device carries NVMe/RDMA between the host driver and the kernel's own target, whose
-# namespace is a RAM disk. Data is written and verified through the block device, then through a
-# file system on it.
+# The host driver connects to the kernel's NVMe/RDMA target over a soft-RoCE device. The namespace
+# is a RAM disk. Data is written and verified on the disk, then in a file system on it.
 #
-# usage: demo.sh [rnvmf|nvme]	the host driver; `nvme` is the kernel's own, for comparison
+# usage: demo.sh [rnvmf|nvme]	host driver (default: rnvmf); nvme is the kernel's C host
 
 set -Eeuo pipefail
 
@@ -16,7 +15,7 @@ case $host in
 rnvmf) modules=(rrdma rnvmf) disk=/dev/rnvmf0n1 ;;
 nvme) modules=(nvme-rdma) disk=/dev/nvme0n1 ;;
 *)
-	echo "demo.sh: '$host' is neither rnvmf nor nvme" >&2
+	echo "demo.sh: unknown host driver '$host': expected rnvmf or nvme" >&2
 	exit 2
 	;;
 esac
@@ -28,13 +27,13 @@ subsystem=/sys/kernel/config/nvmet/subsystems/$nqn
 port=/sys/kernel/config/nvmet/ports/1
 megabytes=256
 work=/tmp/demo
-# Some files to copy that every Debian system has.
+# Files to copy; every Debian system has them.
 files=/usr/share/zoneinfo/America
 summary=()
 doing="starting"
 trap 'echo "demo.sh: failed in: $doing" >&2' ERR
 
-# part WHAT FUNCTION: run a part of the demonstration and note how long it took.
+# part TITLE FUNCTION: run a part of the demonstration, and record its duration for the summary.
 part() {
 	local began=$EPOCHREALTIME
 	doing=$1
@@ -84,21 +83,21 @@ make_target() {
 connect() {
 	local tries
 	"$host" connect -t rdma -a "$address" -s "$service" -n "$nqn"
-	# The driver's own connect returns with the disk there; nvme's scans later.
+	# `rnvmf connect` returns when the disk exists; nvme-core scans after `nvme connect`.
 	for tries in {1..50}; do
 		[ ! -b "$disk" ] || break
 		sleep 0.1
 	done
-	[ -b "$disk" ] || fail "$disk did not appear after $tries tries"
+	[ -b "$disk" ] || fail "timed out waiting for $disk ($tries tries)"
 	[ "$(blockdev --getsize64 "$disk")" = $((megabytes << 20)) ] ||
-		fail "$disk does not have the target's $megabytes MiB"
+		fail "$disk: capacity differs from the $megabytes MiB of the target"
 }
 
 verify() {
 	fio --name=verify --filename="$disk" --ioengine=libaio --direct=1 --rw=randwrite \
 		--bssplit=4k/60:64k/30:1m/10 --size=8M --iodepth=16 --verify=crc32c \
 		--verify_fatal=1 --randseed=1 --minimal --output="$work/fio" ||
-		fail "fio found wrong data or an error: $(tail -n 3 "$work/fio")"
+		fail "fio: I/O error or wrong data: $(tail -n 3 "$work/fio")"
 }
 
 file_system() {
@@ -107,7 +106,7 @@ file_system() {
 	mount "$disk" "$work/mount"
 	cp -r "$files" "$work/mount/"
 	umount "$work/mount"
-	# Mounted again, so that the files come from the target and not from memory.
+	# Mount again, so that the files are read from the target and not from the page cache.
 	mount "$disk" "$work/mount"
 	diff -r "$files" "$work/mount/${files##*/}" || fail "files differ after a remount"
 	umount "$work/mount"
@@ -115,7 +114,7 @@ file_system() {
 
 disconnect() {
 	"$host" disconnect -n "$nqn"
-	[ ! -b "$disk" ] || fail "$disk is still there"
+	[ ! -b "$disk" ] || fail "$disk still exists after disconnect"
 }
 
 remove() {
