@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The blocks of documents that are tested, for a test in the shell; see pylib/documents.py.
+"""Extracts the tested blocks of documents for test_documents.sh; see pylib/documents.py.
 
-    documents.py names DIRECTORY         the name of each block of the documents there
-    documents.py split DIRECTORY INTO    each block into a directory of its name: kind, state, text
-    documents.py compare WANTED FOUND    whether a file has what another wants; if not, what differs
+    documents.py names DIRECTORY         print the names of the blocks in a directory's documents
+    documents.py split DIRECTORY INTO    write each block to INTO/NAME/: files kind, state and text
+    documents.py compare WANTED FOUND    compare output with a block; print the diff and exit with 1
 """
 
 import pathlib
@@ -17,19 +17,19 @@ from pylib import documents  # noqa: E402
 
 
 def tested(directory):
-    """The blocks of all documents of a directory that are tested."""
+    """Yield the tested blocks of all documents in a directory."""
     for path in sorted(pathlib.Path(directory).iterdir()):
         yield from (block for block in documents.read(path)[0] if block.name)
 
 
 def names(directory):
-    """Say what the blocks are called."""
+    """Print the names of the blocks."""
     for block in tested(directory):
         print(block.name)
 
 
 def split(directory, into):
-    """Lay the blocks out as files."""
+    """Write the blocks as files."""
     for block in tested(directory):
         place = pathlib.Path(into) / block.name
         place.mkdir(parents=True)
@@ -39,7 +39,7 @@ def split(directory, into):
 
 
 def compare(wanted, found):
-    """Print how the texts differ, and fail if they do."""
+    """Print the diff and exit with 1, if the texts differ."""
     texts = (pathlib.Path(name).read_text(encoding="utf-8") for name in (wanted, found))
     different = documents.differences(*map(str.splitlines, texts))
     if different is not None:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Give a disk a GUID partition table with one partition: gpt.py DISK SIZE BLOCK-SIZE UUID NAME"""
+"""Writes a GUID partition table with one partition: gpt.py DISK SIZE BLOCK-SIZE UUID NAME"""
 
 import struct
 import sys
@@ -13,7 +13,7 @@ ENTRIES, ENTRY_SIZE = 128, 128
 
 
 def main(path, size, block, identity, name):
-    """Write the protective MBR, and the table at either end."""
+    """Write the protective MBR and both copies of the table."""
     last = size // block - 1
     blocks = ENTRIES * ENTRY_SIZE // block
     first, end = 2 + blocks, last - 1 - blocks

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A host whose target breaks replies at random: everything that is done ends as it is documented.
+"""Uses a target that breaks replies at random, and checks that each operation ends as documented.
 
     hostile_random.py ADDRESS PORT SEED STOP [COUNT]
 
-It connects, does this and that with disk and controller, and disconnects: COUNT times, or until
-the file STOP is there. The first outcome that is none is the end, with a status of 1; else what has
-been done is printed, with how often and what came of it.
+It connects, does random operations on the disk and the controller, and disconnects: COUNT times,
+or until the file STOP exists. At the first undocumented outcome it exits with status 1. Otherwise
+it prints how often each operation had which outcome.
 """
 
 import collections
@@ -25,48 +25,47 @@ from ioctls import ADMIN, IO, call
 
 SLOWDOWN = int(os.environ.get("RNVMF_SLOWDOWN", "1"))
 
-# The longest that anything may take, in seconds.
+# Time limit of an operation, in seconds.
 PATIENCE = 60 * SLOWDOWN
 
-# For a disconnect.
+# Time limit of a disconnect, in seconds.
 AT_ONCE = 6 * SLOWDOWN
 
-# How long a command may take that the target may leave unanswered, in milliseconds.
+# Command time-out, in milliseconds: the target leaves some commands unanswered.
 COMMAND_MS = 1000 * SLOWDOWN
 
-# What is done with one connection: the most.
+# Largest number of operations with one connection.
 MOST = 40
 
-# Bytes that are moved at once: in a capsule, in one region, in several commands.
+# I/O sizes: in the capsule, in one memory region, in several commands.
 SIZES = (4096, 16384, 65536, 1 << 18)
 
 DISK_SIZE = 8 << 20
 
-# What I/O may end with: a status of the target, by its kind; a connection that is lost; a disk that
-# went meanwhile.
+# Allowed errors of I/O: those of an NVMe status, of a lost connection, and of a removed disk.
 IO_ERRORS = {errno.ENOSPC, errno.EREMOTEIO, errno.EOPNOTSUPP, errno.ENODATA, errno.EILSEQ,
              errno.EBADE, errno.EIO, errno.ENOLINK, errno.ENODEV, errno.ENXIO}
 
-# What opening a disk or a controller may: it is gone, or is not live.
+# Allowed errors of opening a disk or a controller that is removed or not live.
 OPEN_ERRORS = {errno.ENOENT, errno.ENXIO, errno.ENODEV, errno.EAGAIN}
 
-# What an ioctl may, of commands that are well-formed.
+# Allowed errors of an ioctl with a well-formed command.
 IOCTL_ERRORS = {errno.EBUSY, errno.ENODEV, errno.EINVAL}
 
 STATES = {"live", "connecting", "resetting", "dead"}
 
-# What a rescan says that did not come to its end.
+# Error messages of a rescan that did not complete.
 NO_LOOK = re.compile("rescan|looks? at|removed meanwhile|no controller")
 
 Said = collections.namedtuple("Said", "status output errors")
 
 
 class Wrong(Exception):
-    """An outcome that is none."""
+    """An operation had an undocumented outcome."""
 
 
 def wrong_unless(good, *what):
-    """Ends it all if something is not as it must be."""
+    """Raise Wrong unless a condition holds."""
     if not good:
         raise Wrong(" ".join(str(each) for each in what))
 
@@ -77,7 +76,7 @@ def name(number):
 
 
 class Host:
-    """Whoever uses the target."""
+    """The host: one connection to the target, and its operations."""
 
     def __init__(self, address, port, seed):
         self.address, self.port = address, port
@@ -88,29 +87,29 @@ class Host:
         self.outcomes = collections.Counter()
 
     def note(self, what, outcome):
-        """Something came to this end."""
+        """Count an outcome."""
         self.outcomes[f"{what}: {outcome}"] += 1
 
     def rnvmf(self, *arguments):
-        """What the program says, which must not hang."""
+        """Run rnvmf with a time limit; return its exit status and output."""
         try:
             done = subprocess.run(("rnvmf", *arguments), capture_output=True, text=True,
                                   timeout=PATIENCE, check=False)
         except subprocess.TimeoutExpired as error:
-            raise Wrong(f"it takes longer than {PATIENCE} s: {error.cmd}") from error
+            raise Wrong(f"timed out after {PATIENCE} s: {error.cmd}") from error
         return Said(done.returncode, done.stdout, done.stderr)
 
     def at(self):
-        """The options that say where the target is."""
+        """Return the options with the target's address."""
         return ("-a", self.address, "-s", str(self.port), "--timeout", str(2 * SLOWDOWN),
                 "-o", "json")
 
     def failed(self, what, said):
-        """Which failure is told, of a command that may fail: by its stage, and in words."""
+        """Return the stage of a failure. The error must have a stage, an errno and a message."""
         wrong_unless(said.status in (1, 5), what, "ends with", said)
         failure = self.error(said).get("failure")
         if not failure:
-            # Very many at once may keep a slow kernel from ending an attempt in time.
+            # On a slow kernel the load may delay an attempt beyond the program's time limit.
             wrong_unless(SLOWDOWN > 1 and "did not finish in time" in said.errors, what, said)
             return "late"
         wrong_unless(failure["stage"] and failure["errno"] > 0 and failure["message"], what, said)
@@ -118,27 +117,27 @@ class Host:
 
     @staticmethod
     def error(said):
-        """The error of a command, which it tells last."""
+        """Return the error of a command, the last line of its standard error."""
         try:
             return json.loads(said.errors.splitlines()[-1])["error"]
         except (IndexError, KeyError, ValueError) as error:
             raise Wrong(f"no error in {said}") from error
 
     def shown(self):
-        """The controllers at the target."""
+        """Return the controllers of the target."""
         said = self.rnvmf("show", "-o", "json")
         wrong_unless(said.status == 0, "show", said)
         return [each for each in json.loads(said.output)["controllers"]
                 if each["trsvcid"] == self.port]
 
     def left_nothing(self):
-        """There is no controller any more, which is not looked at each time."""
+        """Check that no controller remains, in a quarter of the cases."""
         if self.chance.random() < 0.25:
             left = self.shown()
-            wrong_unless(not left, "left:", left)
+            wrong_unless(not left, "controllers remain:", left)
 
     def connect(self):
-        """Whether it is connected; if it is not, nothing is left of it."""
+        """Connect and return whether that succeeded. A failed connect must leave no controller."""
         said = self.rnvmf("connect", "-n", "nqn.2014-08.org.example:hostile", "-i", "2", "-Q", "16",
                           "--ctrl-loss-tmo", "60", "-c", "1", "--fast_io_fail_tmo",
                           str(2 * SLOWDOWN), *self.at())
@@ -151,11 +150,11 @@ class Host:
         return True
 
     def disk(self):
-        """The path of the only disk that there should be."""
+        """Return the path of the only disk."""
         return f"/dev/{self.controller}n1"
 
     def opened(self, path, flags):
-        """A file, or None where there is none."""
+        """Open a file; return None if it is gone or not live."""
         try:
             return os.open(path, flags)
         except OSError as error:
@@ -163,7 +162,7 @@ class Host:
             return None
 
     def limit(self):
-        """What is not answered is missed soon."""
+        """Shorten the I/O time-out of the disk."""
         try:
             with open(f"/sys/block/{self.controller}n1/queue/io_timeout", "w",
                       encoding="ascii") as limit:
@@ -172,7 +171,7 @@ class Host:
             wrong_unless(error.errno in OPEN_ERRORS, "the time-out of I/O:", error)
 
     def transfer(self, what, act):
-        """Some reads or writes, one after the other, wherever they are."""
+        """Do up to 32 reads or writes at random positions."""
         disk = self.opened(self.disk(), os.O_RDWR | os.O_DIRECT)
         if disk is None:
             self.note(what, "no disk")
@@ -182,7 +181,7 @@ class Host:
             for _ in range(self.chance.randrange(1, 33)):
                 size = self.chance.choice(SIZES[:-1] * 4 + SIZES[-1:])
                 at = self.chance.randrange(DISK_SIZE // size) * size
-                # Each of the others might wait as long for a connection that is lost.
+                # Each further one could also wait until the connection loss fails it.
                 if self.move(what, lambda size=size, at=at: act(
                         disk, [memoryview(self.area)[:size]], at), size, at) == errno.ENOLINK:
                     break
@@ -190,7 +189,7 @@ class Host:
             os.close(disk)
 
     def move(self, what, act, size, at):
-        """One of them: all of it, or an error, which it returns; or less, where the disk ends."""
+        """Do one transfer; return 0 or errno. It may be short only at the end of the disk."""
         try:
             moved = act()
         except OSError as error:
@@ -203,17 +202,17 @@ class Host:
         return 0
 
     def ends_before(self, end):
-        """Whether the target has ever said that the disk has no room for so much."""
+        """Return whether the disk may be, or have been, smaller than `end`."""
         return any(0 <= size < end for size in self.sizes(end))
 
     def sizes(self, end):
-        """The disk's size; less where it is not known, as of a disk that went or was another."""
+        """Yield the size of the disk, and a smaller one if the target may have reported it."""
         try:
             with open(f"/sys/class/block/{self.controller}n1/size", encoding="ascii") as size:
                 yield int(size.read()) * 512
         except OSError:
             yield 0
-        # It may have been smaller for a while only: then the target lied about it.
+        # The target may have reported a smaller size only for a while.
         with open(os.environ["SEEN"], encoding="utf-8", errors="replace") as seen:
             for line in seen:
                 if line.startswith(("- broken namespace ", "- broken trap", "- broken format ")):
@@ -221,15 +220,15 @@ class Host:
                     return
 
     def read(self):
-        """Reads."""
+        """Read from the disk."""
         self.transfer("read", os.preadv)
 
     def write(self):
-        """Writes."""
+        """Write to the disk."""
         self.transfer("write", os.pwritev)
 
     def ask(self, what, path, number, **fields):
-        """A command of a user."""
+        """Send a passthrough command."""
         node = self.opened(path, os.O_RDWR)
         if node is None:
             self.note(what, "cannot be asked")
@@ -240,16 +239,16 @@ class Host:
             os.close(node)
         if result < 0:
             wrong_unless(-result in IOCTL_ERRORS, what, name(-result))
-        # A status is of 15 bits, of which the last is the advice not to retry.
+        # A status has 15 bits; the highest is Do Not Retry.
         wrong_unless(result < 1 << 15, what, hex(result))
         self.note(what, name(-result) if result < 0 else "status" if result else "success")
 
     def memory(self, size):
-        """Where data is to come to."""
+        """Return the fields of a command that describe the data buffer."""
         return {"addr": ctypes.addressof(ctypes.c_char.from_buffer(self.area)), "data_len": size}
 
     def passthrough(self):
-        """A command to the disk or to the controller."""
+        """Send a random passthrough command to the disk or the controller."""
         disk, controller = self.disk(), f"/dev/{self.controller}"
         what, path, number, fields = self.chance.choice((
             ("flush", disk, IO, {"opcode": 0x00, "nsid": 1}),
@@ -268,19 +267,19 @@ class Host:
         self.ask(what, path, number, **fields)
 
     def rescan(self):
-        """A look at the namespaces."""
+        """Rescan the namespaces."""
         said = self.rnvmf("rescan", self.controller, "-o", "json")
         if said.status == 0:
             wrong_unless("nr_namespaces" in json.loads(said.output), "rescan", said)
             self.note("rescan", "looked")
             return
-        # The target may be too late, too.
+        # Status 5 is a time-out: the target may not reply in time.
         wrong_unless(said.status in (1, 5), "rescan", said)
         wrong_unless(NO_LOOK.search(self.error(said)["message"]), "rescan", said)
         self.note("rescan", "refused or failed")
 
     def discover(self):
-        """The log of the target, by a connection of its own."""
+        """Read the discovery log by a separate connection."""
         said = self.rnvmf("discover", *self.at())
         if said.status:
             self.note("discover", self.failed("discover", said))
@@ -290,7 +289,7 @@ class Host:
         self.note("discover", "log")
 
     def state(self):
-        """The controller's state, which is one, with a reason where it is not live."""
+        """Return the controller's state. In connecting and dead it must have an error."""
         try:
             with open(f"/sys/class/rnvmf/{self.controller}/state", encoding="ascii") as state:
                 if state.read() == "live\n":
@@ -309,17 +308,17 @@ class Host:
         return now["state"]
 
     def disconnect(self):
-        """At once, and nothing is left."""
+        """Disconnect within the time limit; no disk and no controller may remain."""
         began = time.monotonic()
         said = self.rnvmf("disconnect", "-d", self.controller)
         took = time.monotonic() - began
         wrong_unless(said.status == 0, "disconnect", said)
         wrong_unless(took < AT_ONCE, "the disconnect took", took, "s")
-        wrong_unless(not os.path.exists(self.disk()), self.disk(), "is left")
+        wrong_unless(not os.path.exists(self.disk()), self.disk(), "remains")
         self.left_nothing()
 
     def use(self):
-        """This and that, as long as it is worth it."""
+        """Do random operations until the controller is dead, then disconnect."""
         deeds = (self.read, self.read, self.write, self.write, self.passthrough, self.passthrough,
                  self.passthrough, self.rescan, self.discover)
         for _ in range(self.chance.randrange(1, MOST)):
@@ -329,7 +328,7 @@ class Host:
         self.timed(self.disconnect)
 
     def timed(self, deed):
-        """Nothing takes very long."""
+        """Run an operation with a time limit."""
         began = time.monotonic()
         result = deed()
         took = time.monotonic() - began
@@ -337,7 +336,7 @@ class Host:
         return result
 
     def once(self):
-        """One connection, or none, but another attempt at the log."""
+        """Connect and use the connection; if that fails, sometimes read the discovery log."""
         if self.timed(self.connect):
             self.use()
         elif self.chance.random() < 0.2:
@@ -345,7 +344,7 @@ class Host:
 
 
 def main():
-    """Parse and do it."""
+    """Parse the arguments and run."""
     address, port, seed, stop = sys.argv[1:5]
     count = int(sys.argv[5]) if len(sys.argv) > 5 else None
     host = Host(address, int(port), int(seed))

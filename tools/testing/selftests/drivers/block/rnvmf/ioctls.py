@@ -1,24 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Send a disk or a controller what no sane program sends, and see that each call ends as it should.
+"""Tests the ioctls of a disk or a controller with valid and invalid calls.
 
-    ioctls.py refused DEVICE     calls that must be refused, each with its own error
-    ioctls.py random DEVICE N    N calls with random arguments; any outcome but a hang is fine
-    ioctls.py gone DEVICE        open it, say so, wait for a line, then ask: it must be gone
-    ioctls.py held DISK          ask with a command in memory that does not come, say so, wait for a
-                                 line, and let it come: the disk must be gone by then
-    ioctls.py keeping DISK       likewise with data, whatever comes of it: it keeps the disk
-    ioctls.py may DEVICE MODE    which commands the process may send, opened to read (r) or also to
-                                 write (w): I/O by either call, Identify, others to the controller
-    ioctls.py patient DISK       a read that may take longer than anybody waits
-    ioctls.py hasty DISK         a read and an Identify that may take no time at all
-    ioctls.py compat DEVICE      what 32-bit processes ask is answered
-    ioctls.py call DEVICE NAME   one call without arguments: reset, rescan or subsystem-reset
-    ioctls.py open DEVICE NAME   open it, say so, wait for a line, then the same
-    ioctls.py signal DEVICE NAME the same as call, or a command without data of this opcode, to the
-                                 controller, until SIGUSR1 comes
+    ioctls.py refused DEVICE     make calls that must be refused, each with its own error
+    ioctls.py random DEVICE N    make N calls with random arguments; each must return
+    ioctls.py gone DEVICE        make a call, print its result, wait for a line; all further calls
+                                 must fail with ENODEV
+    ioctls.py held DISK          make a call whose command is in memory that is not populated, print
+                                 "held", wait for a line, populate the memory; the call must fail
+                                 with ENODEV
+    ioctls.py keeping DISK       like held, with the data instead of the command, and print
+                                 "keeping"; any result is fine
+    ioctls.py may DEVICE MODE    open the device for reading (r) or read-write (w); print for each
+                                 command whether it is allowed or denied: I/O by both ioctls,
+                                 Identify and other admin commands
+    ioctls.py patient DISK       send a read with the largest time-out
+    ioctls.py hasty DISK         send a read and an Identify with a time-out of 1 ms
+    ioctls.py compat DEVICE      send an Identify as a 32-bit process does
+    ioctls.py call DEVICE NAME   make a call without argument: reset, rescan or subsystem-reset
+    ioctls.py open DEVICE NAME   print "opened", wait for a line, then make that call
+    ioctls.py signal DEVICE NAME make that call, or send an admin command without data with this
+                                 opcode; SIGUSR1 interrupts it
     ioctls.py send DEVICE OPCODE MS
-                                 a command without data to the controller, which may take so long
+                                 send an admin command without data with a time-out of MS
 """
 
 import ctypes
@@ -38,7 +42,7 @@ ADMIN64, IO64 = 0xc0504e47, 0xc0504e48
 RESET, SUBSYSTEM_RESET, RESCAN = 0x4e44, 0x4e45, 0x4e46
 PLAIN = {"reset": RESET, "subsystem-reset": SUBSYSTEM_RESET, "rescan": RESCAN}
 
-# Which the module mmap does not have.
+# Missing in the module mmap.
 PROT_NONE = 0
 
 # struct nvme_passthru_cmd up to the result.
@@ -50,7 +54,7 @@ IDENTIFY, GET_LOG, SET_FEATURES, READ, WRITE = 0x06, 0x02, 0x09, 0x02, 0x01
 
 
 def call(fd, number, **fields):
-    """The result of an ioctl, or its error number as a negative one; and what it left behind."""
+    """Make a passthrough ioctl; return its result or -errno, and the command after the call."""
     known = {name: fields.get(name, 0) for name in FIELDS}
     command = bytearray(LAYOUT.pack(*known.values()) + bytes(12))
     try:
@@ -60,7 +64,7 @@ def call(fd, number, **fields):
 
 
 def memory(size, protection=mmap.PROT_READ | mmap.PROT_WRITE):
-    """Memory of this process, and its address."""
+    """Return a memory area and its address."""
     area = mmap.mmap(-1, size)
     address = ctypes.addressof(ctypes.c_char.from_buffer(area))
     libc = ctypes.CDLL(None, use_errno=True)
@@ -70,7 +74,7 @@ def memory(size, protection=mmap.PROT_READ | mmap.PROT_WRITE):
 
 
 def is_controller(fd):
-    """Whether it is a controller: those have no namespace, and so no I/O."""
+    """Return whether the device is a controller, which accepts no I/O commands."""
     return stat.S_ISCHR(os.fstat(fd).st_mode)
 
 
@@ -112,28 +116,31 @@ def refused(fd, nsid):
     for name, number, fields, wanted in cases:
         result, _ = call(fd, number, **fields)
         if result != -wanted:
-            raise SystemExit(f"{name}: {result} and not -{errno.errorcode[wanted]}")
+            raise SystemExit(f"{name}: result {result}, expected -{errno.errorcode[wanted]}")
     for number in unknown:
         result, _ = call(fd, number)
         if result != -errno.ENOTTY:
-            raise SystemExit(f"ioctl {number:#x}: {result} and not -ENOTTY")
+            raise SystemExit(f"ioctl {number:#x}: result {result}, expected -ENOTTY")
     try:
         fcntl.ioctl(fd, ADMIN, 8)
-        raise SystemExit("a structure at address 8 is taken")
+        raise SystemExit("a command at address 8 is accepted, expected EFAULT")
     except OSError as error:
         if error.errno != errno.EFAULT:
             raise
     print(len(cases), "refused")
 
 
-# Of userfaultfd, which the module fcntl does not have.
+# Numbers of userfaultfd, missing in the module fcntl.
 SYS_USERFAULTFD = 323
 UFFDIO_API, UFFDIO_REGISTER, UFFDIO_ZEROPAGE = 0xc018aa3f, 0xc020aa00, 0xc020aa04
 UFFD_API, UFFD_MISSING = 0xaa, 1
 
 
 def late_memory():
-    """Memory that does not come, its address, what waits until it is wanted and what lets it."""
+    """Return memory whose page faults block (userfaultfd), and its address.
+
+    Also returns a function that waits for a page fault, and one that populates the page.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     area = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     address = ctypes.addressof(ctypes.c_char.from_buffer(area))
@@ -152,7 +159,7 @@ def late_memory():
 
 
 def held(fd):
-    """Asks with a command in memory that does not come before there is a line to read."""
+    """Make a call whose command is in memory that is populated only after a line is read."""
     libc = ctypes.CDLL(None, use_errno=True)
     _late, address, wanted, come = late_memory()
     results = []
@@ -169,11 +176,11 @@ def held(fd):
     come()
     asking.join()
     if results != [errno.ENODEV]:
-        raise SystemExit(f"a disk that is gone: {results}")
+        raise SystemExit(f"ioctl on a removed disk: error {results}, expected ENODEV")
 
 
 def keeping(fd, nsid):
-    """Asks for data in memory that does not come before there is a line to read."""
+    """Read data to memory that is populated only after a line is read."""
     _late, address, wanted, come = late_memory()
     read = {"opcode": READ, "nsid": nsid, "addr": address, "data_len": 512}
     asking = threading.Thread(target=call, args=(fd, IO), kwargs=read)
@@ -186,9 +193,9 @@ def keeping(fd, nsid):
 
 
 def may(fd, nsid):
-    """Says of each command whether it is denied; those that are not are sent."""
+    """Print for each command whether it is denied. Allowed commands are sent."""
     _, good = memory(4096)
-    # The others are without data, which the target refuses of most.
+    # The other commands have no data; the target fails most of them.
     data = {READ: {"addr": good, "data_len": 512}}
     asked = [(f"{name} {opcode:#x}", number,
               {"opcode": opcode, "nsid": nsid} | data.get(opcode, {}))
@@ -206,16 +213,16 @@ def may(fd, nsid):
         print(name, "denied" if result == -errno.EACCES else "allowed")
 
 
-# long ioctl(int fd, unsigned int number, unsigned int argument), by the way of 32-bit processes:
+# long ioctl(int fd, unsigned int number, unsigned int argument), by the system call of i386:
 # push rbx; mov eax, 54; mov ebx, edi; mov ecx, esi; int 0x80; pop rbx; ret
 IOCTL32 = bytes.fromhex("53 b836000000 89fb 89f1 cd80 5b c3")
 
-# Which the module mmap does not have: memory that a 32-bit address reaches.
+# Missing in the module mmap: memory below 2 GiB.
 MAP_32BIT = 0x40
 
 
 def compat(fd):
-    """Identifies the controller as a 32-bit process does."""
+    """Send an Identify by the compat ioctl."""
     code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     code.write(IOCTL32)
     low = mmap.mmap(-1, 8192, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_32BIT)
@@ -232,7 +239,7 @@ def compat(fd):
 
 
 def anything(fd, nsid, count):
-    """Calls with random arguments, of which some are right."""
+    """Make calls with random arguments, some of them valid."""
     chance = random.Random(5)
     _, good = memory(1 << 20)
     outcomes = {}
@@ -249,7 +256,7 @@ def anything(fd, nsid, count):
                                         chance.getrandbits(64)))
         fields["data_len"] = chance.choice((0, 4, 16, 512, 4096, 4097, 65536,
                                             chance.getrandbits(18)))
-        # What is not answered at once would cost the connection, by right.
+        # The default time-out: if a shorter one expired, the host would drop the connection.
         fields["timeout_ms"] = 0
         result, _ = call(fd, number, **fields)
         kind = errno.errorcode[-result] if result < 0 else "status" if result else "success"
@@ -258,26 +265,26 @@ def anything(fd, nsid, count):
 
 
 def told(result):
-    """An outcome in words."""
+    """Return a result as text: an error name or an NVMe status."""
     return errno.errorcode[-result] if result < 0 else hex(result)
 
 
 def opened(fd, name):
-    """A call to what was opened before something happened."""
+    """Make a call after a line was read, on a device opened before."""
     print("opened", flush=True)
     sys.stdin.readline()
     print(told(call(fd, PLAIN[name])[0]))
 
 
 def patient(fd, nsid):
-    """A read that may take seven weeks."""
+    """Send a read with a time-out of seven weeks."""
     _kept, good = memory(4096)
     print(told(call(fd, IO, opcode=READ, nsid=nsid, addr=good, data_len=512,
                     timeout_ms=0xffffffff)[0]))
 
 
 def hasty(fd, nsid):
-    """Commands that may take a millisecond."""
+    """Send commands with a time-out of 1 ms."""
     _kept, good = memory(4096)
     print(told(call(fd, IO, opcode=READ, nsid=nsid, addr=good, data_len=512, timeout_ms=1)[0]),
           told(call(fd, ADMIN, opcode=IDENTIFY, cdw10=1, addr=good, data_len=4096,
@@ -285,7 +292,7 @@ def hasty(fd, nsid):
 
 
 def signalled(fd, name):
-    """A call that a signal may end. Python would begin those of its own anew."""
+    """Make a call that SIGUSR1 interrupts; by libc, because fcntl.ioctl() would restart it."""
     signal.signal(signal.SIGUSR1, lambda *_: None)
     libc = ctypes.CDLL(None, use_errno=True)
     number, command = PLAIN.get(name), None
@@ -299,7 +306,7 @@ def signalled(fd, name):
 
 
 def gone(fd):
-    """A device that goes while it is open."""
+    """Make calls on a device that is removed while it is open."""
     _, good = memory(4096)
     identify = {"opcode": IDENTIFY, "cdw10": 1, "addr": good, "data_len": 4096}
     print(call(fd, ADMIN, **identify)[0], flush=True)
@@ -307,11 +314,12 @@ def gone(fd):
     for number in (ID, ADMIN, IO, RESET, RESCAN, 0x1234):
         result, _ = call(fd, number, **identify)
         if result != -errno.ENODEV:
-            raise SystemExit(f"ioctl {number:#x} of a device that is gone: {result}")
+            raise SystemExit(f"ioctl {number:#x} on a removed device: result {result}, "
+                             "expected -ENODEV")
 
 
 def main():
-    """Parse and do it."""
+    """Parse the arguments and run a function."""
     what, device = sys.argv[1:3]
     fd = os.open(device, os.O_RDONLY if sys.argv[3:] == ["r"] else os.O_RDWR)
     nsid = 1 if is_controller(fd) else fcntl.ioctl(fd, ID)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Direct I/O with buffers that start anywhere in a page, and with buffers in pieces.
+"""Tests direct I/O with buffers at any offset in a page, and with scattered buffers.
 
-Writes patterns to a disk, reads them back, and compares both what was read and what the
-target's backend has. Usage: unaligned.py DISK BACKEND
+It writes patterns to a disk, reads them back, and compares them and the contents of the target's
+backend. Usage: unaligned.py DISK BACKEND
 """
 
 import mmap
@@ -12,23 +12,23 @@ import random
 import sys
 
 PAGE = mmap.PAGESIZE
-# The block layer hands on what is aligned like this.
+# Alignment of buffers that the block layer accepts for the disk.
 ALIGNMENT = 4
 OFFSETS = (0, ALIGNMENT, 508, 512, 2052, PAGE - 512, PAGE - ALIGNMENT)
 PAGES = (0, 1, 15, 256)
 
 
 class Mismatch(Exception):
-    """What was read is not what was written."""
+    """Read data differs from written data."""
 
 
 def view(memory, offset, length):
-    """A buffer of `length` bytes, `offset` into the page-aligned `memory`."""
+    """Return `length` bytes at `offset` of the page-aligned `memory`."""
     return memoryview(memory)[offset:offset + length]
 
 
 def split(buffer, block):
-    """The buffer in up to three pieces that do not follow each other, of whole blocks each."""
+    """Split the buffer into up to three pieces of whole blocks, in a non-contiguous order."""
     blocks = len(buffer) // block
     first, second = blocks // 3 * block, (blocks - blocks // 4) * block
     pieces = (buffer[second:], buffer[:first], buffer[first:second])
@@ -36,7 +36,7 @@ def split(buffer, block):
 
 
 def compare(what, wanted, found):
-    """Refuse a difference, and say where it is."""
+    """Raise Mismatch with the position of the first difference."""
     if wanted == found:
         return
     where = next(at for at, pair in enumerate(zip(wanted, found)) if pair[0] != pair[1])
@@ -44,7 +44,7 @@ def compare(what, wanted, found):
 
 
 def contents(backend, memory, length, position):
-    """What the target's backend has there, and not what this machine remembers of it."""
+    """Read from the target's backend with direct I/O, past the page cache."""
     buffer = view(memory, 0, length)
     if os.preadv(backend, [buffer], position) != length:
         raise Mismatch(f"short read of the backend at {position}")
@@ -52,7 +52,7 @@ def contents(backend, memory, length, position):
 
 
 def transfer(disk, target, buffers, position, what):
-    """Write a pattern through the buffers, and read it back both ways."""
+    """Write a pattern from the buffers, and read it back from the disk and from the backend."""
     length = sum(map(len, buffers))
     data = random.randbytes(length)
     at = 0
@@ -70,7 +70,7 @@ def transfer(disk, target, buffers, position, what):
 
 
 def main(disk_path, backend_path):
-    """Try all offsets with all lengths."""
+    """Test all offsets with all lengths."""
     random.seed(7)
     disk = os.open(disk_path, os.O_RDWR | os.O_DIRECT)
     with open(f"/sys/block/{os.path.basename(disk_path)}/queue/logical_block_size",

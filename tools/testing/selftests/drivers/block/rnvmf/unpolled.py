@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A polled read that nobody polls for.
+"""Submits a polled read (REQ_POLLED) with io_uring, and polls for it only on request.
 
-Sends one with io_uring, says "sent", and polls for it when there is a line, or the end, on the
-standard input; then says what the read returned. Usage: unpolled.py DISK
+It submits the read, prints "sent", waits for a line or the end of the standard input, polls for
+the completion and prints the result. Usage: unpolled.py DISK
 """
 
 import ctypes
@@ -31,7 +31,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(number, *arguments):
-    """A system call."""
+    """Make a system call; raise OSError on failure."""
     result = libc.syscall(ctypes.c_long(number), *map(ctypes.c_long, arguments))
     if result < 0:
         error = ctypes.get_errno()
@@ -40,19 +40,19 @@ def call(number, *arguments):
 
 
 def word(memory, offset):
-    """32 bits of memory that the kernel shares."""
+    """Return 32 bits of memory shared with the kernel."""
     return struct.unpack_from("=I", memory, offset)[0]
 
 
 def main(path):
-    """Send, wait, poll."""
+    """Submit, wait, poll."""
     disk = os.open(path, os.O_RDONLY | os.O_DIRECT)
     params = ctypes.create_string_buffer(PARAMS_SIZE)
     struct.pack_into("=I", params, 8, IORING_SETUP_IOPOLL)
     ring = call(IO_URING_SETUP, 1, ctypes.addressof(params))
     tail, array = (word(params, SQ_OFFSETS + at) for at in (4, 24))
     entries = word(params, CQ_OFFSETS + 20)
-    # Both rings are in one mapping.
+    # One mapping covers both rings.
     rings = mmap.mmap(ring, max(array + 4, entries + 2 * 16), offset=IORING_OFF_SQ_RING)
     sqes = mmap.mmap(ring, SQE_SIZE, offset=IORING_OFF_SQES)
     buffer = mmap.mmap(-1, LENGTH)

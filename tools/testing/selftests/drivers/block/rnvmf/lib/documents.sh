@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# The examples of the documents, made true, and the states that their blocks name.
+# Set-up for the examples in the documents, and the states that the markers of their blocks name.
 
-# The names and addresses that the documents use are made true, so that nothing has to be replaced.
+# The names and addresses in the documents exist, so that the commands run unchanged.
 EXAMPLE=nqn.2014-08.org.example:disk
 EXAMPLE4=10.0.0.9
 EXAMPLE4_OTHER=10.0.1.9
 OTHER=$NQN-other
-# A subsystem that keeps a port open, and of which our host is told nothing.
+# A subsystem that does not allow the host. It keeps the port open without a log entry for the host.
 DENIED=$NQN-denied
 HOSTID=${HOSTNQN##*:}
 CONNECTIONS=/etc/rnvmf/connections.conf
 
-# What is printed later must be there within this time, in seconds.
+# Time limit for a line of a background command, in seconds.
 FOLLOWED=20
 
 examples_are_addresses() {
@@ -21,7 +21,7 @@ examples_are_addresses() {
 		interface_up "$HOST_NETNS" rnvmf1 "$MTU" 10.0.0.2/24 10.0.1.2/24
 }
 
-# place FILE: this is what the file has, until all is undone: the standard input.
+# place FILE: write the standard input to the file; the old file is restored when the test ends.
 place() {
 	local kept
 	mkdir -p "${1%/*}" && kept=$(mktemp -u "$SCRATCH/kept.XXXXXX") || return 1
@@ -32,12 +32,12 @@ place() {
 	cat >"$1"
 }
 
-# Commands in documents do not say who asks.
+# Commands in the documents have no option for the host NQN, so set the default.
 host_is_known() {
 	place /etc/nvme/hostnqn <<<"$HOSTNQN" && place /etc/nvme/hostid <<<"$HOSTID"
 }
 
-# The target of the tests, at one address only, and that of the example.
+# Create the target of the tests, at one address only, and the example target.
 targets() {
 	target_load && target_subsystem "$NQN" && target_subsystem "$OTHER" &&
 		target_subsystem "$DENIED" &&
@@ -47,7 +47,7 @@ targets() {
 		target_export 4420 "$DENIED" && example_target
 }
 
-# Two disks, at two addresses.
+# Create the example target: two namespaces, at two addresses.
 example_target() {
 	local path=$NVMET/subsystems/$EXAMPLE
 	target_subsystem "$EXAMPLE" && echo 0123456789 >"$path/attr_serial" &&
@@ -57,22 +57,24 @@ example_target() {
 		target_port 4423 "$EXAMPLE4_OTHER" 4421 && target_export 4423 "$EXAMPLE"
 }
 
-# example_namespace NSID: of the backend, with an identity that is the same each time.
+# example_namespace NSID: create a namespace on BACKEND with a fixed UUID.
 example_namespace() {
 	local path=$NVMET/subsystems/$EXAMPLE/namespaces/$1
 	target_namespace "$EXAMPLE" "$1" "$BACKEND" && echo 0 >"$path/enable" &&
 		echo "5e1f7e57-0000-4000-8000-0000000000a$1" >"$path/device_uuid" && echo 1 >"$path/enable"
 }
 
-# host PROMPT: who types, where the host is, is left in HOST: root, or nobody.
+# host PROMPT: set HOST to the prefix that runs a command in the host's network namespace: as root
+# for the prompt #, else as nobody.
 host() {
 	HOST=(nsenter "--net=/run/netns/$HOST_NETNS")
 	[ "$1" = '#' ] || HOST+=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 }
 
-# The states that blocks name. Each is given the command that is typed next, or the text of a block that
-# is no commands, and leaves in OUTPUT what a block of output is compared with.
+# The states that markers name. The argument of a state_* function is the next command of the block,
+# or the text of a block without commands. For a block of output the function sets OUTPUT.
 
+# No controller is connected.
 state_nothing() {
 	defer all_disconnected
 	run "${RNVMF[@]}" disconnect-all
@@ -82,14 +84,15 @@ all_disconnected() {
 	timeout 60 "${RNVMF[@]}" disconnect-all >"$SCRATCH/undone"
 }
 
-# The example is connected.
+# The example subsystem is connected.
 state_live() {
 	state_nothing
 	run "${RNVMF[@]}" connect -a "$EXAMPLE4" -n "$EXAMPLE"
 	same connected "rnvmf0: connected to $EXAMPLE at $EXAMPLE4:4420" "$OUTPUT"
 }
 
-# What the command needs, and a file of connections that is good.
+# A valid file of connections exists. The example subsystem is connected unless the command
+# connects.
 state_any() {
 	case $1 in
 	'rnvmf connect'*) state_nothing ;;
@@ -98,7 +101,7 @@ state_any() {
 	[ -e "$CONNECTIONS" ] || place "$CONNECTIONS" <<<"discover -a $EXAMPLE4"
 }
 
-# It is connected, the times are measured, and there was some I/O.
+# The example subsystem is connected, latency measurement is on, and some I/O has been done.
 state_busy() {
 	state_live
 	run "${RNVMF[@]}" stats rnvmf0 --latency on
@@ -106,27 +109,29 @@ state_busy() {
 	run dd if=/dev/rnvmf0n1 of=/dev/null bs=4k count=16 iflag=direct
 }
 
-# Queues of all kinds.
+# Connected with default, write and poll queues.
 state_queues() {
 	state_nothing
 	run "${RNVMF[@]}" connect -a "$EXAMPLE4" -n "$EXAMPLE" -i 2 -W 1 -P 1
 }
 
-# The log of the target of the tests has a referral to another transport.
+# The discovery log of the target of the tests has a referral to another transport.
 state_discovery() {
 	target_referral 4420 tcp tcp "$TARGET4" 8009
 }
 
-# The machine that has the example listens no more, and some attempts have failed: the next is not at once.
+# The example target does not listen, and at least two reconnect attempts have failed, so that the
+# next one is delayed.
 state_recovering() {
 	state_live
 	run "${RNVMF[@]}" set rnvmf0 --reconnect-delay 3
 	defer ports_are_back
 	ports_go
-	wait_until 20 goes_on || fail "no attempts: $("${RNVMF[@]}" show rnvmf0)"
+	wait_until 20 goes_on || fail "no reconnect attempts: $("${RNVMF[@]}" show rnvmf0)"
 }
 
-# All that have the same service, the others first: as long as one is there, it is he who refuses.
+# Delete all ports with the same service, the example's last. While another one exists, that one
+# rejects the connection, and the error differs.
 ports_go() {
 	target_unexport 4420 "$DENIED"
 	port_goes
@@ -149,7 +154,7 @@ state_doctor_fault() {
 	defer rdma_add "$HOST_NETNS" rnvmf_rxe1 rnvmf1
 }
 
-# A file of connections whose third line is wrong.
+# The third line of the file of connections is invalid.
 state_wrong_file() {
 	place "$CONNECTIONS" <<-END
 		# the database
@@ -158,24 +163,25 @@ state_wrong_file() {
 	END
 }
 
-# What the program writes is taken away.
+# Remove the completion file, which the command writes, when the test ends.
 state_written() {
 	defer rm -f /etc/bash_completion.d/rnvmf
 }
 
-# The file has a discovery controller.
+# The file of connections has a discovery controller.
 state_discover_line() {
 	state_nothing
 	place "$CONNECTIONS" <<<"discover -a $EXAMPLE4"
 }
 
-# What is switched on is not left so.
+# Disable the trace events when the test ends.
 state_tracing() {
 	defer untraced
 	state_any "$1"
 }
 
-# state_connections TEXT: the file is good, and what it names is connected.
+# state_connections TEXT: TEXT is a valid file of connections, and connect-all connects its
+# subsystem.
 state_connections() {
 	state_nothing
 	place "$CONNECTIONS" <<<"$1"
@@ -183,10 +189,10 @@ state_connections() {
 	has "$OUTPUT" "^rnvmf0: connected to $EXAMPLE at "
 }
 
-# The commands of the tree, in turn. Where the tests were installed there is none.
+# Commands that are run in the source tree, one block after the other. Installed tests have no tree.
 state_checkout() {
 	local tree=/opt/rnvmf/src
-	[ -d "$tree/build" ] || skip "there is no tree that was built"
+	[ -d "$tree/build" ] || skip "no source tree with a build in $tree"
 	cd "$tree" || exit 1
 	case $1 in
 	'modprobe -a'*)
@@ -197,7 +203,8 @@ state_checkout() {
 	esac
 }
 
-# What follows while the target's log changes, and it does not answer for some time. It is told in turn.
+# Run a persistent discovery while the discovery log changes and the target is unreachable for a
+# time.
 state_persistent() {
 	state_nothing
 	defer target_unexport 4420 "$OTHER"
@@ -212,11 +219,11 @@ state_persistent() {
 	silence
 	tells 'it is tried again'
 	silence_ends
-	wait_until "$FOLLOWED" told_again || fail "not followed again: $(<"$SCRATCH/told")"
+	wait_until "$FOLLOWED" told_again || fail "the discovery did not reconnect: $(<"$SCRATCH/told")"
 	ended
 }
 
-# While another is connected and disconnected.
+# Run a monitor while a controller is connected and disconnected.
 state_watched() {
 	state_nothing
 	started "$1"
@@ -227,7 +234,7 @@ state_watched() {
 	ended
 }
 
-# started COMMAND: in the background; what it tells goes to a file.
+# started COMMAND: run a command in the background; its output goes to $SCRATCH/told.
 started() {
 	: >"$SCRATCH/told"
 	host '#'
@@ -236,10 +243,10 @@ started() {
 	defer end_process "$FOLLOWER"
 }
 
-# It is told to end, and what it told is in OUTPUT.
+# End the background command and set OUTPUT to its output.
 ended() {
 	kill -TERM "$FOLLOWER"
-	wait "$FOLLOWER" || fail "it ended with status $?"
+	wait "$FOLLOWER" || fail "the background command exited with status $?"
 	OUTPUT=$(<"$SCRATCH/told")
 }
 
@@ -247,18 +254,18 @@ silence_is_over() {
 	(silence_ends) >/dev/null 2>&1 3>&1 || true
 }
 
-# tells TEXT
+# tells TEXT: wait until the output of the background command contains TEXT.
 tells() {
 	wait_until "$FOLLOWED" grep -qF -e "$1" "$SCRATCH/told" ||
-		fail "not told: '$1' but: $(<"$SCRATCH/told")"
+		fail "the background command did not print '$1': $(<"$SCRATCH/told")"
 }
 
 told_again() {
 	[[ $(tail -n 1 "$SCRATCH/told") = following* ]]
 }
 
-# traced_by EVENT...: what is recorded of these events from now on; `untraced` leaves it in OUTPUT,
-# without the columns on the left.
+# traced_by EVENT...: start recording these events. `untraced` stops and sets OUTPUT to the records,
+# without the columns of the tracer.
 traced_by() {
 	local event
 	for event; do
@@ -274,7 +281,7 @@ untraced() {
 	echo 0 >/sys/kernel/tracing/events/rnvmf/filter
 }
 
-# One I/O queue, and nothing but what is asked for: no keep-alive.
+# Connected with one I/O queue and without keep-alive, so that only the test's commands are traced.
 quietly_live() {
 	state_nothing
 	run "${RNVMF[@]}" connect -a "$EXAMPLE4" -n "$EXAMPLE" -i 1 -k 0
@@ -296,7 +303,7 @@ state_traced_states() {
 	untraced
 }
 
-# Of the queue for I/O.
+# Trace the CM events of the I/O queue.
 state_traced_queue() {
 	state_nothing
 	traced_by rnvmf_cm_event
@@ -306,11 +313,11 @@ state_traced_queue() {
 	OUTPUT=$(grep 'qid=1,' <<<"$OUTPUT")
 }
 
-# Headers without what Rust needs, as DKMS has them: what else our VM lacks is left out. Where the tests
-# were installed there are no sources.
+# Run the DKMS probe with kernel headers that lack the Rust metadata. Other lines that the probe
+# prints in the test VM are removed from OUTPUT. Installed tests have no source tree.
 state_headers() {
 	local root=$SCRATCH/root headers=$SCRATCH/headers
-	[ -e /opt/rnvmf/src/Kbuild ] || skip "there is no tree of sources"
+	[ -e /opt/rnvmf/src/Kbuild ] || skip "no source tree in /opt/rnvmf/src"
 	mkdir -p "$headers/include/config"
 	echo CONFIG_RUST=y >"$headers/.config"
 	touch "$headers/Makefile"

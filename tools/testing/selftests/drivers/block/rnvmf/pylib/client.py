@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A client of the family that waits for what it is told."""
+"""A netlink client that tracks the controllers by their notifications."""
 
 import errno
 import select
@@ -10,8 +10,11 @@ from .ktap import Failure
 
 
 class Client:
-    """Asks, and knows what there is: what was told of it, and what it has read where it was told
-    that it missed something. Whoever waits for something that nobody tells waits in vain."""
+    """Sends requests, and keeps a copy of all objects from notifications.
+
+    It dumps the objects only at the start and after lost notifications (ENOBUFS). So `wait` times
+    out if a change is not notified.
+    """
 
     def __init__(self, specification, patience):
         self.spec = specification
@@ -20,7 +23,7 @@ class Client:
         self.ears = genl.Socket("rnvmf")
         self.ears.subscribe("events")
         self.controllers, self.namespaces, self.discoveries = {}, {}, {}
-        # Which errors were told, and which states, since somebody forgot them.
+        # The notified errors and states since the last `forget`.
         self.errors, self.states = [], set()
         self._read()
 
@@ -30,7 +33,7 @@ class Client:
         return f"{states}, {names}, {self.discoveries}, after {sorted(self.states)}, {self.errors}"
 
     def close(self):
-        """Ask nothing any more: a discovery ends."""
+        """Close the sockets; that ends the client's discoveries."""
         self.socket.close()
         self.ears.close()
 
@@ -44,21 +47,21 @@ class Client:
         return [self.spec.values(of, one) for one in reply.messages]
 
     def do(self, name, **values):
-        """Do an operation; `_` stands for the `-` of an attribute. Return the reply."""
+        """Do an operation and return its reply. A `_` in a keyword is the `-` of an attribute."""
         replies = self._request(name, "do", 0, _named(values))
         return replies[0] if replies else {}
 
     def dump(self, name, **values):
-        """All that a dump has."""
+        """Return all messages of a dump."""
         return self._request(name, "dump", genl.DUMP, _named(values))
 
     def forget(self):
-        """What was told so far is past."""
+        """Discard the errors and states notified so far."""
         self.hear()
         self.errors, self.states = [], set()
 
     def wait(self, what, condition):
-        """Wait until it is so, by what is told."""
+        """Process notifications until `condition()` is true; `what` describes it in the failure."""
         limit = time.monotonic() + self.patience
         while True:
             self.hear()
@@ -66,10 +69,10 @@ class Client:
                 return
             left = limit - time.monotonic()
             if left <= 0 or not select.select([self.ears.socket], [], [], left)[0]:
-                raise Failure(f"not told in {self.patience} s: {what}; but {self}")
+                raise Failure(f"no notification in {self.patience} s of: {what}; state: {self}")
 
     def hear(self):
-        """Take note of all that was told so far."""
+        """Process all notifications received so far."""
         missed, more = False, True
         while more:
             try:
@@ -99,7 +102,7 @@ class Client:
             self._note_discovery(found)
 
     def _note(self, number, now):
-        """Take note of how a controller is now, or that there is none."""
+        """Record the state of a controller, or with None its removal."""
         before = self.controllers.pop(number, {})
         if now is None:
             return
@@ -114,7 +117,7 @@ class Client:
             self.errors.append(found["error"]["message"])
 
     def _read(self):
-        """Something was missed: look."""
+        """Read all objects by dumps."""
         there = {one["ctrl-id"]: one for one in self.insist(self.dump, "ctrl-get")}
         for number in {*self.controllers, *there}:
             self._note(number, there.get(number))
@@ -129,7 +132,7 @@ class Client:
                 del self.discoveries[number]
 
     def insist(self, ask, *name, **values):
-        """Ask once more if there is no memory for it."""
+        """Send a request; repeat it once after an allocation failure."""
         try:
             return ask(*name, **values)
         except genl.Refusal as refusal:
@@ -139,7 +142,7 @@ class Client:
         return ask(*name, **values)
 
     def refused(self, refusal):
-        """Something was refused for want of memory."""
+        """Hook: a request failed for lack of memory."""
 
 
 def _named(values):
@@ -147,5 +150,5 @@ def _named(values):
 
 
 def is_memory(refusal):
-    """Whether that is the reason."""
+    """Return whether a request failed for lack of memory."""
     return refusal.errno in (errno.ENOMEM, errno.ENOBUFS)

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The literal blocks of documents, and what each has to stand up to.
+"""Parses the literal blocks of documents, and how each is tested.
 
-A comment before a block, `.. test: WHAT`, says how it is tested; `<!-- test: WHAT -->` in Markdown:
+A marker before a block says how the block is tested: the comment `.. test: WHAT`, in Markdown
+`<!-- test: WHAT -->`. WHAT is one of:
 
-    STATE            commands after a prompt, `# ` of root or `$ ` of anybody, typed in that state
-                     of the fixture, each with its output
-    commands, STATE  commands, a line each, that have to succeed, and no output
-    output, STATE    what the fixture finds in that state
-    text, STATE      a file, or a script, that the fixture makes use of
-    no, REASON       not at all
+    STATE            commands with their output, after the prompt `# ` (root) or `$ ` (any user),
+                     run in this state of the fixture
+    commands, STATE  commands without prompt and output, one a line; each must succeed
+    output, STATE    output that the fixture produces in this state
+    text, STATE      a file or a script that the fixture uses
+    no, REASON       not tested
 """
 
 import difflib
@@ -16,19 +17,19 @@ import itertools
 import re
 
 PROMPTS = ("# ", "$ ")
-# Any number of lines that are there and not in the document.
+# Stands for any number of lines that the document omits.
 GAP = "..."
 
 
 def _row(match):
-    """A row of statistics, or the heads of its columns, which are as wide as their numbers."""
+    """Mask a row of statistics or of column titles, whose widths depend on the numbers."""
     return match[1] + " ".join(re.sub(r"\b[\d.]+( k?M?B)?(?= |$)", "N", match[2]).split())
 
 
-# What stands for a line of a histogram. There are as many as it happens.
+# Replacement for a line of a histogram. The number of lines varies.
 _BUCKET = "  < N  N  #"
 
-# What may be otherwise each time. All else has to be as it is written.
+# Parts of lines that vary. All other text must match exactly.
 MASKS = [(re.compile(pattern), text) for pattern, text in (
     (r"generation \d+", "generation N"),
     (r"next in [\d.]+ m?s", "next in N s"),
@@ -48,13 +49,13 @@ _STATE = re.compile(r"[a-z]+(-[a-z0-9]+)*$")
 _CODE = re.compile(r"\s*\.\. (code|code-block|sourcecode|parsed-literal)::")
 _DIRECTIVE = re.compile(r"\s*\.\. ")
 _FENCE = re.compile(r"\s*```")
-# What a document that is not tested must not have.
+# Commands that a document without tests must not contain.
 _COMMAND = re.compile(r"(?:[#$] |sudo )*rnvmf (?:[a-z]+-all|connect|discover|disconnect|doctor|"
                       r"list|monitor|rescan|reset|set|show|stats)\b")
 
 
 class Block:
-    """A literal block: where it begins, its marker or None, and its lines."""
+    """A literal block: its first line number, its marker or None, and its lines."""
 
     def __init__(self, line, marker, lines):
         self.line = line
@@ -66,21 +67,21 @@ class Block:
         self.name = None
 
     def complaint(self):
-        """What is wrong with it as it stands, if anything."""
+        """Return what is wrong with the block or its marker, or None."""
         if self.marker is None:
             return "has no marker: `.. test: STATE`, or `.. test: no, REASON`, before it"
         if not self.tested:
-            return None if self.state else "is not tested, for no reason"
+            return None if self.state else "has the marker `no` without a reason"
         if self.kind not in ("session", *_KINDS) or not _STATE.match(self.state):
-            return f"has the marker '{self.marker}', which means nothing"
+            return f"has the unknown marker '{self.marker}'"
         if self.kind == "session" and not self.lines[0].startswith(PROMPTS):
-            return "begins with no prompt; `.. test: commands, STATE` is for commands without"
+            return "begins without a prompt; use `.. test: commands, STATE` if it has none"
         if self.kind == "commands" and any(line.startswith(PROMPTS) for line in self.lines):
-            return "has a prompt, and so should have output"
+            return "has a prompt; use `.. test: STATE` and add the output"
         return None
 
     def has_commands(self):
-        """Whether an administrator would type some of it."""
+        """Return whether a line is a command of rnvmf."""
         return any(_COMMAND.match(line) for line in self.lines)
 
 
@@ -89,7 +90,7 @@ def _indentation(line):
 
 
 def _literal(lines, start, over):
-    """The lines from `start` that are indented by more than `over`: without that, and the end."""
+    """Return the lines from `start` indented by more than `over`, dedented, and their end."""
     end = start
     while end < len(lines) and (not lines[end].strip() or _indentation(lines[end]) > over):
         end += 1
@@ -102,7 +103,7 @@ def _literal(lines, start, over):
 
 
 def _opens(lines, at, markdown):
-    """Whether a block follows the line, and over which indentation."""
+    """Return whether a block follows the line, and the indentation that it exceeds."""
     line = lines[at]
     if markdown:
         after = at + 1 < len(lines) and lines[at + 1].startswith("    ")
@@ -112,20 +113,20 @@ def _opens(lines, at, markdown):
 
 
 def _fenced(lines, at):
-    """The fenced block that begins at this line, and its end."""
+    """Return the lines of the fenced block that begins at this line, and its end."""
     end = next(number for number in range(at + 1, len(lines)) if _FENCE.match(lines[number]))
     return [line.rstrip() for line in lines[at + 1:end]], end + 1
 
 
 def blocks(text, markdown=False):
-    """The literal blocks of a document, and (line, complaint) for each marker without a block."""
+    """Return the literal blocks of a document, and (line, text) for each marker without a block."""
     lines, found, stray, marker, at = text.splitlines(), [], [], None, 0
     while at < len(lines):
         matched = _MARKER.match(lines[at])
         opens, over = _opens(lines, at, markdown)
         if matched:
             if marker:
-                stray.append((marker[0], "is a marker, and no block follows"))
+                stray.append((marker[0], "has a marker without a block"))
             marker = (at + 1, matched[1] or matched[2])
         elif markdown and _FENCE.match(lines[at]):
             literal, end = _fenced(lines, at)
@@ -140,12 +141,12 @@ def blocks(text, markdown=False):
                 continue
         at += 1
     if marker:
-        stray.append((marker[0], "is a marker, and no block follows"))
+        stray.append((marker[0], "has a marker without a block"))
     return found, stray
 
 
 def read(path):
-    """The blocks of a document and complaints of it; those that are tested have a name."""
+    """Return the blocks of a document and its stray markers. Tested blocks get a name."""
     found, stray = blocks(path.read_text(encoding="utf-8"), path.suffix == ".md")
     counts = {}
     for block in found:
@@ -157,7 +158,7 @@ def read(path):
 
 
 def complaints(path):
-    """What is wrong with a document that is tested, as (line, text)."""
+    """Yield what is wrong with a tested document, as (line, text)."""
     found, stray = read(path)
     yield from stray
     for block in found:
@@ -167,14 +168,14 @@ def complaints(path):
 
 
 def untested(path):
-    """What is wrong with a document that is not tested, as (line, text)."""
+    """Yield what is wrong with a document without tests, as (line, text)."""
     for block in blocks(path.read_text(encoding="utf-8"))[0]:
         if block.has_commands() and not (block.marker and not block.tested):
-            yield block.line, "has commands, and its document is not one of those that are tested"
+            yield block.line, "has commands of rnvmf, but test_documents.sh does not test it"
 
 
 def _masked(lines):
-    """Lines without what may be otherwise each time."""
+    """Return the lines with the varying parts masked."""
     found = []
     for each in lines:
         line = each.rstrip()
@@ -186,15 +187,15 @@ def _masked(lines):
 
 
 def _at(wanted, found):
-    """Whether lines are found as they are wanted, with gaps."""
+    """Return whether the lines match, with gaps."""
     pattern = "".join(r"(?:.*\n)*" if line == GAP else re.escape(f"{line}\n") for line in wanted)
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in found)) is not None
 
 
 def differences(wanted, found):
-    """None if the lines are the same but for masks and gaps; else what is different."""
+    """Return a diff, or None if the lines are equal apart from masks and gaps."""
     wanted, found = (_masked(lines) for lines in (wanted, found))
-    # An empty line at the end of a block is not there in the document.
+    # A literal block cannot end with empty lines.
     found = list(reversed(list(itertools.dropwhile(lambda line: not line, reversed(found)))))
     if _at(wanted, found):
         return None

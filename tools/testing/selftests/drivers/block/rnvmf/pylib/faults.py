@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Allocations that fail to order: a kernel's FAILSLAB and FAIL_PAGE_ALLOC."""
+"""Injects allocation failures: the kernel's FAILSLAB and FAIL_PAGE_ALLOC."""
 
 import bisect
 import contextlib
@@ -12,7 +12,7 @@ PAGE = 4096
 
 
 class Symbols:
-    """Where functions are: of the kernel, and of a module, wherever that is loaded next."""
+    """Address ranges of functions of the kernel and of a module, also after it is loaded again."""
 
     def __init__(self, module):
         self.module = module
@@ -39,11 +39,11 @@ class Symbols:
         return place, self.addresses[bisect.bisect_right(self.addresses, place)]
 
     def function(self, name):
-        """From where to where a function of the kernel is."""
+        """Return the address range of a function of the kernel."""
         return self._to_next(self.kernel[name])
 
     def of_module(self, pattern=None):
-        """The same of a function of the module, which matches; of all of its code, without one."""
+        """Return the range of the module's function that matches; by default of all its code."""
         moved = self._text() - self.loaded_at
         if pattern is None:
             first, last = min(self.ours.values()), max(self.ours.values())
@@ -55,46 +55,48 @@ class Symbols:
 
 
 class Fault:
-    """Allocations of a kind, of which the next but so many fails, once. They count while there is
-    one that is to fail, and it is not held back."""
+    """One kind of fault injection: fails the nth allocation from now on, once.
+
+    The kernel counts allocations only while a failure is pending (`times` is not 0).
+    """
 
     def __init__(self, kind):
         self.kind = kind
         self.path = DEBUGFS / kind
-        # The kernel counts them, and fails that whose number is a multiple of the interval. So that
-        # is what it has counted when one has failed; and who came before has left it so.
+        # Allocations that the kernel has counted. It fails the one whose number is a multiple of
+        # `interval`. So after a failure the count is a multiple of the interval left behind.
         self.counted = None
 
     def is_there(self):
-        """Whether the kernel has that."""
+        """Return whether the kernel supports this fault."""
         return (self.path / "require-start").exists()
 
     def set(self, **values):
-        """Change settings; `_` stands for the `-` of a name."""
+        """Write settings to debugfs. A `_` in a keyword is the `-` of a file name."""
         for name, value in values.items():
             (self.path / name.replace("_", "-")).write_text(str(value), encoding="ascii")
 
     def within(self, place):
-        """Only those on behalf of a function that is there."""
+        """Fail only allocations with a caller in this address range."""
         self.set(require_start=hex(place[0]), require_end=hex(place[1]))
 
     def but_for(self, place):
-        """Not those on behalf of a function that is there."""
+        """Fail no allocation with a caller in this address range."""
         self.set(reject_start=hex(place[0]), reject_end=hex(place[1]))
 
     def next(self, nth):
-        """The nth one from now on fails."""
+        """Fail the nth allocation from now on."""
         if self.counted is None:
             interval = int(self._read("interval"))
             self.counted = interval if interval > 1 else 0
         interval = self.counted + nth
         self.set(interval=interval, times=1)
-        # Where each would fail it does not count.
+        # With an interval of 1 the kernel does not count.
         if interval > 1:
             self.counted = interval
 
     def has_come(self):
-        """Whether it has failed."""
+        """Return whether the pending failure has happened."""
         return self._read("times") == "0"
 
     def _read(self, name):
@@ -102,7 +104,7 @@ class Fault:
 
     @contextlib.contextmanager
     def always(self):
-        """Meanwhile each one fails, which does not count."""
+        """Context in which each allocation fails; the kernel does not count them."""
         interval = self._read("interval")
         self.set(interval=1, times=-1)
         try:
@@ -111,13 +113,15 @@ class Fault:
             self.set(interval=interval, times=0)
 
     def never(self):
-        """None fails. If one was to, less was counted than is taken to be, until the next one has
-        failed, which it does later than it is to."""
+        """Cancel a pending failure.
+
+        `counted` is then too large, and the next failure comes later than requested.
+        """
         self.set(times=0)
 
     @contextlib.contextmanager
     def held_back(self):
-        """Meanwhile none fails, and none counts."""
+        """Context in which no allocation fails or counts; a pending failure remains pending."""
         times = self._read("times")
         self.set(times=0)
         try:
@@ -127,8 +131,11 @@ class Fault:
 
 
 def slabs_count(number):
-    """Whether, 1 or 0, what is allocated of the slabs counts. What the kernel notes down about
-    allocations does not: it is more than they are, and does without."""
+    """Enable (1) or disable (0) FAILSLAB for all slab caches.
+
+    Caches of kmemleak and debugobjects are left out: these have more allocations than all others,
+    and tolerate their failure.
+    """
     for cache in SLABS.iterdir():
         noted = cache.name.startswith("kmemleak_") or cache.name == "debug_objects_cache"
         if not noted and not cache.is_symlink():

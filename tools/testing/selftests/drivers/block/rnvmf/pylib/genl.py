@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Generic netlink messages, byte by byte, so that they can also be wrong."""
+"""A generic netlink client that builds messages byte by byte, so that they can be invalid."""
 
 import errno
 import os
@@ -24,13 +24,13 @@ TIMEOUT = 20
 
 
 def attribute(number, payload=b""):
-    """An attribute with its padding."""
+    """Return an attribute with its padding."""
     data = struct.pack("=HH", 4 + len(payload), number) + payload
     return data + bytes(-len(data) % 4)
 
 
 def attributes(data):
-    """The attributes in `data`: pairs of number and payload."""
+    """Yield the attributes in `data` as pairs of number and payload."""
     while len(data) >= 4:
         length, number = struct.unpack_from("=HH", data)
         yield number & 0x3fff, data[4:length]
@@ -38,7 +38,7 @@ def attributes(data):
 
 
 class Refusal(Exception):
-    """The kernel refused a request, and said why."""
+    """The kernel refused a request: errno and extended ack."""
 
     def __init__(self, number, extack):
         self.errno = -number
@@ -55,7 +55,7 @@ class Refusal(Exception):
 
 
 class Reply:
-    """All that came back for a request."""
+    """All replies to a request."""
 
     def __init__(self):
         self.messages = []
@@ -63,10 +63,9 @@ class Reply:
 
 
 class Socket:
-    """A connection to a family, from a port of its own, or from one that is named."""
+    """A socket for a generic netlink family. With `port` 0 the kernel chooses the port ID."""
 
-    # Most that is read at once: the kernel makes the parts of a dump no larger than what was asked
-    # for so far.
+    # Size of a read. The kernel makes the parts of a dump no larger than the largest read so far.
     ROOM = 1 << 17
 
     def __init__(self, family, port=0):
@@ -84,17 +83,19 @@ class Socket:
         self.groups = {one[GROUP_NAME].rstrip(b"\0").decode(): one[GROUP_ID] for one in groups}
 
     def close(self):
-        """End the connection."""
+        """Close the socket."""
         self.socket.close()
 
     def subscribe(self, group):
-        """Hear what a group of the family is told, and ask nothing any more."""
+        """Join a multicast group of the family. The socket then is for notifications only."""
         self.socket.setsockopt(SOL_NETLINK, ADD_MEMBERSHIP, self.groups[group])
         self.socket.setblocking(False)
 
     def told(self):
-        """What is next of what a group was told: the command, and the attributes; None if that is
-        all so far. ENOBUFS is raised where something was missed."""
+        """Return the next notification as (command, attributes), or None if there is none yet.
+
+        Raises OSError with ENOBUFS if notifications were lost.
+        """
         try:
             data = self.socket.recv(self.ROOM)
         except BlockingIOError:
@@ -107,7 +108,7 @@ class Socket:
         return self.replies()
 
     def send(self, body, flags):
-        """Send a message, the replies to which are yet to be read."""
+        """Send a message without reading its replies."""
         self.sequence += 1
         self.socket.send(struct.pack("=IHHII", 16 + len(body), self.family, flags,
                                      self.sequence, 0) + body)
@@ -117,14 +118,14 @@ class Socket:
         return self.message(struct.pack("=BBH", command, 1, 0) + body, flags)
 
     def replies(self):
-        """The replies to the last message."""
+        """Return the replies to the last message."""
         reply = Reply()
         while not self.part(reply):
             pass
         return reply
 
     def part(self, reply):
-        """Add the next replies to those that came before; return whether they are all."""
+        """Read once and add to the replies; return whether they are complete."""
         data = self.socket.recv(self.ROOM)
         while data:
             length, kind, flags, sequence, _ = struct.unpack_from("=IHHII", data)
@@ -142,13 +143,13 @@ class Socket:
     def _finish(body, flags, kind):
         number = struct.unpack_from("=i", body)[0] if len(body) >= 4 else 0
         if number < 0:
-            # The header of the request stands before the explanation of an error.
+            # In an error the header of the request precedes the extended ack.
             start = 20 if kind == ERROR else 4
             raise Refusal(number, body[start:] if flags & ACK_TLVS else b"")
 
 
 def unprivileged(function):
-    """Run a function as nobody in a process of its own; return the errno of its refusal."""
+    """Run a function as nobody in a child process; return the errno of its refusal, or 0."""
     pid = os.fork()
     if pid == 0:
         status = 255

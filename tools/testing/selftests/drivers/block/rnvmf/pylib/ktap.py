@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests as functions, reported as KTAP."""
+"""Runs functions as tests and reports the results as KTAP."""
 
 import sys
 import traceback
@@ -8,15 +8,15 @@ PASS, FAIL, SKIP = 0, 1, 4
 
 
 class Failure(Exception):
-    """The test failed, for this reason."""
+    """Ends a test as failed, with a reason."""
 
 
 class Skip(Exception):
-    """The test needs what this machine has not got, for this reason."""
+    """Ends a test as skipped, because the machine lacks something."""
 
 
 def note(text):
-    """Say something about the test that runs."""
+    """Print diagnostic lines."""
     for line in str(text).splitlines():
         print(f"# {line}", flush=True)
 
@@ -28,18 +28,18 @@ def check(condition, reason):
 
 
 def same(what, wanted, found):
-    """Fail the test unless both are the same."""
-    check(wanted == found, f"{what} is {found!r} and not {wanted!r}")
+    """Fail the test unless both are equal."""
+    check(wanted == found, f"{what} is {found!r}, expected {wanted!r}")
 
 
 def skip_all(reason):
-    """None of the tests can be done here."""
+    """Skip the whole file and exit."""
     print(f"TAP version 13\n1..0 # SKIP {reason}", flush=True)
     sys.exit(SKIP)
 
 
 def _outcome(test, world):
-    """What comes of a test: "ok", "not ok", or the directive of one that is skipped."""
+    """Run a test and return "ok", "not ok", or the SKIP directive."""
     try:
         try:
             test(world)
@@ -57,8 +57,10 @@ def _outcome(test, world):
 
 
 def run(tests, world, only):
-    """Run the tests, or those that `only` names, on the world, which can `clean_up` what a test
-    leaves; return the exit status."""
+    """Run the tests, or only those named in `only`, and return the exit status.
+
+    Each test gets `world` as its argument; `world.clean_up()` runs after each test.
+    """
     chosen = [test for test in tests if not only or test.__name__ in only]
     print(f"TAP version 13\n1..{len(chosen)}", flush=True)
     failed = skipped = 0

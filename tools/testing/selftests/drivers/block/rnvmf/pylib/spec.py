@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The specification of the family: where it is, what a request may carry, what a message says."""
+"""Reads the netlink specification of rnvmf, and decodes messages with it."""
 
 import importlib
 import pathlib
@@ -22,29 +22,29 @@ def _first(what, candidates):
 
 
 def path():
-    """The specification: beside the tests, unless they lie over those of another tree."""
+    """Return the path of the specification: beside the tests, or in the test VM's source tree."""
     return _first("specification", [
         HERE / "rnvmf.yaml",
         pathlib.Path("/opt/rnvmf/src/Documentation/netlink/specs/rnvmf.yaml")])
 
 
 def ynl_family():
-    """The kernel's own client for the family."""
+    """Return the kernel's Python client (pyynl) for the family."""
     release = pathlib.Path("/proc/sys/kernel/osrelease").read_text(encoding="ascii").strip()
     sys.path.insert(0, str(_first("ynl client", [
         HERE.parents[4] / "net/ynl/pyynl",
         HERE.parents[2] / "net/lib/ynl/pyynl",
         pathlib.Path(f"/lib/modules/{release}/build/tools/net/ynl/pyynl"),
         pathlib.Path("/opt/rnvmf/kernel/tools/net/ynl/pyynl")])))
-    # It keeps the numbers of families, which are others when the module is loaded again.
+    # pyynl caches family IDs, which change when the module is loaded again.
     for name in [name for name in sys.modules if name.partition(".")[0] == "lib"]:
         del sys.modules[name]
-    # Without a schema, which takes long to check.
+    # Without a schema: validating the specification takes long.
     return importlib.import_module("lib").YnlFamily(str(path()), schema="")
 
 
 class Attribute:
-    """An attribute of a set."""
+    """An attribute of an attribute set."""
 
     def __init__(self, number, yaml_entry, constants, enums):
         self.number = number
@@ -57,18 +57,18 @@ class Attribute:
         self.checks = {key: constants.get(value, value) for key, value in checks.items()}
 
     def scalar(self, value):
-        """The payload of a number."""
+        """Return the payload of a number."""
         return struct.pack(SCALARS[self.type], value)
 
     def payload(self, value):
-        """The payload of a value; that of a flag does not matter."""
+        """Return the payload of a value. A flag ignores its value."""
         if self.type in SCALARS:
             return self.scalar(value)
         return {"string": lambda: value.encode() + b"\0", "binary": lambda: value,
                 "flag": lambda: b""}[self.type]()
 
     def value(self, payload):
-        """The value of a payload that is no nest."""
+        """Return the value of a payload that is not nested."""
         if self.type in SCALARS:
             number = int.from_bytes(payload, sys.byteorder, signed=self.type.startswith("s"))
             return self.words[number] if self.words else number
@@ -76,13 +76,13 @@ class Attribute:
                 "flag": lambda: True}[self.type]()
 
     def limits(self):
-        """The smallest and the largest value of a number."""
+        """Return the smallest and the largest allowed value of a number."""
         bits = 8 * struct.calcsize(SCALARS[self.type])
         return self.checks.get("min", 0), self.checks.get("max", (1 << bits) - 1)
 
 
 class Request:
-    """What a way to call an operation may carry."""
+    """A request of an operation, `do` or `dump`, with the attributes that it may carry."""
 
     def __init__(self, operation, mode, command, names, pool):
         self.operation = operation
@@ -97,7 +97,7 @@ class Request:
 
 
 class Spec:
-    """The specification, read."""
+    """The parsed specification."""
 
     def __init__(self):
         text = path().read_text(encoding="utf-8")
@@ -115,7 +115,7 @@ class Spec:
         self.requests = list(self._requests(operations))
         self.commands = len(operations)
         named = {one["name"]: one for one in operations}
-        # By its command: the name of an event, and what its attributes are of.
+        # By command: the name of a notification and its attribute set.
         self.events = {command: (one["name"], named[one["notify"]]["attribute-set"])
                        for command, one in enumerate(operations, 1) if "notify" in one}
 
@@ -128,12 +128,12 @@ class Spec:
                                   self.sets[operation["attribute-set"]])
 
     def request(self, name, mode="do"):
-        """A request by the name of its operation."""
+        """Return the request of an operation."""
         return next(one for one in self.requests
                     if (one.operation["name"], one.mode) == (name, mode))
 
     def values(self, attribute_set, data):
-        """What the attributes of a set say: values by name."""
+        """Decode attributes of a set; return values by name."""
         known = {one.number: one for one in self.sets[attribute_set].values()}
         found = {}
         for number, payload in genl.attributes(data):
