@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An NVMe/RDMA target that keeps to the protocol but for one thing.
+ * An NVMe/RDMA target that violates the protocol in one way.
  *
- * It has one controller with its namespaces in memory, and a discovery log. At one STEP of what a host
- * asks of it, it does not answer as it should: a TWIST says what it does instead.
- * In the random mode it does so with some replies to whatever it is asked, each
- * time otherwise; the same SEED is the same sequence of choices.
- * Whatever it is asked is printed, one line each, so that a test can count it.
+ * It has one controller with namespaces in memory, and a discovery log. A STEP is a kind of command
+ * of the host. A TWIST changes the replies to the commands of one STEP. In the random mode the
+ * target changes replies to commands of any kind, by random twists; the same SEED gives the same
+ * sequence of choices. The target prints a line for each command, so that a test can count them.
  *
- * What a queue has of the kernel goes with its connection, for a host may connect thousands of times;
- * the rest goes with the process, which is ended by a signal.
+ * The kernel objects of a queue are freed with its connection, because a host may connect thousands
+ * of times. All others are freed when the process ends, by a signal.
  */
 #include <err.h>
 #include <errno.h>
@@ -22,13 +21,13 @@
 
 #include "hostile/target.h"
 
-/* For a work request, in milliseconds. */
+/* Time limit of a work request, in milliseconds. */
 #define PATIENCE_MS	10000
 
-/* The command line. A request is rejected by no twist, for there is no command to reply to. */
+/* The command line. A connection request has no command, so no twist rejects it; see fate(). */
 static enum step twisted = OTHER;
 static const struct twist *twist;
-/* Of its step, so many are answered as they should before the rest is not: AFTER in the environment. */
+/* Commands of the twisted step that still get a correct reply: AFTER in the environment. */
 static unsigned long spared;
 uint64_t value;
 unsigned int offset;
@@ -44,10 +43,10 @@ unsigned long namespaces = 1;
 unsigned long other;
 uint64_t eui;
 unsigned long logged = 6;
-/* What it says is the size of its queues: ENTRIES in the environment. */
+/* Queue size (CRQSIZE) that the target returns: ENTRIES in the environment. */
 static unsigned long entries = MAX_ENTRIES;
 
-/* Where SIGUSR1 is read. */
+/* The signalfd of SIGUSR1. */
 static int signals;
 static struct ibv_comp_channel *arrivals;
 static struct queue *queues;
@@ -56,7 +55,7 @@ static struct queue *queues;
 
 static void take_event(struct rdma_event_channel *channel);
 
-/* The completion queue that has something. Of a device that has gone none ever has. */
+/* Waits for the event of a completion queue. After the removal of the device it never returns. */
 static struct ibv_cq *next_event(struct ibv_comp_channel *channel)
 {
 	struct ibv_cq *cq;
@@ -74,9 +73,9 @@ static struct ibv_cq *next_event(struct ibv_comp_channel *channel)
 }
 
 /*
- * Waits for the end of a work request. A host that has gone leaves soft-RoCE sending for ever, as it
- * wants seven retries, which is taken for any number: so what the connection manager tells meanwhile
- * is seen to, and who tells nothing has gone.
+ * Waits for the completion of a work request. If the host is gone, soft-RoCE retransmits forever:
+ * it takes a retry count of 7 as infinite. So this function also handles events of the connection
+ * manager, and moves the queue pair to the error state after PATIENCE_MS without an event.
  */
 static void await_departure(struct queue *queue)
 {
@@ -98,7 +97,7 @@ static void await_departure(struct queue *queue)
 	}
 }
 
-/* Does one work request, and waits until it is done. Later ones fail once one has. */
+/* Posts a work request and waits for its completion. After a failure all later ones fail. */
 static bool transfer(struct queue *queue, struct ibv_send_wr *request)
 {
 	struct ibv_send_wr *bad;
@@ -164,7 +163,7 @@ static void post_receive(struct queue *queue, unsigned int number)
 		err(1, "ibv_post_recv");
 }
 
-/* The receive of a command that was served. */
+/* Posts the receive of a served command again, or keeps it while the queue is deaf. */
 static void give_back_receive(struct queue *queue, unsigned int number)
 {
 	if (queue->deaf)
@@ -173,7 +172,7 @@ static void give_back_receive(struct queue *queue, unsigned int number)
 		post_receive(queue, number);
 }
 
-/* What was not heard meanwhile the host sends again. */
+/* Ends the twist and posts the kept receives. The host's RNR retries deliver its commands. */
 static void hear_again(void)
 {
 	struct queue *queue;
@@ -187,8 +186,8 @@ static void hear_again(void)
 }
 
 /*
- * A signal, if one came. Whoever sends it, and has the host ask then, counts on it: it is looked for
- * before each command.
+ * Handles SIGUSR1 if it is pending. Called before each command: a test may send the signal and
+ * then a command, which must see its effect.
  */
 static void take_signal(void)
 {
@@ -202,7 +201,9 @@ static void take_signal(void)
 
 /* The queues. */
 
-/* A command can come before the connection is known to be established: then nobody is told. */
+/*
+ * Disconnects. Before RDMA_CM_EVENT_ESTABLISHED that sends no message; take_event() repeats it then.
+ */
 static void hang_up(struct queue *queue)
 {
 	queue->over = true;
@@ -223,7 +224,7 @@ static void deliver(struct queue *queue, struct reply *reply)
 	for (copy = 0; copy < reply->copies; copy++) {
 		if (!respond(queue, reply))
 			return;
-		/* A key can be invalidated once. */
+		/* A key can be invalidated only once. */
 		reply->invalidate = 0;
 	}
 	if (reply->data_last) {
@@ -260,7 +261,7 @@ static void take_arrivals(void)
 	if (ibv_req_notify_cq(cq, 0))
 		err(1, "ibv_req_notify_cq");
 	while (ibv_poll_cq(cq, 1, &completion) > 0) {
-		/* Flushed, or a capsule that is too long: the connection is over. */
+		/* Flushed, or a capsule that is too long: the connection has ended. */
 		if (completion.status != IBV_WC_SUCCESS)
 			continue;
 		take_signal();
@@ -271,7 +272,7 @@ static void take_arrivals(void)
 	}
 }
 
-/* It has ended already if the host has given up the connection meanwhile. */
+/* Creates a queue. It is marked as ended if the host has already given up the connection. */
 static struct queue *make_queue(struct rdma_cm_id *id, unsigned int qid)
 {
 	struct queue *queue = calloc(1, sizeof(*queue));
@@ -316,7 +317,7 @@ static struct queue *make_queue(struct rdma_cm_id *id, unsigned int qid)
 
 static void free_queue(struct queue *queue)
 {
-	/* Neither is there if the host gave up before it was accepted. */
+	/* Both are missing if the host gave up before the connection was accepted. */
 	if (queue->id->qp)
 		rdma_destroy_qp(queue->id);
 	if (queue->mr && ibv_dereg_mr(queue->mr))
@@ -331,7 +332,7 @@ static void free_queue(struct queue *queue)
 	free(queue);
 }
 
-/* Not to be called while anything of a queue is being served, or an event of it is not acknowledged. */
+/* Must not be called while a command is served or while an event is not acknowledged. */
 static void free_ended_queues(void)
 {
 	struct queue **at = &queues;
@@ -347,13 +348,13 @@ static void free_ended_queues(void)
 	}
 }
 
-/* Rejects a connection for the reason that VALUE is, in as many bytes as OFFSET says. */
+/* Rejects a connection with VALUE as status, and OFFSET bytes of private data. */
 static void reject(struct rdma_cm_id *id)
 {
 	uint8_t data[4] = {};
 
 	put(data + 2, value, 2);
-	/* The host may have given up meanwhile. */
+	/* Fails if the host has given up the connection. */
 	if (rdma_reject(id, data, offset))
 		printf("- not rejected: %s\n", strerror(errno));
 	rdma_destroy_id(id);
@@ -401,7 +402,7 @@ static void take_request(struct rdma_cm_id *id, const struct rdma_conn_param *re
 	case REJECTED:
 		return reject(id);
 	case IGNORED:
-		/* The host waits for an answer. */
+		/* The host waits for a reply until its time-out. */
 	}
 }
 
@@ -425,9 +426,9 @@ static void take_event(struct rdma_event_channel *channel)
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
-		/* It ends what is being sent, too. */
+		/* Also flushes the posted work requests. */
 		rdma_disconnect(event->id);
-		/* A request that was not answered has no queue. */
+		/* An ignored request has no queue. */
 		if (queue)
 			queue->ended = true;
 		break;
@@ -456,7 +457,7 @@ static struct rdma_event_channel *listen_at_address(void)
 	return channel;
 }
 
-/* From now on SIGUSR1 ends nothing, but can be read. */
+/* Blocks SIGUSR1 and opens a signalfd for it. */
 static void expect_signal(void)
 {
 	sigset_t set;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a host asks for, and what a target answers that keeps to the protocol.
+ * Classifies commands and fills in correct replies.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -9,25 +9,25 @@
 
 #define CONTROLLER_ID	1
 #define DISK_SIZE	(8 * 1024 * 1024)
-/* Bytes of a block, as powers of two, in the formats that there are. */
+/* Block sizes of the LBA formats, as powers of two. */
 #define FORMAT_0	9
 #define FORMAT_1	12
-/* A command for this block is a step of its own: nothing but a test asks for it. */
+/* A command for this block is a step of its own, so that only the test's I/O matches. */
 #define TRAP		8192
 
-/* The size of an entry of the discovery log, and of its header. */
+/* Size of the discovery log's header and of each entry. */
 #define LOG_PART	1024
 
-/* The size of what the host says of its behavior. */
+/* Size of the Host Behavior Support data. */
 #define BEHAVIOR_SIZE	512
 
-/* The data of a Connect, and where its parts begin. */
+/* Size of the Connect data, and the offsets of its fields. */
 #define CONNECT_SIZE	1024
 #define CONNECT_SUBSYSTEM	256
 #define CONNECT_HOST	512
 #define CONNECT_END	768
 
-/* The ranges of a discard. */
+/* Sizes of the range list of a Dataset Management command and of one range. */
 #define RANGES_SIZE	4096
 #define RANGE_SIZE	16
 
@@ -134,7 +134,7 @@ static void fail(struct reply *reply, uint16_t status)
 	reply->data_length = 0;
 }
 
-/* Where the host wants the data, or has it. */
+/* Reads the SGL descriptor: address and key of the data. */
 static void read_sgl(struct reply *reply)
 {
 	const uint8_t *sgl = reply->sqe + 24;
@@ -147,7 +147,7 @@ static void read_sgl(struct reply *reply)
 		reply->invalidate = reply->rkey;
 }
 
-/* Fetches the data of a command, from its capsule or from the host. */
+/* Copies the data of a command from its capsule, or reads it from the host by RDMA. */
 static bool fetch(struct queue *queue, const struct capsule *capsule, struct reply *reply,
 		  unsigned int length)
 {
@@ -159,17 +159,17 @@ static bool fetch(struct queue *queue, const struct capsule *capsule, struct rep
 	return !reply->silent;
 }
 
-/* A name ends before its room does, and after it there is nothing. */
+/* Checks that an NQN is terminated and padded with zeroes. */
 static void check_name(const uint8_t *data, unsigned int at, unsigned int end)
 {
 	unsigned int length = strnlen((const char *)data + at, end - at);
 
 	if (at + length == end)
-		accuse("a name of a Connect does not end");
+		accuse("NQN in the Connect data is not terminated");
 	check_zeroes("the data of a Connect", data, at + length, end);
 }
 
-/* Whoever comes is welcome, if what he says of himself is well-formed. */
+/* Accepts any host whose Connect data is well-formed. */
 static void connect_queue(struct queue *queue, const struct capsule *capsule,
 			  struct reply *reply)
 {
@@ -190,7 +190,7 @@ static void get_property(struct reply *reply)
 {
 	switch (get(reply->sqe + 44, 4)) {
 	case 0x00:
-		/* Contiguous queues, half a second to become ready, NVM command set. */
+		/* CAP: MQES, CQR, a TO of 500 ms, NVM command set. */
 		reply->result = (MAX_ENTRIES - 1) | 1 << 16 | 1 << 24 | 1ULL << 37;
 		break;
 	case 0x08:
@@ -200,7 +200,7 @@ static void get_property(struct reply *reply)
 		reply->result = configuration;
 		break;
 	case 0x1c:
-		/* At once what the configuration says: ready, and shut down. */
+		/* CSTS follows CC at once: ready, and shutdown complete. */
 		reply->result = (configuration & 1) | (configuration & 3 << 14 ? 2 << 2 : 0);
 		break;
 	default:
@@ -216,7 +216,7 @@ static void set_property(struct reply *reply)
 		fail(reply, INVALID_FIELD);
 }
 
-/* With another SERIAL in the environment, of a character, the target is another one. */
+/* SERIAL in the environment replaces the first character of the serial number. */
 static void identify_controller(uint8_t *data)
 {
 	const char *serial = getenv("SERIAL");
@@ -229,18 +229,18 @@ static void identify_controller(uint8_t *data)
 	data[77] = 5;
 	put(data + 78, CONTROLLER_ID, 2);
 	put(data + 80, 0x00010300, 4);
-	/* Changes of namespaces, and of the discovery log. */
+	/* OAES: namespace attribute and discovery log change notices. */
 	put(data + 92, tells ? 1 << 8 | 1U << 31 : 0, 4);
 	for (at = 128; at < 134; at += 2)
 		put(data + at, delay, 2);
-	/* There is a log of effects. */
+	/* LPA: Commands Supported and Effects log. */
 	data[261] = 1 << 1;
 	put(data + 320, 10, 2);
 	data[512] = 0x66;
 	data[513] = 0x44;
 	put(data + 514, MAX_ENTRIES, 2);
 	put(data + 516, 1, 4);
-	/* SGLs, keyed ones, with offsets. */
+	/* SGLS: supported, keyed, with offsets in the capsule. */
 	put(data + 536, 1 | 1 << 2 | 1 << 20, 4);
 	put(data + 1792, (SQE_SIZE + INLINE_SIZE) / 16, 4);
 	put(data + 1796, CQE_SIZE / 16, 4);
@@ -253,7 +253,7 @@ static void identify_namespace(uint8_t *data)
 	put(data, blocks, 8);
 	put(data + 8, blocks, 8);
 	put(data + 16, blocks, 8);
-	/* Two formats, less one. */
+	/* NLBAF is zero-based: two formats. */
 	data[25] = 1;
 	data[26] = block_shift == FORMAT_1;
 	data[130] = FORMAT_0;
@@ -290,7 +290,7 @@ static void identify(struct queue *queue, struct reply *reply)
 	uint32_t nsid = get(reply->sqe + 4, 4);
 
 	check_length(reply->sqe, IDENTIFY_SIZE);
-	/* Of namespaces that are not there it says nothing but zeroes. */
+	/* The data of an inactive namespace is zero. */
 	memset(data, 0, IDENTIFY_SIZE);
 	reply->data_length = IDENTIFY_SIZE;
 	switch (reply->sqe[40]) {
@@ -319,7 +319,7 @@ static void discovery_header(uint8_t *data)
 	put(data + 8, logged, 8);
 }
 
-/* The ways to the one subsystem that there is, each with a number in its name. */
+/* Each entry has the address of this target, and an NQN with a number. */
 static void discovery_entry(uint8_t *data, unsigned int number)
 {
 	data[0] = 1;
@@ -360,7 +360,7 @@ static void tell_event(struct reply *reply)
 {
 	if (!tells)
 		return fail(reply, INVALID_OPCODE);
-	/* A notice, of log page 4. */
+	/* Notice: Namespace Attribute Changed, log page 4. */
 	reply->result = 0x00040002;
 	reply->silent = !events;
 	if (events)
@@ -374,7 +374,7 @@ static void changed_log(struct queue *queue, struct reply *reply)
 	reply->data_length = IDENTIFY_SIZE;
 }
 
-/* Of vendors' commands one changes which namespaces there are, and one wants to be alone. */
+/* Vendor commands: 0xc0 changes the namespace inventory (NIC), 0xc1 must run alone (CSE). */
 static void effects_log(struct queue *queue, struct reply *reply)
 {
 	uint8_t *data = queue->memory->data;
@@ -396,7 +396,7 @@ static void take_behavior(struct queue *queue, const struct capsule *capsule,
 	keeps_delay = data[0] == 1;
 }
 
-/* The host says which blocks it does not need any more, in as many ranges as its command says. */
+/* Dataset Management: checks that unused ranges are zero. */
 static void discard(struct queue *queue, const struct capsule *capsule, struct reply *reply)
 {
 	unsigned int end = (reply->sqe[40] + 1) * RANGE_SIZE;
@@ -460,7 +460,7 @@ void answer(struct queue *queue, const struct capsule *capsule, enum step step, 
 	case READ: case WRITE: case TRAP_READ: case TRAP_WRITE:
 		return read_write(queue, capsule, reply);
 	case QUEUES:
-		/* As many as there are wanted. */
+		/* Grant the requested number of queues. */
 		reply->result = get(reply->sqe + 44, 4);
 		return;
 	case EVENT:

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a host must not send. In no byte that a command does not use may it tell what its memory had
- * before.
+ * Checks of the host's commands. Unused bytes must be zero, because others would leak memory
+ * contents of the host.
  */
 #include <stdarg.h>
 #include <stdlib.h>
 
 #include "target.h"
 
-/* Data is described by a list of descriptors, of which the only one is in the command. */
+/* PSDT in the flags of a command: SGL, with the descriptor in the command. */
 #define BY_DESCRIPTOR	0x40
 
 #define DESCRIPTOR	24
@@ -17,12 +17,12 @@
 #define SMALLEST_BLOCK	512
 #define LARGEST_BLOCK	4096
 
-/* Whoever starts the target takes any word of this kind for a failure. */
+/* The test fails if the target prints anything on standard error. */
 void accuse(const char *format, ...)
 {
 	va_list arguments;
 
-	fprintf(stderr, "hostile_target: the host is wrong: ");
+	fprintf(stderr, "hostile_target: protocol violation by the host: ");
 	va_start(arguments, format);
 	vfprintf(stderr, format, arguments);
 	va_end(arguments);
@@ -47,11 +47,11 @@ static unsigned int described(const uint8_t *sqe)
 void check_length(const uint8_t *sqe, unsigned int length)
 {
 	if (described(sqe) != length)
-		accuse("%u bytes for command %#x, whose data has %u", described(sqe), sqe[0],
+		accuse("SGL length %u of command %#x, expected %u", described(sqe), sqe[0],
 		       length);
 }
 
-/* The host may have been told another size than the target's own. */
+/* A twist may have reported another block size than the target's, so any valid size is accepted. */
 static void check_blocks(const uint8_t *sqe)
 {
 	unsigned int count = get(sqe + 48, 2) + 1;
@@ -59,22 +59,22 @@ static void check_blocks(const uint8_t *sqe)
 
 	if (described(sqe) % count || size < SMALLEST_BLOCK || size > LARGEST_BLOCK ||
 	    size & (size - 1))
-		accuse("%u bytes for command %#x, of %u blocks", described(sqe), sqe[0], count);
+		accuse("SGL length %u of command %#x with %u blocks", described(sqe), sqe[0], count);
 }
 
-/* Bytes of a command that are zero. */
+/* A range of bytes that must be zero. */
 struct unused {
 	uint8_t begin;
 	uint8_t end;
 };
 
-/* A range that is empty ends each list. */
+/* Each list ends with an empty range. */
 #define UNUSED	(const struct unused[])
 
 /*
- * Which those are of a step, up to the end of the command, but for bytes 8 to 23, which are so of
- * all. OTHER is what a user may send, who says what he likes; one who asks for the controller may
- * have named a namespace.
+ * The unused bytes of each step, apart from bytes 8 to 23, which no command uses. OTHER has no
+ * list, because a passthrough command may have any value. CONTROLLER has no range for the NSID,
+ * which a passthrough Identify may set.
  */
 static const struct unused *const unused[STEPS] = {
 	[CONNECT_ADMIN] = UNUSED { { 5, 24 }, { 40, 42 }, { 47, 48 }, { 52, 64 }, {} },
@@ -120,14 +120,14 @@ void check_capsule(const struct queue *queue, const uint8_t *sqe, unsigned int l
 {
 	const uint8_t *descriptor = sqe + DESCRIPTOR;
 	bool keyed = descriptor[15] >> 4 == KEYED;
-	/* With a key the data is elsewhere. */
+	/* With a keyed SGL the data is not in the capsule. */
 	unsigned int data = keyed ? 0 : described(sqe);
 	enum step step = step_of(queue, sqe);
 
 	if (length != SQE_SIZE + data)
-		accuse("a capsule of %u bytes, with %u of data", length, data);
+		accuse("capsule of %u bytes with %u bytes of data", length, data);
 	if (sqe[1] != BY_DESCRIPTOR)
-		accuse("the flags of command %#x are %#x", sqe[0], sqe[1]);
+		accuse("flags of command %#x are %#x", sqe[0], sqe[1]);
 	if (!keyed)
 		check_zeroes("a descriptor without a key", descriptor, 12, 15);
 	check_unused(sqe, step);

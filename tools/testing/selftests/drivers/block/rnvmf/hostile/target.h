@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the parts of hostile_target.c know of one another.
+ * Interfaces between the parts of hostile_target.
  */
 #ifndef HOSTILE_TARGET_H
 #define HOSTILE_TARGET_H
@@ -21,13 +21,13 @@
 #define IDENTIFY_SIZE	4096
 #define INLINE_SIZE	4096
 #define LONGEST_REPLY	64
-/* What a host sends at most that was not told of a limit. */
+/* The largest transfer: the host's own limit if MDTS reports none. */
 #define MAX_TRANSFER	(1024 * 1024)
 #define MAX_ENTRIES	64
-/* More than the host may have in flight, for each is posted again after its answer. */
+/* More than the host may have in flight: a receive is posted again only after its reply. */
 #define RECEIVES	(2 * MAX_ENTRIES)
 
-/* What a host asks for. */
+/* Kinds of commands of a host. */
 enum step {
 	REQUEST, CONNECT_ADMIN, CONNECT_IO, CAPABILITIES, STATUS, PROPERTY, CONFIGURE,
 	CONTROLLER, LIST, NAMESPACE, DESCRIPTORS, LOG, ENTRIES, QUEUES, KEEP_ALIVE,
@@ -41,7 +41,7 @@ struct capsule {
 	uint8_t data[INLINE_SIZE];
 };
 
-/* What the hardware reads and writes of a queue. */
+/* Memory of a queue that the device accesses. */
 struct memory {
 	struct capsule capsules[RECEIVES];
 	uint8_t data[MAX_TRANSFER];
@@ -57,37 +57,37 @@ struct queue {
 	struct ibv_mr *mr;
 	struct memory *memory;
 	unsigned int qid;
-	/* In the random mode one reply of so many is broken. */
+	/* In the random mode one in this many replies is changed. */
 	unsigned int one_in;
-	/* Where receives are that wait for a host to be heard again, and how many they are. */
+	/* While the queue is deaf: the receives that are not posted again, and their number. */
 	bool deaf;
 	unsigned int kept[RECEIVES];
 	unsigned int nr_kept;
-	/* It was hung up, perhaps before the connection is known to be established. */
+	/* hang_up() was called, possibly before RDMA_CM_EVENT_ESTABLISHED. */
 	bool over;
-	/* Its connection has ended: it is freed as soon as nothing of it is being served. */
+	/* The connection has ended; the queue is freed when no command of it is being served. */
 	bool ended;
 };
 
 struct reply {
 	const uint8_t *sqe;
 	uint64_t result;
-	/* Where the target is in the submission queue, which it may not tell the truth of. */
+	/* SQHD */
 	uint16_t head;
 	uint16_t cid;
 	uint16_t status;
 	unsigned int length;
 	unsigned int copies;
-	/* How much of the queue's data goes to the host, and where to. */
+	/* Length, address and key of the data that is written to the host. */
 	unsigned int data_length;
 	uint64_t address;
 	uint32_t rkey;
-	/* The key to invalidate with the reply, or 0. */
+	/* The key that the reply invalidates, or 0. */
 	uint32_t invalidate;
 	bool silent;
 	bool hang_up;
 	bool data_last;
-	/* Milliseconds between the reply and such data. */
+	/* Milliseconds between the reply and the data, with data_last. */
 	unsigned int pause;
 };
 
@@ -95,27 +95,27 @@ struct twist {
 	const char *name;
 	void (*apply)(struct queue *queue, struct reply *reply);
 };
-/* The command line: what a twist does it with. */
+/* The command line: parameters of the twist. */
 extern uint64_t value;
 extern unsigned int offset;
 extern unsigned int size;
 extern const char *address;
 extern const char *port;
 /*
- * With EVENTS in the environment it tells of events: so many times at once that namespaces changed,
- * and then it keeps the request.
+ * With EVENTS in the environment the target reports asynchronous events. It completes the first
+ * EVENTS requests at once with a namespace change, and leaves the next one pending.
  */
 extern bool tells;
 extern unsigned long events;
-/* Milliseconds until it says what it has: SLOW in the environment. */
+/* Delay of Identify and discovery log replies, in milliseconds: SLOW in the environment. */
 extern unsigned long slow;
-/* Each delay of retries, in units of 100 ms: DELAY in the environment. */
+/* Each command retry delay time (CRDT), in units of 100 ms: DELAY in the environment. */
 extern unsigned long delay;
-/* The host keeps to it: a status that asks for it does not before. */
+/* The host has enabled ACRE. Before that a status has no retry delay. */
 extern bool keeps_delay;
 /*
- * So many namespaces there are, which show the same blocks: NAMESPACES in the environment; and with
- * OTHER the one of this number is another one than without.
+ * Number of namespaces, all with the same blocks: NAMESPACES in the environment. The namespace with
+ * the NSID OTHER, from the environment, has another UUID.
  */
 extern unsigned long namespaces;
 extern unsigned long other;
@@ -126,7 +126,7 @@ extern unsigned long logged;
 
 /* hostile_target.c */
 
-/* Moves data between the queue's memory and the host's. */
+/* Transfers data between the queue's memory and the host's by RDMA; returns whether it succeeded. */
 bool move(struct queue *queue, enum ibv_wr_opcode opcode, unsigned int length, uint64_t address,
 	  uint32_t rkey);
 
@@ -134,46 +134,46 @@ bool move(struct queue *queue, enum ibv_wr_opcode opcode, unsigned int length, u
 
 extern const char *const step_names[STEPS];
 
-/* Which step a command is. */
+/* Returns the step of a command. */
 enum step step_of(const struct queue *queue, const uint8_t *sqe);
 
-/* What a target answers that keeps to the protocol. */
+/* Fills in the correct reply to a command. */
 void answer(struct queue *queue, const struct capsule *capsule, enum step step,
 	    struct reply *reply);
 
 /* hostile/check.c */
 
-/* Ends the target, which fails the test: the host sent what no host may. */
+/* Reports a protocol violation by the host and ends the target, which fails the test. */
 void accuse(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
-/* Looks at a command for what a host must not send, such as what its memory had before. */
+/* Checks a command: flags, length, and that unused bytes are zero. */
 void check_capsule(const struct queue *queue, const uint8_t *sqe, unsigned int length);
 
-/* The command's data is so many bytes. */
+/* Checks that the command's data has this length. */
 void check_length(const uint8_t *sqe, unsigned int length);
 
-/* These bytes of what the host sent are zero. */
+/* Checks that bytes `at` to `end` - 1 are zero. */
 void check_zeroes(const char *what, const uint8_t *bytes, unsigned int at, unsigned int end);
 
 /* hostile/twist.c */
 
-/* The twist of a name; NULL if there is none. */
+/* Returns the twist with this name, or NULL. */
 const struct twist *find_twist(const char *name);
 
-/* The names of all, each after a space. */
+/* Prints the names of all twists, each after a space. */
 void print_twists(FILE *out);
 
-/* From here on some replies are broken at random, in a sequence that SEED makes. */
+/* Starts the random mode with a seed. */
 void begin_random(uint64_t seed);
 
-/* Breaks a reply in a way of its own, or leaves it as it is, as it always is without a seed. */
+/* In the random mode: changes a reply by a random twist, or leaves it unchanged. */
 void break_at_random(struct queue *queue, enum step step, struct reply *reply);
 
-/* What comes of a connection that is asked for, by the same sequence. */
+/* What happens to a connection request; in the random mode by the same sequence. */
 enum fate { ACCEPTED, REJECTED, IGNORED };
 enum fate fate_at_random(void);
 
-/* Numbers as they are on the wire. */
+/* Little-endian numbers of any width. */
 
 static inline void put(uint8_t *at, uint64_t number, unsigned int bytes)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a target does instead of what it should.
+ * The twists: how a reply violates the protocol.
  */
 #include <err.h>
 
@@ -16,10 +16,10 @@ static void twist_hang_up(struct queue *queue, struct reply *reply)
 	reply->hang_up = true;
 }
 
-/* Where a status says how long to wait before another attempt. */
+/* Bits of a status: index of the command retry delay (CRD). */
 #define STATUS_DELAY	0x1800
 
-/* An error of this status; with the result that OFFSET is. */
+/* Replies with VALUE as status, and OFFSET as result. */
 static void twist_status(struct queue *queue, struct reply *reply)
 {
 	reply->status = keeps_delay ? value : value & ~(uint64_t)STATUS_DELAY;
@@ -46,13 +46,13 @@ static void twist_poke(struct queue *queue, struct reply *reply)
 
 #define LONGEST_POKE	256
 
-/* One byte over and over, as much as a text has room for. */
+/* Fills 256 bytes, the length of the longest string field, with one byte. */
 static void twist_flood(struct queue *queue, struct reply *reply)
 {
 	memset(queue->memory->data + offset, value, LONGEST_POKE);
 }
 
-/* Another number each time. */
+/* Stores another number each time. */
 static void twist_drift(struct queue *queue, struct reply *reply)
 {
 	static uint64_t times;
@@ -60,13 +60,13 @@ static void twist_drift(struct queue *queue, struct reply *reply)
 	put(queue->memory->data + offset, ++times, 8);
 }
 
-/* Less data than was asked for. */
+/* Writes only VALUE bytes of data. */
 static void twist_short(struct queue *queue, struct reply *reply)
 {
 	reply->data_length = value;
 }
 
-/* A full page of namespaces after the one that is asked about, up to the very last. */
+/* Lists 1024 namespaces after the NSID of the command, so that the list continues without end. */
 static void twist_fill(struct queue *queue, struct reply *reply)
 {
 	uint32_t nsid = get(reply->sqe + 4, 4);
@@ -98,13 +98,13 @@ static void twist_keep(struct queue *queue, struct reply *reply)
 	reply->invalidate = 0;
 }
 
-/* Invalidates another key than that of the command, which may have none. */
+/* Invalidates another key than the command's, also if the command has none. */
 static void twist_key(struct queue *queue, struct reply *reply)
 {
 	reply->invalidate = reply->rkey ^ value;
 }
 
-/* Invalidates the key of a command that came before, of whichever connection. */
+/* Invalidates the key of an earlier command of any connection. */
 static void twist_stale(struct queue *queue, struct reply *reply)
 {
 	static uint32_t keys[8];
@@ -115,7 +115,7 @@ static void twist_stale(struct queue *queue, struct reply *reply)
 	keys[at] = reply->rkey;
 }
 
-/* Keeps a first command, and invalidates its key with the answer to the second. */
+/* Leaves the first command unanswered, and invalidates its key with the reply to the second. */
 static void twist_swap(struct queue *queue, struct reply *reply)
 {
 	static uint32_t kept;
@@ -127,13 +127,13 @@ static void twist_swap(struct queue *queue, struct reply *reply)
 	kept = reply->rkey;
 }
 
-/* Writes the data once the host has its memory back. */
+/* Writes the data after the reply, when the host has reclaimed its memory. */
 static void twist_late(struct queue *queue, struct reply *reply)
 {
 	reply->data_last = true;
 }
 
-/* The same VALUE milliseconds later, and it leaves it to the host to make the key invalid. */
+/* Writes the data VALUE milliseconds after the reply, which invalidates no key. */
 static void twist_keep_late(struct queue *queue, struct reply *reply)
 {
 	reply->invalidate = 0;
@@ -141,19 +141,19 @@ static void twist_keep_late(struct queue *queue, struct reply *reply)
 	reply->pause = value;
 }
 
-/* Writes the data to where it does not belong: so many bytes from where it does. */
+/* Writes the data at an address that is wrong by VALUE. */
 static void twist_move(struct queue *queue, struct reply *reply)
 {
 	reply->address += value;
 }
 
-/* Writes to what is the target's to read. */
+/* Writes to memory that the target may only read. */
 static void twist_steal(struct queue *queue, struct reply *reply)
 {
 	reply->data_length = 8;
 }
 
-/* Posts no receive any more that was taken by a command, until SIGUSR1. */
+/* Posts no receive again until SIGUSR1, so that the host gets RNR NAKs. */
 static void twist_deaf(struct queue *queue, struct reply *reply)
 {
 	queue->deaf = true;
@@ -190,18 +190,18 @@ void print_twists(FILE *out)
 /* The state of the random mode; 0 without it. */
 static uint64_t random_state;
 /*
- * One reply of so many is broken in it, by the connection: where many are, few connects come to
- * their end, and where few are, there is I/O.
+ * Each connection changes one in RANDOM_MOST to RANDOM_LEAST of its replies. With many changes few
+ * connects succeed; with few there is I/O.
  */
 #define RANDOM_MOST	2
 #define RANDOM_LEAST	9
-/* And so is one request for a connection. */
+/* One in this many connection requests is refused. */
 #define REFUSED_ONE_IN	24
 
-/* Milliseconds. */
+/* Longest delay of keep-late, in milliseconds. */
 #define LONGEST_PAUSE	50
 
-/* Seeds that differ little shall not. */
+/* Similar seeds must give different sequences, so spread their bits. */
 void begin_random(uint64_t seed)
 {
 	random_state = (seed + 1) * 0x9e3779b97f4a7c15;
@@ -215,7 +215,7 @@ static uint64_t random_number(void)
 	return random_state;
 }
 
-/* A number of few bits as often as one of many. */
+/* Returns a number; each bit length has the same probability. */
 static uint64_t random_value(void)
 {
 	unsigned int shift = random_number() % 64;
@@ -223,7 +223,7 @@ static uint64_t random_value(void)
 	return random_number() >> shift;
 }
 
-/* Whether a host waits for the answer no longer than a test has the patience for. */
+/* Whether the host's time-out for the reply is short enough for a test. */
 static bool may_be_silent(enum step step)
 {
 	switch (step) {
@@ -234,7 +234,7 @@ static bool may_be_silent(enum step step)
 	}
 }
 
-/* Most are lies. Silence is seldom, for each takes as long as a time limit. */
+/* One in this many silent choices takes effect: each costs the test a time-out. */
 #define SILENCE_ONE_IN	8
 
 static const char *const random_names[] = {
@@ -243,7 +243,7 @@ static const char *const random_names[] = {
 	"keep-late", "move", "steal", "deaf", "hang-up", "silent",
 };
 
-/* What a twist is done with. */
+/* Chooses the parameters of a twist. */
 static void choose_numbers(const struct twist *each, const struct reply *reply)
 {
 	value = random_value();
