@@ -220,8 +220,8 @@ fn close(
     Ok((notice, data, invalidation))
 }
 
-/// Checks an invalidation of an earlier registration. Returns whether it has the current key; then
-/// it must be ignored.
+/// Checks that the region ignores an invalidation of an earlier registration. Returns `false` if it
+/// has another key, so that there was nothing to check.
 fn refuses(
     memory: &mut Operation<Work>,
     key: RemoteKey,

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who handles completions, and in which context: what a poller, a drain and a device
-//! must not do to one another.
+//! Tests the pollers of completion queues, and the contexts of completion handlers.
 //!
-//! - [`one_poller`]: one completion at a time, whoever polls.
-//! - [`overrun`]: a completion queue that is too small.
-//! - [`partial_post`]: an operation of which the device took a part.
+//! - [`one_poller`]: a queue that its owner polls has one poller at a time.
+//! - [`overrun`]: a completion queue with too few entries.
+//! - [`partial_post`]: an operation that was posted in part.
 
 use common::{
     failure::{
@@ -78,19 +77,19 @@ module! {
     type: task::Handle,
     name: "rrdma_test_cq_polling",
     authors: ["The rnvmf developers"],
-    description: "Test: who handles completions, and in which context",
+    description: "Test: pollers of completion queues, and contexts of completion handlers",
     license: "GPL",
 }
 
 rrdma::parameters! {
-    device: Text<63> = "", "RDMA device; empty: the first with an active port";
-    gid_index: Number<0, 255> = 0, "which GID of its first port";
-    overrun: Bool = false, "let a queue that is too small lose a completion, at the end";
+    device: Text<63> = "", "RDMA device name; empty: first device with an active port";
+    gid_index: Number<0, 255> = 0, "GID index of port 1; default 0";
+    overrun: Bool = false, "at the end, overrun a completion queue with too few entries";
 }
 
 const OWNER: &CStr = c"rrdma_test_cq_polling";
 
-/// Completions that a poll handles at most.
+/// Maximum number of completions that a poll handles.
 const BUDGET: u32 = 16;
 
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
@@ -107,14 +106,14 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     Ok(Summary::new(fmt!("one handler at a time")))
 }
 
-/// Room for a message that never comes.
+/// A receive for a message that never arrives.
 struct CountedReceive {
     message: Message,
     back: Arc<Atomic<u32>>,
 }
 
 impl Complete<CompletionSink> for CountedReceive {
-    /// Called where one may sleep: whoever polls may, and so may a drain.
+    /// May sleep here: its callers are a poll by the owner and a drain.
     fn complete(receive: Operation<Self>, _: &QueuePair<CompletionSink>, _: &Completion<'_>) {
         receive.back.fetch_add(1, ordering::Release);
     }
@@ -126,8 +125,8 @@ impl Receive<CompletionSink> for CountedReceive {
     }
 }
 
-/// We poll while queue pairs go, whose drain polls, too: what they had posted comes
-/// back, and then nothing more.
+/// Polls a queue while its queue pairs are destroyed; their drain polls it, too. The posted
+/// receives must complete, and nothing more.
 fn polled_as_they_go(loopback: &Loopback<'_>) -> Result<(), Failure> {
     const QUEUE_PAIRS: u32 = 5;
     let queue = DirectQueue::new(loopback.device(), CAPACITY.completions(), 0, OWNER)
@@ -153,18 +152,18 @@ fn polled_as_they_go(loopback: &Loopback<'_>) -> Result<(), Failure> {
         while !gone.wait_timeout(Msecs::new(0)) {
             queue.poll(BUDGET);
         }
-        nothing_left("gone", queue.poll(BUDGET))?;
+        nothing_left("destroy", queue.poll(BUDGET))?;
     }
     match back.load(ordering::Acquire) {
         QUEUE_PAIRS => Ok(()),
         back => Err(Failure::new(
-            "gone",
-            fmt!("{back} of {QUEUE_PAIRS} are back"),
+            "destroy",
+            fmt!("{back} of {QUEUE_PAIRS} receives completed"),
         )),
     }
 }
 
-/// Asks for queues that cannot be.
+/// Checks that queues with invalid sizes are refused.
 fn refusals(loopback: &Loopback<'_>) -> Result<(), Failure> {
     let device = || loopback.device();
     let most = device().attributes().max_cqe;
@@ -179,11 +178,14 @@ fn refusals(loopback: &Loopback<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What cannot be has to be refused as invalid.
+/// Checks that creating a queue failed with `EINVAL`.
 fn refused<T>(result: Result<T>) -> Result<(), Failure> {
     match result {
         Err(error) if error == EINVAL => Ok(()),
-        Err(error) => Err(Failure::new("refusals", fmt!("{error:?} and not EINVAL"))),
-        Ok(_) => Err(Failure::new("refusals", fmt!("it was done"))),
+        Err(error) => Err(Failure::new(
+            "refusals",
+            fmt!("got {error:?}, expected EINVAL"),
+        )),
+        Ok(_) => Err(Failure::new("refusals", fmt!("created, although invalid"))),
     }
 }

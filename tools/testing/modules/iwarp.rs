@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What iWARP does not have is refused before the device is asked: soft iWARP keeps the
-//! entry of a request that it has refused, and completes it when the queue pair stops.
+//! Tests that work requests that iWARP does not support are refused before they reach the device.
+//! Soft-iWARP keeps the queue entry of a refused work request, and completes it when the queue pair
+//! stops.
 
 use common::{
     failure::{
@@ -51,34 +52,33 @@ module! {
     type: task::Handle,
     name: "rrdma_test_iwarp",
     authors: ["The rnvmf developers"],
-    description: "Test: requests that iWARP does not have",
+    description: "Test: work requests that iWARP does not support",
     license: "GPL",
 }
 
 const NAME: &CStr = c"rrdma_test_iwarp";
 
-/// Asks for such requests on the connection with a client, and then serves it.
+/// Posts unsupported work requests on the connection with a client, and then serves the client.
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let server = Server::accept(task)?;
     refusals(server.queue())?;
     server.serve()
 }
 
-/// Nobody's memory: nothing is posted.
+/// Any key will do: nothing is posted.
 const NOWHERE: RemoteKey = RemoteKey {
     address: 0,
     length: u32::MAX,
     rkey: 0,
 };
 
-/// Asks for what a device of iWARP does not have; each time the operation has to come
-/// back.
+/// Checks that unsupported work requests are refused. Each time, posting must return the operation.
 fn refusals(queue: &QueuePair<RcContext>) -> Result<(), Failure> {
     let device = queue.device();
     if DeviceRequirement::ImmediateData.check(device).is_ok() {
         return Err(Failure::new(
             "device",
-            fmt!("{} is no device of iWARP", device.name()),
+            fmt!("{} is not an iWARP device", device.name()),
         ));
     }
     let send_buf = connection::send_buf(device)?;
@@ -91,7 +91,7 @@ fn refusals(queue: &QueuePair<RcContext>) -> Result<(), Failure> {
     refused(queue, send_buf, |send_buf, chain| {
         chain.read([send_buf.sge()], NOWHERE)
     })?;
-    pr_info!("refused: immediate data, reads into memory that is not registered\n");
+    pr_info!("refused: immediate data, reads into unregistered memory\n");
     Ok(())
 }
 
@@ -104,6 +104,6 @@ fn refused(
     match queue.post_send(send_buf, build) {
         Err(unposted) if unposted.error == EOPNOTSUPP => Ok(unposted.operation),
         Err(unposted) => Err(unposted.error).step(step),
-        Ok(()) => Err(Failure::new(step, fmt!("it was posted"))),
+        Ok(()) => Err(Failure::new(step, fmt!("posted, although unsupported"))),
     }
 }

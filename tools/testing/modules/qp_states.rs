@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The states of a queue pair, from reset to error, and what each refuses.
+//! Tests the states of a queue pair, from RESET to ERR, and the transitions that are refused.
 //!
-//! It needs no peer: the queue pairs are connected with themselves. Of each service
-//! there is one that is given up in each of the states, with receives posted as soon
-//! as that can be; all of them come back.
+//! The test needs no peer: the queue pairs are connected with themselves. For each transport
+//! service, a queue pair is destroyed in each state. Receives are posted from INIT on; all of them
+//! must complete.
 
 use common::{
     failure::{
@@ -95,23 +95,23 @@ module! {
     type: task::Handle,
     name: "rrdma_test_qp_states",
     authors: ["The rnvmf developers"],
-    description: "Test: the states of queue pairs, and what they refuse",
+    description: "Test: states of queue pairs and refused transitions",
     license: "GPL",
 }
 
 rrdma::parameters! {
-    device: Text<63> = "", "RDMA device; empty: the first with an active port";
-    gid_index: Number<0, 255> = 0, "which GID of its first port";
-    nobody: Text<39> = "", "an address of its network that nobody has";
-    fill: Bool = false, "fill a queue, of which a device may complain";
+    device: Text<63> = "", "RDMA device name; empty: first device with an active port";
+    gid_index: Number<0, 255> = 0, "GID index of port 1; default 0";
+    nobody: Text<39> = "", "an IP address in the subnet that no host has; empty: skip";
+    fill: Bool = false, "fill a send queue; the device may log an error";
 }
 
 const OWNER: &CStr = c"rrdma_test_qp_states";
 
-/// Receives that are posted to each queue pair.
+/// Receives to post to each queue pair.
 const RECEIVES: u32 = 4;
 
-/// Places of the completion queue.
+/// Entries of the completion queue.
 const COMPLETIONS: u32 = 32;
 
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
@@ -145,11 +145,11 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     env.refusals()?;
     env.paths()?;
     Ok(Summary::new(fmt!(
-        "10 queue pairs, {back} receives came back"
+        "10 queue pairs, {back} receives flushed"
     )))
 }
 
-/// What the queue pairs are made of.
+/// Objects that the queue pairs share.
 struct TestEnv<'a> {
     port: Port<'a>,
     source: GidEntry<'a>,
@@ -168,15 +168,15 @@ impl<S: Connected> QpContext for QpCtx<S> {
     type QpType = S;
 
     fn failed(_: &QueuePair<Self>, failure: cq::Failure) {
-        pr_err!("a request has failed: {failure}\n");
+        pr_err!("request failed: {failure}\n");
     }
 
     fn faulted(_: &QueuePair<Self>, fault: Fault) {
-        pr_err!("{fault}\n");
+        pr_err!("queue pair: {fault}\n");
     }
 }
 
-/// A message that nobody receives, or room for one that never comes.
+/// A message that nobody receives, or a receive for a message that never arrives.
 struct MessageBuf(DmaBuffer);
 
 impl<S: Connected> Complete<QpCtx<S>> for MessageBuf {
@@ -195,7 +195,7 @@ impl<S: Connected> Receive<QpCtx<S>> for MessageBuf {
 
 type Transition<T> = Result<T, TransitionError>;
 
-/// How a queue pair of a service is connected with itself.
+/// Steps to connect a queue pair with itself.
 trait SelfConnect: Connected + Sized {
     fn init(reset: Reset<QpCtx<Self>>, port: Port<'_>) -> Transition<Init<QpCtx<Self>>>;
     fn rtr(init: Init<QpCtx<Self>>, path: Path<'_>) -> Transition<Rtr<QpCtx<Self>>>;
@@ -303,8 +303,7 @@ impl TestEnv<'_> {
         Path::to_gid(self.source.clone(), self.source.gid()).step("path")
     }
 
-    /// Looks up by what they are the GID and the P_Key that the queue pairs use, and a GID
-    /// that is not there.
+    /// Looks up the GID and the P_Key of the queue pairs by value, and a GID that does not exist.
     fn tables(&self) -> Result<(), Failure> {
         let (gid, kind) = (self.source.gid(), self.source.kind());
         let found = self.port.find_gid(&gid, kind).step("GID")?;
@@ -313,29 +312,28 @@ impl TestEnv<'_> {
         let nowhere = self.port.find_gid(&Gid::from_bytes([0; 16]), kind);
         if found.gid() != gid || index != 0 || nowhere.err() != Some(ENOENT) {
             let found = found.gid();
-            return Err(Failure::new("tables", fmt!("{found}, P_Key at {index}")));
+            return Err(Failure::new(
+                "tables",
+                fmt!("found GID {found}, P_Key at {index}"),
+            ));
         }
-        pr_info!("found in the tables: {gid}, {kind}, and P_Key {pkey}\n");
+        pr_info!("found in the tables: GID {gid} ({kind}), P_Key {pkey}\n");
         Ok(())
     }
 
-    /// Takes a queue pair to its last state and gives it up there; says how many of its
-    /// receives came back.
+    /// Destroys a queue pair in the state `last`. Returns how many receives were flushed.
     fn walk<S: SelfConnect>(&self, service: &str, last: State) -> Result<u32, Failure> {
         let before = self.flushed.load(ordering::Relaxed);
         let posted = self.take_to::<S>(last)?;
         let back = self.flushed.load(ordering::Relaxed).wrapping_sub(before);
-        pr_info!("{service} given up in {last}: {back} of {posted} receives came back\n");
+        pr_info!("{service} destroyed in {last}: {back} of {posted} receives flushed\n");
         if back != posted {
-            return Err(Failure::new(
-                "receives",
-                fmt!("{back} of {posted} came back"),
-            ));
+            return Err(Failure::new("receives", fmt!("{back} of {posted} flushed")));
         }
         Ok(back)
     }
 
-    /// Says how many receives were posted.
+    /// Moves a queue pair to the state `last` and drops it. Returns how many receives were posted.
     fn take_to<S: SelfConnect>(&self, last: State) -> Result<u32, Failure> {
         let reset = self.create::<S>()?;
         if last == State::Reset {
@@ -360,21 +358,24 @@ impl TestEnv<'_> {
             self.compare(queue, State::Error)?;
             let refused = queue.post_receive(self.receive()?);
             if refused.map_err(|unposted| unposted.error) != Err(ENOTCONN) {
-                return Err(Failure::new("drained", fmt!("a receive was posted")));
+                return Err(Failure::new(
+                    "drained",
+                    fmt!("posted a receive after the drain"),
+                ));
             }
         }
         Ok(RECEIVES)
     }
 
-    /// Gives up a queue pair with as many messages as the device takes, for which there are no
-    /// receives: that may be more than it was asked to have room for, and the room of the drain.
+    /// Destroys a queue pair with a full send queue. The device may take more work requests than
+    /// the queue pair was created for, so they also use the entry for the drain's marker.
     fn fill(&self) -> Result<(), Failure> {
         let before = self.flushed.load(ordering::Relaxed);
         let init = Rc::init(self.create()?, self.port).step("initialise")?;
         let rtr = Rc::rtr(init, self.to_self()?).step("ready to receive")?;
         let rts = Rc::rts(rtr).step("ready to send")?;
         let mut posted = 0u32;
-        // Each takes a place of the completion queue.
+        // Each message needs an entry of the completion queue.
         while posted < COMPLETIONS / 2 {
             let message = self.message()?;
             let sent = rts
@@ -388,14 +389,14 @@ impl TestEnv<'_> {
         }
         drop(rts);
         let back = self.flushed.load(ordering::Relaxed).wrapping_sub(before);
-        pr_info!("filled: {back} of {posted} messages came back\n");
+        pr_info!("filled: {back} of {posted} messages flushed\n");
         match back == posted {
             true => Ok(()),
-            false => Err(Failure::new("fill", fmt!("{back} of {posted} came back"))),
+            false => Err(Failure::new("fill", fmt!("{back} of {posted} flushed"))),
         }
     }
 
-    /// Compares what the device says of a queue pair with what it was told.
+    /// Compares the attributes that the device reports with those that were set.
     fn compare<S: SelfConnect>(
         &self,
         queue: &QueuePair<QpCtx<S>>,
@@ -413,7 +414,7 @@ impl TestEnv<'_> {
         Ok(())
     }
 
-    /// Asks for what cannot be, in each state.
+    /// Checks that invalid transitions are refused.
     fn refusals(&self) -> Result<(), Failure> {
         let reset = self.create::<Rc>()?;
         refused(reset.into_init(rc::Init {
@@ -426,7 +427,7 @@ impl TestEnv<'_> {
         };
         let rtr = || Ok::<_, Failure>(rc_rtr(self.to_self()?, Qpn::MAX));
         let active = self.port.attributes().step("port")?.active_mtu;
-        // A port that can have the largest ones refuses none.
+        // Skipped if the port has the largest MTU.
         if let Some(path_mtu) = Mtu::ALL.into_iter().find(|mtu| Some(*mtu) > active) {
             refused(init()?.into_rtr(rc::Rtr { path_mtu, ..rtr()? }))?;
         }
@@ -441,7 +442,7 @@ impl TestEnv<'_> {
         }))
     }
 
-    /// Asks for paths that cannot be.
+    /// Checks that invalid paths are refused.
     fn paths(&self) -> Result<(), Failure> {
         let own = self.source.gid();
         let other = match own.to_ipv4() {
@@ -469,10 +470,10 @@ impl TestEnv<'_> {
     }
 }
 
-/// Logs how a transition was refused, which it must be.
+/// Checks that a transition was refused, and logs the cause.
 fn refused<T>(result: Transition<T>) -> Result<(), Failure> {
     match result {
-        Ok(_) => Err(Failure::new("refusals", fmt!("it was done"))),
+        Ok(_) => Err(Failure::new("refusals", fmt!("done, although invalid"))),
         Err(error) => {
             pr_info!("refused: {error}\n");
             Ok(())
@@ -480,14 +481,17 @@ fn refused<T>(result: Transition<T>) -> Result<(), Failure> {
     }
 }
 
-/// Logs how a path was refused, which it must be, from this cause.
+/// Checks that a path was refused with the error `expected`.
 fn no_path(source: GidEntry<'_>, to: Gid, expected: Error) -> Result<(), Failure> {
     match Path::to_gid(source, to) {
         Err(error) if error == expected => {
             pr_info!("no path to {to}: {error:?}\n");
             Ok(())
         }
-        Err(error) => Err(Failure::new("path", fmt!("{error:?} and not {expected:?}"))),
-        Ok(_) => Err(Failure::new("path", fmt!("there is one to {to}"))),
+        Err(error) => Err(Failure::new(
+            "path",
+            fmt!("got {error:?}, expected {expected:?}"),
+        )),
+        Ok(_) => Err(Failure::new("path", fmt!("found one to {to}"))),
     }
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What becomes of operations that the device does not take.
+//! Tests operations that the device refuses when they are posted.
 //!
-//! A request that names more pieces of memory than any queue pair of the device can
-//! have is refused when it is posted, and with it what follows it. What is ahead of
-//! it is posted, and completes.
+//! A work request with more scatter/gather entries than the device supports is refused, and so are
+//! the work requests behind it. Those ahead of it are posted and complete.
 
 use common::{
     failure::{
@@ -60,23 +59,23 @@ module! {
     type: task::Handle,
     name: "rrdma_test_unposted",
     authors: ["The rnvmf developers"],
-    description: "Test: operations that the device does not take",
+    description: "Test: operations that the device refuses when they are posted",
     license: "GPL",
 }
 
 rrdma::parameters! {
-    device: Text<63> = "", "RDMA device that sends; empty: the first with an active port";
+    device: Text<63> = "", "RDMA device that sends; empty: first device with an active port";
     peer_device: Text<63> = "", "RDMA device that receives; empty: the same";
-    gid_index: Number<0, 255> = 0, "which GID of its first port";
-    peer_gid_index: Number<0, 255> = 0, "which GID of the other's first port";
+    gid_index: Number<0, 255> = 0, "GID index of port 1 of device; default 0";
+    peer_gid_index: Number<0, 255> = 0, "GID index of port 1 of peer_device; default 0";
 }
 
 const OWNER: &CStr = c"rrdma_test_unposted";
 
-/// Bytes of a message with all the pieces that it may have.
+/// Size of receives and regions in bytes. Fits a message with the maximum number of pieces.
 const BYTES: usize = 256;
 
-/// Makes the device refuse operations, in all the ways that there are.
+/// Makes the device refuse operations in all possible ways.
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let (device, peer_device) =
         task.devices(&parameters::device.get(), &parameters::peer_device.get())?;
@@ -90,18 +89,18 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     env.whole()?;
     env.part()?;
     env.part_alone()?;
-    Ok(Summary::new(fmt!("all operations came back")))
+    Ok(Summary::new(fmt!("all operations returned")))
 }
 
 struct TestEnv<'a> {
     near: &'a PortGid<'a>,
     far: &'a PortGid<'a>,
-    /// More than a request can have.
+    /// One more than the device's `max_send_sge`.
     pieces: u32,
 }
 
 impl TestEnv<'_> {
-    /// Two ends; the far one is ready for three messages.
+    /// Connects two queue pairs and posts three receives at the far end.
     fn connect(&self) -> Result<(ConnectedQp, ConnectedQp), Failure> {
         let (end, peer) = pair::connect(self.near, self.far, Mtu::Bytes1024, OWNER)?;
         for _ in 0..3 {
@@ -130,7 +129,7 @@ impl TestEnv<'_> {
         Ok(work)
     }
 
-    /// An operation that registers memory, for nobody.
+    /// Returns an operation that registers a region. No peer uses the region.
     fn registration(&self, owner: usize) -> Result<Operation<Work>, Failure> {
         let mut work = self.message(owner)?;
         let mut region = Region::new(self.near.pd.clone(), 2).step("region")?;
@@ -142,7 +141,7 @@ impl TestEnv<'_> {
         Ok(work)
     }
 
-    /// The second of three operations is refused: it and the third one come back.
+    /// The second of three operations is refused: it and the third one are returned.
     fn whole(&self) -> Result<(), Failure> {
         let (end, peer) = self.connect()?;
         let mut batch = self.batch(3, 3)?;
@@ -158,38 +157,38 @@ impl TestEnv<'_> {
         let fourth = batch.push(end.queue(), self.message(3)?, send);
         not_taken("a full batch", fourth, ENOBUFS)?;
 
-        refused("one of three", batch.post(end.queue()), EINVAL)?;
+        refused("second of three", batch.post(end.queue()), EINVAL)?;
         is("left", batch.len(), 2)?;
-        refused("posted before it is empty", batch.post(end.queue()), EBUSY)?;
+        refused("posting before take_back()", batch.post(end.queue()), EBUSY)?;
         let fourth = batch.push(end.queue(), self.message(3)?, send);
-        not_taken("filled before it is empty", fourth, EBUSY)?;
-        is("posted", end.done("one of three")?.0.owner, 0)?;
+        not_taken("push before take_back()", fourth, EBUSY)?;
+        is("posted", end.done("first of three")?.0.owner, 0)?;
         let (second, third) = (taken(&mut batch, 1)?, taken(&mut batch, 2)?);
         empty(&mut batch)?;
-        // It was not registered after all.
+        // The region was not registered.
         is_valid(&third, false)?;
 
-        // The registration goes first: if the message is lost, soft-RoCE does what is behind
-        // it once more when it sends it again, and may not register what is registered.
+        // The registration goes first. If the message is lost, soft-RoCE retransmits it, and
+        // executes the work requests behind it again. Registering a valid region again fails.
         push(&mut batch, &end, third, register)?;
         push(&mut batch, &end, second, send)?;
-        batch.post(end.queue()).step("what came back")?;
-        let (third, _) = end.done("what came back")?;
+        batch.post(end.queue()).step("returned operations")?;
+        let (third, _) = end.done("returned operations")?;
         is_valid(&third, true)?;
-        is("posted", end.done("what came back")?.0.owner, 1)?;
+        is("posted", end.done("returned operations")?.0.owner, 1)?;
         push(&mut batch, &end, third, |work, chain| {
             chain.invalidate(work.region()?)
         })?;
-        // What is not to be posted after all can be taken back, too.
+        // Operations that were not posted yet can be taken back, too.
         let third = taken(&mut batch, 2)?;
         empty(&mut batch)?;
         is_valid(&third, true)?;
-        pr_info!("not taken: 2 of 3 operations came back\n");
+        pr_info!("not posted: 2 of 3 operations returned\n");
         Ok(())
     }
 
-    /// The first request of the second operation is posted, and not the other one: the
-    /// operation is the device's until the queue pair is drained.
+    /// Only the first work request of the second operation is posted. The device owns the operation
+    /// until the queue pair is drained.
     fn part(&self) -> Result<(), Failure> {
         let (end, peer) = self.connect()?;
         let mut batch = self.batch(3, 4)?;
@@ -199,20 +198,24 @@ impl TestEnv<'_> {
             send_pieces(work, chain, self.pieces)
         })?;
         push(&mut batch, &end, self.message(2)?, send)?;
-        refused("a half of one of three", batch.post(end.queue()), EINVAL)?;
+        refused(
+            "part of the second of three",
+            batch.post(end.queue()),
+            EINVAL,
+        )?;
         let third = taken(&mut batch, 2)?;
         empty(&mut batch)?;
-        is("posted", end.done("one of three")?.0.owner, 0)?;
-        peer.done("message of the first")?;
-        peer.done("message of the half")?;
+        is("posted", end.done("first of three")?.0.owner, 0)?;
+        peer.done("first message")?;
+        peer.done("message of the posted part")?;
         end.refuses("closed queue pair", third, ENOTCONN, send)?;
         comes_back_by_the_drain(&end, 1)?;
-        pr_info!("half taken: 1 of 3 operations came back, 1 by the drain\n");
+        pr_info!("posted in part: 1 of 3 operations returned, 1 completed by the drain\n");
         Ok(())
     }
 
-    /// The same without a batch, and with nothing behind it: there is nothing to give
-    /// back, so it is no error.
+    /// The same with a batch of a single operation, and without a batch. There is nothing to
+    /// return, so posting succeeds.
     fn part_alone(&self) -> Result<(), Failure> {
         let (end, peer) = self.connect()?;
         let mut batch = self.batch(1, 2)?;
@@ -220,27 +223,27 @@ impl TestEnv<'_> {
             send(work, chain)?;
             send_pieces(work, chain, self.pieces)
         })?;
-        batch.post(end.queue()).step("a half of all")?;
+        batch.post(end.queue()).step("part of a single operation")?;
         empty(&mut batch)?;
-        peer.done("message of the half")?;
+        peer.done("message of the posted part")?;
         comes_back_by_the_drain(&end, 0)?;
 
         let (end, peer) = self.connect()?;
-        end.post("half", self.registration(0)?, |work, chain| {
+        end.post("part", self.registration(0)?, |work, chain| {
             register(work, chain)?;
             send(work, chain)?;
             send_pieces(work, chain, MAX_SGE as u32 - 1)
         })?;
-        peer.done("message of the half")?;
-        // A device may have room for more pieces than it was asked for.
+        peer.done("message of the posted part")?;
+        // The device may support more scatter/gather entries than were requested.
         let back = match end.try_take() {
             None => comes_back_by_the_drain(&end, 0)?,
             Some(back) => back,
         };
-        // That much was posted.
+        // The registration was posted.
         is_valid(&back.work, true)?;
         if back.result.is_err() {
-            pr_info!("half taken: 2 single operations came back by the drain\n");
+            pr_info!("posted in part: 2 single operations completed by the drain\n");
         }
         Ok(())
     }
@@ -272,7 +275,7 @@ fn push(
     pushed.map_err(|unposted| unposted.error).step("push")
 }
 
-/// A batch may not take this operation, from this cause.
+/// Checks that the batch refused an operation with `error`.
 fn not_taken(
     why: &'static str,
     pushed: Result<(), Unposted<Work>>,
@@ -284,36 +287,39 @@ fn not_taken(
 fn refused(why: &'static str, result: Result, error: Error) -> Result<(), Failure> {
     match result {
         Err(is) if is == error => Ok(()),
-        is => Err(Failure::new(why, fmt!("{is:?} and not {error:?}"))),
+        is => Err(Failure::new(why, fmt!("got {is:?}, expected {error:?}"))),
     }
 }
 
 fn is(what: &'static str, number: usize, wanted: usize) -> Result<(), Failure> {
     match number == wanted {
         true => Ok(()),
-        false => Err(Failure::new(what, fmt!("{number} and not {wanted}"))),
+        false => Err(Failure::new(what, fmt!("got {number}, expected {wanted}"))),
     }
 }
 
-/// What comes back first, which must be this operation.
+/// Takes back the first operation, which must have this owner.
 fn taken(
     batch: &mut Batch<CompletionSink, Work>,
     owner: usize,
 ) -> Result<Operation<Work>, Failure> {
-    let nothing = || Failure::new("taken back", fmt!("nothing, and not operation {owner}"));
+    let nothing = || Failure::new("taken back", fmt!("nothing, expected operation {owner}"));
     let work = batch.take_back().ok_or_else(nothing)?;
     is("taken back", work.owner, owner)?;
     Ok(work)
 }
 
-/// Nothing more comes back.
+/// Checks that no more operations can be taken back.
 fn empty(batch: &mut Batch<CompletionSink, Work>) -> Result<(), Failure> {
     is("left", batch.len(), 0)?;
     match batch.take_back() {
         None => Ok(()),
         Some(work) => {
             let owner = work.owner;
-            Err(Failure::new("taken back", fmt!("{owner}, once more")))
+            Err(Failure::new(
+                "taken back",
+                fmt!("unexpected operation {owner}"),
+            ))
         }
     }
 }
@@ -325,11 +331,14 @@ fn is_valid(work: &Operation<Work>, wanted: bool) -> Result<(), Failure> {
     }
 }
 
-/// The operation must not be back before the queue pair is drained, and be then.
+/// Checks that the operation completes by the drain, and not before.
 fn comes_back_by_the_drain(end: &ConnectedQp, owner: usize) -> Result<CompletedWork, Failure> {
     if let Some(early) = end.try_take() {
         let owner = early.work.owner;
-        return Err(Failure::new("half", fmt!("{owner} came back early")));
+        return Err(Failure::new(
+            "part",
+            fmt!("{owner} completed before the drain"),
+        ));
     }
     end.queue().drain();
     let back = end.try_take().ok_or(EINVAL).step("drain")?;
@@ -337,6 +346,6 @@ fn comes_back_by_the_drain(end: &ConnectedQp, owner: usize) -> Result<CompletedW
     match &back.result {
         Err(failure) if failure.is_flush() => Ok(back),
         Err(failure) => Err(Failure::new("drained", fmt!("{failure}"))),
-        Ok(_) => Err(Failure::new("drained", fmt!("it was done"))),
+        Ok(_) => Err(Failure::new("drained", fmt!("not flushed"))),
     }
 }

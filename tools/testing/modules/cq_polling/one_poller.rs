@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A queue that its owner polls has one poller at a time: while the owner handles a
-//! completion, somebody else polls, and a queue pair of the queue is drained elsewhere,
-//! and neither may handle another completion at the same time.
+//! Tests that a queue that its owner polls has one poller at a time.
+//!
+//! While the owner handles a completion, another thread polls, and then drains a queue pair of the
+//! queue. Neither may handle another completion at the same time.
 
 use crate::{
     common::failure::{
@@ -55,17 +56,17 @@ use rrdma::{
     },
 };
 
-/// Messages, each of which is two completions.
+/// Number of messages; each has two completions.
 const MESSAGES: u32 = 4;
 
-/// How long the first handler gives the others to handle the next completion.
+/// Time in which others may start the next handler, while the first one runs.
 const CHANCE: Msecs = Msecs::new(200);
 
-/// What the handlers have seen.
+/// Observations of the completion handlers.
 #[pin_data]
 struct Handlers {
     begun: Atomic<u32>,
-    /// Handlers that ran within the first one.
+    /// 1 if another handler ran while the first one did.
     met: Atomic<u32>,
     #[pin]
     first: TimedCompletion,
@@ -80,7 +81,7 @@ struct ObservedMessage {
 }
 
 impl Complete<CompletionSink> for ObservedMessage {
-    /// Called where one may sleep: whoever polls may, and so may a drain.
+    /// May sleep here: its callers are a poll by the owner and a drain.
     fn complete(observed: Operation<Self>, _: &QueuePair<CompletionSink>, _: &Completion<'_>) {
         let handlers = &observed.handlers;
         if handlers.begun.fetch_add(1, ordering::Full) > 0 {
@@ -99,8 +100,8 @@ impl Receive<CompletionSink> for ObservedMessage {
     }
 }
 
-/// Polls while others do. The handlers of all completions must have run,
-/// one after the other.
+/// Polls while another thread polls and drains. The handlers of all completions must run, one after
+/// the other.
 pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
     let capacity = QpCap {
         sends: MESSAGES,
@@ -147,19 +148,19 @@ pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
     };
     others.try_spawn(GFP_KERNEL, drain).step("work item")?;
     let polled = poll(loopback, &queue, &handlers, &gone);
-    // Nobody polls any more, and nothing else lets it go on.
+    // After an error, nobody polls any more, and nothing else wakes the other thread.
     handlers.first.complete();
     polled?;
     match handlers.met.load(ordering::Acquire) {
         0 => Ok(()),
         _ => Err(Failure::new(
             "poller",
-            fmt!("another one handled one at the same time"),
+            fmt!("two completions handled at the same time"),
         )),
     }
 }
 
-/// Polls until all completions are handled, and the other queue pair is gone.
+/// Polls until all completions are handled and the other queue pair is destroyed.
 fn poll(
     loopback: &Loopback<'_>,
     queue: &DirectQueue,
@@ -172,7 +173,7 @@ fn poll(
     while !is_gone || handlers.begun.load(ordering::Acquire) < wanted {
         loopback.task().proceed("completions")?;
         if deadline.left() == Msecs::new(0) {
-            return Err(Failure::new("completions", fmt!("none to poll")));
+            return Err(Failure::new("completions", fmt!("timed out")));
         }
         queue.poll(1);
         is_gone |= gone.wait_timeout(Msecs::new(0));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A completion queue that is too small for what is posted.
+//! Tests a completion queue with too few entries.
 //!
-//! What a request whose completion is lost names is lost with it, as nobody can say
-//! that the device is done with it; but for receives of a shared queue, which has them
-//! until it goes. So it is those that are lost here.
+//! If the completion of a work request is lost, its memory is leaked, because the device may still
+//! use it. Receives of a shared receive queue are not: the queue frees them when it is destroyed.
+//! So the test loses completions of those.
 
 use crate::{
     common::failure::{
@@ -31,10 +31,10 @@ use rrdma::rdma::{
     srq::SharedReceiveQueue, //
 };
 
-/// Messages at most; a device may make a queue larger than it was asked to.
+/// Maximum number of messages. A device may create more entries than requested.
 const MESSAGES: u32 = 128;
 
-/// Sends messages to a queue pair whose completions nobody polls, until one is lost.
+/// Sends messages to a queue pair whose completions nobody polls, until a completion is lost.
 pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
     let shared =
         SharedReceiveQueue::<CompletionSink>::new(loopback.port_gid.pd.clone(), MESSAGES, |_| {})
@@ -42,7 +42,7 @@ pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
     let entries = CAPACITY.completions();
     let sends = CompletionQueue::alloc(loopback.device(), entries, 0, Poll::SoftIrq, OWNER)
         .step("completion queue")?;
-    // The task is woken when it breaks, although it is not armed.
+    // An overrun wakes the task even if the queue is not armed.
     let wake = loopback.task().wake().clone();
     let mut small =
         NotifiedQueue::new(loopback.device(), 1, 0, wake, OWNER).step("completion queue of one")?;
@@ -60,7 +60,10 @@ pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
     let mut messages = 0u32;
     loop {
         if messages == MESSAGES {
-            return Err(Failure::new("overrun", fmt!("none in {MESSAGES} messages")));
+            return Err(Failure::new(
+                "overrun",
+                fmt!("no completion lost in {MESSAGES} messages"),
+            ));
         }
         let receive = loopback.message(Direction::FromDevice)?;
         shared.post(receive).step("receive")?;
@@ -87,11 +90,14 @@ pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
         drop(received);
     }
     if handled >= messages {
-        return Err(Failure::new("overrun", fmt!("all {messages} are there")));
+        return Err(Failure::new(
+            "overrun",
+            fmt!("none of {messages} completions is lost"),
+        ));
     }
-    // There is room again, for the marker of its drain.
+    // Polling has made room for the marker of the drain.
     queue.drain();
     nothing_left("drained", small.poll(1))?;
-    pr_info!("lost a completion of {messages}, as the queue was told\n");
+    pr_info!("overrun: lost a completion of {messages} messages\n");
     Ok(())
 }

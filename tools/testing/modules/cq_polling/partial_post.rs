@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An operation of which the device took the beginning only is completed by the drain,
-//! in the context that handlers of its queue have: they may sleep where a workqueue
-//! polls it.
+//! Tests that the drain completes an operation that was posted in part.
+//!
+//! It does so in the context of the completion handlers of the queue pair. With a workqueue as the
+//! poller, they may sleep.
 
 use crate::{
     common::failure::{
@@ -49,22 +50,21 @@ use rrdma::rdma::{
     },
 };
 
-/// Two messages, of which the second is in more pieces than the queue pair has room
-/// for.
+/// Two messages. The second has more scatter/gather entries than the queue pair supports.
 struct PartialPost {
     message: Message,
     back: Arc<Atomic<u32>>,
 }
 
 impl Complete<CompletionSink> for PartialPost {
-    /// Called where one may sleep, and sleeps.
+    /// May sleep in this context, and does.
     fn complete(partial_post: Operation<Self>, _: &QueuePair<CompletionSink>, _: &Completion<'_>) {
         fsleep(Delta::from_millis(1));
         partial_post.back.fetch_add(1, ordering::Release);
     }
 }
 
-/// Posts such an operation, and drains the queue pair, after which it must be back.
+/// Posts such an operation and drains the queue pair. The operation must then have completed.
 pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
     let capacity = QpCap {
         sends: 2,
@@ -91,7 +91,7 @@ pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
         1 => Ok(()),
         back => Err(Failure::new(
             "partial post",
-            fmt!("{back} times back, and not once"),
+            fmt!("completed {back} times, expected 1"),
         )),
     }
 }

@@ -19,7 +19,7 @@ walks() {
 	shift
 	sample_load test_qp_states "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$own")" "$@"
 	sample_done
-	same result "10 queue pairs, 32 receives came back" "$RESULT"
+	same result "10 queue pairs, 32 receives flushed" "$RESULT"
 }
 
 # A queue pair that is destroyed in any state must complete its posted receives.
@@ -27,13 +27,13 @@ receives_come_back_from_every_state() {
 	local service state own
 	for own in "$OWN4" "$OWN6"; do
 		walks "$own"
-		sample_says "^found in the tables: (::ffff:)?$own, RoCE v2, and P_Key 0xffff$" ||
+		sample_says "^found in the tables: GID (::ffff:)?$own \\(RoCE v2\\), P_Key 0xffff$" ||
 			fail "$(sample_log)"
 		for service in RC UC; do
-			sample_says "^$service given up in RESET: 0 of 0 receives came back$" ||
+			sample_says "^$service destroyed in RESET: 0 of 0 receives flushed$" ||
 				fail "$(sample_log)"
 			for state in INIT RTR RTS ERR; do
-				sample_says "^$service given up in $state: 4 of 4 receives came back$" ||
+				sample_says "^$service destroyed in $state: 4 of 4 receives flushed$" ||
 					fail "$(sample_log)"
 			done
 		done
@@ -45,7 +45,7 @@ receives_come_back_from_every_state() {
 a_full_queue_is_drained() {
 	walks "$OWN4" fill=1
 	explain 'rrdma_rxe0: qp#[0-9]* post_one_send: send queue full'
-	sample_says '^filled: ([0-9]+) of \1 messages came back$' || fail "$(sample_log)"
+	sample_says '^filled: ([0-9]+) of \1 messages flushed$' || fail "$(sample_log)"
 	[ "$(sample_log | sed -n 's/^filled: \([0-9]*\) of.*/\1/p')" -gt 2 ] || fail "$(sample_log)"
 }
 
