@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What it takes to build rnvmf and to run it on a stock kernel in a VM."""
+"""Build rnvmf, and run it in a VM with a stock kernel or the debug kernel."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a VM boots from, made of a kernel's modules: their image, and the initramfs."""
+"""The images that a VM boots from: the kernel's modules, and the initramfs that mounts them."""
 
 import pathlib
 import re
@@ -7,12 +7,12 @@ import re
 from . import cpio, root
 from .log import ToolError, step
 
-# What the initramfs loads, dependencies aside.
+# Modules that the initramfs loads, with their dependencies.
 MODULES = ["virtio_blk", "erofs", "overlay", "9p", "9pnet_virtio", "configfs"]
 
 
 def images(tree):
-    """Make the modules' image and the initramfs that can mount it."""
+    """Make the image of the modules, and the initramfs."""
     with step(f"image of the modules of kernel {tree.release}"):
         root.quietly(["depmod", "-b", tree.path, tree.release])
         root.quietly(["mkfs.erofs", "--quiet", "--all-root", "-T0", tree.modules_image, "/image"],
@@ -30,7 +30,7 @@ def images(tree):
 
 
 def _load_order(tree, names):
-    """The files of modules and what they depend on, in an order to load them in."""
+    """Return the files of modules and of their dependencies, in the order to load them."""
     lines = (tree.modules / "modules.dep").read_text(encoding="utf-8").splitlines()
     dependencies = {file: needs.split() for file, needs in
                     (line.split(":", 1) for line in lines)}
@@ -42,5 +42,5 @@ def _load_order(tree, names):
             file = by_name[name]
             order += [one for one in (*reversed(dependencies[file]), file) if one not in order]
         elif not re.search(rf"/{name.replace('_', '[-_]')}\.ko$", builtin, re.MULTILINE):
-            raise ToolError(f"kernel {tree.release} lacks the module {name}")
+            raise ToolError(f"kernel {tree.release} has no module {name}, which the VM requires")
     return [tree.modules / file for file in order]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Build the modules and the program, and know where they are."""
+"""Build the modules, the program and the programs of the selftests; find what was built."""
 
 import os
 import re
@@ -14,61 +14,66 @@ BUILD = CHECKOUT / "build"
 PROGRAM = BUILD / "cargo/release/rnvmf"
 SELFTESTS = CHECKOUT / "tools/testing/selftests"
 
-# Where the crate of a module is, by how the module's name begins; the first that fits.
+# Prefix of a module's name -> path of its crate. The first prefix that matches is used.
 CONSUMERS = {"rrdma_test_": "tools/testing/modules/{0}",
              "rrdma_bench_": "tools/testing/bench/{0}/{0}",
              "rrdma_": "samples/{0}"}
 
-# Crates that cargo knows.
+# Crates that cargo builds.
 CRATES = ["drivers/nvme/proto", "drivers/nvme/uapi", "samples/common/formats", "tools/rnvmf"]
 
 
 def output(release):
-    """The directory of the modules for a kernel release."""
+    """Return the directory of the modules for a kernel release."""
     return BUILD / release
 
 
 def built(release):
-    """The modules that are built for a kernel release; not what was built before and is no more."""
+    """Return the modules of the last build for a kernel release: those in modules.order.
+
+    Files of modules that no longer exist may be in the directory, too.
+    """
     order = (output(release) / "modules.order").read_text(encoding="utf-8").split()
     return sorted(output(release) / f"{name.removesuffix('.o')}.ko" for name in order)
 
 
 def consumers(release):
-    """The samples, test modules and benchmarks that are built for a kernel release: their crates,
-    without the suffix."""
+    """Return the crates of the samples, test modules and benchmarks for a kernel release.
+
+    A crate is the path of its root file without the suffix.
+    """
     order = (output(release) / "modules.order").read_text(encoding="utf-8").split()
     return sorted(_root(name) for name in (entry.removesuffix(".o") for entry in order)
                   if name.startswith("rrdma_"))
 
 
 def _root(module):
-    """The crate of a module that uses rrdma."""
+    """Return the crate of a module that uses rrdma."""
     for prefix, root_file in CONSUMERS.items():
         if module.startswith(prefix):
             return root_file.format(module.removeprefix(prefix))
-    raise ToolError(f"{module}.ko has no crate")
+    raise ToolError(f"{module}.ko: no prefix in CONSUMERS matches")
 
 
 def make(kdir, directory, *variables):
-    """The command line that builds the modules into a directory, which it makes."""
+    """Return the command line that builds the modules into a directory; create the directory."""
     directory.mkdir(parents=True, exist_ok=True)
     return ["make", f"-j{os.cpu_count()}", "-C", kdir, f"M={CHECKOUT}", f"MO={directory}",
             *variables, "modules"]
 
 
 def modules(wanted=None, kdir=None):
-    """Build the modules for a kernel of the cache, or for the user's own with their toolchain."""
+    """Build the modules for a kernel of the cache, or for `kdir` with the compilers on PATH."""
     if kdir is not None:
         status = _modules_for(kdir)
     else:
         tree = kernel.ensure(wanted)
         directory = output(tree.release)
-        # Two makes in one directory spoil each other's files.
+        # Two makes in one directory would overwrite each other's files.
         with cache.lock(f"build-{cache.key(str(directory))}"):
             status = root.call(make(tree.build, directory))
     if status != 0:
-        raise ToolError("the modules did not build")
+        raise ToolError("the modules did not build: see the output of make above")
 
 
 def _modules_for(kdir):
@@ -81,7 +86,7 @@ def _modules_for(kdir):
 
 
 def cargo(verb, crate):
-    """The cargo command line for a crate of the checkout."""
+    """Return the cargo command line for a crate of the checkout."""
     return ["cargo", verb, "--locked", "--manifest-path", CHECKOUT / crate / "Cargo.toml",
             "--target-dir", BUILD / "cargo"]
 
@@ -93,14 +98,14 @@ def program():
 
 
 def listed(makefile, variable):
-    """The names that a selftest Makefile lists in a variable."""
+    """Return the names that a variable of a selftest Makefile lists."""
     text = makefile.read_text(encoding="utf-8").replace("\\\n", " ")
     lists = re.findall(rf"^{variable}\s*[:+]?=([^#\n]*)", text, re.MULTILINE)
     return " ".join(lists).split()
 
 
 def selftests():
-    """Build the programs that the selftests use; the VM sees each beside its source."""
+    """Build the C programs of the selftests; the VM has each in the directory of its source."""
     for makefile in sorted(SELFTESTS.rglob("Makefile")):
         for name in listed(makefile, "TEST_GEN_PROGS_EXTENDED"):
             sources = [f"{name}.c", *listed(makefile, f"{name}-y")]
@@ -108,11 +113,11 @@ def selftests():
             built_program.parent.mkdir(parents=True, exist_ok=True)
             if root.call(["gcc", "-O2", "-Wall", "-Werror", "-o", built_program, *sources,
                           "-lrdmacm", "-libverbs"], cwd=makefile.parent) != 0:
-                raise ToolError(f"{name} did not build")
+                raise ToolError(f"{name} did not build: see the output of gcc above")
 
 
 def everything(wanted=None):
-    """Build all there is at once: each leaves the other processors to use."""
+    """Build everything in parallel, because no build keeps all CPUs busy."""
     with ThreadPoolExecutor() as pool:
         others = [pool.submit(program), pool.submit(selftests)]
         modules(wanted)

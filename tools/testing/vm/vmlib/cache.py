@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Things that take long to make, kept outside the checkout.
+"""The cache: objects that take long to make, outside the checkout.
 
-An object is a directory whose name carries a hash of what it was made from. It is made beside its
-place and renamed into it, under a lock: an interrupted run leaves a temporary directory that the
-next one removes, and two checkouts may ask for the same object at once.
+An object is a directory; its name has a hash of its inputs. It is made in a temporary directory,
+which is renamed at the end. A lock lets several checkouts use the cache at the same time. The
+temporary directory of an interrupted run is removed by the next run.
 """
 
 import collections
@@ -19,7 +19,7 @@ from .process import run
 
 
 def directory():
-    """The cache directory of this user, made when it is missing."""
+    """Return the cache directory of this user; create it if missing."""
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     path = pathlib.Path(base).absolute() / "rnvmf"
     path.mkdir(parents=True, exist_ok=True)
@@ -27,38 +27,38 @@ def directory():
 
 
 def key(*parts):
-    """A short hash of values, by how Python writes them."""
+    """Return a short hash of the repr() of values."""
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
 
-# Threads of this run wait for one another without a word.
+# Locks between threads of this process, which wait without a message.
 _threads = collections.defaultdict(threading.Lock)
 
 
 @contextlib.contextmanager
 def lock(name):
-    """Hold the lock of an object, saying so when another run has it."""
+    """Hold the lock of an object; print a message if another process holds it."""
     with _threads[name], open(directory() / f".{name}.lock", "w", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            note(f"  waiting for another run that is making {name}")
+            note(f"  waiting: another process is making {name}")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def has(name):
-    """Whether object `name` is there."""
+    """Return whether object `name` exists."""
     return (directory() / name).is_dir()
 
 
 def _remove(path):
-    # Never into another file system: an interrupted bootstrap may have left one mounted.
+    # An interrupted bootstrap may have left other file systems mounted: do not enter them.
     run(["rm", "-rf", "--one-file-system", path])
 
 
 def ensure(name, make):
-    """Return the path of object `name`; `make(directory)` fills it when it is missing."""
+    """Return the path of object `name`. If it is missing, `make(directory)` fills its directory."""
     path = directory() / name
     if path.is_dir():
         return path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the command lines of the programs here have in common."""
+"""Parts of the command lines: a parser, argument types, `--` before a command."""
 
 import argparse
 import pathlib
@@ -15,12 +15,12 @@ class Parser(argparse.ArgumentParser):
                          **options)
 
     def error(self, message):
-        """Complain in one line."""
+        """Raise the error, as one line."""
         raise UsageError(f"{message} (see --help)")
 
 
 def number(low, high):
-    """An argparse type: an integer in a range."""
+    """Return an argparse type: an integer in a range."""
     def parse(text):
         if not text.isdecimal() or not low <= int(text) <= high:
             raise argparse.ArgumentTypeError(f"{text!r} is not a number from {low} to {high}")
@@ -37,14 +37,14 @@ def directory(text):
 
 
 def split(words):
-    """The words before the first -- and those after it."""
+    """Return the words before the first `--`, and those after it."""
     at = words.index("--") if "--" in words else len(words)
     return words[:at], words[at + 1:]
 
 
 def command(words):
-    """The words of a command, without the -- before it."""
+    """Return a command without the `--` before it."""
     words = words[1:] if words[:1] == ["--"] else words
     if not words:
-        raise UsageError("no COMMAND given (see --help)")
+        raise UsageError("missing COMMAND (see --help)")
     return words

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Write cpio archives in the form that the kernel unpacks as an initramfs."""
+"""Write cpio archives in the format that the kernel unpacks as an initramfs."""
 
 import stat
 
 
 class Archive:
-    """A cpio archive (newc) in memory; entries appear in the order they are added."""
+    """A cpio archive (newc) in memory; entries are in the order in which they were added."""
 
     def __init__(self):
         self._data = bytearray()

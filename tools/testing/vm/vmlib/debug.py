@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The debug kernel: one that looks for mistakes of its own while it runs.
+"""The debug kernel: it has KASAN, lockdep, kmemleak and other run-time checks.
 
-It is built from the source package of the newest stock kernel, of no more than the VM and the
-selftests need, with debug.config. What it would report of others is mended with debug.patch.
+It is built from the source package of the newest stock kernel. Only the options of debug.config,
+and those in the selftests' config files, are on. debug.patch corrects faults of other code that
+it would report.
 """
 
 import os
@@ -16,13 +17,13 @@ from .tree import Tree
 HERE = pathlib.Path(__file__).resolve().parent
 PATCH = HERE / "debug.patch"
 
-# To be raised whenever make() makes something else than before.
+# Version of what make() makes: increase it with each change, so that kernels are rebuilt.
 RECIPE = 1
 
-# What a stock kernel does in a second, this one may take so many for.
+# Factor for time limits that are meant for a stock kernel.
 SLOWDOWN = 4
 
-# Sources that this kernel is not built of, relative to the source tree.
+# Sources that the build does not read: patterns relative to the source tree.
 UNREAD = [
     "arch/[!x]*/*.[chS]", "arch/xtensa/*.[chS]", "arch/*.dts*",
     *(f"drivers/{name}/*.[ch]" for name in
@@ -32,15 +33,15 @@ UNREAD = [
     "tools/perf", "tools/testing/selftests/*/*.[cS]",
 ]
 
-# What a module build does not read either, once the kernel is built. Objects of `scripts` and
-# `tools` are parts of programs that make would build again.
+# Files that are deleted after the build, because no module build reads them, and the directories
+# that keep theirs. Without the objects in `scripts` and `tools`, make would build programs again.
 BUILT_OF = ["*.[acoS]", "*.ko", "vmlinux*"]
 KEPT = ["scripts", "tools", "rust"]
 
-# Macros need not be fast: optimising `syn` takes longer than all they do.
+# Do not optimise procedural macros: optimising `syn` takes longer than running all of them.
 QUICK = ["HOSTRUSTFLAGS=-Copt-level=0"]
 
-# Rust code is checked by KASAN only beside C code that clang compiled.
+# KASAN for Rust code requires clang for C code.
 VARIABLES = """\
 override ARCH = x86
 override CROSS_COMPILE = x86_64-linux-gnu-
@@ -52,12 +53,12 @@ _OPTION = re.compile(r"^(CONFIG_\w+)=(.*)$", re.MULTILINE)
 
 
 def release(kernel):
-    """What it calls itself."""
+    """Return the release of the debug kernel."""
     return ".".join(str(part) for part in kernel.number) + "-debug"
 
 
 def _options():
-    """The configuration: debug.config, and what selftests need and it does not name."""
+    """Return the options of debug.config, and those of selftests that it does not set."""
     options = {}
     for path in (HERE / "debug.config",
                  *sorted((root.CHECKOUT / "tools/testing/selftests").rglob("config"))):
@@ -67,7 +68,7 @@ def _options():
 
 
 def name(kernel):
-    """Its name in the cache."""
+    """Return the name of the debug kernel in the cache."""
     return f"kernel-{release(kernel)}-" + cache.key(
         kernel.version, root.name(), RECIPE, UNREAD, BUILT_OF, KEPT, QUICK, VARIABLES,
         boot.MODULES, sorted(_options().items()), PATCH.read_text(encoding="utf-8"))
@@ -91,7 +92,7 @@ def _unpack(tree, kernel):
 
 
 def _patch(tree):
-    # In a git repository, such as one around the cache, it would leave out what is not in that.
+    # In a git repository, such as one around the cache, `git apply` skips other files.
     root.quietly(["git", "apply", PATCH], cwd=tree.build,
                  environment={"GIT_CEILING_DIRECTORIES": str(tree.path)})
 
@@ -101,25 +102,25 @@ def _make(tree, *words):
 
 
 def _configure(tree):
-    """Everything is off that _options() does not ask for, or that nothing it asks for needs."""
+    """Configure the kernel: only the options in _options(), and what they require, are on."""
     (tree.build / ".kernelvariables").write_text(VARIABLES, encoding="utf-8")
     wanted = tree.build / "wanted.config"
     wanted.write_text("".join(f"{option}={value}\n" for option, value in _options().items()),
                       encoding="utf-8")
     _make(tree, f"KCONFIG_ALLCONFIG={wanted}", "allnoconfig")
     found = dict(_OPTION.findall((tree.build / ".config").read_text(encoding="utf-8")))
-    # A selftest that asks for a module is served by what is built in.
+    # Selftests accept a built-in driver where their config file has a module.
     refused = [option for option, value in _options().items()
                if found.get(option, "n") != value and (value, found.get(option)) != ("m", "y")]
     if refused:
-        raise ToolError(f"the kernel's configuration does not take {' '.join(refused)}")
+        raise ToolError(f"Kconfig does not accept these options: {' '.join(refused)}")
 
 
 def _build(tree):
     with step(f"build of kernel {tree.release}"):
         _make(tree, "vmlinux", "modules")
     if source.release(tree.build) != tree.release:
-        raise ToolError(f"the source of {tree.release} calls itself {source.release(tree.build)}")
+        raise ToolError(f"the source of {tree.release} has release {source.release(tree.build)}")
     with step(f"installation of kernel {tree.release}"):
         _make(tree, f"INSTALL_MOD_PATH={tree.path}", "INSTALL_MOD_STRIP=1", "modules_install")
         for link in ("build", "source"):
@@ -132,7 +133,7 @@ def _build(tree):
 
 
 def _prune(build):
-    """Leave what modules are built with."""
+    """Delete what no module build reads."""
     for top in build.iterdir():
         if top.name in KEPT:
             continue

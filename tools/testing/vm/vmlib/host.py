@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the host itself must have: little, because all tools live in the root."""
+"""Programs that must be installed on this machine; all others are in the root."""
 
 import os
 import shutil
@@ -7,19 +7,19 @@ import shutil
 from .log import ToolError, step
 from .process import run
 
-# program -> the Debian package that has it
+# program -> Debian package
 PROGRAMS = {
     "mmdebstrap": "mmdebstrap",
     "bwrap": "bubblewrap",
     "xz": "xz-utils",
 }
 
-# For those who are not root: what maps user ids, for a bootstrap in a user namespace.
+# If not root: maps user IDs for a bootstrap in a user namespace.
 USER_PROGRAMS = {"newuidmap": "uidmap"}
 
 
 def ensure():
-    """Install the missing programs as root with apt, or name the one command that does."""
+    """Install missing programs with apt if root; otherwise raise an error with the command."""
     programs = PROGRAMS if os.geteuid() == 0 else {**PROGRAMS, **USER_PROGRAMS}
     missing = [package for program, package in programs.items() if not shutil.which(program)]
     if not missing:

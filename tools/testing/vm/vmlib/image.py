@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The VM's file system: what the root has, without the toolchain, in one read-only image."""
+"""The read-only image of the VM's root file system: the root without the toolchain."""
 
 from . import cache, root
 from .log import step
 
-# Regular expressions of paths in the root that no VM reads.
+# Regular expressions for paths of the root that the image omits, because no VM reads them.
 LEFT_OUT = [
     "^usr/src/", "^usr/include/", "^usr/lib/llvm-", "^usr/lib/rustlib", "^usr/lib(exec)?/gcc",
     "^usr/lib/git-core", "^usr/lib/x86_64-linux-gnu/[^/]*[.]a$", "librustc_driver",
@@ -15,7 +15,7 @@ LEFT_OUT = [
 
 
 def ensure():
-    """Return the path of the image, making it when it is missing."""
+    """Return the path of the image; make it if missing."""
     name = "image-" + cache.key(root.name(), LEFT_OUT)
     return cache.ensure(name, _make) / "root.erofs"
 

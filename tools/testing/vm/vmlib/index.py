@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the mirror offers: Debian stable's names and the kernels of its backports.
+"""The index of the mirror: the release of Debian stable, and the kernels of its backports.
 
-The answer is kept for a day, so that a warm run needs no network.
+It is kept for a day. Until then a run whose objects are in the cache needs no network.
 """
 
 import collections
@@ -15,7 +15,7 @@ from .log import ToolError, note, step
 from .process import run
 
 KEPT_SECONDS = 24 * 3600
-# Young enough to be trusted even by those who download.
+# Before a download, an older index is fetched again.
 JUST_NOW_SECONDS = 600
 OLDEST = (7, 2)
 _HEADERS = re.compile(r"linux-headers-(\d+\.\d+\.\d+\S*)-amd64$")
@@ -24,7 +24,7 @@ _FLAVOUR = re.compile(r"-(cloud|rt)$")
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """A stock kernel, every package of which the mirror has in one version."""
+    """A stock kernel; the mirror has all its packages in one version."""
 
     release: str
     version: str
@@ -46,7 +46,7 @@ class Index:
 
 
 def _needed(base, short):
-    """The packages of a kernel, each as the names it may have."""
+    """Return the packages of a kernel, each as a list of alternative names."""
     release = f"{base}-amd64"
     return [[f"linux-base-{release}"], [f"linux-modules-{release}"],
             [f"linux-binary-{release}", f"linux-binary-unsigned-{release}"],
@@ -54,7 +54,7 @@ def _needed(base, short):
 
 
 def _complete(versions):
-    """The kernels all of whose packages are there in the version of the headers."""
+    """Return the kernels with all packages in the version of the headers, newest first."""
     found = []
     for name in versions:
         match = _HEADERS.match(name)
@@ -81,7 +81,7 @@ def _versions(text):
 
 
 def apt(codename, uri):
-    """apt options for a state of our own that knows the backports of `codename` and no more."""
+    """Return apt options for a private state with one source: the backports of `codename`."""
     state = cache.directory() / f"apt-{cache.key(codename, uri)}"
     options = mirror.private_state(state)
     keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -94,7 +94,7 @@ def apt(codename, uri):
 
 
 def _fetch():
-    with step("looking at what the Debian mirror offers"):
+    with step("package index of the Debian mirror"):
         uri = mirror.uri()
         stable = mirror.release("stable", uri)
         options = apt(stable.codename, uri)
@@ -121,26 +121,26 @@ def _young(seconds):
 
 
 def refresh():
-    """Ask the mirror again; for those about to download what the index names."""
+    """Fetch the index again if it is older than JUST_NOW_SECONDS; for use before a download."""
     with cache.lock("index"):
         if _young(JUST_NOW_SECONDS):
             return
         index = _fetch()
         if not index.kernels:
-            raise ToolError(f"{index.codename}-backports has no complete kernel from "
-                            f"{OLDEST[0]}.{OLDEST[1]} on")
+            raise ToolError(f"{index.codename}-backports has no kernel {OLDEST[0]}.{OLDEST[1]} or "
+                            "newer with all its packages")
         temporary = _path().with_suffix(".tmp")
         temporary.write_text(json.dumps(dataclasses.asdict(index), indent=1), encoding="utf-8")
         temporary.rename(_path())
 
 
 def load():
-    """The index: the kept one while it is young, else a new one, else (off line) the old one."""
+    """Return the index; fetch it again after KEPT_SECONDS. Without network, use the old one."""
     if not _young(KEPT_SECONDS):
         try:
             refresh()
         except ToolError as error:
             if not _path().exists():
                 raise
-            note(f"  using what the mirror offered before: {error}")
+            note(f"  using the old package index: {error}")
     return _read(_path())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Kernels by what the user calls them: stock ones by version, and the debug kernel."""
+"""Kernels by the name that a user gives: a version of a stock kernel, `newest` or `debug`."""
 
 import re
 
@@ -7,9 +7,9 @@ from . import cache, debug, index, stock
 from .log import UsageError, note
 from .tree import Tree
 
-# The name of the newest kernel on offer.
+# The name of the newest stock kernel.
 NEWEST = "newest"
-# The name of the kernel that looks for mistakes, made of the newest one's source.
+# The name of the debug kernel, which is built from the source of the newest one.
 DEBUG = "debug"
 
 _KEPT = re.compile(r"kernel-(.+)-[0-9a-f]{12}$")
@@ -21,27 +21,30 @@ def _matches(release, wanted):
 
 
 def choose(wanted):
-    """The kernel on offer that `wanted` names, or whose source is used for it."""
+    """Return the kernel that `wanted` names; for the debug kernel, the one with its source.
+
+    If the mirror does not have it, print a message and return the newest one.
+    """
     offered = index.load().kernels
     if wanted in (None, NEWEST, DEBUG):
         return offered[0]
     if not _VERSION.match(wanted):
-        raise UsageError(f"{wanted!r} is not a kernel version such as 7.3 or 7.3.4, nor {NEWEST}, "
-                         f"nor {DEBUG}")
+        raise UsageError(f"unknown kernel {wanted!r}: expected a version such as 7.3 or 7.3.4, "
+                         f"{NEWEST} or {DEBUG}")
     for kernel in offered:
         if _matches(kernel.release, wanted):
             return kernel
     names = ", ".join(kernel.release for kernel in offered)
-    note(f"kernel {wanted} is not on the mirror, which has {names}; taking {offered[0].release}")
+    note(f"kernel {wanted} is not on the mirror, which has {names}; using {offered[0].release}")
     return offered[0]
 
 
 def ensure(wanted=None):
-    """Return the tree of a kernel, making it when it is missing."""
+    """Return the tree of a kernel; make it if missing."""
     maker = debug if wanted == DEBUG else stock
     kernel = choose(wanted)
     if not cache.has(maker.name(kernel)):
-        # The mirror may have moved on since the index was made.
+        # The mirror may have changed since the index was fetched.
         index.refresh()
         kernel = choose(wanted)
     path = cache.ensure(maker.name(kernel), lambda directory: maker.make(directory, kernel))
@@ -49,6 +52,6 @@ def ensure(wanted=None):
 
 
 def kept():
-    """The releases of the kernels in the cache."""
+    """Return the releases of the kernels in the cache."""
     found = (_KEPT.match(path.name) for path in cache.directory().iterdir())
     return sorted(match[1] for match in found if match)

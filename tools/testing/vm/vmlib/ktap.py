@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Count test results: KTAP as the selftests in a VM print it, and cargo's own lines."""
+"""Count test results in the KTAP output of selftests, and in the output of cargo."""
 
 import re
 
@@ -8,13 +8,15 @@ _PLAN = re.compile(r"1\.\.(\d+)(?:\s*#\s*SKIP\s*(.*))?")
 _CARGO = re.compile(r"test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
 _CARGO_IGNORED = re.compile(r"test (\S+) \.\.\. ignored(?:, (.*))?$")
 
-# Exit status of a selftest that could not run.
+# Exit status of a selftest that is skipped.
 SKIP = 4
 
 
 class Tally:
-    """Sums of results, what is to be said about those that did not pass, and how long each selftest
-    took: seconds and its name."""
+    """Results of tests: the number that passed, and a line for each failure and each skip.
+
+    `took` has the duration of each selftest: pairs of seconds and a name.
+    """
 
     def __init__(self):
         self.passed = 0
@@ -23,18 +25,18 @@ class Tally:
         self.skips = []
 
     def summary(self):
-        """The last line of a test run."""
+        """Return the last line of a test run."""
         return f"{self.passed} passed, {len(self.failures)} failed, {len(self.skips)} skipped"
 
     def add(self, other):
-        """Add the results that another tally has."""
+        """Add the results of another tally."""
         self.passed += other.passed
         self.failures += other.failures
         self.skips += other.skips
         self.took += other.took
 
     def cargo(self, what, lines, status):
-        """Count what `cargo test` printed; a failure without a test's name is one too."""
+        """Count the results in the output of `cargo test`; a failed run is at least one failure."""
         before = len(self.failures)
         for line in lines:
             result = _CARGO.match(line)
@@ -49,7 +51,7 @@ class Tally:
 
 
 class Test:
-    """The results of one selftest while it runs, fed with its output."""
+    """The results of one selftest, collected from its output."""
 
     def __init__(self, name):
         self.name = name
@@ -60,7 +62,7 @@ class Test:
         self._last = ""
 
     def see(self, line):
-        """Take one line that the test printed."""
+        """Handle a line that the test printed."""
         plan = _PLAN.match(line)
         result = _RESULT.match(line)
         if plan:
@@ -82,12 +84,12 @@ class Test:
             self._passed += 1
 
     def end(self, status, tally):
-        """The test ended with an exit status, None if its VM did before: add its results."""
+        """Add the results to a tally. `status` is the exit status; None if the VM ended first."""
         seen = self._passed + len(self._failures) + len(self._skips)
         if status == SKIP and not seen:
             self._skips.append(f"{self.name}: {self._last or 'no reason given'}")
         elif status == 0 and not seen:
-            self._failures.append(f"{self.name}: reported nothing")
+            self._failures.append(f"{self.name}: reported no result")
         elif status is None:
             self._failures.append(f"{self.name}: the VM ended while it ran")
         elif status not in (0, SKIP) and not self._failures:

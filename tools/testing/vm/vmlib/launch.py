@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One run of the VM, watched until it ends."""
+"""Run a VM, and watch it until it ends."""
 
 import contextlib
 import itertools
@@ -14,22 +14,22 @@ import time
 from . import build, machine, report
 from .log import note
 
-# Statuses of the launcher's own; COMMAND's are passed on as they are.
+# Exit statuses of the launcher. Otherwise it returns the status of COMMAND.
 KERNEL_REPORT = 123
 TIMED_OUT = 124
 FAILED = 125
 
-# From start to COMMAND, with a stock kernel. A boot takes seconds; this is for hosts under heavy
-# load.
+# Time limit from the start of the VM to that of COMMAND, for a stock kernel. A boot takes seconds,
+# but longer on a loaded machine.
 BOOT_SECONDS = 180
-# How long the console may lag behind the end of COMMAND.
+# Time limit for the rest of the console output after COMMAND has ended.
 CONSOLE_SECONDS = 5
-# Lines of the console to show with a failure.
+# Number of console lines that are shown on a failure.
 TAIL_LINES = 30
-# Console files to keep when the user names none.
+# Number of files to keep in build/console.
 KEPT_CONSOLES = 20
 
-# Runs of this process that began in the same second are told apart by their number.
+# Numbers for console files: runs of this process may begin in the same second.
 _NUMBERS = itertools.count(1)
 
 PORTS = ("console", "status", "stdout", "stderr")
@@ -37,7 +37,7 @@ END_OF_RUN = "rnvmf-vm: end of run"
 
 
 class Run:
-    """What is known about a run, fed by the VM's ports."""
+    """The state of a run, updated with the data from the VM's ports."""
 
     def __init__(self, settings, boot_seconds, console, stdout, watch):
         self.began = time.monotonic()
@@ -55,7 +55,7 @@ class Run:
         self._console_complete = False
 
     def take(self, port, data):
-        """Handle what came through a port."""
+        """Handle data from a port."""
         if port in self._sinks:
             self._sinks[port](data)
             return
@@ -82,13 +82,13 @@ class Run:
         if word == "start":
             self.started = True
             self.limit = now + self._settings.timeout if self._settings.timeout else None
-            note(f"vm: up after {now - self.began:.1f} s")
+            note(f"vm: booted in {now - self.began:.1f} s")
         elif word == "exit":
             self.status = int(value)
             self.limit = now + CONSOLE_SECONDS
 
     def over(self):
-        """Whether there is nothing more to wait for."""
+        """Return whether the run has ended or timed out."""
         if self.status is not None and self._console_complete:
             return True
         if self.limit is None or time.monotonic() < self.limit:
@@ -97,20 +97,20 @@ class Run:
         return True
 
     def conclude(self):
-        """Say what went wrong, if something did, and return the launcher's status."""
+        """Print faults and time-outs, and return the exit status."""
         if self.watch.places:
             note(f"vm: the kernel reported {len(self.watch.places)} fault(s):")
             _show(self.watch.lines)
         if self.timed_out:
-            what = f"COMMAND did not end in {self._settings.timeout} s" if self.started else \
-                f"COMMAND did not start in {self._boot_seconds} s"
-            note(f"vm: time-out: {what}; the VM was killed; the console's last lines:")
+            what = f"COMMAND timed out after {self._settings.timeout} s" if self.started else \
+                f"boot timed out after {self._boot_seconds} s"
+            note(f"vm: {what}: killed the VM; last lines of the console:")
             _show(self.tail)
         elif self.status is None:
-            note("vm: the VM ended without a status; the console's last lines:")
+            note("vm: the VM ended before COMMAND did; last lines of the console:")
             _show(self.tail)
         if self.watch.places or self.timed_out or self.status is None:
-            note(f"vm: the whole console is in {self._console_file.name}")
+            note(f"vm: complete console: {self._console_file.name}")
         if self.watch.places:
             return KERNEL_REPORT
         if self.timed_out:
@@ -119,7 +119,7 @@ class Run:
 
 
 def _to(stream):
-    """A function that passes bytes on to a stream at once."""
+    """Return a function that writes bytes to a stream and flushes it."""
     def write(data):
         stream.buffer.write(data)
         stream.buffer.flush()
@@ -132,7 +132,7 @@ def _show(lines):
 
 
 def _console_path():
-    """A file for the console of this run; the oldest of those before it go."""
+    """Return the path of a new console file; delete all but the newest KEPT_CONSOLES."""
     directory = build.BUILD / "console"
     directory.mkdir(parents=True, exist_ok=True)
     for path in sorted(directory.iterdir())[:1 - KEPT_CONSOLES]:
@@ -143,7 +143,7 @@ def _console_path():
 
 @contextlib.contextmanager
 def _terminal():
-    """Give the terminal back as it was: a killed emulator leaves it raw."""
+    """Restore the settings of the terminal, because a killed emulator leaves it in raw mode."""
     if not sys.stdin.isatty():
         yield
         return
@@ -155,7 +155,7 @@ def _terminal():
 
 
 def _memory_file(data):
-    """A file without a name; the emulator opens it through /dev/fd."""
+    """Return the descriptor of an unnamed file, which the emulator opens as /dev/fd/N."""
     descriptor = os.memfd_create("initramfs")
     with open(descriptor, "wb", closefd=False) as file:
         file.write(data)
@@ -163,7 +163,7 @@ def _memory_file(data):
 
 
 def _start(tree, settings):
-    """Start the emulator; return its process and the ports' ends to read from."""
+    """Start the emulator; return its process, and descriptors to read the ports from."""
     initramfs = _memory_file(machine.initramfs(tree, settings))
     ends = {name: os.pipe() for name in PORTS}
     writing = {name: end[1] for name, end in ends.items()}
@@ -179,7 +179,7 @@ def _start(tree, settings):
 
 
 def _watch(process, ports, run, stop):
-    """Feed `run` from the ports until the VM is gone; end it when the run is over or stopped."""
+    """Pass data from the ports to `run` until the VM ends; kill it if `run` is over or stopped."""
     with selectors.DefaultSelector() as selector:
         for name, descriptor in ports.items():
             selector.register(descriptor, selectors.EVENT_READ, name)
@@ -196,10 +196,11 @@ def _watch(process, ports, run, stop):
 
 
 def launch(tree, settings, stdout=None, watch=None, stop=None):
-    """Run COMMAND in a fresh VM and return the status for the user, None if it was stopped.
+    """Run COMMAND in a fresh VM and return the exit status, or None if it was stopped.
 
-    COMMAND's output goes to `stdout`, a function of bytes, or else to the launcher's own; `watch`
-    gets to see the console. When the event `stop` is set the VM is killed, as if its power failed.
+    `stdout` is called with the output of COMMAND, as bytes; without it, the output is written to
+    our stdout. `watch` gets each line of the console. When the event `stop` is set, the VM is
+    killed, which is like a power failure.
     """
     stop = stop or threading.Event()
     with _terminal(), open(settings.console or _console_path(), "wb") as console:

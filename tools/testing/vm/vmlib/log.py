@@ -1,37 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Messages to the person who waits. All go to stderr: stdout belongs to results."""
+"""Progress and error messages. They go to stderr, because stdout is for results."""
 
 import contextlib
 import sys
 import threading
 import time
 
-# A step that lasts longer than this says that it is still at work.
+# Seconds between two messages that a step is still running.
 STILL_SECONDS = 20
 
 
 class ToolError(Exception):
-    """A failure with a message for the user; no traceback is wanted."""
+    """A failure whose message is printed without a traceback."""
 
 
 class UsageError(ToolError):
-    """A mistake in how a program was called."""
+    """A wrong command line."""
 
 
 def note(text):
-    """Print one line for the user."""
+    """Print a message to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def step(what):
-    """Announce a long step, say that it goes on, and how long it took."""
+    """Print the start of a long step, its duration, and regularly that it is still running."""
     start = time.monotonic()
     done = threading.Event()
 
     def remind():
         while not done.wait(STILL_SECONDS):
-            note(f"  {what}: still at it after {time.monotonic() - start:.0f} s")
+            note(f"  {what}: still running after {time.monotonic() - start:.0f} s")
 
     note(f"  {what} ...")
     threading.Thread(target=remind, daemon=True).start()
@@ -46,7 +46,7 @@ def step(what):
 
 
 def main(function):
-    """Run a program's main function with errors turned into one line and a status."""
+    """Exit with what `function` returns; print a ToolError as one line."""
     try:
         sys.exit(function())
     except UsageError as error:

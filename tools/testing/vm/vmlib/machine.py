@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The VM: what it is made of, and the emulator's command line for it."""
+"""The settings of a VM, and the command line of the emulator for them."""
 
 import dataclasses
 import os
@@ -16,45 +16,47 @@ GUEST = HERE.parent / "guest"
 
 KERNEL_ARGUMENTS = [
     "console=ttyS0,115200", "loglevel=7", "printk.time=1", "panic=-1", "oops=panic",
-    # The emulator has no speculation to guard against, and the guards cost it much.
+    # The emulator does not speculate, and the mitigations are slow in it.
     "mitigations=off", "nokaslr",
-    # An emulated processor that shares the host's may be away for long.
+    # An emulated CPU may not run for long, if other processes use the CPUs of the host.
     "watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=100",
     "tsc=reliable", "no_timer_check", "random.trust_cpu=on",
-    # The others start when the devices have: see guest/main.
+    # guest/main starts the other CPUs when the devices have started.
     "maxcpus=1",
 ]
 
 
-# Features of the processor for which the kernel copies and clears memory by an instruction that the
-# emulator carries out byte by byte. Without them the kernel does eight at a time.
+# CPU features with which the kernel copies and clears memory by string instructions of bytes. The
+# emulator executes these byte by byte. Without the features the kernel uses eight bytes at a time.
 BYTEWISE = ["erms", "fsrm", "fzrm", "fsrs", "fsrc"]
 
 
 @dataclasses.dataclass
 class Wire:
-    """A cable to another VM, in a directory that both have: the sockets of its ends, which have the
-    names of these, and the disk of the neighbour's."""
+    """A network link between two VMs.
+
+    The directory, which both VMs use, has a socket for each end, and the disk of the neighbour.
+    """
 
     directory: pathlib.Path
     end: str
 
     ENDS = ("test", "neighbour")
-    # The disk's, in bytes.
+    # Size of the disk in bytes.
     SIZE = 64 << 20
 
     @property
     def number(self):
-        """The number of the end, by which it is told from the other one on the wire."""
+        """The number of this end; it is the last byte of its MAC address."""
         return self.ENDS.index(self.end)
 
     @property
     def other_end(self):
-        """The name of the other VM's end."""
+        """The name of the other end."""
         return self.ENDS[1 - self.number]
 
     def disk(self):
-        """The file of the disk, which is made at first and outlives a VM."""
+        """Return the file of the disk; it is created once, and kept when the VM is killed."""
         path = self.directory / "disk"
         if not path.exists():
             with open(path, "wb") as file:
@@ -64,7 +66,7 @@ class Wire:
 
 @dataclasses.dataclass
 class Settings:
-    """What the user asked for."""
+    """The settings of a run."""
 
     command: list[str]
     cpus: int = 2
@@ -73,28 +75,28 @@ class Settings:
     share: typing.Optional[pathlib.Path] = None
     out: typing.Optional[pathlib.Path] = None
     timeout: int = 600
-    # How many times longer selftests may take, of which those that repeat something make use.
+    # Factor for the time limits of selftests. Those that repeat something do so more often if > 1.
     times: int = 1
     console: typing.Optional[pathlib.Path] = None
     interactive: bool = False
     wire: typing.Optional[Wire] = None
-    # A file descriptor, from which COMMAND reads what comes through the port "input".
+    # File descriptor whose data COMMAND reads from the port "input".
     input: typing.Optional[int] = None
-    # Whether the processor has BYTEWISE.
+    # Whether the CPU has the features BYTEWISE.
     bytewise: bool = False
-    # A plugin of the emulator, which is told where `out` is.
+    # Plugin of the emulator; its argument `out` is the directory `out`.
     plugin: typing.Optional[pathlib.Path] = None
 
 
 def hardware_virtualisation():
-    """Whether the processor offers it and we may use it; /dev/kvm alone proves nothing."""
+    """Return whether KVM works: /dev/kvm may exist although the CPU has no virtualisation."""
     flags = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
     return bool(re.search(r"^flags\s*:.*\b(vmx|svm)\b", flags, re.MULTILINE)
                 and os.access("/dev/kvm", os.R_OK | os.W_OK))
 
 
 def _payload(tree, settings):
-    """The part of the initramfs that belongs to this run."""
+    """Return the part of the initramfs that is made for each run."""
     archive = cpio.Archive()
     archive.file("init", (GUEST / "init").read_bytes(), 0o755)
     contents = {"rnvmf/main": ((GUEST / "main").read_bytes(), 0o755),
@@ -115,7 +117,7 @@ def _script(command):
 
 
 def _settings(tree, settings):
-    """Variables for the guest's script; empty means no."""
+    """Return the shell variables for guest/main; an empty value means no."""
     values = {"share": "yes" if settings.share else "", "out": "yes" if settings.out else "",
               "wire": "yes" if settings.wire else "", "slowdown": tree.slowdown,
               "times": settings.times, "interactive": ""}
@@ -129,8 +131,8 @@ def _settings(tree, settings):
 def _kernel_arguments(settings):
     arguments = list(KERNEL_ARGUMENTS)
     if not settings.icount and not hardware_virtualisation():
-        # The kernel would measure it by a timer, and believe what it measured while the host was
-        # busy elsewhere: the clock of one VM ran 38 times as fast as it should.
+        # Otherwise the kernel measures the frequency of the TSC by a timer. The result is wrong if
+        # the host is busy meanwhile: the clock of one VM ran 38 times too fast.
         arguments.append(f"tsc_early_khz={tsc.khz()}")
     return " ".join(arguments)
 
@@ -186,12 +188,12 @@ def _wire(wire):
 
 
 def initramfs(tree, settings):
-    """The contents of the initramfs: the kernel's part, then that of this run."""
+    """Return the contents of the initramfs: the kernel's part, then that of this run."""
     return tree.initramfs.read_bytes() + _payload(tree, settings)
 
 
 def command(tree, settings, initramfs_file, ports):
-    """The command line of the VM; `ports` are file descriptors by name, opened for writing."""
+    """Return the command line of the VM; `ports` has writable file descriptors, by port name."""
     line = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot",
             "-display", "none", "-machine", "q35", *_processor(settings),
             "-m", f"{settings.memory}M", "-kernel", tree.bootable,

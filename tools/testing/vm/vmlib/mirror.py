@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The Debian mirror that this machine's own apt is configured to use."""
+"""The Debian mirror that apt on this machine is configured to use."""
 
 import dataclasses
 import pathlib
@@ -30,14 +30,14 @@ def _targets(options=()):
 def _debian(lines):
     for line in lines:
         uri, origin, label, component = line.split("|")
-        # The security archive says Origin: Debian too, but has a label of its own.
+        # The security archive has Origin: Debian, too, but a different label.
         if (origin, label, component) == ("Debian", "Debian", "main"):
             return uri
     return None
 
 
 def _fresh_targets():
-    """What indextargets says after an update of our own; a bare machine has no lists yet."""
+    """Return the output of indextargets after an update: a new machine has no package lists."""
     with tempfile.TemporaryDirectory() as state:
         options = private_state(pathlib.Path(state))
         run(["apt-get", *options, "-qq", "update"])
@@ -45,7 +45,7 @@ def _fresh_targets():
 
 
 def private_state(path):
-    """apt options that keep apt's state under `path`, so that no privilege is needed."""
+    """Return apt options that keep apt's state below `path`, so that apt does not need root."""
     for sub in ("lists/partial", "archives/partial"):
         (path / sub).mkdir(parents=True, exist_ok=True)
     (path / "status").touch()
@@ -55,17 +55,17 @@ def private_state(path):
 
 
 def uri():
-    """The address of the mirror: the first Debian main archive that apt knows."""
+    """Return the URI of the mirror: of the first Debian main archive in apt's sources."""
     if not shutil.which("apt-get"):
-        raise ToolError("there is no apt-get here: a Debian machine is needed")
+        raise ToolError("apt-get not found: a Debian machine is required")
     found = _debian(_targets()) or _debian(_fresh_targets())
     if not found:
-        raise ToolError("apt on this machine has no Debian archive in its sources")
+        raise ToolError("no Debian archive in the sources of apt: add one")
     return found
 
 
 def release(suite, mirror):
-    """Read the Release file of a suite: names such as `stable` are only aliases."""
+    """Return the release of a suite, from its Release file: `stable` is an alias of a codename."""
     with tempfile.TemporaryDirectory() as directory:
         path = pathlib.Path(directory) / "Release"
         run([APT_HELPER, "download-file", f"{mirror}dists/{suite}/Release", path])
@@ -75,6 +75,6 @@ def release(suite, mirror):
 
 
 def proxies():
-    """The proxy settings of the machine's apt, as `name "value"` lines."""
+    """Return the proxy settings of apt, as `name "value"` lines."""
     dump = run(["apt-config", "dump"]).splitlines()
     return [line for line in dump if re.match(r"Acquire::https?::Proxy\b.* \"..*\";", line)]

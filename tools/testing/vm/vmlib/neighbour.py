@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A second VM, on the wire of one that runs a test, which starts and kills it."""
+"""A second VM, linked to the VM of a test, which starts and kills it."""
 
 import threading
 
 from . import launch, machine, report
 
-# Beside the test, whose directory is below this one.
+# SCRIPT is in the directory of the test, below SELFTESTS.
 SELFTESTS = "/opt/rnvmf/selftests"
 SCRIPT = "neighbour.sh"
 
@@ -14,8 +14,10 @@ KILL = "# neighbour: kill"
 
 
 class Neighbour:
-    """The second VM: it runs SCRIPT and does what the test says in lines of its output. Leaves the
-    faults that its kernel reports in `places`, and why it ended by itself in `failures`."""
+    """The second VM, which runs SCRIPT. The test starts and kills it by lines of its output.
+
+    `places` has the faults that its kernel reported. `failures` has a line if it ended by itself.
+    """
 
     def __init__(self, tree, directory, wire_directory):
         self.places = []
@@ -27,7 +29,7 @@ class Neighbour:
         self._thread = None
 
     def see(self, line):
-        """Take one line that the test printed."""
+        """Handle a line that the test printed."""
         if line == START:
             self.kill()
             self._stop = threading.Event()
@@ -37,7 +39,7 @@ class Neighbour:
             self.kill()
 
     def kill(self):
-        """Take its power, if it has any."""
+        """Kill the VM if it is running."""
         if self._thread:
             self._stop.set()
             self._thread.join()
@@ -51,4 +53,4 @@ class Neighbour:
         self.places += watch.places
         if status is not None:
             said = b"".join(output).decode("utf-8", "replace").strip()
-            self.failures.append(f"the neighbour ended with status {status}: {said}")
+            self.failures.append(f"the second VM ended by itself with status {status}: {said}")

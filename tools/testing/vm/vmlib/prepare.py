@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Make all that a VM needs, what can go side by side at once."""
+"""Make what a VM needs, in parallel."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -7,7 +7,7 @@ from . import image, kernel
 
 
 def everything(wanted=None):
-    """Ensure root, image and kernel; return the kernel's tree."""
+    """Make root, image and kernel if missing; return the kernel's tree."""
     with ThreadPoolExecutor() as pool:
         made = pool.submit(image.ensure)
         tree = kernel.ensure(wanted)

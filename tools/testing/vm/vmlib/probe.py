@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Can our modules be built for a kernel build directory? If not, say every reason.
+"""Check whether the modules can be built for a kernel build directory; list the obstacles.
 
-DKMS has this file alone, and runs it: `probe.py KDIR`.
+This file is also a program, `probe.py KDIR`. It must not import other files of vmlib, because
+tools/boot/install copies it alone for DKMS.
 """
 
 import os
@@ -14,10 +15,10 @@ import sys
 
 OLDEST = (7, 2)
 
-# option -> what is missing without it
+# option -> obstacle if it is off
 OPTIONS = {
-    "MODULES": "the kernel loads no modules",
-    "RUST": "the kernel is built without Rust",
+    "MODULES": "no loadable modules",
+    "RUST": "no Rust in the kernel",
     "BLOCK": "no block layer",
     "NET": "no networking",
     "INFINIBAND": "no RDMA",
@@ -56,7 +57,7 @@ def _version(kdir):
     release = _read(kdir / "include/config/kernel.release")
     match = re.match(r"(\d+)\.(\d+)", release or "")
     if not match:
-        return ["not prepared: include/config/kernel.release is missing (make modules_prepare)"]
+        return ["not prepared: include/config/kernel.release is missing (run make modules_prepare)"]
     if tuple(int(part) for part in match.groups()) < OLDEST:
         return [f"kernel {release.strip()} is older than {OLDEST[0]}.{OLDEST[1]}"]
     return []
@@ -66,7 +67,7 @@ def _metadata(kdir):
     missing = [name for name in METADATA if not (kdir / "rust" / name).exists()]
     if missing:
         return [f"no Rust metadata: {', '.join(missing)} missing in {kdir}/rust "
-                "(header packages leave it out; make prepare in a full tree makes it)"]
+                "(most header packages lack it; run make prepare in a full source tree)"]
     return []
 
 
@@ -78,15 +79,15 @@ def _output(argv):
 
 
 def _compiler(kdir, config):
-    """The compiler must be the one that made the metadata: rustc refuses any other's."""
+    """Return the obstacles in the compilers: rustc rejects metadata of any other version."""
     reasons = []
     rustc = os.environ.get("RUSTC", "rustc")
     here = _output([rustc, "--version"])
     match = re.search(r'^CONFIG_RUSTC_VERSION_TEXT="(.*)"$', config, re.MULTILINE)
     if here is None:
-        reasons.append(f"{rustc} does not run")
+        reasons.append(f"{rustc} is not installed, or does not run")
     elif match and match[1] != here:
-        reasons.append(f"compiler does not match: the kernel has {match[1]}, here is {here}")
+        reasons.append(f"wrong rustc: the kernel was built with {match[1]}, {rustc} is {here}")
     bindgen = os.environ.get("BINDGEN", "bindgen")
     if not shutil.which(bindgen):
         reasons.append(f"{bindgen} is not installed")
@@ -94,7 +95,7 @@ def _compiler(kdir, config):
 
 
 def _promised(kdir):
-    """The symbols that the metadata's crates and C helpers export, by the kernel's own lists."""
+    """Return the symbols that the kernel's crates and C helpers export, from generated headers."""
     names = []
     for path in sorted((kdir / "rust").glob("exports_*_generated.h")):
         names += re.findall(r"EXPORT_SYMBOL_RUST_GPL\((\w+)\)", _read(path) or "")
@@ -110,13 +111,13 @@ def _symbols(kdir):
     promised = _promised(kdir)
     absent = [name for name in promised if name not in exported]
     if absent:
-        reasons.append(f"{len(absent)} of {len(promised)} Rust symbols of the metadata are not "
-                       f"exported by the kernel, such as {absent[0]}")
+        reasons.append(f"the kernel does not export {len(absent)} of {len(promised)} Rust symbols "
+                       f"that the metadata needs, such as {absent[0]}")
     return reasons
 
 
 def tree(kdir):
-    """Reasons why `kdir` itself does not serve; none if it does."""
+    """Return the obstacles in the build directory itself."""
     config = _read(kdir / ".config")
     if not (kdir / "Makefile").exists() or config is None:
         return [f"{kdir} is not a kernel build directory: no Makefile or no .config"]
@@ -124,19 +125,19 @@ def tree(kdir):
 
 
 def toolchain(kdir):
-    """Reasons why the compilers on PATH cannot build for `kdir`."""
+    """Return the obstacles in the compilers on PATH."""
     config = _read(kdir / ".config")
     return _compiler(kdir, config) if config is not None else []
 
 
 def vm(kdir):
-    """Reasons why the VM cannot run the tests on this kernel."""
+    """Return the reasons why the VM cannot run the tests on this kernel."""
     config = _read(kdir / ".config")
     return _configuration(config, VM_OPTIONS) if config is not None else []
 
 
 def main():
-    """Say the reasons, and fail if there are any."""
+    """Print the obstacles, and return 1 if there are any."""
     kdir = pathlib.Path(sys.argv[1])
     reasons = tree(kdir) + toolchain(kdir)
     for reason in reasons:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Run other programs; a failure shows what they said."""
+"""Run programs. The error of a failed program has the end of its output."""
 
 import subprocess
 
 from .log import ToolError
 
-# A failing program shows this many of its last lines.
+# Lines of output in an error.
 TAIL_LINES = 40
 
 
 def run(argv, **options):
-    """Run a program quietly and return its stdout; on failure show the end of its output."""
+    """Run a program and return its stdout; on failure, raise an error with its last lines."""
     argv = [str(arg) for arg in argv]
     options.setdefault("input", "")
     result = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False,
@@ -23,7 +23,7 @@ def run(argv, **options):
 
 
 def pipe(*stages):
-    """Run a shell-like pipeline of programs; every stage must succeed."""
+    """Run a pipeline of programs; raise an error if one fails."""
     running = []
     source = subprocess.DEVNULL
     for argv in stages:

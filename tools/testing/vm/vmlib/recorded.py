@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How the kernel's build compiled a crate, for tools that are to look at it in the same way."""
+"""The flags with which Kbuild compiled a crate, for tools that must use the same ones."""
 
 import itertools
 import re
@@ -7,19 +7,19 @@ import shlex
 
 from .log import ToolError
 
-# The command of a target, as Kbuild keeps it beside the target.
+# The command of a target, in the .cmd file that Kbuild writes beside it.
 _SAVED = re.compile(r"^savedcmd_\S+ := (.*)$", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"\w+=")
 
 
 class Compilation:
-    """The environment and the flags of one run of the compiler, without its input and output.
+    """The environment and the flags of a run of the compiler, without input and output files.
 
     Paths in the flags are relative to `directory`.
     """
 
     def __init__(self, directory, target):
-        """Of `target`, a path below `directory`, where the modules were built."""
+        """Read how `target` was built: a path relative to `directory`, the build directory."""
         self.directory = directory
         words = iter(_words(directory / target))
         self.environment = {}
@@ -28,7 +28,7 @@ class Compilation:
                 break
             name, _, value = word.partition("=")
             self.environment[name] = value
-        # What make exports, and so does not record: see the kernel's Makefile and our Kbuild.
+        # Variables that make exports are not recorded: see the kernel's Makefile and our Kbuild.
         self.environment["RUSTC_BOOTSTRAP"] = "1"
         self.environment["RRDMA_GENERATED"] = str(directory / "rust/bindings")
         self.environment["RNVMF_GENERATED"] = str(directory / "drivers/nvme/host")
@@ -36,24 +36,24 @@ class Compilation:
 
 
 def _words(target):
-    """The words of the command that made a target."""
+    """Return the words of the command that built a target."""
     file = target.with_name(f".{target.name}.cmd")
     try:
         found = _SAVED.search(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ToolError(f"no record of how {target} was built: {error.strerror}") from error
+        raise ToolError(f"cannot read the build command of {target}: {error.strerror}") from error
     if found is None:
-        raise ToolError(f"{file} holds no command")
+        raise ToolError(f"no savedcmd in {file}")
     lexer = shlex.shlex(found[1].replace("$(pound)", "#").replace("$$", "$"), posix=True,
                         punctuation_chars=";")
     lexer.whitespace_split = True
     lexer.commenters = ""
-    # Other commands may follow the compiler's.
+    # Stop at the end of the compiler's command: others may follow.
     return itertools.takewhile(lambda word: word != ";", lexer)
 
 
 def _without_files(words):
-    """Flags, less those that name what is read and written."""
+    """Yield the flags, without those that name input or output files."""
     for word in words:
         if word == "--out-dir":
             next(words)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Recognise what the kernel reports about itself on the console."""
+"""Find the faults that the kernel reports on the console."""
 
 import re
 
-# Any of these makes a run fail.
+# A line that matches makes the run fail.
 _REPORT = re.compile("|".join([
     r"Kernel panic",
     r"BUG: ",
@@ -37,22 +37,22 @@ _REPORT = re.compile("|".join([
     r"rnvmf-vm: process \d+ .* cannot be killed",
 ]))
 
-# But for these, which are known and not ours:
+# Known faults of other code, which are ignored.
 _KNOWN = re.compile("|".join([
-    # After packets out of order, soft-RoCE ends a read without a status.
+    # soft-RoCE may complete a read without a status after packets out of order.
     r"WARNING: .*\bat rxe_completer\+",
 ]))
 
-# A report is shown with the lines that follow it.
+# Number of lines that are shown of a report.
 FOLLOWING = 40
 
 
-# Guests say on the console where they are, for a report to have a place.
+# The guest logs which test it runs: a report is attributed to that test.
 _PLACE = re.compile(r"rnvmf-vm: at (\S+)$")
 
 
 class Watch:
-    """Collects the reports among console lines, in order, and the places they happened at."""
+    """Collects the lines of reports on the console, and for each report the test that ran."""
 
     def __init__(self):
         self.lines = []
@@ -61,12 +61,12 @@ class Watch:
         self._more = 0
 
     def see(self, line):
-        """Take one console line."""
+        """Handle a line of the console."""
         place = _PLACE.search(line)
         if place:
             self._place = place[1]
         if _REPORT.search(line) and not _KNOWN.search(line):
-            # One fault is often reported in several lines that match.
+            # A report often has several matching lines: count it once.
             if not self._more or self.places[-1] != self._place:
                 self.places.append(self._place)
             self._more = FOLLOWING

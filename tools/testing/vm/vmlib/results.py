@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The results of selftests in the output of the VM that runs them."""
+"""Read the results of selftests from the output of their VM."""
 
 import pathlib
 import re
@@ -11,14 +11,16 @@ from .log import note
 _BEGIN = re.compile(r"# selftests: \S+ (\S+)$")
 _END = re.compile(r"# status (\d+)$")
 
-# Exit statuses of a test that was killed, for it took too long.
+# Exit statuses of a test that timed out and was killed.
 KILLED = (124, 137)
 
 
 class Reader:
-    """Notes the results in the runner's output, and shows what it says of a test when the test has
-    ended. `done` holds the tests that have a result, `begun` the last one that began, and
-    `cut_short` is set if the VM ended while a test ran."""
+    """Reads results from the output of the runner; shows the output of a test when it has ended.
+
+    `done` has the tests that have ended, `begun` is the last one that began. `cut_short` is set if
+    the VM ended while a test ran.
+    """
 
     def __init__(self, release, supply, tally, show, neighbour=None):
         self.begun = None
@@ -42,7 +44,7 @@ class Reader:
             self._line(line.decode("utf-8", "replace"))
 
     def end(self):
-        """The VM is over."""
+        """Handle the end of the VM."""
         if self._test:
             self.cut_short = True
             self._finish(None)
@@ -74,7 +76,7 @@ class Reader:
         self._test = None
         self._show(b"".join(self._output))
         self._output = []
-        # What was killed has left things behind, in which those that follow would fail.
+        # A killed test has not cleaned up, so other tests would fail in this VM.
         if status in KILLED:
             self._supply.stop()
         elif status is not None:

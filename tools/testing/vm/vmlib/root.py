@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The root: a Debian stable system with every tool that builds, checks and emulates.
+"""The root: a Debian stable system with the compilers, the checkers and the emulator.
 
-It is only ever seen read-only, through `command()`, so that runs cannot change one another.
+`command()` runs a program in it. The root is mounted read-only, so that no run affects another.
 """
 
 import os
@@ -17,7 +17,7 @@ CHECKOUT = HERE.parents[3]
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 
-# Large parts of packages that nothing here reads. The last pattern that matches a path decides.
+# Filters for large parts of packages that nothing here reads. The last matching pattern decides.
 DPKG_PATHS = [
     *(f"path-exclude=/usr/share/{name}/*"
       for name in ("doc", "info", "man", "locale", "doc-base", "lintian", "icons")),
@@ -32,20 +32,20 @@ OPTIONS = ["--quiet", "--variant=minbase", "--dpkgopt=force-unsafe-io",
 
 
 def packages():
-    """The package list of the root."""
+    """Return the packages of the root."""
     lines = (HERE / "packages").read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line and not line.startswith("#")]
 
 
 def name():
-    """The root's name in the cache."""
+    """Return the name of the root in the cache."""
     found = index.load()
     return f"root-{found.codename}-" + cache.key(found.codename, found.version, packages(),
                                                  DPKG_PATHS, OPTIONS)
 
 
 def ensure():
-    """Return the root's directory, making it when it is missing."""
+    """Return the directory of the root; make it if missing."""
     return cache.ensure(name(), _make)
 
 
@@ -59,10 +59,10 @@ def _make(directory):
                  *(f"--aptopt={line}" for line in mirror.proxies()), found.codename]
     with step(f"root of Debian {found.codename} {found.version}"):
         if os.geteuid() == 0:
-            # In a mount namespace of its own, so that nothing stays mounted if it is interrupted.
+            # A new mount namespace, so that nothing stays mounted after an interruption.
             run(["unshare", "--mount", *bootstrap, directory, *sources])
         else:
-            # Devices cannot be made and owners not kept here; nothing in the root needs either.
+            # Only root can make device nodes and set owners. Nothing in the root needs either.
             pipe([*bootstrap, "-", *sources],
                  ["tar", "-C", directory, "-x", "--no-same-owner", "--exclude=./dev/*"])
     (directory / "etc/resolv.conf").unlink(missing_ok=True)
@@ -80,10 +80,10 @@ def _environment():
 
 
 def command(argv, *, cwd=None, binds=(), environment=None, root=None):
-    """The command line that runs `argv` in the root.
+    """Return the command line that runs `argv` in the root.
 
-    The checkout and the cache are at the same paths inside. `binds` are more pairs of paths
-    (outside, inside), writable.
+    The checkout and the cache are mounted writable at their own paths. `binds` are other writable
+    mounts: pairs of a path outside and a path inside.
     """
     root = root or ensure()
     (cache.directory() / "cargo").mkdir(exist_ok=True)
@@ -108,10 +108,10 @@ def command(argv, *, cwd=None, binds=(), environment=None, root=None):
 
 
 def call(argv, **options):
-    """Run a program in the root on the caller's terminal and return its status."""
+    """Run a program in the root, with our terminal, and return its exit status."""
     return subprocess.run(command(argv, **options), check=False).returncode
 
 
 def quietly(argv, **options):
-    """Run a program in the root and return its output; it must succeed."""
+    """Run a program in the root and return its output; raise an error if it fails."""
     return run(command(argv, **options))

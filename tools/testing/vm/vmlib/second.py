@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The selftests that exercise what differs between two kernels."""
+"""Read the table second-kernel: the selftests of what differs between two kernels."""
 
 import pathlib
 import re
@@ -12,7 +12,7 @@ TABLE = pathlib.Path(__file__).resolve().parent.parent / "second-kernel"
 
 
 def jobs():
-    """The selftests that the table names. Any mistake in the table is an error."""
+    """Return the selftests of the table; raise an error if the table has a mistake."""
     found, reason = [], True
     for number, line in enumerate(TABLE.read_text(encoding="utf-8").splitlines(), 1):
         if not line or line.startswith("#"):
@@ -22,26 +22,26 @@ def jobs():
                 reason = True
                 continue
             if not reason:
-                raise ToolError(f"{found[-1].path.name} has no reason")
+                raise ToolError(f"{found[-1].path.name}: no line below it describes the difference")
             found.append(_job(line, {job.path for job in found}))
             reason = False
         except ToolError as error:
             raise ToolError(f"{TABLE.name}:{number}: {error}") from error
     if not found or not reason:
-        raise ToolError(f"{TABLE.name}: no entry, or the last one has no reason")
+        raise ToolError(f"{TABLE.name}: no entry, or no line below the last one")
     return found
 
 
 def _job(line, earlier):
-    """The selftest of an entry, which no earlier entry names."""
+    """Return the selftest of an entry; `earlier` has those of the entries above."""
     name, *cases = line.split()
     paths = selftests.matching(name)
     if len(paths) != 1:
-        raise ToolError(f"{len(paths)} selftests are called {name}")
+        raise ToolError(f"{name}: expected one selftest with this name, found {len(paths)}")
     if paths[0] in earlier:
-        raise ToolError(f"{name} has an entry already")
+        raise ToolError(f"{name}: duplicate entry")
     text = (build.SELFTESTS / paths[0]).read_text(encoding="utf-8")
     for case in cases:
         if not re.search(rf"^(def )?{re.escape(case)}\(", text, re.MULTILINE):
-            raise ToolError(f"{name} has no case {case}")
+            raise ToolError(f"{name}: no case {case}")
     return Job(paths[0], tuple(cases))

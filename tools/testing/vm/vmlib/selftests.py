@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Run the selftests in VMs and count what they report."""
+"""Run the selftests in VMs, and count their results."""
 
 import concurrent.futures
 import os
@@ -15,21 +15,24 @@ from .log import ToolError, note
 RUNNER = "/opt/rnvmf/src/tools/testing/vm/guest/selftests"
 GUARD = build.CHECKOUT / "tools/testing/bench/run"
 
-# Tests that share a boot: few, so that they disturb one another little. Of a slow kernel's fewer:
-# memory that nothing points to is reported at the end of a VM, and the test is one of these.
+# Number of tests in a VM: few, so that they affect one another little. Fewer on a slow kernel:
+# kmemleak scans at the end of the VM, so a leak may be that of any test in it.
 PER_VM = 8
 PER_SLOW_VM = 3
-# For all the tests of one VM with a stock kernel; each has a limit of its own besides.
+# Time limit for all tests in a VM, with a stock kernel. Each test has its own limit, too.
 VM_SECONDS = 3600
-# By what that is multiplied in a long run, and the limit of each file, too.
+# Factor for these limits in a long run.
 LONG_TIMES = 12
-# VMs at a time: tests wait about as much as they work, but a VM has two processors to work with.
+# VMs at a time. A test waits about half of the time, but its VM has two CPUs.
 VMS = (os.cpu_count() or 1) + 1
 
 
 class Crew:
-    """VMs that run selftests at the same time, of one kernel or more: the results are in the tally
-    at the end of a `with` block. What a VM says of a test is shown when the test has ended."""
+    """VMs that run selftests in parallel, on one or more kernels.
+
+    All results are in the tally at the end of a `with` block. The output of a test is shown when
+    the test has ended.
+    """
 
     def __init__(self, tally, long=False):
         self._tally = tally
@@ -50,29 +53,29 @@ class Crew:
             except ToolError as error:
                 self._tally.failures.append(str(error))
         for release, waiting in self._waiting:
-            self._tally.failures += [f"{release} {test}: was not run" for test in waiting.left()]
+            self._tally.failures += [f"{release} {test}: not run" for test in waiting.left()]
 
     def add(self, tree, jobs):
-        """Run selftests on a kernel when there is room."""
-        note(f"selftests on {tree.release}: {len(jobs)}, in {VMS} VMs at a time")
+        """Queue selftests for a kernel."""
+        note(f"running {len(jobs)} selftests on {tree.release}, in {VMS} VMs at a time")
         pairs = [job for job in jobs if job.path in two_machines()]
         for pair in pairs:
             self._submit(tree, [pair], self._boot_two, 1)
         self._submit(tree, [job for job in jobs if job not in pairs], self._boot, VMS)
 
     def _submit(self, tree, jobs, boot, vms):
-        """Let so many VMs at a time run these selftests."""
+        """Queue selftests for a number of VMs, which run in parallel."""
         waiting = supply.Waiting(jobs)
         self._waiting.append((tree.release, waiting))
         self._jobs += [self._pool.submit(self._work, tree, waiting, boot) for _ in range(vms)]
 
     def _work(self, tree, waiting, boot):
-        """Run tests as long as there are any, some in a VM and then some in a new one."""
+        """Run tests in one new VM after another, until none is left."""
         while first := waiting.take():
             boot(tree, supply.Supply(waiting, first, PER_VM if tree.slowdown == 1 else PER_SLOW_VM))
 
     def add_guard(self, tree):
-        """Let the bench see whether an I/O costs what it did."""
+        """Queue the benchmark that compares the cost of an I/O with the recorded one."""
         self._jobs.append(self._pool.submit(self._guard, tree))
 
     def _guard(self, tree):
@@ -87,13 +90,13 @@ class Crew:
         self.report(result.stdout.encode(), tally)
 
     def report(self, output, tally):
-        """Show output whole, and count results."""
+        """Show the output of a test in one piece, and add its results."""
         self._show(output)
         with self._lock:
             self._tally.add(tally)
 
     def _boot_two(self, tree, tests):
-        """Run a test in a VM that has another one at its side."""
+        """Run a test in a VM that is linked to a second VM."""
         with tempfile.TemporaryDirectory() as path:
             wire = pathlib.Path(path)
             other = neighbour.Neighbour(tree, tests.directory, wire)
@@ -101,8 +104,9 @@ class Crew:
                 self._boot(tree, tests, machine.Wire(wire, "test"), other)
             finally:
                 other.kill()
-                failures = [*other.failures, *(f"the neighbour's kernel reported a fault at {place}"
-                                               for place in other.places)]
+                failures = [*other.failures,
+                            *(f"the kernel of the second VM reported a fault at {place}"
+                              for place in other.places)]
                 with self._lock:
                     self._tally.failures += [f"{tree.release} {tests.directory}: {what}"
                                              for what in failures]
@@ -113,7 +117,7 @@ class Crew:
             sys.stdout.buffer.flush()
 
     def _boot(self, tree, tests, wire=None, other=None):
-        """Run tests in one VM as far as they get."""
+        """Run tests in one VM."""
         tally = ktap.Tally()
         reader = results.Reader(tree.release, tests, tally, self._show, other)
         limit = VM_SECONDS * tree.slowdown * self._times
@@ -127,7 +131,7 @@ class Crew:
         reader.end()
         if not reader.done:
             said = f": {watch.lines[0]}" if watch.lines else ""
-            raise ToolError(f"kernel {tree.release}: a VM of {tests.directory} ran no test "
+            raise ToolError(f"kernel {tree.release}: a VM for {tests.directory} ran no test "
                             f"(status {status}){said}")
         tally.failures += [f"{tree.release} {place}: the kernel reported a fault"
                            for place in watch.places]
@@ -147,19 +151,19 @@ def _in(variable):
 
 
 def two_machines():
-    """The selftests that need a second VM, which only ours have, and not the kernel's runner."""
+    """Return the selftests that need a second VM; the kernel's runner cannot run these."""
     return _in("TWO_MACHINES")
 
 
 def listed():
-    """All selftests, by their path from the directory of all."""
+    """Return all selftests, as paths below SELFTESTS."""
     found = _in("TEST_PROGS") + two_machines()
     if not found:
-        raise ToolError(f"there are no selftests in {build.SELFTESTS}")
+        raise ToolError(f"no selftests in {build.SELFTESTS}")
     return found
 
 
 def matching(wanted):
-    """The selftests of a name, such as test_load.sh, or of the end of a path."""
+    """Return the selftests whose path ends in `wanted`, such as rrdma/test_load.sh."""
     words = pathlib.PurePath(wanted).parts
     return [test for test in listed() if test.parts[-len(words):] == words]

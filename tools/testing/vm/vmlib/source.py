@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A kernel's packages from the mirror, and the source among them."""
+"""Download the packages of a kernel from the mirror, and unpack its source."""
 
 import contextlib
 import shutil
@@ -12,7 +12,7 @@ from .process import pipe, run
 
 @contextlib.contextmanager
 def packages(directory, kernel, names):
-    """The files of packages of a kernel, downloaded below a directory while they are in use."""
+    """Download packages of a kernel and yield their files; the files are deleted at the end."""
     options = index.apt(index.load().codename, mirror.uri())
     downloads = directory / "packages"
     downloads.mkdir()
@@ -24,7 +24,7 @@ def packages(directory, kernel, names):
 
 
 def beside_root(function, *arguments):
-    """Call a function that downloads, while the root is made: they wait for different things."""
+    """Call a function that downloads, while another thread makes the root if it is missing."""
     with ThreadPoolExecutor() as pool:
         toolchain = pool.submit(root.ensure)
         function(*arguments)
@@ -32,7 +32,7 @@ def beside_root(function, *arguments):
 
 
 def unpack(file, build, unread):
-    """Unpack a source package, less the paths in it that match `unread`."""
+    """Unpack a source package, without the paths that match patterns in `unread`."""
     build.mkdir()
     top = file.name.partition("_")[0]
     pipe(["dpkg-deb", "--fsys-tarfile", file],
@@ -43,5 +43,5 @@ def unpack(file, build, unread):
 
 
 def release(build):
-    """What a prepared tree calls itself."""
+    """Return the release of a prepared source tree."""
     return (build / "include/config/kernel.release").read_text(encoding="utf-8").strip()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The built modules as the VM sees them: without debug information, and known to modprobe."""
+"""The built modules for the VM: without debug information, and with an index for modprobe."""
 
 import shutil
 
@@ -9,7 +9,7 @@ INDEX_INPUTS = ["modules.builtin", "modules.builtin.modinfo", "modules.order"]
 
 
 def files(tree):
-    """The staged files by their path in the VM's root; made anew when a module has changed."""
+    """Return the staged files by path in the VM's root; stage again if a module has changed."""
     modules = build.built(tree.release)
     if not modules:
         return {}
@@ -17,7 +17,7 @@ def files(tree):
     staged = stage / "lib/modules" / tree.release
     stamp = stage / "stamp"
     wanted = repr([tree.path, *((path, path.stat().st_mtime_ns) for path in modules)])
-    # Several VMs start at a time.
+    # Several VMs may start at the same time.
     with cache.lock(f"stage-{cache.key(str(stage))}"):
         if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
             shutil.rmtree(stage, ignore_errors=True)
@@ -31,7 +31,7 @@ def files(tree):
 
 
 def _fill(tree, modules, staged):
-    # The stock modules are mounted here for depmod to see.
+    # The stock modules are mounted at `kernel` when depmod runs.
     for name in ("kernel", "updates"):
         (staged / name).mkdir(parents=True)
     for name in INDEX_INPUTS:

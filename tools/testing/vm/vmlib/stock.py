@@ -2,8 +2,8 @@
 """Stock kernels: image, modules, and a build tree with Rust metadata.
 
 Debian's header packages have no Rust metadata. It is made from the source package of the same
-version with the stock configuration and the same compilers, and then checked: every symbol that
-the metadata promises must be in the stock Module.symvers.
+version, with the stock configuration and the same compilers. It is used only if the stock
+Module.symvers has every symbol that the metadata needs.
 """
 
 import os
@@ -17,10 +17,10 @@ from .log import ToolError, step
 from .process import run
 from .tree import Tree
 
-# To be raised whenever make() makes something else than before.
+# Version of what make() makes: increase it with each change, so that kernels are made again.
 RECIPE = 2
 
-# Sources that neither the preparation nor a module build reads, relative to the source tree.
+# Sources that neither the preparation nor a module build reads: patterns relative to the tree.
 UNREAD = [
     "arch/[!x]*/*.[chS]", "arch/xtensa/*.[chS]", "arch/*.dts*",
     "drivers/*.[cS]", "drivers/*.rs", "drivers/gpu/*.h",
@@ -29,16 +29,16 @@ UNREAD = [
     "tools/perf", "tools/testing/selftests/*/*.[cS]",
 ]
 
-# For the preparation only. Macros need not be fast: optimising `syn` takes longer than all they
-# do. Type information is not made for modules here, so its tools are not either.
+# For the preparation only. Do not optimise procedural macros: optimising `syn` takes longer than
+# running all of them. Modules get no BTF here, so the tools that make BTF are not built.
 PREPARATION = ["HOSTRUSTFLAGS=-Copt-level=0", "CONFIG_DEBUG_INFO_BTF="]
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
-# What is limited in time is limited for these.
+# Time limits are meant for these kernels.
 SLOWDOWN = 1
 
-# Read by the kernel's Makefile on every run of make in the tree.
+# Contents of .kernelvariables, which the kernel's Makefile includes on each run in the tree.
 VARIABLES = """\
 override ARCH = x86
 override KERNELRELEASE = {release}
@@ -49,13 +49,13 @@ HOSTCC = gcc-14
 
 
 def name(kernel):
-    """Its name in the cache."""
+    """Return the name of a kernel in the cache."""
     return f"kernel-{kernel.release}-" + cache.key(
         kernel, root.name(), RECIPE, UNREAD, PREPARATION, boot.MODULES, VARIABLES)
 
 
 def release(kernel):
-    """What it calls itself."""
+    """Return the release of a kernel."""
     return kernel.release
 
 
@@ -83,14 +83,14 @@ def _unpack(tree, kernel):
 
 
 def _arrange(tree, unpacked):
-    """Put what the packages hold where the Tree says."""
+    """Move the files of the packages to the paths of `tree`."""
     tree.modules.parent.mkdir(parents=True)
     (unpacked / "lib/modules" / tree.release).rename(tree.modules)
     for name in ("vmlinuz", "vmlinuz.unsigned"):
         if (tree.modules / name).exists():
             (tree.modules / name).rename(tree.image)
     if not tree.image.exists():
-        raise ToolError(f"the packages of kernel {tree.release} hold no kernel image")
+        raise ToolError(f"no kernel image in the packages of kernel {tree.release}")
     for link in ("build", "source"):
         (tree.modules / link).unlink(missing_ok=True)
     headers = unpacked / f"src/linux-headers-{tree.release}"
@@ -99,7 +99,7 @@ def _arrange(tree, unpacked):
 
 
 def _prepare(tree):
-    """Make the build tree fit for external modules in Rust."""
+    """Prepare the build tree for external modules in Rust."""
     stock = (tree.build / ".config").read_text(encoding="utf-8")
     (tree.build / ".kernelvariables").write_text(VARIABLES.format(release=tree.release),
                                                  encoding="utf-8")
@@ -109,10 +109,10 @@ def _prepare(tree):
         root.quietly(["make", f"-j{os.cpu_count()}", f"LOCALVERSION={suffix}",
                       *PREPARATION, "prepare", "modules_prepare"], cwd=tree.build)
     if (tree.build / ".config").read_text(encoding="utf-8") != stock:
-        raise ToolError(f"the tools of the root change the configuration of {tree.release}: "
-                        "they are not those that the kernel was built with")
+        raise ToolError(f"`make prepare` changes the configuration of {tree.release}: the root "
+                        "does not have the compilers that the kernel was built with")
     if source.release(tree.build) != tree.release:
-        raise ToolError(f"the source of {tree.release} calls itself {source.release(tree.build)}")
+        raise ToolError(f"the source of {tree.release} has release {source.release(tree.build)}")
     reasons = probe.tree(tree.build) + probe.vm(tree.build)
     if reasons:
         raise ToolError("; ".join(reasons))
@@ -128,13 +128,13 @@ def _images(tree):
 
 
 def _unpack_image(tree):
-    """Take the kernel proper out of its image, if it is packed in the way that Debian packs it."""
+    """Extract the kernel from its image if that is compressed by zstd, as in Debian."""
     data = tree.image.read_bytes()
-    # Offsets of Documentation/arch/x86/boot.rst.
+    # Offsets from Documentation/arch/x86/boot.rst.
     setup_sectors = data[0x1f1]
     offset, length = struct.unpack_from("<II", data, 0x248)
     start = (setup_sectors + 1) * 512 + offset
-    # The last four bytes of the payload are its size and not part of the stream.
+    # The last four bytes of the payload are the uncompressed size, not part of the stream.
     packed = data[start:start + length - 4]
     if packed.startswith(ZSTD_MAGIC):
         stream = tree.path / "vmlinux.zst"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which selftest is next: those that take longest first, so that no VM runs alone at the end."""
+"""The order of selftests: the longest first, so that no VM runs alone at the end."""
 
 import os
 import pathlib
@@ -7,20 +7,19 @@ import threading
 from typing import NamedTuple
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Lines of the last part of a run's output: seconds and the test's path.
+# Each line has the duration of a test in seconds, and the end of the test's path.
 SECONDS = HERE.parent / "seconds"
 
 
 class Job(NamedTuple):
-    """A selftest, by its path from the directory of all, and the cases to run; all if none is
-    named."""
+    """A selftest, as its path below build.SELFTESTS, and the cases to run (none: all)."""
 
     path: pathlib.PurePath
     cases: tuple[str, ...] = ()
 
 
 def _seconds():
-    """How long each selftest takes, by the end of its path."""
+    """Return the duration of each selftest in seconds, by the end of its path."""
     lines = SECONDS.read_text(encoding="utf-8").splitlines()
     pairs = (line.split() for line in lines if line and not line.startswith("#"))
     return {name: int(seconds) for seconds, name in pairs}
@@ -34,14 +33,14 @@ class Waiting:
         longest = max(known.values())
 
         def seconds(job):
-            # One that nobody has measured may take long, and one that is not run whole does not.
+            # A test without a known duration may take long. One that runs some cases does not.
             return 0 if job.cases else known.get("/".join(job.path.parts[-2:]), longest)
 
         self._jobs = sorted(jobs, key=seconds, reverse=True)
         self._lock = threading.Lock()
 
     def take(self, directory=None):
-        """The one that takes longest, of a directory if that is given; None if there is none."""
+        """Remove and return the longest selftest, of `directory` if given; None if none is left."""
         with self._lock:
             for job in self._jobs:
                 if directory in (None, job.path.parent):
@@ -50,19 +49,21 @@ class Waiting:
         return None
 
     def give_back(self, job):
-        """It was taken and has not begun: it is the next one."""
+        """Put back a selftest that was taken but did not begin; it is the next one."""
         with self._lock:
             self._jobs.insert(0, job)
 
     def left(self):
-        """Those that nobody has taken."""
+        """Return the paths of the selftests that no VM has taken."""
         with self._lock:
             return [job.path for job in self._jobs]
 
 
 class Supply:
-    """The selftests of one VM, all of a directory. The VM reads a line from `reading` when the
-    selftest before has ended: its name, and the cases to run if not all. An empty line is the end.
+    """The selftests of one VM, all from one directory.
+
+    When a selftest has ended, the VM reads a line for the next one from `reading`: its name, and
+    the cases to run (none: all). An empty line ends the run.
     """
 
     def __init__(self, waiting, first, most):
@@ -74,15 +75,15 @@ class Supply:
         self._say(first)
 
     def following(self):
-        """Name the next one, or the end."""
+        """Write the line of the next selftest, or an empty one."""
         self._say(self._waiting.take(self.directory) if self._left else None)
 
     def stop(self):
-        """Name the end."""
+        """Write an empty line: no selftest follows."""
         self._say(None)
 
     def close(self, begun):
-        """The VM is over, and this is the name of the last test that began there."""
+        """Close the pipe when the VM has ended. `begun` is the last selftest that began in it."""
         if self._last and self._last.path.name != begun:
             self._waiting.give_back(self._last)
         os.close(self.reading)

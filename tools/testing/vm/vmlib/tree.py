@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where things are in a kernel of the cache."""
+"""Paths in a kernel of the cache."""
 
 
 class Tree:
@@ -8,7 +8,7 @@ class Tree:
     def __init__(self, path, release, slowdown):
         self.path = path
         self.release = release
-        # How many times longer than with a stock kernel things may take.
+        # Factor for time limits that are meant for a stock kernel.
         self.slowdown = slowdown
         self.build = path / "build"
         self.image = path / "vmlinuz"
@@ -19,5 +19,5 @@ class Tree:
 
     @property
     def bootable(self):
-        """The image to boot: the unpacked one, which spares seconds of emulation, if there is."""
+        """The image to boot: the unpacked one if it exists, because unpacking takes seconds."""
         return self.unpacked_image if self.unpacked_image.exists() else self.image

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How fast the time stamp counter of an emulated processor counts: it is the host's."""
+"""The frequency of the time stamp counter of an emulated CPU: it is that of the host."""
 
 import functools
 import pathlib
@@ -11,7 +11,7 @@ SOURCE = pathlib.Path(__file__).resolve().parent / "tsc.c"
 
 @functools.cache
 def khz():
-    """Measure it."""
+    """Return the frequency in kHz."""
     name = "tsc-" + cache.key(root.name(), SOURCE.read_bytes())
     return int(root.quietly([cache.ensure(name, _make) / "tsc"]))
 

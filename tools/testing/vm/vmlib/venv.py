@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Python programs that Debian stable does not have, at fixed versions, in the cache."""
+"""Python programs of fixed versions in the cache, which Debian stable does not package."""
 
 from . import cache, root
 from .log import step
@@ -9,7 +9,7 @@ RUFF = "ruff==0.17.5"
 
 
 def ruff():
-    """Return the path of ruff, installing it when it is missing."""
+    """Return the path of ruff; install it if missing."""
     return cache.ensure("venv-" + cache.key(RUFF, root.name()), _make) / "venv/bin/ruff"
 
 
