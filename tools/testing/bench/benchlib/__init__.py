@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the benches have in common."""
+"""Modules of the side-by-side benchmark."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the drivers cost in instructions, from a VM whose clock counts them.
+"""Measures the drivers in instructions, in a VM whose clock counts them.
 
-Each result is an object that JSON can have; show.py makes tables of them.
+Results are objects that can be converted to JSON; show.py formats them as tables.
 """
 
 import collections
@@ -17,22 +17,23 @@ from . import plugin, profile
 from .loads import FIO
 
 GUEST = "/opt/rnvmf/src/tools/testing/bench/side_by_side/instructions.sh"
-# The modules that are a driver's own.
+# The modules of each driver. `rust` are the kernel's functions for Rust.
 DRIVERS = {"rnvmf": ("rnvmf", "rrdma", "rust"), "nvme": ("nvme_rdma", "nvme_core", "nvme_fabrics")}
-# For the VM.
+# Time limit of the VM.
 SECONDS = 7200
 
-# What of the whole machine is told, less what fio takes for itself.
+# Results for the whole machine, without the costs of fio itself.
 WHOLE = {"whole": profile.Profile.total, "locks": profile.Profile.locks}
 
-# What the guest connects at a time to see what memory they take, with more or fewer I/O queues.
+# Memory is measured with this many controllers, with MORE or FEWER I/O queues each. The number is
+# also in the script of the guest.
 CONTROLLERS = 8
 MORE, FEWER = 3, 1
 
 STEPS = ("connect", "reset", "disconnect")
-# What of a step's cost is told: in instructions, but for the time of its command in nanoseconds.
+# Costs of a step: in instructions, except the time of its command, which is in nanoseconds.
 COSTS = ("kernel", "program", "time")
-# Of `rnvmf stats`, what is counted with each I/O.
+# Counters of `rnvmf stats` that count per I/O.
 COUNTERS = ("doorbells", "work_requests", "completions", "polls", "registrations",
             "local_invalidations")
 ALLOCATIONS = ("kmalloc", "kmem_cache_alloc")
@@ -40,18 +41,18 @@ ALLOCATIONS = ("kmalloc", "kmem_cache_alloc")
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How much to measure."""
+    """Amount of measurements."""
 
     loads: list
     pairs: int
     ios: int
-    # Times to connect, reset and disconnect; without any, calls are not counted either.
+    # Number of connects, resets and disconnects. If 0, calls are not counted either.
     rounds: int
 
 
 @dataclasses.dataclass
 class Run:
-    """What a run cost, in instructions and locks an I/O."""
+    """Cost of a run per I/O, in instructions and in acquired locks."""
 
     whole: float
     locks: float
@@ -60,14 +61,14 @@ class Run:
 
 
 def compare(costs):
-    """Of costs by driver, as many of each: the medians, and of the ratios of each pair."""
+    """Return the medians of costs by driver, and the median and range of the ratios of pairs."""
     ratios = [ours / theirs for ours, theirs in zip(costs["rnvmf"], costs["nvme"])]
     return {**{driver: statistics.median(cost) for driver, cost in costs.items()},
             "ratio": statistics.median(ratios), "lowest": min(ratios), "highest": max(ratios)}
 
 
 def _deduced(calls):
-    """What nvme-rdma does for an I/O, from what it called: it posts one command a call."""
+    """Return what nvme-rdma does for an I/O, from its calls: it posts one command per call."""
     return {"commands": calls.get("nvme_rdma_recv_done", 0),
             "doorbells": calls.get("rxe_post_send", 0),
             "work_requests": calls.get("rxe_post_send", 0) + calls.get("ib_map_mr_sg", 0),
@@ -81,7 +82,7 @@ def _with_memory(counts, calls):
 
 
 class Output:
-    """What the VM left behind."""
+    """Output files of the VM."""
 
     def __init__(self, out, plan):
         self._out = out
@@ -94,7 +95,7 @@ class Output:
         return {cost: statistics.median(map(of, runs)) for cost, of in WHOLE.items()}
 
     def runs(self, load):
-        """Those of one load by driver, a pair each time."""
+        """Return the runs of a load by driver, in the order of the pairs."""
         return {driver: [self._run(f"{load.name()}.{pair}.{driver}", driver)
                          for pair in range(self._plan.pairs)] for driver in DRIVERS}
 
@@ -112,16 +113,16 @@ class Output:
         return self._jobs(label)["load"]
 
     def _jobs(self, label):
-        """I/Os by the name of fio's job."""
+        """Return the number of I/Os by fio job."""
         ios = {}
         for job in self._json(f"{label}.json")["jobs"]:
             if job["error"]:
-                raise log.ToolError(f"fio failed with {job['error']}: {label}")
+                raise log.ToolError(f"fio failed with error {job['error']}: {label}")
             ios[job["jobname"]] = job["read"]["total_ios"] + job["write"]["total_ios"]
         return ios
 
     def counts(self, load):
-        """What each driver did for an I/O."""
+        """Return what each driver did for an I/O."""
         name = load.name()
         ios, calls = self._jobs(name), self._calls(name)
         found = {driver: {event: count / ios[driver] for event, count in calls[driver].items()}
@@ -131,7 +132,7 @@ class Output:
                 "nvme": _with_memory(_deduced(found["nvme"]), found["nvme"])}
 
     def _own_counts(self, name, ios):
-        """What rnvmf itself has counted."""
+        """Return the counters of rnvmf, per I/O."""
         before, after = (self._json(f"{name}.{when}")["controllers"][0]
                          for when in ("before", "after"))
         per_io = {counter: (after[counter] - before[counter]) / ios
@@ -139,12 +140,12 @@ class Output:
         return {"commands": per_io.pop("reads") + per_io.pop("writes"), **per_io}
 
     def _calls(self, name):
-        """By driver and event: how often it came from the driver's own modules."""
+        """Return the calls by driver and event, from the modules of the driver."""
         found = {driver: collections.Counter() for driver in DRIVERS}
         text = (self._out / f"{name}.calls").read_text(encoding="utf-8")
         for event, module, times in map(str.split, text.splitlines()):
             if module == "dropped":
-                raise log.ToolError(f"the kernel did not count all of {event}")
+                raise log.ToolError(f"the kernel dropped events of {event}")
             for driver, modules in DRIVERS.items():
                 if module in modules:
                     found[driver][event] += int(times)
@@ -154,8 +155,10 @@ class Output:
         return json.loads((self._out / name).read_text(encoding="utf-8"))
 
     def memory(self):
-        """KiB by driver of a controller with MORE I/O queues, and of each of them, from one with
-        FEWER: of medians. And all found."""
+        """Return the memory by driver in KiB: of a controller with MORE I/O queues, and of a queue.
+
+        The latter is computed from controllers with FEWER queues. Also return all measurements.
+        """
         used = {driver: collections.defaultdict(list) for driver in DRIVERS}
         for line in (self._out / "memory").read_text(encoding="utf-8").splitlines():
             driver, queues, kib = line.split()
@@ -163,14 +166,14 @@ class Output:
         return {driver: _memory(found) for driver, found in used.items()}
 
     def step(self, name):
-        """What connecting, for example, took of the whole machine."""
+        """Return the cost of a step, such as connect, for the whole machine."""
         costs = {driver: self._less_measuring(name, driver) for driver in DRIVERS}
         return {"step": name, **{cost: compare({driver: [found[cost] for found in all_found]
                                                 for driver, all_found in costs.items()})
                                  for cost in COSTS}}
 
     def _less_measuring(self, name, driver):
-        """What a step took in each turn, less what it takes to measure, as it is in most turns."""
+        """Return the cost of a step in each round, without the median cost of measuring."""
         turns = range(self._plan.rounds)
         nothing = [self._spent("nothing", driver, turn) for turn in turns]
         measuring = {cost: statistics.median(found[cost] for found in nothing) for cost in COSTS}
@@ -190,14 +193,14 @@ def _memory(found):
 
 
 def functions(runs, driver, number):
-    """Those of a driver's last run that took the most, with what they took."""
+    """Return the most expensive functions of a driver in its last run, with their cost."""
     own = [(function, cost) for function, cost in runs[driver][-1].functions.items()
            if function.module in DRIVERS[driver]]
     return sorted(own, key=lambda pair: -pair[1])[:number]
 
 
 def measure(tree, plan, most=0):
-    """Run all in one VM; with `most` functions of each load and driver."""
+    """Measure in one VM. Return the results, with `most` functions of each load and driver."""
     with tempfile.TemporaryDirectory(dir=build.BUILD, prefix="bench.") as directory:
         out = pathlib.Path(directory)
         loads = [f"{FIO.name()}={FIO.of(1)}",
@@ -206,7 +209,7 @@ def measure(tree, plan, most=0):
                                     out=out, timeout=SECONDS, plugin=plugin.ensure())
         status = launch.launch(tree, settings)
         if status != 0:
-            raise log.ToolError(f"the VM's part ended with status {status}")
+            raise log.ToolError(f"the script in the VM failed with status {status}")
         return _results(Output(out, plan), plan, most)
 
 

@@ -1,42 +1,42 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The loads that the drivers are measured with, as fio is told of them."""
+"""The loads of the benchmark, as fio options."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """One kind of load. Of I/Os that are long there are fewer in a run: one of so many."""
+    """A load. A run of large I/Os is shorter: it has the number of I/Os divided by `fewer`."""
 
     title: str
     rw: str
     size: int
     depth: int
-    # I/Os that one call submits, so that the block layer gathers them.
+    # I/Os per submission, which the block layer batches.
     together: int = 1
     polled: bool = False
     fewer: int = 1
 
     def name(self):
-        """Of its files."""
+        """Return the name for files."""
         return f"{self.rw}-{self.size}-{self.depth}-{self.together}" + "-polled" * self.polled
 
     def shape(self):
-        """Options of fio, besides how long it runs."""
+        """Return the fio options, without the length of the run."""
         polled = "--ioengine=io_uring --hipri=1 " if self.polled else ""
         return (f"{polled}--rw={self.rw} --bs={self.size} --iodepth={self.depth} --size=1g "
                 f"--iodepth_batch_submit={self.together} "
                 f"--iodepth_batch_complete_min={self.together}")
 
     def of(self, ios):
-        """Options of fio for so many I/Os."""
+        """Return the fio options for a run of this many I/Os."""
         return f"{self.shape()} --io_size={self.size * max(ios // self.fewer, 1)}"
 
 
 READ = Load("read 4k, QD1", "randread", 4096, 1)
 READS = Load("read 4k, QD32", "randread", 4096, 32)
 WRITES = Load("write 4k, QD32", "randwrite", 4096, 32)
-# On one processor, who polls keeps it from those that have to answer, until his time is up.
+# With one CPU, a polling task keeps the CPU from the target until its time slice ends.
 POLLED = Load("read 4k, QD1, polled", "randread", 4096, 1, polled=True, fewer=20)
 
 QUICK = [
@@ -59,5 +59,5 @@ FULL = [
     Load("write 1m, QD8", "write", 1 << 20, 8, fewer=50),
     POLLED,
 ]
-# What fio takes for itself is that of a run of one I/O, but for the I/O.
+# A run of one I/O: its cost, without that of the I/O, is the cost of fio itself.
 FIO = Load("fio", "read", 4096, 1)

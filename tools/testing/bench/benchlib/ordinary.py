@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the drivers get done in the same time, in VMs whose clock is the host's; and the size of
-their modules.
+"""Measures throughput, in VMs whose clock is the host's, and the size of the modules.
 
-What else the host does disturbs it. So the runs are short and alternate, and of the ratios of the
-pairs the median is told, with the interval in which the true median is with a confidence of 95 %.
+Other load on the host disturbs the results. So the runs are short and alternate between the
+drivers. The result is the median of the ratios of pairs, with its confidence interval of 95 %.
 """
 
 import collections
@@ -26,7 +25,7 @@ MODULES = {"rnvmf": ("rnvmf", "rrdma"), "nvme": ("nvme-rdma", "nvme-fabrics", "n
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How much to measure."""
+    """Amount of measurements."""
 
     cpus: tuple = (1, 2, 4)
     pairs: int = 24
@@ -34,8 +33,11 @@ class Plan:
 
 
 def interval(values):
-    """The median's interval of confidence: two of the values, as far from the ends as the binomial
-    distribution lets them be. It asks nothing of how they are distributed."""
+    """Return the confidence interval of the median.
+
+    Its ends are two of the values, selected by rank from the binomial distribution. The values may
+    have any distribution.
+    """
     ordered, number = sorted(values), len(values)
     outside, rank = 0.0, 0
     while rank < number // 2:
@@ -44,16 +46,16 @@ def interval(values):
             break
         rank += 1
     if rank == 0:
-        raise log.ToolError(f"{number} pairs are too few")
+        raise log.ToolError(f"{number} pairs are too few for a confidence interval")
     return ordered[rank - 1], ordered[-rank]
 
 
 def _throughput(path):
-    """By driver: I/Os a second, by pair."""
+    """Return the I/Os per second, by driver and pair."""
     found = collections.defaultdict(dict)
     for job in json.loads(path.read_text(encoding="utf-8"))["jobs"]:
         if job["error"]:
-            raise log.ToolError(f"fio failed with {job['error']}: {path.name}")
+            raise log.ToolError(f"fio failed with error {job['error']}: {path.name}")
         pair, driver = job["jobname"].split(".")
         found[driver][int(pair)] = job["read"]["iops"] + job["write"]["iops"]
     return found
@@ -68,7 +70,7 @@ def _load(path, load, cpus):
 
 
 def _modules(tree):
-    """Bytes by driver and module."""
+    """Return the size in bytes, by driver and module."""
     return {driver: {module: _size(tree, module) for module in modules}
             for driver, modules in MODULES.items()}
 
@@ -81,22 +83,22 @@ def _size(tree, module):
 
 
 def _boot(tree, plan, cpus, results):
-    """One VM."""
+    """Measure in one VM and add to the results."""
     chosen = [loads.READ, loads.READS, loads.WRITES, *([loads.POLLED] if cpus > 1 else [])]
     with tempfile.TemporaryDirectory(dir=build.BUILD, prefix="bench.") as directory:
         out = pathlib.Path(directory)
         command = [GUEST, str(plan.pairs), str(plan.milliseconds),
                    *(f"{load.name()}={load.shape()}" for load in chosen)]
-        # What was measured earlier was measured with these.
+        # For comparison with earlier results, which had these CPU features.
         settings = machine.Settings(command, cpus=cpus, out=out, timeout=SECONDS, bytewise=True)
         status = launch.launch(tree, settings)
         if status != 0:
-            raise log.ToolError(f"the VM's part ended with status {status}")
+            raise log.ToolError(f"the script in the VM failed with status {status}")
         results["throughput"] += [_load(out / f"{load.name()}.json", load, cpus) for load in chosen]
 
 
 def measure(tree, plan):
-    """All of it, a VM for each number of processors."""
+    """Measure everything, in one VM for each number of CPUs. Return the results."""
     results = {"throughput": [], "modules": _modules(tree)}
     for cpus in plan.cpus:
         _boot(tree, plan, cpus, results)

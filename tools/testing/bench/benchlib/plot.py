@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A picture of what a bench found: the ratios, each with its spread."""
+"""Plots the ratios of the results, each with its range, as SVG."""
 
 from xml.sax import saxutils
 
@@ -8,7 +8,7 @@ ROW, HEAD = 20, 44
 
 
 class Panel:
-    """Ratios that share an axis: rows of a label, a ratio and the ends of its spread."""
+    """Ratios on a common axis. A row is a label, a ratio, and the ends of its range."""
 
     def __init__(self, title, rows):
         self.title = title
@@ -18,14 +18,14 @@ class Panel:
         self._low, self._high = min(values) - margin, max(values) + margin
 
     def height(self):
-        """In pixels."""
+        """Return the height in pixels."""
         return HEAD + ROW * len(self.rows)
 
     def _x(self, value):
         return LEFT + (WIDTH - LEFT - RIGHT) * (value - self._low) / (self._high - self._low)
 
     def draw(self, top):
-        """Its elements from `top` on."""
+        """Yield the SVG elements, starting at y coordinate `top`."""
         one = self._x(1.0)
         yield f'<text x="10" y="{top + 18}" font-weight="bold">{saxutils.escape(self.title)}</text>'
         yield (f'<path d="M{one:.1f} {top + 24}V{top + self.height() - 12}" stroke="#888" '
@@ -42,7 +42,7 @@ class Panel:
 
 
 def panels(results):
-    """What there is to draw."""
+    """Yield the panels of the plot."""
     found = results.get("instructions", {"loads": [], "steps": []})
     for what, title in (("whole", "Instructions an I/O, the whole machine"),
                         ("own", "Instructions an I/O, the driver's own")):
@@ -59,7 +59,7 @@ def panels(results):
 
 
 def svg(results):
-    """The picture, as text."""
+    """Yield the lines of the SVG file."""
     drawn, top = [], 8
     for panel in filter(lambda panel: panel.rows, panels(results)):
         drawn += panel.draw(top)

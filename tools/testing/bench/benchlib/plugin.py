@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The plugin of the emulator, and the program that speaks to it from within the VM."""
+"""Builds the QEMU plugin, and the program in the VM that triggers it."""
 
 import pathlib
 
@@ -12,7 +12,7 @@ COMPILER = ["gcc", "-O2", "-Wall", "-Wextra", "-Werror"]
 
 
 def ensure():
-    """Build both, and return the plugin."""
+    """Build both; return the path of the plugin."""
     OUTPUT.mkdir(parents=True, exist_ok=True)
     plugin = OUTPUT / "instructions.so"
     root.quietly([*COMPILER, "-shared", "-fPIC", "-fvisibility=hidden", "-o", plugin,

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the plugin of the emulator counted: instructions by module and function, and calls.
+"""Reads the counts of the QEMU plugin: instructions by module and function, and calls.
 
-A bench leaves in one directory: profile.N, what was counted from mark N - 1 to mark N; marks, a
-line each mark, a label and the VM's time in nanoseconds; kallsyms, the symbols of the VM's kernel.
+The files of a benchmark are in one directory:
+
+profile.N: counts between mark N - 1 and mark N
+marks: for each mark a line with its label and the VM's time in nanoseconds
+kallsyms: symbols of the VM's kernel
 """
 
 import bisect
@@ -13,26 +16,26 @@ import re
 from vmlib.log import ToolError
 
 USER = 0
-# What mark.c executes between the marks of these labels, in user space.
+# mark.c executes this many instructions in user space between the marks with these labels.
 CHECK = ("check-begin", "check-end")
 CHECK_INSTRUCTIONS = 1000000
-# Beside the loop there is the way into and out of it.
+# Upper limit of the instructions before and after the loop.
 CHECK_SLACK = 2000
 
-# Functions of the kernel that take a lock: none of them is a part of its caller.
+# Kernel functions that take a lock. None of them is inlined.
 _LOCK = re.compile(r"_raw_(spin|read|write)_(try)?lock|mutex_(try)?lock|down_(read|write)")
 
 
 @dataclasses.dataclass(frozen=True)
 class Function:
-    """A function of the kernel or of a module of it."""
+    """A function of the kernel or of a module."""
 
     name: str
     module: str
 
 
 class Symbols:
-    """Which function an address is in."""
+    """Maps addresses to functions."""
 
     def __init__(self, path):
         found = {}
@@ -45,12 +48,12 @@ class Symbols:
         self._functions = [found[start] for start in self._starts]
 
     def begins(self, address):
-        """Whether a function begins there."""
+        """Return whether a function starts at the address."""
         index = bisect.bisect(self._starts, address) - 1
         return index >= 0 and self._starts[index] == address
 
     def at(self, address):
-        """The function there."""
+        """Return the function that contains the address."""
         if address == USER:
             return Function("user space", "user")
         index = bisect.bisect(self._starts, address) - 1
@@ -58,7 +61,7 @@ class Symbols:
 
 
 def _module(name, module):
-    """Where a function belongs; what the kernel has for Rust only is a module in this."""
+    """Return the module of a function. The kernel's functions for Rust count as module `rust`."""
     if module:
         return module[0].strip("[]")
     return "rust" if name.startswith(("rust_helper_", "_R")) else "kernel"
@@ -73,24 +76,24 @@ class Profile:
         self.nanoseconds = nanoseconds
 
     def total(self):
-        """All of them."""
+        """Return the number of all instructions."""
         return sum(self.counts.values())
 
     def user(self):
-        """Those of programs."""
+        """Return the number of instructions in user space."""
         return self.modules()["user"]
 
     def kernel(self):
-        """Those of the kernel and its modules."""
+        """Return the number of instructions in the kernel and its modules."""
         return self.total() - self.user()
 
     def locks(self):
-        """Locks of the kernel that were taken or tried, of whatever kind."""
+        """Return the number of calls that take or try a lock of the kernel."""
         return sum(times for function, times in self.calls.items()
                    if function.module == "kernel" and _LOCK.match(function.name))
 
     def modules(self):
-        """By module."""
+        """Return the number of instructions by module."""
         sums = collections.Counter()
         for function, count in self.counts.items():
             sums[function.module] += count
@@ -104,7 +107,7 @@ def _read(path):
 
 
 def profiles(directory):
-    """By label: what was executed since the mark before."""
+    """Return the profiles by label. Each covers the time since the previous mark."""
     symbols = Symbols(directory / "kallsyms")
     found = {}
     then = 0
@@ -122,12 +125,12 @@ def profiles(directory):
 
 
 def _check(found):
-    """The plugin must have counted a loop of known length, and as much as the clock did."""
+    """Check the plugin by a loop of known length, and against the clock of the VM."""
     check = found[CHECK[1]]
     loop = check.modules()["user"]
     if not 0 <= loop - CHECK_INSTRUCTIONS <= CHECK_SLACK:
-        raise ToolError(f"the plugin counted {loop} instructions of {CHECK_INSTRUCTIONS}")
-    # An interrupt may come meanwhile, which both count.
+        raise ToolError(f"the plugin counted {loop} instructions, expected {CHECK_INSTRUCTIONS}")
+    # An interrupt may occur between the marks; both the plugin and the clock count it.
     if abs(check.total() - check.nanoseconds) > CHECK_SLACK:
         raise ToolError(f"the plugin counted {check.total()} instructions, "
                         f"and the clock {check.nanoseconds}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where results go: to the build directory, or to the documentation, with their table."""
+"""Writes the results to the build directory, or with their table to the documentation."""
 
 import json
 import pathlib
@@ -13,12 +13,12 @@ CHECKOUT = pathlib.Path(__file__).resolve().parents[4]
 DOCUMENT = CHECKOUT / "Documentation/performance.rst"
 KEPT = CHECKOUT / "Documentation/performance"
 RESULTS = "results.json"
-# After this line of the document the table stands, as a literal block.
+# The table is the literal block after this line of the document.
 BEFORE_TABLE = "What ``results.json`` says::\n\n"
 
 
 def versions(tree):
-    """Of all that results depend on; of our own, the last commit that changed the modules."""
+    """Return the versions that results depend on; for this tree, the last commit to the modules."""
     last = ["git", "log", "-1", "--format=%h", "--abbrev=12", "--", "rust", "drivers"]
     commit = subprocess.run(last, cwd=CHECKOUT, check=True, stdout=subprocess.PIPE, text=True)
     qemu = root.quietly(["qemu-system-x86_64", "--version"]).split()[3]
@@ -27,19 +27,19 @@ def versions(tree):
 
 
 def write(results, directory):
-    """The results, and a picture of them if there are all."""
+    """Write the results and their plot."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / RESULTS).write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     (directory / "ratios.svg").write_text("\n".join(plot.svg(results)) + "\n", encoding="utf-8")
 
 
 def load():
-    """The results that the documentation has."""
+    """Return the results in the documentation."""
     return json.loads((KEPT / RESULTS).read_text(encoding="utf-8"))
 
 
 def with_table(text, results):
-    """The document with the table of the results in place of what it has."""
+    """Return the document with its table replaced by that of the results."""
     head, _, rest = text.partition(BEFORE_TABLE)
     lines = rest.splitlines(keepends=True)
     after = next((number for number, line in enumerate(lines) if line.strip() and line[0] != "\t"),
@@ -49,6 +49,6 @@ def with_table(text, results):
 
 
 def keep(results):
-    """In the documentation."""
+    """Write the results, their plot and their table to the documentation."""
     write(results, KEPT)
     DOCUMENT.write_text(with_table(DOCUMENT.read_text(encoding="utf-8"), results), encoding="utf-8")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tables of what a bench found, for people."""
+"""Formats the results as tables."""
 
 TITLES = {"whole": "the whole machine", "own": "the driver's own",
           "locks": "locks of the machine"}
 DIGITS = {"locks": 1}
-# Columns of the table of counts: what it is called, and its title.
+# Columns of the table of counts: key and title.
 COUNTS = {"commands": "commands", "work_requests": "requests", "doorbells": "posts",
           "completions": "completions", "registrations": "regions", "allocations": "allocations",
           "polls": "polls"}
@@ -12,7 +12,7 @@ NAMES = {"nvme": "nvme-rdma", "rnvmf": "rnvmf"}
 
 
 def instructions(found):
-    """What the I/Os cost."""
+    """Yield the table of instructions and locks per I/O."""
     yield f"instructions an I/O, {found['pairs']} pairs"
     for what, title in TITLES.items():
         if what not in found["loads"][0]:
@@ -27,7 +27,7 @@ def instructions(found):
 
 
 def counts(found):
-    """What the drivers did."""
+    """Yield the table of events per I/O."""
     yield f"{'an I/O':22} {'':9}" + "".join(f" {title:>11}" for title in COUNTS.values())
     for row in found["counts"]:
         for driver, name in NAMES.items():
@@ -37,7 +37,7 @@ def counts(found):
 
 
 def steps(found):
-    """What connecting and the like cost."""
+    """Yield the tables of connect, reset and disconnect."""
     units = {"kernel": ("the kernel's instructions", 1), "program": ("the program's", 1),
              "time": ("its time, ms", 1e6)}
     for cost, (title, unit) in units.items():
@@ -53,7 +53,7 @@ def steps(found):
 
 
 def functions(found):
-    """What the I/Os cost by function."""
+    """Yield the tables of instructions per I/O by function."""
     for cell in found["loads"]:
         for driver, rows in cell.get("functions", {}).items():
             yield ""
@@ -63,7 +63,7 @@ def functions(found):
 
 
 def throughput(found):
-    """What the drivers got done in the same time."""
+    """Yield the table of throughput."""
     yield f"{'I/Os in the same time':22} {'CPUs':>4} {'pairs':>5} {'ratio':>7}  95 % confidence"
     for row in found["throughput"]:
         yield (f"{row['load']:22} {row['cpus']:4} {row['pairs']:5} {row['ratio']:7.4f}"
@@ -71,7 +71,7 @@ def throughput(found):
 
 
 def memory(found):
-    """What controllers take."""
+    """Yield the table of memory per controller."""
     if "memory" in found:
         yield ""
         yield f"{'memory, KiB':22} {'nvme-rdma':>10} {'rnvmf':>10} {'ratio':>7}"
@@ -83,7 +83,7 @@ def memory(found):
 
 
 def modules(found):
-    """How large they are."""
+    """Yield the table of module sizes."""
     yield f"{'modules, bytes':22} {'text':>10} {'data':>10}"
     for sizes in found["modules"].values():
         for module, size in sizes.items():
@@ -91,7 +91,7 @@ def modules(found):
 
 
 def all_of(results):
-    """Everything there is."""
+    """Yield all tables."""
     yield (f"commit {results['commit']}, kernel {results['kernel']}, QEMU {results['qemu']}, "
            f"fio {results['fio']}")
     if "instructions" in results:

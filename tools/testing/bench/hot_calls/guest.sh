@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# In the VM: what the hot calls cost with the rrdma crate and in C, in
-# instructions a call (the VM has to be one of `run --icount`). A table, and
-# with --json the same as one object.
+# Runs in the VM: measures verbs calls on the I/O path with the rrdma crate and
+# in C, in instructions per call. The VM must be started with `run --icount`.
+# Prints a table, or one JSON object with --json.
 
 set -eu
 
@@ -14,7 +14,7 @@ ip address add 192.0.2.1/24 dev bench0
 ip link set bench0 up
 rdma link add rxe0 type rxe netdev bench0
 
-# The index of the GID that is the IPv4 address, once it is there.
+# gid_index: wait for the GID of the IPv4 address and print its index.
 gid_index() {
 	local gids=/sys/class/infiniband/rxe0/ports/1/gids index
 	for _ in {1..50}; do
@@ -31,9 +31,10 @@ gid_index() {
 	return 1
 }
 
-index=$(gid_index) || { echo "rxe0 has no GID of 192.0.2.1" >&2; exit 1; }
+index=$(gid_index) || { echo "rxe0: no GID for 192.0.2.1" >&2; exit 1; }
 
-# CALL NANOSECONDS for each call, from the log of a module.
+# measure MODULE: load it, and write a line CALL NANOSECONDS for each call in its
+# log to /tmp/MODULE.
 measure() {
 	modprobe "$1" device=rxe0 gid_index="$index"
 	for _ in {1..600}; do

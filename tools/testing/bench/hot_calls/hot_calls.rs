@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the hot calls of verbs cost a consumer in Rust: the twin of `hot_calls_c.c`,
-//! which does the same in C. Both connect a queue pair to itself on one device, so
-//! that between the two only the layer over the driver differs.
+//! Measures the calls of a Rust consumer on the I/O path. `hot_calls_c.c` measures the same calls
+//! in C. Both connect a queue pair with itself on one device, so they differ only in the layer
+//! above the driver.
 //!
-//! Counts nanoseconds, which are instructions where one takes one nanosecond of the
-//! machine's time (`tools/testing/vm/run --icount`).
+//! Counts nanoseconds. In a VM that executes one instruction per nanosecond of its clock
+//! (`tools/testing/vm/run --icount`), these are instructions.
 
 use common::{
     failure::{
@@ -77,29 +77,29 @@ module! {
     type: task::Handle,
     name: "bench_hot_calls",
     authors: ["The rnvmf developers"],
-    description: "What the hot calls of verbs cost, in Rust",
+    description: "Benchmark: calls of verbs on the I/O path, in Rust",
     license: "GPL",
 }
 
 rrdma::parameters! {
-    device: Text<64> = "", "name of the RDMA device";
-    gid_index: Number<0, 255> = 0, "index of the source GID on port 1";
+    device: Text<64> = "", "RDMA device name; empty: first device with an active port";
+    gid_index: Number<0, 255> = 0, "GID index of port 1; default 0";
 }
 
-/// Of one kind, posted back to back.
+/// Number of operations of a kind that are posted back to back.
 const OPERATIONS: usize = 64;
 const ROUNDS: u32 = 8;
-/// Bytes of a message.
+/// Size of a message in bytes.
 const MESSAGE: usize = 64;
-/// Bytes of a region, and its pages.
+/// Size of a region in bytes and in pages.
 const REGION: usize = 65536;
 const PAGES: u32 = 16;
-/// More than the device needs for what is posted.
+/// Longer than the device needs to complete what is posted.
 const SETTLE: Delta = Delta::from_millis(200);
 
 const OWNER: &CStr = c"bench_hot_calls";
 
-/// The operations that are over.
+/// The context of the queue pair: completed operations.
 #[pin_data]
 struct QpCtx {
     #[pin]
@@ -129,7 +129,7 @@ impl QpContext for QpCtx {
     }
 }
 
-// An operation that failed is not kept, and so missed.
+// Failed operations are dropped. `settle()` then finds too few and fails.
 
 impl Complete<QpCtx> for Outgoing {
     fn complete(
@@ -203,7 +203,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let rts = port_gid.connect(init, &port_gid, number, Mtu::Bytes1024, 1)?;
     let queue = rts.queue_pair();
     fill(queue, &port_gid.pd, &device).step("memory")?;
-    // The first round fills pools.
+    // Not counted: the first round fills memory pools.
     round(queue, &cq, &mut Counts::default())?;
     let mut counts = Counts::default();
     for _ in 0..ROUNDS {
@@ -214,7 +214,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     Ok(Summary::new(fmt!("{ROUNDS} rounds")))
 }
 
-/// Makes the operations of a queue pair.
+/// Allocates the operations.
 fn fill(queue: &QueuePair<QpCtx>, pd: &Arc<ProtectionDomain>, device: &DeviceRef) -> Result {
     for _ in 0..OPERATIONS {
         let mut region = Region::new(pd.clone(), PAGES)?;
@@ -266,8 +266,7 @@ fn round(queue: &QueuePair<QpCtx>, cq: &DirectQueue, counts: &mut Counts) -> Res
     settle(queue, cq, &mut 0)
 }
 
-/// Posts all operations that are there, with interrupts off, so that only the posting
-/// is counted.
+/// Posts all operations in the list. Interrupts are off, so that only posting is counted.
 fn post_all<T>(
     operations: &IrqLock<KVec<Operation<T>>>,
     post: impl Fn(Operation<T>) -> Result<(), Unposted<T>>,
@@ -287,7 +286,7 @@ fn post_all<T>(
     result.step("post")
 }
 
-/// Handles what has completed by now, which must be everything.
+/// Handles completions. All operations must have completed.
 fn settle(
     queue: &QueuePair<QpCtx>,
     cq: &DirectQueue,
@@ -313,7 +312,7 @@ fn report(counts: &Counts) {
     let each = |nanoseconds: i64, calls: i64| nanoseconds.checked_div(calls).unwrap_or(0);
     pr_info!("post-receive {}\n", each(counts.post_receive, calls));
     pr_info!("post-send {}\n", each(counts.post_send, calls));
-    // A poll is counted for a send and a receive.
+    // A poll is counted as two: one for the send and one for the receive.
     let polled = calls.saturating_mul(2);
     pr_info!("poll {}\n", each(counts.poll, polled));
     pr_info!("register {}\n", each(counts.register, calls));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the hot calls of verbs cost a C consumer: the twin of hot_calls.rs, which
- * does the same with the rrdma crate. Both connect a queue pair to itself on one
- * device, so that between the two only the layer over the driver differs.
+ * Measures the calls of a C consumer on the I/O path. hot_calls.rs measures the
+ * same calls with the rrdma crate. Both connect a queue pair with itself on one
+ * device, so they differ only in the layer above the driver.
  *
- * Counts nanoseconds, which are instructions where one takes one nanosecond of
- * the machine's time (tools/testing/vm/run --icount).
+ * Counts nanoseconds. In a VM that executes one instruction per nanosecond of its
+ * clock (tools/testing/vm/run --icount), these are instructions.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -18,19 +18,19 @@
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 
-#define OPERATIONS	64	/* of one kind, posted back to back */
+#define OPERATIONS	64	/* of a kind, posted back to back */
 #define ROUNDS		8
 #define MESSAGE		64	/* bytes */
 #define REGION		65536	/* bytes, 16 pages */
-#define SETTLE_MS	200	/* more than the device needs for what is posted */
+#define SETTLE_MS	200	/* longer than the device needs for all of them */
 
 static char *device = "";
 module_param(device, charp, 0444);
-MODULE_PARM_DESC(device, "name of the RDMA device");
+MODULE_PARM_DESC(device, "RDMA device name");
 
 static int gid_index;
 module_param(gid_index, int, 0444);
-MODULE_PARM_DESC(gid_index, "index of the source GID on port 1");
+MODULE_PARM_DESC(gid_index, "GID index of port 1; default 0");
 
 struct operation {
 	struct ib_cqe cqe;
@@ -102,7 +102,7 @@ static int post_send(struct bench *b, struct operation *op)
 	return ib_post_send(b->qp, &wr, NULL);
 }
 
-/* As nvme_rdma_map_sg_fr() and nvme_rdma_post_send() do it. */
+/* As in nvme_rdma_map_sg_fr() and nvme_rdma_post_send(). */
 static int post_registration(struct bench *b, struct operation *op)
 {
 	struct ib_sge sge = {
@@ -140,7 +140,7 @@ static int post_invalidation(struct bench *b, struct operation *op)
 	return ib_post_send(b->qp, &wr, NULL);
 }
 
-/* Posts all of one kind with interrupts off, so that only the posting is counted. */
+/* Posts all operations in ops. Interrupts are off, so that only posting is counted. */
 static int post_all(struct bench *b, struct operation *ops, enum call call,
 		    int (*post)(struct bench *b, struct operation *op))
 {
@@ -157,7 +157,7 @@ static int post_all(struct bench *b, struct operation *ops, enum call call,
 	return ret;
 }
 
-/* Handles what has completed by now, which must be just so many. */
+/* Handles completions. Exactly `expected` operations must have completed. */
 static int settle(struct bench *b, unsigned int expected, bool count)
 {
 	ktime_t start;
@@ -207,7 +207,7 @@ static void report(void)
 	enum call call;
 
 	for (call = 0; call < CALLS; call++) {
-		/* A poll is counted for a send and a receive. */
+		/* A poll is counted as two: one for the send and one for the receive. */
 		u64 calls = (u64)ROUNDS * OPERATIONS * (call == POLL ? 2 : 1);
 
 		pr_info("%s %llu\n", call_names[call], div64_u64(nanoseconds[call], calls));
@@ -249,7 +249,7 @@ static void operation_exit(struct bench *b, struct operation *op, enum dma_data_
 	kfree(op->buffer);
 }
 
-/* Reset, Init, RTR, RTS, with itself as the peer. */
+/* Moves the queue pair from RESET to RTS, with itself as the peer. */
 static int connect_to_self(struct bench *b)
 {
 	struct ib_qp_attr attr = {
@@ -354,7 +354,7 @@ static int add_device(struct ib_device *dev)
 		return -EOPNOTSUPP;
 	bench->dev = dev;
 	ret = bench_init(bench);
-	/* The first round warms caches and translations, which icount does not see, and pools. */
+	/* Not counted: the first round warms up caches, translations and memory pools. */
 	if (!ret)
 		ret = run_round(bench);
 	memset(nanoseconds, 0, sizeof(nanoseconds));
@@ -385,11 +385,11 @@ static int __init hot_calls_init(void)
 }
 module_init(hot_calls_init);
 
-/* Everything was done at load. */
+/* Everything is done at load. */
 static void __exit hot_calls_exit(void)
 {
 }
 module_exit(hot_calls_exit);
 
-MODULE_DESCRIPTION("What the hot calls of verbs cost, in C");
+MODULE_DESCRIPTION("Benchmark: calls of verbs on the I/O path, in C");
 MODULE_LICENSE("GPL");

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a member of a full mesh has to keep for its peers, with receives of each queue
-//! pair's own and with receives that all of them share.
+//! Measures what a member of a full mesh needs per peer, with receives of each queue pair and with
+//! a shared receive queue.
 //!
-//! One member is connected with more and more peers, by hand, and the log has a table
-//! of what was counted and measured. The member is on one device, its peers are all on
-//! another, or on the same.
+//! One member is connected by hand with a growing number of peers. The log has a table of the
+//! results. The member is on one device, and its peers are on another one or on the same.
 
 use common::{
     failure::{
@@ -87,27 +86,27 @@ module! {
     type: task::Handle,
     name: "rrdma_bench_many_peers",
     authors: ["The rnvmf developers"],
-    description: "Benchmark: what a full mesh costs, with shared receives and without",
+    description: "Benchmark: a full mesh, with and without a shared receive queue",
     license: "GPL",
 }
 
 rrdma::parameters! {
-    device: Text<63> = "", "RDMA device of the member; empty: the first with an active port";
+    device: Text<63> = "", "RDMA device of the member; empty: first device with an active port";
     peer_device: Text<63> = "", "RDMA device of its peers; empty: the same";
-    gid_index: Number<0, 255> = 0, "which GID of its first port";
-    peer_gid_index: Number<0, 255> = 0, "which GID of the other's first port";
-    peers: Number<1, 256> = 32, "peers at most";
-    size: Number<1, 65536> = 1024, "bytes of a message, and of a receive";
-    receives: Number<1, 64> = 16, "receives of each queue pair, if it has its own";
-    shared_receives: Number<1, 4096> = 32, "receives of all queue pairs, if they share them";
+    gid_index: Number<0, 255> = 0, "GID index of port 1 of device; default 0";
+    peer_gid_index: Number<0, 255> = 0, "GID index of port 1 of peer_device; default 0";
+    peers: Number<1, 256> = 32, "maximum number of peers; default 32";
+    size: Number<1, 65536> = 1024, "size of a message and of a receive in bytes; default 1024";
+    receives: Number<1, 64> = 16, "receives of each queue pair, if not shared; default 16";
+    shared_receives: Number<1, 4096> = 32, "receives in the shared receive queue; default 32";
 }
 
 const OWNER: &CStr = c"rrdma_bench_many_peers";
 
-/// The peers of the rows, up to the parameter, whose row is the last.
+/// Numbers of peers of the rows, below the parameter `peers`, which is that of the last row.
 const STEPS: [u32; 4] = [1, 4, 16, 64];
 
-/// The longest that all messages of a round may take, with all that is sent again.
+/// Time limit of all messages of a row, including retransmissions.
 const LIMIT: Msecs = Msecs::new(30_000);
 
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
@@ -124,11 +123,11 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let own = rows(&near, &far, peers, own)?;
     let shared = rows(&near, &far, peers, shared)?;
     Ok(Summary::new(fmt!(
-        "{peers} peers, {own} receives of their own or {shared} shared"
+        "{peers} peers, {own} own receives or {shared} shared"
     )))
 }
 
-/// The rows of one kind; answers how many receives were posted for the last.
+/// Logs the rows of one kind of receives. Returns the number of receives in the last row.
 fn rows(
     near: &PortGid<'_>,
     far: &PortGid<'_>,
@@ -145,16 +144,16 @@ fn rows(
     Ok(posted)
 }
 
-/// Whose the receives are, and how many each has.
+/// Kind and number of receives.
 #[derive(Clone, Copy)]
 enum Receives {
-    /// Each queue pair's.
+    /// Per queue pair.
     Own(u32),
-    /// All queue pairs'.
+    /// In the shared receive queue.
     Shared(u32),
 }
 
-/// A row of the table, about the member.
+/// A row of the table, measured at the member.
 struct Row {
     receives: Receives,
     peers: u32,
@@ -186,7 +185,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// Connects a member with so many peers; then each sends a message to the other.
+/// Connects a member with `peers` peers. Then each end of a connection sends a message.
 fn measure(
     near: &PortGid<'_>,
     far: &PortGid<'_>,
@@ -203,7 +202,7 @@ fn measure(
     let began = Instant::<Monotonic>::now();
     let member = member.connect(far, &numbers, mtu)?;
     let connect = began.elapsed().as_micros_ceil();
-    // Nothing of the peers is in between.
+    // Nothing is allocated for the peers in between.
     let after = memory::free();
     let peers_group = peers_group.connect(near, &answers, mtu)?;
     peers_group.send(far)?;
@@ -236,11 +235,11 @@ fn send_buf(port_gid: &PortGid<'_>) -> Result<Operation<SendBuf>, Failure> {
     Operation::new(SendBuf(buffer.step("message")?)).step("message")
 }
 
-/// What has become of the requests of all queue pairs of a group.
+/// Counters of the work requests of all queue pairs in a group.
 #[pin_data]
 struct MessageCounters {
     wake: Arc<TimedCompletion>,
-    /// Bytes that a message must have. Kept here, as reading a parameter may sleep.
+    /// Expected size of a message in bytes. A copy, because reading the parameter may sleep.
     size: usize,
     sent: Atomic<u32>,
     received: Atomic<u32>,
@@ -260,33 +259,33 @@ impl MessageCounters {
         Arc::pin_init(init, GFP_KERNEL).step("counters")
     }
 
-    /// A message is sent or received.
+    /// Counts a sent or received message.
     fn count(&self, what: &Atomic<u32>) {
         what.fetch_add(1, ordering::Relaxed);
         self.wake.complete();
     }
 
-    /// The first failure is the one that counts.
+    /// Records a failure; only the first one is kept.
     fn fail(&self, failure: Failure) {
         self.failure.lock().get_or_insert(failure);
         self.wake.complete();
     }
 
-    /// A request has failed, unless it was merely flushed.
+    /// Records the failure of a work request, unless it was only flushed.
     fn failed(&self, step: &'static str, failure: cq::Failure) {
         if !failure.is_flush() {
             self.fail(Failure::new(step, fmt!("{failure}")));
         }
     }
 
-    /// Completions of messages that were handled.
+    /// Returns the number of handled completions.
     fn handled(&self) -> u32 {
         let sent = self.sent.load(ordering::Relaxed);
         sent.saturating_add(self.received.load(ordering::Relaxed))
     }
 
-    /// How the round ended, if it has: with a message from and to each of the peers, or
-    /// with a failure.
+    /// Returns how the round ended: with all messages sent and received, or with a failure. Returns
+    /// `None` if it has not ended.
     fn outcome(&self, peers: u32) -> Option<Result<(), Failure>> {
         if let Some(failure) = self.failure.lock().take() {
             return Some(Err(failure));
@@ -315,7 +314,7 @@ impl QpContext for QpCtx {
     }
 }
 
-/// Room for a message.
+/// A receive.
 struct RecvBuf(DmaBuffer);
 
 impl Receive<QpCtx> for RecvBuf {
@@ -325,7 +324,7 @@ impl Receive<QpCtx> for RecvBuf {
 }
 
 impl Complete<QpCtx> for RecvBuf {
-    /// Goes back to where it was posted, for the next message.
+    /// Posts the receive again, to the queue that it came from.
     fn complete(receive: Operation<Self>, queue: &QueuePair<QpCtx>, completion: &Completion<'_>) {
         let counters = &queue.context().counters;
         if let Err(failure) = completion.result() {
@@ -338,7 +337,7 @@ impl Complete<QpCtx> for RecvBuf {
         if length != wanted {
             return counters.fail(Failure::new(
                 "message",
-                fmt!("{length} bytes and not {wanted}"),
+                fmt!("got {length} bytes, expected {wanted}"),
             ));
         }
         let posted = match queue.shared_receives() {
@@ -365,19 +364,19 @@ impl Complete<QpCtx> for SendBuf {
     }
 }
 
-/// The queue pairs of the member, one a peer; or those of its peers, one each.
+/// The queue pairs of the member, one per peer; or those of the peers, one each.
 struct QpGroup<'a> {
     port_gid: &'a PortGid<'a>,
     pairs: KVec<Init<QpCtx>>,
     counters: Arc<MessageCounters>,
-    /// Receives that were posted.
+    /// Number of posted receives.
     posted: u32,
-    /// Bytes of their buffers.
+    /// Size of the receives in bytes.
     bytes: u64,
 }
 
 impl<'a> QpGroup<'a> {
-    /// Makes so many queue pairs with their receives.
+    /// Creates `count` queue pairs and posts their receives.
     fn new(port_gid: &'a PortGid<'a>, count: u32, receives: Receives) -> Result<Self, Failure> {
         let mut group = Self {
             port_gid,
@@ -415,14 +414,14 @@ impl<'a> QpGroup<'a> {
         Ok(group)
     }
 
-    /// A queue of so many receives for all queue pairs.
+    /// Creates a shared receive queue with `count` receives.
     fn share(&mut self, count: u32) -> Result<Arc<SharedReceiveQueue<QpCtx>>, Failure> {
         let counters = self.counters.clone();
         let on_event = move |event| match event {
             Event::LimitReached => {}
             Event::Broken => counters.fail(Failure::new(
                 "shared receive queue",
-                fmt!("the device gave it up"),
+                fmt!("fatal error (IB_EVENT_SRQ_ERR)"),
             )),
         };
         let shared = SharedReceiveQueue::new(self.port_gid.pd.clone(), count, on_event)
@@ -435,7 +434,7 @@ impl<'a> QpGroup<'a> {
         Ok(shared)
     }
 
-    /// A queue pair with so many receives of its own.
+    /// Creates a queue pair with `receives` receives of its own.
     fn add(&mut self, parts: QpInitAttr<QpCtx>, receives: u32) -> Result<(), Failure> {
         let ctx = QpCtx {
             counters: self.counters.clone(),
@@ -455,7 +454,7 @@ impl<'a> QpGroup<'a> {
         self.bytes = self.bytes.saturating_add(parameters::size.get().into());
     }
 
-    /// What the other group has to know.
+    /// Returns the queue pair numbers, for the other group.
     fn numbers(&self) -> Result<KVec<Qpn>, Failure> {
         let mut numbers = KVec::with_capacity(self.pairs.len(), GFP_KERNEL).step("numbers")?;
         for pair in &self.pairs {
@@ -464,7 +463,7 @@ impl<'a> QpGroup<'a> {
         Ok(numbers)
     }
 
-    /// Connects each queue pair with the one there that has the same place.
+    /// Connects each queue pair with the one of the other group at the same index.
     fn connect(
         self,
         peer: &PortGid<'_>,
@@ -484,14 +483,14 @@ impl<'a> QpGroup<'a> {
     }
 }
 
-/// A group that is connected with the other.
+/// A group that is connected with the other group.
 struct ConnectedGroup {
     pairs: KVec<Rts<QpCtx>>,
     counters: Arc<MessageCounters>,
 }
 
 impl ConnectedGroup {
-    /// Sends a message through each queue pair.
+    /// Sends a message on each queue pair.
     fn send(&self, port_gid: &PortGid<'_>) -> Result<(), Failure> {
         for pair in &self.pairs {
             port_gid.task.proceed("send")?;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A plugin of the emulator that counts executed instructions by where they are.
+ * QEMU plugin that counts executed instructions by address.
  *
- * Each place where a block of instructions begins has a counter; those of user space share one.
- * When the guest executes the marker (see mark.c), what was counted since the marker before is written
- * to the file DIRECTORY/profile.N, N counting the markers from 0: a line for each place, its address in
- * hexadecimal, instructions, and how often a block was begun there. Address 0 is user space, and 1 is all
- * for which there was no counter left.
+ * Each start address of a translation block has a counter; user space has a single one. When the
+ * guest executes the marker (see mark.c), the counts since the previous marker are written to the
+ * file DIRECTORY/profile.N. N counts the markers from 0. Each line has an address in hexadecimal, the
+ * number of instructions, and the number of executions of the block. Address 0 is user space. Address
+ * 1 is all blocks without a counter of their own, because the table is full.
  *
  * argument: out=DIRECTORY
  *
- * Debian's emulator has plugins and no header for them, so what is used of the interface is declared
- * here: version 4 of it, which is that of QEMU 9.2 to 10.0. For one processor.
+ * Supports one CPU. Debian's QEMU supports plugins but has no header for them, so the used part of
+ * the interface is declared here: version 4, of QEMU 9.2 to 10.0.
  */
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* --- of the emulator's interface --- */
+/* --- QEMU plugin interface --- */
 
 typedef uint64_t qemu_plugin_id_t;
 struct qemu_plugin_tb;
@@ -84,12 +84,12 @@ struct counter {
 };
 
 static struct qemu_plugin_scoreboard *counters;
-/* The address of each counter: a table with open addressing, 0 is free. */
+/* Address of each counter: a hash table with open addressing; 0 is a free entry. */
 static uint64_t addresses[PLACES];
 static unsigned int used;
 static const char *directory;
 
-/* The counter of an address. Blocks are translated one at a time. */
+/* Returns the counter of an address. No lock: blocks are translated one at a time. */
 static unsigned int place(uint64_t address)
 {
 	unsigned int at;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * In the VM: tells the plugin of the emulator (instructions.c) to write down what it has counted, and
- * prints the time in nanoseconds. With an argument it does so twice, and between the two executes so
- * many instructions, more or less a few: by that the plugin can be checked.
+ * Runs in the VM: makes the QEMU plugin (instructions.c) write its counts, and prints the time in
+ * nanoseconds. With an argument N it does so twice, and executes about N instructions in between,
+ * to check the plugin.
  */
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* The time, and a `nopl` with a displacement that no compiler has. */
+/* Executes the marker, a `nopl` with a displacement that no compiler emits. Returns the time. */
 static uint64_t mark(void)
 {
 	struct timespec now;
@@ -22,7 +22,7 @@ static uint64_t mark(void)
 
 int main(int argc, char **argv)
 {
-	/* Two instructions a turn. */
+	/* Each turn of the loop has two instructions. */
 	unsigned long turns = argc > 1 ? strtoul(argv[1], NULL, 10) / 2 : 0;
 	uint64_t first = mark(), second;
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# In the VM: the two drivers, rnvmf and the kernel's nvme-rdma, each by the name of its module, and one
-# target for both.
+# Runs in the VM: functions for the two drivers, rnvmf and the kernel's nvme-rdma, and for the target
+# of both. The drivers are called rnvmf and nvme, as their disks are.
 
 # shellcheck source=tools/testing/selftests/drivers/block/rnvmf/lib.sh
 . /opt/rnvmf/selftests/drivers/block/rnvmf/lib.sh
@@ -10,25 +10,25 @@
 DRIVERS=(rnvmf nvme)
 NVME_HOST=nqn.2014-08.org.nvmexpress:uuid:5e1f7e57-0000-4000-8000-000000000002
 
-# The VM's time runs ahead while it waits for its image on the host, so that a program that is loaded
-# for the first time may take minutes of it. The host has a limit.
+# The VM's clock advances while the VM waits for its disk image on the host. So a program that is
+# loaded for the first time may take minutes of VM time. The host limits the time of the whole VM.
 # shellcheck disable=SC2034 # read by the harness
 COMMAND_SECONDS=3600
 
-# The disk of each driver.
+# Disk of each driver.
 declare -A DISKS
 
-# The target's disk keeps no data, so that it costs little.
+# The target's disk discards data, so that it costs few instructions.
 set_up() {
 	requirements && need_modules nvme-rdma || exit 1
 	open_file
 	start_log bench
-	# With multipathing each I/O of nvme-rdma would go through one more block device.
+	# With multipath, each I/O of nvme-rdma would pass through one more block device.
 	modprobe nvme-core multipath=N && modprobe -a rnvmf nvme-rdma && network_single &&
 		backend_memory bench 1024 512 memory_backed=0 && target_simple "$BACKEND"
 }
 
-# connect_DRIVER OPTION..., and what goes with it.
+# connect_DRIVER OPTION..., reset_DRIVER, disconnect_DRIVER
 
 connect_rnvmf() {
 	run rnvmf connect -t rdma -a "$TARGET4" -s 4420 -n "$NQN" -q "$HOSTNQN" "$@"
@@ -55,14 +55,14 @@ disconnect_nvme() {
 	run nvme disconnect -n "$NQN"
 }
 
-# has_disks DRIVER NUMBER: whether it has just so many.
+# has_disks DRIVER NUMBER: whether the driver has exactly NUMBER disks.
 has_disks() {
 	local found=(/sys/block/"$1"[0-9]*n[0-9]*)
 	[ -e "${found[0]}" ] || found=()
 	[ ${#found[@]} = "$2" ]
 }
 
-# connect_both OPTION...: to one namespace, each driver in its usual state.
+# connect_both OPTION...: connect both drivers to the namespace, with the same queue settings.
 connect_both() {
 	local driver
 	for driver in "${DRIVERS[@]}"; do
@@ -77,11 +77,11 @@ disconnect_both() {
 	local driver
 	for driver in "${DRIVERS[@]}"; do
 		"disconnect_$driver"
-		wait_until 60 has_disks "$driver" 0 || fail "$driver keeps its disk"
+		wait_until 60 has_disks "$driver" 0 || fail "$driver does not remove its disk"
 	done
 }
 
-# What the block layer does must not tell the two apart.
+# The block layer must treat both disks alike; warn about settings that differ.
 alike() {
 	local driver queue name
 	for driver in "${DRIVERS[@]}"; do
@@ -92,5 +92,5 @@ alike() {
 			echo "$name $(<"$queue/$name")"
 		done >"$SCRATCH/$driver"
 	done
-	diff "$SCRATCH/rnvmf" "$SCRATCH/nvme" >&2 || echo "bench: in this the queues differ" >&2
+	diff "$SCRATCH/rnvmf" "$SCRATCH/nvme" >&2 || echo "bench: queue settings differ" >&2
 }

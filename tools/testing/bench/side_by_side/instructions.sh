@@ -1,20 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# In the VM whose clock counts instructions: rnvmf and the kernel's nvme-rdma are connected to one
-# namespace at once, and what they do is measured in turn. After each thing that is measured there is a
-# mark of its name (see benchlib/profile.py). To /mnt/out go
+# Runs in a VM whose clock counts instructions: connects rnvmf and the kernel's nvme-rdma to one
+# namespace and measures them in turn. A mark with a label follows each measurement (see
+# benchlib/profile.py). Files in /mnt/out:
 #
-#	LOAD.PAIR.DRIVER.json		what fio says of a run
-#	LOAD.json			the same of one more run of both, which is not measured
-#	LOAD.calls			what was called in that: EVENT MODULE TIMES
-#	memory				DRIVER QUEUES KIB: in use with CONTROLLERS more of so many I/O queues
-#	LOAD.before, LOAD.after		what rnvmf had counted itself before and after it
+#	LOAD.PAIR.DRIVER.json		fio output of a measured run
+#	LOAD.json			fio output of another run with both drivers, to count calls
+#	LOAD.calls			calls in that run: EVENT MODULE TIMES
+#	LOAD.before, LOAD.after		counters of rnvmf before and after that run
+#	memory				DRIVER QUEUES KIB: memory of CONTROLLERS controllers with
+#					QUEUES I/O queues each
 #
 # usage: instructions.sh PAIRS ROUNDS LOAD=FIO-OPTIONS...
 #
-#	ROUNDS	how often to connect, reset and disconnect; if 0, calls are not counted either;
-#		memory is measured a third as often
+#	ROUNDS	number of connects, resets and disconnects; memory is measured a third as often;
+#		if 0, calls are not counted either
 
 # shellcheck source=tools/testing/bench/side_by_side/drivers.sh
 . "$(dirname "$0")/drivers.sh"
@@ -34,19 +35,19 @@ fio_run() {
 		--norandommap --gtod_reduce=1 --output-format=json --output="$2" "${@:3}"
 }
 
-# mark LABEL: what the emulator counted up to here.
+# mark LABEL: let the plugin write its counts since the previous mark.
 mark() {
 	echo "$1 $("$MARK")" >>$OUT/marks
 }
 
-# Of this many instructions the emulator's count is checked.
+# mark_check: execute a known number of instructions, to check the plugin.
 mark_check() {
 	local times
 	mapfile -t times < <("$MARK" 1000000)
 	printf '%s\n' "check-begin ${times[0]}" "check-end ${times[1]}" >>$OUT/marks
 }
 
-# What is loaded and allocated by the first I/Os of all is to count for nothing.
+# The first I/Os load programs and allocate memory; keep that out of the measurements.
 warm_up() {
 	local driver
 	for driver in "${DRIVERS[@]}"; do
@@ -55,7 +56,7 @@ warm_up() {
 	mark warm
 }
 
-# measure NAME OPTION...
+# measure NAME OPTION...: run the load on both drivers, in pairs.
 measure() {
 	local name=$1 pair driver
 	shift
@@ -67,7 +68,7 @@ measure() {
 	done
 }
 
-# Beside memory: posts, regions that are mapped, and the completions that the C driver is told of.
+# Events to count: allocations, posts, mapped regions, and completions of the C driver.
 EVENTS=(kmem/kmalloc kmem/kmem_cache_alloc bench/rxe_post_send bench/ib_map_mr_sg
 	bench/nvme_rdma_send_done bench/nvme_rdma_recv_done)
 
@@ -76,15 +77,16 @@ counting_begins() {
 	for event in "${EVENTS[@]}"; do
 		[[ $event != bench/* ]] || echo "p:$event ${event#*/}" >>/sys/kernel/tracing/kprobe_events
 	done
-	callers_start "${EVENTS[@]}" || fail "the kernel does not count"
+	callers_start "${EVENTS[@]}" || fail "cannot start counting events"
 }
 
 counting_ends() {
-	callers_end "${EVENTS[@]}" || fail "the kernel still counts"
+	callers_end "${EVENTS[@]}" || fail "cannot stop counting events"
 	echo >/sys/kernel/tracing/kprobe_events
 }
 
-# count_calls NAME OPTION...: of both drivers in one run of fio, for it makes many calls itself.
+# count_calls NAME OPTION...: count in one run of fio for both drivers. A second start of fio would
+# add many calls.
 count_calls() {
 	local name=$1 event
 	shift
@@ -95,7 +97,7 @@ count_calls() {
 		--name=rnvmf --filename="${DISKS[rnvmf]}" "$@" \
 		--name=nvme --stonewall --filename="${DISKS[nvme]}" "$@"
 	for event in "${EVENTS[@]}"; do
-		# A call of the layers below belongs to who called them, but their memory does not.
+		# Calls from the layers below count for their caller, except allocations.
 		case $event in
 		bench/*) callers "$event" 'rdma_rxe|ib_core' ;;
 		*) callers "$event" ;;
@@ -104,20 +106,20 @@ count_calls() {
 	rnvmf stats rnvmf0 -o json >"$OUT/$name.after"
 }
 
-# step NAME.ROUND DRIVER NUMBER COMMAND...: measure the command, after which the driver has so many
-# disks, and then what it left to be done.
+# step NAME.ROUND DRIVER NUMBER COMMAND...: measure the command, and then the work that continues
+# after it. The driver must have NUMBER disks in the end.
 step() {
 	local label=$1.$2 driver=$2 number=$3
 	shift 3
 	mark "$label.before"
 	"$@"
 	mark "$label.command"
-	wait_until 60 has_disks "$driver" "$number" || fail "$driver has not $number disks"
+	wait_until 60 has_disks "$driver" "$number" || fail "$driver does not have $number disks"
 	sleep 2
 	mark "$label.rest"
 }
 
-# Connecting, with one I/O queue, resetting and disconnecting; `nothing` is what it takes to measure.
+# Connect with one I/O queue, reset and disconnect. `nothing` is the cost of measuring itself.
 steps() {
 	local round driver
 	for ((round = 0; round < rounds; round++)); do
@@ -130,12 +132,13 @@ steps() {
 	done
 }
 
-# Memory that is in use, in KiB: of the slabs only their objects, for others come where some were freed.
+# memory_used: print the memory in use in KiB. Slabs count by their objects, not by their pages: the
+# free space in a slab is used again.
 memory_used() {
 	sync
 	echo 3 >/proc/sys/vm/drop_caches
 	slab_shrink
-	# What a processor keeps at hand of free pages counts as used.
+	# Drains the per-CPU lists of free pages, which count as used.
 	echo 1 >/proc/sys/vm/compact_memory
 	awk 'FILENAME ~ /meminfo/ { kib[$1] = $2 }
 	     FILENAME ~ /slabinfo/ && FNR > 2 { objects += $2 * $4 }
@@ -143,7 +146,8 @@ memory_used() {
 		/proc/meminfo /proc/slabinfo
 }
 
-# memory_of DRIVER OPTION...: of so many controllers, and of what the target has for them, in USED.
+# memory_of DRIVER OPTION...: set USED to the memory of CONTROLLERS controllers, including the
+# target's memory for them.
 memory_of() {
 	local before after i objects
 	objects=$(rdma_objects)
@@ -151,17 +155,17 @@ memory_of() {
 	for ((i = 0; i < CONTROLLERS; i++)); do
 		"connect_$1" -D "${@:2}"
 	done
-	wait_until 60 has_disks "$1" $CONTROLLERS || fail "$1 has no $CONTROLLERS disks"
+	wait_until 60 has_disks "$1" $CONTROLLERS || fail "$1 does not have $CONTROLLERS disks"
 	after=$(memory_used)
 	"disconnect_$1"
-	wait_until 60 has_disks "$1" 0 || fail "$1 keeps disks"
-	# The target frees its part later, and for some seconds connections are remembered.
+	wait_until 60 has_disks "$1" 0 || fail "$1 does not remove its disks"
+	# The target frees its memory later, and closed connections stay in TIMEWAIT for some seconds.
 	rdma_back_to "$objects"
 	sleep 30
 	USED=$((after - before))
 }
 
-# The first of all is not as the others are.
+# The first round differs from the others, so it is not recorded.
 memory() {
 	local round driver
 	for ((round = 0; round <= rounds / 3; round++)); do
@@ -175,7 +179,7 @@ memory() {
 }
 
 set_up || exit 1
-# No command of the drivers' own may come between.
+# No keep-alives: commands of the drivers themselves would disturb the measurements.
 connect_both -i 1 -P 1 -k 0 || exit 1
 mark_check
 warm_up

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# In a VM whose clock is the host's: what rnvmf and the kernel's nvme-rdma get done in the same time, with
-# a queue and a process for each processor. To /mnt/out goes LOAD.json, what fio says of all its jobs,
-# PAIR.DRIVER.
+# Runs in a VM whose clock is the host's: measures the throughput of rnvmf and of the kernel's
+# nvme-rdma, with a queue and a process per CPU. Writes the output of fio to /mnt/out/LOAD.json; its
+# jobs are named PAIR.DRIVER.
 #
 # usage: ordinary.sh PAIRS MILLISECONDS LOAD=FIO-OPTIONS...
 #
-#	MILLISECONDS	that a job takes
+#	MILLISECONDS	run time of a job
 
 # shellcheck source=tools/testing/bench/side_by_side/drivers.sh
 . "$(dirname "$0")/drivers.sh"
@@ -25,7 +25,7 @@ job() {
 	printf '[%s.%s]\nstonewall\nfilename=%s\n' "$1" "$2" "${DISKS[$2]}"
 }
 
-# What comes first in one pair comes last in the next.
+# The order of the drivers alternates between pairs.
 jobs() {
 	local pair
 	printf '%s\n' '[global]' direct=1 ioengine=libaio thread norandommap gtod_reduce=1 \
@@ -46,7 +46,7 @@ measure() {
 }
 
 set_up || exit 1
-# shellcheck disable=SC2046 # no queue is polled where one who polls keeps the others from their work
+# shellcheck disable=SC2046 # no polled queues with one CPU: polling would keep it from the target
 connect_both -i "$cpus" $([ "$cpus" = 1 ] || echo "-P $cpus") || exit 1
 for load in "${loads[@]}"; do
 	read -ra options <<<"${load#*=}"

@@ -32,7 +32,7 @@ table_is() {
 each_step_has_its_row() {
 	pair_load bench_many_peers "$OWN4" "$PEER4" peers=20 receives=3 shared_receives=8 size=100
 	sample_done 60
-	same result '20 peers, 60 receives of their own or 8 shared' "$RESULT"
+	same result '20 peers, 60 own receives or 8 shared' "$RESULT"
 	table_is 1 4 16 20
 	has "$(row own 4)" '^12 +1200 '
 	has "$(row shared 16)" '^8 +800 '
