@@ -2,26 +2,24 @@
 
 //! Block devices on blk-mq.
 //!
-//! A driver implements [`Operations`], makes a [`TagSet`] of its hardware queues
-//! and, on it, any number of [`Disk`]s. The block layer then hands it each
-//! [`Request`] as an owned token. The driver ends it, requeues it or refuses it,
-//! once, from wherever it learns of the outcome, and until then may keep it where
-//! it likes: in its own data of the request, for one.
+//! A driver implements [`Operations`], creates a [`TagSet`] for its hardware queues, and any number
+//! of [`Disk`]s on the tag set. The block layer passes each [`Request`] to the driver as an owned
+//! token. The driver completes, requeues or refuses it exactly once, from any context. Until then
+//! it may store the token anywhere, for example in the request's own driver data.
 //!
-//! What the kernel crate has for this, `kernel::block::mq`, knows no time-outs, no
-//! data of the driver in a request, no errors, no operations, no queue maps and no
-//! limits.
+//! `kernel::block::mq` supports no timeouts, driver data in requests, errors, operations, queue
+//! maps or limits.
 //!
 //! # Ownership
 //!
-//! | data of the driver              | lives from                      | until                      |
-//! |---------------------------------|---------------------------------|----------------------------|
-//! | [`SetData`], of the tag set     | [`TagSet::new`]                 | the last `Arc` is dropped  |
-//! | [`DiskData`], of the disk       | [`Disk::new`]                   | the [`Disk`] is dropped    |
-//! | [`QueueData`], of a disk and    | in [`Disk::new`], or            | the next `set_queues`, or  |
-//! | a hardware queue                | [`TagSet::set_queues`]          | the [`Disk`] is dropped    |
-//! | [`RequestData`], of a request   | tag set, disk and I/O scheduler | those are gone             |
-//! |                                 | are made                        |                            |
+//! | driver data                      | created in                         | dropped with             |
+//! |----------------------------------|------------------------------------|--------------------------|
+//! | [`SetData`] of a tag set         | argument of [`TagSet::new`]        | the last `Arc`           |
+//! | [`DiskData`] of a disk           | argument of [`Disk::new`]          | the [`Disk`]             |
+//! | [`QueueData`] of a hardware      | [`Disk::new`],                     | the [`Disk`], or in the  |
+//! | queue of a disk                  | [`TagSet::set_queues`]             | next `set_queues`        |
+//! | [`RequestData`] of a request     | creation of tag set, disk or I/O   | its creator              |
+//! |                                  | scheduler                          |                          |
 //!
 //! [`SetData`]: Operations::SetData
 //! [`DiskData`]: Operations::DiskData
@@ -30,11 +28,10 @@
 //!
 //! # Teardown
 //!
-//! Dropping a [`Disk`] waits for its requests, so the driver must see to it that
-//! they end: what it holds it completes, and a quiesced tag set must be unquiesced,
-//! so that what waits reaches [`queue_rq`](Operations::queue_rq) and ends there.
-//! [`Disk::mark_dead`] keeps new ones out in the meantime. A driver module that
-//! drops its disks before it exits leaves nothing behind that would call it.
+//! Dropping a [`Disk`] waits for its requests, so the driver must complete those that it owns and
+//! unquiesce the tag set. Waiting requests then reach [`queue_rq`](Operations::queue_rq) and end
+//! there. [`Disk::mark_dead`] refuses new requests in the meantime. After a driver module has
+//! dropped its disks, nothing calls its code, so the module may exit.
 //!
 //! C headers: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h),
 //! [`include/linux/blkdev.h`](srctree/include/linux/blkdev.h)
@@ -69,6 +66,6 @@ pub use request_payload::RequestPayload;
 pub use status::Status;
 pub use tag_set::{TagSet, TagSetConfig};
 
-/// The unit of positions and lengths in the block layer, in bytes, whatever the
-/// logical block size of a disk.
+/// Size of a sector in bytes: the unit of positions and lengths in the block layer, independent of
+/// the logical block size of a disk.
 pub const SECTOR_SIZE: u32 = 512;

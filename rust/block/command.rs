@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Commands that the driver sends to its own device.
+//! Commands that a driver sends to its own device ("passthrough requests" in C).
 //!
 //! C header: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h)
 
@@ -28,59 +28,59 @@ use kernel::{
     uaccess::UserPtr, //
 };
 
-/// Which way the data of a [`Command`] goes, if it has any.
+/// Direction of the data of a [`Command`]; has no effect without data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From the device: [`Op::DriverIn`](super::Op::DriverIn).
+    /// From the device; the request is an [`Op::DriverIn`](super::Op::DriverIn).
     In,
-    /// To the device: [`Op::DriverOut`](super::Op::DriverOut).
+    /// To the device; the request is an [`Op::DriverOut`](super::Op::DriverOut).
     Out,
 }
 
-/// Which tags a [`Command`] may get.
+/// Pool of tags that a [`Command`] allocates from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagPool {
-    /// Those that all requests get: waits if they are used up.
+    /// The tags of all requests. Allocation waits while all are in use.
     Shared,
-    /// The [reserved](super::TagSetConfig::reserved_tags) ones, which no ordinary request
-    /// takes away.
+    /// The [reserved](super::TagSetConfig::reserved_tags) tags, which only commands use.
     Reserved,
 }
 
-/// A command that the driver sends through the queue of a disk to itself, to have it tagged,
-/// timed and serialised like any other request.
+/// A command that the driver sends to itself through the queue of a disk. blk-mq gives it a tag and
+/// a timeout, as for any other request.
 ///
-/// What it is about is between the driver and itself, in [`data`](Self::data).
+/// The driver data of the request, [`data`](Self::data), holds the command itself.
 ///
 /// # Invariants
 ///
-/// - `request` was allocated for us, and blk-mq does not have it.
-/// - `bio` is null, or has memory of this process mapped, which is the data of `request`.
+/// - `request` was allocated by `on_queue`, and blk-mq does not own it.
+/// - `bio` is null, or it is the data of `request` and maps memory of the current process.
 pub struct Command<'a, T: Operations> {
     request: RequestRef<T>,
     bio: *mut bindings::bio,
-    /// The disk is there.
+    /// Keeps the disk borrowed, so that `request` belongs to a live queue.
     _disk: PhantomData<&'a Disk<T>>,
 }
 
 impl<'a, T: Operations> Command<'a, T> {
-    /// Takes a tag for a command. Sleeps until there is one, and while the disk is frozen. C:
-    /// `blk_mq_alloc_request`.
+    /// Allocates a tag for a command. Sleeps until a tag is free, and while the disk is frozen. C:
+    /// `blk_mq_alloc_request()`.
     ///
     /// # Errors
     ///
-    /// - `EINVAL` if there are no such tags.
+    /// - `EINVAL` if the pool has no tags.
     /// - `ENODEV` if the disk is dead.
     pub fn new(disk: &'a Disk<T>, direction: Direction, tags: TagPool) -> Result<Self> {
-        // SAFETY: The queue of a disk is valid, and the disk is there as long as it is borrowed.
+        // SAFETY: By the invariants of `Disk`, this is the queue of a `Disk<T>`. The disk is
+        // borrowed for `'a`.
         unsafe { Self::on_queue(disk.queue(), direction, tags) }
     }
 
-    /// Takes a tag for a command, as [`new`](Self::new) does.
+    /// Allocates a tag for a command on a raw queue; see [`new`](Self::new).
     ///
     /// # Safety
     ///
-    /// `q` is the queue of a `Disk<T>` that is not gone for `'a`.
+    /// `q` is the queue of a `Disk<T>` that exists for `'a`.
     pub(super) unsafe fn on_queue(
         q: *mut bindings::request_queue,
         direction: Direction,
@@ -90,7 +90,8 @@ impl<'a, T: Operations> Command<'a, T> {
             Direction::In => bindings::req_op_REQ_OP_DRV_IN,
             Direction::Out => bindings::req_op_REQ_OP_DRV_OUT,
         };
-        // SAFETY: By the requirements of this function; the numbers do not change.
+        // SAFETY: By the safety requirements of this function, `q` is valid, and so is its tag set.
+        // Both numbers are constant after the tag set is allocated.
         let (depth, reserved) =
             unsafe { ((*(*q).tag_set).queue_depth, (*(*q).tag_set).reserved_tags) };
         let (available, flags) = match tags {
@@ -101,55 +102,57 @@ impl<'a, T: Operations> Command<'a, T> {
         if available == 0 {
             return Err(EINVAL);
         }
-        // SAFETY: By the requirements of this function.
+        // SAFETY: By the safety requirements of this function, `q` is valid.
         let rq = from_err_ptr(unsafe { bindings::blk_mq_alloc_request(q, op, flags) })?;
 
-        // INVARIANT: It is ours, and not sent.
+        // INVARIANT: `rq` was just allocated and is not submitted.
         Ok(Self {
-            // SAFETY: It is a valid request of the disk, with a hardware queue, and ours until
-            // we are dropped.
+            // SAFETY: `blk_mq_alloc_request()` returned a valid request of the disk with a hardware
+            // queue. It is freed only when this command is dropped.
             request: unsafe { RequestRef::from_raw(rq) },
             bio: ptr::null_mut(),
             _disk: PhantomData,
         })
     }
 
-    /// The data of the driver.
+    /// Returns the driver data of the request.
     #[inline]
     pub fn data(&self) -> Pin<&T::RequestData> {
         self.request.data()
     }
 
-    /// Limits the time that it has; it is the tag set's or the disk's otherwise.
+    /// Sets the timeout. The default is that of the disk, or else of the tag set.
     pub fn set_timeout(&mut self, timeout: Msecs) {
-        // SAFETY: By the invariants it is ours.
+        // SAFETY: By the type invariants, blk-mq does not own the request, so nothing else accesses
+        // `timeout`.
         unsafe {
             (*self.request.as_raw()).timeout =
                 c_uint::try_from(timeout.to_jiffies()).unwrap_or(c_uint::MAX);
         }
     }
 
-    /// It fails rather than be tried again: [`Request::no_retry`](super::Request::no_retry).
+    /// Marks the command as not to be retried; see [`Request::no_retry`](super::Request::no_retry).
     pub fn set_no_retry(&mut self) {
-        // SAFETY: By the invariants it is ours.
+        // SAFETY: By the type invariants, blk-mq does not own the request, so nothing else accesses
+        // `cmd_flags`.
         unsafe {
             (*self.request.as_raw()).cmd_flags |= 1 << bindings::req_flag_bits___REQ_FAILFAST_DRIVER
         };
     }
 
-    /// Gives it `length` bytes of this process's memory at `address` as its data, the first
-    /// time; the memory is mapped, or copied where the limits of the disk do not allow for it.
-    /// May sleep. C: `blk_rq_map_user`.
+    /// Uses `length` bytes of the current process's memory at `address` as the data of the command.
+    /// May be called once. The memory is mapped, or copied if the limits of the disk rule out
+    /// mapping it. May sleep. C: `blk_rq_map_user()`.
     ///
     /// # Errors
     ///
-    /// - `EINVAL` if the command has data already, or the limits do not allow for so much.
-    /// - `EFAULT` if the memory is not the process's to use like that, or the thread has none,
-    ///   as those of the kernel.
+    /// - `EINVAL` if the command already has data, or if `length` exceeds the limits.
+    /// - `EFAULT` if the process may not access the memory, or if the thread has no user memory,
+    ///   like a kernel thread.
     /// - `ENOMEM`.
     pub fn map_user(&mut self, address: UserPtr, length: u32) -> Result {
         let rq = self.request.as_raw();
-        // SAFETY: By the invariants `rq` is valid, and so is its queue.
+        // SAFETY: By the type invariants, `rq` is valid, and so is its queue.
         let (q, sectors) = unsafe { ((*rq).q, (*(*rq).q).limits.max_hw_sectors) };
 
         if !self.bio.is_null() || length.div_ceil(super::SECTOR_SIZE) > sectors {
@@ -158,8 +161,8 @@ impl<'a, T: Operations> Command<'a, T> {
         if kernel::current!().mm().is_none() {
             return Err(EFAULT);
         }
-        // SAFETY: By the invariants `rq` is ours, and of `q`. C checks the address, and expects
-        // that the thread has memory, as it has.
+        // SAFETY: By the type invariants, `rq` is a request of `q` that blk-mq does not own. C
+        // checks the user address. The current thread has an mm, as checked above.
         to_result(unsafe {
             bindings::blk_rq_map_user(
                 q,
@@ -170,28 +173,29 @@ impl<'a, T: Operations> Command<'a, T> {
                 bindings::GFP_KERNEL,
             )
         })?;
-        // INVARIANT: That is what is mapped.
+        // INVARIANT: `blk_rq_map_user()` set the request's `bio` to the mapped memory.
         //
-        // SAFETY: By the invariants `rq` is valid.
+        // SAFETY: By the type invariants, `rq` is valid.
         self.bio = unsafe { (*rq).bio };
         Ok(())
     }
 
-    /// Ends what [`map_user`](Self::map_user) began, so that the process has what came.
+    /// Unmaps the memory of [`map_user`](Self::map_user), and copies bounced data to the process.
     fn unmap_user(&mut self) -> Result {
         match core::mem::replace(&mut self.bio, ptr::null_mut()) {
             bio if bio.is_null() => Ok(()),
-            // SAFETY: By the invariants it has memory of this process mapped, and is not any
-            // more.
+            // SAFETY: By the type invariants, `bio` maps memory of the current process. It was
+            // replaced by null, so it is unmapped once.
             bio => to_result(unsafe { bindings::blk_rq_unmap_user(bio) }),
         }
     }
 
-    /// Sends the command to [`queue_rq`](Operations::queue_rq), and waits until it has ended.
+    /// Sends the command to [`queue_rq`](Operations::queue_rq), and waits for its completion.
     ///
-    /// Sleeps; for ever, if the tag set is quiesced. C: `blk_execute_rq`.
+    /// Sleeps; without limit while the tag set is quiesced. C: `blk_execute_rq()`.
     pub fn execute(mut self) -> Executed<'a, T> {
-        // SAFETY: By the invariants it is ours. It is again when the call returns.
+        // SAFETY: By the type invariants, blk-mq does not own the request. It does during the call,
+        // and returns the request at its end.
         let status = unsafe { bindings::blk_execute_rq(self.request.as_raw(), false) };
 
         Executed {
@@ -204,23 +208,25 @@ impl<'a, T: Operations> Command<'a, T> {
 
 impl<T: Operations> Drop for Command<'_, T> {
     fn drop(&mut self) {
-        // It was not executed: there is nothing to be copied.
+        // The command was not executed, so there is no data to copy and the result is irrelevant.
         let _ = self.unmap_user();
-        // SAFETY: By the invariants it is ours, and this is its last use.
+        // SAFETY: By the type invariants, blk-mq does not own the request, and this is its last
+        // use.
         unsafe { bindings::blk_mq_free_request(self.request.as_raw()) };
     }
 }
 
 impl<T: Operations> Ioctl<'_, T> {
-    /// A command to the disk: as [`Command::new`].
+    /// Allocates a tag for a command to the disk; see [`Command::new`].
     pub fn command(&self, direction: Direction) -> Result<Command<'_, T>> {
-        // SAFETY: By the invariants.
+        // SAFETY: By the type invariants, `q` is the queue of a `Disk<T>`, which is not removed
+        // while this borrow of `self` lasts.
         unsafe { Command::on_queue(self.q, direction, TagPool::Shared) }
     }
 }
 
-/// A [`Command`] that has ended, with what the driver left in its data. The tag is free when
-/// this is dropped.
+/// A completed [`Command`] with the results that the driver stored in its data. Frees the tag when
+/// dropped.
 pub struct Executed<'a, T: Operations> {
     command: Command<'a, T>,
     copied: Result,
@@ -228,19 +234,22 @@ pub struct Executed<'a, T: Operations> {
 }
 
 impl<T: Operations> Executed<'_, T> {
-    /// Whether the process has got the data of a command that read; `EFAULT` if its memory is
-    /// not there any more.
+    /// Returns whether the data of a read was copied to the process.
+    ///
+    /// # Errors
+    ///
+    /// `EFAULT` if the process has unmapped its memory.
     pub fn copied(&self) -> Result {
         self.copied
     }
 
-    /// How it ended.
+    /// Returns the status of the completed command.
     #[inline]
     pub fn status(&self) -> Status {
         self.status
     }
 
-    /// The data of the driver.
+    /// Returns the driver data of the request.
     #[inline]
     pub fn data(&self) -> Pin<&T::RequestData> {
         self.command.data()

@@ -38,40 +38,41 @@ use kernel::{
     },
 };
 
-/// The most sectors that a disk can have: what fits a signed number of bytes.
+/// Maximum capacity of a disk in sectors: its size in bytes must fit an `i64`.
 const MAX_SECTORS: u64 = i64::MAX as u64 / super::SECTOR_SIZE as u64;
 
-/// What [`Disk::new`] makes.
+/// Configuration of a disk, for [`Disk::new`].
 #[derive(Clone, Copy)]
 pub struct DiskConfig<'a> {
-    /// The name, as in `/dev/NAME`: 1 to 31 bytes.
+    /// Name of the disk, as in `/dev/NAME`: 1 to 31 bytes.
     pub name: &'a CStr,
-    /// What the disk can do.
+    /// Limits and features of the disk.
     pub limits: Limits,
-    /// The size, in sectors of 512 bytes.
+    /// Capacity in sectors of 512 bytes.
     pub capacity_sectors: u64,
-    /// Whether it can only be read.
+    /// Whether the disk is read-only.
     pub read_only: bool,
-    /// The module of the driver. It is not unloaded while somebody has the disk open.
+    /// Module of the driver. An open disk holds a reference to the module.
     pub module: &'static ThisModule,
-    /// The device that the disk belongs to, for which `/sys/block/NAME/device` is a link. It
-    /// stays as long as the disk.
+    /// Parent device, the target of the link `/sys/block/NAME/device`. The disk holds a reference
+    /// to it.
     pub parent: Option<&'a Arc<sysfs::Device>>,
 }
 
-/// The data of the driver behind a disk's attributes.
+/// Maps the attributes of a disk to the driver data of the disk.
 struct OfDisk<T>(PhantomData<T>);
 
-// SAFETY: A disk of these groups is from `Disk::new`, which has it added by C with its data in
-// place, and drops the data when C has removed it.
+// SAFETY: Only `add` uses these groups. `Disk::new` sets `queuedata` before it adds the disk, and
+// `Disk::drop` frees the data after `del_gendisk()` has removed the attributes.
 unsafe impl<T: Operations> sysfs::Owner for OfDisk<T> {
     type Data = T::DiskData;
 
     const ATTRIBUTES: &'static [Attribute<T::DiskData>] = T::ATTRIBUTES;
 
     unsafe fn data<'a>(dev: *mut bindings::device) -> &'a T::DiskData {
-        // SAFETY: By the requirements of this function it is the device of a disk, which is
-        // that of the disk's first block device; and as above.
+        // SAFETY: By the safety requirements of this function, `dev` is the device of a disk with
+        // these groups. `disk_to_dev()` is the `bd_device` of the disk's `part0`. `queuedata` is a
+        // `T::DiskData` while the attributes exist; see the comment on this `impl`.
         unsafe {
             let bdev = kernel::container_of!(dev, bindings::block_device, bd_device);
 
@@ -80,51 +81,51 @@ unsafe impl<T: Operations> sysfs::Owner for OfDisk<T> {
     }
 }
 
-/// A disk.
+/// A disk, present in the system until it is dropped.
 ///
-/// It is there for user space until it is dropped. What is still open or mounted then gets
-/// errors.
+/// Processes that then still have the disk open or mounted get errors.
 ///
-/// # Dropping it
+/// # Drop
 ///
-/// Writes back what is cached, if the disk is not [dead](Self::mark_dead), waits until all
-/// requests and calls of [`ioctl`](Operations::ioctl) have ended, or have
-/// [left](super::Ioctl::leave), then drops the data of the
-/// hardware queues and the disk. Sleeps; for ever, if the driver keeps a request or the tag
-/// set is quiesced. Not from [`timeout`](Operations::timeout), which it waits for, nor where
-/// memory is reclaimed. C: `del_gendisk`.
+/// 1. Writes back the cache, unless the disk is [dead](Self::mark_dead).
+/// 2. Waits until all requests have ended, and all calls of [`ioctl`](Operations::ioctl) have ended
+///    or have [left](super::Ioctl::leave) the disk.
+/// 3. Drops the driver data of the hardware queues and of the disk.
+///
+/// Sleeps; without limit while the driver owns a request or the tag set is quiesced. Must not be
+/// dropped in [`timeout`](Operations::timeout), which `Drop` waits for, nor in memory reclaim. C:
+/// `del_gendisk()`.
 ///
 /// # Invariants
 ///
-/// `disk` is a disk on `set` that was added; its queue has a `T::DiskData` in a `KBox` as its
-/// `queuedata`.
+/// `disk` is an added disk on `set`. The `queuedata` of its queue is a `T::DiskData` from a `KBox`.
 pub struct Disk<T: Operations> {
     disk: NonNull<bindings::gendisk>,
     set: Arc<TagSet<T>>,
-    /// Goes after the disk.
+    /// Dropped after the disk.
     _parent: Option<Arc<sysfs::Device>>,
 }
 
-// SAFETY: All that is done with `disk` C serialises itself; the data is `Send`, and the set
-// `Send` and `Sync`.
+// SAFETY: The C functions called with `disk` do their own locking and may be called from any
+// thread. The disk data is `Send`; the tag set is `Send` and `Sync`.
 unsafe impl<T: Operations> Send for Disk<T> {}
 
-// SAFETY: As above; the data is `Sync`.
+// SAFETY: The C functions called with `disk` do their own locking. The disk data and the tag set
+// are `Sync`.
 unsafe impl<T: Operations> Sync for Disk<T> {}
 
 impl<T: Operations> Disk<T> {
-    /// Makes a disk and adds it to the system.
+    /// Creates a disk and adds it to the system.
     ///
-    /// The partition table is read before it returns, so
-    /// [`queue_rq`](Operations::queue_rq) must be able to work by then. If the tag set is
-    /// quiesced it waits for [`unquiesce`](TagSet::unquiesce). Sleeps; waits for requests to
-    /// other disks on the set. C: `blk_mq_alloc_disk`, `device_add_disk`.
+    /// Reads the partition table, so [`queue_rq`](Operations::queue_rq) must work before this is
+    /// called. Sleeps; waits for [`unquiesce`](TagSet::unquiesce) while the tag set is quiesced,
+    /// and for requests to other disks on the set. C: `blk_mq_alloc_disk()`, `device_add_disk()`.
     ///
     /// # Errors
     ///
-    /// - `EINVAL` if the name, the limits or the capacity are not possible.
-    /// - `ENOMEM`, also if [`Operations::new_queue`] or [`Operations::new_request_data`] fail.
-    /// - `EEXIST` if there is a disk of this name, for which the kernel log has a warning.
+    /// - `EINVAL` if the name, the limits or the capacity is out of range.
+    /// - `ENOMEM`, also if [`Operations::new_queue`] or [`Operations::new_request_data`] fails.
+    /// - `EEXIST` if a disk of this name exists. The kernel logs a warning.
     pub fn new(config: DiskConfig<'_>, set: Arc<TagSet<T>>, data: T::DiskData) -> Result<Self> {
         if config.capacity_sectors > MAX_SECTORS {
             return Err(EINVAL);
@@ -132,13 +133,13 @@ impl<T: Operations> Disk<T> {
         let mut limits = config.limits.to_raw(Default::default())?;
         let data = ScopeGuard::new_with_data(
             KBox::into_raw(KBox::new(data, GFP_KERNEL)?),
-            // SAFETY: If it comes to this there is no disk that would use it.
+            // SAFETY: The guard runs only if no disk was added; a disk that was allocated is put
+            // before, and does not use its data.
             |data| drop(unsafe { KBox::from_raw(data) }),
         );
-        // Undone after the disk below, before the data above. If there are hardware queues
-        // of a disk that was never there, here they go.
+        // Guards run in reverse order: put the disk, reap its hardware queues, drop the data.
         let reap = ScopeGuard::new(|| set.reap());
-        // SAFETY: The set is valid, and so are the limits for the call. The class is static.
+        // SAFETY: The set is valid, and `limits` is valid for the call. The class is static.
         let disk = from_err_ptr(unsafe {
             bindings::__blk_mq_alloc_disk(
                 set.as_raw(),
@@ -148,140 +149,143 @@ impl<T: Operations> Disk<T> {
             )
         })?;
         let disk = ScopeGuard::new_with_data(disk, |disk| {
-            // SAFETY: The disk is ours and was not added. Others may look at it a little
-            // longer, but get neither at the data nor at the table.
+            // SAFETY: This function owns the reference to the disk, and the disk was not added.
+            // Others may still hold its device, but use neither `queuedata` nor `fops`.
             unsafe { bindings::put_disk(disk) };
         });
 
-        // SAFETY: The disk is ours and was not added.
+        // SAFETY: The disk was just allocated, is not added, and has no other user.
         unsafe { configure(*disk, &config)? };
-        // SAFETY: As above; its queue is on the set.
+        // SAFETY: The queue of the disk is on the set, and the disk was not added.
         unsafe { set.join_quiesce((**disk).queue) };
-        // SAFETY: As above.
+        // SAFETY: The disk was not added, is configured, and has the data as its `queuedata`.
         unsafe { add::<T>(*disk, &config)? };
         reap.dismiss();
         data.dismiss();
-        // INVARIANT: It is added, on the set and has the data.
+        // INVARIANT: The disk was added; `__blk_mq_alloc_disk()` put it on the set with the data.
         Ok(Self {
-            // SAFETY: A valid disk is not at address 0.
+            // SAFETY: A pointer to a valid disk is not null.
             disk: unsafe { NonNull::new_unchecked(disk.dismiss()) },
             set,
             _parent: config.parent.cloned(),
         })
     }
 
-    /// The disk for C.
+    /// Returns the disk for C.
     fn as_raw(&self) -> *mut bindings::gendisk {
         self.disk.as_ptr()
     }
 
-    /// The queue of the disk for C.
+    /// Returns the queue of the disk for C.
     pub(super) fn queue(&self) -> *mut bindings::request_queue {
-        // SAFETY: By the invariants `disk` is valid, and its queue never changes.
+        // SAFETY: By the type invariants, `disk` is valid. Its queue never changes.
         unsafe { (*self.as_raw()).queue }
     }
 
-    /// The data of the driver.
+    /// Returns the driver data of the disk.
     #[inline]
     pub fn data(&self) -> &T::DiskData {
-        // SAFETY: By the invariants, and it is not dropped before us.
+        // SAFETY: By the type invariants, `queuedata` is a `T::DiskData`. It is freed only in
+        // `drop`.
         unsafe { &*(*self.queue()).queuedata.cast() }
     }
 
-    /// The tag set that the disk is on.
+    /// Returns the tag set of the disk.
     pub fn tag_set(&self) -> &Arc<TagSet<T>> {
         &self.set
     }
 
-    /// The name, as in `/dev/NAME`.
+    /// Returns the name, as in `/dev/NAME`.
     pub fn name(&self) -> &CStr {
-        // SAFETY: By the invariants `disk` is valid; its name ends in 0 and does not change.
+        // SAFETY: By the type invariants, `disk` is valid. Its name is NUL-terminated and constant.
         unsafe { CStr::from_char_ptr((&raw const (*self.as_raw()).disk_name).cast()) }
     }
 
-    /// The size, in sectors of 512 bytes; 0 if it is dead.
+    /// Returns the capacity in sectors of 512 bytes; 0 if the disk is dead.
     pub fn capacity(&self) -> u64 {
-        // SAFETY: By the invariants `disk` is valid, and so is its first block device.
+        // SAFETY: By the type invariants, `disk` is valid, and so is its `part0`.
         unsafe { bindings::bdev_nr_sectors((*self.as_raw()).part0) }
     }
 
-    /// Changes the size, in sectors of 512 bytes, and tells user space. Not for a disk that
-    /// is [dead](Self::mark_dead). Sleeps, and may wait for any I/O, as
-    /// [`Device::tell_change`](crate::sysfs::Device::tell_change) does and for the same reason: not
-    /// for who I/O waits for. C: `set_capacity_and_notify`.
+    /// Sets the capacity, in sectors of 512 bytes, and notifies user space. The disk must not be
+    /// [dead](Self::mark_dead).
+    ///
+    /// Sleeps, and may wait for arbitrary I/O for the reason given at
+    /// [`Device::tell_change`](crate::sysfs::Device::tell_change). Must not be called by a thread
+    /// that I/O waits for. C: `set_capacity_and_notify()`.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if there are no such disks.
+    /// `EINVAL` if the capacity is too large.
     pub fn set_capacity(&self, sectors: u64) -> Result {
         if sectors > MAX_SECTORS {
             return Err(EINVAL);
         }
-        // SAFETY: By the invariants `disk` is valid.
+        // SAFETY: By the type invariants, `disk` is valid.
         unsafe { bindings::set_capacity_and_notify(self.as_raw(), sectors) };
         Ok(())
     }
 
-    /// Changes whether the disk can only be read, and tells user space. Sleeps, and may wait for
-    /// any I/O, as [`set_capacity`](Self::set_capacity). C: `set_disk_ro`.
+    /// Sets whether the disk is read-only, and notifies user space. Sleeps, and may wait for
+    /// arbitrary I/O like [`set_capacity`](Self::set_capacity). C: `set_disk_ro()`.
     pub fn set_read_only(&self, read_only: bool) {
-        // SAFETY: By the invariants `disk` is valid.
+        // SAFETY: By the type invariants, `disk` is valid.
         unsafe { bindings::set_disk_ro(self.as_raw(), read_only) };
     }
 
-    /// Changes what the disk can do; what users have set stays, as far as it can. Waits until all
-    /// requests have ended, and keeps new ones out meanwhile: as long as a request takes, or a
-    /// quiesced tag set stays so. The time that a request has stays as it was. Sleeps. C:
-    /// `queue_limits_start_update`, `queue_limits_commit_update`.
+    /// Sets the limits and features. Settings of users are kept within the new limits, and the
+    /// timeout of requests is unchanged.
+    ///
+    /// Freezes the disk for the update: sleeps until all requests have ended, without limit while
+    /// the tag set is quiesced. C: `queue_limits_start_update()`, `queue_limits_commit_update()`.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the limits are not possible; as [`freeze`](Self::freeze).
+    /// `EINVAL` if the limits are out of range; the errors of [`freeze`](Self::freeze).
     pub fn set_limits(&self, limits: Limits) -> Result {
         let mut raw = bindings::queue_limits::default();
-        // SAFETY: By the invariants the queue is valid. From here on its limits are locked.
+        // SAFETY: By the type invariants, the queue is valid. The call locks its limits.
         unsafe { bindings::queue_limits_start_update(self.queue(), &mut raw) };
         let cancel = ScopeGuard::new(|| {
-            // SAFETY: The limits are locked, by us.
+            // SAFETY: `queue_limits_start_update()` locked the limits for this function.
             unsafe { bindings::queue_limits_cancel_update(self.queue()) };
         });
         let mut raw = limits.to_raw(raw)?;
-        // C wants the limits locked before.
+        // Lock order of C: the lock of the limits, then the freeze.
         let _frozen = self.freeze()?;
         cancel.dismiss();
-        // SAFETY: The limits are locked, by us; this unlocks them.
+        // SAFETY: `queue_limits_start_update()` locked the limits for this function. The call
+        // unlocks them.
         to_result(unsafe { bindings::queue_limits_commit_update(self.queue(), &mut raw) })
     }
 
-    /// Tells the system that the disk is lost: from here on there are no new requests, and
-    /// nobody writes back to it. Those under way must still end. Sleeps. C:
-    /// `blk_mark_disk_dead`.
+    /// Marks the disk as lost: new requests fail, and caches are not written back. Requests in
+    /// flight must still be completed. Sleeps. C: `blk_mark_disk_dead()`.
     pub fn mark_dead(&self) {
-        // SAFETY: By the invariants `disk` is valid.
+        // SAFETY: By the type invariants, `disk` is valid.
         unsafe { bindings::blk_mark_disk_dead(self.as_raw()) };
     }
 
-    /// Waits until all requests have ended, and keeps new ones out until the result is
-    /// dropped.
+    /// Waits until all requests have ended, and holds back new ones until the result is dropped.
     ///
-    /// Meanwhile this thread must not do I/O to the disk, nor wait for somebody who does.
-    /// Sleeps; as long as a request takes, or a quiesced tag set stays so. C:
-    /// `blk_mq_freeze_queue`, which cannot be interrupted.
+    /// This thread must neither do I/O to the disk meanwhile nor wait for a thread that does.
+    /// Sleeps; without limit while a request is in flight or the tag set is quiesced. C:
+    /// `blk_mq_freeze_queue()`, but interruptible.
     ///
     /// # Errors
     ///
-    /// `EINTR` if the process has a signal: it is seen within a second.
+    /// `EINTR` if the process has a pending signal, which is checked every second.
     pub fn freeze(&self) -> Result<Frozen<'_, T>> {
-        // SAFETY: By the invariants the queue is valid.
+        // SAFETY: By the type invariants, the queue is valid.
         let memflags = unsafe { bindings::blk_freeze_queue_begin(self.queue()) };
-        // From here on it is thawed, whatever happens.
+        // `Frozen` thaws the queue on every path from here.
         let frozen = Frozen {
             disk: self,
             memflags,
             _not_send: NotThreadSafe,
         };
         let second = Msecs::from_secs(1).to_jiffies();
-        // SAFETY: As above; it is being frozen.
+        // SAFETY: By the type invariants, the queue is valid. Its freeze has begun.
         while unsafe { bindings::blk_mq_freeze_queue_wait_timeout(self.queue(), second) } == 0 {
             if kernel::current!().signal_pending() {
                 return Err(EINTR);
@@ -291,24 +295,24 @@ impl<T: Operations> Disk<T> {
     }
 }
 
-/// Gives a new disk its name, size and other properties.
+/// Sets the name, capacity and other properties of a new disk.
 ///
 /// # Safety
 ///
-/// `disk` is valid, was not added, and nobody else uses it.
+/// `disk` is valid, is not added, and has no other user.
 unsafe fn configure(disk: *mut bindings::gendisk, config: &DiskConfig<'_>) -> Result {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: By the safety requirements of this function, `disk` is valid and has no other user.
     let disk_name = unsafe { &mut (*disk).disk_name };
     let name = config.name.to_bytes_with_nul();
 
-    // A name has at least one byte, and the 0 at the end.
+    // At least one byte and the NUL.
     if name.len() < 2 || name.len() > disk_name.len() {
         return Err(EINVAL);
     }
     for (to, from) in disk_name.iter_mut().zip(name) {
         *to = *from as c_char;
     }
-    // SAFETY: By the requirements of this function.
+    // SAFETY: By the safety requirements of this function, `disk` is valid and has no other user.
     unsafe {
         bindings::set_capacity(disk, config.capacity_sectors);
         bindings::set_disk_ro(disk, config.read_only);
@@ -325,53 +329,56 @@ unsafe fn configure(disk: *mut bindings::gendisk, config: &DiskConfig<'_>) -> Re
 ///
 /// # Safety
 ///
-/// `disk` is valid, configured and was not added; it has a `T::DiskData` as `queuedata` of its
-/// queue.
+/// `disk` is valid, configured and not added. The `queuedata` of its queue is a `T::DiskData`.
 unsafe fn add<T: Operations>(disk: *mut bindings::gendisk, config: &DiskConfig<'_>) -> Result {
     let fops = DiskFops::new(config.module, ioctl::entry::<T>)?;
     let parent = config.parent.map_or(core::ptr::null_mut(), |p| p.as_raw());
 
-    // SAFETY: By the requirements of this function.
+    // SAFETY: By the safety requirements of this function, `disk` is valid, is not added, and has
+    // the `queuedata` that `ioctl::entry` and the attributes use. `parent` is null or a valid
+    // device.
     let ret = unsafe {
         DiskFops::attach(fops, disk);
         bindings::device_add_disk(parent, disk, sysfs::Table::<OfDisk<T>>::groups())
     };
 
     to_result(ret).inspect_err(|_| {
-        // SAFETY: Nobody could open the disk, and C looks at the table of a disk that was
-        // not added for nothing else.
+        // SAFETY: Nobody could open the disk. C uses the table of a disk that was not added only to
+        // open it.
         unsafe { DiskFops::free(fops) };
     })
 }
 
 impl<T: Operations> Drop for Disk<T> {
     fn drop(&mut self) {
-        // SAFETY: By the invariants the queue is valid.
+        // SAFETY: By the type invariants, the queue is valid.
         let data = unsafe { (*self.queue()).queuedata.cast::<T::DiskData>() };
 
-        // SAFETY: By the invariants the disk has its table, and is not freed before the end.
+        // SAFETY: By the type invariants, the disk was added, so its table was attached. The disk
+        // is not freed before the `put_disk()` below.
         let rundown = unsafe { &DiskFops::of(self.as_raw()).rundown };
 
         rundown.close();
-        // SAFETY: By the invariants the disk was added, and we are the ones to remove it.
+        // SAFETY: By the type invariants, the disk was added; it is removed only here.
         unsafe { bindings::del_gendisk(self.as_raw()) };
-        // Their requests have ended now, and they get no new ones.
+        // `del_gendisk()` ended the requests of the ioctls that are still inside.
         rundown.wait();
 
-        // All requests have ended. But a call of `queue_rq` that ended its own may not have
-        // returned; it still has references to the data.
+        // All requests have ended, but a `queue_rq` that completed its request may still run and
+        // hold references to the data.
         self.set.reap();
-        // SAFETY: By the invariants it is from a `KBox`. Nothing of a disk that was removed
-        // leads to its driver: openers get errors from the block layer.
+        // SAFETY: By the type invariants, `data` is from a `KBox`. C does not call the driver for a
+        // removed disk: the block layer fails the calls of its openers.
         drop(unsafe { KBox::from_raw(data) });
 
-        // SAFETY: That was the last use. Openers may have references of their own.
+        // SAFETY: This drops the reference of `Disk`, which does not use the disk afterwards.
+        // Openers hold their own references.
         unsafe { bindings::put_disk(self.as_raw()) };
     }
 }
 
-/// A disk that gets no requests until this is dropped, which must be by the thread that
-/// made it. Made by [`Disk::freeze`].
+/// A frozen disk; thawed when this is dropped, which must happen in the thread that froze it.
+/// Created by [`Disk::freeze`].
 #[must_use = "the disk thaws at once if it is unused"]
 pub struct Frozen<'a, T: Operations> {
     disk: &'a Disk<T>,
@@ -381,8 +388,8 @@ pub struct Frozen<'a, T: Operations> {
 
 impl<T: Operations> Drop for Frozen<'_, T> {
     fn drop(&mut self) {
-        // SAFETY: By the invariants of `Disk` the queue is valid. Its freeze was begun when we
-        // were made, by this thread, which is what the flags are of.
+        // SAFETY: By the invariants of `Disk`, the queue is valid. `Disk::freeze` began the freeze
+        // on this thread and returned `memflags`; `NotThreadSafe` keeps the guard on it.
         unsafe { bindings::blk_mq_unfreeze_queue(self.disk.queue(), self.memflags) };
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tables of disk operations, which outlive the driver.
+//! Tables of block device operations. They outlive the driver.
 //!
 //! C headers: [`include/linux/blkdev.h`](srctree/include/linux/blkdev.h),
 //! [`include/linux/rcupdate.h`](srctree/include/linux/rcupdate.h)
@@ -22,26 +22,29 @@ use kernel::{
     },
 };
 
-/// The table of operations of a disk for C, to which the `private_data` of the disk
-/// points too; and what lets [`ioctl`](super::ioctl) through.
+/// The `block_device_operations` of a disk, and the rundown of its [`ioctl`](super::ioctl). The
+/// `private_data` of the disk points here.
 ///
-/// An opener of a disk holds the module of the driver by `owner`. The last one to close it
-/// lets go of the module first, then of the disk: so if the disk was removed by then, the
-/// module may be gone when C looks into the table for `free_disk` and calls it. A table in
-/// the memory of the driver, and a function of its code, would be used after that. Hence
-/// the table has its own memory, its `free_disk` is of this crate (none of this is generic
-/// or inlined, so it is not compiled into the driver), and this crate's module does not
-/// exit before [`wait_for_released_disks`]. An `ioctl` is called by an opener, so it may be of
-/// the driver.
+/// The table must survive the module of the driver. An opener of a disk holds the module by
+/// `owner`. The last close drops the reference to the module first and that to the disk second. If
+/// the disk was removed before, the module may be gone when C reads `free_disk` from the table and
+/// calls it. Therefore:
+///
+/// - The table has its own allocation, not one in static memory of the driver.
+/// - `free_disk` is a function of this crate. Nothing here is generic or inlined, so none of it is
+///   compiled into the driver.
+/// - The exit of this crate's module calls [`wait_for_released_disks`].
+///
+/// `ioctl` may be a function of the driver, because its caller has the disk open.
 #[pin_data]
 pub(super) struct DiskFops {
     table: bindings::block_device_operations,
-    /// Those who call `ioctl` are inside. They have the disk open, so that this stays.
+    /// Calls of `ioctl` are inside. Each has the disk open, which keeps this allocation.
     #[pin]
     pub(super) rundown: Rundown,
 }
 
-/// The `ioctl` of a disk for C.
+/// Type of a disk's `ioctl` in C.
 pub(super) type IoctlFn = unsafe extern "C" fn(
     *mut bindings::block_device,
     bindings::blk_mode_t,
@@ -49,17 +52,17 @@ pub(super) type IoctlFn = unsafe extern "C" fn(
     c_ulong,
 ) -> c_int;
 
-/// The `ioctl` for 32-bit processes: it makes an address of the argument, and calls the other.
+/// `ioctl` for 32-bit processes: converts the argument to a pointer and calls `ioctl`.
 #[cfg(CONFIG_COMPAT)]
 const COMPAT_IOCTL: Option<IoctlFn> = Some(bindings::blkdev_compat_ptr_ioctl);
 #[cfg(not(CONFIG_COMPAT))]
 const COMPAT_IOCTL: Option<IoctlFn> = None;
 
-/// The number of tables.
+/// Number of tables that are allocated.
 static TABLES: Atomic<u32> = Atomic::new(0);
 
 impl DiskFops {
-    /// Makes the table for a disk of the driver in `module`.
+    /// Allocates the table of a disk of the driver in `module`.
     #[inline(never)]
     pub(super) fn new(module: &'static ThisModule, ioctl: IoctlFn) -> Result<NonNull<Self>> {
         let table = bindings::block_device_operations {
@@ -75,32 +78,32 @@ impl DiskFops {
         )?;
 
         TABLES.add(1, ordering::Relaxed);
-        // SAFETY: It does not move before `free` has it dropped.
+        // SAFETY: The allocation is not moved before `free` drops it.
         Ok(NonNull::from(KBox::leak(unsafe {
             Pin::into_inner_unchecked(fops)
         })))
     }
 
-    /// Gives the table to a disk.
+    /// Sets the table of a disk.
     ///
     /// # Safety
     ///
-    /// `disk` is valid and was not added yet. If it is, the table is the disk's.
+    /// `disk` is valid and not added. If it is added later, the disk owns the table.
     pub(super) unsafe fn attach(fops: NonNull<Self>, disk: *mut bindings::gendisk) {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: By the safety requirements of this function, `disk` is valid and not in use.
         unsafe {
             (*disk).fops = &raw const (*fops.as_ptr()).table;
             (*disk).private_data = fops.as_ptr().cast();
         }
     }
 
-    /// The table of a disk.
+    /// Returns the table of a disk.
     ///
     /// # Safety
     ///
-    /// `disk` is valid and has its table from [`DiskFops::attach`], and is not freed for `'a`.
+    /// `disk` is valid, has a table from [`DiskFops::attach`], and is not freed for `'a`.
     pub(super) unsafe fn of<'a>(disk: *mut bindings::gendisk) -> &'a Self {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: By the safety requirements of this function, `private_data` points to the table.
         unsafe { &*(*disk).private_data.cast() }
     }
 
@@ -108,25 +111,26 @@ impl DiskFops {
     ///
     /// # Safety
     ///
-    /// It is from [`DiskFops::new`], and nobody uses it any more.
+    /// `fops` is from [`DiskFops::new`], and this is its last use.
     #[inline(never)]
     pub(super) unsafe fn free(fops: NonNull<Self>) {
-        // SAFETY: By the requirements of this function; `new` leaked a box.
+        // SAFETY: By the safety requirements of this function, `fops` is the box that `new` leaked.
         drop(unsafe { KBox::from_raw(fops.as_ptr()) });
         // Pairs with the load in `wait_for_released_disks`.
         TABLES.fetch_sub(1, ordering::Release);
     }
 }
 
-/// Called by C when the last reference to a disk that was added is gone. C does not use the
-/// table after.
+/// `free_disk` of the table. C calls it when the last reference to an added disk is dropped, and
+/// does not use the table afterwards.
 ///
 /// # Safety
 ///
-/// `disk` is valid and has its table from [`DiskFops::attach`].
+/// `disk` is valid and has a table from [`DiskFops::attach`].
 #[inline(never)]
 unsafe extern "C" fn free_disk(disk: *mut bindings::gendisk) {
-    // SAFETY: By the requirements of this function; this is the last use of the table.
+    // SAFETY: By the safety requirements of this function, `private_data` is the table. C does not
+    // use it afterwards.
     unsafe {
         DiskFops::free(NonNull::new_unchecked(
             (*disk).private_data.cast::<DiskFops>(),
@@ -134,10 +138,10 @@ unsafe extern "C" fn free_disk(disk: *mut bindings::gendisk) {
     };
 }
 
-/// Waits until [`free_disk`] has run for the last disk; it may not have returned.
+/// Waits until [`free_disk`] has run for every disk. The last call may not have returned yet.
 ///
-/// For the exit of this crate's module, which waits for that as well: the drivers on it are
-/// gone, so what there is left of disks are the last steps of those who closed them. May sleep.
+/// The exit of this crate's module calls it, and waits for the return of that call separately. The
+/// drivers are gone by then, so only last steps of a close can be pending. May sleep.
 pub(crate) fn wait_for_released_disks() {
     while TABLES.load(ordering::Acquire) != 0 {
         fsleep(Delta::from_millis(1));

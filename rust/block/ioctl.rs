@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a process asks of a disk.
+//! ioctls of disks.
 //!
 //! C header: [`include/linux/blkdev.h`](srctree/include/linux/blkdev.h)
 
@@ -25,11 +25,13 @@ use kernel::{
     prelude::*, //
 };
 
-/// A call of `ioctl` on a disk, for [`Operations::ioctl`]. It runs in the process that made it.
+/// A call of `ioctl` on a disk, for [`Operations::ioctl`]. Runs in the context of the calling
+/// process.
 ///
 /// # Invariants
 ///
-/// `q` is the queue of a `Disk<T>` that is not gone for `'a`.
+/// `q` is the queue of a `Disk<T>` that exists for `'a`. The disk is not removed while `inside` is
+/// held.
 pub struct Ioctl<'a, T: Operations> {
     call: Call,
     on_partition: bool,
@@ -41,41 +43,42 @@ pub struct Ioctl<'a, T: Operations> {
 }
 
 impl<'a, T: Operations> Ioctl<'a, T> {
-    /// Whether the process may have opened no more than a partition of the disk.
+    /// Returns whether the process has opened a partition. It may have no access to the whole disk.
     pub fn on_partition(&self) -> bool {
         self.on_partition
     }
 
-    /// Whether the process has opened it to write to it.
+    /// Returns whether the process has opened the disk for writing.
     pub fn for_writing(&self) -> bool {
         self.for_writing
     }
 
-    /// The data of the driver.
+    /// Returns the driver data of the disk.
     pub fn data(&self) -> &T::DiskData {
-        // SAFETY: By the invariants; it goes with the disk.
+        // SAFETY: By the type invariants, `q` is the queue of a `Disk<T>`, whose data is not
+        // dropped while `inside` is held.
         unsafe { &*(*self.q).queuedata.cast() }
     }
 
-    /// Leaves the disk, which may go from here on: it does not wait for this call any more. For
-    /// calls that are not about the disk, or wait for what may remove it.
+    /// Leaves the disk, so that its removal does not wait for this call any more. For calls that do
+    /// not need the disk, or that wait for something that may remove it.
     pub fn leave(self) -> Call {
         self.call
     }
 
-    /// Leaves the disk for as long as `act` takes, which may wait for memory of the process: that
-    /// can make who reads it wait as it likes.
+    /// Leaves the disk while `act` runs. For accesses to memory of the process: the process decides
+    /// how long these take (userfaultfd, FUSE), and the removal of the disk must not wait for that.
     ///
     /// # Errors
     ///
-    /// Those of `act`; `ENODEV` if the disk is gone meanwhile.
+    /// The error of `act`; `ENODEV` if the disk was removed meanwhile.
     pub fn outside<R>(self, act: impl FnOnce(&Call) -> Result<R>) -> Result<(Self, R)> {
         drop(self.inside);
         let result = act(&self.call)?;
-        // It is gone only when nobody is inside, and then nobody comes in. C keeps `q`, as the disk
-        // is open.
+        // `enter` fails once the removal has begun. The queue stays allocated meanwhile, because
+        // the disk is open.
         let inside = self.rundown.enter().ok_or(ENODEV)?;
-        // INVARIANT: As in `entry`.
+        // INVARIANT: `inside` keeps the disk from being removed, as in `entry`.
         Ok((Self { inside, ..self }, result))
     }
 }
@@ -88,32 +91,32 @@ impl<T: Operations> Deref for Ioctl<'_, T> {
     }
 }
 
-/// The entry of the table for C.
+/// `ioctl` and `compat_ioctl` of the table of operations.
 ///
 /// # Safety
 ///
-/// `bdev` is that of a disk of a [`Disk<T>`](super::Disk), or of a partition of it, and is open.
+/// `bdev` is open and belongs to a [`Disk<T>`](super::Disk): the whole disk or a partition.
 pub(super) unsafe extern "C" fn entry<T: Operations>(
     bdev: *mut bindings::block_device,
     mode: bindings::blk_mode_t,
     number: c_uint,
     argument: c_ulong,
 ) -> c_int {
-    // SAFETY: By the requirements of this function. An open disk is not freed.
+    // SAFETY: By the safety requirements of this function, `bdev` is valid and its disk has a
+    // table. An open disk is not freed.
     let (disk, rundown) = unsafe { ((*bdev).bd_disk, &DiskFops::of((*bdev).bd_disk).rundown) };
-    // Open as it is, the disk may have been removed, and is being so perhaps: that waits for
-    // those who are inside.
+    // An open disk may have been removed, or its removal may wait for the rundown.
     let Some(inside) = rundown.enter() else {
         return ENODEV.to_errno();
     };
 
-    // INVARIANT: `Disk::drop` goes no further than to wait for us as long as `inside` is there.
+    // INVARIANT: `Disk::drop` waits for `inside` before it drops any data.
     let call = Ioctl::<T> {
         call: Call::new(number, argument),
-        // SAFETY: By the requirements of this function.
+        // SAFETY: By the safety requirements of this function, `bdev` is valid.
         on_partition: unsafe { bindings::bdev_is_partition(bdev) },
         for_writing: mode & bindings::rrdma_BLK_OPEN_WRITE != 0,
-        // SAFETY: As above.
+        // SAFETY: The disk is open, so it and its queue are valid.
         q: unsafe { (*disk).queue },
         rundown,
         inside,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a disk can do.
+//! Limits and features of a disk.
 //!
 //! C header: [`include/linux/blkdev.h`](srctree/include/linux/blkdev.h)
 
@@ -14,66 +14,62 @@ use kernel::{
     prelude::*, //
 };
 
-/// What a disk can do, for [`DiskConfig`](super::DiskConfig).
+/// Limits and features of a disk, for [`DiskConfig`](super::DiskConfig).
 ///
-/// 0 stands for the block layer's default, or where it is a number of things that the
-/// disk may be asked for, for none of them. Sectors are of 512 bytes whatever the logical
-/// block size.
+/// 0 selects the default of the block layer, or disables the operation that the limit belongs to.
+/// Sectors have 512 bytes, independent of the logical block size. C: `struct queue_limits`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// The smallest unit that can be addressed, in bytes: a power of two from 512, the
-    /// default.
+    /// Logical block size, in bytes: a power of two, at least 512 (the default).
     pub logical_block_size: u32,
-    /// The smallest unit that is written without reading, in bytes: a power of two, by
-    /// default the logical block size.
+    /// Physical block size, in bytes: the smallest unit written without a read-modify-write. A
+    /// power of two; the default is the logical block size.
     pub physical_block_size: u32,
-    /// The smallest preferred size of a request, in bytes.
+    /// Minimum preferred I/O size, in bytes.
     pub io_min: u32,
-    /// The preferred size of a request, in bytes; 0 if there is none.
+    /// Optimal I/O size, in bytes; 0 if there is none.
     pub io_opt: u32,
-    /// The largest read or write, in sectors: at least a page and a logical block.
+    /// Maximum size of a read or write, in sectors: at least one page and one logical block.
     pub max_hw_sectors: u32,
-    /// The largest number of pieces of memory of a request; 128 by default.
+    /// Maximum number of segments of a request; default 128.
     pub max_segments: u16,
-    /// The largest piece of memory of a request, in bytes: at least a page. 64 KiB by
-    /// default, without limit if `virt_boundary_mask` is not 0.
+    /// Maximum size of a segment, in bytes: at least one page. The default is 64 KiB, or unlimited
+    /// if `virt_boundary_mask` is set.
     pub max_segment_size: u32,
-    /// A power of two less one: all pieces of memory but the first start, and all but the
-    /// last end, at a multiple of the power.
+    /// Power of two minus 1: all segments but the first start, and all but the last end, at a
+    /// multiple of that power.
     pub virt_boundary_mask: usize,
-    /// A power of two less one, up to a page: memory is aligned to the power. 511 by
-    /// default.
+    /// Power of two minus 1, less than a page: required alignment of the memory. Default 511.
     pub dma_alignment: u32,
-    /// The largest discard, in sectors; 0 if there are no discards.
+    /// Maximum size of a discard, in sectors; 0 disables discards.
     pub max_discard_sectors: u32,
-    /// The unit that is really freed by a discard, in bytes.
+    /// Granularity of discards, in bytes.
     pub discard_granularity: u32,
-    /// The largest number of ranges of a discard; 1 by default.
+    /// Maximum number of ranges of a discard; default 1.
     pub max_discard_segments: u16,
-    /// The most zeroes to be written by one request, in sectors; 0 if there is no such
-    /// request.
+    /// Maximum size of a write-zeroes request, in sectors; 0 disables these requests.
     pub max_write_zeroes_sectors: u32,
-    /// Requests do not cross multiples of so many sectors.
+    /// Requests do not cross multiples of this number of sectors.
     pub chunk_sectors: u32,
-    /// There is a volatile write cache: flushes are needed.
+    /// The device has a volatile write cache, so it needs flushes.
     pub write_cache: bool,
-    /// Writes past the write cache are possible.
+    /// The device supports writes with FUA.
     pub fua: bool,
-    /// Seeks cost time.
+    /// The device is rotational.
     pub rotational: bool,
     /// Data must not change while it is written.
     pub stable_writes: bool,
-    /// The time that a request has; by default that of the tag set.
+    /// Timeout of requests; `None` selects that of the tag set.
     pub timeout: Option<Msecs>,
 }
 
 impl Limits {
-    /// The limits for C, in place of those in `raw`, where there are more.
+    /// Returns `raw` with these limits applied.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if they make no sense: what is checked here is what C warns of as a bug
-    /// of the driver, or trusts it in, as the numbers may well be those of a device.
+    /// `EINVAL` if a limit is inconsistent. The numbers may come from a device, so this checks what
+    /// C either trusts the driver to have checked or warns about as a driver bug.
     pub(super) fn to_raw(self, raw: bindings::queue_limits) -> Result<bindings::queue_limits> {
         let block_sectors = self.logical_block_size / SECTOR_SIZE;
         let page = PAGE_SIZE as u32;
@@ -107,7 +103,7 @@ impl Limits {
         })
     }
 
-    /// The features that are ours to set, and what else there is.
+    /// Returns `others` with the features of this structure set or cleared.
     fn features(&self, others: bindings::blk_features_t) -> bindings::blk_features_t {
         [
             (self.write_cache, bindings::rrdma_BLK_FEAT_WRITE_CACHE),
@@ -123,7 +119,7 @@ impl Limits {
     }
 }
 
-/// Whether it is 0 or a power of two less one.
+/// Returns whether `mask` is 0 or a power of two minus 1.
 fn is_mask(mask: usize) -> bool {
     mask & mask.wrapping_add(1) == 0
 }

@@ -1,39 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a request asks for.
+//! Operations of requests.
 //!
 //! C header: [`include/linux/blk_types.h`](srctree/include/linux/blk_types.h)
 
 use crate::bindings;
 
-/// What a request asks for.
+/// Operation of a request. C: `enum req_op`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Read sectors.
     Read,
     /// Write sectors.
     Write,
-    /// Write the volatile cache of the device to the medium. Only where
-    /// [`write_cache`](super::Limits::write_cache) is set.
+    /// Flush the volatile write cache. Requires [`write_cache`](super::Limits::write_cache).
     Flush,
-    /// Forget what is in ranges of sectors. Only with a limit on discards set.
+    /// Discard ranges of sectors. Requires a limit on discards.
     Discard,
-    /// Write zeroes. Only with a limit on them set.
+    /// Write zeroes. Requires a limit on write-zeroes requests.
     WriteZeroes,
     /// A [`Command`](super::Command) of the driver that reads.
     DriverIn,
     /// A [`Command`](super::Command) of the driver that writes.
     DriverOut,
-    /// Another operation, which the driver did not say that it knows: the number of
-    /// C's `enum req_op`.
+    /// Any other operation, by its number in `enum req_op`. The driver has enabled none of them.
     Other(u8),
 }
 
 impl Op {
-    /// The bits of `cmd_flags` that hold the operation: `REQ_OP_MASK`.
+    /// Mask of the operation in `cmd_flags`: `REQ_OP_MASK`.
     pub(super) const MASK: u32 = (1 << bindings::REQ_OP_BITS) - 1;
 
-    /// The operation in the `cmd_flags` of a request.
+    /// Returns the operation in the `cmd_flags` of a request.
     #[inline]
     pub(super) fn from_flags(flags: bindings::blk_opf_t) -> Self {
         match flags & Self::MASK {

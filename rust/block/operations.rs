@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a driver implements.
+//! The driver's side of block devices.
 //!
 //! C header: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h)
 
@@ -16,59 +16,57 @@ use kernel::{
     sync::rcu, //
 };
 
-/// The driver of a disk.
+/// Driver of a disk. C: `struct blk_mq_ops`, and `ioctl` of `struct block_device_operations`.
 ///
 /// # Contexts
 ///
-/// [`queue_rq`](Self::queue_rq) and [`commit_rqs`](Self::commit_rqs) run within an
-/// RCU read-side critical section and must not sleep; they run on many CPUs at the
-/// same time, for one queue too. [`timeout`](Self::timeout) and the constructors may
-/// sleep.
+/// [`queue_rq`](Self::queue_rq) and [`commit_rqs`](Self::commit_rqs) run in an RCU read-side
+/// critical section and must not sleep. They run concurrently on many CPUs, also for the same
+/// hardware queue. [`timeout`](Self::timeout) and the constructors may sleep.
 pub trait Operations: Sized + 'static {
-    /// Data of the tag set.
+    /// Driver data of the tag set.
     type SetData: Send + Sync;
 
-    /// Data of a hardware queue, one a disk.
+    /// Driver data of a hardware queue of one disk.
     type QueueData: Send + Sync;
 
-    /// Data of a disk.
+    /// Driver data of a disk.
     type DiskData: Send + Sync;
 
-    /// Data of a request.
+    /// Driver data of a request.
     ///
-    /// It is not one a tag: the requests of a disk with an I/O scheduler, and those
-    /// for flushes, come from elsewhere and borrow a tag while they are under way.
-    /// What must be found by its tag is the driver's to keep.
+    /// There is more than one per tag: disks with an I/O scheduler and flushes have requests of
+    /// their own, which borrow a tag while in flight. A driver that looks up data by tag has to
+    /// keep it itself.
     type RequestData: Send + Sync;
 
-    /// What each disk shows in `/sys/block/NAME`, from its data: at most 32.
+    /// sysfs attributes of each disk in `/sys/block/NAME`: at most 32.
     const ATTRIBUTES: &'static [Attribute<Self::DiskData>] = &[];
 
-    /// Makes the data of the hardware queue `index` of a disk.
+    /// Creates the data of hardware queue `index` of a disk. C: `init_hctx`.
     ///
-    /// Called once a disk and queue, in [`Disk::new`](super::Disk::new), before the
-    /// disk gets its first request; and again, while it has none, in
-    /// [`TagSet::set_queues`](super::TagSet::set_queues), where a queue that there was
-    /// before keeps its data if this fails: C cannot cope with an error there. May sleep,
-    /// but must not wait for I/O.
+    /// [`Disk::new`](super::Disk::new) calls it once per queue, before the first request.
+    /// [`TagSet::set_queues`](super::TagSet::set_queues) calls it again while no requests are in
+    /// flight. If it then fails for a queue that existed before, the queue keeps its old data,
+    /// because C cannot handle an error there. May sleep, but must not wait for I/O.
     fn new_queue(set: &Self::SetData, index: u32) -> Result<Self::QueueData>;
 
-    /// Makes the data of a request that will be used on hardware queue `queue`.
+    /// Creates the data of a request that will be used on hardware queue `queue`. C:
+    /// `init_request`.
     ///
-    /// May sleep, but must not wait for I/O. What drops it may too.
+    /// May sleep, but must not wait for I/O. The same holds for its destructor.
     fn new_request_data(set: &Self::SetData, queue: u32) -> impl PinInit<Self::RequestData, Error>;
 
-    /// Takes a request for the device.
+    /// Takes a request to send it to the device.
     ///
-    /// The driver [starts](Request::start) it before the hardware can know of it. If
-    /// `last` is false another one follows at once, or
-    /// [`commit_rqs`](Self::commit_rqs) does. `guard` stands for the critical section that it is
-    /// called in. May not sleep.
+    /// The driver must [start](Request::start) the request before it submits it to the hardware. If
+    /// `last` is false, another request or [`commit_rqs`](Self::commit_rqs) follows at once.
+    /// `guard` represents the RCU read-side critical section of the caller. Must not sleep.
     ///
     /// # Errors
     ///
-    /// Gives the request back, see [`Request::refuse`]: with [`Status::Resource`] it
-    /// comes again after a short while, else it ends with that status.
+    /// Returns the request; see [`Request::refuse`]. blk-mq sends it again after a short delay if
+    /// the status is [`Status::Resource`], and ends it with any other status.
     ///
     /// [`Status::Resource`]: super::Status::Resource
     fn queue_rq(
@@ -79,45 +77,45 @@ pub trait Operations: Sized + 'static {
         guard: &rcu::Guard,
     ) -> Result<(), Refused<Self>>;
 
-    /// Tells the device of requests that [`queue_rq`](Self::queue_rq) took, but kept
-    /// back because more were announced. `guard` is as there. May not sleep.
+    /// Submits requests that [`queue_rq`](Self::queue_rq) took but deferred because `last` was
+    /// false. `guard` is that of `queue_rq`. Must not sleep.
     ///
-    /// Not each announcement is kept: while a disk is quiesced none follows. So whoever takes a
-    /// request that is the last has to tell of those that are kept back, too, and they have to
-    /// be found when the device goes.
+    /// The call may be missing: quiescing a disk stops it. Therefore a `queue_rq` with `last` also
+    /// submits deferred requests, and the driver must find them when the device goes away.
     fn commit_rqs(_queue: &Self::QueueData, _guard: &rcu::Guard) {}
 
-    /// Looks into a request that is under way for longer than its time.
+    /// Handles the timeout of a request.
     ///
-    /// Its owner may end it at the same time, and what is owned elsewhere cannot be
-    /// ended here: if the driver decides to, it does so with the [`Request`], where
-    /// it keeps it. May sleep. One request of a disk is looked into at a time.
+    /// The owner of the request may complete it concurrently. To end it here, the driver ends the
+    /// [`Request`] where it is stored; `request` does not own it. May sleep. Called for one request
+    /// of a disk at a time.
     fn timeout(queue: &Self::QueueData, request: &RequestRef<Self>) -> TimeoutAction;
 
-    /// Looks for completions on a queue for [polled](super::QueueCounts::poll) requests, and
-    /// returns how many it handled: if there were some, whoever polls looks whether its
-    /// request is among them. May not sleep; runs on many CPUs at the same time.
+    /// Polls a hardware queue for [polled](super::QueueCounts::poll) requests, and returns the
+    /// number of completions it handled. If it is not 0, the poller checks whether its request has
+    /// completed. Must not sleep; runs concurrently on many CPUs.
     fn poll(_queue: &Self::QueueData) -> u32 {
         0
     }
 
-    /// Does what a process asks of a disk that it has open, beyond what the block layer does
-    /// itself. What is returned is the result of its `ioctl`. May sleep; the disk is not gone
-    /// as long as there is the [`Ioctl`], as [`Disk`](super::Disk) says.
+    /// Handles an ioctl of an open disk that the block layer does not handle itself. The result is
+    /// that of the system call. May sleep. The disk is not removed while the [`Ioctl`] exists; see
+    /// [`Disk`](super::Disk).
     ///
     /// # Errors
     ///
-    /// What the process gets as `errno`; `ENOTTY` for a call that is not known.
+    /// The `errno` for the process; `ENOTTY` for an unknown ioctl.
     fn ioctl(_call: Ioctl<'_, Self>) -> Result<c_int> {
         Err(ENOTTY)
     }
 }
 
-/// What becomes of a request whose time was over.
+/// What blk-mq does with a request after [`timeout`](Operations::timeout). C: `enum
+/// blk_eh_timer_return`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeoutAction {
-    /// It has been ended, or is about to be. It has no time-out any more.
+    /// The driver has completed the request or is about to. Its timer does not run any more.
     Done,
-    /// It stays under way, and has as much time again.
+    /// The request stays in flight and its timer restarts.
     ResetTimer,
 }

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the hardware queues of a tag set are for.
+//! Number and kinds of hardware queues.
 //!
 //! C header: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h), `enum hctx_type`
 
 use crate::bindings;
 use core::fmt;
 
-/// Which kinds of hardware queues a tag set may ever have.
+/// Kinds of hardware queues that a tag set may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueKinds {
-    /// One, for all requests. There are never more queues than CPUs.
+    /// One kind for all requests. The number of queues is limited to that of the CPUs.
     Default,
-    /// Also for reads.
+    /// Also queues for reads.
     Read,
-    /// Also for polled requests.
+    /// Also queues for reads and for polled requests.
     Poll,
 }
 
 impl QueueKinds {
-    /// The number of maps that C needs.
+    /// Returns the number of queue maps (`nr_maps`).
     pub(super) fn maps(self) -> u32 {
         match self {
             Self::Default => 1,
@@ -29,23 +29,22 @@ impl QueueKinds {
     }
 }
 
-/// How many hardware queues there are for what.
+/// Number of hardware queues of each kind.
 ///
-/// By their index they come in the order of the fields. Those of each kind are spread over
-/// all CPUs, each kind for itself (`blk_mq_map_queues`).
+/// Queue indices are in the order of the fields. The queues of each kind are spread over all CPUs
+/// by `blk_mq_map_queues()`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounts {
-    /// For all that the others are not for: at least one.
+    /// Queues for all requests that have no other kind of queue: at least 1.
     pub default: u32,
-    /// Only for reads; if 0, reads use the first kind.
+    /// Queues for reads; if 0, reads use the default queues.
     pub read: u32,
-    /// Only for requests that somebody polls for ([`poll`](super::Operations::poll)); if 0,
-    /// there are no such requests.
+    /// Queues for polled requests, see [`poll`](super::Operations::poll); 0 disables polling.
     pub poll: u32,
 }
 
 impl QueueCounts {
-    /// How many they are in all; `None` if there cannot be such queues.
+    /// Returns the total; `None` if these counts are invalid for `kinds`.
     pub(super) fn total(self, kinds: QueueKinds) -> Option<u32> {
         let possible = self.default > 0
             && (self.read == 0 || kinds != QueueKinds::Default)
@@ -56,31 +55,32 @@ impl QueueCounts {
         (possible && i32::try_from(total).is_ok()).then_some(total)
     }
 
-    /// Whether the hardware queue `index` is for polled requests.
+    /// Returns whether hardware queue `index` is for polled requests.
     pub fn is_polled(self, index: u32) -> bool {
         let first = self.default.saturating_add(self.read);
 
         (first..first.saturating_add(self.poll)).contains(&index)
     }
 
-    /// Writes who uses which queue into C's maps.
+    /// Sets the maps from CPUs to hardware queues.
     ///
     /// # Safety
     ///
-    /// The maps of `set` are allocated, and nobody else uses them; there are those of all
-    /// kinds that there are queues of.
+    /// The maps of `set` are allocated, also those of every kind with a count above 0. Nobody else
+    /// uses them.
     pub(super) unsafe fn map(self, set: *mut bindings::blk_mq_tag_set) {
         let mut offset = 0;
 
-        // SAFETY: By the requirements of this function.
+        // SAFETY: By the safety requirements of this function, `set` is valid and its maps are
+        // unused.
         let maps = unsafe { (*set).map.iter_mut() };
         for (map, count) in maps.zip([self.default, self.read, self.poll]) {
             map.nr_queues = count;
             map.queue_offset = offset;
             offset = u32::saturating_add(offset, count);
-            // C uses the first map where there are no queues.
+            // For an empty map, C uses the default one.
             if count > 0 {
-                // SAFETY: By the requirements of this function the map is allocated.
+                // SAFETY: By the safety requirements of this function, the map is allocated.
                 unsafe { bindings::blk_mq_map_queues(map) };
             }
         }

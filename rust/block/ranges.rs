@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The ranges of a discard.
+//! Sector ranges of discards.
 //!
 //! C header: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h)
 
@@ -13,16 +13,16 @@ use super::{
 use crate::bindings;
 use core::marker::PhantomData;
 
-/// A run of sectors of a disk.
+/// A range of sectors of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// The first sector, of 512 bytes.
+    /// First sector, in units of 512 bytes.
     pub sector: u64,
-    /// How many.
+    /// Number of sectors.
     pub sectors: u32,
 }
 
-/// The ranges of a request; see [`Request::ranges`].
+/// Iterator over the ranges of a request; see [`Request::ranges`].
 ///
 /// # Invariants
 ///
@@ -30,20 +30,20 @@ pub struct Range {
 pub struct Ranges<'a> {
     whole: Option<Range>,
     bio: *const bindings::bio,
-    /// So many more may follow.
+    /// Remaining number of ranges that may be returned.
     left: u16,
     _request: PhantomData<&'a ()>,
 }
 
 impl<'a> Ranges<'a> {
-    /// The ranges of a request: one a bio where a request may have several, else the
-    /// whole, which is one run however many bios it is made of.
+    /// Creates the iterator: one range per bio if the limits allow several ranges, else one range
+    /// for the whole request, which is contiguous.
     fn new<T: Operations>(request: &'a Request<T>) -> Self {
         let rq = request.as_raw();
 
-        // SAFETY: By the invariants of `Request`, `rq` and its queue are valid, and
-        // while we borrow it nobody else changes its list of bios. The limits change
-        // only while no request is under way.
+        // SAFETY: By the invariants of `Request`, `rq` and its queue are valid. `request` is
+        // borrowed, so its list of bios does not change. The limits change only while no request is
+        // in flight.
         let (bio, max) = unsafe { ((*rq).bio, (*(*rq).q).limits.max_discard_segments) };
 
         // INVARIANT: `bio` is the first bio of the request, or null.
@@ -69,11 +69,11 @@ impl<'a> Ranges<'a> {
 }
 
 impl<T: Operations> Request<T> {
-    /// The runs of sectors that a discard is about.
+    /// Returns the sector ranges of a discard, or the single range of any other request.
     ///
-    /// At most [`max_discard_segments`](super::Limits::max_discard_segments) of them: a request
-    /// that the block layer merged from others may have more, and a discard is only a hint. For
-    /// any other operation it is the one that it is about.
+    /// Returns at most [`max_discard_segments`](super::Limits::max_discard_segments) ranges. A
+    /// merged request may have more bios; dropping the rest is correct because a discard is only a
+    /// hint.
     #[inline]
     pub fn ranges(&self) -> Ranges<'_> {
         Ranges::new(self)
@@ -91,11 +91,11 @@ impl Iterator for Ranges<'_> {
         if self.bio.is_null() {
             return None;
         }
-        // SAFETY: By the invariant it is a bio of a request that is borrowed, so it is
-        // valid and nobody changes it.
+        // SAFETY: By the type invariants, `bio` belongs to a borrowed request, so it is valid and
+        // does not change.
         let (next, iter) = unsafe { ((*self.bio).bi_next, (*self.bio).bi_iter) };
 
-        // INVARIANT: The bios of a request are linked by `bi_next`, up to null.
+        // INVARIANT: `bi_next` is the next bio of the request, or null.
         self.bio = next;
         Some(Range {
             sector: iter.bi_sector,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Requests.
+//! Block requests.
 //!
 //! C header: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h)
 
@@ -29,13 +29,13 @@ use kernel::{
     prelude::*, //
 };
 
-/// What lies behind each `struct request`: the data of the driver, and how the request
-/// ends, between [`Request::complete`] and the CPU that the end is told on.
+/// Private data behind each `struct request` (`blk_mq_rq_to_pdu()`): the driver data, and the
+/// status on its way from [`Request::complete`] to the CPU that ends the request.
 ///
 /// # Invariants
 ///
-/// `data` is initialised if `ready` is true, which it is for every request that blk-mq
-/// gives to a driver.
+/// `data` is initialised if `ready` is true. `ready` is true for every request that blk-mq passes
+/// to a driver.
 pub(super) struct Pdu<T: Operations> {
     status: UnsafeCell<Status>,
     ready: bool,
@@ -43,7 +43,7 @@ pub(super) struct Pdu<T: Operations> {
 }
 
 impl<T: Operations> Pdu<T> {
-    /// The room to ask blk-mq for.
+    /// Size of the private data, for `cmd_size`.
     pub(super) const SIZE: u32 = {
         assert!(
             align_of::<Self>() <= align_of::<bindings::request>(),
@@ -53,25 +53,26 @@ impl<T: Operations> Pdu<T> {
         size_of::<Self>() as u32
     };
 
-    /// The place behind a request.
+    /// Returns the private data of a request.
     ///
     /// # Safety
     ///
-    /// There is room for it.
+    /// `rq` has private data of [`SIZE`](Self::SIZE) bytes.
     #[inline]
     pub(super) unsafe fn of(rq: *mut bindings::request) -> *mut Self {
-        // SAFETY: By the requirements of this function that is within the allocation,
-        // which is at least aligned for a `struct request`, and so is its end.
+        // SAFETY: By the safety requirements of this function, the result is within the allocation,
+        // which is at least aligned for a `struct request`, and so is the end of the request.
         unsafe { rq.add(1).cast() }
     }
 
-    /// Prepares the place, without data of the driver.
+    /// Initialises the private data, without driver data.
     ///
     /// # Safety
     ///
-    /// There is room for it behind `rq`, valid for writes.
+    /// `rq` has private data of [`SIZE`](Self::SIZE) bytes that is valid for writes.
     pub(super) unsafe fn prepare(rq: *mut bindings::request) {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: By the safety requirements of this function, the private data is valid for
+        // writes.
         unsafe {
             Self::of(rq).write(Self {
                 status: UnsafeCell::new(Status::IoError),
@@ -81,35 +82,37 @@ impl<T: Operations> Pdu<T> {
         };
     }
 
-    /// Makes the data of the driver.
+    /// Creates the driver data.
     ///
     /// # Safety
     ///
-    /// The place behind `rq` is prepared and has no data, nobody else uses it, and it stays
-    /// until [`Pdu::clear`].
+    /// The private data of `rq` is [prepared](Self::prepare), has no driver data and no other user,
+    /// and stays allocated until [`Pdu::clear`].
     pub(super) unsafe fn fill(
         rq: *mut bindings::request,
         data: impl PinInit<T::RequestData, Error>,
     ) -> Result {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: By the safety requirements of this function, `pdu` is valid and has no other
+        // user, and `data` does not move before it is dropped.
         unsafe {
             let pdu = Self::of(rq);
 
             compat::raw_pin_init((&raw mut (*pdu).data).cast::<T::RequestData>(), data)?;
-            // INVARIANT: It was made just now.
+            // INVARIANT: `raw_pin_init` initialised `data`.
             (*pdu).ready = true;
         }
         Ok(())
     }
 
-    /// Drops the data of the driver, if there is any.
+    /// Drops the driver data, if any.
     ///
     /// # Safety
     ///
-    /// The place behind `rq` is prepared, and nobody else uses it.
+    /// The private data of `rq` is prepared and has no other user.
     pub(super) unsafe fn clear(rq: *mut bindings::request) {
-        // SAFETY: By the requirements of this function. By the invariants there is data if
-        // `ready` is true, which it is not any more before the data goes.
+        // SAFETY: By the safety requirements of this function, `pdu` is valid and has no other
+        // user. By the type invariants, `data` is initialised if `ready` is true. `ready` is
+        // cleared first.
         unsafe {
             let pdu = Self::of(rq);
 
@@ -120,91 +123,89 @@ impl<T: Operations> Pdu<T> {
     }
 }
 
-/// A look at a request that somebody else owns.
+/// A reference to a request that may have another owner.
 ///
 /// [`Request`] dereferences to it.
 ///
 /// # Invariants
 ///
-/// `request` is a valid request of a disk that a [`Disk<T>`](super::Disk) made, with a
-/// hardware queue and a `Pdu<T>` with data; it is not given to another user while this
-/// exists.
+/// `request` is a valid request of a [`Disk<T>`](super::Disk). It has a hardware queue and a
+/// `Pdu<T>` with driver data, and is not reused while this exists.
 pub struct RequestRef<T: Operations> {
     request: NonNull<bindings::request>,
     _driver: PhantomData<T>,
 }
 
 impl<T: Operations> RequestRef<T> {
-    /// A look at a request.
+    /// Creates a reference to a request.
     ///
     /// # Safety
     ///
-    /// The invariants of the type hold as long as the result exists.
+    /// The type invariants hold while the result exists.
     #[inline]
     pub(super) unsafe fn from_raw(rq: *mut bindings::request) -> Self {
-        // INVARIANT: By the requirements of this function.
+        // INVARIANT: By the safety requirements of this function.
         Self {
-            // SAFETY: A valid request is not at address 0.
+            // SAFETY: A pointer to a valid request is not null.
             request: unsafe { NonNull::new_unchecked(rq) },
             _driver: PhantomData,
         }
     }
 
-    /// The request for C.
+    /// Returns the request for C.
     #[inline]
     pub(super) fn as_raw(&self) -> *mut bindings::request {
         self.request.as_ptr()
     }
 
-    /// The `cmd_flags`: they do not change while the request is in use.
+    /// Returns the `cmd_flags`, which do not change while the request is in use.
     #[inline]
     fn flags(&self) -> bindings::blk_opf_t {
-        // SAFETY: The request is valid.
+        // SAFETY: By the type invariants, the request is valid.
         unsafe { (*self.as_raw()).cmd_flags }
     }
 
-    /// The data of the driver.
+    /// Returns the driver data of the request.
     #[inline]
     pub fn data(&self) -> Pin<&T::RequestData> {
-        // SAFETY: By the invariants of the type it is initialised, and neither moves nor
-        // is it dropped while we are borrowed.
+        // SAFETY: By the type invariants, the driver data is initialised, and is neither moved nor
+        // dropped while `self` is borrowed.
         unsafe { Pin::new_unchecked((*Pdu::<T>::of(self.as_raw())).data.assume_init_ref()) }
     }
 
-    /// The tag: a number below the depth of the tag set that no other request on this
-    /// hardware queue has at the same time.
+    /// Returns the tag: a number below the depth of the tag set that is unique among the requests
+    /// in flight on this hardware queue.
     ///
-    /// The owner of the request always finds the same one. In
-    /// [`timeout`](Operations::timeout) it is `u32::MAX` if the owner has just requeued
-    /// the request.
+    /// It is stable for the owner of the request. In [`timeout`](Operations::timeout) it is
+    /// `u32::MAX` if the owner has just requeued the request.
     #[inline]
     pub fn tag(&self) -> u32 {
-        // SAFETY: The request is valid. If we are not the owner it may change meanwhile,
-        // hence volatile: C's `READ_ONCE`.
+        // SAFETY: By the type invariants, the request is valid. Its owner may change the tag
+        // concurrently, hence the volatile read (`READ_ONCE()`).
         let tag = unsafe { (&raw const (*self.as_raw()).tag).read_volatile() };
 
         tag as u32
     }
 
-    /// Whether it is under way: started, and neither ended nor requeued since. Not its owner
-    /// learns only what was so a moment ago. C: `blk_mq_rq_state`.
+    /// Returns whether the request is in flight: started, and neither ended nor requeued since. The
+    /// result may be outdated unless the caller owns the request. C: `blk_mq_rq_state()`.
     #[inline]
     pub fn is_under_way(&self) -> bool {
-        // SAFETY: The request is valid. If we are not the owner it may change meanwhile,
-        // hence volatile: C's `READ_ONCE`.
+        // SAFETY: By the type invariants, the request is valid. Its owner may change the state
+        // concurrently, hence the volatile read (`READ_ONCE()`).
         let state = unsafe { (&raw const (*self.as_raw()).state).read_volatile() };
 
         state == bindings::mq_rq_state_MQ_RQ_IN_FLIGHT
     }
 
-    /// The index of the hardware queue that the request is on.
+    /// Returns the index of the request's hardware queue.
     #[inline]
     pub fn queue_index(&self) -> u32 {
-        // SAFETY: The request is valid and has a hardware queue.
+        // SAFETY: By the type invariants, the request is valid and has a hardware queue.
         unsafe { (*(*self.as_raw()).mq_hctx).queue_num }
     }
 
-    /// What the request asks for.
+    /// Returns the operation.
     #[inline]
     pub fn op(&self) -> Op {
         Op::from_flags(self.flags())
@@ -213,23 +214,22 @@ impl<T: Operations> RequestRef<T> {
 
 /// A request of the block layer that the driver owns.
 ///
-/// There is one `Request` for it. It is given back by [`complete`](Self::complete),
-/// [`requeue`](Self::requeue) or [`refuse`](Self::refuse), in any context. One that is
-/// dropped ends with [`Status::IoError`], and the kernel log says so: it is a mistake of
-/// the driver, but nobody waits for ever.
+/// The driver gives it back with [`complete`](Self::complete), [`requeue`](Self::requeue) or
+/// [`refuse`](Self::refuse), in any context. Dropping a request is a driver bug. It ends the
+/// request with [`Status::IoError`] and logs a warning, so that its submitter does not hang.
 ///
-/// The disk that it belongs to is not gone before.
+/// The removal of the disk waits for the request.
 ///
 /// # Invariants
 ///
-/// blk-mq gave the request to the driver, which has not given it back, and there is no
-/// other `Request` for it.
+/// blk-mq passed the request to the driver, which has not given it back. There is no other
+/// `Request` for it.
 pub struct Request<T: Operations> {
     inner: RequestRef<T>,
 }
 
-// SAFETY: A request has no ties to a thread. What of it can be reached is C's, which
-// copes with any context, and the data of the driver, which is `Sync`.
+// SAFETY: A request is not tied to a thread. The C functions called with it accept any context, and
+// the driver data is `Sync`.
 unsafe impl<T: Operations> Send for Request<T> {}
 
 impl<T: Operations> Deref for Request<T> {
@@ -242,73 +242,72 @@ impl<T: Operations> Deref for Request<T> {
 }
 
 impl<T: Operations> Request<T> {
-    /// Takes over a request.
+    /// Takes ownership of a request.
     ///
     /// # Safety
     ///
-    /// `rq` is a valid request of a [`Disk<T>`](super::Disk), and becomes the driver's.
+    /// `rq` is a valid request of a [`Disk<T>`](super::Disk), and the caller passes on its
+    /// ownership.
     #[inline]
     pub(super) unsafe fn from_raw(rq: *mut bindings::request) -> Self {
-        // INVARIANT: By the requirements of this function.
+        // INVARIANT: By the safety requirements of this function.
         Self {
-            // SAFETY: By the requirements of this function, and it stays until the driver
-            // gives it back.
+            // SAFETY: By the safety requirements of this function, `rq` is a request of a
+            // `Disk<T>`. It is not reused before the driver gives it back.
             inner: unsafe { RequestRef::from_raw(rq) },
         }
     }
 
-    /// Gives the request to C, or to whoever the caller hands it on to.
+    /// Releases the ownership, to C or to the caller.
     #[inline]
     fn into_raw(self) -> *mut bindings::request {
         ManuallyDrop::new(self).as_raw()
     }
 
-    /// The data of the driver of the disk that the request is for.
+    /// Returns the driver data of the request's disk.
     #[inline]
     pub fn disk_data(&self) -> &T::DiskData {
-        // SAFETY: By the invariants the request is valid, and one of a `Disk<T>`, whose data stays
-        // until all its requests have been given back.
+        // SAFETY: By the invariants, the request is valid and belongs to a `Disk<T>`, whose data is
+        // dropped after all its requests have been given back.
         unsafe { &*(*(*self.as_raw()).q).queuedata.cast() }
     }
 
-    /// The first sector, in units of 512 bytes. Means nothing for a flush or a command of
-    /// the driver, of which it may be any number. C: `blk_rq_pos`.
+    /// Returns the first sector, in units of 512 bytes. Undefined for a flush or a command of the
+    /// driver. C: `blk_rq_pos()`.
     #[inline]
     pub fn sector(&self) -> u64 {
-        // SAFETY: By the invariants the request is valid, and nobody else changes it.
+        // SAFETY: By the invariants, the request is valid and owned, so nobody else changes it.
         unsafe { (*self.as_raw()).__sector }
     }
 
-    /// The length in bytes. C: `blk_rq_bytes`.
+    /// Returns the length in bytes. C: `blk_rq_bytes()`.
     #[inline]
     pub fn bytes(&self) -> u32 {
-        // SAFETY: By the invariants the request is valid, and nobody else changes it.
+        // SAFETY: By the invariants, the request is valid and owned, so nobody else changes it.
         unsafe { (*self.as_raw()).__data_len }
     }
 
-    /// An upper bound of the number of pieces of memory that the data is in, and of the
-    /// entries of a [`ScatterTable`](crate::scatter::ScatterTable) of it. C:
-    /// `blk_rq_nr_phys_segments`.
+    /// Returns an upper bound of the number of segments of the data, which also bounds the entries
+    /// of its [`ScatterTable`](crate::scatter::ScatterTable). C: `blk_rq_nr_phys_segments()`.
     #[inline]
     pub fn segments(&self) -> u16 {
-        // SAFETY: By the invariants the request is valid, and nobody else changes it.
+        // SAFETY: By the invariants, the request is valid and owned, so nobody else changes it.
         unsafe { (*self.as_raw()).nr_phys_segments }
     }
 
-    /// Whether a write must be on the medium, not only in a cache, when it ends.
+    /// Returns whether a write must be on the medium when it completes (`REQ_FUA`).
     #[inline]
     pub fn is_fua(&self) -> bool {
         self.flags() & (1 << bindings::req_flag_bits___REQ_FUA) != 0
     }
 
-    /// Whether zeroes must be written to space that stays allocated.
+    /// Returns whether zeroed space must stay allocated (`REQ_NOUNMAP`).
     #[inline]
     pub fn no_unmap(&self) -> bool {
         self.flags() & (1 << bindings::req_flag_bits___REQ_NOUNMAP) != 0
     }
 
-    /// Whether the request should rather fail than be tried again. C:
-    /// `blk_noretry_request`.
+    /// Returns whether the request must fail rather than be retried. C: `blk_noretry_request()`.
     #[inline]
     pub fn no_retry(&self) -> bool {
         const NO_RETRY: bindings::blk_opf_t = (1 << bindings::req_flag_bits___REQ_FAILFAST_DEV)
@@ -318,21 +317,22 @@ impl<T: Operations> Request<T> {
         self.flags() & NO_RETRY != 0
     }
 
-    /// Whether the disk is being removed, and nobody writes back to it any more: no use in another
-    /// attempt. C: `blk_queue_dying`.
+    /// Returns whether the disk is being removed without write-back, so that a retry is useless. C:
+    /// `blk_queue_dying()`.
     pub fn is_disk_dying(&self) -> bool {
-        // SAFETY: By the invariants the request is valid, and so is its queue.
+        // SAFETY: By the invariants, the request is valid, and so is its queue.
         unsafe { bindings::blk_queue_dying((*self.as_raw()).q) }
     }
 
-    /// Whether nothing is to be logged of its failure: its submitter expects that it may fail.
+    /// Returns whether errors of the request must not be logged (`RQF_QUIET`): its submitter
+    /// expects them.
     #[inline]
     pub fn is_quiet(&self) -> bool {
-        // SAFETY: By the invariants the request is valid, and nobody else changes it.
+        // SAFETY: By the invariants, the request is valid and owned, so nobody else changes it.
         unsafe { (*self.as_raw()).rq_flags & bindings::rrdma_RQF_QUIET != 0 }
     }
 
-    /// Whether it has pages that data is in, or is for. C: `blk_rq_has_data`.
+    /// Returns whether the request has pages with data or for data. C: `blk_rq_has_data()`.
     #[inline]
     pub(super) fn has_data(&self) -> bool {
         let is_about_space = matches!(
@@ -345,18 +345,17 @@ impl<T: Operations> Request<T> {
         self.bytes() != 0 && !is_about_space
     }
 
-    /// Tells the block layer that the device is about to get the request, which starts
-    /// the time that it has. Must come before the device, or another thread, can end it.
+    /// Starts the request and its timeout. Must be called before the device or another thread can
+    /// complete it.
     ///
-    /// Does nothing if it was started before. A request may end without. Any context.
-    /// C: `blk_mq_start_request`.
+    /// Does nothing if the request is already started. A request may be completed without a start.
+    /// Any context. C: `blk_mq_start_request()`.
     #[inline]
     pub fn start(&self) {
         let rq = self.as_raw();
 
-        // SAFETY: By the invariants the request is valid. As the driver has it, it
-        // becomes idle or started only by us; `Request` is not `Sync`, so there is one
-        // of us.
+        // SAFETY: By the invariants, the request is valid. Only its owner starts it or makes it
+        // idle, and `Request` is not `Sync`, so this thread is the only one to do so.
         unsafe {
             if (*rq).state == bindings::mq_rq_state_MQ_RQ_IDLE {
                 bindings::blk_mq_start_request(rq);
@@ -364,38 +363,40 @@ impl<T: Operations> Request<T> {
         }
     }
 
-    /// Ends the request, all of it, with a status.
+    /// Completes the whole request with a status.
     ///
-    /// Its memory may be used for something else from here on. The block layer is told on
-    /// the CPU, or one near the CPU, that sent it. Any context, within
-    /// [`queue_rq`](Operations::queue_rq) too, and whether it was started or not. C:
-    /// `blk_mq_complete_request`.
+    /// The block layer ends it on the submitting CPU, or on a CPU that shares its cache. The memory
+    /// of the request may be reused at once. Any context, also in
+    /// [`queue_rq`](Operations::queue_rq), whether the request was started or not. C:
+    /// `blk_mq_complete_request()`.
     #[inline(always)]
     pub fn complete(self, status: Status) {
         let rq = self.into_raw();
 
-        // SAFETY: By the invariants the request is valid and only ours, so nobody else
-        // looks at its status.
+        // SAFETY: By the invariants, the request is valid and owned, so nobody else accesses the
+        // status.
         unsafe { *(*Pdu::<T>::of(rq)).status.get() = status };
-        // SAFETY: As above; the request is C's from here on.
+        // SAFETY: By the invariants, the request is valid and owned. C owns it from here on if the
+        // call returns true.
         if !unsafe { bindings::blk_mq_complete_request_remote(rq) } {
-            // SAFETY: C leaves it to us, in `complete`'s stead.
+            // SAFETY: The request is still owned. C expects the caller to end it instead of calling
+            // `complete`.
             unsafe { bindings::blk_mq_end_request(rq, status.as_raw()) };
         }
     }
 
-    /// Gives the request back, to come to [`queue_rq`](Operations::queue_rq) again: at
-    /// once, or after `delay`, or before that with another one of the disk that was to come earlier.
+    /// Gives the request back, to be passed to [`queue_rq`](Operations::queue_rq) again: at once,
+    /// or after `delay`, or together with another request of the disk that is due earlier.
     ///
-    /// By then it may have grown by others that adjoin it. Any context. C:
-    /// `blk_mq_requeue_request`.
+    /// It may have been merged with adjacent requests by then. Any context. C:
+    /// `blk_mq_requeue_request()`.
     pub fn requeue(self, delay: Option<Msecs>) {
         let rq = self.into_raw();
 
-        // SAFETY: By the invariants the request and its queue are valid, and while the
-        // request is ours the queue is in use, so its use can be prolonged: once the
-        // request is on the list another CPU may see it through, and the disk go away,
-        // while the list is about to be kicked.
+        // SAFETY: By the invariants, the request and its queue are valid, and the request keeps the
+        // queue in use, so another usage reference can be taken. The queue must outlive the kick:
+        // once the request is on the requeue list, another CPU may complete it and the disk may be
+        // removed.
         unsafe {
             let q = (*rq).q;
 
@@ -408,7 +409,7 @@ impl<T: Operations> Request<T> {
         }
     }
 
-    /// Refuses the request: what [`queue_rq`](Operations::queue_rq) returns as its error.
+    /// Refuses the request; [`queue_rq`](Operations::queue_rq) returns the result as its error.
     #[inline]
     pub fn refuse(self, status: Status) -> Refused<T> {
         Refused {
@@ -424,21 +425,22 @@ impl<T: Operations> Drop for Request<T> {
             "a driver dropped a request ({:?}) without ending it\n",
             self.op()
         );
-        // SAFETY: By the invariants the request is the driver's; `self` is not used any
-        // more.
+        // SAFETY: By the invariants, the driver owns the request, and `self` is not used
+        // afterwards.
         unsafe { Self::from_raw(self.as_raw()) }.complete(Status::IoError);
     }
 }
 
-/// Ends a request with the status that [`Request::complete`] left in it.
+/// Ends a request with the status that [`Request::complete`] stored.
 ///
 /// # Safety
 ///
-/// `rq` is a valid request of a [`Disk<T>`](super::Disk) that `complete` was called for,
-/// and it is the caller's.
+/// `complete` was called for `rq`, a valid request of a [`Disk<T>`](super::Disk), and the caller
+/// owns it.
 #[inline]
 pub(super) unsafe fn end<T: Operations>(rq: *mut bindings::request) {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: By the safety requirements of this function, `rq` is valid and owned, and its status
+    // is set.
     unsafe {
         let status = *(*Pdu::<T>::of(rq)).status.get();
 
@@ -446,7 +448,7 @@ pub(super) unsafe fn end<T: Operations>(rq: *mut bindings::request) {
     }
 }
 
-/// A request that the driver does not take, and why. Made by [`Request::refuse`].
+/// A request that the driver refuses, with the reason. Created by [`Request::refuse`].
 #[must_use = "a request that is not returned ends with an error"]
 pub struct Refused<T: Operations> {
     request: Request<T>,
@@ -454,10 +456,10 @@ pub struct Refused<T: Operations> {
 }
 
 impl<T: Operations> Refused<T> {
-    /// Gives the request back to the caller of `queue_rq`, who asked about `rq`.
+    /// Gives the request back to the caller of `queue_rq`, which passed `rq`.
     ///
-    /// A driver may return another request than the one it was asked about, which it kept
-    /// then; and it may call a success an error. Both have a meaning, so they are done.
+    /// A driver may return a request other than `rq` that it had kept, or the status `Ok`. Both are
+    /// valid, and are handled by [`finish`](Self::finish).
     pub(super) fn give_back(self, rq: *mut bindings::request) -> bindings::blk_status_t {
         let Self { request, status } = self;
 
@@ -469,8 +471,8 @@ impl<T: Operations> Refused<T> {
         Status::Ok.as_raw()
     }
 
-    /// Does with a request that [`queue_rq`](Operations::queue_rq) took before what its refusal
-    /// would have done: it comes again, or ends. Any context.
+    /// Requeues or completes a request, as its refusal in [`queue_rq`](Operations::queue_rq) would
+    /// have. For requests that an earlier `queue_rq` took. Any context.
     pub fn finish(self) {
         match self.status {
             Status::Resource => self.request.requeue(None),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A request as data that a device takes.
+//! Data of a request, as memory that a device accesses.
 //!
 //! C header: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h)
 
@@ -19,37 +19,36 @@ use crate::{
 use core::ptr;
 use kernel::prelude::*;
 
-/// A request as a memory region takes it: with its own pages, or
-/// with a payload that stands for them on the wire, such as the list of ranges
-/// of a discard.
+/// A request with its data: the pages of the request, or a separate payload that is transferred
+/// instead, such as the list of ranges of a discard.
 pub struct RequestPayload<T: Operations> {
     request: Request<T>,
     payload: Option<Buffer>,
 }
 
 impl<T: Operations> RequestPayload<T> {
-    /// A request that is carried with its own pages, if `payload` is `None`.
+    /// Creates the payload of a request; `None` selects the pages of the request.
     #[inline]
     pub fn new(request: Request<T>, payload: Option<Buffer>) -> Self {
         Self { request, payload }
     }
 
-    /// The request.
+    /// Returns the request.
     #[inline]
     pub fn request(&self) -> &Request<T> {
         &self.request
     }
 
-    /// The request, to be ended; the payload is freed.
+    /// Frees the payload and returns the request.
     #[inline]
     pub fn into_request(self) -> Request<T> {
         self.request
     }
 }
 
-// SAFETY: The pages of a request are the block layer's, which leaves them alone
-// until the request is ended, for which the payload has to be taken apart; a
-// payload is a `Buffer`.
+// SAFETY: The block layer does not free or reuse the pages of a request before it is completed, and
+// `into_request` consumes `self`. The other kind of payload is a `Buffer`, which implements
+// `Scatter`.
 unsafe impl<T: Operations> Scatter for RequestPayload<T> {
     #[inline(always)]
     fn fill(&mut self, table: Pin<&mut ScatterTable>) -> Result {
@@ -60,7 +59,8 @@ unsafe impl<T: Operations> Scatter for RequestPayload<T> {
     }
 }
 
-/// Lists the pages of a request; none if it has no data. C: `blk_rq_map_sg`.
+/// Fills `table` with the pages of a request; leaves it empty if the request has no data. C:
+/// `blk_rq_map_sg()`.
 #[inline(always)]
 fn list_pages<T: Operations>(request: &Request<T>, table: Pin<&mut ScatterTable>) -> Result {
     let raw = request.as_raw();
@@ -72,9 +72,11 @@ fn list_pages<T: Operations>(request: &Request<T>, table: Pin<&mut ScatterTable>
     let list = |sgl| {
         let mut last = ptr::null_mut();
 
-        // SAFETY: The driver's request is valid. C counts what it fills in from 0 up.
+        // SAFETY: `raw` is a valid request that the driver owns. `sgl` has enough entries; see
+        // below.
         unsafe { bindings::__blk_rq_map_sg(raw, sgl, &mut last) as u32 }
     };
-    // SAFETY: The list has room for as many entries as the request has at most. C ends it.
+    // SAFETY: `list` fills at most `segments()` entries, terminates the list, and returns their
+    // number.
     unsafe { table.fill_with(count, list) }
 }

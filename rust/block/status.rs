@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How a request ended.
+//! Status of completed requests.
 //!
 //! C header: [`include/linux/blk_types.h`](srctree/include/linux/blk_types.h)
 
 use crate::bindings;
 use kernel::error::Error;
 
-/// How a request ended, or why it was refused.
+/// Status of a completed or refused request. C: `blk_status_t`.
 ///
-/// What user space sees of it is an error number, and what stacked drivers see is
-/// whether another path may do better.
+/// User space sees it as an error number; stacked drivers derive from it whether to try another
+/// path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Done, all of it.
+    /// The whole request succeeded.
     Ok,
-    /// The device does not know such a request (`EOPNOTSUPP`).
+    /// The device does not support the request (`EOPNOTSUPP`).
     NotSupported,
-    /// No answer in time (`ETIMEDOUT`).
+    /// The request timed out (`ETIMEDOUT`).
     Timeout,
-    /// No room on the device (`ENOSPC`).
+    /// The device is out of space (`ENOSPC`).
     NoSpace,
-    /// The way to the device failed: another path may do (`ENOLINK`).
+    /// The transport failed; another path may succeed (`ENOLINK`).
     Transport,
-    /// The device refuses: another path will not do (`EREMOTEIO`).
+    /// The target failed the request; another path would fail, too (`EREMOTEIO`).
     Target,
-    /// The device is reserved by another host (`EBADE`).
+    /// Reservation conflict with another host (`EBADE`).
     Reservation,
     /// The medium failed (`ENODATA`).
     Medium,
     /// The data does not match its protection information (`EILSEQ`).
     Protection,
-    /// Something is short for the moment (`ENOMEM`). A request refused with it comes
-    /// again after a short while.
+    /// A resource is temporarily exhausted (`ENOMEM`). A request that is refused with it is sent
+    /// again after a short delay.
     Resource,
-    /// Failed, no more is known (`EIO`).
+    /// Any other error (`EIO`).
     IoError,
-    /// The device is there but not in service (`ENODEV`).
+    /// The device is offline (`ENODEV`).
     Offline,
-    /// The request makes no sense to the device (`EINVAL`).
+    /// The device considers the request invalid (`EINVAL`).
     Invalid,
 }
 
 impl Status {
-    /// Every status, for [`Status::from_raw`].
+    /// All statuses, for [`Status::from_raw`].
     const ALL: [Self; 13] = [
         Self::Ok,
         Self::NotSupported,
@@ -60,7 +60,7 @@ impl Status {
         Self::Invalid,
     ];
 
-    /// The status for C.
+    /// Returns the status for C.
     #[inline]
     pub(super) const fn as_raw(self) -> bindings::blk_status_t {
         match self {
@@ -80,7 +80,7 @@ impl Status {
         }
     }
 
-    /// The status from C; one that has no name here is an [`IoError`](Self::IoError).
+    /// Converts a status from C; an unknown one becomes [`IoError`](Self::IoError).
     pub(super) fn from_raw(status: bindings::blk_status_t) -> Self {
         Self::ALL
             .into_iter()
@@ -89,11 +89,11 @@ impl Status {
     }
 }
 
-/// The status that user space sees as this error, if there is one; else an I/O
-/// error. C: `errno_to_blk_status`.
+/// Converts an error number to a status; an unknown one becomes an I/O error. C:
+/// `errno_to_blk_status()`.
 impl From<Error> for Status {
     fn from(error: Error) -> Self {
-        // SAFETY: Safe for any number.
+        // SAFETY: `errno_to_blk_status()` accepts any number.
         Self::from_raw(unsafe { bindings::errno_to_blk_status(error.to_errno()) })
     }
 }

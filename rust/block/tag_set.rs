@@ -35,22 +35,22 @@ use kernel::{
     types::Opaque, //
 };
 
-/// What [`TagSet::new`] makes.
+/// Configuration of a tag set, for [`TagSet::new`].
 #[derive(Clone, Copy, Debug)]
 pub struct TagSetConfig {
-    /// How many hardware queues there are for what.
+    /// Number of hardware queues of each kind.
     pub queues: QueueCounts,
-    /// Of which kinds there may be some, now or [later](TagSet::set_queues).
+    /// Kinds of hardware queues that may exist, now or after [`TagSet::set_queues`].
     pub kinds: QueueKinds,
-    /// The number of tags of each hardware queue, reserved ones included: at most 10240.
-    /// There may be fewer if memory is short.
+    /// Number of tags of each hardware queue, including reserved tags: at most 10240. blk-mq
+    /// allocates fewer if memory is short.
     pub depth: u32,
-    /// The number of tags of each hardware queue that only
-    /// [commands](super::Command) of the driver get: less than `depth`.
+    /// Number of tags of each hardware queue that are reserved for [commands](super::Command) of
+    /// the driver: less than `depth`.
     pub reserved_tags: u32,
-    /// The NUMA node to have the memory on, or [`TagSetConfig::NO_NODE`].
+    /// NUMA node to allocate on, or [`TagSetConfig::NO_NODE`].
     pub numa_node: i32,
-    /// The time that a request has, if the limits of its disk do not say otherwise.
+    /// Timeout of requests, unless the limits of the disk override it.
     pub timeout: Msecs,
 }
 
@@ -59,27 +59,27 @@ impl TagSetConfig {
     pub const NO_NODE: i32 = bindings::NUMA_NO_NODE;
 }
 
-/// The hardware queues of a device and their tags, shared by its disks.
+/// Hardware queues of a device and their tags, shared by its disks.
 ///
 /// Dropping the last reference may sleep.
 ///
 /// # Invariants
 ///
-/// - `inner` is a tag set that `blk_mq_alloc_tag_set` made, with the operations of `T`, room
-///   for a `Pdu<T>` in each request, and the address of this in `driver_data`.
-/// - Every queue on it that belongs to a disk that was added is quiesced once by us if
-///   `quiesced` is true, and not at all if it is false.
-/// - All counts in `layout` are possible with `kinds`, for which `inner` has maps.
+/// - `inner` was allocated by `blk_mq_alloc_tag_set()`, with the operations of `T`, with a `Pdu<T>`
+///   in each request, and with the address of this structure in `driver_data`.
+/// - If `quiesced` is true, this structure quiesced each queue of an added disk on the set once. If
+///   it is false, it quiesced none.
+/// - All counts in `layout` are valid for `kinds`, for which `inner` has maps.
 #[pin_data(PinnedDrop)]
 pub struct TagSet<T: Operations> {
     data: T::SetData,
     kinds: QueueKinds,
     #[pin]
     layout: Mutex<Layout>,
-    /// Held while the layout changes.
+    /// Held while the layout changes, with `layout` taken inside it.
     #[pin]
     changing: Mutex<()>,
-    /// While `inner` is being made: whether all went well with the data of requests.
+    /// First error of a `new_request_data` while `inner` is allocated; `None` afterwards.
     #[pin]
     making: Mutex<Option<Result>>,
     #[pin]
@@ -90,32 +90,32 @@ pub struct TagSet<T: Operations> {
     inner: Opaque<bindings::blk_mq_tag_set>,
 }
 
-/// What the hardware queues are for.
+/// Number of hardware queues of each kind.
 struct Layout {
     now: QueueCounts,
-    /// Before the change that is under way.
+    /// Before the latest change.
     before: QueueCounts,
-    /// What was asked for last.
+    /// As last requested.
     wanted: QueueCounts,
 }
 
-// SAFETY: All that is done with `inner` C serialises itself; the data is `Send`, and so is that
-// of the hardware queues that were retired, which are owned.
+// SAFETY: The C functions called with `inner` do their own locking and may be called from any
+// thread. The driver data is `Send`, and so is the owned data of the retired hardware queues.
 unsafe impl<T: Operations> Send for TagSet<T> {}
 
-// SAFETY: As above; the data is `Sync`.
+// SAFETY: The C functions called with `inner` do their own locking. The driver data is `Sync`.
 unsafe impl<T: Operations> Sync for TagSet<T> {}
 
 impl<T: Operations> TagSet<T> {
-    /// Makes a tag set with these operations. May sleep.
+    /// Creates a tag set with these operations. May sleep.
     ///
     /// # Errors
     ///
-    /// As [`TagSet::new`].
+    /// Those of [`TagSet::new`].
     ///
     /// # Safety
     ///
-    /// `ops` are those of `T`.
+    /// `ops` is the table of operations of `T`.
     pub(super) unsafe fn with_ops(
         config: TagSetConfig,
         data: T::SetData,
@@ -123,16 +123,16 @@ impl<T: Operations> TagSet<T> {
     ) -> Result<Arc<Self>> {
         let total = config.queues.total(config.kinds).ok_or(EINVAL)?;
 
-        // SAFETY: Safe for any number.
+        // SAFETY: `numa_node_usable()` accepts any number.
         if !unsafe { bindings::numa_node_usable(config.numa_node) } {
             return Err(EINVAL);
         }
-        // INVARIANT: No queue is on the new tag set.
+        // INVARIANT: The new tag set has no queue.
         Arc::pin_init(
             try_pin_init!(&this in Self {
                 data,
                 kinds: config.kinds,
-                // INVARIANT: As checked above.
+                // INVARIANT: `total` returned `Some`, so the counts are valid for `kinds`.
                 layout <- new_mutex!(Layout {
                     now: config.queues,
                     before: config.queues,
@@ -142,16 +142,17 @@ impl<T: Operations> TagSet<T> {
                 making <- new_mutex!(Some(Ok(())), "TagSet::making"),
                 quiesced <- new_mutex!(false, "TagSet::quiesced"),
                 retired <- new_mutex!(RetiredHctxs::new(), "TagSet::retired"),
-                // Last: it calls back for the requests, which needs the others.
+                // Initialised last: the allocation calls back for each request and uses the other
+                // fields.
                 inner <- Opaque::try_ffi_init(|set: *mut bindings::blk_mq_tag_set| {
                     let raw = bindings::blk_mq_tag_set {
                         ops,
                         driver_data: this.as_ptr().cast(),
                         ..Self::raw_config(config, total)
                     };
-                    // SAFETY: `set` is valid for writes.
+                    // SAFETY: `try_ffi_init` passes a `set` that is valid for writes.
                     unsafe { set.write(raw) };
-                    // SAFETY: `set` is set up, and does not move. All else is initialised.
+                    // SAFETY: `set` is initialised and pinned; so are all other fields.
                     unsafe { Self::make(set) }
                 }),
             }),
@@ -159,7 +160,7 @@ impl<T: Operations> TagSet<T> {
         )
     }
 
-    /// What C wants to know of a tag set.
+    /// Returns the configuration for C.
     fn raw_config(config: TagSetConfig, queues: u32) -> bindings::blk_mq_tag_set {
         bindings::blk_mq_tag_set {
             nr_maps: config.kinds.maps(),
@@ -173,42 +174,43 @@ impl<T: Operations> TagSet<T> {
         }
     }
 
-    /// Makes the tag set, with its requests.
+    /// Allocates the tag set and its requests.
     ///
     /// # Safety
     ///
-    /// `set` is set up, and its `driver_data` is that of a `TagSet<T>` of which all but `inner`
-    /// is initialised.
+    /// `set` is configured, and its `driver_data` points to a `TagSet<T>` whose fields are all
+    /// initialised except `inner`.
     unsafe fn make(set: *mut bindings::blk_mq_tag_set) -> Result {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: By the safety requirements of this function, `set` is configured.
         to_result(unsafe { bindings::blk_mq_alloc_tag_set(set) })?;
-        // SAFETY: By the requirements of this function.
+        // SAFETY: By the safety requirements of this function, this is a `TagSet<T>`.
         let this = unsafe { Self::from_driver_data((*set).driver_data) };
         let made = this.making.lock().take();
 
         made.unwrap_or(Ok(())).inspect_err(|_| {
-            // SAFETY: It was made just now, and there are no disks on it.
+            // SAFETY: The set was just allocated and has no disks.
             unsafe { bindings::blk_mq_free_tag_set(set) }
         })
     }
 
-    /// Makes the data of a request.
+    /// Initialises the private data of a request.
     ///
-    /// If a request fails while the set is being made, C is not told, and the set given up when
-    /// it is there: what C does itself in this case is to free what is still in use by SRCU
-    /// callbacks, with a warning.
+    /// An error while the set is being allocated is not returned to C. `make` frees the complete
+    /// set instead. On an error, C would free tags that SRCU callbacks still use, and warn.
     ///
     /// # Safety
     ///
-    /// There is room for a `Pdu<T>` behind `rq`, valid for writes, which stays until
+    /// `rq` has a `Pdu<T>` behind it that is valid for writes and stays allocated until
     /// [`Pdu::clear`].
     pub(super) unsafe fn init_request(&self, rq: *mut bindings::request, queue: u32) -> Result {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: By the safety requirements of this function, the private data is valid for
+        // writes.
         unsafe { Pdu::<T>::prepare(rq) };
         if matches!(*self.making.lock(), Some(Err(_))) {
             return Ok(());
         }
-        // SAFETY: By the requirements of this function; it is prepared.
+        // SAFETY: The private data is prepared, and by the safety requirements of this function it
+        // stays allocated.
         let made = unsafe { Pdu::<T>::fill(rq, T::new_request_data(self.data(), queue)) };
 
         match &mut *self.making.lock() {
@@ -220,26 +222,26 @@ impl<T: Operations> TagSet<T> {
         }
     }
 
-    /// The tag set that C knows by its `driver_data`.
+    /// Returns the tag set of a `driver_data`.
     ///
     /// # Safety
     ///
-    /// It is the `driver_data` of a `TagSet<T>` that is not dropped for `'a`. All but its
-    /// `inner` is initialised.
+    /// `driver_data` points to a `TagSet<T>` that is not dropped for `'a`, and whose fields are all
+    /// initialised except perhaps `inner`.
     pub(super) unsafe fn from_driver_data<'a>(driver_data: *mut c_void) -> &'a Self {
-        // SAFETY: By the requirements of this function. As for `inner`, an `Opaque` may
-        // hold anything.
+        // SAFETY: By the safety requirements of this function, it points to a `TagSet<T>`. `inner`
+        // is an `Opaque`, which may be uninitialised.
         unsafe { &*driver_data.cast() }
     }
 
-    /// The tag set for C.
+    /// Returns the tag set for C.
     pub(super) fn as_raw(&self) -> *mut bindings::blk_mq_tag_set {
         self.inner.get()
     }
 
-    /// What so many hardware queues are for, which C has when it makes its maps. If it has not
-    /// as many as were asked for, it is as it was before, for want of memory, or there are no
-    /// more CPUs.
+    /// Updates and returns the number of queues of each kind, for the `queues` hardware queues that
+    /// C has when it sets up its maps. If C has fewer than requested, memory was short and the
+    /// previous layout applies, or the number is limited to that of the CPUs.
     pub(super) fn update_layout(&self, queues: u32) -> QueueCounts {
         let mut layout = self.layout.lock();
 
@@ -256,37 +258,36 @@ impl<T: Operations> TagSet<T> {
         layout.now
     }
 
-    /// The data of the driver.
+    /// Returns the driver data of the tag set.
     #[inline]
     pub fn data(&self) -> &T::SetData {
         &self.data
     }
 
-    /// How many hardware queues there are for what. May sleep.
+    /// Returns the number of hardware queues of each kind. May sleep.
     ///
-    /// Another thread may [change](Self::set_queues) it at any moment.
+    /// Another thread may [change](Self::set_queues) it at any time.
     pub fn queues(&self) -> QueueCounts {
         self.layout.lock().now
     }
 
-    /// Changes how many hardware queues there are for what, for all disks on the set. Returns
-    /// what there is then: no more than CPUs if they are all of one kind, and as before if
-    /// memory is short. Does nothing if it is so already.
+    /// Changes the number of hardware queues of each kind, for all disks on the set. Returns the
+    /// new numbers: limited to the number of CPUs if all queues are of one kind, and unchanged if
+    /// memory is short. Does nothing if the numbers are already as requested.
     ///
-    /// Waits until every request to every disk has ended, keeps new ones out, and makes all
-    /// hardware queues anew: [`Operations::new_queue`] is called for each disk and queue,
-    /// [`Operations::new_request_data`] for the tags that come. Requests that were under way
-    /// when it was called end on the old queues, so the driver has to serve those until it
-    /// returns, and the new ones from the moment that it is called.
+    /// Freezes all disks, and creates all hardware queues anew: calls [`Operations::new_queue`] for
+    /// each disk and queue, and [`Operations::new_request_data`] for new tags. Requests in flight
+    /// complete on the old queues. The driver must therefore serve the old queues until this
+    /// returns, and the new ones from the time of the call.
     ///
-    /// Sleeps; as long as a request takes, or the set is [quiesced](Self::quiesce). The caller
-    /// must hold no request, and must not be waited for by who ends them. C:
-    /// `blk_mq_update_nr_hw_queues`.
+    /// Sleeps; without limit while a request is in flight or the set is [quiesced](Self::quiesce).
+    /// The caller must own no request, and no thread that completes requests may wait for the
+    /// caller. C: `blk_mq_update_nr_hw_queues()`.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if there are none for all requests, or some of a
-    /// [kind](TagSetConfig::kinds) that there were never to be.
+    /// `EINVAL` if there is no default queue, or a queue of a kind that is not in
+    /// [`kinds`](TagSetConfig::kinds).
     pub fn set_queues(&self, queues: QueueCounts) -> Result<QueueCounts> {
         let total = queues.total(self.kinds).ok_or(EINVAL)?;
         let _one_change = self.changing.lock();
@@ -296,81 +297,84 @@ impl<T: Operations> TagSet<T> {
             if layout.now == queues {
                 return Ok(queues);
             }
-            // INVARIANT: That was checked above.
+            // INVARIANT: `total` returned `Some`, so the counts are valid for `kinds`.
             layout.before = layout.now;
             layout.wanted = queues;
         }
-        // SAFETY: `inner` is valid; C serialises it with itself and with disks that come and
-        // go. It freezes all queues before it changes anything, so that nobody is in one of
-        // ours with a request; for who is still in `queue_rq` with one that has ended, what
-        // is taken off stays until it is reaped below.
+        // SAFETY: `inner` is valid. C serialises the call with itself and with added and removed
+        // disks, and freezes all queues before it changes anything, so no `queue_rq` holds a
+        // request. A `queue_rq` that completed its request may still run; detached data stays until
+        // the reap below.
         unsafe { bindings::blk_mq_update_nr_hw_queues(self.as_raw(), total.try_into()?) };
         self.drop_unused(self.retired.lock().take());
         Ok(self.queues())
     }
 
-    /// The number of tags of each hardware queue: as many as asked for, or as there was
-    /// memory for.
+    /// Returns the number of tags of each hardware queue: the configured depth, or less if memory
+    /// was short.
     pub fn depth(&self) -> u32 {
-        // SAFETY: `inner` is valid, and the number does not change.
+        // SAFETY: By the type invariants, `inner` is valid. The number is constant after the
+        // allocation.
         unsafe { (*self.as_raw()).queue_depth }
     }
 
-    /// The number of tags of each hardware queue that are reserved.
+    /// Returns the number of reserved tags of each hardware queue.
     pub fn reserved_tags(&self) -> u32 {
-        // SAFETY: `inner` is valid, and the number does not change.
+        // SAFETY: By the type invariants, `inner` is valid. The number is constant after the
+        // allocation.
         unsafe { (*self.as_raw()).reserved_tags }
     }
 
-    /// Holds back requests: when it returns no [`queue_rq`](Operations::queue_rq) of a disk
-    /// on this set runs, and none will before [`unquiesce`](Self::unquiesce).
+    /// Quiesces all disks on the set, also those that are added later: when it returns, no
+    /// [`queue_rq`](Operations::queue_rq) runs, and none starts before
+    /// [`unquiesce`](Self::unquiesce).
     ///
-    /// Those that the driver already has stay its own, and may end. It holds for disks that
-    /// are added meanwhile too. Does nothing if it is so already. May sleep. C:
-    /// `blk_mq_quiesce_tagset`.
+    /// The driver keeps its requests and may complete them. Does nothing if the set is quiesced.
+    /// May sleep. C: `blk_mq_quiesce_tagset()`.
     pub fn quiesce(&self) {
         let mut quiesced = self.quiesced.lock();
 
         if !*quiesced {
-            // SAFETY: `inner` is valid.
+            // SAFETY: By the type invariants, `inner` is valid.
             unsafe { bindings::blk_mq_quiesce_tagset(self.as_raw()) };
-            // INVARIANT: That was once for each queue; those that join see to it
-            // themselves.
+            // INVARIANT: Each queue was quiesced once; new disks use `join_quiesce`.
             *quiesced = true;
         }
     }
 
-    /// Lets requests through again. Does nothing if they are not held back. May sleep. C:
-    /// `blk_mq_unquiesce_tagset`.
+    /// Unquiesces all disks on the set. Does nothing if the set is not quiesced. May sleep. C:
+    /// `blk_mq_unquiesce_tagset()`.
     pub fn unquiesce(&self) {
         let mut quiesced = self.quiesced.lock();
 
         if *quiesced {
-            // SAFETY: `inner` is valid. A queue that is quiesced is so by us: others
-            // quiesce only disks that were added, which by the invariant we did as well.
+            // SAFETY: By the type invariants, `inner` is valid. C quiesces only added disks, and by
+            // the type invariants this structure quiesced each of these once, so each count is at
+            // least 1.
             unsafe { bindings::blk_mq_unquiesce_tagset_quiesced(self.as_raw()) };
-            // INVARIANT: That was once for each queue.
+            // INVARIANT: Each queue was unquiesced once.
             *quiesced = false;
         }
     }
 
-    /// Has requests that were [requeued](super::Request::requeue) with a delay come now, whatever
-    /// is left of it. Any context. C: `blk_mq_kick_requeue_list`.
+    /// Sends delayed [requeued](super::Request::requeue) requests now. Any context. C:
+    /// `blk_mq_kick_requeue_list()`.
     pub fn kick_requeued(&self) {
-        // SAFETY: `inner` is valid.
+        // SAFETY: By the type invariants, `inner` is valid.
         unsafe { bindings::blk_mq_kick_tagset(self.as_raw()) };
     }
 
-    /// Brings a queue in line with the others, before its disk is added.
+    /// Quiesces the queue of a new disk if the set is quiesced.
     ///
     /// # Safety
     ///
-    /// `q` is a valid queue on this set, of a disk that was not added yet.
+    /// `q` is a valid queue on this set, of a disk that is not added.
     pub(super) unsafe fn join_quiesce(&self, q: *mut bindings::request_queue) {
         let quiesced = self.quiesced.lock();
 
-        // SAFETY: By the requirements of this function. Only we quiesce such a queue: it is
-        // done already if it was on the set when that was quiesced.
+        // SAFETY: By the safety requirements of this function, `q` is valid. Only this structure
+        // quiesces the queue of a disk that is not added. It has done so if the queue was on the
+        // set before.
         unsafe {
             if *quiesced && !bindings::blk_queue_quiesced(q) {
                 bindings::blk_mq_quiesce_queue(q);
@@ -378,27 +382,28 @@ impl<T: Operations> TagSet<T> {
         }
     }
 
-    /// Keeps what was taken off a hardware queue until [`reap`](Self::reap), or a change of the layout
-    /// that is under way is over.
+    /// Keeps data that was detached from a hardware queue until [`reap`](Self::reap) or the end of
+    /// the present change of the layout.
     ///
     /// # Safety
     ///
-    /// It was [detached](HwQueue::detach) from one of this set, and is the caller's.
+    /// `queue` was [detached](HwQueue::detach) from a hardware queue of this set, and the caller
+    /// passes on its ownership.
     pub(super) unsafe fn retire(&self, queue: NonNull<HwQueue<T>>) {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: By the safety requirements of this function, `queue` is detached and owned.
         unsafe { self.retired.lock().push(queue) };
     }
 
-    /// Takes back what was taken off the hardware queue of a place, if it is still there: while the
-    /// layout changes, what it had before.
+    /// Returns the data that was detached from this hardware queue, if it is not yet dropped.
+    /// During a change of the layout, this is the data from before the change.
     pub(super) fn take_back(&self, key: HctxKey) -> Option<NonNull<HwQueue<T>>> {
         self.retired.lock().take_back(key)
     }
 
-    /// Waits for calls of [`queue_rq`](Operations::queue_rq) and
-    /// [`commit_rqs`](Operations::commit_rqs) that are under way, then drops the data of the
-    /// hardware queues that were retired before. While the layout changes, which may need that data
-    /// again, it is dropped only then.
+    /// Waits for running calls of [`queue_rq`](Operations::queue_rq) and
+    /// [`commit_rqs`](Operations::commit_rqs), then drops the data of retired hardware queues.
+    /// During a change of the layout it drops none, because the change may take the data back;
+    /// `set_queues` drops it.
     pub(super) fn reap(&self) {
         let retired = match self.changing.try_lock() {
             Some(_no_change) => self.retired.lock().take(),
@@ -408,7 +413,8 @@ impl<T: Operations> TagSet<T> {
     }
 
     fn drop_unused(&self, retired: RetiredHctxs<T>) {
-        // SAFETY: The callers may sleep. The calls are RCU read-side critical sections.
+        // SAFETY: The callers may sleep. `queue_rq` and `commit_rqs` run in RCU read-side critical
+        // sections, so none that uses the data runs afterwards.
         unsafe { bindings::synchronize_rcu() };
         drop(retired);
     }
@@ -417,15 +423,15 @@ impl<T: Operations> TagSet<T> {
 #[pinned_drop]
 impl<T: Operations> PinnedDrop for TagSet<T> {
     fn drop(self: Pin<&mut Self>) {
-        // Each disk that was added holds a reference. A disk that failed to be added leaves
-        // the set when the last reference to its device goes, which somebody who looked at
-        // it in a list of all may have for another moment.
+        // Added disks hold references to the set, so none is left. A disk that failed to be added
+        // leaves the set with the last reference to its device, which another thread may hold for a
+        // moment while it iterates over devices.
         //
-        // SAFETY: `inner` is valid.
+        // SAFETY: By the type invariants, `inner` is valid.
         while !unsafe { bindings::blk_mq_tag_set_unused(self.as_raw()) } {
             fsleep(Delta::from_millis(1));
         }
-        // SAFETY: `inner` is valid, and as there are no disks on it, not in use.
+        // SAFETY: By the type invariants, `inner` is valid. No disk is on it any more.
         unsafe { bindings::blk_mq_free_tag_set(self.as_raw()) };
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The operations of a driver as C calls them.
+//! Table of block operations: calls from C to [`Operations`].
 //!
 //! C header: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h)
 
@@ -39,28 +39,29 @@ use kernel::{
 };
 
 impl<T: Operations> TagSet<T> {
-    /// Makes a tag set. May sleep. C: `blk_mq_alloc_tag_set`.
+    /// Creates a tag set. May sleep. C: `blk_mq_alloc_tag_set()`.
     ///
     /// Calls [`Operations::new_request_data`] for each tag.
     ///
     /// # Errors
     ///
-    /// - `EINVAL` if a number of `config` is out of its range.
+    /// - `EINVAL` if a number of `config` is out of range.
     /// - `ENOMEM`, or the error of `new_request_data`.
     pub fn new(config: TagSetConfig, data: T::SetData) -> Result<Arc<Self>> {
-        // SAFETY: They are.
+        // SAFETY: `OPS` is the table of `T`.
         unsafe { Self::with_ops(config, data, &Vtable::<T>::OPS) }
     }
 }
 
-/// The table of operations for C.
+/// Table of operations for C.
 ///
-/// All of its functions are called by blk-mq only, and by their safety requirements
-/// with what [`TagSet`] and [`Disk`](super::Disk) made: a tag set that is the `inner`
-/// of a `TagSet<T>`, whose `driver_data` points to it; hardware queues of which the
-/// `driver_data` is a `HwQueue<T>` after `init_hctx`; disks of which the `queuedata`
-/// is a `T::DiskData`; requests with room for a `Pdu<T>` behind them, which is prepared
-/// by `init_request` and has data before the request is used.
+/// Only blk-mq calls its functions, and only with objects of [`TagSet`] and [`Disk`](super::Disk):
+///
+/// - A tag set is the `inner` of a `TagSet<T>`, and its `driver_data` points to that `TagSet<T>`.
+/// - The `driver_data` of a hardware queue is an `HwQueue<T>` after `init_hctx`.
+/// - The `queuedata` of a disk's queue is a `T::DiskData`.
+/// - A request has a `Pdu<T>` behind it, which `init_request` prepares, and which has driver data
+///   before the request is used.
 struct Vtable<T>(PhantomData<T>);
 
 impl<T: Operations> Vtable<T> {
@@ -80,27 +81,28 @@ impl<T: Operations> Vtable<T> {
 
     /// # Safety
     ///
-    /// `hctx` and `bd` are valid; the request of `bd` is the driver's from here on,
-    /// unless an error is returned. Called within an RCU read-side critical section.
+    /// `hctx` and `bd` are valid. The driver owns the request of `bd` from here on, unless an error
+    /// is returned. Called in an RCU read-side critical section.
     unsafe extern "C" fn queue_rq(
         hctx: *mut bindings::blk_mq_hw_ctx,
         bd: *const bindings::blk_mq_queue_data,
     ) -> bindings::blk_status_t {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: By the safety requirements of this function, `bd` is valid.
         let (rq, last) = unsafe { ((*bd).rq, (*bd).last) };
-        // SAFETY: By the requirements of this function `hctx` is set up. Its data
-        // outlives the critical section that we are called in, and so does that of
-        // the disk: see `Disk::drop`.
+        // SAFETY: By the safety requirements of this function, `hctx` is initialised. Its data and
+        // that of the disk outlive the RCU read-side critical section: `Disk::drop` and
+        // `TagSet::set_queues` wait for it before they drop data.
         let (queue, disk) = unsafe {
             (
                 HwQueue::<T>::data(hctx),
                 &*(*(*hctx).queue).queuedata.cast::<T::DiskData>(),
             )
         };
-        // SAFETY: By the requirements of this function the request is ours.
+        // SAFETY: By the safety requirements of this function, the driver owns the request.
         let request = unsafe { Request::from_raw(rq) };
 
-        // SAFETY: By the requirements of this function; it does not end before we return.
+        // SAFETY: By the safety requirements of this function, the caller's critical section lasts
+        // until this function returns.
         let guard = unsafe { rcu_guard() };
 
         match T::queue_rq(queue, disk, request, last, &guard) {
@@ -113,7 +115,8 @@ impl<T: Operations> Vtable<T> {
     ///
     /// `hctx` is valid. Called within an RCU read-side critical section.
     unsafe extern "C" fn commit_rqs(hctx: *mut bindings::blk_mq_hw_ctx) {
-        // SAFETY: As in `queue_rq`.
+        // SAFETY: By the safety requirements of this function, `hctx` is initialised, and its data
+        // outlives the RCU read-side critical section of the caller, as in `queue_rq`.
         let (queue, guard) = unsafe { (HwQueue::<T>::data(hctx), rcu_guard()) };
 
         T::commit_rqs(queue, &guard);
@@ -121,12 +124,11 @@ impl<T: Operations> Vtable<T> {
 
     /// # Safety
     ///
-    /// `rq` is valid, was under way a moment ago, and is not used for anything else
-    /// before this returns.
+    /// `rq` is valid, was in flight a moment ago, and is not reused before this returns.
     unsafe extern "C" fn timeout(rq: *mut bindings::request) -> bindings::blk_eh_timer_return {
-        // SAFETY: By the requirements of this function; `mq_hctx` stays while the
-        // request is not freed. blk-mq holds a reference to the queue while it looks
-        // for time-outs, so the data of the hardware queue stays too.
+        // SAFETY: By the safety requirements of this function, `rq` is valid. Its `mq_hctx` does
+        // not change before the request is freed. blk-mq holds a reference to the queue while it
+        // checks for timeouts, so the data of the hardware queue is not dropped.
         let (queue, request) =
             unsafe { (HwQueue::<T>::data((*rq).mq_hctx), RequestRef::from_raw(rq)) };
 
@@ -138,13 +140,12 @@ impl<T: Operations> Vtable<T> {
 
     /// # Safety
     ///
-    /// `hctx` is valid, and whoever polls holds a reference to its queue or a request
-    /// on it.
+    /// `hctx` is valid, and the poller holds a reference to its queue or has a request on it.
     unsafe extern "C" fn poll(
         hctx: *mut bindings::blk_mq_hw_ctx,
         _batch: *mut bindings::io_comp_batch,
     ) -> c_int {
-        // SAFETY: By the requirements of this function the disk cannot go away.
+        // SAFETY: By the safety requirements of this function, the disk is not removed meanwhile.
         let completed = T::poll(unsafe { HwQueue::<T>::data(hctx) });
 
         c_int::try_from(completed).unwrap_or(c_int::MAX)
@@ -152,15 +153,15 @@ impl<T: Operations> Vtable<T> {
 
     /// # Safety
     ///
-    /// `rq` was handed over by [`Request::complete`], and nobody else has it.
+    /// [`Request::complete`] passed on the ownership of `rq`.
     unsafe extern "C" fn complete(rq: *mut bindings::request) {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: By the safety requirements of this function, `complete` was called for `rq`.
         unsafe { request::end::<T>(rq) };
     }
 
     /// # Safety
     ///
-    /// `hctx` is valid and not set up, but to be hardware queue `index`; `set` is the
+    /// `hctx` is valid, is not yet initialised, and becomes hardware queue `index`. `set` is the
     /// `driver_data` of its tag set.
     unsafe extern "C" fn init_hctx(
         hctx: *mut bindings::blk_mq_hw_ctx,
@@ -168,18 +169,20 @@ impl<T: Operations> Vtable<T> {
         index: c_uint,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: By the requirements of this function and the invariants of
-            // `TagSet`.
+            // SAFETY: By the safety requirements of this function and the invariants of `TagSet`,
+            // `set` points to a `TagSet<T>`.
             let set = unsafe { TagSet::<T>::from_driver_data(set) };
 
-            // SAFETY: By the requirements of this function.
+            // SAFETY: By the safety requirements of this function, `hctx` becomes hardware queue
+            // `index`.
             let key = unsafe { HctxKey::of(hctx, index) };
             let queue = T::new_queue(set.data(), index)
                 .and_then(|data| HwQueue::<T>::new(data, key))
-                // C cannot cope with a hardware queue that there is no more.
+                // C cannot handle the loss of a hardware queue that existed before.
                 .or_else(|error| set.take_back(key).ok_or(error))?;
 
-            // SAFETY: By the requirements of this function; it is ours.
+            // SAFETY: By the safety requirements of this function, `hctx` is valid and has no data.
+            // `queue` is owned.
             unsafe { HwQueue::<T>::attach(hctx, queue) };
             Ok(0)
         })
@@ -187,21 +190,22 @@ impl<T: Operations> Vtable<T> {
 
     /// # Safety
     ///
-    /// `hctx` is set up, and gets no requests any more. Calls for the hardware
-    /// queues of one disk do not overlap.
+    /// `hctx` is initialised and gets no more requests. Calls for the hardware queues of one disk
+    /// do not overlap.
     unsafe extern "C" fn exit_hctx(hctx: *mut bindings::blk_mq_hw_ctx, _index: c_uint) {
-        // SAFETY: By the requirements of this function; the tag set is there until no
-        // disk is on it: see `TagSet::drop`.
+        // SAFETY: By the safety requirements of this function, `hctx` is valid. `TagSet::drop`
+        // waits until no disk is on the set, so the set exists.
         let set = unsafe { TagSet::<T>::from_driver_data((*(*(*hctx).queue).tag_set).driver_data) };
 
-        // SAFETY: By the requirements of this function; what is detached is ours.
+        // SAFETY: By the safety requirements of this function, `hctx` has data. `detach` passes on
+        // its ownership.
         unsafe { set.retire(HwQueue::<T>::detach(hctx)) };
     }
 
     /// # Safety
     ///
-    /// `set` is a tag set, maybe one that is not yet complete; `rq` is valid for
-    /// writes, also behind it, where there is room for the `cmd_size` of the set.
+    /// `set` is a tag set, perhaps still being allocated. `rq` and the `cmd_size` bytes behind it
+    /// are valid for writes.
     unsafe extern "C" fn init_request(
         set: *mut bindings::blk_mq_tag_set,
         rq: *mut bindings::request,
@@ -209,11 +213,12 @@ impl<T: Operations> Vtable<T> {
         _node: c_int,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: By the requirements of this function and the invariants of
-            // `TagSet`.
+            // SAFETY: By the safety requirements of this function and the invariants of `TagSet`,
+            // `driver_data` points to a `TagSet<T>`.
             let set = unsafe { TagSet::<T>::from_driver_data((*set).driver_data) };
 
-            // SAFETY: By the requirements of this function.
+            // SAFETY: By the safety requirements of this function, `cmd_size` bytes, a `Pdu<T>`,
+            // behind `rq` are valid for writes. C calls `exit_request` before it frees them.
             unsafe { set.init_request(rq, index) }?;
             Ok(0)
         })
@@ -221,42 +226,45 @@ impl<T: Operations> Vtable<T> {
 
     /// # Safety
     ///
-    /// `rq` went through `init_request`, and nobody uses it any more.
+    /// `rq` was initialised by `init_request`, and nobody uses it any more.
     unsafe extern "C" fn exit_request(
         _set: *mut bindings::blk_mq_tag_set,
         rq: *mut bindings::request,
         _index: c_uint,
     ) {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: By the safety requirements of this function, the private data of `rq` is prepared
+        // and unused.
         unsafe { Pdu::<T>::clear(rq) };
     }
 
     /// # Safety
     ///
-    /// `set` is a tag set, maybe one that is not yet complete, with its maps
-    /// allocated, and nobody else uses them.
+    /// `set` is a tag set, perhaps still being allocated. Its maps are allocated and nobody else
+    /// uses them.
     unsafe extern "C" fn map_queues(set: *mut bindings::blk_mq_tag_set) {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: By the safety requirements of this function, `set` is valid.
         let (driver_data, queues) = unsafe { ((*set).driver_data, (*set).nr_hw_queues) };
-        // SAFETY: By the invariants of `TagSet`.
+        // SAFETY: By the invariants of `TagSet`, `driver_data` points to a `TagSet<T>`.
         let counts = unsafe { TagSet::<T>::from_driver_data(driver_data) }.update_layout(queues);
 
-        // SAFETY: By the requirements of this function; there are queues only of kinds that
-        // the set was made for.
+        // SAFETY: By the safety requirements of this function, the maps are unused. By the
+        // invariants of `TagSet`, each kind of queue in `counts` has an allocated map.
         unsafe { counts.map(set) };
     }
 }
 
-/// Stands for a read-side critical section of RCU that somebody else began, and will end.
+/// Returns a guard of the RCU read-side critical section that the caller is in. It does not end the
+/// section.
 ///
 /// # Safety
 ///
-/// The caller must be in one, for as long as the result is used.
+/// The critical section lasts while the result is used.
 #[inline]
 unsafe fn rcu_guard() -> ManuallyDrop<rcu::Guard> {
     const { assert!(size_of::<rcu::Guard>() == 0) };
 
-    // SAFETY: A guard has no data. By the requirements of this function there is what it says,
-    // and it is not dropped, which would end that.
+    // SAFETY: The guard has no data, so it needs no initialisation. By the safety requirements of
+    // this function, the critical section that it represents exists. `ManuallyDrop` does not end
+    // it.
     ManuallyDrop::new(unsafe { MaybeUninit::uninit().assume_init() })
 }
