@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Connecting and disconnecting: addresses, options, several controllers and namespaces.
+# Tests connecting and disconnecting: addresses, options, several controllers and namespaces.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -14,7 +14,7 @@ setup() {
 		subsystem "$NQN" 1 && subsystem "$TWO" 2 && subsystem "$EIGHT" 8
 }
 
-# subsystem NQN NAMESPACES: each namespace of its own size.
+# subsystem NQN NAMESPACES: create a subsystem whose namespaces differ in size.
 subsystem() {
 	local nsid
 	target_subsystem "$1" || return 1
@@ -25,12 +25,12 @@ subsystem() {
 	target_export 4420 "$1" && target_export 4421 "$1"
 }
 
-# field_is FIELD VALUE
+# field_is FIELD VALUE: check a field of the controller CTRL.
 field_is() {
 	same "$1" "$2" "$(ctrl_field "$CTRL" "$1")"
 }
 
-# namespaces_are COUNT: the controller's disks are these, of the right sizes.
+# namespaces_are COUNT: check the number of the controller's disks and their sizes.
 namespaces_are() {
 	local nsid disk
 	field_is nr_namespaces "$1"
@@ -38,12 +38,12 @@ namespaces_are() {
 		disk=$(disk "$CTRL" $nsid)
 		same "size of $disk" $(((8 + nsid) << 20)) "$(blockdev --getsize64 "$disk")"
 	done
-	[ ! -e "/dev/${CTRL}n$nsid" ] || fail "there is a disk of a namespace that is not"
+	[ ! -e "/dev/${CTRL}n$nsid" ] || fail "there is a disk for the missing namespace $nsid"
 }
 
 disconnect_leaves_nothing() {
 	disconnect "$CTRL"
-	no_disks || fail "a disk is left"
+	no_disks || fail "a disk remains"
 	expect 3 rnvmf show "$CTRL"
 }
 
@@ -87,7 +87,7 @@ connects_from_an_address() {
 	expect 1 rnvmf connect -a "$TARGET4" -n "$NQN" -w 192.0.2.77
 }
 
-# The target tells what it was asked for: one queue for each processor when nothing was said.
+# The trace of the target shows the Connect commands. The default is one I/O queue for each CPU.
 asks_for_queues() {
 	local wanted
 	wanted=$(nproc)
@@ -122,7 +122,7 @@ asks_for_keep_alive() {
 	trace_has 'fabrics_type_connect.* qid=0,.* kato=0'
 }
 
-# Of each queue, and only if it is asked for.
+# SQ flow control is disabled for each queue, the admin queue included, and only by the option.
 asks_for_no_flow_control() {
 	trace_start "$COMMANDS"
 	connect "$TARGET4" -i 2 --disable-sqflow
@@ -140,11 +140,11 @@ takes_type_of_service() {
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=4k count=1 iflag=direct
 }
 
-# An idle connection lives beyond its keep-alive timeout, for it is kept alive.
+# An idle connection must outlive its keep-alive timeout.
 keeps_alive() {
 	trace_start "$COMMANDS"
 	connect "$TARGET4" -k "$SLOWDOWN"
-	wait_until 10 keep_alives 3 || fail "no three keep-alives in ten seconds"
+	wait_until 10 keep_alives 3 || fail "fewer than 3 Keep Alive commands in 10 s"
 	field_is state live
 }
 
@@ -152,10 +152,10 @@ keep_alives() {
 	[ "$(traced nvme_admin_keep_alive)" -ge "$1" ]
 }
 
-# So does one whose commands all are taken, and whose target is slow.
+# A connection must outlive its timeout also when all tags are in use and the target is slow.
 keeps_alive_under_full_queues() {
-	# Each I/O takes 0.7 of the timeout, and they come and go together: in between nothing else
-	# keeps it alive.
+	# Each I/O takes 0.7 of the timeout, and all are sent and complete together. In between only
+	# Keep Alive commands keep the connection alive.
 	backend_memory slow 16 512 irqmode=2 completion_nsec=$((700000000 * SLOWDOWN))
 	target_subsystem "$NQN.slow"
 	target_namespace "$NQN.slow" 1 "$BACKEND"
@@ -166,12 +166,12 @@ keeps_alive_under_full_queues() {
 		--iodepth=15 --iodepth_batch_submit=15 --iodepth_batch_complete_min=15 --time_based \
 		--runtime=600 --minimal >"$SCRATCH/fio" 2>&1 &
 	defer end_process $!
-	wait_until 20 all_tags_are_taken || fail "there are tags left"
+	wait_until 20 all_tags_are_taken || fail "not all tags are in use"
 	trace_clear
-	wait_until 10 keep_alives 3 || fail "no three keep-alives in ten seconds"
-	wait_until 5 all_tags_are_taken || fail "there are tags left"
+	wait_until 10 keep_alives 3 || fail "fewer than 3 Keep Alive commands in 10 s"
+	wait_until 5 all_tags_are_taken || fail "not all tags are in use"
 	field_is state live
-	same "times that it was connected" 1 "$(kernel_log | grep -c "$CTRL: connected to")"
+	same "number of connects" 1 "$(kernel_log | grep -c "$CTRL: connected to")"
 }
 
 all_tags_are_taken() {
@@ -190,10 +190,10 @@ has_1_2_and_8_namespaces() {
 	run rnvmf list -o json
 	same "disks in the list" 11 "$(grep -o '"node":' <<<"$OUTPUT" | wc -l)"
 	run rnvmf disconnect-all
-	no_disks || fail "a disk is left"
+	no_disks || fail "a disk remains"
 }
 
-# I/O does not wait longer than attempts go on for.
+# I/O fails at the latest with the last reconnect attempt.
 what_has_no_effect_is_told() {
 	connect "$TARGET4" -l 5 -F 6
 	same warning 'rnvmf: warning: a --fast_io_fail_tmo of 6 s has no effect, as --ctrl-loss-tmo is 5 s' "$ERRORS"
@@ -210,7 +210,7 @@ refuses_a_duplicate() {
 	run rnvmf connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" --idempotent
 	same output "$CTRL: already connected" "$OUTPUT"
 	connect "$TARGET4" -D
-	# The same subsystem by another way, and from another host, is no duplicate.
+	# The same subsystem at another address, or with another host NQN, is no duplicate.
 	connect "$TARGET6"
 	run rnvmf connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN.other"
 	defer disconnect_if_there "${OUTPUT%%:*}"
@@ -218,7 +218,7 @@ refuses_a_duplicate() {
 	has "$(rnvmf show -o json)" '"controllers":\[\]'
 }
 
-# A target knows a host by its name and its identifier: one is not there without the other.
+# Host NQN and host ID must match together: one of them with another partner is refused.
 a_host_is_its_name_and_its_identifier() {
 	local id=${HOSTNQN##*:} other=5e1f7e57-0000-4000-8000-0000000000ff first
 	connect "$TARGET4"
@@ -229,11 +229,11 @@ a_host_is_its_name_and_its_identifier() {
 	has "$ERRORS" "$first has the same hostid and another hostnqn \\(attribute hostnqn\\)"
 	connect "$TARGET6" -I "$id"
 	disconnect "$CTRL"
-	# Those of other names that have none are all different.
+	# Without a given host ID other host NQNs get different ones.
 	run rnvmf connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN.other"
 	run rnvmf connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN.another"
 	run rnvmf disconnect-all
-	# Who is gone has nothing in common with anybody.
+	# A removed controller causes no conflict.
 	connect "$TARGET4" -I $other
 }
 

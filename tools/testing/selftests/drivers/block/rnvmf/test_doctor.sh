@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# `rnvmf doctor`: where nothing is wrong it finds nothing; where something is, it finds just that, and
-# the command that it names mends it when it is typed as it is printed. What soft-RoCE cannot show,
-# such as an address of RoCE v1 only, is left to cargo's tests.
+# Tests `rnvmf doctor`: it reports exactly the fault that the test made, and the suggested command
+# fixes it. Faults that soft-RoCE cannot have, such as a RoCE v1 address, are covered by cargo
+# tests.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -18,10 +18,10 @@ setup() {
 	modprobe rnvmf && start_pair
 }
 
-# Where the host is.
+# Prefix of commands in the host's network namespace.
 THERE=(ip netns exec "$HOST_NETNS")
 
-# doctor STATUS [OPTION...]: what is not as it should be is left in FOUND.
+# doctor STATUS [OPTION...]: run the doctor and set FOUND to its findings that are not ok.
 doctor() {
 	local status=$1
 	shift
@@ -34,7 +34,7 @@ finds_nothing() {
 	[ "$STATUS" = 0 ] && ! grep -qv '^ok ' <<<"$OUTPUT"
 }
 
-# finds STATUS LEVEL CHECK TEXT [FIX]: just this.
+# finds STATUS LEVEL CHECK TEXT [FIX]: the doctor must report exactly this finding.
 finds() {
 	local wanted
 	doctor "$1" -a "$TARGET4"
@@ -43,10 +43,10 @@ finds() {
 	same finding "$wanted${FIX:+; fix: $FIX}" "$FOUND"
 }
 
-# It mends.
+# Run the suggested command; the doctor must then report no fault.
 mend() {
 	run "${THERE[@]}" bash -c "$FIX"
-	wait_until 10 finds_nothing || fail "after $FIX: $OUTPUT"
+	wait_until 10 finds_nothing || fail "the doctor still reports faults after $FIX: $OUTPUT"
 }
 
 healthy_is_healthy() {
@@ -64,7 +64,7 @@ healthy_is_healthy() {
 	has "$OUTPUT" "ok +gid +rnvmf_rxe1 has $HOST4 "
 	doctor 0
 	same "findings without a target" '' "$FOUND"
-	# The target itself: its address is one of this machine's.
+	# On the target itself: its address is local.
 	run rnvmf doctor -a "$TARGET4" -q "$HOSTNQN" -I "$HOSTID"
 	has "$OUTPUT" "ok +route +$TARGET4 is an address of this host, on rnvmf0"
 	run "${RNVMF[@]}" doctor -a "$TARGET4" -q "$HOSTNQN" -I "$HOSTID" -o json
@@ -74,7 +74,7 @@ assert document["schema"] == 1
 assert {each["level"] for each in document["findings"]} == {"ok"}, document' "$OUTPUT"
 }
 
-# Asking does not load it.
+# The doctor must not load the module.
 module_is_not_loaded() {
 	run rmmod rnvmf
 	finds 0 warning module 'rnvmf is not loaded; the first connect loads it' 'modprobe rnvmf'
@@ -87,13 +87,13 @@ link_is_missing() {
 	finds 1 fault link "no RDMA device is on rnvmf1, which the route to $TARGET4 takes" \
 		'rdma link add rxe0 type rxe netdev rnvmf1'
 	same error 'rnvmf: doctor: 1 fault' "$ERRORS"
-	# The other end has one.
+	# The target's end has a device.
 	doctor 0
 	mend
-	# The next test finds the device that it knows.
+	# The next test expects the original name.
 	run "${THERE[@]}" rdma link delete rxe0
 	run "${THERE[@]}" rdma link add rnvmf_rxe1 type rxe netdev rnvmf1
-	wait_until 10 rdma_is_up rnvmf_rxe1 || fail "the device does not come up"
+	wait_until 10 rdma_is_up rnvmf_rxe1 || fail "the port of rnvmf_rxe1 does not become active"
 }
 
 interface_is_down() {
@@ -102,7 +102,7 @@ interface_is_down() {
 	mend
 }
 
-# The other end's interface is down: ours has been set up, and carries nothing.
+# The target's interface is down, so the host's interface is up without a carrier.
 cable_is_pulled() {
 	defer ip link set rnvmf0 up
 	run ip link set rnvmf0 down
@@ -110,11 +110,11 @@ cable_is_pulled() {
 	has "$FOUND" '^fault +interface +rnvmf1 has no carrier: check its cable and the other end$'
 	same "number of findings" 1 "$(wc -l <<<"$FOUND")"
 	run ip link set rnvmf0 up
-	wait_until 10 finds_nothing || fail "with the cable: $OUTPUT"
+	wait_until 10 finds_nothing || fail "the doctor still reports faults with a carrier: $OUTPUT"
 }
 
-# Where there is no target to ask the way to, a device that is ready will do. The port follows its
-# interface a little later.
+# Without a target the doctor only needs one device with an active port. The port state follows the
+# interface asynchronously.
 ports_are_not_active() {
 	local device
 	run "${THERE[@]}" ip link add rnvmf2 type dummy
@@ -124,12 +124,12 @@ ports_are_not_active() {
 	doctor 0
 	same "findings" '' "$FOUND"
 	run "${THERE[@]}" ip link set rnvmf2 down
-	wait_until 10 rdma_is_down rnvmf_rxe2 || fail "the port stays active"
+	wait_until 10 rdma_is_down rnvmf_rxe2 || fail "the port of rnvmf_rxe2 stays active"
 	doctor 0
 	FIX='ip link set rnvmf2 up'
 	same finding "warning  link       port 1 of rnvmf_rxe2 is not active, on rnvmf2; fix: $FIX" \
 		"$FOUND"
-	# Nor are both ends of a cable without the one.
+	# With one interface of the veth pair down, the ports at both ends are not active.
 	defer ip link set rnvmf0 up
 	run ip link set rnvmf0 down
 	for device in rnvmf_rxe0 rnvmf_rxe1; do
@@ -155,7 +155,7 @@ mtu_is_small() {
 	mend
 }
 
-# The rule does what the doctor guesses: nothing connects.
+# The doctor guesses that a rule drops RoCE packets; a connect proves it.
 rule_drops_roce() {
 	local chain='inet rnvmf input'
 	run "${THERE[@]}" nft "add table inet rnvmf; add chain $chain { type filter hook input priority 0; }"
@@ -169,18 +169,18 @@ rule_drops_roce() {
 	finds 1 fault firewall "$chain seems to drop UDP port 4791, which RoCE uses, as no rule accepts it" \
 		"nft insert rule $chain udp dport 4791 accept"
 	mend
-	# What is in a set that has a name is not looked up.
+	# The doctor does not look into named sets.
 	run "${THERE[@]}" nft "flush chain $chain; add set inet rnvmf open { type inet_service; elements = { 4791 }; }"
 	run "${THERE[@]}" nft "add rule $chain udp dport @open accept"
 	finds 0 unknown firewall "the rules of $chain are too complex to tell whether UDP port 4791 passes"
 }
 
-# Rules of the packet filter from before nftables, which nft does not list.
+# nft does not list the rules of iptables-legacy.
 other_rules_are_not_seen() {
-	# The debug kernel has not got it.
-	modprobe -q iptable_filter || skip "there is no module iptable_filter"
+	# The debug kernel lacks it.
+	modprobe -q iptable_filter || skip "module iptable_filter not found"
 	defer modprobe -r iptable_filter
-	# A table is made for who asks for it, and stays.
+	# The query creates the table, which then remains.
 	run "${THERE[@]}" python3 -c 'import ctypes, socket
 IPT_SO_GET_INFO = 64
 asker = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
@@ -199,14 +199,14 @@ subsystem_is_connected() {
 	has "$OUTPUT" "ok +controller +$NQN is connected as $CTRL"
 }
 
-# It keeps its name and its disks until it is disconnected.
+# A dead controller keeps its name and its disks until it is disconnected.
 controller_is_dead() {
 	local why
 	CONNECT_OPTIONS=(-I "$HOSTID")
 	connect "$TARGET4" -l 0
 	defer port_is_back
 	port_goes
-	wait_until "$SOON" state_is "$CTRL" dead || fail "it is $(ctrl_field "$CTRL" state)"
+	wait_until "$SOON" state_is "$CTRL" dead || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
 	why=$(ctrl_field "$CTRL" message)
 	expect 4 "${RNVMF[@]}" connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID"
 	same error "rnvmf: connect to $TARGET4:4420: $CTRL is there, and dead: $why; disconnect it first: rnvmf disconnect -d $CTRL" "$ERRORS"
@@ -215,7 +215,8 @@ controller_is_dead() {
 	mend
 }
 
-# The kernel makes no connection beside it, until the one command that is named.
+# The kernel refuses a connect while exactly one of host NQN and host ID matches a controller. The
+# suggested command removes that controller.
 half_of_the_identity_is_connected() {
 	local other=5e1f7e57-0000-4000-8000-0000000000ff
 	connect "$TARGET4" -I "$other"
@@ -224,7 +225,8 @@ half_of_the_identity_is_connected() {
 	is_in_the_way 'hostid and another hostnqn' "identifier with another NQN" "-q $HOSTNQN.other"
 }
 
-# is_in_the_way REASON HALVES OPTION
+# is_in_the_way REASON HALVES OPTION: the connect must fail for REASON, and the doctor must report
+# it.
 is_in_the_way() {
 	expect 1 "${RNVMF[@]}" connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID"
 	has "$ERRORS" "$CTRL has the same $1"
@@ -248,7 +250,7 @@ identity_is_not_written_down() {
 	mkdir -p /etc/nvme
 	echo "$HOSTNQN" >/etc/nvme/hostnqn
 	run rnvmf doctor
-	[[ $OUTPUT =~ $pattern ]] || fail "'$pattern' is not in: $OUTPUT"
+	[[ $OUTPUT =~ $pattern ]] || fail "'$pattern' not found in: $OUTPUT"
 	id=${BASH_REMATCH[2]}
 	run bash -c "${BASH_REMATCH[1]}"
 	same "the file" "$id" "$(</etc/nvme/hostid)"
@@ -270,7 +272,7 @@ address_is_wrong() {
 	has "$FOUND" '^fault +route +the source address 203.0.113.9 is not an address of this host$'
 }
 
-# Who is not root is told what could not be looked at, and no more.
+# Without privilege the doctor reports which checks it could not do.
 others_may_ask() {
 	run "${THERE[@]}" nft 'add table inet rnvmf'
 	defer "${THERE[@]}" nft delete table inet rnvmf

@@ -1,19 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What the documents say that is typed, and what they say that is printed, is so: each literal block of
-# theirs is a test, but for those that say why not. See pylib/documents.py for the comments that tell
-# in which state of ours a block is true, and for the little that may be otherwise.
+# Tests the commands and outputs in the documents: each literal block is a test, unless its marker
+# says why not. pylib/documents.py describes the markers and the parts of the output that may vary.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/documents.sh"
 
-# Beside the tests, unless they lie over those of another tree.
+# Beside the tests, or in the source tree of the test VM.
 DOCUMENTS=$HERE/documents
 [ -e "$DOCUMENTS/README.md" ] ||
 	DOCUMENTS=/opt/rnvmf/src/tools/testing/selftests/drivers/block/rnvmf/documents
 
-# Commands that go on until they are told to end, and then end well.
+# Commands that run until a signal ends them.
 ENDLESS='^(rnvmf (monitor|.* --(persistent|watch)( |$))|cat .*/trace_pipe)'
 
 requirements() {
@@ -29,8 +28,8 @@ setup() {
 	python3 "$HERE/documents.py" split "$DOCUMENTS" "$BLOCKS"
 }
 
-# A session as it really is: the block again, with what is printed now. The state is made once, and the
-# commands follow one another; a command that goes on has been run by the state.
+# Run the commands of a session and compare their output with the block. The state is set up once,
+# before the first command. An endless command has already been run by the state function.
 is_a_session() {
 	local line made=
 	grep -E '^[#$] ' "$BLOCK/text" >"$SCRATCH/typed"
@@ -53,15 +52,15 @@ is_as_written() {
 		while IFS= read -r line; do
 			note "$line"
 		done <<<"$difference"
-		fail "the block ${BLOCK##*/} is not what is printed"
+		fail "the output differs from the block ${BLOCK##*/}"
 	}
 }
 
-# Commands that have to succeed, in turn; the state is asked for before each.
+# Run each command of the block, which must succeed. The state is set up before each.
 are_commands() {
 	local line
 	cd "$SCRATCH"
-	# Without -r: a line that ends with a backslash goes on.
+	# Without -r, so that a backslash at the end continues a line.
 	# shellcheck disable=SC2162
 	while read line <&4; do
 		"state_$STATE" "$line"
@@ -69,7 +68,7 @@ are_commands() {
 	done 4<"$BLOCK/text"
 }
 
-# succeeds COMMAND: one that goes on is told to end, which is no failure of ours.
+# succeeds COMMAND: run a command, which must succeed. An endless one is ended by SIGTERM after 3 s.
 succeeds() {
 	local ends=0
 	host '#'
@@ -87,13 +86,13 @@ is_output() {
 	is_as_written
 }
 
-# block NAME: as its marker says.
+# block NAME: test a block as its marker says.
 block() {
 	local kind
 	BLOCK=$BLOCKS/$1
 	kind=$(<"$BLOCK/kind")
 	STATE=$(<"$BLOCK/state")
-	declare -F "state_$STATE" >/dev/null || fail "there is no state $STATE"
+	declare -F "state_$STATE" >/dev/null || fail "unknown state $STATE in the marker"
 	case $kind in
 	session) is_a_session ;;
 	commands) are_commands ;;
@@ -102,7 +101,7 @@ block() {
 	esac
 }
 
-# Every block is a test of its own, which is a function of its name.
+# Define a test function for each block.
 mapfile -t TESTS < <(python3 "$HERE/documents.py" names "$DOCUMENTS")
 for name in "${TESTS[@]}"; do
 	eval "$name() { block $name; }"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What cannot be done is refused: with the reason, with its exit status, and without a trace.
+# Tests failing commands: each reports its cause and exit status, and leaves no object behind.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -21,15 +21,15 @@ setup() {
 	OBJECTS=$(rdma_objects)
 }
 
-# nothing_left: as if the failed command had never been.
+# nothing_left: check that no disk, controller or RDMA object remains.
 nothing_left() {
-	no_disks || fail "a disk is left"
+	no_disks || fail "a disk remains"
 	has "$(rnvmf show -o json)" '"controllers":\[\]'
 	rdma_back_to "$OBJECTS"
 }
 
-# connect_fails STATUS STAGE PATTERN OPTION...: connecting fails at that stage with that message,
-# which is one line for people, and an object for programs.
+# connect_fails STATUS STAGE PATTERN OPTION...: connect must fail with this exit status, stage and
+# message: one line of text, and an object with -o json.
 connect_fails() {
 	local status=$1 stage=$2 pattern=$3
 	shift 3
@@ -64,7 +64,7 @@ no_route() {
 	connect_fails 1 address 'no route' -a "$NO_ROUTE" -n "$NQN"
 }
 
-# The network takes the packets, and nobody answers: for as long as the user says, or ten seconds.
+# No host responds. The attempt must end after the given time-out, by default 10 s.
 no_answer() {
 	local began took
 	connect_fails 5 connect 'timed out after 2 s: no response through' \
@@ -72,12 +72,12 @@ no_answer() {
 	began=$(now)
 	expect 5 rnvmf connect -a "$NOBODY4" -n "$NQN" --timeout 2
 	took=$(($(now) - began))
-	within "an attempt of two seconds took" 2000 $took $((2000 + 2000 * SLOWDOWN))
+	within "an attempt with a time-out of 2 s took" 2000 $took $((2000 + 2000 * SLOWDOWN))
 	began=$(now)
 	expect 5 rnvmf connect -a "$NOBODY4" -n "$NQN"
 	has "$ERRORS" 'timed out after 10 s: '
 	took=$(($(now) - began))
-	within "an attempt took" 10000 $took $((10000 + 2000 * SLOWDOWN))
+	within "an attempt with the default time-out took" 10000 $took $((10000 + 2000 * SLOWDOWN))
 	nothing_left
 }
 
@@ -87,7 +87,7 @@ no_rdma_device() {
 
 wrong_host_address() {
 	connect_fails 1 address 'host address is not' -a "$TARGET4" -n "$NQN" -w 192.0.2.77
-	# This needs no try: it is refused at once.
+	# An address of another family is refused without an attempt.
 	expect 1 rnvmf connect -a "$TARGET4" -n "$NQN" -w "$TARGET6"
 	has "$ERRORS" '^rnvmf: connect to .*family.*host-traddr'
 	nothing_left
@@ -99,7 +99,7 @@ unknown_name() {
 	nothing_left
 }
 
-# usage_error PATTERN ARGUMENT...: refused before anything is done.
+# usage_error PATTERN ARGUMENT...: the command line must be refused with exit status 2.
 usage_error() {
 	local pattern=$1
 	shift
@@ -134,17 +134,17 @@ not_found() {
 	run rnvmf disconnect-all
 }
 
-# start_connect: one that nobody answers; its process is in CONNECT.
+# start_connect: start a connect to an unused address. CONNECT is its PID.
 start_connect() {
-	# Nothing started by the shell in the background minds SIGINT, unless told to.
+	# The shell starts background processes with SIGINT ignored.
 	env --default-signal=INT rnvmf connect -a "$NOBODY4" -n "$NQN" --timeout 60 \
 		>"$SCRATCH/connect" 2>&1 &
 	CONNECT=$!
 	defer end_process $CONNECT
-	wait_until 10 state_is rnvmf0 connecting || fail "it does not even try to connect"
+	wait_until 10 state_is rnvmf0 connecting || fail "rnvmf0 is not in state connecting"
 }
 
-# connect_ends STATUS PATTERN: it fails so, and says why.
+# connect_ends STATUS PATTERN: the connect must exit with STATUS and a message that matches.
 connect_ends() {
 	local status=0
 	wait "$CONNECT" || status=$?
@@ -159,7 +159,7 @@ interrupted_connect() {
 	done
 }
 
-# interrupts_a_connect SIGNAL: it is that which ends it.
+# interrupts_a_connect SIGNAL: the signal must end the connect.
 interrupts_a_connect() {
 	local began
 	start_connect
@@ -167,7 +167,7 @@ interrupts_a_connect() {
 	kill -"$1" "$CONNECT"
 	connect_ends $((128 + $(kill -l "$1"))) '^rnvmf: connect to .*: interrupted$'
 	TOOK=$(($(now) - began))
-	note "the connect ended after $TOOK ms"
+	note "the signal ended the connect after $TOOK ms"
 	nothing_left
 }
 
@@ -182,7 +182,7 @@ disconnects_a_connect() {
 	nothing_left
 }
 
-# The caller may look, and not touch.
+# Without privilege the program may show state, but not change it.
 without_privilege() {
 	local nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 	connect "$TARGET4"
@@ -193,7 +193,7 @@ without_privilege() {
 	expect 6 "${nobody[@]}" rnvmf disconnect -n "$NQN"
 	expect 6 "${nobody[@]}" rnvmf disconnect-all
 	changes_nothing "${nobody[@]}"
-	# A file that they may not read, and one connection of one that they may not make.
+	# A file that they may not read, and a discovery that they may not do.
 	install -m 600 /dev/null "$SCRATCH/connections"
 	expect 6 "${nobody[@]}" rnvmf connect-all -f "$SCRATCH/connections"
 	has "$ERRORS" '/connections: Permission denied$'
@@ -203,9 +203,9 @@ without_privilege() {
 	has "$OUTPUT" "/dev/${CTRL}n1"
 	run "${nobody[@]}" rnvmf show "$CTRL"
 	same state live "$(ctrl_field "$CTRL" state)"
-	# Nor is there anything to wait for.
+	# A persistent discovery must not wait, because it can never succeed.
 	expect 6 "${nobody[@]}" timeout 20 rnvmf connect-all -p -a "$TARGET4"
-	# Root without one of the capabilities is no better: a disk is more than the network's.
+	# Root needs both capabilities: CAP_NET_ADMIN alone must not create disks.
 	local capability without
 	for capability in net_admin sys_admin; do
 		without=(setpriv --bounding-set "-$capability" --inh-caps "-$capability")
@@ -216,7 +216,7 @@ without_privilege() {
 	done
 }
 
-# changes_nothing PREFIX...: who runs commands so may not change what is connected.
+# changes_nothing PREFIX...: commands with this prefix must not change the controller CTRL.
 changes_nothing() {
 	local verb before
 	before=$(rnvmf show "$CTRL")
@@ -227,11 +227,11 @@ changes_nothing() {
 		has "$ERRORS" "^rnvmf: .*$CTRL.*: permission denied"
 		same "number of lines" 1 "$(wc -l <"$SCRATCH/errors")"
 	done
-	same "what is connected" "$before" "$(rnvmf show "$CTRL")"
+	same "the controller" "$before" "$(rnvmf show "$CTRL")"
 	has "$(rnvmf stats "$CTRL" -o json)" '"measured":false'
 }
 
-# A module that is neither there nor to be had.
+# The module is not loaded and cannot be loaded automatically.
 without_module() {
 	local helper verb
 	run modprobe -r rnvmf
@@ -244,12 +244,12 @@ without_module() {
 		expect 7 rnvmf $verb
 		has "$ERRORS" '^rnvmf: .*module is not loaded.*modprobe rnvmf'
 	done
-	# What is wrong in any case is told before that.
+	# Errors that do not depend on the module are reported first.
 	expect 2 rnvmf connect-all -f "$SCRATCH/none"
 	has "$ERRORS" 'none: No such file or directory$'
 }
 
-# The module is loaded when the program asks for it.
+# The first command loads the module.
 loads_module() {
 	run modprobe -r rnvmf
 	run rnvmf list

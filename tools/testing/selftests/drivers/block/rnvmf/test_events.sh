@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What `rnvmf monitor` tells, as it happens and in order.
+# Tests the events that `rnvmf monitor` prints, and their order.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -11,7 +11,7 @@ setup() {
 	backend_memory two 16 4096 && target_simple "$one" "$BACKEND"
 }
 
-# monitor [OPTION...]: watch from now on, into $SCRATCH/events; its process is in MONITOR.
+# monitor [OPTION...]: start a monitor; its output goes to $SCRATCH/events. MONITOR is its PID.
 monitor() {
 	: >"$SCRATCH/events"
 	rnvmf monitor "$@" >"$SCRATCH/events" 2>"$SCRATCH/monitor-errors" &
@@ -20,12 +20,12 @@ monitor() {
 	wait_until 10 event_seen ready || fail "the monitor is not ready: $(<"$SCRATCH/monitor-errors")"
 }
 
-# event_seen PATTERN [FORMAT]
+# event_seen PATTERN: whether a line of the monitor matches.
 event_seen() {
 	grep -qE "$1" "$SCRATCH/events"
 }
 
-# wait_event PATTERN: there must be such a line soon.
+# wait_event PATTERN: wait until a line of the monitor matches; fail after 10 s.
 wait_event() {
 	wait_until 10 event_seen "$1" || fail "no event '$1' in: $(<"$SCRATCH/events")"
 }
@@ -37,7 +37,7 @@ stop_monitor() {
 	same "status of the monitor after SIG$1" 0 $status
 }
 
-# kinds: the events and what they are about, without repetition.
+# kinds: print each event with its object and state, without repetitions.
 kinds() {
 	sed -E 's/^\{"schema":1,"event":"([^"]*)"(,"controller":\{"device":"([^"]*)","id":[0-9]+,"state":"([^"]*)"|,"namespace":\{"name":"([^"]*)")?.*/\1 \3\5 \4/' \
 		"$SCRATCH/events" | sed 's/ *$//' | uniq
@@ -63,7 +63,7 @@ ctrl-del $CTRL deleting"
 	same events "$wanted" "$(kinds)"
 }
 
-# Every line is an object of its own that a program can read.
+# Every line is a JSON object.
 lines_are_json() {
 	monitor -o json
 	connect "$TARGET4"
@@ -99,12 +99,13 @@ lines_for_people() {
 	stop_monitor INT
 }
 
-# Who does not read is told that he missed something, and then what there is; the kernel is not held up.
+# A monitor that reads too slowly gets an event for the lost ones, and then the current objects. The
+# kernel does not wait for it.
 slow_reader() {
 	local room added times=8
 	room=$(sysctl -n net.core.rmem_default)
 	defer sysctl -q "net.core.rmem_default=$room"
-	# Few events fit. Only the monitor's sockets are made so.
+	# A buffer for few events, for the monitor's sockets only.
 	run sysctl -q net.core.rmem_default=4608
 	monitor -o json
 	run sysctl -q "net.core.rmem_default=$room"
@@ -117,23 +118,23 @@ slow_reader() {
 	kill -CONT "$MONITOR"
 	wait_event '^\{"schema":1,"event":"lost"\}$'
 	wait_event "\"event\":\"ns\",\"namespace\":\{\"name\":\"${CTRL}n2\""
-	same "what there is" "lost
+	same "the events from lost on" "lost
 ctrl $CTRL live
 ns ${CTRL}n1
 ns ${CTRL}n2" "$(kinds | sed -n '/lost/,$p')"
 	added=$(grep -c '"event":"ctrl-add"' "$SCRATCH/events")
-	[ "$added" -lt 8 ] || fail "all is told: $(kinds)"
-	# From here on all is told again.
+	[ "$added" -lt 8 ] || fail "no event was lost: $(kinds)"
+	# From here on no event is lost.
 	disconnect "$CTRL"
 	wait_event '"event":"ctrl-del"'
-	same "after that" "ctrl-change $CTRL deleting
+	same "the last events" "ctrl-change $CTRL deleting
 ns-del ${CTRL}n1
 ns-del ${CTRL}n2
 ctrl-del $CTRL deleting" "$(kinds | tail -n 4)"
 	stop_monitor TERM
 }
 
-# The module goes while someone listens: the controllers' end is told first, and nothing comes after it.
+# Unloading the module removes the controllers first, then the monitor ends.
 unloading_is_told() {
 	local status=0
 	monitor -o json
@@ -142,7 +143,7 @@ unloading_is_told() {
 	defer modprobe rnvmf
 	wait_event "\"event\":\"ns-del\",\"namespace\":\\{\"name\":\"${CTRL}n1\""
 	wait_event "\"event\":\"ctrl-del\",\"controller\":\\{\"device\":\"$CTRL\""
-	wait_until 10 process_ended "$MONITOR" || fail "the monitor waits for more"
+	wait_until 10 process_ended "$MONITOR" || fail "the monitor did not exit"
 	wait "$MONITOR" || status=$?
 	same "status of the monitor" 7 $status
 	has "$(<"$SCRATCH/monitor-errors")" '"status":7,"message":"the rnvmf module was unloaded"'

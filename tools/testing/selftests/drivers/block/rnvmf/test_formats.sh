@@ -1,17 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Data that is written comes back: block sizes, backends, alignments in memory, data in commands.
+# Tests that written data is read back, with different block sizes, backends, buffer alignments and
+# in-capsule data sizes.
 
 . "$(dirname "$0")/lib.sh"
 
-# Namespaces by what is behind them; the backends that nsid 1... have are in BACKENDS.
+# NSIDs, named by their backend. BACKENDS has the backend's path by NSID.
 MEMORY_512=1
 MEMORY_4K=2
 LOOP_4K=3
 FILE=4
 
-# Subsystems whose commands may carry no data themselves, or much.
+# Subsystems on ports without in-capsule data, and with 16 KiB of it.
 NO_INLINE=$NQN.no-inline
 MUCH_INLINE=$NQN.much-inline
 
@@ -25,7 +26,8 @@ setup() {
 		port_with_inline 4422 0 "$NO_INLINE" && port_with_inline 4423 16384 "$MUCH_INLINE"
 }
 
-# port_with_inline PORT BYTES SUBSYSTEM
+# port_with_inline PORT BYTES SUBSYSTEM: create a subsystem on a port with this in-capsule data
+# size.
 port_with_inline() {
 	target_subsystem "$3" && target_namespace "$3" 1 "${BACKENDS[MEMORY_512]}" &&
 		target_port "$1" "$TARGET4" "$1" &&
@@ -33,19 +35,19 @@ port_with_inline() {
 		target_export "$1" "$3"
 }
 
-# block_size DISK BYTES
+# block_size DISK BYTES: check the logical block size.
 block_size() {
 	same "block size of $1" "$2" "$(queue_limit "$1" logical_block_size)"
 }
 
-# The backend and the disk must have the same contents.
+# same_contents DISK BACKEND: both must have the same contents.
 same_contents() {
 	local backend
 	backend=$(contents "$2")
 	same "contents of $1" "$backend" "$(contents "$1")"
 }
 
-# Not through the page cache, which may be older than what the target wrote.
+# contents PATH: print a checksum of the contents. Direct I/O, because the page cache may be stale.
 contents() {
 	dd if="$1" bs=1M iflag=direct status=none | sha256sum
 }
@@ -95,7 +97,7 @@ file_backend() {
 	same_contents "$disk" "${BACKENDS[FILE]}"
 }
 
-# inline_data PORT BYTES SUBSYSTEM
+# inline_data PORT BYTES SUBSYSTEM: connect, and verify I/O with sizes around the in-capsule limit.
 inline_data() {
 	local disk
 	SERVICE=$1 connect_to "$3" "$TARGET4"

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# File systems on a disk: files copied, compared after a remount and after a new connection.
+# Tests ext4 and XFS on a disk: files are compared after a remount and after a new connection.
 
 . "$(dirname "$0")/lib.sh"
 
 MOUNT=
 
-# XFS wants 300 MB; the memory is only used as it is written.
+# XFS needs 300 MB. null_blk allocates memory only for written blocks.
 setup() {
 	modprobe rnvmf && network_single && backend_memory disk 320 512 &&
 		target_simple "$BACKEND" || return 1
@@ -16,7 +16,7 @@ setup() {
 	mkdir "$MOUNT" && files "$FILES"
 }
 
-# files DIRECTORY: some megabytes of files of all sizes, with names, links and a hole.
+# files DIRECTORY: create files of different sizes, links and a sparse file, some megabytes in all.
 files() {
 	local size
 	mkdir -p "$1/deep/er" || return 1
@@ -33,8 +33,8 @@ same_files() {
 	run diff -r --no-dereference "$FILES" "$MOUNT/files"
 }
 
-# keeps_files TYPE FORCE CHECK...: mkfs takes the option FORCE; CHECK, given the disk, finds nothing
-# wrong with the file system.
+# keeps_files TYPE FORCE CHECK...: test a file system. FORCE is an option of mkfs. The command
+# CHECK, with the disk as last argument, must find no error.
 keeps_files() {
 	local type=$1 force=$2 disk
 	shift 2

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Loading and unloading of the modules, in every state.
+# Tests loading and unloading of the modules rnvmf and rrdma, idle, connecting and connected.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -11,13 +11,13 @@ setup() {
 
 load() {
 	run modprobe rnvmf
-	[[ -d /sys/module/rnvmf && -d /sys/module/rrdma ]] || fail "the modules are not there"
+	[[ -d /sys/module/rnvmf && -d /sys/module/rrdma ]] || fail "rnvmf or rrdma is not loaded"
 }
 
 unload() {
 	run modprobe -r rnvmf
 	[[ ! -d /sys/module/rnvmf && ! -d /sys/module/rrdma ]] ||
-		fail "the modules are still there"
+		fail "rnvmf or rrdma is still loaded"
 }
 
 loads_and_unloads_20_times() {
@@ -61,11 +61,11 @@ unloads_while_connected() {
 	connect "$TARGET4"
 	disk "$CTRL" 1 >/dev/null
 	run rmmod rnvmf
-	no_disks || fail "a disk is left of an unloaded module"
+	no_disks || fail "a disk remains after the module was unloaded"
 	rdma_back_to "$before"
 }
 
-# Here a connect waits for an answer that does not come: nobody is at that address.
+# The connect waits for a response from an unused address.
 unloads_while_connecting() {
 	local before began took
 	before=$(rdma_objects)
@@ -74,12 +74,12 @@ unloads_while_connecting() {
 		>"$SCRATCH/connect" 2>&1 &
 	local pid=$!
 	defer end_process $pid
-	wait_until 10 state_is rnvmf0 connecting || fail "it does not even try to connect"
+	wait_until 10 state_is rnvmf0 connecting || fail "rnvmf0 is not in state connecting"
 	began=$(now)
 	run rmmod rnvmf
 	took=$(($(now) - began))
 	[ $took -lt $((5000 * SLOWDOWN)) ] || fail "unloading took $took ms"
-	wait_until 10 process_ended $pid || fail "the program did not notice: $(<"$SCRATCH/connect")"
+	wait_until 10 process_ended $pid || fail "the connect did not exit: $(<"$SCRATCH/connect")"
 	rdma_back_to "$before"
 }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Network namespaces: a controller belongs to the one that it was connected in.
+# Tests network namespaces: a controller belongs to the namespace in which it was connected.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -9,7 +9,7 @@ setup() {
 	modprobe rnvmf && network_pair && backend_memory disk 16 512 && target_simple "$BACKEND"
 }
 
-# Who is elsewhere does not see it and cannot touch it.
+# From another namespace the controller can neither be seen nor changed.
 controllers_are_seen_at_home_only() {
 	connect "$TARGET4"
 	has "$("${RNVMF[@]}" show)" "$CTRL"
@@ -22,11 +22,11 @@ controllers_are_seen_at_home_only() {
 	same state live "$(ctrl_field "$CTRL" state)"
 }
 
-# The same subsystem from two namespaces: not a duplicate, and the numbers do not clash.
+# The same subsystem from two namespaces is no duplicate, and the controllers have different names.
 same_subsystem_from_both() {
 	local here
 	connect "$TARGET4"
-	# Here the target is on the same device.
+	# The host in the initial namespace uses the target's RDMA device.
 	run rnvmf connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN"
 	here=${OUTPUT%%:*}
 	defer rnvmf disconnect -d "$here"
@@ -44,11 +44,11 @@ events_are_heard_at_home_only() {
 	disconnect "$CTRL"
 	run rnvmf connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN.here"
 	run rnvmf disconnect -d "${OUTPUT%%:*}"
-	wait_until 10 grep -q ctrl-del "$SCRATCH/events" || fail "no event of our own"
-	same "controllers made" 1 "$(grep -c ctrl-add "$SCRATCH/events")"
+	wait_until 10 grep -q ctrl-del "$SCRATCH/events" || fail "no event of the monitor's namespace"
+	same "number of ctrl-add events" 1 "$(grep -c ctrl-add "$SCRATCH/events")"
 }
 
-# count_classes: of the packets that reach the target, those of the class 8 and others.
+# count_classes: count the RoCE packets that reach the target, with DSCP 8 and others.
 count_classes() {
 	local match='iifname "rnvmf0" udp dport 4791'
 	run nft "table inet rnvmf_tos {
@@ -64,7 +64,7 @@ count_classes() {
 	}"
 }
 
-# Packets have the type of service that was asked for, with IPv4 as with IPv6: 32 is the class 8.
+# Packets must have the given type of service, over IPv4 and IPv6. A TOS of 32 is DSCP 8.
 packets_have_the_type_of_service() {
 	local target
 	count_classes
@@ -72,37 +72,38 @@ packets_have_the_type_of_service() {
 	for target in "$TARGET4" "$TARGET6"; do
 		connect "$target" -T 32
 		moves_packets
-		[ "$(packets marked)" -gt 0 ] || fail "no packet of $target is marked"
-		same "packets of $target that are not" 0 "$(packets others)"
+		[ "$(packets marked)" -gt 0 ] || fail "no packet to $target has DSCP 8"
+		same "packets to $target without DSCP 8" 0 "$(packets others)"
 		disconnect "$CTRL"
 		connect "$target"
 		moves_packets
-		same "packets of $target without -T that are" 0 "$(packets marked)"
-		[ "$(packets others)" -gt 0 ] || fail "no packet of $target is counted"
+		same "packets to $target with DSCP 8 without -T" 0 "$(packets marked)"
+		[ "$(packets others)" -gt 0 ] || fail "no packet to $target was counted"
 		disconnect "$CTRL"
 	done
 }
 
-# Counts those of a connection that is made.
+# Reset the counters and read from the disk.
 moves_packets() {
 	run nft reset counters table inet rnvmf_tos
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=4 iflag=direct
 }
 
-# packets COUNTER
+# packets COUNTER: print the number of counted packets.
 packets() {
 	run nft list counter inet rnvmf_tos "$1"
 	[[ $OUTPUT =~ packets\ ([0-9]+) ]] || fail "no count in: $OUTPUT"
 	echo "${BASH_REMATCH[1]}"
 }
 
-# Without a name for its namespace nobody can ask rnvmf for a controller; the module's end is its own.
+# A controller in a deleted network namespace cannot be reached by the program, but unloading the
+# module removes it.
 unloads_after_the_namespace_went() {
 	connect "$TARGET4"
 	run ip netns del "$HOST_NETNS"
 	defer modprobe rnvmf
 	run rmmod rnvmf
-	no_disks || fail "a disk is left of an unloaded module"
+	no_disks || fail "a disk remains after the module was unloaded"
 	RNVMF=(rnvmf)
 }
 

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The ioctls of NVMe disks and controllers: nvme-cli works on ours as on the kernel's own, and no
-# command that a program may send, by mistake or on purpose, does harm.
+# Tests the NVMe ioctls of disks and controllers: nvme-cli works as with the C host (nvme-rdma), and
+# no command from user space does harm.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/hostile.sh"
 
-# The port of the kernel's target is that of all connects but a few.
+# Connects use the port of the kernel's target, a few that of the hostile target.
 HOSTILE_PORT=$SERVICE
 SERVICE=4420
 
@@ -19,18 +19,18 @@ setup() {
 	OBJECTS=$(rdma_objects)
 }
 
-# connect_with_c: the kernel's own host; its controller is left in THEIRS.
+# connect_with_c: connect with the C host and set THEIRS to its controller device.
 connect_with_c() {
 	modprobe nvme-rdma
 	run nvme connect -t rdma -a "$TARGET4" -s 4420 -n "$NQN" -q "$HOSTNQN" -o json
 	[[ $OUTPUT =~ nvme[0-9]+ ]] || fail "no controller in: $OUTPUT"
 	THEIRS=/dev/${BASH_REMATCH[0]}
 	defer nvme disconnect -d "${BASH_REMATCH[0]}"
-	wait_until 10 test -b "${THEIRS}n1" || fail "${THEIRS}n1 is not there"
+	wait_until 10 test -b "${THEIRS}n1" || fail "${THEIRS}n1 does not exist"
 }
 
-# said COMMAND DEVICE OPTION...: what nvme-cli says about a device, less what is another with each
-# controller.
+# said COMMAND DEVICE OPTION...: print the output of an nvme-cli command, without the controller ID
+# and with the device's name replaced.
 said() {
 	local command=$1 device=$2
 	shift 2
@@ -38,7 +38,7 @@ said() {
 	grep -Ev '"?cntlid"?' <<<"$OUTPUT" | sed "s/${device##*/}/DEVICE/g"
 }
 
-# same_answers OURS THEIRS QUERY...: nvme-cli says the same about both devices.
+# same_answers OURS THEIRS QUERY...: nvme-cli must print the same for both devices.
 same_answers() {
 	local our=$1 their=$2 ours theirs query
 	shift 2
@@ -47,7 +47,7 @@ same_answers() {
 		ours=$(said ${query%% *} "$our" ${query#"${query%% *}"})
 		# shellcheck disable=SC2086
 		theirs=$(said ${query%% *} "$their" ${query#"${query%% *}"})
-		[ -n "$ours" ] || fail "nvme $query says nothing"
+		[ -n "$ours" ] || fail "nvme $query prints nothing"
 		same "nvme $query" "$theirs" "$ours"
 	done
 }
@@ -65,13 +65,13 @@ programs_see_what_they_see_of_the_c_host() {
 	same "the node" "$(stat -c '%F %a %U %G' "$THEIRS")" "$(stat -c '%F %a %U %G' "/dev/$CTRL")"
 	run nvme smart-log "/dev/$CTRL"
 	has "$OUTPUT" 'critical_warning'
-	# The C host asks to be told of paths, too.
+	# The C host also enables ANA change events, so its value differs.
 	has "$(said get-feature "$disk" -f 0xb)" 'value:0x0*100$'
 	run nvme smart-log "$disk"
 	has "$OUTPUT" 'critical_warning'
-	# What is found by /sys/class/nvme are not ours.
+	# `nvme list` reads /sys/class/nvme, where rnvmf has no entries.
 	run nvme list
-	[[ $OUTPUT != *rnvmf* ]] || fail "nvme list knows our disks: $OUTPUT"
+	[[ $OUTPUT != *rnvmf* ]] || fail "nvme list shows disks of rnvmf: $OUTPUT"
 }
 
 programs_move_data() {
@@ -95,13 +95,13 @@ errors_are_the_targets() {
 	connect "$TARGET4"
 	disk=$(disk "$CTRL" 1)
 	try nvme read "$disk" -s 0xffffffff -c 0 -z 512 -d "$SCRATCH/back"
-	[ "$STATUS" != 0 ] || fail "a read after the end succeeds"
+	[ "$STATUS" != 0 ] || fail "a read beyond the end succeeded"
 	has "$OUTPUT$ERRORS" 'LBA Out of Range|Internal Error'
 	try nvme admin-passthru "$disk" --opcode=0xc0
 	has "$OUTPUT$ERRORS" 'Invalid Command Opcode'
 }
 
-# The target knows neither, but while it is asked no I/O is under way, and after it all goes on.
+# The target supports neither command. The host still drains I/O before each, and resumes it after.
 commands_that_want_to_be_alone_do_no_harm() {
 	local i
 	connect "$TARGET4"
@@ -115,7 +115,7 @@ commands_that_want_to_be_alone_do_no_harm() {
 	is_verified
 }
 
-# plain CALL: what is said of a call to the controller that has no arguments.
+# plain CALL: print the result of an ioctl without argument on the controller.
 plain() {
 	run python3 "$HERE/ioctls.py" call "/dev/$CTRL" "$1"
 	echo "$OUTPUT"
@@ -129,15 +129,15 @@ controllers_are_reset_and_looked_at() {
 	has "$(kernel_log)" "$CTRL: reset"
 	number=$(ctrl_number scan)
 	run nvme ns-rescan "/dev/$CTRL"
-	wait_until "$SOON" scanned $((number + 1)) || fail "nobody looked at the namespaces"
-	# Our target cannot, as the C host knows, too.
+	wait_until "$SOON" scanned $((number + 1)) || fail "the namespaces were not rescanned"
+	# The target does not support NVM Subsystem Reset.
 	same "reset of the subsystem" ENOTTY "$(plain subsystem-reset)"
-	# The reset fails for good.
+	# The target now refuses the host, so the reset fails for good.
 	echo 0 >"$NVMET/subsystems/$NQN/attr_allow_any_host"
 	defer allow_all
 	same "reset" ENETRESET "$(plain reset)"
 	try nvme id-ctrl "/dev/$CTRL"
-	[ "$STATUS" != 0 ] || fail "a controller that is dead answers"
+	[ "$STATUS" != 0 ] || fail "a command to a dead controller succeeded"
 	has "$OUTPUT$ERRORS" 'Resource temporarily unavailable'
 }
 
@@ -149,22 +149,24 @@ scanned() {
 	[ "$(ctrl_number scan)" = "$1" ]
 }
 
-# Who waits for a reset need not wait for its end.
+# A signal must end the ioctl that waits for a reset.
 resets_can_be_interrupted() {
 	local process status=0
-	# Nothing but the reset ends the connection.
+	# A keep-alive timeout that does not expire during the test, so that only the reset ends the
+	# connection.
 	local CONNECT_OPTIONS=(-k 30 -c 1 --timeout $((5 * SLOWDOWN)))
 	connect "$TARGET4"
 	silence
 	python3 "$HERE/ioctls.py" call "/dev/$CTRL" reset >"$SCRATCH/reset" 2>&1 &
 	process=$!
 	defer end_process $process
-	wait_until "$SOON" state_is "$CTRL" resetting || fail "it is $(ctrl_field "$CTRL" state)"
+	wait_until "$SOON" state_is "$CTRL" resetting ||
+		fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
 	kill -KILL $process
-	wait_until "$SOON" process_ended $process || fail "it waits for the reset"
+	wait_until "$SOON" process_ended $process || fail "SIGKILL did not end the wait for the reset"
 	wait $process || status=$?
-	same "status of who was killed" 137 $status
-	is_not_live || fail "the reset was over"
+	same "status of the killed process" 137 $status
+	is_not_live || fail "the reset ended before the signal"
 	silence_ends
 	comes_back
 }
@@ -177,7 +179,7 @@ what_would_do_harm_is_refused() {
 	has "$OUTPUT" '^[1-9][0-9]* refused$'
 	run python3 "$HERE/ioctls.py" refused "/dev/$CTRL"
 	has "$OUTPUT" '^[1-9][0-9]* refused$'
-	state_is "$CTRL" live || fail "it is $(ctrl_field "$CTRL" state)"
+	state_is "$CTRL" live || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
 }
 
 random_commands_do_no_harm() {
@@ -193,7 +195,7 @@ random_commands_do_no_harm() {
 	has "$OUTPUT" status
 	has "$OUTPUT" ENOTTY
 	run dd if="$disk" of=/dev/null bs=64k count=4 iflag=direct
-	state_is "$CTRL" live || fail "it is $(ctrl_field "$CTRL" state)"
+	state_is "$CTRL" live || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
 }
 
 others_may_do_what_the_disk_is_for() {
@@ -201,7 +203,7 @@ others_may_do_what_the_disk_is_for() {
 	connect "$TARGET4"
 	disk=$(disk "$CTRL" 1)
 	as_nobody nvme id-ctrl "/dev/$CTRL"
-	[ "$STATUS" != 0 ] || fail "nobody may open the controller"
+	[ "$STATUS" != 0 ] || fail "the user nobody can open the controller"
 	chmod 666 "$disk" "/dev/$CTRL"
 	as_nobody nvme id-ctrl "$disk"
 	same "status of id-ctrl" 0 "$STATUS"
@@ -209,7 +211,7 @@ others_may_do_what_the_disk_is_for() {
 	same "status of id-ctrl of the controller" 0 "$STATUS"
 	for command in smart-log reset ns-rescan subsystem-reset; do
 		as_nobody nvme $command "/dev/$CTRL"
-		[ "$STATUS" != 0 ] || fail "nobody may: nvme $command of the controller"
+		[ "$STATUS" != 0 ] || fail "the user nobody can run nvme $command on the controller"
 		has "$OUTPUT$ERRORS" 'Permission denied'
 	done
 	for command in 'flush -n 1' 'read -s 0 -c 0 -z 512 -d /dev/null'; do
@@ -217,17 +219,17 @@ others_may_do_what_the_disk_is_for() {
 		as_nobody nvme ${command%% *} "$disk" ${command#"${command%% *}"}
 		same "status of nvme $command ($ERRORS)" 0 "$STATUS"
 	done
-	# nvme-cli opens disks to read only.
+	# nvme-cli opens disks read-only.
 	for command in 'smart-log' 'get-feature -f 7' 'list-ns' 'admin-passthru --opcode=0xc0' \
 		'write-zeroes -s 0 -c 0' 'io-passthru --opcode=0x80 -n 1'; do
 		# shellcheck disable=SC2086
 		as_nobody nvme ${command%% *} "$disk" ${command#"${command%% *}"}
-		[ "$STATUS" != 0 ] || fail "nobody may: nvme $command"
+		[ "$STATUS" != 0 ] || fail "the user nobody can run nvme $command on the disk"
 		has "$OUTPUT$ERRORS" 'Permission denied'
 	done
 }
 
-# partition DISK: a table with one partition, of 64 blocks from block 8 on.
+# partition DISK: write a partition table with one partition of 64 blocks at block 8.
 partition() {
 	{
 		head -c 446 /dev/zero
@@ -238,7 +240,7 @@ partition() {
 	run dd if="$SCRATCH/table" of="$1" bs=512 oflag=direct
 }
 
-# What is denied is what the C host denies; each case stands for those who may open the disk so.
+# rnvmf must deny the same commands as the C host, for each way to open the device.
 permissions_are_those_of_the_c_host() {
 	local disk ours theirs mode
 	connect "$TARGET4"
@@ -247,26 +249,27 @@ permissions_are_those_of_the_c_host() {
 	for mode in r w; do
 		ours=$(may "$disk" $mode)
 		theirs=$(may "${THEIRS}n1" $mode)
-		same "commands to a disk opened $mode" "$theirs" "$ours"
+		same "permissions on a disk opened $mode" "$theirs" "$ours"
 		may_is "$ours" 'io 0x2' allowed
 		may_is "$ours" 'io64 0x0' allowed
 		may_is "$ours" 'io 0x80' denied
 		may_is "$ours" 'io64 0x1' "$([ $mode = w ] && echo allowed || echo denied)"
-		same "commands to the controller" "$(may "$THEIRS" $mode)" "$(may "/dev/$CTRL" $mode)"
+		same "permissions on the controller" "$(may "$THEIRS" $mode)" "$(may "/dev/$CTRL" $mode)"
 	done
-	# A partition, of which it takes one call only for what it is.
+	# The C host checks for a partition only in NVME_IOCTL_IO64_CMD, so only these lines are
+	# compared.
 	partition "$disk"
 	defer dd if=/dev/zero of="$disk" bs=512 count=1 oflag=direct status=none
 	run blockdev --rereadpt "$disk"
 	run blockdev --rereadpt "${THEIRS}n1"
-	wait_until 10 test -b "${disk}p1" -a -b "${THEIRS}n1p1" || fail "there are no partitions"
+	wait_until 10 test -b "${disk}p1" -a -b "${THEIRS}n1p1" || fail "the partitions do not exist"
 	ours=$(may "${disk}p1" w)
-	same "commands to a partition" "$(may "${THEIRS}n1p1" w | grep ^io64)" "$(grep ^io64 <<<"$ours")"
+	same "permissions on a partition" "$(may "${THEIRS}n1p1" w | grep ^io64)" "$(grep ^io64 <<<"$ours")"
 	ours=$(grep -v -e ^flags -e ^another <<<"$ours")
-	[[ $ours != *allowed* ]] || fail "on a partition: $(grep allowed <<<"$ours")"
+	[[ $ours != *allowed* ]] || fail "allowed on a partition: $(grep allowed <<<"$ours")"
 }
 
-# Memory of a process that does not come holds up nobody else.
+# A page fault that blocks while an ioctl copies its command must not delay the removal of the disk.
 memory_that_does_not_come_keeps_no_disk() {
 	local process asked
 	connect "$TARGET4"
@@ -275,7 +278,7 @@ memory_that_does_not_come_keeps_no_disk() {
 	process=$!
 	defer end_process $process
 	exec {asked}>"$SCRATCH/come"
-	wait_until "$SOON" grep -qs '^held$' "$SCRATCH/held" || fail "it does not wait: $(<"$SCRATCH/held")"
+	wait_until "$SOON" grep -qs '^held$' "$SCRATCH/held" || fail "no page fault: $(<"$SCRATCH/held")"
 	disconnect "$CTRL"
 	echo come >&"$asked"
 	exec {asked}>&-
@@ -283,7 +286,7 @@ memory_that_does_not_come_keeps_no_disk() {
 }
 
 answers_32_bit_processes() {
-	grep -q ' blkdev_compat_ptr_ioctl$' /proc/kallsyms || skip 'the kernel has no 32-bit processes'
+	grep -q ' blkdev_compat_ptr_ioctl$' /proc/kallsyms || skip 'the kernel has no compat ioctls'
 	connect "$TARGET4"
 	run python3 "$HERE/ioctls.py" compat "/dev/$CTRL"
 	has "$OUTPUT" '^status 0 model Linux$'
@@ -291,7 +294,7 @@ answers_32_bit_processes() {
 	has "$OUTPUT" '^status 0 model Linux$'
 }
 
-# No packet comes through any more, and nobody says so.
+# Drop all packets from the target, without an error.
 silence() {
 	run tc qdisc add dev rnvmf0 root netem loss 100%
 	defer silence_ends
@@ -301,8 +304,9 @@ silence_ends() {
 	tc qdisc delete dev rnvmf0 root 2>/dev/null || true
 }
 
-# connect_idle: to a target that lets everybody read, takes what it is told, and does not answer before it
-# works again. (Its packets are not lost: soft-RoCE may give up what it sends again and again.)
+# connect_idle: connect to a hostile target whose effects log lets anyone read, and stop its
+# process, so that commands are acknowledged but not answered until `works_again`. Packet loss would
+# not do: soft-RoCE may exhaust its retries.
 connect_idle() {
 	local SERVICE=$HOSTILE_PORT CONNECT_OPTIONS=(-k 600)
 	hostile effects poke 1 $((1024 + 4 * 2)) 4
@@ -315,8 +319,8 @@ works_again() {
 	process_ended "$TARGET" || kill -CONT "$TARGET"
 }
 
-# Who is no administrator gets no more time for a command than the disk gives everybody: who removes the
-# disk waits for it.
+# Without privilege a command has at most the time-out of the disk, because the removal of the disk
+# waits for the command.
 others_are_no_more_patient_than_the_disk() {
 	local disk
 	connect_idle
@@ -331,7 +335,8 @@ others_are_no_more_patient_than_the_disk() {
 	leave
 }
 
-# Nor less, or he would end the connection of all.
+# Without privilege a command also has at least the time-out of the disk, because its expiry ends
+# the connection.
 others_are_no_less_patient() {
 	local disk asking status=0
 	connect_idle
@@ -342,9 +347,9 @@ others_are_no_less_patient() {
 	asking=$!
 	defer end_process $asking
 	sleep $((3 * SLOWDOWN))
-	! process_ended $asking || fail "it is not waited for: $(<"$SCRATCH/hasty")"
+	! process_ended $asking || fail "the commands ended early: $(<"$SCRATCH/hasty")"
 	works_again
-	wait_until 30 process_ended $asking || fail "it has no answer"
+	wait_until 30 process_ended $asking || fail "the commands did not complete"
 	wait $asking || status=$?
 	same "status ($(<"$SCRATCH/hasty"))" 0 $status
 	same state live "$(ctrl_field "$CTRL" state)"
@@ -352,7 +357,7 @@ others_are_no_less_patient() {
 	leave
 }
 
-# What is asked while the connection is lost ends when that is seen; afterwards all is well.
+# Commands in flight during a connection loss end when the host detects it; later ones succeed.
 ends_with_the_connection() {
 	local disk asked=()
 	connect "$TARGET4"
@@ -364,17 +369,17 @@ ends_with_the_connection() {
 	asked+=($!)
 	for process in "${asked[@]}"; do
 		defer end_process "$process"
-		wait_until "$SOON" process_ended "$process" || fail "nvme waits for a connection that is lost"
+		wait_until "$SOON" process_ended "$process" || fail "nvme did not exit after the connection loss"
 	done
 	has "$(<"$SCRATCH/id")" 'Host Path|HOST_PATH|0x370'
 	has "$(<"$SCRATCH/read")" 'Host Path|HOST_PATH|0x370'
 	silence_ends
-	wait_until "$SOON" state_is "$CTRL" live || fail "it is $(ctrl_field "$CTRL" state)"
+	wait_until "$SOON" state_is "$CTRL" live || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
 	run nvme id-ctrl "$disk"
 	run nvme flush "$disk"
 }
 
-# connect_hostile TARGET...: to the hostile target, which no loss is the end of.
+# connect_hostile ARGUMENT...: start the hostile target and connect, with options for reconnecting.
 connect_hostile() {
 	local SERVICE=$HOSTILE_PORT
 	local CONNECT_OPTIONS=(-k $((5 * SLOWDOWN)) -c 1 --timeout $((5 * SLOWDOWN)))
@@ -382,51 +387,53 @@ connect_hostile() {
 	connect "$TARGET4"
 }
 
-# send DEVICE OPCODE MS: what comes of a command to the controller that may take so long.
+# send DEVICE OPCODE MS: send an admin command with a time-out of MS and print its result.
 send() {
 	run python3 "$HERE/ioctls.py" send "$@"
 	echo "$OUTPUT"
 }
 
-# A command that is not answered in time is the end of the connection, and others wait for it no longer
-# than they may. It waits for so long that two programs start meanwhile on a machine with other work.
+# A command without a response ends the connection after its own time-out. Commands that wait for it
+# end after theirs, without an effect. The first time-out is long enough for two programs to start
+# on a loaded machine.
 commands_may_take_as_long_as_they_say() {
 	local first opcode status=0
 	connect_hostile other silent
 	python3 "$HERE/ioctls.py" send "/dev/$CTRL" 0xc5 $((12000 * SLOWDOWN)) >"$SCRATCH/first" 2>&1 &
 	first=$!
 	defer end_process $first
-	wait_until "$SOON" count other >"$SCRATCH/count" || fail "the target saw no command"
-	# One that asks, and one whose effects have to be looked up before.
+	wait_until "$SOON" count other >"$SCRATCH/count" || fail "the target received no command"
+	# One command without effects, and one whose effects the host reads from the effects log
+	# first.
 	for opcode in 0x06 0xc5; do
-		same "outcome of $opcode meanwhile" EBUSY "$(send "/dev/$CTRL" $opcode 200)"
+		same "result of $opcode meanwhile" EBUSY "$(send "/dev/$CTRL" $opcode 200)"
 	done
 	same "state meanwhile" live "$(ctrl_field "$CTRL" state)"
 	wait $first || status=$?
-	same "status of the first" 0 $status
-	same "outcome of the first" 0x370 "$(<"$SCRATCH/first")"
+	same "status of the first command" 0 $status
+	same "result of the first command" 0x370 "$(<"$SCRATCH/first")"
 	has "$(kernel_log)" "$CTRL: .*on queue [0-9]+ timed out"
 	comes_back
 	same "commands" 1 "$(count other)"
 	leave
 }
 
-# The same of one to the disk.
+# The same for an I/O command.
 io_may_take_as_long_as_it_says() {
 	connect_hostile trap-read silent
 	try nvme io-passthru "/dev/${CTRL}n1" --opcode=2 -n 1 --cdw10=8192 -l 512 -r \
 		--timeout=$((1000 * SLOWDOWN))
-	[ "$STATUS" != 0 ] || fail "a read without an answer succeeds"
+	[ "$STATUS" != 0 ] || fail "a read without a response succeeded"
 	has "$OUTPUT$ERRORS" 'Host Path|HOST_PATH|0x370'
 	has "$(kernel_log)" "$CTRL: .*on queue [0-9]+ timed out"
 	comes_back
-	# It is not for us to send it again.
+	# The host must not retry a passthrough command.
 	same "reads" 1 "$(count trap-read)"
 	run nvme read "/dev/${CTRL}n1" -s 0 -c 0 -z 512 -d "$SCRATCH/back"
 	leave
 }
 
-# Without a connection there is nothing to be reset, nor to be looked at, for who has it open.
+# Without a connection the reset and rescan ioctls fail with EBUSY.
 what_is_not_live_is_busy() {
 	local name process asked
 	for name in reset rescan; do
@@ -436,70 +443,70 @@ what_is_not_live_is_busy() {
 		process=$!
 		defer end_process $process
 		exec {asked}>"$SCRATCH/$name"
-		wait_until 10 grep -qsx opened "$SCRATCH/said" || fail "it says: $(<"$SCRATCH/said")"
+		wait_until 10 grep -qsx opened "$SCRATCH/said" || fail "the device was not opened: $(<"$SCRATCH/said")"
 		end_process "$TARGET"
 		loses
 		echo now >&"$asked"
 		exec {asked}>&-
 		wait $process || fail "$(<"$SCRATCH/said")"
-		same "outcome of a $name" $'opened\nEBUSY' "$(<"$SCRATCH/said")"
+		same "result of a $name" $'opened\nEBUSY' "$(<"$SCRATCH/said")"
 		leave
 	done
 }
 
-# A signal ends the wait for a reset, which goes on.
+# A signal ends the ioctl that waits for a reset; the reset continues.
 waits_for_a_reset_end_with_a_signal() {
 	AFTER=1 connect_hostile connect silent
 	start_asking reset
-	wait_until "$SOON" is_not_live || fail "it is $(ctrl_field "$CTRL" state)"
+	wait_until "$SOON" is_not_live || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
 	ends_with_a_signal
-	is_not_live || fail "the reset was over"
+	is_not_live || fail "the reset ended before the signal"
 	kill -USR1 "$TARGET"
 	comes_back
 	leave
 }
 
-# A signal ends the wait to be alone, and what would have been alone is not sent: there is a read that
-# is not answered.
+# A command that requires exclusive submission waits for a read without a response. A signal ends
+# that wait, and the command is not sent.
 waits_to_be_alone_end_with_a_signal() {
 	local reader
 	connect_hostile trap-read silent
 	dd if="/dev/${CTRL}n1" of=/dev/null bs=4k skip=1024 count=1 iflag=direct 2>/dev/null &
 	reader=$!
 	defer end_process $reader
-	wait_until 10 count trap-read >"$SCRATCH/count" || fail "the target saw no read"
-	# It looks up what the command does, and then it waits.
+	wait_until 10 count trap-read >"$SCRATCH/count" || fail "the target received no read"
+	# The host reads the effects log, and then waits.
 	start_asking 0xc1
-	wait_until 10 looked_up 2 || fail "it does not look up what the command does"
-	wait_until 10 sleeps "$ASKING" || fail "it does not wait"
+	wait_until 10 looked_up 2 || fail "the host did not read the effects log"
+	wait_until 10 sleeps "$ASKING" || fail "the process does not sleep"
 	ends_with_a_signal
 	same "commands" 0 "$(count other || true)"
 	leave
 }
 
-# looked_up TIMES: how often the target was asked for its log of effects, of which once is when it is
-# connected.
+# looked_up TIMES: whether the host has read the effects log at least TIMES times. The first time is
+# during the connect.
 looked_up() {
 	[ "$(count effects)" -ge "$1" ]
 }
 
-# sleeps PROCESS: whether it waits for something. (The wait to be alone looks for signals now and then.)
+# sleeps PROCESS: whether the process sleeps. The wait for exclusive submission polls for signals.
 sleeps() {
 	[[ $(<"/proc/$1/stat") =~ \)\ [SD]\  ]]
 }
 
-# start_asking CALL: a call that a signal is to end; its process is in ASKING.
+# start_asking CALL: start an ioctl that a signal interrupts. ASKING is its PID.
 start_asking() {
 	python3 "$HERE/ioctls.py" signal "/dev/$CTRL" "$1" >"$SCRATCH/asking" 2>&1 &
 	ASKING=$!
 	defer end_process "$ASKING"
-	wait_until 10 grep -qsx asks "$SCRATCH/asking" || fail "it says: $(<"$SCRATCH/asking")"
+	wait_until 10 grep -qsx asks "$SCRATCH/asking" || fail "ioctls.py did not start: $(<"$SCRATCH/asking")"
 }
 
 ends_with_a_signal() {
 	kill -USR1 "$ASKING"
-	wait_until 10 process_ended "$ASKING" || fail "it waits on after the signal"
-	same outcome $'asks\nEINTR' "$(<"$SCRATCH/asking")"
+	wait_until 10 process_ended "$ASKING" || fail "the signal did not end the ioctl"
+	same result $'asks\nEINTR' "$(<"$SCRATCH/asking")"
 }
 
 leave() {
@@ -507,7 +514,7 @@ leave() {
 	gone
 }
 
-# A disk that is open while it goes is gone for who asks.
+# ioctls on an open disk fail once it is removed.
 disks_go_while_they_are_asked() {
 	local i asked
 	for i in {1..4}; do
@@ -515,20 +522,20 @@ disks_go_while_they_are_asked() {
 		ask_all_the_time "/dev/${CTRL}n1" &
 		asked=$!
 		defer end_process $asked
-		wait_until 10 test -s "$SCRATCH/asked" || fail "nothing is asked in round $i"
+		wait_until 10 test -s "$SCRATCH/asked" || fail "no command was sent in round $i"
 		disconnect "$CTRL"
-		wait_until "$SOON" process_ended $asked || fail "a disk that is gone is asked on"
+		wait_until "$SOON" process_ended $asked || fail "commands to a removed disk succeed"
 		rm "$SCRATCH/asked"
 	done
 	connect "$TARGET4"
 	open_while_it_goes "/dev/${CTRL}n1"
 }
 
-# The same of a controller; its file keeps the module.
+# The same for a controller. Its open file holds a reference on the module.
 controllers_go_while_they_are_asked() {
 	connect "$TARGET4"
 	open_while_it_goes "/dev/$CTRL" is_in_use
-	[ ! -e "/dev/$CTRL" ] || fail "/dev/$CTRL is there yet"
+	[ ! -e "/dev/$CTRL" ] || fail "/dev/$CTRL was not removed"
 	run modprobe -r rnvmf
 	run modprobe rnvmf
 	connect "$TARGET4"
@@ -540,8 +547,8 @@ is_in_use() {
 	has "$ERRORS" 'in use'
 }
 
-# open_while_it_goes DEVICE [COMMAND...]: it is open when the controller goes, and while COMMAND
-# runs; who asks then is told.
+# open_while_it_goes DEVICE [COMMAND...]: open the device, disconnect the controller and run
+# COMMAND. Later ioctls on the open file must fail with ENODEV.
 open_while_it_goes() {
 	local process asked
 	rm -f "$SCRATCH/go" "$SCRATCH/asked"
@@ -550,7 +557,7 @@ open_while_it_goes() {
 	process=$!
 	defer end_process $process
 	exec {asked}>"$SCRATCH/go"
-	wait_until 10 grep -qs '^0$' "$SCRATCH/asked" || fail "identify says: $(<"$SCRATCH/asked")"
+	wait_until 10 grep -qs '^0$' "$SCRATCH/asked" || fail "Identify failed: $(<"$SCRATCH/asked")"
 	disconnect "$CTRL"
 	"${@:2}"
 	echo go >&"$asked"

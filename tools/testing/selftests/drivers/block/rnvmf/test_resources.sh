@@ -1,20 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Whose the RDMA objects are, and that none of them, nor memory, is left of many connections.
+# Tests the ownership of RDMA objects, and that many connections leak neither RDMA objects nor
+# memory.
 
 . "$(dirname "$0")/lib.sh"
 
 ROUNDS=$(in_a_long_run 100 50)
 
-# What other activity may add to a kmalloc cache over the rounds; one object leaked a round is more.
+# Objects that other activity may add to a kmalloc cache. A leak of one object a round exceeds this.
 NOISE=$((ROUNDS * 4 / 5))
 
 setup() {
 	modprobe rnvmf && network_single && backend_memory disk 16 512 && target_simple "$BACKEND"
 }
 
-# owned KIND: how many objects of this kind rnvmf has.
+# owned KIND: print the number of RDMA objects of this type that rnvmf owns.
 owned() {
 	rdma resource show "$1" | grep -cF '[rnvmf]' || true
 }
@@ -27,24 +28,25 @@ objects_name_their_owner() {
 	same "queue pairs" $queues "$(owned qp)"
 	same "completion queues" $queues "$(owned cq)"
 	same "CM identifiers" $queues "$(owned cm_id)"
-	[ "$(owned mr)" -ge $((2 * 31)) ] || fail "$(owned mr) regions for two queues of 32"
+	[ "$(owned mr)" -ge $((2 * 31)) ] ||
+		fail "$(owned mr) memory regions, expected at least 62 for two queues of 32 entries"
 	disconnect "$CTRL"
 	for kind in pd qp cq cm_id mr; do
 		same "objects ($kind) after the disconnect" 0 "$(owned $kind)"
 	done
 }
 
-# Of a task, in linux/sched.h.
+# Task flags from linux/sched.h.
 PF_WQ_WORKER=0x20
 PF_MEMALLOC_NOIO=0x80000
 PF_KTHREAD=0x200000
 
-# thread_flags NAME: what the kernel thread of this name is.
+# thread_flags NAME: print the task flags of the kernel thread; nothing if there is none.
 thread_flags() {
 	awk -v name="($1)" '$2 == name { print $9 }' < <(cat /proc/[0-9]*/stat 2>/dev/null)
 }
 
-# thread_is NAME FLAG: whether it is there and has that flag.
+# thread_is NAME FLAG: whether the thread exists and has this flag.
 thread_is() {
 	local flags
 	flags=$(thread_flags "$1")
@@ -55,18 +57,18 @@ has_no_thread() {
 	[ -z "$(thread_flags "$1")" ]
 }
 
-# It is no worker of a workqueue, which has room for so many only; and as I/O may wait for it, also that
-# by which memory is made free, its allocations wait for none.
+# The controller's thread is no workqueue worker, because a workqueue limits its concurrent work
+# items. I/O that frees memory may wait for the thread, so its allocations must not wait for I/O.
 has_a_thread_of_its_own() {
 	connect "$TARGET4"
 	thread_is "$CTRL" $PF_KTHREAD || fail "$CTRL has no thread"
-	thread_is "$CTRL" $PF_WQ_WORKER && fail "its thread is a worker"
-	thread_is "$CTRL" $PF_MEMALLOC_NOIO || fail "its thread waits for I/O when it allocates"
+	thread_is "$CTRL" $PF_WQ_WORKER && fail "the thread is a workqueue worker"
+	thread_is "$CTRL" $PF_MEMALLOC_NOIO || fail "the thread lacks PF_MEMALLOC_NOIO"
 	disconnect "$CTRL"
-	wait_until "$SOON" has_no_thread "$CTRL" || fail "its thread is still there"
+	wait_until "$SOON" has_no_thread "$CTRL" || fail "the thread did not end"
 }
 
-# rounds COUNT: connect and disconnect, with a little I/O.
+# rounds COUNT: connect, read and disconnect COUNT times.
 rounds() {
 	local i
 	for ((i = 0; i < $1; i++)); do
@@ -78,13 +80,13 @@ rounds() {
 
 connects_many_times_without_growth() {
 	local objects
-	# What is made once and kept is made now.
+	# Objects that are created once and kept are created now.
 	rounds 3
 	objects=$(rdma_objects)
 	slab_steady_while $NOISE rounds_and_back "$objects"
 }
 
-# rounds_and_back OBJECTS: after which there are these RDMA objects again.
+# rounds_and_back OBJECTS: run ROUNDS rounds, then check that the RDMA objects are OBJECTS again.
 rounds_and_back() {
 	rounds "$ROUNDS"
 	rdma_back_to "$1"
@@ -97,7 +99,7 @@ failing_connects_leave_nothing() {
 	slab_steady_while $NOISE fails_and_back "$objects"
 }
 
-# fails_and_back OBJECTS: likewise.
+# fails_and_back OBJECTS: like `rounds_and_back`, with failing connects.
 fails_and_back() {
 	local i
 	for ((i = 0; i < ROUNDS; i++)); do

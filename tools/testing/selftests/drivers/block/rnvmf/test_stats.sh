@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What the queues have done: exact for I/O that is known, and kept over a reset.
+# Tests the statistics of queues: exact counts for known I/O, and counts kept over a reset.
 
 . "$(dirname "$0")/lib.sh"
 
-# Nothing but what the tests send: no keep-alive.
+# Without keep-alive, so that only the tests send commands.
 CONNECT_OPTIONS=(-k 0)
 
 NAMES=(reads writes flushes others read_bytes written_bytes errors retries in_capsule registrations
 	remote_invalidations local_invalidations doorbells work_requests completions polls)
 
-# What was counted, by queue and name, as `look` found it now and the time before.
+# Counters by queue and name, from the last call of `look` and the one before.
 declare -A NOW BEFORE
 
 setup() {
@@ -32,7 +32,7 @@ look() {
 		for number in ${BASH_REMATCH[2]//[\",]/ }; do
 			case $number in
 			:[0-9]*) NOW[$qid.$key]=${number#:} ;;
-			:*) break ;; # What follows is no number: times.
+			:*) break ;; # Latencies follow; they are not numbers.
 			*) key=$number ;;
 			esac
 		done
@@ -40,13 +40,13 @@ look() {
 	[ ${#NOW[@]} -gt 0 ] || fail "no queues in: $OUTPUT"
 }
 
-# difference QUEUE NAME
+# difference QUEUE NAME: print by how much the counter grew between the last two calls of `look`.
 difference() {
 	echo $((${NOW[$1.$2]} - ${BEFORE[$1.$2]:-0}))
 }
 
-# does QUEUE COMMAND... -- NAME=COUNT...: the command makes the queue count so much of these, nothing
-# of the others; but what polls find depends on when they come.
+# does QUEUE COMMAND... -- NAME=COUNT...: run a command; the queue's counters must grow by exactly
+# these, the others by 0. The counter polls depends on timing and is checked for plausibility.
 does() {
 	local queue=$1 name command=() polls
 	local -A wanted=()
@@ -71,7 +71,7 @@ does() {
 		fail "$polls polls for ${wanted[completions]} completions"
 }
 
-# Each takes one post, and completes with its send and with its answer.
+# Each command needs one ib_post_send(). Its send and its response are two completions.
 exact_for_known_io() {
 	local disk size
 	connect "$TARGET4" -i 1
@@ -91,15 +91,15 @@ exact_for_known_io() {
 		completions=2
 }
 
-# Nor does one take more when many are under way at once. By this alone the driver may not get slower:
-# `make bench` tells what it costs.
+# With many commands in flight the counts for each command stay the same. `make bench` measures the
+# cost.
 exact_at_any_depth() {
 	local disk fio=(fio --name=load --bs=4k --io_size=1m --size=16m --direct=1 --norandommap
 		--ioengine=libaio --output-format=terse --output="$SCRATCH/fio")
 	connect "$TARGET4" -i 1
 	disk=$(disk "$CTRL" 1)
-	# Two that happen to be neighbours would be one command; two that a scheduler has at once would
-	# be posted together.
+	# Without these settings adjacent requests could be merged, and a scheduler could batch
+	# requests.
 	echo 2 >"/sys/block/${disk##*/}/queue/nomerges"
 	echo none >"/sys/block/${disk##*/}/queue/scheduler"
 	does 1 "${fio[@]}" --filename="$disk" --rw=randread --iodepth=32 -- \
@@ -110,7 +110,7 @@ exact_at_any_depth() {
 		completions=512
 }
 
-# allocates WHETHER COMMAND...: whether memory is allocated by our modules while the command runs.
+# allocates yes|no COMMAND...: check whether rnvmf and rrdma allocate memory while the command runs.
 allocates() {
 	local whether=$1 event found=
 	shift
@@ -118,12 +118,12 @@ allocates() {
 	run "$@"
 	for event in "${ALLOCATIONS[@]}"; do
 		callers "$event" >"$SCRATCH/callers"
-		! grep -qE '^dropped ' "$SCRATCH/callers" || fail "not all of $event was counted"
+		! grep -qE '^dropped ' "$SCRATCH/callers" || fail "the histogram of $event dropped events"
 		found+=$(sed -nE "s#^(rnvmf|rrdma) #$event &#p" "$SCRATCH/callers")
 	done
 	case $whether in
 	no) same "allocations of $*" '' "$found" ;;
-	*) [ -n "$found" ] || fail "$* allocates nothing: is it counted?" ;;
+	*) [ -n "$found" ] || fail "no allocation of $* was counted" ;;
 	esac
 }
 
@@ -133,14 +133,14 @@ reads_and_writes_allocate_nothing() {
 	disk=$(disk "$CTRL" 1)
 	callers_start "${ALLOCATIONS[@]}"
 	defer callers_end "${ALLOCATIONS[@]}"
-	# It has a list of ranges. So allocations are counted.
+	# A discard allocates its list of ranges. This proves that allocations are counted.
 	allocates yes blkdiscard --force --length 64k "$disk"
 	allocates no dd if=/dev/zero of="$disk" bs=4k count=64 oflag=direct
 	allocates no dd if=/dev/zero of="$disk" bs=16k count=64 oflag=direct
 	allocates no dd if="$disk" of=/dev/null bs=16k count=64 iflag=direct
 }
 
-# What a process submits at once is posted at once, by way of an I/O scheduler too.
+# Requests that a process submits together are posted together, with an I/O scheduler too.
 posted_together() {
 	local disk scheduler posts
 	connect "$TARGET4" -i 1
@@ -148,21 +148,21 @@ posted_together() {
 	echo 2 >"/sys/block/${disk##*/}/queue/nomerges"
 	for scheduler in none mq-deadline; do
 		echo $scheduler >"/sys/block/${disk##*/}/queue/scheduler" ||
-			fail "no scheduler $scheduler"
+			fail "cannot set the I/O scheduler $scheduler"
 		look
 		run fio --name=load --filename="$disk" --rw=randread --bs=4k --io_size=1m --size=16m \
 			--direct=1 --norandommap --ioengine=libaio --iodepth=32 \
 			--iodepth_batch_submit=16 --iodepth_batch_complete_min=16
 		look
-		same "reads by way of $scheduler" 256 "$(difference 1 reads)"
-		same "work requests by way of $scheduler" 512 "$(difference 1 work_requests)"
+		same "reads with scheduler $scheduler" 256 "$(difference 1 reads)"
+		same "work requests with scheduler $scheduler" 512 "$(difference 1 work_requests)"
 		posts=$(difference 1 doorbells)
 		((posts >= 256 / 32 && posts < 256 / 4)) ||
-			fail "$posts posts of 256 reads by way of $scheduler"
+			fail "$posts posts for 256 reads with scheduler $scheduler, expected 8 to 63"
 	done
 }
 
-# An identify of the admin queue has the opcode of no read.
+# Admin commands are counted as others.
 admin_commands_are_others() {
 	connect "$TARGET4" -i 1
 	does 0 nvme id-ctrl "$(disk "$CTRL" 1)" -- others=1 registrations=1 remote_invalidations=1 \
@@ -189,7 +189,7 @@ queues_add_up() {
 	done
 	for queue in 1 2; do
 		((NOW[$queue.reads] > 0 && NOW[$queue.writes] > 0)) ||
-			fail "queue $queue had nothing to do: $OUTPUT"
+			fail "queue $queue had no reads or no writes: $OUTPUT"
 	done
 	run "${RNVMF[@]}" stats
 	has "$OUTPUT" "^DEVICE +READS .*
@@ -211,12 +211,12 @@ kept_over_a_reset() {
 		look
 		for key in "${!BEFORE[@]}"; do
 			[ "${NOW[$key]}" -ge "${BEFORE[$key]}" ] ||
-				fail "$key fell from ${BEFORE[$key]} to ${NOW[$key]}"
+				fail "counter $key decreased from ${BEFORE[$key]} to ${NOW[$key]}"
 		done
 		! process_ended $RESET || break
 	done
 	wait $RESET || fail "the reset failed: $(<"$SCRATCH/reset")"
-	# The queue was connected a second time.
+	# Each Connect command is counted as others, so the queue has two.
 	does 1 dd if="$(disk "$CTRL" 1)" of=/dev/null bs=4k count=16 iflag=direct -- \
 		reads=16 read_bytes=$((16 << 12)) registrations=16 remote_invalidations=16 \
 		doorbells=16 work_requests=32 completions=32
@@ -224,7 +224,7 @@ kept_over_a_reset() {
 	same others 2 "${NOW[1.others]}"
 }
 
-# times_of WHAT: how many times were taken of all of it.
+# times_of FIELD: print the number of measured latencies, the sum over the histogram.
 times_of() {
 	local sum=0 rest
 	run "${RNVMF[@]}" stats "$CTRL" -o json
@@ -242,18 +242,18 @@ times_are_of_every_command() {
 	connect "$TARGET4" -i 2
 	disk=$(disk "$CTRL" 1)
 	run dd if="$disk" of=/dev/null bs=4k count=8 iflag=direct
-	same "times without being asked" 0 "$(times_of read_latency)"
+	same "number of latencies by default" 0 "$(times_of read_latency)"
 	run "${RNVMF[@]}" stats "$CTRL" --latency on
 	same output "$CTRL: latency on" "$OUTPUT"
 	run dd if="$disk" of=/dev/null bs=4k count=100 iflag=direct
 	run dd if=/dev/zero of="$disk" bs=128k count=20 oflag=direct
-	# It is on for the next connection, too.
+	# The measurement stays on over a reset.
 	run "${RNVMF[@]}" reset "$CTRL"
 	run dd if="$disk" of=/dev/null bs=4k count=23 iflag=direct
 	run "${RNVMF[@]}" stats "$CTRL" --latency off
 	run dd if="$disk" of=/dev/null bs=4k count=8 iflag=direct
-	same "times of reads" 123 "$(times_of read_latency)"
-	same "times of writes" 20 "$(times_of write_latency)"
+	same "number of read latencies" 123 "$(times_of read_latency)"
+	same "number of write latencies" 20 "$(times_of write_latency)"
 	run "${RNVMF[@]}" stats "$CTRL" --histogram
 	has "$OUTPUT" "^$CTRL reads: 123, p50 < [0-9.]+ [um]s, p99 < [0-9.]+ [um]s, p99.9 < .*, max < "
 	has "$OUTPUT" "
@@ -272,10 +272,10 @@ watch_prints_rates() {
 	IO=$!
 	defer end_process $IO
 	wait_until 10 grep -Eqs "^$CTRL +1 +[1-9][0-9]* +0 " "$SCRATCH/watch" ||
-		fail "no rates: $(<"$SCRATCH/watch")"
+		fail "no rates printed: $(<"$SCRATCH/watch")"
 	has "$(<"$SCRATCH/watch")" '^DEVICE +QUEUE +READS/S +WRITES/S '
 	kill -INT $WATCH
-	wait $WATCH || fail "it ends with $?"
+	wait $WATCH || fail "stats --watch exited with status $?"
 	end_process $IO
 }
 

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What udev and scripts read in sysfs: the same as the kernel's own host shows of the same target.
+# Tests sysfs attributes, uevents and udev links, also against those of the C host (nvme-rdma).
 
 . "$(dirname "$0")/lib.sh"
 
-# Namespaces by the identifiers that they have.
+# NSIDs of the namespaces, named by their identifiers.
 BOTH=1
 NGUID_ONLY=2
 NONE=3
@@ -13,12 +13,12 @@ NONE=3
 UUID=5e1f7e57-0001-4000-8000-0000000000aa
 NGUID=5e1f7e57-0002-4000-8000-0000000000bb
 OTHER_NGUID=5e1f7e57-0002-4000-8000-0000000000cc
-# Of a partition.
+# Identifiers of a partition.
 PART_UUID=5e1f7e57-0003-4000-8000-0000000000dd
 PART_NAME=rnvmf-part
 NIL=00000000-0000-0000-0000-000000000000
 
-# Installed beside this file, or where the machine for tests has the checkout.
+# Beside the tests, or in the source tree of the test VM.
 RULES=$HERE/boot/60-rnvmf.rules
 [ -e "$RULES" ] || RULES=/opt/rnvmf/src/tools/boot/60-rnvmf.rules
 
@@ -35,7 +35,7 @@ setup() {
 		target_port 4420 "$TARGET4" && target_export 4420 "$NQN"
 }
 
-# namespace_with NSID UUID NGUID
+# namespace_with NSID UUID NGUID: create a namespace with these identifiers.
 namespace_with() {
 	local path=$NVMET/subsystems/$NQN/namespaces/$1
 	backend_memory "disk$1" 16 512 && mkdir "$path" || return 1
@@ -44,12 +44,12 @@ namespace_with() {
 		echo "$3" >"$path/device_nguid" && echo 1 >"$path/enable"
 }
 
-# attribute DEVICE NAME: its value without the spaces at its end; nothing if there is none.
+# attribute DEVICE NAME: print an attribute without trailing spaces; nothing if it does not exist.
 attribute() {
 	[ ! -e "$1/$2" ] || sed 's/ *$//' "$1/$2"
 }
 
-# connect_with_c OPTION...: the kernel's own host; its controller is left in THEIRS.
+# connect_with_c OPTION...: connect with the C host and set THEIRS to its controller.
 connect_with_c() {
 	modprobe nvme-rdma
 	run nvme connect -t rdma -a "$TARGET4" -s 4420 -n "$NQN" -q "$HOSTNQN" "$@" -o json
@@ -58,7 +58,7 @@ connect_with_c() {
 	defer nvme disconnect -d "$THEIRS"
 }
 
-# their_disk NSID: the kernel's own host numbers disks as it finds them.
+# their_disk NSID: print the sysfs path of the C host's disk. Its number need not be the NSID.
 their_disk() {
 	local nsid
 	for nsid in "/sys/block/${THEIRS}n"*/nsid; do
@@ -66,12 +66,12 @@ their_disk() {
 	done
 }
 
-# is_there COMMAND...: whether it says something.
+# is_there COMMAND...: whether the command prints anything.
 is_there() {
 	[ -n "$("$@")" ]
 }
 
-# same_attributes OURS THEIRS NAME...
+# same_attributes OURS THEIRS NAME...: these attributes of both devices must be equal.
 same_attributes() {
 	local ours=$1 theirs=$2 name
 	shift 2
@@ -91,7 +91,7 @@ namespaces_show_what_they_have() {
 	same wwid "eui.${OTHER_NGUID//-/}" "$(attribute "$disk$NGUID_ONLY" wwid)"
 	has "$(attribute "$disk$NONE" wwid)" '^nvme\.0000-[0-9a-f]+-[0-9a-f]+-00000003$'
 	for absent in "$BOTH/eui" "$NGUID_ONLY/uuid" "$NONE/uuid" "$NONE/nguid" "$NONE/eui"; do
-		[ ! -e "$disk$absent" ] || fail "there is $disk$absent: $(<"$disk$absent")"
+		[ ! -e "$disk$absent" ] || fail "unexpected attribute $disk$absent: $(<"$disk$absent")"
 	done
 	same mode 444 "$(stat -c %a "$disk$BOTH/wwid")"
 }
@@ -117,7 +117,7 @@ no_limits_are_off() {
 	same fast_io_fail_tmo off "$(attribute "/sys/class/rnvmf/$CTRL" fast_io_fail_tmo)"
 }
 
-# Programs find the controller by the disk, and so its model and serial number.
+# Programs find the controller, its model and its serial number through the link `device`.
 disks_belong_to_their_controller() {
 	local controller
 	connect "$TARGET4"
@@ -127,11 +127,12 @@ disks_belong_to_their_controller() {
 	run lsblk --nodeps --pairs --output MODEL,SERIAL "/dev/${CTRL}n1"
 	has "$OUTPUT" "^MODEL=\"Self test +disk\" SERIAL=\"$SERIAL\"\$"
 	disconnect "$CTRL"
-	[ ! -e "$controller" ] || fail "$controller is still there"
+	[ ! -e "$controller" ] || fail "$controller was not removed"
 }
 
-# start_listener: what the kernel tells udev of controllers and disks from now on is in $SCRATCH/told: of
-# what is new a fact that is read at once, of a controller that changed the state.
+# start_listener: start a listener for uevents of controllers and disks; its output goes to
+# $SCRATCH/told. For an added device it prints an attribute that it reads at once, for a changed
+# controller the state.
 start_listener() {
 	python3 -u - >"$SCRATCH/told" <<'END' &
 import os, socket
@@ -157,23 +158,25 @@ while True:
         print(name, state or what)
 END
 	defer end_process $!
-	wait_until 40 grep -qs ready "$SCRATCH/told" || fail "the listener is not ready"
+	wait_until 40 grep -qs ready "$SCRATCH/told" || fail "the uevent listener is not ready"
 }
 
-# Who is told of a disk, reads at once.
+# All attributes must exist when the uevent is sent, because its receiver reads them at once.
 there_when_the_disk_is_told_of() {
 	local told=$SCRATCH/told
 	start_listener
 	connect "$TARGET4"
-	wait_until 10 grep -q "^${CTRL}n$NONE " "$told" || fail "not told of: $(<"$told")"
-	grep -qx "$CTRL $SERIAL" "$told" || fail "the controller is not as told: $(<"$told")"
-	grep -qx "${CTRL}n$BOTH uuid.$UUID" "$told" || fail "the disk is not as told: $(<"$told")"
+	wait_until 10 grep -q "^${CTRL}n$NONE " "$told" || fail "no uevent of ${CTRL}n$NONE: $(<"$told")"
+	grep -qx "$CTRL $SERIAL" "$told" || fail "no uevent of $CTRL with its serial: $(<"$told")"
+	grep -qx "${CTRL}n$BOTH uuid.$UUID" "$told" ||
+		fail "no uevent of ${CTRL}n$BOTH with its wwid: $(<"$told")"
 }
 
-# udev_hears STATE...: of the controller of CTRL, these and no others since it was made, in this order.
+# udev_hears STATE...: the uevents of the controller CTRL since it was added must have exactly these
+# states, in this order.
 udev_hears() {
 	wait_until "$SOON" states_told "$*" ||
-		fail "udev does not hear '$*', but: $(<"$SCRATCH/told")"
+		fail "no uevents with the states '$*': $(<"$SCRATCH/told")"
 }
 
 states_told() {
@@ -189,8 +192,8 @@ udev_hears_of_states() {
 	heard+=(resetting connecting live)
 	udev_hears "${heard[@]}"
 	port_goes
-	# It is not told of each attempt.
-	wait_until "$SOON" tries_again || fail "no attempts: $OUTPUT"
+	# Reconnect attempts send no uevents.
+	wait_until "$SOON" tries_again || fail "no reconnect attempts: $OUTPUT"
 	heard+=(resetting connecting)
 	udev_hears "${heard[@]}"
 	port_is_back
@@ -208,27 +211,28 @@ udev_hears_of_states() {
 	port_is_back
 }
 
-# An attribute that is open when its disk goes is not there any more, and nobody waits.
+# Reading an open attribute of a removed disk fails with ENODEV, and the open file does not delay
+# the removal.
 open_attributes_end() {
 	local attribute
 	connect "$TARGET4"
 	exec {attribute}<"/sys/block/${CTRL}n1/wwid"
 	disconnect "$CTRL"
 	if cat <&"$attribute" >"$SCRATCH/late" 2>&1; then
-		fail "a disk that is gone says: $(<"$SCRATCH/late")"
+		fail "the attribute of a removed disk can be read: $(<"$SCRATCH/late")"
 	fi
 	has "$(<"$SCRATCH/late")" 'No such device'
 	exec {attribute}<&-
 }
 
-# Reading all the time changes nothing for disks that come and go.
+# Continuous reads of attributes must not delay the removal of disks.
 readers_while_disks_come_and_go() {
 	local i began
 	read_all &
 	defer end_process $!
 	for i in {1..5}; do
 		connect "$TARGET4"
-		wait_until 10 grep -qs "uuid.$UUID" "$SCRATCH/read" || fail "nothing is read in round $i"
+		wait_until 10 grep -qs "uuid.$UUID" "$SCRATCH/read" || fail "no attribute was read in round $i"
 		: >"$SCRATCH/read"
 		began=$(now)
 		disconnect "$CTRL"
@@ -243,7 +247,8 @@ read_all() {
 	done
 }
 
-# asks ACTION [TEXT]: writes to an attribute of the controller; what that failed with is in ERRORS.
+# asks ACTION [TEXT]: write TEXT, by default 1, to an attribute of the controller CTRL. On failure
+# ERRORS is the error message.
 asks() {
 	printf '%s' "${2-1}" 2>"$SCRATCH/errors" >"/sys/class/rnvmf/$CTRL/$1" && return
 	ERRORS=$(<"$SCRATCH/errors")
@@ -259,14 +264,14 @@ root_asks_for_actions() {
 			fail "${action}_controller can be read: $(<"$SCRATCH/read")"
 	done
 	start_monitor
-	asks reset_controller $'1\n' || fail "no reset: $ERRORS"
-	wait_until 10 grep -q 'resetting' "$SCRATCH/events" || fail "it was not reset"
-	wait_until "$SOON" state_is "$CTRL" live || fail "it is not live again"
+	asks reset_controller $'1\n' || fail "reset_controller: $ERRORS"
+	wait_until 10 grep -q 'resetting' "$SCRATCH/events" || fail "$CTRL was not reset"
+	wait_until "$SOON" state_is "$CTRL" live || fail "$CTRL is not live after the reset"
 	echo 0 >"$NVMET/subsystems/$NQN/namespaces/$NONE/enable"
-	asks rescan_controller || fail "no rescan: $ERRORS"
-	wait_until 10 test ! -e "/sys/block/${CTRL}n$NONE" || fail "the disk is still there"
-	asks delete_controller || fail "not deleted: $ERRORS"
-	wait_until "$SOON" test ! -e "/sys/class/rnvmf/$CTRL" || fail "the controller is still there"
+	asks rescan_controller || fail "rescan_controller: $ERRORS"
+	wait_until 10 test ! -e "/sys/block/${CTRL}n$NONE" || fail "${CTRL}n$NONE was not removed"
+	asks delete_controller || fail "delete_controller: $ERRORS"
+	wait_until "$SOON" test ! -e "/sys/class/rnvmf/$CTRL" || fail "$CTRL was not removed"
 	echo 1 >"$NVMET/subsystems/$NQN/namespaces/$NONE/enable"
 }
 
@@ -275,7 +280,7 @@ wrong_words_ask_for_nothing() {
 	connect "$TARGET4"
 	for action in delete reset rescan; do
 		for word in 0 2 -1 11 '1 ' ' 1' $'\n' $'1\n\n' yes "$(printf '1%.0s' {1..4095})"; do
-			! asks ${action}_controller "$word" || fail "'${word:0:5}' is an order to $action"
+			! asks ${action}_controller "$word" || fail "${action}_controller accepts '${word:0:5}'"
 			has "$ERRORS" 'Invalid argument'
 		done
 	done
@@ -286,26 +291,27 @@ others_ask_for_nothing() {
 	connect "$TARGET4"
 	! setpriv --reuid 65534 --regid 65534 --clear-groups \
 		tee "/sys/class/rnvmf/$CTRL/delete_controller" <<<1 >"$SCRATCH/tee" 2>&1 ||
-		fail "anyone may delete it"
+		fail "the user nobody can write delete_controller"
 	has "$(<"$SCRATCH/tee")" 'Permission denied'
 	same state live "$(ctrl_field "$CTRL" state)"
 }
 
-# What is not live cannot be reset or looked at, and can be deleted.
+# A controller that is not live can be deleted, but neither reset nor rescanned.
 a_lost_one_is_only_deleted() {
 	connect "$TARGET4" -c 60
 	port_goes
-	wait_until "$SOON" state_is "$CTRL" connecting || fail "it is $(ctrl_field "$CTRL" state)"
-	! asks reset_controller || fail "what is lost was reset"
+	wait_until "$SOON" state_is "$CTRL" connecting ||
+		fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+	! asks reset_controller || fail "reset_controller succeeded without a connection"
 	has "$ERRORS" 'busy'
-	! asks rescan_controller || fail "what is lost was looked at"
+	! asks rescan_controller || fail "rescan_controller succeeded without a connection"
 	has "$ERRORS" 'busy'
-	asks delete_controller || fail "not deleted: $ERRORS"
-	wait_until "$SOON" test ! -e "/sys/class/rnvmf/$CTRL" || fail "the controller is still there"
+	asks delete_controller || fail "delete_controller: $ERRORS"
+	wait_until "$SOON" test ! -e "/sys/class/rnvmf/$CTRL" || fail "$CTRL was not removed"
 	port_is_back
 }
 
-# udev_with_our_rules: udev answers to events of disks from now on, by our rules too.
+# udev_with_our_rules: install the udev rules, and start udev if it does not run.
 udev_with_our_rules() {
 	local rules=/run/udev/rules.d
 	mkdir -p $rules
@@ -318,13 +324,13 @@ udev_with_our_rules() {
 	/usr/lib/systemd/systemd-udevd >"$SCRATCH/udev" 2>&1 &
 	defer end_process $!
 	wait_until 10 udevadm control --ping --timeout=1 2>/dev/null ||
-		fail "udev does not start: $(<"$SCRATCH/udev")"
+		fail "systemd-udevd did not start: $(<"$SCRATCH/udev")"
 }
 
-# link NAME DISK: the link below /dev/disk must be there soon, and lead to the disk.
+# link NAME DISK: wait for the link /dev/disk/NAME, which must point to the disk; fail after 10 s.
 link() {
 	wait_until 10 test -L "/dev/disk/$1" ||
-		fail "there is no $1 but: $(ls -R /dev/disk), $(udevadm info "$2")"
+		fail "no link /dev/disk/$1 in: $(ls -R /dev/disk), $(udevadm info "$2")"
 	same "$1" "$2" "$(readlink -f "/dev/disk/$1")"
 }
 
@@ -340,10 +346,11 @@ udev_gives_stable_names() {
 	link "by-uuid/$UUID" "$disk"
 	link by-label/rnvmf-test "$disk"
 	disconnect "$CTRL"
-	wait_until 10 test ! -e "/dev/disk/by-id/nvme-uuid.$UUID" || fail "the link stays"
+	wait_until 10 test ! -e "/dev/disk/by-id/nvme-uuid.$UUID" || fail "the link was not removed"
 }
 
-# links_of_the_partition DISK: those of its disk with a suffix, and those of what is on it.
+# links_of_the_partition DISK: check the links of the disk with the suffix of the partition, and
+# those of the partition table and the file system.
 links_of_the_partition() {
 	link "by-id/nvme-uuid.$UUID" "$1"
 	link "by-id/nvme-uuid.$UUID-part1" "${1}p1"
@@ -353,7 +360,7 @@ links_of_the_partition() {
 	link by-label/rnvmf-inside "${1}p1"
 }
 
-# has_partition DISK: the kernel reads the table again. udev may be just doing that, too.
+# has_partition DISK: make the kernel read the partition table. udev may be doing the same.
 has_partition() {
 	[ -b "${1}p1" ] || { blockdev --rereadpt "$1" 2>/dev/null && [ -b "${1}p1" ]; }
 }
@@ -364,14 +371,14 @@ udev_gives_names_to_partitions() {
 	connect "$TARGET4"
 	disk=$(disk "$CTRL" $BOTH)
 	run python3 "$HERE/gpt.py" "$disk" $((16 << 20)) 512 "$PART_UUID" "$PART_NAME"
-	wait_until 10 has_partition "$disk" || fail "there is no ${disk}p1"
-	# From then on udev sees what is written to it.
+	wait_until 10 has_partition "$disk" || fail "${disk}p1 does not exist"
+	# After this udev watches the partition for writes.
 	run udevadm settle
 	run mkfs.ext4 -q -L rnvmf-inside "${disk}p1"
 	links_of_the_partition "$disk"
 	disconnect "$CTRL"
-	wait_until 10 test ! -e "/dev/disk/by-partuuid/$PART_UUID" || fail "the link stays"
-	# Here the kernel has found it by itself, before the disk was told of.
+	wait_until 10 test ! -e "/dev/disk/by-partuuid/$PART_UUID" || fail "the link was not removed"
+	# This time the kernel finds the partition before the uevent of the disk.
 	connect "$TARGET4"
 	disk=$(disk "$CTRL" $BOTH)
 	links_of_the_partition "$disk"

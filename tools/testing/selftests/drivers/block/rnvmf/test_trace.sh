@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The tracepoints: exact for I/O that is known, whoever reads them, and gone with the module.
+# Tests the tracepoints: exact events for known I/O, several tracers, and unloading while traced.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/hostile.sh"
@@ -14,7 +14,7 @@ COMPLETE=rnvmf/rnvmf_complete_command
 STATE=rnvmf/rnvmf_controller_state
 CM=rnvmf/rnvmf_cm_event
 
-# Nothing but what the tests send: no keep-alive.
+# Without keep-alive, so that only the tests send commands.
 CONNECT_OPTIONS=(-i 1 -k 0)
 
 setup() {
@@ -23,27 +23,27 @@ setup() {
 	OBJECTS=$(rdma_objects)
 }
 
-# connect_disk: connect, and leave the path of the disk in DISK.
+# connect_disk: connect and set DISK to the path of the disk.
 connect_disk() {
 	connect "$TARGET4" "$@"
 	DISK=$(disk "$CTRL" 1)
 }
 
-# recorded COUNT PATTERN: just so many events match.
+# recorded COUNT PATTERN: exactly COUNT recorded events must match.
 recorded() {
 	local found
 	found=$(traced "$2")
 	[ "$found" = "$1" ] ||
-		fail "$found events and not $1 match '$2' in: $(grep -v '^#' "$TRACE/trace" | tail -40)"
+		fail "$found events, expected $1, match '$2' in: $(grep -v '^#' "$TRACE/trace" | tail -40)"
 }
 
-# event EVENT TEXT: a pattern of just this text.
+# event EVENT TEXT: print a pattern for the event with exactly this text.
 event() {
 	printf ' %s: %s$' "${1#*/}" "$2"
 }
 
-# all_ended: each command that was queued has its one end. Which of two came first on different
-# processors their clocks do not tell.
+# all_ended: each command must be queued and completed equally often. The order is not checked,
+# because clocks of different CPUs may disagree.
 all_ended() {
 	run awk '
 		match($0, /rnvmf_(queue|complete)_command: rnvmf-?[0-9]+:/) {
@@ -58,7 +58,7 @@ all_ended() {
 				if (queued[key] != ended[key])
 					print key, queued[key] + 0, ended[key] + 0
 		}' "$TRACE/trace"
-	same "commands without their end" '' "$OUTPUT"
+	same "list of commands without completion" '' "$OUTPUT"
 }
 
 known_io() {
@@ -96,12 +96,12 @@ filters() {
 	run nvme id-ctrl "$DISK"
 	recorded 2 " rnvmf_queue_command: .*nvme_cmd_write "
 	recorded 2 " rnvmf_queue_command: "
-	# Out of range: an error, and not to be tried again.
+	# LBA Out of Range with Do Not Retry.
 	recorded 1 " rnvmf_complete_command: $CTRL: disk=${CTRL}n1, .*opcode=0x2, .* status=0x[4-7][0-9a-f]{3}\$"
 	recorded 1 " rnvmf_complete_command: "
 }
 
-# attempts COUNT PATTERN: the trapped read was sent so often, and its ends are so.
+# attempts COUNT PATTERN: the trapped read must be sent COUNT times, with completions that match.
 attempts() {
 	recorded "$1" 'cmd=\(nvme_cmd_read slba=8192,'
 	recorded "$1" " rnvmf_complete_command: $CTRL: disk=${CTRL}n1, $2"
@@ -115,7 +115,7 @@ trapped_read() {
 retries() {
 	local retries
 	SERVICE=$HOSTILE_SERVICE
-	# An internal error, which may be gone the next time.
+	# Internal Error without Do Not Retry, so the host retries.
 	hostile trap-read status 0x0006
 	connect_disk
 	trace_start $QUEUE $COMPLETE
@@ -132,7 +132,7 @@ read_is_queued() {
 	[ "$(traced 'nvme_cmd_read slba=8192,')" = 1 ]
 }
 
-# The target goes without an answer.
+# The target ends without a response to the read.
 ends_without_response() {
 	local reader
 	SERVICE=$HOSTILE_SERVICE
@@ -142,10 +142,10 @@ ends_without_response() {
 	trapped_read || true &
 	reader=$!
 	defer end_process $reader
-	wait_until 10 read_is_queued || fail "the read is not traced"
+	wait_until 10 read_is_queued || fail "no trace event of the read"
 	end_process "$TARGET"
-	wait_until "$SOON" state_is "$CTRL" dead || fail "the loss is not seen"
-	wait_until "$SOON" process_ended $reader || fail "the read still waits"
+	wait_until "$SOON" state_is "$CTRL" dead || fail "$CTRL did not detect the connection loss"
+	wait_until "$SOON" process_ended $reader || fail "the read did not end"
 	attempts 1 '.*opcode=0x2, res=0x?0, retries=0, status=0x371$'
 	recorded 1 "$(event $STATE "$CTRL: from=live, to=resetting, error=-67, reason=.+")"
 	recorded 1 "$(event $STATE "$CTRL: from=resetting, to=dead, error=-67, reason=.+")"
@@ -153,12 +153,12 @@ ends_without_response() {
 	gone
 }
 
-# changes TEXT...: the state has changed so, and not otherwise.
+# changes TEXT...: exactly these state changes must be recorded, in this order.
 changes() {
 	local wanted
 	printf -v wanted '%s\n' "$@"
 	run sed -n 's/.* rnvmf_controller_state: //p' "$TRACE/trace"
-	same "changes of state" "${wanted%$'\n'}" "$OUTPUT"
+	same "list of state changes" "${wanted%$'\n'}" "$OUTPUT"
 }
 
 states() {
@@ -177,7 +177,7 @@ states() {
 	recorded 1 "from=connecting, to=dead, error=-111, reason=rejected by target: no such subsystem $NQN.wrong\$"
 }
 
-# told QID EVENT STATUS: once.
+# told QID EVENT STATUS: this CM event must be recorded once.
 told() {
 	recorded 1 "$(event $CM "${CTRL}: qid=$1, event=$2, status=$3")"
 }
@@ -194,7 +194,7 @@ connection_manager() {
 	recorded 6 ' rnvmf_cm_event: '
 	disconnect "$CTRL"
 	trace_clear
-	# Nobody listens there: IB_CM_REJ_INVALID_SERVICE_ID.
+	# No listener on this port: IB_CM_REJ_INVALID_SERVICE_ID (8).
 	expect 1 "${RNVMF[@]}" connect -a "$TARGET4" -s 4499 -n "$NQN"
 	recorded 1 "$(event $CM 'rnvmf[0-9]+: qid=0, event=REJECTED, status=8')"
 	trace_clear
@@ -203,7 +203,7 @@ connection_manager() {
 	recorded 0 'rnvmf[0-9]+: qid='
 }
 
-# Documentation/tracing.rst has this program.
+# The program of Documentation/tracing.rst.
 LATENCY='
 tracepoint:rnvmf:rnvmf_queue_command { @start[args.ctrl_id, args.qid, args.cid] = nsecs; }
 tracepoint:rnvmf:rnvmf_complete_command /@start[args.ctrl_id, args.qid, args.cid]/ {
@@ -216,38 +216,38 @@ bpftrace_is_ready() {
 	grep -qx ready "$SCRATCH/bpftrace"
 }
 
-# Who traces by way of perf_event_open() holds the module, too.
+# A tracer that uses perf_event_open() also holds a reference on the module.
 bpftrace_measures() {
 	local tracer count
-	command -v bpftrace >"$SCRATCH/path" || skip "there is no program bpftrace"
+	command -v bpftrace >"$SCRATCH/path" || skip "program bpftrace not found"
 	[ -e /sys/kernel/btf/vmlinux ] || skip "the kernel has no BTF"
 	connect_disk
 	bpftrace -B line -e "$LATENCY BEGIN { printf(\"ready\\n\"); } END { clear(@start); }" \
 		>"$SCRATCH/bpftrace" 2>&1 &
 	tracer=$!
 	defer end_process $tracer
-	wait_until 180 bpftrace_is_ready || fail "bpftrace does not start: $(<"$SCRATCH/bpftrace")"
+	wait_until 180 bpftrace_is_ready || fail "bpftrace did not start: $(<"$SCRATCH/bpftrace")"
 	run dd if="$DISK" of=/dev/null bs=4k count=20 iflag=direct
 	disconnect "$CTRL"
 	expect 1 rmmod rnvmf
 	has "$ERRORS" 'in use'
 	kill -INT $tracer
-	wait_until 20 process_ended $tracer || fail "bpftrace does not end"
+	wait_until 20 process_ended $tracer || fail "bpftrace did not exit"
 	count=$(awk -v "disk=${CTRL}n1" '/^@us/ { mine = index($0, "[" disk ", 2]") }
 		mine && match($0, /^\[[^)]*\) +[0-9]+/) { split($0, part, ")"); sum += part[2] }
 		END { print sum + 0 }' "$SCRATCH/bpftrace")
-	[ "$count" = 20 ] || fail "$count and not 20 reads in: $(<"$SCRATCH/bpftrace")"
+	[ "$count" = 20 ] || fail "$count reads, expected 20, in: $(<"$SCRATCH/bpftrace")"
 }
 
-# perf reads the formats, and makes text of the events by itself.
+# perf formats the events itself, from their format files.
 perf_records() {
-	command -v perf >"$SCRATCH/path" || skip "there is no program perf"
+	command -v perf >"$SCRATCH/path" || skip "program perf not found"
 	connect_disk
 	run perf record -a -q -o "$SCRATCH/perf.data" -e 'rnvmf:*' -- \
 		dd if="$DISK" of=/dev/null bs=4k count=20 iflag=direct
 	run perf script -i "$SCRATCH/perf.data"
-	same "reads that perf has seen" 20 "$(grep -cE "rnvmf:rnvmf_queue_command: $CTRL: disk=${CTRL}n1, qid=1, .*cmd=\(nvme_cmd_read slba=[0-9]+, blocks=8, " <<<"$OUTPUT")"
-	same "ends that perf has seen" 20 "$(grep -cE "rnvmf:rnvmf_complete_command: $CTRL: disk=${CTRL}n1, .* status=0" <<<"$OUTPUT")"
+	same "number of reads in perf" 20 "$(grep -cE "rnvmf:rnvmf_queue_command: $CTRL: disk=${CTRL}n1, qid=1, .*cmd=\(nvme_cmd_read slba=[0-9]+, blocks=8, " <<<"$OUTPUT")"
+	same "number of completions in perf" 20 "$(grep -cE "rnvmf:rnvmf_complete_command: $CTRL: disk=${CTRL}n1, .* status=0" <<<"$OUTPUT")"
 	run perf stat -a -x , -o "$SCRATCH/perf.stat" -e rnvmf:rnvmf_complete_command -- \
 		dd if="$DISK" of=/dev/null bs=4k count=30 iflag=direct
 	has "$(<"$SCRATCH/perf.stat")" '30,,rnvmf:rnvmf_complete_command'
@@ -259,9 +259,9 @@ unloaded_while_traced() {
 	run dd if="$DISK" of=/dev/null bs=4k count=1 iflag=direct
 	run rmmod rnvmf
 	defer modprobe rnvmf
-	[ ! -e "$TRACE/events/rnvmf" ] || fail "events are left of a module that is not there"
+	[ ! -e "$TRACE/events/rnvmf" ] || fail "trace events of the unloaded module remain"
 	run modprobe rnvmf
-	same "traced again without being asked" 0 "$(<"$TRACE/events/rnvmf/enable")"
+	same "enable after the module is loaded again" 0 "$(<"$TRACE/events/rnvmf/enable")"
 	trace_start $QUEUE
 	connect_disk
 	trace_clear
@@ -269,13 +269,13 @@ unloaded_while_traced() {
 	recorded 1 'nvme_cmd_read slba=0, blocks=8,'
 }
 
-# Programs such as perf make text of an event by its format, and do not know C's enumerators.
+# Format files must not contain names of C enumerators, which programs such as perf cannot resolve.
 formats_are_complete() {
 	local event name
 	for event in $QUEUE $COMPLETE $STATE $CM; do
 		run awk 'match($0, /(\{ *|== )[A-Za-z_]+/) { print substr($0, RSTART, RLENGTH) }' \
 			"/sys/kernel/tracing/events/$event/format"
-		same "a name in the format of $event" '' "$OUTPUT"
+		same "list of names in the format of $event" '' "$OUTPUT"
 	done
 }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Data that is written comes back: orders, sizes, depths and queues.
+# Tests that written data is read back, with different I/O orders, sizes, depths and queues.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -26,7 +26,7 @@ random() {
 	verify "$disk" --rw=randrw --bs=8k --size=2m --iodepth=8
 }
 
-# From one block to more than one command can carry.
+# Sizes from one block to more than the largest command.
 mixed_sizes() {
 	local disk
 	connect "$TARGET4"
@@ -45,13 +45,14 @@ depths_1_to_64() {
 	done
 }
 
-# Jobs on all processors use all queues, and the target sees them used.
+# Jobs on all CPUs use all queues; the target must receive commands on each.
 several_queues() {
 	local disk qid
 	trace_start rdma_core/cq_alloc
 	connect "$TARGET4"
 	disk=$(disk "$CTRL" 1)
-	# As far as there are completion vectors, no two share one; the target's are no SOFTIRQ.
+	# Each queue has its own completion vector, as far as there are enough. The target's CQs do
+	# not use IB_POLL_SOFTIRQ, so these events are the host's.
 	for ((qid = 1; qid <= $(nproc); qid++)); do
 		trace_has "comp_vector=$((qid - 1)) poll_ctx=SOFTIRQ"
 	done
@@ -64,7 +65,7 @@ several_queues() {
 	done
 }
 
-# Sixteen entries a queue and more jobs than that: requests wait, and none is lost.
+# More requests than the 16 entries of a queue: requests wait for tags, and none is lost.
 more_requests_than_tags() {
 	local disk
 	connect "$TARGET4" -i 1 -Q 16
