@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The command line: the one definition that help, man pages and completions are made from.
+//! The command line. Help, man pages and completion scripts are generated from this definition.
 
 use crate::address::{Address, Endpoint};
 use crate::host::{check_nqn, DISCOVERY_NQN};
@@ -20,98 +20,108 @@ const EXIT_STATUS: &str = "\
 EXIT STATUS:
   0  success
   1  the operation failed
-  2  the command line is wrong, or the file of connect-all
+  2  the command line or the file of connect-all is invalid
   3  there is no such controller
   4  the controller exists already
-  5  the operation took too long
-  6  the caller may not do that
+  5  the operation timed out
+  6  permission denied
   7  the kernel module is not loaded
-  130, 143  SIGINT or SIGTERM ended it, before all was done
-  141  nobody reads the output any more";
+  130, 143  ended by SIGINT or SIGTERM before completion
+  141  the reader closed the standard output";
 
 const HOST_IDENTITY: &str = "\
 HOST IDENTITY:
-  Without --hostnqn the name is that in /etc/nvme/hostnqn; else it is made of
-  the UUID in /sys/class/dmi/id/product_uuid; else of /etc/machine-id.
-  Without --hostid the identifier is that in /etc/nvme/hostid, unless --hostnqn
-  is another name; else the UUID at the end of the host's name; else one that
-  is made of another name, or the same that the name is made of.
-  No two controllers may have only one of the two in common.";
+  The host NQN is that of --hostnqn; else that in /etc/nvme/hostnqn; else made
+  of the UUID in /sys/class/dmi/id/product_uuid; else made of /etc/machine-id.
+  The host identifier is that of --hostid; else that in /etc/nvme/hostid, unless
+  --hostnqn names another host; else the UUID at the end of the host NQN; else a
+  UUID made of what the host NQN is made of, or of the NQN of --hostnqn.
+  The kernel refuses a connect if another controller has only one of the two.";
 
 const CONFIG_FILE: &str = "\
 FILE:
-  Each line has the options of one rnvmf connect, but neither -D nor -o:
+  Each line has the options of one rnvmf connect, without -D and -o:
     -a 10.0.0.9 -n nqn.2014-08.org.example:disk --ctrl-loss-tmo -1
-  or, after the word discover, those of a discovery controller: all subsystems
-  of which it knows are connected, with the other options of the line.
+  A line that begins with the word discover has the options of a discovery
+  controller. The subsystems in its log are connected with the line's options:
     discover -a 10.0.0.9 --ctrl-loss-tmo -1
-  Words are separated by spaces. A line that begins with # is none.
-  Nothing is connected if a line is wrong; that ends with status 2.
+  Spaces separate words. Lines that begin with # are comments.
+  If a line is invalid, nothing is connected and the exit status is 2.
 
 DISCOVERY:
-  With --traddr all subsystems are connected of which the discovery controller
-  there knows, and those to which it refers, with the other options. Of
-  discovery controllers 32 are asked at most.
+  With --traddr, the subsystems in the log of that discovery controller are
+  connected with the given options, and those in the logs of the discovery
+  controllers that it refers to. At most 32 logs are read.
 
-  With --persistent the program stays, and does the same with what they know
-  of later, whether they are those of --traddr or of the file: each that is new
-  is connected, once. What they name no more is told and stays connected. A
-  connection to a discovery controller that is lost, or cannot be made, is
-  tried again, with pauses of up to --reconnect-delay; what could not be
-  connected of that which they know of, too, every 30 seconds. SIGINT and
-  SIGTERM end this with status 0, and all that is connected stays so.";
+  With --persistent, the program stays connected to the discovery controllers of
+  the command line or the file, and connects a subsystem when it appears in a
+  log. A subsystem that disappears from a log is reported and stays connected.
+  A discovery controller is reconnected with delays of up to --reconnect-delay;
+  a failed connection to a subsystem is retried every 30 seconds. SIGINT and
+  SIGTERM end the program with status 0; the subsystems stay connected.";
 
 const FINDINGS: &str = "\
 FINDINGS:
-  Each line begins with one of
-    ok       nothing is wrong
-    warning  it works, but perhaps not as it should
-    fault    a connection cannot be made; the status is 1
-    unknown  it could not be looked at
-  and ends with the command that mends it, where there is one.
-  Nothing is changed, and nothing is sent, but for a question about a host name.";
+  Each line begins with a level:
+    ok       no problem
+    warning  a connection can be made, but something is not as it should be
+    fault    no connection can be made; the exit status is 1
+    unknown  the check could not be made
+  A line ends with a command that fixes the problem, if there is one.
+  The doctor runs ip and rdma (package iproute2) and nft (package nftables). It
+  changes nothing, and sends no packet except to resolve a host name.";
 
-/// Connect and watch NVMe over RDMA block devices
+/// Connect and monitor NVMe over RDMA block devices
 #[derive(Debug, Parser)]
 #[command(name = "rnvmf", version, after_long_help = EXIT_STATUS)]
 pub(crate) struct Arguments {
-    /// What to do.
+    /// The verb with its options.
     #[command(subcommand)]
     pub(crate) verb: Verb,
+
+    /// Format of results and errors
+    #[arg(
+        short = 'o',
+        long = "output-format",
+        value_name = "FORMAT",
+        default_value = "normal",
+        global = true
+    )]
+    pub(crate) format: Format,
 }
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Connect a controller, and wait until its disks are there
+    /// Connect a controller and wait for its disks
     #[command(after_long_help = HOST_IDENTITY)]
     Connect(Connect),
-    /// Print what a discovery controller knows of
+    /// Print the log of a discovery controller
     #[command(after_long_help = HOST_IDENTITY)]
     Discover(Discover),
-    /// Connect what a file lists, or a discovery controller knows of, and is not connected
+    /// Connect the subsystems of a file or a discovery log that are not connected
     #[command(after_long_help = CONFIG_FILE)]
     ConnectAll(ConnectAll),
-    /// Disconnect controllers, and wait until they are gone
+    /// Disconnect controllers and wait for their removal
     Disconnect(Disconnect),
-    /// Disconnect every controller, or those that are not in use, and wait until they are gone
+    /// Disconnect all controllers, or all unused ones, and wait for their removal
     DisconnectAll(DisconnectAll),
-    /// Reset a controller: connect it anew, while the I/O of its disks waits
-    Reset(Reset),
-    /// Look what namespaces the target of a controller has, and wait until its disks are those
-    Rescan(Rescan),
-    /// Change what a controller does when its connection is lost
-    #[command(after_help = "What is not given stays as it is: the defaults are those of connect.")]
+    /// Reset a controller: disconnect and reconnect it while I/O waits
+    Reset(Device),
+    /// Rescan namespaces and wait until the disks match
+    Rescan(Device),
+    /// Change the reconnect options of a controller
+    #[command(after_help = "An option that is not given keeps its value.")]
     Set(Set),
     /// List the disks
-    List(List),
-    /// Show the controllers, or all about one
+    List,
+    /// Show all controllers, or one in detail
     Show(Show),
-    /// Print what controllers have done, or do: commands, bytes, work requests
+    /// Print counters or rates: commands, bytes, work requests
     Stats(Stats),
-    /// Print what happens to controllers and disks, until SIGINT or SIGTERM
-    Monitor(Monitor),
-    /// Look for what stands in the way of connections, and tell how to mend it
+    /// Print events of controllers and disks until SIGINT or SIGTERM
+    Monitor,
+    /// Diagnose the RDMA set-up and suggest fixes
     #[command(after_long_help = FINDINGS)]
     Doctor(Doctor),
     /// Print a completion script for a shell
@@ -120,42 +130,7 @@ pub(crate) enum Verb {
     Man(Man),
 }
 
-impl Verb {
-    /// How the verb prints, errors included.
-    pub(crate) fn format(&self) -> Format {
-        match self {
-            Self::Connect(options) => options.output.format,
-            Self::Discover(options) => options.output.format,
-            Self::ConnectAll(options) => options.output.format,
-            Self::Disconnect(options) => options.output.format,
-            Self::DisconnectAll(options) => options.output.format,
-            Self::Reset(options) => options.output.format,
-            Self::Rescan(options) => options.output.format,
-            Self::Set(options) => options.output.format,
-            Self::List(options) => options.output.format,
-            Self::Show(options) => options.output.format,
-            Self::Stats(options) => options.output.format,
-            Self::Monitor(options) => options.output.format,
-            Self::Doctor(options) => options.output.format,
-            Self::Completion(_) | Self::Man(_) => Format::Normal,
-        }
-    }
-}
-
-/// The option that every verb has.
-#[derive(Debug, Args)]
-pub(crate) struct Output {
-    /// How to print results and errors
-    #[arg(
-        short = 'o',
-        long = "output-format",
-        value_name = "FORMAT",
-        default_value = "normal"
-    )]
-    pub(crate) format: Format,
-}
-
-/// Transports.
+/// Transport types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Transport {
     /// InfiniBand, RoCE and iWARP.
@@ -165,15 +140,15 @@ pub(crate) enum Transport {
 /// Options of `connect`.
 #[derive(Debug, Args)]
 pub(crate) struct Connect {
-    /// Address of the target: IPv4, IPv6 (with %scope where it needs one) or a host name
+    /// Address of the target: IPv4, IPv6 (link-local: with %INTERFACE) or a host name
     #[arg(short = 'a', long, value_name = "ADDRESS")]
     pub(crate) traddr: String,
 
-    /// NVMe Qualified Name of the subsystem
+    /// NVMe Qualified Name (NQN) of the subsystem
     #[arg(short = 'n', long, value_name = "NQN", value_parser = check_nqn)]
     pub(crate) nqn: String,
 
-    /// How the target is reached.
+    /// The target and the host.
     #[command(flatten)]
     pub(crate) fabrics: FabricsArgs,
 
@@ -181,21 +156,17 @@ pub(crate) struct Connect {
     #[command(flatten)]
     pub(crate) ctrl: CtrlArgs,
 
-    /// Connect even where the same controller exists
+    /// Connect even if the same host is connected to this subsystem at this address
     #[arg(short = 'D', long, conflicts_with = "idempotent")]
     pub(crate) duplicate_connect: bool,
 
-    /// Succeed where the same controller is connected already
+    /// Succeed if the same host is connected to this subsystem at this address
     #[arg(long)]
     pub(crate) idempotent: bool,
-
-    /// How to print.
-    #[command(flatten)]
-    pub(crate) output: Output,
 }
 
 impl Connect {
-    /// Returns where the subsystem is.
+    /// Returns the subsystem.
     pub(crate) fn subsystem(&self) -> SubsystemArgs<'_> {
         SubsystemArgs {
             traddr: &self.traddr,
@@ -205,14 +176,14 @@ impl Connect {
     }
 }
 
-/// A subsystem and how it is reached, whichever verb's arguments name it.
+/// A subsystem and how to reach it, for all verbs that name one.
 #[derive(Clone, Copy)]
 pub(crate) struct SubsystemArgs<'a> {
-    /// Address of the target, or its host name.
+    /// Address or host name of the target.
     pub(crate) traddr: &'a str,
     /// NVMe Qualified Name of the subsystem.
     pub(crate) nqn: &'a str,
-    /// How the target is reached.
+    /// The target and the host.
     pub(crate) fabrics: &'a FabricsArgs,
 }
 
@@ -223,35 +194,36 @@ impl SubsystemArgs<'_> {
     }
 }
 
-/// How a target is reached, and by which host.
+/// How to reach a target, and the identity of the host.
 #[derive(Debug, Args)]
 pub(crate) struct FabricsArgs {
-    /// Transport, always rdma
+    /// Transport type
     #[arg(short, long, default_value = "rdma")]
     pub(crate) transport: Transport,
 
-    /// Port of the target
+    /// Port of the target, 1 to 65535
     #[arg(short = 's', long, value_name = "PORT", default_value_t = 4420,
           value_parser = value_parser!(u16).range(1..))]
     pub(crate) trsvcid: u16,
 
-    /// NVMe Qualified Name of this host
+    /// NQN of this host [default: that of this machine]
     #[arg(short = 'q', long, value_name = "NQN", value_parser = check_nqn)]
     pub(crate) hostnqn: Option<String>,
 
-    /// Identifier of this host
+    /// Identifier of this host [default: that of this machine]
     #[arg(short = 'I', long, value_name = "UUID")]
     pub(crate) hostid: Option<Uuid>,
 
-    /// Numeric address to connect from
+    /// Source address, numeric [default: that of the route]
     #[arg(short = 'w', long, value_name = "ADDRESS")]
     pub(crate) host_traddr: Option<Address>,
 
-    /// Type of service of the connections, 0 to 255
+    /// Type of service of the connections, 0 to 255 [default: that of the RDMA device]
     #[arg(short = 'T', long, value_name = "TOS")]
     pub(crate) tos: Option<u8>,
 
-    /// Seconds that connecting may take, and finding a host name before, 1 to 600
+    /// Time limit for the resolution of a host name, and for a connect attempt, in seconds,
+    /// 1 to 600
     #[arg(long, value_name = "SECONDS", default_value_t = CONNECT_TIMEOUT_DEFAULT / 1000,
           value_parser = connect_timeout())]
     pub(crate) timeout: u32,
@@ -260,28 +232,24 @@ pub(crate) struct FabricsArgs {
 /// Options of the I/O queues of a controller.
 #[derive(Debug, Args)]
 pub(crate) struct QueueArgs {
-    /// Number of I/O queues [default: one for each online CPU]
-    #[arg(short = 'i', long, value_name = "N",
-          value_parser = value_parser!(u32).range(1..=i64::from(NR_IO_QUEUES_MAX)))]
+    /// Number of I/O queues, 1 to 65535 [default: one for each online CPU]
+    #[arg(short = 'i', long, value_name = "N", value_parser = range(1, NR_IO_QUEUES_MAX))]
     pub(crate) nr_io_queues: Option<u32>,
 
-    /// Number of queues for writes only; those of -i are then for reads [default: none]
-    #[arg(short = 'W', long, value_name = "N",
-          value_parser = value_parser!(u32).range(1..=i64::from(NR_IO_QUEUES_MAX)))]
+    /// Number of more queues for writes, 1 to 65535; reads use those of -i [default: none]
+    #[arg(short = 'W', long, value_name = "N", value_parser = range(1, NR_IO_QUEUES_MAX))]
     pub(crate) nr_write_queues: Option<u32>,
 
-    /// Number of queues for polled I/O only, as io_uring can do [default: none]
-    #[arg(short = 'P', long, value_name = "N",
-          value_parser = value_parser!(u32).range(1..=i64::from(NR_IO_QUEUES_MAX)))]
+    /// Number of more queues for polled I/O (as of io_uring), 1 to 65535 [default: none]
+    #[arg(short = 'P', long, value_name = "N", value_parser = range(1, NR_IO_QUEUES_MAX))]
     pub(crate) nr_poll_queues: Option<u32>,
 
-    /// Entries of each I/O queue, 16 to 1024 [default: 128]
+    /// Number of entries of each I/O queue, 16 to 1024 [default: 128]
     #[arg(short = 'Q', long, value_name = "N",
-          value_parser = value_parser!(u32)
-              .range(i64::from(QUEUE_SIZE_MIN)..=i64::from(QUEUE_SIZE_MAX)))]
+          value_parser = range(QUEUE_SIZE_MIN, QUEUE_SIZE_MAX))]
     pub(crate) queue_size: Option<u32>,
 
-    /// Ask the target not to tell how far it is in its queues
+    /// Disable SQ flow control
     #[arg(long)]
     pub(crate) disable_sqflow: bool,
 }
@@ -289,69 +257,72 @@ pub(crate) struct QueueArgs {
 /// Options of a controller.
 #[derive(Debug, Args)]
 pub(crate) struct CtrlArgs {
-    /// Its I/O queues.
+    /// The I/O queues.
     #[command(flatten)]
     pub(crate) queues: QueueArgs,
 
-    /// Keep-alive timeout in seconds, 0 for none [default: 5]
-    #[arg(short = 'k', long, value_name = "SECONDS",
-          value_parser = value_parser!(u32).range(..=i64::from(KEEP_ALIVE_TMO_MAX)))]
+    /// Keep-alive timeout in seconds, 0 to 4294967; 0 disables keep-alive [default: 5]
+    #[arg(short = 'k', long, value_name = "SECONDS", value_parser = range(0, KEEP_ALIVE_TMO_MAX))]
     pub(crate) keep_alive_tmo: Option<u32>,
 
-    /// What to do when the connection is lost.
+    /// Behaviour after a connection loss.
     #[command(flatten)]
     pub(crate) reconnect: ReconnectArgs,
 }
 
-/// Options of a controller for the time after the loss of its connection.
+/// Options of a controller for the time after a connection loss.
 #[derive(Debug, Args)]
 pub(crate) struct ReconnectArgs {
-    /// Longest pause between attempts to connect again, 1 to 3600 seconds [default: 10]
-    #[arg(short = 'c', long, value_name = "SECONDS",
-          value_parser = value_parser!(u32).range(1..=i64::from(RECONNECT_DELAY_MAX)))]
+    /// Longest delay between reconnect attempts in seconds, 1 to 3600 [default: 10]
+    #[arg(short = 'c', long, value_name = "SECONDS", value_parser = range(1, RECONNECT_DELAY_MAX))]
     pub(crate) reconnect_delay: Option<u32>,
 
-    /// Seconds after a loss that attempts go on for; 0 for none, -1 for no end [default: 600]
+    /// Seconds after a connection loss until reconnecting ends, 0 to 4294967; -1 for no limit
+    /// [default: 600]
     #[arg(short = 'l', long, value_name = "SECONDS", allow_negative_numbers = true,
           value_parser = loss_tmo())]
     pub(crate) ctrl_loss_tmo: Option<i64>,
 
-    /// Seconds after a loss that I/O waits before it fails; -1 for as long as attempts go on
+    /// Seconds after a connection loss until I/O fails, 0 to 4294967; -1: when reconnecting ends
     /// [default: -1]
     #[arg(short = 'F', long, visible_alias = "fast_io_fail_tmo", value_name = "SECONDS",
           allow_negative_numbers = true, value_parser = loss_tmo())]
     pub(crate) fast_io_fail_tmo: Option<i64>,
 }
 
-/// Seconds after a loss, or -1.
+fn range(min: u32, max: u32) -> RangedI64ValueParser<u32> {
+    value_parser!(u32).range(i64::from(min)..=i64::from(max))
+}
+
+/// Parses seconds after a connection loss, or -1 for no limit.
 fn loss_tmo() -> RangedI64ValueParser<i64> {
     value_parser!(i64).range(-1..=i64::from(LOSS_TMO_MAX))
 }
 
-/// Seconds that connecting may take.
+/// Parses seconds for a connect attempt.
 fn connect_timeout() -> RangedI64ValueParser<u32> {
-    value_parser!(u32).range(1..=i64::from(CONNECT_TIMEOUT_MAX / 1000))
+    range(1, CONNECT_TIMEOUT_MAX / 1000)
 }
 
 /// A discovery controller.
 #[derive(Debug, Args)]
 pub(crate) struct DiscoveryCtrlArgs {
-    /// Address of the target: IPv4, IPv6 (with %scope where it needs one) or a host name
+    /// Address of the target: IPv4, IPv6 (link-local: with %INTERFACE) or a host name
     #[arg(short = 'a', long, value_name = "ADDRESS")]
     pub(crate) traddr: String,
 
-    /// NVMe Qualified Name of the discovery subsystem, if it has one of its own
+    /// NQN of the discovery subsystem
     #[arg(short = 'n', long, value_name = "NQN", default_value = DISCOVERY_NQN,
           value_parser = check_nqn)]
     pub(crate) nqn: String,
 
-    /// How the target is reached.
+    /// The target and the host.
     #[command(flatten)]
     pub(crate) fabrics: FabricsArgs,
 }
 
 impl DiscoveryCtrlArgs {
-    /// Returns where the discovery subsystem is.
+    /// Returns the discovery subsystem.
     pub(crate) fn subsystem(&self) -> SubsystemArgs<'_> {
         SubsystemArgs {
             traddr: &self.traddr,
@@ -364,19 +335,15 @@ impl DiscoveryCtrlArgs {
 /// Options of `discover`.
 #[derive(Debug, Args)]
 pub(crate) struct Discover {
-    /// Whose log to print.
+    /// The discovery controller.
     #[command(flatten)]
     pub(crate) controller: DiscoveryCtrlArgs,
-
-    /// How to print.
-    #[command(flatten)]
-    pub(crate) output: Output,
 }
 
-/// A discovery controller, all of whose subsystems are to be connected.
+/// A discovery controller, and the options of the controllers for the subsystems in its log.
 #[derive(Debug, Args)]
 pub(crate) struct DiscoverArgs {
-    /// Where to ask for them.
+    /// The discovery controller.
     #[command(flatten)]
     pub(crate) controller: DiscoveryCtrlArgs,
 
@@ -389,7 +356,7 @@ pub(crate) struct DiscoverArgs {
 #[derive(Debug, Args)]
 #[command(mut_args(requires_discovery))]
 pub(crate) struct ConnectAll {
-    /// The file
+    /// File with the connections
     #[arg(
         short = 'f',
         long,
@@ -403,58 +370,41 @@ pub(crate) struct ConnectAll {
     #[arg(short = 'a', long, value_name = "ADDRESS")]
     pub(crate) traddr: Option<String>,
 
-    /// NVMe Qualified Name of the discovery subsystem, if it has one of its own
+    /// NQN of the discovery subsystem
     #[arg(short = 'n', long, value_name = "NQN", default_value = DISCOVERY_NQN,
           value_parser = check_nqn)]
     pub(crate) nqn: String,
 
-    /// Stay connected to the discovery controllers, and connect what they come to know of, until
-    /// SIGINT or SIGTERM
+    /// Follow the discovery controllers and connect new subsystems, until SIGINT or SIGTERM
     #[arg(short = 'p', long)]
     pub(crate) persistent: bool,
 
-    /// How the targets are reached.
+    /// The targets and the host.
     #[command(flatten)]
     pub(crate) fabrics: FabricsArgs,
 
     /// Options of the controllers.
     #[command(flatten)]
     pub(crate) ctrl: CtrlArgs,
-
-    /// How to print.
-    #[command(flatten)]
-    pub(crate) output: Output,
 }
 
-/// All but these say something of a discovery controller, and need one.
+/// Makes an option depend on `--traddr` if it is an option of a discovery controller.
 fn requires_discovery(option: Arg) -> Arg {
     match option.get_id().as_str() {
-        "config" | "traddr" | "persistent" | "format" => option,
+        "config" | "traddr" | "persistent" => option,
         _ => option.requires("traddr"),
     }
 }
 
-/// Options of `disconnect`.
-#[derive(Debug, Args)]
-pub(crate) struct Disconnect {
-    /// Which controllers.
-    #[command(flatten)]
-    pub(crate) selection: Selection,
-
-    /// How to print.
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-/// Controllers by subsystem or by name.
+/// Options of `disconnect`: controllers by subsystem or by name.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-pub(crate) struct Selection {
-    /// Every controller of the subsystem with this NVMe Qualified Name
+pub(crate) struct Disconnect {
+    /// Disconnect all controllers of the subsystem with this NQN
     #[arg(short = 'n', long, value_name = "NQN", value_parser = check_nqn)]
     pub(crate) nqn: Option<String>,
 
-    /// The controllers with these names, such as rnvmf0
+    /// Disconnect the controllers with these names, such as rnvmf0
     #[arg(short = 'd', long, value_name = "DEVICE", num_args = 1.., value_delimiter = ',')]
     pub(crate) device: Vec<String>,
 }
@@ -462,35 +412,16 @@ pub(crate) struct Selection {
 /// Options of `disconnect-all`.
 #[derive(Debug, Args)]
 pub(crate) struct DisconnectAll {
-    /// Leave those that have a disk in use, as one that is mounted, or of LVM
+    /// Keep controllers with a disk in use: mounted, swap, or part of LVM, RAID or a mapping
     #[arg(long)]
     pub(crate) unused: bool,
-
-    /// How to print.
-    #[command(flatten)]
-    pub(crate) output: Output,
 }
 
-/// Options of `reset`.
+/// The argument of verbs on one controller.
 #[derive(Debug, Args)]
-pub(crate) struct Reset {
+pub(crate) struct Device {
     /// Name of the controller, such as rnvmf0
     pub(crate) device: String,
-
-    /// How to print.
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-/// Options of `rescan`.
-#[derive(Debug, Args)]
-pub(crate) struct Rescan {
-    /// Name of the controller, such as rnvmf0
-    pub(crate) device: String,
-
-    /// How to print.
-    #[command(flatten)]
-    pub(crate) output: Output,
 }
 
 /// Options of `set`.
@@ -501,106 +432,76 @@ pub(crate) struct Set {
     /// Name of the controller, such as rnvmf0
     pub(crate) device: String,
 
-    /// What to change.
+    /// The reconnect options.
     #[command(flatten)]
     pub(crate) reconnect: ReconnectArgs,
 
-    /// Seconds that an attempt to connect may take, from the next one on, 1 to 600 [default: 10]
+    /// Time limit for a connect attempt in seconds, from the next attempt on, 1 to 600
+    /// [default: 10]
     #[arg(long, value_name = "SECONDS", value_parser = connect_timeout())]
     pub(crate) timeout: Option<u32>,
-
-    /// How to print.
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-/// Options of `list`.
-#[derive(Debug, Args)]
-pub(crate) struct List {
-    /// How to print.
-    #[command(flatten)]
-    pub(crate) output: Output,
 }
 
 /// Options of `show`.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Name of a controller, such as rnvmf0
+    /// Name of a controller, such as rnvmf0 [default: all controllers]
     pub(crate) device: Option<String>,
-
-    /// How to print.
-    #[command(flatten)]
-    pub(crate) output: Output,
 }
 
 /// Options of `stats`.
 #[derive(Debug, Args)]
 pub(crate) struct Stats {
-    /// Name of a controller, such as rnvmf0
+    /// Name of a controller, such as rnvmf0 [default: all controllers]
     pub(crate) device: Option<String>,
 
     /// Print a row for each queue; queue 0 is the admin queue
     #[arg(long)]
     pub(crate) queues: bool,
 
-    /// Print how many a second, every so many seconds, until SIGINT or SIGTERM [default: 1]
+    /// Print rates per second at this interval in seconds, 1 to 86400, until SIGINT or SIGTERM
+    /// [default: 1]
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
           value_parser = interval)]
     pub(crate) watch: Option<u32>,
 
-    /// Print how long reads and writes took while that was measured
+    /// Print histograms of the measured latencies of reads and writes
     #[arg(long, conflicts_with_all = ["queues", "watch"])]
     pub(crate) histogram: bool,
 
-    /// Measure how long reads and writes take from now on, or do not; by default it is off
+    /// Enable or disable the measurement of latencies [default: off]
     #[arg(long, value_name = "on|off", requires = "device",
           conflicts_with_all = ["queues", "watch", "histogram"])]
     pub(crate) latency: Option<Switch>,
-
-    /// How to print.
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-/// Options of `monitor`.
-#[derive(Debug, Args)]
-pub(crate) struct Monitor {
-    /// How to print.
-    #[command(flatten)]
-    pub(crate) output: Output,
 }
 
 /// Options of `doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Address of the target to look for the way to
+    /// Address or host name of the target; without it only the devices of this host are checked
     #[arg(short = 'a', long, value_name = "ADDRESS")]
     pub(crate) traddr: Option<String>,
 
-    /// Port of the target
+    /// Port of the target, 1 to 65535
     #[arg(short = 's', long, value_name = "PORT", default_value_t = 4420,
           requires = "traddr", value_parser = value_parser!(u16).range(1..))]
     pub(crate) trsvcid: u16,
 
-    /// Numeric address to connect from
+    /// Source address, numeric [default: that of the route]
     #[arg(short = 'w', long, value_name = "ADDRESS", requires = "traddr")]
     pub(crate) host_traddr: Option<Address>,
 
-    /// NVMe Qualified Name of the subsystem to be connected
+    /// NQN of the subsystem to connect
     #[arg(short = 'n', long, value_name = "NQN", value_parser = check_nqn)]
     pub(crate) nqn: Option<String>,
 
-    /// NVMe Qualified Name of this host
+    /// NQN of this host [default: that of this machine]
     #[arg(short = 'q', long, value_name = "NQN", value_parser = check_nqn)]
     pub(crate) hostnqn: Option<String>,
 
-    /// Identifier of this host
+    /// Identifier of this host [default: that of this machine]
     #[arg(short = 'I', long, value_name = "UUID")]
     pub(crate) hostid: Option<Uuid>,
-
-    /// How to print.
-    #[command(flatten)]
-    pub(crate) output: Output,
 }
 
 /// Options of `completion`.
@@ -610,7 +511,8 @@ pub(crate) struct Completion {
     pub(crate) shell: Shell,
 }
 
-/// Seconds between two looks; they may be left out, so what follows may be meant as something else.
+/// Parses the interval of `stats --watch`. The interval is optional, so the next argument may be
+/// meant as a device.
 fn interval(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(seconds @ 1..=86400) => Ok(seconds),

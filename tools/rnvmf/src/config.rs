@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The configuration file of `connect-all`. A line has the options of one `rnvmf connect`, or those
-//! of a discovery controller whose subsystems are to be connected.
+//! The configuration file of `connect-all`. A line has the options of one `rnvmf connect`, or of a
+//! discovery controller whose subsystems are to be connected.
 
 use crate::address::Address;
 use crate::cli::{Connect, DiscoverArgs, SubsystemArgs};
 use crate::error::{io_message, Error, Status};
-use crate::output::Format;
 use crate::usage::complaint;
 use clap::{Args, Parser};
-use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::collections::HashMap;
 use std::fs::File;
+use std::hash::Hash;
 use std::io::{ErrorKind, Read};
-use std::mem::{discriminant, Discriminant};
+use std::mem::discriminant;
 use std::path::Path;
-use uuid::Uuid;
 
-/// Largest configuration file, in bytes.
+/// Largest size of the file in bytes.
 const MAX_SIZE: u64 = 1 << 20;
 
-/// The word that a line of a discovery controller begins with.
+/// The first word of a line with the options of a discovery controller.
 const DISCOVER: &str = "discover";
 
 /// A line of the file.
@@ -28,12 +26,12 @@ const DISCOVER: &str = "discover";
 pub(crate) enum ConfigLine {
     /// One connection.
     Connect(Box<Connect>),
-    /// All subsystems in the log of a discovery controller.
+    /// Connections to all subsystems in the log of a discovery controller.
     Discover(Box<DiscoverArgs>),
 }
 
 impl ConfigLine {
-    /// Returns the subsystem that it names.
+    /// Returns the subsystem that the line names.
     pub(crate) fn subsystem(&self) -> SubsystemArgs<'_> {
         match self {
             Self::Connect(options) => options.subsystem(),
@@ -50,7 +48,7 @@ struct LineParser<Options: Args> {
     options: Options,
 }
 
-/// Reads a file. A wrong line is reported like a wrong command line.
+/// Reads the file. An invalid line is an error like an invalid command line.
 pub(crate) fn read(path: &Path) -> Result<Vec<ConfigLine>, Error> {
     let name = path.display();
     let mut bytes = Vec::new();
@@ -69,7 +67,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<ConfigLine>, Error> {
     })
 }
 
-/// What is wrong with a line of the file.
+/// The error of a line.
 #[derive(Debug, PartialEq, Eq)]
 struct LineError {
     /// Number of the line, from 1.
@@ -88,57 +86,42 @@ fn decode(bytes: &[u8]) -> Result<&str, LineError> {
     })
 }
 
-/// Parses the lines of a text.
+/// Parses the lines of a text. No two of them may name the same subsystem, because the options of
+/// the second one would be ignored.
 fn parse(text: &str) -> Result<Vec<ConfigLine>, LineError> {
     let lines = (1..).zip(text.lines().map(str::trim));
-    let mut first = HashMap::new();
+    let mut numbers = HashMap::new();
     lines
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
         .map(|(number, line)| {
             let error = |why| LineError { number, why };
             let line = parse_line(line).map_err(error)?;
-            match first.entry(LineKey::of(&line)) {
-                Occupied(other) => Err(error(format!("the same as line {}", other.get()))),
-                Vacant(entry) => {
-                    entry.insert(number);
-                    Ok(line)
-                }
+            match numbers.insert(key(&line), number) {
+                Some(other) => Err(error(format!("the same as line {other}"))),
+                None => Ok(line),
             }
         })
         .collect()
 }
 
-/// What two lines must not have in common: the other options of the second one would be ignored.
-#[derive(PartialEq, Eq, Hash)]
-struct LineKey {
-    kind: Discriminant<ConfigLine>,
-    traddr: String,
-    trsvcid: u16,
-    nqn: String,
-    host_traddr: Option<String>,
-    hostnqn: Option<String>,
-    hostid: Option<Uuid>,
-}
-
-impl LineKey {
-    fn of(line: &ConfigLine) -> Self {
-        let SubsystemArgs {
-            traddr,
-            nqn,
-            fabrics,
-        } = line.subsystem();
-        // An address has many spellings.
-        let address = traddr.parse::<Address>();
-        Self {
-            kind: discriminant(line),
-            traddr: address.map_or_else(|_| traddr.to_lowercase(), |address| address.to_string()),
-            trsvcid: fabrics.trsvcid,
-            nqn: nqn.to_owned(),
-            host_traddr: fabrics.host_traddr.as_ref().map(ToString::to_string),
-            hostnqn: fabrics.hostnqn.clone(),
-            hostid: fabrics.hostid,
-        }
-    }
+/// Returns what two lines must not have in common.
+fn key(line: &ConfigLine) -> impl Eq + Hash {
+    let SubsystemArgs {
+        traddr,
+        nqn,
+        fabrics,
+    } = line.subsystem();
+    // An address has many spellings.
+    let address = traddr.parse::<Address>();
+    (
+        discriminant(line),
+        address.map_or_else(|_| traddr.to_lowercase(), |address| address.to_string()),
+        fabrics.trsvcid,
+        nqn.to_owned(),
+        fabrics.host_traddr.as_ref().map(Address::to_string),
+        fabrics.hostnqn.clone(),
+        fabrics.hostid,
+    )
 }
 
 fn parse_line(line: &str) -> Result<ConfigLine, String> {
@@ -149,10 +132,7 @@ fn parse_line(line: &str) -> Result<ConfigLine, String> {
     }
     let connect: Connect = parse_args(words)?;
     if connect.duplicate_connect {
-        return Err("--duplicate-connect would connect one more each time".into());
-    }
-    if connect.output.format != Format::Normal {
-        return Err("--output-format is for the command line".into());
+        return Err("--duplicate-connect would connect another controller each time".into());
     }
     Ok(ConfigLine::Connect(connect.into()))
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `rnvmf`: connect and watch NVMe over RDMA block devices of the rnvmf kernel module.
+//! `rnvmf`: connects and monitors NVMe over RDMA block devices of the rnvmf kernel module.
 //!
-//! Verbs (`verb`) send requests through the trait `kernel::Kernel`, which `netlink` implements, and
-//! print what `render` makes of the answers.
+//! Verbs (`verb`) send requests through the trait `kernel::Kernel`, which `netlink` implements.
+//! `render` turns the replies into text or JSON.
 
 mod address;
 mod cli;
@@ -22,25 +22,25 @@ mod usage;
 mod verb;
 
 use clap::Parser;
+use cli::Arguments;
 use rnvmf_uapi as uapi;
 use signal_hook::low_level::emulate_default_handler;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = match cli::Arguments::try_parse() {
+    let Arguments { verb, format } = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return usage::report(&error),
     };
-    let format = arguments.verb.format();
-    let Err(error) = verb::run(arguments.verb) else {
+    let Err(error) = verb::run(verb, format) else {
         return ExitCode::SUCCESS;
     };
     let Some(signal) = signal::STOP.get() else {
         return error.report(format);
     };
     let status = error.stopped_by(signal).report(format);
-    // Shells and systemd check which signal ended a program. For these two signals it does not
-    // return.
+    // Shells and systemd check which signal ended a program. For SIGINT and SIGTERM the function does
+    // not return.
     let _ = emulate_default_handler(signal);
     status
 }

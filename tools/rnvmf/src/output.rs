@@ -4,16 +4,18 @@
 
 use clap::ValueEnum;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
-/// Changes only when a program that reads the old form could fail on the new one.
+/// Version of the JSON output. A new one is needed only if a program that reads the old output could
+/// fail on the new one.
 const SCHEMA: u32 = 1;
 
-/// How to print.
+/// An output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people.
+    /// Text for people
     Normal,
-    /// For programs, with a stable schema.
+    /// JSON for programs, one document a line
     Json,
 }
 
@@ -24,12 +26,15 @@ struct Document<'a, T> {
     body: &'a T,
 }
 
-/// Returns the JSON document of `body` in one line, without the line's end.
+/// Returns the JSON document with the members of `body`, in one line without its end.
 pub(crate) fn json_line(body: &impl Serialize) -> String {
-    // Serialising can fail on maps with keys that are no strings; there are no maps here.
-    serde_json::to_string(&Document {
-        schema: SCHEMA,
-        body,
-    })
-    .unwrap_or_else(|error| unreachable!("{error}"))
+    let schema = SCHEMA;
+    // Serialization fails on maps with other keys than strings only; this program has none.
+    serde_json::to_string(&Document { schema, body })
+        .unwrap_or_else(|error| unreachable!("{error}"))
+}
+
+/// Returns the JSON document with one member, as a line with its end.
+pub(crate) fn json_member(name: &str, value: &impl Serialize) -> String {
+    json_line(&BTreeMap::from([(name, value)])) + "\n"
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What verbs print, as functions of the model.
+//! The output of verbs as functions of the model: text or JSON.
 
 pub(crate) mod discovery;
-pub(crate) mod doctor;
 pub(crate) mod event;
 pub(crate) mod list;
 pub(crate) mod show;

@@ -4,19 +4,19 @@
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The last of SIGINT and SIGTERM, for the whole program. A verb need not have waited for it.
+/// The last SIGINT or SIGTERM of this process, also if no verb waits for it.
 pub(crate) static STOP: StopSignal = StopSignal::new();
 
-/// A signal number, or none.
+/// The number of the last stop signal.
 pub(crate) struct StopSignal(AtomicI32);
 
 impl StopSignal {
-    /// No signal came yet.
+    /// Creates the state before any signal.
     pub(crate) const fn new() -> Self {
         Self(AtomicI32::new(0))
     }
 
-    /// Records a signal; the last one counts.
+    /// Records a signal; replaces the previous one.
     pub(crate) fn record(&self, signal: i32) {
         self.0.store(signal, Ordering::Relaxed);
     }

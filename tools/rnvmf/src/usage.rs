@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A wrong command line, in one line; and help, which is none.
+//! Errors of the command line, printed in one line, and help.
 
 use crate::cli::Arguments;
 use crate::error::{Error, Status};
@@ -9,7 +9,7 @@ use clap::error::ErrorKind;
 use clap::CommandFactory;
 use std::process::ExitCode;
 
-/// Print what the parser has to say.
+/// Prints help, the version or an error of the parser.
 pub(crate) fn report(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         return match error.print() {
@@ -24,45 +24,37 @@ pub(crate) fn report(error: &clap::Error) -> ExitCode {
     Error::new(Status::Usage, explain(error, &words)).report(format(&words))
 }
 
-/// What the parser complains of, and where to read more.
+/// Returns the complaint of the parser, and the command that prints the matching help.
 fn explain(error: &clap::Error, words: &[String]) -> String {
-    let known = |word: &&String| Arguments::command().find_subcommand(word).is_some();
-    let verb = words.first().filter(known);
+    let is_verb = |word: &&String| Arguments::command().find_subcommand(word).is_some();
+    let verb = words.first().filter(is_verb);
     let verb = verb.map_or(String::new(), |verb| format!(" {verb}"));
     format!("{}; see rnvmf{verb} --help", complaint(error))
 }
 
-/// The first paragraph of what the parser says, in one line.
+/// Returns the first paragraph of the parser's message, in one line.
 pub(crate) fn complaint(error: &clap::Error) -> String {
-    // The parser would answer that with all of the help.
+    // The parser's message is the whole help.
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "no verb is given".into();
     }
     let text = error.render().to_string();
-    let lines = text.trim_start_matches("error: ").lines();
-    let paragraph: Vec<&str> = lines
-        .take_while(|line| !line.is_empty())
-        .map(str::trim)
-        .collect();
+    let lines = text.trim_start_matches("error: ").lines().map(str::trim);
+    let paragraph: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
     paragraph.join(" ")
 }
 
-/// Returns the output format of a command line that does not parse.
+/// Returns the output format of a command line that the parser rejects.
 fn format(words: &[String]) -> Format {
-    let mut previous = "";
-    for word in words {
-        let value = match previous {
-            "-o" | "--output-format" => Some(word.as_str()),
-            _ => word
-                .strip_prefix("--output-format=")
-                .or_else(|| word.strip_prefix("-o")),
-        };
-        if value.is_some_and(|value| value.trim_start_matches('=') == "json") {
-            return Format::Json;
-        }
-        previous = word;
+    let is_separate =
+        |pair: &[String]| matches!(pair[0].as_str(), "-o" | "--output-format") && pair[1] == "json";
+    let is_joined =
+        |word: &String| matches!(word.as_str(), "-ojson" | "-o=json" | "--output-format=json");
+    if words.windows(2).any(is_separate) || words.iter().any(is_joined) {
+        Format::Json
+    } else {
+        Format::Normal
     }
-    Format::Normal
 }
 
 #[cfg(test)]

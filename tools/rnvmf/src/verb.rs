@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The verbs: each sends its requests to the kernel and prints the answers.
+//! The verbs. Each sends requests to the kernel and prints the replies.
 
 mod args;
 mod attempt;
+mod change;
 mod connect;
 mod connect_all;
 mod disconnect;
@@ -12,9 +13,6 @@ mod doctor;
 mod man;
 mod monitor;
 mod print;
-mod rescan;
-mod reset;
-mod set;
 mod show;
 mod stats;
 mod wait;
@@ -23,42 +21,42 @@ use crate::cli::Verb;
 use crate::error::Error;
 use crate::host::SystemEnv;
 use crate::netlink::Client;
+use crate::output::Format;
+use print::Printer;
 use std::io::{stderr, stdout};
 
 /// Runs the verb of the command line.
-pub(crate) fn run(verb: Verb) -> Result<(), Error> {
-    let (out, err) = (&mut stdout().lock(), &mut stderr().lock());
+pub(crate) fn run(verb: Verb, format: Format) -> Result<(), Error> {
+    let printer = &mut Printer {
+        format,
+        out: &mut stdout().lock(),
+        err: &mut stderr().lock(),
+    };
+    let env = &SystemEnv::default();
     match verb {
         Verb::Connect(options) => {
-            let args = args::connect_args(&options, &SystemEnv::default())?;
-            connect::run(&options, &args, &mut Client::open()?, out, err)
+            let args = connect::connect_args(&options, env)?;
+            connect::run(&options, &args, &mut Client::open()?, printer)
         }
         Verb::ConnectAll(options) => {
-            // Before the client, which loads the module: a wrong file is no reason for that.
+            // Before opening the client, which loads the module, because the file may be invalid.
             let config = connect_all::Config::read(options)?;
-            let env = SystemEnv::default();
-            connect_all::run(&config, &env, &mut Client::open()?, out, err)
+            connect_all::run(&config, env, &mut Client::open()?, printer)
         }
-        Verb::Discover(options) => {
-            discover::run(&options, &SystemEnv::default(), &mut Client::open()?, out)
+        Verb::Discover(options) => discover::run(&options, env, &mut Client::open()?, printer),
+        Verb::Disconnect(options) => disconnect::run(&options, &mut Client::open()?, printer),
+        Verb::DisconnectAll(options) => {
+            disconnect::run_all(&options, &mut Client::open()?, &disconnect::in_use, printer)
         }
-        Verb::Disconnect(options) => disconnect::run(&options, &mut Client::open()?, out, err),
-        Verb::DisconnectAll(options) => disconnect::run_all(
-            &options,
-            &mut Client::open()?,
-            &disconnect::in_use,
-            out,
-            err,
-        ),
-        Verb::Reset(options) => reset::run(&options, &mut Client::open()?, out),
-        Verb::Rescan(options) => rescan::run(&options, &mut Client::open()?, out),
-        Verb::Set(options) => set::run(&options, &mut Client::open()?, out, err),
-        Verb::List(options) => show::run_list(&options, &mut Client::open()?, out),
-        Verb::Show(options) => show::run(&options, &mut Client::open()?, out),
-        Verb::Stats(options) => stats::run(&options, &mut Client::open()?, out),
-        Verb::Monitor(options) => monitor::run(&options, &mut Client::open()?, out),
-        Verb::Doctor(options) => doctor::run(&options, out),
-        Verb::Completion(options) => man::completion(&options, out),
-        Verb::Man(options) => man::run(&options, out),
+        Verb::Reset(device) => change::reset(&device, &mut Client::open()?, printer),
+        Verb::Rescan(device) => change::rescan(&device, &mut Client::open()?, printer),
+        Verb::Set(options) => change::set(&options, &mut Client::open()?, printer),
+        Verb::List => show::list(&mut Client::open()?, printer),
+        Verb::Show(options) => show::show(&options, &mut Client::open()?, printer),
+        Verb::Stats(options) => stats::run(&options, &mut Client::open()?, printer),
+        Verb::Monitor => monitor::run(&mut Client::open()?, printer),
+        Verb::Doctor(options) => doctor::run(&options, printer),
+        Verb::Completion(options) => man::completion(&options, printer),
+        Verb::Man(options) => man::man(&options, printer),
     }
 }

@@ -84,7 +84,6 @@ fn defaults_are_those_of_the_interface() {
     assert_eq!(u32::from(fabrics.trsvcid), crate::uapi::TRSVCID_DEFAULT);
     assert_eq!(fabrics.timeout, 10);
     assert_eq!(options.ctrl.queues.queue_size, None);
-    assert_eq!(options.output.format, Format::Normal);
 }
 
 #[test]
@@ -97,13 +96,31 @@ fn help_tells_the_limits_of_the_interface() {
     let help = connect.render_help().to_string();
     for text in [
         format!("{QUEUE_SIZE_MIN} to {QUEUE_SIZE_MAX} [default: {QUEUE_SIZE_DEFAULT}]"),
-        format!("0 for none [default: {KEEP_ALIVE_TMO_DEFAULT}]"),
+        format!(
+            "0 to {KEEP_ALIVE_TMO_MAX}; 0 disables keep-alive [default: {KEEP_ALIVE_TMO_DEFAULT}]"
+        ),
         format!("1 to {}", CONNECT_TIMEOUT_MAX / 1000),
-        format!("1 to {RECONNECT_DELAY_MAX} seconds [default: {RECONNECT_DELAY_DEFAULT}]"),
-        format!("-1 for no end [default: {CTRL_LOSS_TMO_DEFAULT}]"),
+        format!("1 to {NR_IO_QUEUES_MAX} [default: one for each online CPU]"),
+        format!("1 to {RECONNECT_DELAY_MAX} [default: {RECONNECT_DELAY_DEFAULT}]"),
+        format!("0 to {LOSS_TMO_MAX}; -1 for no limit [default: {CTRL_LOSS_TMO_DEFAULT}]"),
+        format!("0 to {LOSS_TMO_MAX}; -1: when reconnecting ends [default: -1]"),
     ] {
         assert!(help.contains(&text), "{text}\n{help}");
     }
+}
+
+#[test]
+fn the_format_may_stand_anywhere() {
+    for line in [
+        &["rnvmf", "-o", "json", "list"][..],
+        &["rnvmf", "list", "-o", "json"],
+        &["rnvmf", "show", "--output-format=json", "rnvmf0"],
+    ] {
+        let arguments = Arguments::try_parse_from(line).unwrap();
+        assert_eq!(arguments.format, Format::Json, "{line:?}");
+    }
+    let arguments = Arguments::try_parse_from(["rnvmf", "list"]).unwrap();
+    assert_eq!(arguments.format, Format::Normal);
 }
 
 #[test]
@@ -172,6 +189,7 @@ fn set_takes_what_can_be_changed() {
     match parse(&["-c", "2", "-l", "-1", "--fast_io_fail_tmo", "5"]) {
         Ok(Arguments {
             verb: Verb::Set(options),
+            ..
         }) => {
             assert_eq!(options.reconnect.reconnect_delay, Some(2));
             assert_eq!(options.reconnect.ctrl_loss_tmo, Some(-1));
@@ -219,7 +237,7 @@ fn devices_are_separated_by_commas_too() {
     let line = ["rnvmf", "disconnect", "-d", "rnvmf0,rnvmf1", "rnvmf2"];
     match Arguments::try_parse_from(line).unwrap().verb {
         Verb::Disconnect(options) => {
-            assert_eq!(options.selection.device, ["rnvmf0", "rnvmf1", "rnvmf2"]);
+            assert_eq!(options.device, ["rnvmf0", "rnvmf1", "rnvmf2"]);
         }
         other => panic!("{other:?}"),
     }

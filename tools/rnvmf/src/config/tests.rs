@@ -73,12 +73,12 @@ fn what_is_wrong_is_told_by_line() {
         (
             "-a 10.0.0.9 -n nqn.x -D",
             1,
-            "--duplicate-connect would connect one more each time",
+            "--duplicate-connect would connect another controller each time",
         ),
         (
             "-a 10.0.0.9 -n nqn.x -o json",
             1,
-            "--output-format is for the command line",
+            "unexpected argument '-o' found",
         ),
         (
             "discover",

@@ -2,21 +2,20 @@
 
 //! `rnvmf discover`: the entries of a log.
 
-use super::text::{row, table};
+use super::text::columns;
 use crate::model::discovery::{DiscoveryLog, EFlags, LogEntry, TrType};
 use crate::output::json_line;
 
-/// A block of lines for each entry.
+/// Returns a block of lines for each entry.
 pub(crate) fn normal(log: &DiscoveryLog) -> String {
     let (found, all) = (log.entries.len(), log.numrec);
     let records = if all == 1 { "record" } else { "records" };
     let mut text = format!("{all} {records}, generation {}\n", log.genctr);
     for (number, entry) in log.entries.iter().enumerate() {
-        text.push_str(&format!("\nrecord {number}\n"));
-        text.push_str(&block(entry));
+        text += &format!("\nrecord {number}\n{}", block(entry));
     }
     if found as u64 != all {
-        text.push_str(&format!("\nonly the first {found} of {all} were read\n"));
+        text += &format!("\nonly the first {found} of {all} were read\n");
     }
     text
 }
@@ -28,22 +27,24 @@ fn block(entry: &LogEntry) -> String {
         (None, other) => format!("{other}, which rnvmf cannot connect"),
     };
     let mut rows = vec![
-        row(["  subsystem", &entry.subnqn]),
-        row(["  type", &entry.subtype.to_string()]),
-        row(["  address", &entry.endpoint().to_string()]),
-        row(["  transport", &transport]),
+        ("subsystem", entry.subnqn.clone()),
+        ("type", entry.subtype.to_string()),
+        ("address", entry.endpoint().to_string()),
+        ("transport", transport),
     ];
     if entry.treq.0 & 3 != 0 {
-        let text = format!("secure channel {}", entry.treq);
-        rows.push(row(["  requirement", &text]));
+        rows.push(("requirement", format!("secure channel {}", entry.treq)));
     }
     if entry.eflags != EFlags(0) {
-        rows.push(row(["  flags", &entry.eflags.to_string()]));
+        rows.push(("flags", entry.eflags.to_string()));
     }
-    table(&rows)
+    let rows = rows
+        .into_iter()
+        .map(|(name, value)| vec![format!("  {name}"), value]);
+    columns(&rows.collect::<Vec<_>>())
 }
 
-/// One line.
+/// Returns the JSON document.
 pub(crate) fn json(log: &DiscoveryLog) -> String {
     json_line(log) + "\n"
 }

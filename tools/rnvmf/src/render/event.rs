@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `rnvmf monitor`: a line for each thing that happens.
+//! `rnvmf monitor`: a line for each event.
 
 use super::text::size;
 use crate::model::controller::Controller;
@@ -10,20 +10,21 @@ use crate::output::{json_line, Format};
 use crate::uapi::CtrlState;
 use serde::Serialize;
 
-/// What a line is about.
+/// The subject of a line.
 pub(crate) enum MonitorLine<'a> {
-    /// From here on nothing is missed.
+    /// All later events are printed.
     Ready,
-    /// Events were lost: what there is now follows.
+    /// Events were lost. Lines for all controllers and namespaces follow.
     Lost,
-    /// A controller that there is.
+    /// A controller that exists.
     Controller(&'a Controller),
-    /// A namespace that there is.
+    /// A namespace that exists.
     Namespace(&'a Namespace),
-    /// Something happened.
+    /// An event.
     Event(&'a Event),
 }
 
+/// The JSON document of a line.
 #[derive(Serialize)]
 struct Document<'a> {
     event: String,
@@ -34,7 +35,8 @@ struct Document<'a> {
 }
 
 impl<'a> MonitorLine<'a> {
-    fn document(&self) -> Document<'a> {
+    /// Returns the line.
+    pub(crate) fn render(&self, format: Format) -> String {
         let (event, controller, namespace) = match *self {
             MonitorLine::Ready => ("ready".to_owned(), None, None),
             MonitorLine::Lost => ("lost".to_owned(), None, None),
@@ -47,16 +49,11 @@ impl<'a> MonitorLine<'a> {
                 (format!("ns-{}", name(*change)), None, Some(&**namespace))
             }
         };
-        Document {
+        let document = Document {
             event,
             controller,
             namespace,
-        }
-    }
-
-    /// The line, with its end.
-    pub(crate) fn render(&self, format: Format) -> String {
-        let document = self.document();
+        };
         match format {
             Format::Json => json_line(&document) + "\n",
             Format::Normal => normal(&document),
@@ -64,7 +61,7 @@ impl<'a> MonitorLine<'a> {
     }
 }
 
-/// A change, as the specification names it.
+/// Returns the name of a change, as in the netlink specification.
 fn name(change: Change) -> &'static str {
     match change {
         Change::Added => "add",
@@ -76,28 +73,30 @@ fn name(change: Change) -> &'static str {
 fn normal(document: &Document<'_>) -> String {
     let mut text = document.event.clone();
     if let Some(controller) = document.controller {
-        text.push_str(&format!(
-            " {} {} {} {}",
-            controller.device,
-            controller.state,
-            controller.endpoint(),
-            controller.subsysnqn
-        ));
-        // What a live one has is over.
-        let is_live = controller.state.known() == Some(CtrlState::Live);
+        let Controller {
+            device,
+            state,
+            subsysnqn,
+            ..
+        } = controller;
+        text += &format!(" {device} {state} {} {subsysnqn}", controller.endpoint());
+        // A live controller has recovered from its last error.
+        let is_live = state.known() == Some(CtrlState::Live);
         if let Some(error) = controller.error.as_ref().filter(|_| !is_live) {
-            text.push_str(&format!(": {}", error.message));
+            text += &format!(": {}", error.message);
         }
     }
-    if let Some(namespace) = document.namespace {
-        text.push_str(&format!(
-            " {} nsid {} {}",
-            namespace.name,
-            namespace.nsid,
-            size(namespace.size)
-        ));
-        if namespace.read_only {
-            text.push_str(", read-only");
+    if let Some(Namespace {
+        name,
+        nsid,
+        size: bytes,
+        read_only,
+        ..
+    }) = document.namespace
+    {
+        text += &format!(" {name} nsid {nsid} {}", size(*bytes));
+        if *read_only {
+            text += ", read-only";
         }
     }
     text + "\n"

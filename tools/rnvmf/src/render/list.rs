@@ -2,18 +2,24 @@
 
 //! `rnvmf list`: disks.
 
-use super::text::{row, size, table};
+use super::text::{known, size, table};
 use crate::model::controller::Controller;
 use crate::model::namespace::Namespace;
-use crate::output::json_line;
+use crate::output::json_member;
 use serde::Serialize;
 
-/// A disk with its controller, which may have gone between the two questions.
+/// A disk, as in the JSON document.
+#[derive(Serialize)]
 struct Disk<'a> {
+    node: String,
+    #[serde(flatten)]
     namespace: &'a Namespace,
+    /// Absent if the controller was removed after the namespaces were read.
+    #[serde(skip_serializing_if = "Option::is_none")]
     controller: Option<&'a Controller>,
 }
 
+/// Returns the disks in the order of their controllers and namespace identifiers.
 fn disks<'a>(controllers: &'a [Controller], namespaces: &'a [Namespace]) -> Vec<Disk<'a>> {
     let position = |namespace: &Namespace| {
         let mut ids = controllers.iter().map(|each| each.id);
@@ -21,46 +27,28 @@ fn disks<'a>(controllers: &'a [Controller], namespaces: &'a [Namespace]) -> Vec<
     };
     let mut namespaces: Vec<&Namespace> = namespaces.iter().collect();
     namespaces.sort_by_key(|each| (position(each).unwrap_or(usize::MAX), each.nsid));
-    let disk = |namespace| Disk {
+    let disk = |namespace: &'a Namespace| Disk {
+        node: format!("/dev/{}", namespace.name),
         namespace,
         controller: position(namespace).and_then(|at| controllers.get(at)),
     };
     namespaces.into_iter().map(disk).collect()
 }
 
-/// A table, or nothing where there are no disks.
+/// Returns a table, or nothing without disks.
 pub(crate) fn normal(controllers: &[Controller], namespaces: &[Namespace]) -> String {
-    let disks = disks(controllers, namespaces);
-    if disks.is_empty() {
-        return String::new();
-    }
-    let mut rows = vec![row([
-        "NODE",
-        "NSID",
-        "SIZE",
-        "FORMAT",
-        "STATE",
-        "SERIAL",
-        "MODEL",
-        "FIRMWARE",
-        "SUBSYSTEM",
-    ])];
-    rows.extend(disks.iter().map(cells));
-    table(&rows)
+    let head = "NODE NSID SIZE FORMAT STATE SERIAL MODEL FIRMWARE SUBSYSTEM";
+    table(head, disks(controllers, namespaces).iter().map(cells))
 }
 
 fn cells(disk: &Disk<'_>) -> Vec<String> {
-    let Disk {
-        namespace,
-        controller,
-    } = disk;
-    let known = |text: Option<&String>| text.map_or("-".to_owned(), String::clone);
+    let (namespace, controller) = (disk.namespace, disk.controller);
     vec![
-        format!("/dev/{}", namespace.name),
+        disk.node.clone(),
         namespace.nsid.to_string(),
         size(namespace.size),
         format!("{} B", namespace.block_size),
-        controller.map_or("-".into(), |each| each.state.to_string()),
+        known(controller.map(|each| each.state)),
         known(controller.and_then(|each| each.serial.as_ref())),
         known(controller.and_then(|each| each.model.as_ref())),
         known(controller.and_then(|each| each.firmware.as_ref())),
@@ -68,31 +56,9 @@ fn cells(disk: &Disk<'_>) -> Vec<String> {
     ]
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    namespaces: Vec<DiskDocument<'a>>,
-}
-
-#[derive(Serialize)]
-struct DiskDocument<'a> {
-    node: String,
-    #[serde(flatten)]
-    namespace: &'a Namespace,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    controller: Option<&'a Controller>,
-}
-
-/// One line.
+/// Returns the JSON document.
 pub(crate) fn json(controllers: &[Controller], namespaces: &[Namespace]) -> String {
-    let disks = disks(controllers, namespaces);
-    let entries = disks.into_iter().map(|disk| DiskDocument {
-        node: format!("/dev/{}", disk.namespace.name),
-        namespace: disk.namespace,
-        controller: disk.controller,
-    });
-    json_line(&Document {
-        namespaces: entries.collect(),
-    }) + "\n"
+    json_member("namespaces", &disks(controllers, namespaces))
 }
 
 #[cfg(test)]

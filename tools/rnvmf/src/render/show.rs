@@ -2,29 +2,17 @@
 
 //! `rnvmf show`: controllers.
 
-use super::text::{row, size, table};
+use super::text::{columns, known, size, table};
 use crate::model::controller::Controller;
 use crate::model::namespace::Namespace;
-use crate::output::json_line;
+use crate::output::json_member;
 use serde::Serialize;
 use std::fmt::Display;
 
-/// A table of controllers, or nothing where there are none.
+/// Returns a table of controllers, or nothing without controllers.
 pub(crate) fn normal(controllers: &[Controller]) -> String {
-    if controllers.is_empty() {
-        return String::new();
-    }
-    let mut rows = vec![row([
-        "DEVICE",
-        "STATE",
-        "ADDRESS",
-        "RDMA",
-        "QUEUES",
-        "DISKS",
-        "SUBSYSTEM",
-    ])];
-    rows.extend(controllers.iter().map(cells));
-    table(&rows)
+    let head = "DEVICE STATE ADDRESS RDMA QUEUES DISKS SUBSYSTEM";
+    table(head, controllers.iter().map(cells))
 }
 
 fn cells(controller: &Controller) -> Vec<String> {
@@ -39,87 +27,77 @@ fn cells(controller: &Controller) -> Vec<String> {
     ]
 }
 
-fn known(value: Option<impl Display>) -> String {
-    value.map_or("-".into(), |value| value.to_string())
-}
-
-/// All about one controller, a fact a line; what is not known is left out.
+/// Returns a line for each known attribute of a controller.
 pub(crate) fn detail(controller: &Controller, namespaces: &[Namespace]) -> String {
+    let c = controller;
+    let error = c.error.as_ref();
+    let seconds = |s: u32| format!("{s} s");
+    let bytes = |n| format!("{n} B");
     let mut rows = vec![
-        fact("device", Some(&controller.device)),
-        fact("state", Some(controller.state)),
-        fact(
-            "error",
-            controller.error.as_ref().map(|error| &error.message),
-        ),
-        fact(
-            "failed stage",
-            controller.error.as_ref().map(|error| error.stage),
-        ),
-        fact("attempts to connect", attempts(controller)),
-        fact("subsystem", Some(&controller.subsysnqn)),
-        fact("address", Some(controller.endpoint())),
-        fact("host address", controller.host_traddr.as_ref()),
-        fact("host NQN", controller.hostnqn.as_ref()),
-        fact("host id", controller.hostid.as_ref()),
-        fact("controller id", controller.cntlid),
-        fact("RDMA device", controller.rdma_device.as_ref()),
-        fact("I/O queues", queues(controller)),
-        fact("queue size", controller.queue_size),
-        fact(
-            "keep-alive",
-            controller.keep_alive_tmo.map(|s| format!("{s} s")),
-        ),
-        fact(
-            "time to connect",
-            controller.connect_timeout.map(|ms| match ms % 1000 {
-                0 => format!("{} s", ms / 1000),
-                _ => format!("{ms} ms"),
-            }),
-        ),
-        fact(
-            "longest pause",
-            controller.reconnect_delay.map(|s| format!("{s} s")),
-        ),
-        fact("given up after", controller.ctrl_loss_tmo),
-        fact("I/O fails after", controller.fast_io_fail_tmo),
-        fact("resets", controller.nr_resets),
-        fact("reconnects", controller.nr_reconnects),
-        fact("type of service", controller.tos),
-        fact("model", controller.model.as_ref()),
-        fact("serial", controller.serial.as_ref()),
-        fact("firmware", controller.firmware.as_ref()),
-        fact(
-            "largest transfer",
-            controller.max_transfer.map(|n| format!("{n} B")),
-        ),
-        fact(
-            "inline data",
-            controller.inline_size.map(|n| format!("{n} B")),
-        ),
+        ("device", Some(c.device.clone())),
+        ("state", Some(c.state.to_string())),
+        ("error", error.map(|error| error.message.clone())),
+        ("failed stage", text(error.map(|error| error.stage))),
+        ("attempts to connect", attempts(c)),
+        ("subsystem", Some(c.subsysnqn.clone())),
+        ("address", Some(c.endpoint().to_string())),
+        ("host address", c.host_traddr.clone()),
+        ("host NQN", c.hostnqn.clone()),
+        ("host id", c.hostid.clone()),
+        ("controller id", text(c.cntlid)),
+        ("RDMA device", c.rdma_device.clone()),
+        ("I/O queues", queues(c)),
+        ("queue size", text(c.queue_size)),
+        ("keep-alive", c.keep_alive_tmo.map(seconds)),
+        ("connect timeout", c.connect_timeout.map(milliseconds)),
+        ("reconnect delay", c.reconnect_delay.map(seconds)),
+        ("given up after", text(c.ctrl_loss_tmo)),
+        ("I/O fails after", text(c.fast_io_fail_tmo)),
+        ("resets", text(c.nr_resets)),
+        ("reconnects", text(c.nr_reconnects)),
+        ("type of service", text(c.tos)),
+        ("model", c.model.clone()),
+        ("serial", c.serial.clone()),
+        ("firmware", c.firmware.clone()),
+        ("largest transfer", c.max_transfer.map(bytes)),
+        ("inline data", c.inline_size.map(bytes)),
     ];
-    rows.extend(of(controller, namespaces).map(disk).map(Some));
-    let rejection_lines = controller.rejection_lines().into_iter();
-    rows.extend(rejection_lines.map(|refusal| fact("no disk", Some(refusal))));
-    let rows: Vec<Vec<String>> = rows.into_iter().flatten().collect();
-    table(&rows)
+    rows.extend(of(c, namespaces).map(|each| ("disk", Some(disk(each)))));
+    rows.extend(
+        c.rejection_lines()
+            .into_iter()
+            .map(|why| ("no disk", Some(why))),
+    );
+    let row = |(name, value): (&str, Option<String>)| Some(vec![name.to_owned(), value?]);
+    columns(&rows.into_iter().filter_map(row).collect::<Vec<_>>())
 }
 
-/// The I/O queues, and how many of them are for what.
+fn text(value: Option<impl Display>) -> Option<String> {
+    value.map(|value| value.to_string())
+}
+
+fn milliseconds(ms: u32) -> String {
+    match ms % 1000 {
+        0 => format!("{} s", ms / 1000),
+        _ => format!("{ms} ms"),
+    }
+}
+
+/// Returns the number of I/O queues, and of those with a purpose of their own.
 fn queues(controller: &Controller) -> Option<String> {
     let mut text = controller.nr_all_queues()?.to_string();
-    for (count, what) in [
+    for (count, purpose) in [
         (controller.nr_write_queues, "for writes"),
         (controller.nr_poll_queues, "polled"),
     ] {
         if let Some(count) = count.filter(|count| *count > 0) {
-            text.push_str(&format!(", {count} {what}"));
+            text += &format!(", {count} {purpose}");
         }
     }
     Some(text)
 }
 
-/// How connecting again goes on.
+/// Returns the number of reconnect attempts, and when the next one and the last one are due.
 fn attempts(controller: &Controller) -> Option<String> {
     let attempts = controller.attempts?;
     let mut text = match controller.next_attempt {
@@ -127,32 +105,31 @@ fn attempts(controller: &Controller) -> Option<String> {
         None => format!("{attempts}, the last one under way"),
     };
     if let Some(ms) = controller.give_up {
-        text.push_str(&format!(", given up in {} s", ms.div_ceil(1000)));
+        text += &format!(", given up in {} s", ms.div_ceil(1000));
     }
     Some(text)
 }
 
-fn fact(name: &str, value: Option<impl Display>) -> Option<Vec<String>> {
-    value.map(|value| vec![name.to_owned(), value.to_string()])
-}
-
-fn disk(namespace: &Namespace) -> Vec<String> {
-    let mut text = format!(
-        "/dev/{}: namespace {}, {}, blocks of {} B",
-        namespace.name,
-        namespace.nsid,
-        size(namespace.size),
-        namespace.block_size
-    );
+fn disk(namespace: &Namespace) -> String {
+    let Namespace {
+        name,
+        nsid,
+        size: bytes,
+        block_size,
+        ..
+    } = namespace;
+    let size = size(*bytes);
+    let mut text = format!("/dev/{name}: namespace {nsid}, {size}, blocks of {block_size} B");
     if namespace.read_only {
-        text.push_str(", read-only");
+        text += ", read-only";
     }
     if namespace.write_cache {
-        text.push_str(", write cache");
+        text += ", write cache";
     }
-    vec!["disk".into(), text]
+    text
 }
 
+/// Returns the namespaces of a controller.
 fn of<'a>(
     controller: &Controller,
     namespaces: &'a [Namespace],
@@ -164,26 +141,19 @@ fn of<'a>(
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
-    controllers: Vec<ControllerDocument<'a>>,
-}
-
-#[derive(Serialize)]
 struct ControllerDocument<'a> {
     #[serde(flatten)]
     controller: &'a Controller,
     namespaces: Vec<&'a Namespace>,
 }
 
-/// One line, the same for one controller and for all.
+/// Returns the JSON document. One controller is a list of one.
 pub(crate) fn json(controllers: &[Controller], namespaces: &[Namespace]) -> String {
-    let entries = controllers.iter().map(|controller| ControllerDocument {
+    let documents = controllers.iter().map(|controller| ControllerDocument {
         controller,
         namespaces: of(controller, namespaces).collect(),
     });
-    json_line(&Document {
-        controllers: entries.collect(),
-    }) + "\n"
+    json_member("controllers", &documents.collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -1,56 +1,56 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `rnvmf stats`: what controllers have done.
+//! `rnvmf stats`: counters, rates and latencies.
 
-use super::text::{size, table};
-use crate::model::options::Switch;
+use super::text::{columns, size, table};
 use crate::model::stats::{Bucket, Counters, CtrlStats, Histogram};
-use crate::output::{json_line, Format};
-use serde::Serialize;
+use crate::output::json_member;
 use std::time::Duration;
 
-/// The columns that are numbers, but for those of bytes.
-const COLUMNS: [&str; 16] = [
-    "READS",
-    "WRITES",
-    "FLUSHES",
-    "OTHERS",
-    "READ",
-    "WRITTEN",
-    "ERRORS",
-    "RETRIES",
-    "IN-CAPSULE",
-    "REGISTERED",
-    "REMOTE-INV",
-    "LOCAL-INV",
-    "DOORBELLS",
-    "REQUESTS",
-    "COMPLETIONS",
-    "PER-POLL",
+/// Title of a column, whether it has bytes, and its counter.
+type Column = (&'static str, bool, fn(&Counters) -> u64);
+
+/// The columns with counters.
+const COLUMNS: [Column; 15] = [
+    ("READS", false, |of| of.reads),
+    ("WRITES", false, |of| of.writes),
+    ("FLUSHES", false, |of| of.flushes),
+    ("OTHERS", false, |of| of.others),
+    ("READ", true, |of| of.read_bytes),
+    ("WRITTEN", true, |of| of.written_bytes),
+    ("ERRORS", false, |of| of.errors),
+    ("RETRIES", false, |of| of.retries),
+    ("IN-CAPSULE", false, |of| of.in_capsule),
+    ("REGISTERED", false, |of| of.registrations),
+    ("REMOTE-INV", false, |of| of.remote_invalidations),
+    ("LOCAL-INV", false, |of| of.local_invalidations),
+    ("DOORBELLS", false, |of| of.doorbells),
+    ("REQUESTS", false, |of| of.work_requests),
+    ("COMPLETIONS", false, |of| of.completions),
 ];
 
-/// The length of the bar of all commands.
+/// Length of a histogram's bar for all commands.
 const BAR: f64 = 40.0;
 
-/// What the rows of the table are.
+/// What has a row in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rows {
-    /// A controller each.
+    /// Each controller.
     Controllers,
-    /// A queue each.
+    /// Each queue.
     Queues,
 }
 
 /// What the numbers of the table are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Values {
-    /// The counters.
+    /// Counters.
     Totals,
-    /// Rates per second, of counters that grew over this time.
+    /// Rates per second; the counters are differences over this time.
     RatesOver(Duration),
 }
 
-/// Returns the table; nothing if it has no rows.
+/// Returns the table, or nothing without rows.
 pub(crate) fn normal(stats: &[CtrlStats], by: Rows, values: Values) -> String {
     let mut rows = Vec::new();
     for each in stats {
@@ -63,70 +63,57 @@ pub(crate) fn normal(stats: &[CtrlStats], by: Rows, values: Values) -> String {
             }
         }
     }
-    if rows.is_empty() {
-        return String::new();
+    let mut head = String::from(if by == Rows::Queues {
+        "DEVICE QUEUE"
+    } else {
+        "DEVICE"
+    });
+    for (title, ..) in COLUMNS {
+        head += &match values {
+            Values::Totals => format!(" {title}"),
+            Values::RatesOver(_) => format!(" {title}/S"),
+        };
     }
-    rows.insert(0, head(by, values));
-    table(&rows)
-}
-
-fn head(by: Rows, values: Values) -> Vec<String> {
-    let mut cells = vec!["DEVICE".to_owned()];
-    cells.extend((by == Rows::Queues).then(|| "QUEUE".to_owned()));
-    let title = |name: &&str| match (values, *name) {
-        (Values::RatesOver(_), name) if name != "PER-POLL" => format!("{name}/S"),
-        (_, name) => name.to_owned(),
-    };
-    cells.extend(COLUMNS.iter().map(title));
-    cells
+    table(&(head + " PER-POLL"), rows.into_iter())
 }
 
 fn cells(device: &str, qid: Option<u16>, counters: &Counters, values: Values) -> Vec<String> {
-    let number = |count| value(count, values).to_string();
-    let bytes = |count| size(value(count, values));
     let mut cells = vec![device.to_owned()];
     cells.extend(qid.map(|qid| qid.to_string()));
-    cells.extend([
-        number(counters.reads),
-        number(counters.writes),
-        number(counters.flushes),
-        number(counters.others),
-        bytes(counters.read_bytes),
-        bytes(counters.written_bytes),
-        number(counters.errors),
-        number(counters.retries),
-        number(counters.in_capsule),
-        number(counters.registrations),
-        number(counters.remote_invalidations),
-        number(counters.local_invalidations),
-        number(counters.doorbells),
-        number(counters.work_requests),
-        number(counters.completions),
-        match counters.polls {
-            0 => "-".to_owned(),
-            polls => format!("{:.1}", counters.completions as f64 / polls as f64),
-        },
-    ]);
+    for (_, is_bytes, counter) in COLUMNS {
+        let number = match values {
+            Values::Totals => counter(counters),
+            Values::RatesOver(time) => {
+                (counter(counters) as f64 / time.as_secs_f64()).round() as u64
+            }
+        };
+        cells.push(if is_bytes {
+            size(number)
+        } else {
+            number.to_string()
+        });
+    }
+    cells.push(match counters.polls {
+        0 => "-".to_owned(),
+        polls => format!("{:.1}", counters.completions as f64 / polls as f64),
+    });
     cells
 }
 
-fn value(count: u64, values: Values) -> u64 {
-    match values {
-        Values::Totals => count,
-        Values::RatesOver(time) => (count as f64 / time.as_secs_f64()).round() as u64,
-    }
-}
-
-/// How long commands took, of all queues of each controller; nothing where nothing was measured.
+/// Returns the histograms of the latencies of each controller; nothing if none was measured.
 pub(crate) fn histograms(stats: &[CtrlStats]) -> String {
     let mut text = String::new();
-    for each in stats {
-        let times = [
-            ("reads", &each.latency.read_latency),
-            ("writes", &each.latency.write_latency),
-        ];
-        for (what, times) in times.iter().filter(|(_, times)| times.total() != 0) {
-            text.push_str(&histogram(&each.device, what, times));
+    for CtrlStats {
+        device, latency, ..
+    } in stats
+    {
+        for (what, times) in [
+            ("reads", &latency.read_latency),
+            ("writes", &latency.write_latency),
+        ] {
+            if times.total() != 0 {
+                text += &histogram(device, what, times);
+            }
         }
     }
     text
@@ -142,14 +129,12 @@ fn histogram(device: &str, what: &str, times: &Histogram) -> String {
         limit(999),
         limit(1000)
     );
-    let rows: Vec<Vec<String>> = (times.0.iter())
-        .map(|each| {
-            let share = each.count as f64 / times.total() as f64;
-            let bar = "#".repeat((share * BAR).round() as usize);
-            vec![format!("  {}", below(*each)), each.count.to_string(), bar]
-        })
-        .collect();
-    head + &table(&rows)
+    let row = |each: &Bucket| {
+        let share = each.count as f64 / times.total() as f64;
+        let bar = "#".repeat((share * BAR).round() as usize);
+        vec![format!("  {}", below(*each)), each.count.to_string(), bar]
+    };
+    head + &columns(&times.0.iter().map(row).collect::<Vec<_>>())
 }
 
 fn below(bucket: Bucket) -> String {
@@ -159,7 +144,7 @@ fn below(bucket: Bucket) -> String {
     }
 }
 
-/// A time, rounded to four digits.
+/// Returns a time, rounded to four digits.
 fn time(ns: u64) -> String {
     let (value, unit) = match ns {
         0..1_000_000 => (ns as f64 / 1e3, "us"),
@@ -173,28 +158,9 @@ fn time(ns: u64) -> String {
     }
 }
 
-#[derive(Serialize)]
-struct SetDocument<'a> {
-    device: &'a str,
-}
-
-/// Returns the line that reports the new setting.
-pub(crate) fn latency_switched(device: &str, switch: Switch, format: Format) -> String {
-    match (format, switch) {
-        (Format::Json, _) => json_line(&SetDocument { device }) + "\n",
-        (Format::Normal, Switch::On) => format!("{device}: latency on\n"),
-        (Format::Normal, Switch::Off) => format!("{device}: latency off\n"),
-    }
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    controllers: &'a [CtrlStats],
-}
-
-/// One line, with each queue.
+/// Returns the JSON document, which has the counters also of each queue.
 pub(crate) fn json(controllers: &[CtrlStats]) -> String {
-    json_line(&Document { controllers }) + "\n"
+    json_member("controllers", &controllers)
 }
 
 #[cfg(test)]

@@ -2,30 +2,40 @@
 
 //! Text for people: tables and sizes.
 
-/// Returns the lines of a table. A column is as wide as its widest cell, and two spaces separate
-/// columns.
-pub(crate) fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells = row.iter().zip(&widths);
-        let line: Vec<String> = cells
-            .map(|(cell, &width)| format!("{cell:width$}"))
-            .collect();
-        text.push_str(line.join("  ").trim_end());
-        text.push('\n');
+use std::fmt::Display;
+
+/// Returns a table with a head line of words, or nothing if it has no rows.
+pub(crate) fn table(head: &str, rows: impl Iterator<Item = Vec<String>>) -> String {
+    let head = head.split(' ').map(str::to_owned).collect();
+    let rows: Vec<_> = [head].into_iter().chain(rows).collect();
+    if rows.len() == 1 {
+        return String::new();
     }
-    text
+    columns(&rows)
 }
 
-/// Returns a row of cells.
-pub(crate) fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
-    cells.map(str::to_owned).into()
+/// Returns a line for each row. A column is as wide as its widest cell; two spaces separate columns.
+pub(crate) fn columns(rows: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = Vec::new();
+    for row in rows {
+        widths.resize(widths.len().max(row.len()), 0);
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths);
+        let cells: Vec<_> = cells
+            .map(|(cell, &width)| format!("{cell:width$}"))
+            .collect();
+        cells.join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Returns a value as a cell, or `-` if it is unknown.
+pub(crate) fn known(value: Option<impl Display>) -> String {
+    value.map_or("-".into(), |value| value.to_string())
 }
 
 /// Returns a number of bytes in decimal units, as `nvme list` prints it.
@@ -50,13 +60,14 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest() {
-        let rows = [row(["A", "B", "C"]), row(["long", "x", ""])];
-        assert_eq!(table(&rows), "A     B  C\nlong  x\n");
+        let row = ["long", "x", ""].map(str::to_owned).to_vec();
+        assert_eq!(table("A B C", [row].into_iter()), "A     B  C\nlong  x\n");
     }
 
     #[test]
     fn nothing_is_nothing() {
-        assert_eq!(table(&[]), "");
+        assert_eq!(table("A B", std::iter::empty()), "");
+        assert_eq!(columns(&[]), "");
     }
 
     #[test]

@@ -1,25 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Turns arguments of the command line into those of the kernel: resolves host names, and fills in
-//! the identity of this host.
+//! Converts arguments of the command line to those of the kernel: resolves host names and adds the
+//! identity of this host.
 
 use crate::address::{Address, Endpoint};
-use crate::cli::{Connect, CtrlArgs, ReconnectArgs, SubsystemArgs};
+use crate::cli::{CtrlArgs, ReconnectArgs, SubsystemArgs};
 use crate::error::Error;
 use crate::host::SystemEnv;
 use crate::model::options::{ConnectArgs, ReconnectOptions, Target};
 use crate::uapi::LOSS_TMO_NEVER;
-
-/// Returns the arguments of `rnvmf connect` as the kernel takes them.
-pub(super) fn connect_args(options: &Connect, env: &SystemEnv) -> Result<ConnectArgs, Error> {
-    let subsystem = options.subsystem();
-    let target =
-        target(&subsystem, env).map_err(|error| connect_error(&subsystem.endpoint(), error))?;
-    Ok(ConnectArgs {
-        duplicate_connect: options.duplicate_connect,
-        ..connect_args_for(target, &options.ctrl)
-    })
-}
 
 /// Returns the arguments of a connect to `target` with the controller options `ctrl`.
 pub(super) fn connect_args_for(target: Target, ctrl: &CtrlArgs) -> ConnectArgs {
@@ -36,7 +25,7 @@ pub(super) fn connect_args_for(target: Target, ctrl: &CtrlArgs) -> ConnectArgs {
     }
 }
 
-/// Resolves the address of a subsystem and works out the identity of this host.
+/// Returns the target of a subsystem: resolves its address and determines the identity of this host.
 pub(super) fn target(subsystem: &SubsystemArgs<'_>, env: &SystemEnv) -> Result<Target, Error> {
     let fabrics = subsystem.fabrics;
     let address = env.resolve(
@@ -57,7 +46,7 @@ pub(super) fn target(subsystem: &SubsystemArgs<'_>, env: &SystemEnv) -> Result<T
     })
 }
 
-/// Returns the reconnect options as the kernel takes them: -1 on the command line is never.
+/// Returns the reconnect options as the kernel takes them. A timeout of -1 is `LOSS_TMO_NEVER`.
 pub(super) fn reconnect_options(args: &ReconnectArgs) -> ReconnectOptions {
     let tmo = |seconds: i64| u32::try_from(seconds).unwrap_or(LOSS_TMO_NEVER);
     ReconnectOptions {
@@ -67,12 +56,12 @@ pub(super) fn reconnect_options(args: &ReconnectArgs) -> ReconnectOptions {
     }
 }
 
-/// Adds to an error that it is of a connect, and where to.
+/// Adds the failed connect to an error.
 pub(super) fn connect_error(endpoint: &Endpoint, error: Error) -> Error {
     error.context(format_args!("connect to {endpoint}"))
 }
 
-/// Adds to an error that it is of a discovery, and where.
+/// Adds the failed discovery to an error.
 pub(super) fn discover_error(endpoint: &Endpoint, error: Error) -> Error {
     error.context(format_args!("discover at {endpoint}"))
 }

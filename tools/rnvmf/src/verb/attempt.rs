@@ -1,61 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connect attempts: the kernel only starts to connect, and events report how that ended. Several
-//! attempts can be under way.
+//! Connect attempts. The kernel only starts to connect; events report the end. Several attempts can
+//! run at the same time.
 
-use super::wait::{deadline_error, wait_removed, RemoveResult, KERNEL_MARGIN};
+use super::print::Printer;
+use super::wait::{deadline_error, wait_removed, KERNEL_MARGIN};
 use crate::address::Address;
 use crate::error::{Error, Status};
 use crate::kernel::Kernel;
 use crate::model::controller::{Controller, NsRejection};
 use crate::model::event::{Change, Event, WaitResult};
-use crate::model::options::{ConnectArgs, NewController, Target};
+use crate::model::options::{ConnectArgs, Target};
 use crate::output::{json_line, Format};
 use crate::uapi::CtrlState;
 use serde::Serialize;
 use std::time::Instant;
 use uuid::Uuid;
 
-/// What to do if the same controller exists.
+/// What a connect does if the same controller exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IfExists {
-    /// Fail.
+    /// It fails.
     Reject,
-    /// Wait until that one is live, which is success.
+    /// It waits until the existing controller is live, and succeeds.
     Accept,
 }
 
-/// A controller that is to become live.
+/// The end of an attempt: the live controller, or an error.
+type AttemptResult = Result<Controller, Error>;
+
+/// A connect attempt.
 pub(super) struct ConnectAttempt {
     target: Target,
+    /// Number of the controller.
     id: u32,
+    /// Name of the controller.
     name: String,
-    /// It existed before, and is not ours to remove.
+    /// The controller existed before, so a failure does not remove it.
     existed: bool,
-    state: AttemptState,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum AttemptState {
-    Pending,
-    Live(Box<Controller>),
-    Failed(Error),
-}
-
-impl AttemptState {
-    /// Maps the state of a controller that connects.
-    fn of(controller: &Controller) -> Self {
-        match controller.state.known() {
-            Some(CtrlState::Live) => Self::Live(Box::new(controller.clone())),
-            Some(CtrlState::Dead | CtrlState::Deleting) => {
-                Self::Failed(removed_error(Some(controller)))
-            }
-            // A state that this program does not know comes before one that it knows.
-            Some(CtrlState::New | CtrlState::Connecting | CtrlState::Resetting) | None => {
-                Self::Pending
-            }
-        }
-    }
+    /// The result; `None` while the attempt is pending.
+    result: Option<AttemptResult>,
 }
 
 impl ConnectAttempt {
@@ -65,90 +49,89 @@ impl ConnectAttempt {
         if_exists: IfExists,
         kernel: &mut impl Kernel,
     ) -> Result<Self, Error> {
-        let reply = match request(args, kernel) {
-            // The existing controller may have gone before it was looked for.
-            Err(error) if error.status == Status::Exists => request(args, kernel),
-            reply => reply,
-        };
-        let existing = match reply? {
-            ConnectReply::Created(new) => {
-                return Ok(Self {
-                    target: args.target.clone(),
-                    id: new.id,
-                    name: new.name,
-                    existed: false,
-                    state: AttemptState::Pending,
-                })
+        let target = args.target.clone();
+        let mut is_retry = false;
+        let existing = loop {
+            match kernel.connect(args) {
+                Ok(new) => {
+                    return Ok(Self {
+                        target,
+                        id: new.id,
+                        name: new.name,
+                        existed: false,
+                        result: None,
+                    })
+                }
+                Err(error) if error.status == Status::Exists => {
+                    match find_existing(args, kernel.controllers()?) {
+                        Some(existing) => break existing,
+                        None if is_retry => return Err(error),
+                        // It may have been removed before it was searched for.
+                        None => is_retry = true,
+                    }
+                }
+                Err(error) => return Err(error),
             }
-            ConnectReply::Exists(existing) => *existing,
         };
         if if_exists == IfExists::Reject {
             return Err(exists_error(&existing));
         }
-        let state = match AttemptState::of(&existing) {
-            // Its error is of an earlier connect.
-            AttemptState::Failed(_) => AttemptState::Failed(not_live_error(&existing)),
-            state => state,
-        };
         Ok(Self {
-            target: args.target.clone(),
+            target,
             id: existing.id,
-            state,
-            name: existing.device,
+            name: existing.device.clone(),
             existed: true,
+            // The error of a dead controller is that of an earlier connect.
+            result: result_of(&existing)
+                .map(|result| result.map_err(|_| not_live_error(&existing))),
         })
     }
 
-    /// Returns what it connects to.
+    /// Returns the subsystem.
     pub(super) fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Whether it has not ended.
+    /// Whether the attempt has not ended.
     pub(super) fn is_pending(&self) -> bool {
-        self.state == AttemptState::Pending
+        self.result.is_none()
     }
 
-    /// Its state at the deadline, which is later than the kernel's own timeout.
-    fn state_at_deadline(&self, now: Option<Controller>) -> AttemptState {
-        let Some(controller) = now else {
-            return AttemptState::Failed(removed_error(None));
-        };
-        match AttemptState::of(&controller) {
-            // It lost its connection, and reconnects for longer than one connect may take.
-            AttemptState::Pending if self.existed => {
-                AttemptState::Failed(not_live_error(&controller))
-            }
-            AttemptState::Pending => AttemptState::Failed(deadline_error()),
-            state => state,
-        }
+    /// Returns the error of a failed attempt that created its controller.
+    fn new_error(&mut self) -> Option<&mut Error> {
+        let result = self.result.as_mut().filter(|_| !self.existed)?;
+        result.as_mut().err()
     }
 
-    /// Starts to remove the controller if the attempt failed, without waiting for its removal.
-    pub(super) fn disconnect_if_failed(&self, kernel: &mut impl Kernel) {
-        if let (AttemptState::Failed(_), false) = (&self.state, self.existed) {
-            // Most often the kernel is removing it already.
+    /// Starts to remove the controller of a failed attempt. Errors are ignored: usually the kernel
+    /// is removing the controller already.
+    pub(super) fn disconnect_if_failed(&mut self, kernel: &mut impl Kernel) {
+        if self.new_error().is_some() {
             let _ = kernel.disconnect(self.id);
         }
     }
 
-    /// Returns how it ended.
+    /// Returns the result of an attempt that has ended.
     pub(super) fn finish(self) -> Result<Connected, Error> {
-        let controller = match self.state {
-            AttemptState::Failed(error) => return Err(error),
-            AttemptState::Pending => None,
-            AttemptState::Live(controller) => Some(controller),
-        };
         Ok(Connected {
+            controller: self.result.unwrap_or_else(|| Err(deadline_error()))?,
             target: self.target,
-            device: self.name,
             existed: self.existed,
-            controller,
         })
     }
 }
 
-/// Waits until every attempt has ended, and removes those that failed.
+/// Returns the result of an attempt whose controller is in this state; `None` if it is pending.
+fn result_of(controller: &Controller) -> Option<AttemptResult> {
+    match controller.state.known() {
+        Some(CtrlState::Live) => Some(Ok(controller.clone())),
+        Some(CtrlState::Dead | CtrlState::Deleting) => Some(Err(removed_error(Some(controller)))),
+        // A state that this program does not know precedes one that it knows.
+        Some(CtrlState::New | CtrlState::Connecting | CtrlState::Resetting) | None => None,
+    }
+}
+
+/// Waits until all attempts have ended, and removes the controllers of those that failed.
 pub(super) fn wait_all(
     attempts: &mut [ConnectAttempt],
     deadline: Instant,
@@ -165,8 +148,8 @@ pub(super) fn wait_all(
     remove_failed(attempts, kernel);
 }
 
-/// Fails the pending attempts, except for those whose controller is live by now: its disk may be in
-/// use though no event has reported it yet.
+/// Fails the pending attempts, except for those whose controller is live: its disk may be in use
+/// although no event has reported the state yet.
 pub(super) fn fail_pending(
     attempts: &mut [ConnectAttempt],
     error: &Error,
@@ -174,14 +157,12 @@ pub(super) fn fail_pending(
 ) {
     for attempt in attempts.iter_mut().filter(|each| each.is_pending()) {
         let now = kernel.controller(attempt.id).ok().flatten();
-        attempt.state = match now.as_ref().map(AttemptState::of) {
-            Some(live @ AttemptState::Live(_)) => live,
-            _ => AttemptState::Failed(error.clone()),
-        };
+        let result = now.as_ref().and_then(result_of).and_then(Result::ok);
+        attempt.result = Some(result.ok_or_else(|| error.clone()));
     }
 }
 
-/// Updates the pending attempts; an error ends all of them.
+/// Updates the pending attempts. An error ends all of them.
 pub(super) fn apply(
     attempts: &mut [ConnectAttempt],
     result: &WaitResult,
@@ -191,142 +172,106 @@ pub(super) fn apply(
     match result {
         WaitResult::Event(Event::Controller(change, controller)) => {
             for attempt in pending.filter(|each| each.id == controller.id) {
-                attempt.state = match change {
-                    Change::Removed => AttemptState::Failed(removed_error(Some(controller))),
-                    _ => AttemptState::of(controller),
+                attempt.result = match change {
+                    Change::Removed => Some(Err(removed_error(Some(controller)))),
+                    Change::Added | Change::Changed => result_of(controller),
                 };
             }
-            Ok(())
         }
-        WaitResult::Event(_) | WaitResult::Discovery(_) => Ok(()),
-        WaitResult::EventsLost => {
+        WaitResult::Event(_) | WaitResult::Discovery(_) => (),
+        WaitResult::EventsLost | WaitResult::Deadline => {
             for attempt in pending {
-                attempt.state = match kernel.controller(attempt.id)? {
-                    Some(controller) => AttemptState::of(&controller),
-                    None => AttemptState::Failed(removed_error(None)),
+                let now = kernel.controller(attempt.id)?;
+                attempt.result = match &now {
+                    Some(controller) => result_of(controller),
+                    None => Some(Err(removed_error(None))),
                 };
+                if matches!(result, WaitResult::Deadline) {
+                    // A controller that existed may reconnect for longer than one connect takes.
+                    let existing = now.filter(|_| attempt.existed);
+                    let late = || {
+                        existing
+                            .as_ref()
+                            .map_or_else(deadline_error, not_live_error)
+                    };
+                    attempt.result.get_or_insert_with(|| Err(late()));
+                }
             }
-            Ok(())
         }
-        WaitResult::Interrupted => Err(Error::failed("interrupted")),
-        WaitResult::Deadline => {
-            for attempt in pending {
-                attempt.state = attempt.state_at_deadline(kernel.controller(attempt.id)?);
-            }
-            Ok(())
-        }
+        WaitResult::Interrupted => return Err(Error::failed("interrupted")),
     }
+    Ok(())
 }
 
-/// Removes the controllers of failed attempts, and waits until they are gone: another connect must
-/// not find them. The error of an attempt names a controller that remains.
+/// Removes the controllers of failed attempts and waits for the removal, so that the next connect
+/// does not find them. If one remains, the error of its attempt says so.
 pub(super) fn remove_failed(attempts: &mut [ConnectAttempt], kernel: &mut impl Kernel) {
     let deadline = Instant::now() + KERNEL_MARGIN;
     let mut remaining = Vec::new();
-    for attempt in attempts.iter_mut().filter(|each| !each.existed) {
-        let AttemptState::Failed(error) = &mut attempt.state else {
+    let add = |attempt: &mut ConnectAttempt, why: &Error| {
+        let text = format!("; {} is not removed: {}", attempt.name, why.message);
+        if let Some(error) = attempt.new_error() {
+            error.message += &text;
+        }
+    };
+    for attempt in attempts.iter_mut() {
+        if attempt.new_error().is_none() {
             continue;
-        };
+        }
         match kernel.disconnect(attempt.id) {
             Ok(()) => remaining.push(attempt.id),
-            // The kernel removed it first.
+            // The kernel has removed it.
             Err(gone) if gone.status == Status::NotFound => (),
-            Err(why) => add_remaining(error, &attempt.name, &why.message),
+            Err(why) => add(attempt, &why),
         }
     }
-    let why = match wait_removed(kernel, &mut remaining, deadline) {
-        Ok(RemoveResult::Removed) => return,
-        Ok(RemoveResult::Interrupted | RemoveResult::Deadline) => {
-            "the kernel goes on to remove it".into()
-        }
-        Err(why) => why.message,
-    };
-    for attempt in attempts
-        .iter_mut()
-        .filter(|each| remaining.contains(&each.id))
-    {
-        if let AttemptState::Failed(error) = &mut attempt.state {
-            add_remaining(error, &attempt.name, &why);
-        }
+    if let Err(why) = wait_removed(kernel, &mut remaining, deadline) {
+        let left = |each: &&mut ConnectAttempt| remaining.contains(&each.id);
+        attempts
+            .iter_mut()
+            .filter(left)
+            .for_each(|attempt| add(attempt, &why));
     }
 }
 
-/// Adds to an error that a controller remains, and why.
-fn add_remaining(error: &mut Error, name: &str, why: &str) {
-    error.message.push_str(&format!("; {name} remains: {why}"));
-}
-
-/// How the kernel answered a connect.
-enum ConnectReply {
-    Created(NewController),
-    /// This is the controller that exists.
-    Exists(Box<Controller>),
-}
-
-/// Sends a connect. The error has the status `Exists` if the controller that exists is not found.
-fn request(args: &ConnectArgs, kernel: &mut impl Kernel) -> Result<ConnectReply, Error> {
-    let exists = match kernel.connect(args) {
-        Ok(new) => return Ok(ConnectReply::Created(new)),
-        Err(error) if error.status == Status::Exists => error,
-        Err(error) => return Err(error),
-    };
-    let existing = find_existing(args, kernel.controllers()?).map(Box::new);
-    existing.map(ConnectReply::Exists).ok_or(exists)
-}
-
-/// The addresses that a controller's connections are between, as far as they are known.
-#[derive(PartialEq, Eq)]
-struct Addresses {
-    target: Option<Address>,
-    host: Option<Address>,
-}
-
-impl Addresses {
-    fn new(traddr: &str, host_traddr: Option<&String>) -> Self {
-        Self {
-            target: traddr.parse().ok(),
-            host: host_traddr.and_then(|text| text.parse().ok()),
-        }
-    }
-
-    fn may_equal(&self, other: &Self) -> bool {
-        let may_equal = |one: &Option<Address>, other: &Option<Address>| match (one, other) {
-            (Some(one), Some(other)) => one.may_equal(other),
-            (one, other) => one == other,
-        };
-        may_equal(&self.target, &other.target) && may_equal(&self.host, &other.host)
-    }
-}
-
-/// Returns the controller for which the kernel refuses a connect: one of the same addresses,
-/// subsystem and host, as the kernel compares them.
+/// Returns the controller because of which the kernel rejects a connect: the one with the same
+/// addresses, subsystem and host, as far as they can be compared.
 pub(super) fn find_existing(
     args: &ConnectArgs,
     mut controllers: Vec<Controller>,
 ) -> Option<Controller> {
     let wanted = &args.target;
     let hostid = Uuid::from_bytes(wanted.hostid).to_string();
-    let addresses = Addresses::new(&wanted.traddr, wanted.host_traddr.as_ref());
-    let addresses_of = |each: &Controller| Addresses::new(&each.traddr, each.host_traddr.as_ref());
+    let parse = |text: &String| text.parse::<Address>().ok();
+    let addresses =
+        |target: &String, host: &Option<String>| [parse(target), host.as_ref().and_then(parse)];
+    let addresses_of = |each: &Controller| addresses(&each.traddr, &each.host_traddr);
+    let ours = addresses(&wanted.traddr, &wanted.host_traddr);
+    let may_equal = |(one, other): (&Option<Address>, &Option<Address>)| match (one, other) {
+        (Some(one), Some(other)) => one.may_equal(other),
+        (one, other) => one == other,
+    };
     controllers.retain(|each| {
         each.subsysnqn == wanted.subsysnqn
             && each.trsvcid == wanted.trsvcid
-            && addresses_of(each).may_equal(&addresses)
+            && ours.iter().zip(&addresses_of(each)).all(may_equal)
             && (each.hostnqn.as_ref()).is_none_or(|nqn| *nqn == wanted.hostnqn)
             && each.hostid.as_ref().is_none_or(|id| *id == hostid)
     });
-    let equal = |each: &Controller| addresses_of(each) == addresses;
-    match controllers.iter().position(equal) {
+    match controllers
+        .iter()
+        .position(|each| addresses_of(each) == ours)
+    {
         Some(at) => Some(controllers.swap_remove(at)),
         None if controllers.len() == 1 => controllers.pop(),
         None => None,
     }
 }
 
-/// The same controller exists, so there cannot be another one.
+/// Returns the error of a connect that is rejected because of an existing controller.
 fn exists_error(controller: &Controller) -> Error {
-    let error = match AttemptState::of(controller) {
-        AttemptState::Live(_) => {
+    let error = match controller.state.known() {
+        Some(CtrlState::Live) => {
             Error::failed(format!("already connected as {}", controller.device))
         }
         _ => not_live_error(controller),
@@ -337,22 +282,21 @@ fn exists_error(controller: &Controller) -> Error {
     }
 }
 
-/// The controller that exists is not live.
+/// Returns the error that the existing controller is not live.
 fn not_live_error(controller: &Controller) -> Error {
     let Controller { device, state, .. } = controller;
-    let context = format!("{device} is there, and {state}");
+    let context = format!("{device} exists and is {state}");
     let mut error = match controller.error.clone() {
         Some(ctrl_error) => Error::from(ctrl_error).context(context),
         None => Error::failed(context),
     };
     if state.known() == Some(CtrlState::Dead) {
-        let text = format!("; disconnect it first: rnvmf disconnect -d {device}");
-        error.message.push_str(&text);
+        error.message += &format!("; disconnect it first: rnvmf disconnect -d {device}");
     }
     error
 }
 
-/// The controller that should have become live is gone.
+/// Returns the error that the controller was removed before it was live.
 fn removed_error(controller: Option<&Controller>) -> Error {
     match controller.and_then(|controller| controller.error.clone()) {
         Some(ctrl_error) => ctrl_error.into(),
@@ -363,12 +307,10 @@ fn removed_error(controller: Option<&Controller>) -> Error {
 /// An attempt that succeeded.
 pub(super) struct Connected {
     target: Target,
-    /// Name of the controller.
-    device: String,
-    /// It existed before.
+    /// The controller existed before.
     pub(super) existed: bool,
-    /// The controller when it became live.
-    controller: Option<Box<Controller>>,
+    /// The live controller.
+    controller: Controller,
 }
 
 #[derive(Serialize)]
@@ -380,34 +322,33 @@ struct Document<'a> {
 }
 
 impl Connected {
-    /// Returns the line that reports it, with its end.
-    pub(super) fn report(&self, format: Format) -> String {
-        let device = &self.device;
-        let controller = self.controller.as_ref();
-        match format {
+    /// Prints the connection, and a warning for each namespace without a disk. In JSON the document
+    /// of the connection has these namespaces.
+    pub(super) fn print(&self, printer: &mut Printer<'_>) -> Result<(), Error> {
+        let Controller {
+            device,
+            refused_namespaces,
+            ..
+        } = &self.controller;
+        let (nqn, endpoint) = (&self.target.subsysnqn, self.target.endpoint());
+        printer.print(&match printer.format {
             Format::Json => {
+                let already_connected = self.existed;
                 json_line(&Document {
                     device,
-                    already_connected: self.existed,
-                    refused_namespaces: controller.map_or(&[], |c| &c.refused_namespaces),
+                    already_connected,
+                    refused_namespaces,
                 }) + "\n"
             }
             Format::Normal if self.existed => format!("{device}: already connected\n"),
-            Format::Normal => {
-                let (nqn, endpoint) = (&self.target.subsysnqn, self.target.endpoint());
-                format!("{device}: connected to {nqn} at {endpoint}\n")
+            Format::Normal => format!("{device}: connected to {nqn} at {endpoint}\n"),
+        })?;
+        if printer.format == Format::Normal {
+            for why in self.controller.rejection_lines() {
+                // The controller is connected, so a failure to print a warning is ignored.
+                let _ = writeln!(printer.err, "rnvmf: {device}: no disk: {why}");
             }
         }
-    }
-
-    /// Returns a line for each namespace that has no disk. In JSON the report has them.
-    pub(super) fn warnings(&self, format: Format) -> String {
-        let Some(controller) = self.controller.as_ref().filter(|_| format != Format::Json) else {
-            return String::new();
-        };
-        let rejections = controller.rejection_lines().into_iter();
-        rejections
-            .map(|line| ["rnvmf: ", &self.device, ": no disk: ", &line, "\n"].concat())
-            .collect()
+        Ok(())
     }
 }

@@ -5,16 +5,16 @@
 #[cfg(test)]
 mod tests;
 
-use super::args::connect_error;
+use super::args::{connect_args_for, connect_error, target};
 use super::attempt::{wait_all, ConnectAttempt, Connected, IfExists};
-use super::print::{print, warn};
+use super::print::Printer;
 use super::wait::deadline;
 use crate::cli::Connect;
 use crate::error::Error;
+use crate::host::SystemEnv;
 use crate::kernel::Kernel;
 use crate::model::options::{ConnectArgs, ReconnectOptions};
 use crate::uapi::{CTRL_LOSS_TMO_DEFAULT, LOSS_TMO_NEVER, RECONNECT_DELAY_DEFAULT};
-use std::io::Write;
 use std::slice;
 
 /// The kernel's defaults.
@@ -24,25 +24,31 @@ const DEFAULTS: ReconnectOptions = ReconnectOptions {
     fast_io_fail_tmo: Some(LOSS_TMO_NEVER),
 };
 
-/// Connects, and prints the name of the controller.
+/// Converts the options to the arguments of the kernel: resolves the address of the target.
+pub(super) fn connect_args(options: &Connect, env: &SystemEnv) -> Result<ConnectArgs, Error> {
+    let subsystem = options.subsystem();
+    let target =
+        target(&subsystem, env).map_err(|error| connect_error(&subsystem.endpoint(), error))?;
+    Ok(ConnectArgs {
+        duplicate_connect: options.duplicate_connect,
+        ..connect_args_for(target, &options.ctrl)
+    })
+}
+
+/// Connects a controller and prints its name.
 pub(super) fn run(
     options: &Connect,
     args: &ConnectArgs,
     kernel: &mut impl Kernel,
-    out: &mut impl Write,
-    err: &mut impl Write,
+    printer: &mut Printer<'_>,
 ) -> Result<(), Error> {
-    let format = options.output.format;
     let connected = connect(options, args, kernel)
         .map_err(|error| connect_error(&args.target.endpoint(), error))?;
-    // The options of a controller that existed are not changed.
+    // A controller that existed keeps its options.
     if let (Some(text), false) = (args.reconnect.ineffective(&DEFAULTS), connected.existed) {
-        warn(&text, format, err);
+        printer.warn(&text);
     }
-    print(out, &connected.report(format))?;
-    // The controller is connected, even if nobody reads the warnings.
-    let _ = err.write_all(connected.warnings(format).as_bytes());
-    Ok(())
+    connected.print(printer)
 }
 
 /// Connects, and waits until the controller is live.
@@ -56,13 +62,10 @@ fn connect(
     } else {
         IfExists::Reject
     };
-    // Before the connect, so that no event of it can be missed.
+    // Before the connect, so that none of its events is missed.
     kernel.subscribe()?;
     let mut attempt = ConnectAttempt::start(args, if_exists, kernel)?;
-    wait_all(
-        slice::from_mut(&mut attempt),
-        deadline(&args.target),
-        kernel,
-    );
+    let deadline = deadline(&args.target);
+    wait_all(slice::from_mut(&mut attempt), deadline, kernel);
     attempt.finish()
 }

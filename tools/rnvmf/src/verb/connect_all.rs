@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `rnvmf connect-all`: connects the entries of a configuration file and the logs of discovery
-//! controllers, all at once. A persistent run goes on with what the logs get later.
+//! `rnvmf connect-all`: connects the entries of a configuration file and the subsystems in discovery
+//! logs, all at the same time. A persistent run also connects subsystems that are added to the logs.
 
 mod classify;
 mod discoveries;
@@ -12,20 +12,18 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+use super::print::Printer;
 use crate::cli::{ConnectAll, DiscoverArgs, DiscoveryCtrlArgs};
 use crate::config::{self, ConfigLine};
 use crate::error::Error;
 use crate::host::SystemEnv;
 use crate::kernel::Kernel;
-use crate::output::Format;
-use state::{Mode, RunState};
-use std::io::Write;
+use state::RunState;
 
-/// What the command line and the configuration file ask for.
+/// The requests of the command line and the configuration file.
 pub(super) struct Config {
     lines: Vec<ConfigLine>,
-    mode: Mode,
-    format: Format,
+    is_persistent: bool,
 }
 
 impl Config {
@@ -42,38 +40,30 @@ impl Config {
             }))],
             None => config::read(&options.config)?,
         };
-        let mode = if options.persistent {
-            Mode::Persistent
-        } else {
-            Mode::Once
-        };
         Ok(Self {
             lines,
-            mode,
-            format: options.output.format,
+            is_persistent: options.persistent,
         })
     }
 }
 
-/// Connects what is not connected, prints each result, and fails if one connection failed.
+/// Connects what is not connected and prints each result. Fails if a connection failed.
 pub(super) fn run(
     config: &Config,
     env: &SystemEnv,
     kernel: &mut impl Kernel,
-    out: &mut impl Write,
-    err: &mut impl Write,
+    printer: &mut Printer<'_>,
 ) -> Result<(), Error> {
-    let format = config.format;
-    // Before the connects, so that no event of them can be missed.
+    // Before the connects, so that none of their events is missed.
     kernel.subscribe()?;
-    let mut state = RunState::new(config.mode, &config.lines);
+    let mut state = RunState::new(config.is_persistent, &config.lines);
     state.start_entries(env, kernel);
     let mut printed = Ok(());
     loop {
-        // The results of the end are printed below.
+        // At the end of the run the results are printed below.
         if state.keeps_running() {
             state.disconnect_failed(kernel);
-            printed = state.print(format, out, err);
+            printed = state.print(printer);
         }
         if printed.is_err() || !state.is_active() {
             break;
@@ -81,10 +71,10 @@ pub(super) fn run(
         state.wait(env, kernel);
     }
     if printed.is_err() {
-        state.abort(&Error::failed("nobody reads what is told"), kernel);
+        state.abort(&Error::failed("the output is closed"), kernel);
     }
     state.remove_failed(kernel);
     printed?;
-    state.print(format, out, err)?;
+    state.print(printer)?;
     state.result()
 }

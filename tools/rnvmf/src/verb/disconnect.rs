@@ -1,71 +1,56 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `rnvmf disconnect` and `rnvmf disconnect-all`: the kernel only starts to remove a controller,
-//! and its last event reports that it is gone.
+//! `rnvmf disconnect` and `rnvmf disconnect-all`. The kernel only starts to remove a controller; the
+//! last event of the controller reports the end.
 
-use super::print::print;
-use super::wait::{wait_removed, RemoveResult};
-use crate::cli::{Disconnect, DisconnectAll, Selection};
+use super::print::Printer;
+use super::wait::wait_removed;
+use crate::cli::{Disconnect, DisconnectAll};
 use crate::error::{Error, Status};
 use crate::kernel::Kernel;
 use crate::model::controller::Controller;
 use crate::model::namespace::Namespace;
-use crate::output::{json_line, Format};
-use serde::Serialize;
+use crate::output::{json_member, Format};
 use std::fs::OpenOptions;
-use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long to wait for the removal of controllers, which the kernel bounds far below this.
+/// Time limit for the removal of controllers. The kernel needs far less.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(60);
-
-#[derive(Serialize)]
-struct Document<'a> {
-    disconnected: Vec<&'a str>,
-}
-
-#[derive(Serialize)]
-struct InUseDocument<'a> {
-    in_use: Vec<&'a str>,
-}
 
 /// Disconnects the selected controllers.
 pub(super) fn run(
     options: &Disconnect,
     kernel: &mut impl Kernel,
-    out: &mut impl Write,
-    err: &mut impl Write,
+    printer: &mut Printer<'_>,
 ) -> Result<(), Error> {
     kernel.subscribe()?;
-    let selected = select(&options.selection, kernel.controllers()?)?;
-    print_removal(remove(&selected, kernel), options.output.format, out, err)
+    let selected = select(options, kernel.controllers()?)?;
+    disconnect(&selected, kernel, printer)
 }
 
-/// Disconnects every controller, or with `--unused` every one without a disk that `is_used`. It is
-/// no error if there is none.
+/// Disconnects all controllers, or with `--unused` those without a disk that `is_used`. Succeeds if
+/// there is none.
 pub(super) fn run_all(
     options: &DisconnectAll,
     kernel: &mut impl Kernel,
     is_used: &dyn Fn(&str) -> bool,
-    out: &mut impl Write,
-    err: &mut impl Write,
+    printer: &mut Printer<'_>,
 ) -> Result<(), Error> {
-    let format = options.output.format;
     kernel.subscribe()?;
     let mut selected = kernel.controllers()?;
     if options.unused {
         let mut used = kernel.namespaces()?;
         used.retain(|each| is_used(&each.name));
         selected.retain(|each| used.iter().all(|disk| disk.controller_id != each.id));
-        print(out, &render_in_use(&used, format))?;
+        print_in_use(&used, printer)?;
     }
-    print_removal(remove(&selected, kernel), format, out, err)
+    disconnect(&selected, kernel, printer)
 }
 
-/// Whether something holds a disk or a partition of it exclusively: a file system, the device
-/// mapper, swap. A process that only opened it is not seen.
+/// Whether a file system, the device mapper or swap holds a disk or a partition of it exclusively. A
+/// process that has only opened the disk does not count.
 pub(super) fn in_use(disk: &str) -> bool {
     let mut open = OpenOptions::new();
     open.read(true).custom_flags(libc::O_EXCL);
@@ -73,23 +58,21 @@ pub(super) fn in_use(disk: &str) -> bool {
     opened.is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
 }
 
-/// Returns the lines for disks that keep their controllers connected; nothing without such disks.
-fn render_in_use(disks: &[Namespace], format: Format) -> String {
-    let names = disks.iter().map(|disk| disk.name.as_str());
-    match format {
-        Format::Json if disks.is_empty() => String::new(),
-        Format::Json => {
-            let in_use = names.collect();
-            json_line(&InUseDocument { in_use }) + "\n"
-        }
-        Format::Normal => names
-            .flat_map(|name| ["/dev/", name, ": in use, stays connected\n"])
-            .collect(),
+/// Prints the disks because of which controllers stay connected.
+fn print_in_use(disks: &[Namespace], printer: &mut Printer<'_>) -> Result<(), Error> {
+    if disks.is_empty() {
+        return Ok(());
     }
+    let names: Vec<&str> = disks.iter().map(|disk| disk.name.as_str()).collect();
+    let line = |name| format!("/dev/{name}: in use, stays connected\n");
+    printer.print(&match printer.format {
+        Format::Json => json_member("in_use", &names),
+        Format::Normal => names.into_iter().map(line).collect(),
+    })
 }
 
-fn select(selection: &Selection, controllers: Vec<Controller>) -> Result<Vec<Controller>, Error> {
-    if let Some(nqn) = &selection.nqn {
+fn select(options: &Disconnect, controllers: Vec<Controller>) -> Result<Vec<Controller>, Error> {
+    if let Some(nqn) = &options.nqn {
         let same = |each: &Controller| each.subsysnqn == *nqn;
         let selected: Vec<_> = controllers.into_iter().filter(same).collect();
         if selected.is_empty() {
@@ -99,7 +82,7 @@ fn select(selection: &Selection, controllers: Vec<Controller>) -> Result<Vec<Con
         return Ok(selected);
     }
     let mut selected: Vec<Controller> = Vec::new();
-    for device in &selection.device {
+    for device in &options.device {
         let controller =
             Controller::find(device, &controllers).map_err(|error| error.context("disconnect"))?;
         if selected.iter().all(|each| each.id != controller.id) {
@@ -109,18 +92,13 @@ fn select(selection: &Selection, controllers: Vec<Controller>) -> Result<Vec<Con
     Ok(selected)
 }
 
-/// The result of removing controllers.
-struct Removal<'a> {
-    removed: Vec<&'a Controller>,
-    /// How many are not removed.
-    nr_remaining: usize,
-    /// An error for each that the kernel rejected, and one for all that were not waited for.
-    errors: Vec<Error>,
-}
-
-/// Starts to remove controllers, then waits for all of them. The rejection of one does not stop the
-/// others.
-fn remove<'a>(controllers: &'a [Controller], kernel: &mut impl Kernel) -> Removal<'a> {
+/// Starts to remove controllers, waits for all of them, and prints those that are removed. The
+/// rejection of one does not stop the others. A single error is returned; several are printed.
+fn disconnect(
+    controllers: &[Controller],
+    kernel: &mut impl Kernel,
+    printer: &mut Printer<'_>,
+) -> Result<(), Error> {
     let deadline = Instant::now() + REMOVE_TIMEOUT;
     let (mut remaining, mut rejected, mut errors) = (Vec::new(), Vec::new(), Vec::new());
     for controller in controllers {
@@ -134,56 +112,25 @@ fn remove<'a>(controllers: &'a [Controller], kernel: &mut impl Kernel) -> Remova
             }
         }
     }
-    if let Err(mut why) = wait_for(&mut remaining, deadline, kernel) {
-        why.message += if remaining.len() == 1 { " it" } else { " them" };
-        let names = controllers
+    // The names of those controllers whose presence in a list is as given.
+    let names = |list: &[u32], is_in: bool| -> Vec<&str> {
+        let chosen = controllers
             .iter()
-            .filter(|each| remaining.contains(&each.id));
-        let names: Vec<&str> = names.map(|each| each.device.as_str()).collect();
-        errors.push(why.context(format_args!("disconnect {}", names.join(", "))));
+            .filter(|each| list.contains(&each.id) == is_in);
+        chosen.map(|each| each.device.as_str()).collect()
+    };
+    if let Err(mut error) = wait_removed(kernel, &mut remaining, deadline) {
+        error.message += "; the removal continues";
+        let names = names(&remaining, true).join(", ");
+        errors.push(error.context(format_args!("disconnect {names}")));
     }
     remaining.append(&mut rejected);
-    let is_removed = |each: &&Controller| !remaining.contains(&each.id);
-    Removal {
-        removed: controllers.iter().filter(is_removed).collect(),
-        nr_remaining: remaining.len(),
-        errors,
-    }
-}
-
-/// Waits until controllers are removed. The error's message lacks its object.
-fn wait_for(
-    remaining: &mut Vec<u32>,
-    deadline: Instant,
-    kernel: &mut impl Kernel,
-) -> Result<(), Error> {
-    let goes_on = "the kernel goes on to remove";
-    match wait_removed(kernel, remaining, deadline) {
-        Ok(RemoveResult::Removed) => Ok(()),
-        Ok(RemoveResult::Interrupted) => Err(Error::failed(format!("interrupted; {goes_on}"))),
-        Ok(RemoveResult::Deadline) => {
-            Err(Error::new(Status::Timeout, format!("timed out; {goes_on}")))
-        }
-        Err(error) => Err(Error {
-            message: format!("{}; {goes_on}", error.message),
-            ..error
-        }),
-    }
-}
-
-/// Prints the removed controllers, also if others remain, and each error if there are several.
-fn print_removal(
-    removal: Removal<'_>,
-    format: Format,
-    out: &mut impl Write,
-    err: &mut impl Write,
-) -> Result<(), Error> {
-    let Removal {
-        removed,
-        nr_remaining,
-        errors,
-    } = removal;
-    let printed = print(out, &render(&removed, format));
+    let removed = names(&remaining, false);
+    let line = |name: &&str| format!("{name}: disconnected\n");
+    let printed = printer.print(&match printer.format {
+        Format::Json => json_member("disconnected", &removed),
+        Format::Normal => removed.iter().map(line).collect(),
+    });
     let Some(status) = Status::common(errors.iter().map(|error| error.status)) else {
         return printed;
     };
@@ -191,23 +138,11 @@ fn print_removal(
         return Err(error.clone());
     }
     for error in &errors {
-        print(err, &(error.render(format) + "\n"))?;
+        printer.error(error)?;
     }
-    let all = removed.len() + nr_remaining;
-    let text = format!("disconnect: {nr_remaining} of {all} controllers are left");
+    let (left, all) = (remaining.len(), controllers.len());
+    let text = format!("disconnect: {left} of {all} controllers were not removed");
     Err(Error::new(status, text))
-}
-
-fn render(controllers: &[&Controller], format: Format) -> String {
-    let names = controllers.iter().map(|each| each.device.as_str());
-    match format {
-        Format::Json => {
-            json_line(&Document {
-                disconnected: names.collect(),
-            }) + "\n"
-        }
-        Format::Normal => names.flat_map(|name| [name, ": disconnected\n"]).collect(),
-    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `rnvmf discover`: the kernel only starts the discovery, and an event reports that it has the
-//! log.
+//! `rnvmf discover`. The kernel only starts the discovery; an event reports that the log is read.
 
 use super::args::{discover_error, target};
-use super::print::print;
+use super::print::Printer;
 use super::wait::{deadline, deadline_error};
 use crate::cli::Discover;
 use crate::error::Error;
@@ -15,30 +14,27 @@ use crate::model::event::{DiscoveryEvent, WaitResult};
 use crate::model::options::Target;
 use crate::output::Format;
 use crate::render::discovery;
-use std::io::Write;
 
 /// Prints the log of a discovery controller.
 pub(super) fn run(
     options: &Discover,
     env: &SystemEnv,
     kernel: &mut impl Kernel,
-    out: &mut impl Write,
+    printer: &mut Printer<'_>,
 ) -> Result<(), Error> {
     let subsystem = options.controller.subsystem();
     let log = target(&subsystem, env)
         .and_then(|target| read_log(&target, kernel))
         .map_err(|error| discover_error(&subsystem.endpoint(), error))?;
-    let text = match options.output.format {
+    printer.print(&match printer.format {
         Format::Normal => discovery::normal(&log),
         Format::Json => discovery::json(&log),
-    };
-    print(out, &text)
+    })
 }
 
-/// Starts a discovery and waits for its log. The kernel cancels the discovery when the program
-/// ends.
+/// Starts a discovery and waits for its log. The kernel cancels the discovery when the program ends.
 fn read_log(target: &Target, kernel: &mut impl Kernel) -> Result<DiscoveryLog, Error> {
-    // Before the discovery, so that its end cannot be missed.
+    // Before the discovery, so that its end is not missed.
     kernel.subscribe()?;
     let id = kernel.discover(target, None)?;
     let deadline = deadline(target);
@@ -55,7 +51,6 @@ fn read_log(target: &Target, kernel: &mut impl Kernel) -> Result<DiscoveryLog, E
             }
             WaitResult::Event(_) => (),
             WaitResult::Interrupted => return Err(Error::failed("interrupted")),
-            // The kernel's own timeout did not work.
             WaitResult::Deadline => return Err(deadline_error()),
         }
     }

@@ -2,38 +2,30 @@
 
 //! `rnvmf doctor`.
 
-use super::print::print;
+use super::print::Printer;
 use crate::cli::Doctor;
 use crate::doctor::diagnose::diagnose;
 use crate::doctor::finding::{Finding, Level};
 use crate::doctor::probe::probe;
 use crate::error::{Error, Status};
 use crate::host::SystemEnv;
-use crate::output::Format;
-use crate::render::doctor;
+use crate::output::{json_member, Format};
 use crate::uapi::CONNECT_TIMEOUT_DEFAULT;
-use std::io::Write;
 
-/// Prints the findings, and fails if there are faults.
-pub(super) fn run(options: &Doctor, out: &mut impl Write) -> Result<(), Error> {
+/// Prints the findings. Fails if one of them is a fault.
+pub(super) fn run(options: &Doctor, printer: &mut Printer<'_>) -> Result<(), Error> {
     let from = options.host_traddr.as_ref();
-    let resolved = options.traddr.as_deref();
     let env = SystemEnv::default();
-    let resolved = resolved.map(|name| env.resolve(name, from, CONNECT_TIMEOUT_DEFAULT / 1000));
-    let address = match resolved {
+    let resolve = |name: &String| env.resolve(name, from, CONNECT_TIMEOUT_DEFAULT / 1000);
+    let address = match options.traddr.as_ref().map(resolve) {
         Some(Err(error)) if error.status == Status::Usage => return Err(error.context("doctor")),
         address => address.map(|address| address.map_err(|error| error.message)),
     };
-    let findings = diagnose(&probe(options, address));
-    report(&findings, options.output.format, out)
+    report(&diagnose(&probe(options, address)), printer)
 }
 
-fn report(findings: &[Finding], format: Format, out: &mut impl Write) -> Result<(), Error> {
-    let text = match format {
-        Format::Normal => doctor::normal(findings),
-        Format::Json => doctor::json(findings),
-    };
-    print(out, &text)?;
+fn report(findings: &[Finding], printer: &mut Printer<'_>) -> Result<(), Error> {
+    printer.print(&render(findings, printer.format))?;
     let faults = findings.iter().filter(|each| each.level == Level::Fault);
     match faults.count() {
         0 => Ok(()),
@@ -42,9 +34,26 @@ fn report(findings: &[Finding], format: Format, out: &mut impl Write) -> Result<
     }
 }
 
+/// Returns a line for each finding, or the JSON document.
+fn render(findings: &[Finding], format: Format) -> String {
+    let line = |finding: &Finding| {
+        let (level, check, text) = (finding.level.name(), finding.check, &finding.message);
+        match &finding.fix {
+            Some(fix) => format!("{level:8} {check:10} {text}; fix: {fix}\n"),
+            None => format!("{level:8} {check:10} {text}\n"),
+        }
+    };
+    match format {
+        Format::Normal => findings.iter().map(line).collect(),
+        Format::Json => json_member("findings", &findings),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::diagnose::tests::several;
+    use crate::verb::print::tests::Printed;
 
     fn finding(level: Level) -> Finding {
         Finding {
@@ -65,12 +74,22 @@ mod tests {
             (&[Fault, Fault], Some("doctor: 2 faults")),
         ] {
             let findings: Vec<_> = levels.iter().copied().map(finding).collect();
-            let mut out = Vec::new();
-            let end = report(&findings, Format::Normal, &mut out);
-            let told = end.err().map(|error| error.message);
-            assert_eq!(told.as_deref(), message);
-            let lines = out.iter().filter(|&&byte| byte == b'\n');
-            assert_eq!(lines.count(), levels.len());
+            let printed = Printed::of(Format::Normal, |printer| report(&findings, printer));
+            let error = printed.end.err().map(|error| error.message);
+            assert_eq!(error.as_deref(), message);
+            assert_eq!(printed.out.lines().count(), levels.len());
         }
+    }
+
+    #[test]
+    fn a_line_for_each_finding() {
+        let expected = include_str!("../render/golden/doctor.txt");
+        assert_eq!(render(&several(), Format::Normal), expected);
+    }
+
+    #[test]
+    fn json_is_stable() {
+        let expected = include_str!("../render/golden/doctor.json");
+        assert_eq!(render(&several(), Format::Json), expected);
     }
 }

@@ -1,50 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `rnvmf man` and `rnvmf completion`, both made from the definition of the command line.
+//! `rnvmf man` and `rnvmf completion`, generated from the definition of the command line.
 
-use super::print::print;
+use super::print::Printer;
 use crate::cli::{Arguments, Completion, Man};
 use crate::error::{Error, Status};
 use clap::CommandFactory;
-use std::io::Write;
 
 /// Prints a completion script.
-pub(super) fn completion(options: &Completion, out: &mut impl Write) -> Result<(), Error> {
-    let mut script = Vec::new();
-    clap_complete::generate(
-        options.shell,
-        &mut Arguments::command(),
-        "rnvmf",
-        &mut script,
-    );
-    print(out, &String::from_utf8_lossy(&script))
+pub(super) fn completion(options: &Completion, printer: &mut Printer<'_>) -> Result<(), Error> {
+    let (mut command, mut script) = (Arguments::command(), Vec::new());
+    clap_complete::generate(options.shell, &mut command, "rnvmf", &mut script);
+    printer.print(&String::from_utf8_lossy(&script))
 }
 
 /// Prints a man page.
-pub(super) fn run(options: &Man, out: &mut impl Write) -> Result<(), Error> {
+pub(super) fn man(options: &Man, printer: &mut Printer<'_>) -> Result<(), Error> {
     let mut command = Arguments::command();
+    // The display name of a built subcommand is rnvmf-connect, so its page is rnvmf-connect(1).
     command.build();
-    let page = match &options.verb {
-        None => command,
-        Some(name) => {
-            let verb = command.find_subcommand(name).ok_or_else(|| {
-                Error::new(Status::Usage, format!("no verb {name}; see rnvmf --help"))
-            })?;
-            // A built subcommand is displayed as rnvmf-connect, so its page is rnvmf-connect(1).
-            verb.clone()
-        }
-    };
+    if let Some(name) = &options.verb {
+        let verb = command.find_subcommand(name).cloned();
+        let unknown = || Error::new(Status::Usage, format!("no verb {name}; see rnvmf --help"));
+        command = verb.ok_or_else(unknown)?;
+    }
     let mut roff = Vec::new();
-    clap_mangen::Man::new(page)
+    clap_mangen::Man::new(command)
         .source(concat!("rnvmf ", env!("CARGO_PKG_VERSION")))
         .manual("User Commands")
         .render(&mut roff)?;
-    print(out, &String::from_utf8_lossy(&roff))
+    printer.print(&String::from_utf8_lossy(&roff))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::Format;
+    use crate::verb::print::tests::Printed;
     use clap::ValueEnum;
     use clap_complete::Shell;
 
@@ -52,9 +44,7 @@ mod tests {
         let options = Man {
             verb: verb.map(str::to_owned),
         };
-        let mut out = Vec::new();
-        run(&options, &mut out)?;
-        Ok(String::from_utf8(out).unwrap())
+        Printed::of(Format::Normal, |printer| man(&options, printer)).output()
     }
 
     #[test]
@@ -78,9 +68,9 @@ mod tests {
     #[test]
     fn every_shell_has_a_script() {
         for &shell in Shell::value_variants() {
-            let mut out = Vec::new();
-            completion(&Completion { shell }, &mut out).unwrap();
-            let text = String::from_utf8(out).unwrap();
+            let options = Completion { shell };
+            let printed = Printed::of(Format::Normal, |printer| completion(&options, printer));
+            let text = printed.output().unwrap();
             assert!(text.contains("disconnect-all"), "{shell}");
         }
     }

@@ -2,37 +2,31 @@
 
 //! `rnvmf monitor`.
 
-use super::print::print;
-use crate::cli::Monitor;
+use super::print::Printer;
 use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::model::event::WaitResult;
 use crate::render::event::MonitorLine;
-use std::io::Write;
 
-/// Prints events until the user stops it.
-pub(super) fn run(
-    options: &Monitor,
-    kernel: &mut impl Kernel,
-    out: &mut impl Write,
-) -> Result<(), Error> {
-    let format = options.output.format;
+/// Prints events until SIGINT or SIGTERM.
+pub(super) fn run(kernel: &mut impl Kernel, printer: &mut Printer<'_>) -> Result<(), Error> {
+    let mut print = |line: MonitorLine<'_>| printer.print(&line.render(printer.format));
     kernel.subscribe()?;
-    print(out, &MonitorLine::Ready.render(format))?;
+    print(MonitorLine::Ready)?;
     loop {
         match kernel.wait(None)? {
-            WaitResult::Event(event) => print(out, &MonitorLine::Event(&event).render(format))?,
+            WaitResult::Event(event) => print(MonitorLine::Event(&event))?,
             WaitResult::EventsLost => {
-                print(out, &MonitorLine::Lost.render(format))?;
+                print(MonitorLine::Lost)?;
                 for controller in &kernel.controllers()? {
-                    print(out, &MonitorLine::Controller(controller).render(format))?;
+                    print(MonitorLine::Controller(controller))?;
                 }
                 for namespace in &kernel.namespaces()? {
-                    print(out, &MonitorLine::Namespace(namespace).render(format))?;
+                    print(MonitorLine::Namespace(namespace))?;
                 }
             }
             WaitResult::Interrupted => return Ok(()),
-            // Discoveries are another program's, and this wait has no deadline.
+            // Other programs start discoveries, and this wait has no deadline.
             WaitResult::Discovery(_) | WaitResult::Deadline => (),
         }
     }
@@ -41,12 +35,12 @@ pub(super) fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Output;
     use crate::kernel::mock::MockKernel;
     use crate::model::controller::tests::{connecting, live};
     use crate::model::event::Change;
     use crate::model::namespace::tests::disk;
     use crate::output::Format;
+    use crate::verb::print::tests::Printed;
 
     #[test]
     fn tells_what_happens_and_makes_up_for_what_is_lost() {
@@ -58,15 +52,9 @@ mod tests {
         kernel.push_event(Change::Added, connecting());
         kernel.wait_results.push_back(WaitResult::EventsLost);
         kernel.wait_results.push_back(WaitResult::Interrupted);
-        let options = Monitor {
-            output: Output {
-                format: Format::Normal,
-            },
-        };
-        let mut out = Vec::new();
-        run(&options, &mut kernel, &mut out).unwrap();
+        let printed = Printed::of(Format::Normal, |printer| run(&mut kernel, printer));
         assert_eq!(
-            String::from_utf8(out).unwrap(),
+            printed.output().unwrap(),
             "ready\n\
              ctrl-add rnvmf0 connecting 10.0.0.9:4420 nqn.2014-08.org.example:disk\n\
              lost\n\

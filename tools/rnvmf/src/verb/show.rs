@@ -2,59 +2,49 @@
 
 //! `rnvmf show` and `rnvmf list`.
 
-use super::print::print;
-use crate::cli::{List, Show};
+use super::print::Printer;
+use crate::cli::Show;
 use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::model::controller::Controller;
 use crate::output::Format;
-use crate::render::{list, show};
-use std::io::Write;
+use crate::render;
 
-/// Prints the controllers, or one in detail.
-pub(super) fn run(
+/// Prints all controllers, or one in detail.
+pub(super) fn show(
     options: &Show,
     kernel: &mut impl Kernel,
-    out: &mut impl Write,
+    printer: &mut Printer<'_>,
 ) -> Result<(), Error> {
     let mut controllers = kernel.controllers()?;
-    let mut one: Option<Controller> = None;
     if let Some(device) = &options.device {
-        let found = Controller::find(device, &controllers)?;
-        one = Some(found.clone());
-        controllers = vec![found.clone()];
+        controllers = vec![Controller::find(device, &controllers)?.clone()];
     }
-    let text = match (options.output.format, &one) {
-        (Format::Json, _) => show::json(&controllers, &kernel.namespaces()?),
-        (Format::Normal, Some(controller)) => show::detail(controller, &kernel.namespaces()?),
-        (Format::Normal, None) => show::normal(&controllers),
+    let text = match (printer.format, &controllers[..], &options.device) {
+        (Format::Json, ..) => render::show::json(&controllers, &kernel.namespaces()?),
+        (_, [one], Some(_)) => render::show::detail(one, &kernel.namespaces()?),
+        _ => render::show::normal(&controllers),
     };
-    print(out, &text)
+    printer.print(&text)
 }
 
 /// Prints the disks.
-pub(super) fn run_list(
-    options: &List,
-    kernel: &mut impl Kernel,
-    out: &mut impl Write,
-) -> Result<(), Error> {
-    let controllers = kernel.controllers()?;
-    let namespaces = kernel.namespaces()?;
-    let text = match options.output.format {
-        Format::Normal => list::normal(&controllers, &namespaces),
-        Format::Json => list::json(&controllers, &namespaces),
-    };
-    print(out, &text)
+pub(super) fn list(kernel: &mut impl Kernel, printer: &mut Printer<'_>) -> Result<(), Error> {
+    let (controllers, namespaces) = (kernel.controllers()?, kernel.namespaces()?);
+    printer.print(&match printer.format {
+        Format::Normal => render::list::normal(&controllers, &namespaces),
+        Format::Json => render::list::json(&controllers, &namespaces),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Output;
     use crate::error::Status;
     use crate::kernel::mock::MockKernel;
     use crate::model::controller::tests::live;
     use crate::model::namespace::tests::disk;
+    use crate::verb::print::tests::Printed;
 
     fn run_mock(device: Option<&str>, format: Format) -> Result<String, Error> {
         let other = Controller {
@@ -69,11 +59,8 @@ mod tests {
         };
         let options = Show {
             device: device.map(str::to_owned),
-            output: Output { format },
         };
-        let mut out = Vec::new();
-        run(&options, &mut kernel, &mut out)?;
-        Ok(String::from_utf8(out).unwrap())
+        Printed::of(format, |printer| show(&options, &mut kernel, printer)).output()
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 //! `rnvmf stats`.
 
-use super::print::print;
+use super::change::on_controller;
+use super::print::Printer;
 use crate::cli::Stats as Options;
 use crate::error::{Error, Status};
 use crate::kernel::Kernel;
@@ -12,67 +13,56 @@ use crate::model::options::Switch;
 use crate::model::stats::CtrlStats;
 use crate::output::Format;
 use crate::render::stats::{self, Rows, Values};
-use std::io::Write;
-use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 /// Prints the counters of controllers, or with `--watch` their rates.
 pub(super) fn run(
     options: &Options,
     kernel: &mut impl Kernel,
-    out: &mut impl Write,
+    printer: &mut Printer<'_>,
 ) -> Result<(), Error> {
     if let (Some(switch), Some(device)) = (options.latency, &options.device) {
-        return set_latency(options, device, switch, kernel, out);
+        return set_latency(device, switch, kernel, printer);
     }
     let Some(seconds) = options.watch else {
-        return print(
-            out,
-            &render(options, &read(options, kernel)?, Values::Totals),
-        );
+        let now = read(options, kernel)?;
+        return printer.print(&render(options, &now, Values::Totals, printer.format));
     };
     kernel.subscribe()?;
     let (mut before, mut began) = (read(options, kernel)?, Instant::now());
-    loop {
-        let next = began + Duration::from_secs(seconds.into());
-        if sleep_until(next, kernel)?.is_break() {
-            return Ok(());
-        }
+    while sleep_until(began + Duration::from_secs(seconds.into()), kernel)? {
         let (now, ended) = (read(options, kernel)?, Instant::now());
-        let text = match options.output.format {
-            Format::Json => stats::json(&now),
-            Format::Normal => {
-                let delta: Vec<CtrlStats> = now.iter().map(|each| each.since(&before)).collect();
-                render(options, &delta, Values::RatesOver(ended - began))
-            }
+        // JSON has the counters: its readers compute rates themselves.
+        let shown = match printer.format {
+            Format::Json => now.clone(),
+            Format::Normal => now.iter().map(|each| each.since(&before)).collect(),
         };
-        print(out, &text)?;
+        let values = Values::RatesOver(ended - began);
+        printer.print(&render(options, &shown, values, printer.format))?;
         (before, began) = (now, ended);
     }
+    Ok(())
 }
 
-/// Switches the measurement of latency.
+/// Enables or disables the measurement of latencies.
 fn set_latency(
-    options: &Options,
     device: &str,
     switch: Switch,
     kernel: &mut impl Kernel,
-    out: &mut impl Write,
+    printer: &mut Printer<'_>,
 ) -> Result<(), Error> {
-    let controllers = kernel.controllers()?;
-    let controller = Controller::find(device, &controllers)?;
-    let name = &controller.device;
-    kernel
-        .set_latency(controller.id, switch)
-        .map_err(|error| error.context(format_args!("stats {name}")))?;
-    print(
-        out,
-        &stats::latency_switched(name, switch, options.output.format),
-    )
+    let (controller, ()) = on_controller("stats", device, kernel, |controller, kernel| {
+        kernel.set_latency(controller.id, switch)
+    })?;
+    let done = match switch {
+        Switch::On => "latency on",
+        Switch::Off => "latency off",
+    };
+    printer.done(&controller.device, done)
 }
 
-fn render(options: &Options, all: &[CtrlStats], values: Values) -> String {
-    match options.output.format {
+fn render(options: &Options, all: &[CtrlStats], values: Values, format: Format) -> String {
+    match format {
         Format::Json => stats::json(all),
         Format::Normal if options.histogram => stats::histograms(all),
         Format::Normal if options.queues => stats::normal(all, Rows::Queues, values),
@@ -99,12 +89,12 @@ fn read(options: &Options, kernel: &mut impl Kernel) -> Result<Vec<CtrlStats>, E
     Ok(all.collect())
 }
 
-/// Sleeps until a moment; breaks if the user asks to stop before.
-fn sleep_until(moment: Instant, kernel: &mut impl Kernel) -> Result<ControlFlow<()>, Error> {
+/// Sleeps until a time. Returns false if SIGINT or SIGTERM ends the sleep before.
+fn sleep_until(time: Instant, kernel: &mut impl Kernel) -> Result<bool, Error> {
     loop {
-        match kernel.wait(Some(moment))? {
-            WaitResult::Deadline => return Ok(ControlFlow::Continue(())),
-            WaitResult::Interrupted => return Ok(ControlFlow::Break(())),
+        match kernel.wait(Some(time))? {
+            WaitResult::Deadline => return Ok(true),
+            WaitResult::Interrupted => return Ok(false),
             WaitResult::Event(_) | WaitResult::Discovery(_) | WaitResult::EventsLost => (),
         }
     }

@@ -1,86 +1,76 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Waiting for what the kernel only starts: its end is a state or an event of the controller.
+//! Waits for operations that the kernel only starts. A state or an event of the controller reports
+//! their end.
 
 use crate::error::{Error, Status};
 use crate::kernel::Kernel;
 use crate::model::controller::Controller;
 use crate::model::event::{Change, Event, WaitResult};
 use crate::model::options::Target;
+use crate::uapi::CtrlState;
 use std::time::{Duration, Instant};
 
-/// How much longer than the kernel's own timeout to wait for the kernel's report of it.
+/// Time beyond the kernel's own timeout to wait for the kernel's report of that timeout.
 pub(super) const KERNEL_MARGIN: Duration = Duration::from_secs(5);
 
-/// Returns when a connect or a discovery that begins now must have ended in the kernel.
+/// Returns the time at which a connect or a discovery that starts now must have ended in the kernel.
 pub(super) fn deadline(target: &Target) -> Instant {
     Instant::now() + Duration::from_millis(u64::from(target.connect_timeout)) + KERNEL_MARGIN
 }
 
-/// The deadline passed, which is later than the kernel's own timeout.
+/// Returns the error for a passed [`deadline`]: the kernel's own timeout did not work.
 pub(super) fn deadline_error() -> Error {
-    Error::new(Status::Timeout, "the kernel did not finish in time")
+    Error::new(Status::Timeout, "timed out waiting for the kernel")
 }
 
-/// Waits until `is_done` returns true for the controller, and returns its last state. The caller
-/// has subscribed to events.
+/// Waits until `is_done` returns true for the controller, and returns the controller in that state.
+/// Fails if the controller is removed or dead. The caller has subscribed to events.
 pub(super) fn wait_op(
     id: u32,
     kernel: &mut impl Kernel,
     is_done: impl Fn(&Controller) -> Result<bool, Error>,
 ) -> Result<Controller, Error> {
-    let mut now = kernel.controller(id)?.ok_or_else(removed_error)?;
-    while !is_done(&now)? {
+    let removed = || Error::failed("the controller was removed meanwhile");
+    let mut now = kernel.controller(id)?.ok_or_else(removed)?;
+    loop {
+        match now.state.known() {
+            Some(CtrlState::Deleting) => return Err(removed()),
+            Some(CtrlState::Dead) => return check_error(&now, "").and(Err(removed())),
+            _ if is_done(&now)? => return Ok(now),
+            _ => (),
+        }
         match kernel.wait(None)? {
-            WaitResult::Event(Event::Controller(Change::Removed, each)) if each.id == id => {
-                return Err(removed_error())
-            }
-            WaitResult::Event(Event::Controller(_, each)) if each.id == id => now = *each,
-            WaitResult::EventsLost => now = kernel.controller(id)?.ok_or_else(removed_error)?,
+            WaitResult::Event(Event::Controller(change, each)) if each.id == id => match change {
+                Change::Removed => return Err(removed()),
+                Change::Added | Change::Changed => now = *each,
+            },
+            WaitResult::EventsLost => now = kernel.controller(id)?.ok_or_else(removed)?,
             WaitResult::Event(_) | WaitResult::Discovery(_) | WaitResult::Deadline => (),
             WaitResult::Interrupted => {
-                return Err(Error::failed("interrupted; the kernel goes on with it"))
+                return Err(Error::failed("interrupted; the operation continues"))
             }
         }
     }
-    Ok(now)
 }
 
-/// Returns the controller's error as the operation's, followed by what the kernel does next.
-pub(super) fn op_error(controller: &Controller, next: &str) -> Error {
-    match controller.error.clone() {
-        Some(ctrl_error) => {
-            let error = Error::from(ctrl_error);
-            let message = format!("{}{next}", error.message);
-            Error { message, ..error }
-        }
-        None => removed_error(),
-    }
+/// Fails with the error of a controller, if it has one. `next` says what the kernel does next.
+pub(super) fn check_error(controller: &Controller, next: &str) -> Result<(), Error> {
+    let Some(ctrl_error) = controller.error.clone() else {
+        return Ok(());
+    };
+    let mut error = Error::from(ctrl_error);
+    error.message.push_str(next);
+    Err(error)
 }
 
-/// The controller is gone, so the operation cannot end.
-pub(super) fn removed_error() -> Error {
-    Error::failed("the controller was removed meanwhile")
-}
-
-/// How waiting for the removal of controllers ended.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum RemoveResult {
-    /// All are removed.
-    Removed,
-    /// The user stopped it.
-    Interrupted,
-    /// It took too long.
-    Deadline,
-}
-
-/// Waits until the controllers with the numbers in `remaining` are gone. Those that are not remain
-/// in it.
+/// Waits until the controllers with the numbers in `remaining` are removed. On error `remaining` has
+/// those that are not.
 pub(super) fn wait_removed(
     kernel: &mut impl Kernel,
     remaining: &mut Vec<u32>,
     deadline: Instant,
-) -> Result<RemoveResult, Error> {
+) -> Result<(), Error> {
     while !remaining.is_empty() {
         match kernel.wait(Some(deadline))? {
             WaitResult::Event(Event::Controller(Change::Removed, removed)) => {
@@ -91,9 +81,9 @@ pub(super) fn wait_removed(
                 let now = kernel.controllers()?;
                 remaining.retain(|&id| now.iter().any(|each| each.id == id));
             }
-            WaitResult::Interrupted => return Ok(RemoveResult::Interrupted),
-            WaitResult::Deadline => return Ok(RemoveResult::Deadline),
+            WaitResult::Interrupted => return Err(Error::failed("interrupted")),
+            WaitResult::Deadline => return Err(Error::new(Status::Timeout, "timed out")),
         }
     }
-    Ok(RemoveResult::Removed)
+    Ok(())
 }

@@ -5,18 +5,18 @@ use super::*;
 use crate::cli::{Arguments, Verb};
 use crate::error::tests::rejected;
 use crate::error::Status;
-use crate::host::SystemEnv;
 use crate::kernel::mock::MockKernel;
 use crate::model::controller::tests::{connecting, live, rejecting};
 use crate::model::controller::{Controller, State};
 use crate::model::event::{Change, WaitResult};
 use crate::model::options::{NewController, Target};
+use crate::output::Format;
 use crate::uapi::CtrlState;
-use crate::verb::args::connect_args;
 use crate::verb::attempt::find_existing;
+use crate::verb::print::tests::Printed;
 use clap::Parser;
 
-fn options(more: &[&str]) -> Connect {
+fn options(more: &[&str]) -> (Connect, Format) {
     let line = ["rnvmf", "connect", "-a", "10.0.0.9"];
     let identity = [
         "-n",
@@ -27,8 +27,9 @@ fn options(more: &[&str]) -> Connect {
         "00112233-4455-6677-8899-aabbccddeeff",
     ];
     let line = line.iter().chain(&identity).chain(more);
-    match Arguments::try_parse_from(line).unwrap().verb {
-        Verb::Connect(options) => options,
+    let arguments = Arguments::try_parse_from(line).unwrap();
+    match arguments.verb {
+        Verb::Connect(options) => (options, arguments.format),
         other => panic!("{other:?}"),
     }
 }
@@ -52,12 +53,11 @@ fn run_mock(more: &[&str], kernel: &mut MockKernel) -> Result<String, Error> {
 
 /// What is printed to either output.
 fn run_mock_both(more: &[&str], kernel: &mut MockKernel) -> Result<(String, String), Error> {
-    let options = options(more);
+    let (options, format) = options(more);
     let args = connect_args(&options, &SystemEnv::default()).unwrap();
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    run(&options, &args, kernel, &mut out, &mut err)?;
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ok((text(out), text(err)))
+    let printed = Printed::of(format, |printer| run(&options, &args, kernel, printer));
+    let Printed { out, err, end } = printed;
+    end.map(|()| (out, err))
 }
 
 fn in_state(state: CtrlState) -> Controller {
@@ -272,7 +272,7 @@ fn the_deadline_undoes() {
     assert_eq!(error.status, Status::Timeout);
     assert_eq!(
         error.message,
-        "connect to 10.0.0.9:4420: the kernel did not finish in time"
+        "connect to 10.0.0.9:4420: timed out waiting for the kernel"
     );
     assert_eq!(kernel.disconnected, [0]);
 }
@@ -292,8 +292,8 @@ fn what_cannot_be_undone_is_named() {
     kernel.wait_results.push_back(WaitResult::Deadline);
     assert_eq!(
         run_mock(&[], &mut kernel).unwrap_err().message,
-        "connect to 10.0.0.9:4420: the kernel did not finish in time; \
-         rnvmf0 remains: the kernel goes on to remove it"
+        "connect to 10.0.0.9:4420: timed out waiting for the kernel; \
+         rnvmf0 is not removed: timed out"
     );
 }
 
@@ -330,7 +330,7 @@ fn one_that_is_not_live_is_not_connected() {
     assert_eq!(error.status, Status::Exists);
     assert_eq!(
         error.message,
-        "connect to 10.0.0.9:4420: rnvmf0 is there, and dead: \
+        "connect to 10.0.0.9:4420: rnvmf0 exists and is dead: \
          rejected by target: no such subsystem nqn.x; \
          disconnect it first: rnvmf disconnect -d rnvmf0"
     );
@@ -338,7 +338,7 @@ fn one_that_is_not_live_is_not_connected() {
     assert_eq!(error.status, Status::Exists);
     assert_eq!(
         error.message,
-        "connect to 10.0.0.9:4420: rnvmf0 is there, and connecting"
+        "connect to 10.0.0.9:4420: rnvmf0 exists and is connecting"
     );
 }
 
@@ -373,7 +373,7 @@ fn which_may_have_to_be_waited_for() {
         run_mock(&["--idempotent"], &mut kernel_with(vec![dead()]))
             .unwrap_err()
             .message,
-        "connect to 10.0.0.9:4420: rnvmf0 is there, and dead: \
+        "connect to 10.0.0.9:4420: rnvmf0 exists and is dead: \
          rejected by target: no such subsystem nqn.x; \
          disconnect it first: rnvmf disconnect -d rnvmf0"
     );
@@ -396,12 +396,12 @@ fn and_may_not_come() {
     };
     assert_eq!(
         late(lost),
-        "connect to 10.0.0.9:4420: rnvmf0 is there, and connecting: \
+        "connect to 10.0.0.9:4420: rnvmf0 exists and is connecting: \
          rejected by target: no such subsystem nqn.x"
     );
     assert_eq!(
         late(connecting()),
-        "connect to 10.0.0.9:4420: rnvmf0 is there, and connecting"
+        "connect to 10.0.0.9:4420: rnvmf0 exists and is connecting"
     );
 }
 
@@ -443,7 +443,7 @@ fn a_scope_has_a_name_and_a_number() {
         ..existing()
     };
     let found = |traddr: &str, controllers: &[&str]| {
-        let args = connect_args(&options(&[]), &SystemEnv::default()).unwrap();
+        let args = connect_args(&options(&[]).0, &SystemEnv::default()).unwrap();
         let target = Target {
             traddr: traddr.into(),
             ..args.target

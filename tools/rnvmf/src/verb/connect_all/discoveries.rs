@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The discovery controllers of a run, and what their logs have.
+//! The discovery controllers of a run, and their logs.
 
 use super::classify::{classify, LogEntryClass};
 use crate::cli::DiscoverArgs;
@@ -8,38 +8,30 @@ use crate::model::discovery::{DiscoveryLog, LogEntry};
 use crate::model::options::Target;
 use std::collections::HashSet;
 
-/// What leads to a discovery controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
-    /// An entry of the configuration.
-    Config,
-    /// Only a log.
-    Referral,
-}
-
 /// A discovery controller.
 pub(super) struct Discovery<'a> {
-    /// Number of the kernel's discovery, while there is one.
+    /// Number of the kernel's discovery, if there is one.
     pub(super) id: Option<u32>,
-    /// It has no event for changes: its log is read again every `RETRY_INTERVAL`.
+    /// It has no events for log changes, so its log is read every `RETRY_INTERVAL`.
     pub(super) polled: bool,
     pub(super) target: Target,
-    /// The options for what its log has.
+    /// The options for the subsystems of its log.
     pub(super) args: &'a DiscoverArgs,
-    pub(super) source: Source,
+    /// An entry of the configuration names it; otherwise only logs do.
+    pub(super) is_configured: bool,
     /// The last log.
     pub(super) log: Option<DiscoveryLog>,
 }
 
 impl<'a> Discovery<'a> {
-    /// A discovery controller whose log was not read yet.
-    pub(super) fn new(target: Target, args: &'a DiscoverArgs, source: Source) -> Self {
+    /// Creates a discovery controller without a log.
+    pub(super) fn new(target: Target, args: &'a DiscoverArgs, is_configured: bool) -> Self {
         Self {
             id: None,
             polled: false,
             target,
             args,
-            source,
+            is_configured,
             log: None,
         }
     }
@@ -49,17 +41,14 @@ impl<'a> Discovery<'a> {
         self.log.as_ref().map_or(&[], |log| &log.entries)
     }
 
-    /// Returns the subsystems and discovery controllers of the last log.
-    fn targets(&self) -> impl Iterator<Item = Target> + '_ {
+    /// Returns the classes of these entries.
+    pub(super) fn classes(&self) -> impl Iterator<Item = LogEntryClass> + '_ {
         let entries = self.entries().iter();
-        entries.filter_map(|entry| match classify(entry, &self.target) {
-            LogEntryClass::Subsystem(target) | LogEntryClass::Referral(target) => Some(target),
-            LogEntryClass::Known | LogEntryClass::Unsupported(_) => None,
-        })
+        entries.map(|entry| classify(entry, &self.target))
     }
 }
 
-/// All discovery controllers, each once however many logs refer to it.
+/// All discovery controllers; each once, even if several logs refer to it.
 #[derive(Default)]
 pub(super) struct Discoveries<'a>(pub(super) Vec<Discovery<'a>>);
 
@@ -79,19 +68,18 @@ impl<'a> Discoveries<'a> {
         self.0.iter().find(|each| each.target == *target)
     }
 
-    /// Whether the kernel has a discovery for one of them.
+    /// Whether the kernel has a discovery of one of them.
     pub(super) fn is_active(&self) -> bool {
         self.0.iter().any(|each| each.id.is_some())
     }
 
-    /// Returns what the logs have of the discovery controllers that the configuration or such logs
-    /// lead to. Two that only refer to each other are not among those.
+    /// Returns the targets in the logs of all discovery controllers that can be reached from the
+    /// configuration. Two that only refer to each other cannot.
     pub(super) fn offered(&self) -> HashSet<Target> {
         let mut offered = HashSet::new();
-        let is_configured = |each: &&Discovery<'_>| each.source == Source::Config;
-        let mut left: Vec<_> = self.0.iter().filter(is_configured).collect();
+        let mut left: Vec<_> = self.0.iter().filter(|each| each.is_configured).collect();
         while let Some(discovery) = left.pop() {
-            for target in discovery.targets() {
+            for target in discovery.classes().filter_map(LogEntryClass::target) {
                 if !offered.contains(&target) {
                     left.extend(self.find(&target));
                     offered.insert(target);

@@ -8,28 +8,29 @@ use crate::config::ConfigLine;
 use crate::error::Error;
 use crate::host::SystemEnv;
 use crate::model::options::{ConnectArgs, Target};
-use crate::verb::args::{connect_args, discover_error, target};
+use crate::verb::args::{discover_error, target};
+use crate::verb::connect::connect_args;
 use std::panic::resume_unwind;
 use std::thread;
 
-/// How many names are resolved at a time.
+/// Number of host names that are resolved at a time.
 pub(super) const NR_RESOLVERS: usize = 16;
 
 /// An entry of the configuration.
 pub(super) struct Entry<'a> {
-    pub(super) line: &'a ConfigLine,
-    /// None until its name is resolved.
+    line: &'a ConfigLine,
+    /// `None` until the host name is resolved.
     pub(super) action: Option<Action<'a>>,
-    /// Why its name could not be resolved, as it was reported last.
+    /// The last reported error of the resolution.
     pub(super) last_error: Option<String>,
 }
 
-/// What an entry asks for.
+/// What an entry requests.
 #[derive(Clone)]
 pub(super) enum Action<'a> {
     /// A connection.
     Connect(ConnectArgs),
-    /// Connections to all that a discovery controller's log has.
+    /// Connections to all subsystems in the log of a discovery controller.
     Discover {
         target: Target,
         args: &'a DiscoverArgs,
@@ -37,7 +38,7 @@ pub(super) enum Action<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// An entry whose name is not resolved yet.
+    /// Creates an entry whose host name is not resolved.
     pub(super) fn new(line: &'a ConfigLine) -> Self {
         Self {
             line,
@@ -46,7 +47,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Whether its address is numeric, so that no resolver is needed.
+    /// Whether its address is numeric, so that it is resolved at once.
     pub(super) fn is_numeric(&self) -> bool {
         self.line.subsystem().traddr.parse::<Address>().is_ok()
     }
@@ -56,25 +57,21 @@ impl<'a> Entry<'a> {
         matches!(&self.action, Some(Action::Connect(args)) if args.target == *target)
     }
 
-    /// Whether it leads to a discovery controller.
+    /// Whether it names a discovery controller.
     pub(super) fn discovers(&self, at: &Target) -> bool {
         matches!(&self.action, Some(Action::Discover { target, .. }) if target == at)
     }
 
-    /// Resolves its address, which may take as long as its time-out.
+    /// Resolves its address. May take as long as its timeout.
     pub(super) fn resolve(&self, env: &SystemEnv) -> Result<Action<'a>, Error> {
-        resolve(self.line, env)
-    }
-}
-
-fn resolve<'a>(line: &'a ConfigLine, env: &SystemEnv) -> Result<Action<'a>, Error> {
-    match line {
-        ConfigLine::Connect(options) => connect_args(options, env).map(Action::Connect),
-        ConfigLine::Discover(args) => {
-            let subsystem = line.subsystem();
-            match target(&subsystem, env) {
-                Ok(target) => Ok(Action::Discover { target, args }),
-                Err(error) => Err(discover_error(&subsystem.endpoint(), error)),
+        match self.line {
+            ConfigLine::Connect(options) => connect_args(options, env).map(Action::Connect),
+            ConfigLine::Discover(args) => {
+                let subsystem = self.line.subsystem();
+                match target(&subsystem, env) {
+                    Ok(target) => Ok(Action::Discover { target, args }),
+                    Err(error) => Err(discover_error(&subsystem.endpoint(), error)),
+                }
             }
         }
     }
@@ -86,9 +83,9 @@ pub(super) fn resolve_all<'a>(
     env: &SystemEnv,
 ) -> Vec<Result<Action<'a>, Error>> {
     thread::scope(|scope| {
-        let lines = entries.iter().map(|entry| entry.line);
-        let threads: Vec<_> = lines
-            .map(|line| scope.spawn(|| resolve(line, env)))
+        let entries = entries.iter();
+        let threads: Vec<_> = entries
+            .map(|entry| scope.spawn(|| entry.resolve(env)))
             .collect();
         let results = threads.into_iter().map(|each| each.join());
         results

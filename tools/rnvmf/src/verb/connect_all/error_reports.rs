@@ -1,70 +1,55 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The errors of a run. The same error of a target is printed once, until the target recovers.
+//! The errors of a run. The same error of a target is printed once until the target recovers.
 
 use crate::error::{Error, Status};
 use crate::model::options::Target;
+use std::collections::HashMap;
 use std::mem::take;
-
-/// The last error of a target.
-struct Reported {
-    target: Target,
-    message: String,
-}
 
 /// The errors of a run.
 #[derive(Default)]
 pub(super) struct ErrorReports {
-    /// The errors that are not printed yet.
+    /// Errors to be printed.
     pending: Vec<Error>,
-    /// The targets that have an error now.
-    reported: Vec<Reported>,
-    /// How many errors were printed.
+    /// Message of the last error of each target that has not recovered.
+    reported: HashMap<Target, String>,
+    /// Number of printed errors.
     pub(super) nr_failed: usize,
-    /// How many of those because the caller lacks a privilege.
+    /// Number of printed errors because the caller lacks a privilege.
     pub(super) nr_denied: usize,
 }
 
 impl ErrorReports {
-    /// Adds an error that is of no target, or not a lasting one.
+    /// Adds an error that does not belong to a target, or that cannot recur.
     pub(super) fn push(&mut self, error: Error) {
         self.pending.push(error);
     }
 
-    /// Adds an error of a target, unless it is the one that was reported last.
+    /// Adds an error of a target, unless its last error was the same.
     pub(super) fn report(&mut self, target: &Target, error: Error) {
-        let last = self.reported.iter_mut().find(|each| each.target == *target);
-        match last {
-            Some(last) if last.message == error.message => return,
-            Some(last) => last.message.clone_from(&error.message),
-            None => self.reported.push(Reported {
-                target: target.clone(),
-                message: error.message.clone(),
-            }),
+        let last = self.reported.insert(target.clone(), error.message.clone());
+        if last.as_ref() != Some(&error.message) {
+            self.pending.push(error);
         }
-        self.pending.push(error);
     }
 
     /// Whether a target has an error.
     pub(super) fn has(&self, target: &Target) -> bool {
-        self.reported.iter().any(|each| each.target == *target)
+        self.reported.contains_key(target)
     }
 
-    /// The target has recovered, or is not of interest any more. Returns whether it had an error.
+    /// Forgets the error of a target. Returns whether it had one.
     pub(super) fn clear(&mut self, target: &Target) -> bool {
-        let before = self.reported.len();
-        self.reported.retain(|each| each.target != *target);
-        self.reported.len() < before
+        self.reported.remove(target).is_some()
     }
 
-    /// Takes the errors that are to be printed.
+    /// Takes the errors to be printed, and counts them.
     pub(super) fn take_pending(&mut self) -> Vec<Error> {
-        take(&mut self.pending)
-    }
-
-    /// Counts an error that is printed.
-    pub(super) fn count(&mut self, error: &Error) {
-        self.nr_failed += 1;
-        self.nr_denied += usize::from(error.status == Status::Permission);
+        let pending = take(&mut self.pending);
+        let is_denied = |error: &&Error| error.status == Status::Permission;
+        self.nr_failed += pending.len();
+        self.nr_denied += pending.iter().filter(is_denied).count();
+        pending
     }
 }

@@ -7,105 +7,71 @@ use crate::model::options::Target;
 use crate::output::{json_line, Format};
 use serde::Serialize;
 
-/// A change of a discovery log.
+/// What happened to a discovery log, or why an entry is not connected. Members have their names in
+/// JSON.
+#[derive(Serialize)]
+#[serde(untagged)]
 pub(super) enum LogEvent {
-    /// A log was read that is followed.
+    /// The log of a followed discovery controller was read.
     Read {
-        /// Its discovery controller.
-        target: Target,
-        /// Its generation.
+        #[serde(serialize_with = "serialize_followed")]
+        followed: Target,
+        /// Generation counter.
         genctr: u64,
-        /// How many entries it has.
+        /// Number of entries.
         numrec: u64,
     },
     /// An entry is not connected.
     Skipped {
-        entry: LogEntry,
+        skipped: LogEntry,
         reason: &'static str,
     },
-    /// An entry is not in the log any more.
-    Removed(LogEntry),
+    /// An entry is no longer in the log.
+    Removed { gone: LogEntry },
 }
 
-#[derive(Serialize)]
-struct Followed<'a> {
-    traddr: &'a str,
-    trsvcid: u16,
-    subsysnqn: &'a str,
-}
-
-/// The JSON document; a member that is none is left out.
-#[derive(Default, Serialize)]
-struct Document<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    followed: Option<Followed<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    genctr: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    numrec: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    skipped: Option<&'a LogEntry>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gone: Option<&'a LogEntry>,
+/// Serializes the members of a target that identify a discovery controller.
+fn serialize_followed<S: serde::Serializer>(target: &Target, to: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Followed<'a> {
+        traddr: &'a str,
+        trsvcid: u16,
+        subsysnqn: &'a str,
+    }
+    let Target {
+        traddr,
+        trsvcid,
+        subsysnqn,
+        ..
+    } = target;
+    Followed {
+        traddr,
+        trsvcid: *trsvcid,
+        subsysnqn,
+    }
+    .serialize(to)
 }
 
 impl LogEvent {
-    /// Returns the line, with its end.
+    /// Returns the line.
     pub(super) fn render(&self, format: Format) -> String {
-        match format {
-            Format::Json => json_line(&self.document()) + "\n",
-            Format::Normal => self.normal() + "\n",
-        }
-    }
-
-    fn document(&self) -> Document<'_> {
-        let nothing = Document::default();
+        let path =
+            |entry: &LogEntry| format!("{} at {} {}", entry.subnqn, entry.trtype, entry.endpoint());
         match self {
+            _ if format == Format::Json => json_line(self) + "\n",
             Self::Read {
-                target,
-                genctr,
-                numrec,
-            } => Document {
-                followed: Some(Followed {
-                    traddr: &target.traddr,
-                    trsvcid: target.trsvcid,
-                    subsysnqn: &target.subsysnqn,
-                }),
-                genctr: Some(*genctr),
-                numrec: Some(*numrec),
-                ..nothing
-            },
-            Self::Skipped { entry, reason } => Document {
-                skipped: Some(entry),
-                reason: Some(reason),
-                ..nothing
-            },
-            Self::Removed(entry) => Document {
-                gone: Some(entry),
-                ..nothing
-            },
-        }
-    }
-
-    fn normal(&self) -> String {
-        let path = |entry: &LogEntry| {
-            let (nqn, addr) = (&entry.subnqn, entry.endpoint());
-            format!("{nqn} at {} {addr}", entry.trtype)
-        };
-        match self {
-            Self::Read {
-                target,
+                followed,
                 genctr,
                 numrec,
             } => {
                 let records = if *numrec == 1 { "record" } else { "records" };
-                let endpoint = target.endpoint();
-                format!("following {endpoint}: {numrec} {records}, generation {genctr}")
+                let endpoint = followed.endpoint();
+                format!("following {endpoint}: {numrec} {records}, generation {genctr}\n")
             }
-            Self::Skipped { entry, reason } => format!("not connected: {}: {reason}", path(entry)),
-            Self::Removed(entry) => format!("offered no more: {}", path(entry)),
+            Self::Skipped { skipped, reason } => {
+                format!("not connected: {}: {reason}\n", path(skipped))
+            }
+            Self::Removed { gone } => format!("removed from the log: {}\n", path(gone)),
         }
     }
 }

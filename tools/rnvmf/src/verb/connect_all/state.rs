@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The state of a run: what is connected, what is under way, and what is retried.
+//! The state of a run: connected targets, pending attempts, and retries.
 
 use super::classify::{classify, LogEntryClass};
-use super::discoveries::{Discoveries, Discovery, Source};
+use super::discoveries::{Discoveries, Discovery};
 use super::entry::{resolve_all, Action, Entry, NR_RESOLVERS};
 use super::error_reports::ErrorReports;
 use super::log_event::LogEvent;
@@ -14,89 +14,71 @@ use crate::kernel::Kernel;
 use crate::model::discovery::DiscoveryLog;
 use crate::model::event::{DiscoveryEvent, WaitResult};
 use crate::model::options::{ConnectArgs, PersistentArgs, Target};
-use crate::output::Format;
 use crate::uapi::ErrorStage;
 use crate::verb::args::{connect_args_for, connect_error, discover_error};
 use crate::verb::attempt::{self, ConnectAttempt, IfExists};
-use crate::verb::print::print;
+use crate::verb::print::Printer;
 use crate::verb::wait::{deadline, deadline_error};
-use std::io::Write;
 use std::mem::take;
 use std::time::{Duration, Instant};
 
-/// Most discovery controllers that are asked, as referrals may go on without end.
+/// Limit of the number of discovery controllers, because referrals may lead on without end.
 pub(super) const MAX_DISCOVERIES: usize = 32;
 
-/// The time between retries, and between reads of the log of a discovery controller without events.
+/// Time between retries, and between reads of the log of a discovery controller without events.
 const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
-/// When a run ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
-    /// When each connection is made or has failed.
-    Once,
-    /// When the user stops it: it follows discovery controllers and retries what failed.
-    Persistent,
-}
-
 /// The state of a run.
+#[derive(Default)]
 pub(super) struct RunState<'a> {
-    mode: Mode,
-    /// The user asked to stop.
+    /// The run continues until SIGINT or SIGTERM: it follows discovery controllers and retries what
+    /// failed. Otherwise it ends with the last pending attempt.
+    is_persistent: bool,
+    /// SIGINT or SIGTERM ended the persistent run.
     stopped: bool,
-    /// Why the run cannot go on.
+    /// The error that ended the run.
     aborted: Option<Error>,
     entries: Vec<Entry<'a>>,
+    /// Attempts that are pending, or whose result is not printed.
     attempts: Vec<ConnectAttempt>,
-    /// All that is connected or being connected.
+    /// Targets that are connected or have a pending attempt.
     connected: Vec<Target>,
     discoveries: Discoveries<'a>,
-    /// The events that are not printed yet.
+    /// Events that are not printed.
     log_events: Vec<LogEvent>,
     errors: ErrorReports,
-    /// How many connections were tried, those to discovery controllers included.
+    /// Number of connects, including those to discovery controllers.
     nr_tried: usize,
-    /// When all that is under way must have ended.
+    /// Time at which all pending attempts and discoveries must have ended.
     deadline: Option<Instant>,
-    /// When what failed is retried.
+    /// Time of the next retry.
     retry_at: Option<Instant>,
 }
 
 impl<'a> RunState<'a> {
-    /// A run that has not begun.
-    pub(super) fn new(mode: Mode, lines: &'a [ConfigLine]) -> Self {
+    /// Creates the state before the run.
+    pub(super) fn new(is_persistent: bool, lines: &'a [ConfigLine]) -> Self {
         Self {
-            mode,
-            stopped: false,
-            aborted: None,
+            is_persistent,
             entries: lines.iter().map(Entry::new).collect(),
-            attempts: Vec::new(),
-            connected: Vec::new(),
-            discoveries: Discoveries::default(),
-            log_events: Vec::new(),
-            errors: ErrorReports::default(),
-            nr_tried: 0,
-            deadline: None,
-            retry_at: None,
+            ..Self::default()
         }
     }
 
-    fn is_persistent(&self) -> bool {
-        self.mode == Mode::Persistent
-    }
-
-    /// Starts the entries that are not under way. Those with a host name come last, `NR_RESOLVERS`
-    /// at a time, so a name server that does not answer delays no others.
+    /// Starts the entries that are not connected. Entries with a host name are last, `NR_RESOLVERS`
+    /// at a time, so that a name server without an answer delays no others.
     pub(super) fn start_entries(&mut self, env: &SystemEnv, kernel: &mut impl Kernel) {
         let mut entries = take(&mut self.entries);
-        let (mut ready, mut named): (Vec<_>, Vec<_>) = entries.iter_mut().partition(|entry| {
-            let action = entry.action.as_ref();
-            entry.is_numeric() || action.is_some_and(|action| self.is_handled(action))
-        });
+        let is_open = |entry: &&mut Entry<'_>| match &entry.action {
+            Some(Action::Connect(args)) => !self.connected.contains(&args.target),
+            Some(Action::Discover { target, .. }) => self.errors.has(target),
+            None => true,
+        };
+        let open = entries.iter_mut().filter(is_open);
+        let (numeric, mut named): (Vec<_>, Vec<_>) = open.partition(|entry| entry.is_numeric());
         let mut left = Vec::new();
-        for entry in &mut ready {
-            let action = entry.action.clone();
-            let action = action.map_or_else(|| entry.resolve(env), Ok);
+        for entry in numeric {
+            let action = entry.resolve(env);
             left.extend(self.start_entry(entry, action, kernel));
         }
         for some in named.chunks_mut(NR_RESOLVERS) {
@@ -111,16 +93,8 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Whether an action needs no retry.
-    fn is_handled(&self, action: &Action<'_>) -> bool {
-        match action {
-            Action::Connect(args) => self.connected.contains(&args.target),
-            Action::Discover { target, .. } => !self.errors.has(target),
-        }
-    }
-
-    /// Starts an entry. If its name could not be resolved its last action is started. Returns the
-    /// discovery controller that the name led to before, if it leads to another one now.
+    /// Starts an entry. If its host name is not resolved, the last action is started again. Returns
+    /// the previous discovery controller, if the name now resolves to another one.
     fn start_entry(
         &mut self,
         entry: &mut Entry<'a>,
@@ -142,41 +116,31 @@ impl<'a> RunState<'a> {
                 }
             }
         }
-        match (before, entry.action.clone()?) {
-            (_, Action::Connect(args)) => {
+        match entry.action.clone()? {
+            Action::Connect(args) => {
                 self.connect(&args, kernel);
                 None
             }
-            (before, Action::Discover { target, args }) => {
-                let discovery = Discovery::new(target.clone(), args, Source::Config);
-                self.discover(discovery, kernel);
-                match before {
-                    Some(Action::Discover { target: before, .. }) if before != target => {
-                        Some(before)
-                    }
+            Action::Discover { target, args } => {
+                self.discover(Discovery::new(target.clone(), args, true), kernel);
+                match before? {
+                    Action::Discover { target: before, .. } if before != target => Some(before),
                     _ => None,
                 }
             }
         }
     }
 
-    /// A name does not lead to a discovery controller any more. Stops its discovery unless
-    /// something else leads there.
+    /// Forgets a discovery controller that a host name resolved to before, unless another entry or a
+    /// log refers to it.
     fn leave_discovery(&mut self, target: &Target, kernel: &mut impl Kernel) {
-        if self.entries.iter().any(|entry| entry.discovers(target)) {
-            return;
+        let is_configured = self.entries.iter().any(|entry| entry.discovers(target));
+        if let (false, Some(at)) = (is_configured, self.discoveries.position(target)) {
+            self.discoveries.0[at].is_configured = false;
+            if !self.discoveries.offered().contains(target) {
+                self.forget(target, kernel);
+            }
         }
-        let Some(at) = self.discoveries.position(target) else {
-            return;
-        };
-        self.discoveries.0[at].source = Source::Referral;
-        if self.discoveries.offered().contains(target) {
-            return;
-        }
-        self.stop_discovery(at, kernel);
-        let discovery = self.discoveries.0.remove(at);
-        self.errors.clear(target);
-        self.report_removed(target, discovery.log, kernel);
     }
 
     /// Schedules a retry of what failed.
@@ -185,7 +149,7 @@ impl<'a> RunState<'a> {
             .get_or_insert_with(|| Instant::now() + RETRY_INTERVAL);
     }
 
-    /// Starts to connect. A controller that exists is accepted.
+    /// Starts to connect. An existing controller is accepted.
     fn connect(&mut self, args: &ConnectArgs, kernel: &mut impl Kernel) {
         if self.connected.contains(&args.target) {
             return;
@@ -198,9 +162,9 @@ impl<'a> RunState<'a> {
                 self.attempts.push(attempt);
             }
             Err(error) => {
-                let unloaded = unloaded_error(&error);
+                let is_unloaded = is_unloaded(&error);
                 self.connect_failed(&args.target, error);
-                self.abort_if(unloaded, kernel);
+                self.abort_if(is_unloaded, kernel);
             }
         }
     }
@@ -212,12 +176,10 @@ impl<'a> RunState<'a> {
         self.errors.report(target, error);
     }
 
-    /// Adds a discovery controller, if it is a new one, and asks it for its log.
+    /// Adds a discovery controller if it is new, and requests its log.
     fn discover(&mut self, discovery: Discovery<'a>, kernel: &mut impl Kernel) {
         if let Some(at) = self.discoveries.position(&discovery.target) {
-            if discovery.source == Source::Config {
-                self.discoveries.0[at].source = Source::Config;
-            }
+            self.discoveries.0[at].is_configured |= discovery.is_configured;
             return;
         }
         self.nr_tried += 1;
@@ -231,13 +193,13 @@ impl<'a> RunState<'a> {
         self.start_discovery(self.discoveries.0.len() - 1, kernel);
     }
 
-    /// Starts the kernel's discovery of a discovery controller, which a persistent run follows.
+    /// Starts the kernel's discovery of a discovery controller. A persistent run follows it.
     fn start_discovery(&mut self, at: usize, kernel: &mut impl Kernel) {
-        let is_persistent = self.is_persistent();
         let discovery = &mut self.discoveries.0[at];
-        let persistent = (is_persistent && !discovery.polled).then_some(PersistentArgs {
-            keep_alive_tmo: discovery.args.ctrl.keep_alive_tmo,
-            reconnect_delay: discovery.args.ctrl.reconnect.reconnect_delay,
+        let ctrl = &discovery.args.ctrl;
+        let persistent = (self.is_persistent && !discovery.polled).then_some(PersistentArgs {
+            keep_alive_tmo: ctrl.keep_alive_tmo,
+            reconnect_delay: ctrl.reconnect.reconnect_delay,
         });
         match kernel.discover(&discovery.target, persistent) {
             Ok(id) => {
@@ -248,7 +210,7 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Stops the kernel's discovery of a discovery controller until the next retry.
+    /// Cancels the kernel's discovery of a discovery controller until the next retry.
     fn stop_discovery(&mut self, at: usize, kernel: &mut impl Kernel) {
         if let Some(id) = self.discoveries.0[at].id.take() {
             kernel.cancel_discovery(id);
@@ -260,33 +222,33 @@ impl<'a> RunState<'a> {
         self.attempts.iter().any(ConnectAttempt::is_pending)
     }
 
-    /// Whether there is something to wait for.
+    /// Whether the run has to wait for something.
     pub(super) fn is_active(&self) -> bool {
         self.discoveries.is_active()
             || self.is_connecting()
             || self.keeps_running() && self.retry_at.is_some()
     }
 
-    /// Whether the run goes on after a failure.
+    /// Whether the run retries what fails.
     pub(super) fn keeps_running(&self) -> bool {
-        self.is_persistent() && !self.stopped && self.aborted.is_none() && !self.is_denied()
+        self.is_persistent && !self.stopped && self.aborted.is_none() && !self.is_denied()
     }
 
-    /// Whether the caller lacks the privilege for all that was tried.
+    /// Whether all connects failed because the caller lacks a privilege.
     fn is_denied(&self) -> bool {
         self.errors.nr_denied > 0 && self.errors.nr_denied == self.nr_tried
     }
 
     /// Waits for an event, a signal or the next retry, and handles it.
     pub(super) fn wait(&mut self, env: &SystemEnv, kernel: &mut impl Kernel) {
-        let retries = self.is_persistent() && !self.is_connecting();
+        let retries = self.is_persistent && !self.is_connecting();
         let deadline = if retries {
             self.retry_at
         } else {
             self.deadline
         };
         let handled = match kernel.wait(deadline) {
-            Ok(WaitResult::Interrupted) if self.is_persistent() => {
+            Ok(WaitResult::Interrupted) if self.is_persistent => {
                 self.stopped = true;
                 self.discoveries.0.clear();
                 Err(Error::failed("interrupted"))
@@ -305,7 +267,7 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Fails all that is under way.
+    /// Ends the run: fails all pending attempts and discoveries.
     pub(super) fn abort(&mut self, error: &Error, kernel: &mut impl Kernel) {
         attempt::fail_pending(&mut self.attempts, error, kernel);
         for discovery in take(&mut self.discoveries.0) {
@@ -317,43 +279,48 @@ impl<'a> RunState<'a> {
         self.aborted = Some(error.clone());
     }
 
-    fn abort_if(&mut self, error: Option<Error>, kernel: &mut impl Kernel) {
-        if let Some(error) = error {
-            self.abort(&error, kernel);
+    /// Ends the run if the module is unloaded, because another request would load it.
+    fn abort_if(&mut self, is_unloaded: bool, kernel: &mut impl Kernel) {
+        if is_unloaded {
+            self.abort(&Error::unloaded(), kernel);
         }
     }
 
-    /// Starts to remove the controllers of failed attempts, without waiting for that.
-    pub(super) fn disconnect_failed(&self, kernel: &mut impl Kernel) {
-        for attempt in &self.attempts {
+    /// Starts to remove the controllers of failed attempts.
+    pub(super) fn disconnect_failed(&mut self, kernel: &mut impl Kernel) {
+        for attempt in &mut self.attempts {
             attempt.disconnect_if_failed(kernel);
         }
     }
 
-    /// Removes the controllers of failed attempts, and waits until they are gone.
+    /// Removes the controllers of failed attempts and waits for the removal.
     pub(super) fn remove_failed(&mut self, kernel: &mut impl Kernel) {
         attempt::remove_failed(&mut self.attempts, kernel);
     }
 
-    /// Reads the logs that a result of waiting is about.
+    /// Reads the logs that the result of a wait concerns.
     fn read_logs(&mut self, result: &WaitResult, kernel: &mut impl Kernel) {
         // A persistent discovery has no deadline.
-        let is_late = matches!(result, WaitResult::Deadline) && !self.is_persistent();
-        let is_meant = |discovery: &&Discovery<'_>| match result {
-            WaitResult::Discovery(event) => discovery.id == Some(event.id),
+        let is_late = matches!(result, WaitResult::Deadline) && !self.is_persistent;
+        let is_meant = |id: &u32| match result {
+            WaitResult::Discovery(event) => *id == event.id,
             WaitResult::EventsLost => true,
             _ => is_late,
         };
-        let meant = self.discoveries.0.iter().filter(is_meant);
-        let meant: Vec<u32> = meant.filter_map(|discovery| discovery.id).collect();
-        for id in meant {
+        let ids = self
+            .discoveries
+            .0
+            .iter()
+            .filter_map(|discovery| discovery.id);
+        let ids: Vec<u32> = ids.filter(is_meant).collect();
+        for id in ids {
             let log = match result {
                 WaitResult::Discovery(DiscoveryEvent {
                     error: Some(error), ..
                 }) => Err((**error).clone()),
                 _ => kernel.discovery_log(id),
             };
-            // The log of another one may have ended this discovery.
+            // The log of another discovery controller may have removed this one.
             let Some(at) = self.discoveries.position_of_id(id) else {
                 continue;
             };
@@ -366,28 +333,27 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// A discovery failed. The kernel goes on with a persistent one if the error says so. The last
-    /// log stays valid.
+    /// Handles the error of a discovery. The kernel continues a persistent discovery if the error has
+    /// the time of the next attempt. The last log stays valid.
     fn discovery_failed(&mut self, at: usize, mut error: Error, kernel: &mut impl Kernel) {
-        let is_persistent = self.is_persistent();
         let discovery = &mut self.discoveries.0[at];
         let target = discovery.target.clone();
-        let unloaded = unloaded_error(&error);
+        let is_unloaded = is_unloaded(&error);
         let ctrl_error = error.ctrl_error.as_deref();
-        let goes_on = ctrl_error.is_some_and(|each| each.next_attempt.is_some());
-        let polls = is_persistent && !discovery.polled && ctrl_error.is_some_and(has_no_events);
+        let continues = ctrl_error.is_some_and(|each| each.next_attempt.is_some());
+        let polls =
+            self.is_persistent && !discovery.polled && ctrl_error.is_some_and(has_no_events);
         discovery.polled |= polls;
-        if goes_on {
-            error.message.push_str("; it is tried again");
+        if continues {
+            error.message += "; retrying";
         } else if polls {
-            let every = RETRY_INTERVAL.as_secs();
-            let text = format!("; it is asked every {every} s");
-            error.message.push_str(&text);
+            let interval = RETRY_INTERVAL.as_secs();
+            error.message += &format!("; reading its log every {interval} s");
         }
         let error = discover_error(&target.endpoint(), error);
         self.errors.report(&target, error);
-        if goes_on {
-            // Its name may lead to another one by then.
+        if continues {
+            // Its host name may resolve to another address then.
             self.schedule_retry();
         } else {
             self.stop_discovery(at, kernel);
@@ -395,32 +361,32 @@ impl<'a> RunState<'a> {
         if polls {
             self.start_discovery(at, kernel);
         }
-        self.abort_if(unloaded, kernel);
+        self.abort_if(is_unloaded, kernel);
     }
 
-    /// A log was read: connects what it has, and asks the discovery controllers that it refers to.
+    /// Handles a log: connects its subsystems and follows its referrals.
     fn log_read(&mut self, at: usize, log: DiscoveryLog, kernel: &mut impl Kernel) {
         let discovery = &mut self.discoveries.0[at];
         let before = discovery.log.replace(log.clone());
-        let target = discovery.target.clone();
+        let (target, polled) = (discovery.target.clone(), discovery.polled);
         let recovered = self.errors.clear(&target);
         if recovered || before.as_ref() != Some(&log) {
             self.report_log(&target, &log, before.as_ref());
         }
-        if !self.is_persistent() || self.discoveries.0[at].polled {
+        if !self.is_persistent || polled {
             self.stop_discovery(at, kernel);
         }
         self.connect_entries(at, kernel);
-        if self.is_persistent() {
+        if self.is_persistent {
             self.report_removed(&target, before, kernel);
         }
     }
 
-    /// Reports a log that differs from the last one.
+    /// Reports a log that differs from the previous one.
     fn report_log(&mut self, target: &Target, log: &DiscoveryLog, before: Option<&DiscoveryLog>) {
-        if self.is_persistent() {
+        if self.is_persistent {
             self.log_events.push(LogEvent::Read {
-                target: target.clone(),
+                followed: target.clone(),
                 genctr: log.genctr,
                 numrec: log.numrec,
             });
@@ -433,41 +399,36 @@ impl<'a> RunState<'a> {
         }
         let before = before.map_or(&[][..], |log| &log.entries);
         for entry in &log.entries {
-            if let LogEntryClass::Unsupported(reason) = classify(entry, target) {
-                if !before.iter().any(|old| old.same_path(entry)) {
-                    let entry = entry.clone();
-                    self.log_events.push(LogEvent::Skipped { entry, reason });
-                }
+            let is_new = !before.iter().any(|old| old.same_path(entry));
+            if let (true, LogEntryClass::Unsupported(reason)) = (is_new, classify(entry, target)) {
+                let skipped = entry.clone();
+                self.log_events.push(LogEvent::Skipped { skipped, reason });
             }
         }
     }
 
-    /// Connects what a log has that is not connected yet.
+    /// Connects the subsystems of a log that are not connected.
     fn connect_entries(&mut self, at: usize, kernel: &mut impl Kernel) {
         // The run may have been aborted.
         let Some(discovery) = self.discoveries.0.get(at) else {
             return;
         };
-        let entries = discovery.entries().iter();
-        let classes: Vec<LogEntryClass> = entries
-            .map(|entry| classify(entry, &discovery.target))
-            .collect();
         let args = discovery.args;
-        for class in classes {
+        for class in discovery.classes().collect::<Vec<_>>() {
             match class {
                 LogEntryClass::Subsystem(target) => {
                     self.connect(&connect_args_for(target, &args.ctrl), kernel);
                 }
                 LogEntryClass::Referral(target) => {
-                    self.discover(Discovery::new(target, args, Source::Referral), kernel);
+                    self.discover(Discovery::new(target, args, false), kernel);
                 }
                 LogEntryClass::Known | LogEntryClass::Unsupported(_) => (),
             }
         }
     }
 
-    /// Reports what a log has lost since `before`, and forgets it if no other log has it, so that
-    /// it is new when it comes back. Controllers stay connected.
+    /// Reports the entries of the log `before` that are removed, and forgets their targets unless
+    /// another log has them, so that they are new when they return. Controllers stay connected.
     fn report_removed(
         &mut self,
         discovery: &Target,
@@ -482,25 +443,22 @@ impl<'a> RunState<'a> {
             }
             let class = classify(&entry, discovery);
             if class != LogEntryClass::Known {
-                self.log_events.push(LogEvent::Removed(entry));
+                self.log_events.push(LogEvent::Removed { gone: entry });
             }
-            if let LogEntryClass::Subsystem(target) | LogEntryClass::Referral(target) = class {
-                if !offered.contains(&target) {
-                    self.forget(&target, kernel);
-                }
+            if let Some(target) = class.target().filter(|target| !offered.contains(target)) {
+                self.forget(&target, kernel);
             }
         }
     }
 
-    /// Forgets a target that no log has any more. If it is a discovery controller, what only its
-    /// log has is forgotten, too.
+    /// Forgets a target that no log has. If it is a discovery controller, also the targets that only
+    /// its log has.
     fn forget(&mut self, target: &Target, kernel: &mut impl Kernel) {
         if !self.entries.iter().any(|entry| entry.connects(target)) {
             self.connected.retain(|each| each != target);
         }
         self.errors.clear(target);
-        let is_unused =
-            |each: &Discovery<'_>| each.source == Source::Referral && each.target == *target;
+        let is_unused = |each: &Discovery<'_>| !each.is_configured && each.target == *target;
         if let Some(at) = self.discoveries.0.iter().position(is_unused) {
             let discovery = self.discoveries.0.remove(at);
             if let Some(id) = discovery.id {
@@ -510,12 +468,11 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Retries the entries and the logs' subsystems that could not be connected, and asks the
-    /// discovery controllers that the kernel has no discovery for.
+    /// Retries the entries and the logs' subsystems that are not connected, and starts a discovery
+    /// of each discovery controller that has none in the kernel.
     fn retry(&mut self, env: &SystemEnv, kernel: &mut impl Kernel) {
         self.retry_at = None;
-        let is_idle = |discovery: &&Discovery<'_>| discovery.id.is_none();
-        let idle = self.discoveries.0.iter().filter(is_idle);
+        let idle = self.discoveries.0.iter().filter(|each| each.id.is_none());
         let idle: Vec<Target> = idle.map(|discovery| discovery.target.clone()).collect();
         self.start_entries(env, kernel);
         let mut at = 0;
@@ -532,57 +489,48 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Prints what happened, and the result of each attempt that has ended.
-    pub(super) fn print(
-        &mut self,
-        format: Format,
-        out: &mut impl Write,
-        err: &mut impl Write,
-    ) -> Result<(), Error> {
+    /// Prints events, the results of ended attempts, and errors.
+    pub(super) fn print(&mut self, printer: &mut Printer<'_>) -> Result<(), Error> {
         for event in take(&mut self.log_events) {
-            print(out, &event.render(format))?;
+            printer.print(&event.render(printer.format))?;
         }
-        for attempt in take(&mut self.attempts) {
-            if attempt.is_pending() {
-                self.attempts.push(attempt);
-                continue;
-            }
+        let attempts = take(&mut self.attempts).into_iter();
+        let (pending, ended): (Vec<_>, _) = attempts.partition(ConnectAttempt::is_pending);
+        self.attempts = pending;
+        for attempt in ended {
             let target = attempt.target().clone();
             match attempt.finish() {
                 Ok(connected) => {
                     self.errors.clear(&target);
-                    print(out, &connected.report(format))?;
-                    print(err, &connected.warnings(format))?;
+                    connected.print(printer)?;
                 }
                 Err(error) => self.connect_failed(&target, error),
             }
         }
         for error in self.errors.take_pending() {
-            self.errors.count(&error);
-            print(err, &(error.render(format) + "\n"))?;
+            printer.error(&error)?;
         }
         Ok(())
     }
 
-    /// Returns how the run ended.
+    /// Returns the result of the run.
     pub(super) fn result(self) -> Result<(), Error> {
         let (failed, denied) = (self.errors.nr_failed, self.errors.nr_denied);
         if self.stopped || failed == 0 {
             return Ok(());
         }
-        if self.is_persistent() && !self.is_denied() {
-            // What failed was retried, so all is connected unless the run was aborted.
-            return match self.aborted {
-                Some(why) => Err(why.context("connect-all")),
-                None => Ok(()),
-            };
+        if self.is_persistent && !self.is_denied() {
+            // What failed was retried, so all targets are connected unless the run was aborted.
+            return self
+                .aborted
+                .map_or(Ok(()), |why| Err(why.context("connect-all")));
         }
         let status = if denied == failed {
             Status::Permission
         } else if self.aborted.as_ref().is_some_and(is_unloaded) {
             Status::NoModule
         } else {
-            // One status whatever the errors: rnvmf.service has to know it.
+            // The same status for all errors, because rnvmf.service checks it.
             Status::Failed
         };
         let all = self.nr_tried;
@@ -591,19 +539,14 @@ impl<'a> RunState<'a> {
     }
 }
 
-/// Returns the error to abort with if the module is being unloaded or gone. Another request would
-/// load it.
-fn unloaded_error(error: &Error) -> Option<Error> {
-    let is_cancelled = |ctrl_error: &CtrlError| ctrl_error.errno == libc::ECANCELED;
-    let unloaded = is_unloaded(error) || error.ctrl_error.as_deref().is_some_and(is_cancelled);
-    unloaded.then(Error::unloaded)
-}
-
+/// Whether an error means that the module is unloaded or being unloaded.
 fn is_unloaded(error: &Error) -> bool {
-    error.status == Status::NoModule
+    let is_cancelled = |ctrl_error: &CtrlError| ctrl_error.errno == libc::ECANCELED;
+    error.status == Status::NoModule || error.ctrl_error.as_deref().is_some_and(is_cancelled)
 }
 
-/// Whether a persistent discovery failed because the discovery controller has no event for changes.
+/// Whether a persistent discovery failed because the discovery controller has no events for log
+/// changes.
 fn has_no_events(ctrl_error: &CtrlError) -> bool {
     ctrl_error.errno == libc::EOPNOTSUPP && ctrl_error.stage.0 == ErrorStage::Enable as u32
 }

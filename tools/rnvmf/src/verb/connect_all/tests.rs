@@ -17,8 +17,10 @@ use crate::model::discovery::{DiscoveryLog, EFlags, LogEntry, SubType, TrType};
 use crate::model::event::tests::{discovery_done, discovery_failed};
 use crate::model::event::{Change, WaitResult};
 use crate::model::options::NewController;
+use crate::output::Format;
 use crate::uapi::{CtrlState, ErrorStage};
 use crate::verb::args::target;
+use crate::verb::print::tests::Printed;
 use clap::Parser;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -61,18 +63,18 @@ fn run_mock_at(
     more: &[&str],
     kernel: &mut MockKernel,
 ) -> (String, String, Result<(), Error>) {
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let end = Config::read(options(more))
-        .and_then(|config| run(&config, env, kernel, &mut out, &mut err));
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (text(out), text(err), end)
+    let (options, format) = options(more);
+    let run = |printer: &mut Printer<'_>| run(&Config::read(options)?, env, kernel, printer);
+    let Printed { out, err, end } = Printed::of(format, run);
+    (out, err, end)
 }
 
 /// The options of `rnvmf connect-all` with these.
-fn options(more: &[&str]) -> ConnectAll {
+fn options(more: &[&str]) -> (ConnectAll, Format) {
     let line = ["rnvmf", "connect-all"].iter().chain(more);
-    match Arguments::try_parse_from(line).unwrap().verb {
-        Verb::ConnectAll(options) => options,
+    let arguments = Arguments::try_parse_from(line).unwrap();
+    match arguments.verb {
+        Verb::ConnectAll(options) => (options, arguments.format),
         other => panic!("{other:?}"),
     }
 }
@@ -91,7 +93,11 @@ fn existing() -> Controller {
 }
 
 fn numbered(id: u32, controller: Controller) -> Controller {
-    Controller { id, ..controller }
+    Controller {
+        id,
+        device: format!("rnvmf{id}"),
+        ..controller
+    }
 }
 
 fn dead() -> Controller {
@@ -353,7 +359,7 @@ fn what_cannot_be_connected_is_named() {
     };
     let mut kernel = MockKernel::default();
     let told = discover(vec![vec![tcp.clone()]], &[], &mut kernel);
-    let line = "not connected: nqn.y at tcp 10.0.0.8:4420: rnvmf connects with RDMA only\n";
+    let line = "not connected: nqn.y at tcp 10.0.0.8:4420: rnvmf supports RDMA only\n";
     assert_eq!(told, [line, "", ""]);
     let mut kernel = MockKernel::default();
     let [out, ..] = discover(vec![vec![tcp]], &["-o", "json"], &mut kernel);
@@ -394,7 +400,7 @@ fn a_deadline_ends_discoveries() {
     let [_, err, end] = discover(vec![], &[], &mut kernel);
     assert_eq!(
         err,
-        "rnvmf: discover at 10.0.0.9:4420: the kernel did not finish in time\n"
+        "rnvmf: discover at 10.0.0.9:4420: timed out waiting for the kernel\n"
     );
     assert_eq!(end, "connect-all: 1 of 1 connections failed");
 }
@@ -418,10 +424,10 @@ fn what_was_not_read_is_a_failure() {
 #[test]
 fn programs_are_told_in_json() {
     let line = [&["-a", "10.0.0.9"], &IDENTITY[..]].concat();
-    let options = Config::read(options(&line)).unwrap();
+    let options = Config::read(options(&line).0).unwrap();
     let target = target(&options.lines[0].subsystem(), &SystemEnv::default()).unwrap();
     let read = LogEvent::Read {
-        target,
+        followed: target,
         genctr: 5,
         numrec: 2,
     };
@@ -430,7 +436,10 @@ fn programs_are_told_in_json() {
         "{\"schema\":1,\"followed\":{\"traddr\":\"10.0.0.9\",\"trsvcid\":4420,\
          \"subsysnqn\":\"nqn.2014-08.org.nvmexpress.discovery\"},\"genctr\":5,\"numrec\":2}\n"
     );
-    let gone = LogEvent::Removed(subsystem("nqn.x", "10.0.0.9")).render(Format::Json);
+    let gone = LogEvent::Removed {
+        gone: subsystem("nqn.x", "10.0.0.9"),
+    };
+    let gone = gone.render(Format::Json);
     assert!(
         gone.starts_with("{\"schema\":1,\"gone\":{\"trtype\":\"rdma\""),
         "{gone}"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::*;
-use crate::cli::Output;
 use crate::kernel::mock::MockKernel;
 use crate::model::controller::tests::live;
 use crate::model::event::{Change, WaitResult};
 use crate::model::namespace::tests::disk as namespace;
+use crate::verb::print::tests::Printed;
 
 fn numbered(id: u32) -> Controller {
     Controller {
@@ -31,29 +31,20 @@ fn run_mock(
     kernel: &mut MockKernel,
 ) -> Result<String, Error> {
     let options = Disconnect {
-        selection: Selection {
-            nqn: nqn.map(str::to_owned),
-            device: device.iter().map(|&name| name.into()).collect(),
-        },
-        output: Output { format },
+        nqn: nqn.map(str::to_owned),
+        device: device.iter().map(|&name| name.into()).collect(),
     };
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let end = run(&options, kernel, &mut out, &mut err);
-    assert_eq!(String::from_utf8(err).unwrap(), "");
-    end.map(|()| String::from_utf8(out).unwrap())
+    let printed = Printed::of(format, |printer| run(&options, kernel, printer));
+    assert_eq!(printed.err, "");
+    printed.output()
 }
 
 /// What is printed, to either output, and how it ends, where all three are to go.
 fn run_mock_all(kernel: &mut MockKernel) -> (String, String, Error) {
-    let format = Format::Normal;
-    let options = DisconnectAll {
-        unused: false,
-        output: Output { format },
-    };
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let end = run_all(&options, kernel, &|_| true, &mut out, &mut err).unwrap_err();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (text(out), text(err), end)
+    let options = DisconnectAll { unused: false };
+    let run = |printer: &mut Printer<'_>| run_all(&options, kernel, &|_| true, printer);
+    let Printed { out, err, end } = Printed::of(Format::Normal, run);
+    (out, err, end.unwrap_err())
 }
 
 #[test]
@@ -116,7 +107,7 @@ fn giving_up_tells_what_is_left() {
         assert_eq!(error.status, status);
         assert_eq!(
             error.message,
-            format!("disconnect rnvmf0: {why}; the kernel goes on to remove it")
+            format!("disconnect rnvmf0: {why}; the removal continues")
         );
     }
 }
@@ -147,9 +138,12 @@ fn what_is_gone_is_told_though_another_is_not() {
     assert_eq!(
         err,
         "rnvmf: disconnect rnvmf0: a\n\
-         rnvmf: disconnect rnvmf1: interrupted; the kernel goes on to remove it\n"
+         rnvmf: disconnect rnvmf1: interrupted; the removal continues\n"
     );
-    assert_eq!(end.message, "disconnect: 2 of 3 controllers are left");
+    assert_eq!(
+        end.message,
+        "disconnect: 2 of 3 controllers were not removed"
+    );
     assert_eq!(end.status, Status::Failed);
 }
 
@@ -161,7 +155,7 @@ fn each_refusal_is_told() {
         (
             Status::Permission,
             Some(WaitResult::Deadline),
-            "rnvmf: disconnect rnvmf2: timed out; the kernel goes on to remove it\n",
+            "rnvmf: disconnect rnvmf2: timed out; the removal continues\n",
             Status::Failed,
         ),
     ] {
@@ -185,7 +179,7 @@ fn each_refusal_is_told() {
         let refused = "rnvmf: disconnect rnvmf0: a\nrnvmf: disconnect rnvmf1: b\n";
         assert_eq!(err, format!("{refused}{more}"));
         let left = if is_left { 3 } else { 2 };
-        let text = format!("disconnect: {left} of 3 controllers are left");
+        let text = format!("disconnect: {left} of 3 controllers were not removed");
         assert_eq!((end.status, end.message), (status, text));
     }
 }
@@ -197,15 +191,13 @@ fn all_may_be_none() {
 }
 
 fn run_mock_unused(unused: bool, format: Format, kernel: &mut MockKernel) -> String {
-    let options = DisconnectAll {
-        unused,
-        output: Output { format },
-    };
-    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let options = DisconnectAll { unused };
     let is_used = |disk: &str| disk == "rnvmf1n2";
-    run_all(&options, kernel, &is_used, &mut out, &mut err).unwrap();
-    assert_eq!(String::from_utf8(err).unwrap(), "");
-    String::from_utf8(out).unwrap()
+    let printed = Printed::of(format, |printer| {
+        run_all(&options, kernel, &is_used, printer)
+    });
+    assert_eq!(printed.err, "");
+    printed.output().unwrap()
 }
 
 #[test]

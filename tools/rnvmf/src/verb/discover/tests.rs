@@ -5,6 +5,7 @@ use crate::cli::{Arguments, Verb};
 use crate::kernel::mock::MockKernel;
 use crate::model::discovery::tests::{log, subsystem};
 use crate::model::event::tests::{discovery_done, discovery_failed};
+use crate::verb::print::tests::Printed;
 use clap::Parser;
 
 fn run_mock(kernel: &mut MockKernel, more: &[&str]) -> Result<String, Error> {
@@ -13,13 +14,14 @@ fn run_mock(kernel: &mut MockKernel, more: &[&str]) -> Result<String, Error> {
         .iter()
         .chain(&["00112233-4455-6677-8899-aabbccddeeff"])
         .chain(more);
-    let options = match Arguments::try_parse_from(line).unwrap().verb {
+    let arguments = Arguments::try_parse_from(line).unwrap();
+    let options = match arguments.verb {
         Verb::Discover(options) => options,
         other => panic!("{other:?}"),
     };
-    let mut out = Vec::new();
-    run(&options, &SystemEnv::default(), kernel, &mut out)?;
-    Ok(String::from_utf8(out).unwrap())
+    let env = SystemEnv::default();
+    let run = |printer: &mut Printer<'_>| run(&options, &env, kernel, printer);
+    Printed::of(arguments.format, run).output()
 }
 
 fn kernel(
@@ -85,7 +87,7 @@ fn what_goes_wrong_is_told_with_the_place() {
         (
             WaitResult::Deadline,
             found(),
-            "the kernel did not finish in time",
+            "timed out waiting for the kernel",
         ),
     ] {
         let mut kernel = kernel(vec![result], vec![log]);

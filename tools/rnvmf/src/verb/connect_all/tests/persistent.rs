@@ -2,6 +2,7 @@
 //! `--persistent`: what changes later, and what is told of it.
 
 use super::*;
+use std::io::Write;
 
 /// What is told when `rnvmf connect-all -a 10.0.0.9 --persistent` hears these, and is stopped.
 fn follow(kernel: &mut MockKernel) -> (String, String) {
@@ -65,7 +66,7 @@ fn what_a_log_names_later_is_connected_later() {
          following 10.0.0.9:4420: 2 records, generation 2\n\
          rnvmf1: connected to nqn.y at 10.0.0.9:4420\n\
          following 10.0.0.9:4420: 1 record, generation 3\n\
-         offered no more: nqn.x at rdma 10.0.0.9:4420\n"
+         removed from the log: nqn.x at rdma 10.0.0.9:4420\n"
     );
     assert_eq!(err, "");
     // What is connected stays so.
@@ -110,8 +111,8 @@ fn a_loss_is_told_once_and_its_end() {
     assert_eq!(out, [line, line].concat());
     assert_eq!(
         err,
-        "rnvmf: discover at 10.0.0.9:4420: nobody listens there; it is tried again\n\
-         rnvmf: discover at 10.0.0.9:4420: the target disconnected; it is tried again\n"
+        "rnvmf: discover at 10.0.0.9:4420: nobody listens there; retrying\n\
+         rnvmf: discover at 10.0.0.9:4420: the target disconnected; retrying\n"
     );
 }
 
@@ -148,12 +149,12 @@ fn who_does_not_tell_of_changes_is_asked_again() {
         "following 10.0.0.9:4420: 1 record, generation 1\n\
          rnvmf0: connected to nqn.x at 10.0.0.9:4420\n\
          following 10.0.0.9:4420: 1 record, generation 2\n\
-         offered no more: nqn.x at rdma 10.0.0.9:4420\n\
+         removed from the log: nqn.x at rdma 10.0.0.9:4420\n\
          rnvmf1: connected to nqn.y at 10.0.0.9:4420\n"
     );
     assert_eq!(
         err,
-        "rnvmf: discover at 10.0.0.9:4420: the target does not tell; it is asked every 30 s\n\
+        "rnvmf: discover at 10.0.0.9:4420: the target does not tell; reading its log every 30 s\n\
          rnvmf: discover at 10.0.0.9:4420: nobody listens there\n"
     );
     assert_eq!(
@@ -277,8 +278,8 @@ fn a_name_may_be_that_of_another_one_later() {
     let (out, _, end) = run_mock_at(&env, &line, &mut kernel);
     assert!(
         out.ends_with(
-            "offered no more: nqn.x at rdma 10.0.0.8:4420\n\
-             offered no more: nqn.2014-08.org.nvmexpress.discovery at rdma 10.0.0.7:4420\n\
+            "removed from the log: nqn.x at rdma 10.0.0.8:4420\n\
+             removed from the log: nqn.2014-08.org.nvmexpress.discovery at rdma 10.0.0.7:4420\n\
              following 10.0.0.9:4420: 0 records, generation 1\n\
              following 10.0.0.9:4420: 0 records, generation 1\n"
         ),
@@ -349,7 +350,7 @@ fn referrals_come_and_go() {
     let (out, err) = follow(&mut kernel);
     assert_eq!(err, "");
     assert!(
-        out.contains("offered no more: nqn.2014-08.org.nvmexpress.discovery at rdma 10.0.0.8"),
+        out.contains("removed from the log: nqn.2014-08.org.nvmexpress.discovery at rdma 10.0.0.8"),
         "{out}"
     );
     let asked: Vec<_> = kernel
@@ -381,7 +382,7 @@ fn whoever_a_dropped_referral_led_to_goes_with_it() {
     kernel.push_event(Change::Changed, numbered(1, live()));
     let (out, err) = follow(&mut kernel);
     assert_eq!(err, "");
-    assert!(out.contains("offered no more: nqn.x at rdma"), "{out}");
+    assert!(out.contains("removed from the log: nqn.x at rdma"), "{out}");
     let asked: Vec<_> = kernel
         .discover_targets
         .iter()
@@ -445,10 +446,10 @@ fn a_deadline_ends_attempts_only() {
     kernel.log_is(0, 2, vec![]);
     let (out, err) = follow(&mut kernel);
     assert!(
-        out.ends_with("offered no more: nqn.x at rdma 10.0.0.9:4420\n"),
+        out.ends_with("removed from the log: nqn.x at rdma 10.0.0.9:4420\n"),
         "{out}"
     );
-    let why = "the kernel did not finish in time";
+    let why = "timed out waiting for the kernel";
     assert_eq!(err, format!("rnvmf: connect to 10.0.0.9:4420: {why}\n"));
 }
 
@@ -559,7 +560,7 @@ fn what_a_line_names_stays_known_when_a_log_drops_it() {
     // The name makes it try again.
     kernel.wait_results.push_back(WaitResult::Deadline);
     let (out, _) = follow_lines("stays", &lines, &mut kernel);
-    assert!(out.contains("offered no more: nqn.x"), "{out}");
+    assert!(out.contains("removed from the log: nqn.x"), "{out}");
     assert_eq!(kernel.connect_requests.len(), 1);
 }
 
@@ -582,8 +583,13 @@ fn run_mock_to_nobody(
     more: &[&str],
     kernel: &mut MockKernel,
 ) -> Result<(), Error> {
-    let config = Config::read(options(more)).unwrap();
-    run(&config, env, kernel, &mut Closed, &mut Closed)
+    let config = Config::read(options(more).0).unwrap();
+    let printer = &mut Printer {
+        format: Format::Normal,
+        out: &mut Closed,
+        err: &mut Closed,
+    };
+    run(&config, env, kernel, printer)
 }
 
 #[test]

@@ -247,7 +247,7 @@ connected_all() {
 	same "connections" 2 "$(grep -c ': connected to ' <<<"$OUTPUT")"
 	has "$OUTPUT" "rnvmf[01]: connected to $NQN at $TARGET4:4420"
 	has "$OUTPUT" "rnvmf[01]: connected to $OTHER at $TARGET4:$ELSEWHERE"
-	has "$OUTPUT" "not connected: $DISCOVERY at tcp $TARGET4:8009: rnvmf connects with RDMA only"
+	has "$OUTPUT" "not connected: $DISCOVERY at tcp $TARGET4:8009: rnvmf supports RDMA only"
 }
 
 connects_all() {

@@ -209,7 +209,7 @@ controller_is_dead() {
 	wait_until "$SOON" state_is "$CTRL" dead || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
 	why=$(ctrl_field "$CTRL" message)
 	expect 4 "${RNVMF[@]}" connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID"
-	same error "rnvmf: connect to $TARGET4:4420: $CTRL is there, and dead: $why; disconnect it first: rnvmf disconnect -d $CTRL" "$ERRORS"
+	same error "rnvmf: connect to $TARGET4:4420: $CTRL exists and is dead: $why; disconnect it first: rnvmf disconnect -d $CTRL" "$ERRORS"
 	finds 1 fault controller "$NQN has $CTRL, which is dead: $why; it prevents another connect" \
 		"rnvmf disconnect -d $CTRL"
 	mend

@@ -228,7 +228,7 @@ resets_under_a_flood_of_events() {
 		wait_until 20 looked_since "$scan" || fail "nobody looks at the namespaces"
 		try rnvmf reset "$CTRL"
 		[ "$STATUS" = 0 ] ||
-			has "$ERRORS" 'namespace [23]: .*internal path error.*; the kernel goes on to connect'
+			has "$ERRORS" 'namespace [23]: .*internal path error.*; reconnecting continues'
 		comes_back
 	done
 	! process_ended $flood || fail "the namespaces do not come and go any more"
@@ -444,7 +444,7 @@ loss_during_a_rescan() {
 	EVENTS=0 AFTER=1 hostile list hang-up
 	SERVICE=$HOSTILE_PORT connect "$TARGET4" -c 1 --timeout $((2 * SLOWDOWN))
 	expect 1 rnvmf rescan "$CTRL"
-	has "$ERRORS" 'the kernel looks when it has connected again'
+	has "$ERRORS" 'the namespaces are scanned after the reconnect'
 	disconnect "$CTRL"
 	gone
 }

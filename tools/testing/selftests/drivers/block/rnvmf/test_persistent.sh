@@ -98,7 +98,7 @@ follows_what_changes() {
 	target_export $OWN "$NQN"
 	follows "$(read_again 3)" "$(connected_to "$NQN" $OWN)"
 	target_unexport $OWN "$NQN"
-	follows "$(read_again 2)" "offered no more: $NQN at rdma $TARGET4:$OWN"
+	follows "$(read_again 2)" "removed from the log: $NQN at rdma $TARGET4:$OWN"
 	# What becomes of it is for its own recovery to find out: the target says that it never comes back.
 	wait_until "$SOON" shows dead 1 || fail "it is not dead: $(rnvmf show)"
 	run rnvmf disconnect -n "$NQN"
@@ -106,7 +106,7 @@ follows_what_changes() {
 	follows "$(read_again 3)" "following $TARGET4:4420: 2 records, generation [0-9]+" \
 		"$(connected_to "$NQN" 4420)"
 	target_referral_delete $OWN elsewhere
-	follows "$(read_again 2)" "offered no more: $DISCOVERY at rdma $TARGET4:4420"
+	follows "$(read_again 2)" "removed from the log: $DISCOVERY at rdma $TARGET4:4420"
 	same complaints '' "$(<"$SCRATCH/complaints")"
 	lost_and_made_up_for
 	kill -TERM "$FOLLOWER"
@@ -123,11 +123,11 @@ follows_what_changes() {
 # closes the port.
 lost_and_made_up_for() {
 	target_unexport $OWN "$OTHER"
-	follows "$(read_again 1)" "offered no more: $OTHER at rdma $TARGET4:$OWN"
+	follows "$(read_again 1)" "removed from the log: $OTHER at rdma $TARGET4:$OWN"
 	wait_until "$SOON" shows dead 1 || fail "it is not dead: $(rnvmf show)"
 	run rnvmf disconnect -n "$OTHER"
 	target_unexport $OWN "$DENIED"
-	complains "^rnvmf: discover at $TARGET4:$OWN: .*; it is tried again\$"
+	complains "^rnvmf: discover at $TARGET4:$OWN: .*; retrying\$"
 	target_export $OWN "$OTHER"
 	target_export $OWN "$NQN"
 	follows "$(read_again 3)" "$(connected_to "$OTHER" $OWN)" "$(connected_to "$NQN" $OWN)"
@@ -166,7 +166,7 @@ tells_no_changes() {
 	defer rnvmf disconnect-all
 	LOGGED=1 hostile
 	follow_hostile
-	complains 'the target does not support events for discovery log changes; it is asked every 30 s$'
+	complains 'the target does not support events for discovery log changes; reading its log every 30 s$'
 	follows "following $TARGET4:$SERVICE: 1 record, generation 1" \
 		"rnvmf[0-9]+: connected to nqn.2014-08.org.example:hostile0 at $TARGET4:$SERVICE"
 	wait_until 60 was_polled || fail "the log was read only $(count log) times"
@@ -187,7 +187,7 @@ was_polled() {
 stops_telling() {
 	EVENTS=1 hostile event status 0x4105
 	follow_hostile
-	complains ': the target tells of no more changes; it is tried again$'
+	complains ': the target tells of no more changes; retrying$'
 	wait_until "$FOLLOWED" connected_again || fail "it was connected $(count connect) times"
 	kill -INT "$FOLLOWER"
 	ends 0
@@ -244,7 +244,7 @@ goes_on_with_another_device() {
 	EVENTS=0 hostile
 	follow_hostile
 	follows '.*: 0 records, generation 1'
-	device_goes complains 'the RDMA device was removed; it is tried again$'
+	device_goes complains 'the RDMA device was removed; retrying$'
 	EVENTS=0 hostile
 	follows '.*: 0 records, generation 1'
 	kill -TERM "$FOLLOWER"

@@ -137,7 +137,7 @@ namespace_goes_with_its_discovery() {
 		>"$SCRATCH/told" 2>&1 &
 	program=$!
 	defer end_process $program
-	wait_until 10 grep -q 'no listener on this port); it is tried again' "$SCRATCH/told" ||
+	wait_until 10 grep -q 'no listener on this port); retrying' "$SCRATCH/told" ||
 		fail "it does not go on: $(<"$SCRATCH/told")"
 	run ip netns del "$HOST_NETNS"
 	[ -e /sys/class/net/rnvmf0 ] || fail "the namespace went before its program"

@@ -184,7 +184,7 @@ target_goes_during_a_reset() {
 	connect "$TARGET4" --timeout $((2 * SLOWDOWN))
 	start_verify
 	start_reset
-	reset_ends 5 "reset $CTRL: .*; the kernel goes on to connect"
+	reset_ends 5 "reset $CTRL: .*; reconnecting continues"
 	silence_ends
 	comes_back
 	is_verified
@@ -234,8 +234,8 @@ settings_are_shown() {
 		--timeout 20
 	same output "$CTRL: set" "$OUTPUT"
 	run "${RNVMF[@]}" show "$CTRL"
-	has "$OUTPUT" 'time to connect +20 s'
-	has "$OUTPUT" 'longest pause +3 s'
+	has "$OUTPUT" 'connect timeout +20 s'
+	has "$OUTPUT" 'reconnect delay +3 s'
 	has "$OUTPUT" 'given up after +100 s'
 	has "$OUTPUT" 'I/O fails after +7 s'
 	# What is not named stays.

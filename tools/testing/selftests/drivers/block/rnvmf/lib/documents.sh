@@ -214,10 +214,10 @@ state_persistent() {
 	tells "rnvmf1: connected to $OTHER "
 	target_unexport 4420 "$NQN"
 	defer target_export 4420 "$NQN"
-	tells "offered no more: $NQN "
+	tells "removed from the log: $NQN "
 	defer silence_is_over
 	silence
-	tells 'it is tried again'
+	tells '; retrying'
 	silence_ends
 	wait_until "$FOLLOWED" told_again || fail "the discovery did not reconnect: $(<"$SCRATCH/told")"
 	ended

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-use super::*;
-use crate::cli::Output;
+use super::super::*;
 use crate::error::Status;
 use crate::kernel::mock::MockKernel;
 use crate::model::controller::tests::{connecting, live, recovering};
 use crate::model::controller::State;
 use crate::model::event::{Change, WaitResult};
+use crate::verb::print::tests::Printed;
 
 fn in_state(state: CtrlState, controller: Controller) -> Controller {
     Controller {
@@ -16,13 +16,10 @@ fn in_state(state: CtrlState, controller: Controller) -> Controller {
 }
 
 fn run_mock(format: Format, kernel: &mut MockKernel) -> Result<String, Error> {
-    let options = Reset {
+    let device = Device {
         device: "rnvmf0".into(),
-        output: Output { format },
     };
-    let mut out = Vec::new();
-    run(&options, kernel, &mut out)?;
-    Ok(String::from_utf8(out).unwrap())
+    Printed::of(format, |printer| reset(&device, kernel, printer)).output()
 }
 
 fn kernel() -> MockKernel {
@@ -68,7 +65,7 @@ fn a_failure_is_told_though_the_kernel_goes_on() {
     assert_eq!(
         error.message,
         "reset rnvmf0: rejected by target: no such subsystem nqn.x; \
-         the kernel goes on to connect"
+         reconnecting continues"
     );
     assert!(error.ctrl_error.is_some());
 }
@@ -112,5 +109,9 @@ fn it_can_be_left_alone() {
     let mut kernel = kernel();
     kernel.wait_results.push_back(WaitResult::Interrupted);
     let error = run_mock(Format::Normal, &mut kernel).unwrap_err();
-    assert!(error.message.contains("goes on"), "{}", error.message);
+    assert!(
+        error.message.contains("the operation continues"),
+        "{}",
+        error.message
+    );
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-use super::*;
-use crate::cli::{self, Output};
+use super::super::*;
+use crate::cli;
 use crate::error::Status;
 use crate::kernel::mock::MockKernel;
 use crate::model::controller::tests::live;
 use crate::model::controller::LossTmo;
 use crate::uapi::LOSS_TMO_NEVER;
+use crate::verb::print::tests::Printed;
 
 fn run_mock(device: &str, kernel: &mut MockKernel) -> Result<String, Error> {
     let (out, err) = run_mock_with(device, Some(-1), Format::Json, kernel)?;
@@ -29,12 +30,9 @@ fn run_mock_with(
             fast_io_fail_tmo: Some(5),
         },
         timeout: Some(2),
-        output: Output { format },
     };
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    run(&options, kernel, &mut out, &mut err)?;
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ok((text(out), text(err)))
+    let Printed { out, err, end } = Printed::of(format, |printer| set(&options, kernel, printer));
+    end.map(|()| (out, err))
 }
 
 #[test]

@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-use super::*;
-use crate::cli::Output;
+use super::super::*;
 use crate::error::tests::rejected;
 use crate::error::Status;
 use crate::kernel::mock::MockKernel;
 use crate::model::controller::tests::{live, recovering};
 use crate::model::controller::State;
 use crate::model::event::{Change, WaitResult};
+use crate::verb::print::tests::Printed;
 
 fn run_mock(format: Format, kernel: &mut MockKernel) -> Result<String, Error> {
-    let options = Rescan {
+    let device = Device {
         device: "rnvmf0".into(),
-        output: Output { format },
     };
-    let mut out = Vec::new();
-    run(&options, kernel, &mut out)?;
-    Ok(String::from_utf8(out).unwrap())
+    Printed::of(format, |printer| rescan(&device, kernel, printer)).output()
 }
 
 /// One of which three looks are over, and the fourth is asked for.
@@ -77,7 +74,7 @@ fn a_failure_is_told() {
         (
             recovering(),
             "rescan rnvmf0: rejected by target: no such subsystem nqn.x; \
-             the kernel looks when it has connected again",
+             the namespaces are scanned after the reconnect",
         ),
         (
             Controller {
@@ -106,5 +103,9 @@ fn it_can_be_left_alone() {
     let mut kernel = kernel();
     kernel.wait_results.push_back(WaitResult::Interrupted);
     let error = run_mock(Format::Normal, &mut kernel).unwrap_err();
-    assert!(error.message.contains("goes on"), "{}", error.message);
+    assert!(
+        error.message.contains("the operation continues"),
+        "{}",
+        error.message
+    );
 }
