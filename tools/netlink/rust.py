@@ -95,7 +95,7 @@ def _kind(attribute: Attribute) -> str:
     if attribute.type not in NUMBERS:
         raise ValueError(f"no request can carry {attribute.name}, of type {attribute.type}")
     most = checks.get("max", f"{attribute.type}::MAX")
-    return f"{attribute.type.upper()}({checks.get('min', 0)}..={most})"
+    return f"{attribute.type.upper()} {{ min: {checks.get('min', 0)}, max: {most} }}"
 
 
 def _limit(bound: int | str) -> str:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The interface to user space: a generic netlink family.
+//! The generic netlink family `rnvmf`.
 //!
-//! Specification: `Documentation/netlink/specs/rnvmf.yaml`, of which [`uapi`] is
-//! made. A request sees the controllers of its own network namespace.
+//! `Documentation/netlink/specs/rnvmf.yaml` specifies it; [`uapi`] is generated from that file. A
+//! request acts on controllers of the network namespace of its socket.
 
 mod encode;
 mod request;
@@ -35,12 +35,13 @@ use rrdma::{
     netlink::{
         Attribute,
         Kind,
+        Message,
         Operation,
         Registration, //
     },
 };
 
-/// Lists operations: a request of the specification with the handler that does or dumps it.
+/// Lists operations: a request of the specification, and its handler for do or dump.
 macro_rules! operations {
     ($($request:ident: $doit:expr, $dumpit:expr;)*) => {
         &[$(Operation {
@@ -53,7 +54,7 @@ macro_rules! operations {
     };
 }
 
-/// Returns the attributes of a request as the kernel checks them.
+/// Returns the policy of a request.
 const fn policy<const N: usize>(request: &uapi::Request) -> [Attribute; N] {
     let mut policy = [Attribute {
         id: 0,
@@ -64,35 +65,26 @@ const fn policy<const N: usize>(request: &uapi::Request) -> [Attribute; N] {
         let attribute = request.attributes[i];
         policy[i] = Attribute {
             id: attribute.id,
-            kind: kind(&attribute.kind),
+            kind: kind(attribute.kind),
         };
         i += 1;
     }
     policy
 }
 
-// Inline, as it can panic, and only at compile time.
+// Inlined, so that the panic is not in the module: all callers run at compile time.
 #[inline]
-const fn kind(kind: &uapi::Kind) -> Kind {
+const fn kind(kind: uapi::Kind) -> Kind {
     match kind {
-        uapi::Kind::U8(limits) => Kind::U8 {
-            min: *limits.start(),
-            max: *limits.end(),
-        },
-        uapi::Kind::U16(limits) => Kind::U16 {
-            min: *limits.start(),
-            max: *limits.end(),
-        },
-        uapi::Kind::U32(limits) => Kind::U32 {
-            min: *limits.start(),
-            max: *limits.end(),
-        },
+        uapi::Kind::U8 { min, max } => Kind::U8 { min, max },
+        uapi::Kind::U16 { min, max } => Kind::U16 { min, max },
+        uapi::Kind::U32 { min, max } => Kind::U32 { min, max },
         uapi::Kind::Str(max_len) => Kind::Str {
-            max_len: *max_len as u16,
+            max_len: max_len as u16,
         },
         uapi::Kind::Bytes(len) => Kind::Binary {
-            min_len: *len as u16,
-            max_len: *len as u16,
+            min_len: len as u16,
+            max_len: len as u16,
         },
         uapi::Kind::Flag => Kind::Flag,
         uapi::Kind::Reply => panic!("an attribute that no request carries"),
@@ -128,19 +120,19 @@ impl rrdma::netlink::Family for Family {
         Some(|registry, namespace, port| registry.discoveries.forget(namespace, port));
 }
 
-/// The only multicast group.
+/// Index of the multicast group `events` in [`Family::GROUPS`](rrdma::netlink::Family::GROUPS).
 const EVENTS: usize = 0;
 
-/// The family, and the sink of events that are multicast by it.
+/// Registers the family and multicasts events through it.
 #[pin_data]
 pub(crate) struct NetlinkEvents {
-    /// `None` until [`start`](Self::start), and once stopped.
+    /// `None` before [`start`](Self::start) and after [`stop`](Self::stop).
     #[pin]
     family: Mutex<Option<Arc<Registration<Family>>>>,
 }
 
 impl NetlinkEvents {
-    /// Allocates it. May sleep.
+    /// Allocates the object. May sleep.
     pub(crate) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -157,71 +149,57 @@ impl NetlinkEvents {
         Ok(())
     }
 
-    /// Unregisters the family, and waits for its requests. Sleeps.
+    /// Unregisters the family and waits for its requests. Sleeps.
     pub(crate) fn stop(&self) {
-        // Taken out first: requests may want the lock.
+        // Unlocked before unregistering, which waits for requests that may take the lock.
         let family = self.family.lock().take();
         if let Some(family) = family {
-            // A request that sends an event holds a reference, and must not be the one to wait.
+            // Not left to the last reference: a request that sends an event holds one, and cannot
+            // wait for itself.
             family.unregister();
         }
     }
 
-    fn family(&self) -> Option<Arc<Registration<Family>>> {
-        self.family.lock().clone()
+    /// Multicasts an event in a network namespace. Best effort: listeners get `ENOBUFS` for a lost
+    /// event. May sleep.
+    fn multicast(
+        &self,
+        namespace: &net::Namespace,
+        command: Command,
+        fill: impl FnOnce(&mut Message<'_>) -> Result,
+    ) {
+        let family = self.family.lock().clone();
+        let Some(family) = family else { return };
+        if let Err(error) = family.multicast(namespace, EVENTS, command as u8, fill) {
+            let (event, error) = (command.name(), error.to_errno());
+            pr_debug!("netlink: {event} not sent: error {error}\n");
+        }
     }
 }
 
 impl EventSink for NetlinkEvents {
     fn notify(&self, ctrl: &CtrlView<'_>, event: Event<'_>) {
-        if let Some(family) = self.family() {
-            notify(&family, ctrl, event);
-        }
+        let (command, namespace) = match event {
+            Event::Added => (Command::CtrlAddNtf, None),
+            Event::Changed => (Command::CtrlChangeNtf, None),
+            Event::Removed => (Command::CtrlDelNtf, None),
+            Event::NamespaceAdded(namespace) => (Command::NsAddNtf, Some(namespace)),
+            Event::NamespaceChanged(namespace) => (Command::NsChangeNtf, Some(namespace)),
+            Event::NamespaceRemoved(namespace) => (Command::NsDelNtf, Some(namespace)),
+        };
+        self.multicast(
+            &ctrl.options.namespace,
+            command,
+            |message| match namespace {
+                Some(namespace) => encode::namespace(message, ctrl.id, namespace),
+                None => encode::controller(message, ctrl),
+            },
+        );
     }
 
     fn notify_discovery(&self, discovery: &DiscoveryView<'_>) {
-        if let Some(family) = self.family() {
-            notify_discovery(&family, discovery);
-        }
-    }
-}
-
-/// The message that tells an event.
-fn command(event: &Event<'_>) -> Command {
-    match event {
-        Event::Added => Command::CtrlAddNtf,
-        Event::Changed => Command::CtrlChangeNtf,
-        Event::Removed => Command::CtrlDelNtf,
-        Event::NamespaceAdded(_) => Command::NsAddNtf,
-        Event::NamespaceChanged(_) => Command::NsChangeNtf,
-        Event::NamespaceRemoved(_) => Command::NsDelNtf,
-    }
-}
-
-/// Tells who listens in the controller's network namespace. May sleep.
-fn notify(family: &Registration<Family>, ctrl: &CtrlView<'_>, event: Event<'_>) {
-    let net = &ctrl.options.namespace;
-    let command = command(&event) as u8;
-    let sent = family.multicast(net, EVENTS, command, |message| match event {
-        Event::NamespaceAdded(namespace)
-        | Event::NamespaceChanged(namespace)
-        | Event::NamespaceRemoved(namespace) => encode::namespace(message, ctrl.id, namespace),
-        _ => encode::controller(message, ctrl),
-    });
-    if let Err(error) = sent {
-        // Listeners find out that they missed it.
-        pr_debug!("{}: event not sent ({})\n", ctrl.name, error.to_errno());
-    }
-}
-
-/// Tells who listens in the network namespace of a discovery what came of it. May sleep.
-fn notify_discovery(family: &Registration<Family>, discovery: &DiscoveryView<'_>) {
-    let command = Command::DiscoverNtf as u8;
-    let sent = family.multicast(discovery.net, EVENTS, command, |message| {
-        encode::discovery(message, discovery)
-    });
-    if let Err(error) = sent {
-        let error = error.to_errno();
-        pr_debug!("discovery {}: event not sent ({})\n", discovery.id, error);
+        self.multicast(discovery.net, Command::DiscoverNtf, |message| {
+            encode::discovery(message, discovery)
+        });
     }
 }

@@ -2,10 +2,8 @@
 
 //! Data types of the interface, and the macros that define its parts.
 
-use core::ops::RangeInclusive;
-
 /// An attribute of a set.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Attribute {
     /// Its number, from 1.
     pub id: u16,
@@ -15,15 +13,16 @@ pub struct Attribute {
     pub kind: Kind,
 }
 
-/// Type and limits of an attribute.
-#[derive(Debug)]
+/// Type and limits of an attribute. Limits are inclusive.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)] // `min` and `max`
 pub enum Kind {
     /// An unsigned 8-bit number.
-    U8(RangeInclusive<u8>),
+    U8 { min: u8, max: u8 },
     /// An unsigned 16-bit number.
-    U16(RangeInclusive<u16>),
+    U16 { min: u16, max: u16 },
     /// An unsigned 32-bit number.
-    U32(RangeInclusive<u32>),
+    U32 { min: u32, max: u32 },
     /// A string of at most so many bytes, without its NUL.
     Str(usize),
     /// Exactly so many bytes.
@@ -42,7 +41,7 @@ pub struct Request {
     /// Whether the operation has the flag `admin-perm`.
     pub admin: bool,
     /// The attributes that the request takes.
-    pub attributes: &'static [&'static Attribute],
+    pub attributes: &'static [Attribute],
 }
 
 /// Defines an enum: number and name of each entry.
@@ -118,7 +117,7 @@ macro_rules! requests {
             pub const $request: $crate::Request = $crate::Request {
                 command: Command::$command as u8,
                 admin: $admin,
-                attributes: &[$(&$set::ATTRIBUTES[$set::$id as usize - 1]),*],
+                attributes: &[$($set::ATTRIBUTES[$set::$id as usize - 1]),*],
             };
         )*
     };

@@ -241,7 +241,7 @@ attribute_set! {
     ctrl {
         /// Number of the controller. Unlike the number in the name, it is reused only after 2^32
         /// connects.
-        CTRL_ID = 1, "ctrl-id", U32(0..=u32::MAX);
+        CTRL_ID = 1, "ctrl-id", U32 { min: 0, max: u32::MAX };
         /// Name of the controller, such as rnvmf0.
         NAME = 2, "name", Reply;
         /// State of the controller.
@@ -249,7 +249,7 @@ attribute_set! {
         /// Numeric IPv4 or IPv6 address of the target; an IPv6 address may end in %scope.
         TRADDR = 4, "traddr", Str(TRADDR_MAX_LEN);
         /// Port of the target.
-        TRSVCID = 5, "trsvcid", U16(1..=u16::MAX);
+        TRSVCID = 5, "trsvcid", U16 { min: 1, max: u16::MAX };
         /// Numeric address of the host to connect from.
         HOST_TRADDR = 6, "host-traddr", Str(TRADDR_MAX_LEN);
         /// NVMe Qualified Name of the subsystem.
@@ -261,15 +261,15 @@ attribute_set! {
         /// Number of I/O queues, without nr-write-queues and nr-poll-queues. A connect requests it;
         /// the target, the RDMA device and the number of CPUs limit what it gets. Default: one for
         /// each online CPU.
-        NR_IO_QUEUES = 10, "nr-io-queues", U32(1..=NR_IO_QUEUES_MAX);
+        NR_IO_QUEUES = 10, "nr-io-queues", U32 { min: 1, max: NR_IO_QUEUES_MAX };
         /// Entries of each I/O queue. A connect requests it; the target may limit it.
-        QUEUE_SIZE = 11, "queue-size", U32(QUEUE_SIZE_MIN..=QUEUE_SIZE_MAX);
+        QUEUE_SIZE = 11, "queue-size", U32 { min: QUEUE_SIZE_MIN, max: QUEUE_SIZE_MAX };
         /// Keep-alive timeout in seconds; 0 disables keep-alive.
-        KEEP_ALIVE_TMO = 12, "keep-alive-tmo", U32(0..=KEEP_ALIVE_TMO_MAX);
+        KEEP_ALIVE_TMO = 12, "keep-alive-tmo", U32 { min: 0, max: KEEP_ALIVE_TMO_MAX };
         /// Milliseconds until a connect, reconnect or reset attempt times out.
-        CONNECT_TIMEOUT = 13, "connect-timeout", U32(1..=CONNECT_TIMEOUT_MAX);
+        CONNECT_TIMEOUT = 13, "connect-timeout", U32 { min: 1, max: CONNECT_TIMEOUT_MAX };
         /// Type of service of the connections, for rdma_set_service_type().
-        TOS = 14, "tos", U8(0..=u8::MAX);
+        TOS = 14, "tos", U8 { min: 0, max: u8::MAX };
         /// Connect even if a controller with the same host, subsystem and address exists.
         DUPLICATE_CONNECT = 15, "duplicate-connect", Flag;
         /// Controller ID that the target assigned.
@@ -291,24 +291,24 @@ attribute_set! {
         /// Last error of the controller.
         ERROR = 24, "error", Reply;
         /// Longest pause between reconnect attempts, in seconds.
-        RECONNECT_DELAY = 25, "reconnect-delay", U32(1..=RECONNECT_DELAY_MAX);
+        RECONNECT_DELAY = 25, "reconnect-delay", U32 { min: 1, max: RECONNECT_DELAY_MAX };
         /// Seconds after a connection loss until reconnecting ends and the controller is dead; 0:
         /// no reconnect attempts; loss-tmo-never: no limit.
-        CTRL_LOSS_TMO = 26, "ctrl-loss-tmo", U32(0..=u32::MAX);
+        CTRL_LOSS_TMO = 26, "ctrl-loss-tmo", U32 { min: 0, max: u32::MAX };
         /// Seconds after a connection loss until I/O fails instead of being held back;
         /// loss-tmo-never: I/O is held back while reconnect attempts go on. Default:
         /// loss-tmo-never.
-        FAST_IO_FAIL_TMO = 27, "fast-io-fail-tmo", U32(0..=u32::MAX);
+        FAST_IO_FAIL_TMO = 27, "fast-io-fail-tmo", U32 { min: 0, max: u32::MAX };
         /// Reconnect attempts since the connection loss; present while reconnecting.
         ATTEMPTS = 28, "attempts", Reply;
         /// Milliseconds until the next reconnect attempt; present between attempts.
         NEXT_ATTEMPT = 29, "next-attempt", Reply;
         /// Number of additional I/O queues for writes; nr-io-queues are then for reads only. A
         /// connect gets some only if it gets all nr-io-queues.
-        NR_WRITE_QUEUES = 30, "nr-write-queues", U32(1..=NR_IO_QUEUES_MAX);
+        NR_WRITE_QUEUES = 30, "nr-write-queues", U32 { min: 1, max: NR_IO_QUEUES_MAX };
         /// Number of additional I/O queues for polled requests. A connect gets some only if it gets
         /// all nr-io-queues and nr-write-queues.
-        NR_POLL_QUEUES = 31, "nr-poll-queues", U32(1..=NR_IO_QUEUES_MAX);
+        NR_POLL_QUEUES = 31, "nr-poll-queues", U32 { min: 1, max: NR_IO_QUEUES_MAX };
         /// Number of the new discovery, unique while the discovery exists.
         DISCOVERY_ID = 32, "discovery-id", Reply;
         /// Number of the last namespace scan that ended; increases with each scan.
@@ -336,9 +336,9 @@ attribute_set! {
     /// A namespace with a disk.
     ns {
         /// Number of the controller.
-        CTRL_ID = 1, "ctrl-id", U32(0..=u32::MAX);
+        CTRL_ID = 1, "ctrl-id", U32 { min: 0, max: u32::MAX };
         /// Namespace identifier.
-        NSID = 2, "nsid", U32(1..=u32::MAX);
+        NSID = 2, "nsid", U32 { min: 1, max: u32::MAX };
         /// Name of the disk, such as rnvmf0n1.
         NAME = 3, "name", Reply;
         /// Capacity in bytes.
@@ -364,7 +364,7 @@ attribute_set! {
     /// A discovery. Neither error nor generation is present until the first result.
     discovery {
         /// Number of the discovery.
-        DISCOVERY_ID = 1, "discovery-id", U32(0..=u32::MAX);
+        DISCOVERY_ID = 1, "discovery-id", U32 { min: 0, max: u32::MAX };
         /// Generation counter of the log (GENCTR).
         GENERATION = 2, "generation", Reply;
         /// Number of entries in the header of the log (NUMREC). The kernel reads at most
@@ -402,7 +402,7 @@ attribute_set! {
     /// Counters have 64 bits.
     stats {
         /// Number of the controller.
-        CTRL_ID = 1, "ctrl-id", U32(0..=u32::MAX);
+        CTRL_ID = 1, "ctrl-id", U32 { min: 0, max: u32::MAX };
         /// Name of the controller, such as rnvmf0.
         NAME = 2, "name", Reply;
         /// Queue identifier; 0: the admin queue. Absent for the sum of all queues.
@@ -440,7 +440,7 @@ attribute_set! {
         /// Polls of the completion queue that returned completions.
         POLLS = 19, "polls", Reply;
         /// 1 if latencies are measured, 0 if not.
-        LATENCY = 20, "latency", U8(0..=1);
+        LATENCY = 20, "latency", U8 { min: 0, max: 1 };
         /// Reads by the time from post to completion, in ascending order; empty buckets are absent.
         READ_LATENCY = 21, "read-latency", Reply;
         /// Writes, in the same form.

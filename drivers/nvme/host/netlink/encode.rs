@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Controllers and namespaces as attributes.
+//! Objects as attributes of messages. All functions fail with `EMSGSIZE` on a full message.
 
 use crate::uapi::{
+    self,
     ctrl,
     discovery,
     error,
     latency_bucket,
     ns,
     refusal,
-    stats,
-    LOSS_TMO_NEVER, //
+    stats, //
 };
 use crate::{
     controller::{
@@ -46,13 +46,12 @@ use rrdma::{
 /// Bytes of a sector.
 const SECTOR: u32 = 512;
 
-/// The name of a controller. It takes no memory: who has none left asks what there is, and
-/// disconnects some of it.
-pub(super) fn name(name: CtrlName) -> Text<31> {
+/// Returns the name of a controller as text. Needs no memory, so that a dump works without any.
+pub(super) fn name(name: CtrlName) -> Text<{ uapi::NAME_MAX_LEN }> {
     Text::new(fmt!("{name}"))
 }
 
-/// All that is known of a controller.
+/// Puts the attributes of a controller.
 pub(super) fn controller(message: &mut Message<'_>, ctrl: &CtrlView<'_>) -> Result {
     message.put_u32(ctrl::CTRL_ID, ctrl.id)?;
     message.put_str(ctrl::NAME, name(ctrl.name).as_str())?;
@@ -76,10 +75,7 @@ fn options(message: &mut Message<'_>, options: &Options) -> Result {
     message.put_str(ctrl::HOSTNQN, options.host())?;
     message.put_bytes(ctrl::HOSTID, &options.host_id.to_bytes())?;
     message.put_u32(ctrl::KEEP_ALIVE_TMO, options.keep_alive)?;
-    if let Some(tos) = options.tos {
-        message.put_u8(ctrl::TOS, tos)?;
-    }
-    Ok(())
+    optional(options.tos, |tos| message.put_u8(ctrl::TOS, tos))
 }
 
 fn settings(message: &mut Message<'_>, settings: &Settings) -> Result {
@@ -92,15 +88,15 @@ fn settings(message: &mut Message<'_>, settings: &Settings) -> Result {
 fn seconds(limit: Limit) -> u32 {
     match limit {
         Limit::After(seconds) => seconds,
-        Limit::Never => LOSS_TMO_NEVER,
+        Limit::Never => uapi::LOSS_TMO_NEVER,
     }
 }
 
 fn reconnect(message: &mut Message<'_>, reconnect: &ReconnectStatus, give_up: Limit) -> Result {
     message.put_u32(ctrl::ATTEMPTS, reconnect.attempts())?;
-    if let Some(moment) = reconnect.next {
-        message.put_u32(ctrl::NEXT_ATTEMPT, moment.left().get())?;
-    }
+    optional(reconnect.next, |time| {
+        message.put_u32(ctrl::NEXT_ATTEMPT, time.left().get())
+    })?;
     match give_up {
         Limit::After(seconds) => {
             let limit = seconds.saturating_mul(1000);
@@ -116,14 +112,11 @@ fn status(message: &mut Message<'_>, status: &CtrlStatus, namespaces: u32) -> Re
     message.put_u32(ctrl::SCAN, status.scans.done())?;
     message.put_u32(ctrl::NR_RESETS, status.resets)?;
     message.put_u32(ctrl::NR_RECONNECTS, status.reconnects)?;
-    if let Some(info) = &status.info {
-        self::info(message, info)?;
-    }
+    optional(status.info.as_ref(), |info| self::info(message, info))?;
     rejections(message, &status.rejections)?;
-    match &status.error {
-        Some(failure) => message.nest(ctrl::ERROR, |nest| self::failure(nest, failure)),
-        None => Ok(()),
-    }
+    optional(status.error.as_ref(), |error| {
+        message.nest(ctrl::ERROR, |nest| failure(nest, error))
+    })
 }
 
 fn rejections(message: &mut Message<'_>, rejections: &NsRejections) -> Result {
@@ -155,47 +148,38 @@ fn info(message: &mut Message<'_>, info: &CtrlInfo) -> Result {
 fn failure(message: &mut Message<'_>, failure: &CtrlError) -> Result {
     message.put_u32(error::STAGE, failure.stage as u32)?;
     message.put_i32(error::ERRNO, failure.error.to_errno().saturating_neg())?;
-    if let Some(reason) = failure.reject_reason {
-        message.put_u32(error::REJECT_REASON, reason)?;
-    }
-    if let Some(status) = failure.cm_status {
-        message.put_u16(error::CM_STATUS, status)?;
-    }
-    if let Some(status) = failure.nvme_status {
-        message.put_u16(error::NVME_STATUS, status)?;
-    }
-    if let Some(qid) = failure.qid {
-        message.put_u16(error::QID, qid)?;
+    optional(failure.reject_reason, |reason| {
+        message.put_u32(error::REJECT_REASON, reason)
+    })?;
+    for (id, number) in [
+        (error::CM_STATUS, failure.cm_status),
+        (error::NVME_STATUS, failure.nvme_status),
+        (error::QID, failure.qid),
+    ] {
+        optional(number, |number| message.put_u16(id, number))?;
     }
     message.put_str(error::MESSAGE, failure.message())
 }
 
-/// All that is known of a namespace.
+/// Puts the attributes of a namespace.
 pub(super) fn namespace(message: &mut Message<'_>, ctrl_id: u32, namespace: &NsInfo) -> Result {
+    let NsInfo { ids, limits, .. } = namespace;
     message.put_u32(ns::CTRL_ID, ctrl_id)?;
     message.put_u32(ns::NSID, namespace.nsid)?;
     message.put_str(ns::NAME, namespace.name.as_str())?;
     message.put_uint(ns::SIZE, namespace.size)?;
     message.put_u32(ns::BLOCK_SIZE, namespace.block_size())?;
-    message.put_u32(
-        ns::PHYSICAL_BLOCK_SIZE,
-        namespace.limits.physical_block_size,
-    )?;
-    let ids = &namespace.ids;
-    if let Some(nguid) = &ids.nguid {
-        message.put_bytes(ns::NGUID, nguid)?;
-    }
-    if let Some(eui64) = &ids.eui64 {
-        message.put_bytes(ns::EUI64, eui64)?;
-    }
-    if let Some(uuid) = &ids.uuid {
-        message.put_bytes(ns::UUID, &uuid.to_bytes())?;
-    }
-    message.put_flag(ns::READ_ONLY, namespace.limits.read_only)?;
-    message.put_flag(ns::WRITE_CACHE, namespace.limits.write_cache)
+    message.put_u32(ns::PHYSICAL_BLOCK_SIZE, limits.physical_block_size)?;
+    optional(ids.nguid, |nguid| message.put_bytes(ns::NGUID, &nguid))?;
+    optional(ids.eui64, |eui64| message.put_bytes(ns::EUI64, &eui64))?;
+    optional(ids.uuid, |uuid| {
+        message.put_bytes(ns::UUID, &uuid.to_bytes())
+    })?;
+    message.put_flag(ns::READ_ONLY, limits.read_only)?;
+    message.put_flag(ns::WRITE_CACHE, limits.write_cache)
 }
 
-/// How a discovery went.
+/// Puts the result of a discovery.
 pub(super) fn discovery(message: &mut Message<'_>, discovery: &DiscoveryView<'_>) -> Result {
     message.put_u32(discovery::DISCOVERY_ID, discovery.id)?;
     match discovery.result {
@@ -206,15 +190,19 @@ pub(super) fn discovery(message: &mut Message<'_>, discovery: &DiscoveryView<'_>
         }
         Some(DiscoveryResult::Failed(error, next)) => {
             message.nest(discovery::ERROR, |nest| failure(nest, error))?;
-            match next {
-                Some(moment) => message.put_u32(discovery::NEXT_ATTEMPT, moment.left().get()),
-                None => Ok(()),
-            }
+            optional(*next, |time| {
+                message.put_u32(discovery::NEXT_ATTEMPT, time.left().get())
+            })
         }
     }
 }
 
-/// The attributes that counts are in.
+/// Puts a value if there is one.
+fn optional<T>(value: Option<T>, put: impl FnOnce(T) -> Result) -> Result {
+    value.map_or(Ok(()), put)
+}
+
+/// The attributes of counters.
 const COUNTS: [(Count, u16); 16] = [
     (Count::Reads, stats::READS),
     (Count::Writes, stats::WRITES),
@@ -234,13 +222,13 @@ const COUNTS: [(Count, u16); 16] = [
     (Count::Polls, stats::POLLS),
 ];
 
-/// The attributes that times are in.
+/// The attributes of latencies.
 const TIMES: [(TimedCommand, u16); 2] = [
     (TimedCommand::Read, stats::READ_LATENCY),
     (TimedCommand::Write, stats::WRITE_LATENCY),
 ];
 
-/// What a queue has done, or if there is no `qid` all queues of the controller.
+/// Puts the counters of a queue; without `qid`, the sum of all queues of the controller.
 pub(super) fn stats(
     message: &mut Message<'_>,
     controller: &Controller,
@@ -249,27 +237,22 @@ pub(super) fn stats(
 ) -> Result {
     message.put_u32(stats::CTRL_ID, controller.id)?;
     message.put_str(stats::NAME, name(controller.name).as_str())?;
-    if let Some(qid) = qid {
-        message.put_u16(stats::QID, qid)?;
-    }
+    optional(qid, |qid| message.put_u16(stats::QID, qid))?;
     for (count, id) in COUNTS {
         message.put_uint(id, numbers.count(count))?;
     }
     message.put_u8(stats::LATENCY, numbers.counts_latencies().into())?;
     for (command, id) in TIMES {
-        for place in 0..latency::BUCKETS {
-            let count = numbers.latencies(command, place);
+        for bucket in 0..latency::BUCKETS {
+            let count = numbers.latencies(command, bucket);
             if count != 0 {
-                message.nest(id, |nest| bucket(nest, latency::limit(place), count))?;
+                message.nest(id, |nest| {
+                    let limit = latency::limit(bucket);
+                    optional(limit, |limit| nest.put_uint(latency_bucket::BELOW, limit))?;
+                    nest.put_uint(latency_bucket::COUNT, count)
+                })?;
             }
         }
     }
     Ok(())
-}
-
-fn bucket(message: &mut Message<'_>, limit: Option<u64>, count: u64) -> Result {
-    if let Some(limit) = limit {
-        message.put_uint(latency_bucket::BELOW, limit)?;
-    }
-    message.put_uint(latency_bucket::COUNT, count)
 }

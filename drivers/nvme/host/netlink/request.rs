@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What user space asks for.
+//! The requests of user space. All handlers run in process context and may sleep.
 
 use super::encode;
 use crate::{
@@ -49,12 +49,13 @@ use rrdma::{
     netlink::{
         Attributes,
         Dump,
+        Message,
         Request, //
     },
     sync::Msecs,
 };
 
-/// What a connect gets that says nothing of it.
+/// Settings of a connect that has no attributes for them.
 const DEFAULTS: Settings = Settings {
     connect_timeout: Msecs::new(uapi::CONNECT_TIMEOUT_DEFAULT),
     reconnect_delay: uapi::RECONNECT_DELAY_DEFAULT,
@@ -62,15 +63,15 @@ const DEFAULTS: Settings = Settings {
     fail_io: Limit::Never,
 };
 
-/// What of a controller can be changed.
-const SETTABLE: [u16; 4] = [
+/// Attributes of [`Settings`].
+const SETTINGS: [u16; 4] = [
     ctrl::CONNECT_TIMEOUT,
     ctrl::RECONNECT_DELAY,
     ctrl::CTRL_LOSS_TMO,
     ctrl::FAST_IO_FAIL_TMO,
 ];
 
-/// Starts to connect a controller, and replies with its number and name.
+/// Starts to connect a controller; replies with its number and name.
 pub(super) fn connect(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
     let options = options(request, nqn(request, ctrl::SUBSYSNQN)?)?;
     let settings = settings(request, DEFAULTS)?;
@@ -78,14 +79,14 @@ pub(super) fn connect(registry: &Arc<Registry>, request: &mut Request<'_>) -> Re
     let controller =
         registry
             .connect(options, settings, duplicate)
-            .map_err(|refusal| match refusal {
-                InsertError::HostIdConflict(HostIdConflict::HostId, of) => request.refuse(
+            .map_err(|error| match error {
+                InsertError::HostIdConflict(HostIdConflict::HostId, name) => request.refuse(
                     ctrl::HOSTID,
-                    fmt!("{of} has the same hostnqn and another hostid"),
+                    fmt!("{name} has the same hostnqn and another hostid"),
                 ),
-                InsertError::HostIdConflict(HostIdConflict::HostName, of) => request.refuse(
+                InsertError::HostIdConflict(HostIdConflict::HostName, name) => request.refuse(
                     ctrl::HOSTNQN,
-                    fmt!("{of} has the same hostid and another hostnqn"),
+                    fmt!("{name} has the same hostid and another hostnqn"),
                 ),
                 InsertError::Other(e) if e == errno::EALREADY => {
                     request.fail(e, format_args!("already connected"))
@@ -100,7 +101,7 @@ pub(super) fn connect(registry: &Arc<Registry>, request: &mut Request<'_>) -> Re
             message.put_u32(ctrl::CTRL_ID, controller.id)?;
             message.put_str(ctrl::NAME, encode::name(controller.name).as_str())
         })
-        // Who is not told of it cannot be expected to remove it.
+        // Without the number the caller cannot remove the controller.
         .inspect_err(|_| controller.delete())
 }
 
@@ -116,18 +117,18 @@ pub(super) fn reset(registry: &Arc<Registry>, request: &mut Request<'_>) -> Resu
     controller.request_reset().map_err(|state| {
         request.fail(
             EBUSY,
-            format_args!("the controller is {state}, and only a live one can be reset"),
+            format_args!("the controller is {state}; only a live controller can be reset"),
         )
     })
 }
 
-/// Starts to look at the namespaces of a controller, and replies with the number of that look.
+/// Starts a namespace scan; replies with its number.
 pub(super) fn rescan(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
     let controller = find(registry, request, ctrl::CTRL_ID)?;
     let number = controller.request_scan().map_err(|state| {
         request.fail(
             EBUSY,
-            format_args!("the controller is {state}: it looks at its namespaces when it connects"),
+            format_args!("the controller is {state}; it scans its namespaces when it connects"),
         )
     })?;
     request.reply(Command::CtrlRescan as u8, |message| {
@@ -135,15 +136,16 @@ pub(super) fn rescan(registry: &Arc<Registry>, request: &mut Request<'_>) -> Res
     })
 }
 
-/// Changes what can be changed of a controller.
+/// Changes settings of a controller.
 pub(super) fn set(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
     let controller = find(registry, request, ctrl::CTRL_ID)?;
-    if SETTABLE.iter().all(|id| request.u32(*id).is_none()) {
+    if SETTINGS.iter().all(|id| request.u32(*id).is_none()) {
         return Err(request.fail(EINVAL, format_args!("nothing to set")));
     }
     controller.set(|now| settings(request, now))
 }
 
+/// Replies with a controller.
 pub(super) fn get_controller(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
     let controller = find(registry, request, ctrl::CTRL_ID)?;
     request.reply(Command::CtrlGet as u8, |message| {
@@ -151,6 +153,7 @@ pub(super) fn get_controller(registry: &Arc<Registry>, request: &mut Request<'_>
     })
 }
 
+/// Dumps controllers. The cursor is the smallest number of the next controller.
 pub(super) fn dump_controllers(registry: &Arc<Registry>, dump: &mut Dump<'_>) -> Result {
     let namespace = dump.net();
     loop {
@@ -159,19 +162,18 @@ pub(super) fn dump_controllers(registry: &Arc<Registry>, dump: &mut Dump<'_>) ->
         let Some(controller) = next else {
             return Ok(());
         };
-        let written = dump.message(Command::CtrlGet as u8, |message| {
+        let next = u64::from(controller.id).saturating_add(1);
+        let fitted = append(dump, Command::CtrlGet, next, |message| {
             encode::controller(message, &controller.view())
         })?;
-        if !written {
+        if !fitted {
             return Ok(());
         }
-        dump.set_cursor(u64::from(controller.id).saturating_add(1));
     }
 }
 
+/// Replies with a namespace.
 pub(super) fn get_namespace(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
-    // What is missing is told before what is not there.
-    request.required_u32(ns::CTRL_ID)?;
     let nsid = request.required_u32(ns::NSID)?;
     let controller = find(registry, request, ns::CTRL_ID)?;
     controller.namespaces.with_disks(|namespaces| {
@@ -185,14 +187,32 @@ pub(super) fn get_namespace(registry: &Arc<Registry>, request: &mut Request<'_>)
     })
 }
 
-/// The cursor is the number of the controller and that of the namespace.
+/// Dumps namespaces. The lower half of the cursor is the last NSID.
 pub(super) fn dump_namespaces(registry: &Arc<Registry>, dump: &mut Dump<'_>) -> Result {
-    dump_by_controller(registry, dump, ns::CTRL_ID, dump_namespaces_of)
+    dump_by_controller(registry, dump, ns::CTRL_ID, |controller, dump, list| {
+        let base = u64::from(controller.id) << 32;
+        let last = dump.cursor().saturating_sub(base);
+        controller.namespaces.with_disks(|namespaces| {
+            dump.set_generation(controller.generation_of_disks(list));
+            for namespace in namespaces.iter().filter(|n| u64::from(n.nsid()) > last) {
+                let next = base | u64::from(namespace.nsid());
+                let fitted = append(dump, Command::NsGet, next, |message| {
+                    encode::namespace(message, controller.id, &namespace.info())
+                })?;
+                if !fitted {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        })
+    })
 }
 
-/// Dumps what belongs to controllers, of all or of the one that `attribute` names; the
-/// upper half of the cursor is the number of the controller. `dump_of`, which gets the generation of
-/// the list of controllers, says whether all that were left of one fitted.
+/// Dumps what belongs to controllers: to all, or to the one that `attribute` names. The upper half
+/// of the cursor is the number of the controller.
+///
+/// `dump_of` gets the generation of the list of controllers and returns whether all messages of a
+/// controller fitted.
 fn dump_by_controller(
     registry: &Arc<Registry>,
     dump: &mut Dump<'_>,
@@ -221,43 +241,38 @@ fn dump_by_controller(
     }
 }
 
-/// Whether all that were left fitted.
-fn dump_namespaces_of(controller: &Controller, dump: &mut Dump<'_>, list: u32) -> Result<bool> {
-    let base = u64::from(controller.id) << 32;
-    let after = dump.cursor().saturating_sub(base);
-    controller.namespaces.with_disks(|namespaces| {
-        dump.set_generation(controller.generation_of_disks(list));
-        for namespace in namespaces.iter().filter(|n| u64::from(n.nsid()) > after) {
-            let written = dump.message(Command::NsGet as u8, |message| {
-                encode::namespace(message, controller.id, &namespace.info())
-            })?;
-            if !written {
-                return Ok(false);
-            }
-            dump.set_cursor(base | u64::from(namespace.nsid()));
-        }
-        Ok(true)
-    })
+/// Appends a message to a dump and moves the cursor to `next`. Returns `false`, with the cursor as
+/// before, if the message did not fit.
+fn append(
+    dump: &mut Dump<'_>,
+    command: Command,
+    next: u64,
+    build: impl FnOnce(&mut Message<'_>) -> Result,
+) -> Result<bool> {
+    let fitted = dump.message(command as u8, build)?;
+    if fitted {
+        dump.set_cursor(next);
+    }
+    Ok(fitted)
 }
 
-/// Starts to read or to follow the log of a discovery controller, and replies with a number.
+/// Starts a discovery; replies with its number.
 pub(super) fn discover(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
     let subsystem = match request.str(ctrl::SUBSYSNQN)? {
         Some(_) => nqn(request, ctrl::SUBSYSNQN)?,
         None => CString::try_from_fmt(fmt!("{}", nqn::DISCOVERY))?,
     };
-    let delay = request.u32(ctrl::RECONNECT_DELAY);
-    let delay = delay.unwrap_or(uapi::RECONNECT_DELAY_DEFAULT);
+    let settings = settings(request, DEFAULTS)?;
     let persistent = request.flag(ctrl::PERSISTENT);
-    let persistent = persistent.then(|| Msecs::from_secs(delay));
-    let connect_timeout = connect_timeout(request, DEFAULTS.connect_timeout);
+    let persistent = persistent.then(|| Msecs::from_secs(settings.reconnect_delay));
     let mut options = options(request, subsystem)?;
-    // What is over soon is not kept alive.
+    // One reading of the log ends before a keep-alive would be due.
     if persistent.is_none() {
         options.keep_alive = 0;
     }
+    let (timeout, owner) = (settings.connect_timeout, request.portid());
     let discovery = registry
-        .discover(options, connect_timeout, persistent, request.portid())
+        .discover(options, timeout, persistent, owner)
         .map_err(|error| match error {
             EBUSY => request.fail(EBUSY, format_args!("too many discoveries")),
             e => e,
@@ -267,6 +282,7 @@ pub(super) fn discover(registry: &Arc<Registry>, request: &mut Request<'_>) -> R
     })
 }
 
+/// Replies with the result of a discovery.
 pub(super) fn get_discovery(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
     let (namespace, owner) = (request.net(), request.portid());
     let discovery = find_discovery(registry, request, &namespace, owner)?;
@@ -279,12 +295,12 @@ pub(super) fn get_discovery(registry: &Arc<Registry>, request: &mut Request<'_>)
 pub(super) fn dump_entries(registry: &Arc<Registry>, dump: &mut Dump<'_>) -> Result {
     let (namespace, owner) = (dump.net(), dump.portid());
     let discovery = find_discovery(registry, dump, &namespace, owner)?;
-    discovery.with_result(|outcome, generation| {
+    discovery.with_result(|result, generation| {
         dump.set_generation(generation);
-        let why = match outcome {
+        let why = match result {
             Some(DiscoveryResult::Read(log)) => return dump_log(log, dump),
             Some(DiscoveryResult::Failed(..)) => "the discovery failed",
-            None => "the discovery is not over yet",
+            None => "the discovery has not read the log yet",
         };
         Err(dump.refuse(discovery::DISCOVERY_ID, format_args!("{why}")))
     })
@@ -292,18 +308,18 @@ pub(super) fn dump_entries(registry: &Arc<Registry>, dump: &mut Dump<'_>) -> Res
 
 fn dump_log(log: &Log, dump: &mut Dump<'_>) -> Result {
     for entry in log.entries().skip(usize::try_from(dump.cursor())?) {
-        let written = dump.message(Command::DiscoverGet as u8, |message| {
+        let next = dump.cursor().saturating_add(1);
+        let fitted = append(dump, Command::DiscoverGet, next, |message| {
             message.put_bytes(discovery::ENTRY, entry)
         })?;
-        if !written {
+        if !fitted {
             break;
         }
-        dump.set_cursor(dump.cursor().saturating_add(1));
     }
     Ok(())
 }
 
-/// The discovery of a socket that its request names.
+/// Returns the discovery that a request names, if the socket with port `owner` started it.
 fn find_discovery(
     registry: &Arc<Registry>,
     request: &Attributes<'_>,
@@ -311,27 +327,23 @@ fn find_discovery(
     owner: u32,
 ) -> Result<Arc<Discovery>> {
     let id = request.required_u32(discovery::DISCOVERY_ID)?;
-    registry
-        .discoveries
-        .find(namespace, owner, id)
-        .ok_or_else(|| {
-            request.refuse(
-                discovery::DISCOVERY_ID,
-                format_args!("this socket has no such discovery"),
-            );
-            ENOENT
-        })
-}
-
-/// What all queues of a controller have done together.
-pub(super) fn get_stats(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
-    let controller = find(registry, request, stats::CTRL_ID)?;
-    request.reply(Command::StatsGet as u8, |message| {
-        controller.with_stats(|ctrl_stats| encode::stats(message, &controller, None, ctrl_stats))
+    let discovery = registry.discoveries.find(namespace, owner, id);
+    discovery.ok_or_else(|| {
+        let why = format_args!("this socket has no such discovery");
+        request.refuse(discovery::DISCOVERY_ID, why);
+        ENOENT
     })
 }
 
-/// Changes what is measured.
+/// Replies with the sum of the counters of all queues.
+pub(super) fn get_stats(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
+    let controller = find(registry, request, stats::CTRL_ID)?;
+    request.reply(Command::StatsGet as u8, |message| {
+        controller.with_stats(|sum| encode::stats(message, &controller, None, sum))
+    })
+}
+
+/// Enables or disables the measurement of latencies.
 pub(super) fn set_stats(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
     let controller = find(registry, request, stats::CTRL_ID)?;
     let Some(timed) = request.u8(stats::LATENCY) else {
@@ -341,33 +353,28 @@ pub(super) fn set_stats(registry: &Arc<Registry>, request: &mut Request<'_>) -> 
     Ok(())
 }
 
-/// The cursor is the number of the controller and, from 1, the place of the queue.
+/// Dumps the counters of each queue. The lower half of the cursor is the last position in the list
+/// of queues, from 1.
 pub(super) fn dump_stats(registry: &Arc<Registry>, dump: &mut Dump<'_>) -> Result {
-    dump_by_controller(registry, dump, stats::CTRL_ID, dump_stats_of)
-}
-
-/// Whether all that were left fitted.
-fn dump_stats_of(controller: &Controller, dump: &mut Dump<'_>, _list: u32) -> Result<bool> {
-    let base = u64::from(controller.id) << 32;
-    let after = dump.cursor().saturating_sub(base);
-    controller.with_stats(|ctrl_stats| {
-        for (queue, place) in ctrl_stats.queues().iter().zip(1_u64..) {
-            if place <= after {
-                continue;
+    dump_by_controller(registry, dump, stats::CTRL_ID, |controller, dump, _list| {
+        let base = u64::from(controller.id) << 32;
+        let last = dump.cursor().saturating_sub(base);
+        controller.with_stats(|all| {
+            let queues = all.queues().iter().zip(1..u64::MAX);
+            for (queue, position) in queues.filter(|(_, position)| *position > last) {
+                let fitted = append(dump, Command::StatsGet, base | position, |message| {
+                    encode::stats(message, controller, Some(queue.qid()), &**queue)
+                })?;
+                if !fitted {
+                    return Ok(false);
+                }
             }
-            let written = dump.message(Command::StatsGet as u8, |message| {
-                encode::stats(message, controller, Some(queue.qid()), &**queue)
-            })?;
-            if !written {
-                return Ok(false);
-            }
-            dump.set_cursor(base | place);
-        }
-        Ok(true)
+            Ok(true)
+        })
     })
 }
 
-/// The controller that a request names.
+/// Returns the controller that a request names.
 fn find(
     registry: &Arc<Registry>,
     request: &Request<'_>,
@@ -380,20 +387,38 @@ fn find(
     })
 }
 
-/// The options of a connect, checked. What that takes of the stack is free again when the
-/// controller is made of them.
+/// Returns the validated options of a connect or a discovery. Not inlined, to free its stack frame
+/// before the controller is created.
 #[inline(never)]
 fn options(request: &Request<'_>, subsystem: CString) -> Result<Options> {
     let namespace = request.net();
-    let number = |id, default: u32| request.u32(id).unwrap_or(default);
-    // The policies keep the numbers within their types.
-    let queues = |id| {
-        let count = request.u32(id)?;
-        u16::try_from(count).ok().and_then(NonZeroU16::new)
+    let parse = |attribute, text: &str, port| {
+        TransportAddr::parse(&namespace, text, port).map_err(|error| match error {
+            ENOMEM => ENOMEM,
+            _ => request.refuse(
+                attribute,
+                format_args!("not a numeric IPv4 or IPv6 address with a known scope"),
+            ),
+        })
     };
-    let target = target(request, &namespace)?;
+    let port = request.u16(ctrl::TRSVCID);
+    let port = port.unwrap_or(const { uapi::TRSVCID_DEFAULT as u16 });
+    let target = parse(ctrl::TRADDR, request.required_str(ctrl::TRADDR)?, port)?;
+    let source = request.str(ctrl::HOST_TRADDR)?;
+    let source = source.map(|text| parse(ctrl::HOST_TRADDR, text, 0));
+    let source = source.transpose()?;
+    if source
+        .as_ref()
+        .is_some_and(|source| !source.address.same_family(&target.address))
+    {
+        let why = format_args!("not of the address family of traddr");
+        return Err(request.refuse(ctrl::HOST_TRADDR, why));
+    }
+    // The policies limit the numbers to those that fit.
+    let queues = |id| NonZeroU16::new(request.u32(id)?.try_into().ok()?);
+    let number = |id, default| request.u32(id).unwrap_or(default);
     Ok(Options {
-        source: source(request, &namespace, &target)?,
+        source,
         target,
         subsystem,
         host: nqn(request, ctrl::HOSTNQN)?,
@@ -409,21 +434,16 @@ fn options(request: &Request<'_>, subsystem: CString) -> Result<Options> {
     })
 }
 
-/// What a request says of the settings, and for the rest what there is.
+/// Returns the settings of a request; those without an attribute are taken from `rest`.
 fn settings(request: &Request<'_>, rest: Settings) -> Result<Settings> {
+    let delay = request.u32(ctrl::RECONNECT_DELAY);
+    let timeout = request.u32(ctrl::CONNECT_TIMEOUT);
     Ok(Settings {
-        connect_timeout: connect_timeout(request, rest.connect_timeout),
-        reconnect_delay: request
-            .u32(ctrl::RECONNECT_DELAY)
-            .unwrap_or(rest.reconnect_delay),
+        connect_timeout: timeout.map_or(rest.connect_timeout, Msecs::new),
+        reconnect_delay: delay.unwrap_or(rest.reconnect_delay),
         give_up: limit(request, ctrl::CTRL_LOSS_TMO, rest.give_up)?,
         fail_io: limit(request, ctrl::FAST_IO_FAIL_TMO, rest.fail_io)?,
     })
-}
-
-/// How long an attempt to connect may take.
-fn connect_timeout(request: &Request<'_>, rest: Msecs) -> Msecs {
-    request.u32(ctrl::CONNECT_TIMEOUT).map_or(rest, Msecs::new)
 }
 
 fn limit(request: &Request<'_>, attribute: u16, rest: Limit) -> Result<Limit> {
@@ -432,72 +452,24 @@ fn limit(request: &Request<'_>, attribute: u16, rest: Limit) -> Result<Limit> {
         Some(uapi::LOSS_TMO_NEVER) => Ok(Limit::Never),
         Some(seconds) if seconds <= uapi::LOSS_TMO_MAX => Ok(Limit::After(seconds)),
         Some(_) => {
-            let most = uapi::LOSS_TMO_MAX;
-            Err(request.refuse(attribute, format_args!("more than {most} seconds")))
+            let max = uapi::LOSS_TMO_MAX;
+            Err(request.refuse(attribute, format_args!("more than {max} seconds")))
         }
     }
 }
 
-fn target(request: &Request<'_>, namespace: &Namespace) -> Result<TransportAddr> {
-    let default = u16::try_from(uapi::TRSVCID_DEFAULT)?;
-    let port = request.u16(ctrl::TRSVCID).unwrap_or(default);
-    place(
-        request,
-        namespace,
-        ctrl::TRADDR,
-        request.required_str(ctrl::TRADDR)?,
-        port,
-    )
-}
-
-fn source(
-    request: &Request<'_>,
-    namespace: &Namespace,
-    target: &TransportAddr,
-) -> Result<Option<TransportAddr>> {
-    let Some(text) = request.str(ctrl::HOST_TRADDR)? else {
-        return Ok(None);
-    };
-    let source = place(request, namespace, ctrl::HOST_TRADDR, text, 0)?;
-    if !source.address.same_family(&target.address) {
-        let why = format_args!("not of the family of the target's address");
-        return Err(request.refuse(ctrl::HOST_TRADDR, why));
-    }
-    Ok(Some(source))
-}
-
-fn place(
-    request: &Request<'_>,
-    namespace: &Namespace,
-    attribute: u16,
-    text: &str,
-    port: u16,
-) -> Result<TransportAddr> {
-    TransportAddr::parse(namespace, text, port).map_err(|error| match error {
-        ENOMEM => ENOMEM,
-        _ => request.refuse(
-            attribute,
-            format_args!("not a numeric IPv4 or IPv6 address with a known scope"),
-        ),
-    })
-}
-
 fn nqn(request: &Request<'_>, attribute: u16) -> Result<CString> {
     let text = request.required_str(attribute)?;
-    if let Err(why) = Nqn::new(text.as_bytes()) {
-        return Err(request.refuse(attribute, format_args!("{why}")));
-    }
+    Nqn::new(text.as_bytes()).map_err(|why| request.refuse(attribute, format_args!("{why}")))?;
     CString::try_from_fmt(fmt!("{text}"))
 }
 
 fn host_id(request: &Request<'_>) -> Result<Uuid> {
     let bytes = request.required_bytes(ctrl::HOSTID)?;
-    let bytes = bytes
-        .try_into()
-        .map_err(|_| request.refuse(ctrl::HOSTID, format_args!("not 16 bytes")))?;
-    let id = Uuid::from_bytes(bytes);
+    // The policy limits the length.
+    let id = Uuid::from_bytes(bytes.try_into().map_err(|_| EINVAL)?);
     if id.is_nil() {
-        return Err(request.refuse(ctrl::HOSTID, format_args!("all zeroes is no identifier")));
+        return Err(request.refuse(ctrl::HOSTID, format_args!("the host identifier is zero")));
     }
     Ok(id)
 }

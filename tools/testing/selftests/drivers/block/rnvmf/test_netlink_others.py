@@ -330,8 +330,9 @@ class Crowd:
 
 
 # What may be refused while a controller is reset all the time: requests and what the message says.
-NOT_LIVE = re.compile("the controller is (connecting|resetting)(, and only a live one can be reset|"
-                      ": it looks at its namespaces when it connects)")
+NOT_LIVE = re.compile("the controller is (connecting|resetting); "
+                      "(only a live controller can be reset|"
+                      "it scans its namespaces when it connects)")
 BUSY = {"ctrl-reset (do)": NOT_LIVE, "ctrl-rescan (do)": NOT_LIVE,
         "discover (do)": re.compile("too many discoveries")}
 # A reset is over some time, and so is a discovery, before the next.

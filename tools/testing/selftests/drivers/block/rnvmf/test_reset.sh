@@ -132,7 +132,7 @@ only_a_live_one() {
 	port_goes
 	wait_until "$SOON" state_is "$CTRL" connecting || fail "it does not connect"
 	expect 1 "${RNVMF[@]}" reset "$CTRL"
-	has "$ERRORS" "reset $CTRL: the controller is connecting, and only a live one can be reset"
+	has "$ERRORS" "reset $CTRL: the controller is connecting; only a live controller can be reset"
 	run "${RNVMF[@]}" set "$CTRL" -l 0
 	wait_until "$SOON" state_is "$CTRL" dead || fail "it is not given up"
 	expect 1 "${RNVMF[@]}" reset "$CTRL"
