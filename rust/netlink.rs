@@ -2,15 +2,16 @@
 
 //! Generic netlink families.
 //!
-//! A family is a type that implements [`Family`]: its name, its operations with
-//! the attributes that each takes, its multicast groups. A [`Registration`] of it
-//! makes it known, in every network namespace, and keeps it so until dropped.
+//! A family is a type that implements [`Family`]: its name, its operations with the attributes of
+//! each, and its multicast groups. A [`Registration`] registers it in all network namespaces until
+//! it is dropped.
 //!
-//! Every operation is validated strictly before its handler runs: attributes that
-//! it does not take, that are malformed or out of range are refused with an
-//! extended ack that names the attribute, and `ynl --policy` shows the same rules.
-//! Operations of a family run in parallel, dumps one at a time; handlers may sleep,
-//! but hold up the registration of other families for as long.
+//! C validates every request strictly before its handler runs. Unknown, malformed or out-of-range
+//! attributes fail the request with an extended ack that names the attribute. `ynl --policy` prints
+//! the same rules.
+//!
+//! Requests to a family are handled in parallel, and the parts of dumps one at a time. Handlers may
+//! sleep, but the registration of any family waits for them.
 //!
 //! C header: [`include/net/genetlink.h`](srctree/include/net/genetlink.h)
 

@@ -7,16 +7,15 @@ use crate::bindings;
 use core::{fmt, ptr::null};
 use kernel::prelude::*;
 
-/// The attributes of a request, or of one of its nested attributes.
+/// Attributes of a request, or in a nested attribute of it.
 ///
-/// C has checked them by what the operation takes. The methods that read one
-/// return `None` if it is absent; so they do if it is declared as something else,
-/// which is an error of the family. If it is given twice, the last one counts.
+/// C has validated them with the policy of the operation. The methods that read an attribute return
+/// `None` if it is absent. They also do if the family declares it with another kind, which is a bug
+/// of the family. The last one of duplicate attributes is used.
 ///
 /// # Invariants
 ///
-/// - `bytes` is part of the message that is being handled, as is `nest` unless it
-///   is null.
+/// `bytes` is part of the message that is being handled. So is `nest`, unless it is null.
 #[derive(Clone, Copy)]
 pub struct Attributes<'a> {
     bytes: &'a [u8],
@@ -28,8 +27,8 @@ pub struct Attributes<'a> {
 ///
 /// # Invariants
 ///
-/// `bytes` is part of the message that is being handled, and begins with the
-/// header of an attribute.
+/// `bytes` is part of the message that is being handled, and starts with the header of an
+/// attribute.
 struct Raw<'a> {
     bytes: &'a [u8],
 }
@@ -47,38 +46,38 @@ impl<'a> Raw<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// The attributes of a request.
+    /// Returns the attributes of a request.
     ///
     /// # Safety
     ///
-    /// `info` must be valid and describe a request that is being handled, whose
-    /// message and extended ack are valid for `'a`, the latter used by this thread
-    /// only.
+    /// `info` is valid and describes a request that is being handled. Its message and extended ack
+    /// are valid for `'a`, and only this thread uses the extended ack.
     pub(super) unsafe fn of(info: *const bindings::genl_info) -> Self {
-        // SAFETY: The caller says that `info` is valid.
+        // SAFETY: By the safety requirements of this function, `info` is valid.
         let info = unsafe { &*info };
-        // SAFETY: The caller says that the message is valid.
+        // SAFETY: By the safety requirements of this function, the message is valid.
         let total = unsafe { (*info.nlhdr).nlmsg_len } as usize;
         let headers = size_of::<bindings::nlmsghdr>() + size_of::<bindings::genlmsghdr>();
-        // SAFETY: C has checked that the message is as long as its length says and
-        // has both headers, of which the second is all that comes between the first
-        // and the attributes; nobody writes to it for as long as it is handled.
+        // SAFETY: C has checked that the message is at least `nlmsg_len` bytes long and has both
+        // headers. The attributes follow the generic netlink header. The message does not change
+        // while it is handled.
         let bytes = unsafe {
             core::slice::from_raw_parts(
                 info.genlhdr.add(1).cast::<u8>(),
                 total.saturating_sub(headers),
             )
         };
-        // INVARIANT: `bytes` is what follows the headers of the message.
+        // INVARIANT: `bytes` is the message without its headers.
         Self {
             bytes,
             nest: null(),
-            // SAFETY: The caller answers for the extended ack.
+            // SAFETY: By the safety requirements of this function, the extended ack is null or
+            // valid for `'a`, and only this thread uses it.
             extack: unsafe { Extack::from_raw(info.extack) },
         }
     }
 
-    /// Finds an attribute: the last one of its number.
+    /// Returns the last attribute with this number.
     fn find(&self, id: u16) -> Option<Raw<'a>> {
         let mut rest = self.bytes;
         let mut found = None;
@@ -90,10 +89,10 @@ impl<'a> Attributes<'a> {
             }
             let Some(bytes) = rest.get(..len) else { break };
             if kind == id {
-                // INVARIANT: The four bytes were just read as a header.
+                // INVARIANT: `bytes` starts with the header that was just parsed.
                 found = Some(Raw { bytes });
             }
-            // The last one needs no padding.
+            // The last attribute may lack padding.
             rest = rest
                 .get(len.next_multiple_of(bindings::NLA_ALIGNTO as usize)..)
                 .unwrap_or_default();
@@ -125,8 +124,11 @@ impl<'a> Attributes<'a> {
         self.number(id).map(u64::from_ne_bytes)
     }
 
-    /// Returns a string, up to its NUL; refuses the attribute, with `EINVAL`, if
-    /// it is not UTF-8.
+    /// Returns a string, without its NUL.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`, with an extended ack, if the string is not UTF-8.
     pub fn str(&self, id: u16) -> Result<Option<&'a str>> {
         let Some(bytes) = self.bytes(id) else {
             return Ok(None);
@@ -135,11 +137,11 @@ impl<'a> Attributes<'a> {
         let text = bytes.get(..len.unwrap_or(bytes.len())).unwrap_or_default();
         match core::str::from_utf8(text) {
             Ok(text) => Ok(Some(text)),
-            Err(_) => Err(self.refuse(id, fmt!("not UTF-8"))),
+            Err(_) => Err(self.refuse(id, fmt!("not valid UTF-8"))),
         }
     }
 
-    /// Returns the bytes of an attribute of any kind.
+    /// Returns the payload of an attribute of any kind.
     pub fn bytes(&self, id: u16) -> Option<&'a [u8]> {
         Some(self.find(id)?.payload())
     }
@@ -152,7 +154,7 @@ impl<'a> Attributes<'a> {
     /// Returns the attributes in a nested attribute.
     pub fn nested(&self, id: u16) -> Option<Attributes<'a>> {
         let raw = self.find(id)?;
-        // INVARIANT: Both are part of the message, as `raw` is.
+        // INVARIANT: The payload and the header of `raw` are part of the message.
         Some(Attributes {
             bytes: raw.payload(),
             nest: raw.as_ptr(),
@@ -160,58 +162,57 @@ impl<'a> Attributes<'a> {
         })
     }
 
-    /// Returns an 8-bit number that must not be missing, see
-    /// [`missing`](Self::missing).
+    /// Returns an 8-bit number, or the error of [`missing`](Self::missing).
     pub fn required_u8(&self, id: u16) -> Result<u8> {
         self.u8(id).ok_or_else(|| self.missing(id))
     }
 
-    /// Returns a 16-bit number that must not be missing.
+    /// Returns a 16-bit number, or the error of [`missing`](Self::missing).
     pub fn required_u16(&self, id: u16) -> Result<u16> {
         self.u16(id).ok_or_else(|| self.missing(id))
     }
 
-    /// Returns a 32-bit number that must not be missing.
+    /// Returns a 32-bit number, or the error of [`missing`](Self::missing).
     pub fn required_u32(&self, id: u16) -> Result<u32> {
         self.u32(id).ok_or_else(|| self.missing(id))
     }
 
-    /// Returns a 64-bit number that must not be missing.
+    /// Returns a 64-bit number, or the error of [`missing`](Self::missing).
     pub fn required_u64(&self, id: u16) -> Result<u64> {
         self.u64(id).ok_or_else(|| self.missing(id))
     }
 
-    /// Returns a string that must not be missing, nor other than UTF-8.
+    /// Returns a string; fails like [`str`](Self::str), or with the error of
+    /// [`missing`](Self::missing).
     pub fn required_str(&self, id: u16) -> Result<&'a str> {
         self.str(id)?.ok_or_else(|| self.missing(id))
     }
 
-    /// Returns bytes that must not be missing.
+    /// Returns the payload of an attribute, or the error of [`missing`](Self::missing).
     pub fn required_bytes(&self, id: u16) -> Result<&'a [u8]> {
         self.bytes(id).ok_or_else(|| self.missing(id))
     }
 
-    /// Notes in the extended ack that an attribute is missing; returns `EINVAL`.
+    /// Reports a missing attribute in the extended ack, and returns `EINVAL`.
     pub fn missing(&self, id: u16) -> Error {
-        // SAFETY: By the invariant of the type `nest` is null or in the message.
+        // SAFETY: By the type invariants, `nest` is null or points into the message.
         unsafe { self.extack.set_missing(self.nest, id) };
         EINVAL
     }
 
-    /// Notes in the extended ack what is wrong with an attribute; returns
-    /// `EINVAL`.
+    /// Reports an invalid attribute in the extended ack, and returns `EINVAL`.
     ///
-    /// The kernel has room for a message of 79 bytes, and logs one that it cuts.
+    /// The kernel keeps 79 bytes of the message. It truncates a longer one and logs it.
     pub fn refuse(&self, id: u16, message: fmt::Arguments<'_>) -> Error {
         if let Some(raw) = self.find(id) {
-            // SAFETY: By its invariant `raw` is in the message.
+            // SAFETY: By the invariants of `Raw`, `raw` points into the message.
             unsafe { self.extack.set_bad_attribute(raw.as_ptr()) };
         }
         self.fail(EINVAL, message)
     }
 
-    /// Notes a message in the extended ack, and returns `error`, for what is wrong
-    /// with no attribute. As long as in [`refuse`](Self::refuse).
+    /// Reports an error of the whole request in the extended ack, and returns `error`. The length
+    /// of the message is limited as in [`refuse`](Self::refuse).
     pub fn fail(&self, error: Error, message: fmt::Arguments<'_>) -> Error {
         self.extack.set_message(message);
         error

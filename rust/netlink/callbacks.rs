@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What C calls: the way from its operations to the handlers of a family.
+//! Callbacks of generic netlink operations: calls from C to the handlers of a [`Family`].
 //!
 //! C header: [`include/net/genetlink.h`](srctree/include/net/genetlink.h)
 
@@ -9,13 +9,13 @@ use crate::{bindings, errno::EOPNOTSUPP};
 use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{error::from_result, ffi::c_int, prelude::*, sync::Arc};
 
-/// The callbacks of a family's operations.
+/// Callbacks of the operations of a family.
 pub(super) struct Callbacks<F: Family>(PhantomData<F>);
 
-/// What a dump keeps from one part to the next, in the space that C gives to it.
+/// State of a dump between its parts, in `netlink_callback.ctx`.
 #[repr(C)]
 struct State {
-    /// Owned, from [`Arc::into_raw`].
+    /// Owned reference, from [`Arc::into_raw`].
     shared: *const Shared,
     cursor: u64,
 }
@@ -26,7 +26,7 @@ const _: () = {
 };
 
 impl<F: Family> Callbacks<F> {
-    /// The entries of an operation, to do and to dump it, in the order C wants.
+    /// Returns the entries of an operation for C: do, then dump.
     pub(super) fn entries(
         operation: &Operation<F>,
         table: Table,
@@ -76,10 +76,10 @@ impl<F: Family> Callbacks<F> {
         }
     }
 
-    /// The handler of a command that `handler` picks, of the one or two operations
-    /// that the command has.
+    /// Returns a handler of the request's command. A command has one or two operations, and
+    /// `handler` returns the handler of the wanted kind from one.
     fn find<H>(info: &bindings::genl_info, handler: fn(&Operation<F>) -> Option<H>) -> Result<H> {
-        // SAFETY: C has checked that the message has this header.
+        // SAFETY: C has checked that the message has a generic netlink header.
         let command = unsafe { (*info.genlhdr).cmd };
         F::OPERATIONS
             .iter()
@@ -88,61 +88,67 @@ impl<F: Family> Callbacks<F> {
             .ok_or(EOPNOTSUPP)
     }
 
-    /// C has looked for `CAP_NET_ADMIN`, as `GENL_ADMIN_PERM` says; there is no flag for more.
+    /// `doit` of operations with [`admin`](Operation::admin). C has checked `CAP_NET_ADMIN` due to
+    /// `GENL_ADMIN_PERM`, and has no flag for `CAP_SYS_ADMIN`.
     ///
     /// # Safety
     ///
-    /// As [`doit`](Self::doit), with the message of the request in `skb`.
+    /// As for [`doit`](Self::doit). `skb` holds the message of the request.
     unsafe extern "C" fn administer(
         skb: *mut bindings::sk_buff,
         info: *mut bindings::genl_info,
     ) -> c_int {
-        // SAFETY: C passed the message, with its sender's socket, and calls this in his process.
+        // SAFETY: C passes the message with the socket of its sender, and calls this in the context
+        // of the sender.
         let may = unsafe { bindings::netlink_capable(skb, bindings::CAP_SYS_ADMIN as c_int) };
         if !may {
             return EPERM.to_errno();
         }
-        // SAFETY: By the contract.
+        // SAFETY: By the safety requirements of this function.
         unsafe { Self::doit(skb, info) }
     }
 
+    /// `doit` of operations without [`admin`](Operation::admin).
+    ///
     /// # Safety
     ///
-    /// C calls it for a `genl_split_ops` of a registered [`Shared`] of this family,
-    /// with a request that it has validated, and waits for it to return before the
-    /// family is unregistered.
+    /// C calls it for a `genl_split_ops` of a registered [`Shared`] of this family, with a
+    /// validated request. `genl_unregister_family()` waits for it to return.
     unsafe extern "C" fn doit(
         _skb: *mut bindings::sk_buff,
         info: *mut bindings::genl_info,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: C says that `info` is valid.
+            // SAFETY: By the safety requirements of this function, `info` is valid.
             let handler = Self::find(unsafe { &*info }, |operation| operation.doit)?;
-            // SAFETY: C says that the family is registered, which it stays until
-            // this returns.
+            // SAFETY: By the safety requirements of this function, the family is part of a
+            // `Shared`, and is registered until this returns.
             let shared = unsafe { Shared::of((*info).family) };
-            // SAFETY: By the invariant of `Shared` the context is valid until then,
-            // and of this type.
+            // SAFETY: By the invariants of `Shared`, the context is an `F::Context` that is valid
+            // while the family is registered.
             let context = unsafe { &*shared.context.cast::<F::Context>() };
-            // SAFETY: `info` is what C passed.
+            // SAFETY: C passed `info` to `doit`.
             handler(context, &mut unsafe { Request::from_raw(info) })?;
             Ok(0)
         })
     }
 
+    /// `start` of a dump.
+    ///
     /// # Safety
     ///
-    /// C calls it as [`doit`](Self::doit), before the first part of a dump, with
-    /// zeroes in the `ctx` of `cb` and a `genl_dumpit_info` as its data; and calls
-    /// [`done`](Self::done) once if it returns 0, until when the data stays valid.
+    /// C calls it under the conditions of [`doit`](Self::doit), before the first part of a dump.
+    /// The `ctx` of `cb` is zeroed and its data is a `genl_dumpit_info`. If this returns 0, the
+    /// data stays valid until [`done`](Self::done), which C calls once.
     unsafe extern "C" fn start(cb: *mut bindings::netlink_callback) -> c_int {
-        // SAFETY: C says that `cb` is valid, and its data what it says.
+        // SAFETY: By the safety requirements of this function, `cb` is valid and its data is a
+        // `genl_dumpit_info`.
         let info = unsafe { &mut (*(*cb).data.cast::<bindings::genl_dumpit_info>()).info };
-        // SAFETY: C says that the family is registered, which it stays until this
-        // returns.
+        // SAFETY: By the safety requirements of this function, the family is part of a `Shared`,
+        // and is registered until this returns.
         let shared = unsafe { Shared::of(info.family) };
-        // SAFETY: C leaves `ctx` to us, which has room for the state, properly
-        // aligned.
+        // SAFETY: The family owns `ctx`, which is large enough and aligned for a `State`, as
+        // asserted above.
         unsafe {
             (*cb)
                 .__bindgen_anon_1
@@ -154,54 +160,60 @@ impl<F: Family> Callbacks<F> {
                     cursor: 0,
                 });
         }
-        // From here on the family may be unregistered, and freed by `done`. C has the
-        // pointer only to lock what it need not lock for this one either, once more
-        // after `done`; give it one that stays.
+        // From here on the family may be unregistered, and `done` may free it. C still uses the
+        // pointer to decide whether to lock around the dump, also after `done`. So point it to a
+        // static family with the same locking.
         info.family = &raw const bindings::rrdma_detached_family;
         0
     }
 
+    /// `dumpit`: fills one part of a dump.
+    ///
     /// # Safety
     ///
-    /// C calls it after [`start`](Self::start) and before [`done`](Self::done), one
-    /// call for a `cb` at a time, with a valid `skb`.
+    /// C calls it between [`start`](Self::start) and [`done`](Self::done), once at a time for a
+    /// `cb`, with a valid `skb`.
     unsafe extern "C" fn dumpit(
         skb: *mut bindings::sk_buff,
         cb: *mut bindings::netlink_callback,
     ) -> c_int {
-        // SAFETY: C says that `cb` is valid and that `start` wrote its state.
+        // SAFETY: By the safety requirements of this function, `cb` is valid, and `start` wrote its
+        // state.
         let state = unsafe { &mut *(*cb).__bindgen_anon_1.ctx.as_mut_ptr().cast::<State>() };
-        // SAFETY: C says that `cb` is valid, and `start` that its data is this.
+        // SAFETY: By the safety requirements of `start`, the data of `cb` is a `genl_dumpit_info`.
         let info = unsafe { &raw const (*(*cb).data.cast::<bindings::genl_dumpit_info>()).info };
         // SAFETY: The state owns a reference until `done`.
         let shared = unsafe { &*state.shared };
         from_result(|| {
-            // SAFETY: As above.
+            // SAFETY: `info` is part of the data of `cb`, which is valid until `done`.
             let handler = Self::find(unsafe { &*info }, |operation| operation.dumpit)?;
             let open = shared.open.lock();
             if !*open {
                 return Err(ENODEV);
             }
-            // SAFETY: By the invariant of `Shared` the context is valid while `open`
-            // is locked, and of this type.
+            // SAFETY: By the invariants of `Shared`, the context is an `F::Context` that is valid
+            // while `open` is locked and true.
             let context = unsafe { &*shared.context.cast::<F::Context>() };
             let skb = NonNull::new(skb).ok_or(EINVAL)?;
             let family = shared.family.get();
-            // SAFETY: C passed `skb` and `cb`, and only we use the state in it; the
-            // family is part of `shared`.
+            // SAFETY: C passed `skb` and `cb` to `dumpit`. Only the family uses the state in `cb`.
+            // The `genl_family` is part of `shared`.
             let mut dump = unsafe { Dump::from_raw(skb, cb, info, family, &mut state.cursor) };
             handler(context, &mut dump)?;
             Ok(dump.outcome())
         })
     }
 
+    /// `done` of a dump.
+    ///
     /// # Safety
     ///
-    /// C calls it once after [`start`](Self::start), and then nothing more for `cb`.
+    /// C calls it once after [`start`](Self::start), and makes no other call for `cb` afterwards.
     unsafe extern "C" fn done(cb: *mut bindings::netlink_callback) -> c_int {
-        // SAFETY: C says that `cb` is valid and that `start` wrote its state.
+        // SAFETY: By the safety requirements of this function, `cb` is valid, and `start` wrote its
+        // state.
         let state = unsafe { &*(*cb).__bindgen_anon_1.ctx.as_ptr().cast::<State>() };
-        // SAFETY: `start` has it from `into_raw`; this is the one call for it.
+        // SAFETY: `start` got the pointer from `Arc::into_raw`, and C calls `done` once.
         drop(unsafe { Arc::from_raw(state.shared) });
         0
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Dumps: answers of many messages.
+//! Dumps: replies of several messages.
 
 use super::{
     message::{append, Header},
@@ -10,13 +10,12 @@ use crate::{bindings, net::Namespace};
 use core::{marker::PhantomData, ops::Deref, ptr::NonNull};
 use kernel::{ffi::c_int, prelude::*};
 
-/// A part of a dump that is being filled. Dereferences to the request's attributes.
+/// One part of a dump. Dereferences to the attributes of the request.
 ///
-/// The handler appends one [`message`](Self::message) after another, from where the
-/// [`cursor`](Self::cursor) says, which is 0 at first. Once `message` returns
-/// `false` it sets the cursor to what did not fit and returns; it is called again,
-/// until one call returns without having been told that it is full. For example, of
-/// items in the order of their ids:
+/// The handler continues at the [`cursor`](Self::cursor), initially 0, and appends a
+/// [`message`](Self::message) for each item. When `message` returns `false`, the part is full: the
+/// handler sets the cursor to the item that did not fit and returns. It is called again until a
+/// part is not full. For example, for items in the order of their ids:
 ///
 /// ```ignore
 /// for item in items.from(dump.cursor()) {
@@ -29,8 +28,8 @@ use kernel::{ffi::c_int, prelude::*};
 ///
 /// # Invariants
 ///
-/// - `skb`, `cb`, its state and `info` are valid for `'a`, used by this thread only,
-///   and belong to a dump to a user's socket.
+/// - `skb`, `cb`, its state and `info` are valid for `'a` and used only by this thread. They belong
+///   to a dump for a socket of user space.
 /// - `family` is valid for `'a`.
 pub struct Dump<'a> {
     skb: NonNull<bindings::sk_buff>,
@@ -44,10 +43,12 @@ pub struct Dump<'a> {
 }
 
 impl<'a> Dump<'a> {
+    /// Creates a part of a dump.
+    ///
     /// # Safety
     ///
-    /// `skb` and `cb` must be as C passes them to `dumpit`, `info` that of `cb`,
-    /// `cursor` not part of what C uses, `family` valid; and all stay so for `'a`.
+    /// C passed `skb` and `cb` to `dumpit`, and `info` is that of `cb`. C does not use `cursor`.
+    /// `family` is valid. All of this holds for `'a`.
     pub(super) unsafe fn from_raw(
         skb: NonNull<bindings::sk_buff>,
         cb: *mut bindings::netlink_callback,
@@ -55,24 +56,23 @@ impl<'a> Dump<'a> {
         family: *const bindings::genl_family,
         cursor: &'a mut u64,
     ) -> Self {
-        // INVARIANT: C passes to `dumpit` what the invariant asks for, and the
-        // caller answers for the rest.
+        // INVARIANT: C passes a valid `skb` and `cb` to `dumpit`, for this thread. The rest is
+        // among the safety requirements of this function.
         Self {
             skb,
             cb,
             info,
             family,
             cursor,
-            // SAFETY: The request is kept, and not written to, until the dump ends;
-            // the extended ack is that of this call.
+            // SAFETY: C keeps the request unchanged until the dump ends. The extended ack is that
+            // of this call.
             attributes: unsafe { Attributes::of(info) },
             full: false,
             _cb: PhantomData,
         }
     }
 
-    /// What C wants to have returned: the bytes that were appended if there is more
-    /// to come, else 0.
+    /// Returns the result of `dumpit` for C: the number of bytes if more parts follow, else 0.
     pub(super) fn outcome(&self) -> c_int {
         if self.full {
             self.used() as c_int
@@ -82,25 +82,23 @@ impl<'a> Dump<'a> {
     }
 
     fn used(&self) -> u32 {
-        // SAFETY: By the invariant of the type `skb` is valid.
+        // SAFETY: By the type invariants, `skb` is valid.
         unsafe { (*self.skb.as_ptr()).len }
     }
 
     /// Returns the network namespace of the reader.
     pub fn net(&self) -> Namespace {
-        // SAFETY: By the invariant of the type `info` is valid, and the namespace
-        // alive, because the reader's socket is.
+        // SAFETY: By the type invariants, `info` is valid. The reader's socket holds its namespace.
         unsafe { Namespace::get(bindings::genl_info_net(self.info)) }
     }
 
-    /// Returns the port of the reader's socket.
+    /// Returns the port ID of the reader's socket.
     pub fn portid(&self) -> u32 {
-        // SAFETY: By the invariant of the type `info` is valid.
+        // SAFETY: By the type invariants, `info` is valid.
         unsafe { (*self.info).snd_portid }
     }
 
-    /// Returns the cursor that was set last, in this or an earlier part; 0 at
-    /// first.
+    /// Returns the cursor as last set, in this or an earlier part; initially 0.
     pub fn cursor(&self) -> u64 {
         *self.cursor
     }
@@ -110,22 +108,24 @@ impl<'a> Dump<'a> {
         *self.cursor = cursor;
     }
 
-    /// Says which state of the items is being dumped, by a number that changes when
-    /// they do, and is not 0.
+    /// Sets the generation of the dumped items: a number that changes with them, and is not 0.
     ///
-    /// Messages of a part that sees another state than the one before tell the
-    /// reader that the dump is not consistent (`NLM_F_DUMP_INTR`). Call it before
-    /// the first message of each part.
+    /// If it differs from that of the previous part, C marks the messages with `NLM_F_DUMP_INTR`,
+    /// and the reader knows that the dump is inconsistent. Call it before the first message of each
+    /// part.
     pub fn set_generation(&mut self, generation: u32) {
-        // SAFETY: By the invariant of the type `cb` is valid and only ours.
+        // SAFETY: By the type invariants, `cb` is valid and used only by this thread.
         unsafe { (*self.cb).seq = generation };
     }
 
     /// Appends a message that `build` fills.
     ///
-    /// Returns `false` if there was no room left, and does nothing but that from then
-    /// on. Fails as `build` does, and with `EMSGSIZE` if the message alone is too
-    /// long; that ends the dump.
+    /// Returns `false` if the part is full, and then also for all later messages.
+    ///
+    /// # Errors
+    ///
+    /// The error of `build`; `EMSGSIZE` if the message exceeds an empty part. An error ends the
+    /// dump.
     pub fn message(
         &mut self,
         command: u8,
@@ -134,7 +134,7 @@ impl<'a> Dump<'a> {
         if self.full {
             return Ok(false);
         }
-        // SAFETY: By the invariant of the type `info` is valid.
+        // SAFETY: By the type invariants, `info` is valid.
         let info = unsafe { &*self.info };
         let header = Header {
             portid: info.snd_portid,
@@ -143,14 +143,14 @@ impl<'a> Dump<'a> {
             command,
         };
         let cb = self.cb;
-        // SAFETY: By the invariant of the type `cb` is valid, and `append` passes
-        // the message that it has just put a header on.
+        // SAFETY: By the type invariants, `cb` is valid. `append` passes a message with a complete
+        // header.
         let opened = |message| unsafe { bindings::genl_dump_check_consistent(cb, message) };
-        // SAFETY: By the invariant of the type `skb` and `family` are valid, and the
-        // former only ours.
+        // SAFETY: By the type invariants, `skb` and `family` are valid, and only this thread uses
+        // `skb`.
         match unsafe { append(self.skb, self.family, &header, opened, build) } {
             Ok(()) => Ok(true),
-            // A part without a message would be the end, with the item left out.
+            // An empty part would end the dump without the item.
             Err(EMSGSIZE) if self.used() > 0 => {
                 self.full = true;
                 Ok(false)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Extended acks: what an error tells beyond its number.
+//! Extended acks: message and attribute of a failed request.
 //!
 //! C header: [`include/linux/netlink.h`](srctree/include/linux/netlink.h)
 
 use crate::bindings;
 use core::{fmt, marker::PhantomData};
 
-/// The extended ack of a request that is being handled.
+/// Extended ack of a request that is being handled. C: `struct netlink_ext_ack`.
 ///
 /// # Invariants
 ///
-/// The pointer is null, or valid for `'a` and used by this thread only.
+/// The pointer is null, or valid for `'a` and used only by this thread.
 #[derive(Clone, Copy)]
 pub(super) struct Extack<'a>(
     *mut bindings::netlink_ext_ack,
@@ -19,57 +19,59 @@ pub(super) struct Extack<'a>(
 );
 
 impl Extack<'_> {
+    /// Wraps the extended ack of a request.
+    ///
     /// # Safety
     ///
-    /// `extack` must be null, or valid for `'a` and used by this thread only.
+    /// `extack` is null, or valid for `'a` and used only by this thread.
     pub(super) unsafe fn from_raw(extack: *mut bindings::netlink_ext_ack) -> Self {
-        // INVARIANT: The caller says so.
+        // INVARIANT: By the safety requirements of this function.
         Self(extack, PhantomData)
     }
 
-    /// Sets the message. The kernel has room for 79 bytes; what is longer is cut,
-    /// and logged.
+    /// Sets the message. The kernel keeps 79 bytes of it. It truncates a longer one and logs it.
     pub(super) fn set_message(self, message: fmt::Arguments<'_>) {
         let mut text = Text::new();
-        // It fails only if a `Display` fails; what that left is the message.
+        // Fails only if a `Display` implementation fails; then the message is incomplete.
         let _ = fmt::write(&mut text, message);
-        // SAFETY: By the invariant of the type the pointer may be null, which the
-        // callee checks, or is valid. It reads no more than the length it gets.
+        // SAFETY: By the type invariants, the pointer is valid or null, which the callee checks.
+        // The callee reads `len()` bytes.
         unsafe { bindings::nl_set_err_msg(self.0, text.bytes.as_ptr().cast(), text.len()) };
     }
 
-    /// Names the attribute that is wrong.
+    /// Sets the invalid attribute.
     ///
     /// # Safety
     ///
-    /// `attribute` must point into the message that is being handled.
+    /// `attribute` points into the message that is being handled.
     pub(super) unsafe fn set_bad_attribute(self, attribute: *const bindings::nlattr) {
-        // SAFETY: By the invariant of the type the pointer may be null, which the
-        // callee checks, or is valid; the caller answers for `attribute`, which is
-        // only read as long as the message lives.
+        // SAFETY: By the type invariants, the pointer is valid or null, which the callee checks. By
+        // the safety requirements of this function, `attribute` is valid while the message is
+        // handled, and C does not use it for longer.
         unsafe { bindings::nl_set_bad_attr(self.0, attribute) };
     }
 
-    /// Names the attribute that is missing, in `nest` or, if that is null, at the
-    /// top.
+    /// Sets the missing attribute, in `nest`, or at the top level if `nest` is null.
     ///
     /// # Safety
     ///
-    /// `nest` must be null or point into the message that is being handled.
+    /// `nest` is null or points into the message that is being handled.
     pub(super) unsafe fn set_missing(self, nest: *const bindings::nlattr, id: u16) {
-        // SAFETY: As in `set_bad_attribute`.
+        // SAFETY: By the type invariants, the pointer is valid or null, which the callee checks. By
+        // the safety requirements of this function, `nest` is null or valid while the message is
+        // handled.
         unsafe { bindings::nl_set_err_attr_miss(self.0, nest, id) };
     }
 }
 
-/// A message as it is being formatted, cut where it is full.
+/// Formats a message into a fixed buffer, and truncates it at the end.
 struct Text {
     bytes: [u8; Self::SIZE],
     used: usize,
 }
 
 impl Text {
-    /// More than the kernel keeps, so that its log has the rest.
+    /// More than the kernel keeps, so that the truncated message is complete in the log.
     const SIZE: usize = 256;
 
     fn new() -> Self {
@@ -80,7 +82,7 @@ impl Text {
     }
 
     fn len(&self) -> i32 {
-        // No larger than `SIZE`.
+        // At most `SIZE`, so it fits.
         self.used as i32
     }
 }

@@ -1,67 +1,67 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a family consists of.
+//! Generic netlink families and their operations.
 
 use super::{policy, Attribute, Dump, Request};
 use crate::{bindings, net::Namespace};
 use core::ffi::CStr;
 use kernel::prelude::*;
 
-/// A generic netlink family.
+/// A generic netlink family. C: `struct genl_family`.
 ///
-/// The constants are checked when the family is compiled: see [`Operation`] and
-/// [`Attribute`] for what they have to obey.
+/// The constants are checked at compile time, against the rules of [`Operation`] and [`Attribute`].
 pub trait Family: Sized + 'static {
-    /// Name by which user space finds the family, at most 15 bytes.
+    /// Name of the family: at most 15 bytes.
     ///
-    /// To be loaded on demand, a module has the alias
-    /// `net-pf-16-proto-16-family-` and the name.
+    /// For loading on demand, a module has the alias `net-pf-16-proto-16-family-NAME`.
     const NAME: &'static CStr;
 
-    /// Version, which goes into every message.
+    /// Version, sent in the header of every message.
     const VERSION: u8;
 
-    /// What the handlers work on.
+    /// Data of the handlers.
     type Context: Send + Sync + 'static;
 
-    /// The operations, in ascending order of their commands.
+    /// Operations, in ascending order of their commands.
     const OPERATIONS: &'static [Operation<Self>];
 
-    /// Names of the multicast groups, at most 15 bytes each.
+    /// Names of the multicast groups: at most 15 bytes each.
     const GROUPS: &'static [&'static CStr];
 
-    /// Hears of a generic netlink socket that is being closed, by its namespace and
-    /// [port](Request::portid), so that what was kept for it can go. It need not have sent
-    /// a request to this family; if it has, none is being handled any more. The next
-    /// socket may have the same port. Process context, may sleep.
+    /// Called when a generic netlink socket is closed, with its namespace and [port
+    /// ID](Request::portid), to release what the family keeps for the socket.
+    ///
+    /// It is called for every socket, also one without any request to this family. No request of
+    /// the socket is being handled any more. A later socket may get the same port ID. Process
+    /// context, may sleep. C: `NETLINK_URELEASE`.
     const CLOSED: Option<fn(&Self::Context, &Namespace, u32)> = None;
 }
 
 /// An operation of a family.
 ///
-/// It has at least one of the two handlers, which take the same attributes. Where
-/// they take different ones, the command has two operations, the one to do it
-/// before the one to dump it, of the same privilege.
+/// It has one or both handlers, which take the same attributes. If do and dump of a command take
+/// different attributes, the command has two operations: do first, then dump. Both need the same
+/// privilege.
 pub struct Operation<F: Family> {
     /// Number of the command.
     pub command: u8,
 
-    /// Whether it needs `CAP_NET_ADMIN` and, as a device is more than the network's, `CAP_SYS_ADMIN`
-    /// in the initial user namespace, of the caller and of who opened the socket. One that does has
-    /// no dump.
+    /// Whether the operation needs privileges: `CAP_NET_ADMIN`, and also `CAP_SYS_ADMIN` because a
+    /// device is more than a part of the network. Both are required in the initial user namespace,
+    /// of the caller and of the opener of the socket. A privileged operation has no dump.
     pub admin: bool,
 
-    /// The attributes that it takes; all others are refused.
+    /// Attributes of the operation. Requests with other attributes are refused.
     pub attributes: &'static [Attribute],
 
     /// Handles a request. Process context, may sleep.
     pub doit: Option<fn(&F::Context, &mut Request<'_>) -> Result>,
 
-    /// Fills a part of a dump, see [`Dump`]. Process context, may sleep.
+    /// Fills one part of a dump; see [`Dump`]. Process context, may sleep.
     pub dumpit: Option<fn(&F::Context, &mut Dump<'_>) -> Result>,
 }
 
-/// Refuses at compile time what C would refuse, or warn of, at run time.
+/// Checks at compile time what C would refuse, or warn about, at run time.
 pub(super) const fn check<F: Family>() {
     check_name(F::NAME);
     assert!(F::GROUPS.len() <= u8::MAX as usize, "too many groups");
@@ -70,7 +70,7 @@ pub(super) const fn check<F: Family>() {
         check_name(F::GROUPS[i]);
         i += 1;
     }
-    // Each is at most two entries, which are counted in a u8.
+    // An operation has at most two entries, and their number is a `u8`.
     assert!(F::OPERATIONS.len() <= 127, "too many operations");
     let mut i = 0;
     while i < F::OPERATIONS.len() {

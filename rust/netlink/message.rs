@@ -8,16 +8,14 @@ use crate::bindings;
 use core::{marker::PhantomData, mem::ManuallyDrop, ptr::NonNull};
 use kernel::{error::to_result, ffi::c_void, prelude::*};
 
-/// A message that is being built.
+/// A message under construction.
 ///
-/// Every method fails with `EMSGSIZE` if there is no room left. The message is then
-/// cut back to where its nest began, but not sent; so whoever passes the error on,
-/// with `?`, leaves nothing behind.
+/// Every method that appends fails with `EMSGSIZE` if the message is full. The enclosing nest or
+/// message is then incomplete; returning the error from `build` removes it.
 ///
 /// # Invariants
 ///
-/// `skb` is valid for `'a`, used by this thread only, and ends in an unfinished
-/// message.
+/// `skb` is valid for `'a`, is used only by this thread, and ends in an unfinished message.
 pub struct Message<'a> {
     skb: NonNull<bindings::sk_buff>,
     _skb: PhantomData<&'a mut bindings::sk_buff>,
@@ -44,8 +42,8 @@ impl Message<'_> {
         self.put_bytes(id, &value.to_ne_bytes())
     }
 
-    /// Appends a number of 32 bits if it fits, else of 64: what specifications
-    /// call `uint`. C: `nla_put_uint`.
+    /// Appends a number with 32 bits if it fits, else with 64 bits (`uint` in specifications). C:
+    /// `nla_put_uint()`.
     pub fn put_uint(&mut self, id: u16, value: u64) -> Result {
         match u32::try_from(value) {
             Ok(value) => self.put_u32(id, value),
@@ -53,12 +51,12 @@ impl Message<'_> {
         }
     }
 
-    /// Appends a 64-bit number; `pad` is the attribute by which it is aligned on
-    /// machines that need it. C: `nla_put_64bit`.
+    /// Appends a 64-bit number. `pad` is the attribute that aligns it on architectures that need
+    /// alignment. C: `nla_put_64bit()`.
     pub fn put_u64(&mut self, id: u16, value: u64, pad: u16) -> Result {
         let bytes = value.to_ne_bytes();
-        // SAFETY: By the invariant of the type `skb` is valid and only ours;
-        // `bytes` are as many as the length says.
+        // SAFETY: By the type invariants, `skb` is valid and used only by this thread. `bytes` has
+        // the given length.
         to_result(unsafe {
             bindings::nla_put_64bit(
                 self.skb.as_ptr(),
@@ -70,16 +68,16 @@ impl Message<'_> {
         })
     }
 
-    /// Appends a string and a NUL. For the reader it ends at a NUL that it holds.
+    /// Appends a string and a NUL. Readers stop at the first NUL in the string.
     pub fn put_str(&mut self, id: u16, value: &str) -> Result {
         let len = payload_len(value.len().saturating_add(1))?;
-        // SAFETY: By the invariant of the type `skb` is valid and only ours.
+        // SAFETY: By the type invariants, `skb` is valid and used only by this thread.
         let attribute = unsafe { bindings::nla_reserve(self.skb.as_ptr(), id.into(), len) };
         if attribute.is_null() {
             return Err(EMSGSIZE);
         }
-        // SAFETY: The attribute was just made with room for `value` and one byte
-        // after its header, which nobody else refers to.
+        // SAFETY: `nla_reserve()` returned an attribute with room for `value` and one more byte
+        // after its header. Nobody else refers to it.
         unsafe {
             let payload = attribute.add(1).cast::<u8>();
             payload.copy_from_nonoverlapping(value.as_ptr(), value.len());
@@ -91,14 +89,14 @@ impl Message<'_> {
     /// Appends bytes.
     pub fn put_bytes(&mut self, id: u16, value: &[u8]) -> Result {
         let len = payload_len(value.len())?;
-        // SAFETY: By the invariant of the type `skb` is valid and only ours;
-        // `value` is as long as the length says.
+        // SAFETY: By the type invariants, `skb` is valid and used only by this thread. `value` has
+        // the given length.
         to_result(unsafe {
             bindings::nla_put(self.skb.as_ptr(), id.into(), len, value.as_ptr().cast())
         })
     }
 
-    /// Appends a flag, if it is set.
+    /// Appends a flag if it is set.
     pub fn put_flag(&mut self, id: u16, set: bool) -> Result {
         if set {
             self.put_bytes(id, &[])
@@ -107,35 +105,34 @@ impl Message<'_> {
         }
     }
 
-    /// Appends a nested attribute with what `build` appends; if that fails,
-    /// nothing.
+    /// Appends a nested attribute that `build` fills. Appends nothing if `build` fails.
     pub fn nest(&mut self, id: u16, build: impl FnOnce(&mut Message<'_>) -> Result) -> Result {
         let skb = self.skb;
-        // SAFETY: By the invariant of the type `skb` is valid and only ours.
+        // SAFETY: By the type invariants, `skb` is valid and used only by this thread.
         let start = unsafe { bindings::nla_nest_start(skb.as_ptr(), id.into()) };
         if start.is_null() {
             return Err(EMSGSIZE);
         }
-        // INVARIANT: It is the message of `self`, which stays borrowed. `build`
-        // takes one of any lifetime, so it has no other to swap this with.
+        // INVARIANT: This is the message of `self`, which stays borrowed. `build` accepts a
+        // `Message` of any lifetime, so it cannot keep it or swap it for another one.
         let built = build(&mut Message {
             skb,
             _skb: PhantomData,
         });
         let ended = built.and_then(|()| {
-            // SAFETY: `start` is still where it was: what was built went after it,
-            // and nested attributes that were cut back were after it too.
+            // SAFETY: `start` is still in the message: `build` appends after it, and cancelled
+            // nests are cut back to a later position.
             to_result(unsafe { bindings::nla_nest_end_safe(skb.as_ptr(), start) })
         });
         if ended.is_err() {
-            // SAFETY: As above.
+            // SAFETY: `start` is still in the message, as for `nla_nest_end_safe()`.
             unsafe { bindings::nla_nest_cancel(skb.as_ptr(), start) };
         }
         ended
     }
 }
 
-/// The length of a payload as C takes it, if an attribute can be that long.
+/// Returns the length of a payload for C, or `EMSGSIZE` if no attribute can be that long.
 fn payload_len(len: usize) -> Result<i32> {
     let total = len.checked_add(size_of::<bindings::nlattr>());
     match total.map(u16::try_from) {
@@ -144,7 +141,7 @@ fn payload_len(len: usize) -> Result<i32> {
     }
 }
 
-/// What goes into the header of a message.
+/// Header of a message.
 pub(super) struct Header {
     pub(super) portid: u32,
     pub(super) seq: u32,
@@ -152,14 +149,14 @@ pub(super) struct Header {
     pub(super) command: u8,
 }
 
-/// Appends a message to `skb`, or nothing if that fails: with `EMSGSIZE` where it
-/// has no room, or as `build` does.
+/// Appends a message that `build` fills to `skb`. Appends nothing on an error: `EMSGSIZE` if `skb`
+/// is full, or the error of `build`.
 ///
 /// `opened` is called with the message once it has a header.
 ///
 /// # Safety
 ///
-/// `skb` must be valid and used by this thread only, and `family` valid.
+/// `skb` is valid and used only by this thread. `family` is valid.
 pub(super) unsafe fn append(
     skb: NonNull<bindings::sk_buff>,
     family: *const bindings::genl_family,
@@ -167,7 +164,7 @@ pub(super) unsafe fn append(
     opened: impl FnOnce(*mut c_void),
     build: impl FnOnce(&mut Message<'_>) -> Result,
 ) -> Result {
-    // SAFETY: The caller answers for `skb` and `family`.
+    // SAFETY: By the safety requirements of this function, `skb` and `family` are valid.
     let message = unsafe {
         bindings::genlmsg_put(
             skb.as_ptr(),
@@ -182,12 +179,13 @@ pub(super) unsafe fn append(
         return Err(EMSGSIZE);
     }
     opened(message);
-    // INVARIANT: The caller answers for `skb`, which now ends in this message.
+    // INVARIANT: By the safety requirements of this function, `skb` is valid and used only by this
+    // thread. It ends in the message that was just begun.
     let built = build(&mut Message {
         skb,
         _skb: PhantomData,
     });
-    // SAFETY: `message` is still where it was, since all that was built is after it.
+    // SAFETY: `message` is still in `skb`: `build` only appends after it.
     unsafe {
         match built {
             Ok(()) => bindings::genlmsg_end(skb.as_ptr(), message),
@@ -197,21 +195,25 @@ pub(super) unsafe fn append(
     built
 }
 
-/// A buffer of its own for a message of about a page.
+/// A socket buffer for a message of about a page.
 ///
 /// # Invariants
 ///
-/// `skb` is valid and owned by this.
+/// `skb` is valid and owned.
 pub(super) struct Buffer {
     skb: NonNull<bindings::sk_buff>,
 }
 
 impl Buffer {
-    /// Allocates a buffer. Sleeps.
+    /// Allocates a buffer. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
     pub(super) fn new() -> Result<Self> {
-        // SAFETY: There is nothing to answer for.
+        // SAFETY: The function has no requirements; this context may sleep.
         let skb = unsafe { bindings::genlmsg_new_default(bindings::GFP_KERNEL) };
-        // INVARIANT: It was just allocated, for us.
+        // INVARIANT: The buffer was just allocated, and has no other owner.
         Ok(Self {
             skb: NonNull::new(skb).ok_or(ENOMEM)?,
         })
@@ -221,7 +223,7 @@ impl Buffer {
         self.skb
     }
 
-    /// Gives the buffer away, to be sent.
+    /// Releases the ownership, to send the buffer.
     pub(super) fn into_raw(self) -> *mut bindings::sk_buff {
         ManuallyDrop::new(self).skb.as_ptr()
     }
@@ -229,7 +231,7 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: By the invariant of the type it is valid and ours.
+        // SAFETY: By the type invariants, `skb` is valid and owned.
         unsafe { bindings::nlmsg_free(self.skb.as_ptr()) };
     }
 }

@@ -1,76 +1,75 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Attributes that an operation takes, and the policies by which C checks them.
+//! Attributes of operations, and the policies that C validates them with.
 //!
 //! C header: [`include/net/netlink.h`](srctree/include/net/netlink.h)
 
 use crate::bindings;
 use kernel::prelude::*;
 
-/// An attribute that an operation takes.
+/// An attribute of an operation.
 #[derive(Clone, Copy)]
 pub struct Attribute {
-    /// Its number, from 1 to 16383, unique among those it is listed with.
+    /// Number of the attribute: 1 to 16383, unique within its list.
     pub id: u16,
 
-    /// What it has to hold.
+    /// Type and range of the payload.
     pub kind: Kind,
 }
 
-/// What an attribute has to hold. Numbers are in the byte order of the machine;
-/// all bounds are inclusive.
+/// Type and range of an attribute. Numbers are in native byte order. Bounds are inclusive.
 #[derive(Clone, Copy)]
 pub enum Kind {
     /// An 8-bit number.
     U8 {
-        /// Smallest value.
+        /// Minimum.
         min: u8,
-        /// Largest value.
+        /// Maximum.
         max: u8,
     },
     /// A 16-bit number.
     U16 {
-        /// Smallest value.
+        /// Minimum.
         min: u16,
-        /// Largest value.
+        /// Maximum.
         max: u16,
     },
     /// A 32-bit number.
     U32 {
-        /// Smallest value.
+        /// Minimum.
         min: u32,
-        /// Largest value.
+        /// Maximum.
         max: u32,
     },
     /// A 64-bit number.
     U64 {
-        /// Smallest value.
+        /// Minimum.
         min: u64,
-        /// Largest value.
+        /// Maximum.
         max: u64,
     },
-    /// A string that ends in a NUL.
+    /// A NUL-terminated string.
     Str {
-        /// Longest string in bytes, without its NUL; at least 1.
+        /// Maximum length in bytes, without the NUL; at least 1.
         max_len: u16,
     },
     /// Bytes.
     Binary {
-        /// Fewest bytes.
+        /// Minimum length.
         min_len: u16,
-        /// Most bytes, at most 32767.
+        /// Maximum length, at most 32767.
         max_len: u16,
     },
-    /// Nothing: it is present or not.
+    /// A flag: no payload, present or absent.
     Flag,
-    /// Attributes, at least one of which is listed here.
+    /// Nested attributes; the list is not empty.
     Nested(&'static [Attribute]),
 }
 
-/// As deep as C follows nested policies (`MAX_POLICY_RECURSION_DEPTH`).
+/// Maximum depth of nested policies (`MAX_POLICY_RECURSION_DEPTH`).
 const MAX_DEPTH: usize = 10;
 
-/// Refuses at compile time a list that makes no valid policy.
+/// Checks at compile time that a list of attributes makes a valid policy.
 #[inline]
 pub(super) const fn check(attributes: &[Attribute], depth: usize) {
     assert!(depth < MAX_DEPTH, "attributes are nested too deeply");
@@ -98,31 +97,31 @@ const fn check_kind(kind: &Kind, depth: usize) {
         Kind::U16 { min, max } => min <= max,
         Kind::U32 { min, max } => min <= max,
         Kind::U64 { min, max } => min <= max,
-        // To C, no length is no limit.
+        // C takes 0 as no limit.
         Kind::Str { max_len } => max_len > 0,
-        // Kept in an s16 by C.
+        // C stores the length in an `s16`.
         Kind::Binary { min_len, max_len } => min_len <= max_len && max_len <= i16::MAX as u16,
         Kind::Flag => true,
         Kind::Nested(attributes) => {
             check(attributes, depth + 1);
-            // To C, no policy is any content.
+            // C accepts any content without a policy.
             !attributes.is_empty()
         }
     };
     assert!(valid, "an attribute with invalid bounds");
 }
 
-/// A policy table that C can index by attribute.
+/// A policy table, indexed by attribute number.
 #[derive(Clone, Copy)]
 pub(super) struct Table {
-    /// Null where no attribute is taken: C then refuses all.
+    /// Null if the operation has no attributes: C then refuses all.
     pub(super) policy: *const bindings::nla_policy,
 
-    /// Largest number of an attribute.
+    /// Largest attribute number.
     pub(super) max: u16,
 }
 
-/// The policies of a family. Tables stay valid and in place until it is dropped.
+/// Policy tables of a family. Tables are valid and do not move until this is dropped.
 pub(super) struct Policies {
     tables: KVec<KVec<bindings::nla_policy>>,
     ranges: KVec<KBox<bindings::netlink_range_validation>>,
@@ -136,8 +135,8 @@ impl Policies {
         }
     }
 
-    /// Makes the table of a list that [`check`] has passed, which bounds the depth
-    /// of the recursion.
+    /// Adds the table of a list of attributes that has passed [`check`], which limits the depth of
+    /// the recursion.
     pub(super) fn add(&mut self, attributes: &[Attribute]) -> Result<Table> {
         let Some(max) = attributes.iter().map(|attribute| attribute.id).max() else {
             return Ok(Table {
@@ -183,8 +182,8 @@ impl Policies {
             }
             Kind::Binary { min_len, max_len } => {
                 policy.type_ = bindings::NLA_BINARY as u8;
-                // In place, unlike numbers: a policy dump shows lengths in no
-                // other form.
+                // Stored in the policy, unlike the range of a number: only then does a policy dump
+                // show the lengths.
                 policy.validation_type = bindings::nla_policy_validation_NLA_VALIDATE_RANGE as u8;
                 policy.__bindgen_anon_1.__bindgen_anon_1.min = min_len.try_into()?;
                 policy.__bindgen_anon_1.__bindgen_anon_1.max = max_len.try_into()?;
@@ -200,7 +199,7 @@ impl Policies {
         Ok(policy)
     }
 
-    /// Limits a number, unless every value of its type is allowed.
+    /// Sets the range of a number, unless it is that of its type.
     fn limit(
         &mut self,
         policy: &mut bindings::nla_policy,

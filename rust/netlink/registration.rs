@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Registrations: families that user space can reach.
+//! Registered generic netlink families.
 //!
 //! C header: [`include/net/genetlink.h`](srctree/include/net/genetlink.h)
 
@@ -15,31 +15,31 @@ use crate::{bindings, errno::ENOBUFS, net::Namespace, sync::Rundown};
 use core::marker::PhantomPinned;
 use kernel::{error::to_result, prelude::*, sync::Arc};
 
-/// A registered family, with what its handlers work on.
+/// A registered family and the data of its handlers.
 ///
-/// Dropping it [unregisters](Self::unregister) the family, if that was not done.
+/// Dropping it [unregisters](Self::unregister) the family.
 ///
-/// A module drops it before what its handlers need, and registers last: its
-/// initialisation must not fail once user space can begin to use the family, any
-/// more than that of a module in C.
+/// A module registers last, because its initialisation must not fail once user space can use the
+/// family. It drops the registration before anything that the handlers use.
 #[pin_data(PinnedDrop)]
 pub struct Registration<F: Family> {
-    /// Whoever multicasts is inside; closed when the family is unregistered, or about to be.
+    /// Multicasts are inside; closed when unregistering starts.
     #[pin]
     senders: Rundown,
     live: Live,
     #[pin]
     context: F::Context,
-    // C has a pointer to the context, so it must not move, whatever its type.
+    // C has a pointer to the context, so it must not move even if its type is `Unpin`.
     #[pin]
     _pin: PhantomPinned,
 }
 
 impl<F: Family> Registration<F> {
-    /// Registers a family that belongs to `module`.
+    /// Registers a family that belongs to `module`. May sleep. C: `genl_register_family()`.
     ///
-    /// Fails as `context` does; with `EEXIST` if there is a family of the name;
-    /// with `ENOMEM`. Sleeps. C: `genl_register_family`.
+    /// # Errors
+    ///
+    /// The error of `context`; `EEXIST` if a family of this name exists; `ENOMEM`.
     pub fn new(
         context: impl PinInit<F::Context, Error>,
         module: &'static ThisModule,
@@ -48,53 +48,55 @@ impl<F: Family> Registration<F> {
             senders <- Rundown::new(),
             context <- context,
             live: {
-                // SAFETY: `this` is what is being initialised.
+                // SAFETY: `this` points to the value under initialisation.
                 let context = unsafe { &raw const (*this.as_ptr()).context };
-                // SAFETY: The context has been initialised and is pinned. Nothing
-                // fails after this, so it is dropped with the registration, after
-                // the family is unregistered and after `live`.
+                // SAFETY: The context is initialised and pinned. No later initialiser fails, so the
+                // context is dropped with the registration: after the family is unregistered and
+                // after `live`.
                 unsafe { Live::new::<F>(context, module)? }
             },
             _pin: PhantomPinned,
         })
     }
 
-    /// Returns what the handlers work on.
+    /// Returns the data of the handlers.
     pub fn context(&self) -> &F::Context {
         &self.context
     }
 
-    /// Unregisters the family, and waits for handlers that are running; readers in the
-    /// middle of a dump get `ENODEV`. What is to be multicast from then on is not. Once
-    /// it is under way, another call does nothing. Sleeps.
+    /// Unregisters the family, and waits for running handlers. Unfinished dumps fail with `ENODEV`,
+    /// and later multicasts do nothing. A second call does nothing, also while the first one runs.
+    /// Sleeps.
     ///
-    /// Not for a handler to do: it would wait for itself. So where handlers have
-    /// references to this, another one has to be kept until this has returned.
-    /// C: `genl_unregister_family`.
+    /// Must not be called in a handler, which would wait for itself. So where handlers hold
+    /// references to this, another reference must be held until this returns. C:
+    /// `genl_unregister_family()`.
     pub fn unregister(&self) {
         if !self.senders.close() {
             return;
         }
-        // The family has its groups only while it is registered.
+        // Multicasts use the groups, which exist only while the family is registered.
         self.senders.wait();
-        // SAFETY: The family is registered, and this is only done once, so there is no
-        // failure to return. It waits for all `doit` and first `dumpit` calls.
+        // SAFETY: The family is registered, and `close` returned true only once, so it is
+        // unregistered once and that cannot fail. The call waits for all `doit` and first `dumpit`
+        // calls.
         unsafe { bindings::genl_unregister_family(Shared::family(&self.live.shared)) };
-        // Later parts of a dump come by the reader's socket, and only know `shared`.
+        // Later parts of a dump do not use the `genl_family` in C, only `shared`.
         self.live.shared.close();
     }
 
-    /// Sends a message that `build` fills, of about a page at most, to all who
-    /// listen to a group in a namespace; if nobody does, or the family is not
-    /// registered any more, does nothing.
+    /// Multicasts a message that `build` fills, of about one page at most, to the listeners of a
+    /// group in a namespace. Does nothing without listeners, or if the family is unregistered.
+    /// Sleeps.
     ///
-    /// Whoever misses it for want of memory, or because `build` fails, finds
-    /// `ENOBUFS` when it listens on, as for a message that it had no room for.
+    /// If the message cannot be built, its listeners get `ENOBUFS` from their next receive, as for
+    /// a full socket. C: `genlmsg_multicast_netns()`, `genl_set_err()`.
     ///
-    /// `group` is an index of [`Family::GROUPS`], or else it fails with `EINVAL`.
-    /// It fails as `build` does; with `ENOMEM`; and with `ENOBUFS` if a listener
-    /// who wants the sender to know has missed the message. Sleeps.
-    /// C: `genlmsg_multicast_netns`, `genl_set_err`.
+    /// # Errors
+    ///
+    /// - `EINVAL` if `group` is not an index of [`Family::GROUPS`].
+    /// - `ENOMEM`, or the error of `build`.
+    /// - `ENOBUFS` if a listener with `NETLINK_BROADCAST_ERROR` missed the message.
     pub fn multicast(
         &self,
         net: &Namespace,
@@ -110,8 +112,8 @@ impl<F: Family> Registration<F> {
             return Ok(());
         };
         let family = Shared::family(&self.live.shared);
-        // SAFETY: The family is registered as long as this is inside, the namespace
-        // alive, the group one of the family's.
+        // SAFETY: `_sending` keeps the family registered. The namespace is alive, and `group` is a
+        // group of the family.
         if unsafe { bindings::genl_has_listeners(family, net.as_ptr(), group) } == 0 {
             return Ok(());
         }
@@ -122,17 +124,19 @@ impl<F: Family> Registration<F> {
             command,
         };
         let built = Buffer::new().and_then(|buffer| {
-            // SAFETY: The buffer is ours, and the family registered.
+            // SAFETY: The buffer is owned, and `_sending` keeps the family registered.
             unsafe { append(buffer.skb(), family, &header, |_| (), build)? };
             Ok(buffer)
         });
         let buffer = built.inspect_err(|_| {
-            // SAFETY: As for the listeners.
+            // SAFETY: `_sending` keeps the family registered. The namespace is alive, and `group`
+            // is a group of the family.
             unsafe {
                 bindings::genl_set_err(family, net.as_ptr(), group, ENOBUFS.to_errno());
             }
         })?;
-        // SAFETY: As for the listeners; the callee takes the buffer.
+        // SAFETY: `_sending` keeps the family registered. The namespace is alive, and `group` is a
+        // group of the family. The callee consumes the buffer.
         let sent = to_result(unsafe {
             bindings::genlmsg_multicast_netns(
                 family,
@@ -143,7 +147,7 @@ impl<F: Family> Registration<F> {
             )
         });
         match sent {
-            // The last listener left meanwhile.
+            // The last listener left after the check above.
             Err(ESRCH) => Ok(()),
             sent => sent,
         }
@@ -157,25 +161,29 @@ impl<F: Family> PinnedDrop for Registration<F> {
     }
 }
 
-/// A family that was registered, and is kept at least until it is not.
+/// A family that was registered. Kept at least until it is unregistered.
 struct Live {
     shared: Arc<Shared>,
-    /// After the family, none of whose handlers can then keep anything for a socket.
+    /// Dropped after the family is unregistered, when no handler can store data for a socket.
     _watch: Option<Watch>,
 }
 
 impl Live {
+    /// Registers a family.
+    ///
     /// # Safety
     ///
-    /// `context` must be valid until what is returned has been dropped, and that only once
-    /// the family is unregistered.
+    /// `context` is valid until the result is dropped, which happens after the family is
+    /// unregistered.
     unsafe fn new<F: Family>(context: *const F::Context, module: &ThisModule) -> Result<Self> {
-        // First, so that no socket which the family hears from is closed unheard.
-        // SAFETY: The caller says that the context is valid until this is dropped.
+        // Before the family is registered, so that the close of no socket with requests is missed.
+        //
+        // SAFETY: By the safety requirements of this function, the context is valid until the watch
+        // is dropped.
         let watch = unsafe { Watch::new::<F>(context)? };
         let shared = Shared::new::<F>(context.cast(), module, Callbacks::<F>::entries)?;
-        // SAFETY: `Shared::new` filled the family, which is in an allocation that
-        // is kept until it is unregistered. What it points to is kept with it.
+        // SAFETY: `Shared::new` initialised the family, in an allocation that is kept until it is
+        // unregistered, with everything that the family points to.
         to_result(unsafe { bindings::genl_register_family(Shared::family(&shared)) })?;
         Ok(Self {
             shared,

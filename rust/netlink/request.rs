@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Requests.
+//! Requests of user space.
 
 use super::{
     message::{append, Buffer, Header},
@@ -10,12 +10,12 @@ use crate::{bindings, net::Namespace};
 use core::{marker::PhantomData, ops::Deref};
 use kernel::{error::to_result, prelude::*};
 
-/// A request that is being handled. Dereferences to its attributes.
+/// A request that is being handled. Dereferences to its attributes. C: `struct genl_info`.
 ///
 /// # Invariants
 ///
-/// `info` is valid for `'a`, used by this thread only, and describes a request
-/// from a user's socket.
+/// `info` is valid for `'a` and used only by this thread. It describes a request of a socket of
+/// user space.
 pub struct Request<'a> {
     info: *mut bindings::genl_info,
     attributes: Attributes<'a>,
@@ -23,14 +23,16 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
+    /// Wraps a request.
+    ///
     /// # Safety
     ///
-    /// `info` must be as C passes it to `doit`, and stay so for `'a`.
+    /// C passed `info` to `doit`, which does not return for `'a`.
     pub(super) unsafe fn from_raw(info: *mut bindings::genl_info) -> Self {
-        // INVARIANT: C passes to `doit` what the invariant asks for.
+        // INVARIANT: By the safety requirements of this function, `doit` passes such an `info`.
         Self {
             info,
-            // SAFETY: The caller says that the request is being handled.
+            // SAFETY: By the safety requirements of this function, the request is being handled.
             attributes: unsafe { Attributes::of(info) },
             _info: PhantomData,
         }
@@ -38,24 +40,25 @@ impl<'a> Request<'a> {
 
     /// Returns the network namespace of the sender.
     pub fn net(&self) -> Namespace {
-        // SAFETY: By the invariant of the type `info` is valid, and the namespace
-        // alive, because the sender's socket is.
+        // SAFETY: By the type invariants, `info` is valid. The sender's socket holds its namespace.
         unsafe { Namespace::get(bindings::genl_info_net(self.info)) }
     }
 
-    /// Returns the port of the sender's socket.
+    /// Returns the port ID of the sender's socket.
     pub fn portid(&self) -> u32 {
-        // SAFETY: By the invariant of the type `info` is valid.
+        // SAFETY: By the type invariants, `info` is valid.
         unsafe { (*self.info).snd_portid }
     }
 
-    /// Sends a reply that `build` fills, of about a page at most.
+    /// Sends a reply that `build` fills, of about one page at most. May sleep.
     ///
-    /// Fails as `build` does, of which `EMSGSIZE` is for what does not fit; with
-    /// `ENOMEM`; or with what keeps it from the sender's socket. Sleeps.
+    /// # Errors
+    ///
+    /// - The error of `build`; `EMSGSIZE` if the reply does not fit.
+    /// - `ENOMEM`, or the error of the sender's socket.
     pub fn reply(&self, command: u8, build: impl FnOnce(&mut Message<'_>) -> Result) -> Result {
         let buffer = Buffer::new()?;
-        // SAFETY: By the invariant of the type `info` is valid.
+        // SAFETY: By the type invariants, `info` is valid.
         let info = unsafe { &*self.info };
         let header = Header {
             portid: info.snd_portid,
@@ -63,11 +66,9 @@ impl<'a> Request<'a> {
             flags: 0,
             command,
         };
-        // SAFETY: The buffer is ours, and the family registered while one of its
-        // requests is handled.
+        // SAFETY: The buffer is owned. The family is registered while a request is handled.
         unsafe { append(buffer.skb(), info.family, &header, |_| (), build)? };
-        // SAFETY: By the invariant of the type `info` is valid; the callee takes
-        // the buffer.
+        // SAFETY: By the type invariants, `info` is valid. The callee consumes the buffer.
         to_result(unsafe { bindings::genlmsg_reply(buffer.into_raw(), self.info) })
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What C knows of a registration.
+//! The part of a registration that C refers to.
 //!
 //! C header: [`include/net/genetlink.h`](srctree/include/net/genetlink.h)
 
@@ -23,18 +23,17 @@ use kernel::{
     types::Opaque,
 };
 
-/// A family as C knows it.
+/// A `genl_family` with everything that it points to.
 ///
-/// C looks at the family until it is unregistered; only a dump that has begun goes
-/// on, in later calls of its reader, which C keeps from outliving the module but not
-/// the registration. So each dump owns a reference.
+/// C uses the family until it is unregistered. Only a dump that has begun continues after that, in
+/// later reads of its socket. C keeps the module loaded for it, but not the registration, so each
+/// dump owns a reference to this.
 ///
 /// # Invariants
 ///
-/// - What `family` points to is owned by the other fields.
-/// - `context` points to a valid `F::Context` of the family `F` whose callbacks the
-///   operations hold, while the family is registered and while `open` is locked and
-///   true.
+/// - The other fields own what `family` points to.
+/// - The operations hold the callbacks of a family `F`. `context` points to a valid `F::Context`
+///   while the family is registered, and while `open` is locked and true.
 #[pin_data]
 pub(super) struct Shared {
     #[pin]
@@ -43,23 +42,23 @@ pub(super) struct Shared {
     _groups: KVec<bindings::genl_multicast_group>,
     _policies: Policies,
     pub(super) context: *const c_void,
-    /// Whether dumps may still be handled; locked while one is.
+    /// Whether dumps may continue; locked while a part of one is filled.
     #[pin]
     pub(super) open: Mutex<bool>,
 }
 
-// SAFETY: Everything but `open` is constant once registered, or C's; `context` is of
-// a type that is `Sync`, and not used to drop it.
+// SAFETY: Only C and `open`, a mutex, change data after the registration. The context is `Sync`,
+// and is not dropped through this pointer.
 unsafe impl Send for Shared {}
 
-// SAFETY: As above.
+// SAFETY: Only C and `open`, a mutex, change data after the registration. The context is `Sync`.
 unsafe impl Sync for Shared {}
 
-/// The entries of an operation, to do and to dump it, in the order C wants.
+/// Returns the entries of an operation for C: do, then dump.
 pub(super) type Entries<F> = fn(&Operation<F>, Table) -> [Option<bindings::genl_split_ops>; 2];
 
 impl Shared {
-    /// The family `F` with the callbacks of `entries`, which are those of `F`.
+    /// Creates the data of family `F`. `entries` returns the callbacks of `F`.
     pub(super) fn new<F: Family>(
         context: *const c_void,
         module: &ThisModule,
@@ -82,7 +81,7 @@ impl Shared {
         }
         let mut family = bindings::genl_family {
             version: F::VERSION.into(),
-            // The lengths fit, which `check` has seen to.
+            // The counts fit: `check` limits them.
             n_split_ops: operations.len() as u8,
             split_ops: operations.as_ptr(),
             n_mcgrps: groups.len() as u8,
@@ -91,10 +90,9 @@ impl Shared {
             ..Default::default()
         };
         copy_name(&mut family.name, F::NAME);
-        // SAFETY: `family` is a local.
+        // SAFETY: `family` is a local variable.
         unsafe { bindings::genl_family_set_flags(&mut family) };
-        // INVARIANT: The vectors are moved, but not what they own, where `family`
-        // points to.
+        // INVARIANT: `family` points to the contents of the vectors, which do not move with them.
         Arc::pin_init(
             try_pin_init!(Self {
                 family: Opaque::new(family),
@@ -108,32 +106,33 @@ impl Shared {
         )
     }
 
-    /// The family, for C; valid as long as `this` is kept.
+    /// Returns the family for C. It is valid while a reference to `this` is held.
     pub(super) fn family(this: &Arc<Self>) -> *mut bindings::genl_family {
-        // Not through a reference to the field: `of` goes back to the whole.
-        // SAFETY: The pointer is that of a valid `Shared`.
+        // Derived from the pointer to the whole structure, because `of` converts back to it.
+        //
+        // SAFETY: The `Arc` points to a valid `Shared`.
         Opaque::cast_into(unsafe { &raw const (*Arc::as_ptr(this)).family })
     }
 
-    /// Ends the handling of dumps, and waits for one that is being handled.
+    /// Refuses further parts of dumps, and waits for one that is being filled.
     pub(super) fn close(&self) {
         *self.open.lock() = false;
     }
 
-    /// The one that a family is part of.
+    /// Returns the `Shared` that contains a family.
     ///
     /// # Safety
     ///
-    /// `family` must be from [`Shared::family`], of one that is kept for `'a`.
+    /// `family` is from [`Shared::family`], of a `Shared` to which a reference is held for `'a`.
     pub(super) unsafe fn of<'a>(family: *const bindings::genl_family) -> ArcBorrow<'a, Self> {
         let family = Opaque::cast_from(family);
-        // SAFETY: The caller says that the family is part of a `Shared` in an `Arc`
-        // that is kept, and has got it by a pointer to the whole.
+        // SAFETY: By the safety requirements of this function, the family is part of a `Shared` in
+        // an `Arc` that is held, and the pointer is derived from one to the whole.
         unsafe { ArcBorrow::from_raw(container_of!(family, Self, family)) }
     }
 }
 
-/// Copies a name that `check` has found to fit, with room for a NUL.
+/// Copies a name. `check` has ensured that it fits with a NUL; `to` is zeroed.
 fn copy_name(to: &mut [c_char], name: &CStr) {
     for (to, from) in to.iter_mut().zip(name.to_bytes()) {
         *to = *from as c_char;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Sockets that are closed, of which a family may want to know.
+//! Notifications of closed sockets.
 //!
 //! C header: [`include/linux/netlink.h`](srctree/include/linux/netlink.h)
 
@@ -15,40 +15,40 @@ use kernel::{
     types::Opaque,
 };
 
-/// Tells a family of sockets that are closed, until it is dropped.
+/// Calls [`Family::CLOSED`] for closed sockets until it is dropped.
 ///
 /// # Invariants
 ///
-/// The block is registered.
+/// `block` is registered.
 pub(super) struct Watch {
     block: Pin<KBox<Block>>,
 }
 
-/// What C knows of it.
+/// The notifier block, and the context of its callback.
 #[pin_data]
 struct Block {
     #[pin]
     notifier: Opaque<bindings::notifier_block>,
     context: *const c_void,
-    // C has a pointer to it.
+    // C has a pointer to the notifier block.
     #[pin]
     _pin: PhantomPinned,
 }
 
-// SAFETY: The notifier is C's, which locks it; the context is of a type that is `Sync`,
-// and not used to drop it.
+// SAFETY: C does the locking of the notifier block. The context is `Sync`, and is not dropped
+// through this pointer.
 unsafe impl Send for Block {}
 
-// SAFETY: As above.
+// SAFETY: C does the locking of the notifier block. The context is `Sync`.
 unsafe impl Sync for Block {}
 
 impl Watch {
-    /// A watch for the family `F`; `None` if it does not want to know. Sleeps.
-    /// C: `netlink_register_notifier`.
+    /// Registers a notifier for family `F`; returns `None` if `F` has no
+    /// [`CLOSED`](Family::CLOSED). May sleep. C: `netlink_register_notifier()`.
     ///
     /// # Safety
     ///
-    /// `context` must be valid until what is returned has been dropped.
+    /// `context` is valid until the result is dropped.
     pub(super) unsafe fn new<F: Family>(context: *const F::Context) -> Result<Option<Self>> {
         if F::CLOSED.is_none() {
             return Ok(None);
@@ -64,26 +64,28 @@ impl Watch {
             }),
             GFP_KERNEL,
         )?;
-        // SAFETY: The block is pinned, and stays until it is unregistered. What it calls
-        // needs the context, for which the caller answers.
+        // SAFETY: The block is pinned, and stays allocated until it is unregistered. By the safety
+        // requirements of this function, so does the context.
         to_result(unsafe { bindings::netlink_register_notifier(block.notifier.get()) })?;
-        // INVARIANT: It was just registered.
+        // INVARIANT: The block was just registered.
         Ok(Some(Self { block }))
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // SAFETY: By the invariant of the type it is registered, so there is no failure to
-        // return. It waits for calls that are under way.
+        // SAFETY: By the type invariants, the block is registered, so this cannot fail. It waits
+        // for running calls.
         unsafe { bindings::netlink_unregister_notifier(self.block.notifier.get()) };
     }
 }
 
+/// Callback of the notifier.
+///
 /// # Safety
 ///
-/// C calls it for a registered [`Block`] of this family, with a `netlink_notify` where the
-/// event is `NETLINK_URELEASE`, and waits for it to return before the block is unregistered.
+/// C calls it for a registered [`Block`] of this family. For the event `NETLINK_URELEASE`, `data`
+/// is a `netlink_notify`. `netlink_unregister_notifier()` waits for it to return.
 unsafe extern "C" fn called<F: Family>(
     notifier: *mut bindings::notifier_block,
     event: c_ulong,
@@ -92,19 +94,19 @@ unsafe extern "C" fn called<F: Family>(
     if event != bindings::NETLINK_URELEASE as c_ulong {
         return bindings::NOTIFY_DONE as c_int;
     }
-    // SAFETY: C says that it is this, for this event.
+    // SAFETY: By the safety requirements of this function, `data` is a `netlink_notify`.
     let socket = unsafe { &*data.cast::<bindings::netlink_notify>() };
     if let (Ok(bindings::NETLINK_GENERIC), Some(closed)) =
         (u32::try_from(socket.protocol), F::CLOSED)
     {
         let notifier = Opaque::cast_from(notifier.cast_const());
-        // SAFETY: C says that the notifier is that of a block, which is there until this
-        // returns.
+        // SAFETY: By the safety requirements of this function, the notifier is part of a `Block`
+        // that is registered until this returns.
         let block = unsafe { &*container_of!(notifier, Block, notifier) };
-        // SAFETY: Whoever made the block says that the context is valid as long as it is
-        // registered, and of this type.
+        // SAFETY: By the safety requirements of `Watch::new`, the context is an `F::Context` that
+        // is valid while the block is registered.
         let context = unsafe { &*block.context.cast::<F::Context>() };
-        // SAFETY: A user's socket holds its namespace, also while it is being closed.
+        // SAFETY: A socket of user space holds its namespace, also while it is being closed.
         let net = unsafe { Namespace::get(socket.net) };
         closed(context, &net, socket.portid);
     }
