@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Character devices: what processes open to ask something of a driver by `ioctl`.
+//! Character devices with ioctls.
 //!
-//! A driver reserves [`Numbers`], and makes a [`Node`] of one of them for each thing that can be
-//! asked, with its [`Operations`]. [`sysfs::Device::new`](crate::sysfs::Device::new) takes the
-//! node, and so there is a file for it under `/dev`.
+//! A driver reserves [`Numbers`], and creates a [`Node`] with its [`Operations`] for each of its
+//! devices. [`sysfs::Device::new`](crate::sysfs::Device::new) takes the node, and udev creates the
+//! file in `/dev`.
 //!
-//! # Who may still call
+//! # Lifetime
 //!
-//! A file that is open outlives the node: it holds the driver's module, which is not unloaded
-//! before it is closed, and a reference to the operations. Dropping the node waits for nobody: a
-//! process may sit in its call for as long as it likes, on memory that it swaps in itself. What is
-//! asked afterwards is answered `ENODEV` here; a call that was under way goes on, so operations
-//! have to bear to be called when what they are about is gone.
+//! An open file outlives its node. It holds a reference to the operations, and to the driver's
+//! module. Dropping the node does not wait for calls, because a process decides how long a call
+//! takes, for example with memory that it pages in itself. Later calls fail with `ENODEV`, but
+//! running calls continue. Operations must therefore work when their device is gone.
 //!
 //! C header: [`include/linux/cdev.h`](srctree/include/linux/cdev.h)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What files and their node share.
+//! State shared by a node and its open files.
 //!
 //! C header: [`include/linux/cdev.h`](srctree/include/linux/cdev.h)
 
@@ -19,61 +19,62 @@ use kernel::{
     },
 };
 
-/// What a driver does for those who open a [`Node`](super::Node).
+/// Driver's side of a [`Node`](super::Node).
 pub trait Operations: Send + Sync + 'static {
-    /// Somebody wants to open it. May sleep.
+    /// Called when a process opens the device. May sleep.
     ///
     /// # Errors
     ///
-    /// What the process gets as `errno`.
+    /// The `errno` for the process.
     fn open(&self) -> Result {
         Ok(())
     }
 
-    /// Does what a process asks for. What is returned is the result of its `ioctl`. May sleep;
-    /// for many processes at once; also while the node goes, and on when it is gone.
+    /// Handles an ioctl; the result is that of the system call. May sleep. Runs concurrently for
+    /// several processes, also while and after the node is dropped.
     ///
     /// # Errors
     ///
-    /// What the process gets as `errno`; `ENOTTY` for a call that is not known.
+    /// The `errno` for the process; `ENOTTY` for an unknown ioctl.
     fn ioctl(&self, call: &Call) -> Result<c_int>;
 }
 
-/// What files of a node have of it.
+/// State shared by a node and its open files.
 pub(super) struct CdevInner {
-    /// C's half of the node, which is C's own memory.
+    /// The `cdev` of the node; C counts the references to it and frees it.
     cdev: NonNull<bindings::cdev>,
     gone: RelaxedBool,
     operations: Arc<dyn Operations>,
 }
 
-// SAFETY: The pointer is used by the node, which C allows any thread to do, and for comparison.
+// SAFETY: The pointer is only compared, and passed to C functions that any thread may call.
 unsafe impl Send for CdevInner {}
-// SAFETY: As above; flag and operations are `Sync`.
+// SAFETY: The pointer is only compared, and passed to C functions that any thread may call. The
+// flag and the operations are `Sync`.
 unsafe impl Sync for CdevInner {}
 
 global_lock! {
-    // SAFETY: Initialised by `init` below, before there is a node.
+    // SAFETY: `init` below initialises it before any node exists.
     unsafe(uninit) static NODES: Mutex<KVec<Arc<CdevInner>>> = KVec::new();
 }
 
-/// Makes the global state of this file; called once, when the module loads.
+/// Initialises the list of nodes. Called once, when the module is loaded.
 pub(crate) fn init() {
-    // SAFETY: Called exactly once, by the crate's module init.
+    // SAFETY: The crate's module init calls this exactly once.
     unsafe { NODES.init() };
 }
 
-/// Frees what is left of it; called once, when the module goes.
+/// Frees the list of nodes. Called once, when the module is unloaded.
 pub(crate) fn forget() {
     *NODES.lock() = KVec::new();
 }
 
 impl CdevInner {
-    /// Makes it possible to open `cdev`. If it fails all is as before.
+    /// Adds `cdev`, so that it can be opened. Does nothing on an error.
     ///
     /// # Safety
     ///
-    /// `cdev` has its owner and its table, is the caller's, and was not added.
+    /// `cdev` has its owner and its table, belongs to the caller, and was not added.
     pub(super) unsafe fn add(
         cdev: NonNull<bindings::cdev>,
         number: bindings::dev_t,
@@ -89,48 +90,50 @@ impl CdevInner {
         )?;
         let mut nodes = NODES.lock();
         let taken = nodes.iter().any(|other| {
-            // SAFETY: Who is in the list was added, and is not deleted before it is taken out.
+            // SAFETY: A listed node was added, and is removed from the list before it is deleted.
             unsafe { (*other.cdev.as_ptr()).dev == number }
         });
         if taken {
             return Err(EEXIST);
         }
         nodes.reserve(1, GFP_KERNEL)?;
-        // SAFETY: By the requirements of this function. Who opens it finds it in the list: that is locked.
+        // SAFETY: By the safety requirements of this function, `cdev` is complete and not added. An
+        // `open` that runs before the `push` waits for the lock of the list.
         to_result(unsafe { bindings::cdev_add(cdev.as_ptr(), number, 1) })?;
         nodes.push(inner.clone(), GFP_KERNEL)?;
         Ok(inner)
     }
 
-    /// Takes the node away: it cannot be opened any more, and files that are open are told.
+    /// Removes the node: it cannot be opened any more, and ioctls of open files fail.
     ///
     /// # Safety
     ///
-    /// It was added, and this is the last use by its node.
+    /// The node was added and does not use this afterwards.
     pub(super) unsafe fn remove(self: &Arc<Self>) {
-        // Until it is deleted nobody takes its number: C would take the new one for it.
+        // The lock is held until the `cdev` is deleted, so that no new node gets its number: C
+        // would delete the map entry of the new one.
         let mut nodes = NODES.lock();
-        // No file finds it any more, and those that did are told.
+        // New opens do not find the node; ioctls of open files see the flag.
         nodes.retain(|other| !Arc::ptr_eq(other, self));
         self.gone.set(true);
-        // SAFETY: By the requirements of this function. Files that are open have a
-        // reference of their own, and its memory is C's.
+        // SAFETY: By the safety requirements of this function, the `cdev` was added. Open files
+        // hold references to it, and C frees it.
         unsafe { bindings::cdev_del(self.cdev.as_ptr()) };
     }
 
-    /// What the node behind `cdev` serves, if it is there.
+    /// Returns the state of the node with this `cdev`, unless it was removed.
     pub(super) fn of(cdev: *mut bindings::cdev) -> Option<Arc<Self>> {
         let nodes = NODES.lock();
         let mut nodes = nodes.iter();
         nodes.find(|inner| inner.cdev.as_ptr() == cdev).cloned()
     }
 
-    /// Somebody opens it.
+    /// Calls [`Operations::open`].
     pub(super) fn open(&self) -> Result {
         self.operations.open()
     }
 
-    /// A process asks.
+    /// Calls [`Operations::ioctl`], unless the node was removed.
     pub(super) fn ioctl(&self, call: &Call) -> Result<c_int> {
         match self.gone.get() {
             true => Err(ENODEV),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What can be opened.
+//! Nodes: character devices that can be opened.
 //!
 //! C header: [`include/linux/cdev.h`](srctree/include/linux/cdev.h)
 
@@ -17,12 +17,13 @@ use kernel::{
     sync::Arc, //
 };
 
-/// A character device. It can be opened until this is dropped, which sleeps, but waits for nobody
-/// who has it open: see the [module](crate::chrdev). C: `cdev_add`, `cdev_del`.
+/// A character device, which can be opened until this is dropped. C: `cdev_add()`, `cdev_del()`.
+///
+/// Dropping it sleeps, but does not wait for open files; see the [module](crate::chrdev).
 ///
 /// # Invariants
 ///
-/// The `cdev` of `inner` was added, with `number`.
+/// The `cdev` of `inner` was added with `number`.
 pub struct Node {
     number: bindings::dev_t,
     inner: Arc<CdevInner>,
@@ -30,14 +31,15 @@ pub struct Node {
 }
 
 impl Node {
-    /// Makes a node with the number of place `index`, of the driver in `module`. It can be opened
-    /// before this returns. Not while the module loads: if that failed, openers would be in a
-    /// module that goes. May sleep.
+    /// Creates the node with number `index` of `numbers`, for the driver in `module`. May sleep.
+    ///
+    /// It can be opened before this returns. Therefore it must not be called while the module
+    /// loads: if loading failed later, openers would run code of a freed module.
     ///
     /// # Errors
     ///
-    /// - `EINVAL` if there is no such number.
-    /// - `EEXIST` if there is a node with it.
+    /// - `EINVAL` if `index` is out of range.
+    /// - `EEXIST` if there is a node with this number.
     /// - `ENOMEM`.
     pub fn new(
         numbers: Arc<Numbers>,
@@ -46,21 +48,22 @@ impl Node {
         operations: Arc<dyn Operations>,
     ) -> Result<Self> {
         let number = numbers.get(index).ok_or(EINVAL)?;
-        // SAFETY: Allocates.
+        // SAFETY: `cdev_alloc()` has no requirements.
         let cdev = NonNull::new(unsafe { bindings::cdev_alloc() }).ok_or(ENOMEM)?;
-        // SAFETY: It is ours, and nobody uses it yet. The table is static, and holds this crate's
-        // module; `owner` holds the driver's.
+        // SAFETY: The `cdev` was just allocated and has no other user. The table is static, in this
+        // crate's module; `owner` is the driver's module.
         unsafe {
             (*cdev.as_ptr()).owner = module.as_ptr();
             (*cdev.as_ptr()).ops = file::TABLE.as_ptr();
         }
-        // SAFETY: It has both, and was just allocated.
+        // SAFETY: The `cdev` has its owner and its table, and was not added.
         unsafe { CdevInner::add(cdev, number, operations) }
             .inspect_err(|_| {
-                // SAFETY: It was not added, and is not in the list: that was the last reference.
+                // SAFETY: The `cdev` was not added and is not in the list, so this drops the last
+                // reference.
                 unsafe { bindings::kobject_put(&raw mut (*cdev.as_ptr()).kobj) };
             })
-            // INVARIANT: It was added.
+            // INVARIANT: `CdevInner::add` added the `cdev`.
             .map(|inner| Self {
                 number,
                 inner,
@@ -68,7 +71,7 @@ impl Node {
             })
     }
 
-    /// The device number for C.
+    /// Returns the device number.
     pub(crate) fn number(&self) -> bindings::dev_t {
         self.number
     }
@@ -76,7 +79,7 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // SAFETY: By the invariants, and this is our last use.
+        // SAFETY: By the type invariants, the `cdev` was added. `inner` is not used afterwards.
         unsafe { self.inner.remove() };
     }
 }
