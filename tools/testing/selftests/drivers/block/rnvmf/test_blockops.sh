@@ -1,22 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What is more than data, seen at the target: flushes, FUA, discards, zeroes, limits, errors.
+# Tests flushes, FUA, discards, Write Zeroes, queue limits and errors, as the target receives them.
 
 . "$(dirname "$0")/lib.sh"
 
-# Namespaces by what is behind them; the backends that nsid 1... have are in BACKENDS.
+# NSIDs, named by their backend. BACKENDS has the backend's path by NSID.
 PLAIN=1
 CACHED=2
 LOOP=3
 FILE=4
 BROKEN=5
 
-# The 64 KiB from the second MiB of BROKEN cannot be read or written.
+# The first 64 KiB of the second MiB of BROKEN are bad blocks.
 BAD_START=$((1 << 20))
 BAD_SIZE=$((64 << 10))
 
-# What the target says of it.
+# Log message of a failed read of a bad block.
 WHY='internal error \(sct 0x0, sc 0x06\), more in the error log, do not retry, after 0 retries$'
 
 setup() {
@@ -33,12 +33,12 @@ setup() {
 		target_simple "${BACKENDS[@]}"
 }
 
-# Fill the first megabytes of a disk with what is not zero.
+# fill DISK: fill the first 4 MiB with bytes other than zero.
 fill() {
 	dd if="$FILLED" of="$1" bs=1M oflag=direct status=none
 }
 
-# bytes_at FILE START LENGTH: a checksum of what the target really has.
+# bytes_at FILE START LENGTH: print a checksum of the backend's contents, past the page cache.
 bytes_at() {
 	dd if="$1" bs=4k skip=$(($2 / 4096)) count=$(($3 / 4096)) iflag=direct status=none | sha256sum
 }
@@ -51,11 +51,11 @@ filled() {
 	head -c "$1" "$FILLED" | sha256sum
 }
 
-# The second MiB of the backend is zeroes, and nothing else was touched.
+# only_second_mib_is_zero FILE: the second MiB must be zero, and its neighbours unchanged.
 only_second_mib_is_zero() {
-	same "what was zeroed" "$(zeroes 1M)" "$(bytes_at "$1" $((1 << 20)) $((1 << 20)))"
-	same "what was before" "$(filled 1M)" "$(bytes_at "$1" 0 $((1 << 20)))"
-	same "what comes after" "$(filled 2M)" "$(bytes_at "$1" $((2 << 20)) $((2 << 20)))"
+	same "checksum of the second MiB" "$(zeroes 1M)" "$(bytes_at "$1" $((1 << 20)) $((1 << 20)))"
+	same "checksum of the first MiB" "$(filled 1M)" "$(bytes_at "$1" 0 $((1 << 20)))"
+	same "checksum after the second MiB" "$(filled 2M)" "$(bytes_at "$1" $((2 << 20)) $((2 << 20)))"
 }
 
 discards() {
@@ -70,7 +70,7 @@ discards() {
 	only_second_mib_is_zero "${BACKENDS[PLAIN]}"
 }
 
-# The file behind gets a hole.
+# A discard punches a hole into the backing file.
 discards_into_a_file() {
 	local disk before after
 	connect "$TARGET4"
@@ -108,7 +108,7 @@ flushes() {
 	trace_has 'block_bio_queue: [0-9,]+ F'
 }
 
-# A write with FUA is one command, with the bit, and no flush.
+# A write with FUA is one command with the FUA bit, without a flush.
 forces_unit_access() {
 	local disk
 	connect "$TARGET4"
@@ -123,7 +123,7 @@ forces_unit_access() {
 	trace_has 'nvme_cmd_write, slba=0, len=0, ctrl=0x0'
 }
 
-# Without a cache at the target there is nothing to flush.
+# The host sends no flush to a namespace without a volatile write cache.
 flushes_no_cache_that_is_not() {
 	local disk
 	connect "$TARGET4"
@@ -135,7 +135,7 @@ flushes_no_cache_that_is_not() {
 	trace_lacks 'nvme_cmd_flush'
 }
 
-# At the end of the disk there is nothing to read and no room to write.
+# A read at the end of the disk is short, a write beyond it fails with ENOSPC.
 ends_where_it_ends() {
 	local disk size
 	connect "$TARGET4"
@@ -143,19 +143,19 @@ ends_where_it_ends() {
 	size=$(blockdev --getsize64 "$disk")
 	same size "$(blockdev --getsize64 "${BACKENDS[PLAIN]}")" "$size"
 	run dd if="$disk" of="$SCRATCH/end" bs=512 skip=$((size / 512 - 1)) count=2 iflag=direct
-	same "what could be read at the end" 512 "$(stat -c %s "$SCRATCH/end")"
+	same "bytes read at the end" 512 "$(stat -c %s "$SCRATCH/end")"
 	expect 1 dd if=/dev/zero of="$disk" bs=512 seek=$((size / 512)) count=1 oflag=direct
 	has "$ERRORS" 'No space left'
 }
 
-# allow NSID 0|1: whether the target offers a namespace.
+# allow NSID 0|1: disable or enable a namespace of the target.
 allow() {
 	echo "$2" >"$NVMET/subsystems/$NQN/namespaces/$1/enable"
 }
 
-# The target takes a namespace away: nothing can be read of it, and the controller and the others
-# live on. A read ends with an error but for one that opened the disk just before it was lost: that
-# disk has no size any more, so there is an end of it to be met.
+# When the target removes a namespace, no data can be read from it; the controller and the other
+# disks keep working. The read fails, unless it opened the disk just before the removal: the removed
+# disk has capacity 0, so the read is at its end.
 reports_a_namespace_that_is_gone() {
 	local gone
 	connect "$TARGET4"
@@ -164,12 +164,12 @@ reports_a_namespace_that_is_gone() {
 	defer allow $FILE 1
 	try dd if="$gone" of="$SCRATCH/gone" bs=4k count=1 iflag=direct
 	[ "$STATUS" = 1 ] || has "$ERRORS" '^0\+0 records in'
-	[ ! -s "$SCRATCH/gone" ] || fail "something was read: $ERRORS"
+	[ ! -s "$SCRATCH/gone" ] || fail "data was read from the removed namespace: $ERRORS"
 	run dd if="$(disk "$CTRL" $PLAIN)" of=/dev/null bs=4k count=1 iflag=direct
 	same state live "$(ctrl_field "$CTRL" state)"
 }
 
-# An error of the medium is one of that request: before and after it all is well.
+# A media error fails only requests for the bad blocks.
 reports_bad_blocks() {
 	local disk
 	connect "$TARGET4"
@@ -185,43 +185,44 @@ read_bad_block() {
 	expect 1 dd if="$1" of=/dev/null bs=512 skip=$((BAD_START / 512)) count=1 iflag=direct
 }
 
-# read_bad_blocks DISK: each of them with a request of its own, up to the first good one.
+# read_bad_blocks DISK: read each bad block with a separate request.
 read_bad_blocks() {
 	try dd if="$1" of=/dev/null bs=512 skip=$((BAD_START / 512)) count=1 iflag=direct conv=noerror
-	same "requests that failed" $((BAD_SIZE / 512)) "$(grep -c 'error reading' <<<"$ERRORS")"
+	same "number of failed requests" $((BAD_SIZE / 512)) "$(grep -c 'error reading' <<<"$ERRORS")"
 }
 
-# The kernel's log has what the target said, of each request that failed but not of very many, and
-# not of those that are a user's own commands.
+# The kernel log has the target's status of each failed request, ratelimited, but not of failed
+# passthrough commands.
 logs_why_a_request_failed() {
 	local disk name began lines most
 	connect "$TARGET4"
 	disk=$(disk "$CTRL" $BROKEN)
 	name=${disk##*/}
 	try nvme read "$disk" -s $((BAD_START / 512)) -c 0 -z 512 -d "$SCRATCH/back"
-	[ "$STATUS" != 0 ] || fail "a bad block can be read"
-	same "lines of failures" 0 "$(logged "$name: .* failed: ")"
+	[ "$STATUS" != 0 ] || fail "a read of a bad block succeeded"
+	same "number of failures in the log" 0 "$(logged "$name: .* failed: ")"
 	read_bad_block "$disk"
 	has "$(kernel_log | grep -F "$name: ")" \
 		"$name: read of 1 block at $((BAD_START / 512)) failed: $WHY"
-	same "warnings" 1 "$(logged_as warn "$name: .* failed: ")"
+	same "number of warnings" 1 "$(logged_as warn "$name: .* failed: ")"
 	began=$(now)
 	read_bad_blocks "$disk"
-	# Ten in five seconds.
+	# The ratelimit is 10 lines in 5 s.
 	most=$((10 * (($(now) - began) / 5000 + 2)))
 	lines=$(logged "$name: .* failed: ")
-	note "$lines lines of $((BAD_SIZE / 512)) failures"
-	[ "$lines" -le $most ] || fail "there are more than $most lines: $lines"
-	wait_until 15 tells_how_many "$disk" || fail "it is not told how many there were"
+	note "$lines log lines for $((BAD_SIZE / 512)) failures"
+	[ "$lines" -le $most ] || fail "$lines log lines, expected at most $most"
+	wait_until 15 tells_how_many "$disk" || fail "the log lacks the number of suppressed lines"
 }
 
-# tells_how_many DISK: which it does with the first failure of the next five seconds.
+# tells_how_many DISK: cause a failure. The first one after a ratelimit interval logs the number of
+# suppressed lines.
 tells_how_many() {
 	read_bad_block "$1"
 	[ "$(logged 'rnvmf: failed I/O: [0-9]+ callbacks suppressed$')" -gt 0 ]
 }
 
-# limit DISK NAME VALUE
+# limit DISK NAME VALUE: check a queue limit.
 limit() {
 	same "$2 of $1" "$3" "$(queue_limit "$1" "$2")"
 }
@@ -232,7 +233,7 @@ limits_are_the_targets() {
 	disk=$(disk "$CTRL" $PLAIN)
 	limit "$disk" logical_block_size 512
 	limit "$disk" physical_block_size "$(queue_limit "${BACKENDS[PLAIN]}" physical_block_size)"
-	# What the target transfers at most is 1 MiB, and what a region can hold too.
+	# Both MDTS and the size of a memory region allow 1 MiB.
 	limit "$disk" max_hw_sectors_kb 1024
 	limit "$disk" virt_boundary_mask 4095
 	limit "$disk" dma_alignment 3
@@ -241,13 +242,14 @@ limits_are_the_targets() {
 	limit "$disk" logical_block_size 4096
 	limit "$disk" physical_block_size 4096
 	limit "$disk" minimum_io_size 4096
-	[ "$(queue_limit "$disk" discard_max_bytes)" -gt 0 ] || fail "no discard"
-	[ "$(queue_limit "$disk" discard_granularity)" -ge 4096 ] || fail "too fine a discard"
-	[ "$(queue_limit "$disk" write_zeroes_max_bytes)" -gt 0 ] || fail "no write-zeroes"
-	[ "$(queue_limit "$disk" max_segments)" -gt 1 ] || fail "no more than one segment"
+	[ "$(queue_limit "$disk" discard_max_bytes)" -gt 0 ] || fail "discard_max_bytes is 0"
+	[ "$(queue_limit "$disk" discard_granularity)" -ge 4096 ] ||
+		fail "discard_granularity is less than the block size, 4096"
+	[ "$(queue_limit "$disk" write_zeroes_max_bytes)" -gt 0 ] || fail "write_zeroes_max_bytes is 0"
+	[ "$(queue_limit "$disk" max_segments)" -gt 1 ] || fail "max_segments is less than 2"
 }
 
-# protect CONTROLLER NSID VALUE: of the kernel's own host, which can ask for it.
+# protect CONTROLLER NSID VALUE: set write protection of a namespace with the C host.
 protect() {
 	nvme set-feature "$1" -n "$2" -f 0x84 --value="$3" >"$SCRATCH/protect"
 }

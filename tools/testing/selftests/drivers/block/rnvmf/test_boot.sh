@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What is there after a boot: an installed system, and the connections of a file.
+# Tests the installation of modules, program and units, and connect-all with a file of connections.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/installed.sh"
@@ -21,10 +21,10 @@ installs_and_is_taken_away() {
 	run modprobe -d "$ROOT" --show-depends rnvmf
 	has "$OUTPUT" "/updates/rrdma.ko.*"$'\n'".*/updates/rnvmf.ko"
 	run "$ROOT/usr/sbin/rnvmf" --version
-	[ -s "$ROOT/usr/share/bash-completion/completions/rnvmf" ] || fail "no completion"
+	[ -s "$ROOT/usr/share/bash-completion/completions/rnvmf" ] || fail "no bash completion installed"
 	grep -q '^.TH rnvmf-connect-all 1' "$ROOT/usr/share/man/man1/rnvmf-connect-all.1" ||
-		fail "no page of connect-all"
-	[ -s "$ROOT/usr/lib/udev/rules.d/60-rnvmf.rules" ] || fail "no rules"
+		fail "no man page of connect-all installed"
+	[ -s "$ROOT/usr/lib/udev/rules.d/60-rnvmf.rules" ] || fail "no udev rules installed"
 	echo '# mine' >"$ROOT/etc/rnvmf/connections.conf"
 	installed
 	same configuration '# mine' "$(<"$ROOT/etc/rnvmf/connections.conf")"
@@ -34,53 +34,53 @@ installs_and_is_taken_away() {
 	same "what is left" '' "$(find "$ROOT" -name '*rnvmf*' ! -path '*/etc/rnvmf*')"
 }
 
-# Whatever the umask of root is.
+# Installed files are readable for everybody, whatever root's umask is.
 is_for_everybody() {
 	installed_at "$SCRATCH/root"
 	mkdir -p "$ROOT/lib/modules/$RELEASE"
 	umask 077
 	installed
-	same "what not everybody may read" "$ROOT/etc/rnvmf/connections.conf" \
+	same "list of files not readable for everybody" "$ROOT/etc/rnvmf/connections.conf" \
 		"$(find "$ROOT" -type d ! -perm -555 -o -type f ! -perm -444)"
 	same "mode of the file of connections" 600 \
 		"$(stat -c %a "$ROOT/etc/rnvmf/connections.conf")"
 }
 
-# makes TARGET VARIABLE...: in the tree, into ROOT.
+# makes TARGET VARIABLE...: run make in the source tree, with DESTDIR=ROOT.
 makes() {
 	run make --no-print-directory -C "$TREE" DESTDIR="$ROOT" "$@"
 }
 
-# The targets of the Makefile, of what was built in the tree.
+# The install targets of the Makefile, with the build in the source tree.
 make_installs() {
 	local version
 	TREE=/opt/rnvmf/src
-	[ -e "$TREE/build/$RELEASE/rnvmf.ko" ] || skip "there is no tree that was built"
-	command -v make >"$SCRATCH/path" || skip "there is no program make"
+	[ -e "$TREE/build/$RELEASE/rnvmf.ko" ] || skip "no source tree with a build in $TREE"
+	command -v make >"$SCRATCH/path" || skip "program make not found"
 	mkdir -p "$ROOT/lib/modules/$RELEASE"
-	# For the kernel that runs.
+	# For the running kernel.
 	makes install
 	run cmp "$TREE/build/$RELEASE/rnvmf.ko" "$ROOT/lib/modules/$RELEASE/updates/rnvmf.ko"
 	run modprobe -d "$ROOT" --show-depends rnvmf
 	run cmp "$TREE/build/cargo/release/rnvmf" "$ROOT/usr/sbin/rnvmf"
-	[ -s "$ROOT/etc/rnvmf/connections.conf" ] || fail "no file of connections"
+	[ -s "$ROOT/etc/rnvmf/connections.conf" ] || fail "no file of connections installed"
 	makes uninstall
-	same "what is left" '' "$(find "$ROOT" -name '*rnvmf*' ! -path '*/etc/rnvmf*')"
-	# For one that is named.
+	same "list of remaining files" '' "$(find "$ROOT" -name '*rnvmf*' ! -path '*/etc/rnvmf*')"
+	# For a given kernel release.
 	mkdir -p "$ROOT/lib/modules/none"
 	expect 2 make -C "$TREE" DESTDIR="$ROOT" RELEASE=none install
 	has "$ERRORS" 'build/none/rrdma.ko does not exist: build it first'
 	run rm -r "$ROOT/lib/modules/none"
 	makes install RELEASE="$RELEASE"
-	[ -e "$ROOT/lib/modules/$RELEASE/updates/rnvmf.ko" ] || fail "not installed for RELEASE"
+	[ -e "$ROOT/lib/modules/$RELEASE/updates/rnvmf.ko" ] || fail "no module installed for RELEASE"
 	makes uninstall RELEASE="$RELEASE"
 	makes install-dkms
 	version=$(rnvmf --version)
-	[ -s "$ROOT/usr/src/rnvmf-${version##* }/dkms.conf" ] || fail "no sources for DKMS: $OUTPUT"
-	[ ! -e "$ROOT/lib/modules/$RELEASE/updates/rnvmf.ko" ] || fail "modules that DKMS is to build"
+	[ -s "$ROOT/usr/src/rnvmf-${version##* }/dkms.conf" ] || fail "no DKMS sources installed: $OUTPUT"
+	[ ! -e "$ROOT/lib/modules/$RELEASE/updates/rnvmf.ko" ] || fail "install-dkms installed modules"
 	makes uninstall
-	same "what is left" '' "$(find "$ROOT" -name '*rnvmf*' ! -path '*/etc/rnvmf*')"
-	# Into this system, and nothing is done.
+	same "list of remaining files" '' "$(find "$ROOT" -name '*rnvmf*' ! -path '*/etc/rnvmf*')"
+	# Dry run without DESTDIR.
 	run make --no-print-directory -n -C "$TREE" install
 	same "command" "tools/boot/install  $RELEASE build/$RELEASE build/cargo/release/rnvmf" "$OUTPUT"
 	run make --no-print-directory -n -C "$TREE" PROGRAM=mine install install-dkms
@@ -88,18 +88,18 @@ make_installs() {
 		"$OUTPUT"
 }
 
-# The sources that DKMS builds are all there, under the version that its configuration has.
+# The DKMS sources are complete, and the version in dkms.conf is that of their directory.
 installs_for_dkms() {
 	local version sources named
-	# Where the tests were installed there is nothing to build.
-	[ -e /opt/rnvmf/src/Kbuild ] || skip "there is no tree of sources"
+	# Installed tests have no source tree.
+	[ -e /opt/rnvmf/src/Kbuild ] || skip "no source tree in /opt/rnvmf/src"
 	run /opt/rnvmf/src/tools/boot/install --root "$ROOT" --dkms "$(command -v rnvmf)"
 	version=$(rnvmf --version)
 	sources=$ROOT/usr/src/rnvmf-${version##* }
 	has "$OUTPUT" "dkms install rnvmf/${version##* }\$"
 	named=$(bash -uc 'kernel_source_dir=/headers dkms_tree=/tree; . "$1"
 		echo "$PACKAGE_NAME-$PACKAGE_VERSION ${BUILT_MODULE_NAME[*]} $PRE_BUILD"' - "$sources/dkms.conf")
-	same "what it builds" "${sources##*/} rrdma rnvmf probe.py /headers" "$named"
+	same "the variables of dkms.conf" "${sources##*/} rrdma rnvmf probe.py /headers" "$named"
 	run diff -r /opt/rnvmf/src/rust "$sources/rust"
 	run diff -r /opt/rnvmf/src/drivers "$sources/drivers"
 	mkdir -p "$SCRATCH/headers/include/config"
@@ -110,7 +110,7 @@ installs_for_dkms() {
 	has "$OUTPUT" 'rnvmf cannot be built: no Rust metadata: libcore.rmeta'
 	mkdir -p "$ROOT/lib/modules/$RELEASE"
 	removed
-	[ ! -e "$sources" ] || fail "the sources are left"
+	[ ! -e "$sources" ] || fail "the DKMS sources were not removed"
 }
 
 wrong_installs_are_refused() {
@@ -130,7 +130,7 @@ wrong_installs_are_refused() {
 	expect 1 env PATH="$SCRATCH/bin" \
 		"$INSTALL" --root "$ROOT" "$RELEASE" "$MODULES" "$(command -v rnvmf)"
 	has "$ERRORS" 'depmod .* is not in PATH'
-	# As one that was built for newer libraries.
+	# A program that does not run, as one that was built for newer libraries.
 	printf '%s\n' '#!/bin/sh' 'echo it does not run >&2' 'exit 127' >"$SCRATCH/rnvmf"
 	chmod +x "$SCRATCH/rnvmf"
 	expect 1 "$INSTALL" --root "$ROOT" "$RELEASE" "$MODULES" "$SCRATCH/rnvmf"
@@ -139,10 +139,10 @@ wrong_installs_are_refused() {
 		expect 1 /opt/rnvmf/src/tools/boot/install --root "$ROOT" --dkms "$SCRATCH/rnvmf"
 		has "$ERRORS" '/rnvmf does not run here'
 	fi
-	same "what was put there" '' "$(find "$ROOT" -name '*.ko' -o -path "$ROOT/usr/*rnvmf*")"
+	same "list of installed files" '' "$(find "$ROOT" -name '*.ko' -o -path "$ROOT/usr/*rnvmf*")"
 }
 
-# By systemd, for which the units that it names are put beside it, and the program of systemd's own.
+# systemd-analyze must accept the units. It needs the units and the program that they refer to.
 units_are_right() {
 	installed
 	cp -r /usr/lib/systemd/system/. "$ROOT/usr/lib/systemd/system/"
@@ -165,7 +165,7 @@ all_are_connected() {
 	run rnvmf disconnect-all
 }
 
-# Others are tried at the same time, so that one that does not answer holds up none.
+# Connections are made in parallel, so that an unreachable target does not delay the others.
 one_that_fails_stops_no_other() {
 	local began took
 	connections "$CONNECTIONS" "-a $NOBODY4 -n $NQN --timeout 3" "-a $TARGET4 -n $NQN" \
@@ -176,7 +176,7 @@ one_that_fails_stops_no_other() {
 	has "$OUTPUT" "^rnvmf[0-9]+: connected to $NQN at $TARGET4:4420\$"
 	has "$ERRORS" "connect to $NOBODY4:4420: .*"$'\n'".*connect to $NOBODY4:4421: "
 	has "$ERRORS" 'rnvmf: connect-all: 2 of 3 connections failed$'
-	[ $took -lt $((6000 * SLOWDOWN)) ] || fail "it took $took ms"
+	[ $took -lt $((6000 * SLOWDOWN)) ] || fail "connect-all took $took ms"
 	run rnvmf disconnect-all
 }
 
@@ -189,7 +189,7 @@ wrong_file_connects_nothing() {
 	has "$ERRORS" 'none: No such file or directory'
 }
 
-# connect_all STATUS: connect those of the file, with this status.
+# connect_all STATUS: run connect-all with the file, which must exit with this status.
 connect_all() {
 	defer rnvmf disconnect-all
 	expect "$1" rnvmf connect-all -f "$CONNECTIONS"

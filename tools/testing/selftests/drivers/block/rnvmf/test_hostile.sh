@@ -202,7 +202,7 @@ comes_back_after() {
 	loses
 	AFTER=$after hostile "$@"
 	wait_until "$SOON" says "$pattern" || fail "it says: $(ctrl_field "$CTRL" message)"
-	is_not_live || fail "it is live"
+	is_not_live || fail "$CTRL is live"
 	seen "${SEES:-0 controller}" || fail "it got no further than: $(tail -1 "$SCRATCH/seen")"
 	end_process "$TARGET"
 	hostile
@@ -865,7 +865,7 @@ waits_for_receives_in_vain() {
 	start_deaf
 	echo 1000 >"/sys/block/${CTRL}n1/queue/io_timeout"
 	# The request that waits has the time that it began with.
-	wait_until 40 process_ended "$WRITER" || fail "the write still waits"
+	wait_until 40 process_ended "$WRITER" || fail "the write did not end"
 	wait "$WRITER" || status=$?
 	same status 1 $status
 	has "$(<"$SCRATCH/writer")" "$LOST"
@@ -916,7 +916,7 @@ stops_while_disks_go() {
 	defer end_process $disconnect
 	wait_until 60 no_disks || fail "there still are disks"
 	began=$(now)
-	wait_until 60 process_ended $disconnect || fail "the disconnect still waits"
+	wait_until 60 process_ended $disconnect || fail "the disconnect did not exit"
 	took=$(($(now) - began))
 	kill -CONT "$TARGET"
 	wait $disconnect || fail "the disconnect failed: $(<"$SCRATCH/disconnect")"
@@ -937,7 +937,7 @@ alone_with_the_dead() {
 	defer end_process $scan
 	wait_until "$SOON" has_listed 2 || fail "nobody looks at the namespaces"
 	end_process "$TARGET"
-	wait_until "$SOON" state_is "$CTRL" dead || fail "it is $(ctrl_field "$CTRL" state)"
+	wait_until "$SOON" state_is "$CTRL" dead || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
 	try timeout $((5 * SLOWDOWN)) nvme admin-passthru "/dev/${CTRL}n1" --opcode=0x80 -n 1
 	has "$OUTPUT$ERRORS" 'Host Path|HOST_PATH|0x370'
 	leave
@@ -956,7 +956,7 @@ goes_while_disks_come() {
 	began=$(now)
 	disconnect rnvmf0
 	took=$(($(now) - began))
-	wait_until "$SOON" process_ended $connect || fail "the connect still waits"
+	wait_until "$SOON" process_ended $connect || fail "the connect did not exit"
 	made=$(grep -c '^ns-add' "$SCRATCH/events")
 	note "disconnected after $took ms; $made disks were made"
 	[ "$made" -lt 125 ] || fail "$made disks were made"

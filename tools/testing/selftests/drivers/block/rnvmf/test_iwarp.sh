@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Over soft-iWARP, whose connections are made by TCP and whose service is a stream's.
+# Tests rnvmf over soft-iWARP, which runs on TCP connections.
 
 RDMA_TYPE=siw
 
 . "$(dirname "$0")/lib.sh"
 
-# A host that is quick to see a loss, and to try again.
+# The host detects a loss and reconnects quickly.
 CONNECT_OPTIONS=(-k "$SLOWDOWN" -c 1 --timeout $((5 * SLOWDOWN)))
 
-# Less than elsewhere, as there are many tests.
+# Less I/O than in other files, because there are many tests.
 VERIFY_OPTIONS=(--io_size=6m)
 
 setup() {
@@ -33,7 +33,7 @@ connects_over_ipv6() {
 	verify "$(disk "$CTRL" 1)" --rw=randwrite --bs=4k --size=256k --iodepth=4
 }
 
-# From one block, which goes in the capsule, to more than one command can carry.
+# Sizes from one block, which is in the capsule, to more than the largest command.
 data_of_all_sizes() {
 	local disk
 	connect "$TARGET4"
@@ -43,16 +43,17 @@ data_of_all_sizes() {
 	verify "$disk" --rw=write --bs=2m --size=8m --iodepth=2
 }
 
-# A peer can end a registration there ahead of its time, so who registered ends it himself.
+# Over iWARP a peer may invalidate a registration too early, so the host does not ask for it and
+# invalidates locally.
 target_is_not_believed_to_invalidate() {
 	connect "$TARGET4"
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=4 iflag=direct
 	run rnvmf stats "$CTRL" -o json
 	has "$OUTPUT" '"local_invalidations":[1-9]'
-	[[ ! $OUTPUT =~ \"remote_invalidations\":[1-9] ]] || fail "the target is believed: $OUTPUT"
+	[[ ! $OUTPUT =~ \"remote_invalidations\":[1-9] ]] || fail "remote invalidation is used: $OUTPUT"
 }
 
-# What is more than data: discards, zeroes, flushes.
+# Discards, Write Zeroes and flushes.
 other_commands() {
 	local disk
 	connect "$TARGET4"
@@ -104,7 +105,7 @@ target_comes_back_under_io() {
 	is_verified
 }
 
-# Nothing comes through any more: TCP would go on for a quarter of an hour, and keep-alives do not.
+# All packets are dropped. TCP would retransmit for 15 minutes; the keep-alive detects it earlier.
 silence_under_io() {
 	connect "$TARGET4"
 	start_verify
@@ -123,17 +124,18 @@ device_comes_back_under_io() {
 	start_verify
 	run rdma link delete rnvmf_rxe0
 	loses
-	! owns_queue_pair || fail "a queue pair is left of a deleted device"
+	! owns_queue_pair || fail "a queue pair remains after the device was removed"
 	run rdma link add rnvmf_rxe0 type siw netdev rnvmf0
 	wait_until 10 rdma_is_up rnvmf_rxe0
-	# The target does not listen again by itself.
+	# nvmet does not listen on the new device by itself.
 	port_goes
 	port_is_back
 	comes_back
 	is_verified
 }
 
-# When the stream ends the device stops the queue pair, and its connection manager says why only then.
+# When the stream ends, the device flushes the queue pair before its connection manager reports the
+# disconnect.
 is_given_up() {
 	connect "$TARGET4" -l 0
 	start_io
@@ -151,7 +153,7 @@ disconnect_under_io() {
 	disconnect "$CTRL"
 	took=$(($(now) - began))
 	LOST=$REMOVED io_fails
-	note "disconnected after $took ms"
+	note "disconnect took $took ms"
 	[ $took -lt $((3000 * SLOWDOWN)) ] || fail "the disconnect took $took ms"
 }
 
@@ -161,7 +163,7 @@ unloads_while_it_tries() {
 	loses
 	run rmmod rnvmf
 	defer modprobe rnvmf
-	no_disks || fail "a disk is left of an unloaded module"
+	no_disks || fail "a disk remains after the module was unloaded"
 	port_is_back
 }
 
@@ -169,10 +171,10 @@ namespaces_are_followed() {
 	connect "$TARGET4"
 	backend_memory other 16 4096
 	target_namespace "$NQN" 2 "$BACKEND"
-	wait_until "$SOON" [ -b "/dev/${CTRL}n2" ] || fail "there is no second disk"
+	wait_until "$SOON" [ -b "/dev/${CTRL}n2" ] || fail "${CTRL}n2 was not added"
 	run dd if="$(disk "$CTRL" 2)" of=/dev/null bs=64k count=1 iflag=direct
 	target_namespace_delete "$NQN" 2
-	wait_until "$SOON" is_gone "${CTRL}n2" || fail "there still is a second disk"
+	wait_until "$SOON" is_gone "${CTRL}n2" || fail "${CTRL}n2 was not removed"
 }
 
 is_gone() {
@@ -196,7 +198,7 @@ nobody_listens() {
 
 modprobe -qn siw || {
 	ktap_print_header
-	ktap_skip_all "there is no module siw"
+	ktap_skip_all "module siw not found"
 	exit "$KSFT_SKIP"
 }
 

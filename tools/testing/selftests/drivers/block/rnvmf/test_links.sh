@@ -1,24 +1,24 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A cable that is pulled, at the host or at the target, for less and for more than each of the times
-# that the host has: the interfaces are up, and without a carrier.
+# Tests loss of the carrier at the host or at the target, for less and for more than each of the
+# host's time-outs. The interfaces stay up.
 #
-# An interface that is taken down is another matter: soft-RoCE's general service stops for good if it
-# has a message to send then.
+# The tests do not take interfaces down: soft-RoCE's GSI queue pair fails for good if it has a
+# message to send then.
 
 . "$(dirname "$0")/lib.sh"
 
-# In seconds.
+# Duration of a short carrier loss, in seconds.
 BRIEFLY=0.4
 
-# A keep-alive that is not missed by then, in seconds.
+# Options with a keep-alive that does not expire during a test.
 PATIENT=(-k $((10 * SLOWDOWN)) -c 1)
 
-# One that is missed soon.
+# Options with a keep-alive that expires soon.
 IMPATIENT=(-k "$SLOWDOWN" -c 1 --timeout $((5 * SLOWDOWN)))
 
-# What an attempt to connect ends with, or what the loss was.
+# Errors of the loss or of a reconnect attempt without a link.
 LINK_DOWN='timed out after|does not answer|stopped by the RDMA device'
 
 SWITCH=rnvmf-switch
@@ -27,7 +27,8 @@ setup() {
 	modprobe rnvmf
 }
 
-# start_switched: host and target each at a port of a switch, and the subsystem $NQN with one disk.
+# start_switched: create host and target at ports of a bridge, and the subsystem $NQN with one
+# namespace.
 start_switched() {
 	network_switched && backend_memory disk 64 512 && target_simple "$BACKEND"
 }
@@ -50,22 +51,23 @@ network_switched() {
 		neighbours_meet
 }
 
-# port_up PORT
+# port_up PORT: add an interface to the bridge and bring it up.
 port_up() {
 	ip -n "$SWITCH" link set "$1" master switch && interface_up "$SWITCH" "$1" "$MTU"
 }
 
-# cable END down|up
+# cable END down|up: set the bridge port of an end: `near` is the host's, `far` the target's.
 cable() {
 	run ip -n "$SWITCH" link set "$1" "$2"
 }
 
-# down_for_less_than_a_keep_alive END: what was lost is sent again, or on another connection.
+# down_for_less_than_a_keep_alive END: a short loss; commands are retransmitted or retried on a new
+# connection.
 #
-# Soft-RoCE stops a queue pair that has something to send while the interface takes no packets, and says so
-# in nothing but flushes. On our side we see them; Linux's target takes no notice of its own. Neither does
-# it say what became of data that it wanted to read when our side could not send it. So a command may have
-# to wait for its time-out.
+# soft-RoCE moves a queue pair to the error state if it sends while the interface accepts no
+# packets. It reports that only by flushed work requests. rnvmf reacts to them, nvmet does not. Nor
+# does nvmet fail a command whose data it could not read from the host. So a command may wait for
+# its time-out.
 down_for_less_than_a_keep_alive() {
 	start_switched
 	connect "$TARGET4" "${PATIENT[@]}"
@@ -85,7 +87,7 @@ far_end_down_for_less_than_a_keep_alive() {
 	down_for_less_than_a_keep_alive far
 }
 
-# down_for_longer_than_a_keep_alive END
+# down_for_longer_than_a_keep_alive END: a loss that the keep-alive detects.
 down_for_longer_than_a_keep_alive() {
 	start_switched
 	connect "$TARGET4" "${IMPATIENT[@]}"
@@ -93,7 +95,7 @@ down_for_longer_than_a_keep_alive() {
 	cable "$1" down
 	loses
 	sleep 1
-	! state_is "$CTRL" live || fail "it is live without a link"
+	! state_is "$CTRL" live || fail "$CTRL is live without a link"
 	cable "$1" up
 	comes_back
 	is_verified
@@ -107,26 +109,26 @@ near_end_down_for_longer_than_a_keep_alive() {
 	down_for_longer_than_a_keep_alive near
 }
 
-# Attempts end when they are to, and so do the pauses between them, and I/O waits for one that works.
+# The loss lasts for several reconnect attempts and delays; I/O waits for the one that succeeds.
 down_for_longer_than_attempts_and_pauses() {
 	start_switched
 	connect "$TARGET4" -k "$SLOWDOWN" -c 1 --timeout $((2 * SLOWDOWN))
 	start_verify
 	cable far down
-	wait_until $((2 * SOON)) tried_twice || fail "it does not try: $OUTPUT"
+	wait_until $((2 * SOON)) tried_twice || fail "no reconnect attempt in progress: $OUTPUT"
 	has "$(ctrl_field "$CTRL" message)" 'timed out after|does not answer'
 	cable far up
 	comes_back
 	is_verified
 }
 
-# Two attempts to connect again have failed.
+# Whether two reconnect attempts have failed.
 tried_twice() {
 	try "${RNVMF[@]}" show "$CTRL" -o json
 	[[ $OUTPUT =~ \"attempts\":[3-9] ]]
 }
 
-# I/O waits for as long as it is to, and not one fails.
+# I/O waits during the loss, and none fails.
 down_for_less_than_fast_io_fail_tmo() {
 	start_switched
 	connect "$TARGET4" "${IMPATIENT[@]}" -F $((10 * SLOWDOWN)) -l 600
@@ -134,19 +136,19 @@ down_for_less_than_fast_io_fail_tmo() {
 	cable near down
 	loses
 	sleep 3
-	is_not_live || fail "it is live without a link"
+	is_not_live || fail "$CTRL is live without a link"
 	cable near up
 	comes_back
-	same "times that I/O was let go" 0 "$(logged "$CTRL: fast_io_fail_tmo expired: failing I/O")"
+	same "number of fast_io_fail_tmo expiries" 0 "$(logged "$CTRL: fast_io_fail_tmo expired: failing I/O")"
 	is_verified
 }
 
-# io_timeout MILLISECONDS: what a command on the first disk may take.
+# io_timeout MILLISECONDS: set the I/O time-out of the first disk.
 io_timeout() {
 	echo $(($1 * SLOWDOWN)) >"/sys/block/${CTRL}n1/queue/io_timeout"
 }
 
-# Not one I/O fails.
+# No I/O fails.
 down_for_less_than_io_timeout() {
 	start_switched
 	connect "$TARGET4" "${PATIENT[@]}"
@@ -159,8 +161,8 @@ down_for_less_than_io_timeout() {
 	same state live "$(ctrl_field "$CTRL" state)"
 }
 
-# Nobody but the time-out tells of it: what was sent comes again on another connection. Soft-RoCE sends it
-# again before, and stops the queue if something was registered meanwhile.
+# Only the I/O time-out detects the loss; commands are retried on a new connection. soft-RoCE
+# retransmits earlier, and fails the queue pair if a memory registration is among the work requests.
 down_for_longer_than_io_timeout() {
 	start_switched
 	connect "$TARGET4" "${PATIENT[@]}"
@@ -170,14 +172,14 @@ down_for_longer_than_io_timeout() {
 	cable far down
 	loses
 	sleep 2
-	is_not_live || fail "it is live without a link"
+	is_not_live || fail "$CTRL is live without a link"
 	cable far up
 	comes_back
 	is_verified
 	has "$(<"$SCRATCH/events")" 'on queue [0-9]+ timed out|stopped by the RDMA device'
 }
 
-# I/O fails when it was to, neither earlier nor much later; the controller goes on.
+# I/O fails after fast_io_fail_tmo, and the controller keeps reconnecting.
 down_for_longer_than_fast_io_fail_tmo() {
 	local began
 	start_switched
@@ -186,13 +188,13 @@ down_for_longer_than_fast_io_fail_tmo() {
 	began=$(now)
 	cable near down
 	io_fails_after 2 "$began"
-	same "times that I/O was let go" 1 "$(logged "$CTRL: fast_io_fail_tmo expired: failing I/O")"
+	same "number of fast_io_fail_tmo expiries" 1 "$(logged "$CTRL: fast_io_fail_tmo expired: failing I/O")"
 	cable near up
 	comes_back
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct
 }
 
-# It is given up when it was to; a link that is back then is too late.
+# The controller is dead after ctrl_loss_tmo, and a link that returns later does not revive it.
 down_for_longer_than_ctrl_loss_tmo() {
 	local began
 	start_switched
@@ -207,22 +209,23 @@ down_for_longer_than_ctrl_loss_tmo() {
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct
 }
 
-# Who disconnects without a link does not wait for it.
+# A disconnect must not wait for the link.
 disconnect_without_a_link() {
 	start_switched
 	one_takes 1000 disconnects_without_a_link known
 }
 
-# If the peer's link address is not known any more, soft-RoCE keeps a queue pair as long as packets of
-# it wait for that, which is three seconds.
+# Without a neighbour entry soft-RoCE keeps a queue pair while its packets wait for the neighbour to
+# be resolved, which takes 3 s.
 disconnect_without_a_link_address() {
 	start_switched
 	one_takes 4000 disconnects_without_a_link unknown
 }
 
-# disconnects_without_a_link known|unknown: whether the host knows the peer's link address.
+# disconnects_without_a_link known|unknown: disconnect with or without a neighbour entry of the
+# target.
 disconnects_without_a_link() {
-	# The one that is known stays so, however long this takes.
+	# A permanent entry, which does not expire during the test.
 	run ip -n "$HOST_NETNS" neighbour replace "$TARGET4" dev rnvmf1 \
 		lladdr "$(</sys/class/net/rnvmf0/address)" nud permanent
 	connect "$TARGET4" "${PATIENT[@]}"
@@ -230,7 +233,7 @@ disconnects_without_a_link() {
 	[ "$1" = known ] || run ip -n "$HOST_NETNS" neighbour delete "$TARGET4" dev rnvmf1
 	timed_disconnect "$CTRL"
 	cable far up
-	wait_until 10 rdma_is_up rnvmf_rxe0 || fail "the target's port stays down"
+	wait_until 10 rdma_is_up rnvmf_rxe0 || fail "the port of rnvmf_rxe0 does not become active"
 }
 
 main setup \

@@ -1,27 +1,27 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A bad cable: packets that are lost, damaged, doubled or late cost time, and no byte.
+# Tests lost, corrupted, duplicated and delayed packets: they cost time, but the data is correct.
 #
-# Now and then soft-RoCE sends a request of the target's again and again, and the other end takes it
-# for one that it has answered. Nothing moves on that queue any more, with the kernel's own host,
-# too; then the host's time-out makes a new connection.
+# Sometimes soft-RoCE retransmits a request of the target endlessly, which the host's side takes for
+# a duplicate. The queue then makes no progress, with the C host too, until the host's I/O time-out
+# reconnects.
 
 . "$(dirname "$0")/lib.sh"
 
 CONNECT_OPTIONS=(-i 2 -c 1)
 
-# A connection may be lost several times meanwhile.
+# A connection may be lost several times during a command.
 COMMAND_SECONDS=$((600 * SLOWDOWN))
 
-# What soft-RoCE counts when a packet is not the one that it expects.
+# Counters of soft-RoCE for unexpected packets.
 ODD_PACKETS=(out_of_seq_request duplicate_request rcvd_seq_err completer_retry_err)
 
 setup() {
 	modprobe rnvmf
 }
 
-# odd_packets: how many there have been at both ends.
+# odd_packets: print the sum of these counters at both ends.
 odd_packets() {
 	local name device sum=0
 	for device in rnvmf_rxe0 rnvmf_rxe1; do
@@ -32,13 +32,13 @@ odd_packets() {
 	echo $sum
 }
 
-# cable_is HOW...: both ways.
+# cable_is NETEM...: set netem parameters in both directions.
 cable_is() {
 	run tc qdisc add dev rnvmf0 root netem "$@" seed 3
 	run ip netns exec "$HOST_NETNS" tc qdisc add dev rnvmf1 root netem "$@" seed 4
 }
 
-# verified_over HOW...: what was written over such a cable is read back over it.
+# verified_over NETEM...: verify I/O with these netem parameters.
 verified_over() {
 	local before
 	start_pair
@@ -47,7 +47,7 @@ verified_over() {
 	before=$(odd_packets)
 	cable_is "$@"
 	verify "$(disk "$CTRL" 1)" --rw=randwrite --bsrange=4k-64k --size=2m --iodepth=4
-	[ "$(odd_packets)" -gt "$before" ] || fail "no packet was out of order"
+	[ "$(odd_packets)" -gt "$before" ] || fail "soft-RoCE counted no unexpected packet"
 }
 
 some_are_lost_and_doubled() {
@@ -70,22 +70,22 @@ some_are_late() {
 	verified_over delay 2ms reorder 10%
 }
 
-# A disconnect that meets a keep-alive which is under way: the target is told all the same.
+# A disconnect during a Keep Alive command must still shut the controller down.
 disconnect_during_a_keep_alive() {
 	start_pair
 	run tc qdisc add dev rnvmf0 root netem delay 250ms
 	connect "$TARGET4" --timeout $((60 * SLOWDOWN)) -k 5
 	trace_start "$COMMANDS"
-	wait_until 20 asked_for_life || fail "there is no keep-alive"
+	wait_until 20 asked_for_life || fail "no Keep Alive command"
 	disconnect "$CTRL"
-	same "times it was shut down" 1 "$(traced 'ofst=0x14, value=0x464061')"
+	same "number of shutdowns" 1 "$(traced 'ofst=0x14, value=0x464061')"
 }
 
 asked_for_life() {
 	[ "$(traced nvme_admin_keep_alive)" -gt 0 ]
 }
 
-# shellcheck disable=SC2046 # none, or several
+# shellcheck disable=SC2046 # empty or several words
 main setup \
 	some_are_lost_and_doubled \
 	some_are_damaged \

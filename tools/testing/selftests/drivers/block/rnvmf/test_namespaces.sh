@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The disks of a controller that is live follow the namespaces of its target.
+# Tests that the disks of a live controller follow the namespaces of the target.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/hostile.sh"
 
-# The port that the kernel's target listens at, of the two.
+# Ports of the kernel's target and of the hostile target.
 REAL=4420
 HOSTILE_PORT=$SERVICE
-# A port of a test's own, that comes and goes.
+# A port that a test creates and deletes.
 OWN=4430
 
-# What tells how many disks there are, and the like, must be so within this time, in seconds.
+# Time limit for a change of the target to be seen at the host, in seconds.
 FOLLOWED=10
 
 setup() {
@@ -26,12 +26,13 @@ connect_real() {
 	SERVICE=$REAL connect "$TARGET4"
 }
 
-# A loss is for good.
+# Without reconnect: a lost connection makes the controller dead.
 connect_hostile() {
 	SERVICE=$HOSTILE_PORT connect "$TARGET4" --ctrl-loss-tmo 0 --timeout $((5 * SLOWDOWN))
 }
 
-# namespace NSID enable|disable|...: of the kernel's target.
+# namespace NSID enable|disable|ATTRIBUTE [VALUE]: enable or disable a namespace of the kernel's
+# target, or set an attribute.
 namespace() {
 	local path=$NVMET/subsystems/$NQN/namespaces/$1
 	case $2 in
@@ -42,33 +43,33 @@ namespace() {
 }
 
 wait_told() {
-	wait_until "$FOLLOWED" told "$1" || fail "'$1' is not told but: $(<"$SCRATCH/events")"
+	wait_until "$FOLLOWED" told "$1" || fail "no event '$1' in: $(<"$SCRATCH/events")"
 }
 
 appears() {
-	wait_until "$FOLLOWED" [ -b "/dev/$1" ] || fail "there is no $1"
+	wait_until "$FOLLOWED" [ -b "/dev/$1" ] || fail "$1 was not added"
 }
 
 goes() {
-	wait_until "$FOLLOWED" is_gone "$1" || fail "there still is $1"
+	wait_until "$FOLLOWED" is_gone "$1" || fail "$1 was not removed"
 }
 
 is_gone() {
 	[ ! -e "/sys/block/$1" ] && [ ! -e "/dev/$1" ]
 }
 
-# attribute_is DISK NAME VALUE: of the disk in sysfs.
+# attribute_is DISK NAME VALUE: whether a sysfs attribute of the disk has this value.
 attribute_is() {
 	local value
 	read -r value <"/sys/block/$1/$2" && [ "$value" = "$3" ]
 }
 
-# becomes DISK NAME VALUE
+# becomes DISK NAME VALUE: wait until the attribute has this value; fail after FOLLOWED seconds.
 becomes() {
-	wait_until "$FOLLOWED" attribute_is "$@" || fail "$2 of $1 is $(<"/sys/block/$1/$2"), not $3"
+	wait_until "$FOLLOWED" attribute_is "$@" || fail "$2 of $1 is $(<"/sys/block/$1/$2"), expected $3"
 }
 
-# Namespaces come and go, and I/O to another one does not care.
+# A namespace is added and removed without an effect on I/O to another one.
 come_and_go_under_io() {
 	connect_real
 	start_monitor
@@ -83,7 +84,7 @@ come_and_go_under_io() {
 	namespace 2 enable
 	appears "${CTRL}n2"
 	run dd if="/dev/${CTRL}n2" of=/dev/null bs=64k count=1 iflag=direct
-	wait_until "$FOLLOWED" added_twice || fail "it is not told twice: $(<"$SCRATCH/events")"
+	wait_until "$FOLLOWED" added_twice || fail "fewer than 2 ns-add events: $(<"$SCRATCH/events")"
 	is_verified
 	same "namespaces" 2 "$(ctrl_number nr_namespaces)"
 }
@@ -92,7 +93,7 @@ added_twice() {
 	[ "$(grep -cxF "ns-add ${CTRL}n2 nsid 2 16.78 MB" "$SCRATCH/events")" = 2 ]
 }
 
-# A namespace that goes takes its disk with it: who has it open gets errors, and nobody hangs.
+# Removal of a namespace removes its disk; I/O on the open disk fails and does not hang.
 goes_under_io() {
 	target_namespace "$NQN" 2 "$TWO"
 	connect_real
@@ -119,14 +120,14 @@ size_is_followed() {
 	becomes "${CTRL}n3" size 49152
 	wait_told "ns-change ${CTRL}n3 nsid 3 25.17 MB"
 	run dd if=/dev/urandom of="/dev/${CTRL}n3" bs=1M seek=20 count=1 oflag=direct
-	same "lines in the log" 1 "$(logged "${CTRL}n3: detected capacity change")"
+	same "number of capacity changes in the log" 1 "$(logged "${CTRL}n3: detected capacity change")"
 	truncate -s 16M "$BACKEND"
 	namespace 3 revalidate_size 1
 	becomes "${CTRL}n3" size 32768
-	same "number of the disk" "$number" "$(<"/sys/block/${CTRL}n3/diskseq")"
+	same "diskseq" "$number" "$(<"/sys/block/${CTRL}n3/diskseq")"
 }
 
-# Asked for by the host itself, of this controller.
+# The host sets the protection by the same controller.
 write_protection_is_followed() {
 	connect_real
 	defer protect 0
@@ -138,12 +139,12 @@ write_protection_is_followed() {
 	run dd if=/dev/zero of="/dev/${CTRL}n1" bs=4k count=1 oflag=direct
 }
 
-# protect 0|1: the feature of namespace 1 to be protected against writes.
+# protect 0|1: set the Namespace Write Protection feature of namespace 1.
 protect() {
 	run nvme set-feature "/dev/${CTRL}n1" -n 1 -f 0x84 --value="$1"
 }
 
-# Another namespace under the same number is another disk, which says who it is.
+# Another namespace with the same NSID gets a new disk with its identifiers.
 another_is_another_disk() {
 	local number uuid=5e1f7e57-0000-4000-8000-0000000000aa
 	connect_real
@@ -151,11 +152,11 @@ another_is_another_disk() {
 	namespace 1 disable
 	namespace 1 device_uuid "$uuid"
 	namespace 1 enable
-	wait_until "$FOLLOWED" other_disk "$number" || fail "there is no other disk"
+	wait_until "$FOLLOWED" other_disk "$number" || fail "no new disk was added"
 	becomes "${CTRL}n1" uuid "$uuid"
 }
 
-# Of two that say that they are the same one only one gets a disk, and keeps it.
+# Of two namespaces with the same identifiers only the first gets a disk, and keeps it.
 identifiers_of_another() {
 	connect_real
 	target_namespace "$NQN" 2 "$TWO"
@@ -163,26 +164,26 @@ identifiers_of_another() {
 	namespace 2 disable
 	namespace 2 device_uuid "$(<"$NVMET/subsystems/$NQN/namespaces/1/device_uuid")"
 	namespace 2 enable
-	wait_until "$FOLLOWED" is_said_to_be 2 1 || fail "no such line: $OUTPUT"
+	wait_until "$FOLLOWED" is_said_to_be 2 1 || fail "namespace 2 is not rejected: $OUTPUT"
 	goes "${CTRL}n2"
 	namespace 1 disable
 	defer namespace 1 enable
 	goes "${CTRL}n1"
 	appears "${CTRL}n2"
 	namespace 1 enable
-	wait_until "$FOLLOWED" is_said_to_be 1 2 || fail "no such line: $OUTPUT"
-	is_gone "${CTRL}n1" || fail "both have a disk"
+	wait_until "$FOLLOWED" is_said_to_be 1 2 || fail "namespace 1 is not rejected: $OUTPUT"
+	is_gone "${CTRL}n1" || fail "both namespaces have a disk"
 	run dd if="/dev/${CTRL}n2" of=/dev/null bs=64k count=1 iflag=direct
 }
 
-# is_said_to_be NSID OTHER
+# is_said_to_be NSID OTHER: whether NSID is rejected because of the identifiers of OTHER.
 is_said_to_be() {
 	run rnvmf show "$CTRL"
 	[[ $OUTPUT == *"namespace $1: duplicate identifiers: same as namespace $2"* ]]
 }
 
-# Nor have two subsystems disks of the same identifiers: by one of them the same data is found, whoever
-# came last. When the disk is gone, the other one has one without being asked to look.
+# The same holds for namespaces of two subsystems, so that links by identifier stay unambiguous.
+# After the first disk is removed, the other namespace gets its disk without a rescan by the user.
 identifiers_of_another_subsystem() {
 	local other=$NQN-other first second uuid
 	connect_real
@@ -198,20 +199,20 @@ identifiers_of_another_subsystem() {
 	second=$CTRL
 	run rnvmf show "$second"
 	has "$OUTPUT" "namespace 7: duplicate identifiers: in use by ${first}n1 of another subsystem"
-	is_gone "${second}n7" || fail "both have a disk"
+	is_gone "${second}n7" || fail "both namespaces have a disk"
 	disconnect "$first"
-	wait_until $((6 * FOLLOWED)) [ -b "/dev/${second}n7" ] || fail "there is no ${second}n7"
+	wait_until $((6 * FOLLOWED)) [ -b "/dev/${second}n7" ] || fail "${second}n7 was not added"
 	run rnvmf show "$second"
-	[[ $OUTPUT != *"duplicate identifiers"* ]] || fail "it is still said: $OUTPUT"
+	[[ $OUTPUT != *"duplicate identifiers"* ]] || fail "namespace 7 is still rejected: $OUTPUT"
 	connect_real
 	run rnvmf show "$CTRL"
 	has "$OUTPUT" "namespace 1: duplicate identifiers: in use by ${second}n7 of another subsystem"
-	is_gone "${CTRL}n1" || fail "both have a disk"
+	is_gone "${CTRL}n1" || fail "both namespaces have a disk"
 }
 
-# Namespaces come and go all the time, which the target tells, also while the host connects anew: I/O
-# to another one does not care, and in the end the disks are those that there are. The target may list a
-# namespace that it cannot identify any more: then the reset fails, and the host tries again.
+# Two namespaces are enabled and disabled continuously, with events, also during resets. I/O to
+# another namespace is not disturbed, and finally the disks match the namespaces. A listed namespace
+# may be gone when the host identifies it; then the reset fails and the host reconnects.
 resets_under_a_flood_of_events() {
 	local flood scan _
 	target_namespace "$NQN" 2 "$TWO"
@@ -225,20 +226,20 @@ resets_under_a_flood_of_events() {
 	defer end_process $flood
 	for _ in {1..10}; do
 		scan=$(ctrl_number scan)
-		wait_until 20 looked_since "$scan" || fail "nobody looks at the namespaces"
+		wait_until 20 looked_since "$scan" || fail "the namespaces are not scanned"
 		try rnvmf reset "$CTRL"
 		[ "$STATUS" = 0 ] ||
 			has "$ERRORS" 'namespace [23]: .*internal path error.*; reconnecting continues'
 		comes_back
 	done
-	! process_ended $flood || fail "the namespaces do not come and go any more"
+	! process_ended $flood || fail "come_and_go_all_the_time ended"
 	end_process $flood
 	namespace 2 enable
 	namespace 3 disable
 	appears "${CTRL}n2"
 	goes "${CTRL}n3"
 	same state live "$(ctrl_field "$CTRL" state)"
-	# The disk may be one that is about to go, by a look at what there was before.
+	# A scan of an older state may still be about to remove the disk.
 	run rnvmf rescan "$CTRL"
 	same "namespaces" 2 "$(ctrl_number nr_namespaces)"
 	same "size of a block" 4096 "$(queue_limit "${CTRL}n2" logical_block_size)"
@@ -257,12 +258,13 @@ come_and_go_all_the_time() {
 	done
 }
 
-# looked_since NUMBER: at the namespaces.
+# looked_since NUMBER: whether a scan has ended after the scan NUMBER.
 looked_since() {
 	[ "$(ctrl_number scan)" -gt "$1" ]
 }
 
-# What changes while there is no connection is followed when there is one, and a rescan says so.
+# Changes without a connection are followed after the reconnect. A rescan before that fails and says
+# so.
 rescan_while_connecting() {
 	own_port
 	SERVICE=$OWN connect "$TARGET4" -c 1 --timeout $((5 * SLOWDOWN))
@@ -276,22 +278,22 @@ rescan_while_connecting() {
 	comes_back
 	appears "${CTRL}n2"
 	run rnvmf rescan "$CTRL"
-	same "what rescan says" "$CTRL: 2 disks" "$OUTPUT"
+	same "the output of rescan" "$CTRL: 2 disks" "$OUTPUT"
 }
 
 own_port() {
 	target_port "$OWN" "$TARGET4" "$OWN" && target_export "$OWN" "$NQN"
 }
 
-# A controller that tells nothing is looked at when somebody asks.
+# Without events only a rescan by the user reads the namespaces.
 rescan_on_demand() {
 	local number
 	AFTER=1 hostile list poke 0 0 4
 	connect_hostile
 	disk "$CTRL" 1 >"$SCRATCH/disk"
 	run rnvmf rescan "$CTRL" -o json
-	same "what rescan says" "{\"schema\":1,\"device\":\"$CTRL\",\"nr_namespaces\":0}" "$OUTPUT"
-	is_gone "${CTRL}n1" || fail "the disk is still there"
+	same "the output of rescan" "{\"schema\":1,\"device\":\"$CTRL\",\"nr_namespaces\":0}" "$OUTPUT"
+	is_gone "${CTRL}n1" || fail "${CTRL}n1 was not removed"
 	same events 0 "$(count event || true)"
 	number=$(ctrl_number scan)
 	run rnvmf rescan "$CTRL"
@@ -301,7 +303,7 @@ rescan_on_demand() {
 	gone
 }
 
-# Linux's target tells of a namespace before it lists it: a look may come in between.
+# nvmet sends the event of a new namespace before it lists the namespace, so a scan may miss it.
 told_of_before_it_is_listed() {
 	local asked
 	SLOW=1000 AFTER=1 hostile list poke 0 0 4
@@ -310,27 +312,27 @@ told_of_before_it_is_listed() {
 	rnvmf rescan "$CTRL" >"$SCRATCH/rescan" 2>&1 &
 	asked=$!
 	defer end_process $asked
-	wait_until "$SOON" has_listed 2 || fail "nobody looks: $(<"$SCRATCH/rescan")"
-	# This look sees none, and the next ones all.
+	wait_until "$SOON" has_listed 2 || fail "the namespace list is not read: $(<"$SCRATCH/rescan")"
+	# This scan finds no namespace, the next ones find it.
 	kill -USR1 "$TARGET"
 	wait $asked || fail "$(<"$SCRATCH/rescan")"
-	wait_until "$FOLLOWED" other_disk "$NUMBER" || fail "after $(count list) looks there is no disk"
-	same looks 3 "$(count list)"
+	wait_until "$FOLLOWED" other_disk "$NUMBER" || fail "no disk after $(count list) scans"
+	same "number of scans" 3 "$(count list)"
 	leave
 }
 
-# Of what does not come at all only the first look after it was told is followed by another one.
+# A namespace with an event that is never listed causes only one more scan.
 told_of_and_never_listed() {
 	hostile changed poke 7 0 4
 	connect_hostile
 	run rnvmf rescan "$CTRL"
-	wait_until "$SOON" has_listed 3 || fail "nobody looks for what was told"
+	wait_until "$SOON" has_listed 3 || fail "no second scan after the event"
 	sleep 1
-	same looks 3 "$(count list)"
+	same "number of scans" 3 "$(count list)"
 	leave
 }
 
-# looks_again TARGET...: the target is as it says from the second look on, which the user asks for.
+# looks_again ARGUMENT...: connect, then rescan while the hostile target has this twist.
 looks_again() {
 	AFTER=1 hostile "$@"
 	connect_hostile
@@ -348,19 +350,19 @@ leave() {
 	gone
 }
 
-# What the target says of its namespaces is believed, but no I/O goes to what is another one.
+# A rescan follows changes: new identifiers make a new disk, a new size does not.
 changes_of_all_kinds() {
 	looks_again descriptors poke 0x77 4 8
-	other_disk "$NUMBER" || fail "the disk is the same"
+	other_disk "$NUMBER" || fail "new identifiers made no new disk"
 	has "$(kernel_log)" 'namespace 1 changed its identifiers'
 	leave
 	looks_again namespace poke 4096 0 8
 	same size 4096 "$(<"/sys/block/${CTRL}n1/size")"
-	other_disk "$NUMBER" && fail "the disk is another one"
+	other_disk "$NUMBER" && fail "a new size made a new disk"
 	leave
 }
 
-# What cannot be read changes nothing, and is told.
+# An invalid namespace list changes no disk, and the rescan reports it.
 unreadable_list() {
 	looks_again list poke 0xffffffff 0 4
 	same "status of the rescan" 1 "$STATUS"
@@ -369,14 +371,14 @@ unreadable_list() {
 	leave
 }
 
-# A target that has an event whenever it is asked keeps nobody busy.
+# A flood of events is handled at a limited rate.
 floods_with_events() {
 	EVENTS=1 hostile event result 0x00040002
 	connect_hostile
-	wait_until "$FOLLOWED" heard_often || fail "only $(count event) events"
+	wait_until "$FOLLOWED" heard_often || fail "$(count event) events, expected at least 4"
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=16 iflag=direct
-	# The pauses double from a tenth of a second.
-	[ "$(count event)" -le 8 ] || fail "it was asked $(count event) times"
+	# The delays double, beginning with 100 ms.
+	[ "$(count event)" -le 8 ] || fail "$(count event) event requests, expected at most 8"
 	leave
 }
 
@@ -384,11 +386,11 @@ heard_often() {
 	[ "$(count event)" -ge 4 ]
 }
 
-# One that always has an internal error is reset more and more seldom.
+# A persistent internal error resets the controller, at a limited rate.
 resets_when_the_target_says_so() {
 	EVENTS=1 hostile event result 0x00010300
 	connect_hostile
-	wait_until "$FOLLOWED" connected_again || fail "it was not reset twice"
+	wait_until "$FOLLOWED" connected_again || fail "fewer than two resets"
 	has "$(kernel_log)" "$CTRL: asynchronous event: persistent internal error"
 	disconnect "$CTRL"
 	gone
@@ -402,17 +404,18 @@ log_has() {
 	[ "$(logged "$1")" -gt 0 ]
 }
 
-# One that tells nothing is not asked again, and that is all.
+# After a failed Asynchronous Event Request the host sends no further one, and works without events.
 tells_no_events() {
 	EVENTS=1 hostile event status 0x4105
 	connect_hostile
-	wait_until "$FOLLOWED" log_has "$CTRL: no more asynchronous events: " || fail "it is not in the log"
+	wait_until "$FOLLOWED" log_has "$CTRL: no more asynchronous events: " ||
+		fail "the failed Asynchronous Event Request is not in the log"
 	run rnvmf rescan "$CTRL"
 	same events 1 "$(count event || true)"
 	leave
 }
 
-# An event that nobody asked for breaks the protocol.
+# An event without a pending request is a protocol violation.
 answers_twice() {
 	EVENTS=2 AFTER=1 hostile event twice
 	connect_hostile
@@ -420,7 +423,7 @@ answers_twice() {
 	gone
 }
 
-# A disconnect does not wait for a look at the namespaces.
+# A disconnect does not wait for a scan.
 disconnect_during_a_rescan() {
 	local began took pid status=0
 	AFTER=1 hostile list silent
@@ -428,7 +431,7 @@ disconnect_during_a_rescan() {
 	rnvmf rescan "$CTRL" >"$SCRATCH/rescan" 2>&1 &
 	pid=$!
 	defer end_process $pid
-	wait_until "$FOLLOWED" has_listed 2 || fail "nobody looked"
+	wait_until "$FOLLOWED" has_listed 2 || fail "the namespace list was not read"
 	began=$(now)
 	disconnect "$CTRL"
 	took=$(($(now) - began))
@@ -439,7 +442,7 @@ disconnect_during_a_rescan() {
 	gone
 }
 
-# Nor does a loss, or what comes after it: then the look is due again.
+# A connection loss ends a scan; the host scans again after the reconnect.
 loss_during_a_rescan() {
 	EVENTS=0 AFTER=1 hostile list hang-up
 	SERVICE=$HOSTILE_PORT connect "$TARGET4" -c 1 --timeout $((2 * SLOWDOWN))
@@ -449,20 +452,20 @@ loss_during_a_rescan() {
 	gone
 }
 
-# A disk that is being made when the connection is lost is not made, nor gets any I/O, if there is
-# another namespace in its place when there is a connection again.
+# A disk that is being added during a connection loss is not added, and gets no I/O, if another
+# namespace has its NSID after the reconnect.
 another_while_its_disk_is_made() {
 	lost_while_made 2
 	has "$(kernel_log)" 'namespace 2 changed its identifiers: not adding its disk'
 }
 
-# And what was found before a loss is not made after it.
+# A scan result from before the loss must not be used after it.
 another_before_its_disk_is_made() {
 	lost_while_made 3
 }
 
-# lost_while_made NSID: the connection is lost while the disk of the second of three namespaces is
-# searched for partitions, before that of the third is made; after that this one is another one.
+# lost_while_made NSID: the connection is lost during the partition scan of the second of three
+# disks, before the third is added. After the reconnect the namespace NSID has another UUID.
 lost_while_made() {
 	hostile
 	SERVICE=$HOSTILE_PORT connect "$TARGET4" -c 1
@@ -470,18 +473,18 @@ lost_while_made() {
 	end_process "$TARGET"
 	loses
 	NAMESPACES=3 hostile read silent
-	wait_until "$SOON" is_read || fail "the second disk is not being made"
+	wait_until "$SOON" is_read || fail "the second disk is not being added"
 	comes_back
-	same "disks" 1 "$(ctrl_number nr_namespaces)"
+	same "number of disks" 1 "$(ctrl_number nr_namespaces)"
 	end_process "$TARGET"
 	loses
 	NAMESPACES=3 OTHER=$1 hostile
 	comes_back
-	wait_until "$SOON" disks_have_come || fail "they have not come: $(<"$SCRATCH/events")"
+	wait_until "$SOON" disks_have_come || fail "the disks were not added: $(<"$SCRATCH/events")"
 	run rnvmf rescan "$CTRL"
-	same "disks" 3 "$(ctrl_number nr_namespaces)"
+	same "number of disks" 3 "$(ctrl_number nr_namespaces)"
 	has "$(<"/sys/block/${CTRL}n$1/uuid")" "$(printf '5f%02x$' $((0x5d + $1)))"
-	same "what came and went" "ns-add ${CTRL}n2 ns-add ${CTRL}n3" \
+	same "the events" "ns-add ${CTRL}n2 ns-add ${CTRL}n3" \
 		"$(grep -oE '^ns-(add|del) [^ ]+' "$SCRATCH/events" | paste -sd ' ')"
 	disconnect "$CTRL"
 	gone
@@ -495,15 +498,15 @@ disks_have_come() {
 	[ "$(grep -cE "^ns-add ${CTRL}n[23] " "$SCRATCH/events")" -ge 2 ] && [ -b "/dev/${CTRL}n3" ]
 }
 
-# block_is BYTES: of the first disk of CTRL, which is another one than NUMBER's.
+# block_is BYTES: the first disk of CTRL must be another one than NUMBER, with this block size.
 block_is() {
-	other_disk "$NUMBER" || fail "the disk is the one that it was"
+	other_disk "$NUMBER" || fail "the format made no new disk"
 	same "bytes of a block" "$1" "$(queue_limit "${CTRL}n1" logical_block_size)"
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs="$1" count=4 iflag=direct
 	NUMBER=$(disk_number)
 }
 
-# Who formats a namespace, by the controller or by the disk that it is the end of, finds the new disk.
+# After a format, through the controller or through the disk itself, the new disk exists at once.
 formatted_is_another_disk() {
 	hostile
 	connect_hostile
@@ -518,8 +521,8 @@ formatted_is_another_disk() {
 	leave
 }
 
-# What the target's log of effects says is done: a look at the namespaces, which is over when the
-# command is, although the target does not know it.
+# The host follows the effects log: after a command that changes the namespace inventory it scans
+# before the ioctl returns, even if the target fails the command.
 effects_are_followed() {
 	local number
 	hostile
@@ -533,8 +536,8 @@ effects_are_followed() {
 	leave
 }
 
-# others_may TWIST...: what others than root may send to the disk of a target with such a log of effects;
-# it is left in MAY.
+# others_may TWIST...: set MAY to the commands that the user nobody may send to the disk, with this
+# twist of the effects log.
 others_may() {
 	hostile effects "$@"
 	connect_hostile
@@ -542,7 +545,7 @@ others_may() {
 	leave
 }
 
-# The log says of a read, which is the only command in it, that it is supported, and then more.
+# The effects log has only a read: first as supported, then with a further effect.
 what_others_may_send_is_in_the_log() {
 	local read=$((1024 + 4 * 2))
 	others_may poke 1 $read 4
@@ -552,14 +555,14 @@ what_others_may_send_is_in_the_log() {
 	may_is "$MAY" 'io 0x0' denied
 	others_may poke $((1 | 1 << 2)) $read 4
 	may_is "$MAY" 'io 0x2' denied
-	# There is none to be seen.
+	# The effects log cannot be read.
 	others_may status 0x4002
 	may_is "$MAY" 'io 0x2' denied
 	may_is "$MAY" 'identify 0x1' allowed
 }
 
-# No I/O is beside a command that wants to be alone; both end with the controller, although it is
-# the disk that was asked.
+# I/O waits while a command with exclusive submission is in flight. A disconnect ends both, even if
+# the command was sent through the disk.
 alone_without_io() {
 	local asked reads reader
 	hostile other silent
@@ -568,20 +571,20 @@ alone_without_io() {
 	nvme admin-passthru "$(disk "$CTRL" 1)" --opcode=0xc1 >"$SCRATCH/alone" 2>&1 &
 	asked=$!
 	defer end_process $asked
-	wait_until "$SOON" seen '0 other' || fail "the target is not asked: $(<"$SCRATCH/alone")"
+	wait_until "$SOON" seen '0 other' || fail "the target received no command: $(<"$SCRATCH/alone")"
 	dd if="$(disk "$CTRL" 1)" of=/dev/null bs=4k count=1 iflag=direct >"$SCRATCH/read" 2>&1 &
 	reader=$!
 	defer end_process $reader
-	wait_until "$SOON" waits_for_thaw $reader || fail "it reads: $(<"$SCRATCH/read")"
+	wait_until "$SOON" waits_for_thaw $reader || fail "the read does not wait: $(<"$SCRATCH/read")"
 	same reads "$reads" "$(count read)"
 	disconnect "$CTRL"
-	wait_until "$SOON" process_ended $asked || fail "the command is waited for yet"
-	wait_until "$SOON" process_ended $reader || fail "the read is waited for yet"
+	wait_until "$SOON" process_ended $asked || fail "the command did not end"
+	wait_until "$SOON" process_ended $reader || fail "the read did not end"
 	gone
 }
 
-# start_format STEP TWIST...: a disk that has something to write yet, which DIRTY is, is formatted; the
-# process that asked for it is ASKED.
+# start_format STEP TWIST...: start a format of a disk with dirty pages. DIRTY is a file descriptor
+# of the disk, ASKED the PID of the format.
 start_format() {
 	hostile "$@"
 	connect_hostile
@@ -592,28 +595,28 @@ start_format() {
 	defer end_process "$ASKED"
 }
 
-# goes_unwritten: the controller goes, and what there is to write with it.
+# goes_unwritten: disconnect; the dirty pages must not be written.
 goes_unwritten() {
 	disconnect "$CTRL"
 	exec {DIRTY}>&-
-	wait_until "$SOON" process_ended "$ASKED" || fail "the command is waited for yet"
+	wait_until "$SOON" process_ended "$ASKED" || fail "the command did not end"
 	same writes 0 "$(count write || true)"
 	has "$(kernel_log)" "$CTRL: namespace 1 may have changed: removing disk"
 	gone
 }
 
-# What is being formatted when the controller goes is not written to any more: nobody knows by then how
-# large its blocks are.
+# During a format the block size is unknown, so a disconnect must not write dirty pages.
 goes_while_it_formats() {
 	start_format format silent
-	wait_until "$SOON" seen '0 format' || fail "the target is not asked: $(<"$SCRATCH/format")"
+	wait_until "$SOON" seen '0 format' || fail "the target received no Format: $(<"$SCRATCH/format")"
 	goes_unwritten
 }
 
-# So it is where that is over, and nobody has looked at what came of it.
+# The same after a format, until the host has identified the namespace again.
 goes_when_it_was_formatted() {
 	AFTER=1 start_format namespace silent
-	wait_until "$SOON" looked_twice || fail "nobody looks at what it is: $(<"$SCRATCH/format")"
+	wait_until "$SOON" looked_twice ||
+		fail "the namespace is not identified again: $(<"$SCRATCH/format")"
 	goes_unwritten
 }
 
@@ -621,17 +624,17 @@ looked_twice() {
 	[ "$(count namespace)" -ge 2 ]
 }
 
-# What was formatted, or may have been, and cannot be looked at is not written to any more. Once it can be
-# there is a disk for what it is now.
+# A namespace that cannot be identified after a format loses its disk without writes. Once it can be
+# identified it gets a new disk.
 formatted_and_not_to_be_seen() {
 	local before
 	AFTER=1 start_format namespace status 0x82
 	before=$(disk_number || true)
-	wait_until "$SOON" process_ended "$ASKED" || fail "the command is waited for yet"
+	wait_until "$SOON" process_ended "$ASKED" || fail "the command did not end"
 	has "$(kernel_log)" "$CTRL: namespace 1 may have changed: removing disk"
 	exec {DIRTY}>&-
 	kill -USR1 "$TARGET"
-	wait_until "$FOLLOWED" other_disk "$before" || fail "there is no other disk"
+	wait_until "$FOLLOWED" other_disk "$before" || fail "no new disk was added"
 	same writes 0 "$(count write || true)"
 	leave
 }

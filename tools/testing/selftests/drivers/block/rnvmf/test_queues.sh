@@ -1,18 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Queues for writes only, and queues that are polled: what goes by which, and that all of it ends
-# also where nobody is interrupted.
+# Tests write queues and poll queues: which requests use which queue, and that polled I/O ends in
+# each case.
 
 . "$(dirname "$0")/lib.sh"
 
-# Each kind; no command of ours is on its way meanwhile, and a loss is seen by who does I/O.
+# One queue of each kind. Without keep-alive the host sends no commands of its own, and only I/O
+# detects a loss.
 KINDS=(-i 1 -W 1 -P 1)
 CONNECT_OPTIONS=(-k 0 -c 1 --timeout $((5 * SLOWDOWN)))
 
 POLLED=(--ioengine=io_uring --hipri=1)
 
-# What is taken out of completion queues.
+# Trace event of polled completions.
 COMPLETIONS=rdma_core/cq_poll
 
 setup() {
@@ -23,7 +24,7 @@ single() {
 	network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
 }
 
-# queues_are ALL WRITE POLLED: as the program and sysfs tell.
+# queues_are ALL WRITE POLLED: check the numbers of queues in `rnvmf show`, sysfs and blk-mq.
 queues_are() {
 	same "queues for writes" "$2" "$(ctrl_number nr_write_queues)"
 	same "polled queues" "$3" "$(ctrl_number nr_poll_queues)"
@@ -42,12 +43,13 @@ has_hardware_queues() {
 	[ "$(hardware_queues)" = "$1" ]
 }
 
-# The completion queues of the host, in their order: the admin queue's is the first one.
+# Print the numbers of the host's completion queues in ascending order; the first is the admin
+# queue's.
 host_cqs() {
 	rdma resource show cq | grep -F '[rnvmf]' | sed 's/.* cqn \([0-9]*\) .*/\1/' | sort -n
 }
 
-# only_by QUEUE COMMAND...: it finds completions in this queue, and none in another one for I/O.
+# only_by QUEUE COMMAND...: the command's completions must all be in this I/O queue.
 only_by() {
 	local queue=$1 cqns qid found
 	shift
@@ -59,9 +61,9 @@ only_by() {
 	for qid in 1 2 3; do
 		found=$(traced "cq.id=${cqns[qid]} .*returned [1-9]")
 		if [ $qid = "$queue" ]; then
-			[ "$found" -ge 20 ] || fail "queue $qid was used $found times"
+			[ "$found" -ge 20 ] || fail "$found polls with completions on queue $qid, expected 20 or more"
 		else
-			same "times that queue $qid was used" 0 "$found"
+			same "number of polls with completions on queue $qid" 0 "$found"
 		fi
 	done
 }
@@ -79,7 +81,7 @@ each_kind_of_io_has_its_queue() {
 	only_by 3 verify "$disk" "${POLLED[@]}" --rw=randrw --bs=4k-64k --size=2m --iodepth=8
 }
 
-# The processors share what there is of each kind, and none has more of one than there are processors.
+# CPUs share the queues of each kind, and there are at most as many of a kind as CPUs.
 as_many_as_processors() {
 	local cpus
 	cpus=$(nproc)
@@ -93,7 +95,7 @@ as_many_as_processors() {
 		--numjobs=4 --offset_increment=1m
 }
 
-# start_polled: as start_verify, by polled queues.
+# start_polled: like `start_verify`, with polled I/O.
 start_polled() {
 	VERIFY_OPTIONS=("${POLLED[@]}" --io_size=6m --numjobs=2 --offset_increment=6m)
 	start_verify
@@ -137,8 +139,8 @@ disconnect_under_polled_io() {
 	[ $took -lt $((3000 * SLOWDOWN)) ] || fail "the disconnect took $took ms"
 }
 
-# What is on its way when the queues are fewer, and more again, gets there; polled I/O is refused
-# while there is no queue for it.
+# The target grants fewer queues and then more; no I/O in flight is lost. Polled I/O is refused
+# while there is no poll queue.
 queues_follow_what_is_granted() {
 	start_pair
 	connect "$TARGET4" "${KINDS[@]}"
@@ -156,15 +158,17 @@ queues_follow_what_is_granted() {
 	verify "$(disk "$CTRL" 1)" "${POLLED[@]}" --rw=randwrite --bs=16k --size=1m
 }
 
-# grants COUNT: the target ends its controllers when this is written.
+# grants COUNT: let the target grant COUNT queues. The write makes it delete its controllers, so the
+# host reconnects.
 grants() {
 	echo "$1" >"$NVMET/subsystems/$NQN/attr_qid_max"
-	wait_until "$SOON" has_hardware_queues "$1" || fail "the disk has $(hardware_queues) queues"
+	wait_until "$SOON" has_hardware_queues "$1" ||
+		fail "the disk has $(hardware_queues) hardware queues, expected $1"
 	comes_back
 }
 
-# start_unpolled: a polled read that nobody polls for; a line to the file descriptor POLL is what
-# its process waits for to do so.
+# start_unpolled: submit a polled read without polling for it. A line to $SCRATCH/poll makes the
+# process poll. IO is its PID.
 start_unpolled() {
 	mkfifo "$SCRATCH/poll"
 	python3 "$HERE/unpolled.py" "$(disk "$CTRL" 1)" <>"$SCRATCH/poll" >"$SCRATCH/unpolled" 2>&1 &
@@ -176,7 +180,7 @@ start_unpolled() {
 
 polls() {
 	echo >"$SCRATCH/poll"
-	wait_until "$SOON" process_ended "$IO" || fail "the process still polls"
+	wait_until "$SOON" process_ended "$IO" || fail "the polled read did not end"
 	same result "sent $1" "$(tr '\n' ' ' <"$SCRATCH/unpolled" | sed 's/ $//')"
 }
 
@@ -184,15 +188,15 @@ nothing_in_flight() {
 	[ "$(tr -d ' \n' <"/sys/block/${CTRL}n1/inflight")" = 00 ]
 }
 
-# A time-out looks before it says that there is no answer.
+# The time-out handler polls the queue before it takes the command for lost.
 timeout_polls_first() {
 	single
 	connect "$TARGET4" "${KINDS[@]}"
 	echo 500 >"/sys/block/${CTRL}n1/queue/io_timeout"
 	start_unpolled
-	wait_until "$SOON" nothing_in_flight || fail "it is not polled"
+	wait_until "$SOON" nothing_in_flight || fail "the time-out handler did not complete the read"
 	polls 4096
-	[[ $(kernel_log) != *" on queue "*" timed out"* ]] || fail "the connection ended: $(kernel_log)"
+	[[ $(kernel_log) != *" on queue "*" timed out"* ]] || fail "the command timed out: $(kernel_log)"
 }
 
 disconnect_does_not_wait_for_who_polls() {

@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A connection that is lost comes back by itself, and no byte of what was written meanwhile is
-# wrong; or it is given up when the user said so.
+# Tests reconnecting after a connection loss: verified I/O continues without errors, or fails after
+# the configured times.
 
 . "$(dirname "$0")/lib.sh"
 
-# A host that is quick to see a loss, and to try again.
+# The host detects a loss and reconnects quickly.
 CONNECT_OPTIONS=(-k "$SLOWDOWN" -c 1 --timeout $((5 * SLOWDOWN)))
 
 LOSSES=200
 
-# What other activity may add to a kmalloc cache meanwhile; one object leaked a loss is more.
+# Objects that other activity may add to a kmalloc cache. A leak of one object a loss exceeds this.
 NOISE=$((LOSSES * 4 / 5))
 
 setup() {
@@ -53,14 +53,15 @@ device_comes_back_under_io() {
 	is_verified
 }
 
-# target_is_at LINK_ADDRESS: the host takes it there from now on.
+# target_is_at LINK_ADDRESS: set a static neighbour entry for the target at the host.
 target_is_at() {
 	run ip netns exec "$HOST_NETNS" ip neigh replace "$TARGET4" lladdr "$1" dev rnvmf1 nud permanent
 }
 
-# The address of the target leads to another machine, of which the connection manager tells, and back.
+# The neighbour entry of the target changes to an unused address and back. The connection manager
+# reports the change.
 address_moves_under_io() {
-	# Nothing else tells of it that soon.
+	# The keep-alive must not detect the loss first.
 	local CONNECT_OPTIONS=(-k $((10 * SOON)) -c 1 --timeout $((5 * SLOWDOWN)))
 	start_pair
 	connect "$TARGET4"
@@ -68,9 +69,9 @@ address_moves_under_io() {
 	target_is_at 02:00:00:00:00:99
 	loses
 	has "$(kernel_log)" "$CTRL: .*the target does not answer"
-	# That nobody is there ends each attempt.
-	wait_until "$SOON" tries_again || fail "no attempts: $OUTPUT"
-	is_not_live || fail "it is live"
+	# Each attempt fails, because no host has that address.
+	wait_until "$SOON" tries_again || fail "no reconnect attempts: $OUTPUT"
+	is_not_live || fail "$CTRL is live"
 	target_is_at "$(</sys/class/net/rnvmf0/address)"
 	comes_back
 	is_verified
@@ -90,12 +91,13 @@ again_and_again() {
 	is_verified
 }
 
-# For a long run: it takes its time.
+# Only in a long run, because it takes long.
 many_losses_without_growth() {
 	local CONNECT_OPTIONS=(-k $((5 * SLOWDOWN)) -c 1 --timeout $((5 * SLOWDOWN)) -i 2 -Q 16) objects
 	network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
 	connect "$TARGET4"
-	# What is made once and kept is made now, and the backend has its pages.
+	# Objects that are created once and kept are created now, and the backend allocates its
+	# pages.
 	run dd if=/dev/zero of="$BACKEND" bs=1M count=64 oflag=direct
 	start_monitor
 	losses 3
@@ -103,7 +105,8 @@ many_losses_without_growth() {
 	slab_steady_while $NOISE losses_and_back "$objects"
 }
 
-# losses_and_back OBJECTS: under I/O, after which there are these RDMA objects again.
+# losses_and_back OBJECTS: lose LOSSES connections under I/O, then check that the RDMA objects are
+# OBJECTS again.
 losses_and_back() {
 	start_io
 	losses $LOSSES
@@ -111,18 +114,18 @@ losses_and_back() {
 	rdma_back_to "$1"
 }
 
-# losses COUNT
+# losses COUNT: lose the connection COUNT times, each time after a reconnect.
 losses() {
 	local i
 	for ((i = 0; i < $1; i++)); do
 		LIVE=$(times_live)
-		# The target ends its controllers when this is written.
+		# A write to attr_qid_max makes the target delete its controllers.
 		echo $((2 + i % 2)) >"$NVMET/subsystems/$NQN/attr_qid_max"
-		wait_until "$SOON" was_live_again || fail "it is $(ctrl_field "$CTRL" state)"
+		wait_until "$SOON" was_live_again || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
 	done
 }
 
-# How often the controller has come back.
+# Print how often the controller has become live.
 times_live() {
 	awk -v line="ctrl-change $CTRL live" 'index($0, line) == 1 { times++ } END { print times + 0 }' \
 		"$SCRATCH/events"
@@ -132,8 +135,8 @@ was_live_again() {
 	[ "$(times_live)" -gt "$LIVE" ]
 }
 
-# start_alone: a process writes, which the target does not end before thaw(), and another waits for
-# that, as it wants to format the namespace without any I/O beside it. They are in IO and ALONE.
+# start_alone: start a write that the target completes only after `thaw`, and a Format NVM that
+# waits for exclusive access to the namespace. IO and ALONE are their PIDs.
 start_alone() {
 	network_pair
 	backend_frozen
@@ -144,14 +147,14 @@ start_alone() {
 	dd if=/dev/zero of="$(disk "$CTRL" 1)" bs=4k count=1 oflag=direct 2>"$SCRATCH/dd" &
 	IO=$!
 	defer end_process $IO
-	wait_until "$SOON" is_writing || fail "there is no I/O: $(<"$SCRATCH/dd")"
+	wait_until "$SOON" is_writing || fail "no write is in flight: $(<"$SCRATCH/dd")"
 	nvme admin-passthru "/dev/$CTRL" --opcode=0x80 -n 1 >"$SCRATCH/alone" 2>&1 &
 	ALONE=$!
 	defer end_process $ALONE
-	wait_until "$SOON" freezes $ALONE || fail "it does not wait: $(<"$SCRATCH/alone")"
+	wait_until "$SOON" freezes $ALONE || fail "the Format does not wait: $(<"$SCRATCH/alone")"
 }
 
-# backend_frozen: a loop device in a file system that can be frozen.
+# backend_frozen: create a loop device on a file in a file system that can be frozen.
 backend_frozen() {
 	run modprobe loop
 	truncate -s 32M "$SCRATCH/image"
@@ -176,14 +179,14 @@ is_writing() {
 	[ "$writes" = 1 ]
 }
 
-# freezes PROCESS
+# freezes PROCESS: whether the process waits for the freeze of a queue.
 freezes() {
 	[[ $(cat "/proc/$1/task/$1/stack" "/proc/$1/wchan" 2>/dev/null) == *freeze* ]]
 }
 
-# Who holds I/O back does not hold up the recovery that the I/O under way needs.
+# A command that freezes the queue must not block the reconnect that the I/O in flight needs.
 lost_while_a_command_waits_to_be_alone() {
-	# The target must not hear of it: it would wait for its write, and answer nobody until then.
+	# The target must not detect the loss: it would wait for its write and accept no connection.
 	local CONNECT_OPTIONS=(-k 0 -c 1 --timeout $((5 * SLOWDOWN)))
 	start_alone
 	silence
@@ -193,23 +196,23 @@ lost_while_a_command_waits_to_be_alone() {
 	rdma_add "$HOST_NETNS" rnvmf_rxe1 rnvmf1
 	comes_back
 	thaw
-	wait_until "$SOON" process_ended $IO || fail "the write still waits"
-	wait_until "$SOON" process_ended $ALONE || fail "the command still waits"
+	wait_until "$SOON" process_ended $IO || fail "the write did not end"
+	wait_until "$SOON" process_ended $ALONE || fail "the command did not end"
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=4k count=1 iflag=direct
 }
 
-# Nor a removal, while some of the disks are frozen.
+# Nor must it block a disconnect.
 disconnect_while_a_command_waits_to_be_alone() {
 	start_alone
 	silence
 	disconnect "$CTRL"
-	wait_until "$SOON" process_ended $ALONE || fail "the command still waits"
-	wait_until "$SOON" process_ended $IO || fail "the write still waits"
-	no_disks || fail "a disk is left"
+	wait_until "$SOON" process_ended $ALONE || fail "the command did not end"
+	wait_until "$SOON" process_ended $IO || fail "the write did not end"
+	no_disks || fail "a disk remains"
 	thaw
 }
 
-# hangs: a thread of the kernel is in a function of ours, and not idle.
+# hangs: whether a kernel thread is in a function of rnvmf in uninterruptible sleep.
 hangs() {
 	local thread
 	for thread in /proc/[0-9]*; do
@@ -220,35 +223,36 @@ hangs() {
 	return 1
 }
 
-# However long one waits to be alone, others are idle who wait for him, so that none is reported as
-# a hung task; and he can be interrupted.
+# Threads that wait for a command with exclusive access must sleep as TASK_IDLE, so that none is
+# reported as a hung task. The command's own wait can be interrupted.
 waits_to_be_alone_do_not_hang() {
 	start_alone
 	"${RNVMF[@]}" rescan "$CTRL" >"$SCRATCH/rescan" 2>&1 &
 	local rescan=$!
 	defer end_process $rescan
-	! wait_until 3 hangs || fail "a thread hangs"
-	! process_ended $rescan || fail "it did not wait: $(<"$SCRATCH/rescan")"
+	! wait_until 3 hangs || fail "a thread of rnvmf is in uninterruptible sleep"
+	! process_ended $rescan || fail "the rescan did not wait: $(<"$SCRATCH/rescan")"
 	kill -TERM $ALONE
-	wait_until "$SOON" process_ended $ALONE || fail "it cannot be interrupted"
-	wait_until "$SOON" process_ended $rescan || fail "the disks are not looked at"
-	! process_ended $IO || fail "the write has ended"
+	wait_until "$SOON" process_ended $ALONE || fail "SIGTERM did not end the Format"
+	wait_until "$SOON" process_ended $rescan || fail "the rescan did not end"
+	! process_ended $IO || fail "the write ended too early"
 	thaw
-	wait_until "$SOON" process_ended $IO || fail "the write still waits"
+	wait_until "$SOON" process_ended $IO || fail "the write did not end"
 }
 
-# How it goes on can be seen.
+# `rnvmf show` and the events report the reconnect attempts.
 attempts_are_told() {
 	start_pair
 	connect "$TARGET4"
 	start_monitor
 	port_goes
-	wait_until "$SOON" tries_again || fail "no attempts: $OUTPUT"
+	wait_until "$SOON" tries_again || fail "no reconnect attempts: $OUTPUT"
 	run "${RNVMF[@]}" show "$CTRL"
 	has "$OUTPUT" 'attempts to connect +[0-9]+, (next in [0-9]+ s|the last one under way), given up in (5[0-9][0-9]|600) s'
 	run "${RNVMF[@]}" set "$CTRL" -l -1
 	run "${RNVMF[@]}" show "$CTRL"
-	[[ $OUTPUT == *"attempts to connect"* && $OUTPUT != *"given up in"* ]] || fail "it has an end: $OUTPUT"
+	[[ $OUTPUT == *"attempts to connect"* && $OUTPUT != *"given up in"* ]] ||
+		fail "the attempts have a time limit: $OUTPUT"
 	has "$OUTPUT" 'error +connection refused '
 	has "$(<"$SCRATCH/events")" "ctrl-change $CTRL connecting .*: connection refused "
 	connected_anew 0 0
@@ -256,23 +260,24 @@ attempts_are_told() {
 	comes_back
 	connected_anew 0 1
 	run "${RNVMF[@]}" show "$CTRL"
-	[[ $OUTPUT != *"attempts to connect"* ]] || fail "attempts of a live controller: $OUTPUT"
+	[[ $OUTPUT != *"attempts to connect"* ]] || fail "a live controller shows attempts: $OUTPUT"
 }
 
-# What somebody may have to see to, and what somebody has to, can be told from the rest of the log.
+# Log levels: info for connects, warning for losses and failed attempts, error for a dead
+# controller.
 log_has_levels() {
 	start_pair
 	connect "$TARGET4"
 	port_goes
 	loses
-	wait_until "$SOON" tries_again || fail "no attempts: $OUTPUT"
-	same "lines of a connection" 1 "$(logged_as info "$CTRL: connected to $NQN")"
-	same "warnings of the loss" 1 "$(logged_as warn "$CTRL: connection of queue [0-9]+ lost: ")"
-	same "warnings of an attempt" 1 "$(logged_as warn "$CTRL: reconnect attempt 1 failed: ")"
-	same "errors so far" 0 "$(logged_as err "$CTRL: ")"
+	wait_until "$SOON" tries_again || fail "no reconnect attempts: $OUTPUT"
+	same "number of connects" 1 "$(logged_as info "$CTRL: connected to $NQN")"
+	same "number of warnings of the loss" 1 "$(logged_as warn "$CTRL: connection of queue [0-9]+ lost: ")"
+	same "number of warnings of an attempt" 1 "$(logged_as warn "$CTRL: reconnect attempt 1 failed: ")"
+	same "number of errors before" 0 "$(logged_as err "$CTRL: ")"
 	run "${RNVMF[@]}" set "$CTRL" -l 0
 	is_dead 'connection refused'
-	same "errors" 1 "$(logged_as err "$CTRL: connection refused ")"
+	same "number of errors" 1 "$(logged_as err "$CTRL: connection refused ")"
 }
 
 is_given_up() {
@@ -294,16 +299,16 @@ io_fails_before_it_is_given_up() {
 	began=$(now)
 	silence
 	io_fails_after 3 "$began"
-	is_not_live || fail "it is live"
-	! state_is "$CTRL" dead || fail "it is dead"
-	# The attempt that was under way had less time than the user gives to one.
+	is_not_live || fail "$CTRL is live"
+	! state_is "$CTRL" dead || fail "$CTRL is dead"
+	# The attempt in progress had less time than the time-out of an attempt.
 	has "$(ctrl_field "$CTRL" message)" 'timed out after ([0-2]?[0-9]{1,3} ms|[12] s)'
 	silence_ends
 	comes_back
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct
 }
 
-# What is set while it tries counts for the attempts that begin from then on.
+# A changed time-out applies to the attempts that begin afterwards.
 attempts_take_as_long_as_is_set() {
 	local seconds
 	start_pair
@@ -313,13 +318,14 @@ attempts_take_as_long_as_is_set() {
 	for seconds in $((2 * SLOWDOWN)) $((4 * SLOWDOWN)); do
 		run "${RNVMF[@]}" set "$CTRL" --timeout "$seconds"
 		wait_until "$SOON" attempt_took "$seconds" ||
-			fail "no attempt of $seconds s, but: $(ctrl_field "$CTRL" message)"
+			fail "no attempt timed out after $seconds s: $(ctrl_field "$CTRL" message)"
 	done
 	silence_ends
 	comes_back
 }
 
-# attempt_took SECONDS: the last one failed then. Its last step has less, as the others took their time.
+# attempt_took SECONDS: whether the last attempt timed out after this time. The message has the time
+# of its last step, which is less by up to 1 s.
 attempt_took() {
 	local took
 	[[ $(ctrl_field "$CTRL" message) =~ timed\ out\ after\ ([0-9]+)\ (ms|s) ]] || return
@@ -338,7 +344,7 @@ tries_and_disconnects() {
 	start_io
 	silence
 	loses
-	wait_until "$SOON" is_trying || fail "it does not try: $OUTPUT"
+	wait_until "$SOON" is_trying || fail "no reconnect attempt in progress: $OUTPUT"
 	timed_disconnect "$CTRL"
 	LOST=$REMOVED io_fails
 	silence_ends
@@ -351,10 +357,10 @@ unloads_while_it_tries() {
 	loses
 	run rmmod rnvmf
 	defer modprobe rnvmf
-	no_disks || fail "a disk is left of an unloaded module"
+	no_disks || fail "a disk remains after the module was unloaded"
 }
 
-# Another namespace under the same number gets none of what was meant for the first.
+# Another namespace with the same NSID gets a new disk, and no I/O of the old disk.
 another_namespace_is_another_disk() {
 	local first
 	start_pair
@@ -369,12 +375,13 @@ another_namespace_is_another_disk() {
 	port_is_back
 	comes_back
 	LOST=$REMOVED io_fails
-	wait_until "$SOON" other_disk "$first" || fail "there is no new disk"
+	wait_until "$SOON" other_disk "$first" || fail "no new disk was added"
 	run cmp -n 1048576 "$(disk "$CTRL" 1)" /dev/zero
 }
 
-# A disk goes on with the size that its namespace has now. User space is told of it by the kernel, with a
-# lock that others have who wait for I/O: so not by the thread that lets I/O go on.
+# After a reconnect the disk has the new size of its namespace. set_capacity_and_notify() takes a
+# lock whose holder may wait for I/O, so the controller's thread, which resumes I/O, must not call
+# it.
 new_size_is_taken_over() {
 	network_pair
 	backend_file disk 64
@@ -387,12 +394,12 @@ new_size_is_taken_over() {
 	trace_resizes
 	port_is_back
 	comes_back
-	wait_until "$SOON" size_is 100663296 || fail "its size is another one"
+	wait_until "$SOON" size_is 100663296 || fail "the disk did not get its new size"
 	trace_has ' rnvmf_resize: '
 	trace_lacks "^ *$CTRL-[0-9]+ .* rnvmf_resize: "
 }
 
-# trace_resizes: who has the kernel tell user space of another size.
+# trace_resizes: record which thread calls set_capacity_and_notify().
 trace_resizes() {
 	echo 'p:rnvmf_resize set_capacity_and_notify' >>/sys/kernel/tracing/kprobe_events
 	defer forget_resizes
@@ -407,21 +414,21 @@ size_is() {
 	[ "$(blockdev --getsize64 "$(disk "$CTRL" 1)")" = "$1" ]
 }
 
-# The disks follow the number of queues that the target grants, fewer and then more, and what was
-# on its way on each of them gets there.
+# The target grants fewer I/O queues and then more. The disk's hardware queues follow, and no I/O in
+# flight is lost.
 queues_follow_what_is_granted() {
 	start_pair
 	connect "$TARGET4" -i 2
 	same queues 2 "$(ctrl_field "$CTRL" nr_io_queues)"
-	has_hardware_queues 2 || fail "the disk has other queues"
+	has_hardware_queues 2 || fail "the disk does not have 2 hardware queues"
 	VERIFY_OPTIONS=(--numjobs=2 --io_size=6m --offset_increment=6m)
 	start_verify
-	# The target ends its controllers when this is written.
+	# A write to attr_qid_max makes the target delete its controllers.
 	echo 1 >"$NVMET/subsystems/$NQN/attr_qid_max"
-	wait_until "$SOON" has_hardware_queues 1 || fail "the disk does not have one queue"
+	wait_until "$SOON" has_hardware_queues 1 || fail "the disk does not have 1 hardware queue"
 	same queues 1 "$(ctrl_field "$CTRL" nr_io_queues)"
 	echo 2 >"$NVMET/subsystems/$NQN/attr_qid_max"
-	wait_until "$SOON" has_hardware_queues 2 || fail "the disk does not have two queues"
+	wait_until "$SOON" has_hardware_queues 2 || fail "the disk does not have 2 hardware queues again"
 	same queues 2 "$(ctrl_field "$CTRL" nr_io_queues)"
 	is_verified
 }
@@ -431,7 +438,7 @@ has_hardware_queues() {
 	[ ${#queues[@]} = "$1" ]
 }
 
-# Asking again is in vain if the target says so.
+# A permanent rejection by the target ends the reconnect attempts.
 refused_for_ever_is_dead() {
 	start_pair
 	connect "$TARGET4"
@@ -444,7 +451,7 @@ refused_for_ever_is_dead() {
 	is_dead 'not allowed'
 }
 
-# shellcheck disable=SC2046 # none, where the run is not long
+# shellcheck disable=SC2046 # empty if the run is not long
 main setup \
 	$(in_a_long_run many_losses_without_growth) \
 	target_comes_back_under_io \

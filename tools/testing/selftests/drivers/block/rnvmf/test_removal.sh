@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The RDMA device of the host goes away while it is used, or its network namespace: errors, and
-# nothing that hangs.
+# Tests removal of the host's RDMA device, interface or network namespace during use: I/O fails and
+# nothing hangs.
 
 . "$(dirname "$0")/lib.sh"
 
-# A loss is for good here.
+# No reconnect: a lost connection makes the controller dead.
 CONNECT_OPTIONS=(--ctrl-loss-tmo 0)
 
 setup() {
@@ -17,7 +17,7 @@ delete_host_device() {
 	run ip netns exec "$HOST_NETNS" rdma link delete rnvmf_rxe1
 }
 
-# rnvmf has no RDMA object any more.
+# Whether rnvmf owns no queue pair and no memory region.
 owns_nothing() {
 	! grep -qF '[rnvmf]' < <(rdma resource show qp) && ! grep -qF '[rnvmf]' < <(rdma resource show mr)
 }
@@ -27,24 +27,24 @@ device_deleted_under_io() {
 	connect "$TARGET4"
 	start_io
 	delete_host_device
-	owns_nothing || fail "RDMA objects are left of a deleted device"
+	owns_nothing || fail "RDMA objects remain after the device was removed"
 	io_fails
 	is_dead 'RDMA device'
 }
 
-# The other end of the cable goes with it, and the target's device too.
+# Deleting one end of the veth pair deletes the other, and with it the target's RDMA device.
 interface_deleted_under_io() {
 	start_pair
 	connect "$TARGET4"
 	start_io
 	run ip -n "$HOST_NETNS" link delete rnvmf1
 	io_fails
-	# The connection manager may hear of it first, and either side.
+	# The connection manager of either side may detect it first.
 	is_dead 'RDMA device|disconnected|does not answer|address( of the path)? changed'
-	owns_nothing || fail "RDMA objects are left of a deleted device"
+	owns_nothing || fail "RDMA objects remain after the device was removed"
 }
 
-# unloads MODULE
+# unloads MODULE: try to unload a module once.
 unloads() {
 	rmmod "$1" 2>"$SCRATCH/errors"
 }
@@ -57,7 +57,7 @@ device_driver_unloaded_under_io() {
 		delete_host_device
 		run rdma link delete rnvmf_rxe0
 	fi
-	# While it has a packet in hand soft-RoCE is in use.
+	# soft-RoCE holds a reference on its module while it processes a packet.
 	wait_until "$SOON" unloads rdma_rxe || fail "$(<"$SCRATCH/errors")"
 	io_fails
 	is_dead 'RDMA device|disconnected'
@@ -71,7 +71,7 @@ unloads_after_the_device_went() {
 	io_fails
 	run rmmod rnvmf
 	defer modprobe rnvmf
-	no_disks || fail "a disk is left of an unloaded module"
+	no_disks || fail "a disk remains after the module was unloaded"
 }
 
 device_deleted_while_idle() {
@@ -84,25 +84,25 @@ device_deleted_while_idle() {
 device_deleted_while_connecting() {
 	local pid status=0
 	start_pair
-	# The link address of nobody is given, so that connecting gets beyond it.
+	# A static neighbour entry for the unused address, so that address resolution succeeds.
 	ip -n "$HOST_NETNS" neighbour replace "$NOBODY4" dev rnvmf1 lladdr 02:00:00:00:00:99
 	"${RNVMF[@]}" connect -a "$NOBODY4" -n "$NQN" --timeout 60 >"$SCRATCH/connect" 2>&1 &
 	pid=$!
 	defer end_process $pid
-	wait_until 10 owns_queue_pair || fail "it does not even try: $(<"$SCRATCH/connect")"
+	wait_until 10 owns_queue_pair || fail "the connect created no queue pair: $(<"$SCRATCH/connect")"
 	delete_host_device
-	wait_until "$SOON" process_ended $pid || fail "the connect still waits"
+	wait_until "$SOON" process_ended $pid || fail "the connect did not exit"
 	wait $pid || status=$?
 	same status 1 $status
 	has "$(<"$SCRATCH/connect")" '^rnvmf: connect to .*RDMA device'
-	owns_nothing || fail "RDMA objects are left of a deleted device"
+	owns_nothing || fail "RDMA objects remain after the device was removed"
 }
 
-# What has lost its connection tries again on the device that comes back.
+# A reconnecting controller uses the device that is added again.
 device_deleted_while_it_tries_again() {
 	start_recovering
 	delete_host_device
-	owns_nothing || fail "RDMA objects are left of a deleted device"
+	owns_nothing || fail "RDMA objects remain after the device was removed"
 	port_is_back
 	rdma_add "$HOST_NETNS" rnvmf_rxe1 rnvmf1
 	comes_back
@@ -114,22 +114,21 @@ device_deleted_while_disconnecting() {
 	start_pair
 	connect "$TARGET4"
 	start_io
-	# The target does not answer, so that it takes its time.
+	# Without responses the disconnect takes long enough.
 	silence
 	"${RNVMF[@]}" disconnect -d "$CTRL" &
 	pid=$!
 	defer end_process $pid
-	sees_deleting || fail "it is not being deleted"
+	sees_deleting || fail "$CTRL is not in state deleting"
 	delete_host_device
-	wait_until "$SOON" process_ended $pid || fail "the disconnect still waits"
+	wait_until "$SOON" process_ended $pid || fail "the disconnect did not exit"
 	wait $pid || fail "the disconnect failed"
-	owns_nothing || fail "RDMA objects are left of a deleted device"
-	no_disks || fail "a disk is left"
+	owns_nothing || fail "RDMA objects remain after the device was removed"
+	no_disks || fail "a disk remains"
 	LOST=$REMOVED io_fails
 }
 
-# A discovery keeps its namespace, which has no name any more, for as long as its program lives, and
-# no longer.
+# A discovery holds a reference on its deleted network namespace until its program ends.
 namespace_goes_with_its_discovery() {
 	local program
 	network_pair
@@ -138,19 +137,20 @@ namespace_goes_with_its_discovery() {
 	program=$!
 	defer end_process $program
 	wait_until 10 grep -q 'no listener on this port); retrying' "$SCRATCH/told" ||
-		fail "it does not go on: $(<"$SCRATCH/told")"
+		fail "the discovery does not retry: $(<"$SCRATCH/told")"
 	run ip netns del "$HOST_NETNS"
-	[ -e /sys/class/net/rnvmf0 ] || fail "the namespace went before its program"
+	[ -e /sys/class/net/rnvmf0 ] || fail "the namespace was freed before the program ended"
 	kill -KILL $program
-	wait_until 10 cable_is_gone || fail "the namespace outlives its program"
+	wait_until 10 cable_is_gone || fail "the namespace was not freed after the program ended"
 }
 
-# Its other end went, with the namespace that it was in, and so, a little later, does the device on it.
+# Whether the veth pair and the target's RDMA device are gone. The end of the namespace deletes the
+# pair, the device follows later.
 cable_is_gone() {
 	[ ! -e /sys/class/net/rnvmf0 ] && [ ! -e /sys/class/infiniband/rnvmf_rxe0 ]
 }
 
-# With the device back, the same address can be connected again.
+# A connect succeeds after the device is added again.
 connects_after_the_device_came_back() {
 	start_pair
 	connect "$TARGET4"
@@ -161,7 +161,7 @@ connects_after_the_device_came_back() {
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct
 }
 
-# A file system on a disk whose device goes: it fails, and can be unmounted.
+# A mounted file system gets errors when the device is removed, and can be unmounted.
 mounted_file_system() {
 	local disk
 	start_pair

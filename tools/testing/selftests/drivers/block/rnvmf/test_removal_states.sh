@@ -1,30 +1,30 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What is used goes away in each state of a controller: the RDMA device, the interface, the module
-# and the network namespace. test_removal.sh, test_load.sh, test_recovery.sh, test_reset.sh and
-# test_netns.sh have the others.
+# Tests removal of the RDMA device, the interface, the module and the network namespace in each
+# state of a controller. test_removal.sh, test_load.sh, test_recovery.sh, test_reset.sh and
+# test_netns.sh cover the remaining combinations.
 
 . "$(dirname "$0")/lib.sh"
 
-# What a removal may take, in milliseconds.
+# Time limit of a removal, in milliseconds.
 AT_ONCE=$((5000 * SLOWDOWN))
 
-# How long a silent target is waited for where nothing else ends that, in seconds.
+# Connect time-out for tests in which only it ends the wait for the target, in seconds.
 PATIENCE=$((2 * SLOWDOWN))
 
 setup() {
 	modprobe rnvmf
 }
 
-# removed COMMAND...: the removal ends soon.
+# removed COMMAND...: run a removal; fail unless it ends within AT_ONCE ms.
 removed() {
 	local began took
 	began=$(now)
 	run "$@"
 	took=$(($(now) - began))
-	note "after $took ms: $*"
-	[ $took -lt $AT_ONCE ] || fail "it took $took ms: $*"
+	note "removal took $took ms: $*"
+	[ $took -lt $AT_ONCE ] || fail "removal took $took ms, limit $AT_ONCE ms: $*"
 }
 
 interface_removed() {
@@ -34,74 +34,75 @@ interface_removed() {
 module_removed() {
 	removed rmmod rnvmf
 	defer modprobe rnvmf
-	no_disks || fail "a disk is left of an unloaded module"
+	no_disks || fail "a disk remains after the module was unloaded"
 }
 
-# What has looked at a disk that was written to may be about to close it.
+# Unload the module, with retries: udev may still have a disk open that was written to.
 module_ends() {
 	wait_until "$SOON" rmmod rnvmf 2>"$SCRATCH/errors" || fail "$(<"$SCRATCH/errors")"
 	defer modprobe rnvmf
-	no_disks || fail "a disk is left of an unloaded module"
+	no_disks || fail "a disk remains after the module was unloaded"
 }
 
-# Who is outside of it cannot ask rnvmf for its controllers any more.
+# Delete the namespace. From outside the program cannot see its controllers.
 namespace_removed() {
 	removed ip netns del "$HOST_NETNS"
 	RNVMF=(rnvmf)
 }
 
-# start_connect OPTION...: to where nobody is; its process is in CONNECT.
+# start_connect OPTION...: start a connect to an unused address. CONNECT is its PID.
 start_connect() {
 	"${RNVMF[@]}" connect -a "$NOBODY4" -n "$NQN" -q "$HOSTNQN" "$@" >"$SCRATCH/connect" 2>&1 &
 	CONNECT=$!
 	defer end_process $CONNECT
 }
 
-# The link address of nobody is asked for, and no one answers.
+# start_resolving OPTION...: start a connect that waits for address resolution.
 start_resolving() {
 	start_pair
 	start_connect "$@"
 	wait_until 10 neighbour_is 'INCOMPLETE|FAILED' ||
-		fail "it does not even ask: $(<"$SCRATCH/connect")"
+		fail "the connect does not resolve the address: $(<"$SCRATCH/connect")"
 }
 
 neighbour_is() {
 	[[ $(ip -n "$HOST_NETNS" neighbour show "$NOBODY4") =~ $1 ]]
 }
 
-# Nobody gets a link address, and is then asked for a connection.
+# Add a static neighbour entry, so that address resolution succeeds for the unused address.
 somebody_is_there() {
 	run ip -n "$HOST_NETNS" neighbour replace "$NOBODY4" dev rnvmf1 lladdr 02:00:00:00:00:99
 }
 
+# start_connecting OPTION...: start a connect that waits for the reply to its connection request.
 start_connecting() {
 	start_pair
 	somebody_is_there
 	start_connect "$@"
-	wait_until 10 owns_queue_pair || fail "it does not even try: $(<"$SCRATCH/connect")"
+	wait_until 10 owns_queue_pair || fail "the connect created no queue pair: $(<"$SCRATCH/connect")"
 }
 
-# connect_fails STATUS PATTERN: the connect ends soon, and says why.
+# connect_fails STATUS PATTERN: the connect must exit with STATUS and a message that matches.
 connect_fails() {
 	local status=0
-	wait_until "$SOON" process_ended "$CONNECT" || fail "the connect still waits"
+	wait_until "$SOON" process_ended "$CONNECT" || fail "the connect did not exit"
 	wait "$CONNECT" || status=$?
-	same "status of the connect, which said '$(<"$SCRATCH/connect")'," "$1" $status
+	same "status of the connect with output '$(<"$SCRATCH/connect")'" "$1" $status
 	has "$(<"$SCRATCH/connect")" "^rnvmf: connect to $NOBODY4:4420: .*$2"
 }
 
-# resolving_fails PATTERN: likewise, with status 1. What goes may take longer on a slow kernel than an
-# address may take to be found.
+# resolving_fails PATTERN: like `connect_fails`, with status 1. On a slow kernel the removal may
+# take longer than the time limit of address resolution, which then fails first.
 resolving_fails() {
-	wait_until "$SOON" process_ended "$CONNECT" || fail "the connect still waits"
+	wait_until "$SOON" process_ended "$CONNECT" || fail "the connect did not exit"
 	if [ "$SLOWDOWN" -gt 1 ] && grep -q 'address resolution timed out' "$SCRATCH/connect"; then
-		note "the kernel was too slow for that"
+		note "address resolution timed out before the removal"
 	else
 		connect_fails 1 "$1"
 	fi
 }
 
-# start_deleting: the target says nothing, so that it takes its time; its process is in DELETE.
+# start_deleting: start a disconnect that waits for a silent target. DELETE is its PID.
 start_deleting() {
 	start_pair
 	connect "$TARGET4" --timeout "$PATIENCE"
@@ -109,11 +110,11 @@ start_deleting() {
 	"${RNVMF[@]}" disconnect -d "$CTRL" >"$SCRATCH/delete" 2>&1 &
 	DELETE=$!
 	defer end_process $DELETE
-	sees_deleting || fail "it is not being deleted"
+	sees_deleting || fail "$CTRL is not in state deleting"
 }
 
-# start_trying [START]: an attempt to connect again is under way, to a target that says nothing, and
-# some I/O waits for that.
+# start_trying [START]: start I/O with the function START, and wait for a reconnect attempt to a
+# silent target.
 start_trying() {
 	start_pair
 	CONNECT_OPTIONS=(-c 1)
@@ -121,20 +122,20 @@ start_trying() {
 	"$@"
 	silence
 	loses
-	wait_until "$SOON" is_trying || fail "it does not try: $OUTPUT"
-	wait_until "$SOON" owns_queue_pair || fail "it has nothing to try with"
+	wait_until "$SOON" is_trying || fail "no reconnect attempt in progress: $OUTPUT"
+	wait_until "$SOON" owns_queue_pair || fail "the reconnect attempt created no queue pair"
 }
 
 delete_ends() {
-	wait_until "$SOON" process_ended "$DELETE" || fail "the disconnect still waits"
+	wait_until "$SOON" process_ended "$DELETE" || fail "the disconnect did not exit"
 	wait "$DELETE" || fail "the disconnect failed: $(<"$SCRATCH/delete")"
 }
 
-# nothing_is_left: no controller, no disk, and no object of rnvmf's.
+# nothing_is_left: check that no controller, disk or RDMA object of rnvmf remains.
 nothing_is_left() {
-	wait_until "$SOON" owns_nothing || fail "RDMA objects are left: $(rdma resource show | cat)"
-	wait_until "$SOON" no_controllers || fail "a controller is left"
-	no_disks || fail "a disk is left"
+	wait_until "$SOON" owns_nothing || fail "RDMA objects remain: $(rdma resource show | cat)"
+	wait_until "$SOON" no_controllers || fail "a controller remains"
+	no_disks || fail "a disk remains"
 }
 
 owns_nothing() {
@@ -151,31 +152,31 @@ no_controllers() {
 	done
 }
 
-# With all of it made anew, a connect works.
+# After the set-up is made again a connect must succeed.
 works_again() {
-	undo || fail "not all of it could be undone"
+	undo || fail "a deferred command failed"
 	CONNECT_OPTIONS=()
 	start_pair
 	connect "$TARGET4"
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct
 }
 
-# The controller is asked to go where those of all namespaces are.
+# Delete the controller through sysfs, which shows it in every network namespace.
 deleted_in_sysfs() {
 	echo 1 >"/sys/class/rnvmf/$CTRL/delete_controller"
-	wait_until "$SOON" no_controllers || fail "the controller is still there"
+	wait_until "$SOON" no_controllers || fail "the controller was not removed"
 }
 
-# The namespace went with the last that held it, and so did its end of the cable.
+# The namespace must be freed with its last reference, and with it the veth pair.
 namespace_is_gone() {
-	wait_until "$SOON" cable_is_gone || fail "the namespace is still there"
+	wait_until "$SOON" cable_is_gone || fail "the namespace was not freed"
 }
 
 cable_is_gone() {
 	[ ! -e /sys/class/net/rnvmf0 ] && [ ! -e /sys/class/infiniband/rnvmf_rxe1 ]
 }
 
-# Which device it will be is not known before the address is found; then there is none.
+# The device is determined only after the address is resolved, and is then missing.
 device_while_resolving() {
 	start_resolving --timeout 60
 	removed ip netns exec "$HOST_NETNS" rdma link delete rnvmf_rxe1
@@ -187,7 +188,7 @@ device_while_resolving() {
 interface_while_resolving() {
 	start_resolving --timeout 60
 	interface_removed
-	# The device goes before the route does.
+	# The device is removed before the route.
 	resolving_fails 'address resolution failed: no (route|RDMA device)'
 	nothing_is_left
 }
@@ -199,25 +200,25 @@ interface_while_connecting() {
 	nothing_is_left
 }
 
-# What has lost its connection tries again on the interface that comes back.
+# A reconnecting controller uses the interface that is added again.
 interface_while_recovering() {
 	start_recovering
 	interface_removed
-	owns_nothing || fail "RDMA objects are left of a deleted device"
+	owns_nothing || fail "RDMA objects remain after the device was removed"
 	cable_is_back
 	port_is_back
 	comes_back
 	is_verified
 }
 
-# The same, with the objects of an attempt.
+# The same during a reconnect attempt, which has RDMA objects.
 interface_while_trying() {
 	start_trying start_verify
 	interface_removed
-	wait_until "$SOON" owns_nothing || fail "RDMA objects are left of a deleted device"
+	wait_until "$SOON" owns_nothing || fail "RDMA objects remain after the device was removed"
 	cable_is_back
 	silence_ends
-	# Its listener went with its end of the cable.
+	# The target's listener was removed with its interface.
 	port_goes
 	port_is_back
 	comes_back
@@ -227,7 +228,7 @@ interface_while_trying() {
 device_while_trying() {
 	start_trying start_verify
 	removed ip netns exec "$HOST_NETNS" rdma link delete rnvmf_rxe1
-	owns_nothing || fail "RDMA objects are left of a deleted device"
+	owns_nothing || fail "RDMA objects remain after the device was removed"
 	silence_ends
 	rdma_add "$HOST_NETNS" rnvmf_rxe1 rnvmf1
 	comes_back
@@ -235,8 +236,8 @@ device_while_trying() {
 }
 
 cable_is_back() {
-	wait_until 10 cable_is_gone || fail "the other end is still there"
-	wait_until 10 rdma_is_gone rnvmf_rxe0 || fail "the target's device is still there"
+	wait_until 10 cable_is_gone || fail "rnvmf0 was not removed with its peer"
+	wait_until 10 rdma_is_gone rnvmf_rxe0 || fail "rnvmf_rxe0 was not removed with its interface"
 	run ip link add rnvmf0 type veth peer name rnvmf1 netns "$HOST_NETNS"
 	interface_up "" rnvmf0 "$MTU" "$TARGET4/24"
 	interface_up "$HOST_NETNS" rnvmf1 "$MTU" "$HOST4/24"
@@ -256,26 +257,26 @@ module_while_resolving() {
 	start_resolving --timeout 60
 	module_removed
 	resolving_fails 'cancelled: the controller is being removed'
-	owns_nothing || fail "RDMA objects are left of an unloaded module"
+	owns_nothing || fail "RDMA objects remain after the module was unloaded"
 }
 
-# As for any disk, who uses it keeps the module.
+# An open disk holds a reference on the module.
 module_under_io() {
 	start_pair
 	connect "$TARGET4"
 	start_io
 	expect 1 rmmod rnvmf
 	has "$ERRORS" 'in use|busy'
-	! process_ended "$IO" || fail "the I/O ended: $(<"$SCRATCH/fio")"
+	! process_ended "$IO" || fail "fio exited: $(<"$SCRATCH/fio")"
 	end_process "$IO"
 	module_ends
-	owns_nothing || fail "RDMA objects are left of an unloaded module"
+	owns_nothing || fail "RDMA objects remain after the module was unloaded"
 }
 
 module_while_trying() {
 	start_trying
 	module_removed
-	owns_nothing || fail "RDMA objects are left of an unloaded module"
+	owns_nothing || fail "RDMA objects remain after the module was unloaded"
 	works_again
 }
 
@@ -283,11 +284,11 @@ module_while_deleting() {
 	start_deleting
 	module_removed
 	delete_ends
-	owns_nothing || fail "RDMA objects are left of an unloaded module"
+	owns_nothing || fail "RDMA objects remain after the module was unloaded"
 	works_again
 }
 
-# A namespace without a name lives on for those that are in it.
+# A deleted namespace exists until its last process and its last controller are gone.
 namespace_while_resolving() {
 	start_resolving --timeout "$PATIENCE"
 	namespace_removed
@@ -304,7 +305,7 @@ namespace_while_connecting() {
 	namespace_is_gone
 }
 
-# The controller holds it, too, and its I/O goes on.
+# A controller also holds a reference on its namespace, and its I/O continues.
 namespace_under_io() {
 	start_pair
 	connect "$TARGET4"
@@ -316,9 +317,9 @@ namespace_under_io() {
 	namespace_is_gone
 }
 
-# The controller cannot be asked how it is any more.
+# `is_verified` without the controller's state, which the program cannot read any more.
 is_verified_elsewhere() {
-	wait_until 60 process_ended "$IO" || fail "fio still waits"
+	wait_until 60 process_ended "$IO" || fail "fio did not exit"
 	wait "$IO" || fail "fio failed: $(<"$SCRATCH/fio")"
 }
 

@@ -1,20 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A controller that is reset comes back with its disks, and the I/O of those waits; and what is set
-# while it is connected counts at once.
+# Tests resets: I/O waits and continues, and the target sees an orderly reset. Also tests that
+# changed settings apply at once.
 
 . "$(dirname "$0")/lib.sh"
 
-# A host that is quick to try again, and does not find out by itself that nothing comes through.
+# The host reconnects quickly, and has no keep-alive that would detect a silent target.
 CONNECT_OPTIONS=(-c 1 -k 0)
 
 RESETS=$(in_a_long_run 200 25)
 
-# What other activity may add to a kmalloc cache meanwhile; one object leaked a reset is more.
+# Objects that other activity may add to a kmalloc cache. A leak of one object a reset exceeds this.
 NOISE=$((RESETS * 4 / 5))
 
-# Less than elsewhere, as there are many tests.
+# Less I/O than in other files, because there are many tests.
 VERIFY_OPTIONS=(--io_size=6m)
 
 setup() {
@@ -36,33 +36,35 @@ resets_under_io() {
 	connected_anew 3 0
 }
 
-# The target hears of it in good order: its controller is disabled, and a new one enabled; which is
-# shut down at last.
+# A reset disables the controller and enables a new one. A disconnect shuts that one down.
 target_is_told() {
 	network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
 	connect "$TARGET4"
 	trace_start "$COMMANDS"
 	run rnvmf reset "$CTRL"
-	# To disable and to configure it are the same.
-	same "times it was disabled or configured" 2 "$(traced 'ofst=0x14, value=0x460060')"
-	same "times it was enabled" 1 "$(traced 'ofst=0x14, value=0x460061')"
+	# CC without EN is written twice: to disable the old controller and to configure the new
+	# one.
+	same "number of CC writes without EN" 2 "$(traced 'ofst=0x14, value=0x460060')"
+	same "number of CC writes with EN" 1 "$(traced 'ofst=0x14, value=0x460061')"
 	disconnect "$CTRL"
-	same "times it was shut down" 1 "$(traced 'ofst=0x14, value=0x464061')"
+	same "number of shutdowns" 1 "$(traced 'ofst=0x14, value=0x464061')"
 }
 
 many_resets_without_growth() {
 	local objects
 	network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
-	# Fewer tags than I/Os.
+	# Fewer tags than requests of fio.
 	connect "$TARGET4" -i 1 -Q 16
-	# What is made once and kept is made now, and the backend has its pages.
+	# Objects that are created once and kept are created now, and the backend allocates its
+	# pages.
 	run dd if=/dev/zero of="$BACKEND" bs=1M count=64 oflag=direct
 	resets 3
 	objects=$(rdma_objects)
 	slab_steady_while "$NOISE" resets_and_back "$objects"
 }
 
-# resets_and_back OBJECTS: under I/O, after which there are these RDMA objects again.
+# resets_and_back OBJECTS: reset RESETS times under I/O, then check that the RDMA objects are
+# OBJECTS again.
 resets_and_back() {
 	start_io
 	resets "$RESETS" all_tags_are_taken
@@ -70,16 +72,17 @@ resets_and_back() {
 	rdma_back_to "$1"
 }
 
-# resets COUNT [CONDITION]: each when that is so.
+# resets COUNT [CONDITION]: reset COUNT times, each time when CONDITION is true.
 resets() {
 	local i
 	for ((i = 0; i < $1; i++)); do
-		[ $# = 1 ] || wait_until 10 "$2" || fail "reset $i: not yet $2: $(inflight)"
+		[ $# = 1 ] || wait_until 10 "$2" ||
+			fail "reset $i: $2 is not true; $(inflight) requests in flight"
 		run rnvmf reset "$CTRL"
 	done
 }
 
-# inflight: how many requests the controller has.
+# inflight: print the number of requests in flight.
 inflight() {
 	local reads writes
 	read -r reads writes <"/sys/block/${CTRL}n1/inflight"
@@ -95,7 +98,7 @@ all_tags_are_taken() {
 	[ "$(inflight)" -ge 15 ]
 }
 
-# Who asks all the time does not keep the host from asking what it must.
+# A flood of admin commands from user space must not starve the host's own admin commands.
 resets_under_a_flood_of_admin_commands() {
 	local _ asked
 	start_pair
@@ -106,7 +109,7 @@ resets_under_a_flood_of_admin_commands() {
 	done
 	for _ in 1 2 3; do
 		asked=$(wc -l <"$SCRATCH/asked")
-		wait_until 20 asked_since "$asked" || fail "nothing is asked"
+		wait_until 20 asked_since "$asked" || fail "no admin commands are completed"
 		run "${RNVMF[@]}" reset "$CTRL"
 	done
 }
@@ -119,7 +122,7 @@ ask_all_the_time() {
 	done
 }
 
-# asked_since NUMBER: there are ten answers more.
+# asked_since NUMBER: whether at least NUMBER + 10 commands have completed.
 asked_since() {
 	[ "$(wc -l <"$SCRATCH/asked")" -ge $(($1 + 10)) ]
 }
@@ -130,29 +133,30 @@ only_a_live_one() {
 	has "$ERRORS" 'no controller rnvmf77'
 	connect "$TARGET4"
 	port_goes
-	wait_until "$SOON" state_is "$CTRL" connecting || fail "it does not connect"
+	wait_until "$SOON" state_is "$CTRL" connecting || fail "$CTRL is not in state connecting"
 	expect 1 "${RNVMF[@]}" reset "$CTRL"
 	has "$ERRORS" "reset $CTRL: the controller is connecting; only a live controller can be reset"
 	run "${RNVMF[@]}" set "$CTRL" -l 0
-	wait_until "$SOON" state_is "$CTRL" dead || fail "it is not given up"
+	wait_until "$SOON" state_is "$CTRL" dead || fail "$CTRL is not in state dead"
 	expect 1 "${RNVMF[@]}" reset "$CTRL"
 	has "$ERRORS" 'the controller is dead'
 }
 
-# start_reset: one that cannot end, as nothing comes through; its process is in RESET.
+# start_reset: start a reset that cannot end, because the target is silent. RESET is its PID.
 #
-# I/O has paused when the silence begins. Soft-RoCE registers memory a second time when it sends again
-# what was lost before: that fails and stops the queue pair, and the connection would be lost first.
+# fio is paused while the silence begins. When soft-RoCE retransmits lost packets it repeats memory
+# registrations, which fails and moves the queue pair to the error state. The connection would then
+# be lost before the reset.
 start_reset() {
 	if pkill -STOP -x fio; then
 		defer io_goes_on
-		wait_until 10 no_tag_is_taken || fail "I/O goes on: $(inflight)"
+		wait_until 10 no_tag_is_taken || fail "$(inflight) requests in flight after fio was stopped"
 	fi
 	silence
 	"${RNVMF[@]}" reset "$CTRL" >"$SCRATCH/reset" 2>&1 &
 	RESET=$!
 	defer end_process $RESET
-	wait_until "$SOON" state_is "$CTRL" resetting || fail "it is $(ctrl_field "$CTRL" state)"
+	wait_until "$SOON" state_is "$CTRL" resetting || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
 	io_goes_on
 }
 
@@ -160,12 +164,12 @@ io_goes_on() {
 	pkill -CONT -x fio || true
 }
 
-# reset_ends STATUS PATTERN
+# reset_ends STATUS PATTERN: the reset must exit with STATUS and a message that matches.
 reset_ends() {
 	local status=0
-	wait_until 20 process_ended "$RESET" || fail "the reset does not end"
+	wait_until 20 process_ended "$RESET" || fail "the reset did not exit"
 	wait "$RESET" || status=$?
-	same "status of the reset, which said: $(<"$SCRATCH/reset")" "$1" $status
+	same "status of the reset with output '$(<"$SCRATCH/reset")'" "$1" $status
 	has "$(<"$SCRATCH/reset")" "$2"
 }
 
@@ -223,7 +227,7 @@ unload_during_a_reset() {
 	start_reset
 	run rmmod rnvmf
 	defer modprobe rnvmf
-	no_disks || fail "a disk is left of an unloaded module"
+	no_disks || fail "a disk remains after the module was unloaded"
 	reset_ends 1 'the controller was removed meanwhile'
 }
 
@@ -238,12 +242,12 @@ settings_are_shown() {
 	has "$OUTPUT" 'reconnect delay +3 s'
 	has "$OUTPUT" 'given up after +100 s'
 	has "$OUTPUT" 'I/O fails after +7 s'
-	# What is not named stays.
+	# Other settings stay.
 	run "${RNVMF[@]}" set "$CTRL" -l -1 -o json
 	has "$OUTPUT" "\"device\":\"$CTRL\""
 	run "${RNVMF[@]}" show "$CTRL" -o json
 	has "$OUTPUT" '"connect_timeout":20000,"reconnect_delay":3,"ctrl_loss_tmo":-1,"fast_io_fail_tmo":7'
-	same "pause in sysfs" 3 "$(<"/sys/class/rnvmf/$CTRL/reconnect_delay")"
+	same "reconnect_delay in sysfs" 3 "$(<"/sys/class/rnvmf/$CTRL/reconnect_delay")"
 	expect 2 "${RNVMF[@]}" set "$CTRL"
 	expect 2 "${RNVMF[@]}" set "$CTRL" -k 5
 	has "$ERRORS" "unexpected argument '-k'"
@@ -253,10 +257,10 @@ settings_are_shown() {
 	expect 2 "${RNVMF[@]}" set "$CTRL" --timeout 601
 	expect 3 "${RNVMF[@]}" set rnvmf77 -c 1
 	run "${RNVMF[@]}" reset "$CTRL"
-	same "pause after a reset" 3 "$(ctrl_number reconnect_delay)"
+	same "reconnect_delay after a reset" 3 "$(ctrl_number reconnect_delay)"
 }
 
-# What is set while the connection is lost counts from the loss, at once.
+# Time-outs that are set during a connection loss apply at once, and count from the loss.
 settings_count_while_it_tries() {
 	start_pair
 	connect "$TARGET4"
@@ -265,10 +269,10 @@ settings_count_while_it_tries() {
 	loses
 	run "${RNVMF[@]}" set "$CTRL" -F 0
 	io_fails
-	! state_is "$CTRL" dead || fail "it is given up"
-	# Held back again, a read ends only when the target is back.
+	! state_is "$CTRL" dead || fail "$CTRL is dead"
+	# With a longer time-out I/O waits again, until the target is back.
 	run "${RNVMF[@]}" set "$CTRL" -F -1
-	wait_until "$SOON" is_held_again || fail "I/O is not held back again"
+	wait_until "$SOON" is_held_again || fail "I/O is not queued again"
 	dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct 2>"$SCRATCH/dd" &
 	IO=$!
 	defer end_process $IO

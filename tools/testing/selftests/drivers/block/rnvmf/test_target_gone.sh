@@ -1,22 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The target, or the way to it, is not there or goes away: found out in time, with a reason and with
-# errors.
+# Tests loss of the target, or of the path to it: the host detects it in time, reports the cause and
+# fails I/O.
 
 . "$(dirname "$0")/lib.sh"
 
-# What a silence is found out by: an answer that does not come, or the device that sends in vain.
+# Errors by which the host detects a silent target: a missing response, or exhausted retries.
 NO_ANSWER='keep-alive: no response|transport retry counter exceeded|stopped by the RDMA device'
 
-# A loss is for good here.
+# No reconnect: a lost connection makes the controller dead.
 CONNECT_OPTIONS=(--ctrl-loss-tmo 0)
 
 setup() {
 	modprobe rnvmf
 }
 
-# The neighbour's link address is asked for when the connection is made.
+# The connect resolves the neighbour.
 neighbour_not_yet_known() {
 	start_pair
 	ip -n "$HOST_NETNS" neighbour flush dev rnvmf1
@@ -26,7 +26,7 @@ neighbour_not_yet_known() {
 	connect "$TARGET6"
 }
 
-# The target drops all connections of the port, and listens no more.
+# The target closes all connections of the port, and its listener.
 port_removed_under_io() {
 	start_pair
 	connect "$TARGET4"
@@ -39,7 +39,7 @@ port_removed_under_io() {
 	has "$ERRORS" 'connection refused'
 }
 
-# The controller goes at the target while nothing is sent: the connection's end is noticed.
+# The target removes the controller while the connection is idle; the host detects the disconnect.
 port_removed_while_idle() {
 	start_pair
 	connect "$TARGET4" -k 0
@@ -58,20 +58,20 @@ target_driver_unloaded_under_io() {
 	is_dead 'disconnected'
 }
 
-# Its namespace is gone, its controller is not.
+# The target disables the namespace; the controller stays live.
 namespace_disabled_under_io() {
 	start_pair
 	connect "$TARGET4"
 	start_io
 	echo 0 >"$NVMET/subsystems/$NQN/namespaces/1/enable"
-	wait_until "$SOON" process_ended "$IO" || fail "fio still waits"
+	wait_until "$SOON" process_ended "$IO" || fail "fio did not exit"
 	has "$(<"$SCRATCH/fio")" 'error'
 	same state live "$(ctrl_field "$CTRL" state)"
 	disconnect "$CTRL"
 }
 
-# A host finds out by its keep-alive: by twice its time and a second. With I/O under way its device
-# may know before.
+# The keep-alive detects a silent target within twice its timeout plus 1 s. With I/O in flight the
+# device may detect it earlier.
 silence_under_io() {
 	start_pair
 	one_takes 5000 finds_out_under_io
@@ -102,14 +102,14 @@ finds_out_in_silence() {
 	local began
 	began=$(now)
 	silence
-	wait_until "$SOON" state_is "$CTRL" dead || fail "still $(ctrl_field "$CTRL" state)"
+	wait_until "$SOON" state_is "$CTRL" dead || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
 	TOOK=$(($(now) - began))
-	note "found out after $TOOK ms: $(ctrl_field "$CTRL" message)"
+	note "loss detected after $TOOK ms: $(ctrl_field "$CTRL" message)"
 	has "$(ctrl_field "$CTRL" stage)" '^(keep-alive|transport)$'
 }
 
-# One that is live has its disks taken away and tells the target. That it takes less than a tenth of a
-# second is seen where instructions are counted (the bench's guard): here others may be in the way.
+# Disconnecting a live controller removes its disks and shuts the controller down. The benchmark's
+# guard checks for less than 100 ms by counting instructions; this test only allows for other load.
 disconnect_of_a_live_one() {
 	local nsid
 	start_pair
@@ -122,13 +122,13 @@ disconnect_of_a_live_one() {
 
 connects_and_disconnects() {
 	connect "$TARGET4"
-	[ -b "/dev/${CTRL}n4" ] || fail "a disk is missing"
+	[ -b "/dev/${CTRL}n4" ] || fail "/dev/${CTRL}n4 does not exist"
 	same state live "$(ctrl_field "$CTRL" state)"
 	timed_disconnect "$CTRL"
-	no_disks || fail "a disk is left"
+	no_disks || fail "a disk remains"
 }
 
-# Taking away what is already cut off must not wait for the other side for long.
+# Disconnecting from a silent target must not wait long for it.
 disconnect_in_silence() {
 	start_pair
 	one_takes 1000 disconnects_in_silence
@@ -141,7 +141,7 @@ disconnects_in_silence() {
 	silence_ends
 }
 
-# Nor is anything waited for where nothing is connected any more.
+# Disconnecting a dead controller must not wait for the target at all.
 disconnect_of_a_dead_one() {
 	start_pair
 	one_takes 1000 dies_and_disconnects
@@ -150,12 +150,12 @@ disconnect_of_a_dead_one() {
 dies_and_disconnects() {
 	connect "$TARGET4"
 	port_goes
-	wait_until "$SOON" state_is "$CTRL" dead || fail "still $(ctrl_field "$CTRL" state)"
+	wait_until "$SOON" state_is "$CTRL" dead || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
 	timed_disconnect "$CTRL"
 	port_is_back
 }
 
-# The user takes the disk away from under who uses it.
+# A disconnect removes a disk that is in use.
 disconnect_under_io() {
 	local disk
 	start_pair
@@ -164,10 +164,11 @@ disconnect_under_io() {
 	start_io
 	disconnect "$CTRL"
 	LOST=$REMOVED io_fails
-	[ ! -e "$disk" ] || fail "$disk is still there"
+	[ ! -e "$disk" ] || fail "$disk was not removed"
 }
 
-# What is yet to be written when the disk is taken away cannot be: the target goes meanwhile.
+# The target goes away during a disconnect, so dirty pages cannot be written. The disconnect must
+# end.
 disconnect_with_dirty_pages() {
 	local disk pid
 	start_pair
@@ -177,18 +178,18 @@ disconnect_with_dirty_pages() {
 	"${RNVMF[@]}" disconnect -d "$CTRL" >"$SCRATCH/disconnect" 2>&1 &
 	pid=$!
 	defer end_process $pid
-	wait_until "$SOON" not_live || fail "the disconnect does not begin"
+	wait_until "$SOON" not_live || fail "the disconnect did not begin"
 	target_unexport 4420 "$NQN"
-	wait_until 30 process_ended $pid || fail "the disconnect hangs"
+	wait_until 30 process_ended $pid || fail "the disconnect did not exit"
 	wait $pid
-	[ ! -e "$disk" ] || fail "$disk is still there"
+	[ ! -e "$disk" ] || fail "$disk was not removed"
 }
 
 not_live() {
 	! state_is "$CTRL" live
 }
 
-# Packets that get lost are sent again, and the data is right.
+# Lost packets are retransmitted, and the data is correct.
 loses_packets() {
 	start_pair
 	connect "$TARGET4" -k 0

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A target's machine that dies under I/O: when it is there again the I/O goes on by itself, and what
-# was written is there. Who runs this starts and kills that machine, see `neighbour`.
+# Tests a crash of the target's machine under verified I/O: after its restart the host reconnects
+# and the data is correct. The test runner starts and kills that machine; see `neighbour`.
 
 . "$(dirname "$0")/lib.sh"
 
-# A host that is quick to see a loss, and to try again.
+# The host detects a loss and reconnects quickly.
 CONNECT_OPTIONS=(-k "$SLOWDOWN" -c 1 --timeout $((5 * SLOWDOWN)))
 
-# A machine starts meanwhile.
+# Allows for the start of a machine.
 SOON=90
 
 requirements() {
@@ -18,7 +18,7 @@ requirements() {
 
 need_wire() {
 	if ! modprobe virtio_net || [ ! -e "/sys/class/net/$WIRE" ]; then
-		ktap_skip_all "there is no second machine"
+		ktap_skip_all "no interface $WIRE to a second machine"
 		return 1
 	fi
 }
@@ -27,7 +27,8 @@ setup() {
 	modprobe rnvmf && rdma_load && wire_up "$HOST4/24" && rdma_add "" rnvmf_rxe1 "$WIRE"
 }
 
-# neighbour start|kill: the other machine, by who reads our output.
+# neighbour start|kill: make the test runner, which reads this line, start or kill the second
+# machine.
 neighbour() {
 	note "neighbour: $1"
 }
@@ -39,7 +40,7 @@ neighbour_is_ready() {
 
 target_dies_under_io() {
 	neighbour start
-	wait_until "$SOON" neighbour_is_ready || fail "the other machine does not come up"
+	wait_until "$SOON" neighbour_is_ready || fail "the target of the second machine is not ready"
 	connect "$TARGET4"
 	start_verify
 	neighbour kill
