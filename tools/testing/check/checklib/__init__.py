@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the checks of Rust sources share."""
+"""Shared code of the checks of Rust sources."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The crates and their layers, as layers.table has them."""
+"""Read layers.table: the crates and their layers."""
 
 import pathlib
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from typing import NamedTuple
 from . import table
 
 TABLE = pathlib.Path(__file__).resolve().parents[1] / "layers.table"
-# Where the crates are that the kernel's build compiles, less the samples.
+# Directories of the crates that Kbuild compiles, except for the samples.
 KERNEL = ("rust", "drivers/")
 
 
 class Layer(NamedTuple):
-    """A layer: its number from the bottom, and what it holds."""
+    """A layer: its number from the bottom, and its description."""
 
     number: int
     holds: str
@@ -23,14 +23,14 @@ class Layer(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Files of a layer: by a pattern, or a module with all that is below it."""
+    """An entry of a layer: a module with all modules below it, or a pattern of files."""
 
     where: str
     name: str
     layer: Layer
 
     def holds(self, file):
-        """Whether a file of the area is one of them."""
+        """Return whether the entry matches a file; the path is relative to the area."""
         if self.name.endswith(".rs"):
             return bool(table.pattern(self.name).match(file))
         return file == f"{self.name}.rs" or file.startswith(f"{self.name}/")
@@ -38,7 +38,7 @@ class Room(NamedTuple):
 
 @dataclass
 class Area:
-    """A directory with its layers; without a root only what crates it uses is looked at."""
+    """A directory and its layers. Without a root file, only the crates that it uses are checked."""
 
     where: str
     directory: str
@@ -48,7 +48,7 @@ class Area:
     impls: bool = False
     pending: bool = False
     rooms: list = field(default_factory=list)
-    # Imports that stay, from and to which file, with the place of their line.
+    # Accepted imports: (file, imported file) -> place of the line in the table.
     allowed: dict = field(default_factory=dict)
 
     @property
@@ -57,28 +57,28 @@ class Area:
         return self.root.removesuffix(".rs")
 
     def inside(self, file):
-        """The path of a file from the directory."""
+        """Return the path of a file relative to the directory."""
         return file.removeprefix(f"{self.directory}/")
 
     def room(self, file):
-        """The room of a file: the one with the longest name that holds it."""
+        """Return the entry of a file: the longest that matches. None if no entry matches."""
         found = [room for room in self.rooms if room.holds(self.inside(file))]
         longest = max((len(room.name) for room in found), default=0)
         found = [room for room in found if len(room.name) == longest]
         if len({room.layer.number for room in found}) > 1:
-            raise table.TableError(f"{found[1].where}: {file} is in {found[0].layer} as well")
+            raise table.TableError(f"{found[1].where}: {file} is also in {found[0].layer}")
         return found[0] if found else None
 
 
 def read(path):
-    """The areas of a table."""
+    """Return the areas of a table."""
     found = []
     for where, text in table.lines(path):
         words = text.split()
         if words[0] == "area":
             found.append(_area(where, words[1:]))
         elif not found:
-            raise table.TableError(f"{where}: stands before the first area")
+            raise table.TableError(f"{where}: expected an area before this line")
         elif words[0] == "allow":
             _allow(found[-1], where, text)
         else:
@@ -95,7 +95,7 @@ def _area(where, words):
             words.remove(option)
             setattr(area, option, True)
     if words and words.pop(0) != "uses":
-        raise table.TableError(f"{where}: is not `area DIRECTORY [ROOT.rs] [uses CRATE...]`")
+        raise table.TableError(f"{where}: expected `area DIRECTORY [ROOT.rs] [uses CRATE...]`")
     area.uses = set(words)
     return area
 
@@ -104,7 +104,7 @@ def _allow(area, where, text):
     imports, colon, reason = text.removeprefix("allow").partition(":")
     files = imports.split(" -> ")
     if len(files) != 2 or not colon or not reason.strip():
-        raise table.TableError(f"{where}: is not `allow FILE -> FILE: REASON`")
+        raise table.TableError(f"{where}: expected `allow FILE -> FILE: REASON`")
     area.allowed[files[0].strip(), files[1].strip()] = where
 
 
@@ -112,17 +112,19 @@ def _layer(area, where, text):
     rooms, colon, holds = text.partition(":")
     number, *names = rooms.split()
     if not number.isdecimal() or not names or not colon or not area.root:
-        raise table.TableError(f"{where}: is not `NUMBER ROOM...: WHAT IT HOLDS` of an area")
+        raise table.TableError(f"{where}: expected `NUMBER FILES...: DESCRIPTION`, in an area "
+                               "with a root file")
     layer = Layer(int(number), holds.strip())
     if any(layer.number <= room.layer.number for room in area.rooms):
-        raise table.TableError(f"{where}: layer {number} is not above the one before")
+        raise table.TableError(f"{where}: layer {number} is not above the previous layer")
     area.rooms += [Room(where, name, layer) for name in names]
 
 
 def kernel_crates(top):
-    """The crates of the modules, each after those that it uses.
+    """Return the crates of the modules; a crate follows those that it uses.
 
-    Pairs of the path of the root file without its suffix, and whether another uses the crate.
+    A crate is a pair: the path of its root file without the suffix, and whether another crate
+    uses it.
     """
     found = [area for area in read(TABLE) if area.root and area.directory.startswith(KERNEL)]
     used = set().union(*(area.uses for area in found))

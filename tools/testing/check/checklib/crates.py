@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The modules of a crate, and which file names what of which other."""
+"""The modules of a crate, and the imports between its files."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from . import rust
 
 
 class Import(NamedTuple):
-    """A file names something of another: where, of which, what, whether in a test only."""
+    """An import: `file` names an item of the file `target`. `test` if only test code does."""
 
     file: str
     line: int
@@ -17,7 +17,7 @@ class Import(NamedTuple):
 
 
 class Split(NamedTuple):
-    """A file has methods of a type that is defined in another."""
+    """An inherent `impl` in `file` of the type `name`, which the file `target` defines."""
 
     file: str
     line: int
@@ -26,20 +26,20 @@ class Split(NamedTuple):
 
 
 class _Item(NamedTuple):
-    """What a path leads to, less what is inside of an item: the module, and the item's name."""
+    """An item to which a path resolves: its module and its name."""
 
     scope: rust.Scope
     name: str
 
 
 class _Crate(NamedTuple):
-    """A path leads out of the crate."""
+    """Another crate, to which a path resolves."""
 
     name: str
 
 
 class Crate:
-    """A crate, by the path of its root file from the top."""
+    """A crate. `root` is the path of its root file from the top of the checkout."""
 
     def __init__(self, top, root):
         self.top = top
@@ -51,7 +51,7 @@ class Crate:
                 self.macros[name] = scope
 
     def _load(self, file, parent, name, test, directory):
-        """Read a file and those of its modules; theirs are in the directory."""
+        """Read a file and the files of its modules, which are in `directory`."""
         scope = rust.Scope(file, parent, name, test)
         rust.parse((self.top / file).read_text(encoding="utf-8"), scope)
         self.files[file] = scope
@@ -73,23 +73,23 @@ class Crate:
                 self._load_declared(child, f"{directory}/{name}", beside)
 
     def _find(self, directory, name):
-        """The file of a module and the directory of its own."""
+        """Return the file of a module and the directory of its child modules, or None twice."""
         for path in (f"{directory}/{name}.rs", f"{directory}/{name}/mod.rs"):
             if (self.top / path).is_file():
                 return path, f"{directory}/{name}"
         return None, None
 
     def scopes(self):
-        """All modules."""
+        """Yield all modules."""
         for scope in self.files.values():
             yield from scope.inner()
 
     def tests(self):
-        """The files that are for tests only."""
+        """Return the files with test code only."""
         return {file for file, scope in self.files.items() if scope.test}
 
     def resolve(self, scope, segments, seen=frozenset()):
-        """What a path of a module leads to: a module, an item, a crate; or None."""
+        """Resolve a path in a module to a module, an item or a crate; return None if that fails."""
         first, rest = segments[0], segments[1:]
         if first == "crate":
             found = self.root
@@ -110,7 +110,7 @@ class Crate:
         return found
 
     def _lookup(self, scope, name, leads_on, seen, inside):
-        """A name of a module: one that leads on in a path is a module if there are two."""
+        """Resolve a name in a module. If a module and an item have it, `leads_on` decides."""
         if (id(scope), name) in seen:
             return None
         seen = seen | {(id(scope), name)}
@@ -137,14 +137,14 @@ class Crate:
         return None
 
     def _target(self, scope, segments):
-        """The file and the name that a path leads to, if it is in the crate."""
+        """Return the file and the name of the item of this crate that a path names, or None."""
         found = self.resolve(scope, segments)
         if isinstance(found, _Item):
             return found.scope.file, found.name
         return None
 
     def imports(self):
-        """What the files name of one another, once for each line."""
+        """Return the imports between files, one for each line and imported file."""
         found = {}
         for scope in self.scopes():
             for use in self._uses(scope):
@@ -158,7 +158,7 @@ class Crate:
         yield from scope.imports.values()
         yield from scope.local.values()
         yield from scope.paths
-        # Of an enum; what is named by way of a module is looked up by its names.
+        # A glob of an enum is an import. For globs of modules, the words in the code are resolved.
         yield from scope.globs
         if scope.globs:
             for (word, test), line in scope.words.items():
@@ -167,14 +167,14 @@ class Crate:
 
     @staticmethod
     def _reexports(use, scope, target):
-        """Whether a module only passes on what a child of its own has."""
+        """Return whether a module re-exports an item of one of its child modules."""
         room = scope.file.removesuffix(".rs").removesuffix("/mod")
         if not scope.parent:
             room = scope.file.rpartition("/")[0]
         return use.public and target[0].startswith(f"{room}/")
 
     def splits(self):
-        """The methods that are not in the file of their type."""
+        """Return the `impl` blocks that are not in the file of their type."""
         found = []
         for scope in self.scopes():
             for one in scope.impls:

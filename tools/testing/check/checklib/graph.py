@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Circles in a graph: a dictionary of nodes to the set of their successors."""
+"""Find circles in a graph, which is a dictionary: node -> set of its successors."""
 
 import collections
 
 
 def shortest(graph, start, end):
-    """A shortest path from a node to another, both named; None if there is none."""
+    """Return a shortest path from a node to another, including both; None if there is no path."""
     before, waiting = {start: None}, collections.deque([start])
     while waiting:
         node = waiting.popleft()
@@ -22,7 +22,7 @@ def shortest(graph, start, end):
 
 
 def circles(graph):
-    """Shortest circles until none is left, each with an edge that no other has.
+    """Yield the shortest circle and remove one of its edges, until no circle is left.
 
     A circle is a path that ends where it begins.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Read Rust sources: their tokens, modules, items and paths. Nothing is compiled."""
+"""Parse Rust sources into tokens, modules, items and paths, without a compiler."""
 
 import re
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ _OPENING, _CLOSING = "([", ")]"
 
 
 class Token(NamedTuple):
-    """A word, a string or a mark of a source."""
+    """An identifier, a string or a punctuation mark."""
 
     kind: str
     text: str
@@ -33,7 +33,7 @@ class Token(NamedTuple):
 
 
 def _after_comment(text, at):
-    """The end of a block comment, which may hold others."""
+    """Return the end of a block comment, which may have nested ones."""
     depth = 0
     for mark in _COMMENT_MARK.finditer(text, at):
         depth += 1 if mark[0] == "/*" else -1
@@ -43,7 +43,7 @@ def _after_comment(text, at):
 
 
 def tokens(text):
-    """The tokens of a source, without comments, numbers, characters and lifetimes."""
+    """Return the tokens of a source, without comments, numbers, characters and lifetimes."""
     found, at, line = [], 0, 1
     while at < len(text):
         matched = _TOKEN.match(text, at)
@@ -62,7 +62,7 @@ def tokens(text):
 
 
 class Item(NamedTuple):
-    """A definition: its kind is the keyword."""
+    """A definition; `kind` is its keyword."""
 
     kind: str
     name: str
@@ -71,7 +71,7 @@ class Item(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A name that a `use` brings in, or a path that stands in the code."""
+    """A path, in a `use` or elsewhere in the code."""
 
     segments: tuple
     line: int
@@ -88,7 +88,7 @@ class Impl(NamedTuple):
 
 
 class Declared(NamedTuple):
-    """A module in a file of its own: its name, the path if it has one, whether for tests."""
+    """A module in a file of its own: its name, its `#[path]` or None, whether it is for tests."""
 
     name: str
     path: str
@@ -97,7 +97,7 @@ class Declared(NamedTuple):
 
 @dataclass
 class Scope:
-    """A module: a file, or a block of one."""
+    """A module: a file, or a `mod` block in a file."""
 
     file: str
     parent: "Scope"
@@ -107,22 +107,22 @@ class Scope:
     last: int = 0
     children: dict = field(default_factory=dict)
     declared: list = field(default_factory=list)
-    # All definitions; those that a path of the module reaches, by name.
+    # All definitions; those outside of functions and other items, by name.
     definitions: list = field(default_factory=list)
     items: dict = field(default_factory=dict)
-    # Brought in: for all of the module by name; inside of functions by name; as a whole.
+    # `use` declarations: of the module, by name; inside of functions, by name; globs.
     imports: dict = field(default_factory=dict)
     local: dict = field(default_factory=dict)
     globs: list = field(default_factory=list)
     paths: list = field(default_factory=list)
     impls: list = field(default_factory=list)
-    # Macros that the whole crate sees.
+    # Macros with #[macro_export].
     macros: dict = field(default_factory=dict)
-    # Words that stand alone: where the first is, by (word, whether in a test).
+    # Identifiers that are not in a path: (identifier, whether in a test) -> its first line.
     words: dict = field(default_factory=dict)
 
     def inner(self):
-        """The module, and those that are blocks of the same file."""
+        """Yield the module, and its `mod` blocks in the same file."""
         yield self
         for child in self.children.values():
             if child.file == self.file:
@@ -130,7 +130,7 @@ class Scope:
 
 
 class _Block(NamedTuple):
-    """What a brace opened: the module, its depth in braces, whether for tests, as it was before."""
+    """The state of the parser before a brace. `module`: the brace opens a module."""
 
     scope: Scope
     depth: int
@@ -139,36 +139,36 @@ class _Block(NamedTuple):
 
 
 class _Parser:
-    """Goes through the tokens of a file once."""
+    """Parses the tokens of a file in one pass."""
 
     def __init__(self, source, scope):
         self.tokens = source
         self.at = 0
         self.scope = scope
         self.test = scope.test
-        # Of the item that begins here: it is for tests; the path of its file; it is exported.
+        # Attributes of the next item: #[test] or #[cfg(test)], #[path], #[macro_export].
         self.marked, self.path, self.exported = False, None, False
         self.public = False
         self.depth = self.nesting = 0
         self.blocks = []
 
     def peek(self, ahead=0):
-        """The text of a token ahead, which is empty beyond the end."""
+        """Return the text of a token ahead; an empty string after the end."""
         at = self.at + ahead
         return self.tokens[at].text if 0 <= at < len(self.tokens) else ""
 
     def is_ident(self, ahead=0):
-        """Whether a token ahead is a word."""
+        """Return whether a token ahead is an identifier."""
         at = self.at + ahead
         return at < len(self.tokens) and self.tokens[at].kind == IDENT
 
     @property
     def in_test(self):
-        """Whether the token is of code for tests only."""
+        """Whether the current token is in test code."""
         return self.test or self.marked
 
     def run(self):
-        """All of the file."""
+        """Parse all tokens."""
         while self.at < len(self.tokens):
             token = self.tokens[self.at]
             if token.kind == IDENT:
@@ -208,7 +208,7 @@ class _Parser:
         self.marked, self.path, self.exported, self.public = False, None, False, False
 
     def _balanced(self, opening, closing):
-        """Skip a group that begins here; returns its tokens, less the ends."""
+        """Skip a group that begins here; return the tokens between its brackets."""
         depth, start = 0, self.at
         while self.at < len(self.tokens):
             depth += {opening: 1, closing: -1}.get(self.peek(), 0)
@@ -254,7 +254,7 @@ class _Parser:
             self._path(token, before)
 
     def _names_something(self, keyword):
-        """Whether the keyword begins a definition: not `*const T`, `fn(T)`, a macro's `@type`."""
+        """Return whether a keyword begins a definition, unlike `*const T`, `fn(T)` and `@type`."""
         follows = self.peek(1)
         return self.is_ident(1) and self.peek(-1) not in ("*", "@") and \
             follows not in ("fn", "unsafe", "extern", "mut", "move", "async") and \
@@ -293,7 +293,7 @@ class _Parser:
                 self._angles()
             if self.peek() in ("{", "where"):
                 self.scope.impls.append(Impl(path, line, self.in_test))
-        # What stands in between is read as any other code.
+        # Parse the generics and the type again, as any other code.
         self.at = start + 1
 
     def _angles(self):
@@ -305,7 +305,7 @@ class _Parser:
                 break
 
     def _segments(self):
-        """The words of a path that begins here."""
+        """Skip a path that begins here; return its segments."""
         found = [self.peek()]
         self.at += 1
         while self.peek() == "::" and self.is_ident(1):
@@ -329,7 +329,7 @@ class _Parser:
         if self.peek() == "::":
             self.at += 1
         elif self.peek() == "<":
-            # `impl Trait + use<'a>`: what is captured.
+            # Captures, as in `impl Trait + use<'a>`.
             return
         self._tree((), public)
         while self.at < len(self.tokens) and self.peek() != ";":
@@ -369,11 +369,11 @@ class _Parser:
 
 
 def parse_tokens(source, scope):
-    """Read the tokens of a source into its module."""
+    """Parse tokens into a module; return the module."""
     _Parser(source, scope).run()
     return scope
 
 
 def parse(text, scope):
-    """Read a source into its module."""
+    """Parse a source into a module; return the module."""
     return parse_tokens(tokens(text), scope)

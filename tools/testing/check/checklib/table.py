@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the data files of the checks have in common: lines, errors, patterns of paths."""
+"""Shared code of the checks: data files, patterns of paths, findings."""
 
 import functools
 import re
@@ -7,11 +7,11 @@ import sys
 
 
 class TableError(Exception):
-    """A mistake in a data file, with its place."""
+    """A mistake in a data file; the message begins with its place."""
 
 
 def lines(path):
-    """The lines of a data file: (where, text), less comments and empty lines."""
+    """Yield the lines of a data file as (place, text), without comments and empty lines."""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         text = line.partition("#")[0].strip()
         if text:
@@ -20,14 +20,14 @@ def lines(path):
 
 @functools.lru_cache(None)
 def pattern(glob):
-    """The expression of a glob: `*` stays inside of a directory, `**` does not."""
+    """Return the regular expression of a glob: `**` matches `/`, and `*` does not."""
     words = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
     return re.compile("".join(words.get(part) or re.escape(part)
                               for part in re.split(r"(\*\*|\*|\?)", glob)) + r"\Z")
 
 
 def sources(top, suffixes=(".rs",)):
-    """The sources of a checkout, with one of the suffixes: paths from its top."""
+    """Return the files of a checkout with one of the suffixes, as paths from its top."""
     found, waiting = [], [top]
     while waiting:
         for path in waiting.pop().iterdir():
@@ -41,14 +41,14 @@ def sources(top, suffixes=(".rs",)):
 
 
 def report(findings):
-    """Print the findings; returns the exit status."""
+    """Print the findings; return the exit status."""
     for line in findings:
         print(line)
     return 1 if findings else 0
 
 
 def main(function):
-    """Run a check; a mistake in its data is a finding, too."""
+    """Run a check; a mistake in its data file is a finding, too."""
     try:
         sys.exit(function())
     except TableError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of the checks: what they are to refuse is planted."""
+"""Tests of the checks, with planted mistakes."""
 
 import importlib.machinery
 import importlib.util
@@ -11,18 +11,18 @@ TOP = CHECK.parents[2]
 
 
 def program(name):
-    """A check as a module."""
+    """Load a check as a module."""
     sys.path.insert(0, str(CHECK))
     loader = importlib.machinery.SourceFileLoader(f"check_{name}", str(CHECK / name))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    # Data classes look their module up.
+    # Data classes look up their module there.
     sys.modules[loader.name] = module
     loader.exec_module(module)
     return module
 
 
 def write(top, files):
-    """Write files, by path from a directory."""
+    """Write files; their paths are relative to `top`."""
     for name, text in files.items():
         path = top / name
         path.parent.mkdir(parents=True, exist_ok=True)

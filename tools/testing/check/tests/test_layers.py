@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of layers."""
+"""Tests of the check `layers`."""
 
 import pathlib
 import shutil
@@ -38,7 +38,7 @@ class Made(unittest.TestCase):
         self.top = pathlib.Path(scratch.name)
 
     def findings(self, changed, table=TABLE, pending=False):
-        """What is found if some of the sources are others, less what to do about it."""
+        """Return the findings, without advice, after some of the sources are replaced."""
         write(self.top, {**SOURCES, **changed, "layers.table": table})
         found = layers.findings(self.top, self.top / "layers.table", pending)
         return [line.partition(": move")[0] for line in found]
@@ -100,13 +100,13 @@ class Made(unittest.TestCase):
 
     def test_crates(self):
         self.assertEqual(self.findings({"rdma/rrdma.rs": "use host::Host;"}), [
-            "rdma/rrdma.rs:1: imports host, and rdma uses no crate of ours: see layers.table:6"])
+            "rdma/rrdma.rs:1: imports host; rdma may use no crate: see layers.table:6"])
 
     def test_places(self):
         self.assertEqual(self.findings({"host/lost.rs": "", "other/x.rs": ""}), [
-            "other/x.rs:1: is in no area of layers.table",
-            "host/lost.rs:1: is in no layer: add it to layers.table",
-            "host/lost.rs:1: is no module of host/host.rs"])
+            "other/x.rs:1: in no area of layers.table",
+            "host/lost.rs:1: in no layer: add it to layers.table",
+            "host/lost.rs:1: not a module of host/host.rs"])
 
     def test_table(self):
         for wrong, line in (("uses rrdma", 2), ("3 host.rs: x", 5), ("x host.rs: x", 5)):
@@ -115,14 +115,14 @@ class Made(unittest.TestCase):
             with self.assertRaisesRegex(layers.table.TableError, f"layers.table:{line}: "):
                 self.findings({}, table)
         self.assertEqual(self.findings({}, TABLE.replace("queue/sizes", "queue/size")), [
-            "layers.table:4: host/queue/size holds no file that others do not"])
+            "layers.table:4: no file belongs to host/queue/size: remove it"])
         stale = TABLE.replace("area rdma", "allow errors.rs -> queue.rs: planted\narea rdma")
         self.assertEqual(self.findings({}, stale), [
-            "layers.table:6: errors.rs does not import queue.rs: take the line away"])
+            "layers.table:6: errors.rs does not import queue.rs: remove the line"])
 
 
 class Ours(unittest.TestCase):
-    """A copy of a crate of ours, in the layers of the table."""
+    """A copy of a crate of this tree, with its layers of layers.table."""
 
     def test_planted(self):
         area = next(area for area in layers.areas.read(layers.areas.TABLE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of rooms."""
+"""Tests of the check `rooms`."""
 
 import pathlib
 import tempfile
@@ -14,10 +14,10 @@ TESTS = "#[cfg(test)]\nmod tests {" + "\n" * 79 + "}\n"
 
 
 class Planted(unittest.TestCase):
-    """A source of some size."""
+    """Sources of several sizes."""
 
     def findings(self, file, text, allowed="", pending=False):
-        """What is found in a file."""
+        """Return the findings about a file."""
         with tempfile.TemporaryDirectory() as scratch:
             top = pathlib.Path(scratch)
             write(top, {file: text, "rooms.allow": allowed})
@@ -29,11 +29,12 @@ class Planted(unittest.TestCase):
             with self.subTest(text):
                 self.assertEqual(self.findings(file, text + "\n" * 98), [])
                 self.assertEqual(self.findings(file, text + "\n" * 99), [
-                    f"{file}:1: lists rooms, and has 100 lines of less than 100 (root)"])
+                    f"{file}:1: a root file has less than 100 lines, this has 100 (root)"])
         self.assertEqual(self.findings("rust/a.rs", "mod b; struct A;" + "\n" * 100), [])
 
     def test_small(self):
-        complaint = ["rust/a.rs:1: has 59 lines and no type: fold it into its parent (small)"]
+        complaint = ["rust/a.rs:1: has 59 lines and no type: move its code to the parent module "
+                     "(small)"]
         for text in ("fn a() {}\n", "#[cfg(test)] mod tests { struct A; }\n",
                      "#[cfg(test)] mod tests;\n"):
             with self.subTest(text):
@@ -58,7 +59,7 @@ class Planted(unittest.TestCase):
         self.assertEqual(self.findings("rust/a.rs", text, "small rust/**: pending"), [])
         self.assertEqual(len(self.findings("rust/a.rs", text, "small rust/**: pending", True)), 1)
         self.assertEqual(self.findings("rust/a.rs", "struct A;", "small rust/a.rs: planted"), [
-            "rooms.allow:1: small rust/a.rs is no exception any more: take it away"])
+            "rooms.allow:1: small rust/a.rs is not needed any more: remove it"])
         for wrong in ("small rust/a.rs", "small rust/a.rs:", "short rust/a.rs: x", "small: x"):
             with self.subTest(wrong), self.assertRaises(rooms.table.TableError):
                 self.findings("rust/a.rs", text, wrong)

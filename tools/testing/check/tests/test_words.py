@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of words."""
+"""Tests of the check `words`."""
 
 import pathlib
 import tempfile
@@ -22,10 +22,10 @@ file gate: Rundown
 
 
 class Planted(unittest.TestCase):
-    """A source with one word."""
+    """A source with one refused word."""
 
     def findings(self, file, text, listed=LIST, pending=False):
-        """What is found in a file, less where the word is listed."""
+        """Return the findings about a file, without the place of the word in the list."""
         with tempfile.TemporaryDirectory() as scratch:
             top = pathlib.Path(scratch)
             write(top, {file: text, "words.list": listed, words.GLOSSARY: ""})
@@ -34,18 +34,18 @@ class Planted(unittest.TestCase):
 
     def test_refused(self):
         for file, text, found in (
-                ("rust/a.rs", "\npub(crate) struct Desk<T>(T);", "2: type `Desk` is called Admin"),
-                ("drivers/a.rs", "type Desk = u8;", "1: type `Desk` is called AdminChannel"),
-                ("rust/a.rs", "mod b {\n enum Desk {} }", "2: type `Desk` is called AdminChannel"),
-                ("rust/a.rs", "let x = ear_of(y);", "1: part `ear` is called EventSink"),
-                ("rust/a.rs", "use crate::ClosedEar;", "1: part `ear` is called EventSink"),
-                ("rust/a.rs", "// Two Errands.", "1: text `errand` is called ScanWork"),
-                ("rust/a.rs", "fn f() { fn open() {} }", "1: fn `open` is called access"),
-                ("rust/a.rs", "mod open;", "1: mod `open` is called access"),
-                ("rust/rcu_slot.rs", "", "1: name `rcuslot` is called Rundown"),
-                ("rust/a.rs", "\ntrait RcuSlot {}", "2: name `rcuslot` is called Rundown"),
-                ("rust/gate/a.c", "", "1: file `gate` is called Rundown"),
-                ("rust/a/gate.rs", "", "1: file `gate` is called Rundown")):
+                ("rust/a.rs", "\npub(crate) struct Desk<T>(T);", "2: type `Desk`: use Admin"),
+                ("drivers/a.rs", "type Desk = u8;", "1: type `Desk`: use AdminChannel"),
+                ("rust/a.rs", "mod b {\n enum Desk {} }", "2: type `Desk`: use AdminChannel"),
+                ("rust/a.rs", "let x = ear_of(y);", "1: part `ear`: use EventSink"),
+                ("rust/a.rs", "use crate::ClosedEar;", "1: part `ear`: use EventSink"),
+                ("rust/a.rs", "// Two Errands.", "1: text `errand`: use ScanWork"),
+                ("rust/a.rs", "fn f() { fn open() {} }", "1: fn `open`: use access"),
+                ("rust/a.rs", "mod open;", "1: mod `open`: use access"),
+                ("rust/rcu_slot.rs", "", "1: name `rcuslot`: use Rundown"),
+                ("rust/a.rs", "\ntrait RcuSlot {}", "2: name `rcuslot`: use Rundown"),
+                ("rust/gate/a.c", "", "1: file `gate`: use Rundown"),
+                ("rust/a/gate.rs", "", "1: file `gate`: use Rundown")):
             with self.subTest(text or file):
                 complaint, = self.findings(file, text)
                 self.assertEqual(complaint[:len(file) + 1 + len(found)], f"{file}:{found}")
@@ -70,7 +70,7 @@ class Planted(unittest.TestCase):
         sources = {"a.rs": words.Source("a.rs", "struct RcuSlot; // Rundown")}
         glossary = "Text with ``Text``\n``RcuSlot``  x\n``Rundown``  ``Other``  y\n"
         self.assertEqual(list(words.untrue(sources, glossary)), [
-            "Documentation/glossary.rst:3: no source has the term Rundown"])
+            "Documentation/glossary.rst:3: no source uses the term Rundown"])
 
     def test_list(self):
         for wrong in ("type Desk", "in rust/**\ntype Desk", "in rust/**\nstruct Desk: x",
