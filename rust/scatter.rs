@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory in pieces, as devices take it.
+//! Scattered memory for devices.
+//!
+//! A type that implements [`Scatter`] owns memory and lists its pieces in a [`ScatterTable`]. A
+//! [memory region](crate::rdma::mr) takes such data, maps the pieces for a device, and keeps the
+//! data inaccessible while the device may access it.
+//!
+//! | data                                             | memory                             |
+//! |--------------------------------------------------|------------------------------------|
+//! | [`Buffer`]                                       | one `kmalloc()` allocation         |
+//! | [`Pages`]                                        | separate pages, for large data     |
+//! | [`RequestPayload`](crate::block::RequestPayload) | pages of a block request           |
 //!
 //! C header: [`include/linux/scatterlist.h`](srctree/include/linux/scatterlist.h)
-//!
-//! Data that is scattered over memory is [`Scatter`]: it owns its memory and can
-//! list the pieces in a [`ScatterTable`]. Whoever takes it, a memory
-//! [region](crate::rdma::mr), maps what the table lists for a device, and keeps
-//! the data out of reach as long as the device may use it.
-//!
-//! | data                                | is                                       |
-//! |-------------------------------------|------------------------------------------|
-//! | [`Buffer`]                          | one piece, up to what `kmalloc` gives    |
-//! | [`Pages`]                           | pages from anywhere, for large data      |
-//! | [`RequestPayload`](crate::block::RequestPayload)  | the pages of a request of the block layer |
 
 mod buffer;
 mod pages;
@@ -25,15 +24,15 @@ pub use table::ScatterTable;
 
 use kernel::prelude::*;
 
-/// Data that owns its memory and can list it. In which contexts it may be dropped is its
-/// own to say.
+/// Data that owns its memory and can list it. Each implementation documents the contexts in which
+/// it may be dropped.
 ///
 /// # Safety
 ///
-/// [`Scatter::fill`] must fill the table with memory that stays valid, and is
-/// touched by nobody else, as long as the implementor exists.
+/// [`Scatter::fill`] lists only memory that is valid, and not accessed by anyone else, while the
+/// implementor exists.
 pub unsafe trait Scatter {
-    /// Lists the memory. An empty table means no data. Any context.
+    /// Lists the memory; leaves the table empty if there is no data. Any context.
     ///
     /// # Errors
     ///

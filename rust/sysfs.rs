@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Facts in sysfs, for udev and scripts, and what they may ask for.
+//! sysfs attributes of disks and devices, for udev and scripts.
 //!
-//! An [`Attribute`] is a file with one line that everyone may read: `show` writes the
-//! line from the data of whatever has the file. Or it is one that root may write to, for
-//! something to be done. What has files is a disk
+//! An [`Attribute`] is a file. Either everyone may read it, and `show` writes its line from the
+//! data of the owner, or root may write to it, which runs an action. The owner is a disk
 //! ([`Operations::ATTRIBUTES`](crate::block::Operations::ATTRIBUTES)), or a [`Device`] of a
-//! [`Class`] of the driver's own, which may be the parent of disks. All attributes are there
-//! when user space is told of the device (its `add` event), and which of them it has is
-//! decided then.
+//! [`Class`], which may be the parent of disks. All attributes exist before user space gets the
+//! `add` uevent, and their visibility is decided then.
 //!
-//! # Who may still read and write
+//! # Removal
 //!
-//! Removing a disk or a device first hides its files, then waits for those who use them.
-//! So `show` and `act` may run until the drop of the disk or device returns, and not any
-//! longer: they must not wait for a lock that is held while they are dropped. A file that is
-//! still open then gives `ENODEV`.
+//! Removing a disk or device hides its files and waits for their present users. `show` and `act`
+//! may therefore run until the drop of the disk or device returns, but not longer. They must not
+//! wait for a lock that is held during this drop. Later accesses to an open file fail with
+//! `ENODEV`.
 //!
 //! C headers: [`include/linux/sysfs.h`](srctree/include/linux/sysfs.h),
 //! [`include/linux/device.h`](srctree/include/linux/device.h)

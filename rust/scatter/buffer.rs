@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Data in one piece of memory.
+//! Data in one kernel buffer.
 
 use super::{
     Scatter,
@@ -11,16 +11,16 @@ use kernel::{
     prelude::*, //
 };
 
-/// A piece of kernel memory, for messages rather than for I/O.
+/// A kernel buffer, for messages rather than for I/O. May be dropped in any context.
 ///
-/// A region that it is attached to owns it, so the processor gets at it before
-/// and after, never while the device may. May be dropped in any context.
+/// A region that it is attached to owns it, so the CPU accesses it before and after, but never
+/// during, the accesses of the device.
 ///
-/// One word, as a request of a disk that carries one is handed from place to place.
+/// The size is one pointer, because requests of disks carry it through several calls by value.
 pub struct Buffer(KBox<KVec<u8>>);
 
 impl Buffer {
-    /// Allocates `length` zero bytes; what `flags` say of sleeping holds.
+    /// Allocates `length` zeroed bytes. `flags` decide whether it may sleep.
     ///
     /// # Errors
     ///
@@ -31,19 +31,19 @@ impl Buffer {
         Ok(Self(KBox::new(bytes, flags)?))
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The bytes, to be written.
+    /// Returns the bytes for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.0
     }
 }
 
-// SAFETY: The vector is owned, its length never changes, and only `&mut` and `&`
-// to a `Buffer` that is not attached reach its bytes.
+// SAFETY: The vector is owned and never resized. Its bytes are accessible only through references
+// to a `Buffer`, which do not exist while it is attached.
 unsafe impl Scatter for Buffer {
     #[inline(always)]
     fn fill(&mut self, table: Pin<&mut ScatterTable>) -> Result {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Data in pages.
+//! Data in pages that need not be adjacent.
 //!
 //! C header: [`include/linux/vmalloc.h`](srctree/include/linux/vmalloc.h)
 
@@ -17,45 +17,46 @@ use kernel::{
     prelude::*, //
 };
 
-/// Pages from anywhere, which the processor sees as one range of bytes.
+/// Pages that need not be physically adjacent, mapped as one range of bytes. The data starts at a
+/// page boundary.
 ///
-/// For large data: a megabyte in one piece is 256 pages in a row, which a
-/// machine that has run for a while may not have. The data begins on a page.
-/// May be dropped where one may sleep, and in interrupts and softirqs, but those that
-/// cannot be masked (`vfree`); a task must hold no spinlock, nor have interrupts off.
+/// For large data: one megabyte of contiguous memory is 256 adjacent pages, which a fragmented
+/// machine may not have. May be dropped where sleeping is allowed, and in interrupts and softirqs
+/// except NMI (`vfree()`). A task must not hold a spinlock or have interrupts disabled.
 ///
 /// # Invariants
 ///
-/// The vector is not empty, and its length never changes.
+/// The vector is not empty and never resized.
 pub struct Pages(VVec<u8>);
 
 impl Pages {
-    /// Allocates pages for `length` zero bytes. May sleep.
+    /// Allocates `length` zeroed bytes. May sleep.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for no bytes at all or 4 GiB and more, `ENOMEM`.
+    /// - `EINVAL` if `length` is 0, or 4 GiB or more.
+    /// - `ENOMEM`.
     pub fn new(length: usize) -> Result<Self> {
         if length == 0 || u32::try_from(length).is_err() {
             return Err(EINVAL);
         }
-        // INVARIANT: Not empty, and no method changes the length.
+        // INVARIANT: `length` is not 0, and no method resizes the vector.
         Ok(Self(VVec::from_elem(0u8, length, GFP_KERNEL)?))
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The bytes, to be written.
+    /// Returns the bytes for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.0
     }
 }
 
-// SAFETY: The pages are owned, and only `&mut` and `&` to `Pages` that are not
-// attached reach their bytes.
+// SAFETY: The pages are owned. Their bytes are accessible only through references to a `Pages`,
+// which do not exist while it is attached.
 unsafe impl Scatter for Pages {
     fn fill(&mut self, table: Pin<&mut ScatterTable>) -> Result {
         let mut left = self.0.len();
@@ -65,8 +66,8 @@ unsafe impl Scatter for Pages {
             let (mut entry, mut entries) = (sgl, 0u32);
             for page in pages {
                 let length = left.min(PAGE_SIZE);
-                // SAFETY: There are `count` entries, and no more pages; each page
-                // is the vector's, and holds its next `length` bytes.
+                // SAFETY: The list has `count` entries, and `pages` yields `count` pages. Each page
+                // belongs to the vector and holds its next `length` bytes.
                 unsafe {
                     bindings::sg_set_page(entry, page.as_ptr(), length as u32, 0);
                     entry = bindings::sg_next(entry);
@@ -76,8 +77,7 @@ unsafe impl Scatter for Pages {
             }
             entries
         };
-        // SAFETY: `list` writes as many entries as it answers, as many as there
-        // are.
+        // SAFETY: `list` fills all `count` entries and returns their number.
         unsafe { table.fill_with(count.try_into()?, list) }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where in memory data is.
+//! Scatterlists.
 
 use crate::bindings;
 use core::{
@@ -12,19 +12,20 @@ use kernel::{
     prelude::*, //
 };
 
-/// The number of entries that need no other memory.
+/// Number of entries that need no allocation.
 const INLINE_ENTRIES: u32 = 4;
 
-/// A list of the pieces of memory that data is in.
+/// A list of the pieces of memory that hold data. C: `struct sg_table`.
 ///
-/// Made once and filled again and again: short lists fit into it, for the entries of longer
-/// ones the kernel has a pool. Pinned while it is filled, as devices are told of it by its
+/// It is created once and filled repeatedly. Short lists are stored inline, longer ones in chunks
+/// of the kernel's scatterlist pool. It is pinned while filled, because C refers to its entries by
 /// address.
 ///
 /// # Invariants
 ///
-/// `size.entries` entries of the list that starts in `first` are in use; it has room for
-/// `size.allocated`, with chunks from the pool if these are more than `INLINE_ENTRIES`.
+/// The list that starts in `first` has room for `size.allocated` entries, and its first
+/// `size.entries` are in use. It has chunks from the pool if `size.allocated` exceeds
+/// `INLINE_ENTRIES`.
 pub struct ScatterTable {
     first: UnsafeCell<[bindings::scatterlist; INLINE_ENTRIES as usize]>,
     size: Size,
@@ -44,18 +45,18 @@ impl Size {
     };
 }
 
-// SAFETY: The chunks from the pool are ours and have no ties to a thread. What the entries
-// point to is not accessed.
+// SAFETY: The chunks are owned and not tied to a thread. The memory that the entries point to is
+// not accessed through this type.
 unsafe impl Send for ScatterTable {}
 
-// SAFETY: With a shared reference only numbers can be read. Who uses the list by `sgl`
-// answers for it.
+// SAFETY: A shared reference gives access only to numbers. Users of the raw list are responsible
+// for its synchronisation.
 unsafe impl Sync for ScatterTable {}
 
 impl ScatterTable {
-    /// Makes an empty table.
+    /// Creates an empty table.
     pub fn new() -> Self {
-        // INVARIANT: No entries, and no room for any.
+        // INVARIANT: The list has no entries and no room.
         Self {
             first: UnsafeCell::new([pin_init::zeroed(); INLINE_ENTRIES as usize]),
             size: Size::NONE,
@@ -63,18 +64,17 @@ impl ScatterTable {
         }
     }
 
-    /// Fills the table with what `list` writes to it, in place of what it held. Any
-    /// context. C: `sg_alloc_table_chained`.
+    /// Replaces the content with the entries that `list` writes. Any context. C:
+    /// `sg_alloc_table_chained()`.
     ///
     /// # Errors
     ///
-    /// `ENOMEM` if there is no room for `count` entries, `EINVAL` if there never is.
+    /// `ENOMEM`; `EINVAL` if `count` exceeds the maximum of C.
     ///
     /// # Safety
     ///
-    /// `list`, which gets a list of `count` empty entries, must fill in so many of the
-    /// first as it answers, and end the list with the last of them, if that is not the
-    /// last of all.
+    /// `list` gets a list of `count` empty entries. It must fill the first ones, return their
+    /// number, and mark the last one that it filled as the end unless it filled all.
     #[inline(always)]
     pub(crate) unsafe fn fill_with(
         mut self: Pin<&mut Self>,
@@ -84,11 +84,11 @@ impl ScatterTable {
         self.as_mut().clear();
         match count {
             0 => return Ok(()),
-            // SAFETY: `first` has so many entries, of which none is in use.
+            // SAFETY: `first` has at least `count` entries, and none is in use.
             1..=INLINE_ENTRIES => unsafe { bindings::sg_init_table(self.sgl(), count) },
             _ => self.allocate(count)?,
         }
-        // INVARIANT: So many were filled in, of those that there is room for.
+        // INVARIANT: `list` filled the returned number of the `count` allocated entries.
         *self.size_mut() = Size {
             entries: list(self.sgl()),
             allocated: count,
@@ -96,14 +96,13 @@ impl ScatterTable {
         Ok(())
     }
 
-    /// Lengthens the list to `count` empty entries; none is in use. The caller takes note of
-    /// that.
+    /// Extends the list to `count` empty entries. The caller updates `size`.
     #[cold]
     fn allocate(&self, count: u32) -> Result {
         let mut table = self.table();
 
-        // SAFETY: `table` starts in `first`, which has so many entries, of which none is in
-        // use. The number asked for is not 0.
+        // SAFETY: `table` starts in `first`, which has `INLINE_ENTRIES` entries, none in use.
+        // `count` is not 0.
         to_result(unsafe {
             bindings::sg_alloc_table_chained(
                 &raw mut table,
@@ -114,14 +113,15 @@ impl ScatterTable {
         })
     }
 
-    /// Fills the table with a piece of kernel memory, in place of what it held.
+    /// Replaces the content with one piece of kernel memory. Any context. C: `sg_init_one()`.
     ///
-    /// Nothing makes it empty. The caller must see to it that the bytes are not given to a
-    /// device for longer than they are there. Any context. C: `sg_init_one`.
+    /// The table does not borrow the bytes: the caller must keep them valid while a device may
+    /// access them.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if it is not memory from `kmalloc`, or too much for one entry.
+    /// `EINVAL` if `bytes` is not in the linear mapping, like memory of `kmalloc()`, or is too long
+    /// for one entry.
     pub(crate) fn fill_bytes(mut self: Pin<&mut Self>, bytes: &mut [u8]) -> Result {
         self.as_mut().clear();
         if bytes.is_empty() {
@@ -129,11 +129,11 @@ impl ScatterTable {
         }
         let length = u32::try_from(bytes.len())?;
 
-        // SAFETY: The list starts in `first`, of which nothing is in use.
+        // SAFETY: The list starts in `first`, and no entry is in use.
         if !unsafe { bindings::sg_init_linear(self.sgl(), bytes.as_mut_ptr().cast(), length) } {
             return Err(EINVAL);
         }
-        // INVARIANT: One was filled in, of those that need no memory.
+        // INVARIANT: One inline entry is filled.
         *self.size_mut() = Size {
             entries: 1,
             allocated: 1,
@@ -141,43 +141,43 @@ impl ScatterTable {
         Ok(())
     }
 
-    /// Empties the table. Any context. C: `sg_free_table_chained`.
+    /// Empties the table. Any context. C: `sg_free_table_chained()`.
     #[inline]
     pub fn clear(self: Pin<&mut Self>) {
         if self.size.allocated > INLINE_ENTRIES {
-            // SAFETY: We forget the chunks at once.
+            // SAFETY: `size` is reset below, so the chunks are not used again.
             unsafe { self.free() };
         }
-        // INVARIANT: Nothing is in use, and the chunks were given back.
+        // INVARIANT: No entry is in use, and the chunks are freed.
         *self.size_mut() = Size::NONE;
     }
 
-    /// Gives the chunks back to the pool.
+    /// Returns the chunks to the pool.
     ///
     /// # Safety
     ///
-    /// The list is not used any more, and the chunks are forgotten.
+    /// The list is not used any more, until `size` is reset.
     #[cold]
     unsafe fn free(&self) {
         let mut table = self.table();
 
-        // SAFETY: By the invariants that is what was allocated, and by the requirements of
-        // this function it is not used any more.
+        // SAFETY: By the type invariants, `table` describes the allocated list. By the safety
+        // requirements of this function, it is not used any more.
         unsafe { bindings::sg_free_table_chained(&raw mut table, INLINE_ENTRIES) };
     }
 
-    /// The number of entries.
+    /// Returns the number of entries in use.
     #[inline]
     pub fn entries(&self) -> u32 {
         self.size.entries
     }
 
-    /// The bytes that the entries are of.
+    /// Returns the total length of the entries, in bytes.
     pub(crate) fn length(&self) -> u64 {
         let (mut entry, mut bytes) = (self.sgl(), 0u64);
         for _ in 0..self.size.entries {
-            // SAFETY: By the invariants there are so many entries, and `sg_next` finds
-            // the next, if there is one.
+            // SAFETY: By the type invariants, `size.entries` entries are in use, and `sg_next()`
+            // returns the next one or null.
             let (length, next) = unsafe { ((*entry).length, bindings::sg_next(entry)) };
             bytes = bytes.saturating_add(length.into());
             entry = next;
@@ -185,17 +185,17 @@ impl ScatterTable {
         bytes
     }
 
-    /// The list for C: [`entries`](Self::entries) of it, valid until the table is filled,
-    /// cleared or dropped.
+    /// Returns the list for C, with [`entries`](Self::entries) entries. It is valid until the table
+    /// is filled, cleared or dropped.
     ///
-    /// Whoever has a device use it must own the data until the device is done, and see to
-    /// it that nobody else uses the list.
+    /// A caller that passes it to a device must own the data until the device is done, and must
+    /// ensure exclusive use of the list.
     #[inline]
     pub(crate) fn sgl(&self) -> *mut bindings::scatterlist {
         self.first.get().cast()
     }
 
-    /// The table for C.
+    /// Returns the table for C.
     fn table(&self) -> bindings::sg_table {
         bindings::sg_table {
             sgl: self.sgl(),
@@ -206,7 +206,7 @@ impl ScatterTable {
 
     #[inline]
     fn size_mut(self: Pin<&mut Self>) -> &mut Size {
-        // SAFETY: Nothing is moved out, and the numbers need not be pinned.
+        // SAFETY: Nothing is moved out of `self`, and `size` is not structurally pinned.
         unsafe { &mut self.get_unchecked_mut().size }
     }
 }
@@ -219,7 +219,7 @@ impl Default for ScatterTable {
 
 impl Drop for ScatterTable {
     fn drop(&mut self) {
-        // SAFETY: There will be no more list.
+        // SAFETY: The list is not used after the drop.
         unsafe { self.free() };
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One attribute.
+//! sysfs attributes.
 
 use crate::bindings;
 use kernel::{
@@ -9,8 +9,8 @@ use kernel::{
     str::CStr, //
 };
 
-/// A file in sysfs, of data of type `D`: with one line of text, which everyone may read and
-/// nobody write, or [the other way round](Self::action).
+/// A sysfs file of data of type `D`: a line of text that everyone may read and nobody may write, or
+/// an [action](Self::action).
 ///
 /// ```ignore
 /// const ATTRIBUTES: &'static [Attribute<Self>] = &[
@@ -27,16 +27,16 @@ pub struct Attribute<D: 'static> {
     pub(super) visible: fn(&D) -> bool,
 }
 
-/// What an attribute is for.
+/// What an attribute does.
 pub(super) enum Purpose<D: 'static> {
     /// Writes the line that is read.
     Show(fn(&D, &mut fmt::Formatter<'_>) -> fmt::Result),
-    /// Does what is asked for.
+    /// Runs the action.
     Act(fn(&D) -> Result),
 }
 
 impl<D> Purpose<D> {
-    /// Everyone may read: `0444`. Only root may ask: `0200`.
+    /// Returns the mode: everyone may read (`0444`), only root may write (`0200`).
     pub(super) const fn mode(&self) -> bindings::umode_t {
         match self {
             Self::Show(_) => 0o444,
@@ -46,11 +46,12 @@ impl<D> Purpose<D> {
 }
 
 impl<D> Attribute<D> {
-    /// An attribute of this name. `show` writes the line, without its end: less than a page,
-    /// or the reader gets `EFBIG`. It may sleep, and runs for many readers at once; see the
-    /// [module](crate::sysfs) for what it must not wait for.
+    /// Creates an attribute that can be read. `show` writes the line, without the newline. A line
+    /// of a page or more fails the read with `EFBIG`.
     ///
-    /// What comes from a peer must be fit to be shown: nothing here looks at it.
+    /// `show` may sleep, and runs concurrently for several readers. The [module](crate::sysfs) says
+    /// what it must not wait for. Text of a peer must be sanitised by `show`; nothing else checks
+    /// it.
     pub const fn new(
         name: &'static CStr,
         show: fn(&D, &mut fmt::Formatter<'_>) -> fmt::Result,
@@ -58,8 +59,8 @@ impl<D> Attribute<D> {
         Self::optional(name, |_| true, show)
     }
 
-    /// The same, of which there is a file only where `visible` says so. It is asked once,
-    /// when the disk or device is made.
+    /// Creates an attribute that can be read and is present only if `visible` returns true.
+    /// `visible` is called once, when the disk or device is added.
     pub const fn optional(
         name: &'static CStr,
         visible: fn(&D) -> bool,
@@ -72,10 +73,11 @@ impl<D> Attribute<D> {
         }
     }
 
-    /// A file that cannot be read, for root to write a `1` to: then `act` runs. It may sleep,
-    /// and may run any number of times at once; like who shows something, it must not wait for
-    /// the end of its disk or device, but may ask for it. Its error is that of the write;
-    /// whoever writes something else gets `EINVAL`.
+    /// Creates an action: a file to which root writes `1` to run `act`. Other input fails with
+    /// `EINVAL`, and an error of `act` is the error of the write.
+    ///
+    /// `act` may sleep and may run concurrently. It must not wait for the removal of its disk or
+    /// device, but may request the removal.
     pub const fn action(name: &'static CStr, act: fn(&D) -> Result) -> Self {
         Self {
             name,

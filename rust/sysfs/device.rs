@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Devices of a driver's own.
+//! Devices and classes of a driver.
 //!
 //! C header: [`include/linux/device.h`](srctree/include/linux/device.h)
 
@@ -27,110 +27,111 @@ use kernel::{
     sync::Arc, //
 };
 
-/// What a [`Device`] shows.
+/// Attributes of a [`Device`].
 pub trait Attributes: Send + Sync + Sized + 'static {
     /// The attributes: at most 32.
     const ATTRIBUTES: &'static [Attribute<Self>];
 }
 
-/// The data `D` behind a device.
+/// Maps the attributes of a device to its data `D`.
 struct OfDevice<D>(PhantomData<D>);
 
-// SAFETY: A device of these groups is from `Device::new`, which leaves the data's address in
-// it and keeps the data until C has removed it.
+// SAFETY: Only `Device::new` uses these groups. It stores the address of the data in the device,
+// and keeps the data until C has removed the device.
 unsafe impl<D: Attributes> Owner for OfDevice<D> {
     type Data = D;
 
     const ATTRIBUTES: &'static [Attribute<D>] = D::ATTRIBUTES;
 
     unsafe fn data<'a>(dev: *mut bindings::device) -> &'a D {
-        // SAFETY: By the requirements of this function, and as above.
+        // SAFETY: By the safety requirements of this function, `dev` has these groups, so its
+        // `driver_data` is a `D`, which outlives the device.
         unsafe { &*(*dev).driver_data.cast::<D>().cast_const() }
     }
 }
 
-/// A class of devices, `/sys/class/NAME`. There until it is dropped, which may sleep.
+/// A class of devices, `/sys/class/NAME`. Removed when dropped, which may sleep.
 ///
 /// # Invariants
 ///
-/// `class` was made by `class_create`.
+/// `class` was created by `class_create()`.
 pub struct Class {
     class: NonNull<bindings::class>,
 }
 
-// SAFETY: C serialises what is done with a class.
+// SAFETY: C does the locking of classes, and any thread may use or destroy them.
 unsafe impl Send for Class {}
-// SAFETY: As above.
+// SAFETY: C does the locking of classes.
 unsafe impl Sync for Class {}
 
 impl Class {
-    /// Makes a class. May sleep. C: `class_create`.
+    /// Creates a class. May sleep. C: `class_create()`.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`; `EEXIST` if there is one of this name, for which the kernel log has a
-    /// warning.
+    /// `ENOMEM`; `EEXIST` if a class of this name exists. The kernel logs a warning.
     pub fn new(name: &'static CStr) -> Result<Arc<Self>> {
-        // SAFETY: The name stays.
+        // SAFETY: The name is static.
         let class = from_err_ptr(unsafe { bindings::class_create(name.as_char_ptr()) })?;
-        // SAFETY: A valid class is not at address 0.
+        // SAFETY: A pointer to a valid class is not null.
         let class = unsafe { NonNull::new_unchecked(class) };
 
-        // INVARIANT: It was made just now. Dropped if there is no memory for it here.
+        // INVARIANT: The class was just created. It is destroyed if this allocation fails.
         Ok(Arc::new(Self { class }, GFP_KERNEL)?)
     }
 }
 
 impl Drop for Class {
     fn drop(&mut self) {
-        // SAFETY: By the invariants; each device of it holds a reference to us.
+        // SAFETY: By the type invariants, the class is valid. Each device holds a reference to
+        // this, so the class has none left.
         unsafe { bindings::class_destroy(self.class.as_ptr()) };
     }
 }
 
-/// A device of a [`Class`], `/sys/class/CLASS/NAME`, which shows the attributes of its data.
+/// A device of a [`Class`], `/sys/class/CLASS/NAME`, with the attributes of its data.
 ///
-/// User space hears of it when it is made, when it goes, and when the driver
-/// [says so](Self::tell_change). It has no driver and no power
-/// management: it is there to be looked at, to be the parent of disks
-/// ([`DiskConfig::parent`](crate::block::DiskConfig::parent)), which hold a reference, and to
-/// show under which number a character device can be opened.
+/// User space gets a uevent when it is added, when it is removed, and from
+/// [`tell_change`](Self::tell_change). It has neither a driver nor power management. It has
+/// attributes, may be the parent of disks
+/// ([`DiskConfig::parent`](crate::block::DiskConfig::parent)), which hold a reference, and may
+/// carry the number of a character device.
 ///
-/// Dropping it waits for those who read its attributes, and sleeps; then the character device
-/// goes. C: `device_unregister`.
+/// Dropping it waits for users of its attributes, then drops the character device. Sleeps. C:
+/// `device_unregister()`.
 ///
 /// # Invariants
 ///
-/// `device` is of `class` and was added, with the address of `data` in it.
+/// `device` was added to `class`, and holds the address of `data`.
 pub struct Device {
     device: NonNull<bindings::device>,
-    /// Goes when nothing leads to it any more.
+    /// Dropped after the device is removed, so that nothing refers to it.
     _node: Option<chrdev::Node>,
     _data: Arc<dyn Send + Sync>,
     _class: Arc<Class>,
 }
 
-// SAFETY: C serialises what is done with a device; the data is `Send` and `Sync`.
+// SAFETY: C does the locking of devices, and any thread may use or remove them. The data is `Send`
+// and `Sync`.
 unsafe impl Send for Device {}
-// SAFETY: As above.
+// SAFETY: C does the locking of devices. The data is `Sync`.
 unsafe impl Sync for Device {}
 
 impl Device {
-    /// Makes a device and adds it to the system. If it has a `node`, `/dev/NAME` leads to that,
-    /// which only root may open at first. May sleep. C: `device_create_with_groups`.
+    /// Creates a device and adds it to the system. With a `node`, devtmpfs creates `/dev/NAME`,
+    /// initially for root only. May sleep. C: `device_create_with_groups()`.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`; `EEXIST` if the class has one of this name, for which the kernel log has a
-    /// warning.
+    /// `ENOMEM`; `EEXIST` if the class has a device of this name. The kernel logs a warning.
     pub fn new<D: Attributes>(
         class: Arc<Class>,
         name: &CStr,
         data: Arc<D>,
         node: Option<chrdev::Node>,
     ) -> Result<Arc<Self>> {
-        // SAFETY: The class is valid. The format takes one string, which is copied. The data
-        // stays until the device is removed: we hold it until then.
+        // SAFETY: The class is valid. The format takes one string, which C copies. The `Device`
+        // holds the data until the device is removed.
         let device = from_err_ptr(unsafe {
             bindings::device_create_with_groups(
                 class.class.as_ptr(),
@@ -143,9 +144,9 @@ impl Device {
             )
         })?;
 
-        // INVARIANT: It was added just now. Dropped if there is no memory for it here.
+        // INVARIANT: The device was just added. It is removed if the allocation below fails.
         let device = Self {
-            // SAFETY: A valid device is not at address 0.
+            // SAFETY: A pointer to a valid device is not null.
             device: unsafe { NonNull::new_unchecked(device) },
             _node: node,
             _data: data,
@@ -154,22 +155,21 @@ impl Device {
         Ok(Arc::new(device, GFP_KERNEL)?)
     }
 
-    /// Tells user space, and so udev, that something of the device changed: an event `change`,
-    /// with a variable, `KEY=value`, beside those that every event has.
+    /// Sends a `change` uevent with an additional variable, `KEY=value`.
     ///
-    /// Sleeps, and may wait for any I/O, also in [`without_io`](crate::memory::without_io): others
-    /// who send an event take memory with a lock that this needs. So it is not for who I/O waits
-    /// for. C: `kobject_uevent_env`.
+    /// Sleeps, and may wait for arbitrary I/O, even in [`without_io`](crate::memory::without_io):
+    /// this takes a lock under which other senders of uevents allocate memory. Must not be called
+    /// by a thread that I/O waits for. C: `kobject_uevent_env()`.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`, also if it is too long for an event, which has 2048 bytes for all its variables.
-    /// That a listener had no room is none: it is told so.
+    /// `ENOMEM`, also if the variables of the uevent exceed 2048 bytes. A listener with a full
+    /// socket is not an error: the listener gets one.
     pub fn tell_change(&self, variable: &CStr) -> Result {
         let mut variables = [variable.as_char_ptr().cast_mut(), core::ptr::null_mut()];
 
-        // SAFETY: By the invariants the device was added, and it is not removed before we are
-        // dropped. C copies the variables, up to the null pointer.
+        // SAFETY: By the type invariants, the device was added; it is removed only in `drop`. C
+        // copies the variables, up to the null pointer.
         to_result(unsafe {
             bindings::kobject_uevent_env(
                 &raw mut (*self.device.as_ptr()).kobj,
@@ -179,7 +179,7 @@ impl Device {
         })
     }
 
-    /// The device for C.
+    /// Returns the device for C.
     pub(crate) fn as_raw(&self) -> *mut bindings::device {
         self.device.as_ptr()
     }
@@ -187,8 +187,8 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // SAFETY: By the invariants, and this is its last use: the disks that it is the parent
-        // of held a reference to us.
+        // SAFETY: By the type invariants, the device was added. This is its last use: child disks
+        // hold a reference to `self`.
         unsafe { bindings::device_unregister(self.device.as_ptr()) };
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The attributes of a type as tables for C.
+//! Tables of attributes for C.
 //!
 //! C header: [`include/linux/sysfs.h`](srctree/include/linux/sysfs.h)
 
@@ -22,31 +22,31 @@ use kernel::{
     str::Formatter, //
 };
 
-/// The most attributes of one type.
+/// Maximum number of attributes of a type.
 const MAX: usize = 32;
 
-/// What has attributes.
+/// Owner of attributes.
 ///
 /// # Safety
 ///
-/// [`data`](Self::data) gives out what its requirements allow, and nothing that ends before.
+/// [`data`](Self::data) returns a valid reference if its safety requirements are met.
 pub(crate) unsafe trait Owner: Sized + 'static {
-    /// What the attributes are of, for any number of readers and writers at once.
+    /// Data that the attributes show or act on, concurrently.
     type Data: Sync + 'static;
 
     /// The attributes: at most 32.
     const ATTRIBUTES: &'static [Attribute<Self::Data>];
 
-    /// The data.
+    /// Returns the data of a device.
     ///
     /// # Safety
     ///
-    /// `dev` was added with the [groups](Table::groups) of this type, or is about to be, and
-    /// is not removed for `'a`.
+    /// `dev` was added, or is being added, with the [groups](Table::groups) of this type, and is
+    /// not removed for `'a`.
     unsafe fn data<'a>(dev: *mut bindings::device) -> &'a Self::Data;
 }
 
-/// An attribute for C, and what it is of.
+/// An attribute for C, with its Rust counterpart.
 #[repr(C)]
 struct Entry<D: 'static> {
     raw: bindings::device_attribute,
@@ -60,12 +60,12 @@ impl<D> Entry<D> {
     };
 }
 
-/// The tables of a type for C. They are constants: nobody frees or changes them.
+/// Constant tables of a type for C.
 ///
 /// # Invariants
 ///
-/// Each pointer in `LIST` is to a whole `Entry<O::Data>`, of which `attribute` is `Some`, by
-/// its first field.
+/// Each pointer in `LIST` points to the first field of a complete `Entry<O::Data>` whose
+/// `attribute` is `Some`.
 pub(crate) struct Table<O>(PhantomData<O>);
 
 impl<O: Owner> Table<O> {
@@ -86,12 +86,12 @@ impl<O: Owner> Table<O> {
     const GROUPS: &'static [*const bindings::attribute_group; 2] =
         &[&raw const *Self::GROUP, ptr::null()];
 
-    /// The attributes as C takes them when it adds a device.
+    /// Returns the groups, for the functions of C that add a device.
     pub(crate) const fn groups() -> *mut *const bindings::attribute_group {
         Self::GROUPS.as_ptr().cast_mut()
     }
 
-    // Runs when the module is compiled, and so does what it asserts.
+    // Evaluated at compile time, with the assertion.
     #[allow(clippy::indexing_slicing)]
     const fn entries() -> [Entry<O::Data>; MAX] {
         let mut entries = [const { Entry::NONE }; MAX];
@@ -114,42 +114,46 @@ impl<O: Owner> Table<O> {
         entries
     }
 
-    // As above.
+    // Evaluated at compile time: every index is below `MAX`.
     #[allow(clippy::indexing_slicing)]
     const fn list() -> [*mut bindings::attribute; MAX + 1] {
         let mut list = [ptr::null_mut(); MAX + 1];
         let mut index = 0;
 
         while index < O::ATTRIBUTES.len() {
-            // INVARIANT: `entries` filled it.
+            // INVARIANT: `entries` filled this entry.
             list[index] = (&raw const Self::ENTRIES[index]).cast_mut().cast();
             index += 1;
         }
         list
     }
 
+    /// Returns the attribute of an entry.
+    ///
     /// # Safety
     ///
     /// `attr` is from `LIST`.
     unsafe fn attribute(attr: *const c_void) -> Option<&'static Attribute<O::Data>> {
-        // SAFETY: By the requirements of this function and the invariants of the type.
+        // SAFETY: By the safety requirements of this function and the type invariants, `attr`
+        // points to an `Entry<O::Data>`.
         unsafe { (*attr.cast::<Entry<O::Data>>()).attribute }
     }
 
-    /// Called by C for each attribute while it adds a device.
+    /// `is_visible` of the group. C calls it for each attribute while it adds a device.
     ///
     /// # Safety
     ///
-    /// `kobj` is that of a device that is being added with the groups of this type; `attr` is
-    /// from `LIST`.
+    /// `kobj` belongs to a device that is being added with the groups of this type. `attr` is from
+    /// `LIST`.
     unsafe extern "C" fn is_visible(
         kobj: *mut bindings::kobject,
         attr: *mut bindings::attribute,
         _index: c_int,
     ) -> bindings::umode_t {
-        // SAFETY: By the requirements of this function `kobj` is in a device.
+        // SAFETY: By the safety requirements of this function, `kobj` is part of a device.
         let dev = unsafe { kernel::container_of!(kobj, bindings::device, kobj) };
-        // SAFETY: By the requirements of this function; C adds the device as long as this runs.
+        // SAFETY: By the safety requirements of this function, `attr` is from `LIST`, and the
+        // device is being added until this returns.
         let (attribute, data) = unsafe { (Self::attribute(attr.cast()), O::data(dev)) };
 
         match attribute {
@@ -158,24 +162,24 @@ impl<O: Owner> Table<O> {
         }
     }
 
-    /// Called by C for a reader. C does not remove the device before this returns: its file
-    /// is in use (`kernfs_get_active`).
+    /// `show` of an attribute. C does not remove the device before it returns, because the file is
+    /// in use (`kernfs_get_active()`).
     ///
     /// # Safety
     ///
-    /// `dev` was added with the groups of this type and is not removed before this returns;
-    /// `attr` is from `LIST`; `buf` is a page that only
-    /// the caller has.
+    /// `dev` was added with the groups of this type, and is not removed before this returns. `attr`
+    /// is from `LIST`. `buf` is a page that belongs to the caller.
     unsafe extern "C" fn show(
         dev: *mut bindings::device,
         attr: *mut bindings::device_attribute,
         buf: *mut c_char,
     ) -> isize {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: By the safety requirements of this function, `attr` is from `LIST`, and `dev` has
+        // the groups of this type.
         let (attribute, data) = unsafe { (Self::attribute(attr.cast()), O::data(dev)) };
-        // C wants less than a page.
+        // C accepts less than a page.
         //
-        // SAFETY: By the requirements of this function.
+        // SAFETY: By the safety requirements of this function, `buf` is a page for this call.
         let page = unsafe { slice::from_raw_parts_mut(buf.cast(), PAGE_SIZE - 1) };
         let mut line = Formatter::new(page);
         let Some(&Attribute {
@@ -193,22 +197,24 @@ impl<O: Owner> Table<O> {
         }
     }
 
-    /// Called by C for a writer. As for [`show`](Self::show), C does not remove the device
-    /// before this returns.
+    /// `store` of an attribute. C does not remove the device before it returns, as for
+    /// [`show`](Self::show).
     ///
     /// # Safety
     ///
-    /// `dev` was added with the groups of this type and is not removed before this returns;
-    /// `attr` is from `LIST`; there are `count` bytes at `buf`.
+    /// `dev` was added with the groups of this type, and is not removed before this returns. `attr`
+    /// is from `LIST`. `buf` has `count` bytes.
     unsafe extern "C" fn store(
         dev: *mut bindings::device,
         attr: *mut bindings::device_attribute,
         buf: *const c_char,
         count: usize,
     ) -> isize {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: By the safety requirements of this function, `attr` is from `LIST`, and `dev` has
+        // the groups of this type.
         let (attribute, data) = unsafe { (Self::attribute(attr.cast()), O::data(dev)) };
-        // SAFETY: As above; they are a copy of what was written, which nobody changes.
+        // SAFETY: By the safety requirements of this function, `buf` has `count` bytes. It is a
+        // copy for this call, which nobody changes.
         let text: &[u8] = unsafe { slice::from_raw_parts(buf.cast(), count) };
         let done = match attribute.map(|attribute| &attribute.purpose) {
             Some(Purpose::Act(act)) if matches!(text, b"1" | b"1\n") => act(data),
@@ -217,14 +223,14 @@ impl<O: Owner> Table<O> {
         };
 
         match done {
-            // All of it was taken; C gives no more than a page.
+            // All bytes are consumed; C passes at most a page.
             Ok(()) => count as isize,
             Err(error) => error.to_errno() as isize,
         }
     }
 }
 
-/// What `show` writes of the data.
+/// Formats the line of an attribute.
 struct Line<'a, D> {
     show: fn(&D, &mut fmt::Formatter<'_>) -> fmt::Result,
     data: &'a D,
