@@ -14,46 +14,42 @@ use core::ptr::NonNull;
 
 /// An owned reference to a network namespace.
 ///
-/// The namespace stays alive, with its sockets and devices, for as long as one
-/// is held; whoever holds one for long keeps the namespace from going away when
-/// its last process does, and can still be reached in it. May be cloned and
-/// dropped in any context.
-///
-/// Two are equal if they refer to the same namespace.
+/// The namespace stays alive with its sockets and devices while a reference is held, also after its
+/// last process has exited. May be cloned and dropped in any context. Values are equal if they
+/// refer to the same namespace. C: `struct net`, `get_net()`.
 ///
 /// # Invariants
 ///
-/// `ptr` points to a valid `struct net` on which this owns one reference.
+/// `ptr` points to a valid `struct net`, and this owns one reference to it.
 #[derive(PartialEq, Eq)]
 pub struct Namespace {
     ptr: NonNull<bindings::net>,
 }
 
-// SAFETY: References on a namespace are counted atomically, and may be given up
-// by another thread than the one that took them.
+// SAFETY: The reference count is atomic, and any thread may drop a reference.
 unsafe impl Send for Namespace {}
 
-// SAFETY: A shared `Namespace` allows to take references, which is atomic, and to
-// read what never changes.
+// SAFETY: A shared `Namespace` allows only to take references, which is atomic, and to read
+// constant data.
 unsafe impl Sync for Namespace {}
 
 impl Namespace {
-    /// Takes a reference to the initial network namespace.
+    /// Returns a reference to the initial network namespace.
     #[inline]
     pub fn init() -> Self {
-        // SAFETY: `init_net` is a static that is always valid and never counted out.
+        // SAFETY: `init_net` is a static whose reference count never drops to zero.
         unsafe { Self::get(&raw mut bindings::init_net) }
     }
 
-    /// Takes a reference to the network namespace of the thread that calls. Process
-    /// context; in a module's `init` it is that of who loads it. `None` if the thread is
-    /// about to end, as who closes the last files of a process is: it has left its own.
+    /// Returns a reference to the network namespace of the current thread. In a module's `init`,
+    /// that is the thread which loads the module. Returns `None` if the thread is exiting and has
+    /// left its namespace, for example while it closes its last files. Process context.
     #[inline]
     pub fn current() -> Option<Self> {
-        // SAFETY: Process context.
+        // SAFETY: `current` is valid in process context.
         let net = NonNull::new(unsafe { bindings::current_net() })?;
-        // SAFETY: The namespace of the current thread, which only that can change, is
-        // valid and counted by it.
+        // SAFETY: The current thread holds a reference to its namespace, and only this thread can
+        // change it.
         Some(unsafe { Self::get(net.as_ptr()) })
     }
 
@@ -61,18 +57,20 @@ impl Namespace {
     ///
     /// # Safety
     ///
-    /// `net` must point to a valid `struct net` whose count is not zero.
+    /// `net` points to a valid `struct net` whose reference count is not zero.
     #[inline]
     pub(crate) unsafe fn get(net: *mut bindings::net) -> Self {
-        // SAFETY: The caller says that `net` is valid and its count not zero.
+        // SAFETY: By the safety requirements of this function, `net` is valid and its count is not
+        // zero.
         let net = unsafe { bindings::get_net(net) };
-        // INVARIANT: The reference was just taken.
-        // SAFETY: `get_net` returns its argument, which the caller says is valid.
+        // INVARIANT: `get_net()` has just taken the reference.
+        //
+        // SAFETY: `get_net()` returns its argument, which is not null.
         let ptr = unsafe { NonNull::new_unchecked(net) };
         Self { ptr }
     }
 
-    /// Returns the C object, valid for as long as `self` lives.
+    /// Returns the C object, which is valid while `self` exists.
     #[inline]
     pub(crate) fn as_ptr(&self) -> *mut bindings::net {
         self.ptr.as_ptr()
@@ -80,10 +78,10 @@ impl Namespace {
 
     /// Returns the inode number of the namespace, as `/proc/PID/ns/net` shows it.
     ///
-    /// Meant for people to read: compare namespaces with `==`.
+    /// For messages only: compare namespaces with `==`.
     #[inline]
     pub fn inum(&self) -> u32 {
-        // SAFETY: By the invariant of the type the pointer is valid.
+        // SAFETY: By the type invariants, the pointer is valid.
         unsafe { bindings::net_inum(self.as_ptr()) }
     }
 }
@@ -91,8 +89,8 @@ impl Namespace {
 impl Clone for Namespace {
     #[inline]
     fn clone(&self) -> Self {
-        // SAFETY: By the invariant of the type the pointer is valid, and `self`'s
-        // own reference keeps the count above zero.
+        // SAFETY: By the type invariants, the pointer is valid, and the reference of `self` keeps
+        // the count above zero.
         unsafe { Self::get(self.as_ptr()) }
     }
 }
@@ -100,8 +98,7 @@ impl Clone for Namespace {
 impl Drop for Namespace {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: By the invariant of the type `self` owns a reference, which is
-        // not used any more.
+        // SAFETY: By the type invariants, `self` owns a reference, which is not used afterwards.
         unsafe { bindings::put_net(self.as_ptr()) };
     }
 }

@@ -23,25 +23,24 @@ use kernel::{
 #[derive(Clone, Copy)]
 pub struct Address(bindings::__kernel_sockaddr_storage);
 
-// SAFETY: The storage is plain bytes; the pointer in it is padding that C aligns
-// it with.
+// SAFETY: The storage is plain bytes. Its pointer member is only there for the alignment.
 unsafe impl Send for Address {}
-// SAFETY: As above.
+// SAFETY: The storage is plain bytes, and a shared reference only reads them.
 unsafe impl Sync for Address {}
 
 impl Address {
-    /// Parses a numeric address, IPv6 with an optional `%interface`, which is
-    /// looked up in `namespace` (`inet_pton_with_scope`). May sleep.
+    /// Parses a numeric IPv4 or IPv6 address. An IPv6 address may have an `%interface` suffix,
+    /// which is looked up in `namespace`. May sleep. C: `inet_pton_with_scope()`.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for what is not an address, `ENOMEM`.
+    /// `EINVAL` if `text` is not an address; `ENOMEM`.
     pub fn parse(namespace: &Namespace, text: &str, port: u16) -> Result<Self> {
         let text = CString::try_from_fmt(fmt!("{text}"))?;
         let port = CString::try_from_fmt(fmt!("{port}"))?;
         let mut storage = bindings::__kernel_sockaddr_storage::default();
-        // SAFETY: The namespace is alive, the strings are NUL-terminated, and
-        // `storage` is writable.
+        // SAFETY: The namespace is alive, the strings are NUL-terminated, and `storage` is
+        // writable.
         to_result(unsafe {
             bindings::inet_pton_with_scope(
                 namespace.as_ptr(),
@@ -54,11 +53,13 @@ impl Address {
         Ok(Self(storage))
     }
 
+    /// Copies an address.
+    ///
     /// # Safety
     ///
-    /// `raw` must be valid for reads and have an IPv4 or IPv6 address.
+    /// `raw` is valid for reads, and holds an IPv4 or IPv6 address.
     pub(crate) unsafe fn from_raw(raw: *const bindings::__kernel_sockaddr_storage) -> Self {
-        // SAFETY: By the contract.
+        // SAFETY: By the safety requirements of this function, `raw` is valid for reads.
         Self(unsafe { raw.read() })
     }
 
@@ -66,18 +67,18 @@ impl Address {
         core::ptr::from_ref(&self.0).cast_mut().cast()
     }
 
-    /// The port.
+    /// Returns the port.
     pub fn port(&self) -> u16 {
-        // SAFETY: The storage is as large and aligned as any address; both have
-        // their port at the same place.
+        // SAFETY: The storage has the size and alignment of any address. The port has the same
+        // offset in both families.
         u16::from_be(unsafe { (*self.as_raw().cast::<bindings::sockaddr_in>()).sin_port })
     }
 
-    /// Whether it is the address of a group.
+    /// Returns whether this is a multicast address.
     pub fn is_multicast(&self) -> bool {
         if self.family() == bindings::AF_INET6 {
-            // SAFETY: The storage is as large and aligned as any address; all members
-            // of the union are plain bytes.
+            // SAFETY: The storage has the size and alignment of any address. All members of the
+            // union are plain bytes.
             let bytes = unsafe {
                 (*self.as_raw().cast::<bindings::sockaddr_in6>())
                     .sin6_addr
@@ -86,12 +87,13 @@ impl Address {
             };
             return core::net::Ipv6Addr::from(bytes).is_multicast();
         }
-        // SAFETY: As above; there are no other families.
+        // SAFETY: The storage has the size and alignment of any address; the only other family is
+        // IPv4.
         let address = unsafe { &*self.as_raw().cast::<bindings::sockaddr_in>() };
         core::net::Ipv4Addr::from(address.sin_addr.s_addr.to_ne_bytes()).is_multicast()
     }
 
-    /// Whether both are IPv4, or both IPv6.
+    /// Returns whether both addresses have the same family.
     pub fn same_family(&self, other: &Self) -> bool {
         self.family() == other.family()
     }
@@ -103,13 +105,13 @@ impl Address {
 }
 
 impl PartialEq for Address {
-    /// The same family, address, port and scope.
+    /// Compares family, address, port and scope.
     fn eq(&self, other: &Self) -> bool {
         if self.family() != other.family() {
             return false;
         }
         if self.family() == bindings::AF_INET6 {
-            // SAFETY: The storage is as large and aligned as any address.
+            // SAFETY: The storage has the size and alignment of any address.
             let (a, b) = unsafe {
                 (
                     &*self.as_raw().cast::<bindings::sockaddr_in6>(),
@@ -120,7 +122,8 @@ impl PartialEq for Address {
             let same = unsafe { a.sin6_addr.in6_u.u6_addr8 == b.sin6_addr.in6_u.u6_addr8 };
             return same && a.sin6_port == b.sin6_port && a.sin6_scope_id == b.sin6_scope_id;
         }
-        // SAFETY: As above; `parse` makes no other families.
+        // SAFETY: The storage has the size and alignment of any address; the only other family is
+        // IPv4.
         let (a, b) = unsafe {
             (
                 &*self.as_raw().cast::<bindings::sockaddr_in>(),
@@ -132,10 +135,10 @@ impl PartialEq for Address {
 }
 
 impl fmt::Display for Address {
-    /// As in `10.0.0.9:4420` and `[fd00::9]:4420`.
+    /// Formats as `10.0.0.9:4420` or `[fd00::9]:4420`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.family() == bindings::AF_INET6 {
-            // SAFETY: The storage is as large and aligned as any address.
+            // SAFETY: The storage has the size and alignment of any address.
             let address = unsafe { &*self.as_raw().cast::<bindings::sockaddr_in6>() };
             // SAFETY: All members of the union are plain bytes.
             let bytes = unsafe { address.sin6_addr.in6_u.u6_addr8 };
@@ -143,7 +146,8 @@ impl fmt::Display for Address {
             core::net::Ipv6Addr::from(bytes).fmt(f)?;
             return write!(f, "]:{}", u16::from_be(address.sin6_port));
         }
-        // SAFETY: As above; `parse` makes no other families.
+        // SAFETY: The storage has the size and alignment of any address; the only other family is
+        // IPv4.
         let address = unsafe { &*self.as_raw().cast::<bindings::sockaddr_in>() };
         let bytes = address.sin_addr.s_addr.to_ne_bytes();
         let address_port = u16::from_be(address.sin_port);

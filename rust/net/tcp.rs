@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! TCP, for the little that is said before there is RDMA.
+//! TCP connections, for short exchanges before an RDMA connection exists.
 //!
 //! C header: [`include/linux/net.h`](srctree/include/linux/net.h)
 //!
-//! A [`Listener`] accepts a [`Stream`], or [`Stream::connect`] makes one; both ends
-//! then write and read messages of a length that is known. Every call waits in the
-//! caller's thread, for as long as its [`WaitLimits`] lasts:
+//! A [`Listener`] accepts a [`Stream`], or [`Stream::connect`] creates one. Both peers then write
+//! and read messages of known length. Every call blocks the calling thread within its
+//! [`WaitLimits`]:
 //!
 //! ```ignore
 //! let cancelled = || job.is_stopped();
@@ -17,12 +17,11 @@
 //! stream.read_exact(&mut answer, &patience)?;
 //! ```
 //!
-//! As with the connection manager, all waiting is on one
-//! [`TimedCompletion`], the caller's: the socket
-//! completes it when something changes, and whoever else does makes the caller look
-//! again at whether it is still wanted. So a call can be aborted at any moment.
+//! All calls wait on one [`TimedCompletion`] of the caller, as those of the connection manager do.
+//! The socket completes it when its state changes. Anyone else may complete it, too: the caller
+//! then checks [`WaitLimits::cancelled`], so every call can be aborted.
 //!
-//! This is not meant for bulk data: each call is a system call's worth of work, and
+//! Not for bulk data: each call costs as much as a system call, and written data is copied.
 //! what is written is copied.
 
 use super::{
@@ -54,28 +53,28 @@ use crate::errno::{
     EINPROGRESS, //
 };
 
-/// Why a call failed.
+/// Error of a call.
 #[derive(Clone, Copy, Debug)]
 pub enum Error {
-    /// An error of the kernel, or one that the peer caused: `ECONNREFUSED`,
-    /// `ECONNRESET`, `EADDRINUSE` and so on.
+    /// An error of the kernel, perhaps caused by the peer: `ECONNREFUSED`, `ECONNRESET`,
+    /// `EADDRINUSE` and others.
     Code(kernel::error::Error),
-    /// Nobody came or answered in time.
+    /// Connecting or accepting timed out.
     TimedOut,
-    /// The caller no longer wanted it.
+    /// [`WaitLimits::cancelled`] returned true.
     Cancelled,
-    /// The peer closed the connection when `done` of `wanted` bytes had been read.
+    /// The peer closed the connection after `done` of `wanted` bytes were read.
     Closed {
         /// Bytes that were read.
         done: usize,
-        /// Bytes that were wanted.
+        /// Bytes to read.
         wanted: usize,
     },
-    /// In time, only `done` of `wanted` bytes could be read or written.
+    /// Reading or writing timed out after `done` of `wanted` bytes.
     Slow {
         /// Bytes that were read or written.
         done: usize,
-        /// Bytes that were wanted.
+        /// Bytes to read or write.
         wanted: usize,
     },
 }
@@ -87,7 +86,10 @@ impl fmt::Display for Error {
             Self::TimedOut => f.write_str("timed out"),
             Self::Cancelled => f.write_str("cancelled"),
             Self::Closed { done, wanted } => {
-                write!(f, "the peer closed after {done} of {wanted} bytes")
+                write!(
+                    f,
+                    "connection closed by peer after {done} of {wanted} bytes"
+                )
             }
             Self::Slow { done, wanted } => write!(f, "timed out after {done} of {wanted} bytes"),
         }
@@ -96,48 +98,51 @@ impl fmt::Display for Error {
 
 kernel_display!(Error);
 
-/// A TCP socket of the kernel.
+/// A kernel TCP socket.
 ///
 /// # Invariants
 ///
-/// `raw` is a socket that only this owns. From [`Socket::new`] on it completes
-/// `wake`, until it has `callbacks` again.
+/// `raw` is a socket that this owns. It completes `wake` from [`Socket::new`] until its original
+/// `callbacks` are restored.
 struct Socket {
     raw: NonNull<bindings::socket>,
     callbacks: bindings::rrdma_socket_callbacks,
     wake: Arc<TimedCompletion>,
 }
 
-// SAFETY: Sockets may be used and released by any thread.
+// SAFETY: Any thread may use and release sockets.
 unsafe impl Send for Socket {}
-// SAFETY: Sockets have a lock of their own.
+// SAFETY: The socket lock serialises concurrent calls.
 unsafe impl Sync for Socket {}
 
 impl Socket {
-    /// A socket that is not connected. May sleep.
+    /// Creates an unconnected socket. May sleep.
     fn open(
         namespace: &Namespace,
         address: &Address,
         wake: Arc<TimedCompletion>,
     ) -> Result<Self, Error> {
         let mut raw = core::ptr::null_mut();
-        // SAFETY: The namespace is alive, and `raw` writable.
+        // SAFETY: The namespace is alive, and `raw` is writable.
         check(unsafe {
             bindings::tcp_socket(namespace.as_ptr(), address.family() as i32, &mut raw)
         })?;
-        // SAFETY: The socket was just made, and nobody else has it.
+        // SAFETY: The socket was just created and has no other owner.
         unsafe { Self::new(raw, wake) }
     }
 
+    /// Takes ownership of a socket, and makes it complete `wake`.
+    ///
     /// # Safety
     ///
-    /// `raw` must be NULL, or a socket for this to own.
+    /// `raw` is null, or a socket whose ownership the caller passes on.
     unsafe fn new(raw: *mut bindings::socket, wake: Arc<TimedCompletion>) -> Result<Self, Error> {
         let raw = NonNull::new(raw).ok_or(Error::Code(EINVAL))?;
-        // SAFETY: The socket is valid; the completion is kept until the socket does
-        // not use it any more.
+        // SAFETY: The socket is valid. `self` keeps the completion until `drop` restores the
+        // callbacks.
         let callbacks = unsafe { bindings::socket_complete_on_change(raw.as_ptr(), wake.as_raw()) };
-        // INVARIANT: By the contract, and as was just done.
+        // INVARIANT: By the safety requirements of this function, this owns the socket. Its
+        // callbacks were just replaced.
         Ok(Self {
             raw,
             callbacks,
@@ -149,11 +154,11 @@ impl Socket {
         self.raw.as_ptr()
     }
 
-    /// Does `step` again and again until it need not wait. Sleeps.
+    /// Repeats `step` until it does not fail with "would block". Sleeps.
     ///
     /// # Errors
     ///
-    /// [`Error::TimedOut`], [`Error::Cancelled`], or that of `step`.
+    /// [`Error::TimedOut`], [`Error::Cancelled`], or the error of `step`.
     fn attempt<R>(
         &self,
         limits: &WaitLimits<'_>,
@@ -165,7 +170,7 @@ impl Socket {
                 return Err(Error::Cancelled);
             }
             match step() {
-                // What changes from here on completes `wake`.
+                // Every later change of the socket completes `wake`.
                 Err(EAGAIN | EALREADY | EINPROGRESS) => {}
                 result => return result.map_err(Error::Code),
             }
@@ -180,7 +185,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // SAFETY: By the type invariants; nobody uses the socket after this.
+        // SAFETY: By the type invariants, the socket is owned. It is not used afterwards.
         unsafe {
             bindings::socket_restore_callbacks(self.as_raw(), &self.callbacks);
             bindings::sock_release(self.as_raw());
@@ -188,16 +193,14 @@ impl Drop for Socket {
     }
 }
 
-/// A socket that waits for peers. Dropping it stops to listen, and resets the
-/// connections that nobody has accepted.
+/// A listening socket. Dropping it stops listening, and resets connections that were not accepted.
 pub struct Listener(Socket);
 
 impl Listener {
-    /// Listens at an address, which nobody else may do. `backlog` peers can be
-    /// connected without having been accepted. `wake` is completed whenever there is
-    /// something to look at. May sleep.
+    /// Listens at an address that no other socket listens at. Up to `backlog` connections wait to
+    /// be accepted. The socket completes `wake` when its state changes. May sleep.
     ///
-    /// The unspecified IPv6 address, `::`, is for IPv4 as well.
+    /// The unspecified IPv6 address, `::`, also accepts IPv4.
     ///
     /// # Errors
     ///
@@ -209,9 +212,9 @@ impl Listener {
         wake: Arc<TimedCompletion>,
     ) -> Result<Self, Error> {
         let socket = Socket::open(namespace, address, wake)?;
-        // SAFETY: The socket is valid by its invariants, and the address is read only.
+        // SAFETY: By its invariants, the socket is valid. The address is only read.
         unsafe {
-            // A listener that was here before may have left connections in TIME_WAIT.
+            // Connections of an earlier listener may still be in TIME_WAIT.
             bindings::socket_set_reuseaddr(socket.as_raw());
             check(bindings::socket_bind(
                 socket.as_raw(),
@@ -222,7 +225,7 @@ impl Listener {
         Ok(Self(socket))
     }
 
-    /// Waits for a peer. Sleeps. The stream completes the same `wake`.
+    /// Accepts a connection. Sleeps. The stream completes the same `wake`.
     ///
     /// # Errors
     ///
@@ -230,29 +233,29 @@ impl Listener {
     pub fn accept(&self, limits: &WaitLimits<'_>) -> Result<Stream, Error> {
         let raw = self.0.attempt(limits, || {
             let mut raw = core::ptr::null_mut();
-            // SAFETY: The socket is valid by its invariants, and `raw` writable.
+            // SAFETY: By its invariants, the socket is valid, and `raw` is writable.
             to_result(unsafe { bindings::socket_try_accept(self.0.as_raw(), &mut raw) })?;
             Ok(raw)
         })?;
-        // SAFETY: The socket was just made, and nobody else has it.
+        // SAFETY: The socket was just created and has no other owner.
         let mut socket = unsafe { Socket::new(raw, self.0.wake.clone())? };
-        // It was made with the callbacks of the listener, which are ours.
+        // An accepted socket inherits the replaced callbacks of the listener, so restore the
+        // original ones on drop.
         socket.callbacks = self.0.callbacks;
         Ok(Stream(socket))
     }
 }
 
-/// A connection. Dropping it closes it; what was written before still goes out.
+/// A connection. Dropping it closes it; written data is still sent.
 pub struct Stream(Socket);
 
 impl Stream {
-    /// Connects to a peer. `wake` is completed whenever there is something to look
-    /// at. Sleeps.
+    /// Connects to a peer. The socket completes `wake` when its state changes. Sleeps.
     ///
     /// # Errors
     ///
-    /// [`Error::TimedOut`], [`Error::Cancelled`], [`Error::Code`]: `ECONNREFUSED` if
-    /// nobody listens there, `EHOSTUNREACH`, `ENETUNREACH`.
+    /// [`Error::TimedOut`], [`Error::Cancelled`], or [`Error::Code`]: `ECONNREFUSED` if there is no
+    /// listener on the port, `EHOSTUNREACH`, `ENETUNREACH`.
     pub fn connect(
         namespace: &Namespace,
         address: &Address,
@@ -261,8 +264,7 @@ impl Stream {
     ) -> Result<Self, Error> {
         let socket = Socket::open(namespace, address, wake)?;
         socket.attempt(limits, || {
-            // SAFETY: The socket is valid by its invariants, and the address is read
-            // only.
+            // SAFETY: By its invariants, the socket is valid. The address is only read.
             to_result(unsafe {
                 bindings::socket_try_connect(socket.as_raw(), address.as_raw().cast())
             })
@@ -274,13 +276,13 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`Error::Slow`] if the peer does not read it in time, [`Error::Cancelled`],
-    /// [`Error::Code`]: `EPIPE` and `ECONNRESET` if the peer is gone.
+    /// [`Error::Slow`] if the peer does not read the data in time, [`Error::Cancelled`], or
+    /// [`Error::Code`]: `EPIPE` and `ECONNRESET` if the peer has closed the connection.
     pub fn write_all(&self, data: &[u8], limits: &WaitLimits<'_>) -> Result<(), Error> {
         let mut rest = data;
         while !rest.is_empty() {
             let sent = self.0.attempt(limits, || {
-                // SAFETY: The socket is valid by its invariants; the data is only read.
+                // SAFETY: By its invariants, the socket is valid. The data is only read.
                 count(unsafe {
                     bindings::socket_try_send(
                         self.0.as_raw(),
@@ -296,19 +298,19 @@ impl Stream {
         Ok(())
     }
 
-    /// Fills all of `data`. Sleeps.
+    /// Reads exactly `data.len()` bytes. Sleeps.
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`] if the peer ends before, [`Error::Slow`] if it does not say
-    /// so much in time, [`Error::Cancelled`], [`Error::Code`]: `ECONNRESET`.
+    /// [`Error::Closed`] if the peer closes the connection before, [`Error::Slow`] if the data does
+    /// not arrive in time, [`Error::Cancelled`], or [`Error::Code`]: `ECONNRESET`.
     pub fn read_exact(&self, data: &mut [u8], limits: &WaitLimits<'_>) -> Result<(), Error> {
         let wanted = data.len();
         let mut rest = data;
         while !rest.is_empty() {
             let left = rest.len();
             let got = self.0.attempt(limits, || {
-                // SAFETY: The socket is valid by its invariants; `rest` is writable.
+                // SAFETY: By its invariants, the socket is valid. `rest` is writable.
                 count(unsafe {
                     bindings::socket_try_receive(
                         self.0.as_raw(),
@@ -329,7 +331,7 @@ impl Stream {
 }
 
 impl Error {
-    /// Tells how far it came: `left` bytes of those wanted are missing.
+    /// Adds the progress to a timeout: `left` of `wanted` bytes are missing.
     fn at(self, wanted: usize, left: usize) -> Self {
         let done = wanted.saturating_sub(left);
         match self {
@@ -343,7 +345,7 @@ fn check(status: i32) -> Result<(), Error> {
     to_result(status).map_err(Error::Code)
 }
 
-/// A number of bytes, or an error.
+/// Converts a result of C: a number of bytes, or a negative error number.
 fn count(status: i32) -> Result<usize> {
     usize::try_from(status).map_err(|_| to_result(status).err().unwrap_or(EINVAL))
 }

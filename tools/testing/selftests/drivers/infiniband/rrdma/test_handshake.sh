@@ -91,11 +91,11 @@ listens() {
 }
 
 peers_that_break_it_are_told_apart() {
-	hostile 'the peer closed after 0 of 52 bytes' 's.close()'
-	hostile 'the peer closed after 20 of 52 bytes' 's.send(good[:20]); s.close()'
+	hostile 'connection closed by peer after 0 of 52 bytes' 's.close()'
+	hostile 'connection closed by peer after 20 of 52 bytes' 's.send(good[:20]); s.close()'
 	hostile 'not a hexadecimal digit at byte 5' 's.send(good.replace(b":0", b":g", 1))'
 	hostile 'no field separator at byte 51' 's.send(good[:51] + b"0")'
-	hostile 'the peer closed after 0 of 5 bytes' 's.send(good); s.recv(52); s.shutdown(1)'
+	hostile 'connection closed by peer after 0 of 5 bytes' 's.send(good); s.recv(52); s.shutdown(1)'
 	hostile 'the peer did not send "done"' 's.send(good + b"doge" + bytes(1))'
 }
 
