@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Synchronisation that the kernel crate lacks.
+//! Synchronisation primitives that the kernel crate lacks.
 //!
-//! - [`TimedCompletion`]: waits with a time limit, and can be used again.
-//! - [`OwnedQueue`]: a workqueue of one's own, drained when dropped.
-//! - [`Thread`]: a thread of one's own, waited for when dropped.
-//! - [`Claim`]: exclusive access to a value for whoever comes first.
-//! - [`SingleWriterCounter`]: a number that one adds to and anybody reads.
-//! - [`RelaxedBool`]: something that is so or not.
-//! - [`IrqLock`]: a spinlock that is also taken in interrupt context.
-//! - [`Deadline`]: a moment by which something must be over.
-//! - [`WaitLimits`]: how long to wait for others, and whether to go on.
-//! - [`RcuSlot`]: an object that readers use without a lock.
-//! - [`Msecs`]: a span of time in milliseconds.
+//! - [`TimedCompletion`]: completion with a time limit for waits; reusable.
+//! - [`OwnedQueue`]: owned workqueue; drained when dropped.
+//! - [`Thread`]: kernel thread; dropping it waits for its end.
+//! - [`Claim`]: exclusive access without a lock, for the first claimer.
+//! - [`SingleWriterCounter`]: counter that one context adds to.
+//! - [`RelaxedBool`]: flag with relaxed ordering.
+//! - [`IrqLock`]: spinlock that is held with interrupts disabled.
+//! - [`Deadline`]: point in time of the monotonic clock.
+//! - [`WaitLimits`]: time limits and abort condition of an operation.
+//! - [`RcuSlot`]: optional object that readers access under RCU.
+//! - [`Msecs`]: time span in milliseconds.
 
 mod claim;
 mod completion;

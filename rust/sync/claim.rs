@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Exclusive access for whoever comes first.
+//! Exclusive access without a lock, for the first claimer.
 
 use core::{
     cell::UnsafeCell,
@@ -15,43 +15,42 @@ use core::{
     },
 };
 
-/// Who comes first may claim the value.
+/// Unclaimed: `try_claim` succeeds.
 const FREE: u32 = 0;
-/// There is a guard.
+/// A guard exists.
 const HELD: u32 = 1;
-/// Only who resumes the claim gets a guard.
+/// Kept without a guard: only `try_resume` succeeds.
 const KEPT: u32 = 2;
 
-/// A value that one may claim at a time.
+/// A value that one context at a time may claim.
 ///
-/// Where a lock makes the second one wait, a claim turns it away: for a resource
-/// that is by design used by one at a time, such as the work request of a slot,
-/// or a job that need not be done twice. Never spins, never sleeps, and may be
-/// used in any context.
+/// Where a lock makes the second context wait, a claim fails. It is for resources that have one
+/// user at a time by design, such as the work request of a slot, and for jobs that need to be done
+/// once. Never spins or sleeps; any context.
 ///
-/// What takes several contexts to do, one after the other, is claimed by the first
-/// and [kept](ClaimGuard::keep) for the next, which [resumes](Self::try_resume) it:
-/// whoever comes to claim it meanwhile is turned away, and does not get in the way
-/// of those either.
+/// A job of several contexts in sequence is claimed by the first one and [kept](ClaimGuard::keep)
+/// for the next one, which [resumes](Self::try_resume) it. Claims fail meanwhile, and do not
+/// disturb the job.
 ///
-/// The state is an atomic of `core`, which is compiled to an instruction, where one of the kernel
-/// crate is a call of a function, outside of C. The memory model of Rust is enough for it: only
-/// guards access the value, and all of them are of Rust.
+/// The state is an atomic of `core`, which compiles to one instruction. An atomic of the kernel
+/// crate is a function call. The memory model of Rust suffices, because only guards access the
+/// value, and C has none.
 ///
 /// # Invariants
 ///
-/// `state` is `FREE`, `HELD` or `KEPT`. While it is `HELD` there is one [`ClaimGuard`],
-/// which has exclusive access to `value`; else there is none.
+/// `state` is `FREE`, `HELD` or `KEPT`. While it is `HELD`, exactly one [`ClaimGuard`] exists, with
+/// exclusive access to `value`. Otherwise there is no guard.
 pub struct Claim<T> {
     state: AtomicU32,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: Access to the value is handed from one thread to another, never shared.
+// SAFETY: Only one thread at a time has access to the value. It is moved between threads, not
+// shared.
 unsafe impl<T: Send> Sync for Claim<T> {}
 
 impl<T> Claim<T> {
-    /// Wraps a value that nobody has claimed.
+    /// Creates an unclaimed value.
     #[inline]
     pub const fn new(value: T) -> Self {
         Self {
@@ -60,16 +59,16 @@ impl<T> Claim<T> {
         }
     }
 
-    /// Claims the value, until the guard is dropped; `None` if it is claimed, or kept.
+    /// Claims the value until the guard is dropped. Returns `None` if it is claimed or kept.
     ///
-    /// What the last one to hold it did is visible to the next (acquire, release).
+    /// Ordered after the accesses of the previous guard (acquire, release).
     #[inline]
     pub fn try_claim(&self) -> Option<ClaimGuard<'_, T>> {
         self.take(FREE)
     }
 
-    /// Goes on with a claim that was [kept](ClaimGuard::keep); `None` if it was not. Dropping
-    /// the guard keeps it again.
+    /// Resumes a claim that was [kept](ClaimGuard::keep). Returns `None` if there is none. Dropping
+    /// the guard keeps the claim again.
     #[inline]
     pub fn try_resume(&self) -> Option<ClaimGuard<'_, T>> {
         self.take(KEPT)
@@ -80,8 +79,8 @@ impl<T> Claim<T> {
         self.state
             .compare_exchange(from, HELD, Ordering::Acquire, Ordering::Relaxed)
             .ok()?;
-        // INVARIANT: It was not `HELD`, so there is no other guard, and now that it is
-        // none is made.
+        // INVARIANT: `state` was not `HELD`, so there was no guard. It is `HELD` now, so no other
+        // one is created.
         Some(ClaimGuard {
             claim: self,
             after: from,
@@ -89,36 +88,35 @@ impl<T> Claim<T> {
         })
     }
 
-    /// Returns the value; that `self` is borrowed exclusively shows that nobody
-    /// has claimed it.
+    /// Returns the value. `self` is borrowed exclusively, so no guard exists.
     #[inline]
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 }
 
-/// Exclusive access to the value of a [`Claim`], given up when dropped: the claim is then
-/// what it was before.
+/// Exclusive access to the value of a [`Claim`]. Dropping it restores the previous state of the
+/// claim.
 ///
 /// # Invariants
 ///
-/// It is the only guard of its claim, which is `HELD`; `after` is `FREE` or `KEPT`.
+/// It is the only guard of its claim, whose state is `HELD`. `after` is `FREE` or `KEPT`.
 #[must_use = "the claim is given up at once if the guard is unused"]
 pub struct ClaimGuard<'a, T> {
     claim: &'a Claim<T>,
     after: u32,
-    // As `&mut T`, which is `Sync` only if `T` is.
+    // Makes the guard `Sync` only if `T` is, like `&mut T`.
     _exclusive: PhantomData<&'a mut T>,
 }
 
 impl<T> ClaimGuard<'_, T> {
-    /// Gives up the access, and keeps the claim for who [resumes](Claim::try_resume) it.
+    /// Drops the guard, and keeps the claim for [`Claim::try_resume`].
     #[inline]
     pub fn keep(mut self) {
         self.after = KEPT;
     }
 
-    /// Gives up the access and the claim.
+    /// Drops the guard, and frees the claim.
     #[inline]
     pub fn free(mut self) {
         self.after = FREE;
@@ -130,7 +128,7 @@ impl<T> Deref for ClaimGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: By the invariant of the type nobody else has access.
+        // SAFETY: By the type invariants, this guard has exclusive access to the value.
         unsafe { &*self.claim.value.get() }
     }
 }
@@ -138,7 +136,7 @@ impl<T> Deref for ClaimGuard<'_, T> {
 impl<T> DerefMut for ClaimGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: By the invariant of the type nobody else has access.
+        // SAFETY: By the type invariants, this guard has exclusive access to the value.
         unsafe { &mut *self.claim.value.get() }
     }
 }
@@ -146,7 +144,7 @@ impl<T> DerefMut for ClaimGuard<'_, T> {
 impl<T> Drop for ClaimGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // INVARIANT: Here the guard ends.
+        // INVARIANT: The guard is gone; the state says so.
         self.claim.state.store(self.after, Ordering::Release);
     }
 }

@@ -8,29 +8,28 @@ use super::Msecs;
 use crate::bindings;
 use kernel::{prelude::*, types::Opaque};
 
-/// A completion that can be waited for with a time limit, and used again.
+/// A reusable completion with a time limit for waits. C: `struct completion`.
 ///
-/// Each [`complete`](Self::complete) lets one wait pass, now or later;
-/// [`complete_all`](Self::complete_all) lets all pass, until
-/// [`reinit`](Self::reinit).
+/// [`complete`](Self::complete) releases one present or future waiter.
+/// [`complete_all`](Self::complete_all) releases all, until [`reinit`](Self::reinit).
 ///
-/// Waits are in `TASK_IDLE`: no signal ends them, they count neither as load nor
-/// as a hung task, so a worker may wait for as long as the peer takes. They
-/// sleep; all else may be done in any context.
+/// Waits sleep in `TASK_IDLE`: signals do not interrupt them, and they count neither as load nor as
+/// a hung task. So a worker may wait for a peer for any time. All other methods may be called in
+/// any context.
 #[pin_data]
 pub struct TimedCompletion {
     #[pin]
     inner: Opaque<bindings::completion>,
 }
 
-// SAFETY: A completion may be used by any thread.
+// SAFETY: Any thread may use and free a completion.
 unsafe impl Send for TimedCompletion {}
 
-// SAFETY: A completion has a lock of its own, which all of the methods take.
+// SAFETY: All methods take the lock of the completion.
 unsafe impl Sync for TimedCompletion {}
 
 impl TimedCompletion {
-    /// Makes one that is not completed. C: `init_completion`.
+    /// Creates a completion that is not completed. C: `init_completion()`.
     pub fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             inner <- Opaque::ffi_init(|slot: *mut bindings::completion| {
@@ -40,51 +39,51 @@ impl TimedCompletion {
         })
     }
 
-    /// The C object, valid for as long as `self` lives.
+    /// Returns the C object, which is valid while `self` exists.
     #[inline]
     pub(crate) fn as_raw(&self) -> *mut bindings::completion {
         self.inner.get()
     }
 
-    /// Lets one wait pass. C: `complete`.
+    /// Releases one waiter. C: `complete()`.
     #[inline]
     pub fn complete(&self) {
         // SAFETY: The completion was initialised by `new`.
         unsafe { bindings::complete(self.inner.get()) };
     }
 
-    /// Lets all waits pass, present and future ones. C: `complete_all`.
+    /// Releases all present and future waiters. C: `complete_all()`.
     #[inline]
     pub fn complete_all(&self) {
         // SAFETY: The completion was initialised by `new`.
         unsafe { bindings::complete_all(self.inner.get()) };
     }
 
-    /// Whether a wait would pass at once. Any context. C: `completion_done`.
+    /// Returns whether a wait would return at once. Any context. C: `completion_done()`.
     #[inline]
     pub fn is_completed(&self) -> bool {
         // SAFETY: The completion was initialised by `new`.
         unsafe { bindings::completion_done(self.inner.get()) }
     }
 
-    /// Forgets what was completed so far. Waits that are asleep go on.
+    /// Resets the completion. Present waiters continue to wait.
     ///
-    /// A `complete` at the same time comes either before or after it; who needs
-    /// to know which, has to order them. C: `reinit_completion`, but locked.
+    /// May run concurrently with `complete`; callers that depend on the order must serialise both.
+    /// C: `reinit_completion()`, under the lock of the completion.
     #[inline]
     pub fn reinit(&self) {
         // SAFETY: The completion was initialised by `new`.
         unsafe { bindings::reinit_completion_locked(self.inner.get()) };
     }
 
-    /// Waits without a limit. Sleeps.
+    /// Waits without a time limit. Sleeps.
     #[inline]
     pub fn wait(&self) {
         // SAFETY: The completion was initialised by `new`.
         unsafe { bindings::wait_for_completion_idle(self.inner.get()) };
     }
 
-    /// Waits at most for `limit`; returns whether it was completed. Sleeps.
+    /// Waits for at most `limit`. Returns `false` on a timeout. Sleeps.
     #[inline]
     #[must_use = "a wait that timed out has to be told from one that did not"]
     pub fn wait_timeout(&self, limit: Msecs) -> bool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Moments by which something must be over.
+//! Deadlines on the monotonic clock.
 //!
 //! C header: [`include/linux/ktime.h`](srctree/include/linux/ktime.h)
 
@@ -9,23 +9,22 @@ use crate::bindings;
 
 const NANOSECONDS: i64 = 1_000_000;
 
-/// A moment of the monotonic clock, and how long it was until then when it was set; of two, the
-/// earlier is the less.
+/// A point in time of the monotonic clock, with the time span it was created with. Ordered by time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline {
-    /// In nanoseconds.
+    /// Nanoseconds of the clock.
     at: i64,
     span: Msecs,
 }
 
 impl Deadline {
-    /// A moment that does not come.
+    /// A deadline that never expires.
     pub const NEVER: Self = Self {
         at: i64::MAX,
         span: Msecs::new(u32::MAX),
     };
 
-    /// The moment `span` from now. Any context.
+    /// Returns the deadline `span` from now. Any context.
     pub fn after(span: Msecs) -> Self {
         let nanoseconds = i64::from(span.get()).saturating_mul(NANOSECONDS);
         Self {
@@ -34,12 +33,12 @@ impl Deadline {
         }
     }
 
-    /// How long there was until then when it was set: what to tell who was too late. Any context.
+    /// Returns the span that the deadline was created with, for messages. Any context.
     pub const fn span(self) -> Msecs {
         self.span
     }
 
-    /// How long it is until then, rounded up; zero if it has passed. Any context.
+    /// Returns the remaining time, rounded up; zero if expired. Any context.
     pub fn left(self) -> Msecs {
         let left = self.at.saturating_sub(now()).max(0);
         let left = left.saturating_add(NANOSECONDS - 1) / NANOSECONDS;
@@ -48,6 +47,6 @@ impl Deadline {
 }
 
 fn now() -> i64 {
-    // SAFETY: The clock may be read in any context.
+    // SAFETY: `ktime_get()` may be called in any context.
     unsafe { bindings::ktime_get() }
 }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Spans of time in milliseconds.
+//! Time spans in milliseconds.
 //!
 //! C header: [`include/linux/jiffies.h`](srctree/include/linux/jiffies.h)
 
 use kernel::time::{msecs_to_jiffies, Delta, Jiffies};
 
-/// A span of time in milliseconds, at most about 49 days.
+/// A time span in milliseconds, at most about 49 days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Msecs(u32);
 
 impl Msecs {
-    /// A span of so many milliseconds.
+    /// Returns a span of `msecs` milliseconds.
     #[inline]
     pub const fn new(msecs: u32) -> Self {
         Self(msecs)
     }
 
-    /// A span of so many seconds, or the longest one if that is longer.
+    /// Returns a span of `secs` seconds, limited to the longest one.
     #[inline]
     pub const fn from_secs(secs: u32) -> Self {
         Self(secs.saturating_mul(1000))
@@ -31,8 +31,8 @@ impl Msecs {
 
     /// Returns the number of jiffies, rounded up.
     ///
-    /// From 2^31 milliseconds on it is the largest number of them that the kernel
-    /// can wait for, which is as good as for ever. C: `msecs_to_jiffies`.
+    /// From 2^31 ms on, it is `MAX_JIFFY_OFFSET`, which is practically infinite. C:
+    /// `msecs_to_jiffies()`.
     #[inline]
     pub fn to_jiffies(self) -> Jiffies {
         msecs_to_jiffies(self.0)
@@ -40,7 +40,7 @@ impl Msecs {
 }
 
 impl From<Delta> for Msecs {
-    /// Whole milliseconds; 0 if `span` is negative, the longest one if it is longer.
+    /// Converts to whole milliseconds: 0 if `span` is negative, limited to the longest span.
     fn from(span: Delta) -> Self {
         Self(span.as_millis().max(0).try_into().unwrap_or(u32::MAX))
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Workqueues of one's own.
+//! Owned workqueues.
 //!
 //! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 
@@ -12,26 +12,26 @@ use kernel::{
     workqueue::{Queue, RawWorkItem},
 };
 
-/// How an [`OwnedQueue`] runs its work. Combined with `|`.
+/// Flags of an [`OwnedQueue`]; combine them with `|`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueFlags(u32);
 
 impl QueueFlags {
-    /// Work runs on the CPU that it was queued on.
+    /// Work runs on the CPU that queued it.
     pub const PERCPU: Self = Self(bindings::wq_flags_WQ_PERCPU);
 
-    /// Work runs on any CPU: for work that lasts or sleeps long. Wins over
+    /// Work runs on any CPU: for long-running or long-sleeping work. Overrides
     /// [`PERCPU`](Self::PERCPU).
     pub const UNBOUND: Self = Self(bindings::wq_flags_WQ_UNBOUND);
 
-    /// One item makes progress even when memory is short: for work that writing
-    /// back memory depends on.
+    /// At least one work item makes progress under memory pressure: for work that memory reclaim
+    /// depends on.
     pub const MEM_RECLAIM: Self = Self(bindings::wq_flags_WQ_MEM_RECLAIM);
 
     /// Work runs at high priority.
     pub const HIGHPRI: Self = Self(bindings::wq_flags_WQ_HIGHPRI);
 
-    /// The flags for C, which wants exactly one of bound and unbound.
+    /// Returns the flags for C, which requires exactly one of per-CPU and unbound.
     fn as_raw(self) -> u32 {
         if self.0 & Self::UNBOUND.0 != 0 {
             self.0 & !Self::PERCPU.0
@@ -52,45 +52,44 @@ impl BitOr for QueueFlags {
 
 /// A workqueue that is drained and destroyed when dropped.
 ///
-/// Dropping it waits for all work that was queued, and for work that this work
-/// queues again: a module that keeps the queue until it exits, and queues its work
-/// nowhere else, is not unloaded under its own code. Work must not drop the queue
-/// that it runs on, it would wait for itself.
+/// Dropping it waits for all queued work, and for work that this work queues. So a module that
+/// keeps the queue until it exits, and queues its work nowhere else, is not unloaded while its work
+/// runs. Work must not drop its own queue, as it would wait for itself.
 ///
-/// It does not dereference to [`Queue`], on purpose: that would offer delayed
-/// work, whose timer destroying a queue does not stop. Work that has to start
-/// later waits for a [`TimedCompletion`](super::TimedCompletion) with a limit,
-/// which also lets it be woken early.
+/// It does not dereference to [`Queue`], because that offers delayed work, whose timer is not
+/// stopped when a queue is destroyed. Work that starts later waits for a
+/// [`TimedCompletion`](super::TimedCompletion) with a time limit, which can also be woken early.
 ///
 /// # Invariants
 ///
-/// `ptr` points to a valid workqueue that only this owns, and no delayed work is
-/// ever queued on it.
+/// `ptr` points to a valid workqueue that this owns. No delayed work is ever queued on it.
 pub struct OwnedQueue {
     ptr: NonNull<bindings::workqueue_struct>,
 }
 
-// SAFETY: Workqueues may be used and destroyed by any thread.
+// SAFETY: Any thread may use and destroy a workqueue.
 unsafe impl Send for OwnedQueue {}
 
-// SAFETY: Workqueues are locked by the workqueue code.
+// SAFETY: The workqueue code does the locking.
 unsafe impl Sync for OwnedQueue {}
 
 impl OwnedQueue {
-    /// The most items that may run at a time. C: `WQ_MAX_ACTIVE`.
+    /// Maximum of `max_active`. C: `WQ_MAX_ACTIVE`.
     pub const MAX_ACTIVE: u32 = bindings::wq_consts_WQ_MAX_ACTIVE;
 
-    /// Makes a queue, of which the kernel shows the first 31 bytes of the name.
+    /// Creates a workqueue. The kernel shows the first 31 bytes of the name. Sleeps. C:
+    /// `alloc_workqueue()`.
     ///
-    /// At most `max_active` items run at a time, on each CPU or, if unbound, in
-    /// all; 0 is the kernel's default. If unbound, each NUMA node has its share of
-    /// that by its CPUs, though 8 (`WQ_DFL_MIN_ACTIVE`) where that is less: items
-    /// queued on one node wait for each other earlier, so none may wait for one
-    /// that comes later. What lasts as long as its owner is a
-    /// [`Thread`](super::Thread).
+    /// `max_active` is the maximum number of running work items, per CPU or, if unbound, in total;
+    /// 0 selects the default. For unbound queues, it is divided among NUMA nodes by their CPUs,
+    /// with a minimum of 8 (`WQ_DFL_MIN_ACTIVE`) for each. So work on one node may wait earlier
+    /// than expected, and a work item must not wait for one that is queued later. For work that
+    /// lives as long as its owner, use a [`Thread`](super::Thread).
     ///
-    /// Fails with `EINVAL` if `max_active` is more than [`MAX_ACTIVE`](Self::MAX_ACTIVE),
-    /// with `ENOMEM` if the kernel made none. Sleeps. C: `alloc_workqueue`.
+    /// # Errors
+    ///
+    /// - `EINVAL` if `max_active` exceeds [`MAX_ACTIVE`](Self::MAX_ACTIVE).
+    /// - `ENOMEM` if the kernel cannot create the queue.
     pub fn new(name: &CStr, flags: QueueFlags, max_active: u32) -> Result<Self> {
         if max_active > Self::MAX_ACTIVE {
             return Err(EINVAL);
@@ -99,22 +98,19 @@ impl OwnedQueue {
         let ptr = unsafe {
             bindings::alloc_workqueue(name.as_char_ptr(), flags.as_raw(), max_active as i32)
         };
-        // INVARIANT: The queue was just made and is given to nobody else.
+        // INVARIANT: The queue was just created, and has no other owner.
         Ok(Self {
             ptr: NonNull::new(ptr).ok_or(ENOMEM)?,
         })
     }
 
-    /// The queue, for what may safely be done with one that is going to be
-    /// destroyed.
+    /// Returns the queue, for methods that are safe on a queue that will be destroyed.
     fn queue(&self) -> &Queue {
-        // SAFETY: By the invariant of the type the queue is valid until `self` is
-        // dropped.
+        // SAFETY: By the type invariants, the queue is valid until `self` is dropped.
         unsafe { Queue::from_raw(self.ptr.as_ptr()) }
     }
 
-    /// Queues a work item; fails as [`Queue::enqueue`] does if it is queued. Any
-    /// context.
+    /// Queues a work item. If it is already queued, fails like [`Queue::enqueue`]. Any context.
     #[inline]
     pub fn enqueue<W, const ID: u64>(&self, work: W) -> W::EnqueueOutput
     where
@@ -123,11 +119,11 @@ impl OwnedQueue {
         self.queue().enqueue(work)
     }
 
-    /// Queues a function, for which it allocates a work item.
+    /// Allocates a work item for a function and queues it.
     ///
-    /// Lockdep takes all functions for one work item: one of them that waits for a queue of
-    /// others, as dropping it does, is reported, and has to be a
-    /// [`WorkItem`](kernel::workqueue::WorkItem) instead.
+    /// All these functions share one lockdep class. If one of them waits for a queue on which
+    /// others run, for example by dropping it, lockdep reports a deadlock. Use a
+    /// [`WorkItem`](kernel::workqueue::WorkItem) for it instead.
     #[inline]
     pub fn try_spawn<T>(&self, flags: Flags, func: T) -> Result<(), AllocError>
     where
@@ -136,20 +132,20 @@ impl OwnedQueue {
         self.queue().try_spawn(flags, func)
     }
 
-    /// Waits for all work that is queued by now. Sleeps, and must not be called
-    /// by work of this queue. C: `flush_workqueue`.
+    /// Waits for all work that is queued now. Sleeps. Must not be called by work of this queue. C:
+    /// `flush_workqueue()`.
     #[inline]
     pub fn flush(&self) {
-        // SAFETY: By the invariant of the type the queue is valid.
+        // SAFETY: By the type invariants, the queue is valid.
         unsafe { bindings::flush_workqueue(self.ptr.as_ptr()) };
     }
 }
 
 impl Drop for OwnedQueue {
     fn drop(&mut self) {
-        // SAFETY: By the invariant of the type the queue is valid and only ours.
-        // Nothing is queued from outside any more, since that borrows `self`, and
-        // there is no timer that would, since there is no delayed work.
+        // SAFETY: By the type invariants, the queue is valid and owned. Nothing queues work from
+        // outside, because that borrows `self`, and no timer does, because there is no delayed
+        // work.
         unsafe { bindings::destroy_workqueue(self.ptr.as_ptr()) };
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An object that readers use without a lock until it is taken back.
+//! An optional object that readers access under RCU.
 //!
 //! C header: [`include/linux/rcupdate.h`](srctree/include/linux/rcupdate.h)
 
@@ -21,28 +21,28 @@ use kernel::{
     types::ForeignOwnable,
 };
 
-/// A place for an object that is there or not, read under RCU.
+/// A slot for an object, read under RCU.
 ///
-/// The pointer is an atomic of `core`, as only Rust accesses it: a load is one instruction, and not
-/// a call as one of the kernel crate is. Acquire is more than the dependency that
-/// `rcu_dereference` relies on.
+/// The pointer is an atomic of `core`, because only Rust accesses it: a load is one instruction,
+/// while an atomic of the kernel crate is a function call. `Acquire` is stronger than the address
+/// dependency of `rcu_dereference()`.
 ///
 /// # Invariants
 ///
-/// `pointer` is zero, or the foreign pointer of an `Arc<T>` that this place owns,
-/// which is released a grace period after it was taken out at the earliest.
+/// `pointer` is zero, or the foreign pointer of an `Arc<T>` that the slot owns. After it is removed
+/// from the slot, the `Arc` is released only after a grace period.
 pub struct RcuSlot<T: 'static> {
     pointer: AtomicUsize,
     _owner: PhantomData<Arc<T>>,
 }
 
-// SAFETY: The place hands out what an `Arc<T>` does.
+// SAFETY: The slot gives access to its object like an `Arc<T>`.
 unsafe impl<T: Send + Sync> Send for RcuSlot<T> {}
-// SAFETY: As above.
+// SAFETY: The slot gives access to its object like an `Arc<T>`.
 unsafe impl<T: Send + Sync> Sync for RcuSlot<T> {}
 
 impl<T: 'static> RcuSlot<T> {
-    /// An empty place.
+    /// Creates an empty slot.
     pub const fn new() -> Self {
         Self {
             pointer: AtomicUsize::new(0),
@@ -50,26 +50,25 @@ impl<T: 'static> RcuSlot<T> {
         }
     }
 
-    /// What is there, for as long as the guard lives. Any context.
+    /// Returns the object, if any. It is borrowed for the lifetime of the guard. Any context.
     #[inline]
     pub fn read<'a>(&'a self, _guard: &'a rcu::Guard) -> Option<ArcBorrow<'a, T>> {
         let pointer = self.pointer.load(Ordering::Acquire);
         if pointer == 0 {
             return None;
         }
-        // SAFETY: By the type invariant; the guard delays the grace period that
-        // releasing the object waits for.
+        // SAFETY: By the type invariants, `pointer` is from an `Arc<T>`, which is released only
+        // after a grace period. The guard prevents the end of that period.
         Some(unsafe { <Arc<T> as ForeignOwnable>::borrow(pointer as *mut _) })
     }
 
-    /// Puts `object` there, and returns what was there before, when no reader
-    /// uses it any more. Sleeps if something was.
+    /// Stores `object`, and returns the previous one after all its readers are done. Sleeps if
+    /// there was one.
     pub fn publish(&self, object: Arc<T>) -> Option<Arc<T>> {
         self.replace(object.into_foreign() as usize)
     }
 
-    /// Takes out what is there, when no reader uses it any more. Sleeps if
-    /// something was.
+    /// Removes the object, and returns it after all its readers are done. Sleeps if there was one.
     pub fn take(&self) -> Option<Arc<T>> {
         self.replace(0)
     }
@@ -79,10 +78,10 @@ impl<T: 'static> RcuSlot<T> {
         if old == 0 {
             return None;
         }
-        // SAFETY: May sleep here.
+        // SAFETY: The callers may sleep.
         unsafe { bindings::synchronize_rcu_expedited() };
-        // SAFETY: By the type invariant; it was taken out, and a grace period
-        // has passed.
+        // SAFETY: By the type invariants, `old` is from an `Arc<T>`. It was removed from the slot,
+        // and a grace period has passed.
         Some(unsafe { Arc::from_foreign(old as *mut _) })
     }
 }
@@ -95,10 +94,10 @@ impl<T: 'static> Default for RcuSlot<T> {
 
 impl<T: 'static> Drop for RcuSlot<T> {
     fn drop(&mut self) {
-        // Nobody reads what is being dropped, so no grace period is needed.
+        // `&mut self` excludes readers, so no grace period is needed.
         let pointer = self.pointer.load(Ordering::Relaxed);
         if pointer != 0 {
-            // SAFETY: By the type invariant.
+            // SAFETY: By the type invariants, `pointer` is from an `Arc<T>` that the slot owns.
             drop(unsafe { Arc::<T>::from_foreign(pointer as *mut _) });
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Rundown: users of an object are counted until it is closed, and then waited for.
+//! Rundown protection: counts the users of an object until it is closed, then waits for them.
 
 use super::{
     IrqLock,
@@ -9,16 +9,16 @@ use super::{
 use crate::new_irq_lock;
 use kernel::prelude::*;
 
-/// Counts users until it is closed, once and for good. Closing keeps new users out, and those
-/// inside can be waited for.
+/// Counts users of an object until it is closed, once and finally. Closing refuses new users;
+/// [`wait`](Self::wait) waits for the present ones.
 ///
-/// The wait ends when the last one is about to be out: whoever frees the object has to see to it
-/// in another way that it is.
+/// The wait ends when the last user is about to leave. The last instructions of its `drop` may
+/// still run, so the memory of the rundown itself needs other protection before it is freed.
 #[pin_data]
 pub(crate) struct Rundown {
     #[pin]
     inside: IrqLock<Inside>,
-    /// It is closed, and nobody is inside.
+    /// Completed when the rundown is closed and has no users.
     #[pin]
     empty: TimedCompletion,
 }
@@ -29,8 +29,8 @@ struct Inside {
 }
 
 impl Inside {
-    /// Of an open one. Not inlined into drivers, where its name would be another one, and lockdep
-    /// wants that of a class to be at one address.
+    /// Creates the lock of an open rundown. Not inlined into drivers: the name of the lock would
+    /// then have several addresses, and lockdep requires one per class.
     #[inline(never)]
     fn lock() -> impl PinInit<IrqLock<Self>> {
         new_irq_lock!(
@@ -44,7 +44,7 @@ impl Inside {
 }
 
 impl Rundown {
-    /// An open one, without users.
+    /// Creates an open rundown without users.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             inside <- Inside::lock(),
@@ -52,7 +52,7 @@ impl Rundown {
         })
     }
 
-    /// Adds a user, unless it is closed. Any context.
+    /// Adds a user; returns `None` if the rundown is closed. Any context.
     pub(crate) fn enter(&self) -> Option<RundownGuard<'_>> {
         let mut inside = self.inside.lock();
         if inside.closed {
@@ -62,7 +62,7 @@ impl Rundown {
         Some(RundownGuard(self))
     }
 
-    /// Keeps new ones out; whether it was open. Any context.
+    /// Refuses new users; returns whether the rundown was open. Any context.
     pub(crate) fn close(&self) -> bool {
         let mut inside = self.inside.lock();
         let was_open = !core::mem::replace(&mut inside.closed, true);
@@ -72,17 +72,17 @@ impl Rundown {
         was_open
     }
 
-    /// Waits until nobody is inside of one that was closed. Sleeps.
+    /// Waits until a closed rundown has no users. Sleeps.
     pub(crate) fn wait(&self) {
         self.empty.wait();
     }
 }
 
-/// Whoever has this is inside.
+/// A user of a rundown; leaves when dropped.
 ///
 /// # Invariants
 ///
-/// Is counted in `inside` of its rundown.
+/// It is counted in `inside` of its rundown.
 pub(crate) struct RundownGuard<'a>(&'a Rundown);
 
 impl Drop for RundownGuard<'_> {

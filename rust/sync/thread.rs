@@ -8,21 +8,21 @@ use super::TimedCompletion;
 use crate::bindings;
 use kernel::{error::from_err_ptr, fmt, prelude::*, str::CString};
 
-/// A kernel thread that ends by itself, and is waited for when this is dropped.
+/// A kernel thread that ends by itself. Dropping this waits for its end.
 ///
-/// It is for what lasts or sleeps for long, which on a workqueue would keep others from running.
-/// When the drop returns, the thread runs nothing of the module that started it any more: one
-/// that keeps this until it exits is not unloaded under its own code. A thread must not drop
-/// itself, it would wait for itself.
+/// It is for long-running or long-sleeping work, which would keep other work of a workqueue from
+/// running. After the drop, the thread runs no code of the module. So a module that keeps this
+/// until it exits is not unloaded while the thread runs. A thread must not drop its own `Thread`,
+/// as it would wait for itself.
 ///
 /// # Invariants
 ///
-/// There is a thread that completes `over` once, as the last that it does.
+/// A thread completes `over` once, as its last action.
 pub struct Thread {
     over: Pin<KBox<TimedCompletion>>,
 }
 
-/// What a thread starts with.
+/// Argument of a new thread.
 struct Start<F> {
     life: F,
     /// Valid until it is completed.
@@ -30,12 +30,12 @@ struct Start<F> {
 }
 
 impl Thread {
-    /// Starts a thread that runs `life`. The kernel shows the first 15 bytes of the name where
-    /// there is no room for more. Sleeps. C: `kthread_run`.
+    /// Starts a thread that runs `life`. The kernel shows the first 15 bytes of the name where it
+    /// cannot show more. Sleeps. C: `kthread_run()`.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`; `EINTR` if the process that asks is killed.
+    /// `ENOMEM`; `EINTR` if the calling process is killed.
     pub fn spawn<F>(name: fmt::Arguments<'_>, life: F) -> Result<Self>
     where
         F: FnOnce() + Send + 'static,
@@ -47,35 +47,39 @@ impl Thread {
             over: over.as_raw(),
         };
         let start = KBox::into_raw(KBox::new(start, GFP_KERNEL)?);
-        // SAFETY: The name is a C string, which is copied. If there is a thread it runs `main`,
-        // once, for nobody stops it; `start` is then its own.
+        // SAFETY: The name is a C string, which is copied. A thread runs `main` once, because
+        // nothing stops it before, and `main` then owns `start`.
         let task = unsafe {
             bindings::kthread_run(Some(Self::main::<F>), start.cast(), name.as_char_ptr())
         };
         if let Err(error) = from_err_ptr(task) {
-            // SAFETY: It is from a box, and there is no thread that would use it.
+            // SAFETY: `start` is from a box, and no thread was started.
             drop(unsafe { KBox::from_raw(start) });
             return Err(error);
         }
-        // INVARIANT: It was just started, and `main` completes.
+        // INVARIANT: The thread was started, and `main` completes `over`.
         Ok(Self { over })
     }
 
-    /// Whether it has ended, so that to drop it is to wait for nothing. Any context.
+    /// Returns whether the thread has ended, so that dropping this does not wait. Any context.
     pub fn is_over(&self) -> bool {
         self.over.is_completed()
     }
 
+    /// Main function of the thread.
+    ///
     /// # Safety
     ///
-    /// Called by the thread, with a boxed `Start<F>` that is its own, and whose completion is
-    /// valid until it is completed.
+    /// Called by the thread, with a boxed `Start<F>` that it owns. The completion is valid until it
+    /// is completed.
     unsafe extern "C" fn main<F: FnOnce()>(start: *mut c_void) -> c_int {
-        // SAFETY: By the contract.
+        // SAFETY: By the safety requirements of this function, `start` is a box that this thread
+        // owns.
         let start = unsafe { KBox::from_raw(start.cast::<Start<F>>()) };
         let Start { life, over } = KBox::into_inner(start);
         life();
-        // SAFETY: By the contract. From here on nothing is run but the kernel's own code.
+        // SAFETY: By the safety requirements of this function, `over` is valid. The thread runs no
+        // code of the module afterwards.
         unsafe { bindings::kthread_complete_and_exit(over, 0) }
     }
 }

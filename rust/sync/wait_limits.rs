@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How long a caller waits.
+//! Time limits of operations.
 
 use super::{
     Deadline,
     Msecs, //
 };
 
-/// How long to wait for what takes several steps, and whether to go on.
+/// Time limits of an operation with several steps, and its abort condition.
 #[derive(Clone, Copy)]
 pub struct WaitLimits<'a> {
-    /// The longest that one step may take for which somebody else only has to answer:
-    /// finding the address, or the route; each call of a TCP socket.
+    /// Time limit of a step that only needs an answer: resolving an address or a route, or one call
+    /// of a TCP socket.
     pub limit: Msecs,
-    /// When all steps must be over.
+    /// Deadline of the whole operation.
     pub deadline: Deadline,
-    /// Asked whenever the caller's completion fires; `true` aborts.
+    /// Called when the caller's completion is completed; returns `true` to abort the operation.
     pub cancelled: &'a dyn Fn() -> bool,
 }
 
 impl<'a> WaitLimits<'a> {
-    /// For so long from now, of which one step may take all. Any context.
+    /// Returns limits with a deadline `total` from now, which one step may use up. Any context.
     pub fn new(total: Msecs, cancelled: &'a dyn Fn() -> bool) -> Self {
         Self {
             limit: total,
