@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Exports the rrdma crate to the modules built on it, as rust/exports.c of the
- * kernel does for the kernel crate. The list is made by Kbuild.
+ * Exports the symbols of the rrdma crate to its users, as rust/exports.c of the
+ * kernel does for the kernel crate. Kbuild generates the list.
  */
 
 #include <linux/export.h>

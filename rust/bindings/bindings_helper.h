@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What bindgen reads: the kernel headers behind the rrdma crate that the
- * kernel crate's own bindings leave out (RDMA, generic netlink), and those of
- * the block layer and workqueues, of which the functions are shared and only
- * constants are missing.
+ * Input of bindgen: headers that the bindings of the kernel crate lack (RDMA,
+ * generic netlink), and headers of the block layer and workqueues, of which they
+ * lack constants.
  */
 
 #include <linux/blk-mq.h>
@@ -29,7 +28,7 @@
 
 #include "helpers.c"
 
-/* Macros with a cast, which bindgen does not evaluate. */
+/* Macros with casts, which bindgen does not evaluate. */
 const blk_status_t rrdma_BLK_STS_NOTSUPP = BLK_STS_NOTSUPP;
 const blk_status_t rrdma_BLK_STS_TIMEOUT = BLK_STS_TIMEOUT;
 const blk_status_t rrdma_BLK_STS_NOSPC = BLK_STS_NOSPC;

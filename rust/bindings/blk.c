@@ -12,14 +12,14 @@
 #include <linux/timer.h>
 #include <linux/workqueue.h>
 
-/* A node that memory may be asked of: those online, and "no preference". */
+/* A valid argument for allocations: an online node or NUMA_NO_NODE. */
 __rrdma_helper bool rrdma_helper_numa_node_usable(int node)
 {
 	return node == NUMA_NO_NODE ||
 	       (node >= 0 && node < MAX_NUMNODES && node_online(node));
 }
 
-/* sg_init_one(), of memory that has a struct page at a fixed distance from it. */
+/* sg_init_one(), but fails unless the memory is in the linear mapping. */
 __rrdma_helper bool rrdma_helper_sg_init_linear(struct scatterlist *sg, void *buf,
 						unsigned int length)
 {
@@ -35,7 +35,7 @@ __rrdma_helper void rrdma_helper_sg_set_page(struct scatterlist *sg, struct page
 	sg_set_page(sg, page, length, offset);
 }
 
-/* It locks q->limits_lock. */
+/* Returns with q->limits_lock held. */
 __rrdma_helper void rrdma_helper_queue_limits_start_update(struct request_queue *q,
 							   struct queue_limits *lim)
 	__acquires(&q->limits_lock)
@@ -49,7 +49,7 @@ __rrdma_helper void rrdma_helper_queue_limits_cancel_update(struct request_queue
 	queue_limits_cancel_update(q);
 }
 
-/* blk_mq_freeze_queue(), less the wait. */
+/* blk_mq_freeze_queue() without the wait. */
 __rrdma_helper unsigned int rrdma_helper_blk_freeze_queue_begin(struct request_queue *q)
 {
 	unsigned int memflags = memalloc_noio_save();
@@ -70,8 +70,8 @@ __rrdma_helper bool rrdma_helper_blk_queue_quiesced(const struct request_queue *
 }
 
 /*
- * blk_mq_unquiesce_tagset(), less the queues that are not quiesced: one that has
- * just joined the set would else make it warn.
+ * blk_mq_unquiesce_tagset(), but skips queues that are not quiesced. It would
+ * warn about a queue that has just joined the set.
  */
 __rrdma_helper void rrdma_helper_blk_mq_unquiesce_tagset_quiesced(struct blk_mq_tag_set *set)
 {
@@ -86,8 +86,9 @@ __rrdma_helper void rrdma_helper_blk_mq_unquiesce_tagset_quiesced(struct blk_mq_
 }
 
 /*
- * Requests that wait to come again do so now. A queue without any may be about to go, after which
- * its work must not be started.
+ * Kick the requeue lists of all queues. A queue whose usage counter is dead has
+ * no requests, and may be about to be freed: its requeue work must not be
+ * started any more.
  */
 __rrdma_helper void rrdma_helper_blk_mq_kick_tagset(struct blk_mq_tag_set *set)
 {
@@ -104,8 +105,8 @@ __rrdma_helper void rrdma_helper_blk_mq_kick_tagset(struct blk_mq_tag_set *set)
 }
 
 /*
- * Like blk_mq_delay_kick_requeue_list(), but who waits already does not wait longer for this one: the
- * list has one timer, and comes as a whole.
+ * blk_mq_delay_kick_requeue_list(), but never postpones an earlier kick: the
+ * list has a single timer, which also releases requests that are due earlier.
  */
 __rrdma_helper void rrdma_helper_blk_mq_kick_within(struct request_queue *q, unsigned int msecs)
 {
@@ -143,7 +144,7 @@ __rrdma_helper void rrdma_helper_blk_queue_usage_put(struct request_queue *q)
 	percpu_ref_put(&q->q_usage_counter);
 }
 
-/* A macro where the kernel is not preemptible. */
+/* synchronize_rcu_tasks() is a macro in kernels without preemption. */
 __rrdma_helper void rrdma_helper_synchronize_rcu_tasks(void)
 {
 	synchronize_rcu_tasks();

@@ -2,7 +2,7 @@
 
 #include <linux/fs.h>
 
-/* In a union, which bindgen numbers. */
+/* i_cdev is in an anonymous union, which bindgen names by a number. */
 __rrdma_helper struct cdev *rrdma_helper_inode_cdev(const struct inode *inode)
 {
 	return inode->i_cdev;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * C that Rust cannot call: static inlines and macros, one file a header.
- * A helper does what its name says and nothing else; the prefix keeps clear of
- * the kernel's own rust_helper_ symbols. bindgen reads this file too, and
- * skips inline functions, hence the marker.
+ * Wrappers of static inline functions and macros, which Rust cannot call, with
+ * one file per area. The prefix differs from the kernel's rust_helper_, to
+ * avoid duplicate symbols. bindgen reads this file, too. It skips inline
+ * functions, so helpers have a marker instead of "static inline".
  */
 
 #define __rrdma_helper

@@ -8,7 +8,7 @@
 #include <linux/string.h>
 #include <linux/vmstat.h>
 
-/* What is in the lists of each processor is free, too, and may be many MiB. */
+/* Includes the per-CPU lists, which may hold many MiB. */
 static u64 rrdma_free_pages(struct zone *zone)
 {
 	u64 pages = zone_page_state_snapshot(zone, NR_FREE_PAGES);
@@ -34,7 +34,7 @@ __rrdma_helper u64 rrdma_helper_free_memory(void)
 	return pages << PAGE_SHIFT;
 }
 
-/* Never freed, and not by mistake. */
+/* The copy is never freed, intentionally. */
 __rrdma_helper char *rrdma_helper_lasting_copy(const char *text)
 {
 	char *copy = kstrdup(text, GFP_KERNEL);

@@ -7,13 +7,19 @@
 #include <net/net_namespace.h>
 #include <net/sock.h>
 
-/* None of a process that has left its namespaces: its last files are closed after that. */
+/*
+ * NULL for an exiting process that has left its namespaces: it closes its last
+ * files after that.
+ */
 __rrdma_helper struct net *rrdma_helper_current_net(void)
 {
 	return current->nsproxy ? current->nsproxy->net_ns : NULL;
 }
 
-/* It keeps its network namespace, and its FIN is sent again if it is lost, like a user's. */
+/*
+ * A kernel socket that holds its network namespace like a socket of user space,
+ * so that a lost FIN is retransmitted after it is released.
+ */
 __rrdma_helper int rrdma_helper_tcp_socket(struct net *net, int family, struct socket **sock)
 {
 	int err = sock_create_kern(net, family, SOCK_STREAM, IPPROTO_TCP, sock);
@@ -62,7 +68,7 @@ __rrdma_helper int rrdma_helper_socket_try_receive(struct socket *sock, void *da
 	return kernel_recvmsg(sock, &msg, &vec, 1, length, MSG_DONTWAIT);
 }
 
-/* What a socket called before it completed something instead. */
+/* Original callbacks of a socket. */
 struct rrdma_socket_callbacks {
 	void (*data_ready)(struct sock *sk);
 	void (*state_change)(struct sock *sk);
@@ -80,7 +86,11 @@ static void rrdma_socket_changed(struct sock *sk)
 	read_unlock_bh(&sk->sk_callback_lock);
 }
 
-/* An accepted socket inherits the callbacks, but not what they complete. */
+/*
+ * Make a socket complete `wake` when its state changes, and return its original
+ * callbacks. An accepted socket inherits the callbacks of its listener, but not
+ * sk_user_data.
+ */
 __rrdma_helper struct rrdma_socket_callbacks
 rrdma_helper_socket_complete_on_change(struct socket *sock, struct completion *wake)
 {
@@ -99,7 +109,7 @@ rrdma_helper_socket_complete_on_change(struct socket *sock, struct completion *w
 	return old;
 }
 
-/* When this returns, the socket does not use the completion any more. */
+/* The socket does not use the completion after this returns. */
 __rrdma_helper void
 rrdma_helper_socket_restore_callbacks(struct socket *sock, const struct rrdma_socket_callbacks *old)
 {

@@ -19,8 +19,8 @@ __rrdma_helper unsigned int rrdma_helper_net_inum(const struct net *net)
 }
 
 /*
- * genl_done() reads the family once more after our own done() gave up the
- * reference that kept it: see rust/netlink/registration.rs.
+ * genl_done() reads the family after its done(), which drops the reference that
+ * keeps the family allocated; see start() in rust/netlink/callbacks.rs.
  */
 const struct genl_family rrdma_detached_family = {
 	.parallel_ops = true,
@@ -101,7 +101,7 @@ __rrdma_helper void rrdma_helper_nla_nest_cancel(struct sk_buff *skb, struct nla
 	nla_nest_cancel(skb, start);
 }
 
-/* Truncates what does not fit, and then logs the whole. */
+/* Truncates a message that is too long, and logs the whole message. */
 __rrdma_helper void rrdma_helper_nl_set_err_msg(struct netlink_ext_ack *extack,
 						const char *msg, int len)
 {

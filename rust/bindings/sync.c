@@ -34,7 +34,7 @@ rrdma_helper_alloc_workqueue(const char *name, unsigned int flags, int max_activ
 
 __rrdma_helper void rrdma_helper_flush_workqueue(struct workqueue_struct *wq)
 {
-	/* The macro only adds a warning about the system's own queues. */
+	/* flush_workqueue() only adds a warning for system workqueues. */
 	__flush_workqueue(wq);
 }
 
@@ -44,27 +44,30 @@ rrdma_helper_kthread_run(int (*threadfn)(void *data), void *data, const char *na
 	return kthread_run(threadfn, data, "%s", name);
 }
 
-/* TASK_IDLE: a wait that may last is neither load nor a hung task. */
+/* TASK_IDLE: long waits count neither as load nor as a hung task. */
 __rrdma_helper void rrdma_helper_wait_for_completion_idle(struct completion *x)
 {
-	/* Nothing interrupts this state, so there is no failure to return. */
+	/* TASK_IDLE is not interruptible, so this cannot fail. */
 	wait_for_completion_state(x, TASK_IDLE);
 }
 
-/* There is no wait_for_completion_idle_timeout(); this is what it would be. */
+/* The kernel has no wait_for_completion_idle_timeout(). */
 __rrdma_helper bool
 rrdma_helper_wait_for_completion_idle_timeout(struct completion *x, unsigned long timeout)
 {
 	bool done;
 
 	done = swait_event_idle_timeout_exclusive(x->wait, try_wait_for_completion(x), timeout);
-	/* Between its last look and its leave it may have been woken instead of another one. */
+	/*
+	 * complete() may have woken this waiter after its last check. Pass the
+	 * wake-up on to the next one.
+	 */
 	if (!done && completion_done(x))
 		swake_up_one(&x->wait);
 	return done;
 }
 
-/* reinit_completion() that may run against complete(). */
+/* reinit_completion(), but may run concurrently with complete(). */
 __rrdma_helper void rrdma_helper_reinit_completion_locked(struct completion *x)
 {
 	unsigned long flags;

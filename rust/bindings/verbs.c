@@ -12,8 +12,8 @@ struct rrdma_device_capabilities {
 };
 
 /*
- * What Rust reads of struct ib_device_attr, whose members change their types
- * from one kernel to the next.
+ * The part of struct ib_device_attr that Rust reads. The types of its members
+ * differ between kernels.
  */
 struct rrdma_device_attributes {
 	u64 node_guid;
@@ -126,13 +126,13 @@ __rrdma_helper void rrdma_helper_device_attributes(struct ib_device *device,
 	out->max_raw_ethy_qp = attrs->max_raw_ethy_qp;
 }
 
-/* Not dev_name(): the memory of that one is freed when the device is renamed. */
+/* Not dev_name(): renaming the device frees that string. */
 __rrdma_helper const char *rrdma_helper_ib_device_name(const struct ib_device *device)
 {
 	return device->name;
 }
 
-/* A network device: its index, or 0 if there is none, and its name. */
+/* Index and name of a network device; the index is 0 if there is no device. */
 struct rrdma_netdev {
 	int index;
 	char name[IFNAMSIZ];
@@ -166,7 +166,7 @@ __rrdma_helper void rrdma_helper_gid_netdev(const struct ib_gid_attr *attr,
 	rcu_read_unlock();
 }
 
-/* The counters of a port, or of the device itself if the port is 0. */
+/* Counters of a port, or of the device if the port is 0. */
 __rrdma_helper struct rdma_hw_stats *rrdma_helper_alloc_hw_stats(struct ib_device *device, u32 port)
 {
 	const struct ib_device_ops *ops = &device->ops;
@@ -188,7 +188,7 @@ __rrdma_helper int rrdma_helper_update_hw_stats(struct ib_device *device,
 	return ret < 0 ? ret : 0;
 }
 
-/* The name and value of a counter; no name if it is one to ask for, and nobody has. */
+/* Name and value of a counter; NULL if it is optional and not enabled. */
 __rrdma_helper const char *rrdma_helper_hw_stats_counter(const struct rdma_hw_stats *stats,
 							 int index, u64 *value)
 {
@@ -208,7 +208,10 @@ __rrdma_helper u32 rrdma_helper_rdma_end_port(const struct ib_device *device)
 	return rdma_end_port(device);
 }
 
-/* The creating macros record KBUILD_MODNAME: `rdma res show` then names the user. */
+/*
+ * The macros that create objects record KBUILD_MODNAME as the owner, which
+ * `rdma res show` prints. The functions below record the owner of the caller.
+ */
 
 __rrdma_helper struct ib_pd *rrdma_helper_ib_alloc_pd(struct ib_device *device, const char *owner)
 {
@@ -220,7 +223,10 @@ __rrdma_helper void rrdma_helper_ib_dealloc_pd(struct ib_pd *pd)
 	ib_dealloc_pd(pd);
 }
 
-/* Nothing is posted before this returns, so that no event can be missed. */
+/*
+ * The event handler is set after the queue is created. No event is missed,
+ * because nothing is posted before this returns.
+ */
 __rrdma_helper struct ib_cq *
 rrdma_helper_ib_alloc_cq(struct ib_device *device, void *context, int entries, int vector,
 			 enum ib_poll_context poll,
@@ -233,7 +239,10 @@ rrdma_helper_ib_alloc_cq(struct ib_device *device, void *context, int entries, i
 	return cq;
 }
 
-/* Nobody polls such a queue by itself: ib_drain_qp() is told to, as it does for others like it. */
+/*
+ * The caller polls the queue. With IB_POLL_DIRECT, ib_drain_qp() polls it, too,
+ * as for other queues without a poller in the kernel.
+ */
 __rrdma_helper struct ib_cq *
 rrdma_helper_ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
 			  void (*event_handler)(struct ib_event *, void *), void *context,
@@ -259,15 +268,15 @@ __rrdma_helper int rrdma_helper_ib_req_notify_cq(struct ib_cq *cq, enum ib_cq_no
 }
 
 /*
- * rdma_create_qp() would name itself as the user of the queue pair. The name
- * only labels the entry, which is not published under another one before.
+ * rdma_create_qp() records its own module as the owner of the queue pair, which
+ * `rdma res show` may print until this call.
  */
 __rrdma_helper void rrdma_helper_ib_name_qp(struct ib_qp *qp, const char *owner)
 {
 	WRITE_ONCE(qp->res.kern_name, owner);
 }
 
-/* One that is not destroyed goes on to use what its owner is about to free. */
+/* A queue pair that is not destroyed would use memory that its owner frees. */
 __rrdma_helper void rrdma_helper_ib_destroy_qp(struct ib_qp *qp)
 {
 	WARN_ON(ib_destroy_qp(qp));
@@ -290,8 +299,9 @@ __rrdma_helper int rrdma_helper_ib_post_srq_recv(struct ib_srq *srq, const struc
 }
 
 /*
- * Drivers may not be able to do otherwise than to sleep, whatever they are asked: rxe takes a lock
- * that one who creates a handle holds with softirqs on.
+ * Always sleepable, because some drivers cannot destroy a handle in atomic
+ * context: rxe takes a lock that it holds with softirqs enabled while it creates
+ * a handle.
  */
 __rrdma_helper void rrdma_helper_rdma_destroy_ah(struct ib_ah *ah)
 {
@@ -303,7 +313,10 @@ __rrdma_helper int rrdma_helper_ib_dereg_mr(struct ib_mr *mr)
 	return ib_dereg_mr(mr);
 }
 
-/* In process context, as a drain is, which is right but for handlers that count on softirqs. */
+/*
+ * Runs the completion handler in process context, as a drain does. Handlers of
+ * IB_POLL_SOFTIRQ queues rely on softirqs being disabled.
+ */
 __rrdma_helper void rrdma_helper_ib_complete_flushed(struct ib_qp *qp, struct ib_cqe *cqe)
 {
 	struct ib_wc wc = {
