@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Raw bindings: the kernel crate's own, and over them those of the headers it
-//! leaves out (RDMA, generic netlink), made by bindgen for the kernel at hand.
+//! Raw bindings: those of the kernel crate, and those that bindgen generates for the headers that
+//! the kernel crate lacks (RDMA, generic netlink), for the kernel that the module is built for.
 //!
-//! A local item shadows the glob, so a type that the kernel crate only knows by
-//! name is found here in full; a type it has in full is not generated again and
-//! is the same Rust type in both worlds (see `bindings/bindgen_parameters`).
+//! A generated item shadows the glob import. So a type that the kernel crate declares without its
+//! fields is complete here. A type that the kernel crate has in full is not generated again, and is
+//! the same Rust type in both (see `bindings/bindgen_parameters`).
 
 #![allow(
     clippy::all,
@@ -28,11 +28,11 @@ pub(crate) use kernel::bindings::*;
 use kernel::ffi;
 use pin_init::MaybeZeroable;
 
-// bindgen is told to leave it to the kernel crate, which names it otherwise.
+// Blocklisted in bindgen; the kernel crate has it under another name.
 #[allow(dead_code)]
 type __kernel_size_t = usize;
 
-// SAFETY: An integer array with accessors; all its bits may be zero.
+// SAFETY: An array of integers with accessors. All-zero bits are valid.
 unsafe impl<S: pin_init::Zeroable> pin_init::Zeroable for __BindgenBitfieldUnit<S> {}
 
 include!(concat!(env!("RRDMA_GENERATED"), "/bindings_generated.rs"));

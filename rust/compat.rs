@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What differs between the kernels that the crate is built for.
+//! Differences between the supported kernels.
 //!
-//! Nothing else asks which kernel it is: the rest of the crate calls this.
+//! Only this module depends on the version of the kernel.
 
 use pin_init::PinInit;
 
@@ -10,18 +10,18 @@ use pin_init::PinInit;
 ///
 /// # Safety
 ///
-/// - `slot` is valid for writes, and what is made there is neither moved nor its memory
-///   used for something else until it is dropped.
-/// - If an error is returned nothing was made.
+/// - `slot` is valid for writes. The value is not moved, and its memory not reused, before it is
+///   dropped.
+/// - If this returns an error, the caller treats `slot` as uninitialised.
 #[inline]
 pub(crate) unsafe fn raw_pin_init<T, E>(slot: *mut T, init: impl PinInit<T, E>) -> Result<(), E> {
     #[cfg(rrdma_kernel_7_3)]
-    // SAFETY: By the requirements of this function.
+    // SAFETY: By the safety requirements of this function.
     unsafe {
         pin_init::raw_try_init(slot, init)
     }
     #[cfg(not(rrdma_kernel_7_3))]
-    // SAFETY: By the requirements of this function.
+    // SAFETY: By the safety requirements of this function.
     unsafe {
         init.__pinned_init(slot)
     }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Processors.
+//! CPUs.
 //!
-//! C header: [`include/linux/cpumask.h`](srctree/include/linux/cpumask.h)
-//! C header: [`include/linux/sched.h`](srctree/include/linux/sched.h)
+//! C headers: [`include/linux/cpumask.h`](srctree/include/linux/cpumask.h),
+//! [`include/linux/sched.h`](srctree/include/linux/sched.h)
 
 use crate::bindings;
 
-/// How many processors are online at this moment. Any context.
+/// Returns the number of online CPUs. Any context. C: `num_online_cpus()`.
 pub fn online() -> u32 {
-    // SAFETY: Reads a counter.
+    // SAFETY: `num_online_cpus()` only reads a counter.
     unsafe { bindings::num_online_cpus() }
 }
 
-/// Lets others have the processor if they wait for it (`cond_resched`): for loops
-/// that do not sleep. Where it may sleep.
+/// Yields the CPU if another task waits for it: for long loops that do not sleep. May sleep. C:
+/// `cond_resched()`.
 pub fn cond_resched() {
-    // SAFETY: The caller may sleep; if it may not, the kernel says so when debugging,
-    // and nothing of ours is held.
+    // SAFETY: The caller may sleep. If it may not, a debug kernel warns; memory safety does not
+    // depend on it.
     unsafe { bindings::cond_resched() }
 }

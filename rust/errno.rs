@@ -2,8 +2,8 @@
 
 //! Error numbers that not every supported kernel names in [`kernel::error::code`].
 //!
-//! Import them by name: on a kernel that has them too, its prelude holds the
-//! same names, and two globs would be ambiguous.
+//! Import them by name: the preludes of some kernels have the same names, and two globs would be
+//! ambiguous.
 //!
 //! C header: [`include/uapi/asm-generic/errno.h`](srctree/include/uapi/asm-generic/errno.h)
 
@@ -17,9 +17,9 @@ use kernel::error::{
     Result, //
 };
 
-/// The result that a C function returned as 0 or a negative error number.
+/// Converts 0 or a negative error number of a C function to a result.
 ///
-/// [`kernel::error::to_result`] does the same by a call, which is dear on the way of an I/O.
+/// Like [`kernel::error::to_result`], which is a function call and thus too slow for I/O.
 #[inline]
 pub(crate) fn check(errno: c_int) -> Result {
     match errno {
@@ -28,22 +28,20 @@ pub(crate) fn check(errno: c_int) -> Result {
     }
 }
 
-// What `error` argues from: `Error` holds one `NonZero<i32>` and nothing else,
-// and holds the negative number.
+// `error` relies on this: `Error` consists of one `NonZero<i32>` that holds the negative number.
 const _: () = {
     assert!(size_of::<Error>() == size_of::<i32>());
-    // SAFETY: `Error` is as large as its only field, which is a 32-bit integer.
+    // SAFETY: `Error` is as large as its only field, a 32-bit integer.
     assert!(unsafe { transmute::<Error, i32>(kernel::error::code::ENOENT) } == -2);
 };
 
 /// Returns the error of a positive error number.
 ///
-/// `Error::from_errno` does the same, but not in a constant.
+/// Like `Error::from_errno`, but `const`.
 const fn error(number: u32) -> Error {
     assert!(number > 0 && number <= bindings::MAX_ERRNO);
-    // SAFETY: By the assertion above the size of `Error` leaves room for its one
-    // field only, so it is laid out like it. The value is neither 0 nor out of
-    // the range of error numbers, which is the invariant of `Error`.
+    // SAFETY: By the assertion above, `Error` is as large as its only field, so it has the same
+    // layout. The value is a negative error number, as the invariants of `Error` require.
     unsafe { transmute::<i32, Error>(-(number as i32)) }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a process asks of a device that it has open.
+//! ioctl calls of processes.
 //!
 //! C headers: [`include/linux/fs.h`](srctree/include/linux/fs.h),
 //! [`include/linux/capability.h`](srctree/include/linux/capability.h)
@@ -12,7 +12,7 @@ use kernel::{
     uaccess::UserPtr, //
 };
 
-/// A call of `ioctl`. It runs in the process that made it, and stays there.
+/// An ioctl call. It is tied to the calling thread, which handles it.
 pub struct Call {
     number: u32,
     argument: usize,
@@ -20,7 +20,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// A call that C has just made.
+    /// Wraps a call from C.
     pub(crate) fn new(number: u32, argument: usize) -> Self {
         Self {
             number,
@@ -29,20 +29,20 @@ impl Call {
         }
     }
 
-    /// What is asked for.
+    /// Returns the number of the ioctl (`cmd`).
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// The argument as an address in the memory of the process, which it need not be.
+    /// Returns the argument as a user pointer. It may be any value.
     pub fn argument(&self) -> UserPtr {
         UserPtr::from_addr(self.argument)
     }
 
-    /// Whether the process may administer the system (`CAP_SYS_ADMIN`). One that may not is
-    /// told to the audit system, so ask only where it matters. C: `capable`.
+    /// Returns whether the process has `CAP_SYS_ADMIN`. The audit system records a failed check, so
+    /// call it only if it matters. C: `capable()`.
     pub fn by_administrator(&self) -> bool {
-        // SAFETY: Called by a process, whose credentials are its own.
+        // SAFETY: Called in the context of the process, with its own credentials.
         unsafe { bindings::capable(bindings::CAP_SYS_ADMIN as c_int) }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The kernel's log.
+//! Rate limits for log messages.
 //!
 //! C header: [`include/linux/ratelimit.h`](srctree/include/linux/ratelimit.h)
 
@@ -11,8 +11,8 @@ use kernel::{
     types::Opaque, //
 };
 
-/// How often one may log what others can cause again and again: ten times in five seconds, which
-/// is what the kernel takes for a good measure.
+/// A rate limit for messages that others can cause repeatedly. The interval and burst are the
+/// kernel's defaults: 10 messages in 5 seconds. C: `struct ratelimit_state`.
 ///
 /// # Invariants
 ///
@@ -23,29 +23,29 @@ pub struct RateLimit {
     state: Opaque<bindings::ratelimit_state>,
 }
 
-// SAFETY: The state has no ties to a thread.
+// SAFETY: The state is not tied to a thread.
 unsafe impl Send for RateLimit {}
 
-// SAFETY: C has a lock in the state.
+// SAFETY: C locks the state.
 unsafe impl Sync for RateLimit {}
 
 impl RateLimit {
-    /// One that nothing was logged under.
+    /// Creates a rate limit without messages.
     pub fn new() -> impl PinInit<Self> {
-        // INVARIANT: C initialises all of it.
+        // INVARIANT: `ratelimit_default_init()` initialises the whole state.
         pin_init!(Self {
-            // SAFETY: The place is valid for writes, and pinned from here on.
+            // SAFETY: `place` is valid for writes, and pinned from here on.
             state <- Opaque::ffi_init(|place| unsafe {
                 bindings::ratelimit_default_init(place)
             }),
         })
     }
 
-    /// Whether it may be logged once more. When it may again after it might not, the log first has
-    /// how often that was, of `what`. Any context but NMI. C: `___ratelimit`.
+    /// Returns whether another message may be logged. At the end of an interval with suppressed
+    /// messages, C logs their number and `what`. Any context but NMI. C: `___ratelimit()`.
     #[cold]
     pub fn allows(&self, what: &CStr) -> bool {
-        // SAFETY: By the invariant of the type the state is initialised; C reads the name during
+        // SAFETY: By the type invariants, the state is initialised. C reads the name only during
         // the call.
         unsafe { bindings::___ratelimit(self.state.get(), what.as_char_ptr()) != 0 }
     }

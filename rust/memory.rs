@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The memory of the machine.
+//! Free memory, and allocations without I/O.
 //!
 //! C headers: [`include/linux/mm.h`](srctree/include/linux/mm.h),
 //! [`include/linux/sched/mm.h`](srctree/include/linux/sched/mm.h)
@@ -11,29 +11,27 @@ use kernel::{
     types::NotThreadSafe, //
 };
 
-/// Bytes of memory that are free at this moment, in the lists of all processors too. Any
-/// context.
+/// Returns the number of free bytes, including the per-CPU free lists. Any context.
 ///
-/// It is the whole machine's: what others allocate and free meanwhile is in it. What the
-/// slab allocator keeps to allocate from is not free. So the difference around an
-/// allocation is good to a MiB or so, no better.
+/// Counts the whole machine, so concurrent allocations change it. Memory that the slab allocator
+/// caches is not free. The difference around an allocation is therefore accurate to about 1 MiB.
 pub fn free() -> u64 {
-    // SAFETY: Reads counters.
+    // SAFETY: `free_memory()` only reads counters.
     unsafe { bindings::free_memory() }
 }
 
-/// Runs `act`, in which allocations of this thread do not wait for I/O, whatever their flags are.
-/// For who has a lock that I/O may have to wait for. C: `memalloc_noio_save`.
+/// Runs `act` with allocations of this thread not waiting for I/O, regardless of their flags. For
+/// holders of a lock that I/O may wait for. C: `memalloc_noio_save()`.
 pub fn without_io<R>(act: impl FnOnce() -> R) -> R {
     let _scope = NoIo {
-        // SAFETY: Changes a flag of the thread.
+        // SAFETY: `memalloc_noio_save()` only changes a flag of the current thread.
         before: unsafe { bindings::memalloc_noio_save() },
         _of_thread: NotThreadSafe,
     };
     act()
 }
 
-/// As long as it is there, allocations of its thread do not wait for I/O.
+/// Allocations of the current thread do not wait for I/O while this exists.
 struct NoIo {
     before: c_uint,
     _of_thread: NotThreadSafe,
@@ -41,7 +39,7 @@ struct NoIo {
 
 impl Drop for NoIo {
     fn drop(&mut self) {
-        // SAFETY: The flags are of this thread.
+        // SAFETY: `before` is from this thread: `NotThreadSafe` keeps the guard on it.
         unsafe { bindings::memalloc_noio_restore(self.before) };
     }
 }

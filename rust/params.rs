@@ -1,36 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Module parameters: text, numbers with a range, flags.
+//! Module parameters: text, numbers with a range, booleans.
 //!
 //! [`parameters!`](crate::parameters) declares them, next to `module!`:
 //!
 //! ```ignore
 //! rrdma::parameters! {
-//!     server: Text<64> = "", "address of the peer; empty: be the server";
-//!     size: Number<1, 1048576> = 4096, "bytes of a message";
-//!     events: Bool = false, "sleep for completions instead of polling";
+//!     server: Text<64> = "", "IP address of the server; empty: run as server";
+//!     size: Number<1, 1048576> = 4096, "size of a message in bytes";
+//!     events: Bool = false, "wait for completions instead of polling";
 //! }
 //! ```
 //!
-//! and makes a module `parameters` of them, of which
+//! and generates a module `parameters`:
 //!
 //! - `parameters::server.get()` is a [`Text<64>`](Text), a `str` by dereference,
 //! - `parameters::size.get()` is a `u32` from 1 to 1048576,
 //! - `parameters::events.get()` is a `bool`.
 //!
-//! What a user gives is checked before the module's `init` runs. A value that is
-//! not allowed refuses the load with `EINVAL`, and the log says which parameter it
-//! was, what it was and what is allowed. A default that is not allowed does not
-//! compile. Of several values for one parameter the last counts, so that a command
-//! line overrides `/etc/modprobe.d`.
+//! Values are checked before the module's `init` runs. An invalid value fails the load with
+//! `EINVAL`, and the log shows the parameter, the value and the valid range. An invalid default is
+//! a compile error. The last of several values is used, so the command line overrides
+//! `/etc/modprobe.d`.
 //!
-//! `modinfo` shows the descriptions and what is allowed, and
-//! `/sys/module/MODULE/parameters` the values, for everyone to read and nobody to
-//! write. They are for modules that are loaded; a module built into the kernel
-//! would have to prefix all this with its name.
+//! `modinfo` shows the description and the range of each parameter, and
+//! `/sys/module/MODULE/parameters` the values, read-only. Only for loadable modules: in a built-in
+//! module, the names would need a prefix.
 //!
-//! The kernel crate has parameters in `module!`: of integers only in 7.2, without
-//! text, and of any value.
+//! The `module!` macro of the kernel crate supports only integers in 7.2, without a range.
 //!
 //! C header: [`include/linux/moduleparam.h`](srctree/include/linux/moduleparam.h)
 
@@ -60,12 +57,11 @@ use kernel::{
     }, //
 };
 
-/// Declares the parameters of a module, see [`params`](crate::params).
+/// Declares the parameters of a module; see [`params`](crate::params).
 ///
-/// Each is `NAME: KIND = DEFAULT, "description";` where the kind is one of
-/// [`Text<BYTES>`](crate::params::Text), [`Number<MIN, MAX>`](crate::params::Number)
-/// and [`Bool`], and all of it is literal. May be used several
-/// times in a module, once in each of its Rust modules.
+/// Each is `NAME: KIND = DEFAULT, "description";`, all of it literal. The kinds are
+/// [`Text<BYTES>`](crate::params::Text), [`Number<MIN, MAX>`](crate::params::Number) and [`Bool`].
+/// May be used once per Rust module.
 #[macro_export]
 macro_rules! parameters {
     ($(
@@ -79,8 +75,8 @@ macro_rules! parameters {
                 pub(crate) static $name: $crate::params::Parameter<
                     $crate::params::$kind $(<$($limit),+>)?
                 > =
-                    // SAFETY: The name ends with a NUL, and `__this_module` is the
-                    // module that this is in, which the loader fills in.
+                    // SAFETY: The name ends with a NUL. `__this_module` is the module that contains
+                    // the parameter; the module loader initialises it.
                     unsafe {
                         $crate::params::Parameter::new(
                             ::core::concat!(::core::stringify!($name), "\0").as_bytes(),
@@ -124,7 +120,7 @@ macro_rules! parameters {
     };
 }
 
-/// The bytes of a text, of which there are `N`.
+/// Returns the `N` bytes of a text.
 #[doc(hidden)]
 pub const fn bytes<const N: usize>(text: &str) -> [u8; N] {
     match text.as_bytes().first_chunk() {
@@ -135,13 +131,12 @@ pub const fn bytes<const N: usize>(text: &str) -> [u8; N] {
 
 /// A kind of parameter.
 ///
-/// Implemented here only: what a user can give is an interface, and there should
-/// be few of them.
+/// Sealed: values are part of the user interface, so there are few kinds.
 pub trait Kind: Copy + Send + Sync + fmt::Display + private::Sealed + 'static {
-    /// What a parameter of this kind is to the module.
+    /// Type of the value that the module gets.
     type Value;
 
-    /// As the module gets it.
+    /// Returns the value for the module.
     fn value(self) -> Self::Value;
 }
 
@@ -149,19 +144,19 @@ mod private {
     use super::*;
 
     pub trait Sealed: Sized {
-        /// For `struct kernel_param_ops`.
+        /// `flags` of `struct kernel_param_ops`.
         const FLAGS: u32 = 0;
 
-        /// What the user gave as a value, which is nothing only if `FLAGS` allow it;
-        /// `None` if that is not allowed.
+        /// Parses a value; `None` if it is invalid. `text` is `None` if the user gave a name
+        /// without a value, which only some `FLAGS` permit.
         fn parse(text: Option<&CStr>) -> Option<Self>;
 
-        /// Says what is allowed.
+        /// Writes what a valid value is.
         fn allowed(f: &mut fmt::Formatter<'_>) -> fmt::Result;
     }
 }
 
-/// Text of at most `BYTES` bytes, all of them printable ASCII.
+/// Text of at most `BYTES` printable ASCII characters.
 #[derive(Clone, Copy)]
 pub struct Text<const BYTES: usize> {
     bytes: [u8; BYTES],
@@ -170,7 +165,7 @@ pub struct Text<const BYTES: usize> {
 }
 
 impl<const BYTES: usize> Text<BYTES> {
-    /// A default; anything longer, or not printable, does not compile.
+    /// Creates a default; an invalid one is a compile error.
     pub const fn new(text: &str) -> Self {
         assert!(text.len() <= BYTES, "the default is too long");
         let mut bytes = [0; BYTES];
@@ -193,7 +188,7 @@ impl<const BYTES: usize> Deref for Text<BYTES> {
 
     fn deref(&self) -> &str {
         let bytes = self.bytes.get(..self.length).unwrap_or_default();
-        // It is ASCII.
+        // The bytes are printable ASCII.
         from_utf8(bytes).unwrap_or_default()
     }
 }
@@ -216,7 +211,7 @@ impl<const BYTES: usize> private::Sealed for Text<BYTES> {
     }
 
     fn allowed(f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at most {BYTES} printable bytes are allowed")
+        write!(f, "must be at most {BYTES} printable characters")
     }
 }
 
@@ -228,13 +223,13 @@ impl<const BYTES: usize> Kind for Text<BYTES> {
     }
 }
 
-/// A number from `MIN` to `MAX`, both included. Users give it in decimal or, as
-/// everywhere in the kernel, with `0x` or `0` in front of it.
+/// A number from `MIN` to `MAX`, inclusive. Decimal, or with the prefix `0x` or `0`, as for other
+/// module parameters.
 #[derive(Clone, Copy)]
 pub struct Number<const MIN: u32, const MAX: u32>(u32);
 
 impl<const MIN: u32, const MAX: u32> Number<MIN, MAX> {
-    /// A default; one outside of the range does not compile.
+    /// Creates a default; one out of range is a compile error.
     pub const fn new(number: u32) -> Self {
         assert!(
             MIN <= number && number <= MAX,
@@ -259,7 +254,7 @@ impl<const MIN: u32, const MAX: u32> private::Sealed for Number<MIN, MAX> {
     }
 
     fn allowed(f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a number from {MIN} to {MAX} is allowed")
+        write!(f, "must be a number from {MIN} to {MAX}")
     }
 }
 
@@ -271,12 +266,12 @@ impl<const MIN: u32, const MAX: u32> Kind for Number<MIN, MAX> {
     }
 }
 
-/// Yes or no, as `kstrtobool` has it; the name alone is yes.
+/// A boolean, parsed by `kstrtobool()`; the name without a value is true.
 #[derive(Clone, Copy)]
 pub struct Bool(bool);
 
 impl Bool {
-    /// A default.
+    /// Creates a default.
     pub const fn new(flag: bool) -> Self {
         Self(flag)
     }
@@ -296,7 +291,7 @@ impl private::Sealed for Bool {
     }
 
     fn allowed(f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("y or n is allowed")
+        f.write_str("must be y or n")
     }
 }
 
@@ -308,7 +303,7 @@ impl Kind for Bool {
     }
 }
 
-/// What a kind allows, as text.
+/// Displays what a valid value of a kind is.
 struct Allowed<K>(core::marker::PhantomData<K>);
 
 impl<K: Kind> fmt::Display for Allowed<K> {
@@ -317,35 +312,35 @@ impl<K: Kind> fmt::Display for Allowed<K> {
     }
 }
 
-/// A parameter of a module.
+/// A module parameter.
 ///
 /// # Invariants
 ///
 /// - `name` ends with a NUL.
-/// - `module` is the module that has the parameter, for as long as its code runs.
-/// - `value` is used only under the lock of the module's parameters.
+/// - `module` is the module that contains the parameter, so it is valid while its code runs.
+/// - `value` is accessed only under the parameter lock of the module.
 pub struct Parameter<K: Kind> {
     name: &'static [u8],
     module: *mut bindings::module,
     value: UnsafeCell<K>,
 }
 
-// SAFETY: By the type invariants the value is behind a lock; all else is constant.
+// SAFETY: By the type invariants, the value is protected by a lock. All else is constant.
 unsafe impl<K: Kind> Sync for Parameter<K> {}
 
 impl<K: Kind> Parameter<K> {
-    /// Makes one with its default.
+    /// Creates a parameter with its default.
     ///
     /// # Safety
     ///
-    /// `name` must end with a NUL, and `module` be the module that this is in.
+    /// `name` ends with a NUL, and `module` is the module that contains the parameter.
     #[doc(hidden)]
     pub const unsafe fn new(
         name: &'static [u8],
         module: *mut bindings::module,
         default: K,
     ) -> Self {
-        // INVARIANT: By the contract.
+        // INVARIANT: By the safety requirements of this function.
         Self {
             name,
             module,
@@ -353,13 +348,13 @@ impl<K: Kind> Parameter<K> {
         }
     }
 
-    /// The value: the default if the user gave none. May sleep.
+    /// Returns the value: that of the user, or the default. May sleep.
     pub fn get(&self) -> K::Value {
-        // SAFETY: By the type invariants the module is there.
+        // SAFETY: By the type invariants, the module is valid.
         unsafe { bindings::kernel_param_lock(self.module) };
-        // SAFETY: The lock is held.
+        // SAFETY: The parameter lock is held.
         let value = unsafe { *self.value.get() };
-        // SAFETY: As above.
+        // SAFETY: The parameter lock is held by this thread.
         unsafe { bindings::kernel_param_unlock(self.module) };
         value.value()
     }
@@ -371,29 +366,34 @@ impl<K: Kind> Parameter<K> {
         free: None,
     };
 
+    /// Returns the parameter of an entry.
+    ///
     /// # Safety
     ///
-    /// `entry` must be one that [`Entry::new`] made of a parameter of this kind.
+    /// [`Entry::new`] created `entry` for a parameter of this kind.
     unsafe fn of(entry: *const bindings::kernel_param) -> &'static Self {
-        // SAFETY: By the contract, `arg` is what `Entry::new` put there.
+        // SAFETY: By the safety requirements of this function, `arg` is the parameter.
         unsafe { &*(*entry).__bindgen_anon_1.arg.cast() }
     }
 
+    /// `set` of `struct kernel_param_ops`.
+    ///
     /// # Safety
     ///
-    /// Called with an entry of this kind, under the lock of the module's
-    /// parameters, with a C string, or with NULL if the flags allow it.
+    /// `entry` is of this kind, and the parameter lock is held. `text` is a C string, or null if
+    /// the flags permit that.
     unsafe extern "C" fn set_callback(
         text: *const c_char,
         entry: *const bindings::kernel_param,
     ) -> c_int {
-        // SAFETY: By the contract.
+        // SAFETY: By the safety requirements of this function, `entry` is of this kind.
         let parameter = unsafe { Self::of(entry) };
-        // SAFETY: By the contract it is a C string where it is not NULL.
+        // SAFETY: By the safety requirements of this function, `text` is a C string unless it is
+        // null.
         let text = (!text.is_null()).then(|| unsafe { CStr::from_char_ptr(text) });
         match K::parse(text) {
             Some(value) => {
-                // SAFETY: By the contract, the lock is held.
+                // SAFETY: By the safety requirements of this function, the lock is held.
                 unsafe { *parameter.value.get() = value };
                 0
             }
@@ -404,23 +404,26 @@ impl<K: Kind> Parameter<K> {
         }
     }
 
+    /// `get` of `struct kernel_param_ops`.
+    ///
     /// # Safety
     ///
-    /// Called with an entry of this kind, under the lock of the module's
-    /// parameters, with a page of initialised memory to write to.
+    /// `entry` is of this kind, and the parameter lock is held. `page` is a writable, initialised
+    /// page.
     unsafe extern "C" fn get_callback(
         page: *mut c_char,
         entry: *const bindings::kernel_param,
     ) -> c_int {
-        // SAFETY: By the contract.
+        // SAFETY: By the safety requirements of this function, `entry` is of this kind.
         let parameter = unsafe { Self::of(entry) };
-        // SAFETY: By the contract, the lock is held.
+        // SAFETY: By the safety requirements of this function, the lock is held.
         let value = unsafe { *parameter.value.get() };
-        // SAFETY: By the contract.
+        // SAFETY: By the safety requirements of this function, `page` is a writable, initialised
+        // page.
         let page = unsafe { core::slice::from_raw_parts_mut(page.cast(), PAGE_SIZE) };
         let mut out = Formatter::new(page);
         match out.write_fmt(fmt!("{value}\n")) {
-            // No more than the page.
+            // At most a page, so it fits.
             Ok(()) => out.bytes_written() as c_int,
             Err(_) => ENOSPC.to_errno(),
         }
@@ -431,30 +434,29 @@ impl<K: Kind> Parameter<K> {
         let name = BStr::from_bytes(name);
         let text = BStr::from_bytes(text.to_bytes());
         let allowed = Allowed::<K>(core::marker::PhantomData);
-        // SAFETY: By the type invariants the module is there; its name is a C
-        // string that does not change.
+        // SAFETY: By the type invariants, the module is valid. Its name is a constant C string.
         let module = unsafe { CStr::from_char_ptr((&raw const (*self.module).name).cast()) };
-        // SAFETY: The format is one of those, and the name ends with a NUL.
+        // SAFETY: The format is one of `format_strings`, and the name ends with a NUL.
         unsafe {
             call_printk(
                 &format_strings::ERR,
                 module.to_bytes_with_nul(),
-                fmt!("{name}={text} is refused: {allowed}\n"),
+                fmt!("{name}={text}: invalid value: {allowed}\n"),
             )
         };
     }
 }
 
-/// A parameter as the loader of modules finds it.
+/// A parameter in the `__param` section, for the module loader.
 #[doc(hidden)]
 #[repr(transparent)]
 pub struct Entry(bindings::kernel_param);
 
-// SAFETY: It is constant, and what it points to may be used by any thread.
+// SAFETY: The entry is constant, and `Parameter` is `Sync`.
 unsafe impl Sync for Entry {}
 
 impl Entry {
-    /// The entry of a parameter, which everybody can read.
+    /// Creates the read-only entry of a parameter.
     pub const fn new<K: Kind>(parameter: &'static Parameter<K>) -> Self {
         Self(bindings::kernel_param {
             name: parameter.name.as_ptr().cast(),

@@ -6,8 +6,8 @@
 
 use crate::bindings;
 
-/// Any number of 32 bits, which nobody can foretell. Any context. C: `get_random_u32`.
+/// Returns a cryptographically secure random number. Any context. C: `get_random_u32()`.
 pub fn number() -> u32 {
-    // SAFETY: May be called in any context.
+    // SAFETY: `get_random_u32()` may be called in any context.
     unsafe { bindings::get_random_u32() }
 }

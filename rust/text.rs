@@ -1,49 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Text: messages that need no memory of their own, and how types of the crate are written.
+//! Messages in fixed buffers, and [`kernel::fmt::Display`] for types of this crate.
 //!
-//! The kernel's own [`kernel::fmt::Display`] is what `pr_info!` asks for; plain
-//! crates, which know nothing of the kernel, know [`core::fmt::Display`] only.
+//! `pr_info!` requires the kernel's [`kernel::fmt::Display`]. Crates that do not depend on the
+//! kernel implement only [`core::fmt::Display`].
 
 use core::fmt;
 
-/// A message for people, of at most `BYTES` bytes; what is longer is cut.
+/// A message of at most `BYTES` bytes; a longer one is truncated.
 ///
-/// It can be made in any context, and when there is no memory to be had: what tells
-/// of that must not need any.
+/// Needs no allocation, so it can be created in any context, also to report that memory is short.
 #[derive(Clone, Copy)]
 pub struct Message<const BYTES: usize> {
     bytes: [u8; BYTES],
-    /// How many bytes are used; the last character is whole.
+    /// Number of bytes in use; ends at a character boundary.
     length: usize,
 }
 
 impl<const BYTES: usize> Message<BYTES> {
-    /// The message that `text` makes.
+    /// Formats a message.
     pub fn new(text: fmt::Arguments<'_>) -> Self {
         let mut message = Self {
             bytes: [0; BYTES],
             length: 0,
         };
-        // Writing cuts, and does not fail.
+        // `write_str` truncates and never fails.
         let _ = fmt::Write::write_fmt(&mut message, text);
         message
     }
 
-    /// The message as text.
+    /// Returns the message.
     pub fn as_str(&self) -> &str {
         let bytes = self.bytes.get(..self.length).unwrap_or_default();
-        // Only whole characters were written.
+        // `write_str` stores only whole characters.
         core::str::from_utf8(bytes).unwrap_or_default()
     }
 }
 
 impl<const BYTES: usize> fmt::Write for Message<BYTES> {
-    /// Writes as much as fits, and succeeds.
+    /// Appends the part of `text` that fits. Never fails.
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = self.bytes.get_mut(self.length..).unwrap_or_default();
         let mut fits = text.len().min(room.len());
-        // Whole characters only; a boundary is three bytes away at most.
+        // Store only whole characters; a boundary is at most three bytes away.
         while !text.is_char_boundary(fits) {
             fits = fits.saturating_sub(1);
         }
@@ -67,7 +66,7 @@ impl<const BYTES: usize> kernel::fmt::Display for Message<BYTES> {
     }
 }
 
-/// Implements [`kernel::fmt::Display`] by means of [`core::fmt::Display`].
+/// Implements [`kernel::fmt::Display`] by [`core::fmt::Display`].
 macro_rules! kernel_display {
     ($($type:ty),+ $(,)?) => {
         $(

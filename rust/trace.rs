@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tracepoints: what perf, bpftrace and tracefs can see of a module.
+//! Tracepoints of modules, for perf, bpftrace and tracefs.
 //!
-//! The events are C, as everywhere in the kernel: a header of the module has a `TRACE_EVENT` for
-//! each, and a C file of the module makes them of it, with `CREATE_TRACE_POINTS` and
-//! `CREATE_RUST_TRACE_POINTS`. What an event is about is a structure of that header, and its
-//! prototype takes a pointer to one:
+//! Events are defined in C, as everywhere in the kernel. A header of the module has a `TRACE_EVENT`
+//! for each event. A C file of the module includes it with `CREATE_TRACE_POINTS` and
+//! `CREATE_RUST_TRACE_POINTS`. The data of an event is a structure in that header, and the
+//! prototype of the event takes a pointer to it:
 //!
 //! ```c
 //! struct hello_trace_greeting { u32 peer; char text[32]; };
@@ -15,8 +15,8 @@
 //!     ...
 //! ```
 //!
-//! Kbuild lets bindgen read the header, and [`tracepoints!`](crate::tracepoints) makes of the
-//! result a function for each event:
+//! Kbuild runs bindgen on the header. From the result, [`tracepoints!`](crate::tracepoints)
+//! generates a function for each event:
 //!
 //! ```ignore
 //! // drivers/nvme/host/trace.rs
@@ -28,26 +28,28 @@
 //! }
 //! ```
 //!
-//! The function takes a closure, which makes the structure. While nobody traces the event, there
-//! is an instruction in its place that does nothing (a static branch), and the closure is not run.
-//! What the closure borrows is kept in memory for it all the same: let it take values.
-//! The declaration is checked against C when the module is built: an event that is not there, or
-//! whose prototype is another, does not compile.
+//! The function takes a closure that returns the structure. While the event is not traced, it costs
+//! a no-op instruction (a static branch), and the closure does not run. Variables that the closure
+//! borrows are kept in memory even then, so let it take values.
 //!
-//! The kernel crate has `declare_trace!`, of which users are `unsafe`, and which finds tracepoints
-//! of the kernel's own headers only.
+//! The declaration is checked against C at compile time: an unknown event or another prototype is
+//! an error.
+//!
+//! `declare_trace!` of the kernel crate generates `unsafe` functions, and supports only tracepoints
+//! of the kernel's own headers.
 //!
 //! C header: [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
 
-/// Declares the tracepoints of a module, see [`trace`](crate::trace).
+/// Declares the tracepoints of a module; see [`trace`](crate::trace).
 ///
-/// `bindings` is the path of what bindgen made of the header: the functions
+/// `bindings` is the path of the output of bindgen for the header: the functions
 /// `rust_do_trace_NAME`, the variables `__tracepoint_NAME`, and the structures, without `struct
-/// tracepoint`. Each `fn NAME(STRUCTURE);` becomes a function that takes what makes a `STRUCTURE`,
-/// and may be called in any context but NMI. The structures are in the module `bindings`.
+/// tracepoint`. Each `fn NAME(STRUCTURE);` becomes a function that takes a closure which returns a
+/// `STRUCTURE`. It may be called in any context but NMI. The structures are in the module
+/// `bindings`.
 ///
-/// What is left to C, as no compiler sees it: to use the structure during the call only, and no
-/// memory beyond it.
+/// No compiler checks one requirement on the C code of an event: it must use the structure only
+/// during the call, and no memory beyond it.
 #[macro_export]
 macro_rules! tracepoints {
     (
@@ -86,7 +88,7 @@ macro_rules! tracepoints {
                         const RECORD: unsafe extern "C" fn(*const bindings::$event) =
                             bindings::[<rust_do_trace_ $name>];
 
-                        // SAFETY: C defined the tracepoint, whose key is a static key.
+                        // SAFETY: C defined the tracepoint. `key` is its static key.
                         let is_traced = unsafe {
                             ::kernel::jump_label::static_branch_unlikely!(
                                 bindings::[<__tracepoint_ $name>],
@@ -95,12 +97,12 @@ macro_rules! tracepoints {
                             )
                         };
                         if is_traced {
-                            // SAFETY: `RECORD` is what C made for Rust to trace the event. It
-                            // may be called in any context, and uses the structure as the macro
-                            // asks of C.
+                            // SAFETY: `RECORD` is the function of the tracepoint for Rust. It may
+                            // be called in any context. The documentation of the macro requires
+                            // that it uses the structure only during the call.
                             //
-                            // What `event` has taken moves to a closure of its own, so that it is
-                            // put in memory here only.
+                            // The variables that `event` has captured move into a closure of its
+                            // own, so that they are stored in memory only here.
                             unsafe { $crate::trace::record(move || event(), RECORD) };
                         }
                     }
@@ -112,16 +114,17 @@ macro_rules! tracepoints {
     };
 }
 
-/// Makes an event and gives it to who traces it.
+/// Creates the data of an event and traces it.
 ///
 /// # Safety
 ///
-/// `record` must use no more than what it is pointed to, and that during the call only.
+/// `record` uses only the memory that its argument points to, and only during the call.
 #[doc(hidden)]
 #[cold]
 #[inline(never)]
 pub unsafe fn record<E>(event: impl FnOnce() -> E, record: unsafe extern "C" fn(*const E)) {
     let event = event();
-    // SAFETY: The event lives until the call is over, and by the contract nothing else is used.
+    // SAFETY: `event` is valid during the call. By the safety requirements of this function,
+    // `record` uses nothing else.
     unsafe { record(&event) };
 }

@@ -68,7 +68,7 @@ numbers_out_of_range_are_refused() {
 	local value
 	for value in 0 65536 99999999999999999999 -1 1x x ''; do
 		sample_refused handshake "port=$value"
-		sample_says "^port=$value is refused: a number from 1 to 65535 is allowed$" ||
+		sample_says "^port=$value: invalid value: must be a number from 1 to 65535$" ||
 			fail "port=$value is refused without a log line"
 	done
 	sample_refused handshake port
@@ -80,7 +80,7 @@ text_that_is_too_long_is_refused() {
 	sample_load handshake "server=$text"
 	sample_unload
 	sample_refused handshake "server=0$text"
-	sample_says "^server=0$text is refused: at most 63 printable bytes are allowed$" ||
+	sample_says "^server=0$text: invalid value: must be at most 63 printable characters$" ||
 		fail "a string that is too long is refused without a log line"
 	sample_refused handshake $'server=a\x7fb'
 }

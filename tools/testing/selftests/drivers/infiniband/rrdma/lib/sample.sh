@@ -34,7 +34,7 @@ sample_refused() {
 	expect 1 modprobe "$SAMPLE" "$@"
 	has "$ERRORS" 'Invalid argument'
 	[ ! -d "/sys/module/$SAMPLE" ] || fail "$SAMPLE is loaded with $*"
-	explain "$SAMPLE: .* (invalid for parameter|is refused: .* allowed)"
+	explain "$SAMPLE: .* (invalid for parameter|invalid value: must be )"
 }
 
 # sample_mark NAME: mark the kernel log, so that lines of an earlier load are ignored.
