@@ -1,27 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Safe Rust over the kernel's RDMA verbs and connection manager, with the
-//! blk-mq and generic netlink layers that a storage driver on them needs.
+//! RDMA verbs and the connection manager for kernel modules in safe Rust, and the kernel interfaces
+//! that a storage driver on top of them needs. All `unsafe` code and all calls of C are in this
+//! crate. It does not depend on NVMe.
 //!
-//! - [`rdma`]: clients and devices, protection domains, completion queues, queue
-//!   pairs, work requests, memory regions, DMA mapping, the connection manager.
-//! - [`block`]: tag sets, requests with typed driver data, disks and their limits.
-//! - [`netlink`]: generic netlink families, attributes, policies, multicast.
+//! - [`rdma`]: devices, queue pairs, work requests, memory regions, connections.
+//! - [`block`]: disks on blk-mq, their tag sets and requests.
 //! - [`chrdev`]: character devices.
-//! - [`cpu`]: the processors there are.
-//! - [`ioctl`]: what a process asks of a device.
-//! - [`log`]: how much goes into the kernel's log.
-//! - [`memory`]: how much of it is free.
-//! - [`net`]: network namespaces, TCP.
-//! - [`params`]: parameters of modules.
-//! - [`scatter`]: memory in pieces, as devices take it.
-//! - [`sysfs`]: facts for udev and scripts.
-//! - [`sync`]: owned workqueues, timed completions, claims.
-//! - [`text`]: messages that need no memory.
+//! - [`cpu`]: number of CPUs, rescheduling.
+//! - [`errno`]: error numbers that the kernel crate lacks.
+//! - [`ioctl`]: ioctl calls of processes.
+//! - [`log`]: rate limits for log messages.
+//! - [`memory`]: free memory, allocations without I/O.
+//! - [`net`]: network namespaces, addresses, TCP.
+//! - [`netlink`]: generic netlink families.
+//! - [`params`]: module parameters.
+//! - [`random`]: random numbers.
+//! - [`scatter`]: scattered memory for devices.
+//! - [`sync`]: completions, workqueues, threads, locks, time limits.
+//! - [`sysfs`]: attributes of disks and devices.
+//! - [`text`]: messages in fixed buffers.
 //! - [`trace`]: tracepoints of modules.
-//! - [`errno`]: the error numbers that the kernel crate does not name.
 //!
-//! Everything that touches C, and all `unsafe`, is in this crate.
+//! # Example
+//!
+//! Sends a message. The operation owns the buffer until the send completes:
+//!
+//! ```ignore
+//! // Documentation/example/hello.rs
+//! let mut buffer = DmaBuffer::new(queue.device().clone(), HELLO.len(), Direction::ToDevice)?;
+//! buffer.write().copy_from_slice(HELLO);
+//! queue
+//!     .post_send(Operation::new(Greeting(buffer))?, |greeting, chain| {
+//!         chain.send([greeting.0.sge()])
+//!     })
+//!     .map_err(|unposted| unposted.error)
+//! ```
 
 use kernel::prelude::*;
 
@@ -49,7 +63,7 @@ module! {
     type: Rrdma,
     name: "rrdma",
     authors: ["The rnvmf developers"],
-    description: "Rust layer over RDMA verbs, the connection manager, blk-mq and genetlink",
+    description: "Rust abstractions for RDMA verbs, the RDMA CM, blk-mq and generic netlink",
     license: "GPL",
 }
 
@@ -67,13 +81,11 @@ impl kernel::Module for Rrdma {
 impl Drop for Rrdma {
     fn drop(&mut self) {
         block::wait_for_released_disks();
-        // Whoever waited for a callback that is code of this module, was told by it that it is
-        // as good as over: its task may have been preempted on the last steps out of it. It
-        // sleeps on none of them, so this, which waits until every task has slept or left the
-        // kernel, waits for them. The module loader does so for those only that are not
-        // preempted.
+        // A callback of this module that signalled its end may have been preempted before it
+        // returned. The callback does not sleep any more, so waiting until every task has slept or
+        // left the kernel waits for it. The module loader does not wait for preempted tasks.
         //
-        // SAFETY: The exit of a module may sleep.
+        // SAFETY: Module exit may sleep.
         unsafe { bindings::synchronize_rcu_tasks() };
         rdma::cm::forget_names();
         chrdev::forget();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Input of bindgen: headers that the bindings of the kernel crate lack (RDMA,
- * generic netlink), and headers of the block layer and workqueues, of which they
- * lack constants.
+ * generic netlink), and headers of the block layer and workqueues, whose
+ * constants they lack.
  */
 
 #include <linux/blk-mq.h>

@@ -86,7 +86,7 @@ __rrdma_helper void rrdma_helper_blk_mq_unquiesce_tagset_quiesced(struct blk_mq_
 }
 
 /*
- * Kick the requeue lists of all queues. A queue whose usage counter is dead has
+ * Kick the requeue lists of all queues. A queue whose usage counter is zero has
  * no requests, and may be about to be freed: its requeue work must not be
  * started any more.
  */

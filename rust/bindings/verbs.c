@@ -300,8 +300,8 @@ __rrdma_helper int rrdma_helper_ib_post_srq_recv(struct ib_srq *srq, const struc
 
 /*
  * Always sleepable, because some drivers cannot destroy a handle in atomic
- * context: rxe takes a lock that it holds with softirqs enabled while it creates
- * a handle.
+ * context: rxe takes a lock that it holds with softirqs enabled while it
+ * creates a handle.
  */
 __rrdma_helper void rrdma_helper_rdma_destroy_ah(struct ib_ah *ah)
 {
