@@ -21,14 +21,12 @@ impl AsyncEventConfig {
     ///
     /// Firmware activation notices are not enabled: the host waits for commands that the controller
     /// delays during activation, as for any other.
-    #[must_use]
     pub const fn for_io(oaes: u32) -> Option<Self> {
         Self::among(oaes, Self::NAMESPACE_ATTRIBUTES)
     }
 
     /// Returns the event of a discovery controller, a change of its log; `None` if it is not
     /// supported.
-    #[must_use]
     pub const fn for_discovery(oaes: u32) -> Option<Self> {
         Self::among(oaes, Self::DISCOVERY_LOG)
     }
@@ -42,7 +40,6 @@ impl AsyncEventConfig {
 
     /// Returns the value of the feature.
     #[inline]
-    #[must_use]
     pub const fn bits(self) -> u32 {
         self.0
     }
@@ -70,7 +67,6 @@ pub enum AsyncEvent {
 
 impl AsyncEvent {
     /// Decodes the 32-bit result of a successful request.
-    #[must_use]
     pub const fn from_result(result: u32) -> Self {
         let [kind, information, log_page, _] = result.to_le_bytes();
         let kind = kind & 7;

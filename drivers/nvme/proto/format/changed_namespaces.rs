@@ -13,7 +13,6 @@ pub struct ChangedNamespaces<'a>(&'a [u8]);
 
 impl<'a> ChangedNamespaces<'a> {
     /// Returns the list in `page`. Every content is valid.
-    #[must_use]
     pub const fn new(page: &'a [u8]) -> Self {
         Self(page)
     }

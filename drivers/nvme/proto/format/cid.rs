@@ -18,7 +18,6 @@ impl Tag {
 
     /// Returns the tag of a number; `None` if the number has more than 12 bits.
     #[inline]
-    #[must_use]
     pub fn new(tag: u32) -> Option<Self> {
         u16::try_from(tag)
             .ok()
@@ -28,7 +27,6 @@ impl Tag {
 
     /// Returns the tag's number.
     #[inline]
-    #[must_use]
     pub const fn get(self) -> u16 {
         self.0
     }
@@ -43,21 +41,18 @@ impl Generation {
 
     /// Returns the generation for a counter of uses: its low 4 bits.
     #[inline]
-    #[must_use]
     pub const fn from_counter(value: u8) -> Self {
         Self(value & Self::MASK)
     }
 
     /// Returns the next generation.
     #[inline]
-    #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.wrapping_add(1) & Self::MASK)
     }
 
     /// Returns the generation's number, below 16.
     #[inline]
-    #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
@@ -70,35 +65,30 @@ pub struct CommandId(u16);
 impl CommandId {
     /// Returns the identifier of a tag and its generation.
     #[inline]
-    #[must_use]
     pub const fn new(tag: Tag, generation: Generation) -> Self {
         Self(((generation.0 as u16) << Tag::BITS) | tag.0)
     }
 
     /// Returns the identifier with the value of a received field; every value is valid.
     #[inline]
-    #[must_use]
     pub const fn from_wire(cid: u16) -> Self {
         Self(cid)
     }
 
     /// Returns the value of the field.
     #[inline]
-    #[must_use]
     pub const fn get(self) -> u16 {
         self.0
     }
 
     /// Returns the tag of the request.
     #[inline]
-    #[must_use]
     pub const fn tag(self) -> Tag {
         Tag(self.0 & (Tag::COUNT - 1))
     }
 
     /// Returns the generation of the tag.
     #[inline]
-    #[must_use]
     pub const fn generation(self) -> Generation {
         Generation((self.0 >> Tag::BITS) as u8 & Generation::MASK)
     }

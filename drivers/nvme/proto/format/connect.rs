@@ -103,7 +103,6 @@ impl ConnectResponse {
     const AUTHENTICATION: u32 = (1 << 17) | (1 << 18);
 
     /// Decodes the 32-bit result of a successful Connect command.
-    #[must_use]
     pub const fn from_result(result: u32) -> Self {
         Self {
             controller_id: (result & 0xffff) as u16,

@@ -37,35 +37,30 @@ impl Completion {
 
     /// Returns the submission queue head (SQHD). It has no meaning if SQ flow control is disabled.
     #[inline]
-    #[must_use]
     pub const fn sq_head(&self) -> u16 {
         (self.rest & 0xffff) as u16
     }
 
     /// Returns the identifier of the submission queue (SQID).
     #[inline]
-    #[must_use]
     pub const fn sq_id(&self) -> u16 {
         ((self.rest >> 16) & 0xffff) as u16
     }
 
     /// Returns the identifier of the completed command. The peer may send any value.
     #[inline]
-    #[must_use]
     pub const fn command_id(&self) -> CommandId {
         CommandId::from_wire(((self.rest >> 32) & 0xffff) as u16)
     }
 
     /// Returns the status.
     #[inline]
-    #[must_use]
     pub const fn status(&self) -> Status {
         Status::from_wire((self.rest >> 48) as u16)
     }
 
     /// Returns the result of a command whose result has 32 bits.
     #[inline]
-    #[must_use]
     pub const fn result32(&self) -> u32 {
         (self.result & 0xffff_ffff) as u32
     }

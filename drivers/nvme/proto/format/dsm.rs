@@ -39,7 +39,6 @@ impl RangeCount {
     pub const MAX: usize = 256;
 
     /// Returns the count; `None` if a command cannot have it.
-    #[must_use]
     pub fn new(ranges: usize) -> Option<Self> {
         u8::try_from(ranges.checked_sub(1)?).ok().map(Self)
     }

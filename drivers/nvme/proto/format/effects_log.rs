@@ -17,19 +17,16 @@ impl<'a> EffectsLog<'a> {
     const FIRST_IO_ENTRY: usize = 256;
 
     /// Returns the log in `page`, of any length. An entry beyond the end reads as not supported.
-    #[must_use]
     pub const fn new(page: &'a [u8]) -> Self {
         Self(page)
     }
 
     /// Returns the entry of an admin command.
-    #[must_use]
     pub fn admin(self, opcode: u8) -> EffectsEntry {
         self.entry(opcode.into())
     }
 
     /// Returns the entry of an I/O command.
-    #[must_use]
     pub fn io(self, opcode: u8) -> EffectsEntry {
         self.entry(Self::FIRST_IO_ENTRY.saturating_add(opcode.into()))
     }
@@ -58,39 +55,33 @@ impl EffectsEntry {
     const BEYOND_CONTENT: u32 = 0xfffc;
 
     /// Returns whether the controller supports the command (CSUPP).
-    #[must_use]
     pub const fn is_supported(self) -> bool {
         self.0 & Self::SUPPORTED != 0
     }
 
     /// Returns whether the command changes the content of logical blocks (LBCC).
-    #[must_use]
     pub const fn changes_content(self) -> bool {
         self.0 & Self::CONTENT != 0
     }
 
     /// Returns whether the command has effects other than [`Self::changes_content`].
-    #[must_use]
     pub const fn changes_more_than_content(self) -> bool {
         self.0 & Self::BEYOND_CONTENT != 0
     }
 
     /// Returns whether the command changes the capabilities of namespaces (NCC) or their inventory
     /// (NIC).
-    #[must_use]
     pub const fn changes_namespaces(self) -> bool {
         self.0 & (Self::NAMESPACE_CAPABILITY | Self::NAMESPACE_INVENTORY) != 0
     }
 
     /// Returns whether the command changes capabilities of the controller (CCC).
-    #[must_use]
     pub const fn changes_controller(self) -> bool {
         self.0 & Self::CONTROLLER_CAPABILITY != 0
     }
 
     /// Returns whether the controller requires that no other command is in flight with this one
     /// (CSE), and does not relax that (CSER).
-    #[must_use]
     pub const fn restricts_execution(self) -> bool {
         self.0 & Self::EXECUTION != 0 && self.0 & Self::EXECUTION_RELAXED == 0
     }

@@ -43,13 +43,11 @@ impl<'a> Nqn<'a> {
     }
 
     /// Returns the name.
-    #[must_use]
     pub const fn as_str(self) -> &'a str {
         self.0
     }
 
     /// Returns whether this is [`DISCOVERY`].
-    #[must_use]
     pub fn is_discovery(self) -> bool {
         self.0 == DISCOVERY
     }

@@ -33,7 +33,6 @@ pub enum PassthruLayout {
 
 impl NvmeIoctl {
     /// Returns the ioctl of a number; `None` if it is unknown.
-    #[must_use]
     pub const fn from_number(number: u32) -> Option<Self> {
         match number {
             0x4e40 => Some(Self::NamespaceId),
@@ -51,7 +50,6 @@ impl NvmeIoctl {
 
 impl PassthruLayout {
     /// Returns the offset of the result in the structure, in bytes.
-    #[must_use]
     pub const fn result_offset(self) -> usize {
         match self {
             Self::Result32 => 68,
@@ -60,7 +58,6 @@ impl PassthruLayout {
     }
 
     /// Returns the size of the result in bytes.
-    #[must_use]
     pub const fn result_size(self) -> usize {
         match self {
             Self::Result32 => 4,
@@ -99,7 +96,6 @@ impl UserCommand {
     pub const SIZE: usize = 68;
 
     /// Decodes a structure of either layout.
-    #[must_use]
     pub fn parse(bytes: &[u8; Self::SIZE]) -> Self {
         let fields = Reader::over(bytes);
         Self {

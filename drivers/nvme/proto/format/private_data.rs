@@ -30,7 +30,6 @@ impl CmRequest {
     pub const SIZE: usize = 32;
 
     /// Returns the bytes of the private data.
-    #[must_use]
     pub fn encode(&self) -> [u8; Self::SIZE] {
         let mut data = [0; Self::SIZE];
         let mut block = Writer::over(&mut data);
@@ -75,7 +74,6 @@ impl CmReply {
     pub const SIZE: usize = 32;
 
     /// Decodes the private data; `None` if it is too short or has another record format.
-    #[must_use]
     pub fn parse(data: &[u8]) -> Option<Self> {
         let fields = Reader::<{ Self::SIZE }>::new(data)?;
         (fields.u16::<0>() == FORMAT).then(|| Self {
@@ -116,14 +114,12 @@ impl CmStatus {
 
     /// Decodes the private data of a rejection (REJ); `None` if no NVMe target sent it, but for
     /// example the connection manager.
-    #[must_use]
     pub fn parse(data: &[u8]) -> Option<Self> {
         let fields = Reader::<{ Self::SIZE }>::new(data)?;
         (fields.u16::<0>() == FORMAT).then(|| Self::from_wire(fields.u16::<2>()))
     }
 
     /// Returns the status as a number.
-    #[must_use]
     pub const fn to_wire(self) -> u16 {
         match self {
             Self::InvalidLength => 0x01,

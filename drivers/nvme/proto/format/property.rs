@@ -56,14 +56,12 @@ impl Capabilities {
     const COMMAND_SET_NONE: u8 = 1 << 7;
 
     /// Returns the largest number of entries of an I/O queue, zero-based (MQES).
-    #[must_use]
     pub const fn max_queue_entries_zero_based(self) -> u16 {
         (self.0 & 0xffff) as u16
     }
 
     /// Returns how long the controller takes at most to become ready or disabled, in units of 500
     /// ms (TO).
-    #[must_use]
     pub const fn timeout_units(self) -> u8 {
         ((self.0 >> 24) & 0xff) as u8
     }
@@ -74,14 +72,12 @@ impl Capabilities {
     }
 
     /// Returns the smallest memory page size, as a power of two (MPSMIN).
-    #[must_use]
     pub const fn min_page_shift(self) -> u8 {
         // At most 15 + 12.
         (((self.0 >> 48) & 0xf) as u8).saturating_add(Self::MIN_PAGE_SHIFT)
     }
 
     /// Returns whether [`Property::ReadyTimeouts`] is supported (CRMS.CRWMS).
-    #[must_use]
     pub const fn has_ready_timeouts(self) -> bool {
         self.0 & (1 << 59) != 0
     }
@@ -113,14 +109,12 @@ impl Capabilities {
     ///
     /// The specification forbids that CRTO is shorter than TO, but some controllers report that.
     /// The longer one applies.
-    #[must_use]
     pub fn ready_timeout_ms(self, timeouts: Option<ReadyTimeouts>) -> u32 {
         let with_media = timeouts.map_or(0, ReadyTimeouts::with_media_units);
         Self::units_to_ms(with_media.max(self.timeout_units().into()))
     }
 
     /// Returns how long to wait for the controller to be disabled, in milliseconds.
-    #[must_use]
     pub fn disable_timeout_ms(self) -> u32 {
         Self::units_to_ms(self.timeout_units().into())
     }
@@ -176,25 +170,21 @@ impl Configuration {
     }
 
     /// Returns this configuration with the controller enabled (EN).
-    #[must_use]
     pub const fn enabled(self) -> Self {
         Self((self.0 & !Self::SHUTDOWN) | Self::ENABLE)
     }
 
     /// Returns this configuration with the controller disabled (EN cleared), which resets it.
-    #[must_use]
     pub const fn disabled(self) -> Self {
         Self(self.0 & !(Self::SHUTDOWN | Self::ENABLE))
     }
 
     /// Returns this configuration with a normal shutdown notification (SHN).
-    #[must_use]
     pub const fn shut_down(self) -> Self {
         Self((self.0 & !Self::SHUTDOWN) | Self::SHUTDOWN_NORMAL)
     }
 
     /// Returns the value to write.
-    #[must_use]
     pub const fn get(self) -> u64 {
         self.0 as u64
     }
@@ -225,7 +215,6 @@ impl ControllerStatus {
     const GONE: u32 = u32::MAX;
 
     /// Returns the progress of enabling.
-    #[must_use]
     pub const fn enabling(self) -> Progress {
         if self.0 & Self::FATAL != 0 {
             Progress::Failed
@@ -235,7 +224,6 @@ impl ControllerStatus {
     }
 
     /// Returns the progress of disabling, which clears a fatal error, too.
-    #[must_use]
     pub const fn disabling(self) -> Progress {
         if self.0 == Self::GONE {
             Progress::Failed
@@ -245,7 +233,6 @@ impl ControllerStatus {
     }
 
     /// Returns the progress of a shutdown.
-    #[must_use]
     pub const fn shutting_down(self) -> Progress {
         if self.0 & Self::FATAL != 0 {
             Progress::Failed
@@ -280,7 +267,6 @@ pub struct Version(pub u32);
 
 impl Version {
     /// Returns the version `major.minor.tertiary`.
-    #[must_use]
     pub const fn new(major: u16, minor: u8, tertiary: u8) -> Self {
         Self(((major as u32) << 16) | ((minor as u32) << 8) | tertiary as u32)
     }

@@ -45,7 +45,6 @@ impl Sgl {
 
     /// Returns the descriptor of a command without data: a keyed data block of length 0.
     #[inline]
-    #[must_use]
     pub const fn null() -> Self {
         Self::new(0, 0, Self::KEYED_DATA_BLOCK)
     }
@@ -79,14 +78,12 @@ impl Sgl {
 
     /// Describes `len` bytes in the capsule, `offset` bytes after the command.
     #[inline]
-    #[must_use]
     pub const fn in_capsule(offset: u64, len: u32) -> Self {
         Self::new(offset, len as u64, Self::DATA_BLOCK_OFFSET)
     }
 
     /// Returns the bytes of the descriptor.
     #[inline]
-    #[must_use]
     pub fn to_bytes(self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
         let mut block = Writer::over(&mut bytes);

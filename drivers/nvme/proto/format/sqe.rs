@@ -143,49 +143,42 @@ impl Command {
 
     /// Returns the opcode; all Fabrics commands have the same.
     #[inline]
-    #[must_use]
     pub fn opcode(&self) -> u8 {
         self.fields().u8::<0>()
     }
 
     /// Returns the command identifier (CID).
     #[inline]
-    #[must_use]
     pub fn command_id(&self) -> CommandId {
         CommandId::from_wire(self.fields().u16::<2>())
     }
 
     /// Returns byte 1: how the data is described (PSDT), and whether the command is fused (FUSE).
     #[inline]
-    #[must_use]
     pub fn flags(&self) -> u8 {
         self.fields().u8::<1>()
     }
 
     /// Returns the namespace; `None` for a Fabrics command, which has none.
     #[inline]
-    #[must_use]
     pub fn namespace(&self) -> Option<u32> {
         (self.opcode() != Self::FABRICS).then(|| self.fields().u32::<4>())
     }
 
     /// Returns command dwords 10 to 15, whose meaning depends on the opcode.
     #[inline]
-    #[must_use]
     pub fn dwords_10_15(&self) -> [u8; 24] {
         self.fields().bytes::<40, 24>()
     }
 
     /// Returns the type (FCTYPE) of a Fabrics command; `None` for any other command.
     #[inline]
-    #[must_use]
     pub fn fabrics_type(&self) -> Option<u8> {
         (self.opcode() == Self::FABRICS).then(|| self.fields().u8::<4>())
     }
 
     /// Returns the direction of the data, if there is any: bit 0 of the opcode or Fabrics type.
     #[inline]
-    #[must_use]
     pub fn direction(&self) -> Direction {
         let code = self.fabrics_type().unwrap_or(self.opcode());
         if code & 1 == 0 {
@@ -197,14 +190,12 @@ impl Command {
 
     /// Returns the entry with these bytes, which are those of [`Command::as_bytes`].
     #[inline]
-    #[must_use]
     pub const fn from_bytes(bytes: [u8; Self::SIZE]) -> Self {
         Self(bytes)
     }
 
     /// Returns the bytes of the entry.
     #[inline]
-    #[must_use]
     pub const fn as_bytes(&self) -> &[u8; Self::SIZE] {
         &self.0
     }

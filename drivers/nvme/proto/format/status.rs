@@ -25,35 +25,30 @@ impl Status {
 
     /// Returns the status of a received field, whose lowest bit is the phase tag.
     #[inline]
-    #[must_use]
     pub const fn from_wire(field: u16) -> Self {
         Self(field >> 1)
     }
 
     /// Returns a status that the host sets for a command without a response.
     #[inline]
-    #[must_use]
     pub const fn from_code(code: Code) -> Self {
         Self(code.get() & Self::CODE)
     }
 
     /// Returns the field without the phase tag: 15 bits, as `include/linux/nvme.h` defines them.
     #[inline]
-    #[must_use]
     pub const fn get(self) -> u16 {
         self.0
     }
 
     /// Returns whether the command succeeded.
     #[inline]
-    #[must_use]
     pub const fn is_success(self) -> bool {
         self.0 & Self::CODE == 0
     }
 
     /// Returns status code type (SCT) and status code (SC).
     #[inline]
-    #[must_use]
     pub const fn code(self) -> Code {
         Code::new(self.0 & Self::CODE)
     }
@@ -61,14 +56,12 @@ impl Status {
     /// Returns the command retry delay (CRD): 1 to 3 for one of the controller's delays, 0 for
     /// none.
     #[inline]
-    #[must_use]
     pub const fn retry_delay_index(self) -> u8 {
         (self.0 >> Self::RETRY_DELAY_SHIFT) as u8 & 3
     }
 
     /// Returns whether the Error Information log page has more (M).
     #[inline]
-    #[must_use]
     pub const fn has_more(self) -> bool {
         self.0 & Self::MORE != 0
     }
@@ -77,14 +70,12 @@ impl Status {
     ///
     /// Some targets report this without Do Not Retry.
     #[inline]
-    #[must_use]
     pub const fn is_unsupported(self) -> bool {
         matches!(self.code(), Code::INVALID_OPCODE | Code::INVALID_FIELD)
     }
 
     /// Returns whether a retry of the command would fail, too (Do Not Retry).
     #[inline]
-    #[must_use]
     pub const fn do_not_retry(self) -> bool {
         self.0 & Self::DO_NOT_RETRY != 0
     }

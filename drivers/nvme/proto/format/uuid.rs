@@ -16,19 +16,16 @@ impl Uuid {
     pub const TEXT_LEN: usize = 36;
 
     /// Returns the UUID with these bytes.
-    #[must_use]
     pub const fn from_bytes(bytes: [u8; Self::SIZE]) -> Self {
         Self(bytes)
     }
 
     /// Returns the bytes.
-    #[must_use]
     pub const fn to_bytes(self) -> [u8; Self::SIZE] {
         self.0
     }
 
     /// Returns whether all bits are zero: such a UUID identifies nothing.
-    #[must_use]
     pub fn is_nil(self) -> bool {
         self.0 == [0; Self::SIZE]
     }

@@ -27,7 +27,6 @@ impl AenRateLimit {
     const QUIET_MS: u32 = 1000;
 
     /// Returns the pause before the next request, in milliseconds.
-    #[must_use]
     pub const fn pause_ms(self) -> u32 {
         self.pause_ms
     }

@@ -14,7 +14,6 @@ impl Backoff {
     const FIRST_MS: u32 = 250;
 
     /// Returns delays of at most `longest_ms`.
-    #[must_use]
     pub const fn new(longest_ms: u32) -> Self {
         Self { longest_ms }
     }
@@ -23,7 +22,6 @@ impl Backoff {
     ///
     /// `random`, any number, shortens the delay by up to a quarter, so that hosts that lost a
     /// target at the same time do not all reconnect at the same time.
-    #[must_use]
     pub fn pause_ms(self, attempts: u32, random: u32) -> u32 {
         let doubled = match 1_u32.checked_shl(attempts) {
             Some(factor) => Self::FIRST_MS.saturating_mul(factor),

@@ -35,7 +35,6 @@ pub enum BlockStatus {
 
 impl BlockStatus {
     /// Returns the block layer status for the status of a command.
-    #[must_use]
     pub const fn of(status: Status) -> Self {
         match status.code() {
             Code::SUCCESS => Self::Ok,

@@ -35,7 +35,6 @@ impl CtrlState {
     ];
 
     /// Returns the state of a number; `None` if there is no such state.
-    #[must_use]
     pub const fn from_u8(number: u8) -> Option<Self> {
         match number {
             0 => Some(Self::New),
@@ -49,13 +48,11 @@ impl CtrlState {
     }
 
     /// Returns the state's number.
-    #[must_use]
     pub const fn to_u8(self) -> u8 {
         self as u8
     }
 
     /// Returns the state's name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -74,7 +71,6 @@ impl CtrlState {
     ///
     /// An error while connecting does not lead to [`Resetting`](Self::Resetting): the set-up that
     /// fails undoes its steps. Removal may begin in any other state.
-    #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
         matches!(
             (self, next),
@@ -138,7 +134,6 @@ impl CtrlState {
     ///
     /// The request for a reset clears the error. A failed attempt keeps one, which ends the wait
     /// even if other attempts follow.
-    #[must_use]
     pub const fn reset_wait(self, error: ErrorSeen) -> ResetWait {
         match (self, error) {
             (Self::Live, _) => ResetWait::Done,

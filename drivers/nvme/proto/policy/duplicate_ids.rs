@@ -22,7 +22,6 @@ pub struct IdCheck {
 
 impl IdCheck {
     /// Returns the check of a namespace.
-    #[must_use]
     pub const fn new(nsid: u32, ids: NamespaceIds, has_disk: bool) -> Self {
         Self {
             nsid,
@@ -34,7 +33,6 @@ impl IdCheck {
 
     /// Returns the NSID of the other namespace that keeps an identifier of this one; `None` if this
     /// one keeps its identifiers, or before [`check_duplicate_ids`].
-    #[must_use]
     pub fn duplicate_of(&self) -> Option<u32> {
         self.owner.filter(|owner| *owner != self.nsid)
     }

@@ -27,7 +27,6 @@ impl CommandEffects {
 
     /// Returns whether a command with this opcode may have effects. A command that only reads has
     /// none.
-    #[must_use]
     pub const fn may_have(opcode: u8) -> bool {
         // Get Log Page, Identify, Get Features, Keep Alive.
         !matches!(opcode, 0x02 | 0x06 | 0x0a | 0x18)
@@ -35,7 +34,6 @@ impl CommandEffects {
 
     /// Returns the effects of an admin command: those in the log, and known ones that a log may
     /// lack.
-    #[must_use]
     pub fn of_admin(opcode: u8, log: EffectsLog<'_>) -> Self {
         let entry = log.admin(opcode);
         // Security Receive is restricted relative to other admin commands, not to I/O.

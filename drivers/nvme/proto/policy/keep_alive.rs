@@ -16,7 +16,6 @@ pub struct KeepAlive {
 impl KeepAlive {
     /// Returns the keep alive for a timeout (KATO) of `timeout_ms` milliseconds; `None` for 0,
     /// which disables keep alive.
-    #[must_use]
     pub const fn new(timeout_ms: u32, mode: KeepAliveMode) -> Option<Self> {
         if timeout_ms == 0 {
             return None;
@@ -29,7 +28,6 @@ impl KeepAlive {
     /// It is half of the timeout, which leaves time for the response. With
     /// [`KeepAliveMode::TrafficBased`] it is a quarter, because the last command may have ended at
     /// the very beginning of the previous period.
-    #[must_use]
     pub fn period_ms(self) -> u32 {
         let period = match self.mode {
             KeepAliveMode::TrafficBased => self.timeout_ms / 4,
@@ -39,14 +37,12 @@ impl KeepAlive {
     }
 
     /// Returns how long to wait for the response, in milliseconds.
-    #[must_use]
     pub const fn timeout_ms(self) -> u32 {
         self.timeout_ms
     }
 
     /// Returns whether to send a Keep Alive at the end of a period. `traffic` says whether a
     /// command ended in that period.
-    #[must_use]
     pub const fn is_due(self, traffic: bool) -> bool {
         match self.mode {
             KeepAliveMode::TrafficBased => !traffic,

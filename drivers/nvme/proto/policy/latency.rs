@@ -17,7 +17,6 @@ pub const BUCKETS: usize = 2 * (LAST - FIRST) as usize + 2;
 
 /// Returns the bucket of a latency in nanoseconds, less than [`BUCKETS`].
 #[inline]
-#[must_use]
 pub fn bucket(ns: u64) -> usize {
     let Some(power) = ns.checked_ilog2().filter(|power| *power >= FIRST) else {
         return 0;
@@ -37,7 +36,6 @@ pub fn bucket(ns: u64) -> usize {
 
 /// Returns the latency in nanoseconds that those of a bucket are below; `None` for the last bucket,
 /// and beyond.
-#[must_use]
 pub fn limit(bucket: usize) -> Option<u64> {
     if bucket.saturating_add(1) >= BUCKETS {
         return None;

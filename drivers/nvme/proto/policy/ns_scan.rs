@@ -43,7 +43,6 @@ pub enum IdentifyFailure {
 impl IdentifyFailure {
     /// Decides by the `status` that the target returned, if it responded, and by whether the
     /// namespace `has_disk` that is not gone.
-    #[must_use]
     pub fn of(status: Option<Status>, has_disk: bool) -> Self {
         match status {
             None => Self::FailScan,
@@ -75,7 +74,6 @@ pub enum NextNsid {
 
 impl NsidWalk {
     /// Returns a walk over at most `limit` listed namespaces.
-    #[must_use]
     pub const fn new(limit: usize) -> Self {
         Self {
             left: limit,
@@ -84,7 +82,6 @@ impl NsidWalk {
     }
 
     /// Returns the last NSID that the scan identifies; 0 before the first.
-    #[must_use]
     pub const fn last(&self) -> u32 {
         self.last
     }

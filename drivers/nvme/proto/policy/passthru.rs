@@ -16,7 +16,6 @@ pub enum PassthruError {
 }
 
 /// Returns the permission that an admin command requires.
-#[must_use]
 pub fn admin_permission(user: &UserCommand) -> Permission {
     if is_plain_identify(user) {
         Permission::Open

@@ -32,7 +32,6 @@ impl Permission {
     ///
     /// A partition gives none: a command could access the rest of the disk, which the process may
     /// not be allowed to open.
-    #[must_use]
     pub const fn is_granted_to(self, mode: OpenMode) -> bool {
         match self {
             _ if mode.partition => false,
@@ -61,7 +60,6 @@ impl IoPermissions {
 
     /// Returns the permissions according to the log. A command without an entry requires
     /// `CAP_SYS_ADMIN`.
-    #[must_use]
     pub fn from_log(log: EffectsLog<'_>) -> Self {
         let mut permissions = Self::default();
         for opcode in 0..Self::VENDOR {
@@ -92,7 +90,6 @@ impl IoPermissions {
     }
 
     /// Returns the permission that a command with this opcode requires.
-    #[must_use]
     pub fn required_for(&self, opcode: u8) -> Permission {
         let is_in = |opcodes: u128| opcodes.wrapping_shr(opcode.into()) & 1 != 0;
         match opcode {

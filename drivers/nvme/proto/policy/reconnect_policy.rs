@@ -97,14 +97,12 @@ impl FlapHistory {
 
 impl ReconnectLimits {
     /// Returns whether I/O is held at this time after a loss.
-    #[must_use]
     pub fn hold_io(&self, since_loss_ms: u32) -> bool {
         self.fast_io_fail_tmo_ms
             .is_none_or(|limit| since_loss_ms < limit)
     }
 
     /// Returns what to do between two attempts.
-    #[must_use]
     pub fn action(&self, now: ReconnectState) -> ReconnectAction {
         if self
             .ctrl_loss_tmo_ms

@@ -46,7 +46,6 @@ pub struct ReconnectStep {
 impl ReconnectProgress {
     /// Returns the progress after a connection loss. It continues `history`, which has the time and
     /// attempts of an unstable connection.
-    #[must_use]
     pub const fn new(history: FlapHistory) -> Self {
         Self {
             history,
@@ -56,13 +55,11 @@ impl ReconnectProgress {
     }
 
     /// Returns the number of attempts, including one in progress.
-    #[must_use]
     pub const fn attempts(&self) -> u32 {
         self.attempts
     }
 
     /// Returns the time without a connection to which limits apply, in milliseconds.
-    #[must_use]
     pub const fn outage_ms(&self, since_loss_ms: u32) -> u32 {
         self.history.outage_ms.saturating_add(since_loss_ms)
     }
@@ -95,7 +92,6 @@ impl ReconnectProgress {
     }
 
     /// Returns the history to keep with the new connection: see [`FlapHistory::record_loss`].
-    #[must_use]
     pub fn connected(&self, since_loss_ms: u32) -> FlapHistory {
         let outage_ms = self.outage_ms(since_loss_ms);
         self.history.record_reconnect(self.attempts, outage_ms)

@@ -122,7 +122,6 @@ impl RequestState {
 
     /// Returns the state of a number; `None` if there is no such state.
     #[inline]
-    #[must_use]
     pub const fn from_u8(number: u8) -> Option<Self> {
         match number {
             0 => Some(Self::Idle),
@@ -140,7 +139,6 @@ impl RequestState {
 
     /// Returns the state's number.
     #[inline]
-    #[must_use]
     pub const fn to_u8(self) -> u8 {
         self as u8
     }

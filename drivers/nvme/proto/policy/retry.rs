@@ -48,7 +48,6 @@ impl RetryPolicy {
     /// Decides what to do with a command that ended.
     ///
     /// A command that requires authentication completes: the host does not support that.
-    #[must_use]
     pub fn decide(&self, ended: FailedCommand) -> Disposition {
         let status = ended.status;
         let final_status = status.is_success()

@@ -40,7 +40,6 @@ pub enum RemoveReason {
 
 impl Revalidation {
     /// Revalidates the disk of a namespace that was `before`, and is `now` if it still exists.
-    #[must_use]
     pub fn of(before: NsAttributes<'_>, now: Option<NsAttributes<'_>>) -> Self {
         let Some(now) = now else {
             return Self::Remove(RemoveReason::Gone);
@@ -65,7 +64,6 @@ impl Revalidation {
 ///
 /// Size and write protection are not among them, and transfers stay as large as the disk was
 /// created with.
-#[must_use]
 pub fn updated_limits(before: &BlockLimits, now: &BlockLimits) -> Option<BlockLimits> {
     let now = BlockLimits {
         capacity_sectors: before.capacity_sectors,

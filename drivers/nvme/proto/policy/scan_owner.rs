@@ -82,13 +82,11 @@ impl<W, R> ScanOwner<W, R> {
     }
 
     /// Returns whether a result was not taken yet.
-    #[must_use]
     pub const fn is_done(&self) -> bool {
         matches!(self, Self::Done(_))
     }
 
     /// Returns whether the right has an owner, which may be waiting for I/O.
-    #[must_use]
     pub const fn is_held(&self) -> bool {
         matches!(self, Self::Guard | Self::Work(_))
     }

@@ -35,20 +35,17 @@ impl ScanRequests {
     }
 
     /// Returns the number of the last completed request.
-    #[must_use]
     pub const fn done(self) -> u32 {
         self.done
     }
 
     /// Returns whether request `number` is completed.
-    #[must_use]
     pub const fn is_done(self, number: u32) -> bool {
         // Serial-number comparison; valid within 2^31.
         self.done.wrapping_sub(number) <= u32::MAX / 2
     }
 
     /// Returns whether a request waits for a scan.
-    #[must_use]
     pub const fn is_due(self) -> bool {
         self.requested != self.done
     }

@@ -76,7 +76,6 @@ impl Parameter {
 
 impl ConnectError {
     /// Decodes the status and 32-bit result of a Connect command; `None` if it succeeded.
-    #[must_use]
     pub fn from_completion(status: Status, result: u32) -> Option<Self> {
         match status.code() {
             Code::SUCCESS => None,

@@ -54,7 +54,6 @@ impl<'a> ActiveNamespaces<'a> {
     }
 
     /// Returns the NSID to request the next page with; `None` if this is the last page.
-    #[must_use]
     pub const fn next_page(&self) -> Option<u32> {
         /// The largest valid NSID.
         const LAST: u32 = ALL_NAMESPACES - 1;

@@ -166,13 +166,11 @@ impl Controller {
 
     /// Returns how long to wait for a shutdown, in milliseconds: RTD3E, but at least 5 s and at
     /// most 60 s.
-    #[must_use]
     pub fn shutdown_timeout_ms(&self) -> u32 {
         (self.shutdown_time_us / 1000).clamp(5_000, 60_000)
     }
 
     /// Returns which commands restart the keep alive timer (CTRATT.TBKAS).
-    #[must_use]
     pub const fn keep_alive_mode(&self) -> KeepAliveMode {
         if self.attributes & (1 << 6) != 0 {
             KeepAliveMode::TrafficBased
@@ -182,45 +180,38 @@ impl Controller {
     }
 
     /// Returns whether the controller may request delays of retries.
-    #[must_use]
     pub fn has_retry_delays(&self) -> bool {
         self.retry_delays != [0; 3]
     }
 
     /// Returns whether the controller has the log page [`effects_log`](crate::format::effects_log).
-    #[must_use]
     pub const fn has_effects_log(&self) -> bool {
         self.log_pages & (1 << 1) != 0
     }
 
     /// Returns whether the controller supports Dataset Management.
-    #[must_use]
     pub const fn has_dataset_management(&self) -> bool {
         self.optional_commands & (1 << 2) != 0
     }
 
     /// Returns whether the controller supports Write Zeroes.
-    #[must_use]
     pub const fn has_write_zeroes(&self) -> bool {
         self.optional_commands & (1 << 3) != 0
     }
 
     /// Returns whether the controller has a volatile write cache: data that was not flushed may be
     /// lost when the power fails.
-    #[must_use]
     pub const fn has_write_cache(&self) -> bool {
         self.write_cache & 1 != 0
     }
 
     /// Returns whether the controller supports keyed SGL Data Block descriptors.
-    #[must_use]
     pub const fn has_keyed_sgl(&self) -> bool {
         self.sgl_support & (1 << 2) != 0
     }
 
     /// Returns whether the controller supports SGL Data Block descriptors with an offset into the
     /// capsule.
-    #[must_use]
     pub const fn has_sgl_offset(&self) -> bool {
         self.sgl_support & (1 << 20) != 0
     }

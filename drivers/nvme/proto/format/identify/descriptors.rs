@@ -52,13 +52,11 @@ impl NamespaceIds {
     }
 
     /// Returns whether the namespace has an identifier. The command set is not one.
-    #[must_use]
     pub const fn is_identified(&self) -> bool {
         self.uuid.is_some() || self.nguid.is_some() || self.eui64.is_some()
     }
 
     /// Returns whether both have an identifier of one type in common.
-    #[must_use]
     pub fn shares_id_with(&self, other: &Self) -> bool {
         fn same<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
             one.is_some() && one == other
@@ -72,7 +70,6 @@ impl NamespaceIds {
     ///
     /// `version` is that of the controller: EUI64 is defined since NVMe 1.1, and NGUID since NVMe
     /// 1.2.
-    #[must_use]
     pub fn or_from(mut self, namespace: &Namespace, version: Version) -> Self {
         if version >= Version::new(1, 1, 0) {
             self.eui64 = self.eui64.or(non_zero(namespace.eui64));

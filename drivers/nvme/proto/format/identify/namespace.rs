@@ -97,7 +97,6 @@ pub struct PerformanceHints {
 
 impl PerformanceHints {
     /// Returns whether any hint is valid.
-    #[must_use]
     pub const fn any(self) -> bool {
         self.base || self.extended
     }
@@ -147,14 +146,12 @@ impl Namespace {
     }
 
     /// Returns whether [`Self::atomic_write_zero_based`] is valid.
-    #[must_use]
     pub const fn has_own_atomicity(&self) -> bool {
         self.features & (1 << 1) != 0
     }
 
     /// Returns which hints are valid. Before NVMe 2.1 there was one bit for that. `version` is that
     /// of the controller.
-    #[must_use]
     pub fn performance(&self, version: Version) -> PerformanceHints {
         PerformanceHints {
             base: self.features & (1 << 4) != 0,
@@ -163,7 +160,6 @@ impl Namespace {
     }
 
     /// Returns whether blocks that Write Zeroes deallocated read as zeroes.
-    #[must_use]
     pub const fn deallocated_reads_zero(&self) -> bool {
         self.deallocation & 7 == 1 && self.deallocation & (1 << 3) != 0
     }

@@ -34,7 +34,6 @@ impl<const N: usize> Text<N> {
     }
 
     /// Returns the text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         let text = self.bytes.get(..self.len).unwrap_or_default();
         // `bytes` is ASCII up to `len`.

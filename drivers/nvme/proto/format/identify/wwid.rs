@@ -29,7 +29,6 @@ impl Wwid {
     ///
     /// Controllers are compared only if the namespace has no identifiers, because another path
     /// leads to another controller.
-    #[must_use]
     pub fn is_same_namespace(&self, other: &Self) -> bool {
         if self.ids.is_identified() {
             self.ids == other.ids
@@ -39,7 +38,6 @@ impl Wwid {
     }
 
     /// Returns whether a search for one of them by an identifier may find the other.
-    #[must_use]
     pub fn shares_id_with(&self, other: &Self) -> bool {
         self.ids.shares_id_with(&other.ids) || self.is_same_namespace(other)
     }

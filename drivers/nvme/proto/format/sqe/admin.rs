@@ -170,7 +170,6 @@ impl LogPage {
     }
 
     /// Returns the number of bytes.
-    #[must_use]
     pub fn length(&self) -> u64 {
         u64::from(self.dwords_zero_based)
             .saturating_add(1)
@@ -196,7 +195,6 @@ impl Command {
     const KEEP_ALIVE: u8 = 0x18;
 
     /// Returns an Identify command.
-    #[must_use]
     pub fn identify(what: Identify) -> Self {
         let (cns, nsid) = what.cns_and_nsid();
         let mut command = Self::with_namespace(Self::IDENTIFY, nsid);
@@ -205,7 +203,6 @@ impl Command {
     }
 
     /// Returns a Set Features command.
-    #[must_use]
     pub fn set_feature(feature: Feature) -> Self {
         let (id, value) = feature.id_and_value();
         let mut command = Self::with_opcode(Self::SET_FEATURES);
@@ -215,7 +212,6 @@ impl Command {
     }
 
     /// Returns a Get Features command for the current value.
-    #[must_use]
     pub fn get_feature(id: FeatureId) -> Self {
         let mut command = Self::with_opcode(Self::GET_FEATURES);
         command.put::<40, 1>([id as u8]);
@@ -223,7 +219,6 @@ impl Command {
     }
 
     /// Returns a Get Log Page command.
-    #[must_use]
     pub fn get_log_page(page: LogPage) -> Self {
         let mut command = Self::with_namespace(Self::GET_LOG_PAGE, page.nsid);
         command.put::<40, 1>([page.id]);
@@ -234,13 +229,11 @@ impl Command {
     }
 
     /// Returns an Asynchronous Event Request, which the controller completes when an event occurs.
-    #[must_use]
     pub fn async_event_request() -> Self {
         Self::with_opcode(Self::ASYNC_EVENT_REQUEST)
     }
 
     /// Returns a Keep Alive command.
-    #[must_use]
     pub fn keep_alive() -> Self {
         Self::with_opcode(Self::KEEP_ALIVE)
     }

@@ -35,7 +35,6 @@ impl Command {
     const PROPERTY_GET: u8 = 0x04;
 
     /// Returns a Connect command.
-    #[must_use]
     pub fn connect(connect: Connect) -> Self {
         let attributes = if connect.disable_sq_flow {
             Connect::DISABLE_SQ_FLOW
@@ -51,13 +50,11 @@ impl Command {
     }
 
     /// Returns a Property Get command.
-    #[must_use]
     pub fn property_get(property: Property) -> Self {
         Self::property(Self::PROPERTY_GET, property)
     }
 
     /// Returns a Property Set command.
-    #[must_use]
     pub fn property_set(property: Property, value: u64) -> Self {
         let mut command = Self::property(Self::PROPERTY_SET, property);
         command.put::<48, 8>(value.to_le_bytes());

@@ -17,14 +17,12 @@ impl BlockCount {
 
     /// Returns the count; `None` if a command cannot have it.
     #[inline]
-    #[must_use]
     pub fn new(blocks: u32) -> Option<Self> {
         u16::try_from(blocks.checked_sub(1)?).ok().map(Self)
     }
 
     /// Returns the number of blocks.
     #[inline]
-    #[must_use]
     pub fn get(self) -> u32 {
         u32::from(self.0).saturating_add(1)
     }
@@ -126,21 +124,18 @@ impl Command {
 
     /// Returns a Read command.
     #[inline]
-    #[must_use]
     pub fn read(nsid: u32, range: BlockRange, hints: RwFlags) -> Self {
         Self::transfer(Direction::FromTarget, nsid, range, hints)
     }
 
     /// Returns a Write command.
     #[inline]
-    #[must_use]
     pub fn write(nsid: u32, range: BlockRange, hints: RwFlags) -> Self {
         Self::transfer(Direction::ToTarget, nsid, range, hints)
     }
 
     /// Returns a Read or a Write command, as `direction` says.
     #[inline]
-    #[must_use]
     pub fn transfer(direction: Direction, nsid: u32, range: BlockRange, hints: RwFlags) -> Self {
         let opcode = match direction {
             Direction::FromTarget => Self::READ,
@@ -153,14 +148,12 @@ impl Command {
 
     /// Returns a Flush command, which writes the volatile write cache to the medium.
     #[inline]
-    #[must_use]
     pub fn flush(nsid: u32) -> Self {
         Self::with_namespace(Self::FLUSH, nsid)
     }
 
     /// Returns the blocks that the command accesses on queue `queue_id`. Returns `None` for a
     /// command without a range of blocks or with several, and for the admin queue.
-    #[must_use]
     pub fn range(&self, queue_id: u16) -> Option<BlockRange> {
         let one_range = matches!(
             self.opcode(),
@@ -180,7 +173,6 @@ impl Command {
     /// Returns the kind of the command on queue `queue_id`. All commands of the admin queue, 0, are
     /// [`IoOp::Other`]: their opcodes have other meanings.
     #[inline]
-    #[must_use]
     pub fn io_op(&self, queue_id: u16) -> IoOp {
         match (queue_id, self.opcode()) {
             (0, _) => IoOp::Other,
@@ -193,7 +185,6 @@ impl Command {
 
     /// Returns a Write Zeroes command.
     #[inline]
-    #[must_use]
     pub fn write_zeroes(nsid: u32, range: BlockRange, deallocate: Deallocate) -> Self {
         let control = match deallocate {
             Deallocate::Allowed => Self::WRITE_ZEROES_DEALLOCATE,
@@ -205,7 +196,6 @@ impl Command {
     /// Returns a Dataset Management command that deallocates ranges. Its data is that of
     /// [`crate::format::dsm::encode`].
     #[inline]
-    #[must_use]
     pub fn deallocate(nsid: u32, ranges: RangeCount) -> Self {
         let mut command = Self::with_namespace(Self::DATASET_MANAGEMENT, nsid);
         command.put::<40, 4>(u32::from(ranges.zero_based()).to_le_bytes());

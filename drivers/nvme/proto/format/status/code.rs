@@ -18,28 +18,24 @@ impl Code {
 
     /// Returns type and code as one number.
     #[inline]
-    #[must_use]
     pub const fn get(self) -> u16 {
         self.0
     }
 
     /// Returns the status code type.
     #[inline]
-    #[must_use]
     pub const fn status_type(self) -> u8 {
         (self.0 >> 8) as u8 & 7
     }
 
     /// Returns the status code.
     #[inline]
-    #[must_use]
     pub const fn status_code(self) -> u8 {
         (self.0 & 0xff) as u8
     }
 
     /// Returns whether the status is path related: the path failed, not the command.
     #[inline]
-    #[must_use]
     pub const fn is_path_related(self) -> bool {
         self.status_type() == 3
     }
@@ -56,7 +52,6 @@ macro_rules! codes {
 
             /// Returns the text of the code with its meaning in the NVM command set; `None` if it
             /// is unknown.
-            #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some($name),)*

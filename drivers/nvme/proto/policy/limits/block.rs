@@ -107,7 +107,6 @@ pub enum UnsupportedNamespace {
 
 impl BlockLimits {
     /// Returns the size of a block in bytes.
-    #[must_use]
     pub fn block_size(&self) -> u32 {
         let size = 1_u32.checked_shl(self.block_shift.into());
         size.unwrap_or(u32::MAX)

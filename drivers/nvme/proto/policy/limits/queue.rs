@@ -59,14 +59,12 @@ impl QueueSize {
     }
 
     /// Returns the entries of the queue.
-    #[must_use]
     pub const fn entries(self) -> u16 {
         self.0
     }
 
     /// Returns the zero-based size, as in Connect and in private data. It is also the largest
     /// number of outstanding commands.
-    #[must_use]
     pub const fn zero_based(self) -> u16 {
         self.0.saturating_sub(1)
     }
@@ -110,7 +108,6 @@ impl fmt::Display for QueueTooSmall {
 ///
 /// Each entry takes three sends (registration, command, invalidation) and four completions (those
 /// and the one of the response). The drain of a queue takes one more of each.
-#[must_use]
 pub fn device_entries(max_send_requests: u32, max_completions: u32) -> u16 {
     let sends = max_send_requests.saturating_sub(1) / 3;
     let completions = max_completions.saturating_sub(1) / 4;
@@ -119,7 +116,6 @@ pub fn device_entries(max_send_requests: u32, max_completions: u32) -> u16 {
 
 /// Returns how many of the requested I/O queues the controller grants, from the result of
 /// [`crate::format::sqe::Feature::NumberOfQueues`]. The controller may offer more.
-#[must_use]
 pub fn granted(requested: NonZeroU16, result: u32) -> NonZeroU16 {
     let [low0, low1, high0, high1] = result.to_le_bytes();
     let submission = u16::from_le_bytes([low0, low1]);

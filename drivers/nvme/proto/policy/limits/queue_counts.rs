@@ -40,7 +40,6 @@ pub enum HctxType {
 
 impl IoQueueCounts {
     /// Returns the counts to request from a controller: at most one queue per CPU for each use.
-    #[must_use]
     pub fn requested(options: &QueueOptions) -> Self {
         let most = u16::try_from(options.online_cpus).unwrap_or(u16::MAX);
         let most = NonZeroU16::new(most).unwrap_or(NonZeroU16::MIN);
@@ -57,7 +56,6 @@ impl IoQueueCounts {
     ///
     /// As in the C host, queues for writes get what is left after the first kind, and polled queues
     /// what is left after both.
-    #[must_use]
     pub fn granted(self, granted: NonZeroU16) -> Self {
         let io = self.io.min(granted);
         let left = granted.get().saturating_sub(io.get());
@@ -67,31 +65,26 @@ impl IoQueueCounts {
     }
 
     /// Returns the number of all queues.
-    #[must_use]
     pub fn total(&self) -> NonZeroU16 {
         self.non_polled().saturating_add(self.poll)
     }
 
     /// Returns the number of queues for reads and, if there are none for writes only, for writes.
-    #[must_use]
     pub fn io(&self) -> u16 {
         self.io.get()
     }
 
     /// Returns the number of queues for writes only.
-    #[must_use]
     pub fn write(&self) -> u16 {
         self.write
     }
 
     /// Returns the number of polled queues.
-    #[must_use]
     pub fn poll(&self) -> u16 {
         self.poll
     }
 
     /// Returns whether queue `index`, counted from 0, is polled.
-    #[must_use]
     pub fn is_polled(&self, index: u16) -> bool {
         index >= self.non_polled().get()
     }
@@ -100,7 +93,6 @@ impl IoQueueCounts {
     ///
     /// The numbers are the same if the disks have the same queues as the controller. Until then
     /// hardware queues share queues, and one of [`HctxType::Default`] never gets a polled queue.
-    #[must_use]
     pub fn map_hctx(&self, index: u16, kind: HctxType) -> u16 {
         let first = self.non_polled().get();
         let polled = index.saturating_sub(first).checked_rem(self.poll);

@@ -22,7 +22,6 @@ pub const SECTOR_SHIFT: u8 = 9;
 ///
 /// That is one page less than the list, because data that begins within a page reaches into one
 /// more.
-#[must_use]
 pub fn region_pages(max_page_list_len: u32) -> Option<u32> {
     let pages = max_page_list_len.saturating_sub(1).min(MAX_REGION_PAGES);
     (pages > 0).then_some(pages)
@@ -30,7 +29,6 @@ pub fn region_pages(max_page_list_len: u32) -> Option<u32> {
 
 /// Returns the largest transfer in sectors: what the target accepts (MDTS), a region holds, and the
 /// length field of an SGL descriptor allows.
-#[must_use]
 pub fn max_sectors(controller: &Controller, min_page_shift: u8, region_pages: u32) -> u32 {
     let region = region_pages.saturating_mul(1 << (REGION_PAGE_SHIFT - SECTOR_SHIFT));
     let target = match controller.max_transfer_shift {
@@ -44,7 +42,6 @@ pub fn max_sectors(controller: &Controller, min_page_shift: u8, region_pages: u3
 ///
 /// Each segment except the first begins at a page boundary, and each except the last ends at one.
 /// So a region has one page for each.
-#[must_use]
 pub fn max_segments(max_sectors: u32, region_pages: u32) -> u16 {
     let pages = max_sectors >> (REGION_PAGE_SHIFT - SECTOR_SHIFT);
     let segments = pages.saturating_add(1).min(region_pages);
@@ -69,7 +66,6 @@ pub struct InlineLimit {
 
 impl InlineLimit {
     /// Returns whether this limit allows all that `other` allows.
-    #[must_use]
     pub const fn covers(&self, other: &Self) -> bool {
         self.bytes >= other.bytes && self.segments >= other.segments
     }
@@ -85,7 +81,6 @@ impl InlineLimit {
     ///
     /// Data must follow the command directly. If the target requires another offset (ICDOFF),
     /// capsules have no data.
-    #[must_use]
     pub fn negotiate(controller: &Controller, max_send_entries: u32) -> Self {
         let units = controller
             .io_command_capsule_size
@@ -104,19 +99,16 @@ impl InlineLimit {
 
     /// Returns whether a capsule may have data of `bytes` in `segments` segments.
     #[inline]
-    #[must_use]
     pub const fn allows(self, bytes: u32, segments: u32) -> bool {
         bytes <= self.bytes && segments <= self.segments
     }
 
     /// Returns the largest size in bytes; 0 if capsules have no data.
-    #[must_use]
     pub const fn bytes(self) -> u32 {
         self.bytes
     }
 
     /// Returns the largest number of segments; 0 if capsules have no data.
-    #[must_use]
     pub const fn segments(self) -> u32 {
         self.segments
     }
