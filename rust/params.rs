@@ -125,7 +125,7 @@ macro_rules! parameters {
 pub const fn bytes<const N: usize>(text: &str) -> [u8; N] {
     match text.as_bytes().first_chunk() {
         Some(bytes) => *bytes,
-        None => panic!("the text is shorter"),
+        None => panic!("the text is shorter than `N` bytes"),
     }
 }
 

@@ -379,7 +379,7 @@ impl<T: Operations> Drop for Disk<T> {
 
 /// A frozen disk; thawed when this is dropped, which must happen in the thread that froze it.
 /// Created by [`Disk::freeze`].
-#[must_use = "the disk thaws at once if it is unused"]
+#[must_use = "the disk is thawed at once if this is unused"]
 pub struct Frozen<'a, T: Operations> {
     disk: &'a Disk<T>,
     memflags: c_uint,

@@ -49,5 +49,5 @@ impl Op {
 
 const _: () = assert!(
     Op::MASK <= u8::MAX as u32,
-    "Op::Other holds the number of an operation"
+    "the number of an operation must fit Op::Other"
 );

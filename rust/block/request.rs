@@ -47,7 +47,7 @@ impl<T: Operations> Pdu<T> {
     pub(super) const SIZE: u32 = {
         assert!(
             align_of::<Self>() <= align_of::<bindings::request>(),
-            "the data of a request is aligned like a `struct request`, not more"
+            "the driver data must not need a larger alignment than `struct request`"
         );
         assert!(size_of::<Self>() <= u32::MAX as usize);
         size_of::<Self>() as u32
@@ -422,7 +422,7 @@ impl<T: Operations> Request<T> {
 impl<T: Operations> Drop for Request<T> {
     fn drop(&mut self) {
         pr_warn_once!(
-            "a driver dropped a request ({:?}) without ending it\n",
+            "driver bug: request ({:?}) dropped without completion\n",
             self.op()
         );
         // SAFETY: By the invariants, the driver owns the request, and `self` is not used
@@ -449,7 +449,7 @@ pub(super) unsafe fn end<T: Operations>(rq: *mut bindings::request) {
 }
 
 /// A request that the driver refuses, with the reason. Created by [`Request::refuse`].
-#[must_use = "a request that is not returned ends with an error"]
+#[must_use = "a refused request that is not returned ends with an error"]
 pub struct Refused<T: Operations> {
     request: Request<T>,
     status: Status,

@@ -77,11 +77,11 @@ pub(super) const fn check<F: Family>() {
         let operation = &F::OPERATIONS[i];
         assert!(
             operation.doit.is_some() || operation.dumpit.is_some(),
-            "an operation without a handler"
+            "an operation needs a handler"
         );
         assert!(
             !operation.admin || operation.dumpit.is_none(),
-            "a dump that needs a privilege"
+            "a privileged operation must not have a dump"
         );
         if i > 0 {
             check_order(&F::OPERATIONS[i - 1], operation);
@@ -96,23 +96,23 @@ const fn check_name(name: &CStr) {
     let len = name.to_bytes().len();
     assert!(
         len > 0 && len < bindings::GENL_NAMSIZ as usize,
-        "a name that is empty or too long"
+        "a name must have 1 to 15 bytes"
     );
 }
 
 const fn check_order<F: Family>(before: &Operation<F>, after: &Operation<F>) {
     assert!(
         before.command <= after.command,
-        "operations have to be in ascending order of their commands"
+        "operations must be in ascending order of their commands"
     );
     if before.command == after.command {
         assert!(
             before.dumpit.is_none() && after.doit.is_none(),
-            "two operations of one command are one to do it, and then one to dump it"
+            "two operations of one command must be do, then dump"
         );
         assert!(
             before.admin == after.admin,
-            "two operations of one command need the same privilege"
+            "two operations of one command must need the same privilege"
         );
     }
 }

@@ -78,11 +78,11 @@ pub(super) const fn check(attributes: &[Attribute], depth: usize) {
         let id = attributes[i].id;
         assert!(
             id > 0 && id as i32 & !bindings::NLA_TYPE_MASK == 0,
-            "an attribute number out of range"
+            "attribute number out of range"
         );
         let mut other = 0;
         while other < i {
-            assert!(attributes[other].id != id, "an attribute listed twice");
+            assert!(attributes[other].id != id, "duplicate attribute number");
             other += 1;
         }
         check_kind(&attributes[i].kind, depth);
@@ -108,7 +108,7 @@ const fn check_kind(kind: &Kind, depth: usize) {
             !attributes.is_empty()
         }
     };
-    assert!(valid, "an attribute with invalid bounds");
+    assert!(valid, "invalid bounds of an attribute");
 }
 
 /// A policy table, indexed by attribute number.

@@ -101,7 +101,7 @@ impl<T> Claim<T> {
 /// # Invariants
 ///
 /// It is the only guard of its claim, whose state is `HELD`. `after` is `FREE` or `KEPT`.
-#[must_use = "the claim is given up at once if the guard is unused"]
+#[must_use = "the claim is released at once if the guard is unused"]
 pub struct ClaimGuard<'a, T> {
     claim: &'a Claim<T>,
     after: u32,

@@ -85,7 +85,7 @@ impl TimedCompletion {
 
     /// Waits for at most `limit`. Returns `false` on a timeout. Sleeps.
     #[inline]
-    #[must_use = "a wait that timed out has to be told from one that did not"]
+    #[must_use = "the caller must handle a timeout"]
     pub fn wait_timeout(&self, limit: Msecs) -> bool {
         // SAFETY: The completion was initialised by `new`.
         unsafe { bindings::wait_for_completion_idle_timeout(self.inner.get(), limit.to_jiffies()) }

@@ -2,7 +2,7 @@
 
 //! The compiler checks what C checks when a family is registered: attributes.
 //!
-//! refused: E0080: an attribute listed twice
+//! refused: E0080: duplicate attribute number
 
 use kernel::prelude::*;
 use rrdma::netlink::{

@@ -2,7 +2,7 @@
 
 //! The compiler checks what C checks when a family is registered: the order of operations.
 //!
-//! refused: E0080: operations have to be in ascending order of their commands
+//! refused: E0080: operations must be in ascending order of their commands
 
 use kernel::prelude::*;
 use rrdma::netlink::{
