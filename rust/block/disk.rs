@@ -361,7 +361,8 @@ impl<T: Operations> Drop for Disk<T> {
         rundown.close();
         // SAFETY: By the type invariants, the disk was added; it is removed only here.
         unsafe { bindings::del_gendisk(self.as_raw()) };
-        // `del_gendisk()` ended the requests of the ioctls that are still inside.
+        // `del_gendisk()` has ended the requests of ioctls that are still inside. They get no new
+        // ones, so they return.
         rundown.wait();
 
         // All requests have ended, but a `queue_rq` that completed its request may still run and

@@ -86,9 +86,9 @@ pub trait Operations: Sized + 'static {
 
     /// Handles the timeout of a request.
     ///
-    /// The owner of the request may complete it concurrently. To end it here, the driver ends the
-    /// [`Request`] where it is stored; `request` does not own it. May sleep. Called for one request
-    /// of a disk at a time.
+    /// `request` does not own the request, whose owner may complete it concurrently. To end it, the
+    /// driver completes the [`Request`] where it is stored. May sleep. Called for one request of a
+    /// disk at a time.
     fn timeout(queue: &Self::QueueData, request: &RequestRef<Self>) -> TimeoutAction;
 
     /// Polls a hardware queue for [polled](super::QueueCounts::poll) requests, and returns the

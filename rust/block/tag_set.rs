@@ -79,7 +79,7 @@ pub struct TagSet<T: Operations> {
     /// Held while the layout changes, with `layout` taken inside it.
     #[pin]
     changing: Mutex<()>,
-    /// First error of a `new_request_data` while `inner` is allocated; `None` afterwards.
+    /// While `inner` is being allocated: the result of all `new_request_data` so far.
     #[pin]
     making: Mutex<Option<Result>>,
     #[pin]
