@@ -23,7 +23,7 @@
 //! rrdma::tracepoints! {
 //!     bindings: concat!(env!("RNVMF_GENERATED"), "/trace_generated.rs");
 //!
-//!     /// A command is about to go to the target.
+//!     /// A command is about to be sent to the target.
 //!     fn rnvmf_queue_command(rnvmf_trace_command);
 //! }
 //! ```
