@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Discovery: what the kernel's target tells is what nvme-cli reads of it, all of it can be connected,
-# and a discovery controller that lies is found out. Nothing is left of any of it.
+# Tests discovery: logs of the kernel's target equal those that nvme-cli reads and can be connected;
+# invalid logs are refused; nothing leaks.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/hostile.sh"
@@ -10,7 +10,7 @@
 OTHER=$NQN-other
 DISCOVERY=nqn.2014-08.org.nvmexpress.discovery
 
-# Where another discovery controller is.
+# Port of another discovery controller.
 ELSEWHERE=4430
 
 IDENTITY=(-q "$HOSTNQN")
@@ -33,19 +33,19 @@ setup() {
 	OBJECTS=$(rdma_objects)
 }
 
-# discover [OPTION...]: at the target's first port, unless the options say otherwise.
+# discover [OPTION...]: run `rnvmf discover`, by default at the target's first port.
 discover() {
 	run rnvmf discover -a "$TARGET4" "${IDENTITY[@]}" "$@"
 }
 
-# same_records THEIRS OURS: the records of two logs, the second of which may tell more.
+# same_records THEIRS OURS: compare the records of two logs; the second may have more fields.
 same_records() {
 	python3 - "$1" "$2" <<-'PYTHON'
 		import json, sys
 		theirs, ours = (json.loads(text)["records"] for text in sys.argv[1:])
 		assert len(theirs) == len(ours) > 0, (theirs, ours)
 		for one, other in zip(theirs, ours):
-		    # What is particular to TCP is not for us.
+		    # rnvmf does not print fields of TCP.
 		    for name in one.keys() - {"sectype"}:
 		        assert one[name] == other[name], (name, one, other)
 	PYTHON
@@ -86,8 +86,7 @@ over_ipv6() {
 	has "$OUTPUT" "\"trsvcid\":\"4420\",\"subnqn\":\"$NQN\",\"traddr\":\"$TARGET6\""
 }
 
-# A link-local address means something on its link only, so the log's is taken to be on the link that
-# it came by.
+# A link-local address in the log gets the scope of the link on which the log was read.
 over_link_local_ipv6() {
 	local address
 	address=$(ip -6 -o addr show dev rnvmf0 scope link | sed -n 's/.* inet6 \(fe80[^/]*\).*/\1/p')
@@ -117,7 +116,7 @@ names_what_is_wrong() {
 	rdma_back_to "$OBJECTS"
 }
 
-# A discovery subsystem may have a name of its own.
+# A discovery subsystem may have a unique NQN.
 by_a_name_of_its_own() {
 	hostile
 	run rnvmf discover -a "$TARGET4" -s "$SERVICE" -n nqn.2014-08.org.example:own \
@@ -138,12 +137,12 @@ hostile_again() {
 	hostile
 }
 
-# asked_for NQN: the first queue was that of this subsystem.
+# asked_for NQN: the target's first Connect must name this subsystem.
 asked_for() {
 	same subsystem "- subsystem $1" "$(grep -m 1 '^- subsystem ' "$SCRATCH/seen")"
 }
 
-# A discovery controller has no disks, so it is none for `connect`.
+# `connect` refuses a discovery controller, because it has no disks.
 is_nothing_to_connect() {
 	expect 1 rnvmf connect -a "$TARGET4" -n "$DISCOVERY" "${IDENTITY[@]}" -o json
 	has "$ERRORS" '"message":"[^"]*discovery'
@@ -151,7 +150,8 @@ is_nothing_to_connect() {
 	rdma_back_to "$OBJECTS"
 }
 
-# lies STATUS PATTERN TARGET...: reading its log ends so, and says why.
+# lies STATUS PATTERN ARGUMENT...: reading the log of the hostile target must fail with this status
+# and message.
 lies() {
 	local status=$1 pattern=$2
 	shift 2
@@ -162,27 +162,27 @@ lies() {
 	end_process "$TARGET"
 }
 
-# But for its lies its log is a good one.
+# Without a twist the log of the hostile target is valid.
 good_log() {
 	hostile
 	run rnvmf discover -a "$TARGET4" -s "$SERVICE" "${IDENTITY[@]}" -o json
 	has "$OUTPUT" '"genctr":1,"numrec":6,"records":\[\{"trtype":"rdma"'
 	has "$OUTPUT" '"subnqn":"nqn.2014-08.org.example:hostile5"'
-	same "parts of the log" 2 "$(count entries)"
-	same "readings of its header" 2 "$(count log)"
+	same "number of reads of entries" 2 "$(count entries)"
+	same "number of reads of the header" 2 "$(count log)"
 	end_process "$TARGET"
 }
 
 lying_logs() {
 	lies 1 'unknown record format 7' log poke 7 16 2
 	lies 1 'changed 10 times' log drift 0 0
-	same "readings of its header" 11 "$(count log)"
+	same "number of reads of the header" 11 "$(count log)"
 	lies 1 'entry 0 of the discovery log: TRSVCID is not terminated' entries flood 0x31 32
 	lies 1 'SUBNQN is not terminated' entries flood 0x6e 256
 	lies 1 'TRADDR is not terminated' entries flood 0x31 512
 	lies 1 'entry 3 of .*: TRADDR is not printable' entries poke 0x1b 3584 1
 	lies 1 'SUBNQN: 255 bytes are more than 223' entries flood 0x6e 255
-	# Nothing is where entries should be.
+	# The target returns less data than requested, so these entries are zero.
 	lies 1 'entry 0 of .*: SUBNQN: the name is empty' entries short 0
 	lies 1 'entry 2 of .*: SUBNQN: the name is empty' entries short 2048
 	lies 1 'reading the discovery log: ' log status 0x4002
@@ -191,30 +191,29 @@ lying_logs() {
 	LIMIT=2 lies 5 'reading the discovery log: no response' log silent
 }
 
-# It says that it has as many as there are numbers: only so many are read, and nobody is told that
-# these are all.
+# A log with 2^64 - 1 entries: only the first 1024 are read, and the output says so.
 endless_log() {
 	hostile log poke 0xffffffffffffffff 8 8
 	run rnvmf discover -a "$TARGET4" -s "$SERVICE" --timeout 60 "${IDENTITY[@]}"
 	has "$OUTPUT" 'only the first 1024 of 18446744073709551615 were read$'
-	same "parts of the log" 256 "$(count entries)"
+	same "number of reads of entries" 256 "$(count entries)"
 	end_process "$TARGET"
 }
 
-# start_discover: one that the target does not answer any more; its process is in CLIENT.
+# start_discover: start a discovery whose log read gets no response. CLIENT is its PID.
 start_discover() {
 	hostile log silent
-	# Nothing started by the shell in the background minds SIGINT, unless told to.
+	# The shell starts background processes with SIGINT ignored.
 	env --default-signal=INT rnvmf discover -a "$TARGET4" -s "$SERVICE" --timeout 600 \
 		"${IDENTITY[@]}" >"$SCRATCH/discover" 2>&1 &
 	CLIENT=$!
 	defer end_process $CLIENT
-	wait_until 10 seen '0 log' || fail "it does not ask: $(<"$SCRATCH/discover")"
+	wait_until 10 seen '0 log' || fail "the log is not read: $(<"$SCRATCH/discover")"
 }
 
-# ends_with PATTERN: the program ends soon, and says why.
+# ends_with PATTERN: the program must exit with a message that matches.
 ends_with() {
-	wait_until "$SOON" process_ended "$CLIENT" || fail "it still waits"
+	wait_until "$SOON" process_ended "$CLIENT" || fail "the discovery did not exit"
 	has "$(<"$SCRATCH/discover")" "$1"
 }
 
@@ -222,14 +221,14 @@ no_queue_pairs() {
 	[[ $(rdma resource show qp) != *'[rnvmf]'* ]]
 }
 
-# Its connection does not outlive the program that asked, in whatever way that ends.
+# The connection of a discovery ends with the program, however that ends.
 ends_with_its_program() {
 	local signal
 	for signal in KILL INT; do
 		start_discover
-		! no_queue_pairs || fail "there is no queue pair of ours"
+		! no_queue_pairs || fail "the discovery has no queue pair"
 		kill -$signal "$CLIENT"
-		wait_until 5 no_queue_pairs || fail "the connection outlives its program"
+		wait_until 5 no_queue_pairs || fail "the queue pair remains after SIG$signal"
 		end_process "$CLIENT"
 		end_process "$TARGET"
 	done
@@ -242,9 +241,10 @@ ends_with_its_module() {
 	ends_with 'the discovery was cancelled'
 }
 
-# connected_all: all that there is, once, however the logs refer to each other.
+# connected_all: check that both subsystems were connected once, although the logs refer to each
+# other.
 connected_all() {
-	same "connections" 2 "$(grep -c ': connected to ' <<<"$OUTPUT")"
+	same "number of connections" 2 "$(grep -c ': connected to ' <<<"$OUTPUT")"
 	has "$OUTPUT" "rnvmf[01]: connected to $NQN at $TARGET4:4420"
 	has "$OUTPUT" "rnvmf[01]: connected to $OTHER at $TARGET4:$ELSEWHERE"
 	has "$OUTPUT" "not connected: $DISCOVERY at tcp $TARGET4:8009: rnvmf supports RDMA only"
@@ -256,10 +256,10 @@ connects_all() {
 	connected_all
 	same keep-alive 7 "$(ctrl_field rnvmf1 keep_alive_tmo)"
 	same queues 1 "$(ctrl_field rnvmf1 nr_io_queues)"
-	same "where it connects from" "$HOST4" "$(ctrl_field rnvmf1 host_traddr)"
+	same "host address" "$HOST4" "$(ctrl_field rnvmf1 host_traddr)"
 	same "type of service" 32 "$(ctrl_field rnvmf1 tos)"
 	run rnvmf connect-all -a "$TARGET4" "${IDENTITY[@]}" -w "$HOST4"
-	same "connections that were there" 2 "$(grep -c 'already connected' <<<"$OUTPUT")"
+	same "number of existing connections" 2 "$(grep -c 'already connected' <<<"$OUTPUT")"
 }
 
 connects_all_of_a_file() {
@@ -273,8 +273,8 @@ connects_all_of_a_file() {
 	has "$ERRORS" 'rnvmf: connect-all: 1 of [0-9]+ connections failed$'
 }
 
-# A server of names that takes what it is asked and says nothing; whether it is there, and was asked,
-# is in SCRATCH.
+# Start a DNS server that never responds. The file names in SCRATCH exists once it runs, asked once
+# it got a query.
 start_silent_names() {
 	python3 - "$SCRATCH/names" "$SCRATCH/asked" <<-'PYTHON' &
 		import socket, sys
@@ -285,7 +285,7 @@ start_silent_names() {
 		    open(sys.argv[2], "w").close()
 	PYTHON
 	defer end_process $!
-	wait_until 10 [ -e "$SCRATCH/names" ] || fail "there is no server of names"
+	wait_until 10 [ -e "$SCRATCH/names" ] || fail "the DNS server did not start"
 	[ ! -e /etc/resolv.conf ] || run mv /etc/resolv.conf "$SCRATCH/resolv.conf"
 	defer restore_names
 	printf 'nameserver 127.0.0.1\noptions timeout:30\n' >/etc/resolv.conf
@@ -296,7 +296,7 @@ restore_names() {
 	[ ! -e "$SCRATCH/resolv.conf" ] || mv "$SCRATCH/resolv.conf" /etc/resolv.conf
 }
 
-# The time that connecting may take is for its name, too.
+# The connect time-out includes the resolution of the host name.
 a_name_that_nobody_answers() {
 	local began verb why='cannot resolve host name target.example: no answer within 2 s'
 	start_silent_names
@@ -304,12 +304,12 @@ a_name_that_nobody_answers() {
 		began=$(now)
 		# shellcheck disable=SC2086 # words of a command
 		expect 5 rnvmf $verb -a target.example -q "$HOSTNQN" --timeout 2
-		within "it took" 2000 $(($(now) - began)) $((8000 * SLOWDOWN))
+		within "$verb took" 2000 $(($(now) - began)) $((8000 * SLOWDOWN))
 		has "$ERRORS" "^rnvmf: [^:]* target.example:[0-9]*: $why\$"
 	done
 }
 
-# Who waits for a name is not deaf.
+# A signal must end the wait for DNS.
 a_signal_ends_the_wait_for_a_name() {
 	local signal status
 	start_silent_names
@@ -319,12 +319,12 @@ a_signal_ends_the_wait_for_a_name() {
 		env --default-signal=INT rnvmf connect-all -f "$SCRATCH/connections.conf" &
 		CLIENT=$!
 		defer end_process $CLIENT
-		wait_until 10 [ -e "$SCRATCH/asked" ] || fail "nobody is asked for the name"
+		wait_until 10 [ -e "$SCRATCH/asked" ] || fail "no DNS query was sent"
 		kill -$signal "$CLIENT"
-		wait_until 5 process_ended "$CLIENT" || fail "it still waits for an answer"
+		wait_until 5 process_ended "$CLIENT" || fail "SIG$signal did not end the program"
 		status=0
 		wait "$CLIENT" || status=$?
-		same "what ended it" $((128 + $(kill -l $signal))) $status
+		same "exit status" $((128 + $(kill -l $signal))) $status
 	done
 }
 

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Memory is short at each place in turn: each allocation of what a host does fails once in a long
-run, of which another one takes a part. Each time that is told, nothing is left behind, and the next
-attempt finds things as they were. For a kernel with FAILSLAB, FAIL_PAGE_ALLOC and
-FAULT_INJECTION_STACKTRACE_FILTER."""
+"""Tests allocation failures: in a long run each allocation of an operation fails once, in a short
+run one in STRIDE. Each failure must be reported and must leak nothing, and the next attempt must
+succeed. Needs FAILSLAB, FAIL_PAGE_ALLOC and FAULT_INJECTION_STACKTRACE_FILTER in the kernel."""
 
 import contextlib
 import mmap
@@ -23,13 +22,13 @@ from pylib.ktap import check, same  # noqa: E402
 
 SLOWDOWN = int(os.environ.get("RNVMF_SLOWDOWN", "1"))
 LONG = int(os.environ.get("RNVMF_TIMES", "1")) > 1
-# Longer than anything here takes.
+# Time limit of an operation, in seconds.
 SOON = 20 * SLOWDOWN
-# Seconds between two events of a target that is none that always has one.
+# Seconds between two events, so that the host does not limit their rate.
 QUIET = 1.1
-# More lives than any case takes.
+# More repetitions than any case needs.
 MANY = 1000
-# One of so many fails: most are those of a loop.
+# One in this many allocations fails. Most allocations are in a loop, so a part of them suffices.
 STRIDE = 1 if LONG else 7
 
 OBJECTS, PAGES = faults.Fault("failslab"), faults.Fault("fail_page_alloc")
@@ -37,22 +36,22 @@ TARGET = pathlib.Path("/sys/kernel/config/nvmet")
 BLOCK = pathlib.Path("/sys/block")
 LOADED = pathlib.Path("/sys/module/rnvmf")
 HOSTID = bytes(range(1, 17))
-# Each entry of a queue is some allocations more, and each queue some hundred. Attempts after a loss
-# are quick, and a keep-alive is not the next thing to fail. Losses that come one after the other
-# add up, and there are many: attempts have no end.
+# Few queues and entries: each entry takes some allocations, each queue some hundred. Reconnect
+# attempts follow quickly, and the keep-alive does not expire. ctrl_loss_tmo is off, because the
+# time of successive losses adds up.
 OPTIONS = {"nr_io_queues": 1 if LONG else 2, "queue_size": 16, "keep_alive_tmo": 60,
            "reconnect_delay": 1, "ctrl_loss_tmo": 0xffffffff,
            "connect_timeout": 5000 * SLOWDOWN}
 
-# How a failure is told. But for the name of a disk: add_disk does not look whether it could be
-# made, and device_add misses it.
+# Error messages of allocation failures. The name of a disk is an exception: add_disk() does not
+# check whether its allocation failed, and device_add() then returns EINVAL (22).
 CAUSE = re.compile("out of memory|no memory|disk:.*error -22")
 LOSS = re.compile("the target disconnected|stopped by the RDMA device")
 CANCELLED = re.compile("the discovery was cancelled")
 
 
 class World:
-    """What the tests work on."""
+    """The set-up, the client and the fault injection that the tests use."""
 
     def __init__(self, values):
         self.values = values
@@ -60,14 +59,14 @@ class World:
         self.symbols = faults.Symbols("rnvmf")
         self.client = None
         self.subsystem = TARGET / "subsystems" / values["NQN"]
-        # What fails; none, while nothing does.
+        # The active fault, or None.
         self.fault = None
         self.undo = contextlib.ExitStack()
         for fault in (OBJECTS, PAGES):
-            # In blk_mq_alloc_tag_set the kernel itself fails to clean up (a WARNING of
-            # cleanup_srcu_struct).
+            # After a failure blk_mq_alloc_tag_set() cleans up wrongly: a WARNING in
+            # cleanup_srcu_struct().
             fault.but_for(self.symbols.function("blk_mq_alloc_tag_set"))
-            # Wherever the kernel may sleep.
+            # Also fail allocations that may sleep.
             fault.set(times=0, ignore_gfp_wait="N", probability=100,
                       verbose=os.environ.get("FAULT_VERBOSE", "0"))
             self.undo.callback(fault.set, probability=0)
@@ -76,48 +75,50 @@ class World:
         self.undo.callback(faults.slabs_count, 0)
         OBJECTS.set(cache_filter="Y")
         self.undo.callback(OBJECTS.set, cache_filter="N")
-        # One disk is enough for most.
+        # Most tests need only one namespace.
         self.enable(2, False)
         self.listen()
 
     def listen(self):
-        """From now on."""
+        """Create a new client."""
         self.client = client.Client(self.spec, SOON)
         self.client.refused = self.refused
 
     def enable(self, nsid, enabled):
-        """Whether the target has that namespace."""
+        """Enable or disable a namespace of the target."""
         (self.subsystem / f"namespaces/{nsid}/enable").write_text(str(int(enabled)))
 
     @contextlib.contextmanager
     def second_namespace(self):
-        """It comes and goes, and is gone in the end."""
+        """Context that disables namespace 2 at its end."""
         try:
             yield
         finally:
             self.enable(2, False)
 
     def within(self, place):
-        """On whose behalf allocations fail."""
+        """Fail only allocations with a caller in this address range."""
         for fault in (OBJECTS, PAGES):
             fault.within(place)
 
     def refused(self, refusal):
-        """A request was: only where there was no memory for it."""
-        check(client.is_memory(refusal), f"refused: {refusal}")
-        check(self.fault and self.fault.has_come(), f"refused without cause: {refusal}")
+        """Check that a request was refused because of an injected failure."""
+        check(client.is_memory(refusal), f"request refused: {refusal}")
+        check(self.fault and self.fault.has_come(),
+              f"request refused without an injected failure: {refusal}")
 
     def look_at_errors(self, expected=None):
-        """Those that were told are of what has failed, or expected."""
+        """Check that each notified error is due to an injected failure, or expected."""
         self.client.hear()
         for error in self.client.errors:
             if expected and expected.search(error):
                 continue
-            check(self.fault and self.fault.has_come(), f"failed without cause: {error}")
-            check(CAUSE.search(error), f"failed for another reason: {error}")
+            check(self.fault and self.fault.has_come(),
+                  f"error without an injected failure: {error}")
+            check(CAUSE.search(error), f"error with another cause: {error}")
 
     def connect(self):
-        """Connect; return the controller's number, or None where there was no memory for it."""
+        """Connect; return the controller's ID, or None after an allocation failure."""
         told = self.client
         told.forget()
         try:
@@ -126,50 +127,50 @@ class World:
                              **OPTIONS)["ctrl-id"]
         except genl.Refusal as refusal:
             self.refused(refusal)
-            # One that nobody could be told of goes by itself.
+            # If only the reply failed, the kernel removes the controller.
             self.wait_until_gone()
             return None
         told.wait("connected, or not", lambda: self.state(number) in ("live", None))
         self.look_at_errors()
         if self.state(number) == "live":
             return number
-        check(told.errors, "the connect failed without a cause")
+        check(told.errors, "the connect failed without an error")
         self.wait_until_gone()
         return None
 
     def state(self, number):
-        """Of a controller that there is."""
+        """Return the state of a controller, or None."""
         return self.client.controllers.get(number, {}).get("state")
 
     def disconnect(self, number):
-        """Disconnect, and wait until it is gone."""
+        """Disconnect, and wait until the controller is removed."""
         self.client.insist(self.client.do, "disconnect", ctrl_id=number)
         self.wait_until_gone()
 
     def wait_until_gone(self):
-        """Nothing is left, of controllers and disks."""
-        self.client.wait("gone", lambda: not self.client.controllers)
-        same("disks that are left", [], disks())
-        same("disks that are told of", {}, self.client.namespaces)
-        same("controllers", [], self.client.insist(self.client.dump, "ctrl-get"))
+        """Wait until no controller remains, and check that no disk does."""
+        self.client.wait("removal of all controllers", lambda: not self.client.controllers)
+        same("list of disks", [], disks())
+        same("notified namespaces", {}, self.client.namespaces)
+        same("list of controllers", [], self.client.insist(self.client.dump, "ctrl-get"))
 
     @contextlib.contextmanager
     def connection(self):
-        """While there is a controller; its number."""
+        """Context with a connected controller; yields its ID."""
         number = self.connect()
         yield number
         self.disconnect(number)
 
     def lives_again(self, number, expected=None):
-        """A controller that was live is, after what it left that state for; and is useful."""
+        """Wait until the controller has left the state live and returned, and check its disk."""
         told = self.client
-        told.wait("live again", lambda: self.state(number) == "live" and
+        told.wait("state live again", lambda: self.state(number) == "live" and
                   told.states & {"resetting", "connecting"})
         self.look_at_errors(expected)
         self.is_useful(number)
 
     def is_useful(self, number):
-        """It has the disk that it should have, and that can be read."""
+        """Check that the controller has a disk for namespace 1 that can be read."""
         name = self.client.namespaces[number, 1]["name"]
         disk = os.open(f"/dev/{name}", os.O_RDONLY | os.O_DIRECT)
         try:
@@ -179,7 +180,7 @@ class World:
             os.close(disk)
 
     def clean_up(self):
-        """Take away what a test has left."""
+        """Remove all controllers and discoveries that a test left, and check for leaks."""
         for fault in (OBJECTS, PAGES):
             fault.never()
         self.within(self.symbols.of_module())
@@ -187,21 +188,21 @@ class World:
             with contextlib.suppress(genl.Refusal):
                 self.client.do("disconnect", ctrl_id=number)
         self.wait_until_gone()
-        # A discovery goes with the socket.
+        # Closing the socket ends its discovery.
         self.client.close()
         self.listen()
         owned = subprocess.run(["rdma", "resource", "show", "qp"], check=True, text=True,
                                stdout=subprocess.PIPE).stdout
-        check("[rnvmf]" not in owned, f"queue pairs are left: {owned}")
+        check("[rnvmf]" not in owned, f"queue pairs remain: {owned}")
 
     def close(self):
-        """Undo what was set."""
+        """Restore the settings of fault injection."""
         self.client.close()
         self.undo.close()
 
 
 def disks():
-    """Those that there are."""
+    """Return the names of all disks of rnvmf."""
     names = [path.name for path in BLOCK.iterdir()]
     return [name for name in names if re.fullmatch(r"rnvmf\d+n\d+", name)]
 
@@ -212,14 +213,14 @@ def load():
 
 
 def unload():
-    """Unload it, whatever there is."""
+    """Unload the module."""
     subprocess.run(["rmmod", "rnvmf"], check=True)
-    check(not LOADED.exists(), "the module is still there")
+    check(not LOADED.exists(), "the module is still loaded")
 
 
 @contextlib.contextmanager
 def connects(world):
-    """A host connects, and disconnects."""
+    """Case: connect and disconnect."""
     def life():
         number = world.connect()
         if number is not None:
@@ -230,7 +231,7 @@ def connects(world):
 
 @contextlib.contextmanager
 def resets(world):
-    """One that is connected is reset."""
+    """Case: reset a connected controller."""
     with world.connection() as number:
         def life():
             world.client.forget()
@@ -241,12 +242,12 @@ def resets(world):
 
 @contextlib.contextmanager
 def is_lost(world):
-    """The target ends the connection, and the host connects again."""
+    """Case: the target ends the connection, and the host reconnects."""
     most = world.subsystem / "attr_qid_max"
     with world.connection() as number:
         def life():
             world.client.forget()
-            # The target ends its controllers when this is written.
+            # A write to attr_qid_max makes the target delete its controllers.
             most.write_text("2" if most.read_text().strip() == "3" else "3")
             world.lives_again(number, LOSS)
         yield life
@@ -254,31 +255,33 @@ def is_lost(world):
 
 @contextlib.contextmanager
 def rescans(world):
-    """A namespace comes, another one gets another size, and the first one goes, each of which is
-    looked for. What the target tells of them is heard at times, as it tells so often."""
+    """Case: add a namespace, resize another one, remove the first, with a rescan after each.
+
+    The target also sends events, but the host limits their rate.
+    """
     told = world.client
     with world.second_namespace(), world.connection() as number, \
             sized_namespace(world, 3) as resize:
-        told.wait("the namespace", lambda: (number, 3) in told.namespaces)
+        told.wait("namespace 3", lambda: (number, 3) in told.namespaces)
 
         def look():
             scan = told.insist(told.do, "ctrl-rescan", ctrl_id=number)["scan"]
-            told.wait("looked", lambda: told.controllers[number]["scan"] >= scan)
+            told.wait("end of the scan", lambda: told.controllers[number]["scan"] >= scan)
 
         def life():
             told.forget()
             world.enable(2, True)
             look()
-            told.wait("a new namespace", lambda: (number, 2) in told.namespaces)
+            told.wait("namespace 2", lambda: (number, 2) in told.namespaces)
             size = resize()
             look()
-            told.wait("the size", lambda: told.namespaces[number, 3]["size"] == size)
+            told.wait("new size", lambda: told.namespaces[number, 3]["size"] == size)
             world.enable(2, False)
             look()
-            told.wait("one less", lambda: (number, 2) not in told.namespaces)
-            # It is told while the disk goes.
+            told.wait("removal of namespace 2", lambda: (number, 2) not in told.namespaces)
+            # The notification precedes the removal of the disk; another scan waits for it.
             look()
-            same("disks", 2, len(disks()))
+            same("number of disks", 2, len(disks()))
             world.look_at_errors()
             world.is_useful(number)
         yield life
@@ -286,19 +289,19 @@ def rescans(world):
 
 @contextlib.contextmanager
 def is_told(world):
-    """The target tells of a namespace that comes, or goes."""
+    """Case: the target sends an event for an added or removed namespace."""
     told = world.client
     with world.second_namespace(), world.connection() as number:
         there = False
 
         def life():
             nonlocal there
-            # A target that tells more often is listened to less often.
+            # The host delays events of a target that sends them more often.
             time.sleep(QUIET)
             told.forget()
             there = not there
             world.enable(2, there)
-            told.wait("a change", lambda: ((number, 2) in told.namespaces) == there)
+            told.wait("change of namespace 2", lambda: ((number, 2) in told.namespaces) == there)
             world.look_at_errors()
             world.is_useful(number)
         yield life
@@ -306,7 +309,7 @@ def is_told(world):
 
 @contextlib.contextmanager
 def sized_namespace(world, nsid):
-    """The target has another namespace, of a size that can be changed, to what is returned."""
+    """Context with another namespace; yields a function that resizes it and returns the size."""
     made = world.subsystem / f"namespaces/{nsid}"
     backend = pathlib.Path(f"/tmp/rnvmf-faults-{nsid}")
     sizes = [8 << 20, 16 << 20]
@@ -332,7 +335,7 @@ def sized_namespace(world, nsid):
 
 @contextlib.contextmanager
 def discovers(world):
-    """A host reads the log of a discovery controller."""
+    """Case: read a discovery log."""
     told = world.client
 
     def life():
@@ -344,21 +347,21 @@ def discovers(world):
         except genl.Refusal as refusal:
             world.refused(refusal)
             return
-        # Should all that is told of it be missed, it is looked at.
+        # An entry, so that the client reads the discovery after lost notifications.
         told.discoveries[number] = {}
-        told.wait("the log, or not",
+        told.wait("log or error",
                   lambda: told.discoveries[number].keys() & {"generation", "error"})
-        # One that nobody could be told of may be over only now.
+        # An earlier discovery whose reply failed may be cancelled only now.
         world.look_at_errors(CANCELLED)
         if "error" not in told.discoveries.pop(number):
             found = told.insist(told.dump, "discover-get", discovery_id=number)
-            same("entries", 2, len(found))
+            same("number of entries", 2, len(found))
     yield life
 
 
 @contextlib.contextmanager
 def asks_and_sets(world):
-    """What can be asked of a controller that is live is asked, and what can be set is."""
+    """Case: all requests that read or set something of a live controller."""
     with world.connection() as number:
         ask, do, dump = world.client.insist, world.client.do, world.client.dump
         queues = [one["qid"] for one in dump("stats-get", ctrl_id=number)]
@@ -367,11 +370,12 @@ def asks_and_sets(world):
             world.client.forget()
             for delay in (2, 1):
                 ask(do, "ctrl-set", ctrl_id=number, reconnect_delay=delay)
-                same("pause", delay, ask(do, "ctrl-get", ctrl_id=number)["reconnect-delay"])
+                same("reconnect-delay", delay,
+                     ask(do, "ctrl-get", ctrl_id=number)["reconnect-delay"])
             same("namespaces", [1], [one["nsid"] for one in ask(dump, "ns-get", ctrl_id=number)])
             same("namespace", 1, ask(do, "ns-get", ctrl_id=number, nsid=1)["nsid"])
             ask(do, "stats-set", ctrl_id=number, latency=1)
-            same("measured", 1, ask(do, "stats-get", ctrl_id=number)["latency"])
+            same("latency", 1, ask(do, "stats-get", ctrl_id=number)["latency"])
             ask(do, "stats-set", ctrl_id=number, latency=0)
             same("queues", queues, [one["qid"] for one in ask(dump, "stats-get", ctrl_id=number)])
             world.look_at_errors()
@@ -380,7 +384,7 @@ def asks_and_sets(world):
 
 @contextlib.contextmanager
 def without_the_module(world):
-    """It is not there at first."""
+    """Context without the module; loads it at its end."""
     world.client.close()
     unload()
     try:
@@ -392,25 +396,26 @@ def without_the_module(world):
 
 @contextlib.contextmanager
 def is_loaded(world):
-    """The module is loaded, and unloaded."""
+    """Case: load and unload the module."""
     def life():
         done = subprocess.run(["modprobe", "rnvmf"], check=False, text=True, stderr=subprocess.PIPE)
-        same("loaded", done.returncode == 0, LOADED.exists())
+        same("existence of /sys/module/rnvmf", done.returncode == 0, LOADED.exists())
         if done.returncode == 0:
             unload()
         else:
-            check(world.fault.has_come(), f"not loaded without cause: {done.stderr}")
-            check("Cannot allocate memory" in done.stderr, f"not loaded: {done.stderr}")
+            check(world.fault.has_come(),
+                  f"modprobe failed without an injected failure: {done.stderr}")
+            check("Cannot allocate memory" in done.stderr, f"modprobe failed: {done.stderr}")
 
     with without_the_module(world):
-        # Where it is loaded is not known before.
+        # The address range of the module is not known in advance.
         world.within(world.symbols.function("do_one_initcall"))
         yield life
 
 
 @contextlib.contextmanager
 def is_unloaded(world):
-    """The module is unloaded while there is a controller, which goes."""
+    """Case: unload the module with a connected controller."""
     def life():
         with world.fault.held_back():
             load()
@@ -419,16 +424,19 @@ def is_unloaded(world):
             world.connect()
         unload()
         world.client.close()
-        same("disks that are left", [], disks())
+        same("list of disks", [], disks())
 
     with without_the_module(world):
         yield life
 
 
 def in_turn(world, case, fault, stride=STRIDE):
-    """In one life after the other one allocation fails, by the stride, until one gets by with none;
-    and then until the failure that is outstanding has come, so that it is known how many were
-    counted. For the same reason the first one has to come."""
+    """Repeat a case with a failure of allocation 1, 1 + stride, 1 + 2 * stride and so on.
+
+    It ends when the case has fewer allocations. Then it repeats the case until the pending failure
+    has happened, because the kernel's count is known only after a failure (see Fault). For the same
+    reason the first failure must happen.
+    """
     nth, lives, began = 1, 0, time.monotonic()
     with case(world) as life:
         world.fault = fault
@@ -442,23 +450,23 @@ def in_turn(world, case, fault, stride=STRIDE):
                     fault.next(nth)
                 elif nth > 1:
                     break
-                check(lives < MANY, "no allocation fails")
+                check(lives < MANY, "no allocation failed")
             while not fault.has_come():
                 life()
                 lives += 1
         except Exception:
-            ktap.note(f"when allocation {nth} failed, or was to:")
+            ktap.note(f"during the failure of allocation {nth}:")
             raise
         finally:
             fault.never()
             world.fault = None
     took = time.monotonic() - began
-    ktap.note(f"one of {stride} failed, of less than {nth} allocations; "
-              f"{lives} times, {took / lives:.2f} s each")
+    ktap.note(f"fewer than {nth} allocations, 1 in {stride} failed; "
+              f"{lives} repetitions of {took / lives:.2f} s")
 
 
 def disconnects_without_memory(world):
-    """Whoever has no memory left can still see what there is, and be rid of it."""
+    """Without memory controllers can still be listed and disconnected."""
     number = world.connect()
     with OBJECTS.always(), PAGES.always():
         same("controllers", [(number, "live")],
@@ -469,13 +477,13 @@ def disconnects_without_memory(world):
 
 
 def nobody_waits_in_vain(world):
-    """Each event of a life fails to be told, and whoever waits for it is told that."""
+    """Each notification of a connect fails once; listeners must get ENOBUFS."""
     world.within(world.symbols.of_module("4Host4tell$"))
     in_turn(world, connects, OBJECTS, 1)
 
 
 def test_of(case, fault):
-    """The test in which allocations of this kind fail."""
+    """Return the test of a case with failures of this kind."""
     def test(world):
         in_turn(world, case, fault)
     test.__name__ = f"{case.__name__}_while_{'objects' if fault is OBJECTS else 'pages'}_fail"
@@ -488,7 +496,7 @@ TESTS = [
     disconnects_without_memory,
     nobody_waits_in_vain,
     *(test_of(case, fault) for case in CASES for fault in (OBJECTS, PAGES)),
-    # No pages are allocated for that.
+    # Loading allocates no pages.
     test_of(is_loaded, OBJECTS),
 ]
 
@@ -496,7 +504,7 @@ TESTS = [
 def main():
     """Run all tests, or those that the arguments name."""
     if not (OBJECTS.is_there() and PAGES.is_there()):
-        ktap.skip_all("the kernel cannot be made to fail allocations")
+        ktap.skip_all("the kernel has no FAILSLAB or FAIL_PAGE_ALLOC with a stack filter")
     base = fixture.Fixture()
     world = World(base.values)
     world.within(world.symbols.of_module())

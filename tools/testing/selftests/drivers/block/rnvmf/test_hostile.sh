@@ -1,27 +1,27 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A target that breaks the protocol: the connection ends with a reason, and nothing is left of it.
-# Replies that are broken at random are for test_hostile_random.sh.
+# Tests the host against a target that violates the protocol: the host reports the cause, and
+# nothing leaks. test_hostile_random.sh changes replies at random.
 #
-# The target is hostile_target.c. What it shall do is the end of each line below: the step at which
-# it misbehaves, how, and with which value.
+# The target is hostile_target.c. The lines below end with its arguments: the step at which it
+# violates the protocol, the twist, and the value.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/hostile.sh"
 
-# A loss is for good here.
+# No reconnect: a lost connection makes the controller dead.
 CONNECT_OPTIONS=(--ctrl-loss-tmo 0)
 
-# The most that a disconnect may take, in milliseconds.
+# Time limit of a disconnect, in milliseconds.
 AT_ONCE=$((6000 * SLOWDOWN))
 
-# What makes of a region's key one that no region can have: soft-RoCE numbers its regions below
-# 2^20, and the number is in the upper 24 bits. A lower bit would make it the neighbour's key as
-# soon as their lower bytes, which are random at first, agree.
+# XOR mask that makes an rkey invalid. The upper 24 bits of an rkey are the index of the region,
+# which soft-RoCE keeps below 2^20. A lower bit could give the key of another region, if their lower
+# bytes, which start at random, are equal.
 NO_KEY=0x80000000
 
-# How often a command is sent in all: once, and five times again.
+# Number of attempts of a command: the first and 5 retries.
 ATTEMPTS=6
 
 setup() {
@@ -29,7 +29,8 @@ setup() {
 	OBJECTS=$(rdma_objects)
 }
 
-# refused STATUS STAGE PATTERN TARGET...: connecting ends so, and says why.
+# refused STATUS STAGE PATTERN ARGUMENT...: the connect must fail with this status, stage and
+# message.
 refused() {
 	local status=$1 stage=$2 pattern=$3
 	shift 3
@@ -58,16 +59,16 @@ leave() {
 	gone
 }
 
-# compare DISK SIZE: writes and reads so much at once.
+# compare DISK SIZE: write SIZE bytes in one request, read them back and compare.
 compare() {
 	local path=$1
 	head -c "$2" /dev/urandom >"$SCRATCH/wrote"
 	run dd if="$SCRATCH/wrote" of="$path" bs="$2" oflag=direct
 	run dd if="$path" of="$SCRATCH/read" bs="$2" count=1 iflag=direct
-	cmp "$SCRATCH/wrote" "$SCRATCH/read" || fail "what was read is not what was written"
+	cmp "$SCRATCH/wrote" "$SCRATCH/read" || fail "read data differs from written data"
 }
 
-# works TARGET...: what may look odd, and is allowed.
+# works ARGUMENT...: connecting and I/O must succeed, because the reply is unusual but valid.
 works() {
 	hostile "$@"
 	connect_hostile
@@ -77,8 +78,8 @@ works() {
 	leave
 }
 
-# without_disk PATTERN TARGET...: the namespace cannot be used, which is told to who connects, to who
-# asks, and in the kernel's log.
+# without_disk PATTERN ARGUMENT...: the namespace must be rejected. The reason must be in the output
+# of connect, in `rnvmf show` and in the kernel log.
 without_disk() {
 	local pattern=$1
 	shift
@@ -87,13 +88,13 @@ without_disk() {
 	has "$ERRORS" "^rnvmf: $CTRL: no disk: namespace 1: .*($pattern)"
 	no_disks || fail "there is a disk"
 	refuses "$pattern"
-	# Nor is it one now, which is no news.
+	# A rescan rejects it again, without another log line.
 	run "${RNVMF[@]}" rescan "$CTRL"
 	refuses "$pattern"
 	leave
 }
 
-# refuses PATTERN: the only namespace has no disk, for a reason that was not known before.
+# refuses PATTERN: the only namespace must have no disk, for this reason, which is logged once.
 refuses() {
 	run "${RNVMF[@]}" show "$CTRL" -o json
 	has "$OUTPUT" "\"nr_refused_namespaces\":1,\"refused_namespaces\":\[\{\"nsid\":1,\"reason\":\"[^\"]*($1)[^\"]*\"\}\]"
@@ -102,7 +103,7 @@ refuses() {
 	same warnings 1 "$(logged_as warn "$CTRL: namespace 1: no disk: .*($1)")"
 }
 
-# trap read|write: one command for the block that the target waits for.
+# trap_io read|write: access the block that is the target's step trap-read or trap-write.
 trap_io() {
 	case $1 in
 	read) try dd if="/dev/${CTRL}n1" of=/dev/null bs=4k skip=1024 count=1 iflag=direct ;;
@@ -110,8 +111,8 @@ trap_io() {
 	esac
 }
 
-# fails COUNT ERROR CAUSE STEP TWIST...: an I/O fails, sent so many times, and the log has one line of
-# it; the connection is fine.
+# fails COUNT ERROR CAUSE STEP TWIST...: I/O must fail with ERROR after COUNT attempts, with one log
+# line for CAUSE. The controller must stay live.
 fails() {
 	local count=$1 error=$2 cause=$3 lines
 	shift 3
@@ -123,13 +124,14 @@ fails() {
 	has "$ERRORS" "$error"
 	same attempts "$count" "$(count "$1")"
 	has "$(kernel_log | grep -F "${CTRL}n1: " | tail -1)" "${CTRL}n1: $cause"
-	same "lines of failures" $((lines + 1)) "$(logged "${CTRL}n1: .* failed: ")"
+	same "number of failures in the log" $((lines + 1)) "$(logged "${CTRL}n1: .* failed: ")"
 	has "$(rnvmf stats "$CTRL" -o json)" "\"retries\":$((count - 1))[,}]"
 	same state live "$(ctrl_field "$CTRL" state)"
 	leave
 }
 
-# dies PATTERN STEP TWIST...: an I/O fails, and so does the controller.
+# dies PATTERN STEP TWIST...: I/O must fail and the controller must be dead, with a message that
+# matches.
 dies() {
 	local pattern=$1
 	shift
@@ -142,13 +144,13 @@ dies() {
 	gone
 }
 
-# But for its misbehaviour the target is a good one, else the tests would be worth nothing.
+# Without a twist the target works, so that failures below are due to the twist.
 good_target() {
 	local path size
 	hostile
 	connect_hostile
 	path=$(disk "$CTRL" 1)
-	# In a capsule, in a region, and in more than one command.
+	# Data in the capsule, in a memory region, and in several commands.
 	for size in 4096 65536 2097152; do
 		compare "$path" $size
 	done
@@ -165,7 +167,7 @@ rejected_requests() {
 	refused 1 connect 'connection refused|rejected' request reject 0 0
 }
 
-# The admin queue stands, and perhaps one for I/O, when another is not to be.
+# The target refuses the first or the second I/O queue.
 rejected_io_queues() {
 	AFTER=1 refused 1 connect 'rejected by target: .*no resources' request reject 6 4
 	has "$ERRORS" '"qid":1'
@@ -177,7 +179,7 @@ rejected_io_queues() {
 	has "$ERRORS" '"qid":2'
 }
 
-# The same, of a controller that had its queues before.
+# The same during a reconnect.
 comes_back_without_io_queues() {
 	local CONNECT_OPTIONS=(--reconnect-delay 1) first
 	hostile
@@ -193,17 +195,18 @@ comes_back_without_io_queues() {
 	leave
 }
 
-# comes_back_after PATTERN AFTER TARGET...: the target ends, and the next one is not used, for this
-# reason, though it SEES so much; but a good one is.
+# comes_back_after PATTERN AFTER ARGUMENT...: restart the target with a twist, with which the
+# reconnect must fail with PATTERN after the target has logged the line SEES. Then restart it
+# without a twist; the reconnect must succeed.
 comes_back_after() {
 	local pattern=$1 after=$2
 	shift 2
 	end_process "$TARGET"
 	loses
 	AFTER=$after hostile "$@"
-	wait_until "$SOON" says "$pattern" || fail "it says: $(ctrl_field "$CTRL" message)"
+	wait_until "$SOON" says "$pattern" || fail "message of $CTRL: $(ctrl_field "$CTRL" message)"
 	is_not_live || fail "$CTRL is live"
-	seen "${SEES:-0 controller}" || fail "it got no further than: $(tail -1 "$SCRATCH/seen")"
+	seen "${SEES:-0 controller}" || fail "the last command was: $(tail -1 "$SCRATCH/seen")"
 	end_process "$TARGET"
 	hostile
 	comes_back
@@ -258,7 +261,7 @@ unusable_namespaces() {
 	refused 1 namespaces 'wrong length 15' descriptors poke 0x0f03 0 4
 }
 
-# A namespace that is there and has no blocks is a disk without room: nothing is asked of the target.
+# A namespace without blocks gets a disk of size 0, whose I/O sends no command.
 namespace_without_blocks() {
 	local path
 	hostile namespace poke 0 0 8
@@ -266,15 +269,16 @@ namespace_without_blocks() {
 	path=$(disk "$CTRL" 1)
 	same size 0 "$(blockdev --getsize64 "$path")"
 	run dd if="$path" of="$SCRATCH/read" bs=4k count=1 iflag=direct
-	[ ! -s "$SCRATCH/read" ] || fail "something was read"
+	[ ! -s "$SCRATCH/read" ] || fail "data was read from an empty disk"
 	expect 1 dd if=/dev/zero of="$path" bs=4k count=1 oflag=direct
 	has "$ERRORS" 'No space left'
-	same "reads and writes" 0 "$(grep -cE ' (read|write)$' "$SCRATCH/seen" || true)"
+	same "number of reads and writes" 0 "$(grep -cE ' (read|write)$' "$SCRATCH/seen" || true)"
 	same state live "$(ctrl_field "$CTRL" state)"
 	leave
 }
 
-# A namespace without identifiers is known by its controller: in another one it is another one.
+# A namespace without identifiers is identified by its controller; with another serial number it is
+# another namespace.
 comes_back_as_another() {
 	local CONNECT_OPTIONS=(--reconnect-delay 1) first
 	hostile descriptors status 0x4002
@@ -283,11 +287,11 @@ comes_back_as_another() {
 	goes_and_is_back descriptors status 0x4002
 	same disk "$first" "$(disk_number)"
 	SERIAL=x goes_and_is_back descriptors status 0x4002
-	wait_until "$SOON" other_disk "$first" || fail "the disk is that of the other target"
+	wait_until "$SOON" other_disk "$first" || fail "no new disk for the other controller's namespace"
 	leave
 }
 
-# goes_and_is_back [TARGET...]: the target ends, and there is one again; so is the connection.
+# goes_and_is_back [ARGUMENT...]: restart the target and wait for the reconnect.
 goes_and_is_back() {
 	end_process "$TARGET"
 	loses
@@ -295,7 +299,7 @@ goes_and_is_back() {
 	comes_back
 }
 
-# What a namespace can do besides may change while its disk is used.
+# Write cache and preferred boundary may change without a new disk; the block size may not.
 comes_back_with_other_abilities() {
 	local CONNECT_OPTIONS=(--reconnect-delay 1) first
 	hostile controller poke 0 525 1
@@ -304,29 +308,29 @@ comes_back_with_other_abilities() {
 	caches 'write through'
 	goes_and_is_back controller poke 1 525 1
 	caches 'write back'
-	# A preferred boundary of 64 blocks, which are sectors.
+	# NOIOB: an optimal I/O boundary of 64 blocks of 512 bytes.
 	goes_and_is_back namespace poke 64 46 2
-	wait_until "$SOON" limit_is chunk_sectors 64 || fail "no chunks of 64 sectors"
+	wait_until "$SOON" limit_is chunk_sectors 64 || fail "chunk_sectors is not 64"
 	same disk "$first" "$(disk_number)"
 	compare "$(disk "$CTRL" 1)" 65536
-	# Blocks of another size are another matter.
+	# Another block size makes a new disk.
 	goes_and_is_back namespace poke 12 130 1
-	wait_until "$SOON" other_disk "$first" || fail "the disk is that with smaller blocks"
+	wait_until "$SOON" other_disk "$first" || fail "another block size made no new disk"
 	leave
 }
 
 caches() {
 	wait_until "$SOON" limit_is write_cache "$1" ||
-		fail "the cache is not '$1' but '$(queue_limit "$(disk "$CTRL" 1)" write_cache)'"
+		fail "write_cache is '$(queue_limit "$(disk "$CTRL" 1)" write_cache)', expected '$1'"
 }
 
-# limit_is NAME VALUE
+# limit_is NAME VALUE: whether a queue limit of the first disk has this value.
 limit_is() {
 	[ "$(queue_limit "$(disk "$CTRL" 1)" "$1")" = "$2" ]
 }
 
-# Less than the disks were made for is not enough: a smaller room for data in capsules, transfers of
-# 8 KiB, queues of 32 entries.
+# A reconnect fails if the target supports less than the disks were created with: less in-capsule
+# data, transfers of 8 KiB, queues of 32 entries.
 comes_back_with_less() {
 	local CONNECT_OPTIONS=(--reconnect-delay 1) first less
 	hostile
@@ -342,7 +346,7 @@ comes_back_with_less() {
 	leave
 }
 
-# Why a namespace has no disk may change, until it has one.
+# The reason of a rejected namespace may change, until it gets a disk.
 comes_back_with_another_refusal() {
 	local CONNECT_OPTIONS=(--reconnect-delay 1)
 	hostile namespace poke 8 128 2
@@ -351,14 +355,14 @@ comes_back_with_another_refusal() {
 	goes_and_is_back namespace poke 0 8 8
 	refuses 'not attached'
 	goes_and_is_back
-	wait_until "$SOON" test -b "/dev/${CTRL}n1" || fail "there is no disk"
+	wait_until "$SOON" test -b "/dev/${CTRL}n1" || fail "no disk was added"
 	same refusals 0 "$(ctrl_field "$CTRL" nr_refused_namespaces)"
 	run "${RNVMF[@]}" show "$CTRL"
-	[[ $OUTPUT != *"no disk"* ]] || fail "it is said to have no disk: $OUTPUT"
+	[[ $OUTPUT != *"no disk"* ]] || fail "the namespace is still shown as rejected: $OUTPUT"
 	leave
 }
 
-# A target that cannot tell at the moment what a namespace is may still have it.
+# If a namespace cannot be identified temporarily, the reconnect fails, and the disk stays.
 cannot_tell_for_a_moment() {
 	local CONNECT_OPTIONS=(--reconnect-delay 1) first step
 	hostile
@@ -369,7 +373,7 @@ cannot_tell_for_a_moment() {
 		loses
 		hostile $step status 0x6
 		wait_until "$SOON" says 'namespace 1: .*internal error' ||
-			fail "it says: $(ctrl_field "$CTRL" message)"
+			fail "message of $CTRL: $(ctrl_field "$CTRL" message)"
 		end_process "$TARGET"
 		hostile
 		comes_back
@@ -379,8 +383,8 @@ cannot_tell_for_a_moment() {
 	leave
 }
 
-# What the target cannot tell of a disk that is lost already, and only waits to go, does not matter.
-# That it is gone is told when it is.
+# A disk that is being removed, but is kept by a user, does not matter for a reconnect: its
+# namespace need not be identified. Its removal is notified when it is complete.
 cannot_tell_of_what_is_lost() {
 	local CONNECT_OPTIONS=(--reconnect-delay 1) process asked
 	NAMESPACES=2 hostile
@@ -392,20 +396,20 @@ cannot_tell_of_what_is_lost() {
 	defer end_process $process
 	exec {asked}>"$SCRATCH/come"
 	wait_until "$SOON" grep -qs '^keeping$' "$SCRATCH/keeping" ||
-		fail "it does not wait: $(<"$SCRATCH/keeping")"
+		fail "no page fault: $(<"$SCRATCH/keeping")"
 	NAMESPACES=2 OTHER=2 goes_and_is_back
 	wait_until "$SOON" logged_once "$CTRL: namespace 2 changed its identifiers" ||
-		fail "the disk is that of another namespace"
+		fail "the changed identifiers are not in the log"
 	NAMESPACES=2 OTHER=2 AFTER=1 goes_and_is_back namespace status 0x6
 	compare "$(disk "$CTRL" 1)" 65536
-	! grep "^ns-del" "$SCRATCH/events" >&2 || fail "it is said to be gone, and is not"
+	! grep "^ns-del" "$SCRATCH/events" >&2 || fail "ns-del before the disk was removed"
 	echo come >&"$asked"
 	exec {asked}>&-
 	wait "$process" || fail "$(<"$SCRATCH/keeping")"
 	wait_until "$SOON" grep -q "^ns-del ${CTRL}n2 nsid 2 " "$SCRATCH/events" ||
-		fail "it is not told that it is gone"
+		fail "no ns-del after the disk was removed"
 	kill -USR1 "$TARGET"
-	wait_until "$SOON" no_refusals || fail "it is said to have no disk"
+	wait_until "$SOON" no_refusals || fail "namespace 2 is still rejected"
 	compare "$(disk "$CTRL" 2)" 65536
 	leave
 }
@@ -414,40 +418,40 @@ logged_once() {
 	[ "$(logged "$1")" = 1 ]
 }
 
-# Where a look at the namespaces fails another one follows, after ever longer pauses.
+# A failed scan is repeated, with growing delays.
 looks_again_by_itself() {
 	AFTER=1 hostile list status 0x6
 	connect_hostile
 	expect 1 "${RNVMF[@]}" rescan "$CTRL"
 	has "$ERRORS" 'internal error'
-	wait_until "$SOON" has_listed 6 || fail "after $(count list) looks there is no other"
-	# The next pause is more than three seconds.
+	wait_until "$SOON" has_listed 6 || fail "only $(count list) scans"
+	# The next delay is more than 3 s.
 	kill -USR1 "$TARGET"
-	wait_until "$SOON" has_listed 7 || fail "the target can tell, and nobody asks"
+	wait_until "$SOON" has_listed 7 || fail "no scan after the target recovered"
 	sleep 2
-	same "looks, of which the last found out" 7 "$(count list)"
+	same "number of scans" 7 "$(count list)"
 	same state live "$(ctrl_field "$CTRL" state)"
 	compare "$(disk "$CTRL" 1)" 65536
 	leave
 }
 
-# A namespace that is new gets its disk once the target can tell what it is: nobody has to ask.
+# A new namespace that cannot be identified gets its disk later, without a rescan by the user.
 new_disks_come_by_themselves() {
 	NAMESPACES=2 AFTER=1 hostile namespace status 0x6
 	connect_hostile
 	has "$ERRORS" "^rnvmf: $CTRL: no disk: namespace 2: .*internal error"
 	comes_by_itself
 	leave
-	# But nobody asks again who was told that it is in vain.
+	# With Do Not Retry there is no further scan.
 	NAMESPACES=2 AFTER=1 hostile namespace status 0x4006
 	connect_hostile
 	sleep 2
-	same looks 1 "$(count list)"
+	same "number of scans" 1 "$(count list)"
 	leave
-	# A disconnect does not wait for the next look.
+	# A disconnect does not wait for the next scan.
 	NAMESPACES=2 AFTER=1 hostile namespace status 0x6
 	connect_hostile
-	wait_until "$SOON" has_listed 3 || fail "after $(count list) looks there is no other"
+	wait_until "$SOON" has_listed 3 || fail "only $(count list) scans, expected 3"
 	leave
 }
 
@@ -460,15 +464,15 @@ new_disks_come_by_themselves_after_a_loss() {
 	leave
 }
 
-# comes_by_itself: the second namespace has no disk, until the target can tell.
+# comes_by_itself: the second namespace must get its disk once the target can identify it.
 comes_by_itself() {
 	same refusals 1 "$(ctrl_field "$CTRL" nr_refused_namespaces)"
-	[ ! -e "/dev/${CTRL}n2" ] || fail "the target cannot tell, and there is a disk"
+	[ ! -e "/dev/${CTRL}n2" ] || fail "a namespace that cannot be identified has a disk"
 	kill -USR1 "$TARGET"
 	wait_until "$SOON" test -b "/dev/${CTRL}n2" ||
-		fail "after $(count list) looks there is no disk: $(ctrl_field "$CTRL" reason)"
+		fail "no disk after $(count list) scans: $(ctrl_field "$CTRL" reason)"
 	compare "$(disk "$CTRL" 2)" 65536
-	wait_until "$SOON" no_refusals || fail "it is said to have no disk"
+	wait_until "$SOON" no_refusals || fail "namespace 2 is still rejected"
 	same state live "$(ctrl_field "$CTRL" state)"
 	compare "$(disk "$CTRL" 1)" 65536
 }
@@ -477,25 +481,25 @@ no_refusals() {
 	[ "$(ctrl_field "$CTRL" nr_refused_namespaces)" = 0 ]
 }
 
-# Who asks while a look is under way is told what comes of the next one, and not that this one failed.
+# A rescan during a running scan reports the result of the next scan, not that of the running one.
 asked_for_during_a_look() {
 	SLOW=2000 AFTER=1 hostile list status 0x6
 	connect "$TARGET4" --timeout $((30 * SLOWDOWN))
 	expect 1 "${RNVMF[@]}" rescan "$CTRL"
-	wait_until "$SOON" has_listed 3 || fail "after $(count list) looks there is no other"
-	# It answers this one as it did before.
+	wait_until "$SOON" has_listed 3 || fail "only $(count list) scans, expected 3 before the rescan"
+	# The target still fails the running scan.
 	kill -USR1 "$TARGET"
 	run "${RNVMF[@]}" rescan "$CTRL"
-	same looks 4 "$(count list)"
+	same "number of scans" 4 "$(count list)"
 	leave
 }
 
-# says PATTERN: whether the controller has failed so.
+# says PATTERN: whether the controller's error message matches.
 says() {
 	grep -qE -e "$1" <<<"$(ctrl_field "$CTRL" message)"
 }
 
-# A list of namespaces that goes on and on, of which only the first is one.
+# An endless namespace list, in which only namespace 1 is active.
 endless_list() {
 	local began took
 	hostile list fill
@@ -503,25 +507,26 @@ endless_list() {
 	connect "$TARGET4" --timeout $((60 * SLOWDOWN)) -k $((2 * SLOWDOWN))
 	took=$(($(now) - began))
 	[ "$(count keep-alive)" -ge $((took / (2000 * SLOWDOWN))) ] ||
-		fail "in $took ms the target heard of the host $(count keep-alive) times"
+		fail "only $(count keep-alive) Keep Alive commands in $took ms"
 	has "$ERRORS" "no disk: 1007 more namespaces"
 	same namespaces 1 "$(ctrl_field "$CTRL" nr_namespaces)"
 	same refusals 1023 "$(ctrl_field "$CTRL" nr_refused_namespaces)"
-	same "refusals by name" 16 "$(rnvmf show "$CTRL" -o json | grep -o '"reason":' | wc -l)"
-	same "warnings of one each" 16 "$(logged_as warn "$CTRL: namespace [0-9]+: no disk: ")"
-	same "warnings of the others" 1 "$(logged_as warn "$CTRL: 1007 more namespaces have no disk")"
-	same "warnings of more" 1 "$(logged_as warn "$CTRL: more than 1024 namespaces")"
-	same "namespaces looked at" 1024 "$(count namespace)"
-	same "pages of the list" 2 "$(count list)"
+	same "number of reasons" 16 "$(rnvmf show "$CTRL" -o json | grep -o '"reason":' | wc -l)"
+	same "number of warnings of a namespace" 16 "$(logged_as warn "$CTRL: namespace [0-9]+: no disk: ")"
+	same "number of warnings of the others" 1 "$(logged_as warn "$CTRL: 1007 more namespaces have no disk")"
+	same "number of warnings of the limit" 1 "$(logged_as warn "$CTRL: more than 1024 namespaces")"
+	same "number of identified namespaces" 1024 "$(count namespace)"
+	same "number of read pages of the list" 2 "$(count list)"
 	leave
 }
 
 odd_but_allowed() {
 	works controller poke 0 77 1
 	works controller poke 31 77 1
-	# No room for data in capsules.
+	# IOCCSZ without in-capsule data.
 	works controller poke 4 1792 4
-	# More room than there is, which it gets to feel if the pages of 64 KiB happen to be neighbours.
+	# More in-capsule data than the target has room for. Small requests, because 64 KiB in
+	# adjacent pages could be sent in one capsule.
 	BYTES=4096 works controller poke 0xffffffff 1792 4
 	works controller poke 0xffffffff 540 4
 	works controller poke 1 1800 2
@@ -529,17 +534,17 @@ odd_but_allowed() {
 	works queues result 0
 	works queues result 0xffffffff
 	works descriptors status 0x4002
-	# Where it is in a queue: commands in flight are counted by their answers.
+	# The host ignores SQHD and counts its commands in flight by their responses.
 	works controller head 0xffff
 	works read head 0xffff
 	works write head 1
-	# The size that it says its queues have is for it to know.
+	# The host ignores CRQSIZE.
 	ENTRIES=0 works queues result 0
 	ENTRIES=65535 works queues result 0
 }
 
-# As many requests as a listener has room for wait until it gets to them, and of others nobody hears: the
-# end is the same for all.
+# Connection requests beyond the listener's backlog are dropped, those within it are not answered:
+# all connects must time out.
 more_requests_than_there_is_room_for() {
 	local pids=() pid status
 	hostile
@@ -551,7 +556,7 @@ more_requests_than_there_is_room_for() {
 		defer end_process $!
 	done
 	for pid in "${pids[@]}"; do
-		wait_until "$SOON" process_ended "$pid" || fail "a connect still waits"
+		wait_until "$SOON" process_ended "$pid" || fail "a connect did not exit"
 		status=0
 		wait "$pid" || status=$?
 		same "status ($(<"$SCRATCH/connects"))" 5 $status
@@ -560,7 +565,7 @@ more_requests_than_there_is_room_for() {
 	gone
 }
 
-# It may leave it to the host to make its keys invalid.
+# The target may leave invalidation to the host.
 leaves_keys_alone() {
 	works controller keep
 	works read keep
@@ -598,40 +603,41 @@ silences() {
 
 no_keep_alive() {
 	hostile keep-alive silent
-	# While it connects, half of this time must not pass.
+	# The connect must take less than half of the keep-alive timeout.
 	connect_hostile -k $((5 * SLOWDOWN))
 	is_dead 'keep-alive'
 	gone
 }
 
-# One that is due while it connects is not waited for any longer than for the attempt: the program
-# would have given up before that.
+# A Keep Alive during the connect must not extend the connect time-out, after which the program
+# gives up.
 no_keep_alive_while_it_connects() {
 	SLOW=$((2600 * SLOWDOWN)) hostile keep-alive silent
 	expect 5 rnvmf connect -a "$TARGET4" -s "$SERVICE" -n "$NQN" -i 1 \
 		--timeout $((10 * SLOWDOWN)) -k $((10 * SLOWDOWN)) -o json
 	has "$ERRORS" '"stage":"keep-alive"'
-	same "signs of life" 1 "$(count keep-alive)"
+	same "number of Keep Alive commands" 1 "$(count keep-alive)"
 	gone
 }
 
-# It ends the connection each time that it gets a certain command, which comes again with the next one:
-# as long as none holds, that is one loss, with pauses that grow and an end.
+# The target ends each connection when it receives a certain read, which the host retries on the
+# next one. Connections that drop early count as one loss: delays grow and ctrl_loss_tmo applies.
 hangs_up_again_and_again() {
 	local CONNECT_OPTIONS=(--ctrl-loss-tmo $((10 * SLOWDOWN)))
 	hostile trap-read hang-up
 	connect_hostile
 	start_reader
-	wait_until 60 process_ended "$READER" || fail "it was sent $(count trap-read) times so far"
+	wait_until 60 process_ended "$READER" || fail "the read did not end after $(count trap-read) attempts"
 	has "$(<"$SCRATCH/reader")" "$LOST"
 	is_dead 'disconnected'
-	# After a pause of a quarter of a second, and then of 0.5, 1, 2, ... up to 10, or a quarter less.
-	[ "$(count trap-read)" -le $((6 + 2 * SLOWDOWN)) ] || fail "it was sent $(count trap-read) times"
+	# The delays are 0.25, 0.5, 1, 2, ... up to 10 s, or a quarter less.
+	[ "$(count trap-read)" -le $((6 + 2 * SLOWDOWN)) ] ||
+		fail "$(count trap-read) attempts, expected at most $((6 + 2 * SLOWDOWN))"
 	gone
 }
 
 failed_io() {
-	# Media and other errors, with the advice not to retry.
+	# Media and other errors with Do Not Retry.
 	local read='read of 8 blocks at 8192 failed' write='write of 128 blocks at 8192 failed'
 	local once='do not retry, after 0 retries$' again='after 5 retries$'
 	fails 1 'No data' "$read: unrecovered read error \(sct 0x2, sc 0x81\), $once" \
@@ -640,28 +646,29 @@ failed_io() {
 		trap-write status 0x4081
 	fails 1 'Input/output error|Remote I/O error' "$read: LBA out of range .*, $once" \
 		trap-read status 0x4080
-	# Without it.
+	# Without Do Not Retry.
 	fails $ATTEMPTS 'Input/output error' "$read: internal error .*, $again" trap-read status 0x6
 	fails $ATTEMPTS 'Input/output error' "$write: internal error .*, $again" trap-write status 0x6
 }
 
-# The target may ask for a delay when it was told that we keep to it, and no sooner.
+# The target may request retry delays after the host has enabled them (ACRE), not before.
 retries_are_delayed() {
 	local began took
 	began=$(now)
 	DELAY=10 fails $ATTEMPTS 'Input/output error' 'read of .* failed: internal error' trap-read status 0x0806
 	took=$(($(now) - began))
-	same "how often it was told" 1 "$(count behavior)"
-	[ $took -ge $((1000 * (ATTEMPTS - 1))) ] || fail "it took $took ms"
-	# Who has no delays, or does not want to know, is a good target all the same.
+	same "number of Set Features commands" 1 "$(count behavior)"
+	[ $took -ge $((1000 * (ATTEMPTS - 1))) ] ||
+		fail "retries took $took ms, expected at least $((1000 * (ATTEMPTS - 1))) ms"
+	# Targets without retry delays, and targets that fail the Set Features, work too.
 	works
-	! seen '0 behavior' || fail "a target is told that has no delays"
+	! seen '0 behavior' || fail "the host enabled ACRE for a target without retry delays"
 	DELAY=10 works behavior status 0x4002
-	same "how often it was told" 1 "$(count behavior)"
+	same "number of failed Set Features commands" 1 "$(count behavior)"
 	has "$(kernel_log | tail -20)" 'Host Behavior Support'
 }
 
-# However many others fail meanwhile: each of the first one's five delays is of a second.
+# Each of the 5 delays of a read is 1 s, also while other reads fail.
 retries_are_not_put_off() {
 	local began took others
 	DELAY=10 hostile trap-read status 0x0806
@@ -670,18 +677,18 @@ retries_are_not_put_off() {
 	fail_again_and_again &
 	others=$!
 	defer end_process $others
-	wait_until 10 grep -q ' trap-read$' "$SCRATCH/seen" || fail "nothing is read"
+	wait_until 10 grep -q ' trap-read$' "$SCRATCH/seen" || fail "the target received no read"
 	began=$(now)
 	trap_io read
 	took=$(($(now) - began))
-	note "it was told after $took ms"
-	within "it took" 4000 $took $((8000 * SLOWDOWN))
+	note "the read failed after $took ms"
+	within "the read took" 4000 $took $((8000 * SLOWDOWN))
 	rm "$SCRATCH/goes-on"
-	wait_until 60 process_ended $others || fail "the others have not ended"
+	wait_until 60 process_ended $others || fail "the other reads did not end"
 	leave
 }
 
-# Some reads a second, for as long as there is a file.
+# Start some reads a second, while the file goes-on exists.
 fail_again_and_again() {
 	while [ -e "$SCRATCH/goes-on" ]; do
 		dd if="/dev/${CTRL}n1" of=/dev/null bs=4k skip=1024 count=1 iflag=direct 2>"$SCRATCH/others" &
@@ -697,12 +704,12 @@ broken_io() {
 	dies 'receive failed' trap-write length 17
 	dies 'disconnected' trap-write hang-up
 	dies 'failed' trap-read key "$NO_KEY"
-	# Data goes to where it does not belong, and no answer comes.
+	# The target writes to wrong memory and sends no response.
 	dies 'QP access error' trap-read move 0x100000
 	dies 'QP access error' trap-write steal
 }
 
-# An answer that comes twice does no harm to the first; the second is one too many.
+# A duplicate response to I/O ends the connection.
 answers_io_twice() {
 	hostile trap-read twice
 	connect_hostile
@@ -711,7 +718,7 @@ answers_io_twice() {
 	gone
 }
 
-# The data comes once its memory is no longer the target's to write to.
+# The target writes the data after the response, when its access has ended.
 data_after_the_answer() {
 	hostile trap-read late
 	connect_hostile
@@ -720,8 +727,8 @@ data_after_the_answer() {
 	gone
 }
 
-# The same where the target leaves it to the host to make the key invalid, which it does before it
-# takes the answer for the end of the command.
+# The same when the target leaves invalidation to the host. The host invalidates the key before it
+# completes the command.
 data_after_the_answer_that_keeps_the_key() {
 	hostile trap-read keep-late $((500 * SLOWDOWN))
 	connect_hostile
@@ -732,18 +739,18 @@ data_after_the_answer_that_keeps_the_key() {
 	gone
 }
 
-# What a host says of blocks that it does not need any more, or wants to be zero, is what it means.
+# Discards and Write Zeroes are well-formed; the target checks them.
 discards_and_zeroes() {
 	hostile controller poke 0x0c 520 2
 	connect_hostile
 	run blkdiscard "$(disk "$CTRL" 1)"
 	run blkdiscard --zeroout --offset 4096 --length 65536 "$(disk "$CTRL" 1)"
-	count discard >"$SCRATCH/count" || fail "the target saw no discard"
-	count zeroes >"$SCRATCH/count" || fail "the target saw no command that writes zeroes"
+	count discard >"$SCRATCH/count" || fail "the target received no discard"
+	count zeroes >"$SCRATCH/count" || fail "the target received no Write Zeroes"
 	leave
 }
 
-# What is known of a namespace by its EUI-64.
+# A namespace with an EUI-64 as its only identifier.
 knows_an_eui() {
 	local sysfs
 	EUI=0x1122334455667788 hostile
@@ -751,12 +758,12 @@ knows_an_eui() {
 	sysfs=/sys/block/${CTRL}n1
 	same eui '11 22 33 44 55 66 77 88' "$(<"$sysfs/eui")"
 	same wwid eui.1122334455667788 "$(<"$sysfs/wwid")"
-	[ ! -e "$sysfs/uuid" ] || fail "it has a UUID: $(<"$sysfs/uuid")"
+	[ ! -e "$sysfs/uuid" ] || fail "unexpected UUID: $(<"$sysfs/uuid")"
 	has "$(rnvmf list -o json)" '"eui64":"1122334455667788"'
 	leave
 }
 
-# A request that is not answered comes again with each new connection, but not without end.
+# A request without a response is retried on each new connection, but not endlessly.
 never_answers_io_again_and_again() {
 	local CONNECT_OPTIONS=(--reconnect-delay 1) reader
 	hostile trap-read silent
@@ -766,22 +773,22 @@ never_answers_io_again_and_again() {
 	reader=$!
 	defer end_process "$reader"
 	wait_until $((60 * SLOWDOWN)) process_ended "$reader" ||
-		fail "it is sent again: $(count trap-read) times so far"
+		fail "the read did not end after $(count trap-read) attempts"
 	has "$(<"$SCRATCH/reader")" "$LOST"
 	same attempts $ATTEMPTS "$(count trap-read)"
 	comes_back
 	leave
 }
 
-# A target says when it wants a command again, but not as late as it likes; and that is not waited for
-# when the disk goes or the target is gone.
+# A retry delay that the target requests is limited. A disconnect or a loss of the target ends it
+# early.
 wants_io_again_much_later() {
 	local DELAY=0xffff
 	export DELAY
 	hostile trap-read status 0x1821
 	connect_hostile
 	start_reader
-	wait_until $((20 * SLOWDOWN)) sent_again || fail "the read is not sent again"
+	wait_until $((20 * SLOWDOWN)) sent_again || fail "the read is not retried"
 	disconnects_at_once
 	reader_ends
 	gone
@@ -794,12 +801,13 @@ wants_io_again_much_later() {
 	gone
 }
 
-# start_reader: a process, READER, that reads the block that the target waits for, and got so far.
+# start_reader: start a read of the block for trap-read, and wait until the target receives it.
+# READER is its PID.
 start_reader() {
 	dd if="/dev/${CTRL}n1" of=/dev/null bs=4k skip=1024 count=1 iflag=direct 2>"$SCRATCH/reader" &
 	READER=$!
 	defer end_process "$READER"
-	wait_until 10 count trap-read >"$SCRATCH/count" || fail "the target saw no read"
+	wait_until 10 count trap-read >"$SCRATCH/count" || fail "the target received no read"
 }
 
 sent_again() {
@@ -807,7 +815,7 @@ sent_again() {
 }
 
 reader_ends() {
-	wait_until $((5 * SLOWDOWN)) process_ended "$READER" || fail "the read still waits"
+	wait_until $((5 * SLOWDOWN)) process_ended "$READER" || fail "the read did not end"
 }
 
 never_answers_io() {
@@ -820,22 +828,22 @@ never_answers_io() {
 	gone
 }
 
-# start_deaf: the target serves writes and takes no more once its receives are used up; the host finds
-# that, as its device is told each time that there is no receive. The writer's process is in WRITER.
+# start_deaf: start writes to a target that posts no receives again, and wait until the host's
+# device gets an RNR NAK. WRITER is the PID.
 start_deaf() {
 	local refused
 	hostile write deaf
 	connect_hostile
-	# With the data in the capsule: what soft-RoCE sends again must not register memory again.
+	# In-capsule data, because soft-RoCE repeats memory registrations when it retransmits.
 	refused=$(times_refused)
 	dd if=/dev/zero of="$(disk "$CTRL" 1)" bs=4k count=400 oflag=direct 2>"$SCRATCH/writer" &
 	WRITER=$!
 	defer end_process "$WRITER"
 	wait_until 20 was_refused "$refused" ||
-		fail "after $(count write) writes there still are receives: $(<"$SCRATCH/writer")"
+		fail "no RNR NAK after $(count write) writes: $(<"$SCRATCH/writer")"
 }
 
-# How often a device of ours was told that the other end has no receive.
+# Print how many RNR NAKs the device has received.
 times_refused() {
 	cat /sys/class/infiniband/rnvmf_rxe0/ports/1/hw_counters/rcvd_rnr_err
 }
@@ -844,27 +852,27 @@ was_refused() {
 	[ "$(times_refused)" -gt "$1" ]
 }
 
-# A target without a receive for a command is waited for.
+# The host waits for a target without posted receives.
 waits_for_receives() {
 	local status=0
 	start_deaf
-	! process_ended "$WRITER" || fail "the writer ended: $(<"$SCRATCH/writer")"
+	! process_ended "$WRITER" || fail "dd exited: $(<"$SCRATCH/writer")"
 	kill -USR1 "$TARGET"
-	wait_until "$SOON" process_ended "$WRITER" || fail "it still waits after $(count write) writes"
+	wait_until "$SOON" process_ended "$WRITER" || fail "dd did not exit after $(count write) writes"
 	wait "$WRITER" || status=$?
-	same "status of the writer, which said: $(<"$SCRATCH/writer")" 0 $status
+	same "status of dd with output '$(<"$SCRATCH/writer")'" 0 $status
 	same writes 400 "$(count write)"
 	same state live "$(ctrl_field "$CTRL" state)"
 	compare "$(disk "$CTRL" 1)" 65536
 	leave
 }
 
-# But not for longer than for an answer.
+# The host waits for receives no longer than for a response.
 waits_for_receives_in_vain() {
 	local status=0
 	start_deaf
 	echo 1000 >"/sys/block/${CTRL}n1/queue/io_timeout"
-	# The request that waits has the time that it began with.
+	# The waiting request still has the time-out with which it was started.
 	wait_until 40 process_ended "$WRITER" || fail "the write did not end"
 	wait "$WRITER" || status=$?
 	same status 1 $status
@@ -873,7 +881,7 @@ waits_for_receives_in_vain() {
 	gone
 }
 
-# The key of a command that is in flight, invalidated with the answer to another.
+# A response invalidates the key of another command in flight.
 invalidates_another_key() {
 	local first
 	hostile trap-read swap
@@ -881,15 +889,15 @@ invalidates_another_key() {
 	dd if="/dev/${CTRL}n1" of=/dev/null bs=4k skip=1024 count=1 iflag=direct 2>/dev/null &
 	first=$!
 	defer end_process "$first"
-	wait_until 10 count trap-read >"$SCRATCH/count" || fail "the target saw no read"
+	wait_until 10 count trap-read >"$SCRATCH/count" || fail "the target received no read"
 	trap_io read
 	same status 1 "$STATUS"
-	wait_until "$SOON" process_ended "$first" || fail "the first read still waits"
+	wait_until "$SOON" process_ended "$first" || fail "the first read did not end"
 	is_dead 'another request'
 	gone
 }
 
-# A target that has stopped answers nothing any more, not even that it is disconnected.
+# A stopped target answers neither commands nor a disconnect.
 stops() {
 	local began took
 	hostile
@@ -899,13 +907,13 @@ stops() {
 	disconnect "$CTRL"
 	took=$(($(now) - began))
 	kill -CONT "$TARGET"
-	note "disconnected after $took ms"
+	note "disconnect took $took ms"
 	[ $took -lt $((1500 * SLOWDOWN)) ] || fail "the disconnect took $took ms"
 	gone
 }
 
-# Many disks take longer to go than it is until the target has to hear of us again; when they are gone,
-# its answer to that is not waited for.
+# Removing many disks takes longer than the keep-alive interval. After it the disconnect must not
+# wait for the response to the Keep Alive.
 stops_while_disks_go() {
 	local disconnect began took
 	NAMESPACES=80 hostile
@@ -914,28 +922,29 @@ stops_while_disks_go() {
 	rnvmf disconnect -d "$CTRL" >"$SCRATCH/disconnect" 2>&1 &
 	disconnect=$!
 	defer end_process $disconnect
-	wait_until 60 no_disks || fail "there still are disks"
+	wait_until 60 no_disks || fail "disks remain"
 	began=$(now)
 	wait_until 60 process_ended $disconnect || fail "the disconnect did not exit"
 	took=$(($(now) - began))
 	kill -CONT "$TARGET"
 	wait $disconnect || fail "the disconnect failed: $(<"$SCRATCH/disconnect")"
-	note "disconnected $took ms after the last disk"
-	[ $took -lt $((1500 * SLOWDOWN)) ] || fail "the disconnect took $took ms more"
+	note "the disconnect ended $took ms after the removal of the last disk"
+	[ $took -lt $((1500 * SLOWDOWN)) ] ||
+		fail "the disconnect ended $took ms after the removal of the last disk"
 	gone
 }
 
-# Nothing is left of what was done to the disks of a controller when it died: a command that has to be
-# alone is told so at once.
+# If the controller dies during a scan, its disks must not stay frozen: a command with exclusive
+# submission fails at once.
 alone_with_the_dead() {
 	local scan
-	# Without a log of effects nothing is asked of the target before that.
+	# Without an effects log the host sends no command before.
 	SLOW=1000 hostile controller poke 0 261 1
 	connect "$TARGET4" --timeout $((30 * SLOWDOWN))
 	rnvmf rescan "$CTRL" >"$SCRATCH/rescan" 2>&1 &
 	scan=$!
 	defer end_process $scan
-	wait_until "$SOON" has_listed 2 || fail "nobody looks at the namespaces"
+	wait_until "$SOON" has_listed 2 || fail "the namespaces are not scanned"
 	end_process "$TARGET"
 	wait_until "$SOON" state_is "$CTRL" dead || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
 	try timeout $((5 * SLOWDOWN)) nvme admin-passthru "/dev/${CTRL}n1" --opcode=0x80 -n 1
@@ -943,7 +952,7 @@ alone_with_the_dead() {
 	leave
 }
 
-# Of very many disks those are not made that nobody wants any more.
+# A disconnect during the first scan of very many namespaces stops adding disks.
 goes_while_disks_come() {
 	local connect began took made
 	NAMESPACES=250 hostile
@@ -952,14 +961,14 @@ goes_while_disks_come() {
 		>"$SCRATCH/connect" 2>&1 &
 	connect=$!
 	defer end_process $connect
-	wait_until 60 test -b /dev/rnvmf0n3 || fail "there are no disks: $(<"$SCRATCH/connect")"
+	wait_until 60 test -b /dev/rnvmf0n3 || fail "no disks are added: $(<"$SCRATCH/connect")"
 	began=$(now)
 	disconnect rnvmf0
 	took=$(($(now) - began))
 	wait_until "$SOON" process_ended $connect || fail "the connect did not exit"
 	made=$(grep -c '^ns-add' "$SCRATCH/events")
-	note "disconnected after $took ms; $made disks were made"
-	[ "$made" -lt 125 ] || fail "$made disks were made"
+	note "disconnect took $took ms; $made disks were added"
+	[ "$made" -lt 125 ] || fail "$made of 250 disks were added in spite of the disconnect"
 	gone
 }
 

@@ -1,23 +1,23 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A target that breaks replies at random: whatever a host does ends as it is documented, and nothing
-# is left of it.
+# Tests the host against a target that changes replies at random: each operation must end as
+# documented, and nothing may leak.
 #
-# The target is hostile_target.c, in its random mode; hostile_random.py is the host. RANDOM_SEED in the
-# environment is for other runs.
+# The target is hostile_target.c in its random mode, the host is hostile_random.py. RANDOM_SEED in
+# the environment selects another sequence.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/hostile.sh"
 
-# It tells of an event whenever it is asked for one, as good as without end.
+# The target completes each Asynchronous Event Request with an event, practically without end.
 EVENTS=1000000
 export EVENTS
 
-# How many replies are broken in a long run.
+# Number of changed replies in a long run.
 ENOUGH=10000
 
-# So long may pass without one.
+# Longest time without a changed reply, in seconds.
 STUCK=$((180 * SLOWDOWN))
 
 setup() {
@@ -25,7 +25,8 @@ setup() {
 	OBJECTS=$(rdma_objects)
 }
 
-# host NUMBER SEED STOP [COUNT]: a host and a target of its own, until there is a file STOP.
+# host NUMBER SEED STOP [COUNT]: run a host with its own target, COUNT times or until the file STOP
+# exists.
 host() {
 	local GUARDED=yes SERVICE=$((5000 + $1)) SCRATCH=$SCRATCH/$1 user
 	DEFERRED=()
@@ -38,21 +39,21 @@ host() {
 	user=$!
 	defer end_process $user
 	wait $user || fail "$(<"$SCRATCH/outcomes")"
-	wait_until 10 has_let_go || fail "the target has $(event_files) files of events"
+	wait_until 10 has_let_go || fail "the target has $(event_files) event files open, expected 2"
 }
 
-# broken_replies FILE...: how many there are in what targets have seen.
+# broken_replies FILE...: print the number of changed replies in the targets' logs.
 broken_replies() {
 	cat "$@" 2>/dev/null | grep -c '^- broken ' || true
 }
 
-# outcomes: of all hosts, the most frequent first.
+# outcomes: print the outcomes of all hosts, the most frequent first.
 outcomes() {
 	cat "$SCRATCH"/*/outcomes | awk '{ n = $1; $1 = ""; all[$0] += n }
 		END { for (each in all) print all[each] each }' | sort -rn
 }
 
-# tell_outcomes: what came of what, in some lines.
+# tell_outcomes: print the outcomes as diagnostic lines.
 tell_outcomes() {
 	local line
 	while read -r line; do
@@ -60,7 +61,7 @@ tell_outcomes() {
 	done < <(outcomes | paste -sd ';' | fold -sw 100)
 }
 
-# start_hosts COUNT [TIMES]: so many at once; their processes are in HOSTS.
+# start_hosts COUNT [TIMES]: start COUNT hosts. HOSTS has their PIDs.
 start_hosts() {
 	local number
 	HOSTS=()
@@ -78,12 +79,12 @@ hosts_end() {
 	for host in "${HOSTS[@]}"; do
 		wait "$host" || fail "a host failed"
 	done
-	note "$(broken_replies "$SCRATCH"/*/seen) broken replies"
+	note "$(broken_replies "$SCRATCH"/*/seen) changed replies"
 	tell_outcomes
 	has "$(rnvmf show -o json)" '"controllers":\[\]'
 }
 
-# all_have_ended: whether all have ended.
+# all_have_ended: whether all hosts have ended.
 all_have_ended() {
 	local host
 	for host in "${HOSTS[@]}"; do
@@ -95,10 +96,10 @@ breaks_replies_at_random() {
 	start_hosts 2 12
 	wait_until 150 all_have_ended || : >"$SCRATCH/stop"
 	hosts_end
-	[ "$(broken_replies "$SCRATCH"/*/seen)" -ge 20 ] || fail "so few were broken"
+	[ "$(broken_replies "$SCRATCH"/*/seen)" -ge 20 ] || fail "fewer than 20 changed replies"
 }
 
-# The same with several targets at once, until there were very many.
+# The same with several targets, until ENOUGH replies were changed.
 breaks_replies_for_long() {
 	local broken=0 number told changed host
 	told=$(now)
@@ -112,9 +113,9 @@ breaks_replies_for_long() {
 		number=$(broken_replies "$SCRATCH"/*/seen)
 		[ "$number" = "$broken" ] || changed=$(now)
 		broken=$number
-		[ $(($(now) - changed)) -lt $((STUCK * 1000)) ] || fail "nothing is broken any more"
+		[ $(($(now) - changed)) -lt $((STUCK * 1000)) ] || fail "no changed reply in $STUCK s"
 		if [ $(($(now) - told)) -ge 60000 ]; then
-			note "$broken broken replies so far"
+			note "$broken changed replies so far"
 			told=$(now)
 		fi
 	done
@@ -122,7 +123,7 @@ breaks_replies_for_long() {
 	hosts_end
 }
 
-# shellcheck disable=SC2046 # none, where the run is not long
+# shellcheck disable=SC2046 # empty if the run is not long
 main setup \
 	breaks_replies_at_random \
 	$(in_a_long_run breaks_replies_for_long)

@@ -43,7 +43,7 @@ data_of_all_sizes() {
 	verify "$disk" --rw=write --bs=2m --size=8m --iodepth=2
 }
 
-# Over iWARP a peer may invalidate a registration too early, so the host does not ask for it and
+# Soft-iWARP compares only a part of the key, so a remote invalidation proves nothing and the host
 # invalidates locally.
 target_is_not_believed_to_invalidate() {
 	connect "$TARGET4"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The netlink interface: every operation with the kernel's ynl client, and wrong.
+"""Tests the netlink interface: each operation with the kernel's ynl client, and invalid requests.
 
-What several do at the same time, and who is in another namespace, is in test_netlink_others.py.
+test_netlink_others.py tests concurrent clients, and clients in other namespaces.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from pylib import fixture, genl, ktap, spec  # noqa: E402
 from pylib.ktap import check, same  # noqa: E402
 
-# Which attributes a request cannot do without, and a good value of each.
+# Required attributes of each request.
 REQUIRED = {
     ("connect", "do"): ["traddr", "subsysnqn", "hostnqn", "hostid"],
     ("disconnect", "do"): ["ctrl-id"],
@@ -37,24 +37,24 @@ REQUIRED = {
 NO_CONTROLLER = 0xfffffff0
 HOSTID = bytes(range(1, 17))
 TARGET = pathlib.Path("/sys/kernel/config/nvmet")
-# As the kernel has it.
+# The module's limit.
 MOST_DISCOVERIES = 64
-# Longer than any operation here takes.
+# Time limit of an operation, in seconds.
 SOON = 20
 
 
 class Dumps(genl.Socket):
-    """A connection for dumps in parts, as small as they come."""
+    """A socket whose dumps come in parts, as small as possible."""
 
     ROOM = 4096
 
     def begin(self, request, body):
-        """Begin a dump: its first part sees what there is now."""
+        """Begin a dump. The kernel makes its first part at once."""
         self.send(struct.pack("=BBH", request.command, 1, 0) + body,
                   genl.REQUEST | genl.ACK | genl.DUMP)
 
     def dump(self, request, body):
-        """The messages of a dump while nothing changes."""
+        """Return the messages of a dump, which must not be interrupted."""
         self.begin(request, body)
         reply = self.replies()
         check(not reply.interrupted, f"{request}: interrupted")
@@ -62,7 +62,7 @@ class Dumps(genl.Socket):
 
 
 class World:
-    """What the tests work on."""
+    """The set-up, the specification and the clients that the tests use."""
 
     def __init__(self, values):
         self.values = values
@@ -71,12 +71,12 @@ class World:
         self.open()
 
     def open(self):
-        """Begin to ask; anew, where the module was unloaded."""
+        """Open the clients, also after the module was unloaded."""
         self.socket = genl.Socket("rnvmf")
         self.ynl = spec.ynl_family()
 
     def good(self, attribute):
-        """A payload that the attribute's policy takes."""
+        """Return a payload that satisfies the attribute's policy."""
         texts = {"traddr": self.values["NOBODY4"], "host-traddr": self.values["TARGET4"],
                  "subsysnqn": self.values["NQN"], "hostnqn": self.values["HOSTNQN"]}
         if attribute.type == "string":
@@ -90,7 +90,7 @@ class World:
         return attribute.scalar(attribute.limits()[0] or 1)
 
     def required(self, request):
-        """The attributes without which a request is refused, well made: name and bytes."""
+        """Return the required attributes of a request with valid values, as (name, bytes)."""
         names = REQUIRED.get((request.operation["name"], request.mode), [])
         return [(name, genl.attribute(request.attributes[name].number,
                                       self.good(request.attributes[name]))) for name in names]
@@ -101,23 +101,23 @@ class World:
         return self.socket.request(request.command, body, genl.REQUEST | genl.ACK | dump)
 
     def refused(self, request, body, what):
-        """The request must be refused; return why."""
+        """Return the refusal of a request, which must be refused; `what` is for the message."""
         try:
             self.send(request, body)
         except genl.Refusal as refusal:
             return refusal
-        raise ktap.Failure(f"{request}: {what} was taken")
+        raise ktap.Failure(f"{request}: {what} was accepted")
 
     def refused_at(self, request, name, bad, what):
-        """A request whose attribute `name` is `bad` must be refused with a pointer to it."""
+        """Check that a request with attribute `name` as `bad` is refused with its offset."""
         body = b"".join(data for each, data in self.required(request) if each != name)
         refusal = self.refused(request, body + bad, what)
         same(f"{request}: {what}: offset of the attribute in '{refusal}'",
              genl.HEADERS + len(body), refusal.offset)
-        check(refusal.message, f"{request}: {what}: no message with {refusal}")
+        check(refusal.message, f"{request}: {what}: no extack message with {refusal}")
 
     def connected(self, **more):
-        """Connect, and wait until it is live; return the controller's number."""
+        """Connect, and wait until the controller is live; return its ID."""
         wish = {"traddr": self.values["TARGET4"], "subsysnqn": self.values["NQN"],
                 "hostnqn": self.values["HOSTNQN"], "hostid": HOSTID.hex()} | more
         made = self.ynl.do("connect", wish)
@@ -125,27 +125,27 @@ class World:
         return made["ctrl-id"]
 
     def wait(self, number, condition):
-        """Wait until the controller, or None when there is none, is as wanted."""
+        """Wait until `condition` is true for the controller, or for None if it is removed."""
         limit = time.monotonic() + SOON
         while True:
             ctrl = next((one for one in self.ynl.dump("ctrl-get", {})
                          if one["ctrl-id"] == number), None)
             if condition(ctrl):
                 return ctrl
-            check(time.monotonic() < limit, f"after {SOON} s it is still {ctrl}")
+            check(time.monotonic() < limit, f"timed out after {SOON} s; controller: {ctrl}")
             time.sleep(0.05)
 
     def remove(self, number):
-        """Disconnect, and wait until it is gone."""
+        """Disconnect, and wait until the controller is removed."""
         self.ynl.do("disconnect", {"ctrl-id": number})
         self.wait(number, lambda ctrl: ctrl is None)
 
     def no_controllers(self):
-        """All that a test made is gone."""
-        same("controllers", [], self.ynl.dump("ctrl-get", {}))
+        """Check that no controller remains."""
+        same("list of controllers", [], self.ynl.dump("ctrl-get", {}))
 
     def clean_up(self):
-        """Take away what a test has left."""
+        """Remove all controllers that a test left."""
         disconnect = self.spec.request("disconnect")
         ctrl_id = disconnect.attributes["ctrl-id"]
         for ctrl in self.ynl.dump("ctrl-get", {}):
@@ -153,13 +153,13 @@ class World:
             try:
                 self.send(disconnect, genl.attribute(ctrl_id.number, ctrl_id.scalar(number)))
             except genl.Refusal as refusal:
-                # It may be on its way already.
+                # It may be being removed already.
                 same(f"disconnect of {number}: error", errno.ENOENT, refusal.errno)
             self.wait(number, lambda ctrl: ctrl is None)
 
 
 def ynl_drives_every_operation(world):
-    """Connect, get, dump, disconnect."""
+    """Connect, read by do and dump, disconnect."""
     number = world.connected()
     ctrl = world.ynl.do("ctrl-get", {"ctrl-id": number})
     same("state", "live", ctrl["state"])
@@ -181,7 +181,7 @@ def ynl_drives_every_operation(world):
 
 
 def a_number_is_not_given_again(world):
-    """Who means a controller that is gone does not get the next one, though it has the name."""
+    """The ID of a removed controller must not match a new one with the same name."""
     gone = world.connected()
     name = world.ynl.do("ctrl-get", {"ctrl-id": gone})["name"]
     world.remove(gone)
@@ -190,14 +190,14 @@ def a_number_is_not_given_again(world):
     request = world.spec.request("disconnect")
     attribute = request.attributes["ctrl-id"]
     refusal = world.refused(request, genl.attribute(attribute.number, attribute.scalar(gone)),
-                            "one that is gone")
+                            "the ID of a removed controller")
     same("error", errno.ENOENT, refusal.errno)
     same("state", "live", world.ynl.do("ctrl-get", {"ctrl-id": number})["state"])
     world.remove(number)
 
 
 def ynl_resets_and_sets(world):
-    """A controller that lives is changed, and connected anew."""
+    """Set options of a live controller, and reset and rescan it."""
     number = world.connected()
     world.ynl.do("ctrl-set", {"ctrl-id": number, "reconnect-delay": 3, "fast-io-fail-tmo": 7})
     world.ynl.do("ctrl-set", {"ctrl-id": number, "connect-timeout": 1500})
@@ -208,7 +208,7 @@ def ynl_resets_and_sets(world):
     ours = genl.attribute(request.attributes["ctrl-id"].number,
                           request.attributes["ctrl-id"].scalar(number))
     same("error", errno.EINVAL, world.refused(request, ours, "nothing to set").errno)
-    # Between the longest time and never.
+    # Values between the longest time and "off".
     wrong = {"ctrl-loss-tmo": (4294968, 0xfffffffe), "fast-io-fail-tmo": (4294968, 0xfffffffe),
              "connect-timeout": (0, 600001)}
     for name, values in wrong.items():
@@ -217,17 +217,18 @@ def ynl_resets_and_sets(world):
             data = genl.attribute(attribute.number, attribute.scalar(value))
             refusal = world.refused(request, ours + data, f"{name} = {value}")
             same(f"{name} = {value}: offset", genl.HEADERS + len(ours), refusal.offset)
-    same("after what was refused", ctrl, world.ynl.do("ctrl-get", {"ctrl-id": number}))
+    same("the controller after refused requests", ctrl,
+         world.ynl.do("ctrl-get", {"ctrl-id": number}))
     world.ynl.do("ctrl-reset", {"ctrl-id": number})
     ctrl = world.wait(number, lambda ctrl: ctrl and ctrl["state"] == "live")
-    same("connected anew", (1, 0), (ctrl["nr-resets"], ctrl["nr-reconnects"]))
+    same("resets and reconnects", (1, 0), (ctrl["nr-resets"], ctrl["nr-reconnects"]))
     scan = world.ynl.do("ctrl-rescan", {"ctrl-id": number})["scan"]
     world.wait(number, lambda ctrl: ctrl and ctrl["scan"] == scan)
     world.remove(number)
 
 
 def dumps_of_namespaces_are_whole(world):
-    """All of them, in their order, or the reader is told that they changed."""
+    """A dump has all namespaces in order of NSID, or is marked as interrupted by a change."""
     namespaces = TARGET / "subsystems" / world.values["NQN"] / "namespaces"
     request = world.spec.request("ns-get", "dump")
     nsid = world.spec.sets[request.operation["attribute-set"]]["nsid"].number
@@ -240,7 +241,7 @@ def dumps_of_namespaces_are_whole(world):
             (made / "device_path").write_text((namespaces / "1/device_path").read_text().strip())
             (made / "enable").write_text("1")
         undo.callback(first.write_text, "1")
-        # On a machine with other work so many disks may take longer than a connect usually may.
+        # On a loaded machine so many disks may take longer than the default connect time-out.
         number = world.connected(**{"connect-timeout": SOON * 1000})
         undo.callback(world.remove, number)
         def becomes(path, enabled, left):
@@ -248,19 +249,20 @@ def dumps_of_namespaces_are_whole(world):
             world.wait(number, lambda ctrl: ctrl and ctrl["nr-namespaces"] == left)
         dumps = Dumps("rnvmf")
         undo.callback(dumps.close)
-        # The first that there is was added last.
+        # The namespace with the lowest NSID is the one added last.
         becomes(first, "0", count - 1)
         becomes(first, "1", count)
-        same("namespaces", list(range(1, count + 1)),
+        same("list of NSIDs", list(range(1, count + 1)),
              [struct.unpack("=I", dict(genl.attributes(one))[nsid])[0]
               for one in dumps.dump(request, b"")])
         dumps.begin(request, b"")
         becomes(first, "0", count - 1)
-        check(dumps.replies().interrupted, "a namespace went meanwhile, which is not told")
+        check(dumps.replies().interrupted,
+              "a namespace was removed during the dump, but the dump is not marked as interrupted")
 
 
 def dumps_of_a_log_are_whole(world):
-    """Its entries are those of one log, or the reader is told that they are not."""
+    """A dump has the entries of one log, or is marked as interrupted by a change."""
     discover, request = world.spec.request("discover"), world.spec.request("discover-get", "dump")
     links, count = TARGET / "ports/4420/subsystems", 40
     listener = spec.ynl_family()
@@ -279,7 +281,7 @@ def dumps_of_a_log_are_whole(world):
             limit = time.monotonic() + SOON
             while not any(one["msg"].get("nr-entries") == entries
                           for one in listener.poll_ntf(duration=1)):
-                check(time.monotonic() < limit, f"no log of {entries} entries")
+                check(time.monotonic() < limit, f"no notification of a log with {entries} entries")
         dumps = Dumps("rnvmf")
         undo.callback(dumps.close)
         wish = {"traddr": world.values["TARGET4"].encode() + b"\0", "persistent": b"",
@@ -290,17 +292,18 @@ def dumps_of_a_log_are_whole(world):
         number = world.spec.sets[discover.operation["attribute-set"]]["discovery-id"].number
         ours = genl.attribute(request.attributes["discovery-id"].number,
                               dict(genl.attributes(made))[number])
-        # The target itself, and the subsystem that there is.
+        # Two more: the discovery subsystem itself, and the fixture's subsystem.
         await_log(count + 2)
         same("entries", count + 2, len(dumps.dump(request, ours)))
         dumps.begin(request, ours)
         link.unlink()
         await_log(count + 1)
-        check(dumps.replies().interrupted, "the log changed meanwhile, which is not told")
+        check(dumps.replies().interrupted,
+              "the log changed during the dump, but the dump is not marked as interrupted")
 
 
 def ynl_discovers(world):
-    """A discovery is of the socket that asked, and goes with it."""
+    """A discovery belongs to the socket that started it, and ends when the socket is closed."""
     wish = {"traddr": world.values["TARGET4"], "hostnqn": world.values["HOSTNQN"],
             "hostid": HOSTID.hex()}
     client = spec.ynl_family()
@@ -320,18 +323,19 @@ def ynl_discovers(world):
     request = world.spec.request("discover-get")
     number = request.attributes["discovery-id"]
     body = genl.attribute(number.number, number.scalar(ours["discovery-id"]))
-    # Another socket does not see it, and the next one of the same takes its place.
+    # Another socket does not see it. A new discovery of the same socket replaces it.
     for mode in ("do", "dump"):
-        refusal = world.refused(world.spec.request("discover-get", mode), body, "another's")
-        same("another's: error", errno.ENOENT, refusal.errno)
+        refusal = world.refused(world.spec.request("discover-get", mode), body,
+                                "the discovery of another socket")
+        same("discovery of another socket: error", errno.ENOENT, refusal.errno)
     again = client.do("discover", wish | {"traddr": world.values["NOBODY4"]})
-    check(again["discovery-id"] != ours["discovery-id"], "the number is the same")
-    same("one under way", again, client.do("discover-get", again))
+    check(again["discovery-id"] != ours["discovery-id"], "the second discovery has the same ID")
+    same("discovery in progress", again, client.do("discover-get", again))
     client.close()
 
 
 def discoveries_are_limited(world):
-    """One that is being cancelled counts until it is over, so that nobody can have more."""
+    """The number of discoveries is limited; a cancelled one counts until its thread has ended."""
     request = world.spec.request("discover")
     body = b"".join(data for _, data in world.required(request))
     body += genl.attribute(request.attributes["persistent"].number)
@@ -348,29 +352,29 @@ def discoveries_are_limited(world):
         return False
     for one in sockets[:MOST_DISCOVERIES]:
         ask(one)
-    check(refused(sockets[-1], "one more"), "one more was taken")
-    # It takes the place of its own, which its thread is not out of yet.
-    check(refused(sockets[0], "another"), "the cancelled one does not count")
+    check(refused(sockets[-1], "one more"), "one discovery more than the limit was accepted")
+    # It would replace the socket's discovery, whose thread is still running.
+    check(refused(sockets[0], "another"), "the cancelled discovery does not count")
     limit = time.monotonic() + SOON
     while refused(sockets[0], "another"):
-        check(time.monotonic() < limit, "the cancelled one is never over")
+        check(time.monotonic() < limit, "the cancelled discovery did not end")
     for one in sockets:
         one.close()
 
 
 def ynl_reads_statistics(world):
-    """What the queues have done is what the controller has."""
-    # Nothing is sent meanwhile.
+    """The counters of the queues add up to those of the controller."""
+    # Without keep-alive, so that no command is sent meanwhile.
     number = world.connected(**{"keep-alive-tmo": 0, "nr-io-queues": 2})
     whole = world.ynl.do("stats-get", {"ctrl-id": number})
     queues = world.ynl.dump("stats-get", {"ctrl-id": number})
     same("dump of all", queues, world.ynl.dump("stats-get", {}))
     same("queues", [0, 1, 2], [one["qid"] for one in queues])
-    check("qid" not in whole, f"the whole controller is a queue: {whole}")
+    check("qid" not in whole, f"the controller's statistics have a qid: {whole}")
     same("latency", 0, whole["latency"])
     for name in set(whole) - {"ctrl-id", "name", "latency"}:
         same(name, whole[name], sum(one[name] for one in queues))
-    check(whole["reads"] > 0 and whole["others"] > 3, f"too little was done: {whole}")
+    check(whole["reads"] > 0 and whole["others"] > 3, f"counters are too small: {whole}")
     request = world.spec.request("stats-set")
     ours = genl.attribute(request.attributes["ctrl-id"].number,
                           request.attributes["ctrl-id"].scalar(number))
@@ -382,7 +386,7 @@ def ynl_reads_statistics(world):
 
 
 def ynl_hears_every_event(world):
-    """One connection makes all kinds of events."""
+    """Connecting and disconnecting sends all kinds of notifications."""
     listener = spec.ynl_family()
     listener.ntf_subscribe("events")
     world.remove(world.connected())
@@ -397,7 +401,7 @@ def ynl_hears_every_event(world):
 
 
 def policy_agrees_with_the_specification(world):
-    """What the kernel says that it checks is what the specification says."""
+    """The kernel's dumped policy matches the checks in the specification."""
     for request in world.spec.requests:
         policy = world.ynl.get_policy(request.operation["name"], request.mode)
         if not request.attributes:
@@ -410,7 +414,7 @@ def policy_agrees_with_the_specification(world):
 
 
 def expected_policy(attribute):
-    """The kernel's words for the checks of an attribute."""
+    """Return the policy of an attribute as the kernel dumps it."""
     if attribute.type == "string":
         return {"type": "nul-string", "max-length": attribute.checks["max-len"]}
     if attribute.type == "binary":
@@ -423,7 +427,7 @@ def expected_policy(attribute):
 
 
 def missing_attributes(world):
-    """Each attribute that is needed, left out."""
+    """Requests that lack one required attribute."""
     for request in world.spec.requests:
         required = world.required(request)
         for name, _ in required:
@@ -434,7 +438,7 @@ def missing_attributes(world):
 
 
 def unknown_attributes(world):
-    """Numbers that nobody knows, and attributes of other requests."""
+    """Requests with unknown attributes, or with attributes of other requests."""
     for request in world.spec.requests:
         highest = max(one.number for one in (request.attributes | request.others).values())
         numbers = [0, highest + 1, 0x3fff, *(one.number for one in request.others.values())]
@@ -444,7 +448,7 @@ def unknown_attributes(world):
 
 
 def wrong_sizes(world):
-    """Payloads that are shorter or longer than their type."""
+    """Attributes that are shorter or longer than their type."""
     for request in world.spec.requests:
         for name, attribute in request.attributes.items():
             good = world.good(attribute)
@@ -466,7 +470,7 @@ def wrong_strings(world):
 
 
 def values_out_of_range(world):
-    """Numbers below the least and above the greatest."""
+    """Numbers below the minimum and above the maximum."""
     for request in world.spec.requests:
         for name, attribute in request.attributes.items():
             if attribute.type not in spec.SCALARS:
@@ -480,7 +484,7 @@ def values_out_of_range(world):
 
 
 def values_without_meaning(world):
-    """What the policy takes, and the operation does not."""
+    """Values that satisfy the policy, but are invalid for the operation."""
     bad = {"traddr": [b"", b"target", b"300.1.1.1", b"192.0.2.1.", b"2001:db8::1::1",
                       b"192.0.2.1 ", b"fe80::1%nowhere"],
            "host-traddr": [b"", b"host", b"1.2.3.4.5"],
@@ -497,7 +501,7 @@ def values_without_meaning(world):
 
 
 def malformed_messages(world):
-    """Messages that are not even made of attributes."""
+    """Messages that do not consist of attributes."""
     request = world.spec.request("ctrl-get")
     number = request.attributes["ctrl-id"].number
     good = dict(world.required(request))["ctrl-id"]
@@ -513,11 +517,11 @@ def malformed_messages(world):
     except genl.Refusal as refusal:
         same("a message without a generic header: error", errno.EINVAL, refusal.errno)
     else:
-        raise ktap.Failure("a message without a generic header was taken")
+        raise ktap.Failure("a message without a generic header was accepted")
 
 
 def unknown_commands(world):
-    """Commands that are none, or that are events, and the wrong ways to call."""
+    """Unknown commands, notifications as commands, and do instead of dump or the reverse."""
     modes = {(one.command, one.mode) for one in world.spec.requests}
     for command in (0, *range(1, world.spec.commands + 1), world.spec.commands + 1, 255):
         for mode, flags in (("do", 0), ("dump", genl.DUMP)):
@@ -528,7 +532,7 @@ def unknown_commands(world):
             except genl.Refusal as refusal:
                 same(f"command {command} ({mode}): error", errno.EOPNOTSUPP, refusal.errno)
             else:
-                raise ktap.Failure(f"command {command} ({mode}) was taken")
+                raise ktap.Failure(f"command {command} ({mode}) was accepted")
 
 
 def objects_that_are_not(world):
@@ -551,7 +555,7 @@ def objects_that_are_not(world):
 
 
 def privilege_is_needed(world):
-    """To change, and not to look."""
+    """Requests that change something need privilege; those that read do not."""
     for request in world.spec.requests:
         body = b"".join(data for _, data in world.required(request))
         def ask(request=request, body=body):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The netlink interface when there are others: in other namespaces, or at the same time."""
+"""Tests the netlink interface with concurrent clients, and with clients in other namespaces."""
 
 import collections
 import contextlib
@@ -25,21 +25,21 @@ from pylib import genl, ktap, spec  # noqa: E402
 from pylib.ktap import check, same  # noqa: E402
 from test_netlink import HOSTID, SOON, Dumps, main  # noqa: E402
 
-# On a kernel that checks itself everything takes so many times longer.
+# Factor for all time limits; more than 1 on a debug kernel.
 SLOWDOWN = int(os.environ.get("RNVMF_SLOWDOWN", "1"))
-# As the kernel has it.
+# The module's limit.
 MOST_CONTROLLERS = 256
-# The port of a socket, which is not the number of a process.
+# Port ID of a netlink socket, different from all PIDs.
 PORT = 0x70000001
-# Between two requests, so that others get the processor.
+# Seconds between two requests, so that other threads run.
 PAUSE = 0.005
-# Times that the module is unloaded while somebody is in it, and processes that are.
+# Number of unloads during requests, and number of processes that send these.
 UNLOADS = 10
 SETTERS = 4
 
 
 def body(request, **values):
-    """The attributes of a request, of numbers, texts, bytes, or True for a flag."""
+    """Return the attributes of a request from numbers, strings, bytes, or True for a flag."""
     data = b""
     for name, value in values.items():
         attribute = request.attributes[name.replace("_", "-")]
@@ -54,7 +54,7 @@ def body(request, **values):
 
 
 def connect_to_nobody(world, socket, index):
-    """Start a connect that no one answers; return its number."""
+    """Start a connect to an unused address; return the controller's ID."""
     request = world.spec.request("connect")
     wish = body(request, traddr=world.values["NOBODY4"], trsvcid=5000 + index,
                 subsysnqn=world.values["NQN"], hostnqn=world.values["HOSTNQN"], hostid=HOSTID,
@@ -64,36 +64,36 @@ def connect_to_nobody(world, socket, index):
 
 
 def ctrl_ids(world, attributes, messages):
-    """The controllers that messages are of."""
+    """Return the controller IDs in messages."""
     number = world.spec.sets[attributes]["ctrl-id"].number
     return [struct.unpack("=I", dict(genl.attributes(one))[number])[0] for one in messages]
 
 
 def waiting(world, count):
-    """Start so many connects that no one answers; return their numbers."""
+    """Start `count` connects to an unused address; return the controllers' IDs."""
     with contextlib.closing(genl.Socket("rnvmf")) as socket:
         return [connect_to_nobody(world, socket, index) for index in range(count)]
 
 
 def there_are(world):
-    """The numbers of all controllers."""
+    """Return the IDs of all controllers."""
     dump = world.spec.request("ctrl-get", "dump")
     return ctrl_ids(world, "ctrl", world.send(dump, b"").messages)
 
 
 def remove_all(world, numbers):
-    """Disconnect, and wait until they are gone."""
+    """Disconnect controllers, and wait until they are removed."""
     request = world.spec.request("disconnect")
     for number in numbers:
         world.send(request, body(request, ctrl_id=number))
     limit = time.monotonic() + SOON * SLOWDOWN
     while set(there_are(world)) & set(numbers):
-        check(time.monotonic() < limit, f"of {numbers} there are still {there_are(world)}")
+        check(time.monotonic() < limit, f"of {numbers} controllers remain: {there_are(world)}")
         time.sleep(0.05)
 
 
 def elsewhere(flags, function):
-    """What a function returns in namespaces of its own, where it is root."""
+    """Run a function in new namespaces, as root of a new user namespace; return its result."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -113,13 +113,16 @@ def elsewhere(flags, function):
     os.close(writing)
     with os.fdopen(reading) as pipe:
         returned = pipe.read()
-    same("status of who is elsewhere", 0, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    same("status of the process in other namespaces", 0,
+         os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     return json.loads(returned)
 
 
 def answers(world, number):
-    """What each request that can name a controller, with the number of one, and each dump of all
-    comes to: a count of messages, or an error."""
+    """Send each request for this controller, and each dump of all objects.
+
+    Returns the number of messages, or the error, by request.
+    """
     found = {}
     with contextlib.closing(genl.Socket("rnvmf")) as socket:
         for request in world.spec.requests:
@@ -135,7 +138,7 @@ def answers(world, number):
 
 
 def answer(socket, request, data):
-    """The count of messages, or the error, that a request comes to."""
+    """Send a request; return the number of messages, or the error's name."""
     dump = genl.DUMP if request.mode == "dump" else 0
     try:
         return len(socket.request(request.command, data,
@@ -144,7 +147,7 @@ def answer(socket, request, data):
         return errno.errorcode[refusal.errno]
 
 
-# The requests of `answers`, and whether they change something.
+# The requests of `answers`, and whether they need privilege.
 OF_A_CONTROLLER = {"disconnect (do)": True, "ctrl-get (do)": False, "ns-get (do)": False,
                    "ns-get (dump)": False, "ctrl-reset (do)": True, "ctrl-set (do)": True,
                    "stats-get (do)": False, "stats-get (dump)": False, "stats-set (do)": True,
@@ -153,18 +156,18 @@ OF_ALL = ("ctrl-get (dump)", "ns-get (dump)", "stats-get (dump)")
 
 
 def not_from_another_network_namespace(world):
-    """What is asked of a controller elsewhere finds none, whatever it is; and it is as it was."""
+    """Requests for a controller from another network namespace find none, and change nothing."""
     number = world.connected()
     before = world.ynl.do("ctrl-get", {"ctrl-id": number})
     wanted = {what: "ENOENT" for what in OF_A_CONTROLLER} | {f"{what} of all": 0 for what in OF_ALL}
-    same("answers", wanted, elsewhere(os.CLONE_NEWNET, lambda: answers(world, number)))
+    same("replies", wanted, elsewhere(os.CLONE_NEWNET, lambda: answers(world, number)))
     same("the controller", before, world.ynl.do("ctrl-get", {"ctrl-id": number}))
     same("state", "live", before["state"])
     world.remove(number)
 
 
 def not_by_root_of_a_user_namespace(world):
-    """Who is root among his own may look, and nothing else: not here, nor where he is at home."""
+    """Root of a user namespace may only read, also in a network namespace of its own."""
     if not pathlib.Path("/proc/self/ns/user").exists():
         raise ktap.Skip("the kernel has no user namespaces")
     number = world.connected(**{"nr-io-queues": 1})
@@ -185,16 +188,17 @@ def not_by_root_of_a_user_namespace(world):
     wanted = {what: "EPERM" if admin else looks[what] for what, admin in OF_A_CONTROLLER.items()}
     wanted |= {f"{what} of all": counts[what] for what in OF_ALL}
     wanted |= {"connect": "EPERM", "discover": "EPERM"}
-    same("answers here", wanted, elsewhere(os.CLONE_NEWUSER, ask))
+    same("replies in the same network namespace", wanted, elsewhere(os.CLONE_NEWUSER, ask))
     wanted |= {what: "ENOENT" for what in looks} | {f"{what} of all": 0 for what in OF_ALL}
-    same("answers elsewhere", wanted, elsewhere(os.CLONE_NEWUSER | os.CLONE_NEWNET, ask))
+    same("replies in another network namespace", wanted,
+         elsewhere(os.CLONE_NEWUSER | os.CLONE_NEWNET, ask))
     same("the controller", before, world.ynl.do("ctrl-get", {"ctrl-id": number}))
     world.remove(number)
 
 
 def a_discovery_is_not_that_of_the_same_port_elsewhere(world):
-    """Sockets of two network namespaces may have one port: neither has the other's discovery, nor
-    ends it when it is closed."""
+    """Sockets in two network namespaces may have the same port ID: a socket sees only its own
+    discovery, and closing it ends only that one."""
     discover = world.spec.request("discover")
     wish = body(discover, traddr=world.values["TARGET4"], hostnqn=world.values["HOSTNQN"],
                 hostid=HOSTID, persistent=True)
@@ -205,22 +209,27 @@ def a_discovery_is_not_that_of_the_same_port_elsewhere(world):
         number = struct.unpack("=I", dict(genl.attributes(made))[number])[0]
         data = body(get[0], discovery_id=number)
         limit = time.monotonic() + SOON * SLOWDOWN
-        # Until then the dump is refused.
+        # The dump is refused until the log has been read.
         while answer(ours, get[1], data) != 2:
-            check(time.monotonic() < limit, f"no log: {answer(ours, get[1], data)}")
+            check(time.monotonic() < limit, f"no log was read: {answer(ours, get[1], data)}")
             time.sleep(0.05)
 
         def ask():
             with contextlib.closing(genl.Socket("rnvmf", PORT)) as socket:
                 return [answer(socket, request, data) for request in get]
 
-        same("answers elsewhere", ["ENOENT"] * 2, elsewhere(os.CLONE_NEWNET, ask))
-        same("answers here", [1, 2], [answer(ours, request, data) for request in get])
+        same("replies in another network namespace", ["ENOENT"] * 2,
+             elsewhere(os.CLONE_NEWNET, ask))
+        same("replies to the first socket", [1, 2],
+             [answer(ours, request, data) for request in get])
 
 
 def resumed_between_deletions(world, name, attributes, numbers):
-    """A dump in parts, one of the controllers gone before each that is made: what stays is in it,
-    once, what went before its part was made is not, and it says that it is not of one time."""
+    """Read a dump in parts, and remove controllers before each part.
+
+    Controllers that remain must be in the dump once. Those removed before their part was made must
+    not be in it. The dump must be marked as interrupted. Returns the remaining controllers.
+    """
     request = world.spec.request(name, "dump")
     dumps, reply, left, parts = Dumps("rnvmf"), genl.Reply(), list(numbers), 0
     with contextlib.closing(dumps):
@@ -228,31 +237,32 @@ def resumed_between_deletions(world, name, attributes, numbers):
         while not dumps.part(reply):
             parts += 1
             found = ctrl_ids(world, attributes, reply.messages)
-            # The last one that was told, and the last one of all, which is not yet: the part after
-            # this is made already, but not the one after that.
+            # Remove the last controller of this part, and the last of all, which is in no part yet.
+            # The kernel has already made the next part, but not the one after it.
             if parts == 1:
                 last = left[-1]
-                same(f"{name}: the last one is found", False, last in found)
+                same(f"{name}: last controller in the first part", False, last in found)
             gone = {found[-1], left[-1]} & set(left)
             remove_all(world, gone)
             left = [number for number in left if number not in gone]
-    check(parts > 2, f"{name}: all is in {parts} parts: none is made after a deletion")
-    check(reply.interrupted, f"{name}: controllers went meanwhile, which is not told")
+    check(parts > 2, f"{name}: only {parts} parts, so none was made after a removal")
+    check(reply.interrupted,
+          f"{name}: controllers were removed, but the dump is not marked as interrupted")
     found = ctrl_ids(world, attributes, reply.messages)
-    same(f"{name}: what stays and is not found", set(), set(left) - set(found))
-    same(f"{name}: the last one is found", False, last in found)
+    same(f"{name}: set of remaining controllers not found", set(), set(left) - set(found))
+    same(f"{name}: removed controller found", False, last in found)
     same(f"{name}: order", sorted(found), found)
     if attributes == "ctrl":
-        same(f"{name}: controllers found twice", len(set(found)), len(found))
-    # Nothing changes any more.
+        same(f"{name}: number of messages", len(set(found)), len(found))
+    # A dump without changes.
     with contextlib.closing(Dumps("rnvmf")) as dumps:
         whole = ctrl_ids(world, attributes, dumps.dump(request, b""))
-    same(f"{name}: what there is", left, list(dict.fromkeys(whole)))
+    same(f"{name}: list of controllers", left, list(dict.fromkeys(whole)))
     return left
 
 
 def dumps_are_resumed_between_deletions(world):
-    """The controllers, and what their queues have done."""
+    """Dumps of controllers and of queue statistics."""
     left = resumed_between_deletions(world, "ctrl-get", "ctrl", waiting(world, 64))
     remove_all(world, left)
     queues = {"nr-io-queues": 2, "nr-write-queues": 2, "nr-poll-queues": 2}
@@ -261,7 +271,7 @@ def dumps_are_resumed_between_deletions(world):
 
 
 def dumps_while_deleting(world):
-    """Dumps and deletions that do not wait for each other."""
+    """Dumps during the removal of controllers, by another thread."""
     numbers = waiting(world, 48)
     stay, go = set(numbers[::2]), numbers[1::2]
     request = world.spec.request("ctrl-get", "dump")
@@ -271,24 +281,24 @@ def dumps_while_deleting(world):
         dumps.begin(request, b"")
         reply = dumps.replies()
         found = ctrl_ids(world, "ctrl", reply.messages)
-        same("controllers found twice", len(found), len(set(found)))
-        # An interrupted dump says so, and is asked for again.
+        same("number of different controllers", len(found), len(set(found)))
+        # An interrupted dump may lack controllers; it is repeated.
         check(reply.interrupted or stay <= set(found),
-              f"the dump lost {sorted(stay - set(found))}, and does not say so")
+              f"the dump lacks {sorted(stay - set(found))}, but is not marked as interrupted")
         rounds[reply.interrupted] += 1
 
     with Crowd() as crowd:
         crowd.start("a dump", look, Dumps("rnvmf"))
         remove_all(world, go)
-        # One more ends after all that.
+        # A dump without interruption follows.
         seen = rounds[False]
-        crowd.wait(lambda: rounds[False] > seen, "no whole dump")
-    same("what stayed", stay, set(there_are(world)))
+        crowd.wait(lambda: rounds[False] > seen, "no dump without interruption")
+    same("set of remaining controllers", stay, set(there_are(world)))
     remove_all(world, stay)
 
 
 class Crowd:
-    """Threads that do something over and over, each with something of its own, until it is left."""
+    """Context with threads that repeat some work until the context ends."""
 
     def __init__(self):
         self.over = threading.Event()
@@ -302,13 +312,13 @@ class Crowd:
         self.over.set()
         for thread in self.threads:
             thread.join(SOON * SLOWDOWN)
-        # What came first is told.
+        # An earlier exception takes precedence.
         if kind is None:
-            check(not any(one.is_alive() for one in self.threads), "a request does not end")
-            same("problems", [], self.problems)
+            check(not any(one.is_alive() for one in self.threads), "a request did not end")
+            same("list of errors", [], self.problems)
 
     def start(self, what, work, own, pause=PAUSE):
-        """Do `work(own)` until all is over, or it says that there is no more to do."""
+        """Start a thread that calls `work(own)` until that returns False or the context ends."""
         def loop():
             try:
                 with contextlib.closing(own):
@@ -321,26 +331,26 @@ class Crowd:
         self.threads[-1].start()
 
     def wait(self, condition, otherwise):
-        """Wait until it is so, or one of the threads has a problem."""
+        """Wait until `condition()` is true; fail if a thread fails, or after SOON seconds."""
         limit = time.monotonic() + SOON * SLOWDOWN
         while not condition() and not self.problems:
             check(time.monotonic() < limit, otherwise() if callable(otherwise) else otherwise)
             time.sleep(0.05)
-        same("problems", [], self.problems)
+        same("list of errors", [], self.problems)
 
 
-# What may be refused while a controller is reset all the time: requests and what the message says.
+# Requests that may be refused with EBUSY during continuous resets, and their messages.
 NOT_LIVE = re.compile("the controller is (connecting|resetting); "
                       "(only a live controller can be reset|"
                       "it scans its namespaces when it connects)")
 BUSY = {"ctrl-reset (do)": NOT_LIVE, "ctrl-rescan (do)": NOT_LIVE,
         "discover (do)": re.compile("too many discoveries")}
-# A reset is over some time, and so is a discovery, before the next.
+# Seconds between two requests of these kinds, so that each can complete.
 PAUSES = {"ctrl-reset (do)": 0.1, "discover (do)": 0.2}
 
 
 class Client:
-    """Asks for one thing, and knows how it may be refused."""
+    """Repeats one kind of request, and checks how it is refused."""
 
     def __init__(self, request, data, taken, leaving):
         self.socket = genl.Socket("rnvmf")
@@ -350,11 +360,11 @@ class Client:
         self.leaving = leaving
 
     def close(self):
-        """Ask no more."""
+        """Close the socket."""
         self.socket.close()
 
     def ask(self):
-        """Ask once; say whether to go on."""
+        """Send the request once; return whether to continue."""
         try:
             dump = genl.DUMP if self.request.mode == "dump" else 0
             self.socket.request(self.request.command, next(self.data),
@@ -372,21 +382,21 @@ class Client:
 
 
 def is_of_one_that_leaves(refusal):
-    """Whether a refusal is one of a controller that is being disconnected, or is gone."""
+    """Return whether a refusal means that the controller is being removed, or is removed."""
     if refusal.errno == errno.ENOENT:
         return refusal.message in ("no such controller", "no such namespace")
     return refusal.errno == errno.EBUSY and "the controller is deleting" in refusal.message
 
 
 def cycle(request, *bodies):
-    """Bodies of a request, one after the other, without an end."""
+    """Yield bodies of a request in endless rotation."""
     while True:
         for one in bodies:
             yield body(request, **one)
 
 
 def ask_all(world, number, crowd, taken, leaving):
-    """Start clients that ask for all there is to ask of a controller; return what they ask."""
+    """Start a client for each kind of request for a controller; return the kinds."""
     ours = {"ctrl_id": number}
     discovery = {"traddr": world.values["TARGET4"], "hostnqn": world.values["HOSTNQN"],
                  "hostid": HOSTID}
@@ -412,13 +422,17 @@ def ask_all(world, number, crowd, taken, leaving):
 
 
 def operations_on_a_live_controller_at_the_same_time(world):
-    """All that can be asked of it, while it is reset over and over: it is live in the end, as it
-    was set, with its disks; and then while it is disconnected: then there is none."""
+    """All requests for a controller at the same time, with continuous resets.
+
+    Finally the controller must be live, with its last settings and its disks. Then the same during
+    a disconnect, which must remove it.
+    """
     number = world.connected()
     taken, leaving = collections.Counter(), threading.Event()
     with Crowd() as crowd:
         asked = ask_all(world, number, crowd, taken, leaving)
-        crowd.wait(lambda: all(taken[each] >= 5 for each in asked), lambda: f"too few: {taken}")
+        crowd.wait(lambda: all(taken[each] >= 5 for each in asked),
+                   lambda: f"fewer than 5 requests of a kind: {taken}")
     ktap.note(dict(taken))
     ctrl = world.wait(number, lambda ctrl: ctrl and ctrl["state"] == "live")
     same("settings", 60, ctrl["fast-io-fail-tmo"] - ctrl["reconnect-delay"])
@@ -431,21 +445,23 @@ def operations_on_a_live_controller_at_the_same_time(world):
 
 
 def leave_with_everything_at_once(world, number):
-    """It is disconnected while all is asked of it."""
+    """Disconnect a controller during all kinds of requests."""
     taken, leaving = collections.Counter(), threading.Event()
     with Crowd() as crowd:
         asked = ask_all(world, number, crowd, taken, leaving)
-        crowd.wait(lambda: all(taken[each] for each in asked), lambda: f"too few: {taken}")
+        crowd.wait(lambda: all(taken[each] for each in asked),
+                   lambda: f"no request of a kind: {taken}")
         leaving.set()
         world.ynl.do("disconnect", {"ctrl-id": number})
         world.wait(number, lambda ctrl: ctrl is None)
-        # All but the two that ask for no controller have heard that there is none.
-        crowd.wait(lambda: sum(one.is_alive() for one in crowd.threads) == 2, "some still ask")
+        # All clients end with ENOENT, but for the two whose requests name no controller.
+        crowd.wait(lambda: sum(one.is_alive() for one in crowd.threads) == 2,
+                   "clients did not end after the removal of the controller")
     world.no_controllers()
 
 
 def connects_at_the_same_time(world):
-    """Several clients connect, look and disconnect at once."""
+    """Several clients connect, read and disconnect at the same time."""
     rounds = dict.fromkeys(range(4), 0)
 
     def work(client):
@@ -468,11 +484,11 @@ def connects_at_the_same_time(world):
             client = spec.ynl_family()
             client.index = index
             crowd.start(f"client {index}", work, client)
-        crowd.wait(lambda: sum(rounds.values()) == 40, lambda: f"too few: {rounds}")
+        crowd.wait(lambda: sum(rounds.values()) == 40, lambda: f"fewer than 10 rounds: {rounds}")
 
 
 def controllers_are_limited(world):
-    """One that is gone makes room for another, and one that is refused takes none."""
+    """The number of controllers is limited. A removed or a refused one does not count."""
     numbers = waiting(world, MOST_CONTROLLERS)
     with contextlib.closing(genl.Socket("rnvmf")) as socket:
         for _ in range(2):
@@ -482,7 +498,7 @@ def controllers_are_limited(world):
                 same("one more: error", errno.EBUSY, refusal.errno)
                 same("one more: message", "too many controllers", refusal.message)
             else:
-                raise ktap.Failure("one more was taken")
+                raise ktap.Failure("one controller more than the limit was accepted")
         same("controllers", numbers, there_are(world))
         remove_all(world, numbers[100:101])
         numbers[100:101] = []
@@ -492,14 +508,16 @@ def controllers_are_limited(world):
 
 
 def sets_now_and_then(world, number):
-    """Set something of a controller all the time, in a process of its own that hardly gets a
-    processor where others want it, until it is refused; return its number."""
+    """Start a process that repeats ctrl-set until it is refused; return its PID.
+
+    The process has the policy SCHED_IDLE, so that others can preempt it inside the module.
+    """
     reading, writing = os.pipe()
     pid = os.fork()
     if pid:
         os.close(writing)
         with open(reading, "rb") as ready:
-            same("how it begins", b"+", ready.read(1))
+            same("start message", b"+", ready.read(1))
         return pid
     try:
         request = world.spec.request("ctrl-set")
@@ -511,14 +529,14 @@ def sets_now_and_then(world, number):
             while True:
                 socket.request(request.command, wish)
     except (genl.Refusal, OSError):
-        # The controller is gone, or the family.
+        # The controller or the family was removed.
         os._exit(0)
     finally:
         os._exit(1)
 
 
 def unloads_while_it_is_asked(world, hogs):
-    """Unload the module, and load it again."""
+    """Unload the module during requests, and load it again."""
     limit = SOON * SLOWDOWN
     with contextlib.ExitStack() as undo:
         undo.callback(subprocess.run, ["modprobe", "rnvmf"], check=True, timeout=limit)
@@ -532,11 +550,12 @@ def unloads_while_it_is_asked(world, hogs):
         time.sleep(0.1)
         subprocess.run(["rmmod", "rnvmf"], check=True, timeout=limit)
     for setter in setters:
-        same("status of who sets", 0, os.waitstatus_to_exitcode(os.waitpid(setter, 0)[1]))
+        same("status of the process with ctrl-set", 0,
+             os.waitstatus_to_exitcode(os.waitpid(setter, 0)[1]))
 
 
 def is_unloaded_while_it_is_asked(world):
-    """Whoever tells of what was set, and is slow at that, does not end up to wait for himself."""
+    """A request that is preempted while it sends its notification must not deadlock an unload."""
     with contextlib.ExitStack() as undo:
         undo.callback(world.open)
         hog = ["sh", "-c", "kill -STOP $$; while :; do :; done"]

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The installed units, in a systemd of the test's own: with its own processes, mounts and control
-# groups, and what is installed laid over the system.
+# Tests the installed systemd units in a separate systemd: with its own PID, mount and control group
+# namespaces, and with the installed files in an overlay.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/installed.sh"
@@ -11,10 +11,10 @@ SYSTEMD=/usr/lib/systemd/systemd
 GROUP=/sys/fs/cgroup/rnvmf_selftest
 UNITS=/usr/lib/systemd/system
 
-# A port that is not there at first.
+# A port that the target creates late.
 LATE=4422
 
-# Seconds until systemd has done what it is to do.
+# Time limit for systemd, in seconds.
 DONE=60
 
 requirements() {
@@ -24,7 +24,7 @@ requirements() {
 
 need_systemd() {
 	[[ -x $SYSTEMD && -e /sys/fs/cgroup/cgroup.procs ]] || {
-		ktap_skip_all "there is no systemd, or it has no control groups"
+		ktap_skip_all "systemd or the control group file system not found"
 		return 1
 	}
 }
@@ -34,8 +34,8 @@ setup() {
 		installed_at "$SCRATCH/root" && installed && configure
 }
 
-# Of the system's own units only what ours hang on. Ours try again after a second, not after ten, and
-# as often as they like.
+# Install the system's unit files, which the units of rnvmf refer to, and drop-ins: units restart
+# after 1 s instead of 10 s, without a limit.
 configure() {
 	CONNECTIONS=$ROOT/etc/rnvmf/connections.conf
 	SAID=$SCRATCH/said
@@ -50,8 +50,8 @@ configure() {
 		tr -d - </proc/sys/kernel/random/uuid >"$ROOT/etc/machine-id"
 }
 
-# What becomes of the new namespaces before systemd is their first process.
-# shellcheck disable=SC2016 # its own argument
+# Prepares the new namespaces, then executes systemd as their init process.
+# shellcheck disable=SC2016 # the script's own arguments
 BOOT='set -e
 mount -t cgroup2 none /sys/fs/cgroup
 mount -t tmpfs none /run
@@ -70,7 +70,7 @@ boots() {
 	) <&- >"$SCRATCH/systemd" 2>&1 &
 	SYSTEM=$!
 	defer end_system
-	wait_until "$DONE" is_up || fail "systemd is not up: $(<"$SCRATCH/systemd")"
+	wait_until "$DONE" is_up || fail "systemd did not start: $(<"$SCRATCH/systemd")"
 }
 
 leave_group() {
@@ -86,7 +86,7 @@ is_up() {
 
 shuts_down() {
 	run "${INSIDE[@]}" systemctl exit
-	wait_until "$DONE" process_ended "$SYSTEM" || fail "systemd does not end: $(<"$SCRATCH/systemd")"
+	wait_until "$DONE" process_ended "$SYSTEM" || fail "systemd did not exit: $(<"$SCRATCH/systemd")"
 }
 
 end_system() {
@@ -95,7 +95,7 @@ end_system() {
 	rnvmf disconnect-all >"$SCRATCH/ended" 2>&1
 }
 
-# unit UNIT PROPERTY: what systemd says of it.
+# unit UNIT PROPERTY: print a property of a unit.
 unit() {
 	"${INSIDE[@]}" systemctl show --value -p "$2" "$1"
 }
@@ -108,10 +108,10 @@ was_tried_again() {
 	[ "$(unit "$1" NRestarts)" -ge 1 ]
 }
 
-# connected NUMBER: there are so many live controllers, or soon will be.
+# connected NUMBER: wait until NUMBER controllers are live.
 connected() {
 	wait_until "$DONE" is_connected "$1" ||
-		fail "not $1 are connected: $(rnvmf show) $(<"$SAID") $(<"$SCRATCH/systemd")"
+		fail "expected $1 live controllers: $(rnvmf show) $(<"$SAID") $(<"$SCRATCH/systemd")"
 }
 
 is_connected() {
@@ -121,20 +121,20 @@ is_connected() {
 connects_at_boot_and_disconnects_at_shutdown() {
 	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN" "-a $TARGET6 -n $NQN"
 	boots
-	is_active rnvmf.service || fail "it is not active: $(<"$SCRATCH/systemd")"
+	is_active rnvmf.service || fail "rnvmf.service is not active: $(<"$SCRATCH/systemd")"
 	connected 2
 	shuts_down
 	connected 0
 }
 
-# comes_late: the second of two connections is tried until its target is there.
+# comes_late: the second of two connections is retried until its target exists.
 comes_late() {
-	wait_until "$DONE" was_tried_again rnvmf-late.service || fail "it was not tried again"
+	wait_until "$DONE" was_tried_again rnvmf-late.service || fail "rnvmf-late.service did not retry"
 	connected 1
 	target_port $LATE "$TARGET4" $LATE
 	target_export $LATE "$NQN"
 	connected 2
-	wait_until "$DONE" is_done rnvmf-late.service || fail "the unit for those that are late goes on"
+	wait_until "$DONE" is_done rnvmf-late.service || fail "rnvmf-late.service did not end"
 	shuts_down
 	connected 0
 }
@@ -142,21 +142,22 @@ comes_late() {
 target_may_be_late() {
 	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN" "-a $TARGET4 -s $LATE -n $NQN"
 	boots
-	is_active rnvmf.service || fail "it is not active: $(<"$SCRATCH/systemd")"
+	is_active rnvmf.service || fail "rnvmf.service is not active: $(<"$SCRATCH/systemd")"
 	comes_late
 }
 
-# The unit for those that are late has ended long ago when the file changes.
+# rnvmf-late.service has ended when the file of connections changes; a reload must start it again.
 target_may_be_late_at_a_reload() {
 	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN"
 	boots
 	connected 1
-	wait_until "$DONE" is_done rnvmf-late.service || fail "the unit for those that are late goes on"
+	wait_until "$DONE" is_done rnvmf-late.service || fail "rnvmf-late.service did not end"
 	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN -s frob"
 	expect 1 "${INSIDE[@]}" systemctl reload rnvmf.service
 	sleep 1
-	is_active rnvmf.service || fail "a wrong file makes it $(unit rnvmf.service ActiveState)"
-	is_done rnvmf-late.service || fail "a wrong file is tried"
+	is_active rnvmf.service ||
+		fail "rnvmf.service is $(unit rnvmf.service ActiveState) after a reload with an invalid file"
+	is_done rnvmf-late.service || fail "rnvmf-late.service runs with an invalid file"
 	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN" "-a $TARGET4 -s $LATE -n $NQN"
 	run "${INSIDE[@]}" systemctl reload rnvmf.service
 	comes_late
@@ -166,39 +167,40 @@ is_done() {
 	[ "$(unit "$1" ActiveState) $(unit "$1" Result)" = "inactive success" ]
 }
 
-# What is missing keeps nothing else connected, and takes nobody else away.
+# A connection that never succeeds affects neither rnvmf-follow.service nor the stop of
+# rnvmf.service.
 target_may_never_come() {
 	connections "$CONNECTIONS" "discover -a $TARGET4" "-a $TARGET4 -s $LATE -n $NQN"
 	boots
 	connected 1
-	wait_until "$DONE" was_tried_again rnvmf-late.service || fail "it was not tried again"
-	same "the one that follows, and its restarts" $'active\n0' \
+	wait_until "$DONE" was_tried_again rnvmf-late.service || fail "rnvmf-late.service did not retry"
+	same "state and restarts of rnvmf-follow.service" $'active\n0' \
 		"$(unit rnvmf-follow.service ActiveState)"$'\n'"$(unit rnvmf-follow.service NRestarts)"
 	run "${INSIDE[@]}" systemctl stop rnvmf.service
-	same "states of the others" $'inactive\ninactive' \
+	same "states of rnvmf-follow.service and rnvmf-late.service" $'inactive\ninactive' \
 		"$(unit rnvmf-follow.service ActiveState)"$'\n'"$(unit rnvmf-late.service ActiveState)"
 	connected 0
 	shuts_down
 }
 
-# Who stops it while it tries has met no failure, whether it is the unit for those that are late that
-# tries, or the other one.
+# A stop during a connect is no failure, whichever of the two units is connecting.
 is_stopped_while_it_tries() {
 	local unit
 	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN"
 	boots
 	connected 1
-	wait_until "$DONE" is_done rnvmf-late.service || fail "the unit for those that are late goes on"
+	wait_until "$DONE" is_done rnvmf-late.service || fail "rnvmf-late.service did not end"
 	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN" "-a $NOBODY4 -n $NQN --timeout 600"
 	for unit in rnvmf-late rnvmf; do
 		run "${INSIDE[@]}" systemctl --no-block start $unit.service
-		wait_until "$DONE" is_trying || fail "it does not even try: $(<"$SAID")"
+		wait_until "$DONE" is_trying || fail "$unit.service does not connect: $(<"$SAID")"
 		run "${INSIDE[@]}" systemctl stop rnvmf.service
-		is_done rnvmf.service || fail "it is $(unit rnvmf.service ActiveState)"
-		is_done rnvmf-late.service || fail "the other is $(unit rnvmf-late.service ActiveState)"
-		! is_trying || fail "it still tries: $(rnvmf show)"
+		is_done rnvmf.service || fail "rnvmf.service is $(unit rnvmf.service ActiveState)"
+		is_done rnvmf-late.service ||
+			fail "rnvmf-late.service is $(unit rnvmf-late.service ActiveState)"
+		! is_trying || fail "a controller is still connecting: $(rnvmf show)"
 	done
-	same "what failed" '' "$("${INSIDE[@]}" systemctl list-units --failed --plain --no-legend)"
+	same "list of failed units" '' "$("${INSIDE[@]}" systemctl list-units --failed --plain --no-legend)"
 	has "$(<"$SAID")" "connect to $NOBODY4:4420: interrupted"
 	shuts_down
 }
@@ -207,7 +209,7 @@ is_trying() {
 	[[ $(rnvmf show -o json) == *'"state":"connecting"'* ]]
 }
 
-# A file system keeps its disk when the unit is stopped.
+# A stop of the unit leaves a disk with a mounted file system connected.
 what_is_mounted_stays_connected() {
 	local disk
 	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN" "-a $TARGET6 -n $NQN"
@@ -230,7 +232,8 @@ what_is_mounted_stays_connected() {
 	shuts_down
 }
 
-# The file may change meanwhile; who follows goes on when the other one is started anew.
+# A reload applies changes of the file. A restart of rnvmf.service also restarts
+# rnvmf-follow.service.
 is_reloaded_and_restarted() {
 	local before
 	connections "$CONNECTIONS" "discover -a $TARGET4"
@@ -241,8 +244,9 @@ is_reloaded_and_restarted() {
 	connected 2
 	before=$(unit rnvmf-follow.service InvocationID)
 	run "${INSIDE[@]}" systemctl restart rnvmf.service
-	wait_until "$DONE" is_active rnvmf-follow.service || fail "nobody follows any more"
-	[ "$(unit rnvmf-follow.service InvocationID)" != "$before" ] || fail "it was not stopped before"
+	wait_until "$DONE" is_active rnvmf-follow.service || fail "rnvmf-follow.service is not active"
+	[ "$(unit rnvmf-follow.service InvocationID)" != "$before" ] ||
+		fail "rnvmf-follow.service was not restarted"
 	connected 2
 	shuts_down
 }
@@ -251,7 +255,7 @@ wrong_file_stays_wrong() {
 	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN -s frob"
 	boots
 	sleep 3
-	same "state, status and times" $'failed\n2\n0' \
+	same "state, exit status and restarts" $'failed\n2\n0' \
 		"$(unit rnvmf.service ActiveState)"$'\n'"$(unit rnvmf.service ExecMainStatus)"$'\n'"$(unit rnvmf.service NRestarts)"
 	shuts_down
 }
@@ -259,13 +263,13 @@ wrong_file_stays_wrong() {
 nothing_to_connect_is_no_failure() {
 	rm "$CONNECTIONS"
 	boots
-	same "state" inactive "$(unit rnvmf.service ActiveState)"
-	same "state of the other" inactive "$(unit rnvmf-late.service ActiveState)"
-	same "what failed" '' "$("${INSIDE[@]}" systemctl list-units --failed --plain --no-legend)"
+	same "state of rnvmf.service" inactive "$(unit rnvmf.service ActiveState)"
+	same "state of rnvmf-late.service" inactive "$(unit rnvmf-late.service ActiveState)"
+	same "list of failed units" '' "$("${INSIDE[@]}" systemctl list-units --failed --plain --no-legend)"
 	shuts_down
 }
 
-# What the target tells later is connected, too, until the connections are to be no more.
+# Subsystems that the discovery log lists later are connected, until rnvmf.service is stopped.
 follows_what_is_told() {
 	connections "$CONNECTIONS" "discover -a $TARGET4"
 	boots
@@ -274,7 +278,7 @@ follows_what_is_told() {
 	target_export 4420 "$NQN-late"
 	connected 2
 	run "${INSIDE[@]}" systemctl stop rnvmf.service
-	same "state of the other" inactive "$(unit rnvmf-follow.service ActiveState)"
+	same "state of rnvmf-follow.service" inactive "$(unit rnvmf-follow.service ActiveState)"
 	connected 0
 	shuts_down
 }

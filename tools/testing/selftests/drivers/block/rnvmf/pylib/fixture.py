@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The network and the target of the shell's library, for tests in Python."""
+"""Runs fixture.sh, the network and the target of the shell library, for tests in Python."""
 
 import pathlib
 import subprocess
@@ -10,7 +10,7 @@ HERE = pathlib.Path(__file__).resolve().parents[1]
 
 
 class Fixture:
-    """Set up while it is open; closing it undoes all, and fails if that, or the kernel, failed."""
+    """The set-up. `close` removes it, and fails if that fails or the kernel reported a fault."""
 
     def __init__(self):
         self.process = subprocess.Popen([HERE / "fixture.sh"], stdin=subprocess.PIPE,
@@ -23,7 +23,7 @@ class Fixture:
             if "# SKIP" in line:
                 ktap.skip_all(line.partition("# SKIP ")[2])
             if not line and self.process.poll() is not None:
-                raise RuntimeError("the set-up failed")
+                raise RuntimeError("fixture.sh failed")
             name, equals, value = line.partition("=")
             if equals and name.isidentifier():
                 self.values[name] = value
@@ -31,7 +31,7 @@ class Fixture:
                 ktap.note(line.removeprefix("# "))
 
     def close(self):
-        """Undo the set-up."""
+        """Remove the set-up."""
         output, _ = self.process.communicate()
         ktap.note(output.replace("# ", ""))
-        ktap.same("status of the clean-up", 0, self.process.returncode)
+        ktap.same("exit status of fixture.sh", 0, self.process.returncode)
