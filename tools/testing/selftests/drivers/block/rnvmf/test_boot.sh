@@ -31,7 +31,7 @@ installs_and_is_taken_away() {
 	run systemctl --root "$ROOT" --quiet enable rnvmf.service rnvmf-follow.service
 	removed
 	has "$OUTPUT" '^kept: .*/etc/rnvmf/connections.conf$'
-	same "what is left" '' "$(find "$ROOT" -name '*rnvmf*' ! -path '*/etc/rnvmf*')"
+	same "list of remaining files" '' "$(find "$ROOT" -name '*rnvmf*' ! -path '*/etc/rnvmf*')"
 }
 
 # Installed files are readable for everybody, whatever root's umask is.

@@ -86,7 +86,7 @@ without_disk() {
 	hostile "$@"
 	connect_hostile
 	has "$ERRORS" "^rnvmf: $CTRL: no disk: namespace 1: .*($pattern)"
-	no_disks || fail "there is a disk"
+	no_disks || fail "the rejected namespace has a disk"
 	refuses "$pattern"
 	# A rescan rejects it again, without another log line.
 	run "${RNVMF[@]}" rescan "$CTRL"

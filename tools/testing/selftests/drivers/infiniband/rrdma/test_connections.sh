@@ -193,7 +193,7 @@ many_clients_in_a_row() {
 	for round in 1 2 3 4 5 6 7 8; do
 		serves "$OWN4"
 		peer_run "$PEER" client "$OWN4" $PORT 64 none
-		same "what came back" same "$OUTPUT"
+		same "result of the comparison" same "$OUTPUT"
 		sample_done
 		sample_unload
 	done
@@ -218,7 +218,7 @@ private_data_in_both_directions() {
 not_as_demanded() {
 	serves "$OWN4" private_data=148 demanded=20
 	expect 1 ip netns exec "$PEER_NETNS" "$PEER" client "$OWN4" $PORT 64 none "$1"
-	same "what it heard" 'RDMA_CM_EVENT_REJECTED: told 148 bytes' "$OUTPUT"
+	same "output of the peer" 'RDMA_CM_EVENT_REJECTED: told 148 bytes' "$OUTPUT"
 	sample_fails "^private data: got $1 bytes, expected 20\$"
 	sample_unload
 }
@@ -250,14 +250,14 @@ too_much_private_data_to_ask_with() {
 too_much_private_data_to_answer_with() {
 	serves "$OWN4" private_data=197
 	expect 1 ip netns exec "$PEER_NETNS" "$PEER" client "$OWN4" $PORT 64 none 0
-	same "what it heard" 'RDMA_CM_EVENT_REJECTED: told 0 bytes' "$OUTPUT"
+	same "output of the peer" 'RDMA_CM_EVENT_REJECTED: told 0 bytes' "$OUTPUT"
 	sample_fails '^accept: accepting: private data too long: 197 bytes, maximum 196$'
 }
 
 too_much_private_data_to_reject_with() {
 	serves "$OWN4" private_data=149 demanded=5
 	expect 1 ip netns exec "$PEER_NETNS" "$PEER" client "$OWN4" $PORT 64 none 4
-	same "what it heard" 'RDMA_CM_EVENT_REJECTED: told 0 bytes' "$OUTPUT"
+	same "output of the peer" 'RDMA_CM_EVENT_REJECTED: told 0 bytes' "$OUTPUT"
 	sample_fails '^reject: accepting: private data too long: 149 bytes, maximum 148$'
 }
 

@@ -29,7 +29,7 @@ from_rping_over_ipv6() { from_rping "$OWN6" 4097; }
 large_data_takes_one_region() {
 	serves "$OWN4" size=1048576 timeout=20000
 	peer_run "$PEER" client "$OWN4" $PORT 1048576 none
-	same "what came back" same "$OUTPUT"
+	same "result of the comparison" same "$OUTPUT"
 	sample_done
 	has "$RESULT" 'in 2 requests$'
 }
@@ -38,7 +38,7 @@ requests_that_iwarp_has_not_are_refused() {
 	sample_load test_iwarp "listen=$OWN4" "timeout=$STEP_MS"
 	sample_waits '^listening$'
 	peer_run "$PEER" client "$OWN4" $PORT 64 none
-	same "what came back" same "$OUTPUT"
+	same "result of the comparison" same "$OUTPUT"
 	sample_done
 	sample_says '^refused: immediate data, ' || fail "$(sample_log)"
 }
@@ -64,7 +64,7 @@ lacks() {
 	shift
 	sample_load "$@"
 	sample_fails "^[a-z: ]+: $DEVICE does not support $capability\$"
-	same "what it says" "$RESULT" "$(sample_log)"
+	same "the log" "$RESULT" "$(sample_log)"
 	sample_unload
 }
 
@@ -88,7 +88,7 @@ connection_to_a_service_for_datagrams_is_refused() {
 	sample_waits '^listening$'
 	try ip netns exec "$PEER_NETNS" rping -c -a "$OWN4" -C 1
 	[ "$STATUS" != 0 ] || fail "rping succeeded: $OUTPUT"
-	same "what it says" listening "$(sample_log)"
+	same "the log" listening "$(sample_log)"
 	sample_unload
 }
 

@@ -40,7 +40,7 @@ of_any_size() {
 	for size in 1 1048576; do
 		serves "$OWN4" size=1048576
 		peer_run "$PEER" client "$OWN4" $PORT "$size" none
-		same "what came back" same "$OUTPUT"
+		same "result of the comparison" same "$OUTPUT"
 		sample_done
 		sample_unload
 		peer_serves peer "$PEER" server "$PEER4" $PORT "$size" none

@@ -56,7 +56,7 @@ to_rping_over_ipv4() { to_rping "$PEER4" 65535; }
 as_large_as_it_can_be() {
 	serves "$OWN4" size=1048576
 	peer_run "$PEER" client "$OWN4" $PORT 1048576 none
-	same "what came back" same "$OUTPUT"
+	same "result of the comparison" same "$OUTPUT"
 	sample_done
 	has "$RESULT" 'in 2 requests$'
 }
