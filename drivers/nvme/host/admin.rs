@@ -54,7 +54,6 @@ use nvme_rdma_transport::{
     ulp::Waiter, //
 };
 use rrdma::{
-    errno,
     rdma::{
         cm::Connected,
         dma::Direction, //
@@ -185,15 +184,8 @@ impl Admin<'_> {
 
     /// Sends Identify, and returns its 4096 bytes. `of` names the data in errors. Sleeps.
     pub(crate) fn identify(&self, what: Identify, of: &str) -> Result<Buffer, CtrlError> {
-        let stage = ErrorStage::Identify;
-        let buffer = Buffer::new(Identify::DATA_SIZE, GFP_KERNEL)
-            .map_err(|error| CtrlError::kernel(stage, error, of))?;
-        let data = Some(CommandData {
-            buffer,
-            direction: Direction::FromDevice,
-        });
-        let reply = self.command(stage, of, Command::identify(what), data)?;
-        reply.data.ok_or_else(|| CtrlError::kernel(stage, EIO, of))
+        let command = Command::identify(what);
+        self.read(ErrorStage::Identify, of, command, Identify::DATA_SIZE)
     }
 
     /// Sends an optional Identify; `None` if the controller does not support it. Sleeps.
@@ -212,18 +204,39 @@ impl Admin<'_> {
         page: LogPage,
         what: &str,
     ) -> Result<Buffer, CtrlError> {
-        let buffer = usize::try_from(page.length())
-            .map_err(Error::from)
-            .and_then(|length| Buffer::new(length, GFP_KERNEL))
-            .map_err(|error| CtrlError::kernel(stage, error, what))?;
-        let data = Some(CommandData {
-            buffer,
+        let length = usize::try_from(page.length()).unwrap_or(usize::MAX);
+        self.read(stage, what, Command::get_log_page(page), length)
+    }
+
+    /// Reads a log page; `None` if the target refuses, because it may announce a log that it lacks.
+    fn optional_log_page(
+        &self,
+        stage: ErrorStage,
+        page: LogPage,
+        what: &str,
+    ) -> Result<Option<Buffer>, CtrlError> {
+        match self.log_page(stage, page, what) {
+            Ok(log) => Ok(Some(log)),
+            Err(failure) if failure.nvme_status.is_some() => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Sends a command that returns `length` bytes. `what` names the command in errors.
+    fn read(
+        &self,
+        stage: ErrorStage,
+        what: &str,
+        command: Command,
+        length: usize,
+    ) -> Result<Buffer, CtrlError> {
+        let fail = |error| CtrlError::kernel(stage, error, what);
+        let data = CommandData {
+            buffer: Buffer::new(length, GFP_KERNEL).map_err(fail)?,
             direction: Direction::FromDevice,
-        });
-        let reply = self.command(stage, what, Command::get_log_page(page), data)?;
-        reply
-            .data
-            .ok_or_else(|| CtrlError::kernel(stage, EIO, what))
+        };
+        let reply = self.command(stage, what, command, Some(data))?;
+        reply.data.ok_or_else(|| fail(EIO))
     }
 
     /// Requests I/O queues, and returns how many the controller grants. Sleeps.
@@ -257,33 +270,19 @@ impl Admin<'_> {
         }
         .encode(block);
         let command = Command::set_feature(Feature::HostBehavior);
-        FeatureReply::from_reply(self.command(
-            stage,
-            what,
-            command,
-            Some(CommandData {
-                buffer,
-                direction: Direction::ToDevice,
-            }),
-        ))
+        let data = CommandData {
+            buffer,
+            direction: Direction::ToDevice,
+        };
+        FeatureReply::from_reply(self.command(stage, what, command, Some(data)))
     }
 
     /// Reads the Changed Namespace List, which re-arms the event; `None` if the target has no such
     /// log. A scan reads all namespaces, so a wrong list hides no change. Sleeps.
     pub(crate) fn take_changed_namespaces(&self) -> Result<Option<Buffer>, CtrlError> {
         let (stage, what) = (ErrorStage::Namespaces, "Changed Namespace List");
-        let page = LogPage::new(
-            LogPage::CHANGED_NAMESPACES,
-            0,
-            LogPage::CHANGED_NAMESPACES_SIZE,
-        )
-        .map_err(|why| CtrlError::new(stage, EINVAL, format_args!("{what}: {why}")))?;
-        match self.log_page(stage, page, what) {
-            Ok(list) => Ok(Some(list)),
-            // A target without this log may report changes nevertheless.
-            Err(failure) if failure.nvme_status.is_some() => Ok(None),
-            Err(failure) => Err(failure),
-        }
+        // A target without this log may report changes nevertheless.
+        self.optional_log_page(stage, LogPage::CHANGED_NAMESPACES, what)
     }
 
     /// Sends a keep-alive if one is due. Does nothing for a channel, because the controller's
@@ -415,21 +414,14 @@ impl Admin<'_> {
         opcode: u8,
         limit: Msecs,
     ) -> Result<CommandEffects, CommandError> {
-        match self.effects_log(ErrorStage::Io, identity) {
-            Ok(Some(log)) => Ok(CommandEffects::of_admin(
-                opcode,
-                EffectsLog::new(log.bytes()),
-            )),
-            Ok(None) => Ok(CommandEffects::of_admin(opcode, EffectsLog::default())),
-            Err(CtrlError { error, .. }) if error == errno::ECANCELED => {
-                Err(CommandError::Cancelled)
-            }
-            // Other commands kept the channel busy.
-            Err(CtrlError { error, .. }) if error == ETIMEDOUT => {
-                Err(CommandError::TimedOut(limit))
-            }
-            Err(failure) => Err(CommandError::Code(failure.error)),
-        }
+        let effects = |log: EffectsLog<'_>| CommandEffects::of_admin(opcode, log);
+        self.with_effects_log(ErrorStage::Io, identity, effects)
+            .map_err(|failure| match failure.error {
+                _ if failure.is_cancelled() => CommandError::Cancelled,
+                // Other commands kept the channel busy.
+                ETIMEDOUT => CommandError::TimedOut(limit),
+                error => CommandError::Code(error),
+            })
     }
 
     /// Returns the permissions for passthrough commands to a namespace, from the effects log.
@@ -438,29 +430,23 @@ impl Admin<'_> {
         &self,
         identity: &identify::Controller,
     ) -> Result<IoPermissions, CtrlError> {
-        Ok(match self.effects_log(ErrorStage::Identify, identity)? {
-            Some(log) => IoPermissions::from_log(EffectsLog::new(log.bytes())),
-            None => IoPermissions::default(),
-        })
+        self.with_effects_log(ErrorStage::Identify, identity, IoPermissions::from_log)
     }
 
-    /// Reads the Commands Supported and Effects log; `None` if the target has none.
-    fn effects_log(
+    /// Calls `look` with the Commands Supported and Effects log; with an empty one if the target
+    /// has none.
+    fn with_effects_log<R>(
         &self,
         stage: ErrorStage,
         identity: &identify::Controller,
-    ) -> Result<Option<Buffer>, CtrlError> {
-        if !identity.has_effects_log() {
-            return Ok(None);
-        }
+        look: impl FnOnce(EffectsLog<'_>) -> R,
+    ) -> Result<R, CtrlError> {
         let what = "Commands Supported and Effects log";
-        let page = LogPage::new(LogPage::EFFECTS, 0, LogPage::EFFECTS_SIZE)
-            .map_err(|why| CtrlError::new(stage, EINVAL, format_args!("{what}: {why}")))?;
-        match self.log_page(stage, page, what) {
-            Ok(log) => Ok(Some(log)),
-            // The target announces the log, but refuses to return it.
-            Err(failure) if failure.nvme_status.is_some() => Ok(None),
-            Err(failure) => Err(failure),
-        }
+        let log = match identity.has_effects_log() {
+            true => self.optional_log_page(stage, LogPage::EFFECTS, what)?,
+            false => None,
+        };
+        let page = log.as_ref().map_or(&[][..], Buffer::bytes);
+        Ok(look(EffectsLog::new(page)))
     }
 }

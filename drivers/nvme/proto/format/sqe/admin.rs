@@ -134,14 +134,10 @@ pub enum InvalidLogPage {
 
 impl LogPage {
     /// Changed Attached Namespace List: see [`crate::format::changed_namespaces`].
-    pub const CHANGED_NAMESPACES: u8 = 0x04;
-    /// Size of that page in bytes.
-    pub const CHANGED_NAMESPACES_SIZE: u64 = 4096;
+    pub const CHANGED_NAMESPACES: Self = Self::of_4096_bytes(0x04);
     /// Commands Supported and Effects: see [`crate::format::effects_log`].
-    pub const EFFECTS: u8 = 0x05;
-    /// Size of that page in bytes.
-    pub const EFFECTS_SIZE: u64 = 4096;
-    /// Discovery: see [`crate::format::discovery`].
+    pub const EFFECTS: Self = Self::of_4096_bytes(0x05);
+    /// Identifier of the Discovery log page: see [`crate::format::discovery`].
     pub const DISCOVERY: u8 = 0x70;
 
     const DWORD: u64 = 4;
@@ -167,6 +163,16 @@ impl LogPage {
             dwords_zero_based,
             offset,
         })
+    }
+
+    /// Returns the first 4096 bytes of the log page `id` of the controller.
+    const fn of_4096_bytes(id: u8) -> Self {
+        Self {
+            id,
+            nsid: ALL_NAMESPACES,
+            dwords_zero_based: 1023,
+            offset: 0,
+        }
     }
 
     /// Returns the number of bytes.

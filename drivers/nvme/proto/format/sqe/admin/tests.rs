@@ -74,7 +74,11 @@ fn log_pages() {
         entry(0x02, u32::MAX, dwords)
     );
 
-    let longest = LogPage::new(LogPage::CHANGED_NAMESPACES, 0, 1 << 34).unwrap();
+    for (whole, id) in [(LogPage::CHANGED_NAMESPACES, 4), (LogPage::EFFECTS, 5)] {
+        assert_eq!(Ok(whole), LogPage::new(id, 0, 4096));
+    }
+
+    let longest = LogPage::new(4, 0, 1 << 34).unwrap();
     assert_eq!(longest.length(), 1 << 34);
     let dwords = [0xffff_0004, 0x0000_ffff, 0, 0, 0, 0];
     assert_eq!(
