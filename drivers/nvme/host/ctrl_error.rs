@@ -273,79 +273,24 @@ impl CtrlError {
 }
 
 impl From<ConnError> for CtrlError {
-    fn from(trouble: ConnError) -> Self {
-        match trouble {
-            ConnError::WorkRequest { qid, what, failure } => {
-                let message = failure.message();
-                Self::new(
-                    ErrorStage::Transport,
-                    errno::ENOLINK,
-                    format_args!("{what} failed on queue {qid}: {message}"),
-                )
-                .on_queue(qid)
-            }
+    fn from(error: ConnError) -> Self {
+        let (stage, number, qid) = match error {
             ConnError::Post { qid, what, error } => {
-                Self::kernel(ErrorStage::Transport, error, what).on_queue(qid)
+                return Self::kernel(ErrorStage::Transport, error, what).on_queue(qid)
             }
-            ConnError::ShortResponse { qid, length } => Self::target(
-                ErrorStage::Io,
-                format_args!("response of {length} bytes on queue {qid} is too short"),
-            )
-            .on_queue(qid),
-            ConnError::UnknownCommand { qid, command_id } => Self::target(
-                ErrorStage::Io,
-                format_args!(
-                    "response to command {command_id:#06x} on queue {qid}, \
-                     which is not in flight"
-                ),
-            )
-            .on_queue(qid),
-            ConnError::Protocol {
-                qid,
-                command_id,
-                error,
-            } => Self::target(
-                ErrorStage::Io,
-                format_args!("command {command_id:#06x} on queue {qid}: {error}"),
-            )
-            .on_queue(qid),
-            ConnError::Timeout { qid, tag } => Self::new(
-                ErrorStage::Io,
-                ETIMEDOUT,
-                format_args!("command {tag} on queue {qid} timed out"),
-            )
-            .on_queue(qid),
-            ConnError::Stopped { qid } => Self::new(
-                ErrorStage::Transport,
-                errno::ENOLINK,
-                format_args!("connection of queue {qid} lost: stopped by the RDMA device"),
-            )
-            .on_queue(qid),
-            ConnError::Fault { qid, fault } => Self::new(
-                ErrorStage::Transport,
-                errno::ENOLINK,
-                format_args!("connection of queue {qid} lost: {fault}"),
-            )
-            .on_queue(qid),
-            ConnError::Lost { qid, cause } => {
-                let why = match cause {
-                    cm::Lost::Disconnected => "the target disconnected",
-                    cm::Lost::AddressChanged => "the address of the path changed",
-                    cm::Lost::Unreachable => "the target does not answer",
-                    cm::Lost::DeviceRemoved => "the RDMA device is being removed",
-                };
-                Self::new(
-                    ErrorStage::Transport,
-                    errno::ENOLINK,
-                    format_args!("connection of queue {qid} lost: {why}"),
-                )
-                .on_queue(qid)
-            }
-            ConnError::DeviceRemoved => Self::new(
-                ErrorStage::Removal,
-                ENODEV,
-                format_args!("the RDMA device was removed"),
-            ),
+            ConnError::WorkRequest { qid, .. }
+            | ConnError::Stopped { qid }
+            | ConnError::Fault { qid, .. }
+            | ConnError::Lost { qid, .. } => (ErrorStage::Transport, errno::ENOLINK, Some(qid)),
+            ConnError::ShortResponse { qid, .. }
+            | ConnError::UnknownCommand { qid, .. }
+            | ConnError::Protocol { qid, .. } => (ErrorStage::Io, errno::EPROTO, Some(qid)),
+            ConnError::Timeout { qid, .. } => (ErrorStage::Io, ETIMEDOUT, Some(qid)),
+            ConnError::DeviceRemoved => (ErrorStage::Removal, ENODEV, None),
+        };
+        Self {
+            qid,
+            ..Self::new(stage, number, format_args!("{error}"))
         }
     }
 }

@@ -6,6 +6,7 @@
 //! end a connection. They report the error to an [`ErrorNotifier`], which wakes the context that
 //! can. The notifier keeps the first error that is a cause; later errors are its consequences.
 
+use core::fmt;
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -96,6 +97,49 @@ pub enum ConnError {
     },
     /// The RDMA device is being removed.
     DeviceRemoved,
+}
+
+impl fmt::Display for ConnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::WorkRequest { qid, what, failure } => {
+                write!(f, "{what} failed on queue {qid}: {}", failure.message())
+            }
+            Self::Post { what, error, .. } => {
+                write!(f, "{what}: failed with error {}", error.to_errno())
+            }
+            Self::ShortResponse { qid, length } => {
+                write!(f, "response of {length} bytes on queue {qid} is too short")
+            }
+            Self::UnknownCommand { qid, command_id } => write!(
+                f,
+                "response to command {command_id:#06x} on queue {qid}, which is not in flight"
+            ),
+            Self::Protocol {
+                qid,
+                command_id,
+                error,
+            } => write!(f, "command {command_id:#06x} on queue {qid}: {error}"),
+            Self::Timeout { qid, tag } => write!(f, "command {tag} on queue {qid} timed out"),
+            Self::Stopped { qid } => {
+                write!(
+                    f,
+                    "connection of queue {qid} lost: stopped by the RDMA device"
+                )
+            }
+            Self::Fault { qid, fault } => write!(f, "connection of queue {qid} lost: {fault}"),
+            Self::Lost { qid, cause } => {
+                let why = match cause {
+                    cm::Lost::Disconnected => "the target disconnected",
+                    cm::Lost::AddressChanged => "the address of the path changed",
+                    cm::Lost::Unreachable => "the target does not answer",
+                    cm::Lost::DeviceRemoved => "the RDMA device is being removed",
+                };
+                write!(f, "connection of queue {qid} lost: {why}")
+            }
+            Self::DeviceRemoved => f.write_str("the RDMA device was removed"),
+        }
+    }
 }
 
 /// Wakes the context of the ULP that ends connections.
