@@ -93,36 +93,6 @@ pub(crate) struct ThreadSender<'a> {
     pub(crate) keep_alive: &'a KeepAliveTimer,
 }
 
-impl ThreadSender<'_> {
-    /// Sends a keep-alive, and waits for its response until `deadline`. Sleeps.
-    pub(crate) fn keep_alive(&self, deadline: Deadline) -> Result<(), CtrlError> {
-        self.keep_alive.restart();
-        let admin = Admin {
-            sender: Sender::Thread(*self),
-            deadline: Deadline::after(COMMAND).min(deadline),
-        };
-        match admin.keep_alive() {
-            // Removal is requested; the caller checks for it.
-            Ok(()) | Err(CommandError::Cancelled) => Ok(()),
-            Err(CommandError::ConnError(error)) => Err(error.into()),
-            Err(error) => {
-                let what = "keep-alive";
-                Err(CtrlError::from_command(ErrorStage::KeepAlive, error, what))
-            }
-        }
-    }
-
-    /// Sends a keep-alive if one is due, during a sequence of commands with this `deadline`.
-    /// Sleeps.
-    fn keep_alive_if_due(&self, deadline: Deadline) -> Result<(), CtrlError> {
-        if self.keep_alive.due().left() > Msecs::new(0) {
-            return Ok(());
-        }
-        let limit = Deadline::after(self.keep_alive.timeout());
-        self.keep_alive(limit.min(deadline))
-    }
-}
-
 /// The target's reply to an optional feature.
 pub(crate) enum FeatureReply {
     Accepted,
@@ -289,18 +259,32 @@ impl Admin<'_> {
     /// thread sends keep-alives meanwhile. Sleeps.
     pub(crate) fn keep_alive_if_due(&self) -> Result<(), CtrlError> {
         match self.sender {
-            Sender::Thread(thread) => thread.keep_alive_if_due(self.deadline),
-            Sender::Channel(_) => Ok(()),
+            Sender::Thread(ThreadSender { keep_alive, .. })
+                if keep_alive.due().left() == Msecs::new(0) =>
+            {
+                self.keep_alive(keep_alive)
+            }
+            _ => Ok(()),
         }
     }
 
-    /// Sends a keep-alive. Sleeps.
-    pub(crate) fn keep_alive(&self) -> Result<(), CommandError> {
-        let reply = self.send(Command::keep_alive(), None)?;
-        match reply.completion.status().is_success() {
-            true => Ok(()),
-            false => Err(CommandError::Code(EIO)),
-        }
+    /// Sends a keep-alive, and restarts `timer`. Sleeps.
+    pub(crate) fn keep_alive(&self, timer: &KeepAliveTimer) -> Result<(), CtrlError> {
+        timer.restart();
+        let admin = Admin {
+            deadline: Deadline::after(timer.timeout()).min(self.deadline),
+            ..*self
+        };
+        let error = match admin.send(Command::keep_alive(), None) {
+            Ok(reply) if reply.completion.status().is_success() => return Ok(()),
+            Ok(_) => CommandError::Code(EIO),
+            // Removal is requested; the caller checks for it.
+            Err(CommandError::Cancelled) => return Ok(()),
+            Err(CommandError::ConnError(error)) => return Err(error.into()),
+            Err(error) => error,
+        };
+        let what = "keep-alive";
+        Err(CtrlError::from_command(ErrorStage::KeepAlive, error, what))
     }
 
     pub(crate) fn capabilities(&self) -> Result<Capabilities, CtrlError> {

@@ -462,19 +462,14 @@ impl Controller {
         }
     }
 
-    /// Returns the controller's thread as the sender of commands on `queue`.
-    fn thread_sender<'a>(&'a self, queue: &'a Connected<Queue>) -> ThreadSender<'a> {
-        ThreadSender {
-            queue,
-            waiter: self,
-            keep_alive: &self.keep_alive,
-        }
-    }
-
     /// Returns the admin queue `queue` for commands of the controller's thread until `deadline`.
     fn admin<'a>(&'a self, queue: &'a Connected<Queue>, deadline: Deadline) -> Admin<'a> {
         Admin {
-            sender: Sender::Thread(self.thread_sender(queue)),
+            sender: Sender::Thread(ThreadSender {
+                queue,
+                waiter: self,
+                keep_alive: &self.keep_alive,
+            }),
             deadline,
         }
     }

@@ -58,65 +58,6 @@ impl KeepAliveQueue for Connected<Queue> {
     }
 }
 
-/// A wait of the controller's thread, with a connection to keep alive.
-struct KeepAliveWait<'a> {
-    controller: &'a Controller,
-    queues: &'a dyn KeepAliveQueue,
-    /// `None` if the controller has no keep-alive time-out.
-    policy: Option<KeepAlive>,
-    period: Msecs,
-    /// When a keep-alive may be due.
-    next: Deadline,
-    /// Latest time to wait for the response to a keep-alive.
-    deadline: Deadline,
-}
-
-impl<'a> KeepAliveWait<'a> {
-    fn new(controller: &'a Controller, queues: &'a dyn KeepAliveQueue, deadline: Deadline) -> Self {
-        let timeout_ms = controller.options.keep_alive_ms();
-        let policy = KeepAlive::new(timeout_ms, queues.keep_alive_mode());
-        let period = policy.map_or(IDLE, |policy| Msecs::new(policy.period_ms()));
-        Self {
-            controller,
-            queues,
-            policy,
-            period,
-            next: Deadline::after(period).min(controller.keep_alive.due()),
-            deadline,
-        }
-    }
-
-    /// Returns the error of a lost connection.
-    fn check(&self) -> Result<(), CtrlError> {
-        match self.controller.notifier.error() {
-            Some(error) => Err(error.into()),
-            None => Ok(()),
-        }
-    }
-
-    /// Sleeps until the thread is woken or `moment`. If a keep-alive is due, sends it instead.
-    fn wait(&mut self, moment: Deadline) -> Result<(), CtrlError> {
-        let left = self.next.left();
-        if left > Msecs::new(0) {
-            let limit = left.min(moment.left());
-            // The holder of the scan lock may wait for polled requests whose users do not poll.
-            let polls = self.controller.scan_lock.is_held() && self.queues.poll();
-            self.controller
-                .wait(if polls { limit.min(POLL) } else { limit });
-            return Ok(());
-        }
-        if let Some(policy) = self.policy {
-            if policy.is_due(self.queues.take_traffic()) {
-                let limit = Deadline::after(Msecs::new(policy.timeout_ms()));
-                let thread = self.controller.thread_sender(self.queues.admin());
-                thread.keep_alive(limit.min(self.deadline))?;
-            }
-        }
-        self.next = Deadline::after(self.period);
-        Ok(())
-    }
-}
-
 /// Keeps the connection of `queues` alive until `over` breaks, or the connection is lost. Calls
 /// `over` whenever the thread is woken, and at the time that `over` returned. The response to a
 /// keep-alive may take until `deadline`. Sleeps.
@@ -126,13 +67,31 @@ pub(super) fn serve_until<R>(
     deadline: Deadline,
     mut over: impl FnMut() -> ControlFlow<R, Deadline>,
 ) -> Result<R, CtrlError> {
-    let mut wait = KeepAliveWait::new(controller, queues, deadline);
+    let policy = KeepAlive::new(controller.options.keep_alive_ms(), queues.keep_alive_mode());
+    let period = policy.map_or(IDLE, |policy| Msecs::new(policy.period_ms()));
+    // When a keep-alive may be due.
+    let mut next = Deadline::after(period).min(controller.keep_alive.due());
     loop {
-        wait.check()?;
-        match over() {
-            ControlFlow::Break(answer) => return Ok(answer),
-            ControlFlow::Continue(moment) => wait.wait(moment)?,
+        if let Some(error) = controller.notifier.error() {
+            return Err(error.into());
         }
+        let moment = match over() {
+            ControlFlow::Break(answer) => return Ok(answer),
+            ControlFlow::Continue(moment) => moment,
+        };
+        let left = next.left();
+        if left > Msecs::new(0) {
+            let limit = left.min(moment.left());
+            // The holder of the scan lock may wait for polled requests whose users do not poll.
+            let polls = controller.scan_lock.is_held() && queues.poll();
+            controller.wait(if polls { limit.min(POLL) } else { limit });
+            continue;
+        }
+        if policy.is_some_and(|policy| policy.is_due(queues.take_traffic())) {
+            let admin = controller.admin(queues.admin(), deadline);
+            admin.keep_alive(&controller.keep_alive)?;
+        }
+        next = Deadline::after(period);
     }
 }
 

@@ -36,11 +36,6 @@ impl KeepAlive {
         period.max(1)
     }
 
-    /// Returns how long to wait for the response, in milliseconds.
-    pub const fn timeout_ms(self) -> u32 {
-        self.timeout_ms
-    }
-
     /// Returns whether to send a Keep Alive at the end of a period. `traffic` says whether a
     /// command ended in that period.
     pub const fn is_due(self, traffic: bool) -> bool {
@@ -69,7 +64,6 @@ mod tests {
         for (timeout, mode, period) in cases {
             let keep_alive = KeepAlive::new(timeout, mode).unwrap();
             assert_eq!(keep_alive.period_ms(), period);
-            assert_eq!(keep_alive.timeout_ms(), timeout);
         }
         assert_eq!(KeepAlive::new(0, CommandBased), None);
         assert_eq!(KeepAlive::new(0, TrafficBased), None);
