@@ -60,9 +60,8 @@ use rdma_device::{
 use scan_context::ScanContext;
 use scan_lock::ScanLock;
 use status::{
-    Change, //
     ScanRequester,
-    Status,
+    Status, //
 };
 
 use crate::disk::Queue;
@@ -322,12 +321,9 @@ impl Controller {
     /// Enters `state` with `error` and notifies user space, unless [`Status::enter`] refuses. May
     /// sleep.
     fn enter(&self, state: CtrlState, error: Option<&CtrlError>) {
-        match self.status.enter(state, error) {
-            Change::Nothing => {}
-            Change::Told => {
-                self.notify_change();
-                self.queue_uevent(state);
-            }
+        if self.status.enter(state, error) {
+            self.notify_change();
+            self.queue_uevent(state);
         }
     }
 
@@ -384,11 +380,6 @@ impl Controller {
     /// Within [`NamespaceSet::with_disks`] the disks of this controller do not change it.
     pub(crate) fn generation_of_disks(&self, list: u32) -> u32 {
         self.services.generation_of_disks(list)
-    }
-
-    /// Whether a rescan may add a disk although nothing changes on the target. May sleep.
-    fn has_transient_rejections(&self) -> bool {
-        self.status.with(|status| status.rejections.is_transient())
     }
 
     /// Adds the controller to sysfs, as the parent of its disks, and to `/dev`. Sleeps.

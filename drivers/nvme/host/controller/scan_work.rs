@@ -13,7 +13,6 @@ use super::{
         ScanGuard,
         ScanWork, //
     },
-    status::Change,
     Controller, ScanContext,
 };
 use crate::{
@@ -22,10 +21,7 @@ use crate::{
         Sender, //
     },
     ctrl_error::CtrlError,
-    disk::{
-        DiskController,
-        Io, //
-    },
+    disk::Io,
     event::Event,
     namespace::{
         self,
@@ -60,44 +56,6 @@ use rrdma::{
     },
     sync::Deadline, //
 };
-
-/// The disks of a controller, with its scan lock held.
-pub(super) struct LockedDisks<'a> {
-    controller: &'a Controller,
-    _guard: &'a ScanGuard<'a>,
-}
-
-impl<'a> LockedDisks<'a> {
-    /// Returns the disks of `controller`; `guard` holds its scan lock.
-    pub(super) fn new(controller: &'a Controller, guard: &'a ScanGuard<'a>) -> Self {
-        Self {
-            controller,
-            _guard: guard,
-        }
-    }
-
-    /// Removes all disks. Sleeps, for I/O too.
-    pub(super) fn remove_all(&self) {
-        self.controller.namespaces.remove_all(self.controller);
-    }
-
-    /// Updates the disks to the result of a scan. Sleeps, for I/O too.
-    fn update(
-        &self,
-        controller: Arc<dyn DiskController>,
-        found: &ScanResult,
-    ) -> Result<(), ScanError> {
-        let update = DiskUpdate {
-            found,
-            set: &self.controller.namespaces,
-            observer: self.controller,
-            controller,
-            parent: self.controller.parent_device(),
-            module: self.controller.services.module,
-        };
-        update.run()
-    }
-}
 
 impl NsObserver for Controller {
     fn notify(&self, change: NsChange<'_>) {
@@ -138,11 +96,7 @@ impl WorkItem for Controller {
         let Some((work, guard)) = this.scan_lock.begin_work() else {
             return;
         };
-        let worker = ScanWorker {
-            controller: &this,
-            disks: LockedDisks::new(&this, &guard),
-        };
-        let result = worker.run(work);
+        let result = work.run(&this, &guard);
         guard.finish(result);
     }
 }
@@ -164,84 +118,104 @@ pub(super) fn scan(
     Ok(scan.result)
 }
 
-/// Does scan work, with the scan lock held.
-struct ScanWorker<'a> {
-    controller: &'a Arc<Controller>,
-    disks: LockedDisks<'a>,
-}
-
-impl ScanWorker<'_> {
-    fn run(&self, work: ScanWork) -> Result<(), CtrlError> {
-        match work {
-            ScanWork::Follow(found) => match self.update(&found) {
+impl ScanWork {
+    fn run(self, controller: &Arc<Controller>, guard: &ScanGuard<'_>) -> Result<(), CtrlError> {
+        match self {
+            Self::Follow(found) => match update(controller, guard, &found) {
                 // A later scan was applied, or the connection ended.
                 Err(ScanError::Superseded | ScanError::Gone) | Ok(()) => Ok(()),
                 Err(ScanError::Failed(error)) => Err(error),
             },
-            ScanWork::Scan(context) => self.scan_and_update(&context),
-            ScanWork::SetQueues(tag_set, queues) => self.set_queues(&tag_set, queues),
-            ScanWork::DeleteDisks => {
-                self.disks.remove_all();
+            Self::Scan(context) => scan_and_update(controller, guard, &context),
+            Self::SetQueues(tag_set, queues) => set_queues(controller, &tag_set, queues),
+            Self::DeleteDisks => {
+                remove_all(controller, guard);
                 Ok(())
             }
         }
     }
+}
 
-    fn update(&self, found: &ScanResult) -> Result<(), ScanError> {
-        self.disks.update(self.controller.clone(), found)
-    }
+/// Removes all disks; `_guard` holds the scan lock of `controller`. Sleeps, for I/O too.
+pub(super) fn remove_all(controller: &Controller, _guard: &ScanGuard<'_>) {
+    controller.namespaces.remove_all(controller);
+}
 
-    /// Scans the namespaces, and updates the disks to the result.
-    fn scan_and_update(&self, context: &ScanContext) -> Result<(), CtrlError> {
-        let controller = &**self.controller;
-        let begun = controller.status.with(|status| status.scans);
-        let updated = self
-            .find(context, begun)
-            .map_err(ScanError::from)
-            .and_then(|found| self.update(&found));
-        let result = match updated {
-            // The connection ended or is ending: the scan is still due.
-            Err(ScanError::Superseded | ScanError::Gone) => return Ok(()),
-            Err(ScanError::Failed(error)) => Err(error),
-            Ok(()) => Ok(()),
-        };
-        match controller.status.scan_done(begun, &result) {
-            Change::Nothing => return result,
-            Change::Told => {}
-        }
+/// Updates the disks to the result of a scan; `_guard` holds the scan lock of `controller`. Sleeps,
+/// for I/O too.
+fn update(
+    controller: &Arc<Controller>,
+    _guard: &ScanGuard<'_>,
+    found: &ScanResult,
+) -> Result<(), ScanError> {
+    let update = DiskUpdate {
+        found,
+        set: &controller.namespaces,
+        observer: &**controller,
+        controller: controller.clone(),
+        parent: controller.parent_device(),
+        module: controller.services.module,
+    };
+    update.run()
+}
+
+/// Scans the namespaces, and updates the disks to the result.
+fn scan_and_update(
+    controller: &Arc<Controller>,
+    guard: &ScanGuard<'_>,
+    context: &ScanContext,
+) -> Result<(), CtrlError> {
+    let begun = controller.status.with(|status| status.scans);
+    let updated = find(controller, context, begun)
+        .map_err(ScanError::from)
+        .and_then(|found| update(controller, guard, &found));
+    let result = match updated {
+        // The connection ended or is ending: the scan is still due.
+        Err(ScanError::Superseded | ScanError::Gone) => return Ok(()),
+        Err(ScanError::Failed(error)) => Err(error),
+        Ok(()) => Ok(()),
+    };
+    if controller.status.scan_done(begun, &result) {
         controller.notify_change();
-        result
     }
+    result
+}
 
-    /// Scans on request, or again after an incomplete scan.
-    fn find(&self, context: &ScanContext, begun: ScanRequests) -> Result<ScanResult, CtrlError> {
-        let admin = Admin {
-            sender: Sender::Channel(&self.controller.scan_channel),
-            // Each command has a time-out. No overall deadline: nobody waits.
-            deadline: Deadline::NEVER,
-        };
-        // Reading the list re-arms the event, so read it before the scan.
-        let list = admin.take_changed_namespaces()?;
-        // Ignore the list in a scan that nobody requested. Otherwise a target that keeps listing a
-        // namespace without having it would be scanned endlessly.
-        let changed = match &list {
-            Some(page) if begun.is_due() => ChangedNamespaces::new(page.bytes()),
-            _ => ChangedNamespaces::default(),
-        };
-        scan(self.controller, &admin, context, changed)
-    }
+/// Scans on request, or again after an incomplete scan.
+fn find(
+    controller: &Controller,
+    context: &ScanContext,
+    begun: ScanRequests,
+) -> Result<ScanResult, CtrlError> {
+    let admin = Admin {
+        sender: Sender::Channel(&controller.scan_channel),
+        // Each command has a time-out. No overall deadline: nobody waits.
+        deadline: Deadline::NEVER,
+    };
+    // Reading the list re-arms the event, so read it before the scan.
+    let list = admin.take_changed_namespaces()?;
+    // Ignore the list in a scan that nobody requested. Otherwise a target that keeps listing a
+    // namespace without having it would be scanned endlessly.
+    let changed = match &list {
+        Some(page) if begun.is_due() => ChangedNamespaces::new(page.bytes()),
+        _ => ChangedNamespaces::default(),
+    };
+    scan(controller, &admin, context, changed)
+}
 
-    /// Sets the disks' hardware queues to `wanted`, those of the connection. Requests on hardware
-    /// queues beyond these share the connected queues until they end: see
-    /// [`Association::map_hctxs`].
-    ///
-    /// [`Association::map_hctxs`]: super::association::Association::map_hctxs
-    fn set_queues(&self, tag_set: &TagSet<Io>, wanted: QueueCounts) -> Result<(), CtrlError> {
-        let before = tag_set.queues();
-        let fail = |error| CtrlError::kernel(ErrorStage::Queues, error, "hardware queues");
-        let now = tag_set.set_queues(wanted).map_err(fail)?;
-        self.controller
-            .log(format_args!("disks: changed from {before} to {now}"));
-        Ok(())
-    }
+/// Sets the disks' hardware queues to `wanted`, those of the connection. Requests on hardware
+/// queues beyond these share the connected queues until they end: see
+/// [`Association::map_hctxs`].
+///
+/// [`Association::map_hctxs`]: super::association::Association::map_hctxs
+fn set_queues(
+    controller: &Controller,
+    tag_set: &TagSet<Io>,
+    wanted: QueueCounts,
+) -> Result<(), CtrlError> {
+    let before = tag_set.queues();
+    let fail = |error| CtrlError::kernel(ErrorStage::Queues, error, "hardware queues");
+    let now = tag_set.set_queues(wanted).map_err(fail)?;
+    controller.log(format_args!("disks: changed from {before} to {now}"));
+    Ok(())
 }

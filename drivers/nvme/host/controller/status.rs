@@ -134,15 +134,6 @@ pub(super) enum ScanRequester {
     Target,
 }
 
-/// Whether waiters and user space must be notified.
-#[must_use]
-pub(super) enum Change {
-    /// The status changed: notify.
-    Told,
-    /// The status is unchanged, or the change was refused.
-    Nothing,
-}
-
 impl Status {
     /// Returns the status of a controller in [`CtrlState::New`]. `trace_id` is its `ctrl_id` in
     /// trace records.
@@ -212,11 +203,13 @@ impl Status {
     }
 
     /// Enters `state` and keeps `error`. Refuses a transition that is not allowed, and one to the
-    /// same state without an error. May sleep.
-    pub(super) fn enter(&self, state: CtrlState, error: Option<&CtrlError>) -> Change {
+    /// same state without an error. Returns whether the status changed: then the caller calls
+    /// [`notify`](Self::notify). May sleep.
+    #[must_use]
+    pub(super) fn enter(&self, state: CtrlState, error: Option<&CtrlError>) -> bool {
         let mut fields = self.fields.lock();
         match fields.state.transition(state, seen(error)) {
-            Transition::Refuse => return Change::Nothing,
+            Transition::Refuse => return false,
             Transition::Enter => {
                 trace::controller_state(self.trace_id, fields.state, state, error);
                 fields.state = state;
@@ -226,7 +219,7 @@ impl Status {
         if let Some(error) = error {
             fields.error = Some(error.clone());
         }
-        Change::Told
+        true
     }
 
     /// Changes the state from live to resetting, and clears the error. May sleep.
@@ -267,21 +260,23 @@ impl Status {
     }
 
     /// Stores the result of a scan; `begun` is a copy of the requests from before the scan.
-    /// Requests made during the scan are completed by the next one. May sleep.
-    pub(super) fn scan_done(&self, begun: ScanRequests, result: &Result<(), CtrlError>) -> Change {
+    /// Requests made during the scan are completed by the next one. Returns whether the status
+    /// changed, as [`enter`](Self::enter) does. May sleep.
+    #[must_use]
+    pub(super) fn scan_done(&self, begun: ScanRequests, result: &Result<(), CtrlError>) -> bool {
         let mut fields = self.fields.lock();
         let end = match result {
             Ok(()) => ScanEnd::Succeeded,
             Err(_) => ScanEnd::Failed,
         };
         match fields.scans.end(begun, end) {
-            Completion::Postponed => return Change::Nothing,
+            Completion::Postponed => return false,
             Completion::Completed => {}
         }
         if let Err(error) = result {
             fields.error = Some(error.clone());
         }
-        Change::Told
+        true
     }
 
     /// Waits until the controller is live again after a reset. Sleeps.

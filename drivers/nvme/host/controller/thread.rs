@@ -11,10 +11,7 @@ use super::{
     reconnect::Reconnect,
     scan_lock::ScanGuard,
     scan_lock::ScanWork,
-    scan_work::{
-        self,
-        LockedDisks, //
-    },
+    scan_work,
     serve,
     setup,
     status::ScanRequester,
@@ -85,7 +82,9 @@ impl RescanTimer {
         let outcome = match done {
             Err(failure) if failure.stage == ErrorStage::Queues => return,
             Err(failure) if failure.is_final() => ScanStatus::Permanent,
-            Ok(()) if !controller.has_transient_rejections() => ScanStatus::Complete,
+            Ok(()) if !controller.status.with(|s| s.rejections.is_transient()) => {
+                ScanStatus::Complete
+            }
             _ => ScanStatus::Transient,
         };
         let pause = self.looks.next_delay_ms(outcome, random::number());
@@ -201,7 +200,7 @@ impl CtrlThread {
     fn end_disks(&self) {
         // The holder of the lock does not block: its I/O has ended.
         let guard = self.lock_scan();
-        LockedDisks::new(&self.ctrl, &guard).remove_all();
+        scan_work::remove_all(&self.ctrl, &guard);
     }
 
     /// Serves a live controller until a reset or removal is requested. Meanwhile scan work updates
