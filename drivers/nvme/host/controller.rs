@@ -21,7 +21,6 @@ mod association;
 mod ctrl_device;
 pub(crate) mod discovery;
 mod passthru;
-mod rdma_device;
 mod reconnect;
 mod scan_context;
 mod scan_lock;
@@ -53,10 +52,6 @@ pub(crate) use status::{
     ReconnectStatus, //
 };
 
-use rdma_device::{
-    RdmaDevice,
-    Removing, //
-};
 use scan_context::ScanContext;
 use scan_lock::ScanLock;
 use status::{
@@ -102,9 +97,7 @@ use nvme_proto::policy::ctrl_state::CtrlState;
 use nvme_rdma_transport::{
     conn_error::ConnError,
     connect::DeviceUser,
-    params::{
-        ADMIN_CHANNELS, //
-    },
+    params::ADMIN_CHANNELS,
     ulp::{
         Interruption,
         Waiter, //
@@ -154,9 +147,10 @@ pub(crate) struct Controller {
     /// Options that user space can change at run time.
     #[pin]
     settings: Mutex<Settings>,
-    /// The RDMA device, while the controller has objects on it.
+    /// The RDMA device, while the controller has objects on it. Its removal waits for
+    /// [`release_device`](Self::release_device). The lock is a leaf.
     #[pin]
-    rdma_device: RdmaDevice,
+    rdma_device: Mutex<Option<DeviceRef>>,
     /// Counters by queue; kept across connections.
     #[pin]
     ctrl_stats: Mutex<CtrlStats>,
@@ -210,7 +204,7 @@ impl Controller {
                 status <- Status::new(trace_id),
                 ctrl_device <- new_mutex!(None, "rnvmf::Controller::ctrl_device"),
                 settings <- new_mutex!(settings, "rnvmf::Controller::settings"),
-                rdma_device <- RdmaDevice::new(),
+                rdma_device <- new_mutex!(None, "rnvmf::Controller::rdma_device"),
                 ctrl_stats <- new_mutex!(CtrlStats::new(), "rnvmf::Controller::ctrl_stats"),
                 failed_io <- RateLimit::new(),
                 namespaces <- NamespaceSet::new(ids, disk_generation),
@@ -290,21 +284,6 @@ impl Controller {
         self.wake.complete();
         self.notify_change();
         Ok(())
-    }
-
-    /// Returns why the controller's thread must stop waiting for the target, if it must. May sleep.
-    pub(crate) fn interruption(&self) -> Option<Interruption> {
-        // Removal does not cancel its own commands, but it does not wait for a keep-alive response
-        // once the disks are gone.
-        let cancelled = if self.status.is_removal_begun() {
-            self.scan_lock.is_work_done()
-        } else {
-            self.is_deleting()
-        };
-        if cancelled {
-            return Some(Interruption::Cancelled);
-        }
-        self.notifier.error().map(Interruption::ConnError)
     }
 
     /// Returns the channels of the controller's admin queues.
@@ -420,13 +399,16 @@ impl Controller {
         self.ctrl_device.lock().as_ref()?.device()
     }
 
+    /// Releases the device. The controller's objects on it must be gone. May sleep.
     fn release_device(&self) {
-        self.rdma_device.release();
+        let device = self.rdma_device.lock().take();
+        drop(device);
     }
 
     /// Whether the controller has objects on `device`. May sleep.
     pub(crate) fn uses(&self, device: &Device) -> bool {
-        self.rdma_device.is(device)
+        let used = self.rdma_device.lock();
+        used.as_ref().is_some_and(|used| **used == *device)
     }
 
     /// Whether `failure` ends the attempts to connect.
@@ -492,7 +474,17 @@ fn trace_id(name: CtrlName) -> i32 {
 
 impl Waiter for Controller {
     fn interruption(&self) -> Option<Interruption> {
-        self.interruption()
+        // Removal does not cancel its own commands, but it does not wait for a keep-alive response
+        // once the disks are gone.
+        let cancelled = if self.status.is_removal_begun() {
+            self.scan_lock.is_work_done()
+        } else {
+            self.is_deleting()
+        };
+        if cancelled {
+            return Some(Interruption::Cancelled);
+        }
+        self.notifier.error().map(Interruption::ConnError)
     }
 
     fn wait(&self, limit: Msecs) {
@@ -506,8 +498,12 @@ impl DeviceUser for Controller {
     }
 
     fn use_device(&self, device: &DeviceRef) -> Result<(), ConnError> {
-        self.rdma_device
-            .set(device)
-            .map_err(|Removing| ConnError::DeviceRemoved)
+        // Set in either case, until `release_device`.
+        *self.rdma_device.lock() = Some(device.clone());
+        // A removal that began too early to see the device here has set its flag by now.
+        match device.is_removing() {
+            true => Err(ConnError::DeviceRemoved),
+            false => Ok(()),
+        }
     }
 }

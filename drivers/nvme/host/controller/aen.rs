@@ -2,9 +2,7 @@
 
 //! Asynchronous events of the target.
 
-use super::{
-    Controller, //
-};
+use super::Controller;
 use crate::{ctrl_error::CtrlError, disk::Queue, uapi::ErrorStage};
 use kernel::time::{
     Instant,

@@ -96,7 +96,7 @@ impl WorkItem for Controller {
         let Some((work, guard)) = this.scan_lock.begin_work() else {
             return;
         };
-        let result = work.run(&this, &guard);
+        let result = run_work(work, &this, &guard);
         guard.finish(result);
     }
 }
@@ -118,20 +118,22 @@ pub(super) fn scan(
     Ok(scan.result)
 }
 
-impl ScanWork {
-    fn run(self, controller: &Arc<Controller>, guard: &ScanGuard<'_>) -> Result<(), CtrlError> {
-        match self {
-            Self::Follow(found) => match update(controller, guard, &found) {
-                // A later scan was applied, or the connection ended.
-                Err(ScanError::Superseded | ScanError::Gone) | Ok(()) => Ok(()),
-                Err(ScanError::Failed(error)) => Err(error),
-            },
-            Self::Scan(context) => scan_and_update(controller, guard, &context),
-            Self::SetQueues(tag_set, queues) => set_queues(controller, &tag_set, queues),
-            Self::DeleteDisks => {
-                remove_all(controller, guard);
-                Ok(())
-            }
+fn run_work(
+    work: ScanWork,
+    controller: &Arc<Controller>,
+    guard: &ScanGuard<'_>,
+) -> Result<(), CtrlError> {
+    match work {
+        ScanWork::Follow(found) => match update(controller, guard, &found) {
+            // A later scan was applied, or the connection ended.
+            Err(ScanError::Superseded | ScanError::Gone) | Ok(()) => Ok(()),
+            Err(ScanError::Failed(error)) => Err(error),
+        },
+        ScanWork::Scan(context) => scan_and_update(controller, guard, &context),
+        ScanWork::SetQueues(tag_set, queues) => set_queues(controller, &tag_set, queues),
+        ScanWork::DeleteDisks => {
+            remove_all(controller, guard);
+            Ok(())
         }
     }
 }

@@ -7,9 +7,7 @@ use nvme_proto::{
     policy::permission::IoPermissions, //
 };
 use nvme_rdma_transport::queue::{CommandData, CommandError, Reply};
-use rrdma::{
-    sync::Msecs, //
-};
+use rrdma::sync::Msecs;
 
 /// The controller of a disk.
 pub(crate) trait DiskController: Send + Sync {
