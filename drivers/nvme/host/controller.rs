@@ -22,7 +22,6 @@ mod ctrl_device;
 pub(crate) mod discovery;
 mod passthru;
 mod reconnect;
-mod scan_context;
 mod scan_lock;
 mod scan_work;
 mod serve;
@@ -52,7 +51,6 @@ pub(crate) use status::{
     ReconnectStatus, //
 };
 
-use scan_context::ScanContext;
 use scan_lock::ScanLock;
 use status::{
     ScanRequester,
@@ -74,7 +72,7 @@ use crate::{
     event::Event,
     keep_alive::KeepAliveTimer,
     name::CtrlName,
-    namespace::{IdOwner, NamespaceSet},
+    namespace::{IdOwner, NamespaceSet, ScanContext},
     options::{
         Options,
         Settings, //

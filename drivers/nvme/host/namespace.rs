@@ -6,7 +6,7 @@
 //! - [`ns`]: a namespace with its disk.
 //! - [`change`]: changes of the disks, and their observer.
 //! - [`set`]: the disks of a controller.
-//! - [`context`]: properties of the controller for scans and disks.
+//! - [`context`]: parameters of scans and disks.
 //! - [`rejections`]: namespaces without a disk, with the reason.
 //! - [`error`]: errors of a scan.
 //! - [`identify`]: Identify data of namespaces, and the limits of their disks.
@@ -33,7 +33,7 @@ pub(crate) use change::{
     NsChange,
     NsObserver, //
 };
-pub(crate) use context::NsContext;
+pub(crate) use context::ScanContext;
 pub(crate) use error::ScanError;
 pub(crate) use id_registry::{
     IdOwner,

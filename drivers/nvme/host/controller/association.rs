@@ -4,16 +4,16 @@
 
 use super::{
     serve::KeepAliveQueue,
-    Controller,
-    ScanContext, //
+    Controller, //
 };
 use crate::{
     admin::Admin,
+    disk::Queue,
     disk::{
         self,
         Io, //
     },
-    disk::{AdminChannel, Queue},
+    namespace::ScanContext,
 };
 use kernel::{
     prelude::*,
@@ -26,7 +26,10 @@ use kernel::{
 use nvme_proto::{
     format::{
         identify::KeepAliveMode,
-        property::Configuration, //
+        property::{
+            Capabilities,
+            Configuration, //
+        },
     },
     policy::{
         limits::queue_counts::{
@@ -36,7 +39,7 @@ use nvme_proto::{
         reconnect_policy::FlapHistory, //
     },
 };
-use nvme_rdma_transport::{params::ADMIN_CHANNELS, stats::QueueStats};
+use nvme_rdma_transport::stats::QueueStats;
 use rrdma::{
     block::{
         QueueCounts,
@@ -58,8 +61,6 @@ use rrdma::{
 /// association. After the teardown their [`HctxQueue`](crate::disk::HctxQueue)s are empty.
 pub(super) struct Association {
     pub(super) admin: Connected<Queue>,
-    /// The channels of the admin queue.
-    pub(super) admin_channels: [Arc<AdminChannel>; ADMIN_CHANNELS],
     pub(super) io: KVec<Connected<Queue>>,
     /// The I/O queues, by purpose.
     pub(super) split: IoQueueCounts,
@@ -68,12 +69,8 @@ pub(super) struct Association {
     pub(super) scan_context: Arc<ScanContext>,
     /// An AER was submitted.
     pub(super) events: bool,
+    pub(super) capabilities: Capabilities,
     pub(super) configuration: Configuration,
-    pub(super) keep_alive_mode: KeepAliveMode,
-    /// Time-out for disabling the controller.
-    pub(super) disable: Msecs,
-    /// Time-out for shutting the controller down.
-    pub(super) shutdown: Msecs,
     /// After a lost connection: the history of losses, and the time of the reconnect.
     pub(super) after_loss: Option<(FlapHistory, Instant<Monotonic>)>,
 }
@@ -95,16 +92,17 @@ impl Association {
 
     /// Shuts the controller down (`CC.SHN`). Best effort: errors are only logged. Sleeps.
     pub(super) fn shut_down(&self, controller: &Controller) {
-        let admin = self.command(controller, self.shutdown);
+        let limit = self.scan_context.identity.shutdown_timeout_ms();
+        let admin = self.command(controller, Msecs::new(limit));
         if let Err(failure) = admin.shut_down(self.configuration) {
             controller.log(format_args!("shutdown: {}", failure.message()));
         }
     }
 
     /// Makes the queues available to disks, user space and scan work. Sleeps.
-    pub(super) fn publish(&self) {
+    pub(super) fn publish(&self, controller: &Controller) {
         let admin = self.admin.queue_pair();
-        for channel in &self.admin_channels {
+        for channel in controller.admin_channels() {
             channel.open(admin.clone());
         }
         self.map_hctxs();
@@ -141,28 +139,28 @@ impl Association {
     ///
     /// The order is that of [`nvme_rdma_transport::queue`]: unpublish the queues, drain the queue
     /// pairs, end the requests, free everything.
-    pub(super) fn tear_down(self: KBox<Self>, fate: InflightPolicy) {
-        self.end_io(fate);
+    pub(super) fn tear_down(self: KBox<Self>, controller: &Controller, fate: InflightPolicy) {
+        self.end_io(controller, fate);
         end_admin(&self.admin);
     }
 
     /// Tears down the I/O queues, disables the controller (`CC.EN`), then tears down the admin
     /// queue. Best effort: errors of the disable are only logged. Sleeps.
     pub(super) fn disable(self: KBox<Self>, controller: &Controller) {
-        self.end_io(InflightPolicy::Retry);
-        let limit = self.disable.min(controller.settings().connect_timeout);
-        let admin = self.command(controller, limit);
+        self.end_io(controller, InflightPolicy::Retry);
+        let limit = Msecs::new(self.capabilities.disable_timeout_ms());
+        let admin = self.command(controller, limit.min(controller.settings().connect_timeout));
         if let Err(failure) = admin.disable(self.configuration) {
             controller.log(format_args!("reset: {}", failure.message()));
         }
         end_admin(&self.admin);
     }
 
-    fn end_io(&self, fate: InflightPolicy) {
+    fn end_io(&self, controller: &Controller, fate: InflightPolicy) {
         for map_hctxs in &self.tag_set.data().hctxs {
             drop(map_hctxs.queue.take());
         }
-        for channel in &self.admin_channels {
+        for channel in controller.admin_channels() {
             channel.pause();
         }
         for connection in &self.io {
@@ -195,7 +193,7 @@ impl KeepAliveQueue for Association {
     }
 
     fn keep_alive_mode(&self) -> KeepAliveMode {
-        self.keep_alive_mode
+        self.scan_context.identity.keep_alive_mode()
     }
 
     fn poll(&self) -> bool {

@@ -6,7 +6,7 @@
 //! change namespaces, they are scanned before the disks are thawed: no I/O reaches a namespace that
 //! its disk no longer describes. Then scan work updates the disks.
 
-use super::{scan_work, status::ScanRequester, Controller, ScanContext};
+use super::{scan_work, status::ScanRequester, Controller};
 use crate::{
     admin::{
         Admin,
@@ -17,9 +17,15 @@ use crate::{
         DiskController,
         FrozenDisks, //
     },
-    namespace::ScanError,
+    namespace::{
+        ScanContext,
+        ScanError, //
+    },
 };
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 use nvme_proto::{
     format::{changed_namespaces::ChangedNamespaces, sqe::Command},
     policy::{
@@ -62,7 +68,7 @@ impl DiskController for Controller {
             return self.user_channel.execute(command, data, limit);
         };
         let effects = user_admin(self, Deadline::after(limit)).effects(
-            &context.namespaces.identity,
+            &context.identity,
             command.opcode(),
             limit,
         )?;
@@ -125,7 +131,7 @@ fn with_io_frozen<R>(
 fn revalidate(
     controller: &Controller,
     reply: &Result<Reply, CommandError>,
-    context: &ScanContext,
+    context: &Arc<ScanContext>,
     namespace: Option<u32>,
 ) {
     match reply {
@@ -140,7 +146,7 @@ fn revalidate(
 
 /// Marks disks as gone whose namespaces changed, by a scan. If the scan fails, marks the disks
 /// of the namespace `named`.
-fn rescan_frozen(controller: &Controller, context: &ScanContext, named: Option<u32>) {
+fn rescan_frozen(controller: &Controller, context: &Arc<ScanContext>, named: Option<u32>) {
     let admin = user_admin(controller, Deadline::NEVER);
     let marked = scan_work::scan(controller, &admin, context, ChangedNamespaces::default())
         .map_err(ScanError::from)

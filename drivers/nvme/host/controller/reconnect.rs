@@ -17,11 +17,13 @@ use super::{
     status::ReconnectStatus,
     Controller,
     CtrlStatus, //
-    ScanContext,
 };
 use crate::{
     ctrl_error::CtrlError,
-    namespace::ScanResult,
+    namespace::{
+        ScanContext,
+        ScanResult, //
+    },
     options::Limit, //
     uapi::ErrorStage,
 };
@@ -80,14 +82,14 @@ impl<'a> Reconnect<'a> {
     ) -> Option<Reconnected> {
         controller.enter(CtrlState::Resetting, Some(&failure));
         if matches!(controller.settings().give_up, Limit::After(0)) {
-            association.tear_down(InflightPolicy::Fail);
+            association.tear_down(controller, InflightPolicy::Fail);
             controller.fail(&failure);
             return None;
         }
         controller.warn(format_args!("{}", failure.message()));
         let earlier = association.earlier_losses();
-        before.namespaces.tag_set.quiesce();
-        association.tear_down(InflightPolicy::Retry);
+        before.tag_set.quiesce();
+        association.tear_down(controller, InflightPolicy::Retry);
         let again = Self::new(controller, before, earlier).run(failure);
         Self::resume(controller, before, again)
     }
@@ -102,7 +104,7 @@ impl<'a> Reconnect<'a> {
         controller.log(format_args!("resetting controller"));
         // `Controller::request_reset` sent the netlink event.
         controller.queue_uevent(CtrlState::Resetting);
-        before.namespaces.tag_set.quiesce();
+        before.tag_set.quiesce();
         association.disable(controller);
         controller.reset_connection();
         controller.enter(CtrlState::Connecting, None);
@@ -132,9 +134,9 @@ impl<'a> Reconnect<'a> {
         again: Result<Reconnected, CtrlError>,
     ) -> Option<Reconnected> {
         if let Ok(again) = &again {
-            again.association.publish();
+            again.association.publish(controller);
         }
-        before.namespaces.tag_set.unquiesce();
+        before.tag_set.unquiesce();
         controller.status.update(|status| status.reconnect = None);
         match again {
             Ok(again) => return Some(again),
@@ -165,7 +167,7 @@ impl<'a> Reconnect<'a> {
         match found {
             Ok(found) => Ok(Reconnected { association, found }),
             Err(failure) => {
-                association.tear_down(InflightPolicy::Fail);
+                association.tear_down(controller, InflightPolicy::Fail);
                 Err(failure)
             }
         }
@@ -262,7 +264,7 @@ impl<'a> Reconnect<'a> {
 
     /// Quiesces I/O, or unquiesces it to fail.
     fn set_io(&self, io: HeldIo) {
-        let (tag_set, controller) = (&self.before.namespaces.tag_set, self.controller);
+        let (tag_set, controller) = (&self.before.tag_set, self.controller);
         match io {
             HeldIo::Quiesced => {
                 tag_set.quiesce();

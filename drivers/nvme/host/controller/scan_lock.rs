@@ -6,11 +6,13 @@
 //! that [freezes I/O](super::passthru) takes it as well. The holder may wait for I/O, so waiters
 //! sleep idle or interruptibly: the hung-task detector ignores them.
 
-use super::scan_context::ScanContext;
 use crate::{
     ctrl_error::CtrlError,
     disk::Io,
-    namespace::ScanResult, //
+    namespace::{
+        ScanContext,
+        ScanResult, //
+    },
 };
 use core::mem;
 use kernel::{

@@ -13,7 +13,7 @@ use super::{
         ScanGuard,
         ScanWork, //
     },
-    Controller, ScanContext,
+    Controller,
 };
 use crate::{
     admin::{
@@ -28,6 +28,7 @@ use crate::{
         DiskUpdate,
         NsChange,
         NsObserver,
+        ScanContext,
         ScanError,
         ScanResult, //
     },
@@ -106,10 +107,10 @@ impl WorkItem for Controller {
 pub(super) fn scan(
     controller: &Controller,
     admin: &Admin<'_>,
-    context: &ScanContext,
+    context: &Arc<ScanContext>,
     changed: ChangedNamespaces<'_>,
 ) -> Result<ScanResult, CtrlError> {
-    let scan = namespace::scan(&controller.namespaces, admin, &context.namespaces, changed)?;
+    let scan = namespace::scan(&controller.namespaces, admin, context, changed)?;
     controller.status.update(|status| {
         let warn = |message: fmt::Arguments<'_>| controller.warn(message);
         scan.rejections.log_new(&status.rejections, warn);
@@ -165,7 +166,7 @@ fn update(
 fn scan_and_update(
     controller: &Arc<Controller>,
     guard: &ScanGuard<'_>,
-    context: &ScanContext,
+    context: &Arc<ScanContext>,
 ) -> Result<(), CtrlError> {
     let begun = controller.status.with(|status| status.scans);
     let updated = find(controller, context, begun)
@@ -186,7 +187,7 @@ fn scan_and_update(
 /// Scans on request, or again after an incomplete scan.
 fn find(
     controller: &Controller,
-    context: &ScanContext,
+    context: &Arc<ScanContext>,
     begun: ScanRequests,
 ) -> Result<ScanResult, CtrlError> {
     let admin = Admin {

@@ -5,8 +5,7 @@
 use super::{
     association::Association,
     Controller,
-    CtrlInfo,
-    ScanContext, //
+    CtrlInfo, //
 };
 use crate::{
     admin::{
@@ -22,7 +21,7 @@ use crate::{
         Queue,
         QueueData, //
     },
-    namespace::NsContext,
+    namespace::ScanContext,
     uapi::ErrorStage,
 };
 use kernel::{
@@ -41,8 +40,7 @@ use nvme_proto::{
         nqn::Nqn,
         property::{
             Capabilities,
-            Configuration,
-            Version, //
+            Configuration, //
         },
         sqe::{
             Command,
@@ -58,8 +56,7 @@ use nvme_proto::{
                 IoQueueCounts,
                 QueueOptions, //
             },
-        },
-        permission::IoPermissions, //
+        }, //
     },
 };
 use nvme_rdma_transport::{
@@ -111,33 +108,12 @@ struct Enabled {
     configuration: Configuration,
 }
 
-/// Connected queues, with the properties of the controller.
-struct ConnectedQueues {
-    admin: Connected<Queue>,
-    io: KVec<Connected<Queue>>,
-    capabilities: Capabilities,
-    configuration: Configuration,
-    version: Version,
-    identity: Arc<identify::Controller>,
-    io_permissions: IoPermissions,
-    /// An AER was submitted.
-    events: bool,
-    params: IoQueueParams,
-    /// The requested I/O queues: an upper bound for all connections of the controller.
-    requested_queues: IoQueueCounts,
-    /// The granted I/O queues, by purpose.
-    split: IoQueueCounts,
-}
-
 /// Connects the controller for the first time, and publishes its queues. Sleeps.
 #[inline(never)]
 pub(super) fn connect(controller: &Controller) -> Result<KBox<Association>, CtrlError> {
     let deadline = Deadline::after(controller.settings().connect_timeout);
-    let queues = Setup::new(controller, deadline).establish(None)?;
-    let tag_set = tag_set(&queues)
-        .map_err(|error| CtrlError::kernel(ErrorStage::Queues, error, "tag set"))?;
-    let association = queues.into_association(controller, tag_set, deadline)?;
-    association.publish();
+    let association = Setup::new(controller, deadline).establish(None)?;
+    association.publish(controller);
     Ok(association)
 }
 
@@ -149,8 +125,7 @@ pub(super) fn reconnect(
     before: &ScanContext,
     deadline: Deadline,
 ) -> Result<KBox<Association>, CtrlError> {
-    let queues = Setup::new(controller, deadline).establish(Some(before))?;
-    queues.into_association(controller, before.namespaces.tag_set.clone(), deadline)
+    Setup::new(controller, deadline).establish(Some(before))
 }
 
 /// Connects the admin queue only, and enables the controller. Sleeps.
@@ -191,80 +166,29 @@ pub(super) fn connect_watched(
 }
 
 /// Creates the tag set of all disks, with an [`HctxQueue`] for each requested I/O queue.
-fn tag_set(queues: &ConnectedQueues) -> Result<Arc<TagSet<Io>>> {
-    let requested_queues = queues.requested_queues;
+fn tag_set(
+    requested_queues: IoQueueCounts,
+    split: IoQueueCounts,
+    params: &IoQueueParams,
+) -> Result<Arc<TagSet<Io>>> {
     let most = requested_queues.total().get();
     let mut hctxs = KVec::with_capacity(most.into(), GFP_KERNEL)?;
     for _ in 0..most {
         hctxs.push(Arc::new(HctxQueue::default(), GFP_KERNEL)?, GFP_KERNEL)?;
     }
     let config = TagSetConfig {
-        queues: disk::hctx_counts(queues.split),
+        queues: disk::hctx_counts(split),
         kinds: match (requested_queues.write(), requested_queues.poll()) {
             (0, 0) => QueueKinds::Default,
             (_, 0) => QueueKinds::Read,
             _ => QueueKinds::Poll,
         },
-        depth: queues.params.size().zero_based().into(),
+        depth: params.size().zero_based().into(),
         reserved_tags: 0,
         numa_node: TagSetConfig::NO_NODE,
         timeout: REQUEST,
     };
     TagSet::new(config, HctxSetData { hctxs })
-}
-
-impl ConnectedQueues {
-    /// Converts to an association, and updates the controller's [`CtrlInfo`]. Boxed, as is `self`,
-    /// to save stack.
-    fn into_association(
-        self: KBox<Self>,
-        controller: &Controller,
-        tag_set: Arc<TagSet<Io>>,
-        deadline: Deadline,
-    ) -> Result<KBox<Association>, CtrlError> {
-        let this = KBox::into_inner(self);
-        let (identity, params) = (this.identity, this.params);
-        let info = CtrlInfo {
-            device: this.admin.queue_pair().device().name(),
-            identity: identity.clone(),
-            io_queues: this.split,
-            queue_size: params.size().entries(),
-            max_sectors: params.max_sectors(),
-            inline_size: params.inline_bytes(),
-        };
-        controller.status.update(|status| status.info = Some(info));
-        let fail = |_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "controller");
-        let namespaces = NsContext {
-            tag_set: tag_set.clone(),
-            identity: identity.clone(),
-            version: this.version,
-            min_page_shift: this.capabilities.min_page_shift(),
-            max_sectors: params.max_sectors(),
-            max_segments: params.max_segments(),
-        };
-        let scan_context = ScanContext {
-            namespaces,
-            io_permissions: this.io_permissions,
-            params,
-            requested_queues: this.requested_queues,
-            deadline,
-        };
-        let association = Association {
-            admin: this.admin,
-            admin_channels: controller.admin_channels().map(Arc::clone),
-            io: this.io,
-            split: this.split,
-            tag_set,
-            scan_context: Arc::new(scan_context, GFP_KERNEL).map_err(fail)?,
-            events: this.events,
-            configuration: this.configuration,
-            keep_alive_mode: identity.keep_alive_mode(),
-            disable: Msecs::new(this.capabilities.disable_timeout_ms()),
-            shutdown: Msecs::new(identity.shutdown_timeout_ms()),
-            after_loss: None,
-        };
-        KBox::new(association, GFP_KERNEL).map_err(fail)
-    }
 }
 
 impl<'a> Setup<'a> {
@@ -292,10 +216,7 @@ impl<'a> Setup<'a> {
 
     /// Connects all queues. With `before`, their parameters are those of the first connection.
     #[inline(never)]
-    fn establish(
-        &mut self,
-        before: Option<&ScanContext>,
-    ) -> Result<KBox<ConnectedQueues>, CtrlError> {
+    fn establish(&mut self, before: Option<&ScanContext>) -> Result<KBox<Association>, CtrlError> {
         let Enabled {
             admin: queue,
             controller_id,
@@ -325,21 +246,45 @@ impl<'a> Setup<'a> {
             before.map_or_else(|| self.requested_queues(), |before| before.requested_queues);
         let split = requested_queues.granted(admin.request_queues(requested_queues.total())?);
         let io = self.connect_io(&queue, split, &params, &identity)?;
-        let queues = ConnectedQueues {
-            admin: queue,
-            io,
-            capabilities,
-            configuration,
-            version,
+        let tag_set = match before {
+            Some(before) => before.tag_set.clone(),
+            None => tag_set(requested_queues, split, &params)
+                .map_err(|error| CtrlError::kernel(ErrorStage::Queues, error, "tag set"))?,
+        };
+        let info = CtrlInfo {
+            device: queue.queue_pair().device().name(),
+            identity: identity.clone(),
+            io_queues: split,
+            queue_size: params.size().entries(),
+            max_sectors: params.max_sectors(),
+            inline_size: params.inline_bytes(),
+        };
+        self.controller
+            .status
+            .update(|status| status.info = Some(info));
+        let fail = |_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "controller");
+        let scan_context = ScanContext {
+            tag_set: tag_set.clone(),
             identity,
+            version,
+            min_page_shift: capabilities.min_page_shift(),
             io_permissions,
-            events,
             params,
             requested_queues,
-            split,
+            deadline: self.deadline,
         };
-        KBox::new(queues, GFP_KERNEL)
-            .map_err(|_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "controller"))
+        let association = Association {
+            admin: queue,
+            io,
+            split,
+            tag_set,
+            scan_context: Arc::new(scan_context, GFP_KERNEL).map_err(fail)?,
+            events,
+            capabilities,
+            configuration,
+            after_loss: None,
+        };
+        KBox::new(association, GFP_KERNEL).map_err(fail)
     }
 
     /// Connects the admin queue and enables the controller.
@@ -489,6 +434,7 @@ impl<'a> Setup<'a> {
             .map_err(|why| CtrlError::target(ErrorStage::Identify, format_args!("{what}: {why}")))
     }
 
+    #[inline(never)]
     fn identify(
         &self,
         admin: &Admin<'_>,

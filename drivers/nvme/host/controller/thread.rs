@@ -128,7 +128,7 @@ impl CtrlThread {
         match self.make_disks(&association, guard) {
             Ok(()) => self.live(association),
             Err(failure) => {
-                association.tear_down(InflightPolicy::Fail);
+                association.tear_down(&self.ctrl, InflightPolicy::Fail);
                 // No objects are left on the device, so its removal need not wait for the disks.
                 self.ctrl.release_device();
                 self.end_disks();
@@ -140,7 +140,7 @@ impl CtrlThread {
     /// Adds the controller to sysfs, and its first disks by scan work.
     fn make_disks(&self, association: &Association, guard: ScanGuard<'_>) -> Result<(), CtrlError> {
         self.ctrl.add_device()?;
-        let scan_context = &*association.scan_context;
+        let scan_context = &association.scan_context;
         let admin = self.ctrl.admin(&association.admin, scan_context.deadline);
         let changed = ChangedNamespaces::default();
         let found = scan_work::scan(&self.ctrl, &admin, scan_context, changed)?;
@@ -305,7 +305,7 @@ impl CtrlThread {
             Ok(_) => association.shut_down(&self.ctrl),
             Err(failure) => self.ctrl.warn(format_args!("{}", failure.message())),
         }
-        association.tear_down(InflightPolicy::Fail);
+        association.tear_down(&self.ctrl, InflightPolicy::Fail);
         // No objects are left on the device, so its removal need not wait for the disks.
         self.ctrl.release_device();
         // Wait for scan work to end; its I/O has ended.

@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Properties of the controller for scans and disks.
+//! Parameters that the disks of a controller and its later connections share.
 
 use crate::disk::Io;
 use kernel::sync::Arc;
-use nvme_proto::format::{identify, property::Version};
-use rrdma::block::TagSet;
+use nvme_proto::{
+    format::{identify, property::Version},
+    policy::{limits::queue_counts::IoQueueCounts, permission::IoPermissions},
+};
+use nvme_rdma_transport::params::IoQueueParams;
+use rrdma::{block::TagSet, sync::Deadline};
 
-/// Properties of a connected controller for scans and disks.
-pub(crate) struct NsContext {
+/// Parameters that disks are created with, and that a later connection must support.
+pub(crate) struct ScanContext {
     /// Shared by all disks of the controller.
     pub(crate) tag_set: Arc<TagSet<Io>>,
     pub(crate) identity: Arc<identify::Controller>,
     pub(crate) version: Version,
     /// Smallest memory page size of the controller (`CAP.MPSMIN`), as a power of two.
     pub(crate) min_page_shift: u8,
-    /// Most sectors of 512 bytes in a command.
-    pub(crate) max_sectors: u32,
-    /// Most memory segments in a command.
-    pub(crate) max_segments: u16,
+    /// Permissions for passthrough commands to a namespace.
+    pub(crate) io_permissions: IoPermissions,
+    pub(crate) params: IoQueueParams,
+    /// The requested I/O queues; the tag set can have a hardware queue for each.
+    pub(crate) requested_queues: IoQueueCounts,
+    /// Deadline of the connect attempt; on the first one it includes creating the disks.
+    pub(crate) deadline: Deadline,
 }

@@ -2,7 +2,7 @@
 
 //! Identify data of namespaces, and the limits of their disks.
 
-use super::context::NsContext;
+use super::context::ScanContext;
 use crate::{
     admin::Admin,
     ctrl_error::CtrlError,
@@ -61,13 +61,13 @@ pub(super) enum IdentifiedNs {
 /// Identifies the namespaces of a controller.
 pub(super) struct NsIdentifier<'a> {
     admin: &'a Admin<'a>,
-    context: &'a NsContext,
+    context: &'a ScanContext,
     nvm: NvmController,
 }
 
 impl<'a> NsIdentifier<'a> {
     /// Reads the Identify data that is common to all namespaces. Sleeps.
-    pub(super) fn new(admin: &'a Admin<'a>, context: &'a NsContext) -> Result<Self, CtrlError> {
+    pub(super) fn new(admin: &'a Admin<'a>, context: &'a ScanContext) -> Result<Self, CtrlError> {
         // The structure is optional, and exists since version 1.4.
         let mut nvm = NvmController::default();
         if context.version >= Version::new(1, 4, 0) {
@@ -136,7 +136,7 @@ impl<'a> NsIdentifier<'a> {
             nvm: self.nvm,
             version: self.context.version,
             min_page_shift: self.context.min_page_shift,
-            max_sectors: self.context.max_sectors,
+            max_sectors: self.context.params.max_sectors(),
             max_block_shift: MAX_BLOCK_SHIFT,
         }
     }

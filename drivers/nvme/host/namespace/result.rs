@@ -7,14 +7,12 @@ use super::{
         NsChange,
         NsObserver, //
     },
+    context::ScanContext,
     error::ScanError,
     identify::ScannedNs,
     set::NamespaceSet,
 };
-use crate::{
-    ctrl_error::CtrlError,
-    disk::Io, //
-};
+use crate::ctrl_error::CtrlError;
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -26,7 +24,6 @@ use nvme_proto::policy::{
     },
     ns_table::ScanSeq,
 };
-use rrdma::block::TagSet;
 
 /// The result of a scan.
 pub(crate) struct ScanResult {
@@ -35,9 +32,8 @@ pub(crate) struct ScanResult {
     pub(super) usable: KVec<ScannedNs>,
     /// The namespaces with a disk for which Identify failed with a transient error.
     pub(super) unknown: KVec<UnknownNs>,
-    /// The tag set of new disks.
-    pub(super) tag_set: Arc<TagSet<Io>>,
-    pub(super) max_segments: u16,
+    /// The context of new disks.
+    pub(super) context: Arc<ScanContext>,
 }
 
 /// A namespace with a disk for which Identify failed with a transient error.

@@ -3,7 +3,7 @@
 //! A scan of the namespaces of a controller.
 
 use super::{
-    context::NsContext,
+    context::ScanContext,
     error::disk_error,
     identify::{
         IdentifiedNs,
@@ -26,7 +26,10 @@ use crate::{
     ctrl_error::CtrlError,
     uapi::ErrorStage, //
 };
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 use nvme_proto::{
     format::{
         changed_namespaces::ChangedNamespaces,
@@ -61,7 +64,7 @@ pub(crate) struct Scan {
 pub(crate) fn scan(
     set: &NamespaceSet,
     admin: &Admin<'_>,
-    context: &NsContext,
+    context: &Arc<ScanContext>,
     changed: ChangedNamespaces<'_>,
 ) -> Result<Scan, CtrlError> {
     let seq = set.with(|table| table.begin_scan());
@@ -75,8 +78,7 @@ pub(crate) fn scan(
             seq,
             usable: KVec::new(),
             unknown: KVec::new(),
-            tag_set: context.tag_set.clone(),
-            max_segments: context.max_segments,
+            context: context.clone(),
         },
         rejections: NsRejections::new(),
     };

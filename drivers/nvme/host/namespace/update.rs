@@ -226,7 +226,7 @@ impl DiskUpdate<'_> {
             gone: pending.gone.clone(),
             controller: self.controller.clone(),
         };
-        Disk::new(config, self.found.tag_set.clone(), data)
+        Disk::new(config, self.found.context.tag_set.clone(), data)
     }
 
     #[inline(never)]
@@ -238,7 +238,7 @@ impl DiskUpdate<'_> {
             io_min: limits.io_min,
             io_opt: limits.io_opt,
             max_hw_sectors: limits.max_sectors,
-            max_segments: self.found.max_segments,
+            max_segments: self.found.context.params.max_segments(),
             max_segment_size: u32::MAX,
             // All pages of a memory region are whole, except for the first and the last one.
             virt_boundary_mask: (rrdma::rdma::mr::PAGE_SIZE - 1) as usize,
