@@ -7,12 +7,20 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 from . import cache, kernel, probe, root
-from .log import ToolError
+from .log import ToolError, note
 
 CHECKOUT = root.CHECKOUT
 BUILD = CHECKOUT / "build"
 PROGRAM = BUILD / "cargo/release/rnvmf"
 SELFTESTS = CHECKOUT / "tools/testing/selftests"
+
+# Functions of glibc 2.39 that the standard library calls only if they exist. The references are
+# weak, but have a version, so the loader of an older glibc refuses the program. With the address
+# null they do not exist for the program, and the linker needs no version.
+UNUSED_FUNCTIONS = ("pidfd_getpid", "pidfd_spawnp")
+
+# The C library of the oldest system that the program has to run on.
+DEBIAN_12_GLIBC = (2, 36)
 
 # Prefix of a module's name -> path of its crate. The first prefix that matches is used.
 CONSUMERS = {"rrdma_test_": "tools/testing/modules/{0}",
@@ -93,8 +101,19 @@ def cargo(verb, crate):
 
 def program():
     """Build the user program."""
-    if root.call([*cargo("build", "tools/rnvmf"), "--release"]) != 0:
+    absent = ",".join(f"--defsym={name}=0" for name in UNUSED_FUNCTIONS)
+    if root.call([*cargo("rustc", "tools/rnvmf"), "--release",
+                  "--", f"-Clink-arg=-Wl,{absent}"]) != 0:
         raise ToolError("the program did not build")
+    major, minor = glibc(root.quietly(["objdump", "-p", PROGRAM]))
+    older = "" if (major, minor) <= DEBIAN_12_GLIBC else "; it does not run on Debian 12"
+    note(f"  {PROGRAM.relative_to(CHECKOUT)} needs glibc {major}.{minor} or newer{older}")
+
+
+def glibc(headers):
+    """Return the newest version of glibc that the headers of a program require."""
+    versions = re.findall(r"\bGLIBC_(\d+)\.(\d+)", headers)
+    return max((int(major), int(minor)) for major, minor in versions)
 
 
 def listed(makefile, variable):
