@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The discoveries there are: each belongs to a socket, and goes when that is closed and its thread
-//! has ended.
+//! The list of discoveries. A discovery belongs to a socket, and is removed when the socket is
+//! closed and its thread has ended.
 
-use crate::{
-    controller::Discovery, //
-};
+use crate::controller::Discovery;
 use kernel::{
     new_mutex,
     prelude::*,
@@ -22,10 +20,10 @@ use rrdma::{
     rdma::device::Device, //
 };
 
-/// Most discoveries: each is a thread, and keeps a log.
+/// Largest number of discoveries; each has a thread and up to 1 MiB of log.
 const MAX_DISCOVERIES: usize = 64;
 
-/// The discoveries.
+/// The list of discoveries of all network namespaces.
 #[pin_data]
 pub(crate) struct Discoveries {
     #[pin]
@@ -34,13 +32,14 @@ pub(crate) struct Discoveries {
 
 struct List {
     all: KVec<Arc<Discovery>>,
-    /// The number of the next one.
+    /// Number of the next discovery.
     next: u32,
+    /// Set by [`close`](Discoveries::close): no more discoveries are added.
     closed: bool,
 }
 
 impl Discoveries {
-    /// None.
+    /// Returns an empty list.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             list <- new_mutex!(List {
@@ -51,19 +50,21 @@ impl Discoveries {
         })
     }
 
-    /// Takes the discovery that `make` makes with a number, in place of that of the same socket.
-    /// One that is being cancelled still counts. May sleep.
+    /// Adds the discovery that `make` creates with a number, and cancels another one of the same
+    /// socket. A cancelled discovery counts until its thread ends. May sleep.
     ///
     /// # Errors
     ///
-    /// As `make`; `EBUSY` for too many; [`ESHUTDOWN`](errno::ESHUTDOWN); `ENOMEM`.
+    /// Those of `make`; `EBUSY` for too many discoveries; [`ESHUTDOWN`](errno::ESHUTDOWN) once
+    /// closed; `ENOMEM`.
     pub(crate) fn insert(
         &self,
         namespace: &Namespace,
         owner: u32,
         make: impl FnOnce(u32) -> Result<Arc<Discovery>>,
     ) -> Result<Arc<Discovery>> {
-        // I/O that memory waits for may be ended by who removes a device, or by a program that ends.
+        // Reclaim may wait for I/O that ends only with a device removal or the exit of a program,
+        // which take this lock.
         memory::without_io(|| {
             let mut list = self.list.lock();
             if list.closed {
@@ -80,12 +81,12 @@ impl Discoveries {
         })
     }
 
-    /// Forgets one that never ran.
+    /// Removes a discovery whose thread did not start. May sleep.
     pub(crate) fn leave(&self, gone: &Discovery) {
         self.list.lock().remove(gone);
     }
 
-    /// One is over: nobody asks for its outcome if it was cancelled. May sleep.
+    /// Removes a cancelled discovery whose thread ends; the result of others stays. May sleep.
     pub(crate) fn over(&self, discovery: &Discovery) {
         let mut list = self.list.lock();
         if discovery.is_cancelled() {
@@ -93,13 +94,13 @@ impl Discoveries {
         }
     }
 
-    /// Cancels what a socket has asked for, and forgets it when it is over. May sleep.
+    /// Cancels the discovery of a socket that was closed. May sleep.
     pub(crate) fn forget(&self, namespace: &Namespace, owner: u32) {
         let mut list = self.list.lock();
         list.forget(|discovery| discovery.is_of(namespace, owner));
     }
 
-    /// One of a socket, by its number.
+    /// Returns the discovery of a socket with this number. May sleep.
     pub(crate) fn find(
         &self,
         namespace: &Namespace,
@@ -112,7 +113,7 @@ impl Discoveries {
             .cloned()
     }
 
-    /// A device goes: who has something on it lets go.
+    /// Reports the removal of a device to the discoveries that use it. May sleep.
     pub(crate) fn removing(&self, device: &Device) {
         let list = self.list.lock();
         for controller in list.all.iter().filter_map(|one| one.controller_on(device)) {
@@ -120,7 +121,7 @@ impl Discoveries {
         }
     }
 
-    /// Takes no more, ends those there are, and waits for them. Sleeps.
+    /// Cancels all discoveries, waits for their threads, and adds no more. Sleeps.
     pub(crate) fn close(&self) {
         let all = {
             let mut list = self.list.lock();
@@ -137,7 +138,8 @@ impl Discoveries {
 }
 
 impl List {
-    /// Cancels some; [`Discoveries::over`] takes away those that are not over yet.
+    /// Cancels some discoveries, and removes those whose thread has ended.
+    /// [`Discoveries::over`] removes the others.
     fn forget(&mut self, which: impl Fn(&Discovery) -> bool) {
         self.all.retain(|discovery| {
             if !which(discovery) {

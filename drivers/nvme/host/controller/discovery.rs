@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A discovery: the log of a discovery controller, read once, or followed.
+//! A discovery: the log of a discovery controller, read once or [followed](persistent).
 //!
-//! The controller is on no list and has no disks. It is connected as others are, but for its
-//! admin queue only, by a thread of its own, and gone when the log is read or that failed, or, if
-//! it is [followed](persistent), when that is not wanted any more. What was read is kept for the
-//! socket that asked.
+//! A thread of its own connects the admin queue of the discovery controller, which is on no list
+//! and has no disks. The result is kept for the socket that started the discovery.
 
 mod log;
 mod persistent;
@@ -47,35 +45,29 @@ use rrdma::{
 #[pin_data]
 pub(crate) struct Discovery {
     pub(crate) id: u32,
-    /// The port of the socket that asked.
+    /// Port of the socket that started the discovery.
     owner: u32,
-    /// The longest pause between attempts to connect, if the log is followed.
+    /// Longest pause between reconnect attempts; `None` to read the log once.
     persistent: Option<Msecs>,
     controller: Arc<Controller>,
     #[pin]
     status: Mutex<DiscoveryStatus>,
+    /// Completed when the thread ends.
     #[pin]
     over: TimedCompletion,
 }
 
-/// What is shown of a discovery.
 struct DiscoveryStatus {
     /// The last result; `None` at first.
     result: Option<DiscoveryResult>,
     /// Changes with the result; not 0.
     generation: u32,
-    phase: Phase,
-}
-
-/// Whether more results come.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Running,
-    Over,
+    /// No more results follow.
+    over: bool,
 }
 
 impl Discovery {
-    /// A discovery that does nothing yet; for whether it is `persistent` see the field. May sleep.
+    /// Creates a discovery whose thread does not run yet. May sleep.
     pub(crate) fn new(
         services: Arc<Services>,
         id: u32,
@@ -84,7 +76,7 @@ impl Discovery {
         persistent: Option<Msecs>,
         owner: u32,
     ) -> Result<Arc<Self>> {
-        // ReconnectStatus is for controllers with disks: see [`follow`] for what is done here.
+        // LogFollower reconnects; the reconnect policy is for controllers with disks.
         let settings = Settings {
             connect_timeout,
             reconnect_delay: 1,
@@ -101,7 +93,7 @@ impl Discovery {
                 status <- new_mutex!(DiscoveryStatus {
                     result: None,
                     generation: 1,
-                    phase: Phase::Running,
+                    over: false,
                 }, "rnvmf::Discovery::status"),
                 over <- TimedCompletion::new(),
             }),
@@ -109,82 +101,74 @@ impl Discovery {
         )
     }
 
-    /// Whether a socket has asked for it.
+    /// Returns whether the socket with port `owner` started the discovery.
     pub(crate) fn is_of(&self, namespace: &Namespace, owner: u32) -> bool {
         self.owner == owner && *self.namespace() == *namespace
     }
 
-    /// The network namespace that it is in.
+    /// Returns the network namespace.
     pub(crate) fn namespace(&self) -> &Namespace {
         &self.controller.options.namespace
     }
 
-    /// Its controller, if that has something on `device`.
+    /// Returns the controller if it uses `device`. May sleep.
     pub(crate) fn controller_on(&self, device: &Device) -> Option<&Controller> {
         Some(&*self.controller).filter(|controller| controller.uses(device))
     }
 
-    /// Ends it, if it is not over. Any context.
+    /// Cancels the discovery. Any context.
     pub(crate) fn cancel(&self) {
         self.controller.delete();
     }
 
-    /// Whether it was ended.
+    /// Returns whether the discovery was cancelled. Any context.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.controller.is_deleting()
     }
 
-    /// Whether nothing comes of it any more. May sleep.
+    /// Returns whether no more results follow. May sleep.
     pub(crate) fn is_over(&self) -> bool {
-        self.status.lock().phase == Phase::Over
+        self.status.lock().over
     }
 
-    /// Waits until it is over. Sleeps.
+    /// Waits for [`complete`](Self::complete). Sleeps.
     pub(crate) fn wait(&self) {
         self.over.wait();
     }
 
-    /// Its thread ends here, or there is none: ends [`wait`](Self::wait). Any context.
+    /// Ends [`wait`](Self::wait): the thread ends or did not start. Any context.
     pub(crate) fn complete(&self) {
         self.over.complete_all();
     }
 
-    /// The last result, `None` at first, and a number that changes with it and is not 0.
-    pub(crate) fn with_result<R>(
-        &self,
-        read: impl FnOnce(Option<&DiscoveryResult>, u32) -> R,
-    ) -> R {
-        let status = self.status.lock();
-        read(status.result.as_ref(), status.generation)
-    }
-
-    /// Calls `read` with the discovery as an event shows it. May sleep.
+    /// Calls `read` with the result, which cannot change meanwhile. May sleep.
     pub(crate) fn with_view<R>(&self, read: impl FnOnce(&DiscoveryView<'_>) -> R) -> R {
         let status = self.status.lock();
         read(&DiscoveryView {
             id: self.id,
             net: self.namespace(),
             result: status.result.as_ref(),
+            generation: status.generation,
         })
     }
 
-    /// Keeps a result that is followed by others, and tells. May sleep.
+    /// Keeps a result that is not the last, and sends an event. May sleep.
     fn update(&self, result: DiscoveryResult) {
-        self.set(result, Phase::Running);
+        self.set(result, false);
     }
 
-    /// Keeps the last result, and tells. May sleep.
+    /// Keeps the last result, and sends an event. May sleep.
     fn finish(&self, result: DiscoveryResult) {
-        self.set(result, Phase::Over);
+        self.set(result, true);
     }
 
-    fn set(&self, result: DiscoveryResult, phase: Phase) {
+    fn set(&self, result: DiscoveryResult, over: bool) {
         {
             let mut status = self.status.lock();
             *status = DiscoveryStatus {
                 result: Some(result),
                 generation: status.generation.wrapping_add(1).max(1),
-                phase,
+                over,
             };
         }
         let events = &self.controller.services.events;

@@ -65,6 +65,8 @@ pub(crate) struct DiscoveryView<'a> {
     pub(crate) net: &'a Namespace,
     /// `None` until the first read of the log ends.
     pub(crate) result: Option<&'a DiscoveryResult>,
+    /// Changes with the result; not 0.
+    pub(crate) generation: u32,
 }
 
 /// Receives events of controllers and discoveries.

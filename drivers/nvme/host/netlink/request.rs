@@ -295,9 +295,9 @@ pub(super) fn get_discovery(registry: &Arc<Registry>, request: &mut Request<'_>)
 pub(super) fn dump_entries(registry: &Arc<Registry>, dump: &mut Dump<'_>) -> Result {
     let (namespace, owner) = (dump.net(), dump.portid());
     let discovery = find_discovery(registry, dump, &namespace, owner)?;
-    discovery.with_result(|result, generation| {
-        dump.set_generation(generation);
-        let why = match result {
+    discovery.with_view(|view| {
+        dump.set_generation(view.generation);
+        let why = match view.result {
             Some(DiscoveryResult::Read(log)) => return dump_log(log, dump),
             Some(DiscoveryResult::Failed(..)) => "the discovery failed",
             None => "the discovery has not read the log yet",

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Following a discovery log: the connection is kept, and the log is read again whenever the target
-//! says that it changed.
+//! Follows a discovery log: stays connected, and reads the log after each Discovery Log Page Change
+//! event.
 //!
-//! What changes while there is no connection nobody tells, so the log is read each time that one
-//! is made. It is made again whenever it is lost, and however long that takes: only the socket
-//! that asked, or a target for which there is no use in that, ends it.
+//! The target reports no changes while it is not connected, so the log is also read after each
+//! connect. Reconnect attempts have no limit. The discovery ends when it is cancelled, when the
+//! target refuses permanently, or when it does not support the event.
 
 use super::{
     super::{aen::AenHandler, association, serve, setup},
@@ -34,9 +34,9 @@ use rrdma::{
     },
 };
 
-/// How long after a change the log is read. Changes come in bursts, and the last of them may be
-/// that the target closes the port and ends the connection: Linux's does not survive a look at the
-/// log in between.
+/// Delay from a change event to reading the log. Changes come in bursts. The last one may be that
+/// the target closes the port and ends the connection; the Linux target may crash if the log is
+/// read in between.
 const SETTLE: Msecs = Msecs::new(200);
 
 /// Follows the log of a persistent discovery.
@@ -50,8 +50,8 @@ impl<'a> LogFollower<'a> {
         Self { discovery }
     }
 
-    /// Follows the log until that is not wanted any more, or of no use, and answers why. Pauses
-    /// between attempts to connect are up to `longest`. Sleeps.
+    /// Follows the log until the discovery ends; returns why. Pauses between reconnect attempts are
+    /// `longest` at most. Sleeps.
     pub(super) fn run(&self, longest: Msecs) -> CtrlError {
         let controller = &*self.discovery.controller;
         let (mut aer, mut attempts) = (AenHandler::new(), 0_u32);
@@ -67,7 +67,7 @@ impl<'a> LogFollower<'a> {
             if controller.is_over(&failure) || failure.error == errno::EOPNOTSUPP {
                 return failure;
             }
-            // Who hangs up as soon as he is connected is not asked at once each time.
+            // The pauses stay long for a target that disconnects soon after each connect.
             if began.elapsed().as_millis() > longest.get().into() {
                 attempts = 0;
             }
@@ -82,8 +82,8 @@ impl<'a> LogFollower<'a> {
         }
     }
 
-    /// The same with one connection, by which the log is to be read for the first time until
-    /// `limit`.
+    /// Follows the log on one connection until it ends; returns why. `limit` is the deadline for
+    /// the first read.
     #[inline(never)]
     fn follow_on(
         &self,
@@ -97,7 +97,7 @@ impl<'a> LogFollower<'a> {
         failure
     }
 
-    /// Reads the log, and again whenever it changes.
+    /// Reads the log, and again after each change.
     fn read_on(
         &self,
         queue: &Connected<Queue>,
@@ -114,7 +114,7 @@ impl<'a> LogFollower<'a> {
         }
     }
 
-    /// Keeps the connection alive until the target says that the log changed.
+    /// Keeps the connection alive until the target reports a change of the log.
     fn await_change(
         &self,
         queue: &Connected<Queue>,
@@ -132,7 +132,7 @@ impl<'a> LogFollower<'a> {
                 }
             });
             if !aer.is_open() {
-                let why = format_args!("the target tells of no more changes");
+                let why = format_args!("the target reports no more log changes");
                 return ControlFlow::Break(Err(CtrlError::target(STAGE, why)));
             }
             match due.left() > Msecs::new(0) {

@@ -18,7 +18,7 @@ use rrdma::{
     },
 };
 
-/// How long the target's controller may take to shut down.
+/// Time-out of the shutdown of the discovery controller.
 const SHUTDOWN: Msecs = Msecs::from_secs(5);
 
 /// The thread of a discovery.
@@ -27,13 +27,12 @@ pub(crate) struct DiscoveryThread<'a> {
 }
 
 impl<'a> DiscoveryThread<'a> {
-    /// The thread of `discovery`, for a kernel thread to run.
+    /// Returns the thread function of `discovery`.
     pub(crate) fn new(discovery: &'a Discovery) -> Self {
         Self { discovery }
     }
 
-    /// Connects, reads the log, or follows it if the discovery is persistent, and disconnects.
-    /// Sleeps.
+    /// Runs the discovery until it ends. Sleeps.
     pub(crate) fn run(&self) {
         let discovery = self.discovery;
         let controller = &*discovery.controller;
@@ -52,7 +51,7 @@ impl<'a> DiscoveryThread<'a> {
         discovery.finish(last.into());
     }
 
-    /// Reads the log once.
+    /// Connects, reads the log once and disconnects.
     #[inline(never)]
     fn read(&self) -> Result<Log, CtrlError> {
         let controller = &*self.discovery.controller;
@@ -60,10 +59,9 @@ impl<'a> DiscoveryThread<'a> {
         let (queue, configuration) = setup::connect_admin(controller, deadline)?;
         let log = Log::read(&controller.admin(&queue, deadline))?;
         let admin = controller.admin(&queue, Deadline::after(SHUTDOWN));
-        // Best effort: the connection ends in any case.
+        // Best effort: the target sees the disconnect in any case.
         if let Err(error) = admin.shut_down(configuration) {
-            let message = error.message();
-            pr_debug!("{}: shutdown: {}\n", controller.name, message);
+            pr_debug!("{}: shutdown: {}\n", controller.name, error.message());
         }
         Ok(log)
     }

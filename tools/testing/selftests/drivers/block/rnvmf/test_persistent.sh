@@ -187,7 +187,7 @@ was_polled() {
 stops_telling() {
 	EVENTS=1 hostile event status 0x4105
 	follow_hostile
-	complains ': the target tells of no more changes; retrying$'
+	complains ': the target reports no more log changes; retrying$'
 	wait_until "$FOLLOWED" connected_again || fail "only $(count connect) connects"
 	kill -INT "$FOLLOWER"
 	ends 0
