@@ -76,36 +76,25 @@ impl DiskGeneration {
     }
 }
 
-/// A list of disks.
-pub(super) struct DiskList(KVec<Namespace>);
-
-impl Storage<Namespace> for DiskList {
+impl Storage<Namespace> for KVec<Namespace> {
     type Error = Error;
 
-    fn as_slice(&self) -> &[Namespace] {
-        &self.0
-    }
-
-    fn as_mut_slice(&mut self) -> &mut [Namespace] {
-        &mut self.0
-    }
-
     fn reserve_one(&mut self) -> Result {
-        Ok(self.0.reserve(1, GFP_KERNEL)?)
+        Ok(self.reserve(1, GFP_KERNEL)?)
     }
 
     fn insert(&mut self, at: usize, item: Namespace) {
         // The storage has room, so this does not fail.
-        let _ = self.0.insert_within_capacity(at, item);
+        let _ = self.insert_within_capacity(at, item);
     }
 
     fn remove(&mut self, at: usize) -> Option<Namespace> {
-        self.0.remove(at).ok()
+        KVec::remove(self, at).ok()
     }
 }
 
 /// The disks by NSID, and the one being created.
-type DiskTable = NsTable<Namespace, DiskList, PendingDisk>;
+type DiskTable = NsTable<KVec<Namespace>, PendingDisk>;
 
 /// The disks of a controller. They outlive a lost connection.
 ///
@@ -125,7 +114,7 @@ impl NamespaceSet {
         pin_init!(Self {
             ids,
             generation,
-            table <- new_mutex!(NsTable::new(DiskList(KVec::new())), "rnvmf::NamespaceSet::table"),
+            table <- new_mutex!(NsTable::new(KVec::new()), "rnvmf::NamespaceSet::table"),
         })
     }
 

@@ -6,6 +6,8 @@
 //! [`ScanSeq`] numbers them. While a disk is being added, its I/O may already reach the target. The
 //! table has a pending entry for such a disk, and scans apply to that, too.
 
+use core::ops::DerefMut;
+
 use crate::policy::{
     ns_scan::{
         NsState,
@@ -39,12 +41,6 @@ pub trait NsEntry {
 pub trait Storage<T> {
     /// Error of an allocation.
     type Error;
-
-    /// Returns the elements.
-    fn as_slice(&self) -> &[T];
-
-    /// Returns the elements, to be changed.
-    fn as_mut_slice(&mut self) -> &mut [T];
 
     /// Reserves room for one more element.
     ///
@@ -108,17 +104,16 @@ pub struct MarkedGone {
 
 /// Disks of a controller in the order of NSIDs, and the one that is being added.
 #[derive(Debug)]
-pub struct NsTable<D, S, P> {
+pub struct NsTable<S, P> {
     disks: S,
     pending: Option<P>,
     /// Last scan that began.
     begun: ScanSeq,
     /// Last scan that was applied.
     applied: ScanSeq,
-    _entry: core::marker::PhantomData<D>,
 }
 
-impl<D: NsEntry, S: Storage<D>, P: NsEntry> NsTable<D, S, P> {
+impl<D: NsEntry + 'static, S: Storage<D> + DerefMut<Target = [D]>, P: NsEntry> NsTable<S, P> {
     /// Returns a table without disks.
     pub const fn new(storage: S) -> Self {
         Self {
@@ -126,18 +121,17 @@ impl<D: NsEntry, S: Storage<D>, P: NsEntry> NsTable<D, S, P> {
             pending: None,
             begun: ScanSeq(0),
             applied: ScanSeq(0),
-            _entry: core::marker::PhantomData,
         }
     }
 
     /// Returns the disks, in the order of NSIDs.
     pub fn disks(&self) -> &[D] {
-        self.disks.as_slice()
+        &self.disks
     }
 
     /// Returns the disks, to be changed. The NSID of a disk must stay the same.
     pub fn disks_mut(&mut self) -> &mut [D] {
-        self.disks.as_mut_slice()
+        &mut self.disks
     }
 
     /// Returns the disk of a namespace.
@@ -147,8 +141,7 @@ impl<D: NsEntry, S: Storage<D>, P: NsEntry> NsTable<D, S, P> {
 
     /// Returns the disk of a namespace, to be changed. Its NSID must stay the same.
     pub fn get_mut(&mut self, nsid: u32) -> Option<&mut D> {
-        let mut disks = self.disks.as_mut_slice().iter_mut();
-        disks.find(|disk| disk.nsid() == nsid)
+        self.disks.iter_mut().find(|disk| disk.nsid() == nsid)
     }
 
     /// Iterates over the NSIDs of all disks, and of the pending one.
@@ -215,7 +208,7 @@ impl<D: NsEntry, S: Storage<D>, P: NsEntry> NsTable<D, S, P> {
             let said = mark(pending, DiskStage::Pending, scan, &mut marked);
             failure = failure.or(said);
         }
-        for disk in self.disks.as_mut_slice() {
+        for disk in self.disks.iter_mut() {
             let said = mark(disk, DiskStage::Made, scan, &mut marked);
             failure = failure.or(said);
         }

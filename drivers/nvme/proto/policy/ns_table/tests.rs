@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
+use core::ops::Deref;
+
 use super::*;
 use crate::{
     format::identify::{NamespaceIds, Text, Wwid},
@@ -35,16 +37,22 @@ impl NsEntry for Disk {
 #[derive(Debug)]
 struct List(Vec<Disk>, usize);
 
-impl Storage<Disk> for List {
-    type Error = ();
+impl Deref for List {
+    type Target = [Disk];
 
-    fn as_slice(&self) -> &[Disk] {
+    fn deref(&self) -> &[Disk] {
         &self.0
     }
+}
 
-    fn as_mut_slice(&mut self) -> &mut [Disk] {
+impl DerefMut for List {
+    fn deref_mut(&mut self) -> &mut [Disk] {
         &mut self.0
     }
+}
+
+impl Storage<Disk> for List {
+    type Error = ();
 
     fn reserve_one(&mut self) -> Result<(), ()> {
         (self.0.len() < self.1).then_some(()).ok_or(())
@@ -75,7 +83,7 @@ impl ScanView for Scan {
     }
 }
 
-type Table = NsTable<Disk, List, Disk>;
+type Table = NsTable<List, Disk>;
 
 const LIMITS: BlockLimits = BlockLimits {
     block_shift: 9,
