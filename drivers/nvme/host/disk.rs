@@ -3,42 +3,33 @@
 //! Disks: block requests as NVMe commands.
 //!
 //! - [`ctrl`]: the interface of a disk to its controller.
-//! - [`pdu`]: private data of a request; [`passthru_cmd`]: the passthrough command in it.
+//! - [`pdu`]: private data of a request, with the passthrough command in it.
 //! - [`ns_disk`]: private data of a disk, and its sysfs attributes.
-//! - [`command`]: the NVMe command of a request.
-//! - [`completion`]: completion and retry of requests.
-//! - [`submit`]: submission and rejection of requests.
+//! - [`command`]: the NVMe command of a request; rejection of requests.
 //! - [`hctx`]: hardware queues, and the queue pair of each.
-//! - [`ulp`]: callbacks of the transport.
+//! - [`ulp`]: callbacks of the transport: completion and retry of requests.
 //! - [`ioctl`]: ioctls of a disk.
-//! - [`frozen`]: frozen disks.
 //! - [`operations`]: callbacks of the block layer.
 
 mod command;
-mod completion;
 mod ctrl;
-mod frozen;
 mod hctx;
 mod ioctl;
 mod ns_disk;
 mod operations;
-mod passthru_cmd;
 mod pdu;
-mod submit;
 mod ulp;
 
-pub(crate) use completion::end;
 pub(crate) use ctrl::DiskController;
-pub(crate) use frozen::FrozenDisks;
 pub(crate) use hctx::{
     hctx_counts,
-    HctxQueue,
-    HctxSetData, //
+    HctxQueue, //
 };
 pub(crate) use ns_disk::{
     BlockShift,
     NsDisk, //
 };
+pub(crate) use ulp::end;
 
 use nvme_rdma_transport::{
     admin_channel,

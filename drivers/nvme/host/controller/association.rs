@@ -116,7 +116,7 @@ impl Association {
     /// before and after the change.
     pub(super) fn map_hctxs(&self) {
         let (now, then) = (self.tag_set.queues(), self.queues());
-        for (index, map_hctxs) in self.tag_set.data().hctxs.iter().enumerate() {
+        for (index, map_hctxs) in self.tag_set.data().iter().enumerate() {
             let index = u16::try_from(index).unwrap_or(u16::MAX);
             let kind = if now.is_polled(index.into()) && then.is_polled(index.into()) {
                 HctxType::Poll
@@ -157,7 +157,7 @@ impl Association {
     }
 
     fn end_io(&self, controller: &Controller, fate: InflightPolicy) {
-        for map_hctxs in &self.tag_set.data().hctxs {
+        for map_hctxs in self.tag_set.data() {
             drop(map_hctxs.queue.take());
         }
         for channel in controller.admin_channels() {

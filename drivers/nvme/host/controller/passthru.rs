@@ -15,7 +15,7 @@ use crate::{
     ctrl_error::CtrlError,
     disk::{
         DiskController,
-        FrozenDisks, //
+        Io, //
     },
     namespace::{
         ScanContext,
@@ -35,9 +35,15 @@ use nvme_proto::{
     },
 };
 use nvme_rdma_transport::queue::{CommandData, CommandError, Reply};
-use rrdma::sync::{
-    Deadline,
-    Msecs, //
+use rrdma::{
+    block::{
+        Disk,
+        Frozen, //
+    },
+    sync::{
+        Deadline,
+        Msecs, //
+    },
 };
 
 impl DiskController for Controller {
@@ -166,5 +172,36 @@ fn rescan_frozen(controller: &Controller, context: &Arc<ScanContext>, named: Opt
 fn rescan_and_wait(controller: &Controller) {
     if let Ok(number) = controller.request_scan_for(ScanRequester::Target) {
         controller.status.wait_scan(number);
+    }
+}
+
+/// A guard: while it exists, the disks are frozen, with no I/O in flight.
+struct FrozenDisks<'a> {
+    /// Thawed in reverse order, because each saves the thread's allocation flags from before it.
+    frozen: KVec<Frozen<'a, Io>>,
+}
+
+impl<'a> FrozenDisks<'a> {
+    /// Freezes disks, and waits for their I/O in flight. The controller's thread must be awake to
+    /// poll the polled queues, because a thread that polls them may itself be waiting here. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `EINTR` if a signal is pending; `ENOMEM`.
+    fn new(disks: &'a [Arc<Disk<Io>>]) -> Result<Self> {
+        let mut this = Self {
+            frozen: KVec::with_capacity(disks.len(), GFP_KERNEL)?,
+        };
+        for disk in disks {
+            // The capacity suffices, so this does not fail.
+            let _ = this.frozen.push(disk.freeze()?, GFP_KERNEL);
+        }
+        Ok(this)
+    }
+}
+
+impl Drop for FrozenDisks<'_> {
+    fn drop(&mut self) {
+        while self.frozen.pop().is_some() {}
     }
 }

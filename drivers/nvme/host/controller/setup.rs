@@ -16,7 +16,6 @@ use crate::{
     disk::{
         self,
         HctxQueue,
-        HctxSetData,
         Io,
         Queue,
         QueueData, //
@@ -188,7 +187,7 @@ fn tag_set(
         numa_node: TagSetConfig::NO_NODE,
         timeout: REQUEST,
     };
-    TagSet::new(config, HctxSetData { hctxs })
+    TagSet::new(config, hctxs)
 }
 
 impl<'a> Setup<'a> {

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The NVMe command of a request.
+//! The NVMe command of a request, and the rejection of requests.
 
 use super::{
     Io,
-    NsDisk, //
+    NsDisk,
+    Queue, //
 };
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::rcu, //
+};
 use nvme_proto::format::{
     dsm,
     sqe::{
@@ -17,30 +21,24 @@ use nvme_proto::format::{
         RwFlags, //
     },
 };
+use nvme_rdma_transport::queue::{
+    Doorbell,
+    Submission, //
+};
 use rrdma::{
     block::{
         Op,
+        Refused,
         Request,
+        RequestPayload,
         Status, //
     },
-    rdma::dma,
+    rdma::{
+        dma,
+        qp::QueuePair, //
+    },
     scatter::Buffer,
 };
-
-/// A command, with the direction and length of its data.
-pub(super) struct RequestCommand {
-    pub(super) command: Command,
-    pub(super) direction: dma::Direction,
-    /// Bytes of the data.
-    pub(super) length: u32,
-}
-
-/// A command whose data may be outside the pages of its request.
-pub(super) struct OtherCommand {
-    pub(super) command: RequestCommand,
-    /// The data, if the pages of the request do not hold it.
-    pub(super) payload: Option<Buffer>,
-}
 
 /// Returns the blocks of a request; `None` if a command cannot have this number of blocks.
 #[inline]
@@ -62,16 +60,17 @@ pub(super) fn rw_flags(request: &Request<Io>) -> RwFlags {
     }
 }
 
-/// Returns the command of a request that is neither a read nor a write.
+/// Returns the command of a request that is neither a read nor a write, and its data unless the
+/// pages of the request hold it.
 ///
 /// # Errors
 ///
 /// The status to reject the request with: [`Status::NotSupported`] for an unknown operation,
 /// [`Status::Resource`] if out of memory.
 #[inline(never)]
-pub(super) fn other(disk: &NsDisk, request: &Request<Io>) -> Result<OtherCommand, Status> {
+fn other(disk: &NsDisk, request: &Request<Io>) -> Result<(Command, Option<Buffer>), Status> {
     let nsid = disk.wwid.nsid;
-    let (command, payload) = match request.op() {
+    Ok(match request.op() {
         Op::Flush => (Command::flush(nsid), None),
         Op::WriteZeroes => {
             let deallocate = if disk.deallocate_zeroes.get() && !request.no_unmap() {
@@ -91,23 +90,36 @@ pub(super) fn other(disk: &NsDisk, request: &Request<Io>) -> Result<OtherCommand
             (command.ok_or(Status::IoError)?, None)
         }
         _ => return Err(Status::NotSupported),
-    };
-    let direction = match request.op() {
-        Op::DriverIn => dma::Direction::FromDevice,
-        _ => dma::Direction::ToDevice,
-    };
-    let length = match &payload {
-        Some(payload) => u32::try_from(payload.bytes().len()).unwrap_or(u32::MAX),
-        None => request.bytes(),
-    };
-    Ok(OtherCommand {
-        command: RequestCommand {
-            command,
-            direction,
-            length,
-        },
-        payload,
     })
+}
+
+/// Queues a request that is neither a read nor a write.
+#[inline(never)]
+pub(super) fn queue_other(
+    guard: &rcu::Guard,
+    queue: &QueuePair<Queue>,
+    disk: &NsDisk,
+    request: Request<Io>,
+    doorbell: Doorbell,
+) -> Result<(), Refused<Io>> {
+    let (command, payload) = match other(disk, &request) {
+        Ok(other) => other,
+        Err(status) => return Err(reject(request, status)),
+    };
+    let submission = Submission {
+        tag: request.tag(),
+        command,
+        direction: match request.op() {
+            Op::DriverIn => dma::Direction::FromDevice,
+            _ => dma::Direction::ToDevice,
+        },
+        length: match &payload {
+            Some(payload) => u32::try_from(payload.bytes().len()).unwrap_or(u32::MAX),
+            None => request.bytes(),
+        },
+        payload: RequestPayload::new(request, payload),
+    };
+    Queue::submit(queue, guard, submission, doorbell)
 }
 
 /// Returns the data of a discard, and the number of ranges in it.
@@ -127,4 +139,34 @@ fn discard_ranges(
     });
     let count = dsm::encode(block, ranges).map_err(|_| Status::IoError)?;
     Ok((payload, count))
+}
+
+/// Rejects a request. Resets its private data for the tag's next request, unless the block layer
+/// retries the request.
+#[cold]
+pub(super) fn reject(request: Request<Io>, status: Status) -> Refused<Io> {
+    if !matches!(status, Status::Resource) {
+        request.data().reset();
+    }
+    request.refuse(status)
+}
+
+/// Maps a post error to a block status, and rejects the request.
+#[cold]
+pub(super) fn reject_unposted(error: Error, request: Request<Io>) -> Refused<Io> {
+    let status = match error {
+        ENOMEM | EBUSY | EAGAIN => Status::Resource,
+        // DMA mapping failed, most often because other requests use up the device's mappings.
+        EIO if !request.no_retry() && request.data().has_retries_left() => {
+            request.data().count_retry();
+            Status::Resource
+        }
+        EIO => Status::Transport,
+        // Retried until the lost connection is handled: then the block layer holds or fails
+        // requests.
+        error if error == rrdma::errno::ENOTCONN && !request.no_retry() => Status::Resource,
+        error if error == rrdma::errno::ENOTCONN => Status::Transport,
+        _ => Status::IoError,
+    };
+    reject(request, status)
 }

@@ -7,7 +7,6 @@ use super::{
     Queue, //
 };
 use kernel::{
-    prelude::*,
     sync::{
         rcu,
         Arc, //
@@ -26,11 +25,6 @@ use rrdma::{
     rdma::qp::QueuePair,
     sync::RcuSlot,
 };
-
-/// The private data of a tag set.
-pub(crate) struct HctxSetData {
-    pub(crate) hctxs: KVec<Arc<HctxQueue>>,
-}
 
 /// The queue pair of a hardware queue, while there is one.
 #[derive(Default)]

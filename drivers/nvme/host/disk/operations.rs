@@ -5,23 +5,15 @@
 use super::{
     command::{
         self,
-        OtherCommand,
-        RequestCommand, //
+        reject, //
     },
-    hctx::{
-        HctxQueue,
-        HctxSetData, //
-    },
+    hctx::HctxQueue,
     ioctl,
     ns_disk::{
         self,
         NsDisk, //
     },
     pdu::RequestPdu,
-    submit::{
-        reject,
-        submit, //
-    },
     Io,
     Queue, //
 };
@@ -36,7 +28,10 @@ use nvme_proto::format::sqe::{
     Command,
     Direction, //
 };
-use nvme_rdma_transport::queue::Doorbell;
+use nvme_rdma_transport::queue::{
+    Doorbell,
+    Submission, //
+};
 use rrdma::{
     block::{
         Ioctl,
@@ -44,31 +39,32 @@ use rrdma::{
         Operations,
         Refused,
         Request,
+        RequestPayload,
         RequestRef,
         Status,
         TimeoutAction, //
     },
-    rdma::{
-        dma,
-        qp::QueuePair, //
-    },
+    rdma::dma,
     sysfs::Attribute,
 };
 
 impl Operations for Io {
-    type SetData = HctxSetData;
+    type SetData = KVec<Arc<HctxQueue>>;
     type QueueData = Arc<HctxQueue>;
     type DiskData = NsDisk;
     type RequestData = RequestPdu;
 
     const ATTRIBUTES: &'static [Attribute<NsDisk>] = ns_disk::ATTRIBUTES;
 
-    fn new_queue(set: &HctxSetData, index: u32) -> Result<Arc<HctxQueue>> {
-        let hctx = set.hctxs.get(usize::try_from(index)?);
+    fn new_queue(hctxs: &KVec<Arc<HctxQueue>>, index: u32) -> Result<Arc<HctxQueue>> {
+        let hctx = hctxs.get(usize::try_from(index)?);
         hctx.cloned().ok_or(EINVAL)
     }
 
-    fn new_request_data(_set: &HctxSetData, _queue: u32) -> impl PinInit<RequestPdu, Error> {
+    fn new_request_data(
+        _hctxs: &KVec<Arc<HctxQueue>>,
+        _queue: u32,
+    ) -> impl PinInit<RequestPdu, Error> {
         Ok(RequestPdu::new())
     }
 
@@ -91,18 +87,22 @@ impl Operations for Io {
         let (transfer, direction) = match request.op() {
             Op::Read => (Direction::FromTarget, dma::Direction::FromDevice),
             Op::Write => (Direction::ToTarget, dma::Direction::ToDevice),
-            _ => return queue_other(guard, &queue, disk, request, doorbell),
+            _ => return command::queue_other(guard, &queue, disk, request, doorbell),
         };
         let Some(range) = command::range(disk, &request) else {
             return Err(reject(request, Status::IoError));
         };
         let flags = command::rw_flags(&request);
-        let command = RequestCommand {
+        // All code of a read or write between the block layer and the send queue is inlined, so
+        // that the command is built in place.
+        let submission = Submission {
+            tag: request.tag(),
             command: Command::transfer(transfer, disk.wwid.nsid, range, flags),
             direction,
             length: request.bytes(),
+            payload: RequestPayload::new(request, None),
         };
-        submit(guard, &queue, request, None, command, doorbell)
+        Queue::submit(&queue, guard, submission, doorbell)
     }
 
     fn commit_rqs(hctx: &Arc<HctxQueue>, guard: &rcu::Guard) {
@@ -133,22 +133,5 @@ impl Operations for Io {
         }
         // The device may still access the memory of the request, so only teardown can end it.
         TimeoutAction::ResetTimer
-    }
-}
-
-/// Queues a request that is neither a read nor a write.
-#[inline(never)]
-fn queue_other(
-    guard: &rcu::Guard,
-    queue: &QueuePair<Queue>,
-    disk: &NsDisk,
-    request: Request<Io>,
-    doorbell: Doorbell,
-) -> Result<(), Refused<Io>> {
-    match command::other(disk, &request) {
-        Ok(OtherCommand { command, payload }) => {
-            submit(guard, queue, request, payload, command, doorbell)
-        }
-        Err(status) => Err(reject(request, status)),
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Callbacks of the transport.
+//! Callbacks of the transport: completion, rejection and retry of requests.
 
 use super::{
-    completion,
-    submit,
+    command,
+    pdu::MAX_RETRIES,
     Io,
     QueueData, //
 };
@@ -13,9 +13,20 @@ use kernel::{
     prelude::*,
     str::CStr, //
 };
-use nvme_proto::format::{
-    cid::Tag,
-    cqe::Completion, //
+use nvme_proto::{
+    format::{
+        cid::Tag,
+        cqe::Completion,
+        status, //
+    },
+    policy::{
+        block_status::BlockStatus,
+        retry::{
+            Disposition,
+            FailedCommand,
+            RetryPolicy, //
+        },
+    },
 };
 use nvme_rdma_transport::{
     stats::QueueStats,
@@ -28,11 +39,17 @@ use nvme_rdma_transport::{
 };
 use rrdma::{
     block::{
+        Op,
         Refused,
-        RequestPayload, //
+        Request,
+        RequestPayload,
+        Status, //
     },
     rdma::cm,
-    sync::TimedCompletion,
+    sync::{
+        Msecs,
+        TimedCompletion, //
+    },
 };
 
 impl Ulp for Io {
@@ -50,12 +67,21 @@ impl Ulp for Io {
         completion: Completion,
         payload: RequestPayload<Io>,
     ) {
-        completion::complete(queue, stats, completion, payload.into_request());
+        let request = payload.into_request();
+        if matches!(request.op(), Op::DriverIn | Op::DriverOut) {
+            request.data().passthru.complete(completion);
+            return end(request, block_status(BlockStatus::of(completion.status())));
+        }
+        if completion.status().is_success() {
+            end(request, Status::Ok);
+        } else {
+            end_or_retry(queue, stats, completion.status(), request);
+        }
     }
 
     #[cold]
     fn reject(error: Error, payload: RequestPayload<Io>) -> Refused<Io> {
-        submit::reject_unposted(error, payload.into_request())
+        command::reject_unposted(error, payload.into_request())
     }
 
     fn finish(rejected: Refused<Io>) {
@@ -89,5 +115,57 @@ impl Ulp for Io {
             tag.get(),
             queue.qid
         );
+    }
+}
+
+/// Ends a request, and resets its private data for the tag's next request.
+#[inline]
+pub(crate) fn end(request: Request<Io>, status: Status) {
+    request.data().reset();
+    request.complete(status);
+}
+
+/// Ends or requeues a request that failed.
+#[cold]
+fn end_or_retry(
+    queue: &QueueData,
+    stats: &QueueStats,
+    status: status::Status,
+    request: Request<Io>,
+) {
+    let policy = RetryPolicy {
+        max_retries: MAX_RETRIES,
+        delays: queue.retry_delays,
+    };
+    let retries = u8::try_from(request.data().retries()).unwrap_or(u8::MAX);
+    let ended = FailedCommand {
+        status,
+        retries,
+        no_retry: request.no_retry() || request.is_disk_dying(),
+    };
+    match policy.decide(ended) {
+        Disposition::Complete => {
+            request.disk_data().log_failure(&request, status, retries);
+            end(request, block_status(BlockStatus::of(status)));
+        }
+        Disposition::Retry { delay_ms } => {
+            request.data().count_retry();
+            stats.retried();
+            request.requeue((delay_ms != 0).then(|| Msecs::new(delay_ms)));
+        }
+    }
+}
+
+fn block_status(status: BlockStatus) -> Status {
+    match status {
+        BlockStatus::Ok => Status::Ok,
+        BlockStatus::NoSpace => Status::NoSpace,
+        BlockStatus::Target => Status::Target,
+        BlockStatus::NotSupported => Status::NotSupported,
+        BlockStatus::Medium => Status::Medium,
+        BlockStatus::Protection => Status::Protection,
+        BlockStatus::ReservationConflict => Status::Reservation,
+        BlockStatus::Transport => Status::Transport,
+        _ => Status::IoError,
     }
 }
