@@ -111,8 +111,8 @@ impl Address {
 
 /// Returns the address of a target.
 ///
-/// A host name is passed to `lookup`, which may take up to `seconds`. Of several addresses the first
-/// one of the family of `from` is used, or without `from` the first one.
+/// A host name is passed to `lookup`, which may take up to `seconds`. Of several addresses the
+/// first one of the family of `from` is used, or without `from` the first one.
 pub(crate) fn resolve(
     lookup: impl FnOnce(&str) -> io::Result<Vec<Address>> + Send + 'static,
     host: &str,

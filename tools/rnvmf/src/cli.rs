@@ -29,6 +29,9 @@ EXIT STATUS:
   130, 143  ended by SIGINT or SIGTERM before completion
   141  the reader closed the standard output";
 
+/// Position of an option in the help that is after the options of all verbs.
+const LAST: usize = 100;
+
 const HOST_IDENTITY: &str = "\
 HOST IDENTITY:
   The host NQN is that of --hostnqn; else that in /etc/nvme/hostnqn; else made
@@ -36,7 +39,10 @@ HOST IDENTITY:
   The host identifier is that of --hostid; else that in /etc/nvme/hostid, unless
   --hostnqn names another host; else the UUID at the end of the host NQN; else a
   UUID made of what the host NQN is made of, or of the NQN of --hostnqn.
-  The kernel refuses a connect if another controller has only one of the two.";
+  The kernel refuses a connect if another controller uses only one of the two.";
+
+const SET_NOTE: &str = "\
+An option that is not given keeps its value; the defaults are those of connect.";
 
 const CONFIG_FILE: &str = "\
 FILE:
@@ -85,7 +91,8 @@ pub(crate) struct Arguments {
         long = "output-format",
         value_name = "FORMAT",
         default_value = "normal",
-        global = true
+        global = true,
+        display_order = LAST
     )]
     pub(crate) format: Format,
 }
@@ -111,7 +118,7 @@ pub(crate) enum Verb {
     /// Rescan namespaces and wait until the disks match
     Rescan(Device),
     /// Change the reconnect options of a controller
-    #[command(after_help = "An option that is not given keeps its value.")]
+    #[command(after_help = SET_NOTE)]
     Set(Set),
     /// List the disks
     List,
@@ -222,7 +229,7 @@ pub(crate) struct FabricsArgs {
     #[arg(short = 'T', long, value_name = "TOS")]
     pub(crate) tos: Option<u8>,
 
-    /// Time limit for the resolution of a host name, and for a connect attempt, in seconds,
+    /// Time limit in seconds for the resolution of a host name and for each connect attempt,
     /// 1 to 600
     #[arg(long, value_name = "SECONDS", default_value_t = CONNECT_TIMEOUT_DEFAULT / 1000,
           value_parser = connect_timeout())]
@@ -236,11 +243,11 @@ pub(crate) struct QueueArgs {
     #[arg(short = 'i', long, value_name = "N", value_parser = range(1, NR_IO_QUEUES_MAX))]
     pub(crate) nr_io_queues: Option<u32>,
 
-    /// Number of more queues for writes, 1 to 65535; reads use those of -i [default: none]
+    /// Number of additional queues for writes, 1 to 65535; reads use those of -i [default: none]
     #[arg(short = 'W', long, value_name = "N", value_parser = range(1, NR_IO_QUEUES_MAX))]
     pub(crate) nr_write_queues: Option<u32>,
 
-    /// Number of more queues for polled I/O (as of io_uring), 1 to 65535 [default: none]
+    /// Number of additional queues for polled I/O, as of io_uring, 1 to 65535 [default: none]
     #[arg(short = 'P', long, value_name = "N", value_parser = range(1, NR_IO_QUEUES_MAX))]
     pub(crate) nr_poll_queues: Option<u32>,
 
@@ -436,7 +443,7 @@ pub(crate) struct Set {
     #[command(flatten)]
     pub(crate) reconnect: ReconnectArgs,
 
-    /// Time limit for a connect attempt in seconds, from the next attempt on, 1 to 600
+    /// Time limit in seconds for a connect attempt, from the next attempt on, 1 to 600
     /// [default: 10]
     #[arg(long, value_name = "SECONDS", value_parser = connect_timeout())]
     pub(crate) timeout: Option<u32>,

@@ -143,8 +143,8 @@ impl SystemEnv {
         match std::fs::read_to_string(&path) {
             Ok(text) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            // Only root may read the UUID, and only root may connect: the kernel reports the lack of
-            // privilege. An unreadable file of the administrator is an error, because without it
+            // Only root may read the UUID, and only root may connect: the kernel reports the lack
+            // of privilege. An unreadable file of the administrator is an error, because without it
             // this host would have another identity than it has for root.
             Err(error)
                 if error.kind() == ErrorKind::PermissionDenied && file == PRODUCT_UUID_FILE =>

@@ -39,8 +39,8 @@ fn main() -> ExitCode {
         return error.report(format);
     };
     let status = error.stopped_by(signal).report(format);
-    // Shells and systemd check which signal ended a program. For SIGINT and SIGTERM the function does
-    // not return.
+    // Shells and systemd check which signal ended a program. For SIGINT and SIGTERM the function
+    // does not return.
     let _ = emulate_default_handler(signal);
     status
 }

@@ -6,8 +6,8 @@ use clap::ValueEnum;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Version of the JSON output. A new one is needed only if a program that reads the old output could
-/// fail on the new one.
+/// Version of the JSON output. A new one is needed only if a program that reads the old output
+/// could fail on the new one.
 const SCHEMA: u32 = 1;
 
 /// An output format.

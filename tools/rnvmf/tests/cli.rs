@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The program as a user runs it, as far as that needs no kernel module.
+//! Runs the program without the kernel module.
 
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -20,7 +20,8 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("output is UTF-8")
 }
 
-/// Run a line that must fail; its status and what it says in its one line.
+/// Runs a command line that must fail. Returns the exit status and the only line of the error
+/// output.
 fn fail(words: &[&str]) -> (Option<i32>, String) {
     let output = rnvmf(words);
     assert_eq!(text(&output.stdout), "", "{words:?}");
@@ -113,8 +114,7 @@ fn wrong_lines_are_json_where_json_is_wanted() {
     assert!(document["error"]["message"].is_string());
 }
 
-/// Asking for the family loads the module where it is installed, so that both kinds of kernel may run
-/// this test.
+/// The first request loads the module if it is installed, so the test handles both cases.
 #[test]
 fn the_module_is_missed_or_used() {
     if rnvmf(&["show"]).status.success() {
@@ -152,7 +152,7 @@ fn the_module_is_missed_or_used() {
     }
 }
 
-/// Also where there is no module.
+/// The file is checked before the module is needed.
 #[test]
 fn a_file_of_connections_is_read_first() {
     let wrong = concat!(env!("CARGO_TARGET_TMPDIR"), "/wrong.conf");
@@ -193,7 +193,7 @@ fn help_and_version_are_no_errors() {
     assert!(text(&help.stdout).contains("/etc/nvme/hostnqn"));
 }
 
-/// On whatever machine this is, it tells something of each thing, and what a fault is ends it so.
+/// The checks run on any machine, and a fault makes the exit status 1.
 #[test]
 fn the_doctor_needs_no_module() {
     let output = rnvmf(&["doctor", "-a", "127.0.0.1", "-o", "json"]);
@@ -245,7 +245,7 @@ fn what_is_no_text_is_a_wrong_line() {
     assert_eq!(text(&output.stderr).lines().count(), 1);
 }
 
-/// An output that nobody reads.
+/// Returns an output without a reader.
 fn unread() -> Stdio {
     let (writer, reader) = UnixStream::pair().expect("a pair of sockets");
     drop(reader);

@@ -64,7 +64,7 @@ fn nvme_cli_letters_work() {
     assert!(options.duplicate_connect);
 }
 
-/// In nvme-cli 2 it is that of --device.
+/// In nvme-cli 2 the letter is that of --device.
 #[test]
 fn the_letter_d_is_for_devices() {
     assert!(connect(&["-d"]).is_err());

@@ -5,7 +5,7 @@ use super::*;
 const ID: &str = "00112233-4455-6677-8899-aabbccddeeff";
 const OTHER: &str = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
 
-/// A directory that stands for the root, removed with the value.
+/// A root directory with files, removed with the value.
 struct Root(SystemEnv);
 
 impl Root {
@@ -25,7 +25,7 @@ impl Root {
 
 impl Drop for Root {
     fn drop(&mut self) {
-        // A test without files made no directory.
+        // Without files the directory does not exist.
         let _ = std::fs::remove_dir_all(&self.0.root);
     }
 }
@@ -82,7 +82,7 @@ fn another_name_has_an_identifier_of_its_own() {
     for files in [&[("etc/nvme/hostid", ID)][..], &[]] {
         let root = Root::new("another", files);
         let id = |nqn| root.0.identify(Some(nqn), None).unwrap().id.to_string();
-        // Fixed, likewise.
+        // Fixed: a later version of this program must return the same.
         assert_eq!(id("nqn.x"), "c55f5398-9b3c-54b0-853a-29cd61286956");
         assert_ne!(id("nqn.y"), id("nqn.x"));
     }
@@ -109,7 +109,7 @@ fn then_the_machine_id_which_stays_private() {
     let host = Root::new("machine", &files).0.identify(None, None).unwrap();
     assert_eq!(host.nqn, format!("{NQN_OF_UUID}{}", host.id));
     assert_eq!(host.id.get_version_num(), 5);
-    // Fixed: a later version of this program must give a host the same name.
+    // Fixed: a later version of this program must return the same.
     assert_eq!(host.id.to_string(), "5240fabf-b3b8-55af-a71b-633ba37bab57");
 }
 

@@ -14,7 +14,8 @@ pub(crate) fn table(head: &str, rows: impl Iterator<Item = Vec<String>>) -> Stri
     columns(&rows)
 }
 
-/// Returns a line for each row. A column is as wide as its widest cell; two spaces separate columns.
+/// Returns a line for each row. A column is as wide as its widest cell; two spaces separate
+/// columns.
 pub(crate) fn columns(rows: &[Vec<String>]) -> String {
     let mut widths: Vec<usize> = Vec::new();
     for row in rows {

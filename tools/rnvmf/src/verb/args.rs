@@ -25,7 +25,8 @@ pub(super) fn connect_args_for(target: Target, ctrl: &CtrlArgs) -> ConnectArgs {
     }
 }
 
-/// Returns the target of a subsystem: resolves its address and determines the identity of this host.
+/// Returns the target of a subsystem: resolves its address and determines the identity of this
+/// host.
 pub(super) fn target(subsystem: &SubsystemArgs<'_>, env: &SystemEnv) -> Result<Target, Error> {
     let fabrics = subsystem.fabrics;
     let address = env.resolve(

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `rnvmf connect-all`: connects the entries of a configuration file and the subsystems in discovery
-//! logs, all at the same time. A persistent run also connects subsystems that are added to the logs.
+//! `rnvmf connect-all`: connects the entries of a configuration file and the subsystems in
+//! discovery logs, all at the same time. A persistent run also connects subsystems that are added
+//! to the logs.
 
 mod classify;
 mod discoveries;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `rnvmf disconnect` and `rnvmf disconnect-all`. The kernel only starts to remove a controller; the
-//! last event of the controller reports the end.
+//! `rnvmf disconnect` and `rnvmf disconnect-all`. The kernel only starts to remove a controller;
+//! the last event of the controller reports the end.
 
 use super::print::Printer;
 use super::wait::wait_removed;
@@ -49,8 +49,8 @@ pub(super) fn run_all(
     disconnect(&selected, kernel, printer)
 }
 
-/// Whether a file system, the device mapper or swap holds a disk or a partition of it exclusively. A
-/// process that has only opened the disk does not count.
+/// Whether a file system, the device mapper or swap holds a disk or a partition of it exclusively.
+/// A process that has only opened the disk does not count.
 pub(super) fn in_use(disk: &str) -> bool {
     let mut open = OpenOptions::new();
     open.read(true).custom_flags(libc::O_EXCL);

@@ -32,7 +32,8 @@ pub(super) fn run(
     })
 }
 
-/// Starts a discovery and waits for its log. The kernel cancels the discovery when the program ends.
+/// Starts a discovery and waits for its log. The kernel cancels the discovery when the program
+/// ends.
 fn read_log(target: &Target, kernel: &mut impl Kernel) -> Result<DiscoveryLog, Error> {
     // Before the discovery, so that its end is not missed.
     kernel.subscribe()?;

@@ -22,7 +22,7 @@ impl Printer<'_> {
         written.map_err(|error| Error::from(error).context("standard output"))
     }
 
-    /// Prints what was done to a controller.
+    /// Prints the name of a controller and, as text, what was done to it.
     pub(super) fn done(&mut self, device: &str, what: &str) -> Result<(), Error> {
         match self.format {
             Format::Json => self.print(&json_member("device", &device)),
@@ -30,7 +30,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Prints an error of a verb that continues.
+    /// Prints an error; the verb continues.
     pub(super) fn error(&mut self, error: &Error) -> Result<(), Error> {
         let written = writeln!(self.err, "{}", error.render(self.format));
         written.map_err(|error| Error::from(error).context("standard error output"))
@@ -50,7 +50,7 @@ impl Printer<'_> {
 pub(super) mod tests {
     use super::*;
 
-    /// What a verb printed to each stream, and how it ended.
+    /// The outputs of a verb, and its result.
     pub(in crate::verb) struct Printed {
         pub(in crate::verb) out: String,
         pub(in crate::verb) err: String,
@@ -58,7 +58,7 @@ pub(super) mod tests {
     }
 
     impl Printed {
-        /// Runs a verb.
+        /// Runs a verb and records its outputs.
         pub(in crate::verb) fn of(
             format: Format,
             run: impl FnOnce(&mut Printer<'_>) -> Result<(), Error>,

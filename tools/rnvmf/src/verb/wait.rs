@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 /// Time beyond the kernel's own timeout to wait for the kernel's report of that timeout.
 pub(super) const KERNEL_MARGIN: Duration = Duration::from_secs(5);
 
-/// Returns the time at which a connect or a discovery that starts now must have ended in the kernel.
+/// Returns the time at which a connect or a discovery that starts now must have ended in the
+/// kernel.
 pub(super) fn deadline(target: &Target) -> Instant {
     Instant::now() + Duration::from_millis(u64::from(target.connect_timeout)) + KERNEL_MARGIN
 }
@@ -64,8 +65,8 @@ pub(super) fn check_error(controller: &Controller, next: &str) -> Result<(), Err
     Err(error)
 }
 
-/// Waits until the controllers with the numbers in `remaining` are removed. On error `remaining` has
-/// those that are not.
+/// Waits until the controllers with the numbers in `remaining` are removed. On error `remaining`
+/// has those that are not.
 pub(super) fn wait_removed(
     kernel: &mut impl Kernel,
     remaining: &mut Vec<u32>,

@@ -119,8 +119,8 @@ fn describe(port: &Port, state: &str) -> String {
     format!("port {} of {} is {state}{on}", port.number, port.device)
 }
 
-/// Returns the port on an interface. The GIDs of a VLAN or a bond are in the GID table of the device
-/// on the lower interface.
+/// Returns the port on an interface. The GIDs of a VLAN or a bond are in the GID table of the
+/// device on the lower interface.
 fn port_on<'a>(interface: &Interface, ports: &'a [Port]) -> Option<&'a Port> {
     let name = &interface.ifname;
     ports.iter().find(|port| {
@@ -220,7 +220,10 @@ fn check_gid(egress: &Egress<'_>, port: &Port) -> Result<Option<Finding>, Findin
         format!("{device} does not have {source} in its GID table")
     } else {
         let kinds = kinds.join(", ");
-        format!("{device} has {source} as {kinds}, but not as {ROCE_V2}: -w chooses another source address")
+        format!(
+            "{device} has {source} as {kinds}, but not as {ROCE_V2}: \
+             -w chooses another source address"
+        )
     };
     Err(with_recreate_fix(Finding::fault("gid", text), egress, port))
 }
@@ -252,7 +255,8 @@ fn check_mtu(egress: &Egress<'_>, port: &Port) -> Finding {
     }
     // A switch on the path may drop larger packets that it does not expect.
     let text = format!(
-        "{text}; with an MTU of {MTU_FOR_4K} it would carry {MAX_PATH_MTU}, if all hops to the target accept that"
+        "{text}; with an MTU of {MTU_FOR_4K} it would carry {MAX_PATH_MTU}, \
+         if all hops to the target accept that"
     );
     let finding = Finding::warning(CHECK, text);
     // The MTU of a VLAN cannot exceed that of its lower interface.
@@ -262,7 +266,8 @@ fn check_mtu(egress: &Egress<'_>, port: &Port) -> Finding {
     }
 }
 
-/// Returns the largest path MTU that fits into an interface MTU together with the headers, in bytes.
+/// Returns the largest path MTU that fits into an interface MTU together with the headers, in
+/// bytes.
 fn path_mtu(mtu: u32, headers: u32) -> u32 {
     let room = mtu.saturating_sub(headers);
     let sizes = [MAX_PATH_MTU, 2048, 1024, 512];

@@ -102,7 +102,8 @@ fn route(destination: &Destination) -> Result<&Route, Finding> {
         Ok(RouteLookup::Route(route)) => Ok(route),
         Ok(RouteLookup::NoRoute(why)) => {
             let text = format!(
-                "there is no route to {}: {why}; give this host an address of that network, or add a route",
+                "there is no route to {}: {why}; give this host an address of that network, \
+                 or add a route",
                 destination.address
             );
             Err(Finding::fault(ROUTE_CHECK, text))
@@ -134,7 +135,8 @@ fn check_interface(interface: &Interface) -> Result<Finding, Finding> {
     let name = &interface.ifname;
     if interface.is_loopback() {
         let text = format!(
-            "the address is on {name}, which has no RDMA device: use an address of a network interface"
+            "the address is on {name}, which has no RDMA device: \
+             use an address of a network interface"
         );
         return Err(Finding::fault(INTERFACE_CHECK, text));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A set-up that is as it should be, and what is found where something is not.
+//! A healthy set-up has no findings; a changed one has the expected finding.
 
 use super::diagnose;
 use crate::doctor::finding::{Finding, Level};
@@ -86,7 +86,7 @@ fn target(address: [u8; 4]) -> Destination {
     }
 }
 
-/// Soft-RoCE on eth0, by which the target is reached.
+/// Returns a set-up with soft-RoCE on eth0, which the route to the target takes.
 fn healthy() -> Snapshot {
     Snapshot {
         destination: Some(Ok(target([192, 0, 2, 1]))),
@@ -105,7 +105,7 @@ fn healthy() -> Snapshot {
     }
 }
 
-/// The findings of a set-up that has several things wrong.
+/// Returns the findings of a set-up with several problems.
 pub(crate) fn several() -> Vec<Finding> {
     let mut snapshot = healthy();
     eth0(&mut snapshot).mtu = 1280;
@@ -115,7 +115,7 @@ pub(crate) fn several() -> Vec<Finding> {
     diagnose(&snapshot)
 }
 
-/// What is found that is not as it should be, where a healthy set-up is changed.
+/// Returns the findings other than `ok` after a change of the healthy set-up.
 fn found(change: impl FnOnce(&mut Snapshot)) -> Vec<Finding> {
     let mut snapshot = healthy();
     change(&mut snapshot);
@@ -124,7 +124,7 @@ fn found(change: impl FnOnce(&mut Snapshot)) -> Vec<Finding> {
     findings
 }
 
-/// The one finding that a change leads to: its level, its check, its text and its fix.
+/// Returns the only finding after a change: level, check, message and fix.
 fn one(change: impl FnOnce(&mut Snapshot)) -> (Level, &'static str, String, String) {
     let findings = found(change);
     assert_eq!(findings.len(), 1, "{findings:#?}");
@@ -137,7 +137,7 @@ fn one(change: impl FnOnce(&mut Snapshot)) -> (Level, &'static str, String, Stri
     )
 }
 
-/// A change with one fault, which has this fix.
+/// Checks that a change causes exactly one fault, with this message and fix.
 fn fault(check: &str, message: &str, fix: &str, change: impl FnOnce(&mut Snapshot)) {
     let (level, at, text, mends) = one(change);
     assert_eq!((level, at), (Level::Fault, check), "{text}");
@@ -181,11 +181,11 @@ fn no_route(snapshot: &mut Snapshot) {
 #[test]
 fn a_healthy_set_up_has_nothing() {
     assert_eq!(found(|_| ()), []);
-    // Nor has one with hardware, without a target, or without a subsystem.
+    // The same with an adapter, without a target, and without a subsystem.
     assert_eq!(found(|snapshot| port(snapshot).is_soft = false), []);
     assert_eq!(found(|snapshot| snapshot.destination = None), []);
     assert_eq!(found(|snapshot| snapshot.nqn = None), []);
-    // iWARP has no RoCE addresses.
+    // An iWARP device has no RoCE GIDs.
     let iwarp = |snapshot: &mut Snapshot| {
         port(snapshot).is_roce = false;
         port(snapshot).gids.clear();
@@ -231,7 +231,7 @@ fn modules_are_missed() {
         snapshot.modules[1].installed = Err("no list".into());
     });
     assert_eq!(level, Level::Unknown);
-    // Others serve where hardware does.
+    // The other modules are sufficient for an adapter.
     assert_eq!(found(|snapshot| snapshot.modules[2].loaded = false), []);
 }
 
@@ -265,7 +265,7 @@ fn a_name_must_be_known() {
     fault("route", why, "", |snapshot| {
         snapshot.destination = Some(Err(why.into()))
     });
-    // The rest is looked at all the same.
+    // The checks of the host are made nevertheless.
     let findings = found(|snapshot| {
         snapshot.destination = Some(Err(why.into()));
         snapshot.host.as_mut().unwrap().missing_files = vec![HOSTNQN_FILE];
@@ -292,7 +292,7 @@ fn the_address_to_connect_from_must_be_here() {
         snapshot.interfaces.as_mut().unwrap().push(other);
         destination(snapshot).from = Some([198, 51, 100, 2].into());
     });
-    // What came from elsewhere is not in the way.
+    // A controller with another source address does not conflict.
     let elsewhere = |snapshot: &mut Snapshot| {
         there(snapshot, CtrlState::Dead);
         destination(snapshot).from = Some(HOST.into());
@@ -321,7 +321,7 @@ fn an_interface_that_is_down_has_taken_the_route_with_it() {
             no_route(snapshot);
         },
     );
-    // Another route may have taken its place.
+    // The lookup may find a less specific route instead.
     fault(
         "interface",
         "eth0 is down",
@@ -333,7 +333,7 @@ fn an_interface_that_is_down_has_taken_the_route_with_it() {
             route(snapshot).dev = "eth1".into();
         },
     );
-    // A spare one in the network of the one that is up is no fault.
+    // An interface that is down is no fault if another one is in the same network.
     for length in [24, 8] {
         let spare = |snapshot: &mut Snapshot| {
             let mut other = interface(3, "eth1", HOST, length);
@@ -342,7 +342,7 @@ fn an_interface_that_is_down_has_taken_the_route_with_it() {
         };
         assert_eq!(found(spare), [], "/{length}");
     }
-    // One that is down and elsewhere is none of our business.
+    // An interface in another network does not matter.
     let elsewhere = |snapshot: &mut Snapshot| {
         let mut other = interface(3, "eth1", [198, 51, 100, 2], 24);
         other = down(other);
@@ -375,15 +375,15 @@ fn a_device_must_be_on_the_interface() {
     fault("link", text, fix, |snapshot| {
         snapshot.ports = Ok(Vec::new())
     });
-    // Another one is of no use, and has the first name.
+    // A device on another interface cannot be used, and its name is taken.
     let fix = "rdma link add rxe1 type rxe netdev eth0";
     fault("link", text, fix, |snapshot| {
         port(snapshot).netdev = Some("eth1".into());
         port(snapshot).gids.clear();
     });
-    // One of another network namespace may be on an interface of the same name.
+    // A device of another network namespace may name an interface of the same name.
     fault("link", text, fix, |snapshot| port(snapshot).netdev = None);
-    // Soft-RoCE is not on a VLAN.
+    // Soft-RoCE is created on the lower interface of a VLAN.
     fault(
         "link",
         text,
@@ -414,7 +414,7 @@ fn a_device_may_be_on_another_interface() {
                 rxe0 is on eth1: -w chooses the source address";
     let fix = "rdma link add rxe1 type rxe netdev eth0";
     fault("link", text, fix, elsewhere);
-    // Who has an adapter does not want soft-RoCE beside it.
+    // A host with an adapter needs no soft-RoCE.
     fault("link", text, "", |snapshot| {
         elsewhere(snapshot);
         port(snapshot).is_soft = false;
@@ -432,7 +432,7 @@ fn a_port_must_be_active() {
         port(snapshot).is_soft = false;
         port(snapshot).state = "DOWN".into();
     });
-    // Without a target one that is will do.
+    // Without a target, one active port is sufficient.
     fault("link", "port 1 of rxe0 is not active", "", |snapshot| {
         snapshot.destination = None;
         port(snapshot).state = "DOWN".into();
@@ -504,7 +504,7 @@ fn a_small_mtu_is_slow() {
         "{text}"
     );
     assert_eq!(fix, "ip link set eth0 mtu 4200");
-    // What is below a VLAN has to have it first.
+    // The lower interface of a VLAN needs the MTU first.
     let (level, _, _, fix) = one(|snapshot| {
         eth0(snapshot).mtu = 1280;
         vlan_of(snapshot, "eth1");
@@ -564,7 +564,7 @@ fn some_rules_are_not_seen() {
     let (level, check, text, _) = one(|snapshot| snapshot.legacy = Ok(true));
     assert_eq!((level, check), (Level::Unknown, "firewall"));
     assert!(text.contains("only iptables-legacy can list"), "{text}");
-    // One that is seen is told all the same.
+    // A rule of nftables that drops the packets is a fault nevertheless.
     let fix = "nft insert rule inet filter input udp dport 4791 accept";
     fault(
         "firewall",
@@ -588,7 +588,7 @@ fn rules_of_others_do_not_matter() {
     let mut other = drops.clone();
     other.rules[0].interface = Some("eth1".into());
     assert_eq!(found(|snapshot| snapshot.chains = Ok(vec![other])), []);
-    // What a device sends does not pass the packet filter.
+    // The packets of an adapter bypass nftables.
     let device = |snapshot: &mut Snapshot| {
         port(snapshot).is_soft = false;
         snapshot.chains = Ok(vec![drops]);
@@ -613,7 +613,7 @@ fn an_identity_should_be_written_down() {
     );
 }
 
-/// A controller of the subsystem in a state, which shows an error.
+/// Adds a controller of the subsystem with this state and an error.
 fn there(snapshot: &mut Snapshot, state: CtrlState) {
     snapshot.controllers = Ok(vec![Controller {
         traddr: "192.0.2.1".into(),
@@ -661,7 +661,7 @@ fn a_subsystem_may_be_connected_already() {
 #[test]
 fn half_of_an_identity_is_in_the_way() {
     let fix = "rnvmf disconnect -d rnvmf0";
-    // Whatever that is connected to, and in which state, and whatever is wanted.
+    // In every state, and for every subsystem.
     for state in [CtrlState::Live, CtrlState::Connecting, CtrlState::Dead] {
         for nqn in [Some("nqn.x"), Some("nqn.y"), None] {
             let text =
@@ -684,7 +684,7 @@ fn half_of_an_identity_is_in_the_way() {
             });
         }
     }
-    // Each of them is.
+    // Each conflicting controller is a fault.
     let findings = found(|snapshot| {
         there(snapshot, CtrlState::Live);
         let controllers = snapshot.controllers.as_mut().unwrap();
@@ -696,7 +696,7 @@ fn half_of_an_identity_is_in_the_way() {
     });
     let fixes: Vec<_> = findings.into_iter().filter_map(|each| each.fix).collect();
     assert_eq!(fixes, [fix, "rnvmf disconnect -d rnvmf1"]);
-    // What an older kernel does not tell of may be anything.
+    // An older kernel does not report the identifier, so nothing is known.
     let untold = |snapshot: &mut Snapshot| {
         there(snapshot, CtrlState::Live);
         snapshot.controllers.as_mut().unwrap()[0].hostid = None;

@@ -157,8 +157,9 @@ fn literal(value: &Value) -> Option<&str> {
     value.as_str().filter(|name| !name.starts_with('@'))
 }
 
-/// Whether RoCE packets have a conntrack state. Packets of both directions have the destination port
-/// 4791 and another source port, so none is a reply. Whether they are new or untracked is unknown.
+/// Whether RoCE packets have a conntrack state. Packets of both directions have the destination
+/// port 4791 and another source port, so none is a reply. Whether they are new or untracked is
+/// unknown.
 fn is_request_state(state: &Value) -> Option<bool> {
     match literal(state)? {
         "new" | "untracked" => None,

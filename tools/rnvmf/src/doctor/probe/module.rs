@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Kernel modules.
+//! Which kernel modules are loaded and installed.
 
 use crate::doctor::snapshot::{Module, Probed};
 use crate::error::io_message;
@@ -16,8 +16,8 @@ pub(super) fn probe(name: &'static str) -> Module {
     }
 }
 
-/// Whether a module is loaded or may be built in: a built-in module without parameters is not in
-/// sysfs.
+/// Whether a module is loaded or may be built in. A built-in module without parameters has no
+/// directory in sysfs.
 pub(super) fn is_present(name: &str) -> bool {
     Path::new("/sys/module").join(name).exists() || is_listed("builtin", name) != Ok(false)
 }
@@ -26,7 +26,7 @@ fn installed(name: &str) -> Probed<bool> {
     Ok(is_listed("dep", name)? || is_listed("builtin", name)?)
 }
 
-/// Whether the kernel's list `modules.LIST` has a module.
+/// Whether the file `modules.LIST` of the running kernel lists a module.
 fn is_listed(list: &str, name: &str) -> Probed<bool> {
     let read = |path: &str| {
         std::fs::read_to_string(path).map_err(|error| format!("{path}: {}", io_message(&error)))
@@ -36,7 +36,7 @@ fn is_listed(list: &str, name: &str) -> Probed<bool> {
     Ok(contains(&read(&path)?, name))
 }
 
-/// Whether a list of files has a module, compressed or not; the file's name may have hyphens.
+/// Whether a list of files has a module. Files may be compressed and have hyphens in their names.
 fn contains(text: &str, name: &str) -> bool {
     let files = text.lines().map(|line| match line.split_once(':') {
         Some((file, _)) => file,
@@ -60,7 +60,7 @@ mod tests {
         for name in ["rdma_rxe", "rnvmf", "nvme_rdma"] {
             assert!(contains(text, name), "{name}");
         }
-        // A dependency is not an entry.
+        // Dependencies do not count.
         for name in ["ib_core", "rrdma", "rdma", "xnvme"] {
             assert!(!contains(text, name), "{name}");
         }

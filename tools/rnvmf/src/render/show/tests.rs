@@ -30,7 +30,7 @@ fn all_about_one() {
         detail(&live(), &[disk()]),
         include_str!("../golden/show-live.txt")
     );
-    // The disk is another controller's.
+    // The disk belongs to another controller.
     assert_eq!(
         detail(&dead(), &[disk()]),
         include_str!("../golden/show-dead.txt")

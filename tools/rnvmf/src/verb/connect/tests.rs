@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! One connection: what is told of it, and what is left of one that fails.
+//! One connect: its output, and the removal of its controller after a failure.
 
 use super::*;
 use crate::cli::{Arguments, Verb};
@@ -34,7 +34,7 @@ fn options(more: &[&str]) -> (Connect, Format) {
     }
 }
 
-/// A kernel that makes rnvmf0, where the given controllers exist.
+/// Returns a kernel with these controllers that creates rnvmf0.
 fn kernel(controllers: Vec<Controller>) -> MockKernel {
     MockKernel {
         connect_replies: [Ok(NewController {
@@ -51,7 +51,7 @@ fn run_mock(more: &[&str], kernel: &mut MockKernel) -> Result<String, Error> {
     run_mock_both(more, kernel).map(|(out, _)| out)
 }
 
-/// What is printed to either output.
+/// Returns the standard output and the standard error output.
 fn run_mock_both(more: &[&str], kernel: &mut MockKernel) -> Result<(String, String), Error> {
     let (options, format) = options(more);
     let args = connect_args(&options, &SystemEnv::default()).unwrap();
@@ -97,7 +97,7 @@ fn what_has_no_effect_is_told() {
     let text = "a --fast_io_fail_tmo of 601 s has no effect, as --ctrl-loss-tmo is 600 s";
     let warning = format!("{{\"schema\":1,\"warning\":{{\"message\":\"{text}\"}}}}\n");
     assert_eq!(told, warning);
-    // One that is there is not changed.
+    // An existing controller keeps its options.
     let mut kernel = kernel_with(vec![existing()]);
     let (out, told) = run_mock_both(&["--idempotent", "-F", "601"], &mut kernel).unwrap();
     assert_eq!(
@@ -304,7 +304,7 @@ fn kernel_with(controllers: Vec<Controller>) -> MockKernel {
     }
 }
 
-/// One that is live, from any address.
+/// Returns a live controller without a source address.
 fn existing() -> Controller {
     Controller {
         host_traddr: None,
@@ -377,7 +377,7 @@ fn which_may_have_to_be_waited_for() {
          rejected by target: no such subsystem nqn.x; \
          disconnect it first: rnvmf disconnect -d rnvmf0"
     );
-    // It is not ours to remove.
+    // A controller that existed is not removed.
     assert!(kernel.disconnected.is_empty());
 }
 
@@ -458,7 +458,7 @@ fn a_scope_has_a_name_and_a_number() {
         found("fe80::1%eth0", &["fe80::1%eth1", "fe80::1%eth0"]),
         eth0
     );
-    // It could be either.
+    // The index may be that of either name.
     assert_eq!(found("fe80::1%3", &["fe80::1%eth1", "fe80::1%eth0"]), None);
     assert_eq!(found("fe80::1%eth0", &["fe80::1%eth1"]), None);
     assert_eq!(found("fe80::1%3", &["fe80::2%eth0"]), None);

@@ -131,8 +131,8 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Forgets a discovery controller that a host name resolved to before, unless another entry or a
-    /// log refers to it.
+    /// Forgets a discovery controller that a host name resolved to before, unless another entry or
+    /// a log refers to it.
     fn leave_discovery(&mut self, target: &Target, kernel: &mut impl Kernel) {
         let is_configured = self.entries.iter().any(|entry| entry.discovers(target));
         if let (false, Some(at)) = (is_configured, self.discoveries.position(target)) {
@@ -333,8 +333,8 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Handles the error of a discovery. The kernel continues a persistent discovery if the error has
-    /// the time of the next attempt. The last log stays valid.
+    /// Handles the error of a discovery. The kernel continues a persistent discovery if the error
+    /// has the time of the next attempt. The last log stays valid.
     fn discovery_failed(&mut self, at: usize, mut error: Error, kernel: &mut impl Kernel) {
         let discovery = &mut self.discoveries.0[at];
         let target = discovery.target.clone();
@@ -451,8 +451,8 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Forgets a target that no log has. If it is a discovery controller, also the targets that only
-    /// its log has.
+    /// Forgets a target that no log has. If it is a discovery controller, also the targets that
+    /// only its log has.
     fn forget(&mut self, target: &Target, kernel: &mut impl Kernel) {
         if !self.entries.iter().any(|entry| entry.connects(target)) {
             self.connected.retain(|each| each != target);

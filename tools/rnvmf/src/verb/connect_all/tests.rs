@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Many connections at once: what is told of each, and what one that fails does to the others.
+//! Several connects at the same time: their output, and the effect of a failure on the others.
 
 mod persistent;
 
@@ -31,7 +31,7 @@ const LINES: &str =
     00112233-4455-6677-8899-aabbccddeeff\n-a 10.0.0.9 -n nqn.y -q nqn.2014-08.org.example:host -I \
     00112233-4455-6677-8899-aabbccddeeff\n";
 
-/// A file that goes with the value.
+/// A configuration file, removed with the value.
 struct ConfigFile(PathBuf);
 
 impl ConfigFile {
@@ -49,7 +49,7 @@ impl Drop for ConfigFile {
     }
 }
 
-/// What is printed, to either output, and how it ends.
+/// Returns the standard output, the standard error output and the result.
 fn run_mock(config: &ConfigFile, kernel: &mut MockKernel) -> (String, String, Result<(), Error>) {
     run_mock_with(&["-f", config.0.to_str().unwrap()], kernel)
 }
@@ -69,7 +69,7 @@ fn run_mock_at(
     (out, err, end)
 }
 
-/// The options of `rnvmf connect-all` with these.
+/// Parses the options of `rnvmf connect-all`.
 fn options(more: &[&str]) -> (ConnectAll, Format) {
     let line = ["rnvmf", "connect-all"].iter().chain(more);
     let arguments = Arguments::try_parse_from(line).unwrap();
@@ -84,7 +84,7 @@ fn made(id: u32) -> Result<NewController, Error> {
     Ok(NewController { id, name })
 }
 
-/// One that is live, from any address.
+/// Returns a live controller without a source address.
 fn existing() -> Controller {
     Controller {
         host_traddr: None,
@@ -126,7 +126,7 @@ fn who_may_do_nothing_is_told_so() {
     }
 }
 
-/// Nor does he wait for it.
+/// A persistent run ends at once.
 #[test]
 fn who_may_do_nothing_follows_nobody() {
     let mut kernel = MockKernel {
@@ -212,7 +212,7 @@ fn an_interrupt_undoes_what_is_pending_only() {
     interrupted_before_the_second(&config, &mut kernel);
 }
 
-/// The first is live by the interrupt, and stays; the second is undone.
+/// The first controller is live before the interrupt and stays; the second one is removed.
 fn interrupted_before_the_second(config: &ConfigFile, kernel: &mut MockKernel) {
     kernel.wait_results.push_back(WaitResult::Interrupted);
     kernel.push_event(Change::Removed, numbered(1, connecting()));
@@ -223,7 +223,7 @@ fn interrupted_before_the_second(config: &ConfigFile, kernel: &mut MockKernel) {
     assert_eq!(kernel.disconnected, [1]);
 }
 
-/// Its disk may be in use, though nobody has heard of it yet.
+/// Its disk may be in use although no event has reported the state.
 #[test]
 fn an_interrupt_undoes_nothing_that_is_live() {
     let config = ConfigFile::new("live", LINES);
@@ -260,7 +260,7 @@ const IDENTITY: [&str; 4] = [
     "00112233-4455-6677-8899-aabbccddeeff",
 ];
 
-/// Discover at 10.0.0.9, where the logs are these, one after the other.
+/// Discovers at 10.0.0.9, with these logs in sequence. Returns the outputs and the error.
 fn discover(logs: Vec<Vec<LogEntry>>, more: &[&str], kernel: &mut MockKernel) -> [String; 3] {
     for (id, entries) in (0..).zip(logs) {
         kernel.discovery_logs.push_back(Ok(Some(log(entries))));
@@ -298,7 +298,7 @@ fn what_a_log_has_is_connected_with_the_options_of_the_line() {
         subsystem("nqn.x", "10.0.0.9"),
         subsystem("nqn.y", "10.0.1.9"),
     ];
-    // Events come when they are asked for: the discovery is first.
+    // The mock returns the events in this order.
     let more = ["-k", "7", "-l", "-1", "--timeout", "3"];
     kernel.discovery_logs.push_back(Ok(Some(log(entries))));
     kernel.wait_results.push_back(discovery_done(0));

@@ -16,7 +16,7 @@ fn numbered(id: u32) -> Controller {
     }
 }
 
-/// A kernel with three controllers, two of nqn.0.
+/// Returns a kernel with three controllers, two of them of nqn.0.
 fn kernel() -> MockKernel {
     MockKernel {
         controllers: (0..3).map(numbered).collect(),
@@ -39,7 +39,7 @@ fn run_mock(
     printed.output()
 }
 
-/// What is printed, to either output, and how it ends, where all three are to go.
+/// Disconnects all three. Returns the standard output, the standard error output and the error.
 fn run_mock_all(kernel: &mut MockKernel) -> (String, String, Error) {
     let options = DisconnectAll { unused: false };
     let run = |printer: &mut Printer<'_>| run_all(&options, kernel, &|_| true, printer);
@@ -90,7 +90,7 @@ fn lost_events_are_made_up_for() {
     let mut kernel = kernel();
     kernel.wait_results.push_back(WaitResult::EventsLost);
     kernel.push_event(Change::Removed, numbered(0));
-    // Still there after the loss, so its event is waited for.
+    // The controller exists after the loss, so its event is awaited.
     assert!(run_mock(None, &["rnvmf0"], Format::Normal, &mut kernel).is_ok());
     assert!(kernel.wait_results.is_empty());
 }

@@ -78,7 +78,7 @@ fn options_reach_the_kernel() {
 #[test]
 fn what_goes_wrong_is_told_with_the_place() {
     let refused = Err(Error::failed("rejected"));
-    // After it the kernel may not be there any more to be asked.
+    // The module may be unloaded after the event, so its error is used without a request.
     let failed = discovery_failed(0, Error::failed("cancelled"));
     for (result, log, message) in [
         (failed, found(), "cancelled"),

@@ -41,7 +41,7 @@ fn all_or_one() {
     assert!(all.contains("\"rnvmf0\"") && all.contains("\"rnvmf1\""));
     let one = run_mock(&options(Some("rnvmf0"), None), Format::Normal, vec![]).unwrap();
     assert_eq!(one.lines().count(), 3, "{one}");
-    // Nothing is known yet of one that was never connected.
+    // A controller that was never connected has no counters.
     let none = run_mock(&options(Some("/dev/rnvmf1"), None), Format::Normal, vec![]).unwrap();
     assert_eq!(none, "");
     let error = run_mock(&options(Some("rnvmf9"), None), Format::Normal, vec![]).unwrap_err();

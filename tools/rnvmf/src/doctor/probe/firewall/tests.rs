@@ -40,7 +40,7 @@ fn ports_are_told() {
             json!({ "set": [{ "elem": { "val": 22, "timeout": 9 } }] }),
             Some(false),
         ),
-        // What these have is not looked up.
+        // Elements of named sets are not read.
         (json!("@allowed"), None),
         (json!({ "set": ["@allowed", 22] }), None),
         (json!({ "set": ["@allowed", 4791] }), Some(true)),
@@ -96,7 +96,7 @@ fn a_rule_may_be_about_an_interface() {
         (found.matches_roce, found.verdict),
         (Some(true), Verdict::Accept)
     );
-    // Which interfaces these are is not worked out.
+    // Patterns and other interfaces are not compared.
     let left = json!({ "meta": { "key": "iifname" } });
     assert_eq!(matched(left.clone(), "==", json!("eth*")), None);
     assert_eq!(matched(left, "!=", json!("lo")), None);
@@ -180,7 +180,7 @@ fn what_is_no_list_is_refused() {
     ] {
         assert_eq!(read(&ruleset), None, "{ruleset}");
     }
-    // What is neither a chain nor a rule is skipped.
+    // Items other than chains and rules are skipped.
     let others = json!({ "nftables": [1, null, { "chain": 7 }, { "chain": { "family": "ip" } }] });
     assert_eq!(read(&others), Some(Vec::new()));
 }

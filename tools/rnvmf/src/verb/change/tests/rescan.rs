@@ -16,7 +16,7 @@ fn run_mock(format: Format, kernel: &mut MockKernel) -> Result<String, Error> {
     Printed::of(format, |printer| rescan(&device, kernel, printer)).output()
 }
 
-/// One of which three looks are over, and the fourth is asked for.
+/// Returns a kernel that has ended three scans and starts the fourth.
 fn kernel() -> MockKernel {
     MockKernel {
         controllers: vec![live()],

@@ -15,7 +15,7 @@ fn run_mock(device: &str, kernel: &mut MockKernel) -> Result<String, Error> {
     Ok(out)
 }
 
-/// What is printed, to either output.
+/// Returns the standard output and the standard error output.
 fn run_mock_with(
     device: &str,
     ctrl_loss_tmo: Option<i64>,

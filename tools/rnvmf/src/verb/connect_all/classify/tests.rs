@@ -88,7 +88,7 @@ fn what_cannot_be_reached_has_a_reason() {
             ..good()
         },
         subsystem("nqn.x", "nn-0x1:pn-0x2"),
-        // The host has an address of the other family.
+        // The source address has the other family.
         subsystem("nqn.x", "2001:db8::9"),
     ] {
         let sorted = classify(&entry, &discovery("10.0.0.9"));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `--persistent`: what changes later, and what is told of it.
+//! `--persistent`: changes of logs, losses and retries.
 
 use super::*;
 use std::io::Write;
 
-/// What is told when `rnvmf connect-all -a 10.0.0.9 --persistent` hears these, and is stopped.
+/// Runs `rnvmf connect-all -a 10.0.0.9 --persistent` until the prepared events end, and interrupts
+/// it. Returns the outputs.
 fn follow(kernel: &mut MockKernel) -> (String, String) {
     kernel.wait_results.push_back(WaitResult::Interrupted);
     let line = [&["-a", "10.0.0.9", "-p", "-k", "7"], &IDENTITY[..]].concat();
@@ -14,7 +15,7 @@ fn follow(kernel: &mut MockKernel) -> (String, String) {
 }
 
 impl MockKernel {
-    /// The log of a discovery is this from now on.
+    /// Adds the event of a changed log.
     fn log_is(&mut self, id: u32, genctr: u64, entries: Vec<LogEntry>) {
         let log = DiscoveryLog {
             genctr,
@@ -24,7 +25,7 @@ impl MockKernel {
         self.wait_results.push_back(discovery_done(id));
     }
 
-    /// A discovery failed; the kernel goes on with it or not.
+    /// Adds the event of a failed discovery, which the kernel continues if there is a next attempt.
     fn failed(&mut self, id: u32, message: &str, next_attempt: Option<u32>) {
         let ctrl_error = CtrlError {
             message: message.into(),
@@ -52,7 +53,7 @@ fn what_a_log_names_later_is_connected_later() {
     );
     kernel.log_is(0, 1, vec![one.clone()]);
     kernel.push_event(Change::Changed, numbered(0, live()));
-    // Another program's, and one that says nothing new.
+    // The event of another program's discovery, and an unchanged log.
     kernel.wait_results.push_back(discovery_done(9));
     kernel.log_is(0, 1, vec![one.clone()]);
     kernel.log_is(0, 2, vec![one, two.clone()]);
@@ -69,7 +70,7 @@ fn what_a_log_names_later_is_connected_later() {
          removed from the log: nqn.x at rdma 10.0.0.9:4420\n"
     );
     assert_eq!(err, "");
-    // What is connected stays so.
+    // Controllers stay connected.
     assert!(kernel.disconnected.is_empty());
     let [args] = &kernel.persistent_args[..] else {
         panic!("{:?}", kernel.persistent_args);
@@ -99,8 +100,8 @@ fn what_comes_back_is_new() {
 #[test]
 fn a_loss_is_told_once_and_its_end() {
     let mut kernel = MockKernel::default();
-    kernel.failed(0, "nobody listens there", Some(250));
-    kernel.failed(0, "nobody listens there", Some(500));
+    kernel.failed(0, "connection refused", Some(250));
+    kernel.failed(0, "connection refused", Some(500));
     kernel.log_is(0, 1, vec![]);
     kernel.failed(0, "the target disconnected", Some(250));
     kernel.wait_results.push_back(WaitResult::EventsLost);
@@ -111,12 +112,12 @@ fn a_loss_is_told_once_and_its_end() {
     assert_eq!(out, [line, line].concat());
     assert_eq!(
         err,
-        "rnvmf: discover at 10.0.0.9:4420: nobody listens there; retrying\n\
+        "rnvmf: discover at 10.0.0.9:4420: connection refused; retrying\n\
          rnvmf: discover at 10.0.0.9:4420: the target disconnected; retrying\n"
     );
 }
 
-/// The kernel cannot follow who does not tell of changes.
+/// The kernel's error for a discovery controller without events for log changes.
 fn no_events() -> CtrlError {
     CtrlError {
         stage: Stage(ErrorStage::Enable as u32),
@@ -139,7 +140,7 @@ fn who_does_not_tell_of_changes_is_asked_again() {
     kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.log_is(2, 1, one());
     kernel.wait_results.push_back(WaitResult::Deadline);
-    kernel.failed(3, "nobody listens there", None);
+    kernel.failed(3, "connection refused", None);
     kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.log_is(4, 2, vec![subsystem("nqn.y", "10.0.0.9")]);
     kernel.push_event(Change::Changed, numbered(1, live()));
@@ -155,7 +156,7 @@ fn who_does_not_tell_of_changes_is_asked_again() {
     assert_eq!(
         err,
         "rnvmf: discover at 10.0.0.9:4420: the target does not tell; reading its log every 30 s\n\
-         rnvmf: discover at 10.0.0.9:4420: nobody listens there\n"
+         rnvmf: discover at 10.0.0.9:4420: connection refused\n"
     );
     assert_eq!(
         (kernel.discover_targets.len(), kernel.persistent_args.len()),
@@ -232,7 +233,7 @@ fn it_ends_with_the_module() {
     let error = end.unwrap_err();
     assert_eq!(error.message, "connect-all: the rnvmf module was unloaded");
     assert_eq!(error.status, Status::NoModule);
-    // Who does not follow knows it by the status, too.
+    // The status is the same without --persistent.
     let mut kernel = MockKernel {
         connect_replies: [made(0)].into(),
         discovery_logs: [Err(Error::unloaded())].into(),
@@ -243,7 +244,7 @@ fn it_ends_with_the_module() {
         run_mock_with(&line[1..], &mut kernel).2.unwrap_err().status,
         error.status
     );
-    // It may go while nobody is asked.
+    // The module may be unloaded while no discovery is pending.
     let mut kernel = MockKernel::default();
     kernel.ends(0, no_events());
     kernel.log_is(1, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
@@ -269,7 +270,7 @@ fn a_name_may_be_that_of_another_one_later() {
     kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.log_is(2, 1, vec![]);
-    // All is well: it is not looked for.
+    // Without an error the host name is not resolved again.
     kernel.failed(2, "the target disconnected", Some(250));
     kernel.log_is(2, 1, vec![]);
     kernel.wait_results.push_back(WaitResult::Deadline);
@@ -328,7 +329,7 @@ fn where_a_name_leads_to_nothing_it_is_looked_for_again() {
 
 type Answers = Arc<Mutex<VecDeque<&'static str>>>;
 
-/// Host names have these addresses, one after the other, or none.
+/// Returns an environment whose resolver returns these addresses in sequence; none for no address.
 fn resolver(answers: &[&'static str]) -> (SystemEnv, Answers) {
     let answers = Arc::new(Mutex::new(answers.iter().copied().collect::<VecDeque<_>>()));
     let left = answers.clone();
@@ -362,7 +363,7 @@ fn referrals_come_and_go() {
     assert_eq!(kernel.cancelled, [1]);
 }
 
-/// What only the log of a forgotten one led to is forgotten, too, also where two refer to each
+/// A forgotten discovery controller takes along what only its log has, even if two refer to each
 /// other.
 #[test]
 fn whoever_a_dropped_referral_led_to_goes_with_it() {
@@ -376,7 +377,7 @@ fn whoever_a_dropped_referral_led_to_goes_with_it() {
     kernel.log_is(2, 1, vec![referral("10.0.0.8")]);
     kernel.push_event(Change::Changed, live());
     kernel.log_is(0, 2, vec![]);
-    // Of those that come back all is new.
+    // All targets are new when the referral returns.
     kernel.log_is(0, 3, vec![referral("10.0.0.8")]);
     kernel.log_is(3, 1, vec![disk()]);
     kernel.push_event(Change::Changed, numbered(1, live()));
@@ -410,7 +411,7 @@ fn what_could_not_be_connected_is_tried_again() {
         out.ends_with("rnvmf0: connected to nqn.x at 10.0.0.9:4420\n"),
         "{out}"
     );
-    // The same reason is not told twice.
+    // The same error is printed once.
     assert_eq!(
         err,
         "rnvmf: connect to 10.0.0.9:4420: rejected by target: no such subsystem nqn.x\n"
@@ -453,7 +454,7 @@ fn a_deadline_ends_attempts_only() {
     assert_eq!(err, format!("rnvmf: connect to 10.0.0.9:4420: {why}\n"));
 }
 
-/// Follow what is in a file; then it is stopped.
+/// Runs with a file of these lines until the prepared events end, and interrupts it.
 fn follow_lines(test: &str, lines: &[&str], kernel: &mut MockKernel) -> (String, String) {
     let identity = IDENTITY.join(" ");
     let lines = lines.iter().map(|line| format!("{line} {identity}\n"));
@@ -557,14 +558,14 @@ fn what_a_line_names_stays_known_when_a_log_drops_it() {
     kernel.push_event(Change::Changed, numbered(1, live()));
     kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
     kernel.log_is(0, 2, vec![]);
-    // The name makes it try again.
+    // The unresolved name causes a retry.
     kernel.wait_results.push_back(WaitResult::Deadline);
     let (out, _) = follow_lines("stays", &lines, &mut kernel);
     assert!(out.contains("removed from the log: nqn.x"), "{out}");
     assert_eq!(kernel.connect_requests.len(), 1);
 }
 
-/// Nobody reads it.
+/// A closed output.
 struct Closed;
 
 impl Write for Closed {
@@ -577,7 +578,7 @@ impl Write for Closed {
     }
 }
 
-/// How it ends where nobody reads what is told.
+/// Runs with closed outputs. Returns the result.
 fn run_mock_to_nobody(
     env: &SystemEnv,
     more: &[&str],
@@ -614,6 +615,6 @@ fn what_cannot_begin_is_told_at_once() {
     );
     let line = ["-p", "-f", config.0.to_str().unwrap()];
     let env = resolver(&["no address"]).0;
-    // It hears nothing before.
+    // No event is needed before.
     assert!(run_mock_to_nobody(&env, &line, &mut MockKernel::default()).is_err());
 }
