@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Ping-pong over a reliable connection (RC) that is made by hand; a peer of `ibv_rc_pingpong`.
+//!
+//! [`Peer::connect`] makes the connection.
 
 use common::{
     failure::Failure,
-    peer::Peer,
+    peer::{
+        self,
+        Peer, //
+    },
     requirement::DeviceRequirement,
     task::{
         self,
@@ -27,13 +32,10 @@ use rrdma::rdma::{
     device::Port,
     qp::{
         rc,
-        AckTimeout,
         Init,
         Psn,
         Rc,
         Reset,
-        RetryCount,
-        RnrTimer,
         Rts,
         TransitionError, //
     },
@@ -56,11 +58,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     pingpong::run::<Reliable>(task)
 }
 
-/// 67 ms and 0.64 ms.
-const TIMEOUT: AckTimeout = AckTimeout::new(14).unwrap();
-const RNR_TIMER: RnrTimer = RnrTimer::new(12).unwrap();
-
-/// The transport service, with the timers and retry counts of the program.
+/// The transport service.
 struct Reliable;
 
 impl MessageProtocol for Reliable {
@@ -74,15 +72,13 @@ impl MessageProtocol for Reliable {
 impl Transport for Reliable {
     const REQUIREMENT: DeviceRequirement = DeviceRequirement::ConnectionsByHand;
 
+    type Receives = ();
+
     fn initialise(
         reset: Reset<QpCtx<Self>>,
         port: Port<'_>,
     ) -> Result<Init<QpCtx<Self>>, TransitionError> {
-        reset.into_init(rc::Init {
-            port,
-            pkey_index: 0,
-            access: rc::Access::NONE,
-        })
+        peer::initialise(reset, port, rc::Access::NONE)
     }
 
     fn connect(
@@ -90,20 +86,6 @@ impl Transport for Reliable {
         peer: Peer<'_>,
         psn: Psn,
     ) -> Result<Rts<QpCtx<Self>>, TransitionError> {
-        let rtr = init.into_rtr(rc::Rtr {
-            path: peer.path,
-            path_mtu: peer.mtu,
-            dest_qpn: peer.qpn,
-            rq_psn: peer.psn,
-            max_dest_rd_atomic: 1,
-            min_rnr_timer: RNR_TIMER,
-        })?;
-        rtr.into_rts(rc::Rts {
-            sq_psn: psn,
-            timeout: TIMEOUT,
-            retry_count: RetryCount::MAX,
-            rnr_retry: RetryCount::FOR_EVER,
-            max_rd_atomic: 1,
-        })
+        peer.connect(init, psn, 1)
     }
 }

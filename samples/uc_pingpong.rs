@@ -70,6 +70,8 @@ impl MessageProtocol for Unreliable {
 impl Transport for Unreliable {
     const REQUIREMENT: DeviceRequirement = DeviceRequirement::UnreliableConnections;
 
+    type Receives = ();
+
     fn initialise(
         reset: Reset<QpCtx<Self>>,
         port: Port<'_>,

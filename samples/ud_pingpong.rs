@@ -111,6 +111,8 @@ impl MessageProtocol for Datagrams {
 impl Transport for Datagrams {
     const REQUIREMENT: DeviceRequirement = DeviceRequirement::Datagrams;
 
+    type Receives = ();
+
     /// A message must fit into one packet.
     fn check(settings: &Settings, port: Port<'_>) -> Result<(), Failure> {
         let size = settings.size;

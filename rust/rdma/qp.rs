@@ -15,13 +15,13 @@
 //! A queue pair that is connected by hand goes from [`Reset`] to [`Rts`]:
 //!
 //! ```ignore
-//! // samples/rc_pingpong.rs
+//! // samples/common/peer.rs
 //! let rtr = init.into_rtr(rc::Rtr {
-//!     path: peer.path,
-//!     path_mtu: peer.mtu,
-//!     dest_qpn: peer.qpn,
-//!     rq_psn: peer.psn,
-//!     max_dest_rd_atomic: 1,
+//!     path: self.path,
+//!     path_mtu: self.mtu,
+//!     dest_qpn: self.qpn,
+//!     rq_psn: self.psn,
+//!     max_dest_rd_atomic: reads,
 //!     min_rnr_timer: RNR_TIMER,
 //! })?;
 //! rtr.into_rts(rc::Rts {
@@ -29,7 +29,7 @@
 //!     timeout: TIMEOUT,
 //!     retry_count: RetryCount::MAX,
 //!     rnr_retry: RetryCount::FOR_EVER,
-//!     max_rd_atomic: 1,
+//!     max_rd_atomic: reads,
 //! })
 //! ```
 

@@ -11,12 +11,13 @@
 //!
 //! ```ignore
 //! // samples/srq_pingpong.rs
-//! let shared = SharedReceiveQueue::new(pd, depth, move |event| on_event(&teller, event))
-//!     .step("shared receive queue")?;
-//! fill(&shared, device, depth)?;
-//! shared.arm_limit(parameters::limit.get()).step("limit")?;
+//! let queue = SharedReceiveQueue::new(pd.clone(), depth, move |event| match event {
+//!     Event::LimitReached => teller.set_short(),
 //! // ...
-//! let parts = parts.with_shared_receives(self.shared.clone());
+//! shared.fill(depth)?;
+//! shared.queue.arm_limit(limit).step("limit")?;
+//! // ...
+//! parts.with_shared_receives(self.queue.clone())
 //! ```
 //!
 //! A shared queue may run short of receives. It reports when their number falls below a limit that

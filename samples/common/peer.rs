@@ -27,6 +27,7 @@ use rrdma::rdma::{
         QpContext,
         Qpn,
         Rc,
+        Reset,
         RetryCount,
         RnrTimer,
         Rts,
@@ -37,6 +38,19 @@ use rrdma::rdma::{
 /// The timers of the programs in libibverbs: 67 ms and 0.64 ms.
 const TIMEOUT: AckTimeout = AckTimeout::new(14).unwrap();
 const RNR_TIMER: RnrTimer = RnrTimer::new(12).unwrap();
+
+/// Moves a queue pair for a reliable connection to INIT, on `port`. `access` is that of the peer.
+pub(crate) fn initialise<C: QpContext<QpType = Rc>>(
+    reset: Reset<C>,
+    port: Port<'_>,
+    access: rc::Access,
+) -> Result<Init<C>, TransitionError> {
+    reset.into_init(rc::Init {
+        port,
+        pkey_index: 0,
+        access,
+    })
+}
 
 /// Address of the peer. Transport services use different parts of it.
 pub(crate) struct Peer<'a> {
@@ -80,7 +94,7 @@ impl<'a> Peer<'a> {
         psn: Psn,
         reads: u8,
     ) -> Result<Rts<C>, TransitionError> {
-        let ready = init.into_rtr(rc::Rtr {
+        let rtr = init.into_rtr(rc::Rtr {
             path: self.path,
             path_mtu: self.mtu,
             dest_qpn: self.qpn,
@@ -88,7 +102,7 @@ impl<'a> Peer<'a> {
             max_dest_rd_atomic: reads,
             min_rnr_timer: RNR_TIMER,
         })?;
-        ready.into_rts(rc::Rts {
+        rtr.into_rts(rc::Rts {
             sq_psn: psn,
             timeout: TIMEOUT,
             retry_count: RetryCount::MAX,

@@ -10,7 +10,10 @@ use super::{
         Failure,
         Step, //
     },
-    peer::Peer,
+    peer::{
+        self,
+        Peer, //
+    },
     requirement::DeviceRequirement,
     task::SampleTask, //
 };
@@ -85,12 +88,7 @@ impl<'a> PortGid<'a> {
         pair: Reset<C>,
         access: rc::Access,
     ) -> Result<Init<C>, Failure> {
-        let init = rc::Init {
-            port: self.port,
-            pkey_index: 0,
-            access,
-        };
-        pair.into_init(init).step("connect")
+        peer::initialise(pair, self.port, access).step("connect")
     }
 
     /// Connects `pair` with the queue pair `number` at `there`.

@@ -33,6 +33,7 @@
 //!
 //! - [`SampleTask::wait_for`], which has a time limit. Callbacks of queue pairs and completion
 //!   handlers run in other contexts: they store their results, and complete [`SampleTask::wake`].
+//! - [`SampleTask::poll_for`], a busy loop with a time limit.
 //! - Functions of the connection manager and of TCP that take [`SampleTask::wake`], and a
 //!   `WaitLimits` whose `cancelled` is [`SampleTask::is_stopped`].
 //!
@@ -62,6 +63,7 @@ use kernel::{
     },
 };
 use rrdma::{
+    cpu,
     net::Namespace,
     rdma::{
         client::{
@@ -87,8 +89,8 @@ use rrdma::{
 /// What a task reports at its end: the text after `done:`.
 pub(crate) type Summary = Message<256>;
 
-/// The name of the module, from `module!`.
-const NAME: &CStr = match CStr::from_bytes_with_nul(crate::__LOG_PREFIX) {
+/// The name of the module, from `module!`. `rdma resource` shows it as the owner of objects.
+pub(crate) const NAME: &CStr = match CStr::from_bytes_with_nul(crate::__LOG_PREFIX) {
     Ok(name) => name,
     Err(_) => panic!("the name of the module has a NUL in it"),
 };
@@ -219,7 +221,33 @@ impl SampleTask {
         &self,
         step: &'static str,
         limit: Msecs,
+        ready: impl FnMut() -> Option<R>,
+    ) -> Result<R, Failure> {
+        self.until(step, limit, ready, |left| {
+            let _ = self.wake.wait_timeout(left);
+        })
+    }
+
+    /// Calls `poll` in a busy loop until it returns a value. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`SampleTask::wait_for`].
+    pub(crate) fn poll_for<R>(
+        &self,
+        step: &'static str,
+        limit: Msecs,
+        poll: impl FnMut() -> Option<R>,
+    ) -> Result<R, Failure> {
+        self.until(step, limit, poll, |_| cpu::cond_resched())
+    }
+
+    fn until<R>(
+        &self,
+        step: &'static str,
+        limit: Msecs,
         mut ready: impl FnMut() -> Option<R>,
+        pause: impl Fn(Msecs),
     ) -> Result<R, Failure> {
         let deadline = Deadline::after(limit);
         loop {
@@ -237,7 +265,7 @@ impl SampleTask {
                     fmt!("timed out after {} ms", limit.get()),
                 ));
             }
-            let _ = self.wake.wait_timeout(left);
+            pause(left);
         }
     }
 

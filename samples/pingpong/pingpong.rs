@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The ping-pong of `ibv_rc_pingpong`, `ibv_uc_pingpong` and `ibv_ud_pingpong`, generic over the
-//! transport service.
+//! The ping-pong of libibverbs' programs, such as `ibv_rc_pingpong`, generic over the transport
+//! service.
 //!
-//! The two ends exchange their addresses over TCP. Then a message goes back and forth a number of
-//! times. The client starts. Each end sends the next message when it has received one and its own
-//! last one has completed.
+//! The two ends exchange the addresses of their queue pairs over TCP. Then a message goes back and
+//! forth on each queue pair a number of times. The client starts. Each end sends the next message
+//! when it has received one and its own last one has completed.
 //!
 //! - [`engine`]: exchanges the messages.
-//! - [`qp_setup`]: creates the queue pair and its completion queue.
+//! - [`qp_setup`]: creates the queue pairs and their completion queue.
 //! - [`settings`]: module parameters, named after the options of the programs.
 
 #[path = "engine/engine.rs"]
@@ -37,6 +37,7 @@ use engine::{
         RoundResult, //
     },
     MessageProtocol,
+    PingPong,
     Route, //
 };
 use kernel::{
@@ -51,9 +52,11 @@ use qp_setup::QpSetup;
 use rrdma::{
     rdma::{
         device::Port,
+        pd::ProtectionDomain,
         qp::{
             Init,
             Psn,
+            QpInitAttr,
             Reset,
             Rts,
             TransitionError, //
@@ -68,18 +71,21 @@ pub(crate) trait Transport: MessageProtocol {
     /// Capability that the device must have.
     const REQUIREMENT: DeviceRequirement;
 
+    /// The queue pairs' receives; `()` if each queue pair has its own.
+    type Receives: Receives<Self>;
+
     /// Checks limits of the service.
     fn check(_settings: &Settings, _port: Port<'_>) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Moves the queue pair to INIT, on `port`.
+    /// Moves a queue pair to INIT, on `port`.
     fn initialise(
         reset: Reset<QpCtx<Self>>,
         port: Port<'_>,
     ) -> Result<Init<QpCtx<Self>>, TransitionError>;
 
-    /// Connects the queue pair with the peer.
+    /// Connects a queue pair with the peer.
     fn connect(
         init: Init<QpCtx<Self>>,
         peer: Peer<'_>,
@@ -87,7 +93,57 @@ pub(crate) trait Transport: MessageProtocol {
     ) -> Result<Rts<QpCtx<Self>>, TransitionError>;
 }
 
-/// Time to keep the queue pair when all messages are exchanged. If the last acknowledgement was
+/// The receives of the queue pairs.
+pub(crate) trait Receives<T: Transport>: Sized {
+    /// Number of addresses that the program exchanges. Addresses without a queue pair are zero.
+    const DESTS: usize;
+
+    /// Returns the number of queue pairs, and of the receives that they share.
+    fn counts(settings: &Settings) -> (u32, u32);
+
+    /// Creates the receives that the queue pairs share. May sleep.
+    fn new(
+        engine: &Arc<PingPong>,
+        pd: &Arc<ProtectionDomain>,
+        settings: &Settings,
+    ) -> Result<Self, Failure>;
+
+    /// Makes a queue pair use these receives.
+    fn attach(&self, parts: QpInitAttr<QpCtx<T>>) -> QpInitAttr<QpCtx<T>>;
+
+    /// Posts used receives again when the shared ones run short. May sleep.
+    fn refill(&mut self) -> Result<(), Failure>;
+
+    /// Returns what the summary of the ping-pong says about the receives. May sleep.
+    fn report(&self) -> Result<Summary, Failure>;
+}
+
+/// Each queue pair has its own receives; its completion handler posts them again.
+impl<T: Transport> Receives<T> for () {
+    const DESTS: usize = 1;
+
+    fn counts(_: &Settings) -> (u32, u32) {
+        (1, 0)
+    }
+
+    fn new(_: &Arc<PingPong>, _: &Arc<ProtectionDomain>, _: &Settings) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn attach(&self, parts: QpInitAttr<QpCtx<T>>) -> QpInitAttr<QpCtx<T>> {
+        parts
+    }
+
+    fn refill(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn report(&self) -> Result<Summary, Failure> {
+        Ok(Summary::new(fmt!("")))
+    }
+}
+
+/// Time to keep the queue pairs when all messages are exchanged. If the last acknowledgement was
 /// lost, the peer retries its message, and needs another acknowledgement.
 const LINGER: Msecs = Msecs::new(300);
 
@@ -96,40 +152,47 @@ pub(crate) fn run<T: Transport>(task: &Arc<SampleTask>) -> Result<Summary, Failu
     let settings = Settings::get()?;
     let device = task.device(&settings.device)?;
     T::REQUIREMENT.check(&device)?;
-    settings.check(&device)?;
     let port = device.port(settings.ib_port).ok_or(ENODEV).step("port")?;
     let source = port.gid(settings.gid_index).step("GID")?;
     T::check(&settings, port)?;
     let QpSetup {
         pd,
         engine,
-        init,
+        mut receives,
+        inits,
         mut queue,
     } = QpSetup::<T>::new(task, &settings, &device, port)?;
-    let psn = Psn::random();
-    let mine = exchange::local_dest(port, &source, init.number().get(), psn.get())?;
-    let mut ready = None;
-    let mut route = None;
+    let none = PingpongDest::default();
+    let mut mine = KVec::from_elem(none, T::Receives::DESTS, GFP_KERNEL).step("handshake")?;
+    let mut theirs = KVec::from_elem(none, T::Receives::DESTS, GFP_KERNEL).step("handshake")?;
+    for (mine, (init, psn)) in mine.iter_mut().zip(&inits) {
+        *mine = exchange::local_dest(port, &source, init.number().get(), psn.get())?;
+    }
+    let mut pairs = KVec::new();
     let connect = |theirs: &[PingpongDest]| {
-        if let [theirs] = theirs {
+        for ((init, psn), theirs) in inits.into_iter().zip(theirs) {
+            if theirs.qpn == 0 {
+                let count = pairs.len();
+                return Err(Failure::new("peer", fmt!("has only {count} queue pairs")));
+            }
             let mut peer = Peer::told(theirs, settings.mtu, port, source.clone())?;
             peer.path = peer.path.with_service_level(settings.service_level);
-            route = Some(T::Route::find(&pd, &peer).step("route")?);
-            ready = Some(T::connect(init, peer, psn).step("connection")?);
+            let route = T::Route::find(&pd, &peer).step("route")?;
+            let pair = T::connect(init, peer, psn).step("connection")?;
+            let pair = pair.queue_pair().clone();
+            pair.context().set_route(route);
+            pairs.push(pair, GFP_KERNEL).step("connection")?;
         }
         Ok(())
     };
-    let mut theirs = [mine];
     let server = &settings.server;
-    exchange::exchange(task, server, settings.port, &[mine], &mut theirs, connect)?;
-    let ready = ready.ok_or(EINVAL).step("connection")?;
-    let pairs = [ready.queue_pair().clone()];
-    for (pair, route) in pairs.iter().zip(route) {
-        pair.context().set_route(route);
-    }
+    exchange::exchange(task, server, settings.port, &mine, &mut theirs, connect)?;
     let start = Instant::<Monotonic>::now();
-    let round = engine.run(task, &mut queue, &pairs, settings.patience, || Ok(()))?;
-    let summary = summary::<T>(&settings, &round, start.elapsed().as_micros_ceil())?;
+    let round = engine.run(task, &mut queue, &pairs, settings.patience, || {
+        receives.refill()
+    })?;
+    let time = start.elapsed().as_micros_ceil();
+    let summary = summary::<T>(&settings, &round, time, &receives)?;
     // Nothing completes this wait: it ends by its timeout, or when the task is stopped.
     let _ = task.wait_for("end", LINGER, || None::<()>);
     Ok(summary)
@@ -140,6 +203,7 @@ fn summary<T: Transport>(
     settings: &Settings,
     round: &RoundResult,
     time: i64,
+    receives: &T::Receives,
 ) -> Result<Summary, Failure> {
     let (iters, size, received) = (settings.iters, settings.size, round.received);
     let lost = iters.saturating_sub(received);
@@ -154,7 +218,8 @@ fn summary<T: Transport>(
         (_, 0, 0) => Summary::new(fmt!("")),
         (_, lost, resent) => Summary::new(fmt!(", {lost} lost, {resent} resent")),
     };
+    let report = receives.report()?;
     Ok(Summary::new(fmt!(
-        "{received} of {iters} messages of {size} bytes in {time} us{end}"
+        "{received} of {iters} messages of {size} bytes in {time} us{report}{end}"
     )))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Creation of the queue pair, up to the state in which receives are posted.
+//! Creation of the queue pairs, up to the state in which receives are posted.
 
 use super::{
     engine::{
@@ -13,6 +13,7 @@ use super::{
         PingPongConfig, //
     },
     settings::Settings,
+    Receives,
     Transport, //
 };
 use crate::common::{
@@ -20,11 +21,13 @@ use crate::common::{
         Failure,
         Step, //
     },
-    task::SampleTask, //
+    task::{
+        self,
+        SampleTask, //
+    }, //
 };
 use kernel::{
     prelude::*,
-    str::CStr,
     sync::Arc, //
 };
 use rrdma::rdma::{
@@ -36,59 +39,73 @@ use rrdma::rdma::{
     qp::{
         self,
         Init,
+        Psn,
         QpCap,
         QpInitAttr, //
     },
 };
 
-/// Owner that `rdma resource` shows.
-const OWNER: &CStr = c"rrdma_pingpong";
-
-/// A queue pair with posted receives, and its completion queue.
+/// Queue pairs with posted receives, and their completion queue.
 pub(super) struct QpSetup<T: Transport> {
     pub(super) pd: Arc<ProtectionDomain>,
     pub(super) engine: Arc<PingPong>,
-    pub(super) init: Init<QpCtx<T>>,
+    pub(super) receives: T::Receives,
+    /// Each queue pair with the number of its first packet.
+    pub(super) inits: KVec<(Init<QpCtx<T>>, Psn)>,
     pub(super) queue: PolledQueue,
 }
 
 impl<T: Transport> QpSetup<T> {
-    /// Creates all objects and posts the receives.
+    /// Creates all objects and posts the receives. May sleep.
     pub(super) fn new(
-        task: &Arc<SampleTask>,
+        task: &SampleTask,
         settings: &Settings,
         device: &DeviceRef,
         port: Port<'_>,
     ) -> Result<Self, Failure> {
-        let pd = ProtectionDomain::new(device.clone(), OWNER).step("protection domain")?;
-        let capacity = QpCap {
-            sends: 1,
-            receives: settings.rx_depth,
-            send_sges: 1,
-        };
+        let (queue_pairs, shared_receives) = T::Receives::counts(settings);
         let config = PingPongConfig {
             iters: settings.iters,
             begins: settings.is_client(),
             check: settings.check,
-            queue_pairs: 1,
-            shared_receives: 0,
+            queue_pairs,
+            shared_receives,
         };
         let engine = PingPong::new(task, config)?;
-        let entries = capacity.completions();
-        let queue = PolledQueue::new(task, device, entries, settings.poller, OWNER)
-            .step("completion queue")?;
-        let ctx = QpCtx::new(&engine, device, settings.size, None)?;
-        let parts = QpInitAttr::new(pd.clone(), queue.completion_queue().clone(), capacity);
-        let reset = qp::create(parts, ctx, OWNER).step("queue pair")?;
-        let init = T::initialise(reset, port).step("queue pair")?;
-        for _ in 0..settings.rx_depth {
-            let receive = RecvBuf::new::<T>(device, settings.size).step("receive")?;
-            init.post_receive(receive).step("receive")?;
+        let pd = ProtectionDomain::new(device.clone(), task::NAME).step("protection domain")?;
+        let receives = T::Receives::new(&engine, &pd, settings)?;
+        let capacity = QpCap {
+            sends: 1,
+            receives: match shared_receives {
+                0 => settings.rx_depth,
+                _ => 0,
+            },
+            send_sges: 1,
+        };
+        let entries = capacity
+            .completions()
+            .saturating_mul(queue_pairs)
+            .saturating_add(shared_receives);
+        let queue = PolledQueue::new(task, device, entries, settings.events);
+        let queue = queue.step("completion queue")?;
+        let mut inits = KVec::new();
+        for _ in 0..queue_pairs {
+            let ctx = QpCtx::new(&engine, device, settings.size)?;
+            let parts = QpInitAttr::new(pd.clone(), queue.completion_queue().clone(), capacity);
+            let reset = qp::create(receives.attach(parts), ctx, task::NAME).step("queue pair")?;
+            let init = T::initialise(reset, port).step("queue pair")?;
+            for _ in 0..capacity.receives {
+                let receive = RecvBuf::new::<T>(device, settings.size).step("receive")?;
+                init.post_receive(receive).step("receive")?;
+            }
+            let init = (init, Psn::random());
+            inits.push(init, GFP_KERNEL).step("queue pair")?;
         }
         Ok(Self {
             pd,
             engine,
-            init,
+            receives,
+            inits,
             queue,
         })
     }

@@ -2,7 +2,6 @@
 
 //! Module parameters, named after the long options of the programs.
 
-use super::engine::polled_queue::Poller;
 use crate::common::failure::Failure;
 use kernel::{
     fmt,
@@ -11,10 +10,7 @@ use kernel::{
 use rrdma::{
     params::Text,
     rdma::{
-        device::{
-            Device,
-            Mtu, //
-        },
+        device::Mtu,
         path::ServiceLevel, //
     },
     sync::Msecs, //
@@ -48,13 +44,14 @@ pub(crate) struct Settings {
     pub(crate) rx_depth: u32,
     pub(crate) iters: u32,
     pub(crate) service_level: ServiceLevel,
-    pub(crate) poller: Poller,
+    /// Sleep until a completion event instead of polling.
+    pub(crate) events: bool,
     pub(crate) check: bool,
     pub(crate) patience: Msecs,
 }
 
 /// Maximum size of all posted receives together, in bytes.
-const MOST: usize = 64 << 20;
+pub(crate) const MOST: usize = 64 << 20;
 
 impl Settings {
     /// Reads the parameters.
@@ -78,10 +75,7 @@ impl Settings {
             rx_depth: parameters::rx_depth.get(),
             iters: parameters::iters.get(),
             service_level: ServiceLevel::new(narrow(sl)).unwrap_or(ServiceLevel::MAX),
-            poller: match parameters::events.get() {
-                true => Poller::WokenTask,
-                false => Poller::Task,
-            },
+            events: parameters::events.get(),
             check: parameters::check.get(),
             patience: Msecs::new(parameters::patience.get()),
         };
@@ -92,29 +86,6 @@ impl Settings {
             )));
         }
         Ok(settings)
-    }
-
-    /// Checks the parameters against limits of the device.
-    ///
-    /// # Errors
-    ///
-    /// The cause names the parameter.
-    pub(crate) fn check(&self, device: &Device) -> Result<(), Failure> {
-        let limits = device.attributes();
-        // The drain adds a receive to the queue pair. The completion queue needs entries for the
-        // send and for both drain markers as well.
-        let most = limits.max_qp_wr.min(limits.max_cqe).saturating_sub(4);
-        if self.rx_depth > most {
-            return Err(Failure::new(
-                "parameters",
-                fmt!(
-                    "rx_depth={}: {} supports at most {most}",
-                    self.rx_depth,
-                    device.name()
-                ),
-            ));
-        }
-        Ok(())
     }
 
     /// Returns whether this end is the client, which sends first.

@@ -4,10 +4,10 @@
 //! when it has received one and its own last one has completed.
 //!
 //! - [`qp_ctx`]: the part of a queue pair, in its completion handlers.
-//! - [`polled_queue`]: the completion queue, with one of three pollers.
+//! - [`polled_queue`]: the completion queue, which the task polls.
 //! - [`run`]: the part of the task.
 
-// No sample uses everything.
+// Only one sample shares receives.
 #![allow(dead_code)]
 
 pub(crate) mod polled_queue;
@@ -50,6 +50,7 @@ use rrdma::{
         TimedCompletion, //
     },
 };
+use run::Outcome;
 
 /// Names of the steps in a [`Failure`]: exchange of messages, posting a send.
 const STEP: &str = "messages";
@@ -134,11 +135,9 @@ pub(crate) enum Progress {
     Received(u32),
     /// The shared receive queue runs short of receives.
     Short,
-    /// All messages were sent and received.
-    Done,
-    /// All messages were sent and received, but the peer ended before it acknowledged the last
-    /// ones.
-    Unacknowledged,
+    /// All messages were sent and received. If the peer ended before it acknowledged the last ones,
+    /// the outcome is [`Outcome::Unacknowledged`].
+    End(Outcome),
 }
 
 impl PingPong {
@@ -184,22 +183,11 @@ impl PingPong {
         }
     }
 
-    /// Counts a sent message.
-    fn add_sent(&self) {
+    /// Increments a counter.
+    fn count(&self, which: impl FnOnce(&mut Counters) -> &mut u32) {
         let mut counters = self.counters.lock();
-        counters.sent = counters.sent.saturating_add(1);
-    }
-
-    /// Counts a received message.
-    fn add_received(&self) {
-        let mut counters = self.counters.lock();
-        counters.received = counters.received.saturating_add(1);
-    }
-
-    /// Counts a message that is sent in place of a lost one.
-    fn add_resent(&self) {
-        let mut counters = self.counters.lock();
-        counters.resent = counters.resent.saturating_add(1);
+        let counter = which(&mut counters);
+        *counter = counter.saturating_add(1);
     }
 
     /// Returns whether more messages must be sent.
@@ -228,13 +216,13 @@ impl PingPong {
         if let Some(failure) = counters.failure.take() {
             return Some(
                 match failure.step() == SEND && self.lacks_completions_only(&counters) {
-                    true => Ok(Progress::Unacknowledged),
+                    true => Ok(Progress::End(Outcome::Unacknowledged)),
                     false => Err(failure),
                 },
             );
         }
         if counters.received >= iters && counters.sent >= iters {
-            return Some(Ok(Progress::Done));
+            return Some(Ok(Progress::End(Outcome::Complete)));
         }
         // The limit event comes before the completion of the receive that caused it.
         if counters.short && !counters.used.is_empty() {

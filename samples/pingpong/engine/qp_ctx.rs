@@ -98,19 +98,22 @@ struct SendState<P: MessageProtocol> {
 }
 
 impl<P: MessageProtocol> QpCtx<P> {
-    /// Creates the context of a queue pair that sends messages of `size` bytes. Without a `route`,
+    /// Creates the context of a queue pair that sends messages of `size` bytes. May sleep.
+    ///
     /// [`QpCtx::set_route`] must follow before the first message is sent.
     pub(crate) fn new(
         engine: &Arc<PingPong>,
         device: &DeviceRef,
         size: usize,
-        route: Option<P::Route>,
     ) -> Result<impl PinInit<Self, Error>, Failure> {
         let mut buffer = DmaBuffer::new(device.clone(), size, Direction::ToDevice).step(MESSAGE)?;
         for (offset, byte) in buffer.write().iter_mut().enumerate() {
             *byte = byte_at::<P>(offset);
         }
-        let send_buf = SendBuf { buffer, route };
+        let send_buf = SendBuf {
+            buffer,
+            route: None,
+        };
         let state = SendState {
             send_buf: Some(Operation::new(send_buf).step(MESSAGE)?),
             turn: engine.config.begins,
@@ -160,7 +163,7 @@ impl<P: MessageProtocol> QpCtx<P> {
     /// Sends another message. Either the last one was lost, or the reply to it.
     pub(super) fn resend(queue: &QueuePair<Self>) {
         let ctx = queue.context();
-        ctx.engine.add_resent();
+        ctx.engine.count(|counters| &mut counters.resent);
         ctx.state.lock().turn = true;
         Self::advance(queue);
     }
@@ -219,7 +222,7 @@ impl<P: MessageProtocol> Complete<QpCtx<P>> for SendBuf<P> {
             return ctx.engine.failed(SEND, failure);
         }
         ctx.state.lock().send_buf = Some(operation);
-        ctx.engine.add_sent();
+        ctx.engine.count(|counters| &mut counters.sent);
         QpCtx::advance(queue);
         ctx.engine.wake.complete();
     }
@@ -256,7 +259,7 @@ impl<P: MessageProtocol> Complete<QpCtx<P>> for RecvBuf {
                 }
             }
         }
-        ctx.engine.add_received();
+        ctx.engine.count(|counters| &mut counters.received);
         ctx.state.lock().turn = true;
         QpCtx::advance(queue);
         ctx.engine.wake.complete();

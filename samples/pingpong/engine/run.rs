@@ -83,14 +83,9 @@ impl PingPong {
                     refill()?;
                     over = Deadline::after(patience);
                 }
-                Some(Progress::Done) => {
+                Some(Progress::End(outcome)) => {
                     round.received = self.config.iters;
-                    round.outcome = Outcome::Complete;
-                    return Ok(round);
-                }
-                Some(Progress::Unacknowledged) => {
-                    round.received = self.config.iters;
-                    round.outcome = Outcome::Unacknowledged;
+                    round.outcome = outcome;
                     return Ok(round);
                 }
                 None if P::RESENDS && over.left() != Msecs::new(0) => {

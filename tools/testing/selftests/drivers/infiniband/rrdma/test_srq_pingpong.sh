@@ -23,7 +23,7 @@ srq() {
 
 srq_ends() {
 	sample_done 50
-	has "$RESULT" "^$1 messages of $2 bytes on $3 queue pairs in [0-9]+ us, [0-9]+ refills of the receive queue"
+	has "$RESULT" "^$1 of $1 messages of $2 bytes in [0-9]+ us on $3 queue pairs, [0-9]+ refills of the receive queue"
 	peer_end ping
 	has "$OUTPUT" "$1 iters in "
 	sample_unload
@@ -75,7 +75,7 @@ peer_that_disappears_is_left_in_time() {
 	sample_waits '^remote address'
 	sleep 1
 	peer_stop ping
-	sample_fails '^(send: transport retry counter exceeded|messages: timed out)'
+	sample_fails '^(send: transport retry counter exceeded|peer: timed out after [0-9]+ of 1000000 messages)'
 	explain 'rrdma_rxe0: qp#'
 }
 
@@ -101,7 +101,7 @@ parameters_are_checked() {
 	sample_fails '^parameters: limit=9 exceeds rx_depth=8$'
 	sample_unload
 	sample_load srq_pingpong size=1048576
-	sample_fails '^parameters: receives of size=1048576 exceed 67108864 bytes$'
+	sample_fails '^parameters: rx_depth=500 receives of size=1048576 exceed 67108864 bytes$'
 	sample_unload
 	sample_load srq_pingpong "device=$DEVICE" size=1 rx_depth=32767 limit=1
 	sample_fails '^(completion queue|shared receive queue): EINVAL$'
