@@ -187,7 +187,7 @@ impl Controller {
         let trace_id = trace_id(name);
         let keep_alive_ms = options.keep_alive_ms();
         let ids = IdOwner::new(services.ids.clone(), options.subsystem(), name.number())?;
-        let disk_generation = services.disk_generation.clone();
+        let changes = services.changes.clone();
         let (user_channel, scan_channel) = (AdminChannel::new()?, AdminChannel::new()?);
         Arc::pin_init(
             pin_init!(Self {
@@ -205,7 +205,7 @@ impl Controller {
                 rdma_device <- new_mutex!(None, "rnvmf::Controller::rdma_device"),
                 ctrl_stats <- new_mutex!(CtrlStats::new(), "rnvmf::Controller::ctrl_stats"),
                 failed_io <- RateLimit::new(),
-                namespaces <- NamespaceSet::new(ids, disk_generation),
+                namespaces <- NamespaceSet::new(ids, changes),
                 keep_alive <- KeepAliveTimer::new(keep_alive_ms),
                 scan_context <- new_mutex!(None, "rnvmf::Controller::scan_context"),
                 scan_lock <- ScanLock::new(wake.clone()),
@@ -351,12 +351,6 @@ impl Controller {
     /// Starts or stops measuring the latencies of commands. May sleep.
     pub(crate) fn set_timed(&self, timed: bool) {
         self.ctrl_stats.lock().set_timed(timed);
-    }
-
-    /// Returns the generation of controllers and disks; `list` is that of the list of controllers.
-    /// Within [`NamespaceSet::with_disks`] the disks of this controller do not change it.
-    pub(crate) fn generation_of_disks(&self, list: u32) -> u32 {
-        self.services.generation_of_disks(list)
     }
 
     /// Adds the controller to sysfs, as the parent of its disks, and to `/dev`. Sleeps.

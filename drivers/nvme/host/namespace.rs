@@ -46,7 +46,7 @@ pub(crate) use rejections::{
 pub(crate) use result::ScanResult;
 pub(crate) use scan::scan;
 pub(crate) use set::{
-    DiskGeneration,
+    ChangeCount,
     NamespaceSet, //
 };
 pub(crate) use update::DiskUpdate;

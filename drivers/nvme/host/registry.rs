@@ -22,7 +22,6 @@ use crate::{
     },
 };
 use kernel::{
-    alloc::AllocError,
     fmt, new_mutex,
     prelude::*,
     sync::{
@@ -75,8 +74,6 @@ struct Controllers {
     last_id: u32,
     /// Controllers that are off the list, but whose removal is not notified yet.
     leaving: usize,
-    /// Changes with the list; not 0.
-    generation: u32,
     closed: bool,
 }
 
@@ -115,12 +112,6 @@ impl From<Error> for InsertError {
     }
 }
 
-impl From<AllocError> for InsertError {
-    fn from(error: AllocError) -> Self {
-        Self::Other(error.into())
-    }
-}
-
 impl DeviceRemoval for Registry {
     fn removing(&self, device: &Device) {
         for controller in &self.controllers.lock().list {
@@ -149,7 +140,6 @@ impl Registry {
                     list: KVec::new(),
                     last_id: 0,
                     leaving: 0,
-                    generation: 1,
                     closed: false,
                 }, "rnvmf::Registry::controllers"),
                 name_lock <- new_mutex!((), "rnvmf::Registry::name_lock"),
@@ -305,12 +295,15 @@ impl Registry {
             )?;
             let after = controllers.list.iter().position(|c| c.id > id);
             let place = after.unwrap_or(controllers.list.len());
-            controllers.list.reserve(1, GFP_KERNEL)?;
+            controllers
+                .list
+                .reserve(1, GFP_KERNEL)
+                .map_err(Error::from)?;
             controllers
                 .list
                 .insert_within_capacity(place, controller.clone())
                 .map_err(|_| ENOMEM)?;
-            controllers.generation = controllers.generation.wrapping_add(1).max(1);
+            self.services.changes.count();
             Ok(controller)
         })
     }
@@ -322,7 +315,7 @@ impl Registry {
             let mut controllers = self.controllers.lock();
             controllers.list.retain(|c| !Arc::ptr_eq(c, controller));
             controllers.leaving = controllers.leaving.saturating_add(1);
-            controllers.generation = controllers.generation.wrapping_add(1).max(1);
+            self.services.changes.count();
         }
         controller.notify(Event::Removed);
         drop(name_lock);
@@ -341,16 +334,11 @@ impl Registry {
             .cloned()
     }
 
-    /// Returns the first controller in a network namespace whose ID is `from` or more, and the
-    /// generation of the list.
-    pub(crate) fn next(
-        &self,
-        namespace: &net::Namespace,
-        from: u64,
-    ) -> (u32, Option<Arc<Controller>>) {
+    /// Returns the first controller in a network namespace whose ID is `from` or more.
+    pub(crate) fn next(&self, namespace: &net::Namespace, from: u64) -> Option<Arc<Controller>> {
         let controllers = self.controllers.lock();
         let mut list = controllers.list.iter();
-        let next = list.find(|c| u64::from(c.id) >= from && c.options.namespace == *namespace);
-        (controllers.generation, next.cloned())
+        list.find(|c| u64::from(c.id) >= from && c.options.namespace == *namespace)
+            .cloned()
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     event::Event,
     name::CtrlName,
     namespace::{
-        DiskGeneration,
+        ChangeCount,
         IdRegistry, //
     },
     options::{
@@ -108,8 +108,8 @@ pub(crate) struct Services {
     /// Identifiers of the namespaces that have disks, of all controllers.
     pub(crate) ids: Arc<IdRegistry>,
     pub(crate) events: Arc<dyn EventSink>,
-    /// Counts added and removed disks, of all controllers.
-    pub(crate) disk_generation: Arc<DiskGeneration>,
+    /// Counts changes of the list of controllers and of their disks.
+    pub(crate) changes: Arc<ChangeCount>,
     /// Runs scan work and sends uevents. `None` once stopped.
     #[pin]
     work: Mutex<Option<OwnedQueue>>,
@@ -136,7 +136,7 @@ impl Services {
                 numbers,
                 ids: IdRegistry::new()?,
                 events,
-                disk_generation: Arc::new(DiskGeneration::new(), GFP_KERNEL)?,
+                changes: Arc::new(ChangeCount::new(), GFP_KERNEL)?,
                 work <- new_mutex!(Some(work), "rnvmf::Services::work"),
                 client <- new_mutex!(None, "rnvmf::Services::client"),
             }? Error),
@@ -177,9 +177,8 @@ impl Services {
         client?.acquire(device)
     }
 
-    /// Returns the generation of controllers and disks, which is not 0; `list` is that of the list
-    /// of controllers.
-    pub(crate) fn generation_of_disks(&self, list: u32) -> u32 {
-        list.wrapping_add(self.disk_generation.get()).max(1)
+    /// Returns the generation of the controllers and their disks, which is not 0. Any context.
+    pub(crate) fn generation(&self) -> u32 {
+        self.changes.get().max(1)
     }
 }

@@ -56,17 +56,17 @@ use rrdma::{
 /// Most disks of a controller. Limits the memory that a hostile target can make the host allocate.
 pub(super) const MAX_NAMESPACES: usize = 1024;
 
-/// Counts added and removed disks, of all controllers.
-pub(crate) struct DiskGeneration(Atomic<u32>);
+/// Counts added and removed controllers and disks.
+pub(crate) struct ChangeCount(Atomic<u32>);
 
-impl DiskGeneration {
-    /// Returns a count of 0.
+impl ChangeCount {
+    /// Returns a count of 1, because 0 is no generation.
     pub(crate) fn new() -> Self {
-        Self(Atomic::new(0))
+        Self(Atomic::new(1))
     }
 
-    /// Counts an added or removed disk. The set of the controller is locked.
-    fn count(&self) {
+    /// Counts a change. The list that changes is locked.
+    pub(crate) fn count(&self) {
         self.0.add(1, ordering::Relaxed);
     }
 
@@ -103,17 +103,17 @@ type DiskTable = NsTable<KVec<Namespace>, PendingDisk>;
 #[pin_data]
 pub(crate) struct NamespaceSet {
     ids: Arc<IdOwner>,
-    generation: Arc<DiskGeneration>,
+    changes: Arc<ChangeCount>,
     #[pin]
     table: Mutex<DiskTable>,
 }
 
 impl NamespaceSet {
     /// Returns an empty set. `ids` is the controller in the registry of identifiers.
-    pub(crate) fn new(ids: Arc<IdOwner>, generation: Arc<DiskGeneration>) -> impl PinInit<Self> {
+    pub(crate) fn new(ids: Arc<IdOwner>, changes: Arc<ChangeCount>) -> impl PinInit<Self> {
         pin_init!(Self {
             ids,
-            generation,
+            changes,
             table <- new_mutex!(NsTable::new(KVec::new()), "rnvmf::NamespaceSet::table"),
         })
     }
@@ -128,7 +128,7 @@ impl NamespaceSet {
         memory::without_io(|| act(&mut self.table.lock()))
     }
 
-    /// Calls `look` with the disks, by NSID. No disk of this set changes the [`DiskGeneration`]
+    /// Calls `look` with the disks, by NSID. No disk of this set changes the [`ChangeCount`]
     /// during the call. Sleeps, but not for I/O.
     pub(crate) fn with_disks<R>(&self, look: impl FnOnce(&[Namespace]) -> R) -> R {
         self.with(|table| look(table.disks()))
@@ -196,7 +196,7 @@ impl NamespaceSet {
         let info = namespace.info();
         let added = self.with(|table| {
             table.insert(namespace)?;
-            self.generation.count();
+            self.changes.count();
             Ok(())
         });
         // Drops a refused disk without the lock: the drop waits for I/O, which may need the lock to
@@ -233,7 +233,7 @@ impl NamespaceSet {
     fn take(&self, which: fn(&Namespace) -> bool) -> Option<Namespace> {
         self.with(|table| {
             let taken = table.remove(which)?;
-            self.generation.count();
+            self.changes.count();
             Some(taken)
         })
     }

@@ -157,9 +157,8 @@ pub(super) fn get_controller(registry: &Arc<Registry>, request: &mut Request<'_>
 pub(super) fn dump_controllers(registry: &Arc<Registry>, dump: &mut Dump<'_>) -> Result {
     let namespace = dump.net();
     loop {
-        let (generation, next) = registry.next(&namespace, dump.cursor());
-        dump.set_generation(generation);
-        let Some(controller) = next else {
+        dump.set_generation(registry.services.generation());
+        let Some(controller) = registry.next(&namespace, dump.cursor()) else {
             return Ok(());
         };
         let next = u64::from(controller.id).saturating_add(1);
@@ -189,11 +188,11 @@ pub(super) fn get_namespace(registry: &Arc<Registry>, request: &mut Request<'_>)
 
 /// Dumps namespaces. The lower half of the cursor is the last NSID.
 pub(super) fn dump_namespaces(registry: &Arc<Registry>, dump: &mut Dump<'_>) -> Result {
-    dump_by_controller(registry, dump, ns::CTRL_ID, |controller, dump, list| {
+    dump_by_controller(registry, dump, ns::CTRL_ID, |controller, dump| {
         let base = u64::from(controller.id) << 32;
         let last = dump.cursor().saturating_sub(base);
         controller.namespaces.with_disks(|namespaces| {
-            dump.set_generation(controller.generation_of_disks(list));
+            dump.set_generation(controller.services.generation());
             for namespace in namespaces.iter().filter(|n| u64::from(n.nsid()) > last) {
                 let next = base | u64::from(namespace.nsid());
                 let fitted = append(dump, Command::NsGet, next, |message| {
@@ -211,13 +210,12 @@ pub(super) fn dump_namespaces(registry: &Arc<Registry>, dump: &mut Dump<'_>) -> 
 /// Dumps what belongs to controllers: to all, or to the one that `attribute` names. The upper half
 /// of the cursor is the number of the controller.
 ///
-/// `dump_of` gets the generation of the list of controllers and returns whether all messages of a
-/// controller fitted.
+/// `dump_of` returns whether all messages of a controller fitted.
 fn dump_by_controller(
     registry: &Arc<Registry>,
     dump: &mut Dump<'_>,
     attribute: u16,
-    dump_of: fn(&Controller, &mut Dump<'_>, u32) -> Result<bool>,
+    dump_of: fn(&Controller, &mut Dump<'_>) -> Result<bool>,
 ) -> Result {
     let namespace = dump.net();
     let only = dump.u32(attribute);
@@ -229,12 +227,12 @@ fn dump_by_controller(
         dump.set_cursor(u64::from(id) << 32);
     }
     loop {
-        let (list, next) = registry.next(&namespace, dump.cursor() >> 32);
-        dump.set_generation(registry.services.generation_of_disks(list));
+        dump.set_generation(registry.services.generation());
+        let next = registry.next(&namespace, dump.cursor() >> 32);
         let Some(controller) = next.filter(|c| only.is_none_or(|id| c.id == id)) else {
             return Ok(());
         };
-        if !dump_of(&controller, dump, list)? {
+        if !dump_of(&controller, dump)? {
             return Ok(());
         }
         dump.set_cursor(u64::from(controller.id).saturating_add(1) << 32);
@@ -356,7 +354,7 @@ pub(super) fn set_stats(registry: &Arc<Registry>, request: &mut Request<'_>) -> 
 /// Dumps the counters of each queue. The lower half of the cursor is the last position in the list
 /// of queues, from 1.
 pub(super) fn dump_stats(registry: &Arc<Registry>, dump: &mut Dump<'_>) -> Result {
-    dump_by_controller(registry, dump, stats::CTRL_ID, |controller, dump, _list| {
+    dump_by_controller(registry, dump, stats::CTRL_ID, |controller, dump| {
         let base = u64::from(controller.id) << 32;
         let last = dump.cursor().saturating_sub(base);
         controller.with_stats(|all| {
