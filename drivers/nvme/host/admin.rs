@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Admin commands, one at a time: sent by the controller's thread, or through a channel of the
-//! admin queue.
+//! admin queue. The timer of keep-alives.
 
 use crate::{
     ctrl_error::CtrlError,
@@ -9,12 +9,13 @@ use crate::{
         Io,
         Queue, //
     },
-    keep_alive::KeepAliveTimer,
     uapi::ErrorStage, //
 };
 use core::num::NonZeroU16;
 use kernel::{
+    new_mutex,
     prelude::*,
+    sync::Mutex,
     time::{
         delay::fsleep,
         Delta, //
@@ -24,7 +25,10 @@ use nvme_proto::{
     format::{
         async_event::AsyncEventConfig,
         effects_log::EffectsLog,
-        identify,
+        identify::{
+            self,
+            KeepAliveMode, //
+        },
         property::{
             Capabilities,
             Configuration,
@@ -44,6 +48,7 @@ use nvme_proto::{
     },
     policy::{
         effects::CommandEffects,
+        keep_alive::KeepAlive,
         limits::queue,
         permission::IoPermissions, //
     },
@@ -91,6 +96,42 @@ pub(crate) struct ThreadSender<'a> {
     /// How the thread waits for responses.
     pub(crate) waiter: &'a dyn Waiter,
     pub(crate) keep_alive: &'a KeepAliveTimer,
+}
+
+/// When the next keep-alive is due. Its lock is a leaf.
+#[pin_data]
+pub(crate) struct KeepAliveTimer {
+    /// The keep-alive time-out of the controller, in milliseconds; 0 for none.
+    timeout_ms: u32,
+    #[pin]
+    due: Mutex<Deadline>,
+}
+
+impl KeepAliveTimer {
+    /// A timer that has not been started.
+    pub(crate) fn new(timeout_ms: u32) -> impl PinInit<Self> {
+        pin_init!(Self {
+            timeout_ms,
+            due <- new_mutex!(Deadline::NEVER, "rnvmf::KeepAliveTimer::due"),
+        })
+    }
+
+    /// Restarts the timer, for a command that restarts the target's timer. May sleep.
+    pub(crate) fn restart(&self) {
+        let keep_alive = KeepAlive::new(self.timeout_ms, KeepAliveMode::CommandBased);
+        let next = keep_alive.map(|k| Deadline::after(Msecs::new(k.period_ms())));
+        *self.due.lock() = next.unwrap_or(Deadline::NEVER);
+    }
+
+    /// Returns the keep-alive time-out of the controller; 0 for none.
+    pub(crate) fn timeout(&self) -> Msecs {
+        Msecs::new(self.timeout_ms)
+    }
+
+    /// Returns when the next keep-alive is due. May sleep.
+    pub(crate) fn due(&self) -> Deadline {
+        *self.due.lock()
+    }
 }
 
 /// The target's reply to an optional feature.

@@ -61,6 +61,7 @@ use crate::disk::Queue;
 use crate::{
     admin::{
         Admin,
+        KeepAliveTimer,
         Sender,
         ThreadSender, //
     },
@@ -70,7 +71,6 @@ use crate::{
         ErrorNotifier, //
     },
     event::Event,
-    keep_alive::KeepAliveTimer,
     name::CtrlName,
     namespace::{IdOwner, NamespaceSet, ScanContext},
     options::{

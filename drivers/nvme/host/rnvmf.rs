@@ -7,7 +7,7 @@
 //! - [`ctrl_error`], [`name`], [`options`], [`event`], [`trace`]: data.
 //! - [`stats`]: counters of a controller.
 //! - [`disk`]: block requests as NVMe commands; [`passthru`]: passthrough commands.
-//! - [`admin`]: admin commands; [`keep_alive`]: when the next keep-alive is due.
+//! - [`admin`]: admin commands, and when the next keep-alive is due.
 //! - [`namespace`]: scans of namespaces, and the disks of a controller.
 //! - [`controller`]: one controller, from connect to removal, in a thread of its own.
 //! - [`netlink`], [`sysfs`], [`ioctl`]: the interfaces to user space.
@@ -31,7 +31,6 @@ mod discoveries;
 mod disk;
 mod event;
 mod ioctl;
-mod keep_alive;
 mod name;
 mod namespace;
 mod netlink;

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The disks of a controller.
+//! The disks of a controller, and their changes.
 
 use super::{
-    change::{
-        NsChange,
-        NsObserver, //
-    },
     error::{
         disk_error,
         ScanError, //
     },
-    id_registry::IdOwner,
-    ns::{
-        Namespace,
-        PendingDisk, //
+    id_registry::{
+        IdOwner,
+        IdReservation, //
     },
 };
 use crate::{
@@ -34,10 +29,18 @@ use kernel::{
     },
 };
 use nvme_proto::{
-    format::sqe::ALL_NAMESPACES,
+    format::{
+        identify::{
+            NamespaceIds,
+            Wwid, //
+        },
+        sqe::ALL_NAMESPACES,
+    },
     policy::{
+        limits::block::BlockLimits,
         ns_table::{
             InsertError,
+            MarkedGone,
             NotInserted,
             NsEntry,
             NsTable,
@@ -55,6 +58,104 @@ use rrdma::{
 
 /// Most disks of a controller. Limits the memory that a hostile target can make the host allocate.
 pub(super) const MAX_NAMESPACES: usize = 1024;
+
+/// A change of the disks of a controller.
+pub(crate) enum NsChange<'a> {
+    /// A disk was added.
+    Added(&'a NsInfo),
+    /// The capacity or the write protection of a disk changed.
+    Resized(&'a NsInfo),
+    /// The limits of a disk changed.
+    LimitsChanged { nsid: u32 },
+    /// A disk refuses all I/O from now on, because its namespace is gone or was replaced. Sent with
+    /// the set locked.
+    MarkedGone(MarkedGone),
+    /// A disk refuses all I/O from now on, because a command may have changed its namespace. Sent
+    /// with the set locked.
+    MayChange { nsid: u32 },
+    /// A disk was removed.
+    Removed(&'a NsInfo),
+}
+
+/// Observes changes of the disks.
+pub(crate) trait NsObserver {
+    /// Called for each change. May sleep, but must not wait for I/O if the set is locked.
+    fn notify(&self, change: NsChange<'_>);
+}
+
+/// A namespace with its disk.
+pub(crate) struct Namespace {
+    pub(super) limits: BlockLimits,
+    /// Other references exist only while the set is locked or disks cannot be removed.
+    pub(super) disk: Arc<Disk<Io>>,
+    /// Dropped after the disk, because only then may another disk have the identifiers.
+    pub(super) _ids: IdReservation,
+}
+
+impl Namespace {
+    /// Returns the namespace's NSID.
+    pub(crate) fn nsid(&self) -> u32 {
+        self.disk.data().wwid.nsid
+    }
+
+    /// Returns the namespace's identifiers.
+    pub(super) fn ids(&self) -> &NamespaceIds {
+        &self.disk.data().wwid.ids
+    }
+
+    /// Returns the properties of the namespace that user space sees.
+    pub(crate) fn info(&self) -> NsInfo {
+        NsInfo {
+            nsid: self.nsid(),
+            name: self.disk.data().name,
+            size: self.disk.capacity().saturating_mul(512),
+            ids: *self.ids(),
+            limits: self.limits,
+        }
+    }
+}
+
+impl NsEntry for Namespace {
+    fn attributes(&self) -> NsAttributes<'_> {
+        NsAttributes {
+            wwid: &self.disk.data().wwid,
+            limits: &self.limits,
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.disk.data().gone.get()
+    }
+
+    fn set_gone(&mut self) {
+        self.disk.data().gone.set(true);
+    }
+}
+
+/// A namespace whose disk is being created.
+pub(super) struct PendingDisk {
+    pub(super) wwid: Wwid,
+    pub(super) limits: BlockLimits,
+    /// Shared with the disk, as its `gone`.
+    pub(super) gone: Arc<RelaxedBool>,
+}
+
+impl NsEntry for PendingDisk {
+    fn attributes(&self) -> NsAttributes<'_> {
+        NsAttributes {
+            wwid: &self.wwid,
+            limits: &self.limits,
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.gone.get()
+    }
+
+    fn set_gone(&mut self) {
+        self.gone.set(true);
+    }
+}
 
 /// Counts added and removed controllers and disks.
 pub(crate) struct ChangeCount(Atomic<u32>);

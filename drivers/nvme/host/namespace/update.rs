@@ -3,19 +3,17 @@
 //! Updating the disks to the result of a scan.
 
 use super::{
-    change::{
-        NsChange,
-        NsObserver, //
-    },
     error::{
         disk_error,
         ScanError, //
     },
     identify::ScannedNs,
-    ns::Namespace,
-    result::ScanResult,
+    scan::ScanResult,
     set::{
+        Namespace,
         NamespaceSet,
+        NsChange,
+        NsObserver,
         PendingGuard,
         MAX_NAMESPACES, //
     },
