@@ -21,7 +21,6 @@ use common::{
 };
 use kernel::{
     prelude::*,
-    str::CStr,
     sync::Arc, //
 };
 use pair::{
@@ -70,8 +69,6 @@ rrdma::parameters! {
     step: Number<1, 1000000> = 3, "number to add each time; default 3";
 }
 
-const OWNER: &CStr = c"rrdma_atomics";
-
 /// Size of the counter in bytes.
 const WORD: usize = ATOMIC_BYTES as usize;
 
@@ -82,9 +79,9 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let (device, peer_device) =
         task.devices(&parameters::device.get(), &parameters::peer_device.get())?;
     DeviceRequirement::Atomics.check(&device)?;
-    let near = PortGid::new(task, &device, parameters::gid_index.get(), OWNER)?;
-    let far = PortGid::new(task, &peer_device, parameters::peer_gid_index.get(), OWNER)?;
-    let (holder, counter) = pair::connect(&near, &far, Mtu::Bytes256, OWNER)?;
+    let near = PortGid::new(task, &device, parameters::gid_index.get())?;
+    let far = PortGid::new(task, &peer_device, parameters::peer_gid_index.get())?;
+    let (holder, counter) = pair::connect(&near, &far, Mtu::Bytes256)?;
     let (memory, key) = expose(&far, &counter)?;
     let spare = Work::new(&device, WORD, Direction::FromDevice)?;
     refusals(&holder, spare, key)?;
@@ -92,7 +89,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let mut workers = KVec::new();
     let mut ends = KVec::new();
     for number in 0..parameters::workers.get() as usize {
-        let (end, other) = pair::connect(&near, &far, Mtu::Bytes256, OWNER)?;
+        let (end, other) = pair::connect(&near, &far, Mtu::Bytes256)?;
         let word = Work::new(&device, WORD, Direction::FromDevice)?;
         let worker = Worker::new(number, end, key);
         worker.add(word, 0)?;

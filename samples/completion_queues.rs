@@ -11,6 +11,7 @@ use common::{
         Failure,
         Step, //
     },
+    port_gid::PortGid,
     task::{
         self,
         SampleTask,
@@ -19,27 +20,30 @@ use common::{
 };
 use kernel::{
     prelude::*,
-    str::CStr,
     sync::Arc, //
 };
-use loopback::{
+use pair::{
     nothing_left,
-    Loopback,
-    MessagePair,
-    CAPACITY,
-    LIMIT, //
+    ConnectedQp,
+    Work,
+    LIMIT,
+    ONE_MESSAGE, //
 };
 use rrdma::{
     errno::EOPNOTSUPP,
-    rdma::cq::{
-        CompletionQueue,
-        DirectQueue,
-        NotifiedQueue,
-        NotifyMode,
-        Poll, //
+    rdma::{
+        cq::{
+            CompletionQueue,
+            DirectQueue,
+            NotifiedQueue,
+            NotifyMode,
+            Poll, //
+        },
+        device::DeviceRef,
+        dma::Direction,
+        wr::Operation, //
     },
     sync::{
-        Deadline,
         Msecs,
         TimedCompletion, //
     },
@@ -47,8 +51,9 @@ use rrdma::{
 
 #[path = "common/common.rs"]
 mod common;
-#[path = "loopback/loopback.rs"]
-mod loopback;
+#[path = "pair/pair.rs"]
+#[allow(dead_code)]
+mod pair;
 
 module! {
     type: task::Handle,
@@ -64,15 +69,13 @@ rrdma::parameters! {
     messages: Number<1, 1000000> = 100, "number of messages for each kind of queue; default 100";
 }
 
-const OWNER: &CStr = c"rrdma_completion_queues";
-
 /// Maximum number of completions that a poll handles.
 const BUDGET: u32 = 16;
 
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let device = task.device(&parameters::device.get())?;
     let gid_index = parameters::gid_index.get();
-    let sample = Sample(Loopback::new(task, &device, gid_index, OWNER)?);
+    let sample = Sample(PortGid::new(task, &device, gid_index)?);
     for poll in [Poll::SoftIrq, Poll::Workqueue, Poll::UnboundWorkqueue] {
         sample.by_core(poll)?;
     }
@@ -85,12 +88,50 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     Ok(Summary::new(fmt!("6 kinds, {messages} messages each")))
 }
 
-struct Sample<'a>(Loopback<'a>);
+/// A message and the receive for it.
+struct MessagePair {
+    send: Operation<Work>,
+    receive: Operation<Work>,
+}
+
+impl MessagePair {
+    /// Returns whether both have completed on `end`.
+    fn is_back(end: &ConnectedQp) -> bool {
+        end.returned() == 2
+    }
+
+    /// Takes both from `end` when they have completed, in any order.
+    fn take(end: &ConnectedQp) -> Result<Self, Failure> {
+        let (one, other) = (end.done("message")?, end.done("message")?);
+        let (send, receive) = match one.1.received {
+            None => (one.0, other.0),
+            Some(_) => (other.0, one.0),
+        };
+        Ok(Self { send, receive })
+    }
+}
+
+struct Sample<'a>(PortGid<'a>);
 
 impl Sample<'_> {
+    /// Allocates a message with a `u64`, and the receive for it.
+    fn message_pair(&self) -> Result<MessagePair, Failure> {
+        let work = |direction| Work::new(self.0.device(), size_of::<u64>(), direction);
+        Ok(MessagePair {
+            send: work(Direction::ToDevice)?,
+            receive: work(Direction::FromDevice)?,
+        })
+    }
+
+    /// Returns a reference to the device.
+    fn device(&self) -> DeviceRef {
+        self.0.device().clone()
+    }
+
     /// The core polls a private queue.
     fn by_core(&self, poll: Poll) -> Result<(), Failure> {
-        let cq = CompletionQueue::alloc(self.0.device(), CAPACITY.completions(), 0, poll, OWNER)
+        let entries = ONE_MESSAGE.completions();
+        let cq = CompletionQueue::alloc(self.device(), entries, 0, poll, task::NAME)
             .step("completion queue")?;
         self.exchange_messages(cq, |returned| self.wait_for_core(returned))?;
         pr_info!("polled by the core, {poll:?}\n");
@@ -99,9 +140,9 @@ impl Sample<'_> {
 
     /// The core polls a queue that is shared with other users.
     fn pooled(&self) -> Result<(), Failure> {
-        let cq =
-            CompletionQueue::pool_get(self.0.device(), CAPACITY.completions(), 0, Poll::SoftIrq)
-                .step("pooled completion queue")?;
+        let entries = ONE_MESSAGE.completions();
+        let cq = CompletionQueue::pool_get(self.device(), entries, 0, Poll::SoftIrq)
+            .step("pooled completion queue")?;
         self.exchange_messages(cq, |returned| self.wait_for_core(returned))?;
         pr_info!("polled by the core, shared\n");
         Ok(())
@@ -110,29 +151,23 @@ impl Sample<'_> {
     /// Waits until `returned` is true. Completion handlers wake the task.
     fn wait_for_core(&self, returned: &dyn Fn() -> bool) -> Result<(), Failure> {
         let ready = || returned().then_some(());
-        self.0.task().wait_for("completions", LIMIT, ready)
+        self.0.task.wait_for("completions", LIMIT, ready)
     }
 
     /// The task polls in a busy loop.
     fn direct(&self) -> Result<(), Failure> {
-        let queue = DirectQueue::new(self.0.device(), CAPACITY.completions(), 0, OWNER)
-            .step("direct queue")?;
+        let entries = ONE_MESSAGE.completions();
+        let queue = DirectQueue::new(self.device(), entries, 0, task::NAME).step("direct queue")?;
         let cq = queue.completion_queue().clone();
         self.exchange_messages(cq, |returned| {
-            let deadline = Deadline::after(LIMIT);
-            while !returned() {
-                self.0.task().proceed("completions")?;
-                if deadline.left() == Msecs::new(0) {
-                    return Err(Failure::new("completions", fmt!("timed out")));
-                }
-                if queue.poll(1) > 1 {
-                    return Err(Failure::new(
-                        "poll",
-                        fmt!("more completions than requested"),
-                    ));
-                }
-            }
-            Ok(())
+            let poll = || match queue.poll(1) {
+                0 | 1 => returned().then_some(Ok(())),
+                more => Some(Err(Failure::new(
+                    "poll",
+                    fmt!("{more} completions, 1 requested"),
+                ))),
+            };
+            self.0.task.poll_for("completions", LIMIT, poll)?
         })?;
         nothing_left("direct queue", queue.poll(BUDGET))?;
         pr_info!("polled by the consumer\n");
@@ -141,10 +176,10 @@ impl Sample<'_> {
 
     /// The task polls when it is woken.
     fn notified(&self) -> Result<(), Failure> {
-        let task = self.0.task();
-        let (wake, entries) = (task.wake().clone(), CAPACITY.completions());
-        let mut queue =
-            NotifiedQueue::new(self.0.device(), entries, 0, wake, OWNER).step("notified queue")?;
+        let task = self.0.task;
+        let (wake, entries) = (task.wake().clone(), ONE_MESSAGE.completions());
+        let mut queue = NotifiedQueue::new(self.device(), entries, 0, wake, task::NAME)
+            .step("notified queue")?;
         let cq = queue.completion_queue().clone();
         self.exchange_messages(cq, |returned| {
             task.wait_for("completions", LIMIT, || {
@@ -171,34 +206,27 @@ impl Sample<'_> {
     /// The task is woken for solicited completions only.
     fn solicited(&self) -> Result<(), Failure> {
         let bell = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL).step("completion")?;
-        let entries = CAPACITY.completions();
-        let mut queue = NotifiedQueue::new(self.0.device(), entries, 0, bell.clone(), OWNER)
+        let entries = ONE_MESSAGE.completions();
+        let mut queue = NotifiedQueue::new(self.device(), entries, 0, bell.clone(), task::NAME)
             .step("notified queue")?;
-        let ready = self
-            .0
-            .connected(queue.completion_queue().clone(), CAPACITY)?;
-        let pair = ready.queue_pair();
-        let mut messages = self.0.message_pair()?;
+        let cq = queue.completion_queue().clone();
+        let end = ConnectedQp::loopback(&self.0, cq, ONE_MESSAGE)?;
+        let mut messages = self.message_pair()?;
         if queue.arm(NotifyMode::Solicited).step("arm")? {
             return Err(Failure::new("arm", fmt!("the queue is not empty")));
         }
         for solicited in [false, true] {
-            pair.post_receive(messages.receive).step("receive")?;
-            let posted = pair.post_send(messages.send, |message, chain| {
+            end.post_receive(messages.receive)?;
+            end.post("send", messages.send, |message, chain| {
                 if solicited {
                     chain.solicited();
                 }
                 chain.send([message.buffer.sge()])
-            });
-            posted.step("send")?;
-            let deadline = Deadline::after(LIMIT);
-            while !MessagePair::is_back(pair) {
-                self.0.task().proceed("completions")?;
-                if deadline.left() == Msecs::new(0) {
-                    return Err(Failure::new("completions", fmt!("timed out")));
-                }
+            })?;
+            self.0.task.poll_for("completions", LIMIT, || {
                 queue.poll(BUDGET);
-            }
+                MessagePair::is_back(&end).then_some(())
+            })?;
             let limit = if solicited { LIMIT } else { Msecs::new(0) };
             if bell.wait_timeout(limit) != solicited {
                 return Err(Failure::new(
@@ -206,7 +234,7 @@ impl Sample<'_> {
                     fmt!("wrong with solicited={solicited}"),
                 ));
             }
-            messages = MessagePair::take(pair)?;
+            messages = MessagePair::take(&end)?;
         }
         pr_info!("notified of solicited completions only\n");
         Ok(())
@@ -214,7 +242,7 @@ impl Sample<'_> {
 
     /// The device interrupts for several completions at once, if it supports that.
     fn moderation(&self) -> Result<(), Failure> {
-        let queue = DirectQueue::new(self.0.device(), 1, 0, OWNER).step("direct queue")?;
+        let queue = DirectQueue::new(self.device(), 1, 0, task::NAME).step("direct queue")?;
         match queue.completion_queue().set_moderation(8, 100) {
             Ok(()) => pr_info!("moderation: 8 completions or 100 us per interrupt\n"),
             Err(error) if error == EOPNOTSUPP => {
@@ -232,17 +260,19 @@ impl Sample<'_> {
         cq: Arc<CompletionQueue>,
         mut wait: impl FnMut(&dyn Fn() -> bool) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let ready = self.0.connected(cq, CAPACITY)?;
-        let queue = ready.queue_pair();
-        let mut messages = self.0.message_pair()?;
+        let end = ConnectedQp::loopback(&self.0, cq, ONE_MESSAGE)?;
+        let mut messages = self.message_pair()?;
         for number in 0..u64::from(parameters::messages.get()) {
             let text = number.to_ne_bytes();
             for (to, from) in messages.send.buffer.write().iter_mut().zip(text) {
                 *to = from;
             }
-            messages.post(queue)?;
-            wait(&|| MessagePair::is_back(queue))?;
-            messages = MessagePair::take(queue)?;
+            end.post_receive(messages.receive)?;
+            end.post("send", messages.send, |message, chain| {
+                chain.send([message.buffer.sge()])
+            })?;
+            wait(&|| MessagePair::is_back(&end))?;
+            messages = MessagePair::take(&end)?;
             let is = messages.receive.buffer.read();
             if is != text {
                 return Err(Failure::new(
@@ -253,13 +283,11 @@ impl Sample<'_> {
             messages.receive.buffer.give_back();
         }
         // If no one else polls the completion queue, the drain does.
-        queue.post_receive(messages.receive).step("receive")?;
-        queue.drain();
-        let completed = queue.context().completed.lock();
-        let flushed = completed.failed.is_some_and(|failure| failure.is_flush());
-        if completed.received.is_none() || !flushed {
-            return Err(Failure::new("drain", fmt!("the receive was not flushed")));
+        end.post_receive(messages.receive)?;
+        end.queue().drain();
+        match end.try_take().map(|back| back.result) {
+            Some(Err(failure)) if failure.is_flush() => Ok(()),
+            _ => Err(Failure::new("drain", fmt!("the receive was not flushed"))),
         }
-        Ok(())
     }
 }

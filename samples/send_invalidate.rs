@@ -26,7 +26,6 @@ use common::{
 };
 use kernel::{
     prelude::*,
-    str::CStr,
     sync::Arc, //
 };
 use pair::{
@@ -76,8 +75,6 @@ rrdma::parameters! {
     iters: Number<1, 100000> = 20, "number of iterations; default 20";
 }
 
-const OWNER: &CStr = c"rrdma_send_invalidate";
-
 /// Number of times that [`elsewhere`] runs. The kernel usually gives the second queue pair the
 /// memory of the first, but not always.
 const ELSEWHERE: u32 = 4;
@@ -85,15 +82,15 @@ const ELSEWHERE: u32 = 4;
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let (device, peer_device) =
         task.devices(&parameters::device.get(), &parameters::peer_device.get())?;
-    let near = PortGid::new(task, &device, parameters::gid_index.get(), OWNER)?;
-    let far = PortGid::new(task, &peer_device, parameters::peer_gid_index.get(), OWNER)?;
+    let near = PortGid::new(task, &device, parameters::gid_index.get())?;
+    let far = PortGid::new(task, &peer_device, parameters::peer_gid_index.get())?;
     let mtu = Mtu::from_bytes(parameters::mtu.get())
         .ok_or(EINVAL)
         .step("mtu")?;
     let size = parameters::size.get() as usize;
     // Declared before the connection, so dropped after it: until then the peer may write to it.
     let mut memory = Work::with_region(&near, size)?;
-    let (owner, peer) = pair::connect(&near, &far, mtu, OWNER)?;
+    let (owner, peer) = pair::connect(&near, &far, mtu)?;
     let mut data = Buffer::new(size, GFP_KERNEL).step("data")?;
     let mut notice = Work::new(&device, 1, Direction::FromDevice)?;
     let reads = parameters::read.get();
@@ -270,7 +267,7 @@ fn elsewhere(near: &PortGid<'_>, far: &PortGid<'_>, mtu: Mtu) -> Result<(), Fail
     let step = "invalidation elsewhere";
     let memory = Work::with_region(near, 1)?;
     let data = Buffer::new(1, GFP_KERNEL).step("data")?;
-    let (owner, peer) = pair::connect(near, far, mtu, OWNER)?;
+    let (owner, peer) = pair::connect(near, far, mtu)?;
     let (memory, _) = owner.expose(memory, data, Direction::FromDevice)?;
     // The peer has no receive for the message, so the invalidation behind it waits.
     owner.post(step, memory, |memory, chain| {
@@ -287,7 +284,7 @@ fn elsewhere(near: &PortGid<'_>, far: &PortGid<'_>, mtu: Mtu) -> Result<(), Fail
     drop(peer);
     drop(owner);
 
-    let (owner, peer) = pair::connect(near, far, mtu, OWNER)?;
+    let (owner, peer) = pair::connect(near, far, mtu)?;
     peer.post_receive(Work::new(far.device(), 1, Direction::FromDevice)?)?;
     owner.post(step, back.work, |_, chain| chain.send([]))?;
     let (mut memory, _) = owner.done(step)?;

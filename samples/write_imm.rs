@@ -22,7 +22,6 @@ use common::{
 use core::num::NonZero;
 use kernel::{
     prelude::*,
-    str::CStr,
     sync::Arc, //
 };
 use pair::{
@@ -72,20 +71,18 @@ rrdma::parameters! {
     iters: Number<1, 100000> = 20, "number of messages; default 20";
 }
 
-const OWNER: &CStr = c"rrdma_write_imm";
-
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let (device, peer_device) =
         task.devices(&parameters::device.get(), &parameters::peer_device.get())?;
     DeviceRequirement::ImmediateData.check(&device)?;
-    let near = PortGid::new(task, &device, parameters::gid_index.get(), OWNER)?;
-    let far = PortGid::new(task, &peer_device, parameters::peer_gid_index.get(), OWNER)?;
+    let near = PortGid::new(task, &device, parameters::gid_index.get())?;
+    let far = PortGid::new(task, &peer_device, parameters::peer_gid_index.get())?;
     let mtu = Mtu::from_bytes(parameters::mtu.get())
         .ok_or(EINVAL)
         .step("mtu")?;
     // Declared before the connection, so dropped after it: until then the peer may write to it.
     let mut reading = Reading::new(&far)?;
-    let (writer, reader) = pair::connect(&near, &far, mtu, OWNER)?;
+    let (writer, reader) = pair::connect(&near, &far, mtu)?;
     let mut writing = Writing::new(&near, &writer)?;
     for number in 0..parameters::iters.get() {
         let key = reading.open(&reader)?;

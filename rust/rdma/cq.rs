@@ -16,7 +16,8 @@
 //!
 //! ```ignore
 //! // samples/completion_queues.rs
-//! let cq = CompletionQueue::alloc(self.0.device(), CAPACITY.completions(), 0, poll, OWNER)
+//! let entries = ONE_MESSAGE.completions();
+//! let cq = CompletionQueue::alloc(self.device(), entries, 0, poll, task::NAME)
 //!     .step("completion queue")?;
 //! ```
 

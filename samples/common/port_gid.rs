@@ -15,11 +15,13 @@ use super::{
         Peer, //
     },
     requirement::DeviceRequirement,
-    task::SampleTask, //
+    task::{
+        self,
+        SampleTask, //
+    }, //
 };
 use kernel::{
     prelude::*,
-    str::CStr,
     sync::Arc, //
 };
 use rrdma::rdma::{
@@ -53,13 +55,10 @@ pub(crate) struct PortGid<'a> {
 
 impl<'a> PortGid<'a> {
     /// Takes port 1 of `device` and its GID at `gid_index`. May sleep.
-    ///
-    /// `owner` is the name that `rdma resource` shows for the protection domain.
     pub(crate) fn new(
         task: &'a Arc<SampleTask>,
         device: &'a DeviceRef,
         gid_index: u32,
-        owner: &'static CStr,
     ) -> Result<Self, Failure> {
         DeviceRequirement::ConnectionsByHand.check(device)?;
         let port = device.port(1).ok_or(ENODEV).step("port")?;
@@ -67,7 +66,7 @@ impl<'a> PortGid<'a> {
             task,
             port,
             source: port.gid(gid_index).step("GID")?,
-            pd: ProtectionDomain::new(device.clone(), owner).step("protection domain")?,
+            pd: ProtectionDomain::new(device.clone(), task::NAME).step("protection domain")?,
         })
     }
 

@@ -11,7 +11,7 @@
 //!
 //! fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
 //!     let device = task.device(&parameters::device.get())?;
-//!     let pd = ProtectionDomain::new(device, OWNER).step("protection domain")?;
+//!     let pd = ProtectionDomain::new(device, task::NAME).step("protection domain")?;
 //!     ...
 //!     task.wait_for("last message", LIMIT, || counters.done())?;
 //!     Ok(Summary::new(fmt!("{} iterations in {} us", iterations, time)))

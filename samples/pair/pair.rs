@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Two connected queue pairs (RC) of one sample, on one or two devices.
+//! Connected queue pairs (RC) of one sample: two, on one or two devices, or one that is connected
+//! with itself.
 
 use crate::common::{
     failure::{
@@ -8,11 +9,13 @@ use crate::common::{
         Step, //
     },
     port_gid::PortGid,
-    task::SampleTask, //
+    task::{
+        self,
+        SampleTask, //
+    }, //
 };
 use kernel::{
     prelude::*,
-    str::CStr,
     sync::{
         atomic::{
             ordering,
@@ -52,6 +55,7 @@ use rrdma::{
             QpCap,
             QpContext,
             QpInitAttr,
+            Qpn,
             QueuePair,
             Rc,
             Rts, //
@@ -73,7 +77,7 @@ use rrdma::{
 };
 
 /// Time limit of an operation, including retransmissions.
-const LIMIT: Msecs = Msecs::new(10_000);
+pub(crate) const LIMIT: Msecs = Msecs::new(10_000);
 
 /// Time limit for the response to a request.
 const ANSWER: Msecs = Msecs::new(2_000);
@@ -86,6 +90,16 @@ const CAPACITY: QpCap = QpCap {
     receives: 4,
     send_sges: 2,
 };
+
+/// Capacity of a queue pair for one message at a time that is connected with itself.
+pub(crate) const ONE_MESSAGE: QpCap = QpCap {
+    sends: 1,
+    receives: 1,
+    send_sges: 1,
+};
+
+/// Maximum number of operations in flight on a queue pair.
+const OPERATIONS: usize = CAPACITY.sends as usize + CAPACITY.receives as usize;
 
 /// Maximum number of RDMA reads and atomic operations in flight.
 const READS: u8 = 4;
@@ -205,7 +219,7 @@ impl Complete<CompletionSink> for Work {
             .result()
             .map(|()| WorkCompletion { opcode, received });
         let sink = queue.context();
-        // Has capacity for all operations that can be outstanding.
+        // Has capacity for `OPERATIONS`.
         let _ = sink
             .returned
             .lock()
@@ -220,38 +234,49 @@ impl Receive<CompletionSink> for Work {
     }
 }
 
-fn init_qp(port_gid: &PortGid<'_>, owner: &'static CStr) -> Result<Init<CompletionSink>, Failure> {
-    let entries = CAPACITY.completions();
-    let room = CAPACITY.sends.saturating_add(CAPACITY.receives) as usize;
-    let cq = CompletionQueue::alloc(port_gid.device().clone(), entries, 0, Poll::SoftIrq, owner)
-        .step("completion queue")?;
-    let returned = KVec::with_capacity(room, GFP_KERNEL).step("sink")?;
+/// Creates a queue pair in the INIT state. May sleep.
+pub(crate) fn init_qp(
+    port_gid: &PortGid<'_>,
+    parts: QpInitAttr<CompletionSink>,
+) -> Result<Init<CompletionSink>, Failure> {
+    let returned = KVec::with_capacity(OPERATIONS, GFP_KERNEL).step("sink")?;
     let wake = port_gid.task.wake().clone();
     let sink = try_pin_init!(CompletionSink {
         returned <- new_irq_lock!(returned, "samples::CompletionSink"),
         refused: AtomicFlag::new(false),
         wake,
     }? Error);
-    let parts = QpInitAttr::new(port_gid.pd.clone(), cq, CAPACITY).with_inline(INLINE);
-    let reset = qp::create(parts, sink, owner).step("queue pair")?;
+    let reset = qp::create(parts, sink, task::NAME).step("queue pair")?;
     let access = rc::Access::WRITE | rc::Access::READ | rc::Access::ATOMIC;
     port_gid.init_qp(reset, access)
 }
 
-/// Connects two queue pairs.
+/// Creates two queue pairs and connects them. May sleep.
 pub(crate) fn connect(
     near: &PortGid<'_>,
     far: &PortGid<'_>,
     mtu: Mtu,
-    owner: &'static CStr,
 ) -> Result<(ConnectedQp, ConnectedQp), Failure> {
-    let (one, other) = (init_qp(near, owner)?, init_qp(far, owner)?);
+    let init = |end: &PortGid<'_>| {
+        let (device, entries) = (end.device().clone(), CAPACITY.completions());
+        let cq = CompletionQueue::alloc(device, entries, 0, Poll::SoftIrq, task::NAME);
+        let cq = cq.step("completion queue")?;
+        let parts = QpInitAttr::new(end.pd.clone(), cq, CAPACITY).with_inline(INLINE);
+        init_qp(end, parts)
+    };
+    join((near, init(near)?), (far, init(far)?), mtu)
+}
+
+/// Connects two queue pairs with each other. May sleep.
+pub(crate) fn join(
+    (near, one): (&PortGid<'_>, Init<CompletionSink>),
+    (far, other): (&PortGid<'_>, Init<CompletionSink>),
+    mtu: Mtu,
+) -> Result<(ConnectedQp, ConnectedQp), Failure> {
     let (here, there) = (one.number(), other.number());
-    let one = near.connect(one, far, there, mtu, READS)?;
-    let other = far.connect(other, near, here, mtu, READS)?;
     Ok((
-        ConnectedQp(near.task.clone(), one),
-        ConnectedQp(far.task.clone(), other),
+        ConnectedQp::new(near, one, far, there, mtu)?,
+        ConnectedQp::new(far, other, near, here, mtu)?,
     ))
 }
 
@@ -259,6 +284,28 @@ pub(crate) fn connect(
 pub(crate) struct ConnectedQp(Arc<SampleTask>, Rts<CompletionSink>);
 
 impl ConnectedQp {
+    fn new(
+        port_gid: &PortGid<'_>,
+        init: Init<CompletionSink>,
+        peer: &PortGid<'_>,
+        number: Qpn,
+        mtu: Mtu,
+    ) -> Result<Self, Failure> {
+        let ready = port_gid.connect(init, peer, number, mtu, READS)?;
+        Ok(Self(port_gid.task.clone(), ready))
+    }
+
+    /// Creates a queue pair that is connected with itself. May sleep.
+    pub(crate) fn loopback(
+        port_gid: &PortGid<'_>,
+        cq: Arc<CompletionQueue>,
+        capacity: QpCap,
+    ) -> Result<Self, Failure> {
+        let init = init_qp(port_gid, QpInitAttr::new(port_gid.pd.clone(), cq, capacity))?;
+        let number = init.number();
+        Self::new(port_gid, init, port_gid, number, Mtu::Bytes256)
+    }
+
     pub(crate) fn queue(&self) -> &Arc<QueuePair<CompletionSink>> {
         self.1.queue_pair()
     }
@@ -332,6 +379,11 @@ impl ConnectedQp {
         }
     }
 
+    /// Returns the number of completed operations that were not taken yet.
+    pub(crate) fn returned(&self) -> usize {
+        self.queue().context().returned.lock().len()
+    }
+
     /// Takes a completed operation, if there is one.
     pub(crate) fn try_take(&self) -> Option<CompletedWork> {
         self.queue().context().returned.lock().remove(0).ok()
@@ -367,5 +419,13 @@ impl ConnectedQp {
             Ok(done) => Ok((returned.work, done)),
             Err(failure) => Err(Failure::new(step, fmt!("{failure}"))),
         }
+    }
+}
+
+/// Fails if a poll has handled completions after the queue pair was destroyed.
+pub(crate) fn nothing_left(step: &'static str, handled: u32) -> Result<(), Failure> {
+    match handled {
+        0 => Ok(()),
+        more => Err(Failure::new(step, fmt!("{more} unexpected completions"))),
     }
 }

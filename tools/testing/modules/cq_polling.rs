@@ -11,6 +11,7 @@ use common::{
         Failure,
         Step, //
     },
+    port_gid::PortGid,
     task::{
         self,
         SampleTask,
@@ -19,7 +20,6 @@ use common::{
 };
 use kernel::{
     prelude::*,
-    str::CStr,
     sync::{
         atomic::{
             ordering,
@@ -28,12 +28,11 @@ use kernel::{
         Arc, //
     },
 };
-use loopback::{
+use pair::{
     nothing_left,
     CompletionSink,
-    Loopback,
-    Message,
-    CAPACITY, //
+    ConnectedQp,
+    ONE_MESSAGE, //
 };
 use rrdma::{
     rdma::{
@@ -44,7 +43,10 @@ use rrdma::{
             NotifiedQueue,
             Poll, //
         },
-        dma::Direction,
+        dma::{
+            Direction,
+            DmaBuffer, //
+        },
         qp::QueuePair,
         wr::{
             Complete,
@@ -63,13 +65,13 @@ use rrdma::{
 
 #[path = "../../../samples/common/common.rs"]
 mod common;
-#[path = "../../../samples/loopback/loopback.rs"]
-#[allow(dead_code)]
-mod loopback;
 #[path = "cq_polling/one_poller.rs"]
 mod one_poller;
 #[path = "cq_polling/overrun.rs"]
 mod overrun;
+#[path = "../../../samples/pair/pair.rs"]
+#[allow(dead_code)]
+mod pair;
 #[path = "cq_polling/partial_post.rs"]
 mod partial_post;
 
@@ -87,65 +89,78 @@ rrdma::parameters! {
     overrun: Bool = false, "at the end, overrun a completion queue with too few entries";
 }
 
-const OWNER: &CStr = c"rrdma_test_cq_polling";
-
 /// Maximum number of completions that a poll handles.
 const BUDGET: u32 = 16;
 
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let device = task.device(&parameters::device.get())?;
     let gid_index = parameters::gid_index.get();
-    let loopback = Loopback::new(task, &device, gid_index, OWNER)?;
-    partial_post::run(&loopback)?;
-    polled_as_they_go(&loopback)?;
-    one_poller::run(&loopback)?;
-    refusals(&loopback)?;
+    let port_gid = PortGid::new(task, &device, gid_index)?;
+    partial_post::run(&port_gid)?;
+    polled_as_they_go(&port_gid)?;
+    one_poller::run(&port_gid)?;
+    refusals(&port_gid)?;
     if parameters::overrun.get() {
-        overrun::run(&loopback)?;
+        overrun::run(&port_gid)?;
     }
     Ok(Summary::new(fmt!("one handler at a time")))
 }
 
-/// A receive for a message that never arrives.
-struct CountedReceive {
-    message: Message,
-    back: Arc<Atomic<u32>>,
+/// A message, in either direction, with its completion handler.
+///
+/// The handler may sleep: its callers are a poll by the owner, a workqueue and a drain.
+struct Handled<F> {
+    buffer: DmaBuffer,
+    handler: F,
 }
 
-impl Complete<CompletionSink> for CountedReceive {
-    /// May sleep here: its callers are a poll by the owner and a drain.
-    fn complete(receive: Operation<Self>, _: &QueuePair<CompletionSink>, _: &Completion<'_>) {
-        receive.back.fetch_add(1, ordering::Release);
+impl<F: Fn() + Send + 'static> Handled<F> {
+    /// Allocates a message with room for a `u64`. May sleep.
+    fn new(
+        port_gid: &PortGid<'_>,
+        direction: Direction,
+        handler: F,
+    ) -> Result<Operation<Self>, Failure> {
+        let device = port_gid.device().clone();
+        let buffer = DmaBuffer::new(device, size_of::<u64>(), direction).step("buffer")?;
+        Operation::new(Self { buffer, handler }).step("operation")
     }
 }
 
-impl Receive<CompletionSink> for CountedReceive {
+impl<F: Fn() + Send + 'static> Complete<CompletionSink> for Handled<F> {
+    fn complete(message: Operation<Self>, _: &QueuePair<CompletionSink>, _: &Completion<'_>) {
+        (message.handler)();
+    }
+}
+
+impl<F: Fn() + Send + 'static> Receive<CompletionSink> for Handled<F> {
     fn buffer(&self) -> Sge<'_> {
-        self.message.buffer()
+        self.buffer.sge()
     }
 }
 
 /// Polls a queue while its queue pairs are destroyed; their drain polls it, too. The posted
 /// receives must complete, and nothing more.
-fn polled_as_they_go(loopback: &Loopback<'_>) -> Result<(), Failure> {
+fn polled_as_they_go(port_gid: &PortGid<'_>) -> Result<(), Failure> {
     const QUEUE_PAIRS: u32 = 5;
-    let queue = DirectQueue::new(loopback.device(), CAPACITY.completions(), 0, OWNER)
-        .step("direct queue")?;
-    let others = OwnedQueue::new(OWNER, QueueFlags::UNBOUND, 1).step("workqueue")?;
+    let (device, entries) = (port_gid.device().clone(), ONE_MESSAGE.completions());
+    let queue = DirectQueue::new(device, entries, 0, task::NAME).step("direct queue")?;
+    let others = OwnedQueue::new(task::NAME, QueueFlags::UNBOUND, 1).step("workqueue")?;
     let back = Arc::new(Atomic::new(0), GFP_KERNEL).step("counter")?;
     for _ in 0..QUEUE_PAIRS {
-        loopback.task().proceed("queue pairs")?;
-        let ready = loopback.connected(queue.completion_queue().clone(), CAPACITY)?;
-        let receive = CountedReceive {
-            message: loopback.message(Direction::FromDevice)?.into_inner(),
-            back: back.clone(),
-        };
-        let receive = Operation::new(receive).step("operation")?;
-        ready.queue_pair().post_receive(receive).step("receive")?;
+        port_gid.task.proceed("queue pairs")?;
+        let cq = queue.completion_queue().clone();
+        let end = ConnectedQp::loopback(port_gid, cq, ONE_MESSAGE)?;
+        let counter = back.clone();
+        // A receive for a message that never arrives.
+        let receive = Handled::new(port_gid, Direction::FromDevice, move || {
+            counter.fetch_add(1, ordering::Release);
+        })?;
+        end.queue().post_receive(receive).step("receive")?;
         let gone = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL).step("completion")?;
         let told = gone.clone();
         let drop_it = move || {
-            drop(ready);
+            drop(end);
             told.complete();
         };
         others.try_spawn(GFP_KERNEL, drop_it).step("work item")?;
@@ -164,16 +179,22 @@ fn polled_as_they_go(loopback: &Loopback<'_>) -> Result<(), Failure> {
 }
 
 /// Checks that queues with invalid sizes are refused.
-fn refusals(loopback: &Loopback<'_>) -> Result<(), Failure> {
-    let device = || loopback.device();
+fn refusals(port_gid: &PortGid<'_>) -> Result<(), Failure> {
+    let device = || port_gid.device().clone();
     let most = device().attributes().max_cqe;
     let poll = Poll::SoftIrq;
     for entries in [0, most.saturating_add(1)] {
-        let wake = loopback.task().wake().clone();
-        refused(CompletionQueue::alloc(device(), entries, 0, poll, OWNER))?;
+        let wake = port_gid.task.wake().clone();
+        refused(CompletionQueue::alloc(
+            device(),
+            entries,
+            0,
+            poll,
+            task::NAME,
+        ))?;
         refused(CompletionQueue::pool_get(device(), entries, 0, poll))?;
-        refused(DirectQueue::new(device(), entries, 0, OWNER))?;
-        refused(NotifiedQueue::new(device(), entries, 0, wake, OWNER))?;
+        refused(DirectQueue::new(device(), entries, 0, task::NAME))?;
+        refused(NotifiedQueue::new(device(), entries, 0, wake, task::NAME))?;
     }
     Ok(())
 }

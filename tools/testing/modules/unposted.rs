@@ -19,7 +19,6 @@ use common::{
 };
 use kernel::{
     prelude::*,
-    str::CStr,
     sync::Arc, //
 };
 use pair::{
@@ -70,8 +69,6 @@ rrdma::parameters! {
     peer_gid_index: Number<0, 255> = 0, "GID index of port 1 of peer_device; default 0";
 }
 
-const OWNER: &CStr = c"rrdma_test_unposted";
-
 /// Size of receives and regions in bytes. Fits a message with the maximum number of pieces.
 const BYTES: usize = 256;
 
@@ -79,8 +76,8 @@ const BYTES: usize = 256;
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let (device, peer_device) =
         task.devices(&parameters::device.get(), &parameters::peer_device.get())?;
-    let near = PortGid::new(task, &device, parameters::gid_index.get(), OWNER)?;
-    let far = PortGid::new(task, &peer_device, parameters::peer_gid_index.get(), OWNER)?;
+    let near = PortGid::new(task, &device, parameters::gid_index.get())?;
+    let far = PortGid::new(task, &peer_device, parameters::peer_gid_index.get())?;
     let env = TestEnv {
         near: &near,
         far: &far,
@@ -102,7 +99,7 @@ struct TestEnv<'a> {
 impl TestEnv<'_> {
     /// Connects two queue pairs and posts three receives at the far end.
     fn connect(&self) -> Result<(ConnectedQp, ConnectedQp), Failure> {
-        let (end, peer) = pair::connect(self.near, self.far, Mtu::Bytes1024, OWNER)?;
+        let (end, peer) = pair::connect(self.near, self.far, Mtu::Bytes1024)?;
         for _ in 0..3 {
             let device = self.far.device();
             peer.post_receive(Work::new(device, BYTES, Direction::FromDevice)?)?;

@@ -21,7 +21,6 @@ use common::{
 };
 use kernel::{
     prelude::*,
-    str::CStr,
     sync::Arc,
     time::{
         delay::fsleep,
@@ -96,8 +95,6 @@ const REGION: usize = 65536;
 const PAGES: u32 = 16;
 /// Longer than the device needs to complete what is posted.
 const SETTLE: Delta = Delta::from_millis(200);
-
-const OWNER: &CStr = c"bench_hot_calls";
 
 /// The context of the queue pair: completed operations.
 #[pin_data]
@@ -188,16 +185,16 @@ struct Counts {
 
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let device = task.device(&parameters::device.get())?;
-    let port_gid = PortGid::new(task, &device, parameters::gid_index.get(), OWNER)?;
+    let port_gid = PortGid::new(task, &device, parameters::gid_index.get())?;
     let capacity = QpCap {
         sends: 2 * OPERATIONS as u32,
         receives: OPERATIONS as u32,
         send_sges: 1,
     };
-    let cq = DirectQueue::new(device.clone(), 4 * OPERATIONS as u32, 0, OWNER)
+    let cq = DirectQueue::new(device.clone(), 4 * OPERATIONS as u32, 0, task::NAME)
         .step("completion queue")?;
     let parts = QpInitAttr::new(port_gid.pd.clone(), cq.completion_queue().clone(), capacity);
-    let reset = qp::create(parts, QpCtx::new(), OWNER).step("queue pair")?;
+    let reset = qp::create(parts, QpCtx::new(), task::NAME).step("queue pair")?;
     let number = reset.number();
     let init = port_gid.init_qp(reset, rc::Access::READ | rc::Access::WRITE)?;
     let rts = port_gid.connect(init, &port_gid, number, Mtu::Bytes1024, 1)?;

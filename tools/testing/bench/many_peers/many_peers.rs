@@ -21,7 +21,6 @@ use common::{
 use kernel::{
     fmt,
     prelude::*,
-    str::CStr,
     sync::{
         atomic::{
             ordering,
@@ -101,8 +100,6 @@ rrdma::parameters! {
     shared_receives: Number<1, 4096> = 32, "receives in the shared receive queue; default 32";
 }
 
-const OWNER: &CStr = c"rrdma_bench_many_peers";
-
 /// Numbers of peers of the rows, below the parameter `peers`, which is that of the last row.
 const STEPS: [u32; 4] = [1, 4, 16, 64];
 
@@ -112,8 +109,8 @@ const LIMIT: Msecs = Msecs::new(30_000);
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let (device, peer_device) =
         task.devices(&parameters::device.get(), &parameters::peer_device.get())?;
-    let near = PortGid::new(task, &device, parameters::gid_index.get(), OWNER)?;
-    let far = PortGid::new(task, &peer_device, parameters::peer_gid_index.get(), OWNER)?;
+    let near = PortGid::new(task, &device, parameters::gid_index.get())?;
+    let far = PortGid::new(task, &peer_device, parameters::peer_gid_index.get())?;
     let peers = parameters::peers.get();
     pr_info!("receives peers  posted     bytes memory_KiB KiB/peer completions/peer connect_us\n");
     let [own, shared] = [
@@ -400,9 +397,14 @@ impl<'a> QpGroup<'a> {
         };
         let entries = capacity.completions().saturating_mul(count);
         let entries = entries.saturating_add(shared.as_ref().map_or(0, |_| group.posted));
-        let cq =
-            CompletionQueue::alloc(port_gid.device().clone(), entries, 0, Poll::SoftIrq, OWNER)
-                .step("completion queue")?;
+        let cq = CompletionQueue::alloc(
+            port_gid.device().clone(),
+            entries,
+            0,
+            Poll::SoftIrq,
+            task::NAME,
+        )
+        .step("completion queue")?;
         for _ in 0..count {
             port_gid.task.proceed("queue pairs")?;
             let mut parts = QpInitAttr::new(port_gid.pd.clone(), cq.clone(), capacity);
@@ -439,7 +441,7 @@ impl<'a> QpGroup<'a> {
         let ctx = QpCtx {
             counters: self.counters.clone(),
         };
-        let reset = qp::create(parts, Ok(ctx), OWNER).step("queue pair")?;
+        let reset = qp::create(parts, Ok(ctx), task::NAME).step("queue pair")?;
         let pair = self.port_gid.init_qp(reset, rc::Access::NONE)?;
         for _ in 0..receives {
             let receive = recv_buf(self.port_gid)?;

@@ -6,18 +6,20 @@
 //! queue. Neither may handle another completion at the same time.
 
 use crate::{
-    common::failure::{
-        Failure,
-        Step, //
+    common::{
+        failure::{
+            Failure,
+            Step, //
+        },
+        port_gid::PortGid,
+        task, //
     },
-    loopback::{
-        CompletionSink,
-        Loopback,
-        Message,
-        CAPACITY,
-        LIMIT, //
+    pair::{
+        ConnectedQp,
+        LIMIT,
+        ONE_MESSAGE, //
     },
-    OWNER, //
+    Handled, //
 };
 use kernel::{
     prelude::*,
@@ -31,24 +33,11 @@ use kernel::{
 };
 use rrdma::{
     rdma::{
-        cq::{
-            Completion,
-            DirectQueue, //
-        },
+        cq::DirectQueue,
         dma::Direction,
-        qp::{
-            QpCap,
-            QueuePair, //
-        },
-        wr::{
-            Complete,
-            Operation,
-            Receive,
-            Sge, //
-        },
+        qp::QpCap, //
     },
     sync::{
-        Deadline,
         Msecs,
         OwnedQueue,
         QueueFlags,
@@ -74,35 +63,22 @@ struct Handlers {
     next: TimedCompletion,
 }
 
-/// A message, in either direction.
-struct ObservedMessage {
-    message: Message,
-    handlers: Arc<Handlers>,
-}
-
-impl Complete<CompletionSink> for ObservedMessage {
-    /// May sleep here: its callers are a poll by the owner and a drain.
-    fn complete(observed: Operation<Self>, _: &QueuePair<CompletionSink>, _: &Completion<'_>) {
-        let handlers = &observed.handlers;
-        if handlers.begun.fetch_add(1, ordering::Full) > 0 {
-            return handlers.next.complete();
+impl Handlers {
+    /// Handles a completion. Sleeps.
+    fn handle(&self) {
+        if self.begun.fetch_add(1, ordering::Full) > 0 {
+            return self.next.complete();
         }
-        handlers.first.complete();
-        if handlers.next.wait_timeout(CHANCE) {
-            handlers.met.store(1, ordering::Release);
+        self.first.complete();
+        if self.next.wait_timeout(CHANCE) {
+            self.met.store(1, ordering::Release);
         }
-    }
-}
-
-impl Receive<CompletionSink> for ObservedMessage {
-    fn buffer(&self) -> Sge<'_> {
-        self.message.buffer()
     }
 }
 
 /// Polls while another thread polls and drains. The handlers of all completions must run, one after
 /// the other.
-pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
+pub(crate) fn run(port_gid: &PortGid<'_>) -> Result<(), Failure> {
     let capacity = QpCap {
         sends: MESSAGES,
         receives: MESSAGES,
@@ -110,13 +86,13 @@ pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
     };
     let entries = capacity
         .completions()
-        .saturating_add(CAPACITY.completions());
-    let queue = DirectQueue::new(loopback.device(), entries, 0, OWNER)
+        .saturating_add(ONE_MESSAGE.completions());
+    let queue = DirectQueue::new(port_gid.device().clone(), entries, 0, task::NAME)
         .and_then(|queue| Ok(Arc::new(queue, GFP_KERNEL)?))
         .step("direct queue")?;
     let cq = queue.completion_queue().clone();
-    let drained = loopback.connected(cq.clone(), CAPACITY)?;
-    let busy = loopback.connected(cq, capacity)?;
+    let drained = ConnectedQp::loopback(port_gid, cq.clone(), ONE_MESSAGE)?;
+    let busy = ConnectedQp::loopback(port_gid, cq, capacity)?;
     let handlers = Arc::pin_init(
         pin_init!(Handlers {
             begun: Atomic::new(0),
@@ -127,19 +103,23 @@ pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
         GFP_KERNEL,
     );
     let handlers = handlers.step("handlers")?;
+    let message = |direction| {
+        let handlers = handlers.clone();
+        Handled::new(port_gid, direction, move || handlers.handle())
+    };
     for _ in 0..MESSAGES {
-        let receive = observed(loopback, Direction::FromDevice, &handlers)?;
-        busy.queue_pair().post_receive(receive).step("receive")?;
-        let send = observed(loopback, Direction::ToDevice, &handlers)?;
+        let receive = message(Direction::FromDevice)?;
+        busy.queue().post_receive(receive).step("receive")?;
+        let send = message(Direction::ToDevice)?;
         let posted = busy
-            .queue_pair()
-            .post_send(send, |observed, chain| chain.send([observed.buffer()]));
+            .queue()
+            .post_send(send, |message, chain| chain.send([message.buffer.sge()]));
         posted.step("send")?;
     }
 
     let gone = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL).step("completion")?;
     let (told, watched, polled) = (gone.clone(), handlers.clone(), queue.clone());
-    let others = OwnedQueue::new(OWNER, QueueFlags::UNBOUND, 1).step("workqueue")?;
+    let others = OwnedQueue::new(task::NAME, QueueFlags::UNBOUND, 1).step("workqueue")?;
     let drain = move || {
         watched.first.wait();
         polled.poll(1);
@@ -147,7 +127,14 @@ pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
         told.complete();
     };
     others.try_spawn(GFP_KERNEL, drain).step("work item")?;
-    let polled = poll(loopback, &queue, &handlers, &gone);
+    let mut is_gone = false;
+    // Until all completions are handled and the other queue pair is destroyed.
+    let polled = port_gid.task.poll_for("completions", LIMIT, || {
+        queue.poll(1);
+        is_gone |= gone.wait_timeout(Msecs::new(0));
+        let handled = handlers.begun.load(ordering::Acquire) >= MESSAGES.saturating_mul(2);
+        (is_gone && handled).then_some(())
+    });
     // After an error, nobody polls any more, and nothing else wakes the other thread.
     handlers.first.complete();
     polled?;
@@ -158,37 +145,4 @@ pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
             fmt!("two completions handled at the same time"),
         )),
     }
-}
-
-/// Polls until all completions are handled and the other queue pair is destroyed.
-fn poll(
-    loopback: &Loopback<'_>,
-    queue: &DirectQueue,
-    handlers: &Handlers,
-    gone: &TimedCompletion,
-) -> Result<(), Failure> {
-    let deadline = Deadline::after(LIMIT);
-    let wanted = MESSAGES.saturating_mul(2);
-    let mut is_gone = false;
-    while !is_gone || handlers.begun.load(ordering::Acquire) < wanted {
-        loopback.task().proceed("completions")?;
-        if deadline.left() == Msecs::new(0) {
-            return Err(Failure::new("completions", fmt!("timed out")));
-        }
-        queue.poll(1);
-        is_gone |= gone.wait_timeout(Msecs::new(0));
-    }
-    Ok(())
-}
-
-fn observed(
-    loopback: &Loopback<'_>,
-    direction: Direction,
-    handlers: &Arc<Handlers>,
-) -> Result<Operation<ObservedMessage>, Failure> {
-    let observed = ObservedMessage {
-        message: loopback.message(direction)?.into_inner(),
-        handlers: handlers.clone(),
-    };
-    Operation::new(observed).step("operation")
 }

@@ -7,18 +7,22 @@
 //! So the test loses completions of those.
 
 use crate::{
-    common::failure::{
-        Failure,
-        Step, //
+    common::{
+        failure::{
+            Failure,
+            Step, //
+        },
+        port_gid::PortGid,
+        task, //
     },
-    loopback::{
+    pair::{
+        self,
         nothing_left,
         CompletionSink,
-        Loopback,
-        CAPACITY,
-        LIMIT, //
+        Work,
+        LIMIT,
+        ONE_MESSAGE, //
     },
-    OWNER, //
 };
 use kernel::prelude::*;
 use rrdma::rdma::{
@@ -27,7 +31,9 @@ use rrdma::rdma::{
         NotifiedQueue,
         Poll, //
     },
+    device::Mtu,
     dma::Direction,
+    qp::QpInitAttr,
     srq::SharedReceiveQueue, //
 };
 
@@ -35,28 +41,25 @@ use rrdma::rdma::{
 const MESSAGES: u32 = 128;
 
 /// Sends messages to a queue pair whose completions nobody polls, until a completion is lost.
-pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
-    let shared =
-        SharedReceiveQueue::<CompletionSink>::new(loopback.port_gid.pd.clone(), MESSAGES, |_| {})
-            .step("shared receive queue")?;
-    let entries = CAPACITY.completions();
-    let sends = CompletionQueue::alloc(loopback.device(), entries, 0, Poll::SoftIrq, OWNER)
+pub(crate) fn run(port_gid: &PortGid<'_>) -> Result<(), Failure> {
+    let (pd, device) = (&port_gid.pd, port_gid.device());
+    let shared = SharedReceiveQueue::<CompletionSink>::new(pd.clone(), MESSAGES, |_| {})
+        .step("shared receive queue")?;
+    let entries = ONE_MESSAGE.completions();
+    let sends = CompletionQueue::alloc(device.clone(), entries, 0, Poll::SoftIrq, task::NAME)
         .step("completion queue")?;
     // An overrun wakes the task even if the queue is not armed.
-    let wake = loopback.task().wake().clone();
-    let mut small =
-        NotifiedQueue::new(loopback.device(), 1, 0, wake, OWNER).step("completion queue of one")?;
+    let wake = port_gid.task.wake().clone();
+    let mut small = NotifiedQueue::new(device.clone(), 1, 0, wake, task::NAME)
+        .step("completion queue of one")?;
     let cq = small.completion_queue().clone();
 
-    let receiver = loopback.init_attr(cq.clone(), CAPACITY);
-    let receiver = loopback.initialised(receiver.with_shared_receives(shared.clone()))?;
-    let sender = loopback.initialised(loopback.init_attr(sends, CAPACITY))?;
-    let (here, there) = (sender.number(), receiver.number());
-    let receiver = loopback.connect(receiver, here)?;
-    let sender = loopback.connect(sender, there)?;
+    let receiver = QpInitAttr::new(pd.clone(), cq.clone(), ONE_MESSAGE);
+    let receiver = pair::init_qp(port_gid, receiver.with_shared_receives(shared.clone()))?;
+    let sender = pair::init_qp(port_gid, QpInitAttr::new(pd.clone(), sends, ONE_MESSAGE))?;
+    let (sender, receiver) = pair::join((port_gid, sender), (port_gid, receiver), Mtu::Bytes256)?;
 
-    let sent = &sender.queue_pair().context().completed;
-    let mut message = loopback.message(Direction::ToDevice)?;
+    let mut message = Work::new(device, 8, Direction::ToDevice)?;
     let mut messages = 0u32;
     loop {
         if messages == MESSAGES {
@@ -65,29 +68,26 @@ pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
                 fmt!("no completion lost in {MESSAGES} messages"),
             ));
         }
-        let receive = loopback.message(Direction::FromDevice)?;
+        let receive = Work::new(device, 8, Direction::FromDevice)?;
         shared.post(receive).step("receive")?;
-        let posted = sender
-            .queue_pair()
-            .post_send(message, |message, chain| chain.send([message.buffer.sge()]));
-        posted.step("send")?;
+        sender.post("send", message, |message, chain| {
+            chain.send([message.buffer.sge()])
+        })?;
         messages = messages.saturating_add(1);
-        let back = loopback.task().wait_for("overrun", LIMIT, || {
-            let back = sent.lock().sent.take();
+        let back = port_gid.task.wait_for("overrun", LIMIT, || {
+            let back = sender.try_take();
             (back.is_some() || cq.is_broken()).then_some(back)
         })?;
         match back {
-            Some(back) if !cq.is_broken() => message = back,
+            Some(back) if !cq.is_broken() => message = back.work,
             _ => break,
         }
     }
 
-    let queue = receiver.queue_pair();
     let mut handled = 0u32;
     while small.poll(1) == 1 {
         handled = handled.saturating_add(1);
-        let received = queue.context().completed.lock().received.take();
-        drop(received);
+        drop(receiver.try_take());
     }
     if handled >= messages {
         return Err(Failure::new(
@@ -96,7 +96,7 @@ pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
         ));
     }
     // Polling has made room for the marker of the drain.
-    queue.drain();
+    receiver.queue().drain();
     nothing_left("drained", small.poll(1))?;
     pr_info!("overrun: lost a completion of {messages} messages\n");
     Ok(())

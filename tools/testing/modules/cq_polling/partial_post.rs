@@ -6,17 +6,19 @@
 //! poller, they may sleep.
 
 use crate::{
-    common::failure::{
-        Failure,
-        Step, //
+    common::{
+        failure::{
+            Failure,
+            Step, //
+        },
+        port_gid::PortGid,
+        task, //
     },
-    loopback::{
-        CompletionSink,
-        Loopback,
-        Message,
-        CAPACITY, //
+    pair::{
+        ConnectedQp,
+        ONE_MESSAGE, //
     },
-    OWNER, //
+    Handled, //
 };
 use kernel::{
     prelude::*,
@@ -34,59 +36,37 @@ use kernel::{
 };
 use rrdma::rdma::{
     cq::{
-        Completion,
         CompletionQueue,
         Poll, //
     },
     dma::Direction,
-    qp::{
-        QpCap,
-        QueuePair, //
-    },
-    wr::{
-        Complete,
-        Operation,
-        MAX_SGE, //
-    },
+    qp::QpCap,
+    wr::MAX_SGE, //
 };
 
-/// Two messages. The second has more scatter/gather entries than the queue pair supports.
-struct PartialPost {
-    message: Message,
-    back: Arc<Atomic<u32>>,
-}
-
-impl Complete<CompletionSink> for PartialPost {
-    /// May sleep in this context, and does.
-    fn complete(partial_post: Operation<Self>, _: &QueuePair<CompletionSink>, _: &Completion<'_>) {
-        fsleep(Delta::from_millis(1));
-        partial_post.back.fetch_add(1, ordering::Release);
-    }
-}
-
-/// Posts such an operation and drains the queue pair. The operation must then have completed.
-pub(crate) fn run(loopback: &Loopback<'_>) -> Result<(), Failure> {
+/// Posts two messages, the second with more scatter/gather entries than the queue pair supports.
+/// Then drains the queue pair. The operation must then have completed.
+pub(crate) fn run(port_gid: &PortGid<'_>) -> Result<(), Failure> {
     let capacity = QpCap {
         sends: 2,
-        ..CAPACITY
+        ..ONE_MESSAGE
     };
-    let entries = capacity.completions();
-    let cq = CompletionQueue::alloc(loopback.device(), entries, 0, Poll::Workqueue, OWNER)
+    let (device, entries) = (port_gid.device().clone(), capacity.completions());
+    let cq = CompletionQueue::alloc(device, entries, 0, Poll::Workqueue, task::NAME)
         .step("completion queue")?;
-    let ready = loopback.connected(cq, capacity)?;
-    let queue = ready.queue_pair();
+    let end = ConnectedQp::loopback(port_gid, cq, capacity)?;
     let back = Arc::new(Atomic::new(0), GFP_KERNEL).step("counter")?;
-    let partial_post = PartialPost {
-        message: loopback.message(Direction::ToDevice)?.into_inner(),
-        back: back.clone(),
-    };
-    let partial_post = Operation::new(partial_post).step("operation")?;
-    let posted = queue.post_send(partial_post, |partial_post, chain| {
-        chain.send([partial_post.message.buffer.sge()])?;
-        chain.send((1..MAX_SGE).map(|_| partial_post.message.buffer.sge()))
+    let counter = back.clone();
+    let message = Handled::new(port_gid, Direction::ToDevice, move || {
+        fsleep(Delta::from_millis(1));
+        counter.fetch_add(1, ordering::Release);
+    })?;
+    let posted = end.queue().post_send(message, |message, chain| {
+        chain.send([message.buffer.sge()])?;
+        chain.send((1..MAX_SGE).map(|_| message.buffer.sge()))
     });
     posted.step("partial post")?;
-    queue.drain();
+    end.queue().drain();
     match back.load(ordering::Acquire) {
         1 => Ok(()),
         back => Err(Failure::new(
