@@ -77,17 +77,14 @@ impl CtrlError {
     /// Converts an error of a kernel function that usually fails only if out of memory. `what`
     /// names the object or step.
     pub(crate) fn kernel(stage: ErrorStage, error: Error, what: &str) -> Self {
+        let number = error.to_errno();
+        let new = |message: fmt::Arguments<'_>| Self::new(stage, error, message);
         // The network returns `ENOBUFS` if out of memory for a neighbour, and `ENFILE` for a
         // socket, which each queue pair of soft-RoCE has.
         if error == ENOMEM || error == errno::ENOBUFS || error == ENFILE {
-            return Self::new(stage, error, format_args!("{what}: out of memory"));
+            return new(format_args!("{what}: out of memory"));
         }
-        let number = error.to_errno();
-        Self::new(
-            stage,
-            error,
-            format_args!("{what}: failed with error {number}"),
-        )
+        new(format_args!("{what}: failed with error {number}"))
     }
 
     /// Returns the NVMe status of the failed command.
@@ -147,30 +144,22 @@ impl CtrlError {
                 ErrorStage::Connect
             }
         };
-        let cause = error.cause;
-        let errno = cause.errno();
-        match cause {
+        let (what, errno) = (error.stage, error.cause.errno());
+        let new = |message: fmt::Arguments<'_>| Self::new(stage, errno, message);
+        match error.cause {
             cm::Cause::Rejected(rejection) => Self::rejected(stage, errno, &rejection),
             cm::Cause::Cancelled => Self::cancelled(stage),
             cm::Cause::TimedOut(limit) => {
-                let what = error.stage;
                 let limit = Seconds(limit.get());
                 match device {
-                    Some(device) => Self::new(
-                        stage,
-                        errno,
-                        format_args!(
-                            "{what} timed out after {limit}: no response through {device}"
-                        ),
-                    ),
-                    None => Self::new(stage, errno, format_args!("{what} timed out after {limit}")),
+                    Some(device) => new(format_args!(
+                        "{what} timed out after {limit}: no response through {device}"
+                    )),
+                    None => new(format_args!("{what} timed out after {limit}")),
                 }
             }
-            cm::Cause::Code(code) => Self::code(stage, error.stage, code),
-            cause => {
-                let what = error.stage;
-                Self::new(stage, errno, format_args!("{what} failed: {cause}"))
-            }
+            cm::Cause::Code(code) => Self::code(stage, what, code),
+            cause => new(format_args!("{what} failed: {cause}")),
         }
     }
 
@@ -195,45 +184,37 @@ impl CtrlError {
             .private_data()
             .and_then(CmStatus::parse)
             .filter(|reason| *reason != CmStatus::Unknown(0));
-        let mut failure = match nvme {
-            Some(reason) => Self::new(stage, errno, format_args!("rejected by target: {reason}")),
-            None if rejection.is_no_listener() => Self::new(
-                stage,
-                errno,
-                format_args!("connection refused (no listener on this port)"),
-            ),
-            None if rejection.private_data().is_some() => Self::new(
-                stage,
-                errno,
-                format_args!("connection refused (no NVMe listener on this address)"),
-            ),
-            None => {
-                let message = rejection.message();
-                Self::new(stage, errno, format_args!("rejected by peer: {message}"))
-            }
+        let new = |message: fmt::Arguments<'_>| Self::new(stage, errno, message);
+        let failure = match nvme {
+            Some(reason) => new(format_args!("rejected by target: {reason}")),
+            None if rejection.is_no_listener() => new(format_args!(
+                "connection refused (no listener on this port)"
+            )),
+            None if rejection.private_data().is_some() => new(format_args!(
+                "connection refused (no NVMe listener on this address)"
+            )),
+            None => new(format_args!("rejected by peer: {}", rejection.message())),
         };
-        failure.reject_reason = u32::try_from(rejection.reason).ok();
-        failure.cm_status = nvme.map(CmStatus::to_wire);
-        failure
+        Self {
+            reject_reason: u32::try_from(rejection.reason).ok(),
+            cm_status: nvme.map(CmStatus::to_wire),
+            ..failure
+        }
     }
 
     /// Converts the error of a command that got no response. `what` names the command.
     pub(crate) fn from_command(stage: ErrorStage, error: CommandError, what: &str) -> Self {
+        let timed_out = |message: fmt::Arguments<'_>| Self::new(stage, ETIMEDOUT, message);
         match error {
             CommandError::Code(error) => Self::kernel(stage, error, what),
-            CommandError::TimedOut(limit) if limit.get() == 0 => Self::new(
-                stage,
-                ETIMEDOUT,
-                format_args!("{what}: not sent: earlier steps used up the time-out"),
-            ),
-            CommandError::TimedOut(limit) => {
-                let limit = Seconds(limit.get());
-                Self::new(
-                    stage,
-                    ETIMEDOUT,
-                    format_args!("{what}: no response from the target in {limit}"),
-                )
-            }
+            CommandError::TimedOut(limit) => match Seconds(limit.get()) {
+                Seconds(0) => timed_out(format_args!(
+                    "{what}: not sent: earlier steps used up the time-out"
+                )),
+                limit => timed_out(format_args!(
+                    "{what}: no response from the target in {limit}"
+                )),
+            },
             CommandError::ConnError(trouble) => Self {
                 stage,
                 ..Self::from(trouble)
@@ -244,31 +225,32 @@ impl CtrlError {
 
     /// Converts an error status of a command. `what` names the command.
     pub(crate) fn from_status(stage: ErrorStage, status: Status, what: &str) -> Self {
-        let mut failure = Self::new(stage, EIO, format_args!("{what}: {status}"));
-        failure.nvme_status = Some(status.get());
-        failure
+        Self {
+            nvme_status: Some(status.get()),
+            ..Self::new(stage, EIO, format_args!("{what}: {status}"))
+        }
     }
 
     /// Converts an error status of a Connect command.
     pub(crate) fn from_connect(error: ConnectError, status: Status, nqn: &str) -> Self {
         use nvme_proto::format::connect::Parameter;
-        let stage = ErrorStage::FabricsConnect;
-        let errno = errno::ECONNREFUSED;
-        let mut failure = match error {
-            ConnectError::InvalidParameter(Parameter::Subsystem) => Self::new(
-                stage,
-                errno,
-                format_args!("rejected by target: no such subsystem {nqn}"),
-            ),
-            ConnectError::HostNotAllowed => Self::new(
-                stage,
-                errno,
-                format_args!("rejected by target: this host is not allowed to use {nqn}"),
-            ),
-            error => Self::new(stage, errno, format_args!("rejected by target: {error}")),
+        let rejected = |why: fmt::Arguments<'_>| Self {
+            nvme_status: Some(status.get()),
+            ..Self::new(
+                ErrorStage::FabricsConnect,
+                errno::ECONNREFUSED,
+                format_args!("rejected by target: {why}"),
+            )
         };
-        failure.nvme_status = Some(status.get());
-        failure
+        match error {
+            ConnectError::InvalidParameter(Parameter::Subsystem) => {
+                rejected(format_args!("no such subsystem {nqn}"))
+            }
+            ConnectError::HostNotAllowed => {
+                rejected(format_args!("this host is not allowed to use {nqn}"))
+            }
+            error => rejected(format_args!("{error}")),
+        }
     }
 }
 
@@ -326,11 +308,10 @@ impl From<ParamsError> for CtrlError {
     fn from(error: ParamsError) -> Self {
         let stage = ErrorStage::Queues;
         match error {
-            ParamsError::NoRegistration => Self::new(
-                stage,
-                errno::EOPNOTSUPP,
-                format_args!("the RDMA device does not support memory registration"),
-            ),
+            ParamsError::NoRegistration => {
+                let message = format_args!("the RDMA device does not support memory registration");
+                Self::new(stage, errno::EOPNOTSUPP, message)
+            }
             ParamsError::QueueTooSmall(why) => {
                 Self::target(stage, format_args!("I/O queues: {why}"))
             }
