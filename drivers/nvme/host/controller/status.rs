@@ -29,17 +29,12 @@ use nvme_proto::{
     policy::{
         ctrl_state::{
             CtrlState,
-            ErrorSeen,
             ResetWait,
             Transition, //
         },
         limits::queue_counts::IoQueueCounts,
         reconnect_progress::ReconnectProgress,
-        scan_requests::{
-            Completion,
-            ScanEnd,
-            ScanRequests, //
-        },
+        scan_requests::ScanRequests,
     },
 };
 use rrdma::{
@@ -208,7 +203,7 @@ impl Status {
     #[must_use]
     pub(super) fn enter(&self, state: CtrlState, error: Option<&CtrlError>) -> bool {
         let mut fields = self.fields.lock();
-        match fields.state.transition(state, seen(error)) {
+        match fields.state.transition(state, error.is_some()) {
             Transition::Refuse => return false,
             Transition::Enter => {
                 trace::controller_state(self.trace_id, fields.state, state, error);
@@ -265,13 +260,8 @@ impl Status {
     #[must_use]
     pub(super) fn scan_done(&self, begun: ScanRequests, result: &Result<(), CtrlError>) -> bool {
         let mut fields = self.fields.lock();
-        let end = match result {
-            Ok(()) => ScanEnd::Succeeded,
-            Err(_) => ScanEnd::Failed,
-        };
-        match fields.scans.end(begun, end) {
-            Completion::Postponed => return false,
-            Completion::Completed => {}
+        if !fields.scans.end(begun, result.is_ok()) {
+            return false;
         }
         if let Err(error) = result {
             fields.error = Some(error.clone());
@@ -289,7 +279,7 @@ impl Status {
     pub(super) fn wait_reset(&self) -> Result {
         let mut fields = self.fields.lock();
         loop {
-            match fields.state.reset_wait(seen(fields.error.as_ref())) {
+            match fields.state.reset_wait(fields.error.is_some()) {
                 ResetWait::Done => return Ok(()),
                 ResetWait::Failed => return Err(errno::ENETRESET),
                 ResetWait::Wait => {}
@@ -310,8 +300,4 @@ impl Status {
             }
         }
     }
-}
-
-fn seen(error: Option<&CtrlError>) -> ErrorSeen {
-    error.map_or(ErrorSeen::No, |_| ErrorSeen::Yes)
 }

@@ -108,37 +108,28 @@ pub enum ResetWait {
     Wait,
 }
 
-/// Whether a transition has an error, or an error was kept since a reset began.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ErrorSeen {
-    /// No error.
-    No,
-    /// An error.
-    Yes,
-}
-
 impl CtrlState {
-    /// Returns what to do to enter `next`.
+    /// Returns what to do to enter `next`. `has_error` says whether an error comes with it.
     #[must_use]
-    pub fn transition(self, next: Self, error: ErrorSeen) -> Transition {
+    pub fn transition(self, next: Self, has_error: bool) -> Transition {
         if self.may_become(next) {
-            return Transition::Enter;
-        }
-        match error {
-            ErrorSeen::Yes if self == next => Transition::KeepError,
-            ErrorSeen::Yes | ErrorSeen::No => Transition::Refuse,
+            Transition::Enter
+        } else if has_error && self == next {
+            Transition::KeepError
+        } else {
+            Transition::Refuse
         }
     }
 
     /// Returns the progress of a reset.
     ///
-    /// The request for a reset clears the error. A failed attempt keeps one, which ends the wait
-    /// even if other attempts follow.
-    pub const fn reset_wait(self, error: ErrorSeen) -> ResetWait {
-        match (self, error) {
+    /// The request for a reset clears the error. A failed attempt keeps one (`has_error`), which
+    /// ends the wait even if other attempts follow.
+    pub const fn reset_wait(self, has_error: bool) -> ResetWait {
+        match (self, has_error) {
             (Self::Live, _) => ResetWait::Done,
-            (Self::Dead | Self::Deleting, _) | (_, ErrorSeen::Yes) => ResetWait::Failed,
-            (Self::New | Self::Connecting | Self::Resetting, ErrorSeen::No) => ResetWait::Wait,
+            (Self::Dead | Self::Deleting, _) | (_, true) => ResetWait::Failed,
+            (Self::New | Self::Connecting | Self::Resetting, false) => ResetWait::Wait,
         }
     }
 }
@@ -182,8 +173,8 @@ mod tests {
                 } else {
                     (Transition::Refuse, Transition::Refuse)
                 };
-                assert_eq!(from.transition(to, ErrorSeen::No), silent);
-                assert_eq!(from.transition(to, ErrorSeen::Yes), failed);
+                assert_eq!(from.transition(to, false), silent);
+                assert_eq!(from.transition(to, true), failed);
             }
         }
     }
@@ -198,12 +189,12 @@ mod tests {
             (CtrlState::Deleting, ResetWait::Failed),
             (CtrlState::Dead, ResetWait::Failed),
         ] {
-            assert_eq!(state.reset_wait(ErrorSeen::No), wait);
+            assert_eq!(state.reset_wait(false), wait);
             let failed = match state {
                 CtrlState::Live => ResetWait::Done,
                 _ => ResetWait::Failed,
             };
-            assert_eq!(state.reset_wait(ErrorSeen::Yes), failed);
+            assert_eq!(state.reset_wait(true), failed);
         }
     }
 

@@ -9,24 +9,6 @@ pub struct ScanRequests {
     done: u32,
 }
 
-/// How a scan ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ScanEnd {
-    /// The disks match the namespaces.
-    Succeeded,
-    /// The scan failed.
-    Failed,
-}
-
-/// Whether the end of a scan completes requests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Completion {
-    /// All requests that were made before the scan began.
-    Completed,
-    /// None: the scan failed, and a later request causes another scan, whose end counts.
-    Postponed,
-}
-
 impl ScanRequests {
     /// Makes a request, and returns its number.
     pub fn request(&mut self) -> u32 {
@@ -50,14 +32,17 @@ impl ScanRequests {
         self.requested != self.done
     }
 
-    /// Ends a scan. `begun` is a copy of the requests from before it began.
+    /// Ends a scan. `begun` is a copy of the requests from before it began. Returns whether the
+    /// requests that were made before it began are completed.
+    ///
+    /// They are not if the scan failed and a later request causes another scan, whose end counts.
     #[must_use]
-    pub fn end(&mut self, begun: Self, end: ScanEnd) -> Completion {
-        if end == ScanEnd::Failed && self.requested != begun.requested {
-            return Completion::Postponed;
+    pub fn end(&mut self, begun: Self, succeeded: bool) -> bool {
+        if !succeeded && self.requested != begun.requested {
+            return false;
         }
         self.done = begun.requested;
-        Completion::Completed
+        true
     }
 }
 
@@ -73,8 +58,7 @@ mod tests {
         let begun = requests;
         let second = requests.request();
         assert!(requests.is_due() && !requests.is_done(first));
-        let completed = requests.end(begun, ScanEnd::Succeeded);
-        assert_eq!(completed, Completion::Completed);
+        assert!(requests.end(begun, true));
         assert!(requests.is_done(first) && !requests.is_done(second));
         assert_eq!(requests.done(), first);
         assert!(requests.is_due());
@@ -86,10 +70,10 @@ mod tests {
         let first = requests.request();
         let begun = requests;
         let mut alone = requests;
-        assert_eq!(alone.end(begun, ScanEnd::Failed), Completion::Completed);
+        assert!(alone.end(begun, false));
         assert!(alone.is_done(first) && !alone.is_due());
         let _ = requests.request();
-        assert_eq!(requests.end(begun, ScanEnd::Failed), Completion::Postponed);
+        assert!(!requests.end(begun, false));
         assert!(!requests.is_done(first) && requests.is_due());
     }
 
@@ -97,10 +81,7 @@ mod tests {
     fn a_scan_without_a_request_completes_none() {
         let mut requests = ScanRequests::default();
         let begun = requests;
-        assert_eq!(
-            requests.end(begun, ScanEnd::Succeeded),
-            Completion::Completed
-        );
+        assert!(requests.end(begun, true));
         assert_eq!(requests, begun);
     }
 
@@ -114,7 +95,7 @@ mod tests {
             let number = requests.request();
             assert!(!requests.is_done(number) && requests.is_done(number.wrapping_sub(1)));
             let begun = requests;
-            let _ = requests.end(begun, ScanEnd::Succeeded);
+            let _ = requests.end(begun, true);
             assert!(requests.is_done(number) && !requests.is_due());
         }
         assert_eq!(requests.done(), 2);
